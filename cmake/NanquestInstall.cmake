@@ -1,0 +1,1 @@
+# Filled by the set-up owner: install rules and the package config.

@@ -1,0 +1,1 @@
+// Exists so that the precompiled header has a target of its own.

@@ -1,0 +1,107 @@
+/// nanquest's public header: what a training program includes.
+///
+///     auto probe = nanquest::Probe::create({.run_dir = "run"}).value();
+///     for (auto& [name, p] : model->named_parameters()) probe->watch_parameter(name, p);
+///     for (auto& [name, b] : model->named_buffers())    probe->watch_buffer(name, b);
+///     for (int64_t step = 0; …; ++step) {
+///       auto report = probe->step({.step = step, .lr = lr, .batch = {{"x", x}, {"y", y}}}, [&] {
+///         auto loss = loss_of(model, x, y);
+///         loss.backward();
+///         return loss;
+///       });
+///       if (report.ok()) { scale_gradients(report.clip_coefficient(1.0)); optimizer.step(); }
+///       else std::cerr << report.summary << '\n';   // the step never happened; report.incident is its file
+///     }
+///
+/// A failure inside the probe never reaches the training: the probe switches itself off with one
+/// line in `report.summary` and `step` goes on running the closure.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+
+#include "probe/base/result.h"
+#include "probe/observe/module_scope.h"
+#include "probe/snapshot/model.h"
+
+namespace nanquest {
+
+/// How much the probe does per step (design §4). This build knows `off` and `guard` for C++ loops.
+enum class Level : std::uint8_t { off, guard, trace, watch };
+
+struct ProbeOptions {
+  std::string run_dir = "nanquest-run";
+  Level level = Level::guard;
+  int history_rows = 256;          ///< steps kept in memory and put into every snapshot
+  int check_state_every = 50;      ///< steps between checks of weights and moments; 0 = never
+  int max_incidents = 16;          ///< snapshots written at most; later ones are only counted
+  int scale_overflow_limit = 8;    ///< this many loss-scale overflows in a row are an incident
+  double min_loss_scale = 1.0;     ///< an overflow at or below this scale is an incident, not a calibration
+  bool resume = false;             ///< continue the run directory's series
+  std::int32_t rank = 0, world_size = 1;
+  std::map<std::string, std::string> config;  ///< the run's settings, copied into manifest and snapshots
+};
+
+/// One step's inputs, by name.
+struct StepInputs {
+  std::int64_t step = 0;        ///< optimizer step, from 0
+  double lr = 0;
+  double loss_scale = 1;        ///< what `compute` multiplied the loss with before backward
+  std::vector<std::pair<std::string, at::Tensor>> batch;
+  std::vector<std::string> sample_ids, sample_texts;
+};
+
+/// What the gate saw. Gradients are unscaled in place when `gate` is ok.
+struct StepReport {
+  Gate gate = Gate::ok;
+  double loss = 0;                 ///< as returned by the closure (unscaled), fp64
+  double grad_norm = 0;            ///< global L2 norm of the unscaled gradients, accumulated in fp64
+  double grad_amax = 0;
+  std::uint64_t bad_gradients = 0; ///< non-finite elements
+  std::string incident;            ///< snapshot path, "" if none was written
+  std::string summary;             ///< one line for a log
+  bool state_corrupt = false;      ///< weights, buffers or moments hold non-finite values
+  bool ok() const { return gate == Gate::ok; }
+  /// min(1, max_norm / (grad_norm + 1e-6)), as torch's clip_grad_norm_.
+  double clip_coefficient(double max_norm) const;
+};
+
+class Probe {
+ public:
+  /// Makes the run directory and its manifest. Fails with `io` if it can't be written.
+  static Result<std::unique_ptr<Probe>> create(ProbeOptions options);
+  virtual ~Probe() = default;
+
+  virtual void watch_parameter(const std::string& name, const at::Tensor& parameter) = 0;
+  virtual void watch_buffer(const std::string& name, const at::Tensor& buffer) = 0;
+  /// Gives the optimizer's state tensors by name ("exp_avg.fc.weight"), asked for when needed.
+  virtual void watch_optimizer(std::function<std::vector<std::pair<std::string, at::Tensor>>()> state) = 0;
+  /// Anything else that a step mutates: `save` is called before each step and returns what puts it back.
+  virtual void watch_undo(std::function<std::function<void()>()> save) = 0;
+
+  /// Runs `compute` (forward + backward; returns the unscaled loss) under the guard. Gradients are
+  /// cleared before. If the gate is not ok the step is undone: RNG, buffers, gradients, and all that
+  /// `watch_undo` saved are as before; and if it is an incident it was run again traced and written.
+  virtual StepReport step(const StepInputs& inputs, const std::function<at::Tensor()>& compute) = 0;
+
+  /// After the optimizer: completes the history row (weight norms, update ratios from `lr` and
+  /// moments are computed every `check_state_every` steps). Optional; false if weights or moments
+  /// hold non-finite values.
+  virtual bool after_update(std::int64_t step) = 0;
+
+  /// Adds a named number to the history row of the current step (eval loss, tokens/s, …). New names
+  /// are only taken before the first step.
+  virtual void log(const std::string& name, double value) = 0;
+
+  virtual int incidents() const = 0;       ///< written so far
+  virtual Status finish(const std::string& outcome) = 0;  ///< flushes, closes, completes the manifest
+};
+
+}  // namespace nanquest

@@ -1,0 +1,71 @@
+/// scan: one pass over memory that tells what a tensor's values are like.
+///
+/// The room knows bytes and number formats, nothing of torch. A scan never allocates for contiguous
+/// memory, never throws, and reads every element exactly once.
+///
+///     ScanResult r = scan(DType::float16, data, n);
+///     if (r.non_finite()) … r.first_bad …
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+
+#include "probe/base/dtype.h"
+
+namespace nanquest {
+
+/// How much a scan computes. Every level includes the one before it.
+enum class ScanDetail : std::uint8_t {
+  counts,     ///< NaN, +Inf, -Inf, zeros, subnormals, amax, smallest non-zero, Σx², first bad index
+  histogram,  ///< and the exponent histogram
+};
+
+/// Bins of the exponent histogram: bin i counts finite, non-zero values with
+/// floor(log2(|x|)) == kHistogramMinExponent + i; values outside are counted in the end bins.
+inline constexpr int kHistogramMinExponent = -150;
+inline constexpr int kHistogramBins = 280;  // -150 … 129: all of fp32, its subnormals, and some room
+
+/// What one pass found. Integers and bool count zeros and amax only; complex numbers are scanned
+/// as pairs of reals (indices then count reals).
+struct ScanResult {
+  std::uint64_t count = 0;      ///< elements seen
+  std::uint64_t nan = 0;
+  std::uint64_t pos_inf = 0;
+  std::uint64_t neg_inf = 0;
+  std::uint64_t zero = 0;       ///< +0 and -0
+  std::uint64_t subnormal = 0;  ///< in the element's own format
+  std::int64_t first_bad = -1;  ///< logical index of the first non-finite element, -1 if none
+  double amax = 0;              ///< largest |x| of the finite elements, 0 if none
+  double amin_nonzero = 0;      ///< smallest |x| > 0 of the finite elements, 0 if none
+  double sum_squares = 0;       ///< Σx² of the finite elements, accumulated in fp64
+
+  std::uint64_t non_finite() const { return nan + pos_inf + neg_inf; }
+  std::uint64_t infinite() const { return pos_inf + neg_inf; }
+  /// Adds what another pass found over the elements that follow this one's.
+  void merge(const ScanResult& later);
+};
+
+using ExponentHistogram = std::array<std::uint64_t, kHistogramBins>;
+
+/// Scans `n` contiguous elements. Thread-safe, no allocation. `histogram` may be null; if given, it
+/// is added to (not cleared).
+ScanResult scan(DType type, const void* data, std::size_t n, ExponentHistogram* histogram = nullptr);
+
+/// Scans a strided view in logical (row-major) order; strides in elements, may be 0 or negative.
+/// `data` points at the element with all indices 0. `sizes` and `strides` have equal length.
+ScanResult scan_strided(DType type, const void* data, std::span<const std::int64_t> sizes,
+                        std::span<const std::int64_t> strides, ExponentHistogram* histogram = nullptr);
+
+/// Only "is anything non-finite?": the cheapest pass, stops early. False for integers.
+bool any_non_finite(DType type, const void* data, std::size_t n);
+
+/// 64-bit hash of contiguous bytes: equal bits, equal hash (NaN payloads and signed zeros count).
+/// The definition is part of the file format: never change it, add a new one.
+std::uint64_t hash_bytes(const void* data, std::size_t bytes);
+
+/// Hash of a strided view: equals `hash_bytes` of its contiguous copy. May allocate a small buffer.
+std::uint64_t hash_strided(std::size_t element_size, const void* data, std::span<const std::int64_t> sizes,
+                           std::span<const std::int64_t> strides);
+
+}  // namespace nanquest

@@ -1,0 +1,65 @@
+/// SnapshotReader: opens a snapshot that may be truncated, hostile or from another version.
+///
+/// Nothing in the file is trusted: links, storage, filters, sizes and indices are checked (every
+/// index column of the returned doc is in range). One thread at a time per reader.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "probe/base/result.h"
+#include "probe/snapshot/model.h"
+
+namespace nanquest {
+
+/// A tensor read from a file: contiguous, owned.
+struct TensorData {
+  DType dtype = DType::uint8;
+  std::vector<std::int64_t> shape;
+  std::vector<std::byte> bytes;
+};
+
+/// Shape and type of a stored tensor, without its bytes.
+struct TensorInfo {
+  std::string path;
+  DType dtype = DType::uint8;
+  std::vector<std::int64_t> shape;
+  std::uint64_t bytes = 0;
+};
+
+struct ReaderLimits {
+  std::uint64_t max_tensor_bytes = 64ull << 30;  ///< refuse larger tensors
+  std::uint64_t max_rows = 50'000'000;           ///< of any table
+};
+
+class SnapshotReader {
+ public:
+  /// Opens and checks; reads all tables, no tensors. `bad_file` names what is wrong and what to do.
+  static Result<SnapshotReader> open(const std::string& path, ReaderLimits limits = {});
+  SnapshotReader(SnapshotReader&&) noexcept;
+  SnapshotReader& operator=(SnapshotReader&&) noexcept;
+  ~SnapshotReader();
+
+  const std::string& path() const;
+  const SnapshotDoc& doc() const;
+  int format_major() const;
+  int format_minor() const;
+
+  /// True if the file holds a tensor at `path`.
+  bool has_tensor(const std::string& path) const;
+  /// Every stored tensor, sorted by path.
+  Result<std::vector<TensorInfo>> tensors() const;
+  /// Reads one tensor and checks its checksum.
+  Result<TensorData> read_tensor(const std::string& path) const;
+  /// Reads elements [first, first + count) of the flattened tensor (for viewers); no checksum.
+  Result<TensorData> read_range(const std::string& path, std::uint64_t first, std::uint64_t count) const;
+
+ private:
+  struct Impl;
+  explicit SnapshotReader(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace nanquest

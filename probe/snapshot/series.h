@@ -1,0 +1,39 @@
+/// The history of a run: series.rR.h5, written while training (SWMR), readable at any time, even
+/// after SIGKILL. One extendable 2-D dataset [step, column] per table.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "probe/base/result.h"
+#include "probe/snapshot/model.h"
+
+namespace nanquest {
+
+class SeriesWriter {
+ public:
+  /// Creates (or, with `append`, continues) `path`. `tables` give names and columns; their values are ignored.
+  /// Columns can't change afterwards. With `append`, rows whose first column ("step") is ≥ `from_step` are dropped.
+  static Result<SeriesWriter> create(const std::string& path, const std::vector<SeriesTable>& tables,
+                                     bool append = false, double from_step = 0);
+  SeriesWriter(SeriesWriter&&) noexcept;
+  SeriesWriter& operator=(SeriesWriter&&) noexcept;
+  ~SeriesWriter();
+
+  /// Appends one row to every table, in the order given to `create`; each span has that table's number of columns.
+  Status append(const std::vector<std::span<const double>>& rows);
+  /// Makes everything so far visible to readers and safe against a kill. Also done by itself every second.
+  Status flush();
+
+ private:
+  struct Impl;
+  explicit SeriesWriter(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+/// Reads all tables (rows that are complete in every table); works while a writer is appending.
+Result<std::vector<SeriesTable>> read_series(const std::string& path);
+
+}  // namespace nanquest
