@@ -47,6 +47,8 @@ else()
 endif()
 
 if(LibTorch_ROOT_DIR)
+  # Through the link .venv every checkout would have paths of its own; the real one lets ccache share objects.
+  file(REAL_PATH "${LibTorch_ROOT_DIR}" LibTorch_ROOT_DIR)
   if(EXISTS "${LibTorch_ROOT_DIR}/version.py")
     file(STRINGS "${LibTorch_ROOT_DIR}/version.py" _line REGEX "^__version__")
   elseif(EXISTS "${LibTorch_ROOT_DIR}/build-version")

@@ -39,7 +39,7 @@ endif()
 find_program(NANQUEST_CCACHE ccache)
 if(NANQUEST_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
   set(CMAKE_CXX_COMPILER_LAUNCHER "${CMAKE_COMMAND}" -E env
-      CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime "${NANQUEST_CCACHE}")
+      "CCACHE_BASEDIR=${PROJECT_SOURCE_DIR}" CCACHE_NOHASHDIR=1 CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime "${NANQUEST_CCACHE}")
   set(CMAKE_C_COMPILER_LAUNCHER "${NANQUEST_CCACHE}")
   add_compile_options($<$<AND:$<COMPILE_LANGUAGE:CXX>,$<CXX_COMPILER_ID:GNU>>:-fpch-preprocess>)
 endif()
@@ -87,6 +87,13 @@ if(NOT NANQUEST_TORCH STREQUAL "OFF")
   endif()
 endif()
 nanquest_decide(TORCH "${_reason}")
+
+# The Python that tests and tools run: a cache variable, checked for what they import.
+set(_reason "")
+if(NOT NANQUEST_PYTHON STREQUAL "OFF")
+  include(NanquestPython)
+endif()
+nanquest_decide(PYTHON "${_reason}")
 
 set(_reason "")
 if(NOT NANQUEST_CUDA STREQUAL "OFF")

@@ -29,7 +29,11 @@ function(nanquest_torch_target target)
     add_library(nanquest_torch_pch OBJECT "${PROJECT_SOURCE_DIR}/cmake/torch_pch.cpp")
     target_link_libraries(nanquest_torch_pch PUBLIC LibTorch::LibTorch)
     target_compile_features(nanquest_torch_pch PUBLIC cxx_std_20)
-    target_precompile_headers(nanquest_torch_pch PRIVATE "${PROJECT_SOURCE_DIR}/cmake/torch_pch.h")
+    # Named here and not in a header of ours: no path of this checkout gets into it, so ccache serves other clones.
+    target_precompile_headers(nanquest_torch_pch PRIVATE
+      <ATen/ATen.h> <ATen/autocast_mode.h> <ATen/core/dispatch/Dispatcher.h> <ATen/record_function.h>
+      <torch/csrc/autograd/autograd.h> <torch/csrc/autograd/engine.h> <torch/csrc/autograd/function.h>
+      <torch/csrc/autograd/variable.h>)
   endif()
   target_precompile_headers(${target} REUSE_FROM nanquest_torch_pch)
 endfunction()
