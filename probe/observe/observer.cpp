@@ -1,0 +1,171 @@
+#include "probe/observe/observer.h"
+
+#include <ATen/record_function.h>
+
+#include <atomic>
+#include <cstring>
+#include <exception>
+#include <utility>
+#include <vector>
+
+namespace nanquest {
+namespace {
+
+std::atomic<OpSink*> active_sink{nullptr};
+
+struct Node {
+  std::string name;
+  std::int64_t sequence;
+  std::uint64_t forward_thread;
+};
+
+/// What this thread is inside of. `depth` counts recorded ops: anything below is theirs.
+struct ThreadState {
+  int depth = 0;
+  bool busy = false;
+  std::vector<std::string> evaluating;  // "autograd::engine::evaluate_function: X"
+  std::vector<Node> nodes;
+  std::string last_node;
+};
+
+ThreadState& state() {
+  thread_local ThreadState s;
+  return s;
+}
+
+enum class Kind { evaluation, node, op };
+
+struct Context : at::ObserverContext {
+  explicit Context(Kind k) : kind(k) {}
+  Kind kind;
+  const OpTraits* traits = nullptr;
+  std::unique_ptr<OpFrame> frame;
+};
+
+constexpr char kEvaluate[] = "autograd::engine::evaluate_function: ";
+
+/// Marks the sink's own work so that the observer does not see it.
+struct BusyGuard {
+  BusyGuard() { state().busy = true; }
+  ~BusyGuard() { state().busy = false; }
+};
+
+std::unique_ptr<at::ObserverContext> start_op(const at::RecordFunction& fn, OpSink& sink, ThreadState& s) {
+  const OpTraits* traits = traits_of(fn);
+  if (!traits) {
+    if (std::strncmp(fn.name(), kEvaluate, sizeof(kEvaluate) - 1) != 0) return nullptr;
+    s.evaluating.emplace_back(fn.name() + sizeof(kEvaluate) - 1);
+    return std::make_unique<Context>(Kind::evaluation);
+  }
+  if (s.depth > 0 || !traits->is_frontier()) return nullptr;
+
+  // In the boxed path inputs() is the whole interpreter stack: the arguments are its end.
+  const auto inputs = fn.inputs();
+  const std::size_t wanted = traits->argument_written.size();
+  if (inputs.size() < wanted) return nullptr;
+  auto context = std::make_unique<Context>(Kind::op);
+  context->traits = traits;
+  {
+    const BusyGuard busy;
+    context->frame = sink.on_start(*traits, inputs.slice(inputs.size() - wanted, wanted));
+  }
+  if (!context->frame) return nullptr;
+  ++s.depth;
+  return context;
+}
+
+std::unique_ptr<at::ObserverContext> on_start(const at::RecordFunction& fn) {
+  ThreadState& s = state();
+  if (s.busy) return nullptr;
+  OpSink* sink = active_sink.load(std::memory_order_acquire);
+  if (!sink) return nullptr;
+  try {
+    if (fn.scope() == at::RecordScope::BACKWARD_FUNCTION) {
+      s.nodes.push_back({fn.name(), fn.seqNr(), fn.forwardThreadId()});
+      return std::make_unique<Context>(Kind::node);
+    }
+    return start_op(fn, *sink, s);
+  } catch (const std::exception& e) {
+    sink->on_error(e.what());
+  } catch (...) {
+    sink->on_error("unknown exception");
+  }
+  return nullptr;
+}
+
+void end_op(const at::RecordFunction& fn, Context& context, ThreadState& s) {
+  --s.depth;
+  OpSink* sink = active_sink.load(std::memory_order_acquire);
+  if (!sink) return;
+  try {
+    const std::vector<c10::IValue>& outputs = fn.outputs();
+    const std::size_t wanted = context.traits->returns.size();
+    const c10::ArrayRef<const c10::IValue> all(outputs.data(), outputs.size());
+    const BusyGuard busy;
+    sink->on_end(*context.traits, *context.frame,
+                 outputs.size() >= wanted ? all.slice(outputs.size() - wanted, wanted) : all.slice(0, 0));
+  } catch (const std::exception& e) {
+    sink->on_error(e.what());
+  } catch (...) {
+    sink->on_error("unknown exception");
+  }
+}
+
+void on_end(const at::RecordFunction& fn, at::ObserverContext* base) {
+  auto* context = static_cast<Context*>(base);
+  if (!context) return;
+  ThreadState& s = state();
+  switch (context->kind) {
+    case Kind::evaluation:
+      if (!s.evaluating.empty()) s.evaluating.pop_back();
+      break;
+    case Kind::node:
+      if (!s.nodes.empty()) {
+        s.last_node = s.nodes.back().name;
+        s.nodes.pop_back();
+      }
+      break;
+    case Kind::op: end_op(fn, *context, s); break;
+  }
+}
+
+}  // namespace
+
+Result<ObserverSession> ObserverSession::start(OpSink& sink) {
+  OpSink* none = nullptr;
+  if (!active_sink.compare_exchange_strong(none, &sink))
+    return Error{ErrorCode::usage, "another recording is running in this process", "end it first"};
+  state() = {};
+  const auto handle = at::addThreadLocalCallback(
+      at::RecordFunctionCallback(on_start, on_end)
+          .needsInputs(true)
+          .needsOutputs(true)
+          .scopes({at::RecordScope::FUNCTION, at::RecordScope::BACKWARD_FUNCTION}));
+  return ObserverSession(handle);
+}
+
+ObserverSession::ObserverSession(ObserverSession&& other) noexcept : handle_(std::exchange(other.handle_, 0)) {}
+
+ObserverSession::~ObserverSession() {
+  if (!handle_) return;
+  at::removeCallback(handle_);
+  active_sink.store(nullptr, std::memory_order_release);
+}
+
+NodeContext current_node() {
+  const ThreadState& s = state();
+  NodeContext context;
+  if (!s.nodes.empty()) {
+    const Node& node = s.nodes.back();
+    return {true, node.name, node.sequence, node.forward_thread};
+  }
+  if (!s.evaluating.empty()) {
+    context.in_backward = true;
+    context.name = "accumulation after " + s.evaluating.back();
+  }
+  return context;
+}
+
+bool observer_busy() { return state().busy; }
+
+}  // namespace nanquest

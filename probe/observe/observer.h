@@ -1,0 +1,65 @@
+/// The observer: turns the dispatcher's record functions into frontier ops (design §2, §5).
+///
+/// One session at a time in a process. The sink is called on the thread that runs the op, above
+/// autograd, once before and once after each frontier op; what an op calls inside itself is not
+/// reported. Sinks may run ATen ops themselves: those are not observed.
+#pragma once
+
+#include <ATen/core/ivalue.h>
+#include <c10/util/ArrayRef.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "probe/base/result.h"
+#include "probe/observe/op_traits.h"
+
+namespace nanquest {
+
+/// The backward node that runs on this thread, if any.
+struct NodeContext {
+  bool in_backward = false;        ///< the autograd engine is evaluating a node
+  std::string name;                ///< "MmBackward0"; "accumulation after MmBackward0" between nodes
+  std::int64_t sequence = -1;      ///< autograd sequence number of the node, -1 outside a node
+  std::uint64_t forward_thread = 0;///< thread that made the node
+};
+
+/// What a sink keeps between the two calls of one op.
+struct OpFrame {
+  virtual ~OpFrame() = default;
+};
+
+/// Receives frontier ops. Exceptions are caught by the observer and handed to `on_error`.
+class OpSink {
+ public:
+  virtual ~OpSink() = default;
+  /// Before the op. `inputs` has one IValue per schema argument and is valid during the call only.
+  virtual std::unique_ptr<OpFrame> on_start(const OpTraits& op, c10::ArrayRef<const c10::IValue> inputs) = 0;
+  /// After the op. `outputs` has one IValue per schema return; empty if the op threw or returns nothing.
+  virtual void on_end(const OpTraits& op, OpFrame& frame, c10::ArrayRef<const c10::IValue> outputs) = 0;
+  /// Something inside the sink failed; recording of that op is incomplete.
+  virtual void on_error(const char* what) = 0;
+};
+
+/// Observation of this thread, and of autograd threads that work for it, while it lives.
+class ObserverSession {
+ public:
+  /// Fails with `usage` if another session is active.
+  static Result<ObserverSession> start(OpSink& sink);
+  ObserverSession(ObserverSession&& other) noexcept;
+  ObserverSession& operator=(ObserverSession&&) = delete;
+  ~ObserverSession();
+
+ private:
+  explicit ObserverSession(std::uint64_t handle) : handle_(handle) {}
+  std::uint64_t handle_ = 0;
+};
+
+/// Node that runs on the calling thread now. Cheap; meant for sinks.
+NodeContext current_node();
+
+/// True while a sink of this thread runs: its own ATen calls must not be observed.
+bool observer_busy();
+
+}  // namespace nanquest

@@ -1,0 +1,81 @@
+#include "probe/observe/op_traits.h"
+
+#include <ATen/autocast_mode.h>
+
+#include <memory>
+#include <mutex>
+#include <string_view>
+#include <unordered_map>
+
+namespace nanquest {
+namespace {
+
+bool returns_uninitialised(std::string_view name) {
+  return name == "aten::empty" || name == "aten::empty_like" || name == "aten::empty_strided" ||
+         name == "aten::empty_permuted" || name == "aten::new_empty" || name == "aten::new_empty_strided" ||
+         name == "aten::resize_" || name == "aten::resize_as_" || name == "aten::_resize_output_";
+}
+
+bool composite_for(const c10::OperatorHandle& handle, c10::DispatchKey backend, c10::DispatchKey autograd) {
+  return handle.hasKernelForDispatchKey(c10::DispatchKey::CompositeImplicitAutograd) &&
+         !handle.hasKernelForDispatchKey(backend) && !handle.hasKernelForDispatchKey(autograd);
+}
+
+std::unique_ptr<OpTraits> make_traits(const c10::OperatorHandle& handle) {
+  auto traits = std::make_unique<OpTraits>(handle);
+  const c10::FunctionSchema& schema = handle.schema();
+  traits->name = schema.name();
+  traits->overload = schema.overload_name();
+  traits->composite_cpu = composite_for(handle, c10::DispatchKey::CPU, c10::DispatchKey::AutogradCPU);
+  traits->composite_cuda = composite_for(handle, c10::DispatchKey::CUDA, c10::DispatchKey::AutogradCUDA);
+  traits->autocast_cpu = handle.hasKernelForDispatchKey(c10::DispatchKey::AutocastCPU);
+  traits->autocast_cuda = handle.hasKernelForDispatchKey(c10::DispatchKey::AutocastCUDA);
+  traits->seeded = handle.hasTag(at::Tag::nondeterministic_seeded);
+  traits->uninitialised = returns_uninitialised(traits->name);
+  for (const c10::Argument& argument : schema.arguments())
+    traits->argument_written.push_back(argument.alias_info() && argument.alias_info()->isWrite());
+  for (const c10::Argument& result : schema.returns()) {
+    const auto* alias = result.alias_info();
+    traits->returns.push_back(!alias ? ReturnKind::fresh
+                                     : (alias->isWrite() ? ReturnKind::written : ReturnKind::view));
+  }
+  return traits;
+}
+
+}  // namespace
+
+bool OpTraits::is_frontier() const {
+  // Which backend a call goes to is not told to observers; a composite on CPU is one on CUDA but for a handful
+  // of operators, and where they differ the one with a kernel of its own wins on its device only.
+  if (composite_cpu && composite_cuda) return false;
+  if (composite_cpu && !at::hasCUDA()) return false;
+  if (autocast_cpu && at::autocast::is_autocast_enabled(at::kCPU)) return false;
+  if (autocast_cuda && at::autocast::is_autocast_enabled(at::kCUDA)) return false;
+  return true;
+}
+
+const OpTraits* traits_of(const at::RecordFunction& fn) {
+  // The schema owns the name's characters, so the pointer is as good as the operator's identity.
+  thread_local std::unordered_map<const void*, const OpTraits*> cache;
+  const void* key = fn.name();
+  if (const auto hit = cache.find(key); hit != cache.end()) return hit->second;
+
+  const auto name = fn.operator_name();
+  if (!name) return nullptr;
+  const auto handle = c10::Dispatcher::singleton().findOp(*name);
+  if (!handle) return nullptr;
+
+  static std::mutex mutex;
+  static std::unordered_map<const void*, std::unique_ptr<OpTraits>> all;
+  const OpTraits* traits = nullptr;
+  {
+    const std::lock_guard lock(mutex);
+    auto& slot = all[key];
+    if (!slot) slot = make_traits(*handle);
+    traits = slot.get();
+  }
+  cache.emplace(key, traits);
+  return traits;
+}
+
+}  // namespace nanquest

@@ -1,0 +1,40 @@
+/// What the observer must know about an operator, worked out once per operator.
+#pragma once
+
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/record_function.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace nanquest {
+
+/// How one returned value relates to the arguments, by the schema.
+enum class ReturnKind : std::uint8_t {
+  fresh,    ///< new memory (or, for a few operators, an argument handed back)
+  view,     ///< aliases an argument, not written
+  written,  ///< an argument that the operator wrote (in-place, out=)
+};
+
+/// Schema facts of one operator. Lives for ever once made; shared between threads.
+struct OpTraits {
+  explicit OpTraits(c10::OperatorHandle h) : handle(std::move(h)) {}
+
+  c10::OperatorHandle handle;
+  std::string name, overload;
+  bool composite_cpu = false, composite_cuda = false;  ///< decomposes into other dispatched operators
+  bool autocast_cpu = false, autocast_cuda = false;    ///< autocast wraps it
+  bool seeded = false;                                 ///< draws from a generator
+  bool uninitialised = false;                          ///< returns memory that nobody has written
+  std::vector<bool> argument_written;                  ///< per schema argument
+  std::vector<ReturnKind> returns;
+
+  /// The frontier rule (design §2): is this call recorded, or do its parts tell the story?
+  bool is_frontier() const;
+};
+
+/// Traits of the operator that `fn` runs; null for ranges that are no operator. Thread-safe.
+const OpTraits* traits_of(const at::RecordFunction& fn);
+
+}  // namespace nanquest

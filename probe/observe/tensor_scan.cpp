@@ -1,0 +1,109 @@
+#include "probe/observe/tensor_scan.h"
+
+#include <ATen/ATen.h>
+
+#include <cstring>
+
+#include "probe/numerics/scan.h"
+
+namespace nanquest {
+namespace {
+
+StatsRow to_row(const ScanResult& r) {
+  StatsRow row;
+  row.count = r.count;
+  row.nan = r.nan;
+  row.pos_inf = r.pos_inf;
+  row.neg_inf = r.neg_inf;
+  row.zero = r.zero;
+  row.subnormal = r.subnormal;
+  row.first_bad = r.first_bad;
+  row.amax = r.amax;
+  row.amin_nonzero = r.amin_nonzero;
+  row.sum_squares = r.sum_squares;
+  return row;
+}
+
+StatsRow scan_cpu(const at::Tensor& t, DType type, bool hash) {
+  const void* data = t.numel() ? t.const_data_ptr() : nullptr;
+  const auto n = static_cast<std::size_t>(t.numel());
+  if (t.is_contiguous()) {
+    StatsRow row = to_row(scan(type, data, n));
+    if (hash) row.hash = hash_bytes(data, n * dtype_size(type));
+    row.has_hash = hash;
+    return row;
+  }
+  StatsRow row = to_row(scan_strided(type, data, t.sizes(), t.strides()));
+  if (hash) row.hash = hash_strided(dtype_size(type), data, t.sizes(), t.strides());
+  row.has_hash = hash;
+  return row;
+}
+
+}  // namespace
+
+std::optional<DType> dtype_of(at::ScalarType type) {
+  switch (type) {
+    case at::kDouble: return DType::float64;
+    case at::kFloat: return DType::float32;
+    case at::kHalf: return DType::float16;
+    case at::kBFloat16: return DType::bfloat16;
+    case at::kFloat8_e4m3fn: return DType::float8_e4m3fn;
+    case at::kFloat8_e5m2: return DType::float8_e5m2;
+    case at::kLong: return DType::int64;
+    case at::kInt: return DType::int32;
+    case at::kShort: return DType::int16;
+    case at::kChar: return DType::int8;
+    case at::kByte: return DType::uint8;
+    case at::kBool: return DType::boolean;
+    case at::kComplexFloat: return DType::complex64;
+    case at::kComplexDouble: return DType::complex128;
+    case at::kUInt16: return DType::uint16;
+    case at::kUInt32: return DType::uint32;
+    case at::kUInt64: return DType::uint64;
+    default: return std::nullopt;
+  }
+}
+
+at::ScalarType scalar_type_of(DType type) {
+  constexpr at::ScalarType types[kDTypeCount] = {
+      at::kDouble, at::kFloat, at::kHalf,  at::kBFloat16,     at::kFloat8_e4m3fn, at::kFloat8_e5m2,
+      at::kLong,   at::kInt,   at::kShort, at::kChar,         at::kByte,          at::kBool,
+      at::kComplexFloat, at::kComplexDouble, at::kUInt16, at::kUInt32, at::kUInt64};
+  return types[static_cast<int>(type)];
+}
+
+bool is_plain(const at::Tensor& t) {
+  if (!t.defined() || t.layout() != at::kStrided || !t.has_storage() || t.is_meta()) return false;
+  const c10::DispatchKeySet keys = t.key_set();
+  for (const auto key : {c10::DispatchKey::Python, c10::DispatchKey::FuncTorchBatched,
+                         c10::DispatchKey::FuncTorchGradWrapper, c10::DispatchKey::Functionalize,
+                         c10::DispatchKey::ZeroTensor})
+    if (keys.has(key)) return false;
+  return t.is_cpu() || t.is_cuda();
+}
+
+std::optional<StatsRow> stats_of(const at::Tensor& tensor, bool hash) {
+  if (!is_plain(tensor)) return std::nullopt;
+  const auto type = dtype_of(tensor.scalar_type());
+  if (!type) return std::nullopt;
+  // Conjugate and negative views share memory with a tensor that is scanned as it is; their bits change signs only.
+  return scan_cpu(tensor.is_cpu() ? tensor : tensor.detach().to(at::kCPU), *type, hash);
+}
+
+at::Tensor copy_storage(const at::Tensor& tensor) {
+  const auto bytes = static_cast<std::int64_t>(tensor.storage().nbytes());
+  const std::int64_t item = static_cast<std::int64_t>(tensor.element_size());
+  const bool whole = item > 0 && bytes % item == 0;
+  const auto options = at::TensorOptions().dtype(whole ? tensor.scalar_type() : at::kByte);
+  at::Tensor copy = at::empty({whole ? bytes / item : bytes}, options.device(at::kCPU));
+  if (bytes == 0) return copy;
+  if (tensor.is_cpu()) {
+    std::memcpy(copy.mutable_data_ptr(), tensor.storage().data(), static_cast<std::size_t>(bytes));
+    return copy;
+  }
+  const at::Tensor flat = at::empty({0}, options.device(tensor.device())).set_(tensor.storage());
+  copy.copy_(flat.view({-1}));
+  return copy;
+}
+
+}  // namespace nanquest

@@ -1,0 +1,32 @@
+/// Statistics and hashes of tensors: the bridge from ATen to probe/numerics.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <optional>
+
+#include "probe/base/dtype.h"
+#include "probe/snapshot/model.h"
+
+namespace nanquest {
+
+/// The snapshot's name for a ScalarType; nothing for types that a snapshot can't hold (quantised, bits).
+std::optional<DType> dtype_of(at::ScalarType type);
+
+/// The ScalarType of a DType.
+at::ScalarType scalar_type_of(DType type);
+
+/// True for plain memory: strided, with storage, no functorch/fake/python wrapper. Only such tensors
+/// may be read by address.
+bool is_plain(const at::Tensor& tensor);
+
+/// Statistics of a plain tensor's values as they are now, in logical order; a GPU tensor is copied
+/// to the host first (waits for its stream). With `hash`, also the hash of its contiguous bytes.
+/// Nothing if the tensor is not plain or its type unknown. May throw c10::Error on device faults.
+std::optional<StatsRow> stats_of(const at::Tensor& tensor, bool hash);
+
+/// The bytes of the tensor's whole storage as a contiguous 1-D CPU tensor of the tensor's own type
+/// (bytes that do not fill an element are dropped into a uint8 tensor instead). Copies.
+at::Tensor copy_storage(const at::Tensor& tensor);
+
+}  // namespace nanquest
