@@ -1,5 +1,12 @@
 /// Replayer: runs a recorded step again, op by op through the dispatcher, without any model code.
 ///
+/// Slots become storages, tensor rows become views of them, arguments are rebuilt as the operator's schema says, and
+/// the operator is called boxed, with autograd and autocast off and the recorded generator state before seeded ops.
+///
+/// In another precision every slot lives in the dtype it was last written in; an op gets its floating inputs cast to
+/// what its own policy wants, and what it writes in place is kept in the wider of the two dtypes, so that storing never
+/// rounds. Random ops run in their recorded dtype (same masks, same noise) and are widened when read.
+///
 ///     Result<Replayer> r = Replayer::open("step-00000131.r0.h5");
 ///     RunResult same = r->run({});                                   // as recorded
 ///     RunResult wide = r->run({.precision = Precision::fp64});       // everything in fp64
@@ -32,7 +39,9 @@ struct TraceEdit {
   std::map<std::string, Precision> module_precision;     ///< ops of this module path and everything below it, forward and backward
   /// Called with the rebuilt outside storage (as a 1-D tensor of the slot's dtype) before the run; may change it in place.
   std::map<std::int32_t, std::function<void(at::Tensor&)>> slot_edit;
-  /// Called instead of (return true) or before (return false) the op; gets its arguments as an IValue stack.
+  /// Called before the op with its arguments as an IValue stack (already in the op's run dtype). Return false to run
+  /// the op on what the stack then holds; return true after replacing the arguments by the op's returns (the op is not
+  /// run). Replace a tensor to change what the op reads; writing into one in place changes the slot for later ops too.
   std::map<std::int32_t, std::function<bool(std::vector<c10::IValue>&)>> op_edit;
 };
 
@@ -47,11 +56,13 @@ struct RunOptions {
   std::function<void(std::int32_t op, const std::vector<at::Tensor>& outputs)> on_op;
 };
 
-/// What one op did in a run.
+/// What one op did in a run. An op with `error` set and `ran` true has no kernel in the asked precision and was run as
+/// recorded so that the run could go on; it still counts as failed.
 struct OpOutcome {
   bool ran = false;
   bool substituted = false;       ///< opaque: recorded outputs were used
   std::string error;              ///< message if the op failed
+  std::string note;               ///< how this run differs from "the op in the asked precision": "ran as recorded: …"
   std::vector<StatsRow> written;  ///< one per entry of the op's `written` range
 };
 
@@ -70,19 +81,31 @@ struct RunResult {
 
 class Replayer {
  public:
+  /// Opens a snapshot file. `bad_file` as SnapshotReader::open.
   static Result<Replayer> open(const std::string& path);
+  /// Replays tables that never were in a file: `data` holds the tensors that the doc names by path (CPU, contiguous;
+  /// Recording::data as a map). They are read, never written. Index columns need not be trusted: an op with a bad one fails.
+  static Result<Replayer> from_memory(SnapshotDoc doc, std::map<std::string, at::Tensor> data);
   Replayer(Replayer&&) noexcept;
   Replayer& operator=(Replayer&&) noexcept;
   ~Replayer();
 
   const SnapshotDoc& doc() const;
+  /// False for from_memory: then reader() must not be called.
+  bool has_file() const;
   const SnapshotReader& reader() const;
+  /// A stored tensor by its path in the file, from either source; shared and cached: don't write into it.
+  Result<at::Tensor> tensor(const std::string& path) const;
 
-  /// One run of the whole step. Never throws; ops that fail are in the result.
+  /// One run of the whole step. Never throws; ops that fail are in the result. One run at a time per process: it sets
+  /// the number of ATen threads and the default generator, and puts both back.
   RunResult run(const RunOptions& options) const;
 
- private:
+  /// For the other files of this folder (lockstep runs); the layout is private to replay/trace.
   struct Impl;
+  const Impl& impl() const { return *impl_; }
+
+ private:
   explicit Replayer(std::unique_ptr<Impl> impl);
   std::unique_ptr<Impl> impl_;
 };
