@@ -1,0 +1,91 @@
+#include "probe/numerics/hash.h"
+
+#include <array>
+#include <bit>
+#include <cstring>
+
+#include "probe/numerics/scan.h"
+
+namespace nanquest {
+namespace {
+
+constexpr std::uint64_t mix(std::uint64_t x) {
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ULL;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111ebULL;
+  return x ^ (x >> 31);
+}
+
+constexpr int kLanes = 8;
+constexpr int kStripes = 16;
+constexpr int kInitial = kLanes * kStripes;
+constexpr int kScramble = kInitial + kLanes;
+constexpr int kFinal = kScramble + kLanes;
+
+constexpr auto make_keys() {
+  std::array<std::uint64_t, kFinal + kLanes> keys{};
+  std::uint64_t state = 0x6e616e7175657374ULL;
+  for (auto& key : keys) key = mix(state += 0x9e3779b97f4a7c15ULL);
+  return keys;
+}
+alignas(64) constexpr auto kKeys = make_keys();
+
+std::uint64_t load_word(const unsigned char* p) {
+  std::uint64_t word;
+  std::memcpy(&word, p, sizeof word);
+  if constexpr (std::endian::native == std::endian::big) word = __builtin_bswap64(word);
+  return word;
+}
+
+void add_stripe(std::uint64_t* lanes, const unsigned char* p, int stripe) {
+  for (int j = 0; j < kLanes; ++j) {
+    const std::uint64_t word = load_word(p + 8 * j);
+    const std::uint64_t k = word ^ kKeys[kLanes * stripe + j];
+    lanes[j] += (k & 0xffffffffU) * (k >> 32);
+    lanes[j ^ 1] += word;
+  }
+}
+
+void scramble(std::uint64_t* lanes) {
+  for (int j = 0; j < kLanes; ++j)
+    lanes[j] = (lanes[j] ^ (lanes[j] >> 47) ^ kKeys[kScramble + j]) * 0x9e3779b1U;
+}
+
+}  // namespace
+
+HashState::HashState() {
+  for (int j = 0; j < kLanes; ++j) lanes_[j] = kKeys[kInitial + j];
+}
+
+void HashState::add_blocks(const void* data, std::size_t count) {
+  const auto* p = static_cast<const unsigned char*>(data);
+  length_ += count * kHashBlock;
+  for (; count > 0; --count) {
+    for (int s = 0; s < kStripes; ++s, p += 8 * kLanes) add_stripe(lanes_, p, s);
+    scramble(lanes_);
+  }
+}
+
+std::uint64_t HashState::finish(const void* data, std::size_t bytes) {
+  add_blocks(data, bytes / kHashBlock);
+  const auto* p = static_cast<const unsigned char*>(data) + bytes / kHashBlock * kHashBlock;
+  std::size_t rest = bytes % kHashBlock;
+  length_ += rest;
+  if (rest != 0) {
+    for (int s = 0; rest != 0; ++s) {
+      unsigned char stripe[8 * kLanes] = {};
+      const std::size_t take = rest < sizeof stripe ? rest : sizeof stripe;
+      std::memcpy(stripe, p, take);
+      add_stripe(lanes_, stripe, s);
+      p += take;
+      rest -= take;
+    }
+    scramble(lanes_);
+  }
+  std::uint64_t h = length_ * 0x9e3779b97f4a7c15ULL;
+  for (int j = 0; j < kLanes; ++j) h = mix(h ^ lanes_[j]) + kKeys[kFinal + j];
+  return mix(h);
+}
+
+std::uint64_t hash_bytes(const void* data, std::size_t bytes) { return HashState().finish(data, bytes); }
+
+}  // namespace nanquest

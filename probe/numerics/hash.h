@@ -1,0 +1,46 @@
+/// nq64: the 64-bit hash of bytes that snapshots store; `hash_bytes` and `hash_strided` compute it.
+///
+/// The definition is part of the file format; it never changes. All arithmetic is modulo 2^64, words are
+/// little-endian, `lo` and `hi` are a word's 32-bit halves.
+///
+///     key(i)   = splitmix64's output number i (from 0) for the seed 0x6e616e7175657374 ("nanquest")
+///     mix(x)   = x ^= x >> 30; x *= 0xbf58476d1ce4e5b9; x ^= x >> 27; x *= 0x94d049bb133111eb; x ^= x >> 31
+///
+///     acc[j]   = key(128 + j), j = 0 … 7
+///     The bytes are cut into blocks of 1024, a block into 16 stripes of 8 words. The last block may be shorter; it
+///     is filled up with zero bytes to a whole stripe. For stripe s of a block, lane j, word w:
+///         k = w ^ key(8 s + j);   acc[j] += lo(k) * hi(k);   acc[j ^ 1] += w
+///     After each block, short or not:  acc[j] = (acc[j] ^ (acc[j] >> 47) ^ key(136 + j)) * 0x9e3779b1
+///     h = length in bytes * 0x9e3779b97f4a7c15;  for j = 0 … 7:  h = mix(h ^ acc[j]) + key(144 + j)
+///     hash = mix(h)
+///
+/// Why so: the products of keyed halves are the NH family (Black, Halevi, Krawczyk, Krovetz, Rogaway, "UMAC", 1999),
+/// cheap in vectors of any width; every position of a block has its own key, so order matters; adding the word itself
+/// to the neighbouring lane makes every change of a single word visible; the step between blocks is a bijection, so
+/// a difference does not die there. It is no protection against a forger.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace nanquest {
+
+inline constexpr std::size_t kHashBlock = 1024;  ///< bytes of a block
+
+/// A hash in progress. Feed whole blocks in order, then the rest.
+class HashState {
+ public:
+  HashState();
+
+  /// Adds `count` whole blocks (`count * kHashBlock` bytes, any alignment).
+  void add_blocks(const void* data, std::size_t count);
+
+  /// Adds the last `bytes` bytes, any number, and returns the hash. The state is used up.
+  std::uint64_t finish(const void* data, std::size_t bytes);
+
+ private:
+  alignas(64) std::uint64_t lanes_[8];
+  std::uint64_t length_ = 0;
+};
+
+}  // namespace nanquest
