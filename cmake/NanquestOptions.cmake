@@ -44,7 +44,11 @@ if(NANQUEST_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
   add_compile_options($<$<AND:$<COMPILE_LANGUAGE:CXX>,$<CXX_COMPILER_ID:GNU>>:-fpch-preprocess>)
 endif()
 find_program(NANQUEST_MOLD mold)
+include(CheckLinkerFlag)
 if(NANQUEST_MOLD)
+  check_linker_flag(CXX -fuse-ld=mold NANQUEST_MOLD_WORKS)  # GCC before 12.1 does not know the name
+endif()
+if(NANQUEST_MOLD_WORKS)
   add_link_options(-fuse-ld=mold)
 endif()
 

@@ -50,7 +50,8 @@ function(nanquest_program name)
   install(TARGETS nanquest-${name} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 endfunction()
 
-# nanquest_test(name SOURCES … LINK … LABELS …): GoogleTest program build/bin/tests/<name>, each case a ctest "<name>.Suite.Case".
+# nanquest_test(name SOURCES … LINK … LABELS …): GoogleTest program build/bin/tests/<name>, each case a ctest
+# "<name>.Suite.Case". Besides its labels each has its folder's name as a label; target tests-<folder> builds the folder's.
 function(nanquest_test name)
   cmake_parse_arguments(A "TORCH" "" "SOURCES;LINK;LABELS" ${ARGN})
   if(NOT A_LABELS)
@@ -63,9 +64,22 @@ function(nanquest_test name)
   if(A_TORCH)
     nanquest_torch_target(${name})
   endif()
+  cmake_path(GET CMAKE_CURRENT_SOURCE_DIR FILENAME _room)
+  if(NOT TARGET tests-${_room})
+    add_custom_target(tests-${_room})
+  endif()
+  add_dependencies(tests-${_room} ${name})
   include(GoogleTest)
-  gtest_discover_tests(${name} TEST_PREFIX "${name}." DISCOVERY_MODE PRE_TEST
-    PROPERTIES LABELS "${A_LABELS}" TIMEOUT 300)
+  list(GET A_LABELS 0 _first)
+  gtest_discover_tests(${name} TEST_PREFIX "${name}." DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60
+    PROPERTIES LABELS "${_first}" TIMEOUT 300)
+  list(LENGTH A_LABELS _count)
+  if(_count GREATER 1)  # gtest_discover_tests takes no list in a property
+    set(_file "${CMAKE_CURRENT_BINARY_DIR}/${name}_labels.cmake")
+    file(WRITE "${_file}.new" "foreach(_test IN LISTS ${name}_TESTS)\n  set_tests_properties(\"\${_test}\" PROPERTIES LABELS \"${A_LABELS}\")\nendforeach()\n")
+    file(COPY_FILE "${_file}.new" "${_file}" ONLY_IF_DIFFERENT)
+    set_property(DIRECTORY APPEND PROPERTY TEST_INCLUDE_FILES "${_file}")
+  endif()
 endfunction()
 
 # nanquest_bench(name SOURCES … LINK …): build/bin/bench/<name>; prints lines "name ratio goal ok|short spread".
