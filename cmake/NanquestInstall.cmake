@@ -1,1 +1,35 @@
-# Filled by the set-up owner: install rules and the package config.
+# `cmake --install`: a prefix with the programs, the probe's libraries and headers, and a package for find_package.
+# Replay, trainer and viewer are programs only; their libraries are not offered to others.
+include(CMakePackageConfigHelpers)
+set(_package_dir "${CMAKE_INSTALL_LIBDIR}/cmake/nanquest")
+
+set(_libraries nanquest_base)
+get_property(_all GLOBAL PROPERTY NANQUEST_LIBRARIES)
+foreach(_library IN LISTS _all)
+  get_target_property(_dir ${_library} SOURCE_DIR)
+  if(_dir MATCHES "^${PROJECT_SOURCE_DIR}/probe(/|$)")
+    list(APPEND _libraries ${_library})
+  endif()
+endforeach()
+# The public door: a target without a file of its own.
+if(TARGET nanquest_probe AND NOT nanquest_probe IN_LIST _libraries)
+  list(APPEND _libraries nanquest_probe)
+  set_target_properties(nanquest_probe PROPERTIES EXPORT_NAME probe)
+endif()
+
+install(TARGETS ${_libraries} EXPORT nanquestTargets
+  ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}
+  LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+install(EXPORT nanquestTargets NAMESPACE nanquest:: DESTINATION ${_package_dir})
+
+# Headers keep their folders: <nanquest/probe/nanquest.h> for others, "probe/…" among themselves.
+install(DIRECTORY "${PROJECT_SOURCE_DIR}/probe" DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/nanquest
+  FILES_MATCHING PATTERN "*.h" PATTERN "attach" EXCLUDE)
+
+configure_package_config_file("${PROJECT_SOURCE_DIR}/cmake/nanquestConfig.cmake.in"
+  "${PROJECT_BINARY_DIR}/nanquestConfig.cmake" INSTALL_DESTINATION ${_package_dir})
+write_basic_package_version_file("${PROJECT_BINARY_DIR}/nanquestConfigVersion.cmake"
+  VERSION ${PROJECT_VERSION} COMPATIBILITY SameMinorVersion)
+install(FILES "${PROJECT_BINARY_DIR}/nanquestConfig.cmake" "${PROJECT_BINARY_DIR}/nanquestConfigVersion.cmake"
+  "${PROJECT_SOURCE_DIR}/cmake/FindLibTorch.cmake" DESTINATION ${_package_dir})
+install(FILES "${PROJECT_SOURCE_DIR}/LICENSE" DESTINATION ${CMAKE_INSTALL_DATADIR}/nanquest)

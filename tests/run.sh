@@ -1,0 +1,112 @@
+#!/usr/bin/env bash
+# Sets up, builds and tests nanquest.
+#
+#   tests/run.sh                  # all tests, in build/; ends with CTest's summary
+#   tests/run.sh --label guard    # the tests of one room or kind
+#   tests/run.sh --bench          # every benchmark: "name ratio goal ok|short spread", one line each
+#   tests/run.sh --asan           # AddressSanitizer and UBSan over the parts without torch, in build/asan
+#   tests/run.sh --torch-2.11     # probe and replay against the oldest LibTorch, in build/torch-2.11
+#
+# Exit code: CTest's (0: all passed), or the failed stage's.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+usage() {
+  sed -n '2,/^$/{/^#/!d;s/^# \{0,1\}//;p}' tests/run.sh
+  cat <<'TEXT'
+Options:
+  --label REGEX   only tests with such a label (a folder of tests/, or unit, e2e, ui, image, fuzz, …); repeatable
+  --bench         build and run the benchmarks instead of the tests
+  --asan          the sanitizer build instead of the release build
+  --torch-2.11    the oldest LibTorch instead of the pinned one
+  --jobs N        compile jobs and tests at a time (default: processors, at most one for each 2 GiB of memory)
+  --help          this text
+TEXT
+}
+
+mode=tests
+labels=()
+jobs=""
+while [ $# -gt 0 ]; do
+  case "$1" in
+    --label) [ $# -ge 2 ] || { echo "run.sh: --label needs a name" >&2; exit 2; }; labels+=(-L "$2"); shift ;;
+    --jobs) [ $# -ge 2 ] || { echo "run.sh: --jobs needs a number" >&2; exit 2; }; jobs="$2"; shift ;;
+    --bench) mode=bench ;;
+    --asan) mode=asan ;;
+    --torch-2.11) mode=oldest; NANQUEST_WANT_OLDEST_TORCH=1 ;;
+    --help | -h) usage; exit 0 ;;
+    *) echo "run.sh: unknown option $1 (see --help)" >&2; exit 2 ;;
+  esac
+  shift
+done
+
+. cmake/setup.sh
+
+if [ -z "$jobs" ]; then
+  memory=$(($(sed -n 's/^MemAvailable: *\([0-9]*\).*/\1/p' /proc/meminfo) / 2097152))
+  jobs=$(nproc)
+  [ "$jobs" -le "$memory" ] || jobs=$((memory > 0 ? memory : 1))
+fi
+
+# configure PRESET BUILD_FOLDER [-D…]; build BUILD_FOLDER [target…]; test_in BUILD_FOLDER [ctest options]
+configure() {
+  local preset="$1" folder="$2"
+  local log="$folder/configure.log"
+  shift 2
+  mkdir -p "$folder"
+  cmake --preset "$preset" -B "$folder" "${NANQUEST_CMAKE_ARGS[@]}" "$@" >"$log" 2>&1 || {
+    cat "$log" >&2
+    echo "run.sh: configuring $folder failed" >&2
+    exit 70
+  }
+  sed -n '/^-- nanquest/,/^-- Config/{/^-- Config/d;p}' "$log" >&2
+}
+build() {
+  local folder="$1" start=$SECONDS
+  shift
+  cmake --build "$folder" -j "$jobs" ${1:+--target "$@"} >&2 || {
+    echo "run.sh: building $folder failed" >&2
+    exit 70
+  }
+  echo "run.sh: built $folder in $((SECONDS - start)) s" >&2
+}
+test_in() {
+  local folder="$1"
+  shift
+  ctest --test-dir "$folder" -j "$jobs" --output-on-failure --no-tests=error "$@"
+}
+
+run_benchmarks() {
+  local program failed=0
+  for program in build/bin/bench/*; do
+    [ -x "$program" ] || continue
+    "$program" || { echo "run.sh: $program ended with $?" >&2; failed=1; }
+  done
+  return "$failed"
+}
+
+case "$mode" in
+  tests)
+    configure release build
+    build build
+    test_in build "${labels[@]}"
+    ;;
+  bench)
+    configure release build
+    build build benches
+    run_benchmarks
+    ;;
+  asan)
+    configure asan build/asan
+    build build/asan tests-numerics tests-snapshot tests-viewer
+    # Windows and pictures go through the graphics driver, whose own leaks are not ours to find.
+    ASAN_OPTIONS="${ASAN_OPTIONS:-detect_leaks=1}" UBSAN_OPTIONS="${UBSAN_OPTIONS:-print_stacktrace=1}" \
+      test_in build/asan -L '^(numerics|snapshot|viewer)$' -LE '^(image|window|e2e)$' "${labels[@]}"
+    ;;
+  oldest)
+    configure release build/torch-2.11 "-DLibTorch_ROOT=$NANQUEST_OLDEST_TORCH/torch" -DNANQUEST_TORCH=ON \
+      -DNANQUEST_VIEWER=OFF -DNANQUEST_CUDA=OFF
+    build build/torch-2.11 tests-observe tests-capture tests-guard tests-replay
+    test_in build/torch-2.11 -L '^(observe|capture|guard|replay)$' "${labels[@]}"
+    ;;
+esac
