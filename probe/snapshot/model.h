@@ -102,6 +102,9 @@ enum OpFlag : std::uint32_t {
   kOpRecompute = 1u << 4,      ///< forward op run again by gradient checkpointing
   kOpViewOnly = 1u << 5,       ///< outputs alias inputs and nothing was written
   kOpFailed = 1u << 6,         ///< it threw
+  kOpBirth = 1u << 7,          ///< made non-finite values out of finite inputs
+  kOpBirthFiniteAbove = 1u << 8,  ///< a birth that is finite when computed one precision up from the same inputs: range overflow
+  kOpBirthStays = 1u << 9,     ///< a birth that is non-finite one precision up as well: a singular point or an intended infinity
 };
 
 /// One frontier op, in the order of execution.

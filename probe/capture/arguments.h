@@ -1,0 +1,21 @@
+/// Arguments of an op as flat tokens (SnapshotDoc::args), in schema order, depth first.
+#pragma once
+
+#include <ATen/core/ivalue.h>
+
+#include <functional>
+#include <vector>
+
+#include "probe/snapshot/model.h"
+
+namespace nanquest {
+
+/// Appends the tokens of `value` to `out`. `on_tensor` gives the tensor-table row of each tensor met
+/// (undefined ones included), in token order.
+void flatten_argument(const c10::IValue& value, std::vector<ArgRow>& out,
+                      const std::function<std::int32_t(const at::Tensor&)>& on_tensor);
+
+/// Calls `f` with every tensor inside `value` (lists, optionals), undefined ones included.
+void for_each_tensor(const c10::IValue& value, const std::function<void(const at::Tensor&)>& f);
+
+}  // namespace nanquest

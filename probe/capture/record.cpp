@@ -1,0 +1,144 @@
+#include "probe/capture/record.h"
+
+#include <ATen/ATen.h>
+#include <ATen/CPUGeneratorImpl.h>
+#include <ATen/Version.h>
+#include <unistd.h>
+
+#include <ctime>
+#include <exception>
+
+#include "probe/capture/recorder.h"
+#include "probe/observe/tensor_scan.h"
+#include "probe/snapshot/writer.h"
+
+namespace nanquest {
+namespace {
+
+thread_local Phase thread_phase = Phase::forward;
+thread_local std::int32_t thread_micro_batch = 0;
+
+std::string utc_now() {
+  const std::time_t now = std::time(nullptr);
+  std::tm parts{};
+  gmtime_r(&now, &parts);
+  char text[32];
+  std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &parts);
+  return text;
+}
+
+std::string host_name() {
+  char text[256] = {};
+  return gethostname(text, sizeof text - 1) == 0 ? text : "unknown";
+}
+
+void fill_header(SnapshotDoc& doc, const StepState& state) {
+  doc.step = state.step;
+  doc.rank = state.rank;
+  doc.world_size = state.world_size;
+  doc.loss_scale = state.loss_scale;
+  doc.created_utc = utc_now();
+  doc.host = host_name();
+  doc.writer = "nanquest " NANQUEST_VERSION;
+  doc.environment = capture_environment();
+  doc.config = state.config;
+  doc.history = state.history;
+  doc.history_samples = state.history_samples;
+  doc.sample_ids = state.sample_ids;
+  doc.sample_texts = state.sample_texts;
+}
+
+void keep_all(TraceRecorder& recorder, SnapshotDoc& doc, const StepState& state) {
+  const auto keep = [&](const char* group, const NamedTensors& tensors, SlotOrigin origin, std::vector<NamedTensor>& rows) {
+    for (const auto& [name, tensor] : tensors) rows.push_back(recorder.keep(group, name, tensor, origin));
+  };
+  keep("parameters", state.parameters, SlotOrigin::parameter, doc.parameters);
+  keep("buffers", state.buffers, SlotOrigin::buffer, doc.buffers);
+  keep("optimizer", state.optimizer, SlotOrigin::optimizer_state, doc.optimizer);
+  keep("batch", state.batch, SlotOrigin::input, doc.batch);
+  for (const auto& [name, tensor] : state.extra) (void)recorder.keep("extra", name, tensor, SlotOrigin::loss_scale);
+}
+
+void run(const std::function<at::Tensor()>& step, Recording& recording) {
+  try {
+    recording.loss = step();
+  } catch (const std::exception& e) {
+    recording.failure = e.what();
+  } catch (...) {
+    recording.failure = "an exception that is no std::exception";
+  }
+}
+
+void symbolise_culprit(SnapshotDoc& doc, const TraceRecorder& recorder) {
+  if (!find_culprit(doc) || doc.culprit.op == kNone) return;
+  const auto words = [&](std::int32_t index) {
+    if (index == kNone) return;
+    OpRow& op = doc.ops[static_cast<std::size_t>(index)];
+    const auto& stack = recorder.stacks()[static_cast<std::size_t>(index)];
+    if (!stack || op.stack != kNone) return;
+    auto frames = stack->symbolise();
+    if (frames.empty()) return;
+    op.stack = static_cast<std::int32_t>(doc.stacks.size());
+    doc.stacks.push_back(std::move(frames));
+  };
+  words(doc.culprit.op);
+  words(doc.ops[static_cast<std::size_t>(doc.culprit.op)].forward_op);
+}
+
+}  // namespace
+
+PhaseScope::PhaseScope(Phase phase) : before_(thread_phase) { thread_phase = phase; }
+PhaseScope::~PhaseScope() { thread_phase = before_; }
+Phase current_phase() { return thread_phase; }
+void set_micro_batch(std::int32_t index) { thread_micro_batch = index; }
+std::int32_t current_micro_batch() { return thread_micro_batch; }
+
+Recording record_step(const StepState& state, const std::function<at::Tensor()>& step, const RecordOptions& options) {
+  Recording recording;
+  SnapshotDoc& doc = recording.doc;
+  try {
+    fill_header(doc, state);
+    TraceRecorder recorder(recording, options);
+    keep_all(recorder, doc, state);
+    {
+      auto generator = at::detail::getDefaultCPUGenerator();
+      const std::lock_guard<std::mutex> lock(generator.mutex());
+      doc.rng_data = "rng/start";
+      recording.data.emplace_back(doc.rng_data, generator.get_state());
+    }
+    {
+      auto session = ObserverSession::start(recorder);
+      if (!session) recording.notes.push_back(session.error().text());
+      run(step, recording);
+    }
+    doc.loss = recorder.describe(recording.loss);
+    for (const auto& [name, parameter] : state.parameters) doc.gradients.push_back(recorder.describe(parameter.grad()));
+    recorder.link_slots(doc.parameters, state.parameters);
+    recorder.link_slots(doc.buffers, state.buffers);
+    recorder.link_slots(doc.optimizer, state.optimizer);
+    recorder.link_slots(doc.batch, state.batch);
+    symbolise_culprit(doc, recorder);
+  } catch (const std::exception& e) {
+    recording.notes.push_back(std::string("recording is incomplete: ") + e.what());
+  } catch (...) {
+    recording.notes.push_back("recording is incomplete: unknown exception");
+  }
+  return recording;
+}
+
+Status write_snapshot(const Recording& recording, const std::string& path) {
+  auto writer = SnapshotWriter::create(path);
+  if (!writer) return writer.error();
+  for (const auto& [name, tensor] : recording.data) {
+    const auto type = dtype_of(tensor.scalar_type());
+    if (!type) return Error{ErrorCode::internal, name + ": element type can't be stored", ""};
+    const at::Tensor flat = tensor.contiguous();
+    const Status stored =
+        writer->write_tensor(name, {*type, flat.sizes(), flat.numel() ? flat.const_data_ptr() : nullptr});
+    if (!stored) return stored;
+  }
+  if (Status stored = writer->write_doc(recording.doc); !stored) return stored;
+  return writer->commit();
+}
+
+}  // namespace nanquest

@@ -1,0 +1,70 @@
+/// TraceRecorder: fills the trace tables of a SnapshotDoc from what the observer sees.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "probe/capture/record.h"
+#include "probe/capture/slots.h"
+#include "probe/capture/stacks.h"
+#include "probe/observe/observer.h"
+
+namespace nanquest {
+
+class TraceRecorder : public OpSink {
+ public:
+  /// `recording` outlives the recorder; its doc's trace tables are filled.
+  TraceRecorder(Recording& recording, const RecordOptions& options);
+
+  /// Copies a tensor the step starts from into the file's data and announces its storage by name.
+  /// Returns its row for the doc. Call before the step.
+  NamedTensor keep(const std::string& group, const std::string& name, const at::Tensor& tensor, SlotOrigin origin);
+
+  std::unique_ptr<OpFrame> on_start(const OpTraits& op, c10::ArrayRef<const c10::IValue> inputs) override;
+  void on_end(const OpTraits& op, OpFrame& frame, c10::ArrayRef<const c10::IValue> outputs) override;
+  void on_error(const char* what) override;
+
+  /// A tensor-table row (with statistics) for a tensor as it is now; call after the step (loss, gradients).
+  std::int32_t describe(const at::Tensor& tensor);
+
+  /// Slot numbers of the kept tensors, once the step has run.
+  void link_slots(std::vector<NamedTensor>& rows, const NamedTensors& tensors) const;
+
+  const std::vector<std::shared_ptr<Stack>>& stacks() const { return stacks_; }
+
+ private:
+  struct Frame;
+  std::int32_t slot_for_argument(const at::Tensor& tensor, bool written);
+  std::int32_t tensor_row(const at::Tensor& tensor, std::int32_t slot, bool with_stats);
+  std::int32_t stats_for(const at::Tensor& tensor, std::int32_t slot);
+  void add_host_write(const at::Tensor& tensor, std::int32_t slot);
+  void add_written(OpRow& op, const at::Tensor& tensor, std::int32_t slot, std::int32_t row);
+  void fill_context(OpRow& op);
+  void link_forward(OpRow& op, c10::ArrayRef<const c10::IValue> outputs, std::int32_t index);
+  void judge_birth(const OpTraits& traits, Frame& frame, OpRow& op);
+  std::int32_t module_row(std::string_view path, std::string_view type);
+  std::int32_t save_generator(c10::ArrayRef<const c10::IValue> inputs);
+
+  Recording& recording_;
+  SnapshotDoc& doc_;
+  RecordOptions options_;
+  SlotTable slots_;
+  std::mutex mutex_;
+  std::map<std::string, std::int32_t, std::less<>> modules_;
+  std::unordered_map<std::uint64_t, std::int32_t> forward_ops_;  // thread and sequence number -> op
+  std::vector<std::shared_ptr<Stack>> stacks_;                   // per op
+  int births_judged_ = 0;
+};
+
+/// Phase and micro-batch of the calling thread (set by PhaseScope, set_micro_batch).
+Phase current_phase();
+std::int32_t current_micro_batch();
+
+}  // namespace nanquest

@@ -1,0 +1,61 @@
+/// Slots: which storage is which, for the length of one recording.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <c10/util/intrusive_ptr.h>
+
+#include <cstdint>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "probe/snapshot/model.h"
+
+namespace nanquest {
+
+/// What a storage is called, for storages that the step was told about.
+struct StorageName {
+  SlotOrigin origin = SlotOrigin::external;
+  std::string name;
+  std::string data;  ///< path that already holds exactly this storage's bytes, "" if none does
+};
+
+/// Bookkeeping of one slot beside its table row.
+struct SlotState {
+  c10::weak_intrusive_ptr<c10::StorageImpl> storage;  ///< weak: keeps the address unique, not the memory
+  std::uint32_t generation = 0;   ///< grows with each dispatched write
+  bool initialised = true;        ///< false between an uninitialised producer and the first write
+  struct Known {                  ///< statistics of a view of it, valid for one generation
+    std::uint32_t generation;
+    std::int32_t stats;
+    DType dtype;
+    std::int64_t offset;
+    std::vector<std::int64_t> sizes, strides;
+  };
+  std::vector<Known> known;
+};
+
+/// Maps storages to rows of SnapshotDoc::slots. Not thread-safe: its owner locks.
+class SlotTable {
+ public:
+  explicit SlotTable(std::vector<Slot>& rows) : rows_(rows) {}
+
+  /// Announces a storage by name before the step runs.
+  void name(const at::Tensor& tensor, StorageName name);
+
+  /// The slot of the tensor's storage, kNone if it has none yet.
+  std::int32_t find(const at::Tensor& tensor) const;
+
+  /// Makes a slot for a storage that has none. `produced`: an op of the trace made it.
+  std::int32_t add(const at::Tensor& tensor, bool produced);
+
+  SlotState& state(std::int32_t slot) { return states_[static_cast<std::size_t>(slot)]; }
+
+ private:
+  std::vector<Slot>& rows_;
+  std::vector<SlotState> states_;
+  std::unordered_map<const c10::StorageImpl*, std::int32_t> slots_;
+  std::unordered_map<const c10::StorageImpl*, StorageName> names_;
+};
+
+}  // namespace nanquest
