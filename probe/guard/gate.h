@@ -1,0 +1,57 @@
+/// The gate: what a step's gradients are like, in the one pass that unscales them.
+///
+///     GradientGate gate;
+///     for (at::Tensor& p : parameters) gate.watch(p);
+///     gate.clear_gradients();
+///     … forward, backward …
+///     GateResult seen = gate.run(loss_scale);     // .grad is unscaled now
+///     if (!seen.finite()) … gate.stats(i).non_finite …
+///
+/// The sum of squares is kept in fp64, so gradients of 1e20 have a norm (in fp32 they would not, and
+/// clipping would silently make them zero). A bad step's gradients are unscaled too, which does not
+/// matter because that step is undone. On CUDA the results cross to the host in one copy.
+/// All calls from one thread; never changes a parameter.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <vector>
+
+#include "probe/guard/tensor_pass.h"
+
+namespace nanquest::guard {
+
+/// All gradients of one step together.
+struct GateResult {
+  double norm = 0;              ///< L2 norm over all gradients; Inf or NaN if an element is
+  double amax = 0;              ///< largest |g|: Inf counts, NaN doesn't
+  std::uint64_t non_finite = 0; ///< elements that are NaN or Inf
+  /// False also for finite fp64 gradients whose norm is beyond fp64: clipping would make them zero.
+  bool finite() const;
+};
+
+class GradientGate {
+ public:
+  /// Watches `parameter`'s gradient. A tensor given twice (tied weights) is watched once.
+  /// Returns its index in `stats`.
+  std::size_t watch(const at::Tensor& parameter);
+
+  /// Drops every .grad (undefined, not zero), as zero_grad(set_to_none) does.
+  void clear_gradients();
+
+  /// Multiplies all gradients by 1/loss_scale in place (reciprocal in fp64, rounded to the type that
+  /// the gradients are multiplied in) and measures them. Missing gradients count as nothing.
+  GateResult run(double loss_scale);
+
+  /// What the last run found in the gradient of parameter `index`.
+  const LoopStats& stats(std::size_t index) const { return pass_.stats(index); }
+  std::size_t size() const { return parameters_.size(); }
+  const std::vector<at::Tensor>& parameters() const { return parameters_; }
+
+ private:
+  std::vector<at::Tensor> parameters_;
+  TensorPass pass_;
+};
+
+}  // namespace nanquest::guard

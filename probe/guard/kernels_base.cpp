@@ -1,0 +1,2 @@
+#define NANQUEST_ISA base
+#include "probe/guard/kernels.inl"

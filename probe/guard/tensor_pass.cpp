@@ -1,0 +1,86 @@
+#include "probe/guard/tensor_pass.h"
+
+#include <ATen/ATen.h>
+#include <ATen/Parallel.h>
+
+#include <algorithm>
+#include <optional>
+
+namespace nanquest::guard {
+namespace {
+
+constexpr std::size_t kChunkBytes = 128 * 1024;     // fits the second-level cache of one core
+constexpr std::size_t kParallelBytes = 1024 * 1024;  // below it, waking threads costs more than it gives
+
+std::optional<LoopType> loop_type(at::ScalarType type) {
+  switch (type) {
+    case at::kDouble:
+    case at::kComplexDouble: return LoopType::f64;
+    case at::kFloat:
+    case at::kComplexFloat: return LoopType::f32;
+    case at::kHalf: return LoopType::f16;
+    case at::kBFloat16: return LoopType::bf16;
+    default: return std::nullopt;
+  }
+}
+
+}  // namespace
+
+void TensorPass::begin() {
+  chunks_.clear();
+  other_.clear();
+  stats_.clear();
+  bytes_ = 0;
+}
+
+void TensorPass::add(const at::Tensor& tensor) {
+  const auto index = static_cast<std::uint32_t>(stats_.size());
+  stats_.emplace_back();
+  if (!tensor.defined() || tensor.numel() == 0) return;
+  if (!tensor.is_floating_point() && !tensor.is_complex()) return;
+  const std::optional<LoopType> type = loop_type(tensor.scalar_type());
+  if (type && tensor.is_cpu() && tensor.layout() == at::kStrided && tensor.is_non_overlapping_and_dense() &&
+      !tensor.is_neg())
+    add_chunks(index, tensor, *type, tensor.is_complex());
+  else
+    other_.emplace_back(index, &tensor);
+}
+
+void TensorPass::add_chunks(std::uint32_t index, const at::Tensor& tensor, LoopType type, bool complex) {
+  const std::size_t count = static_cast<std::size_t>(tensor.numel()) * (complex ? 2 : 1);
+  const std::size_t size = loop_type_size(type);
+  const std::size_t step = kChunkBytes / size;
+  // Written only if `run` scales, and then the caller handed it over to be written.
+  char* data = static_cast<char*>(const_cast<void*>(tensor.const_data_ptr()));
+  for (std::size_t i = 0; i < count; i += step)
+    chunks_.push_back({data + i * size, std::min(step, count - i), index, type, {}});
+  bytes_ += count * size;
+}
+
+void TensorPass::run(double factor) {
+  run_chunks(factor);
+  if (!other_.empty()) run_other(factor);
+}
+
+void TensorPass::run_chunks(double factor) {
+  const bool store = factor != 1;
+  const auto work = [&](std::int64_t from, std::int64_t to) {
+    for (std::int64_t i = from; i < to; ++i) {
+      Chunk& c = chunks_[static_cast<std::size_t>(i)];
+      c.stats = store ? scale_and_measure(c.type, c.data, c.count, factor) : measure(c.type, c.data, c.count);
+    }
+  };
+  const auto chunks = static_cast<std::int64_t>(chunks_.size());
+  if (bytes_ >= kParallelBytes && at::get_num_threads() > 1)
+    at::parallel_for(0, chunks, 1, work);
+  else
+    work(0, chunks);
+  for (const Chunk& c : chunks_) {
+    LoopStats& s = stats_[c.tensor];
+    s.sum_squares += c.stats.sum_squares;
+    s.amax = std::max(s.amax, c.stats.amax);
+    s.non_finite += c.stats.non_finite;
+  }
+}
+
+}  // namespace nanquest::guard

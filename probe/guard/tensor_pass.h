@@ -1,0 +1,60 @@
+/// TensorPass: one pass over many tensors, the heart of the gate.
+///
+///     TensorPass pass;
+///     pass.begin();
+///     for (at::Tensor& g : gradients) pass.add(g);
+///     pass.run(1.0 / loss_scale);
+///     pass.stats(0).sum_squares …
+///
+/// Dense CPU tensors of fp64, fp32, fp16, bf16 (and complex, as pairs of reals) are read once by raw
+/// loops, big sets by at::parallel_for; results don't depend on the number of threads. Everything else
+/// (CUDA, strided, sparse, other types) goes through ATen operators, with one copy to the host per run.
+/// It never touches autograd. Lists are kept between runs: a run over the same tensors allocates nothing.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <vector>
+
+#include "probe/guard/kernels.h"
+
+namespace nanquest::guard {
+
+class TensorPass {
+ public:
+  /// Forgets the tensors of the last run.
+  void begin();
+
+  /// Adds a tensor; its index is the number of tensors added before. Undefined and empty tensors and
+  /// those of integers count as nothing. The reference must hold until `run` returned.
+  void add(const at::Tensor& tensor);
+
+  /// Multiplies every element by `factor` in place (not if it is 1) and measures what is stored then.
+  /// May throw c10::Error for tensors that ATen itself can't multiply or read.
+  void run(double factor);
+
+  /// What the run found in tensor `index`. Complex numbers are measured as pairs of reals.
+  const LoopStats& stats(std::size_t index) const { return stats_[index]; }
+  std::size_t size() const { return stats_.size(); }
+
+ private:
+  struct Chunk {
+    void* data;
+    std::size_t count;
+    std::uint32_t tensor;
+    LoopType type;
+    LoopStats stats;
+  };
+
+  void add_chunks(std::uint32_t index, const at::Tensor& tensor, LoopType type, bool complex);
+  void run_chunks(double factor);
+  void run_other(double factor);
+
+  std::vector<Chunk> chunks_;
+  std::vector<std::pair<std::uint32_t, const at::Tensor*>> other_;  ///< what the raw loops can't read
+  std::vector<LoopStats> stats_;
+  std::size_t bytes_ = 0;
+};
+
+}  // namespace nanquest::guard

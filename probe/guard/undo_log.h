@@ -1,0 +1,61 @@
+/// UndoLog: what must be put back so that a skipped step never happened.
+///
+///     UndoLog undo;
+///     undo.watch_device(at::kCPU);                 // its default random generator
+///     undo.watch_buffer(running_mean);
+///     undo.watch_host([&] { return [&, saved = scaler] { scaler = saved; }; });
+///     undo.save();
+///     … the step …
+///     undo.restore();                              // as often as needed
+///
+/// Weights and moments need no saving: the gate stands before the optimizer. Gradients need none
+/// either: they are undefined before a step. Buffers are always copied, also those that look constant,
+/// because batch_norm and host code write them behind the version counter; a tensor that no step writes
+/// (a causal mask, a table) is cheaper not watched. Copies are allocated once. One thread.
+#pragma once
+
+#include <ATen/core/Generator.h>
+#include <ATen/core/Tensor.h>
+
+#include <functional>
+#include <vector>
+
+namespace nanquest::guard {
+
+class UndoLog {
+ public:
+  /// Called before a step; returns what puts back the state of that moment.
+  using Save = std::function<std::function<void()>()>;
+
+  /// Watches the default generator of `device`. Twice is the same as once.
+  void watch_device(at::Device device);
+  /// Watches a generator of the caller's own.
+  void watch_generator(at::Generator generator);
+  /// Watches a tensor that steps write in place. Twice is the same as once.
+  void watch_buffer(const at::Tensor& buffer);
+  /// Watches anything else.
+  void watch_host(Save save);
+
+  /// Remembers the state of now. Exceptions of a `Save` pass through.
+  void save();
+  /// Puts back the state of the last `save`; may be called any number of times. Without a `save` it
+  /// does nothing. Exceptions of what a `Save` returned pass through, after the rest was put back.
+  void restore();
+
+ private:
+  struct Buffer {
+    at::Tensor live, copy;
+  };
+  struct Random {
+    at::Generator generator;
+    at::Tensor state;  ///< bytes
+  };
+
+  std::vector<Buffer> buffers_;
+  std::vector<Random> random_;
+  std::vector<Save> hosts_;
+  std::vector<std::function<void()>> host_restores_;
+  bool saved_ = false;
+};
+
+}  // namespace nanquest::guard
