@@ -17,6 +17,7 @@ if(TARGET nanquest_probe AND NOT nanquest_probe IN_LIST _libraries)
   set_target_properties(nanquest_probe PROPERTIES EXPORT_NAME probe)
 endif()
 
+target_include_directories(nanquest_base INTERFACE $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
 install(TARGETS ${_libraries} EXPORT nanquestTargets
   ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}
   LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})

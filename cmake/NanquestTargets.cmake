@@ -39,7 +39,8 @@ function(nanquest_torch_target target)
   target_precompile_headers(${target} REUSE_FROM nanquest_torch_pch)
 endfunction()
 
-# nanquest_program(name SOURCES … LINK …): executable build/bin/nanquest-<name>, installed.
+# nanquest_program(name SOURCES … LINK …): executable build/bin/nanquest-<name>, installed; target `programs`
+# builds all of them.
 function(nanquest_program name)
   cmake_parse_arguments(A "TORCH" "" "SOURCES;LINK" ${ARGN})
   add_executable(nanquest-${name} ${A_SOURCES})
@@ -48,6 +49,10 @@ function(nanquest_program name)
   if(A_TORCH)
     nanquest_torch_target(nanquest-${name})
   endif()
+  if(NOT TARGET programs)
+    add_custom_target(programs)
+  endif()
+  add_dependencies(programs nanquest-${name})
   install(TARGETS nanquest-${name} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 endfunction()
 

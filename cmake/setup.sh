@@ -21,6 +21,12 @@ nq_die() { printf 'set-up: error: %s\n' "$*" >&2; exit 70; }
 # Lines of a list without comments and blanks.
 nq_lines() { sed -e 's/[[:space:]]*#.*//' -e '/^[[:space:]]*$/d' "$1"; }
 nq_at_least() { [ "$(printf '%s\n%s\n' "$1" "$2" | sort -V | head -n1)" = "$2" ]; }
+# Compile jobs: as many as processors, at most one for each 2 GiB of free memory.
+nq_jobs() {
+  local memory
+  memory=$(($(sed -n 's/^MemAvailable: *\([0-9]*\).*/\1/p' /proc/meminfo) / 2097152))
+  if [ "$(nproc)" -le "$memory" ]; then nproc; else echo $((memory > 0 ? memory : 1)); fi
+}
 nq_hash() { sha256sum | cut -c1-12; }
 
 # --- distribution packages ------------------------------------------------------------------------

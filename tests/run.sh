@@ -42,11 +42,7 @@ done
 
 . cmake/setup.sh
 
-if [ -z "$jobs" ]; then
-  memory=$(($(sed -n 's/^MemAvailable: *\([0-9]*\).*/\1/p' /proc/meminfo) / 2097152))
-  jobs=$(nproc)
-  [ "$jobs" -le "$memory" ] || jobs=$((memory > 0 ? memory : 1))
-fi
+[ -n "$jobs" ] || jobs="$(nq_jobs)"
 
 # configure PRESET BUILD_FOLDER [-D…]; build BUILD_FOLDER [target…]; test_in BUILD_FOLDER [ctest options]
 configure() {
