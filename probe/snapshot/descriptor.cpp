@@ -1,0 +1,98 @@
+#include "probe/snapshot/descriptor.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <system_error>
+
+namespace nanquest {
+namespace {
+
+const char* way_out(int error) {
+  switch (error) {
+    case ENOSPC:
+    case EDQUOT:
+    case EFBIG: return "free some space there or choose another directory";
+    case EROFS:
+    case EACCES:
+    case EPERM: return "choose a directory that can be written";
+    case ENOTDIR:
+    case EEXIST: return "a part of the path is a file; choose another directory";
+    case ENAMETOOLONG: return "choose a shorter path";
+    default: return "check the disk, or choose another directory";
+  }
+}
+
+std::string parent_of(const std::string& path) {
+  const std::string parent = std::filesystem::path(path).parent_path().string();
+  return parent.empty() ? "." : parent;
+}
+
+}  // namespace
+
+bool Descriptor::close() {
+  const int fd = std::exchange(fd_, -1);
+  return fd < 0 || ::close(fd) == 0;
+}
+
+bool read_at(int fd, void* out, std::size_t bytes, std::uint64_t offset) {
+  auto* at = static_cast<char*>(out);
+  while (bytes > 0) {
+    const ssize_t n = ::pread(fd, at, std::min<std::size_t>(bytes, 1u << 30), static_cast<off_t>(offset));
+    if (n < 0 && errno == EINTR) continue;
+    if (n == 0) errno = EIO;
+    if (n <= 0) return false;
+    at += n;
+    bytes -= static_cast<std::size_t>(n);
+    offset += static_cast<std::uint64_t>(n);
+  }
+  return true;
+}
+
+bool write_at(int fd, const void* data, std::size_t bytes, std::uint64_t offset) {
+  const auto* at = static_cast<const char*>(data);
+  while (bytes > 0) {
+    const ssize_t n = ::pwrite(fd, at, std::min<std::size_t>(bytes, 1u << 30), static_cast<off_t>(offset));
+    if (n < 0 && errno == EINTR) continue;
+    if (n == 0) errno = EIO;
+    if (n <= 0) return false;
+    at += n;
+    bytes -= static_cast<std::size_t>(n);
+    offset += static_cast<std::uint64_t>(n);
+  }
+  return true;
+}
+
+Error system_error(const std::string& path, std::string_view doing) {
+  const int error = errno;
+  return {ErrorCode::io, path + ": " + std::string(doing) + " failed: " + std::strerror(error), way_out(error)};
+}
+
+Status sync_directory_of(const std::string& path) {
+  const std::string parent = parent_of(path);
+  const Descriptor directory(::open(parent.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  // Some file systems cannot sync a directory (EINVAL); there is nothing more to be done there.
+  if (!directory || (::fsync(directory.get()) != 0 && errno != EINVAL)) return system_error(parent, "syncing the directory");
+  return {};
+}
+
+Status make_parents(const std::string& path) {
+  std::error_code error;
+  const std::string parent = parent_of(path);
+  std::filesystem::create_directories(parent, error);
+  if (!error) return {};
+  errno = error.value();
+  return system_error(parent, "making the directory");
+}
+
+std::string temporary_beside(const std::string& path) {
+  static std::atomic<unsigned> counter{0};
+  return path + ".tmp-" + std::to_string(::getpid()) + "-" + std::to_string(counter++);
+}
+
+}  // namespace nanquest

@@ -1,0 +1,163 @@
+/// What a snapshot file holds, table by table and column by column, written down once: the same
+/// function drives the writer (File = TableFileWriter) and the reader (File = TableFileReader), so that the
+/// two cannot drift apart. Internal to this room; README.md in this folder says the same for h5py users.
+///
+/// VERSION RULE. kFormatMajor: raise when a program that knows only the older format would misread the file.
+/// kFormatMinor: raise when something is added that an older program may ignore. Either way add a golden
+/// file under tests/golden; all older ones keep opening for ever.
+#pragma once
+
+#include "probe/snapshot/model.h"
+
+namespace nanquest {
+
+inline constexpr int kFormatMajor = 1;
+inline constexpr int kFormatMinor = 0;
+inline constexpr const char* kFormatName = "nanquest.snapshot";
+/// Name of the checksum of tensors (hash_bytes of probe/numerics/scan.h, defined in hash.h there); another one gets
+/// another name.
+inline constexpr const char* kChecksumName = "nq64";
+
+template <class File, class Rows>
+void visit_named(File& file, const char* group, Rows& rows) {
+  auto t = file.table(std::string(group) + "/@table", "named_tensors");
+  t.text("name", rows, &NamedTensor::name);
+  t.text("data", rows, &NamedTensor::data);
+  t.number("dtype", rows, &NamedTensor::dtype);
+  t.list("shape", rows, &NamedTensor::shape);
+  t.number("slot", rows, &NamedTensor::slot);
+}
+
+template <class File, class Rows>
+void visit_ops(File& file, Rows& rows) {
+  auto t = file.table("trace/ops", "op_table");
+  t.text("name", rows, &OpRow::name);
+  t.text("overload", rows, &OpRow::overload);
+  t.number("flags", rows, &OpRow::flags);
+  t.number("phase", rows, &OpRow::phase);
+  t.number("micro_batch", rows, &OpRow::micro_batch);
+  t.number("module", rows, &OpRow::module);
+  t.text("node", rows, &OpRow::node);
+  t.number("forward_op", rows, &OpRow::forward_op);
+  t.number("sequence", rows, &OpRow::sequence);
+  t.number("first_arg", rows, &OpRow::first_arg);
+  t.number("arg_count", rows, &OpRow::arg_count);
+  t.number("first_output", rows, &OpRow::first_output);
+  t.number("output_count", rows, &OpRow::output_count);
+  t.number("first_written", rows, &OpRow::first_written);
+  t.number("written_count", rows, &OpRow::written_count);
+  t.number("rng", rows, &OpRow::rng);
+  t.number("stack", rows, &OpRow::stack);
+  t.text("host_data", rows, &OpRow::host_data);
+}
+
+template <class File, class Rows>
+void visit_args(File& file, Rows& rows) {
+  auto t = file.table("trace/args", "argument_table");
+  t.number("kind", rows, &ArgRow::kind);
+  t.number("tensor", rows, &ArgRow::tensor);
+  t.number("integer", rows, &ArgRow::integer);
+  t.number("real", rows, &ArgRow::real);
+  t.number("imaginary", rows, &ArgRow::imaginary);
+  t.text("text", rows, &ArgRow::text);
+}
+
+template <class File, class Rows>
+void visit_tensors(File& file, Rows& rows) {
+  auto t = file.table("trace/tensors", "tensor_table");
+  t.number("slot", rows, &TensorRow::slot);
+  t.number("dtype", rows, &TensorRow::dtype);
+  t.number("flags", rows, &TensorRow::flags);
+  t.number("storage_offset", rows, &TensorRow::storage_offset);
+  t.list("sizes", rows, &TensorRow::sizes);
+  t.list("strides", rows, &TensorRow::strides);
+  t.number("stats", rows, &TensorRow::stats);
+}
+
+template <class File, class Rows>
+void visit_slots(File& file, Rows& rows) {
+  auto t = file.table("trace/slots", "slot_table");
+  t.number("origin", rows, &Slot::origin);
+  t.number("bytes", rows, &Slot::bytes);
+  t.number("dtype", rows, &Slot::dtype);
+  t.text("device", rows, &Slot::device);
+  t.text("name", rows, &Slot::name);
+  t.text("data", rows, &Slot::data);
+}
+
+template <class File, class Rows>
+void visit_stats(File& file, Rows& rows) {
+  auto t = file.table("stats", "stats_table");
+  t.number("count", rows, &StatsRow::count);
+  t.number("nan", rows, &StatsRow::nan);
+  t.number("pos_inf", rows, &StatsRow::pos_inf);
+  t.number("neg_inf", rows, &StatsRow::neg_inf);
+  t.number("zero", rows, &StatsRow::zero);
+  t.number("subnormal", rows, &StatsRow::subnormal);
+  t.number("first_bad", rows, &StatsRow::first_bad);
+  t.number("amax", rows, &StatsRow::amax);
+  t.number("amin_nonzero", rows, &StatsRow::amin_nonzero);
+  t.number("sum_squares", rows, &StatsRow::sum_squares);
+  auto hashes = file.table("hashes", "hash_table");
+  hashes.number("value", rows, &StatsRow::hash);
+  hashes.number("present", rows, &StatsRow::has_hash);
+}
+
+template <class File, class Row>
+void visit_culprit(File& file, Row& culprit) {
+  auto t = file.table("verdict/culprit", "culprit");
+  t.value("op", culprit.op);
+  t.value("phase", culprit.phase);
+  t.word("origin", culprit.origin);
+  t.word("value", culprit.value);
+  t.value("count", culprit.count);
+  t.values("first", culprit.first);
+  t.word("tensor_name", culprit.tensor_name);
+  t.values("lineage", culprit.lineage);
+  t.values("suppressed", culprit.suppressed);
+}
+
+/// Every table but the history series (whose columns are not known beforehand) and the root attributes.
+template <class File, class Doc>
+void visit_doc(File& file, Doc& doc) {
+  file.table("environment", "dictionary").dictionary(doc.environment);
+  file.table("config", "dictionary").dictionary(doc.config);
+  file.table("history/@samples", "sample_ids").text_lists("ids", doc.history_samples);
+  {
+    auto t = file.table("modules", "module_table");
+    t.text("path", doc.modules, &ModuleRow::path);
+    t.text("type", doc.modules, &ModuleRow::type);
+  }
+  visit_named(file, "parameters", doc.parameters);
+  visit_named(file, "buffers", doc.buffers);
+  visit_named(file, "optimizer", doc.optimizer);
+  visit_named(file, "batch", doc.batch);
+  {
+    auto t = file.table("batch/@samples", "samples");
+    t.texts("ids", doc.sample_ids);
+    t.texts("texts", doc.sample_texts);
+  }
+  {
+    auto t = file.table("rng/@table", "rng_states");
+    t.word("start", doc.rng_data);
+    t.texts("states", doc.rng_states);
+  }
+  {
+    auto t = file.table("trace", "trace");
+    t.value("gate", doc.gate);
+    t.word("basis", doc.basis);
+    t.value("loss", doc.loss);
+    t.value("loss_scale", doc.loss_scale);
+    t.values("gradients", doc.gradients);
+    t.values("written", doc.written);
+    t.text_lists("stacks", doc.stacks);
+  }
+  visit_ops(file, doc.ops);
+  visit_args(file, doc.args);
+  visit_tensors(file, doc.tensors);
+  visit_slots(file, doc.slots);
+  visit_stats(file, doc.stats);
+  visit_culprit(file, doc.culprit);
+}
+
+}  // namespace nanquest

@@ -1,0 +1,111 @@
+/// Writes tables as groups of 1-D columns; texts go into one string table of the file. Internal to this room.
+#pragma once
+
+#include <map>
+#include <set>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "probe/snapshot/column_types.h"
+#include "probe/snapshot/h5.h"
+
+namespace nanquest {
+
+/// The open file of a writer: makes groups and datasets, keeps the strings, remembers the first failure.
+class TableFileWriter {
+ public:
+  class Table;
+  /// `path` is for messages only; `file` must outlive this object.
+  TableFileWriter(hid_t file, std::string path) : file_(file), path_(std::move(path)) {}
+
+  /// A group for the columns of one table.
+  Table table(const std::string& group, const char* kind);
+  /// Makes the group and those above it, if they are not there; `kind` is given to the last one.
+  bool make_group(const std::string& group, const char* kind);
+  /// Writes a dataset and, for `kind` not null, its kind; with `text`, says that it indexes the string table.
+  bool write(const std::string& name, DType dtype, const std::vector<hsize_t>& shape, const void* data,
+             const char* kind, bool text = false);
+  /// Row of `text` in the string table.
+  std::uint32_t intern(const std::string& text);
+  /// Writes history/NAME/{values, columns} for each table: values is 2-D [row, column].
+  void write_history(const std::vector<SeriesTable>& history);
+  /// Writes the string table; call last.
+  void write_strings();
+  bool ok() const { return status_.ok(); }
+  const Status& status() const { return status_; }
+  void fail(Error error) {
+    if (status_.ok()) status_ = std::move(error);
+  }
+
+ private:
+  hid_t file_;
+  std::string path_;
+  Status status_;
+  std::set<std::string> groups_;
+  std::unordered_map<std::string, std::uint32_t> rows_;
+  std::vector<std::uint8_t> bytes_;
+  std::vector<std::uint64_t> offsets_{0};
+};
+
+/// One table; every function writes one or two columns.
+class TableFileWriter::Table {
+ public:
+  Table(TableFileWriter& file, std::string group) : file_(file), group_(std::move(group)) {}
+
+  template <class Row, class T>
+  void number(const char* name, const std::vector<Row>& rows, T Row::*field) {
+    std::vector<Stored<T>> column;
+    column.reserve(rows.size());
+    for (const Row& row : rows) column.push_back(static_cast<Stored<T>>(row.*field));
+    values(name, column);
+  }
+
+  template <class Row>
+  void text(const char* name, const std::vector<Row>& rows, std::string Row::*field) {
+    std::vector<std::uint32_t> column;
+    column.reserve(rows.size());
+    for (const Row& row : rows) column.push_back(file_.intern(row.*field));
+    write_texts(name, column);
+  }
+
+  /// A list per row: `name` holds the elements of all rows, `name_offsets` where each row's start (rows + 1).
+  template <class Row, class T>
+  void list(const char* name, const std::vector<Row>& rows, std::vector<T> Row::*field) {
+    std::vector<T> elements;
+    std::vector<std::uint64_t> offsets{0};
+    for (const Row& row : rows) {
+      elements.insert(elements.end(), (row.*field).begin(), (row.*field).end());
+      offsets.push_back(elements.size());
+    }
+    values(name, elements);
+    values((std::string(name) + "_offsets").c_str(), offsets);
+  }
+
+  template <class T>
+  void value(const char* name, const T& x) {
+    values(name, std::vector<Stored<T>>{static_cast<Stored<T>>(x)});
+  }
+
+  void word(const char* name, const std::string& x) { write_texts(name, {file_.intern(x)}); }
+
+  template <class T>
+  void values(const char* name, const std::vector<T>& column) {
+    file_.write(group_ + "/" + name, stored_dtype<T>(), {column.size()}, column.data(), "column");
+  }
+
+  void texts(const char* name, const std::vector<std::string>& column);
+  void text_lists(const char* name, const std::vector<std::vector<std::string>>& rows);
+  void dictionary(const std::map<std::string, std::string>& entries);
+
+ private:
+  void write_texts(const char* name, const std::vector<std::uint32_t>& column) {
+    file_.write(group_ + "/" + name, DType::uint32, {column.size()}, column.data(), "column", true);
+  }
+
+  TableFileWriter& file_;
+  std::string group_;
+};
+
+}  // namespace nanquest

@@ -1,0 +1,286 @@
+#include "tests/snapshot/rich_doc.h"
+
+#include <unistd.h>
+
+#include <cmath>
+#include <limits>
+#include <numeric>
+
+namespace nanquest::testing {
+namespace {
+
+constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
+constexpr double kInf = std::numeric_limits<double>::infinity();
+
+void fill_trace(SnapshotDoc& doc) {
+  doc.slots = {{SlotOrigin::input, 64, DType::int64, "cpu", "batch.tokens", "batch/tokens"},
+               {SlotOrigin::produced, 128, DType::float16, "cuda:0", "", ""},
+               {SlotOrigin::loss_scale, 4, DType::float32, "cpu", "scale", "trace/slot_data/000002"}};
+  doc.tensors = {{0, DType::int64, kTensorWrappedNumber | kTensorConj, 3, {2, 2}, {2, 1}, 0},
+                 {1, DType::float16, kTensorRequiresGrad, 0, {4, 0, 3}, {0, 3, 1}, 1},
+                 {kNone, DType::complex64, kTensorUndefined, 0, {}, {}, kNone},
+                 {2, DType::float32, 0, 0, {}, {}, 2}};
+  doc.args = {{ArgKind::tensor, 0, 0, 0, 0, ""},
+              {ArgKind::list, kNone, 2, 0, 0, "int"},
+              {ArgKind::integer, kNone, std::numeric_limits<std::int64_t>::min(), 0, 0, ""},
+              {ArgKind::integer, kNone, -1, 0, 0, ""},
+              {ArgKind::real, kNone, 0, -kInf, 0, ""},
+              {ArgKind::complex, kNone, 0, 1.5, -2.25, ""},
+              {ArgKind::string, kNone, 0, 0, 0, std::string("mean\0naïve ∞", 15)},
+              {ArgKind::boolean, kNone, 1, 0, 0, ""},
+              {ArgKind::none, kNone, 0, 0, 0, ""}};
+  doc.written = {1, 3};
+  OpRow mm{"aten::mm", "out", kOpSeeded | kOpFailed, Phase::forward, 1, 1, "", kNone, 17, 0, 4, 1, 1, 0, 1, 0, 1, ""};
+  OpRow back{"aten::mul", "", kOpHostWrite, Phase::backward, 0, kNone, "MmBackward0", 0, -1,
+             4,           5,  2,            2,               1, 1,     1,             kNone, "trace/host_data/000001"};
+  doc.ops = {mm, back};
+  doc.rng_states = {"rng/000000", "rng/000001"};
+  doc.stacks = {{"model.py:12 forward", "train.py:3 main"}, {}, {"train.py:3 main"}};
+  doc.gradients = {3, kNone, 1};
+  doc.loss = 3;
+}
+
+void fill_stats(SnapshotDoc& doc) {
+  StatsRow a{10, 1, 2, 3, 4, 5, 6, 65504.0, 5.9604644775390625e-08, 1e300, 0x8000000000000001ull, true};
+  StatsRow b{11, 0, 0, 0, 0, 0, -1, 0, 0, kInf, 0, false};
+  doc.stats = {a, b, StatsRow{}};
+}
+
+void fill_history(SnapshotDoc& doc) {
+  SeriesTable scalars{"scalars", {"step", "loss", "gate"}, {}};
+  SeriesTable norms{"grad_norm", {"fc.weight", "fc.bias"}, {}};
+  for (int i = 0; i < 5; ++i) {
+    scalars.values.insert(scalars.values.end(), {static_cast<double>(i), i == 4 ? kNaN : 1.0 / (i + 1), i == 4 ? 2.0 : 0.0});
+    norms.values.insert(norms.values.end(), {0.5 * i, i == 3 ? kInf : -0.0});
+    doc.history_samples.push_back({"file.txt:" + std::to_string(i), "file.txt:9"});
+  }
+  doc.history_samples[2].clear();
+  doc.history = {scalars, norms, {"empty", {}, {}}};
+}
+
+TensorData pattern(DType dtype, std::vector<std::int64_t> shape) {
+  const auto n = std::accumulate(shape.begin(), shape.end(), std::int64_t{1}, std::multiplies<>());
+  TensorData out{dtype, std::move(shape), std::vector<std::byte>(static_cast<std::size_t>(n) * dtype_size(dtype))};
+  unsigned x = 12345u + static_cast<unsigned>(dtype);
+  for (std::byte& b : out.bytes) {
+    x = x * 1664525u + 1013904223u;
+    b = static_cast<std::byte>(dtype == DType::boolean ? (x >> 30) & 1u : x >> 24);
+  }
+  return out;
+}
+
+template <class T>
+void expect_bits(const std::vector<T>& got, const std::vector<T>& want, const std::string& what) {
+  ASSERT_EQ(got.size(), want.size()) << what;
+  EXPECT_EQ(std::memcmp(got.data(), want.data(), got.size() * sizeof(T)), 0) << what;
+}
+
+void expect_double(double got, double want, const char* what) { expect_bits<double>({got}, {want}, what); }
+
+void expect_op(const OpRow& a, const OpRow& b) {
+  EXPECT_EQ(a.name, b.name);
+  EXPECT_EQ(a.overload, b.overload);
+  EXPECT_EQ(a.flags, b.flags);
+  EXPECT_EQ(a.phase, b.phase);
+  EXPECT_EQ(a.micro_batch, b.micro_batch);
+  EXPECT_EQ(a.module, b.module);
+  EXPECT_EQ(a.node, b.node);
+  EXPECT_EQ(a.forward_op, b.forward_op);
+  EXPECT_EQ(a.sequence, b.sequence);
+  EXPECT_EQ(a.first_arg, b.first_arg);
+  EXPECT_EQ(a.arg_count, b.arg_count);
+  EXPECT_EQ(a.first_output, b.first_output);
+  EXPECT_EQ(a.output_count, b.output_count);
+  EXPECT_EQ(a.first_written, b.first_written);
+  EXPECT_EQ(a.written_count, b.written_count);
+  EXPECT_EQ(a.rng, b.rng);
+  EXPECT_EQ(a.stack, b.stack);
+  EXPECT_EQ(a.host_data, b.host_data);
+}
+
+void expect_tensor_row(const TensorRow& a, const TensorRow& b) {
+  EXPECT_EQ(a.slot, b.slot);
+  EXPECT_EQ(a.dtype, b.dtype);
+  EXPECT_EQ(a.flags, b.flags);
+  EXPECT_EQ(a.storage_offset, b.storage_offset);
+  EXPECT_EQ(a.sizes, b.sizes);
+  EXPECT_EQ(a.strides, b.strides);
+  EXPECT_EQ(a.stats, b.stats);
+}
+
+void expect_arg(const ArgRow& a, const ArgRow& b) {
+  EXPECT_EQ(a.kind, b.kind);
+  EXPECT_EQ(a.tensor, b.tensor);
+  EXPECT_EQ(a.integer, b.integer);
+  expect_double(a.real, b.real, "arg.real");
+  expect_double(a.imaginary, b.imaginary, "arg.imaginary");
+  EXPECT_EQ(a.text, b.text);
+}
+
+void expect_slot(const Slot& a, const Slot& b) {
+  EXPECT_EQ(a.origin, b.origin);
+  EXPECT_EQ(a.bytes, b.bytes);
+  EXPECT_EQ(a.dtype, b.dtype);
+  EXPECT_EQ(a.device, b.device);
+  EXPECT_EQ(a.name, b.name);
+  EXPECT_EQ(a.data, b.data);
+}
+
+void expect_stats(const StatsRow& a, const StatsRow& b) {
+  EXPECT_EQ(a.count, b.count);
+  EXPECT_EQ(a.nan, b.nan);
+  EXPECT_EQ(a.pos_inf, b.pos_inf);
+  EXPECT_EQ(a.neg_inf, b.neg_inf);
+  EXPECT_EQ(a.zero, b.zero);
+  EXPECT_EQ(a.subnormal, b.subnormal);
+  EXPECT_EQ(a.first_bad, b.first_bad);
+  expect_double(a.amax, b.amax, "amax");
+  expect_double(a.amin_nonzero, b.amin_nonzero, "amin_nonzero");
+  expect_double(a.sum_squares, b.sum_squares, "sum_squares");
+  EXPECT_EQ(a.hash, b.hash);
+  EXPECT_EQ(a.has_hash, b.has_hash);
+}
+
+void expect_named(const NamedTensor& a, const NamedTensor& b) {
+  EXPECT_EQ(a.name, b.name);
+  EXPECT_EQ(a.data, b.data);
+  EXPECT_EQ(a.dtype, b.dtype);
+  EXPECT_EQ(a.shape, b.shape);
+  EXPECT_EQ(a.slot, b.slot);
+}
+
+void expect_module(const ModuleRow& a, const ModuleRow& b) {
+  EXPECT_EQ(a.path, b.path);
+  EXPECT_EQ(a.type, b.type);
+}
+
+void expect_series(const SeriesTable& a, const SeriesTable& b) {
+  EXPECT_EQ(a.name, b.name);
+  EXPECT_EQ(a.columns, b.columns);
+  expect_bits(a.values, b.values, "history/" + b.name);
+}
+
+void expect_culprit(const Culprit& a, const Culprit& b) {
+  EXPECT_EQ(a.op, b.op);
+  EXPECT_EQ(a.phase, b.phase);
+  EXPECT_EQ(a.origin, b.origin);
+  EXPECT_EQ(a.value, b.value);
+  EXPECT_EQ(a.count, b.count);
+  EXPECT_EQ(a.first, b.first);
+  EXPECT_EQ(a.tensor_name, b.tensor_name);
+  EXPECT_EQ(a.lineage, b.lineage);
+  EXPECT_EQ(a.suppressed, b.suppressed);
+}
+
+template <class Row>
+void expect_rows(const char* what, const std::vector<Row>& got, const std::vector<Row>& want,
+                 void (*expect)(const Row&, const Row&)) {
+  ASSERT_EQ(got.size(), want.size()) << what;
+  for (std::size_t i = 0; i < got.size(); ++i) {
+    SCOPED_TRACE(std::string(what) + " row " + std::to_string(i));
+    expect(got[i], want[i]);
+  }
+}
+
+}  // namespace
+
+SnapshotDoc rich_doc() {
+  SnapshotDoc doc;
+  doc.step = 8'000'000'000;
+  doc.rank = 3;
+  doc.world_size = 8;
+  doc.created_utc = "2025-01-02T03:04:05Z";
+  doc.host = "höst";
+  doc.writer = "nanquest 0.1.0";
+  doc.gate = Gate::spike;
+  doc.basis = "survivors";
+  doc.loss_scale = 65536;
+  doc.environment = {{"torch_version", "2.15.0"}, {"env.OMP_NUM_THREADS", ""}, {"empty", ""}};
+  doc.config = {{"lr", "3e-4"}};
+  doc.modules = {{"", "Model"}, {"blocks.3.attention", "CausalSelfAttention"}};
+  doc.parameters = {{"fc.weight", "parameters/fc.weight", DType::bfloat16, {2, 3}, 1},
+                    {"fc.bias", "", DType::float32, {0}, kNone}};
+  doc.buffers = {{"bn.running_mean", "buffers/bn.running_mean", DType::float64, {2}, kNone}};
+  doc.optimizer = {{"exp_avg of fc.weight", "optimizer/exp_avg of fc.weight", DType::float32, {2}, 2}};
+  doc.batch = {{"tokens", "batch/tokens", DType::int64, {2, 4}, 0}};
+  doc.sample_ids = {"a.txt:0", "a.txt:512"};
+  doc.sample_texts = {"first\nline", std::string("\xff\xfe raw", 6)};
+  doc.rng_data = "rng/start";
+  fill_trace(doc);
+  fill_stats(doc);
+  fill_history(doc);
+  doc.culprit = {1, Phase::backward, "parameter", "mixed", 42, {0, 3, 5}, "fc.weight", {0, 1}, {1}};
+  return doc;
+}
+
+std::vector<std::pair<std::string, TensorData>> rich_tensors() {
+  std::vector<std::pair<std::string, TensorData>> out;
+  for (int i = 0; i < kDTypeCount; ++i) {
+    const auto dtype = static_cast<DType>(i);
+    out.emplace_back("parameters/all." + std::string(dtype_name(dtype)), pattern(dtype, {3, 5}));
+  }
+  out.emplace_back("buffers/scalar", pattern(DType::float32, {}));
+  out.emplace_back("buffers/empty", pattern(DType::bfloat16, {4, 0, 2}));
+  out.emplace_back("batch/tokens", pattern(DType::int64, {2, 4}));
+  out.emplace_back("trace/slot_data/000002", pattern(DType::uint8, {1, 1, 2, 1, 3, 1, 1, 2}));
+  out.emplace_back("top", pattern(DType::int8, {7}));
+  out.emplace_back("optimizer/large", pattern(DType::float32, {40, 1000}));  // lies outside the sealed part
+  return out;
+}
+
+Status write_rich(const std::string& path) {
+  Result<SnapshotWriter> writer = SnapshotWriter::create(path);
+  if (!writer) return writer.error();
+  for (const auto& [name, t] : rich_tensors())
+    if (Status s = writer->write_tensor(name, {t.dtype, t.shape, t.bytes.data()}); !s) return s;
+  if (Status s = writer->write_doc(rich_doc()); !s) return s;
+  return writer->commit();
+}
+
+void expect_same_doc(const SnapshotDoc& got, const SnapshotDoc& want) {
+  EXPECT_EQ(got.step, want.step);
+  EXPECT_EQ(got.rank, want.rank);
+  EXPECT_EQ(got.world_size, want.world_size);
+  EXPECT_EQ(got.created_utc, want.created_utc);
+  EXPECT_EQ(got.host, want.host);
+  EXPECT_EQ(got.writer, want.writer);
+  EXPECT_EQ(got.gate, want.gate);
+  EXPECT_EQ(got.basis, want.basis);
+  EXPECT_EQ(got.loss, want.loss);
+  expect_double(got.loss_scale, want.loss_scale, "loss_scale");
+  EXPECT_EQ(got.gradients, want.gradients);
+  EXPECT_EQ(got.environment, want.environment);
+  EXPECT_EQ(got.config, want.config);
+  expect_rows("history", got.history, want.history, expect_series);
+  EXPECT_EQ(got.history_samples, want.history_samples);
+  expect_rows("modules", got.modules, want.modules, expect_module);
+  expect_rows("parameters", got.parameters, want.parameters, expect_named);
+  expect_rows("buffers", got.buffers, want.buffers, expect_named);
+  expect_rows("optimizer", got.optimizer, want.optimizer, expect_named);
+  expect_rows("batch", got.batch, want.batch, expect_named);
+  EXPECT_EQ(got.sample_ids, want.sample_ids);
+  EXPECT_EQ(got.sample_texts, want.sample_texts);
+  EXPECT_EQ(got.rng_data, want.rng_data);
+  expect_rows("slots", got.slots, want.slots, expect_slot);
+  expect_rows("tensors", got.tensors, want.tensors, expect_tensor_row);
+  expect_rows("args", got.args, want.args, expect_arg);
+  EXPECT_EQ(got.written, want.written);
+  expect_rows("ops", got.ops, want.ops, expect_op);
+  expect_rows("stats", got.stats, want.stats, expect_stats);
+  EXPECT_EQ(got.rng_states, want.rng_states);
+  EXPECT_EQ(got.stacks, want.stacks);
+  expect_culprit(got.culprit, want.culprit);
+}
+
+TempDir::TempDir() {
+  std::string name = (std::filesystem::temp_directory_path() / "nanquest-XXXXXX").string();
+  if (::mkdtemp(name.data()) == nullptr) throw std::runtime_error("no temporary directory");
+  path_ = name;
+}
+
+TempDir::~TempDir() {
+  std::error_code ignored;
+  std::filesystem::remove_all(path_, ignored);
+}
+
+}  // namespace nanquest::testing

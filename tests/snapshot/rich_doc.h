@@ -1,0 +1,41 @@
+/// A doc in which every field of every table is set to something of its own, and tensors of every dtype.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <filesystem>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "probe/snapshot/reader.h"
+#include "probe/snapshot/writer.h"
+
+namespace nanquest::testing {
+
+/// The doc; the same on every call.
+SnapshotDoc rich_doc();
+
+/// One tensor of each dtype, a rank-0 one, an empty one and one of rank 8, with fixed contents.
+std::vector<std::pair<std::string, TensorData>> rich_tensors();
+
+/// Writes both as one snapshot.
+Status write_rich(const std::string& path);
+
+/// Fails the running test for every field in which the two differ (doubles are compared by their bits).
+void expect_same_doc(const SnapshotDoc& got, const SnapshotDoc& want);
+
+/// A directory of this test's own, removed afterwards.
+class TempDir {
+ public:
+  TempDir();
+  ~TempDir();
+  std::string operator/(const std::string& name) const { return (path_ / name).string(); }
+  std::string string() const { return path_.string(); }
+
+ private:
+  std::filesystem::path path_;
+};
+
+}  // namespace nanquest::testing
