@@ -40,9 +40,12 @@ nq_missing_packages() {
 
 nq_packages() {
   [ "${NANQUEST_SKIP_PACKAGES:-0}" = 1 ] && return
-  local id version missing as_root=()
-  id="$(. /etc/os-release 2>/dev/null && echo "${ID:-unknown}" || echo unknown)"
-  version="$(. /etc/os-release 2>/dev/null && echo "${VERSION_ID:-}" || true)"
+  local release id version missing as_root=()
+  release="${NANQUEST_OS_RELEASE:-/etc/os-release}"
+  # shellcheck disable=SC1090
+  id="$(. "$release" >/dev/null 2>&1; echo "${ID:-unknown}")"
+  # shellcheck disable=SC1090
+  version="$(. "$release" >/dev/null 2>&1; echo "${VERSION_ID:-}")"
   case "$id $version" in
     "debian 12" | "debian 13" | "ubuntu 22.04" | "ubuntu 24.04") ;;
     *)
