@@ -1,0 +1,45 @@
+/// Small files that are complete or absent: written under a temporary name beside the final one, fsynced,
+/// renamed, directory fsynced. For manifests, verdicts and checkpoints.
+///
+///     Status s = write_file_atomically("run/manifest.json", text);
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "probe/base/result.h"
+
+namespace nanquest {
+
+/// Puts `bytes` into the file `path`, replacing what was there; parent directories are made. On failure (`io`,
+/// with path and way out) the old file, if any, is as it was. Thread-safe for different paths.
+Status write_file_atomically(const std::string& path, std::string_view bytes);
+
+/// The same for contents that come in pieces. A writer that is destroyed before `commit` leaves nothing behind.
+class AtomicFile {
+ public:
+  /// Starts `path`; parent directories are made.
+  static Result<AtomicFile> create(const std::string& path);
+  AtomicFile(AtomicFile&&) noexcept;
+  AtomicFile& operator=(AtomicFile&&) noexcept;
+  ~AtomicFile();
+
+  /// Appends `bytes` bytes; they are copied out before the call returns.
+  Status append(const void* data, std::size_t bytes);
+  /// Writes `bytes` bytes at `offset` (for headers known last); does not move the place of `append`.
+  Status overwrite(std::size_t offset, const void* data, std::size_t bytes);
+  /// Makes the file appear under its name. After it the writer is spent.
+  Status commit();
+
+ private:
+  struct Impl;
+  explicit AtomicFile(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+/// The whole of a file of at most `max_bytes`; `bad_file` if it is missing, larger or unreadable.
+Result<std::string> read_whole_file(const std::string& path, std::size_t max_bytes = std::size_t{256} << 20);
+
+}  // namespace nanquest

@@ -1,0 +1,86 @@
+#include "probe/snapshot/manifest.h"
+
+#include <charconv>
+#include <ctime>
+#include <nlohmann/json.hpp>
+
+#include "probe/snapshot/atomic_file.h"
+#include "probe/snapshot/run_dir.h"
+
+namespace nanquest {
+namespace {
+
+using nlohmann::json;
+
+constexpr const char* kFormat = "nanquest.run";
+constexpr int kMajor = 1;
+constexpr const char* kVersion = "1.0";
+constexpr std::size_t kMostBytes = std::size_t{64} << 20;
+
+json to_json(const Manifest& m) {
+  json incidents = json::array();
+  for (const ManifestIncident& i : m.incidents)
+    incidents.push_back(
+        {{"step", i.step}, {"rank", i.rank}, {"file", i.file}, {"gate", i.gate}, {"summary", i.summary}});
+  return {{"format", kFormat},   {"format_version", kVersion}, {"created", m.created},
+          {"nanquest", m.nanquest}, {"command", m.command},    {"config", m.config},
+          {"rank", m.rank},      {"world_size", m.world_size}, {"status", m.status},
+          {"outcome", m.outcome}, {"incidents", incidents}};
+}
+
+Manifest from_json(const json& j) {
+  Manifest m;
+  m.format_version = j.at("format_version").get<std::string>();
+  m.created = j.value("created", "");
+  m.nanquest = j.value("nanquest", "");
+  m.command = j.value("command", "");
+  m.config = j.value("config", std::map<std::string, std::string>{});
+  m.rank = j.value("rank", 0);
+  m.world_size = j.value("world_size", 1);
+  m.status = j.value("status", "");
+  m.outcome = j.value("outcome", "");
+  for (const json& i : j.value("incidents", json::array()))
+    m.incidents.push_back({i.at("step").get<std::int64_t>(), i.value("rank", 0), i.value("file", ""),
+                           i.value("gate", ""), i.value("summary", "")});
+  return m;
+}
+
+}  // namespace
+
+std::string utc_now() {
+  const std::time_t now = std::time(nullptr);
+  std::tm parts{};
+  ::gmtime_r(&now, &parts);
+  char text[32];
+  std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &parts);
+  return text;
+}
+
+Status write_manifest(const std::string& run_dir, const Manifest& manifest) try {
+  return write_file_atomically(manifest_path(run_dir),
+                               to_json(manifest).dump(2, ' ', false, json::error_handler_t::replace) + "\n");
+} catch (const std::exception& e) {
+  return Error{ErrorCode::internal, manifest_path(run_dir) + ": " + e.what(), ""};
+}
+
+Result<Manifest> read_manifest(const std::string& run_dir) {
+  const std::string path = manifest_path(run_dir);
+  Result<std::string> text = read_whole_file(path, kMostBytes);
+  if (!text) return text.error();
+  try {
+    const json j = json::parse(*text);
+    if (!j.is_object() || j.value("format", "") != kFormat)
+      return Error{ErrorCode::bad_file, path + ": not the manifest of a run", ""};
+    const std::string version = j.at("format_version").get<std::string>();
+    int major = -1;
+    std::from_chars(version.data(), version.data() + version.size(), major);
+    if (major > kMajor)
+      return Error{ErrorCode::bad_file, path + ": written in format " + version + ", this program reads up to 1.x",
+                   "use a newer nanquest"};
+    return from_json(j);
+  } catch (const std::exception& e) {
+    return Error{ErrorCode::bad_file, path + ": " + e.what(), "the file is damaged"};
+  }
+}
+
+}  // namespace nanquest

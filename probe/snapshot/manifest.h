@@ -1,0 +1,45 @@
+/// manifest.json of a run directory: what ran, how it stands, what happened. Always complete (temp + rename).
+///
+/// VERSION RULE: format_version is "major.minor"; a reader refuses a newer major and ignores unknown fields.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "probe/base/result.h"
+
+namespace nanquest {
+
+/// One incident as the run saw it; replay's verdict lies beside the snapshot.
+struct ManifestIncident {
+  std::int64_t step = 0;
+  std::int32_t rank = 0;
+  std::string file;     ///< relative to the run directory: "incidents/step-00000131.r0.h5"; "" if none was written
+  std::string gate;     ///< "ok", "scale_overflow", "non_finite", "spike"
+  std::string summary;  ///< one line for people
+};
+
+struct Manifest {
+  std::string created;             ///< UTC, "2025-01-02T03:04:05Z"
+  std::string nanquest;            ///< version of the program
+  std::string command;             ///< as typed
+  std::map<std::string, std::string> config;
+  std::int32_t rank = 0, world_size = 1;
+  std::string status = "running";  ///< "running", "finished", "stopped", "failed"
+  std::string outcome;             ///< one line for people: how it ended
+  std::vector<ManifestIncident> incidents;
+  std::string format_version;      ///< filled by read_manifest
+};
+
+/// Writes run_dir/manifest.json, replacing the one before. Text that is not UTF-8 is mended, not refused.
+Status write_manifest(const std::string& run_dir, const Manifest& manifest);
+
+/// Reads run_dir/manifest.json. `bad_file` if it is missing, not ours, or of a newer major version.
+Result<Manifest> read_manifest(const std::string& run_dir);
+
+/// Now in UTC, "2025-01-02T03:04:05Z": how every file of a run spells times.
+std::string utc_now();
+
+}  // namespace nanquest

@@ -1,0 +1,68 @@
+/// A run directory (design §6): where its files are called what, and what it holds.
+///
+///     run/manifest.json
+///     run/series.r0.h5
+///     run/incidents/step-00000131.r0.h5            snapshot
+///     run/incidents/step-00000131.r0.json .md .replay.h5   what replay found
+///     run/checkpoints/…
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "probe/base/result.h"
+
+namespace nanquest {
+
+/// run/manifest.json
+std::string manifest_path(const std::string& run_dir);
+/// run/series.r0.h5
+std::string series_path(const std::string& run_dir, std::int32_t rank);
+/// run/incidents
+std::string incidents_dir(const std::string& run_dir);
+/// run/incidents/step-00000131.r0.h5
+std::string incident_path(const std::string& run_dir, std::int64_t step, std::int32_t rank);
+/// run/incidents/step-00000131.r0.2.h5, …: the first such name that is free, for a step that failed more than once.
+std::string free_incident_path(const std::string& run_dir, std::int64_t step, std::int32_t rank);
+/// run/checkpoints
+std::string checkpoints_dir(const std::string& run_dir);
+
+/// Beside a snapshot: its name with ".h5" replaced by ".json", ".md" and ".replay.h5".
+std::string verdict_path(const std::string& snapshot);
+std::string report_path(const std::string& snapshot);
+std::string replay_path(const std::string& snapshot);
+
+/// One incident of a run.
+struct IncidentFiles {
+  std::int64_t step = 0;
+  std::int32_t rank = 0;
+  int attempt = 1;         ///< the 2 of "step-00000131.r0.2.h5"
+  std::string snapshot;
+  std::string verdict;     ///< "" if the file is not there
+  std::string report;      ///< "" if the file is not there
+  std::string replay;      ///< "" if the file is not there
+};
+
+/// One series file of a run.
+struct SeriesFile {
+  std::int32_t rank = 0;
+  std::string path;
+};
+
+/// What a run directory holds; names only, nothing is opened.
+struct RunListing {
+  std::string run_dir;
+  std::string manifest;                  ///< "" if the file is not there
+  std::vector<SeriesFile> series;        ///< by rank
+  std::vector<IncidentFiles> incidents;  ///< by step, rank, attempt
+};
+
+/// Step, rank and attempt out of a snapshot's file name, or nothing if it is not called like one.
+std::optional<IncidentFiles> parse_incident_name(const std::string& path);
+
+/// Lists `run_dir`. `bad_file` if it is not a directory or holds neither manifest, series nor incidents.
+Result<RunListing> list_run(const std::string& run_dir);
+
+}  // namespace nanquest
