@@ -1,0 +1,150 @@
+"""nanquest-trainer as a person meets it: help, exit codes, and what it says to bad input and bad disks."""
+
+import json
+import subprocess
+
+import common
+
+SMALL = ("--depth", 1, "--width", 32, "--heads", 2, "--context", 32, "--batch-size", 4, "--steps", 8,
+         "--eval-windows", 4, "--threads", 1)
+
+
+class Trainer(common.ProgramTest):
+    def setUp(self):
+        super().setUp()
+        self.text = self.scratch / "text.txt"
+        self.text.write_text("".join(f"line {i} of a text that is long enough\n" for i in range(400)))
+        self.run_dir = self.scratch / "run"
+
+    def train(self, *arguments, **more):
+        return self.run_program("trainer", "--run-dir", self.run_dir, *arguments, **more)
+
+    def test_help_and_version(self):
+        self.assert_help("trainer")
+
+    def test_trains_and_writes_a_run(self):
+        process = self.train("--data", self.text, *SMALL, "--json")
+        self.assert_exit(process, common.OK)
+        summary = json.loads(process.stdout)
+        self.assertIsInstance(summary, dict)
+        self.assertTrue((self.run_dir / "manifest.json").is_file())
+        self.assertEqual(len(list(self.run_dir.glob("series.r0.h5"))), 1)
+        self.assertTrue(list(self.run_dir.rglob("*.safetensors")))
+        self.assert_nothing_half_written(self.run_dir)
+
+    # --- data -------------------------------------------------------------------------------------
+    def test_no_data(self):
+        self.assert_refused(self.train(*SMALL), common.USAGE, "--data")
+        self.assertFalse(self.run_dir.exists())
+
+    def test_missing_data(self):
+        self.assert_refused(self.train("--data", self.scratch / "nowhere", *SMALL), common.BAD_FILE, "nowhere")
+        self.assertFalse(self.run_dir.exists())
+
+    def test_empty_data(self):
+        empty = self.scratch / "empty.txt"
+        empty.write_text("")
+        self.assert_refused(self.train("--data", empty, *SMALL), common.BAD_FILE, "empty.txt")
+        folder = self.scratch / "folder"
+        folder.mkdir()
+        self.assert_refused(self.train("--data", folder, *SMALL), common.BAD_FILE, "folder")
+        self.assertFalse(self.run_dir.exists())
+
+    def test_binary_file_is_refused_by_name(self):
+        for name, data in (("nul.txt", b"\0" * 5000), ("latin.txt", "größe\n".encode("latin-1") * 500)):
+            path = self.scratch / name
+            path.write_bytes(data)
+            self.assert_refused(self.train("--data", path, *SMALL), common.BAD_FILE, name, "UTF-8")
+        self.assertFalse(self.run_dir.exists())
+
+    def test_binary_file_in_a_folder_is_passed_over_aloud(self):
+        folder = self.scratch / "folder"
+        folder.mkdir()
+        (folder / "text.txt").write_text(self.text.read_text())
+        (folder / "broken.txt").write_bytes(b"\xff\xfe" * 4000)
+        process = self.train("--data", folder, *SMALL)
+        self.assert_exit(process, common.OK)
+        self.assertIn("skipped", process.stderr)
+
+    # --- settings ---------------------------------------------------------------------------------
+    def config(self, text):
+        path = self.scratch / "config.toml"
+        path.write_text(text)
+        return path
+
+    def test_unknown_key_gets_the_nearest_known_one(self):
+        for key, nearest in (("widht", "width"), ("warmup_ratoi", "warmup-ratio"), ("grad_clp", "grad-clip")):
+            process = self.train("--config", self.config(f"{key} = 1\n"), "--data", self.text)
+            self.assert_refused(process, common.USAGE, key, nearest)
+        self.assertFalse(self.run_dir.exists())
+
+    def test_config_that_is_missing_empty_or_not_toml(self):
+        self.assert_refused(self.train("--config", "no.toml"), common.BAD_FILE, "no.toml")
+        self.assert_refused(self.train("--config", self.config("")), common.BAD_FILE, "config.toml")
+        self.assert_refused(self.train("--config", self.config("[model]\nwidth = 1\n")), common.USAGE, "[model]")
+
+    def test_bad_values(self):
+        for option, value in (("--width", "many"), ("--amp-dtype", "fp8"), ("--policy", "hope"), ("--norm", "none"),
+                              ("--warmup-ratio", "2"), ("--heads", "7")):
+            process = self.train("--data", self.text, *SMALL, option, value)
+            self.assert_refused(process, common.USAGE, option.lstrip("-"))
+        self.assertFalse(self.run_dir.exists())
+
+    def test_unknown_option(self):
+        self.assert_refused(self.train("--frobnicate"), common.USAGE, "--frobnicate")
+
+    def test_device_that_is_not_there(self):
+        self.assert_refused(self.train("--data", self.text, *SMALL, "--device", "tpu"), common.USAGE, "tpu")
+        self.assert_refused(self.train("--data", self.text, *SMALL, "--device", "cuda:77"), common.USAGE, "cuda")
+        self.assertFalse(self.run_dir.exists())
+
+    # --- disks ------------------------------------------------------------------------------------
+    def test_run_directory_that_is_a_file(self):
+        self.run_dir.write_text("mine")
+        self.assert_refused(self.train("--data", self.text, *SMALL), common.BAD_FILE, str(self.run_dir))
+        self.assertEqual(self.run_dir.read_text(), "mine")
+
+    def on_disk(self, script, size="2m", options=""):
+        """Runs `script` (with $1 the mounted folder, $0's program in $2 …) on a disk of its own."""
+        if not common.can_mount():
+            self.skipTest("this machine lets no test mount a disk of its own (unshare and mount tmpfs)")
+        disk = self.scratch / "disk"
+        disk.mkdir()
+        command = [*common.inside_small_disk(script, size, options), str(disk), str(common.BIN / "nanquest-trainer"),
+                   "--data", self.text, "--run-dir", disk / "run", *SMALL]
+        return subprocess.run(list(map(str, command)), capture_output=True, text=True, timeout=240)
+
+    def test_read_only_run_directory(self):
+        process = self.on_disk('disk="$1"; shift; "$@"; code=$?; ls -A "$disk" | sed "s/^/left: /"; exit $code',
+                               options=",ro")
+        self.assert_refused(process, common.BAD_FILE, "disk/run")
+        self.assertNotIn("left:", process.stdout)
+
+    def test_full_run_directory(self):
+        """The disk fills up while training: said, with the right code, and no temporary file stays."""
+        process = self.on_disk('disk="$1"; shift; "$@"; code=$?; find "$disk" -type f -printf "left: %f %s\\n"; exit $code',
+                               size="64k")
+        self.assert_refused(process, common.BAD_FILE, "disk/run")
+        left = [line for line in process.stdout.splitlines() if line.startswith("left: ")]
+        self.assertFalse([line for line in left if ".tmp" in line or ".part" in line], left)
+        self.assertFalse([line for line in left if line.split()[1].endswith(".safetensors")], left)
+
+    # --- what happened on the way -----------------------------------------------------------------
+    def test_survives_and_says_so(self):
+        process = self.train("--data", self.text, *SMALL, "--inject", "nan-loss@3", "--policy", "skip")
+        self.assert_exit(process, common.FINDING)
+        self.assertGreater(common.incident_of(self.run_dir).stat().st_size, 0)
+
+    def test_stops_when_told_to(self):
+        process = self.train("--data", self.text, *SMALL, "--inject", "nan-loss@3", "--policy", "stop")
+        self.assert_exit(process, common.NON_FINITE)
+        self.assert_nothing_half_written(self.run_dir)
+
+    def test_trace_level_names_the_way_out(self):
+        """Levels that this build has for Python programs only are refused, not silently lowered."""
+        process = self.train("--data", self.text, *SMALL, "--level", "watch")
+        self.assert_refused(process, common.USAGE, "watch")
+
+
+if __name__ == "__main__":
+    common.main()
