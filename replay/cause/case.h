@@ -1,0 +1,87 @@
+/// Case: one incident under examination: the tables, and the means to run the step again.
+///
+/// Causes see a Case and nothing else, so that they can be tested with hand-made tables and a
+/// hand-made `run`. What a cause says about values it has read itself, by running the step as
+/// recorded up to the op; nothing is concluded from names or statistics alone.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <ATen/core/ivalue.h>
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "probe/snapshot/model.h"
+#include "replay/trace/replayer.h"
+
+namespace nanquest {
+
+/// What one op was given and gave in the run as recorded: copies, owned by the Case.
+struct OpValues {
+  std::vector<c10::IValue> arguments;  ///< one per schema argument, as they were before the op ran
+  std::vector<at::Tensor> outputs;
+};
+
+class Case {
+ public:
+  using Run = std::function<RunResult(const RunOptions&)>;
+  /// Reads a stored tensor by its path in the file; nothing if there is none.
+  using Read = std::function<std::optional<at::Tensor>(const std::string& path)>;
+
+  /// `doc.culprit` must be filled (find_culprit); `run` and `read` must outlive the Case.
+  Case(SnapshotDoc doc, Run run, Read read);
+
+  const SnapshotDoc& doc() const { return doc_; }
+  const Culprit& culprit() const { return doc_.culprit; }
+  /// The culprit's op, or the first op that reads the bad input, weight, buffer or state; kNone if no op does.
+  std::int32_t op_index() const { return op_; }
+  /// That op; null if there is none.
+  const OpRow* op() const { return row(op_); }
+  const OpRow* row(std::int32_t op) const;
+
+  /// Runs the step. Not cached.
+  RunResult run(const RunOptions& options) const { return run_(options); }
+  /// The whole step in `precision`; run once.
+  const RunResult& whole(Precision precision) const;
+  /// True if a run shows none of the harm: loss and gradients finite, the culprit's outputs finite, and, for harm in
+  /// the optimizer, everything written there finite.
+  bool healthy(const RunResult& run) const;
+
+  /// Reads a stored tensor; nothing if the file doesn't hold it.
+  std::optional<at::Tensor> read(const std::string& path) const { return read_(path); }
+  /// Arguments and outputs of `op` in the run as recorded; read once. Empty if the op did not run.
+  const OpValues& values(std::int32_t op) const;
+
+  /// Rows of doc.tensors that `op` reads or writes as arguments, in order, with the argument's position in `arguments`.
+  struct TensorArgument { int position; std::int32_t tensor; };
+  std::vector<TensorArgument> tensor_arguments(std::int32_t op) const;
+  /// The last op before `op` that wrote the storage of tensor row `tensor`; kNone if it came from outside.
+  std::int32_t producer(std::int32_t tensor, std::int32_t before_op) const;
+  /// Ops after `op` that read a storage that `op` wrote, until something else writes it.
+  std::vector<std::int32_t> readers(std::int32_t op) const;
+  /// For a backward op the forward op that it differentiates (by link, else by sequence number); kNone if unknown.
+  std::int32_t forward_of(std::int32_t op) const;
+  /// Module path of an op, for a backward op without one that of its forward op; "" if unknown.
+  std::string module_of(std::int32_t op) const;
+  /// "aten::mm in blocks.1.mlp", for sentences.
+  std::string op_text(std::int32_t op) const;
+
+ private:
+  bool writes(const OpRow& op, std::int32_t slot) const;
+
+  SnapshotDoc doc_;
+  Run run_;
+  Read read_;
+  std::int32_t op_ = kNone;
+  mutable std::map<Precision, RunResult> whole_;
+  mutable std::map<std::int32_t, OpValues> values_;
+};
+
+/// Position of the first op that has an argument on `slot`; kNone if none has.
+std::int32_t first_reader(const SnapshotDoc& doc, std::int32_t slot);
+
+}  // namespace nanquest

@@ -1,0 +1,11 @@
+#include "replay/cause/culprit.h"
+
+#include "probe/capture/record.h"
+
+namespace nanquest {
+
+void ensure_culprit(SnapshotDoc& doc) {
+  if (doc.culprit.value.empty()) find_culprit(doc);
+}
+
+}  // namespace nanquest

@@ -1,0 +1,114 @@
+#include "replay/cause/fixes.h"
+
+#include <algorithm>
+
+namespace nanquest {
+namespace {
+
+/// One change that made the step finite.
+struct Helped {
+  Change change;
+  bool placebo_ran = false, placebo_failed = false;
+};
+
+class Search {
+ public:
+  Search(const Case& c, const Finding& finding, const Progress& progress)
+      : case_(c), finding_(finding), progress_(progress) {}
+
+  FixSearch run() {
+    for (const Change& change : finding_.wanted) try_change(change);
+    if (finding_.precision) precision();
+    choose();
+    return std::move(out_);
+  }
+
+ private:
+  /// True if the step is finite with it.
+  bool try_change(const Change& change) {
+    if (progress_) progress_("trying: " + change.text);
+    const std::string result = run_change(case_, change.options);
+    out_.tried.push_back({change.text, change.kind, "step", result, 1});
+    if (result == "failed") out_.notes.push_back("\"" + change.text + "\": an op has no kernel for it, so this was not tested");
+    if (result != "finite") return false;
+    Helped helped{change, !change.placebo.empty(), false};
+    if (helped.placebo_ran) {
+      const std::string placebo = run_change(case_, change.placebo[0]);
+      out_.tried.push_back({change.placebo_text, "placebo", "step", placebo, 1});
+      helped.placebo_failed = placebo == "non_finite";
+    } else {
+      out_.notes.push_back("\"" + change.text + "\": the trace offers no irrelevant change of that size, so there was no placebo");
+    }
+    helped_.push_back(std::move(helped));
+    return true;
+  }
+
+  bool low_precision() const {
+    const OpRow* op = case_.op();
+    if (!op || op->written_count == 0) return false;
+    const DType type = case_.doc().tensors[case_.doc().written[op->first_written]].dtype;
+    return dtype_is_float(type) && dtype_size(type) <= 2;
+  }
+
+  void precision() {
+    const Precision wide = low_precision() ? Precision::fp32 : Precision::fp64;
+    // If the whole step is not finite there, no part of it is asked: a part is given the other parts' values.
+    if (!case_.healthy(case_.whole(wide))) {
+      out_.tried.push_back({"the whole step in " + precision_text(wide), "precision", "step",
+                            case_.whole(wide).failed > case_.whole(Precision::as_recorded).failed ? "failed" : "non_finite", 1});
+      return;
+    }
+    const std::int32_t op = case_.op_index();
+    if (op != kNone && (try_change(op_in(case_, op, wide)) || try_change(neighbours_in(case_, op, wide)))) return whole(wide);
+    for (std::string path = case_.module_of(op); !path.empty();) {
+      if (try_change(module_in(case_, path, wide))) return whole(wide);
+      const std::size_t dot = path.rfind('.');
+      path = dot == std::string::npos ? "" : path.substr(0, dot);
+    }
+    whole(wide);
+  }
+
+  void whole(Precision wide) {
+    if (case_.op() && output_type() == DType::float16) try_change(step_in(case_, Precision::bf16));
+    try_change(step_in(case_, wide));
+  }
+
+  DType output_type() const {
+    const OpRow* op = case_.op();
+    return op->written_count == 0 ? DType::uint8 : case_.doc().tensors[case_.doc().written[op->first_written]].dtype;
+  }
+
+  /// Nothing smaller of the same kind made the step finite.
+  bool minimal(const Helped& h) const {
+    return std::none_of(helped_.begin(), helped_.end(), [&](const Helped& other) {
+      return other.change.kind == h.change.kind && other.change.size < h.change.size;
+    });
+  }
+
+  void choose() {
+    std::stable_sort(helped_.begin(), helped_.end(), [](const Helped& a, const Helped& b) {
+      return std::pair(a.change.price, a.change.size) < std::pair(b.change.price, b.change.size);
+    });
+    out_.change_helped = !helped_.empty();
+    for (const Helped& h : helped_) {
+      if (!h.placebo_failed || !minimal(h)) continue;
+      out_.placebo_failed = true;
+      out_.fix = Fix{h.change.text, finding_.advice, "step", true, true, true};
+      return;
+    }
+  }
+
+  const Case& case_;
+  const Finding& finding_;
+  const Progress& progress_;
+  std::vector<Helped> helped_;
+  FixSearch out_;
+};
+
+}  // namespace
+
+FixSearch search_fixes(const Case& c, const Finding& finding, const Progress& progress) {
+  return Search(c, finding, progress).run();
+}
+
+}  // namespace nanquest

@@ -1,0 +1,28 @@
+/// fixes: tries changes on the step, each against its placebo, smallest first.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "replay/cause/cause.h"
+
+namespace nanquest {
+
+/// Everything that was tried, and the cheapest verified fix among it.
+struct FixSearch {
+  std::vector<Counterfactual> tried;
+  std::optional<Fix> fix;
+  bool change_helped = false;   ///< some change made the step finite
+  bool placebo_failed = false;  ///< the best change's placebo ran and did not
+  std::vector<std::string> notes;  ///< what could not be tested and why
+};
+
+using Progress = std::function<void(const std::string&)>;
+
+/// Runs what `finding` wants and, if precision can matter, op → op and readers → module → its parents → whole step.
+/// A larger change is tried only if no smaller one of its kind helped. `progress` is told before each run.
+FixSearch search_fixes(const Case& c, const Finding& finding, const Progress& progress);
+
+}  // namespace nanquest

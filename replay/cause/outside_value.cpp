@@ -1,0 +1,33 @@
+#include "replay/cause/outside_value.h"
+
+#include <ATen/ATen.h>
+
+#include "replay/cause/values.h"
+
+namespace nanquest {
+
+std::optional<OutsideValue> outside_value(const Case& c) {
+  const SnapshotDoc& doc = c.doc();
+  const std::pair<const char*, const std::vector<NamedTensor>*> groups[] = {
+      {"batch", &doc.batch}, {"parameters", &doc.parameters}, {"buffers", &doc.buffers}, {"optimizer state", &doc.optimizer}};
+  for (const auto& [group, tensors] : groups)
+    for (const NamedTensor& t : *tensors) {
+      if (t.name != c.culprit().tensor_name || t.data.empty()) continue;
+      const auto tensor = c.read(t.data);
+      if (!tensor || !tensor->is_floating_point()) continue;
+      const std::int64_t bad = count_true(bad_mask(*tensor));
+      if (bad > 0) return OutsideValue{t.name, group, t.slot, *tensor, bad};
+    }
+  return std::nullopt;
+}
+
+std::string bad_text(const at::Tensor& tensor) {
+  const at::Tensor w = wide(tensor);
+  const std::int64_t nan = count_true(at::isnan(w)), inf = count_true(at::isinf(w));
+  std::string text;
+  if (nan > 0) text += std::to_string(nan) + " NaN";
+  if (inf > 0) text += (text.empty() ? "" : ", ") + std::to_string(inf) + " Inf";
+  return (text.empty() ? "0 bad" : text) + " of " + std::to_string(tensor.numel()) + " elements";
+}
+
+}  // namespace nanquest

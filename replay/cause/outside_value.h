@@ -1,0 +1,27 @@
+/// outside_value: the bad tensor that came in from outside (batch, weight, buffer, state), read from the file.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <optional>
+#include <string>
+
+#include "replay/cause/case.h"
+
+namespace nanquest {
+
+struct OutsideValue {
+  std::string name;
+  std::string group;        ///< "batch", "parameters", "buffers", "optimizer state"
+  std::int32_t slot = kNone;
+  at::Tensor tensor;        ///< its values when the step began
+  std::int64_t bad = 0;     ///< non-finite elements
+};
+
+/// The value that `doc.culprit` names, read and counted; nothing if it isn't in the file or is finite.
+std::optional<OutsideValue> outside_value(const Case& c);
+
+/// "3 NaN, 1 Inf of 64 elements".
+std::string bad_text(const at::Tensor& tensor);
+
+}  // namespace nanquest

@@ -1,0 +1,77 @@
+#include "replay/cause/samples.h"
+
+#include <map>
+
+#include "replay/counterfactual/change.h"
+#include "replay/counterfactual/ddmin.h"
+
+namespace nanquest {
+namespace {
+
+std::vector<std::int64_t> all_but(std::int64_t batch, std::int64_t donor) {
+  std::vector<std::int64_t> rest;
+  for (std::int64_t s = 0; s < batch; ++s)
+    if (s != donor) rest.push_back(s);
+  return rest;
+}
+
+bool finite_with(const Case& c, const std::vector<std::int64_t>& samples, std::int64_t donor) {
+  const auto change = replace_samples(c, samples, donor);
+  return change && run_change(c, change->options) == "finite";
+}
+
+bool half_precision(const SnapshotDoc& doc) {
+  for (const TensorRow& t : doc.tensors)
+    if (dtype_is_float(t.dtype) && dtype_size(t.dtype) <= 2) return true;
+  return false;
+}
+
+}  // namespace
+
+SampleBisection bisect_samples(const Case& c, int max_runs) {
+  SampleBisection b;
+  b.batch = batch_size(c.doc());
+  b.known = b.batch >= 2 && replace_samples(c, {1}, 0).has_value();
+  if (!b.known) {
+    b.note = "the batch has no samples that can be exchanged one by one";
+    return b;
+  }
+  for (std::int64_t d = 0; d < b.batch && b.runs < max_runs / 2 && b.donor < 0; ++d, ++b.runs)
+    if (finite_with(c, all_but(b.batch, d), d)) b.donor = d;
+  if (b.donor < 0) {
+    b.note = "the step fails with copies of any single sample that was tried: it does not hang on particular samples";
+    return b;
+  }
+  int calls = 0;
+  b.poison = ddmin<std::int64_t>(
+      all_but(b.batch, b.donor), [&](const std::vector<std::int64_t>& s) { return finite_with(c, s, b.donor); },
+      max_runs - b.runs, &calls);
+  b.runs += calls;
+  return b;
+}
+
+ModuleBisection bisect_modules(const Case& c, int max_runs) {
+  ModuleBisection b;
+  const Precision wide = half_precision(c.doc()) ? Precision::fp32 : Precision::fp64;
+  b.precision = precision_text(wide);
+  std::map<std::string, std::vector<std::int32_t>> ops;
+  for (std::int32_t i = 0; i < static_cast<std::int32_t>(c.doc().ops.size()); ++i)
+    if (c.doc().ops[i].written_count > 0) ops[c.module_of(i)].push_back(i);
+  const auto finite = [&](const std::vector<std::string>& set) {
+    RunOptions options;
+    for (const std::string& path : set)
+      for (std::int32_t op : ops[path]) options.edit.op_precision[op] = wide;
+    return run_change(c, options) == "finite";
+  };
+  std::vector<std::string> all;
+  for (const auto& [path, rows] : ops) all.push_back(path);
+  b.runs = 1;
+  b.finite_with_all = finite(all);
+  if (!b.finite_with_all) return b;
+  int calls = 0;
+  b.modules = ddmin<std::string>(all, finite, max_runs - 1, &calls);
+  b.runs += calls;
+  return b;
+}
+
+}  // namespace nanquest

@@ -1,0 +1,55 @@
+// UNKNOWN: no cause explains every bad value. Says what was measured, and which neighbour it resembles.
+#include <ATen/ATen.h>
+
+#include "replay/cause/cause.h"
+#include "replay/cause/values.h"
+
+namespace nanquest {
+namespace {
+
+std::string seen_text(const at::Tensor& t) {
+  if (!t.is_floating_point()) return "integers";
+  const at::Tensor w = wide(t);
+  std::string text = format_name(t) + ", amax " + number_text(finite_amax(t));
+  if (const auto n = count_true(w == 0); n > 0) text += ", " + std::to_string(n) + " zeros";
+  if (const auto n = count_true(w < 0); n > 0) text += ", " + std::to_string(n) + " negative";
+  if (const auto n = count_true(at::isinf(w)); n > 0) text += ", " + std::to_string(n) + " Inf";
+  if (const auto n = count_true(at::isnan(w)); n > 0) text += ", " + std::to_string(n) + " NaN";
+  return text;
+}
+
+std::string resemblance(const Case& c) {
+  try {
+    return neighbour_label(c);
+  } catch (const std::exception&) {
+    return "";
+  }
+}
+
+}  // namespace
+
+Finding unknown_finding(const Case& c) {
+  Finding f;
+  f.label = "UNKNOWN";
+  f.precision = true;
+  if (!c.op()) {
+    f.explanation = "The bad value came from outside the recorded ops" +
+                    (c.culprit().tensor_name.empty() ? std::string(".") : " (" + c.culprit().tensor_name + ").");
+    return f;
+  }
+  const OpValues& values = c.values(c.op_index());
+  int i = 0;
+  for (const at::Tensor& t : tensors_in(values.arguments))
+    if (i < 6) f.evidence.push_back({"input " + std::to_string(i++), seen_text(t), "", {}});
+  if (!values.outputs.empty() && values.outputs[0].defined())
+    f.evidence.push_back({"output", seen_text(values.outputs[0]), "", {}});
+  f.explanation = c.op_text(c.op_index()) + " made the first harmful value, but none of the causes that this version can "
+                  "prove explains all of it.";
+  if (const std::string label = resemblance(c); !label.empty()) {
+    f.explanation += " It resembles " + label + ", for which there is no test yet.";
+    f.evidence.push_back({"resembles", label, "", {}});
+  }
+  return f;
+}
+
+}  // namespace nanquest

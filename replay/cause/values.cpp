@@ -1,0 +1,136 @@
+#include "replay/cause/values.h"
+
+#include <ATen/ATen.h>
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/core/grad_mode.h>
+#include <c10/core/impl/LocalDispatchKeySet.h>
+
+#include <cmath>
+#include <cstdio>
+
+#include "probe/numerics/format.h"
+
+namespace nanquest {
+namespace {
+
+std::optional<Format> format_of_tensor(const at::Tensor& t) {
+  switch (t.scalar_type()) {
+    case at::kDouble: return Format::fp64;
+    case at::kFloat: return Format::fp32;
+    case at::kHalf: return Format::fp16;
+    case at::kBFloat16: return Format::bf16;
+    case at::kFloat8_e4m3fn: return Format::fp8_e4m3;
+    case at::kFloat8_e5m2: return Format::fp8_e5m2;
+    default: return std::nullopt;
+  }
+}
+
+at::ScalarType type_of(Precision precision) { return precision == Precision::fp64 ? at::kDouble : at::kFloat; }
+
+at::Tensor widened(const at::Tensor& t, Precision precision) {
+  return t.defined() && t.is_floating_point() ? t.detach().to(type_of(precision), false, true) : t;
+}
+
+/// The same argument in the wanted precision. `is_dtype`: the schema says that an integer here is a ScalarType.
+c10::IValue widened_value(const c10::IValue& v, Precision precision, bool is_dtype) {
+  if (v.isTensor()) return widened(v.toTensor(), precision);
+  if (v.isTensorList()) {
+    c10::List<at::Tensor> list;
+    for (const at::Tensor& t : v.toTensorVector()) list.push_back(widened(t, precision));
+    return list;
+  }
+  if (is_dtype && v.isInt() && at::isFloatingType(static_cast<at::ScalarType>(v.toInt())))
+    return static_cast<std::int64_t>(type_of(precision));
+  return v;
+}
+
+bool says_dtype(const c10::Argument& argument) {
+  const auto type = argument.real_type();
+  const std::string text = type ? type->repr_str() : "";
+  return text.find("ScalarType") != std::string::npos;
+}
+
+}  // namespace
+
+std::string format_name(const at::Tensor& tensor) {
+  const auto f = format_of_tensor(tensor);
+  return f ? std::string(info(*f).name) : "";
+}
+
+std::optional<double> format_max(const at::Tensor& tensor) {
+  const auto f = format_of_tensor(tensor);
+  if (!f) return std::nullopt;
+  return info(*f).max_finite;
+}
+
+std::optional<double> format_tiny(const at::Tensor& tensor) {
+  const auto f = format_of_tensor(tensor);
+  if (!f) return std::nullopt;
+  return info(*f).min_normal;
+}
+
+at::Tensor wide(const at::Tensor& tensor) { return tensor.detach().to(at::kCPU).to(at::kDouble); }
+
+at::Tensor bad_mask(const at::Tensor& tensor) { return at::logical_not(at::isfinite(wide(tensor))); }
+
+std::int64_t count_true(const at::Tensor& mask) { return mask.numel() == 0 ? 0 : mask.sum().item<std::int64_t>(); }
+
+bool all_finite(const at::Tensor& tensor) {
+  return !tensor.defined() || !tensor.is_floating_point() || count_true(bad_mask(tensor)) == 0;
+}
+
+double finite_amax(const at::Tensor& tensor) {
+  if (tensor.numel() == 0) return 0;
+  const at::Tensor w = wide(tensor);
+  return at::where(at::isfinite(w), w.abs(), at::zeros({}, w.options())).max().item<double>();
+}
+
+std::optional<at::Tensor> broadcast(const at::Tensor& tensor, at::IntArrayRef shape) {
+  try {
+    return tensor.expand(shape);
+  } catch (const std::exception&) {
+    return std::nullopt;
+  }
+}
+
+at::Tensor tensor_at(const OpValues& values, std::size_t position) {
+  if (position >= values.arguments.size() || !values.arguments[position].isTensor()) return {};
+  return values.arguments[position].toTensor();
+}
+
+std::vector<at::Tensor> tensors_in(const std::vector<c10::IValue>& arguments) {
+  std::vector<at::Tensor> found;
+  for (const c10::IValue& v : arguments) {
+    if (v.isTensor() && v.toTensor().defined()) found.push_back(v.toTensor());
+    if (v.isTensorList())
+      for (const at::Tensor& t : v.toTensorVector())
+        if (t.defined()) found.push_back(t);
+  }
+  return found;
+}
+
+std::string number_text(double value) {
+  char text[32];
+  const bool whole = value == std::floor(value) && std::abs(value) < 1e6;
+  std::snprintf(text, sizeof text, whole ? "%.0f" : "%.3g", value);
+  return text;
+}
+
+std::optional<at::Tensor> evaluate(const OpRow& op, const std::vector<c10::IValue>& arguments, Precision precision) {
+  try {
+    const auto handle = c10::Dispatcher::singleton().findOp({op.name, op.overload});
+    if (!handle || handle->schema().arguments().size() != arguments.size()) return std::nullopt;
+    const at::NoGradGuard no_grad;
+    const c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::autocast_dispatch_keyset);
+    torch::jit::Stack stack;
+    for (std::size_t i = 0; i < arguments.size(); ++i)
+      stack.push_back(widened_value(arguments[i], precision, says_dtype(handle->schema().arguments()[i])));
+    handle->callBoxed(&stack);
+    if (stack.empty() || !stack[0].isTensor()) return std::nullopt;
+    return stack[0].toTensor().detach().clone();
+  } catch (const std::exception&) {
+    return std::nullopt;  // no kernel in this precision: the caller says that it could not be checked
+  }
+}
+
+}  // namespace nanquest

@@ -1,0 +1,122 @@
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "replay/cause/case.h"
+#include "replay/counterfactual/change.h"
+
+namespace nanquest {
+namespace {
+
+/// Rows [begin, begin + length) of a storage seen as 1-D.
+at::Tensor span_of(at::Tensor& storage, std::int64_t begin, std::int64_t length) {
+  return storage.narrow(0, begin, length);
+}
+
+void zero_non_finite(at::Tensor& storage) {
+  if (!storage.is_floating_point()) return;
+  storage.masked_fill_(at::logical_not(at::isfinite(storage.to(at::kFloat))), 0);
+}
+
+std::int64_t elements(const NamedTensor& t) {
+  std::int64_t n = 1;
+  for (std::int64_t s : t.shape) n *= s;
+  return n;
+}
+
+/// A batch tensor whose samples lie one after the other in its own storage.
+bool has_samples(const SnapshotDoc& doc, const NamedTensor& t, std::int64_t batch) {
+  return t.slot != kNone && !t.shape.empty() && t.shape[0] == batch &&
+         doc.slots[t.slot].bytes == static_cast<std::uint64_t>(elements(t)) * dtype_size(t.dtype);
+}
+
+}  // namespace
+
+Change replace_non_finite(const Case& c, std::int32_t slot, const std::string& what) {
+  Change change;
+  change.text = "non-finite elements of " + what + " replaced by zero";
+  change.kind = "data";
+  change.size = ChangeSize::op;
+  change.price = Price::data_repair;
+  change.options.edit.slot_edit[slot] = zero_non_finite;
+  const std::vector<Slot>& slots = c.doc().slots;
+  for (std::size_t i = 0; i < slots.size() && change.placebo.empty(); ++i) {
+    if (static_cast<std::int32_t>(i) == slot || slots[i].data.empty() || !dtype_is_float(slots[i].dtype)) continue;
+    RunOptions options;
+    options.edit.slot_edit[static_cast<std::int32_t>(i)] = zero_non_finite;
+    change.placebo = {options};
+    change.placebo_text = "the same on " + (slots[i].name.empty() ? "storage " + std::to_string(i) : slots[i].name);
+  }
+  return change;
+}
+
+std::int64_t batch_size(const SnapshotDoc& doc) {
+  std::int64_t batch = static_cast<std::int64_t>(doc.sample_ids.size());
+  std::int64_t common = 0;
+  for (const NamedTensor& t : doc.batch) {
+    if (t.shape.empty()) continue;
+    if (common == 0) common = t.shape[0];
+    if (common != t.shape[0]) return 0;
+  }
+  return batch == 0 || batch == common ? common : 0;
+}
+
+std::optional<Change> replace_samples(const Case& c, const std::vector<std::int64_t>& samples, std::int64_t donor) {
+  const SnapshotDoc& doc = c.doc();
+  const std::int64_t batch = batch_size(doc);
+  Change change;
+  for (const NamedTensor& t : doc.batch) {
+    if (batch < 2 || !has_samples(doc, t, batch)) continue;
+    const std::int64_t row = elements(t) / batch;
+    change.options.edit.slot_edit[t.slot] = [samples, donor, row](at::Tensor& storage) {
+      for (std::int64_t s : samples) span_of(storage, s * row, row).copy_(span_of(storage, donor * row, row).clone());
+    };
+  }
+  if (change.options.edit.slot_edit.empty()) return std::nullopt;
+  change.text = samples.size() == 1 ? "sample " + std::to_string(samples[0]) : std::to_string(samples.size()) + " samples";
+  change.text += " replaced by sample " + std::to_string(donor);
+  change.kind = "data";
+  change.size = ChangeSize::op;
+  change.price = Price::data_repair;
+  return change;
+}
+
+Change open_masked_rows(const Case& c, std::int32_t op, int argument, std::int64_t dim) {
+  const auto open = [argument, dim](std::vector<c10::IValue>& stack) {
+    const auto position = static_cast<std::size_t>(argument);
+    if (position >= stack.size() || !stack[position].isTensor()) return false;
+    const at::Tensor x = stack[position].toTensor();
+    if (x.dim() == 0 || !x.is_floating_point() || dim >= x.dim() || dim < -x.dim()) return false;
+    const at::Tensor closed = at::all(x == -std::numeric_limits<double>::infinity(), dim, true);
+    stack[position] = at::where(closed, at::zeros({}, x.options()), x);
+    return false;
+  };
+  Change change;
+  change.text = "fully masked rows of " + c.op_text(op) + " opened (every entry gets the same score)";
+  change.kind = "data";
+  change.size = ChangeSize::op;
+  change.price = Price::data_repair;
+  change.options.edit.op_edit[op] = open;
+  if (const std::int32_t other = placebo_op(c, op); other != kNone) {
+    RunOptions options;
+    const int first = c.tensor_arguments(other).front().position;
+    options.edit.op_edit[other] = [first, dim](std::vector<c10::IValue>& stack) {
+      const auto position = static_cast<std::size_t>(first);
+      if (position >= stack.size() || !stack[position].isTensor()) return false;
+      const at::Tensor x = stack[position].toTensor();
+      if (x.dim() == 0 || !x.is_floating_point()) return false;
+      // One row of an unrelated op becomes zero: as large an intervention, in the wrong place.
+      at::Tensor copy = x.clone();
+      copy.select(0, 0).zero_();
+      stack[position] = copy;
+      return false;
+    };
+    change.placebo = {options};
+    change.placebo_text = "one row of " + c.op_text(other) + " (op " + std::to_string(other) + ") set to zero";
+  }
+  return change;
+}
+
+}  // namespace nanquest

@@ -1,0 +1,72 @@
+#include <sstream>
+
+#include "replay/report/report.h"
+
+namespace nanquest {
+namespace {
+
+/// Keeps a value inside its table cell.
+std::string cell(const std::string& text) {
+  std::string out;
+  for (char c : text) {
+    if (c == '|') out += "\\|";
+    else if (c == '\n') out += ' ';
+    else out += c;
+  }
+  return out;
+}
+
+void evidence_table(std::ostringstream& out, const Verdict& v) {
+  if (v.evidence.empty()) return;
+  out << "\n## Evidence\n\n| what | value | limit |\n|---|---|---|\n";
+  for (const Evidence& e : v.evidence)
+    out << "| " << cell(e.name) << " | " << cell(e.value) << " | " << cell(e.limit) << " |\n";
+}
+
+void counterfactual_table(std::ostringstream& out, const Verdict& v) {
+  if (v.counterfactuals.empty()) return;
+  out << "\n## Tried on this step\n\n| change | kind | result |\n|---|---|---|\n";
+  for (const Counterfactual& c : v.counterfactuals)
+    out << "| " << cell(c.change) << " | " << c.kind << " | " << c.result << " |\n";
+}
+
+}  // namespace
+
+std::string to_markdown(const Verdict& v) {
+  std::ostringstream out;
+  if (!v.found) {
+    out << "# Step " << v.step << ": nothing harmful found\n";
+    return out.str();
+  }
+  out << "# " << v.cause << " at step " << v.step << "\n\n";
+  out << "- **Where:** `" << where_text(v) << "`\n";
+  out << "- **What:** " << v.culprit.count << " bad elements (" << v.culprit.value << ")\n";
+  out << "- **Why:** " << v.explanation << "\n";
+  if (v.fix) out << "- **Do:** " << v.fix->advice << " Verified on this step: " << v.fix->change << ".\n";
+  else if (!v.advice.empty()) out << "- **Do:** " << v.advice << " (not verified on this step)\n";
+  out << "- **Confidence:** " << static_cast<int>(v.confidence * 100 + 0.5) << " %\n";
+  out << "- **Precision:** " << v.precision.verdict << " (fp32 " << v.precision.fp32 << ", fp64 " << v.precision.fp64
+      << ")\n";
+  out << "- **Reproduction:** " << (v.reproduction.bit_exact ? "bit-exact" : "not bit-exact") << ", "
+      << v.reproduction.outputs_compared << " outputs compared, " << v.reproduction.mismatched << " differ\n";
+  if (!v.source.empty()) out << "- **Rule:** " << v.source << "\n";
+  evidence_table(out, v);
+  counterfactual_table(out, v);
+  if (!v.poison.empty()) {
+    out << "\n## Samples\n\n";
+    for (std::size_t i = 0; i < v.poison.size(); ++i)
+      out << "- " << v.poison[i] << (i < v.poison_ids.size() ? " `" + v.poison_ids[i] + "`" : "") << "\n";
+  }
+  if (!v.culprit.stack.empty()) {
+    out << "\n## Stack\n\n```\n";
+    for (const std::string& frame : v.culprit.stack) out << frame << "\n";
+    out << "```\n";
+  }
+  if (!v.not_tested.empty()) {
+    out << "\n## Not tested\n\n";
+    for (const std::string& line : v.not_tested) out << "- " << line << "\n";
+  }
+  return out.str();
+}
+
+}  // namespace nanquest

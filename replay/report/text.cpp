@@ -1,0 +1,130 @@
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <sstream>
+
+#include "replay/report/report.h"
+
+namespace nanquest {
+namespace {
+
+constexpr int kIndent = 12;
+
+/// Collects "label   wrapped text" blocks.
+class Page {
+ public:
+  explicit Page(const TextStyle& style) : style_(style) {}
+
+  std::string paint(const char* code, const std::string& text) const {
+    return style_.colour ? "\033[" + std::string(code) + "m" + text + "\033[0m" : text;
+  }
+
+  /// One labelled paragraph; `code` colours its first line's label only, so that wrapping stays exact.
+  void block(const std::string& label, const std::string& text, const char* code = "1") {
+    std::string line, lead = label;
+    std::istringstream words(text);
+    for (std::string word; words >> word;) {
+      if (!line.empty() && kIndent + static_cast<int>(line.size() + 1 + word.size()) > style_.width) {
+        emit(lead, line, code);
+        lead.clear();
+        line.clear();
+      }
+      line += (line.empty() ? "" : " ") + word;
+    }
+    emit(lead, line, code);
+  }
+
+  void raw(const std::string& line) { out_ << line << '\n'; }
+  std::string text() const { return out_.str(); }
+
+ private:
+  void emit(const std::string& label, const std::string& line, const char* code) {
+    std::string padded = label;
+    padded.resize(std::max<std::size_t>(kIndent, padded.size() + 1), ' ');
+    out_ << (label.empty() ? padded : paint(code, padded)) << line << '\n';
+  }
+
+  TextStyle style_;
+  std::ostringstream out_;
+};
+
+std::string percent(double share) {
+  char text[16];
+  std::snprintf(text, sizeof text, "%.0f %%", share * 100);
+  return text;
+}
+
+std::string reproduction_text(const Reproduction& r) {
+  const std::string basis = r.basis == "survivors" ? "tensors alive at the gate" : "written outputs";
+  std::string text;
+  if (r.bit_exact) {
+    text = "the step came back bit for bit (" + std::to_string(r.outputs_compared) + " " + basis + " compared)";
+  } else {
+    text = std::to_string(r.mismatched) + " of " + std::to_string(r.outputs_compared) + " " + basis + " differ";
+    if (r.first_mismatch) text += ", first at op " + std::to_string(*r.first_mismatch);
+    for (std::size_t i = 0; i < r.differences.size() && i < 4; ++i) text += (i ? ", " : "; not the same here: ") + r.differences[i];
+  }
+  if (r.opaque_ops > 0) text += "; " + std::to_string(r.opaque_ops) + " ops could not be run again";
+  return text;
+}
+
+std::string value_text(const CulpritInfo& c) {
+  const std::string value = c.value == "silent" ? "values that later ops turned into silent zeros"
+                            : c.value == "nan"  ? "NaN"
+                            : c.value == "mixed" ? "non-finite values"
+                            : c.value == "+inf" ? "+Inf" : c.value == "-inf" ? "-Inf" : c.value;
+  return std::to_string(c.count) + " " + value;
+}
+
+}  // namespace
+
+std::string where_text(const Verdict& v) {
+  std::string text = v.culprit.op.empty() ? std::string("no op") : v.culprit.op;
+  if (!v.culprit.module.empty()) text += " in " + v.culprit.module;
+  if (!v.culprit.node.empty()) text += " (" + v.phase + ", " + v.culprit.node + ")";
+  else if (!v.phase.empty()) text += " (" + v.phase + ")";
+  if (v.culprit.index >= 0) text += ", op " + std::to_string(v.culprit.index);
+  if (!v.culprit.tensor.empty()) text += ", reading " + v.culprit.tensor;
+  return text;
+}
+
+std::string to_text(const Verdict& v, const TextStyle& style) {
+  Page page(style);
+  if (!v.found) {
+    page.block("NOTHING", "step " + std::to_string(v.step) + ": no harmful NaN or Inf in this step", "1;32");
+    page.block("proof", reproduction_text(v.reproduction));
+    return page.text();
+  }
+  page.block(v.cause == "UNKNOWN" ? "UNKNOWN" : "CAUSE",
+             (v.cause == "UNKNOWN" ? "the evidence does not decide" : v.cause) + " at step " + std::to_string(v.step) +
+                 ": " + value_text(v.culprit),
+             v.cause == "UNKNOWN" ? "1;33" : "1;31");
+  page.block("where", where_text(v));
+  if (!v.culprit.stack.empty()) page.block("", v.culprit.stack.front());
+  page.block("why", v.explanation);
+  if (v.fix) page.block("do", v.fix->advice, "1;32");
+  else if (!v.advice.empty()) page.block("do", v.advice + " (not verified on this step)", "1;33");
+  if (v.fix)
+    page.block("tried", "\"" + v.fix->change + "\" made this step finite; an irrelevant change of the same size did not; " +
+                            "nothing smaller did");
+  page.block("sure", percent(v.confidence) + "; precision: " + v.precision.verdict + " (fp32 " + v.precision.fp32 +
+                         ", fp64 " + v.precision.fp64 + ")");
+  page.block("proof", reproduction_text(v.reproduction));
+  for (const Evidence& e : v.evidence)
+    page.block("", "- " + e.name + ": " + e.value + (e.limit.empty() ? "" : " (limit " + e.limit + ")"));
+  for (const Counterfactual& c : v.counterfactuals)
+    page.block("", "- " + std::string(c.kind == "placebo" ? "placebo, " : "with ") + c.change + ": " +
+                       (c.result == "non_finite" ? "still non-finite" : c.result));
+  if (v.batch > 0 && !v.poison.empty()) {
+    std::string text = "of " + std::to_string(v.batch) + ":";
+    for (std::size_t i = 0; i < v.poison.size(); ++i) {
+      text += " " + std::to_string(v.poison[i]);
+      if (i < v.poison_ids.size()) text += " (" + v.poison_ids[i] + ")";
+    }
+    page.block("samples", text);
+  }
+  for (std::size_t i = 0; i < v.not_tested.size(); ++i) page.block(i ? "" : "untested", v.not_tested[i]);
+  return page.text();
+}
+
+}  // namespace nanquest

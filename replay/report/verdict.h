@@ -1,0 +1,88 @@
+/// Verdict: what replay found out about one incident; the same content as the JSON contract.
+///
+/// `diagnose` (replay/cause/diagnose.h) fills it, replay/report turns it into text, Markdown and
+/// JSON. Plain data, no torch: the viewer may read it too.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace nanquest {
+
+/// One measured fact: what, its value, and the limit that it is held against ("" if none).
+struct Evidence {
+  std::string name, value, limit;
+  std::vector<double> series;  ///< the numbers behind it, one a step, oldest first; may hold NaN, may be empty
+};
+
+/// One replay with exactly one thing changed.
+struct Counterfactual {
+  std::string change;          ///< "aten::mm in blocks.1.mlp computed in fp32"
+  std::string kind;            ///< precision | data | op | hyperparameter | placebo
+  std::string scope = "step";  ///< op | step | run: how far the run went
+  std::string result;          ///< finite | non_finite | failed
+  int steps = 1;
+};
+
+/// The smallest change that was tried on this very step and removed the bad value.
+struct Fix {
+  std::string change, advice, scope = "step";
+  bool verified = false;        ///< finite with it, the placebo failed, nothing smaller fixes it
+  bool placebo_failed = false;  ///< an irrelevant change of the same size did not fix it
+  bool minimal = false;
+};
+
+/// How faithfully the step came back.
+struct Reproduction {
+  bool bit_exact = false;
+  std::string basis = "every_output";
+  std::int64_t outputs_compared = 0, mismatched = 0, opaque_ops = 0;
+  std::optional<std::int64_t> first_mismatch;  ///< op index
+  std::vector<std::string> differences;        ///< environment entries that differ from the recording's
+};
+
+/// Where the bad value was born.
+struct CulpritInfo {
+  std::string op;               ///< "aten::mm"; "" when no op read the bad value
+  std::int64_t index = -1;      ///< row of the trace, -1 if none
+  std::string node;             ///< backward node, "" outside backward
+  std::string module;           ///< "" is the root
+  std::string tensor;           ///< name of the bad input, weight, buffer or state
+  std::string value;            ///< nan | +inf | -inf | mixed | silent
+  std::uint64_t count = 0;      ///< bad elements
+  std::vector<std::int64_t> first;
+  std::vector<std::string> stack;
+};
+
+struct PrecisionInfo {
+  std::string fp32 = "not_run", fp64 = "not_run";  ///< finite | non_finite | not_run
+  std::string verdict;  ///< curable | delayed | structural | not_a_precision_matter
+};
+
+struct Verdict {
+  std::string snapshot;
+  std::int64_t step = 0;
+  std::int32_t rank = 0;
+  bool found = true;  ///< false: the step holds nothing harmful
+  Reproduction reproduction;
+  std::string phase;             ///< forward | backward | optimizer | input
+  CulpritInfo culprit;
+  std::string origin = "op";
+  std::string cause = "UNKNOWN";
+  double confidence = 0;         ///< rule: replay/cause/confidence.h
+  std::string explanation;
+  std::string source;            ///< the rule that the cause's test comes from
+  PrecisionInfo precision;
+  std::vector<Evidence> evidence;
+  std::vector<Counterfactual> counterfactuals;
+  std::optional<Fix> fix;        ///< only a verified one
+  std::string advice;            ///< what to do, also when no fix was verified
+  std::vector<std::int64_t> poison;  ///< samples of the batch without which the step is finite
+  std::int64_t batch = 0;        ///< samples in the batch, 0 if unknown
+  std::vector<std::string> poison_ids;  ///< their ids, if the run gave any
+  std::vector<std::string> not_tested;
+};
+
+}  // namespace nanquest
