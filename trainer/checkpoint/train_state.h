@@ -1,0 +1,43 @@
+/// Everything that makes a run go on exactly as if it had never stopped.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "probe/base/result.h"
+#include "trainer/model/model.h"
+#include "trainer/precision/grad_scaler.h"
+
+namespace nanquest::trainer {
+
+/// Counters of a run. A skipped step moves `data_position` and `skipped`, never `optimizer_step`.
+struct Counters {
+  std::int64_t optimizer_step = 0;   ///< updates applied; the schedule's clock
+  std::int64_t data_position = 0;    ///< next window of the endless order
+  std::int64_t data_steps = 0;       ///< batches looked at
+  std::int64_t skipped = 0;          ///< batches dropped
+  std::int64_t consecutive_skips = 0;
+  std::int64_t incidents = 0;        ///< non-finite steps met (a retried one counts once)
+  std::int64_t rollbacks = 0;
+  std::int64_t tokens = 0;           ///< targets trained on
+  bool fell_back = false;            ///< the one-shot fp32 fallback was taken
+  bool retried = false;              ///< a step was taken in fp32 for once
+  double backoff = 1.0;              ///< factor on the learning rate, never lost
+  double best_eval = 0;              ///< lowest held-out loss, 0 = none yet
+};
+
+/// Tensors of a state: weights by name, buffers and moments, generators. Clones, independent of the run.
+struct TrainState {
+  Counters counters;
+  GradScaler::State scaler;
+  NamedTensors tensors;              ///< "model.…", "buffer.…", "exp_avg.…", "rng.cpu", …
+  std::string fingerprint;           ///< of the settings that must not change between stop and resume
+};
+
+/// Writes one complete checkpoint file, atomically.
+Status save_state(const std::string& path, const TrainState& state);
+
+/// Reads it back; `bad_file` names what is missing.
+Result<TrainState> load_state(const std::string& path);
+
+}  // namespace nanquest::trainer

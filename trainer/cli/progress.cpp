@@ -1,0 +1,75 @@
+#include "trainer/cli/progress.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+
+namespace nanquest::trainer {
+namespace {
+
+const char* gate_word(Gate gate) {
+  switch (gate) {
+    case Gate::ok: return "";
+    case Gate::scale_overflow: return "  scale overflow, halved";
+    case Gate::non_finite: return "  NOT FINITE";
+    case Gate::spike: return "  spike";
+  }
+  return "";
+}
+
+}  // namespace
+
+Progress::Progress(std::int64_t every)
+    : every_(std::max<std::int64_t>(1, every)),
+      terminal_(isatty(STDERR_FILENO) == 1),
+      colour_(terminal_ && (std::getenv("NO_COLOR") == nullptr || *std::getenv("NO_COLOR") == '\0')) {}
+
+Progress::~Progress() { close(); }
+
+void Progress::close() {
+  if (drawn_) std::fputc('\n', stderr);
+  drawn_ = false;
+}
+
+std::string Progress::line(const StepEvent& e) const {
+  char text[256];
+  std::snprintf(text, sizeof text, "step %lld/%lld  loss %.4f  norm %.3g  scale %g  lr %.3g  %.0f tok/s",
+                static_cast<long long>(e.step + 1), static_cast<long long>(e.steps), e.loss, e.grad_norm, e.scale,
+                e.lr, e.tokens_per_second);
+  std::string all = text;
+  if (e.eval_loss) {
+    std::snprintf(text, sizeof text, "  held-out loss %.4f", *e.eval_loss);
+    all += text;
+  }
+  return all + gate_word(e.gate);
+}
+
+void Progress::on_step(const StepEvent& event) {
+  const bool notable = event.gate != Gate::ok || event.eval_loss.has_value();
+  if (!terminal_) {
+    if (notable || event.step % every_ == 0 || event.step + 1 == event.steps)
+      std::fprintf(stderr, "%s\n", line(event).c_str());
+    return;
+  }
+  const auto now = std::chrono::steady_clock::now();
+  if (!notable && event.step + 1 != event.steps && now - last_draw_ < std::chrono::milliseconds(100)) return;
+  last_draw_ = now;
+  constexpr int kWidth = 20;
+  const auto done = static_cast<int>(kWidth * (event.step + 1) / std::max<std::int64_t>(1, event.steps));
+  const std::string bar = std::string(static_cast<std::size_t>(done), '#') + std::string(static_cast<std::size_t>(kWidth - done), '.');
+  const bool bad = event.gate == Gate::non_finite;
+  std::fprintf(stderr, "\r\033[K[%s] %s%s%s", bar.c_str(), colour_ && bad ? "\033[31m" : "", line(event).c_str(),
+               colour_ && bad ? "\033[0m" : "");
+  drawn_ = true;
+  if (notable) close();
+  std::fflush(stderr);
+}
+
+void Progress::on_message(const std::string& text) {
+  close();
+  std::fprintf(stderr, "%s%s%s\n", colour_ ? "\033[33m" : "", text.c_str(), colour_ ? "\033[0m" : "");
+}
+
+}  // namespace nanquest::trainer

@@ -1,0 +1,70 @@
+#include "trainer/cli/report.h"
+
+#include <cmath>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+namespace nanquest::trainer {
+namespace {
+
+std::string number(double value) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.4f", value);
+  return text;
+}
+
+}  // namespace
+
+std::string summary_as_text(const Summary& s) {
+  const Counters& c = s.counters;
+  std::string text = "outcome          " + s.outcome + "\n";
+  text += "steps            " + std::to_string(c.optimizer_step) + " updates, " + std::to_string(c.skipped) +
+          " batches skipped, " + std::to_string(c.rollbacks) + " rollbacks, in " + number(s.seconds) + " s\n";
+  text += "loss             " + number(s.first_loss) + " at the start, ";
+  if (s.first_incident_step >= 0)
+    text += number(s.loss_at_incident) + " before the incident at step " + std::to_string(s.first_incident_step) + ", ";
+  text += number(s.last_loss) + " at the end (mean of the last 20)\n";
+  if (c.best_eval != 0) text += "held-out loss    " + number(s.eval_loss) + ", best " + number(s.best_eval_loss) + "\n";
+  text += "precision        " + s.final_format + " at the end" +
+          (c.fell_back ? " (fell back), learning rate times " + std::to_string(c.backoff) : "") + "\n";
+  if (!s.scale_history.empty())
+    text += "loss scale       " + std::to_string(s.scale_history.size()) + " changes, now " + number(s.final_scale) + "\n";
+  for (const std::string& path : s.incidents) text += "snapshot         " + path + "\n";
+  if (!s.final_weights.empty()) text += "final weights    " + s.final_weights + "\n";
+  if (!s.best_weights.empty()) text += "best weights     " + s.best_weights + "\n";
+  return text;
+}
+
+std::string summary_as_json(const Summary& s) {
+  const Counters& c = s.counters;
+  const auto finite = [](double v) { return std::isfinite(v) ? nlohmann::json(v) : nlohmann::json(nullptr); };
+  nlohmann::ordered_json j;
+  j["format"] = "nanquest.training";
+  j["version"] = 1;
+  j["outcome"] = s.outcome;
+  j["exit_code"] = static_cast<int>(s.exit);
+  j["steps"] = c.optimizer_step;
+  j["data_steps"] = c.data_steps;
+  j["skipped"] = c.skipped;
+  j["rollbacks"] = c.rollbacks;
+  j["incidents"] = c.incidents;
+  j["tokens"] = c.tokens;
+  j["first_incident_step"] = s.first_incident_step >= 0 ? nlohmann::json(s.first_incident_step) : nlohmann::json(nullptr);
+  j["loss"] = {{"start", finite(s.first_loss)}, {"before_incident", finite(s.loss_at_incident)}, {"end", finite(s.last_loss)}};
+  j["eval_loss"] = c.best_eval != 0 ? nlohmann::json{{"last", finite(s.eval_loss)}, {"best", finite(s.best_eval_loss)}} : nlohmann::json(nullptr);
+  j["fell_back"] = c.fell_back;
+  j["backoff"] = c.backoff;
+  j["lr"] = s.final_lr;
+  j["precision"] = s.final_format;
+  j["loss_scale"] = finite(s.final_scale);
+  auto& history = j["loss_scale_history"] = nlohmann::json::array();
+  for (const ScaleChange& change : s.scale_history)
+    history.push_back({{"step", change.step}, {"from", change.from}, {"to", change.to}});
+  j["snapshots"] = s.incidents;
+  j["skipped_samples"] = s.skipped_samples;
+  j["files"] = {{"final", s.final_weights}, {"best", s.best_weights}, {"state", s.state_file}};
+  j["seconds"] = s.seconds;
+  return j.dump(2, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+}  // namespace nanquest::trainer

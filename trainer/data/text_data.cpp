@@ -1,0 +1,166 @@
+#include "trainer/data/text_data.h"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <fstream>
+#include <system_error>
+
+#include "trainer/data/order.h"
+#include "trainer/data/utf8.h"
+
+namespace nanquest::trainer {
+namespace fs = std::filesystem;
+namespace {
+
+constexpr std::uintmax_t kLargestFile = std::uintmax_t{1} << 31;  // Window::offset is 32 bits wide
+
+Error bad(const std::string& path, const std::string& what, const std::string& hint) {
+  return Error{ErrorCode::bad_file, path + ": " + what, hint};
+}
+
+/// Endings that people give to text; anything else inside a folder is passed over.
+bool looks_like_text(const fs::path& path) {
+  static constexpr std::array<std::string_view, 44> endings = {
+      ".txt", ".md",  ".rst",  ".tex",  ".log",   ".csv", ".tsv", ".json", ".jsonl", ".xml", ".html",
+      ".htm", ".yml", ".yaml", ".toml", ".cfg",   ".ini", ".c",   ".h",    ".cc",    ".cpp", ".cxx",
+      ".hpp", ".hh",  ".cu",   ".cuh",  ".cmake", ".py",  ".sh",  ".js",   ".ts",    ".go",  ".rs",
+      ".java", ".rb", ".pl",   ".lua",  ".sql",   ".css", ".tcc", ".inl",  ".in",    ".m",   ".org"};
+  const std::string ending = path.extension().string();
+  const std::string name = path.filename().string();
+  return std::find(endings.begin(), endings.end(), ending) != endings.end() || name == "README" ||
+         name == "LICENSE" || name == "Makefile";
+}
+
+}  // namespace
+
+Result<TextData> TextData::open(const std::string& path, const DataOptions& options) {
+  TextData data;
+  data.options_ = options;
+  std::error_code ec;
+  const fs::file_status status = fs::status(path, ec);
+  if (path.empty() || !fs::exists(status))
+    return bad(path.empty() ? "data" : path, "no such file or folder", "give --data a text file or a folder of them");
+  const bool folder = fs::is_directory(status);
+  if (Status s = folder ? data.add_folder(path) : data.add_file(path, true); !s) return s.error();
+  data.cut();
+  if (data.train_.empty()) {
+    const std::string need = std::to_string(options.context + 1) + " bytes";
+    if (data.files_.empty() && folder)
+      return bad(path, "no text files in this folder" +
+                           (data.skipped_binary_ ? " (" + std::to_string(data.skipped_binary_) + " binary ones skipped)" : ""),
+                 "text files end in .txt, .md, .cpp, .py and the like");
+    return bad(path, "too short to train on: no window of " + need, "give more text or a smaller --context");
+  }
+  return data;
+}
+
+Status TextData::add_folder(const std::string& path) {
+  std::vector<fs::path> found;
+  std::error_code ec;
+  fs::recursive_directory_iterator it(path, fs::directory_options::skip_permission_denied, ec), end;
+  if (ec) return bad(path, "can't be listed: " + ec.message(), "check its permissions");
+  for (; it != end; it.increment(ec)) {
+    if (ec) return bad(path, "can't be listed: " + ec.message(), "check its permissions");
+    const std::string name = it->path().filename().string();
+    if (it->is_directory(ec) && name.starts_with('.')) {
+      it.disable_recursion_pending();
+    } else if (it->is_regular_file(ec)) {
+      looks_like_text(it->path()) ? found.push_back(it->path()) : void(++skipped_other_);
+    }
+  }
+  std::sort(found.begin(), found.end());
+  for (const fs::path& file : found)
+    if (Status s = add_file(file.string(), false); !s) return s;
+  return {};
+}
+
+Status TextData::add_file(const std::string& path, bool named) {
+  std::error_code ec;
+  const std::uintmax_t size = fs::file_size(path, ec);
+  std::ifstream in(path, std::ios::binary);
+  if (ec || !in || size >= kLargestFile) {
+    if (!named) return ++skipped_other_, Status{};
+    return bad(path, ec ? ec.message() : in ? "larger than 2 GiB" : "can't be opened",
+               in ? "split it" : "check that it is a readable file");
+  }
+  if (size == 0) {
+    if (!named) return ++skipped_short_, Status{};
+    return bad(path, "the file is empty", "give a text file");
+  }
+  std::vector<std::uint8_t> content(size);
+  if (!in.read(reinterpret_cast<char*>(content.data()), static_cast<std::streamsize>(size))) {
+    if (!named) return ++skipped_other_, Status{};
+    return bad(path, "could not be read to its end", "check the disk");
+  }
+  if (const std::size_t odd = first_non_text(content); odd != content.size()) {
+    if (!named) return ++skipped_binary_, Status{};
+    return bad(path, "not UTF-8 text: byte " + std::to_string(content[odd]) + " at offset " + std::to_string(odd),
+               "convert it, for example with iconv -t UTF-8");
+  }
+  files_.push_back({path, bytes_.size(), content.size()});
+  bytes_.insert(bytes_.end(), content.begin(), content.end());
+  return {};
+}
+
+void TextData::cut() {
+  const auto context = static_cast<std::size_t>(options_.context);
+  std::int64_t number = 0;
+  for (std::size_t f = 0; f < files_.size(); ++f) {
+    if (files_[f].size < context + 1) ++skipped_short_;
+    for (std::size_t at = 0; at + context + 1 <= files_[f].size; at += context, ++number) {
+      const bool held_out = options_.eval_every > 0 && number % options_.eval_every == options_.eval_every - 1;
+      (held_out ? eval_ : train_).push_back({static_cast<std::uint32_t>(f), static_cast<std::uint32_t>(at)});
+    }
+  }
+}
+
+Batch TextData::gather(const std::vector<Window>& windows) const {
+  const std::int64_t rows = static_cast<std::int64_t>(windows.size()), context = options_.context;
+  Batch batch{at::empty({rows, context}, at::kLong), at::empty({rows, context}, at::kLong), {}, {}};
+  auto* tokens = batch.tokens.mutable_data_ptr<std::int64_t>();
+  auto* targets = batch.targets.mutable_data_ptr<std::int64_t>();
+  for (const Window& w : windows) {
+    const File& file = files_[w.file];
+    const std::uint8_t* bytes = bytes_.data() + file.begin + w.offset;
+    tokens = std::copy(bytes, bytes + context, tokens);
+    targets = std::copy(bytes + 1, bytes + 1 + context, targets);
+    batch.ids.push_back(file.path + "@" + std::to_string(w.offset));
+    batch.texts.push_back(as_text({bytes, static_cast<std::size_t>(context) + 1}));
+  }
+  return batch;
+}
+
+Batch TextData::train_batch(std::int64_t position, std::int64_t size) const {
+  std::vector<Window> windows;
+  const auto count = static_cast<std::uint64_t>(train_.size());
+  for (std::int64_t i = 0; i < size; ++i) {
+    const auto at = static_cast<std::uint64_t>(position + i);
+    windows.push_back(train_[shuffled(at % count, count, options_.seed, at / count)]);
+  }
+  return gather(windows);
+}
+
+Batch TextData::eval_batch(std::int64_t first, std::int64_t size) const {
+  const auto begin = eval_.begin() + std::min<std::int64_t>(first, eval_windows());
+  const auto end = begin + std::min<std::int64_t>(size, eval_.end() - begin);
+  return gather({begin, end});
+}
+
+std::uint64_t TextData::fingerprint() const {
+  std::uint64_t hash = 0xcbf29ce484222325u;
+  const auto eat = [&](const void* data, std::size_t size) {
+    const auto* p = static_cast<const std::uint8_t*>(data);
+    for (std::size_t i = 0; i < size; ++i) hash = (hash ^ p[i]) * 0x100000001b3u;
+  };
+  for (const File& f : files_) {
+    eat(f.path.data(), f.path.size());
+    eat(&f.size, sizeof f.size);
+  }
+  eat(bytes_.data(), bytes_.size());
+  return hash;
+}
+
+}  // namespace nanquest::trainer

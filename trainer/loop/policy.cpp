@@ -1,0 +1,119 @@
+// What happens after a step that had to be undone: policy, and the ladder above it.
+#include <ATen/ATen.h>
+
+#include <numeric>
+
+#include "trainer/loop/plain_guard.h"
+#include "trainer/loop/trainer.h"
+#include "trainer/precision/device.h"
+
+namespace nanquest::trainer {
+namespace {
+
+double mean(const std::deque<double>& values) {
+  return values.empty() ? 0.0 : std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
+}
+
+}  // namespace
+
+Trainer::Next Trainer::incident(const StepReport& report, const Batch& batch) {
+  ++counters_.incidents;
+  if (summary_.first_incident_step < 0) {
+    summary_.first_incident_step = counters_.optimizer_step;
+    summary_.loss_at_incident = mean(recent_losses_);
+  }
+  if (!report.incident.empty()) summary_.incidents.push_back(report.incident);
+  if (listener_.on_step) {
+    StepEvent event{counters_.optimizer_step, config_.steps, report.loss, report.grad_norm, scaler_.scale(), next_lr(), 0, report.gate, {}};
+    listener_.on_step(event);
+  }
+  say("step " + std::to_string(counters_.optimizer_step) + " is not finite in " + short_name(amp_) + ": " +
+      report.summary + (report.incident.empty() ? "" : "; snapshot " + report.incident));
+  if (report.state_corrupt) return roll_back(batch, "weights, buffers or moments were already not finite");
+  switch (config_.policy) {
+    case Policy::stop: return stop("policy stop");
+    case Policy::rollback: return roll_back(batch, "policy rollback");
+    case Policy::skip: return skip(batch, "policy skip");
+    case Policy::retry_fp32: return retry_in_fp32(batch);
+    case Policy::fallback_fp32: return fall_back(batch);
+  }
+  return stop("unknown policy");
+}
+
+Trainer::Next Trainer::fall_back(const Batch& batch) {
+  if (counters_.fell_back) return skip(batch, "the fp32 fallback was already taken");
+  const bool was_low = amp_ != at::kFloat;
+  counters_.fell_back = true;
+  counters_.backoff *= config_.lr_backoff;
+  amp_ = at::kFloat;
+  scaler_.disable();
+  optimizer_.cast_to_fp32();
+  say("from here on: fp32, learning rate times " + std::to_string(counters_.backoff));
+  // In fp32 already, the same batch would only give the same result.
+  return was_low ? Next::retry : skip(batch, "it failed in fp32");
+}
+
+Trainer::Next Trainer::retry_in_fp32(const Batch& batch) {
+  if (amp_ == at::kFloat) return skip(batch, "it failed in fp32");
+  const StepReport again = attempt(batch, at::kFloat);
+  if (!again.ok()) {
+    if (!again.incident.empty()) summary_.incidents.push_back(again.incident);
+    if (again.state_corrupt) return roll_back(batch, "weights, buffers or moments are not finite");
+    return skip(batch, "the retry in fp32 failed too");
+  }
+  counters_.retried = true;
+  const double lr = next_lr();
+  say("the same batch is finite in fp32; going on in " + short_name(amp_));
+  apply(again);
+  if (Status s = after_step(again, lr, 0); !s) return stop(s.error().text());
+  return Next::advance;
+}
+
+Trainer::Next Trainer::skip(const Batch& batch, const std::string& why) {
+  ++counters_.skipped;
+  ++counters_.data_steps;
+  counters_.data_position += config_.batch_size;
+  summary_.skipped_samples.insert(summary_.skipped_samples.end(), batch.ids.begin(), batch.ids.end());
+  say("batch skipped: " + why);
+  if (++counters_.consecutive_skips < config_.skip_limit) return Next::advance;
+  return roll_back({}, std::to_string(counters_.consecutive_skips) + " batches skipped in a row");
+}
+
+Trainer::Next Trainer::roll_back(const Batch& batch, const std::string& why) {
+  const bool corrupt = !all_finite(model_->parameters()) || !all_finite(optimizer_.state()) || !all_finite(model_->buffers());
+  state_was_corrupt_ = state_was_corrupt_ || corrupt;
+  if (counters_.rollbacks >= config_.rollback_limit || ring_.empty()) {
+    // Nothing non-finite is left behind, even when giving up.
+    if (corrupt && !ring_.empty()) (void)restore(ring_.back());
+    return stop(why + ", and " + std::to_string(counters_.rollbacks) + " rollbacks did not help");
+  }
+  const TrainState& good = ring_.back();
+  Counters kept = counters_;
+  if (Status s = restore(good); !s) return stop(s.error().text());
+  ++kept.rollbacks;
+  kept.consecutive_skips = 0;
+  kept.optimizer_step = good.counters.optimizer_step;
+  if (!batch.ids.empty()) {
+    kept.data_position += config_.batch_size;
+    ++kept.data_steps;
+    ++kept.skipped;
+    summary_.skipped_samples.insert(summary_.skipped_samples.end(), batch.ids.begin(), batch.ids.end());
+  }
+  counters_ = kept;
+  if (counters_.fell_back) {
+    amp_ = at::kFloat;
+    scaler_.disable();
+  }
+  say(why + ": back to the state before step " + std::to_string(counters_.optimizer_step) +
+      ", data goes on behind the bad batch");
+  return Next::advance;
+}
+
+Trainer::Next Trainer::stop(const std::string& why) {
+  stopped_ = true;
+  summary_.outcome = "stopped: " + why;
+  say(summary_.outcome);
+  return Next::stop;
+}
+
+}  // namespace nanquest::trainer

@@ -1,0 +1,184 @@
+#include "trainer/model/gpt.h"
+
+#include <ATen/ATen.h>
+
+#include <cmath>
+#include <limits>
+#include <utility>
+#include <vector>
+
+#include "probe/nanquest.h"
+#include "trainer/model/layers.h"
+
+namespace nanquest::trainer {
+namespace {
+
+constexpr std::int64_t kBytes = 256;
+
+/// Causal self-attention, written out so that scores, mask and softmax are ops of their own in a trace.
+struct Attention {
+  Linear qkv, out;
+  LayerNorm q_norm, k_norm;
+  std::int64_t heads = 0;
+  bool qk_norm = false;
+
+  Attention(ParameterStore& store, const std::string& path, const GptConfig& c, double residual_std)
+      : qkv(store, path, "qkv", c.width, 3 * c.width, c.init_std),
+        out(store, path, "out", c.width, c.width, residual_std),
+        heads(c.heads),
+        qk_norm(c.qk_norm) {
+    if (!qk_norm) return;
+    q_norm = LayerNorm(store, path, "q_norm", c.width / c.heads, false);
+    k_norm = LayerNorm(store, path, "k_norm", c.width / c.heads, false);
+  }
+
+  at::Tensor operator()(const at::Tensor& x) const {
+    const ModuleScope here("attention", "Attention");
+    const std::int64_t batch = x.size(0), time = x.size(1), width = x.size(2), head_width = width / heads;
+    const std::vector<at::Tensor> parts = qkv(x).split(width, 2);
+    const auto per_head = [&](const at::Tensor& t) {
+      return t.view({batch, time, heads, head_width}).transpose(1, 2);
+    };
+    at::Tensor q = per_head(parts[0]), k = per_head(parts[1]);
+    const at::Tensor v = per_head(parts[2]);
+    if (qk_norm) {
+      q = q_norm(q);
+      k = k_norm(k);
+    }
+    const at::Tensor scores = at::matmul(q, k.transpose(-2, -1)) / std::sqrt(static_cast<double>(head_width));
+    const at::Tensor future = at::ones({time, time}, x.options().dtype(at::kBool)).triu(1);
+    const at::Tensor weights =
+        scores.masked_fill(future, -std::numeric_limits<double>::infinity()).softmax(-1);
+    return out(at::matmul(weights, v).transpose(1, 2).reshape({batch, time, width}));
+  }
+};
+
+struct Mlp {
+  Linear up, gate, down;
+  Activation activation;
+
+  Mlp(ParameterStore& store, const std::string& path, const GptConfig& c, double residual_std)
+      : up(store, path, "up", c.width, c.hidden_width(), c.init_std), activation(c.activation) {
+    if (activation == Activation::swiglu) gate = Linear(store, path, "gate", c.width, c.hidden_width(), c.init_std);
+    down = Linear(store, path, "down", c.hidden_width(), c.width, residual_std);
+  }
+
+  at::Tensor operator()(const at::Tensor& x) const {
+    const ModuleScope here("mlp", "Mlp");
+    at::Tensor h = up(x);
+    switch (activation) {
+      case Activation::gelu: h = at::gelu(h); break;
+      case Activation::relu2: h = at::relu(h).square(); break;
+      case Activation::swiglu: h = at::silu(gate(x)) * h; break;
+    }
+    return down(h);
+  }
+};
+
+struct Block {
+  std::string index;
+  LayerNorm norm1, norm2;
+  Attention attention;
+  Mlp mlp;
+  NormPlace place;
+  double dropout;
+
+  Block(ParameterStore& store, std::int64_t number, const GptConfig& c, double residual_std)
+      : index(std::to_string(number)),
+        norm1(store, "blocks." + index, "norm1", c.width),
+        norm2(store, "blocks." + index, "norm2", c.width),
+        attention(store, "blocks." + index + ".attention", c, residual_std),
+        mlp(store, "blocks." + index + ".mlp", c, residual_std),
+        place(c.norm),
+        dropout(c.dropout) {}
+
+  at::Tensor operator()(at::Tensor x, bool training) const {
+    const ModuleScope here(index, "Block");
+    const auto drop = [&](const at::Tensor& t) { return dropout > 0 ? at::dropout(t, dropout, training) : t; };
+    if (place == NormPlace::pre) {
+      x = x + drop(attention(norm1(x)));
+      return x + drop(mlp(norm2(x)));
+    }
+    x = norm1(x + drop(attention(x)));
+    return norm2(x + drop(mlp(x)));
+  }
+};
+
+class Gpt final : public Model {
+ public:
+  Gpt(const GptConfig& c, std::uint64_t seed, at::Device device)
+      : config_(c),
+        store_(seed, device),
+        tokens_(store_, "token_embedding", kBytes, c.width, c.init_std),
+        positions_(store_, "position_embedding", c.context, c.width, c.init_std) {
+    const double residual_std = c.init_std / std::sqrt(2.0 * static_cast<double>(c.depth));
+    blocks_.reserve(static_cast<std::size_t>(c.depth));
+    for (std::int64_t i = 0; i < c.depth; ++i) blocks_.emplace_back(store_, i, c, residual_std);
+    final_norm_ = LayerNorm(store_, "", "final_norm", c.width);
+    if (!c.tied_head) {
+      head_ = Linear(store_, "", "head", c.width, kBytes, c.init_std, false);
+      return;
+    }
+    head_.name = "head";
+    head_.weight = tokens_.weight;
+  }
+
+  at::Tensor forward(const at::Tensor& tokens, bool training) override {
+    at::Tensor x = tokens_(tokens) + positions_(at::arange(tokens.size(1), tokens.options()));
+    if (config_.dropout > 0) x = at::dropout(x, config_.dropout, training);
+    {
+      const ModuleScope here("blocks", "Blocks");
+      for (const Block& block : blocks_) x = block(x, training);
+    }
+    return head_(final_norm_(x));
+  }
+
+  NamedTensors parameters() const override { return store_.all(); }
+
+ private:
+  GptConfig config_;
+  ParameterStore store_;
+  Embedding tokens_, positions_;
+  std::vector<Block> blocks_;
+  LayerNorm final_norm_;
+  Linear head_;
+};
+
+}  // namespace
+
+std::int64_t GptConfig::hidden_width() const {
+  if (hidden > 0) return hidden;
+  return activation == Activation::swiglu ? (width * 8 / 3 + 7) / 8 * 8 : 4 * width;
+}
+
+Status check(const GptConfig& c) {
+  const auto wrong = [](std::string what, std::string hint) {
+    return Error{ErrorCode::usage, std::move(what), std::move(hint)};
+  };
+  if (c.depth < 1 || c.depth > 1024) return wrong("depth " + std::to_string(c.depth) + " is out of range", "1 to 1024");
+  if (c.width < 1 || c.width > 65536) return wrong("width " + std::to_string(c.width) + " is out of range", "1 to 65536");
+  if (c.heads < 1 || c.width % c.heads != 0)
+    return wrong("width " + std::to_string(c.width) + " can't be split over " + std::to_string(c.heads) + " heads",
+                 "make the width a multiple of the heads");
+  if (c.context < 1 || c.context > 1 << 20)
+    return wrong("context " + std::to_string(c.context) + " is out of range", "1 to 1048576 bytes");
+  if (c.hidden < 0) return wrong("hidden " + std::to_string(c.hidden) + " is negative", "0 means the default");
+  if (!(c.init_std > 0) || !std::isfinite(c.init_std)) return wrong("init-std must be a positive number", "try 0.02");
+  if (!(c.dropout >= 0 && c.dropout < 1)) return wrong("dropout must be at least 0 and below 1", "try 0.1");
+  return {};
+}
+
+Result<std::unique_ptr<Model>> make_gpt(const GptConfig& config, std::uint64_t seed, at::Device device) {
+  if (Status s = check(config); !s) return s.error();
+  return std::unique_ptr<Model>(std::make_unique<Gpt>(config, seed, device));
+}
+
+at::Tensor next_token_loss(const at::Tensor& logits, const at::Tensor& targets) {
+  const ModuleScope here("loss", "CrossEntropy");
+  return at::cross_entropy_loss(logits.to(at::kFloat).reshape({-1, logits.size(-1)}), targets.reshape({-1}), {},
+                                at::Reduction::Sum);
+}
+
+std::int64_t count_targets(const at::Tensor& targets) { return targets.ne(-100).sum().item<std::int64_t>(); }
+
+}  // namespace nanquest::trainer

@@ -1,0 +1,107 @@
+#include "trainer/precision/device.h"
+
+#include <ATen/ATen.h>
+#include <ATen/Parallel.h>
+#include <dlfcn.h>
+
+#include <cstdlib>
+
+namespace nanquest::trainer {
+namespace {
+
+/// Major compute capability of a CUDA device, 0 if unknown. Asked of the CUDA runtime that LibTorch has already
+/// loaded, so that nothing here links CUDA.
+int cuda_major(int index) {
+  using Query = int (*)(int*, int, int);
+  constexpr int kComputeCapabilityMajor = 75;  // cudaDevAttrComputeCapabilityMajor
+  auto* query = reinterpret_cast<Query>(dlsym(RTLD_DEFAULT, "cudaDeviceGetAttribute"));
+  int major = 0;
+  return query != nullptr && query(&major, kComputeCapabilityMajor, index) == 0 ? major : 0;
+}
+
+at::Generator generator_of(at::Device device) {
+  return at::globalContext().defaultGenerator(device);
+}
+
+}  // namespace
+
+Result<at::Device> find_device(const std::string& name) {
+  const std::string kind = name.substr(0, name.find(':'));
+  if (kind == "cpu" && name == kind) return at::Device(at::kCPU);
+  if (kind != "cuda") return Error{ErrorCode::usage, "device " + name + " is not known", "cpu, cuda or cuda:0"};
+  int index = 0;
+  if (name != kind) {
+    char* end = nullptr;
+    const std::string number = name.substr(kind.size() + 1);
+    index = static_cast<int>(std::strtol(number.c_str(), &end, 10));
+    if (number.empty() || *end != '\0' || index < 0)
+      return Error{ErrorCode::usage, "device " + name + " is not known", "cpu, cuda or cuda:0"};
+  }
+  if (!at::hasCUDA())
+    return Error{ErrorCode::unsupported, "device " + name + " is not available: this build of LibTorch runs without CUDA here",
+                 "use --device cpu"};
+  const auto count = static_cast<int>(at::getNumGPUs());
+  if (index >= count)
+    return Error{ErrorCode::unsupported,
+                 "device " + name + " is not there: this machine shows " + std::to_string(count) + " CUDA devices",
+                 "use --device cpu, or another index"};
+  return at::Device(at::kCUDA, static_cast<c10::DeviceIndex>(index));
+}
+
+Result<at::ScalarType> find_amp_dtype(const std::string& name, at::Device device) {
+  if (name == "fp32") return at::kFloat;
+  if (name == "fp16") return at::kHalf;
+  if (name != "bf16")
+    return Error{ErrorCode::usage, "format " + name + " is not known for --amp-dtype", "fp32, bf16 or fp16"};
+  if (device.is_cuda() && cuda_major(device.index()) < 8)
+    return Error{ErrorCode::unsupported, "bf16 is only emulated on " + device.str() + " (compute capability below 8.0)",
+                 "use --amp-dtype fp16 or fp32"};
+  return at::kBFloat16;
+}
+
+std::string short_name(at::ScalarType dtype) {
+  switch (dtype) {
+    case at::kFloat: return "fp32";
+    case at::kHalf: return "fp16";
+    case at::kBFloat16: return "bf16";
+    case at::kDouble: return "fp64";
+    default: return c10::toString(dtype);
+  }
+}
+
+void set_numerics(std::uint64_t seed, bool deterministic, bool tf32, int threads) {
+  at::manual_seed(seed);
+  at::globalContext().setDeterministicAlgorithms(deterministic, false);
+  if (deterministic) {
+    at::globalContext().setDeterministicCuDNN(true);
+    at::globalContext().setBenchmarkCuDNN(false);
+    setenv("CUBLAS_WORKSPACE_CONFIG", ":4096:8", 0);
+  }
+  if (at::hasCUDA()) {
+    at::globalContext().setAllowTF32CuBLAS(tf32);
+    at::globalContext().setAllowTF32CuDNN(tf32);
+  }
+  if (threads > 0) at::set_num_threads(threads);
+}
+
+std::vector<std::pair<std::string, at::Tensor>> rng_states(at::Device device) {
+  std::vector<std::pair<std::string, at::Tensor>> states;
+  const auto save = [&](const std::string& name, at::Device d) {
+    at::Generator generator = generator_of(d);
+    const std::lock_guard<std::mutex> lock(generator.mutex());
+    states.emplace_back(name, generator.get_state());
+  };
+  save("cpu", at::kCPU);
+  if (device.is_cuda()) save("cuda", device);
+  return states;
+}
+
+void set_rng_states(at::Device device, const std::vector<std::pair<std::string, at::Tensor>>& states) {
+  for (const auto& [name, state] : states) {
+    at::Generator generator = generator_of(name == "cpu" ? at::Device(at::kCPU) : device);
+    const std::lock_guard<std::mutex> lock(generator.mutex());
+    generator.set_state(state);
+  }
+}
+
+}  // namespace nanquest::trainer
