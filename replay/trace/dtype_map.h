@@ -1,0 +1,24 @@
+/// dtype_map: which dtype a precision computes in, and which dtype holds both of two.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <string_view>
+
+#include "replay/trace/replayer.h"
+
+namespace nanquest::trace {
+
+/// True for real floating types, the fp8 ones included.
+bool is_float(at::ScalarType type);
+
+/// The dtype that `recorded` becomes under `precision` (Precision's comment says which); integers and bool stay.
+at::ScalarType target_type(at::ScalarType recorded, Precision precision);
+
+/// The narrowest dtype that holds every value of both floating (or complex) types exactly.
+at::ScalarType wider_type(at::ScalarType a, at::ScalarType b);
+
+/// "as recorded", "bf16", "fp32", "fp64".
+std::string_view precision_name(Precision precision);
+
+}  // namespace nanquest::trace

@@ -1,0 +1,74 @@
+#include "replay/trace/environment.h"
+
+#include <ATen/CPUGeneratorImpl.h>
+#include <ATen/Context.h>
+#include <ATen/Parallel.h>
+
+#include <charconv>
+#include <mutex>
+
+#include "probe/capture/record.h"
+
+namespace nanquest::trace {
+namespace {
+
+/// The recorded entry as a number, `otherwise` if there is none.
+int recorded_number(const SnapshotDoc& doc, const std::string& key, int otherwise) {
+  const auto entry = doc.environment.find(key);
+  if (entry == doc.environment.end()) return otherwise;
+  int value = otherwise;
+  const std::string& text = entry->second;
+  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), value);
+  return code == std::errc() && end == text.data() + text.size() ? value : otherwise;
+}
+
+/// True if the entry's value of this process does not matter to a replay.
+bool beside_the_point(const std::string& key) {
+  return key.starts_with("autocast_");  // casts are ops of the trace; replay runs without autocast
+}
+
+}  // namespace
+
+RunScope::RunScope(const SnapshotDoc& doc)
+    : no_autocast_(c10::autocast_dispatch_keyset), threads_(at::get_num_threads()) {
+  at::Generator generator = at::detail::getDefaultCPUGenerator();
+  {
+    const std::lock_guard<std::mutex> lock(generator.mutex());
+    generator_ = generator.get_state();
+  }
+  const int wanted = recorded_number(doc, "num_threads", threads_);
+  if (wanted > 0 && wanted <= 1024 && wanted != threads_) at::set_num_threads(wanted);
+  deterministic_ = at::globalContext().deterministicAlgorithms();
+  warn_only_ = at::globalContext().deterministicAlgorithmsWarnOnly();
+  const auto entry = doc.environment.find("deterministic_algorithms");
+  if (entry != doc.environment.end() && !deterministic_ && entry->second == "true")
+    at::globalContext().setDeterministicAlgorithms(true, /*warn_only=*/true);
+}
+
+RunScope::~RunScope() {
+  at::globalContext().setDeterministicAlgorithms(deterministic_, warn_only_);
+  if (at::get_num_threads() != threads_) at::set_num_threads(threads_);
+  at::Generator generator = at::detail::getDefaultCPUGenerator();
+  const std::lock_guard<std::mutex> lock(generator.mutex());
+  generator.set_state(generator_);
+}
+
+std::vector<std::string> environment_differences(const SnapshotDoc& doc) {
+  std::vector<std::string> differences;
+  const std::map<std::string, std::string> here = capture_environment();
+  for (const auto& [key, recorded] : doc.environment) {
+    if (beside_the_point(key)) continue;
+    const auto entry = here.find(key);
+    const std::string value = entry == here.end() ? "(unset)" : entry->second;
+    if (value == recorded) continue;
+    std::string line = key + ": recorded " + recorded + ", here " + value;
+    if (key == "num_threads") line += " (set to the recorded number for the run)";
+    differences.push_back(std::move(line));
+  }
+  for (const auto& [key, value] : here)
+    if (key.starts_with("env.") && !doc.environment.empty() && !doc.environment.count(key))
+      differences.push_back(key + ": recorded (unset), here " + value);
+  return differences;
+}
+
+}  // namespace nanquest::trace

@@ -1,0 +1,64 @@
+/// impl: what a Replayer holds. Private to replay/trace.
+#pragma once
+
+#include <map>
+#include <mutex>
+#include <optional>
+#include <string>
+
+#include "probe/snapshot/reader.h"
+#include "replay/trace/machine.h"
+#include "replay/trace/plan.h"
+#include "replay/trace/replayer.h"
+#include "replay/trace/watch.h"
+
+namespace nanquest {
+
+struct Replayer::Impl {
+  std::optional<SnapshotReader> reader;          ///< or
+  SnapshotDoc own_doc;                           ///< the doc of from_memory
+  trace::TracePlan plan;
+  mutable std::map<std::string, at::Tensor> data;  ///< given, or read so far
+
+  const SnapshotDoc& doc() const { return reader ? reader->doc() : own_doc; }
+  /// A stored tensor; throws std::runtime_error if there is none.
+  at::Tensor load(const std::string& path) const;
+  trace::DataSource source() const {
+    return [this](const std::string& path) { return load(path); };
+  }
+};
+
+namespace trace {
+
+/// One run, op by op: what Replayer::run does in a loop and `compare` does in lockstep with another.
+class Run {
+ public:
+  /// `impl` and `options` must outlive the run. Needs a RunScope.
+  Run(const Replayer::Impl& impl, const RunOptions& options);
+
+  /// Runs the next op. `written` (may be null) gets the tensors that it wrote, valid until `finish_op`.
+  void step(std::int32_t op, std::vector<at::Tensor>* written = nullptr);
+  /// Ends the op: its `on_op`, in a local run the recorded op itself, and freed memory.
+  void finish_op(std::int32_t op);
+  /// Loss, gradients and totals.
+  RunResult finish();
+
+ private:
+  void settle(std::int32_t row, bool& finite, double* value);
+
+  const Replayer::Impl& impl_;
+  const RunOptions& options_;
+  Machine machine_;
+  TraceEdit no_edit_;
+  std::optional<Machine> recorded_;  ///< local runs: the bit-exact run that inputs come from
+  Watch watch_;
+  RunResult result_;
+  StepOutcome last_;
+  at::Tensor local_loss_;
+};
+
+/// Ops of a run: rows [0, count).
+std::int32_t op_count(const SnapshotDoc& doc, const RunOptions& options);
+
+}  // namespace trace
+}  // namespace nanquest

@@ -1,0 +1,80 @@
+/// machine: executes the ops of one run, one after the other, on its own slots.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <ATen/core/ivalue.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "replay/trace/plan.h"
+#include "replay/trace/replayer.h"
+#include "replay/trace/slots.h"
+
+namespace nanquest::trace {
+
+/// What executing one op came to.
+struct StepOutcome {
+  bool ran = false, substituted = false, failed = false;
+  std::string error, note;
+  /// Isolated runs only (nothing was stored): what the op returned and wrote, by row of OpPlan::outputs / written.
+  std::vector<at::Tensor> outputs, written;
+};
+
+/// Where isolated ops take their inputs from, instead of from the machine's own slots.
+using InputSlots = SlotStore;
+
+class Machine {
+ public:
+  /// `doc`, `plan` and `edit` must outlive the machine. Needs a RunScope around its calls.
+  Machine(const SnapshotDoc& doc, const TracePlan& plan, const DataSource& source, Precision precision,
+          const TraceEdit& edit);
+
+  /// Runs op `index` on this machine's slots. Never throws.
+  StepOutcome step(std::int32_t index);
+  /// Runs op `index` on copies of what `inputs` holds now (call before the op runs there); stores nothing. Never throws.
+  StepOutcome step_isolated(std::int32_t index, InputSlots& inputs);
+  /// Frees what nothing after op `index` needs.
+  void finish(std::int32_t index);
+
+  /// What the op returned, as it is in the slots now (undefined tensors where there is nothing).
+  std::vector<at::Tensor> outputs(std::int32_t index);
+  /// One tensor per row of the op's `written` range.
+  std::vector<at::Tensor> written(std::int32_t index);
+
+  SlotStore& slots() { return slots_; }
+  Precision precision_of(std::int32_t index) const { return precision_[static_cast<std::size_t>(index)]; }
+
+ private:
+  struct Call;
+  const OpPlan& plan_of(std::int32_t index) const { return plan_.ops[static_cast<std::size_t>(index)]; }
+  at::ScalarType wanted(const OpPlan& op, const ArgPlan& arg, std::int32_t row, Precision p) const;
+  c10::IValue argument(const OpPlan& op, const ArgPlan& arg, Precision p, Call& call);
+  at::Tensor input(const OpPlan& op, const ArgPlan& arg, std::int32_t row, Precision p, Call& call);
+  void run_call(std::int32_t index, Precision p, Call& call);
+  void execute(std::int32_t index, Precision p, Call& call);
+  void keep(const OpPlan& op, Call& call);
+  void isolate(const OpPlan& op, Call& call, StepOutcome& out) const;
+  void substitute(std::int32_t index, StepOutcome& out, bool isolated);
+  void set_generator(std::int32_t index) const;
+  bool touches_mixed(const OpPlan& op) const;
+  bool already_described(std::int32_t index, bool isolated) const;
+  StepOutcome step_in(std::int32_t index, InputSlots& inputs, bool isolated);
+  std::vector<at::Tensor> views(const std::vector<std::int32_t>& rows);
+
+  const SnapshotDoc& doc_;
+  const TracePlan& plan_;
+  DataSource source_;
+  const TraceEdit& edit_;
+  std::vector<Precision> precision_;
+  SlotStore slots_;
+};
+
+/// The precision of every op: the op's own entry, else the longest module path that covers it, else `general`.
+std::vector<Precision> precisions(const TracePlan& plan, Precision general, const TraceEdit& edit);
+
+/// A stored tensor's bytes seen as what `row` describes, contiguous. Throws if there are too few.
+at::Tensor as_row(const TensorRow& row, const at::Tensor& stored);
+
+}  // namespace nanquest::trace

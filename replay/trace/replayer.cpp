@@ -1,0 +1,92 @@
+#include "replay/trace/replayer.h"
+
+#include <ATen/Functions.h>
+
+#include <chrono>
+#include <cstring>
+#include <stdexcept>
+
+#include "probe/observe/tensor_scan.h"
+#include "replay/trace/environment.h"
+#include "replay/trace/impl.h"
+
+namespace nanquest {
+
+at::Tensor Replayer::Impl::load(const std::string& path) const {
+  const auto known = data.find(path);
+  if (known != data.end()) return known->second;
+  if (!reader) throw std::runtime_error("'" + path + "' is not among the given tensors");
+  Result<TensorData> read = reader->read_tensor(path);
+  if (!read) throw std::runtime_error(read.error().text());
+  at::Tensor tensor = at::empty(read->shape, scalar_type_of(read->dtype));
+  if (tensor.nbytes() != read->bytes.size()) throw std::runtime_error("'" + path + "' has another size than it says");
+  if (!read->bytes.empty()) std::memcpy(tensor.mutable_data_ptr(), read->bytes.data(), read->bytes.size());
+  data.emplace(path, tensor);
+  return tensor;
+}
+
+Replayer::Replayer(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Replayer::Replayer(Replayer&&) noexcept = default;
+Replayer& Replayer::operator=(Replayer&&) noexcept = default;
+Replayer::~Replayer() = default;
+
+Result<Replayer> Replayer::open(const std::string& path) {
+  Result<SnapshotReader> reader = SnapshotReader::open(path);
+  if (!reader) return reader.error();
+  try {
+    auto impl = std::make_unique<Impl>();
+    impl->reader.emplace(std::move(reader).value());
+    impl->plan = trace::make_plan(impl->doc());
+    return Replayer(std::move(impl));
+  } catch (const std::exception& e) {
+    return Error{ErrorCode::bad_file, path + ": " + e.what(), "the snapshot's trace can't be understood"};
+  }
+}
+
+Result<Replayer> Replayer::from_memory(SnapshotDoc doc, std::map<std::string, at::Tensor> data) {
+  try {
+    auto impl = std::make_unique<Impl>();
+    impl->own_doc = std::move(doc);
+    for (auto& [path, tensor] : data) impl->data.emplace(path, tensor.detach().cpu().contiguous());
+    impl->plan = trace::make_plan(impl->own_doc);
+    return Replayer(std::move(impl));
+  } catch (const std::exception& e) {
+    return Error{ErrorCode::usage, std::string("the trace can't be understood: ") + e.what(), ""};
+  }
+}
+
+const SnapshotDoc& Replayer::doc() const { return impl_->doc(); }
+bool Replayer::has_file() const { return impl_->reader.has_value(); }
+const SnapshotReader& Replayer::reader() const { return *impl_->reader; }
+
+Result<at::Tensor> Replayer::tensor(const std::string& path) const {
+  try {
+    return impl_->load(path);
+  } catch (const std::exception& e) {
+    return Error{ErrorCode::bad_file, e.what(), ""};
+  }
+}
+
+RunResult Replayer::run(const RunOptions& options) const {
+  const auto start = std::chrono::steady_clock::now();
+  RunResult result;
+  try {
+    const trace::RunScope scope(doc());
+    trace::Run run(*impl_, options);
+    const std::int32_t count = trace::op_count(doc(), options);
+    for (std::int32_t op = 0; op < count; ++op) {
+      run.step(op);
+      run.finish_op(op);
+    }
+    result = run.finish();
+  } catch (const std::exception& e) {
+    // Only what the caller handed in (edits, on_op) or exhausted memory can end up here.
+    result.ops.resize(doc().ops.size());
+    if (!result.ops.empty()) result.ops[0].error = std::string("the run broke off: ") + e.what();
+    ++result.failed;
+  }
+  result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  return result;
+}
+
+}  // namespace nanquest

@@ -1,0 +1,219 @@
+#include "replay/trace/slots.h"
+
+#include <ATen/Functions.h>
+#include <c10/core/CPUAllocator.h>
+#include <c10/core/TensorImpl.h>
+
+#include <limits>
+#include <stdexcept>
+
+#include "probe/observe/tensor_scan.h"
+#include "replay/trace/dtype_map.h"
+
+namespace nanquest::trace {
+namespace {
+
+/// A tensor over `storage`, made without the dispatcher.
+at::Tensor make_view(const c10::Storage& storage, at::ScalarType type, c10::IntArrayRef sizes,
+                     c10::IntArrayRef strides, std::int64_t offset) {
+  at::Tensor tensor = at::detail::make_tensor<c10::TensorImpl>(
+      c10::Storage(storage), c10::DispatchKeySet(c10::DispatchKey::CPU), c10::scalarTypeToTypeMeta(type));
+  tensor.unsafeGetTensorImpl()->set_sizes_and_strides(sizes, strides, offset);
+  return tensor;
+}
+
+c10::Storage new_storage(std::int64_t bytes) {
+  return c10::Storage(c10::Storage::use_byte_size_t(), bytes, c10::GetCPUAllocator(), /*resizable=*/true);
+}
+
+std::string slot_name(const SnapshotDoc& doc, std::size_t slot) {
+  const std::string& name = doc.slots[slot].name;
+  return "slot " + std::to_string(slot) + (name.empty() ? "" : " (" + name + ")");
+}
+
+}  // namespace
+
+std::int64_t extent_bytes(const TensorRow& row, std::size_t element_size) {
+  constexpr std::int64_t limit = std::int64_t{1} << 48;
+  if (row.sizes.size() != row.strides.size()) throw std::runtime_error("a tensor row has more sizes than strides");
+  if (row.storage_offset < 0 || row.storage_offset > limit)
+    throw std::runtime_error("a tensor row has an impossible offset");
+  std::int64_t last = row.storage_offset;
+  bool empty = false;
+  for (std::size_t d = 0; d < row.sizes.size(); ++d) {
+    if (row.sizes[d] < 0 || row.sizes[d] > limit || row.strides[d] < 0 || row.strides[d] > limit)
+      throw std::runtime_error("a tensor row has an impossible size or stride");
+    if (row.sizes[d] == 0) empty = true;
+    if (row.sizes[d] > 1 && row.strides[d] > limit / row.sizes[d])
+      throw std::runtime_error("a tensor row has an impossible size or stride");
+    if (row.sizes[d] > 1) last += (row.sizes[d] - 1) * row.strides[d];
+    if (last > limit) throw std::runtime_error("a tensor row reaches impossibly far");
+  }
+  return empty ? 0 : (last + 1) * static_cast<std::int64_t>(element_size);
+}
+
+SlotStore::SlotStore(const SnapshotDoc& doc, const TracePlan& plan, DataSource source, Precision outside)
+    : doc_(doc), plan_(plan), source_(std::move(source)), outside_(outside), states_(doc.slots.size()) {}
+
+std::size_t SlotStore::slot_of(std::int32_t index) const {
+  const std::int32_t slot = row(index).slot;
+  if (slot < 0 || static_cast<std::size_t>(slot) >= states_.size())
+    throw std::runtime_error("a tensor row names a slot outside the slot table");
+  if (row(index).flags & kTensorOpaque)
+    throw std::runtime_error(slot_name(doc_, static_cast<std::size_t>(slot)) + " is not strided memory");
+  return static_cast<std::size_t>(slot);
+}
+
+bool SlotStore::available(std::int32_t index) const {
+  const std::size_t slot = slot_of(index);
+  const Slot& facts = doc_.slots[slot];
+  return states_[slot].storage ||
+         (!states_[slot].gone && (!facts.data.empty() || (facts.origin != SlotOrigin::produced && facts.bytes == 0)));
+}
+
+SlotStore::State& SlotStore::state(std::int32_t index) {
+  const std::size_t slot = slot_of(index);
+  if (!states_[slot].storage) load(slot);
+  return states_[slot];
+}
+
+at::Tensor SlotStore::flat(State& s, at::ScalarType type) const {
+  const auto n = static_cast<std::int64_t>(s.storage.nbytes() / c10::elementSize(type));
+  return make_view(s.storage, type, {n}, {1}, 0);
+}
+
+void SlotStore::load(std::size_t slot) {
+  State& s = states_[slot];
+  const Slot& facts = doc_.slots[slot];
+  if (facts.bytes == 0 && !s.gone) {  // an empty tensor has no bytes to store
+    s.storage = new_storage(0);
+    s.type = plan_.slots[slot].type;
+    return;
+  }
+  if (s.gone || facts.data.empty())
+    throw std::runtime_error(slot_name(doc_, slot) + " was never produced (the op that makes it failed or is missing)");
+  const at::Tensor stored = source_(facts.data);
+  const SlotPlan& plan = plan_.slots[slot];
+  s.type = plan.type;
+  s.storage = stored.storage();
+  const auto edit = edits_ ? edits_->find(static_cast<std::int32_t>(slot)) : decltype(edits_->end()){};
+  const bool edited = edits_ && edit != edits_->end();
+  const bool copied = edited || plan.changes || stored.storage_offset() != 0;
+  if (copied) s.storage = stored.contiguous().flatten().clone().storage();
+  if (edited) {
+    at::Tensor whole = flat(s, scalar_type_of(facts.dtype));
+    edit->second(whole);
+  }
+  const at::ScalarType want = plan.mixed ? plan.type : target_type(plan.type, outside_);
+  if (want != plan.type) {
+    s.storage = flat(s, plan.type).to(want).storage();
+    s.type = want;
+  }
+}
+
+at::ScalarType SlotStore::type(std::int32_t index) {
+  State& s = state(index);
+  return plan_.slots[slot_of(index)].mixed ? scalar_type_of(row(index).dtype) : s.type;
+}
+
+at::Tensor SlotStore::view(std::int32_t index) {
+  const TensorRow& r = row(index);
+  const at::ScalarType now = type(index);
+  const State& s = states_[slot_of(index)];
+  if (extent_bytes(r, c10::elementSize(now)) > static_cast<std::int64_t>(s.storage.nbytes()))
+    throw std::runtime_error("a tensor row reaches beyond the end of " + slot_name(doc_, slot_of(index)));
+  at::Tensor tensor = make_view(s.storage, now, r.sizes, r.strides, r.storage_offset);
+  if (r.flags & kTensorConj) tensor = at::_conj(tensor);
+  if (r.flags & kTensorNeg) tensor = at::_neg_view(tensor);
+  if (r.flags & kTensorWrappedNumber) tensor.unsafeGetTensorImpl()->set_wrapped_number(true);
+  return tensor;
+}
+
+at::Tensor SlotStore::read(std::int32_t index, at::ScalarType want) {
+  at::Tensor tensor = view(index);
+  if (tensor.scalar_type() == want) return tensor;
+  tensor = tensor.to(want);
+  if (row(index).flags & kTensorWrappedNumber) tensor.unsafeGetTensorImpl()->set_wrapped_number(true);
+  return tensor;
+}
+
+void SlotStore::widen(std::int32_t index, at::ScalarType want) {
+  State& s = state(index);
+  if (plan_.slots[slot_of(index)].mixed) return;
+  const at::ScalarType wide = wider_type(s.type, want);
+  if (wide == s.type) return;
+  s.storage = flat(s, s.type).to(wide).storage();
+  s.type = wide;
+}
+
+std::int64_t SlotStore::elements(std::size_t slot, const TensorRow& r) const {
+  const std::size_t size = dtype_size(r.dtype);
+  if (doc_.slots[slot].bytes > (std::uint64_t{1} << 48))
+    throw std::runtime_error(slot_name(doc_, slot) + " has an impossible size");
+  const auto stated = static_cast<std::int64_t>(doc_.slots[slot].bytes / size);
+  return std::max(stated, extent_bytes(r, size) / static_cast<std::int64_t>(size));
+}
+
+void SlotStore::bind(std::int32_t index, const at::Tensor& tensor) {
+  const std::size_t slot = slot_of(index);
+  const TensorRow& r = row(index);
+  State& s = states_[slot];
+  if (s.storage) {
+    if (!holds(index, tensor)) store(index, tensor);
+    return;
+  }
+  if (tensor.layout() != at::kStrided) throw std::runtime_error("it returned a tensor that is not strided memory");
+  if (tensor.sizes() != c10::IntArrayRef(r.sizes))
+    throw std::runtime_error("it returned another shape than when it was recorded");
+  const at::ScalarType recorded = scalar_type_of(r.dtype);
+  const bool mixed = plan_.slots[slot].mixed;
+  const at::ScalarType got = tensor.scalar_type();
+  const bool floats = (is_float(got) && is_float(recorded)) || (c10::isComplexType(got) && c10::isComplexType(recorded));
+  const at::ScalarType keep = floats && !mixed ? got : recorded;
+  const bool fits = keep == got && tensor.strides() == c10::IntArrayRef(r.strides) &&
+                    tensor.storage_offset() == r.storage_offset && !tensor.is_conj() && !tensor.is_neg();
+  s.type = keep;
+  if (fits) {
+    s.storage = tensor.storage();
+    return;
+  }
+  s.storage = new_storage(elements(slot, r) * static_cast<std::int64_t>(c10::elementSize(keep)));
+  view(index).copy_(tensor);
+}
+
+void SlotStore::store(std::int32_t index, const at::Tensor& tensor) {
+  const TensorRow& r = row(index);
+  State& s = state(index);
+  if (tensor.sizes() == c10::IntArrayRef(r.sizes)) {
+    view(index).copy_(tensor);
+    return;
+  }
+  const at::Tensor whole = tensor.contiguous();
+  s.storage = whole.storage();
+  s.type = whole.scalar_type();
+}
+
+void SlotStore::allocate(std::int32_t index) {
+  const std::size_t slot = slot_of(index);
+  State& s = states_[slot];
+  if (s.storage) return;
+  s.type = plan_.slots[slot].mixed ? scalar_type_of(row(index).dtype)
+                                   : target_type(plan_.slots[slot].type, outside_);
+  const std::int64_t n = elements(slot, row(index));
+  if (n > (std::int64_t{1} << 40)) throw std::runtime_error(slot_name(doc_, slot) + " has an impossible size");
+  s.storage = at::zeros({n}, s.type).storage();
+}
+
+bool SlotStore::holds(std::int32_t index, const at::Tensor& tensor) const {
+  const State& s = states_[slot_of(index)];
+  return s.storage && tensor.defined() && tensor.has_storage() &&
+         tensor.storage().unsafeGetStorageImpl() == s.storage.unsafeGetStorageImpl();
+}
+
+void SlotStore::release(std::int32_t slot) {
+  State& s = states_[static_cast<std::size_t>(slot)];
+  s.storage = c10::Storage();
+  s.gone = true;
+}
+
+}  // namespace nanquest::trace

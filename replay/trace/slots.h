@@ -1,0 +1,83 @@
+/// slots: the storages of one run.
+///
+/// A slot holds its elements in one dtype at a time: the recorded one, or what the run keeps them in. Rows of the trace
+/// (offset, sizes, strides in elements) stay true whatever that dtype is. Slots used as several dtypes ("mixed") keep
+/// their recorded bytes; what is stored into them is rounded.
+///
+/// Functions throw std::runtime_error (or c10::Error) with a sentence; replay turns it into the op's error.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "probe/snapshot/model.h"
+#include "replay/trace/plan.h"
+#include "replay/trace/replayer.h"
+
+namespace nanquest::trace {
+
+/// Gives a stored tensor by path; throws if there is none.
+using DataSource = std::function<at::Tensor(const std::string&)>;
+
+class SlotStore {
+ public:
+  /// `doc`, `plan` and what `source` reaches must outlive the store. `outside` is what outside storages are converted
+  /// to when they are first used.
+  SlotStore(const SnapshotDoc& doc, const TracePlan& plan, DataSource source, Precision outside);
+
+  /// Edits of outside storages; call before anything is read.
+  void set_edits(const std::map<std::int32_t, std::function<void(at::Tensor&)>>* edits) { edits_ = edits; }
+
+  /// True if the row's slot has a storage now, or can get one from the snapshot.
+  bool available(std::int32_t row) const;
+  /// dtype that the row's elements are in now.
+  at::ScalarType type(std::int32_t row);
+  /// The row as a view of its slot, in the dtype it is in now. Row flags (conj, neg, wrapped number) are set.
+  at::Tensor view(std::int32_t row);
+  /// The row in dtype `want`: a view if it is already so, otherwise a copy.
+  at::Tensor read(std::int32_t row, at::ScalarType want);
+  /// Makes the slot of `row` hold its elements in a dtype that includes `want`. Mixed slots stay.
+  void widen(std::int32_t row, at::ScalarType want);
+  /// `tensor` has been returned for `row`: gives an empty slot its storage (adopted if layout and dtype fit, otherwise
+  /// copied into the recorded layout) or, if the slot has another storage, copies the values in.
+  void bind(std::int32_t row, const at::Tensor& tensor);
+  /// Copies values into the row's elements; a tensor of another shape replaces the slot (resized out= arguments).
+  void store(std::int32_t row, const at::Tensor& tensor);
+  /// Gives the slot zeroed memory if it has none: for arguments that are only written.
+  void allocate(std::int32_t row);
+  /// True if `tensor` lives in the storage of the row's slot.
+  bool holds(std::int32_t row, const at::Tensor& tensor) const;
+  /// Frees a slot that is not needed any more.
+  void release(std::int32_t slot);
+
+  const TensorRow& row(std::int32_t index) const { return doc_.tensors[static_cast<std::size_t>(index)]; }
+
+ private:
+  struct State {
+    c10::Storage storage;
+    at::ScalarType type = at::kByte;
+    bool gone = false;  ///< released: must not be loaded again
+  };
+  State& state(std::int32_t row);
+  std::size_t slot_of(std::int32_t row) const;
+  void load(std::size_t slot);
+  std::int64_t elements(std::size_t slot, const TensorRow& row) const;
+  at::Tensor flat(State& s, at::ScalarType type) const;
+
+  const SnapshotDoc& doc_;
+  const TracePlan& plan_;
+  DataSource source_;
+  Precision outside_;
+  const std::map<std::int32_t, std::function<void(at::Tensor&)>>* edits_ = nullptr;
+  std::vector<State> states_;
+};
+
+/// Bytes that a row's last element ends at, from its layout; throws on negative or absurd numbers.
+std::int64_t extent_bytes(const TensorRow& row, std::size_t element_size);
+
+}  // namespace nanquest::trace
