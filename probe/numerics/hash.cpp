@@ -4,6 +4,7 @@
 #include <bit>
 #include <cstring>
 
+#include "probe/numerics/kernels.h"
 #include "probe/numerics/scan.h"
 
 namespace nanquest {
@@ -57,12 +58,8 @@ HashState::HashState() {
 }
 
 void HashState::add_blocks(const void* data, std::size_t count) {
-  const auto* p = static_cast<const unsigned char*>(data);
   length_ += count * kHashBlock;
-  for (; count > 0; --count) {
-    for (int s = 0; s < kStripes; ++s, p += 8 * kLanes) add_stripe(lanes_, p, s);
-    scramble(lanes_);
-  }
+  detail::best_kernels().hash_blocks(data, count, kKeys.data(), lanes_);
 }
 
 std::uint64_t HashState::finish(const void* data, std::size_t bytes) {

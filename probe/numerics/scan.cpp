@@ -1,10 +1,10 @@
 #include "probe/numerics/scan.h"
 
 #include <algorithm>
-#include <cmath>
 #include <cstring>
 
-#include "probe/numerics/scan_element.h"
+#include "probe/numerics/float_scan.h"
+#include "probe/numerics/hash.h"
 
 namespace nanquest {
 namespace {
@@ -14,33 +14,6 @@ T load(const void* data, std::size_t i) {
   T value;
   std::memcpy(&value, static_cast<const unsigned char*>(data) + i * sizeof(T), sizeof(T));
   return value;
-}
-
-template <class Layout>
-ScanResult scan_float(const void* data, std::size_t n, ExponentHistogram* histogram) {
-  using Bits = typename Layout::Bits;
-  ElementStats s;
-  for (std::size_t i = 0; i < n; ++i) {
-    const auto bits = load<Bits>(data, i);
-    s.template add<Layout>(bits, i);
-    const Bits abs = Layout::magnitude(bits);
-    if (histogram && abs != 0 && Layout::finite(abs))
-      ++(*histogram)[static_cast<std::size_t>(
-          std::clamp(Layout::exponent(abs) - kHistogramMinExponent, 0, kHistogramBins - 1))];
-  }
-  ScanResult r;
-  r.count = n;
-  r.nan = s.nan;
-  r.pos_inf = s.pos_inf;
-  r.neg_inf = s.neg_inf;
-  r.zero = s.zero;
-  r.subnormal = s.subnormal;
-  r.first_bad = s.first_bad < n ? static_cast<std::int64_t>(s.first_bad) : -1;
-  r.amax = double_from_bits(Layout::double_bits(static_cast<Bits>(s.abs_max)));
-  if (s.abs_min_less_one != ~std::uint64_t{0})
-    r.amin_nonzero = double_from_bits(Layout::double_bits(static_cast<Bits>(s.abs_min_less_one + 1)));
-  r.sum_squares = s.sum_squares;
-  return r;
 }
 
 template <class T>
@@ -76,12 +49,14 @@ void ScanResult::merge(const ScanResult& later) {
 
 ScanResult scan(DType type, const void* data, std::size_t n, ExponentHistogram* histogram) {
   switch (type) {
-    case DType::float64: return scan_float<LayoutFp64>(data, n, histogram);
-    case DType::float32: return scan_float<LayoutFp32>(data, n, histogram);
-    case DType::float16: return scan_float<LayoutFp16>(data, n, histogram);
-    case DType::bfloat16: return scan_float<LayoutBf16>(data, n, histogram);
-    case DType::float8_e4m3fn: return scan_float<LayoutE4m3>(data, n, histogram);
-    case DType::float8_e5m2: return scan_float<LayoutE5m2>(data, n, histogram);
+    case DType::float64:
+    case DType::float32:
+    case DType::float16:
+    case DType::bfloat16: return detail::scan_float(detail::best_kernels(), type, data, n, histogram);
+    case DType::float8_e4m3fn:
+    case DType::float8_e5m2: return detail::scan_fp8(type, data, n, histogram);
+    case DType::complex64: return scan(DType::float32, data, 2 * n, histogram);
+    case DType::complex128: return scan(DType::float64, data, 2 * n, histogram);
     case DType::int64: return scan_integer<std::int64_t>(data, n);
     case DType::int32: return scan_integer<std::int32_t>(data, n);
     case DType::int16: return scan_integer<std::int16_t>(data, n);
@@ -92,8 +67,6 @@ ScanResult scan(DType type, const void* data, std::size_t n, ExponentHistogram* 
       r.amax = std::min(r.amax, 1.0);
       return r;
     }
-    case DType::complex64: return scan_float<LayoutFp32>(data, 2 * n, histogram);
-    case DType::complex128: return scan_float<LayoutFp64>(data, 2 * n, histogram);
     case DType::uint16: return scan_integer<std::uint16_t>(data, n);
     case DType::uint32: return scan_integer<std::uint32_t>(data, n);
     case DType::uint64: return scan_integer<std::uint64_t>(data, n);
@@ -101,6 +74,26 @@ ScanResult scan(DType type, const void* data, std::size_t n, ExponentHistogram* 
   return {};
 }
 
-bool any_non_finite(DType type, const void* data, std::size_t n) { return scan(type, data, n).first_bad >= 0; }
+ScanAndHash scan_and_hash(DType type, const void* data, std::size_t n, ExponentHistogram* histogram) {
+  // Large enough to make a call's fixed cost small, small enough to be in the second-level cache for the hash.
+  constexpr std::size_t chunk = 64 * 1024;
+  const std::size_t element = dtype_size(type);
+  const auto* p = static_cast<const unsigned char*>(data);
+  ScanAndHash both;
+  HashState hash;
+  for (; n > chunk / element; n -= chunk / element, p += chunk) {
+    both.scan.merge(scan(type, p, chunk / element, histogram));
+    hash.add_blocks(p, chunk / kHashBlock);
+  }
+  both.scan.merge(scan(type, p, n, histogram));
+  both.hash = hash.finish(p, n * element);
+  return both;
+}
+
+bool any_non_finite(DType type, const void* data, std::size_t n) {
+  if (type == DType::complex64) return any_non_finite(DType::float32, data, 2 * n);
+  if (type == DType::complex128) return any_non_finite(DType::float64, data, 2 * n);
+  return dtype_is_float(type) && detail::any_non_finite(detail::best_kernels(), type, data, n);
+}
 
 }  // namespace nanquest

@@ -38,7 +38,7 @@ struct ScanResult {
   std::int64_t first_bad = -1;  ///< logical index of the first non-finite element, -1 if none
   double amax = 0;              ///< largest |x| of the finite elements, 0 if none
   double amin_nonzero = 0;      ///< smallest |x| > 0 of the finite elements, 0 if none
-  double sum_squares = 0;       ///< Σx² of the finite elements, accumulated in fp64
+  double sum_squares = 0;       ///< Σx² of the finite elements, in fp64 (16-bit types: within 2^-30 of it)
 
   std::uint64_t non_finite() const { return nan + pos_inf + neg_inf; }
   std::uint64_t infinite() const { return pos_inf + neg_inf; }
@@ -61,11 +61,25 @@ ScanResult scan_strided(DType type, const void* data, std::span<const std::int64
 bool any_non_finite(DType type, const void* data, std::size_t n);
 
 /// 64-bit hash of contiguous bytes: equal bits, equal hash (NaN payloads and signed zeros count).
-/// The definition is part of the file format: never change it, add a new one.
+/// The definition is in hash.h and part of the file format: never change it, add a new one. Thread-safe, no allocation.
 std::uint64_t hash_bytes(const void* data, std::size_t bytes);
 
-/// Hash of a strided view: equals `hash_bytes` of its contiguous copy. May allocate a small buffer.
+/// Hash of a strided view: equals `hash_bytes` of its contiguous copy. `element_size` is 1 … 1024 bytes.
 std::uint64_t hash_strided(std::size_t element_size, const void* data, std::span<const std::int64_t> sizes,
                            std::span<const std::int64_t> strides);
+
+/// What `scan_and_hash` gives.
+struct ScanAndHash {
+  ScanResult scan;
+  std::uint64_t hash = 0;
+};
+
+/// `scan` and `hash_bytes` of the same memory, chunk by chunk, so that the second reads from the cache what the first
+/// has fetched. Equal to the two calls, except that Σx² may differ by rounding. Thread-safe, no allocation.
+ScanAndHash scan_and_hash(DType type, const void* data, std::size_t n, ExponentHistogram* histogram = nullptr);
+
+/// `scan_strided` and `hash_strided` in one walk over the view. Thread-safe, no allocation.
+ScanAndHash scan_and_hash_strided(DType type, const void* data, std::span<const std::int64_t> sizes,
+                                  std::span<const std::int64_t> strides, ExponentHistogram* histogram = nullptr);
 
 }  // namespace nanquest

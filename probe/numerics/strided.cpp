@@ -108,6 +108,27 @@ ScanResult scan_strided(DType type, const void* data, std::span<const std::int64
   return result;
 }
 
+ScanAndHash scan_and_hash_strided(DType type, const void* data, std::span<const std::int64_t> sizes,
+                                  std::span<const std::int64_t> strides, ExponentHistogram* histogram) {
+  const std::size_t element = dtype_size(type);
+  detail::StridedWalk walk(element, data, sizes, strides);
+  if (const void* run = walk.contiguous()) return scan_and_hash(type, run, walk.count(), histogram);
+  alignas(64) unsigned char buffer[detail::kBuffer];
+  ScanAndHash both;
+  HashState hash;
+  // Every element size divides a hash block, so all buffers but the last are whole blocks.
+  while (const std::size_t n = walk.next(buffer, detail::kBuffer / element)) {
+    both.scan.merge(scan(type, buffer, n, histogram));
+    if (n * element < detail::kBuffer) {
+      both.hash = hash.finish(buffer, n * element);
+      return both;
+    }
+    hash.add_blocks(buffer, detail::kBuffer / kHashBlock);
+  }
+  both.hash = hash.finish(buffer, 0);
+  return both;
+}
+
 std::uint64_t hash_strided(std::size_t element_size, const void* data, std::span<const std::int64_t> sizes,
                            std::span<const std::int64_t> strides) {
   detail::StridedWalk walk(element_size, data, sizes, strides);

@@ -1,0 +1,19 @@
+/// Scans of floating-point memory with a given table of kernels. Internal to the room; tests run every table.
+#pragma once
+
+#include "probe/numerics/kernels.h"
+#include "probe/numerics/scan.h"
+
+namespace nanquest::detail {
+
+/// `scan` for float64, float32, float16 and bfloat16. `type` must be one of them.
+ScanResult scan_float(const Kernels& kernels, DType type, const void* data, std::size_t n,
+                      ExponentHistogram* histogram);
+
+/// `scan` for the two fp8 types: counts of the 256 patterns, read off with a table.
+ScanResult scan_fp8(DType type, const void* data, std::size_t n, ExponentHistogram* histogram);
+
+/// `any_non_finite` for the six floating-point types.
+bool any_non_finite(const Kernels& kernels, DType type, const void* data, std::size_t n);
+
+}  // namespace nanquest::detail

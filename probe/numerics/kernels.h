@@ -1,0 +1,69 @@
+/// The loops that a scan spends its time in, one table per instruction set. Internal to the room.
+///
+/// Every table computes the same numbers, bit for bit: sums are kept in a fixed number of lanes and folded in a
+/// fixed order, whatever the width of the machine's vectors. Pointers may have any alignment.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace nanquest::detail {
+
+/// Bytes of memory that one kernel call covers at most: small enough to be read again from the first-level cache.
+inline constexpr std::size_t kScanBlock = 8192;
+
+/// Smallest and largest magnitude pattern of a block.
+struct Range {
+  std::uint64_t min;
+  std::uint64_t max;
+};
+
+/// Exact counts of a block.
+struct Tally {
+  std::uint64_t zero;
+  std::uint64_t subnormal;
+  std::uint64_t bad;                ///< not finite
+  std::uint64_t infinite;           ///< patterns equal to `first_bad` (the caller knows if that is an infinity)
+  std::uint64_t negative_infinite;  ///< those with the sign set
+  std::uint64_t max_finite;
+  std::uint64_t min_less_one;       ///< smallest non-zero finite pattern less 1; all ones of the type if none
+};
+
+/// The loops for elements of type T, a magnitude pattern being the bits without the sign.
+template <class T>
+struct BitKernels {
+  Range (*range)(const void* data, std::size_t n, T abs_mask);
+  Tally (*tally)(const void* data, std::size_t n, T abs_mask, T first_bad, T min_normal);
+  /// Copies, with everything from `first_bad` on replaced by zero.
+  void (*finite_copy)(const void* data, std::size_t n, T abs_mask, T first_bad, T* out);
+};
+
+struct Kernels {
+  const char* name;
+  Range (*range8)(const void* data, std::size_t n, std::uint8_t abs_mask);
+  BitKernels<std::uint16_t> bits16;
+  BitKernels<std::uint32_t> bits32;
+  BitKernels<std::uint64_t> bits64;
+  double (*squares_fp64)(const void* data, std::size_t n);  ///< Σx² of finite numbers
+  double (*squares_fp32)(const void* data, std::size_t n);
+  /// Σx² of 16-bit floats. `ceiling` is a power of two ≥ every x², with room for `n` of them in fp32.
+  double (*squares_fp16)(const void* data, std::size_t n, float ceiling);
+  double (*squares_bf16)(const void* data, std::size_t n, float ceiling);
+  /// Whole blocks of hash.h; `keys` is its table.
+  void (*hash_blocks)(const void* data, std::size_t blocks, const std::uint64_t* keys, std::uint64_t* lanes);
+};
+
+const Kernels& generic_kernels();  ///< any machine
+#if defined(NANQUEST_X86_KERNELS)
+const Kernels& avx2_kernels();    ///< AVX2, FMA, F16C
+const Kernels& avx512_kernels();  ///< AVX512 F, BW, DQ, VL
+#endif
+
+/// How many tables this machine can run, slowest first; at least one.
+int kernel_count();
+/// Table `i` of those.
+const Kernels& kernel_table(int i);
+/// The fastest one, chosen on the first call.
+const Kernels& best_kernels();
+
+}  // namespace nanquest::detail
