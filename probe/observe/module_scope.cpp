@@ -2,6 +2,8 @@
 
 #include <vector>
 
+#include "probe/observe/nvtx.h"
+
 namespace nanquest {
 namespace {
 
@@ -23,9 +25,11 @@ ModuleScope::ModuleScope(std::string_view name, std::string_view type) {
   if (!s.path.empty() && !name.empty()) s.path += '.';
   s.path += name;
   s.types.emplace_back(type);
+  nvtx_push(s.path.c_str());
 }
 
 ModuleScope::~ModuleScope() {
+  nvtx_pop();
   ScopeStack& s = stack();
   s.path.resize(length_before_);
   s.types.pop_back();

@@ -88,7 +88,9 @@ TEST(Culprit, LogOfZeroIsTheLog) {
 
 TEST(Culprit, AnUnusedBranchInForwardIsInnocentButItsGradientIsNot) {
   const at::Tensor x = leaf(at::tensor({0.f, 4.f}));
-  Recording rec = record_step({}, [&] {
+  StepState state;
+  state.parameters = {{"x", x}};
+  Recording rec = record_step(state, [&] {
     at::Tensor loss = at::where(x > 0, x.sqrt(), at::zeros({2})).sum();
     loss.backward();
     return loss;
@@ -100,7 +102,9 @@ TEST(Culprit, AnUnusedBranchInForwardIsInnocentButItsGradientIsNot) {
 
 TEST(Culprit, SquareRootAtZeroIsFoundInBackward) {
   const at::Tensor x = leaf(at::zeros({3}));
-  Recording rec = record_step({}, [&] {
+  StepState state;
+  state.parameters = {{"x", x}};
+  Recording rec = record_step(state, [&] {
     at::Tensor loss = x.pow(2).sum().sqrt();
     loss.backward();
     return loss;
