@@ -25,6 +25,7 @@
 #include <utility>
 #include <vector>
 
+#include <ATen/core/Generator.h>
 #include <ATen/core/Tensor.h>
 
 #include "probe/base/result.h"
@@ -46,7 +47,7 @@ struct ProbeOptions {
   double min_loss_scale = 1.0;     ///< an overflow at or below this scale is an incident, not a calibration
   bool resume = false;             ///< continue the run directory's series
   std::int32_t rank = 0, world_size = 1;
-  std::map<std::string, std::string> config;  ///< the run's settings, copied into manifest and snapshots
+  std::map<std::string, std::string> config = {};  ///< the run's settings, copied into manifest and snapshots
 };
 
 /// One step's inputs, by name.
@@ -54,8 +55,8 @@ struct StepInputs {
   std::int64_t step = 0;        ///< optimizer step, from 0
   double lr = 0;
   double loss_scale = 1;        ///< what `compute` multiplied the loss with before backward
-  std::vector<std::pair<std::string, at::Tensor>> batch;
-  std::vector<std::string> sample_ids, sample_texts;
+  std::vector<std::pair<std::string, at::Tensor>> batch = {};
+  std::vector<std::string> sample_ids = {}, sample_texts = {};
 };
 
 /// What the gate saw. Gradients are unscaled in place when `gate` is ok.
@@ -83,6 +84,8 @@ class Probe {
   virtual void watch_buffer(const std::string& name, const at::Tensor& buffer) = 0;
   /// Gives the optimizer's state tensors by name ("exp_avg.fc.weight"), asked for when needed.
   virtual void watch_optimizer(std::function<std::vector<std::pair<std::string, at::Tensor>>()> state) = 0;
+  /// A random generator of the program's own; the default ones of the watched devices are known.
+  virtual void watch_generator(at::Generator generator) = 0;
   /// Anything else that a step mutates: `save` is called before each step and returns what puts it back.
   virtual void watch_undo(std::function<std::function<void()>()> save) = 0;
 

@@ -19,11 +19,14 @@ void GradientGate::clear_gradients() {
     if (p.grad().defined()) p.mutable_grad().reset();
 }
 
-GateResult GradientGate::run(double loss_scale) {
+GateResult GradientGate::run(double loss_scale, const at::Tensor& loss) {
   pass_.begin();
   for (const at::Tensor& p : parameters_) pass_.add(p.grad());
+  const bool has_loss = loss.defined() && loss.numel() > 0;
+  if (has_loss) pass_.read(loss);
   pass_.run(loss_scale == 1 ? 1 : 1 / loss_scale);
   GateResult all;
+  if (has_loss) all.loss = pass_.value(0);
   double sum = 0;
   for (std::size_t i = 0; i < pass_.size(); ++i) {
     const LoopStats& s = pass_.stats(i);

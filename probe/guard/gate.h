@@ -4,7 +4,7 @@
 ///     for (at::Tensor& p : parameters) gate.watch(p);
 ///     gate.clear_gradients();
 ///     … forward, backward …
-///     GateResult seen = gate.run(loss_scale);     // .grad is unscaled now
+///     GateResult seen = gate.run(loss_scale, loss);   // .grad is unscaled now
 ///     if (!seen.finite()) … gate.stats(i).non_finite …
 ///
 /// The sum of squares is kept in fp64, so gradients of 1e20 have a norm (in fp32 they would not, and
@@ -22,12 +22,14 @@
 
 namespace nanquest::guard {
 
-/// All gradients of one step together.
+/// All gradients of one step together, and its loss.
 struct GateResult {
+  double loss = 0;              ///< 0 if none was given
   double norm = 0;              ///< L2 norm over all gradients; Inf or NaN if an element is
   double amax = 0;              ///< largest |g|: Inf counts, NaN doesn't
   std::uint64_t non_finite = 0; ///< elements that are NaN or Inf
-  /// False also for finite fp64 gradients whose norm is beyond fp64: clipping would make them zero.
+  /// True if all gradients and their norm are. False also for finite fp64 gradients whose norm is beyond fp64: clipping
+  /// would make them zero.
   bool finite() const;
 };
 
@@ -42,7 +44,9 @@ class GradientGate {
 
   /// Multiplies all gradients by 1/loss_scale in place (reciprocal in fp64, rounded to the type that
   /// the gradients are multiplied in) and measures them. Missing gradients count as nothing.
-  GateResult run(double loss_scale);
+  /// `loss` may be undefined; it is read together with the rest and not unscaled. May throw c10::Error
+  /// for gradients that ATen can't multiply.
+  GateResult run(double loss_scale, const at::Tensor& loss = {});
 
   /// What the last run found in the gradient of parameter `index`.
   const LoopStats& stats(std::size_t index) const { return pass_.stats(index); }

@@ -9,10 +9,11 @@
 /// grad_amax     largest |gradient| (the guard sees no activations; their ranges are in a snapshot's trace)
 /// weight_norm   L2 norm of the layer's weights after the step
 /// weight_amax   largest |weight| after the step
-/// update_ratio  ‖w after − w before‖ / ‖w before‖ of the layer (from samples of large tensors)
+/// update_ratio  ‖w after − w before‖ / ‖w before‖ of the layer (from samples of large tensors); 0 if w was all zero
 ///
 /// Weights aren't measured at every step of a large model: the scalar "measured" is 1 in rows where
-/// they were and 0 where (also after a step that was undone) weight_norm, weight_amax and update_ratio repeat the last measured value.
+/// they were. Where it is 0 (also in the row of a step that was undone) weight_norm, weight_amax and
+/// update_ratio repeat the last measured value.
 /// User columns keep their last value until it is logged again, NaN before the first.
 /// After construction no step allocates, but for sample ids longer than any before. One thread.
 #pragma once

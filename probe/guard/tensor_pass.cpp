@@ -30,7 +30,15 @@ void TensorPass::begin() {
   chunks_.clear();
   other_.clear();
   stats_.clear();
+  numbers_.clear();
   bytes_ = 0;
+}
+
+std::size_t TensorPass::read(const at::Tensor& number) {
+  const at::NoGradGuard no_grad;
+  const at::Tensor one = number.numel() == 1 ? number.detach() : number.detach().sum();
+  numbers_.emplace_back(one, one.is_cpu() ? one.item().toDouble() : 0);
+  return numbers_.size() - 1;
 }
 
 void TensorPass::add(const at::Tensor& tensor) {
@@ -59,7 +67,9 @@ void TensorPass::add_chunks(std::uint32_t index, const at::Tensor& tensor, LoopT
 
 void TensorPass::run(double factor) {
   run_chunks(factor);
-  if (!other_.empty()) run_other(factor);
+  const bool elsewhere = std::any_of(numbers_.begin(), numbers_.end(),
+                                     [](const auto& number) { return !number.first.is_cpu(); });
+  if (!other_.empty() || elsewhere) run_other(factor);
 }
 
 void TensorPass::run_chunks(double factor) {

@@ -15,6 +15,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "probe/guard/kernels.h"
@@ -30,13 +31,20 @@ class TensorPass {
   /// those of integers count as nothing. The reference must hold until `run` returned.
   void add(const at::Tensor& tensor);
 
+  /// Adds a number to be read: a one-element tensor (of more elements, their sum). On another device it
+  /// crosses together with that device's measurements. Returns its index for `value`.
+  std::size_t read(const at::Tensor& number);
+
   /// Multiplies every element by `factor` in place (not if it is 1) and measures what is stored then.
-  /// May throw c10::Error for tensors that ATen itself can't multiply or read.
+  /// Numbers given to `read` are not multiplied. May throw c10::Error for tensors that ATen itself can't
+  /// multiply; those that it can multiply but not measure count as nothing.
   void run(double factor);
 
   /// What the run found in tensor `index`. Complex numbers are measured as pairs of reals.
   const LoopStats& stats(std::size_t index) const { return stats_[index]; }
   std::size_t size() const { return stats_.size(); }
+  /// The number that `read` was given, as it was when `run` ran.
+  double value(std::size_t index) const { return numbers_[index].second; }
 
  private:
   struct Chunk {
@@ -50,9 +58,11 @@ class TensorPass {
   void add_chunks(std::uint32_t index, const at::Tensor& tensor, LoopType type, bool complex);
   void run_chunks(double factor);
   void run_other(double factor);
+  void measure_device(at::Device device);
 
   std::vector<Chunk> chunks_;
   std::vector<std::pair<std::uint32_t, const at::Tensor*>> other_;  ///< what the raw loops can't read
+  std::vector<std::pair<at::Tensor, double>> numbers_;
   std::vector<LoopStats> stats_;
   std::size_t bytes_ = 0;
 };

@@ -1,6 +1,7 @@
 // The tensors that the raw loops can't read: CUDA and other devices, strided, sparse, fp8.
 #include <ATen/ATen.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -40,33 +41,51 @@ void TensorPass::run_other(double factor) {
       at::Tensor written = tensor->is_sparse() ? tensor->_values() : tensor->detach();
       written.mul_(factor);
     }
+  std::vector<at::Device> devices;
+  const auto visit = [&](at::Device device) {
+    if (std::find(devices.begin(), devices.end(), device) == devices.end()) devices.push_back(device);
+  };
+  for (const auto& [index, tensor] : other_) visit(tensor->device());
+  for (const auto& [number, value] : numbers_)
+    if (!number.is_cpu()) visit(number.device());
+  for (const at::Device device : devices) measure_device(device);
+}
 
-  std::vector<bool> done(other_.size(), false);
-  for (std::size_t first = 0; first < other_.size(); ++first) {
-    if (done[first]) continue;
-    std::vector<std::size_t> rows;  // of one device: their numbers cross to the host together
-    std::vector<at::Tensor> values;
-    for (std::size_t i = first; i < other_.size(); ++i) {
-      if (done[i] || other_[i].second->device() != other_[first].second->device()) continue;
-      done[i] = true;
-      at::Tensor readable = measurable(*other_[i].second);
+// Everything that lies on one device crosses to the host in one copy.
+void TensorPass::measure_device(at::Device device) {
+  std::vector<std::uint32_t> rows;
+  std::vector<std::size_t> reads;
+  std::vector<at::Tensor> values, numbers;
+  for (const auto& [index, tensor] : other_) {
+    if (tensor->device() != device) continue;
+    try {
+      at::Tensor readable = measurable(*tensor);
       if (readable.numel() == 0) continue;
-      rows.push_back(i);
       values.push_back(std::move(readable));
-    }
-    if (values.empty()) continue;
-    std::vector<at::Tensor> numbers = at::_foreach_norm(values, 2, at::kDouble);
-    for (at::Tensor& largest : at::_foreach_norm(values, std::numeric_limits<double>::infinity(), at::kDouble))
-      numbers.push_back(std::move(largest));
-    const at::Tensor host = at::stack(numbers).to(at::kCPU);
-    const double* found = host.const_data_ptr<double>();
-    for (std::size_t k = 0; k < rows.size(); ++k) {
-      LoopStats& s = stats_[other_[rows[k]].first];
-      s.sum_squares = found[k] * found[k];
-      s.amax = found[rows.size() + k];
-      if (!std::isfinite(s.sum_squares) || !std::isfinite(s.amax)) recount(values[k], s);
+      rows.push_back(index);
+    } catch (const c10::Error&) {  // a type that ATen can't widen: left out, as the header says
     }
   }
+  if (!values.empty()) {
+    numbers = at::_foreach_norm(values, 2, at::kDouble);
+    for (at::Tensor& largest : at::_foreach_norm(values, std::numeric_limits<double>::infinity(), at::kDouble))
+      numbers.push_back(std::move(largest));
+  }
+  for (std::size_t i = 0; i < numbers_.size(); ++i) {
+    if (numbers_[i].first.device() != device || device.is_cpu()) continue;
+    reads.push_back(i);
+    numbers.push_back(numbers_[i].first.reshape({}).to(at::kDouble));
+  }
+  if (numbers.empty()) return;
+  const at::Tensor host = at::stack(numbers).to(at::kCPU);
+  const double* found = host.const_data_ptr<double>();
+  for (std::size_t k = 0; k < rows.size(); ++k) {
+    LoopStats& s = stats_[rows[k]];
+    s.sum_squares = found[k] * found[k];
+    s.amax = found[rows.size() + k];
+    if (!std::isfinite(s.sum_squares) || !std::isfinite(s.amax)) recount(values[k], s);
+  }
+  for (std::size_t k = 0; k < reads.size(); ++k) numbers_[reads[k]].second = found[2 * rows.size() + k];
 }
 
 }  // namespace nanquest::guard

@@ -1,0 +1,39 @@
+#include "probe/guard/incident.h"
+
+#include <exception>
+
+#include "probe/guard/one_line.h"
+
+namespace nanquest::guard {
+
+IncidentOutcome capture_incident(const StepState& state, Gate gate, const std::function<at::Tensor()>& compute,
+                                 const std::function<bool(const at::Tensor& loss)>& failed_again,
+                                 const std::string& path) {
+  IncidentOutcome outcome;
+  try {
+    Recording recording = record_step(state, compute);
+    recording.doc.gate = gate;
+    const bool reproduced = failed_again(recording.loss);
+    const bool found = find_culprit(recording.doc);
+    if (!recording.failure.empty())
+      outcome.text = "the traced re-run threw: " + one_line(recording.failure);
+    else if (!reproduced)
+      outcome.text = "not reproduced: nondeterministic (the traced re-run was finite)";
+    if (found) outcome.text += (outcome.text.empty() ? "" : "; ") + one_line(describe_culprit(recording.doc));
+    else if (outcome.text.empty()) outcome.text = "no op, input or state was found that explains it";
+    if (!outcome.text.empty() && (!reproduced || !recording.failure.empty()))
+      recording.notes.push_back(outcome.text);
+    const Status written = write_snapshot(recording, path);
+    if (written)
+      outcome.path = path;
+    else
+      outcome.text += "; snapshot not written: " + one_line(written.error().text());
+  } catch (const std::exception& e) {
+    outcome.text += (outcome.text.empty() ? "" : "; ") + ("capture failed: " + one_line(e.what()));
+  } catch (...) {
+    outcome.text += (outcome.text.empty() ? "" : "; ") + std::string("capture failed");
+  }
+  return outcome;
+}
+
+}  // namespace nanquest::guard

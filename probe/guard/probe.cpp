@@ -1,0 +1,252 @@
+#include "probe/guard/probe.h"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <cmath>
+#include <exception>
+
+#include "probe/guard/incident.h"
+#include "probe/guard/one_line.h"
+#include "probe/snapshot/run_dir.h"
+
+namespace nanquest::guard {
+namespace {
+
+void append(std::string& line, const std::string& more) {
+  if (more.empty()) return;
+  if (!line.empty()) line += "; ";
+  line += more;
+}
+
+std::string describe_gate(const StepInputs& inputs, const StepReport& report) {
+  std::string line = "step " + std::to_string(inputs.step) + ": ";
+  if (report.gate == Gate::scale_overflow) line += "the loss scale overflowed; ";
+  if (!std::isfinite(report.loss)) line += std::isnan(report.loss) ? "the loss is NaN" : "the loss is infinite";
+  else if (report.bad_gradients == 0) line += "the gradient norm is beyond the range of fp64";
+  if (!std::isfinite(report.loss) && report.bad_gradients > 0) line += ", ";
+  if (report.bad_gradients > 0) line += std::to_string(report.bad_gradients) + " gradient elements are NaN or Inf";
+  return line;
+}
+
+}  // namespace
+
+GuardedProbe::GuardedProbe(ProbeOptions options, std::optional<RunLog> log)
+    : options_(std::move(options)), log_(std::move(log)), record_(options_) {}
+
+GuardedProbe::~GuardedProbe() {
+  if (!finished_ && on()) safely("close", [&] { (void)record_.finish(); });
+}
+
+void GuardedProbe::safely(const char* doing, const std::function<void()>& work) {
+  try {
+    work();
+  } catch (const c10::Error& e) {
+    trouble_ = std::string("nanquest is off: ") + doing + " failed: " + one_line(e.what_without_backtrace());
+  } catch (const std::exception& e) {
+    trouble_ = std::string("nanquest is off: ") + doing + " failed: " + one_line(e.what());
+  } catch (...) {
+    trouble_ = std::string("nanquest is off: ") + doing + " failed";
+  }
+}
+
+void GuardedProbe::watch_parameter(const std::string& name, const at::Tensor& parameter) {
+  safely("watch_parameter", [&] {
+    const std::size_t before = gate_.size();
+    gate_.watch(parameter);
+    if (gate_.size() == before) return;  // tied: known by its first name
+    parameters_.emplace_back(name, parameter);
+    record_.watch_parameter(name, parameter);
+    undo_.watch_device(parameter.device());
+  });
+}
+
+void GuardedProbe::watch_buffer(const std::string& name, const at::Tensor& buffer) {
+  safely("watch_buffer", [&] {
+    buffers_.emplace_back(name, buffer);
+    undo_.watch_buffer(buffer);
+  });
+}
+
+void GuardedProbe::watch_optimizer(std::function<NamedTensors()> state) { optimizer_ = std::move(state); }
+
+void GuardedProbe::watch_generator(at::Generator generator) {
+  safely("watch_generator", [&] { undo_.watch_generator(std::move(generator)); });
+}
+
+void GuardedProbe::watch_undo(std::function<std::function<void()>()> save) { undo_.watch_host(std::move(save)); }
+
+void GuardedProbe::begin(const StepInputs& inputs) {
+  if (!devices_known_) undo_.watch_device(at::kCPU);
+  devices_known_ = true;
+  record_.begin(inputs);
+  undo_.save();
+}
+
+void GuardedProbe::undo() {
+  gate_.clear_gradients();
+  undo_.restore();
+}
+
+Gate GuardedProbe::judge(const StepInputs& inputs, const GateResult& seen) {
+  const bool loss_is_finite = std::isfinite(seen.loss);
+  if (loss_is_finite && seen.finite()) {
+    overflows_ = 0;
+    return Gate::ok;
+  }
+  const bool may_be_scale = loss_is_finite && seen.non_finite > 0 && inputs.loss_scale > options_.min_loss_scale;
+  if (may_be_scale && ++overflows_ < options_.scale_overflow_limit) return Gate::scale_overflow;
+  return Gate::non_finite;
+}
+
+StepReport GuardedProbe::step(const StepInputs& inputs, const std::function<at::Tensor()>& compute) {
+  StepReport report;
+  if (on()) safely("save", [&] { begin(inputs); });
+  gate_.clear_gradients();
+  at::Tensor loss;
+  try {
+    loss = compute();
+  } catch (...) {
+    if (on()) safely("undo", [&] { undo(); });
+    throw;  // the program's own: it passes unchanged
+  }
+  safely("gate", [&] {
+    // Refused by ATen itself: the gradients are in an unknown scale, so they must not be applied.
+    report.gate = Gate::non_finite;
+    const GateResult seen = gate_.run(inputs.loss_scale, loss);
+    report.gate = judge(inputs, seen);
+    report.loss = seen.loss;
+    report.grad_norm = seen.norm;
+    report.grad_amax = seen.amax;
+    report.bad_gradients = seen.non_finite;
+    if (on()) record_.gated(report.gate, seen, gate_);
+  });
+  loss.reset();  // and with it the graph, before the step may run again
+  report.state_corrupt = corrupt_;
+  if (report.gate != Gate::ok) {
+    report.summary = describe_gate(inputs, report);
+    if (on()) safely("capture", [&] { failed(inputs, compute, report); });
+  }
+  append(report.summary, record_.complaint());
+  if (!trouble_.empty() && !std::exchange(told_, true)) append(report.summary, trouble_);
+  return report;
+}
+
+void GuardedProbe::failed(const StepInputs& inputs, const std::function<at::Tensor()>& compute,
+                          StepReport& report) {
+  undo();
+  if (report.gate != Gate::non_finite) return;
+  const std::string corrupt = corrupt_state();
+  corrupt_ = report.state_corrupt = !corrupt.empty();
+  if (corrupt_) append(report.summary, corrupt + " was already non-finite when the step began");
+  std::string what;
+  if (captures_ < options_.max_incidents)
+    what = capture(inputs, compute, report);
+  else
+    what = "no snapshot: " + std::to_string(captures_) + " were written already";
+  ++incidents_;
+  append(report.summary, what);
+  append(report.summary, report.incident);
+  const Status noted = log_->incident(inputs.step, report.gate, report.incident, report.summary);
+  if (!noted) append(report.summary, "manifest not written: " + one_line(noted.error().text()));
+}
+
+std::string GuardedProbe::capture(const StepInputs& inputs, const std::function<at::Tensor()>& compute,
+                                  StepReport& report) {
+  const auto failed_again = [&](const at::Tensor& loss) {
+    const GateResult as_is = gate_.run(1, loss);
+    if (!std::isfinite(as_is.loss) || !as_is.finite()) return true;
+    return inputs.loss_scale != 1 && !gate_.run(inputs.loss_scale).finite();
+  };
+  ++captures_;
+  const IncidentOutcome outcome =
+      capture_incident(state_of(inputs), report.gate, compute, failed_again,
+                       free_incident_path(options_.run_dir, inputs.step, options_.rank));
+  undo();
+  report.incident = outcome.path;
+  return outcome.text;
+}
+
+StepState GuardedProbe::state_of(const StepInputs& inputs) const {
+  StepState state;
+  state.step = inputs.step;
+  state.rank = options_.rank;
+  state.world_size = options_.world_size;
+  state.loss_scale = inputs.loss_scale;
+  state.parameters = parameters_;
+  state.buffers = buffers_;
+  if (optimizer_) state.optimizer = optimizer_();
+  state.batch = inputs.batch;
+  state.sample_ids = inputs.sample_ids;
+  state.sample_texts = inputs.sample_texts;
+  state.config = options_.config;
+  state.history = record_.tables();
+  state.history_samples = record_.samples();
+  return state;
+}
+
+std::string GuardedProbe::corrupt_state() {
+  const NamedTensors optimizer = optimizer_ ? optimizer_() : NamedTensors{};
+  const std::pair<const char*, const NamedTensors*> kinds[] = {
+      {"parameter ", &parameters_}, {"buffer ", &buffers_}, {"optimizer state ", &optimizer}};
+  for (const auto& [kind, tensors] : kinds) {
+    check_.begin();
+    for (const auto& [name, tensor] : *tensors) check_.add(tensor);
+    check_.run(1);
+    for (std::size_t i = 0; i < tensors->size(); ++i)
+      if (check_.stats(i).non_finite > 0) return kind + (*tensors)[i].first;
+  }
+  return "";
+}
+
+bool GuardedProbe::after_update(std::int64_t step) {
+  if (!on()) return true;
+  safely("after_update", [&] {
+    bool finite = record_.after_update(step);
+    if (options_.check_state_every > 0 && step % options_.check_state_every == 0)
+      finite = corrupt_state().empty() && finite;
+    corrupt_ = !finite;
+  });
+  return !corrupt_;
+}
+
+void GuardedProbe::log(const std::string& name, double value) {
+  if (on()) safely("log", [&] { record_.log(name, value); });
+}
+
+Status GuardedProbe::finish(const std::string& outcome) {
+  if (std::exchange(finished_, true) || !log_) return {};
+  Status status;
+  safely("finish", [&] {
+    status = record_.finish();
+    const Status ended = log_->end("finished", outcome);
+    if (status) status = ended;
+  });
+  if (status && !trouble_.empty()) return Error{ErrorCode::internal, trouble_, ""};
+  return status;
+}
+
+}  // namespace nanquest::guard
+
+namespace nanquest {
+
+double StepReport::clip_coefficient(double max_norm) const { return std::min(1.0, max_norm / (grad_norm + 1e-6)); }
+
+Result<std::unique_ptr<Probe>> Probe::create(ProbeOptions options) {
+  if (options.level == Level::trace || options.level == Level::watch)
+    return Error{ErrorCode::unsupported, "a C++ loop has the levels off and guard, not trace or watch",
+                 "use Level::guard: it runs a bad step again, traced"};
+  try {
+    std::optional<guard::RunLog> log;
+    if (options.level != Level::off) {
+      Result<guard::RunLog> made = guard::RunLog::create(options);
+      if (!made) return made.error();
+      log.emplace(std::move(made).value());
+    }
+    return std::unique_ptr<Probe>(std::make_unique<guard::GuardedProbe>(std::move(options), std::move(log)));
+  } catch (const std::exception& e) {
+    return Error{ErrorCode::internal, "the probe can't start: " + guard::one_line(e.what()), ""};
+  }
+}
+
+}  // namespace nanquest

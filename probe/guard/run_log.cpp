@@ -1,0 +1,62 @@
+#include "probe/guard/run_log.h"
+
+#include <filesystem>
+#include <system_error>
+
+#include "probe/snapshot/run_dir.h"
+
+namespace nanquest::guard {
+namespace {
+
+const char* gate_name(Gate gate) {
+  switch (gate) {
+    case Gate::ok: return "ok";
+    case Gate::scale_overflow: return "scale_overflow";
+    case Gate::non_finite: return "non_finite";
+    case Gate::spike: return "spike";
+  }
+  return "";
+}
+
+}  // namespace
+
+Result<RunLog> RunLog::create(const ProbeOptions& options) {
+  std::error_code error;
+  std::filesystem::create_directories(incidents_dir(options.run_dir), error);
+  if (error)
+    return Error{ErrorCode::io, options.run_dir + ": the run directory can't be made: " + error.message(),
+                 "give a directory that can be written"};
+  Manifest manifest;
+  manifest.created = utc_now();
+  if (options.resume)
+    if (Result<Manifest> before = read_manifest(options.run_dir)) manifest = std::move(before).value();
+  manifest.nanquest = NANQUEST_VERSION;
+  manifest.config = options.config;
+  manifest.rank = options.rank;
+  manifest.world_size = options.world_size;
+  manifest.status = "running";
+  manifest.outcome.clear();
+  RunLog log(options.run_dir, std::move(manifest));
+  if (const Status written = log.write(); !written) return written.error();
+  return log;
+}
+
+Status RunLog::write() const {
+  if (manifest_.rank != 0) return {};  // one file for all ranks
+  return write_manifest(run_dir_, manifest_);
+}
+
+Status RunLog::incident(std::int64_t step, Gate gate, const std::string& path, const std::string& summary) {
+  const std::string file =
+      path.empty() ? path : std::filesystem::path(path).lexically_relative(run_dir_).string();
+  manifest_.incidents.push_back({step, manifest_.rank, file, gate_name(gate), summary});
+  return write();
+}
+
+Status RunLog::end(const std::string& status, const std::string& outcome) {
+  manifest_.status = status;
+  manifest_.outcome = outcome;
+  return write();
+}
+
+}  // namespace nanquest::guard

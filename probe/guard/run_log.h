@@ -1,0 +1,32 @@
+/// RunLog: the run directory as the probe keeps it: made at the start, its manifest rewritten when
+/// something happens (an incident, the end), never on a good step.
+#pragma once
+
+#include <string>
+
+#include "probe/base/result.h"
+#include "probe/nanquest.h"
+#include "probe/snapshot/manifest.h"
+
+namespace nanquest::guard {
+
+class RunLog {
+ public:
+  /// Makes the directory and its manifest (rank 0 writes it; the others only need the directory).
+  /// `io` if that is impossible. With `options.resume` the incidents of the manifest found there stay.
+  static Result<RunLog> create(const ProbeOptions& options);
+
+  /// Notes an incident; `path` is "" if no snapshot was written.
+  Status incident(std::int64_t step, Gate gate, const std::string& path, const std::string& summary);
+  /// The end: `status` is "finished" or another word of Manifest::status.
+  Status end(const std::string& status, const std::string& outcome);
+
+ private:
+  RunLog(std::string run_dir, Manifest manifest) : run_dir_(std::move(run_dir)), manifest_(std::move(manifest)) {}
+  Status write() const;
+
+  std::string run_dir_;
+  Manifest manifest_;
+};
+
+}  // namespace nanquest::guard

@@ -1,0 +1,154 @@
+#include "probe/guard/step_record.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+
+#include "probe/guard/one_line.h"
+#include "probe/snapshot/run_dir.h"
+
+namespace nanquest::guard {
+
+StepRecord::StepRecord(const ProbeOptions& options) : options_(options), weights_(options.check_state_every) {}
+
+double StepRecord::now() const {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+void StepRecord::watch_parameter(const std::string& name, const at::Tensor& parameter) {
+  if (frozen_) {  // columns can't change any more: guarded, but not in the history
+    layer_of_.push_back(-1);
+    return;
+  }
+  const std::string layer(layer_of(name));
+  const auto found = std::find(layers_.begin(), layers_.end(), layer);
+  layer_of_.push_back(static_cast<std::int32_t>(found - layers_.begin()));
+  if (found == layers_.end()) layers_.push_back(layer);
+  weights_.watch(parameter);
+}
+
+bool StepRecord::log(const std::string& name, double value) {
+  if (frozen_) return history_ && history_->set_user(name, value);
+  const auto found = std::find_if(user_.begin(), user_.end(), [&](const auto& u) { return u.first == name; });
+  if (found != user_.end())
+    found->second = value;
+  else
+    user_.emplace_back(name, value);
+  return true;
+}
+
+void StepRecord::open(std::int64_t first_step) {
+  frozen_ = true;
+  std::vector<std::string> columns;
+  for (const auto& [name, value] : user_) columns.push_back(name);
+  history_.emplace(options_.history_rows, layers_, columns);
+  before_.resize(layers_.size());
+  Result<SeriesWriter> series = SeriesWriter::create(series_path(options_.run_dir, options_.rank), history_->columns(),
+                                                     options_.resume, static_cast<double>(first_step));
+  if (series)
+    series_.emplace(std::move(series).value());
+  else
+    complaint_ = "no series is written: " + one_line(series.error().text());
+}
+
+void StepRecord::begin(const StepInputs& inputs) {
+  complete();
+  if (!frozen_) open(inputs.step);
+  if (!history_) return;
+  started_ = now();
+  history_->begin_row();
+  history_->set(Scalar::step, static_cast<double>(inputs.step));
+  history_->set(Scalar::lr, inputs.lr);
+  history_->set(Scalar::scale, inputs.loss_scale);
+  history_->set_samples(inputs.sample_ids);
+  for (const auto& [name, value] : user_) history_->set_user(name, value);
+  user_.clear();
+  open_row_ = true;
+  timed_ = measuring_ = false;
+}
+
+void StepRecord::gated(Gate gate, const GateResult& seen, const GradientGate& gradients) {
+  if (!open_row_) return;
+  history_->set(Scalar::gate, static_cast<double>(gate));
+  history_->set(Scalar::loss, seen.loss);
+  history_->set(Scalar::grad_norm, seen.norm);
+  history_->set(Scalar::grad_amax, seen.amax);
+  history_->set(Scalar::bad_gradients, static_cast<double>(seen.non_finite));
+  const std::span<double> norms = history_->row(LayerTable::grad_norm);
+  const std::span<double> largest = history_->row(LayerTable::grad_amax);
+  for (std::size_t i = 0; i < layer_of_.size(); ++i) {
+    if (layer_of_[i] < 0) continue;
+    const std::size_t layer = static_cast<std::size_t>(layer_of_[i]);
+    norms[layer] += gradients.stats(i).sum_squares;
+    largest[layer] = std::max(largest[layer], gradients.stats(i).amax);
+  }
+  for (double& norm : norms) norm = std::sqrt(norm);
+  // A loop that never calls after_update need not pay for the samples.
+  const auto step = static_cast<std::int64_t>(history_->get(Scalar::step));
+  measuring_ = gate == Gate::ok && unanswered_ < 2 && weights_.due(step);
+  if (gate == Gate::ok) ++unanswered_;
+  if (measuring_) weights_.before_update();
+}
+
+void StepRecord::fill_weights() {
+  const std::span<double> norms = history_->row(LayerTable::weight_norm);
+  const std::span<double> largest = history_->row(LayerTable::weight_amax);
+  const std::span<double> ratios = history_->row(LayerTable::update_ratio);
+  for (std::span<double> row : {norms, largest, ratios, std::span<double>(before_)})
+    std::fill(row.begin(), row.end(), 0.0);
+  for (std::size_t i = 0; i < layer_of_.size(); ++i) {
+    if (layer_of_[i] < 0) continue;
+    const std::size_t layer = static_cast<std::size_t>(layer_of_[i]);
+    norms[layer] += weights_.stats(i).sum_squares;
+    largest[layer] = std::max(largest[layer], weights_.stats(i).amax);
+    ratios[layer] += weights_.moved_squares(i);
+    before_[layer] += weights_.before_squares(i);
+  }
+  for (std::size_t l = 0; l < layers_.size(); ++l) {
+    norms[l] = std::sqrt(norms[l]);
+    ratios[l] = before_[l] == 0 ? 0 : std::sqrt(ratios[l] / before_[l]);
+  }
+  history_->set(Scalar::measured, 1);
+}
+
+bool StepRecord::after_update(std::int64_t step) {
+  if (!open_row_ || static_cast<std::int64_t>(history_->get(Scalar::step)) != step) return true;
+  unanswered_ = 0;
+  bool finite = true;
+  if (std::exchange(measuring_, false)) {
+    weights_.after_update();
+    fill_weights();
+    finite = weights_.non_finite() == 0;
+  }
+  history_->set(Scalar::seconds, now() - started_);
+  timed_ = true;
+  return finite;
+}
+
+void StepRecord::complete() {
+  if (!std::exchange(open_row_, false)) return;
+  if (!timed_) history_->set(Scalar::seconds, now() - started_);
+  if (!series_) return;
+  const Status appended = series_->append(history_->current());
+  if (appended) return;
+  complaint_ = "the series ends here: " + one_line(appended.error().text());
+  series_.reset();
+}
+
+Status StepRecord::finish() {
+  complete();
+  if (!series_) return {};
+  const Status flushed = series_->flush();
+  series_.reset();
+  return flushed;
+}
+
+std::vector<SeriesTable> StepRecord::tables() const {
+  return history_ ? history_->tables() : std::vector<SeriesTable>{};
+}
+
+std::vector<std::vector<std::string>> StepRecord::samples() const {
+  return history_ ? history_->samples() : std::vector<std::vector<std::string>>{};
+}
+
+}  // namespace nanquest::guard

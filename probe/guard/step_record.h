@@ -1,0 +1,64 @@
+/// StepRecord: the history of a run as the probe keeps it: the ring in memory, its copy on disk, and the
+/// measurements of the weights. A row is begun by a step, completed by `after_update` or by the next
+/// step, and then appended to the series. Nothing on disk is touched but that buffered append.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "probe/guard/gate.h"
+#include "probe/guard/history.h"
+#include "probe/guard/weight_watch.h"
+#include "probe/nanquest.h"
+#include "probe/snapshot/series.h"
+
+namespace nanquest::guard {
+
+class StepRecord {
+ public:
+  explicit StepRecord(const ProbeOptions& options);
+
+  void watch_parameter(const std::string& name, const at::Tensor& parameter);
+  /// A number for a user column; false if the name is new after the first step.
+  bool log(const std::string& name, double value);
+
+  /// Completes the row before and begins this one. The first call fixes the columns and opens the
+  /// series file; a failure of that file is told once, by `complaint`.
+  void begin(const StepInputs& inputs);
+  /// Writes what the gate saw into the row; `ok` steps are prepared for `after_update`.
+  void gated(Gate gate, const GateResult& seen, const GradientGate& gradients);
+  /// Completes the row. False if a weight is found non-finite.
+  bool after_update(std::int64_t step);
+  /// Completes the last row and closes the file.
+  Status finish();
+
+  /// Tables and sample ids for a snapshot.
+  std::vector<SeriesTable> tables() const;
+  std::vector<std::vector<std::string>> samples() const;
+  /// What went wrong with the file since the last call, "" if nothing.
+  std::string complaint() { return std::exchange(complaint_, {}); }
+
+ private:
+  void open(std::int64_t first_step);
+  void complete();
+  void fill_weights();
+  double now() const;
+
+  const ProbeOptions& options_;
+  std::vector<std::string> layers_;
+  std::vector<std::int32_t> layer_of_;  ///< per parameter, in the gate's order
+  std::vector<std::pair<std::string, double>> user_;
+  std::optional<History> history_;
+  std::optional<SeriesWriter> series_;
+  WeightWatch weights_;
+  std::vector<double> before_;          ///< per layer, scratch
+  std::string complaint_;
+  double started_ = 0;
+  bool open_row_ = false, measuring_ = false, timed_ = false, frozen_ = false;
+  int unanswered_ = 0;                  ///< steps in a row that no after_update followed
+};
+
+}  // namespace nanquest::guard

@@ -1,0 +1,95 @@
+#include "probe/guard/weight_watch.h"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+
+namespace nanquest::guard {
+namespace {
+
+constexpr std::int64_t kSample = 2048, kBlocks = 8, kBlock = kSample / kBlocks;
+
+template <class T>
+void fetch_blocks(const at::Tensor& parameter, std::size_t count, double* to) {
+  const T* data = static_cast<const T*>(parameter.const_data_ptr());
+  const std::int64_t n = parameter.numel();
+  const bool whole = static_cast<std::size_t>(n) == count;
+  const std::int64_t blocks = whole ? 1 : kBlocks, length = whole ? n : kBlock;
+  for (std::int64_t b = 0; b < blocks; ++b) {
+    const T* from = data + (whole ? 0 : b * (n - kBlock) / (kBlocks - 1));
+    for (std::int64_t i = 0; i < length; ++i) *to++ = static_cast<double>(from[i]);
+  }
+}
+
+}  // namespace
+
+void WeightWatch::watch(const at::Tensor& parameter) {
+  for (const at::Tensor& known : parameters_)
+    if (known.is_same(parameter)) return;
+  parameters_.push_back(parameter);
+  const bool real = parameter.is_floating_point() && parameter.layout() == at::kStrided;
+  const std::size_t count = real ? static_cast<std::size_t>(std::min(parameter.numel(), kSample)) : 0;
+  samples_.push_back({before_.size(), count, 0, 0});
+  before_.resize(before_.size() + count);
+  after_.resize(before_.size());
+  elements_ += parameter.numel();
+  all_on_cpu_ = all_on_cpu_ && parameter.is_cpu();
+}
+
+bool WeightWatch::due(std::int64_t step) const {
+  if (every_ <= 0 || parameters_.empty()) return false;
+  return (all_on_cpu_ && elements_ <= kMeasureEveryStep) || step % every_ == 0;
+}
+
+void WeightWatch::fetch(std::size_t index, double* to) const {
+  const at::Tensor& p = parameters_[index];
+  const std::size_t count = samples_[index].count;
+  if (count == 0) return;
+  if (p.is_cpu() && p.is_non_overlapping_and_dense() && !p.is_neg()) {
+    switch (p.scalar_type()) {
+      case at::kFloat: return fetch_blocks<float>(p, count, to);
+      case at::kDouble: return fetch_blocks<double>(p, count, to);
+      case at::kHalf: return fetch_blocks<at::Half>(p, count, to);
+      case at::kBFloat16: return fetch_blocks<at::BFloat16>(p, count, to);
+      default: break;
+    }
+  }
+  const at::NoGradGuard no_grad;
+  const std::int64_t stride = std::max<std::int64_t>(1, p.numel() / static_cast<std::int64_t>(count));
+  const at::Tensor picked = p.detach().reshape({-1}).slice(0, 0, p.numel(), stride);
+  const at::Tensor host =
+      picked.slice(0, 0, static_cast<std::int64_t>(count)).to(at::kCPU, at::kDouble).contiguous();
+  std::copy_n(host.const_data_ptr<double>(), count, to);
+}
+
+void WeightWatch::before_update() {
+  for (std::size_t i = 0; i < parameters_.size(); ++i) fetch(i, before_.data() + samples_[i].offset);
+}
+
+void WeightWatch::after_update() {
+  pass_.begin();
+  for (const at::Tensor& p : parameters_) pass_.add(p);
+  pass_.run(1);
+  for (std::size_t i = 0; i < parameters_.size(); ++i) {
+    Sample& sample = samples_[i];
+    fetch(i, after_.data() + sample.offset);
+    double moved = 0, before = 0;
+    for (std::size_t k = sample.offset; k < sample.offset + sample.count; ++k) {
+      const double step = after_[k] - before_[k];
+      moved += step * step;
+      before += before_[k] * before_[k];
+    }
+    const double all =
+        sample.count ? static_cast<double>(parameters_[i].numel()) / static_cast<double>(sample.count) : 0;
+    sample.moved = moved * all;
+    sample.before = before * all;
+  }
+}
+
+std::uint64_t WeightWatch::non_finite() const {
+  std::uint64_t bad = 0;
+  for (std::size_t i = 0; i < pass_.size(); ++i) bad += pass_.stats(i).non_finite;
+  return bad;
+}
+
+}  // namespace nanquest::guard

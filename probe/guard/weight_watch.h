@@ -1,0 +1,61 @@
+/// WeightWatch: what an optimizer step did to the weights, cheaply.
+///
+/// Weight norm, amax and finiteness come from one read of all weights. How far they moved is taken from
+/// a fixed sample of at most 2048 elements a parameter (eight blocks, evenly spread), remembered before
+/// the update and compared after it: all of a small tensor, about 2 % standard error for a large one,
+/// and no second copy of the model. Small models on the CPU are measured at every step, others every
+/// `every` steps. One thread; only reads.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <vector>
+
+#include "probe/guard/tensor_pass.h"
+
+namespace nanquest::guard {
+
+/// Models up to this many elements are measured at every step.
+inline constexpr std::int64_t kMeasureEveryStep = 1 << 20;
+
+class WeightWatch {
+ public:
+  /// `every` = steps between measurements of large models; 0 = never measure any.
+  explicit WeightWatch(int every) : every_(every) {}
+
+  void watch(const at::Tensor& parameter);
+
+  /// True if `step` is one to measure.
+  bool due(std::int64_t step) const;
+  /// Remembers the sample. Call before the optimizer.
+  void before_update();
+  /// Measures. Call after the optimizer, once for each `before_update`.
+  void after_update();
+
+  /// Of parameter `index`, after `after_update`.
+  const LoopStats& stats(std::size_t index) const { return pass_.stats(index); }
+  /// ‖Δw‖² and ‖w before‖² of parameter `index`, extrapolated from its sample.
+  double moved_squares(std::size_t index) const { return samples_[index].moved; }
+  double before_squares(std::size_t index) const { return samples_[index].before; }
+  /// Non-finite elements in all weights.
+  std::uint64_t non_finite() const;
+
+ private:
+  struct Sample {
+    std::size_t offset = 0, count = 0;  ///< range of the sampled values
+    double moved = 0, before = 0;
+  };
+
+  void fetch(std::size_t index, double* to) const;
+
+  int every_;
+  std::int64_t elements_ = 0;
+  bool all_on_cpu_ = true;
+  std::vector<at::Tensor> parameters_;
+  std::vector<Sample> samples_;
+  std::vector<double> before_, after_;
+  TensorPass pass_;
+};
+
+}  // namespace nanquest::guard
