@@ -56,6 +56,7 @@ Result<CheckedFile> CheckedFile::open(const std::string& path, bool swmr) {
   if (!self.raw_ || ::fstat(self.raw_.get(), &st) != 0)
     return Error{ErrorCode::bad_file, path + ": " + std::strerror(errno), "check the path"};
   self.file_bytes_ = static_cast<std::uint64_t>(st.st_size);
+  self.slack_ = swmr ? kFreeClaim : 0;
   const h5::Id access(H5Pcreate(H5P_FILE_ACCESS), H5Pclose);
   H5Pset_fclose_degree(access.get(), H5F_CLOSE_STRONG);
 #if H5_VERSION_GE(1, 10, 7)
@@ -141,7 +142,7 @@ Status CheckedFile::look_at(const std::string& name, hid_t dataset) {
     const bool inside = offset != HADDR_UNDEF && offset <= file_bytes_ && out.bytes <= file_bytes_ - offset;
     if (out.bytes > 0 && !inside) return refuse("/" + name + " claims more bytes than the file holds");
     out.offset = out.bytes > 0 ? offset : 0;
-  } else if (storage > file_bytes_ || (out.bytes > kFreeClaim && out.bytes / kMostRatio > storage)) {
+  } else if (storage > file_bytes_ + slack_ || (out.bytes > kFreeClaim && out.bytes / kMostRatio > storage)) {
     return refuse("/" + name + " claims " + std::to_string(out.bytes) + " bytes but stores " + std::to_string(storage));
   }
   std::uint64_t checksum = 0;
@@ -149,6 +150,21 @@ Status CheckedFile::look_at(const std::string& name, hid_t dataset) {
   out.is_tensor = h5::get_attribute(dataset, "kind", text) && text == "tensor";
   datasets_.emplace(name, std::move(out));
   return {};
+}
+
+bool CheckedFile::read_whole(const std::string& name, const StoredDataset& d, std::byte* out) const {
+  const h5::Id dataset(H5Dopen2(file_.get(), name.c_str(), H5P_DEFAULT), H5Dclose);
+  const h5::Id in_file(dataset ? H5Dget_space(dataset.get()) : -1, H5Sclose);
+  if (!in_file) return false;
+  // Exactly the shape that was looked at: a file that is being written may have grown since.
+  const std::vector<hsize_t> extent(d.shape.begin(), d.shape.end()), start(d.shape.size(), 0);
+  const int rank = static_cast<int>(extent.size());
+  if (H5Sget_simple_extent_ndims(in_file.get()) != rank) return false;
+  const h5::Id in_memory(rank == 0 ? H5Screate(H5S_SCALAR) : H5Screate_simple(rank, extent.data(), nullptr), H5Sclose);
+  if (rank > 0 && H5Sselect_hyperslab(in_file.get(), H5S_SELECT_SET, start.data(), nullptr, extent.data(), nullptr) < 0)
+    return false;
+  const hid_t type = types_[static_cast<std::size_t>(d.dtype)].get();
+  return H5Dread(dataset.get(), type, in_memory.get(), in_file.get(), H5P_DEFAULT, out) >= 0;
 }
 
 Status CheckedFile::read(const std::string& name, std::uint64_t first, std::uint64_t count, std::byte* out) const {
@@ -163,13 +179,10 @@ Status CheckedFile::read(const std::string& name, std::uint64_t first, std::uint
     if (read_at(raw_.get(), out, count * size, *d.offset + first * size)) return {};
     return system_error(path_, "reading " + name);
   }
-  // Compact or compressed: libhdf5 decodes the whole of it.
-  const h5::Id dataset(H5Dopen2(file_.get(), name.c_str(), H5P_DEFAULT), H5Dclose);
+  // Compact or chunked: libhdf5 gathers the whole of it.
   std::vector<std::byte> whole(count == d.elements ? 0 : d.bytes);
   std::byte* target = whole.empty() ? out : whole.data();
-  const hid_t type = types_[static_cast<std::size_t>(d.dtype)].get();
-  if (!dataset || H5Dread(dataset.get(), type, H5S_ALL, H5S_ALL, H5P_DEFAULT, target) < 0)
-    return h5::failure(path_, "reading " + name, ErrorCode::bad_file);
+  if (!read_whole(name, d, target)) return h5::failure(path_, "reading " + name, ErrorCode::bad_file);
   if (!whole.empty()) std::memcpy(out, whole.data() + first * size, count * size);
   return {};
 }

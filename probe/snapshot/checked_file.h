@@ -49,12 +49,14 @@ class CheckedFile {
   Status look_at(const std::string& name, hid_t dataset);
   /// The dtype of a dataset that does not name it.
   std::optional<DType> guess_dtype(hid_t type) const;
+  bool read_whole(const std::string& name, const StoredDataset& d, std::byte* out) const;
   Error refuse(const std::string& what) const;
 
   std::string path_;
   h5::Id file_;
   Descriptor raw_;
   std::uint64_t file_bytes_ = 0;
+  std::uint64_t slack_ = 0;  ///< of a growing file: chunks that have a place and are not yet written there
   std::size_t objects_ = 0;
   std::vector<h5::Id> types_;  ///< of each DType
   std::map<std::string, StoredDataset> datasets_;

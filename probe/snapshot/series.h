@@ -15,7 +15,8 @@ namespace nanquest {
 class SeriesWriter {
  public:
   /// Creates (or, with `append`, continues) `path`. `tables` give names and columns; their values are ignored.
-  /// Columns can't change afterwards. With `append`, rows whose first column ("step") is ≥ `from_step` are dropped.
+  /// Columns can't change afterwards. With `append`, rows whose first column ("step") in the first table is ≥
+  /// `from_step` are dropped, from every table; other tables or columns than the file's are a `usage` error.
   static Result<SeriesWriter> create(const std::string& path, const std::vector<SeriesTable>& tables,
                                      bool append = false, double from_step = 0);
   SeriesWriter(SeriesWriter&&) noexcept;
@@ -33,7 +34,8 @@ class SeriesWriter {
   std::unique_ptr<Impl> impl_;
 };
 
-/// Reads all tables (rows that are complete in every table); works while a writer is appending.
+/// Reads all tables (rows that are complete in every table); works while a writer in another process is
+/// appending, and after it was killed. (HDF5 refuses to open a file twice in the process that writes it.)
 Result<std::vector<SeriesTable>> read_series(const std::string& path);
 
 }  // namespace nanquest

@@ -41,8 +41,8 @@ const StoredDataset* TableFileReader::find(const std::string& name, DType dtype,
   const StoredDataset& d = at->second;
   if (d.dtype != dtype || d.shape.size() != rank)
     fail(name + " is not a " + std::to_string(rank) + "-D column of " + std::string(dtype_name(dtype)));
-  else if (d.elements > max_rows_ && name != "strings/bytes")
-    fail(name + " has " + std::to_string(d.elements) + " rows, the limit is " + std::to_string(max_rows_));
+  else if (static_cast<std::uint64_t>(d.shape[0]) > max_rows_ && name != "strings/bytes")
+    fail(name + " has " + std::to_string(d.shape[0]) + " rows, the limit is " + std::to_string(max_rows_));
   return ok() ? &d : nullptr;
 }
 

@@ -1,0 +1,283 @@
+#include "probe/snapshot/series.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <bit>
+#include <charconv>
+#include <chrono>
+#include <cstdio>
+#include <exception>
+#include <filesystem>
+#include <limits>
+
+#include "probe/snapshot/check.h"
+#include "probe/snapshot/descriptor.h"
+#include "probe/snapshot/reader.h"
+#include "probe/snapshot/table_reader.h"
+#include "probe/snapshot/table_writer.h"
+
+namespace nanquest {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr const char* kSeriesFormat = "nanquest.series";
+constexpr int kSeriesMajor = 1;
+constexpr const char* kSeriesVersion = "1.0";
+constexpr std::size_t kChunkBytes = 64 << 10;
+constexpr std::size_t kMostBuffered = 4 << 20;  ///< bytes of rows held back before they are written
+constexpr auto kFlushEvery = std::chrono::seconds(1);
+/// Stands where no row was written yet: a NaN with a payload that no arithmetic makes. A reader that sees a
+/// table grown before its bytes arrived takes those rows for absent.
+constexpr std::uint64_t kUnwritten = 0x7ff8'6e61'6e71'5e72ull;
+
+bool unwritten(double x) { return std::bit_cast<std::uint64_t>(x) == kUnwritten; }
+
+/// Makes the empty, extendable dataset [0, columns].
+bool make_values(hid_t file, const std::string& name, std::size_t columns) {
+  const hsize_t start[2] = {0, columns}, most[2] = {H5S_UNLIMITED, columns};
+  const h5::Id space(H5Screate_simple(2, start, most), H5Sclose);
+  const h5::Id how(H5Pcreate(H5P_DATASET_CREATE), H5Pclose);
+  const std::size_t width = std::max<std::size_t>(columns, 1);
+  const hsize_t chunk[2] = {std::max<hsize_t>(1, kChunkBytes / (8 * width)), width};
+  H5Pset_chunk(how.get(), 2, chunk);
+  H5Pset_obj_track_times(how.get(), false);
+  double fill = std::bit_cast<double>(kUnwritten);
+  H5Pset_fill_value(how.get(), H5T_IEEE_F64LE, &fill);
+  const h5::Id dataset(
+      H5Dcreate2(file, name.c_str(), H5T_IEEE_F64LE, space.get(), H5P_DEFAULT, how.get(), H5P_DEFAULT), H5Dclose);
+  return dataset && h5::set_kind(dataset.get(), "series");
+}
+
+/// Appends whole rows.
+bool append_rows(hid_t dataset, hsize_t& rows, std::size_t columns, const std::vector<double>& values) {
+  const hsize_t added = values.size() / columns;
+  const hsize_t extent[2] = {rows + added, columns}, first[2] = {rows, 0}, count[2] = {added, columns};
+  if (H5Dset_extent(dataset, extent) < 0) return false;
+  const h5::Id in_file(H5Dget_space(dataset), H5Sclose);
+  const h5::Id in_memory(H5Screate_simple(2, count, nullptr), H5Sclose);
+  if (H5Sselect_hyperslab(in_file.get(), H5S_SELECT_SET, first, nullptr, count, nullptr) < 0 ||
+      H5Dwrite(dataset, H5T_IEEE_F64LE, in_memory.get(), in_file.get(), H5P_DEFAULT, values.data()) < 0)
+    return false;
+  rows += added;
+  return true;
+}
+
+Status check_tables(const std::string& path, const std::vector<SeriesTable>& tables) {
+  SnapshotDoc doc;
+  for (const SeriesTable& t : tables) {
+    if (t.columns.empty()) return Error{ErrorCode::usage, path + ": table " + t.name + " has no columns", ""};
+    doc.history.push_back({t.name, t.columns, {}});
+  }
+  if (Status good = check_doc(doc); !good) return Error{ErrorCode::usage, path + ": " + good.error().message, ""};
+  return {};
+}
+
+/// What `path` holds of these tables before `from_step`.
+Result<std::vector<SeriesTable>> rows_to_keep(const std::string& path, const std::vector<SeriesTable>& tables,
+                                              double from_step) {
+  Result<std::vector<SeriesTable>> old = read_series(path);
+  if (!old) return old;
+  bool same = old->size() == tables.size();
+  for (std::size_t i = 0; same && i < tables.size(); ++i)
+    same = (*old)[i].name == tables[i].name && (*old)[i].columns == tables[i].columns;
+  if (!same)
+    return Error{ErrorCode::usage, path + ": was written for other tables or columns",
+                 "resume with the model and settings it was written for, or use a new run directory"};
+  if (old->empty()) return old;
+  // Rows go together: the first table's first column says which step they are of. After a roll-back steps
+  // come twice, so every row is asked.
+  const SeriesTable steps = (*old)[0];
+  for (SeriesTable& t : *old) {
+    std::vector<double> kept;
+    const auto width = static_cast<std::ptrdiff_t>(t.columns.size());
+    for (std::size_t i = 0; i < steps.rows(); ++i) {
+      const auto row = t.values.begin() + static_cast<std::ptrdiff_t>(i) * width;
+      if (steps.values[i * steps.columns.size()] < from_step) kept.insert(kept.end(), row, row + width);
+    }
+    t.values = std::move(kept);
+  }
+  return old;
+}
+
+}  // namespace
+
+struct SeriesWriter::Impl {
+  struct Table {
+    std::string dataset_name;
+    std::size_t columns = 0;
+    h5::Id dataset;
+    hsize_t rows = 0;
+    std::vector<double> waiting;
+  };
+
+  ~Impl() {
+    const h5::Quiet quiet;
+    // A destructor has nobody to tell; `flush` reports the same failure to those who ask.
+    if (!write_out()) H5Eclear2(H5E_DEFAULT);
+    for (Table& t : tables) t.dataset.reset();
+    file.reset();
+    if (!temporary.empty()) ::unlink(temporary.c_str());
+  }
+
+  Status make(const std::vector<SeriesTable>& wanted);
+  Status start(const std::vector<SeriesTable>& kept);
+  Status write_out();
+  Error failed(const char* doing) const { return h5::failure(path, doing, ErrorCode::io); }
+
+  std::string path, temporary;
+  h5::Id file;
+  std::vector<Table> tables;
+  Clock::time_point flushed = Clock::now();
+  std::size_t waiting_bytes = 0;
+};
+
+Status SeriesWriter::Impl::make(const std::vector<SeriesTable>& wanted) {
+  const h5::Id access(H5Pcreate(H5P_FILE_ACCESS), H5Pclose);
+  H5Pset_libver_bounds(access.get(), H5F_LIBVER_V110, H5F_LIBVER_V110);
+  H5Pset_fclose_degree(access.get(), H5F_CLOSE_STRONG);
+#if H5_VERSION_GE(1, 10, 7)
+  H5Pset_file_locking(access.get(), true, true);
+#endif
+  const std::string name = temporary_beside(path);
+  file = h5::Id(H5Fcreate(name.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, access.get()), H5Fclose);
+  if (!file) return failed("creating");
+  temporary = name;
+  TableFileWriter groups(file.get(), path);
+  std::vector<std::string> names;
+  for (const SeriesTable& t : wanted) {
+    const std::string group = "history/" + t.name;
+    groups.table(group, "series_table").texts("columns", t.columns);
+    tables.push_back({group + "/values", t.columns.size(), {}, 0, {}});
+    if (groups.ok() && !make_values(file.get(), tables.back().dataset_name, t.columns.size())) return failed("creating");
+    names.push_back(t.name);
+  }
+  groups.table("history/@index", "series_index").texts("names", names);
+  groups.write_strings();
+  if (!groups.ok()) return groups.status();
+  if (!h5::set_attribute(file.get(), "format", std::string_view(kSeriesFormat)) ||
+      !h5::set_attribute(file.get(), "format_version", std::string_view(kSeriesVersion)) ||
+      !h5::set_kind(file.get(), "series"))
+    return failed("creating");
+  return {};
+}
+
+Status SeriesWriter::Impl::start(const std::vector<SeriesTable>& kept) {
+  if (H5Fstart_swmr_write(file.get()) < 0) return failed("starting to write for readers");
+  for (std::size_t i = 0; i < tables.size(); ++i) {
+    tables[i].dataset = h5::Id(H5Dopen2(file.get(), tables[i].dataset_name.c_str(), H5P_DEFAULT), H5Dclose);
+    if (!tables[i].dataset) return failed("opening a table");
+    if (i < kept.size()) tables[i].waiting = kept[i].values;
+  }
+  if (Status written = write_out(); !written) return written;
+  // The handle stays open across the rename: from now on the file has its name, and is never half-made.
+  if (std::rename(temporary.c_str(), path.c_str()) != 0) return system_error(path, "renaming");
+  temporary.clear();
+  return sync_directory_of(path);
+}
+
+Status SeriesWriter::Impl::write_out() {
+  flushed = Clock::now();
+  if (!file) return {};
+  for (Table& t : tables) {
+    if (t.waiting.empty()) continue;
+    if (!append_rows(t.dataset.get(), t.rows, t.columns, t.waiting)) return failed("writing");
+    t.waiting.clear();
+  }
+  waiting_bytes = 0;
+  // Of the whole file: a flush of the datasets alone leaves a killed file that only a SWMR reader understands.
+  if (H5Fflush(file.get(), H5F_SCOPE_GLOBAL) < 0) return failed("writing");
+  return {};
+}
+
+SeriesWriter::SeriesWriter(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+SeriesWriter::SeriesWriter(SeriesWriter&&) noexcept = default;
+SeriesWriter& SeriesWriter::operator=(SeriesWriter&&) noexcept = default;
+SeriesWriter::~SeriesWriter() = default;
+
+Result<SeriesWriter> SeriesWriter::create(const std::string& path, const std::vector<SeriesTable>& tables, bool append,
+                                          double from_step) try {
+  const h5::Quiet quiet;
+  if (Status good = check_tables(path, tables); !good) return good.error();
+  if (Status made = make_parents(path); !made) return made.error();
+  std::vector<SeriesTable> kept;
+  std::error_code error;
+  if (append && std::filesystem::exists(path, error)) {
+    Result<std::vector<SeriesTable>> old = rows_to_keep(path, tables, from_step);
+    if (!old) return old.error();
+    kept = std::move(*old);
+  }
+  auto impl = std::make_unique<Impl>();
+  impl->path = path;
+  if (Status made = impl->make(tables); !made) return made.error();
+  if (Status started = impl->start(kept); !started) return started.error();
+  return SeriesWriter(std::move(impl));
+} catch (const std::exception& e) {
+  return Error{ErrorCode::internal, path + ": " + e.what(), ""};
+}
+
+Status SeriesWriter::append(const std::vector<std::span<const double>>& rows) try {
+  if (!impl_) return Error{ErrorCode::usage, "this writer is spent", ""};
+  if (rows.size() != impl_->tables.size())
+    return Error{ErrorCode::usage, impl_->path + ": a row for each of its tables is needed", ""};
+  for (std::size_t i = 0; i < rows.size(); ++i)
+    if (rows[i].size() != impl_->tables[i].columns)
+      return Error{ErrorCode::usage,
+                   impl_->path + ": row of " + std::to_string(rows[i].size()) + " numbers for " +
+                       impl_->tables[i].dataset_name + ", which has " + std::to_string(impl_->tables[i].columns),
+                   ""};
+  // With the disk full rows can't go out; what is held back stays bounded.
+  if (impl_->waiting_bytes > 16 * kMostBuffered)
+    return Error{ErrorCode::io, impl_->path + ": rows can't be written any more", "free some space there"};
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    impl_->tables[i].waiting.insert(impl_->tables[i].waiting.end(), rows[i].begin(), rows[i].end());
+    impl_->waiting_bytes += rows[i].size_bytes();
+  }
+  if (impl_->waiting_bytes < kMostBuffered && Clock::now() - impl_->flushed < kFlushEvery) return {};
+  const h5::Quiet quiet;
+  return impl_->write_out();
+} catch (const std::exception& e) {
+  return Error{ErrorCode::internal, e.what(), ""};
+}
+
+Status SeriesWriter::flush() try {
+  if (!impl_) return Error{ErrorCode::usage, "this writer is spent", ""};
+  const h5::Quiet quiet;
+  return impl_->write_out();
+} catch (const std::exception& e) {
+  return Error{ErrorCode::internal, e.what(), ""};
+}
+
+Result<std::vector<SeriesTable>> read_series(const std::string& path) try {
+  const h5::Quiet quiet;
+  Result<CheckedFile> file = CheckedFile::open(path, true);
+  if (!file) return file.error();
+  std::string format, version;
+  if (!h5::get_attribute(file->root(), "format", format) || format != kSeriesFormat ||
+      !h5::get_attribute(file->root(), "format_version", version))
+    return Error{ErrorCode::bad_file, path + ": not a nanquest series", "series are the series.r*.h5 files of a run directory"};
+  int major = -1;
+  std::from_chars(version.data(), version.data() + version.size(), major);
+  if (major < 0 || major > kSeriesMajor)
+    return Error{ErrorCode::bad_file, path + ": written in series format " + version + ", this program reads up to 1.x",
+                 "use a newer nanquest"};
+  TableFileReader tables(*file, ReaderLimits{}.max_rows);
+  std::vector<SeriesTable> out;
+  tables.read_history(out);
+  if (!tables.ok()) return tables.status().error();
+  std::size_t complete = std::numeric_limits<std::size_t>::max();
+  for (const SeriesTable& t : out) {
+    std::size_t rows = t.rows();
+    while (rows > 0 && unwritten(t.values[(rows - 1) * t.columns.size()])) --rows;
+    complete = std::min(complete, rows);
+  }
+  for (SeriesTable& t : out) t.values.resize(complete * t.columns.size());
+  return out;
+} catch (const std::bad_alloc&) {
+  return Error{ErrorCode::bad_file, path + ": needs more memory than there is", ""};
+} catch (const std::exception& e) {
+  return Error{ErrorCode::internal, path + ": " + e.what(), ""};
+}
+
+}  // namespace nanquest
