@@ -34,6 +34,13 @@ bool looks_like_text(const fs::path& path) {
          name == "LICENSE" || name == "Makefile";
 }
 
+/// Folders whose text nobody wrote: hidden ones, build trees, and the runs of this program.
+bool generated(const fs::path& folder) {
+  std::error_code ec;
+  return folder.filename().string().starts_with('.') || fs::exists(folder / "CMakeCache.txt", ec) ||
+         fs::exists(folder / "series.r0.h5", ec) || fs::exists(folder / "checkpoints" / "state.safetensors", ec);
+}
+
 }  // namespace
 
 Result<TextData> TextData::open(const std::string& path, const DataOptions& options) {
@@ -64,8 +71,7 @@ Status TextData::add_folder(const std::string& path) {
   if (ec) return bad(path, "can't be listed: " + ec.message(), "check its permissions");
   for (; it != end; it.increment(ec)) {
     if (ec) return bad(path, "can't be listed: " + ec.message(), "check its permissions");
-    const std::string name = it->path().filename().string();
-    if (it->is_directory(ec) && name.starts_with('.')) {
+    if (it->is_directory(ec) && generated(it->path())) {
       it.disable_recursion_pending();
     } else if (it->is_regular_file(ec)) {
       looks_like_text(it->path()) ? found.push_back(it->path()) : void(++skipped_other_);

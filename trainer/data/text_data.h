@@ -32,7 +32,8 @@ struct Batch {
 class TextData {
  public:
   /// Reads a file, or every text-like file below a folder (sorted by path). A file named directly must be
-  /// UTF-8 text; inside a folder others are skipped and counted. Errors: `bad_file`, naming the path.
+  /// UTF-8 text; inside a folder others are skipped and counted, and hidden folders, build trees and run
+  /// directories are not entered. Errors: `bad_file`, naming the path.
   static Result<TextData> open(const std::string& path, const DataOptions& options);
 
   std::int64_t train_windows() const { return static_cast<std::int64_t>(train_.size()); }

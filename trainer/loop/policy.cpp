@@ -28,7 +28,7 @@ Trainer::Next Trainer::incident(const StepReport& report, const Batch& batch) {
     listener_.on_step(event);
   }
   say("step " + std::to_string(counters_.optimizer_step) + " is not finite in " + short_name(amp_) + ": " +
-      report.summary + (report.incident.empty() ? "" : "; snapshot " + report.incident));
+      report.summary);
   if (report.state_corrupt) return roll_back(batch, "weights, buffers or moments were already not finite");
   switch (config_.policy) {
     case Policy::stop: return stop("policy stop");

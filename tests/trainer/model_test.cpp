@@ -1,0 +1,136 @@
+// The model and the optimizer against PyTorch's own: same weights, same bytes, same numbers.
+#include <ATen/ATen.h>
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "tests/trainer/helpers.h"
+#include "trainer/checkpoint/safetensors.h"
+#include "trainer/loop/plain_guard.h"
+#include "trainer/model/gpt.h"
+#include "trainer/optim/adamw.h"
+
+namespace nanquest::trainer {
+namespace {
+
+struct Case {
+  const char* name;
+  GptConfig config;
+};
+
+constexpr double kLr = 3e-3;
+
+class AgainstPyTorch : public testing::TestWithParam<Case> {};
+
+nlohmann::json as_json(const GptConfig& c) {
+  const char* activations[] = {"gelu", "relu2", "swiglu"};
+  return {{"depth", c.depth}, {"width", c.width}, {"heads", c.heads}, {"context", c.context},
+          {"hidden", c.hidden_width()}, {"norm", c.norm == NormPlace::pre ? "pre" : "post"}, {"qk_norm", c.qk_norm},
+          {"activation", activations[static_cast<int>(c.activation)]}, {"tied", c.tied_head},
+          {"init_std", c.init_std}, {"lr", kLr}};
+}
+
+double relative_difference(const at::Tensor& a, const at::Tensor& b) {
+  const at::Tensor x = a.to(at::kDouble), y = b.to(at::kDouble);
+  return ((x - y).norm() / (y.norm() + 1e-30)).item<double>();
+}
+
+TEST_P(AgainstPyTorch, LogitsLossGradientsAndTenLosses) {
+  const test::Folder folder;
+  const GptConfig config = GetParam().config;
+  auto model = make_gpt(config, 7, at::kCPU);
+  ASSERT_TRUE(model);
+  at::manual_seed(3);
+  const at::Tensor windows = at::randint(0, 256, {10, 4, config.context + 1}, at::kLong);
+  NamedTensors given{{"windows", windows}};
+  for (const auto& [name, p] : (*model)->parameters()) given.emplace_back("model." + name, p);
+  ASSERT_TRUE(write_safetensors(folder / "in.safetensors", given, {{"config", as_json(config).dump()}}));
+
+  const auto python = test::run(std::string(NANQUEST_TEST_PYTHON) + " " NANQUEST_TEST_SOURCES "/reference.py '" +
+                                    (folder / "in.safetensors") + "' '" + (folder / "out.safetensors") + "'", folder);
+  ASSERT_EQ(python.code, 0) << python.err;
+  auto expected = read_safetensors(folder / "out.safetensors");
+  ASSERT_TRUE(expected) << expected.error().text();
+
+  AdamW optimizer((*model)->parameters(), {.beta1 = 0.9, .beta2 = 0.99, .eps = 1e-8, .weight_decay = 0.1});
+  for (std::int64_t step = 0; step < 10; ++step) {
+    const at::Tensor x = windows[step].narrow(1, 0, config.context), y = windows[step].narrow(1, 1, config.context);
+    const auto report = plain_step((*model)->parameters(), {}, at::kCPU, 1.0, 1.0, [&] {
+      const at::Tensor logits = (*model)->forward(x, true);
+      if (step == 0) EXPECT_LT(relative_difference(logits, expected->find("logits")), 1e-5);
+      at::Tensor loss = next_token_loss(logits, y) / static_cast<double>(count_targets(y));
+      loss.backward();
+      return loss;
+    });
+    ASSERT_TRUE(report.ok());
+    if (step == 0)
+      for (const auto& [name, p] : (*model)->parameters()) {
+        ASSERT_TRUE(expected->find("grad." + name).defined()) << name;
+        EXPECT_LT(relative_difference(p.grad(), expected->find("grad." + name)), 2e-4) << name;
+        EXPECT_NEAR(p.grad().norm().item<double>() / expected->find("grad." + name).norm().item<double>(), 1.0, 1e-4) << name;
+      }
+    EXPECT_NEAR(report.loss, expected->find("losses")[step].item<double>(), 2e-4 * report.loss) << "step " << step;
+    if (report.grad_norm > 1.0) optimizer.scale_gradients(1.0 / (report.grad_norm + 1e-6));
+    optimizer.step(kLr);
+  }
+}
+
+GptConfig tiny() { return {.depth = 2, .width = 32, .heads = 4, .context = 16, .init_std = 0.05}; }
+GptConfig with(void (*change)(GptConfig&)) {
+  GptConfig c = tiny();
+  change(c);
+  return c;
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Shapes, AgainstPyTorch,
+    testing::Values(Case{"gelu_tied", tiny()},
+                    Case{"relu2_untied", with([](GptConfig& c) { c.activation = Activation::relu2; c.tied_head = false; })},
+                    Case{"swiglu_qknorm", with([](GptConfig& c) { c.activation = Activation::swiglu; c.qk_norm = true; })},
+                    Case{"postnorm", with([](GptConfig& c) { c.norm = NormPlace::post; })}),
+    [](const auto& info) { return std::string(info.param.name); });
+
+TEST(Gpt, SameSeedSameWeightsWhateverTheGlobalGenerator) {
+  at::manual_seed(1);
+  auto a = make_gpt(tiny(), 5, at::kCPU);
+  at::manual_seed(2);
+  auto b = make_gpt(tiny(), 5, at::kCPU);
+  auto c = make_gpt(tiny(), 6, at::kCPU);
+  ASSERT_TRUE(a && b && c);
+  const auto pa = (*a)->parameters(), pb = (*b)->parameters(), pc = (*c)->parameters();
+  for (std::size_t i = 0; i < pa.size(); ++i) EXPECT_TRUE(at::equal(pa[i].second, pb[i].second)) << pa[i].first;
+  EXPECT_FALSE(at::equal(pa[0].second, pc[0].second));
+}
+
+TEST(Gpt, NoLookingAhead) {
+  auto model = make_gpt(tiny(), 5, at::kCPU);
+  ASSERT_TRUE(model);
+  at::Tensor tokens = at::randint(0, 256, {1, 16}, at::kLong);
+  const at::Tensor before = (*model)->forward(tokens, false).detach().clone();
+  tokens[0][10].fill_((tokens[0][10].item<std::int64_t>() + 1) % 256);
+  const at::Tensor after = (*model)->forward(tokens, false);
+  EXPECT_TRUE(at::equal(before.narrow(1, 0, 10), after.narrow(1, 0, 10)));
+  EXPECT_FALSE(at::equal(before.narrow(1, 10, 6), after.narrow(1, 10, 6)));
+}
+
+TEST(Gpt, DropoutOnlyInTraining) {
+  GptConfig c = tiny();
+  c.dropout = 0.5;
+  auto model = make_gpt(c, 5, at::kCPU);
+  ASSERT_TRUE(model);
+  const at::Tensor tokens = at::randint(0, 256, {2, 16}, at::kLong);
+  EXPECT_TRUE(at::equal((*model)->forward(tokens, false), (*model)->forward(tokens, false)));
+  EXPECT_FALSE(at::equal((*model)->forward(tokens, true), (*model)->forward(tokens, true)));
+}
+
+TEST(Gpt, RefusesSettingsThatMakeNoSense) {
+  EXPECT_EQ(check({.width = 30, .heads = 4}).error().code, ErrorCode::usage);
+  EXPECT_NE(check({.width = 30, .heads = 4}).error().message.find("30"), std::string::npos);
+  EXPECT_FALSE(check({.depth = 0}));
+  EXPECT_FALSE(check({.init_std = std::nan("")}));
+  EXPECT_FALSE(check({.dropout = 1.0}));
+  EXPECT_TRUE(check({}));
+}
+
+}  // namespace
+}  // namespace nanquest::trainer

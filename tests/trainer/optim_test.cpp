@@ -1,0 +1,180 @@
+// Schedule, scaler, autocast, formats: the parts that decide how far a step goes.
+#include <ATen/ATen.h>
+#include <ATen/autocast_mode.h>
+
+#include <cmath>
+#include <numbers>
+
+#include "tests/trainer/helpers.h"
+#include "trainer/model/gpt.h"
+#include "trainer/optim/adamw.h"
+#include "trainer/optim/schedule.h"
+#include "trainer/precision/autocast.h"
+#include "trainer/precision/formats.h"
+#include "trainer/precision/grad_scaler.h"
+
+namespace nanquest::trainer {
+namespace {
+
+TEST(Schedule, WarmsUpFromTheFirstStepAndFollowsTheCosine) {
+  const Schedule s{.peak = 2.0, .warmup_steps = 4, .total_steps = 104};
+  EXPECT_DOUBLE_EQ(s.lr(0, 1), 0.5);  // not 0: the first step moves
+  EXPECT_DOUBLE_EQ(s.lr(3, 1), 2.0);
+  EXPECT_DOUBLE_EQ(s.lr(4, 1), 2.0);
+  EXPECT_NEAR(s.lr(54, 1), 1.0, 1e-12);  // half way
+  EXPECT_NEAR(s.lr(29, 1), 1.0 + std::cos(std::numbers::pi / 4), 1e-12);
+  EXPECT_NEAR(s.lr(104, 1), 0.0, 1e-12);
+  EXPECT_NEAR(s.lr(1000, 1), 0.0, 1e-12);
+}
+
+TEST(Schedule, BackoffIsAFactorOnEveryLaterStep) {
+  const Schedule s{.peak = 1e-3, .warmup_steps = 10, .total_steps = 500, .floor_ratio = 0.1};
+  for (std::int64_t t = 0; t < 500; ++t) EXPECT_DOUBLE_EQ(s.lr(t, 0.5), 0.5 * s.lr(t, 1.0));
+  EXPECT_NEAR(s.lr(500, 1), 1e-4, 1e-12);
+}
+
+TEST(Scaler, HalvesGrowsAndRemembers) {
+  GradScaler s({.initial = 1024, .growth_interval = 3});
+  EXPECT_TRUE(s.overflow(0));
+  EXPECT_EQ(s.scale(), 512);
+  for (std::int64_t t = 1; t <= 3; ++t) s.good_step(t);
+  EXPECT_EQ(s.scale(), 1024);
+  s.good_step(4);
+  EXPECT_TRUE(s.overflow(5));  // and the count of good steps starts again
+  s.good_step(6);
+  s.good_step(7);
+  EXPECT_EQ(s.scale(), 512);
+  s.good_step(8);
+  EXPECT_EQ(s.scale(), 1024);
+  ASSERT_EQ(s.history().size(), 4u);
+  EXPECT_EQ(s.history()[1].step, 3);
+  EXPECT_EQ(s.history()[1].from, 512);
+  EXPECT_EQ(s.history()[1].to, 1024);
+  EXPECT_EQ(s.overflows(), 2);
+}
+
+TEST(Scaler, NeverBelowItsFloorAndSaysSo) {
+  GradScaler s({.initial = 4, .floor = 1});
+  EXPECT_TRUE(s.overflow(0));
+  EXPECT_TRUE(s.overflow(1));
+  EXPECT_EQ(s.scale(), 1);
+  for (int i = 0; i < 100; ++i) EXPECT_FALSE(s.overflow(2));
+  EXPECT_EQ(s.scale(), 1);
+  EXPECT_TRUE(std::isfinite(1 / s.scale()));
+}
+
+TEST(Scaler, NeverAboveItsCeiling) {
+  GradScaler s({.initial = 1 << 23, .growth_interval = 1});
+  for (std::int64_t t = 0; t < 2000; ++t) s.good_step(t);
+  EXPECT_EQ(s.scale(), 1 << 24);
+}
+
+TEST(Scaler, HysteresisTakesSeveralOverflowsInARow) {
+  GradScaler s({.initial = 1024, .hysteresis = 2});
+  EXPECT_TRUE(s.overflow(0));
+  EXPECT_EQ(s.scale(), 1024);
+  s.good_step(1);  // patience comes back
+  EXPECT_TRUE(s.overflow(2));
+  EXPECT_EQ(s.scale(), 1024);
+  EXPECT_TRUE(s.overflow(3));
+  EXPECT_EQ(s.scale(), 512);
+}
+
+TEST(Scaler, DisabledIsOneForEver) {
+  GradScaler s({.initial = 1024}, false);
+  EXPECT_EQ(s.scale(), 1);
+  EXPECT_FALSE(s.overflow(0));
+  s.good_step(1);
+  EXPECT_EQ(s.scale(), 1);
+  EXPECT_TRUE(s.history().empty());
+}
+
+TEST(Autocast, LeavesNoStaleWeightsBehind) {
+  at::Tensor w = at::full({4, 4}, 1.0).set_requires_grad(true);
+  const at::Tensor x = at::ones({1, 4});
+  {
+    const AutocastGuard guard(at::kCPU, at::kBFloat16);
+    EXPECT_EQ(at::linear(x, w)[0][0].item<double>(), 4.0);
+  }
+  {
+    const at::NoGradGuard no_grad;
+    w.mul_(10);
+  }
+  const AutocastGuard guard(at::kCPU, at::kBFloat16);
+  EXPECT_EQ(at::linear(x, w)[0][0].item<double>(), 40.0);
+}
+
+TEST(Autocast, EvaluationDoesNotTakeTheHistoryAway) {
+  at::Tensor w = at::ones({4, 4}).set_requires_grad(true);
+  {
+    const at::NoGradGuard no_grad;
+    const AutocastGuard guard(at::kCPU, at::kHalf);
+    (void)at::linear(at::ones({1, 4}), w);
+  }
+  const AutocastGuard guard(at::kCPU, at::kHalf);
+  EXPECT_TRUE(at::linear(at::ones({1, 4}), w).requires_grad());
+}
+
+TEST(Autocast, PutsBackWhatItFound) {
+  {
+    const AutocastGuard outer(at::kCPU, at::kBFloat16);
+    {
+      const AutocastGuard inner(at::kCPU, at::kFloat);
+      EXPECT_FALSE(at::autocast::is_autocast_enabled(at::kCPU));
+      EXPECT_EQ(at::linear(at::ones({1, 4}), at::ones({4, 4})).scalar_type(), at::kFloat);
+    }
+    EXPECT_TRUE(at::autocast::is_autocast_enabled(at::kCPU));
+    EXPECT_EQ(at::autocast::get_autocast_dtype(at::kCPU), at::kBFloat16);
+  }
+  EXPECT_FALSE(at::autocast::is_autocast_enabled(at::kCPU));
+}
+
+std::string format_of(const std::vector<FormatFact>& facts, const std::string& start) {
+  for (const FormatFact& f : facts)
+    if (f.what.starts_with(start)) return f.format;
+  return "missing";
+}
+
+TEST(Formats, AreWhatTheOpsReallyGive) {
+  auto model = make_gpt({.depth = 1, .width = 16, .heads = 2, .context = 8}, 1, at::kCPU);
+  ASSERT_TRUE(model);
+  const AdamW optimizer((*model)->parameters(), {});
+  const at::Tensor rng = at::rand({1});
+  for (const at::ScalarType amp : {at::kHalf, at::kBFloat16, at::kFloat}) {
+    const auto facts = formats_in_use((*model)->parameters(), optimizer.state(), at::kCPU, amp);
+    const AutocastGuard guard(at::kCPU, amp);
+    const at::Tensor product = at::linear(at::ones({2, 16}), at::ones({16, 16}));
+    const char* name = product.scalar_type() == at::kHalf ? "fp16" : product.scalar_type() == at::kBFloat16 ? "bf16" : "fp32";
+    EXPECT_EQ(format_of(facts, "activations"), name);
+    EXPECT_EQ(format_of(facts, "weights"), "fp32");
+    EXPECT_EQ(format_of(facts, "optimizer moments"), "fp32");
+    EXPECT_EQ(format_of(facts, "weight gradients"), "fp32");
+    EXPECT_EQ(format_of(facts, "loss"), "fp32");
+  }
+  const auto low = (*model)->parameters();
+  EXPECT_EQ(format_of(formats_in_use({{"w", low[0].second.to(at::kHalf)}, {"b", low[1].second}}, {}, at::kCPU, at::kHalf), "weights"),
+            "fp16 (1), fp32 (1)");
+}
+
+TEST(AdamW, CastsMomentsAndWeightsTogether) {
+  at::Tensor w = at::ones({4}, at::kBFloat16).set_requires_grad(true);
+  AdamW optimizer({{"w", w}}, {});
+  for (const auto& [name, t] : optimizer.state())
+    if (name.starts_with("exp_avg")) EXPECT_EQ(t.scalar_type(), at::kBFloat16);
+  optimizer.cast_to_fp32();
+  for (const auto& [name, t] : optimizer.state()) EXPECT_EQ(t.scalar_type(), at::kFloat) << name;
+  EXPECT_EQ(optimizer.parameters()[0].second.scalar_type(), at::kFloat);
+}
+
+TEST(AdamW, LeavesParametersWithoutGradientAlone) {
+  at::Tensor a = at::ones({2}).set_requires_grad(true), b = at::ones({2}).set_requires_grad(true);
+  AdamW optimizer({{"a", a}, {"b", b}}, {.weight_decay = 0.1});
+  (a * 2).sum().backward();
+  optimizer.step(0.1);
+  EXPECT_FALSE(at::equal(a, at::ones({2})));
+  EXPECT_TRUE(at::equal(b, at::ones({2})));
+  EXPECT_EQ(optimizer.without_gradient(), std::vector<std::string>{"b"});
+}
+
+}  // namespace
+}  // namespace nanquest::trainer
