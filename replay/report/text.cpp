@@ -118,8 +118,8 @@ std::string to_text(const Verdict& v, const TextStyle& style) {
   if (v.batch > 0 && !v.poison.empty()) {
     std::string text = "of " + std::to_string(v.batch) + ":";
     for (std::size_t i = 0; i < v.poison.size(); ++i) {
-      text += " " + std::to_string(v.poison[i]);
-      if (i < v.poison_ids.size()) text += " (" + v.poison_ids[i] + ")";
+      text.append(" ").append(std::to_string(v.poison[i]));
+      if (i < v.poison_ids.size()) text.append(" (").append(v.poison_ids[i]).append(")");
     }
     page.block("samples", text);
   }

@@ -8,7 +8,7 @@ int main(int argc, char** argv) {
   const at::Tensor up = parameter(at::rand({64, 512}) * 0.5);
   const at::Tensor down = parameter(at::rand({512, 64}) * 2);
   const at::Tensor head = parameter(at::randn({64, 8}) * 0.1);
-  const at::Tensor x = at::rand({4, 64}) * 8;
+  const at::Tensor x = at::rand({4, 64}) * 20;
   const at::Tensor target = at::randint(8, {4}, at::kLong);
 
   nanquest::StepState state;

@@ -1,0 +1,80 @@
+/// The sub-commands of nanquest-replay: one function each, in a file of its own. Results go to stdout, progress and
+/// failures to stderr; the returned number is the program's exit code (design §8).
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "probe/base/result.h"
+#include "replay/cause/diagnose.h"
+
+namespace nanquest::cli {
+
+/// What every sub-command shares.
+struct Common {
+  std::string snapshot;
+  bool json = false, quiet = false;
+};
+
+struct RunArguments {
+  std::string precision = "as-recorded";
+  bool local = false;
+  std::vector<std::string> modules;  ///< "PATH=fp32"
+};
+
+struct ReproArguments {
+  std::int32_t op = -1;     ///< the culprit if negative
+  std::string directory;    ///< beside the snapshot if empty
+};
+
+int diagnose_command(const Common& common, bool write_files, bool try_fixes);
+int verify_command(const Common& common);
+int run_command(const Common& common, const RunArguments& arguments);
+int bisect_command(const Common& common, const std::string& what);
+int repro_command(const Common& common, const ReproArguments& arguments);
+int compare_command(const Common& common, const RunArguments& arguments, int rows);
+int info_command(const Common& common);
+
+/// "1.2e+05" for tables of the program; never "nan" without being one.
+std::string short_number(double value);
+
+// --- console.cpp -----------------------------------------------------------------------------------
+/// Prints "nanquest-replay: message (hint)" to stderr; returns the exit code for it.
+int fail(const Error& error);
+/// Opens the snapshot; on failure the caller returns `fail(error)`.
+Result<Replayer> open_snapshot(const Common& common);
+/// Progress lines on stderr, rewritten in place on a terminal; silent with --quiet. Cleared when destroyed.
+class Progressor {
+ public:
+  explicit Progressor(bool quiet);
+  ~Progressor();
+  Progressor(const Progressor&) = delete;
+  Progressor& operator=(const Progressor&) = delete;
+  void say(const std::string& what);
+  /// Removes the line, so that something else can be printed.
+  void clear();
+
+ private:
+  bool quiet_, terminal_, shown_ = false;
+};
+/// Colours for stdout: a terminal, and NO_COLOR not set.
+bool stdout_has_colour();
+/// Columns of the terminal on stdout, 100 if it is none.
+int stdout_width();
+/// The name without ".h5": "run/incidents/step-00000131.r0".
+std::string stem_of(const std::string& snapshot);
+/// "fp32" and friends; `usage` names the known ones.
+Result<Precision> precision_from(const std::string& text);
+/// Options of a run out of flags; `usage` if a module path does not exist in the snapshot.
+Result<RunOptions> run_options(const RunArguments& arguments, const SnapshotDoc& doc);
+
+// --- replay_file.cpp -------------------------------------------------------------------------------
+/// Writes per-op statistics of the runs as recorded, in fp32 and in fp64 as tensors replay/<run>/{amax,nan,inf,zero} of
+/// one row per op (ops that wrote nothing: NaN and -1), beside the snapshot's step and rank.
+Status write_replay_file(const Case& c, const std::string& path);
+
+// --- version.cpp -----------------------------------------------------------------------------------
+/// Versions of nanquest, LibTorch, HDF5 and the file format, one a line.
+std::string version_text();
+
+}  // namespace nanquest::cli

@@ -1,0 +1,47 @@
+#include <cstdio>
+
+#include "replay/cli/commands.h"
+#include "replay/report/report.h"
+
+namespace nanquest::cli {
+namespace {
+
+/// A report that can't be written is a pity, not a failure: the verdict is on stdout.
+void keep(const Status& status) {
+  if (!status) std::fprintf(stderr, "nanquest-replay: warning: %s\n", status.error().text().c_str());
+}
+
+void write_files_beside(const Common& common, const Case& c, const Verdict& verdict) {
+  const std::string stem = stem_of(common.snapshot);
+  const Status json = write_text_file(stem + ".json", to_json(verdict));
+  keep(json);
+  if (!json) return;  // the other two would fail for the same reason, and say so twice more
+  keep(write_text_file(stem + ".md", to_markdown(verdict)));
+  keep(write_replay_file(c, stem + ".replay.h5"));
+}
+
+}  // namespace
+
+int diagnose_command(const Common& common, bool write_files, bool try_fixes) {
+  auto replayer = open_snapshot(common);
+  if (!replayer) return fail(replayer.error());
+  Progressor progress(common.quiet);
+  progress.say("verifying: the step as recorded");
+  const Reproduction reproduction = reproduction_of(verify(*replayer));
+  const Case c = make_case(*replayer);
+  DiagnoseOptions options;
+  options.try_fixes = try_fixes;
+  options.progress = [&](const std::string& what) { progress.say(what); };
+  Verdict verdict = diagnose_case(c, reproduction, options);
+  verdict.snapshot = common.snapshot;
+  progress.clear();
+  if (write_files) write_files_beside(common, c, verdict);
+  const std::string text = common.json ? to_json(verdict)
+                                       : to_text(verdict, {.colour = stdout_has_colour(), .width = stdout_width()});
+  std::fputs(text.c_str(), stdout);
+  if (!common.json && write_files && verdict.found)
+    std::printf("\nfiles       %s.{json,md,replay.h5}\n", stem_of(common.snapshot).c_str());
+  return static_cast<int>(verdict.found ? ExitCode::finding : ExitCode::ok);
+}
+
+}  // namespace nanquest::cli

@@ -1,0 +1,117 @@
+// nanquest-replay: runs a snapshot again and says what went wrong in it.
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <functional>
+
+#include "replay/cli/commands.h"
+
+namespace {
+
+using namespace nanquest::cli;
+
+constexpr const char* kExample = R"(Example:
+  nanquest-replay run/incidents/step-00000131.r0.h5
+      verifies bit for bit, names the cause, tries fixes; writes .json, .md and .replay.h5 beside the snapshot
+  nanquest-replay run step.h5 --module blocks.1.mlp=fp32
+  nanquest-replay bisect samples step.h5
+
+Exit code: 0 nothing harmful (or bit-exact), 1 a finding, 2 usage, 3 bad file, 70 internal.)";
+
+/// Everything the flags fill; `action` is what to do once parsing is over.
+struct Arguments {
+  Common common;
+  RunArguments run;
+  ReproArguments repro;
+  std::string what;
+  int rows = 20;
+  bool no_files = false, no_fixes = false;
+  std::function<int()> action;
+};
+
+void add_common(CLI::App& app, Common& common, bool required) {
+  auto* snapshot = app.add_option("snapshot", common.snapshot, "Snapshot file (step-*.h5)")->type_name("SNAPSHOT");
+  if (required) snapshot->required();
+  app.add_flag("--json", common.json, "Print the result as JSON");
+  app.add_flag("-q,--quiet", common.quiet, "No progress on stderr");
+}
+
+CLI::App* subcommand(CLI::App& app, Arguments& a, const char* name, const char* about, std::function<int()> action) {
+  CLI::App* sub = app.add_subcommand(name, about);
+  sub->callback([&a, action] { a.action = action; });
+  return sub;
+}
+
+void add_run_flags(CLI::App& sub, RunArguments& run, const char* precision) {
+  run.precision = precision;
+  sub.add_option("--precision", run.precision, "as-recorded, bf16, fp32 or fp64");
+  sub.add_flag("--local", run.local, "Each op on its recorded inputs, not on what the changed run produced");
+  sub.add_option("--module", run.modules, "PATH=fp32: only this module in another precision; repeatable")->allow_extra_args(false);
+}
+
+void add_diagnose_flags(CLI::App& app, Arguments& a) {
+  app.add_flag("--no-files", a.no_files, "Write nothing beside the snapshot");
+  app.add_flag("--no-fixes", a.no_fixes, "Don't try fixes");
+}
+
+void add_subcommands(CLI::App& app, Arguments& a) {
+  add_common(*subcommand(app, a, "verify", "Run as recorded and compare every output bit for bit",
+                         [&a] { return verify_command(a.common); }), a.common, true);
+  CLI::App* run = subcommand(app, a, "run", "Run the step, every output of every op checked",
+                             [&a] { return run_command(a.common, a.run); });
+  add_common(*run, a.common, true);
+  add_run_flags(*run, a.run, "as-recorded");
+  CLI::App* diagnose = subcommand(app, a, "diagnose", "Verdict and fixes (what SNAPSHOT alone does)",
+                                  [&a] { return diagnose_command(a.common, !a.no_files, !a.no_fixes); });
+  add_common(*diagnose, a.common, true);
+  add_diagnose_flags(*diagnose, a);
+  CLI::App* bisect = subcommand(app, a, "bisect", "Smallest set of samples or modules that matters",
+                                [&a] { return bisect_command(a.common, a.what); });
+  bisect->add_option("what", a.what, "samples or modules")->required()->check(CLI::IsMember({"samples", "modules"}));
+  add_common(*bisect, a.common, true);
+  CLI::App* repro = subcommand(app, a, "repro", "Write the culprit alone as a Python and a C++ program",
+                               [&a] { return repro_command(a.common, a.repro); });
+  add_common(*repro, a.common, true);
+  repro->add_option("--op", a.repro.op, "Another op of the trace instead of the culprit");
+  repro->add_option("-o,--output", a.repro.directory, "Directory; beside the snapshot by default");
+  CLI::App* compare = subcommand(app, a, "compare", "Captured against replayed values, op by op",
+                                 [&a] { return compare_command(a.common, a.run, a.rows); });
+  add_common(*compare, a.common, true);
+  compare->add_option("--precision", a.run.precision, "as-recorded, bf16, fp32 or fp64");
+  compare->add_flag("--local", a.run.local, "Each op on its recorded inputs");
+  compare->add_option("--module", a.run.modules, "PATH=fp32; repeatable")->allow_extra_args(false);
+  compare->add_option("--rows", a.rows, "Outputs shown, worst first")->check(CLI::PositiveNumber);
+  add_common(*subcommand(app, a, "info", "What the snapshot holds", [&a] { return info_command(a.common); }), a.common, true);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Arguments a;
+  CLI::App app("Runs a snapshot again, op by op, and says what went wrong, why, and what to do.", "nanquest-replay");
+  app.footer(kExample);
+  app.set_version_flag("--version", version_text);
+  add_common(app, a.common, false);
+  add_diagnose_flags(app, a);
+  add_subcommands(app, a);
+  app.require_subcommand(0, 1);
+  try {
+    app.parse(argc, argv);
+    if (!a.action && a.common.snapshot.empty())
+      throw CLI::RequiredError("SNAPSHOT");
+    // compare without a precision would compare the recording with itself.
+    if (app.got_subcommand("compare") && a.run.precision == "as-recorded" && a.run.modules.empty()) a.run.precision = "fp64";
+  } catch (const CLI::CallForHelp&) {
+    return std::fputs((app.get_subcommands().empty() ? app.help() : app.get_subcommands()[0]->help()).c_str(), stdout), 0;
+  } catch (const CLI::CallForVersion& version) {
+    return std::printf("%s\n", version.what()), 0;
+  } catch (const CLI::ParseError& error) {
+    std::fprintf(stderr, "nanquest-replay: %s (see nanquest-replay --help)\n", error.what());
+    return static_cast<int>(nanquest::ExitCode::usage);
+  }
+  try {
+    return a.action ? a.action() : diagnose_command(a.common, !a.no_files, !a.no_fixes);
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "nanquest-replay: %s\n", error.what());
+    return static_cast<int>(nanquest::ExitCode::internal);
+  }
+}
