@@ -13,7 +13,7 @@ class Stack {
   /// C++ frames, and Python's if this process runs Python and it is safe to ask.
   static std::shared_ptr<Stack> gather();
   virtual ~Stack() = default;
-  /// "file:line function", innermost first, frames of LibTorch and of the probe left out. Takes up
+  /// "file:line function" (or "program+0xoffset function" without line tables), innermost first, frames of LibTorch and of the probe left out. Takes up
   /// to some 100 ms the first time. Empty if nothing is known. Never throws.
   virtual std::vector<std::string> symbolise() const = 0;
 };
