@@ -1,0 +1,119 @@
+#include <sstream>
+
+#include "viewer/model/numbers.h"
+#include "viewer/model/page.h"
+#include "viewer/model/panels.h"
+
+namespace nanquest::viewer {
+namespace {
+
+/// A field, quoted where RFC 4180 asks for it.
+std::string field(const std::string& text) {
+  if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
+  std::string out = "\"";
+  for (const char c : text) out += c == '"' ? std::string("\"\"") : std::string(1, c);
+  return out + "\"";
+}
+
+template <class... Fields>
+void row(std::ostream& out, const Fields&... fields) {
+  const char* separator = "";
+  ((out << separator << field(fields), separator = ","), ...);
+  out << '\n';
+}
+
+std::string num(std::uint64_t value) { return std::to_string(value); }
+
+std::string verdict_csv(const Session& session) {
+  const VerdictPage page = verdict_page(session);
+  std::ostringstream out;
+  row(out, std::string("kind"), std::string("name"), std::string("value"), std::string("limit"));
+  const std::string none;
+  row(out, std::string("headline"), none, page.headline, none);
+  row(out, std::string("cause"), none, page.cause, none);
+  row(out, std::string("confidence"), none, exact_number(page.confidence), none);
+  for (const Fact& f : page.facts) row(out, std::string("fact"), f.label, f.text, none);
+  for (const VerdictEvidence& e : page.evidence) row(out, std::string("evidence"), e.name, e.value, e.limit);
+  for (const Trial& t : page.trials) row(out, std::string("trial:" + t.kind), t.change, t.result, none);
+  for (const std::string& t : page.not_tested) row(out, std::string("not_tested"), none, t, none);
+  return out.str();
+}
+
+/// One row a step: scalars, then the selected statistic of every layer.
+std::string norms_csv(const Session& session) {
+  const History& history = session.history();
+  const Statistic s = session.selection().statistic;
+  std::ostringstream out;
+  out << "step";
+  for (const std::string& name : history.scalar_names()) out << ',' << field(name);
+  for (const std::string& layer : history.layers(s)) out << ',' << field(std::string(statistic_table(s)) + ":" + layer);
+  out << '\n';
+  for (std::size_t r = 0; r < history.rows(); ++r) {
+    out << exact_number(history.steps()[r]);
+    for (const Pyramid& scalar : history.scalars()) out << ',' << exact_number(scalar[r]);
+    for (std::size_t i = 0; i < history.layers(s).size(); ++i) out << ',' << exact_number(history.series(s, i)[r]);
+    out << '\n';
+  }
+  return out.str();
+}
+
+std::string trace_csv(const Session& session) {
+  std::ostringstream out;
+  out << "op,mark,phase,micro_batch,name,module,node,read_formats,read_amax,read_headroom_bits,read_nan,read_pos_inf,"
+         "read_neg_inf,write_format,write_shape,write_amax,write_headroom_bits,write_nan,write_pos_inf,write_neg_inf\n";
+  const OpenIncident* incident = session.incident();
+  if (incident == nullptr) return out.str();
+  for (std::size_t i = 0; i < incident->trace.size(); ++i) {
+    const TraceLine l = incident->trace.line(i);
+    const auto amax = [](const ValueRange& r) { return r.known ? exact_number(r.amax) : std::string(); };
+    const auto room = [](const ValueRange& r) { return r.has_headroom ? exact_number(r.headroom) : std::string(); };
+    row(out, num(i), std::string(mark_words(incident->trace.mark(i))), std::string(phase_name(l.phase)),
+        std::to_string(incident->doc.ops[i].micro_batch), l.name, l.module, l.node, l.read_formats, amax(l.read),
+        room(l.read), num(l.read.nan), num(l.read.pos_inf), num(l.read.neg_inf), l.write_format, l.write_shape,
+        amax(l.written), room(l.written), num(l.written.nan), num(l.written.pos_inf), num(l.written.neg_inf));
+  }
+  return out.str();
+}
+
+Result<std::string> tensor_csv(Session& session) {
+  const TensorDetail* detail = session.tensor_detail();
+  if (detail == nullptr)
+    return Error{session.tensor_error().empty() ? ErrorCode::usage : ErrorCode::bad_file,
+                 session.tensor_error().empty() ? "no stored tensor is selected" : session.tensor_error(), ""};
+  std::ostringstream out;
+  out << "tensor,exponent,count\n";
+  const ScanResult& s = detail->scan;
+  const auto line = [&](const std::string& bin, std::uint64_t count) { row(out, detail->tensor.path, bin, num(count)); };
+  line("zero", s.zero);
+  for (int i = 0; i < kHistogramBins; ++i)
+    if (const std::uint64_t n = detail->histogram[static_cast<std::size_t>(i)]) line(std::to_string(kHistogramMinExponent + i), n);
+  line("nan", s.nan);
+  line("+inf", s.pos_inf);
+  line("-inf", s.neg_inf);
+  return out.str();
+}
+
+std::string runs_csv(const Session& session) {
+  std::ostringstream out;
+  out << "step,rank,attempt,gate,cause,confidence,summary,snapshot,verdict\n";
+  for (const IncidentEntry& e : session.incidents())
+    row(out, std::to_string(e.files.step), std::to_string(e.files.rank), std::to_string(e.files.attempt), e.gate, e.cause,
+        exact_number(e.confidence), e.summary, e.files.snapshot, e.files.verdict);
+  return out.str();
+}
+
+}  // namespace
+
+Result<std::string> panel_csv(Session& session, Panel panel) {
+  switch (panel) {
+    case Panel::verdict: return verdict_csv(session);
+    case Panel::norms: return norms_csv(session);
+    case Panel::trace: return trace_csv(session);
+    case Panel::tensor: return tensor_csv(session);
+    case Panel::runs: return runs_csv(session);
+    case Panel::all: break;
+  }
+  return Error{ErrorCode::usage, "CSV holds one panel at a time", "choose verdict, norms, trace, tensor or runs"};
+}
+
+}  // namespace nanquest::viewer

@@ -1,0 +1,87 @@
+/// History: the per-step numbers of a run, ready to be drawn: one pyramid a layer and statistic.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "probe/snapshot/model.h"
+#include "viewer/model/pyramid.h"
+
+namespace nanquest::viewer {
+
+/// What the norms panel can show, in the order of its buttons.
+enum class Statistic : std::uint8_t { gradient, weight, update_ratio, gradient_amax, weight_amax };
+inline constexpr int kStatistics = 5;
+
+/// "Gradient norm", … for people.
+const char* statistic_title(Statistic s);
+/// "grad_norm", …: the table's name in the files.
+const char* statistic_table(Statistic s);
+
+/// A stretch of rows whose gate was not `ok`.
+struct GateEvent {
+  std::size_t row = 0;
+  double step = 0;
+  Gate gate = Gate::ok;
+};
+
+/// One cell of the heat map: a layer over a stretch of rows.
+struct HeatCell {
+  Extremes extremes;
+};
+
+/// Layers × columns, row-major by layer; column c covers rows [edges[c], edges[c+1]).
+struct HeatMap {
+  std::size_t layers = 0, columns = 0;
+  std::vector<HeatCell> cells;
+  std::vector<std::size_t> edges;
+  const HeatCell& at(std::size_t layer, std::size_t column) const { return cells[layer * columns + column]; }
+};
+
+class History {
+ public:
+  History() = default;
+  /// Takes the tables of a series file or of a snapshot. Without a "step" column rows are numbered from 0.
+  explicit History(const std::vector<SeriesTable>& tables);
+
+  std::size_t rows() const { return steps_.size(); }
+  bool empty() const { return steps_.empty(); }
+  const std::vector<double>& steps() const { return steps_; }
+  /// Row whose step is nearest; 0 if there are none.
+  std::size_t row_of(double step) const;
+
+  bool has(Statistic s) const { return !series_[static_cast<int>(s)].empty(); }
+  /// The first statistic there is; gradient if there is none.
+  Statistic first_available() const;
+  const std::vector<std::string>& layers(Statistic s) const { return layers_[static_cast<int>(s)]; }
+  const Pyramid& series(Statistic s, std::size_t layer) const { return series_[static_cast<int>(s)][layer]; }
+  /// Extremes over all layers and rows [first, last).
+  Extremes extremes(Statistic s, std::size_t first, std::size_t last) const;
+  /// Smallest value > 0 of the statistic; 0 if there is none. The foot of a log scale.
+  double smallest_positive(Statistic s) const { return smallest_positive_[static_cast<int>(s)]; }
+
+  /// Reduces rows [first, last) to at most `columns` columns.
+  HeatMap heat_map(Statistic s, std::size_t first, std::size_t last, std::size_t columns) const;
+
+  /// Scalars ("loss", "lr", "scale", …) other than "step".
+  const std::vector<std::string>& scalar_names() const { return scalar_names_; }
+  const std::vector<Pyramid>& scalars() const { return scalars_; }
+  /// The scalar of that name, or null.
+  const Pyramid* scalar(const std::string& name) const;
+  const std::vector<GateEvent>& events() const { return events_; }
+
+ private:
+  std::vector<double> steps_;
+  std::vector<std::string> layers_[kStatistics];
+  std::vector<Pyramid> series_[kStatistics];
+  double smallest_positive_[kStatistics] = {};
+  std::vector<std::string> scalar_names_;
+  std::vector<Pyramid> scalars_;
+  std::vector<GateEvent> events_;
+};
+
+/// "ok", "loss scale overflow", "non-finite", "spike".
+const char* gate_words(Gate gate);
+
+}  // namespace nanquest::viewer

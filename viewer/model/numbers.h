@@ -1,0 +1,31 @@
+/// How the viewer spells numbers, the same on screen, in text and in CSV.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "probe/snapshot/model.h"
+
+namespace nanquest::viewer {
+
+/// Four significant digits; "NaN", "+Inf", "-Inf" for what is not finite.
+std::string short_number(double value);
+/// Shortest decimal that reads back to the same double; "nan", "inf", "-inf" for CSV readers.
+std::string exact_number(double value);
+/// 1048576 -> "1,048,576".
+std::string grouped(std::uint64_t value);
+/// 1 -> "1 value", 12 -> "12 values"; `plural` defaults to `one` + "s".
+std::string counted(std::uint64_t count, const std::string& one, const std::string& plural = "");
+/// "[8, 128, 512]".
+std::string shape_text(const std::vector<std::int64_t>& shape);
+/// "9.3 MB", for sizes of files and tensors (powers of 1000).
+std::string bytes_text(std::uint64_t bytes);
+/// "2 NaN, 17 +Inf" without the ones that are zero; "" if all are.
+std::string bad_text(std::uint64_t nan, std::uint64_t pos_inf, std::uint64_t neg_inf);
+/// "forward", "backward", "optimizer", "input".
+const char* phase_name(Phase phase);
+/// The short name that people use: "fp16", "bf16", "fp32", "i64", "bool", …
+std::string dtype_short(DType dtype);
+
+}  // namespace nanquest::viewer

@@ -1,0 +1,323 @@
+#include "viewer/model/session.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <system_error>
+#include <utility>
+
+#include "probe/snapshot/series.h"
+
+namespace nanquest::viewer {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// Single quotes for a shell, only where they are needed.
+std::string shell_quoted(const std::string& text) {
+  const bool plain = !text.empty() && text.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                                                             "0123456789_./-+=:,@%") == std::string::npos;
+  if (plain) return text;
+  std::string out = "'";
+  for (const char c : text) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return out + "'";
+}
+
+std::string file_stamp(const std::string& path) {
+  std::error_code ec;
+  const auto size = fs::file_size(path, ec);
+  if (ec) return path + "?";
+  const auto time = fs::last_write_time(path, ec);
+  return path + ":" + std::to_string(size) + ":" + std::to_string(time.time_since_epoch().count()) + ";";
+}
+
+bool has_layer(const History& history, const std::string& layer) {
+  for (int s = 0; s < kStatistics; ++s) {
+    const auto& layers = history.layers(static_cast<Statistic>(s));
+    if (std::find(layers.begin(), layers.end(), layer) != layers.end()) return true;
+  }
+  return false;
+}
+
+/// The layer of `history` that belongs to a module or parameter: itself, its first child, or its nearest parent.
+std::string layer_for(const History& history, std::string name) {
+  for (; !name.empty(); name.resize(name.find_last_of('.') == std::string::npos ? 0 : name.find_last_of('.'))) {
+    if (has_layer(history, name)) return name;
+    for (int s = 0; s < kStatistics; ++s)
+      for (const std::string& layer : history.layers(static_cast<Statistic>(s)))
+        if (layer.rfind(name + ".", 0) == 0) return layer;
+  }
+  return "";
+}
+
+}  // namespace
+
+OpenIncident::OpenIncident(SnapshotReader opened)
+    : reader(std::move(opened)), doc(reader.doc()), trace(doc), history(doc.history) {
+  Result<std::vector<StoredTensor>> list = list_tensors(reader);
+  if (list) tensors = std::move(list).value();
+  else tensors_error = list.error().text();
+}
+
+Result<Session> Session::open(const std::string& path) {
+  Session session;
+  session.path_ = path;
+  std::error_code ec;
+  const fs::file_status status = fs::status(path, ec);
+  if (!fs::exists(status))
+    return Error{ErrorCode::bad_file, path + ": no such file or directory",
+                 "give a run directory or a snapshot (…/incidents/step-*.h5)"};
+  session.is_run_ = fs::is_directory(status);
+  if (!session.is_run_ && !fs::is_regular_file(status))
+    return Error{ErrorCode::bad_file, path + ": neither a directory nor a file", "give a run directory or a snapshot"};
+  if (Status loaded = session.load(); !loaded) return loaded.error();
+  session.start_selection();
+  return session;
+}
+
+std::string Session::title() const {
+  fs::path path(path_);
+  if (path.filename().empty()) path = path.parent_path();
+  if (path.filename() == "." || path.filename() == "..") {
+    std::error_code ec;
+    path = fs::canonical(path, ec);
+  }
+  return path.filename().string();
+}
+
+Status Session::load() {
+  incidents_.clear();
+  manifest_.reset();
+  manifest_error_.clear();
+  if (!is_run_) {
+    IncidentEntry entry;
+    if (auto named = parse_incident_name(path_)) entry.files = *named;
+    entry.files.snapshot = path_;
+    std::error_code ec;
+    entry.files.verdict = fs::exists(verdict_path(path_), ec) ? verdict_path(path_) : "";
+    incidents_.push_back(entry);
+    load_incident(0);
+    if (incident_ == nullptr) {
+      Result<SnapshotReader> again = SnapshotReader::open(path_);
+      return again ? Error{ErrorCode::bad_file, incident_error_, ""} : again.error();
+    }
+    incidents_[0].files.step = incident_->doc.step;
+    incidents_[0].files.rank = incident_->doc.rank;
+    stamp_ = stamp();
+    return {};
+  }
+  Result<RunListing> listing = list_run(path_);
+  if (!listing) return listing.error();
+  listing_ = std::move(listing).value();
+  if (!listing_.manifest.empty()) {
+    Result<Manifest> manifest = read_manifest(path_);
+    if (manifest) manifest_ = std::move(manifest).value();
+    else manifest_error_ = manifest.error().text();
+  }
+  for (const IncidentFiles& files : listing_.incidents) {
+    IncidentEntry entry;
+    entry.files = files;
+    if (manifest_)
+      for (const ManifestIncident& known : manifest_->incidents)
+        if (!known.file.empty() && fs::path(known.file).filename() == fs::path(files.snapshot).filename()) {
+          entry.gate = known.gate;
+          entry.summary = known.summary;
+        }
+    if (!files.verdict.empty())
+      if (Result<Verdict> verdict = read_verdict(files.verdict)) {
+        entry.cause = verdict->found ? verdict->cause : "nothing harmful";
+        entry.confidence = verdict->confidence;
+      }
+    incidents_.push_back(std::move(entry));
+  }
+  load_series();
+  stamp_ = stamp();
+  return {};
+}
+
+void Session::load_series() {
+  series_error_.clear();
+  if (listing_.series.empty()) return;
+  const std::int32_t rank = incident_ ? incident_->doc.rank : listing_.series.front().rank;
+  const SeriesFile* chosen = &listing_.series.front();
+  for (const SeriesFile& file : listing_.series)
+    if (file.rank == rank) chosen = &file;
+  Result<std::vector<SeriesTable>> tables = read_series(chosen->path);
+  if (tables) series_ = History(*tables);
+  else series_error_ = tables.error().text();
+}
+
+void Session::load_incident(int row) {
+  incident_.reset();
+  incident_error_.clear();
+  detail_.reset();
+  slice_.reset();
+  if (row < 0 || row >= static_cast<int>(incidents_.size())) return;
+  IncidentEntry& entry = incidents_[static_cast<std::size_t>(row)];
+  Result<SnapshotReader> reader = SnapshotReader::open(entry.files.snapshot);
+  if (!reader) {
+    incident_error_ = reader.error().text();
+    return;
+  }
+  incident_ = std::make_unique<OpenIncident>(std::move(reader).value());
+  if (entry.files.verdict.empty()) return;
+  Result<Verdict> verdict = read_verdict(entry.files.verdict);
+  if (verdict) incident_->verdict = std::move(verdict).value();
+  else incident_->verdict_error = verdict.error().text();
+  if (incident_->verdict) entry.cause = incident_->verdict->found ? incident_->verdict->cause : "nothing harmful";
+  if (incident_->verdict) entry.confidence = incident_->verdict->confidence;
+}
+
+void Session::start_selection() {
+  int row = incidents_.empty() ? -1 : 0;
+  for (std::size_t i = 0; i < incidents_.size(); ++i)
+    if (!incidents_[i].cause.empty()) {
+      row = static_cast<int>(i);
+      break;
+    }
+  select_incident(row);
+  if (!history().has(selection_.statistic)) selection_.statistic = history().first_available();
+}
+
+const History& Session::history() const {
+  return series_.empty() && incident_ ? incident_->history : series_;
+}
+
+std::string Session::replay_command() const {
+  if (selection_.incident < 0) return "";
+  return "nanquest-replay " + shell_quoted(incidents_[static_cast<std::size_t>(selection_.incident)].files.snapshot);
+}
+
+void Session::select_incident(int row) {
+  selection_.incident = row;
+  if (row < 0) return;
+  const bool open = incident_ != nullptr && incident_->reader.path() == incidents_[static_cast<std::size_t>(row)].files.snapshot;
+  if (!open) load_incident(row);
+  selection_.op = kNone;
+  selection_.tensor.clear();
+  selection_.layer.clear();
+  selection_.step = static_cast<double>(incidents_[static_cast<std::size_t>(row)].files.step);
+  if (incident_ == nullptr) return;
+  std::int64_t op = incident_->doc.culprit.op;
+  if (incident_->verdict && incident_->verdict->index >= 0) op = incident_->verdict->index;
+  if (op >= 0 && op < static_cast<std::int64_t>(incident_->trace.size())) select_op(static_cast<std::int32_t>(op));
+  const std::string& bad = incident_->doc.culprit.tensor_name;
+  for (const StoredTensor& tensor : incident_->tensors)
+    if (!bad.empty() && tensor.name == bad) select_tensor(tensor.path);
+  if (selection_.tensor.empty() && !incident_->tensors.empty()) selection_.tensor = incident_->tensors.front().path;
+}
+
+void Session::select_op(std::int32_t op) {
+  if (incident_ == nullptr || op < 0 || op >= static_cast<std::int32_t>(incident_->trace.size())) return;
+  selection_.op = op;
+  selection_.step = static_cast<double>(incident_->doc.step);
+  const std::int32_t module = incident_->doc.ops[static_cast<std::size_t>(op)].module;
+  const std::string layer = module == kNone ? "" : layer_for(history(), incident_->doc.modules[static_cast<std::size_t>(module)].path);
+  if (!layer.empty()) selection_.layer = layer;
+  if (const std::string data = incident_->trace.stored_data(static_cast<std::size_t>(op)); !data.empty() && incident_->reader.has_tensor(data))
+    selection_.tensor = data;
+}
+
+void Session::select_layer(const std::string& layer) {
+  selection_.layer = layer;
+  if (layer.empty() || incident_ == nullptr) return;
+  const StoredTensor* best = nullptr;
+  for (const StoredTensor& tensor : incident_->tensors) {
+    const bool belongs = tensor.group == "parameters" && (tensor.name == layer || tensor.name.rfind(layer + ".", 0) == 0);
+    if (belongs && (best == nullptr || tensor.bytes > best->bytes)) best = &tensor;
+  }
+  if (best != nullptr) selection_.tensor = best->path;
+}
+
+void Session::select_step(double step) {
+  selection_.step = step;
+  for (std::size_t i = 0; i < incidents_.size(); ++i)
+    if (static_cast<double>(incidents_[i].files.step) == step && static_cast<int>(i) != selection_.incident) {
+      const std::string layer = selection_.layer;
+      select_incident(static_cast<int>(i));
+      if (!layer.empty()) selection_.layer = layer;
+      return;
+    }
+}
+
+void Session::select_tensor(const std::string& path) {
+  if (incident_ == nullptr) return;
+  for (const StoredTensor& tensor : incident_->tensors) {
+    if (tensor.path != path) continue;
+    selection_.tensor = path;
+    if (const std::string layer = layer_for(history(), tensor.name); tensor.group == "parameters" && !layer.empty())
+      selection_.layer = layer;
+  }
+}
+
+Status Session::reload() {
+  const Selection before = selection_;
+  const std::string snapshot = incident_ ? incident_->reader.path() : "";
+  incident_.reset();
+  detail_.reset();
+  slice_.reset();
+  if (Status loaded = load(); !loaded) return loaded;
+  int row = -1;
+  for (std::size_t i = 0; i < incidents_.size(); ++i)
+    if (incidents_[i].files.snapshot == snapshot) row = static_cast<int>(i);
+  if (row < 0) {
+    start_selection();
+    return {};
+  }
+  select_incident(row);
+  const Selection fresh = selection_;
+  selection_ = before;
+  selection_.incident = row;
+  if (incident_ == nullptr) return {};
+  if (selection_.op >= static_cast<std::int32_t>(incident_->trace.size())) selection_.op = fresh.op;
+  if (!incident_->reader.has_tensor(selection_.tensor)) selection_.tensor = fresh.tensor;
+  return {};
+}
+
+std::string Session::stamp() const {
+  if (!is_run_) return file_stamp(verdict_path(path_));
+  std::string out;
+  for (const SeriesFile& file : listing_.series) out += file_stamp(file.path);
+  out += file_stamp(manifest_path(path_));
+  for (const IncidentFiles& files : listing_.incidents) out += file_stamp(files.snapshot) + file_stamp(verdict_path(files.snapshot));
+  return out;
+}
+
+bool Session::poll() {
+  if (is_run_) {
+    Result<RunListing> listing = list_run(path_);
+    if (!listing) return false;  // vanished or half made: keep what is shown
+    listing_ = std::move(listing).value();
+  }
+  if (stamp() == stamp_) return false;
+  return reload().ok();
+}
+
+const TensorDetail* Session::tensor_detail() {
+  if (incident_ == nullptr) return nullptr;
+  if (detail_path_ == selection_.tensor && (detail_ || !tensor_error_.empty())) return detail_ ? &*detail_ : nullptr;
+  detail_.reset();
+  tensor_error_.clear();
+  detail_path_ = selection_.tensor;
+  for (const StoredTensor& tensor : incident_->tensors) {
+    if (tensor.path != selection_.tensor) continue;
+    Result<TensorDetail> detail = load_detail(incident_->reader, tensor);
+    if (detail) detail_ = std::move(detail).value();
+    else tensor_error_ = detail.error().text();
+  }
+  return detail_ ? &*detail_ : nullptr;
+}
+
+const TensorSlice* Session::tensor_slice(std::int64_t plane) {
+  const TensorDetail* detail = tensor_detail();
+  if (detail == nullptr) return nullptr;
+  if (slice_ && slice_path_ == detail->tensor.path && slice_plane_ == plane) return &*slice_;
+  slice_.reset();
+  Result<TensorSlice> slice = load_slice(incident_->reader, detail->tensor, plane);
+  slice_path_ = detail->tensor.path;
+  slice_plane_ = plane;
+  if (slice) slice_ = std::move(slice).value();
+  else tensor_error_ = slice.error().text();
+  return slice_ ? &*slice_ : nullptr;
+}
+
+}  // namespace nanquest::viewer

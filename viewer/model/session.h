@@ -1,0 +1,120 @@
+/// viewer/model: what is shown. No ImGui, no OpenGL, no torch.
+///
+///     Result<Session> session = Session::open("runs/story");   // a run directory or one snapshot
+///     std::string text = panel_text(*session, Panel::verdict);
+///
+/// A Session holds one run (or one snapshot), the incident that is open, and the selection that all panels share.
+/// Nothing here writes a file. One thread.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "probe/base/result.h"
+#include "probe/snapshot/manifest.h"
+#include "probe/snapshot/reader.h"
+#include "probe/snapshot/run_dir.h"
+#include "viewer/model/history.h"
+#include "viewer/model/selection.h"
+#include "viewer/model/tensors.h"
+#include "viewer/model/trace.h"
+#include "viewer/model/verdict.h"
+
+namespace nanquest::viewer {
+
+/// One line of the incident list.
+struct IncidentEntry {
+  IncidentFiles files;
+  std::string gate;       ///< "non_finite", …; "" if unknown
+  std::string summary;    ///< of the manifest, or of the opened file
+  std::string cause;      ///< of the verdict, "" if not replayed yet
+  double confidence = 0;
+};
+
+/// The opened snapshot with everything derived from it.
+struct OpenIncident {
+  explicit OpenIncident(SnapshotReader opened);
+  OpenIncident(const OpenIncident&) = delete;
+  OpenIncident& operator=(const OpenIncident&) = delete;
+
+  SnapshotReader reader;
+  const SnapshotDoc& doc;
+  TraceView trace;
+  History history;                    ///< the steps before it, as stored in the snapshot
+  std::vector<StoredTensor> tensors;
+  std::string tensors_error;
+  std::optional<Verdict> verdict;
+  std::string verdict_error;          ///< why there is none, when the file is there but bad
+};
+
+class Session {
+ public:
+  /// Opens a run directory or a snapshot. `bad_file` for anything else. The worst incident (first with a verdict, else
+  /// the first) is opened; in a run, a bad snapshot is kept as `incident_error`, not refused.
+  static Result<Session> open(const std::string& path);
+
+  const std::string& path() const { return path_; }
+  /// "story" for runs/story.
+  std::string title() const;
+  bool is_run() const { return is_run_; }
+  const std::optional<Manifest>& manifest() const { return manifest_; }
+  const std::string& manifest_error() const { return manifest_error_; }
+  const std::vector<IncidentEntry>& incidents() const { return incidents_; }
+  /// The open incident, or null.
+  const OpenIncident* incident() const { return incident_.get(); }
+  const std::string& incident_error() const { return incident_error_; }
+  /// The run's series, else the open snapshot's history; empty if there is neither.
+  const History& history() const;
+  const std::string& series_error() const { return series_error_; }
+  /// Command that replays the open incident.
+  std::string replay_command() const;
+
+  const Selection& selection() const { return selection_; }
+  /// Opens incident `row` and selects its culprit.
+  void select_incident(int row);
+  /// Selects an op, its module's layer, its step and the stored tensor that it reads.
+  void select_op(std::int32_t op);
+  /// Selects a layer ("" for all) and, where there is one, its stored weight.
+  void select_layer(const std::string& layer);
+  void select_step(double step);
+  /// Selects a stored tensor and the layer it belongs to.
+  void select_tensor(const std::string& path);
+  void select_statistic(Statistic s) { selection_.statistic = s; }
+
+  /// Reads everything again from disk; the selection stays where what it names still exists.
+  Status reload();
+  /// Reads the series, manifest and incident list again if their files changed. True if something is new.
+  bool poll();
+
+  /// The selected stored tensor with its statistics, loaded on first use; null if none is selected or it is unreadable.
+  const TensorDetail* tensor_detail();
+  const TensorSlice* tensor_slice(std::int64_t plane);
+  const std::string& tensor_error() const { return tensor_error_; }
+
+ private:
+  Session() = default;
+  Status load();
+  void load_incident(int row);
+  void load_series();
+  void start_selection();
+  std::string stamp() const;
+
+  std::string path_;
+  bool is_run_ = false;
+  RunListing listing_;
+  std::optional<Manifest> manifest_;
+  std::string manifest_error_, incident_error_, series_error_, tensor_error_;
+  std::vector<IncidentEntry> incidents_;
+  std::unique_ptr<OpenIncident> incident_;
+  History series_;
+  Selection selection_;
+  std::string stamp_;
+  std::optional<TensorDetail> detail_;
+  std::optional<TensorSlice> slice_;
+  std::string detail_path_, slice_path_;
+  std::int64_t slice_plane_ = -1;
+};
+
+}  // namespace nanquest::viewer

@@ -1,0 +1,143 @@
+#include "viewer/model/tensors.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+namespace nanquest::viewer {
+namespace {
+
+constexpr std::uint64_t kChunk = 4ull << 20;         // elements read at a time
+constexpr std::uint64_t kSliceElements = 16ull << 20;
+constexpr std::int64_t kWrap = 64;                   // row length of a one-dimensional tensor
+
+std::uint64_t element_count(const std::vector<std::int64_t>& shape) {
+  std::uint64_t n = 1;
+  for (const std::int64_t d : shape) n *= static_cast<std::uint64_t>(std::max<std::int64_t>(d, 0));
+  return n;
+}
+
+std::string group_of(const std::string& path) {
+  const std::string head = path.substr(0, path.find('/'));
+  return head == "trace" ? "step data" : head;
+}
+
+int group_rank(const std::string& group) {
+  constexpr const char* order[] = {"parameters", "buffers", "batch", "step data", "optimizer"};
+  for (int i = 0; i < 5; ++i)
+    if (group == order[i]) return i;
+  return 5;
+}
+
+/// Where a format stops holding values.
+struct Limits {
+  double overflow, flush, normal;
+  bool overflow_at_tie;
+  explicit Limits(Format format) {
+    const FormatInfo& f = info(format);
+    overflow = f.max_finite + std::ldexp(1.0, f.max_exponent - f.mantissa_bits - 1);
+    overflow_at_tie = !std::isfinite(round_to(format, overflow));
+    flush = f.min_subnormal / 2;  // the tie goes to zero, which is even
+    normal = f.min_normal;
+  }
+};
+
+}  // namespace
+
+Result<std::vector<StoredTensor>> list_tensors(const SnapshotReader& reader) {
+  Result<std::vector<TensorInfo>> infos = reader.tensors();
+  if (!infos) return infos.error();
+  std::map<std::string, std::string> names;
+  const SnapshotDoc& doc = reader.doc();
+  for (const Slot& slot : doc.slots)
+    if (!slot.data.empty() && !slot.name.empty()) names[slot.data] = slot.name;
+  for (const auto* list : {&doc.parameters, &doc.buffers, &doc.optimizer, &doc.batch})
+    for (const NamedTensor& tensor : *list) names[tensor.data] = tensor.name;
+  std::vector<StoredTensor> out;
+  for (const TensorInfo& t : *infos) {
+    if (t.path.rfind("rng/", 0) == 0) continue;  // generator states are no numbers to look at
+    const auto named = names.find(t.path);
+    out.push_back({t.path, named != names.end() ? named->second : t.path.substr(t.path.find('/') + 1), group_of(t.path),
+                   t.dtype, t.shape, t.bytes});
+  }
+  std::stable_sort(out.begin(), out.end(), [](const StoredTensor& a, const StoredTensor& b) {
+    return group_rank(a.group) < group_rank(b.group);
+  });
+  return out;
+}
+
+void count_fits(const TensorData& data, std::vector<FormatFit>& fits) {
+  if (!dtype_is_float(data.dtype)) return;
+  if (fits.empty())
+    for (const Format format : kFitFormats) fits.push_back({format, 0, 0, 0});
+  std::vector<Limits> limits;
+  for (const FormatFit& fit : fits) limits.emplace_back(fit.format);
+  for_each_value(data, [&](double x) {
+    const double a = std::abs(x);
+    if (!(a > 0) || !std::isfinite(a)) return;
+    for (std::size_t i = 0; i < fits.size(); ++i) {
+      const Limits& l = limits[i];
+      if (a > l.overflow || (a == l.overflow && l.overflow_at_tie)) ++fits[i].overflow;
+      else if (a <= l.flush) ++fits[i].flushed;
+      else if (a < l.normal) ++fits[i].subnormal;
+    }
+  });
+}
+
+Result<TensorDetail> load_detail(const SnapshotReader& reader, const StoredTensor& tensor, std::uint64_t max_elements) {
+  TensorDetail out;
+  out.tensor = tensor;
+  const std::uint64_t total = element_count(tensor.shape);
+  const std::uint64_t wanted = std::min(total, max_elements);
+  out.partial = wanted < total;
+  for (std::uint64_t at = 0; at < wanted; at += kChunk) {
+    Result<TensorData> data = reader.read_range(tensor.path, at, std::min(kChunk, wanted - at));
+    if (!data) return data.error();
+    const std::size_t n = data->bytes.size() / dtype_size(data->dtype);
+    out.scan.merge(scan(data->dtype, data->bytes.data(), n, &out.histogram));
+    count_fits(*data, out.fits);
+  }
+  return out;
+}
+
+Result<TensorSlice> load_slice(const SnapshotReader& reader, const StoredTensor& tensor, std::int64_t plane,
+                               std::int64_t max_cells) {
+  TensorSlice out;
+  const std::uint64_t total = element_count(tensor.shape);
+  if (total == 0 || max_cells < 1) return out;
+  const std::size_t rank = tensor.shape.size();
+  if (rank >= 2) {
+    out.rows = tensor.shape[rank - 2];
+    out.columns = tensor.shape[rank - 1];
+    out.planes = static_cast<std::int64_t>(total / (static_cast<std::uint64_t>(out.rows) * static_cast<std::uint64_t>(out.columns)));
+  } else {
+    const auto n = static_cast<std::int64_t>(total);
+    out.columns = std::min(n, kWrap);
+    out.rows = (n + out.columns - 1) / out.columns;
+    out.wrapped = n > kWrap;
+  }
+  out.plane = std::clamp<std::int64_t>(plane, 0, out.planes - 1);
+  const std::uint64_t area = static_cast<std::uint64_t>(out.rows) * static_cast<std::uint64_t>(out.columns);
+  const std::uint64_t first = static_cast<std::uint64_t>(out.plane) * area;
+  std::uint64_t count = std::min(area, total - first);
+  if (count > kSliceElements) {
+    count = kSliceElements;
+    out.partial = true;
+    out.columns = std::min<std::int64_t>(out.columns, static_cast<std::int64_t>(count));
+    out.rows = static_cast<std::int64_t>(count) / out.columns;
+  }
+  Result<TensorData> data = reader.read_range(tensor.path, first, count);
+  if (!data) return data.error();
+  out.cell_rows = std::min(out.rows, max_cells);
+  out.cell_columns = std::min(out.columns, max_cells);
+  out.cells.resize(static_cast<std::size_t>(out.cell_rows * out.cell_columns));
+  std::int64_t at = 0;
+  for_each_value(*data, [&](double x) {
+    const std::int64_t r = at / out.columns, c = at % out.columns;
+    ++at;
+    if (r < out.rows) out.cells[static_cast<std::size_t>(r * out.cell_rows / out.rows * out.cell_columns + c * out.cell_columns / out.columns)].add(x);
+  });
+  return out;
+}
+
+}  // namespace nanquest::viewer

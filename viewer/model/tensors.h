@@ -1,0 +1,75 @@
+/// The tensors stored in a snapshot: list, statistics, exponent histogram against the number formats, slices.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "probe/base/result.h"
+#include "probe/numerics/format.h"
+#include "probe/numerics/scan.h"
+#include "probe/snapshot/reader.h"
+#include "viewer/model/pyramid.h"
+
+namespace nanquest::viewer {
+
+/// One stored tensor.
+struct StoredTensor {
+  std::string path;   ///< in the file: "parameters/blocks.0.mlp.weight"
+  std::string name;   ///< for people: "blocks.0.mlp.weight"
+  std::string group;  ///< "parameters", "buffers", "optimizer", "batch", "step data"
+  DType dtype = DType::uint8;
+  std::vector<std::int64_t> shape;
+  std::uint64_t bytes = 0;
+};
+
+/// What would become of a tensor's finite, non-zero values in a format.
+struct FormatFit {
+  Format format = Format::fp32;
+  std::uint64_t overflow = 0;   ///< would not be finite
+  std::uint64_t flushed = 0;    ///< would be zero
+  std::uint64_t subnormal = 0;  ///< below the smallest normal number, and not flushed
+};
+
+/// The formats that a tensor is held against, widest first.
+inline constexpr Format kFitFormats[] = {Format::fp32, Format::bf16, Format::fp16, Format::fp8_e5m2, Format::fp8_e4m3};
+
+struct TensorDetail {
+  StoredTensor tensor;
+  ScanResult scan;
+  ExponentHistogram histogram{};
+  std::vector<FormatFit> fits;   ///< empty for integers
+  bool partial = false;          ///< only the first `scan.count` elements were read
+};
+
+/// A plane of the last two dimensions, reduced to cells. One-dimensional tensors are wrapped into rows.
+struct TensorSlice {
+  std::int64_t rows = 0, columns = 0;        ///< of the plane
+  std::int64_t planes = 1, plane = 0;        ///< leading dimensions, flattened
+  std::int64_t cell_rows = 0, cell_columns = 0;
+  bool wrapped = false, partial = false;
+  std::vector<Extremes> cells;               ///< cell_rows × cell_columns, of the values themselves
+  const Extremes& at(std::int64_t r, std::int64_t c) const { return cells[r * cell_columns + c]; }
+};
+
+/// Every tensor in the file, parameters first, names filled from the tables.
+Result<std::vector<StoredTensor>> list_tensors(const SnapshotReader& reader);
+
+/// Reads up to `max_elements` of `tensor` and counts. Errors are the reader's.
+Result<TensorDetail> load_detail(const SnapshotReader& reader, const StoredTensor& tensor,
+                                 std::uint64_t max_elements = 64ull << 20);
+
+/// Reads one plane (cut to the range) and reduces it to at most `max_cells` cells a side.
+Result<TensorSlice> load_slice(const SnapshotReader& reader, const StoredTensor& tensor, std::int64_t plane,
+                               std::int64_t max_cells = 96);
+
+/// Adds what each format would do to the elements; integers, bool and complex numbers add nothing.
+void count_fits(const TensorData& data, std::vector<FormatFit>& fits);
+
+/// Calls `visit(value)` for each element of a real float, integer or bool tensor, in order.
+template <class Visit>
+void for_each_value(const TensorData& data, Visit&& visit);
+
+}  // namespace nanquest::viewer
+
+#include "viewer/model/values.inl"

@@ -1,0 +1,69 @@
+/// TraceView: the recorded ops of a step as a person reads them: ranges, formats, who made what, the way to the loss.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "probe/snapshot/model.h"
+
+namespace nanquest::viewer {
+
+/// What is known of the values that an op read or wrote; added up over its tensors.
+struct ValueRange {
+  bool known = false;       ///< false: nothing was scanned
+  std::uint64_t count = 0, nan = 0, pos_inf = 0, neg_inf = 0;
+  double amax = 0;          ///< largest finite |x|
+  double headroom = 0;      ///< bits left in the tightest format among the float tensors; +Inf if all zero
+  bool has_headroom = false;
+  std::uint64_t non_finite() const { return nan + pos_inf + neg_inf; }
+};
+
+/// One line of the trace panel.
+struct TraceLine {
+  std::string name, module, node, read_formats, write_format, write_shape;
+  Phase phase = Phase::forward;
+  ValueRange read, written;
+};
+
+/// Why an op is worth looking at.
+enum class OpMark : std::uint8_t { none, culprit, lineage, birth, suppressed, carries };
+
+class TraceView {
+ public:
+  TraceView() = default;
+  /// Keeps a pointer to `doc`, which must outlive this object and stay where it is. One pass over the ops.
+  explicit TraceView(const SnapshotDoc& doc);
+
+  std::size_t size() const { return doc_ == nullptr ? 0 : doc_->ops.size(); }
+  TraceLine line(std::size_t op) const;
+  OpMark mark(std::size_t op) const { return marks_[op]; }
+  /// Ops that wrote what `op` reads, in order of its arguments, each once.
+  const std::vector<std::int32_t>& producers(std::size_t op) const { return producers_[op]; }
+  /// Ops that read what `op` wrote, before somebody overwrote it.
+  const std::vector<std::int32_t>& consumers(std::size_t op) const { return consumers_[op]; }
+  /// The producer to walk to: the one on the lineage, else a non-finite one, else the one of largest amax; -1 if none.
+  std::int32_t walk_back(std::size_t op) const;
+  /// The consumer to walk to: the one on the lineage, else a non-finite one, else the first; -1 if none.
+  std::int32_t walk_forward(std::size_t op) const;
+  /// Ops with every word of `words` somewhere in name, module, node, phase or formats (case ignored). All if empty.
+  std::vector<std::int32_t> filter(const std::string& words) const;
+  /// Stored tensor (path) that `op` reads or, for a host write, wrote; "" if its data were all produced in the step.
+  std::string stored_data(std::size_t op) const;
+  /// First op whose written values left less than `bits` of headroom: where it began to go wrong; -1 if none.
+  std::int32_t first_below(double bits) const;
+
+ private:
+  std::vector<std::int32_t> read_rows(const OpRow& op) const;
+  std::vector<std::int32_t> written_rows(const OpRow& op) const;
+  ValueRange range(const std::vector<std::int32_t>& rows) const;
+
+  const SnapshotDoc* doc_ = nullptr;
+  std::vector<OpMark> marks_;
+  std::vector<std::vector<std::int32_t>> producers_, consumers_;
+};
+
+/// "first bad", "on the way", "born here", "intended", "carries", "".
+const char* mark_words(OpMark mark);
+
+}  // namespace nanquest::viewer

@@ -1,0 +1,21 @@
+/// What Dear ImGui tells about itself: items as they are drawn (for tests) and its own misuse.
+#pragma once
+
+#include <functional>
+#include <string>
+
+namespace nanquest::viewer {
+
+/// An item's label and rectangle in pixels.
+struct ItemSeen {
+  std::string label;
+  float x0 = 0, y0 = 0, x1 = 0, y1 = 0;
+};
+
+/// Called for every labelled item while set; null switches the hooks off. Main thread only.
+void set_item_observer(std::function<void(const ItemSeen&)> observer);
+/// How often Dear ImGui said that it was misused since the program started, and its first complaint.
+int misuse_count();
+const std::string& first_misuse();
+
+}  // namespace nanquest::viewer

@@ -1,0 +1,183 @@
+#include "viewer/ui/ui.h"
+
+#include "imgui.h"
+#include "imgui_internal.h"
+#include "viewer/ui/style.h"
+
+namespace nanquest::viewer {
+namespace {
+
+struct PanelEntry {
+  const char* title;
+  void (*draw)(UiState&);
+  Panel panel;
+};
+constexpr PanelEntry kPanels[] = {{"Verdict", draw_verdict, Panel::verdict},
+                                  {"Norms", draw_norms, Panel::norms},
+                                  {"Trace", draw_trace, Panel::trace},
+                                  {"Tensor", draw_tensor, Panel::tensor},
+                                  {"Runs", draw_runs, Panel::runs}};
+constexpr int kPanelCount = 5;
+
+#ifdef IMGUI_HAS_DOCK
+/// Verdict and norms above; runs, trace and tensor below.
+void build_layout(ImGuiID space, ImVec2 size) {
+  ImGui::DockBuilderRemoveNode(space);
+  ImGui::DockBuilderAddNode(space, ImGuiDockNodeFlags_DockSpace);
+  ImGui::DockBuilderSetNodeSize(space, size);
+  ImGuiID top = 0, bottom = 0, left = 0, right = 0, middle = 0;
+  ImGui::DockBuilderSplitNode(space, ImGuiDir_Up, 0.55f, &top, &bottom);
+  ImGui::DockBuilderSplitNode(top, ImGuiDir_Left, 0.44f, &left, &right);
+  ImGui::DockBuilderDockWindow("Verdict", left);
+  ImGui::DockBuilderDockWindow("Norms", right);
+  ImGui::DockBuilderSplitNode(bottom, ImGuiDir_Left, 0.22f, &left, &middle);
+  ImGui::DockBuilderSplitNode(middle, ImGuiDir_Right, 0.36f, &right, &middle);
+  ImGui::DockBuilderDockWindow("Runs", left);
+  ImGui::DockBuilderDockWindow("Trace", middle);
+  ImGui::DockBuilderDockWindow("Tensor", right);
+  ImGui::DockBuilderFinish(space);
+}
+#else
+/// The same arrangement as fixed places, for a Dear ImGui without docking.
+void place_panel(int i, ImVec2 origin, ImVec2 size, bool again) {
+  constexpr float boxes[kPanelCount][4] = {
+      {0, 0, 0.44f, 0.55f}, {0.44f, 0, 0.56f, 0.55f}, {0.22f, 0.55f, 0.42f, 0.45f}, {0.64f, 0.55f, 0.36f, 0.45f}, {0, 0.55f, 0.22f, 0.45f}};
+  const ImGuiCond when = again ? ImGuiCond_Always : ImGuiCond_FirstUseEver;
+  ImGui::SetNextWindowPos({origin.x + boxes[i][0] * size.x, origin.y + boxes[i][1] * size.y}, when);
+  ImGui::SetNextWindowSize({boxes[i][2] * size.x, boxes[i][3] * size.y}, when);
+}
+#endif
+
+}  // namespace
+
+void Ui::draw() {
+  if (state_.options.panel == Panel::all) draw_menu();
+  if (!state_.options.still) shortcuts();
+  draw_panels();
+  if (help_) draw_help();
+  if (!(state_.session.selection() == state_.seen)) {
+    state_.scroll_to_op = state_.session.selection().op != state_.seen.op;
+    state_.seen = state_.session.selection();
+  }
+}
+
+void Ui::draw_menu() {
+  if (!ImGui::BeginMainMenuBar()) return;
+  if (ImGui::BeginMenu("View")) {
+    if (ImGui::MenuItem("Reload", "Ctrl+R")) reload();
+    if (ImGui::MenuItem("Default layout")) reset_layout();
+    if (ImGui::MenuItem("Show all steps", "Home")) state_.fit_view = true;
+    ImGui::Separator();
+    if (ImGui::MenuItem("Keyboard", "?")) help_ = true;
+    if (ImGui::MenuItem("Quit", "Ctrl+Q")) quit_ = true;
+    ImGui::EndMenu();
+  }
+  ImGui::TextDisabled("|");
+  std::string title = state_.session.title();
+  if (const OpenIncident* incident = state_.session.incident())
+    title += ", step " + std::to_string(incident->doc.step) + ", rank " + std::to_string(incident->doc.rank);
+  ImGui::TextUnformatted(title.c_str());
+  const std::string& hint = state_.message.empty() ? std::string("? shows the keys") : state_.message;
+  const float width = ImGui::CalcTextSize(hint.c_str()).x;
+  ImGui::SameLine(ImGui::GetWindowWidth() - width - ImGui::GetStyle().WindowPadding.x);
+  ImGui::TextDisabled("%s", hint.c_str());
+  ImGui::EndMainMenuBar();
+}
+
+void Ui::draw_panels() {
+  const ImGuiViewport& viewport = *ImGui::GetMainViewport();
+  if (state_.options.panel != Panel::all) {
+    ImGui::SetNextWindowPos(viewport.WorkPos);
+    ImGui::SetNextWindowSize(viewport.WorkSize);
+    ImGui::PushStyleVar(ImGuiStyleVar_WindowBorderSize, 0);
+    ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, ImVec2(18, 14));
+    for (const PanelEntry& entry : kPanels) {
+      if (entry.panel != state_.options.panel) continue;
+      if (ImGui::Begin(entry.title, nullptr,
+                       ImGuiWindowFlags_NoDecoration | ImGuiWindowFlags_NoMove | ImGuiWindowFlags_NoSavedSettings))
+        entry.draw(state_);
+      ImGui::End();
+    }
+    ImGui::PopStyleVar(2);
+    return;
+  }
+#ifdef IMGUI_HAS_DOCK
+  const ImGuiID space = ImGui::GetID("nanquest layout");
+  const bool unknown = ImGui::DockBuilderGetNode(space) == nullptr;  // nothing was remembered
+  if (!layout_made_ && (unknown || forget_layout_)) build_layout(space, viewport.WorkSize);
+  ImGui::DockSpaceOverViewport(space, &viewport);
+#endif
+  for (int i = 0; i < kPanelCount; ++i) {
+#ifndef IMGUI_HAS_DOCK
+    place_panel(i, viewport.WorkPos, viewport.WorkSize, forget_layout_);
+#endif
+    if (focus_request_ == i) ImGui::SetNextWindowFocus();
+    if (ImGui::Begin(kPanels[i].title)) {
+      if (ImGui::IsWindowFocused(ImGuiFocusedFlags_RootAndChildWindows)) focused_ = i;
+      kPanels[i].draw(state_);
+    }
+    ImGui::End();
+  }
+  focus_request_ = -1;
+  layout_made_ = true;
+  forget_layout_ = false;
+}
+
+void Ui::reload() {
+  const Status status = state_.session.reload();
+  state_.message = status ? "Reloaded" : status.error().text();
+  state_.filtered_for.clear();
+}
+
+void Ui::step_panel(int by) { focus_request_ = (focused_ + by + kPanelCount) % kPanelCount; }
+
+void Ui::shortcuts() {
+  const ImGuiIO& io = ImGui::GetIO();
+  if (io.KeyCtrl && ImGui::IsKeyPressed(ImGuiKey_R, false)) reload();
+  if (io.KeyCtrl && ImGui::IsKeyPressed(ImGuiKey_Q, false)) quit_ = true;
+  if (io.KeyCtrl && ImGui::IsKeyPressed(ImGuiKey_F, false)) {
+    focus_request_ = 2;
+    state_.focus_filter = true;
+  }
+  if (io.KeyCtrl || io.WantTextInput) return;
+  if (ImGui::IsKeyPressed(ImGuiKey_Tab, false)) step_panel(io.KeyShift ? -1 : 1);
+  for (const ImWchar c : io.InputQueueCharacters)
+    if (c == '?') help_ = !help_;
+  if (ImGui::IsKeyPressed(ImGuiKey_Escape, false)) help_ = false;
+  if (ImGui::IsKeyPressed(ImGuiKey_Home, false)) state_.fit_view = true;
+  Session& session = state_.session;
+  const OpenIncident* incident = session.incident();
+  const std::int32_t op = session.selection().op;
+  if (incident == nullptr || op == kNone) return;
+  const auto walk = [&](std::int32_t to) {
+    if (to != kNone) session.select_op(to);
+  };
+  if (ImGui::IsKeyPressed(ImGuiKey_LeftBracket)) walk(incident->trace.walk_back(static_cast<std::size_t>(op)));
+  if (ImGui::IsKeyPressed(ImGuiKey_RightBracket)) walk(incident->trace.walk_forward(static_cast<std::size_t>(op)));
+  if (ImGui::IsKeyPressed(ImGuiKey_C, false) && incident->doc.culprit.op != kNone) session.select_op(incident->doc.culprit.op);
+}
+
+void Ui::draw_help() {
+  constexpr const char* rows[][2] = {
+      {"Tab, Shift+Tab", "next, previous panel"},        {"Up, Down", "op before, after in the trace"},
+      {"[ and ]", "to who made it, to who reads it"},    {"C", "to the culprit"},
+      {"Ctrl+F", "filter the ops"},                      {"Ctrl+R", "reload, the selection stays"},
+      {"Home", "show all steps"},                        {"Wheel, drag", "zoom, pan a plot"},
+      {"Double click", "fit a plot"},                    {"Right drag", "zoom into a box"},
+      {"Ctrl+Q", "quit"},                                {"?, Esc", "open, close this list"}};
+  ImGui::SetNextWindowPos(ImGui::GetMainViewport()->GetCenter(), ImGuiCond_Appearing, {0.5f, 0.5f});
+  if (ImGui::Begin("Keyboard", &help_, ImGuiWindowFlags_AlwaysAutoResize | ImGuiWindowFlags_NoDocking | ImGuiWindowFlags_NoSavedSettings) &&
+      ImGui::BeginTable("keys", 2)) {
+    for (const auto& row : rows) {
+      ImGui::TableNextRow();
+      ImGui::TableNextColumn();
+      ImGui::TextUnformatted(row[0]);
+      ImGui::TableNextColumn();
+      ImGui::TextDisabled("%s", row[1]);
+    }
+    ImGui::EndTable();
+  }
+  ImGui::End();
+}
+
+}  // namespace nanquest::viewer
