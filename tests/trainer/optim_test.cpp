@@ -159,8 +159,9 @@ TEST(Formats, AreWhatTheOpsReallyGive) {
 TEST(AdamW, CastsMomentsAndWeightsTogether) {
   at::Tensor w = at::ones({4}, at::kBFloat16).set_requires_grad(true);
   AdamW optimizer({{"w", w}}, {});
-  for (const auto& [name, t] : optimizer.state())
-    if (name.starts_with("exp_avg")) EXPECT_EQ(t.scalar_type(), at::kBFloat16);
+  for (const auto& [name, t] : optimizer.state()) {
+    if (name.starts_with("exp_avg")) { EXPECT_EQ(t.scalar_type(), at::kBFloat16) << name; }
+  }
   optimizer.cast_to_fp32();
   for (const auto& [name, t] : optimizer.state()) EXPECT_EQ(t.scalar_type(), at::kFloat) << name;
   EXPECT_EQ(optimizer.parameters()[0].second.scalar_type(), at::kFloat);

@@ -1,7 +1,7 @@
-"""reference.py IN.safetensors OUT.safetensors: what PyTorch makes of the same weights and the same bytes.
+"""reference.py PATH…: what PyTorch makes of the same weights and the same bytes.
 
-IN: metadata "config" (JSON), tensors "model.NAME" and "windows" int64 [steps, batch, context + 1].
-OUT: "logits" and "loss" of the first window, "grad.NAME" of it, and "losses" of one AdamW step on each.
+PATH.in.safetensors: metadata "config" (JSON), tensors "model.NAME" and "windows" int64 [steps, batch, context + 1].
+PATH.out.safetensors: "logits" and "loss" of the first window, "grad.NAME" of it, and "losses" of one AdamW step on each.
 """
 import json
 import sys
@@ -13,27 +13,33 @@ from safetensors.torch import save_file
 from reference_gpt import Gpt, loss_of
 
 torch.set_num_threads(1)
-with safe_open(sys.argv[1], "pt") as f:
-    config = json.loads(f.metadata()["config"])
-    tensors = {name: f.get_tensor(name) for name in f.keys()}
-model = Gpt(config)
-weights = {k[len("model."):]: v for k, v in tensors.items() if k.startswith("model.")}
-model.load_state_dict(weights, strict=True)
-windows = tensors["windows"]
 
-out = {}
-optimizer = torch.optim.AdamW(model.parameters(), lr=config["lr"], betas=(0.9, 0.99), eps=1e-8, weight_decay=0.1)
-losses = []
-for step, window in enumerate(windows):
-    optimizer.zero_grad()
-    logits = model(window[:, :-1])
-    loss = loss_of(logits, window[:, 1:])
-    loss.backward()
-    if step == 0:
-        out["logits"], out["loss"] = logits.detach().clone(), loss.detach().clone()
-        out.update({"grad." + n: p.grad.clone() for n, p in model.named_parameters()})
-    torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-    optimizer.step()
-    losses.append(loss.detach())
-out["losses"] = torch.stack(losses)
-save_file({k: v.contiguous() for k, v in out.items()}, sys.argv[2])
+
+def reference(source, target):
+    with safe_open(source, "pt") as f:
+        config = json.loads(f.metadata()["config"])
+        tensors = {name: f.get_tensor(name) for name in f.keys()}
+    model = Gpt(config)
+    weights = {k[len("model."):]: v for k, v in tensors.items() if k.startswith("model.")}
+    model.load_state_dict(weights, strict=True)
+
+    out = {}
+    optimizer = torch.optim.AdamW(model.parameters(), lr=config["lr"], betas=(0.9, 0.99), eps=1e-8, weight_decay=0.1)
+    losses = []
+    for step, window in enumerate(tensors["windows"]):
+        optimizer.zero_grad()
+        logits = model(window[:, :-1])
+        loss = loss_of(logits, window[:, 1:])
+        loss.backward()
+        if step == 0:
+            out["logits"], out["loss"] = logits.detach().clone(), loss.detach().clone()
+            out.update({"grad." + n: p.grad.clone() for n, p in model.named_parameters()})
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+        losses.append(loss.detach())
+    out["losses"] = torch.stack(losses)
+    save_file({k: v.contiguous() for k, v in out.items()}, target)
+
+
+for path in sys.argv[1:]:
+    reference(path + ".in.safetensors", path + ".out.safetensors")

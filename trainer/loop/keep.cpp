@@ -78,6 +78,14 @@ Status Trainer::finish() {
     StepEvent last{counters_.optimizer_step, config_.steps, 0, 0, scaler_.scale(), next_lr(), 0, Gate::ok, {}};
     if (Status s = evaluate_and_keep_best(last); !s) return s;
   }
+  if (!all_finite(model_->parameters()) || !all_finite(model_->buffers())) {
+    state_was_corrupt_ = true;
+    if (ring_.empty() || !restore(ring_.back())) {
+      say("the weights are not finite and there is no older state; nothing is written");
+    } else {
+      say("the weights are not finite: what is written is the state before step " + std::to_string(counters_.optimizer_step));
+    }
+  }
   if (all_finite(model_->parameters()) && all_finite(model_->buffers())) {
     if (Status s = write_state(); !s) return s;
     const std::string path = config_.run_dir + "/checkpoints/final.safetensors";
@@ -85,9 +93,6 @@ Status Trainer::finish() {
     for (const auto& b : model_->buffers()) weights.push_back(b);
     if (Status s = write_safetensors(path, weights, {{"step", std::to_string(counters_.optimizer_step)}}); !s) return s;
     summary_.final_weights = path;
-  } else {
-    state_was_corrupt_ = true;
-    say("the weights are not finite; they are not written");
   }
   summary_.counters = counters_;
   summary_.best_eval_loss = counters_.best_eval;

@@ -1,0 +1,388 @@
+// The loop when things go wrong: five tests that the loop it descends from would fail, and the ladder above them.
+#include "tests/trainer/loop_fixture.h"
+
+#include <cmath>
+
+#include "trainer/checkpoint/safetensors.h"
+#include "trainer/loop/plain_guard.h"
+
+namespace nanquest::trainer {
+namespace {
+
+using test::differences;
+using test::Folder;
+using test::quick_config;
+using test::quick_model;
+using test::train;
+
+Injection nan_loss(std::int64_t at, std::int64_t count = 1, bool amp_only = false) {
+  return {Injection::Kind::nan_loss, at, count, amp_only};
+}
+
+// (a) After one non-finite step the rate is half the undisturbed curve for the whole rest of the run.
+TEST(Acceptance, BackoffSticksUnderTheSchedule) {
+  const Folder folder;
+  LoopConfig config = quick_config(folder, 140);
+  config.amp = at::kHalf;
+  config.injections = {nan_loss(20, 1, true)};
+  const auto run = train(folder, config, quick_model());
+  EXPECT_EQ(run->summary.exit, ExitCode::finding);
+  ASSERT_TRUE(run->summary.counters.fell_back);
+  EXPECT_EQ(run->summary.counters.skipped, 0);  // the batch itself was taken in fp32
+  std::int64_t later = 0;
+  for (const StepEvent& e : run->steps) {
+    if (e.gate != Gate::ok) continue;
+    const double untouched = config.schedule.lr(e.step, 1.0);
+    EXPECT_DOUBLE_EQ(e.lr, e.step < 20 ? untouched : 0.5 * untouched) << e.step;
+    if (e.step == 120) ++later;
+  }
+  EXPECT_EQ(later, 1);  // a hundred steps after the fallback was among them
+  EXPECT_EQ(run->summary.counters.optimizer_step, 140);
+  EXPECT_EQ(run->summary.final_format, "fp32");
+}
+
+// (b) One infinite gradient element in bf16 with a finite loss: not one bit of the state moves.
+TEST(Acceptance, InfiniteGradientInBf16LeavesEveryBit) {
+  for (const Level level : {Level::guard, Level::off}) {
+    const Folder folder;
+    LoopConfig config = quick_config(folder, 30);
+    config.amp = at::kBFloat16;
+    config.level = level;
+    config.policy = Policy::skip;
+    config.stop_after = 6;
+    const auto clean = train(folder, config, quick_model());
+    const TrainState before = clean->trainer->save();
+
+    const Folder other;
+    config.run_dir = other / "run";
+    config.policy = Policy::stop;
+    config.stop_after = 0;
+    config.injections = {{Injection::Kind::inf_gradient, 6, 1, false}};
+    const auto hit = train(other, config, quick_model());
+    EXPECT_EQ(hit->summary.exit, ExitCode::non_finite);
+    EXPECT_EQ(hit->summary.counters.optimizer_step, 6);
+    EXPECT_EQ(differences(before, hit->trainer->save()), std::vector<std::string>{});
+    EXPECT_EQ(hit->summary.incidents.size(), level == Level::guard ? 1u : 0u);
+    for (const std::string& path : hit->summary.incidents) EXPECT_TRUE(std::filesystem::exists(path));
+  }
+}
+
+/// Batch norm over embeddings; a batch that holds the byte '!' is fed in with an infinity.
+class NormedModel final : public Model {
+ public:
+  NormedModel() {
+    at::manual_seed(1);
+    table_ = (at::randn({256, 8}) * 0.1).set_requires_grad(true);
+    head_ = (at::randn({256, 8}) * 0.1).set_requires_grad(true);
+  }
+  at::Tensor forward(const at::Tensor& tokens, bool training) override {
+    at::Tensor x = at::embedding(table_, tokens);
+    if (training && calls_++ == 5) x = x * INFINITY;
+    x = at::batch_norm(x.reshape({-1, 8}), {}, {}, mean_, variance_, training, 0.1, 1e-5, false);
+    return at::linear(x, head_).reshape({tokens.size(0), tokens.size(1), 256});
+  }
+  NamedTensors parameters() const override { return {{"table", table_}, {"head", head_}}; }
+  NamedTensors buffers() const override { return {{"mean", mean_}, {"variance", variance_}}; }
+
+ private:
+  at::Tensor table_, head_, mean_ = at::zeros({8}), variance_ = at::ones({8});
+  int calls_ = 0;
+};
+
+// (c) Infinity in the input of a batch-norm model: the running statistics are as before.
+TEST(Acceptance, RunningStatisticsSurviveAnInfiniteInput) {
+  const Folder folder;
+  LoopConfig config = quick_config(folder, 30);
+  config.level = Level::off;  // the loop's own guard; the probe's is tested with it in tests/guard
+  config.stop_after = 5;
+  const auto clean = train(folder, config, std::make_unique<NormedModel>());
+  const Folder other;
+  config.run_dir = other / "run";
+  config.stop_after = 0;
+  config.policy = Policy::stop;
+  const auto hit = train(other, config, std::make_unique<NormedModel>());
+  ASSERT_EQ(hit->summary.exit, ExitCode::non_finite);
+  EXPECT_EQ(differences(clean->trainer->save(), hit->trainer->save()), std::vector<std::string>{});
+  EXPECT_TRUE(all_finite(hit->trainer->model().buffers()));
+}
+
+// (d) Non-finite steps in a row: the run ends with its code and the last good state loads.
+TEST(Acceptance, EndlessNonFiniteStepsEndTheRunWithAGoodCheckpoint) {
+  const Folder folder;
+  LoopConfig config = quick_config(folder, 60);
+  config.policy = Policy::skip;
+  config.rollback_limit = 0;
+  config.injections = {nan_loss(10, 1000)};
+  const auto run = train(folder, config, quick_model());
+  EXPECT_EQ(run->summary.exit, ExitCode::non_finite);
+  EXPECT_EQ(run->summary.counters.skipped, 5);
+  EXPECT_EQ(run->summary.counters.optimizer_step, 10);
+  auto state = load_state(run->summary.state_file);
+  ASSERT_TRUE(state) << state.error().text();
+  EXPECT_TRUE(all_finite(state->tensors));
+  EXPECT_EQ(run->summary.skipped_samples.size(), 20u);
+}
+
+/// A model with a weight that no output depends on: it can be broken while every loss looks fine.
+class SpareModel final : public Model {
+ public:
+  SpareModel() : inner_(quick_model()) {}
+  at::Tensor forward(const at::Tensor& tokens, bool training) override { return inner_->forward(tokens, training); }
+  NamedTensors parameters() const override {
+    NamedTensors all = inner_->parameters();
+    all.emplace_back("spare", spare_);
+    return all;
+  }
+
+ private:
+  std::unique_ptr<Model> inner_;
+  at::Tensor spare_ = at::ones({3}).set_requires_grad(true);
+};
+
+// (e) "Best" (and final, and the checkpoint) never hold a non-finite value, whatever the metric says.
+TEST(Acceptance, BestIsNeverNonFinite) {
+  const Folder folder;
+  LoopConfig config = quick_config(folder, 12);
+  config.eval_every = 3;
+  config.ring_every = 100;
+  auto model = std::make_unique<SpareModel>();
+  const at::Tensor spare = model->parameters().back().second;
+  std::vector<double> held_out;
+  set_numerics(1, true, false, 1);
+  auto trainer = Trainer::create(config, std::move(model), test::quick_data(folder),
+                                 {[&](const StepEvent& e) {
+                                    if (e.eval_loss) held_out.push_back(*e.eval_loss);
+                                    const at::NoGradGuard no_grad;
+                                    if (e.step == 4) spare[0] = std::nan("");
+                                  },
+                                  {}});
+  ASSERT_TRUE(trainer);
+  auto summary = (*trainer)->run();
+  ASSERT_TRUE(summary) << summary.error().text();
+  ASSERT_EQ(held_out.size(), 3u);
+  EXPECT_LT(held_out[1], held_out[0]);  // better by the metric, and yet:
+  EXPECT_EQ(summary->best_eval_loss, held_out[0]);
+  EXPECT_EQ(summary->exit, ExitCode::state_corrupt);
+  for (const char* name : {"best", "final", "state"}) {
+    auto file = read_safetensors(config.run_dir + "/checkpoints/" + name + ".safetensors");
+    ASSERT_TRUE(file);
+    EXPECT_TRUE(all_finite(file->tensors)) << name;
+  }
+}
+
+TEST(Ladder, SkipsThenRollsBackThenStops) {
+  const Folder folder;
+  LoopConfig config = quick_config(folder, 60);
+  config.amp = at::kHalf;
+  config.skip_limit = 3;
+  config.rollback_limit = 2;
+  config.injections = {nan_loss(10, 1000)};
+  const auto run = train(folder, config, quick_model());
+  const Counters& c = run->summary.counters;
+  EXPECT_TRUE(c.fell_back);              // first rung
+  EXPECT_EQ(c.rollbacks, 2);             // third, after each three skips
+  EXPECT_EQ(c.skipped, 9);               // second: 3 + 3 + 3
+  EXPECT_EQ(c.optimizer_step, 8);        // the last state kept in memory
+  EXPECT_EQ(c.backoff, 0.5);             // taken once, kept through rollbacks
+  EXPECT_EQ(run->summary.exit, ExitCode::non_finite);
+  EXPECT_EQ(c.data_position, (10 + 9) * config.batch_size);
+}
+
+TEST(Policies, SkipIsExactlyARunThatNeverSawTheBatch) {
+  const Folder folder;
+  LoopConfig config = quick_config(folder, 30);
+  config.policy = Policy::skip;
+  config.injections = {nan_loss(7)};
+  config.amp = at::kBFloat16;
+  const auto hit = train(folder, config, quick_model(0.2));
+  EXPECT_EQ(hit->summary.exit, ExitCode::finding);
+  EXPECT_EQ(hit->summary.counters.skipped, 1);
+  EXPECT_EQ(hit->summary.counters.optimizer_step, 30);
+
+  // The same run by hand, without the probe, with that batch left out.
+  const Folder other;
+  LoopConfig plain = config;
+  plain.run_dir = other / "run";
+  plain.injections.clear();
+  plain.level = Level::off;
+  plain.stop_after = 7;
+  const auto first = train(other, plain, quick_model(0.2));
+  TrainState state = first->trainer->save();
+  state.counters.data_position += plain.batch_size;
+  auto rest = Trainer::create([&] { plain.stop_after = 0; return plain; }(), quick_model(0.2), test::quick_data(other), {});
+  ASSERT_TRUE(rest);
+  ASSERT_TRUE((*rest)->restore(state));
+  ASSERT_TRUE((*rest)->run());
+  EXPECT_EQ(differences(hit->trainer->save(), (*rest)->save()), std::vector<std::string>{});
+}
+
+TEST(Policies, RetryInFp32TakesTheSameBatchAndStaysInLowPrecision) {
+  const Folder folder;
+  LoopConfig config = quick_config(folder, 20);
+  config.amp = at::kHalf;
+  config.policy = Policy::retry_fp32;
+  config.injections = {nan_loss(5, 1, true), nan_loss(9)};  // the second fails in fp32 too
+  const auto run = train(folder, config, quick_model());
+  EXPECT_EQ(run->summary.exit, ExitCode::finding);
+  EXPECT_EQ(run->summary.counters.incidents, 2);
+  EXPECT_EQ(run->summary.counters.skipped, 1);
+  EXPECT_TRUE(run->summary.counters.retried);
+  EXPECT_EQ(run->summary.final_format, "fp16");
+  EXPECT_EQ(run->summary.counters.backoff, 1.0);
+  EXPECT_EQ(run->summary.counters.optimizer_step, 20);
+  EXPECT_EQ(run->summary.counters.data_position, 21 * config.batch_size);
+}
+
+TEST(Policies, RollbackReturnsToTheLastKeptStateAndPassesTheBadBatch) {
+  const Folder folder;
+  LoopConfig config = quick_config(folder, 20);
+  config.policy = Policy::rollback;
+  config.injections = {nan_loss(10)};
+  const auto run = train(folder, config, quick_model());
+  EXPECT_EQ(run->summary.exit, ExitCode::finding);
+  EXPECT_EQ(run->summary.counters.rollbacks, 1);
+  EXPECT_EQ(run->summary.counters.optimizer_step, 20);
+  EXPECT_EQ(run->summary.counters.data_position, (20 + 2 + 1) * config.batch_size);  // steps 8 and 9 were taken twice
+}
+
+TEST(Policies, CorruptWeightsAreRolledBackAndSaidSo) {
+  const Folder folder;
+  LoopConfig config = quick_config(folder, 20);
+  config.policy = Policy::skip;
+  config.stop_after = 0;
+  auto model = quick_model();
+  const at::Tensor weight = model->parameters().back().second;
+  set_numerics(1, true, false, 1);
+  std::int64_t seen = 0;
+  auto trainer = Trainer::create(config, std::move(model), test::quick_data(folder),
+                                 {[&](const StepEvent& e) {
+                                    if (e.step != 9 || seen++ > 0) return;
+                                    const at::NoGradGuard no_grad;
+                                    weight.view({-1})[0] = INFINITY;  // as a broken kernel or a stray write would
+                                  },
+                                  {}});
+  ASSERT_TRUE(trainer);
+  auto summary = (*trainer)->run();
+  ASSERT_TRUE(summary) << summary.error().text();
+  EXPECT_EQ(summary->exit, ExitCode::state_corrupt);
+  EXPECT_EQ(summary->counters.rollbacks, 1);
+  EXPECT_EQ(summary->counters.optimizer_step, 20);
+  EXPECT_TRUE(all_finite((*trainer)->model().parameters()));
+}
+
+TEST(Scaling, AnOverflowOfTheScaleAloneIsNoIncident) {
+  const Folder folder;
+  LoopConfig config = quick_config(folder, 12);
+  config.amp = at::kHalf;
+  config.scaler.initial = 16777216.0;
+  config.scaler.ceiling = 16777216.0;
+  const auto run = train(folder, config, quick_model());
+  EXPECT_EQ(run->summary.exit, ExitCode::ok);
+  EXPECT_EQ(run->summary.counters.incidents, 0);
+  EXPECT_EQ(run->summary.counters.optimizer_step, 12);
+  EXPECT_EQ(run->summary.counters.data_position, 12 * config.batch_size);  // no batch was lost
+  ASSERT_FALSE(run->summary.scale_history.empty());
+  EXPECT_LT(run->summary.final_scale, 16777216.0);
+}
+
+TEST(Accumulation, EqualsTheWholeBatch) {
+  const auto losses = [](std::int64_t parts) {
+    const Folder folder;
+    LoopConfig config = quick_config(folder, 8);
+    config.micro_batches = parts;
+    const auto run = train(folder, config, quick_model());
+    std::vector<double> values;
+    for (const StepEvent& e : run->steps) values.push_back(e.loss);
+    return values;
+  };
+  const auto whole = losses(1), parts = losses(4);
+  ASSERT_EQ(whole.size(), 8u);
+  for (std::size_t i = 0; i < 8; ++i) EXPECT_NEAR(whole[i], parts[i], 1e-5);
+}
+
+TEST(Probe, ChangesNoBitOfTraining) {
+  const auto state_at = [](Level level, at::ScalarType amp) {
+    const Folder folder;
+    LoopConfig config = quick_config(folder, 25);
+    config.level = level;
+    config.amp = amp;
+    config.eval_every = 10;
+    return train(folder, config, quick_model(0.1))->trainer->save();
+  };
+  for (const at::ScalarType amp : {at::kFloat, at::kHalf, at::kBFloat16})
+    EXPECT_EQ(differences(state_at(Level::off, amp), state_at(Level::guard, amp)), std::vector<std::string>{});
+}
+
+TEST(Resume, TenStepsAreFivePlusFiveBitForBit) {
+  for (const at::ScalarType amp : {at::kFloat, at::kHalf}) {
+    const Folder folder, other;
+    LoopConfig config = quick_config(folder, 10);
+    config.amp = amp;
+    config.scaler.growth_interval = 3;
+    config.injections = {nan_loss(2, 1, true)};
+    config.policy = Policy::retry_fp32;
+    const TrainState whole = train(folder, config, quick_model(0.3))->trainer->save();
+    config.run_dir = other / "run";
+    config.stop_after = 5;
+    EXPECT_EQ(train(other, config, quick_model(0.3))->summary.outcome, "interrupted, resumable");
+    config.stop_after = 0;
+    config.resume = true;
+    const auto resumed = train(other, config, quick_model(0.3));
+    EXPECT_EQ(resumed->steps.front().step, 5);
+    const TrainState parts = resumed->trainer->save();
+    EXPECT_EQ(differences(whole, parts), std::vector<std::string>{});
+    EXPECT_EQ(whole.counters.data_position, parts.counters.data_position);
+    EXPECT_EQ(whole.counters.tokens, parts.counters.tokens);
+    EXPECT_EQ(whole.scaler.scale, parts.scaler.scale);
+    EXPECT_EQ(whole.scaler.good_steps, parts.scaler.good_steps);
+  }
+}
+
+TEST(Resume, KeepsTheFallback) {
+  const Folder folder;
+  LoopConfig config = quick_config(folder, 20);
+  config.amp = at::kHalf;
+  config.injections = {nan_loss(2, 1, true)};
+  config.stop_after = 6;
+  (void)train(folder, config, quick_model());
+  config.resume = true;
+  config.stop_after = 0;
+  const auto run = train(folder, config, quick_model());
+  EXPECT_EQ(run->summary.final_format, "fp32");
+  EXPECT_EQ(run->summary.counters.backoff, 0.5);
+  for (const StepEvent& e : run->steps) EXPECT_DOUBLE_EQ(e.lr, 0.5 * config.schedule.lr(e.step, 1.0));
+}
+
+TEST(Resume, RefusesOtherSettingsAndMissingCheckpoints) {
+  const Folder folder;
+  LoopConfig config = quick_config(folder, 6);
+  config.resume = true;
+  auto missing = Trainer::create(config, quick_model(), test::quick_data(folder), {});
+  ASSERT_FALSE(missing);
+  EXPECT_EQ(missing.error().code, ErrorCode::bad_file);
+  config.resume = false;
+  (void)train(folder, config, quick_model());
+  config.resume = true;
+  config.fingerprint = "other";
+  auto other = Trainer::create(config, quick_model(), test::quick_data(folder), {});
+  ASSERT_FALSE(other);
+  EXPECT_EQ(other.error().code, ErrorCode::usage);
+}
+
+TEST(Create, RefusesHalfWeightsAndUnwritablePlaces) {
+  const Folder folder;
+  LoopConfig config = quick_config(folder, 6);
+  auto model = quick_model();
+  at::Tensor(model->parameters()[0].second).set_data(model->parameters()[0].second.to(at::kHalf));
+  auto half = Trainer::create(config, std::move(model), test::quick_data(folder), {});
+  ASSERT_FALSE(half);
+  EXPECT_NE(half.error().message.find("fp16"), std::string::npos);
+  test::write_file(folder / "file", "x");
+  config.run_dir = folder / "file/run";
+  auto place = Trainer::create(config, quick_model(), test::quick_data(folder), {});
+  ASSERT_FALSE(place);
+  EXPECT_EQ(place.error().code, ErrorCode::io);
+}
+
+}  // namespace
+}  // namespace nanquest::trainer

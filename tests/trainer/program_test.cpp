@@ -1,0 +1,212 @@
+// nanquest-trainer as a person starts it: exit codes, words, files.
+#include <signal.h>
+
+#include <chrono>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "tests/trainer/helpers.h"
+
+namespace nanquest::trainer {
+namespace {
+
+using test::Folder;
+using test::Ran;
+
+class Program : public testing::Test {
+ protected:
+  Program() { test::write_file(folder / "data/a.txt", test::some_text(4000)); }
+
+  std::string command(const std::string& arguments) const { return std::string(NANQUEST_TEST_TRAINER) + " " + arguments; }
+  /// The smallest run there is, plus `arguments`.
+  std::string tiny(const std::string& arguments) const {
+    return command("--data '" + (folder / "data") + "' --run-dir '" + (folder / "run") +
+                   "' --steps 12 --depth 1 --width 16 --heads 2 --context 16 --batch-size 2 --threads 1 " + arguments);
+  }
+  Ran run(const std::string& full) const { return test::run(full, folder); }
+  static bool one_line(const std::string& text) { return !text.empty() && text.find('\n') == text.size() - 1; }
+
+  const Folder folder;
+};
+
+TEST_F(Program, TrainsAndSaysWhatItUses) {
+  const Ran r = run(tiny("--amp-dtype bf16 --eval-every 4"));
+  EXPECT_EQ(r.code, 0) << r.err;
+  EXPECT_NE(r.out.find("outcome          finished"), std::string::npos);
+  EXPECT_NE(r.err.find("activations of linear layers and matmuls: bf16"), std::string::npos) << r.err;
+  EXPECT_NE(r.err.find("held-out loss"), std::string::npos);
+  EXPECT_EQ(r.err.find('\r'), std::string::npos);  // no bar and no colours outside a terminal
+  EXPECT_EQ(r.err.find('\033'), std::string::npos);
+  for (const char* name : {"final", "best", "state"})
+    EXPECT_TRUE(std::filesystem::exists(folder / ("run/checkpoints/" + std::string(name) + ".safetensors"))) << name;
+}
+
+TEST_F(Program, JsonIsOneObjectWithTheWholeStory) {
+  const Ran r = run(tiny("--json --amp-dtype fp16 --inject nan-loss@5:amp"));
+  EXPECT_EQ(r.code, 1) << r.err;
+  const auto j = nlohmann::json::parse(r.out);
+  EXPECT_EQ(j["format"], "nanquest.training");
+  EXPECT_EQ(j["exit_code"], 1);
+  EXPECT_EQ(j["first_incident_step"], 5);
+  EXPECT_EQ(j["fell_back"], true);
+  EXPECT_EQ(j["backoff"], 0.5);
+  EXPECT_EQ(j["steps"], 12);
+  ASSERT_EQ(j["snapshots"].size(), 1u);
+  EXPECT_TRUE(std::filesystem::exists(j["snapshots"][0].get<std::string>()));
+}
+
+TEST_F(Program, ExitCodesAreThoseOfTheManual) {
+  EXPECT_EQ(run(tiny("--policy stop --inject nan-loss@3")).code, 4);
+  EXPECT_EQ(run(tiny("--policy skip --inject nan-loss@3")).code, 1);
+  EXPECT_EQ(run(tiny("--policy skip --inject inf-grad@3x1000 --rollback-limit 0")).code, 4);
+}
+
+TEST_F(Program, VersionAndHelp) {
+  const Ran version = run(command("--version"));
+  EXPECT_EQ(version.code, 0);
+  for (const char* word : {"nanquest-trainer ", "LibTorch ", "HDF5 ", "snapshot format "})
+    EXPECT_NE(version.out.find(word), std::string::npos) << version.out;
+  const Ran help = run(command("--help"));
+  EXPECT_EQ(help.code, 0);
+  for (const char* word : {"Example:", "Exit codes:", "--amp-dtype", "--policy", "--lr-backoff"})
+    EXPECT_NE(help.out.find(word), std::string::npos);
+}
+
+TEST_F(Program, ConfigFileIsReadAndTheCommandLineWins) {
+  test::write_file(folder / "c.toml", "# comment\nsteps = 7\nwarmup_ratio = 0.5\nactivation = \"relu2\"\nqk-norm = true\nlr = 0.01\n");
+  const Ran r = run(command("--json --config '" + (folder / "c.toml") + "' --steps 3 --data '" + (folder / "data") +
+                            "' --run-dir '" + (folder / "run") + "' --depth 1 --width 16 --heads 2 --context 16"));
+  ASSERT_EQ(r.code, 0) << r.err;
+  EXPECT_EQ(nlohmann::json::parse(r.out)["steps"], 3);
+  const auto manifest = nlohmann::json::parse(test::read_file(folder / "run/manifest.json"));
+  EXPECT_NE(manifest.dump().find("\"activation\":\"relu2\""), std::string::npos) << manifest.dump();
+}
+
+TEST_F(Program, UnknownKeysAndFlagsNameTheWayOut) {
+  test::write_file(folder / "c.toml", "warmup-ration = 0.1\n");
+  const Ran key = run(tiny("--config '" + (folder / "c.toml") + "'"));
+  EXPECT_EQ(key.code, 2);
+  EXPECT_NE(key.err.find("unknown key \"warmup-ration\" (did you mean \"warmup-ratio\"?)"), std::string::npos) << key.err;
+  EXPECT_TRUE(one_line(key.err));
+  EXPECT_FALSE(std::filesystem::exists(folder / "run"));
+  test::write_file(folder / "s.toml", "[model]\ndepth = 2\n");
+  EXPECT_EQ(run(tiny("--config '" + (folder / "s.toml") + "'")).code, 2);
+  EXPECT_EQ(run(tiny("--config '" + (folder / "none.toml") + "'")).code, 3);
+  for (const char* bad : {"--no-such-flag", "--lr nonsense", "--policy sometimes", "--amp-dtype fp12", "--width 15",
+                          "--batch-size 3 --accumulation 2", "--lr 0", "--level watch", "--inject sometimes", "--device tpu",
+                          "--dropout 2", "--warmup-ratio 3", "--lr-backoff 0"}) {
+    const Ran r = run(tiny(bad));
+    EXPECT_EQ(r.code, 2) << bad << ": " << r.err;
+    EXPECT_TRUE(one_line(r.err)) << bad << ": " << r.err;
+    EXPECT_FALSE(std::filesystem::exists(folder / "run")) << bad;
+  }
+}
+
+TEST_F(Program, MissingCudaIsSaidPlainly) {
+  const Ran r = run(tiny("--device cuda:99"));
+  EXPECT_EQ(r.code, 2);
+  EXPECT_NE(r.err.find("use --device cpu"), std::string::npos) << r.err;
+  EXPECT_TRUE(one_line(r.err));
+}
+
+TEST_F(Program, BadDataIsNamed) {
+  test::write_file(folder / "empty.txt", "");
+  test::write_file(folder / "binary.txt", std::string("a\0b", 3));
+  std::filesystem::create_directories(folder / "nothing");
+  for (const char* name : {"empty.txt", "binary.txt", "nothing", "missing"}) {
+    const Ran r = run(tiny("--data '" + (folder / name) + "'"));
+    EXPECT_EQ(r.code, 3) << name;
+    EXPECT_NE(r.err.find(folder / name), std::string::npos) << r.err;
+    EXPECT_TRUE(one_line(r.err)) << r.err;
+    EXPECT_FALSE(std::filesystem::exists(folder / "run"));
+  }
+  EXPECT_EQ(run(command("--steps 3")).code, 2);
+}
+
+TEST_F(Program, AnUnwritableRunDirectoryIsAnErrorAtTheStart) {
+  test::write_file(folder / "file", "x");
+  const Ran r = run(tiny("--run-dir '" + (folder / "file/run") + "'"));
+  EXPECT_EQ(r.code, 3);
+  EXPECT_TRUE(one_line(r.err)) << r.err;
+  EXPECT_NE(r.err.find(folder / "file/run"), std::string::npos);
+}
+
+TEST_F(Program, DamagedCheckpointIsRefused) {
+  ASSERT_EQ(run(tiny("--stop-after 3")).code, 0);
+  const std::string path = folder / "run/checkpoints/state.safetensors";
+  const std::string whole = test::read_file(path);
+  test::write_file(path, whole.substr(0, whole.size() / 2));
+  const Ran r = run(tiny("--resume"));
+  EXPECT_EQ(r.code, 3) << r.err;
+  EXPECT_NE(r.err.find(path), std::string::npos);
+  test::write_file(path, whole);
+  EXPECT_EQ(run(tiny("--resume --width 32")).code, 2);  // another model
+  EXPECT_EQ(run(tiny("--resume")).code, 0);
+}
+
+TEST_F(Program, KilledAndResumedEndsWithTheSameBytes) {
+  const std::string longer = "--steps 150 --save-every 1 --dropout 0.2 --eval-every 0 --amp-dtype bf16 ";
+  ASSERT_EQ(run(tiny(longer)).code, 0);
+  const std::string whole = test::read_file(folder / "run/checkpoints/final.safetensors");
+  std::filesystem::remove_all(folder / "run");
+
+  int kills = 0;
+  for (int round = 0; round < 4; ++round) {
+    const std::string full = tiny(longer + (round > 0 ? "--resume" : ""));
+    const pid_t child = fork();
+    ASSERT_GE(child, 0);
+    if (child == 0) {
+      if (freopen("/dev/null", "w", stdout) == nullptr || freopen("/dev/null", "w", stderr) == nullptr) _exit(126);
+      execl("/bin/sh", "sh", "-c", ("exec " + full).c_str(), nullptr);
+      _exit(127);
+    }
+    const std::string state = folder / "run/checkpoints/state.safetensors";
+    for (int i = 0; i < 600 && !std::filesystem::exists(state); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    std::this_thread::sleep_for(std::chrono::milliseconds(150 + 130 * round));
+    kill(child, SIGKILL);
+    int status = 0;
+    waitpid(child, &status, 0);
+    kills += WIFSIGNALED(status);
+  }
+  EXPECT_GT(kills, 0);
+  const Ran last = run(tiny(longer + "--resume"));
+  ASSERT_EQ(last.code, 0) << last.err;
+  EXPECT_EQ(test::read_file(folder / "run/checkpoints/final.safetensors"), whole);
+}
+
+TEST_F(Program, AnInterruptSavesAndCanBeResumed) {
+  const std::string longer = "--steps 100000 --eval-every 0 ";
+  const pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    if (freopen("/dev/null", "w", stdout) == nullptr || freopen((folder / "err").c_str(), "w", stderr) == nullptr) _exit(126);
+    execl("/bin/sh", "sh", "-c", ("exec " + tiny(longer)).c_str(), nullptr);
+    _exit(127);
+  }
+  for (int i = 0; i < 600 && test::read_file(folder / "err").find("step 1/") == std::string::npos; ++i)
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  kill(child, SIGINT);
+  int status = 0;
+  waitpid(child, &status, 0);
+  ASSERT_TRUE(WIFEXITED(status));
+  EXPECT_EQ(WEXITSTATUS(status), 0) << test::read_file(folder / "err");
+  const Ran r = run(tiny(longer + "--resume --stop-after 2"));
+  EXPECT_EQ(r.code, 0) << r.err;
+}
+
+#ifdef NANQUEST_TEST_NVTX
+TEST_F(Program, PhasesAreRangesThatAProfilerSees) {
+  const Ran r = run("NVTX_INJECTION64_PATH='" NANQUEST_TEST_NVTX "' NANQUEST_NVTX_LOG='" + (folder / "ranges") + "' " +
+                    tiny("--eval-every 6"));
+  ASSERT_EQ(r.code, 0) << r.err;
+  const std::string ranges = test::read_file(folder / "ranges");
+  for (const char* name : {"0 step\n", "1 data\n", "1 forward\n", "1 backward\n", "1 optimizer\n", "evaluate\n"})
+    EXPECT_NE(ranges.find(name), std::string::npos) << name << " in\n" << ranges.substr(0, 600);
+  std::size_t steps = 0;
+  for (std::size_t at = ranges.find("0 step\n"); at != std::string::npos; at = ranges.find("0 step\n", at + 1)) ++steps;
+  EXPECT_EQ(steps, 12u);
+}
+#endif
+
+}  // namespace
+}  // namespace nanquest::trainer
