@@ -1,5 +1,6 @@
 # `cmake --install`: a prefix with the programs, the probe's libraries and headers, and a package for find_package.
-# Replay, trainer and viewer are programs only; their libraries are not offered to others.
+# Replay, trainer and viewer are programs only; their libraries are not offered to others. Component `probe` is what a
+# training program links, without the programs.
 include(CMakePackageConfigHelpers)
 set(_package_dir "${CMAKE_INSTALL_LIBDIR}/cmake/nanquest")
 
@@ -19,12 +20,12 @@ endif()
 
 target_include_directories(nanquest_base INTERFACE $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
 install(TARGETS ${_libraries} EXPORT nanquestTargets
-  ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}
-  LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
-install(EXPORT nanquestTargets NAMESPACE nanquest:: DESTINATION ${_package_dir})
+  ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT probe
+  LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT probe)
+install(EXPORT nanquestTargets NAMESPACE nanquest:: DESTINATION ${_package_dir} COMPONENT probe)
 
 # Headers keep their folders: <nanquest/probe/nanquest.h> for others, "probe/…" among themselves.
-install(DIRECTORY "${PROJECT_SOURCE_DIR}/probe" DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/nanquest
+install(DIRECTORY "${PROJECT_SOURCE_DIR}/probe" DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/nanquest COMPONENT probe
   FILES_MATCHING PATTERN "*.h" PATTERN "attach" EXCLUDE)
 
 configure_package_config_file("${PROJECT_SOURCE_DIR}/cmake/nanquestConfig.cmake.in"
@@ -32,5 +33,5 @@ configure_package_config_file("${PROJECT_SOURCE_DIR}/cmake/nanquestConfig.cmake.
 write_basic_package_version_file("${PROJECT_BINARY_DIR}/nanquestConfigVersion.cmake"
   VERSION ${PROJECT_VERSION} COMPATIBILITY SameMinorVersion)
 install(FILES "${PROJECT_BINARY_DIR}/nanquestConfig.cmake" "${PROJECT_BINARY_DIR}/nanquestConfigVersion.cmake"
-  "${PROJECT_SOURCE_DIR}/cmake/FindLibTorch.cmake" DESTINATION ${_package_dir})
-install(FILES "${PROJECT_SOURCE_DIR}/LICENSE" DESTINATION ${CMAKE_INSTALL_DATADIR}/nanquest)
+  "${PROJECT_SOURCE_DIR}/cmake/FindLibTorch.cmake" DESTINATION ${_package_dir} COMPONENT probe)
+install(FILES "${PROJECT_SOURCE_DIR}/LICENSE" DESTINATION ${CMAKE_INSTALL_DATADIR}/nanquest COMPONENT probe)

@@ -19,7 +19,7 @@ class Stranger(common.ProgramTest):
 
     def test_installed_package_serves_a_project_of_its_own(self):
         prefix, build, run = self.scratch / "prefix", self.scratch / "build", self.scratch / "run"
-        self.run_ok(CMAKE, "--install", BUILD, "--prefix", prefix)
+        self.run_ok(CMAKE, "--install", BUILD, "--prefix", prefix, "--component", "probe")
         # From a copy elsewhere, so that nothing of this checkout is found by accident.
         source = shutil.copytree(common.ROOT / "samples" / "stranger", self.scratch / "source")
         self.run_ok(CMAKE, "-S", source, "-B", build, "-G", "Ninja", "-DCMAKE_BUILD_TYPE=Release",

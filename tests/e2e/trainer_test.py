@@ -140,10 +140,12 @@ class Trainer(common.ProgramTest):
         self.assert_exit(process, common.NON_FINITE)
         self.assert_nothing_half_written(self.run_dir)
 
-    def test_trace_level_names_the_way_out(self):
-        """Levels that this build has for Python programs only are refused, not silently lowered."""
-        process = self.train("--data", self.text, *SMALL, "--level", "watch")
-        self.assert_refused(process, common.USAGE, "watch")
+    def test_levels_of_other_programs_are_refused(self):
+        """Not silently lowered: a loop that owns its step runs it again instead of tracing each one."""
+        for level in ("trace", "watch"):
+            process = self.train("--data", self.text, *SMALL, "--level", level)
+            self.assert_refused(process, common.USAGE, "levels", "--level guard")
+        self.assertFalse(self.run_dir.exists())
 
 
 if __name__ == "__main__":
