@@ -126,7 +126,7 @@ void scan_block(const Kernels& k, const void* data, std::size_t n, std::uint64_t
     s.pos_inf += t.infinite - t.negative_infinite;
     s.neg_inf += t.negative_infinite;
     max = static_cast<Bits>(t.max_finite);
-    min_less_one = t.min_less_one == static_cast<Bits>(~Bits{0}) ? ~std::uint64_t{0} : t.min_less_one;
+    min_less_one = t.min_less_one == Layout::kAbsMask ? ~std::uint64_t{0} : t.min_less_one;
     if (histogram && t.subnormal != 0) add_subnormals<Layout>(data, n, *histogram);
     if (t.bad != 0) {
       if (s.first_bad > start) s.first_bad = start + find_bad<Layout>(data, n);
@@ -137,24 +137,6 @@ void scan_block(const Kernels& k, const void* data, std::size_t n, std::uint64_t
   s.abs_max = std::max<std::uint64_t>(s.abs_max, max);
   s.abs_min_less_one = std::min(s.abs_min_less_one, min_less_one);
   s.sum_squares += squares<Layout>(k, data, n, max);
-}
-
-template <class Layout>
-ScanResult result_of(const ElementStats& s, std::size_t n) {
-  using Bits = typename Layout::Bits;
-  ScanResult r;
-  r.count = n;
-  r.nan = s.nan;
-  r.pos_inf = s.pos_inf;
-  r.neg_inf = s.neg_inf;
-  r.zero = s.zero;
-  r.subnormal = s.subnormal;
-  r.first_bad = s.first_bad < n ? static_cast<std::int64_t>(s.first_bad) : -1;
-  r.amax = double_from_bits(Layout::double_bits(static_cast<Bits>(s.abs_max)));
-  if (s.abs_min_less_one != ~std::uint64_t{0})
-    r.amin_nonzero = double_from_bits(Layout::double_bits(static_cast<Bits>(s.abs_min_less_one + 1)));
-  r.sum_squares = s.sum_squares;
-  return r;
 }
 
 /// Calls `f(pointer, elements, index)` for each block of the memory.

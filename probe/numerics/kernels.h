@@ -26,7 +26,7 @@ struct Tally {
   std::uint64_t infinite;           ///< patterns equal to `first_bad` (the caller knows if that is an infinity)
   std::uint64_t negative_infinite;  ///< those with the sign set
   std::uint64_t max_finite;
-  std::uint64_t min_less_one;       ///< smallest non-zero finite pattern less 1; all ones of the type if none
+  std::uint64_t min_less_one;       ///< smallest non-zero finite pattern less 1; `abs_mask` if none
 };
 
 /// The loops for elements of type T, a magnitude pattern being the bits without the sign.

@@ -45,30 +45,67 @@ Range range(const void* data, std::size_t n, T abs_mask) {
   return {low, high};
 }
 
+/// A vector of elements as signed numbers: magnitudes have no sign bit, and signed comparisons are the native ones.
+template <class T>
+struct Signed {
+  typedef decltype([] {
+    if constexpr (sizeof(T) == 2) return std::int16_t{};
+    if constexpr (sizeof(T) == 4) return std::int32_t{};
+    if constexpr (sizeof(T) == 8) return std::int64_t{};
+  }()) Element;
+  typedef Element Vec __attribute__((vector_size(kBytes)));
+  static constexpr int kLanes = kBytes / sizeof(T);
+};
+
 template <class T>
 Tally tally(const void* data, std::size_t n, T abs_mask, T first_bad, T min_normal) {
-  const auto* p = static_cast<const typename Unaligned<T>::Type*>(data);
-  const T subnormals = static_cast<T>(min_normal - 1);  // how many patterns there are
-  T high = 0, low = static_cast<T>(~T{0});
-  // Counters as narrow as the elements keep the vectors full; one call has too few elements to overflow them.
-  T zero = 0, subnormal = 0, bad = 0, infinite = 0, negative = 0;
-  const T negative_infinity = static_cast<T>(first_bad | static_cast<T>(~abs_mask));
-  for (std::size_t i = 0; i < n; ++i) {
-    const T bits = p[i];
-    const T abs = bits & abs_mask;
-    const T less_one = static_cast<T>(abs - 1);  // wraps for zero, out of the way of the minimum
-    const bool is_bad = abs >= first_bad;
-    zero = static_cast<T>(zero + (abs == 0));
-    subnormal = static_cast<T>(subnormal + (less_one < subnormals));
-    bad = static_cast<T>(bad + is_bad);
-    infinite = static_cast<T>(infinite + (abs == first_bad));
-    negative = static_cast<T>(negative + (bits == negative_infinity));
-    const T finite = is_bad ? T{0} : abs;
+  using E = typename Signed<T>::Element;
+  using V = typename Signed<T>::Vec;
+  constexpr int lanes = Signed<T>::kLanes;
+  const auto* p = static_cast<const char*>(data);
+  const E mask = static_cast<E>(abs_mask), limit = static_cast<E>(first_bad), normal = static_cast<E>(min_normal);
+  const E negative_infinity = static_cast<E>(first_bad | static_cast<T>(~abs_mask));
+  // Counters as narrow as the elements: one call has too few of them to overflow.
+  V zero{}, tiny{}, bad{}, infinite{}, negative{}, high{}, low = V{} + mask;
+  const auto add = [&](V bits) __attribute__((always_inline)) {
+    const V abs = bits & mask;
+    const V is_bad = (V)(abs >= limit);
+    zero -= (V)(abs == 0);
+    tiny -= (V)(abs < normal);
+    bad -= is_bad;
+    infinite -= (V)(abs == limit);
+    negative -= (V)(bits == negative_infinity);
+    const V finite = abs & ~is_bad;
     high = finite > high ? finite : high;
-    const T candidate = is_bad ? static_cast<T>(~T{0}) : less_one;
+    // Zero wraps to all ones, and bad elements are made so: both become the mask, beyond every finite pattern.
+    const V candidate = ((abs - 1) | is_bad) & mask;
     low = candidate < low ? candidate : low;
+  };
+  std::size_t i = 0;
+  for (; i + lanes <= n; i += lanes) {
+    V bits;
+    load(bits, p + i * sizeof(T));
+    add(bits);
   }
-  return {zero, subnormal, bad, infinite, negative, high, low};
+  const std::size_t padding = i < n ? lanes - (n - i) : 0;
+  if (padding != 0) {
+    V bits{};
+    __builtin_memcpy(&bits, p + i * sizeof(T), (n - i) * sizeof(T));
+    add(bits);
+  }
+  Tally t{0, 0, 0, 0, 0, 0, abs_mask};
+  for (int j = 0; j < lanes; ++j) {
+    t.zero += static_cast<T>(zero[j]);
+    t.subnormal += static_cast<T>(tiny[j]);
+    t.bad += static_cast<T>(bad[j]);
+    t.infinite += static_cast<T>(infinite[j]);
+    t.negative_infinite += static_cast<T>(negative[j]);
+    if (static_cast<T>(high[j]) > t.max_finite) t.max_finite = static_cast<T>(high[j]);
+    if (static_cast<T>(low[j]) < t.min_less_one) t.min_less_one = static_cast<T>(low[j]);
+  }
+  t.subnormal -= t.zero;
+  t.zero -= padding;
+  return t;
 }
 
 template <class T>

@@ -4,7 +4,10 @@
 /// flush-to-zero (`torch.set_flush_denormal`), and the same code runs on host and device.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+
+#include "probe/numerics/scan.h"
 
 #if defined(__CUDACC__)
 #define NANQUEST_HD __host__ __device__
@@ -125,5 +128,24 @@ struct ElementStats {
     sum_squares += other.sum_squares;
   }
 };
+
+/// What the patterns of `n` elements' stats mean. Host only.
+template <class Layout>
+ScanResult result_of(const ElementStats& s, std::size_t n) {
+  using Bits = typename Layout::Bits;
+  ScanResult r;
+  r.count = n;
+  r.nan = s.nan;
+  r.pos_inf = s.pos_inf;
+  r.neg_inf = s.neg_inf;
+  r.zero = s.zero;
+  r.subnormal = s.subnormal;
+  r.first_bad = s.first_bad < n ? static_cast<std::int64_t>(s.first_bad) : -1;
+  r.amax = double_from_bits(Layout::double_bits(static_cast<Bits>(s.abs_max)));
+  if (s.abs_min_less_one != ~std::uint64_t{0})
+    r.amin_nonzero = double_from_bits(Layout::double_bits(static_cast<Bits>(s.abs_min_less_one + 1)));
+  r.sum_squares = s.sum_squares;
+  return r;
+}
 
 }  // namespace nanquest
