@@ -1,0 +1,1 @@
+nanquest_bench(guard_bench TORCH SOURCES guard_bench.cpp LINK nanquest::probe)
