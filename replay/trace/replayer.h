@@ -50,10 +50,10 @@ struct RunOptions {
   bool local = false;          ///< each op on its recorded inputs (taken from a bit-exact run), instead of on what the changed run produced
   bool scan = true;            ///< statistics of every written output
   bool hash = false;
-  TraceEdit edit;
+  TraceEdit edit = {};
   std::int32_t stop_after = kNone;                 ///< last op to run; kNone = all
   /// Called after each op with its outputs and (at watched ops) may keep copies. May be empty.
-  std::function<void(std::int32_t op, const std::vector<at::Tensor>& outputs)> on_op;
+  std::function<void(std::int32_t op, const std::vector<at::Tensor>& outputs)> on_op = {};
 };
 
 /// What one op did in a run. An op with `error` set and `ran` true has no kernel in the asked precision and was run as

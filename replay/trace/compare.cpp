@@ -1,0 +1,150 @@
+#include "replay/trace/compare.h"
+
+#include <ATen/Functions.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <type_traits>
+
+#include "replay/trace/environment.h"
+#include "replay/trace/impl.h"
+
+namespace nanquest {
+namespace {
+
+/// Bit patterns of a binary float as integers that rise with the value, so that neighbours differ by one.
+template <class Bits>
+std::int64_t ordered(Bits bits) {
+  using Signed = std::make_signed_t<Bits>;
+  const auto value = static_cast<Signed>(bits);
+  if (value >= 0) return static_cast<std::int64_t>(value);
+  return static_cast<std::int64_t>(std::numeric_limits<Signed>::min()) - static_cast<std::int64_t>(value);
+}
+
+template <class Bits>
+double max_distance(const at::Tensor& a, const at::Tensor& b, const double* left, const double* right) {
+  const auto* x = static_cast<const Bits*>(a.const_data_ptr());
+  const auto* y = static_cast<const Bits*>(b.const_data_ptr());
+  double largest = 0;
+  for (std::int64_t i = 0; i < a.numel(); ++i) {
+    if (!std::isfinite(left[i]) || !std::isfinite(right[i])) continue;
+    largest = std::max(largest, std::abs(static_cast<double>(ordered(x[i])) - static_cast<double>(ordered(y[i]))));
+  }
+  return largest;
+}
+
+double max_ulp(const at::Tensor& recorded, const at::Tensor& other, const double* left, const double* right) {
+  if (!recorded.is_floating_point()) return 0;
+  const at::Tensor a = recorded.contiguous();
+  const at::Tensor b = other.to(recorded.scalar_type()).contiguous();
+  switch (recorded.element_size()) {
+    case 8: return max_distance<std::uint64_t>(a, b, left, right);
+    case 4: return max_distance<std::uint32_t>(a, b, left, right);
+    case 2: return max_distance<std::uint16_t>(a, b, left, right);
+    default: return max_distance<std::uint8_t>(a, b, left, right);
+  }
+}
+
+/// Adds one pair of elements.
+void add_pair(std::int64_t index, double a, double b, TensorDifference& d, bool& mixed) {
+  ++d.count;
+  const bool finite_a = std::isfinite(a), finite_b = std::isfinite(b);
+  d.non_finite_recorded += !finite_a;
+  d.non_finite_other += !finite_b;
+  if (a == b || (std::isnan(a) && std::isnan(b))) return;
+  ++d.different;
+  if (!finite_a || !finite_b) {  // outranks any distance
+    if (!mixed) d.worst = index;
+    mixed = true;
+    return;
+  }
+  const double distance = std::abs(b - a);
+  if (distance > d.max_abs) {
+    d.max_abs = distance;
+    if (!mixed) d.worst = index;
+  }
+  if (b != 0) d.max_rel = std::max(d.max_rel, distance / std::abs(b));
+}
+
+/// Integers are compared without a detour through double, which would make neighbours above 2^53 equal.
+TensorDifference integer_difference(const at::Tensor& recorded, const at::Tensor& other) {
+  TensorDifference d;
+  const at::Tensor a = recorded.to(at::kLong).contiguous(), b = other.to(at::kLong).contiguous();
+  const auto* x = a.const_data_ptr<std::int64_t>();
+  const auto* y = b.const_data_ptr<std::int64_t>();
+  for (std::int64_t i = 0; i < a.numel(); ++i) {
+    ++d.count;
+    if (x[i] == y[i]) continue;
+    ++d.different;
+    const double distance = std::max(1.0, std::abs(static_cast<double>(x[i]) - static_cast<double>(y[i])));
+    if (distance > d.max_abs) {
+      d.max_abs = distance;
+      d.worst = i;
+    }
+    if (y[i] != 0) d.max_rel = std::max(d.max_rel, distance / std::abs(static_cast<double>(y[i])));
+  }
+  return d;
+}
+
+}  // namespace
+
+TensorDifference tensor_difference(const at::Tensor& recorded, const at::Tensor& other) {
+  if (!recorded.defined() || !other.defined() || recorded.sizes() != other.sizes()) return {};
+  if (recorded.is_complex())
+    return tensor_difference(at::view_as_real(recorded.resolve_conj()),
+                             at::view_as_real(other.resolve_conj().to(
+                                 other.is_complex() ? other.scalar_type() : recorded.scalar_type())));
+  if (!recorded.is_floating_point() && !other.is_floating_point()) return integer_difference(recorded, other);
+  TensorDifference d;
+  const at::Tensor left = recorded.to(at::kDouble).contiguous(), right = other.to(at::kDouble).contiguous();
+  const auto* a = left.const_data_ptr<double>();
+  const auto* b = right.const_data_ptr<double>();
+  bool mixed = false;
+  for (std::int64_t i = 0; i < left.numel(); ++i) add_pair(i, a[i], b[i], d, mixed);
+  if (d.different > 0) d.max_ulp = max_ulp(recorded, other, a, b);
+  return d;
+}
+
+Result<CompareResult> compare(const Replayer& replayer, const RunOptions& options) {
+  const auto start = std::chrono::steady_clock::now();
+  const SnapshotDoc& doc = replayer.doc();
+  const Replayer::Impl& impl = replayer.impl();
+  CompareResult result;
+  try {
+    for (const Slot& slot : doc.slots)
+      if (!slot.data.empty()) (void)impl.load(slot.data);
+    RunOptions same;
+    same.scan = false;
+    const trace::RunScope scope(doc);
+    trace::Run recorded(impl, same), changed(impl, options);
+    const std::int32_t count = trace::op_count(doc, options);
+    for (std::int32_t op = 0; op < count; ++op) {
+      std::vector<at::Tensor> a, b;
+      recorded.step(op, &a);
+      changed.step(op, &b);
+      const auto& rows = impl.plan.ops[static_cast<std::size_t>(op)].written;
+      const bool garbage = (doc.ops[static_cast<std::size_t>(op)].flags & kOpUninitialised) != 0;
+      for (std::size_t i = 0; !garbage && i < std::min(a.size(), b.size()); ++i) {
+        if (!a[i].defined() || !b[i].defined() || a[i].sizes() != b[i].sizes()) continue;
+        const TensorDifference d = tensor_difference(a[i], b[i]);
+        result.rows.push_back({op, rows[i], d});
+        if (d.different > 0 && result.first_difference == kNone) result.first_difference = op;
+        if ((d.non_finite_recorded > 0) != (d.non_finite_other > 0) && result.first_finiteness_change == kNone)
+          result.first_finiteness_change = op;
+      }
+      recorded.finish_op(op);
+      changed.finish_op(op);
+    }
+    result.other = changed.finish();
+  } catch (const std::exception& e) {
+    return Error{ErrorCode::bad_file, std::string("the runs can't be compared: ") + e.what(),
+                 "nanquest-replay info shows what the snapshot holds"};
+  }
+  result.other.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  return result;
+}
+
+}  // namespace nanquest
