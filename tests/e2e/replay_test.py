@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import subprocess
 
 import common
 
@@ -40,6 +41,20 @@ class Replay(common.ProgramTest):
         self.run_program("replay", self.snapshot)
         self.assertEqual(self.snapshot.read_bytes(), before)
         self.assert_nothing_half_written(self.scratch)
+
+    def test_snapshot_on_a_read_only_disk(self):
+        """The verdict needs no place to write: it is printed, and what could not be kept is said."""
+        if not common.can_mount():
+            self.skipTest("this machine lets no test mount a disk of its own (unshare and mount tmpfs)")
+        disk = self.scratch / "disk"
+        disk.mkdir()
+        script = 'cp "$2" "$1/step-00000001.r0.h5" && mount -o remount,ro "$1" && "$3" "$1/step-00000001.r0.h5" --json'
+        command = [*common.inside_small_disk(script, size="1g"), disk, self.snapshot, common.BIN / "nanquest-replay"]
+        process = subprocess.run(list(map(str, command)), capture_output=True, text=True, timeout=240)
+        self.assert_exit(process, common.FINDING)
+        self.assertIs(json.loads(process.stdout)["reproduction"]["bit_exact"], True)
+        self.assertIn("warning", process.stderr)
+        self.assertIn("step-00000001.r0.json", process.stderr)
 
     def test_missing_snapshot(self):
         self.assert_refused(self.run_program("replay", "nowhere.h5"), common.BAD_FILE, "nowhere.h5")

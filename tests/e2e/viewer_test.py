@@ -6,7 +6,7 @@ import io
 import common
 import demo_test
 
-PANELS = ("verdict", "norms", "trace", "tensor", "incidents")
+PANELS = ("verdict", "norms", "trace", "tensor", "runs")
 
 
 class Viewer(common.ProgramTest):
