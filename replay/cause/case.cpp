@@ -52,6 +52,13 @@ std::int32_t first_reader(const SnapshotDoc& doc, std::int32_t slot) {
 }
 
 Case::Case(SnapshotDoc doc, Run run, Read read) : doc_(std::move(doc)), run_(std::move(run)), read_(std::move(read)) {
+  writers_.resize(doc_.slots.size());
+  for (std::size_t i = 0; i < doc_.ops.size(); ++i)
+    for (std::int32_t w = 0; w < doc_.ops[i].written_count; ++w) {
+      const std::int32_t slot = doc_.tensors[doc_.written[doc_.ops[i].first_written + w]].slot;
+      if (slot != kNone && (writers_[slot].empty() || writers_[slot].back() != static_cast<std::int32_t>(i)))
+        writers_[slot].push_back(static_cast<std::int32_t>(i));
+    }
   op_ = doc_.culprit.op;
   if (op_ == kNone && doc_.culprit.origin != "op") op_ = first_reader(doc_, guilty_slot(doc_));
 }
@@ -130,10 +137,10 @@ bool Case::writes(const OpRow& op, std::int32_t slot) const {
 }
 
 std::int32_t Case::producer(std::int32_t tensor, std::int32_t before_op) const {
-  if (tensor == kNone) return kNone;
-  for (std::int32_t i = before_op - 1; i >= 0; --i)
-    if (writes(doc_.ops[i], doc_.tensors[tensor].slot)) return i;
-  return kNone;
+  if (tensor == kNone || doc_.tensors[tensor].slot == kNone) return kNone;
+  const std::vector<std::int32_t>& writers = writers_[doc_.tensors[tensor].slot];
+  const auto after = std::lower_bound(writers.begin(), writers.end(), before_op);
+  return after == writers.begin() ? kNone : *(after - 1);
 }
 
 std::vector<std::int32_t> Case::readers(std::int32_t op) const {

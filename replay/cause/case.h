@@ -77,6 +77,7 @@ class Case {
   Run run_;
   Read read_;
   std::int32_t op_ = kNone;
+  std::vector<std::vector<std::int32_t>> writers_;  ///< per slot, the ops that wrote it, in order
   mutable std::map<Precision, RunResult> whole_;
   mutable std::map<std::int32_t, OpValues> values_;
 };

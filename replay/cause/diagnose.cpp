@@ -74,6 +74,8 @@ bool judge_precision(const Case& c, Verdict& v) {
                      number_text(growth.front().last) + " over the last " + std::to_string(growth.front().series.size()) +
                      " steps: a wider format delays this, and the root is likely what makes values grow (learning rate, "
                      "warm-up, a missing normalisation).";
+    v.advice += std::string(v.advice.empty() ? "" : " ") +
+                "And look for the root: a smaller learning rate, a longer warm-up or a normalisation (not tested here).";
     v.not_tested.push_back("the root cause: why values grew over the steps before this one (a replay of one step can't show "
                            "it; try a smaller learning rate or a longer warm-up from an earlier checkpoint)");
   } else if (cured) {
@@ -145,7 +147,7 @@ Verdict judge(const Case& c, const Reproduction& reproduction, const DiagnoseOpt
   if (options.try_fixes) search = search_fixes(c, finding, options.progress);
   v.counterfactuals = std::move(search.tried);
   v.fix = search.fix;
-  if (v.fix && v.fix->advice.empty()) v.fix->advice = "What made this step finite: " + v.fix->change + ".";
+  if (v.fix) v.fix->advice = v.advice.empty() ? "What made this step finite: " + v.fix->change + "." : v.advice;
   add_samples(c, finding, options, v);
   add_not_tested(c, search, v);
   v.confidence = confidence({.explained = finding.label != "UNKNOWN",

@@ -60,7 +60,7 @@ class DivZero : public Cause {
     f.source = "x / 0 is infinite and 0 / 0 is NaN (IEEE 754-2019, 7.2 and 7.3)";
     const std::int64_t n = count_true(wide(denominator) == 0);
     f.evidence.push_back({"denominators exactly zero", std::to_string(n) + " of " + std::to_string(denominator.numel()), "0", {}});
-    f.evidence.push_back({"bad elements that stand over a zero", std::to_string(bad), std::to_string(bad), {}});
+    f.evidence.push_back({"bad elements that stand over a zero", std::to_string(bad) + " of " + std::to_string(bad), "", {}});
     std::string what;
     if (numerator.defined()) {
       const auto over = broadcast(wide(numerator) == 0, zeros.sizes());
@@ -73,7 +73,7 @@ class DivZero : public Cause {
       if (a.position == parts.denominator)
         if (const std::int32_t maker = c.producer(a.tensor, c.op_index()); maker != kNone)
           maker_text = " The denominator was made by " + c.op_text(maker) + " (op " + std::to_string(maker) + ").";
-    f.explanation = c.op_text(c.op_index()) + " divides by exactly zero in " + std::to_string(bad) + " elements" + what + "." +
+    f.explanation = c.op_text(c.op_index()) + " divides by exactly zero in " + count_text(bad, "element") + what + "." +
                     maker_text;
     f.advice = "For a count use max(count, 1) and skip samples with nothing to count; for a variance or a norm add an epsilon "
                "that the format can hold.";

@@ -17,7 +17,8 @@ class Search {
       : case_(c), finding_(finding), progress_(progress) {}
 
   FixSearch run() {
-    for (const Change& change : finding_.wanted) try_change(change);
+    for (const Change& change : finding_.wanted)
+      if (change.kind != "hyperparameter" || !helped_with("hyperparameter")) try_change(change);
     if (finding_.precision) precision();
     choose();
     return std::move(out_);
@@ -41,6 +42,10 @@ class Search {
     }
     helped_.push_back(std::move(helped));
     return true;
+  }
+
+  bool helped_with(const std::string& kind) const {
+    return std::any_of(helped_.begin(), helped_.end(), [&](const Helped& h) { return h.change.kind == kind; });
   }
 
   bool low_precision() const {

@@ -2,6 +2,8 @@
 // up, is finite and larger than that number exactly where the recorded output is not finite.
 #include <ATen/ATen.h>
 
+#include <cmath>
+
 #include "replay/cause/cause.h"
 #include "replay/cause/values.h"
 
@@ -40,23 +42,30 @@ class Fp16Overflow : public Cause {
     f.precision = true;
     f.source = "IEEE 754 binary16: largest finite number 65504; the op recomputed from its recorded inputs in fp32";
     f.evidence.push_back({c.op_text(c.op_index()) + " recomputed in fp32: amax", number_text(amax), number_text(limit), {}});
-    f.evidence.push_back({"bad elements that are beyond " + format + " in fp32", std::to_string(bad), std::to_string(bad), {}});
+    f.evidence.push_back({"bad elements that are beyond " + format + " in fp32",
+                          std::to_string(bad) + " of " + std::to_string(bad), "", {}});
     int i = 0;
     for (const at::Tensor& t : tensors_in(values.arguments))
       if (t.is_floating_point() && i < 4)
         f.evidence.push_back({"amax of input " + std::to_string(i++) + " (" + format_name(t) + ")",
                               number_text(finite_amax(t)), number_text(limit), {}});
     f.explanation = c.op_text(c.op_index()) + " computes a value of " + number_text(amax) + ", but " + format +
-                    " ends at " + number_text(limit) + ": " + std::to_string(bad) +
-                    " elements became infinite although every input was finite.";
+                    " ends at " + number_text(limit) + ": " + count_text(bad, "element") +
+                    " became infinite although every input was finite.";
     if (c.op()->phase == Phase::backward && c.doc().loss_scale > 1) {
       const double unscaled = amax / c.doc().loss_scale;
       f.evidence.push_back({"the same without the loss scale of " + number_text(c.doc().loss_scale), number_text(unscaled),
                             number_text(limit), {}});
-      if (unscaled < limit)
+      if (unscaled < limit) {
         f.explanation += " Without the loss scale of " + number_text(c.doc().loss_scale) + " it would have fitted.";
+        // As many halvings as the value is beyond the format, and some for the sums that follow it.
+        const int needed = static_cast<int>(std::ceil(std::log2(amax / limit)));
+        for (int more : {1, 5})
+          if (auto smaller = smaller_loss_scale(c, needed + more)) f.wanted.push_back(std::move(*smaller));
+      }
     }
-    f.advice = "Train in bf16 if the device has it; otherwise keep this op in fp32 (autocast disabled around it) or scale "
+    f.advice = f.wanted.empty() ? "" : "Let the loss scaler lower its scale (it overflowed, not the model). ";
+    f.advice += "Train in bf16 if the device has it; otherwise keep this op in fp32 (autocast disabled around it) or scale "
                "its inputs down (for attention: scale q before the product; for norms: sum squares in fp32).";
     return f;
   }

@@ -2,6 +2,8 @@
 // and nothing else that came in was bad.
 #include <ATen/ATen.h>
 
+#include <set>
+
 #include "replay/cause/cause.h"
 #include "replay/cause/values.h"
 
@@ -14,12 +16,25 @@ std::optional<double> singular_point(const std::string& name) {
   return std::nullopt;
 }
 
+/// The op that computed the values that `op` reads: looks through ops that only move or select elements.
+std::int32_t computed_by(const Case& c, std::int32_t op) {
+  for (int hops = 0; hops < 16 && op != kNone; ++hops) {
+    const auto arguments = c.tensor_arguments(op);
+    const std::int32_t maker = arguments.empty() ? kNone : c.producer(arguments[0].tensor, op);
+    static const std::set<std::string> moves = {"gather", "index", "index_select", "select", "slice", "view", "clone",
+                                                "_to_copy", "copy", "cat", "squeeze", "unsqueeze", "permute", "transpose"};
+    if (const OpRow* row = c.row(maker); !row || moves.count(plain_name(*row)) == 0) return maker;
+    op = maker;
+  }
+  return kNone;
+}
+
 /// Where zeros of this kind come from, by the op that made them.
 std::string origin_of_zeros(const Case& c, std::int32_t maker) {
   const OpRow* op = c.row(maker);
   if (!op) return "";
   const std::string name = plain_name(*op);
-  const std::string text = " They were made by " + c.op_text(maker) + " (op " + std::to_string(maker) + ")";
+  const std::string text = " That came from " + c.op_text(maker) + " (op " + std::to_string(maker) + ")";
   if (name == "_softmax" || name == "sigmoid" || name == "exp")
     return text + ": a probability that underflowed to zero (the difference of two logits was too large for the format).";
   if (name == "rsub" || name == "sub") return text + ": 1 - p with p saturated at 1.";
@@ -46,8 +61,7 @@ class LogZero : public Cause {
 
  private:
   static Finding finding(const Case& c, double point, std::int64_t zeros, const at::Tensor& x) {
-    const auto arguments = c.tensor_arguments(c.op_index());
-    const std::int32_t maker = arguments.empty() ? kNone : c.producer(arguments[0].tensor, c.op_index());
+    const std::int32_t maker = computed_by(c, c.op_index());
     Finding f;
     f.label = "LOG_ZERO";
     f.precision = true;  // zeros that underflowed come back in a wider format; the run decides
@@ -55,7 +69,7 @@ class LogZero : public Cause {
     f.evidence.push_back({"elements exactly " + number_text(point) + " in the input (" + format_name(x) + ")",
                           std::to_string(zeros) + " of " + std::to_string(x.numel()), "0", {}});
     f.explanation = c.op_text(c.op_index()) + " was given exactly " + number_text(point) + " in " + std::to_string(zeros) +
-                    " of " + std::to_string(x.numel()) + " elements, where the logarithm is -Inf." + origin_of_zeros(c, maker);
+                    " of " + count_text(x.numel(), "element") + ", where the logarithm is -Inf." + origin_of_zeros(c, maker);
     f.advice = "Work in log space (log_softmax, logsigmoid, binary_cross_entropy_with_logits) instead of taking the log of a "
                "probability, or clamp the argument to a smallest number that the format holds.";
     f.wanted.push_back(guard_argument(c, c.op_index(), 0, point == 0 ? Guard::zero_to_eps : Guard::minus_one_to_eps));

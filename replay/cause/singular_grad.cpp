@@ -20,22 +20,22 @@ Singular singular_points(const std::string& name, const OpValues& forward) {
   const at::Tensor x = tensor_at(forward, 0);
   if (!x.defined() || !x.is_floating_point() || forward.outputs.empty()) return {};
   const at::Tensor w = wide(x);
-  if (name == "sqrt") return {w == 0, "sqrt at 0, where its derivative 1/(2 sqrt(x)) is infinite"};
+  if (name == "sqrt") return {w == 0, "0, where its derivative 1/(2 sqrt(x)) is infinite"};
   if (name == "pow" && forward.arguments.size() > 1) {
     const c10::IValue& e = forward.arguments[1];
     const at::Tensor exponent = e.isTensor() ? wide(e.toTensor())
                                 : e.isScalar() ? at::scalar_tensor(e.toScalar(), at::TensorOptions(at::kDouble)) : at::Tensor();
     if (!exponent.defined()) return {};
     return {at::logical_and(w == 0, at::logical_and(exponent > 0, exponent < 1)),
-            "x^p with p < 1 at 0, where its derivative p x^(p-1) is infinite"};
+            "0 with an exponent p below 1, where its derivative p x^(p-1) is infinite"};
   }
   if (name == "acos" || name == "asin")
-    return {w.abs() == 1, name + " at ±1, where its derivative 1/sqrt(1 - x²) is infinite", Guard::unit_inwards};
+    return {w.abs() == 1, "±1, where its derivative 1/sqrt(1 - x²) is infinite", Guard::unit_inwards};
   if (name == "linalg_vector_norm" || name == "norm") {
     // PyTorch itself masks the 2-norm's derivative at 0; orders below 1 stay singular.
     const at::Tensor norm = wide(forward.outputs[0]);
     if (norm.numel() != 1 && norm.sizes() != w.sizes()) return {};
-    return {at::logical_and(w == 0, (norm == 0).expand_as(w)), "a norm at 0, where it has no derivative"};
+    return {at::logical_and(w == 0, (norm == 0).expand_as(w)), "0, where a norm has no derivative"};
   }
   return {};
 }
@@ -94,10 +94,10 @@ class SingularGrad : public Cause {
     f.label = "SINGULAR_GRAD";
     f.source = "the derivative's own formula; the forward values were recorded finite";
     f.evidence.push_back({"inputs of " + c.op_text(forward) + " exactly at the singular point", std::to_string(points), "0", {}});
-    f.evidence.push_back({"bad derivatives that stand there", std::to_string(bad), std::to_string(bad), {}});
+    f.evidence.push_back({"bad derivatives that stand there", std::to_string(bad) + " of " + std::to_string(bad), "", {}});
     f.evidence.push_back({"non-finite values in that op's forward result", "0", "0", {}});
     f.explanation = "Forward is finite everywhere, but " + c.op_text(forward) + " was evaluated at " + singular.point +
-                    ": " + std::to_string(bad) + " elements of its gradient are not finite (" + c.op()->node + ").";
+                    ": " + count_text(bad, "element") + " of its gradient not finite (" + c.op()->node + ").";
     f.advice = singular.guard == Guard::unit_inwards
                    ? "Clamp the argument to [-1 + eps, 1 - eps] before acos or asin."
                    : "Add a small eps inside the root (sqrt(x + eps), (x + eps)^p), or use a norm whose gradient is defined at 0.";

@@ -109,6 +109,10 @@ std::vector<at::Tensor> tensors_in(const std::vector<c10::IValue>& arguments) {
   return found;
 }
 
+std::string count_text(std::int64_t n, const std::string& noun) {
+  return std::to_string(n) + " " + noun + (n == 1 ? "" : "s");
+}
+
 std::string number_text(double value) {
   char text[32];
   const bool whole = value == std::floor(value) && std::abs(value) < 1e6;

@@ -35,6 +35,8 @@ at::Tensor tensor_at(const OpValues& values, std::size_t position);
 /// Every tensor among the arguments, lists opened.
 std::vector<at::Tensor> tensors_in(const std::vector<c10::IValue>& arguments);
 
+/// "1 element", "3 elements".
+std::string count_text(std::int64_t n, const std::string& noun);
 /// 123456.7 -> "1.23e+05", small whole numbers as they are.
 std::string number_text(double value);
 

@@ -41,7 +41,7 @@ std::string short_number(double value);
 // --- console.cpp -----------------------------------------------------------------------------------
 /// Prints "nanquest-replay: message (hint)" to stderr; returns the exit code for it.
 int fail(const Error& error);
-/// Opens the snapshot; on failure the caller returns `fail(error)`.
+/// Opens the snapshot and reads every tensor against its checksum; on failure the caller returns `fail(error)`.
 Result<Replayer> open_snapshot(const Common& common);
 /// Progress lines on stderr, rewritten in place on a terminal; silent with --quiet. Cleared when destroyed.
 class Progressor {

@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "probe/snapshot/reader.h"
 #include "replay/cli/commands.h"
 
 namespace nanquest::cli {
@@ -14,7 +15,16 @@ int fail(const Error& error) {
   return exit_code(error.code);
 }
 
-Result<Replayer> open_snapshot(const Common& common) { return Replayer::open(common.snapshot); }
+Result<Replayer> open_snapshot(const Common& common) {
+  auto replayer = Replayer::open(common.snapshot);
+  if (!replayer) return replayer;
+  // A damaged tensor must not become a verdict: every one is read against its checksum first.
+  const auto tensors = replayer->reader().tensors();
+  if (!tensors) return tensors.error();
+  for (const TensorInfo& t : *tensors)
+    if (const auto data = replayer->reader().read_tensor(t.path); !data) return data.error();
+  return replayer;
+}
 
 Progressor::Progressor(bool quiet) : quiet_(quiet), terminal_(::isatty(STDERR_FILENO) == 1) {}
 

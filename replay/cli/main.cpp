@@ -101,9 +101,16 @@ int main(int argc, char** argv) {
     // compare without a precision would compare the recording with itself.
     if (app.got_subcommand("compare") && a.run.precision == "as-recorded" && a.run.modules.empty()) a.run.precision = "fp64";
   } catch (const CLI::CallForHelp&) {
-    return std::fputs((app.get_subcommands().empty() ? app.help() : app.get_subcommands()[0]->help()).c_str(), stdout), 0;
+    return std::fputs(app.help().c_str(), stdout), 0;
   } catch (const CLI::CallForVersion& version) {
     return std::printf("%s\n", version.what()), 0;
+  } catch (const CLI::ExtrasError& error) {
+    // "verfy step.h5": the first word was taken for the snapshot.
+    const std::string& word = a.common.snapshot;
+    const bool command = !a.action && !word.empty() && word.find_first_of("./") == std::string::npos;
+    std::fprintf(stderr, "nanquest-replay: %s (see nanquest-replay --help)\n",
+                 command ? ("\"" + word + "\" is not a sub-command").c_str() : error.what());
+    return static_cast<int>(nanquest::ExitCode::usage);
   } catch (const CLI::ParseError& error) {
     std::fprintf(stderr, "nanquest-replay: %s (see nanquest-replay --help)\n", error.what());
     return static_cast<int>(nanquest::ExitCode::usage);

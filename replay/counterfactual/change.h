@@ -1,6 +1,6 @@
 /// Change: one counterfactual, ready to run: the step again with exactly one thing changed.
 ///
-/// One file per kind of change: precision.cpp, data.cpp, guard.cpp, placebo.cpp. Each function fills
+/// One file per kind of change: precision.cpp, data.cpp, guard.cpp, loss_scale.cpp, placebo.cpp. Each function fills
 /// a RunOptions; `run_change` runs it and says what came out. Adding a kind is one file and its
 /// line here.
 #pragma once
@@ -24,7 +24,7 @@ enum class Price : std::uint8_t { other_format = 0, protect_op = 1, data_repair 
 
 struct Change {
   std::string text;           ///< "aten::mm in blocks.1.mlp computed in fp32"
-  std::string kind;           ///< precision | data | op | placebo
+  std::string kind;           ///< precision | data | op | hyperparameter | placebo
   ChangeSize size = ChangeSize::op;
   Price price = Price::protect_op;
   RunOptions options;
@@ -70,9 +70,13 @@ enum class Guard : std::uint8_t {
 /// program with the guard in it. Placebo: the same guard on another op.
 Change guard_argument(const Case& c, std::int32_t op, int argument, Guard guard);
 
+// --- loss_scale.cpp ----------------------------------------------------------------------------------
+/// The step with the loss scale halved `halvings` times. Nothing if the trace shows no multiplication by the scale.
+std::optional<Change> smaller_loss_scale(const Case& c, int halvings);
+
 // --- placebo.cpp -----------------------------------------------------------------------------------
-/// An op that computes floats, is not `op`, nor before it in its lineage, nor one of its readers: same name if there is
-/// one, else the one nearest in size. kNone if the trace has none.
+/// An op that computes floats and is not `op`, one of its readers, on its lineage, or what made its inputs; preferably one
+/// that it was not computed from at all, of the same name, phase and size. kNone if the trace has none.
 std::int32_t placebo_op(const Case& c, std::int32_t op);
 /// A module with float ops that neither contains the culprit nor lies inside `path`, nor contains it; "" if none.
 std::string placebo_module(const Case& c, const std::string& path);

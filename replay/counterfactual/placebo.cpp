@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cstdlib>
+#include <map>
 #include <set>
 
 #include "replay/cause/case.h"
@@ -39,22 +40,36 @@ std::set<std::int32_t> relevant_ops(const Case& c, std::int32_t op) {
   return relevant;
 }
 
+/// Everything that `op` was computed from, as far back as the trace goes.
+std::set<std::int32_t> ancestors(const Case& c, std::int32_t op) {
+  std::set<std::int32_t> found;
+  std::vector<std::int32_t> open = {op};
+  while (!open.empty()) {
+    const std::int32_t next = open.back();
+    open.pop_back();
+    for (const Case::TensorArgument& a : c.tensor_arguments(next))
+      if (const std::int32_t p = c.producer(a.tensor, next); p != kNone && found.insert(p).second) open.push_back(p);
+  }
+  return found;
+}
+
 }  // namespace
 
 std::int32_t placebo_op(const Case& c, std::int32_t op) {
   const OpRow* wanted = c.row(op);
   if (!wanted) return kNone;
   const SnapshotDoc& doc = c.doc();
-  const std::set<std::int32_t> relevant = relevant_ops(c, op);
+  const std::set<std::int32_t> relevant = relevant_ops(c, op), before = ancestors(c, op);
   const std::int64_t size = std::max<std::int64_t>(1, float_elements(doc, *wanted));
   std::int32_t best = kNone;
   double best_score = -1;
   for (std::int32_t i = 0; i < static_cast<std::int32_t>(doc.ops.size()); ++i) {
     const std::int64_t n = float_elements(doc, doc.ops[i]);
     if (n == 0 || relevant.count(i) || c.tensor_arguments(i).empty()) continue;
-    // The same op elsewhere is the best placebo; then the same phase; then the nearest size.
+    // What the culprit was computed from comes last; then the same op elsewhere is best, the same phase, the nearest size.
     const double ratio = static_cast<double>(std::min(n, size)) / static_cast<double>(std::max(n, size));
-    const double score = ratio + (doc.ops[i].name == wanted->name ? 4 : 0) + (doc.ops[i].phase == wanted->phase ? 2 : 0);
+    const double score = ratio + (doc.ops[i].name == wanted->name ? 4 : 0) + (doc.ops[i].phase == wanted->phase ? 2 : 0) +
+                         (before.count(i) ? 0 : 8);
     if (score > best_score) best_score = score, best = i;
   }
   return best;

@@ -117,7 +117,8 @@ std::string escaped(const std::string& text) {
 
 Result<Repro> make_repro(const Case& c, std::int32_t op, const std::string& stem) {
   const OpRow* row = c.row(op);
-  if (!row) return Error{ErrorCode::usage, "repro: this step has no culprit op", "name one with --op INDEX"};
+  if (!row) return Error{ErrorCode::usage, op == kNone ? "repro: this step has no culprit op" : "repro: no op " + std::to_string(op),
+                 "--op takes a row of the trace, 0 to " + std::to_string(c.doc().ops.size() - 1)};
   const auto handle = c10::Dispatcher::singleton().findOp({row->name, row->overload});
   const OpValues& values = c.values(op);
   if (!handle || handle->schema().arguments().size() != values.arguments.size())

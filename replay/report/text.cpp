@@ -73,7 +73,7 @@ std::string value_text(const CulpritInfo& c) {
                             : c.value == "nan"  ? "NaN"
                             : c.value == "mixed" ? "non-finite values"
                             : c.value == "+inf" ? "+Inf" : c.value == "-inf" ? "-Inf" : c.value;
-  return std::to_string(c.count) + " " + value;
+  return c.count == 0 ? value : std::to_string(c.count) + " " + value;
 }
 
 }  // namespace

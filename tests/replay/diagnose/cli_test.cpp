@@ -1,0 +1,178 @@
+// The program nanquest-replay, as a person meets it.
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "probe/snapshot/reader.h"
+#include "tests/replay/diagnose/programs.h"
+
+namespace nanquest {
+namespace {
+
+using testing::Output;
+using testing::record_sample;
+using testing::run_program;
+using testing::Scratch;
+
+class Cli : public ::testing::Test {
+ protected:
+  Output replay(const std::string& arguments) { return run_program(std::string(NANQUEST_REPLAY) + " " + arguments, scratch_); }
+  void expect_one_line(const Output& o, int code, const std::string& part) {
+    EXPECT_EQ(o.code, code) << o.out << o.err;
+    EXPECT_NE(o.err.find(part), std::string::npos) << o.err;
+    EXPECT_EQ(std::count(o.err.begin(), o.err.end(), '\n'), 1) << o.err;
+    EXPECT_TRUE(o.out.empty()) << o.out;
+  }
+  /// The sample's fresh snapshot, quoted for the shell.
+  std::string quoted_sample(const std::string& name, int code) {
+    std::string text = "'";
+    text.append(record_sample(name, scratch_, code)).append("'");
+    return text;
+  }
+  Scratch scratch_{"cli_test"};
+};
+
+TEST_F(Cli, PrintsTheVerdictAndLeavesThreeFiles) {
+  const std::string snapshot = record_sample("div_zero", scratch_, 1);
+  const std::string before = testing::slurp(snapshot);
+  const Output o = replay("'" + snapshot + "'");
+  EXPECT_EQ(o.code, 1);
+  EXPECT_NE(o.out.find("DIV_ZERO"), std::string::npos) << o.out;
+  EXPECT_NE(o.err.find("verifying"), std::string::npos) << "progress belongs on stderr";
+  EXPECT_EQ(o.out.find('\033'), std::string::npos) << "no colours outside a terminal";
+  const auto json = nlohmann::json::parse(testing::slurp(scratch_ / "div_zero.json"));
+  EXPECT_EQ(json["cause"], "DIV_ZERO");
+  EXPECT_EQ(json["snapshot"], snapshot);
+  EXPECT_NE(testing::slurp(scratch_ / "div_zero.md").find("# DIV_ZERO"), std::string::npos);
+  EXPECT_EQ(testing::slurp(snapshot), before) << "an incident file is never changed";
+
+  const auto reader = SnapshotReader::open(scratch_ / "div_zero.replay.h5");
+  ASSERT_TRUE(reader.ok()) << reader.error().text();
+  const auto nan = reader->read_tensor("replay/fp64/nan");
+  ASSERT_TRUE(nan.ok()) << nan.error().text();
+  const auto* counts = reinterpret_cast<const std::int64_t*>(nan->bytes.data());
+  EXPECT_EQ(counts[json["culprit"]["index"].get<std::size_t>()], 1);
+}
+
+TEST_F(Cli, JsonOnStdoutIsTheFile) {
+  const std::string snapshot = record_sample("log_zero", scratch_, 1);
+  const Output o = replay("--json --quiet '" + snapshot + "'");
+  EXPECT_EQ(o.code, 1);
+  EXPECT_TRUE(o.err.empty()) << o.err;
+  EXPECT_EQ(o.out, testing::slurp(scratch_ / "log_zero.json"));
+  EXPECT_EQ(nlohmann::json::parse(o.out)["reproduction"]["bit_exact"], true);
+}
+
+TEST_F(Cli, InnocentStepEndsWithZero) {
+  const Output o = replay("-q " + quoted_sample("innocent_mask", 0));
+  EXPECT_EQ(o.code, 0);
+  EXPECT_NE(o.out.find("no harmful"), std::string::npos);
+}
+
+TEST_F(Cli, UnwritablePlaceIsAWarningAndTheVerdictStillComes) {
+  const std::string snapshot = record_sample("bad_data", scratch_, 1);
+  std::filesystem::create_directories(std::filesystem::path(scratch_ / "bad_data.json") / "in_the_way");
+  const Output o = replay("-q --json '" + snapshot + "'");
+  EXPECT_EQ(o.code, 1);
+  EXPECT_NE(o.err.find("warning"), std::string::npos) << o.err;
+  EXPECT_EQ(nlohmann::json::parse(o.out)["cause"], "BAD_DATA");
+  EXPECT_FALSE(std::filesystem::exists(scratch_ / "bad_data.md"));
+  for (const auto& entry : std::filesystem::directory_iterator(scratch_.path()))
+    EXPECT_EQ(entry.path().string().find(".tmp"), std::string::npos) << entry.path();
+}
+
+TEST_F(Cli, SubCommandsAgreeWithEachOther) {
+  const std::string snapshot = quoted_sample("fp16_overflow", 1);
+  EXPECT_EQ(replay("verify " + snapshot).code, 0);
+  EXPECT_EQ(replay("run " + snapshot).code, 1);
+  const Output wide = replay("run --json --precision fp32 " + snapshot);
+  EXPECT_EQ(wide.code, 0);
+  EXPECT_EQ(nlohmann::json::parse(wide.out)["finite"], true);
+  const auto narrow = nlohmann::json::parse(replay("run --json " + snapshot).out);
+  EXPECT_EQ(narrow["first_inf"]["name"], "aten::mm");
+  EXPECT_EQ(narrow["first_inf"]["module"], "mlp");
+  EXPECT_EQ(replay("run --module mlp=fp32 --module head=fp32 " + snapshot).code, 0);
+  const auto modules = nlohmann::json::parse(replay("bisect modules --json " + snapshot).out);
+  EXPECT_EQ(modules["modules"], (std::vector<std::string>{"head", "mlp"}));
+  const auto compared = nlohmann::json::parse(replay("compare --json --precision fp32 " + snapshot).out);
+  EXPECT_EQ(compared["first_finiteness_change"], narrow["first_inf"]["op"]);
+  const auto info = nlohmann::json::parse(replay("info --json " + snapshot).out);
+  EXPECT_EQ(info["step"], 131);
+  EXPECT_EQ(info["format_version"], "1.0");
+}
+
+TEST_F(Cli, BisectSamplesNamesTheRow) {
+  const Output o = replay("bisect samples --json " + quoted_sample("log_zero", 1));
+  EXPECT_EQ(nlohmann::json::parse(o.out)["poison"], (std::vector<int>{4}));
+}
+
+TEST_F(Cli, BadFilesAreRefusedInOneLine) {
+  expect_one_line(replay("nowhere.h5"), 3, "nowhere.h5");
+  expect_one_line(replay("verify nowhere.h5"), 3, "nowhere.h5");
+  std::ofstream(scratch_ / "text.h5") << "not a snapshot";
+  expect_one_line(replay("-q '" + (scratch_ / "text.h5") + "'"), 3, "text.h5");
+  const std::string snapshot = record_sample("div_zero", scratch_, 1);
+  std::filesystem::resize_file(snapshot, std::filesystem::file_size(snapshot) / 2);
+  for (const char* command : {"", "verify ", "run ", "info ", "repro ", "bisect samples ", "compare "})
+    expect_one_line(replay(std::string(command) + "-q '" + snapshot + "'"), 3, "div_zero.h5");
+  EXPECT_FALSE(std::filesystem::exists(scratch_ / "div_zero.json"));
+}
+
+TEST_F(Cli, ADamagedFileNeverBecomesAVerdict) {
+  const std::string snapshot = record_sample("fp16_overflow", scratch_, 1);
+  const std::string whole = testing::slurp(snapshot);
+  int refused = 0;
+  for (int part = 1; part < 10; ++part) {
+    std::string damaged = whole;
+    damaged[whole.size() * static_cast<std::size_t>(part) / 10] ^= 0x40;
+    std::ofstream(snapshot, std::ios::binary | std::ios::trunc) << damaged;
+    const Output o = replay("-q --json --no-files '" + snapshot + "'");
+    refused += o.code == 3;
+    if (o.code == 3) continue;
+    // The bit fell into padding: then nothing that is read may have changed.
+    ASSERT_EQ(o.code, 1) << o.err;
+    EXPECT_EQ(nlohmann::json::parse(o.out)["cause"], "FP16_OVERFLOW") << "bit in part " << part;
+  }
+  EXPECT_GE(refused, 5);
+}
+
+TEST_F(Cli, BadUsageIsRefusedInOneLine) {
+  const std::string snapshot = quoted_sample("div_zero", 1);
+  expect_one_line(replay(""), 2, "--help");
+  expect_one_line(replay("verfy " + snapshot), 2, "\"verfy\" is not a sub-command");
+  expect_one_line(replay(snapshot + " --frobnicate"), 2, "--frobnicate");
+  expect_one_line(replay("run " + snapshot + " --precision fp8"), 2, "one of as-recorded");
+  expect_one_line(replay("run " + snapshot + " --module nope=fp32"), 2, "nope");
+  expect_one_line(replay("run " + snapshot + " --module masked_mean"), 2, "masked_mean");
+  expect_one_line(replay("bisect cats " + snapshot), 2, "cats");
+  expect_one_line(replay("repro --op 99999 " + snapshot), 2, "99999");
+}
+
+TEST_F(Cli, HelpHasAnExampleAndVersionNamesWhatItIsBuiltFrom) {
+  const Output help = replay("--help");
+  EXPECT_EQ(help.code, 0);
+  EXPECT_NE(help.out.find("Example"), std::string::npos);
+  EXPECT_NE(help.out.find("bisect"), std::string::npos);
+  const Output version = replay("--version");
+  EXPECT_EQ(version.code, 0);
+  for (const char* part : {"nanquest", "LibTorch", "HDF5", "file format"})
+    EXPECT_NE(version.out.find(part), std::string::npos) << version.out;
+}
+
+#ifdef NANQUEST_PYTHON
+TEST_F(Cli, ReproInPythonShowsTheSameBadValues) {
+  for (const auto& [sample, expected] : {std::pair{"fp16_overflow", "0 NaN, 256 Inf"}, {"all_masked_row", "36 NaN"},
+                                         {"singular_grad", "1 Inf"}}) {
+    const std::string snapshot = record_sample(sample, scratch_, 1);
+    ASSERT_EQ(replay("repro '" + snapshot + "'").code, 0);
+    const Output o = run_program(std::string("'") + NANQUEST_PYTHON + "' '" + (scratch_ / (std::string(sample) + ".repro.py")) + "'", scratch_);
+    EXPECT_EQ(o.code, 1) << o.err;
+    EXPECT_NE(o.out.find(expected), std::string::npos) << o.out << o.err;
+    EXPECT_NE(testing::slurp(scratch_ / (std::string(sample) + ".repro.cpp")).find("callBoxed"), std::string::npos);
+  }
+}
+#endif
+
+}  // namespace
+}  // namespace nanquest
