@@ -3,7 +3,8 @@ set(_imgui "${NANQUEST_IMGUI_DIR}")
 set(_implot "${NANQUEST_IMPLOT_DIR}")
 set(_sources
   "${_imgui}/imgui.cpp" "${_imgui}/imgui_draw.cpp" "${_imgui}/imgui_tables.cpp" "${_imgui}/imgui_widgets.cpp"
-  "${_implot}/implot.cpp" "${_implot}/implot_items.cpp")
+  "${_implot}/implot.cpp" "${_implot}/implot_items.cpp"
+  "${PROJECT_SOURCE_DIR}/viewer/ui/hooks.cpp")  # what imgui.cpp calls when hooks are on
 if(EXISTS "${_imgui}/imgui_stacklayout.cpp")
   list(APPEND _sources "${_imgui}/imgui_stacklayout.cpp")
 endif()

@@ -78,8 +78,10 @@ TraceView::TraceView(const SnapshotDoc& doc)
     }
     for (const std::int32_t row : written_rows(op))
       if (const std::int32_t slot = doc.tensors[row].slot; slot != kNone && !(op.flags & kOpViewOnly)) writer[slot] = self;
+    const ValueRange written = range(written_rows(op));
+    if (first_tight_ == kNone && written.has_headroom && written.headroom < 1) first_tight_ = self;
     if (op.flags & kOpBirth) marks_[i] = OpMark::birth;
-    else if (range(written_rows(op)).non_finite() > 0) marks_[i] = OpMark::carries;
+    else if (written.non_finite() > 0) marks_[i] = OpMark::carries;
   }
   const auto set = [&](std::int32_t op, OpMark mark) {
     if (op >= 0 && static_cast<std::size_t>(op) < marks_.size()) marks_[op] = mark;
@@ -173,14 +175,6 @@ std::string TraceView::stored_data(std::size_t index) const {
     }
   }
   return best;
-}
-
-std::int32_t TraceView::first_below(double bits) const {
-  for (std::size_t i = 0; i < size(); ++i) {
-    const ValueRange written = range(written_rows(doc_->ops[i]));
-    if (written.has_headroom && written.headroom < bits) return static_cast<std::int32_t>(i);
-  }
-  return kNone;
 }
 
 }  // namespace nanquest::viewer

@@ -50,8 +50,8 @@ class TraceView {
   std::vector<std::int32_t> filter(const std::string& words) const;
   /// Stored tensor (path) that `op` reads or, for a host write, wrote; "" if its data were all produced in the step.
   std::string stored_data(std::size_t op) const;
-  /// First op whose written values left less than `bits` of headroom: where it began to go wrong; -1 if none.
-  std::int32_t first_below(double bits) const;
+  /// First op whose written values left less than one bit of headroom: where it began to go wrong; -1 if none.
+  std::int32_t first_tight() const { return first_tight_; }
 
  private:
   std::vector<std::int32_t> read_rows(const OpRow& op) const;
@@ -61,6 +61,7 @@ class TraceView {
   const SnapshotDoc* doc_ = nullptr;
   std::vector<OpMark> marks_;
   std::vector<std::vector<std::int32_t>> producers_, consumers_;
+  std::int32_t first_tight_ = kNone;
 };
 
 /// "first bad", "on the way", "born here", "intended", "carries", "".

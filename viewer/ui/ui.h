@@ -22,6 +22,7 @@ struct UiOptions {
 
 /// What the panels remember between frames and tell each other, beside the session's selection.
 struct UiState {
+  UiState(Session& shown, UiOptions wanted) : session(shown), options(wanted) {}
   Session& session;
   UiOptions options;
   char filter[128] = "";
@@ -47,7 +48,7 @@ void draw_runs(UiState& state);
 class Ui {
  public:
   /// Keeps a reference to `session`.
-  Ui(Session& session, UiOptions options) : state_{session, options} {}
+  Ui(Session& session, UiOptions options) : state_(session, options) {}
   /// One frame: menu, shortcuts, panels.
   void draw();
   UiState& state() { return state_; }

@@ -1,0 +1,190 @@
+#include "tests/viewer/fixture.h"
+
+#include <unistd.h>
+
+#include <cmath>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <limits>
+#include <random>
+#include <set>
+#include <stdexcept>
+
+#include "probe/numerics/format.h"
+#include "probe/snapshot/manifest.h"
+#include "probe/snapshot/run_dir.h"
+#include "probe/snapshot/series.h"
+#include "probe/snapshot/writer.h"
+
+namespace nanquest::viewer::testing {
+namespace {
+
+namespace fs = std::filesystem;
+
+void need(const Status& status) {
+  if (!status) throw std::runtime_error(status.error().text());
+}
+
+std::vector<std::string> layer_names() {
+  std::vector<std::string> layers = {"token_embedding"};
+  for (int i = 0; i < kBlocks; ++i) {
+    const std::string block = "blocks." + std::to_string(i);
+    for (const char* part : {".attention.qkv", ".attention.proj", ".mlp.up", ".mlp.down"}) layers.push_back(block + part);
+  }
+  layers.push_back("norm");
+  layers.push_back("head");
+  return layers;
+}
+
+/// Quiet decay, then growth from step 60 on, faster in later blocks; noise from a fixed generator.
+double norm_at(int step, std::size_t layer, std::size_t layers, std::mt19937& random) {
+  std::uniform_real_distribution<double> noise(-0.12, 0.12);
+  const double depth = static_cast<double>(layer) / static_cast<double>(layers - 1);
+  const double base = 0.08 * std::exp(-step / 50.0) + 0.015 * (1 + depth);
+  const double growth = step < 60 ? 0 : std::pow((step - 60) / 71.0, 2) * (1.5 + 4.5 * depth);
+  return base * std::exp(growth + noise(random));
+}
+
+void write_values(SnapshotWriter& writer, const std::string& path, DType dtype, const std::vector<std::int64_t>& shape, unsigned seed) {
+  std::mt19937 random(seed);
+  std::normal_distribution<double> normal(0, 0.08);
+  std::size_t n = 1;
+  for (const std::int64_t d : shape) n *= static_cast<std::size_t>(d);
+  std::vector<std::byte> bytes(n * dtype_size(dtype));
+  for (std::size_t i = 0; i < n; ++i) {
+    const double outlier = i % 997 == 3 ? 40.0 : 1.0;
+    const float value = static_cast<float>(normal(random) * outlier);
+    if (dtype == DType::float32) std::memcpy(bytes.data() + 4 * i, &value, 4);
+    if (dtype == DType::int64) {
+      const std::int64_t token = static_cast<std::int64_t>(random() % 256);
+      std::memcpy(bytes.data() + 8 * i, &token, 8);
+    }
+  }
+  need(writer.write_tensor(path, {dtype, shape, bytes.data()}));
+}
+
+void write_snapshot(const std::string& path, SnapshotDoc doc) {
+  Result<SnapshotWriter> writer = SnapshotWriter::create(path);
+  if (!writer) throw std::runtime_error(writer.error().text());
+  std::set<std::string> done;
+  unsigned seed = 1;
+  for (std::size_t i = 0; i < doc.tensors.size(); ++i) {
+    const TensorRow& row = doc.tensors[i];
+    const Slot& slot = doc.slots[static_cast<std::size_t>(row.slot)];
+    if (slot.data.empty() || !done.insert(slot.data).second) continue;
+    write_values(*writer, slot.data, row.dtype, row.sizes, seed++);
+    const std::string name = slot.origin == SlotOrigin::input ? "tokens" : slot.name;
+    auto& list = slot.origin == SlotOrigin::input ? doc.batch : doc.parameters;
+    list.push_back({name, slot.data, row.dtype, row.sizes, row.slot});
+  }
+  // One gradient of an earlier micro-batch that already holds what people look for.
+  std::vector<std::uint16_t> half(64 * 64);
+  for (std::size_t i = 0; i < half.size(); ++i)
+    half[i] = static_cast<std::uint16_t>(encode(Format::fp16, std::pow(2.0, static_cast<double>(i % 38) - 22) * (i % 2 ? 1.3 : -1.1)));
+  for (const std::size_t at : {70u, 71u, 1000u}) half[at] = 0x7e00;
+  for (const std::size_t at : {200u, 2100u}) half[at] = 0x7c00;
+  half[3000] = 0xfc00;
+  const std::vector<std::int64_t> shape = {64, 64};
+  need(writer->write_tensor("trace/slot_data/000099", {DType::float16, shape, half.data()}));
+  need(writer->write_doc(doc));
+  need(writer->commit());
+}
+
+}  // namespace
+
+std::vector<SeriesTable> fixture_history(int steps) {
+  const std::vector<std::string> layers = layer_names();
+  const double nan = std::nan(""), inf = std::numeric_limits<double>::infinity();
+  SeriesTable scalars{"scalars", {"step", "loss", "lr", "scale", "gate", "grad_norm"}, {}};
+  std::vector<SeriesTable> tables = {scalars};
+  for (const char* name : {"grad_norm", "weight_norm", "update_ratio", "grad_amax"}) tables.push_back({name, layers, {}});
+  std::mt19937 random(7);
+  for (int step = 0; step < steps; ++step) {
+    const bool bad = step == kBadStep, overflow = step == 90;
+    const double loss = bad ? nan : 5.5 * std::exp(-step / 40.0) + 2.2 + (step > 100 ? (step - 100) * 0.06 : 0);
+    const double row[] = {static_cast<double>(step), loss, 0.006 * std::min(1.0, step / 20.0), step < 90 ? 16384.0 : 8192.0,
+                          bad ? 2.0 : overflow ? 1.0 : step == 124 ? 3.0 : 0.0, bad ? nan : 1.0};
+    tables[0].values.insert(tables[0].values.end(), std::begin(row), std::end(row));
+    for (std::size_t l = 0; l < layers.size(); ++l) {
+      double g = norm_at(step, l, layers.size(), random);
+      if (bad) g = nan;
+      if (overflow && l > 8) g = inf;
+      tables[1].values.push_back(g);
+      tables[2].values.push_back(8 + 0.01 * step + (step > 80 ? 0.02 * (step - 80) * static_cast<double>(l) / 10 : 0));
+      tables[3].values.push_back(bad ? 0 : 1e-3 * (1 + static_cast<double>(l) / 20) * (1 + step / 60.0));
+      tables[4].values.push_back(std::isfinite(g) ? g / 9 : g);
+    }
+  }
+  return tables;
+}
+
+std::string fixture_verdict() {
+  return R"json({"format": "nanquest.verdict", "version": 1, "snapshot": "step-00000131.r0.h5", "step": 131, "rank": 0, "found": true,
+ "reproduction": {"bit_exact": true, "basis": "every_output", "outputs_compared": 63, "mismatched": 0, "opaque_ops": 0, "first_mismatch": null},
+ "phase": "forward",
+ "culprit": {"op": "aten::mm", "index": 55, "node": null, "module": "blocks.3.mlp", "value": "+inf", "count": 17, "first": [0, 40],
+   "stack": ["model/gpt.cpp:141 nanquest::trainer::Mlp::forward", "model/gpt.cpp:188 nanquest::trainer::Block::forward"]},
+ "origin": "op", "cause": "FP16_OVERFLOW", "confidence": 0.93,
+ "explanation": "The product of the activations (amax 21100) with the weights of blocks.3.mlp.down reaches 1.18e+05, beyond 65504, the largest finite fp16 number. The inputs are finite and the same product is finite in fp32. The norm of this layer's gradient grew 90-fold over the last 60 steps.",
+ "advice": "Compute blocks.3.mlp in bf16 or fp32.",
+ "precision": {"fp32": "finite", "fp64": "finite", "verdict": "delayed"},
+ "evidence": [{"name": "amax of input 0 (activations)", "value": "2.11e+04", "limit": "65504"},
+   {"name": "largest product in fp64", "value": "1.18e+05", "limit": "65504"},
+   {"name": "growth of this layer's gradient norm", "value": "90 x in 60 steps", "series": [0.03, 0.05, 0.4, 2.7, null]}],
+ "counterfactuals": [{"change": "aten::mm in blocks.3.mlp computed in fp32", "kind": "precision", "scope": "step", "result": "finite", "steps": 1},
+   {"change": "the whole step in bf16", "kind": "precision", "scope": "step", "result": "finite", "steps": 1},
+   {"change": "aten::mm in blocks.0.mlp computed in fp32", "kind": "placebo", "scope": "step", "result": "non_finite", "steps": 1}],
+ "fix": {"change": "aten::mm in blocks.3.mlp computed in fp32", "advice": "Run blocks.3.mlp in fp32 or the model in bf16; and lower the learning rate, for the values keep growing.", "scope": "step", "verified": true, "placebo_failed": true, "minimal": true},
+ "samples": {"poison": [], "batch": 8}, "not_tested": ["whether a lower learning rate alone prevents it"], "later_field": {"ignored": [1, 2]}}
+)json";
+}
+
+std::string write_run(const std::string& run_dir, const FixtureOptions& options) {
+  fs::create_directories(incidents_dir(run_dir));
+  const std::vector<SeriesTable> history = fixture_history();
+  if (options.series) {
+    Result<SeriesWriter> series = SeriesWriter::create(series_path(run_dir, 0), history);
+    if (!series) throw std::runtime_error(series.error().text());
+    for (std::size_t r = 0; r < history[0].rows(); ++r) {
+      std::vector<std::span<const double>> rows;
+      for (const SeriesTable& t : history) rows.emplace_back(t.values.data() + r * t.columns.size(), t.columns.size());
+      need(series->append(rows));
+    }
+    need(series->flush());
+  }
+  const std::string snapshot = incident_path(run_dir, kBadStep, 0);
+  SnapshotDoc doc = fixture_doc();
+  doc.history = history;
+  write_snapshot(snapshot, doc);
+  if (options.replayed) std::ofstream(verdict_path(snapshot)) << fixture_verdict();
+  Manifest manifest;
+  manifest.created = "2025-01-02T03:00:00Z";
+  manifest.command = "nanquest-trainer --config samples/configs/story.toml --run-dir runs/story";
+  manifest.status = "finished";
+  manifest.outcome = "went on in fp32 after step 131; loss 2.31";
+  manifest.incidents = {{kBadStep, 0, "incidents/step-00000131.r0.h5", "non_finite", "aten::mm in blocks.3.mlp made 17 +Inf"}};
+  if (options.incidents > 1) {
+    doc.step = 90;
+    doc.gate = Gate::scale_overflow;
+    doc.culprit = {};
+    write_snapshot(incident_path(run_dir, 90, 0), doc);
+    manifest.incidents.push_back({90, 0, "incidents/step-00000090.r0.h5", "scale_overflow", "the loss scale overflowed repeatedly"});
+  }
+  if (options.manifest) need(write_manifest(run_dir, manifest));
+  return snapshot;
+}
+
+TempDir::TempDir() {
+  std::string pattern = (fs::temp_directory_path() / "nanquest-viewer-XXXXXX").string();
+  if (mkdtemp(pattern.data()) == nullptr) throw std::runtime_error("no temporary directory");
+  path_ = pattern;
+}
+
+TempDir::~TempDir() {
+  std::error_code ec;
+  fs::remove_all(path_, ec);
+}
+
+}  // namespace nanquest::viewer::testing

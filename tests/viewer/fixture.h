@@ -1,0 +1,43 @@
+/// A synthetic but lifelike run: a small GPT in fp16 whose values grow until a matrix product overflows at step 131.
+#pragma once
+
+#include <string>
+
+#include "probe/snapshot/model.h"
+
+namespace nanquest::viewer::testing {
+
+struct FixtureOptions {
+  bool replayed = true;     ///< with a verdict file beside the snapshot
+  bool series = true;       ///< with series.r0.h5
+  bool manifest = true;
+  int incidents = 1;        ///< the second one (step 90) is a loss-scale overflow without a verdict
+};
+
+inline constexpr std::int64_t kBadStep = 131;
+inline constexpr std::int32_t kBlocks = 4;
+
+/// The tables of the bad step: ops of four blocks forward and some backward; the culprit is set.
+SnapshotDoc fixture_doc();
+/// The history of the steps before (scalars, grad_norm, weight_norm, update_ratio, grad_amax).
+std::vector<SeriesTable> fixture_history(int steps = 132);
+/// The verdict that replay would leave, all fields of the contract filled.
+std::string fixture_verdict();
+
+/// Writes the whole run directory. Returns the path of the snapshot of step 131; throws std::runtime_error on failure.
+std::string write_run(const std::string& run_dir, const FixtureOptions& options = {});
+
+/// A new empty directory under the system's temporary one, removed when the object goes.
+class TempDir {
+ public:
+  TempDir();
+  ~TempDir();
+  TempDir(const TempDir&) = delete;
+  TempDir& operator=(const TempDir&) = delete;
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
+}  // namespace nanquest::viewer::testing

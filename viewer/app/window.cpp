@@ -1,0 +1,155 @@
+#include "viewer/app/window.h"
+
+#include <GLFW/glfw3.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+
+#include "backends/imgui_impl_glfw.h"
+#include "backends/imgui_impl_opengl3.h"
+#include "imgui.h"
+#include "implot.h"
+#include "viewer/ui/style.h"
+
+namespace nanquest::viewer {
+namespace {
+
+namespace fs = std::filesystem;
+using Clock = std::chrono::steady_clock;
+
+/// $XDG_CONFIG_HOME/nanquest/viewer.ini; "" if there is no place for it.
+std::string settings_file() {
+  const char* config = std::getenv("XDG_CONFIG_HOME");
+  const char* home = std::getenv("HOME");
+  fs::path folder = config != nullptr && config[0] != '\0' ? fs::path(config) : home != nullptr ? fs::path(home) / ".config" : fs::path();
+  if (folder.empty()) return "";
+  std::error_code ec;
+  fs::create_directories(folder / "nanquest", ec);
+  return ec ? "" : (folder / "nanquest" / "viewer.ini").string();
+}
+
+Error no_display(const std::string& why) {
+  return {ErrorCode::unsupported, "no window can be opened: " + why,
+          "without a display use --screenshot FILE, --text or --csv PANEL"};
+}
+
+std::string last_error() {
+  const char* text = nullptr;
+  glfwGetError(&text);
+  return text == nullptr ? "there is no display" : text;
+}
+
+/// A file dropped on the window: opened instead, with the same layout.
+void dropped(GLFWwindow* window, int count, const char** paths) {
+  auto* target = static_cast<std::string*>(glfwGetWindowUserPointer(window));
+  if (count > 0 && target != nullptr) *target = paths[0];
+}
+
+/// Looks for news at most once a second, and never spends more than a twentieth of the time on it.
+class Follower {
+ public:
+  bool due() const { return Clock::now() >= next_; }
+  void look(Session& session, UiState& state) {
+    const auto start = Clock::now();
+    if (session.poll()) {
+      state.filtered_for.clear();
+      state.message = "New data";
+      const auto& steps = session.history().steps();
+      if (!steps.empty() && follows_) state.fit_view = true;
+    }
+    const auto spent = Clock::now() - start;
+    next_ = Clock::now() + std::max<Clock::duration>(std::chrono::seconds(1), spent * 20);
+  }
+  /// Follows the end of the run only while the view shows all of it.
+  void note_view(const UiState& state) {
+    const auto& steps = state.session.history().steps();
+    follows_ = !steps.empty() && state.view_first <= steps.front() && state.view_last >= steps.back();
+  }
+
+ private:
+  Clock::time_point next_ = Clock::now() + std::chrono::seconds(1);
+  bool follows_ = true;
+};
+
+void draw_frame(GLFWwindow* window, Ui& ui) {
+  ImGui_ImplOpenGL3_NewFrame();
+  ImGui_ImplGlfw_NewFrame();
+  ImGui::NewFrame();
+  ui.draw();
+  ImGui::Render();
+  int width = 0, height = 0;
+  glfwGetFramebufferSize(window, &width, &height);
+  ImGui_ImplOpenGL3_RenderDrawData(ImGui::GetDrawData());
+  glfwSwapBuffers(window);
+}
+
+void loop(GLFWwindow* window, Session& session, UiOptions options, int frames) {
+  Ui ui(session, options);
+  std::string drop;
+  glfwSetWindowUserPointer(window, &drop);
+  glfwSetDropCallback(window, dropped);
+  Follower follower;
+  int settle = 5;  // frames still to draw after the last event: menus and layouts need more than one
+  for (int frame = 0; !glfwWindowShouldClose(window) && !ui.wants_to_quit() && frame != frames; ++frame) {
+    if (settle > 0 || frames >= 0) glfwPollEvents();
+    else glfwWaitEventsTimeout(1.0);
+    settle = settle > 0 ? settle - 1 : 3;
+    if (!drop.empty()) {
+      Result<Session> other = Session::open(drop);
+      if (other) session = std::move(other).value();
+      ui.state().message = other ? "Opened " + drop : other.error().text();
+      ui.state().filtered_for.clear();
+      ui.state().fit_view = true;
+      drop.clear();
+    }
+    if (follower.due()) follower.look(session, ui.state());
+    draw_frame(window, ui);
+    follower.note_view(ui.state());
+  }
+}
+
+}  // namespace
+
+Status run_window(Session& session, UiOptions options, WindowOptions wanted) {
+  if (!glfwInit()) return no_display(last_error());
+  glfwWindowHint(GLFW_CONTEXT_VERSION_MAJOR, 3);
+  glfwWindowHint(GLFW_CONTEXT_VERSION_MINOR, 2);
+  glfwWindowHint(GLFW_OPENGL_PROFILE, GLFW_OPENGL_CORE_PROFILE);
+  glfwWindowHint(GLFW_OPENGL_FORWARD_COMPAT, GLFW_TRUE);
+  glfwWindowHint(GLFW_SCALE_TO_MONITOR, GLFW_TRUE);
+  GLFWwindow* window = glfwCreateWindow(wanted.width, wanted.height, ("nanquest, " + session.title()).c_str(), nullptr, nullptr);
+  if (window == nullptr) {
+    const Error error = no_display(last_error());
+    glfwTerminate();
+    return error;
+  }
+  glfwMakeContextCurrent(window);
+  glfwSwapInterval(1);
+  float monitor = 1, unused = 1;
+  glfwGetWindowContentScale(window, &monitor, &unused);
+  ImGui::CreateContext();
+  ImPlot::CreateContext();
+  ImGuiIO& io = ImGui::GetIO();
+  io.ConfigFlags |= ImGuiConfigFlags_NavEnableKeyboard;
+#ifdef IMGUI_HAS_DOCK
+  io.ConfigFlags |= ImGuiConfigFlags_DockingEnable;
+#endif
+  const std::string settings = settings_file();
+  io.IniFilename = settings.empty() ? nullptr : settings.c_str();
+  apply_style(wanted.scale * (monitor > 0 ? monitor : 1));
+  const bool ready = ImGui_ImplGlfw_InitForOpenGL(window, true) && ImGui_ImplOpenGL3_Init("#version 150");
+  if (ready) {
+    loop(window, session, options, wanted.frames);
+    ImGui_ImplOpenGL3_Shutdown();
+  }
+  ImGui_ImplGlfw_Shutdown();
+  ImPlot::DestroyContext();
+  ImGui::DestroyContext();
+  glfwDestroyWindow(window);
+  glfwTerminate();
+  return ready ? Status() : Status(no_display("OpenGL 3.2 is not available"));
+}
+
+}  // namespace nanquest::viewer

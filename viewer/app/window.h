@@ -1,0 +1,20 @@
+/// The window: GLFW and OpenGL 3.2.
+#pragma once
+
+#include "probe/base/result.h"
+#include "viewer/model/session.h"
+#include "viewer/ui/ui.h"
+
+namespace nanquest::viewer {
+
+struct WindowOptions {
+  int width = 1280, height = 800;
+  float scale = 1;
+  int frames = -1;  ///< close by itself after so many, for tests; -1 never
+};
+
+/// Opens the window and stays until it is closed. Follows the run: looks for news once a second. Redraws only when
+/// something happens. Remembers its layout beside the user's settings, never beside the data. `unsupported` without a display.
+Status run_window(Session& session, UiOptions options, WindowOptions window);
+
+}  // namespace nanquest::viewer

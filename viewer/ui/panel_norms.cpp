@@ -1,0 +1,81 @@
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+
+#include "viewer/model/numbers.h"
+#include "viewer/ui/plots.h"
+#include "viewer/ui/style.h"
+#include "viewer/ui/ui.h"
+
+namespace nanquest::viewer {
+namespace {
+
+void legend_item(Mark mark, const char* text) {
+  inline_mark(mark);
+  ImGui::TextDisabled("%s", text);
+  ImGui::SameLine(0, ImGui::GetFontSize() * 0.9f);
+}
+
+void legend() {
+  legend_item(Mark::nan, "NaN");
+  legend_item(Mark::pos_inf, "+Inf");
+  legend_item(Mark::neg_inf, "-Inf");
+  legend_item(Mark::spike, "spike");
+  legend_item(Mark::scale_overflow, "loss scale overflow");
+  ImGui::NewLine();
+}
+
+void controls(UiState& state) {
+  Session& session = state.session;
+  for (int i = 0; i < kStatistics; ++i) {
+    const auto s = static_cast<Statistic>(i);
+    if (!session.history().has(s)) continue;
+    if (ImGui::RadioButton(statistic_title(s), session.selection().statistic == s)) session.select_statistic(s);
+    ImGui::SameLine();
+    const float next = i + 1 < kStatistics ? ImGui::CalcTextSize(statistic_title(static_cast<Statistic>(i + 1))).x : 0;
+    if (ImGui::GetContentRegionAvail().x < next + ImGui::GetFrameHeight() * 1.6f) ImGui::NewLine();
+  }
+  ImGui::NewLine();
+  constexpr const char* views[] = {"Both", "Heat map", "Lines"};
+  for (int i = 0; i < 3; ++i) {
+    if (ImGui::RadioButton(views[i], state.norms_view == i)) state.norms_view = i;
+    ImGui::SameLine();
+  }
+  if (ImGui::SmallButton("All steps")) state.fit_view = true;
+  if (!session.selection().layer.empty()) {
+    ImGui::SameLine();
+    if (ImGui::SmallButton("All layers")) session.select_layer("");
+  }
+  const float needed = ImGui::GetFontSize() * 23;
+  ImGui::SameLine(0, ImGui::GetFontSize() * 1.5f);
+  if (ImGui::GetContentRegionAvail().x < needed) ImGui::NewLine();
+  legend();
+}
+
+void fit(UiState& state, const History& history) {
+  if (!state.fit_view) return;
+  state.fit_view = false;
+  const auto [low, high] = std::minmax_element(history.steps().begin(), history.steps().end());
+  const double margin = std::max(0.5, (*high - *low) * 0.01);
+  state.view_first = *low - margin;
+  state.view_last = *high + margin;
+}
+
+}  // namespace
+
+void draw_norms(UiState& state) {
+  const History& history = state.session.history();
+  const Statistic s = state.session.selection().statistic;
+  if (!history.has(s)) {
+    ImGui::TextWrapped("%s", state.session.series_error().empty() ? "No history on record for this run"
+                                                                  : state.session.series_error().c_str());
+    return;
+  }
+  controls(state);
+  fit(state, history);
+  const float height = ImGui::GetContentRegionAvail().y;
+  if (state.norms_view != 2) draw_heat_map(state, history, s, state.norms_view == 1 ? height : height * 0.52f);
+  if (state.norms_view != 1) draw_lines(state, history, s, ImGui::GetContentRegionAvail().y);
+}
+
+}  // namespace nanquest::viewer

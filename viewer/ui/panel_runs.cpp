@@ -1,0 +1,77 @@
+#include "imgui.h"
+#include "viewer/model/numbers.h"
+#include "viewer/ui/style.h"
+#include "viewer/ui/ui.h"
+
+namespace nanquest::viewer {
+namespace {
+
+void wrapped(const char* label, const std::string& text) {
+  if (text.empty()) return;
+  ImGui::TextDisabled("%s", label);
+  ImGui::SameLine(ImGui::GetFontSize() * 5);
+  ImGui::PushTextWrapPos(0);
+  ImGui::TextUnformatted(text.c_str());
+  ImGui::PopTextWrapPos();
+}
+
+void about_run(const Session& session) {
+  wrapped(session.is_run() ? "Run" : "Snapshot", session.path());
+  if (const auto& m = session.manifest()) {
+    wrapped("Status", m->status + (m->outcome.empty() ? "" : ": " + m->outcome));
+    wrapped("Command", m->command);
+    wrapped("Started", m->created);
+    if (m->world_size > 1) wrapped("Ranks", std::to_string(m->world_size));
+  }
+  wrapped("Manifest", session.manifest_error());
+  wrapped("Series", session.series_error());
+}
+
+void incident_row(UiState& state, int row) {
+  const IncidentEntry& entry = state.session.incidents()[static_cast<std::size_t>(row)];
+  ImGui::PushID(row);
+  ImGui::TableNextRow();
+  ImGui::TableNextColumn();
+  std::string step = std::to_string(entry.files.step);
+  if (entry.files.attempt > 1) step += " (" + std::to_string(entry.files.attempt) + ")";
+  const bool chosen = state.session.selection().incident == row;
+  if (ImGui::Selectable(step.c_str(), chosen, ImGuiSelectableFlags_SpanAllColumns)) {
+    state.session.select_incident(row);
+    state.filtered_for.clear();
+    state.fit_view = true;
+  }
+  if (ImGui::IsItemHovered())
+    ImGui::SetTooltip("%s\n%s", entry.files.snapshot.c_str(), entry.summary.empty() ? entry.gate.c_str() : entry.summary.c_str());
+  ImGui::TableNextColumn();
+  ImGui::Text("%d", entry.files.rank);
+  ImGui::TableNextColumn();
+  inline_mark(entry.gate == "spike" ? Mark::spike : Mark::nan);
+  clipped_text(entry.cause.empty() ? "not replayed yet" : entry.cause, ImGui::GetContentRegionAvail().x);
+  ImGui::PopID();
+}
+
+}  // namespace
+
+void draw_runs(UiState& state) {
+  const Session& session = state.session;
+  about_run(session);
+  heading(session.incidents().empty() ? "No incidents" : counted(session.incidents().size(), "incident").c_str());
+  if (!session.incident_error().empty()) {
+    ImGui::PushStyleColor(ImGuiCol_Text, colour::orange);
+    ImGui::TextWrapped("%s", session.incident_error().c_str());
+    ImGui::PopStyleColor();
+  }
+  if (session.incidents().empty() || !ImGui::BeginTable("incidents", 3, ImGuiTableFlags_BordersInnerH | ImGuiTableFlags_ScrollY)) return;
+  ImGui::TableSetupScrollFreeze(0, 1);
+  ImGui::TableSetupColumn("Step", ImGuiTableColumnFlags_WidthFixed, ImGui::GetFontSize() * 3.6f);
+  ImGui::TableSetupColumn("Rank", ImGuiTableColumnFlags_WidthFixed, ImGui::GetFontSize() * 2.3f);
+  ImGui::TableSetupColumn("Cause", ImGuiTableColumnFlags_WidthStretch);
+  ImGui::TableHeadersRow();
+  ImGuiListClipper clipper;
+  clipper.Begin(static_cast<int>(session.incidents().size()));
+  while (clipper.Step())
+    for (int row = clipper.DisplayStart; row < clipper.DisplayEnd; ++row) incident_row(state, row);
+  ImGui::EndTable();
+}
+
+}  // namespace nanquest::viewer

@@ -1,0 +1,139 @@
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+
+#include "viewer/model/numbers.h"
+#include "viewer/model/page.h"
+#include "viewer/ui/style.h"
+#include "viewer/ui/tensor_plots.h"
+#include "viewer/ui/ui.h"
+
+namespace nanquest::viewer {
+namespace {
+
+void tensor_choice(UiState& state, const OpenIncident& incident) {
+  std::string current = "No stored tensor";
+  for (const StoredTensor& t : incident.tensors)
+    if (t.path == state.session.selection().tensor) current = t.name;
+  ImGui::SetNextItemWidth(-1);
+  if (!ImGui::BeginCombo("##tensor", current.c_str(), ImGuiComboFlags_HeightLarge)) return;
+  std::string group;
+  ImGuiListClipper clipper;
+  clipper.Begin(static_cast<int>(incident.tensors.size()));
+  while (clipper.Step())
+    for (int i = clipper.DisplayStart; i < clipper.DisplayEnd; ++i) {
+      const StoredTensor& t = incident.tensors[static_cast<std::size_t>(i)];
+      const std::string label = t.name + "  (" + t.group + ")##" + t.path;
+      if (ImGui::Selectable(label.c_str(), t.path == state.session.selection().tensor)) {
+        state.session.select_tensor(t.path);
+        state.plane = 0;
+      }
+    }
+  ImGui::EndCombo();
+}
+
+void numbers(const TensorDetail& d) {
+  const ScanResult& s = d.scan;
+  ImGui::TextDisabled("%s %s, %s, %s", dtype_short(d.tensor.dtype).c_str(), shape_text(d.tensor.shape).c_str(),
+                      bytes_text(d.tensor.bytes).c_str(), d.tensor.group.c_str());
+  if (d.partial) ImGui::TextDisabled("only the first %s elements were read", grouped(s.count).c_str());
+  ImGui::TextWrapped("largest |x| %s, smallest %s, %s zero, %s subnormal", short_number(s.amax).c_str(),
+                     short_number(s.amin_nonzero).c_str(), grouped(s.zero).c_str(), grouped(s.subnormal).c_str());
+  inline_mark(s.nan ? Mark::nan : s.pos_inf ? Mark::pos_inf : s.neg_inf ? Mark::neg_inf : Mark::finite);
+  ImGui::TextUnformatted(s.non_finite() ? (bad_text(s.nan, s.pos_inf, s.neg_inf) + ", first at " + std::to_string(s.first_bad)).c_str()
+                                        : "all finite");
+}
+
+std::string share(std::uint64_t part, std::uint64_t whole) {
+  if (part == 0 || whole == 0) return "-";
+  char text[24];
+  const double p = 100.0 * static_cast<double>(part) / static_cast<double>(whole);
+  std::snprintf(text, sizeof text, p < 0.01 ? "< 0.01 %%" : "%.3g %%", p);
+  return text;
+}
+
+void fit_table(const TensorDetail& d) {
+  if (d.fits.empty() || !ImGui::BeginTable("fits", 4, ImGuiTableFlags_BordersInnerH | ImGuiTableFlags_SizingStretchSame)) return;
+  for (const char* name : {"In format", "overflows", "becomes 0", "subnormal"}) ImGui::TableSetupColumn(name);
+  ImGui::TableHeadersRow();
+  for (const FormatFit& fit : d.fits) {
+    ImGui::TableNextRow();
+    ImGui::TableNextColumn();
+    ImGui::TextUnformatted(std::string(info(fit.format).name).c_str());
+    ImGui::TableNextColumn();
+    if (fit.overflow) inline_mark(Mark::pos_inf);
+    ImGui::TextUnformatted(share(fit.overflow, d.scan.count).c_str());
+    ImGui::TableNextColumn();
+    ImGui::TextUnformatted(share(fit.flushed, d.scan.count).c_str());
+    ImGui::TableNextColumn();
+    ImGui::TextUnformatted(share(fit.subnormal, d.scan.count).c_str());
+  }
+  ImGui::EndTable();
+}
+
+void range_line(const char* label, const ValueRange& r) {
+  if (!r.known) return;
+  std::string text = std::string(label) + " amax " + short_number(r.amax);
+  if (r.has_headroom && std::isfinite(r.headroom)) {
+    char bits[40];
+    std::snprintf(bits, sizeof bits, ", %.1f bits of room", r.headroom);
+    text += bits;
+  }
+  if (r.non_finite()) text += ", " + bad_text(r.nan, r.pos_inf, r.neg_inf);
+  ImGui::TextWrapped("%s", text.c_str());
+}
+
+/// Values that the selected op made lived only during the step: the file has their statistics, not their bytes.
+void produced(const UiState& state, const OpenIncident& incident) {
+  const std::int32_t op = state.session.selection().op;
+  if (op == kNone) return;
+  const TraceLine line = incident.trace.line(static_cast<std::size_t>(op));
+  heading(("Op " + std::to_string(op) + ", " + line.name).c_str());
+  range_line("reads", line.read);
+  range_line("writes", line.written);
+  ImGui::PushStyleColor(ImGuiCol_Text, colour::muted);
+  ImGui::TextWrapped("What an op makes lives in the step only: the file keeps its statistics, not its bytes.");
+  ImGui::PopStyleColor();
+}
+
+void plane_choice(UiState& state, const TensorSlice& slice) {
+  if (slice.planes > 1) {
+    int plane = static_cast<int>(slice.plane);
+    ImGui::SetNextItemWidth(ImGui::GetFontSize() * 9);
+    if (ImGui::SliderInt("plane", &plane, 0, static_cast<int>(slice.planes) - 1)) state.plane = plane;
+    ImGui::SameLine();
+  }
+  ImGui::TextDisabled("%lld x %lld%s%s", static_cast<long long>(slice.rows), static_cast<long long>(slice.columns),
+                      slice.wrapped ? ", wrapped" : "", slice.partial ? ", cut" : "");
+}
+
+}  // namespace
+
+void draw_tensor(UiState& state) {
+  const OpenIncident* incident = state.session.incident();
+  if (incident == nullptr) return ImGui::TextWrapped("%s", verdict_page(state.session).headline.c_str());
+  tensor_choice(state, *incident);
+  const TensorDetail* detail = state.session.tensor_detail();
+  if (detail == nullptr) {
+    ImGui::TextWrapped("%s", !incident->tensors_error.empty()          ? incident->tensors_error.c_str()
+                             : state.session.tensor_error().empty() ? "No stored tensor is selected"
+                                                                    : state.session.tensor_error().c_str());
+    return produced(state, *incident);
+  }
+  const float em = ImGui::GetFontSize();
+  const bool wide = ImGui::GetContentRegionAvail().x > em * 50;
+  if (wide) ImGui::BeginTable("tensor columns", 2, ImGuiTableFlags_SizingStretchSame);
+  if (wide) ImGui::TableNextColumn();
+  numbers(*detail);
+  draw_exponents(*detail, wide ? em * 24 : em * 13);
+  fit_table(*detail);
+  if (wide) ImGui::TableNextColumn();
+  if (const TensorSlice* slice = state.session.tensor_slice(state.plane); slice != nullptr && !slice->cells.empty()) {
+    plane_choice(state, *slice);
+    draw_slice(state, *slice, wide ? em * 26 : em * 14);
+  }
+  produced(state, *incident);
+  if (wide) ImGui::EndTable();
+}
+
+}  // namespace nanquest::viewer

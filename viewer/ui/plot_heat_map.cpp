@@ -1,0 +1,175 @@
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+
+#include "viewer/model/numbers.h"
+#include "viewer/ui/plots.h"
+#include "viewer/ui/style.h"
+
+namespace nanquest::viewer {
+namespace {
+
+/// Colours by the logarithm between the smallest positive and the largest value.
+struct LogScale {
+  double low = 0, high = 1;
+  LogScale(const History& history, Statistic s) {
+    const Extremes all = history.extremes(s, 0, history.rows());
+    const double foot = history.smallest_positive(s);
+    low = foot > 0 ? std::log10(foot) : -1;
+    high = all.has_finite() && all.max > 0 ? std::log10(all.max) : low + 1;
+    low = std::max(low, high - 9);  // a few exact zeros must not flatten everything else
+    if (high - low < 1e-3) high = low + 1e-3;
+  }
+  double at(double value) const { return value > 0 ? (std::log10(value) - low) / (high - low) : 0; }
+};
+
+void scale_bar(const LogScale& scale, float height) {
+  const float em = ImGui::GetFontSize();
+  const ImVec2 at = ImGui::GetCursorScreenPos();
+  const float top = at.y + em * 0.4f, bottom = at.y + height - em * 1.9f;
+  ImDrawList& list = *ImGui::GetWindowDrawList();
+  constexpr int steps = 64;
+  for (int i = 0; i < steps; ++i) {
+    const float y0 = bottom - (bottom - top) * static_cast<float>(i) / steps, y1 = bottom - (bottom - top) * static_cast<float>(i + 1) / steps;
+    list.AddRectFilled({at.x, y1}, {at.x + em * 0.7f, y0}, viridis((i + 0.5) / steps));
+  }
+  for (int i = 0; i <= 2; ++i) {
+    const double value = std::pow(10.0, scale.low + (scale.high - scale.low) * i / 2);
+    char text[24];
+    std::snprintf(text, sizeof text, "%.2g", value);
+    const float y = bottom - (bottom - top) * static_cast<float>(i) / 2 - em * 0.5f;
+    list.AddText({at.x + em * 0.95f, y}, ImGui::GetColorU32(ImGuiCol_TextDisabled), text);
+  }
+  ImGui::Dummy({em * 4, height});
+}
+
+/// Names of the layers as ticks, thinned out where rows are lower than the text.
+void layer_ticks(const std::vector<std::string>& layers, float height) {
+  const float room = std::max(1.0f, height - ImGui::GetFontSize() * 3);
+  const auto every = static_cast<std::size_t>(std::max(1.0f, std::ceil(static_cast<float>(layers.size()) * ImGui::GetFontSize() / room)));
+  std::vector<double> at;
+  std::vector<std::string> names;
+  std::vector<const char*> labels;
+  for (std::size_t i = 0; i < layers.size(); i += every) {
+    at.push_back(static_cast<double>(i) + 0.5);
+    names.push_back(layers[i].size() > 26 ? "..." + layers[i].substr(layers[i].size() - 24) : layers[i]);
+  }
+  for (const std::string& name : names) labels.push_back(name.c_str());
+  ImPlot::SetupAxisTicks(ImAxis_Y1, at.data(), static_cast<int>(at.size()), labels.data());
+}
+
+struct Box {
+  ImVec2 a, b;
+};
+
+Box cell_box(const History& history, const HeatMap& map, std::size_t layer, std::size_t column) {
+  const auto& steps = history.steps();
+  const std::size_t first = map.edges[column], last = map.edges[column + 1];
+  const ImVec2 a = ImPlot::PlotToPixels(steps[first] - 0.5, static_cast<double>(layer));
+  const ImVec2 b = ImPlot::PlotToPixels((last < steps.size() ? steps[last] : steps.back() + 1) - 0.5, static_cast<double>(layer + 1));
+  return {{std::min(a.x, b.x), std::min(a.y, b.y)}, {std::max(a.x, b.x), std::max(a.y, b.y)}};
+}
+
+void draw_cells(const History& history, const HeatMap& map, const LogScale& scale) {
+  ImDrawList& list = *ImPlot::GetPlotDrawList();
+  for (std::size_t layer = 0; layer < map.layers; ++layer)
+    for (std::size_t column = 0; column < map.columns; ++column) {
+      const Extremes& e = map.at(layer, column).extremes;
+      if (!e.has_finite()) continue;
+      const Box box = cell_box(history, map, layer, column);
+      list.AddRectFilled(box.a, box.b, viridis(scale.at(e.max)));
+    }
+  // On top and never narrower than a few pixels: one bad step among a million must be seen.
+  for (std::size_t layer = 0; layer < map.layers; ++layer)
+    for (std::size_t column = 0; column < map.columns; ++column) {
+      const Extremes& e = map.at(layer, column).extremes;
+      if (e.non_finite() == 0) continue;
+      Box box = cell_box(history, map, layer, column);
+      const float least = ImGui::GetFontSize() * 0.45f;
+      const float centre = (box.a.x + box.b.x) / 2, half = std::max((box.b.x - box.a.x) / 2, least);
+      box = {{centre - half, box.a.y}, {centre + half, box.b.y}};
+      const Mark mark = worst(e);
+      list.AddRectFilled(box.a, box.b, mark_colour(mark));
+      const float r = std::min(half, (box.b.y - box.a.y) / 2) * 0.6f;
+      draw_shape(list, {centre, (box.a.y + box.b.y) / 2}, std::min(r, ImGui::GetFontSize() * 0.3f), mark, IM_COL32(20, 20, 20, 255));
+    }
+}
+
+void react(UiState& state, const History& history, Statistic s, const HeatMap& map) {
+  if (state.options.still || !ImPlot::IsPlotHovered()) return;
+  const ImPlotPoint mouse = ImPlot::GetPlotMousePos();
+  if (mouse.y < 0 || mouse.y >= static_cast<double>(map.layers) || map.columns == 0) return;
+  const auto layer = static_cast<std::size_t>(mouse.y);
+  const std::size_t row = history.row_of(std::round(mouse.x));
+  const std::string& name = history.layers(s)[layer];
+  ImGui::SetTooltip("%s\nstep %s\n%s %s", name.c_str(), exact_number(history.steps()[row]).c_str(), statistic_title(s),
+                    exact_number(history.series(s, layer)[row]).c_str());
+  if (ImGui::IsMouseClicked(ImGuiMouseButton_Left)) {
+    const double step = history.steps()[row];  // select_step may load another incident and with it another history
+    state.session.select_layer(name);
+    state.session.select_step(step);
+  }
+}
+
+}  // namespace
+
+std::pair<std::size_t, std::size_t> rows_in_view(const UiState& state, const History& history) {
+  std::size_t first = history.rows(), last = 0;
+  for (std::size_t r = 0; r < history.rows(); ++r)
+    if (history.steps()[r] >= state.view_first - 1 && history.steps()[r] <= state.view_last + 1) {
+      first = std::min(first, r);
+      last = r + 1;
+    }
+  return {std::min(first, last), last};
+}
+
+void draw_events(const UiState& state, const History& history) {
+  ImDrawList& list = *ImPlot::GetPlotDrawList();
+  const ImVec2 origin = ImPlot::GetPlotPos(), size = ImPlot::GetPlotSize();
+  const float r = ImGui::GetFontSize() * 0.28f;
+  ImPlot::PushPlotClipRect();
+  if (state.session.selection().step >= 0) {
+    const float x = ImPlot::PlotToPixels(state.session.selection().step, 0).x;
+    list.AddLine({x, origin.y}, {x, origin.y + size.y}, IM_COL32(255, 255, 255, 150), 1.5f);
+  }
+  for (const GateEvent& e : history.events()) {
+    const float x = ImPlot::PlotToPixels(e.step, 0).x;
+    const Mark mark = e.gate == Gate::spike ? Mark::spike : e.gate == Gate::scale_overflow ? Mark::scale_overflow : Mark::nan;
+    list.AddCircleFilled({x, origin.y + r * 1.8f}, r * 1.7f, IM_COL32(14, 16, 20, 230));
+    draw_mark(list, {x, origin.y + r * 1.8f}, r, mark);
+  }
+  ImPlot::PopPlotClipRect();
+}
+
+void draw_heat_map(UiState& state, const History& history, Statistic s, float height) {
+  const LogScale scale(history, s);
+  const float bar = ImGui::GetFontSize() * 4.6f;
+  constexpr ImPlotFlags flags = ImPlotFlags_NoLegend | ImPlotFlags_NoMouseText | ImPlotFlags_NoTitle | ImPlotFlags_NoMenus;
+  if (ImPlot::BeginPlot("Layers by step", {ImGui::GetContentRegionAvail().x - bar, height - ImGui::GetStyle().ItemSpacing.y}, flags)) {
+    ImPlot::SetupAxes(nullptr, nullptr, ImPlotAxisFlags_NoGridLines, ImPlotAxisFlags_NoGridLines | ImPlotAxisFlags_Invert | ImPlotAxisFlags_NoTickMarks);
+    ImPlot::SetupAxisLinks(ImAxis_X1, &state.view_first, &state.view_last);
+    const std::size_t layers = history.layers(s).size();
+    ImPlot::SetupAxisLimits(ImAxis_Y1, 0, static_cast<double>(layers), ImPlotCond_Once);
+    ImPlot::SetupAxisLimitsConstraints(ImAxis_Y1, 0, static_cast<double>(layers));
+    layer_ticks(history.layers(s), height);
+    ImPlot::SetupFinish();
+    const auto [first, last] = rows_in_view(state, history);
+    const auto columns = static_cast<std::size_t>(std::max(1.0f, ImPlot::GetPlotSize().x / 2));
+    const HeatMap map = history.heat_map(s, first, last, columns);
+    ImPlot::PushPlotClipRect();
+    draw_cells(history, map, scale);
+    for (std::size_t i = 0; i < layers; ++i)
+      if (history.layers(s)[i] == state.session.selection().layer) {
+        const ImVec2 a = ImPlot::PlotToPixels(state.view_first, static_cast<double>(i)), b = ImPlot::PlotToPixels(state.view_last, static_cast<double>(i + 1));
+        ImPlot::GetPlotDrawList()->AddRect(a, b, IM_COL32(255, 255, 255, 220), 0, 0, 1.5f);
+      }
+    ImPlot::PopPlotClipRect();
+    draw_events(state, history);
+    react(state, history, s, map);
+    ImPlot::EndPlot();
+  }
+  ImGui::SameLine(0, ImGui::GetFontSize() * 0.3f);
+  scale_bar(scale, height - ImGui::GetStyle().ItemSpacing.y);
+}
+
+}  // namespace nanquest::viewer

@@ -1,0 +1,126 @@
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+
+#include "viewer/model/numbers.h"
+#include "viewer/ui/plots.h"
+#include "viewer/ui/style.h"
+
+namespace nanquest::viewer {
+namespace {
+
+struct Curve {
+  std::vector<double> x, y;
+};
+
+/// Finite runs of a series, at most two points a pixel column; a gap wherever something is not finite.
+std::vector<Curve> finite_runs(const History& history, const Pyramid& series, std::size_t first, std::size_t last, double foot,
+                               float pixels) {
+  std::vector<Curve> runs(1);
+  const auto columns = std::min<std::size_t>(last - first, static_cast<std::size_t>(std::max(1.0f, pixels)));
+  for (std::size_t c = 0; c < columns; ++c) {
+    const std::size_t a = first + (last - first) * c / columns, b = first + (last - first) * (c + 1) / columns;
+    const Extremes e = series.query(a, b);
+    if (e.has_finite()) {
+      runs.back().x.push_back(history.steps()[a]);
+      runs.back().y.push_back(std::max(e.min, foot));
+      if (e.max > e.min) {
+        runs.back().x.push_back(history.steps()[b - 1]);
+        runs.back().y.push_back(std::max(e.max, foot));
+      }
+    }
+    if (e.non_finite() > 0 && !runs.back().x.empty()) runs.emplace_back();
+  }
+  return runs;
+}
+
+/// A lane at the top: one mark where a layer is not finite.
+void marker_lane(const History& history, const Pyramid& series, std::size_t first, std::size_t last, float lane) {
+  const ImVec2 origin = ImPlot::GetPlotPos(), size = ImPlot::GetPlotSize();
+  const auto columns = std::min<std::size_t>(last - first, static_cast<std::size_t>(std::max(1.0f, size.x)));
+  const float r = ImGui::GetFontSize() * 0.27f;
+  for (std::size_t c = 0; c < columns; ++c) {
+    const std::size_t a = first + (last - first) * c / columns, b = first + (last - first) * (c + 1) / columns;
+    const Extremes e = series.query(a, b);
+    if (e.non_finite() == 0) continue;
+    std::size_t row = a;
+    while (row + 1 < b && std::isfinite(series[row])) ++row;
+    const float x = ImPlot::PlotToPixels(history.steps()[row], 1).x;
+    draw_mark(*ImPlot::GetPlotDrawList(), {x, origin.y + lane}, r, worst(e));
+  }
+}
+
+std::string nearest_layer(const History& history, Statistic s, std::size_t row) {
+  const double mouse = ImGui::GetMousePos().y;
+  double best = 20;
+  std::string name;
+  for (std::size_t i = 0; i < history.layers(s).size(); ++i) {
+    const double v = history.series(s, i)[row];
+    if (!std::isfinite(v) || v <= 0) continue;
+    const double distance = std::abs(ImPlot::PlotToPixels(history.steps()[row], v).y - mouse);
+    if (distance < best) {
+      best = distance;
+      name = history.layers(s)[i];
+    }
+  }
+  return name;
+}
+
+void react(UiState& state, const History& history, Statistic s) {
+  if (state.options.still || !ImPlot::IsPlotHovered()) return;
+  const std::size_t row = history.row_of(std::round(ImPlot::GetPlotMousePos().x));
+  std::string text = "step " + exact_number(history.steps()[row]);
+  const std::string near = nearest_layer(history, s, row);
+  for (std::size_t i = 0; i < history.layers(s).size(); ++i) {
+    const double v = history.series(s, i)[row];
+    if (history.layers(s)[i] == near || history.layers(s)[i] == state.session.selection().layer || !std::isfinite(v))
+      text += "\n" + history.layers(s)[i] + " " + exact_number(v);
+    if (text.size() > 600) break;
+  }
+  if (const Pyramid* loss = history.scalar("loss")) text += "\nloss " + exact_number((*loss)[row]);
+  ImGui::SetTooltip("%s", text.c_str());
+  if (ImGui::IsMouseClicked(ImGuiMouseButton_Left)) {
+    const double step = history.steps()[row];
+    if (!near.empty()) state.session.select_layer(near);
+    state.session.select_step(step);
+  }
+}
+
+}  // namespace
+
+void draw_lines(UiState& state, const History& history, Statistic s, float height) {
+  const Extremes all = history.extremes(s, 0, history.rows());
+  const double foot = history.smallest_positive(s) > 0 ? history.smallest_positive(s) / 2 : 1e-3;
+  const double top = all.has_finite() && all.max > 0 ? all.max * 4 : 1;
+  const ImPlotFlags flags = ImPlotFlags_NoMouseText | ImPlotFlags_NoTitle | ImPlotFlags_NoMenus;
+  const std::string id = std::string("##lines") + statistic_table(s);
+  if (!ImPlot::BeginPlot(id.c_str(), {-1, height - 2}, flags)) return;
+  ImPlot::SetupAxes("step", statistic_title(s), 0, 0);
+  ImPlot::SetupAxisScale(ImAxis_Y1, ImPlotScale_Log10);
+  ImPlot::SetupAxisLinks(ImAxis_X1, &state.view_first, &state.view_last);
+  ImPlot::SetupAxisLimits(ImAxis_Y1, foot, top, ImPlotCond_Once);
+  const std::size_t layers = history.layers(s).size();
+  ImPlot::SetupLegend(ImPlotLocation_East, ImPlotLegendFlags_Outside);
+  ImPlot::SetupFinish();
+  const auto [first, last] = rows_in_view(state, history);
+  const bool some_chosen = !state.session.selection().layer.empty();
+  for (std::size_t i = 0; i < layers; ++i) {
+    const std::string& name = history.layers(s)[i];
+    const bool chosen = name == state.session.selection().layer;
+    ImPlotSpec spec;
+    spec.LineColor = series_colour(i);
+    spec.LineColor.w = some_chosen && !chosen ? 0.45f : 1.0f;
+    spec.LineWeight = chosen ? 3.0f : 1.6f;
+    for (const Curve& run : finite_runs(history, history.series(s, i), first, last, foot, ImPlot::GetPlotSize().x))
+      if (!run.x.empty()) ImPlot::PlotLine(name.c_str(), run.x.data(), run.y.data(), static_cast<int>(run.x.size()), spec);
+  }
+  ImPlot::PushPlotClipRect();
+  const float lane = ImGui::GetFontSize() * 1.35f;
+  for (std::size_t i = 0; i < layers && first < last; ++i) marker_lane(history, history.series(s, i), first, last, lane);
+  ImPlot::PopPlotClipRect();
+  draw_events(state, history);
+  react(state, history, s);
+  ImPlot::EndPlot();
+}
+
+}  // namespace nanquest::viewer
