@@ -80,7 +80,7 @@ Status Trainer::finish() {
   }
   if (!all_finite(model_->parameters()) || !all_finite(model_->buffers())) {
     state_was_corrupt_ = true;
-    if (ring_.empty() || !restore(ring_.back())) {
+    if (ring_.empty() || !return_to(ring_.back())) {
       say("the weights are not finite and there is no older state; nothing is written");
     } else {
       say("the weights are not finite: what is written is the state before step " + std::to_string(counters_.optimizer_step));

@@ -84,29 +84,33 @@ Trainer::Next Trainer::roll_back(const Batch& batch, const std::string& why) {
   state_was_corrupt_ = state_was_corrupt_ || corrupt;
   if (counters_.rollbacks >= config_.rollback_limit || ring_.empty()) {
     // Nothing non-finite is left behind, even when giving up.
-    if (corrupt && !ring_.empty()) (void)restore(ring_.back());
+    if (corrupt && !ring_.empty()) (void)return_to(ring_.back());
     return stop(why + ", and " + std::to_string(counters_.rollbacks) + " rollbacks did not help");
   }
-  const TrainState& good = ring_.back();
-  Counters kept = counters_;
-  if (Status s = restore(good); !s) return stop(s.error().text());
-  ++kept.rollbacks;
-  kept.consecutive_skips = 0;
-  kept.optimizer_step = good.counters.optimizer_step;
+  if (Status s = return_to(ring_.back()); !s) return stop(s.error().text());
+  ++counters_.rollbacks;
+  counters_.consecutive_skips = 0;
   if (!batch.ids.empty()) {
-    kept.data_position += config_.batch_size;
-    ++kept.data_steps;
-    ++kept.skipped;
+    counters_.data_position += config_.batch_size;
+    ++counters_.data_steps;
+    ++counters_.skipped;
     summary_.skipped_samples.insert(summary_.skipped_samples.end(), batch.ids.begin(), batch.ids.end());
   }
+  say(why + ": back to the state before step " + std::to_string(counters_.optimizer_step) +
+      ", data goes on behind the bad batch");
+  return Next::advance;
+}
+
+Status Trainer::return_to(const TrainState& good) {
+  Counters kept = counters_;
+  kept.optimizer_step = good.counters.optimizer_step;
+  if (Status s = restore(good); !s) return s;
   counters_ = kept;
   if (counters_.fell_back) {
     amp_ = at::kFloat;
     scaler_.disable();
   }
-  say(why + ": back to the state before step " + std::to_string(counters_.optimizer_step) +
-      ", data goes on behind the bad batch");
-  return Next::advance;
+  return {};
 }
 
 Trainer::Next Trainer::stop(const std::string& why) {

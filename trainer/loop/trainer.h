@@ -62,6 +62,8 @@ class Trainer {
   Next retry_in_fp32(const Batch& batch);
   Next skip(const Batch& batch, const std::string& why);
   Next roll_back(const Batch& batch, const std::string& why);
+  /// Weights, moments, buffers, generators and scaler of `good`; of the counters only the optimizer step goes back.
+  Status return_to(const TrainState& good);
   Next stop(const std::string& why);
   void keep_state();
   Status evaluate_and_keep_best(StepEvent& event);
