@@ -57,7 +57,7 @@ function(nanquest_program name)
 endfunction()
 
 # nanquest_test(name SOURCES … LINK … LABELS …): GoogleTest program build/bin/tests/<name>, each case a ctest
-# "<name>.Suite.Case". Besides its labels each has its folder's name as a label; target tests-<folder> builds the folder's.
+# "<name>.Suite.Case". Besides its labels each has its room's name (tests/<room>/…) as a label; target tests-<room> builds the room's.
 function(nanquest_test name)
   cmake_parse_arguments(A "TORCH" "" "SOURCES;LINK;LABELS" ${ARGN})
   if(NOT A_LABELS)
@@ -70,22 +70,23 @@ function(nanquest_test name)
   if(A_TORCH)
     nanquest_torch_target(${name})
   endif()
-  cmake_path(GET CMAKE_CURRENT_SOURCE_DIR FILENAME _room)
+  # The room is the folder right below tests/, however deep this one is.
+  cmake_path(RELATIVE_PATH CMAKE_CURRENT_SOURCE_DIR BASE_DIRECTORY "${PROJECT_SOURCE_DIR}/tests" OUTPUT_VARIABLE _room)
+  string(REGEX REPLACE "/.*" "" _room "${_room}")
   if(NOT TARGET tests-${_room})
     add_custom_target(tests-${_room})
   endif()
   add_dependencies(tests-${_room} ${name})
   include(GoogleTest)
-  list(GET A_LABELS 0 _first)
   gtest_discover_tests(${name} TEST_PREFIX "${name}." DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60
-    PROPERTIES LABELS "${_first}" TIMEOUT 300)
-  list(LENGTH A_LABELS _count)
-  if(_count GREATER 1)  # gtest_discover_tests takes no list in a property
-    set(_file "${CMAKE_CURRENT_BINARY_DIR}/${name}_labels.cmake")
-    file(WRITE "${_file}.new" "foreach(_test IN LISTS ${name}_TESTS)\n  set_tests_properties(\"\${_test}\" PROPERTIES LABELS \"${A_LABELS}\")\nendforeach()\n")
-    file(COPY_FILE "${_file}.new" "${_file}" ONLY_IF_DIFFERENT)
-    set_property(DIRECTORY APPEND PROPERTY TEST_INCLUDE_FILES "${_file}")
-  endif()
+    PROPERTIES TIMEOUT 300)
+  # gtest_discover_tests takes no list in a property, so the labels are set by a file that ctest reads after its own.
+  list(APPEND A_LABELS ${_room})
+  list(REMOVE_DUPLICATES A_LABELS)
+  set(_file "${CMAKE_CURRENT_BINARY_DIR}/${name}_labels.cmake")
+  file(WRITE "${_file}.new" "foreach(_test IN LISTS ${name}_TESTS)\n  set_tests_properties(\"\${_test}\" PROPERTIES LABELS \"${A_LABELS}\")\nendforeach()\n")
+  file(COPY_FILE "${_file}.new" "${_file}" ONLY_IF_DIFFERENT)
+  set_property(DIRECTORY APPEND PROPERTY TEST_INCLUDE_FILES "${_file}")
 endfunction()
 
 # nanquest_bench(name SOURCES … LINK …): build/bin/bench/<name>; prints lines "name ratio goal ok|short spread".
