@@ -141,8 +141,10 @@ std::uint64_t encode(Format format, double value) {
 double round_to(Format format, double value) { return decode(format, encode(format, value)); }
 
 double headroom_bits(Format format, double amax) {
-  // Two logarithms: the quotient itself overflows for a small amax.
-  return std::log2(info(format).max_finite) - std::log2(amax);
+  const double max = info(format).max_finite;
+  const double ratio = max / amax;
+  // The quotient is exact for powers of two, but overflows for a tiny amax.
+  return std::isinf(ratio) && amax != 0 ? std::log2(max) - std::log2(amax) : std::log2(ratio);
 }
 
 }  // namespace nanquest

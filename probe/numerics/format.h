@@ -40,7 +40,8 @@ std::optional<Format> format_from_name(std::string_view name);
 /// Exact value of the bit pattern (low `storage_bits` bits; fp64 uses all 64).
 double decode(Format format, std::uint64_t bits);
 
-/// Round to nearest, ties to even, as PyTorch's cast from float32/float64 does; overflow gives Inf (NaN for e4m3).
+/// Round to nearest, ties to even, as PyTorch's cast from float32/float64 does; overflow gives Inf (NaN for e4m3,
+/// where PyTorch 2.15 saturates to 448). Narrow formats round to float32 first, as PyTorch does with a double.
 std::uint64_t encode(Format format, double value);
 
 /// `decode(encode(value))`: the value as the format would hold it.

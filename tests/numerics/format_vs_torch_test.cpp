@@ -59,7 +59,11 @@ void expect_same_casts(const at::Tensor& values) {
     for (std::int64_t i = 0; i < values.numel(); ++i) {
       const double x = wide.data_ptr<double>()[i];
       const std::uint64_t ours = encode(format, x), theirs = element_bits(cast, i);
-      if (std::isnan(decode(format, theirs))) {
+      if (format == Format::fp8_e4m3 && std::fabs(static_cast<float>(x)) > 464) {
+        // PyTorch's releases differ here: NaN, or (2.15) the largest number, even for Inf. Ours is OCP's unsaturated NaN.
+        ASSERT_TRUE(std::isnan(decode(format, ours))) << x;
+        ASSERT_TRUE(std::isnan(decode(format, theirs)) || std::fabs(decode(format, theirs)) == 448) << x;
+      } else if (std::isnan(decode(format, theirs))) {
         ASSERT_TRUE(std::isnan(decode(format, ours))) << x;
       } else {
         ASSERT_EQ(ours, theirs) << x;
