@@ -8,6 +8,7 @@
 #include <ctime>
 #include <exception>
 
+#include "probe/capture/finish.h"
 #include "probe/capture/recorder.h"
 #include "probe/observe/tensor_scan.h"
 #include "probe/snapshot/writer.h"
@@ -32,22 +33,6 @@ std::string host_name() {
   return gethostname(text, sizeof text - 1) == 0 ? text : "unknown";
 }
 
-void fill_header(SnapshotDoc& doc, const StepState& state) {
-  doc.step = state.step;
-  doc.rank = state.rank;
-  doc.world_size = state.world_size;
-  doc.loss_scale = state.loss_scale;
-  doc.created_utc = utc_now();
-  doc.host = host_name();
-  doc.writer = "nanquest " NANQUEST_VERSION;
-  doc.environment = capture_environment();
-  doc.config = state.config;
-  doc.history = state.history;
-  doc.history_samples = state.history_samples;
-  doc.sample_ids = state.sample_ids;
-  doc.sample_texts = state.sample_texts;
-}
-
 void keep_all(TraceRecorder& recorder, SnapshotDoc& doc, const StepState& state) {
   const auto keep = [&](const char* group, const NamedTensors& tensors, SlotOrigin origin, std::vector<NamedTensor>& rows) {
     for (const auto& [name, tensor] : tensors) rows.push_back(recorder.keep(group, name, tensor, origin));
@@ -69,8 +54,26 @@ void run(const std::function<at::Tensor()>& step, Recording& recording) {
   }
 }
 
-void symbolise_culprit(SnapshotDoc& doc, const TraceRecorder& recorder) {
-  if (!find_culprit(doc) || doc.culprit.op == kNone) return;
+}  // namespace
+
+void fill_header(SnapshotDoc& doc, const StepState& state) {
+  doc.step = state.step;
+  doc.rank = state.rank;
+  doc.world_size = state.world_size;
+  doc.loss_scale = state.loss_scale;
+  doc.created_utc = utc_now();
+  doc.host = host_name();
+  doc.writer = "nanquest " NANQUEST_VERSION;
+  doc.environment = capture_environment();
+  doc.config = state.config;
+  doc.history = state.history;
+  doc.history_samples = state.history_samples;
+  doc.sample_ids = state.sample_ids;
+  doc.sample_texts = state.sample_texts;
+}
+
+bool find_and_symbolise_culprit(SnapshotDoc& doc, const TraceRecorder& recorder) {
+  if (!find_culprit(doc) || doc.culprit.op == kNone) return false;
   const auto words = [&](std::int32_t index) {
     if (index == kNone) return;
     OpRow& op = doc.ops[static_cast<std::size_t>(index)];
@@ -83,9 +86,8 @@ void symbolise_culprit(SnapshotDoc& doc, const TraceRecorder& recorder) {
   };
   words(doc.culprit.op);
   words(doc.ops[static_cast<std::size_t>(doc.culprit.op)].forward_op);
+  return true;
 }
-
-}  // namespace
 
 PhaseScope::PhaseScope(Phase phase) : before_(thread_phase) { thread_phase = phase; }
 PhaseScope::~PhaseScope() { thread_phase = before_; }
@@ -117,7 +119,7 @@ Recording record_step(const StepState& state, const std::function<at::Tensor()>&
     recorder.link_slots(doc.buffers, state.buffers);
     recorder.link_slots(doc.optimizer, state.optimizer);
     recorder.link_slots(doc.batch, state.batch);
-    symbolise_culprit(doc, recorder);
+    (void)find_and_symbolise_culprit(doc, recorder);
   } catch (const std::exception& e) {
     recording.notes.push_back(std::string("recording is incomplete: ") + e.what());
   } catch (...) {

@@ -43,6 +43,9 @@ struct RecordOptions {
   bool scan = true;   ///< statistics of every written output and of every outside value
   bool hash = true;   ///< hash ladder, in the same pass
   bool stacks = true; ///< C++/Python stack of every op gathered; symbolised for the culprit only
+  /// Outside values are kept by reference and copied only when something is about to overwrite them,
+  /// or at the end: what a standing trace does (design §4). Otherwise they are copied when first read.
+  bool lazy = false;
 };
 
 /// A recorded step: tables, and the bytes they name.

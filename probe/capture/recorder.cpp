@@ -96,9 +96,71 @@ std::int32_t TraceRecorder::slot_for_argument(const at::Tensor& tensor, bool wri
   Slot& row = doc_.slots[static_cast<std::size_t>(slot)];
   if (row.data.empty() && row.bytes > 0) {
     row.data = numbered("trace/slot_data/", static_cast<std::size_t>(slot));
-    recording_.data.emplace_back(row.data, copy_storage(tensor));
+    if (options_.lazy) {
+      slots_.state(slot).live = tensor.storage();
+    } else {
+      recording_.data.emplace_back(row.data, copy_storage(tensor));
+    }
   }
   return slot;
+}
+
+void TraceRecorder::save_outside(std::int32_t slot) {
+  SlotState& state = slots_.state(slot);
+  if (!state.live) return;
+  const Slot& row = doc_.slots[static_cast<std::size_t>(slot)];
+  state.saved = copy_storage(state.live, scalar_type_of(row.dtype));
+  state.live = {};
+  recording_.data.emplace_back(row.data, state.saved);
+}
+
+void TraceRecorder::copy_outside() {
+  const std::lock_guard lock(mutex_);
+  const at::NoGradGuard no_grad;
+  for (std::size_t i = 0; i < slots_.size(); ++i) save_outside(static_cast<std::int32_t>(i));
+}
+
+void TraceRecorder::announce(const std::string& name, const at::Tensor& tensor, SlotOrigin origin) {
+  if (is_plain(tensor)) slots_.name(tensor, {origin, name, {}});
+}
+
+NamedTensor TraceRecorder::keep_first(const std::string& group, const std::string& name, const at::Tensor& tensor) {
+  const std::lock_guard lock(mutex_);
+  NamedTensor row;
+  row.name = name;
+  row.dtype = dtype_of(tensor.scalar_type()).value_or(DType::uint8);
+  row.shape = tensor.sizes().vec();
+  if (!is_plain(tensor)) return row;
+  row.slot = slots_.find(tensor);
+  const at::Tensor saved = row.slot == kNone ? at::Tensor{} : slots_.state(row.slot).saved;
+  const at::NoGradGuard no_grad;
+  // A slot that the trace produced (a buffer made new inside the step) has no first value: what it is now is kept.
+  const bool first_known = saved.defined() && saved.scalar_type() == tensor.scalar_type();
+  const at::Tensor first = first_known
+                               ? saved.as_strided(tensor.sizes(), tensor.strides(), tensor.storage_offset())
+                               : tensor.detach().to(at::kCPU);
+  const bool whole = first_known && tensor.is_contiguous() && tensor.numel() == saved.numel();
+  row.data = group + "/" + name;
+  if (whole) {
+    // Stored once: the slot's bytes are this tensor, so the slot points here.
+    Slot& slot = doc_.slots[static_cast<std::size_t>(row.slot)];
+    std::erase_if(recording_.data, [&](const auto& d) { return d.first == slot.data; });
+    slot.data = row.data;
+  }
+  recording_.data.emplace_back(row.data, first.contiguous());
+  return row;
+}
+
+bool TraceRecorder::wrote_non_finite(std::size_t first, Phase phase) const {
+  for (std::size_t i = first; i < doc_.ops.size(); ++i) {
+    const OpRow& op = doc_.ops[i];
+    if (op.phase != phase) continue;
+    for (std::int32_t w = 0; w < op.written_count; ++w) {
+      const TensorRow& row = doc_.tensors[static_cast<std::size_t>(doc_.written[static_cast<std::size_t>(op.first_written + w)])];
+      if (row.stats != kNone && doc_.stats[static_cast<std::size_t>(row.stats)].non_finite() > 0) return true;
+    }
+  }
+  return false;
 }
 
 void TraceRecorder::add_host_write(const at::Tensor& tensor, std::int32_t slot) {
@@ -239,6 +301,7 @@ std::unique_ptr<OpFrame> TraceRecorder::on_start(const OpTraits& traits, c10::Ar
         return tensor_row(t, kNone, false);
       }
       const std::int32_t slot = slot_for_argument(t, blind);
+      if (written) save_outside(slot);
       const bool read = !blind && slots_.state(slot).initialised;
       const std::int32_t row = tensor_row(t, slot, read);
       const std::int32_t stats = doc_.tensors[static_cast<std::size_t>(row)].stats;

@@ -34,8 +34,21 @@ class TraceRecorder : public OpSink {
   /// A tensor-table row (with statistics) for a tensor as it is now; call after the step (loss, gradients).
   std::int32_t describe(const at::Tensor& tensor);
 
+  /// Announces a tensor by name without copying it (lazy recording).
+  void announce(const std::string& name, const at::Tensor& tensor, SlotOrigin origin);
+
   /// Slot numbers of the kept tensors, once the step has run.
   void link_slots(std::vector<NamedTensor>& rows, const NamedTensors& tensors) const;
+
+  /// Lazy recording: copies every outside value that is still only referred to. Call before the file is written.
+  void copy_outside();
+
+  /// Lazy recording, after copy_outside(): a named tensor as it was when the step began, as a row and data of the file.
+  NamedTensor keep_first(const std::string& group, const std::string& name, const at::Tensor& tensor);
+
+  std::size_t op_count() const { return doc_.ops.size(); }
+  /// Non-finite values among what ops from `first` on wrote, by the statistics taken so far.
+  bool wrote_non_finite(std::size_t first, Phase phase) const;
 
   const std::vector<std::shared_ptr<Stack>>& stacks() const { return stacks_; }
 
@@ -44,6 +57,7 @@ class TraceRecorder : public OpSink {
   std::int32_t slot_for_argument(const at::Tensor& tensor, bool written);
   std::int32_t tensor_row(const at::Tensor& tensor, std::int32_t slot, bool with_stats);
   std::int32_t stats_for(const at::Tensor& tensor, std::int32_t slot);
+  void save_outside(std::int32_t slot);
   void add_host_write(const at::Tensor& tensor, std::int32_t slot);
   void add_written(OpRow& op, const at::Tensor& tensor, std::int32_t slot, std::int32_t row);
   void fill_context(OpRow& op);

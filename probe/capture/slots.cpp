@@ -29,7 +29,8 @@ std::int32_t SlotTable::add(const at::Tensor& tensor, bool produced) {
     }
   }
   rows_.push_back(std::move(row));
-  states_.push_back({c10::weak_intrusive_ptr<c10::StorageImpl>(tensor.storage().getWeakStorageImpl()), 0, true, {}});
+  SlotState state{c10::weak_intrusive_ptr<c10::StorageImpl>(tensor.storage().getWeakStorageImpl()), 0, true, {}, {}, {}};
+  states_.push_back(std::move(state));
   slots_.emplace(storage, id);
   return id;
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <ATen/core/Tensor.h>
+#include <c10/core/Storage.h>
 #include <c10/util/intrusive_ptr.h>
 
 #include <cstdint>
@@ -33,6 +34,8 @@ struct SlotState {
     std::vector<std::int64_t> sizes, strides;
   };
   std::vector<Known> known;
+  c10::Storage live;   ///< lazy recording: an outside storage whose first values have not been copied yet
+  at::Tensor saved;    ///< its first values, once copied
 };
 
 /// Maps storages to rows of SnapshotDoc::slots. Not thread-safe: its owner locks.
@@ -50,6 +53,7 @@ class SlotTable {
   std::int32_t add(const at::Tensor& tensor, bool produced);
 
   SlotState& state(std::int32_t slot) { return states_[static_cast<std::size_t>(slot)]; }
+  std::size_t size() const { return states_.size(); }
 
  private:
   std::vector<Slot>& rows_;

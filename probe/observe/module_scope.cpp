@@ -9,6 +9,7 @@ namespace {
 
 struct ScopeStack {
   std::string path;
+  std::vector<std::string> replaced;  // paths to go back to, of push_module
   std::vector<std::string> types;
 };
 
@@ -32,6 +33,23 @@ ModuleScope::~ModuleScope() {
   nvtx_pop();
   ScopeStack& s = stack();
   s.path.resize(length_before_);
+  s.types.pop_back();
+}
+
+void push_module(std::string_view whole_path, std::string_view type) {
+  ScopeStack& s = stack();
+  s.replaced.push_back(std::move(s.path));
+  s.path = whole_path;
+  s.types.emplace_back(type);
+  nvtx_push(s.path.c_str());
+}
+
+void pop_module() {
+  ScopeStack& s = stack();
+  if (s.replaced.empty()) return;
+  nvtx_pop();
+  s.path = std::move(s.replaced.back());
+  s.replaced.pop_back();
   s.types.pop_back();
 }
 

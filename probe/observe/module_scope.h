@@ -21,6 +21,11 @@ class ModuleScope {
   std::size_t length_before_;
 };
 
+/// The same for callers that know whole paths and no scopes (hooks of Python modules): the path replaces the one
+/// before until the matching pop. Unmatched pops are ignored.
+void push_module(std::string_view whole_path, std::string_view type);
+void pop_module();
+
 /// Path of the innermost scope of this thread, "" outside any. Valid until the scope changes.
 std::string_view current_module_path();
 /// Type given to the innermost scope, "" if none.

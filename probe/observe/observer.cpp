@@ -166,6 +166,9 @@ NodeContext current_node() {
   return context;
 }
 
+ObserverPause::ObserverPause() : before_(std::exchange(state().busy, true)) {}
+ObserverPause::~ObserverPause() { state().busy = before_; }
+
 bool observer_busy() { return state().busy; }
 
 }  // namespace nanquest

@@ -59,6 +59,18 @@ class ObserverSession {
 /// Node that runs on the calling thread now. Cheap; meant for sinks.
 NodeContext current_node();
 
+/// ATen calls of this thread are not observed while one of these lives. May nest.
+class ObserverPause {
+ public:
+  ObserverPause();
+  ~ObserverPause();
+  ObserverPause(const ObserverPause&) = delete;
+  ObserverPause& operator=(const ObserverPause&) = delete;
+
+ private:
+  bool before_;
+};
+
 /// True while a sink of this thread runs: its own ATen calls must not be observed.
 bool observer_busy();
 

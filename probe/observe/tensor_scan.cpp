@@ -90,18 +90,20 @@ std::optional<StatsRow> stats_of(const at::Tensor& tensor, bool hash) {
   return scan_cpu(tensor.is_cpu() ? tensor : tensor.detach().to(at::kCPU), *type, hash);
 }
 
-at::Tensor copy_storage(const at::Tensor& tensor) {
-  const auto bytes = static_cast<std::int64_t>(tensor.storage().nbytes());
-  const std::int64_t item = static_cast<std::int64_t>(tensor.element_size());
+at::Tensor copy_storage(const at::Tensor& tensor) { return copy_storage(tensor.storage(), tensor.scalar_type()); }
+
+at::Tensor copy_storage(const c10::Storage& storage, at::ScalarType type) {
+  const auto bytes = static_cast<std::int64_t>(storage.nbytes());
+  const auto item = static_cast<std::int64_t>(c10::elementSize(type));
   const bool whole = item > 0 && bytes % item == 0;
-  const auto options = at::TensorOptions().dtype(whole ? tensor.scalar_type() : at::kByte);
+  const auto options = at::TensorOptions().dtype(whole ? type : at::kByte);
   at::Tensor copy = at::empty({whole ? bytes / item : bytes}, options.device(at::kCPU));
   if (bytes == 0) return copy;
-  if (tensor.is_cpu()) {
-    std::memcpy(copy.mutable_data_ptr(), tensor.storage().data(), static_cast<std::size_t>(bytes));
+  if (storage.device().is_cpu()) {
+    std::memcpy(copy.mutable_data_ptr(), storage.data(), static_cast<std::size_t>(bytes));
     return copy;
   }
-  const at::Tensor flat = at::empty({0}, options.device(tensor.device())).set_(tensor.storage());
+  const at::Tensor flat = at::empty({0}, options.device(storage.device())).set_(storage);
   copy.copy_(flat.view({-1}));
   return copy;
 }

@@ -28,5 +28,7 @@ std::optional<StatsRow> stats_of(const at::Tensor& tensor, bool hash);
 /// The bytes of the tensor's whole storage as a contiguous 1-D CPU tensor of the tensor's own type
 /// (bytes that do not fill an element are dropped into a uint8 tensor instead). Copies.
 at::Tensor copy_storage(const at::Tensor& tensor);
+/// The same for a storage whose elements are of `type`.
+at::Tensor copy_storage(const c10::Storage& storage, at::ScalarType type);
 
 }  // namespace nanquest

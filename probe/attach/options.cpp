@@ -1,0 +1,55 @@
+#include "probe/attach/options.h"
+
+#include <nlohmann/json.hpp>
+
+namespace nanquest::attach {
+namespace {
+
+using Json = nlohmann::json;
+
+Error wrong(const std::string& key, const std::string& expected) {
+  return Error{ErrorCode::usage, "option " + key + " must be " + expected, "see nanquest run --help"};
+}
+
+Status read_int(const Json& json, const char* key, int& into, int least) {
+  if (!json.contains(key)) return {};
+  if (!json[key].is_number_integer() || json[key].get<long long>() < least)
+    return wrong(key, "a whole number of at least " + std::to_string(least));
+  into = json[key].get<int>();
+  return {};
+}
+
+}  // namespace
+
+Result<AttachOptions> parse_options(const std::string& text) {
+  const Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+  if (!json.is_object()) return Error{ErrorCode::usage, "the options are no JSON object", ""};
+  AttachOptions options;
+  options.probe.level = Level::trace;
+  const std::string level = json.value("level", Json("trace")).is_string() ? json.value("level", "trace") : "";
+  if (level == "guard") options.probe.level = Level::guard;
+  else if (level == "watch") options.probe.level = Level::watch;
+  else if (level != "trace") return wrong("level", "guard, trace or watch");
+  if (json.contains("run_dir")) {
+    if (!json["run_dir"].is_string() || json["run_dir"].get<std::string>().empty()) return wrong("run_dir", "a path");
+    options.probe.run_dir = json["run_dir"].get<std::string>();
+  }
+  const std::string then = json.value("on_incident", Json("continue")).is_string() ? json.value("on_incident", "continue") : "";
+  if (then != "continue" && then != "skip" && then != "stop") return wrong("on_incident", "continue, skip or stop");
+  options.skip_bad_updates = then == "skip";
+  int rank = 0, world = 1;
+  for (const Status& read : {read_int(json, "watch_every", options.watch_every, 0),
+                             read_int(json, "watch_first", options.watch_first, 0),
+                             read_int(json, "watch_after", options.watch_after, 0),
+                             read_int(json, "max_incidents", options.probe.max_incidents, 0),
+                             read_int(json, "rank", rank, 0), read_int(json, "world_size", world, 1)})
+    if (!read) return read.error();
+  options.probe.rank = rank;
+  options.probe.world_size = world;
+  if (json.contains("config") && json["config"].is_object())
+    for (const auto& [key, value] : json["config"].items())
+      options.probe.config[key] = value.is_string() ? value.get<std::string>() : value.dump();
+  return options;
+}
+
+}  // namespace nanquest::attach
