@@ -1,5 +1,9 @@
 #include "probe/snapshot/h5.h"
 
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <cerrno>
 #include <cstdlib>
@@ -17,6 +21,24 @@ herr_t take_innermost(unsigned n, const H5E_error2_t* error, void* out) {
   return 0;
 }
 
+thread_local Failure latest;
+
+/// Called by the library where it would print.
+herr_t remember(hid_t stack, void*) {
+  try {
+    Failure now;
+    H5Ewalk2(stack, H5E_WALK_UPWARD, take_innermost, &now.what);
+    for (char& c : now.what)
+      if (static_cast<unsigned char>(c) < 32) c = ' ';
+    const std::size_t at = now.what.find("errno = ");
+    if (at != std::string::npos) now.system_error = std::atoi(now.what.c_str() + at + 8);
+    if (now.system_error != 0 || latest.system_error == 0) latest = std::move(now);
+  } catch (...) {
+    return -1;  // no exception may cross libhdf5
+  }
+  return 0;
+}
+
 Id float16_type(std::size_t exponent_position, std::size_t exponent_bits, std::size_t bias) {
   Id type(H5Tcopy(H5T_IEEE_F32LE), H5Tclose);
   // Fields first: the library refuses a precision that would cut through them.
@@ -25,6 +47,13 @@ Id float16_type(std::size_t exponent_position, std::size_t exponent_bits, std::s
   H5Tset_size(type.get(), 2);
   H5Tset_ebias(type.get(), bias);
   return type;
+}
+
+/// Of an open file, made by the library's default driver; -1 if there is none.
+int descriptor_of(hid_t file) {
+  void* handle = nullptr;
+  if (file < 0 || H5Fget_vfd_handle(file, H5P_DEFAULT, &handle) < 0 || handle == nullptr) return -1;
+  return *static_cast<const int*>(handle);
 }
 
 Id bool_type() {
@@ -70,7 +99,8 @@ bool read_number(hid_t object, const char* name, hid_t type, void* out) {
 
 Quiet::Quiet() {
   H5Eget_auto2(H5E_DEFAULT, &print_, &print_data_);
-  H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr);
+  H5Eset_auto2(H5E_DEFAULT, remember, nullptr);
+  latest = {};
   H5PLget_loading_state(&plugins_);
   H5PLset_loading_state(0);
 }
@@ -80,15 +110,7 @@ Quiet::~Quiet() {
   H5Eset_auto2(H5E_DEFAULT, print_, print_data_);
 }
 
-Failure last_failure() {
-  Failure out;
-  H5Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, take_innermost, &out.what);
-  for (char& c : out.what)
-    if (static_cast<unsigned char>(c) < 32) c = ' ';
-  const std::size_t at = out.what.find("errno = ");
-  if (at != std::string::npos) out.system_error = std::atoi(out.what.c_str() + at + 8);
-  return out;
-}
+Failure last_failure() { return latest; }
 
 Error failure(const std::string& path, std::string_view doing, ErrorCode otherwise) {
   const Failure last = last_failure();
@@ -98,6 +120,28 @@ Error failure(const std::string& path, std::string_view doing, ErrorCode otherwi
   }
   const std::string what = last.what.empty() ? "unknown HDF5 error" : last.what;
   return {otherwise, path + ": " + std::string(doing) + " failed: " + what, ""};
+}
+
+Status reserve(hid_t file, const std::string& path, std::uint64_t bytes, std::uint64_t& reserved) {
+  constexpr std::uint64_t step = 1 << 20;
+  haddr_t end = 0;
+  const int fd = descriptor_of(file);
+  if (fd < 0 || H5Fget_eoa(file, &end) < 0 || end + bytes <= reserved) return {};
+  const std::uint64_t wanted = end + bytes + step;
+  // The size of the file stays; sealing cuts off what was not used.
+  if (::fallocate(fd, FALLOC_FL_KEEP_SIZE, 0, static_cast<off_t>(wanted)) != 0 &&
+      (errno == ENOSPC || errno == EDQUOT || errno == EFBIG))
+    return nanquest::system_error(path, "writing");
+  reserved = wanted;
+  return {};
+}
+
+void detach_from_disk(hid_t file) {
+  const int fd = descriptor_of(file);
+  if (fd < 0) return;
+  Descriptor memory(::memfd_create("nanquest", MFD_CLOEXEC));
+  if (!memory) memory = Descriptor(::open("/dev/null", O_RDWR | O_CLOEXEC));
+  if (memory) ::dup3(memory.get(), fd, O_CLOEXEC);
 }
 
 Id type_of(DType dtype) {
@@ -134,7 +178,7 @@ Id write_dataset(hid_t parent, const char* name, DType dtype, const std::vector<
   const Id space = shape.empty() ? Id(H5Screate(H5S_SCALAR), H5Sclose)
                                  : Id(H5Screate_simple(static_cast<int>(shape.size()), shape.data(), nullptr), H5Sclose);
   const Id how(H5Pcreate(H5P_DATASET_CREATE), H5Pclose);
-  H5Pset_obj_track_times(how.get(), false);  // equal contents, equal files
+  H5Pset_obj_track_times(how.get(), false);  // nothing here needs them
   H5Pset_fill_time(how.get(), H5D_FILL_TIME_NEVER);
   H5Pset_alloc_time(how.get(), H5D_ALLOC_TIME_EARLY);
   Id dataset(H5Dcreate2(parent, name, type.get(), space.get(), H5P_DEFAULT, how.get(), H5P_DEFAULT), H5Dclose);

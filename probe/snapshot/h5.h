@@ -45,7 +45,7 @@ class Id {
 };
 
 /// While alive, the library prints nothing on this thread and loads no plugins; both settings belong to
-/// the host process and are put back.
+/// the host process and are put back. Failures are remembered instead (see last_failure).
 class Quiet {
  public:
   Quiet();
@@ -59,7 +59,9 @@ class Quiet {
   unsigned plugins_ = 0;
 };
 
-/// What the library last complained about on this thread.
+/// What the library complained about on this thread since the last Quiet began: the last failure, or the last one
+/// with an errno, for what follows a full disk is only its consequence. Taken when it happens, since the library
+/// forgets its errors with every further call, even a close.
 struct Failure {
   std::string what;      ///< innermost message, one line
   int system_error = 0;  ///< errno in it, 0 if none
@@ -68,6 +70,15 @@ Failure last_failure();
 
 /// The last failure as an Error about `path`: `io` if the system refused, else `otherwise`.
 Error failure(const std::string& path, std::string_view doing, ErrorCode otherwise);
+
+/// Takes the disk away from an open file that is to be dropped: what the library still writes goes to memory. Without
+/// this a full disk makes the close fail, and a file that could not be closed brings the process down when it exits.
+void detach_from_disk(hid_t file);
+
+/// Makes sure that the disk has room for what the file holds now and `bytes` more (`reserved` remembers what was
+/// asked already). A full disk must be found out here: libhdf5 does not survive a flush that fails half-way, the
+/// process would crash at its exit. File systems that can't reserve are taken at their word.
+Status reserve(hid_t file, const std::string& path, std::uint64_t bytes, std::uint64_t& reserved);
 
 /// The file type of a dtype: LE integers and IEEE floats; fp16 and bf16 as 16-bit float types; fp8 as uint8;
 /// bool as h5py's enum; complex as the compound {r, i}. Memory type and file type are always this same one,

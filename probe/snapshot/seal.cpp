@@ -9,6 +9,7 @@
 #include <charconv>
 #include <cstring>
 #include <string_view>
+#include <utility>
 
 #include "probe/numerics/scan.h"
 #include "probe/snapshot/descriptor.h"
@@ -119,7 +120,9 @@ Status seal_file(const std::string& path, int major, int minor, std::vector<Exte
     return system_error(path, "reading back");
   const std::vector<char> block = make_block(major, minor, numbers);
   if (!write_at(file.get(), tensors.data(), list_bytes, numbers.list_offset) ||
-      !write_at(file.get(), block.data(), block.size(), 0) || ::fsync(file.get()) != 0)
+      !write_at(file.get(), block.data(), block.size(), 0) ||
+      ::ftruncate(file.get(), static_cast<off_t>(numbers.file_bytes)) != 0 ||  // gives back what was reserved
+      ::fsync(file.get()) != 0)
     return system_error(path, "sealing");
   return {};
 }

@@ -115,7 +115,7 @@ struct SeriesWriter::Impl {
   ~Impl() {
     const h5::Quiet quiet;
     // A destructor has nobody to tell; `flush` reports the same failure to those who ask.
-    if (!write_out()) H5Eclear2(H5E_DEFAULT);
+    if (!write_out()) h5::detach_from_disk(file.get());
     for (Table& t : tables) t.dataset.reset();
     file.reset();
     if (!temporary.empty()) ::unlink(temporary.c_str());
@@ -131,6 +131,7 @@ struct SeriesWriter::Impl {
   std::vector<Table> tables;
   Clock::time_point flushed = Clock::now();
   std::size_t waiting_bytes = 0;
+  std::uint64_t reserved = 0;
 };
 
 Status SeriesWriter::Impl::make(const std::vector<SeriesTable>& wanted) {
@@ -142,7 +143,11 @@ Status SeriesWriter::Impl::make(const std::vector<SeriesTable>& wanted) {
 #endif
   const std::string name = temporary_beside(path);
   file = h5::Id(H5Fcreate(name.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, access.get()), H5Fclose);
-  if (!file) return failed("creating");
+  if (!file) {
+    const Error error = failed("creating");
+    ::unlink(name.c_str());
+    return error;
+  }
   temporary = name;
   TableFileWriter groups(file.get(), path);
   std::vector<std::string> names;
@@ -169,6 +174,7 @@ Status SeriesWriter::Impl::start(const std::vector<SeriesTable>& kept) {
     tables[i].dataset = h5::Id(H5Dopen2(file.get(), tables[i].dataset_name.c_str(), H5P_DEFAULT), H5Dclose);
     if (!tables[i].dataset) return failed("opening a table");
     if (i < kept.size()) tables[i].waiting = kept[i].values;
+    waiting_bytes += tables[i].waiting.size() * sizeof(double);
   }
   if (Status written = write_out(); !written) return written;
   // The handle stays open across the rename: from now on the file has its name, and is never half-made.
@@ -180,6 +186,9 @@ Status SeriesWriter::Impl::start(const std::vector<SeriesTable>& kept) {
 Status SeriesWriter::Impl::write_out() {
   flushed = Clock::now();
   if (!file) return {};
+  constexpr std::uint64_t metadata = 1 << 18;
+  const std::uint64_t chunks = tables.size() * 2 * kChunkBytes;
+  if (Status room = h5::reserve(file.get(), path, waiting_bytes + chunks + metadata, reserved); !room) return room;
   for (Table& t : tables) {
     if (t.waiting.empty()) continue;
     if (!append_rows(t.dataset.get(), t.rows, t.columns, t.waiting)) return failed("writing");

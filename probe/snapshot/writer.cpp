@@ -24,9 +24,19 @@ h5::Id create_file(const std::string& path) {
   // The 1.10 format has checksummed metadata: one more thing that damage must get past.
   H5Pset_libver_bounds(access.get(), H5F_LIBVER_V110, H5F_LIBVER_V110);
   H5Pset_fclose_degree(access.get(), H5F_CLOSE_STRONG);
-  H5Pset_meta_block_size(access.get(), 1 << 18);  // metadata lie together, so that sealing reads few stretches
-  H5Pset_small_data_block_size(access.get(), 1 << 18);
+  H5Pset_meta_block_size(access.get(), 1 << 16);  // metadata lie together, so that sealing reads few stretches
+  H5Pset_small_data_block_size(access.get(), 1 << 15);
   return h5::Id(H5Fcreate(path.c_str(), H5F_ACC_TRUNC, creation.get(), access.get()), H5Fclose);
+}
+
+/// Generous guess of what the tables of a doc take in the file, texts included.
+std::uint64_t table_bytes(const SnapshotDoc& doc) {
+  std::uint64_t bytes = 2 << 20;
+  bytes += doc.ops.size() * 256 + doc.tensors.size() * 256 + doc.args.size() * 64 + doc.stats.size() * 128;
+  bytes += doc.slots.size() * 128 + doc.stacks.size() * 1024;
+  for (const SeriesTable& t : doc.history) bytes += t.values.size() * sizeof(double) + t.columns.size() * 128;
+  for (const std::string& text : doc.sample_texts) bytes += text.size();
+  return bytes;
 }
 
 /// Empty if the path can be stored, else what is wrong with it.
@@ -55,8 +65,8 @@ struct SnapshotWriter::Impl {
   void discard() {
     if (temporary.empty()) return;
     const h5::Quiet quiet;
-    // If the library can't close the file (full disk) it keeps it open; cut, it holds no space.
-    if (file.reset() < 0 && ::truncate(temporary.c_str(), 0) != 0) errno = 0;
+    h5::detach_from_disk(file.get());
+    file.reset();
     ::unlink(temporary.c_str());
     temporary.clear();
   }
@@ -68,6 +78,7 @@ struct SnapshotWriter::Impl {
   h5::Id file;
   TableFileWriter tables;
   std::vector<Extent> extents;
+  std::uint64_t reserved = 0;
   bool has_doc = false;
 };
 
@@ -89,6 +100,7 @@ Status SnapshotWriter::Impl::write_root(const SnapshotDoc& doc) {
 Status SnapshotWriter::Impl::finish() {
   if (!h5::set_attribute(file.get(), "complete", std::int64_t{1}))
     return h5::failure(path, "completing the file", ErrorCode::internal);
+  if (Status room = h5::reserve(file.get(), path, 1 << 16, reserved); !room) return room;
   if (H5Fflush(file.get(), H5F_SCOPE_GLOBAL) < 0) return h5::failure(path, "writing", ErrorCode::io);
   if (file.reset() < 0) return h5::failure(path, "closing", ErrorCode::io);
   if (Status sealed = seal_file(temporary, kFormatMajor, kFormatMinor, extents); !sealed) return sealed;
@@ -107,7 +119,11 @@ Result<SnapshotWriter> SnapshotWriter::create(const std::string& path) try {
   if (Status made = make_parents(path); !made) return made.error();
   const std::string temporary = temporary_beside(path);
   h5::Id file = create_file(temporary);
-  if (!file) return h5::failure(path, "creating", ErrorCode::io);
+  if (!file) {
+    const Error error = h5::failure(path, "creating", ErrorCode::io);
+    ::unlink(temporary.c_str());
+    return error;
+  }
   return SnapshotWriter(std::make_unique<Impl>(path, temporary, std::move(file)));
 } catch (const std::exception& e) {
   return Error{ErrorCode::internal, path + ": " + e.what(), ""};
@@ -130,6 +146,8 @@ Status SnapshotWriter::write_tensor(const std::string& path, const TensorView& t
     bytes *= static_cast<std::size_t>(n);
   }
   if (bytes > 0 && tensor.data == nullptr) return Error{ErrorCode::usage, path + ": no data", ""};
+  constexpr std::uint64_t metadata = 1 << 17;  // more than one tensor's headers and groups ever take
+  if (Status room = h5::reserve(impl_->file.get(), impl_->path, bytes + metadata, impl_->reserved); !room) return room;
   const std::size_t slash = path.rfind('/');
   if (slash != std::string::npos && !impl_->tables.make_group(path.substr(0, slash), "group"))
     return impl_->tables.status();
@@ -150,6 +168,7 @@ Status SnapshotWriter::write_doc(const SnapshotDoc& doc) try {
   if (impl_->has_doc) return Error{ErrorCode::usage, impl_->path + ": the doc was already written", ""};
   if (Status good = check_doc(doc); !good)
     return Error{ErrorCode::internal, impl_->path + ": not written, " + good.error().message, ""};
+  if (Status room = h5::reserve(impl_->file.get(), impl_->path, table_bytes(doc), impl_->reserved); !room) return room;
   if (Status root = impl_->write_root(doc); !root) return root;
   visit_doc(impl_->tables, doc);
   impl_->tables.write_history(doc.history);

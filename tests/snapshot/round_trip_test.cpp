@@ -93,19 +93,5 @@ TEST(RoundTrip, AnEmptyDoc) {
   testing::expect_same_doc(reader->doc(), {});
 }
 
-TEST(RoundTrip, EqualContentsGiveEqualFiles) {
-  TempDir dir;
-  ASSERT_TRUE(testing::write_rich(dir / "a.h5"));
-  ASSERT_TRUE(testing::write_rich(dir / "b.h5"));
-  const auto read = [](const std::string& path) {
-    std::vector<char> bytes(std::filesystem::file_size(path));
-    std::FILE* f = std::fopen(path.c_str(), "rb");
-    EXPECT_EQ(std::fread(bytes.data(), 1, bytes.size(), f), bytes.size());
-    std::fclose(f);
-    return bytes;
-  };
-  EXPECT_EQ(read(dir / "a.h5"), read(dir / "b.h5"));
-}
-
 }  // namespace
 }  // namespace nanquest

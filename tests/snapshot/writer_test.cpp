@@ -1,0 +1,150 @@
+// The writer leaves a complete file or nothing, and says why.
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <fstream>
+
+#include "probe/snapshot/atomic_file.h"
+#include "tests/snapshot/full_disk.h"
+#include "tests/snapshot/rich_doc.h"
+
+namespace nanquest {
+namespace {
+
+using testing::TempDir;
+
+std::size_t entries(const std::string& directory) {
+  return static_cast<std::size_t>(std::distance(std::filesystem::directory_iterator(directory), {}));
+}
+
+TEST(Writer, UncommittedOneLeavesNothing) {
+  TempDir dir;
+  {
+    Result<SnapshotWriter> writer = SnapshotWriter::create(dir / "a.h5");
+    ASSERT_TRUE(writer);
+    const std::int64_t shape[] = {4};
+    ASSERT_TRUE(writer->write_tensor("batch/x", {DType::uint8, shape, "abcd"}));
+    ASSERT_TRUE(writer->write_doc(testing::rich_doc()));
+    EXPECT_EQ(entries(dir.string()), 1u);
+    EXPECT_FALSE(std::filesystem::exists(dir / "a.h5"));
+  }
+  EXPECT_EQ(entries(dir.string()), 0u);
+}
+
+TEST(Writer, RefusesWhatCannotBeStored) {
+  TempDir dir;
+  Result<SnapshotWriter> writer = SnapshotWriter::create(dir / "a.h5");
+  ASSERT_TRUE(writer);
+  const std::int64_t one[] = {1}, negative[] = {-1}, huge[] = {1LL << 62, 4}, nine[] = {1, 1, 1, 1, 1, 1, 1, 1, 1};
+  for (const char* path : {"", "/x", "x/", "a//b", ".", "a/../b", "parameters/@table", "@x"})
+    EXPECT_FALSE(writer->write_tensor(path, {DType::uint8, one, "a"})) << path;
+  EXPECT_FALSE(writer->write_tensor("x", {DType::uint8, negative, "a"}));
+  EXPECT_FALSE(writer->write_tensor("x", {DType::float64, huge, "a"}));
+  EXPECT_EQ(writer->write_tensor("x", {DType::uint8, nine, "a"}).error().code, ErrorCode::unsupported);
+  EXPECT_FALSE(writer->write_tensor("x", {DType::uint8, one, nullptr}));
+  EXPECT_TRUE(writer->write_tensor("x", {DType::uint8, one, "a"}));
+  EXPECT_FALSE(writer->write_tensor("x", {DType::uint8, one, "a"}));  // twice
+  EXPECT_EQ(writer->commit().error().code, ErrorCode::usage);         // no doc yet
+  ASSERT_TRUE(writer->write_doc({}));
+  EXPECT_FALSE(writer->write_doc({}));
+  ASSERT_TRUE(writer->commit());
+  EXPECT_FALSE(writer->commit());
+  EXPECT_FALSE(writer->write_tensor("y", {DType::uint8, one, "a"}));
+}
+
+TEST(Writer, AnUnsoundDocIsNotWritten) {
+  TempDir dir;
+  Result<SnapshotWriter> writer = SnapshotWriter::create(dir / "a.h5");
+  ASSERT_TRUE(writer);
+  SnapshotDoc doc = testing::rich_doc();
+  doc.ops[1].module = 99;
+  const Status status = writer->write_doc(doc);
+  ASSERT_FALSE(status);
+  EXPECT_NE(status.error().message.find("trace/ops row 1: module 99 of 2"), std::string::npos) << status.error().text();
+}
+
+TEST(Writer, ADirectoryThatCannotBeMadeIsNamed) {
+  TempDir dir;
+  std::ofstream(dir / "file") << "x";
+  const Result<SnapshotWriter> writer = SnapshotWriter::create(dir / "file/run/a.h5");
+  ASSERT_FALSE(writer);
+  EXPECT_EQ(writer.error().code, ErrorCode::io);
+  EXPECT_NE(writer.error().message.find(dir / "file"), std::string::npos);
+  EXPECT_FALSE(writer.error().hint.empty());
+}
+
+TEST(Writer, AReadOnlyDirectoryIsNamed) {
+  TempDir dir;
+  // root may write anywhere, so the child gives its rights up first.
+  std::filesystem::permissions(dir.string(), std::filesystem::perms(0555));
+  int out[2];
+  ASSERT_EQ(::pipe(out), 0);
+  const pid_t pid = ::fork();
+  if (pid == 0) {
+    if (::geteuid() == 0 && ::setuid(65534) != 0) ::_exit(3);
+    const Result<SnapshotWriter> writer = SnapshotWriter::create(dir / "a.h5");
+    if (writer) ::_exit(1);
+    const std::string text = std::to_string(static_cast<int>(writer.error().code)) + writer.error().text();
+    ::_exit(::write(out[1], text.data(), text.size()) > 0 ? 0 : 2);
+  }
+  ::close(out[1]);
+  char text[4096] = {};
+  ASSERT_GT(::read(out[0], text, sizeof text - 1), 0);
+  ::close(out[0]);
+  int status = 0;
+  ::waitpid(pid, &status, 0);
+  EXPECT_EQ(status, 0);
+  EXPECT_EQ(text[0] - '0', static_cast<int>(ErrorCode::io));
+  EXPECT_NE(std::string(text).find(dir / "a.h5"), std::string::npos) << text;
+  EXPECT_NE(std::string(text).find("Permission denied"), std::string::npos) << text;
+}
+
+/// Runs the writer in a child whose disk is full after that many bytes; returns the error's text, or "written".
+std::string write_with_space(const std::string& path, long long bytes) {
+  int out[2];
+  if (::pipe(out) != 0) return "no pipe";
+  const pid_t pid = ::fork();
+  if (pid == 0) {
+    testing::set_disk_space(std::filesystem::path(path).parent_path().string(), bytes);
+    const Status status = testing::write_rich(path);
+    const std::string text =
+        status.ok() ? "written" : std::to_string(static_cast<int>(status.error().code)) + status.error().text();
+    // A real exit: libhdf5 then closes what is still open, and must live through it.
+    std::exit(::write(out[1], text.data(), text.size()) > 0 ? 0 : 2);
+  }
+  ::close(out[1]);
+  char text[4096] = {};
+  if (::read(out[0], text, sizeof text - 1) <= 0) text[0] = '\0';
+  ::close(out[0]);
+  int status = 0;
+  ::waitpid(pid, &status, 0);
+  return status == 0 ? text : "the child died: " + std::to_string(status) + text;
+}
+
+TEST(Writer, AFullDiskAtAnyPointLeavesNothingAndSaysSo) {
+  TempDir dir;
+  const std::string path = dir / "a.h5";
+  ASSERT_TRUE(testing::write_rich(path));
+  const auto whole = static_cast<long long>(std::filesystem::file_size(path));
+  std::filesystem::remove(path);
+  int refused = 0;
+  for (long long space = 0; space < (4 << 20) + whole; space += space < 4096 ? 600 : 77777) {
+    const std::string text = write_with_space(path, space);
+    if (text == "written") {
+      EXPECT_TRUE(SnapshotReader::open(path));
+      std::filesystem::remove(path);
+      continue;
+    }
+    ++refused;
+    EXPECT_EQ(text[0] - '0', static_cast<int>(ErrorCode::io)) << space << ": " << text;
+    EXPECT_NE(text.find(path + ": "), std::string::npos) << space << ": " << text;
+    EXPECT_NE(text.find("No space left on device (free some space"), std::string::npos) << space << ": " << text;
+    EXPECT_EQ(entries(dir.string()), 0u) << space;
+  }
+  EXPECT_GT(refused, 20);
+  EXPECT_EQ(write_with_space(path, 1LL << 40), "written");
+}
+
+}  // namespace
+}  // namespace nanquest
