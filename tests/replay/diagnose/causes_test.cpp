@@ -57,7 +57,9 @@ TEST(Fp16Overflow, ASmallerLossScaleIsTriedAndVerified) {
   EXPECT_EQ(v.cause, "FP16_OVERFLOW") << v.explanation;
   EXPECT_EQ(v.phase, "backward");
   EXPECT_EQ(tried(v, "loss scale").kind, "hyperparameter");
-  EXPECT_EQ(tried(v, "loss scale").result, "finite");
+  // head.grad = hᵀ · grad sums two products of 8 and the scale: 8 · 2 · 16384 is beyond 65504, 8 · 2 · 1024 is not.
+  EXPECT_EQ(tried(v, "loss scale 16384").result, "non_finite");
+  EXPECT_EQ(tried(v, "loss scale 1024").result, "finite");
   ASSERT_TRUE(v.fix.has_value());
   EXPECT_NE(v.fix->change.find("loss scale"), std::string::npos) << v.fix->change;
 }
