@@ -34,7 +34,8 @@
 
 namespace nanquest {
 
-/// How much the probe does per step (design §4). This build knows `off` and `guard` for C++ loops.
+/// How much the probe does per step (design §4). C++ loops have `guard` and `off`: gradients are cleared,
+/// unscaled and judged as ever, but nothing is saved, undone or written.
 enum class Level : std::uint8_t { off, guard, trace, watch };
 
 struct ProbeOptions {
@@ -67,7 +68,7 @@ struct StepReport {
   double grad_amax = 0;
   std::uint64_t bad_gradients = 0; ///< non-finite elements
   std::string incident;            ///< snapshot path, "" if none was written
-  std::string summary;             ///< one line for a log
+  std::string summary;             ///< one line for a log; "" if there is nothing to say
   bool state_corrupt = false;      ///< weights, buffers or moments hold non-finite values
   bool ok() const { return gate == Gate::ok; }
   /// min(1, max_norm / (grad_norm + 1e-6)), as torch's clip_grad_norm_.
@@ -80,7 +81,10 @@ class Probe {
   static Result<std::unique_ptr<Probe>> create(ProbeOptions options);
   virtual ~Probe() = default;
 
+  /// A leaf whose gradient the gate reads. Tied weights are known by the first name given. Layers of the
+  /// history (`name` without its last component) are fixed by the first step.
   virtual void watch_parameter(const std::string& name, const at::Tensor& parameter) = 0;
+  /// A tensor that a step writes in place (BatchNorm's statistics): it is copied before every step.
   virtual void watch_buffer(const std::string& name, const at::Tensor& buffer) = 0;
   /// Gives the optimizer's state tensors by name ("exp_avg.fc.weight"), asked for when needed.
   virtual void watch_optimizer(std::function<std::vector<std::pair<std::string, at::Tensor>>()> state) = 0;
@@ -91,19 +95,23 @@ class Probe {
 
   /// Runs `compute` (forward + backward; returns the unscaled loss) under the guard. Gradients are
   /// cleared before. If the gate is not ok the step is undone: RNG, buffers, gradients, and all that
-  /// `watch_undo` saved are as before; and if it is an incident it was run again traced and written.
+  /// `watch_undo` saved are as before; for an incident `compute` is then run once more from there,
+  /// traced, written to a snapshot, and undone again.
+  /// An exception of `compute` passes to the caller unchanged, after the step was undone.
   virtual StepReport step(const StepInputs& inputs, const std::function<at::Tensor()>& compute) = 0;
 
-  /// After the optimizer: completes the history row (weight norms, update ratios from `lr` and
-  /// moments are computed every `check_state_every` steps). Optional; false if weights or moments
-  /// hold non-finite values.
+  /// After the optimizer: completes the history row. Weight norms and update ratios are measured at every
+  /// step of a model of up to 2^20 elements on the CPU, else every `check_state_every` steps; moments
+  /// are checked every `check_state_every` steps. Optional; false if weights, buffers or moments are found
+  /// to hold non-finite values.
   virtual bool after_update(std::int64_t step) = 0;
 
   /// Adds a named number to the history row of the current step (eval loss, tokens/s, …). New names
   /// are only taken before the first step.
   virtual void log(const std::string& name, double value) = 0;
 
-  virtual int incidents() const = 0;       ///< written so far
+  /// Seen so far, also those of which no snapshot was written (`max_incidents`, a full disk).
+  virtual int incidents() const = 0;
   virtual Status finish(const std::string& outcome) = 0;  ///< flushes, closes, completes the manifest
 };
 

@@ -5,7 +5,9 @@
 
 namespace nanquest::guard {
 
-bool GateResult::finite() const { return non_finite == 0 && std::isfinite(norm); }
+bool GateResult::finite() const {
+  return non_finite == 0 && std::isfinite(norm);
+}
 
 std::size_t GradientGate::watch(const at::Tensor& parameter) {
   for (std::size_t i = 0; i < parameters_.size(); ++i)

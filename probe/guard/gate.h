@@ -24,12 +24,12 @@ namespace nanquest::guard {
 
 /// All gradients of one step together, and its loss.
 struct GateResult {
-  double loss = 0;              ///< 0 if none was given
-  double norm = 0;              ///< L2 norm over all gradients; Inf or NaN if an element is
-  double amax = 0;              ///< largest |g|: Inf counts, NaN doesn't
-  std::uint64_t non_finite = 0; ///< elements that are NaN or Inf
-  /// True if all gradients and their norm are. False also for finite fp64 gradients whose norm is beyond fp64: clipping
-  /// would make them zero.
+  double loss = 0;               ///< 0 if none was given
+  double norm = 0;               ///< L2 norm over all gradients; Inf or NaN if an element is
+  double amax = 0;               ///< largest |g|: Inf counts, NaN doesn't
+  std::uint64_t non_finite = 0;  ///< elements that are NaN or Inf
+  /// True if all gradients and their norm are. False also for finite fp64 gradients whose norm is beyond
+  /// fp64: clipping would make them zero.
   bool finite() const;
 };
 

@@ -70,7 +70,9 @@ bool History::set_user(std::string_view column, double value) {
   return true;
 }
 
-void History::set_samples(const std::vector<std::string>& ids) { samples_[head_] = ids; }
+void History::set_samples(const std::vector<std::string>& ids) {
+  samples_[head_] = ids;
+}
 
 std::span<double> History::row(LayerTable table) {
   return at(rings_[static_cast<std::size_t>(table) + 1], head_);

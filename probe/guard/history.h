@@ -9,11 +9,12 @@
 /// grad_amax     largest |gradient| (the guard sees no activations; their ranges are in a snapshot's trace)
 /// weight_norm   L2 norm of the layer's weights after the step
 /// weight_amax   largest |weight| after the step
-/// update_ratio  ‖w after − w before‖ / ‖w before‖ of the layer (from samples of large tensors); 0 if w was all zero
+/// update_ratio  ‖w after − w before‖ / ‖w before‖, from samples of large tensors; 0 if w was all zero
 ///
 /// Weights aren't measured at every step of a large model: the scalar "measured" is 1 in rows where
 /// they were. Where it is 0 (also in the row of a step that was undone) weight_norm, weight_amax and
 /// update_ratio repeat the last measured value.
+/// The scalar "seconds" runs from the start of a step to the end of `after_update`, or to the next step.
 /// User columns keep their last value until it is logged again, NaN before the first.
 /// After construction no step allocates, but for sample ids longer than any before. One thread.
 #pragma once
@@ -30,7 +31,16 @@ namespace nanquest::guard {
 
 /// Columns of "scalars", in their order.
 enum class Scalar : std::uint8_t {
-  step, loss, lr, scale, gate, grad_norm, grad_amax, bad_gradients, seconds, measured
+  step,
+  loss,
+  lr,
+  scale,
+  gate,
+  grad_norm,
+  grad_amax,
+  bad_gradients,
+  seconds,
+  measured
 };
 inline constexpr std::size_t kScalars = 10;
 

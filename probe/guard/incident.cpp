@@ -6,7 +6,8 @@
 
 namespace nanquest::guard {
 
-IncidentOutcome capture_incident(const StepState& state, Gate gate, const std::function<at::Tensor()>& compute,
+IncidentOutcome capture_incident(const StepState& state, Gate gate,
+                                 const std::function<at::Tensor()>& compute,
                                  const std::function<bool(const at::Tensor& loss)>& failed_again,
                                  const std::string& path) {
   IncidentOutcome outcome;
@@ -19,8 +20,10 @@ IncidentOutcome capture_incident(const StepState& state, Gate gate, const std::f
       outcome.text = "the traced re-run threw: " + one_line(recording.failure);
     else if (!reproduced)
       outcome.text = "not reproduced: nondeterministic (the traced re-run was finite)";
-    if (found) outcome.text += (outcome.text.empty() ? "" : "; ") + one_line(describe_culprit(recording.doc));
-    else if (outcome.text.empty()) outcome.text = "no op, input or state was found that explains it";
+    if (found)
+      outcome.text += (outcome.text.empty() ? "" : "; ") + one_line(describe_culprit(recording.doc));
+    else if (outcome.text.empty())
+      outcome.text = "no op, input or state was found that explains it";
     if (!outcome.text.empty() && (!reproduced || !recording.failure.empty()))
       recording.notes.push_back(outcome.text);
     const Status written = write_snapshot(recording, path);

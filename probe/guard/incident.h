@@ -17,7 +17,8 @@ struct IncidentOutcome {
 /// Runs `compute` recorded, starting from `state`, finds the culprit and writes `path`. `failed_again`
 /// is asked after the run, with the loss: true if the failure came back. If it didn't, the recording is
 /// kept and the text says so.
-IncidentOutcome capture_incident(const StepState& state, Gate gate, const std::function<at::Tensor()>& compute,
+IncidentOutcome capture_incident(const StepState& state, Gate gate,
+                                 const std::function<at::Tensor()>& compute,
                                  const std::function<bool(const at::Tensor& loss)>& failed_again,
                                  const std::string& path);
 

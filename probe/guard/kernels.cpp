@@ -12,8 +12,8 @@ namespace {
 
 bool has_avx2() {
 #ifdef NANQUEST_GUARD_AVX2
-  static const bool has = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
-                          __builtin_cpu_supports("f16c");
+  static const bool has =
+      __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c");
   return has;
 #else
   return false;
@@ -47,19 +47,33 @@ double decode_half(std::uint16_t bits) {
   const int exponent = bits >> 10, mantissa = bits & 0x3ff;
   return exponent ? std::ldexp(1024 + mantissa, exponent - 25) : std::ldexp(mantissa, -24);
 }
-double decode_bf16(std::uint16_t bits) { return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16); }
-double decode_f32(std::uint32_t bits) { return std::bit_cast<float>(bits); }
-double decode_f64(std::uint64_t bits) { return std::bit_cast<double>(bits); }
+double decode_bf16(std::uint16_t bits) {
+  return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16);
+}
+double decode_f32(std::uint32_t bits) {
+  return std::bit_cast<float>(bits);
+}
+double decode_f64(std::uint64_t bits) {
+  return std::bit_cast<double>(bits);
+}
 
 LoopStats run(LoopType type, void* data, std::size_t n, double factor, bool store) {
   const float narrow = static_cast<float>(factor);
   LoopStats stats;
   Seen seen;
   switch (type) {
-    case LoopType::f64: seen = NANQUEST_LOOP(f64, static_cast<double*>(data), n, factor, store); break;
-    case LoopType::f32: seen = NANQUEST_LOOP(f32, static_cast<float*>(data), n, narrow, store); break;
-    case LoopType::f16: seen = NANQUEST_LOOP(f16, static_cast<std::uint16_t*>(data), n, narrow, store); break;
-    case LoopType::bf16: seen = NANQUEST_LOOP(bf16, static_cast<std::uint16_t*>(data), n, narrow, store); break;
+    case LoopType::f64:
+      seen = NANQUEST_LOOP(f64, static_cast<double*>(data), n, factor, store);
+      break;
+    case LoopType::f32:
+      seen = NANQUEST_LOOP(f32, static_cast<float*>(data), n, narrow, store);
+      break;
+    case LoopType::f16:
+      seen = NANQUEST_LOOP(f16, static_cast<std::uint16_t*>(data), n, narrow, store);
+      break;
+    case LoopType::bf16:
+      seen = NANQUEST_LOOP(bf16, static_cast<std::uint16_t*>(data), n, narrow, store);
+      break;
   }
   stats.sum_squares = seen.sum;
   if (type == LoopType::f64) {

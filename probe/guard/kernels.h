@@ -9,8 +9,8 @@ namespace nanquest::guard {
 
 /// What one loop saw in the values as they are stored afterwards.
 struct LoopStats {
-  double sum_squares = 0;       ///< Σx², accumulated in fp64; Inf or NaN if an element is
-  double amax = 0;              ///< largest |x|: Inf counts, NaN doesn't
+  double sum_squares = 0;  ///< Σx², accumulated in fp64; Inf or NaN if an element is
+  double amax = 0;         ///< largest |x|: Inf counts, NaN doesn't
   std::uint64_t non_finite = 0;
 };
 

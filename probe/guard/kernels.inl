@@ -1,5 +1,5 @@
 // Body of the loops, compiled once per instruction set inside namespace NANQUEST_ISA. Only builtins and plain
-// types may be used here: a shared inline function compiled with AVX2 could be the copy that the linker keeps.
+// types may be used here: of a shared inline function the linker could keep the copy compiled with AVX2.
 // clang-format off
 #include <cstddef>
 #include <cstdint>
@@ -70,7 +70,8 @@ inline float widen_half(std::uint16_t half) {
   std::uint32_t bits = (magnitude << 13) + (112u << 23);
   if (magnitude >= 0x7c00u) bits += 112u << 23;
   if (magnitude < 0x0400u)
-    bits = __builtin_bit_cast(std::uint32_t, static_cast<float>(static_cast<std::int32_t>(magnitude)) * 0x1p-24f);
+    bits = __builtin_bit_cast(std::uint32_t,
+                              static_cast<float>(static_cast<std::int32_t>(magnitude)) * 0x1p-24f);
   return __builtin_bit_cast(float, bits | sign);
 }
 
@@ -90,7 +91,8 @@ inline std::uint16_t narrow_half(float value) {
   } else if (bits >= 0x33000000u) {  // 2^-25: rounds to a subnormal (or, just there, to zero)
     const std::uint32_t mantissa = (bits & 0x007fffffu) | 0x00800000u;
     const std::uint32_t shift = 126u - (bits >> 23);  // in units of 2^-24
-    const std::uint32_t kept = mantissa >> shift, rest = mantissa & ((1u << shift) - 1u), tie = 1u << (shift - 1u);
+    const std::uint32_t kept = mantissa >> shift, rest = mantissa & ((1u << shift) - 1u),
+                        tie = 1u << (shift - 1u);
     half = kept + ((rest > tie || (rest == tie && (kept & 1u))) ? 1u : 0u);
   }
   return static_cast<std::uint16_t>(half | sign);

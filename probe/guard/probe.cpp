@@ -2,9 +2,9 @@
 
 #include <ATen/ATen.h>
 
-#include <algorithm>
 #include <cmath>
 #include <exception>
+#include <utility>
 
 #include "probe/guard/incident.h"
 #include "probe/guard/one_line.h"
@@ -22,10 +22,13 @@ void append(std::string& line, const std::string& more) {
 std::string describe_gate(const StepInputs& inputs, const StepReport& report) {
   std::string line = "step " + std::to_string(inputs.step) + ": ";
   if (report.gate == Gate::scale_overflow) line += "the loss scale overflowed; ";
-  if (!std::isfinite(report.loss)) line += std::isnan(report.loss) ? "the loss is NaN" : "the loss is infinite";
-  else if (report.bad_gradients == 0) line += "the gradient norm is beyond the range of fp64";
+  if (!std::isfinite(report.loss))
+    line += std::isnan(report.loss) ? "the loss is NaN" : "the loss is infinite";
+  else if (report.bad_gradients == 0)
+    line += "the gradient norm is beyond the range of fp64";
   if (!std::isfinite(report.loss) && report.bad_gradients > 0) line += ", ";
-  if (report.bad_gradients > 0) line += std::to_string(report.bad_gradients) + " gradient elements are NaN or Inf";
+  if (report.bad_gradients > 0)
+    line += std::to_string(report.bad_gradients) + " gradient elements are NaN or Inf";
   return line;
 }
 
@@ -68,13 +71,17 @@ void GuardedProbe::watch_buffer(const std::string& name, const at::Tensor& buffe
   });
 }
 
-void GuardedProbe::watch_optimizer(std::function<NamedTensors()> state) { optimizer_ = std::move(state); }
+void GuardedProbe::watch_optimizer(std::function<NamedTensors()> state) {
+  optimizer_ = std::move(state);
+}
 
 void GuardedProbe::watch_generator(at::Generator generator) {
   safely("watch_generator", [&] { undo_.watch_generator(std::move(generator)); });
 }
 
-void GuardedProbe::watch_undo(std::function<std::function<void()>()> save) { undo_.watch_host(std::move(save)); }
+void GuardedProbe::watch_undo(std::function<std::function<void()>()> save) {
+  undo_.watch_host(std::move(save));
+}
 
 void GuardedProbe::begin(const StepInputs& inputs) {
   if (!devices_known_) undo_.watch_device(at::kCPU);
@@ -94,7 +101,8 @@ Gate GuardedProbe::judge(const StepInputs& inputs, const GateResult& seen) {
     overflows_ = 0;
     return Gate::ok;
   }
-  const bool may_be_scale = loss_is_finite && seen.non_finite > 0 && inputs.loss_scale > options_.min_loss_scale;
+  const bool may_be_scale =
+      loss_is_finite && seen.non_finite > 0 && inputs.loss_scale > options_.min_loss_scale;
   if (may_be_scale && ++overflows_ < options_.scale_overflow_limit) return Gate::scale_overflow;
   return Gate::non_finite;
 }
@@ -143,7 +151,7 @@ void GuardedProbe::failed(const StepInputs& inputs, const std::function<at::Tens
   if (captures_ < options_.max_incidents)
     what = capture(inputs, compute, report);
   else
-    what = "no snapshot: " + std::to_string(captures_) + " were written already";
+    what = "no snapshot: the limit of " + std::to_string(options_.max_incidents) + " is reached";
   ++incidents_;
   append(report.summary, what);
   append(report.summary, report.incident);
@@ -227,26 +235,3 @@ Status GuardedProbe::finish(const std::string& outcome) {
 }
 
 }  // namespace nanquest::guard
-
-namespace nanquest {
-
-double StepReport::clip_coefficient(double max_norm) const { return std::min(1.0, max_norm / (grad_norm + 1e-6)); }
-
-Result<std::unique_ptr<Probe>> Probe::create(ProbeOptions options) {
-  if (options.level == Level::trace || options.level == Level::watch)
-    return Error{ErrorCode::unsupported, "a C++ loop has the levels off and guard, not trace or watch",
-                 "use Level::guard: it runs a bad step again, traced"};
-  try {
-    std::optional<guard::RunLog> log;
-    if (options.level != Level::off) {
-      Result<guard::RunLog> made = guard::RunLog::create(options);
-      if (!made) return made.error();
-      log.emplace(std::move(made).value());
-    }
-    return std::unique_ptr<Probe>(std::make_unique<guard::GuardedProbe>(std::move(options), std::move(log)));
-  } catch (const std::exception& e) {
-    return Error{ErrorCode::internal, "the probe can't start: " + guard::one_line(e.what()), ""};
-  }
-}
-
-}  // namespace nanquest

@@ -43,7 +43,8 @@ class GuardedProbe final : public Probe {
   void undo();
   Gate judge(const StepInputs& inputs, const GateResult& seen);
   void failed(const StepInputs& inputs, const std::function<at::Tensor()>& compute, StepReport& report);
-  std::string capture(const StepInputs& inputs, const std::function<at::Tensor()>& compute, StepReport& report);
+  std::string capture(const StepInputs& inputs, const std::function<at::Tensor()>& compute,
+                      StepReport& report);
   /// Name of the first parameter, buffer or moment that holds something non-finite, "" if none does.
   std::string corrupt_state();
   StepState state_of(const StepInputs& inputs) const;
@@ -58,7 +59,7 @@ class GuardedProbe final : public Probe {
   TensorPass check_;
   std::string trouble_;  ///< why the probe is off, "" while it is on
   bool told_ = false, devices_known_ = false, finished_ = false, corrupt_ = false;
-  int overflows_ = 0;    ///< of the loss scale, in a row
+  int overflows_ = 0;  ///< of the loss scale, in a row
   int incidents_ = 0, captures_ = 0;
 };
 

@@ -10,10 +10,14 @@ namespace {
 
 const char* gate_name(Gate gate) {
   switch (gate) {
-    case Gate::ok: return "ok";
-    case Gate::scale_overflow: return "scale_overflow";
-    case Gate::non_finite: return "non_finite";
-    case Gate::spike: return "spike";
+    case Gate::ok:
+      return "ok";
+    case Gate::scale_overflow:
+      return "scale_overflow";
+    case Gate::non_finite:
+      return "non_finite";
+    case Gate::spike:
+      return "spike";
   }
   return "";
 }

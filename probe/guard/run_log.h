@@ -22,7 +22,8 @@ class RunLog {
   Status end(const std::string& status, const std::string& outcome);
 
  private:
-  RunLog(std::string run_dir, Manifest manifest) : run_dir_(std::move(run_dir)), manifest_(std::move(manifest)) {}
+  RunLog(std::string run_dir, Manifest manifest)
+      : run_dir_(std::move(run_dir)), manifest_(std::move(manifest)) {}
   Status write() const;
 
   std::string run_dir_;

@@ -9,7 +9,8 @@
 
 namespace nanquest::guard {
 
-StepRecord::StepRecord(const ProbeOptions& options) : options_(options), weights_(options.check_state_every) {}
+StepRecord::StepRecord(const ProbeOptions& options)
+    : options_(options), weights_(options.check_state_every) {}
 
 double StepRecord::now() const {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
@@ -43,8 +44,9 @@ void StepRecord::open(std::int64_t first_step) {
   for (const auto& [name, value] : user_) columns.push_back(name);
   history_.emplace(options_.history_rows, layers_, columns);
   before_.resize(layers_.size());
-  Result<SeriesWriter> series = SeriesWriter::create(series_path(options_.run_dir, options_.rank), history_->columns(),
-                                                     options_.resume, static_cast<double>(first_step));
+  Result<SeriesWriter> series =
+      SeriesWriter::create(series_path(options_.run_dir, options_.rank), history_->columns(), options_.resume,
+                           static_cast<double>(first_step));
   if (series)
     series_.emplace(std::move(series).value());
   else

@@ -54,11 +54,11 @@ class StepRecord {
   std::optional<History> history_;
   std::optional<SeriesWriter> series_;
   WeightWatch weights_;
-  std::vector<double> before_;          ///< per layer, scratch
+  std::vector<double> before_;  ///< per layer, scratch
   std::string complaint_;
   double started_ = 0;
   bool open_row_ = false, measuring_ = false, timed_ = false, frozen_ = false;
-  int unanswered_ = 0;                  ///< steps in a row that no after_update followed
+  int unanswered_ = 0;  ///< steps in a row that no after_update followed
 };
 
 }  // namespace nanquest::guard

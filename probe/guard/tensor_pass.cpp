@@ -9,18 +9,23 @@
 namespace nanquest::guard {
 namespace {
 
-constexpr std::size_t kChunkBytes = 128 * 1024;     // fits the second-level cache of one core
+constexpr std::size_t kChunkBytes = 128 * 1024;      // fits the second-level cache of one core
 constexpr std::size_t kParallelBytes = 1024 * 1024;  // below it, waking threads costs more than it gives
 
 std::optional<LoopType> loop_type(at::ScalarType type) {
   switch (type) {
     case at::kDouble:
-    case at::kComplexDouble: return LoopType::f64;
+    case at::kComplexDouble:
+      return LoopType::f64;
     case at::kFloat:
-    case at::kComplexFloat: return LoopType::f32;
-    case at::kHalf: return LoopType::f16;
-    case at::kBFloat16: return LoopType::bf16;
-    default: return std::nullopt;
+    case at::kComplexFloat:
+      return LoopType::f32;
+    case at::kHalf:
+      return LoopType::f16;
+    case at::kBFloat16:
+      return LoopType::bf16;
+    default:
+      return std::nullopt;
   }
 }
 

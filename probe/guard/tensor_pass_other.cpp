@@ -26,7 +26,8 @@ at::Tensor measurable(const at::Tensor& tensor) {
 void recount(const at::Tensor& values, LoopStats& stats) {
   const at::Tensor finite = at::isfinite(values);
   const at::Tensor magnitude = at::where(at::isnan(values), 0, values.abs()).to(at::kDouble);
-  const at::Tensor both = at::stack({finite.logical_not().sum().to(at::kDouble), magnitude.max()}).to(at::kCPU);
+  const at::Tensor both =
+      at::stack({finite.logical_not().sum().to(at::kDouble), magnitude.max()}).to(at::kCPU);
   const double* numbers = both.const_data_ptr<double>();
   stats.non_finite = static_cast<std::uint64_t>(numbers[0]);
   stats.amax = numbers[1];
@@ -68,7 +69,8 @@ void TensorPass::measure_device(at::Device device) {
   }
   if (!values.empty()) {
     numbers = at::_foreach_norm(values, 2, at::kDouble);
-    for (at::Tensor& largest : at::_foreach_norm(values, std::numeric_limits<double>::infinity(), at::kDouble))
+    for (at::Tensor& largest :
+         at::_foreach_norm(values, std::numeric_limits<double>::infinity(), at::kDouble))
       numbers.push_back(std::move(largest));
   }
   for (std::size_t i = 0; i < numbers_.size(); ++i) {

@@ -45,7 +45,9 @@ void UndoLog::watch_buffer(const at::Tensor& buffer) {
   buffers_.push_back({buffer, {}});
 }
 
-void UndoLog::watch_host(Save save) { hosts_.push_back(std::move(save)); }
+void UndoLog::watch_host(Save save) {
+  hosts_.push_back(std::move(save));
+}
 
 void UndoLog::save() {
   saved_ = false;

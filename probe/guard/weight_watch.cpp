@@ -47,11 +47,16 @@ void WeightWatch::fetch(std::size_t index, double* to) const {
   if (count == 0) return;
   if (p.is_cpu() && p.is_non_overlapping_and_dense() && !p.is_neg()) {
     switch (p.scalar_type()) {
-      case at::kFloat: return fetch_blocks<float>(p, count, to);
-      case at::kDouble: return fetch_blocks<double>(p, count, to);
-      case at::kHalf: return fetch_blocks<at::Half>(p, count, to);
-      case at::kBFloat16: return fetch_blocks<at::BFloat16>(p, count, to);
-      default: break;
+      case at::kFloat:
+        return fetch_blocks<float>(p, count, to);
+      case at::kDouble:
+        return fetch_blocks<double>(p, count, to);
+      case at::kHalf:
+        return fetch_blocks<at::Half>(p, count, to);
+      case at::kBFloat16:
+        return fetch_blocks<at::BFloat16>(p, count, to);
+      default:
+        break;
     }
   }
   const at::NoGradGuard no_grad;

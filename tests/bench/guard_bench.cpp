@@ -25,7 +25,8 @@ struct Size {
 
 class Guarded {
  public:
-  Guarded(const Size& size, const std::string& run_dir) : net(size.width, size.depth, size.rows, size.tokens) {
+  Guarded(const Size& size, const std::string& run_dir)
+      : net(size.width, size.depth, size.rows, size.tokens) {
     ProbeOptions options;
     options.run_dir = run_dir;
     options.max_incidents = 1000;
@@ -70,7 +71,8 @@ class Guarded {
 
 void overhead(const Size& size, const std::string& directory) {
   Guarded ours(size, directory + "/" + size.name);
-  Gpt clipping(size.width, size.depth, size.rows, size.tokens), bare(size.width, size.depth, size.rows, size.tokens);
+  Gpt clipping(size.width, size.depth, size.rows, size.tokens),
+      bare(size.width, size.depth, size.rows, size.tokens);
   double loss = 0;
   const auto with_probe = [&] { loss += ours.step().loss; };
   const auto with_norm = [&] {
@@ -87,7 +89,8 @@ void overhead(const Size& size, const std::string& directory) {
   std::printf("# %s: a step takes %.2f ms\n", size.name, 1e3 * seconds(with_norm));
   const std::string name = std::string("guard ") + size.name;
   report(name + ", vs clipping", paired_ratios(with_probe, with_norm, size.pairs), size.goal, Better::lower);
-  report(name + ", vs neither", paired_ratios(with_probe, with_neither, size.pairs), size.goal + 0.02, Better::lower);
+  report(name + ", vs neither", paired_ratios(with_probe, with_neither, size.pairs), size.goal + 0.02,
+         Better::lower);
 }
 
 void capture(const Size& size, const std::string& directory, int times) {

@@ -16,7 +16,9 @@ at::Tensor leaf(at::IntArrayRef shape, at::ScalarType type) {
   return at::zeros(shape, at::TensorOptions().dtype(type)).requires_grad_(true);
 }
 
-double reference_sum_squares(const at::Tensor& t) { return t.to(at::kDouble).square().sum().item<double>(); }
+double reference_sum_squares(const at::Tensor& t) {
+  return t.to(at::kDouble).square().sum().item<double>();
+}
 
 bool same_bits(const at::Tensor& a, const at::Tensor& b) {
   const at::Tensor x = a.contiguous(), y = b.contiguous();
@@ -25,7 +27,8 @@ bool same_bits(const at::Tensor& a, const at::Tensor& b) {
 }
 
 class GateTypes : public ::testing::TestWithParam<at::ScalarType> {};
-INSTANTIATE_TEST_SUITE_P(All, GateTypes, ::testing::Values(at::kDouble, at::kFloat, at::kHalf, at::kBFloat16));
+INSTANTIATE_TEST_SUITE_P(All, GateTypes,
+                         ::testing::Values(at::kDouble, at::kFloat, at::kHalf, at::kBFloat16));
 
 /// What PyTorch's own unscaling makes of `g`; it has no factor beyond fp32, so fp64 is multiplied by ATen.
 at::Tensor unscaled(const at::Tensor& g, double factor) {
@@ -137,7 +140,8 @@ TEST(Gate, strided_and_sparse_gradients_agree_with_aten) {
   at::Tensor strided = leaf({40, 30}, at::kFloat);
   strided.mutable_grad() = at::randn({40, 60}, at::kFloat).slice(1, 0, 60, 2);
   at::Tensor channels_last = leaf({2, 3, 4, 5}, at::kFloat);
-  channels_last.mutable_grad() = at::randn({2, 3, 4, 5}, at::kFloat).contiguous(at::MemoryFormat::ChannelsLast);
+  channels_last.mutable_grad() =
+      at::randn({2, 3, 4, 5}, at::kFloat).contiguous(at::MemoryFormat::ChannelsLast);
   at::Tensor sparse = leaf({10, 4}, at::kFloat);
   const at::Tensor index = at::tensor({1, 7, 1}, at::kLong).reshape({1, 3});  // row 1 twice: they add up
   sparse.mutable_grad() = at::sparse_coo_tensor(index, at::randn({3, 4}, at::kFloat), {10, 4}, at::kFloat);

@@ -45,8 +45,11 @@ struct GuardedTraining {
 
   /// One step as a training loop does it.
   StepReport step(std::int64_t number, const Batch& batch) {
-    const StepInputs inputs{.step = number, .lr = net.lr, .loss_scale = net.loss_scale,
-                            .batch = {{"x", batch.x}, {"y", batch.y}}, .sample_ids = batch.ids};
+    const StepInputs inputs{.step = number,
+                            .lr = net.lr,
+                            .loss_scale = net.loss_scale,
+                            .batch = {{"x", batch.x}, {"y", batch.y}},
+                            .sample_ids = batch.ids};
     StepReport report = probe->step(inputs, [&] { return net.compute(batch); });
     if (report.ok()) {
       const double norm = net.gradient_norm();

@@ -7,7 +7,9 @@
 namespace nanquest::guard {
 namespace {
 
-std::string sample(int i) { return std::string("s").append(std::to_string(i)); }
+std::string sample(int i) {
+  return std::string("s").append(std::to_string(i));
+}
 
 TEST(History, layer_is_the_name_without_its_last_component) {
   EXPECT_EQ(layer_of("blocks.3.mlp.fc.weight"), "blocks.3.mlp.fc");
@@ -57,8 +59,8 @@ TEST(History, table_names_are_those_of_the_file) {
   const std::vector<SeriesTable> tables = History(1, {"x"}, {}).columns();
   std::vector<std::string> names;
   for (const SeriesTable& t : tables) names.push_back(t.name);
-  EXPECT_EQ(names, (std::vector<std::string>{"scalars", "grad_norm", "weight_norm", "update_ratio", "grad_amax",
-                                             "weight_amax"}));
+  EXPECT_EQ(names, (std::vector<std::string>{"scalars", "grad_norm", "weight_norm", "update_ratio",
+                                             "grad_amax", "weight_amax"}));
   EXPECT_EQ(tables[0].columns.front(), "step");
   EXPECT_EQ(tables[0].columns.size(), kScalars);
 }

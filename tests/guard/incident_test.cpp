@@ -32,7 +32,8 @@ StepReport overflow(GuardedTraining& guarded, std::int64_t step, double scale) {
 TEST(Incident, snapshot_holds_culprit_history_samples_and_state) {
   const std::vector<Batch> all = batches(12);
   const ScratchDirectory scratch;
-  GuardedTraining guarded({.run_dir = scratch.path + "/run", .history_rows = 100, .config = {{"lr", "0.01"}}});
+  GuardedTraining guarded(
+      {.run_dir = scratch.path + "/run", .history_rows = 100, .config = {{"lr", "0.01"}}});
   for (int i = 0; i < 11; ++i) ASSERT_TRUE(guarded.step(i, all[static_cast<std::size_t>(i)]).ok());
   const StepReport report = guarded.step(11, poisoned(all[11], kInf));
   ASSERT_EQ(report.gate, Gate::non_finite);

@@ -35,8 +35,10 @@ TEST(Record, rows_of_the_series_are_what_happened) {
   std::vector<double> gradient_norm, weight_norm, ratio, losses;
   for (std::size_t i = 0; i < all.size(); ++i) {
     guarded.net.lr = 0.01 / static_cast<double>(i + 1);
-    const at::Tensor w = guarded.net.parameters[4].detach().clone(), b = guarded.net.parameters[5].detach().clone();
-    const StepInputs inputs{.step = static_cast<std::int64_t>(i), .lr = guarded.net.lr, .sample_ids = all[i].ids};
+    const at::Tensor w = guarded.net.parameters[4].detach().clone(),
+                     b = guarded.net.parameters[5].detach().clone();
+    const StepInputs inputs{
+        .step = static_cast<std::int64_t>(i), .lr = guarded.net.lr, .sample_ids = all[i].ids};
     const StepReport report = guarded.probe->step(inputs, [&] { return guarded.net.compute(all[i]); });
     ASSERT_TRUE(report.ok());
     losses.push_back(report.loss);
@@ -86,7 +88,8 @@ TEST(Record, rows_of_the_series_are_what_happened) {
     EXPECT_EQ(file->doc().history[t].columns, (*read)[t].columns);
     const std::size_t ten_rows = 10 * (*read)[t].columns.size();
     ASSERT_GE(file->doc().history[t].values.size(), ten_rows);
-    EXPECT_TRUE(std::equal((*read)[t].values.begin(), (*read)[t].values.begin() + static_cast<std::ptrdiff_t>(ten_rows),
+    EXPECT_TRUE(std::equal((*read)[t].values.begin(),
+                           (*read)[t].values.begin() + static_cast<std::ptrdiff_t>(ten_rows),
                            file->doc().history[t].values.begin()))
         << (*read)[t].name;
   }
@@ -139,7 +142,8 @@ TEST(WeightWatch, samples_of_large_tensors_estimate_the_ratio) {
     watch.after_update();
     const double exact = norm({w.to(at::kDouble) - before.to(at::kDouble)}) / norm({before});
     EXPECT_NEAR(std::sqrt(watch.moved_squares(0) / watch.before_squares(0)), exact, 0.08 * exact);
-    EXPECT_NEAR(std::sqrt(watch.moved_squares(1) / watch.before_squares(1)), 0.5, type == at::kBFloat16 ? 0.01 : 1e-6);
+    EXPECT_NEAR(std::sqrt(watch.moved_squares(1) / watch.before_squares(1)), 0.5,
+                type == at::kBFloat16 ? 0.01 : 1e-6);
     EXPECT_NEAR(std::sqrt(watch.stats(0).sum_squares), norm({w}), 1e-9 * norm({w}));
     EXPECT_EQ(watch.stats(1).amax, strided.abs().max().to(at::kDouble).item<double>());
     EXPECT_EQ(watch.non_finite(), 0u);

@@ -60,7 +60,8 @@ class TinyTraining {
     std::vector<at::Tensor> values;
     for (const at::Tensor& p : parameters) values.push_back(p.detach());
     for (at::Tensor& s : steps) s.add_(1);
-    at::_fused_adamw_(values, gradients, exp_avg, exp_avg_sq, {}, steps, lr, 0.9, 0.999, 0.01, 1e-8, false, false);
+    at::_fused_adamw_(values, gradients, exp_avg, exp_avg_sq, {}, steps, lr, 0.9, 0.999, 0.01, 1e-8, false,
+                      false);
   }
 
   /// Every tensor that must be the same in two runs that are the same, the random generator included.

@@ -1,0 +1,36 @@
+// The public door: Probe::create, and what StepReport computes.
+#include <algorithm>
+#include <exception>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "probe/guard/one_line.h"
+#include "probe/guard/probe.h"
+#include "probe/guard/run_log.h"
+#include "probe/nanquest.h"
+
+namespace nanquest {
+
+double StepReport::clip_coefficient(double max_norm) const {
+  return std::min(1.0, max_norm / (grad_norm + 1e-6));
+}
+
+Result<std::unique_ptr<Probe>> Probe::create(ProbeOptions options) {
+  if (options.level == Level::trace || options.level == Level::watch)
+    return Error{ErrorCode::unsupported, "a C++ loop has the levels off and guard, not trace or watch",
+                 "use Level::guard: it runs a bad step again, traced"};
+  try {
+    std::optional<guard::RunLog> log;
+    if (options.level != Level::off) {
+      Result<guard::RunLog> made = guard::RunLog::create(options);
+      if (!made) return made.error();
+      log.emplace(std::move(made).value());
+    }
+    return std::unique_ptr<Probe>(std::make_unique<guard::GuardedProbe>(std::move(options), std::move(log)));
+  } catch (const std::exception& e) {
+    return Error{ErrorCode::internal, "the probe can't start: " + guard::one_line(e.what()), ""};
+  }
+}
+
+}  // namespace nanquest
