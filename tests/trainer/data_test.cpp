@@ -33,10 +33,12 @@ TEST(Order, DependsOnSeedAndEpochAlone) {
 }
 
 TEST(Order, LooksRandom) {
-  // Mean displacement of a random permutation of n is n/3; a shift or a reversal would be far off for some half.
+  // Mean displacement of a random permutation of n is n/3; a shift or a reversal would be far off for some
+  // half.
   const std::uint64_t n = 3000;
   double sum = 0;
-  for (std::uint64_t i = 0; i < n; ++i) sum += std::abs(static_cast<double>(shuffled(i, n, 7, 0)) - static_cast<double>(i));
+  for (std::uint64_t i = 0; i < n; ++i)
+    sum += std::abs(static_cast<double>(shuffled(i, n, 7, 0)) - static_cast<double>(i));
   EXPECT_NEAR(sum / static_cast<double>(n), static_cast<double>(n) / 3, static_cast<double>(n) * 0.03);
 }
 
@@ -47,11 +49,11 @@ TEST(Utf8, KnowsTextFromBytes) {
   EXPECT_EQ(bad_at("plain\n"), 6u);
   EXPECT_EQ(bad_at("\xc3\xa4\xe2\x82\xac\xf0\x9f\x99\x82"), 9u);
   EXPECT_EQ(bad_at(std::string("a\0b", 3)), 1u);
-  EXPECT_EQ(bad_at("ab\xc0\x80"), 2u);          // overlong
-  EXPECT_EQ(bad_at("\xed\xa0\x80"), 0u);        // surrogate
-  EXPECT_EQ(bad_at("\xf4\x90\x80\x80"), 0u);    // above U+10FFFF
-  EXPECT_EQ(bad_at("a\xe2\x82"), 1u);           // cut off
-  EXPECT_EQ(bad_at("caf\xe9"), 3u);             // Latin-1
+  EXPECT_EQ(bad_at("ab\xc0\x80"), 2u);        // overlong
+  EXPECT_EQ(bad_at("\xed\xa0\x80"), 0u);      // surrogate
+  EXPECT_EQ(bad_at("\xf4\x90\x80\x80"), 0u);  // above U+10FFFF
+  EXPECT_EQ(bad_at("a\xe2\x82"), 1u);         // cut off
+  EXPECT_EQ(bad_at("caf\xe9"), 3u);           // Latin-1
   const std::string s = "x\xe2\x82y";
   EXPECT_EQ(as_text({reinterpret_cast<const std::uint8_t*>(s.data()), s.size()}), "x??y");
 }
@@ -113,7 +115,8 @@ TEST(Data, PassesOverWhatIsNotTextAndCountsIt) {
   EXPECT_EQ(data->skipped_binary(), 2);
   EXPECT_EQ(data->skipped_short(), 2);
   EXPECT_EQ(data->skipped_other(), 1);
-  for (const std::string& id : data->train_batch(0, 20).ids) EXPECT_NE(id.find("good.txt@"), std::string::npos);
+  for (const std::string& id : data->train_batch(0, 20).ids)
+    EXPECT_NE(id.find("good.txt@"), std::string::npos);
 }
 
 TEST(Data, SaysWhatIsWrong) {
@@ -123,12 +126,9 @@ TEST(Data, SaysWhatIsWrong) {
   test::write_file(folder / "latin.txt", "caf\xe9" + test::some_text(100));
   test::write_file(folder / "short.txt", "too short");
   test::write_file(folder / "none/picture.png", "x");
-  const std::pair<std::string, std::string> cases[] = {{"missing.txt", "no such file"},
-                                                       {"empty.txt", "empty"},
-                                                       {"binary.txt", "offset 4"},
-                                                       {"latin.txt", "byte 233 at offset 3"},
-                                                       {"short.txt", "too short"},
-                                                       {"none", "no text files"}};
+  const std::pair<std::string, std::string> cases[] = {
+      {"missing.txt", "no such file"},       {"empty.txt", "empty"},     {"binary.txt", "offset 4"},
+      {"latin.txt", "byte 233 at offset 3"}, {"short.txt", "too short"}, {"none", "no text files"}};
   for (const auto& [name, words] : cases) {
     auto data = TextData::open(folder / name, {.context = 16});
     ASSERT_FALSE(data) << name;

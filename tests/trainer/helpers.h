@@ -64,7 +64,8 @@ struct Ran {
 
 /// Runs a shell command and waits.
 inline Ran run(const std::string& command, const Folder& folder) {
-  const std::string full = "( " + command + " ) >'" + (folder / "stdout") + "' 2>'" + (folder / "stderr") + "' </dev/null";
+  const std::string full =
+      "( " + command + " ) >'" + (folder / "stdout") + "' 2>'" + (folder / "stderr") + "' </dev/null";
   const int status = std::system(full.c_str());
   Ran ran;
   ran.code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);

@@ -41,11 +41,13 @@ inline TextData quick_data(const Folder& folder) {
 }
 
 inline std::unique_ptr<Model> quick_model(double dropout = 0.0) {
-  return std::move(*make_gpt({.depth = 1, .width = 16, .heads = 2, .context = 16, .dropout = dropout}, 42, at::kCPU));
+  return std::move(
+      *make_gpt({.depth = 1, .width = 16, .heads = 2, .context = 16, .dropout = dropout}, 42, at::kCPU));
 }
 
 /// Trains; the listener's lists and the trainer stay in the result.
-inline std::unique_ptr<Run> train(const Folder& folder, const LoopConfig& config, std::unique_ptr<Model> model) {
+inline std::unique_ptr<Run> train(const Folder& folder, const LoopConfig& config,
+                                  std::unique_ptr<Model> model) {
   set_numerics(config.seed, true, false, 1);
   auto run = std::make_unique<Run>();
   Run* told = run.get();

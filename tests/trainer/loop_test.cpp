@@ -1,4 +1,5 @@
-// The loop when things go wrong: five tests that the loop it descends from would fail, and the ladder above them.
+// The loop when things go wrong: five tests that the loop it descends from would fail, and the ladder above
+// them.
 #include "tests/trainer/loop_fixture.h"
 
 #include <cmath>
@@ -127,7 +128,9 @@ TEST(Acceptance, EndlessNonFiniteStepsEndTheRunWithAGoodCheckpoint) {
 class SpareModel final : public Model {
  public:
   SpareModel() : inner_(quick_model()) {}
-  at::Tensor forward(const at::Tensor& tokens, bool training) override { return inner_->forward(tokens, training); }
+  at::Tensor forward(const at::Tensor& tokens, bool training) override {
+    return inner_->forward(tokens, training);
+  }
   NamedTensors parameters() const override {
     NamedTensors all = inner_->parameters();
     all.emplace_back("spare", spare_);
@@ -181,11 +184,11 @@ TEST(Ladder, SkipsThenRollsBackThenStops) {
   config.injections = {nan_loss(10, 1000)};
   const auto run = train(folder, config, quick_model());
   const Counters& c = run->summary.counters;
-  EXPECT_TRUE(c.fell_back);              // first rung
-  EXPECT_EQ(c.rollbacks, 2);             // third, after each three skips
-  EXPECT_EQ(c.skipped, 9);               // second: 3 + 3 + 3
-  EXPECT_EQ(c.optimizer_step, 8);        // the last state kept in memory
-  EXPECT_EQ(c.backoff, 0.5);             // taken once, kept through rollbacks
+  EXPECT_TRUE(c.fell_back);        // first rung
+  EXPECT_EQ(c.rollbacks, 2);       // third, after each three skips
+  EXPECT_EQ(c.skipped, 9);         // second: 3 + 3 + 3
+  EXPECT_EQ(c.optimizer_step, 8);  // the last state kept in memory
+  EXPECT_EQ(c.backoff, 0.5);       // taken once, kept through rollbacks
   EXPECT_EQ(run->summary.exit, ExitCode::non_finite);
   EXPECT_EQ(c.data_position, (10 + 9) * config.batch_size);
 }
@@ -211,7 +214,12 @@ TEST(Policies, SkipIsExactlyARunThatNeverSawTheBatch) {
   const auto first = train(other, plain, quick_model(0.2));
   TrainState state = first->trainer->save();
   state.counters.data_position += plain.batch_size;
-  auto rest = Trainer::create([&] { plain.stop_after = 0; return plain; }(), quick_model(0.2), test::quick_data(other), {});
+  auto rest = Trainer::create(
+      [&] {
+        plain.stop_after = 0;
+        return plain;
+      }(),
+      quick_model(0.2), test::quick_data(other), {});
   ASSERT_TRUE(rest);
   ASSERT_TRUE((*rest)->restore(state));
   ASSERT_TRUE((*rest)->run());
@@ -244,7 +252,8 @@ TEST(Policies, RollbackReturnsToTheLastKeptStateAndPassesTheBadBatch) {
   EXPECT_EQ(run->summary.exit, ExitCode::finding);
   EXPECT_EQ(run->summary.counters.rollbacks, 1);
   EXPECT_EQ(run->summary.counters.optimizer_step, 20);
-  EXPECT_EQ(run->summary.counters.data_position, (20 + 2 + 1) * config.batch_size);  // steps 8 and 9 were taken twice
+  EXPECT_EQ(run->summary.counters.data_position,
+            (20 + 2 + 1) * config.batch_size);  // steps 8 and 9 were taken twice
 }
 
 TEST(Policies, CorruptWeightsAreRolledBackAndSaidSo) {
@@ -260,7 +269,8 @@ TEST(Policies, CorruptWeightsAreRolledBackAndSaidSo) {
                                  {[&](const StepEvent& e) {
                                     if (e.step != 9 || seen++ > 0) return;
                                     const at::NoGradGuard no_grad;
-                                    weight.view({-1})[0] = INFINITY;  // as a broken kernel or a stray write would
+                                    weight.view({-1})[0] =
+                                        INFINITY;  // as a broken kernel or a stray write would
                                   },
                                   {}});
   ASSERT_TRUE(trainer);
@@ -312,7 +322,8 @@ TEST(Probe, ChangesNoBitOfTraining) {
     return train(folder, config, quick_model(0.1))->trainer->save();
   };
   for (const at::ScalarType amp : {at::kFloat, at::kHalf, at::kBFloat16})
-    EXPECT_EQ(differences(state_at(Level::off, amp), state_at(Level::guard, amp)), std::vector<std::string>{});
+    EXPECT_EQ(differences(state_at(Level::off, amp), state_at(Level::guard, amp)),
+              std::vector<std::string>{});
 }
 
 TEST(Resume, TenStepsAreFivePlusFiveBitForBit) {

@@ -22,10 +22,17 @@ constexpr double kLr = 3e-3;
 
 nlohmann::json as_json(const GptConfig& c) {
   const char* activations[] = {"gelu", "relu2", "swiglu"};
-  return {{"depth", c.depth}, {"width", c.width}, {"heads", c.heads}, {"context", c.context},
-          {"hidden", c.hidden_width()}, {"norm", c.norm == NormPlace::pre ? "pre" : "post"}, {"qk_norm", c.qk_norm},
-          {"activation", activations[static_cast<int>(c.activation)]}, {"tied", c.tied_head},
-          {"init_std", c.init_std}, {"lr", kLr}};
+  return {{"depth", c.depth},
+          {"width", c.width},
+          {"heads", c.heads},
+          {"context", c.context},
+          {"hidden", c.hidden_width()},
+          {"norm", c.norm == NormPlace::pre ? "pre" : "post"},
+          {"qk_norm", c.qk_norm},
+          {"activation", activations[static_cast<int>(c.activation)]},
+          {"tied", c.tied_head},
+          {"init_std", c.init_std},
+          {"lr", kLr}};
 }
 
 double relative_difference(const at::Tensor& a, const at::Tensor& b) {
@@ -33,7 +40,9 @@ double relative_difference(const at::Tensor& a, const at::Tensor& b) {
   return ((x - y).norm() / (y.norm() + 1e-30)).item<double>();
 }
 
-GptConfig tiny() { return {.depth = 2, .width = 32, .heads = 4, .context = 16, .init_std = 0.05}; }
+GptConfig tiny() {
+  return {.depth = 2, .width = 32, .heads = 4, .context = 16, .init_std = 0.05};
+}
 GptConfig with(void (*change)(GptConfig&)) {
   GptConfig c = tiny();
   change(c);
@@ -42,8 +51,14 @@ GptConfig with(void (*change)(GptConfig&)) {
 
 std::vector<Case> cases() {
   return {{"gelu_tied", tiny()},
-          {"relu2_untied", with([](GptConfig& c) { c.activation = Activation::relu2; c.tied_head = false; })},
-          {"swiglu_qknorm", with([](GptConfig& c) { c.activation = Activation::swiglu; c.qk_norm = true; })},
+          {"relu2_untied", with([](GptConfig& c) {
+             c.activation = Activation::relu2;
+             c.tied_head = false;
+           })},
+          {"swiglu_qknorm", with([](GptConfig& c) {
+             c.activation = Activation::swiglu;
+             c.qk_norm = true;
+           })},
           {"postnorm", with([](GptConfig& c) { c.norm = NormPlace::post; })}};
 }
 
@@ -56,10 +71,12 @@ void compare_gradients(const Model& model, const SafetensorsFile& expected) {
   }
 }
 
-void compare(Model& model, const GptConfig& config, const at::Tensor& windows, const SafetensorsFile& expected) {
+void compare(Model& model, const GptConfig& config, const at::Tensor& windows,
+             const SafetensorsFile& expected) {
   AdamW optimizer(model.parameters(), {.beta1 = 0.9, .beta2 = 0.99, .eps = 1e-8, .weight_decay = 0.1});
   for (std::int64_t step = 0; step < 10; ++step) {
-    const at::Tensor x = windows[step].narrow(1, 0, config.context), y = windows[step].narrow(1, 1, config.context);
+    const at::Tensor x = windows[step].narrow(1, 0, config.context),
+                     y = windows[step].narrow(1, 1, config.context);
     at::Tensor logits;
     const auto report = plain_step(model.parameters(), {}, at::kCPU, 1.0, 1.0, [&] {
       logits = model.forward(x, true);
@@ -73,7 +90,8 @@ void compare(Model& model, const GptConfig& config, const at::Tensor& windows, c
       EXPECT_NEAR(report.loss, expected.find("loss").item<double>(), 1e-5);
       compare_gradients(model, expected);
     }
-    EXPECT_NEAR(report.loss, expected.find("losses")[step].item<double>(), 2e-4 * report.loss) << "step " << step;
+    EXPECT_NEAR(report.loss, expected.find("losses")[step].item<double>(), 2e-4 * report.loss)
+        << "step " << step;
     if (report.grad_norm > 1.0) optimizer.scale_gradients(1.0 / (report.grad_norm + 1e-6));
     optimizer.step(kLr);
   }
@@ -82,7 +100,8 @@ void compare(Model& model, const GptConfig& config, const at::Tensor& windows, c
 // One start of Python for all shapes: importing torch takes longer than everything else here.
 TEST(AgainstPyTorch, LogitsLossGradientsAndTenLossesOfEveryShape) {
   const test::Folder folder;
-  std::string command = "PYTHONDONTWRITEBYTECODE=1 " NANQUEST_TEST_PYTHON " " NANQUEST_TEST_SOURCES "/reference.py";
+  std::string command =
+      "PYTHONDONTWRITEBYTECODE=1 " NANQUEST_TEST_PYTHON " " NANQUEST_TEST_SOURCES "/reference.py";
   std::vector<std::unique_ptr<Model>> models;
   std::vector<at::Tensor> windows;
   at::manual_seed(3);
@@ -114,7 +133,8 @@ TEST(Gpt, SameSeedSameWeightsWhateverTheGlobalGenerator) {
   auto c = make_gpt(tiny(), 6, at::kCPU);
   ASSERT_TRUE(a && b && c);
   const auto pa = (*a)->parameters(), pb = (*b)->parameters(), pc = (*c)->parameters();
-  for (std::size_t i = 0; i < pa.size(); ++i) EXPECT_TRUE(at::equal(pa[i].second, pb[i].second)) << pa[i].first;
+  for (std::size_t i = 0; i < pa.size(); ++i)
+    EXPECT_TRUE(at::equal(pa[i].second, pb[i].second)) << pa[i].first;
   EXPECT_FALSE(at::equal(pa[0].second, pc[0].second));
 }
 

@@ -144,7 +144,9 @@ TEST(Formats, AreWhatTheOpsReallyGive) {
     const auto facts = formats_in_use((*model)->parameters(), optimizer.state(), at::kCPU, amp);
     const AutocastGuard guard(at::kCPU, amp);
     const at::Tensor product = at::linear(at::ones({2, 16}), at::ones({16, 16}));
-    const char* name = product.scalar_type() == at::kHalf ? "fp16" : product.scalar_type() == at::kBFloat16 ? "bf16" : "fp32";
+    const char* name = product.scalar_type() == at::kHalf       ? "fp16"
+                       : product.scalar_type() == at::kBFloat16 ? "bf16"
+                                                                : "fp32";
     EXPECT_EQ(format_of(facts, "activations"), name);
     EXPECT_EQ(format_of(facts, "weights"), "fp32");
     EXPECT_EQ(format_of(facts, "optimizer moments"), "fp32");
@@ -152,7 +154,9 @@ TEST(Formats, AreWhatTheOpsReallyGive) {
     EXPECT_EQ(format_of(facts, "loss"), "fp32");
   }
   const auto low = (*model)->parameters();
-  EXPECT_EQ(format_of(formats_in_use({{"w", low[0].second.to(at::kHalf)}, {"b", low[1].second}}, {}, at::kCPU, at::kHalf), "weights"),
+  EXPECT_EQ(format_of(formats_in_use({{"w", low[0].second.to(at::kHalf)}, {"b", low[1].second}}, {}, at::kCPU,
+                                     at::kHalf),
+                      "weights"),
             "fp16 (1), fp32 (1)");
 }
 
@@ -160,7 +164,9 @@ TEST(AdamW, CastsMomentsAndWeightsTogether) {
   at::Tensor w = at::ones({4}, at::kBFloat16).set_requires_grad(true);
   AdamW optimizer({{"w", w}}, {});
   for (const auto& [name, t] : optimizer.state()) {
-    if (name.starts_with("exp_avg")) { EXPECT_EQ(t.scalar_type(), at::kBFloat16) << name; }
+    if (name.starts_with("exp_avg")) {
+      EXPECT_EQ(t.scalar_type(), at::kBFloat16) << name;
+    }
   }
   optimizer.cast_to_fp32();
   for (const auto& [name, t] : optimizer.state()) EXPECT_EQ(t.scalar_type(), at::kFloat) << name;

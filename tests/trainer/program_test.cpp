@@ -17,14 +17,19 @@ class Program : public testing::Test {
  protected:
   Program() { test::write_file(folder / "data/a.txt", test::some_text(4000)); }
 
-  std::string command(const std::string& arguments) const { return std::string(NANQUEST_TEST_TRAINER) + " " + arguments; }
+  std::string command(const std::string& arguments) const {
+    return std::string(NANQUEST_TEST_TRAINER) + " " + arguments;
+  }
   /// The smallest run there is, plus `arguments`.
   std::string tiny(const std::string& arguments) const {
     return command("--data '" + (folder / "data") + "' --run-dir '" + (folder / "run") +
-                   "' --steps 12 --depth 1 --width 16 --heads 2 --context 16 --batch-size 2 --threads 1 " + arguments);
+                   "' --steps 12 --depth 1 --width 16 --heads 2 --context 16 --batch-size 2 --threads 1 " +
+                   arguments);
   }
   Ran run(const std::string& full) const { return test::run(full, folder); }
-  static bool one_line(const std::string& text) { return !text.empty() && text.find('\n') == text.size() - 1; }
+  static bool one_line(const std::string& text) {
+    return !text.empty() && text.find('\n') == text.size() - 1;
+  }
 
   const Folder folder;
 };
@@ -38,7 +43,8 @@ TEST_F(Program, TrainsAndSaysWhatItUses) {
   EXPECT_EQ(r.err.find('\r'), std::string::npos);  // no bar and no colours outside a terminal
   EXPECT_EQ(r.err.find('\033'), std::string::npos);
   for (const char* name : {"final", "best", "state"})
-    EXPECT_TRUE(std::filesystem::exists(folder / ("run/checkpoints/" + std::string(name) + ".safetensors"))) << name;
+    EXPECT_TRUE(std::filesystem::exists(folder / ("run/checkpoints/" + std::string(name) + ".safetensors")))
+        << name;
 }
 
 TEST_F(Program, JsonIsOneObjectWithTheWholeStory) {
@@ -73,9 +79,12 @@ TEST_F(Program, VersionAndHelp) {
 }
 
 TEST_F(Program, ConfigFileIsReadAndTheCommandLineWins) {
-  test::write_file(folder / "c.toml", "# comment\nsteps = 7\nwarmup_ratio = 0.5\nactivation = \"relu2\"\nqk-norm = true\nlr = 0.01\n");
-  const Ran r = run(command("--json --config '" + (folder / "c.toml") + "' --steps 3 --data '" + (folder / "data") +
-                            "' --run-dir '" + (folder / "run") + "' --depth 1 --width 16 --heads 2 --context 16"));
+  test::write_file(
+      folder / "c.toml",
+      "# comment\nsteps = 7\nwarmup_ratio = 0.5\nactivation = \"relu2\"\nqk-norm = true\nlr = 0.01\n");
+  const Ran r =
+      run(command("--json --config '" + (folder / "c.toml") + "' --steps 3 --data '" + (folder / "data") +
+                  "' --run-dir '" + (folder / "run") + "' --depth 1 --width 16 --heads 2 --context 16"));
   ASSERT_EQ(r.code, 0) << r.err;
   EXPECT_EQ(nlohmann::json::parse(r.out)["steps"], 3);
   const auto manifest = nlohmann::json::parse(test::read_file(folder / "run/manifest.json"));
@@ -86,15 +95,18 @@ TEST_F(Program, UnknownKeysAndFlagsNameTheWayOut) {
   test::write_file(folder / "c.toml", "warmup-ration = 0.1\n");
   const Ran key = run(tiny("--config '" + (folder / "c.toml") + "'"));
   EXPECT_EQ(key.code, 2);
-  EXPECT_NE(key.err.find("unknown key \"warmup-ration\" (did you mean \"warmup-ratio\"?)"), std::string::npos) << key.err;
+  EXPECT_NE(key.err.find("unknown key \"warmup-ration\" (did you mean \"warmup-ratio\"?)"), std::string::npos)
+      << key.err;
   EXPECT_TRUE(one_line(key.err));
   EXPECT_FALSE(std::filesystem::exists(folder / "run"));
   test::write_file(folder / "s.toml", "[model]\ndepth = 2\n");
   EXPECT_EQ(run(tiny("--config '" + (folder / "s.toml") + "'")).code, 2);
   EXPECT_EQ(run(tiny("--config '" + (folder / "none.toml") + "'")).code, 3);
-  for (const char* bad : {"--no-such-flag", "--lr nonsense", "--policy sometimes", "--amp-dtype fp12", "--width 15",
-                          "--batch-size 3 --accumulation 2", "--lr 0", "--level watch", "--inject sometimes", "--device tpu",
-                          "--dropout 2", "--warmup-ratio 3", "--lr-backoff 0"}) {
+  for (const char* bad :
+       {"--no-such-flag", "--lr nonsense", "--policy sometimes", "--amp-dtype fp12", "--width 15",
+        "--batch-size 3 --accumulation 2", "--lr 0", "--level watch", "--inject sometimes", "--device tpu",
+        "--dropout 2", "--warmup-ratio 3", "--lr-backoff 0", "--holdout-every 1", "--scale-floor 0",
+        "--beta2 1", "--ring-every 0"}) {
     const Ran r = run(tiny(bad));
     EXPECT_EQ(r.code, 2) << bad << ": " << r.err;
     EXPECT_TRUE(one_line(r.err)) << bad << ": " << r.err;
@@ -156,12 +168,14 @@ TEST_F(Program, KilledAndResumedEndsWithTheSameBytes) {
     const pid_t child = fork();
     ASSERT_GE(child, 0);
     if (child == 0) {
-      if (freopen("/dev/null", "w", stdout) == nullptr || freopen("/dev/null", "w", stderr) == nullptr) _exit(126);
+      if (freopen("/dev/null", "w", stdout) == nullptr || freopen("/dev/null", "w", stderr) == nullptr)
+        _exit(126);
       execl("/bin/sh", "sh", "-c", ("exec " + full).c_str(), nullptr);
       _exit(127);
     }
     const std::string state = folder / "run/checkpoints/state.safetensors";
-    for (int i = 0; i < 600 && !std::filesystem::exists(state); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    for (int i = 0; i < 600 && !std::filesystem::exists(state); ++i)
+      std::this_thread::sleep_for(std::chrono::milliseconds(50));
     std::this_thread::sleep_for(std::chrono::milliseconds(150 + 130 * round));
     kill(child, SIGKILL);
     int status = 0;
@@ -179,7 +193,9 @@ TEST_F(Program, AnInterruptSavesAndCanBeResumed) {
   const pid_t child = fork();
   ASSERT_GE(child, 0);
   if (child == 0) {
-    if (freopen("/dev/null", "w", stdout) == nullptr || freopen((folder / "err").c_str(), "w", stderr) == nullptr) _exit(126);
+    if (freopen("/dev/null", "w", stdout) == nullptr ||
+        freopen((folder / "err").c_str(), "w", stderr) == nullptr)
+      _exit(126);
     execl("/bin/sh", "sh", "-c", ("exec " + tiny(longer)).c_str(), nullptr);
     _exit(127);
   }
@@ -196,14 +212,17 @@ TEST_F(Program, AnInterruptSavesAndCanBeResumed) {
 
 #ifdef NANQUEST_TEST_NVTX
 TEST_F(Program, PhasesAreRangesThatAProfilerSees) {
-  const Ran r = run("NVTX_INJECTION64_PATH='" NANQUEST_TEST_NVTX "' NANQUEST_NVTX_LOG='" + (folder / "ranges") + "' " +
-                    tiny("--eval-every 6"));
+  const Ran r = run("NVTX_INJECTION64_PATH='" NANQUEST_TEST_NVTX "' NANQUEST_NVTX_LOG='" +
+                    (folder / "ranges") + "' " + tiny("--eval-every 6"));
   ASSERT_EQ(r.code, 0) << r.err;
   const std::string ranges = test::read_file(folder / "ranges");
-  for (const char* name : {"0 step\n", "1 data\n", "1 forward\n", "1 backward\n", "1 optimizer\n", "evaluate\n"})
+  for (const char* name :
+       {"0 step\n", "1 data\n", "1 forward\n", "1 backward\n", "1 optimizer\n", "evaluate\n"})
     EXPECT_NE(ranges.find(name), std::string::npos) << name << " in\n" << ranges.substr(0, 600);
   std::size_t steps = 0;
-  for (std::size_t at = ranges.find("0 step\n"); at != std::string::npos; at = ranges.find("0 step\n", at + 1)) ++steps;
+  for (std::size_t at = ranges.find("0 step\n"); at != std::string::npos;
+       at = ranges.find("0 step\n", at + 1))
+    ++steps;
   EXPECT_EQ(steps, 12u);
 }
 #endif

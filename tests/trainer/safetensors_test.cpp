@@ -54,17 +54,20 @@ TEST(Safetensors, ComesBackBitForBit) {
 TEST(Safetensors, PythonReadsOursAndWeReadPythons) {
   const test::Folder folder;
   ASSERT_TRUE(write_safetensors(folder / "ours.safetensors", samples(), {}));
-  test::write_file(folder / "round.py",
-                   "import sys, torch\n"
-                   "from safetensors.torch import load_file, save_file\n"
-                   "t = load_file(sys.argv[1])\n"
-                   "assert len(t) == 13, len(t)\n"
-                   "assert t['i64'].tolist() == [0, 1, 2, 3, 4] and t['bool'].tolist() == [True, False, True]\n"
-                   "assert t['scalar'].shape == () and float(t['scalar']) == 2.5 and t['empty'].shape == (0, 4)\n"
-                   "assert torch.isnan(t['non.finite'][0]) and t['f16'].dtype == torch.float16\n"
-                   "save_file(t, sys.argv[2], metadata={'by': 'python'})\n");
-  const auto python = test::run(std::string(NANQUEST_TEST_PYTHON) + " '" + (folder / "round.py") + "' '" +
-                                    (folder / "ours.safetensors") + "' '" + (folder / "theirs.safetensors") + "'", folder);
+  test::write_file(
+      folder / "round.py",
+      "import sys, torch\n"
+      "from safetensors.torch import load_file, save_file\n"
+      "t = load_file(sys.argv[1])\n"
+      "assert len(t) == 13, len(t)\n"
+      "assert t['i64'].tolist() == [0, 1, 2, 3, 4] and t['bool'].tolist() == [True, False, True]\n"
+      "assert t['scalar'].shape == () and float(t['scalar']) == 2.5 and t['empty'].shape == (0, 4)\n"
+      "assert torch.isnan(t['non.finite'][0]) and t['f16'].dtype == torch.float16\n"
+      "save_file(t, sys.argv[2], metadata={'by': 'python'})\n");
+  const auto python =
+      test::run(std::string(NANQUEST_TEST_PYTHON) + " '" + (folder / "round.py") + "' '" +
+                    (folder / "ours.safetensors") + "' '" + (folder / "theirs.safetensors") + "'",
+                folder);
   ASSERT_EQ(python.code, 0) << python.err;
   auto file = read_safetensors(folder / "theirs.safetensors");
   ASSERT_TRUE(file) << file.error().text();
@@ -97,19 +100,31 @@ TEST(Safetensors, HostileFilesAreRefusedWithTheirName) {
       {"type is a number", with_header(R"({"a":{"dtype":7,"shape":[1],"data_offsets":[0,4]}})", 4)},
       {"negative size", with_header(R"({"a":{"dtype":"F32","shape":[-1],"data_offsets":[0,4]}})", 4)},
       {"fractional size", with_header(R"({"a":{"dtype":"F32","shape":[1.0],"data_offsets":[0,4]}})", 4)},
-      {"size overflow", with_header(R"({"a":{"dtype":"F32","shape":[4294967296,4294967296],"data_offsets":[0,0]}})", 0)},
-      {"size overflow to zero", with_header(R"({"a":{"dtype":"F32","shape":[4611686018427387904],"data_offsets":[0,0]}})", 0)},
+      {"size overflow",
+       with_header(R"({"a":{"dtype":"F32","shape":[4294967296,4294967296],"data_offsets":[0,0]}})", 0)},
+      {"size overflow to zero",
+       with_header(R"({"a":{"dtype":"F32","shape":[4611686018427387904],"data_offsets":[0,0]}})", 0)},
       {"size mismatch", with_header(R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,4]}})", 4)},
       {"end before begin", with_header(R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[4,0]}})", 4)},
       {"hole at the start", with_header(R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[4,8]}})", 8)},
-      {"hole", with_header(R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},"b":{"dtype":"F32","shape":[1],"data_offsets":[8,12]}})", 12)},
-      {"overlap", with_header(R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},"b":{"dtype":"F32","shape":[2],"data_offsets":[4,12]}})", 12)},
+      {"hole",
+       with_header(
+           R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},"b":{"dtype":"F32","shape":[1],"data_offsets":[8,12]}})",
+           12)},
+      {"overlap",
+       with_header(
+           R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},"b":{"dtype":"F32","shape":[2],"data_offsets":[4,12]}})",
+           12)},
       {"data beyond file", with_header(R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}})", 4)},
       {"bytes left over", with_header(R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}})", 5)},
-      {"name twice", with_header(R"({"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]},"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]}})", 1)},
+      {"name twice",
+       with_header(
+           R"({"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]},"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]}})",
+           1)},
       {"extra field", with_header(R"({"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1],"x":1}})", 1)},
       {"field missing", with_header(R"({"a":{"dtype":"U8","shape":[1]}})", 1)},
-      {"nine dimensions", with_header(R"({"a":{"dtype":"U8","shape":[1,1,1,1,1,1,1,1,1],"data_offsets":[0,1]}})", 1)},
+      {"nine dimensions",
+       with_header(R"({"a":{"dtype":"U8","shape":[1,1,1,1,1,1,1,1,1],"data_offsets":[0,1]}})", 1)},
       {"metadata not text", with_header(R"({"__metadata__":{"a":1}})", 0)},
       {"nested deeply", with_header(deep, 0)},
       {"bad utf-8", with_header("{\"\xff\xfe\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0,1]}}", 1)},
@@ -123,7 +138,8 @@ TEST(Safetensors, HostileFilesAreRefusedWithTheirName) {
     EXPECT_EQ(file.error().text().find('\n'), std::string::npos);
   }
   EXPECT_FALSE(read_safetensors(folder / "missing.safetensors"));
-  test::write_file(folder / "fine.safetensors", with_header(R"({"a":{"dtype":"U8","shape":[3],"data_offsets":[0,3]}}  )", 3));
+  test::write_file(folder / "fine.safetensors",
+                   with_header(R"({"a":{"dtype":"U8","shape":[3],"data_offsets":[0,3]}}  )", 3));
   EXPECT_TRUE(read_safetensors(folder / "fine.safetensors"));
   EXPECT_FALSE(read_safetensors(folder / "fine.safetensors", 10));
 }
@@ -131,7 +147,8 @@ TEST(Safetensors, HostileFilesAreRefusedWithTheirName) {
 TEST(Safetensors, EveryTruncationAndEveryFlippedBitIsFound) {
   const test::Folder folder;
   at::manual_seed(1);
-  ASSERT_TRUE(write_safetensors(folder / "a.safetensors", {{"w", at::randn({5})}, {"b", at::arange(3, at::kByte)}}, {}));
+  ASSERT_TRUE(write_safetensors(folder / "a.safetensors",
+                                {{"w", at::randn({5})}, {"b", at::arange(3, at::kByte)}}, {}));
   const std::string whole = test::read_file(folder / "a.safetensors");
   for (std::size_t size = 0; size < whole.size(); ++size) {
     test::write_file(folder / "b.safetensors", whole.substr(0, size));
@@ -160,7 +177,8 @@ TEST(AtomicFile, AFailureLeavesTheOldFileAndNothingElse) {
   EXPECT_FALSE(s);
   EXPECT_EQ(test::read_file(folder / "f"), "old");
   EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder.path()), {}), 1);
-  EXPECT_EQ(write_atomically(folder / "no/such/f", [](ByteSink&) { return Status{}; }).error().code, ErrorCode::io);
+  EXPECT_EQ(write_atomically(folder / "no/such/f", [](ByteSink&) { return Status{}; }).error().code,
+            ErrorCode::io);
   if (std::filesystem::exists("/dev/full")) {
     // A full disk as the kernel reports it: through a temporary name that leads to /dev/full.
     const std::string name = folder / "g";
@@ -175,8 +193,18 @@ TEST(AtomicFile, AFailureLeavesTheOldFileAndNothingElse) {
 TEST(TrainState, EveryNumberComesBackExactly) {
   const test::Folder folder;
   TrainState state;
-  state.counters = {.optimizer_step = 11, .data_position = 1LL << 40, .data_steps = 13, .skipped = 2, .consecutive_skips = 1,
-                    .incidents = 3, .rollbacks = 1, .tokens = 99, .fell_back = true, .retried = true, .backoff = 0.1 + 0.2, .best_eval = 1.0 / 3};
+  state.counters = {.optimizer_step = 11,
+                    .data_position = 1LL << 40,
+                    .data_steps = 13,
+                    .skipped = 2,
+                    .consecutive_skips = 1,
+                    .incidents = 3,
+                    .rollbacks = 1,
+                    .tokens = 99,
+                    .fell_back = true,
+                    .retried = true,
+                    .backoff = 0.1 + 0.2,
+                    .best_eval = 1.0 / 3};
   state.scaler = {.scale = 4096, .good_steps = 17, .overflows = 5, .patience = 2, .enabled = true};
   state.tensors = samples();
   state.fingerprint = "model 1";
@@ -192,7 +220,8 @@ TEST(TrainState, EveryNumberComesBackExactly) {
   EXPECT_EQ(back->scaler.patience, 2);
   EXPECT_EQ(back->fingerprint, "model 1");
   ASSERT_TRUE(write_safetensors(folder / "w.safetensors", samples(), {}));
-  EXPECT_EQ(load_state(folder / "w.safetensors").error().code, ErrorCode::bad_file);  // weights are not a state
+  EXPECT_EQ(load_state(folder / "w.safetensors").error().code,
+            ErrorCode::bad_file);  // weights are not a state
 }
 
 TEST(TrainState, KilledAtAnyMomentLeavesACompleteCheckpoint) {

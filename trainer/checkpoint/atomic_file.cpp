@@ -19,7 +19,8 @@ Error refused(const std::string& path, const char* doing, int number) {
 /// An open file descriptor, closed on leaving.
 class File final : public ByteSink {
  public:
-  File(const std::string& path, int flags) : path_(path), descriptor_(::open(path.c_str(), flags | O_CLOEXEC, 0644)) {}
+  File(const std::string& path, int flags)
+      : path_(path), descriptor_(::open(path.c_str(), flags | O_CLOEXEC, 0644)) {}
   ~File() override {
     if (descriptor_ >= 0) ::close(descriptor_);
   }

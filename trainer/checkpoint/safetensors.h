@@ -18,14 +18,14 @@
 namespace nanquest::trainer {
 
 struct SafetensorsFile {
-  NamedTensors tensors;                        ///< on the CPU, owned, in the order of their bytes
-  std::map<std::string, std::string> metadata; ///< without our checksum entry
+  NamedTensors tensors;                         ///< on the CPU, owned, in the order of their bytes
+  std::map<std::string, std::string> metadata;  ///< without our checksum entry
   /// The tensor of that name, undefined if there is none.
   at::Tensor find(const std::string& name) const;
 };
 
-/// Writes `tensors` (any device, made contiguous one at a time) and `metadata`, complete or not at all, with a
-/// checksum over the data in the metadata. Error `io`, or `unsupported` for a dtype that the format lacks.
+/// Writes `tensors` (any device, made contiguous one at a time) and `metadata`, complete or not at all, with
+/// a checksum over the data in the metadata. Error `io`, or `unsupported` for a dtype that the format lacks.
 Status write_safetensors(const std::string& path, const NamedTensors& tensors,
                          const std::map<std::string, std::string>& metadata);
 

@@ -65,27 +65,32 @@ Entry entry_of(const std::string& name, const json& value) {
       !value.contains("data_offsets"))
     throw Bad{name.substr(0, 80) + ": expected dtype, shape and data_offsets"};
   Entry e{.name = name, .type = at::kFloat, .shape = {}, .begin = 0, .end = 0};
-  const auto type = value["dtype"].is_string() ? safetensors_type(value["dtype"].get<std::string>()) : std::nullopt;
+  const auto type =
+      value["dtype"].is_string() ? safetensors_type(value["dtype"].get<std::string>()) : std::nullopt;
   if (!type) throw Bad{name + ": element type " + value["dtype"].dump().substr(0, 40) + " is not known"};
   e.type = *type;
   const json& shape = value["shape"];
   const json& offsets = value["data_offsets"];
-  if (!shape.is_array() || shape.size() > kMostDimensions) throw Bad{name + ": shape is not a list of at most 8"};
+  if (!shape.is_array() || shape.size() > kMostDimensions)
+    throw Bad{name + ": shape is not a list of at most 8"};
   if (!offsets.is_array() || offsets.size() != 2) throw Bad{name + ": data_offsets is not a pair"};
   std::uint64_t bytes = c10::elementSize(e.type);
   for (const json& d : shape) {
     const std::uint64_t size = unsigned_of(d, name);
-    if (size > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max())) throw Bad{name + ": its size overflows"};
+    if (size > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max()))
+      throw Bad{name + ": its size overflows"};
     bytes = times(bytes, size, name);
     e.shape.push_back(static_cast<std::int64_t>(size));
   }
   e.begin = unsigned_of(offsets[0], name);
   e.end = unsigned_of(offsets[1], name);
-  if (e.end < e.begin || e.end - e.begin != bytes) throw Bad{name + ": data_offsets don't match type and shape"};
+  if (e.end < e.begin || e.end - e.begin != bytes)
+    throw Bad{name + ": data_offsets don't match type and shape"};
   return e;
 }
 
-std::vector<Entry> entries_of(const json& header, std::map<std::string, std::string>& metadata, std::uint64_t data_bytes) {
+std::vector<Entry> entries_of(const json& header, std::map<std::string, std::string>& metadata,
+                              std::uint64_t data_bytes) {
   std::vector<Entry> entries;
   if (header.size() > kMostTensors) throw Bad{"more than a million tensors"};
   for (const auto& [name, value] : header.items()) {
@@ -108,23 +113,28 @@ std::vector<Entry> entries_of(const json& header, std::map<std::string, std::str
     at = e.end;
   }
   if (at != data_bytes)
-    throw Bad{"the header describes " + std::to_string(at) + " bytes of data, the file holds " + std::to_string(data_bytes)};
+    throw Bad{"the header describes " + std::to_string(at) + " bytes of data, the file holds " +
+              std::to_string(data_bytes)};
   return entries;
 }
 
 SafetensorsFile read_or_throw(std::ifstream& in, std::uint64_t size) {
   std::uint64_t length = 0;
-  if (size < sizeof length || !in.read(reinterpret_cast<char*>(&length), sizeof length)) throw Bad{"shorter than 8 bytes"};
-  if (length > kLargestHeader || length > size - sizeof length) throw Bad{"the header is longer than the file, or than 100 MB"};
+  if (size < sizeof length || !in.read(reinterpret_cast<char*>(&length), sizeof length))
+    throw Bad{"shorter than 8 bytes"};
+  if (length > kLargestHeader || length > size - sizeof length)
+    throw Bad{"the header is longer than the file, or than 100 MB"};
   std::string text(length, '\0');
   if (!in.read(text.data(), static_cast<std::streamsize>(length))) throw Bad{"truncated"};
   if (text.empty() || text[0] != '{') throw Bad{"not a safetensors file"};
   SafetensorsFile file;
-  const std::vector<Entry> entries = entries_of(parse_strictly(text), file.metadata, size - sizeof length - length);
+  const std::vector<Entry> entries =
+      entries_of(parse_strictly(text), file.metadata, size - sizeof length - length);
   Checksum sum;
   for (const Entry& e : entries) {
     at::Tensor t = at::empty(e.shape, at::TensorOptions().dtype(e.type));
-    if (t.nbytes() > 0 && !in.read(static_cast<char*>(t.mutable_data_ptr()), static_cast<std::streamsize>(t.nbytes())))
+    if (t.nbytes() > 0 &&
+        !in.read(static_cast<char*>(t.mutable_data_ptr()), static_cast<std::streamsize>(t.nbytes())))
       throw Bad{"truncated"};
     sum.add(t.const_data_ptr(), t.nbytes());
     file.tensors.emplace_back(e.name, std::move(t));
@@ -154,7 +164,8 @@ Result<SafetensorsFile> read_safetensors(const std::string& path, std::uint64_t 
   const std::uint64_t size = std::filesystem::file_size(path, ec);
   std::ifstream in(path, std::ios::binary);
   if (ec || !in) return bad(ec ? ec.message() : "can't be opened");
-  if (size > largest_bytes) return bad("larger than the limit of " + std::to_string(largest_bytes) + " bytes");
+  if (size > largest_bytes)
+    return bad("larger than the limit of " + std::to_string(largest_bytes) + " bytes");
   try {
     return read_or_throw(in, size);
   } catch (const Bad& e) {

@@ -12,10 +12,21 @@
 namespace nanquest::trainer {
 
 inline constexpr std::pair<std::string_view, at::ScalarType> kSafetensorsTypes[] = {
-    {"F32", at::kFloat},          {"F16", at::kHalf},   {"BF16", at::kBFloat16}, {"F64", at::kDouble},
-    {"I64", at::kLong},           {"I32", at::kInt},    {"I16", at::kShort},     {"I8", at::kChar},
-    {"U8", at::kByte},            {"BOOL", at::kBool},  {"U16", at::kUInt16},    {"U32", at::kUInt32},
-    {"U64", at::kUInt64},         {"F8_E4M3", at::kFloat8_e4m3fn},               {"F8_E5M2", at::kFloat8_e5m2},
+    {"F32", at::kFloat},
+    {"F16", at::kHalf},
+    {"BF16", at::kBFloat16},
+    {"F64", at::kDouble},
+    {"I64", at::kLong},
+    {"I32", at::kInt},
+    {"I16", at::kShort},
+    {"I8", at::kChar},
+    {"U8", at::kByte},
+    {"BOOL", at::kBool},
+    {"U16", at::kUInt16},
+    {"U32", at::kUInt32},
+    {"U64", at::kUInt64},
+    {"F8_E4M3", at::kFloat8_e4m3fn},
+    {"F8_E5M2", at::kFloat8_e5m2},
     {"C64", at::kComplexFloat},
 };
 

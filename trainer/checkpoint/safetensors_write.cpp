@@ -11,10 +11,13 @@
 
 namespace nanquest::trainer {
 
-static_assert(std::endian::native == std::endian::little, "safetensors is little-endian; big-endian is not written");
+static_assert(std::endian::native == std::endian::little,
+              "safetensors is little-endian; big-endian is not written");
 
 namespace {
-at::Tensor plain(const at::Tensor& t) { return t.detach().to(at::kCPU).contiguous(); }
+at::Tensor plain(const at::Tensor& t) {
+  return t.detach().to(at::kCPU).contiguous();
+}
 
 /// The header, padded so that the data starts at a multiple of 8.
 std::string header_of(const NamedTensors& sorted, const std::map<std::string, std::string>& metadata) {
@@ -23,7 +26,9 @@ std::string header_of(const NamedTensors& sorted, const std::map<std::string, st
   std::uint64_t at = 0;
   for (const auto& [name, t] : sorted) {
     const std::uint64_t end = at + t.nbytes();
-    header[name] = {{"dtype", *safetensors_name(t.scalar_type())}, {"shape", t.sizes().vec()}, {"data_offsets", {at, end}}};
+    header[name] = {{"dtype", *safetensors_name(t.scalar_type())},
+                    {"shape", t.sizes().vec()},
+                    {"data_offsets", {at, end}}};
     at = end;
   }
   std::string text = header.dump();
@@ -36,12 +41,15 @@ std::string header_of(const NamedTensors& sorted, const std::map<std::string, st
 Status write_safetensors(const std::string& path, const NamedTensors& tensors,
                          const std::map<std::string, std::string>& metadata) {
   NamedTensors sorted = tensors;
-  std::stable_sort(sorted.begin(), sorted.end(),
-                   [](const auto& a, const auto& b) { return a.second.element_size() > b.second.element_size(); });
+  std::stable_sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) {
+    return a.second.element_size() > b.second.element_size();
+  });
   Checksum sum;
   for (auto& [name, t] : sorted) {
     if (!safetensors_name(t.scalar_type()))
-      return Error{ErrorCode::unsupported, path + ": safetensors has no type for " + name + " (" + c10::toString(t.scalar_type()) + ")", ""};
+      return Error{
+          ErrorCode::unsupported,
+          path + ": safetensors has no type for " + name + " (" + c10::toString(t.scalar_type()) + ")", ""};
     t = plain(t);
     sum.add(t.const_data_ptr(), t.nbytes());
   }

@@ -73,8 +73,10 @@ Result<TrainState> load_state(const std::string& path) {
     if (*end != '\0') missing = name;
   });
   if (!missing.empty())
-    return Error{ErrorCode::bad_file, path + ": " + missing + " is missing or not a number", "use an older checkpoint"};
-  if (const auto found = metadata.find("fingerprint"); found != metadata.end()) state.fingerprint = found->second;
+    return Error{ErrorCode::bad_file, path + ": " + missing + " is missing or not a number",
+                 "use an older checkpoint"};
+  if (const auto found = metadata.find("fingerprint"); found != metadata.end())
+    state.fingerprint = found->second;
   state.tensors = std::move(file->tensors);
   return state;
 }

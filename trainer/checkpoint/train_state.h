@@ -12,26 +12,26 @@ namespace nanquest::trainer {
 
 /// Counters of a run. A skipped step moves `data_position` and `skipped`, never `optimizer_step`.
 struct Counters {
-  std::int64_t optimizer_step = 0;   ///< updates applied; the schedule's clock
-  std::int64_t data_position = 0;    ///< next window of the endless order
-  std::int64_t data_steps = 0;       ///< batches looked at
-  std::int64_t skipped = 0;          ///< batches dropped
+  std::int64_t optimizer_step = 0;  ///< updates applied; the schedule's clock
+  std::int64_t data_position = 0;   ///< next window of the endless order
+  std::int64_t data_steps = 0;      ///< batches looked at
+  std::int64_t skipped = 0;         ///< batches dropped
   std::int64_t consecutive_skips = 0;
-  std::int64_t incidents = 0;        ///< non-finite steps met (a retried one counts once)
+  std::int64_t incidents = 0;  ///< non-finite steps met (a retried one counts once)
   std::int64_t rollbacks = 0;
-  std::int64_t tokens = 0;           ///< targets trained on
-  bool fell_back = false;            ///< the one-shot fp32 fallback was taken
-  bool retried = false;              ///< a step was taken in fp32 for once
-  double backoff = 1.0;              ///< factor on the learning rate, never lost
-  double best_eval = 0;              ///< lowest held-out loss, 0 = none yet
+  std::int64_t tokens = 0;  ///< targets trained on
+  bool fell_back = false;   ///< the one-shot fp32 fallback was taken
+  bool retried = false;     ///< a step was taken in fp32 for once
+  double backoff = 1.0;     ///< factor on the learning rate, never lost
+  double best_eval = 0;     ///< lowest held-out loss, 0 = none yet
 };
 
 /// Tensors of a state: weights by name, buffers and moments, generators. Clones, independent of the run.
 struct TrainState {
   Counters counters;
   GradScaler::State scaler;
-  NamedTensors tensors;              ///< "model.…", "buffer.…", "exp_avg.…", "rng.cpu", …
-  std::string fingerprint;           ///< of the settings that must not change between stop and resume
+  NamedTensors tensors;     ///< "model.…", "buffer.…", "exp_avg.…", "rng.cpu", …
+  std::string fingerprint;  ///< of the settings that must not change between stop and resume
 };
 
 /// Writes one complete checkpoint file, atomically.

@@ -54,7 +54,8 @@ Status check_config_keys(const CLI::App& app, const std::string& path) {
       }
     }
     if (!known)
-      return Error{ErrorCode::usage, path + ": unknown key \"" + item.name + "\"", "did you mean \"" + nearest + "\"?"};
+      return Error{ErrorCode::usage, path + ": unknown key \"" + item.name + "\"",
+                   "did you mean \"" + nearest + "\"?"};
   }
   return {};
 }

@@ -26,8 +26,9 @@ void on_signal(int) {
 std::string version_text() {
   unsigned major = 0, minor = 0, release = 0;
   H5get_libversion(&major, &minor, &release);
-  return "nanquest-trainer " NANQUEST_VERSION "\nLibTorch " TORCH_VERSION "\nHDF5 " + std::to_string(major) + "." +
-         std::to_string(minor) + "." + std::to_string(release) + "\nsnapshot format " + std::to_string(kFormatMajor) + "." + std::to_string(kFormatMinor) + "\n";
+  return "nanquest-trainer " NANQUEST_VERSION "\nLibTorch " TORCH_VERSION "\nHDF5 " + std::to_string(major) +
+         "." + std::to_string(minor) + "." + std::to_string(release) + "\nsnapshot format " +
+         std::to_string(kFormatMajor) + "." + std::to_string(kFormatMinor) + "\n";
 }
 
 int fail(const Error& error) {
@@ -39,15 +40,18 @@ std::string counted(std::int64_t n, const char* what) {
   return n > 0 ? ", " + std::to_string(n) + " " + what : "";
 }
 
-void describe(const Settings& s, const TextData& data, const Model& model, Trainer& trainer, Progress& progress) {
-  progress.on_message("data: " + std::to_string(data.files()) + " files, " + std::to_string(data.bytes()) + " bytes, " +
-                      std::to_string(data.train_windows()) + " windows to train on, " +
-                      std::to_string(data.eval_windows()) + " held out" + counted(data.skipped_binary(), "binary files skipped") +
-                      counted(data.skipped_short(), "files too short") + counted(data.skipped_other(), "other files passed over"));
+void describe(const Settings& s, const TextData& data, const Model& model, Trainer& trainer,
+              Progress& progress) {
+  progress.on_message("data: " + std::to_string(data.files()) + " files, " + std::to_string(data.bytes()) +
+                      " bytes, " + std::to_string(data.train_windows()) + " windows to train on, " +
+                      std::to_string(data.eval_windows()) + " held out" +
+                      counted(data.skipped_binary(), "binary files skipped") +
+                      counted(data.skipped_short(), "files too short") +
+                      counted(data.skipped_other(), "other files passed over"));
   std::int64_t weights = 0;
   for (const auto& [name, p] : model.parameters()) weights += p.numel();
-  progress.on_message("model: " + std::to_string(weights) + " weights, " + std::to_string(s.model.depth) + " blocks of width " +
-                      std::to_string(s.model.width) + ", on " + s.loop.device.str());
+  progress.on_message("model: " + std::to_string(weights) + " weights, " + std::to_string(s.model.depth) +
+                      " blocks of width " + std::to_string(s.model.width) + ", on " + s.loop.device.str());
   for (const FormatFact& fact :
        formats_in_use(model.parameters(), trainer.optimizer().state(), s.loop.device, s.loop.amp))
     progress.on_message("format: " + fact.what + ": " + fact.format + " (" + fact.why + ")");
@@ -57,6 +61,10 @@ int train(const CLI::App& app, Settings& s) {
   if (s.data.empty())
     return fail({ErrorCode::usage, "no data", "give --data FILE or FOLDER, or a --config that names it"});
   if (Status ok = check(s.model); !ok) return fail(ok.error());
+  if (s.data_eval_every < 0 || s.data_eval_every == 1)
+    return fail({ErrorCode::usage,
+                 "holdout-every " + std::to_string(s.data_eval_every) + " leaves nothing to train on",
+                 "0 holds nothing out, 20 each twentieth window"});
   Result<TextData> data = TextData::open(s.data, data_options(s));
   if (!data) return fail(data.error());
   if (Status ok = complete(s, *data); !ok) return fail(ok.error());
@@ -66,7 +74,8 @@ int train(const CLI::App& app, Settings& s) {
   if (!model) return fail(model.error());
 
   Progress progress(std::max<std::int64_t>(1, s.loop.steps / 40));
-  const Listener listener{[&](const StepEvent& e) { progress.on_step(e); }, [&](const std::string& m) { progress.on_message(m); }};
+  const Listener listener{[&](const StepEvent& e) { progress.on_step(e); },
+                          [&](const std::string& m) { progress.on_message(m); }};
   const Model& shown = **model;
   Result<std::unique_ptr<Trainer>> trainer = Trainer::create(s.loop, std::move(*model), *data, listener);
   if (!trainer) return fail(trainer.error());
@@ -83,12 +92,15 @@ int train(const CLI::App& app, Settings& s) {
 }
 
 int parse_and_train(int argc, char** argv) {
-  CLI::App app("Trains a byte-level GPT on text files; a step that is not finite is undone, recorded and survived.",
-               "nanquest-trainer");
-  app.footer("Example:\n  nanquest-trainer --data docs --amp-dtype fp16 --steps 500 --run-dir runs/first\n"
-             "  nanquest-trainer --config samples/configs/story.toml --run-dir runs/story\n"
-             "Exit codes: 0 finished, 1 finished with skips or incidents, 2 usage, 3 bad file, 4 stopped on a non-finite step,\n"
-             "5 state was corrupt and rolled back, 70 internal.");
+  CLI::App app(
+      "Trains a byte-level GPT on text files; a step that is not finite is undone, recorded and survived.",
+      "nanquest-trainer");
+  app.footer(
+      "Example:\n  nanquest-trainer --data docs --amp-dtype fp16 --steps 500 --run-dir runs/first\n"
+      "  nanquest-trainer --config samples/configs/story.toml --run-dir runs/story\n"
+      "Exit codes: 0 finished, 1 finished with skips or incidents, 2 usage, 3 bad file, 4 stopped on a "
+      "non-finite step,\n"
+      "5 state was corrupt and rolled back, 70 internal.");
   app.set_version_flag("--version", version_text(), "print versions and exit");
   Settings settings;
   declare_options(app, settings);
@@ -107,7 +119,8 @@ int parse_and_train(int argc, char** argv) {
   } catch (const CLI::ParseError& e) {
     if (e.get_exit_code() == 0) return app.exit(e);  // --help, --version
     std::string text = e.what();
-    return fail({ErrorCode::usage, text.substr(0, text.find('\n')), "nanquest-trainer --help lists the options"});
+    return fail(
+        {ErrorCode::usage, text.substr(0, text.find('\n')), "nanquest-trainer --help lists the options"});
   }
   return train(app, settings);
 }

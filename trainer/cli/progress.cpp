@@ -11,10 +11,14 @@ namespace {
 
 const char* gate_word(Gate gate) {
   switch (gate) {
-    case Gate::ok: return "";
-    case Gate::scale_overflow: return "  scale overflow, halved";
-    case Gate::non_finite: return "  NOT FINITE";
-    case Gate::spike: return "  spike";
+    case Gate::ok:
+      return "";
+    case Gate::scale_overflow:
+      return "  scale overflow, halved";
+    case Gate::non_finite:
+      return "  NOT FINITE";
+    case Gate::spike:
+      return "  spike";
   }
   return "";
 }
@@ -26,7 +30,9 @@ Progress::Progress(std::int64_t every)
       terminal_(isatty(STDERR_FILENO) == 1),
       colour_(terminal_ && (std::getenv("NO_COLOR") == nullptr || *std::getenv("NO_COLOR") == '\0')) {}
 
-Progress::~Progress() { close(); }
+Progress::~Progress() {
+  close();
+}
 
 void Progress::close() {
   if (drawn_) std::fputc('\n', stderr);
@@ -36,8 +42,8 @@ void Progress::close() {
 std::string Progress::line(const StepEvent& e) const {
   char text[256];
   std::snprintf(text, sizeof text, "step %lld/%lld  loss %.4f  norm %.3g  scale %g  lr %.3g  %.0f tok/s",
-                static_cast<long long>(e.step + 1), static_cast<long long>(e.steps), e.loss, e.grad_norm, e.scale,
-                e.lr, e.tokens_per_second);
+                static_cast<long long>(e.step + 1), static_cast<long long>(e.steps), e.loss, e.grad_norm,
+                e.scale, e.lr, e.tokens_per_second);
   std::string all = text;
   if (e.eval_loss) {
     std::snprintf(text, sizeof text, "  held-out loss %.4f", *e.eval_loss);
@@ -58,10 +64,11 @@ void Progress::on_step(const StepEvent& event) {
   last_draw_ = now;
   constexpr int kWidth = 20;
   const auto done = static_cast<int>(kWidth * (event.step + 1) / std::max<std::int64_t>(1, event.steps));
-  const std::string bar = std::string(static_cast<std::size_t>(done), '#') + std::string(static_cast<std::size_t>(kWidth - done), '.');
+  const std::string bar = std::string(static_cast<std::size_t>(done), '#') +
+                          std::string(static_cast<std::size_t>(kWidth - done), '.');
   const bool bad = event.gate == Gate::non_finite;
-  std::fprintf(stderr, "\r\033[K[%s] %s%s%s", bar.c_str(), colour_ && bad ? "\033[31m" : "", line(event).c_str(),
-               colour_ && bad ? "\033[0m" : "");
+  std::fprintf(stderr, "\r\033[K[%s] %s%s%s", bar.c_str(), colour_ && bad ? "\033[31m" : "",
+               line(event).c_str(), colour_ && bad ? "\033[0m" : "");
   drawn_ = true;
   if (notable) close();
   std::fflush(stderr);

@@ -8,8 +8,8 @@
 
 namespace nanquest::trainer {
 
-/// On a terminal one line that is drawn again and again; elsewhere a plain line every so often. Colour only on a
-/// terminal and without NO_COLOR.
+/// On a terminal one line that is drawn again and again; elsewhere a plain line every so often. Colour only
+/// on a terminal and without NO_COLOR.
 class Progress {
  public:
   /// `every`: steps between plain lines.

@@ -22,13 +22,16 @@ std::string summary_as_text(const Summary& s) {
           " batches skipped, " + std::to_string(c.rollbacks) + " rollbacks, in " + number(s.seconds) + " s\n";
   text += "loss             " + number(s.first_loss) + " at the start, ";
   if (s.first_incident_step >= 0)
-    text += number(s.loss_at_incident) + " before the incident at step " + std::to_string(s.first_incident_step) + ", ";
+    text += number(s.loss_at_incident) + " before the incident at step " +
+            std::to_string(s.first_incident_step) + ", ";
   text += number(s.last_loss) + " at the end (mean of the last 20)\n";
-  if (c.best_eval != 0) text += "held-out loss    " + number(s.eval_loss) + ", best " + number(s.best_eval_loss) + "\n";
+  if (c.best_eval != 0)
+    text += "held-out loss    " + number(s.eval_loss) + ", best " + number(s.best_eval_loss) + "\n";
   text += "precision        " + s.final_format + " at the end" +
           (c.fell_back ? " (fell back), learning rate times " + std::to_string(c.backoff) : "") + "\n";
   if (!s.scale_history.empty())
-    text += "loss scale       " + std::to_string(s.scale_history.size()) + " changes, now " + number(s.final_scale) + "\n";
+    text += "loss scale       " + std::to_string(s.scale_history.size()) + " changes, now " +
+            number(s.final_scale) + "\n";
   for (const std::string& path : s.incidents) text += "snapshot         " + path + "\n";
   if (!s.final_weights.empty()) text += "final weights    " + s.final_weights + "\n";
   if (!s.best_weights.empty()) text += "best weights     " + s.best_weights + "\n";
@@ -49,9 +52,14 @@ std::string summary_as_json(const Summary& s) {
   j["rollbacks"] = c.rollbacks;
   j["incidents"] = c.incidents;
   j["tokens"] = c.tokens;
-  j["first_incident_step"] = s.first_incident_step >= 0 ? nlohmann::json(s.first_incident_step) : nlohmann::json(nullptr);
-  j["loss"] = {{"start", finite(s.first_loss)}, {"before_incident", finite(s.loss_at_incident)}, {"end", finite(s.last_loss)}};
-  j["eval_loss"] = c.best_eval != 0 ? nlohmann::json{{"last", finite(s.eval_loss)}, {"best", finite(s.best_eval_loss)}} : nlohmann::json(nullptr);
+  j["first_incident_step"] =
+      s.first_incident_step >= 0 ? nlohmann::json(s.first_incident_step) : nlohmann::json(nullptr);
+  j["loss"] = {{"start", finite(s.first_loss)},
+               {"before_incident", finite(s.loss_at_incident)},
+               {"end", finite(s.last_loss)}};
+  j["eval_loss"] = c.best_eval != 0
+                       ? nlohmann::json{{"last", finite(s.eval_loss)}, {"best", finite(s.best_eval_loss)}}
+                       : nlohmann::json(nullptr);
   j["fell_back"] = c.fell_back;
   j["backoff"] = c.backoff;
   j["lr"] = s.final_lr;

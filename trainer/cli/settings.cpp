@@ -27,15 +27,16 @@ bool take_number(std::string_view& text, std::int64_t& value) {
 std::string fingerprint_of(const Settings& s, const TextData& data) {
   char text[400];
   std::snprintf(text, sizeof text,
-                "gpt depth=%lld width=%lld heads=%lld context=%lld hidden=%lld norm=%s qk=%d act=%s dropout=%g tied=%d; "
+                "gpt depth=%lld width=%lld heads=%lld context=%lld hidden=%lld norm=%s qk=%d act=%s "
+                "dropout=%g tied=%d; "
                 "seed=%llu batch=%lldx%lld holdout=%lld amp=%s; data=%016llx",
                 static_cast<long long>(s.model.depth), static_cast<long long>(s.model.width),
                 static_cast<long long>(s.model.heads), static_cast<long long>(s.model.context),
-                static_cast<long long>(s.model.hidden_width()), s.norm.c_str(), s.model.qk_norm, s.activation.c_str(),
-                s.model.dropout, s.model.tied_head, static_cast<unsigned long long>(s.loop.seed),
-                static_cast<long long>(s.loop.batch_size), static_cast<long long>(s.loop.micro_batches),
-                static_cast<long long>(s.data_eval_every), s.amp_dtype.c_str(),
-                static_cast<unsigned long long>(data.fingerprint()));
+                static_cast<long long>(s.model.hidden_width()), s.norm.c_str(), s.model.qk_norm,
+                s.activation.c_str(), s.model.dropout, s.model.tied_head,
+                static_cast<unsigned long long>(s.loop.seed), static_cast<long long>(s.loop.batch_size),
+                static_cast<long long>(s.loop.micro_batches), static_cast<long long>(s.data_eval_every),
+                s.amp_dtype.c_str(), static_cast<unsigned long long>(data.fingerprint()));
   return text;
 }
 
@@ -98,7 +99,9 @@ Status complete(Settings& s, const TextData& data) {
   loop.schedule.total_steps = loop.steps;
   // At least one step, so that the very first update is not at the full rate.
   loop.schedule.warmup_steps =
-      s.warmup_ratio > 0 ? std::max<std::int64_t>(1, std::llround(s.warmup_ratio * static_cast<double>(loop.steps))) : 0;
+      s.warmup_ratio > 0
+          ? std::max<std::int64_t>(1, std::llround(s.warmup_ratio * static_cast<double>(loop.steps)))
+          : 0;
   for (const std::string& text : s.injections) {
     Result<Injection> injection = parse_injection(text);
     if (!injection) return injection.error();

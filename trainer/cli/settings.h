@@ -35,7 +35,8 @@ void declare_options(CLI::App& app, Settings& settings);
 /// Options as "name = value", for the manifest.
 std::map<std::string, std::string> settings_as_text(const CLI::App& app);
 
-/// Fills model and loop from the words of `settings`; needs the data's size for epochs. Errors name the setting.
+/// Fills model and loop from the words of `settings`; needs the data's size for epochs. Errors name the
+/// setting.
 Status complete(Settings& settings, const TextData& data);
 
 /// The data options that follow from `settings`.

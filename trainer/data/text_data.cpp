@@ -24,10 +24,10 @@ Error bad(const std::string& path, const std::string& what, const std::string& h
 /// Endings that people give to text; anything else inside a folder is passed over.
 bool looks_like_text(const fs::path& path) {
   static constexpr std::array<std::string_view, 44> endings = {
-      ".txt", ".md",  ".rst",  ".tex",  ".log",   ".csv", ".tsv", ".json", ".jsonl", ".xml", ".html",
-      ".htm", ".yml", ".yaml", ".toml", ".cfg",   ".ini", ".c",   ".h",    ".cc",    ".cpp", ".cxx",
-      ".hpp", ".hh",  ".cu",   ".cuh",  ".cmake", ".py",  ".sh",  ".js",   ".ts",    ".go",  ".rs",
-      ".java", ".rb", ".pl",   ".lua",  ".sql",   ".css", ".tcc", ".inl",  ".in",    ".m",   ".org"};
+      ".txt",  ".md",  ".rst",  ".tex",  ".log",   ".csv", ".tsv", ".json", ".jsonl", ".xml", ".html",
+      ".htm",  ".yml", ".yaml", ".toml", ".cfg",   ".ini", ".c",   ".h",    ".cc",    ".cpp", ".cxx",
+      ".hpp",  ".hh",  ".cu",   ".cuh",  ".cmake", ".py",  ".sh",  ".js",   ".ts",    ".go",  ".rs",
+      ".java", ".rb",  ".pl",   ".lua",  ".sql",   ".css", ".tcc", ".inl",  ".in",    ".m",   ".org"};
   const std::string ending = path.extension().string();
   const std::string name = path.filename().string();
   return std::find(endings.begin(), endings.end(), ending) != endings.end() || name == "README" ||
@@ -38,7 +38,8 @@ bool looks_like_text(const fs::path& path) {
 bool generated(const fs::path& folder) {
   std::error_code ec;
   return folder.filename().string().starts_with('.') || fs::exists(folder / "CMakeCache.txt", ec) ||
-         fs::exists(folder / "series.r0.h5", ec) || fs::exists(folder / "checkpoints" / "state.safetensors", ec);
+         fs::exists(folder / "series.r0.h5", ec) ||
+         fs::exists(folder / "checkpoints" / "state.safetensors", ec);
 }
 
 }  // namespace
@@ -49,16 +50,20 @@ Result<TextData> TextData::open(const std::string& path, const DataOptions& opti
   std::error_code ec;
   const fs::file_status status = fs::status(path, ec);
   if (path.empty() || !fs::exists(status))
-    return bad(path.empty() ? "data" : path, "no such file or folder", "give --data a text file or a folder of them");
+    return bad(path.empty() ? "data" : path, "no such file or folder",
+               "give --data a text file or a folder of them");
   const bool folder = fs::is_directory(status);
   if (Status s = folder ? data.add_folder(path) : data.add_file(path, true); !s) return s.error();
   data.cut();
   if (data.train_.empty()) {
     const std::string need = std::to_string(options.context + 1) + " bytes";
     if (data.files_.empty() && folder)
-      return bad(path, "no text files in this folder" +
-                           (data.skipped_binary_ ? " (" + std::to_string(data.skipped_binary_) + " binary ones skipped)" : ""),
-                 "text files end in .txt, .md, .cpp, .py and the like");
+      return bad(
+          path,
+          "no text files in this folder" +
+              (data.skipped_binary_ ? " (" + std::to_string(data.skipped_binary_) + " binary ones skipped)"
+                                    : ""),
+          "text files end in .txt, .md, .cpp, .py and the like");
     return bad(path, "too short to train on: no window of " + need, "give more text or a smaller --context");
   }
   return data;
@@ -89,7 +94,10 @@ Status TextData::add_file(const std::string& path, bool named) {
   std::ifstream in(path, std::ios::binary);
   if (ec || !in || size >= kLargestFile) {
     if (!named) return ++skipped_other_, Status{};
-    return bad(path, ec ? ec.message() : in ? "larger than 2 GiB" : "can't be opened",
+    return bad(path,
+               ec   ? ec.message()
+               : in ? "larger than 2 GiB"
+                    : "can't be opened",
                in ? "split it" : "check that it is a readable file");
   }
   if (size == 0) {
@@ -103,7 +111,8 @@ Status TextData::add_file(const std::string& path, bool named) {
   }
   if (const std::size_t odd = first_non_text(content); odd != content.size()) {
     if (!named) return ++skipped_binary_, Status{};
-    return bad(path, "not UTF-8 text: byte " + std::to_string(content[odd]) + " at offset " + std::to_string(odd),
+    return bad(path,
+               "not UTF-8 text: byte " + std::to_string(content[odd]) + " at offset " + std::to_string(odd),
                "convert it, for example with iconv -t UTF-8");
   }
   files_.push_back({path, bytes_.size(), content.size()});
@@ -117,7 +126,8 @@ void TextData::cut() {
   for (std::size_t f = 0; f < files_.size(); ++f) {
     if (files_[f].size < context + 1) ++skipped_short_;
     for (std::size_t at = 0; at + context + 1 <= files_[f].size; at += context, ++number) {
-      const bool held_out = options_.eval_every > 0 && number % options_.eval_every == options_.eval_every - 1;
+      const bool held_out =
+          options_.eval_every > 0 && number % options_.eval_every == options_.eval_every - 1;
       (held_out ? eval_ : train_).push_back({static_cast<std::uint32_t>(f), static_cast<std::uint32_t>(at)});
     }
   }

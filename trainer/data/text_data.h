@@ -18,15 +18,15 @@
 namespace nanquest::trainer {
 
 struct DataOptions {
-  std::int64_t context = 128;   ///< bytes a window predicts; it reads one more
-  std::uint64_t seed = 42;      ///< of the order
-  std::int64_t eval_every = 20; ///< each so-manieth window is held out; 0 = none
+  std::int64_t context = 128;    ///< bytes a window predicts; it reads one more
+  std::uint64_t seed = 42;       ///< of the order
+  std::int64_t eval_every = 20;  ///< each so-manieth window is held out; 0 = none
 };
 
 struct Batch {
-  at::Tensor tokens, targets;            ///< int64 [batch, context] on the CPU
-  std::vector<std::string> ids;          ///< "file@offset", one a row
-  std::vector<std::string> texts;        ///< the window as valid UTF-8, broken bytes shown as '?'
+  at::Tensor tokens, targets;      ///< int64 [batch, context] on the CPU
+  std::vector<std::string> ids;    ///< "file@offset", one a row
+  std::vector<std::string> texts;  ///< the window as valid UTF-8, broken bytes shown as '?'
 };
 
 class TextData {
@@ -44,11 +44,14 @@ class TextData {
   /// Held-out windows [first, first + size), in file order.
   Batch eval_batch(std::int64_t first, std::int64_t size) const;
 
+  std::int64_t context() const { return options_.context; }  ///< targets a window
   std::int64_t files() const { return static_cast<std::int64_t>(files_.size()); }
   std::int64_t bytes() const { return static_cast<std::int64_t>(bytes_.size()); }
   std::int64_t skipped_binary() const { return skipped_binary_; }  ///< not UTF-8 text
   std::int64_t skipped_short() const { return skipped_short_; }    ///< shorter than one window
-  std::int64_t skipped_other() const { return skipped_other_; }    ///< unreadable, or an ending that is not text
+  std::int64_t skipped_other() const {
+    return skipped_other_;
+  }  ///< unreadable, or an ending that is not text
   /// FNV-1a of names, sizes and bytes: equal for equal data.
   std::uint64_t fingerprint() const;
 

@@ -36,30 +36,30 @@ struct Injection {
 };
 
 struct LoopConfig {
-  std::int64_t steps = 1000;           ///< optimizer steps of the whole run
-  std::int64_t stop_after = 0;         ///< end (resumably) after so many steps of this process; 0 = don't
-  std::int64_t batch_size = 8;         ///< windows per optimizer step
-  std::int64_t micro_batches = 1;      ///< parts the batch is split into, gradients accumulated
+  std::int64_t steps = 1000;       ///< optimizer steps of the whole run
+  std::int64_t stop_after = 0;     ///< end (resumably) after so many steps of this process; 0 = don't
+  std::int64_t batch_size = 8;     ///< windows per optimizer step
+  std::int64_t micro_batches = 1;  ///< parts the batch is split into, gradients accumulated
   Schedule schedule;
   AdamWOptions adamw;
   ScalerOptions scaler;
-  double grad_clip = 1.0;              ///< largest gradient norm; 0 = no clipping
-  double lr_backoff = 0.5;             ///< factor of the fp32 fallback
+  double grad_clip = 1.0;   ///< largest gradient norm; 0 = no clipping
+  double lr_backoff = 0.5;  ///< factor of the fp32 fallback
   Policy policy = Policy::fallback_fp32;
-  std::int64_t skip_limit = 5;         ///< consecutive skipped batches before rolling back
-  std::int64_t rollback_limit = 2;     ///< rollbacks before stopping
-  std::int64_t ring_every = 20;        ///< steps between in-memory states to roll back to
+  std::int64_t skip_limit = 5;      ///< consecutive skipped batches before rolling back
+  std::int64_t rollback_limit = 2;  ///< rollbacks before stopping
+  std::int64_t ring_every = 20;     ///< steps between in-memory states to roll back to
   std::int64_t ring_depth = 3;
-  std::int64_t eval_every = 50;        ///< 0 = only at the end
+  std::int64_t eval_every = 50;  ///< 0 = only at the end
   std::int64_t eval_windows = 64;
-  std::int64_t save_every = 0;         ///< steps between resumable checkpoints; 0 = only at the end
+  std::int64_t save_every = 0;  ///< steps between resumable checkpoints; 0 = only at the end
   at::Device device{at::kCPU};
-  at::ScalarType amp = at::kFloat;     ///< kHalf, kBFloat16, or kFloat for none
+  at::ScalarType amp = at::kFloat;  ///< kHalf, kBFloat16, or kFloat for none
   std::string run_dir = "nanquest-run";
   Level level = Level::guard;
   bool resume = false;
   std::uint64_t seed = 42;
-  std::string fingerprint;             ///< of model and data; a checkpoint with another one is refused
+  std::string fingerprint;  ///< of model and data; a checkpoint with another one is refused
   std::map<std::string, std::string> settings;  ///< all settings as text, for the manifest
   std::vector<Injection> injections;
 };
@@ -81,16 +81,16 @@ struct Listener {
 /// How a run ended.
 struct Summary {
   ExitCode exit = ExitCode::ok;
-  std::string outcome;                 ///< "finished", "stopped: …", "interrupted"
+  std::string outcome;  ///< "finished", "stopped: …", "interrupted"
   Counters counters;
-  double first_loss = 0, last_loss = 0;     ///< of the first applied step, mean of the last 20
-  double loss_at_incident = 0;              ///< mean of up to 20 steps before the first incident, 0 = none
+  double first_loss = 0, last_loss = 0;  ///< of the first applied step, mean of the last 20
+  double loss_at_incident = 0;           ///< mean of up to 20 steps before the first incident, 0 = none
   std::int64_t first_incident_step = -1;
-  double eval_loss = 0, best_eval_loss = 0; ///< 0 = never evaluated
+  double eval_loss = 0, best_eval_loss = 0;  ///< 0 = never evaluated
   double final_lr = 0, final_scale = 1;
   std::string final_format;
-  std::vector<std::string> incidents;       ///< snapshot files
-  std::vector<std::string> skipped_samples; ///< ids of dropped windows
+  std::vector<std::string> incidents;        ///< snapshot files
+  std::vector<std::string> skipped_samples;  ///< ids of dropped windows
   std::vector<ScaleChange> scale_history;
   std::string final_weights, best_weights, state_file;  ///< "" if not written
   double seconds = 0;

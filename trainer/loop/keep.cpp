@@ -15,7 +15,8 @@
 namespace nanquest::trainer {
 
 void Trainer::keep_state() {
-  if (!all_finite(model_->parameters()) || !all_finite(optimizer_.state()) || !all_finite(model_->buffers())) {
+  if (!all_finite(model_->parameters()) || !all_finite(optimizer_.state()) ||
+      !all_finite(model_->buffers())) {
     (void)roll_back({}, "the state to be kept is not finite");
     return;
   }
@@ -57,7 +58,10 @@ Status Trainer::evaluate_and_keep_best(StepEvent& event) {
   const std::string path = config_.run_dir + "/checkpoints/best.safetensors";
   NamedTensors weights = model_->parameters();
   for (const auto& b : model_->buffers()) weights.push_back(b);
-  if (Status s = write_safetensors(path, weights, {{"step", std::to_string(counters_.optimizer_step)}, {"eval_loss", std::to_string(loss)}}); !s)
+  if (Status s = write_safetensors(
+          path, weights,
+          {{"step", std::to_string(counters_.optimizer_step)}, {"eval_loss", std::to_string(loss)}});
+      !s)
     return s;
   counters_.best_eval = loss;
   summary_.best_weights = path;
@@ -75,7 +79,8 @@ Status Trainer::write_state() {
 Status Trainer::finish() {
   const bool complete = counters_.optimizer_step >= config_.steps && !stopped_;
   if (complete) {
-    StepEvent last{counters_.optimizer_step, config_.steps, 0, 0, scaler_.scale(), next_lr(), 0, Gate::ok, {}};
+    StepEvent last{
+        counters_.optimizer_step, config_.steps, 0, 0, scaler_.scale(), next_lr(), 0, Gate::ok, {}};
     if (Status s = evaluate_and_keep_best(last); !s) return s;
   }
   if (!all_finite(model_->parameters()) || !all_finite(model_->buffers())) {
@@ -83,7 +88,8 @@ Status Trainer::finish() {
     if (ring_.empty() || !return_to(ring_.back())) {
       say("the weights are not finite and there is no older state; nothing is written");
     } else {
-      say("the weights are not finite: what is written is the state before step " + std::to_string(counters_.optimizer_step));
+      say("the weights are not finite: what is written is the state before step " +
+          std::to_string(counters_.optimizer_step));
     }
   }
   if (all_finite(model_->parameters()) && all_finite(model_->buffers())) {
@@ -91,14 +97,16 @@ Status Trainer::finish() {
     const std::string path = config_.run_dir + "/checkpoints/final.safetensors";
     NamedTensors weights = model_->parameters();
     for (const auto& b : model_->buffers()) weights.push_back(b);
-    if (Status s = write_safetensors(path, weights, {{"step", std::to_string(counters_.optimizer_step)}}); !s) return s;
+    if (Status s = write_safetensors(path, weights, {{"step", std::to_string(counters_.optimizer_step)}}); !s)
+      return s;
     summary_.final_weights = path;
   }
   summary_.counters = counters_;
   summary_.best_eval_loss = counters_.best_eval;
-  summary_.last_loss = recent_losses_.empty() ? 0.0
-                                              : std::accumulate(recent_losses_.begin(), recent_losses_.end(), 0.0) /
-                                                    static_cast<double>(recent_losses_.size());
+  summary_.last_loss = recent_losses_.empty()
+                           ? 0.0
+                           : std::accumulate(recent_losses_.begin(), recent_losses_.end(), 0.0) /
+                                 static_cast<double>(recent_losses_.size());
   summary_.final_lr = next_lr();
   summary_.final_scale = scaler_.scale();
   summary_.final_format = short_name(amp_);

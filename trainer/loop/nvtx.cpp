@@ -10,13 +10,19 @@
 namespace nanquest::trainer {
 
 #if NANQUEST_HAS_NVTX
-PhaseRange::PhaseRange(const char* name) { nvtxRangePushA(name); }
-PhaseRange::~PhaseRange() { nvtxRangePop(); }
+PhaseRange::PhaseRange(const char* name) {
+  nvtxRangePushA(name);
+}
+PhaseRange::~PhaseRange() {
+  nvtxRangePop();
+}
 #else
 PhaseRange::PhaseRange(const char*) {}
 PhaseRange::~PhaseRange() = default;
 #endif
 
-bool has_phase_ranges() { return NANQUEST_HAS_NVTX != 0; }
+bool has_phase_ranges() {
+  return NANQUEST_HAS_NVTX != 0;
+}
 
 }  // namespace nanquest::trainer

@@ -23,7 +23,8 @@ StepReport plain_step(const NamedTensors& parameters, const NamedTensors& buffer
     if (!p.grad().defined()) continue;
     p.grad().mul_(1.0 / loss_scale);
     const double norm = at::linalg_vector_norm(p.grad(), 2, {}, false, at::kDouble).item<double>();
-    if (!std::isfinite(norm)) report.bad_gradients += at::isfinite(p.grad()).logical_not().sum().item<std::int64_t>();
+    if (!std::isfinite(norm))
+      report.bad_gradients += at::isfinite(p.grad()).logical_not().sum().item<std::int64_t>();
     squares += norm * norm;
   }
   report.grad_norm = std::sqrt(squares);
@@ -31,8 +32,9 @@ StepReport plain_step(const NamedTensors& parameters, const NamedTensors& buffer
 
   const bool scale_only = std::isfinite(report.loss) && loss_scale > min_loss_scale;
   report.gate = scale_only ? Gate::scale_overflow : Gate::non_finite;
-  report.summary = std::isfinite(report.loss) ? std::to_string(report.bad_gradients) + " gradient elements are not finite"
-                                              : "the loss is not finite";
+  report.summary = std::isfinite(report.loss)
+                       ? std::to_string(report.bad_gradients) + " gradient elements are not finite"
+                       : "the loss is not finite";
   set_rng_states(device, generators);
   for (std::size_t i = 0; i < buffers.size(); ++i) at::Tensor(buffers[i].second).copy_(before[i].second);
   for (const auto& [name, p] : parameters) p.mutable_grad().reset();

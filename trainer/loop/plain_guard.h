@@ -7,8 +7,8 @@
 
 namespace nanquest::trainer {
 
-/// Runs `compute` with cleared gradients, unscales them and looks whether loss and gradients are finite (norm in
-/// fp64). If not, generators, buffers and gradients are put back as they were before.
+/// Runs `compute` with cleared gradients, unscales them and looks whether loss and gradients are finite (norm
+/// in fp64). If not, generators, buffers and gradients are put back as they were before.
 StepReport plain_step(const NamedTensors& parameters, const NamedTensors& buffers, at::Device device,
                       double loss_scale, double min_loss_scale, const std::function<at::Tensor()>& compute);
 

@@ -11,7 +11,9 @@ namespace nanquest::trainer {
 namespace {
 
 double mean(const std::deque<double>& values) {
-  return values.empty() ? 0.0 : std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
+  return values.empty()
+             ? 0.0
+             : std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
 }
 
 }  // namespace
@@ -24,18 +26,31 @@ Trainer::Next Trainer::incident(const StepReport& report, const Batch& batch) {
   }
   if (!report.incident.empty()) summary_.incidents.push_back(report.incident);
   if (listener_.on_step) {
-    StepEvent event{counters_.optimizer_step, config_.steps, report.loss, report.grad_norm, scaler_.scale(), next_lr(), 0, report.gate, {}};
+    StepEvent event{counters_.optimizer_step,
+                    config_.steps,
+                    report.loss,
+                    report.grad_norm,
+                    scaler_.scale(),
+                    next_lr(),
+                    0,
+                    report.gate,
+                    {}};
     listener_.on_step(event);
   }
   say("step " + std::to_string(counters_.optimizer_step) + " is not finite in " + short_name(amp_) + ": " +
       report.summary);
   if (report.state_corrupt) return roll_back(batch, "weights, buffers or moments were already not finite");
   switch (config_.policy) {
-    case Policy::stop: return stop("policy stop");
-    case Policy::rollback: return roll_back(batch, "policy rollback");
-    case Policy::skip: return skip(batch, "policy skip");
-    case Policy::retry_fp32: return retry_in_fp32(batch);
-    case Policy::fallback_fp32: return fall_back(batch);
+    case Policy::stop:
+      return stop("policy stop");
+    case Policy::rollback:
+      return roll_back(batch, "policy rollback");
+    case Policy::skip:
+      return skip(batch, "policy skip");
+    case Policy::retry_fp32:
+      return retry_in_fp32(batch);
+    case Policy::fallback_fp32:
+      return fall_back(batch);
   }
   return stop("unknown policy");
 }
@@ -80,7 +95,8 @@ Trainer::Next Trainer::skip(const Batch& batch, const std::string& why) {
 }
 
 Trainer::Next Trainer::roll_back(const Batch& batch, const std::string& why) {
-  const bool corrupt = !all_finite(model_->parameters()) || !all_finite(optimizer_.state()) || !all_finite(model_->buffers());
+  const bool corrupt =
+      !all_finite(model_->parameters()) || !all_finite(optimizer_.state()) || !all_finite(model_->buffers());
   state_was_corrupt_ = state_was_corrupt_ || corrupt;
   if (counters_.rollbacks >= config_.rollback_limit || ring_.empty()) {
     // Nothing non-finite is left behind, even when giving up.

@@ -61,7 +61,8 @@ StepReport Trainer::attempt(const Batch& batch, at::ScalarType format) {
   const double scale = format == at::kHalf ? scaler_.scale() : 1.0;
   const auto work = [&] { return compute(tokens, targets, format, scale); };
   if (!probe_)
-    return plain_step(optimizer_.parameters(), model_->buffers(), config_.device, scale, config_.scaler.floor, work);
+    return plain_step(optimizer_.parameters(), model_->buffers(), config_.device, scale, config_.scaler.floor,
+                      work);
   StepInputs inputs;
   inputs.step = counters_.optimizer_step;
   inputs.lr = next_lr();
@@ -82,17 +83,23 @@ Result<Trainer::Next> Trainer::one_batch() {
   }
   for (;;) {
     const StepReport report = attempt(batch, amp_);
-    Next next = Next::advance;
-    if (report.gate == Gate::scale_overflow && scaler_.overflow(counters_.optimizer_step) && !report.state_corrupt) {
+    if (report.gate == Gate::scale_overflow && scaler_.overflow(counters_.optimizer_step) &&
+        !report.state_corrupt) {
       // The scale's own calibration: the step never happened, the same batch is tried at the new scale.
-      ++overflows_in_row_;
       if (listener_.on_step) {
-        StepEvent event{counters_.optimizer_step, config_.steps, report.loss, report.grad_norm, scaler_.scale(), next_lr(), 0, report.gate, {}};
+        StepEvent event{counters_.optimizer_step,
+                        config_.steps,
+                        report.loss,
+                        report.grad_norm,
+                        scaler_.scale(),
+                        next_lr(),
+                        0,
+                        report.gate,
+                        {}};
         listener_.on_step(event);
       }
       continue;
     }
-    overflows_in_row_ = 0;
     if (report.ok()) {
       const double lr = next_lr();
       apply(report);
@@ -100,7 +107,7 @@ Result<Trainer::Next> Trainer::one_batch() {
       if (Status s = after_step(report, lr, seconds); !s) return s.error();
       return Next::advance;
     }
-    next = incident(report, batch);
+    const Next next = incident(report, batch);
     if (next != Next::retry) return next;
   }
 }
@@ -117,11 +124,12 @@ void Trainer::apply(const StepReport& report) {
 
 Status Trainer::after_step(const StepReport& report, double lr, double seconds) {
   const std::int64_t step = counters_.optimizer_step;
-  const auto tokens = config_.batch_size * (data_.train_batch(0, 1).tokens.size(1));
+  const std::int64_t tokens = config_.batch_size * data_.context();
   const double rate = seconds > 0 ? static_cast<double>(tokens) / seconds : 0;
   if (step == 0)
     for (const std::string& name : optimizer_.without_gradient()) say("weight " + name + " gets no gradient");
-  StepEvent event{step, config_.steps, report.loss, report.grad_norm, scaler_.scale(), lr, rate, report.gate, {}};
+  StepEvent event{step, config_.steps, report.loss, report.grad_norm, scaler_.scale(), lr,
+                  rate, report.gate,   {}};
   ++counters_.optimizer_step;
   ++counters_.data_steps;
   counters_.data_position += config_.batch_size;

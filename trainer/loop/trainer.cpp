@@ -27,11 +27,24 @@ Status check_loop(const LoopConfig& c) {
     return wrong("batch-size " + std::to_string(c.batch_size) + " can't be split into " +
                      std::to_string(c.micro_batches) + " micro-batches",
                  "make the batch size a multiple of --accumulation");
-  if (!(c.schedule.peak > 0) || !std::isfinite(c.schedule.peak)) return wrong("lr must be a positive number", "try 3e-4");
-  if (!(c.lr_backoff > 0 && c.lr_backoff <= 1)) return wrong("lr-backoff must be above 0 and at most 1", "try 0.5");
+  if (!(c.schedule.peak > 0) || !std::isfinite(c.schedule.peak))
+    return wrong("lr must be a positive number", "try 3e-4");
+  if (!(c.lr_backoff > 0 && c.lr_backoff <= 1))
+    return wrong("lr-backoff must be above 0 and at most 1", "try 0.5");
   if (!(c.grad_clip >= 0)) return wrong("grad-clip must not be negative", "0 switches clipping off");
+  if (!(c.scaler.floor > 0 && c.scaler.floor <= c.scaler.ceiling) || !(c.scaler.initial > 0))
+    return wrong("loss scales must be positive, with a scale-floor of at most 16777216",
+                 "try --scale-floor 1");
+  if (c.scaler.growth_interval < 1 || c.scaler.hysteresis < 1)
+    return wrong("scale-growth-interval and scale-hysteresis must be at least 1", "try 2000 and 1");
+  const auto is_beta = [](double b) { return b >= 0 && b < 1; };
+  if (!is_beta(c.adamw.beta1) || !is_beta(c.adamw.beta2))
+    return wrong("beta1 and beta2 must be at least 0 and below 1", "try 0.9 and 0.999");
+  if (c.ring_every < 1 || c.ring_depth < 1)
+    return wrong("ring-every and ring-depth must be at least 1", "try 20 and 3");
   if (c.level == Level::trace || c.level == Level::watch)
-    return wrong("this loop can run its steps again, so it knows the levels off and guard only", "use --level guard");
+    return wrong("this loop can run its steps again, so it knows the levels off and guard only",
+                 "use --level guard");
   return {};
 }
 
@@ -58,8 +71,8 @@ Trainer::Trainer(LoopConfig config, std::unique_ptr<Model> model, TextData data,
       scaler_(config_.scaler, config_.amp == at::kHalf),
       amp_(config_.amp) {}
 
-Result<std::unique_ptr<Trainer>> Trainer::create(LoopConfig config, std::unique_ptr<Model> model, TextData data,
-                                                 Listener listener) {
+Result<std::unique_ptr<Trainer>> Trainer::create(LoopConfig config, std::unique_ptr<Model> model,
+                                                 TextData data, Listener listener) {
   if (Status s = check_loop(config); !s) return s.error();
   for (const auto& [name, p] : model->parameters())
     if (p.scalar_type() != at::kFloat)
@@ -67,14 +80,19 @@ Result<std::unique_ptr<Trainer>> Trainer::create(LoopConfig config, std::unique_
                    "keep weights in fp32; --amp-dtype lowers the computation alone"};
   std::error_code ec;
   std::filesystem::create_directories(config.run_dir + "/checkpoints", ec);
-  if (ec) return Error{ErrorCode::io, config.run_dir + ": can't be made: " + ec.message(), "choose another --run-dir"};
-  std::unique_ptr<Trainer> t(new Trainer(std::move(config), std::move(model), std::move(data), std::move(listener)));
+  if (ec)
+    return Error{ErrorCode::io, config.run_dir + ": can't be made: " + ec.message(),
+                 "choose another --run-dir"};
+  std::unique_ptr<Trainer> t(
+      new Trainer(std::move(config), std::move(model), std::move(data), std::move(listener)));
   if (t->config_.resume) {
     Result<TrainState> state = load_state(t->config_.run_dir + "/checkpoints/state.safetensors");
     if (!state) return state.error();
     if (state->fingerprint != t->config_.fingerprint)
-      return Error{ErrorCode::usage, t->config_.run_dir + ": its checkpoint was made with other settings (" + state->fingerprint + ")",
-                   "resume with the same model, data, seed and batch (now: " + t->config_.fingerprint + ")"};
+      return Error{
+          ErrorCode::usage,
+          t->config_.run_dir + ": its checkpoint was made with other settings (" + state->fingerprint + ")",
+          "resume with the same model, data, seed and batch (now: " + t->config_.fingerprint + ")"};
     if (Status s = t->restore(*state); !s) return s.error();
   }
   if (Status s = t->open_probe(); !s) return s.error();
@@ -107,10 +125,13 @@ TrainState Trainer::save() const {
   state.counters = counters_;
   state.scaler = scaler_.state();
   state.fingerprint = config_.fingerprint;
-  for (const auto& [name, p] : model_->parameters()) state.tensors.emplace_back("model." + name, p.detach().clone());
-  for (const auto& [name, b] : model_->buffers()) state.tensors.emplace_back("buffer." + name, b.detach().clone());
+  for (const auto& [name, p] : model_->parameters())
+    state.tensors.emplace_back("model." + name, p.detach().clone());
+  for (const auto& [name, b] : model_->buffers())
+    state.tensors.emplace_back("buffer." + name, b.detach().clone());
   for (const auto& [name, m] : optimizer_.state()) state.tensors.emplace_back(name, m.clone());
-  for (const auto& [name, r] : rng_states(config_.device)) state.tensors.emplace_back("rng." + name, r.clone());
+  for (const auto& [name, r] : rng_states(config_.device))
+    state.tensors.emplace_back("rng." + name, r.clone());
   return state;
 }
 
@@ -131,7 +152,8 @@ Status Trainer::restore(const TrainState& state) {
   for (auto& [name, now] : rng_states(config_.device)) {
     const at::Tensor& from = stored["rng." + name];
     if (!from.defined() || from.sizes() != now.sizes() || from.scalar_type() != now.scalar_type())
-      return Error{ErrorCode::bad_file, "the checkpoint's rng." + name + " is missing or of another kind", "start anew"};
+      return Error{ErrorCode::bad_file, "the checkpoint's rng." + name + " is missing or of another kind",
+                   "start anew"};
     generators.emplace_back(name, from);
   }
   for (auto& [name, target] : targets) target.copy_(stored[name]);
@@ -151,7 +173,8 @@ Result<Summary> Trainer::run() {
     if (ended) ended = finish();
   } catch (const std::exception& e) {
     std::string text = e.what();
-    ended = Error{ErrorCode::internal, "LibTorch refused an operation: " + text.substr(0, text.find('\n')), ""};
+    ended =
+        Error{ErrorCode::internal, "LibTorch refused an operation: " + text.substr(0, text.find('\n')), ""};
   }
   if (!ended) {
     if (probe_) (void)probe_->finish("failed: " + ended.error().message);

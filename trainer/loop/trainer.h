@@ -1,11 +1,11 @@
 /// The training loop that survives.
 ///
-///     Result<std::unique_ptr<Trainer>> t = Trainer::create(config, std::move(model), std::move(data), listener);
-///     Result<Summary> summary = (*t)->run();
+///     Result<std::unique_ptr<Trainer>> t = Trainer::create(config, std::move(model), std::move(data),
+///     listener); Result<Summary> summary = (*t)->run();
 ///
-/// Order of one step: batch and checks, undo log, forward and backward per micro-batch under autocast, one gate
-/// over all gradients, then either clip, update, schedule, scaler, or undo and policy. The gate, the undo log
-/// and the capture are the probe's; this loop uses its public header only.
+/// Order of one step: batch and checks, undo log, forward and backward per micro-batch under autocast, one
+/// gate over all gradients, then either clip, update, schedule, scaler, or undo and policy. The gate, the
+/// undo log and the capture are the probe's; this loop uses its public header only.
 #pragma once
 
 #include <atomic>
@@ -20,12 +20,13 @@ namespace nanquest::trainer {
 
 class Trainer {
  public:
-  /// Makes the run directory and the probe; with `resume`, loads its last state. Errors name the path or setting.
-  static Result<std::unique_ptr<Trainer>> create(LoopConfig config, std::unique_ptr<Model> model, TextData data,
-                                                 Listener listener);
+  /// Makes the run directory and the probe; with `resume`, loads its last state. Errors name the path or
+  /// setting.
+  static Result<std::unique_ptr<Trainer>> create(LoopConfig config, std::unique_ptr<Model> model,
+                                                 TextData data, Listener listener);
 
-  /// Trains to the end (or to the stop). Files are written on the way; an error is returned only where going on
-  /// makes no sense (disk full at a checkpoint, LibTorch refused an op).
+  /// Trains to the end (or to the stop). Files are written on the way; an error is returned only where going
+  /// on makes no sense (disk full at a checkpoint, LibTorch refused an op).
   Result<Summary> run();
 
   /// Asks `run` to save and return after the current step; callable from a signal handler.
@@ -52,7 +53,8 @@ class Trainer {
   Status train();
   Result<Next> one_batch();
   StepReport attempt(const Batch& batch, at::ScalarType format);
-  at::Tensor compute(const at::Tensor& tokens, const at::Tensor& targets, at::ScalarType format, double scale);
+  at::Tensor compute(const at::Tensor& tokens, const at::Tensor& targets, at::ScalarType format,
+                     double scale);
   void inject_into_gradients(at::ScalarType format);
   bool injecting(Injection::Kind kind, at::ScalarType format) const;
   void apply(const StepReport& report);
@@ -62,7 +64,8 @@ class Trainer {
   Next retry_in_fp32(const Batch& batch);
   Next skip(const Batch& batch, const std::string& why);
   Next roll_back(const Batch& batch, const std::string& why);
-  /// Weights, moments, buffers, generators and scaler of `good`; of the counters only the optimizer step goes back.
+  /// Weights, moments, buffers, generators and scaler of `good`; of the counters only the optimizer step goes
+  /// back.
   Status return_to(const TrainState& good);
   Next stop(const std::string& why);
   void keep_state();
@@ -83,12 +86,11 @@ class Trainer {
   Summary summary_;
   std::deque<TrainState> ring_;
   std::deque<double> recent_losses_;
-  std::int64_t overflows_in_row_ = 0;
   bool state_was_corrupt_ = false, stopped_ = false;
   std::atomic<bool> stop_requested_{false};
 };
 
-/// "step=40 loss=3.21 …" words for a policy, both ways.
+/// "retry_fp32", "skip", … into a policy and back.
 std::optional<Policy> policy_from_name(const std::string& name);
 const char* policy_name(Policy policy);
 

@@ -59,7 +59,8 @@ struct Mlp {
 
   Mlp(ParameterStore& store, const std::string& path, const GptConfig& c, double residual_std)
       : up(store, path, "up", c.width, c.hidden_width(), c.init_std), activation(c.activation) {
-    if (activation == Activation::swiglu) gate = Linear(store, path, "gate", c.width, c.hidden_width(), c.init_std);
+    if (activation == Activation::swiglu)
+      gate = Linear(store, path, "gate", c.width, c.hidden_width(), c.init_std);
     down = Linear(store, path, "down", c.hidden_width(), c.width, residual_std);
   }
 
@@ -67,9 +68,15 @@ struct Mlp {
     const ModuleScope here("mlp", "Mlp");
     at::Tensor h = up(x);
     switch (activation) {
-      case Activation::gelu: h = at::gelu(h); break;
-      case Activation::relu2: h = at::relu(h).square(); break;
-      case Activation::swiglu: h = at::silu(gate(x)) * h; break;
+      case Activation::gelu:
+        h = at::gelu(h);
+        break;
+      case Activation::relu2:
+        h = at::relu(h).square();
+        break;
+      case Activation::swiglu:
+        h = at::silu(gate(x)) * h;
+        break;
     }
     return down(h);
   }
@@ -94,7 +101,9 @@ struct Block {
 
   at::Tensor operator()(at::Tensor x, bool training) const {
     const ModuleScope here(index, "Block");
-    const auto drop = [&](const at::Tensor& t) { return dropout > 0 ? at::dropout(t, dropout, training) : t; };
+    const auto drop = [&](const at::Tensor& t) {
+      return dropout > 0 ? at::dropout(t, dropout, training) : t;
+    };
     if (place == NormPlace::pre) {
       x = x + drop(attention(norm1(x)));
       return x + drop(mlp(norm2(x)));
@@ -155,15 +164,20 @@ Status check(const GptConfig& c) {
   const auto wrong = [](std::string what, std::string hint) {
     return Error{ErrorCode::usage, std::move(what), std::move(hint)};
   };
-  if (c.depth < 1 || c.depth > 1024) return wrong("depth " + std::to_string(c.depth) + " is out of range", "1 to 1024");
-  if (c.width < 1 || c.width > 65536) return wrong("width " + std::to_string(c.width) + " is out of range", "1 to 65536");
+  if (c.depth < 1 || c.depth > 1024)
+    return wrong("depth " + std::to_string(c.depth) + " is out of range", "1 to 1024");
+  if (c.width < 1 || c.width > 65536)
+    return wrong("width " + std::to_string(c.width) + " is out of range", "1 to 65536");
   if (c.heads < 1 || c.width % c.heads != 0)
-    return wrong("width " + std::to_string(c.width) + " can't be split over " + std::to_string(c.heads) + " heads",
-                 "make the width a multiple of the heads");
+    return wrong(
+        "width " + std::to_string(c.width) + " can't be split over " + std::to_string(c.heads) + " heads",
+        "make the width a multiple of the heads");
   if (c.context < 1 || c.context > 1 << 20)
     return wrong("context " + std::to_string(c.context) + " is out of range", "1 to 1048576 bytes");
-  if (c.hidden < 0) return wrong("hidden " + std::to_string(c.hidden) + " is negative", "0 means the default");
-  if (!(c.init_std > 0) || !std::isfinite(c.init_std)) return wrong("init-std must be a positive number", "try 0.02");
+  if (c.hidden < 0)
+    return wrong("hidden " + std::to_string(c.hidden) + " is negative", "0 means the default");
+  if (!(c.init_std > 0) || !std::isfinite(c.init_std))
+    return wrong("init-std must be a positive number", "try 0.02");
   if (!(c.dropout >= 0 && c.dropout < 1)) return wrong("dropout must be at least 0 and below 1", "try 0.1");
   return {};
 }
@@ -175,10 +189,12 @@ Result<std::unique_ptr<Model>> make_gpt(const GptConfig& config, std::uint64_t s
 
 at::Tensor next_token_loss(const at::Tensor& logits, const at::Tensor& targets) {
   const ModuleScope here("loss", "CrossEntropy");
-  return at::cross_entropy_loss(logits.to(at::kFloat).reshape({-1, logits.size(-1)}), targets.reshape({-1}), {},
-                                at::Reduction::Sum);
+  return at::cross_entropy_loss(logits.to(at::kFloat).reshape({-1, logits.size(-1)}), targets.reshape({-1}),
+                                {}, at::Reduction::Sum);
 }
 
-std::int64_t count_targets(const at::Tensor& targets) { return targets.ne(-100).sum().item<std::int64_t>(); }
+std::int64_t count_targets(const at::Tensor& targets) {
+  return targets.ne(-100).sum().item<std::int64_t>();
+}
 
 }  // namespace nanquest::trainer

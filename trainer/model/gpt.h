@@ -15,14 +15,14 @@ enum class Activation : std::uint8_t { gelu, relu2, swiglu };
 
 struct GptConfig {
   std::int64_t depth = 4, width = 128, heads = 4;
-  std::int64_t context = 128;   ///< longest sequence, in bytes
-  std::int64_t hidden = 0;      ///< width inside the MLP; 0 = 4·width (8/3·width for swiglu, rounded up to 8)
+  std::int64_t context = 128;  ///< longest sequence, in bytes
+  std::int64_t hidden = 0;  ///< width inside the MLP; 0 = 4·width (8/3·width for swiglu, rounded up to 8)
   NormPlace norm = NormPlace::pre;
-  bool qk_norm = false;         ///< normalise queries and keys per head: bounds the attention scores
+  bool qk_norm = false;  ///< normalise queries and keys per head: bounds the attention scores
   Activation activation = Activation::gelu;
-  double init_std = 0.02;       ///< projections into the residual stream get init_std / √(2·depth)
-  double dropout = 0.0;         ///< after the embedding and before each addition to the residual stream
-  bool tied_head = true;        ///< the output layer reuses the token embedding
+  double init_std = 0.02;  ///< projections into the residual stream get init_std / √(2·depth)
+  double dropout = 0.0;    ///< after the embedding and before each addition to the residual stream
+  bool tied_head = true;   ///< the output layer reuses the token embedding
 
   /// `hidden` with its default filled in.
   std::int64_t hidden_width() const;

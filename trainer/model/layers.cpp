@@ -53,7 +53,8 @@ at::Tensor LayerNorm::operator()(const at::Tensor& x) const {
   return at::layer_norm(x, {weight.size(0)}, weight, bias, 1e-5);
 }
 
-Embedding::Embedding(ParameterStore& store, std::string name_, std::int64_t rows, std::int64_t width, double std)
+Embedding::Embedding(ParameterStore& store, std::string name_, std::int64_t rows, std::int64_t width,
+                     double std)
     : name(std::move(name_)) {
   weight = store.normal(name + ".weight", {rows, width}, std);
 }

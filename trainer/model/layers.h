@@ -34,8 +34,8 @@ struct Linear {
   std::string name;         ///< last part of the path
 
   Linear() = default;
-  Linear(ParameterStore& store, const std::string& parent, std::string name_, std::int64_t in, std::int64_t out,
-         double std, bool with_bias = true);
+  Linear(ParameterStore& store, const std::string& parent, std::string name_, std::int64_t in,
+         std::int64_t out, double std, bool with_bias = true);
   at::Tensor operator()(const at::Tensor& x) const;
 };
 

@@ -1,4 +1,5 @@
-/// AdamW with fp32 moments on fp32 weights (Loshchilov and Hutter, "Decoupled weight decay regularization", 2019).
+/// AdamW with fp32 moments on fp32 weights (Loshchilov and Hutter, "Decoupled weight decay regularization",
+/// 2019).
 #pragma once
 
 #include <ATen/core/Tensor.h>

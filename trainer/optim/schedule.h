@@ -5,8 +5,9 @@
 
 namespace nanquest::trainer {
 
-/// Linear warm-up, then half a cosine down to `floor_ratio`·peak. A closed form of the optimizer step, so that a
-/// back-off, once taken, is a factor on the whole rest of the curve and can't be overwritten by a later step.
+/// Linear warm-up, then half a cosine down to `floor_ratio`·peak. A closed form of the optimizer step, so
+/// that a back-off, once taken, is a factor on the whole rest of the curve and can't be overwritten by a
+/// later step.
 struct Schedule {
   double peak = 3e-4;
   std::int64_t warmup_steps = 0;

@@ -5,9 +5,9 @@
 
 namespace nanquest::trainer {
 
-/// Autocast for one scope of this thread. LibTorch's C++ interface has no such guard; without one the cache of
-/// down-cast weights outlives the scope and the next forward uses weights from before the update.
-/// On leaving, the state from before is back and, at nesting depth 0, the cache is empty.
+/// Autocast for one scope of this thread. LibTorch's C++ interface has no such guard; without one the cache
+/// of down-cast weights outlives the scope and the next forward uses weights from before the update. On
+/// leaving, the state from before is back and, at nesting depth 0, the cache is empty.
 class AutocastGuard {
  public:
   /// Casts to `dtype` (kHalf or kBFloat16); with kFloat autocast is switched off for the scope.

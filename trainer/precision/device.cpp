@@ -9,8 +9,8 @@
 namespace nanquest::trainer {
 namespace {
 
-/// Major compute capability of a CUDA device, 0 if unknown. Asked of the CUDA runtime that LibTorch has already
-/// loaded, so that nothing here links CUDA.
+/// Major compute capability of a CUDA device, 0 if unknown. Asked of the CUDA runtime that LibTorch has
+/// already loaded, so that nothing here links CUDA.
 int cuda_major(int index) {
   using Query = int (*)(int*, int, int);
   constexpr int kComputeCapabilityMajor = 75;  // cudaDevAttrComputeCapabilityMajor
@@ -28,7 +28,8 @@ at::Generator generator_of(at::Device device) {
 Result<at::Device> find_device(const std::string& name) {
   const std::string kind = name.substr(0, name.find(':'));
   if (kind == "cpu" && name == kind) return at::Device(at::kCPU);
-  if (kind != "cuda") return Error{ErrorCode::usage, "device " + name + " is not known", "cpu, cuda or cuda:0"};
+  if (kind != "cuda")
+    return Error{ErrorCode::usage, "device " + name + " is not known", "cpu, cuda or cuda:0"};
   int index = 0;
   if (name != kind) {
     char* end = nullptr;
@@ -38,13 +39,15 @@ Result<at::Device> find_device(const std::string& name) {
       return Error{ErrorCode::usage, "device " + name + " is not known", "cpu, cuda or cuda:0"};
   }
   if (!at::hasCUDA())
-    return Error{ErrorCode::unsupported, "device " + name + " is not available: this build of LibTorch runs without CUDA here",
+    return Error{ErrorCode::unsupported,
+                 "device " + name + " is not available: this build of LibTorch runs without CUDA here",
                  "use --device cpu"};
   const auto count = static_cast<int>(at::getNumGPUs());
   if (index >= count)
-    return Error{ErrorCode::unsupported,
-                 "device " + name + " is not there: this machine shows " + std::to_string(count) + " CUDA devices",
-                 "use --device cpu, or another index"};
+    return Error{
+        ErrorCode::unsupported,
+        "device " + name + " is not there: this machine shows " + std::to_string(count) + " CUDA devices",
+        "use --device cpu, or another index"};
   return at::Device(at::kCUDA, static_cast<c10::DeviceIndex>(index));
 }
 
@@ -54,18 +57,24 @@ Result<at::ScalarType> find_amp_dtype(const std::string& name, at::Device device
   if (name != "bf16")
     return Error{ErrorCode::usage, "format " + name + " is not known for --amp-dtype", "fp32, bf16 or fp16"};
   if (device.is_cuda() && cuda_major(device.index()) < 8)
-    return Error{ErrorCode::unsupported, "bf16 is only emulated on " + device.str() + " (compute capability below 8.0)",
+    return Error{ErrorCode::unsupported,
+                 "bf16 is only emulated on " + device.str() + " (compute capability below 8.0)",
                  "use --amp-dtype fp16 or fp32"};
   return at::kBFloat16;
 }
 
 std::string short_name(at::ScalarType dtype) {
   switch (dtype) {
-    case at::kFloat: return "fp32";
-    case at::kHalf: return "fp16";
-    case at::kBFloat16: return "bf16";
-    case at::kDouble: return "fp64";
-    default: return c10::toString(dtype);
+    case at::kFloat:
+      return "fp32";
+    case at::kHalf:
+      return "fp16";
+    case at::kBFloat16:
+      return "bf16";
+    case at::kDouble:
+      return "fp64";
+    default:
+      return c10::toString(dtype);
   }
 }
 

@@ -12,8 +12,8 @@ namespace nanquest::trainer {
 /// "cpu", "cuda" or "cuda:1". `unsupported` if this LibTorch or this machine can't.
 Result<at::Device> find_device(const std::string& name);
 
-/// "fp32", "bf16" or "fp16" into the dtype for autocast, checked on `device`: bf16 needs compute capability 8.0
-/// on CUDA (LibTorch's own answer includes emulation, which is no use for training).
+/// "fp32", "bf16" or "fp16" into the dtype for autocast, checked on `device`: bf16 needs compute
+/// capability 8.0 on CUDA (LibTorch's own answer includes emulation, which is no use for training).
 Result<at::ScalarType> find_amp_dtype(const std::string& name, at::Device device);
 
 /// "fp32", "bf16", "fp16", otherwise LibTorch's name.

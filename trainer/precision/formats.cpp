@@ -22,10 +22,11 @@ std::string formats_of(const NamedTensors& tensors) {
   return text;
 }
 
-/// Whether the sum of 4096 ones, half of them too small to move a running sum in `dtype`, keeps them: shows in
-/// which format a reduction over `dtype` inputs accumulates.
+/// Whether the sum of 4096 ones, half of them too small to move a running sum in `dtype`, keeps them: shows
+/// in which format a reduction over `dtype` inputs accumulates.
 bool sums_in_wider_format(at::Device device, at::ScalarType dtype) {
-  const at::Tensor big = at::full({1}, dtype == at::kHalf ? 2048.0 : 256.0, at::TensorOptions(device).dtype(dtype));
+  const at::Tensor big =
+      at::full({1}, dtype == at::kHalf ? 2048.0 : 256.0, at::TensorOptions(device).dtype(dtype));
   const at::Tensor small = at::full({4096}, 0.25, big.options());
   // In the narrow format each 0.25 is below half a unit of the running sum and would be lost.
   const at::Tensor one_row = at::cat({big, small}).reshape({1, -1});
@@ -56,11 +57,14 @@ std::vector<FormatFact> formats_in_use(const NamedTensors& parameters, const Nam
     return std::string(t.scalar_type() == amp ? lowered : kept);
   };
   std::vector<FormatFact> facts;
-  facts.push_back({"weights", formats_of(parameters), "masters: an update smaller than half a unit is not lost"});
+  facts.push_back(
+      {"weights", formats_of(parameters), "masters: an update smaller than half a unit is not lost"});
   facts.push_back({"optimizer moments", formats_of(optimizer_state), "same format as the weights"});
-  facts.push_back({"weight gradients", short_name(weight.grad().scalar_type()), "autograd casts back to the weight's format"});
+  facts.push_back({"weight gradients", short_name(weight.grad().scalar_type()),
+                   "autograd casts back to the weight's format"});
   std::string multiply = short_name(product.scalar_type());
-  if (!autocast && device.is_cuda() && at::globalContext().allowTF32CuBLAS()) multiply = "fp32, multiplied as tf32";
+  if (!autocast && device.is_cuda() && at::globalContext().allowTF32CuBLAS())
+    multiply = "fp32, multiplied as tf32";
   facts.push_back({"activations of linear layers and matmuls", multiply,
                    why(product, "autocast casts their inputs down", "autocast keeps them")});
   facts.push_back({"layer norm output", short_name(norm.scalar_type()),

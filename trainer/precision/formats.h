@@ -17,8 +17,8 @@ struct FormatFact {
   std::string why;
 };
 
-/// Runs a linear layer, a norm, a softmax, a sum and the loss under autocast to `amp` on `device`, forward and
-/// backward, and looks at the dtypes that come out; weights and moments are looked at where they are.
+/// Runs a linear layer, a norm, a softmax, a sum and the loss under autocast to `amp` on `device`, forward
+/// and backward, and looks at the dtypes that come out; weights and moments are looked at where they are.
 /// Draws no random numbers and leaves no trace.
 std::vector<FormatFact> formats_in_use(const NamedTensors& parameters, const NamedTensors& optimizer_state,
                                        at::Device device, at::ScalarType amp);

@@ -34,7 +34,8 @@ class GradScaler {
 
   /// A step was applied. Grows after `growth_interval` of these in a row.
   void good_step(std::int64_t step);
-  /// Gradients left the range at this scale. Returns false if the scale could not go down: it is at its floor.
+  /// Gradients left the range at this scale. Returns false if the scale could not go down: it is at its
+  /// floor.
   bool overflow(std::int64_t step);
 
   const std::vector<ScaleChange>& history() const { return history_; }
