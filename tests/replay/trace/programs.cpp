@@ -100,7 +100,7 @@ Step convolution(int seed, at::ScalarType type) {
   m.step.run = [=] {
     auto h = at::batch_norm(at::conv2d(x, w, c, 1, 1), g, b, mean, var, true, 0.1, 1e-5, false);
     h = at::max_pool2d(at::silu(h), 2);
-    auto loss = at::adaptive_avg_pool2d(h, 1).flatten().square().sum().sqrt();
+    auto loss = at::adaptive_avg_pool2d(h, {1, 1}).flatten().square().sum().sqrt();
     loss.backward();
     return loss;
   };
@@ -191,10 +191,10 @@ Step optimizer(int seed, at::ScalarType type, bool fused) {
   auto w = m.parameter("w", {6, 8}), b = m.parameter("b", {6});
   auto x = m.batch("x", at::randn({5, 8}));
   std::vector<at::Tensor> means, squares, steps, maxima;
-  for (const at::Tensor& p : m.parameters()) {
-    means.push_back(m.state("exp_avg", (at::randn(p.sizes()) * 0.01).to(type)));
-    squares.push_back(m.state("exp_avg_sq", (at::rand(p.sizes()) * 0.01).to(type)));
-    steps.push_back(m.state("step", at::full({}, 3.0, at::kFloat)));
+  for (const auto& [name, p] : m.step.state.parameters) {
+    means.push_back(m.state("exp_avg." + name, (at::randn(p.sizes()) * 0.01).to(type)));
+    squares.push_back(m.state("exp_avg_sq." + name, (at::rand(p.sizes()) * 0.01).to(type)));
+    steps.push_back(m.state("step." + name, at::full({}, 3.0, at::kFloat)));
   }
   const auto all = m.parameters();
   auto found = m.state("found_inf", at::zeros({1}, at::kFloat)), inverse = m.state("inv_scale", at::full({1}, 1.0 / 128));
@@ -246,9 +246,18 @@ Step numbers(int seed, at::ScalarType type) {
     auto zero_dim = (w * x).sum() + 1e-6;                  // 0-dim plus a wrapped number
     auto steps = at::scalar_tensor(3, at::kLong) + 2;
     auto powers = at::pow(2.0, at::arange(6, w.options()));
-    auto spectrum = at::fft_rfft(w * scale);               // complex inside
-    auto energy = at::view_as_real(spectrum).square().sum();
-    auto loss = zero_dim * steps + (w * powers).norm() + energy + at::clamp(w, -0.5, 0.5).std() + at::full({}, 0.1, w.options());
+    auto loss = zero_dim * steps + (w * powers * scale).norm() + at::clamp(w, -0.5, 0.5).std() + at::full({}, 0.1, w.options());
+    loss.backward();
+    return loss;
+  };
+  return m.step;
+}
+
+Step spectrum(int seed, at::ScalarType type) {
+  Maker m(seed, type);
+  auto w = m.parameter("w", {8}), x = m.batch("x", at::randn({8}));
+  m.step.run = [=] {
+    auto loss = at::view_as_real(at::fft_rfft(w * x)).square().sum();
     loss.backward();
     return loss;
   };
@@ -297,6 +306,7 @@ const std::vector<Program>& programs() {
       {"fused_adamw", [](int s, ScalarType t) { return optimizer(s, t, true); }},
       {"out_variants", out_variants},
       {"numbers", numbers},
+      {"spectrum", spectrum, false, false, true},
       {"autocast_fp16", [](int s, ScalarType t) { return mixed(s, t, at::kHalf); }, false, true},
       {"autocast_bf16", [](int s, ScalarType t) { return mixed(s, t, at::kBFloat16); }, false, true},
   };

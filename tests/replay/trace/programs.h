@@ -25,6 +25,7 @@ struct Program {
   std::function<Step(int seed, at::ScalarType dtype)> make;
   bool random = false;    ///< draws numbers while it runs
   bool autocast = false;  ///< casts to 16 bits while it runs
+  bool complex = false;   ///< looks at complex memory as reals: those ops stay as recorded in every precision
 };
 
 const std::vector<Program>& programs();
