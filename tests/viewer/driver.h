@@ -1,0 +1,122 @@
+/// A person without a display: draws frames on no backend, finds items by their label, clicks, types, and looks at
+/// what was drawn.
+#pragma once
+
+#include <cfloat>
+#include <cmath>
+#include <map>
+#include <string>
+
+#include "imgui.h"
+#include "implot.h"
+#include "viewer/ui/hooks.h"
+#include "viewer/ui/style.h"
+#include "viewer/ui/ui.h"
+
+namespace nanquest::viewer::testing {
+
+class Driver {
+ public:
+  Driver(Session& session, Panel panel, float width = 1280, float height = 800) : context_(ImGui::CreateContext()), ui_(session, {panel}) {
+    ImPlot::CreateContext();
+    ImGuiIO& io = ImGui::GetIO();
+    io.IniFilename = nullptr;
+    io.BackendFlags |= ImGuiBackendFlags_RendererHasTextures;
+#ifdef IMGUI_HAS_DOCK
+    io.ConfigFlags |= ImGuiConfigFlags_DockingEnable;
+#endif
+    io.DisplaySize = {width, height};
+    apply_style(1);
+    set_item_observer([this](const ItemSeen& item) { items_[item.label] = item; });
+  }
+  ~Driver() {
+    set_item_observer(nullptr);
+    ImPlot::DestroyContext();
+    ImGui::DestroyContext(context_);
+  }
+
+  void frame(int count = 1) {
+    for (int i = 0; i < count; ++i) {
+      ImGui::GetIO().DeltaTime = 1.0f / 60;
+      items_.clear();
+      ImGui::NewFrame();
+      ui_.draw();
+      ImGui::Render();
+      look();
+    }
+  }
+
+  bool sees(const std::string& label) const { return items_.count(label) != 0; }
+
+  /// Moves to the item's centre, presses and releases; false if no such item was drawn.
+  bool click(const std::string& label) {
+    const auto found = items_.find(label);
+    if (found == items_.end()) return false;
+    const ItemSeen item = found->second;
+    ImGuiIO& io = ImGui::GetIO();
+    io.AddMousePosEvent((item.x0 + item.x1) / 2, (item.y0 + item.y1) / 2);
+    frame(2);
+    io.AddMouseButtonEvent(0, true);
+    frame();
+    io.AddMouseButtonEvent(0, false);
+    frame(2);
+    io.AddMousePosEvent(-FLT_MAX, -FLT_MAX);
+    frame();
+    return true;
+  }
+
+  void press(ImGuiKey key, ImGuiKey modifier = ImGuiKey_None) {
+    ImGuiIO& io = ImGui::GetIO();
+    if (modifier != ImGuiKey_None) io.AddKeyEvent(modifier, true);
+    io.AddKeyEvent(key, true);
+    frame();
+    io.AddKeyEvent(key, false);
+    if (modifier != ImGuiKey_None) io.AddKeyEvent(modifier, false);
+    frame(2);
+  }
+
+  void type(const char* text) {
+    ImGui::GetIO().AddInputCharactersUTF8(text);
+    frame(3);
+  }
+
+  Ui& ui() { return ui_; }
+  /// Vertices drawn so far that were not finite: a NaN that reached the picture.
+  int bad_vertices() const { return bad_vertices_; }
+  int vertices() const { return vertices_; }
+  /// Vertices of the last frame that have this colour.
+  int coloured(ImU32 colour) const {
+    const auto found = colours_.find(colour);
+    return found == colours_.end() ? 0 : found->second;
+  }
+
+ private:
+  void look() {
+    vertices_ = 0;
+    colours_.clear();
+    const ImDrawData& data = *ImGui::GetDrawData();
+    for (ImTextureData* texture : ImGui::GetPlatformIO().Textures) {
+      if (texture->Status == ImTextureStatus_WantDestroy) {
+        texture->SetTexID(ImTextureID_Invalid);
+        texture->SetStatus(ImTextureStatus_Destroyed);
+      } else if (texture->Status != ImTextureStatus_OK) {
+        texture->SetTexID(1);
+        texture->SetStatus(ImTextureStatus_OK);
+      }
+    }
+    for (const ImDrawList* list : data.CmdLists)
+      for (const ImDrawVert& v : list->VtxBuffer) {
+        ++vertices_;
+        ++colours_[v.col];
+        if (!std::isfinite(v.pos.x) || !std::isfinite(v.pos.y)) ++bad_vertices_;
+      }
+  }
+
+  ImGuiContext* context_;
+  Ui ui_;
+  std::map<std::string, ItemSeen> items_;
+  std::map<ImU32, int> colours_;
+  int bad_vertices_ = 0, vertices_ = 0;
+};
+
+}  // namespace nanquest::viewer::testing

@@ -1,0 +1,197 @@
+// viewer/model against values worked out by hand or by brute force.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <random>
+
+#include "viewer/model/history.h"
+#include "viewer/model/numbers.h"
+#include "viewer/model/pyramid.h"
+#include "viewer/model/tensors.h"
+#include "viewer/model/verdict.h"
+
+namespace nanquest::viewer {
+namespace {
+
+const double kNaN = std::nan("");
+const double kInf = std::numeric_limits<double>::infinity();
+
+TEST(Numbers, SpellsWhatIsNotFinite) {
+  EXPECT_EQ(short_number(kNaN), "NaN");
+  EXPECT_EQ(short_number(-kInf), "-Inf");
+  EXPECT_EQ(exact_number(kInf), "inf");
+  EXPECT_EQ(short_number(65504.0), "6.55e+04");
+}
+
+TEST(Numbers, ExactReadsBackToTheSameDouble) {
+  for (const double x : {0.1, 1e-310, 65504.0, -5.960464477539063e-08}) EXPECT_EQ(std::stod(exact_number(x)), x);
+}
+
+TEST(Numbers, GroupsAndCounts) {
+  EXPECT_EQ(grouped(0), "0");
+  EXPECT_EQ(grouped(1048576), "1,048,576");
+  EXPECT_EQ(grouped(999), "999");
+  EXPECT_EQ(counted(1, "op"), "1 op");
+  EXPECT_EQ(counted(2, "op"), "2 ops");
+  EXPECT_EQ(bad_text(2, 0, 1), "2 NaN, 1 -Inf");
+  EXPECT_EQ(shape_text({8, 128}), "[8, 128]");
+  EXPECT_EQ(bytes_text(9300000), "9.3 MB");
+}
+
+Extremes brute(const std::vector<double>& v, std::size_t a, std::size_t b) {
+  Extremes out;
+  for (std::size_t i = a; i < b; ++i) {
+    if (std::isnan(v[i])) ++out.nan;
+    else if (std::isinf(v[i])) ++(v[i] > 0 ? out.pos_inf : out.neg_inf);
+    else {
+      out.min = std::min(out.min, v[i]);
+      out.max = std::max(out.max, v[i]);
+    }
+  }
+  return out;
+}
+
+TEST(Pyramid, EqualsBruteForceOnRandomStretches) {
+  std::mt19937 random(3);
+  std::normal_distribution<double> normal;
+  std::vector<double> v(20011);
+  for (double& x : v) {
+    x = normal(random);
+    const auto roll = random() % 500;
+    if (roll == 0) x = kNaN;
+    if (roll == 1) x = kInf;
+    if (roll == 2) x = -kInf;
+  }
+  const Pyramid pyramid{v};
+  for (int i = 0; i < 2000; ++i) {
+    std::size_t a = random() % v.size(), b = random() % (v.size() + 1);
+    if (i % 3 == 0) b = std::min(v.size(), a + random() % 200);
+    if (a > b) std::swap(a, b);
+    const Extremes got = pyramid.query(a, b), want = brute(v, a, b);
+    ASSERT_EQ(got.min, want.min) << a << ' ' << b;
+    ASSERT_EQ(got.max, want.max);
+    ASSERT_EQ(got.nan, want.nan);
+    ASSERT_EQ(got.pos_inf, want.pos_inf);
+    ASSERT_EQ(got.neg_inf, want.neg_inf);
+  }
+}
+
+TEST(Pyramid, EmptyAndAllNaN) {
+  EXPECT_FALSE(Pyramid().query(0, 10).has_finite());
+  const Extremes e = Pyramid(std::vector<double>(1000, kNaN)).query(0, 5000);
+  EXPECT_FALSE(e.has_finite());
+  EXPECT_EQ(e.nan, 1000u);
+}
+
+TEST(History, KeepsNonFiniteValuesInEveryReduction) {
+  SeriesTable scalars{"scalars", {"step", "gate"}, {}};
+  SeriesTable norms{"grad_norm", {"a", "b"}, {}};
+  for (int i = 0; i < 1000; ++i) {
+    scalars.values.insert(scalars.values.end(), {100.0 + i, i == 500 ? 2.0 : 0.0});
+    norms.values.insert(norms.values.end(), {1.0 + i, i == 500 ? kNaN : i == 7 ? -kInf : 2.0});
+  }
+  const History history({scalars, norms});
+  ASSERT_EQ(history.rows(), 1000u);
+  EXPECT_EQ(history.row_of(600), 500u);
+  ASSERT_EQ(history.events().size(), 1u);
+  EXPECT_EQ(history.events()[0].step, 600);
+  EXPECT_TRUE(history.has(Statistic::gradient));
+  EXPECT_FALSE(history.has(Statistic::weight));
+  for (const std::size_t columns : {1u, 3u, 40u, 5000u}) {
+    const HeatMap map = history.heat_map(Statistic::gradient, 0, 1000, columns);
+    ASSERT_EQ(map.layers, 2u);
+    std::uint64_t nan = 0, neg = 0;
+    for (std::size_t c = 0; c < map.columns; ++c) {
+      nan += map.at(1, c).extremes.nan;
+      neg += map.at(1, c).extremes.neg_inf;
+    }
+    EXPECT_EQ(nan, 1u);
+    EXPECT_EQ(neg, 1u);
+  }
+  EXPECT_EQ(history.smallest_positive(Statistic::gradient), 1.0);
+}
+
+TEST(History, TableWithoutStepsAndRaggedTables) {
+  const History history({{"weight_norm", {"x"}, {1, 2, 3}}, {"scalars", {"loss"}, {5}}});
+  ASSERT_EQ(history.rows(), 3u);
+  EXPECT_EQ(history.steps()[2], 2);
+  EXPECT_TRUE(std::isnan((*history.scalar("loss"))[1]));
+  EXPECT_EQ(history.first_available(), Statistic::weight);
+}
+
+TEST(Verdict, IgnoresWhatItDoesNotKnowAndKeepsDefaultsForIllTypedFields) {
+  const auto v = parse_verdict(
+      R"({"format":"nanquest.verdict","version":1,"step":7,"confidence":3.5,"new":[{}],"culprit":{"op":5,"index":"x","count":-4},)"
+      R"("evidence":[{"name":"n","value":"1","limit":null,"series":[1,null]},7],"fix":null,"precision":"none"})");
+  ASSERT_TRUE(v) << v.error().text();
+  EXPECT_EQ(v->step, 7);
+  EXPECT_EQ(v->confidence, 1.0);
+  EXPECT_EQ(v->op, "");
+  EXPECT_EQ(v->index, -1);
+  EXPECT_EQ(v->count, 0u);
+  ASSERT_EQ(v->evidence.size(), 1u);
+  EXPECT_TRUE(std::isnan(v->evidence[0].series[1]));
+  EXPECT_FALSE(v->fix.has_value());
+  EXPECT_EQ(v->cause, "UNKNOWN");
+}
+
+TEST(Verdict, RefusesOtherFilesAndNewerVersions) {
+  for (const char* text : {"", "[]", "{", "{\"format\":\"x\"}", "{\"format\":\"nanquest.verdict\"}"}) {
+    const auto v = parse_verdict(text);
+    ASSERT_FALSE(v) << text;
+    EXPECT_EQ(v.error().code, ErrorCode::bad_file);
+  }
+  const auto newer = parse_verdict("{\"format\":\"nanquest.verdict\",\"version\":2}");
+  ASSERT_FALSE(newer);
+  EXPECT_NE(newer.error().text().find("newer"), std::string::npos);
+}
+
+TEST(Verdict, EveryCauseHasWords) {
+  for (const char* label : {"ALL_MASKED_ROW", "FP16_OVERFLOW", "LOG_ZERO", "DIV_ZERO", "SINGULAR_GRAD", "BAD_DATA", "BAD_STATE", "UNKNOWN"})
+    EXPECT_FALSE(cause_words(label).empty()) << label;
+  EXPECT_EQ(cause_words("NEVER_HEARD"), "");
+}
+
+TensorData floats(const std::vector<float>& values) {
+  TensorData data{DType::float32, {static_cast<std::int64_t>(values.size())}, std::vector<std::byte>(values.size() * 4)};
+  std::memcpy(data.bytes.data(), values.data(), data.bytes.size());
+  return data;
+}
+
+/// Every fp16 boundary, against the rounding of probe/numerics (itself checked against PyTorch).
+TEST(Fits, CountsEqualARealCast) {
+  std::vector<float> values = {65504, 65519.996f, 65520, 65536, 6.1035156e-05f, 6.0e-05f, 5.9604645e-08f, 2.9802322e-08f,
+                               2.98023259e-08f, 1e-30f, 464, 464.00003f, 57344, 61440, 61439.996f, 0, -1};
+  std::mt19937 random(11);
+  for (int i = 0; i < 20000; ++i) {
+    const std::uint32_t bits = random();
+    float x;
+    std::memcpy(&x, &bits, 4);
+    values.push_back(x);
+  }
+  std::vector<FormatFit> fits;
+  count_fits(floats(values), fits);
+  ASSERT_EQ(fits.size(), std::size(kFitFormats));
+  for (const FormatFit& fit : fits) {
+    std::uint64_t overflow = 0, flushed = 0;
+    for (const float x : values) {
+      if (!std::isfinite(x) || x == 0) continue;
+      const double there = round_to(fit.format, x);
+      overflow += !std::isfinite(there);
+      flushed += there == 0;
+    }
+    EXPECT_EQ(fit.overflow, overflow) << info(fit.format).name;
+    EXPECT_EQ(fit.flushed, flushed) << info(fit.format).name;
+  }
+}
+
+TEST(Fits, IntegersHaveNone) {
+  std::vector<FormatFit> fits;
+  count_fits({DType::int64, {1}, std::vector<std::byte>(8)}, fits);
+  EXPECT_TRUE(fits.empty());
+}
+
+}  // namespace
+}  // namespace nanquest::viewer

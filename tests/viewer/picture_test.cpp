@@ -1,0 +1,102 @@
+// Pictures drawn without a display: not blank, the same twice, NaN in its colour; and what a PNG file holds.
+#include <gtest/gtest.h>
+#include <zlib.h>
+
+#include <fstream>
+#include <iterator>
+#include <set>
+
+#include "tests/viewer/fixture.h"
+#include "viewer/app/offscreen.h"
+
+namespace nanquest::viewer {
+namespace {
+
+using testing::TempDir;
+
+Image picture(const std::string& run, Panel panel, int width = 1280, int height = 800, float scale = 1) {
+  Result<Session> session = Session::open(run);
+  EXPECT_TRUE(session) << session.error().text();
+  Result<Image> image = take_picture(*session, {panel}, width, height, scale);
+  EXPECT_TRUE(image) << image.error().text();
+  return image ? *image : Image{};
+}
+
+int near_colour(const Image& image, int r, int g, int b) {
+  int n = 0;
+  for (std::size_t i = 0; i + 2 < image.rgb.size(); i += 3)
+    n += std::abs(image.rgb[i] - r) <= 3 && std::abs(image.rgb[i + 1] - g) <= 3 && std::abs(image.rgb[i + 2] - b) <= 3;
+  return n;
+}
+
+class Picture : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    run_ = temp_.path() + "/story";
+    testing::write_run(run_);
+  }
+  TempDir temp_;
+  std::string run_;
+};
+
+TEST_F(Picture, EveryPanelIsDrawn) {
+  for (const Panel panel : {Panel::verdict, Panel::norms, Panel::trace, Panel::tensor, Panel::runs, Panel::all}) {
+    const Image image = picture(run_, panel);
+    ASSERT_EQ(image.rgb.size(), 1280u * 800u * 3u);
+    std::set<int> colours;
+    int ground = 0;
+    for (std::size_t i = 0; i < image.rgb.size(); i += 3) {
+      colours.insert(image.rgb[i] << 16 | image.rgb[i + 1] << 8 | image.rgb[i + 2]);
+      ground += image.rgb[i] == image.rgb[0] && image.rgb[i + 1] == image.rgb[1] && image.rgb[i + 2] == image.rgb[2];
+    }
+    EXPECT_GT(colours.size(), 50u) << panel_name(panel);
+    EXPECT_LT(ground, 1280 * 800 * 99 / 100) << panel_name(panel);
+  }
+}
+
+TEST_F(Picture, IsTheSameTwice) {
+  EXPECT_EQ(picture(run_, Panel::norms).rgb, picture(run_, Panel::norms).rgb);
+  EXPECT_EQ(picture(run_, Panel::all).rgb, picture(run_, Panel::all).rgb);
+}
+
+TEST_F(Picture, NaNAndInfHaveTheirColours) {
+  const Image norms = picture(run_, Panel::norms);
+  EXPECT_GT(near_colour(norms, 213, 94, 0), 500);     // NaN: vermillion
+  EXPECT_GT(near_colour(norms, 204, 121, 167), 300);  // +Inf: pink
+}
+
+TEST_F(Picture, ScalesAndSizes) {
+  const Image large = picture(run_, Panel::verdict, 1600, 900, 1.5f);
+  EXPECT_EQ(large.width, 1600);
+  const Image small = picture(run_, Panel::all, 320, 200);
+  EXPECT_EQ(small.rgb.size(), 320u * 200u * 3u);
+}
+
+TEST_F(Picture, PngUnpacksToTheSamePixels) {
+  const Image image = picture(run_, Panel::verdict, 400, 300);
+  const std::string path = temp_.path() + "/a.png";
+  ASSERT_TRUE(write_png(path, image));
+  std::ifstream file(path, std::ios::binary);
+  const std::string bytes{std::istreambuf_iterator<char>(file), {}};
+  ASSERT_EQ(bytes.substr(1, 3), "PNG");
+  const std::size_t idat = bytes.find("IDAT");
+  ASSERT_NE(idat, std::string::npos);
+  std::vector<unsigned char> rows(300 * (400 * 3 + 1));
+  uLongf size = rows.size();
+  ASSERT_EQ(uncompress(rows.data(), &size, reinterpret_cast<const unsigned char*>(bytes.data()) + idat + 4, bytes.size() - idat - 4), Z_OK);
+  for (int y = 0; y < 300; ++y)
+    for (int x = 0; x < 1200; ++x) {
+      unsigned char* row = rows.data() + y * 1201 + 1;
+      if (x >= 3) row[x] = static_cast<unsigned char>(row[x] + row[x - 3]);
+      ASSERT_EQ(row[x], image.rgb[static_cast<std::size_t>(y * 1200 + x)]) << x << ' ' << y;
+    }
+}
+
+TEST_F(Picture, AnUnwritablePlaceIsSaid) {
+  const Status written = write_png("/proc/none/x.png", Image{1, 1, {0, 0, 0}});
+  ASSERT_FALSE(written);
+  EXPECT_EQ(written.error().code, ErrorCode::io);
+}
+
+}  // namespace
+}  // namespace nanquest::viewer

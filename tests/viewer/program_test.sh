@@ -1,0 +1,59 @@
+#!/bin/sh
+# The program as a person meets it. $1 viewer, $2 viewer_make_run, $3 what to test
+set -u
+viewer="$1"; make_run="$2"; dir="$(mktemp -d)"; failures=0
+trap 'rm -rf "$dir"' EXIT
+export XDG_CONFIG_HOME="$dir/config"
+"$make_run" "$dir/story" > /dev/null || exit 1
+snapshot="$dir/story/incidents/step-00000131.r0.h5"
+
+# expect CODE PATTERN command…: exit code, and a line of stdout or stderr that holds PATTERN
+expect() {
+  code="$1"; pattern="$2"; shift 2
+  "$@" > "$dir/out" 2>&1; got=$?
+  if [ "$got" != "$code" ]; then echo "FAILED: $* ended with $got, not $code"; head -5 "$dir/out"; failures=$((failures + 1)); fi
+  if ! grep -q -e "$pattern" "$dir/out"; then echo "FAILED: $* did not say '$pattern'"; head -5 "$dir/out"; failures=$((failures + 1)); fi
+}
+one_line() { [ "$(wc -l < "$dir/out")" = 1 ] || { echo "FAILED: more than one line"; cat "$dir/out"; failures=$((failures + 1)); }; }
+
+case "$3" in
+  answers)
+    expect 0 "FP16_OVERFLOW" "$viewer" "$dir/story" --text verdict
+    expect 0 "FP16_OVERFLOW" "$viewer" --text verdict "$snapshot"
+    expect 0 "== norms ==" "$viewer" --text "$dir/story"
+    expect 0 "first bad" "$viewer" "$snapshot" --csv trace
+    expect 0 "weight_norm:head" "$viewer" "$dir/story" --csv norms --statistic weight_norm
+    expect 0 "head.weight" "$viewer" "$dir/story" --text tensor --tensor head.weight
+    expect 0 "nanquest-viewer runs/story" "$viewer" --help
+    expect 0 "file format" "$viewer" --version
+    ;;
+  refuses)
+    expect 2 "nothing to show" "$viewer"; one_line
+    expect 2 "no panel" "$viewer" "$dir/story" --text nonsense; one_line
+    expect 2 "one panel at a time" "$viewer" "$dir/story" --csv all; one_line
+    expect 2 "no op" "$viewer" "$dir/story" --text trace --op 99999; one_line
+    expect 2 "no stored tensor" "$viewer" "$dir/story" --text tensor --tensor none; one_line
+    expect 2 "no incident at step" "$viewer" "$dir/story" --text verdict --step 5; one_line
+    expect 2 "" "$viewer" --no-such-flag
+    expect 3 "no such file" "$viewer" "$dir/none" --text; one_line
+    mkdir "$dir/empty"; expect 3 "$dir/empty" "$viewer" "$dir/empty" --text; one_line
+    head -c 3000 "$snapshot" > "$dir/cut.h5"; expect 3 "cut.h5" "$viewer" "$dir/cut.h5" --text; one_line
+    echo "not a snapshot" > "$dir/text.h5"; expect 3 "text.h5" "$viewer" "$dir/text.h5" --text; one_line
+    expect 3 "text.h5" "$viewer" "$dir/text.h5"; one_line
+    ;;
+  without-display)
+    unset DISPLAY WAYLAND_DISPLAY
+    expect 2 "text" "$viewer" "$dir/story"; one_line
+    expect 0 "wrote" "$viewer" "$dir/story" --screenshot "$dir/a.png" --panel norms --size 800x500
+    expect 2 "is no size" "$viewer" "$dir/story" --screenshot "$dir/b.png" --size 12
+    expect 3 "/proc/none" "$viewer" "$dir/story" --screenshot /proc/none/b.png; one_line
+    ;;
+  window)
+    before="$(cat "$dir/story/manifest.json" "$dir/story/incidents/"* | cksum)"
+    xvfb-run -a -s "-screen 0 1280x800x24" "$viewer" "$dir/story" --frames 30 > "$dir/out" 2>&1 || { echo "FAILED: the window"; cat "$dir/out"; failures=1; }
+    [ -s "$dir/config/nanquest/viewer.ini" ] || { echo "FAILED: the layout was not remembered"; failures=1; }
+    xvfb-run -a -s "-screen 0 1280x800x24" "$viewer" "$dir/story" --frames 5 > "$dir/out" 2>&1 || { echo "FAILED: the second time"; cat "$dir/out"; failures=1; }
+    [ "$before" = "$(cat "$dir/story/manifest.json" "$dir/story/incidents/"* | cksum)" ] || { echo "FAILED: the viewer changed the data"; failures=1; }
+    ;;
+esac
+exit "$failures"
