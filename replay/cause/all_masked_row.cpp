@@ -16,7 +16,9 @@ bool is_softmax(const std::string& name) {
   return name == "_softmax" || name == "_log_softmax" || name == "softmax" || name == "log_softmax";
 }
 
-bool is_attention(const std::string& name) { return name.rfind("_scaled_dot_product", 0) == 0; }
+bool is_attention(const std::string& name) {
+  return name.rfind("_scaled_dot_product", 0) == 0;
+}
 
 /// Position of the attention bias among the op's arguments, by the schemas of ATen's fused attention ops.
 std::optional<std::size_t> mask_position(const std::string& name) {
@@ -44,7 +46,8 @@ class AllMaskedRow : public Cause {
   static std::optional<Finding> softmax(const Case& c) {
     const OpValues& values = c.values(c.op_index());
     const at::Tensor x = tensor_at(values, 0);
-    if (!x.defined() || values.outputs.empty() || values.arguments.size() < 2 || !values.arguments[1].isInt() || x.dim() == 0)
+    if (!x.defined() || values.outputs.empty() || values.arguments.size() < 2 ||
+        !values.arguments[1].isInt() || x.dim() == 0)
       return std::nullopt;
     const std::int64_t dim = values.arguments[1].toInt();
     const at::Tensor input = wide(x);
@@ -73,7 +76,8 @@ class AllMaskedRow : public Cause {
     if (count_true(closed) == 0) return std::nullopt;
     const auto rows = broadcast(closed, values.outputs[0].sizes());
     const at::Tensor bad = bad_mask(values.outputs[0]);
-    if (!rows || count_true(bad) == 0 || count_true(at::logical_and(bad, at::logical_not(*rows))) > 0) return std::nullopt;
+    if (!rows || count_true(bad) == 0 || count_true(at::logical_and(bad, at::logical_not(*rows))) > 0)
+      return std::nullopt;
     Finding f = finding(c, count_true(closed), closed.numel(), mask.size(-1));
     if (mask.scalar_type() != at::kBool)
       f.wanted.push_back(open_masked_rows(c, c.op_index(), static_cast<int>(*position), -1));
@@ -94,13 +98,18 @@ class AllMaskedRow : public Cause {
     Finding f;
     f.label = "ALL_MASKED_ROW";
     f.source = "softmax subtracts the row's maximum: over a row of -Inf that is -Inf - -Inf = NaN";
-    f.evidence.push_back({"rows that are -Inf throughout", std::to_string(closed) + " of " + std::to_string(rows), "0", {}});
+    f.evidence.push_back(
+        {"rows that are -Inf throughout", std::to_string(closed) + " of " + std::to_string(rows), "0", {}});
     f.evidence.push_back({"entries a row", std::to_string(length), "", {}});
-    f.explanation = std::to_string(closed) + " of " + std::to_string(rows) + " rows that reach " + c.op_text(c.op_index()) +
-                    " are -Inf in every entry: nothing is left to attend to, and softmax of such a row is NaN. Usually a "
-                    "sample whose tokens are all padding, or two masks that together hide everything.";
-    f.advice = "Drop or fix samples with nothing unmasked, let every row see at least itself, or mask with a large finite "
-               "number and zero those rows afterwards.";
+    f.explanation =
+        std::to_string(closed) + " of " + std::to_string(rows) + " rows that reach " +
+        c.op_text(c.op_index()) +
+        " are -Inf in every entry: nothing is left to attend to, and softmax of such a row is NaN. Usually a "
+        "sample whose tokens are all padding, or two masks that together hide everything.";
+    f.advice =
+        "Drop or fix samples with nothing unmasked, let every row see at least itself, or mask with a large "
+        "finite "
+        "number and zero those rows afterwards.";
     return f;
   }
 };

@@ -27,9 +27,12 @@ class BadData : public Cause {
       samples += (i ? ", " : " in sample ") + std::to_string(s);
       if (s < c.doc().sample_ids.size()) samples += " (" + c.doc().sample_ids[s] + ")";
     }
-    f.explanation = "The batch was bad before any op ran: " + value->name + " holds " + bad_text(value->tensor) + samples +
-                    ". " + c.op_text(c.op_index()) + " is the first op that reads it.";
-    f.advice = "Check samples for NaN and Inf when they are loaded, repair or drop these, and keep the list of what was dropped.";
+    f.explanation = "The batch was bad before any op ran: " + value->name + " holds " +
+                    bad_text(value->tensor) + samples + ". " + c.op_text(c.op_index()) +
+                    " is the first op that reads it.";
+    f.advice =
+        "Check samples for NaN and Inf when they are loaded, repair or drop these, and keep the list of what "
+        "was dropped.";
     if (value->slot != kNone) f.wanted.push_back(replace_non_finite(c, value->slot, value->name));
     return f;
   }

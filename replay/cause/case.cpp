@@ -12,13 +12,15 @@ std::int32_t token_length(const std::vector<ArgRow>& args, std::int32_t i, std::
   if (i >= end) return 0;
   std::int32_t length = 1;
   if (args[i].kind == ArgKind::list)
-    for (std::int64_t k = 0; k < args[i].integer && i + length < end; ++k) length += token_length(args, i + length, end);
+    for (std::int64_t k = 0; k < args[i].integer && i + length < end; ++k)
+      length += token_length(args, i + length, end);
   return length;
 }
 
 /// A copy that later ops can't write into; lists of tensors are copied element by element.
 c10::IValue copy_of(const c10::IValue& value) {
-  if (value.isTensor()) return value.toTensor().defined() ? c10::IValue(value.toTensor().detach().clone()) : value;
+  if (value.isTensor())
+    return value.toTensor().defined() ? c10::IValue(value.toTensor().detach().clone()) : value;
   if (value.isTensorList()) {
     c10::List<at::Tensor> list;
     for (const at::Tensor& t : value.toTensorVector()) list.push_back(t.defined() ? t.detach().clone() : t);
@@ -51,7 +53,8 @@ std::int32_t first_reader(const SnapshotDoc& doc, std::int32_t slot) {
   return kNone;
 }
 
-Case::Case(SnapshotDoc doc, Run run, Read read) : doc_(std::move(doc)), run_(std::move(run)), read_(std::move(read)) {
+Case::Case(SnapshotDoc doc, Run run, Read read)
+    : doc_(std::move(doc)), run_(std::move(run)), read_(std::move(read)) {
   writers_.resize(doc_.slots.size());
   for (std::size_t i = 0; i < doc_.ops.size(); ++i)
     for (std::int32_t w = 0; w < doc_.ops[i].written_count; ++w) {
@@ -86,10 +89,12 @@ bool Case::healthy(const RunResult& run) const {
       return s.nan == 0 && s.pos_inf == 0 && (s.neg_inf == 0 || !minus_inf_matters);
     });
   };
-  if (op_ != kNone && static_cast<std::size_t>(op_) < run.ops.size() && !clean(static_cast<std::size_t>(op_))) return false;
+  if (op_ != kNone && static_cast<std::size_t>(op_) < run.ops.size() && !clean(static_cast<std::size_t>(op_)))
+    return false;
   if (doc_.culprit.phase == Phase::optimizer)
     for (std::size_t i = 0; i < run.ops.size() && i < doc_.ops.size(); ++i)
-      if (doc_.ops[i].phase == Phase::optimizer && !(doc_.ops[i].flags & kOpUninitialised) && !clean(i)) return false;
+      if (doc_.ops[i].phase == Phase::optimizer && !(doc_.ops[i].flags & kOpUninitialised) && !clean(i))
+        return false;
   return true;
 }
 

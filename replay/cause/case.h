@@ -37,7 +37,8 @@ class Case {
 
   const SnapshotDoc& doc() const { return doc_; }
   const Culprit& culprit() const { return doc_.culprit; }
-  /// The culprit's op, or the first op that reads the bad input, weight, buffer or state; kNone if no op does.
+  /// The culprit's op, or the first op that reads the bad input, weight, buffer or state; kNone if no op
+  /// does.
   std::int32_t op_index() const { return op_; }
   /// That op; null if there is none.
   const OpRow* op() const { return row(op_); }
@@ -47,8 +48,8 @@ class Case {
   RunResult run(const RunOptions& options) const { return run_(options); }
   /// The whole step in `precision`; run once.
   const RunResult& whole(Precision precision) const;
-  /// True if a run shows none of the harm: loss and gradients finite, the culprit's outputs finite, and, for harm in
-  /// the optimizer, everything written there finite.
+  /// True if a run shows none of the harm: loss and gradients finite, the culprit's outputs finite, and, for
+  /// harm in the optimizer, everything written there finite.
   bool healthy(const RunResult& run) const;
 
   /// Reads a stored tensor; nothing if the file doesn't hold it.
@@ -56,14 +57,19 @@ class Case {
   /// Arguments and outputs of `op` in the run as recorded; read once. Empty if the op did not run.
   const OpValues& values(std::int32_t op) const;
 
-  /// Rows of doc.tensors that `op` reads or writes as arguments, in order, with the argument's position in `arguments`.
-  struct TensorArgument { int position; std::int32_t tensor; };
+  /// Rows of doc.tensors that `op` reads or writes as arguments, in order, with the argument's position in
+  /// `arguments`.
+  struct TensorArgument {
+    int position;
+    std::int32_t tensor;
+  };
   std::vector<TensorArgument> tensor_arguments(std::int32_t op) const;
   /// The last op before `op` that wrote the storage of tensor row `tensor`; kNone if it came from outside.
   std::int32_t producer(std::int32_t tensor, std::int32_t before_op) const;
   /// Ops after `op` that read a storage that `op` wrote, until something else writes it.
   std::vector<std::int32_t> readers(std::int32_t op) const;
-  /// For a backward op the forward op that it differentiates (by link, else by sequence number); kNone if unknown.
+  /// For a backward op the forward op that it differentiates (by link, else by sequence number); kNone if
+  /// unknown.
   std::int32_t forward_of(std::int32_t op) const;
   /// Module path of an op, for a backward op without one that of its forward op; "" if unknown.
   std::string module_of(std::int32_t op) const;

@@ -20,11 +20,12 @@ namespace nanquest {
 struct Finding {
   std::string label;
   std::vector<Evidence> evidence;
-  std::string explanation;     ///< the proximate cause, one or two sentences
-  std::string advice;          ///< the fix in words, for somebody who reads nothing else
-  std::string source;          ///< the rule or the documentation that the test comes from
-  std::vector<Change> wanted;  ///< counterfactuals that would confirm it, beyond the precision runs that every verdict has
-  bool precision = false;      ///< changing the number format is a fix for this cause
+  std::string explanation;  ///< the proximate cause, one or two sentences
+  std::string advice;       ///< the fix in words, for somebody who reads nothing else
+  std::string source;       ///< the rule or the documentation that the test comes from
+  std::vector<Change>
+      wanted;  ///< counterfactuals that would confirm it, beyond the precision runs that every verdict has
+  bool precision = false;            ///< changing the number format is a fix for this cause
   std::vector<std::int64_t> poison;  ///< samples seen to be bad without running anything
 };
 
@@ -33,8 +34,8 @@ class Cause {
   virtual ~Cause() = default;
   /// Its word in the verdict.
   virtual std::string_view label() const = 0;
-  /// Reads what it needs and decides; nothing if this cause doesn't explain the case, or not alone. May throw what ATen
-  /// throws: `find_cause` takes that as "does not decide".
+  /// Reads what it needs and decides; nothing if this cause doesn't explain the case, or not alone. May throw
+  /// what ATen throws: `find_cause` takes that as "does not decide".
   virtual std::optional<Finding> examine(const Case& c) const = 0;
 };
 
@@ -59,8 +60,8 @@ const Cause& bad_state();
 /// The op's name without "aten::", a trailing "_" (in place) and a leading "_foreach_".
 std::string plain_name(const OpRow& op);
 
-/// Resemblance to a label that has no test here, or that only a longer look could decide; "" if none. A cause refuses
-/// when its own symptom has such a neighbour.
+/// Resemblance to a label that has no test here, or that only a longer look could decide; "" if none. A cause
+/// refuses when its own symptom has such a neighbour.
 std::string neighbour_label(const Case& c);
 
 }  // namespace nanquest

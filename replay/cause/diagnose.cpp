@@ -15,10 +15,14 @@ namespace {
 
 std::string phase_text(Phase phase) {
   switch (phase) {
-    case Phase::input: return "input";
-    case Phase::forward: return "forward";
-    case Phase::backward: return "backward";
-    case Phase::optimizer: break;
+    case Phase::input:
+      return "input";
+    case Phase::forward:
+      return "forward";
+    case Phase::backward:
+      return "backward";
+    case Phase::optimizer:
+      break;
   }
   return "optimizer";
 }
@@ -40,16 +44,19 @@ CulpritInfo culprit_info(const Case& c) {
   return info;
 }
 
-bool came_from_outside(const Case& c) { return c.culprit().origin != "op" && c.culprit().origin != "multi_step"; }
+bool came_from_outside(const Case& c) {
+  return c.culprit().origin != "op" && c.culprit().origin != "multi_step";
+}
 
-/// Growth that was seen, as evidence with its series; the strongest three columns.
+/// Growth that was seen, as evidence with its series; the first three columns.
 void add_growth(Verdict& v, const std::vector<Growth>& growth) {
   for (std::size_t i = 0; i < growth.size() && i < 3; ++i) {
     const Growth& g = growth[i];
     char slope[32];
     std::snprintf(slope, sizeof slope, "%+.3f", g.bits_per_step);
-    v.evidence.push_back({"growth of " + g.what + " over the last " + std::to_string(g.series.size()) + " steps",
-                          number_text(g.first) + " to " + number_text(g.last) + ", " + slope + " bits a step", "0", g.series});
+    v.evidence.push_back(
+        {"growth of " + g.what + " over the last " + std::to_string(g.series.size()) + " steps",
+         number_text(g.first) + " to " + number_text(g.last) + ", " + slope + " bits a step", "0", g.series});
   }
 }
 
@@ -62,28 +69,36 @@ bool judge_precision(const Case& c, Verdict& v) {
   };
   v.precision.fp32 = run_text(Precision::fp32);
   v.precision.fp64 = run_text(Precision::fp64);
-  const std::vector<Growth> growth = find_growth(c.doc());
+  std::vector<Growth> growth = find_growth(c.doc());
+  // What grew where the value was born says more than what grew most.
+  if (const std::string& module = v.culprit.module; !module.empty())
+    std::stable_partition(growth.begin(), growth.end(),
+                          [&](const Growth& g) { return g.what.find(" of " + module) != std::string::npos; });
   add_growth(v, growth);
   const bool cured = v.precision.fp32 == "finite" || v.precision.fp64 == "finite";
   if (came_from_outside(c)) {
     v.precision.verdict = "not_a_precision_matter";
   } else if (cured && !growth.empty()) {
     v.precision.verdict = "delayed";
-    v.explanation += " The step is finite in " + std::string(v.precision.fp32 == "finite" ? "fp32" : "fp64") + ", but " +
-                     growth.front().what + " grew from " + number_text(growth.front().first) + " to " +
-                     number_text(growth.front().last) + " over the last " + std::to_string(growth.front().series.size()) +
-                     " steps: a wider format delays this, and the root is likely what makes values grow (learning rate, "
-                     "warm-up, a missing normalisation).";
+    v.explanation +=
+        " The step is finite in " + std::string(v.precision.fp32 == "finite" ? "fp32" : "fp64") + ", but " +
+        growth.front().what + " grew from " + number_text(growth.front().first) + " to " +
+        number_text(growth.front().last) + " over the last " + std::to_string(growth.front().series.size()) +
+        " steps: a wider format delays this, and the root is likely what makes values grow (learning rate, "
+        "warm-up, a missing normalisation).";
     v.advice += std::string(v.advice.empty() ? "" : " ") +
-                "And look for the root: a smaller learning rate, a longer warm-up or a normalisation (not tested here).";
-    v.not_tested.push_back("the root cause: why values grew over the steps before this one (a replay of one step can't show "
-                           "it; try a smaller learning rate or a longer warm-up from an earlier checkpoint)");
+                "And look for the root: a smaller learning rate, a longer warm-up or a normalisation (not "
+                "tested here).";
+    v.not_tested.push_back(
+        "the root cause: why values grew over the steps before this one (a replay of one step can't show "
+        "it; try a smaller learning rate or a longer warm-up from an earlier checkpoint)");
   } else if (cured) {
     v.precision.verdict = "curable";
   } else {
     v.precision.verdict = "structural";
     const std::vector<std::int32_t>& births = c.whole(Precision::fp64).births;
-    if (v.precision.fp64 == "non_finite" && std::find(births.begin(), births.end(), c.op_index()) != births.end())
+    if (v.precision.fp64 == "non_finite" &&
+        std::find(births.begin(), births.end(), c.op_index()) != births.end())
       v.explanation += " The same op fails in fp64: no number format cures it.";
   }
   return !growth.empty();
@@ -101,7 +116,8 @@ void add_samples(const Case& c, const Finding& finding, const DiagnoseOptions& o
       v.poison = b.poison;
       if (!b.note.empty()) v.evidence.push_back({"samples", b.note, "", {}});
     } else {
-      v.not_tested.push_back("which samples of the batch are needed for it (the step is slow; nanquest-replay bisect samples)");
+      v.not_tested.push_back(
+          "which samples of the batch are needed for it (the step is slow; nanquest-replay bisect samples)");
     }
   }
   for (std::int64_t s : v.poison)
@@ -111,7 +127,9 @@ void add_samples(const Case& c, const Finding& finding, const DiagnoseOptions& o
 
 void add_not_tested(const Case& c, const FixSearch& search, Verdict& v) {
   for (const std::string& note : search.notes) v.not_tested.push_back(note);
-  if (v.fix) v.not_tested.push_back("whether training stays finite and learns for 64 more steps with the fix: this file holds one step");
+  if (v.fix)
+    v.not_tested.push_back(
+        "whether training stays finite and learns for 64 more steps with the fix: this file holds one step");
   if (v.origin == "parameter" || v.origin == "buffer" || v.origin == "optimizer_state")
     v.not_tested.push_back("which earlier step wrote the bad value");
   if (!v.reproduction.bit_exact)
@@ -147,7 +165,8 @@ Verdict judge(const Case& c, const Reproduction& reproduction, const DiagnoseOpt
   if (options.try_fixes) search = search_fixes(c, finding, options.progress);
   v.counterfactuals = std::move(search.tried);
   v.fix = search.fix;
-  if (v.fix) v.fix->advice = v.advice.empty() ? "What made this step finite: " + v.fix->change + "." : v.advice;
+  if (v.fix)
+    v.fix->advice = v.advice.empty() ? "What made this step finite: " + v.fix->change + "." : v.advice;
   add_samples(c, finding, options, v);
   add_not_tested(c, search, v);
   v.confidence = confidence({.explained = finding.label != "UNKNOWN",

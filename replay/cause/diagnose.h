@@ -15,10 +15,11 @@
 namespace nanquest {
 
 struct DiagnoseOptions {
-  bool try_fixes = true;       ///< run counterfactuals and placebos
-  bool find_samples = true;    ///< which samples of the batch are needed for the failure
-  double budget_seconds = 20;  ///< the search for samples stops growing beyond this; nothing else is cut short
-  Progress progress;           ///< told what runs next; may be empty
+  bool try_fixes = true;     ///< run counterfactuals and placebos
+  bool find_samples = true;  ///< which samples of the batch are needed for the failure
+  double budget_seconds =
+      20;             ///< the search for samples stops growing beyond this; nothing else is cut short
+  Progress progress;  ///< told what runs next; may be empty
 };
 
 /// Verifies and diagnoses. Asks `find_culprit` again if the file names no culprit. Never throws.

@@ -1,6 +1,6 @@
-// DIV_ZERO: division by an exact zero that is data, a count or a variance. Proof: numerator finite everywhere, and the
-// recorded denominator is exactly zero wherever the output is bad. A lost epsilon is another cause, and so is a division
-// inside a derivative.
+// DIV_ZERO: division by an exact zero that is data, a count or a variance. Proof: numerator finite
+// everywhere, and the recorded denominator is exactly zero wherever the output is bad. A lost epsilon is
+// another cause, and so is a division inside a derivative.
 #include <ATen/ATen.h>
 
 #include "replay/cause/cause.h"
@@ -53,14 +53,18 @@ class DivZero : public Cause {
   }
 
  private:
-  static Finding finding(const Case& c, Division parts, const at::Tensor& denominator, const at::Tensor& numerator,
-                         const at::Tensor& zeros, std::int64_t bad) {
+  static Finding finding(const Case& c, Division parts, const at::Tensor& denominator,
+                         const at::Tensor& numerator, const at::Tensor& zeros, std::int64_t bad) {
     Finding f;
     f.label = "DIV_ZERO";
     f.source = "x / 0 is infinite and 0 / 0 is NaN (IEEE 754-2019, 7.2 and 7.3)";
     const std::int64_t n = count_true(wide(denominator) == 0);
-    f.evidence.push_back({"denominators exactly zero", std::to_string(n) + " of " + std::to_string(denominator.numel()), "0", {}});
-    f.evidence.push_back({"bad elements that stand over a zero", std::to_string(bad) + " of " + std::to_string(bad), "", {}});
+    f.evidence.push_back({"denominators exactly zero",
+                          std::to_string(n) + " of " + std::to_string(denominator.numel()),
+                          "0",
+                          {}});
+    f.evidence.push_back(
+        {"bad elements that stand over a zero", std::to_string(bad) + " of " + std::to_string(bad), "", {}});
     std::string what;
     if (numerator.defined()) {
       const auto over = broadcast(wide(numerator) == 0, zeros.sizes());
@@ -72,11 +76,14 @@ class DivZero : public Cause {
     for (const Case::TensorArgument& a : c.tensor_arguments(c.op_index()))
       if (a.position == parts.denominator)
         if (const std::int32_t maker = c.producer(a.tensor, c.op_index()); maker != kNone)
-          maker_text = " The denominator was made by " + c.op_text(maker) + " (op " + std::to_string(maker) + ").";
-    f.explanation = c.op_text(c.op_index()) + " divides by exactly zero in " + count_text(bad, "element") + what + "." +
-                    maker_text;
-    f.advice = "For a count use max(count, 1) and skip samples with nothing to count; for a variance or a norm add an epsilon "
-               "that the format can hold.";
+          maker_text =
+              " The denominator was made by " + c.op_text(maker) + " (op " + std::to_string(maker) + ").";
+    f.explanation = c.op_text(c.op_index()) + " divides by exactly zero in " + count_text(bad, "element") +
+                    what + "." + maker_text;
+    f.advice =
+        "For a count use max(count, 1) and skip samples with nothing to count; for a variance or a norm add "
+        "an epsilon "
+        "that the format can hold.";
     f.wanted.push_back(guard_argument(c, c.op_index(), parts.denominator, Guard::zero_to_one));
     return f;
   }

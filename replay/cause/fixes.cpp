@@ -30,7 +30,8 @@ class Search {
     if (progress_) progress_("trying: " + change.text);
     const std::string result = run_change(case_, change.options);
     out_.tried.push_back({change.text, change.kind, "step", result, 1});
-    if (result == "failed") out_.notes.push_back("\"" + change.text + "\": an op has no kernel for it, so this was not tested");
+    if (result == "failed")
+      out_.notes.push_back("\"" + change.text + "\": an op has no kernel for it, so this was not tested");
     if (result != "finite") return false;
     Helped helped{change, !change.placebo.empty(), false};
     if (helped.placebo_ran) {
@@ -38,14 +39,16 @@ class Search {
       out_.tried.push_back({change.placebo_text, "placebo", "step", placebo, 1});
       helped.placebo_failed = placebo == "non_finite";
     } else {
-      out_.notes.push_back("\"" + change.text + "\": the trace offers no irrelevant change of that size, so there was no placebo");
+      out_.notes.push_back("\"" + change.text +
+                           "\": the trace offers no irrelevant change of that size, so there was no placebo");
     }
     helped_.push_back(std::move(helped));
     return true;
   }
 
   bool helped_with(const std::string& kind) const {
-    return std::any_of(helped_.begin(), helped_.end(), [&](const Helped& h) { return h.change.kind == kind; });
+    return std::any_of(helped_.begin(), helped_.end(),
+                       [&](const Helped& h) { return h.change.kind == kind; });
   }
 
   bool low_precision() const {
@@ -59,12 +62,15 @@ class Search {
     const Precision wide = low_precision() ? Precision::fp32 : Precision::fp64;
     // If the whole step is not finite there, no part of it is asked: a part is given the other parts' values.
     if (!case_.healthy(case_.whole(wide))) {
-      out_.tried.push_back({"the whole step in " + precision_text(wide), "precision", "step",
-                            case_.whole(wide).failed > case_.whole(Precision::as_recorded).failed ? "failed" : "non_finite", 1});
+      out_.tried.push_back(
+          {"the whole step in " + precision_text(wide), "precision", "step",
+           case_.whole(wide).failed > case_.whole(Precision::as_recorded).failed ? "failed" : "non_finite",
+           1});
       return;
     }
     const std::int32_t op = case_.op_index();
-    if (op != kNone && (try_change(op_in(case_, op, wide)) || try_change(neighbours_in(case_, op, wide)))) return whole(wide);
+    if (op != kNone && (try_change(op_in(case_, op, wide)) || try_change(neighbours_in(case_, op, wide))))
+      return whole(wide);
     for (std::string path = case_.module_of(op); !path.empty();) {
       if (try_change(module_in(case_, path, wide))) return whole(wide);
       const std::size_t dot = path.rfind('.');
@@ -80,7 +86,8 @@ class Search {
 
   DType output_type() const {
     const OpRow* op = case_.op();
-    return op->written_count == 0 ? DType::uint8 : case_.doc().tensors[case_.doc().written[op->first_written]].dtype;
+    return op->written_count == 0 ? DType::uint8
+                                  : case_.doc().tensors[case_.doc().written[op->first_written]].dtype;
   }
 
   /// Nothing smaller of the same kind made the step finite.

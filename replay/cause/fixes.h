@@ -14,15 +14,16 @@ namespace nanquest {
 struct FixSearch {
   std::vector<Counterfactual> tried;
   std::optional<Fix> fix;
-  bool change_helped = false;   ///< some change made the step finite
-  bool placebo_failed = false;  ///< the best change's placebo ran and did not
+  bool change_helped = false;      ///< some change made the step finite
+  bool placebo_failed = false;     ///< the best change's placebo ran and did not
   std::vector<std::string> notes;  ///< what could not be tested and why
 };
 
 using Progress = std::function<void(const std::string&)>;
 
-/// Runs what `finding` wants and, if precision can matter, op → op and readers → module → its parents → whole step.
-/// A larger change is tried only if no smaller one of its kind helped. `progress` is told before each run.
+/// Runs what `finding` wants and, if precision can matter, op → op and readers → module → its parents → whole
+/// step. A larger change is tried only if no smaller one of its kind helped. `progress` is told before each
+/// run.
 FixSearch search_fixes(const Case& c, const Finding& finding, const Progress& progress);
 
 }  // namespace nanquest

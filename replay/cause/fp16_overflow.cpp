@@ -1,5 +1,5 @@
-// FP16_OVERFLOW: a value beyond the format's largest finite number. Proof: the very op, on its very inputs, one precision
-// up, is finite and larger than that number exactly where the recorded output is not finite.
+// FP16_OVERFLOW: a value beyond the format's largest finite number. Proof: the very op, on its very inputs,
+// one precision up, is finite and larger than that number exactly where the recorded output is not finite.
 #include <ATen/ATen.h>
 
 #include <cmath>
@@ -30,34 +30,44 @@ class Fp16Overflow : public Cause {
     const at::Tensor bad = bad_mask(out);
     // Rounding to nearest: everything below half a step past the largest number still rounds down to it.
     const at::Tensor beyond = wide(*exact).abs() > limit * (1 - 1e-3);
-    if (count_true(bad) == 0 || count_true(at::logical_and(bad, at::logical_not(beyond))) > 0) return std::nullopt;
+    if (count_true(bad) == 0 || count_true(at::logical_and(bad, at::logical_not(beyond))) > 0)
+      return std::nullopt;
     return finding(c, values, format, limit, finite_amax(*exact), count_true(bad));
   }
 
  private:
-  static Finding finding(const Case& c, const OpValues& values, const std::string& format, double limit, double amax,
-                         std::int64_t bad) {
+  static Finding finding(const Case& c, const OpValues& values, const std::string& format, double limit,
+                         double amax, std::int64_t bad) {
     Finding f;
     f.label = "FP16_OVERFLOW";
     f.precision = true;
-    f.source = "IEEE 754 binary16: largest finite number 65504; the op recomputed from its recorded inputs in fp32";
-    f.evidence.push_back({c.op_text(c.op_index()) + " recomputed in fp32: amax", number_text(amax), number_text(limit), {}});
+    f.source =
+        "IEEE 754 binary16: largest finite number 65504; the op recomputed from its recorded inputs in fp32";
+    f.evidence.push_back(
+        {c.op_text(c.op_index()) + " recomputed in fp32: amax", number_text(amax), number_text(limit), {}});
     f.evidence.push_back({"bad elements that are beyond " + format + " in fp32",
-                          std::to_string(bad) + " of " + std::to_string(bad), "", {}});
+                          std::to_string(bad) + " of " + std::to_string(bad),
+                          "",
+                          {}});
     int i = 0;
     for (const at::Tensor& t : tensors_in(values.arguments))
       if (t.is_floating_point() && i < 4)
         f.evidence.push_back({"amax of input " + std::to_string(i++) + " (" + format_name(t) + ")",
-                              number_text(finite_amax(t)), number_text(limit), {}});
-    f.explanation = c.op_text(c.op_index()) + " computes a value of " + number_text(amax) + ", but " + format +
-                    " ends at " + number_text(limit) + ": " + count_text(bad, "element") +
+                              number_text(finite_amax(t)),
+                              number_text(limit),
+                              {}});
+    f.explanation = c.op_text(c.op_index()) + " computes a value of " + number_text(amax) + ", but " +
+                    format + " ends at " + number_text(limit) + ": " + count_text(bad, "element") +
                     " became infinite although every input was finite.";
     if (c.op()->phase == Phase::backward && c.doc().loss_scale > 1) {
       const double unscaled = amax / c.doc().loss_scale;
-      f.evidence.push_back({"the same without the loss scale of " + number_text(c.doc().loss_scale), number_text(unscaled),
-                            number_text(limit), {}});
+      f.evidence.push_back({"the same without the loss scale of " + number_text(c.doc().loss_scale),
+                            number_text(unscaled),
+                            number_text(limit),
+                            {}});
       if (unscaled < limit) {
-        f.explanation += " Without the loss scale of " + number_text(c.doc().loss_scale) + " it would have fitted.";
+        f.explanation +=
+            " Without the loss scale of " + number_text(c.doc().loss_scale) + " it would have fitted.";
         // As many halvings as the value is beyond the format, and some for the sums that follow it.
         const int needed = static_cast<int>(std::ceil(std::log2(amax / limit)));
         for (int more : {1, 5})
@@ -65,8 +75,10 @@ class Fp16Overflow : public Cause {
       }
     }
     f.advice = f.wanted.empty() ? "" : "Let the loss scaler lower its scale (it overflowed, not the model). ";
-    f.advice += "Train in bf16 if the device has it; otherwise keep this op in fp32 (autocast disabled around it) or scale "
-               "its inputs down (for attention: scale q before the product; for norms: sum squares in fp32).";
+    f.advice +=
+        "Train in bf16 if the device has it; otherwise keep this op in fp32 (autocast disabled around it) or "
+        "scale "
+        "its inputs down (for attention: scale q before the product; for norms: sum squares in fp32).";
     return f;
   }
 };

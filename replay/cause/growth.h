@@ -17,13 +17,14 @@ struct Growth {
   std::vector<double> series;  ///< the window, oldest first, as recorded (NaN and Inf included)
 };
 
-/// Theil–Sen slope: the median of the slopes between all pairs of points (Sen 1968), over the finite positive values of
-/// `series` seen as log2; `rising` gets the share of pairs that rise. NaN, Inf, zero and negative values are left out,
-/// so one bad row changes nothing. 0 with fewer than 8 usable values.
+/// Theil–Sen slope: the median of the slopes between all pairs of points (Sen 1968), over the finite positive
+/// values of `series` seen as log2; `rising` gets the share of pairs that rise. NaN, Inf, zero and negative
+/// values are left out, so one bad row changes nothing. 0 with fewer than 8 usable values.
 double log2_slope(const std::vector<double>& series, double* rising = nullptr);
 
-/// Columns of loss, norms and amax that grew over the last 64 or the last 16 rows by at least one bit (loss and weight
-/// norms: half a bit), with at least three quarters of all pairs rising. Most bits first, one entry a column.
+/// Columns of loss, norms and amax that grew over the last 64 or the last 16 rows by at least one bit (loss
+/// and weight norms: half a bit), with at least three quarters of all pairs rising. Most bits first, one
+/// entry a column.
 std::vector<Growth> find_growth(const SnapshotDoc& doc);
 
 }  // namespace nanquest

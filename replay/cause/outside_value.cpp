@@ -9,7 +9,10 @@ namespace nanquest {
 std::optional<OutsideValue> outside_value(const Case& c) {
   const SnapshotDoc& doc = c.doc();
   const std::pair<const char*, const std::vector<NamedTensor>*> groups[] = {
-      {"batch", &doc.batch}, {"parameters", &doc.parameters}, {"buffers", &doc.buffers}, {"optimizer state", &doc.optimizer}};
+      {"batch", &doc.batch},
+      {"parameters", &doc.parameters},
+      {"buffers", &doc.buffers},
+      {"optimizer state", &doc.optimizer}};
   for (const auto& [group, tensors] : groups)
     for (const NamedTensor& t : *tensors) {
       if (t.name != c.culprit().tensor_name || t.data.empty()) continue;

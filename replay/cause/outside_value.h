@@ -1,4 +1,5 @@
-/// outside_value: the bad tensor that came in from outside (batch, weight, buffer, state), read from the file.
+/// outside_value: the bad tensor that came in from outside (batch, weight, buffer, state), read from the
+/// file.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -12,10 +13,10 @@ namespace nanquest {
 
 struct OutsideValue {
   std::string name;
-  std::string group;        ///< "batch", "parameters", "buffers", "optimizer state"
+  std::string group;  ///< "batch", "parameters", "buffers", "optimizer state"
   std::int32_t slot = kNone;
-  at::Tensor tensor;        ///< its values when the step began
-  std::int64_t bad = 0;     ///< non-finite elements
+  at::Tensor tensor;     ///< its values when the step began
+  std::int64_t bad = 0;  ///< non-finite elements
 };
 
 /// The value that `doc.culprit` names, read and counted; nothing if it isn't in the file or is finite.

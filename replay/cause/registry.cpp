@@ -4,7 +4,8 @@ namespace nanquest {
 
 const std::vector<const Cause*>& causes() {
   static const std::vector<const Cause*> all = {
-      &bad_data(), &bad_state(), &all_masked_row(), &log_zero(), &div_zero(), &singular_grad(), &fp16_overflow(),
+      &bad_data(), &bad_state(),     &all_masked_row(), &log_zero(),
+      &div_zero(), &singular_grad(), &fp16_overflow(),
   };
   return all;
 }
@@ -21,7 +22,8 @@ Finding find_cause(const Case& c) {
   if (found.size() == 1) return found.front();
   Finding unknown = unknown_finding(c);
   for (std::size_t i = 0; i < found.size(); ++i)
-    unknown.explanation += (i ? " and " : " Two causes claim it: ") + found[i].label + (i + 1 == found.size() ? "." : "");
+    unknown.explanation +=
+        (i ? " and " : " Two causes claim it: ") + found[i].label + (i + 1 == found.size() ? "." : "");
   return unknown;
 }
 

@@ -37,18 +37,22 @@ SampleBisection bisect_samples(const Case& c, int max_runs) {
     b.note = "the batch has no samples that can be exchanged one by one";
     return b;
   }
-  // A few donors spread over the batch are enough: if the failure hangs on few samples, most of them are healthy.
+  // A few donors spread over the batch are enough: if the failure hangs on few samples, most of them are
+  // healthy.
   const std::int64_t donors = std::min<std::int64_t>({b.batch, 8, max_runs / 2});
   for (std::int64_t i = 0; i < donors && b.donor < 0; ++i, ++b.runs)
     if (const std::int64_t d = i * b.batch / donors; finite_with(c, all_but(b.batch, d), d)) b.donor = d;
   if (b.donor < 0) {
-    b.note = "the step fails with copies of any single sample that was tried: it does not hang on particular samples";
+    b.note =
+        "the step fails with copies of any single sample that was tried: it does not hang on particular "
+        "samples";
     return b;
   }
   int calls = 0;
   b.poison = ddmin<std::int64_t>(
-      all_but(b.batch, b.donor), [&](const std::vector<std::int64_t>& s) { return finite_with(c, s, b.donor); },
-      max_runs - b.runs, &calls);
+      all_but(b.batch, b.donor),
+      [&](const std::vector<std::int64_t>& s) { return finite_with(c, s, b.donor); }, max_runs - b.runs,
+      &calls);
   b.runs += calls;
   return b;
 }

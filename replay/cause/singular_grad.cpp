@@ -1,6 +1,7 @@
-// SINGULAR_GRAD: forward finite, derivative infinite at this very point. Proof: the culprit works for the derivative of a
-// forward op whose recorded outputs are finite and whose recorded input is exactly at the singular point wherever the
-// derivative is bad. A gradient that arrives as exactly zero there was thrown away by the program: another cause.
+// SINGULAR_GRAD: forward finite, derivative infinite at this very point. Proof: the culprit works for the
+// derivative of a forward op whose recorded outputs are finite and whose recorded input is exactly at the
+// singular point wherever the derivative is bad. A gradient that arrives as exactly zero there was thrown
+// away by the program: another cause.
 #include <ATen/ATen.h>
 
 #include "replay/cause/cause.h"
@@ -9,7 +10,8 @@
 namespace nanquest {
 namespace {
 
-/// Where the derivative of the forward op is infinite, given what it read and gave; undefined if this op has no such point.
+/// Where the derivative of the forward op is infinite, given what it read and gave; undefined if this op has
+/// no such point.
 struct Singular {
   at::Tensor mask;
   std::string point;  ///< in words
@@ -24,7 +26,9 @@ Singular singular_points(const std::string& name, const OpValues& forward) {
   if (name == "pow" && forward.arguments.size() > 1) {
     const c10::IValue& e = forward.arguments[1];
     const at::Tensor exponent = e.isTensor() ? wide(e.toTensor())
-                                : e.isScalar() ? at::scalar_tensor(e.toScalar(), at::TensorOptions(at::kDouble)) : at::Tensor();
+                                : e.isScalar()
+                                    ? at::scalar_tensor(e.toScalar(), at::TensorOptions(at::kDouble))
+                                    : at::Tensor();
     if (!exponent.defined()) return {};
     return {at::logical_and(w == 0, at::logical_and(exponent > 0, exponent < 1)),
             "0 with an exponent p below 1, where its derivative p x^(p-1) is infinite"};
@@ -40,13 +44,13 @@ Singular singular_points(const std::string& name, const OpValues& forward) {
   return {};
 }
 
-/// The gradient that the node was given: the first argument, among the node's ops up to the culprit, that backward made
-/// outside this node. Undefined if there is none.
+/// The gradient that the node was given: the first argument, among the node's ops up to the culprit, that
+/// backward made outside this node. Undefined if there is none.
 at::Tensor incoming_gradient(const Case& c) {
   const std::int32_t culprit = c.op_index();
   std::int32_t first = culprit;
-  while (first > 0 && c.doc().ops[first - 1].phase == Phase::backward && c.doc().ops[first - 1].node == c.op()->node &&
-         c.doc().ops[first - 1].sequence == c.op()->sequence)
+  while (first > 0 && c.doc().ops[first - 1].phase == Phase::backward &&
+         c.doc().ops[first - 1].node == c.op()->node && c.doc().ops[first - 1].sequence == c.op()->sequence)
     --first;
   for (std::int32_t i = first; i <= culprit; ++i)
     for (const Case::TensorArgument& a : c.tensor_arguments(i)) {
@@ -81,7 +85,8 @@ class SingularGrad : public Cause {
   }
 
  private:
-  /// Every bad element was sent a gradient of exactly zero: where() or a factor of zero threw that branch away.
+  /// Every bad element was sent a gradient of exactly zero: where() or a factor of zero threw that branch
+  /// away.
   static bool thrown_away(const Case& c, const at::Tensor& bad) {
     const at::Tensor gradient = incoming_gradient(c);
     if (!gradient.defined() || !gradient.is_floating_point()) return false;
@@ -89,18 +94,25 @@ class SingularGrad : public Cause {
     return sent && count_true(at::logical_and(bad, *sent != 0)) == 0;
   }
 
-  static Finding finding(const Case& c, std::int32_t forward, const Singular& singular, std::int64_t points, std::int64_t bad) {
+  static Finding finding(const Case& c, std::int32_t forward, const Singular& singular, std::int64_t points,
+                         std::int64_t bad) {
     Finding f;
     f.label = "SINGULAR_GRAD";
     f.source = "the derivative's own formula; the forward values were recorded finite";
-    f.evidence.push_back({"inputs of " + c.op_text(forward) + " exactly at the singular point", std::to_string(points), "0", {}});
-    f.evidence.push_back({"bad derivatives that stand there", std::to_string(bad) + " of " + std::to_string(bad), "", {}});
+    f.evidence.push_back({"inputs of " + c.op_text(forward) + " exactly at the singular point",
+                          std::to_string(points),
+                          "0",
+                          {}});
+    f.evidence.push_back(
+        {"bad derivatives that stand there", std::to_string(bad) + " of " + std::to_string(bad), "", {}});
     f.evidence.push_back({"non-finite values in that op's forward result", "0", "0", {}});
-    f.explanation = "Forward is finite everywhere, but " + c.op_text(forward) + " was evaluated at " + singular.point +
-                    ": " + count_text(bad, "element") + " of its gradient not finite (" + c.op()->node + ").";
+    f.explanation = "Forward is finite everywhere, but " + c.op_text(forward) + " was evaluated at " +
+                    singular.point + ": " + count_text(bad, "element") + " of its gradient not finite (" +
+                    c.op()->node + ").";
     f.advice = singular.guard == Guard::unit_inwards
                    ? "Clamp the argument to [-1 + eps, 1 - eps] before acos or asin."
-                   : "Add a small eps inside the root (sqrt(x + eps), (x + eps)^p), or use a norm whose gradient is defined at 0.";
+                   : "Add a small eps inside the root (sqrt(x + eps), (x + eps)^p), or use a norm whose "
+                     "gradient is defined at 0.";
     f.wanted.push_back(guard_argument(c, forward, 0, singular.guard));
     return f;
   }

@@ -33,8 +33,9 @@ Finding unknown_finding(const Case& c) {
   f.label = "UNKNOWN";
   f.precision = true;
   if (!c.op()) {
-    f.explanation = "The bad value came from outside the recorded ops" +
-                    (c.culprit().tensor_name.empty() ? std::string(".") : " (" + c.culprit().tensor_name + ").");
+    f.explanation =
+        "The bad value came from outside the recorded ops" +
+        (c.culprit().tensor_name.empty() ? std::string(".") : " (" + c.culprit().tensor_name + ").");
     return f;
   }
   const OpValues& values = c.values(c.op_index());
@@ -43,7 +44,8 @@ Finding unknown_finding(const Case& c) {
     if (i < 6) f.evidence.push_back({"input " + std::to_string(i++), seen_text(t), "", {}});
   if (!values.outputs.empty() && values.outputs[0].defined())
     f.evidence.push_back({"output", seen_text(values.outputs[0]), "", {}});
-  f.explanation = c.op_text(c.op_index()) + " made the first harmful value, but none of the causes that this version can "
+  f.explanation = c.op_text(c.op_index()) +
+                  " made the first harmful value, but none of the causes that this version can "
                   "prove explains all of it.";
   if (const std::string label = resemblance(c); !label.empty()) {
     f.explanation += " It resembles " + label + ", for which there is no test yet.";

@@ -15,23 +15,33 @@ namespace {
 
 std::optional<Format> format_of_tensor(const at::Tensor& t) {
   switch (t.scalar_type()) {
-    case at::kDouble: return Format::fp64;
-    case at::kFloat: return Format::fp32;
-    case at::kHalf: return Format::fp16;
-    case at::kBFloat16: return Format::bf16;
-    case at::kFloat8_e4m3fn: return Format::fp8_e4m3;
-    case at::kFloat8_e5m2: return Format::fp8_e5m2;
-    default: return std::nullopt;
+    case at::kDouble:
+      return Format::fp64;
+    case at::kFloat:
+      return Format::fp32;
+    case at::kHalf:
+      return Format::fp16;
+    case at::kBFloat16:
+      return Format::bf16;
+    case at::kFloat8_e4m3fn:
+      return Format::fp8_e4m3;
+    case at::kFloat8_e5m2:
+      return Format::fp8_e5m2;
+    default:
+      return std::nullopt;
   }
 }
 
-at::ScalarType type_of(Precision precision) { return precision == Precision::fp64 ? at::kDouble : at::kFloat; }
+at::ScalarType type_of(Precision precision) {
+  return precision == Precision::fp64 ? at::kDouble : at::kFloat;
+}
 
 at::Tensor widened(const at::Tensor& t, Precision precision) {
   return t.defined() && t.is_floating_point() ? t.detach().to(type_of(precision), false, true) : t;
 }
 
-/// The same argument in the wanted precision. `is_dtype`: the schema says that an integer here is a ScalarType.
+/// The same argument in the wanted precision. `is_dtype`: the schema says that an integer here is a
+/// ScalarType.
 c10::IValue widened_value(const c10::IValue& v, Precision precision, bool is_dtype) {
   if (v.isTensor()) return widened(v.toTensor(), precision);
   if (v.isTensorList()) {
@@ -69,11 +79,17 @@ std::optional<double> format_tiny(const at::Tensor& tensor) {
   return info(*f).min_normal;
 }
 
-at::Tensor wide(const at::Tensor& tensor) { return tensor.detach().to(at::kCPU).to(at::kDouble); }
+at::Tensor wide(const at::Tensor& tensor) {
+  return tensor.detach().to(at::kCPU).to(at::kDouble);
+}
 
-at::Tensor bad_mask(const at::Tensor& tensor) { return at::logical_not(at::isfinite(wide(tensor))); }
+at::Tensor bad_mask(const at::Tensor& tensor) {
+  return at::logical_not(at::isfinite(wide(tensor)));
+}
 
-std::int64_t count_true(const at::Tensor& mask) { return mask.numel() == 0 ? 0 : mask.sum().item<std::int64_t>(); }
+std::int64_t count_true(const at::Tensor& mask) {
+  return mask.numel() == 0 ? 0 : mask.sum().item<std::int64_t>();
+}
 
 bool all_finite(const at::Tensor& tensor) {
   return !tensor.defined() || !tensor.is_floating_point() || count_true(bad_mask(tensor)) == 0;
@@ -120,7 +136,8 @@ std::string number_text(double value) {
   return text;
 }
 
-std::optional<at::Tensor> evaluate(const OpRow& op, const std::vector<c10::IValue>& arguments, Precision precision) {
+std::optional<at::Tensor> evaluate(const OpRow& op, const std::vector<c10::IValue>& arguments,
+                                   Precision precision) {
   try {
     const auto handle = c10::Dispatcher::singleton().findOp({op.name, op.overload});
     if (!handle || handle->schema().arguments().size() != arguments.size()) return std::nullopt;

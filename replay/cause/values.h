@@ -40,9 +40,10 @@ std::string count_text(std::int64_t n, const std::string& noun);
 /// 123456.7 -> "1.23e+05", small whole numbers as they are.
 std::string number_text(double value);
 
-/// Runs the op once more on these arguments, with every floating tensor and every dtype argument among them changed to
-/// `precision` (fp32 or fp64), outside the replayer. Nothing if the op has no such kernel or its output isn't a tensor.
-/// Arguments are copied: an in-place op changes nothing of the caller's.
-std::optional<at::Tensor> evaluate(const OpRow& op, const std::vector<c10::IValue>& arguments, Precision precision);
+/// Runs the op once more on these arguments, with every floating tensor and every dtype argument among them
+/// changed to `precision` (fp32 or fp64), outside the replayer. Nothing if the op has no such kernel or its
+/// output isn't a tensor. Arguments are copied: an in-place op changes nothing of the caller's.
+std::optional<at::Tensor> evaluate(const OpRow& op, const std::vector<c10::IValue>& arguments,
+                                   Precision precision);
 
 }  // namespace nanquest

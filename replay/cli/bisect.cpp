@@ -12,13 +12,14 @@ constexpr int kMaxRuns = 400;
 int bisect_samples_command(const Common& common, const Case& c) {
   const SampleBisection b = bisect_samples(c, kMaxRuns);
   if (common.json) {
-    const nlohmann::ordered_json j = {{"what", "samples"}, {"batch", b.batch}, {"donor", b.donor}, {"poison", b.poison},
-                                      {"runs", b.runs},    {"note", b.note}};
+    const nlohmann::ordered_json j = {{"what", "samples"},  {"batch", b.batch}, {"donor", b.donor},
+                                      {"poison", b.poison}, {"runs", b.runs},   {"note", b.note}};
     std::printf("%s\n", j.dump(2).c_str());
   } else if (!b.note.empty()) {
     std::printf("%s (%d replays)\n", b.note.c_str(), b.runs);
   } else {
-    std::printf("with these samples replaced by sample %lld the step is finite:", static_cast<long long>(b.donor));
+    std::printf("with these samples replaced by sample %lld the step is finite:",
+                static_cast<long long>(b.donor));
     for (std::int64_t s : b.poison) {
       std::printf(" %lld", static_cast<long long>(s));
       if (static_cast<std::size_t>(s) < c.doc().sample_ids.size())
@@ -32,14 +33,19 @@ int bisect_samples_command(const Common& common, const Case& c) {
 int bisect_modules_command(const Common& common, const Case& c) {
   const ModuleBisection b = bisect_modules(c, kMaxRuns);
   if (common.json) {
-    const nlohmann::ordered_json j = {{"what", "modules"}, {"precision", b.precision}, {"finite_with_all", b.finite_with_all},
-                                      {"modules", b.modules}, {"runs", b.runs}};
+    const nlohmann::ordered_json j = {{"what", "modules"},
+                                      {"precision", b.precision},
+                                      {"finite_with_all", b.finite_with_all},
+                                      {"modules", b.modules},
+                                      {"runs", b.runs}};
     std::printf("%s\n", j.dump(2).c_str());
   } else if (!b.finite_with_all) {
-    std::printf("not finite even with every module in %s: precision is not the way out\n", b.precision.c_str());
+    std::printf("not finite even with every module in %s: precision is not the way out\n",
+                b.precision.c_str());
   } else {
     std::printf("finite with the ops of these modules in %s (%d replays):\n", b.precision.c_str(), b.runs);
-    for (const std::string& path : b.modules) std::printf("  %s\n", path.empty() ? "(outside any module)" : path.c_str());
+    for (const std::string& path : b.modules)
+      std::printf("  %s\n", path.empty() ? "(outside any module)" : path.c_str());
   }
   return static_cast<int>(ExitCode::finding);
 }

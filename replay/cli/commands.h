@@ -1,5 +1,5 @@
-/// The sub-commands of nanquest-replay: one function each, in a file of its own. Results go to stdout, progress and
-/// failures to stderr; the returned number is the program's exit code (design §8).
+/// The sub-commands of nanquest-replay: one function each, in a file of its own. Results go to stdout,
+/// progress and failures to stderr; the returned number is the program's exit code (design §8).
 #pragma once
 
 #include <string>
@@ -23,8 +23,8 @@ struct RunArguments {
 };
 
 struct ReproArguments {
-  std::int32_t op = -1;     ///< the culprit if negative
-  std::string directory;    ///< beside the snapshot if empty
+  std::int32_t op = -1;   ///< the culprit if negative
+  std::string directory;  ///< beside the snapshot if empty
 };
 
 int diagnose_command(const Common& common, bool write_files, bool try_fixes);
@@ -41,7 +41,8 @@ std::string short_number(double value);
 // --- console.cpp -----------------------------------------------------------------------------------
 /// Prints "nanquest-replay: message (hint)" to stderr; returns the exit code for it.
 int fail(const Error& error);
-/// Opens the snapshot and reads every tensor against its checksum; on failure the caller returns `fail(error)`.
+/// Opens the snapshot and reads every tensor against its checksum; on failure the caller returns
+/// `fail(error)`.
 Result<Replayer> open_snapshot(const Common& common);
 /// Progress lines on stderr, rewritten in place on a terminal; silent with --quiet. Cleared when destroyed.
 class Progressor {
@@ -69,8 +70,9 @@ Result<Precision> precision_from(const std::string& text);
 Result<RunOptions> run_options(const RunArguments& arguments, const SnapshotDoc& doc);
 
 // --- replay_file.cpp -------------------------------------------------------------------------------
-/// Writes per-op statistics of the runs as recorded, in fp32 and in fp64 as tensors replay/<run>/{amax,nan,inf,zero} of
-/// one row per op (ops that wrote nothing: NaN and -1), beside the snapshot's step and rank.
+/// Writes per-op statistics of the runs as recorded, in fp32 and in fp64 as tensors
+/// replay/<run>/{amax,nan,inf,zero} of one row per op (ops that wrote nothing: NaN and -1), beside the
+/// snapshot's step and rank.
 Status write_replay_file(const Case& c, const std::string& path);
 
 // --- version.cpp -----------------------------------------------------------------------------------

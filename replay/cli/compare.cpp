@@ -12,12 +12,14 @@ namespace {
 void print_row(const SnapshotDoc& doc, const CompareRow& row) {
   const OpRow& op = doc.ops[static_cast<std::size_t>(row.op)];
   const TensorDifference& d = row.difference;
-  std::printf("%6d  %-34.34s %-9s %10llu %11s %11s %11s  %s\n", row.op, SnapshotDoc::qualified_name(op).c_str(),
+  std::printf("%6d  %-34.34s %-9s %10llu %11s %11s %11s  %s\n", row.op,
+              SnapshotDoc::qualified_name(op).c_str(),
               std::string(dtype_name(doc.tensors[static_cast<std::size_t>(row.tensor)].dtype)).c_str(),
               static_cast<unsigned long long>(d.different), short_number(d.max_abs).c_str(),
               short_number(d.max_rel).c_str(), short_number(d.max_ulp).c_str(),
-              d.non_finite_recorded == d.non_finite_other ? ""
-              : d.non_finite_recorded > d.non_finite_other ? "finite only when changed" : "finite only as recorded");
+              d.non_finite_recorded == d.non_finite_other  ? ""
+              : d.non_finite_recorded > d.non_finite_other ? "finite only when changed"
+                                                           : "finite only as recorded");
 }
 
 }  // namespace
@@ -32,16 +34,18 @@ int compare_command(const Common& common, const RunArguments& arguments, int row
   if (common.json) {
     nlohmann::ordered_json list = nlohmann::ordered_json::array();
     for (const CompareRow& row : result->rows)
-      list.push_back({{"op", row.op},
-                      {"name", SnapshotDoc::qualified_name(replayer->doc().ops[static_cast<std::size_t>(row.op)])},
-                      {"count", row.difference.count},
-                      {"different", row.difference.different},
-                      {"non_finite_recorded", row.difference.non_finite_recorded},
-                      {"non_finite_other", row.difference.non_finite_other},
-                      {"max_abs", row.difference.max_abs},
-                      {"max_rel", row.difference.max_rel},
-                      {"max_ulp", row.difference.max_ulp}});
-    const nlohmann::ordered_json j = {{"precision", arguments.precision}, {"rows", list},
+      list.push_back(
+          {{"op", row.op},
+           {"name", SnapshotDoc::qualified_name(replayer->doc().ops[static_cast<std::size_t>(row.op)])},
+           {"count", row.difference.count},
+           {"different", row.difference.different},
+           {"non_finite_recorded", row.difference.non_finite_recorded},
+           {"non_finite_other", row.difference.non_finite_other},
+           {"max_abs", row.difference.max_abs},
+           {"max_rel", row.difference.max_rel},
+           {"max_ulp", row.difference.max_ulp}});
+    const nlohmann::ordered_json j = {{"precision", arguments.precision},
+                                      {"rows", list},
                                       {"first_difference", result->first_difference},
                                       {"first_finiteness_change", result->first_finiteness_change}};
     std::printf("%s\n", j.dump(2).c_str());
@@ -54,10 +58,14 @@ int compare_command(const Common& common, const RunArguments& arguments, int row
     };
     return key(a.difference) > key(b.difference);
   });
-  std::printf("    op  name                               type       different     max abs     max rel     max ulp\n");
-  for (std::size_t i = 0; i < sorted.size() && i < static_cast<std::size_t>(rows); ++i) print_row(replayer->doc(), sorted[i]);
+  std::printf(
+      "    op  name                               type       different     max abs     max rel     max "
+      "ulp\n");
+  for (std::size_t i = 0; i < sorted.size() && i < static_cast<std::size_t>(rows); ++i)
+    print_row(replayer->doc(), sorted[i]);
   if (sorted.size() > static_cast<std::size_t>(rows))
-    std::printf("… %zu more outputs; --rows N, or --json for all\n", sorted.size() - static_cast<std::size_t>(rows));
+    std::printf("… %zu more outputs; --rows N, or --json for all\n",
+                sorted.size() - static_cast<std::size_t>(rows));
   if (result->first_finiteness_change != kNone)
     std::printf("finite on one side only, first at op %d\n", result->first_finiteness_change);
   return static_cast<int>(ExitCode::ok);

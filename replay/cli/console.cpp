@@ -28,7 +28,9 @@ Result<Replayer> open_snapshot(const Common& common) {
 
 Progressor::Progressor(bool quiet) : quiet_(quiet), terminal_(::isatty(STDERR_FILENO) == 1) {}
 
-Progressor::~Progressor() { clear(); }
+Progressor::~Progressor() {
+  clear();
+}
 
 void Progressor::say(const std::string& what) {
   if (quiet_) return;
@@ -59,7 +61,8 @@ int stdout_width() {
 }
 
 std::string stem_of(const std::string& snapshot) {
-  return snapshot.size() > 3 && snapshot.ends_with(".h5") ? snapshot.substr(0, snapshot.size() - 3) : snapshot;
+  return snapshot.size() > 3 && snapshot.ends_with(".h5") ? snapshot.substr(0, snapshot.size() - 3)
+                                                          : snapshot;
 }
 
 std::string short_number(double value) {
@@ -74,7 +77,8 @@ Result<Precision> precision_from(const std::string& text) {
   if (text == "bf16") return Precision::bf16;
   if (text == "fp32") return Precision::fp32;
   if (text == "fp64") return Precision::fp64;
-  return Error{ErrorCode::usage, "precision \"" + text + "\" is not known", "one of as-recorded, bf16, fp32, fp64"};
+  return Error{ErrorCode::usage, "precision \"" + text + "\" is not known",
+               "one of as-recorded, bf16, fp32, fp64"};
 }
 
 Result<RunOptions> run_options(const RunArguments& arguments, const SnapshotDoc& doc) {
@@ -86,7 +90,8 @@ Result<RunOptions> run_options(const RunArguments& arguments, const SnapshotDoc&
   for (const std::string& text : arguments.modules) {
     const std::size_t equals = text.rfind('=');
     if (equals == std::string::npos)
-      return Error{ErrorCode::usage, "--module \"" + text + "\": no \"=\"", "write --module blocks.1.mlp=fp32"};
+      return Error{ErrorCode::usage, "--module \"" + text + "\": no \"=\"",
+                   "write --module blocks.1.mlp=fp32"};
     const std::string path = text.substr(0, equals);
     const auto precision = precision_from(text.substr(equals + 1));
     if (!precision) return precision.error();

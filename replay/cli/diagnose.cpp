@@ -36,8 +36,9 @@ int diagnose_command(const Common& common, bool write_files, bool try_fixes) {
   verdict.snapshot = common.snapshot;
   progress.clear();
   if (write_files) write_files_beside(common, c, verdict);
-  const std::string text = common.json ? to_json(verdict)
-                                       : to_text(verdict, {.colour = stdout_has_colour(), .width = stdout_width()});
+  const std::string text = common.json
+                               ? to_json(verdict)
+                               : to_text(verdict, {.colour = stdout_has_colour(), .width = stdout_width()});
   std::fputs(text.c_str(), stdout);
   if (!common.json && write_files && verdict.found)
     std::printf("\nfiles       %s.{json,md,replay.h5}\n", stem_of(common.snapshot).c_str());

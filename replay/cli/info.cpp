@@ -13,20 +13,24 @@ void print_text(const SnapshotReader& reader) {
   const SnapshotDoc& doc = reader.doc();
   std::printf("snapshot    %s (format %d.%d, written by %s)\n", reader.path().c_str(), reader.format_major(),
               reader.format_minor(), doc.writer.c_str());
-  std::printf("step        %lld, rank %d of %d, %s\n", static_cast<long long>(doc.step), doc.rank, doc.world_size,
-              doc.created_utc.c_str());
+  std::printf("step        %lld, rank %d of %d, %s\n", static_cast<long long>(doc.step), doc.rank,
+              doc.world_size, doc.created_utc.c_str());
   std::printf("culprit     %s\n", describe_culprit(doc).c_str());
-  std::printf("trace       %zu ops, %zu storages, %zu tensor uses, basis %s\n", doc.ops.size(), doc.slots.size(),
-              doc.tensors.size(), doc.basis.c_str());
-  std::printf("state       %zu parameters, %zu buffers, %zu optimizer tensors, %zu batch tensors, %zu samples\n",
-              doc.parameters.size(), doc.buffers.size(), doc.optimizer.size(), doc.batch.size(), doc.sample_ids.size());
+  std::printf("trace       %zu ops, %zu storages, %zu tensor uses, basis %s\n", doc.ops.size(),
+              doc.slots.size(), doc.tensors.size(), doc.basis.c_str());
+  std::printf(
+      "state       %zu parameters, %zu buffers, %zu optimizer tensors, %zu batch tensors, %zu samples\n",
+      doc.parameters.size(), doc.buffers.size(), doc.optimizer.size(), doc.batch.size(),
+      doc.sample_ids.size());
   for (const SeriesTable& t : doc.history)
     std::printf("history     %s: %zu steps × %zu columns\n", t.name.c_str(), t.rows(), t.columns.size());
   std::map<std::string, int> ops;
-  for (const OpRow& op : doc.ops) ++ops[op.module == kNone ? "" : doc.modules[static_cast<std::size_t>(op.module)].path];
+  for (const OpRow& op : doc.ops)
+    ++ops[op.module == kNone ? "" : doc.modules[static_cast<std::size_t>(op.module)].path];
   for (const auto& [path, count] : ops)
     std::printf("module      %s: %d ops\n", path.empty() ? "(outside any)" : path.c_str(), count);
-  for (const auto& [name, value] : doc.environment) std::printf("environment %s = %.120s\n", name.c_str(), value.c_str());
+  for (const auto& [name, value] : doc.environment)
+    std::printf("environment %s = %.120s\n", name.c_str(), value.c_str());
 }
 
 void print_json(const SnapshotReader& reader) {
@@ -36,13 +40,20 @@ void print_json(const SnapshotReader& reader) {
   const nlohmann::ordered_json j = {
       {"snapshot", reader.path()},
       {"format_version", std::to_string(reader.format_major()) + "." + std::to_string(reader.format_minor())},
-      {"writer", doc.writer},       {"step", doc.step},
-      {"rank", doc.rank},           {"world_size", doc.world_size},
-      {"created_utc", doc.created_utc}, {"basis", doc.basis},
-      {"ops", doc.ops.size()},      {"slots", doc.slots.size()},
-      {"tensors", doc.tensors.size()}, {"parameters", doc.parameters.size()},
-      {"samples", doc.sample_ids},  {"modules", modules},
-      {"environment", doc.environment}, {"config", doc.config},
+      {"writer", doc.writer},
+      {"step", doc.step},
+      {"rank", doc.rank},
+      {"world_size", doc.world_size},
+      {"created_utc", doc.created_utc},
+      {"basis", doc.basis},
+      {"ops", doc.ops.size()},
+      {"slots", doc.slots.size()},
+      {"tensors", doc.tensors.size()},
+      {"parameters", doc.parameters.size()},
+      {"samples", doc.sample_ids},
+      {"modules", modules},
+      {"environment", doc.environment},
+      {"config", doc.config},
       {"culprit", describe_culprit(doc)}};
   std::printf("%s\n", j.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace).c_str());
 }

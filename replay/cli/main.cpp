@@ -29,13 +29,15 @@ struct Arguments {
 };
 
 void add_common(CLI::App& app, Common& common, bool required) {
-  auto* snapshot = app.add_option("snapshot", common.snapshot, "Snapshot file (step-*.h5)")->type_name("SNAPSHOT");
+  auto* snapshot =
+      app.add_option("snapshot", common.snapshot, "Snapshot file (step-*.h5)")->type_name("SNAPSHOT");
   if (required) snapshot->required();
   app.add_flag("--json", common.json, "Print the result as JSON");
   app.add_flag("-q,--quiet", common.quiet, "No progress on stderr");
 }
 
-CLI::App* subcommand(CLI::App& app, Arguments& a, const char* name, const char* about, std::function<int()> action) {
+CLI::App* subcommand(CLI::App& app, Arguments& a, const char* name, const char* about,
+                     std::function<int()> action) {
   CLI::App* sub = app.add_subcommand(name, about);
   sub->callback([&a, action] { a.action = action; });
   return sub;
@@ -45,7 +47,8 @@ void add_run_flags(CLI::App& sub, RunArguments& run, const char* precision) {
   run.precision = precision;
   sub.add_option("--precision", run.precision, "as-recorded, bf16, fp32 or fp64");
   sub.add_flag("--local", run.local, "Each op on its recorded inputs, not on what the changed run produced");
-  sub.add_option("--module", run.modules, "PATH=fp32: only this module in another precision; repeatable")->allow_extra_args(false);
+  sub.add_option("--module", run.modules, "PATH=fp32: only this module in another precision; repeatable")
+      ->allow_extra_args(false);
 }
 
 void add_diagnose_flags(CLI::App& app, Arguments& a) {
@@ -55,7 +58,8 @@ void add_diagnose_flags(CLI::App& app, Arguments& a) {
 
 void add_subcommands(CLI::App& app, Arguments& a) {
   add_common(*subcommand(app, a, "verify", "Run as recorded and compare every output bit for bit",
-                         [&a] { return verify_command(a.common); }), a.common, true);
+                         [&a] { return verify_command(a.common); }),
+             a.common, true);
   CLI::App* run = subcommand(app, a, "run", "Run the step, every output of every op checked",
                              [&a] { return run_command(a.common, a.run); });
   add_common(*run, a.common, true);
@@ -66,7 +70,9 @@ void add_subcommands(CLI::App& app, Arguments& a) {
   add_diagnose_flags(*diagnose, a);
   CLI::App* bisect = subcommand(app, a, "bisect", "Smallest set of samples or modules that matters",
                                 [&a] { return bisect_command(a.common, a.what); });
-  bisect->add_option("what", a.what, "samples or modules")->required()->check(CLI::IsMember({"samples", "modules"}));
+  bisect->add_option("what", a.what, "samples or modules")
+      ->required()
+      ->check(CLI::IsMember({"samples", "modules"}));
   add_common(*bisect, a.common, true);
   CLI::App* repro = subcommand(app, a, "repro", "Write the culprit alone as a Python and a C++ program",
                                [&a] { return repro_command(a.common, a.repro); });
@@ -80,14 +86,16 @@ void add_subcommands(CLI::App& app, Arguments& a) {
   compare->add_flag("--local", a.run.local, "Each op on its recorded inputs");
   compare->add_option("--module", a.run.modules, "PATH=fp32; repeatable")->allow_extra_args(false);
   compare->add_option("--rows", a.rows, "Outputs shown, worst first")->check(CLI::PositiveNumber);
-  add_common(*subcommand(app, a, "info", "What the snapshot holds", [&a] { return info_command(a.common); }), a.common, true);
+  add_common(*subcommand(app, a, "info", "What the snapshot holds", [&a] { return info_command(a.common); }),
+             a.common, true);
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
   Arguments a;
-  CLI::App app("Runs a snapshot again, op by op, and says what went wrong, why, and what to do.", "nanquest-replay");
+  CLI::App app("Runs a snapshot again, op by op, and says what went wrong, why, and what to do.",
+               "nanquest-replay");
   app.footer(kExample);
   app.set_version_flag("--version", version_text);
   add_common(app, a.common, false);
@@ -96,10 +104,10 @@ int main(int argc, char** argv) {
   app.require_subcommand(0, 1);
   try {
     app.parse(argc, argv);
-    if (!a.action && a.common.snapshot.empty())
-      throw CLI::RequiredError("SNAPSHOT");
+    if (!a.action && a.common.snapshot.empty()) throw CLI::RequiredError("SNAPSHOT");
     // compare without a precision would compare the recording with itself.
-    if (app.got_subcommand("compare") && a.run.precision == "as-recorded" && a.run.modules.empty()) a.run.precision = "fp64";
+    if (app.got_subcommand("compare") && a.run.precision == "as-recorded" && a.run.modules.empty())
+      a.run.precision = "fp64";
   } catch (const CLI::CallForHelp&) {
     return std::fputs(app.help().c_str(), stdout), 0;
   } catch (const CLI::CallForVersion& version) {

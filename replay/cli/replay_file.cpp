@@ -32,7 +32,8 @@ Columns columns_of(const RunResult& run) {
 }
 
 template <class T>
-Status write_column(SnapshotWriter& writer, const std::string& path, DType type, const std::vector<T>& values) {
+Status write_column(SnapshotWriter& writer, const std::string& path, DType type,
+                    const std::vector<T>& values) {
   const std::int64_t shape[] = {static_cast<std::int64_t>(values.size())};
   return writer.write_tensor(path, TensorView{type, shape, values.data()});
 }
@@ -50,8 +51,9 @@ Status write_run(SnapshotWriter& writer, const std::string& group, const RunResu
 Status write_replay_file(const Case& c, const std::string& path) {
   auto writer = SnapshotWriter::create(path);
   if (!writer) return writer.error();
-  const std::pair<const char*, Precision> runs[] = {
-      {"replay/as_recorded", Precision::as_recorded}, {"replay/fp32", Precision::fp32}, {"replay/fp64", Precision::fp64}};
+  const std::pair<const char*, Precision> runs[] = {{"replay/as_recorded", Precision::as_recorded},
+                                                    {"replay/fp32", Precision::fp32},
+                                                    {"replay/fp64", Precision::fp64}};
   for (const auto& [group, precision] : runs)
     if (Status s = write_run(*writer, group, c.whole(precision)); !s) return s;
   SnapshotDoc doc;

@@ -15,7 +15,8 @@ int repro_command(const Common& common, const ReproArguments& arguments) {
   const std::int32_t op = arguments.op >= 0 ? arguments.op : c.op_index();
   const auto repro = make_repro(c, op, stem.filename().string());
   if (!repro) return fail(repro.error());
-  const std::string directory = arguments.directory.empty() ? stem.parent_path().string() : arguments.directory;
+  const std::string directory =
+      arguments.directory.empty() ? stem.parent_path().string() : arguments.directory;
   const auto paths = write_repro(*repro, directory);
   if (!paths) return fail(paths.error());
   for (const std::string& path : *paths) std::printf("%s\n", path.c_str());

@@ -9,9 +9,15 @@ namespace {
 
 nlohmann::ordered_json anomaly_json(const Anomaly& a) {
   if (a.op == kNone) return nullptr;
-  return {{"op", a.op},         {"name", a.name},   {"kind", a.kind},
-          {"module", a.module}, {"node", a.node},   {"forward", a.forward_name},
-          {"count", a.count},   {"inputs_finite", a.inputs_finite}, {"came_from", a.came_from},
+  return {{"op", a.op},
+          {"name", a.name},
+          {"kind", a.kind},
+          {"module", a.module},
+          {"node", a.node},
+          {"forward", a.forward_name},
+          {"count", a.count},
+          {"inputs_finite", a.inputs_finite},
+          {"came_from", a.came_from},
           {"outside", a.outside}};
 }
 
@@ -30,20 +36,27 @@ int run_command(const Common& common, const RunArguments& arguments) {
     for (const Anomaly& a : found.births) births.push_back(anomaly_json(a));
     for (std::size_t i = 0; i < run.ops.size(); ++i)
       if (!run.ops[i].error.empty()) notes.push_back({{"op", i}, {"error", run.ops[i].error}});
-    const nlohmann::ordered_json j = {
-        {"precision", arguments.precision},      {"local", arguments.local},
-        {"finite", run.finite()},                {"loss", run.loss_finite ? nlohmann::ordered_json(run.loss) : nullptr},
-        {"loss_finite", run.loss_finite},        {"gradients_finite", run.gradients_finite},
-        {"ops", run.ops.size()},                 {"failed", run.failed},
-        {"substituted", run.substituted},        {"outputs_checked", found.outputs_checked},
-        {"first_inf", anomaly_json(found.first_inf)}, {"first_nan", anomaly_json(found.first_nan)},
-        {"births", births},                      {"errors", notes},
-        {"seconds", run.seconds}};
+    const nlohmann::ordered_json j = {{"precision", arguments.precision},
+                                      {"local", arguments.local},
+                                      {"finite", run.finite()},
+                                      {"loss", run.loss_finite ? nlohmann::ordered_json(run.loss) : nullptr},
+                                      {"loss_finite", run.loss_finite},
+                                      {"gradients_finite", run.gradients_finite},
+                                      {"ops", run.ops.size()},
+                                      {"failed", run.failed},
+                                      {"substituted", run.substituted},
+                                      {"outputs_checked", found.outputs_checked},
+                                      {"first_inf", anomaly_json(found.first_inf)},
+                                      {"first_nan", anomaly_json(found.first_nan)},
+                                      {"births", births},
+                                      {"errors", notes},
+                                      {"seconds", run.seconds}};
     std::printf("%s\n", j.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace).c_str());
     return code;
   }
   std::printf("%s%s: %s; loss %s, gradients %s (%zu ops, %d failed, %.2f s)\n", arguments.precision.c_str(),
-              arguments.local ? ", each op on its recorded inputs" : "", run.finite() ? "finite" : "NOT finite",
+              arguments.local ? ", each op on its recorded inputs" : "",
+              run.finite() ? "finite" : "NOT finite",
               run.loss_finite ? short_number(run.loss).c_str() : "not finite",
               run.gradients_finite ? "finite" : "not finite", run.ops.size(), run.failed, run.seconds);
   for (const Anomaly* a : {&found.first_inf, &found.first_nan})
@@ -51,7 +64,8 @@ int run_command(const Common& common, const RunArguments& arguments) {
   int shown = 0;
   for (std::size_t i = 0; i < run.ops.size() && shown < 5; ++i)
     if (!run.ops[i].error.empty()) {
-      std::printf("op %zu, %s: %s\n", i, replayer->doc().ops[i].name.c_str(), run.ops[i].error.substr(0, 200).c_str());
+      std::printf("op %zu, %s: %s\n", i, replayer->doc().ops[i].name.c_str(),
+                  run.ops[i].error.substr(0, 200).c_str());
       ++shown;
     }
   return code;

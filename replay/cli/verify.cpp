@@ -10,7 +10,8 @@ int verify_command(const Common& common) {
   if (!replayer) return fail(replayer.error());
   const VerifyResult r = verify(*replayer);
   const SnapshotDoc& doc = replayer->doc();
-  const OpRow* first = r.first_mismatch == kNone ? nullptr : &doc.ops[static_cast<std::size_t>(r.first_mismatch)];
+  const OpRow* first =
+      r.first_mismatch == kNone ? nullptr : &doc.ops[static_cast<std::size_t>(r.first_mismatch)];
   if (common.json) {
     nlohmann::ordered_json j = {{"bit_exact", r.bit_exact},
                                 {"basis", r.basis},
@@ -27,7 +28,8 @@ int verify_command(const Common& common) {
   }
   std::printf("%s: %lld outputs compared, %lld differ, %lld ops could not be run again, %d failed (%.2f s)\n",
               r.bit_exact ? "bit-exact" : "NOT bit-exact", static_cast<long long>(r.outputs_compared),
-              static_cast<long long>(r.mismatched), static_cast<long long>(r.opaque_ops), r.failed_ops, r.seconds);
+              static_cast<long long>(r.mismatched), static_cast<long long>(r.opaque_ops), r.failed_ops,
+              r.seconds);
   if (first) std::printf("first difference: op %d, %s\n", r.first_mismatch, first->name.c_str());
   for (const std::string& line : r.differences) std::printf("not the same here: %s\n", line.c_str());
   return static_cast<int>(r.bit_exact ? ExitCode::ok : ExitCode::finding);

@@ -12,8 +12,8 @@ std::string version_text() {
   unsigned major = 0, minor = 0, release = 0;
   H5get_libversion(&major, &minor, &release);
   char text[256];
-  std::snprintf(text, sizeof text, "nanquest-replay %s\nLibTorch %s\nHDF5 %u.%u.%u\nfile format %d.%d", NANQUEST_VERSION,
-                TORCH_VERSION, major, minor, release, kFormatMajor, kFormatMinor);
+  std::snprintf(text, sizeof text, "nanquest-replay %s\nLibTorch %s\nHDF5 %u.%u.%u\nfile format %d.%d",
+                NANQUEST_VERSION, TORCH_VERSION, major, minor, release, kFormatMajor, kFormatMinor);
   return text;
 }
 

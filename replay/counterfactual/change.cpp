@@ -6,10 +6,14 @@ namespace nanquest {
 
 std::string precision_text(Precision precision) {
   switch (precision) {
-    case Precision::as_recorded: return "as recorded";
-    case Precision::bf16: return "bf16";
-    case Precision::fp32: return "fp32";
-    case Precision::fp64: break;
+    case Precision::as_recorded:
+      return "as recorded";
+    case Precision::bf16:
+      return "bf16";
+    case Precision::fp32:
+      return "fp32";
+    case Precision::fp64:
+      break;
   }
   return "fp64";
 }

@@ -1,8 +1,8 @@
 /// Change: one counterfactual, ready to run: the step again with exactly one thing changed.
 ///
-/// One file per kind of change: precision.cpp, data.cpp, guard.cpp, loss_scale.cpp, placebo.cpp. Each function fills
-/// a RunOptions; `run_change` runs it and says what came out. Adding a kind is one file and its
-/// line here.
+/// One file per kind of change: precision.cpp, data.cpp, guard.cpp, loss_scale.cpp, placebo.cpp. Each
+/// function fills a RunOptions; `run_change` runs it and says what came out. Adding a kind is one file and
+/// its line here.
 #pragma once
 
 #include <cstdint>
@@ -20,11 +20,17 @@ class Case;
 enum class ChangeSize : std::uint8_t { op = 0, neighbours = 1, module = 2, step = 3 };
 
 /// What a person pays for a change, cheapest first (design §7).
-enum class Price : std::uint8_t { other_format = 0, protect_op = 1, data_repair = 2, hyperparameter = 3, architecture = 4 };
+enum class Price : std::uint8_t {
+  other_format = 0,
+  protect_op = 1,
+  data_repair = 2,
+  hyperparameter = 3,
+  architecture = 4
+};
 
 struct Change {
-  std::string text;           ///< "aten::mm in blocks.1.mlp computed in fp32"
-  std::string kind;           ///< precision | data | op | hyperparameter | placebo
+  std::string text;  ///< "aten::mm in blocks.1.mlp computed in fp32"
+  std::string kind;  ///< precision | data | op | hyperparameter | placebo
   ChangeSize size = ChangeSize::op;
   Price price = Price::protect_op;
   RunOptions options;
@@ -39,7 +45,8 @@ std::string precision_text(Precision precision);
 // --- precision.cpp ---------------------------------------------------------------------------------
 /// Only this op in `precision`. Placebo: another op of the same name, else another op of about the same size.
 Change op_in(const Case& c, std::int32_t op, Precision precision);
-/// This op and the ops that read its result: the first size at which a value beyond the format survives its own op.
+/// This op and the ops that read its result: the first size at which a value beyond the format survives its
+/// own op.
 Change neighbours_in(const Case& c, std::int32_t op, Precision precision);
 /// A module and everything below it, forward and backward. Placebo: another module beside it.
 Change module_in(const Case& c, const std::string& path, Precision precision);
@@ -49,36 +56,41 @@ Change step_in(const Case& c, Precision precision);
 // --- data.cpp --------------------------------------------------------------------------------------
 /// Every non-finite element of an outside value becomes zero. Placebo: the same on another outside value.
 Change replace_non_finite(const Case& c, std::int32_t slot, const std::string& what);
-/// Sample `sample` of every batch tensor becomes a copy of sample `donor`. Placebo: another sample is replaced.
-/// Nothing if the batch dimension isn't known.
-std::optional<Change> replace_samples(const Case& c, const std::vector<std::int64_t>& samples, std::int64_t donor);
+/// Sample `sample` of every batch tensor becomes a copy of sample `donor`. Placebo: another sample is
+/// replaced. Nothing if the batch dimension isn't known.
+std::optional<Change> replace_samples(const Case& c, const std::vector<std::int64_t>& samples,
+                                      std::int64_t donor);
 /// Rows of `argument` of `op` that are -Inf throughout `dim` become zero: the row sees everything.
 Change open_masked_rows(const Case& c, std::int32_t op, int argument, std::int64_t dim);
-/// Samples in the batch: the common first dimension of its tensors, agreeing with the sample ids; 0 if unknown.
+/// Samples in the batch: the common first dimension of its tensors, agreeing with the sample ids; 0 if
+/// unknown.
 std::int64_t batch_size(const SnapshotDoc& doc);
 
 // --- guard.cpp -------------------------------------------------------------------------------------
 /// What a guard does to the bad elements of the tensor that an op reads, before it reads it.
 enum class Guard : std::uint8_t {
-  zero_to_eps,       ///< exact zeros become the smallest normal number of the format: log(x + eps)
-  zero_to_one,       ///< exact zeros become one: x / max(count, 1)
-  minus_one_to_eps,  ///< -1 becomes -1 + eps: log1p
-  zero_to_safe_root, ///< exact zeros become a small number whose root has a finite derivative: sqrt(x + eps)
-  unit_inwards,      ///< ±1 moves inwards: acos(x.clamp(-1 + eps, 1 - eps))
+  zero_to_eps,        ///< exact zeros become the smallest normal number of the format: log(x + eps)
+  zero_to_one,        ///< exact zeros become one: x / max(count, 1)
+  minus_one_to_eps,   ///< -1 becomes -1 + eps: log1p
+  zero_to_safe_root,  ///< exact zeros become a small number whose root has a finite derivative: sqrt(x + eps)
+  unit_inwards,       ///< ±1 moves inwards: acos(x.clamp(-1 + eps, 1 - eps))
 };
-/// Guards `argument` of `op`: written in place, so that backward sees the guarded value too, as it would in the
-/// program with the guard in it. Placebo: the same guard on another op.
+/// Guards `argument` of `op`: written in place, so that backward sees the guarded value too, as it would in
+/// the program with the guard in it. Placebo: the same guard on another op.
 Change guard_argument(const Case& c, std::int32_t op, int argument, Guard guard);
 
 // --- loss_scale.cpp ----------------------------------------------------------------------------------
-/// The step with the loss scale halved `halvings` times. Nothing if the trace shows no multiplication by the scale.
+/// The step with the loss scale halved `halvings` times. Nothing if the trace shows no multiplication by the
+/// scale.
 std::optional<Change> smaller_loss_scale(const Case& c, int halvings);
 
 // --- placebo.cpp -----------------------------------------------------------------------------------
-/// An op that computes floats and is not `op`, one of its readers, on its lineage, or what made its inputs; preferably one
-/// that it was not computed from at all, of the same name, phase and size. kNone if the trace has none.
+/// An op that computes floats and is not `op`, one of its readers, on its lineage, or what made its inputs;
+/// preferably one that it was not computed from at all, of the same name, phase and size. kNone if the trace
+/// has none.
 std::int32_t placebo_op(const Case& c, std::int32_t op);
-/// A module with float ops that neither contains the culprit nor lies inside `path`, nor contains it; "" if none.
+/// A module with float ops that neither contains the culprit nor lies inside `path`, nor contains it; "" if
+/// none.
 std::string placebo_module(const Case& c, const std::string& path);
 /// Fills `placebo` of a precision change of any size.
 void add_precision_placebo(const Case& c, Change& change, std::int32_t op, Precision precision);

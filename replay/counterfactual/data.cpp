@@ -43,11 +43,13 @@ Change replace_non_finite(const Case& c, std::int32_t slot, const std::string& w
   change.options.edit.slot_edit[slot] = zero_non_finite;
   const std::vector<Slot>& slots = c.doc().slots;
   for (std::size_t i = 0; i < slots.size() && change.placebo.empty(); ++i) {
-    if (static_cast<std::int32_t>(i) == slot || slots[i].data.empty() || !dtype_is_float(slots[i].dtype)) continue;
+    if (static_cast<std::int32_t>(i) == slot || slots[i].data.empty() || !dtype_is_float(slots[i].dtype))
+      continue;
     RunOptions options;
     options.edit.slot_edit[static_cast<std::int32_t>(i)] = zero_non_finite;
     change.placebo = {options};
-    change.placebo_text = "the same on " + (slots[i].name.empty() ? "storage " + std::to_string(i) : slots[i].name);
+    change.placebo_text =
+        "the same on " + (slots[i].name.empty() ? "storage " + std::to_string(i) : slots[i].name);
   }
   return change;
 }
@@ -63,7 +65,8 @@ std::int64_t batch_size(const SnapshotDoc& doc) {
   return batch == 0 || batch == common ? common : 0;
 }
 
-std::optional<Change> replace_samples(const Case& c, const std::vector<std::int64_t>& samples, std::int64_t donor) {
+std::optional<Change> replace_samples(const Case& c, const std::vector<std::int64_t>& samples,
+                                      std::int64_t donor) {
   const SnapshotDoc& doc = c.doc();
   const std::int64_t batch = batch_size(doc);
   Change change;
@@ -71,11 +74,13 @@ std::optional<Change> replace_samples(const Case& c, const std::vector<std::int6
     if (batch < 2 || !has_samples(doc, t, batch)) continue;
     const std::int64_t row = elements(t) / batch;
     change.options.edit.slot_edit[t.slot] = [samples, donor, row](at::Tensor& storage) {
-      for (std::int64_t s : samples) span_of(storage, s * row, row).copy_(span_of(storage, donor * row, row).clone());
+      for (std::int64_t s : samples)
+        span_of(storage, s * row, row).copy_(span_of(storage, donor * row, row).clone());
     };
   }
   if (change.options.edit.slot_edit.empty()) return std::nullopt;
-  change.text = samples.size() == 1 ? "sample " + std::to_string(samples[0]) : std::to_string(samples.size()) + " samples";
+  change.text = samples.size() == 1 ? "sample " + std::to_string(samples[0])
+                                    : std::to_string(samples.size()) + " samples";
   change.text += " replaced by sample " + std::to_string(donor);
   change.kind = "data";
   change.size = ChangeSize::op;
@@ -114,7 +119,8 @@ Change open_masked_rows(const Case& c, std::int32_t op, int argument, std::int64
       return false;
     };
     change.placebo = {options};
-    change.placebo_text = "one row of " + c.op_text(other) + " (op " + std::to_string(other) + ") set to zero";
+    change.placebo_text =
+        "one row of " + c.op_text(other) + " (op " + std::to_string(other) + ") set to zero";
   }
   return change;
 }

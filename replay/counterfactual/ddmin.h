@@ -9,7 +9,8 @@
 
 namespace nanquest {
 
-/// `test(all)` must be true. At most `budget` calls; what is then left still passes the test. Calls go into `calls`.
+/// `test(all)` must be true. At most `budget` calls; what is then left still passes the test. Calls go into
+/// `calls`.
 template <class T>
 std::vector<T> ddmin(std::vector<T> set, const std::function<bool(const std::vector<T>&)>& test, int budget,
                      int* calls = nullptr) {
@@ -21,7 +22,8 @@ std::vector<T> ddmin(std::vector<T> set, const std::function<bool(const std::vec
     bool reduced = false;
     for (std::size_t begin = 0; begin < set.size() && used < budget && !reduced; begin += chunk) {
       const std::size_t end = std::min(begin + chunk, set.size());
-      const std::vector<T> part(set.begin() + static_cast<std::ptrdiff_t>(begin), set.begin() + static_cast<std::ptrdiff_t>(end));
+      const std::vector<T> part(set.begin() + static_cast<std::ptrdiff_t>(begin),
+                                set.begin() + static_cast<std::ptrdiff_t>(end));
       if (passes(part)) {
         set = part, parts = 2, reduced = true;
         break;

@@ -22,19 +22,31 @@ double root_eps(const at::Tensor& t) {
 /// Distance from ±1 at which the derivative of acos is finite and representable.
 double unit_eps(const at::Tensor& t) {
   switch (t.scalar_type()) {
-    case at::kHalf: return 2e-3;
-    case at::kBFloat16: return 1.6e-2;
-    case at::kDouble: return 1e-12;
-    default: return 1e-6;
+    case at::kHalf:
+      return 2e-3;
+    case at::kBFloat16:
+      return 1.6e-2;
+    case at::kDouble:
+      return 1e-12;
+    default:
+      return 1e-6;
   }
 }
 
 void apply(at::Tensor t, Guard guard) {
   switch (guard) {
-    case Guard::zero_to_eps: t.masked_fill_(t == 0, format_tiny(t).value_or(1)); return;
-    case Guard::zero_to_one: t.masked_fill_(t == 0, 1); return;
-    case Guard::minus_one_to_eps: t.masked_fill_(t == -1, -1 + unit_eps(t)); return;
-    case Guard::zero_to_safe_root: t.masked_fill_(t == 0, root_eps(t)); return;
+    case Guard::zero_to_eps:
+      t.masked_fill_(t == 0, format_tiny(t).value_or(1));
+      return;
+    case Guard::zero_to_one:
+      t.masked_fill_(t == 0, 1);
+      return;
+    case Guard::minus_one_to_eps:
+      t.masked_fill_(t == -1, -1 + unit_eps(t));
+      return;
+    case Guard::zero_to_safe_root:
+      t.masked_fill_(t == 0, root_eps(t));
+      return;
     case Guard::unit_inwards:
       t.masked_fill_(t == 1, 1 - unit_eps(t));
       t.masked_fill_(t == -1, -1 + unit_eps(t));
@@ -44,11 +56,16 @@ void apply(at::Tensor t, Guard guard) {
 
 std::string guard_text(Guard guard) {
   switch (guard) {
-    case Guard::zero_to_eps: return "zeros raised to the format's smallest normal number before ";
-    case Guard::zero_to_one: return "zeros replaced by one in the denominator of ";
-    case Guard::minus_one_to_eps: return "-1 moved to -1 + eps before ";
-    case Guard::zero_to_safe_root: return "zeros replaced by a small eps before ";
-    case Guard::unit_inwards: return "±1 moved inwards by a small eps before ";
+    case Guard::zero_to_eps:
+      return "zeros raised to the format's smallest normal number before ";
+    case Guard::zero_to_one:
+      return "zeros replaced by one in the denominator of ";
+    case Guard::minus_one_to_eps:
+      return "-1 moved to -1 + eps before ";
+    case Guard::zero_to_safe_root:
+      return "zeros replaced by a small eps before ";
+    case Guard::unit_inwards:
+      return "±1 moved inwards by a small eps before ";
   }
   return "";
 }

@@ -17,18 +17,20 @@ bool is_number(const c10::IValue& value, double number) {
          value.toTensor().is_floating_point() && wide(value.toTensor()).item<double>() == number;
 }
 
-/// The same asked of the tables alone, so that a long trace costs no run: a constant, a value from outside, or the
-/// statistics of a tensor of one element.
+/// The same asked of the tables alone, so that a long trace costs no run: a constant, a value from outside,
+/// or the statistics of a tensor of one element.
 bool is_number(const Case& c, const ArgRow& arg, double number) {
   if (arg.kind == ArgKind::real) return arg.real == number;
   if (arg.kind == ArgKind::integer) return static_cast<double>(arg.integer) == number;
   if (arg.kind != ArgKind::tensor || arg.tensor == kNone) return false;
   const SnapshotDoc& doc = c.doc();
   const TensorRow& t = doc.tensors[arg.tensor];
-  if (!dtype_is_float(t.dtype) || !std::all_of(t.sizes.begin(), t.sizes.end(), [](std::int64_t n) { return n == 1; }))
+  if (!dtype_is_float(t.dtype) ||
+      !std::all_of(t.sizes.begin(), t.sizes.end(), [](std::int64_t n) { return n == 1; }))
     return false;
   if (t.stats != kNone) return doc.stats[t.stats].amax == number;
-  if (t.slot == kNone || doc.slots[t.slot].data.empty() || doc.slots[t.slot].bytes != dtype_size(t.dtype)) return false;
+  if (t.slot == kNone || doc.slots[t.slot].data.empty() || doc.slots[t.slot].bytes != dtype_size(t.dtype))
+    return false;
   const auto stored = c.read(doc.slots[t.slot].data);
   return stored && stored->numel() == 1 && is_number(c10::IValue(*stored), number);
 }

@@ -11,7 +11,8 @@ namespace {
 
 /// Elements that an op wrote, if its first written tensor is of a float type; 0 otherwise.
 std::int64_t float_elements(const SnapshotDoc& doc, const OpRow& op) {
-  if (op.written_count == 0 || (op.flags & (kOpUninitialised | kOpHostWrite | kOpOpaque | kOpFailed))) return 0;
+  if (op.written_count == 0 || (op.flags & (kOpUninitialised | kOpHostWrite | kOpOpaque | kOpFailed)))
+    return 0;
   const TensorRow& t = doc.tensors[doc.written[op.first_written]];
   if (!dtype_is_float(t.dtype)) return 0;
   std::int64_t n = 1;
@@ -22,14 +23,15 @@ std::int64_t float_elements(const SnapshotDoc& doc, const OpRow& op) {
 /// True if `path` is `other`, contains it or lies inside it.
 bool related(const std::string& path, const std::string& other) {
   const auto inside = [](const std::string& child, const std::string& parent) {
-    return child == parent || parent.empty() || (child.size() > parent.size() && child.compare(0, parent.size(), parent) == 0 &&
-                                                 child[parent.size()] == '.');
+    return child == parent || parent.empty() ||
+           (child.size() > parent.size() && child.compare(0, parent.size(), parent) == 0 &&
+            child[parent.size()] == '.');
   };
   return inside(path, other) || inside(other, path);
 }
 
-/// Ops whose change could matter: the culprit, what its inputs were made of, and what reads its result. An op that only
-/// shares a far ancestor's module may still be chosen: that is what a placebo is.
+/// Ops whose change could matter: the culprit, what its inputs were made of, and what reads its result. An op
+/// that only shares a far ancestor's module may still be chosen: that is what a placebo is.
 std::set<std::int32_t> relevant_ops(const Case& c, std::int32_t op) {
   std::set<std::int32_t> relevant = {op};
   for (std::int32_t i : c.readers(op)) relevant.insert(i);
@@ -48,7 +50,8 @@ std::set<std::int32_t> ancestors(const Case& c, std::int32_t op) {
     const std::int32_t next = open.back();
     open.pop_back();
     for (const Case::TensorArgument& a : c.tensor_arguments(next))
-      if (const std::int32_t p = c.producer(a.tensor, next); p != kNone && found.insert(p).second) open.push_back(p);
+      if (const std::int32_t p = c.producer(a.tensor, next); p != kNone && found.insert(p).second)
+        open.push_back(p);
   }
   return found;
 }
@@ -66,10 +69,11 @@ std::int32_t placebo_op(const Case& c, std::int32_t op) {
   for (std::int32_t i = 0; i < static_cast<std::int32_t>(doc.ops.size()); ++i) {
     const std::int64_t n = float_elements(doc, doc.ops[i]);
     if (n == 0 || relevant.count(i) || c.tensor_arguments(i).empty()) continue;
-    // What the culprit was computed from comes last; then the same op elsewhere is best, the same phase, the nearest size.
+    // What the culprit was computed from comes last; then the same op elsewhere is best, the same phase, the
+    // nearest size.
     const double ratio = static_cast<double>(std::min(n, size)) / static_cast<double>(std::max(n, size));
-    const double score = ratio + (doc.ops[i].name == wanted->name ? 4 : 0) + (doc.ops[i].phase == wanted->phase ? 2 : 0) +
-                         (before.count(i) ? 0 : 8);
+    const double score = ratio + (doc.ops[i].name == wanted->name ? 4 : 0) +
+                         (doc.ops[i].phase == wanted->phase ? 2 : 0) + (before.count(i) ? 0 : 8);
     if (score > best_score) best_score = score, best = i;
   }
   return best;
@@ -85,7 +89,8 @@ std::string placebo_module(const Case& c, const std::string& path) {
   std::string best;
   std::int64_t best_size = 0;
   for (const auto& [module, size] : sizes)
-    if (!related(module, path) && !related(module, guilty) && size > best_size) best = module, best_size = size;
+    if (!related(module, path) && !related(module, guilty) && size > best_size)
+      best = module, best_size = size;
   return best;
 }
 
@@ -93,7 +98,8 @@ void add_precision_placebo(const Case& c, Change& change, std::int32_t op, Preci
   RunOptions options;
   if (change.size >= ChangeSize::module) {
     const std::string path = change.options.edit.module_precision.empty()
-                                 ? c.module_of(op) : change.options.edit.module_precision.begin()->first;
+                                 ? c.module_of(op)
+                                 : change.options.edit.module_precision.begin()->first;
     if (const std::string other = placebo_module(c, path); !other.empty()) {
       options.edit.module_precision[other] = precision;
       change.placebo = {options};
@@ -108,7 +114,8 @@ void add_precision_placebo(const Case& c, Change& change, std::int32_t op, Preci
     for (std::int32_t reader : c.readers(other))
       if (!change.options.edit.op_precision.count(reader)) options.edit.op_precision[reader] = precision;
   change.placebo = {options};
-  change.placebo_text = c.op_text(other) + " (op " + std::to_string(other) + ") in " + precision_text(precision);
+  change.placebo_text =
+      c.op_text(other) + " (op " + std::to_string(other) + ") in " + precision_text(precision);
 }
 
 }  // namespace nanquest

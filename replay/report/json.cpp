@@ -8,7 +8,9 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-Json text_or_null(const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); }
+Json text_or_null(const std::string& text) {
+  return text.empty() ? Json(nullptr) : Json(text);
+}
 
 Json evidence_json(const Evidence& e) {
   Json j = {{"name", e.name}, {"value", e.value}, {"limit", e.limit}};
@@ -32,9 +34,14 @@ Json reproduction_json(const Reproduction& r) {
 }
 
 Json culprit_json(const CulpritInfo& c) {
-  return {{"op", text_or_null(c.op)}, {"index", c.index},   {"node", text_or_null(c.node)},
-          {"module", c.module},       {"tensor", text_or_null(c.tensor)},
-          {"value", c.value},         {"count", c.count},   {"first", c.first},
+  return {{"op", text_or_null(c.op)},
+          {"index", c.index},
+          {"node", text_or_null(c.node)},
+          {"module", c.module},
+          {"tensor", text_or_null(c.tensor)},
+          {"value", c.value},
+          {"count", c.count},
+          {"first", c.first},
           {"stack", c.stack}};
 }
 
@@ -71,7 +78,8 @@ void fill_reproduction(const Json& j, Reproduction& r) {
   take(j, "mismatched", r.mismatched);
   take(j, "opaque_ops", r.opaque_ops);
   take(j, "differences", r.differences);
-  if (auto it = j.find("first_mismatch"); it != j.end() && it->is_number()) r.first_mismatch = it->get<std::int64_t>();
+  if (auto it = j.find("first_mismatch"); it != j.end() && it->is_number())
+    r.first_mismatch = it->get<std::int64_t>();
 }
 
 void fill_culprit(const Json& j, CulpritInfo& c) {
@@ -137,13 +145,19 @@ std::string to_json(const Verdict& v) {
   Json evidence = Json::array(), counterfactuals = Json::array();
   for (const Evidence& e : v.evidence) evidence.push_back(evidence_json(e));
   for (const Counterfactual& c : v.counterfactuals)
-    counterfactuals.push_back(
-        {{"change", c.change}, {"kind", c.kind}, {"scope", c.scope}, {"result", c.result}, {"steps", c.steps}});
+    counterfactuals.push_back({{"change", c.change},
+                               {"kind", c.kind},
+                               {"scope", c.scope},
+                               {"result", c.result},
+                               {"steps", c.steps}});
   Json fix = nullptr;
   if (v.fix)
-    fix = {{"change", v.fix->change},     {"advice", v.fix->advice},
-           {"scope", v.fix->scope},       {"verified", v.fix->verified},
-           {"placebo_failed", v.fix->placebo_failed}, {"minimal", v.fix->minimal}};
+    fix = {{"change", v.fix->change},
+           {"advice", v.fix->advice},
+           {"scope", v.fix->scope},
+           {"verified", v.fix->verified},
+           {"placebo_failed", v.fix->placebo_failed},
+           {"minimal", v.fix->minimal}};
   Json j = {{"format", "nanquest.verdict"},
             {"version", 1},
             {"snapshot", v.snapshot},
@@ -158,7 +172,9 @@ std::string to_json(const Verdict& v) {
             {"confidence", std::round(v.confidence * 100) / 100},
             {"explanation", v.explanation},
             {"precision",
-             {{"fp32", v.precision.fp32}, {"fp64", v.precision.fp64}, {"verdict", text_or_null(v.precision.verdict)}}},
+             {{"fp32", v.precision.fp32},
+              {"fp64", v.precision.fp64},
+              {"verdict", text_or_null(v.precision.verdict)}}},
             {"evidence", evidence},
             {"counterfactuals", counterfactuals},
             {"fix", fix},
@@ -173,7 +189,8 @@ std::string to_json(const Verdict& v) {
 Result<Verdict> verdict_from_json(const std::string& text) {
   const Json j = Json::parse(text, nullptr, false);
   if (j.is_discarded() || !j.is_object())
-    return Error{ErrorCode::bad_file, "verdict: not a JSON object", "make it again with nanquest-replay SNAPSHOT"};
+    return Error{ErrorCode::bad_file, "verdict: not a JSON object",
+                 "make it again with nanquest-replay SNAPSHOT"};
   if (j.value("format", "") != "nanquest.verdict")
     return Error{ErrorCode::bad_file, "verdict: \"format\" is not \"nanquest.verdict\"", ""};
   if (const int version = j.value("version", 0); version != 1)

@@ -9,9 +9,12 @@ namespace {
 std::string cell(const std::string& text) {
   std::string out;
   for (char c : text) {
-    if (c == '|') out += "\\|";
-    else if (c == '\n') out += ' ';
-    else out += c;
+    if (c == '|')
+      out += "\\|";
+    else if (c == '\n')
+      out += ' ';
+    else
+      out += c;
   }
   return out;
 }
@@ -42,11 +45,13 @@ std::string to_markdown(const Verdict& v) {
   out << "- **Where:** `" << where_text(v) << "`\n";
   out << "- **What:** " << v.culprit.count << " bad elements (" << v.culprit.value << ")\n";
   out << "- **Why:** " << v.explanation << "\n";
-  if (v.fix) out << "- **Do:** " << v.fix->advice << " Verified on this step: " << v.fix->change << ".\n";
-  else if (!v.advice.empty()) out << "- **Do:** " << v.advice << " (not verified on this step)\n";
+  if (v.fix)
+    out << "- **Do:** " << v.fix->advice << " Verified on this step: " << v.fix->change << ".\n";
+  else if (!v.advice.empty())
+    out << "- **Do:** " << v.advice << " (not verified on this step)\n";
   out << "- **Confidence:** " << static_cast<int>(v.confidence * 100 + 0.5) << " %\n";
-  out << "- **Precision:** " << v.precision.verdict << " (fp32 " << v.precision.fp32 << ", fp64 " << v.precision.fp64
-      << ")\n";
+  out << "- **Precision:** " << v.precision.verdict << " (fp32 " << v.precision.fp32 << ", fp64 "
+      << v.precision.fp64 << ")\n";
   out << "- **Reproduction:** " << (v.reproduction.bit_exact ? "bit-exact" : "not bit-exact") << ", "
       << v.reproduction.outputs_compared << " outputs compared, " << v.reproduction.mismatched << " differ\n";
   if (!v.source.empty()) out << "- **Rule:** " << v.source << "\n";

@@ -29,8 +29,8 @@ def stored(name):
     entry = json.loads(data[8:8 + size])[name]
     begin, end = entry["data_offsets"]
     kinds = {"F64": torch.float64, "F32": torch.float32, "F16": torch.float16, "BF16": torch.bfloat16,
-             "F8_E4M3": torch.float8_e4m3fn, "F8_E5M2": torch.float8_e5m2, "I64": torch.int64, "I32": torch.int32,
-             "I16": torch.int16, "I8": torch.int8, "U8": torch.uint8, "BOOL": torch.bool}
+             "F8_E4M3": torch.float8_e4m3fn, "F8_E5M2": torch.float8_e5m2, "I64": torch.int64,
+             "I32": torch.int32, "I16": torch.int16, "I8": torch.int8, "U8": torch.uint8, "BOOL": torch.bool}
     raw = bytearray(data[8 + size + begin:8 + size + end])
     return torch.frombuffer(raw, dtype=kinds[entry["dtype"]]).reshape(entry["shape"]).clone()
 
@@ -61,11 +61,13 @@ static std::string folder;
 
 static at::Tensor bits(const std::string& hex, at::ScalarType type, std::vector<int64_t> shape) {
   std::vector<unsigned char> bytes;
-  for (size_t i = 0; i + 1 < hex.size(); i += 2) bytes.push_back(static_cast<unsigned char>(std::stoi(hex.substr(i, 2), nullptr, 16)));
+  for (size_t i = 0; i + 1 < hex.size(); i += 2)
+    bytes.push_back(static_cast<unsigned char>(std::stoi(hex.substr(i, 2), nullptr, 16)));
   return at::from_blob(bytes.data(), shape, type).clone();
 }
 
-[[maybe_unused]] static at::Tensor stored(std::streamoff offset, at::ScalarType type, std::vector<int64_t> shape) {
+[[maybe_unused]]
+static at::Tensor stored(std::streamoff offset, at::ScalarType type, std::vector<int64_t> shape) {
   at::Tensor t = at::empty(shape, type);
   std::ifstream file(folder + STEM ".safetensors", std::ios::binary);
   file.seekg(offset);
@@ -82,7 +84,8 @@ constexpr const char* kCppTail = R"(
     if (!v.isTensor() || !v.toTensor().is_floating_point()) continue;
     const at::Tensor wide = v.toTensor().to(at::kDouble);
     const auto nan = at::isnan(wide).sum().item<int64_t>(), inf = at::isinf(wide).sum().item<int64_t>();
-    std::printf("output: %s: %lld NaN, %lld Inf\n", c10::str(v.toTensor().sizes()).c_str(), (long long)nan, (long long)inf);
+    std::printf("output: %s: %lld NaN, %lld Inf\n", c10::str(v.toTensor().sizes()).c_str(),
+                (long long)nan, (long long)inf);
     bad += nan + inf;
   }
   return bad ? 1 : 0;
@@ -117,12 +120,15 @@ std::string escaped(const std::string& text) {
 
 Result<Repro> make_repro(const Case& c, std::int32_t op, const std::string& stem) {
   const OpRow* row = c.row(op);
-  if (!row) return Error{ErrorCode::usage, op == kNone ? "repro: this step has no culprit op" : "repro: no op " + std::to_string(op),
+  if (!row)
+    return Error{ErrorCode::usage,
+                 op == kNone ? "repro: this step has no culprit op" : "repro: no op " + std::to_string(op),
                  "--op takes a row of the trace, 0 to " + std::to_string(c.doc().ops.size() - 1)};
   const auto handle = c10::Dispatcher::singleton().findOp({row->name, row->overload});
   const OpValues& values = c.values(op);
   if (!handle || handle->schema().arguments().size() != values.arguments.size())
-    return Error{ErrorCode::unsupported, "repro: " + row->name + " is not an operator of this LibTorch, or did not run", ""};
+    return Error{ErrorCode::unsupported,
+                 "repro: " + row->name + " is not an operator of this LibTorch, or did not run", ""};
   Repro repro;
   repro.stem = stem;
   TensorStore store;
@@ -140,17 +146,21 @@ Result<Repro> make_repro(const Case& c, std::int32_t op, const std::string& stem
     if (!text) return cannot_write(*row, schema.arguments()[i].name());
     cpp += "  stack.emplace_back(" + *text + ");  // " + schema.arguments()[i].name() + "\n";
   }
-  const std::string title = c.op_text(op) + ", op " + std::to_string(op) + " of step " + std::to_string(c.doc().step);
+  const std::string title =
+      c.op_text(op) + ", op " + std::to_string(op) + " of step " + std::to_string(c.doc().step);
   const std::string name = row->name.substr(row->name.find("::") + 2);
   const std::string space = row->name.substr(0, row->name.find("::"));
-  repro.python = "# " + title + ", on its recorded inputs. Ends with 1 if the output is not finite.\n" + kPythonHead +
-                 "result = torch.ops." + space + "." + name + "." + (row->overload.empty() ? "default" : row->overload) +
-                 "(\n" + call_arguments(python, schema) + ")\n" + kPythonTail;
-  repro.cpp = "// " + title + ", on its recorded inputs. Build it against LibTorch; ends with 1 if the output is not finite.\n" +
-              "#define STEM \"" + escaped(stem) + "\"\n" + kCppHead +
-              "int main(int, char** argv) {\n  folder = argv[0];\n  folder.resize(folder.find_last_of('/') + 1);\n" +
-              "  std::vector<c10::IValue> stack;\n" + cpp + "  c10::Dispatcher::singleton().findSchemaOrThrow(\"" + row->name +
-              "\", \"" + row->overload + "\").callBoxed(&stack);\n" + kCppTail;
+  repro.python = "# " + title + ", on its recorded inputs. Ends with 1 if the output is not finite.\n" +
+                 kPythonHead + "result = torch.ops." + space + "." + name + "." +
+                 (row->overload.empty() ? "default" : row->overload) + "(\n" +
+                 call_arguments(python, schema) + ")\n" + kPythonTail;
+  repro.cpp =
+      "// " + title +
+      ", on its recorded inputs. Build it against LibTorch; ends with 1 if the output is not finite.\n" +
+      "#define STEM \"" + escaped(stem) + "\"\n" + kCppHead +
+      "int main(int, char** argv) {\n  folder = argv[0];\n  folder.resize(folder.find_last_of('/') + 1);\n" +
+      "  std::vector<c10::IValue> stack;\n" + cpp + "  c10::Dispatcher::singleton().findSchemaOrThrow(\"" +
+      row->name + "\", \"" + row->overload + "\").callBoxed(&stack);\n" + kCppTail;
   repro.safetensors = store.file();
   return repro;
 }

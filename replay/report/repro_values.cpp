@@ -15,13 +15,18 @@ struct TypeName {
   const char *torch, *safetensors, *cpp;
 };
 constexpr TypeName kTypes[] = {
-    {at::kDouble, "float64", "F64", "at::kDouble"},    {at::kFloat, "float32", "F32", "at::kFloat"},
-    {at::kHalf, "float16", "F16", "at::kHalf"},        {at::kBFloat16, "bfloat16", "BF16", "at::kBFloat16"},
+    {at::kDouble, "float64", "F64", "at::kDouble"},
+    {at::kFloat, "float32", "F32", "at::kFloat"},
+    {at::kHalf, "float16", "F16", "at::kHalf"},
+    {at::kBFloat16, "bfloat16", "BF16", "at::kBFloat16"},
     {at::kFloat8_e4m3fn, "float8_e4m3fn", "F8_E4M3", "at::kFloat8_e4m3fn"},
     {at::kFloat8_e5m2, "float8_e5m2", "F8_E5M2", "at::kFloat8_e5m2"},
-    {at::kLong, "int64", "I64", "at::kLong"},          {at::kInt, "int32", "I32", "at::kInt"},
-    {at::kShort, "int16", "I16", "at::kShort"},        {at::kChar, "int8", "I8", "at::kChar"},
-    {at::kByte, "uint8", "U8", "at::kByte"},           {at::kBool, "bool", "BOOL", "at::kBool"},
+    {at::kLong, "int64", "I64", "at::kLong"},
+    {at::kInt, "int32", "I32", "at::kInt"},
+    {at::kShort, "int16", "I16", "at::kShort"},
+    {at::kChar, "int8", "I8", "at::kChar"},
+    {at::kByte, "uint8", "U8", "at::kByte"},
+    {at::kBool, "bool", "BOOL", "at::kBool"},
 };
 
 const TypeName* type_name(at::ScalarType type) {
@@ -61,7 +66,9 @@ std::string cpp_double(double x) {
   return python_double(x);
 }
 
-at::Tensor plain(const at::Tensor& t) { return t.detach().to(at::kCPU).contiguous(); }
+at::Tensor plain(const at::Tensor& t) {
+  return t.detach().to(at::kCPU).contiguous();
+}
 
 std::optional<std::string> python_tensor(const at::Tensor& given, TensorStore& store) {
   if (!given.defined()) return "None";
@@ -82,7 +89,9 @@ std::optional<std::string> python_enum(std::int64_t value, const std::string& sc
   }
   if (schema_type.find("Layout") != std::string::npos) return "torch.strided";
   if (schema_type.find("MemoryFormat") != std::string::npos)
-    return value == 1 ? "torch.preserve_format" : value == 0 ? "torch.contiguous_format" : "torch.channels_last";
+    return value == 1   ? "torch.preserve_format"
+           : value == 0 ? "torch.contiguous_format"
+                        : "torch.channels_last";
   return std::to_string(value);
 }
 
@@ -97,7 +106,9 @@ std::optional<std::string> joined(const List& list, const Text& text) {
   return all;
 }
 
-std::string quoted(const std::string& text) { return nlohmann::json(text).dump(); }
+std::string quoted(const std::string& text) {
+  return nlohmann::json(text).dump();
+}
 
 std::optional<std::string> cpp_tensor(const at::Tensor& given, const TensorStore& store, int& next) {
   if (!given.defined()) return "at::Tensor()";
@@ -152,11 +163,13 @@ std::string TensorStore::file() const {
   std::string bytes;
   for (int i = 0; i < 8; ++i) bytes += static_cast<char>((text.size() >> (8 * i)) & 0xff);
   bytes += text;
-  for (const auto& [name, t] : tensors_) bytes.append(static_cast<const char*>(t.const_data_ptr()), t.nbytes());
+  for (const auto& [name, t] : tensors_)
+    bytes.append(static_cast<const char*>(t.const_data_ptr()), t.nbytes());
   return bytes;
 }
 
-std::optional<std::string> python_value(const c10::IValue& v, const c10::Argument& argument, TensorStore& store) {
+std::optional<std::string> python_value(const c10::IValue& v, const c10::Argument& argument,
+                                        TensorStore& store) {
   const auto type = argument.real_type();
   const std::string schema_type = type ? type->repr_str() : "";
   if (v.isNone()) return "None";
@@ -167,12 +180,15 @@ std::optional<std::string> python_value(const c10::IValue& v, const c10::Argumen
   if (v.isString()) return quoted(v.toStringRef());
   if (v.isDevice()) return "torch.device(\"cpu\")";
   std::optional<std::string> inside;
-  if (v.isIntList()) inside = list_text(v.toIntVector());
-  else if (v.isDoubleList()) inside = joined(v.toDoubleVector(), [](double x) { return std::optional(python_double(x)); });
+  if (v.isIntList())
+    inside = list_text(v.toIntVector());
+  else if (v.isDoubleList())
+    inside = joined(v.toDoubleVector(), [](double x) { return std::optional(python_double(x)); });
   else if (v.isTensorList())
     inside = joined(v.toTensorVector(), [&](const at::Tensor& t) { return python_tensor(t, store); });
   else if (v.isList())
-    inside = joined(v.toListRef().vec(), [&](const c10::IValue& e) { return python_value(e, argument, store); });
+    inside =
+        joined(v.toListRef().vec(), [&](const c10::IValue& e) { return python_value(e, argument, store); });
   return inside ? std::optional<std::string>("[" + *inside + "]") : std::nullopt;
 }
 

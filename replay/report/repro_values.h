@@ -30,10 +30,11 @@ class TensorStore {
 };
 
 /// One argument as a Python expression; nothing if it can't be written down.
-std::optional<std::string> python_value(const c10::IValue& value, const c10::Argument& argument, TensorStore& store);
+std::optional<std::string> python_value(const c10::IValue& value, const c10::Argument& argument,
+                                        TensorStore& store);
 
-/// One argument as a C++ expression giving a c10::IValue; nothing if it can't be written down. `store` must hold the
-/// same tensors already (python_value was called first); `next` counts them.
+/// One argument as a C++ expression giving a c10::IValue; nothing if it can't be written down. `store` must
+/// hold the same tensors already (python_value was called first); `next` counts them.
 std::optional<std::string> cpp_value(const c10::IValue& value, const TensorStore& store, int& next);
 
 /// "float16" for at::kHalf; "" for a type that scripts don't know.

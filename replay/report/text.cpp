@@ -58,21 +58,26 @@ std::string reproduction_text(const Reproduction& r) {
   const std::string basis = r.basis == "survivors" ? "tensors alive at the gate" : "written outputs";
   std::string text;
   if (r.bit_exact) {
-    text = "the step came back bit for bit (" + std::to_string(r.outputs_compared) + " " + basis + " compared)";
+    text =
+        "the step came back bit for bit (" + std::to_string(r.outputs_compared) + " " + basis + " compared)";
   } else {
-    text = std::to_string(r.mismatched) + " of " + std::to_string(r.outputs_compared) + " " + basis + " differ";
+    text =
+        std::to_string(r.mismatched) + " of " + std::to_string(r.outputs_compared) + " " + basis + " differ";
     if (r.first_mismatch) text += ", first at op " + std::to_string(*r.first_mismatch);
-    for (std::size_t i = 0; i < r.differences.size() && i < 4; ++i) text += (i ? ", " : "; not the same here: ") + r.differences[i];
+    for (std::size_t i = 0; i < r.differences.size() && i < 4; ++i)
+      text += (i ? ", " : "; not the same here: ") + r.differences[i];
   }
   if (r.opaque_ops > 0) text += "; " + std::to_string(r.opaque_ops) + " ops could not be run again";
   return text;
 }
 
 std::string value_text(const CulpritInfo& c) {
-  const std::string value = c.value == "silent" ? "values that later ops turned into silent zeros"
-                            : c.value == "nan"  ? "NaN"
+  const std::string value = c.value == "silent"  ? "values that later ops turned into silent zeros"
+                            : c.value == "nan"   ? "NaN"
                             : c.value == "mixed" ? "non-finite values"
-                            : c.value == "+inf" ? "+Inf" : c.value == "-inf" ? "-Inf" : c.value;
+                            : c.value == "+inf"  ? "+Inf"
+                            : c.value == "-inf"  ? "-Inf"
+                                                 : c.value;
   return c.count == 0 ? value : std::to_string(c.count) + " " + value;
 }
 
@@ -81,8 +86,10 @@ std::string value_text(const CulpritInfo& c) {
 std::string where_text(const Verdict& v) {
   std::string text = v.culprit.op.empty() ? std::string("no op") : v.culprit.op;
   if (!v.culprit.module.empty()) text += " in " + v.culprit.module;
-  if (!v.culprit.node.empty()) text += " (" + v.phase + ", " + v.culprit.node + ")";
-  else if (!v.phase.empty()) text += " (" + v.phase + ")";
+  if (!v.culprit.node.empty())
+    text += " (" + v.phase + ", " + v.culprit.node + ")";
+  else if (!v.phase.empty())
+    text += " (" + v.phase + ")";
   if (v.culprit.index >= 0) text += ", op " + std::to_string(v.culprit.index);
   if (!v.culprit.tensor.empty()) text += ", reading " + v.culprit.tensor;
   return text;
@@ -96,19 +103,22 @@ std::string to_text(const Verdict& v, const TextStyle& style) {
     return page.text();
   }
   page.block(v.cause == "UNKNOWN" ? "UNKNOWN" : "CAUSE",
-             (v.cause == "UNKNOWN" ? "the evidence does not decide" : v.cause) + " at step " + std::to_string(v.step) +
-                 ": " + value_text(v.culprit),
+             (v.cause == "UNKNOWN" ? "the evidence does not decide" : v.cause) + " at step " +
+                 std::to_string(v.step) + ": " + value_text(v.culprit),
              v.cause == "UNKNOWN" ? "1;33" : "1;31");
   page.block("where", where_text(v));
   if (!v.culprit.stack.empty()) page.block("", v.culprit.stack.front());
   page.block("why", v.explanation);
-  if (v.fix) page.block("do", v.fix->advice, "1;32");
-  else if (!v.advice.empty()) page.block("do", v.advice + " (not verified on this step)", "1;33");
   if (v.fix)
-    page.block("tried", "\"" + v.fix->change + "\" made this step finite; an irrelevant change of the same size did not; " +
+    page.block("do", v.fix->advice, "1;32");
+  else if (!v.advice.empty())
+    page.block("do", v.advice + " (not verified on this step)", "1;33");
+  if (v.fix)
+    page.block("tried", "\"" + v.fix->change +
+                            "\" made this step finite; an irrelevant change of the same size did not; " +
                             "nothing smaller did");
-  page.block("sure", percent(v.confidence) + "; precision: " + v.precision.verdict + " (fp32 " + v.precision.fp32 +
-                         ", fp64 " + v.precision.fp64 + ")");
+  page.block("sure", percent(v.confidence) + "; precision: " + v.precision.verdict + " (fp32 " +
+                         v.precision.fp32 + ", fp64 " + v.precision.fp64 + ")");
   page.block("proof", reproduction_text(v.reproduction));
   for (const Evidence& e : v.evidence)
     page.block("", "- " + e.name + ": " + e.value + (e.limit.empty() ? "" : " (limit " + e.limit + ")"));

@@ -12,7 +12,8 @@ namespace nanquest {
 namespace {
 
 Error io_error(const std::string& path, const char* what) {
-  return {ErrorCode::io, path + ": " + what + ": " + std::strerror(errno), "is the directory writable and not full?"};
+  return {ErrorCode::io, path + ": " + what + ": " + std::strerror(errno),
+          "is the directory writable and not full?"};
 }
 
 bool write_all(int fd, const std::string& text) {
@@ -37,7 +38,8 @@ Status write_text_file(const std::string& path, const std::string& text) {
   good = ::close(fd) == 0 && good;
   if (good && ::rename(temporary.c_str(), path.c_str()) == 0) {
     const std::string parent = std::filesystem::path(path).parent_path().string();
-    if (const int dir = ::open(parent.empty() ? "." : parent.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC); dir >= 0) {
+    if (const int dir = ::open(parent.empty() ? "." : parent.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        dir >= 0) {
       ::fsync(dir);
       ::close(dir);
     }

@@ -14,7 +14,8 @@ namespace nanquest {
 /// One measured fact: what, its value, and the limit that it is held against ("" if none).
 struct Evidence {
   std::string name, value, limit;
-  std::vector<double> series;  ///< the numbers behind it, one a step, oldest first; may hold NaN, may be empty
+  std::vector<double>
+      series;  ///< the numbers behind it, one a step, oldest first; may hold NaN, may be empty
 };
 
 /// One replay with exactly one thing changed.
@@ -45,13 +46,13 @@ struct Reproduction {
 
 /// Where the bad value was born.
 struct CulpritInfo {
-  std::string op;               ///< "aten::mm"; "" when no op read the bad value
-  std::int64_t index = -1;      ///< row of the trace, -1 if none
-  std::string node;             ///< backward node, "" outside backward
-  std::string module;           ///< "" is the root
-  std::string tensor;           ///< name of the bad input, weight, buffer or state
-  std::string value;            ///< nan | +inf | -inf | mixed | silent
-  std::uint64_t count = 0;      ///< bad elements
+  std::string op;           ///< "aten::mm"; "" when no op read the bad value
+  std::int64_t index = -1;  ///< row of the trace, -1 if none
+  std::string node;         ///< backward node, "" outside backward
+  std::string module;       ///< "" is the root
+  std::string tensor;       ///< name of the bad input, weight, buffer or state
+  std::string value;        ///< nan | +inf | -inf | mixed | silent
+  std::uint64_t count = 0;  ///< bad elements
   std::vector<std::int64_t> first;
   std::vector<std::string> stack;
 };
@@ -67,20 +68,20 @@ struct Verdict {
   std::int32_t rank = 0;
   bool found = true;  ///< false: the step holds nothing harmful
   Reproduction reproduction;
-  std::string phase;             ///< forward | backward | optimizer | input
+  std::string phase;  ///< forward | backward | optimizer | input
   CulpritInfo culprit;
   std::string origin = "op";
   std::string cause = "UNKNOWN";
-  double confidence = 0;         ///< rule: replay/cause/confidence.h
+  double confidence = 0;  ///< rule: replay/cause/confidence.h
   std::string explanation;
-  std::string source;            ///< the rule that the cause's test comes from
+  std::string source;  ///< the rule that the cause's test comes from
   PrecisionInfo precision;
   std::vector<Evidence> evidence;
   std::vector<Counterfactual> counterfactuals;
-  std::optional<Fix> fix;        ///< only a verified one
-  std::string advice;            ///< what to do, also when no fix was verified
-  std::vector<std::int64_t> poison;  ///< samples of the batch without which the step is finite
-  std::int64_t batch = 0;        ///< samples in the batch, 0 if unknown
+  std::optional<Fix> fix;               ///< only a verified one
+  std::string advice;                   ///< what to do, also when no fix was verified
+  std::vector<std::int64_t> poison;     ///< samples of the batch without which the step is finite
+  std::int64_t batch = 0;               ///< samples in the batch, 0 if unknown
   std::vector<std::string> poison_ids;  ///< their ids, if the run gave any
   std::vector<std::string> not_tested;
 };

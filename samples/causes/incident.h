@@ -12,8 +12,8 @@
 
 namespace samples {
 
-/// Records `step` and writes the snapshot to argv[1]. Exit code 1 if something harmful was found, 0 if not, 2 or 3 on
-/// bad usage or a place that can't be written.
+/// Records `step` and writes the snapshot to argv[1]. Exit code 1 if something harmful was found, 0 if not, 2
+/// or 3 on bad usage or a place that can't be written.
 inline int record_incident(int argc, char** argv, const nanquest::StepState& state,
                            const std::function<at::Tensor()>& step) {
   if (argc != 2) {
@@ -31,6 +31,8 @@ inline int record_incident(int argc, char** argv, const nanquest::StepState& sta
 }
 
 /// A trainable fp32 tensor.
-inline at::Tensor parameter(const at::Tensor& values) { return values.clone().set_requires_grad(true); }
+inline at::Tensor parameter(const at::Tensor& values) {
+  return values.clone().set_requires_grad(true);
+}
 
 }  // namespace samples

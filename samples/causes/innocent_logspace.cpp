@@ -1,5 +1,5 @@
-// Innocent: the forward recursion of a hidden Markov model in log space. Impossible states are log(0) = -inf on purpose;
-// logsumexp consumes them, and the likelihood is finite.
+// Innocent: the forward recursion of a hidden Markov model in log space. Impossible states are log(0) = -inf
+// on purpose; logsumexp consumes them, and the likelihood is finite.
 #include "samples/causes/incident.h"
 
 int main(int argc, char** argv) {
@@ -7,7 +7,8 @@ int main(int argc, char** argv) {
   at::manual_seed(9);
   const at::Tensor emission = parameter(at::randn({4, 3}));
   const at::Tensor start = at::tensor({1.0f, 0.0f, 0.0f});  // only state 0 is possible at the start
-  const at::Tensor transition = at::tensor({0.5f, 0.3f, 0.2f, 0.0f, 0.5f, 0.5f, 0.3f, 0.3f, 0.4f}).view({3, 3});
+  const at::Tensor transition =
+      at::tensor({0.5f, 0.3f, 0.2f, 0.0f, 0.5f, 0.5f, 0.3f, 0.3f, 0.4f}).view({3, 3});
 
   nanquest::StepState state;
   state.parameters = {{"emission", emission}};

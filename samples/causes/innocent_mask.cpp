@@ -1,4 +1,5 @@
-// Innocent: a causal mask of -inf. Every row keeps at least itself, so softmax consumes the infinities and all is finite.
+// Innocent: a causal mask of -inf. Every row keeps at least itself, so softmax consumes the infinities and
+// all is finite.
 #include <limits>
 
 #include "samples/causes/incident.h"

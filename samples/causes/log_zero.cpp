@@ -1,5 +1,5 @@
-// LOG_ZERO: a hand-written cross-entropy, log(softmax(logits)). One logit leads by more than 104, so the others' fp32
-// probabilities underflow to exactly zero, and the target is one of them.
+// LOG_ZERO: a hand-written cross-entropy, log(softmax(logits)). One logit leads by more than 104, so the
+// others' fp32 probabilities underflow to exactly zero, and the target is one of them.
 #include "samples/causes/incident.h"
 
 int main(int argc, char** argv) {

@@ -1,5 +1,5 @@
-// SINGULAR_GRAD: a distance sqrt(Σ(a - b)²) between pairs, one of which is a sample with itself. Forward gives 0; the
-// derivative of sqrt at 0 is infinite, and infinity times the inner derivative 0 is NaN.
+// SINGULAR_GRAD: a distance sqrt(Σ(a - b)²) between pairs, one of which is a sample with itself. Forward
+// gives 0; the derivative of sqrt at 0 is infinite, and infinity times the inner derivative 0 is NaN.
 #include "samples/causes/incident.h"
 
 int main(int argc, char** argv) {

@@ -14,10 +14,10 @@ using testing::tried;
 TEST(Fp16Overflow, CastAndBackwardAreCaughtToo) {
   const at::Tensor w = leaf(at::full({3}, 70000.f));
   const Finding cast = Incident({}, [&] {
-    const at::Tensor loss = at::softmax(w.to(at::kHalf).to(at::kFloat), 0).sum();
-    loss.backward();
-    return loss;
-  }).finding();
+                         const at::Tensor loss = at::softmax(w.to(at::kHalf).to(at::kFloat), 0).sum();
+                         loss.backward();
+                         return loss;
+                       }).finding();
   EXPECT_EQ(cast.label, "FP16_OVERFLOW");
 
   const at::Tensor v = leaf(at::full({3}, 1.f));
@@ -57,7 +57,8 @@ TEST(Fp16Overflow, ASmallerLossScaleIsTriedAndVerified) {
   EXPECT_EQ(v.cause, "FP16_OVERFLOW") << v.explanation;
   EXPECT_EQ(v.phase, "backward");
   EXPECT_EQ(tried(v, "loss scale").kind, "hyperparameter");
-  // head.grad = hᵀ · grad sums two products of 8 and the scale: 8 · 2 · 16384 is beyond 65504, 8 · 2 · 1024 is not.
+  // head.grad = hᵀ · grad sums two products of 8 and the scale: 8 · 2 · 16384 is beyond 65504, 8 · 2 · 1024
+  // is not.
   EXPECT_EQ(tried(v, "loss scale 16384").result, "non_finite");
   EXPECT_EQ(tried(v, "loss scale 1024").result, "finite");
   ASSERT_TRUE(v.fix.has_value());
@@ -80,7 +81,8 @@ TEST(Fp16Overflow, EvidenceHoldsTheNumberThatATenComputes) {
 
 TEST(Fp16Overflow, ProtectingTheOpAndItsReadersIsMinimalWhenTheValueShrinksAgain) {
   // The product overflows, the very next op brings it back into range: op + readers in fp32 is enough.
-  const at::Tensor w = leaf(at::full({4, 4}, 300.f)), x = at::full({2, 4}, 200.f), other = leaf(at::ones({4, 4}));
+  const at::Tensor w = leaf(at::full({4, 4}, 300.f)), x = at::full({2, 4}, 200.f),
+                   other = leaf(at::ones({4, 4}));
   StepState state;
   state.parameters = {{"w", w}, {"other", other}};
   const Incident incident(state, [&] {
@@ -112,7 +114,8 @@ TEST(Fp16Overflow, IsSeenWhereLaterOpsHideItAsZeros) {
   const at::Tensor w = leaf(at::full({4}, 300.f)), other = leaf(at::full({4}, 2.f));
   const Incident incident({}, [&] {
     const at::Tensor h = w.to(at::kHalf), k = other.to(at::kHalf);
-    const at::Tensor loss = (at::reciprocal(h * h) + k * k).to(at::kFloat).sum();  // 1 / Inf = 0: nothing to be seen
+    const at::Tensor loss =
+        (at::reciprocal(h * h) + k * k).to(at::kFloat).sum();  // 1 / Inf = 0: nothing to be seen
     loss.backward();
     return loss;
   });
@@ -125,10 +128,10 @@ TEST(Fp16Overflow, IsSeenWhereLaterOpsHideItAsZeros) {
 TEST(LogZero, FollowsZerosToTheOpThatMadeThem) {
   const at::Tensor w = leaf(at::tensor({200.f, 0.f}));
   const Finding f = Incident({}, [&] {
-    const at::Tensor loss = -at::log(at::softmax(w, 0)).sum();
-    loss.backward();
-    return loss;
-  }).finding();
+                      const at::Tensor loss = -at::log(at::softmax(w, 0)).sum();
+                      loss.backward();
+                      return loss;
+                    }).finding();
   EXPECT_EQ(f.label, "LOG_ZERO");
   EXPECT_NE(f.explanation.find("aten::_softmax"), std::string::npos) << f.explanation;
 }
@@ -136,10 +139,10 @@ TEST(LogZero, FollowsZerosToTheOpThatMadeThem) {
 TEST(LogZero, Log1pAtMinusOne) {
   const at::Tensor w = leaf(at::tensor({-1.f, 0.5f}));
   const Verdict v = Incident({}, [&] {
-    const at::Tensor loss = at::log1p(w).sum();
-    loss.backward();
-    return loss;
-  }).verdict();
+                      const at::Tensor loss = at::log1p(w).sum();
+                      loss.backward();
+                      return loss;
+                    }).verdict();
   EXPECT_EQ(v.cause, "LOG_ZERO");
   EXPECT_EQ(v.precision.verdict, "structural");
 }
@@ -150,10 +153,10 @@ TEST(DivZero, ZeroOverZeroIsSaid) {
   StepState state;
   state.batch = {{"count", count}};
   const Finding f = Incident(state, [&] {
-    const at::Tensor loss = (w * count / count).sum();
-    loss.backward();
-    return loss;
-  }).finding();
+                      const at::Tensor loss = (w * count / count).sum();
+                      loss.backward();
+                      return loss;
+                    }).finding();
   EXPECT_EQ(f.label, "DIV_ZERO");
   EXPECT_NE(f.explanation.find("0 / 0"), std::string::npos);
 }
@@ -163,10 +166,10 @@ TEST(SingularGrad, AcosAtOneAndPowBelowOne) {
   StepState with_a;
   with_a.parameters = {{"a", a}};
   const Verdict acos = Incident(with_a, [&] {
-    const at::Tensor loss = at::acos(a).sum();
-    loss.backward();
-    return loss;
-  }).verdict();
+                         const at::Tensor loss = at::acos(a).sum();
+                         loss.backward();
+                         return loss;
+                       }).verdict();
   EXPECT_EQ(acos.cause, "SINGULAR_GRAD") << acos.explanation;
   EXPECT_EQ(acos.phase, "backward");
 
@@ -174,10 +177,10 @@ TEST(SingularGrad, AcosAtOneAndPowBelowOne) {
   StepState with_b;
   with_b.parameters = {{"b", b}};
   const Verdict pow = Incident(with_b, [&] {
-    const at::Tensor loss = at::pow(b, 0.5).sum();
-    loss.backward();
-    return loss;
-  }).verdict();
+                        const at::Tensor loss = at::pow(b, 0.5).sum();
+                        loss.backward();
+                        return loss;
+                      }).verdict();
   EXPECT_EQ(pow.cause, "SINGULAR_GRAD") << pow.explanation;
   EXPECT_EQ(pow.precision.verdict, "structural");
 }
@@ -190,10 +193,10 @@ TEST(BadState, ParameterIsNamed) {
   state.parameters = {{"fc.weight", w}};
   state.batch = {{"x", x}};
   const Verdict v = Incident(state, [&] {
-    const at::Tensor loss = at::mm(x, w).sum();
-    loss.backward();
-    return loss;
-  }).verdict();
+                      const at::Tensor loss = at::mm(x, w).sum();
+                      loss.backward();
+                      return loss;
+                    }).verdict();
   EXPECT_EQ(v.cause, "BAD_STATE");
   EXPECT_EQ(v.origin, "parameter");
   EXPECT_EQ(v.phase, "input");
@@ -204,10 +207,10 @@ TEST(BadState, ParameterIsNamed) {
 TEST(Diagnose, HealthyStepIsNoFinding) {
   const at::Tensor w = leaf(at::ones({3, 3}));
   const Verdict v = Incident({}, [&] {
-    const at::Tensor loss = at::mm(w, w).sum();
-    loss.backward();
-    return loss;
-  }).verdict();
+                      const at::Tensor loss = at::mm(w, w).sum();
+                      loss.backward();
+                      return loss;
+                    }).verdict();
   EXPECT_FALSE(v.found);
   EXPECT_TRUE(v.reproduction.bit_exact);
 }
@@ -222,14 +225,16 @@ TEST(Diagnose, GrowthMakesItDelayedAndSaysWhatOneStepCantShow) {
   }
   state.history = {norms};
   const Verdict v = Incident(state, [&] {
-    const at::Tensor loss = at::softmax(at::mm(x.to(at::kHalf), w.to(at::kHalf)).to(at::kFloat), 1).sum();
-    loss.backward();
-    return loss;
-  }).verdict();
+                      const at::Tensor loss =
+                          at::softmax(at::mm(x.to(at::kHalf), w.to(at::kHalf)).to(at::kFloat), 1).sum();
+                      loss.backward();
+                      return loss;
+                    }).verdict();
   EXPECT_EQ(v.cause, "FP16_OVERFLOW");
   EXPECT_EQ(v.precision.verdict, "delayed");
   bool series = false, root = false;
-  for (const Evidence& e : v.evidence) series = series || (e.series.size() == 40 && e.name.find("grad_norm of b") != std::string::npos);
+  for (const Evidence& e : v.evidence)
+    series = series || (e.series.size() == 40 && e.name.find("grad_norm of b") != std::string::npos);
   for (const std::string& line : v.not_tested) root = root || line.find("root cause") != std::string::npos;
   EXPECT_TRUE(series);
   EXPECT_TRUE(root);

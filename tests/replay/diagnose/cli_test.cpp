@@ -17,7 +17,9 @@ using testing::Scratch;
 
 class Cli : public ::testing::Test {
  protected:
-  Output replay(const std::string& arguments) { return run_program(std::string(NANQUEST_REPLAY) + " " + arguments, scratch_); }
+  Output replay(const std::string& arguments) {
+    return run_program(std::string(NANQUEST_REPLAY) + " " + arguments, scratch_);
+  }
   void expect_one_line(const Output& o, int code, const std::string& part) {
     EXPECT_EQ(o.code, code) << o.out << o.err;
     EXPECT_NE(o.err.find(part), std::string::npos) << o.err;
@@ -162,14 +164,18 @@ TEST_F(Cli, HelpHasAnExampleAndVersionNamesWhatItIsBuiltFrom) {
 
 #ifdef NANQUEST_PYTHON
 TEST_F(Cli, ReproInPythonShowsTheSameBadValues) {
-  for (const auto& [sample, expected] : {std::pair{"fp16_overflow", "0 NaN, 256 Inf"}, {"all_masked_row", "36 NaN"},
+  for (const auto& [sample, expected] : {std::pair{"fp16_overflow", "0 NaN, 256 Inf"},
+                                         {"all_masked_row", "36 NaN"},
                                          {"singular_grad", "1 Inf"}}) {
     const std::string snapshot = record_sample(sample, scratch_, 1);
     ASSERT_EQ(replay("repro '" + snapshot + "'").code, 0);
-    const Output o = run_program(std::string("'") + NANQUEST_PYTHON + "' '" + (scratch_ / (std::string(sample) + ".repro.py")) + "'", scratch_);
+    const Output o = run_program(
+        std::string("'") + NANQUEST_PYTHON + "' '" + (scratch_ / (std::string(sample) + ".repro.py")) + "'",
+        scratch_);
     EXPECT_EQ(o.code, 1) << o.err;
     EXPECT_NE(o.out.find(expected), std::string::npos) << o.out << o.err;
-    EXPECT_NE(testing::slurp(scratch_ / (std::string(sample) + ".repro.cpp")).find("callBoxed"), std::string::npos);
+    EXPECT_NE(testing::slurp(scratch_ / (std::string(sample) + ".repro.cpp")).find("callBoxed"),
+              std::string::npos);
   }
 }
 #endif

@@ -38,7 +38,8 @@ TEST(Growth, TooFewPointsSayNothing) {
   EXPECT_EQ(rising, 0);
 }
 
-SnapshotDoc with_column(const std::string& table, const std::string& column, const std::vector<double>& values) {
+SnapshotDoc with_column(const std::string& table, const std::string& column,
+                        const std::vector<double>& values) {
   SnapshotDoc doc;
   doc.history = {{table, {column}, values}};
   return doc;

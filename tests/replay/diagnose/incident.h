@@ -20,12 +20,15 @@ namespace nanquest::testing {
 inline constexpr double kInf = std::numeric_limits<double>::infinity();
 inline constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
-inline at::Tensor leaf(const at::Tensor& values) { return values.clone().set_requires_grad(true); }
+inline at::Tensor leaf(const at::Tensor& values) {
+  return values.clone().set_requires_grad(true);
+}
 
 /// A recorded step and the replayer over it.
 class Incident {
  public:
-  Incident(const StepState& state, const std::function<at::Tensor()>& step) : recording_(record_step(state, step)) {
+  Incident(const StepState& state, const std::function<at::Tensor()>& step)
+      : recording_(record_step(state, step)) {
     find_culprit(recording_.doc);
     std::map<std::string, at::Tensor> data(recording_.data.begin(), recording_.data.end());
     auto replayer = Replayer::from_memory(recording_.doc, std::move(data));

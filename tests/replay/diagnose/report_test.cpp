@@ -23,7 +23,8 @@ Verdict full_verdict() {
   v.explanation = "aten::mm computes 1.2e+05, but fp16 ends at 65504.";
   v.precision = {"finite", "finite", "delayed"};
   v.evidence = {{"amax", "1.2e+05", "65504", {}}, {"growth", "up", "0", {1, std::nan(""), 4}}};
-  v.counterfactuals = {{"op in fp32", "precision", "step", "finite", 1}, {"other op in fp32", "placebo", "step", "non_finite", 1}};
+  v.counterfactuals = {{"op in fp32", "precision", "step", "finite", 1},
+                       {"other op in fp32", "placebo", "step", "non_finite", 1}};
   v.fix = Fix{"op in fp32", "Keep it in fp32.", "step", true, true, true};
   v.poison = {17};
   v.poison_ids = {"a.txt:\xff|9"};
@@ -61,8 +62,9 @@ TEST(Report, JsonComesBackTheSame) {
 }
 
 TEST(Report, ForeignAndBrokenJsonIsRefusedInOneLine) {
-  for (const char* text : {"", "[]", "{\"format\": \"x\"}", "{\"format\": \"nanquest.verdict\", \"version\": 2}",
-                           "{\"format\": \"nanquest.verdict\", \"version\": 1, \"step\": \"x\"}"}) {
+  for (const char* text :
+       {"", "[]", "{\"format\": \"x\"}", "{\"format\": \"nanquest.verdict\", \"version\": 2}",
+        "{\"format\": \"nanquest.verdict\", \"version\": 1, \"step\": \"x\"}"}) {
     const auto v = verdict_from_json(text);
     ASSERT_FALSE(v.ok()) << text;
     EXPECT_EQ(v.error().code, ErrorCode::bad_file);
@@ -73,8 +75,9 @@ TEST(Report, ForeignAndBrokenJsonIsRefusedInOneLine) {
 
 TEST(Report, TextAnswersTheFiveQuestionsWithinItsWidth) {
   const std::string text = to_text(full_verdict(), {.colour = false, .width = 80});
-  for (const char* part : {"FP16_OVERFLOW at step 131", "17 +Inf", "aten::mm in blocks.3.mlp (forward), op 412",
-                           "fp16 ends at 65504", "Keep it in fp32.", "99 %", "bit for bit", "still non-finite", "the root cause"})
+  for (const char* part : {"FP16_OVERFLOW at step 131", "17 +Inf",
+                           "aten::mm in blocks.3.mlp (forward), op 412", "fp16 ends at 65504",
+                           "Keep it in fp32.", "99 %", "bit for bit", "still non-finite", "the root cause"})
     EXPECT_NE(text.find(part), std::string::npos) << part << "\n" << text;
   EXPECT_EQ(text.find('\033'), std::string::npos);
   EXPECT_NE(to_text(full_verdict(), {.colour = true}).find('\033'), std::string::npos);
@@ -100,7 +103,8 @@ TEST(Report, MarkdownTablesSurviveBarsInValues) {
 }
 
 TEST(Report, FilesAppearWholeOrNotAtAll) {
-  const auto directory = std::filesystem::temp_directory_path() / ("nanquest_report_test" + std::to_string(::getpid()));
+  const auto directory =
+      std::filesystem::temp_directory_path() / ("nanquest_report_test" + std::to_string(::getpid()));
   std::filesystem::create_directories(directory / "taken");
   const std::string path = (directory / "v.json").string();
   ASSERT_TRUE(write_text_file(path, "one").ok());

@@ -49,12 +49,21 @@ INSTANTIATE_TEST_SUITE_P(
     Causes, Samples,
     ::testing::Values(
         Expected{"fp16_overflow", "FP16_OVERFLOW", "forward", "aten::mm", "mlp", "op", "curable", {}},
-        Expected{"all_masked_row", "ALL_MASKED_ROW", "forward", "aten::_softmax", "attention", "op", "structural", {2}},
+        Expected{"all_masked_row",
+                 "ALL_MASKED_ROW",
+                 "forward",
+                 "aten::_softmax",
+                 "attention",
+                 "op",
+                 "structural",
+                 {2}},
         Expected{"log_zero", "LOG_ZERO", "forward", "aten::log", "loss", "op", "curable", {4}},
         Expected{"div_zero", "DIV_ZERO", "forward", "aten::div", "masked_mean", "op", "structural", {1}},
-        Expected{"singular_grad", "SINGULAR_GRAD", "backward", "aten::div", "distance", "op", "structural", {2}},
+        Expected{
+            "singular_grad", "SINGULAR_GRAD", "backward", "aten::div", "distance", "op", "structural", {2}},
         Expected{"bad_data", "BAD_DATA", "input", "aten::mm", "fc1", "input", "not_a_precision_matter", {4}},
-        Expected{"bad_state", "BAD_STATE", "input", "aten::add", "norm", "buffer", "not_a_precision_matter", {}}),
+        Expected{
+            "bad_state", "BAD_STATE", "input", "aten::add", "norm", "buffer", "not_a_precision_matter", {}}),
     [](const auto& one) { return std::string(one.param.sample); });
 
 class Innocents : public ::testing::TestWithParam<const char*> {};
