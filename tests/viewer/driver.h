@@ -8,6 +8,7 @@
 #include <string>
 
 #include "imgui.h"
+#include "imgui_internal.h"
 #include "implot.h"
 #include "viewer/ui/hooks.h"
 #include "viewer/ui/style.h"
@@ -47,6 +48,12 @@ class Driver {
   }
 
   bool sees(const std::string& label) const { return items_.count(label) != 0; }
+
+  /// True if the window of that title is open, not behind a tab, and large enough to be of use.
+  static bool shows(const char* title) {
+    const ImGuiWindow* window = ImGui::FindWindowByName(title);
+    return window != nullptr && window->Active && !window->Hidden && window->Size.x > 150 && window->Size.y > 120;
+  }
 
   /// Moves to the item's centre, presses and releases; false if no such item was drawn.
   bool click(const std::string& label) {

@@ -166,7 +166,7 @@ TEST(Fits, CountsEqualARealCast) {
                                2.98023259e-08f, 1e-30f, 464, 464.00003f, 57344, 61440, 61439.996f, 0, -1};
   std::mt19937 random(11);
   for (int i = 0; i < 20000; ++i) {
-    const std::uint32_t bits = random();
+    const auto bits = static_cast<std::uint32_t>(random());
     float x;
     std::memcpy(&x, &bits, 4);
     values.push_back(x);

@@ -1,6 +1,7 @@
 // A whole run through viewer/model: opening, the linked selection, text and CSV, bad files.
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <sstream>

@@ -156,7 +156,8 @@ TEST_F(Ui, ClickingAnIncidentOpensIt) {
 TEST_F(Ui, DefaultLayoutShowsEveryPanel) {
   Driver driver(session(), Panel::all);
   driver.frame(5);
-  for (const char* item : {"Weight norm", "##filter", "##tensor", "90"}) EXPECT_TRUE(driver.sees(item)) << item;
+  for (const char* title : {"Verdict", "Norms", "Trace", "Tensor", "Runs"}) EXPECT_TRUE(Driver::shows(title)) << title;
+  for (const char* item : {"Weight norm", "##filter", "90"}) EXPECT_TRUE(driver.sees(item)) << item;
 }
 
 TEST_F(Ui, SurvivesARunThatVanishesOrBreaks) {
