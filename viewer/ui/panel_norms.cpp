@@ -11,6 +11,7 @@ namespace nanquest::viewer {
 namespace {
 
 void legend_item(Mark mark, const char* text) {
+  ImGui::AlignTextToFramePadding();
   inline_mark(mark);
   ImGui::TextDisabled("%s", text);
   ImGui::SameLine(0, ImGui::GetFontSize() * 0.9f);
@@ -25,12 +26,20 @@ void legend() {
   ImGui::NewLine();
 }
 
+/// A button that stays lit while its choice holds.
+bool choice(const char* label, bool chosen) {
+  if (chosen) ImGui::PushStyleColor(ImGuiCol_Button, {colour::sky.x, colour::sky.y, colour::sky.z, 0.45f});
+  const bool clicked = ImGui::Button(label);
+  if (chosen) ImGui::PopStyleColor();
+  return clicked;
+}
+
 void controls(UiState& state) {
   Session& session = state.session;
   for (int i = 0; i < kStatistics; ++i) {
     const auto s = static_cast<Statistic>(i);
     if (!session.history().has(s)) continue;
-    if (ImGui::RadioButton(statistic_title(s), session.selection().statistic == s)) session.select_statistic(s);
+    if (choice(statistic_title(s), session.selection().statistic == s)) session.select_statistic(s);
     ImGui::SameLine();
     const float next = i + 1 < kStatistics ? ImGui::CalcTextSize(statistic_title(static_cast<Statistic>(i + 1))).x : 0;
     if (ImGui::GetContentRegionAvail().x < next + ImGui::GetFrameHeight() * 1.6f) ImGui::NewLine();
@@ -38,13 +47,13 @@ void controls(UiState& state) {
   ImGui::NewLine();
   constexpr const char* views[] = {"Both", "Heat map", "Lines"};
   for (int i = 0; i < 3; ++i) {
-    if (ImGui::RadioButton(views[i], state.norms_view == i)) state.norms_view = i;
+    if (choice(views[i], state.norms_view == i)) state.norms_view = i;
     ImGui::SameLine();
   }
-  if (ImGui::SmallButton("All steps")) state.fit_view = true;
+  if (ImGui::Button("All steps")) state.fit_view = true;
   if (!session.selection().layer.empty()) {
     ImGui::SameLine();
-    if (ImGui::SmallButton("All layers")) session.select_layer("");
+    if (ImGui::Button("All layers")) session.select_layer("");
   }
   const float needed = ImGui::GetFontSize() * 23;
   ImGui::SameLine(0, ImGui::GetFontSize() * 1.5f);
@@ -74,8 +83,10 @@ void draw_norms(UiState& state) {
   controls(state);
   fit(state, history);
   const float height = ImGui::GetContentRegionAvail().y;
+  const bool aligned = ImPlot::BeginAlignedPlots("norms");
   if (state.norms_view != 2) draw_heat_map(state, history, s, state.norms_view == 1 ? height : height * 0.52f);
   if (state.norms_view != 1) draw_lines(state, history, s, ImGui::GetContentRegionAvail().y);
+  if (aligned) ImPlot::EndAlignedPlots();
 }
 
 }  // namespace nanquest::viewer

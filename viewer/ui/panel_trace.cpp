@@ -34,7 +34,7 @@ void draw_op_mark(OpMark mark) {
 /// Room to the format's end: a bar that is empty at 0 bits, and the number.
 void draw_room(const ValueRange& range) {
   if (!range.has_headroom) return;
-  if (!std::isfinite(range.headroom)) return ImGui::TextDisabled("zeros");
+  if (!std::isfinite(range.headroom)) return ImGui::TextDisabled("%s", range.non_finite() ? "none finite" : "zeros");
   const float h = ImGui::GetTextLineHeight(), width = h * 1.6f;
   const ImVec2 at = ImGui::GetCursorScreenPos();
   const float share = static_cast<float>(std::clamp(range.headroom / 16, 0.0, 1.0));
@@ -68,7 +68,7 @@ void setup_columns(bool wide) {
   fixed("Formats", 7.0f, wide);
   fixed("Read amax", 5.2f, wide);
   fixed("Amax", 4.6f);
-  fixed("Room, bits", 5.0f);
+  fixed("Room, bits", 5.2f);
   fixed("Not finite", wide ? 8.0f : 5.6f);
   ImGui::TableSetupScrollFreeze(0, 1);
   ImGui::TableHeadersRow();
@@ -80,7 +80,7 @@ void row_of(UiState& state, const TraceView& trace, std::int32_t op) {
   ImGui::PushID(op);
   ImGui::TableNextRow();
   if (trace.mark(static_cast<std::size_t>(op)) == OpMark::culprit)
-    ImGui::TableSetBgColor(ImGuiTableBgTarget_RowBg1, ImGui::GetColorU32({colour::vermillion.x, colour::vermillion.y, 0, 0.22f}));
+    ImGui::TableSetBgColor(ImGuiTableBgTarget_RowBg1, ImGui::GetColorU32({colour::vermillion.x, colour::vermillion.y, 0, 0.45f}));
   ImGui::TableNextColumn();
   const std::string index = std::to_string(op);
   if (ImGui::Selectable(index.c_str(), chosen, ImGuiSelectableFlags_SpanAllColumns | ImGuiSelectableFlags_AllowOverlap))
@@ -94,8 +94,9 @@ void row_of(UiState& state, const TraceView& trace, std::int32_t op) {
   text(line.module);
   text(phase_name(line.phase));
   text(line.read_formats + (line.write_format.empty() ? "" : " > " + line.write_format));
-  text(line.read.known ? short_number(line.read.amax) : "");
-  text(line.written.known ? short_number(line.written.amax) : "");
+  const auto amax = [](const ValueRange& r) { return !r.known || (r.amax == 0 && r.non_finite()) ? std::string("-") : short_number(r.amax); };
+  text(amax(line.read));
+  text(amax(line.written));
   if (ImGui::TableNextColumn()) draw_room(line.written);
   if (ImGui::TableNextColumn()) bad_cell(line.written);
   ImGui::PopID();
@@ -108,7 +109,10 @@ void op_links(UiState& state, const char* label, const std::vector<std::int32_t>
   for (std::size_t i = 0; i < ops.size() && i < 12; ++i) {
     const std::string text = std::to_string(ops[i]) + " " + trace.line(static_cast<std::size_t>(ops[i])).name;
     ImGui::SameLine();
-    if (ImGui::GetCursorScreenPos().x + ImGui::CalcTextSize(text.c_str()).x > right) ImGui::NewLine();
+    if (ImGui::GetCursorScreenPos().x + ImGui::CalcTextSize(text.c_str()).x > right - ImGui::GetFontSize() * 1.5f) {
+      ImGui::TextDisabled("...");
+      return;
+    }
     ImGui::PushID(static_cast<int>(i));
     if (ImGui::TextLink(text.c_str())) state.session.select_op(ops[i]);
     ImGui::PopID();
@@ -167,7 +171,7 @@ void op_table(UiState& state, const OpenIncident& incident, float height) {
     chosen = static_cast<int>(found - state.visible_ops.begin());
   if (state.scroll_to_op && chosen >= 0) {
     const float row = ImGui::GetTextLineHeight() + 2 * ImGui::GetStyle().CellPadding.y;
-    ImGui::SetScrollY(std::max(0.0f, row * static_cast<float>(chosen) - height * 0.4f));
+    ImGui::SetScrollY(row * std::max(0.0f, static_cast<float>(chosen) - std::floor(height * 0.4f / row)));
   }
   state.scroll_to_op = false;
   ImGuiListClipper clipper;

@@ -138,13 +138,7 @@ void details(const VerdictPage& page) {
   for (const std::string& text : page.not_tested) ImGui::TextWrapped("%s", text.c_str());
 }
 
-}  // namespace
-
-void draw_verdict(UiState& state) {
-  const VerdictPage page = verdict_page(state.session);
-  push_text_size(state.options.panel == Panel::verdict ? 1.7f : 1.25f);
-  ImGui::TextWrapped("%s", page.headline.c_str());
-  pop_text_size();
+void draw_answers(const VerdictPage& page, UiState& state) {
   if (!page.cause.empty()) {
     chip(page.cause.c_str(), page.cause == "UNKNOWN" ? ImVec4{0.35f, 0.38f, 0.42f, 1} : colour::vermillion);
     if (!page.cause_in_words.empty()) {
@@ -160,6 +154,19 @@ void draw_verdict(UiState& state) {
   ImGui::Spacing();
   precision_ladder(page);
   details(page);
+}
+
+}  // namespace
+
+void draw_verdict(UiState& state) {
+  const VerdictPage page = verdict_page(state.session);
+  const bool alone = state.options.panel == Panel::verdict;
+  push_text_size(alone ? 1.8f : 1.25f);
+  ImGui::TextWrapped("%s", page.headline.c_str());
+  pop_text_size();
+  push_text_size(alone ? 1.15f : 1.0f);
+  draw_answers(page, state);
+  pop_text_size();
 }
 
 }  // namespace nanquest::viewer

@@ -67,7 +67,8 @@ Box cell_box(const History& history, const HeatMap& map, std::size_t layer, std:
   const std::size_t first = map.edges[column], last = map.edges[column + 1];
   const ImVec2 a = ImPlot::PlotToPixels(steps[first] - 0.5, static_cast<double>(layer));
   const ImVec2 b = ImPlot::PlotToPixels((last < steps.size() ? steps[last] : steps.back() + 1) - 0.5, static_cast<double>(layer + 1));
-  return {{std::min(a.x, b.x), std::min(a.y, b.y)}, {std::max(a.x, b.x), std::max(a.y, b.y)}};
+  // Whole pixels, so that neighbours meet without a seam.
+  return {{std::floor(std::min(a.x, b.x)), std::floor(std::min(a.y, b.y))}, {std::floor(std::max(a.x, b.x)), std::floor(std::max(a.y, b.y))}};
 }
 
 void draw_cells(const History& history, const HeatMap& map, const LogScale& scale) {
@@ -161,7 +162,7 @@ void draw_heat_map(UiState& state, const History& history, Statistic s, float he
     for (std::size_t i = 0; i < layers; ++i)
       if (history.layers(s)[i] == state.session.selection().layer) {
         const ImVec2 a = ImPlot::PlotToPixels(state.view_first, static_cast<double>(i)), b = ImPlot::PlotToPixels(state.view_last, static_cast<double>(i + 1));
-        ImPlot::GetPlotDrawList()->AddRect(a, b, IM_COL32(255, 255, 255, 220), 0, 0, 1.5f);
+        ImPlot::GetPlotDrawList()->AddRect(a, b, IM_COL32(255, 255, 255, 220), 0, 1.5f);
       }
     ImPlot::PopPlotClipRect();
     draw_events(state, history);

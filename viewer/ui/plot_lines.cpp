@@ -50,6 +50,23 @@ void marker_lane(const History& history, const Pyramid& series, std::size_t firs
   }
 }
 
+/// The name of the chosen layer, left of its last finite point in view.
+void name_chosen(const UiState& state, const History& history, Statistic s, std::size_t first, std::size_t last) {
+  for (std::size_t i = 0; i < history.layers(s).size(); ++i) {
+    const std::string& name = history.layers(s)[i];
+    if (name != state.session.selection().layer) continue;
+    std::size_t row = last;
+    while (row > first && !(std::isfinite(history.series(s, i)[row - 1]) && history.series(s, i)[row - 1] > 0)) --row;
+    if (row == first) return;
+    const ImVec2 at = ImPlot::PlotToPixels(history.steps()[row - 1], history.series(s, i)[row - 1]), size = ImGui::CalcTextSize(name.c_str());
+    const float left = std::max(at.x - size.x - ImGui::GetFontSize() * 3, ImPlot::GetPlotPos().x + 4);
+    const float above = std::max(at.y - size.y * 0.5f, ImPlot::GetPlotPos().y + size.y * 2.2f);
+    ImDrawList& list = *ImPlot::GetPlotDrawList();
+    list.AddRectFilled({left - 4, above - 2}, {left + size.x + 4, above + size.y + 2}, IM_COL32(14, 16, 20, 220), 3);
+    list.AddText({left, above}, IM_COL32(255, 255, 255, 255), name.c_str());
+  }
+}
+
 std::string nearest_layer(const History& history, Statistic s, std::size_t row) {
   const double mouse = ImGui::GetMousePos().y;
   double best = 20;
@@ -92,15 +109,17 @@ void draw_lines(UiState& state, const History& history, Statistic s, float heigh
   const Extremes all = history.extremes(s, 0, history.rows());
   const double foot = history.smallest_positive(s) > 0 ? history.smallest_positive(s) / 2 : 1e-3;
   const double top = all.has_finite() && all.max > 0 ? all.max * 4 : 1;
-  const ImPlotFlags flags = ImPlotFlags_NoMouseText | ImPlotFlags_NoTitle | ImPlotFlags_NoMenus;
+  const std::size_t layers = history.layers(s).size();
+  const bool named = layers <= 6;  // beyond that colours repeat: depth as colour, the name on the chosen line and on hover
+  ImPlotFlags flags = ImPlotFlags_NoMouseText | ImPlotFlags_NoTitle | ImPlotFlags_NoMenus;
+  if (!named) flags |= ImPlotFlags_NoLegend;
   const std::string id = std::string("##lines") + statistic_table(s);
-  if (!ImPlot::BeginPlot(id.c_str(), {-1, height - 2}, flags)) return;
+  if (!ImPlot::BeginPlot(id.c_str(), {ImGui::GetContentRegionAvail().x - ImGui::GetFontSize() * 4.6f, height - 2}, flags)) return;
   ImPlot::SetupAxes("step", statistic_title(s), 0, 0);
   ImPlot::SetupAxisScale(ImAxis_Y1, ImPlotScale_Log10);
   ImPlot::SetupAxisLinks(ImAxis_X1, &state.view_first, &state.view_last);
   ImPlot::SetupAxisLimits(ImAxis_Y1, foot, top, ImPlotCond_Once);
-  const std::size_t layers = history.layers(s).size();
-  ImPlot::SetupLegend(ImPlotLocation_East, ImPlotLegendFlags_Outside);
+  ImPlot::SetupLegend(ImPlotLocation_NorthWest, ImPlotLegendFlags_Horizontal);
   ImPlot::SetupFinish();
   const auto [first, last] = rows_in_view(state, history);
   const bool some_chosen = !state.session.selection().layer.empty();
@@ -108,8 +127,9 @@ void draw_lines(UiState& state, const History& history, Statistic s, float heigh
     const std::string& name = history.layers(s)[i];
     const bool chosen = name == state.session.selection().layer;
     ImPlotSpec spec;
-    spec.LineColor = series_colour(i);
-    spec.LineColor.w = some_chosen && !chosen ? 0.45f : 1.0f;
+    const double depth = 0.2 + 0.8 * static_cast<double>(i) / static_cast<double>(std::max<std::size_t>(layers, 2) - 1);
+    spec.LineColor = chosen ? ImVec4{1, 1, 1, 1} : named ? series_colour(i) : ImGui::ColorConvertU32ToFloat4(viridis(depth));
+    spec.LineColor.w = some_chosen && !chosen ? 0.6f : 1.0f;
     spec.LineWeight = chosen ? 3.0f : 1.6f;
     for (const Curve& run : finite_runs(history, history.series(s, i), first, last, foot, ImPlot::GetPlotSize().x))
       if (!run.x.empty()) ImPlot::PlotLine(name.c_str(), run.x.data(), run.y.data(), static_cast<int>(run.x.size()), spec);
@@ -118,6 +138,7 @@ void draw_lines(UiState& state, const History& history, Statistic s, float heigh
   const float lane = ImGui::GetFontSize() * 1.35f;
   for (std::size_t i = 0; i < layers && first < last; ++i) marker_lane(history, history.series(s, i), first, last, lane);
   ImPlot::PopPlotClipRect();
+  name_chosen(state, history, s, first, last);
   draw_events(state, history);
   react(state, history, s);
   ImPlot::EndPlot();

@@ -71,9 +71,6 @@ void draw_exponents(const TensorDetail& detail, float height) {
   const double decades = std::log10(bars.most) + 0.5;
   ImPlot::SetupAxesLimits(bars.low, bars.high, 0.5, std::pow(10.0, decades / (1 - share)), ImPlotCond_Once);
   ImPlot::SetupFinish();
-  ImPlotSpec spec;
-  spec.FillColor = colour::sky;
-  spec.LineColor = colour::sky;
   ImDrawList& list = *ImPlot::GetPlotDrawList();
   ImPlot::PushPlotClipRect();
   for (std::size_t i = 0; i < bars.x.size(); ++i)
@@ -111,7 +108,8 @@ void draw_slice(const UiState& state, const TensorSlice& slice, float height) {
       const Extremes& e = slice.at(r, c);
       const ImVec2 a = ImPlot::PlotToPixels(static_cast<double>(c) * dx, static_cast<double>(r) * dy);
       const ImVec2 b = ImPlot::PlotToPixels(static_cast<double>(c + 1) * dx, static_cast<double>(r + 1) * dy);
-      const ImVec2 low_corner{std::min(a.x, b.x), std::min(a.y, b.y)}, high_corner{std::max(a.x, b.x), std::max(a.y, b.y)};
+      const ImVec2 low_corner{std::floor(std::min(a.x, b.x)), std::floor(std::min(a.y, b.y))};
+      const ImVec2 high_corner{std::floor(std::max(a.x, b.x)), std::floor(std::max(a.y, b.y))};
       if (e.non_finite()) {
         list.AddRectFilled(low_corner, high_corner, mark_colour(worst(e)));
         draw_shape(list, {(a.x + b.x) / 2, (a.y + b.y) / 2}, std::min({(high_corner.x - low_corner.x) * 0.3f, (high_corner.y - low_corner.y) * 0.3f, 6.0f}),

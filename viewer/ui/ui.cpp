@@ -79,7 +79,7 @@ void Ui::draw_menu() {
   ImGui::TextUnformatted(title.c_str());
   const std::string& hint = state_.message.empty() ? std::string("? shows the keys") : state_.message;
   const float width = ImGui::CalcTextSize(hint.c_str()).x;
-  ImGui::SameLine(ImGui::GetWindowWidth() - width - ImGui::GetStyle().WindowPadding.x);
+  ImGui::SameLine(ImGui::GetWindowWidth() - width - 2 * ImGui::GetStyle().WindowPadding.x);
   ImGui::TextDisabled("%s", hint.c_str());
   ImGui::EndMainMenuBar();
 }
