@@ -44,6 +44,8 @@ endfunction()
 function(nanquest_program name)
   cmake_parse_arguments(A "TORCH" "" "SOURCES;LINK" ${ARGN})
   add_executable(nanquest-${name} ${A_SOURCES})
+  # Call stacks name functions by the dynamic symbol table.
+  set_target_properties(nanquest-${name} PROPERTIES ENABLE_EXPORTS ON)
   target_include_directories(nanquest-${name} PRIVATE "${PROJECT_SOURCE_DIR}")
   target_link_libraries(nanquest-${name} PRIVATE ${A_LINK})
   if(A_TORCH)

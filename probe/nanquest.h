@@ -30,6 +30,8 @@
 
 #include "probe/base/result.h"
 #include "probe/observe/module_scope.h"
+#include "probe/observe/nvtx.h"
+#include "probe/observe/step_scope.h"
 #include "probe/snapshot/model.h"
 
 namespace nanquest {

@@ -16,9 +16,6 @@
 namespace nanquest {
 namespace {
 
-thread_local Phase thread_phase = Phase::forward;
-thread_local std::int32_t thread_micro_batch = 0;
-
 std::string utc_now() {
   const std::time_t now = std::time(nullptr);
   std::tm parts{};
@@ -88,12 +85,6 @@ bool find_and_symbolise_culprit(SnapshotDoc& doc, const TraceRecorder& recorder)
   words(doc.ops[static_cast<std::size_t>(doc.culprit.op)].forward_op);
   return true;
 }
-
-PhaseScope::PhaseScope(Phase phase) : before_(thread_phase) { thread_phase = phase; }
-PhaseScope::~PhaseScope() { thread_phase = before_; }
-Phase current_phase() { return thread_phase; }
-void set_micro_batch(std::int32_t index) { thread_micro_batch = index; }
-std::int32_t current_micro_batch() { return thread_micro_batch; }
 
 Recording record_step(const StepState& state, const std::function<at::Tensor()>& step, const RecordOptions& options) {
   Recording recording;

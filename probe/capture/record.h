@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "probe/base/result.h"
+#include "probe/observe/step_scope.h"
 #include "probe/snapshot/model.h"
 
 namespace nanquest {
@@ -61,22 +62,6 @@ struct Recording {
 /// the step are caught and reported in `failure`; the recorder itself never throws.
 Recording record_step(const StepState& state, const std::function<at::Tensor()>& step,
                       const RecordOptions& options = {});
-
-/// Marks what runs in this scope (on this thread) as belonging to a phase; backward is found by
-/// itself. The loop wraps unscale, clip and update in PhaseScope(Phase::optimizer).
-class PhaseScope {
- public:
-  explicit PhaseScope(Phase phase);
-  ~PhaseScope();
-  PhaseScope(const PhaseScope&) = delete;
-  PhaseScope& operator=(const PhaseScope&) = delete;
-
- private:
-  Phase before_;
-};
-
-/// Number of the micro-batch that runs now on this thread (gradient accumulation); default 0.
-void set_micro_batch(std::int32_t index);
 
 /// Finds the culprit by the blame order of design §5 and fills `doc.culprit`. False when the step
 /// holds nothing harmful (then `doc.culprit.op` is kNone and `value` is empty).

@@ -66,7 +66,7 @@ NamedTensor TraceRecorder::keep(const std::string& group, const std::string& nam
                                 SlotOrigin origin) {
   NamedTensor row;
   row.name = name;
-  row.data = group + "/" + name;
+  row.data = free_path(group + "/" + name);
   row.dtype = dtype_of(tensor.scalar_type()).value_or(DType::uint8);
   row.shape = tensor.sizes().vec();
   if (!is_plain(tensor)) {
@@ -105,6 +105,11 @@ std::int32_t TraceRecorder::slot_for_argument(const at::Tensor& tensor, bool wri
   return slot;
 }
 
+std::string TraceRecorder::free_path(const std::string& wanted) {
+  const int used = ++names_used_[wanted];
+  return used == 1 ? wanted : wanted + "#" + std::to_string(used);
+}
+
 void TraceRecorder::save_outside(std::int32_t slot) {
   SlotState& state = slots_.state(slot);
   if (!state.live) return;
@@ -140,7 +145,7 @@ NamedTensor TraceRecorder::keep_first(const std::string& group, const std::strin
                                ? saved.as_strided(tensor.sizes(), tensor.strides(), tensor.storage_offset())
                                : tensor.detach().to(at::kCPU);
   const bool whole = first_known && tensor.is_contiguous() && tensor.numel() == saved.numel();
-  row.data = group + "/" + name;
+  row.data = free_path(group + "/" + name);
   if (whole) {
     // Stored once: the slot's bytes are this tensor, so the slot points here.
     Slot& slot = doc_.slots[static_cast<std::size_t>(row.slot)];
@@ -370,9 +375,21 @@ void TraceRecorder::on_end(const OpTraits& traits, OpFrame& base, c10::ArrayRef<
   op.output_count = static_cast<std::int32_t>(returned.size());
   if (op.written_count == 0) op.flags |= kOpViewOnly;
   if (outputs.empty() && !traits.returns.empty()) op.flags |= kOpFailed;
+  if (op.flags & kOpOpaque) keep_outputs(op, frame.op, outputs);
   link_forward(op, outputs, frame.op);
   judge_birth(traits, frame, op);
   doc_.ops[static_cast<std::size_t>(frame.op)] = std::move(op);
+}
+
+void TraceRecorder::keep_outputs(OpRow& op, std::int32_t index, c10::ArrayRef<const c10::IValue> outputs) {
+  std::size_t number = 0;
+  for (const c10::IValue& output : outputs)
+    for_each_tensor(output, [&](const at::Tensor& t) {
+      const std::string path = numbered("trace/opaque/", static_cast<std::size_t>(index)) + "/" + std::to_string(number++);
+      if (!is_plain(t) || !dtype_of(t.scalar_type())) return;
+      recording_.data.emplace_back(path, t.detach().to(at::kCPU, t.scalar_type(), false, true).contiguous());
+      if (op.host_data.empty()) op.host_data = path;
+    });
 }
 
 void TraceRecorder::link_forward(OpRow& op, c10::ArrayRef<const c10::IValue> outputs, std::int32_t index) {

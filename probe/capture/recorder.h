@@ -58,9 +58,13 @@ class TraceRecorder : public OpSink {
   std::int32_t tensor_row(const at::Tensor& tensor, std::int32_t slot, bool with_stats);
   std::int32_t stats_for(const at::Tensor& tensor, std::int32_t slot);
   void save_outside(std::int32_t slot);
+  /// Two tensors of one name must not share a place in the file.
+  std::string free_path(const std::string& wanted);
   void add_host_write(const at::Tensor& tensor, std::int32_t slot);
   void add_written(OpRow& op, const at::Tensor& tensor, std::int32_t slot, std::int32_t row);
   void fill_context(OpRow& op);
+  /// Outputs of an op that can't be run again: "trace/opaque/000017/0", ….
+  void keep_outputs(OpRow& op, std::int32_t index, c10::ArrayRef<const c10::IValue> outputs);
   void link_forward(OpRow& op, c10::ArrayRef<const c10::IValue> outputs, std::int32_t index);
   void judge_birth(const OpTraits& traits, Frame& frame, OpRow& op);
   std::int32_t module_row(std::string_view path, std::string_view type);
@@ -74,11 +78,8 @@ class TraceRecorder : public OpSink {
   std::map<std::string, std::int32_t, std::less<>> modules_;
   std::unordered_map<std::uint64_t, std::int32_t> forward_ops_;  // thread and sequence number -> op
   std::vector<std::shared_ptr<Stack>> stacks_;                   // per op
+  std::unordered_map<std::string, int> names_used_;
   int births_judged_ = 0;
 };
-
-/// Phase and micro-batch of the calling thread (set by PhaseScope, set_micro_batch).
-Phase current_phase();
-std::int32_t current_micro_batch();
 
 }  // namespace nanquest

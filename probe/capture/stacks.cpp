@@ -1,41 +1,37 @@
 #include "probe/capture/stacks.h"
 
+#include <cxxabi.h>
+#include <dlfcn.h>
+#include <execinfo.h>
 #include <torch/csrc/profiler/combined_traceback.h>
 
-#include <cstdint>
+#include <array>
 #include <cstdio>
+#include <cstdlib>
 #include <string_view>
 
 namespace nanquest {
 namespace {
 
-bool is_plumbing(std::string_view file, std::string_view function) {
-  for (const std::string_view part : {"libtorch", "libc10", "torch/include", "libc.so", "libgomp", "/c10/", "/ATen/"})
-    if (file.find(part) != std::string_view::npos) return true;
-  for (const std::string_view part :
-       {"at::", "c10::", "torch::", "std::", "void at::", "void std::", "__libc_start", "_start",
-        "nanquest::TraceRecorder", "nanquest::ObserverSession", "nanquest::record_step", "nanquest::Stack",
-        "nanquest::(anonymous namespace)::on_start", "nanquest::(anonymous namespace)::start_op"})
-    if (function.substr(0, part.size()) == part) return true;
+bool starts_with_any(std::string_view text, std::initializer_list<std::string_view> parts) {
+  for (const std::string_view part : parts)
+    if (text.substr(0, part.size()) == part) return true;
   return false;
 }
 
-/// "file:line function" where the file is a source; a binary without line tables gives "program+0x21c2 function",
-/// which addr2line understands.
-std::string frame_text(const std::string& file, std::uint64_t line, const std::string& function) {
-  const bool known = !function.empty() && function != "??";
-  const auto dot = file.rfind('.');
-  const std::string ending = dot == std::string::npos ? "" : file.substr(dot);
-  for (const char* source : {".py", ".cpp", ".cc", ".cxx", ".c", ".h", ".hpp", ".cu", ".cuh"})
-    if (ending == source) return file + ":" + std::to_string(line) + (known ? " " + function : "");
-  char offset[32];
-  std::snprintf(offset, sizeof offset, "+0x%llx", static_cast<unsigned long long>(line));
-  return file.substr(file.rfind('/') + 1) + offset + (known ? " " + function : "");
+bool is_plumbing(std::string_view file, std::string_view function) {
+  for (const std::string_view part : {"libtorch", "libc10", "libnanquest", "libc.so", "libgomp", "torch/include"})
+    if (file.find(part) != std::string_view::npos) return true;
+  return starts_with_any(function, {"at::", "c10::", "torch::", "std::", "void at::", "void std::", "__libc_start", "_start",
+                                    "nanquest::TraceRecorder", "nanquest::ObserverSession", "nanquest::record_step",
+                                    "nanquest::Stack", "nanquest::capture_incident", "nanquest::guard::",
+                                    "nanquest::(anonymous namespace)::on_start", "nanquest::(anonymous namespace)::start_op"});
 }
 
-class TorchStack : public Stack {
+/// Python frames, by LibTorch, which knows the interpreter.
+class PythonStack : public Stack {
  public:
-  explicit TorchStack(std::shared_ptr<torch::CapturedTraceback> trace) : trace_(std::move(trace)) {}
+  explicit PythonStack(std::shared_ptr<torch::CapturedTraceback> trace) : trace_(std::move(trace)) {}
 
   std::vector<std::string> symbolise() const override {
     std::vector<std::string> frames;
@@ -44,8 +40,7 @@ class TorchStack : public Stack {
       if (all.tracebacks.empty()) return frames;
       for (const auto index : all.tracebacks[0]) {
         const auto& frame = all.all_frames[index];
-        if (is_plumbing(frame.filename, frame.funcname)) continue;
-        frames.push_back(frame_text(frame.filename, frame.lineno, frame.funcname));
+        frames.push_back(frame.filename + ":" + std::to_string(frame.lineno) + " " + frame.funcname);
       }
     } catch (...) {
       frames.clear();
@@ -57,11 +52,49 @@ class TorchStack : public Stack {
   std::shared_ptr<torch::CapturedTraceback> trace_;
 };
 
+std::string demangled(const char* name) {
+  if (!name) return "";
+  int status = 0;
+  char* text = abi::__cxa_demangle(name, nullptr, nullptr, &status);
+  const std::string result = status == 0 && text ? text : name;
+  std::free(text);
+  return result;
+}
+
+/// C++ frames as return addresses; names come from the dynamic symbol tables, which costs microseconds where reading
+/// debug information would cost a step's time. "program+0x21c2" is what addr2line understands.
+class NativeStack : public Stack {
+ public:
+  NativeStack() { depth_ = backtrace(addresses_.data(), static_cast<int>(addresses_.size())); }
+
+  std::vector<std::string> symbolise() const override {
+    std::vector<std::string> frames;
+    for (int i = 0; i < depth_; ++i) {
+      Dl_info info{};
+      if (!dladdr(addresses_[static_cast<std::size_t>(i)], &info) || !info.dli_fname) continue;
+      const std::string file = info.dli_fname, function = demangled(info.dli_sname);
+      if (is_plumbing(file, function)) continue;
+      char offset[32];
+      std::snprintf(offset, sizeof offset, "+0x%zx",
+                    static_cast<std::size_t>(static_cast<const char*>(addresses_[static_cast<std::size_t>(i)]) -
+                                             static_cast<const char*>(info.dli_fbase)));
+      frames.push_back(file.substr(file.rfind('/') + 1) + offset + (function.empty() ? "" : " " + function));
+    }
+    return frames;
+  }
+
+ private:
+  std::array<void*, 40> addresses_{};
+  int depth_ = 0;
+};
+
 }  // namespace
 
 std::shared_ptr<Stack> Stack::gather() {
   try {
-    return std::make_shared<TorchStack>(torch::CapturedTraceback::gather(true, false, true));
+    static const bool python = dlsym(RTLD_DEFAULT, "Py_IsInitialized") != nullptr;
+    if (!python) return std::make_shared<NativeStack>();
+    return std::make_shared<PythonStack>(torch::CapturedTraceback::gather(true, false, false));
   } catch (...) {
     return nullptr;
   }

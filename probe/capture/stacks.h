@@ -10,11 +10,10 @@ namespace nanquest {
 /// An unsymbolised stack of the calling thread; opaque. Shared so that tables may copy it.
 class Stack {
  public:
-  /// C++ frames, and Python's if this process runs Python and it is safe to ask.
+  /// Python frames in a Python process, otherwise C++ frames.
   static std::shared_ptr<Stack> gather();
   virtual ~Stack() = default;
-  /// "file:line function" (or "program+0xoffset function" without line tables), innermost first, frames of LibTorch and of the probe left out. Takes up
-  /// to some 100 ms the first time. Empty if nothing is known. Never throws.
+  /// Python: "file:line function"; C++: "program+0xoffset function" for addr2line; innermost first, frames of LibTorch and of the probe left out. Empty if nothing is known. Never throws.
   virtual std::vector<std::string> symbolise() const = 0;
 };
 

@@ -5,8 +5,8 @@
 #include <limits>
 #include <numeric>
 
+#include "probe/nanquest.h"
 #include "trainer/checkpoint/safetensors.h"
-#include "trainer/loop/nvtx.h"
 #include "trainer/loop/plain_guard.h"
 #include "trainer/loop/trainer.h"
 #include "trainer/precision/autocast.h"
@@ -25,7 +25,7 @@ void Trainer::keep_state() {
 }
 
 double Trainer::evaluate() {
-  const PhaseRange range("evaluate");
+  const NvtxRange range("evaluate");
   const at::NoGradGuard no_grad;
   const AutocastGuard autocast(config_.device.type(), amp_);
   const std::int64_t windows = std::min(config_.eval_windows, data_.eval_windows());
@@ -69,7 +69,7 @@ Status Trainer::evaluate_and_keep_best(StepEvent& event) {
 }
 
 Status Trainer::write_state() {
-  const PhaseRange range("checkpoint");
+  const NvtxRange range("checkpoint");
   const std::string path = config_.run_dir + "/checkpoints/state.safetensors";
   Status s = save_state(path, save());
   if (s) summary_.state_file = path;

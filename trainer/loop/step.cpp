@@ -5,7 +5,7 @@
 #include <cmath>
 #include <limits>
 
-#include "trainer/loop/nvtx.h"
+#include "probe/nanquest.h"
 #include "trainer/loop/plain_guard.h"
 #include "trainer/loop/trainer.h"
 #include "trainer/precision/autocast.h"
@@ -39,19 +39,21 @@ at::Tensor Trainer::compute(const at::Tensor& tokens, const at::Tensor& targets,
   at::Tensor sum;
   for (std::int64_t i = 0; i < config_.micro_batches; ++i) {
     at::Tensor loss;
+    set_micro_batch(static_cast<std::int32_t>(i));
     {
-      const PhaseRange range("forward");
+      const NvtxRange range("forward");
       const AutocastGuard autocast(config_.device.type(), format);
       const at::Tensor logits = model_->forward(tokens.narrow(0, i * rows, rows), true);
       loss = next_token_loss(logits, targets.narrow(0, i * rows, rows)) / total;
     }
     if (injecting(Injection::Kind::nan_loss, format)) loss = loss * std::numeric_limits<double>::quiet_NaN();
     {
-      const PhaseRange range("backward");
+      const NvtxRange range("backward");
       (scale == 1.0 ? loss : loss * scale).backward();
     }
     sum = sum.defined() ? sum + loss.detach() : loss.detach();
   }
+  set_micro_batch(0);
   inject_into_gradients(format);
   return sum;
 }
@@ -74,11 +76,11 @@ StepReport Trainer::attempt(const Batch& batch, at::ScalarType format) {
 }
 
 Result<Trainer::Next> Trainer::one_batch() {
-  const PhaseRange range("step");
+  const NvtxRange range("step");
   const auto start = std::chrono::steady_clock::now();
   Batch batch;
   {
-    const PhaseRange loading("data");
+    const NvtxRange loading("data");
     batch = data_.train_batch(counters_.data_position, config_.batch_size);
   }
   for (;;) {
@@ -113,7 +115,7 @@ Result<Trainer::Next> Trainer::one_batch() {
 }
 
 void Trainer::apply(const StepReport& report) {
-  const PhaseRange range("optimizer");
+  const NvtxRange range("optimizer");
   if (config_.grad_clip > 0 && report.grad_norm > 0) {
     // Same formula as clip_grad_norm_ of PyTorch, with the norm that the gate already has.
     const double factor = config_.grad_clip / (report.grad_norm + 1e-6);

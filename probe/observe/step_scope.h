@@ -1,0 +1,30 @@
+/// Where in the step a thread is: phase and micro-batch, for what is recorded.
+#pragma once
+
+#include <cstdint>
+
+#include "probe/snapshot/model.h"
+
+namespace nanquest {
+
+/// Marks what runs in this scope (on this thread) as belonging to a phase; backward is found by
+/// itself. The loop wraps unscale, clip and update in PhaseScope(Phase::optimizer).
+class PhaseScope {
+ public:
+  explicit PhaseScope(Phase phase);
+  ~PhaseScope();
+  PhaseScope(const PhaseScope&) = delete;
+  PhaseScope& operator=(const PhaseScope&) = delete;
+
+ private:
+  Phase before_;
+};
+
+/// Number of the micro-batch that runs now on this thread (gradient accumulation); default 0.
+void set_micro_batch(std::int32_t index);
+
+/// What was set last on the calling thread.
+Phase current_phase();
+std::int32_t current_micro_batch();
+
+}  // namespace nanquest
