@@ -19,14 +19,12 @@ std::unique_ptr<AttachSession>& session() {
 }
 
 std::string to_json(const Door& door) {
-  const AttachSession* s = session().get();
   std::string summary = door.summary;
-  if (s) {
-    const std::string trouble = session()->trouble();
-    if (!trouble.empty()) summary += (summary.empty() ? "" : "; ") + trouble;
-  }
-  if (summary.empty() && !door.skip && door.gate == Gate::ok) return "";
-  return nlohmann::json{{"bad", door.gate == Gate::non_finite}, {"skip", door.skip}, {"summary", summary}}.dump();
+  const std::string trouble = session()->trouble();
+  if (!trouble.empty()) summary += (summary.empty() ? "" : "; ") + trouble;
+  if (summary.empty() && !door.skip) return "";
+  return nlohmann::json{{"incident", door.incident}, {"skip", door.skip}, {"summary", summary}, {"file", door.file}}
+      .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
 std::string start(const std::string& json) {
@@ -39,7 +37,7 @@ std::string start(const std::string& json) {
   return "";
 }
 
-void name(const std::string& kind, const std::string& name, const at::Tensor& tensor) {
+void name_tensor(const std::string& kind, const std::string& name, const at::Tensor& tensor) {
   if (!session()) return;
   if (kind == "parameter") session()->name_parameter(name, tensor);
   else if (kind == "buffer") session()->name_buffer(name, tensor);
@@ -47,10 +45,13 @@ void name(const std::string& kind, const std::string& name, const at::Tensor& te
   else if (kind == "batch") session()->name_batch(name, tensor);
 }
 
-std::string before_update(double lr) { return session() ? to_json(session()->before_update(lr)) : ""; }
+std::string begin_forward() { return session() ? to_json(session()->begin_forward()) : ""; }
+std::string before_update(double lr, double loss_scale, bool scale_overflow) {
+  return session() ? to_json(session()->before_update({lr, loss_scale, scale_overflow})) : "";
+}
 std::string after_update() { return session() ? to_json(session()->after_update()) : ""; }
-void begin_forward() { if (session()) session()->begin_forward(); }
 std::int64_t incidents() { return session() ? session()->incidents() : 0; }
+std::int64_t steps() { return session() ? session()->step() : 0; }
 void samples(std::vector<std::string> ids) { if (session()) session()->set_samples(std::move(ids)); }
 
 std::string stop(const std::string& outcome) {
@@ -65,11 +66,12 @@ std::string stop(const std::string& outcome) {
 TORCH_LIBRARY(nanquest, m) {
   m.def("start(str options) -> str", &start);
   m.def("stop(str outcome) -> str", &stop);
-  m.def("name(str kind, str name, Tensor tensor) -> ()", &name);
-  m.def("begin_forward() -> ()", &begin_forward);
-  m.def("before_update(float lr) -> str", &before_update);
+  m.def("name_tensor(str kind, str name, Tensor tensor) -> ()", &name_tensor);
+  m.def("begin_forward() -> str", &begin_forward);
+  m.def("before_update(float lr, float loss_scale, bool scale_overflow) -> str", &before_update);
   m.def("after_update() -> str", &after_update);
   m.def("incidents() -> int", &incidents);
+  m.def("steps() -> int", &steps);
   m.def("samples(str[] ids) -> ()", &samples);
 }
 

@@ -8,9 +8,8 @@
 #include <exception>
 #include <functional>
 
-#include "probe/capture/finish.h"
+#include "probe/attach/trace.h"
 #include "probe/guard/one_line.h"
-#include "probe/snapshot/run_dir.h"
 
 namespace nanquest::attach {
 namespace {
@@ -23,31 +22,22 @@ void forget_in_children() {
   (void)once;
 }
 
-std::string gate_line(std::int64_t step, const guard::GateResult& seen) {
-  std::string line = "step " + std::to_string(step) + ": ";
+std::string gate_line(const guard::GateResult& seen) {
+  std::string line;
   if (!std::isfinite(seen.loss)) line += std::isnan(seen.loss) ? "the loss is NaN" : "the loss is infinite";
   if (seen.non_finite > 0) {
     if (!std::isfinite(seen.loss)) line += ", ";
     line += std::to_string(seen.non_finite) + " gradient elements are NaN or Inf";
+  } else if (line.empty()) {
+    line = "the norm of the gradients overflows";
   }
   return line;
 }
 
 }  // namespace
 
-/// One step as it is being recorded.
-struct AttachSession::Trace {
-  explicit Trace(bool watch, bool stacks) : recorder(recording, options(watch, stacks)), watched(watch) {}
-  static RecordOptions options(bool watch, bool stacks) {
-    return {.scan = watch, .hash = watch, .stacks = stacks, .lazy = true};
-  }
-  Recording recording;
-  TraceRecorder recorder;
-  bool watched;
-  at::Tensor loss;                       ///< what backward was started from
-  std::size_t update_begins = 0;         ///< first op of the optimizer
-  std::optional<PhaseScope> updating;
-};
+/// A program that evaluates with gradients on never updates; its forward passes are not one endless step.
+constexpr int kForwardsWithoutBackward = 64;
 
 AttachSession::AttachSession(AttachOptions options, guard::RunLog log)
     : options_(std::move(options)), log_(std::move(log)), record_(options_.probe) {}
@@ -98,30 +88,31 @@ void AttachSession::name_parameter(const std::string& name, const at::Tensor& te
     const std::size_t before = gate_.size();
     gate_.watch(tensor);
     if (gate_.size() == before) return;
-    parameters_.emplace_back(name, tensor);
-    record_.watch_parameter(name, tensor);
-    if (trace_) trace_->recorder.announce(name, tensor, SlotOrigin::parameter);
+    const std::string used = parameters_.add(name, tensor);
+    record_.watch_parameter(used, tensor);
+    if (trace_) trace_->recorder.announce(used, tensor, SlotOrigin::parameter);
   });
 }
 
 void AttachSession::name_buffer(const std::string& name, const at::Tensor& tensor) {
   safely("naming a buffer", [&] {
-    buffers_.emplace_back(name, tensor);
+    buffers_.put(name, tensor);
     if (trace_) trace_->recorder.announce(name, tensor, SlotOrigin::buffer);
   });
 }
 
 void AttachSession::name_state(const std::string& name, const at::Tensor& tensor) {
   safely("naming optimizer state", [&] {
-    states_.emplace_back(name, tensor);
+    states_.put(name, tensor);
     if (trace_) trace_->recorder.announce(name, tensor, SlotOrigin::optimizer_state);
   });
 }
 
 void AttachSession::name_batch(const std::string& name, const at::Tensor& tensor) {
+  if (!trace_) return;
   safely("naming the batch", [&] {
-    batch_.emplace_back(name, tensor.detach());
-    if (trace_) trace_->recorder.announce(name, tensor, SlotOrigin::input);
+    const std::string used = batch_.add(name, tensor.detach());
+    trace_->recorder.announce(used, tensor, SlotOrigin::input);
   });
 }
 
@@ -135,38 +126,55 @@ void AttachSession::new_trace() {
   trace_.reset();
   batch_.clear();
   if (options_.probe.level < Level::trace) return;
-  trace_ = std::make_unique<Trace>(watching(), true);
-  for (const auto& [name, tensor] : parameters_) trace_->recorder.announce(name, tensor, SlotOrigin::parameter);
-  for (const auto& [name, tensor] : buffers_) trace_->recorder.announce(name, tensor, SlotOrigin::buffer);
-  for (const auto& [name, tensor] : states_) trace_->recorder.announce(name, tensor, SlotOrigin::optimizer_state);
+  trace_ = std::make_unique<Trace>(watching());
+  TraceRecorder& recorder = trace_->recorder;
+  for (const auto& [name, tensor] : parameters_.all()) recorder.announce(name, tensor, SlotOrigin::parameter);
+  for (const auto& [name, tensor] : buffers_.all()) recorder.announce(name, tensor, SlotOrigin::buffer);
+  for (const auto& [name, tensor] : states_.all()) recorder.announce(name, tensor, SlotOrigin::optimizer_state);
 }
 
-void AttachSession::begin_forward() {
+Door AttachSession::begin_forward() {
+  Door door;
   safely("a new step", [&] {
-    if (trace_ && !updated_) return;
-    updated_ = false;
-    new_trace();
+    door = std::exchange(unsaid_, {});
+    if (updated_) {
+      updated_ = false;
+      ++step_;
+      set_micro_batch(0);
+      new_trace();
+    } else if (!trace_ || trace_->forwards >= kForwardsWithoutBackward) {
+      new_trace();
+    } else if (trace_->forwards == 0) {
+      set_micro_batch(current_micro_batch() + 1);
+    }
+    if (trace_) ++trace_->forwards;
   });
+  return door;
 }
 
-Door AttachSession::before_update(double lr) {
+Door AttachSession::before_update(const Update& update) {
   Door door;
   safely("the gate", [&] {
-    const at::Tensor loss = trace_ ? trace_->loss : at::Tensor{};
-    const guard::GateResult seen = gate_.run(1.0, loss);
+    const guard::GateResult seen = gate_.run(1.0, trace_ ? trace_->loss : at::Tensor{});
     const bool good = seen.finite() && std::isfinite(seen.loss);
-    door.gate = good ? Gate::ok : Gate::non_finite;
-    record_.begin({.step = step_, .lr = lr, .sample_ids = sample_ids_});
-    record_.gated(door.gate, seen, gate_);
+    const bool calibration = update.scale_overflow && std::isfinite(seen.loss) &&
+                             overflows_ + 1 < options_.probe.scale_overflow_limit;
     if (good) overflows_ = 0;
-    if (!good) {
+    else if (update.scale_overflow) ++overflows_;
+    door.gate = good ? Gate::ok : calibration ? Gate::scale_overflow : Gate::non_finite;
+    loss_scale_ = update.loss_scale;
+    record_.begin({.step = step_, .lr = update.lr, .loss_scale = update.loss_scale, .sample_ids = sample_ids_});
+    record_.gated(door.gate, seen, gate_);
+    if (door.gate == Gate::non_finite) {
       door.skip = options_.skip_bad_updates;
-      door.summary = gate_line(step_, seen) + write_incident(door.gate);
+      if (last_incident_ != step_) write_incident(door.gate, gate_line(seen), door);
     }
-    if (trace_) {
-      trace_->update_begins = trace_->recorder.op_count();
-      trace_->updating.emplace(Phase::optimizer);
-    }
+    // Only a watched step can tell what the optimizer did; for the others, the copies of every weight and moment
+    // that a trace makes before they are overwritten would be for nothing.
+    if (trace_ && !trace_->watched) trace_.reset();
+    if (!trace_) return;
+    trace_->update_begins = trace_->recorder.op_count();
+    trace_->updating.emplace(Phase::optimizer);
   });
   return door;
 }
@@ -176,16 +184,14 @@ Door AttachSession::after_update() {
   safely("after the update", [&] {
     if (trace_) trace_->updating.reset();
     const bool weights_fine = record_.after_update(step_);
-    const bool wrote_bad = trace_ && trace_->watched && last_incident_ != step_ &&
-                           trace_->recorder.wrote_non_finite(trace_->update_begins, Phase::optimizer);
+    const bool wrote_bad = trace_ && trace_->recorder.wrote_non_finite(trace_->update_begins, Phase::optimizer);
     if (last_incident_ != step_ && (!weights_fine || wrote_bad)) {
       door.gate = Gate::non_finite;
-      door.summary = "step " + std::to_string(step_) + ": the update wrote NaN or Inf" + write_incident(door.gate);
+      write_incident(door.gate, weights_fine ? "the update wrote NaN or Inf" : "a weight is NaN or Inf after the update", door);
     }
     trace_.reset();
-    updated_ = true;
     sample_ids_.clear();
-    ++step_;
+    updated_ = true;
   });
   return door;
 }
@@ -196,59 +202,15 @@ void AttachSession::loss_scale_updated() {
   const Gate gate = calibration ? Gate::scale_overflow : Gate::non_finite;
   record_.begin({.step = step_, .sample_ids = sample_ids_});
   record_.gated(gate, seen, gate_);
-  if (!calibration) trouble_ = "";
-  if (!calibration) (void)write_incident(gate);
+  if (!calibration && last_incident_ != step_) write_incident(gate, gate_line(seen), unsaid_);
+  sample_ids_.clear();
   updated_ = true;
-  ++step_;
-}
-
-StepState AttachSession::state_of_step() const {
-  StepState state;
-  state.step = step_;
-  state.rank = options_.probe.rank;
-  state.world_size = options_.probe.world_size;
-  state.config = options_.probe.config;
-  state.sample_ids = sample_ids_;
-  state.history = record_.tables();
-  state.history_samples = record_.samples();
-  return state;
-}
-
-std::string AttachSession::write_incident(Gate gate) {
-  last_incident_ = step_;
-  ++incidents_;
-  std::string text, path;
-  if (incidents_ > options_.probe.max_incidents) {
-    text = "; no snapshot: " + std::to_string(options_.probe.max_incidents) + " were written already";
-  } else if (!trace_) {
-    text = "; level guard records no trace";
-  } else {
-    Recording& recording = trace_->recording;
-    TraceRecorder& recorder = trace_->recorder;
-    SnapshotDoc& doc = recording.doc;
-    fill_header(doc, state_of_step());
-    doc.gate = gate;
-    doc.basis = trace_->watched ? "every_output" : "survivors";
-    doc.loss = recorder.describe(trace_->loss);
-    for (const auto& [name, parameter] : parameters_) doc.gradients.push_back(recorder.describe(parameter.grad()));
-    recorder.copy_outside();
-    for (const auto& [name, t] : parameters_) doc.parameters.push_back(recorder.keep_first("parameters", name, t));
-    for (const auto& [name, t] : buffers_) doc.buffers.push_back(recorder.keep_first("buffers", name, t));
-    for (const auto& [name, t] : states_) doc.optimizer.push_back(recorder.keep_first("optimizer", name, t));
-    for (const auto& [name, t] : batch_) doc.batch.push_back(recorder.keep_first("batch", name, t));
-    if (find_and_symbolise_culprit(doc, recorder)) text = "; " + guard::one_line(describe_culprit(doc));
-    path = free_incident_path(options_.probe.run_dir, step_, options_.probe.rank);
-    const Status written = write_snapshot(recording, path);
-    text += written ? "; " + path : "; snapshot not written: " + guard::one_line(written.error().text());
-    if (!written) path.clear();
-  }
-  (void)log_.incident(step_, gate, path, text.substr(2));
-  return text;
 }
 
 Status AttachSession::finish(const std::string& outcome) {
   Status status;
   safely("finish", [&] {
+    trace_.reset();
     status = record_.finish();
     const Status ended = log_.end("finished", outcome);
     if (status) status = ended;
@@ -261,8 +223,10 @@ std::unique_ptr<OpFrame> AttachSession::on_start(const OpTraits& op, c10::ArrayR
   if (!trace_ || off_ || forked.load(std::memory_order_relaxed)) return nullptr;
   // Tensor.backward() makes the first gradient as ones like the loss: the one place where the loss shows itself.
   if (op.name == "aten::ones_like" && inputs[0].isTensor() && inputs[0].toTensor().numel() == 1 &&
-      !current_node().in_backward)
+      inputs[0].toTensor().requires_grad() && !current_node().in_backward) {
     trace_->loss = inputs[0].toTensor().detach();
+    trace_->forwards = 0;
+  }
   return trace_->recorder.on_start(op, inputs);
 }
 

@@ -18,6 +18,7 @@
 #include <utility>
 #include <vector>
 
+#include "probe/attach/named_list.h"
 #include "probe/base/result.h"
 #include "probe/capture/recorder.h"
 #include "probe/guard/gate.h"
@@ -41,7 +42,16 @@ struct AttachOptions {
 struct Door {
   Gate gate = Gate::ok;
   bool skip = false;         ///< the update should not be made
+  bool incident = false;     ///< something was found; `summary` says what
   std::string summary;       ///< a line for the log, "" if there is nothing to say
+  std::string file;          ///< the incident's snapshot, "" if none was written
+};
+
+/// What the caller knows at the optimizer's door.
+struct Update {
+  double lr = 0;
+  double loss_scale = 1;          ///< of gradients that are still scaled: the optimizer unscales them itself
+  bool scale_overflow = false;    ///< a loss scaler found an overflow and keeps this update from being made
 };
 
 class AttachSession : public OpSink {
@@ -56,10 +66,11 @@ class AttachSession : public OpSink {
   void name_state(const std::string& name, const at::Tensor& tensor);
   void name_batch(const std::string& name, const at::Tensor& tensor);
 
-  /// A forward pass that will be differentiated begins; the first after an update begins a new step.
-  void begin_forward();
-  /// The optimizer is about to write.
-  Door before_update(double lr);
+  /// A forward pass that will be differentiated begins; the first after an update begins a new step. Says what was
+  /// found since the last call at the door (a loss scaler that gives up skips the optimizer, so nobody asks there).
+  Door begin_forward();
+  /// The optimizer is about to write. Several optimizers may do so in one step.
+  Door before_update(const Update& update);
   /// The optimizer has written.
   Door after_update();
   /// Sample ids of the current step, and a step number that the program knows better.
@@ -81,7 +92,8 @@ class AttachSession : public OpSink {
   void new_trace();
   bool watching() const;
   void safely(const char* doing, const std::function<void()>& work);
-  std::string write_incident(Gate gate);
+  void write_incident(Gate gate, const std::string& what, Door& door);
+  Status write_trace(Gate gate, const std::string& path, std::string& culprit);
   StepState state_of_step() const;
   void loss_scale_updated();
 
@@ -89,14 +101,16 @@ class AttachSession : public OpSink {
   guard::RunLog log_;
   guard::StepRecord record_;
   guard::GradientGate gate_;
-  NamedTensors parameters_, buffers_, states_, batch_;
+  NamedList parameters_, buffers_, states_, batch_;
   std::unique_ptr<Trace> trace_;
   std::optional<ObserverSession> observer_;
   std::vector<std::string> sample_ids_;
   std::int64_t step_ = 0;
   std::int64_t last_incident_ = -1'000'000;
   int incidents_ = 0, overflows_ = 0;
-  bool updated_ = false, row_open_ = false, off_ = false, told_ = false;
+  bool updated_ = false, off_ = false, told_ = false;
+  double loss_scale_ = 1;
+  Door unsaid_;  ///< found where nobody was there to be told
   std::string trouble_;
 };
 

@@ -1,0 +1,56 @@
+"""nanquest: NaN forensics for PyTorch programs.
+
+    nanquest run -- python train.py          # nothing in the script changes
+
+or from inside, before the first training step:
+
+    import nanquest
+    nanquest.attach(run_dir="runs/mine")     # level="trace", watch_every=50, on_incident="continue"
+
+Then `nanquest-replay FILE` replays an incident without Python.
+"""
+
+from __future__ import annotations
+
+__version__ = "0.1.0"
+__all__ = ["attach", "batch", "detach", "step"]
+
+
+def attach(run_dir: str = "nanquest-run", level: str = "trace", *, watch_every: int = 50, watch_first: int = 3,
+           watch_after: int = 10, max_incidents: int = 16, on_incident: str = "continue",
+           config: dict | None = None) -> bool:
+    """Observes the training of this process from now on. True if it does.
+
+    level        "guard": loss and gradients at the optimizer's door; "trace": also records each step, so that a bad
+                 one can be replayed; "watch": also looks at every value that any operation writes.
+    watch_every  at level trace: every so many steps are looked at as by level watch (0 = only the first ones).
+    on_incident  "continue": do nothing; "stop": end the program with exit code 4; "skip": keep the optimizer from
+                 writing (for the optimizers that PyTorch ships).
+    config       settings of the run, copied into its files.
+
+    A second call, or one in a process that `nanquest run` has attached to, changes nothing. If the probe can't work
+    here (another PyTorch version than it was built for), one line on stderr says so and False is returned.
+    """
+    from . import attachment
+    return attachment.attach(attachment.Settings(run_dir=run_dir, level=level, watch_every=watch_every,
+                                                 watch_first=watch_first, watch_after=watch_after,
+                                                 max_incidents=max_incidents, on_incident=on_incident,
+                                                 config=dict(config or {})))
+
+
+def detach(outcome: str = "detached") -> None:
+    """Ends the observation; the files are complete then. Harmless if nothing is attached."""
+    from . import attachment
+    attachment.detach(outcome)
+
+
+def batch(ids) -> None:
+    """Optional: names the samples of the coming step, so that a report can name the one that did the harm."""
+    from . import attachment
+    attachment.name_samples([str(i) for i in ids])
+
+
+def step() -> int:
+    """Number of the step that runs now, counted in optimizer steps from 0; 0 if nothing is attached."""
+    from . import attachment
+    return attachment.steps()

@@ -1,0 +1,169 @@
+"""The probe in this process: when it starts, what it is told, how it ends. One at most."""
+
+from __future__ import annotations
+
+import atexit
+import json
+import os
+import sys
+import threading
+
+from . import library
+from .settings import RUN_ID, Settings, say
+
+EXIT_ON_INCIDENT = 4
+
+
+class Attachment:
+    """From `install` on it waits; with the first training step it loads the library and begins to observe."""
+
+    def __init__(self, settings: Settings, library_path: str):
+        self.settings = settings
+        self.library_path = library_path
+        self.handle = None       # the library, once it is loaded
+        self.ops = None          # torch.ops.nanquest
+        self.thread = None       # identity of the thread that trains, once it has begun
+        self.off = False
+        self.run_dir = os.path.abspath(settings.run_dir)
+        self.samples = None      # ids given before the start
+
+    @property
+    def started(self) -> bool:
+        return self.thread is not None
+
+    def start(self) -> bool:
+        """Begins to observe the calling thread."""
+        import torch
+
+        try:
+            self.handle = library.load(self.library_path)
+        except library.Unfit as unfit:
+            self.give_up(str(unfit))
+            return False
+        self.ops = torch.ops.nanquest
+        try:
+            self.run_dir = claim(self.run_dir)
+            error = self.ops.start(self.settings.to_json(self.run_dir))
+        except OSError as problem:
+            error = f"{problem.filename or self.run_dir}: {problem.strerror}"
+        if error:
+            self.give_up(f"the probe is off: {error}")
+            return False
+        self.thread = threading.get_ident()
+        atexit.register(self.finish, None)
+        if self.samples:
+            self.ops.samples(self.samples)
+        return True
+
+    def give_up(self, line: str) -> None:
+        self.off = True
+        say(line)
+
+    def heed(self, answer: str):
+        """Tells what the library found; True if the optimizer should not write. Ends the program if asked to."""
+        if not answer:
+            return False
+        door = json.loads(answer)
+        if door["summary"]:
+            file = door["file"]
+            say(door["summary"] + (f"; see it with: nanquest-replay {shorter(file)}" if file else ""))
+        if door["incident"] and self.settings.on_incident == "stop":
+            self.finish("stopped at the first incident")
+            raise SystemExit(EXIT_ON_INCIDENT)
+        return door["skip"]
+
+    def finish(self, outcome: str | None) -> None:
+        """Completes the files."""
+        if not self.started or self.off:
+            return
+        self.off = True
+        if outcome is None:
+            ended_by = getattr(sys, "last_type", None)
+            outcome = f"ended by {ended_by.__name__}" if ended_by else "the program ended"
+        incidents, steps = self.ops.incidents(), self.ops.steps()
+        error = self.ops.stop(outcome)
+        if error:
+            say(f"the files are not complete: {error}")
+        if incidents:
+            say(f"{incidents} incident{'s' if incidents > 1 else ''} in {steps + 1} steps; "
+                f"files in {shorter(self.run_dir)}")
+
+
+def shorter(path: str) -> str:
+    """The path as seen from the working directory, if it lies below it."""
+    try:
+        relative = os.path.relpath(path)
+    except (OSError, ValueError):
+        return path
+    return path if relative.startswith("..") else relative
+
+
+def claim(run_dir: str) -> str:
+    """The directory for this process: several processes of one run with the same rank must not share files."""
+    run = os.environ.get(RUN_ID) or f"pid-{os.getpid()}"
+    rank = os.environ.get("RANK", "0")
+    os.makedirs(run_dir, exist_ok=True)
+    mark = os.path.join(run_dir, f".process.r{rank}")
+    mine = f"{run} {os.getpid()}\n"
+    for _ in range(2):
+        try:
+            with open(mark, "x", encoding="utf-8") as file:
+                file.write(mine)
+            return run_dir
+        except FileExistsError:
+            with open(mark, encoding="utf-8", errors="replace") as file:
+                holder = file.read()
+            if holder.split(" ")[0] == run and holder != mine:
+                return os.path.join(run_dir, f"process-{os.getpid()}")
+            # An earlier run's mark.
+            try:
+                os.unlink(mark)
+            except FileNotFoundError:
+                pass
+    return os.path.join(run_dir, f"process-{os.getpid()}")
+
+
+current: Attachment | None = None
+
+
+def attach(settings: Settings) -> bool:
+    """See nanquest.attach."""
+    global current
+    settings.check()
+    if current is not None and not current.off:
+        return True
+    import torch
+
+    try:
+        path = library.check(torch.__version__)
+    except library.Unfit as unfit:
+        say(str(unfit))
+        return False
+    from . import hooks
+    current = Attachment(settings, path)
+    hooks.install(current)
+    return True
+
+
+def detach(outcome: str) -> None:
+    global current
+    if current is None:
+        return
+    from . import hooks
+    hooks.remove()
+    current.finish(outcome)
+    current.off = True
+    current = None
+
+
+def name_samples(ids: list) -> None:
+    if current is None or current.off:
+        return
+    if current.started:
+        current.ops.samples(ids)
+    else:
+        current.samples = ids
+
+
+def steps() -> int:
+    return current.ops.steps() if current is not None and current.started and not current.off else 0

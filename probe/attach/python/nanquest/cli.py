@@ -1,0 +1,119 @@
+"""The command `nanquest`."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shlex
+import shutil
+import sys
+import time
+
+from . import __version__, library
+from .settings import ACTIONS, LEVELS, RUN_ID, Settings
+
+USAGE_ERROR, NOT_FOUND, NOT_EXECUTABLE = 2, 127, 126
+
+EXAMPLES = """examples:
+  nanquest run -- python train.py --epochs 3
+  nanquest run --level watch --run-dir runs/hunt -- torchrun --nproc-per-node 2 train.py
+  nanquest run --on-incident stop -- bash job.sh
+  eval "$(nanquest env --run-dir runs/job)"     # for job schedulers: later Python programs attach by themselves
+
+Each bad step becomes one file in RUN_DIR/incidents; `nanquest-replay FILE` explains it.
+"""
+
+
+def _whole(text: str) -> int:
+    try:
+        number = int(text)
+    except ValueError:
+        number = -1
+    if number < 0:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of at least 0")
+    return number
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="nanquest", description="NaN forensics for PyTorch programs.", epilog=EXAMPLES,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--version", action="store_true", help="versions of the package and of its PyTorch")
+    verbs = parser.add_subparsers(dest="verb", metavar="run|env")
+    for verb, text in (("run", "run a command; every PyTorch program in it is observed"),
+                       ("env", "print shell lines that do the same for later commands")):
+        sub = verbs.add_parser(verb, help=text, description=text, epilog=EXAMPLES,
+                               formatter_class=argparse.RawDescriptionHelpFormatter)
+        sub.add_argument("--level", choices=LEVELS, default="trace",
+                         help="guard: loss and gradients only; trace: also record every step; watch: also look at "
+                              "every value that is written (default: %(default)s)")
+        sub.add_argument("--run-dir", default="nanquest-run", metavar="DIR", help="for the files (default: %(default)s)")
+        sub.add_argument("--watch-every", type=_whole, default=50, metavar="N",
+                         help="at level trace, every so many steps are looked at as by watch (default: %(default)s)")
+        sub.add_argument("--max-incidents", type=_whole, default=16, metavar="N",
+                         help="files written at most (default: %(default)s)")
+        sub.add_argument("--on-incident", choices=ACTIONS, default="continue",
+                         help="stop: end the program with exit code 4; skip: keep the optimizer from writing "
+                              "(default: %(default)s)")
+        if verb == "run":
+            sub.add_argument("command", nargs=argparse.REMAINDER, metavar="-- COMMAND ...", help="the program")
+    return parser
+
+
+def _environment(options) -> dict:
+    settings = Settings(run_dir=options.run_dir, level=options.level, watch_every=options.watch_every,
+                        max_incidents=options.max_incidents, on_incident=options.on_incident)
+    settings.check()
+    variables = settings.to_environment()
+    bootstrap = os.path.join(os.path.dirname(os.path.abspath(__file__)), "bootstrap")
+    before = [path for path in os.environ.get("PYTHONPATH", "").split(os.pathsep) if path and path != bootstrap]
+    variables["PYTHONPATH"] = os.pathsep.join([bootstrap, *before])
+    variables[RUN_ID] = f"{os.getpid()}-{int(time.time())}"
+    return variables
+
+
+def _run(options) -> int:
+    command = options.command[1:] if options.command[:1] == ["--"] else options.command
+    if not command:
+        print("nanquest: no command; write: nanquest run -- python train.py", file=sys.stderr)
+        return USAGE_ERROR
+    if shutil.which(command[0]) is None:
+        found = os.path.exists(command[0])
+        print(f"nanquest: {command[0]}: {'not executable; write: nanquest run -- python ' + command[0] if found else 'no such command'}",
+              file=sys.stderr)
+        return NOT_EXECUTABLE if found else NOT_FOUND
+    if not os.path.exists(library.path()):
+        print(f"nanquest: {library.path()} is missing; build it (target nanquest_attach_python) and name it in "
+              "NANQUEST_ATTACH_LIBRARY, or install the package", file=sys.stderr)
+        return USAGE_ERROR
+    environment = dict(os.environ, **_environment(options))
+    sys.stdout.flush()
+    try:
+        # The command takes this process's place: signals and its exit code are its own.
+        os.execvpe(command[0], command, environment)
+    except OSError as error:
+        print(f"nanquest: {command[0]}: {error.strerror}", file=sys.stderr)
+        return NOT_EXECUTABLE
+
+
+def main(arguments: list | None = None) -> int:
+    parser = _parser()
+    options = parser.parse_args(arguments)
+    if options.version:
+        try:
+            torch_version = library.built_for(library.path())
+        except library.Unfit:
+            torch_version = "none (the library is missing)"
+        print(f"nanquest {__version__}, for PyTorch {torch_version}")
+        return 0
+    if options.verb is None:
+        parser.print_help()
+        return 0
+    try:
+        if options.verb == "run":
+            return _run(options)
+        for name, value in _environment(options).items():
+            print(f"export {name}={shlex.quote(value)}")
+        return 0
+    except ValueError as error:
+        print(f"nanquest: {error}", file=sys.stderr)
+        return USAGE_ERROR

@@ -1,0 +1,57 @@
+"""Finds and loads libnanquest_attach.so, after it is sure that it fits."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import re
+
+from . import settings
+
+
+class Unfit(Exception):
+    """The library can't be used here; the text says why and what to do."""
+
+
+def path() -> str:
+    """Where the library is: NANQUEST_ATTACH_LIBRARY, or beside this package."""
+    named = os.environ.get(settings.LIBRARY)
+    if named:
+        return named
+    return os.path.join(os.path.dirname(os.path.abspath(__file__)), "lib", "libnanquest_attach.so")
+
+
+def built_for(library: str) -> str:
+    """The PyTorch version that the library was built for, as written beside it."""
+    try:
+        with open(os.path.splitext(library)[0] + ".version", encoding="utf-8") as file:
+            return file.read().strip()
+    except OSError:
+        raise Unfit(f"{os.path.splitext(library)[0]}.version can't be read, so it is not known which PyTorch the "
+                    "probe was built for; build or install nanquest again") from None
+
+
+def check(torch_version: str) -> str:
+    """The library's path if it fits this PyTorch, else Unfit."""
+    library = path()
+    if not os.path.exists(library):
+        raise Unfit(f"{library} is missing; build it, or name it in {settings.LIBRARY}")
+    wanted = built_for(library)
+    release = re.match(r"\d+\.\d+\.\d+", torch_version)
+    if not release or release.group() != wanted:
+        raise Unfit(f"the probe was built for PyTorch {wanted}, but this program has {torch_version}; the program "
+                    "runs without the probe (install nanquest in this environment to build it for this PyTorch)")
+    return library
+
+
+def load(library: str) -> ctypes.CDLL:
+    """Loads it; its symbols stay its own, so that its HDF5 and that of h5py don't meet."""
+    try:
+        handle = ctypes.CDLL(library, mode=ctypes.RTLD_LOCAL)
+    except OSError as error:
+        raise Unfit(f"the probe can't be loaded: {error}") from None
+    handle.nanquest_push.argtypes = [ctypes.c_char_p, ctypes.c_char_p]
+    handle.nanquest_push.restype = None
+    handle.nanquest_pop.argtypes = []
+    handle.nanquest_pop.restype = None
+    return handle

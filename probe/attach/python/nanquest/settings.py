@@ -1,0 +1,82 @@
+"""What the launcher, the environment and `nanquest.attach` agree on. Imports nothing heavy."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import sys
+
+LEVELS = ("guard", "trace", "watch")
+ACTIONS = ("continue", "stop", "skip")
+SWITCH = "NANQUEST_ATTACH"          # "1": attach when torch is imported
+LIBRARY = "NANQUEST_ATTACH_LIBRARY"  # path of libnanquest_attach.so
+RUN_ID = "NANQUEST_RUN_ID"          # the same in all processes of one run
+
+
+@dataclasses.dataclass
+class Settings:
+    run_dir: str = "nanquest-run"
+    level: str = "trace"
+    watch_every: int = 50
+    watch_first: int = 3
+    watch_after: int = 10
+    max_incidents: int = 16
+    on_incident: str = "continue"
+    config: dict = dataclasses.field(default_factory=dict)
+
+    def check(self) -> None:
+        """ValueError that names what is wrong."""
+        for name, value, known in (("level", self.level, LEVELS), ("on_incident", self.on_incident, ACTIONS)):
+            if value not in known:
+                raise ValueError(f"{name} is {value!r}, but must be {', '.join(known[:-1])} or {known[-1]}")
+        for name in ("watch_every", "watch_first", "watch_after", "max_incidents"):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+                raise ValueError(f"{name} is {value!r}, but must be a whole number of at least 0")
+        if not isinstance(self.run_dir, (str, os.PathLike)) or not os.fspath(self.run_dir):
+            raise ValueError("run_dir is empty; give the directory for the files of this run")
+
+    def to_environment(self) -> dict:
+        """The variables that make children attach with these settings."""
+        names = {"NANQUEST_RUN_DIR": os.path.abspath(self.run_dir), "NANQUEST_LEVEL": self.level,
+                 "NANQUEST_ON_INCIDENT": self.on_incident}
+        for field in ("watch_every", "watch_first", "watch_after", "max_incidents"):
+            names["NANQUEST_" + field.upper()] = str(getattr(self, field))
+        return {SWITCH: "1", **names}
+
+    @staticmethod
+    def from_environment(environment=os.environ) -> "Settings":
+        """ValueError for a variable that can't be read."""
+        settings = Settings()
+        for field in dataclasses.fields(Settings):
+            text = environment.get("NANQUEST_" + field.name.upper())
+            if text is None or field.name == "config":
+                continue
+            default = getattr(settings, field.name)
+            try:
+                setattr(settings, field.name, int(text) if isinstance(default, int) else text)
+            except ValueError:
+                raise ValueError(f"NANQUEST_{field.name.upper()} is {text!r}, but must be a whole number") from None
+        settings.check()
+        return settings
+
+    def to_json(self, run_dir: str) -> str:
+        """What the library's `start` reads. Rank and size come from the launchers' usual variables."""
+        def number(name: str, default: int) -> int:
+            text = os.environ.get(name, "")
+            return int(text) if text.isdigit() else default
+
+        options = dataclasses.asdict(self)
+        options.update(run_dir=run_dir, rank=number("RANK", 0), world_size=number("WORLD_SIZE", 1),
+                       config={"command": " ".join(getattr(sys, "orig_argv", sys.argv)),
+                               **{str(k): str(v) for k, v in self.config.items()}})
+        return json.dumps(options)
+
+
+def say(line: str) -> None:
+    """One line on stderr; a closed stderr is no reason to fail."""
+    try:
+        print(f"nanquest: {line}", file=sys.stderr, flush=True)
+    except (OSError, ValueError, AttributeError):
+        pass
