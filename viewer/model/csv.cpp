@@ -22,6 +22,12 @@ void row(std::ostream& out, const Fields&... fields) {
   out << '\n';
 }
 
+/// Line breaks as "; ": one record a line, for tools that read lines.
+std::string one_line(std::string text) {
+  for (std::size_t at = text.find('\n'); at != std::string::npos; at = text.find('\n', at)) text.replace(at, 1, "; ");
+  return text;
+}
+
 std::string num(std::uint64_t value) { return std::to_string(value); }
 
 std::string verdict_csv(const Session& session) {
@@ -32,7 +38,7 @@ std::string verdict_csv(const Session& session) {
   row(out, std::string("headline"), none, page.headline, none);
   row(out, std::string("cause"), none, page.cause, none);
   row(out, std::string("confidence"), none, exact_number(page.confidence), none);
-  for (const Fact& f : page.facts) row(out, std::string("fact"), f.label, f.text, none);
+  for (const Fact& f : page.facts) row(out, std::string("fact"), f.label, one_line(f.text), none);
   for (const VerdictEvidence& e : page.evidence) row(out, std::string("evidence"), e.name, e.value, e.limit);
   for (const Trial& t : page.trials) row(out, std::string("trial:" + t.kind), t.change, t.result, none);
   for (const std::string& t : page.not_tested) row(out, std::string("not_tested"), none, t, none);
