@@ -2,7 +2,10 @@
 
 #include <cxxabi.h>
 #include <dlfcn.h>
+#include <elf.h>
+#include <errno.h>
 #include <execinfo.h>
+#include <link.h>
 #include <torch/csrc/profiler/combined_traceback.h>
 
 #include <array>
@@ -19,9 +22,13 @@ bool starts_with_any(std::string_view text, std::initializer_list<std::string_vi
   return false;
 }
 
-bool is_plumbing(std::string_view file, std::string_view function) {
-  for (const std::string_view part : {"libtorch", "libc10", "libnanquest", "libc.so", "libgomp", "torch/include"})
+bool is_plumbing_file(std::string_view file) {
+  for (const std::string_view part : {"libtorch", "libc10", "libnanquest", "libc.so", "libgomp"})
     if (file.find(part) != std::string_view::npos) return true;
+  return false;
+}
+
+bool is_plumbing_function(std::string_view function) {
   return starts_with_any(function, {"at::", "c10::", "torch::", "std::", "void at::", "void std::", "__libc_start", "_start",
                                     "nanquest::TraceRecorder", "nanquest::ObserverSession", "nanquest::record_step",
                                     "nanquest::Stack", "nanquest::capture_incident", "nanquest::guard::",
@@ -61,6 +68,35 @@ std::string demangled(const char* name) {
   return result;
 }
 
+/// A loaded file and where it begins.
+struct LoadedFile {
+  const void* address;
+  std::string name;
+  const char* base = nullptr;
+};
+
+/// Which file an address lies in. dladdr would tell too, but searches all symbols of the file first, and LibTorch has
+/// hundreds of thousands.
+LoadedFile file_of(const void* address) {
+  LoadedFile file{address, {}, nullptr};
+  dl_iterate_phdr(
+      [](dl_phdr_info* info, std::size_t, void* data) {
+        auto& wanted = *static_cast<LoadedFile*>(data);
+        const auto at = reinterpret_cast<std::uintptr_t>(wanted.address);
+        for (int i = 0; i < info->dlpi_phnum; ++i) {
+          const auto& part = info->dlpi_phdr[i];
+          const std::uintptr_t begin = info->dlpi_addr + part.p_vaddr;
+          if (part.p_type != PT_LOAD || at < begin || at >= begin + part.p_memsz) continue;
+          wanted.name = info->dlpi_name && *info->dlpi_name ? info->dlpi_name : program_invocation_name;
+          wanted.base = reinterpret_cast<const char*>(info->dlpi_addr);
+          return 1;
+        }
+        return 0;
+      },
+      &file);
+  return file;
+}
+
 /// C++ frames as return addresses; names come from the dynamic symbol tables, which costs microseconds where reading
 /// debug information would cost a step's time. "program+0x21c2" is what addr2line understands.
 class NativeStack : public Stack {
@@ -70,15 +106,16 @@ class NativeStack : public Stack {
   std::vector<std::string> symbolise() const override {
     std::vector<std::string> frames;
     for (int i = 0; i < depth_; ++i) {
+      const void* address = addresses_[static_cast<std::size_t>(i)];
+      const LoadedFile file = file_of(address);
+      if (file.name.empty() || is_plumbing_file(file.name)) continue;
       Dl_info info{};
-      if (!dladdr(addresses_[static_cast<std::size_t>(i)], &info) || !info.dli_fname) continue;
-      const std::string file = info.dli_fname, function = demangled(info.dli_sname);
-      if (is_plumbing(file, function)) continue;
+      const std::string function = dladdr(address, &info) ? demangled(info.dli_sname) : "";
+      if (is_plumbing_function(function)) continue;
       char offset[32];
       std::snprintf(offset, sizeof offset, "+0x%zx",
-                    static_cast<std::size_t>(static_cast<const char*>(addresses_[static_cast<std::size_t>(i)]) -
-                                             static_cast<const char*>(info.dli_fbase)));
-      frames.push_back(file.substr(file.rfind('/') + 1) + offset + (function.empty() ? "" : " " + function));
+                    static_cast<std::size_t>(static_cast<const char*>(address) - file.base));
+      frames.push_back(file.name.substr(file.name.rfind('/') + 1) + offset + (function.empty() ? "" : " " + function));
     }
     return frames;
   }
