@@ -1,6 +1,7 @@
 #include "probe/snapshot/descriptor.h"
 
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -54,7 +55,15 @@ bool read_at(int fd, void* out, std::size_t bytes, std::uint64_t offset) {
   return true;
 }
 
+bool may_grow_to(std::uint64_t bytes) {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY || bytes <= limit.rlim_cur) return true;
+  errno = EFBIG;
+  return false;
+}
+
 bool write_at(int fd, const void* data, std::size_t bytes, std::uint64_t offset) {
+  if (bytes > 0 && !may_grow_to(offset + bytes)) return false;
   const auto* at = static_cast<const char*>(data);
   while (bytes > 0) {
     const ssize_t n = ::pwrite(fd, at, std::min<std::size_t>(bytes, 1u << 30), static_cast<off_t>(offset));

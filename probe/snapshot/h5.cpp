@@ -1,9 +1,5 @@
 #include "probe/snapshot/h5.h"
 
-#include <fcntl.h>
-#include <sys/mman.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <cstdlib>
@@ -47,13 +43,6 @@ Id float16_type(std::size_t exponent_position, std::size_t exponent_bits, std::s
   H5Tset_size(type.get(), 2);
   H5Tset_ebias(type.get(), bias);
   return type;
-}
-
-/// Of an open file, made by the library's default driver; -1 if there is none.
-int descriptor_of(hid_t file) {
-  void* handle = nullptr;
-  if (file < 0 || H5Fget_vfd_handle(file, H5P_DEFAULT, &handle) < 0 || handle == nullptr) return -1;
-  return *static_cast<const int*>(handle);
 }
 
 Id bool_type() {
@@ -120,28 +109,6 @@ Error failure(const std::string& path, std::string_view doing, ErrorCode otherwi
   }
   const std::string what = last.what.empty() ? "unknown HDF5 error" : last.what;
   return {otherwise, path + ": " + std::string(doing) + " failed: " + what, ""};
-}
-
-Status reserve(hid_t file, const std::string& path, std::uint64_t bytes, std::uint64_t& reserved) {
-  constexpr std::uint64_t step = 1 << 20;
-  haddr_t end = 0;
-  const int fd = descriptor_of(file);
-  if (fd < 0 || H5Fget_eoa(file, &end) < 0 || end + bytes <= reserved) return {};
-  const std::uint64_t wanted = end + bytes + step;
-  // The size of the file stays; sealing cuts off what was not used.
-  if (::fallocate(fd, FALLOC_FL_KEEP_SIZE, 0, static_cast<off_t>(wanted)) != 0 &&
-      (errno == ENOSPC || errno == EDQUOT || errno == EFBIG))
-    return nanquest::system_error(path, "writing");
-  reserved = wanted;
-  return {};
-}
-
-void detach_from_disk(hid_t file) {
-  const int fd = descriptor_of(file);
-  if (fd < 0) return;
-  Descriptor memory(::memfd_create("nanquest", MFD_CLOEXEC));
-  if (!memory) memory = Descriptor(::open("/dev/null", O_RDWR | O_CLOEXEC));
-  if (memory) ::dup3(memory.get(), fd, O_CLOEXEC);
 }
 
 Id type_of(DType dtype) {

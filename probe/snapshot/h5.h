@@ -71,15 +71,6 @@ Failure last_failure();
 /// The last failure as an Error about `path`: `io` if the system refused, else `otherwise`.
 Error failure(const std::string& path, std::string_view doing, ErrorCode otherwise);
 
-/// Takes the disk away from an open file that is to be dropped: what the library still writes goes to memory. Without
-/// this a full disk makes the close fail, and a file that could not be closed brings the process down when it exits.
-void detach_from_disk(hid_t file);
-
-/// Makes sure that the disk has room for what the file holds now and `bytes` more (`reserved` remembers what was
-/// asked already). A full disk must be found out here: libhdf5 does not survive a flush that fails half-way, the
-/// process would crash at its exit. File systems that can't reserve are taken at their word.
-Status reserve(hid_t file, const std::string& path, std::uint64_t bytes, std::uint64_t& reserved);
-
 /// The file type of a dtype: LE integers and IEEE floats; fp16 and bf16 as 16-bit float types; fp8 as uint8;
 /// bool as h5py's enum; complex as the compound {r, i}. Memory type and file type are always this same one,
 /// because the library's own conversion rewrites NaN payloads.

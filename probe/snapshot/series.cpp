@@ -13,6 +13,7 @@
 
 #include "probe/snapshot/check.h"
 #include "probe/snapshot/descriptor.h"
+#include "probe/snapshot/disk.h"
 #include "probe/snapshot/reader.h"
 #include "probe/snapshot/table_reader.h"
 #include "probe/snapshot/table_writer.h"
@@ -114,8 +115,7 @@ struct SeriesWriter::Impl {
 
   ~Impl() {
     const h5::Quiet quiet;
-    // A destructor has nobody to tell; `flush` reports the same failure to those who ask.
-    if (!write_out()) h5::detach_from_disk(file.get());
+    (void)write_out();  // a destructor has nobody to tell; `flush` reports the same failure to those who ask
     for (Table& t : tables) t.dataset.reset();
     file.reset();
     if (!temporary.empty()) ::unlink(temporary.c_str());
@@ -124,27 +124,25 @@ struct SeriesWriter::Impl {
   Status make(const std::vector<SeriesTable>& wanted);
   Status start(const std::vector<SeriesTable>& kept);
   Status write_out();
-  Error failed(const char* doing) const { return h5::failure(path, doing, ErrorCode::io); }
+  Error failed(const char* doing) const { return disk.failure(path, doing, ErrorCode::io); }
 
   std::string path, temporary;
+  h5::Disk disk;
   h5::Id file;
   std::vector<Table> tables;
   Clock::time_point flushed = Clock::now();
   std::size_t waiting_bytes = 0;
-  std::uint64_t reserved = 0;
 };
 
 Status SeriesWriter::Impl::make(const std::vector<SeriesTable>& wanted) {
   const h5::Id access(H5Pcreate(H5P_FILE_ACCESS), H5Pclose);
   H5Pset_libver_bounds(access.get(), H5F_LIBVER_V110, H5F_LIBVER_V110);
   H5Pset_fclose_degree(access.get(), H5F_CLOSE_STRONG);
-#if H5_VERSION_GE(1, 10, 7)
-  H5Pset_file_locking(access.get(), true, true);
-#endif
   const std::string name = temporary_beside(path);
-  file = h5::Id(H5Fcreate(name.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, access.get()), H5Fclose);
-  if (!file) {
+  file = disk.create(name, H5P_DEFAULT, access.get());
+  if (!file || !disk.ok()) {
     const Error error = failed("creating");
+    file.reset();
     ::unlink(name.c_str());
     return error;
   }
@@ -186,9 +184,10 @@ Status SeriesWriter::Impl::start(const std::vector<SeriesTable>& kept) {
 Status SeriesWriter::Impl::write_out() {
   flushed = Clock::now();
   if (!file) return {};
+  if (!disk.ok()) return failed("writing");
   constexpr std::uint64_t metadata = 1 << 18;
   const std::uint64_t chunks = tables.size() * 2 * kChunkBytes;
-  if (Status room = h5::reserve(file.get(), path, waiting_bytes + chunks + metadata, reserved); !room) return room;
+  if (Status room = disk.reserve(file.get(), path, waiting_bytes + chunks + metadata); !room) return room;
   for (Table& t : tables) {
     if (t.waiting.empty()) continue;
     if (!append_rows(t.dataset.get(), t.rows, t.columns, t.waiting)) return failed("writing");
@@ -196,7 +195,7 @@ Status SeriesWriter::Impl::write_out() {
   }
   waiting_bytes = 0;
   // Of the whole file: a flush of the datasets alone leaves a killed file that only a SWMR reader understands.
-  if (H5Fflush(file.get(), H5F_SCOPE_GLOBAL) < 0) return failed("writing");
+  if (H5Fflush(file.get(), H5F_SCOPE_GLOBAL) < 0 || !disk.ok()) return failed("writing");
   return {};
 }
 
@@ -236,6 +235,7 @@ Status SeriesWriter::append(const std::vector<std::span<const double>>& rows) tr
                    impl_->path + ": row of " + std::to_string(rows[i].size()) + " numbers for " +
                        impl_->tables[i].dataset_name + ", which has " + std::to_string(impl_->tables[i].columns),
                    ""};
+  if (!impl_->disk.ok()) return impl_->failed("writing");
   // With the disk full rows can't go out; what is held back stays bounded.
   if (impl_->waiting_bytes > 16 * kMostBuffered)
     return Error{ErrorCode::io, impl_->path + ": rows can't be written any more", "free some space there"};

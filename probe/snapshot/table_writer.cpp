@@ -8,7 +8,9 @@ bool TableFileWriter::make_group(const std::string& group, const char* kind) {
     const bool last = end == std::string::npos;
     const std::string name = group.substr(0, end);
     if (groups_.insert(name).second) {
-      const h5::Id id(H5Gcreate2(file_, name.c_str(), H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT), H5Gclose);
+      const h5::Id how(H5Pcreate(H5P_GROUP_CREATE), H5Pclose);
+      H5Pset_obj_track_times(how.get(), false);  // equal contents make equal files
+      const h5::Id id(H5Gcreate2(file_, name.c_str(), H5P_DEFAULT, how.get(), H5P_DEFAULT), H5Gclose);
       if (!id || !h5::set_kind(id.get(), last ? kind : "group")) {
         fail(h5::failure(path_, "making group " + name, ErrorCode::internal));
         return false;

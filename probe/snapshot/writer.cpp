@@ -10,6 +10,7 @@
 #include "probe/numerics/scan.h"
 #include "probe/snapshot/check.h"
 #include "probe/snapshot/descriptor.h"
+#include "probe/snapshot/disk.h"
 #include "probe/snapshot/schema.h"
 #include "probe/snapshot/seal.h"
 #include "probe/snapshot/table_writer.h"
@@ -17,26 +18,17 @@
 namespace nanquest {
 namespace {
 
-h5::Id create_file(const std::string& path) {
+h5::Id create_file(const std::string& path, h5::Disk& disk) {
   const h5::Id creation(H5Pcreate(H5P_FILE_CREATE), H5Pclose);
   H5Pset_userblock(creation.get(), kSealBytes);
+  H5Pset_obj_track_times(creation.get(), false);
   const h5::Id access(H5Pcreate(H5P_FILE_ACCESS), H5Pclose);
   // The 1.10 format has checksummed metadata: one more thing that damage must get past.
   H5Pset_libver_bounds(access.get(), H5F_LIBVER_V110, H5F_LIBVER_V110);
   H5Pset_fclose_degree(access.get(), H5F_CLOSE_STRONG);
   H5Pset_meta_block_size(access.get(), 1 << 16);  // metadata lie together, so that sealing reads few stretches
   H5Pset_small_data_block_size(access.get(), 1 << 15);
-  return h5::Id(H5Fcreate(path.c_str(), H5F_ACC_TRUNC, creation.get(), access.get()), H5Fclose);
-}
-
-/// Generous guess of what the tables of a doc take in the file, texts included.
-std::uint64_t table_bytes(const SnapshotDoc& doc) {
-  std::uint64_t bytes = 2 << 20;
-  bytes += doc.ops.size() * 256 + doc.tensors.size() * 256 + doc.args.size() * 64 + doc.stats.size() * 128;
-  bytes += doc.slots.size() * 128 + doc.stacks.size() * 1024;
-  for (const SeriesTable& t : doc.history) bytes += t.values.size() * sizeof(double) + t.columns.size() * 128;
-  for (const std::string& text : doc.sample_texts) bytes += text.size();
-  return bytes;
+  return disk.create(path, creation.get(), access.get());
 }
 
 /// Empty if the path can be stored, else what is wrong with it.
@@ -56,16 +48,15 @@ const char* path_fault(const std::string& path) {
 }  // namespace
 
 struct SnapshotWriter::Impl {
-  Impl(std::string final_path, std::string temporary_path, h5::Id open_file)
-      : path(std::move(final_path)), temporary(std::move(temporary_path)), file(std::move(open_file)),
-        tables(file.get(), path) {}
+  Impl(std::string final_path, std::string temporary_path, std::unique_ptr<h5::Disk> its_disk, h5::Id open_file)
+      : path(std::move(final_path)), temporary(std::move(temporary_path)), disk(std::move(its_disk)),
+        file(std::move(open_file)), tables(file.get(), path) {}
   ~Impl() { discard(); }
 
   /// Closes and removes the unfinished file.
   void discard() {
     if (temporary.empty()) return;
     const h5::Quiet quiet;
-    h5::detach_from_disk(file.get());
     file.reset();
     ::unlink(temporary.c_str());
     temporary.clear();
@@ -75,10 +66,10 @@ struct SnapshotWriter::Impl {
   Status finish();
 
   std::string path, temporary;
+  std::unique_ptr<h5::Disk> disk;
   h5::Id file;
   TableFileWriter tables;
   std::vector<Extent> extents;
-  std::uint64_t reserved = 0;
   bool has_doc = false;
 };
 
@@ -94,15 +85,13 @@ Status SnapshotWriter::Impl::write_root(const SnapshotDoc& doc) {
                   h5::set_attribute(root, "step", std::int64_t{doc.step}) &&
                   h5::set_attribute(root, "rank", std::int64_t{doc.rank}) &&
                   h5::set_attribute(root, "world_size", std::int64_t{doc.world_size});
-  return ok ? Status() : h5::failure(path, "writing attributes", ErrorCode::internal);
+  return ok ? Status() : disk->failure(path, "writing attributes", ErrorCode::internal);
 }
 
 Status SnapshotWriter::Impl::finish() {
   if (!h5::set_attribute(file.get(), "complete", std::int64_t{1}))
-    return h5::failure(path, "completing the file", ErrorCode::internal);
-  if (Status room = h5::reserve(file.get(), path, 1 << 16, reserved); !room) return room;
-  if (H5Fflush(file.get(), H5F_SCOPE_GLOBAL) < 0) return h5::failure(path, "writing", ErrorCode::io);
-  if (file.reset() < 0) return h5::failure(path, "closing", ErrorCode::io);
+    return disk->failure(path, "completing the file", ErrorCode::internal);
+  if (file.reset() < 0 || !disk->ok()) return disk->failure(path, "writing", ErrorCode::io);
   if (Status sealed = seal_file(temporary, kFormatMajor, kFormatMinor, extents); !sealed) return sealed;
   if (std::rename(temporary.c_str(), path.c_str()) != 0) return system_error(path, "renaming");
   temporary.clear();
@@ -118,13 +107,15 @@ Result<SnapshotWriter> SnapshotWriter::create(const std::string& path) try {
   const h5::Quiet quiet;
   if (Status made = make_parents(path); !made) return made.error();
   const std::string temporary = temporary_beside(path);
-  h5::Id file = create_file(temporary);
-  if (!file) {
-    const Error error = h5::failure(path, "creating", ErrorCode::io);
+  auto disk = std::make_unique<h5::Disk>();
+  h5::Id file = create_file(temporary, *disk);
+  if (!file || !disk->ok()) {
+    const Error error = disk->failure(path, "creating", ErrorCode::io);
+    file.reset();
     ::unlink(temporary.c_str());
     return error;
   }
-  return SnapshotWriter(std::make_unique<Impl>(path, temporary, std::move(file)));
+  return SnapshotWriter(std::make_unique<Impl>(path, temporary, std::move(disk), std::move(file)));
 } catch (const std::exception& e) {
   return Error{ErrorCode::internal, path + ": " + e.what(), ""};
 }
@@ -146,16 +137,16 @@ Status SnapshotWriter::write_tensor(const std::string& path, const TensorView& t
     bytes *= static_cast<std::size_t>(n);
   }
   if (bytes > 0 && tensor.data == nullptr) return Error{ErrorCode::usage, path + ": no data", ""};
-  constexpr std::uint64_t metadata = 1 << 17;  // more than one tensor's headers and groups ever take
-  if (Status room = h5::reserve(impl_->file.get(), impl_->path, bytes + metadata, impl_->reserved); !room) return room;
+  if (!impl_->disk->ok()) return impl_->disk->failure(impl_->path, "writing", ErrorCode::io);
   const std::size_t slash = path.rfind('/');
   if (slash != std::string::npos && !impl_->tables.make_group(path.substr(0, slash), "group"))
     return impl_->tables.status();
   const h5::Id dataset = h5::write_dataset(impl_->file.get(), path.c_str(), tensor.dtype, shape, tensor.data);
   if (!dataset || !h5::set_kind(dataset.get(), "tensor") ||
       !h5::set_attribute(dataset.get(), "dtype", dtype_name(tensor.dtype)) ||
-      !h5::set_attribute(dataset.get(), "checksum", hash_bytes(tensor.data, bytes)))
-    return h5::failure(impl_->path, "writing " + path, ErrorCode::internal);
+      !h5::set_attribute(dataset.get(), "checksum", hash_bytes(tensor.data, bytes)) ||
+      !impl_->disk->ok())
+    return impl_->disk->failure(impl_->path, "writing " + path, ErrorCode::internal);
   if (bytes >= kSealedApart) impl_->extents.push_back({H5Dget_offset(dataset.get()), bytes});
   return {};
 } catch (const std::exception& e) {
@@ -168,11 +159,11 @@ Status SnapshotWriter::write_doc(const SnapshotDoc& doc) try {
   if (impl_->has_doc) return Error{ErrorCode::usage, impl_->path + ": the doc was already written", ""};
   if (Status good = check_doc(doc); !good)
     return Error{ErrorCode::internal, impl_->path + ": not written, " + good.error().message, ""};
-  if (Status room = h5::reserve(impl_->file.get(), impl_->path, table_bytes(doc), impl_->reserved); !room) return room;
   if (Status root = impl_->write_root(doc); !root) return root;
   visit_doc(impl_->tables, doc);
   impl_->tables.write_history(doc.history);
   impl_->tables.write_strings();
+  if (!impl_->disk->ok()) return impl_->disk->failure(impl_->path, "writing", ErrorCode::io);
   impl_->has_doc = impl_->tables.ok();
   return impl_->tables.status();
 } catch (const std::exception& e) {

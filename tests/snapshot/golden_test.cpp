@@ -6,7 +6,7 @@ namespace {
 
 TEST(Golden, Snapshot1_0OpensAndIsUnchanged) {
   const std::string path = std::string(NANQUEST_GOLDEN_DIR) + "/snapshot-1.0.h5";
-  EXPECT_LT(std::filesystem::file_size(path), 450'000u);
+  EXPECT_LT(std::filesystem::file_size(path), 200'000u);
   Result<SnapshotReader> reader = SnapshotReader::open(path);
   ASSERT_TRUE(reader) << reader.error().text();
   EXPECT_EQ(reader->format_major(), 1);

@@ -297,7 +297,7 @@ TEST_F(Hostile, RepackedTensorsAreStillRead) {
     H5Pset_shuffle(how);
     H5Pset_deflate(how, 1);
     H5Pset_fletcher32(how);
-    std::vector<float> values(40000);
+    std::vector<float> values(20000);
     H5Dread(old, H5T_IEEE_F32LE, H5S_ALL, H5S_ALL, H5P_DEFAULT, values.data());
     const hid_t copy = H5Dcreate2(file, "packed", H5T_IEEE_F32LE, space, H5P_DEFAULT, how, H5P_DEFAULT);
     H5Dwrite(copy, H5T_IEEE_F32LE, H5S_ALL, H5S_ALL, H5P_DEFAULT, values.data());

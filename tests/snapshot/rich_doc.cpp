@@ -72,6 +72,7 @@ TensorData pattern(DType dtype, std::vector<std::int64_t> shape) {
 template <class T>
 void expect_bits(const std::vector<T>& got, const std::vector<T>& want, const std::string& what) {
   ASSERT_EQ(got.size(), want.size()) << what;
+  if (got.empty()) return;  // then there need be no address
   EXPECT_EQ(std::memcmp(got.data(), want.data(), got.size() * sizeof(T)), 0) << what;
 }
 
@@ -224,7 +225,7 @@ std::vector<std::pair<std::string, TensorData>> rich_tensors() {
   out.emplace_back("batch/tokens", pattern(DType::int64, {2, 4}));
   out.emplace_back("trace/slot_data/000002", pattern(DType::uint8, {1, 1, 2, 1, 3, 1, 1, 2}));
   out.emplace_back("top", pattern(DType::int8, {7}));
-  out.emplace_back("optimizer/large", pattern(DType::float32, {40, 1000}));  // lies outside the sealed part
+  out.emplace_back("optimizer/large", pattern(DType::float32, {20, 1000}));  // lies outside the sealed part
   return out;
 }
 

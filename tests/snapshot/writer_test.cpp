@@ -129,7 +129,7 @@ TEST(Writer, AFullDiskAtAnyPointLeavesNothingAndSaysSo) {
   const auto whole = static_cast<long long>(std::filesystem::file_size(path));
   std::filesystem::remove(path);
   int refused = 0;
-  for (long long space = 0; space < (4 << 20) + whole; space += space < 4096 ? 600 : 77777) {
+  for (long long space = 0; space < whole + 20000; space += space < 4096 ? 600 : 5003) {
     const std::string text = write_with_space(path, space);
     if (text == "written") {
       EXPECT_TRUE(SnapshotReader::open(path));
