@@ -61,29 +61,43 @@ const std::string& as_string(const ArgRow& token) {
 /// A value whose token says its own type: Scalar, Any.
 c10::IValue free_value(const ArgRow& token) {
   switch (token.kind) {
-    case ArgKind::none: return {};
-    case ArgKind::integer: return token.integer;
-    case ArgKind::boolean: return token.integer != 0;
-    case ArgKind::real: return token.real;
-    case ArgKind::complex: return c10::complex<double>(token.real, token.imaginary);
-    case ArgKind::string: return token.text;
-    default: throw std::runtime_error("a number was expected");
+    case ArgKind::none:
+      return {};
+    case ArgKind::integer:
+      return token.integer;
+    case ArgKind::boolean:
+      return token.integer != 0;
+    case ArgKind::real:
+      return token.real;
+    case ArgKind::complex:
+      return c10::complex<double>(token.real, token.imaginary);
+    case ArgKind::string:
+      return token.text;
+    default:
+      throw std::runtime_error("a number was expected");
   }
 }
 
 c10::IValue scalar_value(const ArgRow& token, TypeKind kind) {
   switch (kind) {
     case TypeKind::IntType:
-    case TypeKind::SymIntType: return as_int(token);
+    case TypeKind::SymIntType:
+      return as_int(token);
     case TypeKind::FloatType:
-    case TypeKind::SymFloatType: return as_double(token);
+    case TypeKind::SymFloatType:
+      return as_double(token);
     case TypeKind::BoolType:
-    case TypeKind::SymBoolType: return as_int(token) != 0;
-    case TypeKind::StringType: return as_string(token);
+    case TypeKind::SymBoolType:
+      return as_int(token) != 0;
+    case TypeKind::StringType:
+      return as_string(token);
     // A snapshot of a GPU run is replayed where there may be no GPU: everything runs on the CPU.
-    case TypeKind::DeviceObjType: return c10::Device(c10::kCPU);
-    case TypeKind::GeneratorType: return {};  // None stands for the default generator, whose state replay sets
-    default: return free_value(token);
+    case TypeKind::DeviceObjType:
+      return c10::Device(c10::kCPU);
+    case TypeKind::GeneratorType:
+      return {};  // None stands for the default generator, whose state replay sets
+    default:
+      return free_value(token);
   }
 }
 
@@ -98,17 +112,21 @@ c10::IValue typed_list(TokenCursor& tokens, std::int64_t length, F&& element) {
 c10::IValue constant_list(TokenCursor& tokens, std::int64_t length, const c10::TypePtr& element) {
   switch (element->kind()) {
     case TypeKind::IntType:
-    case TypeKind::SymIntType: return typed_list<std::int64_t>(tokens, length, as_int);
-    case TypeKind::FloatType: return typed_list<double>(tokens, length, as_double);
+    case TypeKind::SymIntType:
+      return typed_list<std::int64_t>(tokens, length, as_int);
+    case TypeKind::FloatType:
+      return typed_list<double>(tokens, length, as_double);
     case TypeKind::BoolType:
       return typed_list<bool>(tokens, length, [](const ArgRow& t) { return as_int(t) != 0; });
-    case TypeKind::StringType: return typed_list<std::string>(tokens, length, as_string);
+    case TypeKind::StringType:
+      return typed_list<std::string>(tokens, length, as_string);
     case TypeKind::NumberType: {
       c10::impl::GenericList list(c10::NumberType::get());
       for (std::int64_t i = 0; i < length; ++i) list.push_back(free_value(tokens.take()));
       return list;
     }
-    default: throw std::runtime_error("lists of " + element->str() + " can't be rebuilt");
+    default:
+      throw std::runtime_error("lists of " + element->str() + " can't be rebuilt");
   }
 }
 
@@ -130,7 +148,8 @@ void plan_list(const SnapshotDoc& doc, TokenCursor& tokens, const ArgRow& head, 
 
 void plan_value(const SnapshotDoc& doc, TokenCursor& tokens, const c10::Argument& argument, ArgPlan& plan) {
   const ArgRow& head = tokens.take();
-  if (head.kind == ArgKind::opaque) throw std::runtime_error("it holds a " + head.text + ", which can't be rebuilt");
+  if (head.kind == ArgKind::opaque)
+    throw std::runtime_error("it holds a " + head.text + ", which can't be rebuilt");
   c10::TypePtr real = argument.real_type();
   const bool optional = real->kind() == TypeKind::OptionalType;
   if (optional) real = real->castRaw<c10::OptionalType>()->getElementType();
@@ -168,7 +187,8 @@ void plan_value(const SnapshotDoc& doc, TokenCursor& tokens, const c10::Argument
 
 }  // namespace
 
-std::vector<ArgPlan> plan_arguments(const SnapshotDoc& doc, const OpRow& op, const c10::FunctionSchema& schema) {
+std::vector<ArgPlan> plan_arguments(const SnapshotDoc& doc, const OpRow& op,
+                                    const c10::FunctionSchema& schema) {
   std::vector<ArgPlan> plans;
   TokenCursor tokens(doc, op);
   for (const c10::Argument& argument : schema.arguments()) {
@@ -188,7 +208,8 @@ std::vector<ArgPlan> plan_arguments(const SnapshotDoc& doc, const OpRow& op, con
     plan.pinned = keeps_recorded_dtype(op.name, argument.name());
     plans.push_back(std::move(plan));
   }
-  if (!tokens.done()) throw std::runtime_error("it was recorded with more arguments than the operator has here");
+  if (!tokens.done())
+    throw std::runtime_error("it was recorded with more arguments than the operator has here");
   return plans;
 }
 

@@ -21,7 +21,8 @@ struct ArgPlan {
     optional_tensors,  ///< Tensor?[]; kNone is None
     scalar_type,       ///< `constant` is the recorded dtype; follows the precision
     missing_dtype,     ///< an optional dtype that was not given
-    half_to_float,     ///< softmax's flag "half in, float out": as recorded only; meaningless once the input is wider
+    half_to_float,  ///< softmax's flag "half in, float out": as recorded only; meaningless once the input is
+                    ///< wider
   };
   Kind kind = Kind::constant;
   c10::IValue constant;
@@ -31,8 +32,9 @@ struct ArgPlan {
   bool pinned = false;             ///< its kernel knows the recorded dtype only (found_inf, inv_scale, …)
 };
 
-/// Plans of all arguments of `op`. Throws std::runtime_error naming the argument that can't be rebuilt. Every row index
-/// in the result is in range.
-std::vector<ArgPlan> plan_arguments(const SnapshotDoc& doc, const OpRow& op, const c10::FunctionSchema& schema);
+/// Plans of all arguments of `op`. Throws std::runtime_error naming the argument that can't be rebuilt. Every
+/// row index in the result is in range.
+std::vector<ArgPlan> plan_arguments(const SnapshotDoc& doc, const OpRow& op,
+                                    const c10::FunctionSchema& schema);
 
 }  // namespace nanquest::trace

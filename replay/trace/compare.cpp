@@ -31,7 +31,8 @@ double max_distance(const at::Tensor& a, const at::Tensor& b, const double* left
   double largest = 0;
   for (std::int64_t i = 0; i < a.numel(); ++i) {
     if (!std::isfinite(left[i]) || !std::isfinite(right[i])) continue;
-    largest = std::max(largest, std::abs(static_cast<double>(ordered(x[i])) - static_cast<double>(ordered(y[i]))));
+    largest =
+        std::max(largest, std::abs(static_cast<double>(ordered(x[i])) - static_cast<double>(ordered(y[i]))));
   }
   return largest;
 }
@@ -41,10 +42,14 @@ double max_ulp(const at::Tensor& recorded, const at::Tensor& other, const double
   const at::Tensor a = recorded.contiguous();
   const at::Tensor b = other.to(recorded.scalar_type()).contiguous();
   switch (recorded.element_size()) {
-    case 8: return max_distance<std::uint64_t>(a, b, left, right);
-    case 4: return max_distance<std::uint32_t>(a, b, left, right);
-    case 2: return max_distance<std::uint16_t>(a, b, left, right);
-    default: return max_distance<std::uint8_t>(a, b, left, right);
+    case 8:
+      return max_distance<std::uint64_t>(a, b, left, right);
+    case 4:
+      return max_distance<std::uint32_t>(a, b, left, right);
+    case 2:
+      return max_distance<std::uint16_t>(a, b, left, right);
+    default:
+      return max_distance<std::uint8_t>(a, b, left, right);
   }
 }
 
@@ -132,7 +137,8 @@ Result<CompareResult> compare(const Replayer& replayer, const RunOptions& option
         const TensorDifference d = tensor_difference(a[i], b[i]);
         result.rows.push_back({op, rows[i], d});
         if (d.different > 0 && result.first_difference == kNone) result.first_difference = op;
-        if ((d.non_finite_recorded > 0) != (d.non_finite_other > 0) && result.first_finiteness_change == kNone)
+        if ((d.non_finite_recorded > 0) != (d.non_finite_other > 0) &&
+            result.first_finiteness_change == kNone)
           result.first_finiteness_change = op;
       }
       recorded.finish_op(op);

@@ -7,16 +7,23 @@ namespace {
 
 template <class T>
 const T* row_of(const std::vector<T>& table, std::int32_t index) {
-  return index >= 0 && static_cast<std::size_t>(index) < table.size() ? &table[static_cast<std::size_t>(index)] : nullptr;
+  return index >= 0 && static_cast<std::size_t>(index) < table.size()
+             ? &table[static_cast<std::size_t>(index)]
+             : nullptr;
 }
 
 /// Where each slot's bad values were last written, as the run goes on.
 class Provenance {
  public:
   Provenance(const SnapshotDoc& doc, const RunResult& run)
-      : doc_(doc), run_(run), bad_writer_(doc.slots.size(), kNone), source_(doc.ops.size(), kNone),
-        outside_(doc.ops.size(), kNone), touched_(doc.slots.size(), false) {
-    for (std::size_t i = 0; i < doc.ops.size() && i < run.ops.size(); ++i) visit(static_cast<std::int32_t>(i));
+      : doc_(doc),
+        run_(run),
+        bad_writer_(doc.slots.size(), kNone),
+        source_(doc.ops.size(), kNone),
+        outside_(doc.ops.size(), kNone),
+        touched_(doc.slots.size(), false) {
+    for (std::size_t i = 0; i < doc.ops.size() && i < run.ops.size(); ++i)
+      visit(static_cast<std::int32_t>(i));
   }
   /// The op that handed bad values to `op`, kNone if none did.
   std::int32_t source(std::int32_t op) const { return source_[static_cast<std::size_t>(op)]; }
@@ -44,7 +51,8 @@ class Provenance {
     if (source == kNone) source = bad_writer_[s];
     std::int32_t& outside = outside_[static_cast<std::size_t>(index)];
     const StatsRow* stats = row_of(doc_.stats, row->stats);
-    if (outside == kNone && !touched_[s] && slot->origin != SlotOrigin::produced && stats && stats->non_finite() > 0)
+    if (outside == kNone && !touched_[s] && slot->origin != SlotOrigin::produced && stats &&
+        stats->non_finite() > 0)
       outside = row->slot;
   }
   void write(std::int32_t index, const TensorRow* row, const StatsRow& stats) {
@@ -80,7 +88,8 @@ Anomaly explain(const SnapshotDoc& doc, const RunResult& run, const Provenance& 
   a.module = module_of(doc, op);
   a.node = op.node;
   a.forward_op = op.forward_op;
-  if (const OpRow* forward = row_of(doc.ops, op.forward_op)) a.forward_name = SnapshotDoc::qualified_name(*forward);
+  if (const OpRow* forward = row_of(doc.ops, op.forward_op))
+    a.forward_name = SnapshotDoc::qualified_name(*forward);
   std::uint64_t nan = 0, inf = 0;
   for (const StatsRow& stats : run.ops[static_cast<std::size_t>(index)].written) {
     nan += stats.nan;

@@ -1,7 +1,8 @@
 /// detect: names the first Inf and the first NaN of a run, with everything a person asks next.
 ///
-/// LibTorch's anomaly mode looks at gradients only, sees NaN only and names a node; this looks at every tensor that every
-/// op of forward, backward and optimizer wrote (RunResult), and follows the bad values back to where they came from.
+/// LibTorch's anomaly mode looks at gradients only, sees NaN only and names a node; this looks at every
+/// tensor that every op of forward, backward and optimizer wrote (RunResult), and follows the bad values back
+/// to where they came from.
 #pragma once
 
 #include <cstdint>
@@ -14,17 +15,17 @@ namespace nanquest {
 
 /// One op that wrote something non-finite.
 struct Anomaly {
-  std::int32_t op = kNone;           ///< row of doc.ops
-  std::string name;                  ///< "aten::div" with overload
-  std::string kind;                  ///< "inf", "nan" or "mixed"
+  std::int32_t op = kNone;  ///< row of doc.ops
+  std::string name;         ///< "aten::div" with overload
+  std::string kind;         ///< "inf", "nan" or "mixed"
   Phase phase = Phase::forward;
-  std::string module;                ///< path; of the forward op if the op itself has none
-  std::string node;                  ///< backward node, "" outside backward
-  std::int32_t forward_op = kNone;   ///< for backward: the forward op that it differentiates
-  std::string forward_name;          ///< its name, "" if none
-  std::uint64_t count = 0;           ///< bad elements
-  std::int64_t first = -1;           ///< logical index of the first one
-  bool inputs_finite = false;        ///< a birth: nothing bad came in
+  std::string module;               ///< path; of the forward op if the op itself has none
+  std::string node;                 ///< backward node, "" outside backward
+  std::int32_t forward_op = kNone;  ///< for backward: the forward op that it differentiates
+  std::string forward_name;         ///< its name, "" if none
+  std::uint64_t count = 0;          ///< bad elements
+  std::int64_t first = -1;          ///< logical index of the first one
+  bool inputs_finite = false;       ///< a birth: nothing bad came in
   /// Ops that handed the bad values on, from the origin to this op's producer; empty for a birth.
   std::vector<std::int32_t> came_from;
   /// Name of the outside value that was bad from the start ("batch.x"), "" if an op made it.
@@ -32,17 +33,18 @@ struct Anomaly {
 };
 
 struct Detection {
-  std::int32_t ops_checked = 0;      ///< ops that ran and had something to check
+  std::int32_t ops_checked = 0;  ///< ops that ran and had something to check
   std::int64_t outputs_checked = 0;
-  Anomaly first_inf, first_nan;      ///< op is kNone if there was none
-  std::vector<Anomaly> births;       ///< all, in order
+  Anomaly first_inf, first_nan;  ///< op is kNone if there was none
+  std::vector<Anomaly> births;   ///< all, in order
   bool any() const { return first_inf.op != kNone || first_nan.op != kNone; }
 };
 
 /// Explains a run that was made with `scan` on.
 Detection detect(const SnapshotDoc& doc, const RunResult& run);
 
-/// One sentence: "first Inf: aten::mul.Tensor (op 12, backward, MulBackward0 of aten::mul.Tensor in blocks.1.mlp): …".
+/// One sentence: "first Inf: aten::mul.Tensor (op 12, backward, MulBackward0 of aten::mul.Tensor in
+/// blocks.1.mlp): …".
 std::string describe(const SnapshotDoc& doc, const Anomaly& anomaly);
 
 }  // namespace nanquest

@@ -4,12 +4,15 @@
 
 namespace nanquest::trace {
 
-bool is_float(at::ScalarType type) { return c10::isFloatingType(type); }
+bool is_float(at::ScalarType type) {
+  return c10::isFloatingType(type);
+}
 
 at::ScalarType target_type(at::ScalarType recorded, Precision precision) {
   const bool narrow = c10::isReducedFloatingType(recorded);
   switch (precision) {
-    case Precision::as_recorded: break;
+    case Precision::as_recorded:
+      break;
     case Precision::bf16:
       if (recorded == at::kHalf) return at::kBFloat16;
       break;
@@ -33,6 +36,21 @@ at::ScalarType wider_type(at::ScalarType a, at::ScalarType b) {
   if (fp8_a) return b;
   if (fp8_b) return a;
   return c10::promoteTypes(a, b);
+}
+
+at::ScalarType part_type(at::ScalarType type) {
+  return c10::isComplexType(type) ? c10::toRealValueType(type) : type;
+}
+
+at::ScalarType complex_of(at::ScalarType part) {
+  switch (part) {
+    case at::kHalf:
+      return at::kComplexHalf;
+    case at::kDouble:
+      return at::kComplexDouble;
+    default:
+      return at::kComplexFloat;
+  }
 }
 
 std::string_view precision_name(Precision precision) {

@@ -12,8 +12,9 @@
 
 namespace nanquest::trace {
 
-/// While it lives: autograd and autocast are off, ATen uses the recorded number of threads (and the recorded switch for
-/// deterministic algorithms). Its end puts these and the default CPU generator back. One at a time, on the calling thread.
+/// While it lives: autograd and autocast are off, ATen uses the recorded number of threads (and the recorded
+/// switch for deterministic algorithms). Its end puts these and the default CPU generator back. One at a
+/// time, on the calling thread.
 class RunScope {
  public:
   explicit RunScope(const SnapshotDoc& doc);
@@ -29,7 +30,8 @@ class RunScope {
   bool deterministic_ = false, warn_only_ = false;
 };
 
-/// "torch_version: recorded 2.15.0, here 2.11.0" for every entry that this process has otherwise; sorted by name.
+/// "torch_version: recorded 2.15.0, here 2.11.0" for every entry that this process has otherwise; sorted by
+/// name.
 std::vector<std::string> environment_differences(const SnapshotDoc& doc);
 
 }  // namespace nanquest::trace

@@ -15,8 +15,8 @@
 namespace nanquest {
 
 struct Replayer::Impl {
-  std::optional<SnapshotReader> reader;          ///< or
-  SnapshotDoc own_doc;                           ///< the doc of from_memory
+  std::optional<SnapshotReader> reader;  ///< or
+  SnapshotDoc own_doc;                   ///< the doc of from_memory
   trace::TracePlan plan;
   mutable std::map<std::string, at::Tensor> data;  ///< given, or read so far
 

@@ -1,8 +1,8 @@
 #include "replay/trace/machine.h"
 
-#include <ATen/core/Generator.h>
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/Functions.h>
+#include <ATen/core/Generator.h>
 
 #include <mutex>
 #include <stdexcept>
@@ -43,7 +43,8 @@ std::string current_message() {
 }
 
 bool same_place(const TensorRow& a, const TensorRow& b) {
-  return a.slot == b.slot && a.storage_offset == b.storage_offset && a.sizes == b.sizes && a.strides == b.strides;
+  return a.slot == b.slot && a.storage_offset == b.storage_offset && a.sizes == b.sizes &&
+         a.strides == b.strides;
 }
 
 }  // namespace
@@ -53,12 +54,12 @@ struct Machine::Call {
   InputSlots& inputs;
   bool isolated = false;
   std::vector<c10::IValue> stack;
-  std::vector<at::Tensor> tensors;   ///< every tensor argument
+  std::vector<at::Tensor> tensors;  ///< every tensor argument
   struct Mutable {
     std::int32_t row;
     at::Tensor tensor;
   };
-  std::vector<Mutable> mutables;     ///< arguments that the op writes
+  std::vector<Mutable> mutables;  ///< arguments that the op writes
   std::vector<at::Tensor> returned;
 };
 
@@ -77,7 +78,8 @@ std::vector<Precision> precisions(const TracePlan& plan, Precision general, cons
     }
   }
   for (const auto& [op, precision] : edit.op_precision)
-    if (op >= 0 && static_cast<std::size_t>(op) < result.size()) result[static_cast<std::size_t>(op)] = precision;
+    if (op >= 0 && static_cast<std::size_t>(op) < result.size())
+      result[static_cast<std::size_t>(op)] = precision;
   return result;
 }
 
@@ -131,7 +133,8 @@ c10::IValue Machine::argument(const OpPlan& op, const ArgPlan& arg, Precision p,
     return tensor;
   };
   switch (arg.kind) {
-    case Kind::constant: break;
+    case Kind::constant:
+      break;
     case Kind::tensor: {
       at::Tensor tensor = tensor_of(arg.rows[0]);
       return tensor.defined() ? c10::IValue(std::move(tensor)) : c10::IValue();
@@ -154,12 +157,15 @@ c10::IValue Machine::argument(const OpPlan& op, const ArgPlan& arg, Precision p,
       return static_cast<std::int64_t>(target_type(static_cast<at::ScalarType>(arg.constant.toInt()), p));
     case Kind::missing_dtype: {
       // A factory without a dtype makes the default one, which does not know of this run's precision.
-      if (p == Precision::as_recorded || op.noise || !op.factory || op.outputs.empty() || op.outputs[0] == kNone) break;
+      if (p == Precision::as_recorded || op.noise || !op.factory || op.outputs.empty() ||
+          op.outputs[0] == kNone)
+        break;
       const at::ScalarType recorded = scalar_type_of(slots_.row(op.outputs[0]).dtype);
       if (!is_float(recorded)) break;
       return static_cast<std::int64_t>(target_type(recorded, p));
     }
-    case Kind::half_to_float: return p == Precision::as_recorded ? arg.constant : c10::IValue(false);
+    case Kind::half_to_float:
+      return p == Precision::as_recorded ? arg.constant : c10::IValue(false);
   }
   return arg.constant;
 }
@@ -186,11 +192,12 @@ void Machine::execute(std::int32_t index, Precision p, Call& call) {
           call.stack[i].isTensor())
         m.tensor = call.stack[i].toTensor();
   }
-  if (op.noise && p != Precision::as_recorded && !op.args.empty() && op.args[0].kind == ArgPlan::Kind::tensor &&
-      op.args[0].rows[0] != kNone) {
+  if (op.noise && p != Precision::as_recorded && !op.args.empty() &&
+      op.args[0].kind == ArgPlan::Kind::tensor && op.args[0].rows[0] != kNone) {
     const std::int32_t row = op.args[0].rows[0];
     const at::ScalarType wide = target_type(scalar_type_of(slots_.row(row).dtype), p);
-    if (name == "aten::native_dropout" && mask_then_widen(name, call.inputs.read(row, wide), call.stack)) return;
+    if (name == "aten::native_dropout" && mask_then_widen(name, call.inputs.read(row, wide), call.stack))
+      return;
   }
   op.handle->callBoxed(call.stack);
 }
@@ -220,10 +227,12 @@ void Machine::keep(const OpPlan& op, Call& call) {
     const std::int32_t row = op.outputs[k];
     if (row == kNone) continue;
     at::Tensor tensor = call.returned[k];
-    if (!tensor.defined()) throw std::runtime_error("it returned an undefined tensor where it had returned values");
+    if (!tensor.defined())
+      throw std::runtime_error("it returned an undefined tensor where it had returned values");
     bool is_argument = false;  // already stored above
     for (const Call::Mutable& m : call.mutables)
-      is_argument = is_argument || (slots_.row(m.row).slot == slots_.row(row).slot && tensor.is_alias_of(m.tensor));
+      is_argument =
+          is_argument || (slots_.row(m.row).slot == slots_.row(row).slot && tensor.is_alias_of(m.tensor));
     if (is_argument) continue;
     if (!slots_.available(row))  // recorded as new memory: it must not share an argument's here
       for (const at::Tensor& arg : call.tensors)
@@ -242,7 +251,8 @@ void Machine::isolate(const OpPlan& op, Call& call, StepOutcome& out) const {
     for (const Call::Mutable& m : call.mutables)
       if (slots_.row(m.row).slot == slots_.row(row).slot) return m.tensor;
     for (std::size_t k = 0; k < op.outputs.size() && k < call.returned.size(); ++k)
-      if (op.outputs[k] != kNone && same_place(slots_.row(op.outputs[k]), slots_.row(row))) return call.returned[k];
+      if (op.outputs[k] != kNone && same_place(slots_.row(op.outputs[k]), slots_.row(row)))
+        return call.returned[k];
     return {};
   };
   for (const std::int32_t row : op.outputs) out.outputs.push_back(find(row));
@@ -346,9 +356,13 @@ StepOutcome Machine::step_in(std::int32_t index, InputSlots& inputs, bool isolat
   return out;
 }
 
-StepOutcome Machine::step(std::int32_t index) { return step_in(index, slots_, false); }
+StepOutcome Machine::step(std::int32_t index) {
+  return step_in(index, slots_, false);
+}
 
-StepOutcome Machine::step_isolated(std::int32_t index, InputSlots& inputs) { return step_in(index, inputs, true); }
+StepOutcome Machine::step_isolated(std::int32_t index, InputSlots& inputs) {
+  return step_in(index, inputs, true);
+}
 
 void Machine::finish(std::int32_t index) {
   for (const std::int32_t slot : plan_of(index).release) slots_.release(slot);
@@ -367,8 +381,12 @@ std::vector<at::Tensor> Machine::views(const std::vector<std::int32_t>& rows) {
   return tensors;
 }
 
-std::vector<at::Tensor> Machine::outputs(std::int32_t index) { return views(plan_of(index).outputs); }
+std::vector<at::Tensor> Machine::outputs(std::int32_t index) {
+  return views(plan_of(index).outputs);
+}
 
-std::vector<at::Tensor> Machine::written(std::int32_t index) { return views(plan_of(index).written); }
+std::vector<at::Tensor> Machine::written(std::int32_t index) {
+  return views(plan_of(index).written);
+}
 
 }  // namespace nanquest::trace

@@ -18,7 +18,8 @@ namespace nanquest::trace {
 struct StepOutcome {
   bool ran = false, substituted = false, failed = false;
   std::string error, note;
-  /// Isolated runs only (nothing was stored): what the op returned and wrote, by row of OpPlan::outputs / written.
+  /// Isolated runs only (nothing was stored): what the op returned and wrote, by row of OpPlan::outputs /
+  /// written.
   std::vector<at::Tensor> outputs, written;
 };
 
@@ -33,7 +34,8 @@ class Machine {
 
   /// Runs op `index` on this machine's slots. Never throws.
   StepOutcome step(std::int32_t index);
-  /// Runs op `index` on copies of what `inputs` holds now (call before the op runs there); stores nothing. Never throws.
+  /// Runs op `index` on copies of what `inputs` holds now (call before the op runs there); stores nothing.
+  /// Never throws.
   StepOutcome step_isolated(std::int32_t index, InputSlots& inputs);
   /// Frees what nothing after op `index` needs.
   void finish(std::int32_t index);
@@ -71,7 +73,8 @@ class Machine {
   SlotStore slots_;
 };
 
-/// The precision of every op: the op's own entry, else the longest module path that covers it, else `general`.
+/// The precision of every op: the op's own entry, else the longest module path that covers it, else
+/// `general`.
 std::vector<Precision> precisions(const TracePlan& plan, Precision general, const TraceEdit& edit);
 
 /// A stored tensor's bytes seen as what `row` describes, contiguous. Throws if there are too few.

@@ -4,6 +4,7 @@
 #include <stdexcept>
 
 #include "probe/observe/tensor_scan.h"
+#include "replay/trace/dtype_map.h"
 #include "replay/trace/special.h"
 
 namespace nanquest::trace {
@@ -59,8 +60,9 @@ void plan_call(const SnapshotDoc& doc, const OpRow& op, OpPlan& plan) {
     throw std::runtime_error("it reaches outside the recorded tensors and is never replayed");
   const auto handle = c10::Dispatcher::singleton().findSchema({op.name, op.overload});
   if (!handle)
-    throw std::runtime_error("no such operator in this program; load the library that defines it, or use the LibTorch "
-                             "version of the recording");
+    throw std::runtime_error(
+        "no such operator in this program; load the library that defines it, or use the LibTorch "
+        "version of the recording");
   plan.args = plan_arguments(doc, op, handle->schema());
   plan.noise = draws_noise(op, handle->schema(), plan.args);
   plan.factory = true;
@@ -99,9 +101,14 @@ class SlotFacts {
     const auto s = static_cast<std::size_t>(tensor.slot);
     SlotPlan& slot = plan_.slots[s];
     const at::ScalarType type = scalar_type_of(tensor.dtype);
-    if (seen_[s] && type != slot.type) slot.mixed = true;
+    if (!seen_[s]) slot.type = type;
+    if (type != slot.type) {
+      const bool pair = part_type(type) == part_type(slot.type);
+      slot.mixed = slot.mixed || !pair;
+      slot.paired = pair && !slot.mixed;
+      if (pair) slot.type = part_type(type);
+    }
     seen_[s] = true;
-    slot.type = type;
     slot.changes = slot.changes || writes;
     last_[s] = std::max(last_[s], op);
   }

@@ -18,21 +18,22 @@ struct OpPlan {
   std::optional<c10::OperatorHandle> handle;  ///< empty: `problem` says why, or there is nothing to execute
   std::string problem;                        ///< why it can't be executed, "" if it can
   std::vector<ArgPlan> args;
-  std::vector<std::int32_t> outputs;          ///< tensor rows (checked), kNone for undefined ones
-  std::vector<std::int32_t> written;          ///< tensor rows (checked), kNone for bad ones
-  bool noise = false;                         ///< draws random numbers
-  bool factory = false;                       ///< takes no tensor
-  bool view_only = false;                     ///< computes nothing: the rows of its outputs say all of it
-  bool bad_constant = false;                  ///< a constant argument is Inf or NaN
-  std::string module;                         ///< path; of the forward op if the op itself has none
-  std::vector<std::int32_t> release;          ///< slots that nothing reads after this op
+  std::vector<std::int32_t> outputs;  ///< tensor rows (checked), kNone for undefined ones
+  std::vector<std::int32_t> written;  ///< tensor rows (checked), kNone for bad ones
+  bool noise = false;                 ///< draws random numbers
+  bool factory = false;               ///< takes no tensor
+  bool view_only = false;             ///< computes nothing: the rows of its outputs say all of it
+  bool bad_constant = false;          ///< a constant argument is Inf or NaN
+  std::string module;                 ///< path; of the forward op if the op itself has none
+  std::vector<std::int32_t> release;  ///< slots that nothing reads after this op
 };
 
 /// One storage over the whole trace.
 struct SlotPlan {
-  at::ScalarType type = at::kByte;  ///< the one dtype it is used as
+  at::ScalarType type = at::kByte;  ///< the one dtype it is used as; of the parts if `paired`
   bool mixed = false;               ///< used as several dtypes: its bytes stay as recorded
-  bool changes = false;             ///< some op or host write writes it
+  bool paired = false;   ///< used as complex numbers and as their parts, of one format: both grow together
+  bool changes = false;  ///< some op or host write writes it
 };
 
 struct TracePlan {

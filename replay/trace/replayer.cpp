@@ -19,7 +19,8 @@ at::Tensor Replayer::Impl::load(const std::string& path) const {
   Result<TensorData> read = reader->read_tensor(path);
   if (!read) throw std::runtime_error(read.error().text());
   at::Tensor tensor = at::empty(read->shape, scalar_type_of(read->dtype));
-  if (tensor.nbytes() != read->bytes.size()) throw std::runtime_error("'" + path + "' has another size than it says");
+  if (tensor.nbytes() != read->bytes.size())
+    throw std::runtime_error("'" + path + "' has another size than it says");
   if (!read->bytes.empty()) std::memcpy(tensor.mutable_data_ptr(), read->bytes.data(), read->bytes.size());
   data.emplace(path, tensor);
   return tensor;
@@ -55,9 +56,15 @@ Result<Replayer> Replayer::from_memory(SnapshotDoc doc, std::map<std::string, at
   }
 }
 
-const SnapshotDoc& Replayer::doc() const { return impl_->doc(); }
-bool Replayer::has_file() const { return impl_->reader.has_value(); }
-const SnapshotReader& Replayer::reader() const { return *impl_->reader; }
+const SnapshotDoc& Replayer::doc() const {
+  return impl_->doc();
+}
+bool Replayer::has_file() const {
+  return impl_->reader.has_value();
+}
+const SnapshotReader& Replayer::reader() const {
+  return *impl_->reader;
+}
 
 Result<at::Tensor> Replayer::tensor(const std::string& path) const {
   try {

@@ -1,11 +1,13 @@
 /// Replayer: runs a recorded step again, op by op through the dispatcher, without any model code.
 ///
-/// Slots become storages, tensor rows become views of them, arguments are rebuilt as the operator's schema says, and
-/// the operator is called boxed, with autograd and autocast off and the recorded generator state before seeded ops.
+/// Slots become storages, tensor rows become views of them, arguments are rebuilt as the operator's schema
+/// says, and the operator is called boxed, with autograd and autocast off and the recorded generator state
+/// before seeded ops.
 ///
-/// In another precision every slot lives in the dtype it was last written in; an op gets its floating inputs cast to
-/// what its own policy wants, and what it writes in place is kept in the wider of the two dtypes, so that storing never
-/// rounds. Random ops run in their recorded dtype (same masks, same noise) and are widened when read.
+/// In another precision every slot lives in the dtype it was last written in; an op gets its floating inputs
+/// cast to what its own policy wants, and what it writes in place is kept in the wider of the two dtypes, so
+/// that storing never rounds. Random ops run in their recorded dtype (same masks, same noise) and are widened
+/// when read.
 ///
 ///     Result<Replayer> r = Replayer::open("step-00000131.r0.h5");
 ///     RunResult same = r->run({});                                   // as recorded
@@ -35,42 +37,46 @@ enum class Precision : std::uint8_t { as_recorded, bf16, fp32, fp64 };
 
 /// One thing changed in a run. Adding a kind of counterfactual means filling one of these.
 struct TraceEdit {
-  std::map<std::int32_t, Precision> op_precision;        ///< only these ops run in another precision
-  std::map<std::string, Precision> module_precision;     ///< ops of this module path and everything below it, forward and backward
-  /// Called with the rebuilt outside storage (as a 1-D tensor of the slot's dtype) before the run; may change it in place.
+  std::map<std::int32_t, Precision> op_precision;  ///< only these ops run in another precision
+  std::map<std::string, Precision>
+      module_precision;  ///< ops of this module path and everything below it, forward and backward
+  /// Called with the rebuilt outside storage (as a 1-D tensor of the slot's dtype) before the run; may change
+  /// it in place.
   std::map<std::int32_t, std::function<void(at::Tensor&)>> slot_edit;
-  /// Called before the op with its arguments as an IValue stack (already in the op's run dtype). Return false to run
-  /// the op on what the stack then holds; return true after replacing the arguments by the op's returns (the op is not
-  /// run). Replace a tensor to change what the op reads; writing into one in place changes the slot for later ops too.
+  /// Called before the op with its arguments as an IValue stack (already in the op's run dtype). Return false
+  /// to run the op on what the stack then holds; return true after replacing the arguments by the op's
+  /// returns (the op is not run). Replace a tensor to change what the op reads; writing into one in place
+  /// changes the slot for later ops too.
   std::map<std::int32_t, std::function<bool(std::vector<c10::IValue>&)>> op_edit;
 };
 
 struct RunOptions {
   Precision precision = Precision::as_recorded;
-  bool local = false;          ///< each op on its recorded inputs (taken from a bit-exact run), instead of on what the changed run produced
-  bool scan = true;            ///< statistics of every written output
+  bool local = false;  ///< each op on its recorded inputs (taken from a bit-exact run), instead of on what
+                       ///< the changed run produced
+  bool scan = true;    ///< statistics of every written output
   bool hash = false;
   TraceEdit edit = {};
-  std::int32_t stop_after = kNone;                 ///< last op to run; kNone = all
+  std::int32_t stop_after = kNone;  ///< last op to run; kNone = all
   /// Called after each op with its outputs and (at watched ops) may keep copies. May be empty.
   std::function<void(std::int32_t op, const std::vector<at::Tensor>& outputs)> on_op = {};
 };
 
-/// What one op did in a run. An op with `error` set and `ran` true has no kernel in the asked precision and was run as
-/// recorded so that the run could go on; it still counts as failed.
+/// What one op did in a run. An op with `error` set and `ran` true has no kernel in the asked precision and
+/// was run as recorded so that the run could go on; it still counts as failed.
 struct OpOutcome {
   bool ran = false;
-  bool substituted = false;       ///< opaque: recorded outputs were used
-  std::string error;              ///< message if the op failed
-  std::string note;               ///< how this run differs from "the op in the asked precision": "ran as recorded: …"
+  bool substituted = false;  ///< opaque: recorded outputs were used
+  std::string error;         ///< message if the op failed
+  std::string note;  ///< how this run differs from "the op in the asked precision": "ran as recorded: …"
   std::vector<StatsRow> written;  ///< one per entry of the op's `written` range
 };
 
 struct RunResult {
-  std::vector<OpOutcome> ops;           ///< index = row of doc.ops
-  std::int32_t first_inf = kNone;       ///< first op with finite inputs (as run) that wrote an Inf
-  std::int32_t first_nan = kNone;       ///< first op that wrote a NaN out of non-NaN inputs
-  std::vector<std::int32_t> births;     ///< all ops with finite inputs and non-finite written outputs
+  std::vector<OpOutcome> ops;        ///< index = row of doc.ops
+  std::int32_t first_inf = kNone;    ///< first op with finite inputs (as run) that wrote an Inf
+  std::int32_t first_nan = kNone;    ///< first op that wrote a NaN out of non-NaN inputs
+  std::vector<std::int32_t> births;  ///< all ops with finite inputs and non-finite written outputs
   bool loss_finite = true, gradients_finite = true;
   double loss = 0;
   int failed = 0, substituted = 0;
@@ -83,8 +89,9 @@ class Replayer {
  public:
   /// Opens a snapshot file. `bad_file` as SnapshotReader::open.
   static Result<Replayer> open(const std::string& path);
-  /// Replays tables that never were in a file: `data` holds the tensors that the doc names by path (CPU, contiguous;
-  /// Recording::data as a map). They are read, never written. Index columns need not be trusted: an op with a bad one fails.
+  /// Replays tables that never were in a file: `data` holds the tensors that the doc names by path (CPU,
+  /// contiguous; Recording::data as a map). They are read, never written. Index columns need not be trusted:
+  /// an op with a bad one fails.
   static Result<Replayer> from_memory(SnapshotDoc doc, std::map<std::string, at::Tensor> data);
   Replayer(Replayer&&) noexcept;
   Replayer& operator=(Replayer&&) noexcept;
@@ -97,8 +104,8 @@ class Replayer {
   /// A stored tensor by its path in the file, from either source; shared and cached: don't write into it.
   Result<at::Tensor> tensor(const std::string& path) const;
 
-  /// One run of the whole step. Never throws; ops that fail are in the result. One run at a time per process: it sets
-  /// the number of ATen threads and the default generator, and puts both back.
+  /// One run of the whole step. Never throws; ops that fail are in the result. One run at a time per process:
+  /// it sets the number of ATen threads and the default generator, and puts both back.
   RunResult run(const RunOptions& options) const;
 
   /// For the other files of this folder (lockstep runs); the layout is private to replay/trace.
@@ -113,9 +120,9 @@ class Replayer {
 /// Bit-for-bit comparison with the hash ladder (design §5).
 struct VerifyResult {
   bool bit_exact = false;
-  std::string basis;               ///< "every_output" or "survivors"
+  std::string basis;  ///< "every_output" or "survivors"
   std::int64_t outputs_compared = 0, mismatched = 0, opaque_ops = 0;
-  std::int32_t first_mismatch = kNone;   ///< op
+  std::int32_t first_mismatch = kNone;  ///< op
   std::int32_t failed_ops = 0;
   std::vector<std::string> differences;  ///< environment entries that differ from the recording's
   double seconds = 0;

@@ -43,7 +43,8 @@ void Run::step(std::int32_t op, std::vector<at::Tensor>* written) {
   std::vector<at::Tensor> tensors = options_.local ? last_.written : machine_.written(op);
   tensors.resize(impl_.plan.ops[static_cast<std::size_t>(op)].written.size());
   try {
-    if (options_.scan || options_.hash) watch_.after(op, inputs, tensors, options_.scan, options_.hash, result_);
+    if (options_.scan || options_.hash)
+      watch_.after(op, inputs, tensors, options_.scan, options_.hash, result_);
   } catch (const std::exception& e) {
     outcome.note = std::string("its outputs could not be looked at: ") + e.what();
   }

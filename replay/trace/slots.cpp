@@ -35,7 +35,8 @@ std::string slot_name(const SnapshotDoc& doc, std::size_t slot) {
 
 std::int64_t extent_bytes(const TensorRow& row, std::size_t element_size) {
   constexpr std::int64_t limit = std::int64_t{1} << 48;
-  if (row.sizes.size() != row.strides.size()) throw std::runtime_error("a tensor row has more sizes than strides");
+  if (row.sizes.size() != row.strides.size())
+    throw std::runtime_error("a tensor row has more sizes than strides");
   if (row.storage_offset < 0 || row.storage_offset > limit)
     throw std::runtime_error("a tensor row has an impossible offset");
   std::int64_t last = row.storage_offset;
@@ -68,7 +69,8 @@ bool SlotStore::available(std::int32_t index) const {
   const std::size_t slot = slot_of(index);
   const Slot& facts = doc_.slots[slot];
   return states_[slot].storage ||
-         (!states_[slot].gone && (!facts.data.empty() || (facts.origin != SlotOrigin::produced && facts.bytes == 0)));
+         (!states_[slot].gone &&
+          (!facts.data.empty() || (facts.origin != SlotOrigin::produced && facts.bytes == 0)));
 }
 
 SlotStore::State& SlotStore::state(std::int32_t index) {
@@ -91,7 +93,8 @@ void SlotStore::load(std::size_t slot) {
     return;
   }
   if (s.gone || facts.data.empty())
-    throw std::runtime_error(slot_name(doc_, slot) + " was never produced (the op that makes it failed or is missing)");
+    throw std::runtime_error(slot_name(doc_, slot) +
+                             " was never produced (the op that makes it failed or is missing)");
   const at::Tensor stored = source_(facts.data);
   const SlotPlan& plan = plan_.slots[slot];
   s.type = plan.type;
@@ -104,16 +107,30 @@ void SlotStore::load(std::size_t slot) {
     at::Tensor whole = flat(s, scalar_type_of(facts.dtype));
     edit->second(whole);
   }
-  const at::ScalarType want = plan.mixed ? plan.type : target_type(plan.type, outside_);
+  const at::ScalarType want = kept_type(slot);
   if (want != plan.type) {
     s.storage = flat(s, plan.type).to(want).storage();
     s.type = want;
   }
 }
 
+at::ScalarType SlotStore::kept_type(std::size_t slot) const {
+  const SlotPlan& plan = plan_.slots[slot];
+  if (plan.mixed) return plan.type;
+  // Only formats that exist as complex numbers too: the same memory must serve both.
+  return plan.paired ? part_type(target_type(complex_of(plan.type), outside_))
+                     : target_type(plan.type, outside_);
+}
+
+at::ScalarType SlotStore::row_type(std::size_t slot, std::int32_t index, at::ScalarType kept) const {
+  const at::ScalarType recorded = scalar_type_of(row(index).dtype);
+  if (plan_.slots[slot].mixed) return recorded;
+  return plan_.slots[slot].paired && c10::isComplexType(recorded) ? complex_of(kept) : kept;
+}
+
 at::ScalarType SlotStore::type(std::int32_t index) {
-  State& s = state(index);
-  return plan_.slots[slot_of(index)].mixed ? scalar_type_of(row(index).dtype) : s.type;
+  const State& s = state(index);
+  return row_type(slot_of(index), index, s.type);
 }
 
 at::Tensor SlotStore::view(std::int32_t index) {
@@ -139,8 +156,9 @@ at::Tensor SlotStore::read(std::int32_t index, at::ScalarType want) {
 
 void SlotStore::widen(std::int32_t index, at::ScalarType want) {
   State& s = state(index);
-  if (plan_.slots[slot_of(index)].mixed) return;
-  const at::ScalarType wide = wider_type(s.type, want);
+  const SlotPlan& plan = plan_.slots[slot_of(index)];
+  if (plan.mixed) return;
+  const at::ScalarType wide = wider_type(s.type, plan.paired ? part_type(want) : want);
   if (wide == s.type) return;
   s.storage = flat(s, s.type).to(wide).storage();
   s.type = wide;
@@ -162,17 +180,21 @@ void SlotStore::bind(std::int32_t index, const at::Tensor& tensor) {
     if (!holds(index, tensor)) store(index, tensor);
     return;
   }
-  if (tensor.layout() != at::kStrided) throw std::runtime_error("it returned a tensor that is not strided memory");
+  if (tensor.layout() != at::kStrided)
+    throw std::runtime_error("it returned a tensor that is not strided memory");
   if (tensor.sizes() != c10::IntArrayRef(r.sizes))
     throw std::runtime_error("it returned another shape than when it was recorded");
   const at::ScalarType recorded = scalar_type_of(r.dtype);
   const bool mixed = plan_.slots[slot].mixed;
   const at::ScalarType got = tensor.scalar_type();
-  const bool floats = (is_float(got) && is_float(recorded)) || (c10::isComplexType(got) && c10::isComplexType(recorded));
-  const at::ScalarType keep = floats && !mixed ? got : recorded;
+  const bool floats =
+      (is_float(got) && is_float(recorded)) || (c10::isComplexType(got) && c10::isComplexType(recorded));
+  const bool paired = plan_.slots[slot].paired;
+  s.type = floats && !mixed ? got : recorded;
+  if (paired) s.type = part_type(complex_of(part_type(s.type)));
+  const at::ScalarType keep = row_type(slot, index, s.type);
   const bool fits = keep == got && tensor.strides() == c10::IntArrayRef(r.strides) &&
                     tensor.storage_offset() == r.storage_offset && !tensor.is_conj() && !tensor.is_neg();
-  s.type = keep;
   if (fits) {
     s.storage = tensor.storage();
     return;
@@ -188,20 +210,22 @@ void SlotStore::store(std::int32_t index, const at::Tensor& tensor) {
     view(index).copy_(tensor);
     return;
   }
-  const at::Tensor whole = tensor.contiguous();
+  const bool paired = plan_.slots[slot_of(index)].paired;
+  const at::Tensor whole =
+      (paired && tensor.scalar_type() == at::kBFloat16 ? tensor.to(at::kFloat) : tensor).contiguous();
   s.storage = whole.storage();
-  s.type = whole.scalar_type();
+  s.type = paired ? part_type(whole.scalar_type()) : whole.scalar_type();
 }
 
 void SlotStore::allocate(std::int32_t index) {
   const std::size_t slot = slot_of(index);
   State& s = states_[slot];
   if (s.storage) return;
-  s.type = plan_.slots[slot].mixed ? scalar_type_of(row(index).dtype)
-                                   : target_type(plan_.slots[slot].type, outside_);
+  s.type = plan_.slots[slot].mixed ? scalar_type_of(row(index).dtype) : kept_type(slot);
   const std::int64_t n = elements(slot, row(index));
-  if (n > (std::int64_t{1} << 40)) throw std::runtime_error(slot_name(doc_, slot) + " has an impossible size");
-  s.storage = at::zeros({n}, s.type).storage();
+  if (n > (std::int64_t{1} << 40))
+    throw std::runtime_error(slot_name(doc_, slot) + " has an impossible size");
+  s.storage = at::zeros({n}, row_type(slot, index, s.type)).storage();
 }
 
 bool SlotStore::holds(std::int32_t index, const at::Tensor& tensor) const {

@@ -1,8 +1,9 @@
 /// slots: the storages of one run.
 ///
-/// A slot holds its elements in one dtype at a time: the recorded one, or what the run keeps them in. Rows of the trace
-/// (offset, sizes, strides in elements) stay true whatever that dtype is. Slots used as several dtypes ("mixed") keep
-/// their recorded bytes; what is stored into them is rounded.
+/// A slot holds its elements in one dtype at a time: the recorded one, or what the run keeps them in. Rows of
+/// the trace (offset, sizes, strides in elements) stay true whatever that dtype is. That holds for memory
+/// seen as complex numbers and as their parts too ("paired"): both grow together. Slots used as several other
+/// dtypes ("mixed") keep their recorded bytes; what is stored into them is rounded.
 ///
 /// Functions throw std::runtime_error (or c10::Error) with a sentence; replay turns it into the op's error.
 #pragma once
@@ -26,8 +27,8 @@ using DataSource = std::function<at::Tensor(const std::string&)>;
 
 class SlotStore {
  public:
-  /// `doc`, `plan` and what `source` reaches must outlive the store. `outside` is what outside storages are converted
-  /// to when they are first used.
+  /// `doc`, `plan` and what `source` reaches must outlive the store. `outside` is what outside storages are
+  /// converted to when they are first used.
   SlotStore(const SnapshotDoc& doc, const TracePlan& plan, DataSource source, Precision outside);
 
   /// Edits of outside storages; call before anything is read.
@@ -43,10 +44,11 @@ class SlotStore {
   at::Tensor read(std::int32_t row, at::ScalarType want);
   /// Makes the slot of `row` hold its elements in a dtype that includes `want`. Mixed slots stay.
   void widen(std::int32_t row, at::ScalarType want);
-  /// `tensor` has been returned for `row`: gives an empty slot its storage (adopted if layout and dtype fit, otherwise
-  /// copied into the recorded layout) or, if the slot has another storage, copies the values in.
+  /// `tensor` has been returned for `row`: gives an empty slot its storage (adopted if layout and dtype fit,
+  /// otherwise copied into the recorded layout) or, if the slot has another storage, copies the values in.
   void bind(std::int32_t row, const at::Tensor& tensor);
-  /// Copies values into the row's elements; a tensor of another shape replaces the slot (resized out= arguments).
+  /// Copies values into the row's elements; a tensor of another shape replaces the slot (resized out=
+  /// arguments).
   void store(std::int32_t row, const at::Tensor& tensor);
   /// Gives the slot zeroed memory if it has none: for arguments that are only written.
   void allocate(std::int32_t row);
@@ -66,6 +68,10 @@ class SlotStore {
   State& state(std::int32_t row);
   std::size_t slot_of(std::int32_t row) const;
   void load(std::size_t slot);
+  /// What the slot's elements (their parts, if it is used both ways) are kept in from the start.
+  at::ScalarType kept_type(std::size_t slot) const;
+  /// dtype that the row is seen in while its slot is kept in `kept`.
+  at::ScalarType row_type(std::size_t slot, std::int32_t row, at::ScalarType kept) const;
   std::int64_t elements(std::size_t slot, const TensorRow& row) const;
   at::Tensor flat(State& s, at::ScalarType type) const;
 

@@ -18,11 +18,12 @@ bool contains(const std::array<std::string_view, N>& list, std::string_view what
 }  // namespace
 
 bool is_refused(const std::string& name, const std::string& overload) {
-  constexpr std::array<std::string_view, 6> names = {"aten::from_file", "aten::save",        "aten::_print",
-                                                     "aten::warn",      "aten::record_stream", "aten::_pin_memory"};
+  constexpr std::array<std::string_view, 6> names = {"aten::from_file",     "aten::save",
+                                                     "aten::_print",        "aten::warn",
+                                                     "aten::record_stream", "aten::_pin_memory"};
   // Collectives wait for other processes; jit, profiler and process helpers are no part of a computation.
-  constexpr std::array<std::string_view, 6> spaces = {"c10d::", "_c10d_functional::", "c10d_functional::",
-                                                      "prim::", "profiler::",         "inductor::"};
+  constexpr std::array<std::string_view, 6> spaces = {
+      "c10d::", "_c10d_functional::", "c10d_functional::", "prim::", "profiler::", "inductor::"};
   for (std::string_view space : spaces)
     if (name.starts_with(space)) return true;
   return contains(names, name) || overload.find("Storage") != std::string::npos;

@@ -8,19 +8,20 @@
 
 namespace nanquest::trace {
 
-/// True if an op of a snapshot must never be executed: it reaches outside the tensors (files, other processes, raw
-/// storages). A snapshot may come from anybody.
+/// True if an op of a snapshot must never be executed: it reaches outside the tensors (files, other
+/// processes, raw storages). A snapshot may come from anybody.
 bool is_refused(const std::string& name, const std::string& overload);
 
 /// True for operators that only change what a tensor looks at (set_): the rows of the trace say all of it.
 bool is_metadata_only(const std::string& name);
 
-/// True if the kernel reads this argument as its recorded dtype whatever the other tensors are (the loss scaler's flags).
+/// True if the kernel reads this argument as its recorded dtype whatever the other tensors are (the loss
+/// scaler's flags).
 bool keeps_recorded_dtype(const std::string& name, const std::string& argument);
 
-/// Operators that compute on values *and* draw: the mask is drawn in the recorded dtype, the values stay wide.
-/// `stack` holds the arguments in the recorded dtype, `wide` the first one in the run dtype; on true `stack` holds the
-/// returns. False: nothing special, run the op. Throws what ATen throws.
+/// Operators that compute on values *and* draw: the mask is drawn in the recorded dtype, the values stay
+/// wide. `stack` holds the arguments in the recorded dtype, `wide` the first one in the run dtype; on true
+/// `stack` holds the returns. False: nothing special, run the op. Throws what ATen throws.
 bool mask_then_widen(const std::string& name, const at::Tensor& wide, std::vector<c10::IValue>& stack);
 
 }  // namespace nanquest::trace

@@ -21,7 +21,8 @@ std::uint64_t hash_of(const at::Tensor& t) {
 
 StatsRow measure(const at::Tensor& tensor, bool scan, bool hash) {
   if (!readable(tensor)) return {};
-  const at::Tensor plain = tensor.is_conj() || tensor.is_neg() ? tensor.clone().resolve_conj().resolve_neg() : tensor;
+  const at::Tensor plain =
+      tensor.is_conj() || tensor.is_neg() ? tensor.clone().resolve_conj().resolve_neg() : tensor;
   if (scan) return stats_of(plain, hash).value_or(StatsRow{});
   StatsRow row;
   row.count = static_cast<std::uint64_t>(plain.numel());
@@ -43,8 +44,9 @@ Badness badness(const at::Tensor& tensor) {
 Watch::SlotState* Watch::slot(std::int32_t row) {
   if (row == kNone) return nullptr;
   const std::int32_t index = doc_.tensors[static_cast<std::size_t>(row)].slot;
-  return index >= 0 && static_cast<std::size_t>(index) < slots_.size() ? &slots_[static_cast<std::size_t>(index)]
-                                                                        : nullptr;
+  return index >= 0 && static_cast<std::size_t>(index) < slots_.size()
+             ? &slots_[static_cast<std::size_t>(index)]
+             : nullptr;
 }
 
 void Watch::before(std::int32_t op, SlotStore& inputs) {
@@ -54,7 +56,8 @@ void Watch::before(std::int32_t op, SlotStore& inputs) {
     if (!arg.written || !arg.read) continue;
     for (const std::int32_t row : arg.rows) {
       const SlotState* state = slot(row);
-      if (state && state->state != State::clean && inputs.available(row)) overwritten_.add(badness(inputs.view(row)));
+      if (state && state->state != State::clean && inputs.available(row))
+        overwritten_.add(badness(inputs.view(row)));
     }
   }
 }
@@ -88,8 +91,8 @@ void Watch::judge(std::int32_t op, SlotStore& inputs, const StatsRow& sum, RunRe
   if (result.first_nan == kNone && !in.nan && sum.nan > 0) result.first_nan = op;
 }
 
-void Watch::after(std::int32_t op, SlotStore& inputs, const std::vector<at::Tensor>& written, bool scan, bool hash,
-                  RunResult& result) {
+void Watch::after(std::int32_t op, SlotStore& inputs, const std::vector<at::Tensor>& written, bool scan,
+                  bool hash, RunResult& result) {
   const OpPlan& plan = plan_.ops[static_cast<std::size_t>(op)];
   OpOutcome& outcome = result.ops[static_cast<std::size_t>(op)];
   StatsRow sum;

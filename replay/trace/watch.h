@@ -1,7 +1,7 @@
 /// watch: looks at what every op writes, and at what went in when something bad came out.
 ///
-/// Inputs are looked at only when an output is bad, so a clean run pays for its outputs alone. What an op overwrites
-/// must be looked at before: that is done only if the slot may hold something bad.
+/// Inputs are looked at only when an output is bad, so a clean run pays for its outputs alone. What an op
+/// overwrites must be looked at before: that is done only if the slot may hold something bad.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -24,7 +24,8 @@ struct Badness {
 /// Badness of a tensor's values now; undefined and unreadable tensors are clean.
 Badness badness(const at::Tensor& tensor);
 
-/// Statistics and, if asked, the hash of a tensor; `scan` false gives the hash alone. Empty for undefined tensors.
+/// Statistics and, if asked, the hash of a tensor; `scan` false gives the hash alone. Empty for undefined
+/// tensors.
 StatsRow measure(const at::Tensor& tensor, bool scan, bool hash);
 
 class Watch {
@@ -33,8 +34,8 @@ class Watch {
 
   /// Before the op: `inputs` are the slots that it reads.
   void before(std::int32_t op, SlotStore& inputs);
-  /// After the op: fills `result.ops[op].written` from `written` (one tensor per row of the written range) and the
-  /// births and firsts of `result`.
+  /// After the op: fills `result.ops[op].written` from `written` (one tensor per row of the written range)
+  /// and the births and firsts of `result`.
   void after(std::int32_t op, SlotStore& inputs, const std::vector<at::Tensor>& written, bool scan, bool hash,
              RunResult& result);
   /// Bad elements that were last written to this slot.

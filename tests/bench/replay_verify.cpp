@@ -69,7 +69,8 @@ struct Model {
     const at::NoGradGuard no_grad;
     std::vector<at::Tensor> gradients;
     for (const at::Tensor& w : weights) gradients.push_back(w.grad());
-    at::_fused_adamw_(weights, gradients, means, squares, maxima, steps, 1e-4, 0.9, 0.99, 0.01, 1e-8, false, false);
+    at::_fused_adamw_(weights, gradients, means, squares, maxima, steps, 1e-4, 0.9, 0.99, 0.01, 1e-8, false,
+                      false);
     return loss;
   }
 };
@@ -97,7 +98,8 @@ int main() {
                 bench::Better::lower);
   RunOptions wide;
   wide.precision = Precision::fp64;
-  bench::report("replay.fp64_with_scan / step", bench::paired_ratios([&] { (void)replayer->run(wide); }, step, 11), 8.0,
+  bench::report("replay.fp64_with_scan / step",
+                bench::paired_ratios([&] { (void)replayer->run(wide); }, step, 11), 8.0,
                 bench::Better::lower);
   return 0;
 }

@@ -42,7 +42,8 @@ std::string anomaly_message(const Step& step) {
 
 TEST(Detect, NamesTheInfThatAnomalyModeMisses) {
   const std::string theirs = anomaly_message(hidden_overflow());
-  ASSERT_NE(theirs.find("ExpBackward0"), std::string::npos) << theirs;  // NaN, in backward, by node: all it knows
+  ASSERT_NE(theirs.find("ExpBackward0"), std::string::npos)
+      << theirs;  // NaN, in backward, by node: all it knows
   EXPECT_EQ(theirs.find("hot"), std::string::npos);
 
   const Replayer replayer = replayer_of(record(hidden_overflow()));
@@ -114,7 +115,9 @@ TEST(Detect, OnlyTheBadPartOfASlotSpoilsItsReaders) {
   const at::Tensor zero = at::zeros({2});
   Step step;
   step.state.batch = {{"x", x}, {"zero", zero}};
-  step.run = [=] { return (x.narrow(0, 0, 2) / zero).sum(); };  // reads finite elements of a slot that holds an Inf
+  step.run = [=] {
+    return (x.narrow(0, 0, 2) / zero).sum();
+  };  // reads finite elements of a slot that holds an Inf
   const Replayer replayer = replayer_of(record(step));
   const RunResult run = replayer.run({});
   ASSERT_EQ(run.births.size(), 1u);

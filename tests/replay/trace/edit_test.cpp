@@ -69,7 +69,8 @@ TEST(Edit, ModulesAreChosenByPath) {
   EXPECT_FALSE(replayer.run(options).finite());
   options.edit.module_precision = {{"hot", Precision::fp32}, {"head", Precision::fp32}};
   EXPECT_TRUE(replayer.run(options).finite());
-  options.edit.module_precision = {{"", Precision::fp32}, {"hot", Precision::as_recorded}};  // the longest path wins
+  options.edit.module_precision = {{"", Precision::fp32},
+                                   {"hot", Precision::as_recorded}};  // the longest path wins
   EXPECT_FALSE(replayer.run(options).finite());
 }
 
@@ -107,7 +108,7 @@ TEST(Edit, InPlaceOpsOfMixedPoliciesLoseNothing) {
   step.state.batch = {{"x", x}};
   step.run = [=] {
     auto h = x + 0.0;
-    h.mul_(30000.0);     // overflows in fp16
+    h.mul_(30000.0);  // overflows in fp16
     h.narrow(0, 0, 2).mul_(0.5);
     h.mul_(1e-4);
     return h.sum();
@@ -123,8 +124,8 @@ TEST(Edit, InPlaceOpsOfMixedPoliciesLoseNothing) {
   const RunResult run = replayer.run(options);
   EXPECT_TRUE(run.finite());
   EXPECT_NEAR(run.loss, 2 * 4.5 + 2 * 9.0, 0.02);
-  // With the middle one as recorded, its half of the slot overflows when it is read in fp16; the other half, which the
-  // op does not touch, is kept.
+  // With the middle one as recorded, its half of the slot overflows when it is read in fp16; the other half,
+  // which the op does not touch, is kept.
   options.edit.op_precision.erase(products[1]);
   at::Tensor last;
   options.on_op = [&](std::int32_t op, const std::vector<at::Tensor>& outputs) {

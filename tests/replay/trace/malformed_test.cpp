@@ -40,13 +40,15 @@ class Malformed : public ::testing::Test {
 };
 
 TEST_F(Malformed, UnknownOperator) {
-  const std::string error = error_of("aten::gelu", [](SnapshotDoc&, OpRow& op) { op.name = "aten::no_such_op"; });
+  const std::string error =
+      error_of("aten::gelu", [](SnapshotDoc&, OpRow& op) { op.name = "aten::no_such_op"; });
   EXPECT_NE(error.find("aten::no_such_op: no such operator"), std::string::npos) << error;
 }
 
 TEST_F(Malformed, LaterOpsSayWhatIsMissing) {
   const std::size_t gelu = op_named(recording.doc, "aten::gelu");
-  const RunResult run = run_changed(recording, [&](SnapshotDoc& doc) { doc.ops[gelu].name = "aten::no_such_op"; });
+  const RunResult run =
+      run_changed(recording, [&](SnapshotDoc& doc) { doc.ops[gelu].name = "aten::no_such_op"; });
   EXPECT_GT(run.failed, 1);
   bool said = false;
   for (std::size_t i = gelu + 1; i < run.ops.size(); ++i)
@@ -55,7 +57,8 @@ TEST_F(Malformed, LaterOpsSayWhatIsMissing) {
 }
 
 TEST_F(Malformed, OperatorsThatReachOutside) {
-  const std::string error = error_of("aten::gelu", [](SnapshotDoc&, OpRow& op) { op.name = "aten::from_file"; });
+  const std::string error =
+      error_of("aten::gelu", [](SnapshotDoc&, OpRow& op) { op.name = "aten::from_file"; });
   EXPECT_NE(error.find("never replayed"), std::string::npos) << error;
 }
 
@@ -73,7 +76,8 @@ TEST_F(Malformed, TooFewArguments) {
 
 TEST_F(Malformed, TensorBeyondItsStorage) {
   const std::string error = error_of("aten::gelu", [](SnapshotDoc& doc, OpRow& op) {
-    doc.tensors[static_cast<std::size_t>(doc.args[static_cast<std::size_t>(op.first_arg)].tensor)].storage_offset = 1;
+    doc.tensors[static_cast<std::size_t>(doc.args[static_cast<std::size_t>(op.first_arg)].tensor)]
+        .storage_offset = 1;
   });
   EXPECT_NE(error.find("beyond the end"), std::string::npos) << error;
 }
@@ -81,7 +85,8 @@ TEST_F(Malformed, TensorBeyondItsStorage) {
 TEST_F(Malformed, AbsurdSizes) {
   for (const std::int64_t size : {std::int64_t{-1}, std::int64_t{1} << 62, std::int64_t{1} << 40}) {
     const std::string error = error_of("aten::gelu", [&](SnapshotDoc& doc, OpRow& op) {
-      TensorRow& row = doc.tensors[static_cast<std::size_t>(doc.args[static_cast<std::size_t>(op.first_arg)].tensor)];
+      TensorRow& row =
+          doc.tensors[static_cast<std::size_t>(doc.args[static_cast<std::size_t>(op.first_arg)].tensor)];
       row.sizes.assign(row.sizes.size(), size);
     });
     EXPECT_NE(error, "");
@@ -94,7 +99,8 @@ TEST_F(Malformed, MissingBytes) {
   const RunResult run = replayer->run({});
   EXPECT_GT(run.failed, 0);
   bool said = false;
-  for (const OpOutcome& op : run.ops) said = said || op.error.find("is not among the given tensors") != std::string::npos;
+  for (const OpOutcome& op : run.ops)
+    said = said || op.error.find("is not among the given tensors") != std::string::npos;
   EXPECT_TRUE(said);
   EXPECT_FALSE(verify(*replayer).bit_exact);
 }
@@ -117,7 +123,8 @@ TEST_F(Malformed, AMissingFileIsABadFile) {
 void damage(SnapshotDoc& doc, std::mt19937& random) {
   const auto pick = [&](std::size_t n) { return static_cast<std::size_t>(random()) % n; };
   const auto number = [&]() -> std::int64_t {
-    constexpr std::int64_t values[] = {-1, 0, 1, 2, 7, 1000, 1 << 20, std::int64_t{1} << 50, std::int64_t{1} << 62};
+    constexpr std::int64_t values[] = {
+        -1, 0, 1, 2, 7, 1000, 1 << 20, std::int64_t{1} << 50, std::int64_t{1} << 62};
     return values[pick(9)];
   };
   const auto small = [&] { return static_cast<std::int32_t>(number() & 0x7fffffff) * (pick(4) ? 1 : -1); };
@@ -126,22 +133,54 @@ void damage(SnapshotDoc& doc, std::mt19937& random) {
   ArgRow& arg = doc.args[pick(doc.args.size())];
   Slot& slot = doc.slots[pick(doc.slots.size())];
   switch (pick(16)) {
-    case 0: op.first_arg = small(); break;
-    case 1: op.arg_count = small(); break;
-    case 2: op.first_output = small(); break;
-    case 3: op.output_count = small(); break;
-    case 4: op.first_written = small(); break;
-    case 5: op.rng = small(); break;
-    case 6: op.flags ^= 1u << pick(8); break;
-    case 7: op.name = doc.ops[pick(doc.ops.size())].name; break;
-    case 8: tensor.slot = small(); break;
-    case 9: tensor.dtype = static_cast<DType>(pick(kDTypeCount)); break;
-    case 10: tensor.storage_offset = number(); break;
-    case 11: if (!tensor.sizes.empty()) tensor.sizes[pick(tensor.sizes.size())] = number(); break;
-    case 12: if (!tensor.strides.empty()) tensor.strides[pick(tensor.strides.size())] = number(); break;
-    case 13: arg.kind = static_cast<ArgKind>(pick(11)); break;
-    case 14: arg.tensor = small(); break;
-    default: slot.bytes = static_cast<std::uint64_t>(number()); break;
+    case 0:
+      op.first_arg = small();
+      break;
+    case 1:
+      op.arg_count = small();
+      break;
+    case 2:
+      op.first_output = small();
+      break;
+    case 3:
+      op.output_count = small();
+      break;
+    case 4:
+      op.first_written = small();
+      break;
+    case 5:
+      op.rng = small();
+      break;
+    case 6:
+      op.flags ^= 1u << pick(8);
+      break;
+    case 7:
+      op.name = doc.ops[pick(doc.ops.size())].name;
+      break;
+    case 8:
+      tensor.slot = small();
+      break;
+    case 9:
+      tensor.dtype = static_cast<DType>(pick(kDTypeCount));
+      break;
+    case 10:
+      tensor.storage_offset = number();
+      break;
+    case 11:
+      if (!tensor.sizes.empty()) tensor.sizes[pick(tensor.sizes.size())] = number();
+      break;
+    case 12:
+      if (!tensor.strides.empty()) tensor.strides[pick(tensor.strides.size())] = number();
+      break;
+    case 13:
+      arg.kind = static_cast<ArgKind>(pick(11));
+      break;
+    case 14:
+      arg.tensor = small();
+      break;
+    default:
+      slot.bytes = static_cast<std::uint64_t>(number());
+      break;
   }
 }
 

@@ -197,7 +197,8 @@ Step optimizer(int seed, at::ScalarType type, bool fused) {
     steps.push_back(m.state("step." + name, at::full({}, 3.0, at::kFloat)));
   }
   const auto all = m.parameters();
-  auto found = m.state("found_inf", at::zeros({1}, at::kFloat)), inverse = m.state("inv_scale", at::full({1}, 1.0 / 128));
+  auto found = m.state("found_inf", at::zeros({1}, at::kFloat)),
+       inverse = m.state("inv_scale", at::full({1}, 1.0 / 128));
   m.step.run = [=]() mutable {
     auto loss = at::linear(x, w, b).tanh().square().mean();
     (loss * 128).backward();
@@ -206,8 +207,8 @@ Step optimizer(int seed, at::ScalarType type, bool fused) {
     auto gradients = gradients_of(all);
     at::_amp_foreach_non_finite_check_and_unscale_(gradients, found, inverse);
     if (fused)
-      at::_fused_adamw_(all, gradients, means, squares, maxima, steps, 1e-3, 0.9, 0.99, 0.01, 1e-8, false, false, {},
-                        found);
+      at::_fused_adamw_(all, gradients, means, squares, maxima, steps, 1e-3, 0.9, 0.99, 0.01, 1e-8, false,
+                        false, {}, found);
     else
       foreach_update(all, means, squares, steps);
     return loss;
@@ -225,10 +226,10 @@ Step out_variants(int seed, at::ScalarType type) {
     loss.backward();
     const at::NoGradGuard no_grad;
     auto target = at::empty({0}, x.options());
-    at::add_out(target, x, a, 2);               // grows an empty tensor
+    at::add_out(target, x, a, 2);  // grows an empty tensor
     auto product = at::zeros({5, 5}, x.options());
     at::mm_out(product, target, x);
-    at::mul_out(kept, product, x);              // writes an outside buffer
+    at::mul_out(kept, product, x);  // writes an outside buffer
     auto values = at::empty({0}, x.options());
     auto indices = at::empty({0}, x.options().dtype(at::kLong));
     at::topk_out(values, indices, product, 2);
@@ -242,11 +243,13 @@ Step numbers(int seed, at::ScalarType type) {
   auto w = m.parameter("w", {6});
   auto x = m.batch("x", at::randn({6}));
   m.step.run = [=] {
-    auto scale = at::tensor({0.5, 0.25, 1.0, 2.0, 4.0, 8.0}, at::kDouble).to(w.scalar_type());  // written by the host
-    auto zero_dim = (w * x).sum() + 1e-6;                  // 0-dim plus a wrapped number
+    auto scale =
+        at::tensor({0.5, 0.25, 1.0, 2.0, 4.0, 8.0}, at::kDouble).to(w.scalar_type());  // written by the host
+    auto zero_dim = (w * x).sum() + 1e-6;  // 0-dim plus a wrapped number
     auto steps = at::scalar_tensor(3, at::kLong) + 2;
     auto powers = at::pow(2.0, at::arange(6, w.options()));
-    auto loss = zero_dim * steps + (w * powers * scale).norm() + at::clamp(w, -0.5, 0.5).std() + at::full({}, 0.1, w.options());
+    auto loss = zero_dim * steps + (w * powers * scale).norm() + at::clamp(w, -0.5, 0.5).std() +
+                at::full({}, 0.1, w.options());
     loss.backward();
     return loss;
   };
@@ -255,9 +258,14 @@ Step numbers(int seed, at::ScalarType type) {
 
 Step spectrum(int seed, at::ScalarType type) {
   Maker m(seed, type);
-  auto w = m.parameter("w", {8}), x = m.batch("x", at::randn({8}));
+  auto w = m.parameter("w", {8}), pairs = m.parameter("pairs", {5, 2}), x = m.batch("x", at::randn({8}));
   m.step.run = [=] {
-    auto loss = at::view_as_real(at::fft_rfft(w * x)).square().sum();
+    auto filter = at::view_as_complex(pairs);  // an outside value seen both ways
+    auto seen = at::fft_rfft(w * x) * filter;
+    auto parts = at::view_as_real(seen).clone();
+    parts.select(1, 0).mul_(1.1);  // written as reals, read as complex
+    auto energy = at::real(at::view_as_complex(parts) * seen.conj()).sum() + at::imag(seen).square().mean();
+    auto loss = energy + at::fft_irfft(seen, 8).square().sum() + at::abs(filter).sum();
     loss.backward();
     return loss;
   };
@@ -270,19 +278,23 @@ Step mixed(int seed, at::ScalarType type, at::ScalarType low) {
   Step step;
   step.state = inner.state;
   for (const auto& entry : head.state.parameters) step.state.parameters.push_back(entry);
-  for (const auto& entry : head.state.batch) step.state.batch.push_back({"head." + entry.first, entry.second});
+  for (const auto& entry : head.state.batch)
+    step.state.batch.push_back({"head." + entry.first, entry.second});
   const auto p = step.state.parameters;
-  const auto x = inner.state.batch[0].second, hx = head.state.batch[0].second, hy = head.state.batch[1].second;
+  const auto x = inner.state.batch[0].second, hx = head.state.batch[0].second,
+             hy = head.state.batch[1].second;
   step.run = [=] {
     at::Tensor loss;
     {
       const Autocast autocast(low);
-      auto parts = at::chunk(at::linear(at::layer_norm(x, {16}, p[2].second, p[3].second), p[0].second), 3, -1);
+      auto parts =
+          at::chunk(at::linear(at::layer_norm(x, {16}, p[2].second, p[3].second), p[0].second), 3, -1);
       for (auto& part : parts) part = part.view({2, 9, 4, 4}).transpose(1, 2);
       auto a = at::scaled_dot_product_attention(parts[0], parts[1], parts[2], {}, 0.0, true);
       auto h = at::linear(a.transpose(1, 2).reshape({2, 9, 16}), p[1].second);
       auto logits = at::linear(at::gelu(at::linear(hx, p[4].second, p[5].second)), p[6].second);
-      loss = at::cross_entropy_loss(logits.to(at::kFloat), hy) + at::softmax(h, -1).to(at::kFloat).square().mean();
+      loss = at::cross_entropy_loss(logits.to(at::kFloat), hy) +
+             at::softmax(h, -1).to(at::kFloat).square().mean();
     }
     (loss * 256).backward();
     return loss;
@@ -306,7 +318,7 @@ const std::vector<Program>& programs() {
       {"fused_adamw", [](int s, ScalarType t) { return optimizer(s, t, true); }},
       {"out_variants", out_variants},
       {"numbers", numbers},
-      {"spectrum", spectrum, false, false, true},
+      {"spectrum", spectrum},
       {"autocast_fp16", [](int s, ScalarType t) { return mixed(s, t, at::kHalf); }, false, true},
       {"autocast_bf16", [](int s, ScalarType t) { return mixed(s, t, at::kBFloat16); }, false, true},
   };

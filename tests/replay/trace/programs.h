@@ -1,4 +1,5 @@
-/// Small training steps that replay tests record: each can be made in any floating dtype from the same values.
+/// Small training steps that replay tests record: each can be made in any floating dtype from the same
+/// values.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -25,7 +26,6 @@ struct Program {
   std::function<Step(int seed, at::ScalarType dtype)> make;
   bool random = false;    ///< draws numbers while it runs
   bool autocast = false;  ///< casts to 16 bits while it runs
-  bool complex = false;   ///< looks at complex memory as reals: those ops stay as recorded in every precision
 };
 
 const std::vector<Program>& programs();
@@ -37,8 +37,8 @@ Recording record(const Step& step);
 /// A replayer over the recording, without a file.
 Replayer replayer_of(const Recording& recording);
 
-/// Copies of the gradients (fp64, by position in doc.gradients; undefined if there is none) as they were when an op last
-/// returned or wrote them; fill by setting RunOptions::on_op to `collect`.
+/// Copies of the gradients (fp64, by position in doc.gradients; undefined if there is none) as they were when
+/// an op last returned or wrote them; fill by setting RunOptions::on_op to `collect`.
 class Gradients {
  public:
   explicit Gradients(const SnapshotDoc& doc) : doc_(doc) {}

@@ -33,7 +33,8 @@ void Gradients::collect(std::int32_t op, const std::vector<at::Tensor>& outputs)
   for (std::size_t k = 0; k < outputs.size(); ++k) {
     const std::int32_t index = row.first_output + static_cast<std::int32_t>(k);
     const TensorRow& tensor = doc_.tensors[static_cast<std::size_t>(index)];
-    if (tensor.slot != kNone && outputs[k].defined()) last_[tensor.slot] = {index, outputs[k].to(at::kDouble, false, true)};
+    if (tensor.slot != kNone && outputs[k].defined() && !outputs[k].is_complex())
+      last_[tensor.slot] = {index, outputs[k].to(at::kDouble, false, true)};
   }
 }
 
