@@ -115,7 +115,26 @@ Walk walk_back(const SnapshotDoc& doc, const TraceGraph& graph) {
     const std::int32_t writer = graph.bad_writer(graph.tensor(row).slot, end);
     if (writer != kNone) visit(writer, kNone);
   };
+  const auto drain = [&] {
+    while (!queue.empty()) {
+      const std::int32_t index = queue.front();
+      queue.pop_front();
+      bool inherited = false;
+      graph.each_argument(index, [&](std::int32_t row) {
+        if (!graph.bad(row) || graph.tensor(row).slot == kNone) return;
+        inherited = true;
+        const std::int32_t writer = graph.bad_writer(graph.tensor(row).slot, index);
+        if (writer == kNone)
+          walk.roots.push_back({index, row});
+        else
+          visit(writer, index);
+      });
+      if (!inherited) walk.roots.push_back({index, kNone});
+    }
+  };
+  // The loss first: a way that leads there says more than a shorter one to some gradient.
   sink(doc.loss);
+  drain();
   for (const std::int32_t row : doc.gradients) sink(row);
   for (std::int32_t i = 0; i < end; ++i) {
     if (graph.op(i).phase != Phase::optimizer) continue;
@@ -126,21 +145,7 @@ Walk walk_back(const SnapshotDoc& doc, const TraceGraph& graph) {
       if (origin == SlotOrigin::parameter || origin == SlotOrigin::optimizer_state) visit(i, kNone);
     });
   }
-  while (!queue.empty()) {
-    const std::int32_t index = queue.front();
-    queue.pop_front();
-    bool inherited = false;
-    graph.each_argument(index, [&](std::int32_t row) {
-      if (!graph.bad(row) || graph.tensor(row).slot == kNone) return;
-      inherited = true;
-      const std::int32_t writer = graph.bad_writer(graph.tensor(row).slot, index);
-      if (writer == kNone)
-        walk.roots.push_back({index, row});
-      else
-        visit(writer, index);
-    });
-    if (!inherited) walk.roots.push_back({index, kNone});
-  }
+  drain();
   return walk;
 }
 

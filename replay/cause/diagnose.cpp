@@ -56,7 +56,7 @@ void add_growth(Verdict& v, const std::vector<Growth>& growth) {
     std::snprintf(slope, sizeof slope, "%+.3f", g.bits_per_step);
     v.evidence.push_back(
         {"growth of " + g.what + " over the last " + std::to_string(g.series.size()) + " steps",
-         number_text(g.first) + " to " + number_text(g.last) + ", " + slope + " bits a step", "0", g.series});
+         number_text(g.first) + " to " + number_text(g.last) + ", " + slope + " bits a step", "", g.series});
   }
 }
 

@@ -45,6 +45,8 @@ TEST(Culprit, HalfOverflowIsTheOpThatOverflowed) {
   EXPECT_EQ(rec.doc.culprit.phase, Phase::forward);
   EXPECT_EQ(rec.doc.culprit.lineage.front(), rec.doc.culprit.op);
   EXPECT_GE(rec.doc.culprit.lineage.size(), 3u);
+  const OpRow& last = rec.doc.ops.at(static_cast<std::size_t>(rec.doc.culprit.lineage.back()));
+  EXPECT_EQ(last.name, "aten::mean") << "the way ends at the loss, not at a gradient";
 }
 
 TEST(Culprit, AMaskThatLeavesSomethingIsNoCulprit) {
