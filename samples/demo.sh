@@ -108,7 +108,7 @@ grep -Eq '"bit_exact": *true' "$verdict" || fail "the step did not come back bit
 
 stage "Pictures"
 for panel in verdict norms; do
-  "$bin/nanquest-viewer" "$run" --screenshot "$run/$panel.png" --panel "$panel" >&2 ||
+  "$bin/nanquest-viewer" "$run" --screenshot "$run/$panel.png" --panel "$panel" --size 1280x860 >&2 ||
     fail "drawing the panel $panel failed (exit code $?)"
 done
 

@@ -64,7 +64,8 @@ Recording record_step(const StepState& state, const std::function<at::Tensor()>&
                       const RecordOptions& options = {});
 
 /// Finds the culprit by the blame order of design §5 and fills `doc.culprit`. False when the step
-/// holds nothing harmful (then `doc.culprit.op` is kNone and `value` is empty).
+/// holds nothing harmful (then `doc.culprit.op` is kNone and `value` is empty). Harm is a non-finite loss, gradient of a
+/// parameter named in StepState, or update of a named parameter or state: what is not named can't be harmed.
 /// Needs only the tables, so replay can ask again.
 bool find_culprit(SnapshotDoc& doc);
 
