@@ -113,29 +113,23 @@ void scan_block(const Kernels& k, const void* data, std::size_t n, std::uint64_t
                 ExponentHistogram* histogram) {
   using Bits = typename Layout::Bits;
   const BitKernels<Bits>& bits = bits_of<Bits>(k);
-  const Range range = bits.range(data, n, Layout::kAbsMask);
-  Bits max = static_cast<Bits>(range.max);
-  std::uint64_t min_less_one = range.min - 1;
+  const Census c = bits.census(data, n, Layout::kAbsMask, Layout::kMinNormal);
+  Bits max = static_cast<Bits>(c.max);
+  s.zero += c.zero;
+  s.subnormal += c.subnormal;
+  if (c.min < Layout::kFirstBad) s.abs_min_less_one = std::min(s.abs_min_less_one, c.min - 1);
+  if (histogram && c.subnormal != 0) add_subnormals<Layout>(data, n, *histogram);
   alignas(64) Bits finite[kScanBlock / sizeof(Bits)];
-  // Most blocks hold ordinary numbers only; the exact counts cost a second look at those that do not.
-  if (range.max >= Layout::kFirstBad || range.min < Layout::kMinNormal) {
-    const Tally t = bits.tally(data, n, Layout::kAbsMask, Layout::kFirstBad, Layout::kMinNormal);
-    s.zero += t.zero;
-    s.subnormal += t.subnormal;
-    s.nan += t.bad - t.infinite;
-    s.pos_inf += t.infinite - t.negative_infinite;
-    s.neg_inf += t.negative_infinite;
-    max = static_cast<Bits>(t.max_finite);
-    min_less_one = t.min_less_one == Layout::kAbsMask ? ~std::uint64_t{0} : t.min_less_one;
-    if (histogram && t.subnormal != 0) add_subnormals<Layout>(data, n, *histogram);
-    if (t.bad != 0) {
-      if (s.first_bad > start) s.first_bad = start + find_bad<Layout>(data, n);
-      bits.finite_copy(data, n, Layout::kAbsMask, Layout::kFirstBad, finite);
-      data = finite;
-    }
+  if (max >= Layout::kFirstBad) {
+    const Damage d = bits.without_bad(data, n, Layout::kAbsMask, Layout::kFirstBad, finite);
+    s.nan += d.bad - d.infinite;
+    s.pos_inf += d.infinite - d.negative_infinite;
+    s.neg_inf += d.negative_infinite;
+    if (s.first_bad > start) s.first_bad = start + find_bad<Layout>(data, n);
+    max = static_cast<Bits>(d.max_finite);
+    data = finite;
   }
   s.abs_max = std::max<std::uint64_t>(s.abs_max, max);
-  s.abs_min_less_one = std::min(s.abs_min_less_one, min_less_one);
   s.sum_squares += squares<Layout>(k, data, n, max);
 }
 
@@ -205,13 +199,13 @@ bool any_bad(const Kernels& k, const void* data, std::size_t n) {
   using Bits = typename Layout::Bits;
   bool found = false;
   for_each_block<Bits>(data, n, [&](const void* p, std::size_t m, std::size_t) {
-    Range range;
+    Bits max;
     if constexpr (sizeof(Bits) == 1) {
-      range = k.range8(p, m, Layout::kAbsMask);
+      max = k.largest8(p, m, Layout::kAbsMask);
     } else {
-      range = bits_of<Bits>(k).range(p, m, Layout::kAbsMask);
+      max = bits_of<Bits>(k).largest(p, m, Layout::kAbsMask);
     }
-    found = range.max >= Layout::kFirstBad;
+    found = max >= Layout::kFirstBad;
     return !found;
   });
   return found;

@@ -12,35 +12,34 @@ namespace nanquest::detail {
 /// Bytes of memory that one kernel call covers at most: small enough to be read again from the first-level cache.
 inline constexpr std::size_t kScanBlock = 8192;
 
-/// Smallest and largest magnitude pattern of a block.
-struct Range {
-  std::uint64_t min;
-  std::uint64_t max;
-};
-
-/// Exact counts of a block.
-struct Tally {
+/// What a block holds. Magnitudes that are not finite count as large numbers here.
+struct Census {
   std::uint64_t zero;
   std::uint64_t subnormal;
-  std::uint64_t bad;                ///< not finite
-  std::uint64_t infinite;           ///< patterns equal to `first_bad` (the caller knows if that is an infinity)
+  std::uint64_t max;  ///< largest pattern
+  std::uint64_t min;  ///< smallest non-zero pattern, `abs_mask` if none
+};
+
+/// What is not finite in a block, and the largest pattern that is.
+struct Damage {
+  std::uint64_t bad;
+  std::uint64_t infinite;           ///< patterns equal to `first_bad`
   std::uint64_t negative_infinite;  ///< those with the sign set
   std::uint64_t max_finite;
-  std::uint64_t min_less_one;       ///< smallest non-zero finite pattern less 1; `abs_mask` if none
 };
 
 /// The loops for elements of type T, a magnitude pattern being the bits without the sign.
 template <class T>
 struct BitKernels {
-  Range (*range)(const void* data, std::size_t n, T abs_mask);
-  Tally (*tally)(const void* data, std::size_t n, T abs_mask, T first_bad, T min_normal);
+  T (*largest)(const void* data, std::size_t n, T abs_mask);
+  Census (*census)(const void* data, std::size_t n, T abs_mask, T min_normal);
   /// Copies, with everything from `first_bad` on replaced by zero.
-  void (*finite_copy)(const void* data, std::size_t n, T abs_mask, T first_bad, T* out);
+  Damage (*without_bad)(const void* data, std::size_t n, T abs_mask, T first_bad, T* out);
 };
 
 struct Kernels {
   const char* name;
-  Range (*range8)(const void* data, std::size_t n, std::uint8_t abs_mask);
+  std::uint8_t (*largest8)(const void* data, std::size_t n, std::uint8_t abs_mask);
   BitKernels<std::uint16_t> bits16;
   BitKernels<std::uint32_t> bits32;
   BitKernels<std::uint64_t> bits64;

@@ -1,0 +1,171 @@
+// Counts and extremes of magnitude patterns.
+// Included by kernels_impl.h alone, once per instruction set; the rules at its top hold here.
+#pragma once
+
+#include "probe/numerics/kernels_vector.h"
+
+namespace nanquest::detail {
+namespace {
+
+template <class T>
+struct Unaligned {
+  typedef T Type __attribute__((aligned(1), may_alias));
+};
+
+template <class T>
+T largest(const void* data, std::size_t n, T abs_mask) {
+  const auto* p = static_cast<const typename Unaligned<T>::Type*>(data);
+  T high = 0;
+  for (std::size_t i = 0; i < n; ++i) {
+    const T abs = p[i] & abs_mask;
+    high = abs > high ? abs : high;
+  }
+  return high;
+}
+
+/// A vector of elements as signed numbers: magnitudes have no sign bit, and signed comparisons are the native ones.
+template <class T>
+struct Signed {
+  typedef decltype([] {
+    if constexpr (sizeof(T) == 2) return std::int16_t{};
+    if constexpr (sizeof(T) == 4) return std::int32_t{};
+    if constexpr (sizeof(T) == 8) return std::int64_t{};
+  }()) Element;
+  typedef Element Vec __attribute__((vector_size(kBytes)));
+  static constexpr int kLanes = kBytes / sizeof(T);
+};
+
+#if defined(__AVX512BW__)
+/// What AVX-512 does with a mask instead of a vector of ones and zeros.
+template <class T>
+struct Masked;
+#define NANQUEST_MASKED(BITS, MASK)                                                                                \
+  template <>                                                                                                      \
+  struct Masked<std::uint##BITS##_t> {                                                                             \
+    using V = Signed<std::uint##BITS##_t>::Vec;                                                                    \
+    static MASK nonzero(V v) { return _mm512_test_epi##BITS##_mask((__m512i)v, (__m512i)v); }                      \
+    static MASK less(V v, V w) { return _mm512_cmplt_epi##BITS##_mask((__m512i)v, (__m512i)w); }                   \
+    static V min(V low, MASK where, V v) {                                                                         \
+      return (V)_mm512_mask_min_epi##BITS((__m512i)low, where, (__m512i)low, (__m512i)v);                          \
+    }                                                                                                              \
+    static V count(V counter, MASK where) {                                                                        \
+      return (V)_mm512_mask_add_epi##BITS((__m512i)counter, where, (__m512i)counter, _mm512_set1_epi##BITS(1));     \
+    }                                                                                                              \
+  }
+NANQUEST_MASKED(16, __mmask32);
+NANQUEST_MASKED(32, __mmask16);
+NANQUEST_MASKED(64, __mmask8);
+#undef NANQUEST_MASKED
+#endif
+
+/// Lanes of a census in progress. Counters are as narrow as the elements: one block has too few to overflow them.
+template <class T>
+struct CensusLanes {
+  using E = typename Signed<T>::Element;
+  using V = typename Signed<T>::Vec;
+  V mask, normal;
+  V some{}, small{}, high{};  // non-zero ones, those below `normal`, the largest
+  V low;                      // the smallest non-zero one, less kLowShift
+
+#if defined(__AVX512BW__)
+  static constexpr int kLowShift = 0;
+#else
+  static constexpr int kLowShift = 1;
+#endif
+
+  [[gnu::always_inline]] inline void add(V bits) {
+    const V abs = bits & mask;
+    high = abs > high ? abs : high;
+#if defined(__AVX512BW__)
+    using M = Masked<T>;
+    const auto nonzero = M::nonzero(abs);
+    low = M::min(low, nonzero, abs);
+    some = M::count(some, nonzero);
+    small = M::count(small, M::less(abs, normal));
+#else
+    some -= (V)(abs > 0);
+    small -= (V)(abs < normal);
+    // Zero wraps to all ones and becomes the mask, beyond every finite pattern.
+    const V candidate = (abs - 1) & mask;
+    low = candidate < low ? candidate : low;
+#endif
+  }
+};
+
+template <class T>
+Census census(const void* data, std::size_t n, T abs_mask, T min_normal) {
+  using E = typename Signed<T>::Element;
+  using V = typename Signed<T>::Vec;
+  constexpr int lanes = Signed<T>::kLanes;
+  const auto* p = static_cast<const char*>(data);
+  CensusLanes<T> c;
+  c.mask = V{} + static_cast<E>(abs_mask);
+  c.normal = V{} + static_cast<E>(min_normal);
+  c.low = c.mask;
+  std::size_t i = 0;
+  for (; i + lanes <= n; i += lanes) {
+    V bits;
+    load(bits, p + i * sizeof(T));
+    c.add(bits);
+  }
+  const std::size_t padding = i < n ? lanes - (n - i) : 0;
+  if (padding != 0) {
+    V bits{};
+    __builtin_memcpy(&bits, p + i * sizeof(T), (n - i) * sizeof(T));
+    c.add(bits);
+  }
+  std::uint64_t some = 0, small = 0, high = 0, low = abs_mask;
+  for (int j = 0; j < lanes; ++j) {
+    some += static_cast<T>(c.some[j]);
+    small += static_cast<T>(c.small[j]);
+    high = static_cast<T>(c.high[j]) > high ? static_cast<T>(c.high[j]) : high;
+    low = static_cast<T>(c.low[j]) < low ? static_cast<T>(c.low[j]) : low;
+  }
+  const std::uint64_t zero = n - some;
+  return {zero, small - padding - zero, high, low == abs_mask ? low : low + CensusLanes<T>::kLowShift};
+}
+
+template <class T>
+Damage without_bad(const void* data, std::size_t n, T abs_mask, T first_bad, T* out) {
+  using E = typename Signed<T>::Element;
+  using V = typename Signed<T>::Vec;
+  constexpr int lanes = Signed<T>::kLanes;
+  const auto* p = static_cast<const char*>(data);
+  const E mask = static_cast<E>(abs_mask), limit = static_cast<E>(first_bad);
+  const E negative_infinity = static_cast<E>(first_bad | static_cast<T>(~abs_mask));
+  V bad{}, infinite{}, negative{}, high{};
+  const auto clean = [&](V bits) __attribute__((always_inline)) {
+    const V abs = bits & mask;
+    const V is_bad = (V)(abs >= limit);
+    bad -= is_bad;
+    infinite -= (V)(abs == limit);
+    negative -= (V)(bits == negative_infinity);
+    const V finite = abs & ~is_bad;
+    high = finite > high ? finite : high;
+    return bits & ~is_bad;
+  };
+  std::size_t i = 0;
+  for (; i + lanes <= n; i += lanes) {
+    V bits;
+    load(bits, p + i * sizeof(T));
+    bits = clean(bits);
+    __builtin_memcpy(out + i, &bits, sizeof bits);
+  }
+  if (i < n) {
+    V bits{};
+    __builtin_memcpy(&bits, p + i * sizeof(T), (n - i) * sizeof(T));
+    bits = clean(bits);
+    __builtin_memcpy(out + i, &bits, (n - i) * sizeof(T));
+  }
+  Damage d{};
+  for (int j = 0; j < lanes; ++j) {
+    d.bad += static_cast<T>(bad[j]);
+    d.infinite += static_cast<T>(infinite[j]);
+    d.negative_infinite += static_cast<T>(negative[j]);
+    d.max_finite = static_cast<T>(high[j]) > d.max_finite ? static_cast<T>(high[j]) : d.max_finite;
+  }
+  return d;
+}
+
+}  // namespace
+}  // namespace nanquest::detail

@@ -1,0 +1,89 @@
+// Vectors of the width that the including kernels_….cpp chose.
+// Included by kernels_impl.h alone, once per instruction set; the rules at its top hold here.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#if defined(__SSE2__)
+#include <immintrin.h>
+#endif
+
+#include "probe/numerics/kernels.h"
+
+namespace nanquest::detail {
+namespace {
+
+constexpr int kBytes = NANQUEST_VECTOR_BYTES;
+typedef double VecDouble __attribute__((vector_size(kBytes)));
+typedef float VecFloat __attribute__((vector_size(kBytes)));
+typedef float HalfVecFloat __attribute__((vector_size(kBytes / 2)));
+typedef std::uint32_t VecU32 __attribute__((vector_size(kBytes)));
+typedef std::uint64_t VecU64 __attribute__((vector_size(kBytes)));
+constexpr int kParts = 64 / kBytes;  // vectors in a cache line
+
+template <class V>
+[[gnu::always_inline]] inline void load(V& v, const void* p) {
+  __builtin_memcpy(&v, p, sizeof v);
+}
+
+/// x² + c. The callers' squares are exact, so rounding once or twice gives the same bits.
+[[gnu::always_inline]] inline VecFloat add_exact_square(VecFloat x, VecFloat c) {
+#if defined(__AVX512F__)
+  return (VecFloat)_mm512_fmadd_ps((__m512)x, (__m512)x, (__m512)c);
+#elif defined(__FMA__)
+  return (VecFloat)_mm256_fmadd_ps((__m256)x, (__m256)x, (__m256)c);
+#else
+  return x * x + c;
+#endif
+}
+[[gnu::always_inline]] inline VecDouble add_exact_square(VecDouble x, VecDouble c) {
+#if defined(__AVX512F__)
+  return (VecDouble)_mm512_fmadd_pd((__m512d)x, (__m512d)x, (__m512d)c);
+#elif defined(__FMA__)
+  return (VecDouble)_mm256_fmadd_pd((__m256d)x, (__m256d)x, (__m256d)c);
+#else
+  return x * x + c;
+#endif
+}
+
+/// The next kBytes / 8 floats as doubles; a thread that flushes subnormals reads those as zero.
+[[gnu::always_inline]] inline VecDouble widen_fp32(const void* p) {
+#if defined(__AVX512F__)
+  __m256 f;
+  load(f, p);
+  return (VecDouble)_mm512_cvtps_pd(f);
+#elif defined(__AVX2__)
+  __m128 f;
+  load(f, p);
+  return (VecDouble)_mm256_cvtps_pd(f);
+#else
+  HalfVecFloat f;
+  load(f, p);
+  return __builtin_convertvector(f, VecDouble);
+#endif
+}
+
+/// The next kBytes / 4 half-precision numbers as fp32; exact, subnormals included.
+[[gnu::always_inline]] inline VecFloat widen_fp16(const void* p) {
+#if defined(__AVX512F__)
+  __m256i half;
+  load(half, p);
+  return (VecFloat)_mm512_cvtph_ps(half);
+#elif defined(__F16C__)
+  __m128i half;
+  load(half, p);
+  return (VecFloat)_mm256_cvtph_ps(half);
+#else
+  typedef std::uint16_t Narrow __attribute__((vector_size(kBytes / 2)));
+  Narrow half;
+  load(half, p);
+  const VecU32 abs = __builtin_convertvector(half, VecU32) & 0x7fff;
+  // One exponent too high and an implicit 1 that subnormals lack; taking away that 1 normalises them.
+  const VecFloat small = (VecFloat)((abs << 13) + (113U << 23)) - 0x1p-14F;
+  return (VecFloat)(abs < 0x400 ? (VecU32)small : (abs << 13) + (112U << 23));
+#endif
+}
+
+}  // namespace
+}  // namespace nanquest::detail
