@@ -91,8 +91,9 @@ Result<std::string> read_whole_file(const std::string& path, std::size_t max_byt
   if (!S_ISREG(st.st_mode)) return Error{ErrorCode::bad_file, path + ": not a file", "check the path"};
   const auto bytes = static_cast<std::size_t>(st.st_size);
   if (bytes > max_bytes)
-    return Error{ErrorCode::bad_file,
-                 path + ": has " + std::to_string(bytes) + " bytes, the limit is " + std::to_string(max_bytes), ""};
+    return Error{
+        ErrorCode::bad_file,
+        path + ": has " + std::to_string(bytes) + " bytes, the limit is " + std::to_string(max_bytes), ""};
   std::string text(bytes, '\0');
   if (!read_at(file.get(), text.data(), bytes, 0))
     return Error{ErrorCode::bad_file, path + ": reading failed: " + std::strerror(errno), ""};

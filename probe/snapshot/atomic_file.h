@@ -13,11 +13,12 @@
 
 namespace nanquest {
 
-/// Puts `bytes` into the file `path`, replacing what was there; parent directories are made. On failure (`io`,
-/// with path and way out) the old file, if any, is as it was. Thread-safe for different paths.
+/// Puts `bytes` into the file `path`, replacing what was there; parent directories are made. On failure
+/// (`io`, with path and way out) the old file, if any, is as it was. Thread-safe for different paths.
 Status write_file_atomically(const std::string& path, std::string_view bytes);
 
-/// The same for contents that come in pieces. A writer that is destroyed before `commit` leaves nothing behind.
+/// The same for contents that come in pieces. A writer that is destroyed before `commit` leaves nothing
+/// behind.
 class AtomicFile {
  public:
   /// Starts `path`; parent directories are made.

@@ -145,10 +145,13 @@ Status check_history(const SnapshotDoc& doc) {
   std::set<std::string> names;
   for (std::size_t i = 0; i < doc.history.size(); ++i) {
     const SeriesTable& s = doc.history[i];
-    const bool name_ok = !s.name.empty() && s.name.find_first_of(std::string("/\0", 2)) == std::string::npos &&
+    const bool name_ok = !s.name.empty() &&
+                         s.name.find_first_of(std::string("/\0", 2)) == std::string::npos &&
                          s.name.front() != '@' && s.name.front() != '.' && names.insert(s.name).second;
-    if (!name_ok) return fault("history", i, "\"" + s.name + "\" can't be the name of a table, or comes twice");
-    if (s.rows() * s.columns.size() != s.values.size()) return fault("history", i, s.name + " is not rectangular");
+    if (!name_ok)
+      return fault("history", i, "\"" + s.name + "\" can't be the name of a table, or comes twice");
+    if (s.rows() * s.columns.size() != s.values.size())
+      return fault("history", i, s.name + " is not rectangular");
   }
   return {};
 }
@@ -163,7 +166,8 @@ Status check_doc(const SnapshotDoc& doc) {
         check_named("batch", doc.batch, slots), check_list("trace/written", doc.written, tensors),
         check_list("trace/gradients", doc.gradients, tensors),
         check_list("verdict/culprit/lineage", doc.culprit.lineage, ops),
-        check_list("verdict/culprit/suppressed", doc.culprit.suppressed, ops), check_single(doc), check_history(doc)})
+        check_list("verdict/culprit/suppressed", doc.culprit.suppressed, ops), check_single(doc),
+        check_history(doc)})
     if (!status) return status;
   return {};
 }

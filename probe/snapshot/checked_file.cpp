@@ -11,7 +11,8 @@ namespace {
 constexpr int kDeepest = 16;
 constexpr std::size_t kMostObjects = 1'000'000;
 constexpr int kMostDimensions = 8;
-constexpr std::uint64_t kFreeClaim = 64ull << 20;  ///< compressed data may claim this much whatever their size
+constexpr std::uint64_t kFreeClaim = 64ull
+                                     << 20;  ///< compressed data may claim this much whatever their size
 constexpr std::uint64_t kMostRatio = 1000;
 
 struct Link {
@@ -62,7 +63,8 @@ Result<CheckedFile> CheckedFile::open(const std::string& path, bool swmr) {
 #if H5_VERSION_GE(1, 10, 7)
   H5Pset_file_locking(access.get(), true, true);  // some network file systems have no locks
 #endif
-  self.file_ = h5::Id(H5Fopen(path.c_str(), H5F_ACC_RDONLY | (swmr ? H5F_ACC_SWMR_READ : 0u), access.get()), H5Fclose);
+  self.file_ =
+      h5::Id(H5Fopen(path.c_str(), H5F_ACC_RDONLY | (swmr ? H5F_ACC_SWMR_READ : 0u), access.get()), H5Fclose);
   if (!self.file_) return h5::failure(path, "opening as HDF5", ErrorCode::bad_file);
   for (int i = 0; i < kDTypeCount; ++i) self.types_.push_back(h5::type_of(static_cast<DType>(i)));
   const h5::Id root(H5Gopen2(self.file_.get(), "/", H5P_DEFAULT), H5Gclose);
@@ -85,7 +87,8 @@ Status CheckedFile::walk(const std::string& group, hid_t id, int depth) {
     const H5I_type_t type = H5Iget_type(object.get());
     if (type != H5I_GROUP && type != H5I_DATASET) continue;  // named types: nothing here uses them
     if (type == H5I_GROUP) groups_.insert(name);
-    const Status status = type == H5I_GROUP ? walk(name, object.get(), depth + 1) : look_at(name, object.get());
+    const Status status =
+        type == H5I_GROUP ? walk(name, object.get(), depth + 1) : look_at(name, object.get());
     if (!status) return status;
   }
   return {};
@@ -106,7 +109,8 @@ Status CheckedFile::look_at(const std::string& name, hid_t dataset) {
   const h5::Id type(H5Dget_type(dataset), H5Tclose);
   if (!creation || !space || !type) return h5::failure(path_, "looking at /" + name, ErrorCode::bad_file);
   const H5D_layout_t layout = H5Pget_layout(creation.get());
-  if (H5Pget_external_count(creation.get()) != 0) return refuse("/" + name + " keeps its data in another file");
+  if (H5Pget_external_count(creation.get()) != 0)
+    return refuse("/" + name + " keeps its data in another file");
   if (layout == H5D_VIRTUAL) return refuse("/" + name + " is a virtual dataset");
   if (!filters_allowed(creation.get())) return refuse("/" + name + " needs a filter that is not allowed");
   const int rank = H5Sget_simple_extent_ndims(space.get());
@@ -117,16 +121,24 @@ Status CheckedFile::look_at(const std::string& name, hid_t dataset) {
   StoredDataset out;
   std::string text;
   const bool named = h5::get_attribute(dataset, "dtype", text);
-  std::optional<DType> dtype = named ? dtype_from_name(text) : std::nullopt;
-  if (!named) dtype = guess_dtype(type.get());
+  const std::optional<DType> dtype = named ? dtype_from_name(text) : guess_dtype(type.get());
   if (!dtype && !named) return {};
   if (!dtype || H5Tequal(type.get(), types_[static_cast<std::size_t>(*dtype)].get()) <= 0)
     return refuse("/" + name + " is not of its stated type \"" + text.substr(0, 40) + "\"");
   out.dtype = *dtype;
+  if (Status shaped = take_shape(name, space.get(), out); !shaped) return shaped;
+  if (Status placed = take_place(name, dataset, layout, out); !placed) return placed;
+  std::uint64_t checksum = 0;
+  if (h5::get_attribute(dataset, "checksum", checksum)) out.checksum = checksum;
+  out.is_tensor = h5::get_attribute(dataset, "kind", text) && text == "tensor";
+  datasets_.emplace(name, std::move(out));
+  return {};
+}
 
+Status CheckedFile::take_shape(const std::string& name, hid_t space, StoredDataset& out) const {
   hsize_t extent[kMostDimensions] = {};
-  if (H5Sget_simple_extent_dims(space.get(), extent, nullptr) < 0)
-    return h5::failure(path_, "reading the shape of /" + name, ErrorCode::bad_file);
+  const int rank = H5Sget_simple_extent_dims(space, extent, nullptr);
+  if (rank < 0) return h5::failure(path_, "reading the shape of /" + name, ErrorCode::bad_file);
   out.elements = 1;
   for (int i = 0; i < rank; ++i) {
     if (extent[i] > INT64_MAX || __builtin_mul_overflow(out.elements, extent[i], &out.elements))
@@ -135,7 +147,11 @@ Status CheckedFile::look_at(const std::string& name, hid_t dataset) {
   }
   if (__builtin_mul_overflow(out.elements, dtype_size(out.dtype), &out.bytes))
     return refuse("/" + name + " has an impossible shape");
+  return {};
+}
 
+Status CheckedFile::take_place(const std::string& name, hid_t dataset, H5D_layout_t layout,
+                               StoredDataset& out) const {
   const hsize_t storage = H5Dget_storage_size(dataset);
   if (layout == H5D_CONTIGUOUS) {
     const haddr_t offset = H5Dget_offset(dataset);
@@ -143,12 +159,9 @@ Status CheckedFile::look_at(const std::string& name, hid_t dataset) {
     if (out.bytes > 0 && !inside) return refuse("/" + name + " claims more bytes than the file holds");
     out.offset = out.bytes > 0 ? offset : 0;
   } else if (storage > file_bytes_ + slack_ || (out.bytes > kFreeClaim && out.bytes / kMostRatio > storage)) {
-    return refuse("/" + name + " claims " + std::to_string(out.bytes) + " bytes but stores " + std::to_string(storage));
+    return refuse("/" + name + " claims " + std::to_string(out.bytes) + " bytes but stores " +
+                  std::to_string(storage));
   }
-  std::uint64_t checksum = 0;
-  if (h5::get_attribute(dataset, "checksum", checksum)) out.checksum = checksum;
-  out.is_tensor = h5::get_attribute(dataset, "kind", text) && text == "tensor";
-  datasets_.emplace(name, std::move(out));
   return {};
 }
 
@@ -160,19 +173,23 @@ bool CheckedFile::read_whole(const std::string& name, const StoredDataset& d, st
   const std::vector<hsize_t> extent(d.shape.begin(), d.shape.end()), start(d.shape.size(), 0);
   const int rank = static_cast<int>(extent.size());
   if (H5Sget_simple_extent_ndims(in_file.get()) != rank) return false;
-  const h5::Id in_memory(rank == 0 ? H5Screate(H5S_SCALAR) : H5Screate_simple(rank, extent.data(), nullptr), H5Sclose);
-  if (rank > 0 && H5Sselect_hyperslab(in_file.get(), H5S_SELECT_SET, start.data(), nullptr, extent.data(), nullptr) < 0)
+  const h5::Id in_memory(rank == 0 ? H5Screate(H5S_SCALAR) : H5Screate_simple(rank, extent.data(), nullptr),
+                         H5Sclose);
+  if (rank > 0 &&
+      H5Sselect_hyperslab(in_file.get(), H5S_SELECT_SET, start.data(), nullptr, extent.data(), nullptr) < 0)
     return false;
   const hid_t type = types_[static_cast<std::size_t>(d.dtype)].get();
   return H5Dread(dataset.get(), type, in_memory.get(), in_file.get(), H5P_DEFAULT, out) >= 0;
 }
 
-Status CheckedFile::read(const std::string& name, std::uint64_t first, std::uint64_t count, std::byte* out) const {
+Status CheckedFile::read(const std::string& name, std::uint64_t first, std::uint64_t count,
+                         std::byte* out) const {
   const auto at = datasets_.find(name);
   if (at == datasets_.end()) return Error{ErrorCode::bad_file, path_ + ": holds no dataset " + name, ""};
   const StoredDataset& d = at->second;
   if (first > d.elements || count > d.elements - first)
-    return Error{ErrorCode::usage, path_ + ": " + name + " has only " + std::to_string(d.elements) + " elements", ""};
+    return Error{ErrorCode::usage,
+                 path_ + ": " + name + " has only " + std::to_string(d.elements) + " elements", ""};
   if (count == 0) return {};
   const std::uint64_t size = dtype_size(d.dtype);
   if (d.offset) {

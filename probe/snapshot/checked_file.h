@@ -1,4 +1,5 @@
-/// An HDF5 file that is not trusted: everything in it is looked at before anything is read. Internal to this room.
+/// An HDF5 file that is not trusted: everything in it is looked at before anything is read. Internal to this
+/// room.
 ///
 /// Refused: links that are not hard, external and virtual storage, filters other than shuffle, deflate and
 /// fletcher32, ranks above 8, datasets that claim more bytes than the file holds (or 1000 × their compressed
@@ -25,8 +26,8 @@ struct StoredDataset {
   DType dtype = DType::uint8;
   std::vector<std::int64_t> shape;
   std::uint64_t elements = 0, bytes = 0;
-  std::optional<std::uint64_t> offset;     ///< of contiguous data in the file
-  bool is_tensor = false;                  ///< kind = "tensor"
+  std::optional<std::uint64_t> offset;  ///< of contiguous data in the file
+  bool is_tensor = false;               ///< kind = "tensor"
   std::optional<std::uint64_t> checksum;
 };
 
@@ -47,6 +48,10 @@ class CheckedFile {
  private:
   Status walk(const std::string& group, hid_t id, int depth);
   Status look_at(const std::string& name, hid_t dataset);
+  /// Shape and size of a dataset whose rank was looked at.
+  Status take_shape(const std::string& name, hid_t space, StoredDataset& out) const;
+  /// Where its bytes are, and that they can be there.
+  Status take_place(const std::string& name, hid_t dataset, H5D_layout_t layout, StoredDataset& out) const;
   /// The dtype of a dataset that does not name it.
   std::optional<DType> guess_dtype(hid_t type) const;
   bool read_whole(const std::string& name, const StoredDataset& d, std::byte* out) const;

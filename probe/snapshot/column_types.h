@@ -16,11 +16,16 @@ using Stored = std::conditional_t<std::is_enum_v<T> || std::is_same_v<T, bool>, 
 template <class T>
 constexpr DType stored_dtype() {
   using S = Stored<T>;
-  if constexpr (std::is_same_v<S, std::uint8_t>) return DType::uint8;
-  else if constexpr (std::is_same_v<S, std::int32_t>) return DType::int32;
-  else if constexpr (std::is_same_v<S, std::uint32_t>) return DType::uint32;
-  else if constexpr (std::is_same_v<S, std::int64_t>) return DType::int64;
-  else if constexpr (std::is_same_v<S, std::uint64_t>) return DType::uint64;
+  if constexpr (std::is_same_v<S, std::uint8_t>)
+    return DType::uint8;
+  else if constexpr (std::is_same_v<S, std::int32_t>)
+    return DType::int32;
+  else if constexpr (std::is_same_v<S, std::uint32_t>)
+    return DType::uint32;
+  else if constexpr (std::is_same_v<S, std::int64_t>)
+    return DType::int64;
+  else if constexpr (std::is_same_v<S, std::uint64_t>)
+    return DType::uint64;
   else {
     static_assert(std::is_same_v<S, double>);
     return DType::float64;
@@ -30,11 +35,16 @@ constexpr DType stored_dtype() {
 /// Number of legal codes of an enum or bool: values at or above it are refused by the reader.
 template <class T>
 constexpr int code_count() {
-  if constexpr (std::is_same_v<T, bool>) return 2;
-  else if constexpr (std::is_same_v<T, DType>) return kDTypeCount;
-  else if constexpr (std::is_same_v<T, Phase>) return 4;
-  else if constexpr (std::is_same_v<T, SlotOrigin>) return 8;
-  else if constexpr (std::is_same_v<T, ArgKind>) return 11;
+  if constexpr (std::is_same_v<T, bool>)
+    return 2;
+  else if constexpr (std::is_same_v<T, DType>)
+    return kDTypeCount;
+  else if constexpr (std::is_same_v<T, Phase>)
+    return 4;
+  else if constexpr (std::is_same_v<T, SlotOrigin>)
+    return 8;
+  else if constexpr (std::is_same_v<T, ArgKind>)
+    return 11;
   else {
     static_assert(std::is_same_v<T, Gate>);
     return 4;

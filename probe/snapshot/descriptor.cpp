@@ -18,14 +18,19 @@ const char* way_out(int error) {
   switch (error) {
     case ENOSPC:
     case EDQUOT:
-    case EFBIG: return "free some space there or choose another directory";
+    case EFBIG:
+      return "free some space there or choose another directory";
     case EROFS:
     case EACCES:
-    case EPERM: return "choose a directory that can be written";
+    case EPERM:
+      return "choose a directory that can be written";
     case ENOTDIR:
-    case EEXIST: return "a part of the path is a file; choose another directory";
-    case ENAMETOOLONG: return "choose a shorter path";
-    default: return "check the disk, or choose another directory";
+    case EEXIST:
+      return "a part of the path is a file; choose another directory";
+    case ENAMETOOLONG:
+      return "choose a shorter path";
+    default:
+      return "check the disk, or choose another directory";
   }
 }
 
@@ -57,7 +62,8 @@ bool read_at(int fd, void* out, std::size_t bytes, std::uint64_t offset) {
 
 bool may_grow_to(std::uint64_t bytes) {
   rlimit limit{};
-  if (::getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY || bytes <= limit.rlim_cur) return true;
+  if (::getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY || bytes <= limit.rlim_cur)
+    return true;
   errno = EFBIG;
   return false;
 }
@@ -79,14 +85,16 @@ bool write_at(int fd, const void* data, std::size_t bytes, std::uint64_t offset)
 
 Error system_error(const std::string& path, std::string_view doing) {
   const int error = errno;
-  return {ErrorCode::io, path + ": " + std::string(doing) + " failed: " + std::strerror(error), way_out(error)};
+  return {ErrorCode::io, path + ": " + std::string(doing) + " failed: " + std::strerror(error),
+          way_out(error)};
 }
 
 Status sync_directory_of(const std::string& path) {
   const std::string parent = parent_of(path);
   const Descriptor directory(::open(parent.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   // Some file systems cannot sync a directory (EINVAL); there is nothing more to be done there.
-  if (!directory || (::fsync(directory.get()) != 0 && errno != EINVAL)) return system_error(parent, "syncing the directory");
+  if (!directory || (::fsync(directory.get()) != 0 && errno != EINVAL))
+    return system_error(parent, "syncing the directory");
   return {};
 }
 

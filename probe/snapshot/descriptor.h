@@ -35,8 +35,8 @@ class Descriptor {
 /// Reads exactly `bytes` at `offset`; false with errno set (EIO at an early end of file).
 bool read_at(int fd, void* out, std::size_t bytes, std::uint64_t offset);
 
-/// False, with errno set to EFBIG, if a file of that many bytes is above the limit of this process (`ulimit -f`): a
-/// write beyond it would not fail, it would kill the process by SIGXFSZ.
+/// False, with errno set to EFBIG, if a file of that many bytes is above the limit of this process (`ulimit
+/// -f`): a write beyond it would not fail, it would kill the process by SIGXFSZ.
 bool may_grow_to(std::uint64_t bytes);
 
 /// Writes exactly `bytes` at `offset`; false with errno set.

@@ -41,7 +41,8 @@ struct DiskFile {
   static H5FD_t* open(const char* name, unsigned flags, hid_t access, haddr_t);
   static herr_t close(H5FD_t* file);
   static herr_t read(H5FD_t* file, H5FD_mem_t, hid_t, haddr_t address, std::size_t bytes, void* out);
-  static herr_t write(H5FD_t* file, H5FD_mem_t type, hid_t, haddr_t address, std::size_t bytes, const void* data);
+  static herr_t write(H5FD_t* file, H5FD_mem_t type, hid_t, haddr_t address, std::size_t bytes,
+                      const void* data);
   static herr_t truncate(H5FD_t* file, hid_t, hbool_t);
 };
 
@@ -55,19 +56,27 @@ herr_t features(const H5FD_t*, unsigned long* flags) {
   return 0;
 }
 
-haddr_t allocated(const H5FD_t* file, H5FD_mem_t) { return DiskFile::of(file).allocated; }
+haddr_t allocated(const H5FD_t* file, H5FD_mem_t) {
+  return DiskFile::of(file).allocated;
+}
 
 herr_t set_allocated(H5FD_t* file, H5FD_mem_t, haddr_t address) {
   DiskFile::of(file).allocated = address;
   return 0;
 }
 
-haddr_t end_of_file(const H5FD_t* file, H5FD_mem_t) { return DiskFile::of(file).end; }
+haddr_t end_of_file(const H5FD_t* file, H5FD_mem_t) {
+  return DiskFile::of(file).end;
+}
 
-/// Nobody else knows the name of the file while it is made; but libhdf5 marks only files that it could lock as being
-/// written, and readers of a growing file ask for that mark.
-herr_t lock(H5FD_t*, hbool_t) { return 0; }
-herr_t unlock(H5FD_t*) { return 0; }
+/// Nobody else knows the name of the file while it is made; but libhdf5 marks only files that it could lock
+/// as being written, and readers of a growing file ask for that mark.
+herr_t lock(H5FD_t*, hbool_t) {
+  return 0;
+}
+herr_t unlock(H5FD_t*) {
+  return 0;
+}
 
 H5FD_class_t make_driver() {
   H5FD_class_t driver{};
@@ -142,7 +151,8 @@ herr_t DiskFile::read(H5FD_t* f, H5FD_mem_t, hid_t, haddr_t address, std::size_t
   return 0;
 }
 
-herr_t DiskFile::write(H5FD_t* f, H5FD_mem_t type, hid_t, haddr_t address, std::size_t bytes, const void* data) try {
+herr_t DiskFile::write(H5FD_t* f, H5FD_mem_t type, hid_t, haddr_t address, std::size_t bytes,
+                       const void* data) try {
   DiskFile& file = of(f);
   file.end = std::max<haddr_t>(file.end, address + bytes);
   if (file.disk->ok() && !write_at(file.disk->fd_, data, bytes, address)) file.fail();
@@ -166,9 +176,9 @@ herr_t DiskFile::truncate(H5FD_t* f, hid_t, hbool_t) {
 Id Disk::create(const std::string& path, hid_t creation, hid_t access) {
   static const H5FD_class_t driver = make_driver();
   // Registered for each file: the library may have been closed and opened again by the host process.
-  const Id registered(H5FDregister(&driver), H5FDunregister);
+  driver_ = Id(H5FDregister(&driver), H5FDunregister);
   Disk* self = this;
-  if (!registered || H5Pset_driver(access, registered.get(), &self) < 0) return {};
+  if (!driver_ || H5Pset_driver(access, driver_.get(), &self) < 0) return {};
   return Id(H5Fcreate(path.c_str(), H5F_ACC_TRUNC, creation, access), H5Fclose);
 }
 
@@ -183,8 +193,10 @@ Status Disk::reserve(hid_t file, const std::string& path, std::uint64_t bytes) {
   haddr_t end = 0;
   if (fd_ < 0 || H5Fget_eoa(file, &end) < 0 || end + bytes <= reserved_) return {};
   const std::uint64_t wanted = end + bytes + step;
-  const int done = may_grow_to(end + bytes) ? ::fallocate(fd_, FALLOC_FL_KEEP_SIZE, 0, static_cast<off_t>(wanted)) : -1;
-  if (done != 0 && (errno == ENOSPC || errno == EDQUOT || errno == EFBIG)) return system_error(path, "writing");
+  const int done =
+      may_grow_to(end + bytes) ? ::fallocate(fd_, FALLOC_FL_KEEP_SIZE, 0, static_cast<off_t>(wanted)) : -1;
+  if (done != 0 && (errno == ENOSPC || errno == EDQUOT || errno == EFBIG))
+    return system_error(path, "writing");
   reserved_ = wanted;
   return {};
 }

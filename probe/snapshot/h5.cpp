@@ -99,7 +99,9 @@ Quiet::~Quiet() {
   H5Eset_auto2(H5E_DEFAULT, print_, print_data_);
 }
 
-Failure last_failure() { return latest; }
+Failure last_failure() {
+  return latest;
+}
 
 Error failure(const std::string& path, std::string_view doing, ErrorCode otherwise) {
   const Failure last = last_failure();
@@ -114,23 +116,38 @@ Error failure(const std::string& path, std::string_view doing, ErrorCode otherwi
 Id type_of(DType dtype) {
   const auto copy = [](hid_t type) { return Id(H5Tcopy(type), H5Tclose); };
   switch (dtype) {
-    case DType::float64: return copy(H5T_IEEE_F64LE);
-    case DType::float32: return copy(H5T_IEEE_F32LE);
-    case DType::float16: return float16_type(10, 5, 15);
-    case DType::bfloat16: return float16_type(7, 8, 127);
+    case DType::float64:
+      return copy(H5T_IEEE_F64LE);
+    case DType::float32:
+      return copy(H5T_IEEE_F32LE);
+    case DType::float16:
+      return float16_type(10, 5, 15);
+    case DType::bfloat16:
+      return float16_type(7, 8, 127);
     case DType::float8_e4m3fn:
     case DType::float8_e5m2:
-    case DType::uint8: return copy(H5T_STD_U8LE);
-    case DType::int64: return copy(H5T_STD_I64LE);
-    case DType::int32: return copy(H5T_STD_I32LE);
-    case DType::int16: return copy(H5T_STD_I16LE);
-    case DType::int8: return copy(H5T_STD_I8LE);
-    case DType::boolean: return bool_type();
-    case DType::complex64: return complex_type(H5T_IEEE_F32LE, 4);
-    case DType::complex128: return complex_type(H5T_IEEE_F64LE, 8);
-    case DType::uint16: return copy(H5T_STD_U16LE);
-    case DType::uint32: return copy(H5T_STD_U32LE);
-    case DType::uint64: return copy(H5T_STD_U64LE);
+    case DType::uint8:
+      return copy(H5T_STD_U8LE);
+    case DType::int64:
+      return copy(H5T_STD_I64LE);
+    case DType::int32:
+      return copy(H5T_STD_I32LE);
+    case DType::int16:
+      return copy(H5T_STD_I16LE);
+    case DType::int8:
+      return copy(H5T_STD_I8LE);
+    case DType::boolean:
+      return bool_type();
+    case DType::complex64:
+      return complex_type(H5T_IEEE_F32LE, 4);
+    case DType::complex128:
+      return complex_type(H5T_IEEE_F64LE, 8);
+    case DType::uint16:
+      return copy(H5T_STD_U16LE);
+    case DType::uint32:
+      return copy(H5T_STD_U32LE);
+    case DType::uint64:
+      return copy(H5T_STD_U64LE);
   }
   return {};
 }
@@ -140,17 +157,21 @@ bool is_type_of(hid_t type, DType dtype) {
   return wanted && H5Tequal(type, wanted.get()) > 0;
 }
 
-Id write_dataset(hid_t parent, const char* name, DType dtype, const std::vector<hsize_t>& shape, const void* data) {
+Id write_dataset(hid_t parent, const char* name, DType dtype, const std::vector<hsize_t>& shape,
+                 const void* data) {
   const Id type = type_of(dtype);
-  const Id space = shape.empty() ? Id(H5Screate(H5S_SCALAR), H5Sclose)
-                                 : Id(H5Screate_simple(static_cast<int>(shape.size()), shape.data(), nullptr), H5Sclose);
+  const Id space =
+      shape.empty() ? Id(H5Screate(H5S_SCALAR), H5Sclose)
+                    : Id(H5Screate_simple(static_cast<int>(shape.size()), shape.data(), nullptr), H5Sclose);
   const Id how(H5Pcreate(H5P_DATASET_CREATE), H5Pclose);
   H5Pset_obj_track_times(how.get(), false);  // nothing here needs them
   H5Pset_fill_time(how.get(), H5D_FILL_TIME_NEVER);
   H5Pset_alloc_time(how.get(), H5D_ALLOC_TIME_EARLY);
-  Id dataset(H5Dcreate2(parent, name, type.get(), space.get(), H5P_DEFAULT, how.get(), H5P_DEFAULT), H5Dclose);
+  Id dataset(H5Dcreate2(parent, name, type.get(), space.get(), H5P_DEFAULT, how.get(), H5P_DEFAULT),
+             H5Dclose);
   const bool empty = std::find(shape.begin(), shape.end(), hsize_t{0}) != shape.end();
-  if (dataset && !empty && H5Dwrite(dataset.get(), type.get(), H5S_ALL, H5S_ALL, H5P_DEFAULT, data) < 0) return {};
+  if (dataset && !empty && H5Dwrite(dataset.get(), type.get(), H5S_ALL, H5S_ALL, H5P_DEFAULT, data) < 0)
+    return {};
   return dataset;
 }
 

@@ -59,9 +59,9 @@ class Quiet {
   unsigned plugins_ = 0;
 };
 
-/// What the library complained about on this thread since the last Quiet began: the last failure, or the last one
-/// with an errno, for what follows a full disk is only its consequence. Taken when it happens, since the library
-/// forgets its errors with every further call, even a close.
+/// What the library complained about on this thread since the last Quiet began: the last failure, or the last
+/// one with an errno, for what follows a full disk is only its consequence. Taken when it happens, since the
+/// library forgets its errors with every further call, even a close.
 struct Failure {
   std::string what;      ///< innermost message, one line
   int system_error = 0;  ///< errno in it, 0 if none
@@ -81,7 +81,8 @@ bool is_type_of(hid_t type, DType dtype);
 
 /// Creates a contiguous dataset and writes `data` into it (nothing is written for 0 elements). An empty
 /// shape makes a scalar. Returns the open dataset, or an empty Id with the failure left on the stack.
-Id write_dataset(hid_t parent, const char* name, DType dtype, const std::vector<hsize_t>& shape, const void* data);
+Id write_dataset(hid_t parent, const char* name, DType dtype, const std::vector<hsize_t>& shape,
+                 const void* data);
 
 /// Attributes: fixed-length UTF-8 strings (cut to 4096 bytes) and numbers. False on failure.
 bool set_attribute(hid_t object, const char* name, std::string_view text);

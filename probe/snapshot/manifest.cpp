@@ -22,10 +22,10 @@ json to_json(const Manifest& m) {
   for (const ManifestIncident& i : m.incidents)
     incidents.push_back(
         {{"step", i.step}, {"rank", i.rank}, {"file", i.file}, {"gate", i.gate}, {"summary", i.summary}});
-  return {{"format", kFormat},   {"format_version", kVersion}, {"created", m.created},
-          {"nanquest", m.nanquest}, {"command", m.command},    {"config", m.config},
-          {"rank", m.rank},      {"world_size", m.world_size}, {"status", m.status},
-          {"outcome", m.outcome}, {"incidents", incidents}};
+  return {{"format", kFormat},      {"format_version", kVersion}, {"created", m.created},
+          {"nanquest", m.nanquest}, {"command", m.command},       {"config", m.config},
+          {"rank", m.rank},         {"world_size", m.world_size}, {"status", m.status},
+          {"outcome", m.outcome},   {"incidents", incidents}};
 }
 
 Manifest from_json(const json& j) {
@@ -75,7 +75,8 @@ Result<Manifest> read_manifest(const std::string& run_dir) {
     int major = -1;
     std::from_chars(version.data(), version.data() + version.size(), major);
     if (major > kMajor)
-      return Error{ErrorCode::bad_file, path + ": written in format " + version + ", this program reads up to 1.x",
+      return Error{ErrorCode::bad_file,
+                   path + ": written in format " + version + ", this program reads up to 1.x",
                    "use a newer nanquest"};
     return from_json(j);
   } catch (const std::exception& e) {

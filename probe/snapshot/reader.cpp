@@ -13,7 +13,8 @@ namespace nanquest {
 namespace {
 
 Error too_big(const std::string& path) {
-  return {ErrorCode::bad_file, path + ": needs more memory than there is", "open it on a machine with more memory"};
+  return {ErrorCode::bad_file, path + ": needs more memory than there is",
+          "open it on a machine with more memory"};
 }
 
 Status read_root(const CheckedFile& file, SnapshotDoc& doc) {
@@ -23,8 +24,10 @@ Status read_root(const CheckedFile& file, SnapshotDoc& doc) {
   if (!h5::get_attribute(root, "format", format) || format != kFormatName)
     return Error{ErrorCode::bad_file, file.path() + ": does not call itself a " + kFormatName, ""};
   if (!h5::get_attribute(root, "complete", complete) || complete != 1)
-    return Error{ErrorCode::bad_file, file.path() + ": was never completed", "its writer was stopped; use another one"};
-  if (!h5::get_attribute(root, "writer", doc.writer) || !h5::get_attribute(root, "created_utc", doc.created_utc) ||
+    return Error{ErrorCode::bad_file, file.path() + ": was never completed",
+                 "its writer was stopped; use another one"};
+  if (!h5::get_attribute(root, "writer", doc.writer) ||
+      !h5::get_attribute(root, "created_utc", doc.created_utc) ||
       !h5::get_attribute(root, "host", doc.host) || !h5::get_attribute(root, "step", doc.step) ||
       !h5::get_attribute(root, "rank", rank) || !h5::get_attribute(root, "world_size", world_size))
     return Error{ErrorCode::bad_file, file.path() + ": a root attribute is missing", ""};
@@ -63,7 +66,8 @@ Result<SnapshotReader> SnapshotReader::open(const std::string& path, ReaderLimit
   tables.read_history(impl->doc.history);
   if (!tables.ok()) return tables.status().error();
   if (Status good = check_doc(impl->doc); !good)
-    return Error{ErrorCode::bad_file, path + ": " + good.error().message, "the file was not written by a sound nanquest"};
+    return Error{ErrorCode::bad_file, path + ": " + good.error().message,
+                 "the file was not written by a sound nanquest"};
   return SnapshotReader(std::move(impl));
 } catch (const std::bad_alloc&) {
   return too_big(path);
@@ -71,10 +75,18 @@ Result<SnapshotReader> SnapshotReader::open(const std::string& path, ReaderLimit
   return Error{ErrorCode::internal, path + ": " + e.what(), ""};
 }
 
-const std::string& SnapshotReader::path() const { return impl_->path; }
-const SnapshotDoc& SnapshotReader::doc() const { return impl_->doc; }
-int SnapshotReader::format_major() const { return impl_->seal.major; }
-int SnapshotReader::format_minor() const { return impl_->seal.minor; }
+const std::string& SnapshotReader::path() const {
+  return impl_->path;
+}
+const SnapshotDoc& SnapshotReader::doc() const {
+  return impl_->doc;
+}
+int SnapshotReader::format_major() const {
+  return impl_->seal.major;
+}
+int SnapshotReader::format_minor() const {
+  return impl_->seal.minor;
+}
 
 bool SnapshotReader::has_tensor(const std::string& path) const {
   const auto at = impl_->file.datasets().find(path);
@@ -109,8 +121,8 @@ Result<TensorData> SnapshotReader::read_range(const std::string& path, std::uint
     return Error{ErrorCode::bad_file, impl_->path + ": holds no tensor " + path, ""};
   const StoredDataset& d = at->second;
   if (first > d.elements || count > d.elements - first)
-    return Error{ErrorCode::usage, impl_->path + ": " + path + " has only " + std::to_string(d.elements) + " elements",
-                 ""};
+    return Error{ErrorCode::usage,
+                 impl_->path + ": " + path + " has only " + std::to_string(d.elements) + " elements", ""};
   const std::uint64_t bytes = count * dtype_size(d.dtype);
   // Compressed data are decoded as a whole even for a part.
   if (bytes > impl_->limits.max_tensor_bytes || (!d.offset && d.bytes > impl_->limits.max_tensor_bytes))

@@ -13,7 +13,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::string join(const std::string& directory, const std::string& name) { return (fs::path(directory) / name).string(); }
+std::string join(const std::string& directory, const std::string& name) {
+  return (fs::path(directory) / name).string();
+}
 
 std::string incident_stem(std::int64_t step, std::int32_t rank) {
   char text[64];
@@ -56,15 +58,21 @@ std::vector<std::string> files_in(const std::string& directory) {
 
 }  // namespace
 
-std::string manifest_path(const std::string& run_dir) { return join(run_dir, "manifest.json"); }
+std::string manifest_path(const std::string& run_dir) {
+  return join(run_dir, "manifest.json");
+}
 std::string series_path(const std::string& run_dir, std::int32_t rank) {
   return join(run_dir, "series.r" + std::to_string(rank) + ".h5");
 }
-std::string incidents_dir(const std::string& run_dir) { return join(run_dir, "incidents"); }
+std::string incidents_dir(const std::string& run_dir) {
+  return join(run_dir, "incidents");
+}
 std::string incident_path(const std::string& run_dir, std::int64_t step, std::int32_t rank) {
   return join(incidents_dir(run_dir), incident_stem(step, rank) + ".h5");
 }
-std::string checkpoints_dir(const std::string& run_dir) { return join(run_dir, "checkpoints"); }
+std::string checkpoints_dir(const std::string& run_dir) {
+  return join(run_dir, "checkpoints");
+}
 
 std::string free_incident_path(const std::string& run_dir, std::int64_t step, std::int32_t rank) {
   std::string path = incident_path(run_dir, step, rank);
@@ -74,9 +82,15 @@ std::string free_incident_path(const std::string& run_dir, std::int64_t step, st
   return path;
 }
 
-std::string verdict_path(const std::string& snapshot) { return with_ending(snapshot, ".json"); }
-std::string report_path(const std::string& snapshot) { return with_ending(snapshot, ".md"); }
-std::string replay_path(const std::string& snapshot) { return with_ending(snapshot, ".replay.h5"); }
+std::string verdict_path(const std::string& snapshot) {
+  return with_ending(snapshot, ".json");
+}
+std::string report_path(const std::string& snapshot) {
+  return with_ending(snapshot, ".md");
+}
+std::string replay_path(const std::string& snapshot) {
+  return with_ending(snapshot, ".replay.h5");
+}
 
 std::optional<IncidentFiles> parse_incident_name(const std::string& path) {
   const std::string name = fs::path(path).filename().string();
@@ -91,7 +105,8 @@ std::optional<IncidentFiles> parse_incident_name(const std::string& path) {
 Result<RunListing> list_run(const std::string& run_dir) try {
   std::error_code error;
   if (!fs::is_directory(run_dir, error))
-    return Error{ErrorCode::bad_file, run_dir + ": not a directory", "give the run directory that the training wrote"};
+    return Error{ErrorCode::bad_file, run_dir + ": not a directory",
+                 "give the run directory that the training wrote"};
   RunListing out;
   out.run_dir = run_dir;
   out.manifest = if_there(manifest_path(run_dir));

@@ -24,8 +24,8 @@ constexpr std::size_t kNumbersAt = 64;
 
 /// The numbers of the user block, at byte 64; before them stands a line of text for people.
 struct Numbers {
-  std::uint64_t file_bytes = 0;     ///< of the whole file, the list included
-  std::uint64_t list_offset = 0;    ///< where the list of extents starts (the end of HDF5's part)
+  std::uint64_t file_bytes = 0;   ///< of the whole file, the list included
+  std::uint64_t list_offset = 0;  ///< where the list of extents starts (the end of HDF5's part)
   std::uint64_t extent_count = 0;
   std::uint64_t contents_hash = 0;  ///< of the list and of all bytes from 512 to the list, extents left out
   std::uint64_t own_hash = 0;       ///< of the user block with this field 0
@@ -86,8 +86,9 @@ Result<SealInfo> read_magic(const std::string& path, const std::vector<char>& bl
                  "snapshots are the incidents/step-*.h5 files of a run directory"};
   if (info.major > newest_major)
     return Error{ErrorCode::bad_file,
-                 path + ": written in snapshot format " + std::to_string(info.major) + "." + std::to_string(info.minor) +
-                     ", this program reads formats up to " + std::to_string(newest_major) + ".x",
+                 path + ": written in snapshot format " + std::to_string(info.major) + "." +
+                     std::to_string(info.minor) + ", this program reads formats up to " +
+                     std::to_string(newest_major) + ".x",
                  "use a newer nanquest"};
   return info;
 }
@@ -108,7 +109,8 @@ Status seal_file(const std::string& path, int major, int minor, std::vector<Exte
   const Descriptor file(::open(path.c_str(), O_RDWR | O_CLOEXEC));
   struct stat st {};
   if (!file || ::fstat(file.get(), &st) != 0) return system_error(path, "sealing");
-  std::sort(tensors.begin(), tensors.end(), [](const Extent& a, const Extent& b) { return a.offset < b.offset; });
+  std::sort(tensors.begin(), tensors.end(),
+            [](const Extent& a, const Extent& b) { return a.offset < b.offset; });
   Numbers numbers;
   numbers.list_offset = static_cast<std::uint64_t>(st.st_size);
   numbers.extent_count = tensors.size();
@@ -132,12 +134,14 @@ Result<SealInfo> check_seal(const std::string& path, int newest_major) {
   struct stat st {};
   if (!file || ::fstat(file.get(), &st) != 0)
     return Error{ErrorCode::bad_file, path + ": " + std::strerror(errno), "check the path"};
-  if (!S_ISREG(st.st_mode)) return Error{ErrorCode::bad_file, path + ": not a file", "give a snapshot, not a directory"};
+  if (!S_ISREG(st.st_mode))
+    return Error{ErrorCode::bad_file, path + ": not a file", "give a snapshot, not a directory"};
   const auto file_bytes = static_cast<std::uint64_t>(st.st_size);
   std::vector<char> block(kSealBytes);
   if (file_bytes < kSealBytes || !read_at(file.get(), block.data(), block.size(), 0)) {
     if (file_bytes == 0) return damaged(path, "the file is empty");
-    return damaged(path, "not a nanquest snapshot, or cut off after " + std::to_string(file_bytes) + " bytes");
+    return damaged(path,
+                   "not a nanquest snapshot, or cut off after " + std::to_string(file_bytes) + " bytes");
   }
   Result<SealInfo> info = read_magic(path, block, newest_major);
   if (!info) return info;
@@ -145,10 +149,12 @@ Result<SealInfo> check_seal(const std::string& path, int newest_major) {
   std::memcpy(&numbers, block.data() + kNumbersAt, sizeof numbers);
   const std::uint64_t own_hash = std::exchange(numbers.own_hash, 0);
   std::memcpy(block.data() + kNumbersAt, &numbers, sizeof numbers);
-  if (hash_bytes(block.data(), block.size()) != own_hash) return damaged(path, "the first 512 bytes are damaged");
+  if (hash_bytes(block.data(), block.size()) != own_hash)
+    return damaged(path, "the first 512 bytes are damaged");
   info->file_bytes = numbers.file_bytes;
   if (numbers.file_bytes != file_bytes)
-    return damaged(path, "has " + std::to_string(file_bytes) + " bytes instead of " + std::to_string(numbers.file_bytes) +
+    return damaged(path, "has " + std::to_string(file_bytes) + " bytes instead of " +
+                             std::to_string(numbers.file_bytes) +
                              (file_bytes < numbers.file_bytes ? ": it is cut off" : ": something was added"));
   if (numbers.list_offset < kSealBytes || numbers.list_offset > file_bytes ||
       (file_bytes - numbers.list_offset) / sizeof(Extent) != numbers.extent_count ||
@@ -160,7 +166,8 @@ Result<SealInfo> check_seal(const std::string& path, int newest_major) {
   if (!well_placed(extents, numbers.list_offset)) return damaged(path, "its seal is malformed");
   std::uint64_t hash = 0;
   if (!hash_contents(file.get(), extents, numbers.list_offset, hash)) return system_error(path, "reading");
-  if (hash != numbers.contents_hash) return damaged(path, "damaged: tables or metadata were changed after it was written");
+  if (hash != numbers.contents_hash)
+    return damaged(path, "damaged: tables or metadata were changed after it was written");
   return info;
 }
 

@@ -2,10 +2,10 @@
 ///
 /// libhdf5 1.10 has crashed on files with a few flipped bits. So a snapshot starts with a user block of
 /// 512 bytes (HDF5 readers skip it) that holds a magic line, the format version, the length of the file and
-/// a hash of everything in it except the bytes of large tensors; those have checksums of their own, checked when
-/// they are read. A list of where those tensors lie follows the last HDF5 byte. Opening a file of many GB
-/// thus reads its tables and metadata once and none of its tensors. Damage of any kind is refused here;
-/// a forger can compute a seal too, which is why the reader's other guards do not rely on it.
+/// a hash of everything in it except the bytes of large tensors; those have checksums of their own, checked
+/// when they are read. A list of where those tensors lie follows the last HDF5 byte. Opening a file of many
+/// GB thus reads its tables and metadata once and none of its tensors. Damage of any kind is refused here; a
+/// forger can compute a seal too, which is why the reader's other guards do not rely on it.
 #pragma once
 
 #include <cstdint>
@@ -16,8 +16,9 @@
 
 namespace nanquest {
 
-inline constexpr std::uint64_t kSealBytes = 512;        ///< size of the user block
-inline constexpr std::uint64_t kSealedApart = 1 << 16;  ///< tensors of fewer bytes are hashed with the metadata
+inline constexpr std::uint64_t kSealBytes = 512;  ///< size of the user block
+inline constexpr std::uint64_t kSealedApart = 1
+                                              << 16;  ///< tensors of fewer bytes are hashed with the metadata
 
 /// Where the bytes of one large tensor lie in the file.
 struct Extent {
@@ -34,7 +35,8 @@ struct SealInfo {
 /// Seals the closed HDF5 file at `path` (its user block must be kSealBytes) and fsyncs it.
 Status seal_file(const std::string& path, int major, int minor, std::vector<Extent> tensors);
 
-/// Checks the seal: ours, a major version ≤ `newest_major`, complete, undamaged. `bad_file` says which is not so.
+/// Checks the seal: ours, a major version ≤ `newest_major`, complete, undamaged. `bad_file` says which is not
+/// so.
 Result<SealInfo> check_seal(const std::string& path, int newest_major);
 
 }  // namespace nanquest

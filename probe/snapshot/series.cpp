@@ -3,19 +3,15 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <bit>
-#include <charconv>
 #include <chrono>
 #include <cstdio>
 #include <exception>
 #include <filesystem>
-#include <limits>
 
 #include "probe/snapshot/check.h"
 #include "probe/snapshot/descriptor.h"
 #include "probe/snapshot/disk.h"
-#include "probe/snapshot/reader.h"
-#include "probe/snapshot/table_reader.h"
+#include "probe/snapshot/series_format.h"
 #include "probe/snapshot/table_writer.h"
 
 namespace nanquest {
@@ -23,17 +19,9 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr const char* kSeriesFormat = "nanquest.series";
-constexpr int kSeriesMajor = 1;
-constexpr const char* kSeriesVersion = "1.0";
 constexpr std::size_t kChunkBytes = 64 << 10;
 constexpr std::size_t kMostBuffered = 4 << 20;  ///< bytes of rows held back before they are written
 constexpr auto kFlushEvery = std::chrono::seconds(1);
-/// Stands where no row was written yet: a NaN with a payload that no arithmetic makes. A reader that sees a
-/// table grown before its bytes arrived takes those rows for absent.
-constexpr std::uint64_t kUnwritten = 0x7ff8'6e61'6e71'5e72ull;
-
-bool unwritten(double x) { return std::bit_cast<std::uint64_t>(x) == kUnwritten; }
 
 /// Makes the empty, extendable dataset [0, columns].
 bool make_values(hid_t file, const std::string& name, std::size_t columns) {
@@ -44,10 +32,11 @@ bool make_values(hid_t file, const std::string& name, std::size_t columns) {
   const hsize_t chunk[2] = {std::max<hsize_t>(1, kChunkBytes / (8 * width)), width};
   H5Pset_chunk(how.get(), 2, chunk);
   H5Pset_obj_track_times(how.get(), false);
-  double fill = std::bit_cast<double>(kUnwritten);
+  double fill = unwritten_value();
   H5Pset_fill_value(how.get(), H5T_IEEE_F64LE, &fill);
   const h5::Id dataset(
-      H5Dcreate2(file, name.c_str(), H5T_IEEE_F64LE, space.get(), H5P_DEFAULT, how.get(), H5P_DEFAULT), H5Dclose);
+      H5Dcreate2(file, name.c_str(), H5T_IEEE_F64LE, space.get(), H5P_DEFAULT, how.get(), H5P_DEFAULT),
+      H5Dclose);
   return dataset && h5::set_kind(dataset.get(), "series");
 }
 
@@ -71,7 +60,8 @@ Status check_tables(const std::string& path, const std::vector<SeriesTable>& tab
     if (t.columns.empty()) return Error{ErrorCode::usage, path + ": table " + t.name + " has no columns", ""};
     doc.history.push_back({t.name, t.columns, {}});
   }
-  if (Status good = check_doc(doc); !good) return Error{ErrorCode::usage, path + ": " + good.error().message, ""};
+  if (Status good = check_doc(doc); !good)
+    return Error{ErrorCode::usage, path + ": " + good.error().message, ""};
   return {};
 }
 
@@ -153,7 +143,8 @@ Status SeriesWriter::Impl::make(const std::vector<SeriesTable>& wanted) {
     const std::string group = "history/" + t.name;
     groups.table(group, "series_table").texts("columns", t.columns);
     tables.push_back({group + "/values", t.columns.size(), {}, 0, {}});
-    if (groups.ok() && !make_values(file.get(), tables.back().dataset_name, t.columns.size())) return failed("creating");
+    if (groups.ok() && !make_values(file.get(), tables.back().dataset_name, t.columns.size()))
+      return failed("creating");
     names.push_back(t.name);
   }
   groups.table("history/@index", "series_index").texts("names", names);
@@ -194,7 +185,8 @@ Status SeriesWriter::Impl::write_out() {
     t.waiting.clear();
   }
   waiting_bytes = 0;
-  // Of the whole file: a flush of the datasets alone leaves a killed file that only a SWMR reader understands.
+  // Of the whole file: a flush of the datasets alone leaves a killed file that only a SWMR reader
+  // understands.
   if (H5Fflush(file.get(), H5F_SCOPE_GLOBAL) < 0 || !disk.ok()) return failed("writing");
   return {};
 }
@@ -204,8 +196,8 @@ SeriesWriter::SeriesWriter(SeriesWriter&&) noexcept = default;
 SeriesWriter& SeriesWriter::operator=(SeriesWriter&&) noexcept = default;
 SeriesWriter::~SeriesWriter() = default;
 
-Result<SeriesWriter> SeriesWriter::create(const std::string& path, const std::vector<SeriesTable>& tables, bool append,
-                                          double from_step) try {
+Result<SeriesWriter> SeriesWriter::create(const std::string& path, const std::vector<SeriesTable>& tables,
+                                          bool append, double from_step) try {
   const h5::Quiet quiet;
   if (Status good = check_tables(path, tables); !good) return good.error();
   if (Status made = make_parents(path); !made) return made.error();
@@ -233,7 +225,8 @@ Status SeriesWriter::append(const std::vector<std::span<const double>>& rows) tr
     if (rows[i].size() != impl_->tables[i].columns)
       return Error{ErrorCode::usage,
                    impl_->path + ": row of " + std::to_string(rows[i].size()) + " numbers for " +
-                       impl_->tables[i].dataset_name + ", which has " + std::to_string(impl_->tables[i].columns),
+                       impl_->tables[i].dataset_name + ", which has " +
+                       std::to_string(impl_->tables[i].columns),
                    ""};
   if (!impl_->disk.ok()) return impl_->failed("writing");
   // With the disk full rows can't go out; what is held back stays bounded.
@@ -256,37 +249,6 @@ Status SeriesWriter::flush() try {
   return impl_->write_out();
 } catch (const std::exception& e) {
   return Error{ErrorCode::internal, e.what(), ""};
-}
-
-Result<std::vector<SeriesTable>> read_series(const std::string& path) try {
-  const h5::Quiet quiet;
-  Result<CheckedFile> file = CheckedFile::open(path, true);
-  if (!file) return file.error();
-  std::string format, version;
-  if (!h5::get_attribute(file->root(), "format", format) || format != kSeriesFormat ||
-      !h5::get_attribute(file->root(), "format_version", version))
-    return Error{ErrorCode::bad_file, path + ": not a nanquest series", "series are the series.r*.h5 files of a run directory"};
-  int major = -1;
-  std::from_chars(version.data(), version.data() + version.size(), major);
-  if (major < 0 || major > kSeriesMajor)
-    return Error{ErrorCode::bad_file, path + ": written in series format " + version + ", this program reads up to 1.x",
-                 "use a newer nanquest"};
-  TableFileReader tables(*file, ReaderLimits{}.max_rows);
-  std::vector<SeriesTable> out;
-  tables.read_history(out);
-  if (!tables.ok()) return tables.status().error();
-  std::size_t complete = std::numeric_limits<std::size_t>::max();
-  for (const SeriesTable& t : out) {
-    std::size_t rows = t.rows();
-    while (rows > 0 && unwritten(t.values[(rows - 1) * t.columns.size()])) --rows;
-    complete = std::min(complete, rows);
-  }
-  for (SeriesTable& t : out) t.values.resize(complete * t.columns.size());
-  return out;
-} catch (const std::bad_alloc&) {
-  return Error{ErrorCode::bad_file, path + ": needs more memory than there is", ""};
-} catch (const std::exception& e) {
-  return Error{ErrorCode::internal, path + ": " + e.what(), ""};
 }
 
 }  // namespace nanquest

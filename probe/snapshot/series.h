@@ -23,7 +23,9 @@ class SeriesWriter {
   SeriesWriter& operator=(SeriesWriter&&) noexcept;
   ~SeriesWriter();
 
-  /// Appends one row to every table, in the order given to `create`; each span has that table's number of columns.
+  /// Appends one row to every table, in the order given to `create`; each span has that table's number of
+  /// columns. When the disk is full: `io`, rows are held back and written once there is room (up to 64 MiB of
+  /// them, and only where the file system can reserve room; elsewhere the first failure is final).
   Status append(const std::vector<std::span<const double>>& rows);
   /// Makes everything so far visible to readers and safe against a kill. Also done by itself every second.
   Status flush();
@@ -34,8 +36,8 @@ class SeriesWriter {
   std::unique_ptr<Impl> impl_;
 };
 
-/// Reads all tables (rows that are complete in every table); works while a writer in another process is
-/// appending, and after it was killed. (HDF5 refuses to open a file twice in the process that writes it.)
+/// Reads all tables (rows that are complete in every table); works while a writer is appending, in
+/// this process or another, and after it was killed.
 Result<std::vector<SeriesTable>> read_series(const std::string& path);
 
 }  // namespace nanquest

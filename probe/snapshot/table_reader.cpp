@@ -15,19 +15,22 @@ bool cuts(const std::vector<std::uint64_t>& offsets, std::uint64_t total) {
 
 }  // namespace
 
-TableFileReader::TableFileReader(const CheckedFile& file, std::uint64_t max_rows) : file_(file), max_rows_(max_rows) {
+TableFileReader::TableFileReader(const CheckedFile& file, std::uint64_t max_rows)
+    : file_(file), max_rows_(max_rows) {
   const auto bytes = column<std::uint8_t>("strings/bytes");
   const auto offsets = column<std::uint64_t>("strings/offsets");
   if (ok() && !cuts(offsets, bytes.size())) fail("strings/offsets do not cut strings/bytes");
   if (!ok()) return;
   strings_.reserve(offsets.size() - 1);
   for (std::size_t i = 0; i + 1 < offsets.size(); ++i)
-    strings_.emplace_back(reinterpret_cast<const char*>(bytes.data()) + offsets[i], offsets[i + 1] - offsets[i]);
+    strings_.emplace_back(reinterpret_cast<const char*>(bytes.data()) + offsets[i],
+                          offsets[i + 1] - offsets[i]);
 }
 
 void TableFileReader::fail(const std::string& what) {
   if (ok())
-    status_ = Error{ErrorCode::bad_file, file_.path() + ": " + what, "the file was not written by a sound nanquest"};
+    status_ = Error{ErrorCode::bad_file, file_.path() + ": " + what,
+                    "the file was not written by a sound nanquest"};
 }
 
 const StoredDataset* TableFileReader::find(const std::string& name, DType dtype, std::size_t rank) {
@@ -46,7 +49,8 @@ const StoredDataset* TableFileReader::find(const std::string& name, DType dtype,
   return ok() ? &d : nullptr;
 }
 
-std::vector<std::string> TableFileReader::lookup(const std::string& name, const std::vector<std::uint32_t>& rows) {
+std::vector<std::string> TableFileReader::lookup(const std::string& name,
+                                                 const std::vector<std::uint32_t>& rows) {
   std::vector<std::string> out;
   if (!ok()) return out;
   out.reserve(rows.size());
@@ -71,7 +75,8 @@ TableFileReader::Table TableFileReader::table(const std::string& group, const ch
   if (ok() && !file_.has_group(group)) fail("holds no group " + group);
   if (ok()) {
     const h5::Id id(H5Gopen2(file_.root(), group.c_str(), H5P_DEFAULT), H5Gclose);
-    if (!id || !h5::get_attribute(id.get(), "kind", stored) || !h5::get_attribute(id.get(), "kind_version", version))
+    if (!id || !h5::get_attribute(id.get(), "kind", stored) ||
+        !h5::get_attribute(id.get(), "kind_version", version))
       fail("group " + group + " does not say of what kind it is");
     else if (stored != kind && stored != "group")
       fail("group " + group + " is of kind \"" + stored + "\" instead of \"" + kind + "\"");
@@ -125,7 +130,8 @@ void TableFileReader::Table::text_lists(const char* name, std::vector<std::vecto
 
 void TableFileReader::Table::dictionary(std::map<std::string, std::string>& entries) {
   const std::vector<std::string> keys = texts_of("key"), contents = texts_of("value");
-  if (file_.ok() && keys.size() != contents.size()) file_.fail(group_ + " has more keys than values, or fewer");
+  if (file_.ok() && keys.size() != contents.size())
+    file_.fail(group_ + " has more keys than values, or fewer");
   if (!file_.ok()) return;
   for (std::size_t i = 0; i < keys.size(); ++i) entries[keys[i]] = contents[i];
 }

@@ -1,4 +1,5 @@
-/// Reads tables column by column from a checked file; the counterpart of table_writer.h. Internal to this room.
+/// Reads tables column by column from a checked file; the counterpart of table_writer.h. Internal to this
+/// room.
 #pragma once
 
 #include <map>
@@ -23,7 +24,8 @@ class TableFileReader {
   /// The 1-D column `name`; `required` ones must be there.
   template <class T>
   std::vector<T> column(const std::string& name);
-  /// Texts of string table rows; counts what it hands out against a limit, for one long text can be named often.
+  /// Texts of string table rows; counts what it hands out against a limit, for one long text can be named
+  /// often.
   std::vector<std::string> lookup(const std::string& name, const std::vector<std::uint32_t>& rows);
 
   bool ok() const { return status_.ok(); }
@@ -78,8 +80,9 @@ class TableFileReader::Table {
     const auto offsets = offsets_of(name, elements.size());
     if (offsets.empty() || !fit(name, rows, offsets.size() - 1)) return;
     for (std::size_t i = 0; i + 1 < offsets.size(); ++i)
-      (rows[i].*field).assign(elements.begin() + static_cast<std::ptrdiff_t>(offsets[i]),
-                              elements.begin() + static_cast<std::ptrdiff_t>(offsets[i + 1]));
+      (rows[i].*field)
+          .assign(elements.begin() + static_cast<std::ptrdiff_t>(offsets[i]),
+                  elements.begin() + static_cast<std::ptrdiff_t>(offsets[i + 1]));
   }
 
   template <class T>
@@ -94,7 +97,9 @@ class TableFileReader::Table {
   }
 
   template <class T>
-  void values(const char* name, std::vector<T>& out) { out = file_.column<T>(path(name)); }
+  void values(const char* name, std::vector<T>& out) {
+    out = file_.column<T>(path(name));
+  }
 
   void texts(const char* name, std::vector<std::string>& out) { out = texts_of(name); }
   void text_lists(const char* name, std::vector<std::vector<std::string>>& rows);
@@ -117,7 +122,8 @@ class TableFileReader::Table {
   bool fit(const char* name, std::vector<Row>& rows, std::size_t count) {
     if (file_.ok() && rows.empty()) rows.resize(count);
     if (file_.ok() && rows.size() != count)
-      file_.fail(path(name) + " has " + std::to_string(count) + " rows, its table " + std::to_string(rows.size()));
+      file_.fail(path(name) + " has " + std::to_string(count) + " rows, its table " +
+                 std::to_string(rows.size()));
     return file_.ok();
   }
 

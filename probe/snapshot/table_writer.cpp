@@ -25,8 +25,8 @@ TableFileWriter::Table TableFileWriter::table(const std::string& group, const ch
   return Table(*this, group);
 }
 
-bool TableFileWriter::write(const std::string& name, DType dtype, const std::vector<hsize_t>& shape, const void* data,
-                            const char* kind, bool text) {
+bool TableFileWriter::write(const std::string& name, DType dtype, const std::vector<hsize_t>& shape,
+                            const void* data, const char* kind, bool text) {
   if (!ok()) return false;
   const h5::Id dataset = h5::write_dataset(file_, name.c_str(), dtype, shape, data);
   if (dataset && h5::set_kind(dataset.get(), kind) &&
@@ -51,7 +51,8 @@ void TableFileWriter::write_history(const std::vector<SeriesTable>& history) {
     names.push_back(series.name);
     const std::string group = "history/" + series.name;
     Table t = table(group, "series_table");
-    write(group + "/values", DType::float64, {series.rows(), series.columns.size()}, series.values.data(), "series");
+    write(group + "/values", DType::float64, {series.rows(), series.columns.size()}, series.values.data(),
+          "series");
     t.texts("columns", series.columns);
   }
   table("history/@index", "series_index").texts("names", names);

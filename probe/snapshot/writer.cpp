@@ -26,7 +26,8 @@ h5::Id create_file(const std::string& path, h5::Disk& disk) {
   // The 1.10 format has checksummed metadata: one more thing that damage must get past.
   H5Pset_libver_bounds(access.get(), H5F_LIBVER_V110, H5F_LIBVER_V110);
   H5Pset_fclose_degree(access.get(), H5F_CLOSE_STRONG);
-  H5Pset_meta_block_size(access.get(), 1 << 16);  // metadata lie together, so that sealing reads few stretches
+  H5Pset_meta_block_size(access.get(),
+                         1 << 16);  // metadata lie together, so that sealing reads few stretches
   H5Pset_small_data_block_size(access.get(), 1 << 15);
   return disk.create(path, creation.get(), access.get());
 }
@@ -48,9 +49,13 @@ const char* path_fault(const std::string& path) {
 }  // namespace
 
 struct SnapshotWriter::Impl {
-  Impl(std::string final_path, std::string temporary_path, std::unique_ptr<h5::Disk> its_disk, h5::Id open_file)
-      : path(std::move(final_path)), temporary(std::move(temporary_path)), disk(std::move(its_disk)),
-        file(std::move(open_file)), tables(file.get(), path) {}
+  Impl(std::string final_path, std::string temporary_path, std::unique_ptr<h5::Disk> its_disk,
+       h5::Id open_file)
+      : path(std::move(final_path)),
+        temporary(std::move(temporary_path)),
+        disk(std::move(its_disk)),
+        file(std::move(open_file)),
+        tables(file.get(), path) {}
   ~Impl() { discard(); }
 
   /// Closes and removes the unfinished file.
@@ -126,7 +131,8 @@ Status SnapshotWriter::write_tensor(const std::string& path, const TensorView& t
   if (const char* fault = path_fault(path))
     return Error{ErrorCode::usage, "tensor path \"" + path + "\" can't be stored: " + fault, "rename it"};
   if (tensor.shape.size() > 8)
-    return Error{ErrorCode::unsupported, path + ": rank " + std::to_string(tensor.shape.size()) + " is above 8",
+    return Error{ErrorCode::unsupported,
+                 path + ": rank " + std::to_string(tensor.shape.size()) + " is above 8",
                  "store it flattened"};
   std::size_t bytes = dtype_size(tensor.dtype);
   std::vector<hsize_t> shape;
@@ -144,8 +150,7 @@ Status SnapshotWriter::write_tensor(const std::string& path, const TensorView& t
   const h5::Id dataset = h5::write_dataset(impl_->file.get(), path.c_str(), tensor.dtype, shape, tensor.data);
   if (!dataset || !h5::set_kind(dataset.get(), "tensor") ||
       !h5::set_attribute(dataset.get(), "dtype", dtype_name(tensor.dtype)) ||
-      !h5::set_attribute(dataset.get(), "checksum", hash_bytes(tensor.data, bytes)) ||
-      !impl_->disk->ok())
+      !h5::set_attribute(dataset.get(), "checksum", hash_bytes(tensor.data, bytes)) || !impl_->disk->ok())
     return impl_->disk->failure(impl_->path, "writing " + path, ErrorCode::internal);
   if (bytes >= kSealedApart) impl_->extents.push_back({H5Dget_offset(dataset.get()), bytes});
   return {};

@@ -25,8 +25,10 @@ int main() {
     Result<SnapshotWriter> writer = SnapshotWriter::create(dir + "/a.h5");
     good = good && writer;
     for (std::int64_t i = 0; good && i < kTensors; ++i)
-      good = writer->write_tensor("parameters/w" + std::to_string(i),
-                                  {DType::float32, shape, values.data() + i * kElements}).ok();
+      good = writer
+                 ->write_tensor("parameters/w" + std::to_string(i),
+                                {DType::float32, shape, values.data() + i * kElements})
+                 .ok();
     good = good && writer->write_doc({}) && writer->commit();
     fs::remove(dir + "/a.h5");
   };

@@ -2,7 +2,8 @@
 //
 // Half of the mutants keep their (now wrong) seal, as damaged files do, and must be refused or give an
 // error for the tensor that was hit. The other half is sealed again, as a forger would, so that libhdf5 and
-// the guards meet the mutations. A child that dies or hangs is a find: its file is kept in CORPUS. Exit code 1 then.
+// the guards meet the mutations. A child that dies or hangs is a find: its file is kept in CORPUS. Exit code
+// 1 then.
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -24,7 +25,8 @@ using namespace nanquest;
 
 constexpr int kPerChild = 40;
 
-/// Reads all there is; returns how many tensors differ from `want` without an error (must be none if `sealed`).
+/// Reads all there is; returns how many tensors differ from `want` without an error (must be none if
+/// `sealed`).
 int read_everything(const std::string& path, bool& opened) {
   Result<SnapshotReader> reader = SnapshotReader::open(path);
   opened = reader.ok();
@@ -121,10 +123,13 @@ int main(int argc, char** argv) {
     done += kPerChild;
     if (!died(pid)) continue;
     ++finds;
-    const std::string kept = corpus + "/find-" + std::to_string(seed) + "-" + std::to_string(shared->at) + ".h5";
+    const std::string kept =
+        corpus + "/find-" + std::to_string(seed) + "-" + std::to_string(shared->at) + ".h5";
     std::error_code error;
-    std::filesystem::copy_file(dir / "mutant.h5", kept, std::filesystem::copy_options::overwrite_existing, error);
-    std::printf("a child died at mutant %d: %s\n", shared->at, error ? error.message().c_str() : kept.c_str());
+    std::filesystem::copy_file(dir / "mutant.h5", kept, std::filesystem::copy_options::overwrite_existing,
+                               error);
+    std::printf("a child died at mutant %d: %s\n", shared->at,
+                error ? error.message().c_str() : kept.c_str());
   }
   std::printf("%d mutants, %d opened, %d finds\n", done, shared->opened, finds);
   return finds == 0 ? 0 : 1;

@@ -1,4 +1,5 @@
-// export_rich DIR: writes DIR/snapshot.h5 and, beside it, the bytes of each tensor for programs in other languages.
+// export_rich DIR: writes DIR/snapshot.h5 and, beside it, the bytes of each tensor for programs in other
+// languages.
 #include <cstdio>
 #include <fstream>
 

@@ -1,5 +1,5 @@
-/// Makes snapshots that no sound writer makes: a real one is changed through libhdf5 and sealed again, as a forger
-/// would, so that the reader's own guards are met.
+/// Makes snapshots that no sound writer makes: a real one is changed through libhdf5 and sealed again, as a
+/// forger would, so that the reader's own guards are met.
 #pragma once
 
 #include <hdf5.h>

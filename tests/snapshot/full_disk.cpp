@@ -2,14 +2,18 @@
 
 #include <dlfcn.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <cstdlib>
 
 namespace nanquest::testing {
 namespace {
 
-bool limited = false;
+bool limited = false, reserves = true;
+int refusal = ENOSPC;
 dev_t device = 0;
 long long space = 0;
 off_t reserved = 0;  ///< bytes of the one file written that fallocate has already taken from `space`
@@ -18,25 +22,52 @@ ssize_t limited_pwrite(const char* real_name, int fd, const void* data, size_t b
   using Pwrite = ssize_t (*)(int, const void*, size_t, off_t);
   const auto real = reinterpret_cast<Pwrite>(::dlsym(RTLD_NEXT, real_name));
   struct stat st {};
-  if (limited && ::fstat(fd, &st) == 0 && st.st_dev == device && S_ISREG(st.st_mode) &&
-      offset + static_cast<off_t>(bytes) > reserved) {
-    if (space <= 0) {
-      errno = ENOSPC;
+  if (!limited || ::fstat(fd, &st) != 0 || st.st_dev != device || !S_ISREG(st.st_mode))
+    return real(fd, data, bytes, offset);
+  // A full disk takes what needs no new room; a broken one takes nothing.
+  const off_t taken = refusal == ENOSPC ? std::max(st.st_size, reserved) : offset;
+  const off_t end = offset + static_cast<off_t>(bytes);
+  const off_t possible = std::min(end, std::max(offset, taken) + static_cast<off_t>(space));
+  if (end > taken) {
+    if (possible <= offset) {
+      errno = refusal;
       return -1;
     }
-    if (static_cast<long long>(bytes) > space) bytes = static_cast<size_t>(space);  // a short write, as real disks do
-    space -= static_cast<long long>(bytes);
+    space -= possible - std::max(offset, taken);
+    bytes = static_cast<size_t>(possible - offset);  // perhaps a short write, as real disks do
   }
   return real(fd, data, bytes, offset);
 }
 
 }  // namespace
 
-void set_disk_space(const std::string& directory, long long bytes) {
+void set_disk_space(const std::string& directory, long long bytes, bool can_reserve, int error) {
   struct stat st {};
   limited = ::stat(directory.c_str(), &st) == 0;
   device = st.st_dev;
   space = bytes;
+  reserves = can_reserve;
+  refusal = error;
+}
+
+std::string in_child(const std::function<std::string()>& body) {
+  int out[2];
+  if (::pipe(out) != 0) return "no pipe";
+  const pid_t pid = ::fork();
+  if (pid == 0) {
+    ::alarm(60);
+    const std::string text = body();
+    std::exit(::write(out[1], text.data(), text.size()) == static_cast<ssize_t>(text.size()) ? 0 : 2);
+  }
+  ::close(out[1]);
+  std::string text;
+  char piece[4096];
+  for (ssize_t n; (n = ::read(out[0], piece, sizeof piece)) > 0;)
+    text.append(piece, static_cast<std::size_t>(n));
+  ::close(out[0]);
+  int status = 0;
+  ::waitpid(pid, &status, 0);
+  return status == 0 ? text : "the child died: " + std::to_string(status) + " " + text;
 }
 
 }  // namespace nanquest::testing
@@ -44,8 +75,13 @@ void set_disk_space(const std::string& directory, long long bytes) {
 extern "C" {
 __attribute__((visibility("default"))) int fallocate(int fd, int mode, off_t offset, off_t bytes) {
   using namespace nanquest::testing;
+  if (limited && !reserves) {
+    errno = EOPNOTSUPP;
+    return -1;
+  }
   if (limited) {
     const long long more = offset + bytes - reserved;
+    if (more <= 0) return 0;
     if (more > space) {
       errno = ENOSPC;
       return -1;
@@ -60,7 +96,8 @@ __attribute__((visibility("default"))) int fallocate(int fd, int mode, off_t off
 __attribute__((visibility("default"))) ssize_t pwrite(int fd, const void* data, size_t bytes, off_t offset) {
   return nanquest::testing::limited_pwrite("pwrite", fd, data, bytes, offset);
 }
-__attribute__((visibility("default"))) ssize_t pwrite64(int fd, const void* data, size_t bytes, off_t offset) {
+__attribute__((visibility("default"))) ssize_t pwrite64(int fd, const void* data, size_t bytes,
+                                                        off_t offset) {
   return nanquest::testing::limited_pwrite("pwrite64", fd, data, bytes, offset);
 }
 }

@@ -112,14 +112,16 @@ TEST_F(Hostile, NeverCompleted) {
 }
 
 TEST_F(Hostile, MissingGroupsAndColumns) {
-  for (const char* name : {"environment", "config", "history", "modules", "parameters", "buffers", "optimizer", "rng",
-                           "batch", "trace", "trace/ops", "trace/slots", "stats", "hashes", "verdict", "strings"}) {
+  for (const char* name :
+       {"environment", "config", "history", "modules", "parameters", "buffers", "optimizer", "rng", "batch",
+        "trace", "trace/ops", "trace/slots", "stats", "hashes", "verdict", "strings"}) {
     SCOPED_TRACE(name);
     ASSERT_TRUE(testing::write_rich(path_));
     expect_forgery_refused("holds no group", [&](hid_t file) { H5Ldelete(file, name, H5P_DEFAULT); });
   }
   ASSERT_TRUE(testing::write_rich(path_));
-  expect_forgery_refused("holds no trace/ops/phase", [](hid_t file) { H5Ldelete(file, "trace/ops/phase", H5P_DEFAULT); });
+  expect_forgery_refused("holds no trace/ops/phase",
+                         [](hid_t file) { H5Ldelete(file, "trace/ops/phase", H5P_DEFAULT); });
 }
 
 TEST_F(Hostile, ExternalStorage) {
@@ -302,7 +304,8 @@ TEST_F(Hostile, RepackedTensorsAreStillRead) {
     const hid_t copy = H5Dcreate2(file, "packed", H5T_IEEE_F32LE, space, H5P_DEFAULT, how, H5P_DEFAULT);
     H5Dwrite(copy, H5T_IEEE_F32LE, H5S_ALL, H5S_ALL, H5P_DEFAULT, values.data());
     for (const char* attribute : {"kind", "dtype", "checksum"}) {
-      const hid_t from = H5Aopen(old, attribute, H5P_DEFAULT), type = H5Aget_type(from), one = H5Screate(H5S_SCALAR);
+      const hid_t from = H5Aopen(old, attribute, H5P_DEFAULT), type = H5Aget_type(from),
+                  one = H5Screate(H5S_SCALAR);
       std::vector<char> value(H5Tget_size(type));
       H5Aread(from, type, value.data());
       const hid_t to = H5Acreate2(copy, attribute, type, one, H5P_DEFAULT, H5P_DEFAULT);

@@ -94,18 +94,19 @@ TEST(RunDir, ParsesOnlySnapshotNames) {
   EXPECT_EQ(parsed->rank, 7);
   EXPECT_EQ(parsed->attempt, 1);
   EXPECT_EQ(parse_incident_name("step-00000131.r7.3.h5")->attempt, 3);
-  for (const char* name : {"step-00000131.r7.replay.h5", "step-1.h5", "step--1.r0.h5", "step-1.r0.h5.tmp-12-0",
-                           "step-99999999999999999999.r0.h5", "step-1.r0.2.3.h5", "other.h5", ""})
+  for (const char* name :
+       {"step-00000131.r7.replay.h5", "step-1.h5", "step--1.r0.h5", "step-1.r0.h5.tmp-12-0",
+        "step-99999999999999999999.r0.h5", "step-1.r0.2.3.h5", "other.h5", ""})
     EXPECT_FALSE(parse_incident_name(name)) << name;
 }
 
 TEST(RunDir, ListsInOrder) {
   TempDir dir;
-  for (const char* name : {"manifest.json", "series.r10.h5", "series.r2.h5", "series.h5",
-                           "incidents/step-00000200.r0.h5", "incidents/step-00000010.r1.h5",
-                           "incidents/step-00000010.r0.h5", "incidents/step-00000010.r0.json",
-                           "incidents/step-00000010.r0.md", "incidents/step-00000010.r0.replay.h5",
-                           "incidents/step-00000010.r0.2.h5", "incidents/step-00000011.r0.h5.tmp-1-1"})
+  for (const char* name :
+       {"manifest.json", "series.r10.h5", "series.r2.h5", "series.h5", "incidents/step-00000200.r0.h5",
+        "incidents/step-00000010.r1.h5", "incidents/step-00000010.r0.h5", "incidents/step-00000010.r0.json",
+        "incidents/step-00000010.r0.md", "incidents/step-00000010.r0.replay.h5",
+        "incidents/step-00000010.r0.2.h5", "incidents/step-00000011.r0.h5.tmp-1-1"})
     touch(dir / name);
   Result<RunListing> run = list_run(dir.string());
   ASSERT_TRUE(run) << run.error().text();
@@ -141,7 +142,8 @@ TEST(Manifest, RoundTrip) {
   m.world_size = 4;
   m.status = "finished";
   m.outcome = "2 incidents, survived";
-  m.incidents = {{131, 1, "incidents/step-00000131.r1.h5", "non_finite", "aten::mm made 17 +Inf"}, {140, 1, "", "spike", ""}};
+  m.incidents = {{131, 1, "incidents/step-00000131.r1.h5", "non_finite", "aten::mm made 17 +Inf"},
+                 {140, 1, "", "spike", ""}};
   ASSERT_TRUE(write_manifest(dir.string(), m));
   Result<Manifest> got = read_manifest(dir.string());
   ASSERT_TRUE(got) << got.error().text();
@@ -174,18 +176,21 @@ TEST(Manifest, BadTextIsMendedNotLost) {
 TEST(Manifest, RefusesOthers) {
   TempDir dir;
   EXPECT_EQ(read_manifest(dir.string()).error().code, ErrorCode::bad_file);
-  for (const char* text : {"", "{", "[]", "{\"format\": \"other\"}", "{\"format\": 3}", "{\"format\": \"nanquest.run\"}",
-                           R"({"format": "nanquest.run", "format_version": "1.0", "rank": "x"})",
-                           R"({"format": "nanquest.run", "format_version": "1.0", "incidents": [1]})"}) {
+  for (const char* text :
+       {"", "{", "[]", "{\"format\": \"other\"}", "{\"format\": 3}", "{\"format\": \"nanquest.run\"}",
+        R"({"format": "nanquest.run", "format_version": "1.0", "rank": "x"})",
+        R"({"format": "nanquest.run", "format_version": "1.0", "incidents": [1]})"}) {
     ASSERT_TRUE(write_file_atomically(manifest_path(dir.string()), text));
     Result<Manifest> got = read_manifest(dir.string());
     ASSERT_FALSE(got) << text;
     EXPECT_EQ(got.error().code, ErrorCode::bad_file) << text;
   }
-  ASSERT_TRUE(write_file_atomically(manifest_path(dir.string()), R"({"format": "nanquest.run", "format_version": "2.0"})"));
-  EXPECT_NE(read_manifest(dir.string()).error().message.find("2.0"), std::string::npos);
   ASSERT_TRUE(write_file_atomically(manifest_path(dir.string()),
-                                    R"({"format": "nanquest.run", "format_version": "1.7", "later": [1, 2]})"));
+                                    R"({"format": "nanquest.run", "format_version": "2.0"})"));
+  EXPECT_NE(read_manifest(dir.string()).error().message.find("2.0"), std::string::npos);
+  ASSERT_TRUE(
+      write_file_atomically(manifest_path(dir.string()),
+                            R"({"format": "nanquest.run", "format_version": "1.7", "later": [1, 2]})"));
   EXPECT_TRUE(read_manifest(dir.string()));
 }
 

@@ -39,8 +39,10 @@ void expect_rows(const std::vector<SeriesTable>& tables, std::size_t rows) {
     ASSERT_EQ(tables[0].values[3 * i], static_cast<double>(i));
     ASSERT_EQ(tables[0].values[3 * i + 1], 1.0 / (static_cast<double>(i) + 1));
     ASSERT_EQ(tables[1].values[2 * i], static_cast<double>(i) * 0.5);
-    if (i % 2 == 0) ASSERT_TRUE(std::isnan(tables[1].values[2 * i + 1]));
-    else ASSERT_EQ(tables[1].values[2 * i + 1], -1.0);
+    if (i % 2 == 0)
+      ASSERT_TRUE(std::isnan(tables[1].values[2 * i + 1]));
+    else
+      ASSERT_EQ(tables[1].values[2 * i + 1], -1.0);
   }
 }
 
@@ -199,6 +201,21 @@ TEST(Series, CanBeReadWhileItIsWritten) {
   EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
   EXPECT_GT(polls, 3u);
   expect_rows(*read_series(path), 3000);
+}
+
+TEST(Series, CanBeReadByTheProcessThatWritesIt) {
+  TempDir dir;
+  const std::string path = dir / "s.h5";
+  Result<SeriesWriter> writer = SeriesWriter::create(path, kTables);
+  ASSERT_TRUE(writer) << writer.error().text();
+  for (int i = 0; i < 300; ++i) {
+    ASSERT_TRUE(append(*writer, i));
+    if (i % 100 != 99) continue;
+    ASSERT_TRUE(writer->flush());
+    Result<std::vector<SeriesTable>> got = read_series(path);
+    ASSERT_TRUE(got) << got.error().text();
+    expect_rows(*got, static_cast<std::size_t>(i) + 1);
+  }
 }
 
 TEST(Series, OtherFilesAreRefused) {
