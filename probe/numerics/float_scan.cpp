@@ -143,20 +143,23 @@ void for_each_block(const void* data, std::size_t n, F&& f) {
 }
 
 template <class Layout>
-ScanResult scan_layout(const Kernels& k, const void* data, std::size_t n, ExponentHistogram* histogram) {
+ScanResult scan_layout(const Kernels& k, const void* data, std::size_t n, ExponentHistogram* histogram,
+                       HashState* hash) {
   using Bits = typename Layout::Bits;
+  static_assert(kScanBlock % kHashBlock == 0);
   ElementStats s;
+  const auto each = [&](const void* p, std::size_t m, std::size_t start) {
+    scan_block<Layout>(k, p, m, start, s, histogram);
+    if (hash && m == kScanBlock / sizeof(Bits)) hash->add_blocks(p, kScanBlock / kHashBlock);
+    return true;
+  };
   if (histogram == nullptr) {
-    for_each_block<Bits>(data, n, [&](const void* p, std::size_t m, std::size_t start) {
-      scan_block<Layout>(k, p, m, start, s, nullptr);
-      return true;
-    });
+    for_each_block<Bits>(data, n, each);
   } else {
     ExponentFields<Layout> fields;
     for_each_block<Bits>(data, n, [&](const void* p, std::size_t m, std::size_t start) {
-      scan_block<Layout>(k, p, m, start, s, histogram);
       fields.add(p, m);
-      return true;
+      return each(p, m, start);
     });
     fields.flush(*histogram);
   }
@@ -214,12 +217,12 @@ bool any_bad(const Kernels& k, const void* data, std::size_t n) {
 }  // namespace
 
 ScanResult scan_float(const Kernels& kernels, DType type, const void* data, std::size_t n,
-                      ExponentHistogram* histogram) {
+                      ExponentHistogram* histogram, HashState* hash) {
   switch (type) {
-    case DType::float64: return scan_layout<LayoutFp64>(kernels, data, n, histogram);
-    case DType::float32: return scan_layout<LayoutFp32>(kernels, data, n, histogram);
-    case DType::float16: return scan_layout<LayoutFp16>(kernels, data, n, histogram);
-    default: return scan_layout<LayoutBf16>(kernels, data, n, histogram);
+    case DType::float64: return scan_layout<LayoutFp64>(kernels, data, n, histogram, hash);
+    case DType::float32: return scan_layout<LayoutFp32>(kernels, data, n, histogram, hash);
+    case DType::float16: return scan_layout<LayoutFp16>(kernels, data, n, histogram, hash);
+    default: return scan_layout<LayoutBf16>(kernels, data, n, histogram, hash);
   }
 }
 

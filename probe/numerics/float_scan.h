@@ -1,14 +1,17 @@
 /// Scans of floating-point memory with a given table of kernels. Internal to the room; tests run every table.
 #pragma once
 
+#include "probe/numerics/hash.h"
 #include "probe/numerics/kernels.h"
 #include "probe/numerics/scan.h"
 
 namespace nanquest::detail {
 
-/// `scan` for float64, float32, float16 and bfloat16. `type` must be one of them.
+/// `scan` for float64, float32, float16 and bfloat16. `type` must be one of them. Every whole block of kScanBlock
+/// bytes is added to `hash` (may be null) while it is in the first-level cache; the bytes after the last whole block
+/// are left to the caller.
 ScanResult scan_float(const Kernels& kernels, DType type, const void* data, std::size_t n,
-                      ExponentHistogram* histogram);
+                      ExponentHistogram* histogram, HashState* hash = nullptr);
 
 /// `scan` for the two fp8 types: counts of the 256 patterns, read off with a table.
 ScanResult scan_fp8(DType type, const void* data, std::size_t n, ExponentHistogram* histogram);

@@ -10,7 +10,7 @@
 namespace nanquest::detail {
 
 /// Bytes of memory that one kernel call covers at most: small enough to be read again from the first-level cache.
-inline constexpr std::size_t kScanBlock = 8192;
+inline constexpr std::size_t kScanBlock = 16384;
 
 /// What a block holds. Magnitudes that are not finite count as large numbers here.
 struct Census {

@@ -7,13 +7,18 @@
 namespace nanquest::detail {
 namespace {
 
-/// Folds lanes in their order, so that every vector width gives the same sum.
+/// The sum of all lanes, in one order for every vector width: the upper half is added to the lower until one is left.
 template <class V, int N>
-double fold(const V (&lanes)[N]) {
-  double sum = 0;
-  for (int i = 0; i < N; ++i)
-    for (unsigned j = 0; j < sizeof(V) / sizeof(lanes[0][0]); ++j) sum += static_cast<double>(lanes[i][j]);
-  return sum;
+double fold(const V (&vectors)[N]) {
+  using E = decltype(V{}[0] + 0);
+  constexpr int count = N * static_cast<int>(sizeof(V) / sizeof(E));
+  E in[count];
+  __builtin_memcpy(in, vectors, sizeof in);
+  double lanes[count];
+  for (int i = 0; i < count; ++i) lanes[i] = static_cast<double>(in[i]);
+  for (int half = count / 2; half > 0; half /= 2)
+    for (int i = 0; i < half; ++i) lanes[i] += lanes[i + half];
+  return lanes[0];
 }
 
 double squares_fp64(const void* data, std::size_t n) {
@@ -52,50 +57,53 @@ double squares_fp32(const void* data, std::size_t n) {
   return total;
 }
 
-/// Σ of squares in fp32 with the rounding error of every addition caught (Dekker's fast two-sum). A square of a
+/// Σ of squares in 32 lanes of fp32 with the rounding error of every addition caught (Dekker's fast two-sum). A square of a
 /// 16-bit float is exact in fp32; `sum` starts at `ceiling`, never below a summand, which is what makes the error term
 /// `x² + (sum - next)` exact. What remains is the rounding inside `error`: below 2^-30 of the result.
-template <int N>
+template <class V>
 struct CaughtSum {
-  VecFloat sum[N];
-  VecFloat error[N];
+  static constexpr int N = 128 / sizeof(V);
+  V sum[N];
+  V error[N];
 
   [[gnu::always_inline]] inline void start(float ceiling) {
     for (int k = 0; k < N; ++k) {
-      sum[k] = VecFloat{} + ceiling;
-      error[k] = VecFloat{};
+      sum[k] = V{} + ceiling;
+      error[k] = V{};
     }
   }
-  [[gnu::always_inline]] inline void add(int k, VecFloat x) {
-    const VecFloat next = add_exact_square(x, sum[k]);
+  [[gnu::always_inline]] inline void add(int k, V x) {
+    const V next = add_exact_square(x, sum[k]);
     error[k] += add_exact_square(x, sum[k] - next);
     sum[k] = next;
   }
   double total(float ceiling) const {
-    const double lanes = N * (kBytes / 4);
-    return (fold(sum) - lanes * static_cast<double>(ceiling)) + fold(error);
+    return (fold(sum) - 32 * static_cast<double>(ceiling)) + fold(error);
   }
 };
 
+[[gnu::always_inline]] inline void add_fp16_line(CaughtSum<VecHalf>& sum, const char* p) {
+  for (int k = 0; k < sum.N; ++k) sum.add(k, widen_fp16(p + k * (kHalfBytes / 2)));
+}
+
 double squares_fp16(const void* data, std::size_t n, float ceiling) {
   const auto* p = static_cast<const char*>(data);
-  CaughtSum<2 * kParts> sum;
+  CaughtSum<VecHalf> sum;
   sum.start(ceiling);
   std::size_t i = 0;
-  for (; i + 32 <= n; i += 32)
-    for (int k = 0; k < 2 * kParts; ++k) sum.add(k, widen_fp16(p + i * 2 + k * (kBytes / 2)));
+  for (; i + 32 <= n; i += 32) add_fp16_line(sum, p + i * 2);
   double total = sum.total(ceiling);
   if (i < n) {
     std::uint16_t last[32] = {};
     __builtin_memcpy(last, p + i * 2, (n - i) * 2);
     sum.start(ceiling);
-    for (int k = 0; k < 2 * kParts; ++k) sum.add(k, widen_fp16(reinterpret_cast<const char*>(last) + k * (kBytes / 2)));
+    add_fp16_line(sum, reinterpret_cast<const char*>(last));
     total += sum.total(ceiling);
   }
   return total;
 }
 
-[[gnu::always_inline]] inline void add_bf16_line(CaughtSum<2 * kParts>& sum, const char* p) {
+[[gnu::always_inline]] inline void add_bf16_line(CaughtSum<VecFloat>& sum, const char* p) {
   for (int k = 0; k < kParts; ++k) {
     VecU32 pair;
     load(pair, p + k * kBytes);
@@ -106,7 +114,7 @@ double squares_fp16(const void* data, std::size_t n, float ceiling) {
 
 double squares_bf16(const void* data, std::size_t n, float ceiling) {
   const auto* p = static_cast<const char*>(data);
-  CaughtSum<2 * kParts> sum;
+  CaughtSum<VecFloat> sum;
   sum.start(ceiling);
   std::size_t i = 0;
   for (; i + 32 <= n; i += 32) add_bf16_line(sum, p + i * 2);

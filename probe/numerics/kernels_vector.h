@@ -18,6 +18,9 @@ constexpr int kBytes = NANQUEST_VECTOR_BYTES;
 typedef double VecDouble __attribute__((vector_size(kBytes)));
 typedef float VecFloat __attribute__((vector_size(kBytes)));
 typedef float HalfVecFloat __attribute__((vector_size(kBytes / 2)));
+// Half-precision numbers are widened 32 bytes at a time at most: the wider conversion takes twice as long and more.
+constexpr int kHalfBytes = kBytes < 32 ? kBytes : 32;
+typedef float VecHalf __attribute__((vector_size(kHalfBytes)));
 typedef std::uint32_t VecU32 __attribute__((vector_size(kBytes)));
 typedef std::uint64_t VecU64 __attribute__((vector_size(kBytes)));
 constexpr int kParts = 64 / kBytes;  // vectors in a cache line
@@ -28,20 +31,16 @@ template <class V>
 }
 
 /// x² + c. The callers' squares are exact, so rounding once or twice gives the same bits.
-[[gnu::always_inline]] inline VecFloat add_exact_square(VecFloat x, VecFloat c) {
+template <class V>
+[[gnu::always_inline]] inline V add_exact_square(V x, V c) {
+#if defined(__FMA__)
+  constexpr bool is_double = sizeof(x[0]) == 8;
 #if defined(__AVX512F__)
-  return (VecFloat)_mm512_fmadd_ps((__m512)x, (__m512)x, (__m512)c);
-#elif defined(__FMA__)
-  return (VecFloat)_mm256_fmadd_ps((__m256)x, (__m256)x, (__m256)c);
-#else
-  return x * x + c;
+  if constexpr (sizeof(V) == 64 && is_double) return (V)_mm512_fmadd_pd((__m512d)x, (__m512d)x, (__m512d)c);
+  if constexpr (sizeof(V) == 64 && !is_double) return (V)_mm512_fmadd_ps((__m512)x, (__m512)x, (__m512)c);
 #endif
-}
-[[gnu::always_inline]] inline VecDouble add_exact_square(VecDouble x, VecDouble c) {
-#if defined(__AVX512F__)
-  return (VecDouble)_mm512_fmadd_pd((__m512d)x, (__m512d)x, (__m512d)c);
-#elif defined(__FMA__)
-  return (VecDouble)_mm256_fmadd_pd((__m256d)x, (__m256d)x, (__m256d)c);
+  if constexpr (sizeof(V) == 32 && is_double) return (V)_mm256_fmadd_pd((__m256d)x, (__m256d)x, (__m256d)c);
+  if constexpr (sizeof(V) == 32 && !is_double) return (V)_mm256_fmadd_ps((__m256)x, (__m256)x, (__m256)c);
 #else
   return x * x + c;
 #endif
@@ -64,24 +63,21 @@ template <class V>
 #endif
 }
 
-/// The next kBytes / 4 half-precision numbers as fp32; exact, subnormals included.
-[[gnu::always_inline]] inline VecFloat widen_fp16(const void* p) {
-#if defined(__AVX512F__)
-  __m256i half;
-  load(half, p);
-  return (VecFloat)_mm512_cvtph_ps(half);
-#elif defined(__F16C__)
+/// The next half-precision numbers as fp32; exact, subnormals included.
+[[gnu::always_inline]] inline VecHalf widen_fp16(const void* p) {
+#if defined(__F16C__)
   __m128i half;
   load(half, p);
-  return (VecFloat)_mm256_cvtph_ps(half);
+  return (VecHalf)_mm256_cvtph_ps(half);
 #else
-  typedef std::uint16_t Narrow __attribute__((vector_size(kBytes / 2)));
+  typedef std::uint16_t Narrow __attribute__((vector_size(kHalfBytes / 2)));
+  typedef std::uint32_t Wide __attribute__((vector_size(kHalfBytes)));
   Narrow half;
   load(half, p);
-  const VecU32 abs = __builtin_convertvector(half, VecU32) & 0x7fff;
+  const Wide abs = __builtin_convertvector(half, Wide) & 0x7fff;
   // One exponent too high and an implicit 1 that subnormals lack; taking away that 1 normalises them.
-  const VecFloat small = (VecFloat)((abs << 13) + (113U << 23)) - 0x1p-14F;
-  return (VecFloat)(abs < 0x400 ? (VecU32)small : (abs << 13) + (112U << 23));
+  const VecHalf small = (VecHalf)((abs << 13) + (113U << 23)) - 0x1p-14F;
+  return (VecHalf)(abs < 0x400 ? (Wide)small : (abs << 13) + (112U << 23));
 #endif
 }
 

@@ -75,12 +75,20 @@ ScanResult scan(DType type, const void* data, std::size_t n, ExponentHistogram* 
 }
 
 ScanAndHash scan_and_hash(DType type, const void* data, std::size_t n, ExponentHistogram* histogram) {
-  // Large enough to make a call's fixed cost small, small enough to be in the second-level cache for the hash.
-  constexpr std::size_t chunk = 64 * 1024;
+  if (type == DType::complex64) return scan_and_hash(DType::float32, data, 2 * n, histogram);
+  if (type == DType::complex128) return scan_and_hash(DType::float64, data, 2 * n, histogram);
   const std::size_t element = dtype_size(type);
   const auto* p = static_cast<const unsigned char*>(data);
   ScanAndHash both;
   HashState hash;
+  if (element > 1 && dtype_is_float(type)) {
+    both.scan = detail::scan_float(detail::best_kernels(), type, data, n, histogram, &hash);
+    const std::size_t rest = n * element % detail::kScanBlock;
+    both.hash = hash.finish(p + (n * element - rest), rest);
+    return both;
+  }
+  // Large enough to make a call's fixed cost small, small enough to be in the second-level cache for the hash.
+  constexpr std::size_t chunk = 64 * 1024;
   for (; n > chunk / element; n -= chunk / element, p += chunk) {
     both.scan.merge(scan(type, p, chunk / element, histogram));
     hash.add_blocks(p, chunk / kHashBlock);

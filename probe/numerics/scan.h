@@ -74,8 +74,8 @@ struct ScanAndHash {
   std::uint64_t hash = 0;
 };
 
-/// `scan` and `hash_bytes` of the same memory, chunk by chunk, so that the second reads from the cache what the first
-/// has fetched. Equal to the two calls, except that Σx² may differ by rounding. Thread-safe, no allocation.
+/// `scan` and `hash_bytes` of the same memory, piece by piece, so that the second reads from the cache what the first
+/// has fetched. Equal to the two calls, except that Σx² of fp8 may differ by rounding. Thread-safe, no allocation.
 ScanAndHash scan_and_hash(DType type, const void* data, std::size_t n, ExponentHistogram* histogram = nullptr);
 
 /// `scan_strided` and `hash_strided` in one walk over the view. Thread-safe, no allocation.

@@ -10,8 +10,9 @@
 namespace nanquest::testing {
 
 /// What a test tensor is made of.
-enum class Mix { ordinary, with_zeros, with_subnormals, hostile, any_bits };
-inline constexpr Mix kMixes[] = {Mix::ordinary, Mix::with_zeros, Mix::with_subnormals, Mix::hostile, Mix::any_bits};
+enum class Mix { ordinary, with_zeros, with_subnormals, hostile, any_bits, only_zeros, only_bad };
+inline constexpr Mix kMixes[] = {Mix::ordinary, Mix::with_zeros, Mix::with_subnormals, Mix::hostile,
+                                 Mix::any_bits, Mix::only_zeros, Mix::only_bad};
 
 inline std::vector<unsigned char> random_elements(DType type, std::size_t n, Mix mix, std::mt19937_64& rng) {
   const Format format = *format_of(type);
@@ -27,6 +28,8 @@ inline std::vector<unsigned char> random_elements(DType type, std::size_t n, Mix
     if (mix == Mix::with_zeros && pick < 3) x = pick == 0 ? -0.0 : 0.0;
     if (mix == Mix::with_subnormals && pick < 3) x = (pick == 0 ? -1 : 1) * f.min_subnormal * static_cast<double>(1 + rng() % 3);
     if (mix == Mix::hostile) x = pick < 4 ? borders[rng() % 7] : x * f.max_finite / 64;
+    if (mix == Mix::only_zeros) x = pick < 4 ? 0.0 : -0.0;
+    if (mix == Mix::only_bad) x = borders[rng() % 3];
     const std::uint64_t bits = mix == Mix::any_bits ? rng() : encode(format, x);
     std::memcpy(bytes.data() + i * size, &bits, size);
   }

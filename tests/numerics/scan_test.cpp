@@ -68,7 +68,7 @@ TEST(Scan, EveryTableOfKernelsGivesTheSameBits) {
   std::mt19937_64 rng(4);
   for (const DType type : {DType::float64, DType::float32, DType::float16, DType::bfloat16})
     for (const Mix mix : kMixes)
-      for (const std::size_t n : {1u, 31u, 100u, 4097u, 20001u}) {
+      for (const std::size_t n : {1u, 31u, 100u, 4097u, 8193u, 20001u}) {
         const auto data = random_elements(type, n, mix, rng);
         const ScanResult base = detail::scan_float(detail::generic_kernels(), type, data.data(), n, nullptr);
         for (int i = 0; i < detail::kernel_count(); ++i) {
@@ -78,6 +78,68 @@ TEST(Scan, EveryTableOfKernelsGivesTheSameBits) {
           EXPECT_EQ(detail::any_non_finite(kernels, type, data.data(), n), base.non_finite() != 0);
         }
       }
+}
+
+// The counters of a block are as narrow as its elements: full blocks of one kind are where they are largest.
+TEST(Scan, WholeBlocksOfOneKindAreCountedByEveryTable) {
+  for (const DType type : {DType::float64, DType::float32, DType::float16, DType::bfloat16}) {
+    const Format format = *format_of(type);
+    const std::size_t size = dtype_size(type), n = 3 * detail::kScanBlock / size + 5;
+    for (const double x : {0.0, -0.0, info(format).min_subnormal, info(format).min_normal, info(format).max_finite,
+                           static_cast<double>(NAN), static_cast<double>(INFINITY), -static_cast<double>(INFINITY)}) {
+      std::vector<unsigned char> data(n * size);
+      const std::uint64_t bits = encode(format, x);
+      for (std::size_t i = 0; i < n; ++i) std::memcpy(data.data() + i * size, &bits, size);
+      const ScanResult want = naive_scan(type, data.data(), n);
+      for (int i = 0; i < detail::kernel_count(); ++i) {
+        const auto& kernels = detail::kernel_table(i);
+        SCOPED_TRACE(std::string(kernels.name) + " " + std::string(dtype_name(type)) + " " + std::to_string(x));
+        EXPECT_SAME_SCAN(detail::scan_float(kernels, type, data.data(), n, nullptr), want, sum_tolerance(type));
+      }
+    }
+  }
+}
+
+// Half zeros, as a ReLU leaves them, and magnitudes over the whole format: what makes sums lose bits.
+TEST(Scan, SumOfSquaresHoldsOverTheWholeRangeOfEveryTable) {
+  std::mt19937_64 rng(9);
+  for (const DType type : {DType::float32, DType::float16, DType::bfloat16}) {
+    const Format format = *format_of(type);
+    const int low = std::ilogb(info(format).min_subnormal), high = std::ilogb(info(format).max_finite);
+    for (int top = low + 1; top <= high; top += 3) {
+      std::vector<unsigned char> data(17000 * dtype_size(type));
+      const int span = 1 + static_cast<int>(rng() % 40);
+      for (std::size_t i = 0; i < 17000; ++i) {
+        const double m = 1 + static_cast<double>(rng() >> 11) * 0x1p-53;
+        const int e = std::max(low, top - static_cast<int>(rng() % static_cast<unsigned>(span)));
+        const std::uint64_t bits = encode(format, rng() % 2 ? 0.0 : std::ldexp(m, e));
+        std::memcpy(data.data() + i * dtype_size(type), &bits, dtype_size(type));
+      }
+      const ScanResult want = naive_scan(type, data.data(), 17000);
+      for (int i = 0; i < detail::kernel_count(); ++i) {
+        const auto& kernels = detail::kernel_table(i);
+        SCOPED_TRACE(std::string(kernels.name) + " " + std::string(dtype_name(type)) + " 2^" + std::to_string(top));
+        EXPECT_SAME_SCAN(detail::scan_float(kernels, type, data.data(), 17000, nullptr), want, sum_tolerance(type));
+      }
+    }
+  }
+}
+
+TEST(Scan, WithHashEqualsTheTwoCalls) {
+  std::mt19937_64 rng(10);
+  for (const DType type : {DType::float64, DType::float32, DType::float16, DType::bfloat16, DType::complex64,
+                           DType::float8_e5m2, DType::int32})
+    for (const std::size_t bytes : {0u, 8u, 1024u, 16376u, 16384u, 16392u, 65536u, 100008u}) {
+      auto data = random_elements(DType::float32, bytes / 4, Mix::hostile, rng);
+      const std::size_t n = bytes / dtype_size(type);
+      SCOPED_TRACE(std::string(dtype_name(type)) + " bytes " + std::to_string(bytes));
+      ExponentHistogram want_bins{}, got_bins{};
+      const ScanResult want = scan(type, data.data(), n, &want_bins);
+      const ScanAndHash got = scan_and_hash(type, data.data(), n, &got_bins);
+      EXPECT_SAME_SCAN(got.scan, want, dtype_size(type) == 1 ? 1e-13 : 0.0);
+      EXPECT_EQ(got_bins, want_bins);
+      EXPECT_EQ(got.hash, hash_bytes(data.data(), bytes));
+    }
 }
 
 TEST(Scan, FindsTheOnlyBadElementWhereverItIs) {
