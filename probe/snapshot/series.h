@@ -14,9 +14,10 @@ namespace nanquest {
 
 class SeriesWriter {
  public:
-  /// Creates (or, with `append`, continues) `path`. `tables` give names and columns; their values are ignored.
-  /// Columns can't change afterwards. With `append`, rows whose first column ("step") in the first table is ≥
-  /// `from_step` are dropped, from every table; other tables or columns than the file's are a `usage` error.
+  /// Creates (or, with `append`, continues) `path`. `tables` give names and columns; their values are
+  /// ignored. Columns can't change afterwards. With `append`, rows whose first column ("step") in the first
+  /// table is ≥ `from_step` are dropped, from every table; other tables or columns than the file's are a
+  /// `usage` error.
   static Result<SeriesWriter> create(const std::string& path, const std::vector<SeriesTable>& tables,
                                      bool append = false, double from_step = 0);
   SeriesWriter(SeriesWriter&&) noexcept;
