@@ -107,13 +107,28 @@ std::size_t find_bad(const void* data, std::size_t n) {
   return n;
 }
 
-/// One block of at most kScanBlock bytes that starts at logical index `start`.
+/// Counts of a block. Neighbouring blocks are alike: where the last one held nothing below the normal numbers, the two
+/// extremes mostly say all; `all_normal` carries that from block to block.
 template <class Layout>
-void scan_block(const Kernels& k, const void* data, std::size_t n, std::uint64_t start, ElementStats& s,
-                ExponentHistogram* histogram) {
+Census census_of(const Kernels& k, const void* data, std::size_t n, bool& all_normal) {
   using Bits = typename Layout::Bits;
   const BitKernels<Bits>& bits = bits_of<Bits>(k);
+  if (all_normal) {
+    const Range range = bits.range(data, n, Layout::kAbsMask);
+    if (range.min >= Layout::kMinNormal) return {0, 0, range.max, range.min};
+  }
   const Census c = bits.census(data, n, Layout::kAbsMask, Layout::kMinNormal);
+  all_normal = c.zero + c.subnormal == 0;
+  return c;
+}
+
+/// One block of at most kScanBlock bytes that starts at logical index `start`.
+template <class Layout>
+void scan_block(const Kernels& k, const void* data, std::size_t n, std::uint64_t start, bool& all_normal,
+                ElementStats& s, ExponentHistogram* histogram) {
+  using Bits = typename Layout::Bits;
+  const BitKernels<Bits>& bits = bits_of<Bits>(k);
+  const Census c = census_of<Layout>(k, data, n, all_normal);
   Bits max = static_cast<Bits>(c.max);
   s.zero += c.zero;
   s.subnormal += c.subnormal;
@@ -148,8 +163,9 @@ ScanResult scan_layout(const Kernels& k, const void* data, std::size_t n, Expone
   using Bits = typename Layout::Bits;
   static_assert(kScanBlock % kHashBlock == 0);
   ElementStats s;
+  bool all_normal = true;
   const auto each = [&](const void* p, std::size_t m, std::size_t start) {
-    scan_block<Layout>(k, p, m, start, s, histogram);
+    scan_block<Layout>(k, p, m, start, all_normal, s, histogram);
     if (hash && m == kScanBlock / sizeof(Bits)) hash->add_blocks(p, kScanBlock / kHashBlock);
     return true;
   };

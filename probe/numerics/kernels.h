@@ -9,8 +9,9 @@
 
 namespace nanquest::detail {
 
-/// Bytes of memory that one kernel call covers at most: small enough to be read again from the first-level cache.
-inline constexpr std::size_t kScanBlock = 16384;
+/// Bytes of memory that one kernel call covers at most: small enough to be read again from the first-level cache (16 KiB
+/// was measured to be slower by a sixth, 4 KiB the same).
+inline constexpr std::size_t kScanBlock = 8192;
 
 /// What a block holds. Magnitudes that are not finite count as large numbers here.
 struct Census {
@@ -18,6 +19,12 @@ struct Census {
   std::uint64_t subnormal;
   std::uint64_t max;  ///< largest pattern
   std::uint64_t min;  ///< smallest non-zero pattern, `abs_mask` if none
+};
+
+/// Smallest and largest magnitude pattern of a block.
+struct Range {
+  std::uint64_t min;
+  std::uint64_t max;
 };
 
 /// What is not finite in a block, and the largest pattern that is.
@@ -32,6 +39,7 @@ struct Damage {
 template <class T>
 struct BitKernels {
   T (*largest)(const void* data, std::size_t n, T abs_mask);
+  Range (*range)(const void* data, std::size_t n, T abs_mask);
   Census (*census)(const void* data, std::size_t n, T abs_mask, T min_normal);
   /// Copies, with everything from `first_bad` on replaced by zero.
   Damage (*without_bad)(const void* data, std::size_t n, T abs_mask, T first_bad, T* out);

@@ -23,6 +23,18 @@ T largest(const void* data, std::size_t n, T abs_mask) {
   return high;
 }
 
+template <class T>
+Range range(const void* data, std::size_t n, T abs_mask) {
+  const auto* p = static_cast<const typename Unaligned<T>::Type*>(data);
+  T low = static_cast<T>(~T{0}), high = 0;
+  for (std::size_t i = 0; i < n; ++i) {
+    const T abs = p[i] & abs_mask;
+    low = abs < low ? abs : low;
+    high = abs > high ? abs : high;
+  }
+  return {low, high};
+}
+
 /// A vector of elements as signed numbers: magnitudes have no sign bit, and signed comparisons are the native ones.
 template <class T>
 struct Signed {

@@ -12,7 +12,7 @@ namespace {
 
 template <class T>
 constexpr BitKernels<T> bit_kernels() {
-  return {largest<T>, census<T>, without_bad<T>};
+  return {largest<T>, range<T>, census<T>, without_bad<T>};
 }
 
 }  // namespace

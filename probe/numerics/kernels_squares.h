@@ -8,17 +8,17 @@ namespace nanquest::detail {
 namespace {
 
 /// The sum of all lanes, in one order for every vector width: the upper half is added to the lower until one is left.
-template <class V, int N>
-double fold(const V (&vectors)[N]) {
-  using E = decltype(V{}[0] + 0);
-  constexpr int count = N * static_cast<int>(sizeof(V) / sizeof(E));
-  E in[count];
-  __builtin_memcpy(in, vectors, sizeof in);
-  double lanes[count];
-  for (int i = 0; i < count; ++i) lanes[i] = static_cast<double>(in[i]);
-  for (int half = count / 2; half > 0; half /= 2)
+template <int N>
+double fold(double (&lanes)[N]) {
+  for (int half = N / 2; half > 0; half /= 2)
     for (int i = 0; i < half; ++i) lanes[i] += lanes[i + half];
   return lanes[0];
+}
+
+double fold(const VecDouble (&vectors)[2 * kParts]) {
+  double lanes[16];
+  __builtin_memcpy(lanes, vectors, sizeof lanes);
+  return fold(lanes);
 }
 
 double squares_fp64(const void* data, std::size_t n) {
@@ -78,7 +78,13 @@ struct CaughtSum {
     sum[k] = next;
   }
   double total(float ceiling) const {
-    return (fold(sum) - 32 * static_cast<double>(ceiling)) + fold(error);
+    float sums[32], errors[32];
+    __builtin_memcpy(sums, sum, sizeof sums);
+    __builtin_memcpy(errors, error, sizeof errors);
+    double lanes[32];
+    for (int i = 0; i < 32; ++i)
+      lanes[i] = (static_cast<double>(sums[i]) - static_cast<double>(ceiling)) + static_cast<double>(errors[i]);
+    return fold(lanes);
   }
 };
 
