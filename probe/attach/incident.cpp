@@ -1,11 +1,44 @@
 #include <ATen/ATen.h>
 
+#include <map>
+
 #include "probe/attach/trace.h"
 #include "probe/capture/finish.h"
 #include "probe/guard/one_line.h"
+#include "probe/observe/tensor_scan.h"
 #include "probe/snapshot/run_dir.h"
 
 namespace nanquest::attach {
+namespace {
+
+/// A tensor that is alive now, with its hash: what a replay of a step that nobody watched is compared with.
+std::int32_t survivor(TraceRecorder& recorder, SnapshotDoc& doc, const at::Tensor& tensor) {
+  const std::int32_t row = recorder.describe(tensor);
+  if (row == kNone) return row;
+  TensorRow& described = doc.tensors[static_cast<std::size_t>(row)];
+  if (described.stats != kNone) return row;
+  if (const auto stats = stats_of(tensor, /*hash=*/true)) {
+    described.stats = static_cast<std::int32_t>(doc.stats.size());
+    doc.stats.push_back(*stats);
+  }
+  return row;
+}
+
+/// Stacks of all ops as words: only replay will find the culprit of a step that nobody watched.
+void symbolise_all(SnapshotDoc& doc, const TraceRecorder& recorder) {
+  std::map<std::vector<std::string>, std::int32_t> known;
+  for (std::size_t i = 0; i < doc.ops.size() && i < recorder.stacks().size(); ++i) {
+    const auto& stack = recorder.stacks()[i];
+    if (!stack || doc.ops[i].stack != kNone) continue;
+    std::vector<std::string> frames = stack->symbolise();
+    if (frames.empty()) continue;
+    const auto [at, fresh] = known.emplace(std::move(frames), static_cast<std::int32_t>(doc.stacks.size()));
+    if (fresh) doc.stacks.push_back(at->first);
+    doc.ops[i].stack = at->second;
+  }
+}
+
+}  // namespace
 
 StepState AttachSession::state_of_step() const {
   StepState state;
@@ -27,14 +60,15 @@ Status AttachSession::write_trace(Gate gate, const std::string& path, std::strin
   fill_header(doc, state_of_step());
   doc.gate = gate;
   doc.basis = trace_->watched ? "every_output" : "survivors";
-  doc.loss = recorder.describe(trace_->loss);
-  for (const auto& [name, p] : parameters_.all()) doc.gradients.push_back(recorder.describe(p.grad()));
+  doc.loss = survivor(recorder, doc, trace_->loss);
+  for (const auto& [name, p] : parameters_.all()) doc.gradients.push_back(survivor(recorder, doc, p.grad()));
   recorder.copy_outside();
   for (const auto& [name, t] : parameters_.all()) doc.parameters.push_back(recorder.keep_first("parameters", name, t));
   for (const auto& [name, t] : buffers_.all()) doc.buffers.push_back(recorder.keep_first("buffers", name, t));
   for (const auto& [name, t] : states_.all()) doc.optimizer.push_back(recorder.keep_first("optimizer", name, t));
   for (const auto& [name, t] : batch_.all()) doc.batch.push_back(recorder.keep_first("batch", name, t));
   if (find_and_symbolise_culprit(doc, recorder)) culprit = guard::one_line(describe_culprit(doc));
+  if (!trace_->watched) symbolise_all(doc, recorder);
   return write_snapshot(recording, path);
 }
 

@@ -51,7 +51,8 @@ std::string before_update(double lr, double loss_scale, bool scale_overflow) {
 }
 std::string after_update() { return session() ? to_json(session()->after_update()) : ""; }
 std::int64_t incidents() { return session() ? session()->incidents() : 0; }
-std::int64_t steps() { return session() ? session()->step() : 0; }
+std::int64_t step() { return session() ? session()->step() : 0; }
+std::int64_t steps_made() { return session() ? session()->steps_made() : 0; }
 void samples(std::vector<std::string> ids) { if (session()) session()->set_samples(std::move(ids)); }
 
 std::string stop(const std::string& outcome) {
@@ -71,7 +72,8 @@ TORCH_LIBRARY(nanquest, m) {
   m.def("before_update(float lr, float loss_scale, bool scale_overflow) -> str", &before_update);
   m.def("after_update() -> str", &after_update);
   m.def("incidents() -> int", &incidents);
-  m.def("steps() -> int", &steps);
+  m.def("step() -> int", &step);
+  m.def("steps_made() -> int", &steps_made);
   m.def("samples(str[] ids) -> ()", &samples);
 }
 

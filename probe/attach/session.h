@@ -77,7 +77,9 @@ class AttachSession : public OpSink {
   void set_samples(std::vector<std::string> ids) { sample_ids_ = std::move(ids); }
 
   int incidents() const { return incidents_; }
+  /// Number of the step that runs or has just been made, and how many were made.
   std::int64_t step() const { return step_; }
+  std::int64_t steps_made() const { return step_ + (updated_ ? 1 : 0); }
   /// Why the session switched itself off, once; "" if it works.
   std::string trouble();
   Status finish(const std::string& outcome);

@@ -53,4 +53,4 @@ def batch(ids) -> None:
 def step() -> int:
     """Number of the step that runs now, counted in optimizer steps from 0; 0 if nothing is attached."""
     from . import attachment
-    return attachment.steps()
+    return attachment.step()

@@ -26,20 +26,27 @@ class Attachment:
         self.off = False
         self.run_dir = os.path.abspath(settings.run_dir)
         self.samples = None      # ids given before the start
+        self._lock = threading.Lock()
 
     @property
     def started(self) -> bool:
         return self.thread is not None
 
     def start(self) -> bool:
-        """Begins to observe the calling thread."""
+        """Begins to observe the calling thread; True if it is the observed one then."""
+        with self._lock:
+            if not self.started and not self.off:
+                self._start()
+            return self.thread == threading.get_ident()
+
+    def _start(self) -> None:
         import torch
 
         try:
             self.handle = library.load(self.library_path)
         except library.Unfit as unfit:
             self.give_up(str(unfit))
-            return False
+            return
         self.ops = torch.ops.nanquest
         try:
             self.run_dir = claim(self.run_dir)
@@ -48,12 +55,11 @@ class Attachment:
             error = f"{problem.filename or self.run_dir}: {problem.strerror}"
         if error:
             self.give_up(f"the probe is off: {error}")
-            return False
+            return
         self.thread = threading.get_ident()
         atexit.register(self.finish, None)
         if self.samples:
             self.ops.samples(self.samples)
-        return True
 
     def give_up(self, line: str) -> None:
         self.off = True
@@ -80,12 +86,12 @@ class Attachment:
         if outcome is None:
             ended_by = getattr(sys, "last_type", None)
             outcome = f"ended by {ended_by.__name__}" if ended_by else "the program ended"
-        incidents, steps = self.ops.incidents(), self.ops.steps()
+        incidents, steps = self.ops.incidents(), self.ops.steps_made()
         error = self.ops.stop(outcome)
         if error:
             say(f"the files are not complete: {error}")
         if incidents:
-            say(f"{incidents} incident{'s' if incidents > 1 else ''} in {steps + 1} steps; "
+            say(f"{incidents} incident{'s' if incidents > 1 else ''} in {steps} step{'s' if steps != 1 else ''}; "
                 f"files in {shorter(self.run_dir)}")
 
 
@@ -165,5 +171,5 @@ def name_samples(ids: list) -> None:
         current.samples = ids
 
 
-def steps() -> int:
-    return current.ops.steps() if current is not None and current.started and not current.off else 0
+def step() -> int:
+    return current.ops.step() if current is not None and current.started and not current.off else 0

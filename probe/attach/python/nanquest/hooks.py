@@ -9,6 +9,7 @@ import functools
 import os
 import sys
 import threading
+import warnings
 
 import torch
 from torch.nn.modules import module as modules
@@ -105,10 +106,10 @@ def _begin(attachment, module, args):
         return
     root = unwrap(module)
     trained = any(p.requires_grad for p in root.parameters())
-    if trained and not attachment.started and not attachment.start():
-        return
     if not attachment.started:
-        return
+        # Another thread than the main one shows that it trains by its first update.
+        if not trained or threading.current_thread() is not threading.main_thread() or not attachment.start():
+            return
     if _observed is None:
         _observed = _Observed()
     kwargs = _call_kwargs()
@@ -200,6 +201,8 @@ def install(attachment) -> None:
     ])
     if not _child_hook:
         _child_hook = True
+        # The second firing that it speaks of is harmless here, and the program did nothing to be warned of.
+        warnings.filterwarnings("ignore", message="Using `torch.compile\\(module\\)` when there are global hooks")
         os.register_at_fork(after_in_child=_in_child)
 
 

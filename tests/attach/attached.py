@@ -1,0 +1,72 @@
+"""What the tests of attached programs share: running a script with and without the probe, and asking replay."""
+
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+PACKAGE = ROOT / "probe" / "attach" / "python"
+PROGRAMS = HERE / "programs"
+BIN = pathlib.Path(os.environ.get("NANQUEST_BIN", ROOT / "build" / "bin"))
+LIBRARY = pathlib.Path(os.environ.get("NANQUEST_ATTACH_LIBRARY", ROOT / "build" / "lib" / "libnanquest_attach.so"))
+
+
+class AttachTest(unittest.TestCase):
+    """A test with a scratch folder, in which the programs run."""
+
+    maxDiff = None
+
+    def setUp(self):
+        self.scratch = pathlib.Path(tempfile.mkdtemp(prefix="nanquest-attach-"))
+        self.addCleanup(shutil.rmtree, self.scratch, ignore_errors=True)
+
+    def environment(self, **more):
+        path = os.pathsep.join(filter(None, [str(PACKAGE), os.environ.get("PYTHONPATH", "")]))
+        clean = {k: v for k, v in os.environ.items() if not k.startswith("NANQUEST_")}
+        return dict(clean, PYTHONPATH=path, NANQUEST_ATTACH_LIBRARY=str(LIBRARY), OMP_NUM_THREADS="1", **more)
+
+    def nanquest(self, *arguments, **more):
+        """`python -m nanquest ARGUMENTS`, finished."""
+        return subprocess.run([sys.executable, "-m", "nanquest", *map(str, arguments)], cwd=self.scratch, text=True,
+                              capture_output=True, timeout=300, env=self.environment(**more))
+
+    def plain(self, program, *arguments):
+        """The program alone: the same environment but for the probe."""
+        return subprocess.run([sys.executable, str(program), *map(str, arguments)], cwd=self.scratch, text=True,
+                              capture_output=True, timeout=300, env=self.environment())
+
+    def observed(self, program, *arguments, options=(), run_dir="run", **more):
+        """The program under `nanquest run`."""
+        return self.nanquest("run", "--run-dir", run_dir, *options, "--", sys.executable, program, *arguments, **more)
+
+    def assert_exit(self, process, code=0):
+        self.assertEqual(process.returncode, code, f"stdout: {process.stdout}\nstderr: {process.stderr}")
+
+    def incidents(self, run_dir="run"):
+        """Snapshots by step, first to last."""
+        folder = self.scratch / run_dir / "incidents"
+        return sorted(p for p in folder.glob("step-*.h5") if not p.name.endswith(".replay.h5"))
+
+    def replay(self, *arguments):
+        """A sub-command's JSON."""
+        process = subprocess.run([str(BIN / "nanquest-replay"), *map(str, arguments), "--json"], cwd=self.scratch,
+                                 text=True, capture_output=True, timeout=300)
+        self.assertTrue(process.stdout.strip(), process.stderr)
+        return json.loads(process.stdout)
+
+    def assert_bit_exact(self, snapshot):
+        verdict = self.replay("verify", snapshot)
+        self.assertTrue(verdict["bit_exact"], verdict)
+        self.assertGreater(verdict["outputs_compared"], 0)
+        self.assertEqual(verdict["mismatched"], 0)
+        return verdict
+
+
+def main():
+    unittest.main(verbosity=2, argv=[sys.argv[0], *sys.argv[1:]])

@@ -1,0 +1,108 @@
+"""Programs that go wrong: the right step is written, comes back bit for bit, and has the right cause."""
+
+import json
+import shutil
+
+from attached import PROGRAMS, AttachTest, main
+
+MLP, TRANSFORMER, BARE = PROGRAMS / "mlp.py", PROGRAMS / "transformer.py", PROGRAMS / "bare.py"
+
+
+class IncidentTest(AttachTest):
+    def first_incident(self, program, *arguments, step, level="watch"):
+        shutil.rmtree(self.scratch / "run", ignore_errors=True)
+        process = self.observed(program, *arguments, options=("--level", level))
+        self.assert_exit(process)
+        found = self.incidents()
+        self.assertTrue(found, process.stderr)
+        self.assertEqual(found[0].name, f"step-{step:08d}.r0.h5")
+        self.assertIn(f"nanquest: step {step}: ", process.stderr)
+        self.assertIn(f"nanquest-replay run/incidents/{found[0].name}", process.stderr)
+        return found[0]
+
+    def assert_cause(self, snapshot, cause, **culprit):
+        verdict = self.replay("diagnose", snapshot)
+        self.assertEqual(verdict["cause"], cause, verdict)
+        for key, value in culprit.items():
+            self.assertEqual(verdict["culprit"][key], value, verdict)
+        return verdict
+
+    def test_infinite_sample(self):
+        for optimizer in ("adamw-foreach", "adamw-fused", "adamw", "sgd", "adafactor"):
+            with self.subTest(optimizer):
+                snapshot = self.first_incident(MLP, optimizer, 4, "inf", step=4)
+                self.assert_bit_exact(snapshot)
+                verdict = self.assert_cause(snapshot, "BAD_DATA", module="0", value="+inf", count=1)
+                self.assertEqual(verdict["phase"], "input")
+                self.assertIn("input", verdict["explanation"])
+
+    def test_nan_sample(self):
+        snapshot = self.first_incident(MLP, "sgd", 5, "nan", step=5)
+        self.assert_bit_exact(snapshot)
+        self.assert_cause(snapshot, "BAD_DATA", module="0", value="nan", count=1)
+
+    def test_the_step_after_it_has_bad_weights(self):
+        self.first_incident(MLP, "sgd", 4, "nan", step=4)
+        after = self.incidents()[1]
+        self.assertEqual(after.name, "step-00000005.r0.h5")
+        self.assert_bit_exact(after)
+        self.assert_cause(after, "BAD_STATE")
+
+    def test_fp16_overflow_in_a_transformer(self):
+        for arguments in (("fp16", "foreach", 4, "none", 1), ("fp16", "fused", 4, "none", 2),
+                          ("fp16", "foreach", 4, "scaler", 1), ("fp16", "fused", 4, "scaler", 1),
+                          ("fp16", "foreach", 1, "scaler", 2)):
+            with self.subTest(arguments):
+                snapshot = self.first_incident(TRANSFORMER, *arguments, step=arguments[2])
+                self.assert_bit_exact(snapshot)
+                self.assert_cause(snapshot, "FP16_OVERFLOW", op="aten::mm", module="encoder.layers.0.self_attn")
+
+    def test_bf16_has_the_range(self):
+        process = self.observed(TRANSFORMER, "bf16", "foreach", 4, "none", 1, options=("--level", "watch"))
+        self.assert_exit(process)
+        self.assertEqual(self.incidents(), [])
+        self.assertEqual(process.stderr, "")
+
+    def test_without_modules(self):
+        snapshot = self.first_incident(BARE, step=3)
+        self.assert_bit_exact(snapshot)
+        self.assert_cause(snapshot, "DIV_ZERO", op="aten::div")
+
+    def test_names_and_history_are_in_the_file(self):
+        import h5py
+
+        snapshot = self.first_incident(TRANSFORMER, "fp16", "foreach", 4, "none", 1, step=4)
+        with h5py.File(snapshot) as file:
+            self.assertIn("encoder.layers.0.self_attn.in_proj_weight", file["parameters"])
+            self.assertIn("exp_avg.head.bias", file["optimizer"])
+            self.assertEqual(file["batch/tokens"].shape, (4, 6, 32))
+            self.assertLess(float(abs(file["batch/tokens"][:]).max()), 6.6e4)
+
+    def test_every_process_is_in_the_manifest(self):
+        self.first_incident(MLP, "sgd", 4, "nan", step=4)
+        manifest = json.loads((self.scratch / "run" / "manifest.json").read_text())
+        self.assertEqual([i["step"] for i in manifest["incidents"]], [4, 5, 6, 7])
+        self.assertEqual(manifest["status"], "finished")
+
+    def test_stop(self):
+        process = self.observed(MLP, "sgd", 4, "nan", options=("--level", "watch", "--on-incident", "stop"))
+        self.assert_exit(process, 4)
+        self.assertEqual([p.name for p in self.incidents()], ["step-00000004.r0.h5"])
+        self.assert_bit_exact(self.incidents()[0])
+
+    def test_skip(self):
+        for optimizer in ("adamw-foreach", "adamw-fused", "sgd", "adafactor"):
+            with self.subTest(optimizer):
+                run = f"run-{optimizer}"
+                process = self.observed(MLP, optimizer, 4, "nan", "weights.pt", run_dir=run,
+                                        options=("--level", "watch", "--on-incident", "skip"))
+                self.assert_exit(process)
+                self.assertEqual([p.name for p in self.incidents(run)][:1], ["step-00000004.r0.h5"])
+                import torch
+                state = torch.load(self.scratch / "weights.pt")
+                for name in ("0.weight", "0.bias", "4.weight", "4.bias"):
+                    self.assertTrue(bool(torch.isfinite(state[name]).all()), name)
+
+
+if __name__ == "__main__":
+    main()
