@@ -7,6 +7,13 @@
 namespace nanquest::detail {
 namespace {
 
+/// Asks for the line a little further on. Sums of squares run over memory that is already in the first-level cache:
+/// without this, the memory would be idle all that time. A prefetch never faults, so it may point past the end.
+[[gnu::always_inline]] inline void fetch_ahead(const char* p) {
+  constexpr std::size_t ahead = 8192;
+  __builtin_prefetch(reinterpret_cast<const void*>(reinterpret_cast<std::uintptr_t>(p) + ahead), 0, 2);
+}
+
 /// The sum of all lanes, in one order for every vector width: the upper half is added to the lower until one is left.
 template <int N>
 double fold(double (&lanes)[N]) {
@@ -45,8 +52,10 @@ double squares_fp32(const void* data, std::size_t n) {
   const auto* p = static_cast<const char*>(data);
   VecDouble sum[2 * kParts] = {};
   std::size_t i = 0;
-  for (; i + 16 <= n; i += 16)
+  for (; i + 16 <= n; i += 16) {
+    fetch_ahead(p + i * 4);
     for (int k = 0; k < 2 * kParts; ++k) sum[k] = add_exact_square(widen_fp32(p + i * 4 + k * (kBytes / 2)), sum[k]);
+  }
   double total = fold(sum);
   for (; i < n; ++i) {
     float f;
@@ -97,7 +106,10 @@ double squares_fp16(const void* data, std::size_t n, float ceiling) {
   CaughtSum<VecHalf> sum;
   sum.start(ceiling);
   std::size_t i = 0;
-  for (; i + 32 <= n; i += 32) add_fp16_line(sum, p + i * 2);
+  for (; i + 32 <= n; i += 32) {
+    fetch_ahead(p + i * 2);
+    add_fp16_line(sum, p + i * 2);
+  }
   double total = sum.total(ceiling);
   if (i < n) {
     std::uint16_t last[32] = {};
@@ -123,7 +135,10 @@ double squares_bf16(const void* data, std::size_t n, float ceiling) {
   CaughtSum<VecFloat> sum;
   sum.start(ceiling);
   std::size_t i = 0;
-  for (; i + 32 <= n; i += 32) add_bf16_line(sum, p + i * 2);
+  for (; i + 32 <= n; i += 32) {
+    fetch_ahead(p + i * 2);
+    add_bf16_line(sum, p + i * 2);
+  }
   double total = sum.total(ceiling);
   if (i < n) {
     std::uint16_t last[32] = {};
