@@ -63,6 +63,15 @@ class IncidentTest(AttachTest):
         self.assertEqual(self.incidents(), [])
         self.assertEqual(process.stderr, "")
 
+    def test_a_step_that_nobody_watched(self):
+        snapshot = self.first_incident(MLP, "sgd", 5, "nan", step=5, level="trace")
+        self.assertEqual(self.assert_bit_exact(snapshot)["basis"], "survivors")
+        self.assert_cause(snapshot, "BAD_DATA", module="0", value="nan", count=1)
+        self.first_incident(TRANSFORMER, "fp16", "fused", 4, "none", 1, step=4, level="trace")
+        verdict = self.assert_cause(self.incidents()[0], "FP16_OVERFLOW", op="aten::mm",
+                                    module="encoder.layers.0.self_attn")
+        self.assertTrue(any("transformer.py" in frame for frame in verdict["culprit"]["stack"]), verdict["culprit"])
+
     def test_without_modules(self):
         snapshot = self.first_incident(BARE, step=3)
         self.assert_bit_exact(snapshot)

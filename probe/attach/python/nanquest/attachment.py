@@ -12,6 +12,7 @@ from . import library
 from .settings import RUN_ID, Settings, say
 
 EXIT_ON_INCIDENT = 4
+LINES = 3  # a model whose weights are NaN has an incident in every step
 
 
 class Attachment:
@@ -26,6 +27,7 @@ class Attachment:
         self.off = False
         self.run_dir = os.path.abspath(settings.run_dir)
         self.samples = None      # ids given before the start
+        self.said = 0            # incidents told on stderr
         self._lock = threading.Lock()
 
     @property
@@ -72,6 +74,11 @@ class Attachment:
         door = json.loads(answer)
         if door["summary"]:
             file = door["file"]
+            self.said += door["incident"]
+            if door["incident"] and self.said > LINES:
+                if self.said == LINES + 1:
+                    say(f"more incidents follow; all are named in {shorter(os.path.join(self.run_dir, 'manifest.json'))}")
+                return door["skip"]
             say(door["summary"] + (f"; see it with: nanquest-replay {shorter(file)}" if file else ""))
         if door["incident"] and self.settings.on_incident == "stop":
             self.finish("stopped at the first incident")

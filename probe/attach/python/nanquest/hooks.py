@@ -40,6 +40,8 @@ class _Observed:
 
     def name_model(self, root):
         """Names of the parameters and buffers, once per model and again when it has got others."""
+        if self.paths.of(root) is not None and not self.paths.is_root(root):
+            return  # a part of a model that has its names already
         if self.counts.get(id(root)) == (parameters := sum(1 for _ in root.parameters())) and self.paths.is_root(root):
             return
         prefix = self.paths.add_root(root)
@@ -119,7 +121,7 @@ def _begin(attachment, module, args):
         # A cell called on its own last output goes on with the same pass.
         if fresh:
             attachment.heed(attachment.ops.begin_forward())
-    if next(iter(root.parameters()), None) is not None and _observed.paths.of(root) is None or trained:
+    if trained or (_observed.paths.of(root) is None and next(iter(root.parameters()), None) is not None):
         _observed.name_model(root)
     for name, tensor in _observed.arguments.of(root, args, kwargs):
         attachment.ops.name_tensor("batch", name, tensor)
