@@ -87,12 +87,27 @@ struct CaughtSum {
     sum[k] = next;
   }
   double total(float ceiling) const {
+    if constexpr (sizeof(V) < kBytes) return total_in_vectors(ceiling);
     float sums[32], errors[32];
     __builtin_memcpy(sums, sum, sizeof sums);
     __builtin_memcpy(errors, error, sizeof errors);
     double lanes[32];
     for (int i = 0; i < 32; ++i)
       lanes[i] = (static_cast<double>(sums[i]) - static_cast<double>(ceiling)) + static_cast<double>(errors[i]);
+    return fold(lanes);
+  }
+  /// The same in the same order for vectors narrower than the machine's: read back as wide ones just after they were
+  /// stored, they would wait for the stores.
+  double total_in_vectors(float ceiling) const {
+    typedef double Wide __attribute__((vector_size(2 * sizeof(V))));
+    Wide wide[N];
+    for (int k = 0; k < N; ++k)
+      wide[k] = (__builtin_convertvector(sum[k], Wide) - static_cast<double>(ceiling)) +
+                __builtin_convertvector(error[k], Wide);
+    for (int half = N / 2; half > 0; half /= 2)
+      for (int k = 0; k < half; ++k) wide[k] += wide[k + half];
+    double lanes[sizeof(V) / sizeof(float)];
+    __builtin_memcpy(lanes, wide, sizeof lanes);
     return fold(lanes);
   }
 };
