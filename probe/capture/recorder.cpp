@@ -431,7 +431,14 @@ void TraceRecorder::on_error(const char* what) {
 std::int32_t TraceRecorder::describe(const at::Tensor& tensor) {
   const std::lock_guard lock(mutex_);
   if (!tensor.defined() || !is_plain(tensor)) return kNone;
-  return tensor_row(tensor, slot_for_argument(tensor, false), true);
+  const std::int32_t row = tensor_row(tensor, slot_for_argument(tensor, false), true);
+  if (options_.scan) return row;
+  // A standing trace hashes nothing on its way: what is alive at its end is the proof that a replay is the same step.
+  if (const auto stats = stats_of(tensor, true)) {
+    doc_.tensors[static_cast<std::size_t>(row)].stats = static_cast<std::int32_t>(doc_.stats.size());
+    doc_.stats.push_back(*stats);
+  }
+  return row;
 }
 
 void TraceRecorder::link_slots(std::vector<NamedTensor>& rows, const NamedTensors& tensors) const {

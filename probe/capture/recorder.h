@@ -31,7 +31,8 @@ class TraceRecorder : public OpSink {
   void on_end(const OpTraits& op, OpFrame& frame, c10::ArrayRef<const c10::IValue> outputs) override;
   void on_error(const char* what) override;
 
-  /// A tensor-table row (with statistics) for a tensor as it is now; call after the step (loss, gradients).
+  /// A tensor-table row with statistics (without scan: and a hash) for a tensor as it is now; call after the step
+  /// (loss, gradients).
   std::int32_t describe(const at::Tensor& tensor);
 
   /// Announces a tensor by name without copying it (lazy recording).

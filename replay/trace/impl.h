@@ -1,6 +1,7 @@
 /// impl: what a Replayer holds. Private to replay/trace.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -14,13 +15,25 @@
 
 namespace nanquest {
 
+namespace trace {
+class Run;
+}
+
 struct Replayer::Impl {
   std::optional<SnapshotReader> reader;  ///< or
   SnapshotDoc own_doc;                   ///< the doc of from_memory
   trace::TracePlan plan;
   mutable std::map<std::string, at::Tensor> data;  ///< given, or read so far
 
-  const SnapshotDoc& doc() const { return reader ? reader->doc() : own_doc; }
+  std::optional<SnapshotDoc> filled;  ///< with statistics, if the recorded one has none
+
+  /// The tables as they were recorded. `doc` has the same rows, maybe with statistics that replay added.
+  const SnapshotDoc& recorded() const { return reader ? reader->doc() : own_doc; }
+  const SnapshotDoc& doc() const { return filled ? *filled : recorded(); }
+  /// Fills statistics and culprit of a trace that has neither (fill.h).
+  void complete();
+  /// Replayer::run; `at_end` (may be empty) sees the run when its last op is done.
+  RunResult run(const RunOptions& options, const std::function<void(trace::Run&)>& at_end) const;
   /// A stored tensor; throws std::runtime_error if there is none.
   at::Tensor load(const std::string& path) const;
   trace::DataSource source() const {
@@ -40,6 +53,9 @@ class Run {
   void step(std::int32_t op, std::vector<at::Tensor>* written = nullptr);
   /// Ends the op: its `on_op`, in a local run the recorded op itself, and freed memory.
   void finish_op(std::int32_t op);
+  /// The row's values as they are now; undefined if there are none, or in a local run. Throws if it can't be
+  /// seen.
+  at::Tensor value(std::int32_t row);
   /// Loss, gradients and totals.
   RunResult finish();
 
@@ -56,6 +72,9 @@ class Run {
   StepOutcome last_;
   at::Tensor local_loss_;
 };
+
+/// fill_statistics, of what was recorded.
+SnapshotDoc fill(const Replayer::Impl& impl);
 
 /// Ops of a run: rows [0, count).
 std::int32_t op_count(const SnapshotDoc& doc, const RunOptions& options);

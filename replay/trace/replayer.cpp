@@ -6,8 +6,10 @@
 #include <cstring>
 #include <stdexcept>
 
+#include "probe/capture/record.h"
 #include "probe/observe/tensor_scan.h"
 #include "replay/trace/environment.h"
+#include "replay/trace/fill.h"
 #include "replay/trace/impl.h"
 
 namespace nanquest {
@@ -38,6 +40,7 @@ Result<Replayer> Replayer::open(const std::string& path) {
     auto impl = std::make_unique<Impl>();
     impl->reader.emplace(std::move(reader).value());
     impl->plan = trace::make_plan(impl->doc());
+    impl->complete();
     return Replayer(std::move(impl));
   } catch (const std::exception& e) {
     return Error{ErrorCode::bad_file, path + ": " + e.what(), "the snapshot's trace can't be understood"};
@@ -50,6 +53,7 @@ Result<Replayer> Replayer::from_memory(SnapshotDoc doc, std::map<std::string, at
     impl->own_doc = std::move(doc);
     for (auto& [path, tensor] : data) impl->data.emplace(path, tensor.detach().cpu().contiguous());
     impl->plan = trace::make_plan(impl->own_doc);
+    impl->complete();
     return Replayer(std::move(impl));
   } catch (const std::exception& e) {
     return Error{ErrorCode::usage, std::string("the trace can't be understood: ") + e.what(), ""};
@@ -74,17 +78,32 @@ Result<at::Tensor> Replayer::tensor(const std::string& path) const {
   }
 }
 
+void Replayer::Impl::complete() {
+  const SnapshotDoc& doc = recorded();
+  if (doc.culprit.op != kNone || !doc.culprit.value.empty() || !lacks_statistics(doc)) return;
+  SnapshotDoc with = trace::fill(*this);
+  if (lacks_statistics(with)) return;  // nothing could be run, or the tables are unsound
+  (void)find_culprit(with);
+  filled = std::move(with);
+}
+
 RunResult Replayer::run(const RunOptions& options) const {
+  return impl_->run(options, {});
+}
+
+RunResult Replayer::Impl::run(const RunOptions& options,
+                              const std::function<void(trace::Run&)>& at_end) const {
   const auto start = std::chrono::steady_clock::now();
   RunResult result;
   try {
     const trace::RunScope scope(doc());
-    trace::Run run(*impl_, options);
+    trace::Run run(*this, options);
     const std::int32_t count = trace::op_count(doc(), options);
     for (std::int32_t op = 0; op < count; ++op) {
       run.step(op);
       run.finish_op(op);
     }
+    if (at_end) at_end(run);
     result = run.finish();
   } catch (const std::exception& e) {
     // Only what the caller handed in (edits, on_op) or exhausted memory can end up here.

@@ -87,7 +87,8 @@ struct RunResult {
 
 class Replayer {
  public:
-  /// Opens a snapshot file. `bad_file` as SnapshotReader::open.
+  /// Opens a snapshot file. `bad_file` as SnapshotReader::open. If the trace has neither statistics nor a
+  /// culprit (a standing trace), the step is run once here, and doc() has both (fill.h).
   static Result<Replayer> open(const std::string& path);
   /// Replays tables that never were in a file: `data` holds the tensors that the doc names by path (CPU,
   /// contiguous; Recording::data as a map). They are read, never written. Index columns need not be trusted:
@@ -128,7 +129,10 @@ struct VerifyResult {
   double seconds = 0;
 };
 
-/// Runs as recorded and compares every written output with its recorded hash.
+/// Runs as recorded and compares every written output with its recorded hash (basis "every_output"). Where a
+/// standing trace recorded none, the tensors that were alive at the gate, loss and gradients, are compared
+/// with what they are at the end of the run (basis "survivors"). Outputs of opaque ops are not counted: they
+/// are the recorded ones.
 VerifyResult verify(const Replayer& replayer);
 
 }  // namespace nanquest

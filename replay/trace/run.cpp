@@ -96,6 +96,12 @@ void Run::settle(std::int32_t row, bool& finite, double* value) {
   if (value && !std::isfinite(*value)) finite = false;
 }
 
+at::Tensor Run::value(std::int32_t row) {
+  if (row < 0 || static_cast<std::size_t>(row) >= impl_.doc().tensors.size() || options_.local) return {};
+  if (impl_.doc().tensors[static_cast<std::size_t>(row)].slot == kNone) return {};
+  return machine_.slots().available(row) ? machine_.slots().view(row) : at::Tensor();
+}
+
 RunResult Run::finish() {
   try {
     settle(impl_.doc().loss, result_.loss_finite, &result_.loss);

@@ -21,12 +21,11 @@ std::uint64_t hash_of(const at::Tensor& t) {
 
 StatsRow measure(const at::Tensor& tensor, bool scan, bool hash) {
   if (!readable(tensor)) return {};
-  const at::Tensor plain =
-      tensor.is_conj() || tensor.is_neg() ? tensor.clone().resolve_conj().resolve_neg() : tensor;
-  if (scan) return stats_of(plain, hash).value_or(StatsRow{});
+  // Conjugate and negative views as the recorder sees them: the memory as it is; only signs differ.
+  if (scan) return stats_of(tensor, hash).value_or(StatsRow{});
   StatsRow row;
-  row.count = static_cast<std::uint64_t>(plain.numel());
-  if (hash) row.hash = hash_of(plain);
+  row.count = static_cast<std::uint64_t>(tensor.numel());
+  if (hash) row.hash = hash_of(tensor);
   row.has_hash = hash;
   return row;
 }

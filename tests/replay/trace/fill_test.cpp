@@ -1,0 +1,290 @@
+// A standing trace, recorded without looking at a value, tells the same story as a watched one once replay
+// has run it.
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cmath>
+#include <filesystem>
+
+#include "probe/capture/finish.h"
+#include "probe/capture/recorder.h"
+#include "probe/observe/module_scope.h"
+#include "replay/trace/fill.h"
+#include "tests/replay/trace/programs.h"
+
+namespace nanquest::testing {
+namespace {
+
+/// What a standing trace does: no scan, no hash, outside values by reference until something overwrites them.
+Recording record_standing(const Step& step) {
+  Recording recording;
+  SnapshotDoc& doc = recording.doc;
+  fill_header(doc, step.state);
+  TraceRecorder recorder(recording, {.scan = false, .hash = false, .stacks = false, .lazy = true});
+  const auto announce = [&](const NamedTensors& tensors, SlotOrigin origin) {
+    for (const auto& [name, tensor] : tensors) recorder.announce(name, tensor, origin);
+  };
+  announce(step.state.parameters, SlotOrigin::parameter);
+  announce(step.state.buffers, SlotOrigin::buffer);
+  announce(step.state.optimizer, SlotOrigin::optimizer_state);
+  announce(step.state.batch, SlotOrigin::input);
+  {
+    auto session = ObserverSession::start(recorder);
+    EXPECT_TRUE(session.ok());
+    recording.loss = step.run();
+  }
+  doc.basis = "survivors";
+  doc.loss = recorder.describe(recording.loss);
+  for (const auto& [name, p] : step.state.parameters) doc.gradients.push_back(recorder.describe(p.grad()));
+  recorder.copy_outside();
+  const auto keep = [&](const char* group, const NamedTensors& tensors, std::vector<NamedTensor>& rows) {
+    for (const auto& [name, tensor] : tensors) rows.push_back(recorder.keep_first(group, name, tensor));
+  };
+  keep("parameters", step.state.parameters, doc.parameters);
+  keep("buffers", step.state.buffers, doc.buffers);
+  keep("optimizer", step.state.optimizer, doc.optimizer);
+  keep("batch", step.state.batch, doc.batch);
+  return recording;
+}
+
+struct Failure {
+  std::string name;
+  std::function<Step()> make;
+  std::string op;  ///< expected culprit, by hand
+  std::string origin;
+  std::uint32_t birth;  ///< flags of the culprit op
+};
+
+Step overflow(at::ScalarType type, double scale) {
+  const at::Tensor w = at::full({4, 4}, scale).to(type).set_requires_grad(true);
+  const at::Tensor x = at::full({3, 4}, scale).to(type);
+  Step step;
+  step.state.parameters = {{"w", w}};
+  step.state.batch = {{"x", x}};
+  step.run = [=] {
+    at::Tensor h = x * 0.5;
+    {
+      const ModuleScope scope("hot", "Linear");
+      h = at::mm(h, w);
+    }
+    auto loss = h.to(at::kFloat).square().mean();
+    loss.backward();
+    return loss;
+  };
+  return step;
+}
+
+Step logarithm_of_zero() {
+  const at::Tensor w = at::zeros({5}).set_requires_grad(true);
+  Step step;
+  step.state.parameters = {{"w", w}};
+  step.run = [=] {
+    auto garbage = at::empty({64});  // its bytes are nobody's values
+    garbage.zero_();
+    auto loss = (w.exp() - 1).log().sum() + garbage.sum();
+    loss.backward();
+    return loss;
+  };
+  return step;
+}
+
+Step bad_weight() {
+  const at::Tensor w = at::ones({4}).set_requires_grad(true), v = at::ones({4}).set_requires_grad(true);
+  {
+    const at::NoGradGuard no_grad;
+    w[2].fill_(NAN);
+  }
+  Step step;
+  step.state.parameters = {{"v", v}, {"w", w}};
+  step.run = [=] {
+    auto loss = (v * 2).sum() + (w * 3).sum();
+    loss.backward();
+    return loss;
+  };
+  return step;
+}
+
+Step masked_attention() {
+  at::manual_seed(3);
+  const at::Tensor s = at::randn({3, 3}).set_requires_grad(true);
+  Step step;
+  step.state.parameters = {{"scores", s}};
+  step.run = [=] {
+    auto mask = at::ones({3, 3}, at::kBool).triu(1);
+    mask[1].fill_(true);  // a row that may look at nothing
+    auto loss = at::softmax(s.masked_fill(mask, -INFINITY), -1).square().sum();
+    loss.backward();
+    return loss;
+  };
+  return step;
+}
+
+Step bad_update() {
+  const at::Tensor w = at::ones({4}).set_requires_grad(true);
+  const at::Tensor square = at::zeros({4});
+  Step step;
+  step.state.parameters = {{"w", w}};
+  step.state.optimizer = {{"exp_avg_sq", square}};
+  step.run = [=] {
+    auto loss = (w * 0).sum();
+    loss.backward();
+    const PhaseScope phase(Phase::optimizer);
+    const at::NoGradGuard no_grad;
+    w.addcdiv_(w.grad(), square.sqrt(), -0.1);  // 0 / 0 without epsilon
+    return loss;
+  };
+  return step;
+}
+
+const std::vector<Failure>& failures() {
+  static const std::vector<Failure> all = {
+      {"fp16_range", [] { return overflow(at::kHalf, 300); }, "aten::mm", "op",
+       kOpBirth | kOpBirthFiniteAbove},
+      {"fp32_range", [] { return overflow(at::kFloat, 1e20); }, "aten::mm", "op",
+       kOpBirth | kOpBirthFiniteAbove},
+      {"singular", logarithm_of_zero, "aten::log", "op", kOpBirth | kOpBirthStays},
+      {"bad_weight", bad_weight, "aten::mul", "parameter", 0},
+      {"masked_row", masked_attention, "aten::_softmax", "op", 0},
+      {"update", bad_update, "aten::addcdiv_", "op", kOpBirth | kOpBirthStays},
+  };
+  return all;
+}
+
+constexpr std::uint32_t kBirthFlags = kOpBirth | kOpBirthFiniteAbove | kOpBirthStays;
+
+void expect_same_culprit(const SnapshotDoc& got, const SnapshotDoc& want) {
+  EXPECT_EQ(got.culprit.op, want.culprit.op);
+  EXPECT_EQ(got.culprit.phase, want.culprit.phase);
+  EXPECT_EQ(got.culprit.origin, want.culprit.origin);
+  EXPECT_EQ(got.culprit.value, want.culprit.value);
+  EXPECT_EQ(got.culprit.count, want.culprit.count);
+  EXPECT_EQ(got.culprit.first, want.culprit.first);
+  EXPECT_EQ(got.culprit.tensor_name, want.culprit.tensor_name);
+  EXPECT_EQ(got.culprit.lineage, want.culprit.lineage);
+  EXPECT_EQ(got.culprit.suppressed, want.culprit.suppressed);
+}
+
+/// True for memory that was handed out unfilled and then seen as written by the host: it may hold anything.
+bool is_garbage(const SnapshotDoc& doc, std::int32_t slot) {
+  for (const OpRow& op : doc.ops)
+    if ((op.flags & kOpHostWrite) && doc.tensors[static_cast<std::size_t>(op.first_output)].slot == slot)
+      return true;
+  return false;
+}
+
+/// Every row that the recorder looked at has the same values here.
+void expect_same_statistics(const SnapshotDoc& got, const SnapshotDoc& want, bool garbage = false) {
+  ASSERT_EQ(got.tensors.size(), want.tensors.size());
+  int compared = 0;
+  for (std::size_t i = 0; i < want.tensors.size(); ++i) {
+    if (want.tensors[i].stats == kNone) continue;
+    if (garbage && is_garbage(want, want.tensors[i].slot)) continue;
+    ASSERT_NE(got.tensors[i].stats, kNone) << "row " << i;
+    const StatsRow& a = got.stats[static_cast<std::size_t>(got.tensors[i].stats)];
+    const StatsRow& b = want.stats[static_cast<std::size_t>(want.tensors[i].stats)];
+    EXPECT_EQ(a.count, b.count);
+    EXPECT_EQ(a.nan, b.nan);
+    EXPECT_EQ(a.pos_inf, b.pos_inf);
+    EXPECT_EQ(a.neg_inf, b.neg_inf);
+    EXPECT_EQ(a.amax, b.amax);
+    EXPECT_EQ(a.hash, b.hash) << "row " << i;
+    ++compared;
+  }
+  EXPECT_GT(compared, 5);
+  ASSERT_EQ(got.ops.size(), want.ops.size());
+  for (std::size_t i = 0; i < want.ops.size(); ++i)
+    EXPECT_EQ(got.ops[i].flags & kBirthFlags, want.ops[i].flags & kBirthFlags)
+        << want.ops[i].name << " " << i;
+}
+
+class Standing : public ::testing::TestWithParam<Failure> {};
+
+TEST_P(Standing, HasTheCulpritOfTheWatchedStep) {
+  const Failure& failure = GetParam();
+  const Recording watched = record(failure.make());
+  ASSERT_NE(watched.doc.culprit.op, kNone);
+  const OpRow& culprit = watched.doc.ops[static_cast<std::size_t>(watched.doc.culprit.op)];
+  EXPECT_EQ(culprit.name, failure.op);
+  EXPECT_EQ(watched.doc.culprit.origin, failure.origin);
+  EXPECT_EQ(culprit.flags & kBirthFlags, failure.birth);
+
+  const Step again = failure.make();
+  const RecordOptions blind{.scan = false, .hash = false, .stacks = false, .lazy = true};
+  for (const Recording& recording :
+       {record_standing(failure.make()), record_step(again.state, again.run, blind)}) {
+    EXPECT_TRUE(lacks_statistics(recording.doc));
+    EXPECT_EQ(recording.doc.culprit.op, kNone);
+    const Replayer replayer = replayer_of(recording);
+    expect_same_culprit(replayer.doc(), watched.doc);
+    SnapshotDoc filled = fill_statistics(replayer);
+    expect_same_statistics(filled, watched.doc);
+    EXPECT_TRUE(find_culprit(filled));
+    expect_same_culprit(filled, watched.doc);
+  }
+}
+
+TEST_P(Standing, IsProvenByWhatSurvived) {
+  const Recording recording = record_standing(GetParam().make());
+  const std::string path = (std::filesystem::temp_directory_path() /
+                            ("nanquest_standing_" + GetParam().name + std::to_string(::getpid()) + ".h5"))
+                               .string();
+  const Status written = write_snapshot(recording, path);
+  ASSERT_TRUE(written.ok()) << written.error().text();
+  {
+    auto replayer = Replayer::open(path);
+    ASSERT_TRUE(replayer.ok()) << replayer.error().text();
+    EXPECT_EQ(replayer->doc().ops[static_cast<std::size_t>(replayer->doc().culprit.op)].name, GetParam().op);
+    const VerifyResult result = verify(*replayer);
+    EXPECT_EQ(result.basis, "survivors");
+    EXPECT_TRUE(result.bit_exact);
+    EXPECT_EQ(result.outputs_compared, 1 + static_cast<std::int64_t>(recording.doc.gradients.size()));
+  }
+  std::filesystem::remove(path);
+}
+
+INSTANTIATE_TEST_SUITE_P(Fill, Standing, ::testing::ValuesIn(failures()),
+                         [](const auto& each) { return each.param.name; });
+
+TEST(Fill, AChangedWeightShowsInWhatSurvived) {
+  const Recording recording = record_standing(program("mlp").make(1, at::kFloat));
+  EXPECT_TRUE(verify(replayer_of(recording)).bit_exact);
+  std::map<std::string, at::Tensor> data(recording.data.begin(), recording.data.end());
+  at::Tensor changed = data.at("parameters/up.weight").clone();
+  changed.view(at::kInt).view({-1})[3].bitwise_xor_(1 << 20);
+  data["parameters/up.weight"] = changed;
+  const VerifyResult result = verify(std::move(Replayer::from_memory(recording.doc, data)).value());
+  EXPECT_FALSE(result.bit_exact);
+  EXPECT_EQ(result.basis, "survivors");
+  EXPECT_EQ(result.outputs_compared, 4);  // the loss and three gradients
+  EXPECT_EQ(result.mismatched, 4);
+  EXPECT_NE(result.first_mismatch, kNone);
+}
+
+TEST(Fill, EveryProgramRecordedBlindGetsTheStatisticsOfTheWatchedOne) {
+  for (const Program& each : programs()) {
+    SCOPED_TRACE(each.name);
+    const Recording watched = record(each.make(2, at::kFloat));
+    const Step step = each.make(2, at::kFloat);
+    const Recording blind =
+        record_step(step.state, step.run, {.scan = false, .hash = false, .stacks = false});
+    const Replayer replayer = replayer_of(blind);
+    EXPECT_TRUE(verify(replayer).bit_exact);
+    EXPECT_TRUE(verify(replayer).bit_exact);                           // the first run left nothing behind
+    expect_same_statistics(replayer.doc(), watched.doc, each.random);  // rrelu's noise is one empty tensor
+    EXPECT_EQ(replayer.doc().culprit.op, kNone);
+  }
+}
+
+TEST(Fill, AWatchedStepKeepsItsTables) {
+  const Recording recording = record(program("mlp").make(1, at::kFloat));
+  EXPECT_FALSE(lacks_statistics(recording.doc));
+  const SnapshotDoc filled = fill_statistics(replayer_of(recording));
+  for (std::size_t i = 0; i < recording.doc.tensors.size(); ++i) {
+    if (recording.doc.tensors[i].stats == kNone) continue;
+    EXPECT_EQ(filled.tensors[i].stats, recording.doc.tensors[i].stats);
+  }
+}
+
+}  // namespace
+}  // namespace nanquest::testing
