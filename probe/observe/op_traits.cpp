@@ -16,6 +16,14 @@ bool returns_uninitialised(std::string_view name) {
          name == "aten::resize_" || name == "aten::resize_as_" || name == "aten::_resize_output_";
 }
 
+/// Running statistics that a batch norm updates without its schema saying so.
+bool writes_unsaid(std::string_view op, const std::string& argument) {
+  return (argument == "running_mean" || argument == "running_var") &&
+         (op == "aten::native_batch_norm" || op == "aten::cudnn_batch_norm" || op == "aten::miopen_batch_norm" ||
+          op == "aten::batch_norm_update_stats" || op == "aten::batch_norm_gather_stats" ||
+          op == "aten::batch_norm_gather_stats_with_counts");
+}
+
 bool composite_for(const c10::OperatorHandle& handle, c10::DispatchKey backend, c10::DispatchKey autograd) {
   return handle.hasKernelForDispatchKey(c10::DispatchKey::CompositeImplicitAutograd) &&
          !handle.hasKernelForDispatchKey(backend) && !handle.hasKernelForDispatchKey(autograd);
@@ -33,7 +41,8 @@ std::unique_ptr<OpTraits> make_traits(const c10::OperatorHandle& handle) {
   traits->seeded = handle.hasTag(at::Tag::nondeterministic_seeded);
   traits->uninitialised = returns_uninitialised(traits->name);
   for (const c10::Argument& argument : schema.arguments())
-    traits->argument_written.push_back(argument.alias_info() && argument.alias_info()->isWrite());
+    traits->argument_written.push_back((argument.alias_info() && argument.alias_info()->isWrite()) ||
+                                       writes_unsaid(traits->name, argument.name()));
   for (const c10::Argument& result : schema.returns()) {
     const auto* alias = result.alias_info();
     traits->returns.push_back(!alias ? ReturnKind::fresh
