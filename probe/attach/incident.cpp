@@ -63,9 +63,11 @@ Status AttachSession::write_trace(Gate gate, const std::string& path, std::strin
   doc.loss = survivor(recorder, doc, trace_->loss);
   for (const auto& [name, p] : parameters_.all()) doc.gradients.push_back(survivor(recorder, doc, p.grad()));
   recorder.copy_outside();
-  for (const auto& [name, t] : parameters_.all()) doc.parameters.push_back(recorder.keep_first("parameters", name, t));
+  for (const auto& [name, t] : parameters_.all())
+    doc.parameters.push_back(recorder.keep_first("parameters", name, t));
   for (const auto& [name, t] : buffers_.all()) doc.buffers.push_back(recorder.keep_first("buffers", name, t));
-  for (const auto& [name, t] : states_.all()) doc.optimizer.push_back(recorder.keep_first("optimizer", name, t));
+  for (const auto& [name, t] : states_.all())
+    doc.optimizer.push_back(recorder.keep_first("optimizer", name, t));
   for (const auto& [name, t] : batch_.all()) doc.batch.push_back(recorder.keep_first("batch", name, t));
   if (find_and_symbolise_culprit(doc, recorder)) culprit = guard::one_line(describe_culprit(doc));
   if (!trace_->watched) symbolise_all(doc, recorder);
@@ -78,7 +80,8 @@ void AttachSession::write_incident(Gate gate, const std::string& what, Door& doo
   door.incident = true;
   door.summary = "step " + std::to_string(step_) + ": " + what;
   if (incidents_ > options_.probe.max_incidents) {
-    door.summary += "; no snapshot: " + std::to_string(options_.probe.max_incidents) + " were written already";
+    door.summary +=
+        "; no snapshot: " + std::to_string(options_.probe.max_incidents) + " were written already";
   } else if (options_.probe.level < Level::trace) {
     door.summary += "; level guard keeps no trace of the step";
   } else if (!trace_) {
@@ -88,8 +91,10 @@ void AttachSession::write_incident(Gate gate, const std::string& what, Door& doo
     const std::string path = free_incident_path(options_.probe.run_dir, step_, options_.probe.rank);
     const Status written = write_trace(gate, path, culprit);
     if (!culprit.empty()) door.summary += "; " + culprit;
-    if (written) door.file = path;
-    else door.summary += "; snapshot not written: " + guard::one_line(written.error().text());
+    if (written)
+      door.file = path;
+    else
+      door.summary += "; snapshot not written: " + guard::one_line(written.error().text());
   }
   (void)log_.incident(step_, gate, door.file, door.summary);
 }

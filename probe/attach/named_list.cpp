@@ -4,8 +4,10 @@ namespace nanquest::attach {
 
 void NamedList::put(const std::string& name, const at::Tensor& tensor) {
   const auto [at, fresh] = index_.emplace(name, tensors_.size());
-  if (fresh) tensors_.emplace_back(name, tensor);
-  else tensors_[at->second].second = tensor;
+  if (fresh)
+    tensors_.emplace_back(name, tensor);
+  else
+    tensors_[at->second].second = tensor;
 }
 
 std::string NamedList::add(const std::string& name, const at::Tensor& tensor) {

@@ -1,5 +1,5 @@
-// What Python calls: operators of the library `nanquest` for everything that takes tensors (torch.ops.nanquest.…),
-// plain C functions for what runs at every module call.
+// What Python calls: operators of the library `nanquest` for everything that takes tensors
+// (torch.ops.nanquest.…), plain C functions for what runs at every module call.
 #include <torch/library.h>
 
 #include <mutex>
@@ -23,7 +23,8 @@ std::string to_json(const Door& door) {
   const std::string trouble = session()->trouble();
   if (!trouble.empty()) summary += (summary.empty() ? "" : "; ") + trouble;
   if (summary.empty() && !door.skip) return "";
-  return nlohmann::json{{"incident", door.incident}, {"skip", door.skip}, {"summary", summary}, {"file", door.file}}
+  return nlohmann::json{
+      {"incident", door.incident}, {"skip", door.skip}, {"summary", summary}, {"file", door.file}}
       .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
@@ -39,21 +40,37 @@ std::string start(const std::string& json) {
 
 void name_tensor(const std::string& kind, const std::string& name, const at::Tensor& tensor) {
   if (!session()) return;
-  if (kind == "parameter") session()->name_parameter(name, tensor);
-  else if (kind == "buffer") session()->name_buffer(name, tensor);
-  else if (kind == "state") session()->name_state(name, tensor);
-  else if (kind == "batch") session()->name_batch(name, tensor);
+  if (kind == "parameter")
+    session()->name_parameter(name, tensor);
+  else if (kind == "buffer")
+    session()->name_buffer(name, tensor);
+  else if (kind == "state")
+    session()->name_state(name, tensor);
+  else if (kind == "batch")
+    session()->name_batch(name, tensor);
 }
 
-std::string begin_forward() { return session() ? to_json(session()->begin_forward()) : ""; }
+std::string begin_forward() {
+  return session() ? to_json(session()->begin_forward()) : "";
+}
 std::string before_update(double lr, double loss_scale, bool scale_overflow) {
   return session() ? to_json(session()->before_update({lr, loss_scale, scale_overflow})) : "";
 }
-std::string after_update() { return session() ? to_json(session()->after_update()) : ""; }
-std::int64_t incidents() { return session() ? session()->incidents() : 0; }
-std::int64_t step() { return session() ? session()->step() : 0; }
-std::int64_t steps_made() { return session() ? session()->steps_made() : 0; }
-void samples(std::vector<std::string> ids) { if (session()) session()->set_samples(std::move(ids)); }
+std::string after_update() {
+  return session() ? to_json(session()->after_update()) : "";
+}
+std::int64_t incidents() {
+  return session() ? session()->incidents() : 0;
+}
+std::int64_t step() {
+  return session() ? session()->step() : 0;
+}
+std::int64_t steps_made() {
+  return session() ? session()->steps_made() : 0;
+}
+void samples(std::vector<std::string> ids) {
+  if (session()) session()->set_samples(std::move(ids));
+}
 
 std::string stop(const std::string& outcome) {
   if (!session()) return "";
@@ -85,5 +102,7 @@ __attribute__((visibility("default"))) void nanquest_push(const char* path, cons
   nanquest::push_module(path, type);
 }
 /// A module's forward ends.
-__attribute__((visibility("default"))) void nanquest_pop() { nanquest::pop_module(); }
+__attribute__((visibility("default"))) void nanquest_pop() {
+  nanquest::pop_module();
+}
 }

@@ -26,16 +26,23 @@ Result<AttachOptions> parse_options(const std::string& text) {
   if (!json.is_object()) return Error{ErrorCode::usage, "the options are no JSON object", ""};
   AttachOptions options;
   options.probe.level = Level::trace;
-  const std::string level = json.value("level", Json("trace")).is_string() ? json.value("level", "trace") : "";
-  if (level == "guard") options.probe.level = Level::guard;
-  else if (level == "watch") options.probe.level = Level::watch;
-  else if (level != "trace") return wrong("level", "guard, trace or watch");
+  const std::string level =
+      json.value("level", Json("trace")).is_string() ? json.value("level", "trace") : "";
+  if (level == "guard")
+    options.probe.level = Level::guard;
+  else if (level == "watch")
+    options.probe.level = Level::watch;
+  else if (level != "trace")
+    return wrong("level", "guard, trace or watch");
   if (json.contains("run_dir")) {
-    if (!json["run_dir"].is_string() || json["run_dir"].get<std::string>().empty()) return wrong("run_dir", "a path");
+    if (!json["run_dir"].is_string() || json["run_dir"].get<std::string>().empty())
+      return wrong("run_dir", "a path");
     options.probe.run_dir = json["run_dir"].get<std::string>();
   }
-  const std::string then = json.value("on_incident", Json("continue")).is_string() ? json.value("on_incident", "continue") : "";
-  if (then != "continue" && then != "skip" && then != "stop") return wrong("on_incident", "continue, skip or stop");
+  const std::string then =
+      json.value("on_incident", Json("continue")).is_string() ? json.value("on_incident", "continue") : "";
+  if (then != "continue" && then != "skip" && then != "stop")
+    return wrong("on_incident", "continue, skip or stop");
   options.skip_bad_updates = then == "skip";
   int rank = 0, world = 1;
   for (const Status& read : {read_int(json, "watch_every", options.watch_every, 0),

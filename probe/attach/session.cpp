@@ -68,7 +68,8 @@ void AttachSession::safely(const char* doing, const std::function<void()>& work)
     work();
     return;
   } catch (const c10::Error& e) {
-    trouble_ = std::string("nanquest is off: ") + doing + " failed: " + guard::one_line(e.what_without_backtrace());
+    trouble_ =
+        std::string("nanquest is off: ") + doing + " failed: " + guard::one_line(e.what_without_backtrace());
   } catch (const std::exception& e) {
     trouble_ = std::string("nanquest is off: ") + doing + " failed: " + guard::one_line(e.what());
   } catch (...) {
@@ -81,39 +82,6 @@ void AttachSession::safely(const char* doing, const std::function<void()>& work)
 std::string AttachSession::trouble() {
   if (trouble_.empty() || std::exchange(told_, true)) return "";
   return trouble_;
-}
-
-void AttachSession::name_parameter(const std::string& name, const at::Tensor& tensor) {
-  safely("naming a parameter", [&] {
-    const std::size_t before = gate_.size();
-    gate_.watch(tensor);
-    if (gate_.size() == before) return;
-    const std::string used = parameters_.add(name, tensor);
-    record_.watch_parameter(used, tensor);
-    if (trace_) trace_->recorder.announce(used, tensor, SlotOrigin::parameter);
-  });
-}
-
-void AttachSession::name_buffer(const std::string& name, const at::Tensor& tensor) {
-  safely("naming a buffer", [&] {
-    buffers_.put(name, tensor);
-    if (trace_) trace_->recorder.announce(name, tensor, SlotOrigin::buffer);
-  });
-}
-
-void AttachSession::name_state(const std::string& name, const at::Tensor& tensor) {
-  safely("naming optimizer state", [&] {
-    states_.put(name, tensor);
-    if (trace_) trace_->recorder.announce(name, tensor, SlotOrigin::optimizer_state);
-  });
-}
-
-void AttachSession::name_batch(const std::string& name, const at::Tensor& tensor) {
-  if (!trace_) return;
-  safely("naming the batch", [&] {
-    const std::string used = batch_.add(name, tensor.detach());
-    trace_->recorder.announce(used, tensor, SlotOrigin::input);
-  });
 }
 
 bool AttachSession::watching() const {
@@ -130,7 +98,8 @@ void AttachSession::new_trace() {
   TraceRecorder& recorder = trace_->recorder;
   for (const auto& [name, tensor] : parameters_.all()) recorder.announce(name, tensor, SlotOrigin::parameter);
   for (const auto& [name, tensor] : buffers_.all()) recorder.announce(name, tensor, SlotOrigin::buffer);
-  for (const auto& [name, tensor] : states_.all()) recorder.announce(name, tensor, SlotOrigin::optimizer_state);
+  for (const auto& [name, tensor] : states_.all())
+    recorder.announce(name, tensor, SlotOrigin::optimizer_state);
 }
 
 Door AttachSession::begin_forward() {
@@ -159,18 +128,21 @@ Door AttachSession::before_update(const Update& update) {
     const bool good = seen.finite() && std::isfinite(seen.loss);
     const bool calibration = update.scale_overflow && std::isfinite(seen.loss) &&
                              overflows_ + 1 < options_.probe.scale_overflow_limit;
-    if (good) overflows_ = 0;
-    else if (update.scale_overflow) ++overflows_;
+    if (good)
+      overflows_ = 0;
+    else if (update.scale_overflow)
+      ++overflows_;
     door.gate = good ? Gate::ok : calibration ? Gate::scale_overflow : Gate::non_finite;
     loss_scale_ = update.loss_scale;
-    record_.begin({.step = step_, .lr = update.lr, .loss_scale = update.loss_scale, .sample_ids = sample_ids_});
+    record_.begin(
+        {.step = step_, .lr = update.lr, .loss_scale = update.loss_scale, .sample_ids = sample_ids_});
     record_.gated(door.gate, seen, gate_);
     if (door.gate == Gate::non_finite) {
       door.skip = options_.skip_bad_updates;
       if (last_incident_ != step_) write_incident(door.gate, gate_line(seen), door);
     }
-    // Only a watched step can tell what the optimizer did; for the others, the copies of every weight and moment
-    // that a trace makes before they are overwritten would be for nothing.
+    // Only a watched step can tell what the optimizer did; for the others, the copies of every weight and
+    // moment that a trace makes before they are overwritten would be for nothing.
     if (trace_ && !trace_->watched) trace_.reset();
     if (!trace_) return;
     trace_->update_begins = trace_->recorder.op_count();
@@ -184,10 +156,13 @@ Door AttachSession::after_update() {
   safely("after the update", [&] {
     if (trace_) trace_->updating.reset();
     const bool weights_fine = record_.after_update(step_);
-    const bool wrote_bad = trace_ && trace_->recorder.wrote_non_finite(trace_->update_begins, Phase::optimizer);
+    const bool wrote_bad =
+        trace_ && trace_->recorder.wrote_non_finite(trace_->update_begins, Phase::optimizer);
     if (last_incident_ != step_ && (!weights_fine || wrote_bad)) {
       door.gate = Gate::non_finite;
-      write_incident(door.gate, weights_fine ? "the update wrote NaN or Inf" : "a weight is NaN or Inf after the update", door);
+      write_incident(door.gate,
+                     weights_fine ? "the update wrote NaN or Inf" : "a weight is NaN or Inf after the update",
+                     door);
     }
     trace_.reset();
     sample_ids_.clear();
@@ -219,9 +194,11 @@ Status AttachSession::finish(const std::string& outcome) {
   return status;
 }
 
-std::unique_ptr<OpFrame> AttachSession::on_start(const OpTraits& op, c10::ArrayRef<const c10::IValue> inputs) {
+std::unique_ptr<OpFrame> AttachSession::on_start(const OpTraits& op,
+                                                 c10::ArrayRef<const c10::IValue> inputs) {
   if (!trace_ || off_ || forked.load(std::memory_order_relaxed)) return nullptr;
-  // Tensor.backward() makes the first gradient as ones like the loss: the one place where the loss shows itself.
+  // Tensor.backward() makes the first gradient as ones like the loss: the one place where the loss shows
+  // itself.
   if (op.name == "aten::ones_like" && inputs[0].isTensor() && inputs[0].toTensor().numel() == 1 &&
       inputs[0].toTensor().requires_grad() && !current_node().in_backward) {
     trace_->loss = inputs[0].toTensor().detach();

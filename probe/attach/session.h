@@ -31,27 +31,27 @@ namespace nanquest::attach {
 
 /// Settings of a session.
 struct AttachOptions {
-  ProbeOptions probe;          ///< run directory, level, rank, …
-  int watch_first = 3;         ///< level trace: steps at the start whose values are scanned as at level watch
-  int watch_every = 50;        ///< … and every so many steps; 0 = never again
-  int watch_after = 10;        ///< … and so many steps after an incident
+  ProbeOptions probe;    ///< run directory, level, rank, …
+  int watch_first = 3;   ///< level trace: steps at the start whose values are scanned as at level watch
+  int watch_every = 50;  ///< … and every so many steps; 0 = never again
+  int watch_after = 10;  ///< … and so many steps after an incident
   bool skip_bad_updates = false;  ///< ask the caller to keep the optimizer from writing
 };
 
 /// What a call at the optimizer's door says.
 struct Door {
   Gate gate = Gate::ok;
-  bool skip = false;         ///< the update should not be made
-  bool incident = false;     ///< something was found; `summary` says what
-  std::string summary;       ///< a line for the log, "" if there is nothing to say
-  std::string file;          ///< the incident's snapshot, "" if none was written
+  bool skip = false;      ///< the update should not be made
+  bool incident = false;  ///< something was found; `summary` says what
+  std::string summary;    ///< a line for the log, "" if there is nothing to say
+  std::string file;       ///< the incident's snapshot, "" if none was written
 };
 
 /// What the caller knows at the optimizer's door.
 struct Update {
   double lr = 0;
-  double loss_scale = 1;          ///< of gradients that are still scaled: the optimizer unscales them itself
-  bool scale_overflow = false;    ///< a loss scaler found an overflow and keeps this update from being made
+  double loss_scale = 1;        ///< of gradients that are still scaled: the optimizer unscales them itself
+  bool scale_overflow = false;  ///< a loss scaler found an overflow and keeps this update from being made
 };
 
 class AttachSession : public OpSink {
@@ -66,8 +66,9 @@ class AttachSession : public OpSink {
   void name_state(const std::string& name, const at::Tensor& tensor);
   void name_batch(const std::string& name, const at::Tensor& tensor);
 
-  /// A forward pass that will be differentiated begins; the first after an update begins a new step. Says what was
-  /// found since the last call at the door (a loss scaler that gives up skips the optimizer, so nobody asks there).
+  /// A forward pass that will be differentiated begins; the first after an update begins a new step. Says
+  /// what was found since the last call at the door (a loss scaler that gives up skips the optimizer, so
+  /// nobody asks there).
   Door begin_forward();
   /// The optimizer is about to write. Several optimizers may do so in one step.
   Door before_update(const Update& update);

@@ -17,9 +17,9 @@ struct AttachSession::Trace {
   Recording recording;
   TraceRecorder recorder;
   bool watched;
-  at::Tensor loss;               ///< what backward was started from
-  std::size_t update_begins = 0; ///< first op of the optimizer
-  int forwards = 0;              ///< forward passes since the last backward
+  at::Tensor loss;                ///< what backward was started from
+  std::size_t update_begins = 0;  ///< first op of the optimizer
+  int forwards = 0;               ///< forward passes since the last backward
   std::optional<PhaseScope> updating;
 };
 
