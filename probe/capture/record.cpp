@@ -106,6 +106,7 @@ Recording record_step(const StepState& state, const std::function<at::Tensor()>&
     }
     doc.loss = recorder.describe(recording.loss);
     for (const auto& [name, parameter] : state.parameters) doc.gradients.push_back(recorder.describe(parameter.grad()));
+    if (options.lazy) recorder.copy_outside();
     recorder.link_slots(doc.parameters, state.parameters);
     recorder.link_slots(doc.buffers, state.buffers);
     recorder.link_slots(doc.optimizer, state.optimizer);

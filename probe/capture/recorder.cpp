@@ -41,6 +41,9 @@ bool overwrites_self(std::string_view name) {
 
 bool is_reduced(const at::Tensor& t) { return t.is_floating_point() && t.element_size() <= 2; }
 
+/// Plain memory of an element type that the file format knows.
+bool can_record(const at::Tensor& t) { return is_plain(t) && dtype_of(t.scalar_type()).has_value(); }
+
 std::uint32_t tensor_flags(const at::Tensor& t) {
   std::uint32_t flags = 0;
   if (t.is_conj()) flags |= kTensorConj;
@@ -301,7 +304,7 @@ std::unique_ptr<OpFrame> TraceRecorder::on_start(const OpTraits& traits, c10::Ar
     bool clone = false;
     flatten_argument(inputs[i], tokens, [&](const at::Tensor& t) {
       if (!t.defined()) return tensor_row(t, kNone, false);
-      if (!is_plain(t)) {
+      if (!can_record(t)) {
         op.flags |= kOpOpaque;
         return tensor_row(t, kNone, false);
       }
@@ -351,7 +354,7 @@ void TraceRecorder::on_end(const OpTraits& traits, OpFrame& base, c10::ArrayRef<
   std::vector<std::int32_t> returned;
   for (std::size_t i = 0; i < outputs.size(); ++i)
     for_each_tensor(outputs[i], [&](const at::Tensor& t) {
-      if (!is_plain(t)) {
+      if (!can_record(t)) {
         if (t.defined()) op.flags |= kOpOpaque;
         returned.push_back(tensor_row(t, kNone, false));
         return;
