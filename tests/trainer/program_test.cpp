@@ -199,7 +199,7 @@ TEST_F(Program, AnInterruptSavesAndCanBeResumed) {
     execl("/bin/sh", "sh", "-c", ("exec " + tiny(longer)).c_str(), nullptr);
     _exit(127);
   }
-  for (int i = 0; i < 600 && test::read_file(folder / "err").find("step 1/") == std::string::npos; ++i)
+  for (int i = 0; i < 600 && test::read_file(folder / "err").find("step 0/") == std::string::npos; ++i)
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
   kill(child, SIGINT);
   int status = 0;

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 
@@ -21,6 +22,11 @@ const char* gate_word(Gate gate) {
       return "  spike";
   }
   return "";
+}
+
+/// NaN without the sign that printf would show: it says nothing and differs from run to run.
+double unsigned_nan(double x) {
+  return std::isnan(x) ? std::abs(x) : x;
 }
 
 }  // namespace
@@ -42,7 +48,7 @@ void Progress::close() {
 std::string Progress::line(const StepEvent& e) const {
   char text[256];
   std::snprintf(text, sizeof text, "step %lld/%lld  loss %.4f  norm %.3g  scale %g  lr %.3g  %.0f tok/s",
-                static_cast<long long>(e.step + 1), static_cast<long long>(e.steps), e.loss, e.grad_norm,
+                static_cast<long long>(e.step), static_cast<long long>(e.steps), unsigned_nan(e.loss), unsigned_nan(e.grad_norm),
                 e.scale, e.lr, e.tokens_per_second);
   std::string all = text;
   if (e.eval_loss) {
