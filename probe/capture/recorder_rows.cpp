@@ -1,0 +1,154 @@
+// TraceRecorder: table rows of tensors, and what an op's row says of where it ran.
+#include <ATen/ATen.h>
+#include <ATen/CPUGeneratorImpl.h>
+#include <torch/csrc/autograd/function.h>
+
+#include "probe/capture/arguments.h"
+#include "probe/capture/recorder.h"
+#include "probe/capture/recorder_parts.h"
+#include "probe/observe/module_scope.h"
+
+namespace nanquest {
+namespace {
+
+std::uint64_t sequence_key(std::uint64_t thread, std::int64_t sequence) {
+  return thread * 0x9E3779B97F4A7C15ull ^ static_cast<std::uint64_t>(sequence);
+}
+
+std::uint32_t tensor_flags(const at::Tensor& t) {
+  std::uint32_t flags = 0;
+  if (t.is_conj()) flags |= kTensorConj;
+  if (t.is_neg()) flags |= kTensorNeg;
+  if (t.unsafeGetTensorImpl()->is_wrapped_number()) flags |= kTensorWrappedNumber;
+  if (t.requires_grad()) flags |= kTensorRequiresGrad;
+  return flags;
+}
+
+}  // namespace
+
+std::int32_t TraceRecorder::stats_for(const at::Tensor& tensor, std::int32_t slot) {
+  if (!options_.scan) return kNone;
+  const auto type = dtype_of(tensor.scalar_type());
+  if (!type) return kNone;
+  SlotState& state = slots_.state(slot);
+  for (const SlotState::Known& k : state.known)
+    if (k.generation == state.generation && k.dtype == *type && k.offset == tensor.storage_offset() &&
+        tensor.sizes() == k.sizes && tensor.strides() == k.strides)
+      return k.stats;
+  const auto stats = stats_of(tensor, options_.hash);
+  if (!stats) return kNone;
+  const auto index = static_cast<std::int32_t>(doc_.stats.size());
+  doc_.stats.push_back(*stats);
+  std::erase_if(state.known, [&](const auto& k) { return k.generation != state.generation; });
+  state.known.push_back({state.generation, index, *type, tensor.storage_offset(), tensor.sizes().vec(), tensor.strides().vec()});
+  return index;
+}
+
+std::int32_t TraceRecorder::tensor_row(const at::Tensor& tensor, std::int32_t slot, bool with_stats) {
+  TensorRow row;
+  if (!tensor.defined()) {
+    row.flags = kTensorUndefined;
+  } else if (slot == kNone) {
+    row.flags = kTensorOpaque;
+    row.sizes = tensor.sizes().vec();
+    row.strides.assign(row.sizes.size(), 0);
+  } else {
+    row.slot = slot;
+    row.dtype = dtype_of(tensor.scalar_type()).value_or(DType::uint8);
+    row.flags = tensor_flags(tensor);
+    row.storage_offset = tensor.storage_offset();
+    row.sizes = tensor.sizes().vec();
+    row.strides = tensor.strides().vec();
+    if (with_stats) row.stats = stats_for(tensor, slot);
+  }
+  doc_.tensors.push_back(std::move(row));
+  return static_cast<std::int32_t>(doc_.tensors.size()) - 1;
+}
+
+std::int32_t TraceRecorder::module_row(std::string_view path, std::string_view type) {
+  const auto found = modules_.find(path);
+  if (found != modules_.end()) return found->second;
+  const auto index = static_cast<std::int32_t>(doc_.modules.size());
+  doc_.modules.push_back({std::string(path), std::string(type)});
+  modules_.emplace(std::string(path), index);
+  return index;
+}
+
+void TraceRecorder::fill_context(OpRow& op) {
+  op.phase = current_phase();
+  op.micro_batch = current_micro_batch();
+  const NodeContext node = current_node();
+  if (node.in_backward) {
+    op.phase = Phase::backward;
+    op.node = node.name;
+    op.sequence = node.sequence;
+    const auto forward = forward_ops_.find(sequence_key(node.forward_thread, node.sequence));
+    if (node.sequence >= 0 && forward != forward_ops_.end()) {
+      op.forward_op = forward->second;
+      op.module = doc_.ops[static_cast<std::size_t>(forward->second)].module;
+      return;
+    }
+  }
+  const std::string_view path = current_module_path();
+  if (!path.empty()) op.module = module_row(path, current_module_type());
+}
+
+std::int32_t TraceRecorder::save_generator(c10::ArrayRef<const c10::IValue> inputs) {
+  at::Generator generator = at::detail::getDefaultCPUGenerator();
+  for (const c10::IValue& input : inputs)
+    if (input.isGenerator()) generator = input.toGenerator();
+  at::Tensor state;
+  {
+    const std::lock_guard<std::mutex> lock(generator.mutex());
+    state = generator.get_state();
+  }
+  const auto index = static_cast<std::int32_t>(doc_.rng_states.size());
+  doc_.rng_states.push_back(numbered("rng/", static_cast<std::size_t>(index)));
+  recording_.data.emplace_back(doc_.rng_states.back(), state);
+  return index;
+}
+
+void TraceRecorder::link_forward(OpRow& op, c10::ArrayRef<const c10::IValue> outputs, std::int32_t index) {
+  if (op.phase == Phase::backward) return;
+  for (const c10::IValue& output : outputs)
+    for_each_tensor(output, [&](const at::Tensor& t) {
+      if (op.sequence >= 0 || !t.defined()) return;
+      // Holding or naming the pointer's type would tie this to one LibTorch version.
+      const auto node = t.grad_fn();
+      if (!node) return;
+      op.sequence = static_cast<std::int64_t>(node->sequence_nr());
+      forward_ops_[sequence_key(at::RecordFunction::currentThreadId(), op.sequence)] = index;
+    });
+}
+
+bool TraceRecorder::wrote_non_finite(std::size_t first, Phase phase) const {
+  for (std::size_t i = first; i < doc_.ops.size(); ++i) {
+    const OpRow& op = doc_.ops[i];
+    if (op.phase != phase) continue;
+    for (std::int32_t w = 0; w < op.written_count; ++w) {
+      const TensorRow& row = doc_.tensors[static_cast<std::size_t>(doc_.written[static_cast<std::size_t>(op.first_written + w)])];
+      if (row.stats != kNone && doc_.stats[static_cast<std::size_t>(row.stats)].non_finite() > 0) return true;
+    }
+  }
+  return false;
+}
+
+std::int32_t TraceRecorder::describe(const at::Tensor& tensor) {
+  const std::lock_guard lock(mutex_);
+  if (!tensor.defined() || !is_plain(tensor)) return kNone;
+  const std::int32_t row = tensor_row(tensor, slot_for_argument(tensor, false), true);
+  if (options_.scan) return row;
+  // A standing trace hashes nothing on its way: what is alive at its end is the proof that a replay is the same step.
+  if (const auto stats = stats_of(tensor, true)) {
+    doc_.tensors[static_cast<std::size_t>(row)].stats = static_cast<std::int32_t>(doc_.stats.size());
+    doc_.stats.push_back(*stats);
+  }
+  return row;
+}
+
+void TraceRecorder::link_slots(std::vector<NamedTensor>& rows, const NamedTensors& tensors) const {
+  for (std::size_t i = 0; i < rows.size(); ++i)
+    if (is_plain(tensors[i].second)) rows[i].slot = slots_.find(tensors[i].second);
+}
+
+}  // namespace nanquest
