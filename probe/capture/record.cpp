@@ -5,25 +5,16 @@
 #include <ATen/Version.h>
 #include <unistd.h>
 
-#include <ctime>
 #include <exception>
 
 #include "probe/capture/finish.h"
 #include "probe/capture/recorder.h"
 #include "probe/observe/tensor_scan.h"
+#include "probe/snapshot/manifest.h"
 #include "probe/snapshot/writer.h"
 
 namespace nanquest {
 namespace {
-
-std::string utc_now() {
-  const std::time_t now = std::time(nullptr);
-  std::tm parts{};
-  gmtime_r(&now, &parts);
-  char text[32];
-  std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &parts);
-  return text;
-}
 
 std::string host_name() {
   char text[256] = {};

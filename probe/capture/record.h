@@ -4,7 +4,7 @@
 ///     state.parameters = {{"fc.weight", w}, {"fc.bias", b}};
 ///     state.batch = {{"x", x}, {"y", y}};
 ///     Recording rec = record_step(state, [&] { auto loss = f(x); loss.backward(); return loss; });
-///     find_culprit(rec.doc);                 // fills doc.culprit
+///     if (rec.doc.culprit.op != kNone) …     // the culprit has been looked for
 ///     Status s = write_snapshot(rec, "run/incidents/step-00000131.r0.h5");
 ///
 /// Recording changes no bit of what the step computes. It records on the calling thread and on the

@@ -2,8 +2,6 @@
 
 #include <ATen/ATen.h>
 
-#include <string_view>
-
 #include "probe/capture/arguments.h"
 #include "probe/capture/birth.h"
 #include "probe/capture/recorder_parts.h"
@@ -13,16 +11,6 @@ namespace {
 
 /// A step that went wrong at one place has few births; a step that went wrong everywhere is judged by its first ones.
 constexpr int kMaxBirthsJudged = 64;
-
-/// Ops that write their first argument without reading it.
-bool overwrites_self(std::string_view name) {
-  for (const std::string_view n : {"aten::fill_", "aten::zero_", "aten::copy_", "aten::normal_", "aten::uniform_",
-                                   "aten::random_", "aten::bernoulli_", "aten::exponential_", "aten::log_normal_",
-                                   "aten::geometric_", "aten::cauchy_", "aten::set_", "aten::resize_", "aten::resize_as_",
-                                   "aten::_foreach_zero_", "aten::_foreach_copy_"})
-    if (name == n) return true;
-  return false;
-}
 
 bool is_reduced(const at::Tensor& t) { return t.is_floating_point() && t.element_size() <= 2; }
 
@@ -51,7 +39,7 @@ std::unique_ptr<OpFrame> TraceRecorder::on_start(const OpTraits& traits, c10::Ar
   std::vector<ArgRow> tokens;
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     const bool written = traits.argument_written[i];
-    const bool blind = written && (traits.handle.schema().arguments()[i].is_out() || overwrites_self(traits.name));
+    const bool blind = written && (traits.handle.schema().arguments()[i].is_out() || overwrites_blindly(traits.name));
     bool clone = false;
     flatten_argument(inputs[i], tokens, [&](const at::Tensor& t) {
       if (!t.defined()) return tensor_row(t, kNone, false);

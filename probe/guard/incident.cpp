@@ -15,7 +15,7 @@ IncidentOutcome capture_incident(const StepState& state, Gate gate,
     Recording recording = record_step(state, compute);
     recording.doc.gate = gate;
     const bool reproduced = failed_again(recording.loss);
-    const bool found = find_culprit(recording.doc);
+    const bool found = recording.doc.culprit.op != kNone;
     if (!recording.failure.empty())
       outcome.text = "the traced re-run threw: " + one_line(recording.failure);
     else if (!reproduced)

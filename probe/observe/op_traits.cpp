@@ -16,14 +16,6 @@ bool returns_uninitialised(std::string_view name) {
          name == "aten::resize_" || name == "aten::resize_as_" || name == "aten::_resize_output_";
 }
 
-/// Running statistics that a batch norm updates without its schema saying so.
-bool writes_unsaid(std::string_view op, const std::string& argument) {
-  return (argument == "running_mean" || argument == "running_var") &&
-         (op == "aten::native_batch_norm" || op == "aten::cudnn_batch_norm" || op == "aten::miopen_batch_norm" ||
-          op == "aten::batch_norm_update_stats" || op == "aten::batch_norm_gather_stats" ||
-          op == "aten::batch_norm_gather_stats_with_counts");
-}
-
 bool composite_for(const c10::OperatorHandle& handle, c10::DispatchKey backend, c10::DispatchKey autograd) {
   return handle.hasKernelForDispatchKey(c10::DispatchKey::CompositeImplicitAutograd) &&
          !handle.hasKernelForDispatchKey(backend) && !handle.hasKernelForDispatchKey(autograd);
@@ -52,6 +44,22 @@ std::unique_ptr<OpTraits> make_traits(const c10::OperatorHandle& handle) {
 }
 
 }  // namespace
+
+bool overwrites_blindly(std::string_view op) {
+  for (const std::string_view name :
+       {"aten::fill_", "aten::zero_", "aten::copy_", "aten::normal_", "aten::uniform_", "aten::random_", "aten::bernoulli_",
+        "aten::exponential_", "aten::log_normal_", "aten::geometric_", "aten::cauchy_", "aten::set_", "aten::resize_",
+        "aten::resize_as_", "aten::_foreach_zero_", "aten::_foreach_copy_"})
+    if (op == name) return true;
+  return false;
+}
+
+bool writes_unsaid(std::string_view op, std::string_view argument) {
+  return (argument == "running_mean" || argument == "running_var") &&
+         (op == "aten::native_batch_norm" || op == "aten::cudnn_batch_norm" || op == "aten::miopen_batch_norm" ||
+          op == "aten::batch_norm_update_stats" || op == "aten::batch_norm_gather_stats" ||
+          op == "aten::batch_norm_gather_stats_with_counts");
+}
 
 bool OpTraits::is_frontier() const {
   // Which backend a call goes to is not told to observers; a composite on CPU is one on CUDA but for a handful

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace nanquest {
@@ -33,6 +34,14 @@ struct OpTraits {
   /// The frontier rule (design §2): is this call recorded, or do its parts tell the story?
   bool is_frontier() const;
 };
+
+/// True if `op` writes its first argument without reading it ("aten::fill_", "aten::copy_", …): what was there before
+/// does no harm and need not be known.
+bool overwrites_blindly(std::string_view op);
+
+/// True if the kernels of `op` write this argument although its schema doesn't say so (running statistics of a batch
+/// norm).
+bool writes_unsaid(std::string_view op, std::string_view argument);
 
 /// Traits of the operator that `fn` runs; null for ranges that are no operator. Thread-safe.
 const OpTraits* traits_of(const at::RecordFunction& fn);

@@ -39,17 +39,11 @@ std::string parent_of(const std::string& path) {
   return parent.empty() ? "." : parent;
 }
 
-}  // namespace
-
-bool Descriptor::close() {
-  const int fd = std::exchange(fd_, -1);
-  return fd < 0 || ::close(fd) == 0;
-}
-
-bool read_at(int fd, void* out, std::size_t bytes, std::uint64_t offset) {
-  auto* at = static_cast<char*>(out);
+/// Calls `move` until all bytes are moved; the kernel may take fewer than asked, or be interrupted.
+template <class Byte, class Move>
+bool in_pieces(Byte* at, std::size_t bytes, std::uint64_t offset, Move move) {
   while (bytes > 0) {
-    const ssize_t n = ::pread(fd, at, std::min<std::size_t>(bytes, 1u << 30), static_cast<off_t>(offset));
+    const ssize_t n = move(at, std::min<std::size_t>(bytes, 1u << 30), static_cast<off_t>(offset));
     if (n < 0 && errno == EINTR) continue;
     if (n == 0) errno = EIO;
     if (n <= 0) return false;
@@ -58,6 +52,18 @@ bool read_at(int fd, void* out, std::size_t bytes, std::uint64_t offset) {
     offset += static_cast<std::uint64_t>(n);
   }
   return true;
+}
+
+}  // namespace
+
+bool Descriptor::close() {
+  const int fd = std::exchange(fd_, -1);
+  return fd < 0 || ::close(fd) == 0;
+}
+
+bool read_at(int fd, void* out, std::size_t bytes, std::uint64_t offset) {
+  return in_pieces(static_cast<char*>(out), bytes, offset,
+                   [&](char* at, std::size_t n, off_t from) { return ::pread(fd, at, n, from); });
 }
 
 bool may_grow_to(std::uint64_t bytes) {
@@ -70,17 +76,8 @@ bool may_grow_to(std::uint64_t bytes) {
 
 bool write_at(int fd, const void* data, std::size_t bytes, std::uint64_t offset) {
   if (bytes > 0 && !may_grow_to(offset + bytes)) return false;
-  const auto* at = static_cast<const char*>(data);
-  while (bytes > 0) {
-    const ssize_t n = ::pwrite(fd, at, std::min<std::size_t>(bytes, 1u << 30), static_cast<off_t>(offset));
-    if (n < 0 && errno == EINTR) continue;
-    if (n == 0) errno = EIO;
-    if (n <= 0) return false;
-    at += n;
-    bytes -= static_cast<std::size_t>(n);
-    offset += static_cast<std::uint64_t>(n);
-  }
-  return true;
+  return in_pieces(static_cast<const char*>(data), bytes, offset,
+                   [&](const char* at, std::size_t n, off_t to) { return ::pwrite(fd, at, n, to); });
 }
 
 Error system_error(const std::string& path, std::string_view doing) {

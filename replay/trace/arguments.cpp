@@ -6,6 +6,7 @@
 
 #include <stdexcept>
 
+#include "probe/observe/op_traits.h"
 #include "probe/observe/tensor_scan.h"
 #include "replay/trace/special.h"
 
@@ -204,7 +205,7 @@ std::vector<ArgPlan> plan_arguments(const SnapshotDoc& doc, const OpRow& op,
       throw std::runtime_error("argument " + argument.name() + ": " + e.what());
     }
     plan.written = argument.alias_info() && argument.alias_info()->isWrite();
-    plan.written = plan.written || writes_silently(op.name, argument.name());
+    plan.written = plan.written || writes_unsaid(op.name, argument.name());
     plan.read = !(plan.written && argument.is_out());
     plan.pinned = keeps_recorded_dtype(op.name, argument.name());
     plans.push_back(std::move(plan));

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <exception>
 
+#include "probe/observe/op_traits.h"
 #include "probe/observe/tensor_scan.h"
 #include "probe/snapshot/check.h"
 #include "replay/trace/environment.h"

@@ -35,25 +35,10 @@ bool is_metadata_only(const std::string& name) {
   return contains(names, name);
 }
 
-bool overwrites_blindly(const std::string& name) {
-  constexpr std::array<std::string_view, 16> names = {
-      "aten::fill_",    "aten::zero_",       "aten::copy_",          "aten::normal_",
-      "aten::uniform_", "aten::random_",     "aten::bernoulli_",     "aten::exponential_",
-      "aten::cauchy_",  "aten::log_normal_", "aten::geometric_",     "aten::set_",
-      "aten::resize_",  "aten::resize_as_",  "aten::_foreach_zero_", "aten::_foreach_copy_"};
-  return contains(names, name);
-}
-
 bool keeps_recorded_dtype(const std::string& name, const std::string& argument) {
   constexpr std::array<std::string_view, 3> flags = {"found_inf", "inv_scale", "grad_scale"};
   if (name == "aten::_amp_update_scale_") return true;
   return contains(flags, argument);
-}
-
-bool writes_silently(const std::string& name, const std::string& argument) {
-  constexpr std::array<std::string_view, 3> names = {"aten::native_batch_norm", "aten::cudnn_batch_norm",
-                                                     "aten::miopen_batch_norm"};
-  return contains(names, name) && argument.starts_with("running_");
 }
 
 bool mask_then_widen(const std::string& name, const at::Tensor& wide, std::vector<c10::IValue>& stack) {

@@ -15,17 +15,9 @@ bool is_refused(const std::string& name, const std::string& overload);
 /// True for operators that only change what a tensor looks at (set_): the rows of the trace say all of it.
 bool is_metadata_only(const std::string& name);
 
-/// True if the op writes its first argument without reading it: what was there before does no harm. The
-/// recorder's rule.
-bool overwrites_blindly(const std::string& name);
-
 /// True if the kernel reads this argument as its recorded dtype whatever the other tensors are (the loss
 /// scaler's flags).
 bool keeps_recorded_dtype(const std::string& name, const std::string& argument);
-
-/// True if the kernel writes this argument although its schema doesn't say so (running statistics of batch
-/// norm).
-bool writes_silently(const std::string& name, const std::string& argument);
 
 /// Operators that compute on values *and* draw: the mask is drawn in the recorded dtype, the values stay
 /// wide. `stack` holds the arguments in the recorded dtype, `wide` the first one in the run dtype; on true

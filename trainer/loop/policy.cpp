@@ -25,18 +25,7 @@ Trainer::Next Trainer::incident(const StepReport& report, const Batch& batch) {
     summary_.loss_at_incident = mean(recent_losses_);
   }
   if (!report.incident.empty()) summary_.incidents.push_back(report.incident);
-  if (listener_.on_step) {
-    StepEvent event{counters_.optimizer_step,
-                    config_.steps,
-                    report.loss,
-                    report.grad_norm,
-                    scaler_.scale(),
-                    next_lr(),
-                    0,
-                    report.gate,
-                    {}};
-    listener_.on_step(event);
-  }
+  tell_failed(report);
   say("step " + std::to_string(counters_.optimizer_step) + " is not finite in " + short_name(amp_) + ": " +
       report.summary);
   if (report.state_corrupt) return roll_back(batch, "weights, buffers or moments were already not finite");

@@ -75,6 +75,12 @@ StepReport Trainer::attempt(const Batch& batch, at::ScalarType format) {
   return probe_->step(inputs, work);
 }
 
+void Trainer::tell_failed(const StepReport& report) const {
+  if (!listener_.on_step) return;
+  listener_.on_step({counters_.optimizer_step, config_.steps, report.loss, report.grad_norm, scaler_.scale(), next_lr(), 0,
+                     report.gate, {}});
+}
+
 Result<Trainer::Next> Trainer::one_batch() {
   const NvtxRange range("step");
   const auto start = std::chrono::steady_clock::now();
@@ -88,18 +94,7 @@ Result<Trainer::Next> Trainer::one_batch() {
     if (report.gate == Gate::scale_overflow && scaler_.overflow(counters_.optimizer_step) &&
         !report.state_corrupt) {
       // The scale's own calibration: the step never happened, the same batch is tried at the new scale.
-      if (listener_.on_step) {
-        StepEvent event{counters_.optimizer_step,
-                        config_.steps,
-                        report.loss,
-                        report.grad_norm,
-                        scaler_.scale(),
-                        next_lr(),
-                        0,
-                        report.gate,
-                        {}};
-        listener_.on_step(event);
-      }
+      tell_failed(report);
       continue;
     }
     if (report.ok()) {
@@ -117,8 +112,7 @@ Result<Trainer::Next> Trainer::one_batch() {
 void Trainer::apply(const StepReport& report) {
   const NvtxRange range("optimizer");
   if (config_.grad_clip > 0 && report.grad_norm > 0) {
-    // Same formula as clip_grad_norm_ of PyTorch, with the norm that the gate already has.
-    const double factor = config_.grad_clip / (report.grad_norm + 1e-6);
+    const double factor = report.clip_coefficient(config_.grad_clip);
     if (factor < 1.0) optimizer_.scale_gradients(factor);
   }
   optimizer_.step(next_lr());

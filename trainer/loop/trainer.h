@@ -69,6 +69,8 @@ class Trainer {
   Status return_to(const TrainState& good);
   Next stop(const std::string& why);
   void keep_state();
+  /// Tells the listener of an attempt that was undone.
+  void tell_failed(const StepReport& report) const;
   Status evaluate_and_keep_best(StepEvent& event);
   Status write_state();
   Status finish();
