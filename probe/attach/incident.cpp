@@ -1,5 +1,6 @@
 #include <ATen/ATen.h>
 
+#include <filesystem>
 #include <map>
 
 #include "probe/attach/trace.h"
@@ -97,6 +98,30 @@ void AttachSession::write_incident(Gate gate, const std::string& what, Door& doo
       door.summary += "; snapshot not written: " + guard::one_line(written.error().text());
   }
   (void)log_.incident(step_, gate, door.file, door.summary);
+}
+
+bool AttachSession::record_step() {
+  if (off_ || options_.probe.level < Level::trace) return false;
+  options_.record_steps.insert(updated_ ? step_ + 1 : step_);
+  return true;
+}
+
+void AttachSession::write_recording(Door& door) {
+  if (!trace_ || options_.record_steps.erase(step_) == 0 || last_incident_ == step_) return;
+  if (!door.summary.empty()) door.summary += "; ";
+  door.summary += "step " + std::to_string(step_) + ": ";
+  std::error_code error;
+  std::filesystem::create_directories(recordings_dir(options_.probe.run_dir), error);
+  std::string culprit;
+  const std::string path = free_recording_path(options_.probe.run_dir, step_, options_.probe.rank);
+  const Status written = write_trace(trace_->gate, path, culprit);
+  if (!written) {
+    door.summary += "not recorded: " + guard::one_line(written.error().text());
+    return;
+  }
+  door.summary += "recorded as asked";
+  if (!culprit.empty()) door.summary += "; " + culprit;
+  door.file = path;
 }
 
 }  // namespace nanquest::attach

@@ -72,6 +72,10 @@ void samples(std::vector<std::string> ids) {
   if (session()) session()->set_samples(std::move(ids));
 }
 
+bool record_step() {
+  return session() && session()->record_step();
+}
+
 std::string stop(const std::string& outcome) {
   if (!session()) return "";
   const Status ended = session()->finish(outcome);
@@ -91,6 +95,7 @@ TORCH_LIBRARY(nanquest, m) {
   m.def("incidents() -> int", &incidents);
   m.def("step() -> int", &step);
   m.def("steps_made() -> int", &steps_made);
+  m.def("record_step() -> bool", &record_step);
   m.def("samples(str[] ids) -> ()", &samples);
 }
 

@@ -19,6 +19,16 @@ Status read_int(const Json& json, const char* key, int& into, int least) {
   return {};
 }
 
+Status read_steps(const Json& json, std::set<std::int64_t>& into) {
+  if (!json.contains("record_steps")) return {};
+  for (const Json& step : json["record_steps"]) {
+    if (!step.is_number_integer() || step.get<std::int64_t>() < 0)
+      return wrong("record_steps", "a list of step numbers, counted from 0");
+    into.insert(step.get<std::int64_t>());
+  }
+  return {};
+}
+
 }  // namespace
 
 Result<AttachOptions> parse_options(const std::string& text) {
@@ -49,7 +59,8 @@ Result<AttachOptions> parse_options(const std::string& text) {
                              read_int(json, "watch_first", options.watch_first, 0),
                              read_int(json, "watch_after", options.watch_after, 0),
                              read_int(json, "max_incidents", options.probe.max_incidents, 0),
-                             read_int(json, "rank", rank, 0), read_int(json, "world_size", world, 1)})
+                             read_steps(json, options.record_steps), read_int(json, "rank", rank, 0),
+                             read_int(json, "world_size", world, 1)})
     if (!read) return read.error();
   options.probe.rank = rank;
   options.probe.world_size = world;

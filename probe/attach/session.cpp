@@ -134,6 +134,7 @@ Door AttachSession::before_update(const Update& update) {
       ++overflows_;
     door.gate = good ? Gate::ok : calibration ? Gate::scale_overflow : Gate::non_finite;
     loss_scale_ = update.loss_scale;
+    if (trace_) trace_->gate = door.gate;
     record_.begin(
         {.step = step_, .lr = update.lr, .loss_scale = update.loss_scale, .sample_ids = sample_ids_});
     record_.gated(door.gate, seen, gate_);
@@ -143,7 +144,10 @@ Door AttachSession::before_update(const Update& update) {
     }
     // Only a watched step can tell what the optimizer did; for the others, the copies of every weight and
     // moment that a trace makes before they are overwritten would be for nothing.
-    if (trace_ && !trace_->watched) trace_.reset();
+    if (trace_ && !trace_->watched) {
+      write_recording(door);
+      trace_.reset();
+    }
     if (!trace_) return;
     trace_->update_begins = trace_->recorder.op_count();
     trace_->updating.emplace(Phase::optimizer);
@@ -164,6 +168,7 @@ Door AttachSession::after_update() {
                      weights_fine ? "the update wrote NaN or Inf" : "a weight is NaN or Inf after the update",
                      door);
     }
+    write_recording(door);
     trace_.reset();
     sample_ids_.clear();
     updated_ = true;
@@ -178,6 +183,8 @@ void AttachSession::loss_scale_updated() {
   record_.begin({.step = step_, .sample_ids = sample_ids_});
   record_.gated(gate, seen, gate_);
   if (!calibration && last_incident_ != step_) write_incident(gate, gate_line(seen), unsaid_);
+  trace_->gate = gate;
+  write_recording(unsaid_);
   sample_ids_.clear();
   updated_ = true;
 }

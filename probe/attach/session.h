@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -35,7 +36,8 @@ struct AttachOptions {
   int watch_first = 3;   ///< level trace: steps at the start whose values are scanned as at level watch
   int watch_every = 50;  ///< … and every so many steps; 0 = never again
   int watch_after = 10;  ///< … and so many steps after an incident
-  bool skip_bad_updates = false;  ///< ask the caller to keep the optimizer from writing
+  std::set<std::int64_t> record_steps;  ///< steps that become files, good or bad, as the level records them
+  bool skip_bad_updates = false;        ///< ask the caller to keep the optimizer from writing
 };
 
 /// What a call at the optimizer's door says.
@@ -77,6 +79,10 @@ class AttachSession : public OpSink {
   /// Sample ids of the current step, and a step number that the program knows better.
   void set_samples(std::vector<std::string> ids) { sample_ids_ = std::move(ids); }
 
+  /// Asks for a file of the step that runs (between two steps: of the coming one). False at level guard,
+  /// which records nothing.
+  bool record_step();
+
   int incidents() const { return incidents_; }
   /// Number of the step that runs or has just been made, and how many were made.
   std::int64_t step() const { return step_; }
@@ -96,6 +102,8 @@ class AttachSession : public OpSink {
   bool watching() const;
   void safely(const char* doing, const std::function<void()>& work);
   void write_incident(Gate gate, const std::string& what, Door& door);
+  /// Writes the step's file if somebody asked for it and no incident's file holds it; its trace is complete.
+  void write_recording(Door& door);
   Status write_trace(Gate gate, const std::string& path, std::string& culprit);
   StepState state_of_step() const;
   void loss_scale_updated();

@@ -19,7 +19,8 @@ struct AttachSession::Trace {
   bool watched;
   at::Tensor loss;                ///< what backward was started from
   std::size_t update_begins = 0;  ///< first op of the optimizer
-  int forwards = 0;               ///< forward passes since the last backward
+  Gate gate = Gate::ok;
+  int forwards = 0;  ///< forward passes since the last backward
   std::optional<PhaseScope> updating;
 };
 

@@ -23,6 +23,15 @@ std::string incident_stem(std::int64_t step, std::int32_t rank) {
   return text;
 }
 
+std::string free_path(const std::string& directory, std::int64_t step, std::int32_t rank) {
+  const std::string stem = incident_stem(step, rank);
+  std::string path = join(directory, stem + ".h5");
+  std::error_code error;
+  for (int attempt = 2; fs::exists(path, error); ++attempt)
+    path = join(directory, stem + "." + std::to_string(attempt) + ".h5");
+  return path;
+}
+
 /// Takes `prefix` and a number after it off the front of `text`.
 template <class T>
 bool take(std::string_view& text, std::string_view prefix, T& number) {
@@ -74,12 +83,15 @@ std::string checkpoints_dir(const std::string& run_dir) {
   return join(run_dir, "checkpoints");
 }
 
+std::string recordings_dir(const std::string& run_dir) {
+  return join(run_dir, "recordings");
+}
+
 std::string free_incident_path(const std::string& run_dir, std::int64_t step, std::int32_t rank) {
-  std::string path = incident_path(run_dir, step, rank);
-  std::error_code error;
-  for (int attempt = 2; fs::exists(path, error); ++attempt)
-    path = join(incidents_dir(run_dir), incident_stem(step, rank) + "." + std::to_string(attempt) + ".h5");
-  return path;
+  return free_path(incidents_dir(run_dir), step, rank);
+}
+std::string free_recording_path(const std::string& run_dir, std::int64_t step, std::int32_t rank) {
+  return free_path(recordings_dir(run_dir), step, rank);
 }
 
 std::string verdict_path(const std::string& snapshot) {

@@ -4,6 +4,7 @@
 ///     run/series.r0.h5
 ///     run/incidents/step-00000131.r0.h5            snapshot
 ///     run/incidents/step-00000131.r0.json .md .replay.h5   what replay found
+///     run/recordings/step-00000005.r0.h5            snapshot of a step that was asked for, good or bad
 ///     run/checkpoints/…
 #pragma once
 
@@ -26,6 +27,10 @@ std::string incidents_dir(const std::string& run_dir);
 std::string incident_path(const std::string& run_dir, std::int64_t step, std::int32_t rank);
 /// run/incidents/step-00000131.r0.2.h5, …: the first such name that is free, for a step that failed more than once.
 std::string free_incident_path(const std::string& run_dir, std::int64_t step, std::int32_t rank);
+/// run/recordings
+std::string recordings_dir(const std::string& run_dir);
+/// run/recordings/step-00000131.r0.h5 or, if that is taken, ….r0.2.h5: a step that somebody asked for.
+std::string free_recording_path(const std::string& run_dir, std::int64_t step, std::int32_t rank);
 /// run/checkpoints
 std::string checkpoints_dir(const std::string& run_dir);
 

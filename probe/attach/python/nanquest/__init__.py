@@ -13,12 +13,12 @@ Then `nanquest-replay FILE` replays an incident without Python.
 from __future__ import annotations
 
 __version__ = "0.1.0"
-__all__ = ["attach", "batch", "detach", "step"]
+__all__ = ["attach", "batch", "detach", "record", "step"]
 
 
 def attach(run_dir: str = "nanquest-run", level: str = "trace", *, watch_every: int = 50, watch_first: int = 3,
            watch_after: int = 10, max_incidents: int = 16, on_incident: str = "continue",
-           config: dict | None = None) -> bool:
+           record_steps=(), config: dict | None = None) -> bool:
     """Observes the training of this process from now on. True if it does.
 
     level        "guard": loss and gradients at the optimizer's door; "trace": also records each step, so that a bad
@@ -26,6 +26,7 @@ def attach(run_dir: str = "nanquest-run", level: str = "trace", *, watch_every: 
     watch_every  at level trace: every so many steps are looked at as by level watch (0 = only the first ones).
     on_incident  "continue": do nothing; "stop": end the program with exit code 4; "skip": keep the optimizer from
                  writing (for the optimizers that PyTorch ships).
+    record_steps steps that are written to run_dir/recordings, good or bad, as the level records them; see record().
     config       settings of the run, copied into its files.
 
     A second call, or one in a process that `nanquest run` has attached to, changes nothing. If the probe can't work
@@ -35,6 +36,7 @@ def attach(run_dir: str = "nanquest-run", level: str = "trace", *, watch_every: 
     return attachment.attach(attachment.Settings(run_dir=run_dir, level=level, watch_every=watch_every,
                                                  watch_first=watch_first, watch_after=watch_after,
                                                  max_incidents=max_incidents, on_incident=on_incident,
+                                                 record_steps=tuple(record_steps),
                                                  config=dict(config or {})))
 
 
@@ -54,3 +56,13 @@ def step() -> int:
     """Number of the step that runs now, counted in optimizer steps from 0; 0 if nothing is attached."""
     from . import attachment
     return attachment.step()
+
+
+def record() -> bool:
+    """Asks for a file of the step that runs now (between two steps: of the coming one), whatever becomes of it.
+
+    It is written to run_dir/recordings when the step ends; nanquest-replay runs it again like an incident. False if
+    nothing is attached, or at level "guard", which records nothing.
+    """
+    from . import attachment
+    return attachment.record()

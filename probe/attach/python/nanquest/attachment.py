@@ -180,3 +180,14 @@ def name_samples(ids: list) -> None:
 
 def step() -> int:
     return current.ops.step() if current is not None and current.started and not current.off else 0
+
+
+def record() -> bool:
+    if current is None or current.off:
+        return False
+    if current.started:
+        return current.ops.record_step()
+    if current.settings.level == "guard":
+        return False
+    current.settings.record_steps = (0, *current.settings.record_steps)  # the coming step is the first
+    return True

@@ -10,7 +10,7 @@ import sys
 import time
 
 from . import __version__, library
-from .settings import ACTIONS, LEVELS, RUN_ID, Settings
+from .settings import ACTIONS, LEVELS, RUN_ID, Settings, step_numbers
 
 USAGE_ERROR, NOT_FOUND, NOT_EXECUTABLE = 2, 127, 126
 
@@ -34,6 +34,13 @@ def _whole(text: str) -> int:
     return number
 
 
+def _steps(text: str) -> tuple:
+    try:
+        return step_numbers(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is no list of step numbers; write for example 0,5") from None
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="nanquest", description="NaN forensics for PyTorch programs.", epilog=EXAMPLES,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -51,6 +58,8 @@ def _parser() -> argparse.ArgumentParser:
                          help="at level trace, every so many steps are looked at as by watch (default: %(default)s)")
         sub.add_argument("--max-incidents", type=_whole, default=16, metavar="N",
                          help="files written at most (default: %(default)s)")
+        sub.add_argument("--record-steps", type=_steps, default=(), metavar="N,M,...",
+                         help="write these steps to RUN_DIR/recordings, good or bad; steps count from 0")
         sub.add_argument("--on-incident", choices=ACTIONS, default="continue",
                          help="stop: end the program with exit code 4; skip: keep the optimizer from writing "
                               "(default: %(default)s)")
@@ -61,7 +70,8 @@ def _parser() -> argparse.ArgumentParser:
 
 def _environment(options) -> dict:
     settings = Settings(run_dir=options.run_dir, level=options.level, watch_every=options.watch_every,
-                        max_incidents=options.max_incidents, on_incident=options.on_incident)
+                        max_incidents=options.max_incidents, on_incident=options.on_incident,
+                        record_steps=options.record_steps)
     settings.check()
     variables = settings.to_environment()
     bootstrap = os.path.join(os.path.dirname(os.path.abspath(__file__)), "bootstrap")

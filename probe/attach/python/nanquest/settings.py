@@ -14,6 +14,11 @@ LIBRARY = "NANQUEST_ATTACH_LIBRARY"  # path of libnanquest_attach.so
 RUN_ID = "NANQUEST_RUN_ID"          # the same in all processes of one run
 
 
+def step_numbers(text: str) -> tuple:
+    """(0, 5) out of "0,5"; ValueError for anything else."""
+    return tuple(int(number) for number in text.split(",") if number.strip())
+
+
 @dataclasses.dataclass
 class Settings:
     run_dir: str = "nanquest-run"
@@ -23,6 +28,7 @@ class Settings:
     watch_after: int = 10
     max_incidents: int = 16
     on_incident: str = "continue"
+    record_steps: tuple = ()
     config: dict = dataclasses.field(default_factory=dict)
 
     def check(self) -> None:
@@ -34,6 +40,10 @@ class Settings:
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int) or value < 0:
                 raise ValueError(f"{name} is {value!r}, but must be a whole number of at least 0")
+        if any(isinstance(step, bool) or not isinstance(step, int) or step < 0 for step in self.record_steps):
+            raise ValueError(f"record_steps is {self.record_steps!r}, but must be step numbers, counted from 0")
+        if self.record_steps and self.level == "guard":
+            raise ValueError("record_steps needs level trace or watch; level guard records nothing")
         if not isinstance(self.run_dir, (str, os.PathLike)) or not os.fspath(self.run_dir):
             raise ValueError("run_dir is empty; give the directory for the files of this run")
 
@@ -43,6 +53,8 @@ class Settings:
                  "NANQUEST_ON_INCIDENT": self.on_incident}
         for field in ("watch_every", "watch_first", "watch_after", "max_incidents"):
             names["NANQUEST_" + field.upper()] = str(getattr(self, field))
+        if self.record_steps:
+            names["NANQUEST_RECORD_STEPS"] = ",".join(map(str, self.record_steps))
         return {SWITCH: "1", **names}
 
     @staticmethod
@@ -55,9 +67,14 @@ class Settings:
                 continue
             default = getattr(settings, field.name)
             try:
-                setattr(settings, field.name, int(text) if isinstance(default, int) else text)
+                if isinstance(default, tuple):
+                    value = step_numbers(text)
+                else:
+                    value = int(text) if isinstance(default, int) else text
             except ValueError:
-                raise ValueError(f"NANQUEST_{field.name.upper()} is {text!r}, but must be a whole number") from None
+                wanted = "step numbers like 0,5" if isinstance(default, tuple) else "a whole number"
+                raise ValueError(f"NANQUEST_{field.name.upper()} is {text!r}, but must be {wanted}") from None
+            setattr(settings, field.name, value)
         settings.check()
         return settings
 

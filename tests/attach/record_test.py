@@ -1,0 +1,73 @@
+"""Steps that somebody asks for become files, good or bad, and come back bit for bit."""
+
+import subprocess
+
+from attached import BIN, PROGRAMS, AttachTest, main
+
+MLP, HABITS = PROGRAMS / "mlp.py", PROGRAMS / "habits.py"
+
+
+class RecordTest(AttachTest):
+    def recordings(self, run_dir="run"):
+        return sorted((self.scratch / run_dir / "recordings").glob("step-*.h5"))
+
+    def test_steps_that_were_asked_for(self):
+        for level, basis in (("watch", "every_output"), ("trace", "survivors")):
+            with self.subTest(level):
+                process = self.observed(MLP, "adamw-foreach", 99, 0, run_dir=level,
+                                        options=("--level", level, "--record-steps", "4,6"))
+                self.assert_exit(process)
+                self.assertEqual([p.name for p in self.recordings(level)], ["step-00000004.r0.h5", "step-00000006.r0.h5"])
+                self.assertEqual(self.incidents(level), [])
+                self.assertIn(f"nanquest-replay {level}/recordings/step-00000004.r0.h5", process.stderr)
+                for file in self.recordings(level):
+                    self.assertEqual(self.assert_bit_exact(file)["basis"], basis)
+
+    def test_replay_finds_nothing_in_a_good_step(self):
+        self.assert_exit(self.observed(MLP, "sgd", 99, 0, options=("--level", "watch", "--record-steps", "2")))
+        replay = subprocess.run([str(BIN / "nanquest-replay"), str(self.recordings()[0])], text=True, capture_output=True,
+                                timeout=300)
+        self.assert_exit(replay, 0)
+        self.assertIn("no harmful NaN or Inf", replay.stdout)
+
+    def test_a_bad_step_has_one_file(self):
+        process = self.observed(MLP, "sgd", 4, "nan", options=("--level", "watch", "--record-steps", "3,4"))
+        self.assert_exit(process)
+        self.assertEqual([p.name for p in self.recordings()], ["step-00000003.r0.h5"])
+        self.assertEqual(self.incidents()[0].name, "step-00000004.r0.h5")
+
+    def test_from_inside(self):
+        script = self.scratch / "inside.py"
+        script.write_text("import nanquest, torch\n"
+                          "assert not nanquest.record()\n"
+                          "assert nanquest.attach(run_dir='inside', level='watch')\n"
+                          "assert nanquest.record()\n"
+                          "model = torch.nn.Linear(3, 1)\n"
+                          "optimizer = torch.optim.SGD(model.parameters(), lr=0.1)\n"
+                          "for step in range(4):\n"
+                          "    if step == 3:\n"
+                          "        assert nanquest.record()\n"
+                          "    loss = model(torch.randn(2, 3)).sum()\n"
+                          "    if step == 1:\n"
+                          "        assert nanquest.record()\n"
+                          "    loss.backward()\n"
+                          "    optimizer.step()\n"
+                          "    optimizer.zero_grad()\n")
+        self.assert_exit(self.plain(script))
+        names = [p.name for p in self.recordings("inside")]
+        self.assertEqual(names, [f"step-{step:08d}.r0.h5" for step in (0, 1, 3)])
+        for file in self.recordings("inside"):
+            self.assert_bit_exact(file)
+
+    def test_usage(self):
+        for wrong in ("x", "-1", "1.5"):
+            refused = self.nanquest("run", f"--record-steps={wrong}", "--", "true")
+            self.assert_exit(refused, 2)
+            self.assertIn(wrong, refused.stderr)
+        guard = self.nanquest("run", "--level", "guard", "--record-steps", "1", "--", "true")
+        self.assert_exit(guard, 2)
+        self.assertIn("level trace or watch", guard.stderr)
+
+
+if __name__ == "__main__":
+    main()
