@@ -14,7 +14,7 @@ Error wrong(const std::string& key, const std::string& expected) {
 Status read_int(const Json& json, const char* key, int& into, int least) {
   if (!json.contains(key)) return {};
   if (!json[key].is_number_integer() || json[key].get<long long>() < least)
-    return wrong(key, "a whole number of at least " + std::to_string(least));
+    return wrong(key, std::string("a whole number of at least ").append(std::to_string(least)));
   into = json[key].get<int>();
   return {};
 }
