@@ -97,6 +97,15 @@ nq_venv() {  # REQUIREMENTS_TEXT PYTHON FOLDER
   return "$status"
 }
 
+# Its own folder of links: the environment's python3 must not come before the active one, which may have torch.
+nq_toolbox() {  # REQUIREMENTS_TEXT PYTHON FOLDER
+  local tool
+  nq_venv "$1" "$2" "$3" && mkdir "$3/tools" || return
+  for tool in cmake ctest ninja; do
+    [ -x "$3/bin/$tool" ] && ln -s "../bin/$tool" "$3/tools/$tool" || return
+  done
+}
+
 nq_imgui() {  # FOLDER
   local work="$1.part" archive
   rm -rf "$work"
@@ -176,9 +185,9 @@ nq_tools() {
     return
   fi
   requirements="$(nq_lines "$nanquest_root/cmake/requirements.txt" | grep -E '^(cmake|ninja)==')"
-  folder="$NANQUEST_CACHE/tools-$(printf '%s\n' "$requirements" "$nq_python3" | nq_hash)"
-  nq_make "$folder" "CMake and ninja (found: ${have:-none}, needed: $NANQUEST_CMAKE_MIN)" nq_venv "$requirements" "$nq_python3"
-  PATH="$folder/bin:$PATH"
+  folder="$NANQUEST_CACHE/toolbox-$(printf '%s\n' "$requirements" "$nq_python3" | nq_hash)"
+  nq_make "$folder" "CMake and ninja (found: ${have:-none}, needed: $NANQUEST_CMAKE_MIN)" nq_toolbox "$requirements" "$nq_python3"
+  PATH="$folder/tools:$PATH"
 }
 
 nq_setup() {

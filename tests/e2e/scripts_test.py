@@ -1,5 +1,6 @@
 """samples/demo.sh, tests/run.sh and cmake/setup.sh refuse what they can't do, in one line, before doing anything."""
 
+import hashlib
 import os
 import subprocess
 
@@ -50,6 +51,43 @@ class Scripts(common.ProgramTest):
         process = self.script("cmake/setup.sh", NANQUEST_SKIP_PACKAGES="1", NANQUEST_CACHE=str(file / "cache"))
         self.assert_exit(process, 70)
         self.assertIn("NANQUEST_CACHE", process.stderr)
+
+    def test_tools_of_our_own_do_not_hide_the_active_python(self):
+        """The system's CMake is too old: ours comes first in PATH, the environment it lives in does not, because the
+        active Python may be the one with torch."""
+        tools, cache = self.scratch / "bin", self.scratch / "cache"
+        tools.mkdir()
+        sources = [line.split("#")[0].strip() for line in (common.ROOT / "cmake/sources.txt").read_text().splitlines()]
+        key = hashlib.sha256("".join(line + "\n" for line in sources if line).encode()).hexdigest()[:12]
+        (cache / f"imgui-{key}").mkdir(parents=True)
+        (cache / f"imgui-{key}" / ".complete").touch()
+        new = "#!/bin/sh\\necho cmake version 3.31.10\\n"  # for printf
+        stub = f"""#!/bin/sh
+# A Python that has torch, makes environments with a python of this kind, and installs CMake by writing it.
+here="$(dirname "$0")"
+case "$*" in
+  -) cat >/dev/null; echo "2.15.0 all" ;;
+  *"-m venv"*) mkdir -p "$3/bin"; cp "$0" "$3/bin/python"; cp "$0" "$3/bin/python3" ;;
+  *pip*install*) for tool in cmake ctest ninja; do printf '{new}' >"$here/$tool"; chmod +x "$here/$tool"; done ;;
+  *sys.executable*) echo "$0" ;;
+  *find_spec*) echo /nowhere/torch ;;
+  *) exec /usr/bin/python3 "$@" ;;
+esac
+"""
+        old = "#!/bin/sh\necho cmake version 3.22.1\n"
+        for name, text in (("python3", stub), ("cmake", old)):
+            (tools / name).write_text(text)
+            (tools / name).chmod(0o755)
+        process = subprocess.run(["bash", "-c", f". {common.ROOT}/cmake/setup.sh; command -v cmake ctest ninja python3"],
+                                 cwd=self.scratch, capture_output=True, text=True, timeout=60,
+                                 env=dict(os.environ, NANQUEST_SKIP_PACKAGES="1", NANQUEST_CACHE=str(cache),
+                                          PATH=f"{tools}:/usr/bin:/bin"))
+        self.assert_exit(process, common.OK)
+        found = process.stdout.split()
+        for path, name in zip(found[:3], ("cmake", "ctest", "ninja")):
+            self.assertRegex(path, f"^{cache}/toolbox-[0-9a-f]+/tools/{name}$")
+        self.assertEqual(found[3], str(tools / "python3"))
+        self.assertIn("torch 2.15.0 of the active Python", process.stderr)
 
     def test_interrupted_download_leaves_nothing(self):
         """A pip that fails: the part is gone, nothing is marked complete, the error names the part."""
