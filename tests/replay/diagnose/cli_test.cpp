@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "probe/snapshot/reader.h"
+#include "probe/snapshot/seal.h"
 #include "tests/replay/diagnose/programs.h"
 
 namespace nanquest {
@@ -119,6 +120,11 @@ TEST_F(Cli, BadFilesAreRefusedInOneLine) {
   for (const char* command : {"", "verify ", "run ", "info ", "repro ", "bisect samples ", "compare "})
     expect_one_line(replay(std::string(command) + "-q '" + snapshot + "'"), 3, "div_zero.h5");
   EXPECT_FALSE(std::filesystem::exists(scratch_ / "div_zero.json"));
+  const std::string later = record_sample("log_zero", scratch_, 1);
+  ASSERT_TRUE(seal_file(later, 2, 0, {}));
+  for (const char* command : {"", "verify ", "run ", "info ", "repro ", "bisect samples ", "compare "})
+    expect_one_line(replay(std::string(command) + "-q '" + later + "'"), 3, "format 2.0, this program reads formats up to 1.x");
+  EXPECT_FALSE(std::filesystem::exists(scratch_ / "log_zero.json"));
 }
 
 TEST_F(Cli, ADamagedFileNeverBecomesAVerdict) {

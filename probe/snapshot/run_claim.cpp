@@ -1,0 +1,119 @@
+#include "probe/snapshot/run_claim.h"
+
+#include <fcntl.h>
+
+#include <cerrno>
+#include <filesystem>
+#include <string_view>
+#include <system_error>
+#include <vector>
+
+#include "probe/snapshot/manifest.h"
+#include "probe/snapshot/run_dir.h"
+
+namespace nanquest {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string lock_path(const std::string& run_dir, std::int32_t rank) {
+  return (fs::path(run_dir) / (".lock.r" + std::to_string(rank))).string();
+}
+
+struct flock whole_file() {
+  struct flock lock {};
+  lock.l_type = F_WRLCK;
+  lock.l_whence = SEEK_SET;
+  return lock;
+}
+
+/// Process that holds the lock of that rank, 0 if none does. Not for a rank of this process: closing any descriptor of
+/// a file gives up the locks that the process holds on it.
+pid_t holder(const std::string& run_dir, std::int32_t rank) {
+  const Descriptor file(::open(lock_path(run_dir, rank).c_str(), O_RDWR | O_CLOEXEC));
+  struct flock lock = whole_file();
+  if (!file || ::fcntl(file.get(), F_GETLK, &lock) != 0 || lock.l_type == F_UNLCK) return 0;
+  return lock.l_pid;
+}
+
+bool holds_something(const std::string& directory) {
+  std::error_code error;
+  const fs::directory_iterator at(directory, error);
+  return !error && at != fs::directory_iterator();
+}
+
+/// What an earlier run left, without the series of ranks that are at work.
+std::vector<std::string> leftovers(const std::string& run_dir, std::int32_t rank) {
+  std::vector<std::string> out;
+  for (const std::string& directory : {incidents_dir(run_dir), checkpoints_dir(run_dir)})
+    if (holds_something(directory)) out.push_back(directory);
+  const Result<RunListing> listing = list_run(run_dir);
+  if (!listing) return out;
+  if (!listing->manifest.empty()) out.push_back(listing->manifest);
+  for (const SeriesFile& series : listing->series)
+    if (series.rank == rank || holder(run_dir, series.rank) == 0) out.push_back(series.path);
+  return out;
+}
+
+/// run_dir/earlier/20260102T030405Z, with a number behind it if that is taken.
+std::string place_for(const std::string& run_dir) {
+  const Result<Manifest> manifest = read_manifest(run_dir);
+  std::string name;
+  for (const char c : manifest && !manifest->created.empty() ? manifest->created : utc_now())
+    if ((c >= '0' && c <= '9') || c == 'T' || c == 'Z') name += c;
+  const std::string base = (fs::path(run_dir) / "earlier" / name).string();
+  std::string place = base;
+  std::error_code error;
+  for (int n = 2; fs::exists(place, error); ++n) place = base + "-" + std::to_string(n);
+  return place;
+}
+
+Error refused(const std::string& what, const std::error_code& error) {
+  return {ErrorCode::io, what + ": " + error.message(), "give a directory that can be written"};
+}
+
+Result<std::string> move_away(const std::string& run_dir, std::int32_t rank) {
+  const std::vector<std::string> left = leftovers(run_dir, rank);
+  if (left.empty()) return std::string();
+  const std::string place = place_for(run_dir);
+  std::error_code error;
+  fs::create_directories(place, error);
+  for (std::size_t i = 0; i < left.size() && !error; ++i)
+    fs::rename(left[i], fs::path(place) / fs::path(left[i]).filename(), error);
+  if (error) return refused(run_dir + ": the earlier run in it can't be moved to " + place, error);
+  return place;
+}
+
+}  // namespace
+
+Result<RunClaim> RunClaim::take(const std::string& run_dir, std::int32_t rank, bool resume) try {
+  std::error_code error;
+  fs::create_directories(run_dir, error);
+  if (error) return refused(run_dir + ": the run directory can't be made", error);
+  RunClaim claim;
+  claim.run_dir_ = run_dir;
+  claim.lock_ = Descriptor(::open(lock_path(run_dir, rank).c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666));
+  if (!claim.lock_) return refused(run_dir + ": nothing can be written there", {errno, std::generic_category()});
+  struct flock lock = whole_file();
+  // A file system without locks is no reason not to run.
+  if (::fcntl(claim.lock_.get(), F_SETLK, &lock) != 0 && (errno == EACCES || errno == EAGAIN))
+    return Error{ErrorCode::usage,
+                 run_dir + ": process " + std::to_string(holder(run_dir, rank)) + " is writing a run there now",
+                 "give another run directory, or wait for it"};
+  if (!resume && rank == 0) {
+    Result<std::string> moved = move_away(run_dir, rank);
+    if (!moved) return moved.error();
+    claim.earlier_ = std::move(moved).value();
+  }
+  fs::create_directories(incidents_dir(run_dir), error);
+  if (error) return refused(run_dir + ": the run directory can't be made", error);
+  return claim;
+} catch (const std::exception& e) {
+  return Error{ErrorCode::io, run_dir + ": " + e.what(), "give a directory that can be written"};
+}
+
+std::string RunClaim::earlier_text() const {
+  return earlier_.empty() ? "" : "the run that was in " + run_dir_ + " is now in " + earlier_;
+}
+
+}  // namespace nanquest
