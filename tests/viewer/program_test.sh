@@ -1,5 +1,5 @@
 #!/bin/sh
-# The program as a person meets it. $1 viewer, $2 viewer_make_run, $3 what to test
+# The program as a person meets it. $1 viewer, $2 viewer_make_run, $3 what to test, $4 viewer_make_damage
 set -u
 viewer="$1"; make_run="$2"; dir="$(mktemp -d)"; failures=0
 trap 'rm -rf "$dir"' EXIT
@@ -40,6 +40,35 @@ case "$3" in
     head -c 3000 "$snapshot" > "$dir/cut.h5"; expect 3 "cut.h5" "$viewer" "$dir/cut.h5" --text; one_line
     echo "not a snapshot" > "$dir/text.h5"; expect 3 "text.h5" "$viewer" "$dir/text.h5" --text; one_line
     expect 3 "text.h5" "$viewer" "$dir/text.h5"; one_line
+    ;;
+  damaged)
+    # Every kind of damage: alone it is refused; in a run the other incident is shown, and asking for this one is refused.
+    cp "$snapshot" "$dir/whole.h5"
+    "$4" > "$dir/kinds"
+    while IFS='|' read -r kind says; do
+      cp "$dir/whole.h5" "$snapshot"; "$4" "$snapshot" "$kind" || failures=$((failures + 1))
+      expect 3 "$says" "$viewer" "$snapshot" --text; one_line
+      expect 3 "step-00000131.r0.h5" "$viewer" "$snapshot" --csv trace; one_line
+      expect 0 "warning: .*$says" "$viewer" "$dir/story" --text verdict
+      expect 0 "step 90" "$viewer" "$dir/story" --text verdict
+      expect 0 "can't be read" "$viewer" "$dir/story" --text runs
+      expect 3 "$says" "$viewer" "$dir/story" --text verdict --step 131; one_line
+    done < "$dir/kinds"
+    [ "$(wc -l < "$dir/kinds")" -ge 8 ] || { echo "FAILED: too few kinds of damage"; failures=$((failures + 1)); }
+    rm "$dir/story/incidents/step-00000090.r0.h5"
+    expect 3 "$says" "$viewer" "$dir/story" --text verdict; one_line  # nothing is left to show
+    expect 0 "weight_norm\|loss" "$viewer" "$dir/story" --csv norms
+    ;;
+  damaged-pictures)
+    unset DISPLAY WAYLAND_DISPLAY
+    cp "$snapshot" "$dir/whole.h5"
+    for kind in newer cut loop; do
+      cp "$dir/whole.h5" "$snapshot"; "$4" "$snapshot" "$kind" || failures=$((failures + 1))
+      expect 3 "step-00000131.r0.h5" "$viewer" "$snapshot" --screenshot "$dir/bad.png"; one_line
+      [ ! -e "$dir/bad.png" ] || { echo "FAILED: a picture of nothing"; failures=$((failures + 1)); }
+      expect 0 "wrote" "$viewer" "$dir/story" --screenshot "$dir/a.png" --size 800x500
+      expect 0 "warning" "$viewer" "$dir/story" --screenshot "$dir/a.png" --size 800x500
+    done
     ;;
   without-display)
     unset DISPLAY WAYLAND_DISPLAY

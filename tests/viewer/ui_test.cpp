@@ -3,6 +3,7 @@
 
 #include <filesystem>
 
+#include "tests/viewer/damage.h"
 #include "tests/viewer/driver.h"
 #include "tests/viewer/fixture.h"
 #include "viewer/model/page.h"
@@ -151,6 +152,27 @@ TEST_F(Ui, ClickingAnIncidentOpensIt) {
   ASSERT_TRUE(driver.click("90"));
   EXPECT_EQ(session().incident()->doc.step, 90);
   EXPECT_EQ(verdict_page(session()).state, VerdictPage::State::not_replayed);
+}
+
+TEST_F(Ui, ADamagedIncidentIsSaidAndTheOthersCanBeOpened) {
+  for (const testing::Damage& damage : testing::all_damages()) {
+    SCOPED_TRACE(damage.name);
+    const std::string run = temp_.path() + "/" + damage.name;
+    testing::FixtureOptions options;
+    options.incidents = 2;
+    damage.make(testing::write_run(run, options));
+    Result<Session> opened = Session::open(run);
+    ASSERT_TRUE(opened) << opened.error().text();
+    Driver driver(*opened, Panel::all);
+    driver.frame(4);
+    EXPECT_EQ(opened->incident()->doc.step, 90);
+    ASSERT_TRUE(driver.click("131"));
+    EXPECT_EQ(opened->incident(), nullptr);
+    EXPECT_NE(verdict_page(*opened).headline.find(damage.says), std::string::npos);
+    ASSERT_TRUE(driver.click("90"));
+    EXPECT_NE(opened->incident(), nullptr);
+    EXPECT_EQ(driver.bad_vertices(), 0);
+  }
 }
 
 TEST_F(Ui, DefaultLayoutShowsEveryPanel) {

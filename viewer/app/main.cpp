@@ -1,11 +1,9 @@
 // nanquest-viewer: a window, a picture, text or CSV of a run.
-#include <hdf5.h>
-
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <string>
 
-#include "probe/snapshot/schema.h"
+#include "probe/snapshot/version.h"
 #include "viewer/model/numbers.h"
 #include "viewer/model/panels.h"
 #ifdef NANQUEST_WITH_WINDOW
@@ -35,14 +33,7 @@ constexpr const char* kFooter =
     "  nanquest-viewer runs/story --csv trace > trace.csv\n"
     "Exit codes: 0 done, 2 usage or no display, 3 bad file, 70 internal.";
 
-std::string version_text() {
-  unsigned major = 0, minor = 0, release = 0;
-  H5get_libversion(&major, &minor, &release);
-  char text[128];
-  std::snprintf(text, sizeof text, "nanquest-viewer %s\nHDF5 %u.%u.%u\nfile format %d.%d", NANQUEST_VERSION, major, minor,
-                release, kFormatMajor, kFormatMinor);
-  return text;
-}
+std::string version_text() { return "nanquest-viewer " NANQUEST_VERSION "\n" + file_versions(); }
 
 int fail(const Error& error) {
   std::fprintf(stderr, "nanquest-viewer: %s\n", error.text().c_str());
@@ -69,6 +60,7 @@ Status select(Session& session, const Arguments& a) {
     for (const IncidentEntry& e : session.incidents()) found = found || e.files.step == a.step;
     if (!found) return no("there is no incident at step " + std::to_string(a.step), "--text runs lists them");
     session.select_step(static_cast<double>(a.step));
+    if (session.incident() == nullptr) return Error{ErrorCode::bad_file, session.incident_error(), ""};
   }
   if (a.op >= 0) {
     const std::size_t ops = session.incident() ? session.incident()->trace.size() : 0;
@@ -89,6 +81,13 @@ Status select(Session& session, const Arguments& a) {
   for (int i = 0; i < kStatistics; ++i)
     if (a.statistic == statistic_table(static_cast<Statistic>(i))) return session.select_statistic(static_cast<Statistic>(i)), Status();
   return no("there is no statistic \"" + a.statistic + "\"", "choose grad_norm, weight_norm, update_ratio, grad_amax or weight_amax");
+}
+
+/// Panels that are about one incident need one that can be read.
+Status check_shown(const Session& session, Panel panel) {
+  const bool about_one = panel == Panel::verdict || panel == Panel::trace || panel == Panel::tensor;
+  if (!about_one || session.incident() != nullptr || session.incident_error().empty()) return {};
+  return Error{ErrorCode::bad_file, session.incident_error(), ""};
 }
 
 #ifdef NANQUEST_WITH_WINDOW
@@ -127,6 +126,9 @@ int run(const Arguments& a) {
   Result<Session> session = Session::open(a.path);
   if (!session) return fail(session.error());
   if (const Status selected = select(*session, a); !selected) return fail(selected.error());
+  if (const Status possible = check_shown(*session, *panel); !possible) return fail(possible.error());
+  for (const std::string& complaint : session->complaints())
+    std::fprintf(stderr, "nanquest-viewer: warning: %s\n", complaint.c_str());
   if (a.wants_text) return print(panel_text(*session, *panel));
   if (a.csv.empty()) return show(*session, a, *panel);
   const Result<std::string> csv = panel_csv(*session, *panel);

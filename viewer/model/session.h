@@ -31,6 +31,7 @@ struct IncidentEntry {
   std::string summary;    ///< of the manifest, or of the opened file
   std::string cause;      ///< of the verdict, "" if not replayed yet
   double confidence = 0;
+  std::string error;      ///< why its snapshot can't be read, "" as long as nobody tried or it could
 };
 
 /// The opened snapshot with everything derived from it.
@@ -51,8 +52,8 @@ struct OpenIncident {
 
 class Session {
  public:
-  /// Opens a run directory or a snapshot. `bad_file` for anything else. The worst incident (first with a verdict, else
-  /// the first) is opened; in a run, a bad snapshot is kept as `incident_error`, not refused.
+  /// Opens a run directory or a snapshot. `bad_file` for anything else. Of a run's incidents the first with a verdict
+  /// is opened, else the first; one that can't be read is passed over (IncidentEntry::error) as long as another can.
   static Result<Session> open(const std::string& path);
 
   const std::string& path() const { return path_; }
@@ -65,6 +66,8 @@ class Session {
   /// The open incident, or null.
   const OpenIncident* incident() const { return incident_.get(); }
   const std::string& incident_error() const { return incident_error_; }
+  /// What is there and can't be read, one line each: manifest, series, snapshots that were tried.
+  std::vector<std::string> complaints() const;
   /// The run's series, else the open snapshot's history; empty if there is neither.
   const History& history() const;
   const std::string& series_error() const { return series_error_; }

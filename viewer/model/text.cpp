@@ -169,8 +169,8 @@ std::string runs_text(const Session& session) {
   for (const IncidentEntry& e : session.incidents()) {
     out << "  step " << e.files.step << ", rank " << e.files.rank;
     if (e.files.attempt > 1) out << ", attempt " << e.files.attempt;
-    out << ": " << (e.cause.empty() ? "not replayed yet" : e.cause) << (e.summary.empty() ? "" : ". " + e.summary) << '\n'
-        << "    " << e.files.snapshot << '\n';
+    out << ": " << (!e.error.empty() ? "can't be read" : e.cause.empty() ? "not replayed yet" : e.cause) << (e.summary.empty() ? "" : ". " + e.summary) << '\n'
+        << "    " << (e.error.empty() ? e.files.snapshot : e.error) << '\n';
   }
   return out.str();
 }
@@ -199,8 +199,8 @@ std::string panel_text(Session& session, Panel panel) {
   }
   std::string all;
   for (const Panel p : {Panel::runs, Panel::verdict, Panel::norms, Panel::trace, Panel::tensor}) {
-    const std::string name(panel_name(p));
-    all += (all.empty() ? "" : "\n") + std::string("== ") + name + " ==\n" + panel_text(session, p);
+    if (!all.empty()) all += '\n';
+    all.append("== ").append(panel_name(p)).append(" ==\n").append(panel_text(session, p));
   }
   return all;
 }

@@ -41,12 +41,13 @@ void incident_row(UiState& state, int row) {
     state.fit_view = true;
   }
   if (ImGui::IsItemHovered())
-    ImGui::SetTooltip("%s\n%s", entry.files.snapshot.c_str(), entry.summary.empty() ? entry.gate.c_str() : entry.summary.c_str());
+    ImGui::SetTooltip("%s\n%s", entry.files.snapshot.c_str(),
+                      (!entry.error.empty() ? entry.error : entry.summary.empty() ? entry.gate : entry.summary).c_str());
   ImGui::TableNextColumn();
   ImGui::Text("%d", entry.files.rank);
   ImGui::TableNextColumn();
   inline_mark(entry.gate == "spike" ? Mark::spike : Mark::nan);
-  clipped_text(entry.cause.empty() ? "not replayed yet" : entry.cause, ImGui::GetContentRegionAvail().x);
+  clipped_text(!entry.error.empty() ? "can't be read" : entry.cause.empty() ? "not replayed yet" : entry.cause, ImGui::GetContentRegionAvail().x);
   ImGui::PopID();
 }
 

@@ -1,0 +1,137 @@
+// Damaged and hostile snapshots through viewer/model: alone they are refused, in a run they keep nothing else from
+// being shown.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+
+#include "probe/snapshot/reader.h"
+#include "tests/snapshot/forge.h"
+#include "tests/viewer/damage.h"
+#include "tests/viewer/fixture.h"
+#include "viewer/model/page.h"
+#include "viewer/model/panels.h"
+#include "viewer/model/session.h"
+
+namespace nanquest::viewer {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::all_damages;
+using testing::Damage;
+using testing::TempDir;
+
+constexpr Panel kPanels[] = {Panel::verdict, Panel::norms, Panel::trace, Panel::tensor, Panel::runs};
+
+class Damaged : public ::testing::Test {
+ protected:
+  /// A run with incidents at steps 90 (whole) and 131.
+  std::string fresh() {
+    fs::remove_all(dir());
+    testing::FixtureOptions options;
+    options.incidents = 2;
+    return testing::write_run(dir(), options);
+  }
+  std::string dir() const { return temp_.path() + "/story"; }
+  static void look_at_everything(Session& session) {
+    for (const Panel panel : kPanels) {
+      EXPECT_FALSE(panel_text(session, panel).empty()) << panel_name(panel);
+      (void)panel_csv(session, panel);
+    }
+    for (const StoredTensor& tensor : session.incident() ? session.incident()->tensors : std::vector<StoredTensor>{}) {
+      session.select_tensor(tensor.path);
+      (void)session.tensor_slice(0);
+    }
+  }
+  TempDir temp_;
+};
+
+TEST_F(Damaged, AloneItIsRefusedInOneLine) {
+  for (const Damage& damage : all_damages()) {
+    SCOPED_TRACE(damage.name);
+    const std::string path = fresh();
+    damage.make(path);
+    const Result<Session> session = Session::open(path);
+    ASSERT_FALSE(session);
+    EXPECT_EQ(exit_code(session.error().code), 3);
+    const std::string text = session.error().text();
+    EXPECT_NE(text.find(path), std::string::npos) << text;
+    EXPECT_NE(text.find(damage.says), std::string::npos) << text;
+    EXPECT_EQ(text.find('\n'), std::string::npos) << text;
+    EXPECT_FALSE(session.error().hint.empty()) << text;
+  }
+}
+
+TEST_F(Damaged, InARunTheOthersAreShown) {
+  for (const Damage& damage : all_damages()) {
+    SCOPED_TRACE(damage.name);
+    damage.make(fresh());
+    Result<Session> session = Session::open(dir());
+    ASSERT_TRUE(session) << session.error().text();
+    ASSERT_NE(session->incident(), nullptr);
+    EXPECT_EQ(session->incident()->doc.step, 90);
+    EXPECT_EQ(session->incident_error(), "");
+    ASSERT_EQ(session->complaints().size(), 1u);
+    EXPECT_NE(session->complaints()[0].find(damage.says), std::string::npos) << session->complaints()[0];
+    EXPECT_NE(panel_text(*session, Panel::runs).find("can't be read"), std::string::npos);
+    EXPECT_FALSE(session->history().empty());
+    look_at_everything(*session);
+    session->select_step(131);
+    EXPECT_EQ(session->incident(), nullptr);
+    EXPECT_NE(verdict_page(*session).headline.find(damage.says), std::string::npos);
+    look_at_everything(*session);
+    session->select_step(90);
+    EXPECT_NE(session->incident(), nullptr);
+  }
+}
+
+TEST_F(Damaged, SeriesAndManifestToo) {
+  fresh();
+  fs::resize_file(series_path(dir(), 0), 900);
+  std::ofstream(manifest_path(dir())) << "{";
+  Result<Session> session = Session::open(dir());
+  ASSERT_TRUE(session) << session.error().text();
+  EXPECT_EQ(session->complaints().size(), 2u);
+  EXPECT_FALSE(session->history().empty()) << "the snapshot's own";
+  look_at_everything(*session);
+}
+
+/// Every number of every table, made absurd: the reader refuses it, or everything can be shown.
+TEST_F(Damaged, AbsurdNumbersAreRefusedOrShown) {
+  const std::string path = fresh();
+  const std::string copy = temp_.path() + "/copy.h5";
+  fs::copy_file(path, copy);
+  const char* columns[] = {"trace/ops/name",       "trace/ops/module",       "trace/ops/phase",    "trace/ops/forward_op",
+                           "trace/ops/first_arg",  "trace/ops/arg_count",    "trace/ops/stack",    "trace/ops/first_output",
+                           "trace/tensors/slot",   "trace/tensors/stats",    "trace/tensors/dtype", "trace/tensors/sizes",
+                           "trace/tensors/strides", "trace/args/kind",       "trace/args/tensor",  "trace/args/integer",
+                           "trace/slots/origin",   "trace/loss",             "trace/gate",         "trace/step",
+                           "stats/count",          "stats/nan",              "stats/amax",         "verdict/culprit/op",
+                           "verdict/culprit/count", "strings/offsets"};
+  int shown = 0, tried = 0;
+  for (const char* column : columns)
+    for (const long long value : {-1LL, 7LL, 1LL << 31, 1LL << 62}) {
+      SCOPED_TRACE(std::string(column) + " = " + std::to_string(value));
+      fs::copy_file(copy, path, fs::copy_options::overwrite_existing);
+      bool there = false;
+      nanquest::testing::forge(path, [&](hid_t file) {
+        H5E_BEGIN_TRY { there = H5Oexists_by_name(file, column, H5P_DEFAULT) > 0; }
+        H5E_END_TRY
+        if (there && H5Oexists_by_name(file, column, H5P_DEFAULT) > 0) nanquest::testing::poke(file, column, 0, value);
+      });
+      tried += there;
+      Result<Session> session = Session::open(path);
+      if (!session) {
+        EXPECT_EQ(exit_code(session.error().code), 3) << session.error().text();
+        continue;
+      }
+      look_at_everything(*session);
+      ++shown;
+    }
+  EXPECT_GT(tried, 60);
+  EXPECT_GT(shown, 5);
+}
+
+}  // namespace
+}  // namespace nanquest::viewer

@@ -1,0 +1,121 @@
+// The linked selection: what choosing an incident, an op, a layer, a step or a tensor shows elsewhere.
+#include <algorithm>
+#include <utility>
+
+#include "viewer/model/session.h"
+
+namespace nanquest::viewer {
+namespace {
+
+bool has_layer(const History& history, const std::string& layer) {
+  for (int s = 0; s < kStatistics; ++s) {
+    const auto& layers = history.layers(static_cast<Statistic>(s));
+    if (std::find(layers.begin(), layers.end(), layer) != layers.end()) return true;
+  }
+  return false;
+}
+
+/// The layer of `history` that belongs to a module or parameter: itself, its first child, or its nearest parent.
+std::string layer_for(const History& history, std::string name) {
+  for (; !name.empty(); name.resize(name.find_last_of('.') == std::string::npos ? 0 : name.find_last_of('.'))) {
+    if (has_layer(history, name)) return name;
+    for (int s = 0; s < kStatistics; ++s)
+      for (const std::string& layer : history.layers(static_cast<Statistic>(s)))
+        if (layer.rfind(name + ".", 0) == 0) return layer;
+  }
+  return "";
+}
+
+}  // namespace
+
+void Session::select_incident(int row) {
+  selection_.incident = row;
+  if (row < 0) return;
+  const bool open = incident_ != nullptr && incident_->reader.path() == incidents_[static_cast<std::size_t>(row)].files.snapshot;
+  if (!open) load_incident(row);
+  selection_.op = kNone;
+  selection_.tensor.clear();
+  selection_.layer.clear();
+  selection_.step = static_cast<double>(incidents_[static_cast<std::size_t>(row)].files.step);
+  if (incident_ == nullptr) return;
+  std::int64_t op = incident_->doc.culprit.op;
+  if (incident_->verdict && incident_->verdict->index >= 0) op = incident_->verdict->index;
+  if (op >= 0 && op < static_cast<std::int64_t>(incident_->trace.size())) select_op(static_cast<std::int32_t>(op));
+  const std::string& bad = incident_->doc.culprit.tensor_name;
+  for (const StoredTensor& tensor : incident_->tensors)
+    if (!bad.empty() && tensor.name == bad) select_tensor(tensor.path);
+  if (selection_.tensor.empty() && !incident_->tensors.empty()) selection_.tensor = incident_->tensors.front().path;
+}
+
+void Session::select_op(std::int32_t op) {
+  if (incident_ == nullptr || op < 0 || op >= static_cast<std::int32_t>(incident_->trace.size())) return;
+  selection_.op = op;
+  selection_.step = static_cast<double>(incident_->doc.step);
+  const std::int32_t module = incident_->doc.ops[static_cast<std::size_t>(op)].module;
+  const std::string layer = module == kNone ? "" : layer_for(history(), incident_->doc.modules[static_cast<std::size_t>(module)].path);
+  if (!layer.empty()) selection_.layer = layer;
+  if (const std::string data = incident_->trace.stored_data(static_cast<std::size_t>(op)); !data.empty() && incident_->reader.has_tensor(data))
+    selection_.tensor = data;
+}
+
+void Session::select_layer(const std::string& layer) {
+  selection_.layer = layer;
+  if (layer.empty() || incident_ == nullptr) return;
+  const StoredTensor* best = nullptr;
+  for (const StoredTensor& tensor : incident_->tensors) {
+    const bool belongs = tensor.group == "parameters" && (tensor.name == layer || tensor.name.rfind(layer + ".", 0) == 0);
+    if (belongs && (best == nullptr || tensor.bytes > best->bytes)) best = &tensor;
+  }
+  if (best != nullptr) selection_.tensor = best->path;
+}
+
+void Session::select_step(double step) {
+  selection_.step = step;
+  for (std::size_t i = 0; i < incidents_.size(); ++i)
+    if (static_cast<double>(incidents_[i].files.step) == step && static_cast<int>(i) != selection_.incident) {
+      const std::string layer = selection_.layer;
+      select_incident(static_cast<int>(i));
+      if (!layer.empty()) selection_.layer = layer;
+      return;
+    }
+}
+
+void Session::select_tensor(const std::string& path) {
+  if (incident_ == nullptr) return;
+  for (const StoredTensor& tensor : incident_->tensors) {
+    if (tensor.path != path) continue;
+    selection_.tensor = path;
+    if (const std::string layer = layer_for(history(), tensor.name); tensor.group == "parameters" && !layer.empty())
+      selection_.layer = layer;
+  }
+}
+
+const TensorDetail* Session::tensor_detail() {
+  if (incident_ == nullptr) return nullptr;
+  if (detail_path_ == selection_.tensor && (detail_ || !tensor_error_.empty())) return detail_ ? &*detail_ : nullptr;
+  detail_.reset();
+  tensor_error_.clear();
+  detail_path_ = selection_.tensor;
+  for (const StoredTensor& tensor : incident_->tensors) {
+    if (tensor.path != selection_.tensor) continue;
+    Result<TensorDetail> detail = load_detail(incident_->reader, tensor);
+    if (detail) detail_ = std::move(detail).value();
+    else tensor_error_ = detail.error().text();
+  }
+  return detail_ ? &*detail_ : nullptr;
+}
+
+const TensorSlice* Session::tensor_slice(std::int64_t plane) {
+  const TensorDetail* detail = tensor_detail();
+  if (detail == nullptr) return nullptr;
+  if (slice_ && slice_path_ == detail->tensor.path && slice_plane_ == plane) return &*slice_;
+  slice_.reset();
+  Result<TensorSlice> slice = load_slice(incident_->reader, detail->tensor, plane);
+  slice_path_ = detail->tensor.path;
+  slice_plane_ = plane;
+  if (slice) slice_ = std::move(slice).value();
+  else tensor_error_ = slice.error().text();
+  return slice_ ? &*slice_ : nullptr;
+}
+
+}  // namespace nanquest::viewer
