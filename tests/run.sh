@@ -3,6 +3,7 @@
 #
 #   tests/run.sh                  # all tests, in build/; ends with CTest's summary
 #   tests/run.sh --label guard    # the tests of one room or kind
+#   tests/run.sh --label nightly  # what takes hours: every model, optimizer, precision and habit under the probe
 #   tests/run.sh --bench          # every benchmark: "name ratio goal ok|short spread", one line each
 #   tests/run.sh --asan           # AddressSanitizer and UBSan over the parts without torch, in build/asan
 #   tests/run.sh --torch-2.11     # probe and replay against the oldest LibTorch, in build/torch-2.11
@@ -15,7 +16,8 @@ usage() {
   sed -n '2,/^$/{/^#/!d;s/^# \{0,1\}//;p}' tests/run.sh
   cat <<'TEXT'
 Options:
-  --label REGEX   only tests with such a label (a folder of tests/, or unit, e2e, ui, image, fuzz, …); repeatable
+  --label REGEX   only tests with such a label (a folder of tests/, or unit, e2e, ui, image, fuzz, …); repeatable.
+                  "nightly" runs only if it is named here
   --bench         build and run the benchmarks instead of the tests
   --asan          the sanitizer build instead of the release build
   --torch-2.11    the oldest LibTorch instead of the pinned one
@@ -40,8 +42,11 @@ while [ $# -gt 0 ]; do
   shift
 done
 
+[ "$mode" != tests ] || NANQUEST_WANT_TEST_PACKAGES=1
 . cmake/setup.sh
 
+skipped=(-LE '^nightly$')
+[[ "${labels[*]}" != *nightly* ]] || skipped=()
 [ -n "$jobs" ] || jobs="$(nq_jobs)"
 
 # configure PRESET BUILD_FOLDER [-D…]; build BUILD_FOLDER [target…]; test_in BUILD_FOLDER [ctest options]
@@ -85,7 +90,7 @@ case "$mode" in
   tests)
     configure release build
     build build
-    test_in build "${labels[@]}"
+    test_in build "${labels[@]}" "${skipped[@]}"
     ;;
   bench)
     configure release build
