@@ -1,18 +1,20 @@
-"""Global hooks of PyTorch: which module runs, where a step begins, when the optimizer writes.
+"""Where the probe listens in PyTorch: which module runs, where a step begins, when the optimizer writes.
 
 Everything here runs inside somebody else's training: whatever fails switches the probe off with one line.
+
+Module calls are heard in place of torch.nn.Module.__call__, not by global module hooks: those send every call through
+the slow path of _call_impl, torch.compile warns of them, and they don't get keyword arguments.
 """
 
 from __future__ import annotations
 
 import functools
 import os
-import sys
 import threading
-import warnings
+from threading import get_ident
 
 import torch
-from torch.nn.modules import module as modules
+from torch.compiler import is_compiling
 from torch.optim import optimizer as optimizers
 
 from .naming import ArgumentNames, ModulePaths, is_plain, unwrap
@@ -29,7 +31,7 @@ class _Observed:
     def __init__(self):
         self.paths = ModulePaths()
         self.arguments = ArgumentNames()
-        self.stack = []          # ids of the modules that run, outermost first
+        self.depth = 0           # modules that run, one inside the other
         self.saw_model = False   # since the last update
         self.door = UpdateDoor(self.name_parameter)
         self.counts = {}         # id of a root -> number of its parameters when they were named
@@ -62,12 +64,12 @@ def guarded(hook):
     """The hook, or nothing: no exception but a wanted SystemExit leaves it."""
     @functools.wraps(hook)
     def call(*args):
-        if torch.compiler.is_compiling():
+        if is_compiling():
             return None
         attachment = _attachment
         if attachment is None or attachment.off:
             return None
-        if attachment.started and attachment.thread != threading.get_ident():
+        if attachment.thread is not None and attachment.thread != get_ident():
             return None
         try:
             return hook(attachment, *args)
@@ -88,20 +90,8 @@ def _elsewhere() -> bool:
             or torch._C._get_tracing_state() is not None)
 
 
-def _call_kwargs() -> dict:
-    """Keyword arguments of the module call that runs the global pre-hooks: they are not handed to those."""
-    frame = sys._getframe(2)
-    for _ in range(3):
-        if frame is None:
-            break
-        if frame.f_code.co_filename == modules.__file__:
-            kwargs = frame.f_locals.get("kwargs")
-            return kwargs if isinstance(kwargs, dict) else {}
-        frame = frame.f_back
-    return {}
-
-
-def _begin(attachment, module, args):
+@guarded
+def begin(attachment, module, args, kwargs):
     """A model is called from outside any module."""
     global _observed
     if _elsewhere() or not torch.is_grad_enabled() or torch._C._current_graph_task_id() != -1:
@@ -114,7 +104,6 @@ def _begin(attachment, module, args):
             return
     if _observed is None:
         _observed = _Observed()
-    kwargs = _call_kwargs()
     fresh = not any(isinstance(a, torch.Tensor) and a.grad_fn is not None for a in (*args, *kwargs.values()))
     if trained:
         _observed.saw_model = True
@@ -127,35 +116,32 @@ def _begin(attachment, module, args):
         attachment.ops.name_tensor("batch", name, tensor)
 
 
-@guarded
-def before_forward(attachment, module, args):
-    if _observed is None or not _observed.stack:
-        _begin(attachment, module, args)
-    if _observed is None:
-        return
-    known = _observed.paths.of(module)
-    _observed.stack.append((id(module), known is not None))
+_original_call = torch.nn.Module.__call__
+
+
+def module_call(self, *args, **kwargs):
+    """Stands in for torch.nn.Module.__call__. It runs at every module call: keep it short."""
+    if is_compiling():
+        return _original_call(self, *args, **kwargs)
+    attachment = _attachment
+    if attachment is None or attachment.off or (attachment.thread is not None and attachment.thread != get_ident()):
+        return _original_call(self, *args, **kwargs)
+    seen = _observed
+    if seen is None or not seen.depth:
+        begin(self, args, kwargs)
+        seen = _observed
+        if seen is None or attachment.off:
+            return _original_call(self, *args, **kwargs)
+    depth = seen.depth
+    seen.depth = depth + 1
+    known = seen.paths.of(self)
     if known is not None:
         attachment.handle.nanquest_push(*known)
-
-
-@guarded
-def after_forward(attachment, module, args, output):
-    stack = _observed.stack if _observed is not None else ()
-    if not any(entry[0] == id(module) for entry in stack):
-        return
-    while stack:
-        ident, pushed = stack.pop()
-        if pushed:
-            attachment.handle.nanquest_pop()
-        if ident == id(module):
-            return
-
-
-def _leave_all(attachment):
-    """What an interrupt left behind: no module runs when the optimizer does."""
-    while _observed.stack:
-        if _observed.stack.pop()[1]:
+    try:
+        return _original_call(self, *args, **kwargs)
+    finally:
+        seen.depth = depth
+        if known is not None:
             attachment.handle.nanquest_pop()
 
 
@@ -166,7 +152,7 @@ def before_step(attachment, optimizer, args, kwargs):
         return
     if _observed is None:
         _observed = _Observed()
-    _leave_all(attachment)
+    _observed.depth = 0  # a program may update inside a module's forward: what it calls next is outside
     _observed.door.before(attachment, optimizer, args, kwargs)
 
 
@@ -192,24 +178,37 @@ _child_hook = False
 
 def install(attachment) -> None:
     """Begins to listen. Nothing is loaded before the program trains."""
-    global _attachment, _observed, _child_hook
+    global _attachment, _observed, _child_hook, _original_call
     remove()
     _attachment, _observed = attachment, None
+    if torch.nn.Module.__call__ is not module_call:
+        _original_call = torch.nn.Module.__call__
+        torch.nn.Module.__call__ = module_call
     _handles.extend([
-        modules.register_module_forward_pre_hook(before_forward),
-        modules.register_module_forward_hook(after_forward, always_call=True),
         optimizers.register_optimizer_step_pre_hook(before_step),
         optimizers.register_optimizer_step_post_hook(after_step),
     ])
     if not _child_hook:
         _child_hook = True
-        # The second firing that it speaks of is harmless here, and the program did nothing to be warned of.
-        warnings.filterwarnings("ignore", message="Using `torch.compile\\(module\\)` when there are global hooks")
+        _leave_to_the_compiler()
         os.register_at_fork(after_in_child=_in_child)
+
+
+def _leave_to_the_compiler() -> None:
+    """torch.compile begins below module_call, as it does below the function that it stands in for."""
+    frames = torch._C._dynamo.eval_frame
+    try:
+        skip = frames._FrameExecStrategy(frames._FrameAction.SKIP, frames._FrameAction.DEFAULT)
+        frames.set_code_exec_strategy(module_call.__code__, skip)
+    except AttributeError:
+        pass  # it compiles this frame too, then
 
 
 def remove() -> None:
     global _attachment, _observed
+    # Who took the place after us calls us: then module_call stays, and passes everything on.
+    if torch.nn.Module.__call__ is module_call:
+        torch.nn.Module.__call__ = _original_call
     while _handles:
         _handles.pop().remove()
     _attachment = _observed = None
