@@ -23,18 +23,6 @@ T largest(const void* data, std::size_t n, T abs_mask) {
   return high;
 }
 
-template <class T>
-Range range(const void* data, std::size_t n, T abs_mask) {
-  const auto* p = static_cast<const typename Unaligned<T>::Type*>(data);
-  T low = static_cast<T>(~T{0}), high = 0;
-  for (std::size_t i = 0; i < n; ++i) {
-    const T abs = p[i] & abs_mask;
-    low = abs < low ? abs : low;
-    high = abs > high ? abs : high;
-  }
-  return {low, high};
-}
-
 /// A vector of elements as signed numbers: magnitudes have no sign bit, and signed comparisons are the native ones.
 template <class T>
 struct Signed {
@@ -104,35 +92,80 @@ struct CensusLanes {
   }
 };
 
+/// All lanes of `v` joined by `op`, the upper half with the lower until one is left.
+template <class T, class Op>
+[[gnu::always_inline]] inline T fold_lanes(const typename Signed<T>::Vec& v, Op op) {
+  T lanes[Signed<T>::kLanes];
+  __builtin_memcpy(lanes, &v, sizeof v);
+  for (int half = Signed<T>::kLanes / 2; half > 0; half /= 2)
+    for (int i = 0; i < half; ++i) lanes[i] = op(lanes[i], lanes[i + half]);
+  return lanes[0];
+}
+
+constexpr auto kSmaller = [](auto a, auto b) __attribute__((always_inline)) { return a < b ? a : b; };
+constexpr auto kLarger = [](auto a, auto b) __attribute__((always_inline)) { return a > b ? a : b; };
+constexpr auto kSum = [](auto a, auto b) __attribute__((always_inline)) { return static_cast<decltype(a)>(a + b); };
+
+/// Calls `f` for every whole vector of the bytes, and returns how many bytes those are.
+template <class V, class F>
+[[gnu::always_inline]] inline std::size_t for_vectors(const char* p, std::size_t bytes, F&& f) {
+  const auto one = [&](const char* at) __attribute__((always_inline)) {
+    V bits;
+    load(bits, at);
+    f(bits);
+  };
+  std::size_t i = for_lines<Pass::counts>(p, bytes, [&](const char* line) __attribute__((always_inline)) {
+    for (int k = 0; k < kParts; ++k) one(line + k * kBytes);
+  });
+  for (; i + kBytes <= bytes; i += kBytes) one(p + i);
+  return i;
+}
+
+template <class T>
+Range range(const void* data, std::size_t n, T abs_mask) {
+  using E = typename Signed<T>::Element;
+  using V = typename Signed<T>::Vec;
+  const auto* p = static_cast<const char*>(data);
+  const std::size_t bytes = n * sizeof(T);
+  const V mask = V{} + static_cast<E>(abs_mask);
+  V low = mask, high{};
+  const auto add = [&](V bits) __attribute__((always_inline)) {
+    const V abs = bits & mask;
+    low = abs < low ? abs : low;
+    high = abs > high ? abs : high;
+  };
+  const std::size_t done = for_vectors<V>(p, bytes, add);
+  V last;
+  if (done < bytes && bytes >= kBytes) {  // once more what was seen already does no harm
+    load(last, p + bytes - kBytes);
+    add(last);
+  } else if (done < bytes) {
+    last = V{} + static_cast<E>(reinterpret_cast<const typename Unaligned<T>::Type*>(p)[0]);
+    __builtin_memcpy(&last, p, bytes);
+    add(last);
+  }
+  return {fold_lanes<T>(low, kSmaller), fold_lanes<T>(high, kLarger)};
+}
+
 template <class T>
 Census census(const void* data, std::size_t n, T abs_mask, T min_normal) {
   using E = typename Signed<T>::Element;
   using V = typename Signed<T>::Vec;
-  constexpr int lanes = Signed<T>::kLanes;
-  const auto* p = static_cast<const char*>(data);
   CensusLanes<T> c;
   c.mask = V{} + static_cast<E>(abs_mask);
   c.normal = V{} + static_cast<E>(min_normal);
   c.low = c.mask;
-  std::size_t i = 0;
-  for (; i + lanes <= n; i += lanes) {
-    V bits;
-    load(bits, p + i * sizeof(T));
-    c.add(bits);
-  }
-  const std::size_t padding = i < n ? lanes - (n - i) : 0;
+  const auto* p = static_cast<const char*>(data);
+  const std::size_t bytes = n * sizeof(T);
+  const std::size_t done = for_vectors<V>(p, bytes, [&](V bits) __attribute__((always_inline)) { c.add(bits); });
+  const std::size_t padding = done < bytes ? (kBytes - (bytes - done)) / sizeof(T) : 0;
   if (padding != 0) {
     V bits{};
-    __builtin_memcpy(&bits, p + i * sizeof(T), (n - i) * sizeof(T));
+    __builtin_memcpy(&bits, p + done, bytes - done);
     c.add(bits);
   }
-  std::uint64_t some = 0, small = 0, high = 0, low = abs_mask;
-  for (int j = 0; j < lanes; ++j) {
-    some += static_cast<T>(c.some[j]);
-    small += static_cast<T>(c.small[j]);
-    high = static_cast<T>(c.high[j]) > high ? static_cast<T>(c.high[j]) : high;
-    low = static_cast<T>(c.low[j]) < low ? static_cast<T>(c.low[j]) : low;
-  }
+  const std::uint64_t some = fold_lanes<T>(c.some, kSum), small = fold_lanes<T>(c.small, kSum);
+  const std::uint64_t low = fold_lanes<T>(c.low, kSmaller), high = fold_lanes<T>(c.high, kLarger);
   const std::uint64_t zero = n - some;
   return {zero, small - padding - zero, high, low == abs_mask ? low : low + CensusLanes<T>::kLowShift};
 }
