@@ -18,13 +18,15 @@ constexpr std::uint64_t kMostRatio = 1000;
 struct Link {
   std::string name;
   bool hard;
+  haddr_t address;  ///< of what a hard one points to
 };
 
 herr_t collect_link(hid_t, const char* name, const H5L_info_t* info, void* out) {
   try {
     auto& links = *static_cast<std::vector<Link>*>(out);
     if (links.size() > kMostObjects) return -1;
-    links.push_back({name, info->type == H5L_TYPE_HARD});
+    const bool hard = info->type == H5L_TYPE_HARD;
+    links.push_back({name, hard, hard ? info->u.address : HADDR_UNDEF});
     return 0;
   } catch (...) {
     return -1;  // no exception may cross libhdf5
@@ -82,7 +84,8 @@ Status CheckedFile::walk(const std::string& group, hid_t id, int depth) {
     const std::string name = group.empty() ? link.name : group + "/" + link.name;
     if (++objects_ > kMostObjects) return refuse("more than a million objects");
     if (!link.hard) return refuse("/" + name + " is a link to somewhere else");
-    const h5::Id object(H5Oopen(id, link.name.c_str(), H5P_DEFAULT), H5Oclose);
+    // By name the library would go through all links of the group each time.
+    const h5::Id object(H5Oopen_by_addr(id, link.address), H5Oclose);
     if (!object) return h5::failure(path_, "opening /" + name, ErrorCode::bad_file);
     const H5I_type_t type = H5Iget_type(object.get());
     if (type != H5I_GROUP && type != H5I_DATASET) continue;  // named types: nothing here uses them

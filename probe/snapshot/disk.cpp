@@ -48,7 +48,6 @@ struct DiskFile {
 
 namespace {
 
-constexpr std::size_t kLarge = 1 << 20;
 constexpr haddr_t kMostAddress = (haddr_t{1} << 62) - 1;
 
 herr_t features(const H5FD_t*, unsigned long* flags) {
@@ -157,11 +156,6 @@ herr_t DiskFile::write(H5FD_t* f, H5FD_mem_t type, hid_t, haddr_t address, std::
   DiskFile& file = of(f);
   file.end = std::max<haddr_t>(file.end, address + bytes);
   if (file.disk->ok() && !write_at(file.disk->fd_, data, bytes, address)) file.fail();
-  // The disk starts now on what is large, while the next tensor is hashed; only the fsync at the end waits
-  // for it.
-  if (bytes >= kLarge)
-    ::sync_file_range(file.disk->fd_, static_cast<off_t>(address), static_cast<off_t>(bytes),
-                      SYNC_FILE_RANGE_WRITE);
   if (file.disk->ok() || type == H5FD_MEM_DRAW) return 0;
   const char* from = static_cast<const char*>(data);
   file.kept.push_back({address, {from, from + bytes}});

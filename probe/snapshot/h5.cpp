@@ -9,8 +9,6 @@
 namespace nanquest::h5 {
 namespace {
 
-constexpr std::size_t kMaxText = 4096;
-
 herr_t take_innermost(unsigned n, const H5E_error2_t* error, void* out) {
   auto& text = *static_cast<std::string*>(out);
   if (n == 0 && error->desc != nullptr) text.assign(error->desc);
@@ -176,7 +174,7 @@ Id write_dataset(hid_t parent, const char* name, DType dtype, const std::vector<
 }
 
 bool set_attribute(hid_t object, const char* name, std::string_view text) {
-  text = text.substr(0, kMaxText);
+  text = text.substr(0, kMostAttributeText);
   const Id type(H5Tcopy(H5T_C_S1), H5Tclose);
   H5Tset_size(type.get(), std::max<std::size_t>(text.size(), 1));
   H5Tset_strpad(type.get(), H5T_STR_NULLPAD);
@@ -202,7 +200,7 @@ bool get_attribute(hid_t object, const char* name, std::string& text) {
   const Id type(H5Aget_type(attribute.get()), H5Tclose);
   if (!type || H5Tget_class(type.get()) != H5T_STRING || H5Tis_variable_str(type.get()) != 0) return false;
   const std::size_t size = H5Tget_size(type.get());
-  if (size == 0 || size > kMaxText) return false;
+  if (size == 0 || size > kMostAttributeText) return false;
   std::string value(size, '\0');
   if (H5Aread(attribute.get(), type.get(), value.data()) < 0) return false;
   value.resize(std::min(value.find('\0'), value.size()));

@@ -14,6 +14,7 @@
 
 #include "probe/base/dtype.h"
 #include "probe/base/result.h"
+#include "probe/snapshot/sink.h"
 
 namespace nanquest::h5 {
 
@@ -84,7 +85,7 @@ bool is_type_of(hid_t type, DType dtype);
 Id write_dataset(hid_t parent, const char* name, DType dtype, const std::vector<hsize_t>& shape,
                  const void* data);
 
-/// Attributes: fixed-length UTF-8 strings (cut to 4096 bytes) and numbers. False on failure.
+/// Attributes: fixed-length UTF-8 strings (cut to kMostAttributeText bytes) and numbers. False on failure.
 bool set_attribute(hid_t object, const char* name, std::string_view text);
 bool set_attribute(hid_t object, const char* name, std::int64_t number);
 bool set_attribute(hid_t object, const char* name, std::uint64_t number);

@@ -107,8 +107,13 @@ bool well_placed(const std::vector<Extent>& extents, std::uint64_t end) {
 
 Status seal_file(const std::string& path, int major, int minor, std::vector<Extent> tensors) {
   const Descriptor file(::open(path.c_str(), O_RDWR | O_CLOEXEC));
+  if (!file) return system_error(path, "sealing");
+  return seal(file.get(), path, major, minor, std::move(tensors));
+}
+
+Status seal(int fd, const std::string& path, int major, int minor, std::vector<Extent> tensors) {
   struct stat st {};
-  if (!file || ::fstat(file.get(), &st) != 0) return system_error(path, "sealing");
+  if (::fstat(fd, &st) != 0) return system_error(path, "sealing");
   std::sort(tensors.begin(), tensors.end(),
             [](const Extent& a, const Extent& b) { return a.offset < b.offset; });
   Numbers numbers;
@@ -118,13 +123,13 @@ Status seal_file(const std::string& path, int major, int minor, std::vector<Exte
   numbers.file_bytes = numbers.list_offset + list_bytes;
   if (!well_placed(tensors, numbers.list_offset))
     return Error{ErrorCode::internal, path + ": tensors overlap in the file", ""};
-  if (!hash_contents(file.get(), tensors, numbers.list_offset, numbers.contents_hash))
+  if (!hash_contents(fd, tensors, numbers.list_offset, numbers.contents_hash))
     return system_error(path, "reading back");
   const std::vector<char> block = make_block(major, minor, numbers);
-  if (!write_at(file.get(), tensors.data(), list_bytes, numbers.list_offset) ||
-      !write_at(file.get(), block.data(), block.size(), 0) ||
-      ::ftruncate(file.get(), static_cast<off_t>(numbers.file_bytes)) != 0 ||  // gives back what was reserved
-      ::fsync(file.get()) != 0)
+  if (!write_at(fd, tensors.data(), list_bytes, numbers.list_offset) ||
+      !write_at(fd, block.data(), block.size(), 0) ||
+      ::ftruncate(fd, static_cast<off_t>(numbers.file_bytes)) != 0 ||  // gives back what was reserved
+      ::fsync(fd) != 0)
     return system_error(path, "sealing");
   return {};
 }

@@ -32,7 +32,11 @@ struct SealInfo {
   std::uint64_t file_bytes = 0;
 };
 
-/// Seals the closed HDF5 file at `path` (its user block must be kSealBytes) and fsyncs it.
+/// Seals the whole HDF5 file behind `fd` (open for reading and writing; its user block must be kSealBytes) and
+/// fsyncs it. `path` is for messages.
+Status seal(int fd, const std::string& path, int major, int minor, std::vector<Extent> tensors);
+
+/// The same for the closed file at `path`.
 Status seal_file(const std::string& path, int major, int minor, std::vector<Extent> tensors);
 
 /// Checks the seal: ours, a major version ≤ `newest_major`, complete, undamaged. `bad_file` says which is not

@@ -11,6 +11,7 @@
 #include "probe/snapshot/check.h"
 #include "probe/snapshot/descriptor.h"
 #include "probe/snapshot/disk.h"
+#include "probe/snapshot/library_sink.h"
 #include "probe/snapshot/series_format.h"
 #include "probe/snapshot/table_writer.h"
 
@@ -137,7 +138,8 @@ Status SeriesWriter::Impl::make(const std::vector<SeriesTable>& wanted) {
     return error;
   }
   temporary = name;
-  TableFileWriter groups(file.get(), path);
+  LibrarySink sink(file.get(), path);
+  TableFileWriter groups(sink);
   std::vector<std::string> names;
   for (const SeriesTable& t : wanted) {
     const std::string group = "history/" + t.name;

@@ -7,15 +7,9 @@ bool TableFileWriter::make_group(const std::string& group, const char* kind) {
   for (std::size_t end = group.find('/');; end = group.find('/', end + 1)) {
     const bool last = end == std::string::npos;
     const std::string name = group.substr(0, end);
-    if (groups_.insert(name).second) {
-      const h5::Id how(H5Pcreate(H5P_GROUP_CREATE), H5Pclose);
-      H5Pset_obj_track_times(how.get(), false);  // equal contents make equal files
-      const h5::Id id(H5Gcreate2(file_, name.c_str(), H5P_DEFAULT, how.get(), H5P_DEFAULT), H5Gclose);
-      if (!id || !h5::set_kind(id.get(), last ? kind : "group")) {
-        fail(h5::failure(path_, "making group " + name, ErrorCode::internal));
-        return false;
-      }
-    }
+    if (groups_.insert(name).second)
+      status_ = sink_.group(name, {{"kind", last ? kind : "group"}, {"kind_version", std::int64_t{1}}});
+    if (!ok()) return false;
     if (last) return true;
   }
 }
@@ -25,15 +19,14 @@ TableFileWriter::Table TableFileWriter::table(const std::string& group, const ch
   return Table(*this, group);
 }
 
-bool TableFileWriter::write(const std::string& name, DType dtype, const std::vector<hsize_t>& shape,
+bool TableFileWriter::write(const std::string& name, DType dtype, const std::vector<std::uint64_t>& shape,
                             const void* data, const char* kind, bool text) {
   if (!ok()) return false;
-  const h5::Id dataset = h5::write_dataset(file_, name.c_str(), dtype, shape, data);
-  if (dataset && h5::set_kind(dataset.get(), kind) &&
-      (!text || h5::set_attribute(dataset.get(), "rows_of", std::string_view("/strings"))))
-    return true;
-  fail(h5::failure(path_, "writing " + name, ErrorCode::internal));
-  return false;
+  constexpr std::int64_t version = 1;
+  status_ = text ? sink_.dataset(name, dtype, shape, data,
+                                 {{"kind", kind}, {"kind_version", version}, {"rows_of", "/strings"}})
+                 : sink_.dataset(name, dtype, shape, data, {{"kind", kind}, {"kind_version", version}});
+  return ok();
 }
 
 std::uint32_t TableFileWriter::intern(const std::string& text) {

@@ -9,23 +9,24 @@
 #include <vector>
 
 #include "probe/snapshot/column_types.h"
-#include "probe/snapshot/h5.h"
+#include "probe/snapshot/sink.h"
 
 namespace nanquest {
 
-/// The open file of a writer: makes groups and datasets, keeps the strings, remembers the first failure.
+/// The tables of a file that is being written: makes groups and columns, keeps the strings, remembers the first
+/// failure.
 class TableFileWriter {
  public:
   class Table;
-  /// `path` is for messages only; `file` must outlive this object.
-  TableFileWriter(hid_t file, std::string path) : file_(file), path_(std::move(path)) {}
+  /// `sink` must outlive this object.
+  explicit TableFileWriter(Sink& sink) : sink_(sink) {}
 
   /// A group for the columns of one table.
   Table table(const std::string& group, const char* kind);
   /// Makes the group and those above it, if they are not there; `kind` is given to the last one.
   bool make_group(const std::string& group, const char* kind);
-  /// Writes a dataset and, for `kind` not null, its kind; with `text`, says that it indexes the string table.
-  bool write(const std::string& name, DType dtype, const std::vector<hsize_t>& shape, const void* data,
+  /// Writes a dataset of this kind; with `text`, says that it indexes the string table.
+  bool write(const std::string& name, DType dtype, const std::vector<std::uint64_t>& shape, const void* data,
              const char* kind, bool text = false);
   /// Row of `text` in the string table.
   std::uint32_t intern(const std::string& text);
@@ -35,13 +36,9 @@ class TableFileWriter {
   void write_strings();
   bool ok() const { return status_.ok(); }
   const Status& status() const { return status_; }
-  void fail(Error error) {
-    if (status_.ok()) status_ = std::move(error);
-  }
 
  private:
-  hid_t file_;
-  std::string path_;
+  Sink& sink_;
   Status status_;
   std::set<std::string> groups_;
   std::unordered_map<std::string, std::uint32_t> rows_;
