@@ -35,7 +35,8 @@ std::map<std::string, std::string> capture_environment() {
   std::map<std::string, std::string> e;
   e["torch_version"] = TORCH_VERSION;
   e["cpu_capability"] = at::get_cpu_capability();
-  e["cpu_model"] = cpu_model();
+  static const std::string model = cpu_model();
+  e["cpu_model"] = model;
   e["num_threads"] = std::to_string(at::get_num_threads());
   const auto& context = at::globalContext();
   e["deterministic_algorithms"] = yes_no(context.deterministicAlgorithms());

@@ -86,16 +86,18 @@ void overhead(const Size& size, const std::string& directory) {
     bare.update(1.0);
   };
   with_norm();
-  std::printf("# %s: a step takes %.2f ms\n", size.name, 1e3 * seconds(with_norm));
-  const std::string name = std::string("guard ") + size.name;
-  report(name + ", vs clipping", paired_ratios(with_probe, with_norm, size.pairs), size.goal, Better::lower);
-  report(name + ", vs neither", paired_ratios(with_probe, with_neither, size.pairs), size.goal + 0.02,
+  std::printf("# guard %s: time over that of the same step without probe, clipping or not; it takes %.2f ms\n", size.name,
+              1e3 * seconds(with_norm));
+  const std::string name = std::string("guard_") + size.name;
+  report(name + "_vs_clipping", paired_ratios(with_probe, with_norm, size.pairs), size.goal, Better::lower);
+  report(name + "_vs_neither", paired_ratios(with_probe, with_neither, size.pairs), size.goal + 0.02,
          Better::lower);
 }
 
 void capture(const Size& size, const std::string& directory, int times) {
   Guarded guarded(size, directory + "/capture-" + size.name);
   const at::Tensor good = guarded.net.gain, bad = at::full({1}, std::numeric_limits<float>::infinity());
+  std::printf("# capture %s: what a bad step takes beyond a good one, its file on the disk included, in good steps\n", size.name);
   std::vector<double> ratios;
   for (int i = -1; i < times; ++i) {
     guarded.net.gain = good;
@@ -110,7 +112,7 @@ void capture(const Size& size, const std::string& directory, int times) {
     if (i >= 0) ratios.push_back((failed - step) / step);  // beyond the failing run itself
     std::filesystem::remove(seen.incident);
   }
-  report(std::string("capture of a bad step, ") + size.name, ratios, 3, Better::lower);
+  report(std::string("capture_bad_step_") + size.name, ratios, 3, Better::lower);
 }
 
 }  // namespace
