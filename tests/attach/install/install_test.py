@@ -86,7 +86,7 @@ class Installed(Scratch):
         cls.bin = cls.venv / "bin"
         cls.before = cls.files()
         # The names under which the ordinary build calls the compilers: ccache keeps what it made by name.
-        process = run(cls.bin / "pip", "--disable-pip-version-check", "install", "-v", ROOT,
+        process = run(cls.bin / "pip", "--disable-pip-version-check", "install", "-v", "--no-deps", ROOT,
                       env={"CC": "cc", "CXX": "c++", "CMAKE_BUILD_PARALLEL_LEVEL": str(os.cpu_count())})
         assert process.returncode == 0, process.stdout[-6000:] + process.stderr[-3000:]
         cls.work = cls.scratch / "work"
