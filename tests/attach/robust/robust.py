@@ -1,0 +1,88 @@
+"""What the tests of rough circumstances share: the same program with and without the probe, and whole files afterwards."""
+
+import json
+import os
+import pathlib
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import unittest
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent))
+
+import attached  # noqa: E402
+from attached import main  # noqa: E402,F401: tests run it
+
+PROGRAMS = HERE / "programs"
+LEVELS = ("guard", "trace", "watch")
+NIGHT = os.environ.get("NANQUEST_NIGHTLY") == "1"
+nightly = unittest.skipUnless(NIGHT, "at night only (NANQUEST_NIGHTLY=1)")
+# A shell starts what it puts into the background with SIGINT ignored, and children inherit that.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+FILES = re.compile(r"\.process\.r0|manifest\.json|series\.r0\.h5|incidents/step-\d{8}\.r0(\.\d+)?\.h5")
+TEMPORARY = re.compile(r".*\.tmp-\d+-\d+")
+
+
+class RobustTest(attached.AttachTest):
+    def program(self, name):
+        return PROGRAMS / f"{name}.py"
+
+    def assert_same(self, name, *arguments, level="watch", options=(), code=0, prefix=()):
+        """The program does the same with the probe as without: output, exit code. Returns the observed process."""
+        plain = self.run_in(prefix, self.program(name), *arguments)
+        self.assert_exit(plain, code)
+        command = [sys.executable, "-m", "nanquest", "run", "--run-dir", "run", "--level", level, *options, "--",
+                   sys.executable]
+        process = self.run_in(prefix, self.program(name), *arguments, command=command)
+        self.assert_exit(process, code)
+        self.assertEqual(process.stdout, plain.stdout)
+        self.assertEqual(self.last_of_the_programs(process), self.last_of_the_programs(plain))
+        return process
+
+    def clear(self, run_dir):
+        shutil.rmtree(self.scratch / run_dir, ignore_errors=True)
+
+    def run_in(self, prefix, *arguments, command=(sys.executable,)):
+        return subprocess.run([*prefix, *command, *map(str, arguments)], cwd=self.scratch, text=True,
+                              capture_output=True, timeout=600, env=self.environment())
+
+    @staticmethod
+    def last_of_the_programs(process):
+        """The last line on stderr that isn't the probe's: a traceback's exception."""
+        lines = [line for line in process.stderr.splitlines() if not line.startswith("nanquest: ")]
+        return lines[-1] if lines else ""
+
+    def probes_lines(self, process):
+        return [line for line in process.stderr.splitlines() if line.startswith("nanquest: ")]
+
+    def assert_files(self, run_dir="run", *, killed=False):
+        """Every file of the run is whole; temporary ones are there only after a kill. Returns the incidents."""
+        import h5py
+
+        root = self.scratch / run_dir
+        for path in sorted(p for p in root.rglob("*") if p.is_file()):
+            name = str(path.relative_to(root))
+            if not (killed and TEMPORARY.fullmatch(name)):
+                self.assertRegex(name, FILES)
+        if (root / "manifest.json").exists() or not killed:
+            manifest = json.loads((root / "manifest.json").read_text())
+            for incident in manifest["incidents"]:
+                if incident["file"]:
+                    self.assertTrue((root / incident["file"]).exists(), incident)
+        if (root / "series.r0.h5").exists():
+            with h5py.File(root / "series.r0.h5", "r", swmr=killed) as series:
+                series["history/scalars/values"][:]
+        found = self.incidents(run_dir)
+        for snapshot in found:
+            with h5py.File(snapshot) as file:
+                self.assertTrue(file.attrs["complete"], snapshot)
+        return found
+
+    def steps_in_series(self, run_dir="run"):
+        import h5py
+
+        with h5py.File(self.scratch / run_dir / "series.r0.h5", "r") as series:
+            return [int(step) for step in series["history/scalars/values"][:, 0]]
