@@ -42,7 +42,7 @@ while [ $# -gt 0 ]; do
   shift
 done
 
-[ "$mode" != tests ] || NANQUEST_WANT_TEST_PACKAGES=1
+case "$mode" in tests | bench) NANQUEST_WANT_TEST_PACKAGES=1 ;; esac
 . cmake/setup.sh
 
 skipped=(-LE '^nightly$')
@@ -82,6 +82,10 @@ run_benchmarks() {
   for program in build/bin/bench/*; do
     [ -x "$program" ] || continue
     "$program" || { echo "run.sh: $program ended with $?" >&2; failed=1; }
+  done
+  for program in tests/bench/*_bench.py; do
+    PYTHONPATH="${NANQUEST_TEST_PACKAGES:-}" "$NANQUEST_PYTHON" "$program" ||
+      { echo "run.sh: $program ended with $?" >&2; failed=1; }
   done
   return "$failed"
 }

@@ -1,0 +1,89 @@
+#!/usr/bin/env python3
+"""What the attached probe costs a training: "name ratio goal ok|short spread", one line for each model and level.
+
+usage: attach_bench.py [gpt2|resnet50|tiny ...]   (default: all)
+
+A process without the probe and one for each level stand ready with the same training; they take turns, a block of steps
+each, round after round. A ratio is that of a round, so that a machine whose speed drifts drifts for both; the line
+shows their median, lowest and highest.
+"""
+import os
+import pathlib
+import statistics
+import subprocess
+import sys
+import tempfile
+
+HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+# model: (steps a block, rounds, goals of guard, trace, watch)
+MODELS = {"gpt2": (1, 5, {"guard": 1.01, "trace": 1.03, "watch": 1.25}),
+          "resnet50": (1, 7, {"guard": 1.01, "trace": 1.03, "watch": 1.25}),
+          "tiny": (100, 25, {"guard": 1.01, "trace": 1.35})}
+
+
+class Worker:
+    def __init__(self, model, level, scratch):
+        command = [sys.executable, str(HERE / "attach_worker.py"), model]
+        if level:
+            command += [level, os.path.join(scratch, f"{model}-{level}")]
+        path = filter(None, [str(ROOT / "probe" / "attach" / "python"), os.environ.get("PYTHONPATH")])
+        environment = dict(os.environ, PYTHONPATH=os.pathsep.join(path))
+        environment.setdefault("NANQUEST_ATTACH_LIBRARY", str(ROOT / "build" / "lib" / "libnanquest_attach.so"))
+        self.process = subprocess.Popen(command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+    def wait_until_ready(self):
+        if self.process.stdout.readline() != "ready\n":
+            raise SystemExit("attach_bench: a training did not start; its own lines above say why")
+
+    def seconds(self, steps):
+        print(steps, file=self.process.stdin, flush=True)
+        return float(self.process.stdout.readline())
+
+    def end(self):
+        self.process.stdin.close()
+        self.process.wait()
+
+
+def missing(model):
+    """The module that a model needs and this Python does not have."""
+    import importlib.util
+
+    needed = {"gpt2": "transformers", "resnet50": "torchvision"}.get(model)
+    return needed if needed and importlib.util.find_spec(needed) is None else None
+
+
+def measure(model, scratch):
+    steps, rounds, goals = MODELS[model]
+    workers = {level: Worker(model, level, scratch) for level in (None, *goals)}
+    for worker in workers.values():
+        worker.wait_until_ready()
+    ratios = {level: [] for level in goals}
+    plain_times = []
+    for turn in range(rounds):
+        # Whoever comes after another's block finds the caches as that one left them: the order turns too.
+        order = list(workers)[turn % len(workers):] + list(workers)[:turn % len(workers)]
+        times = {level: workers[level].seconds(steps) for level in order}
+        plain_times.append(times[None] / steps)
+        for level in goals:
+            ratios[level].append(times[level] / times[None])
+    for worker in workers.values():
+        worker.end()
+    for level, goal in goals.items():
+        ratio = statistics.median(ratios[level])
+        print(f"{'attach_' + model + '_' + level:<40} {ratio:8.4f}  goal <= {goal:<8.4g} {'ok' if ratio <= goal else 'short':<5} "
+              f"spread {min(ratios[level]):.4f}..{max(ratios[level]):.4f}", flush=True)
+    print(f"attach_bench: {model}: {statistics.median(plain_times) * 1e3:.3f} ms a step without the probe", file=sys.stderr)
+
+
+def main():
+    for model in sys.argv[1:] or MODELS:
+        if missing(model):
+            print(f"attach_bench: {model}: not measured, because {missing(model)} is not installed", file=sys.stderr)
+            continue
+        with tempfile.TemporaryDirectory(prefix="nanquest-bench-") as scratch:
+            measure(model, scratch)
+
+
+if __name__ == "__main__":
+    main()
