@@ -33,6 +33,7 @@ class ProcessesTest(RobustTest):
         self.assert_same("processes", "mp-fork")
         self.assert_parents_files(8, 6, 7)
 
+    @nightly
     def test_multiprocessing_spawn(self):
         self.assert_same("processes", "mp-spawn")
         children = sorted((self.scratch / "run").glob("process-*"))
