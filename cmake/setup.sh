@@ -125,6 +125,11 @@ nq_oldest_torch() {  # FOLDER
     -r "$nanquest_root/cmake/requirements-oldest.txt" >&2
 }
 
+nq_test_packages() {  # FOLDER
+  "$NANQUEST_PYTHON" -m pip --disable-pip-version-check --quiet install --no-deps --no-compile --target "$1" \
+    -r "$nanquest_root/cmake/requirements-models.txt" >&2
+}
+
 # Version of torch in a Python, and whether the modules that tests import are there: "2.15.0 all|some".
 nq_torch_of() {
   "$1" - 2>/dev/null <<'PY'
@@ -215,6 +220,15 @@ nq_setup() {
     NANQUEST_OLDEST_TORCH="$NANQUEST_CACHE/torch-oldest-$({ cat "$nanquest_root/cmake/requirements-oldest.txt"; echo "$nq_python3"; } | nq_hash)"
     nq_make "$NANQUEST_OLDEST_TORCH" "the oldest torch that must work" nq_oldest_torch
   fi
+  if [ "${NANQUEST_WANT_TEST_PACKAGES:-0}" = 1 ]; then
+    if "$NANQUEST_PYTHON" -c 'import pip, sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then
+      NANQUEST_TEST_PACKAGES="$NANQUEST_CACHE/test-packages-$({ cat "$nanquest_root/cmake/requirements-models.txt"
+        "$NANQUEST_PYTHON" -c 'import sys; print(sys.version_info[:2])'; } | nq_hash)"
+      nq_make "$NANQUEST_TEST_PACKAGES" "models that tests train (transformers, torchvision; 40 MB to download)" nq_test_packages
+    else
+      nq_say "tests that train models of transformers and torchvision are off: they need Python 3.11 with pip"
+    fi
+  fi
   exec {nq_lock}>&-
   CCACHE_DIR="${CCACHE_DIR:-$NANQUEST_CACHE/ccache}"
   NANQUEST_CMAKE_ARGS=(
@@ -222,6 +236,7 @@ nq_setup() {
     "-DNANQUEST_PYTHON_EXECUTABLE=$NANQUEST_PYTHON"
     "-DNANQUEST_IMGUI_DIR=$NANQUEST_IMGUI/external/imgui/imgui"
     "-DNANQUEST_IMPLOT_DIR=$NANQUEST_IMGUI/external/implot/implot")
+  [ -z "${NANQUEST_TEST_PACKAGES:-}" ] || NANQUEST_CMAKE_ARGS+=("-DNANQUEST_TEST_PACKAGES=$NANQUEST_TEST_PACKAGES")
   export NANQUEST_CACHE CCACHE_DIR PATH
   nq_say "ready in $SECONDS s (cache $NANQUEST_CACHE)"
 }
