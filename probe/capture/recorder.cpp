@@ -2,6 +2,8 @@
 
 #include <ATen/ATen.h>
 
+#include <algorithm>
+
 #include "probe/capture/arguments.h"
 #include "probe/capture/birth.h"
 #include "probe/capture/recorder_parts.h"
@@ -14,46 +16,65 @@ constexpr int kMaxBirthsJudged = 64;
 
 bool is_reduced(const at::Tensor& t) { return t.is_floating_point() && t.element_size() <= 2; }
 
+/// The plain tensors that a sparse one is made of.
+void inner_memory(const at::Tensor& t, std::vector<at::Tensor>& out) {
+  if (t.is_sparse())
+    out.insert(out.end(), {t._indices(), t._values()});
+  else if (t.layout() == at::kSparseCsr || t.layout() == at::kSparseBsr)
+    out.insert(out.end(), {t.crow_indices(), t.col_indices(), t.values()});
+  else if (t.layout() == at::kSparseCsc || t.layout() == at::kSparseBsc)
+    out.insert(out.end(), {t.ccol_indices(), t.row_indices(), t.values()});
+}
+
 }  // namespace
 
 struct TraceRecorder::Frame : OpFrame {
   std::int32_t op = kNone;
   std::vector<at::Tensor> written;       // mutable arguments, held until the op is done
   std::vector<c10::IValue> inputs;       // as the op got them; reduced-precision mutable ones cloned
+  std::vector<at::Tensor> inner;         // memory inside written arguments that are no plain memory themselves
+  std::vector<std::int32_t> unsure;      // rows of what a region read and perhaps wrote
   bool inputs_finite = true;
 };
+
 TraceRecorder::TraceRecorder(Recording& recording, const RecordOptions& options)
     : recording_(recording), doc_(recording.doc), options_(options), slots_(recording.doc.slots) {}
+
 std::unique_ptr<OpFrame> TraceRecorder::on_start(const OpTraits& traits, c10::ArrayRef<const c10::IValue> inputs) {
   const std::lock_guard lock(mutex_);
-  const at::NoGradGuard no_grad;
   auto frame = std::make_unique<Frame>();
   OpRow op;
   op.name = traits.name;
   op.overload = traits.overload;
   if (traits.seeded) op.flags |= kOpSeeded;
   if (traits.uninitialised) op.flags |= kOpUninitialised;
-  fill_context(op);
+  if (traits.opaque) op.flags |= kOpOpaque;
+  fill_context(op);  // before gradients are off: they tell a forward pass inside a node
+  const at::NoGradGuard no_grad;
   if (traits.seeded) op.rng = save_generator(inputs);
 
   std::vector<ArgRow> tokens;
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     const bool written = traits.argument_written[i];
-    const bool blind = written && (traits.handle.schema().arguments()[i].is_out() || overwrites_blindly(traits.name));
+    const bool blind = traits.argument_overwritten[i];
     bool clone = false;
     flatten_argument(inputs[i], tokens, [&](const at::Tensor& t) {
       if (!t.defined()) return tensor_row(t, kNone, false);
       if (!can_record(t)) {
         op.flags |= kOpOpaque;
+        if (written) inner_memory(t, frame->inner);
         return tensor_row(t, kNone, false);
       }
-      const std::int32_t slot = slot_for_argument(t, blind);
+      const std::int32_t slot = slot_for_argument(t, blind || traits.awaits);
+      if (!traits.awaits) settle(slot);
+      link_maker(t, slot);
       if (written) save_outside(slot);
-      const bool read = !blind && slots_.state(slot).initialised;
+      const bool read = !blind && !traits.awaits && slots_.state(slot).initialised;
       const std::int32_t row = tensor_row(t, slot, read);
       const std::int32_t stats = doc_.tensors[static_cast<std::size_t>(row)].stats;
       if (stats != kNone && doc_.stats[static_cast<std::size_t>(stats)].non_finite() > 0) frame->inputs_finite = false;
       if (written) frame->written.push_back(t);
+      if (traits.opaque && !traits.collective && !written) frame->unsure.push_back(row);
       clone = clone || (written && is_reduced(t));
       return row;
     });
@@ -80,6 +101,7 @@ void TraceRecorder::add_written(OpRow& op, const at::Tensor& tensor, std::int32_
     state.initialised = true;
     doc_.tensors[static_cast<std::size_t>(row)].stats = stats_for(tensor, slot);
   }
+  if (state.shared) state.shared_hash = hash_of_storage(tensor.storage());
   doc_.written.push_back(row);
   ++op.written_count;
 }
@@ -91,8 +113,10 @@ void TraceRecorder::on_end(const OpTraits& traits, OpFrame& base, c10::ArrayRef<
   OpRow op = doc_.ops[static_cast<std::size_t>(frame.op)];
   op.first_written = static_cast<std::int32_t>(doc_.written.size());
   std::vector<std::int32_t> returned;
+  std::vector<std::pair<std::string, at::Tensor>> made;  // where in the file its values would lie
   for (std::size_t i = 0; i < outputs.size(); ++i)
     for_each_tensor(outputs[i], [&](const at::Tensor& t) {
+      const std::string name = std::to_string(returned.size());
       if (!can_record(t)) {
         if (t.defined()) op.flags |= kOpOpaque;
         returned.push_back(tensor_row(t, kNone, false));
@@ -103,35 +127,41 @@ void TraceRecorder::on_end(const OpTraits& traits, OpFrame& base, c10::ArrayRef<
       if (fresh) slot = slots_.add(t, /*produced=*/true);
       const std::int32_t row = tensor_row(t, slot, false);
       returned.push_back(row);
-      if (fresh && traits.returns[i] != ReturnKind::written) add_written(op, t, slot, row);
+      if (!fresh) return;
+      made.emplace_back(name, t);
+      write(traits, op, frame.op, name, t, slot, row);
     });
   for (const at::Tensor& t : frame.written) {
     const std::int32_t slot = slots_.find(t);
-    if (slot == kNone) continue;
+    const bool is_made = std::any_of(made.begin(), made.end(), [&](const auto& m) { return m.second.is_same(t); });
+    if (slot == kNone || is_made) continue;
     Slot& slot_row = doc_.slots[static_cast<std::size_t>(slot)];
     slot_row.bytes = std::max<std::uint64_t>(slot_row.bytes, t.storage().nbytes());
-    add_written(op, t, slot, tensor_row(t, slot, false));
+    const std::string name = "w" + std::to_string(op.written_count);
+    made.emplace_back(name, t);
+    write(traits, op, frame.op, name, t, slot, tensor_row(t, slot, false));
   }
+  for (const std::int32_t before : frame.unsure) {
+    const at::Tensor t = rewritten(before);
+    if (!t.defined()) continue;
+    const std::int32_t slot = doc_.tensors[static_cast<std::size_t>(before)].slot;
+    const std::string name = "w" + std::to_string(op.written_count);
+    made.emplace_back(name, t);
+    add_written(op, t, slot, tensor_row(t, slot, false));
+    slots_.state(slot).writer = frame.op;
+  }
+  for (const at::Tensor& t : frame.inner)
+    if (const std::int32_t slot = slots_.find(t); slot != kNone) slots_.state(slot).initialised = false;
   // Rows of returned tensors must be one range: those of written arguments came after them, opaque parts included.
   op.first_output = returned.empty() ? static_cast<std::int32_t>(doc_.tensors.size()) : returned.front();
   op.output_count = static_cast<std::int32_t>(returned.size());
   if (op.written_count == 0) op.flags |= kOpViewOnly;
   if (outputs.empty() && !traits.returns.empty()) op.flags |= kOpFailed;
-  if (op.flags & kOpOpaque) keep_outputs(op, frame.op, outputs);
+  if (((op.flags & kOpOpaque) || traits.foreign) && !traits.collective)
+    for (const auto& [name, t] : made) keep_value(op, opaque_path(frame.op, name), t);
   link_forward(op, outputs, frame.op);
   judge_birth(traits, frame, op);
   doc_.ops[static_cast<std::size_t>(frame.op)] = std::move(op);
-}
-
-void TraceRecorder::keep_outputs(OpRow& op, std::int32_t index, c10::ArrayRef<const c10::IValue> outputs) {
-  std::size_t number = 0;
-  for (const c10::IValue& output : outputs)
-    for_each_tensor(output, [&](const at::Tensor& t) {
-      const std::string path = numbered("trace/opaque/", static_cast<std::size_t>(index)) + "/" + std::to_string(number++);
-      if (!is_plain(t) || !dtype_of(t.scalar_type())) return;
-      recording_.data.emplace_back(path, t.detach().to(at::kCPU, t.scalar_type(), false, true).contiguous());
-      if (op.host_data.empty()) op.host_data = path;
-    });
 }
 
 void TraceRecorder::judge_birth(const OpTraits& traits, Frame& frame, OpRow& op) {
@@ -144,7 +174,8 @@ void TraceRecorder::judge_birth(const OpTraits& traits, Frame& frame, OpRow& op)
   }
   if (!bad) return;
   op.flags |= kOpBirth;
-  if (births_judged_++ >= kMaxBirthsJudged) return;
+  // A stranger's kernel may take no other type than it was given, and what it does beside is its business.
+  if (traits.foreign || births_judged_++ >= kMaxBirthsJudged) return;
   switch (compute_one_up(traits, frame.inputs)) {
     case OneUp::finite: op.flags |= kOpBirthFiniteAbove; break;
     case OneUp::non_finite: op.flags |= kOpBirthStays; break;

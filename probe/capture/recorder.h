@@ -62,10 +62,24 @@ class TraceRecorder : public OpSink {
   /// Two tensors of one name must not share a place in the file.
   std::string free_path(const std::string& wanted);
   void add_host_write(const at::Tensor& tensor, std::int32_t slot);
+  /// `tensor` was written by `op`; of a collective only by and by.
+  void write(const OpTraits& traits, OpRow& op, std::int32_t index, const std::string& name, const at::Tensor& tensor,
+             std::int32_t slot, std::int32_t row);
   void add_written(OpRow& op, const at::Tensor& tensor, std::int32_t slot, std::int32_t row);
   void fill_context(OpRow& op);
-  /// Outputs of an op that can't be run again: "trace/opaque/000017/0", ….
-  void keep_outputs(OpRow& op, std::int32_t index, c10::ArrayRef<const c10::IValue> outputs);
+  /// Values that an op made which perhaps can't be run again: "trace/opaque/000017/0" for what it returned,
+  /// "trace/opaque/000017/w2" for an entry of its written range that it did not return.
+  void keep_value(OpRow& op, const std::string& path, const at::Tensor& tensor);
+  /// The row's tensor if its values are others than when the row was made; undefined if they are the same, or if nobody
+  /// looked at them then.
+  at::Tensor rewritten(std::int32_t row);
+  /// What a collective wrote into the slot is there now: its values are kept and looked at.
+  void settle(std::int32_t slot);
+  /// Memory shared with NumPy and others may be written behind the dispatcher.
+  void watch_shared(const at::Tensor& tensor, std::int32_t slot);
+  /// A tensor that is read shows which node made it: the only sign of nodes whose forward ran without gradients
+  /// (autograd.Function).
+  void link_maker(const at::Tensor& tensor, std::int32_t slot);
   void link_forward(OpRow& op, c10::ArrayRef<const c10::IValue> outputs, std::int32_t index);
   void judge_birth(const OpTraits& traits, Frame& frame, OpRow& op);
   std::int32_t module_row(std::string_view path, std::string_view type);
@@ -77,7 +91,10 @@ class TraceRecorder : public OpSink {
   SlotTable slots_;
   std::mutex mutex_;
   std::map<std::string, std::int32_t, std::less<>> modules_;
-  std::unordered_map<std::uint64_t, std::int32_t> forward_ops_;  // thread and sequence number -> op
+  struct Made {
+    std::int32_t op, module;
+  };
+  std::unordered_map<std::uint64_t, Made> forward_ops_;  // thread and sequence number of a node -> who made it
   std::vector<std::shared_ptr<Stack>> stacks_;                   // per op
   std::unordered_map<std::string, int> names_used_;
   int births_judged_ = 0;

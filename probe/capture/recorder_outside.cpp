@@ -37,6 +37,7 @@ std::int32_t TraceRecorder::slot_for_argument(const at::Tensor& tensor, bool wri
     Slot& row = doc_.slots[static_cast<std::size_t>(slot)];
     row.bytes = std::max<std::uint64_t>(row.bytes, tensor.storage().nbytes());
     if (!slots_.state(slot).initialised && !written) add_host_write(tensor, slot);
+    if (!written) watch_shared(tensor, slot);
     return slot;
   }
   slot = slots_.add(tensor, /*produced=*/false);
@@ -49,6 +50,7 @@ std::int32_t TraceRecorder::slot_for_argument(const at::Tensor& tensor, bool wri
       recording_.data.emplace_back(row.data, copy_storage(tensor));
     }
   }
+  watch_shared(tensor, slot);
   return slot;
 }
 
@@ -69,7 +71,10 @@ void TraceRecorder::save_outside(std::int32_t slot) {
 void TraceRecorder::copy_outside() {
   const std::lock_guard lock(mutex_);
   const at::NoGradGuard no_grad;
-  for (std::size_t i = 0; i < slots_.size(); ++i) save_outside(static_cast<std::int32_t>(i));
+  for (std::size_t i = 0; i < slots_.size(); ++i) {
+    settle(static_cast<std::int32_t>(i));
+    save_outside(static_cast<std::int32_t>(i));
+  }
 }
 
 void TraceRecorder::announce(const std::string& name, const at::Tensor& tensor, SlotOrigin origin) {

@@ -2,6 +2,7 @@
 #include <ATen/ATen.h>
 #include <ATen/CPUGeneratorImpl.h>
 #include <torch/csrc/autograd/function.h>
+#include <torch/csrc/autograd/graph_task.h>
 
 #include "probe/capture/arguments.h"
 #include "probe/capture/recorder.h"
@@ -50,7 +51,7 @@ std::int32_t TraceRecorder::tensor_row(const at::Tensor& tensor, std::int32_t sl
     row.flags = kTensorUndefined;
   } else if (slot == kNone) {
     row.flags = kTensorOpaque;
-    row.sizes = tensor.sizes().vec();
+    if (!tensor.is_nested() && !tensor.unsafeGetTensorImpl()->has_symbolic_sizes_strides()) row.sizes = tensor.sizes().vec();
     row.strides.assign(row.sizes.size(), 0);
   } else {
     row.slot = slot;
@@ -77,20 +78,37 @@ std::int32_t TraceRecorder::module_row(std::string_view path, std::string_view t
 void TraceRecorder::fill_context(OpRow& op) {
   op.phase = current_phase();
   op.micro_batch = current_micro_batch();
-  const NodeContext node = current_node();
-  if (node.in_backward) {
-    op.phase = Phase::backward;
-    op.node = node.name;
-    op.sequence = node.sequence;
-    const auto forward = forward_ops_.find(sequence_key(node.forward_thread, node.sequence));
-    if (node.sequence >= 0 && forward != forward_ops_.end()) {
-      op.forward_op = forward->second;
-      op.module = doc_.ops[static_cast<std::size_t>(forward->second)].module;
-      return;
-    }
-  }
   const std::string_view path = current_module_path();
   if (!path.empty()) op.module = module_row(path, current_module_type());
+  const NodeContext node = current_node();
+  if (!node.in_backward) {
+    // What the engine was asked to do when all gradients are there (DistributedDataParallel's last copies).
+    if (torch::autograd::get_current_graph_task_id() == -1) return;
+    op.phase = Phase::backward;
+    op.node = "end of the backward pass";
+    return;
+  }
+  op.phase = Phase::backward;
+  op.node = node.name;
+  if (node.forward_again) {  // its module is the one that runs again
+    op.flags |= kOpRecompute;
+    return;
+  }
+  op.sequence = node.sequence;
+  const auto forward = forward_ops_.find(sequence_key(node.forward_thread, node.sequence));
+  if (node.sequence < 0 || forward == forward_ops_.end()) return;
+  op.forward_op = forward->second.op;
+  op.module = forward->second.module;
+}
+
+void TraceRecorder::link_maker(const at::Tensor& tensor, std::int32_t slot) {
+  // Asking a view for its node may make one.
+  if (!tensor.requires_grad() || tensor.is_view() || tensor.is_leaf()) return;
+  const std::int32_t writer = slots_.state(slot).writer;
+  const auto node = tensor.grad_fn();
+  if (!node || writer == kNone) return;
+  const auto key = sequence_key(at::RecordFunction::currentThreadId(), static_cast<std::int64_t>(node->sequence_nr()));
+  forward_ops_.try_emplace(key, Made{writer, doc_.ops[static_cast<std::size_t>(writer)].module});
 }
 
 std::int32_t TraceRecorder::save_generator(c10::ArrayRef<const c10::IValue> inputs) {
@@ -109,15 +127,16 @@ std::int32_t TraceRecorder::save_generator(c10::ArrayRef<const c10::IValue> inpu
 }
 
 void TraceRecorder::link_forward(OpRow& op, c10::ArrayRef<const c10::IValue> outputs, std::int32_t index) {
-  if (op.phase == Phase::backward) return;
   for (const c10::IValue& output : outputs)
     for_each_tensor(output, [&](const at::Tensor& t) {
-      if (op.sequence >= 0 || !t.defined()) return;
+      if (!t.defined()) return;
       // Holding or naming the pointer's type would tie this to one LibTorch version.
       const auto node = t.grad_fn();
       if (!node) return;
-      op.sequence = static_cast<std::int64_t>(node->sequence_nr());
-      forward_ops_[sequence_key(at::RecordFunction::currentThreadId(), op.sequence)] = index;
+      const auto sequence = static_cast<std::int64_t>(node->sequence_nr());
+      if ((op.phase != Phase::backward || (op.flags & kOpRecompute)) && op.sequence < 0) op.sequence = sequence;
+      // An op without a node of its own may return a tensor that has one.
+      forward_ops_.try_emplace(sequence_key(at::RecordFunction::currentThreadId(), sequence), Made{index, op.module});
     });
 }
 
@@ -136,7 +155,9 @@ bool TraceRecorder::wrote_non_finite(std::size_t first, Phase phase) const {
 std::int32_t TraceRecorder::describe(const at::Tensor& tensor) {
   const std::lock_guard lock(mutex_);
   if (!tensor.defined() || !is_plain(tensor)) return kNone;
-  const std::int32_t row = tensor_row(tensor, slot_for_argument(tensor, false), true);
+  const std::int32_t slot = slot_for_argument(tensor, false);
+  settle(slot);
+  const std::int32_t row = tensor_row(tensor, slot, true);
   if (options_.scan) return row;
   // A standing trace hashes nothing on its way: what is alive at its end is the proof that a replay is the same step.
   if (const auto stats = stats_of(tensor, true)) {

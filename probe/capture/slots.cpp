@@ -29,8 +29,7 @@ std::int32_t SlotTable::add(const at::Tensor& tensor, bool produced) {
     }
   }
   rows_.push_back(std::move(row));
-  SlotState state{c10::weak_intrusive_ptr<c10::StorageImpl>(tensor.storage().getWeakStorageImpl()), 0, true, {}, {}, {}};
-  states_.push_back(std::move(state));
+  states_.emplace_back(tensor.storage().getWeakStorageImpl());
   slots_.emplace(storage, id);
   return id;
 }

@@ -23,8 +23,10 @@ struct StorageName {
 
 /// Bookkeeping of one slot beside its table row.
 struct SlotState {
+  explicit SlotState(c10::weak_intrusive_ptr<c10::StorageImpl> of) : storage(std::move(of)) {}
   c10::weak_intrusive_ptr<c10::StorageImpl> storage;  ///< weak: keeps the address unique, not the memory
   std::uint32_t generation = 0;   ///< grows with each dispatched write
+  std::int32_t writer = kNone;    ///< the op that wrote it last
   bool initialised = true;        ///< false between an uninitialised producer and the first write
   struct Known {                  ///< statistics of a view of it, valid for one generation
     std::uint32_t generation;
@@ -34,6 +36,15 @@ struct SlotState {
     std::vector<std::int64_t> sizes, strides;
   };
   std::vector<Known> known;
+  /// What a collective wrote, or will have written when somebody has waited for it.
+  struct Late {
+    std::int32_t op, row;
+    std::string path;  ///< of its values in the file
+  };
+  std::vector<Late> late;
+  c10::Storage late_storage;
+  std::uint64_t shared_hash = 0;  ///< of memory that is shared with others, as it was last seen
+  bool shared = false;
   c10::Storage live;   ///< lazy recording: an outside storage whose first values have not been copied yet
   at::Tensor saved;    ///< its first values, once copied
 };

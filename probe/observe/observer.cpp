@@ -1,5 +1,6 @@
 #include "probe/observe/observer.h"
 
+#include <ATen/core/grad_mode.h>
 #include <ATen/record_function.h>
 
 #include <atomic>
@@ -7,6 +8,8 @@
 #include <exception>
 #include <utility>
 #include <vector>
+
+#include "probe/observe/elsewhere.h"
 
 namespace nanquest {
 namespace {
@@ -17,6 +20,7 @@ struct Node {
   std::string name;
   std::int64_t sequence;
   std::uint64_t forward_thread;
+  bool grad;  // grad mode when it began: on if its gradients are differentiated again
 };
 
 /// What this thread is inside of. `depth` counts recorded ops: anything below is theirs.
@@ -63,11 +67,13 @@ std::unique_ptr<at::ObserverContext> start_op(const at::RecordFunction& fn, OpSi
   const auto inputs = fn.inputs();
   const std::size_t wanted = traits->argument_written.size();
   if (inputs.size() < wanted) return nullptr;
+  const auto arguments = inputs.slice(inputs.size() - wanted, wanted);
+  if (is_elsewhere(arguments)) return nullptr;
   auto context = std::make_unique<Context>(Kind::op);
   context->traits = traits;
   {
     const BusyGuard busy;
-    context->frame = sink.on_start(*traits, inputs.slice(inputs.size() - wanted, wanted));
+    context->frame = sink.on_start(*traits, arguments);
   }
   if (!context->frame) return nullptr;
   ++s.depth;
@@ -81,7 +87,7 @@ std::unique_ptr<at::ObserverContext> on_start(const at::RecordFunction& fn) {
   if (!sink) return nullptr;
   try {
     if (fn.scope() == at::RecordScope::BACKWARD_FUNCTION) {
-      s.nodes.push_back({fn.name(), fn.seqNr(), fn.forwardThreadId()});
+      s.nodes.push_back({fn.name(), fn.seqNr(), fn.forwardThreadId(), at::GradMode::is_enabled()});
       return std::make_unique<Context>(Kind::node);
     }
     return start_op(fn, *sink, s);
@@ -157,13 +163,63 @@ NodeContext current_node() {
   NodeContext context;
   if (!s.nodes.empty()) {
     const Node& node = s.nodes.back();
-    return {true, node.name, node.sequence, node.forward_thread};
+    return {true, node.name, node.sequence, node.forward_thread, !node.grad && at::GradMode::is_enabled()};
   }
   if (!s.evaluating.empty()) {
     context.in_backward = true;
     context.name = "accumulation after " + s.evaluating.back();
   }
   return context;
+}
+
+namespace {
+
+struct Region {
+  const OpTraits* op;
+  std::unique_ptr<OpFrame> frame;  // null: not reported
+};
+
+std::vector<Region>& regions() {
+  thread_local std::vector<Region> open;
+  return open;
+}
+
+}  // namespace
+
+void open_region(const OpTraits& op, c10::ArrayRef<const c10::IValue> inputs) {
+  ThreadState& s = state();
+  OpSink* sink = active_sink.load(std::memory_order_acquire);
+  std::unique_ptr<OpFrame> frame;
+  if (sink && !s.busy && s.depth == 0 && at::hasThreadLocalCallbacks()) {
+    const BusyGuard busy;
+    try {
+      frame = sink->on_start(op, inputs);
+    } catch (const std::exception& e) {
+      sink->on_error(e.what());
+    } catch (...) {
+      sink->on_error("unknown exception");
+    }
+  }
+  if (frame) ++s.depth;
+  regions().push_back({&op, std::move(frame)});
+}
+
+void close_region(c10::ArrayRef<const c10::IValue> outputs) {
+  if (regions().empty()) return;
+  const Region region = std::move(regions().back());
+  regions().pop_back();
+  if (!region.frame) return;
+  --state().depth;
+  OpSink* sink = active_sink.load(std::memory_order_acquire);
+  if (!sink) return;
+  const BusyGuard busy;
+  try {
+    sink->on_end(*region.op, *region.frame, outputs);
+  } catch (const std::exception& e) {
+    sink->on_error(e.what());
+  } catch (...) {
+    sink->on_error("unknown exception");
+  }
 }
 
 ObserverPause::ObserverPause() : before_(std::exchange(state().busy, true)) {}

@@ -7,6 +7,8 @@
 #include <string_view>
 #include <unordered_map>
 
+#include "probe/observe/collectives.h"
+
 namespace nanquest {
 namespace {
 
@@ -14,6 +16,14 @@ bool returns_uninitialised(std::string_view name) {
   return name == "aten::empty" || name == "aten::empty_like" || name == "aten::empty_strided" ||
          name == "aten::empty_permuted" || name == "aten::new_empty" || name == "aten::new_empty_strided" ||
          name == "aten::resize_" || name == "aten::resize_as_" || name == "aten::_resize_output_";
+}
+
+/// Every LibTorch has the operators of these name spaces.
+bool is_foreign(std::string_view name) {
+  for (const std::string_view space : {"aten::", "prim::", "quantized::", "_quantized::", "sparse::", "mkl::", "mkldnn::",
+                                       "mkldnn_prepacked::", "onednn::", "prepacked::"})
+    if (name.substr(0, space.size()) == space) return false;
+  return !is_collective(name) && !awaits_collective(name);
 }
 
 bool composite_for(const c10::OperatorHandle& handle, c10::DispatchKey backend, c10::DispatchKey autograd) {
@@ -32,9 +42,18 @@ std::unique_ptr<OpTraits> make_traits(const c10::OperatorHandle& handle) {
   traits->autocast_cuda = handle.hasKernelForDispatchKey(c10::DispatchKey::AutocastCUDA);
   traits->seeded = handle.hasTag(at::Tag::nondeterministic_seeded);
   traits->uninitialised = returns_uninitialised(traits->name);
-  for (const c10::Argument& argument : schema.arguments())
-    traits->argument_written.push_back((argument.alias_info() && argument.alias_info()->isWrite()) ||
-                                       writes_unsaid(traits->name, argument.name()));
+  traits->collective = is_collective(traits->name);
+  traits->awaits = awaits_collective(traits->name);
+  traits->foreign = is_foreign(traits->name);
+  traits->opaque = traits->collective || traits->name == kCompiledRegion;
+  for (const c10::Argument& argument : schema.arguments()) {
+    const bool first = traits->argument_written.empty();
+    const bool written = (argument.alias_info() && argument.alias_info()->isWrite()) ||
+                         writes_unsaid(traits->name, argument.name()) || (first && collective_writes(traits->name));
+    traits->argument_written.push_back(written);
+    traits->argument_overwritten.push_back(written && (argument.is_out() || overwrites_blindly(traits->name) ||
+                                                 (first && collective_overwrites(traits->name))));
+  }
   for (const c10::Argument& result : schema.returns()) {
     const auto* alias = result.alias_info();
     traits->returns.push_back(!alias ? ReturnKind::fresh
@@ -82,17 +101,18 @@ const OpTraits* traits_of(const at::RecordFunction& fn) {
   const auto handle = c10::Dispatcher::singleton().findOp(*name);
   if (!handle) return nullptr;
 
-  static std::mutex mutex;
-  static std::unordered_map<const void*, std::unique_ptr<OpTraits>> all;
-  const OpTraits* traits = nullptr;
-  {
-    const std::lock_guard lock(mutex);
-    auto& slot = all[key];
-    if (!slot) slot = make_traits(*handle);
-    traits = slot.get();
-  }
+  const OpTraits* traits = &traits_of(*handle);
   cache.emplace(key, traits);
   return traits;
+}
+
+const OpTraits& traits_of(const c10::OperatorHandle& op) {
+  static std::mutex mutex;
+  static std::unordered_map<const void*, std::unique_ptr<OpTraits>> all;
+  const std::lock_guard lock(mutex);
+  auto& slot = all[op.schema().name().data()];
+  if (!slot) slot = make_traits(op);
+  return *slot;
 }
 
 }  // namespace nanquest

@@ -28,7 +28,12 @@ struct OpTraits {
   bool autocast_cpu = false, autocast_cuda = false;    ///< autocast wraps it
   bool seeded = false;                                 ///< draws from a generator
   bool uninitialised = false;                          ///< returns memory that nobody has written
+  bool opaque = false;                                 ///< never run again: what it made is kept
+  bool collective = false;                             ///< talks to other processes (collectives.h)
+  bool awaits = false;                                 ///< waits for what a collective writes
+  bool foreign = false;                                ///< not LibTorch's own: another process may not have its kernel
   std::vector<bool> argument_written;                  ///< per schema argument
+  std::vector<bool> argument_overwritten;              ///< … and written without being read: out=, fill_, copy_, …
   std::vector<ReturnKind> returns;
 
   /// The frontier rule (design §2): is this call recorded, or do its parts tell the story?
@@ -42,6 +47,12 @@ bool overwrites_blindly(std::string_view op);
 /// True if the kernels of `op` write this argument although its schema doesn't say so (running statistics of a batch
 /// norm).
 bool writes_unsaid(std::string_view op, std::string_view argument);
+
+/// The operator that stands for work of a compiler; told by open_region.
+inline constexpr const char* kCompiledRegion = "nanquest::compiled_region";
+
+/// Traits of an operator. Thread-safe.
+const OpTraits& traits_of(const c10::OperatorHandle& op);
 
 /// Traits of the operator that `fn` runs; null for ranges that are no operator. Thread-safe.
 const OpTraits* traits_of(const at::RecordFunction& fn);

@@ -73,7 +73,7 @@ at::ScalarType scalar_type_of(DType type) {
 }
 
 bool is_plain(const at::Tensor& t) {
-  if (!t.defined() || t.layout() != at::kStrided || !t.has_storage() || t.is_meta()) return false;
+  if (!t.defined() || t.is_nested() || t.layout() != at::kStrided || !t.has_storage() || t.is_meta()) return false;
   const c10::DispatchKeySet keys = t.key_set();
   for (const auto key : {c10::DispatchKey::Python, c10::DispatchKey::FuncTorchBatched,
                          c10::DispatchKey::FuncTorchGradWrapper, c10::DispatchKey::Functionalize,

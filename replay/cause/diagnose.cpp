@@ -7,6 +7,8 @@
 #include "replay/cause/confidence.h"
 #include "replay/cause/culprit.h"
 #include "replay/cause/growth.h"
+#include "replay/cause/opaque.h"
+#include "replay/cause/ranks.h"
 #include "replay/cause/samples.h"
 #include "replay/cause/values.h"
 
@@ -134,9 +136,7 @@ void add_not_tested(const Case& c, const FixSearch& search, Verdict& v) {
     v.not_tested.push_back("which earlier step wrote the bad value");
   if (!v.reproduction.bit_exact)
     v.not_tested.push_back("that this replay is the same event: it did not come back bit for bit");
-  if (c.whole(Precision::as_recorded).substituted > 0)
-    v.not_tested.push_back(std::to_string(c.whole(Precision::as_recorded).substituted) +
-                           " ops can't be run again: their recorded outputs were used in every run");
+  add_opaque(c, v);
 }
 
 Verdict judge(const Case& c, const Reproduction& reproduction, const DiagnoseOptions& options) {
@@ -223,6 +223,7 @@ Verdict diagnose(const Replayer& replayer, const std::string& snapshot, const Di
   const Reproduction reproduction = reproduction_of(verify(replayer));
   Verdict v = diagnose_case(make_case(replayer), reproduction, options);
   v.snapshot = snapshot;
+  v.ranks = find_ranks(replayer.doc(), snapshot);
   return v;
 }
 

@@ -1,4 +1,5 @@
 #include "replay/cause/cause.h"
+#include "replay/cause/opaque.h"
 
 namespace nanquest {
 
@@ -11,6 +12,7 @@ const std::vector<const Cause*>& causes() {
 }
 
 Finding find_cause(const Case& c) {
+  if (auto opaque = opaque_finding(c)) return *opaque;
   std::vector<Finding> found;
   for (const Cause* cause : causes()) {
     try {

@@ -1,5 +1,6 @@
 #include <cstdio>
 
+#include "replay/cause/ranks.h"
 #include "replay/cli/commands.h"
 #include "replay/report/report.h"
 
@@ -34,6 +35,7 @@ int diagnose_command(const Common& common, bool write_files, bool try_fixes) {
   options.progress = [&](const std::string& what) { progress.say(what); };
   Verdict verdict = diagnose_case(c, reproduction, options);
   verdict.snapshot = common.snapshot;
+  verdict.ranks = find_ranks(c.doc(), common.snapshot);
   progress.clear();
   if (write_files) write_files_beside(common, c, verdict);
   const std::string text = common.json

@@ -45,6 +45,25 @@ Json culprit_json(const CulpritInfo& c) {
           {"stack", c.stack}};
 }
 
+Json ranks_json(const Ranks& r) {
+  Json first = nullptr, arrived = nullptr, files = Json::object();
+  if (r.first)
+    first = {{"rank", r.first->rank},
+             {"op", text_or_null(r.first->op)},
+             {"module", r.first->module},
+             {"index", r.first->index},
+             {"file", r.first->file}};
+  if (!r.arrived_by.empty()) arrived = {{"op", r.arrived_by}, {"index", r.arrived_index}};
+  for (const auto& [rank, file] : r.files) files[std::to_string(rank)] = file;
+  return {{"world_size", r.world_size},
+          {"local", r.local},
+          {"arrived_by", arrived},
+          {"first", first},
+          {"files", files},
+          {"missing", r.missing},
+          {"text", r.text}};
+}
+
 /// Fills `out` from `j[key]` when it is there and not null; leaves it alone otherwise.
 template <class T>
 void take(const Json& j, const char* key, T& out) {
@@ -105,6 +124,31 @@ void fill_fix(const Json& j, Verdict& v) {
   v.fix = f;
 }
 
+Ranks ranks_from(const Json& j) {
+  Ranks r;
+  take(j, "world_size", r.world_size);
+  take(j, "local", r.local);
+  take(j, "missing", r.missing);
+  take(j, "text", r.text);
+  if (j.contains("arrived_by") && j["arrived_by"].is_object()) {
+    take(j["arrived_by"], "op", r.arrived_by);
+    take(j["arrived_by"], "index", r.arrived_index);
+  }
+  if (j.contains("first") && j["first"].is_object()) {
+    RankCulprit first;
+    take(j["first"], "rank", first.rank);
+    take(j["first"], "op", first.op);
+    take(j["first"], "module", first.module);
+    take(j["first"], "index", first.index);
+    take(j["first"], "file", first.file);
+    r.first = first;
+  }
+  if (j.contains("files") && j["files"].is_object())
+    for (const auto& [rank, file] : j["files"].items())
+      r.files.emplace_back(std::stoi(rank), file.get<std::string>());
+  return r;
+}
+
 Verdict verdict_from(const Json& j) {
   Verdict v;
   take(j, "snapshot", v.snapshot);
@@ -136,6 +180,7 @@ Verdict verdict_from(const Json& j) {
     take(j["samples"], "poison_ids", v.poison_ids);
   }
   take(j, "not_tested", v.not_tested);
+  if (j.contains("ranks") && j["ranks"].is_object()) v.ranks = ranks_from(j["ranks"]);
   return v;
 }
 
@@ -182,6 +227,7 @@ std::string to_json(const Verdict& v) {
             {"source", v.source},
             {"samples", {{"poison", v.poison}, {"batch", v.batch}, {"poison_ids", v.poison_ids}}},
             {"not_tested", v.not_tested}};
+  if (v.ranks) j["ranks"] = ranks_json(*v.ranks);
   // Sample ids and paths may hold any bytes; a report must not fail on them.
   return j.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }

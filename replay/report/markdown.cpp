@@ -45,6 +45,7 @@ std::string to_markdown(const Verdict& v) {
   out << "- **Where:** `" << where_text(v) << "`\n";
   out << "- **What:** " << v.culprit.count << " bad elements (" << v.culprit.value << ")\n";
   out << "- **Why:** " << v.explanation << "\n";
+  if (v.ranks) out << "- **Ranks:** " << v.ranks->text << "\n";
   if (v.fix)
     out << "- **Do:** " << v.fix->advice << " Verified on this step: " << v.fix->change << ".\n";
   else if (!v.advice.empty())

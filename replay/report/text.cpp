@@ -109,6 +109,7 @@ std::string to_text(const Verdict& v, const TextStyle& style) {
   page.block("where", where_text(v));
   if (!v.culprit.stack.empty()) page.block("", v.culprit.stack.front());
   page.block("why", v.explanation);
+  if (v.ranks) page.block("ranks", v.ranks->text);
   if (v.fix)
     page.block("do", v.fix->advice, "1;32");
   else if (!v.advice.empty())

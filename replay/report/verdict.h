@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace nanquest {
@@ -62,6 +63,26 @@ struct PrecisionInfo {
   std::string verdict;  ///< curable | delayed | structural | not_a_precision_matter
 };
 
+/// One rank's first bad value.
+struct RankCulprit {
+  std::int32_t rank = 0;
+  std::string op, module;   ///< "" if it came from outside, or is the root
+  std::int64_t index = -1;  ///< row of that rank's trace
+  std::string file;         ///< that rank's snapshot
+};
+
+/// A step of several processes: what its ranks' files say together.
+struct Ranks {
+  std::int32_t world_size = 1;
+  bool local = true;                 ///< made on this rank; otherwise a collective brought it
+  std::string arrived_by;            ///< "c10d::allreduce_"; "" if it is local
+  std::int64_t arrived_index = -1;   ///< its row in this rank's trace
+  std::optional<RankCulprit> first;  ///< the first rank that made one, if its file is here
+  std::vector<std::pair<std::int32_t, std::string>> files;  ///< of the other ranks, by rank
+  std::vector<std::int32_t> missing;                        ///< ranks without a file of this step
+  std::string text;                                         ///< all of it in words
+};
+
 struct Verdict {
   std::string snapshot;
   std::int64_t step = 0;
@@ -84,6 +105,7 @@ struct Verdict {
   std::int64_t batch = 0;               ///< samples in the batch, 0 if unknown
   std::vector<std::string> poison_ids;  ///< their ids, if the run gave any
   std::vector<std::string> not_tested;
+  std::optional<Ranks> ranks;  ///< of a distributed run
 };
 
 }  // namespace nanquest

@@ -58,6 +58,13 @@ class Machine {
   void execute(std::int32_t index, Precision p, Call& call);
   void keep(const OpPlan& op, Call& call);
   void isolate(const OpPlan& op, Call& call, StepOutcome& out) const;
+  /// What is on record of an op that can't be executed again: values of a row right after the op.
+  struct Stored {
+    std::int32_t row;
+    at::Tensor tensor;
+  };
+  at::Tensor stored(std::int32_t row, const std::string& path) const;
+  std::vector<Stored> stored_values(std::int32_t index) const;
   void substitute(std::int32_t index, StepOutcome& out, bool isolated);
   void set_generator(std::int32_t index) const;
   bool touches_mixed(const OpPlan& op) const;

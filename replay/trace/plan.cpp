@@ -80,6 +80,7 @@ void plan_op(const SnapshotDoc& doc, const OpRow& op, OpPlan& plan) {
     plan.module = module_of(doc, op);
     plan.outputs = row_range(doc, op.first_output, op.output_count, nullptr);
     plan.written = row_range(doc, op.first_written, op.written_count, &doc.written);
+    plan.sound = true;
     plan_call(doc, op, plan);
   } catch (const std::exception& e) {
     plan.problem = SnapshotDoc::qualified_name(op) + ": " + e.what();
@@ -141,6 +142,13 @@ TracePlan make_plan(const SnapshotDoc& doc) {
     const auto index = static_cast<std::int32_t>(i);
     for (const ArgPlan& arg : op.args)
       for (const std::int32_t row : arg.rows) facts.use(row, index, arg.written);
+    if (op.args.empty()) {  // never executed, but what it read is looked at
+      const OpRow& row = doc.ops[i];
+      for (std::int64_t a = row.first_arg; a < std::int64_t{row.first_arg} + row.arg_count; ++a)
+        if (a >= 0 && static_cast<std::size_t>(a) < doc.args.size() &&
+            doc.args[static_cast<std::size_t>(a)].kind == ArgKind::tensor)
+          facts.use(doc.args[static_cast<std::size_t>(a)].tensor, index, false);
+    }
     for (const std::int32_t row : op.outputs) facts.use(row, index, (doc.ops[i].flags & kOpHostWrite) != 0);
     for (const std::int32_t row : op.written) facts.use(row, index, true);
   }

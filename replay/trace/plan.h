@@ -20,6 +20,7 @@ struct OpPlan {
   std::vector<ArgPlan> args;
   std::vector<std::int32_t> outputs;  ///< tensor rows (checked), kNone for undefined ones
   std::vector<std::int32_t> written;  ///< tensor rows (checked), kNone for bad ones
+  bool sound = false;                 ///< outputs and written are what the file says
   bool noise = false;                 ///< draws random numbers
   bool factory = false;               ///< takes no tensor
   bool view_only = false;             ///< computes nothing: the rows of its outputs say all of it

@@ -89,7 +89,7 @@ VerifyResult verify(const Replayer& replayer) {
     if (survivors) compare_survivors(impl, ended, result);
   });
   for (std::size_t i = 0; i < doc.ops.size(); ++i) {
-    if (doc.ops[i].flags & kOpOpaque) ++result.opaque_ops;
+    if ((doc.ops[i].flags & kOpOpaque) || run.ops[i].substituted) ++result.opaque_ops;
     if (!survivors) compare_op(doc, static_cast<std::int32_t>(i), run.ops[i], result);
   }
   result.failed_ops = run.failed;

@@ -30,6 +30,8 @@ Verdict full_verdict() {
   v.poison_ids = {"a.txt:\xff|9"};
   v.batch = 32;
   v.not_tested = {"the root cause"};
+  v.ranks = Ranks{4, false, "c10d::allreduce_", 400, RankCulprit{2, "aten::log", "head", 17, "step-00000131.r2.h5"},
+                  {{2, "step-00000131.r2.h5"}}, {1, 3}, "Rank 2 was first: aten::log in head."};
   return v;
 }
 
@@ -50,6 +52,9 @@ TEST(Report, JsonHoldsEveryFieldOfTheContract) {
   EXPECT_EQ(j["counterfactuals"][1]["kind"], "placebo");
   EXPECT_EQ(j["fix"]["verified"], true);
   EXPECT_EQ(j["samples"]["poison"], (std::vector<int>{17}));
+  EXPECT_EQ(j["ranks"]["arrived_by"]["op"], "c10d::allreduce_");
+  EXPECT_EQ(j["ranks"]["first"]["rank"], 2);
+  EXPECT_EQ(j["ranks"]["missing"], (std::vector<int>{1, 3}));
   Verdict none = full_verdict();
   none.fix.reset();
   EXPECT_TRUE(nlohmann::json::parse(to_json(none))["fix"].is_null());

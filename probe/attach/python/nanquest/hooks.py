@@ -17,6 +17,7 @@ import torch
 from torch.compiler import is_compiling
 from torch.optim import optimizer as optimizers
 
+from . import compiled
 from .naming import ArgumentNames, ModulePaths, is_plain, unwrap
 from .updates import UpdateDoor
 
@@ -188,6 +189,7 @@ def install(attachment) -> None:
         optimizers.register_optimizer_step_pre_hook(before_step),
         optimizers.register_optimizer_step_post_hook(after_step),
     ])
+    compiled.install(attachment)
     if not _child_hook:
         _child_hook = True
         _leave_to_the_compiler()
@@ -211,4 +213,5 @@ def remove() -> None:
         torch.nn.Module.__call__ = _original_call
     while _handles:
         _handles.pop().remove()
+    compiled.remove()
     _attachment = _observed = None

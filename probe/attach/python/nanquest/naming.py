@@ -74,7 +74,7 @@ class ArgumentNames:
             try:
                 names = [p.name for p in inspect.signature(type(module).forward).parameters.values()
                          if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)][1:]
-            except (TypeError, ValueError):
+            except (TypeError, ValueError, AttributeError):  # scripted modules have no Python function
                 names = []
             self._signatures[type(module)] = names
         for i, value in enumerate(args):

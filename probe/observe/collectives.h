@@ -1,0 +1,21 @@
+/// What the schemas of collectives don't say: which tensors they write, and that they write them later.
+#pragma once
+
+#include <string_view>
+
+namespace nanquest {
+
+/// An operator that talks to other processes: "c10d::allreduce_", "_c10d_functional::all_reduce", …. What it writes is
+/// there when somebody has waited for it, not when it returns.
+bool is_collective(std::string_view op);
+
+/// A collective whose first argument's tensors are written (all but sends and barriers).
+bool collective_writes(std::string_view op);
+
+/// … and not read before: the outputs of a gather, what is received.
+bool collective_overwrites(std::string_view op);
+
+/// An operator that waits for a collective: its argument must not be looked at before.
+bool awaits_collective(std::string_view op);
+
+}  // namespace nanquest

@@ -1,0 +1,90 @@
+#include "replay/cause/opaque.h"
+
+#include <map>
+#include <string>
+
+#include "probe/observe/collectives.h"
+#include "probe/observe/op_traits.h"
+
+namespace nanquest {
+namespace {
+
+bool is_substituted(const Case& c, std::int32_t op) {
+  const RunResult& run = c.whole(Precision::as_recorded);
+  return op >= 0 && static_cast<std::size_t>(op) < run.ops.size() &&
+         run.ops[static_cast<std::size_t>(op)].substituted;
+}
+
+std::string bad_word(const Culprit& culprit) {
+  return std::to_string(culprit.count) + " " +
+         (culprit.value == "nan"     ? "NaN"
+          : culprit.value == "mixed" ? "non-finite values"
+          : culprit.value == "+inf"  ? "+Inf"
+          : culprit.value == "-inf"  ? "-Inf"
+                                     : "bad values");
+}
+
+/// "aten::a (3), aten::b": names with how often, the first few.
+std::string names_of(const std::map<std::string, int>& ops) {
+  std::string text;
+  int named = 0;
+  for (const auto& [name, count] : ops) {
+    if (++named > 6) return text + ", …";
+    text += (text.empty() ? "" : ", ") + name + (count > 1 ? " (" + std::to_string(count) + ")" : "");
+  }
+  return text;
+}
+
+}  // namespace
+
+std::optional<Finding> opaque_finding(const Case& c) {
+  const OpRow* op = c.op();
+  if (!op || c.culprit().origin != "op" || !is_substituted(c, c.op_index())) return std::nullopt;
+  Finding f;
+  f.label = "UNKNOWN";
+  const std::string bad = bad_word(c.culprit());
+  const std::string module = c.module_of(c.op_index());
+  const std::string where = module.empty() ? "" : " in " + module;
+  if (op->name == kCompiledRegion) {
+    f.explanation = "Inside a torch.compile region" + where + ": what went in was finite, " + bad +
+                    " came out. Its kernels are no ops, so which of them it was can't be seen; run with "
+                    "TORCH_COMPILE_DISABLE=1 to see the op.";
+    f.advice = "Run the step again with TORCH_COMPILE_DISABLE=1.";
+  } else if (is_collective(op->name)) {
+    f.explanation = bad + " arrived by " + op->name + " from another rank: what this rank gave was finite.";
+    f.advice = "Look at the rank that made it; its file of the same step names the op.";
+  } else {
+    f.explanation = op->name + where + " made " + bad +
+                    " out of finite inputs, but can't be run again here, so nothing could be tried on it.";
+    f.advice = "Check " + op->name + " on the inputs in this file.";
+  }
+  return f;
+}
+
+void add_opaque(const Case& c, Verdict& v) {
+  const RunResult& run = c.whole(Precision::as_recorded);
+  std::map<std::string, int> substituted;
+  int failed = 0;
+  std::int32_t first_failed = kNone;
+  for (std::size_t i = 0; i < run.ops.size() && i < c.doc().ops.size(); ++i) {
+    const OpRow& op = c.doc().ops[i];
+    if (run.ops[i].substituted) ++substituted[op.name];
+    if (run.ops[i].error.empty() || (op.flags & kOpFailed)) continue;
+    ++failed;
+    if (first_failed == kNone) first_failed = static_cast<std::int32_t>(i);
+  }
+  if (!substituted.empty()) {
+    v.evidence.push_back({"ops that can't be run again", names_of(substituted), "", {}});
+    v.not_tested.push_back(std::to_string(run.substituted) +
+                           " ops can't be run again: their recorded outputs were used in every run (" +
+                           names_of(substituted) + ")");
+  }
+  if (first_failed != kNone)
+    v.not_tested.push_back("what comes after op " + std::to_string(first_failed) + ", " +
+                           c.doc().ops[static_cast<std::size_t>(first_failed)].name +
+                           ": the replay had to stop there (" +
+                           run.ops[static_cast<std::size_t>(first_failed)].error + "; " +
+                           std::to_string(failed) + " ops could not be run in all)");
+}
+
+}  // namespace nanquest

@@ -1,0 +1,154 @@
+#include "replay/cause/ranks.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+#include <tuple>
+#include <vector>
+
+#include "probe/observe/collectives.h"
+#include "probe/snapshot/run_dir.h"
+#include "replay/cause/culprit.h"
+#include "replay/trace/replayer.h"
+
+namespace nanquest {
+namespace {
+
+constexpr std::size_t kMaxFiles = 32;
+
+/// What one rank's file says of the step.
+struct Part {
+  std::int32_t rank = 0;
+  std::string file;
+  bool harmed = false;  ///< a culprit was found
+  bool local = false;   ///< … and it is not what a collective brought
+  std::int32_t op = kNone;
+  std::string name, module;
+  int collectives = 0;  ///< before the culprit: the one clock that all ranks share
+};
+
+Part part_of(const SnapshotDoc& doc, const std::string& file) {
+  Part part;
+  part.rank = doc.rank;
+  part.file = file;
+  part.harmed = !doc.culprit.value.empty();
+  part.op = doc.culprit.op;
+  if (part.op < 0 || static_cast<std::size_t>(part.op) >= doc.ops.size()) {
+    part.local = part.harmed;
+    return part;
+  }
+  const OpRow& op = doc.ops[static_cast<std::size_t>(part.op)];
+  part.name = op.name;
+  if (op.module >= 0 && static_cast<std::size_t>(op.module) < doc.modules.size())
+    part.module = doc.modules[static_cast<std::size_t>(op.module)].path;
+  part.local = part.harmed && !(doc.culprit.origin == "op" && is_collective(op.name));
+  for (std::int32_t i = 0; i < part.op; ++i)
+    part.collectives += is_collective(doc.ops[static_cast<std::size_t>(i)].name);
+  return part;
+}
+
+/// Files of the same step beside `snapshot`, by rank; the last attempt of each.
+std::map<std::int32_t, std::string> siblings(const std::string& snapshot, std::int32_t own) {
+  std::map<std::int32_t, std::pair<int, std::string>> found;
+  const auto self = parse_incident_name(snapshot);
+  if (!self) return {};
+  const std::filesystem::path parent = std::filesystem::path(snapshot).parent_path();
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(parent.empty() ? "." : parent, error)) {
+    const auto other = parse_incident_name(entry.path().string());
+    if (!other || other->step != self->step || other->rank == own) continue;
+    auto& best = found[other->rank];
+    if (other->attempt > best.first) best = {other->attempt, entry.path().string()};
+  }
+  std::map<std::int32_t, std::string> files;
+  for (const auto& [rank, file] : found) files.emplace(rank, file.second);
+  return files;
+}
+
+std::string list(const std::vector<std::int32_t>& ranks) {
+  std::string text;
+  for (std::size_t i = 0; i < ranks.size() && i < 8; ++i) text += (i ? ", " : "") + std::to_string(ranks[i]);
+  return text + (ranks.size() > 8 ? ", …" : "");
+}
+
+std::string in_words(const Ranks& ranks, const Part& own, const std::vector<Part>& others) {
+  const std::string self = "rank " + std::to_string(own.rank) + " of " + std::to_string(ranks.world_size);
+  std::string text;
+  if (own.local) {
+    text = "The bad value was made on " + self + ".";
+    if (ranks.first && ranks.first->rank != own.rank)
+      text += " Rank " + std::to_string(ranks.first->rank) + " had one of its own before: ";
+  } else if (!own.harmed) {
+    text = "This is " + self + "; nothing bad was found in its own step.";
+    if (ranks.first) text += " Rank " + std::to_string(ranks.first->rank) + " had something: ";
+  } else {
+    text = "This is " + self + "; what it gave to " + ranks.arrived_by + " (op " +
+           std::to_string(ranks.arrived_index) + ") was finite, the bad value arrived by it.";
+    const bool all_finite = ranks.missing.empty() &&
+                            std::none_of(others.begin(), others.end(), [](const Part& p) { return p.local; });
+    if (ranks.first)
+      text += " Rank " + std::to_string(ranks.first->rank) + " was first: ";
+    else if (all_finite && !others.empty())
+      text +=
+          " Every rank gave finite numbers: it was made by the collective itself (a sum beyond the format's "
+          "range).";
+  }
+  if (ranks.first && ranks.first->rank != own.rank)
+    text += (ranks.first->op.empty() ? std::string("a bad value from outside") : ranks.first->op) +
+            (ranks.first->module.empty() ? "" : " in " + ranks.first->module) +
+            (ranks.first->index < 0 ? "" : ", op " + std::to_string(ranks.first->index)) + " (" +
+            ranks.first->file + ").";
+  std::vector<std::int32_t> got;
+  for (const Part& p : others)
+    if (p.harmed && !p.local) got.push_back(p.rank);
+  if (own.local && !got.empty())
+    text += std::string(got.size() > 1 ? " Ranks " : " Rank ") + list(got) + " got it by a collective.";
+  if (!ranks.missing.empty())
+    text += std::string(ranks.missing.size() > 1 ? " Ranks " : " Rank ") + list(ranks.missing) +
+            " left no file of this step here.";
+  return text;
+}
+
+}  // namespace
+
+std::optional<Ranks> find_ranks(const SnapshotDoc& doc, const std::string& snapshot) try {
+  if (doc.world_size <= 1) return std::nullopt;
+  Ranks ranks;
+  ranks.world_size = doc.world_size;
+  const Part own = part_of(doc, snapshot);
+  ranks.local = own.local;
+  if (own.harmed && !own.local) {
+    ranks.arrived_by = own.name;
+    ranks.arrived_index = own.op;
+  }
+  const auto files = siblings(snapshot, doc.rank);
+  std::vector<Part> others;
+  for (const auto& [rank, file] : files) {
+    if (others.size() == kMaxFiles) break;
+    auto replayer = Replayer::open(file);
+    if (!replayer) continue;
+    SnapshotDoc other = replayer->doc();
+    ensure_culprit(other);
+    if (other.step != doc.step || other.world_size != doc.world_size) continue;
+    others.push_back(part_of(other, file));
+    ranks.files.emplace_back(rank, file);
+  }
+  for (std::int32_t rank = 0; rank < doc.world_size && ranks.missing.size() < 1024; ++rank)
+    if (rank != doc.rank &&
+        std::none_of(others.begin(), others.end(), [&](const Part& p) { return p.rank == rank; }))
+      ranks.missing.push_back(rank);
+  std::vector<Part> all = others;
+  all.push_back(own);
+  const Part* first = nullptr;
+  for (const Part& p : all)
+    if (p.local && (!first || std::tie(p.collectives, p.op, p.rank) <
+                                  std::tie(first->collectives, first->op, first->rank)))
+      first = &p;
+  if (first) ranks.first = RankCulprit{first->rank, first->name, first->module, first->op, first->file};
+  ranks.text = in_words(ranks, own, others);
+  return ranks;
+} catch (const std::exception&) {
+  return std::nullopt;
+}
+
+}  // namespace nanquest

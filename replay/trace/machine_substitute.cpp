@@ -1,0 +1,94 @@
+// Machine: ops that can't be executed again get what was recorded of them.
+#include <ATen/Functions.h>
+
+#include <stdexcept>
+
+#include "probe/observe/tensor_scan.h"
+#include "replay/trace/dtype_map.h"
+#include "replay/trace/machine.h"
+
+namespace nanquest::trace {
+
+at::Tensor as_row(const TensorRow& row, const at::Tensor& stored) {
+  const at::ScalarType type = scalar_type_of(row.dtype);
+  std::int64_t n = 1;
+  for (const std::int64_t size : row.sizes) {
+    if (size < 0 || (size != 0 && n > (std::int64_t{1} << 48) / size))
+      throw std::runtime_error("a tensor row has an impossible size");
+    n *= size;
+  }
+  const at::Tensor bytes = stored.contiguous().view({-1}).view(at::kByte);
+  if (bytes.numel() < n * static_cast<std::int64_t>(c10::elementSize(type)))
+    throw std::runtime_error("the stored bytes are fewer than the tensor needs");
+  return bytes.narrow(0, 0, n * static_cast<std::int64_t>(c10::elementSize(type))).view(type).view(row.sizes);
+}
+
+at::Tensor Machine::stored(std::int32_t row, const std::string& path) const {
+  at::Tensor values;
+  try {
+    values = source_(path);
+  } catch (const std::exception&) {  // views of what is known are not stored, and older files hold less
+    return {};
+  }
+  return as_row(slots_.row(row), values);
+}
+
+std::vector<Machine::Stored> Machine::stored_values(std::int32_t index) const {
+  const OpRow& row = doc_.ops[static_cast<std::size_t>(index)];
+  const OpPlan& op = plan_of(index);
+  std::vector<Stored> found;
+  if (row.host_data.empty()) return found;
+  if (row.flags & kOpHostWrite) {
+    if (!op.outputs.empty() && op.outputs[0] != kNone)
+      found.push_back({op.outputs[0], as_row(slots_.row(op.outputs[0]), source_(row.host_data))});
+    return found;
+  }
+  const std::string folder = row.host_data.substr(0, row.host_data.rfind('/') + 1);
+  const auto add = [&](std::int32_t tensor, const std::string& name) {
+    if (tensor == kNone) return;
+    if (const at::Tensor values = stored(tensor, folder + name); values.defined())
+      found.push_back({tensor, values});
+  };
+  for (std::size_t k = 0; k < op.outputs.size(); ++k) add(op.outputs[k], std::to_string(k));
+  for (std::size_t k = 0; k < op.written.size(); ++k) add(op.written[k], "w" + std::to_string(k));
+  return found;
+}
+
+void Machine::substitute(std::int32_t index, StepOutcome& out, bool isolated) {
+  const OpRow& row = doc_.ops[static_cast<std::size_t>(index)];
+  const OpPlan& op = plan_of(index);
+  const bool host = (row.flags & kOpHostWrite) != 0;
+  if (!op.sound) throw std::runtime_error(op.problem);
+  const std::vector<Stored> values = stored_values(index);
+  if (host && values.empty()) throw std::runtime_error("the bytes of a host write are missing");
+
+  // Nothing may be left as it was although the op wrote it.
+  for (const std::int32_t written : op.written) {
+    bool covered = written == kNone;
+    for (const Stored& s : values) covered = covered || slots_.row(s.row).slot == slots_.row(written).slot;
+    if (!covered && !(row.flags & kOpUninitialised))
+      throw std::runtime_error(
+          op.problem.empty() ? "it can't be executed again and what it wrote was not stored" : op.problem);
+  }
+  if (isolated) {
+    const auto find = [&](std::int32_t wanted) -> at::Tensor {
+      for (const Stored& s : values)
+        if (s.row == wanted) return s.tensor;
+      for (const Stored& s : values)
+        if (wanted != kNone && slots_.row(s.row).slot == slots_.row(wanted).slot) return s.tensor;
+      return {};
+    };
+    for (const std::int32_t wanted : op.outputs) out.outputs.push_back(find(wanted));
+    for (const std::int32_t wanted : op.written) out.written.push_back(find(wanted));
+  } else {
+    for (const Stored& s : values) {
+      if (!slots_.available(s.row)) slots_.allocate(s.row);
+      slots_.widen(s.row, target_type(s.tensor.scalar_type(), precision_of(index)));
+      slots_.store(s.row, s.tensor);
+    }
+  }
+  out.ran = host;
+  out.substituted = !host;
+}
+
+}  // namespace nanquest::trace

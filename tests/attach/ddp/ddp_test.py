@@ -1,0 +1,104 @@
+"""Programs of several processes: each rank's file names its rank, and replay tells whose fault it was.
+
+usage: ddp_test.py [--all]      (--all: every way of training together, at each level, under torchrun)
+"""
+
+import os
+import pathlib
+import socket
+import subprocess
+import sys
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent))
+
+from attached import AttachTest, main  # noqa: E402
+
+ALL = "--all" in sys.argv
+MODES = ("ddp", "bucket-view", "no-sync", "manual", "gather") if ALL else ("ddp",)
+LEVELS = ("watch", "trace") if ALL else ("watch",)
+
+
+def free_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return str(s.getsockname()[1])
+
+
+class DdpTest(AttachTest):
+    def together(self, *arguments, options=None, run_dir="run"):
+        """Both ranks, with the probe if there are options."""
+        program = [sys.executable, HERE / "train.py", *arguments]
+        probe = [sys.executable, "-m", "nanquest", "run", "--run-dir", run_dir, *(options or ()), "--"]
+        if ALL:
+            agent = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", "--master-port", free_port()]
+            commands = [([*(probe if options is not None else ()), *agent, *program[1:]], {})]
+        else:  # what torchrun would set, without its own process
+            port, run = free_port(), f"test {os.getpid()} {run_dir}"
+            commands = [([*(probe if options is not None else ()), *program],
+                         {"RANK": str(r), "LOCAL_RANK": str(r), "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port,
+                          "NANQUEST_RUN_ID": run}) for r in (0, 1)]
+        running = [subprocess.Popen([str(c) for c in command], cwd=self.scratch, text=True, stdout=subprocess.PIPE,
+                                    stderr=subprocess.PIPE, env=self.environment(**more)) for command, more in commands]
+        errors = []
+        for process in running:
+            out, err = process.communicate(timeout=280)
+            self.assertEqual(process.returncode, 0, err)
+            errors.append(err)
+        return "\n".join(errors)
+
+    def weights(self, name):
+        import torch
+        return [torch.load(self.scratch / f"{name}.{rank}") for rank in (0, 1)]
+
+    def assert_same_bits(self, one, other):
+        for a, b in zip(self.weights(one), self.weights(other)):
+            for name, value in a.items():
+                self.assertEqual(value.numpy().tobytes(), b[name].numpy().tobytes(), name)
+
+    def check(self, mode, level):
+        run = f"run-{mode}-{level}"
+        bad = 1
+        self.together(mode, bad, f"{run}-plain")
+        options = ("--level", level, *(("--watch-every", "0") if level == "trace" else ()))
+        err = self.together(mode, bad, f"{run}-seen", options=options, run_dir=run)
+        self.assertNotIn("off", err)
+        self.assert_same_bits(f"{run}-plain", f"{run}-seen")
+        files = {rank: self.scratch / run / "incidents" / f"step-00000003.r{rank}.h5" for rank in (0, 1)}
+        for rank, file in files.items():
+            self.assertTrue(file.exists(), err)
+            self.assertGreater(self.assert_bit_exact(file)["opaque_ops"], 0)
+        collective = "c10d::allgather_" if mode == "gather" else "c10d::allreduce_"
+
+        own = self.replay("diagnose", files[bad], "--no-fixes")
+        self.assertEqual(own["rank"], bad)
+        self.assertTrue(own["ranks"]["local"], own["ranks"])
+        self.assertEqual((own["culprit"]["op"], own["cause"]), ("aten::log", "LOG_ZERO"), own)
+        self.assertEqual((own["ranks"]["first"]["rank"], own["ranks"]["world_size"]), (bad, 2), own["ranks"])
+
+        got = self.replay("diagnose", files[1 - bad], "--no-fixes", "--no-files")
+        self.assertEqual(got["rank"], 1 - bad)
+        self.assertEqual((got["culprit"]["op"], got["cause"]), (collective, "UNKNOWN"), got)
+        self.assertFalse(got["ranks"]["local"], got["ranks"])
+        self.assertEqual(got["ranks"]["arrived_by"]["op"], collective)
+        first = got["ranks"]["first"]
+        self.assertEqual((first["rank"], first["op"], first["file"]), (bad, "aten::log", str(files[bad])), got["ranks"])
+        self.assertIn(f"Rank {bad} was first: aten::log", got["ranks"]["text"])
+
+        files[bad].unlink()
+        alone = self.replay("diagnose", files[1 - bad], "--no-fixes", "--no-files")
+        self.assertEqual(alone["ranks"]["missing"], [bad])
+        self.assertIsNone(alone["ranks"]["first"])
+        self.assertIn("left no file", alone["ranks"]["text"])
+
+    def test_who_was_first(self):
+        for mode in MODES:
+            for level in LEVELS:
+                with self.subTest(mode=mode, level=level):
+                    self.check(mode, level)
+
+
+if __name__ == "__main__":
+    if ALL:
+        sys.argv.remove("--all")
+    main()

@@ -1,0 +1,53 @@
+"""Two processes that train together; in step 3 the loss of rank BAD is the logarithm of zero.
+
+usage: train.py MODE BAD WEIGHTS      (MODE: ddp, bucket-view, no-sync, manual, gather; BAD -1: nobody)
+"""
+import sys
+
+import torch
+import torch.distributed as dist
+from torch import nn
+from torch.nn.parallel import DistributedDataParallel
+
+mode, bad, weights = sys.argv[1], int(sys.argv[2]), sys.argv[3]
+dist.init_process_group("gloo")
+rank, size = dist.get_rank(), dist.get_world_size()
+torch.manual_seed(4)
+net = nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.BatchNorm1d(8), nn.Linear(8, 2))
+parallel = mode in ("ddp", "bucket-view", "no-sync")
+model = DistributedDataParallel(net, gradient_as_bucket_view=mode == "bucket-view") if parallel else net
+optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2)
+torch.manual_seed(10 + rank)
+
+
+class Head(nn.Module):
+    def forward(self, y, broken):
+        return y + (y * 0).sum().log() if broken else y
+
+
+head = Head()
+
+
+def loss_of(step):
+    y = head(model(torch.randn(6, 4)), step == 3 and rank == bad)
+    if mode != "gather":
+        return y.square().mean()
+    everybody = [torch.empty_like(y) for _ in range(size)]
+    dist.all_gather(everybody, y.detach())
+    everybody[rank] = y
+    return (torch.cat(everybody) @ torch.cat(everybody).t()).mean()
+
+
+for step in range(5):
+    optimizer.zero_grad()
+    if mode == "no-sync":
+        with model.no_sync():
+            loss_of(0).backward()
+    loss_of(step).backward()
+    if not parallel:
+        for parameter in model.parameters():
+            dist.all_reduce(parameter.grad)
+            parameter.grad /= size
+    optimizer.step()
+torch.save(net.state_dict(), f"{weights}.{rank}")
+dist.destroy_process_group()
