@@ -7,6 +7,7 @@
 #include "probe/capture/arguments.h"
 #include "probe/capture/birth.h"
 #include "probe/capture/recorder_parts.h"
+#include "probe/observe/scratch.h"
 
 namespace nanquest {
 namespace {
@@ -69,7 +70,8 @@ std::unique_ptr<OpFrame> TraceRecorder::on_start(const OpTraits& traits, c10::Ar
       if (!traits.awaits) settle(slot);
       link_maker(t, slot);
       if (written) save_outside(slot);
-      const bool read = !blind && !traits.awaits && slots_.state(slot).initialised;
+      const bool read = !blind && !traits.awaits && slots_.state(slot).initialised &&
+                        !reads_scratch(traits.name, traits.handle.schema().arguments()[i].name());
       const std::int32_t row = tensor_row(t, slot, read);
       const std::int32_t stats = doc_.tensors[static_cast<std::size_t>(row)].stats;
       if (stats != kNone && doc_.stats[static_cast<std::size_t>(stats)].non_finite() > 0) frame->inputs_finite = false;
@@ -99,7 +101,9 @@ void TraceRecorder::add_written(OpRow& op, const at::Tensor& tensor, std::int32_
     state.initialised = false;
   } else {
     state.initialised = true;
-    doc_.tensors[static_cast<std::size_t>(row)].stats = stats_for(tensor, slot);
+    const std::int32_t output = row - op.first_output;
+    if (output < 0 || !is_scratch(op.name, static_cast<std::size_t>(output)))
+      doc_.tensors[static_cast<std::size_t>(row)].stats = stats_for(tensor, slot);
   }
   if (state.shared) state.shared_hash = hash_of_storage(tensor.storage());
   doc_.written.push_back(row);
@@ -128,6 +132,7 @@ void TraceRecorder::on_end(const OpTraits& traits, OpFrame& base, c10::ArrayRef<
       const std::int32_t row = tensor_row(t, slot, false);
       returned.push_back(row);
       if (!fresh) return;
+      op.first_output = returned.front();
       made.emplace_back(name, t);
       write(traits, op, frame.op, name, t, slot, row);
     });

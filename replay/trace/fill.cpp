@@ -4,6 +4,7 @@
 #include <exception>
 
 #include "probe/observe/op_traits.h"
+#include "probe/observe/scratch.h"
 #include "probe/observe/tensor_scan.h"
 #include "probe/snapshot/check.h"
 #include "replay/trace/environment.h"
@@ -20,6 +21,7 @@ constexpr std::size_t kMaxBirthsJudged = 64;
 /// What is known of one storage while the run goes on.
 struct SlotValues {
   bool initialised = true;          ///< false between an uninitialised producer and the first write
+  bool scratch = false;             ///< its values mean nothing
   std::vector<std::int32_t> known;  ///< rows with statistics of its present values
 };
 
@@ -30,7 +32,13 @@ class Filler {
       : impl_(impl),
         doc_(doc),
         machine_(impl.recorded(), impl.plan, impl.source(), Precision::as_recorded, no_edit_),
-        slots_(doc.slots.size()) {}
+        slots_(doc.slots.size()) {
+    for (std::size_t i = 0; i < doc.ops.size(); ++i)
+      for (std::size_t k = 0; k < impl.plan.ops[i].outputs.size(); ++k)
+        if (const std::int32_t slot = slot_of(impl.plan.ops[i].outputs[k]);
+            slot != kNone && is_scratch(doc.ops[i].name, k))
+          slots_[static_cast<std::size_t>(slot)].scratch = true;
+  }
 
   /// Ops that made non-finite values out of finite inputs.
   std::vector<std::int32_t> run() {
@@ -80,9 +88,12 @@ class Filler {
     bool bad = false;
     const auto begin = doc_.written.begin() + op.first_written;
     const std::vector<std::int32_t> rows(begin, begin + op.written_count);
-    for (const std::int32_t row : rows)
-      if (slot_of(row) != kNone)
-        slots_[static_cast<std::size_t>(slot_of(row))] = {!(op.flags & kOpUninitialised), {}};
+    for (const std::int32_t row : rows) {
+      if (slot_of(row) == kNone) continue;
+      SlotValues& slot = slots_[static_cast<std::size_t>(slot_of(row))];
+      slot.initialised = !(op.flags & kOpUninitialised);
+      slot.known.clear();
+    }
     for (const std::int32_t row : rows) {
       if (op.flags & kOpUninitialised) continue;
       const StatsRow* stats = look(row);
@@ -97,7 +108,7 @@ class Filler {
 
   /// Statistics of the row's values now; null if they can't be read.
   const StatsRow* look(std::int32_t row) {
-    if (slot_of(row) == kNone) return nullptr;
+    if (slot_of(row) == kNone || slots_[static_cast<std::size_t>(slot_of(row))].scratch) return nullptr;
     TensorRow& tensor = doc_.tensors[static_cast<std::size_t>(row)];
     const bool known = tensor.stats != kNone && doc_.stats[static_cast<std::size_t>(tensor.stats)].has_hash;
     if (!known) {

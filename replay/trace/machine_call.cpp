@@ -3,10 +3,12 @@
 
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/core/Generator.h>
+#include <ATen/core/grad_mode.h>
 
 #include <mutex>
 #include <stdexcept>
 
+#include "probe/observe/scratch.h"
 #include "probe/observe/tensor_scan.h"
 #include "replay/trace/dtype_map.h"
 #include "replay/trace/special.h"
@@ -22,6 +24,18 @@ void flatten(const c10::IValue& value, std::vector<at::Tensor>& out) {
   } else if (value.isList()) {
     for (const c10::IValue& entry : value.toListRef()) flatten(entry, out);
   }
+}
+
+/// Autograd was on when the op was recorded: what needs a gradient came out of it, or memory that only its
+/// backward reads.
+bool kept_for_backward(const SnapshotDoc& doc, const std::string& name, const OpPlan& op) {
+  for (std::size_t k = 0; k < op.outputs.size(); ++k) {
+    const std::int32_t row = op.outputs[k];
+    if (row == kNone) continue;
+    if (is_scratch(name, k) || (doc.tensors[static_cast<std::size_t>(row)].flags & kTensorRequiresGrad))
+      return true;
+  }
+  return false;
 }
 
 bool same_place(const TensorRow& a, const TensorRow& b) {
@@ -122,6 +136,8 @@ void Machine::execute(std::int32_t index, Precision p, Call& call) {
     if (name == "aten::native_dropout" && mask_then_widen(name, call.inputs.read(row, wide), call.stack))
       return;
   }
+  // No tensor here requires a gradient, so no graph grows; but some kernels ask for the mode themselves.
+  const at::AutoGradMode grad_mode(kept_for_backward(doc_, name, op));
   op.handle->callBoxed(call.stack);
 }
 

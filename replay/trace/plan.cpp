@@ -1,8 +1,10 @@
 #include "replay/trace/plan.h"
 
+#include <algorithm>
 #include <cmath>
 #include <stdexcept>
 
+#include "probe/observe/scratch.h"
 #include "probe/observe/tensor_scan.h"
 #include "replay/trace/dtype_map.h"
 #include "replay/trace/special.h"
@@ -151,6 +153,9 @@ TracePlan make_plan(const SnapshotDoc& doc) {
     }
     for (const std::int32_t row : op.outputs) facts.use(row, index, (doc.ops[i].flags & kOpHostWrite) != 0);
     for (const std::int32_t row : op.written) facts.use(row, index, true);
+    for (std::size_t k = 0; k < op.outputs.size(); ++k)  // nobody looks at what the op wrote there
+      if (op.outputs[k] != kNone && is_scratch(doc.ops[i].name, k))
+        std::replace(op.written.begin(), op.written.end(), op.outputs[k], kNone);
   }
   // The loss and the gradients are looked at when the run is over.
   const auto end = static_cast<std::int32_t>(doc.ops.size());
