@@ -8,6 +8,11 @@
 namespace nanquest::guard {
 namespace {
 
+using Clock = std::chrono::steady_clock;
+
+constexpr std::size_t kMostListed = 1000;
+constexpr auto kWriteEvery = std::chrono::seconds(1);
+
 const char* gate_name(Gate gate) {
   switch (gate) {
     case Gate::ok:
@@ -45,7 +50,8 @@ Result<RunLog> RunLog::create(const ProbeOptions& options) {
   return log;
 }
 
-Status RunLog::write() const {
+Status RunLog::write() {
+  written_ = Clock::now();
   if (manifest_.rank != 0) return {};  // one file for all ranks
   return write_manifest(run_dir_, manifest_);
 }
@@ -53,7 +59,9 @@ Status RunLog::write() const {
 Status RunLog::incident(std::int64_t step, Gate gate, const std::string& path, const std::string& summary) {
   const std::string file =
       path.empty() ? path : std::filesystem::path(path).lexically_relative(run_dir_).string();
+  if (manifest_.incidents.size() >= kMostListed && file.empty()) return {};
   manifest_.incidents.push_back({step, manifest_.rank, file, gate_name(gate), summary});
+  if (file.empty() && Clock::now() - written_ < kWriteEvery) return {};
   return write();
 }
 

@@ -1,7 +1,9 @@
 /// RunLog: the run directory as the probe keeps it: made at the start, its manifest rewritten when
-/// something happens (an incident, the end), never on a good step.
+/// something happens (an incident, the end), never on a good step. A run that stays bad has an incident in every
+/// step: those without a file are written about once a second, and the first thousand are listed.
 #pragma once
 
+#include <chrono>
 #include <string>
 
 #include "probe/base/result.h"
@@ -24,10 +26,11 @@ class RunLog {
  private:
   RunLog(std::string run_dir, Manifest manifest)
       : run_dir_(std::move(run_dir)), manifest_(std::move(manifest)) {}
-  Status write() const;
+  Status write();
 
   std::string run_dir_;
   Manifest manifest_;
+  std::chrono::steady_clock::time_point written_;
 };
 
 }  // namespace nanquest::guard

@@ -77,7 +77,7 @@ class Attachment:
             self.said += door["incident"]
             if door["incident"] and self.said > LINES:
                 if self.said == LINES + 1:
-                    say(f"more incidents follow; all are named in {shorter(os.path.join(self.run_dir, 'manifest.json'))}")
+                    say(f"more incidents follow; they are named in {shorter(os.path.join(self.run_dir, 'manifest.json'))}")
                 return door["skip"]
             say(door["summary"] + (f"; see it with: nanquest-replay {shorter(file)}" if file else ""))
         if door["incident"] and self.settings.on_incident == "stop":
