@@ -116,7 +116,7 @@ void TraceRecorder::on_end(const OpTraits& traits, OpFrame& base, c10::ArrayRef<
   auto& frame = static_cast<Frame&>(base);
   OpRow op = doc_.ops[static_cast<std::size_t>(frame.op)];
   op.first_written = static_cast<std::int32_t>(doc_.written.size());
-  std::vector<std::int32_t> returned;
+  std::vector<std::int32_t> returned, created;  // rows; slots
   std::vector<std::pair<std::string, at::Tensor>> made;  // where in the file its values would lie
   for (std::size_t i = 0; i < outputs.size(); ++i)
     for_each_tensor(outputs[i], [&](const at::Tensor& t) {
@@ -127,8 +127,9 @@ void TraceRecorder::on_end(const OpTraits& traits, OpFrame& base, c10::ArrayRef<
         return;
       }
       std::int32_t slot = slots_.find(t);
-      const bool fresh = slot == kNone;
-      if (fresh) slot = slots_.add(t, /*produced=*/true);
+      if (slot == kNone) created.push_back(slot = slots_.add(t, /*produced=*/true));
+      // Several parts of one new storage (unbind of a nested tensor) are all new.
+      const bool fresh = std::find(created.begin(), created.end(), slot) != created.end();
       const std::int32_t row = tensor_row(t, slot, false);
       returned.push_back(row);
       if (!fresh) return;
