@@ -143,7 +143,7 @@ void TraceRecorder::on_end(const OpTraits& traits, OpFrame& base, c10::ArrayRef<
     if (slot == kNone || is_made) continue;
     Slot& slot_row = doc_.slots[static_cast<std::size_t>(slot)];
     slot_row.bytes = std::max<std::uint64_t>(slot_row.bytes, t.storage().nbytes());
-    const std::string name = "w" + std::to_string(op.written_count);
+    const std::string name = std::string("w").append(std::to_string(op.written_count));
     made.emplace_back(name, t);
     write(traits, op, frame.op, name, t, slot, tensor_row(t, slot, false));
   }
@@ -151,7 +151,7 @@ void TraceRecorder::on_end(const OpTraits& traits, OpFrame& base, c10::ArrayRef<
     const at::Tensor t = rewritten(before);
     if (!t.defined()) continue;
     const std::int32_t slot = doc_.tensors[static_cast<std::size_t>(before)].slot;
-    const std::string name = "w" + std::to_string(op.written_count);
+    const std::string name = std::string("w").append(std::to_string(op.written_count));
     made.emplace_back(name, t);
     add_written(op, t, slot, tensor_row(t, slot, false));
     slots_.state(slot).writer = frame.op;

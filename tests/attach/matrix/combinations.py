@@ -19,7 +19,8 @@ FAST = (
     "gpt2/adamw-foreach/fp32/plain", "llama/adamw-fused/bf16/clip", "mixtral/sgd/fp32/accumulate",
     "t5/adafactor/bf16/plain", "bert/adamw-single/fp16/accumulate+clip", "resnet/sgd/bf16/evaluate",
     "unet/adamw-foreach/fp16/plain", "gru/adamw-fused/fp32/workers", "gcn/adafactor/fp32/plain",
-    "clip/sgd/bf16/plain", "shared/adamw-single/fp32/plain", "buffers/adamw-foreach/bf16/average",
+    "ctc/adamw-foreach/fp32/plain", "lstm/sgd/fp32/plain", "clip/sgd/bf16/plain",
+    "shared/adamw-single/fp32/plain", "buffers/adamw-foreach/bf16/average",
 )
 
 

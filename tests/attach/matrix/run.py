@@ -252,6 +252,9 @@ def main():
     options.one_process = options.one_process or not (options.all or options.only)
     options.out = options.out.resolve()
     options.out.mkdir(parents=True, exist_ok=True)
+    for needed in (attached.LIBRARY, attached.BIN / "nanquest-replay"):
+        if not needed.exists():
+            parser.error(f"{needed} is missing; build nanquest_attach_python and nanquest-replay first")
     specs = list(combinations.all_of_them() if options.all or options.only else combinations.FAST)
     if options.only:
         specs = [s for s in specs if re.search(options.only, s)] or [options.only]
