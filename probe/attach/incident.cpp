@@ -43,7 +43,7 @@ void symbolise_all(SnapshotDoc& doc, const TraceRecorder& recorder) {
 
 StepState AttachSession::state_of_step() const {
   StepState state;
-  state.step = step_;
+  state.step = step();
   state.rank = options_.probe.rank;
   state.world_size = options_.probe.world_size;
   state.loss_scale = loss_scale_;
@@ -61,25 +61,33 @@ Status AttachSession::write_trace(Gate gate, const std::string& path, std::strin
   fill_header(doc, state_of_step());
   doc.gate = gate;
   doc.basis = trace_->watched ? "every_output" : "survivors";
-  doc.loss = survivor(recorder, doc, trace_->loss);
-  for (const auto& [name, p] : parameters_.all()) doc.gradients.push_back(survivor(recorder, doc, p.grad()));
+  doc.loss = survivor(recorder, doc, losses_.telling());
+  NamedTensors weights;
+  for (std::size_t i = 0; i < parameters_.size(); ++i) {
+    at::Tensor weight = parameters_.tensor(i).lock();
+    if (!weight.defined()) continue;
+    const at::Tensor& updated = gate_.parameters()[i];
+    doc.gradients.push_back(survivor(recorder, doc, updated.defined() ? updated.grad() : updated));
+    weights.emplace_back(parameters_.name(i), std::move(weight));
+  }
   recorder.copy_outside();
-  for (const auto& [name, t] : parameters_.all())
-    doc.parameters.push_back(recorder.keep_first("parameters", name, t));
-  for (const auto& [name, t] : buffers_.all()) doc.buffers.push_back(recorder.keep_first("buffers", name, t));
-  for (const auto& [name, t] : states_.all())
-    doc.optimizer.push_back(recorder.keep_first("optimizer", name, t));
-  for (const auto& [name, t] : batch_.all()) doc.batch.push_back(recorder.keep_first("batch", name, t));
+  const auto keep = [&](const char* group, const NamedTensors& tensors, std::vector<NamedTensor>& rows) {
+    for (const auto& [name, tensor] : tensors) rows.push_back(recorder.keep_first(group, name, tensor));
+  };
+  keep("parameters", weights, doc.parameters);
+  keep("buffers", buffers_.living(), doc.buffers);
+  keep("optimizer", states_.living(), doc.optimizer);
+  keep("batch", batch_.living(), doc.batch);
   if (find_and_symbolise_culprit(doc, recorder)) culprit = guard::one_line(describe_culprit(doc));
   if (!trace_->watched) symbolise_all(doc, recorder);
   return write_snapshot(recording, path);
 }
 
 void AttachSession::write_incident(Gate gate, const std::string& what, Door& door) {
-  last_incident_ = step_;
+  last_incident_ = step();
   ++incidents_;
   door.incident = true;
-  door.summary = "step " + std::to_string(step_) + ": " + what;
+  door.summary = "step " + std::to_string(step()) + ": " + what;
   if (incidents_ > options_.probe.max_incidents) {
     door.summary +=
         "; no snapshot: " + std::to_string(options_.probe.max_incidents) + " were written already";
@@ -89,7 +97,7 @@ void AttachSession::write_incident(Gate gate, const std::string& what, Door& doo
     door.summary += "; no trace of this step was kept (its gradients were finite; level watch keeps all)";
   } else {
     std::string culprit;
-    const std::string path = free_incident_path(options_.probe.run_dir, step_, options_.probe.rank);
+    const std::string path = free_incident_path(options_.probe.run_dir, step(), options_.probe.rank);
     const Status written = write_trace(gate, path, culprit);
     if (!culprit.empty()) door.summary += "; " + culprit;
     if (written)
@@ -97,23 +105,23 @@ void AttachSession::write_incident(Gate gate, const std::string& what, Door& doo
     else
       door.summary += "; snapshot not written: " + guard::one_line(written.error().text());
   }
-  (void)log_.incident(step_, gate, door.file, door.summary);
+  (void)log_.incident(step(), gate, door.file, door.summary);
 }
 
 bool AttachSession::record_step() {
   if (off_ || options_.probe.level < Level::trace) return false;
-  options_.record_steps.insert(updated_ ? step_ + 1 : step_);
+  options_.record_steps.insert(steps_.made() + offset_);
   return true;
 }
 
 void AttachSession::write_recording(Door& door) {
-  if (!trace_ || options_.record_steps.erase(step_) == 0 || last_incident_ == step_) return;
+  if (!trace_ || options_.record_steps.erase(step()) == 0 || last_incident_ == step()) return;
   if (!door.summary.empty()) door.summary += "; ";
-  door.summary += "step " + std::to_string(step_) + ": ";
+  door.summary += "step " + std::to_string(step()) + ": ";
   std::error_code error;
   std::filesystem::create_directories(recordings_dir(options_.probe.run_dir), error);
   std::string culprit;
-  const std::string path = free_recording_path(options_.probe.run_dir, step_, options_.probe.rank);
+  const std::string path = free_recording_path(options_.probe.run_dir, step(), options_.probe.rank);
   const Status written = write_trace(trace_->gate, path, culprit);
   if (!written) {
     door.summary += "not recorded: " + guard::one_line(written.error().text());

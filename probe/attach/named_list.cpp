@@ -1,25 +1,43 @@
 #include "probe/attach/named_list.h"
 
+#include <algorithm>
+
 namespace nanquest::attach {
 
-void NamedList::put(const std::string& name, const at::Tensor& tensor) {
-  const auto [at, fresh] = index_.emplace(name, tensors_.size());
+std::size_t NamedList::put(const std::string& name, const at::Tensor& tensor) {
+  const auto [at, fresh] = index_.emplace(name, entries_.size());
   if (fresh)
-    tensors_.emplace_back(name, tensor);
-  else
-    tensors_[at->second].second = tensor;
+    entries_.push_back({name, WeakTensor(tensor)});
+  else if (!entries_[at->second].tensor.is(tensor))
+    entries_[at->second].tensor = WeakTensor(tensor);
+  return at->second;
 }
 
-std::string NamedList::add(const std::string& name, const at::Tensor& tensor) {
+std::size_t NamedList::add(const std::string& name, const at::Tensor& tensor) {
   std::string used = name;
-  for (int n = 2; index_.contains(used); ++n) used = name + "#" + std::to_string(n);
-  put(used, tensor);
-  return used;
+  for (int n = 2;; ++n) {
+    const auto found = index_.find(used);
+    if (found == index_.end() || !entries_[found->second].tensor.alive()) break;
+    used = name + "#" + std::to_string(n);
+  }
+  return put(used, tensor);
 }
 
 void NamedList::clear() {
-  tensors_.clear();
+  entries_.clear();
   index_.clear();
+}
+
+bool NamedList::any_in(const c10::StorageImpl* storage) const {
+  return std::any_of(entries_.begin(), entries_.end(), [&](const Entry& e) { return e.tensor.lies_in(storage); });
+}
+
+NamedTensors NamedList::living() const {
+  NamedTensors tensors;
+  tensors.reserve(entries_.size());
+  for (const Entry& entry : entries_)
+    if (at::Tensor tensor = entry.tensor.lock(); tensor.defined()) tensors.emplace_back(entry.name, std::move(tensor));
+  return tensors;
 }
 
 }  // namespace nanquest::attach

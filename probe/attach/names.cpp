@@ -4,15 +4,44 @@
 
 namespace nanquest::attach {
 
-void AttachSession::name_parameter(const std::string& name, const at::Tensor& tensor) {
+std::int64_t AttachSession::name_parameter(const std::string& name, const at::Tensor& tensor) {
+  std::int64_t number = -1;
   safely("naming a parameter", [&] {
-    const std::size_t before = gate_.size();
-    gate_.watch(tensor);
-    if (gate_.size() == before) return;
-    const std::string used = parameters_.add(name, tensor);
-    record_.watch_parameter(used, tensor);
-    if (trace_) trace_->recorder.announce(used, tensor, SlotOrigin::parameter);
+    const std::size_t known = parameters_.size();
+    const std::size_t index = parameters_.add(name, tensor);
+    number = static_cast<std::int64_t>(index);
+    weight_memory_.insert(tensor.storage().unsafeGetStorageImpl());
+    if (index == known) {
+      gate_.bind(index, {});
+      record_.watch_parameter(parameters_.name(index), tensor);
+      record_.bind(index, {});
+    }
+    if (trace_) trace_->recorder.announce(parameters_.name(index), tensor, SlotOrigin::parameter);
   });
+  return number;
+}
+
+void AttachSession::bind(const Weights& weights) {
+  release_weights();
+  for (std::size_t i = 0; i < weights.tensors.size() && i < weights.numbers.size(); ++i) {
+    const std::int64_t number = weights.numbers[i];
+    if (number < 0 || static_cast<std::size_t>(number) >= parameters_.size()) continue;
+    const auto index = static_cast<std::size_t>(number);
+    // A weight that got new memory (moved, cast, loaded) keeps its name.
+    (void)parameters_.put(parameters_.name(index), weights.tensors[i]);
+    gate_.bind(index, weights.tensors[i]);
+    record_.bind(index, weights.tensors[i]);
+    bound_.push_back(index);
+    weight_memory_.insert(weights.tensors[i].storage().unsafeGetStorageImpl());
+  }
+}
+
+void AttachSession::release_weights() {
+  for (const std::size_t index : bound_) {
+    gate_.bind(index, {});
+    record_.bind(index, {});
+  }
+  bound_.clear();
 }
 
 void AttachSession::name_buffer(const std::string& name, const at::Tensor& tensor) {
@@ -32,8 +61,8 @@ void AttachSession::name_state(const std::string& name, const at::Tensor& tensor
 void AttachSession::name_batch(const std::string& name, const at::Tensor& tensor) {
   if (!trace_) return;
   safely("naming the batch", [&] {
-    const std::string used = batch_.add(name, tensor.detach());
-    trace_->recorder.announce(used, tensor, SlotOrigin::input);
+    const std::size_t index = batch_.add(name, tensor);
+    trace_->recorder.announce(batch_.name(index), tensor, SlotOrigin::input);
   });
 }
 

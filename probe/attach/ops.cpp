@@ -8,6 +8,7 @@
 #include "probe/attach/options.h"
 #include "probe/attach/session.h"
 #include "probe/observe/module_scope.h"
+#include "probe/observe/step_scope.h"
 
 namespace nanquest::attach {
 namespace {
@@ -24,7 +25,7 @@ std::string to_json(const Door& door) {
   if (!trouble.empty()) summary += (summary.empty() ? "" : "; ") + trouble;
   if (summary.empty() && !door.skip) return "";
   return nlohmann::json{
-      {"incident", door.incident}, {"skip", door.skip}, {"summary", summary}, {"file", door.file}}
+      {"incident", door.incident}, {"stops", door.stops}, {"skip", door.skip}, {"summary", summary}, {"file", door.file}}
       .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
@@ -38,11 +39,13 @@ std::string start(const std::string& json) {
   return "";
 }
 
+std::int64_t name_parameter(const std::string& name, const at::Tensor& tensor) {
+  return session() ? session()->name_parameter(name, tensor) : -1;
+}
+
 void name_tensor(const std::string& kind, const std::string& name, const at::Tensor& tensor) {
   if (!session()) return;
-  if (kind == "parameter")
-    session()->name_parameter(name, tensor);
-  else if (kind == "buffer")
+  if (kind == "buffer")
     session()->name_buffer(name, tensor);
   else if (kind == "state")
     session()->name_state(name, tensor);
@@ -53,11 +56,35 @@ void name_tensor(const std::string& kind, const std::string& name, const at::Ten
 std::string begin_forward() {
   return session() ? to_json(session()->begin_forward()) : "";
 }
-std::string before_update(double lr, double loss_scale, bool scale_overflow) {
-  return session() ? to_json(session()->before_update({lr, loss_scale, scale_overflow})) : "";
+std::string before_update(double lr, double loss_scale, bool scale_overflow, std::vector<at::Tensor> weights,
+                          std::vector<std::int64_t> numbers, bool gradients_follow) {
+  if (!session()) return "";
+  return to_json(session()->before_update({lr, loss_scale, scale_overflow},
+                                          {std::move(weights), std::move(numbers)}, gradients_follow));
+}
+std::string judge(double lr, double loss_scale, bool scale_overflow) {
+  return session() ? to_json(session()->judge({lr, loss_scale, scale_overflow})) : "";
 }
 std::string after_update() {
   return session() ? to_json(session()->after_update()) : "";
+}
+void note_scaled(const at::Tensor& scaled, const at::Tensor& loss) {
+  if (session()) session()->note_scaled(scaled, loss);
+}
+void begin_backward(std::vector<at::Tensor> roots, bool accumulates) {
+  if (session()) session()->begin_backward(roots, accumulates);
+}
+void end_backward() {
+  if (session()) session()->end_backward();
+}
+void gradients_cleared() {
+  if (session()) session()->gradients_cleared();
+}
+std::string clipped(const at::Tensor& norm, std::vector<at::Tensor> weights, std::vector<std::int64_t> numbers) {
+  return session() ? to_json(session()->clipped(norm, {std::move(weights), std::move(numbers)})) : "";
+}
+std::string program_ends() {
+  return session() ? to_json(session()->program_ends()) : "";
 }
 std::int64_t incidents() {
   return session() ? session()->incidents() : 0;
@@ -67,6 +94,9 @@ std::int64_t step() {
 }
 std::int64_t steps_made() {
   return session() ? session()->steps_made() : 0;
+}
+void set_step(std::int64_t number) {
+  if (session()) session()->set_step(number);
 }
 void samples(std::vector<std::string> ids) {
   if (session()) session()->set_samples(std::move(ids));
@@ -88,14 +118,26 @@ std::string stop(const std::string& outcome) {
 TORCH_LIBRARY(nanquest, m) {
   m.def("start(str options) -> str", &start);
   m.def("stop(str outcome) -> str", &stop);
+  m.def("name_parameter(str name, Tensor tensor) -> int", &name_parameter);
   m.def("name_tensor(str kind, str name, Tensor tensor) -> ()", &name_tensor);
   m.def("begin_forward() -> str", &begin_forward);
-  m.def("before_update(float lr, float loss_scale, bool scale_overflow) -> str", &before_update);
+  m.def(
+      "before_update(float lr, float loss_scale, bool scale_overflow, Tensor[] weights, int[] numbers, "
+      "bool gradients_follow) -> str",
+      &before_update);
+  m.def("judge(float lr, float loss_scale, bool scale_overflow) -> str", &judge);
   m.def("after_update() -> str", &after_update);
+  m.def("note_scaled(Tensor scaled, Tensor loss) -> ()", &note_scaled);
+  m.def("begin_backward(Tensor[] roots, bool accumulates) -> ()", &begin_backward);
+  m.def("end_backward() -> ()", &end_backward);
+  m.def("gradients_cleared() -> ()", &gradients_cleared);
+  m.def("clipped(Tensor norm, Tensor[] weights, int[] numbers) -> str", &clipped);
+  m.def("program_ends() -> str", &program_ends);
   m.def("incidents() -> int", &incidents);
   m.def("step() -> int", &step);
   m.def("steps_made() -> int", &steps_made);
   m.def("record_step() -> bool", &record_step);
+  m.def("set_step(int number) -> ()", &set_step);
   m.def("samples(str[] ids) -> ()", &samples);
 }
 
@@ -105,6 +147,10 @@ extern "C" {
 /// A module's forward begins: `path` and `type` are UTF-8 and copied.
 __attribute__((visibility("default"))) void nanquest_push(const char* path, const char* type) {
   nanquest::push_module(path, type);
+}
+/// What runs now belongs to this phase (1 forward, 3 optimizer) until the next call; returns what was so before.
+__attribute__((visibility("default"))) int nanquest_phase(int phase) {
+  return static_cast<int>(nanquest::set_phase(static_cast<nanquest::Phase>(phase)));
 }
 /// A module's forward ends.
 __attribute__((visibility("default"))) void nanquest_pop() {

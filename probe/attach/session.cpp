@@ -4,7 +4,6 @@
 #include <pthread.h>
 
 #include <atomic>
-#include <cmath>
 #include <exception>
 #include <functional>
 
@@ -22,22 +21,13 @@ void forget_in_children() {
   (void)once;
 }
 
-std::string gate_line(const guard::GateResult& seen) {
-  std::string line;
-  if (!std::isfinite(seen.loss)) line += std::isnan(seen.loss) ? "the loss is NaN" : "the loss is infinite";
-  if (seen.non_finite > 0) {
-    if (!std::isfinite(seen.loss)) line += ", ";
-    line += std::to_string(seen.non_finite) + " gradient elements are NaN or Inf";
-  } else if (line.empty()) {
-    line = "the norm of the gradients overflows";
-  }
-  return line;
-}
+/// Another optimizer may follow in the same step; what goes on for longer without it is no part of the step.
+constexpr std::size_t kOpsAfterUpdate = 512;
+
+/// A loss that is an element of something large would keep all of it.
+constexpr std::size_t kScalarBytes = 64;
 
 }  // namespace
-
-/// A program that evaluates with gradients on never updates; its forward passes are not one endless step.
-constexpr int kForwardsWithoutBackward = 64;
 
 AttachSession::AttachSession(AttachOptions options, guard::RunLog log)
     : options_(std::move(options)), log_(std::move(log)), record_(options_.probe) {}
@@ -86,8 +76,8 @@ std::string AttachSession::trouble() {
 
 bool AttachSession::watching() const {
   if (options_.probe.level == Level::watch) return true;
-  if (step_ < options_.watch_first || step_ - last_incident_ <= options_.watch_after) return true;
-  return options_.watch_every > 0 && step_ % options_.watch_every == 0;
+  if (step() < options_.watch_first || step() - last_incident_ <= options_.watch_after) return true;
+  return options_.watch_every > 0 && step() % options_.watch_every == 0;
 }
 
 void AttachSession::new_trace() {
@@ -96,103 +86,18 @@ void AttachSession::new_trace() {
   if (options_.probe.level < Level::trace) return;
   trace_ = std::make_unique<Trace>(watching());
   TraceRecorder& recorder = trace_->recorder;
-  for (const auto& [name, tensor] : parameters_.all()) recorder.announce(name, tensor, SlotOrigin::parameter);
-  for (const auto& [name, tensor] : buffers_.all()) recorder.announce(name, tensor, SlotOrigin::buffer);
-  for (const auto& [name, tensor] : states_.all())
+  for (const auto& [name, tensor] : parameters_.living())
+    recorder.announce(name, tensor, SlotOrigin::parameter);
+  for (const auto& [name, tensor] : buffers_.living()) recorder.announce(name, tensor, SlotOrigin::buffer);
+  for (const auto& [name, tensor] : states_.living())
     recorder.announce(name, tensor, SlotOrigin::optimizer_state);
-}
-
-Door AttachSession::begin_forward() {
-  Door door;
-  safely("a new step", [&] {
-    door = std::exchange(unsaid_, {});
-    if (updated_) {
-      updated_ = false;
-      ++step_;
-      set_micro_batch(0);
-      new_trace();
-    } else if (!trace_ || trace_->forwards >= kForwardsWithoutBackward) {
-      new_trace();
-    } else if (trace_->forwards == 0) {
-      set_micro_batch(current_micro_batch() + 1);
-    }
-    if (trace_) ++trace_->forwards;
-  });
-  return door;
-}
-
-Door AttachSession::before_update(const Update& update) {
-  Door door;
-  safely("the gate", [&] {
-    const guard::GateResult seen = gate_.run(1.0, trace_ ? trace_->loss : at::Tensor{});
-    const bool good = seen.finite() && std::isfinite(seen.loss);
-    const bool calibration = update.scale_overflow && std::isfinite(seen.loss) &&
-                             overflows_ + 1 < options_.probe.scale_overflow_limit;
-    if (good)
-      overflows_ = 0;
-    else if (update.scale_overflow)
-      ++overflows_;
-    door.gate = good ? Gate::ok : calibration ? Gate::scale_overflow : Gate::non_finite;
-    loss_scale_ = update.loss_scale;
-    if (trace_) trace_->gate = door.gate;
-    record_.begin(
-        {.step = step_, .lr = update.lr, .loss_scale = update.loss_scale, .sample_ids = sample_ids_});
-    record_.gated(door.gate, seen, gate_);
-    if (door.gate == Gate::non_finite) {
-      door.skip = options_.skip_bad_updates;
-      if (last_incident_ != step_) write_incident(door.gate, gate_line(seen), door);
-    }
-    // Only a watched step can tell what the optimizer did; for the others, the copies of every weight and
-    // moment that a trace makes before they are overwritten would be for nothing.
-    if (trace_ && !trace_->watched) {
-      write_recording(door);
-      trace_.reset();
-    }
-    if (!trace_) return;
-    trace_->update_begins = trace_->recorder.op_count();
-    trace_->updating.emplace(Phase::optimizer);
-  });
-  return door;
-}
-
-Door AttachSession::after_update() {
-  Door door;
-  safely("after the update", [&] {
-    if (trace_) trace_->updating.reset();
-    const bool weights_fine = record_.after_update(step_);
-    const bool wrote_bad =
-        trace_ && trace_->recorder.wrote_non_finite(trace_->update_begins, Phase::optimizer);
-    if (last_incident_ != step_ && (!weights_fine || wrote_bad)) {
-      door.gate = Gate::non_finite;
-      write_incident(door.gate,
-                     weights_fine ? "the update wrote NaN or Inf" : "a weight is NaN or Inf after the update",
-                     door);
-    }
-    write_recording(door);
-    trace_.reset();
-    sample_ids_.clear();
-    updated_ = true;
-  });
-  return door;
-}
-
-void AttachSession::loss_scale_updated() {
-  const guard::GateResult seen = gate_.run(1.0, trace_->loss);
-  const bool calibration = std::isfinite(seen.loss) && ++overflows_ < options_.probe.scale_overflow_limit;
-  const Gate gate = calibration ? Gate::scale_overflow : Gate::non_finite;
-  record_.begin({.step = step_, .sample_ids = sample_ids_});
-  record_.gated(gate, seen, gate_);
-  if (!calibration && last_incident_ != step_) write_incident(gate, gate_line(seen), unsaid_);
-  trace_->gate = gate;
-  write_recording(unsaid_);
-  sample_ids_.clear();
-  updated_ = true;
 }
 
 Status AttachSession::finish(const std::string& outcome) {
   Status status;
   safely("finish", [&] {
     trace_.reset();
+    release_weights();
     status = record_.finish();
     const Status ended = log_.end("finished", outcome);
     if (status) status = ended;
@@ -203,13 +108,13 @@ Status AttachSession::finish(const std::string& outcome) {
 
 std::unique_ptr<OpFrame> AttachSession::on_start(const OpTraits& op,
                                                  c10::ArrayRef<const c10::IValue> inputs) {
-  if (!trace_ || off_ || forked.load(std::memory_order_relaxed)) return nullptr;
-  // Tensor.backward() makes the first gradient as ones like the loss: the one place where the loss shows
-  // itself.
-  if (op.name == "aten::ones_like" && inputs[0].isTensor() && inputs[0].toTensor().numel() == 1 &&
-      inputs[0].toTensor().requires_grad() && !current_node().in_backward) {
-    trace_->loss = inputs[0].toTensor().detach();
-    trace_->forwards = 0;
+  if (off_ || forked.load(std::memory_order_relaxed)) return nullptr;
+  if (differentiated_ && !updated_) hand_written(op, inputs);
+  if (!trace_) return nullptr;
+  if (updated_ && current_phase() != Phase::optimizer &&
+      trace_->recorder.op_count() > trace_->update_ends + kOpsAfterUpdate) {
+    trace_.reset();
+    return nullptr;
   }
   return trace_->recorder.on_start(op, inputs);
 }
@@ -217,8 +122,40 @@ std::unique_ptr<OpFrame> AttachSession::on_start(const OpTraits& op,
 void AttachSession::on_end(const OpTraits& op, OpFrame& frame, c10::ArrayRef<const c10::IValue> outputs) {
   if (!trace_) return;
   trace_->recorder.on_end(op, frame, outputs);
-  // GradScaler.update() without an update before it: the scaler kept the optimizer from running.
-  if (op.name == "aten::_amp_update_scale_" && !trace_->updating && !updated_) loss_scale_updated();
+  note_scalar(outputs);
+}
+
+void AttachSession::hand_written(const OpTraits& op, c10::ArrayRef<const c10::IValue> inputs) {
+  if (by_hand_) {
+    // The next differentiable op is the next step's.
+    if (!at::GradMode::is_enabled() || current_node().in_backward) return;
+    for (const c10::IValue& input : inputs)
+      if (input.isTensor() && input.toTensor().requires_grad()) return start_step();
+    return;
+  }
+  if (inputs.empty() || !op.argument_written[0] || current_phase() != Phase::forward || current_node().in_backward)
+    return;
+  at::Tensor written;
+  if (inputs[0].isTensor())
+    written = inputs[0].toTensor();
+  else if (inputs[0].isTensorList() && !inputs[0].toTensorList().empty())
+    written = inputs[0].toTensorList().get(0);
+  if (!written.defined() || !written.has_storage()) return;
+  const c10::StorageImpl* memory = written.storage().unsafeGetStorageImpl();
+  if (!weight_memory_.count(memory) || !parameters_.any_in(memory)) return;
+  by_hand_ = true;
+  Door door = before_update({}, {{}, {kByHand}}, /*gradients_follow=*/false);
+  if (door.incident) unsaid_ = std::move(door);
+}
+
+void AttachSession::note_scalar(c10::ArrayRef<const c10::IValue> outputs) {
+  if (outputs.size() != 1 || !outputs[0].isTensor()) return;
+  const at::Tensor& t = outputs[0].toTensor();
+  if (!t.defined() || t.numel() != 1 || !t.requires_grad() || !t.is_floating_point() || current_node().in_backward)
+    return;
+  if (t.layout() != at::kStrided || t.storage_offset() != 0 || t.storage().nbytes() > kScalarBytes) return;
+  trace_->last_scalar = t.storage();
+  trace_->last_scalar_type = t.scalar_type();
 }
 
 void AttachSession::on_error(const char* what) {

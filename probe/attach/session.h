@@ -16,10 +16,13 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
+#include "probe/attach/losses.h"
 #include "probe/attach/named_list.h"
+#include "probe/attach/step_counter.h"
 #include "probe/base/result.h"
 #include "probe/capture/recorder.h"
 #include "probe/guard/gate.h"
@@ -29,6 +32,9 @@
 #include "probe/observe/observer.h"
 
 namespace nanquest::attach {
+
+/// The number for StepCounter of all weights together that a program writes by hand.
+inline constexpr std::int64_t kByHand = -1;
 
 /// Settings of a session.
 struct AttachOptions {
@@ -45,6 +51,7 @@ struct Door {
   Gate gate = Gate::ok;
   bool skip = false;      ///< the update should not be made
   bool incident = false;  ///< something was found; `summary` says what
+  bool stops = true;      ///< an incident that may end the program, if it wants to be ended by incidents
   std::string summary;    ///< a line for the log, "" if there is nothing to say
   std::string file;       ///< the incident's snapshot, "" if none was written
 };
@@ -56,28 +63,51 @@ struct Update {
   bool scale_overflow = false;  ///< a loss scaler found an overflow and keeps this update from being made
 };
 
+/// The weights that an optimizer is about to write. They are held until `after_update` only.
+struct Weights {
+  std::vector<at::Tensor> tensors;
+  std::vector<std::int64_t> numbers;  ///< as `name_parameter` gave them; below 0 for what it did not take
+};
+
 class AttachSession : public OpSink {
  public:
   /// Makes the run directory and begins to observe this thread.
   static Result<std::unique_ptr<AttachSession>> start(AttachOptions options);
   ~AttachSession() override;
 
-  /// Gives a tensor its name in traces and snapshots. Parameters are also what the gate looks at.
-  void name_parameter(const std::string& name, const at::Tensor& tensor);
+  /// Gives a tensor its name in traces and snapshots. No tensor is kept alive by that. Returns the parameter's number
+  /// for `Weights`, below 0 if there is none.
+  std::int64_t name_parameter(const std::string& name, const at::Tensor& tensor);
   void name_buffer(const std::string& name, const at::Tensor& tensor);
   void name_state(const std::string& name, const at::Tensor& tensor);
   void name_batch(const std::string& name, const at::Tensor& tensor);
 
-  /// A forward pass that will be differentiated begins; the first after an update begins a new step. Says
-  /// what was found since the last call at the door (a loss scaler that gives up skips the optimizer, so
-  /// nobody asks there).
+  /// A forward pass that will be differentiated begins; the first after an update begins a new step. Says what is
+  /// wrong with the pass before if the program went on without an update.
   Door begin_forward();
-  /// The optimizer is about to write. Several optimizers may do so in one step.
-  Door before_update(const Update& update);
+  /// A loss scaler made `scaled` from `loss`.
+  void note_scaled(const at::Tensor& scaled, const at::Tensor& loss);
+  /// Backward starts at `roots`. `accumulates`: into .grad; otherwise the gradients are returned.
+  void begin_backward(const std::vector<at::Tensor>& roots, bool accumulates);
+  /// It is over, or failed.
+  void end_backward();
+  /// The gradients of `weights` were clipped by their norm, which was `norm`.
+  Door clipped(const at::Tensor& norm, const Weights& weights);
+  /// The program cleared gradients.
+  void gradients_cleared();
+  /// The program ends, perhaps in the middle of a step.
+  Door program_ends();
+  /// The optimizer is about to write `weights`. Several optimizers may do so in one step (see StepCounter). With
+  /// `gradients_follow` the optimizer computes them itself, by a closure: `judge` is called when they are there.
+  Door before_update(const Update& update, const Weights& weights, bool gradients_follow);
+  /// Looks at loss and gradients of the weights that are about to be written.
+  Door judge(const Update& update);
   /// The optimizer has written.
   Door after_update();
-  /// Sample ids of the current step, and a step number that the program knows better.
-  void set_samples(std::vector<std::string> ids) { sample_ids_ = std::move(ids); }
+  /// Sample ids of the coming forward pass. Those of later micro-batches follow those of the first.
+  void set_samples(std::vector<std::string> ids);
+  /// The step that runs (between two steps: the coming one) has this number in the program's own count.
+  void set_step(std::int64_t number) { offset_ = number - steps_.made(); }
 
   /// Asks for a file of the step that runs (between two steps: of the coming one). False at level guard,
   /// which records nothing.
@@ -85,8 +115,8 @@ class AttachSession : public OpSink {
 
   int incidents() const { return incidents_; }
   /// Number of the step that runs or has just been made, and how many were made.
-  std::int64_t step() const { return step_; }
-  std::int64_t steps_made() const { return step_ + (updated_ ? 1 : 0); }
+  std::int64_t step() const { return steps_.step() + offset_; }
+  std::int64_t steps_made() const { return steps_.made(); }
   /// Why the session switched itself off, once; "" if it works.
   std::string trouble();
   Status finish(const std::string& outcome);
@@ -99,14 +129,24 @@ class AttachSession : public OpSink {
   explicit AttachSession(AttachOptions options, guard::RunLog log);
   struct Trace;
   void new_trace();
+  void start_step();
+  void hand_written(const OpTraits& op, c10::ArrayRef<const c10::IValue> inputs);
+  void note_scalar(c10::ArrayRef<const c10::IValue> outputs);
   bool watching() const;
+  void bind(const Weights& weights);
+  void release_weights();
   void safely(const char* doing, const std::function<void()>& work);
   void write_incident(Gate gate, const std::string& what, Door& door);
   /// Writes the step's file if somebody asked for it and no incident's file holds it; its trace is complete.
   void write_recording(Door& door);
+  Door look_back(const char* how);
+  void give_up_step();
+  bool pass_went_bad() const;
+  std::string damage_after_update();
+  std::string hidden_damage();
+  std::string bad_state();
   Status write_trace(Gate gate, const std::string& path, std::string& culprit);
   StepState state_of_step() const;
-  void loss_scale_updated();
 
   AttachOptions options_;
   guard::RunLog log_;
@@ -115,13 +155,25 @@ class AttachSession : public OpSink {
   NamedList parameters_, buffers_, states_, batch_;
   std::unique_ptr<Trace> trace_;
   std::optional<ObserverSession> observer_;
+  guard::TensorPass state_pass_;
+  std::set<std::string> hidden_told_;  ///< places of overflows that later ops hide
   std::vector<std::string> sample_ids_;
-  std::int64_t step_ = 0;
+  StepCounter steps_;
+  std::int64_t offset_ = 0;         ///< of the program's own numbers
+  std::vector<std::size_t> bound_;  ///< parameters that the gate holds now
   std::int64_t last_incident_ = -1'000'000;
   int incidents_ = 0, overflows_ = 0;
   bool updated_ = false, off_ = false, told_ = false;
   double loss_scale_ = 1;
-  Door unsaid_;  ///< found where nobody was there to be told
+  Losses losses_;
+  at::Tensor norm_;           ///< of the gradients, as clipping found it; may lie on a device
+  bool norm_bad_ = false;     ///< it was NaN or Inf in this step
+  bool cleared_ = false;      ///< gradients were cleared since the last backward
+  bool differentiated_ = false;  ///< backward ran since the last update
+  bool in_closure_ = false;   ///< the optimizer computes gradients itself, and is at it
+  bool by_hand_ = false;      ///< the program wrote to a weight without an optimizer: this step's update
+  std::unordered_set<const c10::StorageImpl*> weight_memory_;  ///< addresses only, to know such a write by
+  Door unsaid_;               ///< found where nobody was there to be told
   std::string trouble_;
 };
 

@@ -17,11 +17,12 @@ struct AttachSession::Trace {
   Recording recording;
   TraceRecorder recorder;
   bool watched;
-  at::Tensor loss;                ///< what backward was started from
+  c10::Storage last_scalar;       ///< of the last differentiable number of the forward pass: its loss, most likely
+  at::ScalarType last_scalar_type = at::kFloat;
   std::size_t update_begins = 0;  ///< first op of the optimizer
   Gate gate = Gate::ok;
-  int forwards = 0;  ///< forward passes since the last backward
-  std::optional<PhaseScope> updating;
+  std::size_t update_ends = 0;    ///< first op after it
+  int forwards = 0;               ///< forward passes since the last backward
 };
 
 }  // namespace nanquest::attach

@@ -78,7 +78,18 @@ void TraceRecorder::copy_outside() {
 }
 
 void TraceRecorder::announce(const std::string& name, const at::Tensor& tensor, SlotOrigin origin) {
-  if (is_plain(tensor)) slots_.name(tensor, {origin, name, {}});
+  if (!is_plain(tensor)) return;
+  slots_.name(tensor, {origin, name, {}});
+  const std::int32_t slot = slots_.find(tensor);
+  if (origin != SlotOrigin::input || slot == kNone) return;
+  // The program worked on it before it was known by name: from here on it is what the step was given.
+  Slot& row = doc_.slots[static_cast<std::size_t>(slot)];
+  if (row.origin == SlotOrigin::produced) {
+    slots_.forget(tensor);
+  } else if (row.origin == SlotOrigin::external) {
+    row.origin = origin;
+    row.name = name;
+  }
 }
 
 NamedTensor TraceRecorder::keep_first(const std::string& group, const std::string& name, const at::Tensor& tensor) {

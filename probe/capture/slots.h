@@ -57,6 +57,9 @@ class SlotTable {
   /// Announces a storage by name before the step runs.
   void name(const at::Tensor& tensor, StorageName name);
 
+  /// The tensor's storage gets a new slot when it is used next: what the trace knew of it so far ends here.
+  void forget(const at::Tensor& tensor);
+
   /// The slot of the tensor's storage, kNone if it has none yet.
   std::int32_t find(const at::Tensor& tensor) const;
 

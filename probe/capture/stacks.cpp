@@ -35,6 +35,15 @@ bool is_plumbing_function(std::string_view function) {
                                     "nanquest::(anonymous namespace)::on_start", "nanquest::(anonymous namespace)::start_op"});
 }
 
+/// Frames that say nothing: the call protocol of modules, decorators, and the probe's own stand-ins.
+bool is_plumbing_frame(std::string_view file, std::string_view function) {
+  for (const std::string_view own : {"/nanquest/passes.py", "/nanquest/preparing.py", "/nanquest/updates.py",
+                                     "/nanquest/hooks.py", "/nanquest/observed.py", "/nanquest/attachment.py"})
+    if (file.ends_with(own)) return true;
+  return (file.ends_with("/torch/nn/modules/module.py") && function.ends_with("_call_impl")) ||
+         file.ends_with("/torch/utils/_contextlib.py");
+}
+
 /// Python frames, by LibTorch, which knows the interpreter.
 class PythonStack : public Stack {
  public:
@@ -47,6 +56,7 @@ class PythonStack : public Stack {
       if (all.tracebacks.empty()) return frames;
       for (const auto index : all.tracebacks[0]) {
         const auto& frame = all.all_frames[index];
+        if (is_plumbing_frame(frame.filename, frame.funcname)) continue;
         frames.push_back(frame.filename + ":" + std::to_string(frame.lineno) + " " + frame.funcname);
       }
     } catch (...) {

@@ -16,14 +16,19 @@ std::size_t GradientGate::watch(const at::Tensor& parameter) {
   return parameters_.size() - 1;
 }
 
+void GradientGate::bind(std::size_t index, const at::Tensor& parameter) {
+  if (index == parameters_.size()) parameters_.emplace_back();
+  parameters_[index] = parameter;
+}
+
 void GradientGate::clear_gradients() {
   for (at::Tensor& p : parameters_)
-    if (p.grad().defined()) p.mutable_grad().reset();
+    if (p.defined() && p.grad().defined()) p.mutable_grad().reset();
 }
 
 GateResult GradientGate::run(double loss_scale, const at::Tensor& loss) {
   pass_.begin();
-  for (const at::Tensor& p : parameters_) pass_.add(p.grad());
+  for (const at::Tensor& p : parameters_) pass_.add(p.defined() ? p.grad() : p);
   const bool has_loss = loss.defined() && loss.numel() > 0;
   if (has_loss) pass_.read(loss);
   pass_.run(loss_scale == 1 ? 1 : 1 / loss_scale);

@@ -17,6 +17,7 @@ double StepRecord::now() const {
 }
 
 void StepRecord::watch_parameter(const std::string& name, const at::Tensor& parameter) {
+  weights_.watch(parameter);
   if (frozen_) {  // columns can't change any more: guarded, but not in the history
     layer_of_.push_back(-1);
     return;
@@ -25,7 +26,6 @@ void StepRecord::watch_parameter(const std::string& name, const at::Tensor& para
   const auto found = std::find(layers_.begin(), layers_.end(), layer);
   layer_of_.push_back(static_cast<std::int32_t>(found - layers_.begin()));
   if (found == layers_.end()) layers_.push_back(layer);
-  weights_.watch(parameter);
 }
 
 bool StepRecord::log(const std::string& name, double value) {
@@ -66,18 +66,25 @@ void StepRecord::begin(const StepInputs& inputs) {
   for (const auto& [name, value] : user_) history_->set_user(name, value);
   user_.clear();
   open_row_ = true;
-  timed_ = measuring_ = false;
+  timed_ = measuring_ = joined_ = false;
+}
+
+bool StepRecord::join(std::int64_t step) {
+  joined_ = open_row_ && static_cast<std::int64_t>(history_->get(Scalar::step)) == step;
+  return joined_;
 }
 
 void StepRecord::gated(Gate gate, const GateResult& seen, const GradientGate& gradients) {
   if (!open_row_) return;
-  history_->set(Scalar::gate, static_cast<double>(gate));
-  history_->set(Scalar::loss, seen.loss);
-  history_->set(Scalar::grad_norm, seen.norm);
-  history_->set(Scalar::grad_amax, seen.amax);
-  history_->set(Scalar::bad_gradients, static_cast<double>(seen.non_finite));
+  const auto before = [&](Scalar column) { return joined_ ? history_->get(column) : 0; };
+  history_->set(Scalar::gate, std::max(before(Scalar::gate), static_cast<double>(gate)));
+  if (!joined_) history_->set(Scalar::loss, seen.loss);
+  history_->set(Scalar::grad_norm, std::hypot(before(Scalar::grad_norm), seen.norm));
+  history_->set(Scalar::grad_amax, std::max(before(Scalar::grad_amax), seen.amax));
+  history_->set(Scalar::bad_gradients, before(Scalar::bad_gradients) + static_cast<double>(seen.non_finite));
   const std::span<double> norms = history_->row(LayerTable::grad_norm);
   const std::span<double> largest = history_->row(LayerTable::grad_amax);
+  for (double& norm : norms) norm *= norm;
   for (std::size_t i = 0; i < layer_of_.size(); ++i) {
     if (layer_of_[i] < 0) continue;
     const std::size_t layer = static_cast<std::size_t>(layer_of_[i]);
@@ -96,17 +103,19 @@ void StepRecord::fill_weights() {
   const std::span<double> norms = history_->row(LayerTable::weight_norm);
   const std::span<double> largest = history_->row(LayerTable::weight_amax);
   const std::span<double> ratios = history_->row(LayerTable::update_ratio);
-  for (std::span<double> row : {norms, largest, ratios, std::span<double>(before_)})
-    std::fill(row.begin(), row.end(), 0.0);
+  // Layers of which nothing was measured keep what they had.
+  std::fill(before_.begin(), before_.end(), -1.0);
   for (std::size_t i = 0; i < layer_of_.size(); ++i) {
-    if (layer_of_[i] < 0) continue;
+    if (layer_of_[i] < 0 || !weights_.measured(i)) continue;
     const std::size_t layer = static_cast<std::size_t>(layer_of_[i]);
+    if (before_[layer] < 0) before_[layer] = norms[layer] = largest[layer] = ratios[layer] = 0;
     norms[layer] += weights_.stats(i).sum_squares;
     largest[layer] = std::max(largest[layer], weights_.stats(i).amax);
     ratios[layer] += weights_.moved_squares(i);
     before_[layer] += weights_.before_squares(i);
   }
   for (std::size_t l = 0; l < layers_.size(); ++l) {
+    if (before_[l] < 0) continue;
     norms[l] = std::sqrt(norms[l]);
     ratios[l] = before_[l] == 0 ? 0 : std::sqrt(ratios[l] / before_[l]);
   }

@@ -22,12 +22,18 @@ class StepRecord {
   explicit StepRecord(const ProbeOptions& options);
 
   void watch_parameter(const std::string& name, const at::Tensor& parameter);
+  /// For callers who must not keep parameters alive: parameter `index`, in the order of `watch_parameter`, is this one
+  /// from now on; undefined ones are not measured.
+  void bind(std::size_t index, const at::Tensor& parameter) { weights_.bind(index, parameter); }
   /// A number for a user column; false if the name is new after the first step.
   bool log(const std::string& name, double value);
 
   /// Completes the row before and begins this one. The first call fixes the columns and opens the
   /// series file; a failure of that file is told once, by `complaint`.
   void begin(const StepInputs& inputs);
+  /// What is gated next is another update of the same step (several optimizers) and joins its row: gradients add up, the
+  /// loss stays. False if there is no open row of that step.
+  bool join(std::int64_t step);
   /// Writes what the gate saw into the row; `ok` steps are prepared for `after_update`.
   void gated(Gate gate, const GateResult& seen, const GradientGate& gradients);
   /// Completes the row. False if a weight is found non-finite.
@@ -57,7 +63,7 @@ class StepRecord {
   std::vector<double> before_;  ///< per layer, scratch
   std::string complaint_;
   double started_ = 0;
-  bool open_row_ = false, measuring_ = false, timed_ = false, frozen_ = false;
+  bool open_row_ = false, measuring_ = false, timed_ = false, frozen_ = false, joined_ = false;
   int unanswered_ = 0;  ///< steps in a row that no after_update followed
 };
 

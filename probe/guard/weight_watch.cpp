@@ -36,6 +36,13 @@ void WeightWatch::watch(const at::Tensor& parameter) {
   all_on_cpu_ = all_on_cpu_ && parameter.is_cpu();
 }
 
+void WeightWatch::bind(std::size_t index, const at::Tensor& parameter) {
+  if (index >= parameters_.size()) return;
+  const bool fits = parameter.defined() && parameter.is_floating_point() && parameter.layout() == at::kStrided &&
+                    static_cast<std::size_t>(std::min(parameter.numel(), kSample)) == samples_[index].count;
+  parameters_[index] = fits ? parameter : at::Tensor{};
+}
+
 bool WeightWatch::due(std::int64_t step) const {
   if (every_ <= 0 || parameters_.empty()) return false;
   return (all_on_cpu_ && elements_ <= kMeasureEveryStep) || step % every_ == 0;
@@ -44,7 +51,7 @@ bool WeightWatch::due(std::int64_t step) const {
 void WeightWatch::fetch(std::size_t index, double* to) const {
   const at::Tensor& p = parameters_[index];
   const std::size_t count = samples_[index].count;
-  if (count == 0) return;
+  if (count == 0 || !p.defined()) return;
   if (p.is_cpu() && p.is_non_overlapping_and_dense() && !p.is_neg()) {
     switch (p.scalar_type()) {
       case at::kFloat:

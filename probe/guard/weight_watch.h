@@ -25,6 +25,13 @@ class WeightWatch {
   explicit WeightWatch(int every) : every_(every) {}
 
   void watch(const at::Tensor& parameter);
+  /// For callers who must not keep parameters alive: parameter `index` is this one from now on, of the size that it was
+  /// watched with; an undefined one is not measured.
+  void bind(std::size_t index, const at::Tensor& parameter);
+  /// Whether parameter `index` was measured last.
+  bool measured(std::size_t index) const {
+    return index < parameters_.size() && parameters_[index].defined();
+  }
 
   /// True if `step` is one to measure.
   bool due(std::int64_t step) const;

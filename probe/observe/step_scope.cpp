@@ -1,5 +1,7 @@
 #include "probe/observe/step_scope.h"
 
+#include <utility>
+
 namespace nanquest {
 namespace {
 
@@ -8,7 +10,8 @@ thread_local std::int32_t micro_batch_now = 0;
 
 }  // namespace
 
-PhaseScope::PhaseScope(Phase phase) : before_(phase_now) { phase_now = phase; }
+Phase set_phase(Phase phase) { return std::exchange(phase_now, phase); }
+PhaseScope::PhaseScope(Phase phase) : before_(set_phase(phase)) {}
 PhaseScope::~PhaseScope() { phase_now = before_; }
 Phase current_phase() { return phase_now; }
 void set_micro_batch(std::int32_t index) { micro_batch_now = index; }

@@ -20,6 +20,9 @@ class PhaseScope {
   Phase before_;
 };
 
+/// The same for callers that have no scope: sets the phase of this thread and returns what it was.
+Phase set_phase(Phase phase);
+
 /// Number of the micro-batch that runs now on this thread (gradient accumulation); default 0.
 void set_micro_batch(std::int32_t index);
 

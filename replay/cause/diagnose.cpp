@@ -37,7 +37,13 @@ CulpritInfo culprit_info(const Case& c) {
     info.op = op->name;
     info.node = op->node;
     info.module = c.module_of(c.op_index());
-    if (op->stack != kNone) info.stack = c.doc().stacks[op->stack];
+    // A backward op was called by the engine: the line to look at is that of what it differentiates.
+    const OpRow* forward = op->forward_op == kNone ? nullptr : &c.doc().ops[op->forward_op];
+    for (const OpRow* from : {forward, op}) {
+      if (!from || from->stack == kNone) continue;
+      const std::vector<std::string>& frames = c.doc().stacks[from->stack];
+      info.stack.insert(info.stack.end(), frames.begin(), frames.end());
+    }
   }
   info.tensor = culprit.tensor_name;
   info.value = culprit.value;

@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <sstream>
 
+#include "probe/snapshot/frames.h"
 #include "replay/report/report.h"
 
 namespace nanquest {
@@ -107,7 +108,7 @@ std::string to_text(const Verdict& v, const TextStyle& style) {
                  std::to_string(v.step) + ": " + value_text(v.culprit),
              v.cause == "UNKNOWN" ? "1;33" : "1;31");
   page.block("where", where_text(v));
-  if (!v.culprit.stack.empty()) page.block("", v.culprit.stack.front());
+  if (!v.culprit.stack.empty()) page.block("", program_frame(v.culprit.stack));
   page.block("why", v.explanation);
   if (v.ranks) page.block("ranks", v.ranks->text);
   if (v.fix)

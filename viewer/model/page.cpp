@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "probe/snapshot/frames.h"
 #include "viewer/model/numbers.h"
 
 namespace nanquest::viewer {
@@ -43,13 +44,13 @@ Finding from_capture(const SnapshotDoc& doc) {
   f.node = op.node;
   if (op.module != kNone) f.module = doc.modules[static_cast<std::size_t>(op.module)].path;
   if (op.stack != kNone && !doc.stacks[static_cast<std::size_t>(op.stack)].empty())
-    f.frame = doc.stacks[static_cast<std::size_t>(op.stack)].front();
+    f.frame = program_frame(doc.stacks[static_cast<std::size_t>(op.stack)]);
   return f;
 }
 
 Finding from_verdict(const Verdict& v) {
   return {v.step, v.index, v.op, v.module, v.node, v.phase, v.origin, v.tensor, v.value, v.count, v.first,
-          v.stack.empty() ? "" : v.stack.front()};
+          program_frame(v.stack)};
 }
 
 std::string headline(const Finding& f) {

@@ -47,15 +47,24 @@ def detach(outcome: str = "detached") -> None:
 
 
 def batch(ids) -> None:
-    """Optional: names the samples of the coming step, so that a report can name the one that did the harm."""
+    """Optional: names the samples of the coming forward pass, so that a report can name the one that did the harm.
+
+    `ids` is one per sample: a list, a tensor, an array; or the batch itself if it is a dictionary that holds them under
+    "id", "ids", "idx", "index", "sample_id" or the like. Anything else is ignored with a line on stderr.
+    """
     from . import attachment
-    attachment.name_samples([str(i) for i in ids])
+    attachment.name_samples(ids)
 
 
-def step() -> int:
-    """Number of the step that runs now, counted in optimizer steps from 0; 0 if nothing is attached."""
+def step(number: int | None = None) -> int:
+    """Number of the step that runs now (between two steps: of the one that was made last); 0 if nothing is attached.
+
+    Steps count from 0, a step for each update of the weights: accumulation is inside, several optimizers that write
+    different weights in turn make one step together, and an update that a loss scaler leaves out counts as well. With
+    `number`, the step that runs (between two steps: the coming one) gets that number, for programs that resume.
+    """
     from . import attachment
-    return attachment.step()
+    return attachment.step(number)
 
 
 def record() -> bool:

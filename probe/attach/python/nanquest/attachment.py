@@ -27,7 +27,9 @@ class Attachment:
         self.off = False
         self.run_dir = os.path.abspath(settings.run_dir)
         self.samples = None      # ids given before the start
+        self.first_step = 0      # its number, if the program said so before the start
         self.said = 0            # incidents told on stderr
+        self._said_once = set()
         self._lock = threading.Lock()
 
     @property
@@ -62,6 +64,13 @@ class Attachment:
         atexit.register(self.finish, None)
         if self.samples:
             self.ops.samples(self.samples)
+        if self.first_step:
+            self.ops.set_step(self.first_step)
+
+    def say_once(self, line: str) -> None:
+        if line not in self._said_once:
+            self._said_once.add(line)
+            say(line)
 
     def give_up(self, line: str) -> None:
         self.off = True
@@ -72,32 +81,39 @@ class Attachment:
         if not answer:
             return False
         door = json.loads(answer)
-        if door["summary"]:
-            file = door["file"]
-            self.said += door["incident"]
-            if door["incident"] and self.said > LINES:
-                if self.said == LINES + 1:
-                    say(f"more incidents follow; they are named in {shorter(os.path.join(self.run_dir, 'manifest.json'))}")
-                return door["skip"]
-            say(door["summary"] + (f"; see it with: nanquest-replay {shorter(file)}" if file else ""))
-        if door["incident"] and self.settings.on_incident == "stop":
-            self.finish("stopped at the first incident")
+        stop = door["incident"] and door["stops"] and self.settings.on_incident == "stop"
+        self._tell(door, "; stopped" if stop else "")
+        if stop:
+            self.finish("stopped at the first incident", look_back=False)
             raise SystemExit(EXIT_ON_INCIDENT)
         return door["skip"]
 
-    def finish(self, outcome: str | None) -> None:
+    def _tell(self, door: dict, end: str = "") -> None:
+        if not door["summary"]:
+            return
+        self.said += door["incident"]
+        if door["incident"] and self.said > LINES:
+            if self.said == LINES + 1:
+                say(f"more incidents follow; they are named in {shorter(os.path.join(self.run_dir, 'manifest.json'))}")
+            return
+        file = door["file"]
+        say(door["summary"] + end + (f"; see it with: nanquest-replay {shorter(file)}" if file else ""))
+
+    def finish(self, outcome: str | None, look_back: bool = True) -> None:
         """Completes the files."""
         if not self.started or self.off:
             return
-        self.off = True
         if outcome is None:
             ended_by = getattr(sys, "last_type", None)
             outcome = f"ended by {ended_by.__name__}" if ended_by else "the program ended"
+        if look_back and (answer := self.ops.program_ends()):
+            self._tell(json.loads(answer))
+        self.off = True
         incidents, steps = self.ops.incidents(), self.ops.steps_made()
         error = self.ops.stop(outcome)
         if error:
             say(f"the files are not complete: {error}")
-        if incidents:
+        if incidents and self.settings.on_incident != "stop":
             say(f"{incidents} incident{'s' if incidents > 1 else ''} in {steps} step{'s' if steps != 1 else ''}; "
                 f"files in {shorter(self.run_dir)}")
 
@@ -169,17 +185,29 @@ def detach(outcome: str) -> None:
     current = None
 
 
-def name_samples(ids: list) -> None:
+def name_samples(ids) -> None:
     if current is None or current.off:
         return
+    from .samples import as_names
+    names = as_names(ids)
+    if names is None:
+        current.say_once("nanquest.batch got neither sample ids nor a dictionary that holds them, and ignores it")
+        return
     if current.started:
-        current.ops.samples(ids)
+        current.ops.samples(names)
     else:
-        current.samples = ids
+        current.samples = names
 
 
-def step() -> int:
-    return current.ops.step() if current is not None and current.started and not current.off else 0
+def step(number=None) -> int:
+    if current is None or current.off:
+        return 0
+    if number is not None:
+        if current.started:
+            current.ops.set_step(int(number))
+        else:
+            current.first_step = int(number)
+    return current.ops.step() if current.started else current.first_step
 
 
 def record() -> bool:
@@ -191,3 +219,9 @@ def record() -> bool:
         return False
     current.settings.record_steps = (0, *current.settings.record_steps)  # the coming step is the first
     return True
+
+
+def configure(config: dict) -> None:
+    """Settings of the run for its files; too late once the first step has begun."""
+    if current is not None and not current.started:
+        current.settings.config.update(config)

@@ -52,6 +52,8 @@ def load(library: str) -> ctypes.CDLL:
         raise Unfit(f"the probe can't be loaded: {error}") from None
     handle.nanquest_push.argtypes = [ctypes.c_char_p, ctypes.c_char_p]
     handle.nanquest_push.restype = None
+    handle.nanquest_phase.argtypes = [ctypes.c_int]
+    handle.nanquest_phase.restype = ctypes.c_int
     handle.nanquest_pop.argtypes = []
     handle.nanquest_pop.restype = None
     return handle

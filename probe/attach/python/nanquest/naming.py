@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import inspect
 import weakref
 
@@ -18,6 +19,16 @@ def unwrap(module: torch.nn.Module) -> torch.nn.Module:
     return module
 
 
+def models_with(parameters) -> list:
+    """Models of this process, not parts of others, that hold any of these parameters (ids). Looks at everything that
+    lives: for rare occasions."""
+    # By type: isinstance would ask objects that only pretend to be something.
+    modules = [it for it in gc.get_objects() if issubclass(type(it), torch.nn.Module) and "_modules" in it.__dict__]
+    parts = {id(part) for module in modules for part in module._modules.values()}
+    return [module for module in modules
+            if id(module) not in parts and any(id(p) in parameters for p in module.parameters())]
+
+
 def is_plain(tensor) -> bool:
     """Whether the library may look at it: memory of its own, no subclass with ideas of its own."""
     return (type(tensor) in (torch.Tensor, torch.nn.Parameter) and tensor.layout is torch.strided
@@ -30,7 +41,7 @@ class ModulePaths:
 
     def __init__(self):
         self._known = {}     # id -> (weak reference, path, type), the last two as bytes
-        self._roots = []     # weak references to models, in the order they were seen
+        self._roots = []     # (weak reference to a model, prefix of its names), in the order they were seen
 
     def of(self, module):
         """(path, type) as bytes, or None if the module belongs to no root seen so far."""
@@ -39,26 +50,66 @@ class ModulePaths:
 
     def add_root(self, root) -> str:
         """Learns the paths below `root`; returns the prefix of its names ("" for the first model)."""
-        if any(seen() is root for seen in self._roots):
-            return self.prefix(root)
-        self._roots = [seen for seen in self._roots if seen() is not None]
-        self._roots.append(weakref.ref(root))
-        prefix = self.prefix(root)
+        prefix = next((prefix for seen, prefix in self._roots if seen() is root), None)
+        if prefix is None:
+            self._forget_dead()
+            prefix = self._free_prefix(root)
+            self._roots.append((weakref.ref(root), prefix))
         for name, module in root.named_modules():
             path = (prefix + name).rstrip(".") or type(root).__name__
             self._known[id(module)] = (weakref.ref(module), path.encode(), type(module).__name__.encode())
         return prefix
 
-    def is_root(self, module) -> bool:
-        return any(seen() is module for seen in self._roots)
+    def roots(self) -> list:
+        return [root for root in (seen() for seen, _ in self._roots) if root is not None]
 
-    def prefix(self, root) -> str:
-        """Names of a second model begin with its class, so that two models' names differ."""
-        if not self._roots or self._roots[0]() is root:
+    def is_root(self, module) -> bool:
+        return any(seen() is module for seen, _ in self._roots)
+
+    def _forget_dead(self) -> None:
+        self._roots = [entry for entry in self._roots if entry[0]() is not None]
+        self._known = {ident: entry for ident, entry in self._known.items() if entry[0]() is not None}
+
+    def _free_prefix(self, root) -> str:
+        """Names of a second model begin with its class, so that two models' names differ. A model built anew, after the
+        one before was deleted, has its names."""
+        taken = {prefix for _, prefix in self._roots}
+        if "" not in taken:
             return ""
-        twins = [seen() for seen in self._roots[1:] if type(seen()) is type(root)]
-        number = next((i for i, twin in enumerate(twins) if twin is root), 0)
-        return type(root).__name__ + (str(number + 1) if number else "") + "."
+        name, number = type(root).__name__, 2
+        prefix = name + "."
+        while prefix in taken:
+            prefix, number = f"{name}{number}.", number + 1
+        return prefix
+
+
+class ParameterNumbers:
+    """The library's numbers for parameters. No reference is kept to a tensor, not even a weak one, which
+    torch.utils.swap_tensors would refuse: a parameter is known by who holds it, and under which key."""
+
+    def __init__(self):
+        self._known = {}     # id -> (weak reference to the holder, key, number, name)
+
+    def know(self, parameter, name, number, holder, key) -> None:
+        self._known[id(parameter)] = (weakref.ref(holder), key, number, name)
+
+    def of(self, parameter):
+        """(number, name), or None if it is not known."""
+        entry = self._known.get(id(parameter))
+        if entry is None or self._held(entry[0](), entry[1]) is not parameter:
+            return None
+        return entry[2:]
+
+    @staticmethod
+    def _held(holder, key):
+        if isinstance(holder, torch.nn.Module):
+            return holder._parameters.get(key)
+        if isinstance(holder, torch.optim.Optimizer):
+            try:
+                return holder.param_groups[key[0]]["params"][key[1]]
+            except IndexError:
+                return None
+        return None
 
 
 class ArgumentNames:

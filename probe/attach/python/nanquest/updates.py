@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import functools
 import weakref
 
 import torch
@@ -9,11 +11,13 @@ import torch
 from .naming import is_plain
 from .settings import say
 
+FORWARD = 1  # the phase, as the library numbers it
+
 
 def _number(value, otherwise: float) -> float:
-    """A float out of a number or of a tensor that is on the CPU: reading another would wait for the device."""
+    """A float out of a number or a tensor. The gate waits for the device anyway."""
     if isinstance(value, torch.Tensor):
-        return float(value) if value.numel() == 1 and value.device.type == "cpu" else otherwise
+        return float(value) if value.numel() == 1 else otherwise
     return float(value) if isinstance(value, (int, float)) else otherwise
 
 
@@ -22,51 +26,142 @@ def _can_skip(optimizer) -> bool:
     return type(optimizer).step.__module__.startswith("torch.optim")
 
 
+class _Before:
+    """Weights and state of an optimizer as they were before a step that computes its gradients more than once. Where they
+    are computed once, before the update, it is enough to take them away."""
+
+    def __init__(self, optimizer):
+        self.weights = [(p, p.detach().clone()) for group in optimizer.param_groups for p in group["params"]]
+        self.state = {key: copy.deepcopy(value) for key, value in optimizer.state.items()}
+
+    def restore(self, optimizer) -> None:
+        with torch.no_grad():
+            for parameter, value in self.weights:
+                parameter.copy_(value)
+        optimizer.state.clear()
+        optimizer.state.update(self.state)
+
+
+class _Weights:
+    """The weights of one optimizer, and the library's numbers for those that it can look at."""
+
+    def __init__(self, ids, numbers, names, own):
+        self.ids, self.names = ids, names
+        self._seen = [number >= 0 for number in numbers]
+        # An optimizer of others only must still be told from the next one.
+        self.numbers = [number for number in numbers if number >= 0] or [own]
+
+    def tensors(self, parameters):
+        return parameters if all(self._seen) else [p for p, seen in zip(parameters, self._seen) if seen]
+
+
 class UpdateDoor:
-    def __init__(self, name_parameter):
-        self._name_parameter = name_parameter
-        self._names = {}        # id of a parameter -> (weak reference, name)
-        self._states = {}       # id of an optimizer -> what its state looked like when it was named
+    def __init__(self, program):
+        self._program = program
+        self._weights = weakref.WeakKeyDictionary()  # optimizer -> _Weights
+        self._states = weakref.WeakKeyDictionary()   # optimizer -> what its state looked like when it was named
         self._taken = []        # (parameter, gradient) of an update that is being skipped
-        self._late = set()      # ids of optimizers that compute the gradients themselves
+        self._before = None     # _Before of a step that may have to be undone
+        self._undo = False      # … and has to be
+        self._updates = 0       # calls of `before`
+        self._scaler = None     # weak: the loss scaler that works on this step's gradients
+        self._unscaled = None   # weak: the optimizer whose gradients it has unscaled
         self._told = False
 
-    def know(self, parameter, name: str) -> None:
-        self._names[id(parameter)] = (weakref.ref(parameter), name)
+    # What an optimizer is about to write.
 
-    def name_of(self, parameter):
-        entry = self._names.get(id(parameter))
-        return entry[1] if entry is not None and entry[0]() is parameter else None
+    def numbered(self, parameters):
+        """(tensors, numbers) for the library: those of them that it knows."""
+        parameters = [parameters] if isinstance(parameters, torch.Tensor) else parameters
+        known = [(p, self._program.numbers.of(p)) for p in parameters if isinstance(p, torch.Tensor)]
+        known = [(p, entry[0]) for p, entry in known if entry is not None and entry[0] >= 0]
+        return [p for p, _ in known], [number for _, number in known]
 
-    def before(self, attachment, optimizer, args, kwargs) -> None:
-        self._give_back()
+    def _of(self, optimizer):
+        parameters = [p for group in optimizer.param_groups for p in group["params"]]
+        ids = [id(p) for p in parameters]
+        weights = self._weights.get(optimizer)
+        if weights is None or weights.ids != ids:
+            weights = self._weights[optimizer] = self._number(optimizer, ids)
+        return parameters, weights
+
+    def _number(self, optimizer, ids) -> _Weights:
+        numbers = self._program.numbers
+        parameters = [p for group in optimizer.param_groups for p in group["params"]]
+        if any(numbers.of(p) is None for p in parameters):
+            self._program.name_models_again(parameters)
+        found = []
         for g, group in enumerate(optimizer.param_groups):
             for i, parameter in enumerate(group["params"]):
-                if self.name_of(parameter) is None:
-                    self.know(parameter, f"group{g}.{i}")
-                    self._name_parameter(f"group{g}.{i}", parameter)
+                if numbers.of(parameter) is None:
+                    self._program.name_parameter(f"group{g}.{i}", parameter, optimizer, (g, i))
+                found.append(numbers.of(parameter) or (-1, ""))
+        return _Weights(ids, [number for number, _ in found], [name for _, name in found],
+                        own=-2 - id(optimizer) % (1 << 62))
+
+    # Around `Optimizer.step`.
+
+    def before(self, attachment, optimizer, args, kwargs):
+        """What the optimizer's hook returns: None, or its arguments with a closure that is looked at."""
+        self._give_back()
+        self._updates += 1
         closure = args[1] if len(args) > 1 else kwargs.get("closure")
-        if callable(closure):
-            self._late.add(id(optimizer))  # there are no gradients yet
+        follow = callable(closure)
+        parameters, weights = self._of(optimizer)
+        if attachment.settings.on_incident == "skip" and isinstance(optimizer, torch.optim.LBFGS):
+            self._before = _Before(optimizer)
+        answer = attachment.ops.before_update(*self._facts(optimizer), weights.tensors(parameters), weights.numbers,
+                                             follow)
+        if attachment.heed(answer):
+            self._skip(optimizer)
+        if not follow:
+            return None
+        observed = self._observed(attachment, optimizer, closure)
+        return ((args[0], observed, *args[2:]), kwargs) if len(args) > 1 else (args, dict(kwargs, closure=observed))
+
+    def _observed(self, attachment, optimizer, closure):
+        """The closure, whose forward and backward are no part of the update, and whose gradients are judged."""
+        @functools.wraps(closure)
+        def call():
+            if attachment.off:
+                return closure()
+            phase = attachment.handle.nanquest_phase(FORWARD)
+            try:
+                loss = closure()
+            finally:
+                attachment.handle.nanquest_phase(phase)
+            self._judge(attachment, optimizer)
+            return loss
+        return call
+
+    def _judge(self, attachment, optimizer) -> None:
+        if attachment.off:
             return
-        self._late.discard(id(optimizer))
-        if attachment.heed(self._ask(attachment, optimizer)):
+        try:
+            skip = attachment.heed(attachment.ops.judge(*self._facts(optimizer)))
+        except Exception as error:  # noqa: BLE001: a training must not end because of the probe
+            attachment.give_up(f"the probe is off: {type(error).__name__}: {error}")
+            return
+        if skip and self._before is not None:
+            self._undo = True
+        elif skip:
             self._skip(optimizer)
 
     def after(self, attachment, optimizer) -> None:
         self._give_back()
-        if id(optimizer) in self._late:
-            self._late.discard(id(optimizer))
-            attachment.heed(self._ask(attachment, optimizer))
+        if self._undo:
+            self._before.restore(optimizer)
+        self._before, self._undo = None, False
         attachment.heed(attachment.ops.after_update())
         self._name_states(attachment, optimizer)
 
-    def _ask(self, attachment, optimizer) -> str:
-        # GradScaler hands these to optimizers that unscale by themselves.
+    def _facts(self, optimizer):
+        """Learning rate, loss scale, and whether a scaler that works inside the optimizer found an overflow."""
         found = _number(getattr(optimizer, "found_inf", None), 0.0)
-        scale = _number(getattr(optimizer, "grad_scale", None), 1.0)
+        scaler = self._scaler() if self._scaler is not None else None
+        scale = _number(getattr(scaler, "_scale", None), 1.0)
         rate = _number(optimizer.param_groups[0].get("lr"), 0.0) if optimizer.param_groups else 0.0
-        return attachment.ops.before_update(rate, scale, found > 0)
+        return rate, scale, found > 0
 
     def _skip(self, optimizer) -> None:
         if not _can_skip(optimizer):
@@ -87,17 +182,49 @@ class UpdateDoor:
             if parameter.grad is None:
                 parameter.grad = gradient
 
+    # A loss scaler's part.
+
+    def unscaled(self, scaler, optimizer) -> None:
+        self._scaler, self._unscaled = weakref.ref(scaler), weakref.ref(optimizer)
+
+    def scaler_found_overflow(self) -> bool:
+        """Whether the gradients that were unscaled last hold NaN or Inf: the scaler will skip that update."""
+        scaler = self._scaler() if self._scaler is not None else None
+        optimizer = self._unscaled() if self._unscaled is not None else None
+        if scaler is None or optimizer is None:
+            return False
+        state = scaler._per_optimizer_states.get(id(optimizer), {})
+        return any(_number(found, 0.0) > 0 for found in state.get("found_inf_per_device", {}).values())
+
+    def scaled_step(self, scaler) -> int:
+        self._scaler = weakref.ref(scaler)
+        return self._updates
+
+    def scaler_skipped(self, attachment, optimizer, updates) -> None:
+        """After GradScaler.step: if the optimizer was not asked, the scaler has found an overflow."""
+        self._unscaled = None
+        if self._updates != updates:
+            return
+        parameters, weights = self._of(optimizer)
+        rate, scale, _ = self._facts(optimizer)
+        attachment.heed(attachment.ops.before_update(rate, scale, True, weights.tensors(parameters),
+                                                       weights.numbers, False))
+        attachment.heed(attachment.ops.after_update())
+
+    # Names of what the optimizer keeps.
+
     def _name_states(self, attachment, optimizer) -> None:
         first = next(iter(optimizer.state.values()), None)
         if not isinstance(first, dict):
             return
         look = (len(optimizer.state), *(id(value) for value in first.values() if isinstance(value, torch.Tensor)))
-        if self._states.get(id(optimizer)) == look:
+        if self._states.get(optimizer) == look:
             return
-        self._states[id(optimizer)] = look
-        for parameter, state in optimizer.state.items():
-            name = self.name_of(parameter) if isinstance(parameter, torch.Tensor) else None
-            if name is None or not isinstance(state, dict):
+        self._states[optimizer] = look
+        parameters, weights = self._of(optimizer)
+        for parameter, name in zip(parameters, weights.names):
+            state = optimizer.state.get(parameter)
+            if not name or not isinstance(state, dict):
                 continue
             for key, value in state.items():
                 if isinstance(value, torch.Tensor) and is_plain(value):

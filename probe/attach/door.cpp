@@ -1,0 +1,265 @@
+// Where a step begins and ends, and what is looked at then.
+#include <ATen/ATen.h>
+
+#include <cmath>
+#include <utility>
+
+#include "probe/attach/trace.h"
+
+namespace nanquest::attach {
+namespace {
+
+/// A program that evaluates with gradients on never updates; its forward passes are not one endless step.
+constexpr int kForwardsWithoutBackward = 64;
+
+std::string loss_line(double loss) {
+  return std::isnan(loss) ? "the loss is NaN" : "the loss is infinite";
+}
+
+std::string gate_line(const guard::GateResult& seen, bool norm_bad) {
+  std::string line;
+  if (!std::isfinite(seen.loss)) line += loss_line(seen.loss);
+  if (seen.non_finite > 0) {
+    if (!line.empty()) line += ", ";
+    line += std::to_string(seen.non_finite) + " gradient elements are NaN or Inf";
+  } else if (line.empty() && norm_bad) {
+    line = "the norm that the gradients were clipped by was not finite, although they were";
+  } else if (line.empty()) {
+    line = "the norm of the gradients overflows";
+  }
+  return line;
+}
+
+/// The number in a storage of one, NaN-safe; nothing if it lies on a device.
+std::optional<double> number_in(const c10::Storage& storage, at::ScalarType type) {
+  if (!storage || storage.device() != at::kCPU || storage.nbytes() < c10::elementSize(type)) return {};
+  return at::empty({0}, at::TensorOptions(type)).set_(storage, 0, {}, {}).item().toDouble();
+}
+
+}  // namespace
+
+Door AttachSession::begin_forward() {
+  Door door;
+  safely("a new step", [&] {
+    if (!in_closure_) (void)set_phase(Phase::forward);
+    door = std::exchange(unsaid_, {});
+    // Accumulated gradients are judged at the door; without backward, or once they are cleared, nobody comes there.
+    const bool given_up = !updated_ && !by_hand_ && (!differentiated_ || cleared_);
+    if (given_up && pass_went_bad()) door = look_back("the program goes on without an update");
+    if (updated_ || by_hand_) {
+      start_step();
+    } else if (!trace_ || trace_->forwards >= kForwardsWithoutBackward) {
+      new_trace();
+    } else if (trace_->forwards == 0 && differentiated_) {
+      set_micro_batch(current_micro_batch() + 1);
+    }
+    if (trace_) ++trace_->forwards;
+  });
+  return door;
+}
+
+void AttachSession::start_step() {
+  updated_ = by_hand_ = cleared_ = differentiated_ = norm_bad_ = false;
+  (void)set_phase(Phase::forward);
+  (void)steps_.begin();
+  release_weights();
+  losses_.clear();
+  norm_.reset();
+  set_micro_batch(0);
+  new_trace();
+}
+
+void AttachSession::note_scaled(const at::Tensor& scaled, const at::Tensor& loss) {
+  safely("a scaled loss", [&] { losses_.scaled(scaled, loss); });
+}
+
+void AttachSession::begin_backward(const std::vector<at::Tensor>& roots, bool accumulates) {
+  safely("the loss", [&] {
+    for (const at::Tensor& root : roots) losses_.started(root, accumulates);
+    if (accumulates) cleared_ = false;
+  });
+}
+
+void AttachSession::end_backward() {
+  safely("backward", [&] {
+    differentiated_ = true;
+    if (trace_) trace_->forwards = 0;
+  });
+}
+
+void AttachSession::gradients_cleared() { cleared_ = true; }
+
+Door AttachSession::clipped(const at::Tensor& norm, const Weights& weights) {
+  Door door;
+  safely("the norm of the gradients", [&] {
+    norm_ = norm.detach();
+    if (!norm_.is_cpu() || std::isfinite(norm_.item().toDouble())) return;
+    norm_bad_ = true;
+    if (last_incident_ == step()) return;
+    bind(weights);
+    const guard::GateResult seen = gate_.run(1.0, losses_.total());
+    write_incident(Gate::non_finite, gate_line(seen, true), door);
+  });
+  return door;
+}
+
+bool AttachSession::pass_went_bad() const {
+  if (losses_.bad() || norm_bad_) return true;
+  if (differentiated_ || !trace_ || trace_->forwards == 0) return false;
+  const auto loss = number_in(trace_->last_scalar, trace_->last_scalar_type);
+  return loss && !std::isfinite(*loss);
+}
+
+Door AttachSession::look_back(const char* how) {
+  Door door;
+  if (last_incident_ != step()) {
+    at::Tensor loss = losses_.telling();
+    if (!loss.defined() && trace_ && trace_->last_scalar) {
+      loss = at::empty({0}, at::TensorOptions(trace_->last_scalar_type)).set_(trace_->last_scalar, 0, {}, {});
+      losses_.started(loss, /*accumulates=*/true);
+    }
+    const double value = loss.defined() ? loss.item().toDouble() : 0;
+    write_incident(Gate::non_finite, loss_line(value) + "; " + how, door);
+  }
+  give_up_step();
+  return door;
+}
+
+void AttachSession::give_up_step() {
+  const guard::GateResult seen = gate_.run(1.0, losses_.telling());
+  record_.begin({.step = step(), .loss_scale = loss_scale_, .sample_ids = sample_ids_});
+  record_.gated(Gate::non_finite, seen, gate_);
+  steps_.give_up();
+  sample_ids_.clear();
+  losses_.clear();
+  norm_.reset();
+  norm_bad_ = cleared_ = differentiated_ = false;
+  set_micro_batch(0);
+  trace_.reset();
+}
+
+void AttachSession::set_samples(std::vector<std::string> ids) {
+  if (updated_ || !differentiated_) sample_ids_.clear();
+  sample_ids_.insert(sample_ids_.end(), ids.begin(), ids.end());
+}
+
+Door AttachSession::program_ends() {
+  Door door;
+  safely("the end", [&] {
+    door = std::exchange(unsaid_, {});
+    if (!updated_ && !by_hand_ && pass_went_bad()) door = look_back("the program ended there");
+  });
+  return door;
+}
+
+Door AttachSession::before_update(const Update& update, const Weights& weights, bool gradients_follow) {
+  safely("the optimizer's door", [&] {
+    if (gradients_follow && (updated_ || !trace_)) start_step();
+    bind(weights);
+    (void)steps_.update(weights.numbers);
+    in_closure_ = gradients_follow;
+    (void)set_phase(Phase::optimizer);
+    if (trace_) trace_->update_begins = trace_->recorder.op_count();
+  });
+  return gradients_follow ? Door{} : judge(update);
+}
+
+Door AttachSession::judge(const Update& update) {
+  Door door;
+  safely("the gate", [&] {
+    const std::int64_t now = step();
+    const guard::GateResult seen = gate_.run(1.0, losses_.total());
+    if (norm_.defined() && !norm_.is_cpu()) norm_bad_ = !std::isfinite(norm_.item().toDouble());
+    norm_.reset();
+    const bool good = seen.finite() && std::isfinite(seen.loss) && (!norm_bad_ || update.scale_overflow);
+    const bool calibration = update.scale_overflow && std::isfinite(seen.loss) &&
+                             overflows_ + 1 < options_.probe.scale_overflow_limit;
+    if (good)
+      overflows_ = 0;
+    else if (update.scale_overflow)
+      ++overflows_;
+    door.gate = good ? Gate::ok : calibration ? Gate::scale_overflow : Gate::non_finite;
+    loss_scale_ = update.loss_scale;
+    if (trace_) trace_->gate = door.gate;
+    if (!record_.join(now))
+      record_.begin(
+          {.step = now, .lr = update.lr, .loss_scale = update.loss_scale, .sample_ids = sample_ids_});
+    record_.gated(door.gate, seen, gate_);
+    if (door.gate == Gate::non_finite) {
+      door.skip = options_.skip_bad_updates;
+      if (last_incident_ != now) write_incident(door.gate, gate_line(seen, norm_bad_), door);
+    }
+    // Only a watched step can tell what the optimizer did; for the others, the copies of every weight and
+    // moment that a trace makes before they are overwritten would be for nothing.
+    if (trace_ && !trace_->watched && !in_closure_) {
+      write_recording(door);
+      trace_.reset();
+    }
+    if (in_closure_) losses_.clear();  // each evaluation is judged by its own
+  });
+  return door;
+}
+
+std::string AttachSession::bad_state() {
+  const int every = options_.probe.check_state_every;
+  if (every <= 0) return "";
+  const NamedTensors states = states_.living();
+  std::int64_t elements = 0;
+  for (const auto& [name, state] : states) elements += state.numel();
+  if (elements > guard::kMeasureEveryStep && step() % every != 0) return "";
+  state_pass_.begin();
+  for (const auto& [name, state] : states) state_pass_.add(state);
+  state_pass_.run(1.0);
+  for (std::size_t i = 0; i < states.size(); ++i)
+    if (state_pass_.stats(i).non_finite > 0) return "optimizer state " + states[i].first;
+  return "";
+}
+
+std::string AttachSession::hidden_damage() {
+  // An overflow that a loss scaler sees to is no damage.
+  if (!trace_ || !trace_->watched || trace_->gate != Gate::ok || last_incident_ == step()) return "";
+  const SnapshotDoc& doc = trace_->recording.doc;
+  bool fresh = false;
+  for (const std::int32_t index : hidden_overflows(doc)) {
+    const OpRow& op = doc.ops[static_cast<std::size_t>(index)];
+    const std::string module = op.module == kNone ? "" : doc.modules[static_cast<std::size_t>(op.module)].path;
+    fresh = hidden_told_.insert(op.name + " " + module + " " + op.node).second || fresh;
+  }
+  return fresh ? "an overflow that reaches neither loss nor gradients" : "";
+}
+
+std::string AttachSession::damage_after_update() {
+  if (!record_.after_update(step())) return "a weight is NaN or Inf after the update";
+  if (trace_ && trace_->recorder.wrote_non_finite(trace_->update_begins, Phase::optimizer))
+    return "the update wrote NaN or Inf";
+  if (const std::string state = bad_state(); !state.empty()) return state + " is NaN or Inf after the update";
+  return "";
+}
+
+Door AttachSession::after_update() {
+  Door door;
+  safely("after the update", [&] {
+    (void)set_phase(Phase::forward);
+    in_closure_ = false;
+    const std::string what = damage_after_update();
+    if (last_incident_ != step() && !what.empty()) {
+      door.gate = Gate::non_finite;
+      write_incident(door.gate, what, door);
+    }
+    if (const std::string hidden = hidden_damage(); !hidden.empty()) {
+      // Found, but nothing that the program computes is harmed: no reason to stop it.
+      write_incident(Gate::ok, hidden, door);
+      door.stops = false;
+    }
+    write_recording(door);
+    // Its tables are closed once they are written; else another optimizer may still have its turn.
+    if (!door.file.empty() || !steps_.several()) trace_.reset();
+    if (trace_) trace_->update_ends = trace_->recorder.op_count();
+    release_weights();
+    sample_ids_.clear();
+    updated_ = true;
+  });
+  return door;
+}
+
+}  // namespace nanquest::attach

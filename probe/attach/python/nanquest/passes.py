@@ -1,0 +1,60 @@
+"""Backward passes: where they start from is the loss, whatever the program calls it."""
+
+from __future__ import annotations
+
+import threading
+
+import torch
+
+from . import observed
+from .naming import is_plain
+from .observed import guarded
+
+
+@guarded
+def _begins(attached, roots, accumulates):
+    """True if the pass is the program's own: not part of another one, not under a transform."""
+    if observed.in_backward() or observed.elsewhere():
+        return False
+    if not attached.started and (threading.current_thread() is not threading.main_thread() or not attached.start()):
+        return False
+    losses = [r for r in roots if isinstance(r, torch.Tensor) and r.numel() == 1 and is_plain(r)]
+    attached.ops.begin_backward(losses, accumulates)
+    return True
+
+
+@guarded
+def _ends(attached):
+    attached.ops.end_backward()
+
+
+def _around_engine(own):
+    def run(roots, grad_outputs=None, retain_graph=False, create_graph=False, *args, **kwargs):
+        # A gradient that is differentiated again is no result of the step.
+        accumulates = bool(kwargs.get("accumulate_grad", False))
+        seen = (accumulates or not create_graph) and _begins(roots, accumulates)
+        try:
+            return own(roots, grad_outputs, retain_graph, create_graph, *args, **kwargs)
+        finally:
+            if seen:
+                _ends()
+    return run
+
+
+@guarded
+def _cleared(attached):
+    if attached.started:
+        attached.ops.gradients_cleared()
+
+
+def _around_zero_grad(own):
+    def zero_grad(self, *args, **kwargs):
+        _cleared()
+        return own(self, *args, **kwargs)
+    return zero_grad
+
+
+def install(patches) -> None:
+    patches.put(torch.autograd, "_engine_run_backward", _around_engine)
+    patches.put(torch.optim.Optimizer, "zero_grad", _around_zero_grad)
+    patches.put(torch.nn.Module, "zero_grad", _around_zero_grad)

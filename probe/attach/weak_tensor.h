@@ -1,0 +1,40 @@
+/// A tensor that is known but not kept alive.
+///
+/// It holds the storage weakly and remembers how the tensor lay in it. A weak reference to the tensor itself would
+/// make torch.utils.swap_tensors refuse, a strong one would keep a model that its program has deleted.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <c10/core/Storage.h>
+#include <c10/util/intrusive_ptr.h>
+
+#include <cstdint>
+#include <vector>
+
+namespace nanquest::attach {
+
+class WeakTensor {
+ public:
+  WeakTensor() = default;
+  /// `tensor` is plain memory (see is_plain); anything else is never alive.
+  explicit WeakTensor(const at::Tensor& tensor);
+
+  /// A tensor without history over the same memory; undefined if that was freed or has become too small.
+  at::Tensor lock() const;
+  bool alive() const { return !storage_.expired(); }
+  /// Whether it lies in this storage, which is alive.
+  bool lies_in(const c10::StorageImpl* storage) const { return address_ == storage && alive(); }
+  /// Whether it is the same part of the same memory.
+  bool is(const at::Tensor& tensor) const;
+
+ private:
+  c10::weak_intrusive_ptr<c10::StorageImpl> storage_{c10::intrusive_ptr<c10::StorageImpl>()};
+  const c10::StorageImpl* address_ = nullptr;
+  c10::DispatchKeySet keys_;
+  caffe2::TypeMeta type_;
+  std::vector<std::int64_t> sizes_, strides_;
+  std::int64_t offset_ = 0;
+  std::size_t bytes_ = 0;  ///< of the storage, as far as the tensor reaches
+};
+
+}  // namespace nanquest::attach

@@ -1,0 +1,25 @@
+/// Which frame of a stack is the program's own?
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace nanquest {
+
+/// Whether a frame ("file:line function") lies in an installed library or in the interpreter.
+inline bool is_library_frame(std::string_view frame) {
+  for (const std::string_view part : {"/site-packages/", "/dist-packages/", "/lib/python3", "/lib64/python3"})
+    if (frame.find(part) != std::string_view::npos) return true;
+  return frame.empty() || frame.front() == '<';
+}
+
+/// The innermost frame of the program itself: the line that a person can change. The innermost of all if no frame is the
+/// program's; "" of an empty stack.
+inline std::string program_frame(const std::vector<std::string>& stack) {
+  for (const std::string& frame : stack)
+    if (!is_library_frame(frame)) return frame;
+  return stack.empty() ? "" : stack.front();
+}
+
+}  // namespace nanquest

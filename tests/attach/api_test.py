@@ -1,0 +1,47 @@
+"""What a program may tell nanquest about its steps: numbers, samples, settings; by itself or by a Trainer's callback."""
+
+import importlib.util
+import json
+
+from attached import HERE, PROGRAMS, AttachTest, main
+
+
+class ApiTest(AttachTest):
+    def run_it(self, way, *fakes):
+        paths = [str(HERE / "fakes")] if any(importlib.util.find_spec(name) is None for name in fakes) else []
+        process = self.plain(PROGRAMS / "callbacks.py", "run", way, PYTHONPATH=paths)
+        self.assert_exit(process)
+        return process, self.incidents()
+
+    def poison(self, snapshot):
+        verdict = self.replay("diagnose", snapshot)
+        self.assertEqual(verdict["cause"], "BAD_DATA")
+        manifest = json.loads((snapshot.parents[1] / "manifest.json").read_text())
+        return verdict, manifest["config"]
+
+    def test_batch_and_step(self):
+        process, found = self.run_it("batch")
+        self.assertEqual(found[0].name, "step-00001002.r0.h5")
+        verdict, _ = self.poison(found[0])
+        self.assertEqual(verdict["samples"]["batch"], 5)
+        self.assertIn("13", str(verdict["samples"]))
+        told = [line for line in process.stderr.splitlines() if "nanquest.batch" in line]
+        self.assertEqual(len(told), 1, process.stderr)
+
+    def test_huggingface(self):
+        _, found = self.run_it("huggingface", "transformers")
+        self.assertTrue(500 <= int(found[0].name[5:13]) < 508, found)
+        verdict, config = self.poison(found[0])
+        self.assertIn("13", str(verdict["samples"]))
+        self.assertIn("trainer.learning_rate", config)
+
+    def test_lightning(self):
+        _, found = self.run_it("lightning", "pytorch_lightning")
+        self.assertEqual(found[0].name, "step-00000072.r0.h5")
+        verdict, config = self.poison(found[0])
+        self.assertIn("13", str(verdict["samples"]))
+        self.assertIn("trainer.lr", config)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,61 @@
+"""What training loops do: steps, phases and modules are found from what runs, whatever the loop looks like."""
+
+import collections
+import json
+
+from attached import PROGRAMS, AttachTest, main
+
+Case = collections.namedtuple("Case", "step cause op module phase", defaults=[None] * 5)
+
+CASES = {
+    "accumulation": Case(2, module="0", phase="input"),
+    "pair": Case(3, op="aten::sqrt", module="Generator", phase="forward"),
+    "halves": Case(2, "SINGULAR_GRAD", op="aten::div", phase="backward"),
+    "closure": Case(2, op="aten::mse_loss", phase="forward"),
+    "evaluation": Case(3, "BAD_DATA", module="0", phase="input"),
+    "checkpointing": Case(2, "DIV_ZERO", op="aten::div", module="blocks.1", phase="forward"),
+    "rebuilt": Case(5, "BAD_DATA", module="0", phase="input"),
+    "penalty": Case(2, "SINGULAR_GRAD", phase="backward"),
+    "twice": Case(2, "LOG_ZERO", op="aten::log", phase="forward"),
+    "by_hand": Case(3, op="aten::sqrt", phase="forward"),
+    "given_up": Case(2, "BAD_DATA", phase="input"),
+    "refused": Case(2, op="aten::pow", phase="forward"),
+    "norm": Case(2, op="aten::_foreach_norm", phase="optimizer"),
+    "silent": Case(2, op="aten::pow", module="Normalised", phase="forward"),
+    "update": Case(2, op="aten::addcdiv_", phase="optimizer"),
+    "scaled": Case(3, "BAD_DATA", phase="input"),
+}
+
+
+class LoopsTest(AttachTest):
+    def run_all(self, level):
+        process = self.plain(PROGRAMS / "run_loops.py", "runs", level, *CASES)
+        self.assert_exit(process)
+        ended = dict(line.split(": ") for line in process.stdout.splitlines() if line.count(": ") == 1 and "Loss" not in line)
+        self.assertEqual({name: code for name, code in ended.items() if code != "0"}, {"refused": "1"}, process.stderr)
+        self.assertNotIn("off", process.stderr)
+        return process
+
+    def check(self, name, case):
+        found = self.incidents(f"runs/{name}")
+        self.assertTrue(found, "no incident")
+        self.assertEqual(found[0].name, f"step-{case.step:08d}.r0.h5")
+        self.assert_bit_exact(found[0])
+        verdict = self.replay("diagnose", found[0])
+        culprit = {key: verdict["culprit"][key] for key in ("op", "module")}
+        for key, wanted in (("cause", case.cause), ("phase", case.phase)):
+            if wanted is not None:
+                self.assertEqual(verdict[key], wanted, (culprit, verdict["explanation"]))
+        for key in ("op", "module"):
+            if getattr(case, key) is not None:
+                self.assertEqual(culprit[key], getattr(case, key), verdict["explanation"])
+
+    def test_loops(self):
+        self.run_all("watch")
+        for name, case in CASES.items():
+            with self.subTest(name):
+                self.check(name, case)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,37 @@
+"""What happens to updates and to the program's memory when an incident is found, and when none is."""
+
+from attached import PROGRAMS, AttachTest, main
+
+MLP = PROGRAMS / "mlp.py"
+
+
+class OptimizersTest(AttachTest):
+    def test_skip_is_as_if_the_step_had_not_been_called(self):
+        process = self.plain(PROGRAMS / "skip.py", "runs")
+        self.assert_exit(process)
+        lines = process.stdout.splitlines()
+        self.assertEqual(lines[:-1], [])
+        self.assertGreater(int(lines[-1].split()[1]), 100)
+
+    def test_stop_says_one_line(self):
+        for level in ("guard", "trace", "watch"):
+            with self.subTest(level):
+                process = self.observed(MLP, "adamw", 4, "nan", run_dir=level,
+                                        options=("--level", level, "--on-incident", "stop"))
+                self.assert_exit(process, 4)
+                self.assertEqual(len(process.stderr.splitlines()), 1, process.stderr)
+                self.assertIn("stopped", process.stderr)
+                self.assertIn("step 4", process.stderr)
+                self.assertEqual(len(self.incidents(level)), level != "guard")
+
+    def test_models_are_freed(self):
+        for level in ("guard", "trace", "watch"):
+            with self.subTest(level):
+                process = self.plain(PROGRAMS / "freed.py", f"run-{level}", level)
+                self.assert_exit(process)
+                self.assertEqual(process.stdout, "freed\n")
+                self.assertEqual(process.stderr, "")
+
+
+if __name__ == "__main__":
+    main()
