@@ -2,6 +2,10 @@
 
 #include <ATen/core/Generator.h>
 
+#include <mutex>
+#include <set>
+#include <string>
+
 namespace nanquest {
 namespace {
 
@@ -18,15 +22,6 @@ ArgRow list_token(std::int64_t length, const char* element) {
   row.integer = length;
   row.text = element;
   return row;
-}
-
-std::string element_type(const c10::IValue& list) {
-  if (list.isTensorList()) return "Tensor";
-  if (list.isOptionalTensorList()) return "Tensor?";
-  if (list.isIntList() || list.isSymIntList()) return "int";
-  if (list.isDoubleList()) return "float";
-  if (list.isBoolList()) return "bool";
-  return list.isList() ? list.toList().elementType()->str() : "tuple";
 }
 
 bool flatten_scalar(const c10::IValue& value, std::vector<ArgRow>& out) {
@@ -62,6 +57,26 @@ bool flatten_scalar(const c10::IValue& value, std::vector<ArgRow>& out) {
 
 }  // namespace
 
+const char* const kTupleType = "tuple";
+
+const char* kept_text(std::string_view text) {
+  static std::mutex mutex;
+  // Leaked on purpose: records that outlive static destructors refer to it.
+  static auto* all = new std::set<std::string, std::less<>>();
+  const std::lock_guard lock(mutex);
+  const auto at = all->find(text);
+  return (at == all->end() ? *all->emplace(text).first : *at).c_str();
+}
+
+const char* element_type(const c10::IValue& list) {
+  if (list.isTensorList()) return "Tensor";
+  if (list.isOptionalTensorList()) return "Tensor?";
+  if (list.isIntList() || list.isSymIntList()) return "int";
+  if (list.isDoubleList()) return "float";
+  if (list.isBoolList()) return "bool";
+  return list.isList() ? kept_text(list.toList().elementType()->str()) : kTupleType;
+}
+
 void flatten_argument(const c10::IValue& value, std::vector<ArgRow>& out, const OnTensor& on_tensor) {
   if (value.isNone()) {
     out.push_back(token(ArgKind::none));
@@ -73,11 +88,11 @@ void flatten_argument(const c10::IValue& value, std::vector<ArgRow>& out, const 
     return;
   } else if (value.isList()) {
     const auto list = value.toList();
-    out.push_back(list_token(static_cast<std::int64_t>(list.size()), element_type(value).c_str()));
+    out.push_back(list_token(static_cast<std::int64_t>(list.size()), element_type(value)));
     for (std::size_t i = 0; i < list.size(); ++i) flatten_argument(list.get(i), out, on_tensor);
   } else if (value.isTuple()) {
     const auto& elements = value.toTupleRef().elements();
-    out.push_back(list_token(static_cast<std::int64_t>(elements.size()), "tuple"));
+    out.push_back(list_token(static_cast<std::int64_t>(elements.size()), kTupleType));
     for (const auto& element : elements) flatten_argument(element, out, on_tensor);
   } else {
     ArgRow row = token(ArgKind::opaque);

@@ -4,6 +4,7 @@
 #include <ATen/core/ivalue.h>
 
 #include <functional>
+#include <string_view>
 #include <vector>
 
 #include "probe/snapshot/model.h"
@@ -17,5 +18,14 @@ void flatten_argument(const c10::IValue& value, std::vector<ArgRow>& out,
 
 /// Calls `f` with every tensor inside `value` (lists, optionals), undefined ones included.
 void for_each_tensor(const c10::IValue& value, const std::function<void(const at::Tensor&)>& f);
+
+/// The text's one place in memory, for ever. Thread-safe; allocates when it is seen for the first time only.
+const char* kept_text(std::string_view text);
+
+/// What a list holds, as the tokens say it: "Tensor", "Tensor?", "int", … Lives for ever, equal types are the same pointer.
+const char* element_type(const c10::IValue& list);
+
+/// The token's word for a tuple, in the place of an element type.
+extern const char* const kTupleType;
 
 }  // namespace nanquest

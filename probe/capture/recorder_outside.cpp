@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "probe/capture/first_value.h"
 #include "probe/capture/recorder.h"
 #include "probe/capture/recorder_parts.h"
 #include "probe/observe/tensor_scan.h"
@@ -94,29 +95,16 @@ void TraceRecorder::announce(const std::string& name, const at::Tensor& tensor, 
 
 NamedTensor TraceRecorder::keep_first(const std::string& group, const std::string& name, const at::Tensor& tensor) {
   const std::lock_guard lock(mutex_);
-  NamedTensor row;
-  row.name = name;
-  row.dtype = dtype_of(tensor.scalar_type()).value_or(DType::uint8);
-  row.shape = tensor.sizes().vec();
-  if (!is_plain(tensor)) return row;
-  row.slot = slots_.find(tensor);
-  const at::Tensor saved = row.slot == kNone ? at::Tensor{} : slots_.state(row.slot).saved;
-  const at::NoGradGuard no_grad;
-  // A slot that the trace produced (a buffer made new inside the step) has no first value: what it is now is kept.
-  const bool first_known = saved.defined() && saved.scalar_type() == tensor.scalar_type();
-  const at::Tensor first = first_known
-                               ? saved.as_strided(tensor.sizes(), tensor.strides(), tensor.storage_offset())
-                               : tensor.detach().to(at::kCPU);
-  const bool whole = first_known && tensor.is_contiguous() && tensor.numel() == saved.numel();
-  row.data = free_path(group + "/" + name);
-  if (whole) {
-    // Stored once: the slot's bytes are this tensor, so the slot points here.
-    Slot& slot = doc_.slots[static_cast<std::size_t>(row.slot)];
-    std::erase_if(recording_.data, [&](const auto& d) { return d.first == slot.data; });
-    slot.data = row.data;
+  if (!is_plain(tensor)) {
+    NamedTensor row;
+    row.name = name;
+    row.dtype = dtype_of(tensor.scalar_type()).value_or(DType::uint8);
+    row.shape = tensor.sizes().vec();
+    return row;
   }
-  recording_.data.emplace_back(row.data, first.contiguous());
-  return row;
+  const std::int32_t slot = slots_.find(tensor);
+  const at::Tensor saved = slot == kNone ? at::Tensor{} : slots_.state(slot).saved;
+  return add_first_value(recording_, free_path(group + "/" + name), name, tensor, slot, saved);
 }
 
 void TraceRecorder::add_host_write(const at::Tensor& tensor, std::int32_t slot) {

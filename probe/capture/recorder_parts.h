@@ -29,4 +29,19 @@ std::uint64_t hash_of_storage(const c10::Storage& storage);
 /// Plain memory of an element type that the file format knows.
 inline bool can_record(const at::Tensor& t) { return is_plain(t) && dtype_of(t.scalar_type()).has_value(); }
 
+/// A backward node and the forward op that made it meet under this key.
+inline std::uint64_t sequence_key(std::uint64_t thread, std::int64_t sequence) {
+  return thread * 0x9E3779B97F4A7C15ull ^ static_cast<std::uint64_t>(sequence);
+}
+
+/// TensorFlag bits of a tensor with memory.
+inline std::uint32_t tensor_flags(const at::Tensor& t) {
+  std::uint32_t flags = 0;
+  if (t.is_conj()) flags |= kTensorConj;
+  if (t.is_neg()) flags |= kTensorNeg;
+  if (t.unsafeGetTensorImpl()->is_wrapped_number()) flags |= kTensorWrappedNumber;
+  if (t.requires_grad()) flags |= kTensorRequiresGrad;
+  return flags;
+}
+
 }  // namespace nanquest

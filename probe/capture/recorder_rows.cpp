@@ -10,22 +10,6 @@
 #include "probe/observe/module_scope.h"
 
 namespace nanquest {
-namespace {
-
-std::uint64_t sequence_key(std::uint64_t thread, std::int64_t sequence) {
-  return thread * 0x9E3779B97F4A7C15ull ^ static_cast<std::uint64_t>(sequence);
-}
-
-std::uint32_t tensor_flags(const at::Tensor& t) {
-  std::uint32_t flags = 0;
-  if (t.is_conj()) flags |= kTensorConj;
-  if (t.is_neg()) flags |= kTensorNeg;
-  if (t.unsafeGetTensorImpl()->is_wrapped_number()) flags |= kTensorWrappedNumber;
-  if (t.requires_grad()) flags |= kTensorRequiresGrad;
-  return flags;
-}
-
-}  // namespace
 
 std::int32_t TraceRecorder::stats_for(const at::Tensor& tensor, std::int32_t slot) {
   if (!options_.scan) return kNone;

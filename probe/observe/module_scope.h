@@ -26,6 +26,14 @@ class ModuleScope {
 void push_module(std::string_view whole_path, std::string_view type);
 void pop_module();
 
+/// A module path and its type, kept once and for ever.
+struct ModuleName {
+  std::string path, type;
+};
+
+/// The innermost scope of this thread, null outside any. Costs nothing when asked again in the same scope.
+const ModuleName* current_module();
+
 /// Path of the innermost scope of this thread, "" outside any. Valid until the scope changes.
 std::string_view current_module_path();
 /// Type given to the innermost scope, "" if none.

@@ -9,7 +9,9 @@
 #include <utility>
 #include <vector>
 
+#include "probe/base/pooled.h"
 #include "probe/observe/elsewhere.h"
+#include "probe/observe/node_names.h"
 
 namespace nanquest {
 namespace {
@@ -17,29 +19,31 @@ namespace {
 std::atomic<OpSink*> active_sink{nullptr};
 
 struct Node {
-  std::string name;
+  const NodeName* name;
   std::int64_t sequence;
   std::uint64_t forward_thread;
   bool grad;  // grad mode when it began: on if its gradients are differentiated again
 };
 
+/// The engine continues on another thread before it nests deeper.
+constexpr int kMaxNesting = 96;
+
 /// What this thread is inside of. `depth` counts recorded ops: anything below is theirs.
 struct ThreadState {
-  int depth = 0;
-  bool busy = false;
-  std::vector<std::string> evaluating;  // "autograd::engine::evaluate_function: X"
-  std::vector<Node> nodes;
-  std::string last_node;
+  int depth, evaluating_count, node_count;
+  bool busy;
+  const NodeName* evaluating[kMaxNesting];  // "autograd::engine::evaluate_function: X"
+  Node nodes[kMaxNesting];
 };
 
-ThreadState& state() {
-  thread_local ThreadState s;
-  return s;
-}
+// Without constructors: looked at several times per op.
+constinit thread_local ThreadState this_thread{};
+
+ThreadState& state() { return this_thread; }
 
 enum class Kind { evaluation, node, op };
 
-struct Context : at::ObserverContext {
+struct Context final : at::ObserverContext, Pooled<Context> {
   explicit Context(Kind k) : kind(k) {}
   Kind kind;
   const OpTraits* traits = nullptr;
@@ -55,13 +59,14 @@ struct BusyGuard {
 };
 
 std::unique_ptr<at::ObserverContext> start_op(const at::RecordFunction& fn, OpSink& sink, ThreadState& s) {
+  if (s.depth > 0) return nullptr;
   const OpTraits* traits = traits_of(fn);
   if (!traits) {
-    if (std::strncmp(fn.name(), kEvaluate, sizeof(kEvaluate) - 1) != 0) return nullptr;
-    s.evaluating.emplace_back(fn.name() + sizeof(kEvaluate) - 1);
+    if (std::strncmp(fn.name(), kEvaluate, sizeof(kEvaluate) - 1) != 0 || s.evaluating_count == kMaxNesting) return nullptr;
+    s.evaluating[s.evaluating_count++] = node_name(fn.name() + sizeof(kEvaluate) - 1);
     return std::make_unique<Context>(Kind::evaluation);
   }
-  if (s.depth > 0 || !traits->is_frontier()) return nullptr;
+  if (!traits->is_frontier()) return nullptr;
 
   // In the boxed path inputs() is the whole interpreter stack: the arguments are its end.
   const auto inputs = fn.inputs();
@@ -87,7 +92,8 @@ std::unique_ptr<at::ObserverContext> on_start(const at::RecordFunction& fn) {
   if (!sink) return nullptr;
   try {
     if (fn.scope() == at::RecordScope::BACKWARD_FUNCTION) {
-      s.nodes.push_back({fn.name(), fn.seqNr(), fn.forwardThreadId(), at::GradMode::is_enabled()});
+      if (s.depth > 0 || s.node_count == kMaxNesting) return nullptr;
+      s.nodes[s.node_count++] = {node_name(fn.name()), fn.seqNr(), fn.forwardThreadId(), at::GradMode::is_enabled()};
       return std::make_unique<Context>(Kind::node);
     }
     return start_op(fn, *sink, s);
@@ -123,13 +129,10 @@ void on_end(const at::RecordFunction& fn, at::ObserverContext* base) {
   ThreadState& s = state();
   switch (context->kind) {
     case Kind::evaluation:
-      if (!s.evaluating.empty()) s.evaluating.pop_back();
+      if (s.evaluating_count > 0) --s.evaluating_count;
       break;
     case Kind::node:
-      if (!s.nodes.empty()) {
-        s.last_node = s.nodes.back().name;
-        s.nodes.pop_back();
-      }
+      if (s.node_count > 0) --s.node_count;
       break;
     case Kind::op: end_op(fn, *context, s); break;
   }
@@ -160,16 +163,12 @@ ObserverSession::~ObserverSession() {
 
 NodeContext current_node() {
   const ThreadState& s = state();
-  NodeContext context;
-  if (!s.nodes.empty()) {
-    const Node& node = s.nodes.back();
-    return {true, node.name, node.sequence, node.forward_thread, !node.grad && at::GradMode::is_enabled()};
+  if (s.node_count > 0) {
+    const Node& node = s.nodes[s.node_count - 1];
+    return {true, node.name->name, node.sequence, node.forward_thread, !node.grad && at::GradMode::is_enabled()};
   }
-  if (!s.evaluating.empty()) {
-    context.in_backward = true;
-    context.name = "accumulation after " + s.evaluating.back();
-  }
-  return context;
+  if (s.evaluating_count > 0) return {true, s.evaluating[s.evaluating_count - 1]->after, -1, 0};
+  return {};
 }
 
 namespace {
@@ -221,6 +220,8 @@ void close_region(c10::ArrayRef<const c10::IValue> outputs) {
     sink->on_error("unknown exception");
   }
 }
+
+bool inside_observed_op() { return state().depth > 0; }
 
 ObserverPause::ObserverPause() : before_(std::exchange(state().busy, true)) {}
 ObserverPause::~ObserverPause() { state().busy = before_; }

@@ -10,7 +10,7 @@
 
 #include <cstdint>
 #include <memory>
-#include <string>
+#include <string_view>
 
 #include "probe/base/result.h"
 #include "probe/observe/op_traits.h"
@@ -20,7 +20,8 @@ namespace nanquest {
 /// The backward node that runs on this thread, if any.
 struct NodeContext {
   bool in_backward = false;        ///< the autograd engine is evaluating a node
-  std::string name;                ///< "MmBackward0"; "accumulation after MmBackward0" between nodes
+  std::string_view name;           ///< "MmBackward0"; "accumulation after MmBackward0" between nodes. Lives for ever:
+                                   ///< equal names are the same characters in memory
   std::int64_t sequence = -1;      ///< autograd sequence number of the node, -1 outside a node
   std::uint64_t forward_thread = 0;///< thread that made the node
   bool forward_again = false;      ///< a forward pass runs inside the node: gradient checkpointing computes it again
@@ -65,6 +66,9 @@ NodeContext current_node();
 /// outermost is reported). Nothing happens on threads that no session observes. Never throw.
 void open_region(const OpTraits& op, c10::ArrayRef<const c10::IValue> inputs);
 void close_region(c10::ArrayRef<const c10::IValue> outputs);
+
+/// True while this thread is inside an op that a sink was shown the start of.
+bool inside_observed_op();
 
 /// ATen calls of this thread are not observed while one of these lives. May nest.
 class ObserverPause {

@@ -62,6 +62,19 @@ std::unique_ptr<OpTraits> make_traits(const c10::OperatorHandle& handle) {
   return traits;
 }
 
+struct CachedTraits {
+  const void* key;
+  const OpTraits* traits;
+};
+
+/// The place of this thread where the traits of the operator with this name are, if they were looked up lately.
+CachedTraits& nearest(const void* key) {
+  constexpr std::size_t kPlaces = 1024;
+  constinit thread_local CachedTraits places[kPlaces]{};
+  const auto bits = reinterpret_cast<std::uintptr_t>(key) >> 4;
+  return places[(bits ^ (bits >> 10)) % kPlaces];
+}
+
 }  // namespace
 
 bool overwrites_blindly(std::string_view op) {
@@ -92,9 +105,9 @@ bool OpTraits::is_frontier() const {
 
 const OpTraits* traits_of(const at::RecordFunction& fn) {
   // The schema owns the name's characters, so the pointer is as good as the operator's identity.
-  thread_local std::unordered_map<const void*, const OpTraits*> cache;
   const void* key = fn.name();
-  if (const auto hit = cache.find(key); hit != cache.end()) return hit->second;
+  CachedTraits& near = nearest(key);
+  if (near.key == key) return near.traits;
 
   const auto name = fn.operator_name();
   if (!name) return nullptr;
@@ -102,7 +115,7 @@ const OpTraits* traits_of(const at::RecordFunction& fn) {
   if (!handle) return nullptr;
 
   const OpTraits* traits = &traits_of(*handle);
-  cache.emplace(key, traits);
+  near = {key, traits};
   return traits;
 }
 

@@ -74,12 +74,10 @@ at::ScalarType scalar_type_of(DType type) {
 
 bool is_plain(const at::Tensor& t) {
   if (!t.defined() || t.is_nested() || t.layout() != at::kStrided || !t.has_storage() || t.is_meta()) return false;
-  const c10::DispatchKeySet keys = t.key_set();
-  for (const auto key : {c10::DispatchKey::Python, c10::DispatchKey::FuncTorchBatched,
-                         c10::DispatchKey::FuncTorchGradWrapper, c10::DispatchKey::Functionalize,
-                         c10::DispatchKey::ZeroTensor})
-    if (keys.has(key)) return false;
-  return t.is_cpu() || t.is_cuda();
+  constexpr c10::DispatchKeySet wrapped({c10::DispatchKey::Python, c10::DispatchKey::FuncTorchBatched,
+                                         c10::DispatchKey::FuncTorchGradWrapper, c10::DispatchKey::Functionalize,
+                                         c10::DispatchKey::ZeroTensor});
+  return !t.key_set().has_any(wrapped) && (t.is_cpu() || t.is_cuda());
 }
 
 std::optional<StatsRow> stats_of(const at::Tensor& tensor, bool hash) {

@@ -208,18 +208,21 @@ SnapshotDoc fill(const Replayer::Impl& impl) {
 }  // namespace trace
 
 bool lacks_statistics(const SnapshotDoc& doc) {
-  bool wrote = false;
+  bool wrote = false, looked = false, all = true;
   for (const OpRow& op : doc.ops) {
     if (op.flags & (kOpHostWrite | kOpUninitialised)) continue;
     for (std::int64_t i = op.first_written; i < std::int64_t{op.first_written} + op.written_count; ++i) {
       if (i < 0 || static_cast<std::size_t>(i) >= doc.written.size()) continue;
       const std::int32_t row = doc.written[static_cast<std::size_t>(i)];
       if (row < 0 || static_cast<std::size_t>(row) >= doc.tensors.size()) continue;
-      if (doc.tensors[static_cast<std::size_t>(row)].stats != kNone) return false;
+      const bool known = doc.tensors[static_cast<std::size_t>(row)].stats != kNone;
       wrote = true;
+      looked = looked || known;
+      all = all && known;
     }
   }
-  return wrote;
+  // A standing trace knows only what was alive at its end.
+  return wrote && (doc.basis == "survivors" ? !all : !looked);
 }
 
 SnapshotDoc fill_statistics(const Replayer& replayer) {

@@ -82,7 +82,7 @@ void Replayer::Impl::complete() {
   const SnapshotDoc& doc = recorded();
   if (doc.culprit.op != kNone || !doc.culprit.value.empty() || !lacks_statistics(doc)) return;
   SnapshotDoc with = trace::fill(*this);
-  if (lacks_statistics(with)) return;  // nothing could be run, or the tables are unsound
+  if (with.stats.size() == doc.stats.size()) return;  // nothing could be run, or the tables are unsound
   (void)find_culprit(with);
   filled = std::move(with);
 }

@@ -1,0 +1,45 @@
+/// Pooled<T>: objects that come and go with every op. Freed blocks are handed out again on the same thread
+/// instead of going back to malloc; what a thread holds when it ends is freed then.
+///
+///     struct Frame final : OpFrame, Pooled<Frame> { … };   // new Frame costs a few nanoseconds
+///
+/// T must be final: all blocks have its size.
+#pragma once
+
+#include <cstddef>
+#include <new>
+
+namespace nanquest {
+
+template <class T>
+class Pooled {
+ public:
+  static void* operator new(std::size_t size) {
+    Free& f = free_blocks();
+    return f.count > 0 ? f.blocks[--f.count] : ::operator new(size);
+  }
+  static void operator delete(void* block) noexcept {
+    Free& f = free_blocks();
+    if (f.count >= 0 && f.count < kMax)
+      f.blocks[f.count++] = block;
+    else
+      ::operator delete(block);
+  }
+
+ private:
+  static constexpr int kMax = 32;
+  struct Free {
+    int count = 0;
+    void* blocks[kMax];
+    ~Free() {
+      while (count > 0) ::operator delete(blocks[--count]);
+      count = -1;  // whatever is freed on this thread from now on goes back at once
+    }
+  };
+  static Free& free_blocks() {
+    thread_local Free f;
+    return f;
+  }
+};
+
+}  // namespace nanquest

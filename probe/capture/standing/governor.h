@@ -1,0 +1,52 @@
+/// UpdateGovernor: of which steps are the values kept that the optimizer overwrites? That costs memory for
+/// about three times the parameters a step, and the time to copy it; the governor keeps the time under a
+/// share of the step's and the memory under a share of what is free.
+///
+///     if (governor.wants(bytes)) trace.begin_update(true);
+///     … optimizer.step() …
+///     governor.kept(trace.update_cost());
+///     governor.step_took(seconds);
+///     say(governor.complaint());      // once, if not every step can be kept
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "probe/capture/standing/step.h"
+
+namespace nanquest {
+
+struct GovernorOptions {
+  int keep_steps = 2;          ///< 0: values are never kept
+  double time_share = 0.02;    ///< of a step, for copying
+  double memory_share = 0.25;  ///< of the memory that is free when the first values are kept
+  int seldom = 64;             ///< a step in so many is worth nothing: then none
+};
+
+class UpdateGovernor {
+ public:
+  explicit UpdateGovernor(GovernorOptions options) : options_(options) {}
+
+  /// Whether the coming update's values should be kept. `bytes`: what it will overwrite, about. `on_device`:
+  /// part of it is not on the CPU, and then nothing is kept.
+  bool wants(std::uint64_t bytes, bool on_device);
+  /// What keeping cost, for a step for which `wants` said yes.
+  void kept(const standing::CopyCost& cost);
+  /// How long a step took from its beginning to the next one's.
+  void step_took(double seconds);
+  /// Why not every step's values are kept, in words; once, otherwise "".
+  std::string complaint();
+
+ private:
+  GovernorOptions options_;
+  bool refused_ = false, told_ = false;
+  std::uint64_t bytes_ = 0;
+  double copy_seconds_ = -1, step_seconds_ = -1;  // < 0: not known yet
+  int every_ = 1, since_ = 0;
+  std::string reason_;
+};
+
+/// Bytes that a process can still get: the machine's, or its control group's if that is less. 0 if unknown.
+std::uint64_t free_memory();
+
+}  // namespace nanquest

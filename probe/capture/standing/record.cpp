@@ -1,0 +1,439 @@
+// StandingTrace: what happens at every op. No allocation here while a step repeats the last one.
+#include <ATen/ATen.h>
+#include <torch/csrc/autograd/function.h>
+#include <torch/csrc/autograd/graph_task.h>
+#include <torch/csrc/autograd/variable.h>
+
+#include <algorithm>
+#include <bit>
+#include <chrono>
+#include <cstring>
+
+#include "probe/base/pooled.h"
+#include "probe/capture/arguments.h"
+#include "probe/capture/recorder_parts.h"
+#include "probe/capture/standing/standing.h"
+#include "probe/observe/step_scope.h"
+
+namespace nanquest {
+
+using standing::Header;
+using standing::HostWrite;
+using standing::OpRecord;
+using standing::SlotRecord;
+using standing::Words;
+
+struct StandingTrace::Frame final : OpFrame, Pooled<StandingTrace::Frame> {
+  standing::Step* step = nullptr;
+  std::int64_t number = 0;
+  std::uint32_t op = 0;
+  std::vector<at::Tensor> written;  // mutable arguments, held until the op is done
+};
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr char kEndOfBackward[] = "end of the backward pass";
+
+Header header_of(ArgKind kind, std::int64_t number = 0) {
+  Header header;
+  header.kind = kind;
+  header.number = static_cast<std::int32_t>(number);
+  return header;
+}
+
+void put_text(Words& words, ArgKind kind, const std::string& text) {
+  words.put(header_of(kind, static_cast<std::int64_t>(text.size())));
+  const std::size_t count = (text.size() + 7) / 8;
+  if (count == 0) return;
+  std::uint64_t* to = words.extend(count);
+  to[count - 1] = 0;
+  std::memcpy(to, text.data(), text.size());
+}
+
+void put_device(Words& words, ArgKind kind, c10::Device device) {
+  Header header = header_of(kind, device.index());
+  header.scalar_type = static_cast<std::int8_t>(device.type());
+  words.put(header);
+}
+
+/// A tensor as a token; `slot` kMissing if it can't be recorded.
+void put_tensor(Words& words, const at::Tensor& t, std::uint32_t slot, std::uint8_t more) {
+  Header header = header_of(ArgKind::tensor,
+                            slot == standing::SlotIndex::kMissing ? kNone : static_cast<std::int64_t>(slot));
+  if (!t.defined()) {
+    header.flags = kTensorUndefined;
+    words.put(header);
+    return;
+  }
+  const bool sized = !t.is_nested() && !t.unsafeGetTensorImpl()->has_symbolic_sizes_strides();
+  const c10::IntArrayRef sizes = sized ? t.sizes() : c10::IntArrayRef();
+  const std::size_t dim = sizes.size();
+  if (dim > 255) throw std::length_error("a tensor has more than 255 dimensions");
+  header.dim = static_cast<std::uint8_t>(dim);
+  header.scalar_type = static_cast<std::int8_t>(t.scalar_type());
+  if (slot == standing::SlotIndex::kMissing) {
+    header.flags = kTensorOpaque;
+    words.put(header);
+    if (dim) std::memcpy(words.extend(dim), sizes.data(), dim * sizeof(std::int64_t));
+    return;
+  }
+  header.flags = static_cast<std::uint8_t>(tensor_flags(t) | more);
+  std::uint64_t* to = words.extend(2 + 2 * dim);
+  to[0] = std::bit_cast<std::uint64_t>(header);
+  to[1] = static_cast<std::uint64_t>(t.storage_offset());
+  if (dim) {
+    std::memcpy(to + 2, sizes.data(), dim * sizeof(std::int64_t));
+    std::memcpy(to + 2 + dim, t.strides().data(), dim * sizeof(std::int64_t));
+  }
+}
+
+/// Everything but tensors, lists and tuples; false for something that can't be rebuilt.
+bool put_scalar(Words& words, const c10::IValue& value) {
+  if (value.isNone()) {
+    words.put(header_of(ArgKind::none));
+  } else if (value.isInt()) {
+    words.put(header_of(ArgKind::integer));
+    words.put_value(value.toInt());
+  } else if (value.isDouble()) {
+    words.put(header_of(ArgKind::real));
+    words.put_value(value.toDouble());
+  } else if (value.isBool()) {
+    Header header = header_of(ArgKind::boolean);
+    header.scalar_type = value.toBool() ? 1 : 0;
+    words.put(header);
+  } else if (value.isSymInt()) {
+    words.put(header_of(ArgKind::integer));
+    words.put_value(value.toSymInt().guard_int(__FILE__, __LINE__));
+  } else if (value.isComplexDouble()) {
+    words.put(header_of(ArgKind::complex));
+    words.put_value(value.toComplexDouble().real());
+    words.put_value(value.toComplexDouble().imag());
+  } else if (value.isString()) {
+    put_text(words, ArgKind::string, value.toStringRef());
+  } else if (value.isDevice()) {
+    put_device(words, ArgKind::device, value.toDevice());
+  } else if (value.isGenerator()) {
+    put_device(words, ArgKind::generator, value.toGenerator().device());
+  } else {
+    return false;
+  }
+  return true;
+}
+
+standing::GeneratorState state_of(at::Generator& generator) {
+  const std::lock_guard<std::mutex> lock(generator.mutex());
+  if (auto* cpu = dynamic_cast<at::CPUGeneratorImpl*>(generator.unsafeGetGeneratorImpl()))
+    return {cpu->engine().data(), cpu->next_float_normal_sample(), cpu->next_double_normal_sample(), {}};
+  standing::GeneratorState state{};
+  state.other = generator.get_state();
+  return state;
+}
+
+/// Of the generator that an op was given, else of the default one.
+standing::GeneratorState state_of(c10::ArrayRef<const c10::IValue> inputs) {
+  at::Generator generator;
+  for (const c10::IValue& input : inputs)
+    if (input.isGenerator()) generator = input.toGenerator();
+  if (!generator.defined()) generator = at::detail::getDefaultCPUGenerator();
+  return state_of(generator);
+}
+
+bool same_op(const OpRecord& a, const Words& words_a, const OpRecord& b, const Words& words_b) {
+  return a.traits == b.traits && a.module == b.module && a.node == b.node && a.micro_batch == b.micro_batch &&
+         a.phase == b.phase && a.argument_words == b.argument_words &&
+         std::memcmp(words_a.at(a.first_argument), words_b.at(b.first_argument),
+                     a.argument_words * sizeof(std::uint64_t)) == 0;
+}
+
+template <class F>
+void each_tensor(const c10::IValue& value, F&& f) {
+  if (value.isTensor()) {
+    f(value.toTensor());
+  } else if (value.isTensorList() || value.isList()) {
+    const bool optional = value.isOptionalTensorList();
+    for (const c10::IValue& element : value.toListRef())
+      if (!(optional && element.isNone())) each_tensor(element, f);
+  } else if (value.isTuple()) {
+    for (const c10::IValue& element : value.toTupleRef().elements()) each_tensor(element, f);
+  }
+}
+
+}  // namespace
+
+std::uint32_t StandingTrace::outside_or_known(const at::Tensor& tensor, bool blind, bool& host_write) {
+  standing::Step& step = *current_;
+  const c10::Storage& storage = tensor.storage();
+  std::uint32_t slot = step.slots.find(storage.unsafeGetStorageImpl());
+  if (slot != standing::SlotIndex::kMissing) {
+    SlotRecord& record = step.slots[slot];
+    record.bytes = std::max<std::uint64_t>(record.bytes, storage.nbytes());
+    if (record.initialised || blind) return slot;
+    record.initialised = true;
+    host_write = true;
+    HostWrite write{slot, tensor.scalar_type(), current_phase(), storage.nbytes(), nullptr, {}};
+    if (storage.device().is_cpu()) {
+      std::byte* copy = step.values.take(write.bytes);
+      std::memcpy(copy, storage.data(), write.bytes);
+      write.data = copy;
+    } else {
+      write.on_device = copy_storage(storage, tensor.scalar_type());
+    }
+    step.host_writes.push_back(std::move(write));
+    return slot;
+  }
+  slot = step.slots.add(tensor, /*produced=*/false);
+  SlotRecord& record = step.slots[slot];
+  if (record.first_bytes == 0) return slot;
+  if (storage.device().is_cpu() && record.first_bytes <= standing::kCopyAtOnce) {
+    std::byte* copy = step.values.take(record.first_bytes);
+    std::memcpy(copy, storage.data(), record.first_bytes);
+    record.saved = copy;
+    return slot;
+  }
+  record.live = storage;
+  step.held += record.first_bytes;
+  if (!tensor.is_inference()) {
+    record.version = tensor.unsafeGetTensorImpl()->version_counter();
+    record.version_then = record.version.current_version();
+  }
+  if (storage.device().is_cpu())
+    record.checksum = standing::sampled_checksum(storage.data(), record.first_bytes);
+  return slot;
+}
+
+void StandingTrace::about_to_write(std::uint32_t slot) {
+  SlotRecord& record = current_->slots[slot];
+  if (!record.live) return;
+  const std::uint64_t grown = current_->values.grown();
+  const auto start = Clock::now();
+  record.changed_unseen = standing::changed_since(record);
+  if (!record.device.is_cpu()) {
+    const auto options = at::TensorOptions().dtype(at::kByte).device(record.device);
+    record.saved_on_device = at::empty({0}, options).set_(record.live).clone();
+  } else if (record.live.nbytes() >= record.first_bytes && record.live.data()) {
+    std::byte* copy = current_->values.take(record.first_bytes);
+    std::memcpy(copy, record.live.data(), record.first_bytes);
+    record.saved = copy;
+  } else {
+    record.lost = true;
+  }
+  if (updating_) {
+    update_cost_.bytes += record.first_bytes;
+    update_cost_.seconds += std::chrono::duration<double>(Clock::now() - start).count();
+    update_cost_.grew = update_cost_.grew || current_->values.grown() != grown;
+  }
+  record.live = {};
+  record.version = {};
+}
+
+/// A node that came to a tensor after its op had ended: of an autograd.Function, of the base of a view that
+/// was written.
+void StandingTrace::link_maker(const at::Tensor& tensor, std::uint32_t slot) {
+  // Asking a view for its node may make one.
+  if (!tensor.requires_grad() || tensor.is_view()) return;
+  standing::Step& step = *current_;
+  const std::uint32_t writer = step.slots[slot].writer;
+  const auto* node = writer == UINT32_MAX ? nullptr : torch::autograd::impl::grad_fn_unsafe(tensor);
+  if (!node) return;
+  const auto sequence = static_cast<std::int64_t>(node->sequence_nr());
+  if (step.ops[writer].made == sequence) return;
+  step.nodes.push_back({static_cast<std::uint32_t>(step.ops.size() - 1), writer,
+                        at::RecordFunction::currentThreadId(), sequence});
+}
+
+void StandingTrace::record_argument(const OpTraits& op, std::size_t index, const c10::IValue& value,
+                                    Frame& frame) {
+  standing::Step& step = *current_;
+  Words& words = step.words;
+  OpRecord& record = step.ops.back();
+  const bool written = op.argument_written[index];
+  const auto put = [&](const auto& self, const c10::IValue& v) -> void {
+    ++record.argument_tokens;
+    if (v.isTensor()) {
+      const at::Tensor& t = v.toTensor();
+      if (!t.defined() || !can_record(t)) {
+        record.opaque = record.opaque || t.defined();
+        put_tensor(words, t, standing::SlotIndex::kMissing, 0);
+        return;
+      }
+      bool host_write = false;
+      const std::uint32_t slot = outside_or_known(t, written && op.argument_overwritten[index], host_write);
+      link_maker(t, slot);
+      if (written) about_to_write(slot);
+      put_tensor(words, t, slot, host_write ? standing::kHostWriteBefore : 0);
+      if (written) frame.written.push_back(t);
+    } else if (put_scalar(words, v)) {
+      return;
+    } else if (v.isList()) {
+      const c10::ArrayRef<c10::IValue> elements = v.toListRef();
+      words.put(header_of(ArgKind::list, static_cast<std::int64_t>(elements.size())));
+      words.put_value(element_type(v));
+      for (const c10::IValue& element : elements) self(self, element);
+    } else if (v.isTuple()) {
+      const auto& elements = v.toTupleRef().elements();
+      words.put(header_of(ArgKind::list, static_cast<std::int64_t>(elements.size())));
+      words.put_value(kTupleType);
+      for (const c10::IValue& element : elements) self(self, element);
+    } else {
+      record.opaque = true;
+      words.put(header_of(ArgKind::opaque));
+      words.put_value(kept_text(v.tagKind()));
+    }
+  };
+  put(put, value);
+}
+
+void StandingTrace::share_stack(const Frame& frame, std::unique_lock<std::mutex>& lock) {
+  standing::Step& step = *current_;
+  const std::uint32_t op = frame.op;
+  if (step.stacks.size() <= op) step.stacks.resize(op + 1);
+  if (before_ && op < std::min(before_->ops.size(), before_->stacks.size()) && before_->stacks[op] &&
+      same_op(step.ops[op], step.words, before_->ops[op], before_->words)) {
+    step.stacks[op] = before_->stacks[op];
+    return;
+  }
+  // Python's frames are walked under the interpreter's lock, and who has that may be waiting for ours.
+  lock.unlock();
+  std::shared_ptr<Stack> stack = Stack::gather();
+  lock.lock();
+  if (recording_ && frame.step == current_ && frame.number == current_->number)
+    step.stacks[op] = std::move(stack);
+}
+
+std::unique_ptr<OpFrame> StandingTrace::on_start(const OpTraits& op,
+                                                 c10::ArrayRef<const c10::IValue> inputs) {
+  std::unique_lock lock(mutex_);
+  if (!recording_) {
+    if (current_ && current_->usable) late_write(op, inputs);
+    return nullptr;
+  }
+  if (current_->ops.size() >= options_.max_ops || holds_too_much()) {
+    give_up_step();
+    return nullptr;
+  }
+  standing::Step& step = *current_;
+  auto frame = std::make_unique<Frame>();
+  frame->step = current_;
+  frame->number = step.number;
+  frame->op = static_cast<std::uint32_t>(step.ops.size());
+  if (!spare_.empty()) {
+    frame->written = std::move(spare_.back());
+    spare_.pop_back();
+  }
+  OpRecord& record = step.ops.emplace_back();
+  record.traits = &op;
+  record.phase = current_phase();
+  record.micro_batch = current_micro_batch();
+  record.module = current_module();
+  if (const NodeContext node = current_node(); node.in_backward) {
+    record.phase = Phase::backward;
+    record.node = node.name.data();
+    record.node_length = static_cast<std::uint32_t>(node.name.size());
+    record.recompute = node.forward_again;
+    if (!record.recompute) {
+      record.sequence = node.sequence;
+      record.thread = node.forward_thread;
+    }
+  } else if (torch::autograd::get_current_graph_task_id() != -1) {
+    record.phase = Phase::backward;
+    record.node = kEndOfBackward;
+    record.node_length = sizeof(kEndOfBackward) - 1;
+  }
+  record.opaque = op.opaque;
+  if (op.seeded) {
+    record.generator = static_cast<std::int32_t>(step.generators.size());
+    step.generators.push_back(state_of(inputs));
+  }
+  record.first_argument = step.words.size();
+  for (std::size_t i = 0; i < inputs.size(); ++i) record_argument(op, i, inputs[i], *frame);
+  record.argument_words = step.words.size() - record.first_argument;
+  if (options_.stacks) share_stack(*frame, lock);
+  return frame;
+}
+
+void StandingTrace::on_end(const OpTraits& op, OpFrame& base, c10::ArrayRef<const c10::IValue> outputs) {
+  const std::lock_guard lock(mutex_);
+  auto& frame = static_cast<Frame&>(base);
+  // The step may have ended while another thread was inside the op.
+  if (recording_ && frame.step == current_ && frame.number == current_->number) {
+    standing::Step& step = *current_;
+    OpRecord& record = step.ops[frame.op];
+    record.first_output = step.words.size();
+    const std::uint32_t known = step.slots.size();
+    for (std::size_t i = 0; i < outputs.size(); ++i)
+      each_tensor(outputs[i], [&](const at::Tensor& t) {
+        ++record.outputs;
+        if (!t.defined() || !can_record(t)) {
+          record.opaque = record.opaque || t.defined();
+          put_tensor(step.words, t, standing::SlotIndex::kMissing, 0);
+          return;
+        }
+        std::uint32_t slot = step.slots.find(t.storage().unsafeGetStorageImpl());
+        if (slot == standing::SlotIndex::kMissing) slot = step.slots.add(t, /*produced=*/true);
+        const bool fresh = slot >= known;  // parts of one new storage are all new
+        if (fresh) {
+          step.slots[slot].initialised = !op.uninitialised;
+          step.slots[slot].writer = frame.op;
+        }
+        put_tensor(step.words, t, slot, fresh ? standing::kNewMemory : 0);
+        // Memory that an argument got during the op is written once.
+        if (fresh && op.returns[i] == ReturnKind::written)
+          std::erase_if(frame.written, [&](const at::Tensor& w) { return w.is_same(t); });
+        if (const auto* node = torch::autograd::impl::grad_fn_unsafe(t)) {
+          const auto sequence = static_cast<std::int64_t>(node->sequence_nr());
+          const std::uint64_t thread = at::RecordFunction::currentThreadId();
+          if (record.made < 0) {
+            record.made = sequence;
+            record.made_by = thread;
+          } else if (record.made != sequence) {
+            step.nodes.push_back({frame.op, frame.op, thread, sequence});
+          }
+        }
+      });
+    for (const at::Tensor& t : frame.written) {
+      const std::uint32_t slot = step.slots.find(t.storage().unsafeGetStorageImpl());
+      if (slot == standing::SlotIndex::kMissing) continue;
+      SlotRecord& written = step.slots[slot];
+      written.bytes = std::max<std::uint64_t>(written.bytes, t.storage().nbytes());
+      written.initialised = !op.uninitialised;
+      written.writer = frame.op;
+      put_tensor(step.words, t, slot, 0);
+      ++record.written;
+    }
+    record.returned_nothing = outputs.empty();
+    record.ended = true;
+    if (record.opaque) keep_outputs(frame.op, outputs);
+    outgrown_ = outgrown_ || record.opaque || op.collective || op.awaits || op.foreign;
+  }
+  frame.written.clear();
+  spare_.push_back(std::move(frame.written));
+}
+
+void StandingTrace::keep_outputs(std::uint32_t op, c10::ArrayRef<const c10::IValue> outputs) {
+  std::uint32_t number = 0;
+  const at::NoGradGuard no_grad;
+  for (const c10::IValue& output : outputs)
+    each_tensor(output, [&](const at::Tensor& t) {
+      const std::uint32_t mine = number++;
+      if (t.defined() && can_record(t))
+        current_->opaque.push_back(
+            {op, mine, t.detach().to(at::kCPU, t.scalar_type(), false, true).contiguous()});
+    });
+}
+
+void StandingTrace::late_write(const OpTraits& op, c10::ArrayRef<const c10::IValue> inputs) {
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    if (!op.argument_written[i]) continue;
+    each_tensor(inputs[i], [&](const at::Tensor& t) {
+      if (!t.defined() || !can_record(t)) return;
+      const std::uint32_t slot = current_->slots.find(t.storage().unsafeGetStorageImpl());
+      if (slot == standing::SlotIndex::kMissing) return;
+      about_to_write(slot);
+      current_->slots[slot].written_late = true;
+    });
+  }
+}
+
+}  // namespace nanquest

@@ -1,0 +1,176 @@
+// What recording costs an op: nanoseconds beyond what an empty RecordFunction callback costs that asks for
+// inputs and outputs, and the step-time ratios of a GPT whose step is launches, and of one whose step is
+// arithmetic.
+#include <ATen/Parallel.h>
+#include <ATen/record_function.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <optional>
+
+#include "probe/capture/recorder.h"
+#include "probe/capture/standing/standing.h"
+#include "probe/observe/step_scope.h"
+#include "tests/bench/guard_gpt.h"
+#include "tests/bench/report.h"
+
+namespace nanquest::bench {
+namespace {
+
+/// What observes a step; each is begun and ended outside the measurement, as a session does it once.
+struct Observed {
+  virtual ~Observed() = default;
+  virtual void begin_step() {}
+  virtual void end_step() {}
+};
+
+struct Empty : Observed {
+  Empty()
+      : handle(at::addThreadLocalCallback(
+            at::RecordFunctionCallback(
+                [](const at::RecordFunction&) -> std::unique_ptr<at::ObserverContext> { return nullptr; },
+                [](const at::RecordFunction&, at::ObserverContext*) {})
+                .needsInputs(true)
+                .needsOutputs(true)
+                .scopes({at::RecordScope::FUNCTION, at::RecordScope::BACKWARD_FUNCTION}))) {}
+  ~Empty() override { at::removeCallback(handle); }
+  at::CallbackHandle handle;
+};
+
+struct Traced : Observed {
+  explicit Traced(bool keep_values) : keep(keep_values), trace({}), session(start(trace)) {}
+  static ObserverSession start(OpSink& sink) {
+    auto started = ObserverSession::start(sink);
+    if (!started) std::exit(70);
+    return std::move(started).value();
+  }
+  void begin_step() override { trace.begin_step(number++); }
+  void end_step() override { trace.end_step(keep); }
+  bool keep;
+  StandingTrace trace;
+  ObserverSession session;
+  std::int64_t number = 0;
+};
+
+struct Watched : Observed {
+  struct Sink : OpSink {
+    std::unique_ptr<OpFrame> on_start(const OpTraits& op, c10::ArrayRef<const c10::IValue> in) override {
+      return recorder ? recorder->on_start(op, in) : nullptr;
+    }
+    void on_end(const OpTraits& op, OpFrame& frame, c10::ArrayRef<const c10::IValue> out) override {
+      recorder->on_end(op, frame, out);
+    }
+    void on_error(const char*) override {}
+    std::optional<Recording> recording;
+    std::optional<TraceRecorder> recorder;
+  };
+  Watched() : session(Traced::start(sink)) {}
+  void begin_step() override {
+    sink.recorder.reset();
+    sink.recording.emplace();
+    sink.recorder.emplace(*sink.recording, RecordOptions{.lazy = true});
+  }
+  void end_step() override { sink.recorder.reset(); }
+  Sink sink;
+  ObserverSession session;
+};
+
+struct Size {
+  const char* name;
+  std::int64_t width, depth, rows, tokens;
+  int pairs;
+  double trace_goal, kept_goal, watch_goal;
+};
+
+double step(Gpt& net, Observed* by) {
+  return seconds([&] {
+    if (by) by->begin_step();
+    net.clear_gradients();
+    net.compute();
+    {
+      const PhaseScope phase(Phase::optimizer);
+      net.update(1.0);
+    }
+    if (by) by->end_step();
+  });
+}
+
+/// Seconds of a step under each of `all` in turn; null observes nothing.
+template <class Make>
+std::vector<double> paired(Gpt& net, Make&& ours, Make&& reference, int pairs, double per, bool difference) {
+  std::vector<double> found;
+  for (int i = 0; i < pairs; ++i) {
+    double a, b;
+    {
+      auto by = reference();
+      for (int warm = 0; warm < 3; ++warm) step(net, by.get());
+      b = step(net, by.get());
+    }
+    {
+      auto by = ours();
+      for (int warm = 0; warm < 4; ++warm) step(net, by.get());
+      a = step(net, by.get());
+    }
+    found.push_back(difference ? (a - b) / per : a / b);
+  }
+  return found;
+}
+
+std::size_t ops_of(Gpt& net) {
+  Traced by(false);
+  step(net, &by);
+  by.begin_step();
+  net.clear_gradients();
+  net.compute();
+  net.update(1.0);
+  return by.trace.current()->ops.size();
+}
+
+using Made = std::function<std::unique_ptr<Observed>()>;
+
+void measure(const Size& size) {
+  Gpt net(size.width, size.depth, size.rows, size.tokens);
+  const double ops = static_cast<double>(ops_of(net));
+  const Made nothing = [] { return std::unique_ptr<Observed>(); };
+  const Made empty = [] { return std::make_unique<Empty>(); };
+  const Made trace = [] { return std::make_unique<Traced>(false); };
+  const Made kept = [] { return std::make_unique<Traced>(true); };
+  const Made watch = [] { return std::make_unique<Watched>(); };
+  std::printf("# %s: %.0f ops, a step takes %.2f ms alone\n", size.name, ops, 1e3 * step(net, nullptr));
+  const std::string name = std::string(", ") + size.name;
+  const double each = ops * 1e-6;
+  report("empty callback, us an op" + name, paired(net, empty, nothing, size.pairs, each, true), 0.5,
+         Better::lower);
+  report("trace, us an op beyond it" + name, paired(net, trace, empty, size.pairs, each, true), 1,
+         Better::lower);
+  report("watch, us an op beyond it" + name, paired(net, watch, empty, size.pairs, each, true), 10,
+         Better::lower);
+  report("trace, step" + name, paired(net, trace, nothing, size.pairs, 1, false), size.trace_goal,
+         Better::lower);
+  report("trace with values, step" + name, paired(net, kept, nothing, size.pairs, 1, false), size.kept_goal,
+         Better::lower);
+  report("watch, step" + name, paired(net, watch, nothing, size.pairs, 1, false), size.watch_goal,
+         Better::lower);
+}
+
+}  // namespace
+}  // namespace nanquest::bench
+
+/// `trace_bench work [steps]` runs traced steps and nothing else: something to count instructions of.
+int main(int argc, char** argv) {
+  using namespace nanquest::bench;
+  at::set_num_threads(1);
+  const Size toy{"launch-bound", 16, 4, 1, 8, 60, 1.35, 1.35, 3},
+      real{"arithmetic", 256, 4, 8, 128, 8, 1.03, 1.05, 1.25};
+  if (argc > 1 && std::strcmp(argv[1], "work") == 0) {
+    Gpt net(toy.width, toy.depth, toy.rows, toy.tokens);
+    Traced by(false);
+    for (int i = argc > 2 ? std::atoi(argv[2]) : 20; i > 0; --i) step(net, &by);
+    return 0;
+  }
+  measure(toy);
+  measure(real);
+  return 0;
+}
