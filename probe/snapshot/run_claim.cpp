@@ -45,7 +45,7 @@ bool holds_something(const std::string& directory) {
 /// What an earlier run left, without the series of ranks that are at work.
 std::vector<std::string> leftovers(const std::string& run_dir, std::int32_t rank) {
   std::vector<std::string> out;
-  for (const std::string& directory : {incidents_dir(run_dir), checkpoints_dir(run_dir)})
+  for (const std::string& directory : {incidents_dir(run_dir), recordings_dir(run_dir), checkpoints_dir(run_dir)})
     if (holds_something(directory)) out.push_back(directory);
   const Result<RunListing> listing = list_run(run_dir);
   if (!listing) return out;

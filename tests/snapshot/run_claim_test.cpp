@@ -26,7 +26,8 @@ class Claim : public ::testing::Test {
     manifest.created = "2026-01-02T03:04:05Z";
     ASSERT_TRUE(write_manifest(run_, manifest));
     for (const char* name : {"series.r0.h5", "series.r1.h5", "incidents/step-00000007.r0.h5",
-                             "incidents/step-00000007.r0.json", "checkpoints/final.safetensors", "notes.txt"})
+                             "incidents/step-00000007.r0.json", "recordings/step-00000005.r0.h5",
+                             "checkpoints/final.safetensors", "notes.txt"})
       ASSERT_TRUE(write_file_atomically(run_ + "/" + name, name));
   }
   std::size_t left_in_run() const {
@@ -61,6 +62,7 @@ TEST_F(Claim, AnEarlierRunIsMovedWholeAndCanBeListed) {
   EXPECT_EQ(listing->series.size(), 2u);
   ASSERT_EQ(listing->incidents.size(), 1u);
   EXPECT_NE(listing->incidents[0].verdict, "");
+  EXPECT_TRUE(fs::exists(recordings_dir(earlier_) + "/step-00000005.r0.h5"));
   EXPECT_EQ(*read_whole_file(earlier_ + "/checkpoints/final.safetensors"), "checkpoints/final.safetensors");
 }
 
