@@ -10,8 +10,13 @@
 ///         return loss;
 ///       });
 ///       if (report.ok()) { scale_gradients(report.clip_coefficient(1.0)); optimizer.step(); }
-///       else std::cerr << report.summary << '\n';   // the step never happened; report.incident is its file
+///       if (!report.summary.empty()) std::cerr << report.summary << '\n';  // not ok: the step never happened
 ///     }
+///
+/// A run directory holds one run: what an earlier one left there is moved to `earlier/` inside it, unless `resume`.
+///
+/// Also here, because a training loop needs the same: AtomicFile (checkpoints that are complete or absent), RunClaim
+/// (the directory, for a loop at Level::off) and file_versions (for `--version`).
 ///
 /// A failure inside the probe never reaches the training: the probe switches itself off with one
 /// line in `report.summary` and `step` goes on running the closure.
@@ -32,7 +37,10 @@
 #include "probe/observe/module_scope.h"
 #include "probe/observe/nvtx.h"
 #include "probe/observe/step_scope.h"
+#include "probe/snapshot/atomic_file.h"
 #include "probe/snapshot/model.h"
+#include "probe/snapshot/run_claim.h"
+#include "probe/snapshot/version.h"
 
 namespace nanquest {
 
@@ -48,7 +56,7 @@ struct ProbeOptions {
   int max_incidents = 16;          ///< snapshots written at most; later ones are only counted
   int scale_overflow_limit = 8;    ///< this many loss-scale overflows in a row are an incident
   double min_loss_scale = 1.0;     ///< an overflow at or below this scale is an incident, not a calibration
-  bool resume = false;             ///< continue the run directory's series
+  bool resume = false;             ///< continue the run that is in the directory
   std::int32_t rank = 0, world_size = 1;
   std::map<std::string, std::string> config = {};  ///< the run's settings, copied into manifest and snapshots
 };
@@ -64,7 +72,7 @@ struct StepInputs {
 
 /// What the gate saw. Gradients are unscaled in place when `gate` is ok.
 struct StepReport {
-  Gate gate = Gate::ok;
+  Gate gate = Gate::ok;            ///< never `spike`: that is a word of the history, the step is applied
   double loss = 0;                 ///< as returned by the closure (unscaled), fp64
   double grad_norm = 0;            ///< global L2 norm of the unscaled gradients, accumulated in fp64
   double grad_amax = 0;
@@ -79,7 +87,8 @@ struct StepReport {
 
 class Probe {
  public:
-  /// Makes the run directory and its manifest. Fails with `io` if it can't be written.
+  /// Makes the run directory and its manifest. Fails with `io` if it can't be written, `usage` if another process is
+  /// writing a run there now. Where an earlier run was moved is in the first step's summary.
   static Result<std::unique_ptr<Probe>> create(ProbeOptions options);
   virtual ~Probe() = default;
 
@@ -107,6 +116,14 @@ class Probe {
   /// are checked every `check_state_every` steps. Optional; false if weights, buffers or moments are found
   /// to hold non-finite values.
   virtual bool after_update(std::int64_t step) = 0;
+
+  /// `work` (clip, optimizer) and `after_update` in one, for more than a measurement: an update that looks dangerous
+  /// (the rate is absurd, squares of the gradients come near the end of the format, or an update spoiled the state
+  /// not long ago) is recorded. If it then leaves non-finite weights or moments, it is written as an incident, weights,
+  /// moments and all that `step` would undo are put back, and the report says so (`state_corrupt` false: go on as after
+  /// a bad step). An update that spoils the state without being on record is only said (`state_corrupt` true).
+  /// Recording costs about as much as the step. Exceptions of `work` pass unchanged.
+  virtual StepReport update(std::int64_t step, const std::function<void()>& work) = 0;
 
   /// Adds a named number to the history row of the current step (eval loss, tokens/s, …). New names
   /// are only taken before the first step.

@@ -5,7 +5,7 @@
 #   samples/demo.sh                   # text: this repository's own sources and documents
 #   samples/demo.sh --data FILE|DIR   # or yours
 #
-# Everything it makes is kept under runs/; an earlier story is moved aside, never overwritten.
+# Everything it makes is kept under runs/; the trainer moves an earlier story to runs/story/earlier/.
 # Exit code 0: the story happened (an incident, survived, reproduced and explained).
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -65,12 +65,6 @@ for program in nanquest-trainer nanquest-replay nanquest-viewer; do
 done
 began=$SECONDS
 
-if [ -e "$run" ]; then
-  aside="$run-$(date -r "$run" +%Y%m%d-%H%M%S)"
-  [ ! -e "$aside" ] || aside="$aside-$$"
-  mv "$run" "$aside"
-  echo "demo.sh: the story told before is now $aside" >&2
-fi
 mkdir -p "$(dirname "$run")"
 if [ -z "$data" ]; then
   # A copy, so that what was trained on stays what the snapshot's sample ids name.

@@ -37,6 +37,7 @@ Result<std::unique_ptr<AttachSession>> AttachSession::start(AttachOptions option
     auto log = guard::RunLog::create(options.probe);
     if (!log) return log.error();
     std::unique_ptr<AttachSession> session(new AttachSession(std::move(options), std::move(log).value()));
+    session->unsaid_.summary = session->log_.earlier_text();
     forget_in_children();
     if (session->options_.probe.level >= Level::trace) {
       auto observer = ObserverSession::start(*session);

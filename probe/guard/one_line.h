@@ -12,4 +12,11 @@ inline std::string one_line(std::string_view text) {
   return std::string(text.substr(0, end < 300 ? end : 300));
 }
 
+/// Puts `more` behind `line`, with a semicolon between; nothing for an empty `more`.
+inline void append(std::string& line, std::string_view more) {
+  if (more.empty()) return;
+  if (!line.empty()) line += "; ";
+  line += more;
+}
+
 }  // namespace nanquest::guard

@@ -6,18 +6,10 @@
 #include <exception>
 #include <utility>
 
-#include "probe/guard/incident.h"
 #include "probe/guard/one_line.h"
-#include "probe/snapshot/run_dir.h"
 
 namespace nanquest::guard {
 namespace {
-
-void append(std::string& line, const std::string& more) {
-  if (more.empty()) return;
-  if (!line.empty()) line += "; ";
-  line += more;
-}
 
 std::string describe_gate(const StepInputs& inputs, const StepReport& report) {
   std::string line = "step " + std::to_string(inputs.step) + ": ";
@@ -128,6 +120,10 @@ StepReport GuardedProbe::step(const StepInputs& inputs, const std::function<at::
     report.grad_amax = seen.amax;
     report.bad_gradients = seen.non_finite;
     if (on()) record_.gated(report.gate, seen, gate_);
+    last_.step = inputs.step;
+    last_.lr = inputs.lr;
+    last_.loss_scale = inputs.loss_scale;
+    last_amax_ = seen.amax;
   });
   loss.reset();  // and with it the graph, before the step may run again
   report.state_corrupt = corrupt_;
@@ -135,87 +131,10 @@ StepReport GuardedProbe::step(const StepInputs& inputs, const std::function<at::
     report.summary = describe_gate(inputs, report);
     if (on()) safely("capture", [&] { failed(inputs, compute, report); });
   }
+  if (log_ && !std::exchange(begun_, true)) append(report.summary, log_->earlier_text());
   append(report.summary, record_.complaint());
   if (!trouble_.empty() && !std::exchange(told_, true)) append(report.summary, trouble_);
   return report;
-}
-
-void GuardedProbe::failed(const StepInputs& inputs, const std::function<at::Tensor()>& compute,
-                          StepReport& report) {
-  undo();
-  if (report.gate != Gate::non_finite) return;
-  const std::string corrupt = corrupt_state();
-  corrupt_ = report.state_corrupt = !corrupt.empty();
-  if (corrupt_) append(report.summary, corrupt + " was already non-finite when the step began");
-  std::string what;
-  if (captures_ < options_.max_incidents)
-    what = capture(inputs, compute, report);
-  else
-    what = "no snapshot: the limit of " + std::to_string(options_.max_incidents) + " is reached";
-  ++incidents_;
-  append(report.summary, what);
-  append(report.summary, report.incident);
-  const Status noted = log_->incident(inputs.step, report.gate, report.incident, report.summary);
-  if (!noted) append(report.summary, "manifest not written: " + one_line(noted.error().text()));
-}
-
-std::string GuardedProbe::capture(const StepInputs& inputs, const std::function<at::Tensor()>& compute,
-                                  StepReport& report) {
-  const auto failed_again = [&](const at::Tensor& loss) {
-    const GateResult as_is = gate_.run(1, loss);
-    if (!std::isfinite(as_is.loss) || !as_is.finite()) return true;
-    return inputs.loss_scale != 1 && !gate_.run(inputs.loss_scale).finite();
-  };
-  ++captures_;
-  const IncidentOutcome outcome =
-      capture_incident(state_of(inputs), report.gate, compute, failed_again,
-                       free_incident_path(options_.run_dir, inputs.step, options_.rank));
-  undo();
-  report.incident = outcome.path;
-  return outcome.text;
-}
-
-StepState GuardedProbe::state_of(const StepInputs& inputs) const {
-  StepState state;
-  state.step = inputs.step;
-  state.rank = options_.rank;
-  state.world_size = options_.world_size;
-  state.loss_scale = inputs.loss_scale;
-  state.parameters = parameters_;
-  state.buffers = buffers_;
-  if (optimizer_) state.optimizer = optimizer_();
-  state.batch = inputs.batch;
-  state.sample_ids = inputs.sample_ids;
-  state.sample_texts = inputs.sample_texts;
-  state.config = options_.config;
-  state.history = record_.tables();
-  state.history_samples = record_.samples();
-  return state;
-}
-
-std::string GuardedProbe::corrupt_state() {
-  const NamedTensors optimizer = optimizer_ ? optimizer_() : NamedTensors{};
-  const std::pair<const char*, const NamedTensors*> kinds[] = {
-      {"parameter ", &parameters_}, {"buffer ", &buffers_}, {"optimizer state ", &optimizer}};
-  for (const auto& [kind, tensors] : kinds) {
-    check_.begin();
-    for (const auto& [name, tensor] : *tensors) check_.add(tensor);
-    check_.run(1);
-    for (std::size_t i = 0; i < tensors->size(); ++i)
-      if (check_.stats(i).non_finite > 0) return kind + (*tensors)[i].first;
-  }
-  return "";
-}
-
-bool GuardedProbe::after_update(std::int64_t step) {
-  if (!on()) return true;
-  safely("after_update", [&] {
-    bool finite = record_.after_update(step);
-    if (options_.check_state_every > 0 && step % options_.check_state_every == 0)
-      finite = corrupt_state().empty() && finite;
-    corrupt_ = !finite;
-  });
-  return !corrupt_;
 }
 
 void GuardedProbe::log(const std::string& name, double value) {

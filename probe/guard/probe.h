@@ -18,6 +18,9 @@
 
 namespace nanquest::guard {
 
+/// After an update that spoiled the state, so many are recorded: what did it once often does it again.
+inline constexpr std::int64_t kRecordedAfterTrouble = 256;
+
 class GuardedProbe final : public Probe {
  public:
   /// `log` is absent at Level::off: then steps are gated, and nothing is saved, undone or written.
@@ -31,6 +34,7 @@ class GuardedProbe final : public Probe {
   void watch_undo(std::function<std::function<void()>()> save) override;
   StepReport step(const StepInputs& inputs, const std::function<at::Tensor()>& compute) override;
   bool after_update(std::int64_t step) override;
+  StepReport update(std::int64_t step, const std::function<void()>& work) override;
   void log(const std::string& name, double value) override;
   int incidents() const override { return incidents_; }
   Status finish(const std::string& outcome) override;
@@ -48,6 +52,12 @@ class GuardedProbe final : public Probe {
   /// Name of the first parameter, buffer or moment that holds something non-finite, "" if none does.
   std::string corrupt_state();
   StepState state_of(const StepInputs& inputs) const;
+  void note_incident(std::int64_t step, StepReport& report);
+  /// Whether the update of this step is likely to spoil the state, so that recording it is worth its price.
+  bool suspicious(std::int64_t step) const;
+  StepReport recorded_update(std::int64_t step, const std::function<void()>& work);
+  /// One line about an update that left `first_bad` non-finite.
+  std::string spoiled(std::int64_t step, const std::string& first_bad);
 
   ProbeOptions options_;
   std::optional<RunLog> log_;
@@ -58,7 +68,12 @@ class GuardedProbe final : public Probe {
   StepRecord record_;
   TensorPass check_;
   std::string trouble_;  ///< why the probe is off, "" while it is on
-  bool told_ = false, devices_known_ = false, finished_ = false, corrupt_ = false;
+  bool begun_ = false, told_ = false, devices_known_ = false, finished_ = false, corrupt_ = false;
+  StepInputs last_;  ///< number, rate and scale of the last gated step
+  double last_amax_ = 0;
+  std::string state_trouble_;
+  std::int64_t good_state_step_ = -1;       ///< last step after which everything was seen to be finite
+  std::int64_t record_updates_until_ = -1;  ///< updates of earlier steps are recorded
   int overflows_ = 0;  ///< of the loss scale, in a row
   int incidents_ = 0, captures_ = 0;
 };

@@ -1,7 +1,6 @@
 #include "probe/guard/run_log.h"
 
 #include <filesystem>
-#include <system_error>
 
 #include "probe/snapshot/run_dir.h"
 
@@ -30,11 +29,8 @@ const char* gate_name(Gate gate) {
 }  // namespace
 
 Result<RunLog> RunLog::create(const ProbeOptions& options) {
-  std::error_code error;
-  std::filesystem::create_directories(incidents_dir(options.run_dir), error);
-  if (error)
-    return Error{ErrorCode::io, options.run_dir + ": the run directory can't be made: " + error.message(),
-                 "give a directory that can be written"};
+  Result<RunClaim> claim = RunClaim::take(options.run_dir, options.rank, options.resume);
+  if (!claim) return claim.error();
   Manifest manifest;
   manifest.created = utc_now();
   if (options.resume)
@@ -45,7 +41,7 @@ Result<RunLog> RunLog::create(const ProbeOptions& options) {
   manifest.world_size = options.world_size;
   manifest.status = "running";
   manifest.outcome.clear();
-  RunLog log(options.run_dir, std::move(manifest));
+  RunLog log(std::move(claim).value(), options.run_dir, std::move(manifest));
   if (const Status written = log.write(); !written) return written.error();
   return log;
 }

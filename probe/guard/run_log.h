@@ -9,14 +9,19 @@
 #include "probe/base/result.h"
 #include "probe/nanquest.h"
 #include "probe/snapshot/manifest.h"
+#include "probe/snapshot/run_claim.h"
 
 namespace nanquest::guard {
 
 class RunLog {
  public:
-  /// Makes the directory and its manifest (rank 0 writes it; the others only need the directory).
-  /// `io` if that is impossible. With `options.resume` the incidents of the manifest found there stay.
+  /// Claims the directory (RunClaim: an earlier run in it is moved away unless `options.resume`) and makes its
+  /// manifest (rank 0 writes it; the others only need the directory). `io` if that is impossible, `usage` if another
+  /// process is writing there. With `options.resume` the incidents of the manifest found there stay.
   static Result<RunLog> create(const ProbeOptions& options);
+
+  /// One line about an earlier run that had to be moved, "" if there was none.
+  std::string earlier_text() const { return claim_.earlier_text(); }
 
   /// Notes an incident; `path` is "" if no snapshot was written.
   Status incident(std::int64_t step, Gate gate, const std::string& path, const std::string& summary);
@@ -24,10 +29,11 @@ class RunLog {
   Status end(const std::string& status, const std::string& outcome);
 
  private:
-  RunLog(std::string run_dir, Manifest manifest)
-      : run_dir_(std::move(run_dir)), manifest_(std::move(manifest)) {}
+  RunLog(RunClaim claim, std::string run_dir, Manifest manifest)
+      : claim_(std::move(claim)), run_dir_(std::move(run_dir)), manifest_(std::move(manifest)) {}
   Status write();
 
+  RunClaim claim_;
   std::string run_dir_;
   Manifest manifest_;
   std::chrono::steady_clock::time_point written_;

@@ -77,7 +77,11 @@ bool StepRecord::join(std::int64_t step) {
 void StepRecord::gated(Gate gate, const GateResult& seen, const GradientGate& gradients) {
   if (!open_row_) return;
   const auto before = [&](Scalar column) { return joined_ ? history_->get(column) : 0; };
-  history_->set(Scalar::gate, std::max(before(Scalar::gate), static_cast<double>(gate)));
+  double word = std::max(before(Scalar::gate), static_cast<double>(gate));
+  if (word == static_cast<double>(Gate::ok) && !joined_ && losses_.spikes(seen.loss)) word = static_cast<double>(Gate::spike);
+  // A spike is the weakest word: whatever a later update of the step says replaces it.
+  if (joined_ && before(Scalar::gate) == static_cast<double>(Gate::spike) && gate != Gate::ok) word = static_cast<double>(gate);
+  history_->set(Scalar::gate, word);
   if (!joined_) history_->set(Scalar::loss, seen.loss);
   history_->set(Scalar::grad_norm, std::hypot(before(Scalar::grad_norm), seen.norm));
   history_->set(Scalar::grad_amax, std::max(before(Scalar::grad_amax), seen.amax));
@@ -134,6 +138,10 @@ bool StepRecord::after_update(std::int64_t step) {
   history_->set(Scalar::seconds, now() - started_);
   timed_ = true;
   return finite;
+}
+
+void StepRecord::regate(Gate gate) {
+  if (open_row_) history_->set(Scalar::gate, static_cast<double>(gate));
 }
 
 void StepRecord::complete() {

@@ -11,6 +11,7 @@
 
 #include "probe/guard/gate.h"
 #include "probe/guard/history.h"
+#include "probe/guard/loss_watch.h"
 #include "probe/guard/weight_watch.h"
 #include "probe/nanquest.h"
 #include "probe/snapshot/series.h"
@@ -34,8 +35,11 @@ class StepRecord {
   /// What is gated next is another update of the same step (several optimizers) and joins its row: gradients add up, the
   /// loss stays. False if there is no open row of that step.
   bool join(std::int64_t step);
-  /// Writes what the gate saw into the row; `ok` steps are prepared for `after_update`.
+  /// Writes what the gate saw into the row; `ok` steps are prepared for `after_update`. An `ok` step whose loss
+  /// spikes (LossWatch) is written down as `spike`.
   void gated(Gate gate, const GateResult& seen, const GradientGate& gradients);
+  /// Changes the gate of the row, for an update that went wrong.
+  void regate(Gate gate);
   /// Completes the row. False if a weight is found non-finite.
   bool after_update(std::int64_t step);
   /// Completes the last row and closes the file.
@@ -60,6 +64,7 @@ class StepRecord {
   std::optional<History> history_;
   std::optional<SeriesWriter> series_;
   WeightWatch weights_;
+  LossWatch losses_;
   std::vector<double> before_;  ///< per layer, scratch
   std::string complaint_;
   double started_ = 0;

@@ -24,7 +24,8 @@ int main(int argc, char** argv) {
       return value;
     });
     if (report.ok()) { loss = report.loss; at::NoGradGuard no_grad; w.sub_(w.grad(), lr); }
-    else { std::cerr << report.summary << '\n'; lr = 0.7; format = at::kFloat; }
+    else { lr = 0.7; format = at::kFloat; }
+    if (!report.summary.empty()) std::cerr << report.summary << '\n';
   }
   int incidents = probe.value()->incidents();
   if (auto done = probe.value()->finish("finished"); !done) std::cerr << done.error().text() << '\n';

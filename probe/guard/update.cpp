@@ -1,0 +1,129 @@
+// The optimizer's part of a step: measured, and recorded when it looks dangerous.
+#include <ATen/ATen.h>
+
+#include <cmath>
+#include <exception>
+#include <utility>
+
+#include "probe/guard/incident.h"
+#include "probe/guard/one_line.h"
+#include "probe/guard/probe.h"
+#include "probe/observe/step_scope.h"
+#include "probe/snapshot/run_dir.h"
+
+namespace nanquest::guard {
+namespace {
+
+/// Gradients whose squares (Adam's second moment) come near the end of the format that the weights are in.
+double dangerous_amax(const at::Tensor& parameter) {
+  return parameter.scalar_type() == at::kHalf ? 1e2 : parameter.scalar_type() == at::kDouble ? 1e150 : 1e18;
+}
+
+}  // namespace
+
+bool GuardedProbe::suspicious(std::int64_t step) const {
+  if (step < record_updates_until_ || !(std::abs(last_.lr) < 1e30)) return true;  // fp32 ends at 3.4e38
+  for (const auto& [name, p] : parameters_)
+    if (last_amax_ > dangerous_amax(p)) return true;
+  return false;
+}
+
+std::string GuardedProbe::spoiled(std::int64_t step, const std::string& first_bad) {
+  std::string text = "step " + std::to_string(step) + ": the update left " + first_bad + " non-finite";
+  if (good_state_step_ >= 0 && good_state_step_ + 1 < step)
+    text = "step " + std::to_string(step) + ": " + first_bad + " is non-finite; it was not after step " +
+           std::to_string(good_state_step_) + ", so an update since then spoiled it";
+  return text;
+}
+
+StepReport GuardedProbe::update(std::int64_t step, const std::function<void()>& work) {
+  StepReport report;
+  if (on() && last_.step == step && suspicious(step)) return recorded_update(step, work);
+  work();
+  if (after_update(step)) return report;
+  report.gate = Gate::non_finite;
+  report.state_corrupt = true;
+  report.summary = state_trouble_;
+  return report;
+}
+
+StepReport GuardedProbe::recorded_update(std::int64_t step, const std::function<void()>& work) {
+  StepReport report;
+  NamedTensors live, before;
+  StepState state;
+  safely("save", [&] {
+    live = parameters_;
+    if (optimizer_)
+      for (const auto& moment : optimizer_()) live.push_back(moment);
+    for (const auto& [name, t] : live) before.emplace_back(name, t.detach().clone());
+    state = state_of(last_);
+  });
+  std::exception_ptr thrown;
+  const auto guarded = [&] {
+    const PhaseScope phase(Phase::optimizer);
+    try {
+      work();
+    } catch (...) {
+      thrown = std::current_exception();
+    }
+    return at::Tensor();
+  };
+  if (!on()) {
+    guarded();
+    if (thrown) std::rethrow_exception(thrown);
+    return report;
+  }
+  Recording recording = record_step(state, guarded);
+  if (thrown) std::rethrow_exception(thrown);  // the program's own: it passes unchanged
+  std::string bad;
+  safely("after_update", [&] {
+    (void)record_.after_update(step);
+    bad = corrupt_state();
+  });
+  if (bad.empty()) {
+    good_state_step_ = step;
+    return report;
+  }
+  report.gate = Gate::non_finite;
+  report.summary = spoiled(step, bad);
+  safely("capture", [&] {
+    recording.doc.gate = Gate::non_finite;
+    const std::string path = free_incident_path(options_.run_dir, step, options_.rank);
+    const Status written = captures_++ < options_.max_incidents
+                               ? write_snapshot(recording, path)
+                               : Error{ErrorCode::usage, "the limit of snapshots is reached", ""};
+    if (recording.doc.culprit.op != kNone) append(report.summary, one_line(describe_culprit(recording.doc)));
+    if (written) report.incident = path;
+    append(report.summary, written ? path : "snapshot not written: " + one_line(written.error().text()));
+    note_incident(step, report);
+    const at::NoGradGuard no_grad;
+    for (std::size_t i = 0; i < live.size(); ++i) live[i].second.detach().copy_(before[i].second);
+    undo();
+    corrupt_ = false;
+  });
+  report.state_corrupt = !on() || corrupt_;
+  record_updates_until_ = step + kRecordedAfterTrouble;
+  return report;
+}
+
+bool GuardedProbe::after_update(std::int64_t step) {
+  if (!on()) return true;
+  safely("after_update", [&] {
+    const bool measured_fine = record_.after_update(step);
+    const bool look = options_.check_state_every > 0 && step % options_.check_state_every == 0;
+    const std::string bad = look || !measured_fine ? corrupt_state() : std::string();
+    corrupt_ = !bad.empty();
+    if (!corrupt_ && look) good_state_step_ = step;
+    if (!corrupt_) return;
+    state_trouble_ = spoiled(step, bad) + "; the update is not on record (the next " +
+                     std::to_string(kRecordedAfterTrouble) + " of Probe::update are)";
+    record_updates_until_ = step + kRecordedAfterTrouble;
+    StepReport report;
+    report.gate = Gate::non_finite;
+    report.summary = state_trouble_;
+    note_incident(step, report);
+  });
+  return !corrupt_;
+}
+
+}  // namespace nanquest::guard
