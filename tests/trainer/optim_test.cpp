@@ -10,11 +10,30 @@
 #include "trainer/optim/adamw.h"
 #include "trainer/optim/schedule.h"
 #include "trainer/precision/autocast.h"
+#include "trainer/precision/device.h"
 #include "trainer/precision/formats.h"
 #include "trainer/precision/grad_scaler.h"
 
 namespace nanquest::trainer {
 namespace {
+
+TEST(Device, FormatsThatItLacksAreRefusedWithAWayOut) {
+  const at::Device gpu(at::kCUDA, 0), cpu(at::kCPU);
+  for (const int major : {7, 8, 9}) {
+    const auto bf16 = amp_dtype_on("bf16", gpu, major);
+    EXPECT_EQ(bf16.ok(), major >= 8);
+    EXPECT_EQ(check_tf32(true, gpu, major).ok(), major >= 8);
+    EXPECT_TRUE(check_tf32(false, gpu, major));
+    EXPECT_EQ(*amp_dtype_on("fp16", gpu, major), at::kHalf);
+    if (bf16) continue;
+    EXPECT_EQ(bf16.error().code, ErrorCode::unsupported);
+    EXPECT_EQ(exit_code(bf16.error().code), 2);
+    EXPECT_NE(bf16.error().text().find("--amp-dtype fp16"), std::string::npos);
+  }
+  EXPECT_EQ(*amp_dtype_on("bf16", cpu, 0), at::kBFloat16);
+  EXPECT_FALSE(check_tf32(true, cpu, 0));
+  EXPECT_EQ(amp_dtype_on("fp8", cpu, 0).error().code, ErrorCode::usage);
+}
 
 TEST(Schedule, WarmsUpFromTheFirstStepAndFollowsTheCosine) {
   const Schedule s{.peak = 2.0, .warmup_steps = 4, .total_steps = 104};

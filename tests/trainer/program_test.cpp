@@ -67,10 +67,23 @@ TEST_F(Program, ExitCodesAreThoseOfTheManual) {
   EXPECT_EQ(run(tiny("--policy skip --inject inf-grad@3x1000 --rollback-limit 0")).code, 4);
 }
 
+TEST_F(Program, AnUpdateThatSpoilsWeightsIsRecordedAndUndone) {
+  const Ran r = run(tiny("--lr 1e39 --warmup-ratio 0 --policy stop --json"));
+  EXPECT_EQ(r.code, 4) << r.err;
+  EXPECT_NE(r.err.find("step 0 is not finite in fp32: step 0: the update left parameter "), std::string::npos) << r.err;
+  EXPECT_NE(r.err.find("_fused_adamw_"), std::string::npos) << r.err;
+  const auto j = nlohmann::json::parse(r.out);
+  ASSERT_EQ(j["snapshots"].size(), 1u);
+  EXPECT_TRUE(std::filesystem::exists(j["snapshots"][0].get<std::string>()));
+  EXPECT_NE(j["files"]["final"], "") << "the weights before the update are finite";
+  const Ran skipped = run(tiny("--lr 1e39 --warmup-ratio 0 --policy skip --rollback-limit 0"));
+  EXPECT_EQ(skipped.code, 4) << skipped.err;
+}
+
 TEST_F(Program, VersionAndHelp) {
   const Ran version = run(command("--version"));
   EXPECT_EQ(version.code, 0);
-  for (const char* word : {"nanquest-trainer ", "LibTorch ", "HDF5 ", "snapshot format "})
+  for (const char* word : {"nanquest-trainer ", "LibTorch ", "HDF5 ", "file format "})
     EXPECT_NE(version.out.find(word), std::string::npos) << version.out;
   const Ran help = run(command("--help"));
   EXPECT_EQ(help.code, 0);
@@ -121,6 +134,14 @@ TEST_F(Program, MissingCudaIsSaidPlainly) {
   EXPECT_TRUE(one_line(r.err));
 }
 
+TEST_F(Program, AFormatThatTheDeviceLacksIsSaidPlainly) {
+  const Ran r = run(tiny("--tf32"));
+  EXPECT_EQ(r.code, 2);
+  EXPECT_NE(r.err.find("tf32 is not a format of cpu"), std::string::npos) << r.err;
+  EXPECT_TRUE(one_line(r.err));
+  EXPECT_FALSE(std::filesystem::exists(folder / "run"));
+}
+
 TEST_F(Program, BadDataIsNamed) {
   test::write_file(folder / "empty.txt", "");
   test::write_file(folder / "binary.txt", std::string("a\0b", 3));
@@ -141,6 +162,35 @@ TEST_F(Program, AnUnwritableRunDirectoryIsAnErrorAtTheStart) {
   EXPECT_EQ(r.code, 3);
   EXPECT_TRUE(one_line(r.err)) << r.err;
   EXPECT_NE(r.err.find(folder / "file/run"), std::string::npos);
+}
+
+TEST_F(Program, AnEarlierRunIsMovedAsideUnlessResumed) {
+  for (const char* level : {"guard", "off"}) {
+    std::filesystem::remove_all(folder / "run");
+    ASSERT_EQ(run(tiny("--stop-after 3 --inject nan-loss@1 --policy skip --level guard")).code, 1);
+    const std::string weights = test::read_file(folder / "run/checkpoints/final.safetensors");
+    const Ran resumed = run(tiny(std::string("--resume --level ") + level));
+    EXPECT_EQ(resumed.code, 1) << resumed.err;
+    EXPECT_EQ(resumed.err.find("is now in"), std::string::npos) << resumed.err;
+    EXPECT_FALSE(std::filesystem::exists(folder / "run/earlier"));
+    const Ran again = run(tiny(std::string("--seed 7 --level ") + level));
+    EXPECT_EQ(again.code, 0) << again.err;
+    EXPECT_NE(again.err.find("the run that was in " + (folder / "run") + " is now in " + (folder / "run/earlier/")),
+              std::string::npos)
+        << again.err;
+    EXPECT_TRUE(std::filesystem::is_empty(folder / "run/incidents"));  // nothing of the first run is mixed in
+    const auto earlier = std::filesystem::directory_iterator(folder / "run/earlier")->path();
+    EXPECT_TRUE(std::filesystem::exists(earlier / "incidents/step-00000001.r0.h5"));
+    EXPECT_TRUE(std::filesystem::exists(earlier / "checkpoints/final.safetensors"));
+    EXPECT_NE(test::read_file(folder / "run/checkpoints/final.safetensors"), weights);
+  }
+}
+
+TEST_F(Program, ResumingNothingLeavesNothing) {
+  const Ran r = run(tiny("--resume"));
+  EXPECT_EQ(r.code, 3);
+  EXPECT_TRUE(one_line(r.err)) << r.err;
+  EXPECT_FALSE(std::filesystem::exists(folder / "run"));
 }
 
 TEST_F(Program, DamagedCheckpointIsRefused) {

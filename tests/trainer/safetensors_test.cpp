@@ -6,7 +6,6 @@
 #include <thread>
 
 #include "tests/trainer/helpers.h"
-#include "trainer/checkpoint/atomic_file.h"
 #include "trainer/checkpoint/safetensors.h"
 #include "trainer/checkpoint/train_state.h"
 
@@ -167,27 +166,14 @@ TEST(Safetensors, EveryTruncationAndEveryFlippedBitIsFound) {
     }
 }
 
-TEST(AtomicFile, AFailureLeavesTheOldFileAndNothingElse) {
+TEST(Safetensors, AFailureLeavesTheOldFileAndNothingElse) {
   const test::Folder folder;
-  test::write_file(folder / "f", "old");
-  const Status s = write_atomically(folder / "f", [](ByteSink& sink) -> Status {
-    if (Status w = sink.write("new", 3); !w) return w;
-    return Error{ErrorCode::internal, "on purpose", ""};
-  });
-  EXPECT_FALSE(s);
-  EXPECT_EQ(test::read_file(folder / "f"), "old");
+  const std::string path = folder / "f.safetensors";
+  test::write_file(path, "old");
+  EXPECT_EQ(write_safetensors(path, {{"odd", at::zeros({2}, at::kComplexDouble)}}, {}).error().code, ErrorCode::unsupported);
+  EXPECT_EQ(write_safetensors(path + "/below", samples(), {}).error().code, ErrorCode::io);
+  EXPECT_EQ(test::read_file(path), "old");
   EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder.path()), {}), 1);
-  EXPECT_EQ(write_atomically(folder / "no/such/f", [](ByteSink&) { return Status{}; }).error().code,
-            ErrorCode::io);
-  if (std::filesystem::exists("/dev/full")) {
-    // A full disk as the kernel reports it: through a temporary name that leads to /dev/full.
-    const std::string name = folder / "g";
-    std::filesystem::create_symlink("/dev/full", name + ".tmp" + std::to_string(getpid()));
-    const Status full = write_atomically(name, [](ByteSink& sink) { return sink.write("x", 1); });
-    ASSERT_FALSE(full);
-    EXPECT_EQ(full.error().code, ErrorCode::io);
-    EXPECT_FALSE(std::filesystem::exists(name));
-  }
 }
 
 TEST(TrainState, EveryNumberComesBackExactly) {

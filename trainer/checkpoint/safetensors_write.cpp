@@ -5,7 +5,7 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
-#include "trainer/checkpoint/atomic_file.h"
+#include "probe/nanquest.h"
 #include "trainer/checkpoint/safetensors.h"
 #include "trainer/checkpoint/safetensors_types.h"
 
@@ -60,13 +60,13 @@ Status write_safetensors(const std::string& path, const NamedTensors& tensors,
   all[std::string(kChecksumKey)] = text;
   const std::string header = header_of(sorted, all);
   const std::uint64_t length = header.size();
-  return write_atomically(path, [&](ByteSink& sink) -> Status {
-    if (Status s = sink.write(&length, sizeof length); !s) return s;
-    if (Status s = sink.write(header.data(), header.size()); !s) return s;
-    for (const auto& [name, t] : sorted)
-      if (Status s = sink.write(t.const_data_ptr(), t.nbytes()); !s) return s;
-    return {};
-  });
+  Result<AtomicFile> file = AtomicFile::create(path);
+  if (!file) return file.error();
+  if (Status s = file->append(&length, sizeof length); !s) return s;
+  if (Status s = file->append(header.data(), header.size()); !s) return s;
+  for (const auto& [name, t] : sorted)
+    if (Status s = file->append(t.const_data_ptr(), t.nbytes()); !s) return s;
+  return file->commit();
 }
 
 }  // namespace nanquest::trainer

@@ -1,11 +1,10 @@
 // nanquest-trainer: trains a byte-level GPT on text files under the guard of nanquest.
-#include <H5public.h>
 #include <torch/version.h>
 
 #include <csignal>
 #include <cstdio>
 
-#include "probe/snapshot/schema.h"
+#include "probe/nanquest.h"
 #include "trainer/cli/config_keys.h"
 #include "trainer/cli/progress.h"
 #include "trainer/cli/report.h"
@@ -24,11 +23,7 @@ void on_signal(int) {
 }
 
 std::string version_text() {
-  unsigned major = 0, minor = 0, release = 0;
-  H5get_libversion(&major, &minor, &release);
-  return "nanquest-trainer " NANQUEST_VERSION "\nLibTorch " TORCH_VERSION "\nHDF5 " + std::to_string(major) +
-         "." + std::to_string(minor) + "." + std::to_string(release) + "\nsnapshot format " +
-         std::to_string(kFormatMajor) + "." + std::to_string(kFormatMinor) + "\n";
+  return "nanquest-trainer " NANQUEST_VERSION "\nLibTorch " TORCH_VERSION "\n" + file_versions();
 }
 
 int fail(const Error& error) {

@@ -84,6 +84,7 @@ Status complete(Settings& s, const TextData& data) {
   if (!device) return device.error();
   const Result<at::ScalarType> amp = find_amp_dtype(s.amp_dtype, *device);
   if (!amp) return amp.error();
+  if (Status ok = check_tf32(s.tf32, *device, cuda_major(*device)); !ok) return ok;
   loop.device = *device;
   loop.amp = *amp;
   loop.policy = *policy_from_name(s.policy);

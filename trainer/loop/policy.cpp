@@ -28,7 +28,7 @@ Trainer::Next Trainer::incident(const StepReport& report, const Batch& batch) {
   tell_failed(report);
   say("step " + std::to_string(counters_.optimizer_step) + " is not finite in " + short_name(amp_) + ": " +
       report.summary);
-  if (report.state_corrupt) return roll_back(batch, "weights, buffers or moments were already not finite");
+  if (report.state_corrupt) return roll_back(batch, "weights, buffers or moments are not finite");
   switch (config_.policy) {
     case Policy::stop:
       return stop("policy stop");
@@ -68,7 +68,12 @@ Trainer::Next Trainer::retry_in_fp32(const Batch& batch) {
   counters_.retried = true;
   const double lr = next_lr();
   say("the same batch is finite in fp32; going on in " + short_name(amp_));
-  apply(again);
+  if (const StepReport updated = apply(again); !updated.ok()) {
+    if (!updated.incident.empty()) summary_.incidents.push_back(updated.incident);
+    say(updated.summary);
+    if (updated.state_corrupt) return roll_back(batch, "weights, buffers or moments are not finite");
+    return skip(batch, "its update spoiled weights or moments");
+  }
   if (Status s = after_step(again, lr, 0); !s) return stop(s.error().text());
   return Next::advance;
 }

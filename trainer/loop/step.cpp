@@ -98,8 +98,14 @@ Result<Trainer::Next> Trainer::one_batch() {
       continue;
     }
     if (report.ok()) {
+      if (!report.summary.empty()) say(report.summary);
       const double lr = next_lr();
-      apply(report);
+      const StepReport updated = apply(report);
+      if (!updated.ok()) {
+        const Next next = incident(updated, batch);
+        if (next != Next::retry) return next;
+        continue;
+      }
       const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
       if (Status s = after_step(report, lr, seconds); !s) return s.error();
       return Next::advance;
@@ -109,13 +115,18 @@ Result<Trainer::Next> Trainer::one_batch() {
   }
 }
 
-void Trainer::apply(const StepReport& report) {
+StepReport Trainer::apply(const StepReport& report) {
   const NvtxRange range("optimizer");
-  if (config_.grad_clip > 0 && report.grad_norm > 0) {
-    const double factor = report.clip_coefficient(config_.grad_clip);
-    if (factor < 1.0) optimizer_.scale_gradients(factor);
-  }
-  optimizer_.step(next_lr());
+  const auto work = [&] {
+    if (config_.grad_clip > 0 && report.grad_norm > 0) {
+      const double factor = report.clip_coefficient(config_.grad_clip);
+      if (factor < 1.0) optimizer_.scale_gradients(factor);
+    }
+    optimizer_.step(next_lr());
+  };
+  if (probe_) return probe_->update(counters_.optimizer_step, work);
+  work();
+  return {};
 }
 
 Status Trainer::after_step(const StepReport& report, double lr, double seconds) {
@@ -139,13 +150,7 @@ Status Trainer::after_step(const StepReport& report, double lr, double seconds) 
   const bool evaluate_now = config_.eval_every > 0 && counters_.optimizer_step % config_.eval_every == 0;
   if (evaluate_now && counters_.optimizer_step < config_.steps)
     if (Status s = evaluate_and_keep_best(event); !s) return s;
-  if (probe_) {
-    probe_->log("tokens_per_second", rate);
-    if (!probe_->after_update(step)) {
-      (void)roll_back({}, "weights or moments are not finite after the update");
-      return {};
-    }
-  }
+  if (probe_) probe_->log("tokens_per_second", rate);
   if (listener_.on_step) listener_.on_step(event);
   if (counters_.optimizer_step % config_.ring_every == 0) keep_state();
   if (config_.save_every > 0 && counters_.optimizer_step % config_.save_every == 0) return write_state();

@@ -78,11 +78,6 @@ Result<std::unique_ptr<Trainer>> Trainer::create(LoopConfig config, std::unique_
     if (p.scalar_type() != at::kFloat)
       return Error{ErrorCode::usage, "weight " + name + " is " + short_name(p.scalar_type()),
                    "keep weights in fp32; --amp-dtype lowers the computation alone"};
-  std::error_code ec;
-  std::filesystem::create_directories(config.run_dir + "/checkpoints", ec);
-  if (ec)
-    return Error{ErrorCode::io, config.run_dir + ": can't be made: " + ec.message(),
-                 "choose another --run-dir"};
   std::unique_ptr<Trainer> t(
       new Trainer(std::move(config), std::move(model), std::move(data), std::move(listener)));
   if (t->config_.resume) {
@@ -96,11 +91,22 @@ Result<std::unique_ptr<Trainer>> Trainer::create(LoopConfig config, std::unique_
     if (Status s = t->restore(*state); !s) return s.error();
   }
   if (Status s = t->open_probe(); !s) return s.error();
+  std::error_code ec;
+  std::filesystem::create_directories(t->config_.run_dir + "/checkpoints", ec);
+  if (ec)
+    return Error{ErrorCode::io, t->config_.run_dir + ": can't be made: " + ec.message(),
+                 "choose another --run-dir"};
   return t;
 }
 
 Status Trainer::open_probe() {
-  if (config_.level == Level::off) return {};
+  if (config_.level == Level::off) {
+    Result<RunClaim> claim = RunClaim::take(config_.run_dir, 0, config_.resume);
+    if (!claim) return claim.error();
+    claim_.emplace(std::move(claim).value());
+    if (!claim_->earlier().empty()) say(claim_->earlier_text());
+    return {};
+  }
   ProbeOptions options;
   options.run_dir = config_.run_dir;
   options.level = config_.level;

@@ -57,7 +57,8 @@ class Trainer {
                      double scale);
   void inject_into_gradients(at::ScalarType format);
   bool injecting(Injection::Kind kind, at::ScalarType format) const;
-  void apply(const StepReport& report);
+  /// Clip and update. Not ok: the update spoiled weights or moments (`state_corrupt`) or was undone because of it.
+  StepReport apply(const StepReport& report);
   Status after_step(const StepReport& report, double lr, double seconds);
   Next incident(const StepReport& report, const Batch& batch);
   Next fall_back(const Batch& batch);
@@ -84,6 +85,7 @@ class Trainer {
   GradScaler scaler_;
   at::ScalarType amp_;
   std::unique_ptr<Probe> probe_;
+  std::optional<RunClaim> claim_;  ///< at level off; else the probe has it
   Counters counters_;
   Summary summary_;
   std::deque<TrainState> ring_;

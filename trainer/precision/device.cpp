@@ -9,21 +9,21 @@
 namespace nanquest::trainer {
 namespace {
 
-/// Major compute capability of a CUDA device, 0 if unknown. Asked of the CUDA runtime that LibTorch has
-/// already loaded, so that nothing here links CUDA.
-int cuda_major(int index) {
-  using Query = int (*)(int*, int, int);
-  constexpr int kComputeCapabilityMajor = 75;  // cudaDevAttrComputeCapabilityMajor
-  auto* query = reinterpret_cast<Query>(dlsym(RTLD_DEFAULT, "cudaDeviceGetAttribute"));
-  int major = 0;
-  return query != nullptr && query(&major, kComputeCapabilityMajor, index) == 0 ? major : 0;
-}
-
 at::Generator generator_of(at::Device device) {
   return at::globalContext().defaultGenerator(device);
 }
 
 }  // namespace
+
+// Asked of the CUDA runtime that LibTorch has already loaded, so that nothing here links CUDA.
+int cuda_major(at::Device device) {
+  if (!device.is_cuda()) return 0;
+  using Query = int (*)(int*, int, int);
+  constexpr int kComputeCapabilityMajor = 75;  // cudaDevAttrComputeCapabilityMajor
+  auto* query = reinterpret_cast<Query>(dlsym(RTLD_DEFAULT, "cudaDeviceGetAttribute"));
+  int major = 0;
+  return query != nullptr && query(&major, kComputeCapabilityMajor, device.index()) == 0 ? major : 0;
+}
 
 Result<at::Device> find_device(const std::string& name) {
   const std::string kind = name.substr(0, name.find(':'));
@@ -52,15 +52,26 @@ Result<at::Device> find_device(const std::string& name) {
 }
 
 Result<at::ScalarType> find_amp_dtype(const std::string& name, at::Device device) {
+  return amp_dtype_on(name, device, cuda_major(device));
+}
+
+Result<at::ScalarType> amp_dtype_on(const std::string& name, at::Device device, int major) {
   if (name == "fp32") return at::kFloat;
   if (name == "fp16") return at::kHalf;
   if (name != "bf16")
     return Error{ErrorCode::usage, "format " + name + " is not known for --amp-dtype", "fp32, bf16 or fp16"};
-  if (device.is_cuda() && cuda_major(device.index()) < 8)
+  if (device.is_cuda() && major < 8)
     return Error{ErrorCode::unsupported,
                  "bf16 is only emulated on " + device.str() + " (compute capability below 8.0)",
                  "use --amp-dtype fp16 or fp32"};
   return at::kBFloat16;
+}
+
+Status check_tf32(bool wanted, at::Device device, int major) {
+  if (!wanted || (device.is_cuda() && major >= 8)) return {};
+  return Error{ErrorCode::unsupported,
+               "tf32 is not a format of " + device.str() + " (it needs CUDA and compute capability 8.0)",
+               "leave --tf32 out"};
 }
 
 std::string short_name(at::ScalarType dtype) {
