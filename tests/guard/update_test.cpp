@@ -25,6 +25,7 @@ StepReport unclipped(GuardedTraining& guarded, std::int64_t number, const Batch&
   EXPECT_TRUE(gate.ok()) << gate.summary;
   return guarded.probe->update(number, [&] {
     const at::NoGradGuard no_grad;
+    for (at::Tensor& s : net.steps) s.add_(1);
     std::vector<at::Tensor> values, gradients;
     for (const at::Tensor& p : net.parameters) {
       values.push_back(p.detach());
