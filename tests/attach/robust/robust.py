@@ -22,7 +22,7 @@ NIGHT = os.environ.get("NANQUEST_NIGHTLY") == "1"
 nightly = unittest.skipUnless(NIGHT, "at night only (NANQUEST_NIGHTLY=1)")
 # A shell starts what it puts into the background with SIGINT ignored, and children inherit that.
 signal.signal(signal.SIGINT, signal.default_int_handler)
-FILES = re.compile(r"\.process\.r0|manifest\.json|series\.r0\.h5|incidents/step-\d{8}\.r0(\.\d+)?\.h5")
+FILES = re.compile(r"(earlier/[0-9TZ-]+/)?(manifest\.json|series\.r0\.h5|incidents/step-\d{8}\.r0(\.\d+)?\.h5)|\.process\.r0|\.lock\.r0")
 TEMPORARY = re.compile(r".*\.tmp-\d+-\d+")
 
 
@@ -66,7 +66,7 @@ class RobustTest(attached.AttachTest):
         for path in sorted(p for p in root.rglob("*") if p.is_file()):
             name = str(path.relative_to(root))
             if not (killed and TEMPORARY.fullmatch(name)):
-                self.assertRegex(name, FILES)
+                self.assertTrue(FILES.fullmatch(name), name)
         if (root / "manifest.json").exists() or not killed:
             manifest = json.loads((root / "manifest.json").read_text())
             for incident in manifest["incidents"]:
