@@ -15,8 +15,6 @@ import tensors  # noqa: F401
 import torch
 from registry import FEATURES
 
-made = 0   # steps
-
 
 def bits(values):
     digest = hashlib.sha256()
@@ -26,7 +24,7 @@ def bits(values):
 
 
 def run(name):
-    global made
+    number = 1
     torch.manual_seed(1)
     torch.set_num_threads(1)
     feature = FEATURES[name][0]()
@@ -39,17 +37,19 @@ def run(name):
         optimizer.zero_grad()
         loss = step(i)
         loss.backward()
+        # Programs that follow each other in one process may share a step, so the number is asked for.
+        if i == 1 and (probe := sys.modules.get("nanquest")):
+            probe.record()
+            number = probe.step()
         optimizer.step()
         losses.append(loss)
     optimizer.zero_grad(set_to_none=True)
-    made += 3
-    return {"step": made - 2, "bits": bits([*losses, *parameters]),
+    return {"step": number, "bits": bits([*losses, *parameters]),
             "finite": all(bool(torch.isfinite(v.detach().abs()).all()) for v in [*losses, *parameters])}
 
 
 def warm_up():
     """At level trace the first three steps are looked at as by level watch."""
-    global made
     w = torch.ones(3, requires_grad=True)
     optimizer = torch.optim.SGD([w], lr=0.1)
     for _ in range(3):
@@ -57,7 +57,6 @@ def warm_up():
         w.square().sum().backward()
         optimizer.step()
     optimizer.zero_grad(set_to_none=True)
-    made = 3
 
 
 warm_up()

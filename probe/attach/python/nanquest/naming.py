@@ -103,7 +103,8 @@ class ParameterNumbers:
     @staticmethod
     def _held(holder, key):
         if isinstance(holder, torch.nn.Module):
-            return holder._parameters.get(key)
+            # A scripted module's are no dict.
+            return holder._parameters[key] if key in holder._parameters else None
         if isinstance(holder, torch.optim.Optimizer):
             try:
                 return holder.param_groups[key[0]]["params"][key[1]]
