@@ -30,10 +30,9 @@ std::string gate_line(const guard::GateResult& seen, bool norm_bad) {
   return line;
 }
 
-/// The number in a storage of one, NaN-safe; nothing if it lies on a device.
-std::optional<double> number_in(const c10::Storage& storage, at::ScalarType type) {
-  if (!storage || storage.device() != at::kCPU || storage.nbytes() < c10::elementSize(type)) return {};
-  return at::empty({0}, at::TensorOptions(type)).set_(storage, 0, {}, {}).item().toDouble();
+/// The number at the beginning of a storage.
+at::Tensor number_in(const c10::Storage& storage, at::ScalarType type) {
+  return at::empty({0}, at::TensorOptions(type)).set_(storage, 0, {}, {});
 }
 
 }  // namespace
@@ -93,7 +92,7 @@ Door AttachSession::clipped(const at::Tensor& norm, const Weights& weights) {
   Door door;
   safely("the norm of the gradients", [&] {
     norm_ = norm.detach();
-    if (!norm_.is_cpu() || std::isfinite(norm_.item().toDouble())) return;
+    if (!norm_.is_cpu() || holds_finite(norm_)) return;
     norm_bad_ = true;
     if (last_incident_ == step()) return;
     bind(weights);
@@ -106,8 +105,10 @@ Door AttachSession::clipped(const at::Tensor& norm, const Weights& weights) {
 bool AttachSession::pass_went_bad() const {
   if (losses_.bad() || norm_bad_) return true;
   if (differentiated_ || !trace_ || trace_->forwards == 0) return false;
-  const auto loss = number_in(trace_->last_scalar, trace_->last_scalar_type);
-  return loss && !std::isfinite(*loss);
+  const c10::Storage& last = trace_->last_scalar;
+  const at::ScalarType type = trace_->last_scalar_type;
+  if (!last || last.device() != at::kCPU || last.nbytes() < c10::elementSize(type)) return false;
+  return !holds_finite(number_in(last, type));
 }
 
 Door AttachSession::look_back(const char* how) {
@@ -115,7 +116,7 @@ Door AttachSession::look_back(const char* how) {
   if (last_incident_ != step()) {
     at::Tensor loss = losses_.telling();
     if (!loss.defined() && trace_ && trace_->last_scalar) {
-      loss = at::empty({0}, at::TensorOptions(trace_->last_scalar_type)).set_(trace_->last_scalar, 0, {}, {});
+      loss = number_in(trace_->last_scalar, trace_->last_scalar_type);
       losses_.started(loss, /*accumulates=*/true);
     }
     const double value = loss.defined() ? loss.item().toDouble() : 0;
@@ -169,7 +170,7 @@ Door AttachSession::judge(const Update& update) {
   safely("the gate", [&] {
     const std::int64_t now = step();
     const guard::GateResult seen = gate_.run(1.0, losses_.total());
-    if (norm_.defined() && !norm_.is_cpu()) norm_bad_ = !std::isfinite(norm_.item().toDouble());
+    if (norm_.defined() && !norm_.is_cpu()) norm_bad_ = !holds_finite(norm_);
     norm_.reset();
     const bool good = seen.finite() && std::isfinite(seen.loss) && (!norm_bad_ || update.scale_overflow);
     const bool calibration = update.scale_overflow && std::isfinite(seen.loss) &&
@@ -207,12 +208,8 @@ std::string AttachSession::bad_state() {
   std::int64_t elements = 0;
   for (const auto& [name, state] : states) elements += state.numel();
   if (elements > guard::kMeasureEveryStep && step() % every != 0) return "";
-  state_pass_.begin();
-  for (const auto& [name, state] : states) state_pass_.add(state);
-  state_pass_.run(1.0);
-  for (std::size_t i = 0; i < states.size(); ++i)
-    if (state_pass_.stats(i).non_finite > 0) return "optimizer state " + states[i].first;
-  return "";
+  const std::string bad = guard::first_non_finite(state_pass_, states);
+  return bad.empty() ? bad : "optimizer state " + bad;
 }
 
 std::string AttachSession::hidden_damage() {

@@ -6,24 +6,10 @@
 #include "probe/attach/trace.h"
 #include "probe/capture/finish.h"
 #include "probe/guard/one_line.h"
-#include "probe/observe/tensor_scan.h"
 #include "probe/snapshot/run_dir.h"
 
 namespace nanquest::attach {
 namespace {
-
-/// A tensor that is alive now, with its hash: what a replay of a step that nobody watched is compared with.
-std::int32_t survivor(TraceRecorder& recorder, SnapshotDoc& doc, const at::Tensor& tensor) {
-  const std::int32_t row = recorder.describe(tensor);
-  if (row == kNone) return row;
-  TensorRow& described = doc.tensors[static_cast<std::size_t>(row)];
-  if (described.stats != kNone) return row;
-  if (const auto stats = stats_of(tensor, /*hash=*/true)) {
-    described.stats = static_cast<std::int32_t>(doc.stats.size());
-    doc.stats.push_back(*stats);
-  }
-  return row;
-}
 
 /// Stacks of all ops as words: only replay will find the culprit of a step that nobody watched.
 void symbolise_all(SnapshotDoc& doc, const TraceRecorder& recorder) {
@@ -61,13 +47,13 @@ Status AttachSession::write_trace(Gate gate, const std::string& path, std::strin
   fill_header(doc, state_of_step());
   doc.gate = gate;
   doc.basis = trace_->watched ? "every_output" : "survivors";
-  doc.loss = survivor(recorder, doc, losses_.telling());
+  doc.loss = recorder.describe(losses_.telling());
   NamedTensors weights;
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
     at::Tensor weight = parameters_.tensor(i).lock();
     if (!weight.defined()) continue;
     const at::Tensor& updated = gate_.parameters()[i];
-    doc.gradients.push_back(survivor(recorder, doc, updated.defined() ? updated.grad() : updated));
+    doc.gradients.push_back(recorder.describe(updated.defined() ? updated.grad() : updated));
     weights.emplace_back(parameters_.name(i), std::move(weight));
   }
   recorder.copy_outside();
@@ -89,21 +75,22 @@ void AttachSession::write_incident(Gate gate, const std::string& what, Door& doo
   door.incident = true;
   door.summary = "step " + std::to_string(step()) + ": " + what;
   if (incidents_ > options_.probe.max_incidents) {
-    door.summary +=
-        "; no snapshot: " + std::to_string(options_.probe.max_incidents) + " were written already";
+    guard::append(door.summary,
+                  "no snapshot: " + std::to_string(options_.probe.max_incidents) + " were written already");
   } else if (options_.probe.level < Level::trace) {
-    door.summary += "; level guard keeps no trace of the step";
+    guard::append(door.summary, "level guard keeps no trace of the step");
   } else if (!trace_) {
-    door.summary += "; no trace of this step was kept (its gradients were finite; level watch keeps all)";
+    guard::append(door.summary,
+                  "no trace of this step was kept (its gradients were finite; level watch keeps all)");
   } else {
     std::string culprit;
     const std::string path = free_incident_path(options_.probe.run_dir, step(), options_.probe.rank);
     const Status written = write_trace(gate, path, culprit);
-    if (!culprit.empty()) door.summary += "; " + culprit;
+    guard::append(door.summary, culprit);
     if (written)
       door.file = path;
     else
-      door.summary += "; snapshot not written: " + guard::one_line(written.error().text());
+      guard::append(door.summary, "snapshot not written: " + guard::one_line(written.error().text()));
   }
   (void)log_.incident(step(), gate, door.file, door.summary);
 }
@@ -116,19 +103,15 @@ bool AttachSession::record_step() {
 
 void AttachSession::write_recording(Door& door) {
   if (!trace_ || options_.record_steps.erase(step()) == 0 || last_incident_ == step()) return;
-  if (!door.summary.empty()) door.summary += "; ";
-  door.summary += "step " + std::to_string(step()) + ": ";
   std::error_code error;
   std::filesystem::create_directories(recordings_dir(options_.probe.run_dir), error);
   std::string culprit;
   const std::string path = free_recording_path(options_.probe.run_dir, step(), options_.probe.rank);
   const Status written = write_trace(trace_->gate, path, culprit);
-  if (!written) {
-    door.summary += "not recorded: " + guard::one_line(written.error().text());
-    return;
-  }
-  door.summary += "recorded as asked";
-  if (!culprit.empty()) door.summary += "; " + culprit;
+  const std::string what = written ? "recorded as asked" : "not recorded: " + guard::one_line(written.error().text());
+  guard::append(door.summary, "step " + std::to_string(step()) + ": " + what);
+  if (!written) return;
+  guard::append(door.summary, culprit);
   door.file = path;
 }
 

@@ -6,13 +6,8 @@
 #include <cmath>
 
 namespace nanquest::attach {
-namespace {
 
-bool finite(const at::Tensor& loss) {
-  return std::isfinite(loss.item().toDouble());
-}
-
-}  // namespace
+bool holds_finite(const at::Tensor& scalar) { return std::isfinite(scalar.item().toDouble()); }
 
 void Losses::scaled(const at::Tensor& scaled, const at::Tensor& loss) {
   std::erase_if(scaled_, [](const Scaled& s) { return s.tensor.expired(); });
@@ -50,12 +45,12 @@ at::Tensor Losses::total() const {
 
 at::Tensor Losses::telling() const {
   for (const at::Tensor& loss : all_)
-    if (!finite(loss)) return loss;
+    if (!holds_finite(loss)) return loss;
   return all_.empty() ? at::Tensor{} : all_.back();
 }
 
 bool Losses::bad() const {
-  return std::any_of(all_.begin(), all_.end(), [](const at::Tensor& l) { return l.is_cpu() && !finite(l); });
+  return std::any_of(all_.begin(), all_.end(), [](const at::Tensor& l) { return l.is_cpu() && !holds_finite(l); });
 }
 
 }  // namespace nanquest::attach

@@ -11,6 +11,9 @@
 
 namespace nanquest::attach {
 
+/// Whether the one number in `scalar` is finite. Waits for its device.
+bool holds_finite(const at::Tensor& scalar);
+
 class Losses {
  public:
   /// `scaled` was made from `loss` by a loss scaler.

@@ -7,6 +7,7 @@
 
 #include "probe/attach/options.h"
 #include "probe/attach/session.h"
+#include "probe/guard/one_line.h"
 #include "probe/observe/module_scope.h"
 #include "probe/observe/step_scope.h"
 
@@ -21,8 +22,7 @@ std::unique_ptr<AttachSession>& session() {
 
 std::string to_json(const Door& door) {
   std::string summary = door.summary;
-  const std::string trouble = session()->trouble();
-  if (!trouble.empty()) summary += (summary.empty() ? "" : "; ") + trouble;
+  guard::append(summary, session()->trouble());
   if (summary.empty() && !door.skip) return "";
   return nlohmann::json{
       {"incident", door.incident}, {"stops", door.stops}, {"skip", door.skip}, {"summary", summary}, {"file", door.file}}

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "probe/observe/tensor_scan.h"
+#include "probe/snapshot/model.h"
 
 namespace nanquest {
 
@@ -42,6 +43,18 @@ inline std::uint32_t tensor_flags(const at::Tensor& t) {
   if (t.unsafeGetTensorImpl()->is_wrapped_number()) flags |= kTensorWrappedNumber;
   if (t.requires_grad()) flags |= kTensorRequiresGrad;
   return flags;
+}
+
+/// The row of a tensor with memory, which is slot `slot` of the trace; without statistics.
+inline TensorRow row_of(const at::Tensor& t, std::int32_t slot) {
+  TensorRow row;
+  row.slot = slot;
+  row.dtype = dtype_of(t.scalar_type()).value_or(DType::uint8);
+  row.flags = tensor_flags(t);
+  row.storage_offset = t.storage_offset();
+  row.sizes = t.sizes().vec();
+  row.strides = t.strides().vec();
+  return row;
 }
 
 }  // namespace nanquest

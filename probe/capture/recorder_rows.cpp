@@ -38,12 +38,7 @@ std::int32_t TraceRecorder::tensor_row(const at::Tensor& tensor, std::int32_t sl
     if (!tensor.is_nested() && !tensor.unsafeGetTensorImpl()->has_symbolic_sizes_strides()) row.sizes = tensor.sizes().vec();
     row.strides.assign(row.sizes.size(), 0);
   } else {
-    row.slot = slot;
-    row.dtype = dtype_of(tensor.scalar_type()).value_or(DType::uint8);
-    row.flags = tensor_flags(tensor);
-    row.storage_offset = tensor.storage_offset();
-    row.sizes = tensor.sizes().vec();
-    row.strides = tensor.strides().vec();
+    row = row_of(tensor, slot);
     if (with_stats) row.stats = stats_for(tensor, slot);
   }
   doc_.tensors.push_back(std::move(row));

@@ -77,13 +77,8 @@ std::string GuardedProbe::corrupt_state() {
   const NamedTensors optimizer = optimizer_ ? optimizer_() : NamedTensors{};
   const std::pair<const char*, const NamedTensors*> kinds[] = {
       {"parameter ", &parameters_}, {"buffer ", &buffers_}, {"optimizer state ", &optimizer}};
-  for (const auto& [kind, tensors] : kinds) {
-    check_.begin();
-    for (const auto& [name, tensor] : *tensors) check_.add(tensor);
-    check_.run(1);
-    for (std::size_t i = 0; i < tensors->size(); ++i)
-      if (check_.stats(i).non_finite > 0) return kind + (*tensors)[i].first;
-  }
+  for (const auto& [kind, tensors] : kinds)
+    if (const std::string bad = first_non_finite(check_, *tensors); !bad.empty()) return kind + bad;
   return "";
 }
 

@@ -21,7 +21,7 @@ IncidentOutcome capture_incident(const StepState& state, Gate gate,
     else if (!reproduced)
       outcome.text = "not reproduced: nondeterministic (the traced re-run was finite)";
     if (found)
-      outcome.text += (outcome.text.empty() ? "" : "; ") + one_line(describe_culprit(recording.doc));
+      append(outcome.text, one_line(describe_culprit(recording.doc)));
     else if (outcome.text.empty())
       outcome.text = "no op, input or state was found that explains it";
     if (!outcome.text.empty() && (!reproduced || !recording.failure.empty()))
@@ -30,11 +30,11 @@ IncidentOutcome capture_incident(const StepState& state, Gate gate,
     if (written)
       outcome.path = path;
     else
-      outcome.text += "; snapshot not written: " + one_line(written.error().text());
+      append(outcome.text, "snapshot not written: " + one_line(written.error().text()));
   } catch (const std::exception& e) {
-    outcome.text += (outcome.text.empty() ? "" : "; ") + ("capture failed: " + one_line(e.what()));
+    append(outcome.text, "capture failed: " + one_line(e.what()));
   } catch (...) {
-    outcome.text += (outcome.text.empty() ? "" : "; ") + std::string("capture failed");
+    append(outcome.text, "capture failed");
   }
   return outcome;
 }

@@ -98,4 +98,13 @@ void TensorPass::run_chunks(double factor) {
   }
 }
 
+std::string first_non_finite(TensorPass& pass, const std::vector<std::pair<std::string, at::Tensor>>& tensors) {
+  pass.begin();
+  for (const auto& [name, tensor] : tensors) pass.add(tensor);
+  pass.run(1);
+  for (std::size_t i = 0; i < tensors.size(); ++i)
+    if (pass.stats(i).non_finite > 0) return tensors[i].first;
+  return "";
+}
+
 }  // namespace nanquest::guard

@@ -15,6 +15,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -66,5 +67,8 @@ class TensorPass {
   std::vector<LoopStats> stats_;
   std::size_t bytes_ = 0;
 };
+
+/// Name of the first of `tensors` that holds NaN or Inf, "" if none does. `pass` is used for the measuring.
+std::string first_non_finite(TensorPass& pass, const std::vector<std::pair<std::string, at::Tensor>>& tensors);
 
 }  // namespace nanquest::guard

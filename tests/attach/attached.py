@@ -17,6 +17,18 @@ BIN = pathlib.Path(os.environ.get("NANQUEST_BIN", ROOT / "build" / "bin"))
 LIBRARY = pathlib.Path(os.environ.get("NANQUEST_ATTACH_LIBRARY", ROOT / "build" / "lib" / "libnanquest_attach.so"))
 
 
+OPAQUE, RECOMPUTED = 1 << 3, 1 << 4  # flags of an op in a file
+
+
+def ops_of(file):
+    """(name, flags) of every op of a recording."""
+    import h5py
+    with h5py.File(file) as snapshot:
+        text, ends = snapshot["strings/bytes"][:].tobytes(), snapshot["strings/offsets"][:]
+        names, flags = snapshot["trace/ops/name"][:], snapshot["trace/ops/flags"][:]
+        return [(text[ends[n]:ends[n + 1]].decode(), int(f)) for n, f in zip(names, flags)]
+
+
 class AttachTest(unittest.TestCase):
     """A test with a scratch folder, in which the programs run."""
 

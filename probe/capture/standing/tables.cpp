@@ -138,13 +138,7 @@ std::int32_t StandingTables::describe(const at::Tensor& tensor) {
       recording.doc.slots.push_back(std::move(row));
     }
   }
-  TensorRow row;
-  row.slot = slot;
-  row.dtype = dtype_of(tensor.scalar_type()).value_or(DType::uint8);
-  row.flags = tensor_flags(tensor);
-  row.storage_offset = tensor.storage_offset();
-  row.sizes = tensor.sizes().vec();
-  row.strides = tensor.strides().vec();
+  TensorRow row = row_of(tensor, slot);
   row.stats = add_stats(tensor);
   recording.doc.tensors.push_back(std::move(row));
   return static_cast<std::int32_t>(recording.doc.tensors.size()) - 1;

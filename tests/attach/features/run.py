@@ -31,7 +31,6 @@ sys.path[:0] = [str(HERE), str(HERE.parent)]
 
 import attached  # noqa: E402
 
-OPAQUE = 1 << 3
 SECONDS = 300
 
 
@@ -64,12 +63,6 @@ def trained(names, folder, command=()):
     return rows, process.stderr
 
 
-def names_of(snapshot, column):
-    """A column of strings: each is a number in the file's list of strings."""
-    offsets, characters = snapshot["strings/offsets"][:], snapshot["strings/bytes"][:].tobytes()
-    return [characters[offsets[i]:offsets[i + 1]].decode() for i in snapshot[column][:]]
-
-
 def replayed(file):
     process = subprocess.run([str(attached.BIN / "nanquest-replay"), "verify", file, "--json"], text=True, capture_output=True,
                              timeout=SECONDS)
@@ -77,14 +70,12 @@ def replayed(file):
         verdict = json.loads(process.stdout)
     except ValueError:
         return {"trouble": f"replay ended with {process.returncode}: {process.stderr.strip()}"}
-    import h5py
-    with h5py.File(file) as snapshot:
-        names, flags = names_of(snapshot, "trace/ops/name"), snapshot["trace/ops/flags"][:]
-        verdict["ops"] = len(flags)
-        first = verdict["first_mismatch"]
-        verdict["first_mismatch"] = None if first is None else f"op {first} {names[first]}"
-        foreign = [i for i in range(len(flags)) if flags[i] & OPAQUE or not names[i].startswith(("aten::", "nanquest::"))]
-        verdict["opaque"] = sorted({names[i] for i in foreign})
+    ops = attached.ops_of(file)
+    verdict["ops"] = len(ops)
+    first = verdict["first_mismatch"]
+    verdict["first_mismatch"] = None if first is None else f"op {first} {ops[first][0]}"
+    verdict["opaque"] = sorted({name for name, flags in ops
+                                if flags & attached.OPAQUE or not name.startswith(("aten::", "nanquest::"))})
     return verdict
 
 

@@ -105,24 +105,13 @@ def replayed(file, folder):
         verdict = json.loads(out)
     except ValueError:
         return {"trouble": f"replay ended with {code}: {last_line(err)}"}
-    import h5py
-    with h5py.File(file) as snapshot:
-        text, names, flags = words(snapshot), snapshot["trace/ops/name"][:], snapshot["trace/ops/flags"][:]
-        verdict["ops"] = len(flags)
-        first = verdict["first_mismatch"]
-        verdict["first_mismatch"] = None if first is None else f"op {first} {text(names[first])}"
-        verdict["recomputed"] = int(((flags & RECOMPUTED) != 0).sum())
-        verdict["opaque"] = sorted({text(names[i]) for i in (flags & OPAQUE).nonzero()[0]})
+    ops = attached.ops_of(file)
+    verdict["ops"] = len(ops)
+    first = verdict["first_mismatch"]
+    verdict["first_mismatch"] = None if first is None else f"op {first} {ops[first][0]}"
+    verdict["recomputed"] = sum(flags & attached.RECOMPUTED != 0 for _, flags in ops)
+    verdict["opaque"] = sorted({name for name, flags in ops if flags & attached.OPAQUE})
     return verdict
-
-
-OPAQUE, RECOMPUTED = 1 << 3, 1 << 4  # flags of an op in the file
-
-
-def words(file):
-    """A function that turns numbers of the file's string table into text."""
-    data, offsets = file["strings/bytes"][:].tobytes(), file["strings/offsets"][:]
-    return lambda number: data[offsets[number]:offsets[number + 1]].decode()
 
 
 def observe(group, without, scratch, keep):
