@@ -75,7 +75,7 @@ double squares_widened(const Kernels& k, const void* data, std::size_t n) {
   for (std::size_t done = 0; done < n;) {
     const std::size_t m = std::min<std::size_t>(n - done, std::size(wide));
     for (std::size_t i = 0; i < m; ++i) wide[i] = std::uint32_t{load<std::uint16_t>(data, done + i)} << 16;
-    sum += k.squares_fp32(wide, m);
+    sum += k.squares_fp32(wide, m, {wide, wide + m});
     done += m;
   }
   return sum;
@@ -89,15 +89,16 @@ constexpr int kBf16High = 54;
 
 /// Σx² of a block of finite numbers whose largest magnitude is `max`.
 template <class Layout>
-double squares(const Kernels& k, const void* data, std::size_t n, typename Layout::Bits max) {
+double squares(const Kernels& k, const void* data, std::size_t n, typename Layout::Bits max, Ahead ahead) {
   if (max == 0) return 0;
   const int e = Layout::exponent(max);
-  if constexpr (sizeof(typename Layout::Bits) == 8) return k.squares_fp64(data, n);
+  if constexpr (sizeof(typename Layout::Bits) == 8) return k.squares_fp64(data, n, ahead);
   if (e < kTinyExponent) return squares_plain<Layout>(data, n);
-  if constexpr (sizeof(typename Layout::Bits) == 4) return k.squares_fp32(data, n);
-  if constexpr (Layout::kMantissaBits == 10) return k.squares_fp16(data, n, std::ldexp(1.0F, 2 * e + 2));
+  if constexpr (sizeof(typename Layout::Bits) == 4) return k.squares_fp32(data, n, ahead);
+  if constexpr (Layout::kMantissaBits == 10)
+    return k.squares_fp16(data, n, std::ldexp(1.0F, 2 * e + 2), ahead);
   if (e < kBf16Low || e > kBf16High) return squares_widened(k, data, n);
-  return k.squares_bf16(data, n, std::ldexp(1.0F, 2 * e + 2));
+  return k.squares_bf16(data, n, std::ldexp(1.0F, 2 * e + 2), ahead);
 }
 
 template <class Layout>
@@ -110,25 +111,26 @@ std::size_t find_bad(const void* data, std::size_t n) {
 /// Counts of a block. Neighbouring blocks are alike: where the last one held nothing below the normal numbers, the two
 /// extremes mostly say all; `all_normal` carries that from block to block.
 template <class Layout>
-Census census_of(const Kernels& k, const void* data, std::size_t n, bool& all_normal) {
+Census census_of(const Kernels& k, const void* data, std::size_t n, Ahead ahead, bool& all_normal) {
   using Bits = typename Layout::Bits;
   const BitKernels<Bits>& bits = bits_of<Bits>(k);
   if (all_normal) {
-    const Range range = bits.range(data, n, Layout::kAbsMask);
+    const Range range = bits.range(data, n, Layout::kAbsMask, ahead);
     if (range.min >= Layout::kMinNormal) return {0, 0, range.max, range.min};
   }
-  const Census c = bits.census(data, n, Layout::kAbsMask, Layout::kMinNormal);
+  const Census c = bits.census(data, n, Layout::kAbsMask, Layout::kMinNormal, ahead);
   all_normal = c.zero + c.subnormal == 0;
   return c;
 }
 
-/// One block of at most kScanBlock bytes that starts at logical index `start`.
+/// One block of at most kScanBlock bytes that starts at logical index `start`; the tensor ends at `end`.
 template <class Layout>
-void scan_block(const Kernels& k, const void* data, std::size_t n, std::uint64_t start, bool& all_normal,
-                ElementStats& s, ExponentHistogram* histogram) {
+void scan_block(const Kernels& k, const void* data, std::size_t n, const void* end, std::uint64_t start,
+                bool& all_normal, ElementStats& s, ExponentHistogram* histogram) {
   using Bits = typename Layout::Bits;
   const BitKernels<Bits>& bits = bits_of<Bits>(k);
-  const Census c = census_of<Layout>(k, data, n, all_normal);
+  const Ahead ahead{data, end};
+  const Census c = census_of<Layout>(k, data, n, ahead, all_normal);
   Bits max = static_cast<Bits>(c.max);
   s.zero += c.zero;
   s.subnormal += c.subnormal;
@@ -145,7 +147,7 @@ void scan_block(const Kernels& k, const void* data, std::size_t n, std::uint64_t
     data = finite;
   }
   s.abs_max = std::max<std::uint64_t>(s.abs_max, max);
-  s.sum_squares += squares<Layout>(k, data, n, max);
+  s.sum_squares += squares<Layout>(k, data, n, max, ahead);
 }
 
 /// Calls `f(pointer, elements, index)` for each block of the memory.
@@ -164,8 +166,9 @@ ScanResult scan_layout(const Kernels& k, const void* data, std::size_t n, Expone
   static_assert(kScanBlock % kHashBlock == 0);
   ElementStats s;
   bool all_normal = true;
+  const void* end = static_cast<const unsigned char*>(data) + n * sizeof(Bits);
   const auto each = [&](const void* p, std::size_t m, std::size_t start) {
-    scan_block<Layout>(k, p, m, start, all_normal, s, histogram);
+    scan_block<Layout>(k, p, m, end, start, all_normal, s, histogram);
     if (hash && m == kScanBlock / sizeof(Bits)) hash->add_blocks(p, kScanBlock / kHashBlock);
     return true;
   };
@@ -216,13 +219,14 @@ ScanResult scan_bytes(const void* data, std::size_t n, ExponentHistogram* histog
 template <class Layout>
 bool any_bad(const Kernels& k, const void* data, std::size_t n) {
   using Bits = typename Layout::Bits;
+  const void* end = static_cast<const unsigned char*>(data) + n * sizeof(Bits);
   bool found = false;
   for_each_block<Bits>(data, n, [&](const void* p, std::size_t m, std::size_t) {
     Bits max;
     if constexpr (sizeof(Bits) == 1) {
-      max = k.largest8(p, m, Layout::kAbsMask);
+      max = k.largest8(p, m, Layout::kAbsMask, {p, end});
     } else {
-      max = bits_of<Bits>(k).largest(p, m, Layout::kAbsMask);
+      max = bits_of<Bits>(k).largest(p, m, Layout::kAbsMask, {p, end});
     }
     found = max >= Layout::kFirstBad;
     return !found;

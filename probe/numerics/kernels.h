@@ -35,27 +35,33 @@ struct Damage {
   std::uint64_t max_finite;
 };
 
+/// What a kernel may fetch from memory for the blocks that follow while it computes.
+struct Ahead {
+  const void* block;  ///< where the kernel's block lies in the tensor: what it reads may be a copy
+  const void* end;    ///< of the memory that will be read; nothing from there on is asked for
+};
+
 /// The loops for elements of type T, a magnitude pattern being the bits without the sign.
 template <class T>
 struct BitKernels {
-  T (*largest)(const void* data, std::size_t n, T abs_mask);
-  Range (*range)(const void* data, std::size_t n, T abs_mask);
-  Census (*census)(const void* data, std::size_t n, T abs_mask, T min_normal);
+  T (*largest)(const void* data, std::size_t n, T abs_mask, Ahead ahead);
+  Range (*range)(const void* data, std::size_t n, T abs_mask, Ahead ahead);
+  Census (*census)(const void* data, std::size_t n, T abs_mask, T min_normal, Ahead ahead);
   /// Copies, with everything from `first_bad` on replaced by zero.
   Damage (*without_bad)(const void* data, std::size_t n, T abs_mask, T first_bad, T* out);
 };
 
 struct Kernels {
   const char* name;
-  std::uint8_t (*largest8)(const void* data, std::size_t n, std::uint8_t abs_mask);
+  std::uint8_t (*largest8)(const void* data, std::size_t n, std::uint8_t abs_mask, Ahead ahead);
   BitKernels<std::uint16_t> bits16;
   BitKernels<std::uint32_t> bits32;
   BitKernels<std::uint64_t> bits64;
-  double (*squares_fp64)(const void* data, std::size_t n);  ///< Σx² of finite numbers
-  double (*squares_fp32)(const void* data, std::size_t n);
+  double (*squares_fp64)(const void* data, std::size_t n, Ahead ahead);  ///< Σx² of finite numbers
+  double (*squares_fp32)(const void* data, std::size_t n, Ahead ahead);
   /// Σx² of 16-bit floats. `ceiling` is a power of two ≥ every x², with room for `n` of them in fp32.
-  double (*squares_fp16)(const void* data, std::size_t n, float ceiling);
-  double (*squares_bf16)(const void* data, std::size_t n, float ceiling);
+  double (*squares_fp16)(const void* data, std::size_t n, float ceiling, Ahead ahead);
+  double (*squares_bf16)(const void* data, std::size_t n, float ceiling, Ahead ahead);
   /// Whole blocks of hash.h; `keys` is its table.
   void (*hash_blocks)(const void* data, std::size_t blocks, const std::uint64_t* keys, std::uint64_t* lanes);
 };

@@ -1,39 +1,11 @@
-// Counts and extremes of magnitude patterns.
+// Counts of magnitude patterns, and copies without those that are not finite.
 // Included by kernels_impl.h alone, once per instruction set; the rules at its top hold here.
 #pragma once
 
-#include "probe/numerics/kernels_vector.h"
+#include "probe/numerics/kernels_extremes.h"
 
 namespace nanquest::detail {
 namespace {
-
-template <class T>
-struct Unaligned {
-  typedef T Type __attribute__((aligned(1), may_alias));
-};
-
-template <class T>
-T largest(const void* data, std::size_t n, T abs_mask) {
-  const auto* p = static_cast<const typename Unaligned<T>::Type*>(data);
-  T high = 0;
-  for (std::size_t i = 0; i < n; ++i) {
-    const T abs = p[i] & abs_mask;
-    high = abs > high ? abs : high;
-  }
-  return high;
-}
-
-/// A vector of elements as signed numbers: magnitudes have no sign bit, and signed comparisons are the native ones.
-template <class T>
-struct Signed {
-  typedef decltype([] {
-    if constexpr (sizeof(T) == 2) return std::int16_t{};
-    if constexpr (sizeof(T) == 4) return std::int32_t{};
-    if constexpr (sizeof(T) == 8) return std::int64_t{};
-  }()) Element;
-  typedef Element Vec __attribute__((vector_size(kBytes)));
-  static constexpr int kLanes = kBytes / sizeof(T);
-};
 
 #if defined(__AVX512BW__)
 /// What AVX-512 does with a mask instead of a vector of ones and zeros.
@@ -92,63 +64,8 @@ struct CensusLanes {
   }
 };
 
-/// All lanes of `v` joined by `op`, the upper half with the lower until one is left.
-template <class T, class Op>
-[[gnu::always_inline]] inline T fold_lanes(const typename Signed<T>::Vec& v, Op op) {
-  T lanes[Signed<T>::kLanes];
-  __builtin_memcpy(lanes, &v, sizeof v);
-  for (int half = Signed<T>::kLanes / 2; half > 0; half /= 2)
-    for (int i = 0; i < half; ++i) lanes[i] = op(lanes[i], lanes[i + half]);
-  return lanes[0];
-}
-
-constexpr auto kSmaller = [](auto a, auto b) __attribute__((always_inline)) { return a < b ? a : b; };
-constexpr auto kLarger = [](auto a, auto b) __attribute__((always_inline)) { return a > b ? a : b; };
-constexpr auto kSum = [](auto a, auto b) __attribute__((always_inline)) { return static_cast<decltype(a)>(a + b); };
-
-/// Calls `f` for every whole vector of the bytes, and returns how many bytes those are.
-template <class V, class F>
-[[gnu::always_inline]] inline std::size_t for_vectors(const char* p, std::size_t bytes, F&& f) {
-  const auto one = [&](const char* at) __attribute__((always_inline)) {
-    V bits;
-    load(bits, at);
-    f(bits);
-  };
-  std::size_t i = for_lines<Pass::counts>(p, bytes, [&](const char* line) __attribute__((always_inline)) {
-    for (int k = 0; k < kParts; ++k) one(line + k * kBytes);
-  });
-  for (; i + kBytes <= bytes; i += kBytes) one(p + i);
-  return i;
-}
-
 template <class T>
-Range range(const void* data, std::size_t n, T abs_mask) {
-  using E = typename Signed<T>::Element;
-  using V = typename Signed<T>::Vec;
-  const auto* p = static_cast<const char*>(data);
-  const std::size_t bytes = n * sizeof(T);
-  const V mask = V{} + static_cast<E>(abs_mask);
-  V low = mask, high{};
-  const auto add = [&](V bits) __attribute__((always_inline)) {
-    const V abs = bits & mask;
-    low = abs < low ? abs : low;
-    high = abs > high ? abs : high;
-  };
-  const std::size_t done = for_vectors<V>(p, bytes, add);
-  V last;
-  if (done < bytes && bytes >= kBytes) {  // once more what was seen already does no harm
-    load(last, p + bytes - kBytes);
-    add(last);
-  } else if (done < bytes) {
-    last = V{} + static_cast<E>(reinterpret_cast<const typename Unaligned<T>::Type*>(p)[0]);
-    __builtin_memcpy(&last, p, bytes);
-    add(last);
-  }
-  return {fold_lanes<T>(low, kSmaller), fold_lanes<T>(high, kLarger)};
-}
-
-template <class T>
-Census census(const void* data, std::size_t n, T abs_mask, T min_normal) {
+Census census(const void* data, std::size_t n, T abs_mask, T min_normal, Ahead ahead) {
   using E = typename Signed<T>::Element;
   using V = typename Signed<T>::Vec;
   CensusLanes<T> c;
@@ -157,7 +74,7 @@ Census census(const void* data, std::size_t n, T abs_mask, T min_normal) {
   c.low = c.mask;
   const auto* p = static_cast<const char*>(data);
   const std::size_t bytes = n * sizeof(T);
-  const std::size_t done = for_vectors<V>(p, bytes, [&](V bits) __attribute__((always_inline)) { c.add(bits); });
+  const std::size_t done = for_vectors<V>(p, bytes, ahead, [&](V bits) __attribute__((always_inline)) { c.add(bits); });
   const std::size_t padding = done < bytes ? (kBytes - (bytes - done)) / sizeof(T) : 0;
   if (padding != 0) {
     V bits{};

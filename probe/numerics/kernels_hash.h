@@ -2,6 +2,7 @@
 // Included by kernels_impl.h alone, once per instruction set; the rules at its top hold here.
 #pragma once
 
+#include "probe/numerics/kernels_fetch.h"
 #include "probe/numerics/kernels_vector.h"
 
 namespace nanquest::detail {
@@ -42,27 +43,40 @@ namespace {
   return multiply_low_halves(mixed, factor) + (multiply_low_halves(mixed >> 32, factor) << 32);
 }
 
+/// One block, and where `Fetch` the request for as many lines: those that fetch_line would ask for at this place.
+template <bool Fetch>
+[[gnu::always_inline]] inline void hash_block(const char* p, const std::uint64_t* keys, const VecU64* scramble_keys,
+                                              VecU64* acc, [[maybe_unused]] Ahead ahead,
+                                              [[maybe_unused]] std::size_t first_line) {
+  VecU64 words[kParts] = {};
+  for (int s = 0; s < 16; ++s, p += 64) {
+    if constexpr (Fetch) fetch_line(ahead, first_line + static_cast<std::size_t>(s));
+    for (int k = 0; k < kParts; ++k) {
+      VecU64 word, key;
+      load(word, p + k * kBytes);
+      load(key, keys + 8 * s + k * (kBytes / 8));
+#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+      for (int j = 0; j < kBytes / 8; ++j) word[j] = __builtin_bswap64(word[j]);
+#endif
+      const VecU64 keyed = word ^ key;
+      acc[k] += multiply_low_halves(keyed, keyed >> 32);
+      words[k] += word;
+    }
+  }
+  for (int k = 0; k < kParts; ++k) acc[k] = scramble_lanes(acc[k] + swap_neighbours(words[k]), scramble_keys[k]);
+}
+
 void hash_blocks(const void* data, std::size_t blocks, const std::uint64_t* keys, std::uint64_t* lanes) {
+  constexpr std::size_t block = 1024, piece = kScanBlock / block;
   const auto* p = static_cast<const char*>(data);
   VecU64 acc[kParts], scramble_keys[kParts];
   __builtin_memcpy(acc, lanes, sizeof acc);
   __builtin_memcpy(scramble_keys, keys + 136, sizeof scramble_keys);
-  for (; blocks > 0; --blocks) {
-    VecU64 words[kParts] = {};
-    for (int s = 0; s < 16; ++s, p += 64)
-      for (int k = 0; k < kParts; ++k) {
-        VecU64 word, key;
-        load(word, p + k * kBytes);
-        load(key, keys + 8 * s + k * (kBytes / 8));
-#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
-        for (int j = 0; j < kBytes / 8; ++j) word[j] = __builtin_bswap64(word[j]);
-#endif
-        const VecU64 keyed = word ^ key;
-        acc[k] += multiply_low_halves(keyed, keyed >> 32);
-        words[k] += word;
-      }
-    for (int k = 0; k < kParts; ++k) acc[k] = scramble_lanes(acc[k] + swap_neighbours(words[k]), scramble_keys[k]);
-  }
+  // Nothing lies ahead of the last piece, the only one where a scan has just read the same bytes.
+  for (const char* end = p + blocks * block; blocks > piece; blocks -= piece, p += kScanBlock)
+    for (std::size_t i = 0; i < piece; ++i)
+      hash_block<true>(p + i * block, keys, scramble_keys, acc, {p, end}, i * (block / kLine));
+  for (; blocks > 0; --blocks, p += block) hash_block<false>(p, keys, scramble_keys, acc, {}, 0);
   __builtin_memcpy(lanes, acc, sizeof acc);
 }
 

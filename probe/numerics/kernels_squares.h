@@ -2,6 +2,7 @@
 // Included by kernels_impl.h alone, once per instruction set; the rules at its top hold here.
 #pragma once
 
+#include "probe/numerics/kernels_fetch.h"
 #include "probe/numerics/kernels_vector.h"
 
 namespace nanquest::detail {
@@ -21,17 +22,18 @@ double fold(const VecDouble (&vectors)[2 * kParts]) {
   return fold(lanes);
 }
 
-double squares_fp64(const void* data, std::size_t n) {
+double squares_fp64(const void* data, std::size_t n, Ahead ahead) {
   const auto* p = static_cast<const char*>(data);
   VecDouble sum[2 * kParts] = {};
-  std::size_t i = 0;
-  for (; i + 16 <= n; i += 16)
+  const auto add = [&](const char* lines) __attribute__((always_inline)) {
     for (int k = 0; k < 2 * kParts; ++k) {
       VecDouble x;
-      load(x, p + i * 8 + k * kBytes);
+      load(x, lines + k * kBytes);
       const VecDouble square = x * x;
       sum[k] += square;
     }
+  };
+  std::size_t i = for_lines<Pass::squares, 2 * kLine>(p, n * 8, ahead, add) / 8;
   double total = fold(sum);
   for (; i < n; ++i) {
     double x;
@@ -41,10 +43,10 @@ double squares_fp64(const void* data, std::size_t n) {
   return total;
 }
 
-double squares_fp32(const void* data, std::size_t n) {
+double squares_fp32(const void* data, std::size_t n, Ahead ahead) {
   const auto* p = static_cast<const char*>(data);
   VecDouble sum[2 * kParts] = {};
-  std::size_t i = for_lines<Pass::squares>(p, n * 4, [&](const char* line) __attribute__((always_inline)) {
+  std::size_t i = for_lines<Pass::squares>(p, n * 4, ahead, [&](const char* line) __attribute__((always_inline)) {
     for (int k = 0; k < 2 * kParts; ++k) sum[k] = add_exact_square(widen_fp32(line + k * (kBytes / 2)), sum[k]);
   }) / 4;
   double total = fold(sum);
@@ -107,11 +109,11 @@ struct CaughtSum {
   for (int k = 0; k < sum.N; ++k) sum.add(k, widen_fp16(p + k * (kHalfBytes / 2)));
 }
 
-double squares_fp16(const void* data, std::size_t n, float ceiling) {
+double squares_fp16(const void* data, std::size_t n, float ceiling, Ahead ahead) {
   const auto* p = static_cast<const char*>(data);
   CaughtSum<VecHalf> sum;
   sum.start(ceiling);
-  const std::size_t i = for_lines<Pass::squares>(p, n * 2, [&](const char* line) __attribute__((always_inline)) {
+  const std::size_t i = for_lines<Pass::squares>(p, n * 2, ahead, [&](const char* line) __attribute__((always_inline)) {
     add_fp16_line(sum, line);
   }) / 2;
   double total = sum.total(ceiling);
@@ -146,14 +148,14 @@ class SubnormalsAreZero {
 #endif
 };
 
-double squares_bf16(const void* data, std::size_t n, float ceiling) {
+double squares_bf16(const void* data, std::size_t n, float ceiling, Ahead ahead) {
   // Below 2^-126 nothing counts beside the block's largest, at least 2^-80; but some processors stop for 100 cycles at
   // each vector that holds such a number.
   [[maybe_unused]] const SubnormalsAreZero quick;
   const auto* p = static_cast<const char*>(data);
   CaughtSum<VecFloat> sum;
   sum.start(ceiling);
-  const std::size_t i = for_lines<Pass::squares>(p, n * 2, [&](const char* line) __attribute__((always_inline)) {
+  const std::size_t i = for_lines<Pass::squares>(p, n * 2, ahead, [&](const char* line) __attribute__((always_inline)) {
     add_bf16_line(sum, line);
   }) / 2;
   double total = sum.total(ceiling);

@@ -9,8 +9,6 @@
 #include <immintrin.h>
 #endif
 
-#include "probe/numerics/kernels.h"
-
 namespace nanquest::detail {
 namespace {
 
@@ -28,34 +26,6 @@ constexpr int kParts = 64 / kBytes;  // vectors in a cache line
 template <class V>
 [[gnu::always_inline]] inline void load(V& v, const void* p) {
   __builtin_memcpy(&v, p, sizeof v);
-}
-
-/// A block is read twice: counts and extremes first, then the squares out of the first-level cache. Memory would be
-/// idle during one of the two passes if nobody asked for the next block meanwhile. Each pass asks for the share of it
-/// that it is of the work: the first for a quarter of the lines, the second for the rest, evenly and in order. A
-/// prefetch never faults, so both may point past the end.
-enum class Pass { counts, squares };
-constexpr std::size_t kLine = 64;
-constexpr std::size_t kFetchEvery = 4 * kLine;
-
-template <Pass pass>
-[[gnu::always_inline]] inline void fetch_ahead(const char* block, std::size_t offset) {
-  constexpr std::size_t first = pass == Pass::counts ? 0 : 1, lines = pass == Pass::counts ? 1 : 3;
-  const auto next = reinterpret_cast<std::uintptr_t>(block) + kScanBlock + first * kScanBlock / 4 + offset / 4 * lines;
-  for (std::size_t i = 0; i < lines; ++i)
-    __builtin_prefetch(reinterpret_cast<const void*>(next + i * kLine), 0, 2);
-}
-
-/// Calls `f(pointer)` for every whole line of `bytes` bytes, and returns how many bytes those are.
-template <Pass pass, class F>
-[[gnu::always_inline]] inline std::size_t for_lines(const char* p, std::size_t bytes, F&& f) {
-  std::size_t i = 0;
-  for (; i + kFetchEvery <= bytes; i += kFetchEvery) {
-    fetch_ahead<pass>(p, i);
-    for (std::size_t k = 0; k < kFetchEvery; k += kLine) f(p + i + k);
-  }
-  for (; i + kLine <= bytes; i += kLine) f(p + i);
-  return i;
 }
 
 /// x² + c. The callers' squares are exact, so rounding once or twice gives the same bits.
