@@ -42,14 +42,14 @@ Result<RunLog> RunLog::create(const ProbeOptions& options) {
   manifest.status = "running";
   manifest.outcome.clear();
   RunLog log(std::move(claim).value(), options.run_dir, std::move(manifest));
-  if (const Status written = log.write(); !written) return written.error();
+  if (const Status written = log.write(Durable::now); !written) return written.error();
   return log;
 }
 
-Status RunLog::write() {
+Status RunLog::write(Durable durable) {
   written_ = Clock::now();
   if (manifest_.rank != 0) return {};  // one file for all ranks
-  return write_manifest(run_dir_, manifest_);
+  return write_manifest(run_dir_, manifest_, durable);
 }
 
 Status RunLog::incident(std::int64_t step, Gate gate, const std::string& path, const std::string& summary) {
@@ -58,13 +58,13 @@ Status RunLog::incident(std::int64_t step, Gate gate, const std::string& path, c
   if (manifest_.incidents.size() >= kMostListed && file.empty()) return {};
   manifest_.incidents.push_back({step, manifest_.rank, file, gate_name(gate), summary});
   if (file.empty() && Clock::now() - written_ < kWriteEvery) return {};
-  return write();
+  return write(Durable::soon);  // the snapshots themselves are on the disk; training waits for this
 }
 
 Status RunLog::end(const std::string& status, const std::string& outcome) {
   manifest_.status = status;
   manifest_.outcome = outcome;
-  return write();
+  return write(Durable::now);
 }
 
 }  // namespace nanquest::guard

@@ -31,7 +31,7 @@ class RunLog {
  private:
   RunLog(RunClaim claim, std::string run_dir, Manifest manifest)
       : claim_(std::move(claim)), run_dir_(std::move(run_dir)), manifest_(std::move(manifest)) {}
-  Status write();
+  Status write(Durable durable);
 
   RunClaim claim_;
   std::string run_dir_;

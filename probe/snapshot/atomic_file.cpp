@@ -60,11 +60,11 @@ Status AtomicFile::overwrite(std::size_t offset, const void* data, std::size_t b
   return {};
 }
 
-Status AtomicFile::commit() {
+Status AtomicFile::commit(Durable durable) {
   if (!impl_ || !impl_->file) return Error{ErrorCode::usage, "this writer is spent", ""};
   Status status;
   // Some file systems report a full disk only now.
-  if (::fsync(impl_->file.get()) != 0) status = system_error(impl_->path, "writing");
+  if (durable == Durable::now && ::fsync(impl_->file.get()) != 0) status = system_error(impl_->path, "writing");
   if (!impl_->file.close() && status) status = system_error(impl_->path, "closing");
   if (status && std::rename(impl_->temporary.c_str(), impl_->path.c_str()) != 0)
     status = system_error(impl_->path, "renaming");
@@ -73,14 +73,14 @@ Status AtomicFile::commit() {
     return status;
   }
   impl_->temporary.clear();
-  return sync_directory_of(impl_->path);
+  return durable == Durable::now ? sync_directory_of(impl_->path) : Status{};
 }
 
-Status write_file_atomically(const std::string& path, std::string_view bytes) {
+Status write_file_atomically(const std::string& path, std::string_view bytes, Durable durable) {
   Result<AtomicFile> file = AtomicFile::create(path);
   if (!file) return file.error();
   if (Status appended = file->append(bytes.data(), bytes.size()); !appended) return appended;
-  return file->commit();
+  return file->commit(durable);
 }
 
 Result<std::string> read_whole_file(const std::string& path, std::size_t max_bytes) try {

@@ -13,9 +13,14 @@
 
 namespace nanquest {
 
+/// `now`: on the disk when the call returns. `soon`: when the system writes it; a crash of the machine (not of the
+/// program) may bring the old file back. For what is written often and could be made again.
+enum class Durable { now, soon };
+
 /// Puts `bytes` into the file `path`, replacing what was there; parent directories are made. On failure
 /// (`io`, with path and way out) the old file, if any, is as it was. Thread-safe for different paths.
-Status write_file_atomically(const std::string& path, std::string_view bytes);
+Status write_file_atomically(const std::string& path, std::string_view bytes,
+                             Durable durable = Durable::now);
 
 /// The same for contents that come in pieces. A writer that is destroyed before `commit` leaves nothing
 /// behind.
@@ -32,7 +37,7 @@ class AtomicFile {
   /// Writes `bytes` bytes at `offset` (for headers known last); does not move the place of `append`.
   Status overwrite(std::size_t offset, const void* data, std::size_t bytes);
   /// Makes the file appear under its name. After it the writer is spent.
-  Status commit();
+  Status commit(Durable durable = Durable::now);
 
  private:
   struct Impl;

@@ -56,9 +56,9 @@ std::string utc_now() {
   return text;
 }
 
-Status write_manifest(const std::string& run_dir, const Manifest& manifest) try {
+Status write_manifest(const std::string& run_dir, const Manifest& manifest, Durable durable) try {
   return write_file_atomically(manifest_path(run_dir),
-                               to_json(manifest).dump(2, ' ', false, json::error_handler_t::replace) + "\n");
+                               to_json(manifest).dump(2, ' ', false, json::error_handler_t::replace) + "\n", durable);
 } catch (const std::exception& e) {
   return Error{ErrorCode::internal, manifest_path(run_dir) + ": " + e.what(), ""};
 }

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "probe/base/result.h"
+#include "probe/snapshot/atomic_file.h"
 
 namespace nanquest {
 
@@ -34,7 +35,7 @@ struct Manifest {
 };
 
 /// Writes run_dir/manifest.json, replacing the one before. Text that is not UTF-8 is mended, not refused.
-Status write_manifest(const std::string& run_dir, const Manifest& manifest);
+Status write_manifest(const std::string& run_dir, const Manifest& manifest, Durable durable = Durable::now);
 
 /// Reads run_dir/manifest.json. `bad_file` if it is missing, not ours, or of a newer major version.
 Result<Manifest> read_manifest(const std::string& run_dir);
