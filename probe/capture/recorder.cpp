@@ -60,11 +60,11 @@ std::unique_ptr<OpFrame> TraceRecorder::on_start(const OpTraits& traits, c10::Ar
     const bool blind = traits.argument_overwritten[i];
     bool clone = false;
     flatten_argument(inputs[i], tokens, [&](const at::Tensor& t) {
-      if (!t.defined()) return tensor_row(t, kNone, false);
+      if (!t.defined()) return tensor_row(t, kNone, Look::nothing);
       if (!can_record(t)) {
         op.flags |= kOpOpaque;
         if (written) inner_memory(t, frame->inner);
-        return tensor_row(t, kNone, false);
+        return tensor_row(t, kNone, Look::nothing);
       }
       const std::int32_t slot = slot_for_argument(t, blind || traits.awaits);
       if (!traits.awaits) settle(slot);
@@ -72,7 +72,7 @@ std::unique_ptr<OpFrame> TraceRecorder::on_start(const OpTraits& traits, c10::Ar
       if (written) save_outside(slot);
       const bool read = !blind && !traits.awaits && slots_.state(slot).initialised &&
                         !reads_scratch(traits.name, traits.handle.schema().arguments()[i].name());
-      const std::int32_t row = tensor_row(t, slot, read);
+      const std::int32_t row = tensor_row(t, slot, !read ? Look::nothing : traits.opaque ? Look::values_and_hash : Look::values);
       const std::int32_t stats = doc_.tensors[static_cast<std::size_t>(row)].stats;
       if (stats != kNone && doc_.stats[static_cast<std::size_t>(stats)].non_finite() > 0) frame->inputs_finite = false;
       if (written) frame->written.push_back(t);
@@ -89,8 +89,10 @@ std::unique_ptr<OpFrame> TraceRecorder::on_start(const OpTraits& traits, c10::Ar
     doc_.args.push_back(std::move(token));
   }
   frame->op = static_cast<std::int32_t>(doc_.ops.size());
+  // A backward op's own frames are the engine's: where unwinding is dear, only those of a birth are worth it.
+  const bool now = options_.stacks && !(op.phase == Phase::backward && Stack::dear());
   doc_.ops.push_back(std::move(op));
-  stacks_.push_back(options_.stacks ? Stack::gather() : nullptr);
+  stacks_.push_back(now ? Stack::gather() : nullptr);
   return frame;
 }
 
@@ -103,7 +105,7 @@ void TraceRecorder::add_written(OpRow& op, const at::Tensor& tensor, std::int32_
     state.initialised = true;
     const std::int32_t output = row - op.first_output;
     if (output < 0 || !is_scratch(op.name, static_cast<std::size_t>(output)))
-      doc_.tensors[static_cast<std::size_t>(row)].stats = stats_for(tensor, slot);
+      doc_.tensors[static_cast<std::size_t>(row)].stats = stats_for(tensor, slot, Look::values_and_hash);
   }
   if (state.shared) state.shared_hash = hash_of_storage(tensor.storage());
   doc_.written.push_back(row);
@@ -123,14 +125,14 @@ void TraceRecorder::on_end(const OpTraits& traits, OpFrame& base, c10::ArrayRef<
       const std::string name = std::to_string(returned.size());
       if (!can_record(t)) {
         if (t.defined()) op.flags |= kOpOpaque;
-        returned.push_back(tensor_row(t, kNone, false));
+        returned.push_back(tensor_row(t, kNone, Look::nothing));
         return;
       }
       std::int32_t slot = slots_.find(t);
       if (slot == kNone) created.push_back(slot = slots_.add(t, /*produced=*/true));
       // Several parts of one new storage (unbind of a nested tensor) are all new.
       const bool fresh = std::find(created.begin(), created.end(), slot) != created.end();
-      const std::int32_t row = tensor_row(t, slot, false);
+      const std::int32_t row = tensor_row(t, slot, Look::nothing);
       returned.push_back(row);
       if (!fresh) return;
       op.first_output = returned.front();
@@ -145,7 +147,7 @@ void TraceRecorder::on_end(const OpTraits& traits, OpFrame& base, c10::ArrayRef<
     slot_row.bytes = std::max<std::uint64_t>(slot_row.bytes, t.storage().nbytes());
     const std::string name = std::string("w").append(std::to_string(op.written_count));
     made.emplace_back(name, t);
-    write(traits, op, frame.op, name, t, slot, tensor_row(t, slot, false));
+    write(traits, op, frame.op, name, t, slot, tensor_row(t, slot, Look::nothing));
   }
   for (const std::int32_t before : frame.unsure) {
     const at::Tensor t = rewritten(before);
@@ -153,7 +155,7 @@ void TraceRecorder::on_end(const OpTraits& traits, OpFrame& base, c10::ArrayRef<
     const std::int32_t slot = doc_.tensors[static_cast<std::size_t>(before)].slot;
     const std::string name = std::string("w").append(std::to_string(op.written_count));
     made.emplace_back(name, t);
-    add_written(op, t, slot, tensor_row(t, slot, false));
+    add_written(op, t, slot, tensor_row(t, slot, Look::nothing));
     slots_.state(slot).writer = frame.op;
   }
   for (const at::Tensor& t : frame.inner)
@@ -180,6 +182,8 @@ void TraceRecorder::judge_birth(const OpTraits& traits, Frame& frame, OpRow& op)
   }
   if (!bad) return;
   op.flags |= kOpBirth;
+  std::shared_ptr<Stack>& stack = stacks_[static_cast<std::size_t>(frame.op)];
+  if (!stack && options_.stacks) stack = Stack::gather();
   // A stranger's kernel may take no other type than it was given, and what it does beside is its business.
   if (traits.foreign || births_judged_++ >= kMaxBirthsJudged) return;
   switch (compute_one_up(traits, frame.inputs)) {

@@ -56,8 +56,10 @@ class TraceRecorder : public OpSink {
  private:
   struct Frame;
   std::int32_t slot_for_argument(const at::Tensor& tensor, bool written);
-  std::int32_t tensor_row(const at::Tensor& tensor, std::int32_t slot, bool with_stats);
-  std::int32_t stats_for(const at::Tensor& tensor, std::int32_t slot);
+  /// What is to be known of a tensor's values. Their hash costs a walk in logical order: only what an op wrote needs it.
+  enum class Look { nothing, values, values_and_hash };
+  std::int32_t tensor_row(const at::Tensor& tensor, std::int32_t slot, Look look);
+  std::int32_t stats_for(const at::Tensor& tensor, std::int32_t slot, Look look);
   void save_outside(std::int32_t slot);
   /// Two tensors of one name must not share a place in the file.
   std::string free_path(const std::string& wanted);

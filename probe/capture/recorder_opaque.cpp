@@ -65,7 +65,7 @@ void TraceRecorder::settle(std::int32_t slot) {
     const at::Tensor tensor = view_of(doc_.tensors[static_cast<std::size_t>(l.row)], storage);
     if (!tensor.defined()) continue;
     keep_value(doc_.ops[static_cast<std::size_t>(l.op)], l.path, tensor);
-    const std::int32_t stats = stats_for(tensor, slot);
+    const std::int32_t stats = stats_for(tensor, slot, Look::values_and_hash);
     doc_.tensors[static_cast<std::size_t>(l.row)].stats = stats;
   }
 }

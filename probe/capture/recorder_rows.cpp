@@ -11,25 +11,49 @@
 
 namespace nanquest {
 
-std::int32_t TraceRecorder::stats_for(const at::Tensor& tensor, std::int32_t slot) {
-  if (!options_.scan) return kNone;
+namespace {
+
+enum class Likeness { none, same_elements, same };
+
+/// How the elements of `tensor` are like those of `k`, a view of the same memory.
+Likeness likeness(const SlotState::Known& k, std::uint64_t count, const at::Tensor& tensor, bool contiguous, bool dense) {
+  if (k.offset != tensor.storage_offset()) return Likeness::none;
+  if (tensor.sizes() == k.sizes && tensor.strides() == k.strides) return Likeness::same;
+  if (!k.dense || !dense || count != static_cast<std::uint64_t>(tensor.numel())) return Likeness::none;
+  return k.contiguous && contiguous ? Likeness::same : Likeness::same_elements;
+}
+
+}  // namespace
+
+std::int32_t TraceRecorder::stats_for(const at::Tensor& tensor, std::int32_t slot, Look look) {
+  if (!options_.scan || look == Look::nothing) return kNone;
   const auto type = dtype_of(tensor.scalar_type());
   if (!type) return kNone;
+  const bool hash = options_.hash && look == Look::values_and_hash;
+  const bool contiguous = tensor.is_contiguous(), dense = contiguous || tensor.is_non_overlapping_and_dense();
   SlotState& state = slots_.state(slot);
-  for (const SlotState::Known& k : state.known)
-    if (k.generation == state.generation && k.dtype == *type && k.offset == tensor.storage_offset() &&
-        tensor.sizes() == k.sizes && tensor.strides() == k.strides)
-      return k.stats;
-  const auto stats = stats_of(tensor, options_.hash);
+  std::optional<StatsRow> stats;
+  for (const SlotState::Known& k : state.known) {
+    const StatsRow& seen = doc_.stats[static_cast<std::size_t>(k.stats)];
+    if (k.generation != state.generation || k.dtype != *type || (hash && !seen.has_hash)) continue;
+    const Likeness like = likeness(k, seen.count, tensor, contiguous, dense);
+    if (like == Likeness::same) return k.stats;
+    if (like == Likeness::none || hash || seen.non_finite() > 0) continue;
+    stats = seen;  // in another order the hash is another; so would be the index of the first bad element
+    stats->has_hash = false;
+    stats->hash = 0;
+  }
+  if (!stats) stats = stats_of(tensor, hash);
   if (!stats) return kNone;
   const auto index = static_cast<std::int32_t>(doc_.stats.size());
   doc_.stats.push_back(*stats);
   std::erase_if(state.known, [&](const auto& k) { return k.generation != state.generation; });
-  state.known.push_back({state.generation, index, *type, tensor.storage_offset(), tensor.sizes().vec(), tensor.strides().vec()});
+  state.known.push_back({state.generation, index, *type, tensor.storage_offset(), tensor.sizes().vec(),
+                         tensor.strides().vec(), contiguous, dense});
   return index;
 }
 
-std::int32_t TraceRecorder::tensor_row(const at::Tensor& tensor, std::int32_t slot, bool with_stats) {
+std::int32_t TraceRecorder::tensor_row(const at::Tensor& tensor, std::int32_t slot, Look look) {
   TensorRow row;
   if (!tensor.defined()) {
     row.flags = kTensorUndefined;
@@ -39,7 +63,7 @@ std::int32_t TraceRecorder::tensor_row(const at::Tensor& tensor, std::int32_t sl
     row.strides.assign(row.sizes.size(), 0);
   } else {
     row = row_of(tensor, slot);
-    if (with_stats) row.stats = stats_for(tensor, slot);
+    row.stats = stats_for(tensor, slot, look);
   }
   doc_.tensors.push_back(std::move(row));
   return static_cast<std::int32_t>(doc_.tensors.size()) - 1;
@@ -136,7 +160,7 @@ std::int32_t TraceRecorder::describe(const at::Tensor& tensor) {
   if (!tensor.defined() || !is_plain(tensor)) return kNone;
   const std::int32_t slot = slot_for_argument(tensor, false);
   settle(slot);
-  const std::int32_t row = tensor_row(tensor, slot, true);
+  const std::int32_t row = tensor_row(tensor, slot, Look::values_and_hash);
   if (options_.scan) return row;
   // A standing trace hashes nothing on its way: what is alive at its end is the proof that a replay is the same step.
   if (const auto stats = stats_of(tensor, true)) {

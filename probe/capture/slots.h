@@ -34,6 +34,7 @@ struct SlotState {
     DType dtype;
     std::int64_t offset;
     std::vector<std::int64_t> sizes, strides;
+    bool contiguous, dense;       ///< in logical order; in any order, without gaps and overlaps
   };
   std::vector<Known> known;
   /// What a collective wrote, or will have written when somebody has waited for it.

@@ -137,10 +137,14 @@ class NativeStack : public Stack {
 
 }  // namespace
 
+bool Stack::dear() {
+  static const bool python = dlsym(RTLD_DEFAULT, "Py_IsInitialized") != nullptr;
+  return !python;
+}
+
 std::shared_ptr<Stack> Stack::gather() {
   try {
-    static const bool python = dlsym(RTLD_DEFAULT, "Py_IsInitialized") != nullptr;
-    if (!python) return std::make_shared<NativeStack>();
+    if (dear()) return std::make_shared<NativeStack>();
     return std::make_shared<PythonStack>(torch::CapturedTraceback::gather(true, false, false));
   } catch (...) {
     return nullptr;

@@ -43,8 +43,8 @@ class Filler {
   /// Ops that made non-finite values out of finite inputs.
   std::vector<std::int32_t> run() {
     for (std::size_t i = 0; i < doc_.ops.size(); ++i) visit(static_cast<std::int32_t>(i));
-    look(doc_.loss);
-    for (const std::int32_t row : doc_.gradients) look(row);
+    look(doc_.loss, Need::values_and_hash);
+    for (const std::int32_t row : doc_.gradients) look(row, Need::values_and_hash);
     return std::move(births_);
   }
 
@@ -79,7 +79,7 @@ class Filler {
   bool reads_bad(std::int32_t row) {
     const std::int32_t slot = slot_of(row);
     if (slot == kNone || !slots_[static_cast<std::size_t>(slot)].initialised) return false;
-    const StatsRow* stats = look(row);
+    const StatsRow* stats = look(row, Need::values);
     return stats && stats->non_finite() > 0;
   }
 
@@ -96,7 +96,7 @@ class Filler {
     }
     for (const std::int32_t row : rows) {
       if (op.flags & kOpUninitialised) continue;
-      const StatsRow* stats = look(row);
+      const StatsRow* stats = look(row, Need::values_and_hash);
       bad = bad || (stats && stats->non_finite() > 0);
     }
     return bad;
@@ -106,11 +106,14 @@ class Filler {
     return row == kNone ? kNone : doc_.tensors[static_cast<std::size_t>(row)].slot;
   }
 
+  /// What the recorder gives: what is only read needs no hash.
+  enum class Need { values, values_and_hash };
+
   /// Statistics of the row's values now; null if they can't be read.
-  const StatsRow* look(std::int32_t row) {
+  const StatsRow* look(std::int32_t row, Need need) {
     if (slot_of(row) == kNone || slots_[static_cast<std::size_t>(slot_of(row))].scratch) return nullptr;
     TensorRow& tensor = doc_.tensors[static_cast<std::size_t>(row)];
-    const bool known = tensor.stats != kNone && doc_.stats[static_cast<std::size_t>(tensor.stats)].has_hash;
+    const bool known = tensor.stats != kNone && (need == Need::values || doc_.stats[static_cast<std::size_t>(tensor.stats)].has_hash);
     if (!known) {
       const std::int32_t found = statistics(row, tensor);
       if (found != kNone) tensor.stats = found;

@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <limits>
 #include <set>
 
 #include "tests/capture/programs.h"
@@ -67,7 +68,37 @@ TEST(Record, StatisticsAgreeWithTheTensors) {
   EXPECT_EQ(stats.count, 12u);
   EXPECT_EQ(stats.amax, expected.abs().max().item<double>());
   EXPECT_NEAR(stats.sum_squares, expected.to(at::kDouble).pow(2).sum().item<double>(), 1e-6);
-  EXPECT_TRUE(stats.has_hash);
+  // The hash of exp's output is that of another order than neg reads.
+  EXPECT_FALSE(stats.has_hash);
+  for (const std::int32_t written : rec.doc.written)
+    EXPECT_TRUE(rec.doc.stats[static_cast<std::size_t>(rec.doc.tensors[static_cast<std::size_t>(written)].stats)].has_hash);
+}
+
+/// Statistics of what the first op of that name reads first.
+StatsRow stats_read_by(const SnapshotDoc& doc, const char* name) {
+  const OpRow* op = find_op(doc, name);
+  if (!op) return {};
+  const std::int32_t row = doc.args[static_cast<std::size_t>(op->first_arg)].tensor;
+  return doc.stats[static_cast<std::size_t>(doc.tensors[static_cast<std::size_t>(row)].stats)];
+}
+
+TEST(Record, ViewsOfKnownMemoryHaveTheirOwnStatistics) {
+  at::Tensor x = at::arange(12, at::kFloat).view({3, 4}) - 5;
+  x[1][2] = std::numeric_limits<float>::quiet_NaN();
+  const Recording rec = record_step({}, [&] {
+    const at::Tensor y = x * 2;
+    y.t().neg();                        // the same elements in another order: the bad one is elsewhere
+    y.reshape({12}).abs();              // the same elements in the same order
+    y.slice(1, 0, 2).sin();             // a part of them
+    return y.slice(0, 2, 3).cos().sum();  // a dense part that begins elsewhere
+  });
+  EXPECT_EQ(stats_read_by(rec.doc, "aten::neg").first_bad, 2 * 3 + 1);
+  EXPECT_EQ(stats_read_by(rec.doc, "aten::abs").first_bad, 1 * 4 + 2);
+  EXPECT_EQ(stats_read_by(rec.doc, "aten::sin").count, 6u);
+  EXPECT_EQ(stats_read_by(rec.doc, "aten::sin").nan, 0u);
+  EXPECT_EQ(stats_read_by(rec.doc, "aten::sin").amax, 10);
+  EXPECT_EQ(stats_read_by(rec.doc, "aten::cos").count, 4u);
+  EXPECT_EQ(stats_read_by(rec.doc, "aten::cos").amax, 12);
 }
 
 TEST(Record, ValuesWrittenBehindTheDispatcherBecomeHostWrites) {
