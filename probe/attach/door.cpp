@@ -58,6 +58,7 @@ Door AttachSession::begin_forward() {
 }
 
 void AttachSession::start_step() {
+  close_trace();
   updated_ = by_hand_ = cleared_ = differentiated_ = norm_bad_ = false;
   (void)set_phase(Phase::forward);
   (void)steps_.begin();
@@ -136,7 +137,7 @@ void AttachSession::give_up_step() {
   norm_.reset();
   norm_bad_ = cleared_ = differentiated_ = false;
   set_micro_batch(0);
-  trace_.reset();
+  close_trace();
 }
 
 void AttachSession::set_samples(std::vector<std::string> ids) {
@@ -160,7 +161,8 @@ Door AttachSession::before_update(const Update& update, const Weights& weights, 
     (void)steps_.update(weights.numbers);
     in_closure_ = gradients_follow;
     (void)set_phase(Phase::optimizer);
-    if (trace_) trace_->update_begins = trace_->recorder.op_count();
+    if (trace_) trace_->update_begins = ops_so_far();
+    if (trace_ && trace_->stands() && gradients_follow) trace_->keeps = standing_->begin_update(0, false, true);
   });
   return gradients_follow ? Door{} : judge(update);
 }
@@ -190,15 +192,41 @@ Door AttachSession::judge(const Update& update) {
       door.skip = options_.skip_bad_updates;
       if (last_incident_ != now) write_incident(door.gate, gate_line(seen, norm_bad_), door);
     }
-    // Only a watched step can tell what the optimizer did; for the others, the copies of every weight and
-    // moment that a trace makes before they are overwritten would be for nothing.
-    if (trace_ && !trace_->watched && !in_closure_) {
-      write_recording(door);
-      trace_.reset();
-    }
+    if (trace_ && !trace_->watched && !in_closure_) pass_gate(door);
     if (in_closure_) losses_.clear();  // each evaluation is judged by its own
   });
   return door;
+}
+
+std::uint64_t AttachSession::bytes_of_update(bool& on_device) {
+  std::uint64_t weights = 0;
+  for (const std::size_t index : bound_) {
+    const at::Tensor& weight = gate_.parameters()[index];
+    on_device = on_device || !weight.is_cpu();
+    weights += weight.nbytes();
+  }
+  if (state_bytes_.first != states_.size()) {
+    state_bytes_ = {states_.size(), 0};
+    for (const auto& [name, state] : states_.living()) state_bytes_.second += state.nbytes();
+  }
+  // Two moments a weight, before any are known.
+  return weights + (state_bytes_.first ? state_bytes_.second : 2 * weights);
+}
+
+void AttachSession::pass_gate(Door& door) {
+  // An incident's file has been written; what its update does is a consequence. So it is where nobody looks at what the
+  // optimizer does: the copies that a TraceRecorder makes would be for nothing.
+  if (trace_->stands() && last_incident_ != step()) {
+    if (trace_->keeps) return;  // another optimizer's turn
+    const bool asked = options_.record_steps.count(step()) > 0;
+    bool on_device = false;
+    const std::uint64_t bytes = bytes_of_update(on_device);
+    if (asked && on_device) write_recording(door);
+    trace_->keeps = standing_->begin_update(bytes, on_device, asked);
+    if (trace_->keeps) return;
+  }
+  write_recording(door);
+  close_trace();
 }
 
 std::string AttachSession::bad_state() {
@@ -215,7 +243,7 @@ std::string AttachSession::bad_state() {
 std::string AttachSession::hidden_damage() {
   // An overflow that a loss scaler sees to is no damage.
   if (!trace_ || !trace_->watched || trace_->gate != Gate::ok || last_incident_ == step()) return "";
-  const SnapshotDoc& doc = trace_->recording.doc;
+  const SnapshotDoc& doc = trace_->recorded->recording.doc;
   bool fresh = false;
   for (const std::int32_t index : hidden_overflows(doc)) {
     const OpRow& op = doc.ops[static_cast<std::size_t>(index)];
@@ -227,7 +255,7 @@ std::string AttachSession::hidden_damage() {
 
 std::string AttachSession::damage_after_update() {
   if (!record_.after_update(step())) return "a weight is NaN or Inf after the update";
-  if (trace_ && trace_->recorder.wrote_non_finite(trace_->update_begins, Phase::optimizer))
+  if (trace_ && !trace_->stands() && trace_->recorder()->wrote_non_finite(trace_->update_begins, Phase::optimizer))
     return "the update wrote NaN or Inf";
   if (const std::string state = bad_state(); !state.empty()) return state + " is NaN or Inf after the update";
   return "";
@@ -250,8 +278,8 @@ Door AttachSession::after_update() {
     }
     write_recording(door);
     // Its tables are closed once they are written; else another optimizer may still have its turn.
-    if (!door.file.empty() || !steps_.several()) trace_.reset();
-    if (trace_) trace_->update_ends = trace_->recorder.op_count();
+    if (!door.file.empty() || !steps_.several()) close_trace();
+    if (trace_) trace_->update_ends = ops_so_far();
     release_weights();
     sample_ids_.clear();
     updated_ = true;

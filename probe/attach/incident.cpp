@@ -1,5 +1,6 @@
 #include <ATen/ATen.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <map>
 
@@ -12,10 +13,10 @@ namespace nanquest::attach {
 namespace {
 
 /// Stacks of all ops as words: only replay will find the culprit of a step that nobody watched.
-void symbolise_all(SnapshotDoc& doc, const TraceRecorder& recorder) {
+void symbolise_all(SnapshotDoc& doc, const std::vector<std::shared_ptr<Stack>>& stacks) {
   std::map<std::vector<std::string>, std::int32_t> known;
-  for (std::size_t i = 0; i < doc.ops.size() && i < recorder.stacks().size(); ++i) {
-    const auto& stack = recorder.stacks()[i];
+  for (std::size_t i = 0; i < doc.ops.size() && i < stacks.size(); ++i) {
+    const auto& stack = stacks[i];
     if (!stack || doc.ops[i].stack != kNone) continue;
     std::vector<std::string> frames = stack->symbolise();
     if (frames.empty()) continue;
@@ -27,24 +28,27 @@ void symbolise_all(SnapshotDoc& doc, const TraceRecorder& recorder) {
 
 }  // namespace
 
-StepState AttachSession::state_of_step() const {
+RoundFacts AttachSession::facts_of_round() { return {step(), loss_scale_, sample_ids_, batch_}; }
+
+StepState AttachSession::state_of_step(const RoundFacts& facts) const {
   StepState state;
-  state.step = step();
+  state.step = facts.step;
   state.rank = options_.probe.rank;
   state.world_size = options_.probe.world_size;
-  state.loss_scale = loss_scale_;
+  state.loss_scale = facts.loss_scale;
   state.config = options_.probe.config;
-  state.sample_ids = sample_ids_;
+  state.sample_ids = facts.sample_ids;
   state.history = record_.tables();
   state.history_samples = record_.samples();
   return state;
 }
 
 Status AttachSession::write_trace(Gate gate, const std::string& path, std::string& culprit) {
-  Recording& recording = trace_->recording;
-  TraceRecorder& recorder = trace_->recorder;
+  if (trace_->stands()) return write_standing(*standing_->trace().current(), facts_of_round(), gate, path);
+  Recording& recording = trace_->recorded->recording;
+  TraceRecorder& recorder = trace_->recorded->recorder;
   SnapshotDoc& doc = recording.doc;
-  fill_header(doc, state_of_step());
+  fill_header(doc, state_of_step(facts_of_round()));
   doc.gate = gate;
   doc.basis = trace_->watched ? "every_output" : "survivors";
   doc.loss = recorder.describe(losses_.telling());
@@ -65,8 +69,64 @@ Status AttachSession::write_trace(Gate gate, const std::string& path, std::strin
   keep("optimizer", states_.living(), doc.optimizer);
   keep("batch", batch_.living(), doc.batch);
   if (find_and_symbolise_culprit(doc, recorder)) culprit = guard::one_line(describe_culprit(doc));
-  if (!trace_->watched) symbolise_all(doc, recorder);
+  if (!trace_->watched) symbolise_all(doc, recorder.stacks());
   return write_snapshot(recording, path);
+}
+
+Status AttachSession::write_standing(standing::Step& step, const RoundFacts& facts, Gate gate, const std::string& path) {
+  const bool runs = &step == standing_->trace().current();
+  StandingTables tables(standing_->trace(), step);
+  const NamedTensors buffers = buffers_.living(), states = states_.living();
+  for (std::size_t i = 0; i < parameters_.size(); ++i)
+    tables.announce(parameters_.name(i), parameters_.tensor(i).address(), SlotOrigin::parameter);
+  for (const auto& [name, tensor] : buffers) tables.announce(name, tensor, SlotOrigin::buffer);
+  for (const auto& [name, tensor] : states) tables.announce(name, tensor, SlotOrigin::optimizer_state);
+  for (std::size_t i = 0; i < facts.batch.size(); ++i)
+    tables.announce(facts.batch.name(i), facts.batch.tensor(i).address(), SlotOrigin::input);
+  tables.build();
+  SnapshotDoc& doc = tables.recording.doc;
+  fill_header(doc, state_of_step(facts));
+  doc.gate = gate;
+  doc.basis = "survivors";
+  // Loss and gradients of a step that is over are gone.
+  if (runs) doc.loss = tables.describe(losses_.telling());
+  for (std::size_t i = 0; i < parameters_.size(); ++i) {
+    const at::Tensor weight = parameters_.tensor(i).lock();
+    if (!weight.defined()) continue;
+    const at::Tensor& updated = gate_.parameters()[i];
+    doc.gradients.push_back(runs && updated.defined() ? tables.describe(updated.grad()) : kNone);
+    doc.parameters.push_back(tables.keep_first("parameters", parameters_.name(i), weight));
+  }
+  for (const auto& [name, tensor] : buffers) doc.buffers.push_back(tables.keep_first("buffers", name, tensor));
+  for (const auto& [name, tensor] : states) doc.optimizer.push_back(tables.keep_first("optimizer", name, tensor));
+  for (std::size_t i = 0; i < facts.batch.size(); ++i) {
+    const WeakTensor& batch = facts.batch.tensor(i);
+    at::Tensor tensor = batch.lock();
+    if (!tensor.defined()) tensor = batch.over(tables.first_value(batch.address()));
+    if (tensor.defined())
+      doc.batch.push_back(tables.keep_first("batch", facts.batch.name(i), tensor, batch.address()));
+  }
+  tables.hash_survivors();
+  symbolise_all(doc, tables.stacks());
+  return write_snapshot(tables.recording, path);
+}
+
+const KeptRound* AttachSession::who_spoiled(std::string& name) {
+  if (!standing_ || standing_->empty()) return nullptr;
+  for (const NamedList* list : {&parameters_, &states_, &buffers_}) {
+    const NamedTensors all = list->living();
+    const std::string bad = guard::first_non_finite(state_pass_, all);
+    if (bad.empty()) continue;
+    const auto found = std::find_if(all.begin(), all.end(), [&](const auto& each) { return each.first == bad; });
+    // Was it so when this step began?
+    if (trace_) {
+      const at::Tensor first = first_value(found->second);
+      if (first.defined() && all_finite(first)) continue;
+    }
+    name = bad;
+    return standing_->who_spoiled(found->second, round_ + (trace_ ? 0 : 1));
+  }
+  return nullptr;
 }
 
 void AttachSession::write_incident(Gate gate, const std::string& what, Door& door) {
@@ -79,20 +139,42 @@ void AttachSession::write_incident(Gate gate, const std::string& what, Door& doo
                   "no snapshot: " + std::to_string(options_.probe.max_incidents) + " were written already");
   } else if (options_.probe.level < Level::trace) {
     guard::append(door.summary, "level guard keeps no trace of the step");
-  } else if (!trace_) {
-    guard::append(door.summary,
-                  "no trace of this step was kept (its gradients were finite; level watch keeps all)");
   } else {
-    std::string culprit;
-    const std::string path = free_incident_path(options_.probe.run_dir, step(), options_.probe.rank);
-    const Status written = write_trace(gate, path, culprit);
-    guard::append(door.summary, culprit);
-    if (written)
-      door.file = path;
-    else
-      guard::append(door.summary, "snapshot not written: " + guard::one_line(written.error().text()));
+    write_file(gate, door);
   }
   (void)log_.incident(step(), gate, door.file, door.summary);
+}
+
+void AttachSession::write_file(Gate gate, Door& door) {
+  std::string culprit, spoiled;
+  const KeptRound* origin = who_spoiled(spoiled);
+  if (!origin && !trace_) {
+    guard::append(door.summary, "no trace of this step was kept (its gradients were finite; level watch keeps all)");
+    if (standing_) guard::append(door.summary, standing_->why_not());
+    return;
+  }
+  const std::int64_t of = origin ? origin->facts.step : step();
+  const std::string path = free_incident_path(options_.probe.run_dir, of, options_.probe.rank);
+  Status written;
+  if (origin) {
+    guard::append(door.summary, "the update of step " + std::to_string(of) + " spoiled " + spoiled);
+    written = write_standing(*standing_->trace().find(origin->number), origin->facts, gate, path);
+    standing_->told(*origin);
+  } else {
+    written = write_trace(gate, path, culprit);
+    trace_->keeps = false;  // it is told
+  }
+  guard::append(door.summary, culprit);
+  if (written)
+    door.file = path;
+  else
+    guard::append(door.summary, "snapshot not written: " + guard::one_line(written.error().text()));
+}
+
+at::Tensor AttachSession::first_value(const at::Tensor& tensor) {
+  if (!trace_->stands()) return trace_->recorder()->first_value(tensor);
+  standing::Step* step = standing_->trace().find(trace_->round);
+  return step ? StandingTables(standing_->trace(), *step).first_value(tensor) : at::Tensor();
 }
 
 bool AttachSession::record_step() {

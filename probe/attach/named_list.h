@@ -20,6 +20,7 @@ class NamedList {
   /// the index.
   std::size_t add(const std::string& name, const at::Tensor& tensor);
   void clear();
+  bool empty() const { return entries_.empty(); }
 
   std::size_t size() const { return entries_.size(); }
   const std::string& name(std::size_t index) const { return entries_[index].name; }

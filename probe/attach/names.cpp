@@ -16,7 +16,7 @@ std::int64_t AttachSession::name_parameter(const std::string& name, const at::Te
       record_.watch_parameter(parameters_.name(index), tensor);
       record_.bind(index, {});
     }
-    if (trace_) trace_->recorder.announce(parameters_.name(index), tensor, SlotOrigin::parameter);
+    if (trace_ && !trace_->stands()) trace_->recorder()->announce(parameters_.name(index), tensor, SlotOrigin::parameter);
   });
   return number;
 }
@@ -47,14 +47,14 @@ void AttachSession::release_weights() {
 void AttachSession::name_buffer(const std::string& name, const at::Tensor& tensor) {
   safely("naming a buffer", [&] {
     buffers_.put(name, tensor);
-    if (trace_) trace_->recorder.announce(name, tensor, SlotOrigin::buffer);
+    if (trace_ && !trace_->stands()) trace_->recorder()->announce(name, tensor, SlotOrigin::buffer);
   });
 }
 
 void AttachSession::name_state(const std::string& name, const at::Tensor& tensor) {
   safely("naming optimizer state", [&] {
     states_.put(name, tensor);
-    if (trace_) trace_->recorder.announce(name, tensor, SlotOrigin::optimizer_state);
+    if (trace_ && !trace_->stands()) trace_->recorder()->announce(name, tensor, SlotOrigin::optimizer_state);
   });
 }
 
@@ -62,7 +62,10 @@ void AttachSession::name_batch(const std::string& name, const at::Tensor& tensor
   if (!trace_) return;
   safely("naming the batch", [&] {
     const std::size_t index = batch_.add(name, tensor);
-    trace_->recorder.announce(batch_.name(index), tensor, SlotOrigin::input);
+    if (trace_->stands())
+      standing_->trace().forget_if_produced(tensor);
+    else
+      trace_->recorder()->announce(batch_.name(index), tensor, SlotOrigin::input);
   });
 }
 

@@ -95,6 +95,12 @@ std::int64_t step() {
 std::int64_t steps_made() {
   return session() ? session()->steps_made() : 0;
 }
+std::int64_t standing_steps() {
+  return session() ? session()->standing_steps() : 0;
+}
+std::int64_t standing_bytes() {
+  return session() ? session()->standing_bytes() : 0;
+}
 void set_step(std::int64_t number) {
   if (session()) session()->set_step(number);
 }
@@ -136,6 +142,8 @@ TORCH_LIBRARY(nanquest, m) {
   m.def("incidents() -> int", &incidents);
   m.def("step() -> int", &step);
   m.def("steps_made() -> int", &steps_made);
+  m.def("standing_steps() -> int", &standing_steps);
+  m.def("standing_bytes() -> int", &standing_bytes);
   m.def("record_step() -> bool", &record_step);
   m.def("set_step(int number) -> ()", &set_step);
   m.def("samples(str[] ids) -> ()", &samples);

@@ -39,6 +39,9 @@ Result<std::unique_ptr<AttachSession>> AttachSession::start(AttachOptions option
     std::unique_ptr<AttachSession> session(new AttachSession(std::move(options), std::move(log).value()));
     session->unsaid_.summary = session->log_.earlier_text();
     forget_in_children();
+    if (session->options_.probe.level == Level::trace)
+      session->standing_ = std::make_unique<StandingSteps>(session->options_.keep_steps,
+                                                           session->options_.keep_percent / 100.0);
     if (session->options_.probe.level >= Level::trace) {
       auto observer = ObserverSession::start(*session);
       if (!observer) return observer.error();
@@ -68,6 +71,7 @@ void AttachSession::safely(const char* doing, const std::function<void()>& work)
   }
   off_ = true;
   trace_.reset();
+  standing_.reset();
 }
 
 std::string AttachSession::trouble() {
@@ -82,11 +86,42 @@ bool AttachSession::watching() const {
 }
 
 void AttachSession::new_trace() {
-  trace_.reset();
+  close_trace();
   batch_.clear();
   if (options_.probe.level < Level::trace) return;
-  trace_ = std::make_unique<Trace>(watching());
-  TraceRecorder& recorder = trace_->recorder;
+  trace_ = std::make_unique<Trace>(++round_);
+  trace_->watched = watching();
+  if (!trace_->watched && standing_ && standing_->fit()) {
+    standing_->begin(round_);
+    return;
+  }
+  if (standing_) standing_->pass(round_);
+  trace_->recorded = std::make_unique<Trace::Recorded>(trace_->watched);
+  announce_all();
+}
+
+void AttachSession::close_trace() {
+  if (!trace_) return;
+  const std::unique_ptr<Trace> trace = std::exchange(trace_, nullptr);
+  if (!standing_) return;
+  if (trace->stands()) {
+    standing_->end(trace->keeps, facts_of_round());
+    return;
+  }
+  for (const OpRow& op : trace->recorded->recording.doc.ops) trace->odd = trace->odd || (op.flags & kOpOpaque) != 0;
+  if (trace->odd) standing_->saw_odd_op();
+}
+
+std::size_t AttachSession::ops_so_far() const {
+  return trace_->stands() ? standing_->trace().op_count() : trace_->recorded->recorder.op_count();
+}
+
+std::int64_t AttachSession::standing_bytes() const {
+  return standing_ ? static_cast<std::int64_t>(standing_->trace().memory()) : 0;
+}
+
+void AttachSession::announce_all() {
+  TraceRecorder& recorder = trace_->recorded->recorder;
   for (const auto& [name, tensor] : parameters_.living())
     recorder.announce(name, tensor, SlotOrigin::parameter);
   for (const auto& [name, tensor] : buffers_.living()) recorder.announce(name, tensor, SlotOrigin::buffer);
@@ -98,6 +133,7 @@ Status AttachSession::finish(const std::string& outcome) {
   Status status;
   safely("finish", [&] {
     trace_.reset();
+    standing_.reset();
     release_weights();
     status = record_.finish();
     const Status ended = log_.end("finished", outcome);
@@ -111,19 +147,24 @@ std::unique_ptr<OpFrame> AttachSession::on_start(const OpTraits& op,
                                                  c10::ArrayRef<const c10::IValue> inputs) {
   if (off_ || forked.load(std::memory_order_relaxed)) return nullptr;
   if (differentiated_ && !updated_) hand_written(op, inputs);
-  if (!trace_) return nullptr;
-  if (updated_ && current_phase() != Phase::optimizer &&
-      trace_->recorder.op_count() > trace_->update_ends + kOpsAfterUpdate) {
-    trace_.reset();
-    return nullptr;
-  }
-  return trace_->recorder.on_start(op, inputs);
+  if (trace_ && updated_ && current_phase() != Phase::optimizer && ops_so_far() > trace_->update_ends + kOpsAfterUpdate)
+    close_trace();
+  // In other steps and between steps it sees to it that what its last steps read is kept before it is overwritten.
+  auto standing = standing_ ? standing_->trace().on_start(op, inputs) : nullptr;
+  if (!trace_ || trace_->stands()) return standing;
+  trace_->odd = trace_->odd || op.opaque || op.collective || op.awaits || op.foreign;
+  auto frame = trace_->recorded->recorder.on_start(op, inputs);
+  if (frame) frame->round = trace_->round;
+  return frame;
 }
 
 void AttachSession::on_end(const OpTraits& op, OpFrame& frame, c10::ArrayRef<const c10::IValue> outputs) {
-  if (!trace_) return;
-  trace_->recorder.on_end(op, frame, outputs);
-  note_scalar(outputs);
+  if (frame.round < 0) {
+    if (standing_) standing_->trace().on_end(op, frame, outputs);
+  } else if (trace_ && trace_->round == frame.round) {  // else it ended inside the op
+    trace_->recorded->recorder.on_end(op, frame, outputs);
+  }
+  if (trace_) note_scalar(outputs);
 }
 
 void AttachSession::hand_written(const OpTraits& op, c10::ArrayRef<const c10::IValue> inputs) {

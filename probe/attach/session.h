@@ -5,6 +5,10 @@
 /// overwritten); at the optimizer's door the step's gradients are checked. A good step's trace is
 /// dropped, a bad one becomes a snapshot. The program goes on as it would have.
 ///
+/// Steps that are watched are recorded by a TraceRecorder, the others of level trace by the standing trace, which also
+/// keeps the last few with what their updates overwrote: damage that an update did and that a later step shows is
+/// written as the step that did it.
+///
 /// One session in a process; its functions are called on the thread that trains. They never throw: a
 /// failure inside switches the session off and is told once by `trouble()`.
 #pragma once
@@ -22,6 +26,7 @@
 
 #include "probe/attach/losses.h"
 #include "probe/attach/named_list.h"
+#include "probe/attach/standing_steps.h"
 #include "probe/attach/step_counter.h"
 #include "probe/base/result.h"
 #include "probe/capture/recorder.h"
@@ -42,6 +47,8 @@ struct AttachOptions {
   int watch_first = 3;   ///< level trace: steps at the start whose values are scanned as at level watch
   int watch_every = 50;  ///< … and every so many steps; 0 = never again
   int watch_after = 10;  ///< … and so many steps after an incident
+  int keep_steps = 2;    ///< level trace: steps that stay with what their updates overwrote; 0 = none
+  int keep_percent = 2;  ///< … while copying that takes no more of a step's time
   std::set<std::int64_t> record_steps;  ///< steps that become files, good or bad, as the level records them
   bool skip_bad_updates = false;        ///< ask the caller to keep the optimizer from writing
 };
@@ -117,6 +124,9 @@ class AttachSession : public OpSink {
   /// Number of the step that runs or has just been made, and how many were made.
   std::int64_t step() const { return steps_.step() + offset_; }
   std::int64_t steps_made() const { return steps_.made(); }
+  /// How many steps the standing trace has recorded, and bytes that it holds.
+  std::int64_t standing_steps() const { return standing_ ? standing_->recorded() : 0; }
+  std::int64_t standing_bytes() const;
   /// Why the session switched itself off, once; "" if it works.
   std::string trouble();
   Status finish(const std::string& outcome);
@@ -129,6 +139,10 @@ class AttachSession : public OpSink {
   explicit AttachSession(AttachOptions options, guard::RunLog log);
   struct Trace;
   void new_trace();
+  /// The step's trace is dropped, unless it stays as one of the last.
+  void close_trace();
+  void announce_all();
+  std::size_t ops_so_far() const;
   void start_step();
   void hand_written(const OpTraits& op, c10::ArrayRef<const c10::IValue> inputs);
   void note_scalar(c10::ArrayRef<const c10::IValue> outputs);
@@ -137,6 +151,10 @@ class AttachSession : public OpSink {
   void release_weights();
   void safely(const char* doing, const std::function<void()>& work);
   void write_incident(Gate gate, const std::string& what, Door& door);
+  void write_file(Gate gate, Door& door);
+  /// At the gate, the update is the next: is it recorded, or does the trace of an unwatched step end here?
+  void pass_gate(Door& door);
+  std::uint64_t bytes_of_update(bool& on_device);
   /// Writes the step's file if somebody asked for it and no incident's file holds it; its trace is complete.
   void write_recording(Door& door);
   Door look_back(const char* how);
@@ -146,13 +164,20 @@ class AttachSession : public OpSink {
   std::string hidden_damage();
   std::string bad_state();
   Status write_trace(Gate gate, const std::string& path, std::string& culprit);
-  StepState state_of_step() const;
+  Status write_standing(standing::Step& step, const RoundFacts& facts, Gate gate, const std::string& path);
+  RoundFacts facts_of_round();
+  /// The step whose update spoiled a weight, a state or a buffer that this step found spoiled; null if there is none.
+  const KeptRound* who_spoiled(std::string& name);
+  /// Values of a tensor's storage when this step read it first; undefined if it didn't.
+  at::Tensor first_value(const at::Tensor& tensor);
+  StepState state_of_step(const RoundFacts& facts) const;
 
   AttachOptions options_;
   guard::RunLog log_;
   guard::StepRecord record_;
   guard::GradientGate gate_;
   NamedList parameters_, buffers_, states_, batch_;
+  std::unique_ptr<StandingSteps> standing_;  ///< of level trace
   std::unique_ptr<Trace> trace_;
   std::optional<ObserverSession> observer_;
   guard::TensorPass state_pass_;
@@ -162,6 +187,8 @@ class AttachSession : public OpSink {
   std::int64_t offset_ = 0;         ///< of the program's own numbers
   std::vector<std::size_t> bound_;  ///< parameters that the gate holds now
   std::int64_t last_incident_ = -1'000'000;
+  std::int64_t round_ = -1;
+  std::pair<std::size_t, std::uint64_t> state_bytes_;  ///< of so many states
   int incidents_ = 0, overflows_ = 0;
   bool updated_ = false, off_ = false, told_ = false;
   double loss_scale_ = 1;

@@ -4,7 +4,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstddef>
-#include <optional>
+#include <memory>
 
 #include "probe/attach/session.h"
 #include "probe/capture/recorder.h"
@@ -12,11 +12,23 @@
 namespace nanquest::attach {
 
 struct AttachSession::Trace {
-  explicit Trace(bool watch)
-      : recorder(recording, {.scan = watch, .hash = watch, .stacks = true, .lazy = true}), watched(watch) {}
-  Recording recording;
-  TraceRecorder recorder;
-  bool watched;
+  /// By TraceRecorder: values are looked at when they are written (`watch`), or at least kept of what can't be run again.
+  struct Recorded {
+    explicit Recorded(bool watch)
+        : recorder(recording, {.scan = watch, .hash = watch, .stacks = true, .lazy = true}) {}
+    Recording recording;
+    TraceRecorder recorder;
+  };
+
+  explicit Trace(std::int64_t number) : round(number) {}
+  bool stands() const { return !recorded; }
+  TraceRecorder* recorder() { return recorded ? &recorded->recorder : nullptr; }
+
+  std::int64_t round;                  ///< see StandingSteps
+  std::unique_ptr<Recorded> recorded;  ///< null: the standing trace records
+  bool watched = false;
+  bool keeps = false;   ///< standing: the update is recorded with what it overwrites
+  bool odd = false;     ///< an op came by that can't be run again
   c10::Storage last_scalar;       ///< of the last differentiable number of the forward pass: its loss, most likely
   at::ScalarType last_scalar_type = at::kFloat;
   std::size_t update_begins = 0;  ///< first op of the optimizer

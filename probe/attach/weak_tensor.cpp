@@ -38,6 +38,11 @@ at::Tensor WeakTensor::lock() const {
   return alias;
 }
 
+at::Tensor WeakTensor::over(const at::Tensor& values) const {
+  if (!values.defined() || values.dtype() != type_ || values.nbytes() < bytes_) return {};
+  return values.as_strided(sizes_, strides_, offset_);
+}
+
 bool WeakTensor::is(const at::Tensor& tensor) const {
   return alive() && tensor.defined() && tensor.has_storage() &&
          tensor.storage().unsafeGetStorageImpl() == address_ && tensor.storage_offset() == offset_ &&

@@ -22,6 +22,10 @@ class WeakTensor {
   /// A tensor without history over the same memory; undefined if that was freed or has become too small.
   at::Tensor lock() const;
   bool alive() const { return !storage_.expired(); }
+  /// Its storage, which may be freed by now; the address is no other's as long as this lives.
+  const c10::StorageImpl* address() const { return address_; }
+  /// How it lay in its memory, over other memory: `values` is that storage as a 1-D tensor. Undefined if they don't fit.
+  at::Tensor over(const at::Tensor& values) const;
   /// Whether it lies in this storage, which is alive.
   bool lies_in(const c10::StorageImpl* storage) const { return address_ == storage && alive(); }
   /// Whether it is the same part of the same memory.

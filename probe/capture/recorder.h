@@ -47,6 +47,10 @@ class TraceRecorder : public OpSink {
   /// Lazy recording, after copy_outside(): a named tensor as it was when the step began, as a row and data of the file.
   NamedTensor keep_first(const std::string& group, const std::string& name, const at::Tensor& tensor);
 
+  /// Values of the tensor's storage when the step read it first, as far as they are still there; undefined for what the
+  /// step did not read or made itself.
+  at::Tensor first_value(const at::Tensor& tensor) const;
+
   std::size_t op_count() const { return doc_.ops.size(); }
   /// Non-finite values among what ops from `first` on wrote, by the statistics taken so far.
   bool wrote_non_finite(std::size_t first, Phase phase) const;

@@ -107,6 +107,13 @@ NamedTensor TraceRecorder::keep_first(const std::string& group, const std::strin
   return add_first_value(recording_, free_path(group + "/" + name), name, tensor, slot, saved);
 }
 
+at::Tensor TraceRecorder::first_value(const at::Tensor& tensor) const {
+  const std::int32_t slot = is_plain(tensor) ? slots_.find(tensor) : kNone;
+  if (slot == kNone) return {};
+  const SlotState& state = slots_.state(slot);
+  return state.live ? tensor : state.saved;
+}
+
 void TraceRecorder::add_host_write(const at::Tensor& tensor, std::int32_t slot) {
   SlotState& state = slots_.state(slot);
   state.initialised = true;

@@ -68,6 +68,7 @@ class SlotTable {
   std::int32_t add(const at::Tensor& tensor, bool produced);
 
   SlotState& state(std::int32_t slot) { return states_[static_cast<std::size_t>(slot)]; }
+  const SlotState& state(std::int32_t slot) const { return states_[static_cast<std::size_t>(slot)]; }
   std::size_t size() const { return states_.size(); }
 
  private:

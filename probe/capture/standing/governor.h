@@ -36,6 +36,8 @@ class UpdateGovernor {
   void step_took(double seconds);
   /// Why not every step's values are kept, in words; once, otherwise "".
   std::string complaint();
+  /// The same at any time, "" if every step's values are kept.
+  const std::string& reason() const { return reason_; }
 
  private:
   GovernorOptions options_;

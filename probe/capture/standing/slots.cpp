@@ -26,7 +26,7 @@ std::uint32_t SlotIndex::find(const c10::StorageImpl* storage) const {
 void SlotIndex::insert(const c10::StorageImpl* storage, std::uint32_t slot) {
   const std::size_t mask = places_.size() - 1;
   std::size_t i = start(storage);
-  while (places_[i].stamp == stamp_) i = (i + 1) & mask;
+  while (places_[i].stamp == stamp_ && places_[i].storage != storage) i = (i + 1) & mask;
   places_[i] = {storage, stamp_, slot};
 }
 
@@ -37,7 +37,7 @@ void SlotIndex::grow() {
   for (std::size_t n = places; n > 1; n /= 2) --shift_;
   stamp_ = 1;
   for (std::uint32_t slot = 0; slot < size_; ++slot)
-    insert(records_[slot].storage._unsafe_get_target(), slot);
+    if (!records_[slot].forgotten) insert(records_[slot].storage._unsafe_get_target(), slot);
 }
 
 std::uint32_t SlotIndex::add(const at::Tensor& tensor, bool produced) {
@@ -52,10 +52,21 @@ std::uint32_t SlotIndex::add(const at::Tensor& tensor, bool produced) {
   record.produced = produced;
   record.writer = UINT32_MAX;
   record.initialised = true;
-  record.lost = record.changed_unseen = record.written_late = false;
+  record.lost = record.changed_unseen = record.written_late = record.forgotten = false;
   record.saved = nullptr;
   insert(storage.unsafeGetStorageImpl(), size_);
   return size_++;
+}
+
+void SlotIndex::forget(const c10::StorageImpl* storage) {
+  if (places_.empty()) return;
+  const std::size_t mask = places_.size() - 1;
+  for (std::size_t i = start(storage); places_[i].stamp == stamp_; i = (i + 1) & mask) {
+    if (places_[i].storage != storage) continue;
+    if (places_[i].slot != kMissing) records_[places_[i].slot].forgotten = true;
+    places_[i].slot = kMissing;
+    return;
+  }
 }
 
 void SlotIndex::clear() {

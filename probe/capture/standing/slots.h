@@ -23,6 +23,7 @@ struct SlotRecord {
   bool lost = false;            ///< its memory was freed before it could be copied
   bool changed_unseen = false;  ///< somebody wrote behind the trace's back before it was copied
   bool written_late = false;    ///< an op wrote to it after the step had ended
+  bool forgotten = false;       ///< its storage counts as another one from some op on
 
   // First values of an outside storage: either its copy, or a reference for as long as nobody writes.
   c10::Storage live;
@@ -50,6 +51,8 @@ class SlotIndex {
   std::uint32_t add(const at::Tensor& tensor, bool produced);
   /// Forgets all storages and lets go of all references.
   void clear();
+  /// What is known of this storage ends here: it gets a new slot when it is used next.
+  void forget(const c10::StorageImpl* storage);
   /// Lets go of storages that the step made itself: nobody asks for those after it.
   void forget_produced();
   std::size_t capacity_bytes() const {

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "probe/capture/recorder_parts.h"
+
 namespace nanquest {
 namespace standing {
 
@@ -47,8 +49,7 @@ Step& StandingTrace::free_step() {
   return *all_.emplace_back(std::make_unique<Step>());
 }
 
-void StandingTrace::begin_step(std::int64_t number) {
-  const std::lock_guard lock(mutex_);
+void StandingTrace::age(std::int64_t number) {
   if (current_) {
     if (std::find(kept_.begin(), kept_.end(), current_) == kept_.end()) current_->let_go();
     if (!current_->ops.empty()) before_ = current_;
@@ -58,12 +59,31 @@ void StandingTrace::begin_step(std::int64_t number) {
     kept_.front()->let_go();
     kept_.erase(kept_.begin());
   }
+}
+
+void StandingTrace::pass_step(std::int64_t number) {
+  const std::lock_guard lock(mutex_);
+  recording_ = updating_ = false;
+  age(number);
+}
+
+void StandingTrace::forget_if_produced(const at::Tensor& tensor) {
+  const std::lock_guard lock(mutex_);
+  if (!recording_ || !tensor.defined() || !can_record(tensor)) return;
+  const c10::StorageImpl* storage = tensor.storage().unsafeGetStorageImpl();
+  const std::uint32_t slot = current_->slots.find(storage);
+  if (slot != standing::SlotIndex::kMissing && current_->slots[slot].produced) current_->slots.forget(storage);
+}
+
+void StandingTrace::begin_step(std::int64_t number) {
+  const std::lock_guard lock(mutex_);
+  age(number);
   current_ = &free_step();
   current_->clear();
   current_->number = number;
   current_->usable = true;
   recording_ = error_.empty();
-  updating_ = false;
+  updating_ = outgrown_ = false;
 }
 
 void StandingTrace::begin_update(bool keep_values) {

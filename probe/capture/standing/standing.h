@@ -55,10 +55,19 @@ class StandingTrace : public OpSink {
   /// Recording stops. `keep`: the step stays until k later ones were begun.
   void end_step(bool keep);
 
+  /// The step with this number is recorded by somebody else: kept steps grow older by it. What it overwrites of
+  /// the last step is seen if its ops are shown here as well.
+  void pass_step(std::int64_t number);
+  /// A tensor that an op of the step made is, from here on, what the program gives to its model: it counts as
+  /// memory from outside when it is used next.
+  void forget_if_produced(const at::Tensor& tensor);
+
   bool recording() const { return recording_; }
+  /// Ops of the step that is recorded or was recorded last.
+  std::size_t op_count() const { return current_ ? current_->ops.size() : 0; }
   /// An op came by that can't be run again from its inputs (collectives, compiled regions, foreign kernels,
   /// sparse and nested tensors): what such ops write has to be kept as it is written, which TraceRecorder
-  /// does. Later steps should be recorded by it.
+  /// does. Later steps should be recorded by it. Forgotten by `begin_step`.
   bool outgrown() const { return outgrown_; }
   /// The step that is being recorded, or was last; null before the first, and once it was dropped.
   standing::Step* current() { return current_; }
@@ -83,7 +92,7 @@ class StandingTrace : public OpSink {
   friend class StandingTables;
   struct Frame;
   standing::Step& free_step();
-  void drop(standing::Step& step);
+  void age(std::int64_t number);
   void record_argument(const OpTraits& op, std::size_t index, const c10::IValue& value, Frame& frame);
   std::uint32_t outside_or_known(const at::Tensor& tensor, bool blind, bool& host_write);
   void link_maker(const at::Tensor& tensor, std::uint32_t slot);

@@ -30,7 +30,11 @@ StandingTables::StandingTables(StandingTrace& trace, Step& step) : trace_(trace)
 
 void StandingTables::announce(const std::string& name, const at::Tensor& tensor, SlotOrigin origin) {
   if (is_plain(tensor))
-    names_.emplace(tensor.storage().unsafeGetStorageImpl(), StorageName{origin, name, {}});
+    announce(name, tensor.storage().unsafeGetStorageImpl(), origin);
+}
+
+void StandingTables::announce(const std::string& name, const c10::StorageImpl* storage, SlotOrigin origin) {
+  names_.emplace(storage, StorageName{origin, name, {}});
 }
 
 void StandingTables::build() {
@@ -102,8 +106,11 @@ at::Tensor StandingTables::first_values(const Step& step, std::uint32_t slot, bo
 }
 
 at::Tensor StandingTables::first_value(const at::Tensor& tensor) const {
-  if (!is_plain(tensor)) return {};
-  const std::uint32_t slot = step_.slots.find(tensor.storage().unsafeGetStorageImpl());
+  return is_plain(tensor) ? first_value(tensor.storage().unsafeGetStorageImpl()) : at::Tensor{};
+}
+
+at::Tensor StandingTables::first_value(const c10::StorageImpl* storage) const {
+  const std::uint32_t slot = step_.slots.find(storage);
   if (slot == standing::SlotIndex::kMissing || step_.slots[slot].produced) return {};
   bool trusted = true;
   return first_values(step_, slot, trusted);
@@ -153,15 +160,21 @@ NamedTensor StandingTables::keep_first(const std::string& group, const std::stri
     row.shape = tensor.sizes().vec();
     return row;
   }
-  const auto slot = static_cast<std::int32_t>(step_.slots.find(tensor.storage().unsafeGetStorageImpl()));
+  return keep_first(group, name, tensor, tensor.storage().unsafeGetStorageImpl());
+}
+
+NamedTensor StandingTables::keep_first(const std::string& group, const std::string& name, const at::Tensor& like,
+                                       const c10::StorageImpl* storage) {
+  const auto slot = static_cast<std::int32_t>(step_.slots.find(storage));
   std::string path = group + "/" + name;
   if (const int used = ++paths_used_[path]; used > 1) path.append("#").append(std::to_string(used));
-  return add_first_value(recording, path, name, tensor, slot,
+  return add_first_value(recording, path, name, like, slot,
                          slot == kNone ? at::Tensor{} : first_[static_cast<std::size_t>(slot)]);
 }
 
 at::Tensor StandingTables::values_now(std::uint32_t slot) const {
   const SlotRecord& record = step_.slots[slot];
+  if (record.written_late || record.forgotten) return {};
   const auto now = [&]() -> at::Tensor {
     const auto alive = record.storage.lock();
     if (!alive) return {};
@@ -172,7 +185,7 @@ at::Tensor StandingTables::values_now(std::uint32_t slot) const {
   };
   if (&step_ == trace_.current()) return now();
   const Step* next = trace_.find(step_.number + 1);
-  if (!next || record.produced || record.written_late) return {};
+  if (!next || record.produced) return {};
   const std::uint32_t there = next->slots.find(record.storage._unsafe_get_target());
   // The step that runs has not touched it yet.
   if (there == standing::SlotIndex::kMissing && next == trace_.current()) return now();

@@ -35,6 +35,8 @@ class StandingTables {
 
   /// What a storage is called. Before `build`.
   void announce(const std::string& name, const at::Tensor& tensor, SlotOrigin origin);
+  /// The same for memory that may have been freed since; somebody must hold it weakly.
+  void announce(const std::string& name, const c10::StorageImpl* storage, SlotOrigin origin);
   /// Fills the trace tables and the data of all outside values.
   void build();
 
@@ -42,11 +44,16 @@ class StandingTables {
   std::int32_t describe(const at::Tensor& tensor);
   /// A named tensor as it was when the step began, as a row and data of the file.
   NamedTensor keep_first(const std::string& group, const std::string& name, const at::Tensor& tensor);
+  /// The same for a tensor that lay in `storage` as `like` lies in its own.
+  NamedTensor keep_first(const std::string& group, const std::string& name, const at::Tensor& like,
+                         const c10::StorageImpl* storage);
   /// Statistics and hashes for what the step wrote last into memory that is alive: as it is now, and for a
   /// step that others followed as the next one found it.
   void hash_survivors();
-  /// First values of a tensor that the step read from outside, undefined if it didn't or if they are lost.
+  /// First values of the whole storage of a tensor that the step read from outside, 1-D and of the type that they were
+  /// first read in; undefined if it didn't, or if they are lost.
   at::Tensor first_value(const at::Tensor& tensor) const;
+  at::Tensor first_value(const c10::StorageImpl* storage) const;
 
   /// Makes `recording` independent of trace and program.
   void own();

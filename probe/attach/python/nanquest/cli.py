@@ -56,6 +56,12 @@ def _parser() -> argparse.ArgumentParser:
         sub.add_argument("--run-dir", default="nanquest-run", metavar="DIR", help="for the files (default: %(default)s)")
         sub.add_argument("--watch-every", type=_whole, default=50, metavar="N",
                          help="at level trace, every so many steps are looked at as by watch (default: %(default)s)")
+        sub.add_argument("--keep-steps", type=_whole, default=2, metavar="N",
+                         help="at level trace, so many steps stay with all that their updates overwrote, for damage that "
+                              "shows only later (default: %(default)s; 0 = none)")
+        sub.add_argument("--keep-percent", type=_whole, default=2, metavar="N",
+                         help="of a step's time that copying for --keep-steps may take; fewer steps stay if it takes "
+                              "more (default: %(default)s)")
         sub.add_argument("--max-incidents", type=_whole, default=16, metavar="N",
                          help="files written at most (default: %(default)s)")
         sub.add_argument("--record-steps", type=_steps, default=(), metavar="N,M,...",
@@ -70,6 +76,7 @@ def _parser() -> argparse.ArgumentParser:
 
 def _environment(options) -> dict:
     settings = Settings(run_dir=options.run_dir, level=options.level, watch_every=options.watch_every,
+                        keep_steps=options.keep_steps, keep_percent=options.keep_percent,
                         max_incidents=options.max_incidents, on_incident=options.on_incident,
                         record_steps=options.record_steps)
     settings.check()

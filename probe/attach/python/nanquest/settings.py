@@ -9,6 +9,7 @@ import sys
 
 LEVELS = ("guard", "trace", "watch")
 ACTIONS = ("continue", "stop", "skip")
+COUNTS = ("watch_every", "watch_first", "watch_after", "keep_steps", "keep_percent", "max_incidents")
 SWITCH = "NANQUEST_ATTACH"          # "1": attach when torch is imported
 LIBRARY = "NANQUEST_ATTACH_LIBRARY"  # path of libnanquest_attach.so
 RUN_ID = "NANQUEST_RUN_ID"          # the same in all processes of one run
@@ -26,6 +27,8 @@ class Settings:
     watch_every: int = 50
     watch_first: int = 3
     watch_after: int = 10
+    keep_steps: int = 2
+    keep_percent: int = 2
     max_incidents: int = 16
     on_incident: str = "continue"
     record_steps: tuple = ()
@@ -36,7 +39,7 @@ class Settings:
         for name, value, known in (("level", self.level, LEVELS), ("on_incident", self.on_incident, ACTIONS)):
             if value not in known:
                 raise ValueError(f"{name} is {value!r}, but must be {', '.join(known[:-1])} or {known[-1]}")
-        for name in ("watch_every", "watch_first", "watch_after", "max_incidents"):
+        for name in COUNTS:
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int) or value < 0:
                 raise ValueError(f"{name} is {value!r}, but must be a whole number of at least 0")
@@ -51,7 +54,7 @@ class Settings:
         """The variables that make children attach with these settings."""
         names = {"NANQUEST_RUN_DIR": os.path.abspath(self.run_dir), "NANQUEST_LEVEL": self.level,
                  "NANQUEST_ON_INCIDENT": self.on_incident}
-        for field in ("watch_every", "watch_first", "watch_after", "max_incidents"):
+        for field in COUNTS:
             names["NANQUEST_" + field.upper()] = str(getattr(self, field))
         if self.record_steps:
             names["NANQUEST_RECORD_STEPS"] = ",".join(map(str, self.record_steps))

@@ -1,0 +1,101 @@
+"""An embedding and a few layers, too many weights to be looked at after every update; step BAD goes wrong in a certain way.
+
+usage: update.py WHAT BAD STEPS [WEIGHTS_FILE]
+
+WHAT is one of
+  eps          AdamW in fp16 gets eps=1e-8, which is 0 there: rows without a gradient become 0/0, and are read one step later
+  eps-foreach  the same by the foreach kernels
+  lr           the learning rate is infinite
+  clip         an optimizer that clips inside its step divides a norm of 0 by itself
+  overflow     the input of a layer under fp16 autocast is too large
+  none         nothing goes wrong
+Two JSON lines at the end: what the standing trace recorded, and memory after a third of the steps and at the end.
+"""
+import ctypes
+import json
+import math
+import sys
+
+import torch
+from torch import nn
+
+what, bad, steps = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+ROWS, WIDTH = 8200, 128  # 1.05 million weights
+
+
+class Mallinfo2(ctypes.Structure):
+    _fields_ = [(name, ctypes.c_size_t) for name in
+                ("arena", "ordblks", "smblks", "hblks", "hblkhd", "usmblks", "fsmblks", "uordblks", "fordblks", "keepcost")]
+
+
+mallinfo2 = ctypes.CDLL(None).mallinfo2
+mallinfo2.restype = Mallinfo2
+
+
+class ClippingSGD(torch.optim.SGD):
+    """Gradients are made as short as 1 by a norm that nobody thought could be 0."""
+
+    @torch.no_grad()
+    def step(self):
+        gradients = [p.grad for group in self.param_groups for p in group["params"]]
+        norm = torch.stack([g.norm() for g in gradients]).norm()
+        for gradient in gradients:
+            gradient.mul_(norm.clamp(max=1.0) / norm)
+        super().step()
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.table = nn.Embedding(ROWS, WIDTH)
+        self.hidden = nn.Linear(WIDTH, 32)
+        self.head = nn.Linear(32, 1)
+
+    def forward(self, rows, gain):
+        return self.head(torch.tanh(self.hidden(self.table(rows).mean(1) * gain)))
+
+
+torch.manual_seed(7)
+model = Net()
+if what.startswith("eps"):
+    model.half()
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, eps=1e-3, foreach=what == "eps-foreach")
+elif what == "clip":
+    optimizer = ClippingSGD(model.parameters(), lr=1e-2)
+else:
+    optimizer = torch.optim.SGD(model.parameters(), lr=1e-2, momentum=0.9)
+
+
+def probe(name):
+    """A number of the probe's library, None without the probe."""
+    return getattr(torch.ops.nanquest, name)() if "nanquest" in sys.modules else None
+
+
+in_use = []
+for step in range(steps):
+    seen = step <= bad or what not in ("eps", "eps-foreach")
+    rows = torch.randint(0, 100, (4, 6)) + (0 if seen else 100)
+    target = torch.randn(4, 1).to(model.head.weight.dtype)
+    gain = 1.0
+    if step == bad:
+        if what.startswith("eps"):
+            optimizer.param_groups[0]["eps"] = 1e-8
+        elif what == "lr":
+            optimizer.param_groups[0]["lr"] = math.inf
+        elif what == "overflow":
+            gain = 1e6
+    optimizer.zero_grad()
+    with torch.autocast("cpu", torch.float16, enabled=what == "overflow"):
+        out = model(rows, gain)
+    loss = nn.functional.mse_loss(out.to(target.dtype), target)
+    if what == "clip" and step == bad:
+        loss = loss * 0
+    loss.backward()
+    optimizer.step()
+    if step in (steps // 3, steps - 1):
+        info = mallinfo2()
+        in_use.append([info.uordblks + info.hblkhd, probe("standing_bytes")])
+print(json.dumps({"standing_steps": probe("standing_steps")}))
+print(json.dumps(in_use))
+if len(sys.argv) > 4:
+    torch.save(model.state_dict(), sys.argv[4])

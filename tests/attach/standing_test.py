@@ -1,0 +1,94 @@
+"""Level trace between the watched steps: the standing trace records, and keeps the last steps for what updates did."""
+
+import hashlib
+import json
+
+from attached import PROGRAMS, AttachTest, main
+
+UPDATE = PROGRAMS / "update.py"
+# The first three steps are watched, and after them none that is no incident. Copying may cost what it wants.
+STANDING = ("--level", "trace", "--watch-every", "0", "--keep-percent", "100")
+
+
+class StandingTest(AttachTest):
+    def run_update(self, what, bad, steps, *more, options=STANDING):
+        process = self.observed(UPDATE, what, bad, steps, *more, options=options)
+        self.assert_exit(process)
+        recorded, memory = process.stdout.splitlines()
+        return process, json.loads(recorded)["standing_steps"], json.loads(memory)
+
+    def assert_origin(self, what, bad, op, **verdict):
+        """The update of step `bad` did it, the next step showed it."""
+        process, _, _ = self.run_update(what, bad, bad + 2)
+        found = self.incidents()
+        self.assertTrue(found, process.stderr)
+        self.assertEqual(found[0].name, f"step-{bad:08d}.r0.h5")
+        self.assertIn(f"nanquest: step {bad + 1}: ", process.stderr)
+        self.assertIn(f"the update of step {bad} spoiled ", process.stderr)
+        proof = self.assert_bit_exact(found[0])
+        self.assertEqual(proof["basis"], "survivors")
+        said = self.replay("diagnose", found[0])
+        self.assertEqual(said["step"], bad)
+        self.assertEqual(said["phase"], "optimizer", said)
+        self.assertEqual(said["culprit"]["op"], op, said)
+        for key, value in verdict.items():
+            self.assertEqual(said[key], value, said)
+        return said
+
+    def test_an_epsilon_that_fp16_does_not_have(self):
+        self.assert_origin("eps", 8, "aten::addcdiv_")
+
+    def test_an_epsilon_that_fp16_does_not_have_foreach(self):
+        self.assert_origin("eps-foreach", 8, "aten::_foreach_addcdiv_")
+
+    def test_an_infinite_rate(self):
+        self.assert_origin("lr", 9, "aten::add_")
+
+    def test_a_clip_by_a_norm_that_is_nan(self):
+        self.assert_origin("clip", 7, "aten::div")
+
+    def test_an_overflow_far_from_any_watched_step(self):
+        process, standing, _ = self.run_update("overflow", 40, 42)
+        self.assertGreaterEqual(standing, 37)
+        snapshot = self.incidents()[0]
+        self.assertEqual(snapshot.name, "step-00000040.r0.h5", process.stderr)
+        proof = self.assert_bit_exact(snapshot)
+        self.assertEqual(proof["basis"], "survivors")
+        self.assertGreater(proof["outputs_compared"], 5)
+        said = self.replay("diagnose", snapshot)
+        self.assertEqual(said["cause"], "FP16_OVERFLOW", said)
+        self.assertEqual((said["phase"], said["culprit"]["module"]), ("forward", "hidden"), said)
+        self.assertTrue(any("update.py" in frame for frame in said["culprit"]["stack"]), said["culprit"])
+
+    def test_without_kept_steps_the_update_is_gone(self):
+        process, standing, _ = self.run_update("lr", 9, 11, options=(*STANDING, "--keep-steps", "0"))
+        self.assertGreater(standing, 5)
+        self.assertEqual(self.incidents()[0].name, "step-00000010.r0.h5", process.stderr)
+        self.assert_bit_exact(self.incidents()[0])
+        self.assertEqual(self.replay("diagnose", self.incidents()[0])["cause"], "BAD_STATE")
+
+    def test_memory_does_not_grow(self):
+        _, standing, (third, end) = self.run_update("none", -1, 300)
+        self.assertEqual(standing, 297)
+        self.assertEqual(end[1], third[1])  # bytes of the standing trace
+        self.assertLess(end[0] - third[0], 128 << 10)  # the history's ring of rows is full by then
+
+    def test_training_is_what_it_is_without(self):
+        digest = {}
+        for what in ("none", "eps-foreach", "overflow"):
+            for kind in ("plain", "observed"):
+                weights = self.scratch / f"{what}-{kind}.pt"
+                if kind == "plain":
+                    self.assert_exit(self.plain(UPDATE, what, -1, 20, weights))
+                else:
+                    _, standing, _ = self.run_update(what, -1, 20, weights)
+                    self.assertEqual(standing, 17)
+                import torch
+                state = torch.load(weights)
+                digest[kind] = {k: hashlib.sha256(v.contiguous().view(torch.uint8).numpy().tobytes()).hexdigest()
+                                for k, v in state.items()}
+            self.assertEqual(digest["plain"], digest["observed"])
+
+
+if __name__ == "__main__":
+    main()
