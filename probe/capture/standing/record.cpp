@@ -5,21 +5,22 @@
 #include <torch/csrc/autograd/variable.h>
 
 #include <algorithm>
-#include <bit>
-#include <chrono>
 #include <cstring>
 
 #include "probe/base/pooled.h"
 #include "probe/capture/arguments.h"
 #include "probe/capture/recorder_parts.h"
+#include "probe/capture/standing/put.h"
 #include "probe/capture/standing/standing.h"
 #include "probe/observe/step_scope.h"
 
 namespace nanquest {
 
-using standing::Header;
-using standing::HostWrite;
+using standing::each_tensor;
+using standing::header_of;
 using standing::OpRecord;
+using standing::put_scalar;
+using standing::put_tensor;
 using standing::SlotRecord;
 using standing::Words;
 
@@ -32,113 +33,7 @@ struct StandingTrace::Frame final : OpFrame, Pooled<StandingTrace::Frame> {
 
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
 constexpr char kEndOfBackward[] = "end of the backward pass";
-
-Header header_of(ArgKind kind, std::int64_t number = 0) {
-  Header header;
-  header.kind = kind;
-  header.number = static_cast<std::int32_t>(number);
-  return header;
-}
-
-void put_text(Words& words, ArgKind kind, const std::string& text) {
-  words.put(header_of(kind, static_cast<std::int64_t>(text.size())));
-  const std::size_t count = (text.size() + 7) / 8;
-  if (count == 0) return;
-  std::uint64_t* to = words.extend(count);
-  to[count - 1] = 0;
-  std::memcpy(to, text.data(), text.size());
-}
-
-void put_device(Words& words, ArgKind kind, c10::Device device) {
-  Header header = header_of(kind, device.index());
-  header.scalar_type = static_cast<std::int8_t>(device.type());
-  words.put(header);
-}
-
-/// A tensor as a token; `slot` kMissing if it can't be recorded.
-void put_tensor(Words& words, const at::Tensor& t, std::uint32_t slot, std::uint8_t more) {
-  Header header = header_of(ArgKind::tensor,
-                            slot == standing::SlotIndex::kMissing ? kNone : static_cast<std::int64_t>(slot));
-  if (!t.defined()) {
-    header.flags = kTensorUndefined;
-    words.put(header);
-    return;
-  }
-  const bool sized = !t.is_nested() && !t.unsafeGetTensorImpl()->has_symbolic_sizes_strides();
-  const c10::IntArrayRef sizes = sized ? t.sizes() : c10::IntArrayRef();
-  const std::size_t dim = sizes.size();
-  if (dim > 255) throw std::length_error("a tensor has more than 255 dimensions");
-  header.dim = static_cast<std::uint8_t>(dim);
-  header.scalar_type = static_cast<std::int8_t>(t.scalar_type());
-  if (slot == standing::SlotIndex::kMissing) {
-    header.flags = kTensorOpaque;
-    words.put(header);
-    if (dim) std::memcpy(words.extend(dim), sizes.data(), dim * sizeof(std::int64_t));
-    return;
-  }
-  header.flags = static_cast<std::uint8_t>(tensor_flags(t) | more);
-  std::uint64_t* to = words.extend(2 + 2 * dim);
-  to[0] = std::bit_cast<std::uint64_t>(header);
-  to[1] = static_cast<std::uint64_t>(t.storage_offset());
-  if (dim) {
-    std::memcpy(to + 2, sizes.data(), dim * sizeof(std::int64_t));
-    std::memcpy(to + 2 + dim, t.strides().data(), dim * sizeof(std::int64_t));
-  }
-}
-
-/// Everything but tensors, lists and tuples; false for something that can't be rebuilt.
-bool put_scalar(Words& words, const c10::IValue& value) {
-  if (value.isNone()) {
-    words.put(header_of(ArgKind::none));
-  } else if (value.isInt()) {
-    words.put(header_of(ArgKind::integer));
-    words.put_value(value.toInt());
-  } else if (value.isDouble()) {
-    words.put(header_of(ArgKind::real));
-    words.put_value(value.toDouble());
-  } else if (value.isBool()) {
-    Header header = header_of(ArgKind::boolean);
-    header.scalar_type = value.toBool() ? 1 : 0;
-    words.put(header);
-  } else if (value.isSymInt()) {
-    words.put(header_of(ArgKind::integer));
-    words.put_value(value.toSymInt().guard_int(__FILE__, __LINE__));
-  } else if (value.isComplexDouble()) {
-    words.put(header_of(ArgKind::complex));
-    words.put_value(value.toComplexDouble().real());
-    words.put_value(value.toComplexDouble().imag());
-  } else if (value.isString()) {
-    put_text(words, ArgKind::string, value.toStringRef());
-  } else if (value.isDevice()) {
-    put_device(words, ArgKind::device, value.toDevice());
-  } else if (value.isGenerator()) {
-    put_device(words, ArgKind::generator, value.toGenerator().device());
-  } else {
-    return false;
-  }
-  return true;
-}
-
-standing::GeneratorState state_of(at::Generator& generator) {
-  const std::lock_guard<std::mutex> lock(generator.mutex());
-  if (auto* cpu = dynamic_cast<at::CPUGeneratorImpl*>(generator.unsafeGetGeneratorImpl()))
-    return {cpu->engine().data(), cpu->next_float_normal_sample(), cpu->next_double_normal_sample(), {}};
-  standing::GeneratorState state{};
-  state.other = generator.get_state();
-  return state;
-}
-
-/// Of the generator that an op was given, else of the default one.
-standing::GeneratorState state_of(c10::ArrayRef<const c10::IValue> inputs) {
-  at::Generator generator;
-  for (const c10::IValue& input : inputs)
-    if (input.isGenerator()) generator = input.toGenerator();
-  if (!generator.defined()) generator = at::detail::getDefaultCPUGenerator();
-  return state_of(generator);
-}
 
 bool same_op(const OpRecord& a, const Words& words_a, const OpRecord& b, const Words& words_b) {
   return a.traits == b.traits && a.module == b.module && a.node == b.node && a.micro_batch == b.micro_batch &&
@@ -147,86 +42,7 @@ bool same_op(const OpRecord& a, const Words& words_a, const OpRecord& b, const W
                      a.argument_words * sizeof(std::uint64_t)) == 0;
 }
 
-template <class F>
-void each_tensor(const c10::IValue& value, F&& f) {
-  if (value.isTensor()) {
-    f(value.toTensor());
-  } else if (value.isTensorList() || value.isList()) {
-    const bool optional = value.isOptionalTensorList();
-    for (const c10::IValue& element : value.toListRef())
-      if (!(optional && element.isNone())) each_tensor(element, f);
-  } else if (value.isTuple()) {
-    for (const c10::IValue& element : value.toTupleRef().elements()) each_tensor(element, f);
-  }
-}
-
 }  // namespace
-
-std::uint32_t StandingTrace::outside_or_known(const at::Tensor& tensor, bool blind, bool& host_write) {
-  standing::Step& step = *current_;
-  const c10::Storage& storage = tensor.storage();
-  std::uint32_t slot = step.slots.find(storage.unsafeGetStorageImpl());
-  if (slot != standing::SlotIndex::kMissing) {
-    SlotRecord& record = step.slots[slot];
-    record.bytes = std::max<std::uint64_t>(record.bytes, storage.nbytes());
-    if (record.initialised || blind) return slot;
-    record.initialised = true;
-    host_write = true;
-    HostWrite write{slot, tensor.scalar_type(), current_phase(), storage.nbytes(), nullptr, {}};
-    if (storage.device().is_cpu()) {
-      std::byte* copy = step.values.take(write.bytes);
-      std::memcpy(copy, storage.data(), write.bytes);
-      write.data = copy;
-    } else {
-      write.on_device = copy_storage(storage, tensor.scalar_type());
-    }
-    step.host_writes.push_back(std::move(write));
-    return slot;
-  }
-  slot = step.slots.add(tensor, /*produced=*/false);
-  SlotRecord& record = step.slots[slot];
-  if (record.first_bytes == 0) return slot;
-  if (storage.device().is_cpu() && record.first_bytes <= standing::kCopyAtOnce) {
-    std::byte* copy = step.values.take(record.first_bytes);
-    std::memcpy(copy, storage.data(), record.first_bytes);
-    record.saved = copy;
-    return slot;
-  }
-  record.live = storage;
-  step.held += record.first_bytes;
-  if (!tensor.is_inference()) {
-    record.version = tensor.unsafeGetTensorImpl()->version_counter();
-    record.version_then = record.version.current_version();
-  }
-  if (storage.device().is_cpu())
-    record.checksum = standing::sampled_checksum(storage.data(), record.first_bytes);
-  return slot;
-}
-
-void StandingTrace::about_to_write(std::uint32_t slot) {
-  SlotRecord& record = current_->slots[slot];
-  if (!record.live) return;
-  const std::uint64_t grown = current_->values.grown();
-  const auto start = Clock::now();
-  record.changed_unseen = standing::changed_since(record);
-  if (!record.device.is_cpu()) {
-    const auto options = at::TensorOptions().dtype(at::kByte).device(record.device);
-    record.saved_on_device = at::empty({0}, options).set_(record.live).clone();
-  } else if (record.live.nbytes() >= record.first_bytes && record.live.data()) {
-    std::byte* copy = current_->values.take(record.first_bytes);
-    std::memcpy(copy, record.live.data(), record.first_bytes);
-    record.saved = copy;
-  } else {
-    record.lost = true;
-  }
-  if (updating_) {
-    update_cost_.bytes += record.first_bytes;
-    update_cost_.seconds += std::chrono::duration<double>(Clock::now() - start).count();
-    update_cost_.grew = update_cost_.grew || current_->values.grown() != grown;
-  }
-  record.live = {};
-  record.version = {};
-}
 
 /// A node that came to a tensor after its op had ended: of an autograd.Function, of the base of a view that
 /// was written.
@@ -344,7 +160,7 @@ std::unique_ptr<OpFrame> StandingTrace::on_start(const OpTraits& op,
   record.opaque = op.opaque;
   if (op.seeded) {
     record.generator = static_cast<std::int32_t>(step.generators.size());
-    step.generators.push_back(state_of(inputs));
+    step.generators.push_back(standing::state_of(inputs));
   }
   record.first_argument = step.words.size();
   for (std::size_t i = 0; i < inputs.size(); ++i) record_argument(op, i, inputs[i], *frame);
@@ -399,6 +215,7 @@ void StandingTrace::on_end(const OpTraits& op, OpFrame& base, c10::ArrayRef<cons
       written.bytes = std::max<std::uint64_t>(written.bytes, t.storage().nbytes());
       written.initialised = !op.uninitialised;
       written.writer = frame.op;
+      if (written.shared) written.shared_hash = hash_of_storage(t.storage());
       put_tensor(step.words, t, slot, 0);
       ++record.written;
     }
@@ -421,19 +238,6 @@ void StandingTrace::keep_outputs(std::uint32_t op, c10::ArrayRef<const c10::IVal
         current_->opaque.push_back(
             {op, mine, t.detach().to(at::kCPU, t.scalar_type(), false, true).contiguous()});
     });
-}
-
-void StandingTrace::late_write(const OpTraits& op, c10::ArrayRef<const c10::IValue> inputs) {
-  for (std::size_t i = 0; i < inputs.size(); ++i) {
-    if (!op.argument_written[i]) continue;
-    each_tensor(inputs[i], [&](const at::Tensor& t) {
-      if (!t.defined() || !can_record(t)) return;
-      const std::uint32_t slot = current_->slots.find(t.storage().unsafeGetStorageImpl());
-      if (slot == standing::SlotIndex::kMissing) return;
-      about_to_write(slot);
-      current_->slots[slot].written_late = true;
-    });
-  }
 }
 
 }  // namespace nanquest

@@ -52,7 +52,7 @@ std::uint32_t SlotIndex::add(const at::Tensor& tensor, bool produced) {
   record.produced = produced;
   record.writer = UINT32_MAX;
   record.initialised = true;
-  record.lost = record.changed_unseen = record.written_late = record.forgotten = false;
+  record.lost = record.changed_unseen = record.written_late = record.forgotten = record.shared = false;
   record.saved = nullptr;
   insert(storage.unsafeGetStorageImpl(), size_);
   return size_++;

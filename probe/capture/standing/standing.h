@@ -95,6 +95,7 @@ class StandingTrace : public OpSink {
   void age(std::int64_t number);
   void record_argument(const OpTraits& op, std::size_t index, const c10::IValue& value, Frame& frame);
   std::uint32_t outside_or_known(const at::Tensor& tensor, bool blind, bool& host_write);
+  void add_host_write(const at::Tensor& tensor, std::uint32_t slot);
   void link_maker(const at::Tensor& tensor, std::uint32_t slot);
   void give_up_step();
   bool holds_too_much();

@@ -1,7 +1,6 @@
 /// One recorded step: flat records of its ops, and the values that they need to run again.
 #pragma once
 
-#include <ATen/CPUGeneratorImpl.h>
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
@@ -10,6 +9,7 @@
 #include <vector>
 
 #include "probe/capture/stacks.h"
+#include "probe/capture/standing/generators.h"
 #include "probe/capture/standing/slots.h"
 #include "probe/capture/standing/values.h"
 #include "probe/capture/standing/words.h"
@@ -49,14 +49,6 @@ struct HostWrite {
   std::size_t bytes;
   const std::byte* data;  ///< in the step's arena
   at::Tensor on_device;
-};
-
-/// The CPU generator's state without its packing as a tensor; of other generators the tensor.
-struct GeneratorState {
-  at::mt19937_data_pod engine;
-  std::optional<float> next_float;
-  std::optional<double> next_double;
-  at::Tensor other;
 };
 
 /// A backward node met on a tensor that `writer` wrote, while the op `at` ran: its gradient is that op's.

@@ -196,17 +196,7 @@ void StandingTables::add_op(std::uint32_t index) {
 std::int32_t StandingTables::add_generator(const standing::GeneratorState& state) {
   const auto index = static_cast<std::int32_t>(recording.doc.rng_states.size());
   recording.doc.rng_states.push_back(numbered("rng/", static_cast<std::size_t>(index)));
-  at::Tensor packed = state.other;
-  if (!packed.defined()) {
-    auto generator = c10::make_intrusive<at::CPUGeneratorImpl>();
-    at::mt19937 engine;
-    engine.set_data(state.engine);
-    generator->set_engine(engine);
-    generator->set_next_float_normal_sample(state.next_float);
-    generator->set_next_double_normal_sample(state.next_double);
-    packed = at::Generator(generator).get_state();
-  }
-  recording.data.emplace_back(recording.doc.rng_states.back(), packed);
+  recording.data.emplace_back(recording.doc.rng_states.back(), standing::packed(state));
   return index;
 }
 
