@@ -105,9 +105,15 @@ void fill(SnapshotDoc& doc, const TraceGraph& graph, const Walk& walk, const Can
     fill_from_row(c, graph, best.row);
   } else {
     std::int32_t first = kNone;
-    graph.each_written(best.op, [&](std::int32_t row) {
-      if (first == kNone && graph.bad(row)) first = row;
-    });
+    const auto look_at = [&](std::int32_t op) {
+      graph.each_written(op, [&](std::int32_t row) {
+        if (first == kNone && graph.bad(row)) first = row;
+      });
+    };
+    look_at(best.op);
+    // What a collective received may be seen only where it was handed over.
+    if (const auto after = walk.next.find(best.op); first == kNone && after != walk.next.end() && after->second != kNone)
+      look_at(after->second);
     if (first != kNone) fill_from_row(c, graph, first);
   }
   c.lineage = path_to_harm(walk, best.op);

@@ -2,7 +2,26 @@
 
 #include <deque>
 
+#include "probe/observe/collectives.h"
+
 namespace nanquest {
+namespace {
+
+/// The collective whose result `reader` copies out of memory that host code filled: a backend that receives into a
+/// buffer of its own (gloo's gathers) hands it over with ordinary copies when somebody waits. kNone if it is none.
+std::int32_t collective_behind(const TraceGraph& graph, std::int32_t host_write, std::int32_t reader) {
+  std::int32_t found = kNone;
+  graph.each_written(reader, [&](std::int32_t copied) {
+    for (std::int32_t i = host_write - 1; i >= 0 && found == kNone; --i)
+      if (is_collective(graph.op(i).name))
+        graph.each_written(i, [&](std::int32_t row) {
+          if (graph.tensor(row).slot != kNone && graph.tensor(row).slot == graph.tensor(copied).slot) found = i;
+        });
+  });
+  return found;
+}
+
+}  // namespace
 
 Walk walk_back(const SnapshotDoc& doc, const TraceGraph& graph) {
   Walk walk;
@@ -24,7 +43,10 @@ Walk walk_back(const SnapshotDoc& doc, const TraceGraph& graph) {
       graph.each_argument(index, [&](std::int32_t row) {
         if (!graph.bad(row) || graph.tensor(row).slot == kNone) return;
         inherited = true;
-        const std::int32_t writer = graph.bad_writer(graph.tensor(row).slot, index);
+        std::int32_t writer = graph.bad_writer(graph.tensor(row).slot, index);
+        if (writer != kNone && (graph.op(writer).flags & kOpHostWrite))
+          if (const std::int32_t collective = collective_behind(graph, writer, index); collective != kNone)
+            writer = collective;
         if (writer == kNone)
           walk.roots.push_back({index, row});
         else
