@@ -1,21 +1,14 @@
 #include "probe/numerics/float_scan.h"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
-#include <cstring>
 
+#include "probe/numerics/elements.h"
+#include "probe/numerics/exponent_counts.h"
 #include "probe/numerics/scan_element.h"
 
 namespace nanquest::detail {
 namespace {
-
-template <class T>
-T load(const void* data, std::size_t i) {
-  T value;
-  std::memcpy(&value, static_cast<const unsigned char*>(data) + i * sizeof(T), sizeof(T));
-  return value;
-}
 
 template <class T>
 const BitKernels<T>& bits_of(const Kernels& k) {
@@ -24,47 +17,11 @@ const BitKernels<T>& bits_of(const Kernels& k) {
   if constexpr (sizeof(T) == 8) return k.bits64;
 }
 
-std::size_t histogram_bin(int exponent) {
-  return static_cast<std::size_t>(std::clamp(exponent - kHistogramMinExponent, 0, kHistogramBins - 1));
-}
-
-/// How often each exponent field occurs. Neighbouring elements often have the same exponent: several tables in turn
-/// keep one increment from waiting for the last.
-template <class Layout>
-struct ExponentFields {
-  static constexpr int kFields = Layout::kFirstBad / Layout::kMinNormal + 1;
-  static constexpr int kWays = kFields > 256 ? 1 : 4;
-  std::uint64_t counts[kWays][kFields] = {};
-
-  void add(const void* data, std::size_t n) {
-    std::size_t i = 0;
-    for (; i + kWays <= n; i += kWays)
-      for (int w = 0; w < kWays; ++w) ++counts[w][field(data, i + w)];
-    for (; i < n; ++i) ++counts[0][field(data, i)];
-  }
-  static std::size_t field(const void* data, std::size_t i) {
-    return static_cast<std::size_t>(Layout::magnitude(load<typename Layout::Bits>(data, i)) / Layout::kMinNormal);
-  }
-  /// Moves normal numbers to `out`; field 0 (zeros, subnormals) and the last one (Inf, NaN) stay out.
-  void flush(ExponentHistogram& out) const {
-    for (int f = 1; f + 1 < kFields; ++f)
-      for (int w = 0; w < kWays; ++w) out[histogram_bin(f - Layout::kBias)] += counts[w][f];
-  }
-};
-
-template <class Layout>
-void add_subnormals(const void* data, std::size_t n, ExponentHistogram& out) {
-  for (std::size_t i = 0; i < n; ++i) {
-    const auto abs = Layout::magnitude(load<typename Layout::Bits>(data, i));
-    if (Layout::subnormal(abs)) ++out[histogram_bin(Layout::exponent(abs))];
-  }
-}
-
 /// Σx² by integer decoding: right for every magnitude and under flush-to-zero, and slow.
 template <class Layout>
 double squares_plain(const void* data, std::size_t n) {
   ElementStats s;
-  for (std::size_t i = 0; i < n; ++i) s.add<Layout>(load<typename Layout::Bits>(data, i), i);
+  for (std::size_t i = 0; i < n; ++i) s.add<Layout>(load_element<typename Layout::Bits>(data, i), i);
   return s.sum_squares;
 }
 
@@ -74,7 +31,7 @@ double squares_widened(const Kernels& k, const void* data, std::size_t n) {
   double sum = 0;
   for (std::size_t done = 0; done < n;) {
     const std::size_t m = std::min<std::size_t>(n - done, std::size(wide));
-    for (std::size_t i = 0; i < m; ++i) wide[i] = std::uint32_t{load<std::uint16_t>(data, done + i)} << 16;
+    for (std::size_t i = 0; i < m; ++i) wide[i] = std::uint32_t{load_element<std::uint16_t>(data, done + i)} << 16;
     sum += k.squares_fp32(wide, m, {wide, wide + m});
     done += m;
   }
@@ -101,13 +58,6 @@ double squares(const Kernels& k, const void* data, std::size_t n, typename Layou
   return k.squares_bf16(data, n, std::ldexp(1.0F, 2 * e + 2), ahead);
 }
 
-template <class Layout>
-std::size_t find_bad(const void* data, std::size_t n) {
-  for (std::size_t i = 0; i < n; ++i)
-    if (!Layout::finite(Layout::magnitude(load<typename Layout::Bits>(data, i)))) return i;
-  return n;
-}
-
 /// Counts of a block. Neighbouring blocks are alike: where the last one held nothing below the normal numbers, the two
 /// extremes mostly say all; `all_normal` carries that from block to block.
 template <class Layout>
@@ -126,16 +76,16 @@ Census census_of(const Kernels& k, const void* data, std::size_t n, Ahead ahead,
 /// One block of at most kScanBlock bytes that starts at logical index `start`; the tensor ends at `end`.
 template <class Layout>
 void scan_block(const Kernels& k, const void* data, std::size_t n, const void* end, std::uint64_t start,
-                bool& all_normal, ElementStats& s, ExponentHistogram* histogram) {
+                bool& all_normal, ElementStats& s, ExponentCounts<Layout>* exponents) {
   using Bits = typename Layout::Bits;
   const BitKernels<Bits>& bits = bits_of<Bits>(k);
-  const Ahead ahead{data, end};
+  const Ahead ahead{data, end, exponents != nullptr};
   const Census c = census_of<Layout>(k, data, n, ahead, all_normal);
   Bits max = static_cast<Bits>(c.max);
   s.zero += c.zero;
   s.subnormal += c.subnormal;
   if (c.min < Layout::kFirstBad) s.abs_min_less_one = std::min(s.abs_min_less_one, c.min - 1);
-  if (histogram && c.subnormal != 0) add_subnormals<Layout>(data, n, *histogram);
+  std::size_t normals = n - c.zero - c.subnormal;
   alignas(64) Bits finite[kScanBlock / sizeof(Bits)];
   if (max >= Layout::kFirstBad) {
     const Damage d = bits.without_bad(data, n, Layout::kAbsMask, Layout::kFirstBad, finite);
@@ -143,11 +93,15 @@ void scan_block(const Kernels& k, const void* data, std::size_t n, const void* e
     s.pos_inf += d.infinite - d.negative_infinite;
     s.neg_inf += d.negative_infinite;
     if (s.first_bad > start) s.first_bad = start + find_bad<Layout>(data, n);
+    normals -= d.bad;
     max = static_cast<Bits>(d.max_finite);
     data = finite;
   }
   s.abs_max = std::max<std::uint64_t>(s.abs_max, max);
   s.sum_squares += squares<Layout>(k, data, n, max, ahead);
+  if (exponents == nullptr) return;
+  exponents->add_normals(k, data, n, c.min, max, normals, ahead);
+  exponents->add_subnormals(data, n, c.subnormal);
 }
 
 /// Calls `f(pointer, elements, index)` for each block of the memory.
@@ -160,60 +114,29 @@ void for_each_block(const void* data, std::size_t n, F&& f) {
 }
 
 template <class Layout>
-ScanResult scan_layout(const Kernels& k, const void* data, std::size_t n, ExponentHistogram* histogram,
+ScanResult scan_blocks(const Kernels& k, const void* data, std::size_t n, ExponentCounts<Layout>* exponents,
                        HashState* hash) {
   using Bits = typename Layout::Bits;
   static_assert(kScanBlock % kHashBlock == 0);
   ElementStats s;
   bool all_normal = true;
   const void* end = static_cast<const unsigned char*>(data) + n * sizeof(Bits);
-  const auto each = [&](const void* p, std::size_t m, std::size_t start) {
-    scan_block<Layout>(k, p, m, end, start, all_normal, s, histogram);
+  for_each_block<Bits>(data, n, [&](const void* p, std::size_t m, std::size_t start) {
+    scan_block<Layout>(k, p, m, end, start, all_normal, s, exponents);
     if (hash && m == kScanBlock / sizeof(Bits)) hash->add_blocks(p, kScanBlock / kHashBlock);
     return true;
-  };
-  if (histogram == nullptr) {
-    for_each_block<Bits>(data, n, each);
-  } else {
-    ExponentFields<Layout> fields;
-    for_each_block<Bits>(data, n, [&](const void* p, std::size_t m, std::size_t start) {
-      fields.add(p, m);
-      return each(p, m, start);
-    });
-    fields.flush(*histogram);
-  }
+  });
   return result_of<Layout>(s, n);
 }
 
 template <class Layout>
-ScanResult scan_bytes(const void* data, std::size_t n, ExponentHistogram* histogram) {
-  const auto* p = static_cast<const unsigned char*>(data);
-  std::uint64_t counts[4][256] = {};
-  std::size_t i = 0;
-  for (; i + 4 <= n; i += 4)
-    for (int w = 0; w < 4; ++w) ++counts[w][p[i + w]];
-  for (; i < n; ++i) ++counts[0][p[i]];
-  ElementStats s;
-  double sum = 0;
-  for (int pattern = 0; pattern < 256; ++pattern) {
-    const std::uint64_t count = counts[0][pattern] + counts[1][pattern] + counts[2][pattern] + counts[3][pattern];
-    if (count == 0) continue;
-    ElementStats one;
-    one.add<Layout>(static_cast<std::uint8_t>(pattern), 0);
-    s.nan += one.nan * count;
-    s.pos_inf += one.pos_inf * count;
-    s.neg_inf += one.neg_inf * count;
-    s.zero += one.zero * count;
-    s.subnormal += one.subnormal * count;
-    s.abs_max = std::max(s.abs_max, one.abs_max);
-    s.abs_min_less_one = std::min(s.abs_min_less_one, one.abs_min_less_one);
-    sum += one.sum_squares * static_cast<double>(count);
-    const auto abs = Layout::magnitude(static_cast<std::uint8_t>(pattern));
-    if (histogram && abs != 0 && Layout::finite(abs)) (*histogram)[histogram_bin(Layout::exponent(abs))] += count;
-  }
-  s.sum_squares = sum;
-  if (s.nan + s.pos_inf + s.neg_inf != 0) s.first_bad = find_bad<Layout>(data, n);
-  return result_of<Layout>(s, n);
+ScanResult scan_layout(const Kernels& k, const void* data, std::size_t n, ExponentHistogram* histogram,
+                       HashState* hash) {
+  if (histogram == nullptr) return scan_blocks<Layout>(k, data, n, nullptr, hash);
+  ExponentCounts<Layout> exponents(*histogram);
+  const ScanResult result = scan_blocks<Layout>(k, data, n, &exponents, hash);
+  exponents.flush();
+  return result;
 }
 
 template <class Layout>
@@ -244,11 +167,6 @@ ScanResult scan_float(const Kernels& kernels, DType type, const void* data, std:
     case DType::float16: return scan_layout<LayoutFp16>(kernels, data, n, histogram, hash);
     default: return scan_layout<LayoutBf16>(kernels, data, n, histogram, hash);
   }
-}
-
-ScanResult scan_fp8(DType type, const void* data, std::size_t n, ExponentHistogram* histogram) {
-  return type == DType::float8_e4m3fn ? scan_bytes<LayoutE4m3>(data, n, histogram)
-                                      : scan_bytes<LayoutE5m2>(data, n, histogram);
 }
 
 bool any_non_finite(const Kernels& kernels, DType type, const void* data, std::size_t n) {

@@ -39,6 +39,7 @@ struct Damage {
 struct Ahead {
   const void* block;  ///< where the kernel's block lies in the tensor: what it reads may be a copy
   const void* end;    ///< of the memory that will be read; nothing from there on is asked for
+  bool three_passes = false;  ///< the exponents of this block will be counted too
 };
 
 /// The loops for elements of type T, a magnitude pattern being the bits without the sign.
@@ -62,6 +63,13 @@ struct Kernels {
   /// Σx² of 16-bit floats. `ceiling` is a power of two ≥ every x², with room for `n` of them in fp32.
   double (*squares_fp16)(const void* data, std::size_t n, float ceiling, Ahead ahead);
   double (*squares_bf16)(const void* data, std::size_t n, float ceiling, Ahead ahead);
+  /// Adds to counts[f] how many elements have the exponent field f, for f = low … high; `expected` elements of the block
+  /// have such a field (the search ends when they are found).
+  using ExponentFields = void(const void* data, std::size_t n, int low, int high, std::size_t expected,
+                              std::uint64_t* counts, Ahead ahead);
+  ExponentFields* fields_fp32;
+  ExponentFields* fields_fp16;
+  ExponentFields* fields_bf16;
   /// Whole blocks of hash.h; `keys` is its table.
   void (*hash_blocks)(const void* data, std::size_t blocks, const std::uint64_t* keys, std::uint64_t* lanes);
 };

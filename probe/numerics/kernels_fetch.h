@@ -12,8 +12,8 @@ namespace {
 
 /// A block is read twice: counts and extremes first, then the squares out of the first-level cache. Memory would be
 /// idle during one of the two passes if nobody asked for the next blocks meanwhile. Each pass asks for the share that
-/// it is of the work: the first for a quarter of the lines, the second for the rest; a pass that is the only one asks
-/// for all of them.
+/// it is of the work: the first for a quarter of the lines, the second for the rest, or where exponents are counted
+/// for a quarter, and their pass for half; a pass that is the only one asks for all of them.
 enum class Pass { counts, squares, only };
 constexpr std::size_t kLine = 64;
 constexpr std::size_t kFetchEvery = 4 * kLine;
@@ -33,12 +33,30 @@ constexpr std::size_t kStreams[4] = {kPage / 2, kPage + kPage / 2, kScanBlock, k
   __builtin_prefetch(reinterpret_cast<const void*>(at < end ? at : end - 1), 0, 3);
 }
 
+/// The share of the third pass over a block, a line of each stream at a time.
+class RestOfLines {
+ public:
+  explicit RestOfLines(Ahead ahead) : ahead_(ahead) {}
+  [[gnu::always_inline]] inline void fetch_some() {
+    if (next_ == kScanBlock / kLine) return;
+    for (std::size_t i = 0; i < 4; ++i) fetch_line(ahead_, next_ + i);
+    next_ += 4;
+  }
+  void fetch_all() {
+    while (next_ != kScanBlock / kLine) fetch_some();
+  }
+
+ private:
+  Ahead ahead_;
+  std::size_t next_ = kScanBlock / kLine / 2;
+};
+
 /// Asks for the share of `pass` of what belongs to the kFetchEvery bytes at `offset`.
 template <Pass pass>
 [[gnu::always_inline]] inline void fetch_ahead(Ahead ahead, std::size_t offset) {
   constexpr std::size_t all = kScanBlock / kLine;
   constexpr std::size_t first = pass == Pass::squares ? all / 4 : 0;
-  constexpr std::size_t lines = pass == Pass::only ? 4 : pass == Pass::counts ? 1 : 3;
+  const std::size_t lines = pass == Pass::only ? 4 : pass == Pass::counts || ahead.three_passes ? 1 : 3;
   for (std::size_t i = 0; i < lines; ++i) fetch_line(ahead, first + offset / kFetchEvery * lines + i);
 }
 

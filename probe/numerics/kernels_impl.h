@@ -4,6 +4,7 @@
 // instructions that other machines lack, and be linked everywhere.
 
 #include "probe/numerics/kernels_bits.h"
+#include "probe/numerics/kernels_fields.h"
 #include "probe/numerics/kernels_hash.h"
 #include "probe/numerics/kernels_squares.h"
 
@@ -19,9 +20,18 @@ constexpr BitKernels<T> bit_kernels() {
 
 const Kernels& NANQUEST_KERNELS() {
   static constexpr Kernels table = {
-      NANQUEST_KERNELS_NAME,        largest<std::uint8_t>,        bit_kernels<std::uint16_t>(),
-      bit_kernels<std::uint32_t>(), bit_kernels<std::uint64_t>(), squares_fp64,
-      squares_fp32,                 squares_fp16,                 squares_bf16,
+      NANQUEST_KERNELS_NAME,
+      largest<std::uint8_t>,
+      bit_kernels<std::uint16_t>(),
+      bit_kernels<std::uint32_t>(),
+      bit_kernels<std::uint64_t>(),
+      squares_fp64,
+      squares_fp32,
+      squares_fp16,
+      squares_bf16,
+      exponent_fields<std::uint32_t, 23>,
+      exponent_fields<std::uint16_t, 10>,
+      exponent_fields<std::uint16_t, 7>,
       hash_blocks};
   return table;
 }

@@ -62,25 +62,23 @@ double squares_fp32(const void* data, std::size_t n, Ahead ahead) {
 /// Σ of squares in 32 lanes of fp32 with the rounding error of every addition caught (Dekker's fast two-sum). A square of a
 /// 16-bit float is exact in fp32; `sum` starts at `ceiling`, never below a summand, which is what makes the error term
 /// `x² + (sum - next)` exact. What remains is the rounding inside `error`: below 2^-30 of the result.
-template <class V>
 struct CaughtSum {
-  static constexpr int N = 128 / sizeof(V);
-  V sum[N];
-  V error[N];
+  static constexpr int N = 2 * kParts;
+  VecFloat sum[N];
+  VecFloat error[N];
 
   [[gnu::always_inline]] inline void start(float ceiling) {
     for (int k = 0; k < N; ++k) {
-      sum[k] = V{} + ceiling;
-      error[k] = V{};
+      sum[k] = VecFloat{} + ceiling;
+      error[k] = VecFloat{};
     }
   }
-  [[gnu::always_inline]] inline void add(int k, V x) {
-    const V next = add_exact_square(x, sum[k]);
+  [[gnu::always_inline]] inline void add(int k, VecFloat x) {
+    const VecFloat next = add_exact_square(x, sum[k]);
     error[k] += add_exact_square(x, sum[k] - next);
     sum[k] = next;
   }
   double total(float ceiling) const {
-    if constexpr (sizeof(V) < kBytes) return total_in_vectors(ceiling);
     float sums[32], errors[32];
     __builtin_memcpy(sums, sum, sizeof sums);
     __builtin_memcpy(errors, error, sizeof errors);
@@ -89,29 +87,15 @@ struct CaughtSum {
       lanes[i] = (static_cast<double>(sums[i]) - static_cast<double>(ceiling)) + static_cast<double>(errors[i]);
     return fold(lanes);
   }
-  /// The same in the same order for vectors narrower than the machine's: read back as wide ones just after they were
-  /// stored, they would wait for the stores.
-  double total_in_vectors(float ceiling) const {
-    typedef double Wide __attribute__((vector_size(2 * sizeof(V))));
-    Wide wide[N];
-    for (int k = 0; k < N; ++k)
-      wide[k] = (__builtin_convertvector(sum[k], Wide) - static_cast<double>(ceiling)) +
-                __builtin_convertvector(error[k], Wide);
-    for (int half = N / 2; half > 0; half /= 2)
-      for (int k = 0; k < half; ++k) wide[k] += wide[k + half];
-    double lanes[sizeof(V) / sizeof(float)];
-    __builtin_memcpy(lanes, wide, sizeof lanes);
-    return fold(lanes);
-  }
 };
 
-[[gnu::always_inline]] inline void add_fp16_line(CaughtSum<VecHalf>& sum, const char* p) {
-  for (int k = 0; k < sum.N; ++k) sum.add(k, widen_fp16(p + k * (kHalfBytes / 2)));
+[[gnu::always_inline]] inline void add_fp16_line(CaughtSum& sum, const char* p) {
+  for (int k = 0; k < sum.N; ++k) sum.add(k, widen_fp16(p + k * (kBytes / 2)));
 }
 
 double squares_fp16(const void* data, std::size_t n, float ceiling, Ahead ahead) {
   const auto* p = static_cast<const char*>(data);
-  CaughtSum<VecHalf> sum;
+  CaughtSum sum;
   sum.start(ceiling);
   const std::size_t i = for_lines<Pass::squares>(p, n * 2, ahead, [&](const char* line) __attribute__((always_inline)) {
     add_fp16_line(sum, line);
@@ -127,7 +111,7 @@ double squares_fp16(const void* data, std::size_t n, float ceiling, Ahead ahead)
   return total;
 }
 
-[[gnu::always_inline]] inline void add_bf16_line(CaughtSum<VecFloat>& sum, const char* p) {
+[[gnu::always_inline]] inline void add_bf16_line(CaughtSum& sum, const char* p) {
   for (int k = 0; k < kParts; ++k) {
     VecU32 pair;
     load(pair, p + k * kBytes);
@@ -153,7 +137,7 @@ double squares_bf16(const void* data, std::size_t n, float ceiling, Ahead ahead)
   // each vector that holds such a number.
   [[maybe_unused]] const SubnormalsAreZero quick;
   const auto* p = static_cast<const char*>(data);
-  CaughtSum<VecFloat> sum;
+  CaughtSum sum;
   sum.start(ceiling);
   const std::size_t i = for_lines<Pass::squares>(p, n * 2, ahead, [&](const char* line) __attribute__((always_inline)) {
     add_bf16_line(sum, line);

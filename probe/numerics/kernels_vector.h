@@ -16,9 +16,6 @@ constexpr int kBytes = NANQUEST_VECTOR_BYTES;
 typedef double VecDouble __attribute__((vector_size(kBytes)));
 typedef float VecFloat __attribute__((vector_size(kBytes)));
 typedef float HalfVecFloat __attribute__((vector_size(kBytes / 2)));
-// Half-precision numbers are widened 32 bytes at a time at most: the wider conversion takes twice as long and more.
-constexpr int kHalfBytes = kBytes < 32 ? kBytes : 32;
-typedef float VecHalf __attribute__((vector_size(kHalfBytes)));
 typedef std::uint32_t VecU32 __attribute__((vector_size(kBytes)));
 typedef std::uint64_t VecU64 __attribute__((vector_size(kBytes)));
 constexpr int kParts = 64 / kBytes;  // vectors in a cache line
@@ -62,20 +59,24 @@ template <class V>
 }
 
 /// The next half-precision numbers as fp32; exact, subnormals included.
-[[gnu::always_inline]] inline VecHalf widen_fp16(const void* p) {
-#if defined(__F16C__)
+[[gnu::always_inline]] inline VecFloat widen_fp16(const void* p) {
+#if defined(__AVX512F__)
+  __m256i half;
+  load(half, p);
+  return (VecFloat)_mm512_cvtph_ps(half);
+#elif defined(__F16C__)
   __m128i half;
   load(half, p);
-  return (VecHalf)_mm256_cvtph_ps(half);
+  return (VecFloat)_mm256_cvtph_ps(half);
 #else
-  typedef std::uint16_t Narrow __attribute__((vector_size(kHalfBytes / 2)));
-  typedef std::uint32_t Wide __attribute__((vector_size(kHalfBytes)));
+  typedef std::uint16_t Narrow __attribute__((vector_size(kBytes / 2)));
+  typedef std::uint32_t Wide __attribute__((vector_size(kBytes)));
   Narrow half;
   load(half, p);
   const Wide abs = __builtin_convertvector(half, Wide) & 0x7fff;
   // One exponent too high and an implicit 1 that subnormals lack; taking away that 1 normalises them.
-  const VecHalf small = (VecHalf)((abs << 13) + (113U << 23)) - 0x1p-14F;
-  return (VecHalf)(abs < 0x400 ? (Wide)small : (abs << 13) + (112U << 23));
+  const VecFloat small = (VecFloat)((abs << 13) + (113U << 23)) - 0x1p-14F;
+  return (VecFloat)(abs < 0x400 ? (Wide)small : (abs << 13) + (112U << 23));
 #endif
 }
 

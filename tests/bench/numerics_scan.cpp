@@ -1,8 +1,9 @@
 /// Scans and hash against a plain sum of the same bytes, one thread, memory far larger than any cache.
 ///
 /// Lines named `scan_…` give speed over the sum's speed (1 = as fast as memory can be read); the goal of the product
-/// is 0.85 for the three training formats, whatever the data: "relu" has half zeros, "tiny" a third of subnormals,
-/// "masked" a third of -Inf, whose blocks are copied without them (no goal of the product: what it costs).
+/// is 0.85 for the three training formats, whatever the data, with and without the exponent histogram: "relu" has half
+/// zeros, "tiny" a third of subnormals, "masked" a third of -Inf, whose blocks are copied without them (no goal of the
+/// product: what it costs).
 
 #include <algorithm>
 #include <cmath>
@@ -67,7 +68,7 @@ void run(DType type, std::size_t bytes) {
   }
   const auto data = tensor(type, bytes, "");
   ExponentHistogram histogram{};
-  compare("scan_" + name + "_histogram", data, 0.1,
+  compare("scan_" + name + "_histogram", data, 0.85,
           [&] { return scan(type, data.data(), n, &histogram).sum_squares; });
   compare("any_non_finite_" + name, data, 0.85,
           [&] { return any_non_finite(type, data.data(), n) ? 1.0 : 0.0; });

@@ -1,0 +1,198 @@
+// How often each exponent occurs in a block.
+// Included by kernels_impl.h alone, once per instruction set; the rules at its top hold here.
+#pragma once
+
+#include "probe/numerics/kernels_fetch.h"
+#include "probe/numerics/kernels_vector.h"
+
+namespace nanquest::detail {
+namespace {
+
+typedef std::uint8_t VecU8 __attribute__((vector_size(kBytes)));
+
+constexpr std::size_t kTree = 16;  // vectors of bytes that are counted at a time
+constexpr std::size_t kFieldBytes = kScanBlock / 2;
+static_assert(kFieldBytes % (kTree * kBytes) == 0);
+
+/// The exponent fields of elements with M mantissa bits, a byte each in no particular order, filled up with zeros to
+/// whole trees. Returns how many bytes those are.
+template <class T, int M>
+[[gnu::always_inline]] inline std::size_t pack_fields(const char* p, std::size_t n, std::uint8_t* out) {
+  typedef T V __attribute__((vector_size(kBytes)));
+  constexpr int ways = sizeof(T);  // vectors of elements that go into one of bytes
+  constexpr T field = (T{1} << (8 * sizeof(T) - 1 - M)) - 1;
+  std::size_t done = 0;
+  for (; done + kBytes <= n; done += kBytes) {
+    V fields{};
+    for (int w = 0; w < ways; ++w, p += kBytes) {
+      V v;
+      load(v, p);
+      v = M >= 8 * w ? v >> (M >= 8 * w ? M - 8 * w : 0) : v << (M >= 8 * w ? 0 : 8 * w - M);
+      fields |= v & static_cast<T>(field << (8 * w));
+    }
+    __builtin_memcpy(out + done, &fields, sizeof fields);
+  }
+  for (; done < n; ++done, p += sizeof(T)) {
+    T bits;
+    load(bits, p);
+    out[done] = static_cast<std::uint8_t>(bits >> M & field);
+  }
+  for (; done % (kTree * kBytes) != 0; ++done) out[done] = 0;
+  return done;
+}
+
+#if defined(__AVX2__)
+constexpr int kWindow = 16;        // exponents that one pass over the bytes counts
+constexpr int kManyFields = 128;  // beyond, an increment in memory for each element is as fast
+
+/// `table` holds 16 bytes, repeated; an index with its upper bit set gives 0, otherwise its lower four count.
+[[gnu::always_inline]] inline VecU8 look_up(VecU8 table, VecU8 index) {
+#if defined(__AVX512BW__)
+  return (VecU8)_mm512_shuffle_epi8((__m512i)table, (__m512i)index);
+#else
+  return (VecU8)_mm256_shuffle_epi8((__m256i)table, (__m256i)index);
+#endif
+}
+
+/// 0x70 … 0x7f for the fields from `first` on, above that for all others.
+[[gnu::always_inline]] inline VecU8 window_index(VecU8 fields, VecU8 first) {
+  const VecU8 far = VecU8{} + 0x70;
+#if defined(__AVX512BW__)
+  return (VecU8)_mm512_adds_epu8((__m512i)(fields - first), (__m512i)far);
+#else
+  return (VecU8)_mm256_adds_epu8((__m256i)(fields - first), (__m256i)far);
+#endif
+}
+
+/// How many bytes have bit K set.
+template <int K>
+[[gnu::always_inline]] inline std::uint64_t count_bit(VecU8 v) {
+#if defined(__AVX512BW__)
+  return static_cast<std::uint64_t>(
+      __builtin_popcountll(_mm512_test_epi8_mask((__m512i)v, _mm512_set1_epi8(static_cast<char>(1 << K)))));
+#else
+  // Bit K of every byte becomes the uppermost; what a shift brings in from the neighbour lies below.
+  const int upper = _mm256_movemask_epi8(_mm256_slli_epi16((__m256i)v, 7 - K));
+  return static_cast<std::uint64_t>(__builtin_popcount(static_cast<unsigned>(upper)));
+#endif
+}
+
+/// Full adder of bits: `sum` becomes the sum's lower bit, the upper one is returned.
+[[gnu::always_inline]] inline VecU8 carry_save(VecU8& sum, VecU8 a, VecU8 b) {
+#if defined(__AVX512BW__)
+  const __m512i s = (__m512i)sum, x = (__m512i)a, y = (__m512i)b;
+  sum = (VecU8)_mm512_ternarylogic_epi64(s, x, y, 0x96);
+  return (VecU8)_mm512_ternarylogic_epi64(s, x, y, 0xe8);
+#else
+  const VecU8 either = a ^ b, carry = (a & b) | (sum & either);
+  sum ^= either;
+  return carry;
+#endif
+}
+
+/// How many bytes had each of their eight bits set. Bits are added up as numbers in base 2 whose digits lie in
+/// different vectors (Harley and Seal's way of counting bits), so that most additions serve eight counts.
+class BitCounts {
+ public:
+  /// Adds kTree vectors, which `next()` gives.
+  template <class F>
+  [[gnu::always_inline]] inline void add(F&& next) {
+    count_bits(tree<kTree, 3>(next), kTree);
+  }
+  /// Writes the eight counts.
+  [[gnu::always_inline]] inline void finish(std::uint64_t* counts) {
+    for (int d = 0; d < 4; ++d) count_bits(digits_[d], 1U << d);
+    __builtin_memcpy(counts, counts_, sizeof counts_);
+  }
+
+ private:
+  /// The carry out of the lowest digits after adding N more vectors.
+  template <std::size_t N, int Digit, class F>
+  [[gnu::always_inline]] inline VecU8 tree(F&& next) {
+    if constexpr (N == 1) {
+      return next();
+    } else {
+      const VecU8 a = tree<N / 2, Digit - 1>(next);
+      const VecU8 b = tree<N / 2, Digit - 1>(next);
+      return carry_save(digits_[Digit], a, b);
+    }
+  }
+  [[gnu::always_inline]] inline void count_bits(VecU8 v, std::uint64_t weight) {
+    counts_[0] += weight * count_bit<0>(v);
+    counts_[1] += weight * count_bit<1>(v);
+    counts_[2] += weight * count_bit<2>(v);
+    counts_[3] += weight * count_bit<3>(v);
+    counts_[4] += weight * count_bit<4>(v);
+    counts_[5] += weight * count_bit<5>(v);
+    counts_[6] += weight * count_bit<6>(v);
+    counts_[7] += weight * count_bit<7>(v);
+  }
+
+  VecU8 digits_[4] = {};
+  std::uint64_t counts_[8] = {};
+};
+
+/// counts[i] becomes how many of the `n` bytes are first + i; `n` is whole trees. Elements have `Size` bytes.
+template <std::size_t Size>
+void count_window(const std::uint8_t* fields, std::size_t n, int first, std::uint64_t (&counts)[kWindow],
+                  RestOfLines& lines) {
+  constexpr std::size_t fetch_every = 8 * kLine / Size;  // so that one pass asks for all
+  VecU8 low{}, high{};
+  for (int i = 0; i < kBytes; ++i) {
+    low[i] = static_cast<std::uint8_t>(i % 16 < 8 ? 1 << i % 8 : 0);
+    high[i] = static_cast<std::uint8_t>(i % 16 < 8 ? 0 : 1 << i % 8);
+  }
+  const VecU8 from = VecU8{} + static_cast<std::uint8_t>(first);
+  BitCounts below, above;
+  for (std::size_t at = 0; at < n; at += kTree * kBytes) {
+    VecU8 index[kTree];
+#pragma GCC unroll 16
+    for (std::size_t i = 0; i < kTree; ++i) {
+      if (i * kBytes % fetch_every == 0) lines.fetch_some();
+      VecU8 v;
+      load(v, fields + at + i * kBytes);
+      index[i] = window_index(v, from);
+    }
+    const VecU8* next = index;
+    below.add([&]() __attribute__((always_inline)) { return look_up(low, *next++); });
+    next = index;
+    above.add([&]() __attribute__((always_inline)) { return look_up(high, *next++); });
+  }
+  below.finish(counts);
+  above.finish(counts + 8);
+}
+#endif
+
+/// From the largest exponent down, until all that are expected have been found.
+template <class T, int M>
+void exponent_fields(const void* data, std::size_t n, int low, int high, [[maybe_unused]] std::size_t expected,
+                     std::uint64_t* counts, Ahead ahead) {
+  alignas(64) std::uint8_t fields[kFieldBytes];
+  RestOfLines lines(ahead);
+  const std::size_t packed = pack_fields<T, M>(static_cast<const char*>(data), n, fields);
+  int top = high;
+#if defined(__AVX2__)
+  for (std::size_t found = 0; found < expected && top > high - kManyFields; top -= kWindow) {
+    std::uint64_t window[kWindow];
+    const int first = top - kWindow + 1;
+    count_window<sizeof(T)>(fields, packed, first, window, lines);
+    for (int f = first < low ? low : first; f <= top; ++f) {
+      counts[f] += window[f - first];
+      found += window[f - first];
+    }
+    if (found == expected) top = low;
+  }
+#endif
+  lines.fetch_all();
+  if (top < low) return;
+  // Neighbours often have the same exponent: two tables keep one increment from waiting for the last.
+  std::uint32_t rest[2][256] = {};
+  for (std::size_t i = 0; i < packed; i += 2) {
+    ++rest[0][fields[i]];
+    ++rest[1][fields[i + 1]];
+  }
+  for (; top >= low; --top) counts[top] += rest[0][top] + rest[1][top];
+}
+
+}  // namespace
+}  // namespace nanquest::detail
