@@ -14,22 +14,28 @@ constexpr std::size_t kTree = 16;  // vectors of bytes that are counted at a tim
 constexpr std::size_t kFieldBytes = kScanBlock / 2;
 static_assert(kFieldBytes % (kTree * kBytes) == 0);
 
+/// The exponent fields of a vector of elements with M mantissa bits, each in byte number Byte of its element.
+template <class V, class T, int M, int Byte>
+[[gnu::always_inline]] inline V place_field(const char* p) {
+  constexpr int right = M - 8 * Byte;
+  constexpr T mask = static_cast<T>(((T{1} << (8 * sizeof(T) - 1 - M)) - 1) << (8 * Byte));
+  V v;
+  load(v, p);
+  if constexpr (right >= 0) return v >> right & mask;
+  if constexpr (right < 0) return v << -right & mask;
+}
+
 /// The exponent fields of elements with M mantissa bits, a byte each in no particular order, filled up with zeros to
 /// whole trees. Returns how many bytes those are.
 template <class T, int M>
 [[gnu::always_inline]] inline std::size_t pack_fields(const char* p, std::size_t n, std::uint8_t* out) {
   typedef T V __attribute__((vector_size(kBytes)));
-  constexpr int ways = sizeof(T);  // vectors of elements that go into one of bytes
   constexpr T field = (T{1} << (8 * sizeof(T) - 1 - M)) - 1;
   std::size_t done = 0;
   for (; done + kBytes <= n; done += kBytes) {
-    V fields{};
-    for (int w = 0; w < ways; ++w, p += kBytes) {
-      V v;
-      load(v, p);
-      v = M >= 8 * w ? v >> (M >= 8 * w ? M - 8 * w : 0) : v << (M >= 8 * w ? 0 : 8 * w - M);
-      fields |= v & static_cast<T>(field << (8 * w));
-    }
+    V fields = place_field<V, T, M, 0>(p) | place_field<V, T, M, 1>(p + kBytes);
+    if constexpr (sizeof(T) == 4) fields |= place_field<V, T, M, 2>(p + 2 * kBytes) | place_field<V, T, M, 3>(p + 3 * kBytes);
+    p += sizeof(T) * kBytes;
     __builtin_memcpy(out + done, &fields, sizeof fields);
   }
   for (; done < n; ++done, p += sizeof(T)) {

@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <functional>
 
@@ -55,9 +56,9 @@ TEST(ExponentHistogram, AnyNumberOfExponentsInABlock) {
   for (const DType type : kTypes) {
     const FormatInfo& f = info(*format_of(type));
     const int low = std::ilogb(f.min_subnormal), high = std::ilogb(f.max_finite);
-    for (int span = 1; span <= high - low; span += span < 40 ? 1 : 23)
-      for (const int top : {high, std::max(low + span, 2), low + span})
-        expect_exponents(type, elements(type, 9000, [&](std::size_t) {
+    for (int span = 1; span <= high - low; span += span < 40 ? 3 : 29)
+      for (const int top : {high, low + span})
+        expect_exponents(type, elements(type, 5000, [&](std::size_t) {
                            const int e = top - static_cast<int>(rng() % static_cast<unsigned>(span));
                            return std::ldexp(rng() % 2 ? 1.0 : -1.0, std::clamp(e, low, high));
                          }));
@@ -69,8 +70,8 @@ TEST(ExponentHistogram, OneElementFarFromAllOthers) {
     const FormatInfo& f = info(*format_of(type));
     for (const double odd : {f.min_subnormal, f.min_normal, f.max_finite, 0.0, std::nan(""), HUGE_VAL})
       for (const double usual : {0.0, 1.0, f.min_normal, f.max_finite, f.min_subnormal})
-        for (const std::size_t at : {0u, 63u, 64u, 4000u, 8999u})
-          expect_exponents(type, elements(type, 9000, [&](std::size_t i) { return i == at ? odd : usual; }));
+        for (const std::size_t at : {0u, 64u, 4999u})
+          expect_exponents(type, elements(type, 5000, [&](std::size_t i) { return i == at ? odd : usual; }));
   }
 }
 
