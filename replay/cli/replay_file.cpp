@@ -46,6 +46,30 @@ Status write_run(SnapshotWriter& writer, const std::string& group, const RunResu
   return write_column(writer, group + "/zero", DType::int64, c.zero);
 }
 
+/// The trace with the statistics and the culprit that replay found: a step that nobody watched was recorded without.
+/// Values stay in the recording.
+void add_trace(const SnapshotDoc& found, SnapshotDoc& doc) {
+  doc.basis = found.basis;
+  doc.gate = found.gate;
+  doc.loss = found.loss;
+  doc.loss_scale = found.loss_scale;
+  doc.gradients = found.gradients;
+  doc.modules = found.modules;
+  doc.slots = found.slots;
+  doc.tensors = found.tensors;
+  doc.args = found.args;
+  doc.written = found.written;
+  doc.ops = found.ops;
+  doc.stats = found.stats;
+  doc.stacks = found.stacks;
+  doc.culprit = found.culprit;
+  for (Slot& slot : doc.slots) slot.data.clear();
+  for (OpRow& op : doc.ops) {
+    op.host_data.clear();
+    op.rng = kNone;
+  }
+}
+
 }  // namespace
 
 Status write_replay_file(const Case& c, const std::string& path) {
@@ -62,6 +86,7 @@ Status write_replay_file(const Case& c, const std::string& path) {
   doc.world_size = c.doc().world_size;
   doc.writer = "nanquest-replay " NANQUEST_VERSION;
   doc.culprit.origin = c.culprit().origin;
+  if (c.doc().basis == "survivors") add_trace(c.doc(), doc);
   if (Status s = writer->write_doc(doc); !s) return s;
   return writer->commit();
 }

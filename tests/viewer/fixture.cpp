@@ -157,6 +157,14 @@ std::string write_run(const std::string& run_dir, const FixtureOptions& options)
   const std::string snapshot = incident_path(run_dir, kBadStep, 0);
   SnapshotDoc doc = fixture_doc();
   doc.history = history;
+  if (!options.watched) {
+    doc.basis = "survivors";
+    if (options.replayed) write_snapshot(replay_path(snapshot), doc);
+    doc.stats.clear();
+    doc.culprit = {};
+    for (TensorRow& row : doc.tensors) row.stats = kNone;
+    for (OpRow& op : doc.ops) op.flags &= ~kOpBirth;
+  }
   write_snapshot(snapshot, doc);
   if (options.replayed) std::ofstream(verdict_path(snapshot)) << fixture_verdict();
   Manifest manifest;

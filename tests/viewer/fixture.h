@@ -9,6 +9,7 @@ namespace nanquest::viewer::testing {
 
 struct FixtureOptions {
   bool replayed = true;     ///< with a verdict file beside the snapshot
+  bool watched = true;      ///< false: recorded without statistics and culprit; if replayed, its replay file has them
   bool series = true;       ///< with series.r0.h5
   bool manifest = true;
   int incidents = 1;        ///< the second one (step 90) is a loss-scale overflow without a verdict

@@ -10,6 +10,7 @@
 #include <sstream>
 
 #include "probe/snapshot/series.h"
+#include "probe/snapshot/writer.h"
 #include "tests/viewer/fixture.h"
 #include "viewer/model/page.h"
 #include "viewer/model/panels.h"
@@ -79,6 +80,37 @@ TEST_F(Run, WithoutAVerdictItNamesTheCommand) {
   EXPECT_TRUE(session.poll());
   EXPECT_EQ(verdict_page(session).state, VerdictPage::State::diagnosed);
   EXPECT_FALSE(session.poll());
+}
+
+TEST_F(Run, AStepThatNobodyWatchedHasWhatReplayFound) {
+  const SnapshotDoc watched = testing::fixture_doc();
+  Session session = open({.watched = false});
+  ASSERT_NE(session.incident(), nullptr);
+  const OpenIncident& incident = *session.incident();
+  ASSERT_EQ(incident.reader.doc().culprit.op, kNone) << "the recording itself has none";
+  const auto culprit = static_cast<std::size_t>(watched.culprit.op);
+  EXPECT_EQ(incident.doc.culprit.op, watched.culprit.op);
+  EXPECT_EQ(incident.trace.mark(culprit), OpMark::culprit);
+  EXPECT_EQ(incident.trace.line(culprit).written.pos_inf, 17u);
+  EXPECT_GT(incident.trace.line(culprit).read.amax, 0);
+  EXPECT_TRUE(session.complaints().empty());
+}
+
+TEST_F(Run, AReplayFileOfAnotherRecordingIsSaidAndNotUsed) {
+  (void)open({.watched = false});
+  SnapshotDoc other = testing::fixture_doc();
+  other.basis = "survivors";
+  other.ops[0].name = "aten::other";
+  for (Slot& slot : other.slots) slot.data.clear();
+  Result<SnapshotWriter> writer = SnapshotWriter::create(replay_path(snapshot_));
+  ASSERT_TRUE(writer);
+  ASSERT_TRUE(writer->write_doc(other));
+  ASSERT_TRUE(writer->commit());
+  const Result<Session> session = Session::open(snapshot_);
+  ASSERT_TRUE(session) << session.error().text();
+  EXPECT_EQ(session->incident()->doc.culprit.op, kNone);
+  ASSERT_EQ(session->complaints().size(), 1u);
+  EXPECT_NE(session->complaints()[0].find("another recording"), std::string::npos);
 }
 
 TEST_F(Run, SelectionIsLinked) {

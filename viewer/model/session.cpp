@@ -31,10 +31,38 @@ std::string file_stamp(const std::string& path) {
   return path + ":" + std::to_string(size) + ":" + std::to_string(time.time_since_epoch().count()) + ";";
 }
 
+bool same_trace(const SnapshotDoc& a, const SnapshotDoc& b) {
+  const auto same_op = [](const OpRow& x, const OpRow& y) { return x.name == y.name && x.overload == y.overload; };
+  return a.step == b.step && a.rank == b.rank && a.tensors.size() == b.tensors.size() && a.written == b.written &&
+         std::equal(a.ops.begin(), a.ops.end(), b.ops.begin(), b.ops.end(), same_op);
+}
+
+/// The doc of a recording; with the statistics and the culprit of its replay if it was recorded without.
+SnapshotDoc told(const SnapshotDoc& recorded, const std::string& replay_file, std::string& error) {
+  SnapshotDoc doc = recorded;
+  if (doc.basis != "survivors" || replay_file.empty()) return doc;
+  const Result<SnapshotReader> replay = SnapshotReader::open(replay_file);
+  if (!replay) {
+    error = replay.error().text();
+    return doc;
+  }
+  const SnapshotDoc& found = replay->doc();
+  if (found.ops.empty()) return doc;  // written by a version that kept no trace
+  if (!same_trace(doc, found)) {
+    error = replay_file + ": is the replay of another recording; make it again with nanquest-replay SNAPSHOT";
+    return doc;
+  }
+  doc.stats = found.stats;
+  doc.culprit = found.culprit;
+  for (std::size_t i = 0; i < doc.tensors.size(); ++i) doc.tensors[i].stats = found.tensors[i].stats;
+  for (std::size_t i = 0; i < doc.ops.size(); ++i) doc.ops[i].flags = found.ops[i].flags;
+  return doc;
+}
+
 }  // namespace
 
-OpenIncident::OpenIncident(SnapshotReader opened)
-    : reader(std::move(opened)), doc(reader.doc()), trace(doc), history(doc.history) {
+OpenIncident::OpenIncident(SnapshotReader opened, const std::string& replay_file)
+    : reader(std::move(opened)), doc(told(reader.doc(), replay_file, replay_error)), trace(doc), history(doc.history) {
   Result<std::vector<StoredTensor>> list = list_tensors(reader);
   if (list) tensors = std::move(list).value();
   else tensors_error = list.error().text();
@@ -76,6 +104,7 @@ Status Session::load() {
     entry.files.snapshot = path_;
     std::error_code ec;
     entry.files.verdict = fs::exists(verdict_path(path_), ec) ? verdict_path(path_) : "";
+    entry.files.replay = fs::exists(replay_path(path_), ec) ? replay_path(path_) : "";
     incidents_.push_back(entry);
     load_incident(0);
     if (incident_ == nullptr) {
@@ -141,7 +170,7 @@ void Session::load_incident(int row) {
     incident_error_ = entry.error;
     return;
   }
-  incident_ = std::make_unique<OpenIncident>(std::move(reader).value());
+  incident_ = std::make_unique<OpenIncident>(std::move(reader).value(), entry.files.replay);
   if (entry.files.verdict.empty()) return;
   Result<Verdict> verdict = read_verdict(entry.files.verdict);
   if (verdict) incident_->verdict = std::move(verdict).value();
@@ -166,6 +195,7 @@ std::vector<std::string> Session::complaints() const {
     if (!error.empty()) all.push_back(error);
   for (const IncidentEntry& entry : incidents_)
     if (!entry.error.empty()) all.push_back(entry.error);
+  if (incident_ && !incident_->replay_error.empty()) all.push_back(incident_->replay_error);
   return all;
 }
 

@@ -36,12 +36,15 @@ struct IncidentEntry {
 
 /// The opened snapshot with everything derived from it.
 struct OpenIncident {
-  explicit OpenIncident(SnapshotReader opened);
+  /// `replay_file`: what nanquest-replay left beside it ("" if nothing): a step that nobody watched was recorded without
+  /// statistics, and has those that replay took.
+  OpenIncident(SnapshotReader opened, const std::string& replay_file);
   OpenIncident(const OpenIncident&) = delete;
   OpenIncident& operator=(const OpenIncident&) = delete;
 
   SnapshotReader reader;
-  const SnapshotDoc& doc;
+  std::string replay_error;           ///< why the replay file can't be read, "" if it could or was not needed
+  SnapshotDoc doc;
   TraceView trace;
   History history;                    ///< the steps before it, as stored in the snapshot
   std::vector<StoredTensor> tensors;

@@ -119,6 +119,13 @@ void op_links(UiState& state, const char* label, const std::vector<std::int32_t>
   }
 }
 
+/// The innermost frame of the op's stack, if it has one.
+void stack_line(const SnapshotDoc& doc, std::int32_t op, const char* indent) {
+  const std::int32_t stack = doc.ops[static_cast<std::size_t>(op)].stack;
+  if (stack == kNone || doc.stacks[static_cast<std::size_t>(stack)].empty()) return;
+  clipped_text(indent + doc.stacks[static_cast<std::size_t>(stack)].front(), ImGui::GetContentRegionAvail().x);
+}
+
 /// Lines below the list: where the op stands, who made its inputs, who reads its outputs, the way to the loss.
 void op_details(UiState& state, const OpenIncident& incident) {
   const std::int32_t op = state.session.selection().op;
@@ -128,9 +135,11 @@ void op_details(UiState& state, const OpenIncident& incident) {
   std::string text = std::to_string(op) + "  " + line.name + "  " + line.read_formats + " > " + line.write_format + " " + line.write_shape;
   if (!line.node.empty()) text += "  in " + line.node;
   clipped_text(text, ImGui::GetContentRegionAvail().x);
-  const std::int32_t stack = incident.doc.ops[row].stack;
-  if (stack != kNone && !incident.doc.stacks[static_cast<std::size_t>(stack)].empty())
-    clipped_text(incident.doc.stacks[static_cast<std::size_t>(stack)].front(), ImGui::GetContentRegionAvail().x);
+  stack_line(incident.doc, op, "");
+  if (const std::int32_t forward = incident.doc.ops[row].forward_op; forward != kNone) {
+    op_links(state, "derivative of", {forward}, incident.trace);
+    stack_line(incident.doc, forward, "    ");
+  }
   ImGui::PushID("made");
   op_links(state, "[ made by", incident.trace.producers(row), incident.trace);
   ImGui::PopID();

@@ -1,6 +1,9 @@
 // Every program of samples/causes: run, replayed from its file, explained.
+#include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
+#include "probe/capture/record.h"
+#include "probe/snapshot/reader.h"
 #include "replay/cause/diagnose.h"
 #include "tests/replay/diagnose/programs.h"
 
@@ -77,6 +80,36 @@ TEST_P(Innocents, AreNotAccused) {
 
 INSTANTIATE_TEST_SUITE_P(Steps, Innocents, ::testing::Values("innocent_mask", "innocent_logspace"),
                          [](const auto& one) { return std::string(one.param); });
+
+TEST(Unwatched, TheReplayFileHasItsStatistics) {
+  const Scratch scratch("unwatched");
+  const at::Tensor x = at::tensor({1.0f, 0.0f});
+  const at::Tensor w = at::ones({2}).set_requires_grad(true);
+  StepState state;
+  state.step = 7;
+  state.batch = {{"x", x}};
+  state.parameters = {{"w", w}};
+  const auto step = [&] {
+    const at::Tensor loss = (w * x).log().sum();
+    loss.backward();
+    return loss;
+  };
+  Recording recording = record_step(state, step, {.scan = false, .hash = false, .stacks = false, .lazy = true});
+  recording.doc.basis = "survivors";
+  ASSERT_EQ(recording.doc.culprit.op, kNone);
+  ASSERT_TRUE(write_snapshot(recording, scratch / "blind.h5"));
+  const std::string command = std::string(NANQUEST_REPLAY) + " -q --no-fixes '" + (scratch / "blind.h5") + "'";
+  EXPECT_EQ(testing::run_program(command, scratch).code, 1);
+  const auto reader = SnapshotReader::open(scratch / "blind.replay.h5");
+  ASSERT_TRUE(reader.ok()) << reader.error().text();
+  const SnapshotDoc& doc = reader->doc();
+  ASSERT_EQ(doc.ops.size(), recording.doc.ops.size());
+  ASSERT_NE(doc.culprit.op, kNone);
+  const OpRow& log = doc.ops[static_cast<std::size_t>(doc.culprit.op)];
+  EXPECT_EQ(log.name, "aten::log");
+  const std::int32_t row = doc.written[static_cast<std::size_t>(log.first_written)];
+  EXPECT_EQ(doc.stats[static_cast<std::size_t>(doc.tensors[static_cast<std::size_t>(row)].stats)].neg_inf, 1u);
+}
 
 }  // namespace
 }  // namespace nanquest
