@@ -165,7 +165,7 @@ std::string describe_culprit(const SnapshotDoc& doc) {
   where += std::string(" (") + phases[static_cast<int>(op.phase)] + (op.node.empty() ? "" : ", " + op.node) + ")";
   const std::string what = std::to_string(c.count) + (c.value == "mixed" ? " non-finite values" : " x " + c.value);
   if (c.origin != "op")
-    return c.origin + " " + (c.tensor_name.empty() ? "tensor" : c.tensor_name) + " held " + what + " before any op ran; first read by " + where;
+    return (c.tensor_name == c.origin ? "the " + c.origin : c.origin + " " + (c.tensor_name.empty() ? "tensor" : c.tensor_name)) + " held " + what + " before any op ran; first read by " + where;
   if (c.value == "silent") return where + " overflowed and a later op hid it";
   if (is_collective(op.name)) return what + " arrived by " + where + "; what this process gave was finite";
   return where + " made " + what + " out of " + ((op.flags & kOpBirth) ? "finite inputs" : "intended infinities");

@@ -120,10 +120,10 @@ void op_links(UiState& state, const char* label, const std::vector<std::int32_t>
 }
 
 /// The innermost frame of the op's stack, if it has one.
-void stack_line(const SnapshotDoc& doc, std::int32_t op, const char* indent) {
+void stack_line(const SnapshotDoc& doc, std::int32_t op) {
   const std::int32_t stack = doc.ops[static_cast<std::size_t>(op)].stack;
   if (stack == kNone || doc.stacks[static_cast<std::size_t>(stack)].empty()) return;
-  clipped_text(indent + doc.stacks[static_cast<std::size_t>(stack)].front(), ImGui::GetContentRegionAvail().x);
+  clipped_text(doc.stacks[static_cast<std::size_t>(stack)].front(), ImGui::GetContentRegionAvail().x);
 }
 
 /// Lines below the list: where the op stands, who made its inputs, who reads its outputs, the way to the loss.
@@ -135,10 +135,12 @@ void op_details(UiState& state, const OpenIncident& incident) {
   std::string text = std::to_string(op) + "  " + line.name + "  " + line.read_formats + " > " + line.write_format + " " + line.write_shape;
   if (!line.node.empty()) text += "  in " + line.node;
   clipped_text(text, ImGui::GetContentRegionAvail().x);
-  stack_line(incident.doc, op, "");
   if (const std::int32_t forward = incident.doc.ops[row].forward_op; forward != kNone) {
+    // Where it was called from is the engine's; what it differentiates is the program's.
     op_links(state, "derivative of", {forward}, incident.trace);
-    stack_line(incident.doc, forward, "    ");
+    stack_line(incident.doc, forward);
+  } else {
+    stack_line(incident.doc, op);
   }
   ImGui::PushID("made");
   op_links(state, "[ made by", incident.trace.producers(row), incident.trace);
@@ -214,7 +216,7 @@ void draw_trace(UiState& state) {
       state.session.select_op(early);
   }
   arrows(state);
-  const float details = ImGui::GetTextLineHeightWithSpacing() * 5.2f;
+  const float details = ImGui::GetTextLineHeightWithSpacing() * 6.2f;
   op_table(state, *incident, std::max(ImGui::GetContentRegionAvail().y - details, ImGui::GetTextLineHeight() * 5));
   op_details(state, *incident);
 }

@@ -54,12 +54,12 @@ limit = 1 << 30 if action == "wait" else 10
 while training.steps < limit and not stopping:
     try:
         training.step(bad=training.steps in (2, 7))
+        if place == "between":
+            happen()
     except (KeyboardInterrupt, RuntimeError) as error:
         if action not in ("caught", "error"):
             raise
         print("caught", type(error).__name__)
-    if place == "between":
-        happen()
     if action == "wait" and training.steps == 5:
         print("training", flush=True)
 print(training.digest())
