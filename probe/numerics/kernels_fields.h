@@ -186,18 +186,19 @@ void exponent_fields(const void* data, std::size_t n, int low, int high, [[maybe
       counts[f] += window[f - first];
       found += window[f - first];
     }
+    if (first == low + 1) counts[low] += expected - found;  // all that is left has one exponent
+    if (first <= low + 1) found = expected;
     if (found == expected) top = low;
   }
 #endif
   lines.fetch_all();
   if (top < low) return;
-  // Neighbours often have the same exponent: two tables keep one increment from waiting for the last.
-  std::uint32_t rest[2][256] = {};
-  for (std::size_t i = 0; i < packed; i += 2) {
-    ++rest[0][fields[i]];
-    ++rest[1][fields[i + 1]];
-  }
-  for (; top >= low; --top) counts[top] += rest[0][top] + rest[1][top];
+  // Neighbours often have the same exponent: several tables keep one increment from waiting for the last.
+  std::uint16_t rest[4][256] = {};
+  static_assert(kFieldBytes < 1 << 16);
+  for (std::size_t i = 0; i < packed; i += 4)
+    for (std::size_t w = 0; w < 4; ++w) ++rest[w][fields[i + w]];
+  for (; top >= low; --top) counts[top] += std::uint64_t{rest[0][top]} + rest[1][top] + rest[2][top] + rest[3][top];
 }
 
 }  // namespace
