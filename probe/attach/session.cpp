@@ -75,8 +75,9 @@ void AttachSession::safely(const char* doing, const std::function<void()>& work)
 }
 
 std::string AttachSession::trouble() {
-  if (trouble_.empty() || std::exchange(told_, true)) return "";
-  return trouble_;
+  std::string text = record_.complaint();
+  if (!trouble_.empty() && !std::exchange(told_, true)) guard::append(text, trouble_);
+  return text;
 }
 
 bool AttachSession::watching() const {

@@ -127,7 +127,7 @@ class AttachSession : public OpSink {
   /// How many steps the standing trace has recorded, and bytes that it holds.
   std::int64_t standing_steps() const { return standing_ ? standing_->recorded() : 0; }
   std::int64_t standing_bytes() const;
-  /// Why the session switched itself off, once; "" if it works.
+  /// What can't be kept: why the session switched itself off, why the series ends; each once. "" if all is well.
   std::string trouble();
   Status finish(const std::string& outcome);
 

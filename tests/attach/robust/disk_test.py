@@ -35,11 +35,17 @@ class DiskTest(RobustTest):
     @unittest.skipUnless(can_mount(), "needs a mount of its own")
     def test_a_full_disk(self):
         (self.scratch / "run").mkdir()
-        keep = 'sh -c \'"$@"; code=$?; cp -a run kept; exit $code\' sh "$@"'
-        prefix = [*inside_small_disk(f"shift && {keep}", size="2m"), str(self.scratch / "run")]
+        keep = 'sh -c \'"$@"; code=$?; rm -rf kept; cp -a run kept; exit $code\' sh "$@"'
+        prefix = [*inside_small_disk(f"shift && {keep}", size="4m"), str(self.scratch / "run")]
         self.assert_goes_on("none", "snapshot not written", prefix=prefix)
         self.assertEqual(self.assert_files("kept"), [])
         self.assertEqual(self.steps_in_series("kept"), list(range(9)))
+
+    @unittest.skipUnless(can_mount(), "needs a mount of its own")
+    def test_a_disk_without_room_for_the_series(self):
+        (self.scratch / "run").mkdir()
+        prefix = [*inside_small_disk('shift && "$@"', size="1m"), str(self.scratch / "run")]
+        self.assert_goes_on("none", "no series is written", "No space left", prefix=prefix)
 
     @unittest.skipUnless(can_mount(), "needs a mount of its own")
     def test_a_directory_that_can_only_be_read(self):
