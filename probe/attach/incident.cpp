@@ -44,7 +44,7 @@ StepState AttachSession::state_of_step(const RoundFacts& facts) const {
 }
 
 Status AttachSession::write_trace(Gate gate, const std::string& path, std::string& culprit) {
-  if (trace_->stands()) return write_standing(*standing_->trace().current(), facts_of_round(), gate, path);
+  if (trace_->stands()) return write_standing(*standing_->trace().find(trace_->round), facts_of_round(), gate, path);
   Recording& recording = trace_->recorded->recording;
   TraceRecorder& recorder = trace_->recorded->recorder;
   SnapshotDoc& doc = recording.doc;
@@ -88,6 +88,7 @@ Status AttachSession::write_standing(standing::Step& step, const RoundFacts& fac
   fill_header(doc, state_of_step(facts));
   doc.gate = gate;
   doc.basis = "survivors";
+  doc.writer += ", standing trace";
   // Loss and gradients of a step that is over are gone.
   if (runs) doc.loss = tables.describe(losses_.telling());
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
@@ -148,7 +149,7 @@ void AttachSession::write_incident(Gate gate, const std::string& what, Door& doo
 void AttachSession::write_file(Gate gate, Door& door) {
   std::string culprit, spoiled;
   const KeptRound* origin = who_spoiled(spoiled);
-  if (!origin && !trace_) {
+  if (!origin && !on_record()) {
     guard::append(door.summary, "no trace of this step was kept (its gradients were finite; level watch keeps all)");
     if (standing_) guard::append(door.summary, standing_->why_not());
     return;
@@ -171,6 +172,10 @@ void AttachSession::write_file(Gate gate, Door& door) {
     guard::append(door.summary, "snapshot not written: " + guard::one_line(written.error().text()));
 }
 
+bool AttachSession::on_record() {
+  return trace_ && (!trace_->stands() || standing_->trace().find(trace_->round));
+}
+
 at::Tensor AttachSession::first_value(const at::Tensor& tensor) {
   if (!trace_->stands()) return trace_->recorder()->first_value(tensor);
   standing::Step* step = standing_->trace().find(trace_->round);
@@ -184,7 +189,7 @@ bool AttachSession::record_step() {
 }
 
 void AttachSession::write_recording(Door& door) {
-  if (!trace_ || options_.record_steps.erase(step()) == 0 || last_incident_ == step()) return;
+  if (!on_record() || options_.record_steps.erase(step()) == 0 || last_incident_ == step()) return;
   std::error_code error;
   std::filesystem::create_directories(recordings_dir(options_.probe.run_dir), error);
   std::string culprit;

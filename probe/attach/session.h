@@ -152,6 +152,8 @@ class AttachSession : public OpSink {
   void safely(const char* doing, const std::function<void()>& work);
   void write_incident(Gate gate, const std::string& what, Door& door);
   void write_file(Gate gate, Door& door);
+  /// Whether the step that runs can be written.
+  bool on_record();
   /// At the gate, the update is the next: is it recorded, or does the trace of an unwatched step end here?
   void pass_gate(Door& door);
   std::uint64_t bytes_of_update(bool& on_device);

@@ -29,6 +29,14 @@ def ops_of(file):
         return [(text[ends[n]:ends[n + 1]].decode(), int(f)) for n, f in zip(names, flags)]
 
 
+def stands(file):
+    """Whether the standing trace recorded it."""
+    import h5py
+    with h5py.File(file) as snapshot:
+        writer = snapshot.attrs["writer"]
+        return "standing trace" in (writer.decode() if isinstance(writer, bytes) else writer)
+
+
 class AttachTest(unittest.TestCase):
     """A test with a scratch folder, in which the programs run."""
 

@@ -178,6 +178,7 @@ void StandingTrace::on_end(const OpTraits& op, OpFrame& base, c10::ArrayRef<cons
     OpRecord& record = step.ops[frame.op];
     record.first_output = step.words.size();
     const std::uint32_t known = step.slots.size();
+    std::uint32_t made = 0;  // outputs in new memory
     for (std::size_t i = 0; i < outputs.size(); ++i)
       each_tensor(outputs[i], [&](const at::Tensor& t) {
         ++record.outputs;
@@ -192,6 +193,7 @@ void StandingTrace::on_end(const OpTraits& op, OpFrame& base, c10::ArrayRef<cons
         if (fresh) {
           step.slots[slot].initialised = !op.uninitialised;
           step.slots[slot].writer = frame.op;
+          ++made;
         }
         put_tensor(step.words, t, slot, fresh ? standing::kNewMemory : 0);
         // Memory that an argument got during the op is written once.
@@ -221,23 +223,29 @@ void StandingTrace::on_end(const OpTraits& op, OpFrame& base, c10::ArrayRef<cons
     }
     record.returned_nothing = outputs.empty();
     record.ended = true;
-    if (record.opaque) keep_outputs(frame.op, outputs);
     outgrown_ = outgrown_ || record.opaque || op.collective || op.awaits || op.foreign;
+    if (op.collective || op.awaits)
+      give_up_step();  // what it writes is there when somebody has waited for it
+    else if (record.opaque || op.foreign)
+      keep_values(frame, made, outputs);
   }
   frame.written.clear();
   spare_.push_back(std::move(frame.written));
 }
 
-void StandingTrace::keep_outputs(std::uint32_t op, c10::ArrayRef<const c10::IValue> outputs) {
-  std::uint32_t number = 0;
+void StandingTrace::keep_values(const Frame& frame, std::uint32_t fresh, c10::ArrayRef<const c10::IValue> outputs) {
   const at::NoGradGuard no_grad;
+  std::uint32_t number = 0;
+  const auto keep = [&](const at::Tensor& t, std::uint32_t mine, bool written) {
+    if (t.defined() && can_record(t))
+      current_->opaque.push_back(
+          {frame.op, mine, written, t.detach().to(at::kCPU, t.scalar_type(), false, true).contiguous()});
+  };
   for (const c10::IValue& output : outputs)
-    each_tensor(output, [&](const at::Tensor& t) {
-      const std::uint32_t mine = number++;
-      if (t.defined() && can_record(t))
-        current_->opaque.push_back(
-            {op, mine, t.detach().to(at::kCPU, t.scalar_type(), false, true).contiguous()});
-    });
+    each_tensor(output, [&](const at::Tensor& t) { keep(t, number++, false); });
+  for (const at::Tensor& t : frame.written)
+    if (current_->slots.find(t.storage().unsafeGetStorageImpl()) != standing::SlotIndex::kMissing)
+      keep(t, fresh++, true);
 }
 
 }  // namespace nanquest

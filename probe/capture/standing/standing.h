@@ -101,7 +101,7 @@ class StandingTrace : public OpSink {
   bool holds_too_much();
   void about_to_write(std::uint32_t slot);
   void share_stack(const Frame& frame, std::unique_lock<std::mutex>& lock);
-  void keep_outputs(std::uint32_t op, c10::ArrayRef<const c10::IValue> outputs);
+  void keep_values(const Frame& frame, std::uint32_t fresh, c10::ArrayRef<const c10::IValue> outputs);
   void late_write(const OpTraits& op, c10::ArrayRef<const c10::IValue> inputs);
 
   StandingOptions options_;

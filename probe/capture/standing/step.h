@@ -58,9 +58,10 @@ struct MadeNode {
   std::int64_t sequence;
 };
 
-/// A copy of something that an opaque op returned.
+/// A copy of something that an op returned or wrote which perhaps can't be run again.
 struct OpaqueOutput {
-  std::uint32_t op, number;
+  std::uint32_t op, number;  ///< among what it returned, or in its written range
+  bool written;              ///< an argument
   at::Tensor value;
 };
 

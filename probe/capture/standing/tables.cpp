@@ -41,6 +41,8 @@ void StandingTables::build() {
   const at::NoGradGuard no_grad;
   recording.notes = step_.notes;
   add_slots();
+  // Ops of several threads don't end in the order in which they begin.
+  std::stable_sort(step_.opaque.begin(), step_.opaque.end(), [](const auto& a, const auto& b) { return a.op < b.op; });
   for (std::uint32_t i = 0; i < step_.ops.size(); ++i) add_op(i);
 }
 

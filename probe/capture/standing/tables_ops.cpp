@@ -185,7 +185,8 @@ void StandingTables::add_op(std::uint32_t index) {
   add_nodes(index, /*of_arguments=*/false);
   while (next_opaque_ < step_.opaque.size() && step_.opaque[next_opaque_].op == index) {
     const standing::OpaqueOutput& output = step_.opaque[next_opaque_++];
-    const std::string path = opaque_path(row, std::to_string(output.number));
+    const std::string path =
+        opaque_path(row, std::string(output.written ? "w" : "").append(std::to_string(output.number)));
     recording.data.emplace_back(path, output.value);
     if (op.host_data.empty()) op.host_data = path;
   }

@@ -72,6 +72,7 @@ def replayed(file):
         return {"trouble": f"replay ended with {process.returncode}: {process.stderr.strip()}"}
     ops = attached.ops_of(file)
     verdict["ops"] = len(ops)
+    verdict["stands"] = attached.stands(file)
     first = verdict["first_mismatch"]
     verdict["first_mismatch"] = None if first is None else f"op {first} {ops[first][0]}"
     verdict["opaque"] = sorted({name for name, flags in ops
@@ -121,7 +122,8 @@ def run_group(names, kinds, scratch):
 
 
 def report(row):
-    counts = ", ".join(f"{row[k].get('outputs_compared', 0)} {k}" for k in ("watched", "unwatched") if k in row)
+    counts = ", ".join(f"{row[k].get('outputs_compared', 0)} {k}{' standing' * row[k].get('stands', False)}"
+                       for k in ("watched", "unwatched") if k in row)
     opaque = sorted({op for k in ("watched", "unwatched") for op in row.get(k, {}).get("opaque", [])})
     print(f"{'FAIL' if row['trouble'] else 'ok  '} {row['spec'][8:]:55} {counts}"
           + (f"; opaque: {', '.join(opaque)}" if opaque else "") + "".join(f"\n       {t}" for t in row["trouble"]), flush=True)

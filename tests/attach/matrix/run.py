@@ -107,6 +107,7 @@ def replayed(file, folder):
         return {"trouble": f"replay ended with {code}: {last_line(err)}"}
     ops = attached.ops_of(file)
     verdict["ops"] = len(ops)
+    verdict["stands"] = attached.stands(file)
     first = verdict["first_mismatch"]
     verdict["first_mismatch"] = None if first is None else f"op {first} {ops[first][0]}"
     verdict["recomputed"] = sum(flags & attached.RECOMPUTED != 0 for _, flags in ops)
@@ -124,7 +125,7 @@ def observe(group, without, scratch, keep):
         folder = pathlib.Path(tempfile.mkdtemp(dir=scratch))
         start = time.monotonic()
         asked = {spec: i * STEPS + step for i, spec in enumerate(possible)}
-        command = [sys.executable, "-m", "nanquest", "run", "--level", level, "--run-dir", "run", "--record-steps",
+        command = [sys.executable, "-m", "nanquest", "run", "--level", level, "--watch-every", "0", "--run-dir", "run", "--record-steps",
                    ",".join(map(str, asked.values())), "--"]
         package = os.pathsep.join([str(attached.PACKAGE), environment()["PYTHONPATH"]])
         results, err, trouble = trained(possible, folder, command, PYTHONPATH=package,
@@ -185,7 +186,7 @@ def report(row):
         print(f"none {row['spec']:48} {row['impossible'][:90]}", flush=True)
         return
     watched, survived = (row.get(level, {}).get("outputs_compared", 0) for level in LEVELS)
-    line = f"{'ok  ' if not row['trouble'] else 'FAIL'} {row['spec']:48} {watched:6} + {survived:4} outputs {row['seconds']:5} s"
+    line = f"{'ok  ' if not row['trouble'] else 'FAIL'} {row['spec']:48} {watched:6} + {survived:4} outputs{' standing' * row.get('trace', {}).get('stands', False):9} {row['seconds']:5} s"
     print(line + "".join(f"\n       {t}" for t in row["trouble"]), flush=True)
 
 
