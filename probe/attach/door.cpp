@@ -58,6 +58,7 @@ Door AttachSession::begin_forward() {
 }
 
 void AttachSession::start_step() {
+  if (by_hand_) write_recording(unsaid_);
   close_trace();
   updated_ = by_hand_ = cleared_ = differentiated_ = norm_bad_ = false;
   (void)set_phase(Phase::forward);

@@ -3,7 +3,7 @@
 import collections
 import json
 
-from attached import PROGRAMS, AttachTest, main
+from attached import PROGRAMS, AttachTest, main, stands
 
 Case = collections.namedtuple("Case", "step cause op module phase", defaults=[None] * 5)
 
@@ -55,6 +55,16 @@ class LoopsTest(AttachTest):
         for name, case in CASES.items():
             with self.subTest(name):
                 self.check(name, case)
+
+    def test_loops_that_nobody_watches(self):
+        self.run_all("standing")
+        for name, case in CASES.items():
+            with self.subTest(name):
+                if name == "silent":  # only who looks at every value finds it
+                    self.assertEqual(self.incidents(f"runs/{name}"), [])
+                    continue
+                self.check(name, case)
+                self.assertTrue(stands(self.incidents(f"runs/{name}")[0]))
 
 
 if __name__ == "__main__":

@@ -135,6 +135,32 @@ TEST(StandingMemory, AStepThatNeverEndsIsDropped) {
   EXPECT_TRUE(ops.recording());
 }
 
+TEST(StandingMemory, FinishedStepsDoNotKeepADeletedModel) {
+  StandingTrace trace({.keep_steps = 2, .hold_after_bytes = 1 << 20});
+  auto session = ObserverSession::start(trace);
+  ASSERT_TRUE(session.ok());
+  at::Tensor frozen;
+  {
+    const ObserverPause made_elsewhere;
+    frozen = at::ones({1 << 20});  // 4 MiB, never written
+  }
+  const c10::weak_intrusive_ptr<c10::StorageImpl> memory = frozen.storage().getWeakStorageImpl();
+  for (int number = 0; number < 2; ++number) {
+    trace.begin_step(number);
+    (void)frozen.sum();
+    trace.begin_update(true);
+    trace.end_step(true);
+  }
+  const at::Tensor x = at::ones({4});
+  for (int i = 0; i < 200; ++i) (void)x.mul(2);
+  EXPECT_NE(trace.find(1), nullptr);  // the program has it as well
+  frozen.reset();
+  EXPECT_FALSE(memory.expired());
+  for (int i = 0; i < 64; ++i) (void)x.mul(2);
+  EXPECT_TRUE(memory.expired());
+  EXPECT_TRUE(trace.steps().empty());
+}
+
 TEST(StandingMemory, OtherThreadsDoNotDisturb) {
   TinyNet net;
   StandingTrace trace({.keep_steps = 2});

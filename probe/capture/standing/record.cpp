@@ -33,6 +33,9 @@ struct StandingTrace::Frame final : OpFrame, Pooled<StandingTrace::Frame> {
 
 namespace {
 
+/// So many ops between two steps are more than tidying up.
+constexpr std::uint32_t kLookEvery = 64;
+
 constexpr char kEndOfBackward[] = "end of the backward pass";
 
 bool same_op(const OpRecord& a, const Words& words_a, const OpRecord& b, const Words& words_b) {
@@ -123,6 +126,7 @@ std::unique_ptr<OpFrame> StandingTrace::on_start(const OpTraits& op,
   std::unique_lock lock(mutex_);
   if (!recording_) {
     if (current_ && current_->usable) late_write(op, inputs);
+    if (++ops_between_ % kLookEvery == 0) let_go_of_the_past();
     return nullptr;
   }
   if (current_->ops.size() >= options_.max_ops || holds_too_much()) {

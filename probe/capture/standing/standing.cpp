@@ -98,6 +98,7 @@ void StandingTrace::begin_update(bool keep_values) {
 void StandingTrace::end_step(bool keep) {
   const std::lock_guard lock(mutex_);
   recording_ = updating_ = false;
+  ops_between_ = 0;
   if (!current_ || std::find(kept_.begin(), kept_.end(), current_) != kept_.end()) return;
   if (keep && current_->usable && options_.keep_steps > 0) {
     kept_.push_back(current_);
@@ -141,6 +142,23 @@ bool StandingTrace::holds_too_much() {
     if (step.slots[i].live.use_count() == 1) alone += step.slots[i].first_bytes;
   step.look_at = step.held + options_.hold_bytes / 2;
   return alone > options_.hold_bytes;
+}
+
+void StandingTrace::let_go_of_the_past() {
+  std::uint64_t alone = 0;
+  for (const Step* step : kept_)
+    for (std::uint32_t i = 0; i < step->slots.size(); ++i) {
+      const c10::Storage& live = step->slots[i].live;
+      if (!live || live.use_count() > kept_.size()) continue;
+      const auto ours = std::count_if(kept_.begin(), kept_.end(), [&](const Step* other) {
+        const std::uint32_t there = other->slots.find(live.unsafeGetStorageImpl());
+        return there != standing::SlotIndex::kMissing && other->slots[there].live;
+      });
+      if (static_cast<std::uint64_t>(ours) == live.use_count()) alone += step->slots[i].first_bytes / live.use_count();
+    }
+  if (alone <= options_.hold_after_bytes) return;
+  for (Step* step : kept_) step->let_go();
+  kept_.clear();
 }
 
 void StandingTrace::on_error(const char* what) {

@@ -38,6 +38,9 @@ struct StandingOptions {
   bool stacks = true;                     ///< C++/Python stack of every op
   std::uint32_t max_ops = 1u << 20;       ///< a step with more is no step: its trace is dropped
   std::uint64_t hold_bytes = 1ull << 30;  ///< so is one that keeps more alive that the program has let go of
+  /// So are all finished steps that together do, once the program does something else than training: it may have
+  /// deleted its model and need the room.
+  std::uint64_t hold_after_bytes = 256ull << 20;
 };
 
 /// Records ops into steps. Begun, ended and asked on one thread; ops may come from its autograd threads as
@@ -99,6 +102,7 @@ class StandingTrace : public OpSink {
   void link_maker(const at::Tensor& tensor, std::uint32_t slot);
   void give_up_step();
   bool holds_too_much();
+  void let_go_of_the_past();
   void about_to_write(std::uint32_t slot);
   void share_stack(const Frame& frame, std::unique_lock<std::mutex>& lock);
   void keep_values(const Frame& frame, std::uint32_t fresh, c10::ArrayRef<const c10::IValue> outputs);
@@ -111,6 +115,7 @@ class StandingTrace : public OpSink {
   standing::Step* current_ = nullptr;
   standing::Step* before_ = nullptr;  // recorded before the current one: its records are the template
   bool recording_ = false, updating_ = false, outgrown_ = false;
+  std::uint32_t ops_between_ = 0;  // since recording stopped
   standing::CopyCost update_cost_;
   std::vector<std::vector<at::Tensor>> spare_;  // for frames
   std::string error_;
