@@ -51,8 +51,8 @@ class RobustTest(attached.AttachTest):
 
     @staticmethod
     def last_of_the_programs(process):
-        """The last line on stderr that isn't the probe's: a traceback's exception."""
-        lines = [line for line in process.stderr.splitlines() if not line.startswith("nanquest: ")]
+        """The last line on stderr that is neither the probe's nor a measurement: a traceback's exception."""
+        lines = [line for line in process.stderr.splitlines() if not line.startswith(("nanquest: ", "grown "))]
         return lines[-1] if lines else ""
 
     def probes_lines(self, process):
