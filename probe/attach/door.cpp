@@ -270,7 +270,7 @@ Door AttachSession::after_update() {
     const std::string what = damage_after_update();
     if (last_incident_ != step() && !what.empty()) {
       door.gate = Gate::non_finite;
-      write_incident(door.gate, what, door);
+      write_incident(door.gate, what, door, /*update_made=*/true);
     }
     if (const std::string hidden = hidden_damage(); !hidden.empty()) {
       // Found, but nothing that the program computes is harmed: no reason to stop it.

@@ -112,9 +112,11 @@ Status AttachSession::write_standing(standing::Step& step, const RoundFacts& fac
   return write_snapshot(tables.recording, path);
 }
 
-const KeptRound* AttachSession::who_spoiled(std::string& name) {
+const KeptRound* AttachSession::who_spoiled(std::string& name, bool update_made) {
   if (!standing_ || standing_->empty()) return nullptr;
-  for (const NamedList* list : {&parameters_, &states_, &buffers_}) {
+  for (const NamedList* list : {&parameters_, &states_}) {
+    // Before its update, what an optimizer keeps has harmed nobody in this step.
+    if (list == &states_ && !update_made) continue;
     const NamedTensors all = list->living();
     const std::string bad = guard::first_non_finite(state_pass_, all);
     if (bad.empty()) continue;
@@ -130,7 +132,7 @@ const KeptRound* AttachSession::who_spoiled(std::string& name) {
   return nullptr;
 }
 
-void AttachSession::write_incident(Gate gate, const std::string& what, Door& door) {
+void AttachSession::write_incident(Gate gate, const std::string& what, Door& door, bool update_made) {
   last_incident_ = step();
   ++incidents_;
   door.incident = true;
@@ -141,14 +143,14 @@ void AttachSession::write_incident(Gate gate, const std::string& what, Door& doo
   } else if (options_.probe.level < Level::trace) {
     guard::append(door.summary, "level guard keeps no trace of the step");
   } else {
-    write_file(gate, door);
+    write_file(gate, door, update_made);
   }
   (void)log_.incident(step(), gate, door.file, door.summary);
 }
 
-void AttachSession::write_file(Gate gate, Door& door) {
+void AttachSession::write_file(Gate gate, Door& door, bool update_made) {
   std::string culprit, spoiled;
-  const KeptRound* origin = who_spoiled(spoiled);
+  const KeptRound* origin = who_spoiled(spoiled, update_made);
   if (!origin && !on_record()) {
     guard::append(door.summary, "no trace of this step was kept (its gradients were finite; level watch keeps all)");
     if (standing_) guard::append(door.summary, standing_->why_not());

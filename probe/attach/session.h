@@ -150,8 +150,8 @@ class AttachSession : public OpSink {
   void bind(const Weights& weights);
   void release_weights();
   void safely(const char* doing, const std::function<void()>& work);
-  void write_incident(Gate gate, const std::string& what, Door& door);
-  void write_file(Gate gate, Door& door);
+  void write_incident(Gate gate, const std::string& what, Door& door, bool update_made = false);
+  void write_file(Gate gate, Door& door, bool update_made);
   /// Whether the step that runs can be written.
   bool on_record();
   /// At the gate, the update is the next: is it recorded, or does the trace of an unwatched step end here?
@@ -168,8 +168,8 @@ class AttachSession : public OpSink {
   Status write_trace(Gate gate, const std::string& path, std::string& culprit);
   Status write_standing(standing::Step& step, const RoundFacts& facts, Gate gate, const std::string& path);
   RoundFacts facts_of_round();
-  /// The step whose update spoiled a weight, a state or a buffer that this step found spoiled; null if there is none.
-  const KeptRound* who_spoiled(std::string& name);
+  /// The step whose update spoiled a weight that this step found spoiled, or a state that it did; null if there is none.
+  const KeptRound* who_spoiled(std::string& name, bool update_made);
   /// Values of a tensor's storage when this step read it first; undefined if it didn't.
   at::Tensor first_value(const at::Tensor& tensor);
   StepState state_of_step(const RoundFacts& facts) const;

@@ -47,6 +47,13 @@ class StandingTest(AttachTest):
     def test_a_clip_by_a_norm_that_is_nan(self):
         self.assert_origin("clip", 7, "aten::div")
 
+    def test_a_state_that_did_no_harm_is_not_blamed(self):
+        process, _, _ = self.run_update("twice", 8, 10)
+        self.assertEqual(self.incidents()[0].name, "step-00000009.r0.h5", process.stderr)
+        self.assert_bit_exact(self.incidents()[0])
+        said = self.replay("diagnose", self.incidents()[0])
+        self.assertEqual((said["phase"], said["culprit"]["op"]), ("forward", "aten::mul"), said)
+
     def test_an_overflow_far_from_any_watched_step(self):
         process, standing, _ = self.run_update("overflow", 40, 42)
         self.assertGreaterEqual(standing, 37)

@@ -8,6 +8,7 @@ WHAT is one of
   lr           the learning rate is infinite
   clip         an optimizer that clips inside its step divides a norm of 0 by itself
   overflow     the input of a layer under fp16 autocast is too large
+  twice        AdamW's second moment overflows, which does no harm yet; the next step's loss is NaN for another reason
   none         nothing goes wrong
 Two JSON lines at the end: what the standing trace recorded, and memory after a third of the steps and at the end.
 """
@@ -60,6 +61,8 @@ model = Net()
 if what.startswith("eps"):
     model.half()
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, eps=1e-3, foreach=what == "eps-foreach")
+elif what == "twice":
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
 elif what == "clip":
     optimizer = ClippingSGD(model.parameters(), lr=1e-2)
 else:
@@ -84,12 +87,16 @@ for step in range(steps):
             optimizer.param_groups[0]["lr"] = math.inf
         elif what == "overflow":
             gain = 1e6
+    if what == "twice" and step == bad + 1:
+        gain = math.nan
     optimizer.zero_grad()
     with torch.autocast("cpu", torch.float16, enabled=what == "overflow"):
         out = model(rows, gain)
     loss = nn.functional.mse_loss(out.to(target.dtype), target)
     if what == "clip" and step == bad:
         loss = loss * 0
+    if what == "twice" and step == bad:
+        loss = loss * 1e24
     loss.backward()
     optimizer.step()
     if step in (steps // 3, steps - 1):
