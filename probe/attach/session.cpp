@@ -9,6 +9,7 @@
 
 #include "probe/attach/trace.h"
 #include "probe/guard/one_line.h"
+#include "probe/observe/copy_memory.h"
 
 namespace nanquest::attach {
 namespace {
@@ -93,6 +94,7 @@ void AttachSession::new_trace() {
   trace_ = std::make_unique<Trace>(++round_);
   trace_->watched = watching();
   if (!trace_->watched && standing_ && standing_->fit()) {
+    release_spare_copies();
     standing_->begin(round_);
     return;
   }
@@ -134,6 +136,7 @@ Status AttachSession::finish(const std::string& outcome) {
   Status status;
   safely("finish", [&] {
     trace_.reset();
+    release_spare_copies();
     standing_.reset();
     release_weights();
     status = record_.finish();

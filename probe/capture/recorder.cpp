@@ -54,6 +54,7 @@ std::unique_ptr<OpFrame> TraceRecorder::on_start(const OpTraits& traits, c10::Ar
   const at::NoGradGuard no_grad;
   if (traits.seeded) op.rng = save_generator(inputs);
 
+  look_ahead_at_inputs(traits, inputs);
   std::vector<ArgRow> tokens;
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     const bool written = traits.argument_written[i];
@@ -93,6 +94,7 @@ std::unique_ptr<OpFrame> TraceRecorder::on_start(const OpTraits& traits, c10::Ar
   const bool now = options_.stacks && !(op.phase == Phase::backward && Stack::dear());
   doc_.ops.push_back(std::move(op));
   stacks_.push_back(now ? Stack::gather() : nullptr);
+  ready_.clear();
   return frame;
 }
 
@@ -116,6 +118,7 @@ void TraceRecorder::on_end(const OpTraits& traits, OpFrame& base, c10::ArrayRef<
   const std::lock_guard lock(mutex_);
   const at::NoGradGuard no_grad;
   auto& frame = static_cast<Frame&>(base);
+  look_ahead_at_outputs(traits, outputs, frame.written);
   OpRow op = doc_.ops[static_cast<std::size_t>(frame.op)];
   op.first_written = static_cast<std::int32_t>(doc_.written.size());
   std::vector<std::int32_t> returned, created;  // rows; slots
@@ -170,6 +173,7 @@ void TraceRecorder::on_end(const OpTraits& traits, OpFrame& base, c10::ArrayRef<
   link_forward(op, outputs, frame.op);
   judge_birth(traits, frame, op);
   doc_.ops[static_cast<std::size_t>(frame.op)] = std::move(op);
+  ready_.clear();
 }
 
 void TraceRecorder::judge_birth(const OpTraits& traits, Frame& frame, OpRow& op) {

@@ -64,6 +64,11 @@ class TraceRecorder : public OpSink {
   enum class Look { nothing, values, values_and_hash };
   std::int32_t tensor_row(const at::Tensor& tensor, std::int32_t slot, Look look);
   std::int32_t stats_for(const at::Tensor& tensor, std::int32_t slot, Look look);
+  /// Looks at many tensors of one op with all threads; stats_for finds what was seen until the next call.
+  void look_ahead(std::vector<at::Tensor> tensors, Look look);
+  void look_ahead_at_inputs(const OpTraits& traits, c10::ArrayRef<const c10::IValue> inputs);
+  void look_ahead_at_outputs(const OpTraits& traits, c10::ArrayRef<const c10::IValue> outputs,
+                             const std::vector<at::Tensor>& written);
   void save_outside(std::int32_t slot);
   /// Two tensors of one name must not share a place in the file.
   std::string free_path(const std::string& wanted);
@@ -104,6 +109,7 @@ class TraceRecorder : public OpSink {
   std::vector<std::shared_ptr<Stack>> stacks_;                   // per op
   std::unordered_map<std::string, int> names_used_;
   int births_judged_ = 0;
+  std::unordered_map<const c10::TensorImpl*, StatsRow> ready_;  // of the op at hand
 };
 
 }  // namespace nanquest

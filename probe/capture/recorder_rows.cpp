@@ -11,48 +11,6 @@
 
 namespace nanquest {
 
-namespace {
-
-enum class Likeness { none, same_elements, same };
-
-/// How the elements of `tensor` are like those of `k`, a view of the same memory.
-Likeness likeness(const SlotState::Known& k, std::uint64_t count, const at::Tensor& tensor, bool contiguous, bool dense) {
-  if (k.offset != tensor.storage_offset()) return Likeness::none;
-  if (tensor.sizes() == k.sizes && tensor.strides() == k.strides) return Likeness::same;
-  if (!k.dense || !dense || count != static_cast<std::uint64_t>(tensor.numel())) return Likeness::none;
-  return k.contiguous && contiguous ? Likeness::same : Likeness::same_elements;
-}
-
-}  // namespace
-
-std::int32_t TraceRecorder::stats_for(const at::Tensor& tensor, std::int32_t slot, Look look) {
-  if (!options_.scan || look == Look::nothing) return kNone;
-  const auto type = dtype_of(tensor.scalar_type());
-  if (!type) return kNone;
-  const bool hash = options_.hash && look == Look::values_and_hash;
-  const bool contiguous = tensor.is_contiguous(), dense = contiguous || tensor.is_non_overlapping_and_dense();
-  SlotState& state = slots_.state(slot);
-  std::optional<StatsRow> stats;
-  for (const SlotState::Known& k : state.known) {
-    const StatsRow& seen = doc_.stats[static_cast<std::size_t>(k.stats)];
-    if (k.generation != state.generation || k.dtype != *type || (hash && !seen.has_hash)) continue;
-    const Likeness like = likeness(k, seen.count, tensor, contiguous, dense);
-    if (like == Likeness::same) return k.stats;
-    if (like == Likeness::none || hash || seen.non_finite() > 0) continue;
-    stats = seen;  // in another order the hash is another; so would be the index of the first bad element
-    stats->has_hash = false;
-    stats->hash = 0;
-  }
-  if (!stats) stats = stats_of(tensor, hash);
-  if (!stats) return kNone;
-  const auto index = static_cast<std::int32_t>(doc_.stats.size());
-  doc_.stats.push_back(*stats);
-  std::erase_if(state.known, [&](const auto& k) { return k.generation != state.generation; });
-  state.known.push_back({state.generation, index, *type, tensor.storage_offset(), tensor.sizes().vec(),
-                         tensor.strides().vec(), contiguous, dense});
-  return index;
-}
-
 std::int32_t TraceRecorder::tensor_row(const at::Tensor& tensor, std::int32_t slot, Look look) {
   TensorRow row;
   if (!tensor.defined()) {

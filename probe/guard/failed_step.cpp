@@ -5,6 +5,7 @@
 #include "probe/guard/incident.h"
 #include "probe/guard/one_line.h"
 #include "probe/guard/probe.h"
+#include "probe/observe/copy_memory.h"
 #include "probe/snapshot/run_dir.h"
 
 namespace nanquest::guard {
@@ -50,6 +51,7 @@ std::string GuardedProbe::capture(const StepInputs& inputs, const std::function<
   const IncidentOutcome outcome =
       capture_incident(state_of(inputs), report.gate, compute, failed_again,
                        free_incident_path(options_.run_dir, inputs.step, options_.rank));
+  release_spare_copies();
   undo();
   report.incident = outcome.path;
   return outcome.text;

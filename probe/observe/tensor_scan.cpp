@@ -1,10 +1,12 @@
 #include "probe/observe/tensor_scan.h"
 
 #include <ATen/ATen.h>
+#include <ATen/Parallel.h>
 
 #include <cstring>
 
 #include "probe/numerics/scan.h"
+#include "probe/observe/copy_memory.h"
 
 namespace nanquest {
 namespace {
@@ -94,15 +96,34 @@ std::optional<StatsRow> stats_of(const at::Tensor& tensor, bool hash) {
 
 at::Tensor copy_storage(const at::Tensor& tensor) { return copy_storage(tensor.storage(), tensor.scalar_type()); }
 
+namespace {
+
+constexpr std::int64_t kCopyGrain = 1 << 20;
+
+void copy_bytes(void* to, const void* from, std::size_t bytes) {
+  if (bytes < kLargeCopy || at::in_parallel_region() || at::get_num_threads() < 2) {
+    std::memcpy(to, from, bytes);
+    return;
+  }
+  at::parallel_for(0, static_cast<std::int64_t>(bytes), kCopyGrain, [&](std::int64_t begin, std::int64_t end) {
+    std::memcpy(static_cast<char*>(to) + begin, static_cast<const char*>(from) + begin, static_cast<std::size_t>(end - begin));
+  });
+}
+
+}  // namespace
+
 at::Tensor copy_storage(const c10::Storage& storage, at::ScalarType type) {
   const auto bytes = static_cast<std::int64_t>(storage.nbytes());
   const auto item = static_cast<std::int64_t>(c10::elementSize(type));
   const bool whole = item > 0 && bytes % item == 0;
   const auto options = at::TensorOptions().dtype(whole ? type : at::kByte);
-  at::Tensor copy = at::empty({whole ? bytes / item : bytes}, options.device(at::kCPU));
+  const std::int64_t elements = whole ? bytes / item : bytes;
+  at::Tensor copy;
+  if (static_cast<std::size_t>(bytes) >= kLargeCopy) copy = large_copy_memory(elements, whole ? type : at::kByte);
+  if (!copy.defined()) copy = at::empty({elements}, options.device(at::kCPU));
   if (bytes == 0) return copy;
   if (storage.device().is_cpu()) {
-    std::memcpy(copy.mutable_data_ptr(), storage.data(), static_cast<std::size_t>(bytes));
+    copy_bytes(copy.mutable_data_ptr(), storage.data(), static_cast<std::size_t>(bytes));
     return copy;
   }
   const at::Tensor flat = at::empty({0}, options.device(storage.device())).set_(storage);

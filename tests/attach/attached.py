@@ -56,12 +56,12 @@ class AttachTest(unittest.TestCase):
         return subprocess.run([sys.executable, "-m", "nanquest", *map(str, arguments)], cwd=self.scratch, text=True,
                               capture_output=True, timeout=300, env=self.environment(**more))
 
-    def plain(self, program, *arguments, PYTHONPATH=()):
+    def plain(self, program, *arguments, PYTHONPATH=(), seconds=300):
         """The program alone: the same environment but for the probe."""
         environment = self.environment()
         environment["PYTHONPATH"] = os.pathsep.join([*PYTHONPATH, environment["PYTHONPATH"]])
         return subprocess.run([sys.executable, str(program), *map(str, arguments)], cwd=self.scratch, text=True,
-                              capture_output=True, timeout=300, env=environment)
+                              capture_output=True, timeout=seconds, env=environment)
 
     def observed(self, program, *arguments, options=(), run_dir="run", **more):
         """The program under `nanquest run`."""

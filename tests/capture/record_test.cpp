@@ -1,5 +1,7 @@
 #include <gtest/gtest.h>
 
+#include <ATen/Parallel.h>
+
 #include <limits>
 #include <set>
 
@@ -99,6 +101,36 @@ TEST(Record, ViewsOfKnownMemoryHaveTheirOwnStatistics) {
   EXPECT_EQ(stats_read_by(rec.doc, "aten::sin").amax, 10);
   EXPECT_EQ(stats_read_by(rec.doc, "aten::cos").count, 4u);
   EXPECT_EQ(stats_read_by(rec.doc, "aten::cos").amax, 12);
+}
+
+TEST(Record, ManyTensorsOfOneOpAreLookedAtByAllThreadsWithTheSameResult) {
+  const int threads = at::get_num_threads();
+  std::vector<at::Tensor> start;
+  for (int i = 0; i < 5; ++i) start.push_back(at::randn({1 + i, 1 << 17}));
+  start[3].view(-1)[77] = std::numeric_limits<float>::infinity();
+  const auto rows = [&](int used) {
+    at::set_num_threads(used);
+    std::vector<at::Tensor> values, others;
+    for (const at::Tensor& t : start) values.push_back(t.clone());
+    for (const at::Tensor& t : start) others.push_back(t.t().contiguous().t());
+    const Recording rec = record_step({}, [&] {
+      at::_foreach_add_(values, others);
+      return at::_foreach_sqrt(values)[2].sum();
+    });
+    std::vector<std::vector<double>> seen;
+    for (const TensorRow& row : rec.doc.tensors) {
+      if (row.stats == kNone) continue;
+      const StatsRow& s = rec.doc.stats[static_cast<std::size_t>(row.stats)];
+      seen.push_back({static_cast<double>(s.count), static_cast<double>(s.nan), static_cast<double>(s.pos_inf),
+                      static_cast<double>(s.first_bad), s.amax, s.sum_squares, static_cast<double>(s.has_hash),
+                      static_cast<double>(s.hash >> 12)});
+    }
+    return seen;
+  };
+  const auto alone = rows(1), together = rows(2);
+  at::set_num_threads(threads);
+  EXPECT_GT(alone.size(), 15u);
+  EXPECT_EQ(alone, together);
 }
 
 TEST(Record, ValuesWrittenBehindTheDispatcherBecomeHostWrites) {

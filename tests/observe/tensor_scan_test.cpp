@@ -1,3 +1,4 @@
+#include "probe/observe/copy_memory.h"
 #include "probe/observe/tensor_scan.h"
 
 #include <ATen/ATen.h>
@@ -57,6 +58,31 @@ TEST(TensorScan, CopyStorageTakesAllOfItAndIsIndependent) {
   const at::Tensor copy = copy_storage(t.slice(0, 3, 5));
   t.zero_();
   EXPECT_TRUE(at::equal(copy, at::arange(10, at::kFloat)));
+}
+
+TEST(TensorScan, MemoryOfLargeCopiesIsKeptUntilItIsReleased) {
+  release_spare_copies();
+  const at::Tensor model = at::randn({3, 1 << 20});  // 12 MiB
+  const void* place = nullptr;
+  {
+    const at::Tensor copy = copy_storage(model);
+    place = copy.const_data_ptr();
+    EXPECT_TRUE(at::equal(copy.view({3, 1 << 20}), model));
+    EXPECT_EQ(spare_copy_bytes(), 0u);
+  }
+  EXPECT_EQ(spare_copy_bytes(), std::size_t{12} << 20);
+  const at::Tensor other = at::randn({3 << 20});
+  const at::Tensor again = copy_storage(other), second = copy_storage(model);
+  EXPECT_EQ(again.const_data_ptr(), place);
+  EXPECT_NE(second.const_data_ptr(), place);
+  EXPECT_TRUE(at::equal(again, other));
+  EXPECT_TRUE(at::equal(second.view({3, 1 << 20}), model));
+  EXPECT_EQ(spare_copy_bytes(), 0u);
+  { const at::Tensor third = copy_storage(model); }
+  EXPECT_GT(spare_copy_bytes(), 0u);
+  release_spare_copies();
+  EXPECT_EQ(spare_copy_bytes(), 0u);
+  EXPECT_TRUE(at::equal(again, other)) << "what is in use is not given back";
 }
 
 }  // namespace

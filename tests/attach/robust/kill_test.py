@@ -11,7 +11,7 @@ KILLS = 120 if NIGHT else 10
 class KillTest(RobustTest):
     def test_every_file_is_whole(self):
         seed = int.from_bytes(os.urandom(3), "little")
-        process = self.plain(PROGRAMS / "killed.py", KILLS, seed)
+        process = self.plain(PROGRAMS / "killed.py", KILLS, seed, seconds=60 + 10 * KILLS)
         self.assert_exit(process)
         incidents = 0
         for i in range(KILLS):

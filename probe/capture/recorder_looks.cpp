@@ -1,0 +1,108 @@
+// TraceRecorder: statistics and hashes of what ops read and write, each computed once.
+#include <ATen/ATen.h>
+#include <ATen/Parallel.h>
+
+#include <algorithm>
+#include <atomic>
+
+#include "probe/capture/arguments.h"
+#include "probe/capture/recorder.h"
+#include "probe/capture/recorder_parts.h"
+
+namespace nanquest {
+namespace {
+
+// Below it, waking threads costs more than it gives.
+constexpr std::int64_t kParallelBytes = 1 << 20;
+
+enum class Likeness { none, same_elements, same };
+
+/// How the elements of `tensor` are like those of `k`, a view of the same memory.
+Likeness likeness(const SlotState::Known& k, std::uint64_t count, const at::Tensor& tensor, bool contiguous, bool dense) {
+  if (k.offset != tensor.storage_offset()) return Likeness::none;
+  if (tensor.sizes() == k.sizes && tensor.strides() == k.strides) return Likeness::same;
+  if (!k.dense || !dense || count != static_cast<std::uint64_t>(tensor.numel())) return Likeness::none;
+  return k.contiguous && contiguous ? Likeness::same : Likeness::same_elements;
+}
+
+}  // namespace
+
+std::int32_t TraceRecorder::stats_for(const at::Tensor& tensor, std::int32_t slot, Look look) {
+  if (!options_.scan || look == Look::nothing) return kNone;
+  const auto type = dtype_of(tensor.scalar_type());
+  if (!type) return kNone;
+  const bool hash = options_.hash && look == Look::values_and_hash;
+  const bool contiguous = tensor.is_contiguous(), dense = contiguous || tensor.is_non_overlapping_and_dense();
+  SlotState& state = slots_.state(slot);
+  std::optional<StatsRow> stats;
+  for (const SlotState::Known& k : state.known) {
+    const StatsRow& seen = doc_.stats[static_cast<std::size_t>(k.stats)];
+    if (k.generation != state.generation || k.dtype != *type || (hash && !seen.has_hash)) continue;
+    const Likeness like = likeness(k, seen.count, tensor, contiguous, dense);
+    if (like == Likeness::same) return k.stats;
+    if (like == Likeness::none || hash || seen.non_finite() > 0) continue;
+    stats = seen;  // in another order the hash is another; so would be the index of the first bad element
+    stats->has_hash = false;
+    stats->hash = 0;
+  }
+  if (const auto seen = ready_.find(tensor.unsafeGetTensorImpl()); !stats && seen != ready_.end() && (seen->second.has_hash || !hash))
+    stats = seen->second;
+  if (!stats) stats = stats_of(tensor, hash);
+  if (!stats) return kNone;
+  const auto index = static_cast<std::int32_t>(doc_.stats.size());
+  doc_.stats.push_back(*stats);
+  std::erase_if(state.known, [&](const auto& k) { return k.generation != state.generation; });
+  state.known.push_back({state.generation, index, *type, tensor.storage_offset(), tensor.sizes().vec(),
+                         tensor.strides().vec(), contiguous, dense});
+  return index;
+}
+
+void TraceRecorder::look_ahead(std::vector<at::Tensor> tensors, Look look) {
+  ready_.clear();
+  if (!options_.scan || tensors.size() < 2 || at::get_num_threads() < 2 || at::in_parallel_region()) return;
+  std::erase_if(tensors, [](const at::Tensor& t) { return !can_record(t) || !t.is_cpu(); });
+  const auto bytes = [](const at::Tensor& t) { return t.numel() * static_cast<std::int64_t>(t.element_size()); };
+  std::int64_t all = 0;
+  for (const at::Tensor& t : tensors) all += bytes(t);
+  if (all < kParallelBytes) return;
+  // The largest first: whoever takes the last one should have little left to do.
+  std::sort(tensors.begin(), tensors.end(), [&](const at::Tensor& a, const at::Tensor& b) { return bytes(a) > bytes(b); });
+  const bool hash = options_.hash && look == Look::values_and_hash;
+  std::vector<std::optional<StatsRow>> rows(tensors.size());
+  std::atomic<std::size_t> next{0};
+  at::parallel_for(0, at::get_num_threads(), 1, [&](std::int64_t, std::int64_t) {
+    for (std::size_t i; (i = next++) < tensors.size();) rows[i] = stats_of(tensors[i], hash);
+  });
+  for (std::size_t i = 0; i < tensors.size(); ++i)
+    if (rows[i]) ready_.emplace(tensors[i].unsafeGetTensorImpl(), *rows[i]);
+}
+
+void TraceRecorder::look_ahead_at_inputs(const OpTraits& traits, c10::ArrayRef<const c10::IValue> inputs) {
+  ready_.clear();
+  if (!options_.scan || traits.awaits || traits.opaque) return;
+  std::vector<at::Tensor> unknown;
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    if (!inputs[i].isTensorList() || traits.argument_overwritten[i]) continue;
+    for (const at::Tensor& t : inputs[i].toTensorVector()) {
+      const std::int32_t slot = can_record(t) ? slots_.find(t) : kNone;
+      const auto known = [&](const SlotState::Known& k) { return k.generation == slots_.state(slot).generation; };
+      if (slot == kNone || std::none_of(slots_.state(slot).known.begin(), slots_.state(slot).known.end(), known))
+        unknown.push_back(t);
+    }
+  }
+  look_ahead(std::move(unknown), Look::values);
+}
+
+void TraceRecorder::look_ahead_at_outputs(const OpTraits& traits, c10::ArrayRef<const c10::IValue> outputs,
+                                          const std::vector<at::Tensor>& written) {
+  ready_.clear();
+  if (!options_.scan || traits.uninitialised || traits.collective) return;
+  std::vector<at::Tensor> made = written;
+  for (const c10::IValue& output : outputs)
+    for_each_tensor(output, [&](const at::Tensor& t) {
+      if (can_record(t) && slots_.find(t) == kNone) made.push_back(t);
+    });
+  look_ahead(std::move(made), Look::values_and_hash);
+}
+
+}  // namespace nanquest
