@@ -76,6 +76,10 @@ void AttachSession::safely(const char* doing, const std::function<void()>& work)
 }
 
 std::string AttachSession::trouble() {
+  if (off_) {  // where recording failed, ops of the program were still inside
+    trace_.reset();
+    standing_.reset();
+  }
   std::string text = record_.complaint();
   if (!trouble_.empty() && !std::exchange(told_, true)) guard::append(text, trouble_);
   return text;

@@ -77,6 +77,19 @@ bool find_and_symbolise_culprit(SnapshotDoc& doc, const TraceRecorder& recorder)
   return true;
 }
 
+void symbolise_all(SnapshotDoc& doc, const std::vector<std::shared_ptr<Stack>>& stacks) {
+  std::map<std::vector<std::string>, std::int32_t> known;
+  for (std::size_t i = 0; i < doc.ops.size() && i < stacks.size(); ++i) {
+    const auto& stack = stacks[i];
+    if (!stack || doc.ops[i].stack != kNone) continue;
+    std::vector<std::string> frames = stack->symbolise();
+    if (frames.empty()) continue;
+    const auto [at, fresh] = known.emplace(std::move(frames), static_cast<std::int32_t>(doc.stacks.size()));
+    if (fresh) doc.stacks.push_back(at->first);
+    doc.ops[i].stack = at->second;
+  }
+}
+
 Recording record_step(const StepState& state, const std::function<at::Tensor()>& step, const RecordOptions& options) {
   Recording recording;
   SnapshotDoc& doc = recording.doc;

@@ -28,7 +28,8 @@ struct StandingTrace::Frame final : OpFrame, Pooled<StandingTrace::Frame> {
   standing::Step* step = nullptr;
   std::int64_t number = 0;
   std::uint32_t op = 0;
-  std::vector<at::Tensor> written;  // mutable arguments, held until the op is done
+  std::uint32_t known = 0, made = 0;  // slots before the op's outputs; outputs in new memory
+  std::vector<at::Tensor> written;    // mutable arguments, held until the op is done
 };
 
 namespace {
@@ -173,73 +174,81 @@ std::unique_ptr<OpFrame> StandingTrace::on_start(const OpTraits& op,
   return frame;
 }
 
+void StandingTrace::record_output(const OpTraits& op, Frame& frame, ReturnKind kind, const at::Tensor& t) {
+  standing::Step& step = *current_;
+  OpRecord& record = step.ops[frame.op];
+  ++record.outputs;
+  if (!t.defined() || !can_record(t)) {
+    record.opaque = record.opaque || t.defined();
+    put_tensor(step.words, t, standing::SlotIndex::kMissing, 0);
+    return;
+  }
+  std::uint32_t slot = step.slots.find(t.storage().unsafeGetStorageImpl());
+  if (slot == standing::SlotIndex::kMissing) slot = step.slots.add(t, /*produced=*/true);
+  const bool fresh = slot >= frame.known;  // parts of one new storage are all new
+  if (fresh) {
+    step.slots[slot].initialised = !op.uninitialised;
+    step.slots[slot].writer = frame.op;
+    ++frame.made;
+  }
+  put_tensor(step.words, t, slot, fresh ? standing::kNewMemory : 0);
+  // Memory that an argument got during the op is written once.
+  if (fresh && kind == ReturnKind::written)
+    std::erase_if(frame.written, [&](const at::Tensor& w) { return w.is_same(t); });
+  const auto* node = torch::autograd::impl::grad_fn_unsafe(t);
+  if (!node) return;
+  const auto sequence = static_cast<std::int64_t>(node->sequence_nr());
+  const std::uint64_t thread = at::RecordFunction::currentThreadId();
+  if (record.made < 0) {
+    record.made = sequence;
+    record.made_by = thread;
+  } else if (record.made != sequence) {
+    step.nodes.push_back({frame.op, frame.op, thread, sequence});
+  }
+}
+
+void StandingTrace::record_written(const OpTraits& op, const Frame& frame) {
+  standing::Step& step = *current_;
+  for (const at::Tensor& t : frame.written) {
+    const std::uint32_t slot = step.slots.find(t.storage().unsafeGetStorageImpl());
+    if (slot == standing::SlotIndex::kMissing) continue;
+    SlotRecord& written = step.slots[slot];
+    written.bytes = std::max<std::uint64_t>(written.bytes, t.storage().nbytes());
+    written.initialised = !op.uninitialised;
+    written.writer = frame.op;
+    if (written.shared) written.shared_hash = hash_of_storage(t.storage());
+    put_tensor(step.words, t, slot, 0);
+    ++step.ops[frame.op].written;
+  }
+}
+
 void StandingTrace::on_end(const OpTraits& op, OpFrame& base, c10::ArrayRef<const c10::IValue> outputs) {
   const std::lock_guard lock(mutex_);
   auto& frame = static_cast<Frame&>(base);
   // The step may have ended while another thread was inside the op.
   if (recording_ && frame.step == current_ && frame.number == current_->number) {
     standing::Step& step = *current_;
-    OpRecord& record = step.ops[frame.op];
-    record.first_output = step.words.size();
-    const std::uint32_t known = step.slots.size();
-    std::uint32_t made = 0;  // outputs in new memory
+    step.ops[frame.op].first_output = step.words.size();
+    frame.known = step.slots.size();
     for (std::size_t i = 0; i < outputs.size(); ++i)
-      each_tensor(outputs[i], [&](const at::Tensor& t) {
-        ++record.outputs;
-        if (!t.defined() || !can_record(t)) {
-          record.opaque = record.opaque || t.defined();
-          put_tensor(step.words, t, standing::SlotIndex::kMissing, 0);
-          return;
-        }
-        std::uint32_t slot = step.slots.find(t.storage().unsafeGetStorageImpl());
-        if (slot == standing::SlotIndex::kMissing) slot = step.slots.add(t, /*produced=*/true);
-        const bool fresh = slot >= known;  // parts of one new storage are all new
-        if (fresh) {
-          step.slots[slot].initialised = !op.uninitialised;
-          step.slots[slot].writer = frame.op;
-          ++made;
-        }
-        put_tensor(step.words, t, slot, fresh ? standing::kNewMemory : 0);
-        // Memory that an argument got during the op is written once.
-        if (fresh && op.returns[i] == ReturnKind::written)
-          std::erase_if(frame.written, [&](const at::Tensor& w) { return w.is_same(t); });
-        if (const auto* node = torch::autograd::impl::grad_fn_unsafe(t)) {
-          const auto sequence = static_cast<std::int64_t>(node->sequence_nr());
-          const std::uint64_t thread = at::RecordFunction::currentThreadId();
-          if (record.made < 0) {
-            record.made = sequence;
-            record.made_by = thread;
-          } else if (record.made != sequence) {
-            step.nodes.push_back({frame.op, frame.op, thread, sequence});
-          }
-        }
-      });
-    for (const at::Tensor& t : frame.written) {
-      const std::uint32_t slot = step.slots.find(t.storage().unsafeGetStorageImpl());
-      if (slot == standing::SlotIndex::kMissing) continue;
-      SlotRecord& written = step.slots[slot];
-      written.bytes = std::max<std::uint64_t>(written.bytes, t.storage().nbytes());
-      written.initialised = !op.uninitialised;
-      written.writer = frame.op;
-      if (written.shared) written.shared_hash = hash_of_storage(t.storage());
-      put_tensor(step.words, t, slot, 0);
-      ++record.written;
-    }
+      each_tensor(outputs[i], [&](const at::Tensor& t) { record_output(op, frame, op.returns[i], t); });
+    record_written(op, frame);
+    OpRecord& record = step.ops[frame.op];
     record.returned_nothing = outputs.empty();
     record.ended = true;
     outgrown_ = outgrown_ || record.opaque || op.collective || op.awaits || op.foreign;
     if (op.collective || op.awaits)
       give_up_step();  // what it writes is there when somebody has waited for it
     else if (record.opaque || op.foreign)
-      keep_values(frame, made, outputs);
+      keep_values(frame, outputs);
   }
   frame.written.clear();
   spare_.push_back(std::move(frame.written));
 }
 
-void StandingTrace::keep_values(const Frame& frame, std::uint32_t fresh, c10::ArrayRef<const c10::IValue> outputs) {
+void StandingTrace::keep_values(const Frame& frame, c10::ArrayRef<const c10::IValue> outputs) {
   const at::NoGradGuard no_grad;
-  std::uint32_t number = 0;
+  std::uint32_t number = 0, entry = frame.made;
   const auto keep = [&](const at::Tensor& t, std::uint32_t mine, bool written) {
     if (t.defined() && can_record(t))
       current_->opaque.push_back(
@@ -249,7 +258,7 @@ void StandingTrace::keep_values(const Frame& frame, std::uint32_t fresh, c10::Ar
     each_tensor(output, [&](const at::Tensor& t) { keep(t, number++, false); });
   for (const at::Tensor& t : frame.written)
     if (current_->slots.find(t.storage().unsafeGetStorageImpl()) != standing::SlotIndex::kMissing)
-      keep(t, fresh++, true);
+      keep(t, entry++, true);
 }
 
 }  // namespace nanquest

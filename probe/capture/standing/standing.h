@@ -105,7 +105,9 @@ class StandingTrace : public OpSink {
   void let_go_of_the_past();
   void about_to_write(std::uint32_t slot);
   void share_stack(const Frame& frame, std::unique_lock<std::mutex>& lock);
-  void keep_values(const Frame& frame, std::uint32_t fresh, c10::ArrayRef<const c10::IValue> outputs);
+  void record_output(const OpTraits& op, Frame& frame, ReturnKind kind, const at::Tensor& tensor);
+  void record_written(const OpTraits& op, const Frame& frame);
+  void keep_values(const Frame& frame, c10::ArrayRef<const c10::IValue> outputs);
   void late_write(const OpTraits& op, c10::ArrayRef<const c10::IValue> inputs);
 
   StandingOptions options_;
