@@ -55,7 +55,7 @@ bool StandingSteps::begin_update(std::uint64_t bytes, bool on_device, bool asked
   counted_ = wanted;
   const bool keeps = wanted || (asked && !on_device);
   trace_.begin_update(keeps);
-  if (!keeps) open_ = false;
+  if (!keeps) end(/*keep=*/false, {});
   return keeps;
 }
 

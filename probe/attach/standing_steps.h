@@ -58,7 +58,7 @@ class StandingSteps {
   /// Somebody else records this round.
   void pass(std::int64_t round);
   /// … and an op came by that can't be run again.
-  void saw_odd_op() { odd_since_ = -1; }
+  void saw_odd_op() { odd_since_ = 0; }
 
   /// The update is about to begin, and will overwrite about so many bytes. True if recording goes on and the round can
   /// be asked for when it is over; false ends it. `asked`: somebody wants the round, whatever that costs.

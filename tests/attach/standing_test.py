@@ -3,7 +3,7 @@
 import hashlib
 import json
 
-from attached import PROGRAMS, AttachTest, main
+from attached import PROGRAMS, AttachTest, main, stands
 
 UPDATE = PROGRAMS / "update.py"
 # The first three steps are watched, and after them none that is no incident. Copying may cost what it wants.
@@ -73,6 +73,29 @@ class StandingTest(AttachTest):
         self.assertEqual(self.incidents()[0].name, "step-00000010.r0.h5", process.stderr)
         self.assert_bit_exact(self.incidents()[0])
         self.assertEqual(self.replay("diagnose", self.incidents()[0])["cause"], "BAD_STATE")
+
+    def test_what_it_can_not_record_others_do(self):
+        script = self.scratch / "sparse.py"
+        script.write_text("import nanquest, torch\n"
+                          "assert nanquest.attach(level='trace', run_dir='run', watch_first=0, watch_every=0, record_steps=(9, 40))\n"
+                          "table = torch.nn.Embedding(50, 4, sparse=True)\n"
+                          "optimizer = torch.optim.SGD(table.parameters(), lr=0.1)\n"
+                          "for step in range(42):\n"
+                          "    table.sparse = step < 10\n"
+                          "    loss = table(torch.randint(0, 50, (6,))).square().sum()\n"
+                          "    loss.backward()\n"
+                          "    optimizer.step()\n"
+                          "    optimizer.zero_grad()\n"
+                          "print(torch.ops.nanquest.standing_steps())\n")
+        process = self.plain(script)
+        self.assert_exit(process)
+        self.assertNotIn(" off", process.stderr)
+        # The first step; then not before 16 steps in a row had only ops that can be run again.
+        self.assertEqual(int(process.stdout), 1 + 42 - 10 - 16)
+        for step, standing in ((9, False), (40, True)):
+            file = self.scratch / "run" / "recordings" / f"step-{step:08d}.r0.h5"
+            self.assert_bit_exact(file)
+            self.assertEqual(stands(file), standing)
 
     def test_memory_does_not_grow(self):
         _, standing, (third, end) = self.run_update("none", -1, 300)
