@@ -10,13 +10,15 @@
 ///         return loss;
 ///       });
 ///       if (report.ok()) { scale_gradients(report.clip_coefficient(1.0)); optimizer.step(); }
-///       if (!report.summary.empty()) std::cerr << report.summary << '\n';  // not ok: the step never happened
+///       if (!report.summary.empty()) std::cerr << report.summary << '\n';  // not ok: the step never
+///       happened
 ///     }
 ///
-/// A run directory holds one run: what an earlier one left there is moved to `earlier/` inside it, unless `resume`.
+/// A run directory holds one run: what an earlier one left there is moved to `earlier/` inside it, unless
+/// `resume`.
 ///
-/// Also here, because a training loop needs the same: AtomicFile (checkpoints that are complete or absent), RunClaim
-/// (the directory, for a loop at Level::off) and file_versions (for `--version`).
+/// Also here, because a training loop needs the same: AtomicFile (checkpoints that are complete or absent),
+/// RunClaim (the directory, for a loop at Level::off) and file_versions (for `--version`).
 ///
 /// A failure inside the probe never reaches the training: the probe switches itself off with one
 /// line in `report.summary` and `step` goes on running the closure.
@@ -51,35 +53,35 @@ enum class Level : std::uint8_t { off, guard, trace, watch };
 struct ProbeOptions {
   std::string run_dir = "nanquest-run";
   Level level = Level::guard;
-  int history_rows = 256;          ///< steps kept in memory and put into every snapshot
-  int check_state_every = 50;      ///< steps between checks of weights and moments; 0 = never
-  int max_incidents = 16;          ///< snapshots written at most; later ones are only counted
-  int scale_overflow_limit = 8;    ///< this many loss-scale overflows in a row are an incident
-  double min_loss_scale = 1.0;     ///< an overflow at or below this scale is an incident, not a calibration
-  bool resume = false;             ///< continue the run that is in the directory
+  int history_rows = 256;        ///< steps kept in memory and put into every snapshot
+  int check_state_every = 50;    ///< steps between checks of weights and moments; 0 = never
+  int max_incidents = 16;        ///< snapshots written at most; later ones are only counted
+  int scale_overflow_limit = 8;  ///< this many loss-scale overflows in a row are an incident
+  double min_loss_scale = 1.0;   ///< an overflow at or below this scale is an incident, not a calibration
+  bool resume = false;           ///< continue the run that is in the directory
   std::int32_t rank = 0, world_size = 1;
   std::map<std::string, std::string> config = {};  ///< the run's settings, copied into manifest and snapshots
 };
 
 /// One step's inputs, by name.
 struct StepInputs {
-  std::int64_t step = 0;        ///< optimizer step, from 0
+  std::int64_t step = 0;  ///< optimizer step, from 0
   double lr = 0;
-  double loss_scale = 1;        ///< what `compute` multiplied the loss with before backward
+  double loss_scale = 1;  ///< what `compute` multiplied the loss with before backward
   std::vector<std::pair<std::string, at::Tensor>> batch = {};
   std::vector<std::string> sample_ids = {}, sample_texts = {};
 };
 
 /// What the gate saw. Gradients are unscaled in place when `gate` is ok.
 struct StepReport {
-  Gate gate = Gate::ok;            ///< never `spike`: that is a word of the history, the step is applied
-  double loss = 0;                 ///< as returned by the closure (unscaled), fp64
-  double grad_norm = 0;            ///< global L2 norm of the unscaled gradients, accumulated in fp64
+  Gate gate = Gate::ok;  ///< never `spike`: that is a word of the history, the step is applied
+  double loss = 0;       ///< as returned by the closure (unscaled), fp64
+  double grad_norm = 0;  ///< global L2 norm of the unscaled gradients, accumulated in fp64
   double grad_amax = 0;
-  std::uint64_t bad_gradients = 0; ///< non-finite elements
-  std::string incident;            ///< snapshot path, "" if none was written
-  std::string summary;             ///< one line for a log; "" if there is nothing to say
-  bool state_corrupt = false;      ///< weights, buffers or moments hold non-finite values
+  std::uint64_t bad_gradients = 0;  ///< non-finite elements
+  std::string incident;             ///< snapshot path, "" if none was written
+  std::string summary;              ///< one line for a log; "" if there is nothing to say
+  bool state_corrupt = false;       ///< weights, buffers or moments hold non-finite values
   bool ok() const { return gate == Gate::ok; }
   /// min(1, max_norm / (grad_norm + 1e-6)), as torch's clip_grad_norm_.
   double clip_coefficient(double max_norm) const;
@@ -87,8 +89,8 @@ struct StepReport {
 
 class Probe {
  public:
-  /// Makes the run directory and its manifest. Fails with `io` if it can't be written, `usage` if another process is
-  /// writing a run there now. Where an earlier run was moved is in the first step's summary.
+  /// Makes the run directory and its manifest. Fails with `io` if it can't be written, `usage` if another
+  /// process is writing a run there now. Where an earlier run was moved is in the first step's summary.
   static Result<std::unique_ptr<Probe>> create(ProbeOptions options);
   virtual ~Probe() = default;
 
@@ -117,12 +119,13 @@ class Probe {
   /// to hold non-finite values.
   virtual bool after_update(std::int64_t step) = 0;
 
-  /// `work` (clip, optimizer) and `after_update` in one, for more than a measurement: an update that looks dangerous
-  /// (the rate is absurd, squares of the gradients come near the end of the format, or an update spoiled the state
-  /// not long ago) is recorded. If it then leaves non-finite weights or moments, it is written as an incident, weights,
-  /// moments and all that `step` would undo are put back, and the report says so (`state_corrupt` false: go on as after
-  /// a bad step). An update that spoils the state without being on record is only said (`state_corrupt` true).
-  /// Recording costs about as much as the step. Exceptions of `work` pass unchanged.
+  /// `work` (clip, optimizer) and `after_update` in one, for more than a measurement: an update that looks
+  /// dangerous (the rate is absurd, squares of the gradients come near the end of the format, or an update
+  /// spoiled the state not long ago) is recorded. If it then leaves non-finite weights or moments, it is
+  /// written as an incident, weights, moments and all that `step` would undo are put back, and the report
+  /// says so (`state_corrupt` false: go on as after a bad step). An update that spoils the state without
+  /// being on record is only said (`state_corrupt` true). Recording costs about as much as the step.
+  /// Exceptions of `work` pass unchanged.
   virtual StepReport update(std::int64_t step, const std::function<void()>& work) = 0;
 
   /// Adds a named number to the history row of the current step (eval loss, tokens/s, …). New names

@@ -39,9 +39,9 @@ constexpr std::size_t dtype_size(DType t) {
 /// PyTorch's spelling without "torch.": "float16", "bool", …
 constexpr std::string_view dtype_name(DType t) {
   constexpr std::string_view names[kDTypeCount] = {
-      "float64", "float32", "float16", "bfloat16", "float8_e4m3fn", "float8_e5m2",
-      "int64",   "int32",   "int16",   "int8",     "uint8",         "bool",
-      "complex64", "complex128", "uint16", "uint32", "uint64"};
+      "float64",   "float32",    "float16", "bfloat16", "float8_e4m3fn", "float8_e5m2",
+      "int64",     "int32",      "int16",   "int8",     "uint8",         "bool",
+      "complex64", "complex128", "uint16",  "uint32",   "uint64"};
   return names[static_cast<int>(t)];
 }
 
@@ -53,6 +53,8 @@ constexpr std::optional<DType> dtype_from_name(std::string_view name) {
 }
 
 /// True for the real floating-point types (complex ones are not).
-constexpr bool dtype_is_float(DType t) { return static_cast<int>(t) <= 5; }
+constexpr bool dtype_is_float(DType t) {
+  return static_cast<int>(t) <= 5;
+}
 
 }  // namespace nanquest

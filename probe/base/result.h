@@ -27,11 +27,11 @@ enum class ErrorCode {
 /// Stable process exit codes (design §8).
 enum class ExitCode : int {
   ok = 0,
-  finding = 1,         ///< non-finite found, or finished with skipped steps
+  finding = 1,  ///< non-finite found, or finished with skipped steps
   usage = 2,
   bad_file = 3,
-  non_finite = 4,      ///< aborted on a non-finite value
-  state_corrupt = 5,   ///< state was corrupt and was rolled back
+  non_finite = 4,     ///< aborted on a non-finite value
+  state_corrupt = 5,  ///< state was corrupt and was rolled back
   internal = 70,
 };
 
@@ -49,10 +49,13 @@ struct Error {
 constexpr int exit_code(ErrorCode code) {
   switch (code) {
     case ErrorCode::usage:
-    case ErrorCode::unsupported: return static_cast<int>(ExitCode::usage);
+    case ErrorCode::unsupported:
+      return static_cast<int>(ExitCode::usage);
     case ErrorCode::bad_file:
-    case ErrorCode::io: return static_cast<int>(ExitCode::bad_file);
-    case ErrorCode::internal: break;
+    case ErrorCode::io:
+      return static_cast<int>(ExitCode::bad_file);
+    case ErrorCode::internal:
+      break;
   }
   return static_cast<int>(ExitCode::internal);
 }
@@ -61,7 +64,7 @@ constexpr int exit_code(ErrorCode code) {
 template <class T>
 class [[nodiscard]] Result {
  public:
-  Result(T value) : value_(std::move(value)) {}  // NOLINT: implicit on purpose
+  Result(T value) : value_(std::move(value)) {}      // NOLINT: implicit on purpose
   Result(Error error) : error_(std::move(error)) {}  // NOLINT: implicit on purpose
 
   explicit operator bool() const { return value_.has_value(); }

@@ -22,7 +22,8 @@ void for_each_tensor(const c10::IValue& value, const std::function<void(const at
 /// The text's one place in memory, for ever. Thread-safe; allocates when it is seen for the first time only.
 const char* kept_text(std::string_view text);
 
-/// What a list holds, as the tokens say it: "Tensor", "Tensor?", "int", … Lives for ever, equal types are the same pointer.
+/// What a list holds, as the tokens say it: "Tensor", "Tensor?", "int", … Lives for ever, equal types are the
+/// same pointer.
 const char* element_type(const c10::IValue& list);
 
 /// The token's word for a tuple, in the place of an element type.

@@ -11,12 +11,13 @@ namespace {
 
 /// Formats with the exponents of fp32 or more.
 bool headroom_is_wide(DType type) {
-  return type == DType::float32 || type == DType::float64 || type == DType::bfloat16 || type == DType::complex64 ||
-         type == DType::complex128;
+  return type == DType::float32 || type == DType::float64 || type == DType::bfloat16 ||
+         type == DType::complex64 || type == DType::complex128;
 }
 
 bool is_state(SlotOrigin origin) {
-  return origin == SlotOrigin::parameter || origin == SlotOrigin::buffer || origin == SlotOrigin::optimizer_state;
+  return origin == SlotOrigin::parameter || origin == SlotOrigin::buffer ||
+         origin == SlotOrigin::optimizer_state;
 }
 
 std::string value_word(const TraceGraph::Counts& c) {
@@ -37,12 +38,18 @@ std::vector<std::int64_t> index_of(const TensorRow& row, std::int64_t flat) {
 
 std::string origin_word(SlotOrigin origin) {
   switch (origin) {
-    case SlotOrigin::input: return "input";
-    case SlotOrigin::parameter: return "parameter";
-    case SlotOrigin::buffer: return "buffer";
-    case SlotOrigin::optimizer_state: return "optimizer_state";
-    case SlotOrigin::loss_scale: return "loss_scale";
-    default: return "op";
+    case SlotOrigin::input:
+      return "input";
+    case SlotOrigin::parameter:
+      return "parameter";
+    case SlotOrigin::buffer:
+      return "buffer";
+    case SlotOrigin::optimizer_state:
+      return "optimizer_state";
+    case SlotOrigin::loss_scale:
+      return "loss_scale";
+    default:
+      return "op";
   }
 }
 
@@ -55,9 +62,9 @@ void fill_from_row(Culprit& c, const TraceGraph& graph, std::int32_t row) {
 }
 
 struct Candidate {
-  int rank;            ///< blame order of design §5: state, input, op
-  std::int32_t op;     ///< the op to name
-  std::int32_t row;    ///< bad outside value, or kNone
+  int rank;          ///< blame order of design §5: state, input, op
+  std::int32_t op;   ///< the op to name
+  std::int32_t row;  ///< bad outside value, or kNone
 };
 
 Candidate candidate_of(const SnapshotDoc& doc, const TraceGraph& graph, const Walk& walk, const Root& root) {
@@ -69,14 +76,16 @@ Candidate candidate_of(const SnapshotDoc& doc, const TraceGraph& graph, const Wa
   return {origin == SlotOrigin::input ? 1 : 2, root.op, root.row};
 }
 
-/// exp that overflows a wide format is how sigmoids and softpluses saturate; 1/inf is the zero that they mean.
+/// exp that overflows a wide format is how sigmoids and softpluses saturate; 1/inf is the zero that they
+/// mean.
 bool saturates(const TraceGraph& graph, std::int32_t index) {
   const std::string& name = graph.op(index).name;
   bool grows = false;
   for (const std::string_view exponential : {"aten::exp", "aten::expm1", "aten::cosh", "aten::sinh"})
     grows = grows || name == exponential || name == std::string(exponential) + "_";
   bool wide = true;
-  graph.each_written(index, [&](std::int32_t row) { wide = wide && headroom_is_wide(graph.tensor(row).dtype); });
+  graph.each_written(index,
+                     [&](std::int32_t row) { wide = wide && headroom_is_wide(graph.tensor(row).dtype); });
   return grows && wide;
 }
 
@@ -112,7 +121,8 @@ void fill(SnapshotDoc& doc, const TraceGraph& graph, const Walk& walk, const Can
     };
     look_at(best.op);
     // What a collective received may be seen only where it was handed over.
-    if (const auto after = walk.next.find(best.op); first == kNone && after != walk.next.end() && after->second != kNone)
+    if (const auto after = walk.next.find(best.op);
+        first == kNone && after != walk.next.end() && after->second != kNone)
       look_at(after->second);
     if (first != kNone) fill_from_row(c, graph, first);
   }
@@ -138,12 +148,14 @@ bool find_culprit(SnapshotDoc& doc) {
   std::vector<Candidate> candidates;
   for (const Root& root : walk.roots) candidates.push_back(candidate_of(doc, graph, walk, root));
   for (std::int32_t i = 0; i < static_cast<std::int32_t>(doc.ops.size()); ++i)
-    if ((doc.ops[static_cast<std::size_t>(i)].flags & kOpBirth) && !walk.next.count(i)) doc.culprit.suppressed.push_back(i);
+    if ((doc.ops[static_cast<std::size_t>(i)].flags & kOpBirth) && !walk.next.count(i))
+      doc.culprit.suppressed.push_back(i);
 
   if (!candidates.empty()) {
-    const auto best = std::min_element(candidates.begin(), candidates.end(), [](const Candidate& a, const Candidate& b) {
-      return a.rank != b.rank ? a.rank < b.rank : a.op < b.op;
-    });
+    const auto best =
+        std::min_element(candidates.begin(), candidates.end(), [](const Candidate& a, const Candidate& b) {
+          return a.rank != b.rank ? a.rank < b.rank : a.op < b.op;
+        });
     fill(doc, graph, walk, *best);
     return true;
   }
@@ -162,13 +174,18 @@ std::string describe_culprit(const SnapshotDoc& doc) {
   constexpr const char* phases[] = {"input", "forward", "backward", "optimizer"};
   std::string where = op.name;
   if (op.module != kNone) where += " in " + doc.modules[static_cast<std::size_t>(op.module)].path;
-  where += std::string(" (") + phases[static_cast<int>(op.phase)] + (op.node.empty() ? "" : ", " + op.node) + ")";
-  const std::string what = std::to_string(c.count) + (c.value == "mixed" ? " non-finite values" : " x " + c.value);
+  where +=
+      std::string(" (") + phases[static_cast<int>(op.phase)] + (op.node.empty() ? "" : ", " + op.node) + ")";
+  const std::string what =
+      std::to_string(c.count) + (c.value == "mixed" ? " non-finite values" : " x " + c.value);
   if (c.origin != "op")
-    return (c.tensor_name == c.origin ? "the " + c.origin : c.origin + " " + (c.tensor_name.empty() ? "tensor" : c.tensor_name)) + " held " + what + " before any op ran; first read by " + where;
+    return (c.tensor_name == c.origin ? "the " + c.origin
+                                      : c.origin + " " + (c.tensor_name.empty() ? "tensor" : c.tensor_name)) +
+           " held " + what + " before any op ran; first read by " + where;
   if (c.value == "silent") return where + " overflowed and a later op hid it";
   if (is_collective(op.name)) return what + " arrived by " + where + "; what this process gave was finite";
-  return where + " made " + what + " out of " + ((op.flags & kOpBirth) ? "finite inputs" : "intended infinities");
+  return where + " made " + what + " out of " +
+         ((op.flags & kOpBirth) ? "finite inputs" : "intended infinities");
 }
 
 }  // namespace nanquest

@@ -15,17 +15,29 @@ namespace nanquest {
 namespace {
 
 /// Variables that change which kernels run or how they round.
-constexpr const char* kVariables[] = {
-    "OMP_NUM_THREADS", "MKL_NUM_THREADS", "ATEN_CPU_CAPABILITY", "ONEDNN_MAX_CPU_ISA", "MKL_CBWR",
-    "MKL_ENABLE_INSTRUCTIONS", "DNNL_MAX_CPU_ISA", "CUBLAS_WORKSPACE_CONFIG", "NVIDIA_TF32_OVERRIDE",
-    "TORCH_ALLOW_TF32_CUBLAS_OVERRIDE", "CUDA_VISIBLE_DEVICES", "PYTORCH_CUDA_ALLOC_CONF", "OPENBLAS_CORETYPE"};
+constexpr const char* kVariables[] = {"OMP_NUM_THREADS",
+                                      "MKL_NUM_THREADS",
+                                      "ATEN_CPU_CAPABILITY",
+                                      "ONEDNN_MAX_CPU_ISA",
+                                      "MKL_CBWR",
+                                      "MKL_ENABLE_INSTRUCTIONS",
+                                      "DNNL_MAX_CPU_ISA",
+                                      "CUBLAS_WORKSPACE_CONFIG",
+                                      "NVIDIA_TF32_OVERRIDE",
+                                      "TORCH_ALLOW_TF32_CUBLAS_OVERRIDE",
+                                      "CUDA_VISIBLE_DEVICES",
+                                      "PYTORCH_CUDA_ALLOC_CONF",
+                                      "OPENBLAS_CORETYPE"};
 
-std::string yes_no(bool value) { return value ? "true" : "false"; }
+std::string yes_no(bool value) {
+  return value ? "true" : "false";
+}
 
 std::string cpu_model() {
   std::ifstream file("/proc/cpuinfo");
   for (std::string line; std::getline(file, line);)
-    if (line.rfind("model name", 0) == 0 && line.find(": ") != std::string::npos) return line.substr(line.find(": ") + 2);
+    if (line.rfind("model name", 0) == 0 && line.find(": ") != std::string::npos)
+      return line.substr(line.find(": ") + 2);
   return "unknown";
 }
 
@@ -54,7 +66,9 @@ std::map<std::string, std::string> capture_environment() {
   }
   for (const auto device : {at::kCPU, at::kCUDA}) {
     const std::string key = std::string("autocast_") + (device == at::kCPU ? "cpu" : "cuda");
-    e[key] = at::autocast::is_autocast_enabled(device) ? c10::toString(at::autocast::get_autocast_dtype(device)) : "off";
+    e[key] = at::autocast::is_autocast_enabled(device)
+                 ? c10::toString(at::autocast::get_autocast_dtype(device))
+                 : "off";
   }
   for (const char* name : kVariables)
     if (const char* value = std::getenv(name)) e[std::string("env.") + name] = value;

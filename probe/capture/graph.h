@@ -44,7 +44,8 @@ class TraceGraph {
   template <class F>
   void each_written(std::int32_t index, F&& f) const {
     const OpRow& o = op(index);
-    for (std::int32_t i = 0; i < o.written_count; ++i) f(doc_.written[static_cast<std::size_t>(o.first_written + i)]);
+    for (std::int32_t i = 0; i < o.written_count; ++i)
+      f(doc_.written[static_cast<std::size_t>(o.first_written + i)]);
   }
 
   /// The op before `before` whose bad values `slot` holds; kNone if they were there from the start.

@@ -22,14 +22,16 @@ std::string host_name() {
 }
 
 void keep_all(TraceRecorder& recorder, SnapshotDoc& doc, const StepState& state) {
-  const auto keep = [&](const char* group, const NamedTensors& tensors, SlotOrigin origin, std::vector<NamedTensor>& rows) {
+  const auto keep = [&](const char* group, const NamedTensors& tensors, SlotOrigin origin,
+                        std::vector<NamedTensor>& rows) {
     for (const auto& [name, tensor] : tensors) rows.push_back(recorder.keep(group, name, tensor, origin));
   };
   keep("parameters", state.parameters, SlotOrigin::parameter, doc.parameters);
   keep("buffers", state.buffers, SlotOrigin::buffer, doc.buffers);
   keep("optimizer", state.optimizer, SlotOrigin::optimizer_state, doc.optimizer);
   keep("batch", state.batch, SlotOrigin::input, doc.batch);
-  for (const auto& [name, tensor] : state.extra) (void)recorder.keep("extra", name, tensor, SlotOrigin::loss_scale);
+  for (const auto& [name, tensor] : state.extra)
+    (void)recorder.keep("extra", name, tensor, SlotOrigin::loss_scale);
 }
 
 void run(const std::function<at::Tensor()>& step, Recording& recording) {
@@ -90,7 +92,8 @@ void symbolise_all(SnapshotDoc& doc, const std::vector<std::shared_ptr<Stack>>& 
   }
 }
 
-Recording record_step(const StepState& state, const std::function<at::Tensor()>& step, const RecordOptions& options) {
+Recording record_step(const StepState& state, const std::function<at::Tensor()>& step,
+                      const RecordOptions& options) {
   Recording recording;
   SnapshotDoc& doc = recording.doc;
   try {
@@ -109,7 +112,8 @@ Recording record_step(const StepState& state, const std::function<at::Tensor()>&
       run(step, recording);
     }
     doc.loss = recorder.describe(recording.loss);
-    for (const auto& [name, parameter] : state.parameters) doc.gradients.push_back(recorder.describe(parameter.grad()));
+    for (const auto& [name, parameter] : state.parameters)
+      doc.gradients.push_back(recorder.describe(parameter.grad()));
     if (options.lazy) recorder.copy_outside();
     recorder.link_slots(doc.parameters, state.parameters);
     recorder.link_slots(doc.buffers, state.buffers);

@@ -41,9 +41,9 @@ struct StepState {
 };
 
 struct RecordOptions {
-  bool scan = true;   ///< statistics of every written output and of every outside value
-  bool hash = true;   ///< hash ladder, in the same pass
-  bool stacks = true; ///< C++/Python stack of every op gathered; symbolised for the culprit only
+  bool scan = true;    ///< statistics of every written output and of every outside value
+  bool hash = true;    ///< hash ladder, in the same pass
+  bool stacks = true;  ///< C++/Python stack of every op gathered; symbolised for the culprit only
   /// Outside values are kept by reference and copied only when something is about to overwrite them,
   /// or at the end: what a standing trace does (design §4). Otherwise they are copied when first read.
   bool lazy = false;
@@ -52,9 +52,9 @@ struct RecordOptions {
 /// A recorded step: tables, and the bytes they name.
 struct Recording {
   SnapshotDoc doc;
-  NamedTensors data;          ///< path in the file -> CPU tensor, contiguous
-  at::Tensor loss;            ///< what the step returned
-  std::string failure;        ///< message of the exception that ended the step, "" if none
+  NamedTensors data;               ///< path in the file -> CPU tensor, contiguous
+  at::Tensor loss;                 ///< what the step returned
+  std::string failure;             ///< message of the exception that ended the step, "" if none
   std::vector<std::string> notes;  ///< what could not be recorded faithfully
 };
 
@@ -64,13 +64,14 @@ Recording record_step(const StepState& state, const std::function<at::Tensor()>&
                       const RecordOptions& options = {});
 
 /// Finds the culprit by the blame order of design §5 and fills `doc.culprit`. False when the step
-/// holds nothing harmful (then `doc.culprit.op` is kNone and `value` is empty). Harm is a non-finite loss, gradient of a
-/// parameter named in StepState, or update of a named parameter or state: what is not named can't be harmed.
-/// Needs only the tables, so replay can ask again.
+/// holds nothing harmful (then `doc.culprit.op` is kNone and `value` is empty). Harm is a non-finite loss,
+/// gradient of a parameter named in StepState, or update of a named parameter or state: what is not named
+/// can't be harmed. Needs only the tables, so replay can ask again.
 bool find_culprit(SnapshotDoc& doc);
 
-/// Ops of a watched trace whose output left the range of its format although it is finite one precision up: damage even
-/// where later ops turn the infinity into zeros. Without those that saturate on purpose (exp in a wide format).
+/// Ops of a watched trace whose output left the range of its format although it is finite one precision up:
+/// damage even where later ops turn the infinity into zeros. Without those that saturate on purpose (exp in a
+/// wide format).
 std::vector<std::int32_t> hidden_overflows(const SnapshotDoc& doc);
 
 /// One or two sentences: "aten::mm in blocks.1.mlp (forward) made 17 +Inf out of finite inputs".

@@ -12,10 +12,13 @@
 namespace nanquest {
 namespace {
 
-/// A step that went wrong at one place has few births; a step that went wrong everywhere is judged by its first ones.
+/// A step that went wrong at one place has few births; a step that went wrong everywhere is judged by its
+/// first ones.
 constexpr int kMaxBirthsJudged = 64;
 
-bool is_reduced(const at::Tensor& t) { return t.is_floating_point() && t.element_size() <= 2; }
+bool is_reduced(const at::Tensor& t) {
+  return t.is_floating_point() && t.element_size() <= 2;
+}
 
 /// The plain tensors that a sparse one is made of.
 void inner_memory(const at::Tensor& t, std::vector<at::Tensor>& out) {
@@ -31,17 +34,18 @@ void inner_memory(const at::Tensor& t, std::vector<at::Tensor>& out) {
 
 struct TraceRecorder::Frame : OpFrame {
   std::int32_t op = kNone;
-  std::vector<at::Tensor> written;       // mutable arguments, held until the op is done
-  std::vector<c10::IValue> inputs;       // as the op got them; reduced-precision mutable ones cloned
-  std::vector<at::Tensor> inner;         // memory inside written arguments that are no plain memory themselves
-  std::vector<std::int32_t> unsure;      // rows of what a region read and perhaps wrote
+  std::vector<at::Tensor> written;   // mutable arguments, held until the op is done
+  std::vector<c10::IValue> inputs;   // as the op got them; reduced-precision mutable ones cloned
+  std::vector<at::Tensor> inner;     // memory inside written arguments that are no plain memory themselves
+  std::vector<std::int32_t> unsure;  // rows of what a region read and perhaps wrote
   bool inputs_finite = true;
 };
 
 TraceRecorder::TraceRecorder(Recording& recording, const RecordOptions& options)
     : recording_(recording), doc_(recording.doc), options_(options), slots_(recording.doc.slots) {}
 
-std::unique_ptr<OpFrame> TraceRecorder::on_start(const OpTraits& traits, c10::ArrayRef<const c10::IValue> inputs) {
+std::unique_ptr<OpFrame> TraceRecorder::on_start(const OpTraits& traits,
+                                                 c10::ArrayRef<const c10::IValue> inputs) {
   const std::lock_guard lock(mutex_);
   auto frame = std::make_unique<Frame>();
   OpRow op;
@@ -73,15 +77,20 @@ std::unique_ptr<OpFrame> TraceRecorder::on_start(const OpTraits& traits, c10::Ar
       if (written) save_outside(slot);
       const bool read = !blind && !traits.awaits && slots_.state(slot).initialised &&
                         !reads_scratch(traits.name, traits.handle.schema().arguments()[i].name());
-      const std::int32_t row = tensor_row(t, slot, !read ? Look::nothing : traits.opaque ? Look::values_and_hash : Look::values);
+      const std::int32_t row = tensor_row(t, slot,
+                                          !read           ? Look::nothing
+                                          : traits.opaque ? Look::values_and_hash
+                                                          : Look::values);
       const std::int32_t stats = doc_.tensors[static_cast<std::size_t>(row)].stats;
-      if (stats != kNone && doc_.stats[static_cast<std::size_t>(stats)].non_finite() > 0) frame->inputs_finite = false;
+      if (stats != kNone && doc_.stats[static_cast<std::size_t>(stats)].non_finite() > 0)
+        frame->inputs_finite = false;
       if (written) frame->written.push_back(t);
       if (traits.opaque && !traits.collective && !written) frame->unsure.push_back(row);
       clone = clone || (written && is_reduced(t));
       return row;
     });
-    frame->inputs.push_back(clone && inputs[i].isTensor() ? c10::IValue(inputs[i].toTensor().detach().clone()) : inputs[i]);
+    frame->inputs.push_back(clone && inputs[i].isTensor() ? c10::IValue(inputs[i].toTensor().detach().clone())
+                                                          : inputs[i]);
   }
   op.first_arg = static_cast<std::int32_t>(doc_.args.size());
   op.arg_count = static_cast<std::int32_t>(tokens.size());
@@ -121,7 +130,7 @@ void TraceRecorder::on_end(const OpTraits& traits, OpFrame& base, c10::ArrayRef<
   look_ahead_at_outputs(traits, outputs, frame.written);
   OpRow op = doc_.ops[static_cast<std::size_t>(frame.op)];
   op.first_written = static_cast<std::int32_t>(doc_.written.size());
-  std::vector<std::int32_t> returned, created;  // rows; slots
+  std::vector<std::int32_t> returned, created;           // rows; slots
   std::vector<std::pair<std::string, at::Tensor>> made;  // where in the file its values would lie
   for (std::size_t i = 0; i < outputs.size(); ++i)
     for_each_tensor(outputs[i], [&](const at::Tensor& t) {
@@ -144,7 +153,8 @@ void TraceRecorder::on_end(const OpTraits& traits, OpFrame& base, c10::ArrayRef<
     });
   for (const at::Tensor& t : frame.written) {
     const std::int32_t slot = slots_.find(t);
-    const bool is_made = std::any_of(made.begin(), made.end(), [&](const auto& m) { return m.second.is_same(t); });
+    const bool is_made =
+        std::any_of(made.begin(), made.end(), [&](const auto& m) { return m.second.is_same(t); });
     if (slot == kNone || is_made) continue;
     Slot& slot_row = doc_.slots[static_cast<std::size_t>(slot)];
     slot_row.bytes = std::max<std::uint64_t>(slot_row.bytes, t.storage().nbytes());
@@ -163,7 +173,8 @@ void TraceRecorder::on_end(const OpTraits& traits, OpFrame& base, c10::ArrayRef<
   }
   for (const at::Tensor& t : frame.inner)
     if (const std::int32_t slot = slots_.find(t); slot != kNone) slots_.state(slot).initialised = false;
-  // Rows of returned tensors must be one range: those of written arguments came after them, opaque parts included.
+  // Rows of returned tensors must be one range: those of written arguments came after them, opaque parts
+  // included.
   op.first_output = returned.empty() ? static_cast<std::int32_t>(doc_.tensors.size()) : returned.front();
   op.output_count = static_cast<std::int32_t>(returned.size());
   if (op.written_count == 0) op.flags |= kOpViewOnly;
@@ -191,9 +202,14 @@ void TraceRecorder::judge_birth(const OpTraits& traits, Frame& frame, OpRow& op)
   // A stranger's kernel may take no other type than it was given, and what it does beside is its business.
   if (traits.foreign || births_judged_++ >= kMaxBirthsJudged) return;
   switch (compute_one_up(traits, frame.inputs)) {
-    case OneUp::finite: op.flags |= kOpBirthFiniteAbove; break;
-    case OneUp::non_finite: op.flags |= kOpBirthStays; break;
-    case OneUp::unknown: break;
+    case OneUp::finite:
+      op.flags |= kOpBirthFiniteAbove;
+      break;
+    case OneUp::non_finite:
+      op.flags |= kOpBirthStays;
+      break;
+    case OneUp::unknown:
+      break;
   }
 }
 

@@ -25,14 +25,15 @@ class TraceRecorder : public OpSink {
 
   /// Copies a tensor the step starts from into the file's data and announces its storage by name.
   /// Returns its row for the doc. Call before the step.
-  NamedTensor keep(const std::string& group, const std::string& name, const at::Tensor& tensor, SlotOrigin origin);
+  NamedTensor keep(const std::string& group, const std::string& name, const at::Tensor& tensor,
+                   SlotOrigin origin);
 
   std::unique_ptr<OpFrame> on_start(const OpTraits& op, c10::ArrayRef<const c10::IValue> inputs) override;
   void on_end(const OpTraits& op, OpFrame& frame, c10::ArrayRef<const c10::IValue> outputs) override;
   void on_error(const char* what) override;
 
-  /// A tensor-table row with statistics (without scan: and a hash) for a tensor as it is now; call after the step
-  /// (loss, gradients).
+  /// A tensor-table row with statistics (without scan: and a hash) for a tensor as it is now; call after the
+  /// step (loss, gradients).
   std::int32_t describe(const at::Tensor& tensor);
 
   /// Announces a tensor by name without copying it (lazy recording).
@@ -41,14 +42,16 @@ class TraceRecorder : public OpSink {
   /// Slot numbers of the kept tensors, once the step has run.
   void link_slots(std::vector<NamedTensor>& rows, const NamedTensors& tensors) const;
 
-  /// Lazy recording: copies every outside value that is still only referred to. Call before the file is written.
+  /// Lazy recording: copies every outside value that is still only referred to. Call before the file is
+  /// written.
   void copy_outside();
 
-  /// Lazy recording, after copy_outside(): a named tensor as it was when the step began, as a row and data of the file.
+  /// Lazy recording, after copy_outside(): a named tensor as it was when the step began, as a row and data of
+  /// the file.
   NamedTensor keep_first(const std::string& group, const std::string& name, const at::Tensor& tensor);
 
-  /// Values of the tensor's storage when the step read it first, as far as they are still there; undefined for what the
-  /// step did not read or made itself.
+  /// Values of the tensor's storage when the step read it first, as far as they are still there; undefined
+  /// for what the step did not read or made itself.
   at::Tensor first_value(const at::Tensor& tensor) const;
 
   std::size_t op_count() const { return doc_.ops.size(); }
@@ -60,7 +63,8 @@ class TraceRecorder : public OpSink {
  private:
   struct Frame;
   std::int32_t slot_for_argument(const at::Tensor& tensor, bool written);
-  /// What is to be known of a tensor's values. Their hash costs a walk in logical order: only what an op wrote needs it.
+  /// What is to be known of a tensor's values. Their hash costs a walk in logical order: only what an op
+  /// wrote needs it.
   enum class Look { nothing, values, values_and_hash };
   std::int32_t tensor_row(const at::Tensor& tensor, std::int32_t slot, Look look);
   std::int32_t stats_for(const at::Tensor& tensor, std::int32_t slot, Look look);
@@ -74,22 +78,22 @@ class TraceRecorder : public OpSink {
   std::string free_path(const std::string& wanted);
   void add_host_write(const at::Tensor& tensor, std::int32_t slot);
   /// `tensor` was written by `op`; of a collective only by and by.
-  void write(const OpTraits& traits, OpRow& op, std::int32_t index, const std::string& name, const at::Tensor& tensor,
-             std::int32_t slot, std::int32_t row);
+  void write(const OpTraits& traits, OpRow& op, std::int32_t index, const std::string& name,
+             const at::Tensor& tensor, std::int32_t slot, std::int32_t row);
   void add_written(OpRow& op, const at::Tensor& tensor, std::int32_t slot, std::int32_t row);
   void fill_context(OpRow& op);
   /// Values that an op made which perhaps can't be run again: "trace/opaque/000017/0" for what it returned,
   /// "trace/opaque/000017/w2" for an entry of its written range that it did not return.
   void keep_value(OpRow& op, const std::string& path, const at::Tensor& tensor);
-  /// The row's tensor if its values are others than when the row was made; undefined if they are the same, or if nobody
-  /// looked at them then.
+  /// The row's tensor if its values are others than when the row was made; undefined if they are the same, or
+  /// if nobody looked at them then.
   at::Tensor rewritten(std::int32_t row);
   /// What a collective wrote into the slot is there now: its values are kept and looked at.
   void settle(std::int32_t slot);
   /// Memory shared with NumPy and others may be written behind the dispatcher.
   void watch_shared(const at::Tensor& tensor, std::int32_t slot);
-  /// A tensor that is read shows which node made it: the only sign of nodes whose forward ran without gradients
-  /// (autograd.Function).
+  /// A tensor that is read shows which node made it: the only sign of nodes whose forward ran without
+  /// gradients (autograd.Function).
   void link_maker(const at::Tensor& tensor, std::int32_t slot);
   void link_forward(OpRow& op, c10::ArrayRef<const c10::IValue> outputs, std::int32_t index);
   void judge_birth(const OpTraits& traits, Frame& frame, OpRow& op);
@@ -105,8 +109,9 @@ class TraceRecorder : public OpSink {
   struct Made {
     std::int32_t op, module;
   };
-  std::unordered_map<std::uint64_t, Made> forward_ops_;  // thread and sequence number of a node -> who made it
-  std::vector<std::shared_ptr<Stack>> stacks_;                   // per op
+  std::unordered_map<std::uint64_t, Made>
+      forward_ops_;                             // thread and sequence number of a node -> who made it
+  std::vector<std::shared_ptr<Stack>> stacks_;  // per op
   std::unordered_map<std::string, int> names_used_;
   int births_judged_ = 0;
   std::unordered_map<const c10::TensorImpl*, StatsRow> ready_;  // of the op at hand

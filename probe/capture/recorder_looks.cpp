@@ -18,7 +18,8 @@ constexpr std::int64_t kParallelBytes = 1 << 20;
 enum class Likeness { none, same_elements, same };
 
 /// How the elements of `tensor` are like those of `k`, a view of the same memory.
-Likeness likeness(const SlotState::Known& k, std::uint64_t count, const at::Tensor& tensor, bool contiguous, bool dense) {
+Likeness likeness(const SlotState::Known& k, std::uint64_t count, const at::Tensor& tensor, bool contiguous,
+                  bool dense) {
   if (k.offset != tensor.storage_offset()) return Likeness::none;
   if (tensor.sizes() == k.sizes && tensor.strides() == k.strides) return Likeness::same;
   if (!k.dense || !dense || count != static_cast<std::uint64_t>(tensor.numel())) return Likeness::none;
@@ -45,7 +46,8 @@ std::int32_t TraceRecorder::stats_for(const at::Tensor& tensor, std::int32_t slo
     stats->has_hash = false;
     stats->hash = 0;
   }
-  if (const auto seen = ready_.find(tensor.unsafeGetTensorImpl()); !stats && seen != ready_.end() && (seen->second.has_hash || !hash))
+  if (const auto seen = ready_.find(tensor.unsafeGetTensorImpl());
+      !stats && seen != ready_.end() && (seen->second.has_hash || !hash))
     stats = seen->second;
   if (!stats) stats = stats_of(tensor, hash);
   if (!stats) return kNone;
@@ -61,12 +63,15 @@ void TraceRecorder::look_ahead(std::vector<at::Tensor> tensors, Look look) {
   ready_.clear();
   if (!options_.scan || tensors.size() < 2 || at::get_num_threads() < 2 || at::in_parallel_region()) return;
   std::erase_if(tensors, [](const at::Tensor& t) { return !can_record(t) || !t.is_cpu(); });
-  const auto bytes = [](const at::Tensor& t) { return t.numel() * static_cast<std::int64_t>(t.element_size()); };
+  const auto bytes = [](const at::Tensor& t) {
+    return t.numel() * static_cast<std::int64_t>(t.element_size());
+  };
   std::int64_t all = 0;
   for (const at::Tensor& t : tensors) all += bytes(t);
   if (all < kParallelBytes) return;
   // The largest first: whoever takes the last one should have little left to do.
-  std::sort(tensors.begin(), tensors.end(), [&](const at::Tensor& a, const at::Tensor& b) { return bytes(a) > bytes(b); });
+  std::sort(tensors.begin(), tensors.end(),
+            [&](const at::Tensor& a, const at::Tensor& b) { return bytes(a) > bytes(b); });
   const bool hash = options_.hash && look == Look::values_and_hash;
   std::vector<std::optional<StatsRow>> rows(tensors.size());
   std::atomic<std::size_t> next{0};
@@ -85,8 +90,11 @@ void TraceRecorder::look_ahead_at_inputs(const OpTraits& traits, c10::ArrayRef<c
     if (!inputs[i].isTensorList() || traits.argument_overwritten[i]) continue;
     for (const at::Tensor& t : inputs[i].toTensorVector()) {
       const std::int32_t slot = can_record(t) ? slots_.find(t) : kNone;
-      const auto known = [&](const SlotState::Known& k) { return k.generation == slots_.state(slot).generation; };
-      if (slot == kNone || std::none_of(slots_.state(slot).known.begin(), slots_.state(slot).known.end(), known))
+      const auto known = [&](const SlotState::Known& k) {
+        return k.generation == slots_.state(slot).generation;
+      };
+      if (slot == kNone ||
+          std::none_of(slots_.state(slot).known.begin(), slots_.state(slot).known.end(), known))
         unknown.push_back(t);
     }
   }

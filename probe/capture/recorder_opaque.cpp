@@ -1,4 +1,5 @@
-// TraceRecorder: values of ops that perhaps can't be run again, and of collectives, which write when they have returned.
+// TraceRecorder: values of ops that perhaps can't be run again, and of collectives, which write when they
+// have returned.
 #include <ATen/ATen.h>
 
 #include <utility>
@@ -11,7 +12,8 @@
 namespace nanquest {
 namespace {
 
-/// Looking at all of it at every read must cost little: batches are small, models that live in shared memory are not.
+/// Looking at all of it at every read must cost little: batches are small, models that live in shared memory
+/// are not.
 constexpr std::size_t kMaxSharedBytes = std::size_t{64} << 20;
 
 /// The row as a tensor over `storage`; undefined if that has become too small.
@@ -52,7 +54,8 @@ void TraceRecorder::write(const OpTraits& traits, OpRow& op, std::int32_t index,
 }
 
 void TraceRecorder::keep_value(OpRow& op, const std::string& path, const at::Tensor& tensor) {
-  recording_.data.emplace_back(path, tensor.detach().to(at::kCPU, tensor.scalar_type(), false, true).contiguous());
+  recording_.data.emplace_back(path,
+                               tensor.detach().to(at::kCPU, tensor.scalar_type(), false, true).contiguous());
   if (op.host_data.empty()) op.host_data = path;
 }
 

@@ -25,8 +25,9 @@ NamedTensor TraceRecorder::keep(const std::string& group, const std::string& nam
   const at::NoGradGuard no_grad;
   const at::Tensor copy =
       tensor.detach().to(at::kCPU, tensor.scalar_type(), false, /*copy=*/true, at::MemoryFormat::Contiguous);
-  const bool whole = tensor.is_contiguous() && tensor.storage_offset() == 0 &&
-                     tensor.storage().nbytes() == static_cast<std::size_t>(tensor.numel()) * tensor.element_size();
+  const bool whole =
+      tensor.is_contiguous() && tensor.storage_offset() == 0 &&
+      tensor.storage().nbytes() == static_cast<std::size_t>(tensor.numel()) * tensor.element_size();
   recording_.data.emplace_back(row.data, copy);
   slots_.name(tensor, {origin, name, whole ? row.data : std::string{}});
   return row;
@@ -93,7 +94,8 @@ void TraceRecorder::announce(const std::string& name, const at::Tensor& tensor, 
   }
 }
 
-NamedTensor TraceRecorder::keep_first(const std::string& group, const std::string& name, const at::Tensor& tensor) {
+NamedTensor TraceRecorder::keep_first(const std::string& group, const std::string& name,
+                                      const at::Tensor& tensor) {
   const std::lock_guard lock(mutex_);
   if (!is_plain(tensor)) {
     NamedTensor row;

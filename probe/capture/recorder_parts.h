@@ -28,7 +28,9 @@ inline std::string opaque_path(std::int32_t op, const std::string& name) {
 std::uint64_t hash_of_storage(const c10::Storage& storage);
 
 /// Plain memory of an element type that the file format knows.
-inline bool can_record(const at::Tensor& t) { return is_plain(t) && dtype_of(t.scalar_type()).has_value(); }
+inline bool can_record(const at::Tensor& t) {
+  return is_plain(t) && dtype_of(t.scalar_type()).has_value();
+}
 
 /// A backward node and the forward op that made it meet under this key.
 inline std::uint64_t sequence_key(std::uint64_t thread, std::int64_t sequence) {

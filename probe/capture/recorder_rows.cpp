@@ -17,7 +17,8 @@ std::int32_t TraceRecorder::tensor_row(const at::Tensor& tensor, std::int32_t sl
     row.flags = kTensorUndefined;
   } else if (slot == kNone) {
     row.flags = kTensorOpaque;
-    if (!tensor.is_nested() && !tensor.unsafeGetTensorImpl()->has_symbolic_sizes_strides()) row.sizes = tensor.sizes().vec();
+    if (!tensor.is_nested() && !tensor.unsafeGetTensorImpl()->has_symbolic_sizes_strides())
+      row.sizes = tensor.sizes().vec();
     row.strides.assign(row.sizes.size(), 0);
   } else {
     row = row_of(tensor, slot);
@@ -68,7 +69,8 @@ void TraceRecorder::link_maker(const at::Tensor& tensor, std::int32_t slot) {
   const std::int32_t writer = slots_.state(slot).writer;
   const auto node = tensor.grad_fn();
   if (!node || writer == kNone) return;
-  const auto key = sequence_key(at::RecordFunction::currentThreadId(), static_cast<std::int64_t>(node->sequence_nr()));
+  const auto key =
+      sequence_key(at::RecordFunction::currentThreadId(), static_cast<std::int64_t>(node->sequence_nr()));
   forward_ops_.try_emplace(key, Made{writer, doc_.ops[static_cast<std::size_t>(writer)].module});
 }
 
@@ -95,9 +97,11 @@ void TraceRecorder::link_forward(OpRow& op, c10::ArrayRef<const c10::IValue> out
       const auto node = t.grad_fn();
       if (!node) return;
       const auto sequence = static_cast<std::int64_t>(node->sequence_nr());
-      if ((op.phase != Phase::backward || (op.flags & kOpRecompute)) && op.sequence < 0) op.sequence = sequence;
+      if ((op.phase != Phase::backward || (op.flags & kOpRecompute)) && op.sequence < 0)
+        op.sequence = sequence;
       // An op without a node of its own may return a tensor that has one.
-      forward_ops_.try_emplace(sequence_key(at::RecordFunction::currentThreadId(), sequence), Made{index, op.module});
+      forward_ops_.try_emplace(sequence_key(at::RecordFunction::currentThreadId(), sequence),
+                               Made{index, op.module});
     });
 }
 
@@ -106,7 +110,8 @@ bool TraceRecorder::wrote_non_finite(std::size_t first, Phase phase) const {
     const OpRow& op = doc_.ops[i];
     if (op.phase != phase) continue;
     for (std::int32_t w = 0; w < op.written_count; ++w) {
-      const TensorRow& row = doc_.tensors[static_cast<std::size_t>(doc_.written[static_cast<std::size_t>(op.first_written + w)])];
+      const TensorRow& row = doc_.tensors[static_cast<std::size_t>(
+          doc_.written[static_cast<std::size_t>(op.first_written + w)])];
       if (row.stats != kNone && doc_.stats[static_cast<std::size_t>(row.stats)].non_finite() > 0) return true;
     }
   }
@@ -120,7 +125,8 @@ std::int32_t TraceRecorder::describe(const at::Tensor& tensor) {
   settle(slot);
   const std::int32_t row = tensor_row(tensor, slot, Look::values_and_hash);
   if (options_.scan) return row;
-  // A standing trace hashes nothing on its way: what is alive at its end is the proof that a replay is the same step.
+  // A standing trace hashes nothing on its way: what is alive at its end is the proof that a replay is the
+  // same step.
   if (const auto stats = stats_of(tensor, true)) {
     doc_.tensors[static_cast<std::size_t>(row)].stats = static_cast<std::int32_t>(doc_.stats.size());
     doc_.stats.push_back(*stats);

@@ -8,7 +8,9 @@ void SlotTable::name(const at::Tensor& tensor, StorageName name) {
   names_.emplace(tensor.storage().unsafeGetStorageImpl(), std::move(name));
 }
 
-void SlotTable::forget(const at::Tensor& tensor) { slots_.erase(tensor.storage().unsafeGetStorageImpl()); }
+void SlotTable::forget(const at::Tensor& tensor) {
+  slots_.erase(tensor.storage().unsafeGetStorageImpl());
+}
 
 std::int32_t SlotTable::find(const at::Tensor& tensor) const {
   const auto it = slots_.find(tensor.storage().unsafeGetStorageImpl());

@@ -25,16 +25,16 @@ struct StorageName {
 struct SlotState {
   explicit SlotState(c10::weak_intrusive_ptr<c10::StorageImpl> of) : storage(std::move(of)) {}
   c10::weak_intrusive_ptr<c10::StorageImpl> storage;  ///< weak: keeps the address unique, not the memory
-  std::uint32_t generation = 0;   ///< grows with each dispatched write
-  std::int32_t writer = kNone;    ///< the op that wrote it last
-  bool initialised = true;        ///< false between an uninitialised producer and the first write
-  struct Known {                  ///< statistics of a view of it, valid for one generation
+  std::uint32_t generation = 0;                       ///< grows with each dispatched write
+  std::int32_t writer = kNone;                        ///< the op that wrote it last
+  bool initialised = true;  ///< false between an uninitialised producer and the first write
+  struct Known {            ///< statistics of a view of it, valid for one generation
     std::uint32_t generation;
     std::int32_t stats;
     DType dtype;
     std::int64_t offset;
     std::vector<std::int64_t> sizes, strides;
-    bool contiguous, dense;       ///< in logical order; in any order, without gaps and overlaps
+    bool contiguous, dense;  ///< in logical order; in any order, without gaps and overlaps
   };
   std::vector<Known> known;
   /// What a collective wrote, or will have written when somebody has waited for it.
@@ -46,8 +46,8 @@ struct SlotState {
   c10::Storage late_storage;
   std::uint64_t shared_hash = 0;  ///< of memory that is shared with others, as it was last seen
   bool shared = false;
-  c10::Storage live;   ///< lazy recording: an outside storage whose first values have not been copied yet
-  at::Tensor saved;    ///< its first values, once copied
+  c10::Storage live;  ///< lazy recording: an outside storage whose first values have not been copied yet
+  at::Tensor saved;   ///< its first values, once copied
 };
 
 /// Maps storages to rows of SnapshotDoc::slots. Not thread-safe: its owner locks.

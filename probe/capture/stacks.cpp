@@ -29,16 +29,18 @@ bool is_plumbing_file(std::string_view file) {
 }
 
 bool is_plumbing_function(std::string_view function) {
-  return starts_with_any(function, {"at::", "c10::", "torch::", "std::", "void at::", "void std::", "__libc_start", "_start",
-                                    "nanquest::TraceRecorder", "nanquest::ObserverSession", "nanquest::record_step",
-                                    "nanquest::Stack", "nanquest::capture_incident", "nanquest::guard::",
-                                    "nanquest::(anonymous namespace)::on_start", "nanquest::(anonymous namespace)::start_op"});
+  return starts_with_any(
+      function, {"at::", "c10::", "torch::", "std::", "void at::", "void std::", "__libc_start", "_start",
+                 "nanquest::TraceRecorder", "nanquest::ObserverSession", "nanquest::record_step",
+                 "nanquest::Stack", "nanquest::capture_incident", "nanquest::guard::",
+                 "nanquest::(anonymous namespace)::on_start", "nanquest::(anonymous namespace)::start_op"});
 }
 
 /// Frames that say nothing: the call protocol of modules, decorators, and the probe's own stand-ins.
 bool is_plumbing_frame(std::string_view file, std::string_view function) {
-  for (const std::string_view own : {"/nanquest/passes.py", "/nanquest/preparing.py", "/nanquest/updates.py",
-                                     "/nanquest/hooks.py", "/nanquest/observed.py", "/nanquest/attachment.py"})
+  for (const std::string_view own :
+       {"/nanquest/passes.py", "/nanquest/preparing.py", "/nanquest/updates.py", "/nanquest/hooks.py",
+        "/nanquest/observed.py", "/nanquest/attachment.py"})
     if (file.ends_with(own)) return true;
   return (file.ends_with("/torch/nn/modules/module.py") && function.ends_with("_call_impl")) ||
          file.ends_with("/torch/utils/_contextlib.py");
@@ -85,8 +87,8 @@ struct LoadedFile {
   const char* base = nullptr;
 };
 
-/// Which file an address lies in. dladdr would tell too, but searches all symbols of the file first, and LibTorch has
-/// hundreds of thousands.
+/// Which file an address lies in. dladdr would tell too, but searches all symbols of the file first, and
+/// LibTorch has hundreds of thousands.
 LoadedFile file_of(const void* address) {
   LoadedFile file{address, {}, nullptr};
   dl_iterate_phdr(
@@ -107,8 +109,8 @@ LoadedFile file_of(const void* address) {
   return file;
 }
 
-/// C++ frames as return addresses; names come from the dynamic symbol tables, which costs microseconds where reading
-/// debug information would cost a step's time. "program+0x21c2" is what addr2line understands.
+/// C++ frames as return addresses; names come from the dynamic symbol tables, which costs microseconds where
+/// reading debug information would cost a step's time. "program+0x21c2" is what addr2line understands.
 class NativeStack : public Stack {
  public:
   NativeStack() { depth_ = backtrace(addresses_.data(), static_cast<int>(addresses_.size())); }
@@ -125,7 +127,8 @@ class NativeStack : public Stack {
       char offset[32];
       std::snprintf(offset, sizeof offset, "+0x%zx",
                     static_cast<std::size_t>(static_cast<const char*>(address) - file.base));
-      frames.push_back(file.name.substr(file.name.rfind('/') + 1) + offset + (function.empty() ? "" : " " + function));
+      frames.push_back(file.name.substr(file.name.rfind('/') + 1) + offset +
+                       (function.empty() ? "" : " " + function));
     }
     return frames;
   }

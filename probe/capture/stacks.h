@@ -15,7 +15,8 @@ class Stack {
   /// gather() costs microseconds, not a fraction of one: C++ frames have to be unwound.
   static bool dear();
   virtual ~Stack() = default;
-  /// Python: "file:line function"; C++: "program+0xoffset function" for addr2line; innermost first, frames of LibTorch and of the probe left out. Empty if nothing is known. Never throws.
+  /// Python: "file:line function"; C++: "program+0xoffset function" for addr2line; innermost first, frames of
+  /// LibTorch and of the probe left out. Empty if nothing is known. Never throws.
   virtual std::vector<std::string> symbolise() const = 0;
 };
 

@@ -7,15 +7,17 @@
 namespace nanquest {
 namespace {
 
-/// The collective whose result `reader` copies out of memory that host code filled: a backend that receives into a
-/// buffer of its own (gloo's gathers) hands it over with ordinary copies when somebody waits. kNone if it is none.
+/// The collective whose result `reader` copies out of memory that host code filled: a backend that receives
+/// into a buffer of its own (gloo's gathers) hands it over with ordinary copies when somebody waits. kNone if
+/// it is none.
 std::int32_t collective_behind(const TraceGraph& graph, std::int32_t host_write, std::int32_t reader) {
   std::int32_t found = kNone;
   graph.each_written(reader, [&](std::int32_t copied) {
     for (std::int32_t i = host_write - 1; i >= 0 && found == kNone; --i)
       if (is_collective(graph.op(i).name))
         graph.each_written(i, [&](std::int32_t row) {
-          if (graph.tensor(row).slot != kNone && graph.tensor(row).slot == graph.tensor(copied).slot) found = i;
+          if (graph.tensor(row).slot != kNone && graph.tensor(row).slot == graph.tensor(copied).slot)
+            found = i;
         });
   });
   return found;
@@ -80,21 +82,25 @@ bool is_intended(const SnapshotDoc& doc, const TraceGraph& graph, const Root& ro
            (origin == SlotOrigin::external || origin == SlotOrigin::input || origin == SlotOrigin::buffer);
   }
   const OpRow& op = graph.op(root.op);
-  if (op.flags & (kOpBirthFiniteAbove | kOpHostWrite)) return (op.flags & kOpHostWrite) && graph.written_counts(root.op).nan == 0;
+  if (op.flags & (kOpBirthFiniteAbove | kOpHostWrite))
+    return (op.flags & kOpHostWrite) && graph.written_counts(root.op).nan == 0;
   for (std::int32_t i = 0; i < op.arg_count; ++i) {
     const ArgRow& a = doc.args[static_cast<std::size_t>(op.first_arg + i)];
-    if (a.kind == ArgKind::real && (a.real > 1.7976931348623157e308 || a.real < -1.7976931348623157e308)) return true;
+    if (a.kind == ArgKind::real && (a.real > 1.7976931348623157e308 || a.real < -1.7976931348623157e308))
+      return true;
   }
   return false;
 }
 
 std::vector<std::int32_t> path_to_harm(const Walk& walk, std::int32_t from) {
   std::vector<std::int32_t> path;
-  for (std::int32_t i = from; i != kNone && path.size() <= walk.next.size(); i = walk.next.at(i)) path.push_back(i);
+  for (std::int32_t i = from; i != kNone && path.size() <= walk.next.size(); i = walk.next.at(i))
+    path.push_back(i);
   return path;
 }
 
-std::int32_t first_harmful(const TraceGraph& graph, const std::vector<std::int32_t>& path, bool source_is_op) {
+std::int32_t first_harmful(const TraceGraph& graph, const std::vector<std::int32_t>& path,
+                           bool source_is_op) {
   for (std::size_t i = source_is_op ? 1 : 0; i < path.size(); ++i) {
     const auto in = graph.read_counts(path[i]);
     const auto out = graph.written_counts(path[i]);

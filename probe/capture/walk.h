@@ -12,8 +12,8 @@ namespace nanquest {
 
 /// Where bad values that did harm came from.
 struct Root {
-  std::int32_t op = kNone;    ///< the birth, or the first op that read a bad outside value
-  std::int32_t row = kNone;   ///< the bad outside value (a tensor row), kNone for a birth
+  std::int32_t op = kNone;   ///< the birth, or the first op that read a bad outside value
+  std::int32_t row = kNone;  ///< the bad outside value (a tensor row), kNone for a birth
 };
 
 /// Walks back from the harm through bad values only; `next` leads from each op towards the harm.
@@ -25,7 +25,8 @@ struct Walk {
 /// Walks back from a bad loss, bad gradients and bad updates.
 Walk walk_back(const SnapshotDoc& doc, const TraceGraph& graph);
 
-/// True for infinities that somebody wrote down: a constant argument, or a mask of -inf handed in from outside.
+/// True for infinities that somebody wrote down: a constant argument, or a mask of -inf handed in from
+/// outside.
 bool is_intended(const SnapshotDoc& doc, const TraceGraph& graph, const Root& root);
 
 /// Ops from `from` to the harm, in order.

@@ -39,8 +39,8 @@ class GradientGate {
   /// Returns its index in `stats`.
   std::size_t watch(const at::Tensor& parameter);
 
-  /// For callers who must not keep parameters alive: index `index` means `parameter` from now on; an undefined one has
-  /// no gradient. `index` is at most `size()`.
+  /// For callers who must not keep parameters alive: index `index` means `parameter` from now on; an
+  /// undefined one has no gradient. `index` is at most `size()`.
   void bind(std::size_t index, const at::Tensor& parameter);
 
   /// Drops every .grad (undefined, not zero), as zero_grad(set_to_none) does.

@@ -1,5 +1,5 @@
-/// LossWatch: is a finite loss far above what this run was used to? Information for the history, never an incident: a
-/// spike is often the first sign of values that grow, and as often a hard batch.
+/// LossWatch: is a finite loss far above what this run was used to? Information for the history, never an
+/// incident: a spike is often the first sign of values that grow, and as often a hard batch.
 #pragma once
 
 #include <array>
@@ -11,9 +11,10 @@ class LossWatch {
  public:
   static constexpr std::size_t kWindow = 64, kLeast = 32;
 
-  /// Takes the loss of an applied step. True at the first step of a spike: at least kLeast losses are known, and this
-  /// one is above their median m by more than 8 robust standard deviations (1.4826 times the median absolute
-  /// deviation) and by more than half of |m|. A loss that stays up is told once. Non-finite losses are not taken.
+  /// Takes the loss of an applied step. True at the first step of a spike: at least kLeast losses are known,
+  /// and this one is above their median m by more than 8 robust standard deviations (1.4826 times the median
+  /// absolute deviation) and by more than half of |m|. A loss that stays up is told once. Non-finite losses
+  /// are not taken.
   bool spikes(double loss);
 
  private:

@@ -74,7 +74,7 @@ class GuardedProbe final : public Probe {
   std::string state_trouble_;
   std::int64_t good_state_step_ = -1;       ///< last step after which everything was seen to be finite
   std::int64_t record_updates_until_ = -1;  ///< updates of earlier steps are recorded
-  int overflows_ = 0;  ///< of the loss scale, in a row
+  int overflows_ = 0;                       ///< of the loss scale, in a row
   int incidents_ = 0, captures_ = 0;
 };
 

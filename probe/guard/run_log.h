@@ -1,6 +1,6 @@
 /// RunLog: the run directory as the probe keeps it: made at the start, its manifest rewritten when
-/// something happens (an incident, the end), never on a good step. A run that stays bad has an incident in every
-/// step: those without a file are written about once a second, and the first thousand are listed.
+/// something happens (an incident, the end), never on a good step. A run that stays bad has an incident in
+/// every step: those without a file are written about once a second, and the first thousand are listed.
 #pragma once
 
 #include <chrono>
@@ -15,9 +15,10 @@ namespace nanquest::guard {
 
 class RunLog {
  public:
-  /// Claims the directory (RunClaim: an earlier run in it is moved away unless `options.resume`) and makes its
-  /// manifest (rank 0 writes it; the others only need the directory). `io` if that is impossible, `usage` if another
-  /// process is writing there. With `options.resume` the incidents of the manifest found there stay.
+  /// Claims the directory (RunClaim: an earlier run in it is moved away unless `options.resume`) and makes
+  /// its manifest (rank 0 writes it; the others only need the directory). `io` if that is impossible, `usage`
+  /// if another process is writing there. With `options.resume` the incidents of the manifest found there
+  /// stay.
   static Result<RunLog> create(const ProbeOptions& options);
 
   /// One line about an earlier run that had to be moved, "" if there was none.

@@ -78,9 +78,11 @@ void StepRecord::gated(Gate gate, const GateResult& seen, const GradientGate& gr
   if (!open_row_) return;
   const auto before = [&](Scalar column) { return joined_ ? history_->get(column) : 0; };
   double word = std::max(before(Scalar::gate), static_cast<double>(gate));
-  if (word == static_cast<double>(Gate::ok) && !joined_ && losses_.spikes(seen.loss)) word = static_cast<double>(Gate::spike);
+  if (word == static_cast<double>(Gate::ok) && !joined_ && losses_.spikes(seen.loss))
+    word = static_cast<double>(Gate::spike);
   // A spike is the weakest word: whatever a later update of the step says replaces it.
-  if (joined_ && before(Scalar::gate) == static_cast<double>(Gate::spike) && gate != Gate::ok) word = static_cast<double>(gate);
+  if (joined_ && before(Scalar::gate) == static_cast<double>(Gate::spike) && gate != Gate::ok)
+    word = static_cast<double>(gate);
   history_->set(Scalar::gate, word);
   if (!joined_) history_->set(Scalar::loss, seen.loss);
   history_->set(Scalar::grad_norm, std::hypot(before(Scalar::grad_norm), seen.norm));

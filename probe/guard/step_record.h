@@ -23,8 +23,8 @@ class StepRecord {
   explicit StepRecord(const ProbeOptions& options);
 
   void watch_parameter(const std::string& name, const at::Tensor& parameter);
-  /// For callers who must not keep parameters alive: parameter `index`, in the order of `watch_parameter`, is this one
-  /// from now on; undefined ones are not measured.
+  /// For callers who must not keep parameters alive: parameter `index`, in the order of `watch_parameter`, is
+  /// this one from now on; undefined ones are not measured.
   void bind(std::size_t index, const at::Tensor& parameter) { weights_.bind(index, parameter); }
   /// A number for a user column; false if the name is new after the first step.
   bool log(const std::string& name, double value);
@@ -32,11 +32,11 @@ class StepRecord {
   /// Completes the row before and begins this one. The first call fixes the columns and opens the
   /// series file; a failure of that file is told once, by `complaint`.
   void begin(const StepInputs& inputs);
-  /// What is gated next is another update of the same step (several optimizers) and joins its row: gradients add up, the
-  /// loss stays. False if there is no open row of that step.
+  /// What is gated next is another update of the same step (several optimizers) and joins its row: gradients
+  /// add up, the loss stays. False if there is no open row of that step.
   bool join(std::int64_t step);
-  /// Writes what the gate saw into the row; `ok` steps are prepared for `after_update`. An `ok` step whose loss
-  /// spikes (LossWatch) is written down as `spike`.
+  /// Writes what the gate saw into the row; `ok` steps are prepared for `after_update`. An `ok` step whose
+  /// loss spikes (LossWatch) is written down as `spike`.
   void gated(Gate gate, const GateResult& seen, const GradientGate& gradients);
   /// Changes the gate of the row, for an update that went wrong.
   void regate(Gate gate);

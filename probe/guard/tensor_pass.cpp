@@ -98,7 +98,8 @@ void TensorPass::run_chunks(double factor) {
   }
 }
 
-std::string first_non_finite(TensorPass& pass, const std::vector<std::pair<std::string, at::Tensor>>& tensors) {
+std::string first_non_finite(TensorPass& pass,
+                             const std::vector<std::pair<std::string, at::Tensor>>& tensors) {
   pass.begin();
   for (const auto& [name, tensor] : tensors) pass.add(tensor);
   pass.run(1);

@@ -69,6 +69,7 @@ class TensorPass {
 };
 
 /// Name of the first of `tensors` that holds NaN or Inf, "" if none does. `pass` is used for the measuring.
-std::string first_non_finite(TensorPass& pass, const std::vector<std::pair<std::string, at::Tensor>>& tensors);
+std::string first_non_finite(TensorPass& pass,
+                             const std::vector<std::pair<std::string, at::Tensor>>& tensors);
 
 }  // namespace nanquest::guard

@@ -38,7 +38,8 @@ void WeightWatch::watch(const at::Tensor& parameter) {
 
 void WeightWatch::bind(std::size_t index, const at::Tensor& parameter) {
   if (index >= parameters_.size()) return;
-  const bool fits = parameter.defined() && parameter.is_floating_point() && parameter.layout() == at::kStrided &&
+  const bool fits = parameter.defined() && parameter.is_floating_point() &&
+                    parameter.layout() == at::kStrided &&
                     static_cast<std::size_t>(std::min(parameter.numel(), kSample)) == samples_[index].count;
   parameters_[index] = fits ? parameter : at::Tensor{};
 }

@@ -25,8 +25,8 @@ class WeightWatch {
   explicit WeightWatch(int every) : every_(every) {}
 
   void watch(const at::Tensor& parameter);
-  /// For callers who must not keep parameters alive: parameter `index` is this one from now on, of the size that it was
-  /// watched with; an undefined one is not measured.
+  /// For callers who must not keep parameters alive: parameter `index` is this one from now on, of the size
+  /// that it was watched with; an undefined one is not measured.
   void bind(std::size_t index, const at::Tensor& parameter);
   /// Whether parameter `index` was measured last.
   bool measured(std::size_t index) const {

@@ -20,10 +20,10 @@ class ExponentCounts {
 
   explicit ExponentCounts(ExponentHistogram& out) : out_(out) {}
 
-  /// Adds a block of at most kScanBlock bytes of which `normals` elements are normal numbers; no magnitude pattern but
-  /// zero is below `min` (any pattern if there is no other), no finite one above `max`.
-  void add_normals(const Kernels& k, const void* data, std::size_t n, std::uint64_t min, Bits max, std::size_t normals,
-                   [[maybe_unused]] Ahead ahead) {
+  /// Adds a block of at most kScanBlock bytes of which `normals` elements are normal numbers; no magnitude
+  /// pattern but zero is below `min` (any pattern if there is no other), no finite one above `max`.
+  void add_normals(const Kernels& k, const void* data, std::size_t n, std::uint64_t min, Bits max,
+                   std::size_t normals, [[maybe_unused]] Ahead ahead) {
     if (normals == 0) return;
     if constexpr (sizeof(Bits) == 8) {
       for (std::size_t i = 0; i < n; ++i)
@@ -40,7 +40,8 @@ class ExponentCounts {
     for (std::size_t i = 0; subnormals > 0; i += few) {
       const std::size_t end = std::min(n, i + few);
       Bits any = 0;
-      for (std::size_t j = i; j < end; ++j) any |= Layout::subnormal(Layout::magnitude(load_element<Bits>(data, j)));
+      for (std::size_t j = i; j < end; ++j)
+        any |= Layout::subnormal(Layout::magnitude(load_element<Bits>(data, j)));
       for (std::size_t j = any ? i : end; j < end; ++j) {
         const Bits abs = Layout::magnitude(load_element<Bits>(data, j));
         if (!Layout::subnormal(abs)) continue;

@@ -31,7 +31,8 @@ double squares_widened(const Kernels& k, const void* data, std::size_t n) {
   double sum = 0;
   for (std::size_t done = 0; done < n;) {
     const std::size_t m = std::min<std::size_t>(n - done, std::size(wide));
-    for (std::size_t i = 0; i < m; ++i) wide[i] = std::uint32_t{load_element<std::uint16_t>(data, done + i)} << 16;
+    for (std::size_t i = 0; i < m; ++i)
+      wide[i] = std::uint32_t{load_element<std::uint16_t>(data, done + i)} << 16;
     sum += k.squares_fp32(wide, m, {wide, wide + m});
     done += m;
   }
@@ -58,8 +59,8 @@ double squares(const Kernels& k, const void* data, std::size_t n, typename Layou
   return k.squares_bf16(data, n, std::ldexp(1.0F, 2 * e + 2), ahead);
 }
 
-/// Counts of a block. Neighbouring blocks are alike: where the last one held nothing below the normal numbers, the two
-/// extremes mostly say all; `all_normal` carries that from block to block.
+/// Counts of a block. Neighbouring blocks are alike: where the last one held nothing below the normal
+/// numbers, the two extremes mostly say all; `all_normal` carries that from block to block.
 template <class Layout>
 Census census_of(const Kernels& k, const void* data, std::size_t n, Ahead ahead, bool& all_normal) {
   using Bits = typename Layout::Bits;
@@ -162,21 +163,31 @@ bool any_bad(const Kernels& k, const void* data, std::size_t n) {
 ScanResult scan_float(const Kernels& kernels, DType type, const void* data, std::size_t n,
                       ExponentHistogram* histogram, HashState* hash) {
   switch (type) {
-    case DType::float64: return scan_layout<LayoutFp64>(kernels, data, n, histogram, hash);
-    case DType::float32: return scan_layout<LayoutFp32>(kernels, data, n, histogram, hash);
-    case DType::float16: return scan_layout<LayoutFp16>(kernels, data, n, histogram, hash);
-    default: return scan_layout<LayoutBf16>(kernels, data, n, histogram, hash);
+    case DType::float64:
+      return scan_layout<LayoutFp64>(kernels, data, n, histogram, hash);
+    case DType::float32:
+      return scan_layout<LayoutFp32>(kernels, data, n, histogram, hash);
+    case DType::float16:
+      return scan_layout<LayoutFp16>(kernels, data, n, histogram, hash);
+    default:
+      return scan_layout<LayoutBf16>(kernels, data, n, histogram, hash);
   }
 }
 
 bool any_non_finite(const Kernels& kernels, DType type, const void* data, std::size_t n) {
   switch (type) {
-    case DType::float64: return any_bad<LayoutFp64>(kernels, data, n);
-    case DType::float32: return any_bad<LayoutFp32>(kernels, data, n);
-    case DType::float16: return any_bad<LayoutFp16>(kernels, data, n);
-    case DType::bfloat16: return any_bad<LayoutBf16>(kernels, data, n);
-    case DType::float8_e4m3fn: return any_bad<LayoutE4m3>(kernels, data, n);
-    default: return any_bad<LayoutE5m2>(kernels, data, n);
+    case DType::float64:
+      return any_bad<LayoutFp64>(kernels, data, n);
+    case DType::float32:
+      return any_bad<LayoutFp32>(kernels, data, n);
+    case DType::float16:
+      return any_bad<LayoutFp16>(kernels, data, n);
+    case DType::bfloat16:
+      return any_bad<LayoutBf16>(kernels, data, n);
+    case DType::float8_e4m3fn:
+      return any_bad<LayoutE4m3>(kernels, data, n);
+    default:
+      return any_bad<LayoutE5m2>(kernels, data, n);
   }
 }
 

@@ -7,9 +7,9 @@
 
 namespace nanquest::detail {
 
-/// `scan` for float64, float32, float16 and bfloat16. `type` must be one of them. Every whole block of kScanBlock
-/// bytes is added to `hash` (may be null) while it is in the first-level cache; the bytes after the last whole block
-/// are left to the caller.
+/// `scan` for float64, float32, float16 and bfloat16. `type` must be one of them. Every whole block of
+/// kScanBlock bytes is added to `hash` (may be null) while it is in the first-level cache; the bytes after
+/// the last whole block are left to the caller.
 ScanResult scan_float(const Kernels& kernels, DType type, const void* data, std::size_t n,
                       ExponentHistogram* histogram, HashState* hash = nullptr);
 

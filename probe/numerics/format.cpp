@@ -49,7 +49,8 @@ struct Target {
 std::uint64_t round_magnitude(const Target& t, std::uint64_t abs) {
   const std::uint64_t infinity = ((std::uint64_t{1} << t.exponent_bits) - 1) << t.mantissa_bits;
   // e4m3 uses the top exponent for numbers; its single NaN is all ones.
-  const std::uint64_t first_bad = t.has_infinity ? infinity : infinity | ((std::uint64_t{1} << t.mantissa_bits) - 1);
+  const std::uint64_t first_bad =
+      t.has_infinity ? infinity : infinity | ((std::uint64_t{1} << t.mantissa_bits) - 1);
   if (abs >= LayoutFp64::kFirstBad) return first_bad;
   const int field = static_cast<int>(abs >> 52);
   if (field == 0) return 0;  // double's subnormals are far below half of any target's smallest number
@@ -91,17 +92,26 @@ constexpr Target kFp32{8, 23, 0, true, 32};
 
 }  // namespace
 
-const FormatInfo& info(Format format) { return kInfo[static_cast<int>(format)]; }
+const FormatInfo& info(Format format) {
+  return kInfo[static_cast<int>(format)];
+}
 
 std::optional<Format> format_of(DType type) {
   switch (type) {
-    case DType::float64: return Format::fp64;
-    case DType::float32: return Format::fp32;
-    case DType::float16: return Format::fp16;
-    case DType::bfloat16: return Format::bf16;
-    case DType::float8_e4m3fn: return Format::fp8_e4m3;
-    case DType::float8_e5m2: return Format::fp8_e5m2;
-    default: return std::nullopt;
+    case DType::float64:
+      return Format::fp64;
+    case DType::float32:
+      return Format::fp32;
+    case DType::float16:
+      return Format::fp16;
+    case DType::bfloat16:
+      return Format::bf16;
+    case DType::float8_e4m3fn:
+      return Format::fp8_e4m3;
+    case DType::float8_e5m2:
+      return Format::fp8_e5m2;
+    default:
+      return std::nullopt;
   }
 }
 
@@ -113,13 +123,19 @@ std::optional<Format> format_from_name(std::string_view name) {
 
 double decode(Format format, std::uint64_t bits) {
   switch (format) {
-    case Format::fp64: return std::bit_cast<double>(bits);
+    case Format::fp64:
+      return std::bit_cast<double>(bits);
     case Format::fp32:
-    case Format::tf32: return decode_as<LayoutFp32>(bits);
-    case Format::fp16: return decode_as<LayoutFp16>(bits);
-    case Format::bf16: return decode_as<LayoutBf16>(bits);
-    case Format::fp8_e4m3: return decode_as<LayoutE4m3>(bits);
-    case Format::fp8_e5m2: return decode_as<LayoutE5m2>(bits);
+    case Format::tf32:
+      return decode_as<LayoutFp32>(bits);
+    case Format::fp16:
+      return decode_as<LayoutFp16>(bits);
+    case Format::bf16:
+      return decode_as<LayoutBf16>(bits);
+    case Format::fp8_e4m3:
+      return decode_as<LayoutE4m3>(bits);
+    case Format::fp8_e5m2:
+      return decode_as<LayoutE5m2>(bits);
   }
   return 0;
 }
@@ -130,15 +146,22 @@ std::uint64_t encode(Format format, double value) {
   if (format == Format::fp32) return single;
   const double rounded = decode_as<LayoutFp32>(single);
   switch (format) {
-    case Format::tf32: return encode_as({8, 10, 13, true, 32}, rounded);
-    case Format::fp16: return encode_as({5, 10, 0, true, 16}, rounded);
-    case Format::bf16: return encode_as({8, 7, 0, true, 16}, rounded);
-    case Format::fp8_e4m3: return encode_as({4, 3, 0, false, 8}, rounded);
-    default: return encode_as({5, 2, 0, true, 8}, rounded);
+    case Format::tf32:
+      return encode_as({8, 10, 13, true, 32}, rounded);
+    case Format::fp16:
+      return encode_as({5, 10, 0, true, 16}, rounded);
+    case Format::bf16:
+      return encode_as({8, 7, 0, true, 16}, rounded);
+    case Format::fp8_e4m3:
+      return encode_as({4, 3, 0, false, 8}, rounded);
+    default:
+      return encode_as({5, 2, 0, true, 8}, rounded);
   }
 }
 
-double round_to(Format format, double value) { return decode(format, encode(format, value)); }
+double round_to(Format format, double value) {
+  return decode(format, encode(format, value));
+}
 
 double headroom_bits(Format format, double amax) {
   const double max = info(format).max_finite;

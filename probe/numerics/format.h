@@ -15,17 +15,17 @@ inline constexpr int kFormatCount = 7;
 
 /// The constants of one format, all exact in double.
 struct FormatInfo {
-  std::string_view name;   ///< "fp16"
-  int storage_bits;        ///< 16
-  int exponent_bits;       ///< 5
-  int mantissa_bits;       ///< explicit ones: 10
-  int bias;                ///< 15
-  double max_finite;       ///< 65504
-  double min_normal;       ///< 2^-14
-  double min_subnormal;    ///< 2^-24
-  bool has_infinity;       ///< false for e4m3 (OCP "fn": overflow gives NaN)
-  int max_exponent;        ///< floor(log2(max_finite))
-  int min_exponent;        ///< log2(min_normal)
+  std::string_view name;  ///< "fp16"
+  int storage_bits;       ///< 16
+  int exponent_bits;      ///< 5
+  int mantissa_bits;      ///< explicit ones: 10
+  int bias;               ///< 15
+  double max_finite;      ///< 65504
+  double min_normal;      ///< 2^-14
+  double min_subnormal;   ///< 2^-24
+  bool has_infinity;      ///< false for e4m3 (OCP "fn": overflow gives NaN)
+  int max_exponent;       ///< floor(log2(max_finite))
+  int min_exponent;       ///< log2(min_normal)
 };
 
 /// Constants of `format`.
@@ -40,8 +40,9 @@ std::optional<Format> format_from_name(std::string_view name);
 /// Exact value of the bit pattern (low `storage_bits` bits; fp64 uses all 64).
 double decode(Format format, std::uint64_t bits);
 
-/// Round to nearest, ties to even, as PyTorch's cast from float32/float64 does; overflow gives Inf (NaN for e4m3,
-/// where PyTorch 2.15 saturates to 448). Narrow formats round to float32 first, as PyTorch does with a double.
+/// Round to nearest, ties to even, as PyTorch's cast from float32/float64 does; overflow gives Inf (NaN for
+/// e4m3, where PyTorch 2.15 saturates to 448). Narrow formats round to float32 first, as PyTorch does with a
+/// double.
 std::uint64_t encode(Format format, double value);
 
 /// `decode(encode(value))`: the value as the format would hold it.

@@ -18,7 +18,8 @@ ScanResult scan_bytes(const void* data, std::size_t n, ExponentHistogram* histog
   ElementStats s;
   double sum = 0;
   for (int pattern = 0; pattern < 256; ++pattern) {
-    const std::uint64_t count = counts[0][pattern] + counts[1][pattern] + counts[2][pattern] + counts[3][pattern];
+    const std::uint64_t count =
+        counts[0][pattern] + counts[1][pattern] + counts[2][pattern] + counts[3][pattern];
     if (count == 0) continue;
     ElementStats one;
     one.add<Layout>(static_cast<std::uint8_t>(pattern), 0);
@@ -31,7 +32,8 @@ ScanResult scan_bytes(const void* data, std::size_t n, ExponentHistogram* histog
     s.abs_min_less_one = std::min(s.abs_min_less_one, one.abs_min_less_one);
     sum += one.sum_squares * static_cast<double>(count);
     const auto abs = Layout::magnitude(static_cast<std::uint8_t>(pattern));
-    if (histogram && abs != 0 && Layout::finite(abs)) (*histogram)[histogram_bin(Layout::exponent(abs))] += count;
+    if (histogram && abs != 0 && Layout::finite(abs))
+      (*histogram)[histogram_bin(Layout::exponent(abs))] += count;
   }
   s.sum_squares = sum;
   if (s.nan + s.pos_inf + s.neg_inf != 0) s.first_bad = find_bad<Layout>(data, n);

@@ -83,6 +83,8 @@ std::uint64_t HashState::finish(const void* data, std::size_t bytes) {
   return mix(h);
 }
 
-std::uint64_t hash_bytes(const void* data, std::size_t bytes) { return HashState().finish(data, bytes); }
+std::uint64_t hash_bytes(const void* data, std::size_t bytes) {
+  return HashState().finish(data, bytes);
+}
 
 }  // namespace nanquest

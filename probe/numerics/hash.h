@@ -7,17 +7,17 @@
 ///     mix(x)   = x ^= x >> 30; x *= 0xbf58476d1ce4e5b9; x ^= x >> 27; x *= 0x94d049bb133111eb; x ^= x >> 31
 ///
 ///     acc[j]   = key(128 + j), j = 0 … 7
-///     The bytes are cut into blocks of 1024, a block into 16 stripes of 8 words. The last block may be shorter; it
-///     is filled up with zero bytes to a whole stripe. For stripe s of a block, lane j, word w:
+///     The bytes are cut into blocks of 1024, a block into 16 stripes of 8 words. The last block may be
+///     shorter; it is filled up with zero bytes to a whole stripe. For stripe s of a block, lane j, word w:
 ///         k = w ^ key(8 s + j);   acc[j] += lo(k) * hi(k);   acc[j ^ 1] += w
 ///     After each block, short or not:  acc[j] = (acc[j] ^ (acc[j] >> 47) ^ key(136 + j)) * 0x9e3779b1
 ///     h = length in bytes * 0x9e3779b97f4a7c15;  for j = 0 … 7:  h = mix(h ^ acc[j]) + key(144 + j)
 ///     hash = mix(h)
 ///
-/// Why so: the products of keyed halves are the NH family (Black, Halevi, Krawczyk, Krovetz, Rogaway, "UMAC", 1999),
-/// cheap in vectors of any width; every position of a block has its own key, so order matters; adding the word itself
-/// to the neighbouring lane makes every change of a single word visible; the step between blocks is a bijection, so
-/// a difference does not die there. It is no protection against a forger.
+/// Why so: the products of keyed halves are the NH family (Black, Halevi, Krawczyk, Krovetz, Rogaway, "UMAC",
+/// 1999), cheap in vectors of any width; every position of a block has its own key, so order matters; adding
+/// the word itself to the neighbouring lane makes every change of a single word visible; the step between
+/// blocks is a bijection, so a difference does not die there. It is no protection against a forger.
 #pragma once
 
 #include <cstddef>

@@ -1,7 +1,7 @@
 /// The loops that a scan spends its time in, one table per instruction set. Internal to the room.
 ///
-/// Every table computes the same numbers, bit for bit: sums are kept in a fixed number of lanes and folded in a
-/// fixed order, whatever the width of the machine's vectors. Pointers may have any alignment.
+/// Every table computes the same numbers, bit for bit: sums are kept in a fixed number of lanes and folded in
+/// a fixed order, whatever the width of the machine's vectors. Pointers may have any alignment.
 #pragma once
 
 #include <cstddef>
@@ -9,8 +9,8 @@
 
 namespace nanquest::detail {
 
-/// Bytes of memory that one kernel call covers at most: small enough to be read again from the first-level cache (16 KiB
-/// was measured to be slower by a sixth, 4 KiB the same).
+/// Bytes of memory that one kernel call covers at most: small enough to be read again from the first-level
+/// cache (16 KiB was measured to be slower by a sixth, 4 KiB the same).
 inline constexpr std::size_t kScanBlock = 8192;
 
 /// What a block holds. Magnitudes that are not finite count as large numbers here.
@@ -37,8 +37,8 @@ struct Damage {
 
 /// What a kernel may fetch from memory for the blocks that follow while it computes.
 struct Ahead {
-  const void* block;  ///< where the kernel's block lies in the tensor: what it reads may be a copy
-  const void* end;    ///< of the memory that will be read; nothing from there on is asked for
+  const void* block;          ///< where the kernel's block lies in the tensor: what it reads may be a copy
+  const void* end;            ///< of the memory that will be read; nothing from there on is asked for
   bool three_passes = false;  ///< the exponents of this block will be counted too
 };
 
@@ -63,8 +63,8 @@ struct Kernels {
   /// Σx² of 16-bit floats. `ceiling` is a power of two ≥ every x², with room for `n` of them in fp32.
   double (*squares_fp16)(const void* data, std::size_t n, float ceiling, Ahead ahead);
   double (*squares_bf16)(const void* data, std::size_t n, float ceiling, Ahead ahead);
-  /// Adds to counts[f] how many elements have the exponent field f, for f = low … high; `expected` elements of the block
-  /// have such a field (the search ends when they are found).
+  /// Adds to counts[f] how many elements have the exponent field f, for f = low … high; `expected` elements
+  /// of the block have such a field (the search ends when they are found).
   using ExponentFields = void(const void* data, std::size_t n, int low, int high, std::size_t expected,
                               std::uint64_t* counts, Ahead ahead);
   ExponentFields* fields_fp32;

@@ -11,18 +11,19 @@ namespace {
 /// What AVX-512 does with a mask instead of a vector of ones and zeros.
 template <class T>
 struct Masked;
-#define NANQUEST_MASKED(BITS, MASK)                                                                                \
-  template <>                                                                                                      \
-  struct Masked<std::uint##BITS##_t> {                                                                             \
-    using V = Signed<std::uint##BITS##_t>::Vec;                                                                    \
-    static MASK nonzero(V v) { return _mm512_test_epi##BITS##_mask((__m512i)v, (__m512i)v); }                      \
-    static MASK less(V v, V w) { return _mm512_cmplt_epi##BITS##_mask((__m512i)v, (__m512i)w); }                   \
-    static V min(V low, MASK where, V v) {                                                                         \
-      return (V)_mm512_mask_min_epi##BITS((__m512i)low, where, (__m512i)low, (__m512i)v);                          \
-    }                                                                                                              \
-    static V count(V counter, MASK where) {                                                                        \
-      return (V)_mm512_mask_add_epi##BITS((__m512i)counter, where, (__m512i)counter, _mm512_set1_epi##BITS(1));     \
-    }                                                                                                              \
+#define NANQUEST_MASKED(BITS, MASK)                                                              \
+  template <>                                                                                    \
+  struct Masked<std::uint##BITS##_t> {                                                           \
+    using V = Signed<std::uint##BITS##_t>::Vec;                                                  \
+    static MASK nonzero(V v) { return _mm512_test_epi##BITS##_mask((__m512i)v, (__m512i)v); }    \
+    static MASK less(V v, V w) { return _mm512_cmplt_epi##BITS##_mask((__m512i)v, (__m512i)w); } \
+    static V min(V low, MASK where, V v) {                                                       \
+      return (V)_mm512_mask_min_epi##BITS((__m512i)low, where, (__m512i)low, (__m512i)v);        \
+    }                                                                                            \
+    static V count(V counter, MASK where) {                                                      \
+      return (V)_mm512_mask_add_epi##BITS((__m512i)counter, where, (__m512i)counter,             \
+                                          _mm512_set1_epi##BITS(1));                             \
+    }                                                                                            \
   }
 NANQUEST_MASKED(16, __mmask32);
 NANQUEST_MASKED(32, __mmask16);
@@ -30,7 +31,8 @@ NANQUEST_MASKED(64, __mmask8);
 #undef NANQUEST_MASKED
 #endif
 
-/// Lanes of a census in progress. Counters are as narrow as the elements: one block has too few to overflow them.
+/// Lanes of a census in progress. Counters are as narrow as the elements: one block has too few to overflow
+/// them.
 template <class T>
 struct CensusLanes {
   using E = typename Signed<T>::Element;
@@ -74,7 +76,8 @@ Census census(const void* data, std::size_t n, T abs_mask, T min_normal, Ahead a
   c.low = c.mask;
   const auto* p = static_cast<const char*>(data);
   const std::size_t bytes = n * sizeof(T);
-  const std::size_t done = for_vectors<V>(p, bytes, ahead, [&](V bits) __attribute__((always_inline)) { c.add(bits); });
+  const std::size_t done = for_vectors<V>(
+      p, bytes, ahead, [&](V bits) __attribute__((always_inline)) { c.add(bits); });
   const std::size_t padding = done < bytes ? (kBytes - (bytes - done)) / sizeof(T) : 0;
   if (padding != 0) {
     V bits{};

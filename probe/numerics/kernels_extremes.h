@@ -8,7 +8,8 @@
 namespace nanquest::detail {
 namespace {
 
-/// A vector of elements as signed numbers: magnitudes have no sign bit, and signed comparisons are the native ones.
+/// A vector of elements as signed numbers: magnitudes have no sign bit, and signed comparisons are the native
+/// ones.
 template <class T>
 struct Signed {
   typedef decltype([] {
@@ -31,9 +32,15 @@ template <class T, class Op>
   return lanes[0];
 }
 
-constexpr auto kSmaller = [](auto a, auto b) __attribute__((always_inline)) { return a < b ? a : b; };
-constexpr auto kLarger = [](auto a, auto b) __attribute__((always_inline)) { return a > b ? a : b; };
-constexpr auto kSum = [](auto a, auto b) __attribute__((always_inline)) { return static_cast<decltype(a)>(a + b); };
+constexpr auto kSmaller = [](auto a, auto b) __attribute__((always_inline)) {
+  return a < b ? a : b;
+};
+constexpr auto kLarger = [](auto a, auto b) __attribute__((always_inline)) {
+  return a > b ? a : b;
+};
+constexpr auto kSum = [](auto a, auto b) __attribute__((always_inline)) {
+  return static_cast<decltype(a)>(a + b);
+};
 
 /// Calls `f` for every whole vector of the bytes, and returns how many bytes those are.
 template <class V, Pass pass = Pass::counts, class F>
@@ -43,9 +50,10 @@ template <class V, Pass pass = Pass::counts, class F>
     load(bits, at);
     f(bits);
   };
-  std::size_t i = for_lines<pass>(p, bytes, ahead, [&](const char* line) __attribute__((always_inline)) {
-    for (int k = 0; k < kParts; ++k) one(line + k * kBytes);
-  });
+  std::size_t i = for_lines<pass>(
+      p, bytes, ahead, [&](const char* line) __attribute__((always_inline)) {
+        for (int k = 0; k < kParts; ++k) one(line + k * kBytes);
+      });
   for (; i + kBytes <= bytes; i += kBytes) one(p + i);
   return i;
 }

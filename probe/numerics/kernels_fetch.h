@@ -10,26 +10,29 @@
 namespace nanquest::detail {
 namespace {
 
-/// A block is read twice: counts and extremes first, then the squares out of the first-level cache. Memory would be
-/// idle during one of the two passes if nobody asked for the next blocks meanwhile. Each pass asks for the share that
-/// it is of the work: the first for a quarter of the lines, the second for the rest, or where exponents are counted
-/// for a quarter, and their pass for half; a pass that is the only one asks for all of them.
+/// A block is read twice: counts and extremes first, then the squares out of the first-level cache. Memory
+/// would be idle during one of the two passes if nobody asked for the next blocks meanwhile. Each pass asks
+/// for the share that it is of the work: the first for a quarter of the lines, the second for the rest, or
+/// where exponents are counted for a quarter, and their pass for half; a pass that is the only one asks for
+/// all of them.
 enum class Pass { counts, squares, only };
 constexpr std::size_t kLine = 64;
 constexpr std::size_t kFetchEvery = 4 * kLine;
 
-/// Where the lines that a block asks for are, counted from the next block: the upper halves of its two pages and the
-/// lower halves of the two pages after it, one line of each in turn. A processor follows one stream in a page and
-/// waits for that page's address: with pages of 4 KiB, four at once were measured to be 1.5 times as fast as one after
-/// the other; with large pages it makes no difference.
+/// Where the lines that a block asks for are, counted from the next block: the upper halves of its two pages
+/// and the lower halves of the two pages after it, one line of each in turn. A processor follows one stream
+/// in a page and waits for that page's address: with pages of 4 KiB, four at once were measured to be 1.5
+/// times as fast as one after the other; with large pages it makes no difference.
 constexpr std::size_t kPage = 4096;
 static_assert(kScanBlock == 2 * kPage);
 constexpr std::size_t kStreams[4] = {kPage / 2, kPage + kPage / 2, kScanBlock, kScanBlock + kPage};
 
-/// Asks for line number `nth` of the kScanBlock / kLine that a block asks for; past the end, for the last line again.
+/// Asks for line number `nth` of the kScanBlock / kLine that a block asks for; past the end, for the last
+/// line again.
 [[gnu::always_inline]] inline void fetch_line(Ahead ahead, std::size_t nth) {
   const auto end = reinterpret_cast<std::uintptr_t>(ahead.end);
-  const auto at = reinterpret_cast<std::uintptr_t>(ahead.block) + kScanBlock + kStreams[nth % 4] + nth / 4 * kLine;
+  const auto at =
+      reinterpret_cast<std::uintptr_t>(ahead.block) + kScanBlock + kStreams[nth % 4] + nth / 4 * kLine;
   __builtin_prefetch(reinterpret_cast<const void*>(at < end ? at : end - 1), 0, 3);
 }
 

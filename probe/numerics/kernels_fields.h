@@ -25,8 +25,8 @@ template <class V, class T, int M, int Byte>
   if constexpr (right < 0) return v << -right & mask;
 }
 
-/// The exponent fields of elements with M mantissa bits, a byte each in no particular order, filled up with zeros to
-/// whole trees. Returns how many bytes those are.
+/// The exponent fields of elements with M mantissa bits, a byte each in no particular order, filled up with
+/// zeros to whole trees. Returns how many bytes those are.
 template <class T, int M>
 [[gnu::always_inline]] inline std::size_t pack_fields(const char* p, std::size_t n, std::uint8_t* out) {
   typedef T V __attribute__((vector_size(kBytes)));
@@ -34,7 +34,8 @@ template <class T, int M>
   std::size_t done = 0;
   for (; done + kBytes <= n; done += kBytes) {
     V fields = place_field<V, T, M, 0>(p) | place_field<V, T, M, 1>(p + kBytes);
-    if constexpr (sizeof(T) == 4) fields |= place_field<V, T, M, 2>(p + 2 * kBytes) | place_field<V, T, M, 3>(p + 3 * kBytes);
+    if constexpr (sizeof(T) == 4)
+      fields |= place_field<V, T, M, 2>(p + 2 * kBytes) | place_field<V, T, M, 3>(p + 3 * kBytes);
     p += sizeof(T) * kBytes;
     __builtin_memcpy(out + done, &fields, sizeof fields);
   }
@@ -48,7 +49,7 @@ template <class T, int M>
 }
 
 #if defined(__AVX2__)
-constexpr int kWindow = 16;        // exponents that one pass over the bytes counts
+constexpr int kWindow = 16;       // exponents that one pass over the bytes counts
 constexpr int kManyFields = 128;  // beyond, an increment in memory for each element is as fast
 
 /// `table` holds 16 bytes, repeated; an index with its upper bit set gives 0, otherwise its lower four count.
@@ -96,8 +97,8 @@ template <int K>
 #endif
 }
 
-/// How many bytes had each of their eight bits set. Bits are added up as numbers in base 2 whose digits lie in
-/// different vectors (Harley and Seal's way of counting bits), so that most additions serve eight counts.
+/// How many bytes had each of their eight bits set. Bits are added up as numbers in base 2 whose digits lie
+/// in different vectors (Harley and Seal's way of counting bits), so that most additions serve eight counts.
 class BitCounts {
  public:
   /// Adds kTree vectors, which `next()` gives.
@@ -171,8 +172,8 @@ void count_window(const std::uint8_t* fields, std::size_t n, int first, std::uin
 
 /// From the largest exponent down, until all that are expected have been found.
 template <class T, int M>
-void exponent_fields(const void* data, std::size_t n, int low, int high, [[maybe_unused]] std::size_t expected,
-                     std::uint64_t* counts, Ahead ahead) {
+void exponent_fields(const void* data, std::size_t n, int low, int high,
+                     [[maybe_unused]] std::size_t expected, std::uint64_t* counts, Ahead ahead) {
   alignas(64) std::uint8_t fields[kFieldBytes];
   RestOfLines lines(ahead);
   const std::size_t packed = pack_fields<T, M>(static_cast<const char*>(data), n, fields);
@@ -198,7 +199,8 @@ void exponent_fields(const void* data, std::size_t n, int low, int high, [[maybe
   static_assert(kFieldBytes < 1 << 16);
   for (std::size_t i = 0; i < packed; i += 4)
     for (std::size_t w = 0; w < 4; ++w) ++rest[w][fields[i + w]];
-  for (; top >= low; --top) counts[top] += std::uint64_t{rest[0][top]} + rest[1][top] + rest[2][top] + rest[3][top];
+  for (; top >= low; --top)
+    counts[top] += std::uint64_t{rest[0][top]} + rest[1][top] + rest[2][top] + rest[3][top];
 }
 
 }  // namespace

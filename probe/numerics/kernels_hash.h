@@ -43,10 +43,12 @@ namespace {
   return multiply_low_halves(mixed, factor) + (multiply_low_halves(mixed >> 32, factor) << 32);
 }
 
-/// One block, and where `Fetch` the request for as many lines: those that fetch_line would ask for at this place.
+/// One block, and where `Fetch` the request for as many lines: those that fetch_line would ask for at this
+/// place.
 template <bool Fetch>
-[[gnu::always_inline]] inline void hash_block(const char* p, const std::uint64_t* keys, const VecU64* scramble_keys,
-                                              VecU64* acc, [[maybe_unused]] Ahead ahead,
+[[gnu::always_inline]] inline void hash_block(const char* p, const std::uint64_t* keys,
+                                              const VecU64* scramble_keys, VecU64* acc,
+                                              [[maybe_unused]] Ahead ahead,
                                               [[maybe_unused]] std::size_t first_line) {
   VecU64 words[kParts] = {};
   for (int s = 0; s < 16; ++s, p += 64) {
@@ -63,7 +65,8 @@ template <bool Fetch>
       words[k] += word;
     }
   }
-  for (int k = 0; k < kParts; ++k) acc[k] = scramble_lanes(acc[k] + swap_neighbours(words[k]), scramble_keys[k]);
+  for (int k = 0; k < kParts; ++k)
+    acc[k] = scramble_lanes(acc[k] + swap_neighbours(words[k]), scramble_keys[k]);
 }
 
 void hash_blocks(const void* data, std::size_t blocks, const std::uint64_t* keys, std::uint64_t* lanes) {

@@ -1,7 +1,7 @@
 // The body of every table of kernels.h. A source file defines NANQUEST_KERNELS (the function's name) and
-// NANQUEST_VECTOR_BYTES, is compiled for its instruction set, and includes this once. Everything is in the anonymous
-// namespace and nothing of the standard library is called: a shared inline function could be emitted here with
-// instructions that other machines lack, and be linked everywhere.
+// NANQUEST_VECTOR_BYTES, is compiled for its instruction set, and includes this once. Everything is in the
+// anonymous namespace and nothing of the standard library is called: a shared inline function could be
+// emitted here with instructions that other machines lack, and be linked everywhere.
 
 #include "probe/numerics/kernels_bits.h"
 #include "probe/numerics/kernels_fields.h"
@@ -19,20 +19,19 @@ constexpr BitKernels<T> bit_kernels() {
 }  // namespace
 
 const Kernels& NANQUEST_KERNELS() {
-  static constexpr Kernels table = {
-      NANQUEST_KERNELS_NAME,
-      largest<std::uint8_t>,
-      bit_kernels<std::uint16_t>(),
-      bit_kernels<std::uint32_t>(),
-      bit_kernels<std::uint64_t>(),
-      squares_fp64,
-      squares_fp32,
-      squares_fp16,
-      squares_bf16,
-      exponent_fields<std::uint32_t, 23>,
-      exponent_fields<std::uint16_t, 10>,
-      exponent_fields<std::uint16_t, 7>,
-      hash_blocks};
+  static constexpr Kernels table = {NANQUEST_KERNELS_NAME,
+                                    largest<std::uint8_t>,
+                                    bit_kernels<std::uint16_t>(),
+                                    bit_kernels<std::uint32_t>(),
+                                    bit_kernels<std::uint64_t>(),
+                                    squares_fp64,
+                                    squares_fp32,
+                                    squares_fp16,
+                                    squares_bf16,
+                                    exponent_fields<std::uint32_t, 23>,
+                                    exponent_fields<std::uint16_t, 10>,
+                                    exponent_fields<std::uint16_t, 7>,
+                                    hash_blocks};
   return table;
 }
 

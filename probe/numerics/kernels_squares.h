@@ -8,7 +8,8 @@
 namespace nanquest::detail {
 namespace {
 
-/// The sum of all lanes, in one order for every vector width: the upper half is added to the lower until one is left.
+/// The sum of all lanes, in one order for every vector width: the upper half is added to the lower until one
+/// is left.
 template <int N>
 double fold(double (&lanes)[N]) {
   for (int half = N / 2; half > 0; half /= 2)
@@ -46,9 +47,13 @@ double squares_fp64(const void* data, std::size_t n, Ahead ahead) {
 double squares_fp32(const void* data, std::size_t n, Ahead ahead) {
   const auto* p = static_cast<const char*>(data);
   VecDouble sum[2 * kParts] = {};
-  std::size_t i = for_lines<Pass::squares>(p, n * 4, ahead, [&](const char* line) __attribute__((always_inline)) {
-    for (int k = 0; k < 2 * kParts; ++k) sum[k] = add_exact_square(widen_fp32(line + k * (kBytes / 2)), sum[k]);
-  }) / 4;
+  std::size_t i = for_lines<Pass::squares>(
+                      p, n * 4, ahead,
+                      [&](const char* line) __attribute__((always_inline)) {
+                        for (int k = 0; k < 2 * kParts; ++k)
+                          sum[k] = add_exact_square(widen_fp32(line + k * (kBytes / 2)), sum[k]);
+                      }) /
+                  4;
   double total = fold(sum);
   for (; i < n; ++i) {
     float f;
@@ -59,9 +64,10 @@ double squares_fp32(const void* data, std::size_t n, Ahead ahead) {
   return total;
 }
 
-/// Σ of squares in 32 lanes of fp32 with the rounding error of every addition caught (Dekker's fast two-sum). A square of a
-/// 16-bit float is exact in fp32; `sum` starts at `ceiling`, never below a summand, which is what makes the error term
-/// `x² + (sum - next)` exact. What remains is the rounding inside `error`: below 2^-30 of the result.
+/// Σ of squares in 32 lanes of fp32 with the rounding error of every addition caught (Dekker's fast two-sum).
+/// A square of a 16-bit float is exact in fp32; `sum` starts at `ceiling`, never below a summand, which is
+/// what makes the error term `x² + (sum - next)` exact. What remains is the rounding inside `error`: below
+/// 2^-30 of the result.
 struct CaughtSum {
   static constexpr int N = 2 * kParts;
   VecFloat sum[N];
@@ -84,7 +90,8 @@ struct CaughtSum {
     __builtin_memcpy(errors, error, sizeof errors);
     double lanes[32];
     for (int i = 0; i < 32; ++i)
-      lanes[i] = (static_cast<double>(sums[i]) - static_cast<double>(ceiling)) + static_cast<double>(errors[i]);
+      lanes[i] =
+          (static_cast<double>(sums[i]) - static_cast<double>(ceiling)) + static_cast<double>(errors[i]);
     return fold(lanes);
   }
 };
@@ -97,9 +104,11 @@ double squares_fp16(const void* data, std::size_t n, float ceiling, Ahead ahead)
   const auto* p = static_cast<const char*>(data);
   CaughtSum sum;
   sum.start(ceiling);
-  const std::size_t i = for_lines<Pass::squares>(p, n * 2, ahead, [&](const char* line) __attribute__((always_inline)) {
-    add_fp16_line(sum, line);
-  }) / 2;
+  const std::size_t i =
+      for_lines<Pass::squares>(
+          p, n * 2,
+          ahead, [&](const char* line) __attribute__((always_inline)) { add_fp16_line(sum, line); }) /
+      2;
   double total = sum.total(ceiling);
   if (i < n) {
     std::uint16_t last[32] = {};
@@ -124,8 +133,12 @@ double squares_fp16(const void* data, std::size_t n, float ceiling, Ahead ahead)
 class SubnormalsAreZero {
 #if defined(__SSE2__)
  public:
-  SubnormalsAreZero() : before_(__builtin_ia32_stmxcsr()) { __builtin_ia32_ldmxcsr(before_ | 0x8040); }
-  ~SubnormalsAreZero() { __builtin_ia32_ldmxcsr(before_); }
+  SubnormalsAreZero() : before_(__builtin_ia32_stmxcsr()) {
+    __builtin_ia32_ldmxcsr(before_ | 0x8040);
+  }
+  ~SubnormalsAreZero() {
+    __builtin_ia32_ldmxcsr(before_);
+  }
 
  private:
   unsigned before_;
@@ -133,15 +146,17 @@ class SubnormalsAreZero {
 };
 
 double squares_bf16(const void* data, std::size_t n, float ceiling, Ahead ahead) {
-  // Below 2^-126 nothing counts beside the block's largest, at least 2^-80; but some processors stop for 100 cycles at
-  // each vector that holds such a number.
+  // Below 2^-126 nothing counts beside the block's largest, at least 2^-80; but some processors stop for 100
+  // cycles at each vector that holds such a number.
   [[maybe_unused]] const SubnormalsAreZero quick;
   const auto* p = static_cast<const char*>(data);
   CaughtSum sum;
   sum.start(ceiling);
-  const std::size_t i = for_lines<Pass::squares>(p, n * 2, ahead, [&](const char* line) __attribute__((always_inline)) {
-    add_bf16_line(sum, line);
-  }) / 2;
+  const std::size_t i =
+      for_lines<Pass::squares>(
+          p, n * 2,
+          ahead, [&](const char* line) __attribute__((always_inline)) { add_bf16_line(sum, line); }) /
+      2;
   double total = sum.total(ceiling);
   if (i < n) {
     std::uint16_t last[32] = {};

@@ -52,24 +52,36 @@ ScanResult scan(DType type, const void* data, std::size_t n, ExponentHistogram* 
     case DType::float64:
     case DType::float32:
     case DType::float16:
-    case DType::bfloat16: return detail::scan_float(detail::best_kernels(), type, data, n, histogram);
+    case DType::bfloat16:
+      return detail::scan_float(detail::best_kernels(), type, data, n, histogram);
     case DType::float8_e4m3fn:
-    case DType::float8_e5m2: return detail::scan_fp8(type, data, n, histogram);
-    case DType::complex64: return scan(DType::float32, data, 2 * n, histogram);
-    case DType::complex128: return scan(DType::float64, data, 2 * n, histogram);
-    case DType::int64: return scan_integer<std::int64_t>(data, n);
-    case DType::int32: return scan_integer<std::int32_t>(data, n);
-    case DType::int16: return scan_integer<std::int16_t>(data, n);
-    case DType::int8: return scan_integer<std::int8_t>(data, n);
-    case DType::uint8: return scan_integer<std::uint8_t>(data, n);
+    case DType::float8_e5m2:
+      return detail::scan_fp8(type, data, n, histogram);
+    case DType::complex64:
+      return scan(DType::float32, data, 2 * n, histogram);
+    case DType::complex128:
+      return scan(DType::float64, data, 2 * n, histogram);
+    case DType::int64:
+      return scan_integer<std::int64_t>(data, n);
+    case DType::int32:
+      return scan_integer<std::int32_t>(data, n);
+    case DType::int16:
+      return scan_integer<std::int16_t>(data, n);
+    case DType::int8:
+      return scan_integer<std::int8_t>(data, n);
+    case DType::uint8:
+      return scan_integer<std::uint8_t>(data, n);
     case DType::boolean: {
       ScanResult r = scan_integer<std::uint8_t>(data, n);
       r.amax = std::min(r.amax, 1.0);
       return r;
     }
-    case DType::uint16: return scan_integer<std::uint16_t>(data, n);
-    case DType::uint32: return scan_integer<std::uint32_t>(data, n);
-    case DType::uint64: return scan_integer<std::uint64_t>(data, n);
+    case DType::uint16:
+      return scan_integer<std::uint16_t>(data, n);
+    case DType::uint32:
+      return scan_integer<std::uint32_t>(data, n);
+    case DType::uint64:
+      return scan_integer<std::uint64_t>(data, n);
   }
   return {};
 }
@@ -87,7 +99,8 @@ ScanAndHash scan_and_hash(DType type, const void* data, std::size_t n, ExponentH
     both.hash = hash.finish(p + (n * element - rest), rest);
     return both;
   }
-  // Large enough to make a call's fixed cost small, small enough to be in the second-level cache for the hash.
+  // Large enough to make a call's fixed cost small, small enough to be in the second-level cache for the
+  // hash.
   constexpr std::size_t chunk = 64 * 1024;
   for (; n > chunk / element; n -= chunk / element, p += chunk) {
     both.scan.merge(scan(type, p, chunk / element, histogram));

@@ -29,7 +29,7 @@ inline constexpr int kHistogramBins = 280;  // -150 … 129: all of fp32, its su
 /// What one pass found. Integers and bool count zeros and amax only; complex numbers are scanned
 /// as pairs of reals (indices then count reals).
 struct ScanResult {
-  std::uint64_t count = 0;      ///< elements seen
+  std::uint64_t count = 0;  ///< elements seen
   std::uint64_t nan = 0;
   std::uint64_t pos_inf = 0;
   std::uint64_t neg_inf = 0;
@@ -61,7 +61,8 @@ ScanResult scan_strided(DType type, const void* data, std::span<const std::int64
 bool any_non_finite(DType type, const void* data, std::size_t n);
 
 /// 64-bit hash of contiguous bytes: equal bits, equal hash (NaN payloads and signed zeros count).
-/// The definition is in hash.h and part of the file format: never change it, add a new one. Thread-safe, no allocation.
+/// The definition is in hash.h and part of the file format: never change it, add a new one. Thread-safe, no
+/// allocation.
 std::uint64_t hash_bytes(const void* data, std::size_t bytes);
 
 /// Hash of a strided view: equals `hash_bytes` of its contiguous copy. `element_size` is 1 … 1024 bytes.
@@ -74,12 +75,15 @@ struct ScanAndHash {
   std::uint64_t hash = 0;
 };
 
-/// `scan` and `hash_bytes` of the same memory, piece by piece, so that the second reads from the cache what the first
-/// has fetched. Equal to the two calls, except that Σx² of fp8 may differ by rounding. Thread-safe, no allocation.
-ScanAndHash scan_and_hash(DType type, const void* data, std::size_t n, ExponentHistogram* histogram = nullptr);
+/// `scan` and `hash_bytes` of the same memory, piece by piece, so that the second reads from the cache what
+/// the first has fetched. Equal to the two calls, except that Σx² of fp8 may differ by rounding. Thread-safe,
+/// no allocation.
+ScanAndHash scan_and_hash(DType type, const void* data, std::size_t n,
+                          ExponentHistogram* histogram = nullptr);
 
 /// `scan_strided` and `hash_strided` in one walk over the view. Thread-safe, no allocation.
 ScanAndHash scan_and_hash_strided(DType type, const void* data, std::span<const std::int64_t> sizes,
-                                  std::span<const std::int64_t> strides, ExponentHistogram* histogram = nullptr);
+                                  std::span<const std::int64_t> strides,
+                                  ExponentHistogram* histogram = nullptr);
 
 }  // namespace nanquest

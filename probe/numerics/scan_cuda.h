@@ -1,7 +1,8 @@
-/// The scan of scan.h on an NVIDIA GPU: the same counts, one kernel, on a stream the caller gives. No torch headers.
+/// The scan of scan.h on an NVIDIA GPU: the same counts, one kernel, on a stream the caller gives. No torch
+/// headers.
 ///
-/// Built as nanquest::numerics_cuda when a CUDA toolkit is there. The caller owns all memory and picks the current
-/// device; nothing here synchronises except `CudaScan::read`.
+/// Built as nanquest::numerics_cuda when a CUDA toolkit is there. The caller owns all memory and picks the
+/// current device; nothing here synchronises except `CudaScan::read`.
 ///
 ///     Result<CudaScan> s = CudaScan::create();
 ///     s->launch(DType::float16, device_pointer, n, stream);
@@ -31,12 +32,14 @@ class CudaScan {
   CudaScan& operator=(CudaScan&& other) noexcept;
   ~CudaScan();
 
-  /// Queues a scan of `n` contiguous elements of device memory, aligned to its element. Types: fp64, fp32, fp16, bf16,
-  /// the two fp8 and the complex ones (as pairs). Σx² is summed in an order that may differ from run to run. Error
-  /// `unsupported` for other types, `io` if the launch fails. Returns before the device is done.
+  /// Queues a scan of `n` contiguous elements of device memory, aligned to its element. Types: fp64, fp32,
+  /// fp16, bf16, the two fp8 and the complex ones (as pairs). Σx² is summed in an order that may differ from
+  /// run to run. Error `unsupported` for other types, `io` if the launch fails. Returns before the device is
+  /// done.
   Status launch(DType type, const void* device_data, std::size_t n, CUstream_st* stream);
 
-  /// Waits for the stream and gives the result of the last launch. Error `io` with CUDA's words, `usage` without launch.
+  /// Waits for the stream and gives the result of the last launch. Error `io` with CUDA's words, `usage`
+  /// without launch.
   Result<ScanResult> read(CUstream_st* stream);
 
  private:
@@ -47,8 +50,9 @@ class CudaScan {
   bool launched_ = false;
 };
 
-/// Queues a kernel that sets `*device_flag` to 1 if any of `n` elements is not finite, and leaves it alone otherwise:
-/// one flag can serve many tensors. Types and errors as with `CudaScan::launch`; integers are finite and queue nothing.
+/// Queues a kernel that sets `*device_flag` to 1 if any of `n` elements is not finite, and leaves it alone
+/// otherwise: one flag can serve many tensors. Types and errors as with `CudaScan::launch`; integers are
+/// finite and queue nothing.
 Status flag_non_finite_cuda(DType type, const void* device_data, std::size_t n, std::uint32_t* device_flag,
                             CUstream_st* stream);
 

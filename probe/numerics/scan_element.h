@@ -26,8 +26,7 @@ struct FloatLayout {
   static constexpr int kBias = (1 << (E - 1)) - 1;
   static constexpr Bits kAbsMask = static_cast<Bits>((Bits{1} << (E + M)) - 1);
   /// Magnitudes from here on are not finite.
-  static constexpr Bits kFirstBad =
-      HasInf ? static_cast<Bits>(((Bits{1} << E) - 1) << M) : kAbsMask;
+  static constexpr Bits kFirstBad = HasInf ? static_cast<Bits>(((Bits{1} << E) - 1) << M) : kAbsMask;
   static constexpr Bits kMinNormal = static_cast<Bits>(Bits{1} << M);
   static constexpr bool kHasInf = HasInf;
 
@@ -55,7 +54,8 @@ struct FloatLayout {
       if (abs == 0) return 0;
       const int e = exponent(abs);
       const int shift = (abs >> M) != 0 ? 52 - M : 52 - M + (1 - kBias - e);
-      const std::uint64_t mantissa = (static_cast<std::uint64_t>(abs) << shift) & ((std::uint64_t{1} << 52) - 1);
+      const std::uint64_t mantissa =
+          (static_cast<std::uint64_t>(abs) << shift) & ((std::uint64_t{1} << 52) - 1);
       return (static_cast<std::uint64_t>(e + 1023) << 52) | mantissa;
     }
   }
@@ -84,9 +84,9 @@ struct ElementStats {
   std::uint64_t neg_inf = 0;
   std::uint64_t zero = 0;
   std::uint64_t subnormal = 0;
-  std::uint64_t first_bad = ~std::uint64_t{0};            ///< index, all ones if none
-  std::uint64_t abs_max = 0;                              ///< pattern of the largest finite magnitude
-  std::uint64_t abs_min_less_one = ~std::uint64_t{0};     ///< pattern of the smallest non-zero one, minus 1
+  std::uint64_t first_bad = ~std::uint64_t{0};         ///< index, all ones if none
+  std::uint64_t abs_max = 0;                           ///< pattern of the largest finite magnitude
+  std::uint64_t abs_min_less_one = ~std::uint64_t{0};  ///< pattern of the smallest non-zero one, minus 1
   double sum_squares = 0;
 
   /// Adds the element with these bits at logical position `index`.

@@ -15,17 +15,23 @@ void copy_run(unsigned char* out, const unsigned char* in, std::size_t n, std::i
   for (std::size_t i = 0; i < n; ++i, out += Size, in += stride) std::memcpy(out, in, Size);
 }
 
-void copy_run(std::size_t size, unsigned char* out, const unsigned char* in, std::size_t n, std::int64_t stride) {
+void copy_run(std::size_t size, unsigned char* out, const unsigned char* in, std::size_t n,
+              std::int64_t stride) {
   if (stride == static_cast<std::int64_t>(size)) {
     std::memcpy(out, in, n * size);
     return;
   }
   switch (size) {
-    case 1: return copy_run<1>(out, in, n, stride);
-    case 2: return copy_run<2>(out, in, n, stride);
-    case 4: return copy_run<4>(out, in, n, stride);
-    case 8: return copy_run<8>(out, in, n, stride);
-    case 16: return copy_run<16>(out, in, n, stride);
+    case 1:
+      return copy_run<1>(out, in, n, stride);
+    case 2:
+      return copy_run<2>(out, in, n, stride);
+    case 4:
+      return copy_run<4>(out, in, n, stride);
+    case 8:
+      return copy_run<8>(out, in, n, stride);
+    case 16:
+      return copy_run<16>(out, in, n, stride);
     default:
       for (std::size_t i = 0; i < n; ++i, out += size, in += stride) std::memcpy(out, in, size);
   }

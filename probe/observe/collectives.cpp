@@ -21,7 +21,8 @@ bool awaits_collective(std::string_view op) {
 }
 
 bool is_collective(std::string_view op) {
-  return (op.substr(0, kSpace.size()) == kSpace || op.substr(0, 17) == "_c10d_functional:") && !awaits_collective(op);
+  return (op.substr(0, kSpace.size()) == kSpace || op.substr(0, 17) == "_c10d_functional:") &&
+         !awaits_collective(op);
 }
 
 bool collective_writes(std::string_view op) {
@@ -29,7 +30,8 @@ bool collective_writes(std::string_view op) {
 }
 
 bool collective_overwrites(std::string_view op) {
-  return collective_writes(op) && !is_one_of(op, {"allreduce_", "allreduce_coalesced_", "broadcast_", "reduce_"});
+  return collective_writes(op) &&
+         !is_one_of(op, {"allreduce_", "allreduce_coalesced_", "broadcast_", "reduce_"});
 }
 
 }  // namespace nanquest

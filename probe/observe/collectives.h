@@ -5,8 +5,8 @@
 
 namespace nanquest {
 
-/// An operator that talks to other processes: "c10d::allreduce_", "_c10d_functional::all_reduce", …. What it writes is
-/// there when somebody has waited for it, not when it returns.
+/// An operator that talks to other processes: "c10d::allreduce_", "_c10d_functional::all_reduce", …. What it
+/// writes is there when somebody has waited for it, not when it returns.
 bool is_collective(std::string_view op);
 
 /// A collective whose first argument's tensors are written (all but sends and barriers).

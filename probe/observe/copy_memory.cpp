@@ -19,7 +19,8 @@ struct Piece {
   void* mapping = nullptr;
   std::size_t mapped = 0;
   void* begin() const {
-    return reinterpret_cast<void*>((reinterpret_cast<std::uintptr_t>(mapping) + kHugePage - 1) / kHugePage * kHugePage);
+    return reinterpret_cast<void*>((reinterpret_cast<std::uintptr_t>(mapping) + kHugePage - 1) / kHugePage *
+                                   kHugePage);
   }
 };
 
@@ -66,8 +67,9 @@ at::Tensor large_copy_memory(std::int64_t elements, at::ScalarType type) {
   const std::size_t bytes = static_cast<std::size_t>(elements) * c10::elementSize(type);
   const Piece piece = piece_of(bytes);
   if (!piece.mapping) return {};
-  return at::from_blob(piece.begin(), {elements}, [bytes, piece](void*) { give_back(bytes, piece); },
-                       at::TensorOptions().dtype(type));
+  return at::from_blob(
+      piece.begin(), {elements}, [bytes, piece](void*) { give_back(bytes, piece); },
+      at::TensorOptions().dtype(type));
 }
 
 void release_spare_copies() {
@@ -82,6 +84,8 @@ void release_spare_copies() {
   for (const auto& [bytes, piece] : pieces) ::munmap(piece.mapping, piece.mapped);
 }
 
-std::size_t spare_copy_bytes() { return spare().bytes; }
+std::size_t spare_copy_bytes() {
+  return spare().bytes;
+}
 
 }  // namespace nanquest

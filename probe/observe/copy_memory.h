@@ -10,9 +10,10 @@ namespace nanquest {
 /// From this size on a copy's memory is worth keeping.
 inline constexpr std::size_t kLargeCopy = std::size_t{4} << 20;
 
-/// An unfilled 1-D CPU tensor of large size. Its memory is in huge pages where the system has them, and goes back to a
-/// list of spare pieces with the last reference to it: touching fresh memory takes longer than copying a model's
-/// weights into memory that was there before. Undefined if there is no memory to be had. Any thread.
+/// An unfilled 1-D CPU tensor of large size. Its memory is in huge pages where the system has them, and goes
+/// back to a list of spare pieces with the last reference to it: touching fresh memory takes longer than
+/// copying a model's weights into memory that was there before. Undefined if there is no memory to be had.
+/// Any thread.
 at::Tensor large_copy_memory(std::int64_t elements, at::ScalarType type);
 
 /// Gives all spare pieces back to the system. Any thread; a look at one number if there are none.

@@ -9,7 +9,8 @@ namespace {
 
 bool is_wrapped(const at::Tensor& t) {
   constexpr c10::DispatchKeySet wrapped({c10::DispatchKey::Python, c10::DispatchKey::FuncTorchBatched,
-                                         c10::DispatchKey::FuncTorchGradWrapper, c10::DispatchKey::Functionalize});
+                                         c10::DispatchKey::FuncTorchGradWrapper,
+                                         c10::DispatchKey::Functionalize});
   return t.defined() && t.key_set().has_any(wrapped);
 }
 

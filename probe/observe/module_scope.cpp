@@ -89,7 +89,9 @@ const ModuleName* current_module() {
   return name;
 }
 
-std::string_view current_module_path() { return stack().path; }
+std::string_view current_module_path() {
+  return stack().path;
+}
 
 std::string_view current_module_type() {
   const ScopeStack& s = stack();

@@ -21,8 +21,8 @@ class ModuleScope {
   std::size_t length_before_;
 };
 
-/// The same for callers that know whole paths and no scopes (hooks of Python modules): the path replaces the one
-/// before until the matching pop. Unmatched pops are ignored.
+/// The same for callers that know whole paths and no scopes (hooks of Python modules): the path replaces the
+/// one before until the matching pop. Unmatched pops are ignored.
 void push_module(std::string_view whole_path, std::string_view type);
 void pop_module();
 

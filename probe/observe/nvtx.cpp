@@ -7,13 +7,21 @@
 namespace nanquest {
 
 #ifdef NANQUEST_NVTX
-void nvtx_push(const char* name) { nvtxRangePushA(name); }
-void nvtx_pop() { nvtxRangePop(); }
-bool nvtx_available() { return true; }
+void nvtx_push(const char* name) {
+  nvtxRangePushA(name);
+}
+void nvtx_pop() {
+  nvtxRangePop();
+}
+bool nvtx_available() {
+  return true;
+}
 #else
 void nvtx_push(const char*) {}
 void nvtx_pop() {}
-bool nvtx_available() { return false; }
+bool nvtx_available() {
+  return false;
+}
 #endif
 
 }  // namespace nanquest

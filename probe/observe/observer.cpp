@@ -39,7 +39,9 @@ struct ThreadState {
 // Without constructors: looked at several times per op.
 constinit thread_local ThreadState this_thread{};
 
-ThreadState& state() { return this_thread; }
+ThreadState& state() {
+  return this_thread;
+}
 
 enum class Kind { evaluation, node, op };
 
@@ -62,7 +64,8 @@ std::unique_ptr<at::ObserverContext> start_op(const at::RecordFunction& fn, OpSi
   if (s.depth > 0) return nullptr;
   const OpTraits* traits = traits_of(fn);
   if (!traits) {
-    if (std::strncmp(fn.name(), kEvaluate, sizeof(kEvaluate) - 1) != 0 || s.evaluating_count == kMaxNesting) return nullptr;
+    if (std::strncmp(fn.name(), kEvaluate, sizeof(kEvaluate) - 1) != 0 || s.evaluating_count == kMaxNesting)
+      return nullptr;
     s.evaluating[s.evaluating_count++] = node_name(fn.name() + sizeof(kEvaluate) - 1);
     return std::make_unique<Context>(Kind::evaluation);
   }
@@ -93,7 +96,8 @@ std::unique_ptr<at::ObserverContext> on_start(const at::RecordFunction& fn) {
   try {
     if (fn.scope() == at::RecordScope::BACKWARD_FUNCTION) {
       if (s.depth > 0 || s.node_count == kMaxNesting) return nullptr;
-      s.nodes[s.node_count++] = {node_name(fn.name()), fn.seqNr(), fn.forwardThreadId(), at::GradMode::is_enabled()};
+      s.nodes[s.node_count++] = {node_name(fn.name()), fn.seqNr(), fn.forwardThreadId(),
+                                 at::GradMode::is_enabled()};
       return std::make_unique<Context>(Kind::node);
     }
     return start_op(fn, *sink, s);
@@ -134,7 +138,9 @@ void on_end(const at::RecordFunction& fn, at::ObserverContext* base) {
     case Kind::node:
       if (s.node_count > 0) --s.node_count;
       break;
-    case Kind::op: end_op(fn, *context, s); break;
+    case Kind::op:
+      end_op(fn, *context, s);
+      break;
   }
 }
 
@@ -153,7 +159,8 @@ Result<ObserverSession> ObserverSession::start(OpSink& sink) {
   return ObserverSession(handle);
 }
 
-ObserverSession::ObserverSession(ObserverSession&& other) noexcept : handle_(std::exchange(other.handle_, 0)) {}
+ObserverSession::ObserverSession(ObserverSession&& other) noexcept
+    : handle_(std::exchange(other.handle_, 0)) {}
 
 ObserverSession::~ObserverSession() {
   if (!handle_) return;
@@ -165,7 +172,8 @@ NodeContext current_node() {
   const ThreadState& s = state();
   if (s.node_count > 0) {
     const Node& node = s.nodes[s.node_count - 1];
-    return {true, node.name->name, node.sequence, node.forward_thread, !node.grad && at::GradMode::is_enabled()};
+    return {true, node.name->name, node.sequence, node.forward_thread,
+            !node.grad && at::GradMode::is_enabled()};
   }
   if (s.evaluating_count > 0) return {true, s.evaluating[s.evaluating_count - 1]->after, -1, 0};
   return {};
@@ -221,11 +229,17 @@ void close_region(c10::ArrayRef<const c10::IValue> outputs) {
   }
 }
 
-bool inside_observed_op() { return state().depth > 0; }
+bool inside_observed_op() {
+  return state().depth > 0;
+}
 
 ObserverPause::ObserverPause() : before_(std::exchange(state().busy, true)) {}
-ObserverPause::~ObserverPause() { state().busy = before_; }
+ObserverPause::~ObserverPause() {
+  state().busy = before_;
+}
 
-bool observer_busy() { return state().busy; }
+bool observer_busy() {
+  return state().busy;
+}
 
 }  // namespace nanquest

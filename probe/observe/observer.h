@@ -19,12 +19,13 @@ namespace nanquest {
 
 /// The backward node that runs on this thread, if any.
 struct NodeContext {
-  bool in_backward = false;        ///< the autograd engine is evaluating a node
-  std::string_view name;           ///< "MmBackward0"; "accumulation after MmBackward0" between nodes. Lives for ever:
-                                   ///< equal names are the same characters in memory
-  std::int64_t sequence = -1;      ///< autograd sequence number of the node, -1 outside a node
-  std::uint64_t forward_thread = 0;///< thread that made the node
-  bool forward_again = false;      ///< a forward pass runs inside the node: gradient checkpointing computes it again
+  bool in_backward = false;  ///< the autograd engine is evaluating a node
+  std::string_view name;  ///< "MmBackward0"; "accumulation after MmBackward0" between nodes. Lives for ever:
+                          ///< equal names are the same characters in memory
+  std::int64_t sequence = -1;        ///< autograd sequence number of the node, -1 outside a node
+  std::uint64_t forward_thread = 0;  ///< thread that made the node
+  bool forward_again =
+      false;  ///< a forward pass runs inside the node: gradient checkpointing computes it again
 };
 
 /// What a sink keeps between the two calls of one op.
@@ -62,9 +63,10 @@ class ObserverSession {
 /// Node that runs on the calling thread now. Cheap; meant for sinks.
 NodeContext current_node();
 
-/// Work that runs where nobody sees its ops (what a compiler made) is told by its caller as one op, from `open_region` to
-/// `close_region` on the same thread; what is dispatched inside is not reported. Calls must pair; they may nest (then the
-/// outermost is reported). Nothing happens on threads that no session observes. Never throw.
+/// Work that runs where nobody sees its ops (what a compiler made) is told by its caller as one op, from
+/// `open_region` to `close_region` on the same thread; what is dispatched inside is not reported. Calls must
+/// pair; they may nest (then the outermost is reported). Nothing happens on threads that no session observes.
+/// Never throw.
 void open_region(const OpTraits& op, c10::ArrayRef<const c10::IValue> inputs);
 void close_region(c10::ArrayRef<const c10::IValue> outputs);
 

@@ -20,8 +20,8 @@ bool returns_uninitialised(std::string_view name) {
 
 /// Every LibTorch has the operators of these name spaces.
 bool is_foreign(std::string_view name) {
-  for (const std::string_view space : {"aten::", "prim::", "quantized::", "_quantized::", "sparse::", "mkl::", "mkldnn::",
-                                       "mkldnn_prepacked::", "onednn::", "prepacked::"})
+  for (const std::string_view space : {"aten::", "prim::", "quantized::", "_quantized::", "sparse::", "mkl::",
+                                       "mkldnn::", "mkldnn_prepacked::", "onednn::", "prepacked::"})
     if (name.substr(0, space.size()) == space) return false;
   return !is_collective(name) && !awaits_collective(name);
 }
@@ -49,10 +49,12 @@ std::unique_ptr<OpTraits> make_traits(const c10::OperatorHandle& handle) {
   for (const c10::Argument& argument : schema.arguments()) {
     const bool first = traits->argument_written.empty();
     const bool written = (argument.alias_info() && argument.alias_info()->isWrite()) ||
-                         writes_unsaid(traits->name, argument.name()) || (first && collective_writes(traits->name));
+                         writes_unsaid(traits->name, argument.name()) ||
+                         (first && collective_writes(traits->name));
     traits->argument_written.push_back(written);
-    traits->argument_overwritten.push_back(written && (argument.is_out() || overwrites_blindly(traits->name) ||
-                                                 (first && collective_overwrites(traits->name))));
+    traits->argument_overwritten.push_back(written &&
+                                           (argument.is_out() || overwrites_blindly(traits->name) ||
+                                            (first && collective_overwrites(traits->name))));
   }
   for (const c10::Argument& result : schema.returns()) {
     const auto* alias = result.alias_info();
@@ -67,7 +69,8 @@ struct CachedTraits {
   const OpTraits* traits;
 };
 
-/// The place of this thread where the traits of the operator with this name are, if they were looked up lately.
+/// The place of this thread where the traits of the operator with this name are, if they were looked up
+/// lately.
 CachedTraits& nearest(const void* key) {
   constexpr std::size_t kPlaces = 1024;
   constinit thread_local CachedTraits places[kPlaces]{};
@@ -79,23 +82,23 @@ CachedTraits& nearest(const void* key) {
 
 bool overwrites_blindly(std::string_view op) {
   for (const std::string_view name :
-       {"aten::fill_", "aten::zero_", "aten::copy_", "aten::normal_", "aten::uniform_", "aten::random_", "aten::bernoulli_",
-        "aten::exponential_", "aten::log_normal_", "aten::geometric_", "aten::cauchy_", "aten::set_", "aten::resize_",
-        "aten::resize_as_", "aten::_foreach_zero_", "aten::_foreach_copy_"})
+       {"aten::fill_", "aten::zero_", "aten::copy_", "aten::normal_", "aten::uniform_", "aten::random_",
+        "aten::bernoulli_", "aten::exponential_", "aten::log_normal_", "aten::geometric_", "aten::cauchy_",
+        "aten::set_", "aten::resize_", "aten::resize_as_", "aten::_foreach_zero_", "aten::_foreach_copy_"})
     if (op == name) return true;
   return false;
 }
 
 bool writes_unsaid(std::string_view op, std::string_view argument) {
   return (argument == "running_mean" || argument == "running_var") &&
-         (op == "aten::native_batch_norm" || op == "aten::cudnn_batch_norm" || op == "aten::miopen_batch_norm" ||
-          op == "aten::batch_norm_update_stats" || op == "aten::batch_norm_gather_stats" ||
-          op == "aten::batch_norm_gather_stats_with_counts");
+         (op == "aten::native_batch_norm" || op == "aten::cudnn_batch_norm" ||
+          op == "aten::miopen_batch_norm" || op == "aten::batch_norm_update_stats" ||
+          op == "aten::batch_norm_gather_stats" || op == "aten::batch_norm_gather_stats_with_counts");
 }
 
 bool OpTraits::is_frontier() const {
-  // Which backend a call goes to is not told to observers; a composite on CPU is one on CUDA but for a handful
-  // of operators, and where they differ the one with a kernel of its own wins on its device only.
+  // Which backend a call goes to is not told to observers; a composite on CPU is one on CUDA but for a
+  // handful of operators, and where they differ the one with a kernel of its own wins on its device only.
   if (composite_cpu && composite_cuda) return false;
   if (composite_cpu && !at::hasCUDA()) return false;
   if (autocast_cpu && at::autocast::is_autocast_enabled(at::kCPU)) return false;

@@ -31,7 +31,8 @@ StatsRow scan_cpu(const at::Tensor& t, DType type, bool hash) {
   const auto n = static_cast<std::size_t>(t.numel());
   const bool contiguous = t.is_contiguous();
   if (hash) {
-    const ScanAndHash both = contiguous ? scan_and_hash(type, data, n) : scan_and_hash_strided(type, data, t.sizes(), t.strides());
+    const ScanAndHash both =
+        contiguous ? scan_and_hash(type, data, n) : scan_and_hash_strided(type, data, t.sizes(), t.strides());
     StatsRow row = to_row(both.scan);
     row.hash = both.hash;
     row.has_hash = true;
@@ -49,40 +50,59 @@ StatsRow scan_cpu(const at::Tensor& t, DType type, bool hash) {
 
 std::optional<DType> dtype_of(at::ScalarType type) {
   switch (type) {
-    case at::kDouble: return DType::float64;
-    case at::kFloat: return DType::float32;
-    case at::kHalf: return DType::float16;
-    case at::kBFloat16: return DType::bfloat16;
-    case at::kFloat8_e4m3fn: return DType::float8_e4m3fn;
-    case at::kFloat8_e5m2: return DType::float8_e5m2;
-    case at::kLong: return DType::int64;
-    case at::kInt: return DType::int32;
-    case at::kShort: return DType::int16;
-    case at::kChar: return DType::int8;
-    case at::kByte: return DType::uint8;
-    case at::kBool: return DType::boolean;
-    case at::kComplexFloat: return DType::complex64;
-    case at::kComplexDouble: return DType::complex128;
-    case at::kUInt16: return DType::uint16;
-    case at::kUInt32: return DType::uint32;
-    case at::kUInt64: return DType::uint64;
-    default: return std::nullopt;
+    case at::kDouble:
+      return DType::float64;
+    case at::kFloat:
+      return DType::float32;
+    case at::kHalf:
+      return DType::float16;
+    case at::kBFloat16:
+      return DType::bfloat16;
+    case at::kFloat8_e4m3fn:
+      return DType::float8_e4m3fn;
+    case at::kFloat8_e5m2:
+      return DType::float8_e5m2;
+    case at::kLong:
+      return DType::int64;
+    case at::kInt:
+      return DType::int32;
+    case at::kShort:
+      return DType::int16;
+    case at::kChar:
+      return DType::int8;
+    case at::kByte:
+      return DType::uint8;
+    case at::kBool:
+      return DType::boolean;
+    case at::kComplexFloat:
+      return DType::complex64;
+    case at::kComplexDouble:
+      return DType::complex128;
+    case at::kUInt16:
+      return DType::uint16;
+    case at::kUInt32:
+      return DType::uint32;
+    case at::kUInt64:
+      return DType::uint64;
+    default:
+      return std::nullopt;
   }
 }
 
 at::ScalarType scalar_type_of(DType type) {
   constexpr at::ScalarType types[kDTypeCount] = {
-      at::kDouble, at::kFloat, at::kHalf,  at::kBFloat16,     at::kFloat8_e4m3fn, at::kFloat8_e5m2,
-      at::kLong,   at::kInt,   at::kShort, at::kChar,         at::kByte,          at::kBool,
-      at::kComplexFloat, at::kComplexDouble, at::kUInt16, at::kUInt32, at::kUInt64};
+      at::kDouble,       at::kFloat,         at::kHalf,   at::kBFloat16, at::kFloat8_e4m3fn, at::kFloat8_e5m2,
+      at::kLong,         at::kInt,           at::kShort,  at::kChar,     at::kByte,          at::kBool,
+      at::kComplexFloat, at::kComplexDouble, at::kUInt16, at::kUInt32,   at::kUInt64};
   return types[static_cast<int>(type)];
 }
 
 bool is_plain(const at::Tensor& t) {
-  if (!t.defined() || t.is_nested() || t.layout() != at::kStrided || !t.has_storage() || t.is_meta()) return false;
+  if (!t.defined() || t.is_nested() || t.layout() != at::kStrided || !t.has_storage() || t.is_meta())
+    return false;
   constexpr c10::DispatchKeySet wrapped({c10::DispatchKey::Python, c10::DispatchKey::FuncTorchBatched,
-                                         c10::DispatchKey::FuncTorchGradWrapper, c10::DispatchKey::Functionalize,
-                                         c10::DispatchKey::ZeroTensor});
+                                         c10::DispatchKey::FuncTorchGradWrapper,
+                                         c10::DispatchKey::Functionalize, c10::DispatchKey::ZeroTensor});
   return !t.key_set().has_any(wrapped) && (t.is_cpu() || t.is_cuda());
 }
 
@@ -90,11 +110,14 @@ std::optional<StatsRow> stats_of(const at::Tensor& tensor, bool hash) {
   if (!is_plain(tensor)) return std::nullopt;
   const auto type = dtype_of(tensor.scalar_type());
   if (!type) return std::nullopt;
-  // Conjugate and negative views share memory with a tensor that is scanned as it is; their bits change signs only.
+  // Conjugate and negative views share memory with a tensor that is scanned as it is; their bits change signs
+  // only.
   return scan_cpu(tensor.is_cpu() ? tensor : tensor.detach().to(at::kCPU), *type, hash);
 }
 
-at::Tensor copy_storage(const at::Tensor& tensor) { return copy_storage(tensor.storage(), tensor.scalar_type()); }
+at::Tensor copy_storage(const at::Tensor& tensor) {
+  return copy_storage(tensor.storage(), tensor.scalar_type());
+}
 
 namespace {
 
@@ -105,9 +128,11 @@ void copy_bytes(void* to, const void* from, std::size_t bytes) {
     std::memcpy(to, from, bytes);
     return;
   }
-  at::parallel_for(0, static_cast<std::int64_t>(bytes), kCopyGrain, [&](std::int64_t begin, std::int64_t end) {
-    std::memcpy(static_cast<char*>(to) + begin, static_cast<const char*>(from) + begin, static_cast<std::size_t>(end - begin));
-  });
+  at::parallel_for(0, static_cast<std::int64_t>(bytes), kCopyGrain,
+                   [&](std::int64_t begin, std::int64_t end) {
+                     std::memcpy(static_cast<char*>(to) + begin, static_cast<const char*>(from) + begin,
+                                 static_cast<std::size_t>(end - begin));
+                   });
 }
 
 }  // namespace
@@ -119,7 +144,8 @@ at::Tensor copy_storage(const c10::Storage& storage, at::ScalarType type) {
   const auto options = at::TensorOptions().dtype(whole ? type : at::kByte);
   const std::int64_t elements = whole ? bytes / item : bytes;
   at::Tensor copy;
-  if (static_cast<std::size_t>(bytes) >= kLargeCopy) copy = large_copy_memory(elements, whole ? type : at::kByte);
+  if (static_cast<std::size_t>(bytes) >= kLargeCopy)
+    copy = large_copy_memory(elements, whole ? type : at::kByte);
   if (!copy.defined()) copy = at::empty({elements}, options.device(at::kCPU));
   if (bytes == 0) return copy;
   if (storage.device().is_cpu()) {

@@ -64,7 +64,8 @@ Status AtomicFile::commit(Durable durable) {
   if (!impl_ || !impl_->file) return Error{ErrorCode::usage, "this writer is spent", ""};
   Status status;
   // Some file systems report a full disk only now.
-  if (durable == Durable::now && ::fsync(impl_->file.get()) != 0) status = system_error(impl_->path, "writing");
+  if (durable == Durable::now && ::fsync(impl_->file.get()) != 0)
+    status = system_error(impl_->path, "writing");
   if (!impl_->file.close() && status) status = system_error(impl_->path, "closing");
   if (status && std::rename(impl_->temporary.c_str(), impl_->path.c_str()) != 0)
     status = system_error(impl_->path, "renaming");

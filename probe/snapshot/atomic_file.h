@@ -13,14 +13,13 @@
 
 namespace nanquest {
 
-/// `now`: on the disk when the call returns. `soon`: when the system writes it; a crash of the machine (not of the
-/// program) may bring the old file back. For what is written often and could be made again.
+/// `now`: on the disk when the call returns. `soon`: when the system writes it; a crash of the machine (not
+/// of the program) may bring the old file back. For what is written often and could be made again.
 enum class Durable { now, soon };
 
 /// Puts `bytes` into the file `path`, replacing what was there; parent directories are made. On failure
 /// (`io`, with path and way out) the old file, if any, is as it was. Thread-safe for different paths.
-Status write_file_atomically(const std::string& path, std::string_view bytes,
-                             Durable durable = Durable::now);
+Status write_file_atomically(const std::string& path, std::string_view bytes, Durable durable = Durable::now);
 
 /// The same for contents that come in pieces. A writer that is destroyed before `commit` leaves nothing
 /// behind.

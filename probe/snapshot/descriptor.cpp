@@ -39,8 +39,8 @@ std::string parent_of(const std::string& path) {
   return parent.empty() ? "." : parent;
 }
 
-/// Calls `move` until all bytes are moved, at most `most` at a time; the kernel may take fewer than asked, or be
-/// interrupted.
+/// Calls `move` until all bytes are moved, at most `most` at a time; the kernel may take fewer than asked, or
+/// be interrupted.
 template <class Byte, class Move>
 bool in_pieces(Byte* at, std::size_t bytes, std::uint64_t offset, std::size_t most, Move move) {
   while (bytes > 0) {
@@ -77,8 +77,8 @@ bool may_grow_to(std::uint64_t bytes) {
 
 bool write_at(int fd, const void* data, std::size_t bytes, std::uint64_t offset) {
   if (bytes > 0 && !may_grow_to(offset + bytes)) return false;
-  // For a write of a MB the kernel looks for pages of that size, and may first have to make some: that was five to
-  // twenty times slower than pieces of 64 KiB.
+  // For a write of a MB the kernel looks for pages of that size, and may first have to make some: that was
+  // five to twenty times slower than pieces of 64 KiB.
   return in_pieces(static_cast<const char*>(data), bytes, offset, 1u << 16,
                    [&](const char* at, std::size_t n, off_t to) { return ::pwrite(fd, at, n, to); });
 }

@@ -14,8 +14,8 @@ inline bool is_library_frame(std::string_view frame) {
   return frame.empty() || frame.front() == '<';
 }
 
-/// The innermost frame of the program itself: the line that a person can change. The innermost of all if no frame is the
-/// program's; "" of an empty stack.
+/// The innermost frame of the program itself: the line that a person can change. The innermost of all if no
+/// frame is the program's; "" of an empty stack.
 inline std::string program_frame(const std::vector<std::string>& stack) {
   for (const std::string& frame : stack)
     if (!is_library_frame(frame)) return frame;

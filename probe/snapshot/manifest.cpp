@@ -58,7 +58,8 @@ std::string utc_now() {
 
 Status write_manifest(const std::string& run_dir, const Manifest& manifest, Durable durable) try {
   return write_file_atomically(manifest_path(run_dir),
-                               to_json(manifest).dump(2, ' ', false, json::error_handler_t::replace) + "\n", durable);
+                               to_json(manifest).dump(2, ' ', false, json::error_handler_t::replace) + "\n",
+                               durable);
 } catch (const std::exception& e) {
   return Error{ErrorCode::internal, manifest_path(run_dir) + ": " + e.what(), ""};
 }

@@ -17,21 +17,22 @@ namespace nanquest {
 struct ManifestIncident {
   std::int64_t step = 0;
   std::int32_t rank = 0;
-  std::string file;     ///< relative to the run directory: "incidents/step-00000131.r0.h5"; "" if none was written
+  std::string
+      file;  ///< relative to the run directory: "incidents/step-00000131.r0.h5"; "" if none was written
   std::string gate;     ///< "ok", "scale_overflow", "non_finite", "spike"
   std::string summary;  ///< one line for people
 };
 
 struct Manifest {
-  std::string created;             ///< UTC, "2025-01-02T03:04:05Z"
-  std::string nanquest;            ///< version of the program
-  std::string command;             ///< as typed
+  std::string created;   ///< UTC, "2025-01-02T03:04:05Z"
+  std::string nanquest;  ///< version of the program
+  std::string command;   ///< as typed
   std::map<std::string, std::string> config;
   std::int32_t rank = 0, world_size = 1;
   std::string status = "running";  ///< "running", "finished", "stopped", "failed"
   std::string outcome;             ///< one line for people: how it ended
   std::vector<ManifestIncident> incidents;
-  std::string format_version;      ///< filled by read_manifest
+  std::string format_version;  ///< filled by read_manifest
 };
 
 /// Writes run_dir/manifest.json, replacing the one before. Text that is not UTF-8 is mended, not refused.

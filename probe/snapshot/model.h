@@ -2,7 +2,8 @@
 ///
 /// `probe/capture` fills a SnapshotDoc, `SnapshotWriter` stores it, `SnapshotReader` gives it back,
 /// `replay` and `viewer` read it. Bulk data (tensors) never sit in here: the doc names them by
-/// path ("parameters/blocks.0.attn.qkv.weight", "trace/slot_data/000017") and the reader loads them on demand.
+/// path ("parameters/blocks.0.attn.qkv.weight", "trace/slot_data/000017") and the reader loads them on
+/// demand.
 #pragma once
 
 #include <cstdint>
@@ -21,24 +22,24 @@ enum class Phase : std::uint8_t { input = 0, forward = 1, backward = 2, optimize
 
 /// Where a slot's first bytes came from.
 enum class SlotOrigin : std::uint8_t {
-  produced = 0,        ///< made by an op of this trace; no bytes stored
-  input = 1,           ///< the batch
+  produced = 0,  ///< made by an op of this trace; no bytes stored
+  input = 1,     ///< the batch
   parameter = 2,
   buffer = 3,
   optimizer_state = 4,
-  external = 5,        ///< read from outside, none of the above (constants, caches)
-  gradient = 6,        ///< a .grad that existed before the step
+  external = 5,  ///< read from outside, none of the above (constants, caches)
+  gradient = 6,  ///< a .grad that existed before the step
   loss_scale = 7,
 };
 
 /// One storage of the trace. Never a pointer: those are recycled.
 struct Slot {
   SlotOrigin origin = SlotOrigin::produced;
-  std::uint64_t bytes = 0;      ///< size of the storage
-  DType dtype = DType::uint8;   ///< of the first tensor that used it
+  std::uint64_t bytes = 0;     ///< size of the storage
+  DType dtype = DType::uint8;  ///< of the first tensor that used it
   std::string device = "cpu";
-  std::string name;             ///< "blocks.0.attn.qkv.weight", "batch.tokens", "exp_avg of …"; empty if unknown
-  std::string data;             ///< path of the tensor that holds its bytes at first use; empty if produced here
+  std::string name;  ///< "blocks.0.attn.qkv.weight", "batch.tokens", "exp_avg of …"; empty if unknown
+  std::string data;  ///< path of the tensor that holds its bytes at first use; empty if produced here
 };
 
 /// Flags of a TensorRow.
@@ -48,7 +49,7 @@ enum TensorFlag : std::uint32_t {
   kTensorWrappedNumber = 1u << 2,  ///< a Python/C++ number: takes no part in type promotion
   kTensorRequiresGrad = 1u << 3,
   kTensorUndefined = 1u << 4,
-  kTensorOpaque = 1u << 5,         ///< not strided memory (sparse, nested, quantised): can't be rebuilt
+  kTensorOpaque = 1u << 5,  ///< not strided memory (sparse, nested, quantised): can't be rebuilt
 };
 
 /// One use of a tensor: as an argument of an op, or as an output.
@@ -56,10 +57,11 @@ struct TensorRow {
   std::int32_t slot = kNone;
   DType dtype = DType::float32;
   std::uint32_t flags = 0;
-  std::int64_t storage_offset = 0;     ///< in elements
+  std::int64_t storage_offset = 0;  ///< in elements
   std::vector<std::int64_t> sizes;
-  std::vector<std::int64_t> strides;   ///< in elements
-  std::int32_t stats = kNone;          ///< row of SnapshotDoc::stats: values when it was read (arguments) or just written (outputs)
+  std::vector<std::int64_t> strides;  ///< in elements
+  std::int32_t stats =
+      kNone;  ///< row of SnapshotDoc::stats: values when it was read (arguments) or just written (outputs)
 };
 
 /// What a scan found in one tensor at one moment (mirror of ScanResult).
@@ -67,7 +69,7 @@ struct StatsRow {
   std::uint64_t count = 0, nan = 0, pos_inf = 0, neg_inf = 0, zero = 0, subnormal = 0;
   std::int64_t first_bad = -1;
   double amax = 0, amin_nonzero = 0, sum_squares = 0;
-  std::uint64_t hash = 0;    ///< hash_bytes of the logical contiguous contents
+  std::uint64_t hash = 0;  ///< hash_bytes of the logical contiguous contents
   bool has_hash = false;
 
   std::uint64_t non_finite() const { return nan + pos_inf + neg_inf; }
@@ -75,19 +77,27 @@ struct StatsRow {
 
 /// Kinds of an argument token. A list or tuple is a `list` token followed by `length` values.
 enum class ArgKind : std::uint8_t {
-  none = 0, tensor = 1, integer = 2, real = 3, boolean = 4, string = 5, complex = 6,
-  list = 7,            ///< `integer` = length, `text` = element type ("int", "float", "bool", "Tensor", "Tensor?", "Scalar", "str" …)
-  device = 8,          ///< `text`
-  generator = 9,       ///< default generator of a device, `text` = device ("" = None passed)
-  opaque = 10,         ///< something that can't be rebuilt, `text` = its type
+  none = 0,
+  tensor = 1,
+  integer = 2,
+  real = 3,
+  boolean = 4,
+  string = 5,
+  complex = 6,
+  list = 7,       ///< `integer` = length, `text` = element type ("int", "float", "bool", "Tensor", "Tensor?",
+                  ///< "Scalar", "str" …)
+  device = 8,     ///< `text`
+  generator = 9,  ///< default generator of a device, `text` = device ("" = None passed)
+  opaque = 10,    ///< something that can't be rebuilt, `text` = its type
 };
-// ScalarType, Layout, MemoryFormat and friends are IValue ints in schemas: `integer` with the schema telling which.
+// ScalarType, Layout, MemoryFormat and friends are IValue ints in schemas: `integer` with the schema telling
+// which.
 
 /// One token of the flattened (pre-order) argument list.
 struct ArgRow {
   ArgKind kind = ArgKind::none;
-  std::int32_t tensor = kNone;   ///< row of SnapshotDoc::tensors
-  std::int64_t integer = 0;      ///< also bool
+  std::int32_t tensor = kNone;  ///< row of SnapshotDoc::tensors
+  std::int64_t integer = 0;     ///< also bool
   double real = 0;
   double imaginary = 0;
   std::string text;
@@ -97,33 +107,41 @@ struct ArgRow {
 enum OpFlag : std::uint32_t {
   kOpSeeded = 1u << 0,         ///< draws random numbers
   kOpUninitialised = 1u << 1,  ///< its outputs are garbage until written (empty, new_empty, resize_)
-  kOpHostWrite = 1u << 2,      ///< pseudo-op: bytes written behind the dispatcher; first output = the slot, `host_data` = the bytes
+  kOpHostWrite = 1u << 2,      ///< pseudo-op: bytes written behind the dispatcher; first output = the slot,
+                               ///< `host_data` = the bytes
   kOpOpaque = 1u << 3,         ///< can't be executed again: outputs are stored and substituted
   kOpRecompute = 1u << 4,      ///< forward op run again by gradient checkpointing
   kOpViewOnly = 1u << 5,       ///< outputs alias inputs and nothing was written
   kOpFailed = 1u << 6,         ///< it threw
   kOpBirth = 1u << 7,          ///< made non-finite values out of finite inputs
-  kOpBirthFiniteAbove = 1u << 8,  ///< a birth that is finite when computed one precision up from the same inputs: range overflow
-  kOpBirthStays = 1u << 9,     ///< a birth that is non-finite one precision up as well: a singular point or an intended infinity
+  kOpBirthFiniteAbove =
+      1u
+      << 8,  ///< a birth that is finite when computed one precision up from the same inputs: range overflow
+  kOpBirthStays = 1u << 9,  ///< a birth that is non-finite one precision up as well: a singular point or an
+                            ///< intended infinity
 };
 
 /// One frontier op, in the order of execution.
 struct OpRow {
-  std::string name;              ///< "aten::mm" without overload
-  std::string overload;          ///< "" or "out", "Tensor", …
+  std::string name;      ///< "aten::mm" without overload
+  std::string overload;  ///< "" or "out", "Tensor", …
   std::uint32_t flags = 0;
   Phase phase = Phase::forward;
   std::int32_t micro_batch = 0;
-  std::int32_t module = kNone;       ///< row of SnapshotDoc::modules
-  std::string node;                  ///< backward node ("SoftmaxBackward0"), "" outside; "accumulation after X" between nodes
-  std::int32_t forward_op = kNone;   ///< for a backward op: the forward op that it differentiates
-  std::int64_t sequence = -1;        ///< autograd sequence number of the node made by (forward) or run by (backward) this op
-  std::int32_t first_arg = 0, arg_count = 0;      ///< range of SnapshotDoc::args
-  std::int32_t first_output = 0, output_count = 0;///< range of SnapshotDoc::tensors: returned tensors, then written arguments of void ops
-  std::int32_t first_written = 0, written_count = 0; ///< range of SnapshotDoc::written: tensor rows whose memory this op wrote (outputs that are not views, mutable arguments)
-  std::int32_t rng = kNone;          ///< row of SnapshotDoc::rng_states (generator before the op)
-  std::int32_t stack = kNone;        ///< row of SnapshotDoc::stacks
-  std::string host_data;             ///< path of the bytes of a host write or of an opaque op's first output
+  std::int32_t module = kNone;  ///< row of SnapshotDoc::modules
+  std::string node;  ///< backward node ("SoftmaxBackward0"), "" outside; "accumulation after X" between nodes
+  std::int32_t forward_op = kNone;  ///< for a backward op: the forward op that it differentiates
+  std::int64_t sequence =
+      -1;  ///< autograd sequence number of the node made by (forward) or run by (backward) this op
+  std::int32_t first_arg = 0, arg_count = 0;        ///< range of SnapshotDoc::args
+  std::int32_t first_output = 0, output_count = 0;  ///< range of SnapshotDoc::tensors: returned tensors, then
+                                                    ///< written arguments of void ops
+  std::int32_t first_written = 0,
+               written_count = 0;  ///< range of SnapshotDoc::written: tensor rows whose memory this op wrote
+                                   ///< (outputs that are not views, mutable arguments)
+  std::int32_t rng = kNone;        ///< row of SnapshotDoc::rng_states (generator before the op)
+  std::int32_t stack = kNone;      ///< row of SnapshotDoc::stacks
+  std::string host_data;           ///< path of the bytes of a host write or of an opaque op's first output
 };
 
 /// A module path and what it is.
@@ -135,17 +153,17 @@ struct ModuleRow {
 /// A named tensor with its values at the start of the step.
 struct NamedTensor {
   std::string name;
-  std::string data;      ///< path in the file
+  std::string data;  ///< path in the file
   DType dtype = DType::float32;
   std::vector<std::int64_t> shape;
-  std::int32_t slot = kNone;   ///< slot of its storage in the trace, if the trace touched it
+  std::int32_t slot = kNone;  ///< slot of its storage in the trace, if the trace touched it
 };
 
 /// One column of numbers per thing and step; rows are the last steps, oldest first.
 struct SeriesTable {
-  std::string name;                   ///< "scalars", "grad_norm", "weight_norm", "update_ratio", "amax"
-  std::vector<std::string> columns;   ///< scalars: "step","loss","lr","scale","gate",…; otherwise layer names
-  std::vector<double> values;         ///< row-major, size = rows × columns; NaN and Inf are kept as they are
+  std::string name;                  ///< "scalars", "grad_norm", "weight_norm", "update_ratio", "amax"
+  std::vector<std::string> columns;  ///< scalars: "step","loss","lr","scale","gate",…; otherwise layer names
+  std::vector<double> values;        ///< row-major, size = rows × columns; NaN and Inf are kept as they are
   std::size_t rows() const { return columns.empty() ? 0 : values.size() / columns.size(); }
 };
 
@@ -154,15 +172,15 @@ enum class Gate : std::uint8_t { ok = 0, scale_overflow = 1, non_finite = 2, spi
 
 /// Who did the harm, as the probe saw it (replay says why).
 struct Culprit {
-  std::int32_t op = kNone;            ///< row of ops; kNone if the bad value came in from outside
+  std::int32_t op = kNone;  ///< row of ops; kNone if the bad value came in from outside
   Phase phase = Phase::forward;
-  std::string origin = "op";          ///< design §9 "origin"
-  std::string value;                  ///< "nan", "+inf", "-inf", "mixed", "silent"
+  std::string origin = "op";  ///< design §9 "origin"
+  std::string value;          ///< "nan", "+inf", "-inf", "mixed", "silent"
   std::uint64_t count = 0;
-  std::vector<std::int64_t> first;    ///< index of the first bad element
-  std::string tensor_name;            ///< for a bad input, weight, buffer or state
-  std::vector<std::int32_t> lineage;  ///< ops from culprit to loss / gradient / weight, in order
-  std::vector<std::int32_t> suppressed; ///< births that were judged intended infinities
+  std::vector<std::int64_t> first;       ///< index of the first bad element
+  std::string tensor_name;               ///< for a bad input, weight, buffer or state
+  std::vector<std::int32_t> lineage;     ///< ops from culprit to loss / gradient / weight, in order
+  std::vector<std::int32_t> suppressed;  ///< births that were judged intended infinities
 };
 
 /// Everything but the bulk data.
@@ -174,17 +192,18 @@ struct SnapshotDoc {
   std::string basis = "every_output";  ///< or "survivors"
   std::int32_t loss = kNone;           ///< tensor row that is the loss
   double loss_scale = 1;
-  std::vector<std::int32_t> gradients; ///< tensor rows: final .grad of each parameter (kNone if none)
+  std::vector<std::int32_t> gradients;  ///< tensor rows: final .grad of each parameter (kNone if none)
 
-  std::map<std::string, std::string> environment;  ///< "torch_version", "num_threads", "cpu_capability", "env.OMP_NUM_THREADS", …
-  std::map<std::string, std::string> config;       ///< the run's settings, flat
+  std::map<std::string, std::string>
+      environment;  ///< "torch_version", "num_threads", "cpu_capability", "env.OMP_NUM_THREADS", …
+  std::map<std::string, std::string> config;  ///< the run's settings, flat
   std::vector<SeriesTable> history;
   std::vector<std::vector<std::string>> history_samples;  ///< per history row: sample ids
   std::vector<ModuleRow> modules;
   std::vector<NamedTensor> parameters, buffers, optimizer, batch;
   std::vector<std::string> sample_ids;    ///< of this step's batch
   std::vector<std::string> sample_texts;  ///< empty, or one per sample
-  std::string rng_data;                   ///< path of the generator state at the start of the step ("" if none)
+  std::string rng_data;  ///< path of the generator state at the start of the step ("" if none)
 
   std::vector<Slot> slots;
   std::vector<TensorRow> tensors;
@@ -192,8 +211,8 @@ struct SnapshotDoc {
   std::vector<std::int32_t> written;
   std::vector<OpRow> ops;
   std::vector<StatsRow> stats;
-  std::vector<std::string> rng_states;          ///< paths of generator states, row = OpRow::rng
-  std::vector<std::vector<std::string>> stacks; ///< frames, innermost first: "file:line function"
+  std::vector<std::string> rng_states;           ///< paths of generator states, row = OpRow::rng
+  std::vector<std::vector<std::string>> stacks;  ///< frames, innermost first: "file:line function"
   Culprit culprit;
 
   /// "aten::mm" or "aten::add.Tensor": name with overload.

@@ -27,8 +27,8 @@ struct flock whole_file() {
   return lock;
 }
 
-/// Process that holds the lock of that rank, 0 if none does. Not for a rank of this process: closing any descriptor of
-/// a file gives up the locks that the process holds on it.
+/// Process that holds the lock of that rank, 0 if none does. Not for a rank of this process: closing any
+/// descriptor of a file gives up the locks that the process holds on it.
 pid_t holder(const std::string& run_dir, std::int32_t rank) {
   const Descriptor file(::open(lock_path(run_dir, rank).c_str(), O_RDWR | O_CLOEXEC));
   struct flock lock = whole_file();
@@ -45,7 +45,8 @@ bool holds_something(const std::string& directory) {
 /// What an earlier run left, without the series of ranks that are at work.
 std::vector<std::string> leftovers(const std::string& run_dir, std::int32_t rank) {
   std::vector<std::string> out;
-  for (const std::string& directory : {incidents_dir(run_dir), recordings_dir(run_dir), checkpoints_dir(run_dir)})
+  for (const std::string& directory :
+       {incidents_dir(run_dir), recordings_dir(run_dir), checkpoints_dir(run_dir)})
     if (holds_something(directory)) out.push_back(directory);
   const Result<RunListing> listing = list_run(run_dir);
   if (!listing) return out;
@@ -93,13 +94,15 @@ Result<RunClaim> RunClaim::take(const std::string& run_dir, std::int32_t rank, b
   RunClaim claim;
   claim.run_dir_ = run_dir;
   claim.lock_ = Descriptor(::open(lock_path(run_dir, rank).c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666));
-  if (!claim.lock_) return refused(run_dir + ": nothing can be written there", {errno, std::generic_category()});
+  if (!claim.lock_)
+    return refused(run_dir + ": nothing can be written there", {errno, std::generic_category()});
   struct flock lock = whole_file();
   // A file system without locks is no reason not to run.
   if (::fcntl(claim.lock_.get(), F_SETLK, &lock) != 0 && (errno == EACCES || errno == EAGAIN))
-    return Error{ErrorCode::usage,
-                 run_dir + ": process " + std::to_string(holder(run_dir, rank)) + " is writing a run there now",
-                 "give another run directory, or wait for it"};
+    return Error{
+        ErrorCode::usage,
+        run_dir + ": process " + std::to_string(holder(run_dir, rank)) + " is writing a run there now",
+        "give another run directory, or wait for it"};
   if (!resume && rank == 0) {
     Result<std::string> moved = move_away(run_dir, rank);
     if (!moved) return moved.error();

@@ -25,7 +25,8 @@ std::string series_path(const std::string& run_dir, std::int32_t rank);
 std::string incidents_dir(const std::string& run_dir);
 /// run/incidents/step-00000131.r0.h5
 std::string incident_path(const std::string& run_dir, std::int64_t step, std::int32_t rank);
-/// run/incidents/step-00000131.r0.2.h5, …: the first such name that is free, for a step that failed more than once.
+/// run/incidents/step-00000131.r0.2.h5, …: the first such name that is free, for a step that failed more than
+/// once.
 std::string free_incident_path(const std::string& run_dir, std::int64_t step, std::int32_t rank);
 /// run/recordings
 std::string recordings_dir(const std::string& run_dir);
@@ -43,11 +44,11 @@ std::string replay_path(const std::string& snapshot);
 struct IncidentFiles {
   std::int64_t step = 0;
   std::int32_t rank = 0;
-  int attempt = 1;         ///< the 2 of "step-00000131.r0.2.h5"
+  int attempt = 1;  ///< the 2 of "step-00000131.r0.2.h5"
   std::string snapshot;
-  std::string verdict;     ///< "" if the file is not there
-  std::string report;      ///< "" if the file is not there
-  std::string replay;      ///< "" if the file is not there
+  std::string verdict;  ///< "" if the file is not there
+  std::string report;   ///< "" if the file is not there
+  std::string replay;   ///< "" if the file is not there
 };
 
 /// One series file of a run.

@@ -14,8 +14,8 @@ namespace nanquest {
 inline constexpr int kFormatMajor = 1;
 inline constexpr int kFormatMinor = 0;
 inline constexpr const char* kFormatName = "nanquest.snapshot";
-/// Name of the checksum of tensors (hash_bytes of probe/numerics/scan.h, defined in hash.h there); another one gets
-/// another name.
+/// Name of the checksum of tensors (hash_bytes of probe/numerics/scan.h, defined in hash.h there); another
+/// one gets another name.
 inline constexpr const char* kChecksumName = "nq64";
 
 template <class File, class Rows>

@@ -32,8 +32,8 @@ struct SealInfo {
   std::uint64_t file_bytes = 0;
 };
 
-/// Seals the whole HDF5 file behind `fd` (open for reading and writing; its user block must be kSealBytes) and
-/// fsyncs it. `path` is for messages.
+/// Seals the whole HDF5 file behind `fd` (open for reading and writing; its user block must be kSealBytes)
+/// and fsyncs it. `path` is for messages.
 Status seal(int fd, const std::string& path, int major, int minor, std::vector<Extent> tensors);
 
 /// The same for the closed file at `path`.

@@ -13,8 +13,8 @@
 
 namespace nanquest {
 
-/// The tables of a file that is being written: makes groups and columns, keeps the strings, remembers the first
-/// failure.
+/// The tables of a file that is being written: makes groups and columns, keeps the strings, remembers the
+/// first failure.
 class TableFileWriter {
  public:
   class Table;

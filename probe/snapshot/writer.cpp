@@ -43,7 +43,10 @@ struct SnapshotWriter::Impl {
   };
 
   Impl(std::string final_path, std::string temporary_path, Hdf5File new_file)
-      : path(std::move(final_path)), temporary(std::move(temporary_path)), file(std::move(new_file)), tables(file) {}
+      : path(std::move(final_path)),
+        temporary(std::move(temporary_path)),
+        file(std::move(new_file)),
+        tables(file) {}
   ~Impl() { discard(); }
 
   /// Removes the unfinished file.
@@ -76,7 +79,8 @@ Status SnapshotWriter::Impl::finish() {
                                       {"world_size", root->world_size},
                                       {"complete", std::int64_t{1}}});
   if (!written) return written;
-  if (Status sealed = seal(file.descriptor(), path, kFormatMajor, kFormatMinor, extents); !sealed) return sealed;
+  if (Status sealed = seal(file.descriptor(), path, kFormatMajor, kFormatMinor, extents); !sealed)
+    return sealed;
   if (Status closed = file.close(); !closed) return closed;
   if (std::rename(temporary.c_str(), path.c_str()) != 0) return system_error(path, "renaming");
   temporary.clear();
@@ -139,7 +143,8 @@ Status SnapshotWriter::write_doc(const SnapshotDoc& doc) try {
   visit_doc(impl_->tables, doc);
   impl_->tables.write_history(doc.history);
   impl_->tables.write_strings();
-  if (impl_->tables.ok()) impl_->root = {doc.writer, doc.created_utc, doc.host, doc.step, doc.rank, doc.world_size};
+  if (impl_->tables.ok())
+    impl_->root = {doc.writer, doc.created_utc, doc.host, doc.step, doc.rank, doc.world_size};
   return impl_->tables.status();
 } catch (const std::exception& e) {
   return Error{ErrorCode::internal, e.what(), ""};

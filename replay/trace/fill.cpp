@@ -113,7 +113,8 @@ class Filler {
   const StatsRow* look(std::int32_t row, Need need) {
     if (slot_of(row) == kNone || slots_[static_cast<std::size_t>(slot_of(row))].scratch) return nullptr;
     TensorRow& tensor = doc_.tensors[static_cast<std::size_t>(row)];
-    const bool known = tensor.stats != kNone && (need == Need::values || doc_.stats[static_cast<std::size_t>(tensor.stats)].has_hash);
+    const bool known = tensor.stats != kNone &&
+                       (need == Need::values || doc_.stats[static_cast<std::size_t>(tensor.stats)].has_hash);
     if (!known) {
       const std::int32_t found = statistics(row, tensor);
       if (found != kNone) tensor.stats = found;

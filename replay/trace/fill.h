@@ -11,8 +11,8 @@
 
 namespace nanquest {
 
-/// True if the trace has ops that wrote something and no statistics of what they wrote; of a standing trace (basis
-/// "survivors") also if it has those of survivors only.
+/// True if the trace has ops that wrote something and no statistics of what they wrote; of a standing trace
+/// (basis "survivors") also if it has those of survivors only.
 bool lacks_statistics(const SnapshotDoc& doc);
 
 /// The doc with statistics and hashes of every argument and written output, and the birth flags of its ops,

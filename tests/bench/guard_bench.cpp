@@ -71,7 +71,8 @@ class Guarded {
   std::int64_t number_ = 0;
 };
 
-/// `size` with as many rows as make a step with clipping as long as its name says on this machine, or a little longer.
+/// `size` with as many rows as make a step with clipping as long as its name says on this machine, or a
+/// little longer.
 Size lasting(Size size, double wanted) {
   for (;; size.rows += (size.rows + 3) / 4) {
     Gpt net(size.width, size.depth, size.rows, size.tokens);
@@ -104,8 +105,9 @@ void overhead(const Size& size, const std::string& directory) {
     bare.update(1.0);
   };
   with_norm();
-  std::printf("# guard %s: time over that of the same step without probe, clipping or not; it takes %.2f ms\n", size.name,
-              1e3 * seconds(with_norm));
+  std::printf(
+      "# guard %s: time over that of the same step without probe, clipping or not; it takes %.2f ms\n",
+      size.name, 1e3 * seconds(with_norm));
   const std::string name = std::string("guard_") + size.name;
   report(name + "_vs_clipping", paired_ratios(with_probe, with_norm, size.pairs), size.goal, Better::lower);
   report(name + "_vs_neither", paired_ratios(with_probe, with_neither, size.pairs), size.goal + 0.02,
@@ -115,7 +117,9 @@ void overhead(const Size& size, const std::string& directory) {
 void capture(const Size& size, const std::string& directory, int times) {
   Guarded guarded(size, directory + "/capture-" + size.name);
   const at::Tensor good = guarded.net.gain, bad = at::full({1}, std::numeric_limits<float>::infinity());
-  std::printf("# capture %s: what a bad step takes beyond a good one, its file on the disk included, in good steps\n", size.name);
+  std::printf(
+      "# capture %s: what a bad step takes beyond a good one, its file on the disk included, in good steps\n",
+      size.name);
   std::vector<double> ratios;
   for (int i = -1; i < times; ++i) {
     guarded.net.gain = good;
@@ -127,7 +131,8 @@ void capture(const Size& size, const std::string& directory, int times) {
       std::fprintf(stderr, "no snapshot: %s\n", seen.summary.c_str());
       std::exit(70);
     }
-    if (std::getenv("SWP")) std::fprintf(stderr, "LAP step %.1f\nLAP failed %.1f\n", step*1e6, failed*1e6);
+    if (std::getenv("SWP"))
+      std::fprintf(stderr, "LAP step %.1f\nLAP failed %.1f\n", step * 1e6, failed * 1e6);
     if (i >= 0) ratios.push_back((failed - step) / step);  // beyond the failing run itself
     std::filesystem::remove(seen.incident);
   }

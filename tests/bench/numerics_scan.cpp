@@ -1,9 +1,9 @@
 /// Scans and hash against a plain sum of the same bytes, one thread, memory far larger than any cache.
 ///
-/// Lines named `scan_…` give speed over the sum's speed (1 = as fast as memory can be read); the goal of the product
-/// is 0.85 for the three training formats, whatever the data, with and without the exponent histogram: "relu" has half
-/// zeros, "tiny" a third of subnormals, "masked" a third of -Inf, whose blocks are copied without them (no goal of the
-/// product: what it costs).
+/// Lines named `scan_…` give speed over the sum's speed (1 = as fast as memory can be read); the goal of the
+/// product is 0.85 for the three training formats, whatever the data, with and without the exponent
+/// histogram: "relu" has half zeros, "tiny" a third of subnormals, "masked" a third of -Inf, whose blocks are
+/// copied without them (no goal of the product: what it costs).
 
 #include <algorithm>
 #include <cmath>
@@ -86,11 +86,13 @@ int main() {
     const std::vector<unsigned char> ones(bytes, 1);
     bench::sink = bench::plain_sum(ones);
     const double once = bench::seconds([&] { bench::sink = bench::plain_sum(ones); });
-    std::printf("# numerics: speed over that of a plain sum of the same 192 MiB (%.1f GB/s), one thread each\n",
-                static_cast<double>(bytes) / once * 1e-9);
+    std::printf(
+        "# numerics: speed over that of a plain sum of the same 192 MiB (%.1f GB/s), one thread each\n",
+        static_cast<double>(bytes) / once * 1e-9);
   }
   for (const DType type : {DType::float32, DType::float16, DType::bfloat16}) bench::run(type, bytes);
   const auto data = bench::tensor(DType::float32, bytes, "");
-  bench::compare("hash_bytes", data, 0.85, [&] { return static_cast<double>(hash_bytes(data.data(), bytes)); });
+  bench::compare("hash_bytes", data, 0.85,
+                 [&] { return static_cast<double>(hash_bytes(data.data(), bytes)); });
   return 0;
 }

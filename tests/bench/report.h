@@ -17,10 +17,10 @@ inline double seconds(const std::function<void()>& f) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
-/// Ratios time(ours) / time(reference), measured pairwise in turn (ours, reference, ours, …) so that a machine
-/// whose speed drifts drifts for both. One warm-up pair is not counted.
-inline std::vector<double> paired_ratios(const std::function<void()>& ours, const std::function<void()>& reference,
-                                         int pairs) {
+/// Ratios time(ours) / time(reference), measured pairwise in turn (ours, reference, ours, …) so that a
+/// machine whose speed drifts drifts for both. One warm-up pair is not counted.
+inline std::vector<double> paired_ratios(const std::function<void()>& ours,
+                                         const std::function<void()>& reference, int pairs) {
   std::vector<double> ratios;
   for (int i = -1; i < pairs; ++i) {
     const double a = seconds(ours);
@@ -32,13 +32,15 @@ inline std::vector<double> paired_ratios(const std::function<void()>& ours, cons
 
 enum class Better { lower, higher };
 
-/// Prints the line for the median of `ratios`; returns true if the goal is met. Never changes the exit code by itself.
+/// Prints the line for the median of `ratios`; returns true if the goal is met. Never changes the exit code
+/// by itself.
 inline bool report(const std::string& name, std::vector<double> ratios, double goal, Better better) {
   std::sort(ratios.begin(), ratios.end());
   const double median = ratios[ratios.size() / 2];
   const bool ok = better == Better::lower ? median <= goal : median >= goal;
   std::printf("%-40s %8.4f  goal %s %-8.4g %-5s spread %.4f..%.4f\n", name.c_str(), median,
-              better == Better::lower ? "<=" : ">=", goal, ok ? "ok" : "short", ratios.front(), ratios.back());
+              better == Better::lower ? "<=" : ">=", goal, ok ? "ok" : "short", ratios.front(),
+              ratios.back());
   std::fflush(stdout);
   return ok;
 }

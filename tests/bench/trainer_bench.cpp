@@ -1,6 +1,6 @@
-// What the harness costs: a step of the trainer at level guard (guard, history, weight norms, states kept for a
-// rollback, checks) against the same model, data and optimizer in a bare loop with the usual clipping. The bare step
-// runs after each of the trainer's, so both see the same machine.
+// What the harness costs: a step of the trainer at level guard (guard, history, weight norms, states kept for
+// a rollback, checks) against the same model, data and optimizer in a bare loop with the usual clipping. The
+// bare step runs after each of the trainer's, so both see the same machine.
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
@@ -40,7 +40,9 @@ T need(Result<T> result) {
 class Bare {
  public:
   Bare(const Size& size, TextData data)
-      : model_(need(make_gpt(size.model, 42, at::kCPU))), data_(std::move(data)), optimizer_(model_->parameters(), {}),
+      : model_(need(make_gpt(size.model, 42, at::kCPU))),
+        data_(std::move(data)),
+        optimizer_(model_->parameters(), {}),
         batch_(size.batch) {}
 
   void step() {
@@ -79,7 +81,8 @@ void measure(const Size& size, const std::string& directory) {
   std::vector<double> ratios, milliseconds;
   auto started = std::chrono::steady_clock::now();
   const Listener listener{[&](const StepEvent& event) {
-                            const std::chrono::duration<double> ours = std::chrono::steady_clock::now() - started;
+                            const std::chrono::duration<double> ours =
+                                std::chrono::steady_clock::now() - started;
                             const double theirs = seconds([&] { bare.step(); });
                             if (event.step >= 5) ratios.push_back(ours.count() / theirs);
                             if (event.step >= 5) milliseconds.push_back(1e3 * theirs);
@@ -91,7 +94,8 @@ void measure(const Size& size, const std::string& directory) {
   started = std::chrono::steady_clock::now();
   (void)need(trainer->run());
   std::sort(milliseconds.begin(), milliseconds.end());
-  std::printf("# trainer %s: time over that of the same step in a bare loop, which takes %.2f ms\n", size.name, milliseconds[milliseconds.size() / 2]);
+  std::printf("# trainer %s: time over that of the same step in a bare loop, which takes %.2f ms\n",
+              size.name, milliseconds[milliseconds.size() / 2]);
   report(std::string("trainer_") + size.name + "_vs_bare_loop", ratios, size.goal, Better::lower);
 }
 
@@ -106,8 +110,10 @@ int main() {
   std::ofstream text(directory + "/text.txt");
   for (int i = 0; i < 4000; ++i) text << "line " << i * i << " of a text to train on\n";
   text.close();
-  nanquest::bench::measure({"5ms", {.depth = 2, .width = 64, .heads = 2, .context = 64}, 2, 300, 1.10}, directory);
-  nanquest::bench::measure({"50ms", {.depth = 4, .width = 128, .heads = 4, .context = 128}, 8, 80, 1.03}, directory);
+  nanquest::bench::measure({"5ms", {.depth = 2, .width = 64, .heads = 2, .context = 64}, 2, 300, 1.10},
+                           directory);
+  nanquest::bench::measure({"50ms", {.depth = 4, .width = 128, .heads = 4, .context = 128}, 8, 80, 1.03},
+                           directory);
   std::filesystem::remove_all(directory);
   return 0;
 }

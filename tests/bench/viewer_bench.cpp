@@ -1,4 +1,5 @@
-// What makes a long run smooth to look at: extremes of a view from the pyramid against reading every value of it.
+// What makes a long run smooth to look at: extremes of a view from the pyramid against reading every value of
+// it.
 #include <cmath>
 #include <vector>
 
@@ -9,12 +10,14 @@ int main() {
   using namespace nanquest;
   constexpr std::size_t points = 4'000'000, pixels = 1200;
   std::vector<double> values(points);
-  for (std::size_t i = 0; i < points; ++i) values[i] = i % 999'983 == 5 ? std::nan("") : std::sin(static_cast<double>(i) * 1e-3);
+  for (std::size_t i = 0; i < points; ++i)
+    values[i] = i % 999'983 == 5 ? std::nan("") : std::sin(static_cast<double>(i) * 1e-3);
   const viewer::Pyramid pyramid{values};
   double keep = 0;
   const auto ratios = bench::paired_ratios(
       [&] {
-        for (std::size_t p = 0; p < pixels; ++p) keep += pyramid.query(points * p / pixels, points * (p + 1) / pixels).max;
+        for (std::size_t p = 0; p < pixels; ++p)
+          keep += pyramid.query(points * p / pixels, points * (p + 1) / pixels).max;
       },
       [&] {
         for (std::size_t p = 0; p < pixels; ++p) {

@@ -46,7 +46,8 @@ class Bitwise : public ::testing::TestWithParam<at::ScalarType> {};
 TEST_P(Bitwise, RecordingChangesNoBit) {
   const auto plain = train(false, GetParam());
   const auto recorded = train(true, GetParam());
-  for (std::size_t i = 0; i < plain.size(); ++i) EXPECT_TRUE(at::equal(plain[i], recorded[i])) << "parameter " << i;
+  for (std::size_t i = 0; i < plain.size(); ++i)
+    EXPECT_TRUE(at::equal(plain[i], recorded[i])) << "parameter " << i;
 }
 
 INSTANTIATE_TEST_SUITE_P(Formats, Bitwise, ::testing::Values(at::kFloat, at::kBFloat16, at::kHalf));

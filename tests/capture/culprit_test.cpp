@@ -150,8 +150,8 @@ TEST(Culprit, OptimizerPhaseIsCovered) {
     at::Tensor loss = net.step();
     const PhaseScope phase(Phase::optimizer);
     const at::NoGradGuard no_grad;
-    moment.mul_(0.9);                                                    // stays zero
-    net.w1.sub_((net.w1.grad() * 0).div_(moment.sqrt()));                // 0 / 0
+    moment.mul_(0.9);                                      // stays zero
+    net.w1.sub_((net.w1.grad() * 0).div_(moment.sqrt()));  // 0 / 0
     return loss;
   });
   ASSERT_TRUE(find_culprit(rec.doc));
@@ -161,7 +161,8 @@ TEST(Culprit, OptimizerPhaseIsCovered) {
 
 TEST(Culprit, AHiddenOverflowIsSilentDamage) {
   const at::Tensor x = at::full({3}, 60000.f).to(at::kHalf);
-  Recording rec = record_step({}, [&] { return (at::ones({3}).to(at::kHalf) / (x + x)).sum().to(at::kFloat); });
+  Recording rec =
+      record_step({}, [&] { return (at::ones({3}).to(at::kHalf) / (x + x)).sum().to(at::kFloat); });
   ASSERT_TRUE(find_culprit(rec.doc));
   EXPECT_EQ(rec.doc.culprit.value, "silent");
   EXPECT_EQ(culprit_op(rec.doc).name, "aten::add");

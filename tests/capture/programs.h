@@ -13,7 +13,9 @@ namespace nanquest::testing {
 inline constexpr float kInf = std::numeric_limits<float>::infinity();
 inline constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
 
-inline at::Tensor leaf(at::Tensor t) { return t.set_requires_grad(true); }
+inline at::Tensor leaf(at::Tensor t) {
+  return t.set_requires_grad(true);
+}
 
 /// Two-layer net with dropout and cross entropy; parameters and batch are made from `seed`.
 struct TinyNet {
@@ -62,6 +64,8 @@ inline std::string module_of(const SnapshotDoc& doc, const OpRow& op) {
   return op.module == kNone ? "" : doc.modules[static_cast<std::size_t>(op.module)].path;
 }
 
-inline const OpRow& culprit_op(const SnapshotDoc& doc) { return doc.ops.at(static_cast<std::size_t>(doc.culprit.op)); }
+inline const OpRow& culprit_op(const SnapshotDoc& doc) {
+  return doc.ops.at(static_cast<std::size_t>(doc.culprit.op));
+}
 
 }  // namespace nanquest::testing

@@ -21,7 +21,8 @@ TEST(Record, KeepsFrontierOpsOnly) {
   ASSERT_TRUE(rec.notes.empty()) << rec.notes.front();
   // linear, dropout, cross_entropy_loss and relu's parents are composites: their parts are recorded.
   for (const OpRow& op : rec.doc.ops)
-    for (const char* composite : {"aten::linear", "aten::dropout", "aten::cross_entropy_loss", "aten::nll_loss"})
+    for (const char* composite :
+         {"aten::linear", "aten::dropout", "aten::cross_entropy_loss", "aten::nll_loss"})
       EXPECT_NE(op.name, composite);
   EXPECT_TRUE(find_op(rec.doc, "aten::addmm"));
   EXPECT_TRUE(find_op(rec.doc, "aten::_log_softmax"));
@@ -64,7 +65,9 @@ TEST(Record, StatisticsAgreeWithTheTensors) {
   const Recording rec = record_step(state, [&] { return x.exp().t().neg().sum(); });
   const OpRow* neg = find_op(rec.doc, "aten::neg");
   ASSERT_TRUE(neg);
-  const TensorRow& row = rec.doc.tensors[static_cast<std::size_t>(rec.doc.args[static_cast<std::size_t>(neg->first_arg)].tensor)];
+  const TensorRow& row =
+      rec.doc
+          .tensors[static_cast<std::size_t>(rec.doc.args[static_cast<std::size_t>(neg->first_arg)].tensor)];
   ASSERT_NE(row.stats, kNone);
   const StatsRow& stats = rec.doc.stats[static_cast<std::size_t>(row.stats)];
   EXPECT_EQ(stats.count, 12u);
@@ -73,7 +76,9 @@ TEST(Record, StatisticsAgreeWithTheTensors) {
   // The hash of exp's output is that of another order than neg reads.
   EXPECT_FALSE(stats.has_hash);
   for (const std::int32_t written : rec.doc.written)
-    EXPECT_TRUE(rec.doc.stats[static_cast<std::size_t>(rec.doc.tensors[static_cast<std::size_t>(written)].stats)].has_hash);
+    EXPECT_TRUE(
+        rec.doc.stats[static_cast<std::size_t>(rec.doc.tensors[static_cast<std::size_t>(written)].stats)]
+            .has_hash);
 }
 
 /// Statistics of what the first op of that name reads first.
@@ -89,9 +94,9 @@ TEST(Record, ViewsOfKnownMemoryHaveTheirOwnStatistics) {
   x[1][2] = std::numeric_limits<float>::quiet_NaN();
   const Recording rec = record_step({}, [&] {
     const at::Tensor y = x * 2;
-    y.t().neg();                        // the same elements in another order: the bad one is elsewhere
-    y.reshape({12}).abs();              // the same elements in the same order
-    y.slice(1, 0, 2).sin();             // a part of them
+    y.t().neg();                          // the same elements in another order: the bad one is elsewhere
+    y.reshape({12}).abs();                // the same elements in the same order
+    y.slice(1, 0, 2).sin();               // a part of them
     return y.slice(0, 2, 3).cos().sum();  // a dense part that begins elsewhere
   });
   EXPECT_EQ(stats_read_by(rec.doc, "aten::neg").first_bad, 2 * 3 + 1);
@@ -121,9 +126,9 @@ TEST(Record, ManyTensorsOfOneOpAreLookedAtByAllThreadsWithTheSameResult) {
     for (const TensorRow& row : rec.doc.tensors) {
       if (row.stats == kNone) continue;
       const StatsRow& s = rec.doc.stats[static_cast<std::size_t>(row.stats)];
-      seen.push_back({static_cast<double>(s.count), static_cast<double>(s.nan), static_cast<double>(s.pos_inf),
-                      static_cast<double>(s.first_bad), s.amax, s.sum_squares, static_cast<double>(s.has_hash),
-                      static_cast<double>(s.hash >> 12)});
+      seen.push_back({static_cast<double>(s.count), static_cast<double>(s.nan),
+                      static_cast<double>(s.pos_inf), static_cast<double>(s.first_bad), s.amax, s.sum_squares,
+                      static_cast<double>(s.has_hash), static_cast<double>(s.hash >> 12)});
     }
     return seen;
   };
@@ -160,7 +165,8 @@ TEST(Record, OutsideValuesAreCopiedBeforeTheyChange) {
   const Slot& slot = rec.doc.slots.front();
   EXPECT_EQ(slot.origin, SlotOrigin::external);
   bool found = false;
-  for (const auto& [path, data] : rec.data) found = found || (path == slot.data && at::equal(data, at::ones({4})));
+  for (const auto& [path, data] : rec.data)
+    found = found || (path == slot.data && at::equal(data, at::ones({4})));
   EXPECT_TRUE(found);
   EXPECT_TRUE(at::equal(counter, at::full({4}, 2)));
 }
@@ -199,7 +205,8 @@ TEST(Record, SlotsAreNeverConfusedWhenMemoryIsReused) {
   const at::Tensor x = at::randn({1024});
   const Recording rec = record_step({}, [&] {
     at::Tensor total = at::zeros({});
-    for (int i = 0; i < 50; ++i) total = total + (x * i).sum();  // temporaries die and their addresses come back
+    for (int i = 0; i < 50; ++i)
+      total = total + (x * i).sum();  // temporaries die and their addresses come back
     return total;
   });
   std::set<std::int32_t> produced;

@@ -1,5 +1,5 @@
-// make_golden_snapshot FILE: writes the golden file of the present format. Run once per format version, and per way of
-// writing it; the result is committed and never written again.
+// make_golden_snapshot FILE: writes the golden file of the present format. Run once per format version, and
+// per way of writing it; the result is committed and never written again.
 #include <cstdio>
 
 #include "tests/snapshot/rich_doc.h"

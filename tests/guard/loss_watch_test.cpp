@@ -19,7 +19,8 @@ TEST(LossWatch, ordinary_training_has_none) {
   std::normal_distribution<double> noise(0, 0.15);
   for (const double decay : {0.0, 0.002}) {
     LossWatch watch;
-    for (int i = 0; i < 5000; ++i) EXPECT_FALSE(watch.spikes(1 + 4 * std::exp(-decay * i) + noise(random))) << i;
+    for (int i = 0; i < 5000; ++i)
+      EXPECT_FALSE(watch.spikes(1 + 4 * std::exp(-decay * i) + noise(random))) << i;
   }
 }
 

@@ -1,4 +1,5 @@
-// An update that spoils weights or moments: recorded and undone where it could be foreseen, said plainly where not.
+// An update that spoils weights or moments: recorded and undone where it could be foreseen, said plainly
+// where not.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -31,8 +32,8 @@ StepReport unclipped(GuardedTraining& guarded, std::int64_t number, const Batch&
       values.push_back(p.detach());
       gradients.push_back(p.grad());
     }
-    at::_fused_adamw_(values, gradients, net.exp_avg, net.exp_avg_sq, {}, net.steps, net.lr, 0.9, 0.999, 0.01, 1e-8,
-                      false, false);
+    at::_fused_adamw_(values, gradients, net.exp_avg, net.exp_avg_sq, {}, net.steps, net.lr, 0.9, 0.999, 0.01,
+                      1e-8, false, false);
   });
 }
 
@@ -41,7 +42,10 @@ TEST(Update, good_ones_are_as_without_the_probe) {
   const ScratchDirectory scratch;
   GuardedTraining guarded({.run_dir = scratch.path + "/run", .check_state_every = 1});
   for (std::size_t i = 0; i < all.size(); ++i) {
-    ASSERT_TRUE(guarded.probe->step({.step = static_cast<std::int64_t>(i)}, [&] { return guarded.net.compute(all[i]); }).ok());
+    ASSERT_TRUE(
+        guarded.probe
+            ->step({.step = static_cast<std::int64_t>(i)}, [&] { return guarded.net.compute(all[i]); })
+            .ok());
     ASSERT_TRUE(guarded.probe->update(static_cast<std::int64_t>(i), [&] { guarded.net.update(); }).ok());
   }
   const auto mine = guarded.net.state();  // the generator too, before the other one starts from its seed
@@ -58,7 +62,8 @@ TEST(Update, recording_a_good_one_changes_no_bit) {
   for (std::size_t i = 0; i < all.size(); ++i) {
     const double nan = std::nan("");  // a rate that is not finite makes the probe record the update
     ASSERT_TRUE(guarded.probe
-                    ->step({.step = static_cast<std::int64_t>(i), .lr = nan}, [&] { return guarded.net.compute(all[i]); })
+                    ->step({.step = static_cast<std::int64_t>(i), .lr = nan},
+                           [&] { return guarded.net.compute(all[i]); })
                     .ok());
     ASSERT_TRUE(guarded.probe->update(static_cast<std::int64_t>(i), [&] { guarded.net.update(); }).ok());
   }
@@ -79,12 +84,14 @@ TEST(Update, squares_that_overflow_are_recorded_named_and_undone) {
   const StepReport report = unclipped(guarded, 1, all[1], 1e25);
   EXPECT_EQ(report.gate, Gate::non_finite);
   EXPECT_FALSE(report.state_corrupt);
-  EXPECT_NE(report.summary.find("the update left optimizer state exp_avg_sq."), std::string::npos) << report.summary;
+  EXPECT_NE(report.summary.find("the update left optimizer state exp_avg_sq."), std::string::npos)
+      << report.summary;
   EXPECT_NE(report.summary.find("_fused_adamw_"), std::string::npos) << report.summary;
   EXPECT_EQ(report.summary.find('\n'), std::string::npos);
   NamedTensors after;
   for (const auto& [name, t] : guarded.net.state())
-    if (name.find("step.") != 0) after.emplace_back(name, t);  // nobody watches the counters of this optimizer
+    if (name.find("step.") != 0)
+      after.emplace_back(name, t);  // nobody watches the counters of this optimizer
   EXPECT_EQ(first_difference(after, before), "");
 
   const Result<SnapshotReader> file = SnapshotReader::open(report.incident);
@@ -133,12 +140,14 @@ TEST(Update, a_bad_state_found_later_says_since_when) {
   const std::vector<Batch> all = batches(5);
   const ScratchDirectory scratch;
   GuardedTraining guarded({.run_dir = scratch.path + "/run", .check_state_every = 2});
-  for (std::int64_t i = 0; i < 4; ++i) ASSERT_TRUE(unclipped(guarded, i, all[static_cast<std::size_t>(i)], 1).ok());
+  for (std::int64_t i = 0; i < 4; ++i)
+    ASSERT_TRUE(unclipped(guarded, i, all[static_cast<std::size_t>(i)], 1).ok());
   guarded.net.parameters[0].data_ptr<float>()[3] = std::numeric_limits<float>::quiet_NaN();
   const StepReport report = guarded.step(4, all[4]);
   EXPECT_TRUE(report.state_corrupt);
-  EXPECT_NE(report.summary.find("fc1.weight was already non-finite when the step began; it was finite after step 2; what "
-                                "spoiled it since then is not on record"),
+  EXPECT_NE(report.summary.find(
+                "fc1.weight was already non-finite when the step began; it was finite after step 2; what "
+                "spoiled it since then is not on record"),
             std::string::npos)
       << report.summary;
 }

@@ -23,7 +23,8 @@ TEST(Format, ConstantsFollowFromTheLayout) {
     EXPECT_EQ(f.min_subnormal, std::ldexp(1, f.min_exponent - f.mantissa_bits));
     EXPECT_EQ(f.max_exponent, std::ilogb(f.max_finite));
     EXPECT_EQ(f.max_exponent, f.has_infinity ? f.bias : f.bias + 1);
-    for (const double x : {f.max_finite, f.min_normal, f.min_subnormal, 1.0, 0.0, -f.max_finite, -f.min_subnormal})
+    for (const double x :
+         {f.max_finite, f.min_normal, f.min_subnormal, 1.0, 0.0, -f.max_finite, -f.min_subnormal})
       EXPECT_EQ(round_to(format, x), x);
     EXPECT_TRUE(std::signbit(round_to(format, -0.0)));
     EXPECT_TRUE(std::isnan(round_to(format, NAN)));
@@ -52,8 +53,8 @@ TEST(Format, Tf32RoundsToTenBitsTiesToEven) {
 }
 
 TEST(Format, Fp32RoundsLikeTheProcessor) {
-  for (const double x : {0.1, 1.0 / 3, 1 + 0x1p-24, 1 + 0x1.8p-23, 0x1.fffffefp127, 0x1.ffffffp127, 0x1p-149, 0x1p-150,
-                         0x1.000001p-150, 0x1.23456789p-140, 1e300, 1e-300, -2.5e-42})
+  for (const double x : {0.1, 1.0 / 3, 1 + 0x1p-24, 1 + 0x1.8p-23, 0x1.fffffefp127, 0x1.ffffffp127, 0x1p-149,
+                         0x1p-150, 0x1.000001p-150, 0x1.23456789p-140, 1e300, 1e-300, -2.5e-42})
     EXPECT_EQ(encode(Format::fp32, x), std::bit_cast<std::uint32_t>(static_cast<float>(x))) << x;
 }
 

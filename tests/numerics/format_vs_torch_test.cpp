@@ -1,4 +1,5 @@
-// PyTorch's own casts are the independent side: every pattern of the small formats, and rounding at every border.
+// PyTorch's own casts are the independent side: every pattern of the small formats, and rounding at every
+// border.
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
@@ -49,8 +50,8 @@ TEST(FormatVsTorch, EveryPatternDecodesAndEncodesAlike) {
   }
 }
 
-/// Compares encode with the cast of `values` to each format; NaN only as NaN, since its sign and payload differ
-/// between PyTorch's own code paths.
+/// Compares encode with the cast of `values` to each format; NaN only as NaN, since its sign and payload
+/// differ between PyTorch's own code paths.
 void expect_same_casts(const at::Tensor& values) {
   const at::Tensor wide = values.to(at::kDouble);
   for (const auto& [format, type] : kPairs) {
@@ -60,7 +61,8 @@ void expect_same_casts(const at::Tensor& values) {
       const double x = wide.data_ptr<double>()[i];
       const std::uint64_t ours = encode(format, x), theirs = element_bits(cast, i);
       if (format == Format::fp8_e4m3 && std::fabs(static_cast<float>(x)) > 464) {
-        // PyTorch's releases differ here: NaN, or (2.15) the largest number, even for Inf. Ours is OCP's unsaturated NaN.
+        // PyTorch's releases differ here: NaN, or (2.15) the largest number, even for Inf. Ours is OCP's
+        // unsaturated NaN.
         ASSERT_TRUE(std::isnan(decode(format, ours))) << x;
         ASSERT_TRUE(std::isnan(decode(format, theirs)) || std::fabs(decode(format, theirs)) == 448) << x;
       } else if (std::isnan(decode(format, theirs))) {
@@ -79,9 +81,12 @@ at::Tensor borders(Format format, at::ScalarType type) {
   for (std::uint64_t bits = 0; bits + 1 < half; ++bits) {
     const double a = decode(format, bits), b = decode(format, bits + 1);
     if (!std::isfinite(a)) break;
-    const double middle = std::isfinite(b) ? (a + b) / 2 : a + std::ldexp(1, info(format).max_exponent - info(format).mantissa_bits - 1);
-    for (const double x : {a, middle, std::nextafter(static_cast<float>(middle), INFINITY) * 1.0,
-                           std::nextafter(static_cast<float>(middle), 0.0F) * 1.0, std::nextafter(middle, 1e300)})
+    const double middle = std::isfinite(b)
+                              ? (a + b) / 2
+                              : a + std::ldexp(1, info(format).max_exponent - info(format).mantissa_bits - 1);
+    for (const double x :
+         {a, middle, std::nextafter(static_cast<float>(middle), INFINITY) * 1.0,
+          std::nextafter(static_cast<float>(middle), 0.0F) * 1.0, std::nextafter(middle, 1e300)})
       for (const double s : {x, -x}) out.push_back(s);
   }
   return at::tensor(out, at::kDouble).to(type);
@@ -98,7 +103,8 @@ TEST(FormatVsTorch, RandomBitsRoundAlike) {
   for (std::int64_t i = 0; i < 200000; ++i) {
     const auto bits = static_cast<std::uint32_t>(rng());
     std::memcpy(single.data_ptr<float>() + i, &bits, 4);
-    wide.data_ptr<double>()[i] = std::ldexp(static_cast<double>(rng() >> 11) * 0x1p-53 - 0.5, static_cast<int>(rng() % 300) - 150);
+    wide.data_ptr<double>()[i] =
+        std::ldexp(static_cast<double>(rng() >> 11) * 0x1p-53 - 0.5, static_cast<int>(rng() % 300) - 150);
   }
   expect_same_casts(single);
   expect_same_casts(wide);
@@ -108,7 +114,8 @@ TEST(FormatVsTorch, DoublesRoundToFloatAlike) {
   std::mt19937_64 rng(2);
   at::Tensor wide = at::empty({100000}, at::kDouble);
   for (std::int64_t i = 0; i < wide.numel(); ++i)
-    wide.data_ptr<double>()[i] = std::ldexp(static_cast<double>(rng() >> 11) * 0x1p-53 - 0.5, static_cast<int>(rng() % 300) - 160);
+    wide.data_ptr<double>()[i] =
+        std::ldexp(static_cast<double>(rng() >> 11) * 0x1p-53 - 0.5, static_cast<int>(rng() % 300) - 160);
   const at::Tensor cast = wide.to(at::kFloat);
   for (std::int64_t i = 0; i < wide.numel(); ++i)
     ASSERT_EQ(encode(Format::fp32, wide.data_ptr<double>()[i]), element_bits(cast, i));

@@ -18,25 +18,17 @@ std::vector<unsigned char> pattern(std::size_t n) {
   return bytes;
 }
 
-// From an implementation of hash.h's definition in Python with integers of any size. Snapshots hold these hashes:
-// if this fails, the code is wrong, never the table.
+// From an implementation of hash.h's definition in Python with integers of any size. Snapshots hold these
+// hashes: if this fails, the code is wrong, never the table.
 TEST(Hash, KnownAnswersNeverChange) {
   const struct {
     std::size_t bytes;
     std::uint64_t hash;
   } answers[] = {
-      {0, 0x3870a8378f9ac363ULL},
-      {1, 0x5a37420b4523c3fcULL},
-      {7, 0x5a211dc7c183fec8ULL},
-      {8, 0xc144a88cbb1fd22dULL},
-      {63, 0xa83ead39f08386acULL},
-      {64, 0x3a7916e582542c15ULL},
-      {65, 0x727a86684bb985e5ULL},
-      {1023, 0xed67ad73b370df43ULL},
-      {1024, 0x7ff850fcf40905a5ULL},
-      {1025, 0x99cd628c1b7ca87bULL},
-      {2048, 0xf3f8658d6f9092d9ULL},
-      {5000, 0x979318912bf03398ULL},
+      {0, 0x3870a8378f9ac363ULL},    {1, 0x5a37420b4523c3fcULL},    {7, 0x5a211dc7c183fec8ULL},
+      {8, 0xc144a88cbb1fd22dULL},    {63, 0xa83ead39f08386acULL},   {64, 0x3a7916e582542c15ULL},
+      {65, 0x727a86684bb985e5ULL},   {1023, 0xed67ad73b370df43ULL}, {1024, 0x7ff850fcf40905a5ULL},
+      {1025, 0x99cd628c1b7ca87bULL}, {2048, 0xf3f8658d6f9092d9ULL}, {5000, 0x979318912bf03398ULL},
   };
   for (const auto& answer : answers) {
     const auto bytes = pattern(answer.bytes);
@@ -83,7 +75,8 @@ TEST(Hash, AFlippedBitChangesHalfOfTheHash) {
 TEST(Hash, OrderLengthAndSignsMatter) {
   const auto bytes = pattern(4 * kHashBlock);
   const std::uint64_t base = hash_bytes(bytes.data(), bytes.size());
-  for (const std::size_t unit : {4u, 8u, 16u, 64u, 128u, 1024u, 2048u}) {  // neighbouring pieces change places
+  for (const std::size_t unit :
+       {4u, 8u, 16u, 64u, 128u, 1024u, 2048u}) {  // neighbouring pieces change places
     auto other = bytes;
     std::swap_ranges(other.begin(), other.begin() + static_cast<std::ptrdiff_t>(unit),
                      other.begin() + static_cast<std::ptrdiff_t>(unit));

@@ -46,7 +46,8 @@ TEST(ExponentHistogram, EveryTableCountsEveryMix) {
   std::mt19937_64 rng(21);
   for (const DType type : kTypes)
     for (const Mix mix : kMixes)
-      for (const std::size_t n : {1u, 15u, 64u, 500u, 1023u, 1024u, 1025u, 2048u, 4095u, 4096u, 4097u, 20001u})
+      for (const std::size_t n :
+           {1u, 15u, 64u, 500u, 1023u, 1024u, 1025u, 2048u, 4095u, 4096u, 4097u, 20001u})
         expect_exponents(type, random_elements(type, n, mix, rng));
 }
 

@@ -1,4 +1,5 @@
-/// The slow, obvious scan that the fast one is compared with: decodes every element to double and looks at it.
+/// The slow, obvious scan that the fast one is compared with: decodes every element to double and looks at
+/// it.
 #pragma once
 
 #include <cmath>
@@ -18,7 +19,8 @@ inline std::uint64_t raw_element(DType type, const void* data, std::size_t i) {
   return bits;
 }
 
-inline ScanResult naive_scan(DType type, const void* data, std::size_t n, ExponentHistogram* histogram = nullptr) {
+inline ScanResult naive_scan(DType type, const void* data, std::size_t n,
+                             ExponentHistogram* histogram = nullptr) {
   const Format format = *format_of(type);
   ScanResult r;
   long double sum = 0;
@@ -50,26 +52,28 @@ inline ScanResult naive_scan(DType type, const void* data, std::size_t n, Expone
 }
 
 /// Asserts that every counter is equal, and Σx² within `tolerance` of it, relative.
-#define EXPECT_SAME_SCAN(got, want, tolerance)                                                          \
-  do {                                                                                                  \
-    const ::nanquest::ScanResult g_ = (got), w_ = (want);                                               \
-    EXPECT_EQ(g_.count, w_.count);                                                                      \
-    EXPECT_EQ(g_.nan, w_.nan);                                                                          \
-    EXPECT_EQ(g_.pos_inf, w_.pos_inf);                                                                  \
-    EXPECT_EQ(g_.neg_inf, w_.neg_inf);                                                                  \
-    EXPECT_EQ(g_.zero, w_.zero);                                                                        \
-    EXPECT_EQ(g_.subnormal, w_.subnormal);                                                              \
-    EXPECT_EQ(g_.first_bad, w_.first_bad);                                                              \
-    EXPECT_EQ(g_.amax, w_.amax);                                                                        \
-    EXPECT_EQ(g_.amin_nonzero, w_.amin_nonzero);                                                        \
-    if (std::isfinite(w_.sum_squares)) {                                                                \
-      EXPECT_NEAR(g_.sum_squares, w_.sum_squares, (tolerance)*w_.sum_squares);                          \
-    } else {                                                                                            \
-      EXPECT_EQ(g_.sum_squares, w_.sum_squares);                                                        \
-    }                                                                                                   \
+#define EXPECT_SAME_SCAN(got, want, tolerance)                                 \
+  do {                                                                         \
+    const ::nanquest::ScanResult g_ = (got), w_ = (want);                      \
+    EXPECT_EQ(g_.count, w_.count);                                             \
+    EXPECT_EQ(g_.nan, w_.nan);                                                 \
+    EXPECT_EQ(g_.pos_inf, w_.pos_inf);                                         \
+    EXPECT_EQ(g_.neg_inf, w_.neg_inf);                                         \
+    EXPECT_EQ(g_.zero, w_.zero);                                               \
+    EXPECT_EQ(g_.subnormal, w_.subnormal);                                     \
+    EXPECT_EQ(g_.first_bad, w_.first_bad);                                     \
+    EXPECT_EQ(g_.amax, w_.amax);                                               \
+    EXPECT_EQ(g_.amin_nonzero, w_.amin_nonzero);                               \
+    if (std::isfinite(w_.sum_squares)) {                                       \
+      EXPECT_NEAR(g_.sum_squares, w_.sum_squares, (tolerance)*w_.sum_squares); \
+    } else {                                                                   \
+      EXPECT_EQ(g_.sum_squares, w_.sum_squares);                               \
+    }                                                                          \
   } while (false)
 
 /// How far Σx² may be off, relative: what scan.h promises.
-inline double sum_tolerance(DType type) { return dtype_size(type) == 2 ? 0x1p-30 : 1e-13; }
+inline double sum_tolerance(DType type) {
+  return dtype_size(type) == 2 ? 0x1p-30 : 1e-13;
+}
 
 }  // namespace nanquest::testing

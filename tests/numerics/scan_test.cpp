@@ -73,7 +73,8 @@ TEST(Scan, EveryTableOfKernelsGivesTheSameBits) {
         const ScanResult base = detail::scan_float(detail::generic_kernels(), type, data.data(), n, nullptr);
         for (int i = 0; i < detail::kernel_count(); ++i) {
           const auto& kernels = detail::kernel_table(i);
-          SCOPED_TRACE(std::string(kernels.name) + " " + std::string(dtype_name(type)) + " n " + std::to_string(n));
+          SCOPED_TRACE(std::string(kernels.name) + " " + std::string(dtype_name(type)) + " n " +
+                       std::to_string(n));
           EXPECT_SAME_SCAN(detail::scan_float(kernels, type, data.data(), n, nullptr), base, 0);
           EXPECT_EQ(detail::any_non_finite(kernels, type, data.data(), n), base.non_finite() != 0);
         }
@@ -85,16 +86,19 @@ TEST(Scan, WholeBlocksOfOneKindAreCountedByEveryTable) {
   for (const DType type : {DType::float64, DType::float32, DType::float16, DType::bfloat16}) {
     const Format format = *format_of(type);
     const std::size_t size = dtype_size(type), n = 3 * detail::kScanBlock / size + 5;
-    for (const double x : {0.0, -0.0, info(format).min_subnormal, info(format).min_normal, info(format).max_finite,
-                           static_cast<double>(NAN), static_cast<double>(INFINITY), -static_cast<double>(INFINITY)}) {
+    for (const double x :
+         {0.0, -0.0, info(format).min_subnormal, info(format).min_normal, info(format).max_finite,
+          static_cast<double>(NAN), static_cast<double>(INFINITY), -static_cast<double>(INFINITY)}) {
       std::vector<unsigned char> data(n * size);
       const std::uint64_t bits = encode(format, x);
       for (std::size_t i = 0; i < n; ++i) std::memcpy(data.data() + i * size, &bits, size);
       const ScanResult want = naive_scan(type, data.data(), n);
       for (int i = 0; i < detail::kernel_count(); ++i) {
         const auto& kernels = detail::kernel_table(i);
-        SCOPED_TRACE(std::string(kernels.name) + " " + std::string(dtype_name(type)) + " " + std::to_string(x));
-        EXPECT_SAME_SCAN(detail::scan_float(kernels, type, data.data(), n, nullptr), want, sum_tolerance(type));
+        SCOPED_TRACE(std::string(kernels.name) + " " + std::string(dtype_name(type)) + " " +
+                     std::to_string(x));
+        EXPECT_SAME_SCAN(detail::scan_float(kernels, type, data.data(), n, nullptr), want,
+                         sum_tolerance(type));
       }
     }
   }
@@ -118,8 +122,10 @@ TEST(Scan, SumOfSquaresHoldsOverTheWholeRangeOfEveryTable) {
       const ScanResult want = naive_scan(type, data.data(), 17000);
       for (int i = 0; i < detail::kernel_count(); ++i) {
         const auto& kernels = detail::kernel_table(i);
-        SCOPED_TRACE(std::string(kernels.name) + " " + std::string(dtype_name(type)) + " 2^" + std::to_string(top));
-        EXPECT_SAME_SCAN(detail::scan_float(kernels, type, data.data(), 17000, nullptr), want, sum_tolerance(type));
+        SCOPED_TRACE(std::string(kernels.name) + " " + std::string(dtype_name(type)) + " 2^" +
+                     std::to_string(top));
+        EXPECT_SAME_SCAN(detail::scan_float(kernels, type, data.data(), 17000, nullptr), want,
+                         sum_tolerance(type));
       }
     }
   }
@@ -179,8 +185,9 @@ TEST(Scan, SumOfSquaresHoldsOverTheWholeRangeOfBf16) {
   for (int exponent = -132; exponent <= 120; exponent += 4) {
     std::vector<std::uint16_t> data(5000);
     for (auto& x : data)
-      x = static_cast<std::uint16_t>(
-          encode(Format::bf16, std::ldexp(1.0 + static_cast<double>(rng() % 128) / 128, exponent - static_cast<int>(rng() % 30))));
+      x = static_cast<std::uint16_t>(encode(
+          Format::bf16,
+          std::ldexp(1.0 + static_cast<double>(rng() % 128) / 128, exponent - static_cast<int>(rng() % 30))));
     SCOPED_TRACE(exponent);
     EXPECT_SAME_SCAN(scan(DType::bfloat16, data.data(), data.size()),
                      naive_scan(DType::bfloat16, data.data(), data.size()), 0x1p-30);

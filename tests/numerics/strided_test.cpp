@@ -54,7 +54,8 @@ std::vector<unsigned char> gather(std::size_t size, const std::vector<unsigned c
 
 TEST(Strided, ScanAndHashEqualThoseOfTheContiguousCopy) {
   std::mt19937_64 rng(7);
-  for (const DType type : {DType::float64, DType::float32, DType::float16, DType::bfloat16, DType::float8_e4m3fn}) {
+  for (const DType type :
+       {DType::float64, DType::float32, DType::float16, DType::bfloat16, DType::float8_e4m3fn}) {
     const std::size_t size = dtype_size(type);
     for (const auto mix : {testing::Mix::ordinary, testing::Mix::hostile}) {
       const auto data = testing::random_elements(type, 120000, mix, rng);
@@ -84,7 +85,8 @@ TEST(Strided, OddElementSizesHashLikeTheirCopy) {
   for (const std::size_t size : {3u, 7u, 16u, 100u, 1024u}) {
     const View v{"", {20, 9}, {9, -1}, 8};
     const auto copy = gather(size, data, v);
-    EXPECT_EQ(hash_strided(size, data.data() + 8 * size, v.sizes, v.strides), hash_bytes(copy.data(), copy.size()));
+    EXPECT_EQ(hash_strided(size, data.data() + 8 * size, v.sizes, v.strides),
+              hash_bytes(copy.data(), copy.size()));
   }
 }
 

@@ -123,7 +123,8 @@ TEST(Observer, AThrowingOpEndsWithoutOutputs) {
     EXPECT_THROW((void)at::ones({2, 3}).mm(at::ones({2, 3})), c10::Error);
     (void)at::ones({2}).neg();
   }
-  const auto mm = std::find_if(sink.all.begin(), sink.all.end(), [](const Seen& s) { return s.name == "aten::mm"; });
+  const auto mm =
+      std::find_if(sink.all.begin(), sink.all.end(), [](const Seen& s) { return s.name == "aten::mm"; });
   ASSERT_NE(mm, sink.all.end());
   EXPECT_EQ(mm->outputs, 0u);
   EXPECT_TRUE(sink.has("aten::neg")) << "the thread's depth is right again";

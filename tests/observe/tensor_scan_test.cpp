@@ -20,8 +20,9 @@ TEST(TensorScan, EveryTypeGoesThereAndBack) {
 TEST(TensorScan, StatisticsAgreeWithAtenForViewsOfEveryKind) {
   at::manual_seed(1);
   const at::Tensor base = at::randn({6, 5, 4});
-  for (const at::Tensor& t : {base, base.transpose(0, 2), base.select(1, 2), base.slice(0, 1, 6, 2), base[0].expand({3, 5, 4}),
-                              base.to(at::kHalf).permute({2, 0, 1}), base.to(at::kBFloat16), base.to(at::kDouble)}) {
+  for (const at::Tensor& t :
+       {base, base.transpose(0, 2), base.select(1, 2), base.slice(0, 1, 6, 2), base[0].expand({3, 5, 4}),
+        base.to(at::kHalf).permute({2, 0, 1}), base.to(at::kBFloat16), base.to(at::kDouble)}) {
     const auto stats = stats_of(t, true);
     ASSERT_TRUE(stats);
     const at::Tensor wide = t.to(at::kDouble);

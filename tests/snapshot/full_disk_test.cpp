@@ -64,7 +64,8 @@ TEST(FullDisk, ALimitOnTheSizeOfFilesDoesNotKill) {
   ASSERT_TRUE(testing::write_rich(path));
   const rlim_t whole = std::filesystem::file_size(path);
   std::filesystem::remove(path);
-  for (const rlim_t bytes : {rlim_t{0}, rlim_t{511}, rlim_t{512}, rlim_t{3000}, rlim_t{20000}, rlim_t{100000}, whole - 1}) {
+  for (const rlim_t bytes :
+       {rlim_t{0}, rlim_t{511}, rlim_t{512}, rlim_t{3000}, rlim_t{20000}, rlim_t{100000}, whole - 1}) {
     const auto with_limit = [&](const std::function<std::string()>& body) {
       return in_child([&] {
         const rlimit limit{bytes, bytes};

@@ -22,10 +22,14 @@ void expect_golden(const std::string& name, int major, int minor) {
   }
 }
 
-TEST(Golden, Snapshot1_0OpensAndIsUnchanged) { expect_golden("snapshot-1.0.h5", 1, 0); }
+TEST(Golden, Snapshot1_0OpensAndIsUnchanged) {
+  expect_golden("snapshot-1.0.h5", 1, 0);
+}
 
 // The same format as nanquest has written it since it writes HDF5 itself.
-TEST(Golden, Snapshot1_0WrittenWithoutLibhdf5OpensAndIsUnchanged) { expect_golden("snapshot-1.0-direct.h5", 1, 0); }
+TEST(Golden, Snapshot1_0WrittenWithoutLibhdf5OpensAndIsUnchanged) {
+  expect_golden("snapshot-1.0-direct.h5", 1, 0);
+}
 
 }  // namespace
 }  // namespace nanquest

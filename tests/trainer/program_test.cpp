@@ -70,7 +70,8 @@ TEST_F(Program, ExitCodesAreThoseOfTheManual) {
 TEST_F(Program, AnUpdateThatSpoilsWeightsIsRecordedAndUndone) {
   const Ran r = run(tiny("--lr 1e39 --warmup-ratio 0 --policy stop --json"));
   EXPECT_EQ(r.code, 4) << r.err;
-  EXPECT_NE(r.err.find("step 0 is not finite in fp32: step 0: the update left parameter "), std::string::npos) << r.err;
+  EXPECT_NE(r.err.find("step 0 is not finite in fp32: step 0: the update left parameter "), std::string::npos)
+      << r.err;
   EXPECT_NE(r.err.find("_fused_adamw_"), std::string::npos) << r.err;
   const auto j = nlohmann::json::parse(r.out);
   ASSERT_EQ(j["snapshots"].size(), 1u);
@@ -175,8 +176,9 @@ TEST_F(Program, AnEarlierRunIsMovedAsideUnlessResumed) {
     EXPECT_FALSE(std::filesystem::exists(folder / "run/earlier"));
     const Ran again = run(tiny(std::string("--seed 7 --level ") + level));
     EXPECT_EQ(again.code, 0) << again.err;
-    EXPECT_NE(again.err.find("the run that was in " + (folder / "run") + " is now in " + (folder / "run/earlier/")),
-              std::string::npos)
+    EXPECT_NE(
+        again.err.find("the run that was in " + (folder / "run") + " is now in " + (folder / "run/earlier/")),
+        std::string::npos)
         << again.err;
     EXPECT_TRUE(std::filesystem::is_empty(folder / "run/incidents"));  // nothing of the first run is mixed in
     const auto earlier = std::filesystem::directory_iterator(folder / "run/earlier")->path();

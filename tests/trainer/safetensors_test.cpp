@@ -170,7 +170,8 @@ TEST(Safetensors, AFailureLeavesTheOldFileAndNothingElse) {
   const test::Folder folder;
   const std::string path = folder / "f.safetensors";
   test::write_file(path, "old");
-  EXPECT_EQ(write_safetensors(path, {{"odd", at::zeros({2}, at::kComplexDouble)}}, {}).error().code, ErrorCode::unsupported);
+  EXPECT_EQ(write_safetensors(path, {{"odd", at::zeros({2}, at::kComplexDouble)}}, {}).error().code,
+            ErrorCode::unsupported);
   EXPECT_EQ(write_safetensors(path + "/below", samples(), {}).error().code, ErrorCode::io);
   EXPECT_EQ(test::read_file(path), "old");
   EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder.path()), {}), 1);

@@ -20,14 +20,21 @@ constexpr const char* kTensor = "parameters/head.weight";
 void cut(const std::string& path) {
   std::filesystem::resize_file(path, std::filesystem::file_size(path) / 2);
 }
-void empty(const std::string& path) { std::filesystem::resize_file(path, 0); }
-void newer(const std::string& path) { (void)seal_file(path, 2, 0, {}); }
-void text(const std::string& path) { std::ofstream(path) << "not a snapshot\n"; }
+void empty(const std::string& path) {
+  std::filesystem::resize_file(path, 0);
+}
+void newer(const std::string& path) {
+  (void)seal_file(path, 2, 0, {});
+}
+void text(const std::string& path) {
+  std::ofstream(path) << "not a snapshot\n";
+}
 void unfinished(const std::string& path) {
   forge(path, [](hid_t file) { H5Adelete(file, "complete"); });
 }
 void loop(const std::string& path) {
-  forge(path, [](hid_t file) { H5Lcreate_hard(file, "trace", file, "trace/again", H5P_DEFAULT, H5P_DEFAULT); });
+  forge(path,
+        [](hid_t file) { H5Lcreate_hard(file, "trace", file, "trace/again", H5P_DEFAULT, H5P_DEFAULT); });
 }
 void outside(const std::string& path) {
   forge(path, [](hid_t file) {
@@ -47,16 +54,17 @@ void culprit(const std::string& path) {
 }  // namespace
 
 const std::vector<Damage>& all_damages() {
-  static const std::vector<Damage> all = {{"newer", "format 2.0, this program reads formats up to 1.x", newer},
-                                          {"cut", "cut", cut},
-                                          {"empty", "empty", empty},
-                                          {"text", "not a nanquest snapshot", text},
-                                          {"unfinished", "never completed", unfinished},
-                                          {"loop", "deeper", loop},
-                                          {"outside", "is a link to somewhere else", outside},
-                                          {"bomb", "claims more bytes than the file holds", bomb},
-                                          {"index", "module 1073741824 of", index},
-                                          {"culprit", "op 1048576 of", culprit}};
+  static const std::vector<Damage> all = {
+      {"newer", "format 2.0, this program reads formats up to 1.x", newer},
+      {"cut", "cut", cut},
+      {"empty", "empty", empty},
+      {"text", "not a nanquest snapshot", text},
+      {"unfinished", "never completed", unfinished},
+      {"loop", "deeper", loop},
+      {"outside", "is a link to somewhere else", outside},
+      {"bomb", "claims more bytes than the file holds", bomb},
+      {"index", "module 1073741824 of", index},
+      {"culprit", "op 1048576 of", culprit}};
   return all;
 }
 

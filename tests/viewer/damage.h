@@ -1,5 +1,5 @@
-/// Snapshots that can't be shown: too new, cut off, never completed, or forged to do harm. For the model's tests, for
-/// the panels' and for the program's.
+/// Snapshots that can't be shown: too new, cut off, never completed, or forged to do harm. For the model's
+/// tests, for the panels' and for the program's.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@ namespace nanquest::viewer::testing {
 
 struct Damage {
   const char* name;
-  const char* says;              ///< what the refusal must hold
+  const char* says;                           ///< what the refusal must hold
   void (*make)(const std::string& snapshot);  ///< changes the file in place
 };
 

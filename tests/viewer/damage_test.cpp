@@ -1,5 +1,5 @@
-// Damaged and hostile snapshots through viewer/model: alone they are refused, in a run they keep nothing else from
-// being shown.
+// Damaged and hostile snapshots through viewer/model: alone they are refused, in a run they keep nothing else
+// from being shown.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -39,7 +39,8 @@ class Damaged : public ::testing::Test {
       EXPECT_FALSE(panel_text(session, panel).empty()) << panel_name(panel);
       (void)panel_csv(session, panel);
     }
-    for (const StoredTensor& tensor : session.incident() ? session.incident()->tensors : std::vector<StoredTensor>{}) {
+    for (const StoredTensor& tensor :
+         session.incident() ? session.incident()->tensors : std::vector<StoredTensor>{}) {
       session.select_tensor(tensor.path);
       (void)session.tensor_slice(0);
     }
@@ -102,13 +103,14 @@ TEST_F(Damaged, AbsurdNumbersAreRefusedOrShown) {
   const std::string path = fresh();
   const std::string copy = temp_.path() + "/copy.h5";
   fs::copy_file(path, copy);
-  const char* columns[] = {"trace/ops/name",       "trace/ops/module",       "trace/ops/phase",    "trace/ops/forward_op",
-                           "trace/ops/first_arg",  "trace/ops/arg_count",    "trace/ops/stack",    "trace/ops/first_output",
-                           "trace/tensors/slot",   "trace/tensors/stats",    "trace/tensors/dtype", "trace/tensors/sizes",
-                           "trace/tensors/strides", "trace/args/kind",       "trace/args/tensor",  "trace/args/integer",
-                           "trace/slots/origin",   "trace/loss",             "trace/gate",         "trace/step",
-                           "stats/count",          "stats/nan",              "stats/amax",         "verdict/culprit/op",
-                           "verdict/culprit/count", "strings/offsets"};
+  const char* columns[] = {
+      "trace/ops/name",        "trace/ops/module",    "trace/ops/phase",     "trace/ops/forward_op",
+      "trace/ops/first_arg",   "trace/ops/arg_count", "trace/ops/stack",     "trace/ops/first_output",
+      "trace/tensors/slot",    "trace/tensors/stats", "trace/tensors/dtype", "trace/tensors/sizes",
+      "trace/tensors/strides", "trace/args/kind",     "trace/args/tensor",   "trace/args/integer",
+      "trace/slots/origin",    "trace/loss",          "trace/gate",          "trace/step",
+      "stats/count",           "stats/nan",           "stats/amax",          "verdict/culprit/op",
+      "verdict/culprit/count", "strings/offsets"};
   int shown = 0, tried = 0;
   for (const char* column : columns)
     for (const long long value : {-1LL, 7LL, 1LL << 31, 1LL << 62}) {
@@ -116,9 +118,12 @@ TEST_F(Damaged, AbsurdNumbersAreRefusedOrShown) {
       fs::copy_file(copy, path, fs::copy_options::overwrite_existing);
       bool there = false;
       nanquest::testing::forge(path, [&](hid_t file) {
-        H5E_BEGIN_TRY { there = H5Oexists_by_name(file, column, H5P_DEFAULT) > 0; }
+        H5E_BEGIN_TRY {
+          there = H5Oexists_by_name(file, column, H5P_DEFAULT) > 0;
+        }
         H5E_END_TRY
-        if (there && H5Oexists_by_name(file, column, H5P_DEFAULT) > 0) nanquest::testing::poke(file, column, 0, value);
+        if (there && H5Oexists_by_name(file, column, H5P_DEFAULT) > 0)
+          nanquest::testing::poke(file, column, 0, value);
       });
       tried += there;
       Result<Session> session = Session::open(path);

@@ -1,5 +1,5 @@
-/// A person without a display: draws frames on no backend, finds items by their label, clicks, types, and looks at
-/// what was drawn.
+/// A person without a display: draws frames on no backend, finds items by their label, clicks, types, and
+/// looks at what was drawn.
 #pragma once
 
 #include <cfloat>
@@ -18,7 +18,8 @@ namespace nanquest::viewer::testing {
 
 class Driver {
  public:
-  Driver(Session& session, Panel panel, float width = 1280, float height = 800) : context_(ImGui::CreateContext()), ui_(session, {panel}) {
+  Driver(Session& session, Panel panel, float width = 1280, float height = 800)
+      : context_(ImGui::CreateContext()), ui_(session, {panel}) {
     ImPlot::CreateContext();
     ImGuiIO& io = ImGui::GetIO();
     io.IniFilename = nullptr;
@@ -47,12 +48,15 @@ class Driver {
     }
   }
 
-  bool sees(const std::string& label) const { return items_.count(label) != 0; }
+  bool sees(const std::string& label) const {
+    return items_.count(label) != 0;
+  }
 
   /// True if the window of that title is open, not behind a tab, and large enough to be of use.
   static bool shows(const char* title) {
     const ImGuiWindow* window = ImGui::FindWindowByName(title);
-    return window != nullptr && window->Active && !window->Hidden && window->Size.x > 150 && window->Size.y > 120;
+    return window != nullptr && window->Active && !window->Hidden && window->Size.x > 150 &&
+           window->Size.y > 120;
   }
 
   /// Moves to the item's centre, presses and releases; false if no such item was drawn.
@@ -87,10 +91,16 @@ class Driver {
     frame(3);
   }
 
-  Ui& ui() { return ui_; }
+  Ui& ui() {
+    return ui_;
+  }
   /// Vertices drawn so far that were not finite: a NaN that reached the picture.
-  int bad_vertices() const { return bad_vertices_; }
-  int vertices() const { return vertices_; }
+  int bad_vertices() const {
+    return bad_vertices_;
+  }
+  int vertices() const {
+    return vertices_;
+  }
   /// Vertices of the last frame that have this colour.
   int coloured(ImU32 colour) const {
     const auto found = colours_.find(colour);

@@ -31,7 +31,8 @@ std::vector<std::string> layer_names() {
   std::vector<std::string> layers = {"token_embedding"};
   for (int i = 0; i < kBlocks; ++i) {
     const std::string block = "blocks." + std::to_string(i);
-    for (const char* part : {".attention.qkv", ".attention.proj", ".mlp.up", ".mlp.down"}) layers.push_back(block + part);
+    for (const char* part : {".attention.qkv", ".attention.proj", ".mlp.up", ".mlp.down"})
+      layers.push_back(block + part);
   }
   layers.push_back("norm");
   layers.push_back("head");
@@ -47,7 +48,8 @@ double norm_at(int step, std::size_t layer, std::size_t layers, std::mt19937& ra
   return base * std::exp(growth + noise(random));
 }
 
-void write_values(SnapshotWriter& writer, const std::string& path, DType dtype, const std::vector<std::int64_t>& shape, unsigned seed) {
+void write_values(SnapshotWriter& writer, const std::string& path, DType dtype,
+                  const std::vector<std::int64_t>& shape, unsigned seed) {
   std::mt19937 random(seed);
   std::normal_distribution<double> normal(0, 0.08);
   std::size_t n = 1;
@@ -82,7 +84,8 @@ void write_snapshot(const std::string& path, SnapshotDoc doc) {
   // One gradient of an earlier micro-batch that already holds what people look for.
   std::vector<std::uint16_t> half(64 * 64);
   for (std::size_t i = 0; i < half.size(); ++i)
-    half[i] = static_cast<std::uint16_t>(encode(Format::fp16, std::pow(2.0, static_cast<double>(i % 38) - 22) * (i % 2 ? 1.3 : -1.1)));
+    half[i] = static_cast<std::uint16_t>(
+        encode(Format::fp16, std::pow(2.0, static_cast<double>(i % 38) - 22) * (i % 2 ? 1.3 : -1.1)));
   for (const std::size_t at : {70u, 71u, 1000u}) half[at] = 0x7e00;
   for (const std::size_t at : {200u, 2100u}) half[at] = 0x7c00;
   half[3000] = 0xfc00;
@@ -99,20 +102,30 @@ std::vector<SeriesTable> fixture_history(int steps) {
   const double nan = std::nan(""), inf = std::numeric_limits<double>::infinity();
   SeriesTable scalars{"scalars", {"step", "loss", "lr", "scale", "gate", "grad_norm"}, {}};
   std::vector<SeriesTable> tables = {scalars};
-  for (const char* name : {"grad_norm", "weight_norm", "update_ratio", "grad_amax"}) tables.push_back({name, layers, {}});
+  for (const char* name : {"grad_norm", "weight_norm", "update_ratio", "grad_amax"})
+    tables.push_back({name, layers, {}});
   std::mt19937 random(7);
   for (int step = 0; step < steps; ++step) {
     const bool bad = step == kBadStep, overflow = step == 90;
-    const double loss = bad ? nan : 5.5 * std::exp(-step / 40.0) + 2.2 + (step > 100 ? (step - 100) * 0.06 : 0);
-    const double row[] = {static_cast<double>(step), loss, 0.006 * std::min(1.0, step / 20.0), step < 90 ? 16384.0 : 8192.0,
-                          bad ? 2.0 : overflow ? 1.0 : step == 124 ? 3.0 : 0.0, bad ? nan : 1.0};
+    const double loss =
+        bad ? nan : 5.5 * std::exp(-step / 40.0) + 2.2 + (step > 100 ? (step - 100) * 0.06 : 0);
+    const double row[] = {static_cast<double>(step),
+                          loss,
+                          0.006 * std::min(1.0, step / 20.0),
+                          step < 90 ? 16384.0 : 8192.0,
+                          bad           ? 2.0
+                          : overflow    ? 1.0
+                          : step == 124 ? 3.0
+                                        : 0.0,
+                          bad ? nan : 1.0};
     tables[0].values.insert(tables[0].values.end(), std::begin(row), std::end(row));
     for (std::size_t l = 0; l < layers.size(); ++l) {
       double g = norm_at(step, l, layers.size(), random);
       if (bad) g = nan;
       if (overflow && l > 8) g = inf;
       tables[1].values.push_back(g);
-      tables[2].values.push_back(8 + 0.01 * step + (step > 80 ? 0.02 * (step - 80) * static_cast<double>(l) / 10 : 0));
+      tables[2].values.push_back(8 + 0.01 * step +
+                                 (step > 80 ? 0.02 * (step - 80) * static_cast<double>(l) / 10 : 0));
       tables[3].values.push_back(bad ? 0 : 1e-3 * (1 + static_cast<double>(l) / 20) * (1 + step / 60.0));
       tables[4].values.push_back(std::isfinite(g) ? g / 9 : g);
     }
@@ -149,7 +162,8 @@ std::string write_run(const std::string& run_dir, const FixtureOptions& options)
     if (!series) throw std::runtime_error(series.error().text());
     for (std::size_t r = 0; r < history[0].rows(); ++r) {
       std::vector<std::span<const double>> rows;
-      for (const SeriesTable& t : history) rows.emplace_back(t.values.data() + r * t.columns.size(), t.columns.size());
+      for (const SeriesTable& t : history)
+        rows.emplace_back(t.values.data() + r * t.columns.size(), t.columns.size());
       need(series->append(rows));
     }
     need(series->flush());
@@ -172,13 +186,15 @@ std::string write_run(const std::string& run_dir, const FixtureOptions& options)
   manifest.command = "nanquest-trainer --config samples/configs/story.toml --run-dir runs/story";
   manifest.status = "finished";
   manifest.outcome = "went on in fp32 after step 131; loss 2.31";
-  manifest.incidents = {{kBadStep, 0, "incidents/step-00000131.r0.h5", "non_finite", "aten::mm in blocks.3.mlp made 17 +Inf"}};
+  manifest.incidents = {
+      {kBadStep, 0, "incidents/step-00000131.r0.h5", "non_finite", "aten::mm in blocks.3.mlp made 17 +Inf"}};
   if (options.incidents > 1) {
     doc.step = 90;
     doc.gate = Gate::scale_overflow;
     doc.culprit = {};
     write_snapshot(incident_path(run_dir, 90, 0), doc);
-    manifest.incidents.push_back({90, 0, "incidents/step-00000090.r0.h5", "scale_overflow", "the loss scale overflowed repeatedly"});
+    manifest.incidents.push_back(
+        {90, 0, "incidents/step-00000090.r0.h5", "scale_overflow", "the loss scale overflowed repeatedly"});
   }
   if (options.manifest) need(write_manifest(run_dir, manifest));
   return snapshot;

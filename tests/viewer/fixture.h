@@ -1,4 +1,5 @@
-/// A synthetic but lifelike run: a small GPT in fp16 whose values grow until a matrix product overflows at step 131.
+/// A synthetic but lifelike run: a small GPT in fp16 whose values grow until a matrix product overflows at
+/// step 131.
 #pragma once
 
 #include <string>
@@ -8,11 +9,12 @@
 namespace nanquest::viewer::testing {
 
 struct FixtureOptions {
-  bool replayed = true;     ///< with a verdict file beside the snapshot
-  bool watched = true;      ///< false: recorded without statistics and culprit; if replayed, its replay file has them
-  bool series = true;       ///< with series.r0.h5
+  bool replayed = true;  ///< with a verdict file beside the snapshot
+  bool watched =
+      true;  ///< false: recorded without statistics and culprit; if replayed, its replay file has them
+  bool series = true;  ///< with series.r0.h5
   bool manifest = true;
-  int incidents = 1;        ///< the second one (step 90) is a loss-scale overflow without a verdict
+  int incidents = 1;  ///< the second one (step 90) is a loss-scale overflow without a verdict
 };
 
 inline constexpr std::int64_t kBadStep = 131;
@@ -25,7 +27,8 @@ std::vector<SeriesTable> fixture_history(int steps = 132);
 /// The verdict that replay would leave, all fields of the contract filled.
 std::string fixture_verdict();
 
-/// Writes the whole run directory. Returns the path of the snapshot of step 131; throws std::runtime_error on failure.
+/// Writes the whole run directory. Returns the path of the snapshot of step 131; throws std::runtime_error on
+/// failure.
 std::string write_run(const std::string& run_dir, const FixtureOptions& options = {});
 
 /// A new empty directory under the system's temporary one, removed when the object goes.

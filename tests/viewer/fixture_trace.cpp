@@ -20,7 +20,8 @@ class Builder {
  public:
   explicit Builder(SnapshotDoc& doc) : doc_(doc) {}
 
-  Value stored(SlotOrigin origin, const std::string& name, const std::string& data, DType dtype, std::vector<std::int64_t> shape, double amax) {
+  Value stored(SlotOrigin origin, const std::string& name, const std::string& data, DType dtype,
+               std::vector<std::int64_t> shape, double amax) {
     Value v = fresh(dtype, std::move(shape), amax);
     Slot& slot = doc_.slots.back();
     slot.origin = origin;
@@ -29,8 +30,9 @@ class Builder {
     return v;
   }
 
-  Value op(const std::string& name, Phase phase, const std::string& module, const std::vector<Value>& reads, DType dtype,
-           std::vector<std::int64_t> shape, double amax, std::uint64_t nan = 0, std::uint64_t inf = 0, const std::string& node = "") {
+  Value op(const std::string& name, Phase phase, const std::string& module, const std::vector<Value>& reads,
+           DType dtype, std::vector<std::int64_t> shape, double amax, std::uint64_t nan = 0,
+           std::uint64_t inf = 0, const std::string& node = "") {
     OpRow row;
     row.name = name;
     row.phase = phase;
@@ -108,21 +110,28 @@ constexpr auto kForward = Phase::forward;
 
 /// One transformer block; returns the residual stream. `growth` is how large its values are.
 Value block(Builder& b, int i, Value x, double growth, std::int32_t& culprit) {
-  const std::string name = "blocks." + std::to_string(i), attention = name + ".attention", mlp = name + ".mlp";
+  const std::string name = "blocks." + std::to_string(i), attention = name + ".attention",
+                    mlp = name + ".mlp";
   const auto weight = [&](const std::string& of, std::vector<std::int64_t> shape) {
-    return b.stored(SlotOrigin::parameter, of + ".weight", "parameters/" + of + ".weight", kFull, std::move(shape), 0.4 + growth / 4000);
+    return b.stored(SlotOrigin::parameter, of + ".weight", "parameters/" + of + ".weight", kFull,
+                    std::move(shape), 0.4 + growth / 4000);
   };
-  Value n1 = b.op("aten::native_layer_norm", kForward, name + ".norm1", {x}, kFull, {8, 128, 64}, 6 + growth / 100);
+  Value n1 =
+      b.op("aten::native_layer_norm", kForward, name + ".norm1", {x}, kFull, {8, 128, 64}, 6 + growth / 100);
   Value h = b.op("aten::_to_copy", kForward, attention, {n1}, kHalf, {8, 128, 64}, n1.amax);
-  Value w = b.op("aten::_to_copy", kForward, attention, {weight(attention + ".qkv", {192, 64})}, kHalf, {192, 64}, 0.5);
+  Value w = b.op("aten::_to_copy", kForward, attention, {weight(attention + ".qkv", {192, 64})}, kHalf,
+                 {192, 64}, 0.5);
   Value qkv = b.op("aten::mm", kForward, attention, {h, w}, kHalf, {1024, 192}, 30 + growth / 10);
   Value scores = b.op("aten::bmm", kForward, attention, {qkv, qkv}, kHalf, {32, 128, 128}, 200 + growth);
   Value p = b.op("aten::_softmax", kForward, attention, {scores}, kHalf, {32, 128, 128}, 1);
   Value mixed = b.op("aten::bmm", kForward, attention, {p, qkv}, kHalf, {32, 128, 16}, 25 + growth / 12);
-  Value out = b.op("aten::mm", kForward, attention, {mixed, weight(attention + ".proj", {64, 64})}, kHalf, {1024, 64}, 40 + growth / 8);
+  Value out = b.op("aten::mm", kForward, attention, {mixed, weight(attention + ".proj", {64, 64})}, kHalf,
+                   {1024, 64}, 40 + growth / 8);
   Value y = b.op("aten::add", kForward, name, {x, out}, kFull, {8, 128, 64}, x.amax + out.amax);
-  Value n2 = b.op("aten::native_layer_norm", kForward, name + ".norm2", {y}, kFull, {8, 128, 64}, 7 + growth / 90);
-  Value up = b.op("aten::mm", kForward, mlp, {n2, weight(mlp + ".up", {256, 64})}, kHalf, {1024, 256}, 300 + growth * 4);
+  Value n2 =
+      b.op("aten::native_layer_norm", kForward, name + ".norm2", {y}, kFull, {8, 128, 64}, 7 + growth / 90);
+  Value up = b.op("aten::mm", kForward, mlp, {n2, weight(mlp + ".up", {256, 64})}, kHalf, {1024, 256},
+                  300 + growth * 4);
   Value act = b.op("aten::gelu", kForward, mlp, {up}, kHalf, {1024, 256}, up.amax);
   const bool bad = i == kBlocks - 1;
   Value down = b.op("aten::mm", kForward, mlp, {act, weight(mlp + ".down", {64, 256})}, kHalf, {1024, 64},
@@ -146,14 +155,16 @@ SnapshotDoc fixture_doc() {
   doc.sample_ids = {"book.txt:1024", "book.txt:2048", "notes.md:77", "notes.md:4096"};
   Builder b(doc);
   Value tokens = b.stored(SlotOrigin::input, "batch.tokens", "batch/tokens", DType::int64, {8, 128}, 255);
-  Value table = b.stored(SlotOrigin::parameter, "token_embedding.weight", "parameters/token_embedding.weight", kFull, {256, 64}, 0.2);
+  Value table = b.stored(SlotOrigin::parameter, "token_embedding.weight", "parameters/token_embedding.weight",
+                         kFull, {256, 64}, 0.2);
   Value x = b.op("aten::embedding", kForward, "token_embedding", {table, tokens}, kFull, {8, 128, 64}, 0.2);
   std::int32_t culprit = kNone;
   const double growth[kBlocks] = {80, 300, 1100, 5200};
   for (int i = 0; i < kBlocks; ++i) x = block(b, i, x, growth[i], culprit);
   doc.culprit.lineage = {culprit, b.last()};
   Value n = b.op("aten::native_layer_norm", kForward, "norm", {x}, kFull, {8, 128, 64}, 0, 1088);
-  Value head = b.stored(SlotOrigin::parameter, "head.weight", "parameters/head.weight", kFull, {256, 64}, 0.3);
+  Value head =
+      b.stored(SlotOrigin::parameter, "head.weight", "parameters/head.weight", kFull, {256, 64}, 0.3);
   doc.culprit.lineage.push_back(b.last());
   Value logits = b.op("aten::mm", kForward, "head", {n, head}, kHalf, {1024, 256}, 0, 4352);
   doc.culprit.lineage.push_back(b.last());
@@ -162,13 +173,16 @@ SnapshotDoc fixture_doc() {
   Value loss = b.op("aten::nll_loss_forward", kForward, "", {logp, tokens}, kFull, {}, 0, 1);
   doc.culprit.lineage.push_back(b.last());
   doc.loss = doc.ops.back().first_output;
-  Value g = b.op("aten::nll_loss_backward", Phase::backward, "", {loss, logp}, kFull, {1024, 256}, 0, 262144, 0, "NllLossBackward0");
-  g = b.op("aten::_log_softmax_backward_data", Phase::backward, "", {g, logp}, kFull, {1024, 256}, 0, 262144, 0, "LogSoftmaxBackward0");
+  Value g = b.op("aten::nll_loss_backward", Phase::backward, "", {loss, logp}, kFull, {1024, 256}, 0, 262144,
+                 0, "NllLossBackward0");
+  g = b.op("aten::_log_softmax_backward_data", Phase::backward, "", {g, logp}, kFull, {1024, 256}, 0, 262144,
+           0, "LogSoftmaxBackward0");
   Value gw = b.op("aten::mm", Phase::backward, "head", {g, n}, kHalf, {256, 64}, 0, 16384, 0, "MmBackward0");
   g = b.op("aten::mm", Phase::backward, "head", {g, head}, kHalf, {1024, 64}, 0, 65536, 0, "MmBackward0");
   doc.gradients = {doc.ops[doc.ops.size() - 2].first_output};
   doc.ops[static_cast<std::size_t>(culprit)].flags = kOpBirth | kOpBirthFiniteAbove;
-  doc.stacks = {{"model/gpt.cpp:141 nanquest::trainer::Mlp::forward", "model/gpt.cpp:188 nanquest::trainer::Block::forward"}};
+  doc.stacks = {{"model/gpt.cpp:141 nanquest::trainer::Mlp::forward",
+                 "model/gpt.cpp:188 nanquest::trainer::Block::forward"}};
   doc.ops[static_cast<std::size_t>(culprit)].stack = 0;
   doc.culprit.op = culprit;
   doc.culprit.value = "+inf";

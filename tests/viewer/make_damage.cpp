@@ -1,4 +1,5 @@
-// Damages a snapshot in place: viewer_make_damage FILE KIND; without arguments it lists the kinds with their words.
+// Damages a snapshot in place: viewer_make_damage FILE KIND; without arguments it lists the kinds with their
+// words.
 #include <cstdio>
 #include <cstring>
 

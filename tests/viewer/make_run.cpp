@@ -1,4 +1,5 @@
-// Writes the fixture run, for tests of the program and for looking at pictures: viewer_make_run DIR [unreplayed]
+// Writes the fixture run, for tests of the program and for looking at pictures: viewer_make_run DIR
+// [unreplayed]
 #include <cstdio>
 #include <exception>
 #include <string>

@@ -27,7 +27,8 @@ TEST(Numbers, SpellsWhatIsNotFinite) {
 }
 
 TEST(Numbers, ExactReadsBackToTheSameDouble) {
-  for (const double x : {0.1, 1e-310, 65504.0, -5.960464477539063e-08}) EXPECT_EQ(std::strtod(exact_number(x).c_str(), nullptr), x);
+  for (const double x : {0.1, 1e-310, 65504.0, -5.960464477539063e-08})
+    EXPECT_EQ(std::strtod(exact_number(x).c_str(), nullptr), x);
 }
 
 TEST(Numbers, GroupsAndCounts) {
@@ -44,8 +45,10 @@ TEST(Numbers, GroupsAndCounts) {
 Extremes brute(const std::vector<double>& v, std::size_t a, std::size_t b) {
   Extremes out;
   for (std::size_t i = a; i < b; ++i) {
-    if (std::isnan(v[i])) ++out.nan;
-    else if (std::isinf(v[i])) ++(v[i] > 0 ? out.pos_inf : out.neg_inf);
+    if (std::isnan(v[i]))
+      ++out.nan;
+    else if (std::isinf(v[i]))
+      ++(v[i] > 0 ? out.pos_inf : out.neg_inf);
     else {
       out.min = std::min(out.min, v[i]);
       out.max = std::max(out.max, v[i]);
@@ -150,21 +153,38 @@ TEST(Verdict, RefusesOtherFilesAndNewerVersions) {
 }
 
 TEST(Verdict, EveryCauseHasWords) {
-  for (const char* label : {"ALL_MASKED_ROW", "FP16_OVERFLOW", "LOG_ZERO", "DIV_ZERO", "SINGULAR_GRAD", "BAD_DATA", "BAD_STATE", "UNKNOWN"})
+  for (const char* label : {"ALL_MASKED_ROW", "FP16_OVERFLOW", "LOG_ZERO", "DIV_ZERO", "SINGULAR_GRAD",
+                            "BAD_DATA", "BAD_STATE", "UNKNOWN"})
     EXPECT_FALSE(cause_words(label).empty()) << label;
   EXPECT_EQ(cause_words("NEVER_HEARD"), "");
 }
 
 TensorData floats(const std::vector<float>& values) {
-  TensorData data{DType::float32, {static_cast<std::int64_t>(values.size())}, std::vector<std::byte>(values.size() * 4)};
+  TensorData data{
+      DType::float32, {static_cast<std::int64_t>(values.size())}, std::vector<std::byte>(values.size() * 4)};
   std::memcpy(data.bytes.data(), values.data(), data.bytes.size());
   return data;
 }
 
 /// Every fp16 boundary, against the rounding of probe/numerics (itself checked against PyTorch).
 TEST(Fits, CountsEqualARealCast) {
-  std::vector<float> values = {65504, 65519.996f, 65520, 65536, 6.1035156e-05f, 6.0e-05f, 5.9604645e-08f, 2.9802322e-08f,
-                               2.98023259e-08f, 1e-30f, 464, 464.00003f, 57344, 61440, 61439.996f, 0, -1};
+  std::vector<float> values = {65504,
+                               65519.996f,
+                               65520,
+                               65536,
+                               6.1035156e-05f,
+                               6.0e-05f,
+                               5.9604645e-08f,
+                               2.9802322e-08f,
+                               2.98023259e-08f,
+                               1e-30f,
+                               464,
+                               464.00003f,
+                               57344,
+                               61440,
+                               61439.996f,
+                               0,
+                               -1};
   std::mt19937 random(11);
   for (int i = 0; i < 20000; ++i) {
     const auto bits = static_cast<std::uint32_t>(random());

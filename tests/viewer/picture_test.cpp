@@ -25,7 +25,8 @@ Image picture(const std::string& run, Panel panel, int width = 1280, int height 
 int near_colour(const Image& image, int r, int g, int b) {
   int n = 0;
   for (std::size_t i = 0; i + 2 < image.rgb.size(); i += 3)
-    n += std::abs(image.rgb[i] - r) <= 3 && std::abs(image.rgb[i + 1] - g) <= 3 && std::abs(image.rgb[i + 2] - b) <= 3;
+    n += std::abs(image.rgb[i] - r) <= 3 && std::abs(image.rgb[i + 1] - g) <= 3 &&
+         std::abs(image.rgb[i + 2] - b) <= 3;
   return n;
 }
 
@@ -40,14 +41,16 @@ class Picture : public ::testing::Test {
 };
 
 TEST_F(Picture, EveryPanelIsDrawn) {
-  for (const Panel panel : {Panel::verdict, Panel::norms, Panel::trace, Panel::tensor, Panel::runs, Panel::all}) {
+  for (const Panel panel :
+       {Panel::verdict, Panel::norms, Panel::trace, Panel::tensor, Panel::runs, Panel::all}) {
     const Image image = picture(run_, panel);
     ASSERT_EQ(image.rgb.size(), 1280u * 800u * 3u);
     std::set<int> colours;
     int ground = 0;
     for (std::size_t i = 0; i < image.rgb.size(); i += 3) {
       colours.insert(image.rgb[i] << 16 | image.rgb[i + 1] << 8 | image.rgb[i + 2]);
-      ground += image.rgb[i] == image.rgb[0] && image.rgb[i + 1] == image.rgb[1] && image.rgb[i + 2] == image.rgb[2];
+      ground += image.rgb[i] == image.rgb[0] && image.rgb[i + 1] == image.rgb[1] &&
+                image.rgb[i + 2] == image.rgb[2];
     }
     EXPECT_GT(colours.size(), 50u) << panel_name(panel);
     EXPECT_LT(ground, 1280 * 800 * 99 / 100) << panel_name(panel);
@@ -83,7 +86,9 @@ TEST_F(Picture, PngUnpacksToTheSamePixels) {
   ASSERT_NE(idat, std::string::npos);
   std::vector<unsigned char> rows(300 * (400 * 3 + 1));
   uLongf size = rows.size();
-  ASSERT_EQ(uncompress(rows.data(), &size, reinterpret_cast<const unsigned char*>(bytes.data()) + idat + 4, bytes.size() - idat - 4), Z_OK);
+  ASSERT_EQ(uncompress(rows.data(), &size, reinterpret_cast<const unsigned char*>(bytes.data()) + idat + 4,
+                       bytes.size() - idat - 4),
+            Z_OK);
   for (int y = 0; y < 300; ++y)
     for (int x = 0; x < 1200; ++x) {
       unsigned char* row = rows.data() + y * 1201 + 1;

@@ -74,7 +74,8 @@ TEST_F(Run, WithoutAVerdictItNamesTheCommand) {
   const VerdictPage page = verdict_page(session);
   EXPECT_EQ(page.state, VerdictPage::State::not_replayed);
   EXPECT_EQ(page.command, "nanquest-replay " + snapshot_);
-  EXPECT_NE(panel_text(session, Panel::verdict).find("not replayed yet: run nanquest-replay"), std::string::npos);
+  EXPECT_NE(panel_text(session, Panel::verdict).find("not replayed yet: run nanquest-replay"),
+            std::string::npos);
   // The verdict arrives while the viewer is open.
   std::ofstream(verdict_path(snapshot_)) << testing::fixture_verdict();
   EXPECT_TRUE(session.poll());
@@ -181,7 +182,8 @@ TEST_F(Run, EveryPanelHasTextAndRectangularCsv) {
     std::string header;
     std::getline(lines, header);
     std::size_t rows = 0;
-    for (std::string line; std::getline(lines, line); ++rows) EXPECT_EQ(columns_of(line), columns_of(header)) << line;
+    for (std::string line; std::getline(lines, line); ++rows)
+      EXPECT_EQ(columns_of(line), columns_of(header)) << line;
     EXPECT_GE(rows, 2u) << panel_name(panel);
   }
   EXPECT_FALSE(panel_csv(session, Panel::all));
@@ -247,7 +249,8 @@ TEST_F(Run, FollowsARunThatIsBeingWritten) {
     bool good = writer.ok();
     for (std::size_t r = 0; good && r < 140; ++r) {
       std::vector<std::span<const double>> rows;
-      for (const SeriesTable& t : more) rows.emplace_back(t.values.data() + r * t.columns.size(), t.columns.size());
+      for (const SeriesTable& t : more)
+        rows.emplace_back(t.values.data() + r * t.columns.size(), t.columns.size());
       good = writer->append(rows).ok();
     }
     good = good && writer->flush().ok();
@@ -272,7 +275,8 @@ TEST_F(Run, BadFilesAreNamedWithAWayOut) {
     const Result<Session> session = Session::open(path);
     ASSERT_FALSE(session) << path;
     EXPECT_EQ(exit_code(session.error().code), 3);
-    EXPECT_NE(session.error().text().find(fs::path(path).filename().string()), std::string::npos) << session.error().text();
+    EXPECT_NE(session.error().text().find(fs::path(path).filename().string()), std::string::npos)
+        << session.error().text();
     EXPECT_EQ(session.error().text().find('\n'), std::string::npos);
   };
   refuse(temp_.path() + "/nothing-here");
@@ -299,7 +303,8 @@ TEST_F(Run, ABadSnapshotInARunIsShownNotRefused) {
   ASSERT_TRUE(session) << session.error().text();
   EXPECT_EQ(session->incident(), nullptr);
   EXPECT_NE(session->incident_error().find("step-00000131.r0.h5"), std::string::npos);
-  for (const Panel panel : {Panel::verdict, Panel::norms, Panel::trace, Panel::tensor, Panel::runs}) EXPECT_FALSE(panel_text(*session, panel).empty());
+  for (const Panel panel : {Panel::verdict, Panel::norms, Panel::trace, Panel::tensor, Panel::runs})
+    EXPECT_FALSE(panel_text(*session, panel).empty());
 }
 
 TEST_F(Run, ABadVerdictFileIsSaid) {

@@ -35,7 +35,8 @@ class Ui : public ::testing::Test {
 };
 
 TEST_F(Ui, EveryPanelDrawsOnlyFiniteVertices) {
-  for (const Panel panel : {Panel::all, Panel::verdict, Panel::norms, Panel::trace, Panel::tensor, Panel::runs})
+  for (const Panel panel :
+       {Panel::all, Panel::verdict, Panel::norms, Panel::trace, Panel::tensor, Panel::runs})
     for (const float width : {1280.0f, 400.0f}) {
       Driver driver(session(), panel, width, 600);
       driver.frame(5);
@@ -186,7 +187,8 @@ TEST_F(Ui, ADamagedIncidentIsSaidAndTheOthersCanBeOpened) {
 TEST_F(Ui, DefaultLayoutShowsEveryPanel) {
   Driver driver(session(), Panel::all);
   driver.frame(5);
-  for (const char* title : {"Verdict", "Norms", "Trace", "Tensor", "Runs"}) EXPECT_TRUE(Driver::shows(title)) << title;
+  for (const char* title : {"Verdict", "Norms", "Trace", "Tensor", "Runs"})
+    EXPECT_TRUE(Driver::shows(title)) << title;
   for (const char* item : {"Weight norm", "##filter", "90"}) EXPECT_TRUE(driver.sees(item)) << item;
 }
 

@@ -7,7 +7,9 @@ void declare_run(CLI::App& app, Settings& s) {
   app.add_option("--data", s.data, "text file, or folder of text files (read recursively)")
       ->type_name("FILE|DIR")
       ->group("Run");
-  app.add_option("--run-dir", s.run_dir, "where history, incidents and checkpoints go; an earlier run in it is moved to earlier/ inside")
+  app.add_option(
+         "--run-dir", s.run_dir,
+         "where history, incidents and checkpoints go; an earlier run in it is moved to earlier/ inside")
       ->group("Run")
       ->capture_default_str();
   app.add_flag("--resume", s.loop.resume, "go on from the run directory's last checkpoint, bit for bit")
@@ -131,7 +133,8 @@ void declare_precision(CLI::App& app, Settings& s) {
 void declare_guard(CLI::App& app, Settings& s) {
   app.add_option("--level", s.level, "off or guard: how much the probe does")
       ->group("Guard")
-      ->check(CLI::IsMember({"off", "guard", "trace", "watch"}).description(""))  // the last two get a sentence
+      ->check(
+          CLI::IsMember({"off", "guard", "trace", "watch"}).description(""))  // the last two get a sentence
       ->type_name("LEVEL")
       ->capture_default_str();
   app.add_option("--policy", s.policy,

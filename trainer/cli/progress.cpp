@@ -48,8 +48,8 @@ void Progress::close() {
 std::string Progress::line(const StepEvent& e) const {
   char text[256];
   std::snprintf(text, sizeof text, "step %lld/%lld  loss %.4f  norm %.3g  scale %g  lr %.3g  %.0f tok/s",
-                static_cast<long long>(e.step), static_cast<long long>(e.steps), unsigned_nan(e.loss), unsigned_nan(e.grad_norm),
-                e.scale, e.lr, e.tokens_per_second);
+                static_cast<long long>(e.step), static_cast<long long>(e.steps), unsigned_nan(e.loss),
+                unsigned_nan(e.grad_norm), e.scale, e.lr, e.tokens_per_second);
   std::string all = text;
   if (e.eval_loss) {
     std::snprintf(text, sizeof text, "  held-out loss %.4f", *e.eval_loss);

@@ -77,8 +77,15 @@ StepReport Trainer::attempt(const Batch& batch, at::ScalarType format) {
 
 void Trainer::tell_failed(const StepReport& report) const {
   if (!listener_.on_step) return;
-  listener_.on_step({counters_.optimizer_step, config_.steps, report.loss, report.grad_norm, scaler_.scale(), next_lr(), 0,
-                     report.gate, {}});
+  listener_.on_step({counters_.optimizer_step,
+                     config_.steps,
+                     report.loss,
+                     report.grad_norm,
+                     scaler_.scale(),
+                     next_lr(),
+                     0,
+                     report.gate,
+                     {}});
 }
 
 Result<Trainer::Next> Trainer::one_batch() {

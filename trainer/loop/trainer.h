@@ -57,7 +57,8 @@ class Trainer {
                      double scale);
   void inject_into_gradients(at::ScalarType format);
   bool injecting(Injection::Kind kind, at::ScalarType format) const;
-  /// Clip and update. Not ok: the update spoiled weights or moments (`state_corrupt`) or was undone because of it.
+  /// Clip and update. Not ok: the update spoiled weights or moments (`state_corrupt`) or was undone because
+  /// of it.
   StepReport apply(const StepReport& report);
   Status after_step(const StepReport& report, double lr, double seconds);
   Next incident(const StepReport& report, const Batch& batch);

@@ -15,8 +15,8 @@ Result<at::Device> find_device(const std::string& name);
 /// "fp32", "bf16" or "fp16" into the dtype for autocast, checked on `device`: bf16 needs compute
 /// capability 8.0 on CUDA (LibTorch's own answer includes emulation, which is no use for training).
 Result<at::ScalarType> find_amp_dtype(const std::string& name, at::Device device);
-/// The same for a device known by its major compute capability (0 on a CPU), and whether tf32, which CPUs don't have,
-/// is wanted there.
+/// The same for a device known by its major compute capability (0 on a CPU), and whether tf32, which CPUs
+/// don't have, is wanted there.
 Result<at::ScalarType> amp_dtype_on(const std::string& name, at::Device device, int cuda_major);
 Status check_tf32(bool wanted, at::Device device, int cuda_major);
 /// Major compute capability of `device`, 0 if it is not a CUDA device or unknown.

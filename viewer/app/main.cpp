@@ -33,14 +33,18 @@ constexpr const char* kFooter =
     "  nanquest-viewer runs/story --csv trace > trace.csv\n"
     "Exit codes: 0 done, 2 usage or no display, 3 bad file, 70 internal.";
 
-std::string version_text() { return "nanquest-viewer " NANQUEST_VERSION "\n" + file_versions(); }
+std::string version_text() {
+  return "nanquest-viewer " NANQUEST_VERSION "\n" + file_versions();
+}
 
 int fail(const Error& error) {
   std::fprintf(stderr, "nanquest-viewer: %s\n", error.text().c_str());
   return exit_code(error.code);
 }
 
-int usage(const std::string& message, const std::string& hint) { return fail({ErrorCode::usage, message, hint}); }
+int usage(const std::string& message, const std::string& hint) {
+  return fail({ErrorCode::usage, message, hint});
+}
 
 int bad_panel(const std::string& name) {
   return usage("there is no panel \"" + name + "\"", "choose verdict, norms, trace, tensor, runs or all");
@@ -48,13 +52,16 @@ int bad_panel(const std::string& name) {
 
 /// Text and CSV go to a pipe as often as to a terminal: every byte or an error.
 int print(const std::string& text) {
-  const bool whole = std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0;
+  const bool whole =
+      std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0;
   return whole ? 0 : fail({ErrorCode::io, "standard output cannot be written", ""});
 }
 
 /// What the command line selects, on top of what the session chose by itself.
 Status select(Session& session, const Arguments& a) {
-  const auto no = [](const std::string& what, const std::string& hint) { return Status(Error{ErrorCode::usage, what, hint}); };
+  const auto no = [](const std::string& what, const std::string& hint) {
+    return Status(Error{ErrorCode::usage, what, hint});
+  };
   if (a.step >= 0) {
     bool found = false;
     for (const IncidentEntry& e : session.incidents()) found = found || e.files.step == a.step;
@@ -74,13 +81,16 @@ Status select(Session& session, const Arguments& a) {
     if (session.incident() != nullptr)
       for (const StoredTensor& t : session.incident()->tensors)
         if (path.empty() && (t.path == a.tensor || t.name == a.tensor)) path = t.path;
-    if (path.empty()) return no("there is no stored tensor \"" + a.tensor + "\"", "give its name or its path in the file");
+    if (path.empty())
+      return no("there is no stored tensor \"" + a.tensor + "\"", "give its name or its path in the file");
     session.select_tensor(path);
   }
   if (a.statistic.empty()) return {};
   for (int i = 0; i < kStatistics; ++i)
-    if (a.statistic == statistic_table(static_cast<Statistic>(i))) return session.select_statistic(static_cast<Statistic>(i)), Status();
-  return no("there is no statistic \"" + a.statistic + "\"", "choose grad_norm, weight_norm, update_ratio, grad_amax or weight_amax");
+    if (a.statistic == statistic_table(static_cast<Statistic>(i)))
+      return session.select_statistic(static_cast<Statistic>(i)), Status();
+  return no("there is no statistic \"" + a.statistic + "\"",
+            "choose grad_norm, weight_norm, update_ratio, grad_amax or weight_amax");
 }
 
 /// Panels that are about one incident need one that can be read.
@@ -93,13 +103,15 @@ Status check_shown(const Session& session, Panel panel) {
 #ifdef NANQUEST_WITH_WINDOW
 bool parse_size(const std::string& text, int& width, int& height) {
   char rest = 0;
-  return std::sscanf(text.c_str(), "%dx%d%c", &width, &height, &rest) == 2 && width >= 320 && height >= 200 && width <= 8192 && height <= 8192;
+  return std::sscanf(text.c_str(), "%dx%d%c", &width, &height, &rest) == 2 && width >= 320 && height >= 200 &&
+         width <= 8192 && height <= 8192;
 }
 
 int show(Session& session, const Arguments& a, Panel panel) {
   int width = 0, height = 0;
   if (!parse_size(a.size, width, height))
-    return usage("--size " + a.size + " is no size", "give WIDTHxHEIGHT, 320x200 to 8192x8192, as in 1280x800");
+    return usage("--size " + a.size + " is no size",
+                 "give WIDTHxHEIGHT, 320x200 to 8192x8192, as in 1280x800");
   if (a.screenshot.empty()) {
     const Status shown = run_window(session, {panel}, {width, height, a.scale, a.frames});
     return shown ? 0 : fail(shown.error());
@@ -113,8 +125,9 @@ int show(Session& session, const Arguments& a, Panel panel) {
 }
 #else
 int show(Session&, const Arguments&, Panel) {
-  return usage("this nanquest-viewer was built without Dear ImGui, GLFW or EGL: it has no window and no pictures",
-               "use --text or --csv PANEL, or build it again with the packages that the configure step names");
+  return usage(
+      "this nanquest-viewer was built without Dear ImGui, GLFW or EGL: it has no window and no pictures",
+      "use --text or --csv PANEL, or build it again with the packages that the configure step names");
 }
 #endif
 
@@ -139,20 +152,27 @@ int run(const Arguments& a) {
 
 int main(int argc, char** argv) {
   Arguments a;
-  CLI::App app{"Shows a run of nanquest: the verdict, the norms of every layer, the trace, tensors and incidents.", "nanquest-viewer"};
+  CLI::App app{
+      "Shows a run of nanquest: the verdict, the norms of every layer, the trace, tensors and incidents.",
+      "nanquest-viewer"};
   app.footer(kFooter);
   app.add_option("path", a.path, "A run directory or a snapshot")->type_name("RUN|SNAPSHOT");
-  auto* text = app.add_option("--text", a.text, "Print a panel as text (all if none is named)")->expected(0, 1)->type_name("PANEL");
+  auto* text = app.add_option("--text", a.text, "Print a panel as text (all if none is named)")
+                   ->expected(0, 1)
+                   ->type_name("PANEL");
   app.add_option("--csv", a.csv, "Print a panel as comma-separated values")->type_name("PANEL");
   app.add_option("--screenshot", a.screenshot, "Write a picture; needs no display")->type_name("FILE.png");
   app.add_option("--panel", a.panel, "Which panel to draw")->type_name("PANEL")->capture_default_str();
-  app.add_option("--size", a.size, "Size of window or picture in pixels")->type_name("WxH")->capture_default_str();
+  app.add_option("--size", a.size, "Size of window or picture in pixels")
+      ->type_name("WxH")
+      ->capture_default_str();
   app.add_option("--scale", a.scale, "Size of text and controls")->capture_default_str();
   app.add_option("--step", a.step, "Open the incident at this step");
   app.add_option("--op", a.op, "Select this op of the trace");
   app.add_option("--layer", a.layer, "Select this layer");
   app.add_option("--tensor", a.tensor, "Select this stored tensor");
-  app.add_option("--statistic", a.statistic, "grad_norm, weight_norm, update_ratio, grad_amax or weight_amax");
+  app.add_option("--statistic", a.statistic,
+                 "grad_norm, weight_norm, update_ratio, grad_amax or weight_amax");
   app.add_option("--frames", a.frames, "Close the window after so many frames")->group("");
   app.set_version_flag("--version", version_text());
   try {
@@ -165,7 +185,8 @@ int main(int argc, char** argv) {
   // `--text RUN`: the word after --text is then no panel but the run.
   if (a.wants_text && a.path.empty() && !panel_from_name(a.text)) std::swap(a.path, a.text);
   if (a.wants_text && a.text.empty()) a.text = "all";
-  if (a.path.empty()) return usage("nothing to show", "give a run directory or a snapshot; --help shows examples");
+  if (a.path.empty())
+    return usage("nothing to show", "give a run directory or a snapshot; --help shows examples");
   try {
     return run(a);
   } catch (const std::exception& error) {

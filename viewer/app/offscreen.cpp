@@ -26,7 +26,8 @@ Error no_drawing(const std::string& why) {
 class Context {
  public:
   Status open() {
-    const auto platform_display = reinterpret_cast<PFNEGLGETPLATFORMDISPLAYEXTPROC>(eglGetProcAddress("eglGetPlatformDisplayEXT"));
+    const auto platform_display =
+        reinterpret_cast<PFNEGLGETPLATFORMDISPLAYEXTPROC>(eglGetProcAddress("eglGetPlatformDisplayEXT"));
     if (platform_display == nullptr) return no_drawing("EGL does not offer platforms");
     display_ = platform_display(EGL_PLATFORM_SURFACELESS_MESA, EGL_DEFAULT_DISPLAY, nullptr);
     if (display_ == EGL_NO_DISPLAY || !eglInitialize(display_, nullptr, nullptr)) {
@@ -37,9 +38,15 @@ class Context {
     const EGLint wanted[] = {EGL_SURFACE_TYPE, 0, EGL_RENDERABLE_TYPE, EGL_OPENGL_BIT, EGL_NONE};
     EGLConfig config = nullptr;
     EGLint count = 0;
-    if (!eglChooseConfig(display_, wanted, &config, 1, &count) || count == 0) return no_drawing("EGL has no configuration for OpenGL");
-    const EGLint version[] = {EGL_CONTEXT_MAJOR_VERSION, 3, EGL_CONTEXT_MINOR_VERSION, 2,
-                              EGL_CONTEXT_OPENGL_PROFILE_MASK, EGL_CONTEXT_OPENGL_CORE_PROFILE_BIT, EGL_NONE};
+    if (!eglChooseConfig(display_, wanted, &config, 1, &count) || count == 0)
+      return no_drawing("EGL has no configuration for OpenGL");
+    const EGLint version[] = {EGL_CONTEXT_MAJOR_VERSION,
+                              3,
+                              EGL_CONTEXT_MINOR_VERSION,
+                              2,
+                              EGL_CONTEXT_OPENGL_PROFILE_MASK,
+                              EGL_CONTEXT_OPENGL_CORE_PROFILE_BIT,
+                              EGL_NONE};
     context_ = eglCreateContext(display_, config, EGL_NO_CONTEXT, version);
     if (context_ == EGL_NO_CONTEXT || !eglMakeCurrent(display_, EGL_NO_SURFACE, EGL_NO_SURFACE, context_))
       return no_drawing("OpenGL 3.2 is not available");
@@ -60,21 +67,29 @@ class Context {
 /// The few functions of OpenGL needed here, from the current context.
 struct Gl {
   template <class F>
-  static F get(const char* name) { return reinterpret_cast<F>(eglGetProcAddress(name)); }
+  static F get(const char* name) {
+    return reinterpret_cast<F>(eglGetProcAddress(name));
+  }
   PFNGLGENFRAMEBUFFERSPROC gen_framebuffers = get<PFNGLGENFRAMEBUFFERSPROC>("glGenFramebuffers");
   PFNGLBINDFRAMEBUFFERPROC bind_framebuffer = get<PFNGLBINDFRAMEBUFFERPROC>("glBindFramebuffer");
   PFNGLGENRENDERBUFFERSPROC gen_renderbuffers = get<PFNGLGENRENDERBUFFERSPROC>("glGenRenderbuffers");
   PFNGLBINDRENDERBUFFERPROC bind_renderbuffer = get<PFNGLBINDRENDERBUFFERPROC>("glBindRenderbuffer");
-  PFNGLRENDERBUFFERSTORAGEPROC renderbuffer_storage = get<PFNGLRENDERBUFFERSTORAGEPROC>("glRenderbufferStorage");
-  PFNGLFRAMEBUFFERRENDERBUFFERPROC attach = get<PFNGLFRAMEBUFFERRENDERBUFFERPROC>("glFramebufferRenderbuffer");
+  PFNGLRENDERBUFFERSTORAGEPROC renderbuffer_storage =
+      get<PFNGLRENDERBUFFERSTORAGEPROC>("glRenderbufferStorage");
+  PFNGLFRAMEBUFFERRENDERBUFFERPROC attach =
+      get<PFNGLFRAMEBUFFERRENDERBUFFERPROC>("glFramebufferRenderbuffer");
   PFNGLCHECKFRAMEBUFFERSTATUSPROC status = get<PFNGLCHECKFRAMEBUFFERSTATUSPROC>("glCheckFramebufferStatus");
-  void (*viewport)(GLint, GLint, GLsizei, GLsizei) = get<void (*)(GLint, GLint, GLsizei, GLsizei)>("glViewport");
-  void (*clear_colour)(GLfloat, GLfloat, GLfloat, GLfloat) = get<void (*)(GLfloat, GLfloat, GLfloat, GLfloat)>("glClearColor");
+  void (*viewport)(GLint, GLint, GLsizei,
+                   GLsizei) = get<void (*)(GLint, GLint, GLsizei, GLsizei)>("glViewport");
+  void (*clear_colour)(GLfloat, GLfloat, GLfloat,
+                       GLfloat) = get<void (*)(GLfloat, GLfloat, GLfloat, GLfloat)>("glClearColor");
   void (*clear)(GLbitfield) = get<void (*)(GLbitfield)>("glClear");
   void (*pixel_store)(GLenum, GLint) = get<void (*)(GLenum, GLint)>("glPixelStorei");
   void (*read_pixels)(GLint, GLint, GLsizei, GLsizei, GLenum, GLenum, void*) =
       get<void (*)(GLint, GLint, GLsizei, GLsizei, GLenum, GLenum, void*)>("glReadPixels");
-  bool complete() const { return gen_framebuffers && gen_renderbuffers && attach && status && viewport && clear && read_pixels; }
+  bool complete() const {
+    return gen_framebuffers && gen_renderbuffers && attach && status && viewport && clear && read_pixels;
+  }
 };
 
 bool make_framebuffer(const Gl& gl, int width, int height) {
@@ -89,14 +104,16 @@ bool make_framebuffer(const Gl& gl, int width, int height) {
 }
 
 Image read_image(const Gl& gl, int width, int height) {
-  std::vector<std::uint8_t> upside_down(static_cast<std::size_t>(width) * static_cast<std::size_t>(height) * 3);
+  std::vector<std::uint8_t> upside_down(static_cast<std::size_t>(width) * static_cast<std::size_t>(height) *
+                                        3);
   gl.pixel_store(GL_PACK_ALIGNMENT, 1);
   gl.read_pixels(0, 0, width, height, GL_RGB, GL_UNSIGNED_BYTE, upside_down.data());
   Image image{width, height, std::vector<std::uint8_t>(upside_down.size())};
   const std::size_t stride = static_cast<std::size_t>(width) * 3;
   for (int y = 0; y < height; ++y)
-    std::copy_n(upside_down.begin() + static_cast<std::ptrdiff_t>(stride * static_cast<std::size_t>(height - 1 - y)), stride,
-                image.rgb.begin() + static_cast<std::ptrdiff_t>(stride * static_cast<std::size_t>(y)));
+    std::copy_n(
+        upside_down.begin() + static_cast<std::ptrdiff_t>(stride * static_cast<std::size_t>(height - 1 - y)),
+        stride, image.rgb.begin() + static_cast<std::ptrdiff_t>(stride * static_cast<std::size_t>(y)));
   return image;
 }
 
@@ -126,7 +143,8 @@ Result<Image> take_picture(Session& session, UiOptions options, int width, int h
   Context context;
   if (Status opened = context.open(); !opened) return opened.error();
   const Gl gl;
-  if (!gl.complete() || !make_framebuffer(gl, width, height)) return no_drawing("OpenGL framebuffers are not available");
+  if (!gl.complete() || !make_framebuffer(gl, width, height))
+    return no_drawing("OpenGL framebuffers are not available");
   options.still = true;
   ImGui::CreateContext();
   ImPlot::CreateContext();

@@ -20,7 +20,8 @@ void append_chunk(std::vector<std::uint8_t>& out, const char* name, const std::v
   const std::size_t start = out.size();
   out.insert(out.end(), name, name + 4);
   out.insert(out.end(), bytes.begin(), bytes.end());
-  append_u32(out, static_cast<std::uint32_t>(crc32(0, out.data() + start, static_cast<uInt>(out.size() - start))));
+  append_u32(out,
+             static_cast<std::uint32_t>(crc32(0, out.data() + start, static_cast<uInt>(out.size() - start))));
 }
 
 /// Every row behind a filter byte: 1 (difference to the left pixel) suits flat drawings.
@@ -31,7 +32,8 @@ std::vector<std::uint8_t> filtered(const Image& image) {
   for (int y = 0; y < image.height; ++y) {
     const std::uint8_t* row = image.rgb.data() + static_cast<std::size_t>(y) * stride;
     out.push_back(1);
-    for (std::size_t x = 0; x < stride; ++x) out.push_back(static_cast<std::uint8_t>(row[x] - (x >= 3 ? row[x - 3] : 0)));
+    for (std::size_t x = 0; x < stride; ++x)
+      out.push_back(static_cast<std::uint8_t>(row[x] - (x >= 3 ? row[x - 3] : 0)));
   }
   return out;
 }

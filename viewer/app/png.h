@@ -15,7 +15,8 @@ struct Image {
   std::vector<std::uint8_t> rgb;
 };
 
-/// Writes `image` to `path`: under a temporary name first, so that a failure leaves nothing half-written. `io` on failure.
+/// Writes `image` to `path`: under a temporary name first, so that a failure leaves nothing half-written.
+/// `io` on failure.
 Status write_png(const std::string& path, const Image& image);
 
 }  // namespace nanquest::viewer

@@ -23,7 +23,9 @@ using Clock = std::chrono::steady_clock;
 std::string settings_file() {
   const char* config = std::getenv("XDG_CONFIG_HOME");
   const char* home = std::getenv("HOME");
-  fs::path folder = config != nullptr && config[0] != '\0' ? fs::path(config) : home != nullptr ? fs::path(home) / ".config" : fs::path();
+  fs::path folder = config != nullptr && config[0] != '\0' ? fs::path(config)
+                    : home != nullptr                      ? fs::path(home) / ".config"
+                                                           : fs::path();
   if (folder.empty()) return "";
   std::error_code ec;
   fs::create_directories(folder / "nanquest", ec);
@@ -93,8 +95,10 @@ void loop(GLFWwindow* window, Session& session, UiOptions options, int frames) {
   Follower follower;
   int settle = 5;  // frames still to draw after the last event: menus and layouts need more than one
   for (int frame = 0; !glfwWindowShouldClose(window) && !ui.wants_to_quit() && frame != frames; ++frame) {
-    if (settle > 0 || frames >= 0) glfwPollEvents();
-    else glfwWaitEventsTimeout(1.0);
+    if (settle > 0 || frames >= 0)
+      glfwPollEvents();
+    else
+      glfwWaitEventsTimeout(1.0);
     settle = settle > 0 ? settle - 1 : 3;
     if (!drop.empty()) {
       Result<Session> other = Session::open(drop);
@@ -119,7 +123,8 @@ Status run_window(Session& session, UiOptions options, WindowOptions wanted) {
   glfwWindowHint(GLFW_OPENGL_PROFILE, GLFW_OPENGL_CORE_PROFILE);
   glfwWindowHint(GLFW_OPENGL_FORWARD_COMPAT, GLFW_TRUE);
   glfwWindowHint(GLFW_SCALE_TO_MONITOR, GLFW_TRUE);
-  GLFWwindow* window = glfwCreateWindow(wanted.width, wanted.height, ("nanquest, " + session.title()).c_str(), nullptr, nullptr);
+  GLFWwindow* window = glfwCreateWindow(wanted.width, wanted.height, ("nanquest, " + session.title()).c_str(),
+                                        nullptr, nullptr);
   if (window == nullptr) {
     const Error error = no_display(last_error());
     glfwTerminate();

@@ -13,8 +13,9 @@ struct WindowOptions {
   int frames = -1;  ///< close by itself after so many, for tests; -1 never
 };
 
-/// Opens the window and stays until it is closed. Follows the run: looks for news once a second. Redraws only when
-/// something happens. Remembers its layout beside the user's settings, never beside the data. `unsupported` without a display.
+/// Opens the window and stays until it is closed. Follows the run: looks for news once a second. Redraws only
+/// when something happens. Remembers its layout beside the user's settings, never beside the data.
+/// `unsupported` without a display.
 Status run_window(Session& session, UiOptions options, WindowOptions window);
 
 }  // namespace nanquest::viewer

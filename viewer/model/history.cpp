@@ -29,13 +29,14 @@ const SeriesTable* find(const std::vector<SeriesTable>& tables, Statistic s) {
 }  // namespace
 
 const char* statistic_title(Statistic s) {
-  constexpr const char* titles[kStatistics] = {"Gradient norm", "Weight norm", "Update ratio", "Gradient amax",
-                                               "Weight amax"};
+  constexpr const char* titles[kStatistics] = {"Gradient norm", "Weight norm", "Update ratio",
+                                               "Gradient amax", "Weight amax"};
   return titles[static_cast<int>(s)];
 }
 
 const char* statistic_table(Statistic s) {
-  constexpr const char* names[kStatistics] = {"grad_norm", "weight_norm", "update_ratio", "grad_amax", "weight_amax"};
+  constexpr const char* names[kStatistics] = {"grad_norm", "weight_norm", "update_ratio", "grad_amax",
+                                              "weight_amax"};
   return names[static_cast<int>(s)];
 }
 
@@ -63,7 +64,8 @@ History::History(const std::vector<SeriesTable>& tables) {
   }
   if (const Pyramid* gates = scalar("gate"))
     for (std::size_t r = 0; r < rows; ++r)
-      if (const double g = (*gates)[r]; g >= 1 && g <= 3) events_.push_back({r, steps_[r], static_cast<Gate>(g)});
+      if (const double g = (*gates)[r]; g >= 1 && g <= 3)
+        events_.push_back({r, steps_[r], static_cast<Gate>(g)});
   for (int i = 0; i < kStatistics; ++i) {
     const SeriesTable* table = find(tables, static_cast<Statistic>(i));
     if (table == nullptr || table->rows() == 0) continue;
@@ -104,10 +106,12 @@ HeatMap History::heat_map(Statistic s, std::size_t first, std::size_t last, std:
   if (first >= last || columns == 0 || layers.empty()) return map;
   map.layers = layers.size();
   map.columns = std::min(columns, last - first);
-  for (std::size_t c = 0; c <= map.columns; ++c) map.edges.push_back(first + (last - first) * c / map.columns);
+  for (std::size_t c = 0; c <= map.columns; ++c)
+    map.edges.push_back(first + (last - first) * c / map.columns);
   map.cells.reserve(map.layers * map.columns);
   for (const Pyramid& layer : layers)
-    for (std::size_t c = 0; c < map.columns; ++c) map.cells.push_back({layer.query(map.edges[c], map.edges[c + 1])});
+    for (std::size_t c = 0; c < map.columns; ++c)
+      map.cells.push_back({layer.query(map.edges[c], map.edges[c + 1])});
   return map;
 }
 

@@ -75,17 +75,28 @@ const char* phase_name(Phase phase) {
 std::string dtype_short(DType dtype) {
   if (const auto format = format_of(dtype)) return std::string(info(*format).name);
   switch (dtype) {
-    case DType::int64: return "i64";
-    case DType::int32: return "i32";
-    case DType::int16: return "i16";
-    case DType::int8: return "i8";
-    case DType::uint8: return "u8";
-    case DType::uint16: return "u16";
-    case DType::uint32: return "u32";
-    case DType::uint64: return "u64";
-    case DType::complex64: return "c64";
-    case DType::complex128: return "c128";
-    default: return std::string(dtype_name(dtype));
+    case DType::int64:
+      return "i64";
+    case DType::int32:
+      return "i32";
+    case DType::int16:
+      return "i16";
+    case DType::int8:
+      return "i8";
+    case DType::uint8:
+      return "u8";
+    case DType::uint16:
+      return "u16";
+    case DType::uint32:
+      return "u32";
+    case DType::uint64:
+      return "u64";
+    case DType::complex64:
+      return "c64";
+    case DType::complex128:
+      return "c128";
+    default:
+      return std::string(dtype_name(dtype));
   }
 }
 

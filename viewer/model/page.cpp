@@ -9,12 +9,13 @@ namespace nanquest::viewer {
 namespace {
 
 std::string value_words(const std::string& value, std::uint64_t count) {
-  const std::string name = value == "nan"      ? "NaN"
-                           : value == "+inf"   ? "+Inf"
-                           : value == "-inf"   ? "-Inf"
-                           : value == "silent" ? "silently destroyed value" + std::string(count == 1 ? "" : "s")
-                           : value == "mixed"  ? "non-finite value" + std::string(count == 1 ? "" : "s")
-                                               : "bad value" + std::string(count == 1 ? "" : "s");
+  const std::string name = value == "nan"    ? "NaN"
+                           : value == "+inf" ? "+Inf"
+                           : value == "-inf" ? "-Inf"
+                           : value == "silent"
+                               ? "silently destroyed value" + std::string(count == 1 ? "" : "s")
+                           : value == "mixed" ? "non-finite value" + std::string(count == 1 ? "" : "s")
+                                              : "bad value" + std::string(count == 1 ? "" : "s");
   return count == 0 ? name : grouped(count) + " " + name;
 }
 
@@ -49,8 +50,8 @@ Finding from_capture(const SnapshotDoc& doc) {
 }
 
 Finding from_verdict(const Verdict& v) {
-  return {v.step, v.index, v.op, v.module, v.node, v.phase, v.origin, v.tensor, v.value, v.count, v.first,
-          program_frame(v.stack)};
+  return {v.step,   v.index,  v.op,    v.module, v.node,  v.phase,
+          v.origin, v.tensor, v.value, v.count,  v.first, program_frame(v.stack)};
 }
 
 std::string headline(const Finding& f) {
@@ -59,13 +60,17 @@ std::string headline(const Finding& f) {
   if (f.op.empty()) return f.tensor + " was already bad" + step;
   std::string text = f.op + (f.module.empty() ? "" : " in " + f.module);
   if (f.origin != "op" && !f.tensor.empty()) return text + " read the bad " + f.tensor + step;
-  return text + (f.value == "silent" ? " lost values silently" : " made the first " + value_words(f.value, 0)) + step;
+  return text +
+         (f.value == "silent" ? " lost values silently" : " made the first " + value_words(f.value, 0)) +
+         step;
 }
 
 std::string what(const Finding& f) {
   std::string text = value_words(f.value, f.count);
-  if (f.origin != "op" && !f.tensor.empty()) text += " in " + f.tensor + ", there before the step began";
-  else if (!f.op.empty()) text += " in the output of " + f.op;
+  if (f.origin != "op" && !f.tensor.empty())
+    text += " in " + f.tensor + ", there before the step began";
+  else if (!f.op.empty())
+    text += " in the output of " + f.op;
   if (!f.first.empty()) text += "; the first at index " + shape_text(f.first);
   return text;
 }
@@ -80,17 +85,21 @@ std::string where(const Finding& f) {
 }
 
 std::string reproduction(const Verdict& v) {
-  const std::string things = v.basis == "survivors" ? "tensors that were alive at the gate" : "written outputs";
+  const std::string things =
+      v.basis == "survivors" ? "tensors that were alive at the gate" : "written outputs";
   const auto compared = static_cast<std::uint64_t>(std::max<std::int64_t>(v.outputs_compared, 0));
   std::string text;
-  if (v.bit_exact) text = "replayed bit for bit: all " + grouped(compared) + " " + things + " equal";
-  else if (compared == 0) text = "not reproduced: no output could be compared";
+  if (v.bit_exact)
+    text = "replayed bit for bit: all " + grouped(compared) + " " + things + " equal";
+  else if (compared == 0)
+    text = "not reproduced: no output could be compared";
   else {
-    text = grouped(static_cast<std::uint64_t>(std::max<std::int64_t>(v.mismatched, 0))) + " of " + grouped(compared) +
-           " " + things + " differ in the replay";
+    text = grouped(static_cast<std::uint64_t>(std::max<std::int64_t>(v.mismatched, 0))) + " of " +
+           grouped(compared) + " " + things + " differ in the replay";
     if (v.first_mismatch) text += ", first at op " + std::to_string(*v.first_mismatch);
   }
-  if (v.opaque_ops > 0) text += "; " + counted(static_cast<std::uint64_t>(v.opaque_ops), "op") + " could not be run again";
+  if (v.opaque_ops > 0)
+    text += "; " + counted(static_cast<std::uint64_t>(v.opaque_ops), "op") + " could not be run again";
   return text;
 }
 
@@ -107,10 +116,14 @@ std::string proof(const Verdict& v) {
 std::string sureness(const Verdict& v) {
   std::string text = std::to_string(static_cast<int>(std::lround(v.confidence * 100))) + " %";
   const std::string& p = v.precision;
-  if (p == "curable") text += "; more precision cures it";
-  else if (p == "delayed") text += "; more precision only delays it: the values keep growing";
-  else if (p == "structural") text += "; more precision does not help, the operation itself fails";
-  else if (p == "not_a_precision_matter") text += "; precision has nothing to do with it";
+  if (p == "curable")
+    text += "; more precision cures it";
+  else if (p == "delayed")
+    text += "; more precision only delays it: the values keep growing";
+  else if (p == "structural")
+    text += "; more precision does not help, the operation itself fails";
+  else if (p == "not_a_precision_matter")
+    text += "; precision has nothing to do with it";
   const auto word = [](const std::string& r) { return r == "non_finite" ? std::string("non-finite") : r; };
   if (v.fp32 == "finite" || v.fp32 == "non_finite") text += "; fp32 replay " + word(v.fp32);
   if (v.fp64 == "finite" || v.fp64 == "non_finite") text += ", fp64 replay " + word(v.fp64);
@@ -145,15 +158,18 @@ void fill_diagnosed(VerdictPage& page, const Verdict& v) {
   page.facts = {{"What", what(f)}, {"Where", where(f)}};
   page.facts.push_back({"Why", v.explanation.empty() ? page.cause_in_words : v.explanation});
   std::string advice = v.fix ? (v.fix->advice.empty() ? v.fix->change : v.fix->advice) : v.advice;
-  if (advice.empty()) advice = "no change was found that helps";
-  else if (!page.fix_verified) advice += " (not verified on this step)";
+  if (advice.empty())
+    advice = "no change was found that helps";
+  else if (!page.fix_verified)
+    advice += " (not verified on this step)";
   page.facts.push_back({"What to do", advice});
   page.facts.push_back({"How sure", sureness(v)});
   page.facts.push_back({"Proven by", proof(v)});
-  if (const std::string samples = samples_text(v); !samples.empty()) page.facts.push_back({"Samples", samples});
+  if (const std::string samples = samples_text(v); !samples.empty())
+    page.facts.push_back({"Samples", samples});
   for (const VerdictTrial& t : v.trials)
-    page.trials.push_back({t.change, t.kind,
-                           t.result == "non_finite" ? "still non-finite" : t.result, t.result == "finite", t.kind == "placebo"});
+    page.trials.push_back({t.change, t.kind, t.result == "non_finite" ? "still non-finite" : t.result,
+                           t.result == "finite", t.kind == "placebo"});
 }
 
 void fill_not_replayed(VerdictPage& page, const OpenIncident& incident) {
@@ -176,8 +192,8 @@ VerdictPage verdict_page(const Session& session) {
   const OpenIncident* incident = session.incident();
   if (incident == nullptr) {
     page.headline = !session.incident_error().empty() ? session.incident_error()
-                    : session.incidents().empty()     ? "No incident: every step of this run was finite so far"
-                                                      : "No incident is open";
+                    : session.incidents().empty() ? "No incident: every step of this run was finite so far"
+                                                  : "No incident is open";
     return page;
   }
   page.command = session.replay_command();

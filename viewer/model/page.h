@@ -1,4 +1,5 @@
-/// VerdictPage: the answer to "what happened?", in the order a person asks. The window and --text show the same page.
+/// VerdictPage: the answer to "what happened?", in the order a person asks. The window and --text show the
+/// same page.
 #pragma once
 
 #include <string>
@@ -23,15 +24,15 @@ struct Trial {
 struct VerdictPage {
   enum class State { nothing_open, not_replayed, harmless, diagnosed };
   State state = State::nothing_open;
-  std::string headline;      ///< one sentence
-  std::string cause;         ///< label, "" before a replay
+  std::string headline;  ///< one sentence
+  std::string cause;     ///< label, "" before a replay
   std::string cause_in_words;
-  double confidence = 0;     ///< 0 … 1, meaningful when diagnosed
+  double confidence = 0;  ///< 0 … 1, meaningful when diagnosed
   bool fix_verified = false;
   bool bit_exact = false;
   std::vector<Fact> facts;
-  std::string command;       ///< what to run next; "" if nothing
-  std::string fp32, fp64;    ///< "finite", "non_finite", "not_run"
+  std::string command;     ///< what to run next; "" if nothing
+  std::string fp32, fp64;  ///< "finite", "non_finite", "not_run"
   std::vector<VerdictEvidence> evidence;
   std::vector<Trial> trials;
   std::vector<std::string> not_tested;

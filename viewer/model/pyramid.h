@@ -1,6 +1,7 @@
 /// Pyramid: the extremes of any stretch of a long series, in microseconds, with nothing non-finite lost.
 ///
-/// Blocks of 64 values, then levels of 4 blocks each. A query reads at most 2·63 values and a few blocks of every level.
+/// Blocks of 64 values, then levels of 4 blocks each. A query reads at most 2·63 values and a few blocks of
+/// every level.
 #pragma once
 
 #include <cstdint>
@@ -31,7 +32,8 @@ class Pyramid {
   std::size_t size() const { return values_.size(); }
   double operator[](std::size_t i) const { return values_[i]; }
   std::span<const double> values() const { return values_; }
-  /// Extremes of values [first, last); an empty or reversed stretch gives an empty result, `last` is cut to the size.
+  /// Extremes of values [first, last); an empty or reversed stretch gives an empty result, `last` is cut to
+  /// the size.
   Extremes query(std::size_t first, std::size_t last) const;
 
  private:

@@ -15,9 +15,11 @@ bool has_layer(const History& history, const std::string& layer) {
   return false;
 }
 
-/// The layer of `history` that belongs to a module or parameter: itself, its first child, or its nearest parent.
+/// The layer of `history` that belongs to a module or parameter: itself, its first child, or its nearest
+/// parent.
 std::string layer_for(const History& history, std::string name) {
-  for (; !name.empty(); name.resize(name.find_last_of('.') == std::string::npos ? 0 : name.find_last_of('.'))) {
+  for (; !name.empty();
+       name.resize(name.find_last_of('.') == std::string::npos ? 0 : name.find_last_of('.'))) {
     if (has_layer(history, name)) return name;
     for (int s = 0; s < kStatistics; ++s)
       for (const std::string& layer : history.layers(static_cast<Statistic>(s)))
@@ -31,7 +33,8 @@ std::string layer_for(const History& history, std::string name) {
 void Session::select_incident(int row) {
   selection_.incident = row;
   if (row < 0) return;
-  const bool open = incident_ != nullptr && incident_->reader.path() == incidents_[static_cast<std::size_t>(row)].files.snapshot;
+  const bool open = incident_ != nullptr &&
+                    incident_->reader.path() == incidents_[static_cast<std::size_t>(row)].files.snapshot;
   if (!open) load_incident(row);
   selection_.op = kNone;
   selection_.tensor.clear();
@@ -40,11 +43,13 @@ void Session::select_incident(int row) {
   if (incident_ == nullptr) return;
   std::int64_t op = incident_->doc.culprit.op;
   if (incident_->verdict && incident_->verdict->index >= 0) op = incident_->verdict->index;
-  if (op >= 0 && op < static_cast<std::int64_t>(incident_->trace.size())) select_op(static_cast<std::int32_t>(op));
+  if (op >= 0 && op < static_cast<std::int64_t>(incident_->trace.size()))
+    select_op(static_cast<std::int32_t>(op));
   const std::string& bad = incident_->doc.culprit.tensor_name;
   for (const StoredTensor& tensor : incident_->tensors)
     if (!bad.empty() && tensor.name == bad) select_tensor(tensor.path);
-  if (selection_.tensor.empty() && !incident_->tensors.empty()) selection_.tensor = incident_->tensors.front().path;
+  if (selection_.tensor.empty() && !incident_->tensors.empty())
+    selection_.tensor = incident_->tensors.front().path;
 }
 
 void Session::select_op(std::int32_t op) {
@@ -52,9 +57,12 @@ void Session::select_op(std::int32_t op) {
   selection_.op = op;
   selection_.step = static_cast<double>(incident_->doc.step);
   const std::int32_t module = incident_->doc.ops[static_cast<std::size_t>(op)].module;
-  const std::string layer = module == kNone ? "" : layer_for(history(), incident_->doc.modules[static_cast<std::size_t>(module)].path);
+  const std::string layer =
+      module == kNone ? ""
+                      : layer_for(history(), incident_->doc.modules[static_cast<std::size_t>(module)].path);
   if (!layer.empty()) selection_.layer = layer;
-  if (const std::string data = incident_->trace.stored_data(static_cast<std::size_t>(op)); !data.empty() && incident_->reader.has_tensor(data))
+  if (const std::string data = incident_->trace.stored_data(static_cast<std::size_t>(op));
+      !data.empty() && incident_->reader.has_tensor(data))
     selection_.tensor = data;
 }
 
@@ -63,7 +71,8 @@ void Session::select_layer(const std::string& layer) {
   if (layer.empty() || incident_ == nullptr) return;
   const StoredTensor* best = nullptr;
   for (const StoredTensor& tensor : incident_->tensors) {
-    const bool belongs = tensor.group == "parameters" && (tensor.name == layer || tensor.name.rfind(layer + ".", 0) == 0);
+    const bool belongs =
+        tensor.group == "parameters" && (tensor.name == layer || tensor.name.rfind(layer + ".", 0) == 0);
     if (belongs && (best == nullptr || tensor.bytes > best->bytes)) best = &tensor;
   }
   if (best != nullptr) selection_.tensor = best->path;
@@ -85,22 +94,26 @@ void Session::select_tensor(const std::string& path) {
   for (const StoredTensor& tensor : incident_->tensors) {
     if (tensor.path != path) continue;
     selection_.tensor = path;
-    if (const std::string layer = layer_for(history(), tensor.name); tensor.group == "parameters" && !layer.empty())
+    if (const std::string layer = layer_for(history(), tensor.name);
+        tensor.group == "parameters" && !layer.empty())
       selection_.layer = layer;
   }
 }
 
 const TensorDetail* Session::tensor_detail() {
   if (incident_ == nullptr) return nullptr;
-  if (detail_path_ == selection_.tensor && (detail_ || !tensor_error_.empty())) return detail_ ? &*detail_ : nullptr;
+  if (detail_path_ == selection_.tensor && (detail_ || !tensor_error_.empty()))
+    return detail_ ? &*detail_ : nullptr;
   detail_.reset();
   tensor_error_.clear();
   detail_path_ = selection_.tensor;
   for (const StoredTensor& tensor : incident_->tensors) {
     if (tensor.path != selection_.tensor) continue;
     Result<TensorDetail> detail = load_detail(incident_->reader, tensor);
-    if (detail) detail_ = std::move(detail).value();
-    else tensor_error_ = detail.error().text();
+    if (detail)
+      detail_ = std::move(detail).value();
+    else
+      tensor_error_ = detail.error().text();
   }
   return detail_ ? &*detail_ : nullptr;
 }
@@ -113,8 +126,10 @@ const TensorSlice* Session::tensor_slice(std::int64_t plane) {
   Result<TensorSlice> slice = load_slice(incident_->reader, detail->tensor, plane);
   slice_path_ = detail->tensor.path;
   slice_plane_ = plane;
-  if (slice) slice_ = std::move(slice).value();
-  else tensor_error_ = slice.error().text();
+  if (slice)
+    slice_ = std::move(slice).value();
+  else
+    tensor_error_ = slice.error().text();
   return slice_ ? &*slice_ : nullptr;
 }
 

@@ -15,8 +15,9 @@ namespace fs = std::filesystem;
 
 /// Single quotes for a shell, only where they are needed.
 std::string shell_quoted(const std::string& text) {
-  const bool plain = !text.empty() && text.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-                                                             "0123456789_./-+=:,@%") == std::string::npos;
+  const bool plain = !text.empty() && text.find_first_not_of(
+                                          "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                                          "0123456789_./-+=:,@%") == std::string::npos;
   if (plain) return text;
   std::string out = "'";
   for (const char c : text) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
@@ -32,8 +33,11 @@ std::string file_stamp(const std::string& path) {
 }
 
 bool same_trace(const SnapshotDoc& a, const SnapshotDoc& b) {
-  const auto same_op = [](const OpRow& x, const OpRow& y) { return x.name == y.name && x.overload == y.overload; };
-  return a.step == b.step && a.rank == b.rank && a.tensors.size() == b.tensors.size() && a.written == b.written &&
+  const auto same_op = [](const OpRow& x, const OpRow& y) {
+    return x.name == y.name && x.overload == y.overload;
+  };
+  return a.step == b.step && a.rank == b.rank && a.tensors.size() == b.tensors.size() &&
+         a.written == b.written &&
          std::equal(a.ops.begin(), a.ops.end(), b.ops.begin(), b.ops.end(), same_op);
 }
 
@@ -62,10 +66,15 @@ SnapshotDoc told(const SnapshotDoc& recorded, const std::string& replay_file, st
 }  // namespace
 
 OpenIncident::OpenIncident(SnapshotReader opened, const std::string& replay_file)
-    : reader(std::move(opened)), doc(told(reader.doc(), replay_file, replay_error)), trace(doc), history(doc.history) {
+    : reader(std::move(opened)),
+      doc(told(reader.doc(), replay_file, replay_error)),
+      trace(doc),
+      history(doc.history) {
   Result<std::vector<StoredTensor>> list = list_tensors(reader);
-  if (list) tensors = std::move(list).value();
-  else tensors_error = list.error().text();
+  if (list)
+    tensors = std::move(list).value();
+  else
+    tensors_error = list.error().text();
 }
 
 Result<Session> Session::open(const std::string& path) {
@@ -78,7 +87,8 @@ Result<Session> Session::open(const std::string& path) {
                  "give a run directory or a snapshot (…/incidents/step-*.h5)"};
   session.is_run_ = fs::is_directory(status);
   if (!session.is_run_ && !fs::is_regular_file(status))
-    return Error{ErrorCode::bad_file, path + ": neither a directory nor a file", "give a run directory or a snapshot"};
+    return Error{ErrorCode::bad_file, path + ": neither a directory nor a file",
+                 "give a run directory or a snapshot"};
   if (Status loaded = session.load(); !loaded) return loaded.error();
   session.start_selection();
   return session;
@@ -121,8 +131,10 @@ Status Session::load() {
   listing_ = std::move(listing).value();
   if (!listing_.manifest.empty()) {
     Result<Manifest> manifest = read_manifest(path_);
-    if (manifest) manifest_ = std::move(manifest).value();
-    else manifest_error_ = manifest.error().text();
+    if (manifest)
+      manifest_ = std::move(manifest).value();
+    else
+      manifest_error_ = manifest.error().text();
   }
   for (const IncidentFiles& files : listing_.incidents) {
     IncidentEntry entry;
@@ -153,8 +165,10 @@ void Session::load_series() {
   for (const SeriesFile& file : listing_.series)
     if (file.rank == rank) chosen = &file;
   Result<std::vector<SeriesTable>> tables = read_series(chosen->path);
-  if (tables) series_ = History(*tables);
-  else series_error_ = tables.error().text();
+  if (tables)
+    series_ = History(*tables);
+  else
+    series_error_ = tables.error().text();
 }
 
 void Session::load_incident(int row) {
@@ -173,19 +187,24 @@ void Session::load_incident(int row) {
   incident_ = std::make_unique<OpenIncident>(std::move(reader).value(), entry.files.replay);
   if (entry.files.verdict.empty()) return;
   Result<Verdict> verdict = read_verdict(entry.files.verdict);
-  if (verdict) incident_->verdict = std::move(verdict).value();
-  else incident_->verdict_error = verdict.error().text();
-  if (incident_->verdict) entry.cause = incident_->verdict->found ? incident_->verdict->cause : "nothing harmful";
+  if (verdict)
+    incident_->verdict = std::move(verdict).value();
+  else
+    incident_->verdict_error = verdict.error().text();
+  if (incident_->verdict)
+    entry.cause = incident_->verdict->found ? incident_->verdict->cause : "nothing harmful";
   if (incident_->verdict) entry.confidence = incident_->verdict->confidence;
 }
 
 void Session::start_selection() {
   std::vector<int> order(incidents_.size());
   std::iota(order.begin(), order.end(), 0);
-  std::stable_partition(order.begin(), order.end(), [&](int row) { return !incidents_[static_cast<std::size_t>(row)].cause.empty(); });
+  std::stable_partition(order.begin(), order.end(),
+                        [&](int row) { return !incidents_[static_cast<std::size_t>(row)].cause.empty(); });
   select_incident(order.empty() ? -1 : order.front());
   for (std::size_t i = 1; i < order.size() && incident_ == nullptr; ++i) select_incident(order[i]);
-  if (!order.empty() && incident_ == nullptr) select_incident(order.front());  // none can be read: the first says why
+  if (!order.empty() && incident_ == nullptr)
+    select_incident(order.front());  // none can be read: the first says why
   if (!history().has(selection_.statistic)) selection_.statistic = history().first_available();
 }
 
@@ -205,7 +224,8 @@ const History& Session::history() const {
 
 std::string Session::replay_command() const {
   if (selection_.incident < 0) return "";
-  return "nanquest-replay " + shell_quoted(incidents_[static_cast<std::size_t>(selection_.incident)].files.snapshot);
+  return "nanquest-replay " +
+         shell_quoted(incidents_[static_cast<std::size_t>(selection_.incident)].files.snapshot);
 }
 
 Status Session::reload() {
@@ -237,7 +257,8 @@ std::string Session::stamp() const {
   std::string out;
   for (const SeriesFile& file : listing_.series) out += file_stamp(file.path);
   out += file_stamp(manifest_path(path_));
-  for (const IncidentFiles& files : listing_.incidents) out += file_stamp(files.snapshot) + file_stamp(verdict_path(files.snapshot));
+  for (const IncidentFiles& files : listing_.incidents)
+    out += file_stamp(files.snapshot) + file_stamp(verdict_path(files.snapshot));
   return out;
 }
 

@@ -3,8 +3,8 @@
 ///     Result<Session> session = Session::open("runs/story");   // a run directory or one snapshot
 ///     std::string text = panel_text(*session, Panel::verdict);
 ///
-/// A Session holds one run (or one snapshot), the incident that is open, and the selection that all panels share.
-/// Nothing here writes a file. One thread.
+/// A Session holds one run (or one snapshot), the incident that is open, and the selection that all panels
+/// share. Nothing here writes a file. One thread.
 #pragma once
 
 #include <memory>
@@ -27,36 +27,37 @@ namespace nanquest::viewer {
 /// One line of the incident list.
 struct IncidentEntry {
   IncidentFiles files;
-  std::string gate;       ///< "non_finite", …; "" if unknown
-  std::string summary;    ///< of the manifest, or of the opened file
-  std::string cause;      ///< of the verdict, "" if not replayed yet
+  std::string gate;     ///< "non_finite", …; "" if unknown
+  std::string summary;  ///< of the manifest, or of the opened file
+  std::string cause;    ///< of the verdict, "" if not replayed yet
   double confidence = 0;
-  std::string error;      ///< why its snapshot can't be read, "" as long as nobody tried or it could
+  std::string error;  ///< why its snapshot can't be read, "" as long as nobody tried or it could
 };
 
 /// The opened snapshot with everything derived from it.
 struct OpenIncident {
-  /// `replay_file`: what nanquest-replay left beside it ("" if nothing): a step that nobody watched was recorded without
-  /// statistics, and has those that replay took.
+  /// `replay_file`: what nanquest-replay left beside it ("" if nothing): a step that nobody watched was
+  /// recorded without statistics, and has those that replay took.
   OpenIncident(SnapshotReader opened, const std::string& replay_file);
   OpenIncident(const OpenIncident&) = delete;
   OpenIncident& operator=(const OpenIncident&) = delete;
 
   SnapshotReader reader;
-  std::string replay_error;           ///< why the replay file can't be read, "" if it could or was not needed
+  std::string replay_error;  ///< why the replay file can't be read, "" if it could or was not needed
   SnapshotDoc doc;
   TraceView trace;
-  History history;                    ///< the steps before it, as stored in the snapshot
+  History history;  ///< the steps before it, as stored in the snapshot
   std::vector<StoredTensor> tensors;
   std::string tensors_error;
   std::optional<Verdict> verdict;
-  std::string verdict_error;          ///< why there is none, when the file is there but bad
+  std::string verdict_error;  ///< why there is none, when the file is there but bad
 };
 
 class Session {
  public:
-  /// Opens a run directory or a snapshot. `bad_file` for anything else. Of a run's incidents the first with a verdict
-  /// is opened, else the first; one that can't be read is passed over (IncidentEntry::error) as long as another can.
+  /// Opens a run directory or a snapshot. `bad_file` for anything else. Of a run's incidents the first with a
+  /// verdict is opened, else the first; one that can't be read is passed over (IncidentEntry::error) as long
+  /// as another can.
   static Result<Session> open(const std::string& path);
 
   const std::string& path() const { return path_; }
@@ -94,7 +95,8 @@ class Session {
   /// Reads the series, manifest and incident list again if their files changed. True if something is new.
   bool poll();
 
-  /// The selected stored tensor with its statistics, loaded on first use; null if none is selected or it is unreadable.
+  /// The selected stored tensor with its statistics, loaded on first use; null if none is selected or it is
+  /// unreadable.
   const TensorDetail* tensor_detail();
   const TensorSlice* tensor_slice(std::int64_t plane);
   const std::string& tensor_error() const { return tensor_error_; }

@@ -7,9 +7,9 @@
 namespace nanquest::viewer {
 namespace {
 
-constexpr std::uint64_t kChunk = 4ull << 20;         // elements read at a time
+constexpr std::uint64_t kChunk = 4ull << 20;  // elements read at a time
 constexpr std::uint64_t kSliceElements = 16ull << 20;
-constexpr std::int64_t kWrap = 64;                   // row length of a one-dimensional tensor
+constexpr std::int64_t kWrap = 64;  // row length of a one-dimensional tensor
 
 std::uint64_t element_count(const std::vector<std::int64_t>& shape) {
   std::uint64_t n = 1;
@@ -57,8 +57,8 @@ Result<std::vector<StoredTensor>> list_tensors(const SnapshotReader& reader) {
   for (const TensorInfo& t : *infos) {
     if (t.path.rfind("rng/", 0) == 0) continue;  // generator states are no numbers to look at
     const auto named = names.find(t.path);
-    out.push_back({t.path, named != names.end() ? named->second : t.path.substr(t.path.find('/') + 1), group_of(t.path),
-                   t.dtype, t.shape, t.bytes});
+    out.push_back({t.path, named != names.end() ? named->second : t.path.substr(t.path.find('/') + 1),
+                   group_of(t.path), t.dtype, t.shape, t.bytes});
   }
   std::stable_sort(out.begin(), out.end(), [](const StoredTensor& a, const StoredTensor& b) {
     return group_rank(a.group) < group_rank(b.group);
@@ -77,14 +77,18 @@ void count_fits(const TensorData& data, std::vector<FormatFit>& fits) {
     if (!(a > 0) || !std::isfinite(a)) return;
     for (std::size_t i = 0; i < fits.size(); ++i) {
       const Limits& l = limits[i];
-      if (a > l.overflow || (a == l.overflow && l.overflow_at_tie)) ++fits[i].overflow;
-      else if (a <= l.flush) ++fits[i].flushed;
-      else if (a < l.normal) ++fits[i].subnormal;
+      if (a > l.overflow || (a == l.overflow && l.overflow_at_tie))
+        ++fits[i].overflow;
+      else if (a <= l.flush)
+        ++fits[i].flushed;
+      else if (a < l.normal)
+        ++fits[i].subnormal;
     }
   });
 }
 
-Result<TensorDetail> load_detail(const SnapshotReader& reader, const StoredTensor& tensor, std::uint64_t max_elements) {
+Result<TensorDetail> load_detail(const SnapshotReader& reader, const StoredTensor& tensor,
+                                 std::uint64_t max_elements) {
   TensorDetail out;
   out.tensor = tensor;
   const std::uint64_t total = element_count(tensor.shape);
@@ -109,7 +113,8 @@ Result<TensorSlice> load_slice(const SnapshotReader& reader, const StoredTensor&
   if (rank >= 2) {
     out.rows = tensor.shape[rank - 2];
     out.columns = tensor.shape[rank - 1];
-    out.planes = static_cast<std::int64_t>(total / (static_cast<std::uint64_t>(out.rows) * static_cast<std::uint64_t>(out.columns)));
+    out.planes = static_cast<std::int64_t>(
+        total / (static_cast<std::uint64_t>(out.rows) * static_cast<std::uint64_t>(out.columns)));
   } else {
     const auto n = static_cast<std::int64_t>(total);
     out.columns = std::min(n, kWrap);
@@ -135,7 +140,10 @@ Result<TensorSlice> load_slice(const SnapshotReader& reader, const StoredTensor&
   for_each_value(*data, [&](double x) {
     const std::int64_t r = at / out.columns, c = at % out.columns;
     ++at;
-    if (r < out.rows) out.cells[static_cast<std::size_t>(r * out.cell_rows / out.rows * out.cell_columns + c * out.cell_columns / out.columns)].add(x);
+    if (r < out.rows)
+      out.cells[static_cast<std::size_t>(r * out.cell_rows / out.rows * out.cell_columns +
+                                         c * out.cell_columns / out.columns)]
+          .add(x);
   });
   return out;
 }

@@ -32,23 +32,24 @@ struct FormatFit {
 };
 
 /// The formats that a tensor is held against, widest first.
-inline constexpr Format kFitFormats[] = {Format::fp32, Format::bf16, Format::fp16, Format::fp8_e5m2, Format::fp8_e4m3};
+inline constexpr Format kFitFormats[] = {Format::fp32, Format::bf16, Format::fp16, Format::fp8_e5m2,
+                                         Format::fp8_e4m3};
 
 struct TensorDetail {
   StoredTensor tensor;
   ScanResult scan;
   ExponentHistogram histogram{};
-  std::vector<FormatFit> fits;   ///< empty for integers
-  bool partial = false;          ///< only the first `scan.count` elements were read
+  std::vector<FormatFit> fits;  ///< empty for integers
+  bool partial = false;         ///< only the first `scan.count` elements were read
 };
 
 /// A plane of the last two dimensions, reduced to cells. One-dimensional tensors are wrapped into rows.
 struct TensorSlice {
-  std::int64_t rows = 0, columns = 0;        ///< of the plane
-  std::int64_t planes = 1, plane = 0;        ///< leading dimensions, flattened
+  std::int64_t rows = 0, columns = 0;  ///< of the plane
+  std::int64_t planes = 1, plane = 0;  ///< leading dimensions, flattened
   std::int64_t cell_rows = 0, cell_columns = 0;
   bool wrapped = false, partial = false;
-  std::vector<Extremes> cells;               ///< cell_rows × cell_columns, of the values themselves
+  std::vector<Extremes> cells;  ///< cell_rows × cell_columns, of the values themselves
   const Extremes& at(std::int64_t r, std::int64_t c) const { return cells[r * cell_columns + c]; }
 };
 

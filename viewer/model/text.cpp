@@ -45,13 +45,15 @@ std::string verdict_text(const Session& session) {
   const VerdictPage page = verdict_page(session);
   std::ostringstream out;
   out << page.headline << '\n';
-  if (!page.cause.empty()) out << page.cause << (page.cause_in_words.empty() ? "" : ": " + page.cause_in_words) << '\n';
+  if (!page.cause.empty())
+    out << page.cause << (page.cause_in_words.empty() ? "" : ": " + page.cause_in_words) << '\n';
   if (!page.facts.empty()) out << '\n';
   for (const Fact& fact : page.facts) paragraph(out, fact.label, fact.text);
   if (!page.command.empty()) paragraph(out, "", "not replayed yet: run " + page.command);
   if (!page.evidence.empty()) out << "\nEvidence\n";
   for (const VerdictEvidence& e : page.evidence)
-    out << "  " << padded(e.name, 40) << "  " << e.value << (e.limit.empty() ? "" : "  (limit " + e.limit + ")") << '\n';
+    out << "  " << padded(e.name, 40) << "  " << e.value
+        << (e.limit.empty() ? "" : "  (limit " + e.limit + ")") << '\n';
   if (!page.trials.empty()) out << "\nTried on this step\n";
   for (const Trial& t : page.trials)
     out << "  " << padded(t.result, 18) << (t.placebo ? "placebo: " : "") << t.change << '\n';
@@ -65,14 +67,16 @@ std::string norms_text(const Session& session) {
   std::ostringstream out;
   const Statistic s = session.selection().statistic;
   if (!history.has(s)) {
-    out << "No history of " << statistic_title(s) << (session.series_error().empty() ? "" : ": " + session.series_error()) << '\n';
+    out << "No history of " << statistic_title(s)
+        << (session.series_error().empty() ? "" : ": " + session.series_error()) << '\n';
     return out.str();
   }
   out << statistic_title(s) << ", steps " << exact_number(history.steps().front()) << " to "
       << exact_number(history.steps().back()) << '\n';
-  for (const GateEvent& e : history.events()) out << "  step " << exact_number(e.step) << ": " << gate_words(e.gate) << '\n';
-  out << padded("layer", 36) << right("first", 12) << right("last finite", 12) << right("smallest", 12) << right("largest", 12)
-      << "  not finite\n";
+  for (const GateEvent& e : history.events())
+    out << "  step " << exact_number(e.step) << ": " << gate_words(e.gate) << '\n';
+  out << padded("layer", 36) << right("first", 12) << right("last finite", 12) << right("smallest", 12)
+      << right("largest", 12) << "  not finite\n";
   for (std::size_t i = 0; i < history.layers(s).size(); ++i) {
     const Pyramid& series = history.series(s, i);
     const Extremes all = series.query(0, series.size());
@@ -85,9 +89,9 @@ std::string norms_text(const Session& session) {
         bad += " (first at step " + exact_number(history.steps()[r]) + ")";
         break;
       }
-    out << padded(history.layers(s)[i], 36) << right(short_number(series[0]), 12) << right(short_number(last), 12)
-        << right(all.has_finite() ? short_number(all.min) : "-", 12) << right(all.has_finite() ? short_number(all.max) : "-", 12)
-        << "  " << bad << '\n';
+    out << padded(history.layers(s)[i], 36) << right(short_number(series[0]), 12)
+        << right(short_number(last), 12) << right(all.has_finite() ? short_number(all.min) : "-", 12)
+        << right(all.has_finite() ? short_number(all.max) : "-", 12) << "  " << bad << '\n';
   }
   return out.str();
 }
@@ -114,22 +118,25 @@ std::string trace_text(const Session& session) {
   const std::size_t centre = chosen == kNone ? 0 : static_cast<std::size_t>(chosen);
   const std::size_t first = centre > 20 ? centre - 20 : 0, last = std::min(trace.size(), centre + 21);
   if (last - first < trace.size()) out << ", " << first << " to " << last - 1 << " shown";
-  out << "\n" << right("op", 6) << "  " << padded("mark", 11) << padded("phase", 10) << padded("name", 34) << padded("module", 28)
-      << padded("formats", 16) << padded("read amax (room)", 24) << padded("written amax (room)", 24) << "not finite\n";
+  out << "\n"
+      << right("op", 6) << "  " << padded("mark", 11) << padded("phase", 10) << padded("name", 34)
+      << padded("module", 28) << padded("formats", 16) << padded("read amax (room)", 24)
+      << padded("written amax (room)", 24) << "not finite\n";
   for (std::size_t i = first; i < last; ++i) {
     const TraceLine l = trace.line(i);
     const std::string bad = bad_text(l.written.nan, l.written.pos_inf, l.written.neg_inf);
-    out << right(std::to_string(i), 6) << (static_cast<std::int32_t>(i) == chosen ? "> " : "  ") << padded(mark_words(trace.mark(i)), 11)
-        << padded(phase_name(l.phase), 10) << padded(l.name, 34) << padded(l.module, 28)
-        << padded(l.read_formats + "->" + l.write_format, 16) << padded(range_text(l.read), 24) << padded(range_text(l.written), 24)
-        << bad << '\n';
+    out << right(std::to_string(i), 6) << (static_cast<std::int32_t>(i) == chosen ? "> " : "  ")
+        << padded(mark_words(trace.mark(i)), 11) << padded(phase_name(l.phase), 10) << padded(l.name, 34)
+        << padded(l.module, 28) << padded(l.read_formats + "->" + l.write_format, 16)
+        << padded(range_text(l.read), 24) << padded(range_text(l.written), 24) << bad << '\n';
   }
   return out.str();
 }
 
 std::string percent(std::uint64_t part, std::uint64_t whole) {
   char text[32];
-  std::snprintf(text, sizeof text, "%.3g %%", whole == 0 ? 0.0 : 100.0 * static_cast<double>(part) / static_cast<double>(whole));
+  std::snprintf(text, sizeof text, "%.3g %%",
+                whole == 0 ? 0.0 : 100.0 * static_cast<double>(part) / static_cast<double>(whole));
   return text;
 }
 
@@ -139,18 +146,21 @@ std::string tensor_text(Session& session) {
     return session.tensor_error().empty() ? "No stored tensor is selected\n" : session.tensor_error() + "\n";
   const ScanResult& s = detail->scan;
   std::ostringstream out;
-  out << detail->tensor.name << " (" << detail->tensor.group << "), " << dtype_name(detail->tensor.dtype) << " "
-      << shape_text(detail->tensor.shape) << ", " << bytes_text(detail->tensor.bytes) << '\n';
+  out << detail->tensor.name << " (" << detail->tensor.group << "), " << dtype_name(detail->tensor.dtype)
+      << " " << shape_text(detail->tensor.shape) << ", " << bytes_text(detail->tensor.bytes) << '\n';
   if (detail->partial) out << "only the first " << grouped(s.count) << " elements were read\n";
-  out << "largest |x|    " << short_number(s.amax) << "\nsmallest |x|>0 " << short_number(s.amin_nonzero) << "\nzeros          "
-      << grouped(s.zero) << "\nsubnormal      " << grouped(s.subnormal) << "\nnot finite     "
-      << (s.non_finite() ? bad_text(s.nan, s.pos_inf, s.neg_inf) : "none") << '\n';
+  out << "largest |x|    " << short_number(s.amax) << "\nsmallest |x|>0 " << short_number(s.amin_nonzero)
+      << "\nzeros          " << grouped(s.zero) << "\nsubnormal      " << grouped(s.subnormal)
+      << "\nnot finite     " << (s.non_finite() ? bad_text(s.nan, s.pos_inf, s.neg_inf) : "none") << '\n';
   for (const FormatFit& fit : detail->fits)
-    out << padded(std::string(info(fit.format).name), 10) << " overflow " << padded(percent(fit.overflow, s.count), 10)
-        << " flushed to zero " << padded(percent(fit.flushed, s.count), 10) << " subnormal " << percent(fit.subnormal, s.count) << '\n';
+    out << padded(std::string(info(fit.format).name), 10) << " overflow "
+        << padded(percent(fit.overflow, s.count), 10) << " flushed to zero "
+        << padded(percent(fit.flushed, s.count), 10) << " subnormal " << percent(fit.subnormal, s.count)
+        << '\n';
   for (int i = 0; i < kHistogramBins; ++i)
     if (detail->histogram[static_cast<std::size_t>(i)])
-      out << "2^" << padded(std::to_string(kHistogramMinExponent + i), 5) << right(grouped(detail->histogram[static_cast<std::size_t>(i)]), 14) << '\n';
+      out << "2^" << padded(std::to_string(kHistogramMinExponent + i), 5)
+          << right(grouped(detail->histogram[static_cast<std::size_t>(i)]), 14) << '\n';
   return out.str();
 }
 
@@ -165,11 +175,16 @@ std::string runs_text(const Session& session) {
     if (m->world_size > 1) paragraph(out, "ranks", std::to_string(m->world_size));
   }
   if (!session.series_error().empty()) out << session.series_error() << '\n';
-  out << (session.incidents().empty() ? "no incidents" : counted(session.incidents().size(), "incident")) << '\n';
+  out << (session.incidents().empty() ? "no incidents" : counted(session.incidents().size(), "incident"))
+      << '\n';
   for (const IncidentEntry& e : session.incidents()) {
     out << "  step " << e.files.step << ", rank " << e.files.rank;
     if (e.files.attempt > 1) out << ", attempt " << e.files.attempt;
-    out << ": " << (!e.error.empty() ? "can't be read" : e.cause.empty() ? "not replayed yet" : e.cause) << (e.summary.empty() ? "" : ". " + e.summary) << '\n'
+    out << ": "
+        << (!e.error.empty()  ? "can't be read"
+            : e.cause.empty() ? "not replayed yet"
+                              : e.cause)
+        << (e.summary.empty() ? "" : ". " + e.summary) << '\n'
         << "    " << (e.error.empty() ? e.files.snapshot : e.error) << '\n';
   }
   return out.str();
@@ -190,12 +205,18 @@ std::optional<Panel> panel_from_name(std::string_view name) {
 
 std::string panel_text(Session& session, Panel panel) {
   switch (panel) {
-    case Panel::verdict: return verdict_text(session);
-    case Panel::norms: return norms_text(session);
-    case Panel::trace: return trace_text(session);
-    case Panel::tensor: return tensor_text(session);
-    case Panel::runs: return runs_text(session);
-    case Panel::all: break;
+    case Panel::verdict:
+      return verdict_text(session);
+    case Panel::norms:
+      return norms_text(session);
+    case Panel::trace:
+      return trace_text(session);
+    case Panel::tensor:
+      return tensor_text(session);
+    case Panel::runs:
+      return runs_text(session);
+    case Panel::all:
+      break;
   }
   std::string all;
   for (const Panel p : {Panel::runs, Panel::verdict, Panel::norms, Panel::trace, Panel::tensor}) {

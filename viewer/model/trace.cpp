@@ -30,7 +30,8 @@ const char* mark_words(OpMark mark) {
 std::vector<std::int32_t> TraceView::read_rows(const OpRow& op) const {
   std::vector<std::int32_t> rows;
   for (std::int32_t i = op.first_arg; i < op.first_arg + op.arg_count; ++i)
-    if (doc_->args[i].kind == ArgKind::tensor && doc_->args[i].tensor != kNone) rows.push_back(doc_->args[i].tensor);
+    if (doc_->args[i].kind == ArgKind::tensor && doc_->args[i].tensor != kNone)
+      rows.push_back(doc_->args[i].tensor);
   return rows;
 }
 
@@ -64,7 +65,10 @@ ValueRange TraceView::range(const std::vector<std::int32_t>& rows) const {
 }
 
 TraceView::TraceView(const SnapshotDoc& doc)
-    : doc_(&doc), marks_(doc.ops.size(), OpMark::none), producers_(doc.ops.size()), consumers_(doc.ops.size()) {
+    : doc_(&doc),
+      marks_(doc.ops.size(), OpMark::none),
+      producers_(doc.ops.size()),
+      consumers_(doc.ops.size()) {
   std::vector<std::int32_t> writer(doc.slots.size(), kNone);
   for (std::size_t i = 0; i < doc.ops.size(); ++i) {
     const OpRow& op = doc.ops[i];
@@ -77,11 +81,14 @@ TraceView::TraceView(const SnapshotDoc& doc)
         consumers_[writer[slot]].push_back(self);
     }
     for (const std::int32_t row : written_rows(op))
-      if (const std::int32_t slot = doc.tensors[row].slot; slot != kNone && !(op.flags & kOpViewOnly)) writer[slot] = self;
+      if (const std::int32_t slot = doc.tensors[row].slot; slot != kNone && !(op.flags & kOpViewOnly))
+        writer[slot] = self;
     const ValueRange written = range(written_rows(op));
     if (first_tight_ == kNone && written.has_headroom && written.headroom < 1) first_tight_ = self;
-    if (op.flags & kOpBirth) marks_[i] = OpMark::birth;
-    else if (written.non_finite() > 0) marks_[i] = OpMark::carries;
+    if (op.flags & kOpBirth)
+      marks_[i] = OpMark::birth;
+    else if (written.non_finite() > 0)
+      marks_[i] = OpMark::carries;
   }
   const auto set = [&](std::int32_t op, OpMark mark) {
     if (op >= 0 && static_cast<std::size_t>(op) < marks_.size()) marks_[op] = mark;
@@ -149,8 +156,9 @@ std::vector<std::int32_t> TraceView::filter(const std::string& words) const {
     const auto matches = [&] {
       if (wanted.empty()) return true;
       const TraceLine l = line(i);
-      const std::string text = lower(l.name + ' ' + l.module + ' ' + l.node + ' ' + phase_name(l.phase) + ' ' +
-                                     l.read_formats + ' ' + l.write_format + ' ' + mark_words(marks_[i]));
+      const std::string text =
+          lower(l.name + ' ' + l.module + ' ' + l.node + ' ' + phase_name(l.phase) + ' ' + l.read_formats +
+                ' ' + l.write_format + ' ' + mark_words(marks_[i]));
       return std::all_of(wanted.begin(), wanted.end(),
                          [&](const std::string& word) { return text.find(word) != std::string::npos; });
     };

@@ -1,4 +1,5 @@
-/// TraceView: the recorded ops of a step as a person reads them: ranges, formats, who made what, the way to the loss.
+/// TraceView: the recorded ops of a step as a person reads them: ranges, formats, who made what, the way to
+/// the loss.
 #pragma once
 
 #include <cstdint>
@@ -11,10 +12,10 @@ namespace nanquest::viewer {
 
 /// What is known of the values that an op read or wrote; added up over its tensors.
 struct ValueRange {
-  bool known = false;       ///< false: nothing was scanned
+  bool known = false;  ///< false: nothing was scanned
   std::uint64_t count = 0, nan = 0, pos_inf = 0, neg_inf = 0;
-  double amax = 0;          ///< largest finite |x|
-  double headroom = 0;      ///< bits left in the tightest format among the float tensors; +Inf if all zero
+  double amax = 0;      ///< largest finite |x|
+  double headroom = 0;  ///< bits left in the tightest format among the float tensors; +Inf if all zero
   bool has_headroom = false;
   std::uint64_t non_finite() const { return nan + pos_inf + neg_inf; }
 };
@@ -42,15 +43,19 @@ class TraceView {
   const std::vector<std::int32_t>& producers(std::size_t op) const { return producers_[op]; }
   /// Ops that read what `op` wrote, before somebody overwrote it.
   const std::vector<std::int32_t>& consumers(std::size_t op) const { return consumers_[op]; }
-  /// The producer to walk to: the one on the lineage, else a non-finite one, else the one of largest amax; -1 if none.
+  /// The producer to walk to: the one on the lineage, else a non-finite one, else the one of largest amax; -1
+  /// if none.
   std::int32_t walk_back(std::size_t op) const;
   /// The consumer to walk to: the one on the lineage, else a non-finite one, else the first; -1 if none.
   std::int32_t walk_forward(std::size_t op) const;
-  /// Ops with every word of `words` somewhere in name, module, node, phase or formats (case ignored). All if empty.
+  /// Ops with every word of `words` somewhere in name, module, node, phase or formats (case ignored). All if
+  /// empty.
   std::vector<std::int32_t> filter(const std::string& words) const;
-  /// Stored tensor (path) that `op` reads or, for a host write, wrote; "" if its data were all produced in the step.
+  /// Stored tensor (path) that `op` reads or, for a host write, wrote; "" if its data were all produced in
+  /// the step.
   std::string stored_data(std::size_t op) const;
-  /// First op whose written values left less than one bit of headroom: where it began to go wrong; -1 if none.
+  /// First op whose written values left less than one bit of headroom: where it began to go wrong; -1 if
+  /// none.
   std::int32_t first_tight() const { return first_tight_; }
 
  private:

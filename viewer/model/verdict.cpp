@@ -31,7 +31,9 @@ void take(const Json& object, const char* name, std::int64_t& out) {
   if (const Json& j = member(object, name); j.is_number_integer()) out = j.get<std::int64_t>();
 }
 
-double real(const Json& j) { return j.is_number() ? j.get<double>() : std::numeric_limits<double>::quiet_NaN(); }
+double real(const Json& j) {
+  return j.is_number() ? j.get<double>() : std::numeric_limits<double>::quiet_NaN();
+}
 
 void take(const Json& object, const char* name, std::vector<std::int64_t>& out) {
   for (const Json& j : member(object, name))
@@ -40,8 +42,10 @@ void take(const Json& object, const char* name, std::vector<std::int64_t>& out) 
 
 void take(const Json& object, const char* name, std::vector<std::string>& out) {
   for (const Json& j : member(object, name)) {
-    if (j.is_string()) out.push_back(j.get<std::string>());
-    else if (j.is_number()) out.push_back(j.dump());
+    if (j.is_string())
+      out.push_back(j.get<std::string>());
+    else if (j.is_number())
+      out.push_back(j.dump());
   }
 }
 
@@ -99,7 +103,9 @@ void take_trials(const Json& j, Verdict& v) {
   }
 }
 
-Error bad(const std::string& message, const std::string& hint) { return {ErrorCode::bad_file, message, hint}; }
+Error bad(const std::string& message, const std::string& hint) {
+  return {ErrorCode::bad_file, message, hint};
+}
 
 }  // namespace
 

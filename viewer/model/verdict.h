@@ -33,7 +33,7 @@ struct Verdict {
   std::int64_t outputs_compared = 0, mismatched = 0, opaque_ops = 0;
   std::optional<std::int64_t> first_mismatch;
   std::string phase, origin, cause = "UNKNOWN", explanation, advice, source;
-  double confidence = 0;  ///< 0 … 1
+  double confidence = 0;                        ///< 0 … 1
   std::string op, node, module, tensor, value;  ///< of the culprit
   std::int64_t index = -1;
   std::uint64_t count = 0;
@@ -49,8 +49,8 @@ struct Verdict {
   std::vector<std::string> not_tested;
 };
 
-/// Parses the JSON text. Unknown fields are ignored, missing or ill-typed ones keep their default; `bad_file` if it is
-/// no verdict at all or of a newer version.
+/// Parses the JSON text. Unknown fields are ignored, missing or ill-typed ones keep their default; `bad_file`
+/// if it is no verdict at all or of a newer version.
 Result<Verdict> parse_verdict(const std::string& json);
 
 /// Reads the file at `path`. `bad_file` names the path.

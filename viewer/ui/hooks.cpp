@@ -33,7 +33,9 @@ void ImGuiTestEngineHook_ItemInfo(ImGuiContext*, ImGuiID id, const char* label, 
 }
 
 void ImGuiTestEngineHook_Log(ImGuiContext*, const char*, ...) {}
-const char* ImGuiTestEngine_FindItemDebugLabel(ImGuiContext*, ImGuiID) { return nullptr; }
+const char* ImGuiTestEngine_FindItemDebugLabel(ImGuiContext*, ImGuiID) {
+  return nullptr;
+}
 
 namespace nanquest::viewer {
 
@@ -44,7 +46,11 @@ void set_item_observer(std::function<void(const ItemSeen&)> observer) {
     ImGui::GetCurrentContext()->TestEngineHookItems = static_cast<bool>(item_observer);
 }
 
-int misuse_count() { return misuses; }
-const std::string& first_misuse() { return complaint; }
+int misuse_count() {
+  return misuses;
+}
+const std::string& first_misuse() {
+  return complaint;
+}
 
 }  // namespace nanquest::viewer

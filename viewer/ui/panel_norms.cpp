@@ -41,7 +41,8 @@ void controls(UiState& state) {
     if (!session.history().has(s)) continue;
     if (choice(statistic_title(s), session.selection().statistic == s)) session.select_statistic(s);
     ImGui::SameLine();
-    const float next = i + 1 < kStatistics ? ImGui::CalcTextSize(statistic_title(static_cast<Statistic>(i + 1))).x : 0;
+    const float next =
+        i + 1 < kStatistics ? ImGui::CalcTextSize(statistic_title(static_cast<Statistic>(i + 1))).x : 0;
     if (ImGui::GetContentRegionAvail().x < next + ImGui::GetFrameHeight() * 1.6f) ImGui::NewLine();
   }
   ImGui::NewLine();
@@ -84,7 +85,8 @@ void draw_norms(UiState& state) {
   fit(state, history);
   const float height = ImGui::GetContentRegionAvail().y;
   const bool aligned = ImPlot::BeginAlignedPlots("norms");
-  if (state.norms_view != 2) draw_heat_map(state, history, s, state.norms_view == 1 ? height : height * 0.52f);
+  if (state.norms_view != 2)
+    draw_heat_map(state, history, s, state.norms_view == 1 ? height : height * 0.52f);
   if (state.norms_view != 1) draw_lines(state, history, s, ImGui::GetContentRegionAvail().y);
   if (aligned) ImPlot::EndAlignedPlots();
 }

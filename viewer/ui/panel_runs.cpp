@@ -42,12 +42,18 @@ void incident_row(UiState& state, int row) {
   }
   if (ImGui::IsItemHovered())
     ImGui::SetTooltip("%s\n%s", entry.files.snapshot.c_str(),
-                      (!entry.error.empty() ? entry.error : entry.summary.empty() ? entry.gate : entry.summary).c_str());
+                      (!entry.error.empty()    ? entry.error
+                       : entry.summary.empty() ? entry.gate
+                                               : entry.summary)
+                          .c_str());
   ImGui::TableNextColumn();
   ImGui::Text("%d", entry.files.rank);
   ImGui::TableNextColumn();
   inline_mark(entry.gate == "spike" ? Mark::spike : Mark::nan);
-  clipped_text(!entry.error.empty() ? "can't be read" : entry.cause.empty() ? "not replayed yet" : entry.cause, ImGui::GetContentRegionAvail().x);
+  clipped_text(!entry.error.empty()  ? "can't be read"
+               : entry.cause.empty() ? "not replayed yet"
+                                     : entry.cause,
+               ImGui::GetContentRegionAvail().x);
   ImGui::PopID();
 }
 
@@ -56,13 +62,16 @@ void incident_row(UiState& state, int row) {
 void draw_runs(UiState& state) {
   const Session& session = state.session;
   about_run(session);
-  heading(session.incidents().empty() ? "No incidents" : counted(session.incidents().size(), "incident").c_str());
+  heading(session.incidents().empty() ? "No incidents"
+                                      : counted(session.incidents().size(), "incident").c_str());
   if (!session.incident_error().empty()) {
     ImGui::PushStyleColor(ImGuiCol_Text, colour::orange);
     ImGui::TextWrapped("%s", session.incident_error().c_str());
     ImGui::PopStyleColor();
   }
-  if (session.incidents().empty() || !ImGui::BeginTable("incidents", 3, ImGuiTableFlags_BordersInnerH | ImGuiTableFlags_ScrollY)) return;
+  if (session.incidents().empty() ||
+      !ImGui::BeginTable("incidents", 3, ImGuiTableFlags_BordersInnerH | ImGuiTableFlags_ScrollY))
+    return;
   ImGui::TableSetupScrollFreeze(0, 1);
   ImGui::TableSetupColumn("Step", ImGuiTableColumnFlags_WidthFixed, ImGui::GetFontSize() * 3.6f);
   ImGui::TableSetupColumn("Rank", ImGuiTableColumnFlags_WidthFixed, ImGui::GetFontSize() * 2.3f);

@@ -34,14 +34,18 @@ void tensor_choice(UiState& state, const OpenIncident& incident) {
 
 void numbers(const TensorDetail& d) {
   const ScanResult& s = d.scan;
-  ImGui::TextDisabled("%s %s, %s, %s", dtype_short(d.tensor.dtype).c_str(), shape_text(d.tensor.shape).c_str(),
-                      bytes_text(d.tensor.bytes).c_str(), d.tensor.group.c_str());
+  ImGui::TextDisabled("%s %s, %s, %s", dtype_short(d.tensor.dtype).c_str(),
+                      shape_text(d.tensor.shape).c_str(), bytes_text(d.tensor.bytes).c_str(),
+                      d.tensor.group.c_str());
   if (d.partial) ImGui::TextDisabled("only the first %s elements were read", grouped(s.count).c_str());
   ImGui::TextWrapped("largest |x| %s, smallest %s, %s zero, %s subnormal", short_number(s.amax).c_str(),
-                     short_number(s.amin_nonzero).c_str(), grouped(s.zero).c_str(), grouped(s.subnormal).c_str());
+                     short_number(s.amin_nonzero).c_str(), grouped(s.zero).c_str(),
+                     grouped(s.subnormal).c_str());
   inline_mark(s.nan ? Mark::nan : s.pos_inf ? Mark::pos_inf : s.neg_inf ? Mark::neg_inf : Mark::finite);
-  ImGui::TextUnformatted(s.non_finite() ? (bad_text(s.nan, s.pos_inf, s.neg_inf) + ", first at " + std::to_string(s.first_bad)).c_str()
-                                        : "all finite");
+  ImGui::TextUnformatted(
+      s.non_finite()
+          ? (bad_text(s.nan, s.pos_inf, s.neg_inf) + ", first at " + std::to_string(s.first_bad)).c_str()
+          : "all finite");
 }
 
 std::string share(std::uint64_t part, std::uint64_t whole) {
@@ -53,7 +57,9 @@ std::string share(std::uint64_t part, std::uint64_t whole) {
 }
 
 void fit_table(const TensorDetail& d) {
-  if (d.fits.empty() || !ImGui::BeginTable("fits", 4, ImGuiTableFlags_BordersInnerH | ImGuiTableFlags_SizingStretchSame)) return;
+  if (d.fits.empty() ||
+      !ImGui::BeginTable("fits", 4, ImGuiTableFlags_BordersInnerH | ImGuiTableFlags_SizingStretchSame))
+    return;
   for (const char* name : {"In format", "overflows", "becomes 0", "subnormal"}) ImGui::TableSetupColumn(name);
   ImGui::TableHeadersRow();
   for (const FormatFit& fit : d.fits) {
@@ -83,7 +89,8 @@ void range_line(const char* label, const ValueRange& r) {
   ImGui::TextWrapped("%s", text.c_str());
 }
 
-/// Values that the selected op made lived only during the step: the file has their statistics, not their bytes.
+/// Values that the selected op made lived only during the step: the file has their statistics, not their
+/// bytes.
 void produced(const UiState& state, const OpenIncident& incident) {
   const std::int32_t op = state.session.selection().op;
   if (op == kNone) return;
@@ -92,7 +99,8 @@ void produced(const UiState& state, const OpenIncident& incident) {
   range_line("reads", line.read);
   range_line("writes", line.written);
   ImGui::PushStyleColor(ImGuiCol_Text, colour::muted);
-  ImGui::TextWrapped("What an op makes lives in the step only: the file keeps its statistics, not its bytes.");
+  ImGui::TextWrapped(
+      "What an op makes lives in the step only: the file keeps its statistics, not its bytes.");
   ImGui::PopStyleColor();
 }
 
@@ -103,8 +111,9 @@ void plane_choice(UiState& state, const TensorSlice& slice) {
     if (ImGui::SliderInt("plane", &plane, 0, static_cast<int>(slice.planes) - 1)) state.plane = plane;
     ImGui::SameLine();
   }
-  ImGui::TextDisabled("%lld x %lld%s%s", static_cast<long long>(slice.rows), static_cast<long long>(slice.columns),
-                      slice.wrapped ? ", wrapped" : "", slice.partial ? ", cut" : "");
+  ImGui::TextDisabled("%lld x %lld%s%s", static_cast<long long>(slice.rows),
+                      static_cast<long long>(slice.columns), slice.wrapped ? ", wrapped" : "",
+                      slice.partial ? ", cut" : "");
 }
 
 }  // namespace
@@ -115,7 +124,7 @@ void draw_tensor(UiState& state) {
   tensor_choice(state, *incident);
   const TensorDetail* detail = state.session.tensor_detail();
   if (detail == nullptr) {
-    ImGui::TextWrapped("%s", !incident->tensors_error.empty()          ? incident->tensors_error.c_str()
+    ImGui::TextWrapped("%s", !incident->tensors_error.empty()       ? incident->tensors_error.c_str()
                              : state.session.tensor_error().empty() ? "No stored tensor is selected"
                                                                     : state.session.tensor_error().c_str());
     return produced(state, *incident);
@@ -128,7 +137,8 @@ void draw_tensor(UiState& state) {
   draw_exponents(*detail, wide ? em * 24 : em * 13);
   fit_table(*detail);
   if (wide) ImGui::TableNextColumn();
-  if (const TensorSlice* slice = state.session.tensor_slice(state.plane); slice != nullptr && !slice->cells.empty()) {
+  if (const TensorSlice* slice = state.session.tensor_slice(state.plane);
+      slice != nullptr && !slice->cells.empty()) {
     plane_choice(state, *slice);
     draw_slice(state, *slice, wide ? em * 26 : em * 14);
   }

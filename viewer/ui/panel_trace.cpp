@@ -21,11 +21,22 @@ void draw_op_mark(OpMark mark) {
       list.AddCircleFilled(centre, h * 0.5f, ImGui::GetColorU32(colour::vermillion));
       draw_shape(list, centre, r, Mark::nan, IM_COL32(255, 255, 255, 255));
       break;
-    case OpMark::lineage: list.AddTriangleFilled({centre.x - r, centre.y - r}, {centre.x + r, centre.y}, {centre.x - r, centre.y + r}, ImGui::GetColorU32(colour::orange)); break;
-    case OpMark::birth: draw_mark(list, centre, r, Mark::nan); break;
-    case OpMark::suppressed: list.AddCircle(centre, r, ImGui::GetColorU32(colour::muted), 0, 1.5f); break;
-    case OpMark::carries: list.AddRectFilled({centre.x - r * 0.5f, centre.y - r * 0.5f}, {centre.x + r * 0.5f, centre.y + r * 0.5f}, ImGui::GetColorU32(colour::pink)); break;
-    case OpMark::none: break;
+    case OpMark::lineage:
+      list.AddTriangleFilled({centre.x - r, centre.y - r}, {centre.x + r, centre.y},
+                             {centre.x - r, centre.y + r}, ImGui::GetColorU32(colour::orange));
+      break;
+    case OpMark::birth:
+      draw_mark(list, centre, r, Mark::nan);
+      break;
+    case OpMark::suppressed:
+      list.AddCircle(centre, r, ImGui::GetColorU32(colour::muted), 0, 1.5f);
+      break;
+    case OpMark::carries:
+      list.AddRectFilled({centre.x - r * 0.5f, centre.y - r * 0.5f},
+                         {centre.x + r * 0.5f, centre.y + r * 0.5f}, ImGui::GetColorU32(colour::pink));
+      break;
+    case OpMark::none:
+      break;
   }
   ImGui::Dummy({h, h});
   if (mark != OpMark::none && ImGui::IsItemHovered()) ImGui::SetTooltip("%s", mark_words(mark));
@@ -34,14 +45,19 @@ void draw_op_mark(OpMark mark) {
 /// Room to the format's end: a bar that is empty at 0 bits, and the number.
 void draw_room(const ValueRange& range) {
   if (!range.has_headroom) return;
-  if (!std::isfinite(range.headroom)) return ImGui::TextDisabled("%s", range.non_finite() ? "none finite" : "zeros");
+  if (!std::isfinite(range.headroom))
+    return ImGui::TextDisabled("%s", range.non_finite() ? "none finite" : "zeros");
   const float h = ImGui::GetTextLineHeight(), width = h * 1.6f;
   const ImVec2 at = ImGui::GetCursorScreenPos();
   const float share = static_cast<float>(std::clamp(range.headroom / 16, 0.0, 1.0));
   ImDrawList& list = *ImGui::GetWindowDrawList();
-  list.AddRectFilled({at.x, at.y + h * 0.3f}, {at.x + width, at.y + h * 0.7f}, ImGui::GetColorU32(ImGuiCol_Button));
-  const ImVec4 ink = range.headroom < 1 ? colour::vermillion : range.headroom < 4 ? colour::orange : colour::green;
-  list.AddRectFilled({at.x, at.y + h * 0.3f}, {at.x + std::max(2.0f, width * share), at.y + h * 0.7f}, ImGui::GetColorU32(ink));
+  list.AddRectFilled({at.x, at.y + h * 0.3f}, {at.x + width, at.y + h * 0.7f},
+                     ImGui::GetColorU32(ImGuiCol_Button));
+  const ImVec4 ink = range.headroom < 1   ? colour::vermillion
+                     : range.headroom < 4 ? colour::orange
+                                          : colour::green;
+  list.AddRectFilled({at.x, at.y + h * 0.3f}, {at.x + std::max(2.0f, width * share), at.y + h * 0.7f},
+                     ImGui::GetColorU32(ink));
   ImGui::Dummy({width, h});
   ImGui::SameLine();
   ImGui::Text("%.1f", range.headroom);
@@ -58,7 +74,8 @@ enum Column { c_op, c_mark, c_name, c_module, c_phase, c_formats, c_read, c_writ
 void setup_columns(bool wide) {
   const float em = ImGui::GetFontSize();
   const auto fixed = [&](const char* name, float ems, bool shown = true) {
-    ImGui::TableSetupColumn(name, ImGuiTableColumnFlags_WidthFixed | (shown ? 0 : ImGuiTableColumnFlags_DefaultHide), em * ems);
+    ImGui::TableSetupColumn(
+        name, ImGuiTableColumnFlags_WidthFixed | (shown ? 0 : ImGuiTableColumnFlags_DefaultHide), em * ems);
   };
   fixed("Op", 2.6f);
   fixed("##mark", 1.1f);
@@ -80,10 +97,12 @@ void row_of(UiState& state, const TraceView& trace, std::int32_t op) {
   ImGui::PushID(op);
   ImGui::TableNextRow();
   if (trace.mark(static_cast<std::size_t>(op)) == OpMark::culprit)
-    ImGui::TableSetBgColor(ImGuiTableBgTarget_RowBg1, ImGui::GetColorU32({colour::vermillion.x, colour::vermillion.y, 0, 0.45f}));
+    ImGui::TableSetBgColor(ImGuiTableBgTarget_RowBg1,
+                           ImGui::GetColorU32({colour::vermillion.x, colour::vermillion.y, 0, 0.45f}));
   ImGui::TableNextColumn();
   const std::string index = std::to_string(op);
-  if (ImGui::Selectable(index.c_str(), chosen, ImGuiSelectableFlags_SpanAllColumns | ImGuiSelectableFlags_AllowOverlap))
+  if (ImGui::Selectable(index.c_str(), chosen,
+                        ImGuiSelectableFlags_SpanAllColumns | ImGuiSelectableFlags_AllowOverlap))
     state.session.select_op(op);
   ImGui::TableNextColumn();
   draw_op_mark(trace.mark(static_cast<std::size_t>(op)));
@@ -94,7 +113,9 @@ void row_of(UiState& state, const TraceView& trace, std::int32_t op) {
   text(line.module);
   text(phase_name(line.phase));
   text(line.read_formats + (line.write_format.empty() ? "" : " > " + line.write_format));
-  const auto amax = [](const ValueRange& r) { return !r.known || (r.amax == 0 && r.non_finite()) ? std::string("-") : short_number(r.amax); };
+  const auto amax = [](const ValueRange& r) {
+    return !r.known || (r.amax == 0 && r.non_finite()) ? std::string("-") : short_number(r.amax);
+  };
   text(amax(line.read));
   text(amax(line.written));
   if (ImGui::TableNextColumn()) draw_room(line.written);
@@ -102,14 +123,16 @@ void row_of(UiState& state, const TraceView& trace, std::int32_t op) {
   ImGui::PopID();
 }
 
-void op_links(UiState& state, const char* label, const std::vector<std::int32_t>& ops, const TraceView& trace) {
+void op_links(UiState& state, const char* label, const std::vector<std::int32_t>& ops,
+              const TraceView& trace) {
   if (ops.empty()) return;
   ImGui::TextDisabled("%s", label);
   const float right = ImGui::GetWindowPos().x + ImGui::GetWindowContentRegionMax().x;
   for (std::size_t i = 0; i < ops.size() && i < 12; ++i) {
     const std::string text = std::to_string(ops[i]) + " " + trace.line(static_cast<std::size_t>(ops[i])).name;
     ImGui::SameLine();
-    if (ImGui::GetCursorScreenPos().x + ImGui::CalcTextSize(text.c_str()).x > right - ImGui::GetFontSize() * 1.5f) {
+    if (ImGui::GetCursorScreenPos().x + ImGui::CalcTextSize(text.c_str()).x >
+        right - ImGui::GetFontSize() * 1.5f) {
       ImGui::TextDisabled("...");
       return;
     }
@@ -126,13 +149,15 @@ void stack_line(const SnapshotDoc& doc, std::int32_t op) {
   clipped_text(doc.stacks[static_cast<std::size_t>(stack)].front(), ImGui::GetContentRegionAvail().x);
 }
 
-/// Lines below the list: where the op stands, who made its inputs, who reads its outputs, the way to the loss.
+/// Lines below the list: where the op stands, who made its inputs, who reads its outputs, the way to the
+/// loss.
 void op_details(UiState& state, const OpenIncident& incident) {
   const std::int32_t op = state.session.selection().op;
   if (op == kNone) return ImGui::TextDisabled("Click an op to follow it");
   const auto row = static_cast<std::size_t>(op);
   const TraceLine line = incident.trace.line(row);
-  std::string text = std::to_string(op) + "  " + line.name + "  " + line.read_formats + " > " + line.write_format + " " + line.write_shape;
+  std::string text = std::to_string(op) + "  " + line.name + "  " + line.read_formats + " > " +
+                     line.write_format + " " + line.write_shape;
   if (!line.node.empty()) text += "  in " + line.node;
   clipped_text(text, ImGui::GetContentRegionAvail().x);
   if (const std::int32_t forward = incident.doc.ops[row].forward_op; forward != kNone) {
@@ -162,22 +187,28 @@ void refilter(UiState& state, const OpenIncident& incident) {
 }
 
 void arrows(UiState& state) {
-  if (!ImGui::IsWindowFocused(ImGuiFocusedFlags_RootAndChildWindows) || ImGui::GetIO().WantTextInput || state.visible_ops.empty()) return;
+  if (!ImGui::IsWindowFocused(ImGuiFocusedFlags_RootAndChildWindows) || ImGui::GetIO().WantTextInput ||
+      state.visible_ops.empty())
+    return;
   const int by = ImGui::IsKeyPressed(ImGuiKey_DownArrow) ? 1 : ImGui::IsKeyPressed(ImGuiKey_UpArrow) ? -1 : 0;
   if (by == 0) return;
-  const auto at = std::lower_bound(state.visible_ops.begin(), state.visible_ops.end(), state.session.selection().op);
-  const auto next = std::clamp<std::ptrdiff_t>(at - state.visible_ops.begin() + by, 0, static_cast<std::ptrdiff_t>(state.visible_ops.size()) - 1);
+  const auto at =
+      std::lower_bound(state.visible_ops.begin(), state.visible_ops.end(), state.session.selection().op);
+  const auto next = std::clamp<std::ptrdiff_t>(at - state.visible_ops.begin() + by, 0,
+                                               static_cast<std::ptrdiff_t>(state.visible_ops.size()) - 1);
   state.session.select_op(state.visible_ops[static_cast<std::size_t>(next)]);
 }
 
 void op_table(UiState& state, const OpenIncident& incident, float height) {
   const bool wide = ImGui::GetContentRegionAvail().x > ImGui::GetFontSize() * 55;
-  const ImGuiTableFlags flags = ImGuiTableFlags_ScrollY | ImGuiTableFlags_RowBg | ImGuiTableFlags_Resizable | ImGuiTableFlags_Hideable |
-                                ImGuiTableFlags_BordersInnerV | ImGuiTableFlags_NoSavedSettings;
+  const ImGuiTableFlags flags = ImGuiTableFlags_ScrollY | ImGuiTableFlags_RowBg | ImGuiTableFlags_Resizable |
+                                ImGuiTableFlags_Hideable | ImGuiTableFlags_BordersInnerV |
+                                ImGuiTableFlags_NoSavedSettings;
   if (!ImGui::BeginTable(wide ? "ops wide" : "ops", c_count, flags, {0, height})) return;
   setup_columns(wide);
   int chosen = -1;
-  const auto found = std::lower_bound(state.visible_ops.begin(), state.visible_ops.end(), state.session.selection().op);
+  const auto found =
+      std::lower_bound(state.visible_ops.begin(), state.visible_ops.end(), state.session.selection().op);
   if (found != state.visible_ops.end() && *found == state.session.selection().op)
     chosen = static_cast<int>(found - state.visible_ops.begin());
   if (state.scroll_to_op && chosen >= 0) {
@@ -204,20 +235,23 @@ void draw_trace(UiState& state) {
   ImGui::InputTextWithHint("##filter", "Filter (Ctrl+F)", state.filter, sizeof state.filter);
   refilter(state, *incident);
   ImGui::SameLine();
-  const std::string shown = state.visible_ops.size() == incident->trace.size()
-                                ? counted(incident->trace.size(), "op")
-                                : grouped(state.visible_ops.size()) + " of " + counted(incident->trace.size(), "op");
+  const std::string shown =
+      state.visible_ops.size() == incident->trace.size()
+          ? counted(incident->trace.size(), "op")
+          : grouped(state.visible_ops.size()) + " of " + counted(incident->trace.size(), "op");
   ImGui::TextDisabled("%s", shown.c_str());
   const std::int32_t early = incident->trace.first_tight();
   if (early != kNone) {
     ImGui::SameLine();
     const std::string label = "Under 1 bit of room first: op " + std::to_string(early);
-    if (ImGui::GetContentRegionAvail().x > ImGui::CalcTextSize(label.c_str()).x + 20 && ImGui::SmallButton(label.c_str()))
+    if (ImGui::GetContentRegionAvail().x > ImGui::CalcTextSize(label.c_str()).x + 20 &&
+        ImGui::SmallButton(label.c_str()))
       state.session.select_op(early);
   }
   arrows(state);
   const float details = ImGui::GetTextLineHeightWithSpacing() * 6.2f;
-  op_table(state, *incident, std::max(ImGui::GetContentRegionAvail().y - details, ImGui::GetTextLineHeight() * 5));
+  op_table(state, *incident,
+           std::max(ImGui::GetContentRegionAvail().y - details, ImGui::GetTextLineHeight() * 5));
   op_details(state, *incident);
 }
 

@@ -13,7 +13,8 @@ namespace {
 void chip(const char* text, ImVec4 ground) {
   const float pad = ImGui::GetTextLineHeight() * 0.4f;
   const ImVec2 size = ImGui::CalcTextSize(text), at = ImGui::GetCursorScreenPos();
-  ImGui::GetWindowDrawList()->AddRectFilled(at, {at.x + size.x + 2 * pad, at.y + size.y + pad}, ImGui::GetColorU32(ground), 3);
+  ImGui::GetWindowDrawList()->AddRectFilled(at, {at.x + size.x + 2 * pad, at.y + size.y + pad},
+                                            ImGui::GetColorU32(ground), 3);
   ImGui::GetWindowDrawList()->AddText({at.x + pad, at.y + pad * 0.5f}, IM_COL32(255, 255, 255, 255), text);
   ImGui::Dummy({size.x + 2 * pad, size.y + pad});
 }
@@ -23,8 +24,10 @@ void confidence_bar(double confidence) {
   const float h = ImGui::GetTextLineHeight(), width = h * 8;
   const ImVec2 at = ImGui::GetCursorScreenPos();
   ImDrawList& list = *ImGui::GetWindowDrawList();
-  list.AddRectFilled({at.x, at.y + h * 0.25f}, {at.x + width, at.y + h * 0.75f}, ImGui::GetColorU32(ImGuiCol_Button), 2);
-  list.AddRectFilled({at.x, at.y + h * 0.25f}, {at.x + width * static_cast<float>(confidence), at.y + h * 0.75f},
+  list.AddRectFilled({at.x, at.y + h * 0.25f}, {at.x + width, at.y + h * 0.75f},
+                     ImGui::GetColorU32(ImGuiCol_Button), 2);
+  list.AddRectFilled({at.x, at.y + h * 0.25f},
+                     {at.x + width * static_cast<float>(confidence), at.y + h * 0.75f},
                      ImGui::GetColorU32(colour::sky), 2);
   ImGui::Dummy({width, h});
   ImGui::SameLine();
@@ -35,7 +38,8 @@ void fact_row(const VerdictPage& page, const Fact& fact) {
   ImGui::TableNextColumn();
   ImGui::TextDisabled("%s", fact.label.c_str());
   ImGui::TableNextColumn();
-  if (fact.label == "How sure" && page.state == VerdictPage::State::diagnosed) confidence_bar(page.confidence);
+  if (fact.label == "How sure" && page.state == VerdictPage::State::diagnosed)
+    confidence_bar(page.confidence);
   if (fact.label == "What to do" && page.fix_verified) inline_mark(Mark::finite);
   if (fact.label == "Proven by" && page.bit_exact) inline_mark(Mark::finite);
   ImGui::PushTextWrapPos(0);

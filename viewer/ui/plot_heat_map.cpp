@@ -30,7 +30,8 @@ void scale_bar(const LogScale& scale, float height) {
   ImDrawList& list = *ImGui::GetWindowDrawList();
   constexpr int steps = 64;
   for (int i = 0; i < steps; ++i) {
-    const float y0 = bottom - (bottom - top) * static_cast<float>(i) / steps, y1 = bottom - (bottom - top) * static_cast<float>(i + 1) / steps;
+    const float y0 = bottom - (bottom - top) * static_cast<float>(i) / steps,
+                y1 = bottom - (bottom - top) * static_cast<float>(i + 1) / steps;
     list.AddRectFilled({at.x, y1}, {at.x + em * 0.7f, y0}, viridis((i + 0.5) / steps));
   }
   for (int i = 0; i <= 2; ++i) {
@@ -46,7 +47,8 @@ void scale_bar(const LogScale& scale, float height) {
 /// Names of the layers as ticks, thinned out where rows are lower than the text.
 void layer_ticks(const std::vector<std::string>& layers, float height) {
   const float room = std::max(1.0f, height - ImGui::GetFontSize() * 3);
-  const auto every = static_cast<std::size_t>(std::max(1.0f, std::ceil(static_cast<float>(layers.size()) * ImGui::GetFontSize() / room)));
+  const auto every = static_cast<std::size_t>(
+      std::max(1.0f, std::ceil(static_cast<float>(layers.size()) * ImGui::GetFontSize() / room)));
   std::vector<double> at;
   std::vector<std::string> names;
   std::vector<const char*> labels;
@@ -66,9 +68,11 @@ Box cell_box(const History& history, const HeatMap& map, std::size_t layer, std:
   const auto& steps = history.steps();
   const std::size_t first = map.edges[column], last = map.edges[column + 1];
   const ImVec2 a = ImPlot::PlotToPixels(steps[first] - 0.5, static_cast<double>(layer));
-  const ImVec2 b = ImPlot::PlotToPixels((last < steps.size() ? steps[last] : steps.back() + 1) - 0.5, static_cast<double>(layer + 1));
+  const ImVec2 b = ImPlot::PlotToPixels((last < steps.size() ? steps[last] : steps.back() + 1) - 0.5,
+                                        static_cast<double>(layer + 1));
   // Whole pixels, so that neighbours meet without a seam.
-  return {{std::floor(std::min(a.x, b.x)), std::floor(std::min(a.y, b.y))}, {std::floor(std::max(a.x, b.x)), std::floor(std::max(a.y, b.y))}};
+  return {{std::floor(std::min(a.x, b.x)), std::floor(std::min(a.y, b.y))},
+          {std::floor(std::max(a.x, b.x)), std::floor(std::max(a.y, b.y))}};
 }
 
 void draw_cells(const History& history, const HeatMap& map, const LogScale& scale) {
@@ -92,7 +96,8 @@ void draw_cells(const History& history, const HeatMap& map, const LogScale& scal
       const Mark mark = worst(e);
       list.AddRectFilled(box.a, box.b, mark_colour(mark));
       const float r = std::min(half, (box.b.y - box.a.y) / 2) * 0.6f;
-      draw_shape(list, {centre, (box.a.y + box.b.y) / 2}, std::min(r, ImGui::GetFontSize() * 0.3f), mark, IM_COL32(20, 20, 20, 255));
+      draw_shape(list, {centre, (box.a.y + box.b.y) / 2}, std::min(r, ImGui::GetFontSize() * 0.3f), mark,
+                 IM_COL32(20, 20, 20, 255));
     }
 }
 
@@ -103,10 +108,11 @@ void react(UiState& state, const History& history, Statistic s, const HeatMap& m
   const auto layer = static_cast<std::size_t>(mouse.y);
   const std::size_t row = history.row_of(std::round(mouse.x));
   const std::string& name = history.layers(s)[layer];
-  ImGui::SetTooltip("%s\nstep %s\n%s %s", name.c_str(), exact_number(history.steps()[row]).c_str(), statistic_title(s),
-                    exact_number(history.series(s, layer)[row]).c_str());
+  ImGui::SetTooltip("%s\nstep %s\n%s %s", name.c_str(), exact_number(history.steps()[row]).c_str(),
+                    statistic_title(s), exact_number(history.series(s, layer)[row]).c_str());
   if (ImGui::IsMouseClicked(ImGuiMouseButton_Left)) {
-    const double step = history.steps()[row];  // select_step may load another incident and with it another history
+    const double step =
+        history.steps()[row];  // select_step may load another incident and with it another history
     state.session.select_layer(name);
     state.session.select_step(step);
   }
@@ -135,7 +141,9 @@ void draw_events(const UiState& state, const History& history) {
   }
   for (const GateEvent& e : history.events()) {
     const float x = ImPlot::PlotToPixels(e.step, 0).x;
-    const Mark mark = e.gate == Gate::spike ? Mark::spike : e.gate == Gate::scale_overflow ? Mark::scale_overflow : Mark::nan;
+    const Mark mark = e.gate == Gate::spike            ? Mark::spike
+                      : e.gate == Gate::scale_overflow ? Mark::scale_overflow
+                                                       : Mark::nan;
     list.AddCircleFilled({x, origin.y + r * 1.8f}, r * 1.7f, IM_COL32(14, 16, 20, 230));
     draw_mark(list, {x, origin.y + r * 1.8f}, r, mark);
   }
@@ -145,9 +153,13 @@ void draw_events(const UiState& state, const History& history) {
 void draw_heat_map(UiState& state, const History& history, Statistic s, float height) {
   const LogScale scale(history, s);
   const float bar = ImGui::GetFontSize() * 4.6f;
-  constexpr ImPlotFlags flags = ImPlotFlags_NoLegend | ImPlotFlags_NoMouseText | ImPlotFlags_NoTitle | ImPlotFlags_NoMenus;
-  if (ImPlot::BeginPlot("Layers by step", {ImGui::GetContentRegionAvail().x - bar, height - ImGui::GetStyle().ItemSpacing.y}, flags)) {
-    ImPlot::SetupAxes(nullptr, nullptr, ImPlotAxisFlags_NoGridLines, ImPlotAxisFlags_NoGridLines | ImPlotAxisFlags_Invert | ImPlotAxisFlags_NoTickMarks);
+  constexpr ImPlotFlags flags =
+      ImPlotFlags_NoLegend | ImPlotFlags_NoMouseText | ImPlotFlags_NoTitle | ImPlotFlags_NoMenus;
+  if (ImPlot::BeginPlot("Layers by step",
+                        {ImGui::GetContentRegionAvail().x - bar, height - ImGui::GetStyle().ItemSpacing.y},
+                        flags)) {
+    ImPlot::SetupAxes(nullptr, nullptr, ImPlotAxisFlags_NoGridLines,
+                      ImPlotAxisFlags_NoGridLines | ImPlotAxisFlags_Invert | ImPlotAxisFlags_NoTickMarks);
     ImPlot::SetupAxisLinks(ImAxis_X1, &state.view_first, &state.view_last);
     const std::size_t layers = history.layers(s).size();
     ImPlot::SetupAxisLimits(ImAxis_Y1, 0, static_cast<double>(layers), ImPlotCond_Once);
@@ -161,7 +173,8 @@ void draw_heat_map(UiState& state, const History& history, Statistic s, float he
     draw_cells(history, map, scale);
     for (std::size_t i = 0; i < layers; ++i)
       if (history.layers(s)[i] == state.session.selection().layer) {
-        const ImVec2 a = ImPlot::PlotToPixels(state.view_first, static_cast<double>(i)), b = ImPlot::PlotToPixels(state.view_last, static_cast<double>(i + 1));
+        const ImVec2 a = ImPlot::PlotToPixels(state.view_first, static_cast<double>(i)),
+                     b = ImPlot::PlotToPixels(state.view_last, static_cast<double>(i + 1));
         ImPlot::GetPlotDrawList()->AddRect(a, b, IM_COL32(255, 255, 255, 220), 0, 1.5f);
       }
     ImPlot::PopPlotClipRect();

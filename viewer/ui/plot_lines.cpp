@@ -14,12 +14,13 @@ struct Curve {
 };
 
 /// Finite runs of a series, at most two points a pixel column; a gap wherever something is not finite.
-std::vector<Curve> finite_runs(const History& history, const Pyramid& series, std::size_t first, std::size_t last, double foot,
-                               float pixels) {
+std::vector<Curve> finite_runs(const History& history, const Pyramid& series, std::size_t first,
+                               std::size_t last, double foot, float pixels) {
   std::vector<Curve> runs(1);
   const auto columns = std::min<std::size_t>(last - first, static_cast<std::size_t>(std::max(1.0f, pixels)));
   for (std::size_t c = 0; c < columns; ++c) {
-    const std::size_t a = first + (last - first) * c / columns, b = first + (last - first) * (c + 1) / columns;
+    const std::size_t a = first + (last - first) * c / columns,
+                      b = first + (last - first) * (c + 1) / columns;
     const Extremes e = series.query(a, b);
     if (e.has_finite()) {
       runs.back().x.push_back(history.steps()[a]);
@@ -35,12 +36,14 @@ std::vector<Curve> finite_runs(const History& history, const Pyramid& series, st
 }
 
 /// A lane at the top: one mark where a layer is not finite.
-void marker_lane(const History& history, const Pyramid& series, std::size_t first, std::size_t last, float lane) {
+void marker_lane(const History& history, const Pyramid& series, std::size_t first, std::size_t last,
+                 float lane) {
   const ImVec2 origin = ImPlot::GetPlotPos(), size = ImPlot::GetPlotSize();
   const auto columns = std::min<std::size_t>(last - first, static_cast<std::size_t>(std::max(1.0f, size.x)));
   const float r = ImGui::GetFontSize() * 0.27f;
   for (std::size_t c = 0; c < columns; ++c) {
-    const std::size_t a = first + (last - first) * c / columns, b = first + (last - first) * (c + 1) / columns;
+    const std::size_t a = first + (last - first) * c / columns,
+                      b = first + (last - first) * (c + 1) / columns;
     const Extremes e = series.query(a, b);
     if (e.non_finite() == 0) continue;
     std::size_t row = a;
@@ -51,18 +54,23 @@ void marker_lane(const History& history, const Pyramid& series, std::size_t firs
 }
 
 /// The name of the chosen layer, left of its last finite point in view.
-void name_chosen(const UiState& state, const History& history, Statistic s, std::size_t first, std::size_t last) {
+void name_chosen(const UiState& state, const History& history, Statistic s, std::size_t first,
+                 std::size_t last) {
   for (std::size_t i = 0; i < history.layers(s).size(); ++i) {
     const std::string& name = history.layers(s)[i];
     if (name != state.session.selection().layer) continue;
     std::size_t row = last;
-    while (row > first && !(std::isfinite(history.series(s, i)[row - 1]) && history.series(s, i)[row - 1] > 0)) --row;
+    while (row > first &&
+           !(std::isfinite(history.series(s, i)[row - 1]) && history.series(s, i)[row - 1] > 0))
+      --row;
     if (row == first) return;
-    const ImVec2 at = ImPlot::PlotToPixels(history.steps()[row - 1], history.series(s, i)[row - 1]), size = ImGui::CalcTextSize(name.c_str());
+    const ImVec2 at = ImPlot::PlotToPixels(history.steps()[row - 1], history.series(s, i)[row - 1]),
+                 size = ImGui::CalcTextSize(name.c_str());
     const float left = std::max(at.x - size.x - ImGui::GetFontSize() * 3, ImPlot::GetPlotPos().x + 4);
     const float above = std::max(at.y - size.y * 0.5f, ImPlot::GetPlotPos().y + size.y * 2.2f);
     ImDrawList& list = *ImPlot::GetPlotDrawList();
-    list.AddRectFilled({left - 4, above - 2}, {left + size.x + 4, above + size.y + 2}, IM_COL32(14, 16, 20, 220), 3);
+    list.AddRectFilled({left - 4, above - 2}, {left + size.x + 4, above + size.y + 2},
+                       IM_COL32(14, 16, 20, 220), 3);
     list.AddText({left, above}, IM_COL32(255, 255, 255, 255), name.c_str());
   }
 }
@@ -90,7 +98,8 @@ void react(UiState& state, const History& history, Statistic s) {
   const std::string near = nearest_layer(history, s, row);
   for (std::size_t i = 0; i < history.layers(s).size(); ++i) {
     const double v = history.series(s, i)[row];
-    if (history.layers(s)[i] == near || history.layers(s)[i] == state.session.selection().layer || !std::isfinite(v))
+    if (history.layers(s)[i] == near || history.layers(s)[i] == state.session.selection().layer ||
+        !std::isfinite(v))
       text += "\n" + history.layers(s)[i] + " " + exact_number(v);
     if (text.size() > 600) break;
   }
@@ -110,11 +119,14 @@ void draw_lines(UiState& state, const History& history, Statistic s, float heigh
   const double foot = history.smallest_positive(s) > 0 ? history.smallest_positive(s) / 2 : 1e-3;
   const double top = all.has_finite() && all.max > 0 ? all.max * 4 : 1;
   const std::size_t layers = history.layers(s).size();
-  const bool named = layers <= 6;  // beyond that colours repeat: depth as colour, the name on the chosen line and on hover
+  const bool named =
+      layers <= 6;  // beyond that colours repeat: depth as colour, the name on the chosen line and on hover
   ImPlotFlags flags = ImPlotFlags_NoMouseText | ImPlotFlags_NoTitle | ImPlotFlags_NoMenus;
   if (!named) flags |= ImPlotFlags_NoLegend;
   const std::string id = std::string("##lines") + statistic_table(s);
-  if (!ImPlot::BeginPlot(id.c_str(), {ImGui::GetContentRegionAvail().x - ImGui::GetFontSize() * 4.6f, height - 2}, flags)) return;
+  if (!ImPlot::BeginPlot(id.c_str(),
+                         {ImGui::GetContentRegionAvail().x - ImGui::GetFontSize() * 4.6f, height - 2}, flags))
+    return;
   ImPlot::SetupAxes("step", statistic_title(s), 0, 0);
   ImPlot::SetupAxisScale(ImAxis_Y1, ImPlotScale_Log10);
   ImPlot::SetupAxisLinks(ImAxis_X1, &state.view_first, &state.view_last);
@@ -127,16 +139,22 @@ void draw_lines(UiState& state, const History& history, Statistic s, float heigh
     const std::string& name = history.layers(s)[i];
     const bool chosen = name == state.session.selection().layer;
     ImPlotSpec spec;
-    const double depth = 0.2 + 0.8 * static_cast<double>(i) / static_cast<double>(std::max<std::size_t>(layers, 2) - 1);
-    spec.LineColor = chosen ? ImVec4{1, 1, 1, 1} : named ? series_colour(i) : ImGui::ColorConvertU32ToFloat4(viridis(depth));
+    const double depth =
+        0.2 + 0.8 * static_cast<double>(i) / static_cast<double>(std::max<std::size_t>(layers, 2) - 1);
+    spec.LineColor = chosen  ? ImVec4{1, 1, 1, 1}
+                     : named ? series_colour(i)
+                             : ImGui::ColorConvertU32ToFloat4(viridis(depth));
     spec.LineColor.w = some_chosen && !chosen ? 0.6f : 1.0f;
     spec.LineWeight = chosen ? 3.0f : 1.6f;
-    for (const Curve& run : finite_runs(history, history.series(s, i), first, last, foot, ImPlot::GetPlotSize().x))
-      if (!run.x.empty()) ImPlot::PlotLine(name.c_str(), run.x.data(), run.y.data(), static_cast<int>(run.x.size()), spec);
+    for (const Curve& run :
+         finite_runs(history, history.series(s, i), first, last, foot, ImPlot::GetPlotSize().x))
+      if (!run.x.empty())
+        ImPlot::PlotLine(name.c_str(), run.x.data(), run.y.data(), static_cast<int>(run.x.size()), spec);
   }
   ImPlot::PushPlotClipRect();
   const float lane = ImGui::GetFontSize() * 1.35f;
-  for (std::size_t i = 0; i < layers && first < last; ++i) marker_lane(history, history.series(s, i), first, last, lane);
+  for (std::size_t i = 0; i < layers && first < last; ++i)
+    marker_lane(history, history.series(s, i), first, last, lane);
   ImPlot::PopPlotClipRect();
   name_chosen(state, history, s, first, last);
   draw_events(state, history);

@@ -20,11 +20,13 @@ void load_font() {
   ImFontConfig config;
   config.FontDataOwnedByAtlas = false;
   // The atlas reads this memory only; its interface is not const.
-  fonts.AddFontFromMemoryTTF(const_cast<unsigned char*>(nanquest_embedded_font), static_cast<int>(nanquest_embedded_font_size),
-                             16.0f, &config);
+  fonts.AddFontFromMemoryTTF(const_cast<unsigned char*>(nanquest_embedded_font),
+                             static_cast<int>(nanquest_embedded_font_size), 16.0f, &config);
 }
 
-ImVec4 with_alpha(ImVec4 c, float alpha) { return {c.x, c.y, c.z, alpha}; }
+ImVec4 with_alpha(ImVec4 c, float alpha) {
+  return {c.x, c.y, c.z, alpha};
+}
 
 void colours(ImGuiStyle& style) {
   ImGui::StyleColorsDark(&style);
@@ -36,7 +38,8 @@ void colours(ImGuiStyle& style) {
   c[ImGuiCol_Border] = {0.20f, 0.23f, 0.27f, 1};
   c[ImGuiCol_FrameBg] = colour::raised;
   c[ImGuiCol_FrameBgHovered] = {0.17f, 0.20f, 0.24f, 1};
-  c[ImGuiCol_TitleBg] = c[ImGuiCol_TitleBgActive] = c[ImGuiCol_TitleBgCollapsed] = {0.055f, 0.063f, 0.078f, 1};
+  c[ImGuiCol_TitleBg] = c[ImGuiCol_TitleBgActive] =
+      c[ImGuiCol_TitleBgCollapsed] = {0.055f, 0.063f, 0.078f, 1};
   c[ImGuiCol_Button] = {0.16f, 0.19f, 0.23f, 1};
   c[ImGuiCol_ButtonHovered] = with_alpha(colour::sky, 0.35f);
   c[ImGuiCol_ButtonActive] = with_alpha(colour::sky, 0.55f);
@@ -84,12 +87,18 @@ void apply_style(float scale) {
 
 ImU32 mark_colour(Mark mark) {
   switch (mark) {
-    case Mark::nan: return ImGui::GetColorU32(colour::vermillion);
-    case Mark::pos_inf: return ImGui::GetColorU32(colour::pink);
-    case Mark::neg_inf: return IM_COL32(255, 255, 255, 255);
-    case Mark::spike: return ImGui::GetColorU32(colour::orange);
-    case Mark::scale_overflow: return ImGui::GetColorU32(colour::muted);
-    case Mark::finite: break;
+    case Mark::nan:
+      return ImGui::GetColorU32(colour::vermillion);
+    case Mark::pos_inf:
+      return ImGui::GetColorU32(colour::pink);
+    case Mark::neg_inf:
+      return IM_COL32(255, 255, 255, 255);
+    case Mark::spike:
+      return ImGui::GetColorU32(colour::orange);
+    case Mark::scale_overflow:
+      return ImGui::GetColorU32(colour::muted);
+    case Mark::finite:
+      break;
   }
   return ImGui::GetColorU32(colour::green);
 }
@@ -100,15 +109,27 @@ void draw_shape(ImDrawList& list, ImVec2 c, float r, Mark mark, ImU32 ink) {
       list.AddLine({c.x - r, c.y - r}, {c.x + r, c.y + r}, ink, std::max(1.5f, r * 0.45f));
       list.AddLine({c.x - r, c.y + r}, {c.x + r, c.y - r}, ink, std::max(1.5f, r * 0.45f));
       break;
-    case Mark::pos_inf: list.AddTriangleFilled({c.x, c.y - r}, {c.x + r, c.y + r}, {c.x - r, c.y + r}, ink); break;
-    case Mark::neg_inf: list.AddTriangleFilled({c.x - r, c.y - r}, {c.x + r, c.y - r}, {c.x, c.y + r}, ink); break;
-    case Mark::spike: list.AddQuadFilled({c.x, c.y - r}, {c.x + r, c.y}, {c.x, c.y + r}, {c.x - r, c.y}, ink); break;
-    case Mark::scale_overflow: list.AddRectFilled({c.x - r, c.y - r}, {c.x + r, c.y + r}, ink); break;
-    case Mark::finite: list.AddCircleFilled(c, r, ink); break;
+    case Mark::pos_inf:
+      list.AddTriangleFilled({c.x, c.y - r}, {c.x + r, c.y + r}, {c.x - r, c.y + r}, ink);
+      break;
+    case Mark::neg_inf:
+      list.AddTriangleFilled({c.x - r, c.y - r}, {c.x + r, c.y - r}, {c.x, c.y + r}, ink);
+      break;
+    case Mark::spike:
+      list.AddQuadFilled({c.x, c.y - r}, {c.x + r, c.y}, {c.x, c.y + r}, {c.x - r, c.y}, ink);
+      break;
+    case Mark::scale_overflow:
+      list.AddRectFilled({c.x - r, c.y - r}, {c.x + r, c.y + r}, ink);
+      break;
+    case Mark::finite:
+      list.AddCircleFilled(c, r, ink);
+      break;
   }
 }
 
-void draw_mark(ImDrawList& list, ImVec2 centre, float r, Mark mark) { draw_shape(list, centre, r, mark, mark_colour(mark)); }
+void draw_mark(ImDrawList& list, ImVec2 centre, float r, Mark mark) {
+  draw_shape(list, centre, r, mark, mark_colour(mark));
+}
 
 void inline_mark(Mark mark) {
   const float h = ImGui::GetTextLineHeight();
@@ -128,12 +149,17 @@ ImU32 viridis(double t) {
 }
 
 ImVec4 series_colour(std::size_t i) {
-  constexpr ImVec4 cycle[] = {colour::sky, colour::orange, colour::green, colour::yellow, colour::pink, {0.75f, 0.78f, 0.82f, 1}};
+  constexpr ImVec4 cycle[] = {colour::sky,    colour::orange, colour::green,
+                              colour::yellow, colour::pink,   {0.75f, 0.78f, 0.82f, 1}};
   return cycle[i % 6];
 }
 
-void push_text_size(float factor) { ImGui::PushFont(nullptr, ImGui::GetStyle().FontSizeBase * factor); }
-void pop_text_size() { ImGui::PopFont(); }
+void push_text_size(float factor) {
+  ImGui::PushFont(nullptr, ImGui::GetStyle().FontSizeBase * factor);
+}
+void pop_text_size() {
+  ImGui::PopFont();
+}
 
 void clipped_text(const std::string& text, float width) {
   if (ImGui::CalcTextSize(text.c_str()).x <= width) {
@@ -143,8 +169,10 @@ void clipped_text(const std::string& text, float width) {
   std::size_t low = 0, high = text.size();
   while (low < high) {
     const std::size_t middle = (low + high + 1) / 2;
-    if (ImGui::CalcTextSize((text.substr(0, middle) + "...").c_str()).x <= width) low = middle;
-    else high = middle - 1;
+    if (ImGui::CalcTextSize((text.substr(0, middle) + "...").c_str()).x <= width)
+      low = middle;
+    else
+      high = middle - 1;
   }
   ImGui::TextUnformatted((text.substr(0, low) + "...").c_str());
   if (ImGui::IsItemHovered()) ImGui::SetTooltip("%s", text.c_str());

@@ -1,5 +1,5 @@
-/// Colours, type and marks of the viewer. Safe for colour-blind people: Okabe-Ito colours, viridis for amounts, and
-/// every meaning has a shape as well.
+/// Colours, type and marks of the viewer. Safe for colour-blind people: Okabe-Ito colours, viridis for
+/// amounts, and every meaning has a shape as well.
 #pragma once
 
 #include <cstddef>
@@ -34,7 +34,8 @@ void apply_style(float scale);
 
 /// Opaque colour of a mark: vermillion, pink, white, orange, grey, green.
 ImU32 mark_colour(Mark mark);
-/// Draws the mark's shape (cross, triangle up, triangle down, diamond, square, disc) with half-size `r` pixels.
+/// Draws the mark's shape (cross, triangle up, triangle down, diamond, square, disc) with half-size `r`
+/// pixels.
 void draw_mark(ImDrawList& list, ImVec2 centre, float r, Mark mark);
 /// Same shape in one given colour, for marks on a cell of their own colour.
 void draw_shape(ImDrawList& list, ImVec2 centre, float r, Mark mark, ImU32 ink);

@@ -48,12 +48,15 @@ void format_bands(const Bars& bars) {
     };
     const float y = origin.y + 4 + static_cast<float>(i) * (h + 3);
     const ImVec4 c = series_colour(i);
-    list.AddRectFilled({x_of(f.min_exponent - 0.5), y}, {x_of(f.max_exponent + 0.5), y + h}, ImGui::GetColorU32({c.x, c.y, c.z, 0.55f}));
-    list.AddRectFilled({x_of(tail - 0.5), y}, {x_of(f.min_exponent - 0.5), y + h}, ImGui::GetColorU32({c.x, c.y, c.z, 0.22f}));
+    list.AddRectFilled({x_of(f.min_exponent - 0.5), y}, {x_of(f.max_exponent + 0.5), y + h},
+                       ImGui::GetColorU32({c.x, c.y, c.z, 0.55f}));
+    list.AddRectFilled({x_of(tail - 0.5), y}, {x_of(f.min_exponent - 0.5), y + h},
+                       ImGui::GetColorU32({c.x, c.y, c.z, 0.22f}));
     const std::string name(f.name);
     const float right = std::min(x_of(f.max_exponent + 0.5), origin.x + size.x);
     const float at = right - ImGui::CalcTextSize(name.c_str()).x - 4;
-    list.AddText({at, y + h * 0.5f - ImGui::GetFontSize() * 0.5f}, IM_COL32(255, 255, 255, 255), name.c_str());
+    list.AddText({at, y + h * 0.5f - ImGui::GetFontSize() * 0.5f}, IM_COL32(255, 255, 255, 255),
+                 name.c_str());
   }
 }
 
@@ -61,7 +64,8 @@ void format_bands(const Bars& bars) {
 
 void draw_exponents(const TensorDetail& detail, float height) {
   const Bars bars = bars_of(detail);
-  const ImPlotFlags flags = ImPlotFlags_NoLegend | ImPlotFlags_NoMouseText | ImPlotFlags_NoMenus | ImPlotFlags_NoTitle;
+  const ImPlotFlags flags =
+      ImPlotFlags_NoLegend | ImPlotFlags_NoMouseText | ImPlotFlags_NoMenus | ImPlotFlags_NoTitle;
   if (!ImPlot::BeginPlot(("##exponents" + detail.tensor.path).c_str(), {-1, height}, flags)) return;
   ImPlot::SetupAxes("exponent of 2", "values", 0, 0);
   ImPlot::SetupAxisScale(ImAxis_Y1, ImPlotScale_Log10);
@@ -74,13 +78,16 @@ void draw_exponents(const TensorDetail& detail, float height) {
   ImDrawList& list = *ImPlot::GetPlotDrawList();
   ImPlot::PushPlotClipRect();
   for (std::size_t i = 0; i < bars.x.size(); ++i)
-    list.AddRectFilled(ImPlot::PlotToPixels(bars.x[i] - 0.42, bars.y[i]), ImPlot::PlotToPixels(bars.x[i] + 0.42, 0.5), ImGui::GetColorU32(colour::sky));
+    list.AddRectFilled(ImPlot::PlotToPixels(bars.x[i] - 0.42, bars.y[i]),
+                       ImPlot::PlotToPixels(bars.x[i] + 0.42, 0.5), ImGui::GetColorU32(colour::sky));
   format_bands(bars);
   ImPlot::PopPlotClipRect();
   if (ImPlot::IsPlotHovered()) {
-    const int exponent = static_cast<int>(std::lround(ImPlot::GetPlotMousePos().x)), bin = exponent - kHistogramMinExponent;
+    const int exponent = static_cast<int>(std::lround(ImPlot::GetPlotMousePos().x)),
+              bin = exponent - kHistogramMinExponent;
     if (bin >= 0 && bin < kHistogramBins)
-      ImGui::SetTooltip("2^%d to 2^%d\n%s", exponent, exponent + 1, counted(detail.histogram[static_cast<std::size_t>(bin)], "value").c_str());
+      ImGui::SetTooltip("2^%d to 2^%d\n%s", exponent, exponent + 1,
+                        counted(detail.histogram[static_cast<std::size_t>(bin)], "value").c_str());
   }
   ImPlot::EndPlot();
 }
@@ -94,10 +101,13 @@ void draw_slice(const UiState& state, const TensorSlice& slice, float height) {
     if (a > 0 && (low == 0 || a < low)) low = a;
   }
   low = std::max(low, high * 1e-6);
-  const ImPlotFlags flags = ImPlotFlags_NoLegend | ImPlotFlags_NoMouseText | ImPlotFlags_NoMenus | ImPlotFlags_NoTitle;
+  const ImPlotFlags flags =
+      ImPlotFlags_NoLegend | ImPlotFlags_NoMouseText | ImPlotFlags_NoMenus | ImPlotFlags_NoTitle;
   if (!ImPlot::BeginPlot("##slice", {-1, height}, flags)) return;
-  ImPlot::SetupAxes("column", "row", ImPlotAxisFlags_NoGridLines, ImPlotAxisFlags_NoGridLines | ImPlotAxisFlags_Invert);
-  ImPlot::SetupAxesLimits(0, static_cast<double>(slice.columns), 0, static_cast<double>(slice.rows), ImPlotCond_Always);
+  ImPlot::SetupAxes("column", "row", ImPlotAxisFlags_NoGridLines,
+                    ImPlotAxisFlags_NoGridLines | ImPlotAxisFlags_Invert);
+  ImPlot::SetupAxesLimits(0, static_cast<double>(slice.columns), 0, static_cast<double>(slice.rows),
+                          ImPlotCond_Always);
   ImPlot::SetupFinish();
   ImDrawList& list = *ImPlot::GetPlotDrawList();
   const double dx = static_cast<double>(slice.columns) / static_cast<double>(slice.cell_columns);
@@ -112,8 +122,10 @@ void draw_slice(const UiState& state, const TensorSlice& slice, float height) {
       const ImVec2 high_corner{std::floor(std::max(a.x, b.x)), std::floor(std::max(a.y, b.y))};
       if (e.non_finite()) {
         list.AddRectFilled(low_corner, high_corner, mark_colour(worst(e)));
-        draw_shape(list, {(a.x + b.x) / 2, (a.y + b.y) / 2}, std::min({(high_corner.x - low_corner.x) * 0.3f, (high_corner.y - low_corner.y) * 0.3f, 6.0f}),
-                   worst(e), IM_COL32(20, 20, 20, 255));
+        draw_shape(
+            list, {(a.x + b.x) / 2, (a.y + b.y) / 2},
+            std::min({(high_corner.x - low_corner.x) * 0.3f, (high_corner.y - low_corner.y) * 0.3f, 6.0f}),
+            worst(e), IM_COL32(20, 20, 20, 255));
       } else if (e.has_finite()) {
         const double v = std::max(std::abs(e.min), std::abs(e.max));
         const double t = v > 0 && high > low ? std::log(v / low) / std::log(high / low) : v > 0 ? 0.5 : 0;
@@ -126,8 +138,12 @@ void draw_slice(const UiState& state, const TensorSlice& slice, float height) {
     const auto r = static_cast<std::int64_t>(at.y / dy), c = static_cast<std::int64_t>(at.x / dx);
     if (r >= 0 && c >= 0 && r < slice.cell_rows && c < slice.cell_columns) {
       const Extremes& e = slice.at(r, c);
-      const std::string values = e.has_finite() ? (e.min == e.max ? exact_number(e.min) : exact_number(e.min) + " to " + exact_number(e.max)) : "";
-      ImGui::SetTooltip("row %.0f, column %.0f\n%s %s", std::floor(at.y), std::floor(at.x), values.c_str(), bad_text(e.nan, e.pos_inf, e.neg_inf).c_str());
+      const std::string values =
+          e.has_finite()
+              ? (e.min == e.max ? exact_number(e.min) : exact_number(e.min) + " to " + exact_number(e.max))
+              : "";
+      ImGui::SetTooltip("row %.0f, column %.0f\n%s %s", std::floor(at.y), std::floor(at.x), values.c_str(),
+                        bad_text(e.nan, e.pos_inf, e.neg_inf).c_str());
     }
   }
   ImPlot::EndPlot();

@@ -40,8 +40,11 @@ void build_layout(ImGuiID space, ImVec2 size) {
 #else
 /// The same arrangement as fixed places, for a Dear ImGui without docking.
 void place_panel(int i, ImVec2 origin, ImVec2 size, bool again) {
-  constexpr float boxes[kPanelCount][4] = {
-      {0, 0, 0.44f, 0.55f}, {0.44f, 0, 0.56f, 0.55f}, {0.22f, 0.55f, 0.42f, 0.45f}, {0.64f, 0.55f, 0.36f, 0.45f}, {0, 0.55f, 0.22f, 0.45f}};
+  constexpr float boxes[kPanelCount][4] = {{0, 0, 0.44f, 0.55f},
+                                           {0.44f, 0, 0.56f, 0.55f},
+                                           {0.22f, 0.55f, 0.42f, 0.45f},
+                                           {0.64f, 0.55f, 0.36f, 0.45f},
+                                           {0, 0.55f, 0.22f, 0.45f}};
   const ImGuiCond when = again ? ImGuiCond_Always : ImGuiCond_FirstUseEver;
   ImGui::SetNextWindowPos({origin.x + boxes[i][0] * size.x, origin.y + boxes[i][1] * size.y}, when);
   ImGui::SetNextWindowSize({boxes[i][2] * size.x, boxes[i][3] * size.y}, when);
@@ -93,8 +96,9 @@ void Ui::draw_panels() {
     ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, ImVec2(18, 14));
     for (const PanelEntry& entry : kPanels) {
       if (entry.panel != state_.options.panel) continue;
-      if (ImGui::Begin(entry.title, nullptr,
-                       ImGuiWindowFlags_NoDecoration | ImGuiWindowFlags_NoMove | ImGuiWindowFlags_NoSavedSettings))
+      if (ImGui::Begin(
+              entry.title, nullptr,
+              ImGuiWindowFlags_NoDecoration | ImGuiWindowFlags_NoMove | ImGuiWindowFlags_NoSavedSettings))
         entry.draw(state_);
       ImGui::End();
     }
@@ -129,7 +133,9 @@ void Ui::reload() {
   state_.filtered_for.clear();
 }
 
-void Ui::step_panel(int by) { focus_request_ = (focused_ + by + kPanelCount) % kPanelCount; }
+void Ui::step_panel(int by) {
+  focus_request_ = (focused_ + by + kPanelCount) % kPanelCount;
+}
 
 void Ui::shortcuts() {
   const ImGuiIO& io = ImGui::GetIO();
@@ -152,21 +158,31 @@ void Ui::shortcuts() {
   const auto walk = [&](std::int32_t to) {
     if (to != kNone) session.select_op(to);
   };
-  if (ImGui::IsKeyPressed(ImGuiKey_LeftBracket)) walk(incident->trace.walk_back(static_cast<std::size_t>(op)));
-  if (ImGui::IsKeyPressed(ImGuiKey_RightBracket)) walk(incident->trace.walk_forward(static_cast<std::size_t>(op)));
-  if (ImGui::IsKeyPressed(ImGuiKey_C, false) && incident->doc.culprit.op != kNone) session.select_op(incident->doc.culprit.op);
+  if (ImGui::IsKeyPressed(ImGuiKey_LeftBracket))
+    walk(incident->trace.walk_back(static_cast<std::size_t>(op)));
+  if (ImGui::IsKeyPressed(ImGuiKey_RightBracket))
+    walk(incident->trace.walk_forward(static_cast<std::size_t>(op)));
+  if (ImGui::IsKeyPressed(ImGuiKey_C, false) && incident->doc.culprit.op != kNone)
+    session.select_op(incident->doc.culprit.op);
 }
 
 void Ui::draw_help() {
-  constexpr const char* rows[][2] = {
-      {"Tab, Shift+Tab", "next, previous panel"},        {"Up, Down", "op before, after in the trace"},
-      {"[ and ]", "to who made it, to who reads it"},    {"C", "to the culprit"},
-      {"Ctrl+F", "filter the ops"},                      {"Ctrl+R", "reload, the selection stays"},
-      {"Home", "show all steps"},                        {"Wheel, drag", "zoom, pan a plot"},
-      {"Double click", "fit a plot"},                    {"Right drag", "zoom into a box"},
-      {"Ctrl+Q", "quit"},                                {"?, Esc", "open, close this list"}};
+  constexpr const char* rows[][2] = {{"Tab, Shift+Tab", "next, previous panel"},
+                                     {"Up, Down", "op before, after in the trace"},
+                                     {"[ and ]", "to who made it, to who reads it"},
+                                     {"C", "to the culprit"},
+                                     {"Ctrl+F", "filter the ops"},
+                                     {"Ctrl+R", "reload, the selection stays"},
+                                     {"Home", "show all steps"},
+                                     {"Wheel, drag", "zoom, pan a plot"},
+                                     {"Double click", "fit a plot"},
+                                     {"Right drag", "zoom into a box"},
+                                     {"Ctrl+Q", "quit"},
+                                     {"?, Esc", "open, close this list"}};
   ImGui::SetNextWindowPos(ImGui::GetMainViewport()->GetCenter(), ImGuiCond_Appearing, {0.5f, 0.5f});
-  if (ImGui::Begin("Keyboard", &help_, ImGuiWindowFlags_AlwaysAutoResize | ImGuiWindowFlags_NoDocking | ImGuiWindowFlags_NoSavedSettings) &&
+  if (ImGui::Begin("Keyboard", &help_,
+                   ImGuiWindowFlags_AlwaysAutoResize | ImGuiWindowFlags_NoDocking |
+                       ImGuiWindowFlags_NoSavedSettings) &&
       ImGui::BeginTable("keys", 2)) {
     for (const auto& row : rows) {
       ImGui::TableNextRow();

@@ -1,4 +1,5 @@
-/// viewer/ui: how it is shown. Dear ImGui and ImPlot; no OpenGL and no window: whoever owns a frame calls `draw`.
+/// viewer/ui: how it is shown. Dear ImGui and ImPlot; no OpenGL and no window: whoever owns a frame calls
+/// `draw`.
 ///
 ///     Ui ui(session, {});
 ///     ImGui::NewFrame(); ui.draw(); ImGui::Render();
@@ -16,8 +17,8 @@
 namespace nanquest::viewer {
 
 struct UiOptions {
-  Panel panel = Panel::all;   ///< one panel alone fills the window; `all` is the docked layout
-  bool still = false;         ///< for pictures: no menu hints, nothing that follows the mouse
+  Panel panel = Panel::all;  ///< one panel alone fills the window; `all` is the docked layout
+  bool still = false;        ///< for pictures: no menu hints, nothing that follows the mouse
 };
 
 /// What the panels remember between frames and tell each other, beside the session's selection.
@@ -26,16 +27,16 @@ struct UiState {
   Session& session;
   UiOptions options;
   char filter[128] = "";
-  std::vector<std::int32_t> visible_ops;   ///< ops that pass the filter
-  std::string filtered_for;                ///< filter and snapshot that visible_ops was made for
+  std::vector<std::int32_t> visible_ops;  ///< ops that pass the filter
+  std::string filtered_for;               ///< filter and snapshot that visible_ops was made for
   bool focus_filter = false;
   bool scroll_to_op = true;
-  double view_first = 0, view_last = 1;    ///< steps shown by the norms panel; both plots share them
+  double view_first = 0, view_last = 1;  ///< steps shown by the norms panel; both plots share them
   bool fit_view = true;
-  int norms_view = 0;                      ///< 0 both, 1 heat map, 2 lines
+  int norms_view = 0;  ///< 0 both, 1 heat map, 2 lines
   std::int64_t plane = 0;
-  std::string message;                     ///< last thing worth telling, at the right of the menu bar
-  Selection seen;                          ///< of the last frame, to notice changes made anywhere
+  std::string message;  ///< last thing worth telling, at the right of the menu bar
+  Selection seen;       ///< of the last frame, to notice changes made anywhere
 };
 
 /// One function a panel; each draws into the current window. One file each.
@@ -54,7 +55,10 @@ class Ui {
   UiState& state() { return state_; }
   bool wants_to_quit() const { return quit_; }
   /// Brings the default arrangement back in the next frame.
-  void reset_layout() { layout_made_ = false; forget_layout_ = true; }
+  void reset_layout() {
+    layout_made_ = false;
+    forget_layout_ = true;
+  }
 
  private:
   void draw_menu();

@@ -123,7 +123,8 @@ TEST_F(Cli, BadFilesAreRefusedInOneLine) {
   const std::string later = record_sample("log_zero", scratch_, 1);
   ASSERT_TRUE(seal_file(later, 2, 0, {}));
   for (const char* command : {"", "verify ", "run ", "info ", "repro ", "bisect samples ", "compare "})
-    expect_one_line(replay(std::string(command) + "-q '" + later + "'"), 3, "format 2.0, this program reads formats up to 1.x");
+    expect_one_line(replay(std::string(command) + "-q '" + later + "'"), 3,
+                    "format 2.0, this program reads formats up to 1.x");
   EXPECT_FALSE(std::filesystem::exists(scratch_ / "log_zero.json"));
 }
 

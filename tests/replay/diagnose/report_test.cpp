@@ -30,8 +30,14 @@ Verdict full_verdict() {
   v.poison_ids = {"a.txt:\xff|9"};
   v.batch = 32;
   v.not_tested = {"the root cause"};
-  v.ranks = Ranks{4, false, "c10d::allreduce_", 400, RankCulprit{2, "aten::log", "head", 17, "step-00000131.r2.h5"},
-                  {{2, "step-00000131.r2.h5"}}, {1, 3}, "Rank 2 was first: aten::log in head."};
+  v.ranks = Ranks{4,
+                  false,
+                  "c10d::allreduce_",
+                  400,
+                  RankCulprit{2, "aten::log", "head", 17, "step-00000131.r2.h5"},
+                  {{2, "step-00000131.r2.h5"}},
+                  {1, 3},
+                  "Rank 2 was first: aten::log in head."};
   return v;
 }
 

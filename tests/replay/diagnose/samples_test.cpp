@@ -94,11 +94,13 @@ TEST(Unwatched, TheReplayFileHasItsStatistics) {
     loss.backward();
     return loss;
   };
-  Recording recording = record_step(state, step, {.scan = false, .hash = false, .stacks = false, .lazy = true});
+  Recording recording =
+      record_step(state, step, {.scan = false, .hash = false, .stacks = false, .lazy = true});
   recording.doc.basis = "survivors";
   ASSERT_EQ(recording.doc.culprit.op, kNone);
   ASSERT_TRUE(write_snapshot(recording, scratch / "blind.h5"));
-  const std::string command = std::string(NANQUEST_REPLAY) + " -q --no-fixes '" + (scratch / "blind.h5") + "'";
+  const std::string command =
+      std::string(NANQUEST_REPLAY) + " -q --no-fixes '" + (scratch / "blind.h5") + "'";
   EXPECT_EQ(testing::run_program(command, scratch).code, 1);
   const auto reader = SnapshotReader::open(scratch / "blind.replay.h5");
   ASSERT_TRUE(reader.ok()) << reader.error().text();
@@ -108,7 +110,8 @@ TEST(Unwatched, TheReplayFileHasItsStatistics) {
   const OpRow& log = doc.ops[static_cast<std::size_t>(doc.culprit.op)];
   EXPECT_EQ(log.name, "aten::log");
   const std::int32_t row = doc.written[static_cast<std::size_t>(log.first_written)];
-  EXPECT_EQ(doc.stats[static_cast<std::size_t>(doc.tensors[static_cast<std::size_t>(row)].stats)].neg_inf, 1u);
+  EXPECT_EQ(doc.stats[static_cast<std::size_t>(doc.tensors[static_cast<std::size_t>(row)].stats)].neg_inf,
+            1u);
 }
 
 }  // namespace

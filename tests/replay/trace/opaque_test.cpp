@@ -1,4 +1,5 @@
-// Ops that can't be run again: everything they made is on record, and the rest of the step comes back around them.
+// Ops that can't be run again: everything they made is on record, and the rest of the step comes back around
+// them.
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 #include <torch/csrc/autograd/custom_function.h>
@@ -14,7 +15,9 @@ namespace {
 std::tuple<at::Tensor, at::Tensor, std::vector<at::Tensor>> many(const at::Tensor& x) {
   return {x * 2, x.argmax(), {x.sum(0), x.sum(1)}};
 }
-void shift(const at::Tensor& x, double by) { x.add_(by); }
+void shift(const at::Tensor& x, double by) {
+  x.add_(by);
+}
 
 TORCH_LIBRARY(nanquest_replay_test, m) {
   m.def("many(Tensor x) -> (Tensor, Tensor, Tensor[])");
@@ -90,18 +93,20 @@ TEST(Opaque, WithoutRecordedOutputsTheReplayStopsThere) {
   const auto many_op = std::find_if(recording.doc.ops.begin(), recording.doc.ops.end(),
                                     [](const OpRow& op) { return op.name == "nanquest_not_loaded::many"; });
   const auto index = static_cast<std::size_t>(many_op - recording.doc.ops.begin());
-  EXPECT_NE(run.ops[index].error.find("no such operator in this program"), std::string::npos) << run.ops[index].error;
+  EXPECT_NE(run.ops[index].error.find("no such operator in this program"), std::string::npos)
+      << run.ops[index].error;
 }
 
 TEST(Opaque, SparseTensorsAndWhatComesOutOfThem) {
   const at::Tensor index = at::tensor({0, 2, 1, 0}, at::kLong).view({2, 2});
   const at::Tensor dense = at::arange(12, at::kFloat).view({3, 4});
-  const Step step{{}, [=] {
-                    const at::Tensor s = at::sparse_coo_tensor(index, at::tensor({1.5f, -2.f}), {3, 3}).coalesce();
-                    at::Tensor sum = at::zeros({3, 3});
-                    sum.add_(s, 2);
-                    return at::_sparse_mm(s, dense).sum() + sum.sum() + s.values().prod();
-                  }};
+  const Step step{
+      {}, [=] {
+        const at::Tensor s = at::sparse_coo_tensor(index, at::tensor({1.5f, -2.f}), {3, 3}).coalesce();
+        at::Tensor sum = at::zeros({3, 3});
+        sum.add_(s, 2);
+        return at::_sparse_mm(s, dense).sum() + sum.sum() + s.values().prod();
+      }};
   const Recording recording = record(step);
   const VerifyResult result = verify(replayer_of(recording));
   EXPECT_TRUE(result.bit_exact) << result.first_mismatch;
@@ -111,12 +116,13 @@ TEST(Opaque, SparseTensorsAndWhatComesOutOfThem) {
 
 TEST(Opaque, NestedTensorsAreRecorded) {
   const at::Tensor rows = at::arange(8, at::kFloat).view({2, 4});
-  const Step step{{}, [=] {
-                    const at::Tensor nested = at::_nested_tensor_from_tensor_list({rows, rows.slice(0, 0, 1)});
-                    // Both parts lie in one storage that no op returned as a whole.
-                    const std::vector<at::Tensor> parts = nested.relu().unbind(0);
-                    return at::nested_to_padded_tensor(nested.relu(), 0.0).sum() + parts[0].sum() + parts[1].exp().sum();
-                  }};
+  const Step step{
+      {}, [=] {
+        const at::Tensor nested = at::_nested_tensor_from_tensor_list({rows, rows.slice(0, 0, 1)});
+        // Both parts lie in one storage that no op returned as a whole.
+        const std::vector<at::Tensor> parts = nested.relu().unbind(0);
+        return at::nested_to_padded_tensor(nested.relu(), 0.0).sum() + parts[0].sum() + parts[1].exp().sum();
+      }};
   const VerifyResult result = verify(replayer_of(record(step)));
   EXPECT_TRUE(result.bit_exact) << result.first_mismatch;
 }
@@ -145,7 +151,8 @@ TEST(Opaque, MemoryThatOthersWriteInsideAStep) {
 class Triple : public torch::autograd::Function<Triple> {
  public:
   static at::Tensor forward(torch::autograd::AutogradContext*, const at::Tensor& x) { return x.mul(3); }
-  static torch::autograd::variable_list backward(torch::autograd::AutogradContext*, torch::autograd::variable_list g) {
+  static torch::autograd::variable_list backward(torch::autograd::AutogradContext*,
+                                                 torch::autograd::variable_list g) {
     return {g[0].mul(3)};
   }
 };
@@ -160,7 +167,8 @@ TEST(Opaque, NodesOfFunctionsAreLinkedToTheOpThatMadeTheirOutput) {
   const SnapshotDoc doc = record(step).doc;
   bool found = false;
   for (const OpRow& op : doc.ops)
-    if (op.phase == Phase::backward && op.name == "aten::mul" && op.node.find("CppNode") != std::string::npos) {
+    if (op.phase == Phase::backward && op.name == "aten::mul" &&
+        op.node.find("CppNode") != std::string::npos) {
       found = true;
       ASSERT_NE(op.forward_op, kNone);
       EXPECT_EQ(doc.ops[static_cast<std::size_t>(op.forward_op)].name, "aten::mul");
