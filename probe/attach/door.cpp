@@ -42,7 +42,8 @@ Door AttachSession::begin_forward() {
   safely("a new step", [&] {
     if (!in_closure_) (void)set_phase(Phase::forward);
     door = std::exchange(unsaid_, {});
-    // Accumulated gradients are judged at the door; without backward, or once they are cleared, nobody comes there.
+    // Accumulated gradients are judged at the door; without backward, or once they are cleared, nobody comes
+    // there.
     const bool given_up = !updated_ && !by_hand_ && (!differentiated_ || cleared_);
     if (given_up && pass_went_bad()) door = look_back("the program goes on without an update");
     if (updated_ || by_hand_) {
@@ -88,7 +89,9 @@ void AttachSession::end_backward() {
   });
 }
 
-void AttachSession::gradients_cleared() { cleared_ = true; }
+void AttachSession::gradients_cleared() {
+  cleared_ = true;
+}
 
 Door AttachSession::clipped(const at::Tensor& norm, const Weights& weights) {
   Door door;
@@ -163,7 +166,8 @@ Door AttachSession::before_update(const Update& update, const Weights& weights, 
     in_closure_ = gradients_follow;
     (void)set_phase(Phase::optimizer);
     if (trace_) trace_->update_begins = ops_so_far();
-    if (trace_ && trace_->stands() && gradients_follow) trace_->keeps = standing_->begin_update(0, false, true);
+    if (trace_ && trace_->stands() && gradients_follow)
+      trace_->keeps = standing_->begin_update(0, false, true);
   });
   return gradients_follow ? Door{} : judge(update);
 }
@@ -215,8 +219,8 @@ std::uint64_t AttachSession::bytes_of_update(bool& on_device) {
 }
 
 void AttachSession::pass_gate(Door& door) {
-  // An incident's file has been written; what its update does is a consequence. So it is where nobody looks at what the
-  // optimizer does: the copies that a TraceRecorder makes would be for nothing.
+  // An incident's file has been written; what its update does is a consequence. So it is where nobody looks
+  // at what the optimizer does: the copies that a TraceRecorder makes would be for nothing.
   if (trace_->stands() && last_incident_ != step()) {
     if (trace_->keeps) return;  // another optimizer's turn
     const bool asked = options_.record_steps.count(step()) > 0;
@@ -248,7 +252,8 @@ std::string AttachSession::hidden_damage() {
   bool fresh = false;
   for (const std::int32_t index : hidden_overflows(doc)) {
     const OpRow& op = doc.ops[static_cast<std::size_t>(index)];
-    const std::string module = op.module == kNone ? "" : doc.modules[static_cast<std::size_t>(op.module)].path;
+    const std::string module =
+        op.module == kNone ? "" : doc.modules[static_cast<std::size_t>(op.module)].path;
     fresh = hidden_told_.insert(op.name + " " + module + " " + op.node).second || fresh;
   }
   return fresh ? "an overflow that reaches neither loss nor gradients" : "";
@@ -256,7 +261,8 @@ std::string AttachSession::hidden_damage() {
 
 std::string AttachSession::damage_after_update() {
   if (!record_.after_update(step())) return "a weight is NaN or Inf after the update";
-  if (trace_ && !trace_->stands() && trace_->recorder()->wrote_non_finite(trace_->update_begins, Phase::optimizer))
+  if (trace_ && !trace_->stands() &&
+      trace_->recorder()->wrote_non_finite(trace_->update_begins, Phase::optimizer))
     return "the update wrote NaN or Inf";
   if (const std::string state = bad_state(); !state.empty()) return state + " is NaN or Inf after the update";
   return "";

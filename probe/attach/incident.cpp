@@ -9,7 +9,9 @@
 
 namespace nanquest::attach {
 
-RoundFacts AttachSession::facts_of_round() { return {step(), loss_scale_, sample_ids_, batch_}; }
+RoundFacts AttachSession::facts_of_round() {
+  return {step(), loss_scale_, sample_ids_, batch_};
+}
 
 StepState AttachSession::state_of_step(const RoundFacts& facts) const {
   StepState state;
@@ -25,7 +27,8 @@ StepState AttachSession::state_of_step(const RoundFacts& facts) const {
 }
 
 Status AttachSession::write_trace(Gate gate, const std::string& path, std::string& culprit) {
-  if (trace_->stands()) return write_standing(*standing_->trace().find(trace_->round), facts_of_round(), gate, path);
+  if (trace_->stands())
+    return write_standing(*standing_->trace().find(trace_->round), facts_of_round(), gate, path);
   Recording& recording = trace_->recorded->recording;
   TraceRecorder& recorder = trace_->recorded->recorder;
   SnapshotDoc& doc = recording.doc;
@@ -74,7 +77,8 @@ void AttachSession::write_file(Gate gate, Door& door, bool update_made) {
   std::string culprit, spoiled;
   const KeptRound* origin = who_spoiled(spoiled, update_made);
   if (!origin && !on_record()) {
-    guard::append(door.summary, "no trace of this step was kept (its gradients were finite; level watch keeps all)");
+    guard::append(door.summary,
+                  "no trace of this step was kept (its gradients were finite; level watch keeps all)");
     if (standing_) guard::append(door.summary, standing_->why_not());
     return;
   }
@@ -109,7 +113,8 @@ void AttachSession::write_recording(Door& door) {
   std::string culprit;
   const std::string path = free_recording_path(options_.probe.run_dir, step(), options_.probe.rank);
   const Status written = write_trace(trace_->gate, path, culprit);
-  const std::string what = written ? "recorded as asked" : "not recorded: " + guard::one_line(written.error().text());
+  const std::string what =
+      written ? "recorded as asked" : "not recorded: " + guard::one_line(written.error().text());
   guard::append(door.summary, "step " + std::to_string(step()) + ": " + what);
   if (!written) return;
   guard::append(door.summary, culprit);

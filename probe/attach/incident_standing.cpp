@@ -1,4 +1,5 @@
-// What the standing trace has on record, as a file: the step that runs, or the one whose update did the damage.
+// What the standing trace has on record, as a file: the step that runs, or the one whose update did the
+// damage.
 #include <ATen/ATen.h>
 
 #include <algorithm>
@@ -8,7 +9,8 @@
 
 namespace nanquest::attach {
 
-Status AttachSession::write_standing(standing::Step& step, const RoundFacts& facts, Gate gate, const std::string& path) {
+Status AttachSession::write_standing(standing::Step& step, const RoundFacts& facts, Gate gate,
+                                     const std::string& path) {
   const bool runs = &step == standing_->trace().current();
   StandingTables tables(standing_->trace(), step);
   const NamedTensors buffers = buffers_.living(), states = states_.living();
@@ -33,8 +35,10 @@ Status AttachSession::write_standing(standing::Step& step, const RoundFacts& fac
     doc.gradients.push_back(runs && updated.defined() ? tables.describe(updated.grad()) : kNone);
     doc.parameters.push_back(tables.keep_first("parameters", parameters_.name(i), weight));
   }
-  for (const auto& [name, tensor] : buffers) doc.buffers.push_back(tables.keep_first("buffers", name, tensor));
-  for (const auto& [name, tensor] : states) doc.optimizer.push_back(tables.keep_first("optimizer", name, tensor));
+  for (const auto& [name, tensor] : buffers)
+    doc.buffers.push_back(tables.keep_first("buffers", name, tensor));
+  for (const auto& [name, tensor] : states)
+    doc.optimizer.push_back(tables.keep_first("optimizer", name, tensor));
   for (std::size_t i = 0; i < facts.batch.size(); ++i) {
     const WeakTensor& batch = facts.batch.tensor(i);
     at::Tensor tensor = batch.lock();
@@ -55,7 +59,8 @@ const KeptRound* AttachSession::who_spoiled(std::string& name, bool update_made)
     const NamedTensors all = list->living();
     const std::string bad = guard::first_non_finite(state_pass_, all);
     if (bad.empty()) continue;
-    const auto found = std::find_if(all.begin(), all.end(), [&](const auto& each) { return each.first == bad; });
+    const auto found =
+        std::find_if(all.begin(), all.end(), [&](const auto& each) { return each.first == bad; });
     // Was it so when this step began?
     if (trace_) {
       const at::Tensor first = first_value(found->second);

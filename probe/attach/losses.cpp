@@ -7,7 +7,9 @@
 
 namespace nanquest::attach {
 
-bool holds_finite(const at::Tensor& scalar) { return std::isfinite(scalar.item().toDouble()); }
+bool holds_finite(const at::Tensor& scalar) {
+  return std::isfinite(scalar.item().toDouble());
+}
 
 void Losses::scaled(const at::Tensor& scaled, const at::Tensor& loss) {
   std::erase_if(scaled_, [](const Scaled& s) { return s.tensor.expired(); });
@@ -38,8 +40,7 @@ at::Tensor Losses::total() const {
   if (all_.size() < 2) return all_.empty() ? at::Tensor{} : all_.front();
   const at::NoGradGuard no_grad;
   at::Tensor sum = all_.front().to(at::kDouble).reshape({});
-  for (std::size_t i = 1; i < all_.size(); ++i)
-    sum = sum + all_[i].to(sum.device(), at::kDouble).reshape({});
+  for (std::size_t i = 1; i < all_.size(); ++i) sum = sum + all_[i].to(sum.device(), at::kDouble).reshape({});
   return sum;
 }
 
@@ -50,7 +51,8 @@ at::Tensor Losses::telling() const {
 }
 
 bool Losses::bad() const {
-  return std::any_of(all_.begin(), all_.end(), [](const at::Tensor& l) { return l.is_cpu() && !holds_finite(l); });
+  return std::any_of(all_.begin(), all_.end(),
+                     [](const at::Tensor& l) { return l.is_cpu() && !holds_finite(l); });
 }
 
 }  // namespace nanquest::attach

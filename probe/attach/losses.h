@@ -1,7 +1,7 @@
 /// Losses: what backward was started from since the last update.
 ///
-/// The program's own numbers: a loss that a GradScaler multiplied is known by what it was before. Several backward
-/// passes (micro-batches, several terms) add up, as their gradients do.
+/// The program's own numbers: a loss that a GradScaler multiplied is known by what it was before. Several
+/// backward passes (micro-batches, several terms) add up, as their gradients do.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -18,8 +18,8 @@ class Losses {
  public:
   /// `scaled` was made from `loss` by a loss scaler.
   void scaled(const at::Tensor& scaled, const at::Tensor& loss);
-  /// Backward starts at `root`. `accumulates`: its gradients go into .grad; otherwise (torch.autograd.grad) it counts
-  /// as the loss only while nothing else does.
+  /// Backward starts at `root`. `accumulates`: its gradients go into .grad; otherwise (torch.autograd.grad)
+  /// it counts as the loss only while nothing else does.
   void started(const at::Tensor& root, bool accumulates);
   void clear();
 

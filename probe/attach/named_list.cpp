@@ -29,14 +29,16 @@ void NamedList::clear() {
 }
 
 bool NamedList::any_in(const c10::StorageImpl* storage) const {
-  return std::any_of(entries_.begin(), entries_.end(), [&](const Entry& e) { return e.tensor.lies_in(storage); });
+  return std::any_of(entries_.begin(), entries_.end(),
+                     [&](const Entry& e) { return e.tensor.lies_in(storage); });
 }
 
 NamedTensors NamedList::living() const {
   NamedTensors tensors;
   tensors.reserve(entries_.size());
   for (const Entry& entry : entries_)
-    if (at::Tensor tensor = entry.tensor.lock(); tensor.defined()) tensors.emplace_back(entry.name, std::move(tensor));
+    if (at::Tensor tensor = entry.tensor.lock(); tensor.defined())
+      tensors.emplace_back(entry.name, std::move(tensor));
   return tensors;
 }
 

@@ -16,8 +16,8 @@ class NamedList {
  public:
   /// A name given again means the new tensor: programs replace buffers and states. Returns its index.
   std::size_t put(const std::string& name, const at::Tensor& tensor);
-  /// A name that a living tensor has gets a number; that of a freed one is taken over (a model built anew). Returns
-  /// the index.
+  /// A name that a living tensor has gets a number; that of a freed one is taken over (a model built anew).
+  /// Returns the index.
   std::size_t add(const std::string& name, const at::Tensor& tensor);
   void clear();
   bool empty() const { return entries_.empty(); }

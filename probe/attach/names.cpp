@@ -16,7 +16,8 @@ std::int64_t AttachSession::name_parameter(const std::string& name, const at::Te
       record_.watch_parameter(parameters_.name(index), tensor);
       record_.bind(index, {});
     }
-    if (trace_ && !trace_->stands()) trace_->recorder()->announce(parameters_.name(index), tensor, SlotOrigin::parameter);
+    if (trace_ && !trace_->stands())
+      trace_->recorder()->announce(parameters_.name(index), tensor, SlotOrigin::parameter);
   });
   return number;
 }

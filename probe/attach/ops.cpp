@@ -24,8 +24,11 @@ std::string to_json(const Door& door) {
   std::string summary = door.summary;
   guard::append(summary, session()->trouble());
   if (summary.empty() && !door.skip) return "";
-  return nlohmann::json{
-      {"incident", door.incident}, {"stops", door.stops}, {"skip", door.skip}, {"summary", summary}, {"file", door.file}}
+  return nlohmann::json{{"incident", door.incident},
+                        {"stops", door.stops},
+                        {"skip", door.skip},
+                        {"summary", summary},
+                        {"file", door.file}}
       .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
@@ -80,7 +83,8 @@ void end_backward() {
 void gradients_cleared() {
   if (session()) session()->gradients_cleared();
 }
-std::string clipped(const at::Tensor& norm, std::vector<at::Tensor> weights, std::vector<std::int64_t> numbers) {
+std::string clipped(const at::Tensor& norm, std::vector<at::Tensor> weights,
+                    std::vector<std::int64_t> numbers) {
   return session() ? to_json(session()->clipped(norm, {std::move(weights), std::move(numbers)})) : "";
 }
 std::string program_ends() {
@@ -156,7 +160,8 @@ extern "C" {
 __attribute__((visibility("default"))) void nanquest_push(const char* path, const char* type) {
   nanquest::push_module(path, type);
 }
-/// What runs now belongs to this phase (1 forward, 3 optimizer) until the next call; returns what was so before.
+/// What runs now belongs to this phase (1 forward, 3 optimizer) until the next call; returns what was so
+/// before.
 __attribute__((visibility("default"))) int nanquest_phase(int phase) {
   return static_cast<int>(nanquest::set_phase(static_cast<nanquest::Phase>(phase)));
 }

@@ -115,7 +115,8 @@ void AttachSession::close_trace() {
     standing_->end(trace->keeps, facts_of_round());
     return;
   }
-  for (const OpRow& op : trace->recorded->recording.doc.ops) trace->odd = trace->odd || (op.flags & kOpOpaque) != 0;
+  for (const OpRow& op : trace->recorded->recording.doc.ops)
+    trace->odd = trace->odd || (op.flags & kOpOpaque) != 0;
   if (trace->odd) standing_->saw_odd_op();
 }
 
@@ -155,9 +156,11 @@ std::unique_ptr<OpFrame> AttachSession::on_start(const OpTraits& op,
                                                  c10::ArrayRef<const c10::IValue> inputs) {
   if (off_ || forked.load(std::memory_order_relaxed)) return nullptr;
   if (differentiated_ && !updated_) hand_written(op, inputs);
-  if (trace_ && updated_ && current_phase() != Phase::optimizer && ops_so_far() > trace_->update_ends + kOpsAfterUpdate)
+  if (trace_ && updated_ && current_phase() != Phase::optimizer &&
+      ops_so_far() > trace_->update_ends + kOpsAfterUpdate)
     close_trace();
-  // In other steps and between steps it sees to it that what its last steps read is kept before it is overwritten.
+  // In other steps and between steps it sees to it that what its last steps read is kept before it is
+  // overwritten.
   auto standing = standing_ ? standing_->trace().on_start(op, inputs) : nullptr;
   if (!trace_ || trace_->stands()) return standing;
   trace_->odd = trace_->odd || op.opaque || op.collective || op.awaits || op.foreign;
@@ -183,7 +186,8 @@ void AttachSession::hand_written(const OpTraits& op, c10::ArrayRef<const c10::IV
       if (input.isTensor() && input.toTensor().requires_grad()) return start_step();
     return;
   }
-  if (inputs.empty() || !op.argument_written[0] || current_phase() != Phase::forward || current_node().in_backward)
+  if (inputs.empty() || !op.argument_written[0] || current_phase() != Phase::forward ||
+      current_node().in_backward)
     return;
   at::Tensor written;
   if (inputs[0].isTensor())
@@ -201,7 +205,8 @@ void AttachSession::hand_written(const OpTraits& op, c10::ArrayRef<const c10::IV
 void AttachSession::note_scalar(c10::ArrayRef<const c10::IValue> outputs) {
   if (outputs.size() != 1 || !outputs[0].isTensor()) return;
   const at::Tensor& t = outputs[0].toTensor();
-  if (!t.defined() || t.numel() != 1 || !t.requires_grad() || !t.is_floating_point() || current_node().in_backward)
+  if (!t.defined() || t.numel() != 1 || !t.requires_grad() || !t.is_floating_point() ||
+      current_node().in_backward)
     return;
   if (t.layout() != at::kStrided || t.storage_offset() != 0 || t.storage().nbytes() > kScalarBytes) return;
   trace_->last_scalar = t.storage();

@@ -5,9 +5,9 @@
 /// overwritten); at the optimizer's door the step's gradients are checked. A good step's trace is
 /// dropped, a bad one becomes a snapshot. The program goes on as it would have.
 ///
-/// Steps that are watched are recorded by a TraceRecorder, the others of level trace by the standing trace, which also
-/// keeps the last few with what their updates overwrote: damage that an update did and that a later step shows is
-/// written as the step that did it.
+/// Steps that are watched are recorded by a TraceRecorder, the others of level trace by the standing trace,
+/// which also keeps the last few with what their updates overwrote: damage that an update did and that a
+/// later step shows is written as the step that did it.
 ///
 /// One session in a process; its functions are called on the thread that trains. They never throw: a
 /// failure inside switches the session off and is told once by `trouble()`.
@@ -82,15 +82,15 @@ class AttachSession : public OpSink {
   static Result<std::unique_ptr<AttachSession>> start(AttachOptions options);
   ~AttachSession() override;
 
-  /// Gives a tensor its name in traces and snapshots. No tensor is kept alive by that. Returns the parameter's number
-  /// for `Weights`, below 0 if there is none.
+  /// Gives a tensor its name in traces and snapshots. No tensor is kept alive by that. Returns the
+  /// parameter's number for `Weights`, below 0 if there is none.
   std::int64_t name_parameter(const std::string& name, const at::Tensor& tensor);
   void name_buffer(const std::string& name, const at::Tensor& tensor);
   void name_state(const std::string& name, const at::Tensor& tensor);
   void name_batch(const std::string& name, const at::Tensor& tensor);
 
-  /// A forward pass that will be differentiated begins; the first after an update begins a new step. Says what is
-  /// wrong with the pass before if the program went on without an update.
+  /// A forward pass that will be differentiated begins; the first after an update begins a new step. Says
+  /// what is wrong with the pass before if the program went on without an update.
   Door begin_forward();
   /// A loss scaler made `scaled` from `loss`.
   void note_scaled(const at::Tensor& scaled, const at::Tensor& loss);
@@ -104,8 +104,9 @@ class AttachSession : public OpSink {
   void gradients_cleared();
   /// The program ends, perhaps in the middle of a step.
   Door program_ends();
-  /// The optimizer is about to write `weights`. Several optimizers may do so in one step (see StepCounter). With
-  /// `gradients_follow` the optimizer computes them itself, by a closure: `judge` is called when they are there.
+  /// The optimizer is about to write `weights`. Several optimizers may do so in one step (see StepCounter).
+  /// With `gradients_follow` the optimizer computes them itself, by a closure: `judge` is called when they
+  /// are there.
   Door before_update(const Update& update, const Weights& weights, bool gradients_follow);
   /// Looks at loss and gradients of the weights that are about to be written.
   Door judge(const Update& update);
@@ -127,7 +128,8 @@ class AttachSession : public OpSink {
   /// How many steps the standing trace has recorded, and bytes that it holds.
   std::int64_t standing_steps() const { return standing_ ? standing_->recorded() : 0; }
   std::int64_t standing_bytes() const;
-  /// What can't be kept: why the session switched itself off, why the series ends; each once. "" if all is well.
+  /// What can't be kept: why the session switched itself off, why the series ends; each once. "" if all is
+  /// well.
   std::string trouble();
   Status finish(const std::string& outcome);
 
@@ -168,7 +170,8 @@ class AttachSession : public OpSink {
   Status write_trace(Gate gate, const std::string& path, std::string& culprit);
   Status write_standing(standing::Step& step, const RoundFacts& facts, Gate gate, const std::string& path);
   RoundFacts facts_of_round();
-  /// The step whose update spoiled a weight that this step found spoiled, or a state that it did; null if there is none.
+  /// The step whose update spoiled a weight that this step found spoiled, or a state that it did; null if
+  /// there is none.
   const KeptRound* who_spoiled(std::string& name, bool update_made);
   /// Values of a tensor's storage when this step read it first; undefined if it didn't.
   at::Tensor first_value(const at::Tensor& tensor);
@@ -195,14 +198,14 @@ class AttachSession : public OpSink {
   bool updated_ = false, off_ = false, told_ = false;
   double loss_scale_ = 1;
   Losses losses_;
-  at::Tensor norm_;           ///< of the gradients, as clipping found it; may lie on a device
-  bool norm_bad_ = false;     ///< it was NaN or Inf in this step
-  bool cleared_ = false;      ///< gradients were cleared since the last backward
+  at::Tensor norm_;              ///< of the gradients, as clipping found it; may lie on a device
+  bool norm_bad_ = false;        ///< it was NaN or Inf in this step
+  bool cleared_ = false;         ///< gradients were cleared since the last backward
   bool differentiated_ = false;  ///< backward ran since the last update
-  bool in_closure_ = false;   ///< the optimizer computes gradients itself, and is at it
-  bool by_hand_ = false;      ///< the program wrote to a weight without an optimizer: this step's update
+  bool in_closure_ = false;      ///< the optimizer computes gradients itself, and is at it
+  bool by_hand_ = false;         ///< the program wrote to a weight without an optimizer: this step's update
   std::unordered_set<const c10::StorageImpl*> weight_memory_;  ///< addresses only, to know such a write by
-  Door unsaid_;               ///< found where nobody was there to be told
+  Door unsaid_;                                                ///< found where nobody was there to be told
   std::string trouble_;
 };
 

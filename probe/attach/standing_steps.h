@@ -1,11 +1,11 @@
-/// The standing trace as a session uses it: which steps it records, what stays of them, and which of them did the
-/// damage that a later step shows.
+/// The standing trace as a session uses it: which steps it records, what stays of them, and which of them did
+/// the damage that a later step shows.
 ///
-/// A round is what lies between two beginnings of a step, as the session sees them; rounds are numbered without gaps,
-/// whatever the program calls its steps. The standing trace can't record all of them: values of ops that can't be run
-/// again must be kept as they are written, which only TraceRecorder does. After a round with such an op, it records
-/// until none has come by for kPlainRounds rounds: programs whose every step has one (collectives, compiled regions)
-/// never come back, those whose evaluation has one do.
+/// A round is what lies between two beginnings of a step, as the session sees them; rounds are numbered
+/// without gaps, whatever the program calls its steps. The standing trace can't record all of them: values of
+/// ops that can't be run again must be kept as they are written, which only TraceRecorder does. After a round
+/// with such an op, it records until none has come by for kPlainRounds rounds: programs whose every step has
+/// one (collectives, compiled regions) never come back, those whose evaluation has one do.
 ///
 ///     if (steps.fit()) steps.begin(round); else steps.pass(round);
 ///     … forward, backward …
@@ -60,13 +60,15 @@ class StandingSteps {
   /// … and an op came by that can't be run again.
   void saw_odd_op() { odd_since_ = 0; }
 
-  /// The update is about to begin, and will overwrite about so many bytes. True if recording goes on and the round can
-  /// be asked for when it is over; false ends it. `asked`: somebody wants the round, whatever that costs.
+  /// The update is about to begin, and will overwrite about so many bytes. True if recording goes on and the
+  /// round can be asked for when it is over; false ends it. `asked`: somebody wants the round, whatever that
+  /// costs.
   bool begin_update(std::uint64_t bytes, bool on_device, bool asked);
   /// The round is over. With `keep` it stays for a while.
   void end(bool keep, RoundFacts facts);
 
-  /// The round that left `tensor` non-finite, which it was when the round `now` began: null if that is not on record.
+  /// The round that left `tensor` non-finite, which it was when the round `now` began: null if that is not on
+  /// record.
   const KeptRound* who_spoiled(const at::Tensor& tensor, std::int64_t now);
 
   bool empty() const { return kept_.empty(); }

@@ -1,9 +1,10 @@
 /// StepCounter: which step is it? Found from which weights are updated when.
 ///
-/// A step ends when a weight that was written in it is about to be written again. So a program with one optimizer has
-/// one step per update, one with several optimizers for several parts of a model one step for all of them together,
-/// and so has a pair of networks that train each other in turn. A part that is updated less often than another one
-/// (a critic that is trained five times as often) shares the step of the update before it.
+/// A step ends when a weight that was written in it is about to be written again. So a program with one
+/// optimizer has one step per update, one with several optimizers for several parts of a model one step for
+/// all of them together, and so has a pair of networks that train each other in turn. A part that is updated
+/// less often than another one (a critic that is trained five times as often) shares the step of the update
+/// before it.
 ///
 ///     counter.begin();             // a forward pass begins: the step that it will probably belong to
 ///     counter.update({0, 1, 2});   // these weights are about to be written: the step that it is
@@ -39,7 +40,8 @@ class StepCounter {
   bool guessed_ = false;  ///< `begin` took a new step, but no update has shown yet that it is one
   std::int64_t last_ = 0;
   std::unordered_map<std::int64_t, std::int64_t> written_;  ///< weight -> step in which it was written last
-  std::unordered_map<std::int64_t, std::int64_t> next_;     ///< first weight of an update -> that of the update after it
+  std::unordered_map<std::int64_t, std::int64_t>
+      next_;  ///< first weight of an update -> that of the update after it
 };
 
 }  // namespace nanquest::attach

@@ -32,8 +32,8 @@ WeakTensor::WeakTensor(const at::Tensor& tensor) {
 at::Tensor WeakTensor::lock() const {
   auto storage = storage_.lock();
   if (!storage || storage->nbytes() < bytes_) return {};
-  at::Tensor alias = at::detail::make_tensor<at::TensorImpl>(at::TensorImpl::VIEW, c10::Storage(std::move(storage)),
-                                                             keys_, type_);
+  at::Tensor alias = at::detail::make_tensor<at::TensorImpl>(at::TensorImpl::VIEW,
+                                                             c10::Storage(std::move(storage)), keys_, type_);
   alias.unsafeGetTensorImpl()->set_sizes_and_strides(sizes_, strides_, offset_);
   return alias;
 }

@@ -1,7 +1,7 @@
 /// A tensor that is known but not kept alive.
 ///
-/// It holds the storage weakly and remembers how the tensor lay in it. A weak reference to the tensor itself would
-/// make torch.utils.swap_tensors refuse, a strong one would keep a model that its program has deleted.
+/// It holds the storage weakly and remembers how the tensor lay in it. A weak reference to the tensor itself
+/// would make torch.utils.swap_tensors refuse, a strong one would keep a model that its program has deleted.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -24,7 +24,8 @@ class WeakTensor {
   bool alive() const { return !storage_.expired(); }
   /// Its storage, which may be freed by now; the address is no other's as long as this lives.
   const c10::StorageImpl* address() const { return address_; }
-  /// How it lay in its memory, over other memory: `values` is that storage as a 1-D tensor. Undefined if they don't fit.
+  /// How it lay in its memory, over other memory: `values` is that storage as a 1-D tensor. Undefined if they
+  /// don't fit.
   at::Tensor over(const at::Tensor& values) const;
   /// Whether it lies in this storage, which is alive.
   bool lies_in(const c10::StorageImpl* storage) const { return address_ == storage && alive(); }

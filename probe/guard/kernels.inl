@@ -15,8 +15,8 @@ namespace {
 
 constexpr std::size_t kBuffer = 2048;  // floats converted at a time: 8 KiB, stays in the first-level cache
 
-// The hardware's prefetcher stops at the end of a page, and a gradient is read once: asking for the next page while
-// this one is summed gives 1.4 times the bandwidth.
+// The hardware's prefetcher stops at the end of a page, and a gradient is read once: asking for the next page
+// while this one is summed gives 1.4 times the bandwidth.
 constexpr std::size_t kPage = 4096, kLine = 64;
 
 template <class T>

@@ -9,8 +9,8 @@
 namespace nanquest::attach {
 namespace {
 
-/// Runs "G G C GC": a letter is an update of that network's weights, a forward pass before each; "+" in front of a letter
-/// leaves the forward pass out. Returns the number of each update.
+/// Runs "G G C GC": a letter is an update of that network's weights, a forward pass before each; "+" in front
+/// of a letter leaves the forward pass out. Returns the number of each update.
 std::vector<std::int64_t> steps_of(const std::string& loop) {
   StepCounter counter;
   std::vector<std::int64_t> steps;
@@ -36,13 +36,17 @@ std::vector<std::int64_t> steps_of(const std::string& loop) {
 
 using Steps = std::vector<std::int64_t>;
 
-TEST(StepCounter, OneOptimizer) { EXPECT_EQ(steps_of("A A A A"), (Steps{0, 1, 2, 3})); }
+TEST(StepCounter, OneOptimizer) {
+  EXPECT_EQ(steps_of("A A A A"), (Steps{0, 1, 2, 3}));
+}
 
 TEST(StepCounter, TwoOptimizersAfterOneBackward) {
   EXPECT_EQ(steps_of("A+B A+B A+B"), (Steps{0, 0, 1, 1, 2, 2}));
 }
 
-TEST(StepCounter, TwoNetworksInTurn) { EXPECT_EQ(steps_of("CG CG CG"), (Steps{0, 0, 1, 1, 2, 2})); }
+TEST(StepCounter, TwoNetworksInTurn) {
+  EXPECT_EQ(steps_of("CG CG CG"), (Steps{0, 0, 1, 1, 2, 2}));
+}
 
 TEST(StepCounter, CriticTrainedMoreOften) {
   EXPECT_EQ(steps_of("CCCG CCCG CCCG"), (Steps{0, 1, 2, 2, 3, 4, 5, 5, 6, 7, 8, 8}));
@@ -70,7 +74,9 @@ TEST(StepCounter, AnotherOptimizerForTheSameWeights) {
   EXPECT_EQ(counter.update({2, 1}), 1) << "a second stage with an optimizer of its own";
 }
 
-TEST(StepCounter, AStepThatIsGivenUpCounts) { EXPECT_EQ(steps_of("A x A x x A"), (Steps{0, 2, 5})); }
+TEST(StepCounter, AStepThatIsGivenUpCounts) {
+  EXPECT_EQ(steps_of("A x A x x A"), (Steps{0, 2, 5}));
+}
 
 TEST(StepCounter, Made) {
   StepCounter counter;

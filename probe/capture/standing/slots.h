@@ -23,9 +23,9 @@ struct SlotRecord {
   bool lost = false;            ///< its memory was freed before it could be copied
   bool changed_unseen = false;  ///< somebody wrote behind the trace's back before it was copied
   bool written_late = false;    ///< an op wrote to it after the step had ended
-  bool shared = false;          ///< others than LibTorch may write to it; its bytes had this hash when last seen
+  bool shared = false;  ///< others than LibTorch may write to it; its bytes had this hash when last seen
   std::uint64_t shared_hash = 0;
-  bool forgotten = false;       ///< its storage counts as another one from some op on
+  bool forgotten = false;  ///< its storage counts as another one from some op on
 
   // First values of an outside storage: either its copy, or a reference for as long as nobody writes.
   c10::Storage live;

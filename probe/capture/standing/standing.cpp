@@ -72,7 +72,8 @@ void StandingTrace::forget_if_produced(const at::Tensor& tensor) {
   if (!recording_ || !tensor.defined() || !can_record(tensor)) return;
   const c10::StorageImpl* storage = tensor.storage().unsafeGetStorageImpl();
   const std::uint32_t slot = current_->slots.find(storage);
-  if (slot != standing::SlotIndex::kMissing && current_->slots[slot].produced) current_->slots.forget(storage);
+  if (slot != standing::SlotIndex::kMissing && current_->slots[slot].produced)
+    current_->slots.forget(storage);
 }
 
 void StandingTrace::begin_step(std::int64_t number) {
@@ -154,7 +155,8 @@ void StandingTrace::let_go_of_the_past() {
         const std::uint32_t there = other->slots.find(live.unsafeGetStorageImpl());
         return there != standing::SlotIndex::kMissing && other->slots[there].live;
       });
-      if (static_cast<std::uint64_t>(ours) == live.use_count()) alone += step->slots[i].first_bytes / live.use_count();
+      if (static_cast<std::uint64_t>(ours) == live.use_count())
+        alone += step->slots[i].first_bytes / live.use_count();
     }
   if (alone <= options_.hold_after_bytes) return;
   for (Step* step : kept_) step->let_go();

@@ -38,8 +38,8 @@ struct StandingOptions {
   bool stacks = true;                     ///< C++/Python stack of every op
   std::uint32_t max_ops = 1u << 20;       ///< a step with more is no step: its trace is dropped
   std::uint64_t hold_bytes = 1ull << 30;  ///< so is one that keeps more alive that the program has let go of
-  /// So are all finished steps that together do, once the program does something else than training: it may have
-  /// deleted its model and need the room.
+  /// So are all finished steps that together do, once the program does something else than training: it may
+  /// have deleted its model and need the room.
   std::uint64_t hold_after_bytes = 256ull << 20;
 };
 
@@ -58,8 +58,8 @@ class StandingTrace : public OpSink {
   /// Recording stops. `keep`: the step stays until k later ones were begun.
   void end_step(bool keep);
 
-  /// The step with this number is recorded by somebody else: kept steps grow older by it. What it overwrites of
-  /// the last step is seen if its ops are shown here as well.
+  /// The step with this number is recorded by somebody else: kept steps grow older by it. What it overwrites
+  /// of the last step is seen if its ops are shown here as well.
   void pass_step(std::int64_t number);
   /// A tensor that an op of the step made is, from here on, what the program gives to its model: it counts as
   /// memory from outside when it is used next.

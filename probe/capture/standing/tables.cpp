@@ -29,8 +29,7 @@ using standing::Step;
 StandingTables::StandingTables(StandingTrace& trace, Step& step) : trace_(trace), step_(step) {}
 
 void StandingTables::announce(const std::string& name, const at::Tensor& tensor, SlotOrigin origin) {
-  if (is_plain(tensor))
-    announce(name, tensor.storage().unsafeGetStorageImpl(), origin);
+  if (is_plain(tensor)) announce(name, tensor.storage().unsafeGetStorageImpl(), origin);
 }
 
 void StandingTables::announce(const std::string& name, const c10::StorageImpl* storage, SlotOrigin origin) {
@@ -42,7 +41,8 @@ void StandingTables::build() {
   recording.notes = step_.notes;
   add_slots();
   // Ops of several threads don't end in the order in which they begin.
-  std::stable_sort(step_.opaque.begin(), step_.opaque.end(), [](const auto& a, const auto& b) { return a.op < b.op; });
+  std::stable_sort(step_.opaque.begin(), step_.opaque.end(),
+                   [](const auto& a, const auto& b) { return a.op < b.op; });
   for (std::uint32_t i = 0; i < step_.ops.size(); ++i) add_op(i);
 }
 
@@ -165,8 +165,8 @@ NamedTensor StandingTables::keep_first(const std::string& group, const std::stri
   return keep_first(group, name, tensor, tensor.storage().unsafeGetStorageImpl());
 }
 
-NamedTensor StandingTables::keep_first(const std::string& group, const std::string& name, const at::Tensor& like,
-                                       const c10::StorageImpl* storage) {
+NamedTensor StandingTables::keep_first(const std::string& group, const std::string& name,
+                                       const at::Tensor& like, const c10::StorageImpl* storage) {
   const auto slot = static_cast<std::int32_t>(step_.slots.find(storage));
   std::string path = group + "/" + name;
   if (const int used = ++paths_used_[path]; used > 1) path.append("#").append(std::to_string(used));

@@ -50,8 +50,8 @@ class StandingTables {
   /// Statistics and hashes for what the step wrote last into memory that is alive: as it is now, and for a
   /// step that others followed as the next one found it.
   void hash_survivors();
-  /// First values of the whole storage of a tensor that the step read from outside, 1-D and of the type that they were
-  /// first read in; undefined if it didn't, or if they are lost.
+  /// First values of the whole storage of a tensor that the step read from outside, 1-D and of the type that
+  /// they were first read in; undefined if it didn't, or if they are lost.
   at::Tensor first_value(const at::Tensor& tensor) const;
   at::Tensor first_value(const c10::StorageImpl* storage) const;
 

@@ -1,5 +1,5 @@
-// Operators of a library that the process which replays doesn't have: two outputs with a derivative, and one that writes
-// its argument and returns nothing.
+// Operators of a library that the process which replays doesn't have: two outputs with a derivative, and one
+// that writes its argument and returns nothing.
 #include <ATen/ATen.h>
 #include <torch/csrc/autograd/custom_function.h>
 #include <torch/library.h>
@@ -23,7 +23,8 @@ void count(const at::Tensor& counter, const at::Tensor& x) {
 
 class SplitSign : public torch::autograd::Function<SplitSign> {
  public:
-  static torch::autograd::variable_list forward(torch::autograd::AutogradContext* context, const at::Tensor& x) {
+  static torch::autograd::variable_list forward(torch::autograd::AutogradContext* context,
+                                                const at::Tensor& x) {
     context->save_for_backward({x});
     const at::AutoDispatchBelowAutograd below;
     static const auto op = c10::Dispatcher::singleton()
