@@ -26,8 +26,9 @@ Trainer::Next Trainer::incident(const StepReport& report, const Batch& batch) {
   }
   if (!report.incident.empty()) summary_.incidents.push_back(report.incident);
   tell_failed(report);
-  say("step " + std::to_string(counters_.optimizer_step) + " is not finite in " + short_name(amp_) + ": " +
-      report.summary);
+  const std::string step = "step " + std::to_string(counters_.optimizer_step), again = step + ": ";
+  say(step + " is not finite in " + short_name(amp_) + ": " +
+      report.summary.substr(report.summary.starts_with(again) ? again.size() : 0));
   if (report.state_corrupt) return roll_back(batch, "weights, buffers or moments are not finite");
   switch (config_.policy) {
     case Policy::stop:
