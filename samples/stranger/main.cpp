@@ -1,6 +1,6 @@
-// A training loop of somebody else's, with the probe in it: a linear model in half precision, whose learning
-// rate is far too high. The guard catches the overflow before the weights see it; the loop goes on in fp32
-// and smaller steps. Usage: stranger [RUN_DIR]
+// A training loop of somebody else's, with the probe in it: a linear model in half precision, whose learning rate
+// is far too high. The guard catches the overflow before the weights see it; the loop goes on in fp32 and smaller steps.
+// Usage: stranger [RUN_DIR]
 #include <iostream>
 
 #include <ATen/ATen.h>
@@ -14,10 +14,7 @@ int main(int argc, char** argv) {
   auto format = at::kHalf;
 
   auto probe = nanquest::Probe::create({.run_dir = argc > 1 ? argv[1] : "run"});
-  if (!probe) {
-    std::cerr << probe.error().text() << '\n';
-    return nanquest::exit_code(probe.error().code);
-  }
+  if (!probe) { std::cerr << probe.error().text() << '\n'; return nanquest::exit_code(probe.error().code); }
   probe.value()->watch_parameter("w", w);
   for (int64_t step = 0; step < 1000; ++step) {
     auto report = probe.value()->step({.step = step, .lr = lr, .batch = {{"x", x}, {"y", y}}}, [&] {
@@ -26,14 +23,8 @@ int main(int argc, char** argv) {
       value.backward();
       return value;
     });
-    if (report.ok()) {
-      loss = report.loss;
-      at::NoGradGuard no_grad;
-      w.sub_(w.grad(), lr);
-    } else {
-      lr = 0.7;
-      format = at::kFloat;
-    }
+    if (report.ok()) { loss = report.loss; at::NoGradGuard no_grad; w.sub_(w.grad(), lr); }
+    else { lr = 0.7; format = at::kFloat; }
     if (!report.summary.empty()) std::cerr << report.summary << '\n';
   }
   int incidents = probe.value()->incidents();
