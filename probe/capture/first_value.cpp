@@ -2,16 +2,13 @@
 
 #include <ATen/ATen.h>
 
-#include "probe/observe/tensor_scan.h"
+#include "probe/capture/recorder_parts.h"
 
 namespace nanquest {
 
 NamedTensor add_first_value(Recording& recording, const std::string& path, const std::string& name,
                             const at::Tensor& tensor, std::int32_t slot, const at::Tensor& saved) {
-  NamedTensor row;
-  row.name = name;
-  row.dtype = dtype_of(tensor.scalar_type()).value_or(DType::uint8);
-  row.shape = tensor.sizes().vec();
+  NamedTensor row = by_name_only(name, tensor);
   row.slot = slot;
   const at::NoGradGuard no_grad;
   // A slot that the trace produced (a buffer made new inside the step) has no first value: what it is now is

@@ -12,11 +12,8 @@ namespace nanquest {
 
 NamedTensor TraceRecorder::keep(const std::string& group, const std::string& name, const at::Tensor& tensor,
                                 SlotOrigin origin) {
-  NamedTensor row;
-  row.name = name;
+  NamedTensor row = by_name_only(name, tensor);
   row.data = free_path(group + "/" + name);
-  row.dtype = dtype_of(tensor.scalar_type()).value_or(DType::uint8);
-  row.shape = tensor.sizes().vec();
   if (!is_plain(tensor)) {
     recording_.notes.push_back(row.data + ": not plain memory, kept by name only");
     row.data.clear();
@@ -97,13 +94,7 @@ void TraceRecorder::announce(const std::string& name, const at::Tensor& tensor, 
 NamedTensor TraceRecorder::keep_first(const std::string& group, const std::string& name,
                                       const at::Tensor& tensor) {
   const std::lock_guard lock(mutex_);
-  if (!is_plain(tensor)) {
-    NamedTensor row;
-    row.name = name;
-    row.dtype = dtype_of(tensor.scalar_type()).value_or(DType::uint8);
-    row.shape = tensor.sizes().vec();
-    return row;
-  }
+  if (!is_plain(tensor)) return by_name_only(name, tensor);
   const std::int32_t slot = slots_.find(tensor);
   const at::Tensor saved = slot == kNone ? at::Tensor{} : slots_.state(slot).saved;
   return add_first_value(recording_, free_path(group + "/" + name), name, tensor, slot, saved);

@@ -47,6 +47,15 @@ inline std::uint32_t tensor_flags(const at::Tensor& t) {
   return flags;
 }
 
+/// A kept tensor's row without its values.
+inline NamedTensor by_name_only(const std::string& name, const at::Tensor& tensor) {
+  NamedTensor row;
+  row.name = name;
+  row.dtype = dtype_of(tensor.scalar_type()).value_or(DType::uint8);
+  row.shape = tensor.sizes().vec();
+  return row;
+}
+
 /// The row of a tensor with memory, which is slot `slot` of the trace; without statistics.
 inline TensorRow row_of(const at::Tensor& t, std::int32_t slot) {
   TensorRow row;

@@ -155,13 +155,7 @@ std::int32_t StandingTables::describe(const at::Tensor& tensor) {
 
 NamedTensor StandingTables::keep_first(const std::string& group, const std::string& name,
                                        const at::Tensor& tensor) {
-  if (!is_plain(tensor)) {
-    NamedTensor row;
-    row.name = name;
-    row.dtype = dtype_of(tensor.scalar_type()).value_or(DType::uint8);
-    row.shape = tensor.sizes().vec();
-    return row;
-  }
+  if (!is_plain(tensor)) return by_name_only(name, tensor);
   return keep_first(group, name, tensor, tensor.storage().unsafeGetStorageImpl());
 }
 
