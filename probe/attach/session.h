@@ -48,7 +48,7 @@ struct AttachOptions {
   int watch_every = 50;  ///< … and every so many steps; 0 = never again
   int watch_after = 10;  ///< … and so many steps after an incident
   int keep_steps = 2;    ///< level trace: steps that stay with what their updates overwrote; 0 = none
-  int keep_percent = 2;  ///< … while copying that takes no more of a step's time
+  int keep_percent = 1;  ///< … while copying that takes no more of a step's time
   std::set<std::int64_t> record_steps;  ///< steps that become files, good or bad, as the level records them
   bool skip_bad_updates = false;        ///< ask the caller to keep the optimizer from writing
 };

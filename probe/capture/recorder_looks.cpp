@@ -1,6 +1,5 @@
 // TraceRecorder: statistics and hashes of what ops read and write, each computed once.
 #include <ATen/ATen.h>
-#include <ATen/Parallel.h>
 
 #include <algorithm>
 #include <atomic>
@@ -8,6 +7,7 @@
 #include "probe/capture/arguments.h"
 #include "probe/capture/recorder.h"
 #include "probe/capture/recorder_parts.h"
+#include "probe/observe/parallel.h"
 
 namespace nanquest {
 namespace {
@@ -61,7 +61,7 @@ std::int32_t TraceRecorder::stats_for(const at::Tensor& tensor, std::int32_t slo
 
 void TraceRecorder::look_ahead(std::vector<at::Tensor> tensors, Look look) {
   ready_.clear();
-  if (!options_.scan || tensors.size() < 2 || at::get_num_threads() < 2 || at::in_parallel_region()) return;
+  if (!options_.scan || tensors.size() < 2 || threads_here() == 1) return;
   std::erase_if(tensors, [](const at::Tensor& t) { return !can_record(t) || !t.is_cpu(); });
   const auto bytes = [](const at::Tensor& t) {
     return t.numel() * static_cast<std::int64_t>(t.element_size());
@@ -75,7 +75,7 @@ void TraceRecorder::look_ahead(std::vector<at::Tensor> tensors, Look look) {
   const bool hash = options_.hash && look == Look::values_and_hash;
   std::vector<std::optional<StatsRow>> rows(tensors.size());
   std::atomic<std::size_t> next{0};
-  at::parallel_for(0, at::get_num_threads(), 1, [&](std::int64_t, std::int64_t) {
+  parallel_ranges(threads_here(), 1, [&](std::int64_t, std::int64_t) {
     for (std::size_t i; (i = next++) < tensors.size();) rows[i] = stats_of(tensors[i], hash);
   });
   for (std::size_t i = 0; i < tensors.size(); ++i)

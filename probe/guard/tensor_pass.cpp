@@ -1,10 +1,11 @@
 #include "probe/guard/tensor_pass.h"
 
 #include <ATen/ATen.h>
-#include <ATen/Parallel.h>
 
 #include <algorithm>
 #include <optional>
+
+#include "probe/observe/parallel.h"
 
 namespace nanquest::guard {
 namespace {
@@ -86,8 +87,8 @@ void TensorPass::run_chunks(double factor) {
     }
   };
   const auto chunks = static_cast<std::int64_t>(chunks_.size());
-  if (bytes_ >= kParallelBytes && at::get_num_threads() > 1)
-    at::parallel_for(0, chunks, 1, work);
+  if (bytes_ >= kParallelBytes && threads_here() > 1)
+    parallel_ranges(chunks, 1, work);
   else
     work(0, chunks);
   for (const Chunk& c : chunks_) {

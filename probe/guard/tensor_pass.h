@@ -7,7 +7,7 @@
 ///     pass.stats(0).sum_squares …
 ///
 /// Dense CPU tensors of fp64, fp32, fp16, bf16 (and complex, as pairs of reals) are read once by raw
-/// loops, big sets by at::parallel_for; results don't depend on the number of threads. Everything else
+/// loops, big sets by several threads; results don't depend on the number of threads. Everything else
 /// (CUDA, strided, sparse, other types) goes through ATen operators, with one copy to the host per run.
 /// It never touches autograd. Lists are kept between runs: a run over the same tensors allocates nothing.
 #pragma once

@@ -1,12 +1,10 @@
 #include "probe/observe/tensor_scan.h"
 
 #include <ATen/ATen.h>
-#include <ATen/Parallel.h>
-
-#include <cstring>
 
 #include "probe/numerics/scan.h"
 #include "probe/observe/copy_memory.h"
+#include "probe/observe/parallel.h"
 
 namespace nanquest {
 namespace {
@@ -26,13 +24,36 @@ StatsRow to_row(const ScanResult& r) {
   return row;
 }
 
+/// From here on a thread for the hash, which goes from block to block and can't be divided, is worth waking.
+constexpr std::size_t kTwoThreads = std::size_t{4} << 20;
+
+ScanAndHash scan_beside_hash(DType type, const void* data, std::size_t n) {
+  ScanAndHash both;
+  parallel_ranges(2, 1, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i)
+      if (i == 0)
+        both.hash = hash_bytes(data, n * dtype_size(type));
+      else
+        both.scan = scan(type, data, n);
+  });
+  return both;
+}
+
+ScanAndHash scan_and_hash_contiguous(DType type, const void* data, std::size_t n) {
+  // In one pass the squares of 8-bit floats are added in another order: what is told of a tensor must not
+  // depend on the number of threads.
+  const bool same = dtype_size(type) > 1;
+  return same && n * dtype_size(type) >= kTwoThreads && threads_here() > 1 ? scan_beside_hash(type, data, n)
+                                                                           : scan_and_hash(type, data, n);
+}
+
 StatsRow scan_cpu(const at::Tensor& t, DType type, bool hash) {
   const void* data = t.numel() ? t.const_data_ptr() : nullptr;
   const auto n = static_cast<std::size_t>(t.numel());
   const bool contiguous = t.is_contiguous();
   if (hash) {
-    const ScanAndHash both =
-        contiguous ? scan_and_hash(type, data, n) : scan_and_hash_strided(type, data, t.sizes(), t.strides());
+    const ScanAndHash both = contiguous ? scan_and_hash_contiguous(type, data, n)
+                                        : scan_and_hash_strided(type, data, t.sizes(), t.strides());
     StatsRow row = to_row(both.scan);
     row.hash = both.hash;
     row.has_hash = true;
@@ -119,24 +140,6 @@ at::Tensor copy_storage(const at::Tensor& tensor) {
   return copy_storage(tensor.storage(), tensor.scalar_type());
 }
 
-namespace {
-
-constexpr std::int64_t kCopyGrain = 1 << 20;
-
-void copy_bytes(void* to, const void* from, std::size_t bytes) {
-  if (bytes < kLargeCopy || at::in_parallel_region() || at::get_num_threads() < 2) {
-    std::memcpy(to, from, bytes);
-    return;
-  }
-  at::parallel_for(0, static_cast<std::int64_t>(bytes), kCopyGrain,
-                   [&](std::int64_t begin, std::int64_t end) {
-                     std::memcpy(static_cast<char*>(to) + begin, static_cast<const char*>(from) + begin,
-                                 static_cast<std::size_t>(end - begin));
-                   });
-}
-
-}  // namespace
-
 at::Tensor copy_storage(const c10::Storage& storage, at::ScalarType type) {
   const auto bytes = static_cast<std::int64_t>(storage.nbytes());
   const auto item = static_cast<std::int64_t>(c10::elementSize(type));
@@ -149,7 +152,7 @@ at::Tensor copy_storage(const c10::Storage& storage, at::ScalarType type) {
   if (!copy.defined()) copy = at::empty({elements}, options.device(at::kCPU));
   if (bytes == 0) return copy;
   if (storage.device().is_cpu()) {
-    copy_bytes(copy.mutable_data_ptr(), storage.data(), static_cast<std::size_t>(bytes));
+    parallel_copy(copy.mutable_data_ptr(), storage.data(), static_cast<std::size_t>(bytes));
     return copy;
   }
   const at::Tensor flat = at::empty({0}, options.device(storage.device())).set_(storage);

@@ -9,6 +9,8 @@
 namespace nanquest {
 namespace {
 
+constexpr double kLong = 0.1;  // seconds that somebody would notice
+
 std::uint64_t number_in(const char* path) {
   std::ifstream file(path);
   std::uint64_t value = 0;
@@ -60,8 +62,15 @@ bool UpdateGovernor::wants(std::uint64_t bytes, bool on_device) {
 }
 
 void UpdateGovernor::kept(const standing::CopyCost& cost) {
-  // Memory that is touched for the first time says nothing about the next steps.
-  if (cost.grew || step_seconds_ <= 0) return;
+  if (step_seconds_ <= 0) return;
+  if (cost.grew) {
+    // Memory that is touched for the first time says nothing about the next steps; but where it took long,
+    // the next time that more is touched should not come at once.
+    if (cost.seconds < kLong) return;
+    const double pause = std::ceil(cost.seconds / (options_.time_share * step_seconds_));
+    every_ = std::max(every_, static_cast<int>(std::min<double>(pause, options_.seldom)));
+    return;
+  }
   copy_seconds_ =
       copy_seconds_ < 0 ? cost.seconds : std::min(cost.seconds, 0.8 * copy_seconds_ + 0.2 * cost.seconds);
   const double every = std::ceil(copy_seconds_ / (options_.time_share * step_seconds_));

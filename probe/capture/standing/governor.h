@@ -18,7 +18,7 @@ namespace nanquest {
 
 struct GovernorOptions {
   int keep_steps = 2;          ///< 0: values are never kept
-  double time_share = 0.02;    ///< of a step, for copying
+  double time_share = 0.01;    ///< of a step, for copying
   double memory_share = 0.25;  ///< of the memory that is free when the first values are kept
   int seldom = 64;             ///< a step in so many is worth nothing: then none
 };

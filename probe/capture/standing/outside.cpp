@@ -9,6 +9,7 @@
 #include "probe/capture/recorder_parts.h"
 #include "probe/capture/standing/put.h"
 #include "probe/capture/standing/standing.h"
+#include "probe/observe/parallel.h"
 #include "probe/observe/step_scope.h"
 #include "probe/observe/tensor_scan.h"
 
@@ -102,7 +103,7 @@ void StandingTrace::about_to_write(std::uint32_t slot) {
     record.saved_on_device = at::empty({0}, options).set_(record.live).clone();
   } else if (record.live.nbytes() >= record.first_bytes && record.live.data()) {
     std::byte* copy = current_->values.take(record.first_bytes);
-    std::memcpy(copy, record.live.data(), record.first_bytes);
+    parallel_copy(copy, record.live.data(), record.first_bytes);
     record.saved = copy;
   } else {
     record.lost = true;

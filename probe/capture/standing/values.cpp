@@ -1,5 +1,7 @@
 #include "probe/capture/standing/values.h"
 
+#include <sys/mman.h>
+
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
@@ -10,12 +12,22 @@ namespace {
 
 constexpr std::size_t kAlign = 64, kChunk = 1 << 20;
 constexpr std::size_t kSamples = 64;
+constexpr std::size_t kHugePage = std::size_t{2} << 20;
 
 std::uint64_t mix(std::uint64_t sum, const void* word) {
   std::uint64_t value;
   std::memcpy(&value, word, sizeof value);
   sum = (sum ^ value) * 0x9E3779B97F4A7C15ull;
   return sum ^ (sum >> 29);
+}
+
+/// Memory that is touched for the first time costs a fault a page: large chunks ask for large pages.
+std::byte* chunk_of(std::size_t size) {
+  const bool large = size >= 2 * kHugePage;
+  void* bytes = std::aligned_alloc(large ? kHugePage : kAlign, size);
+  if (!bytes) throw std::bad_alloc();
+  if (large) (void)::madvise(bytes, size, MADV_HUGEPAGE);
+  return static_cast<std::byte*>(bytes);
 }
 
 }  // namespace
@@ -31,12 +43,10 @@ std::byte* ValueArena::take(std::size_t bytes) {
     used_ = 0;
   }
   if (chunk_ == chunks_.size() || chunks_[chunk_].size < wanted) {
-    const std::size_t size = (std::max(wanted, kChunk) + kAlign - 1) / kAlign * kAlign;
+    const std::size_t size = std::max(wanted, kChunk);
     // The old chunk goes first: with both, a model whose sizes vary could need twice the memory.
     if (chunk_ < chunks_.size()) chunks_.erase(chunks_.begin() + static_cast<std::ptrdiff_t>(chunk_));
-    Chunk chunk{
-        std::unique_ptr<std::byte[], Freed>(static_cast<std::byte*>(std::aligned_alloc(kAlign, size))), size};
-    if (!chunk.bytes) throw std::bad_alloc();
+    Chunk chunk{std::unique_ptr<std::byte[], Freed>(chunk_of(size)), size};
     chunks_.insert(chunks_.begin() + static_cast<std::ptrdiff_t>(chunk_), std::move(chunk));
     ++grown_;
   }

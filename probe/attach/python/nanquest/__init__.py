@@ -17,7 +17,7 @@ __all__ = ["attach", "batch", "detach", "record", "step"]
 
 
 def attach(run_dir: str = "nanquest-run", level: str = "trace", *, watch_every: int = 50, watch_first: int = 3,
-           watch_after: int = 10, keep_steps: int = 2, keep_percent: int = 2, max_incidents: int = 16,
+           watch_after: int = 10, keep_steps: int = 2, keep_percent: int = 1, max_incidents: int = 16,
            on_incident: str = "continue", record_steps=(), config: dict | None = None) -> bool:
     """Observes the training of this process from now on. True if it does.
 

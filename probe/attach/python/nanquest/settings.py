@@ -28,7 +28,7 @@ class Settings:
     watch_first: int = 3
     watch_after: int = 10
     keep_steps: int = 2
-    keep_percent: int = 2
+    keep_percent: int = 1
     max_incidents: int = 16
     on_incident: str = "continue"
     record_steps: tuple = ()

@@ -1,0 +1,30 @@
+#include "probe/observe/parallel.h"
+
+#include <ATen/Parallel.h>
+
+#include <cstring>
+
+#ifndef INTRA_OP_PARALLEL
+#error "at::parallel_for would run on one thread: compile this source with -fopenmp"
+#endif
+
+namespace nanquest {
+
+int threads_here() {
+  return at::in_parallel_region() ? 1 : at::get_num_threads();
+}
+
+void parallel_ranges(std::int64_t count, std::int64_t grain,
+                     c10::function_ref<void(std::int64_t, std::int64_t)> work) {
+  at::parallel_for(0, count, grain, work);
+}
+
+void parallel_copy(void* to, const void* from, std::size_t bytes) {
+  constexpr std::int64_t grain = 1 << 20;
+  parallel_ranges(static_cast<std::int64_t>(bytes), grain, [&](std::int64_t begin, std::int64_t end) {
+    std::memcpy(static_cast<char*>(to) + begin, static_cast<const char*>(from) + begin,
+                static_cast<std::size_t>(end - begin));
+  });
+}
+
+}  // namespace nanquest
