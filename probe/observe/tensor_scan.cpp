@@ -25,7 +25,7 @@ StatsRow to_row(const ScanResult& r) {
 }
 
 /// From here on a thread for the hash, which goes from block to block and can't be divided, is worth waking.
-constexpr std::size_t kTwoThreads = std::size_t{4} << 20;
+constexpr std::size_t kTwoThreads = std::size_t{1} << 20;
 
 ScanAndHash scan_beside_hash(DType type, const void* data, std::size_t n) {
   ScanAndHash both;

@@ -5,7 +5,9 @@ usage: attach_bench.py [gpt2|resnet50|tiny ...]   (default: all)
 
 A process without the probe and one for each level stand ready with the same training; they take turns, a block of steps
 each, round after round. A ratio is that of a round, so that a machine whose speed drifts drifts for both; the line
-shows their median, lowest and highest.
+shows their median, lowest and highest, and the ratio of the fastest blocks, which other work on the machine disturbs
+least. "empty" is no level: PyTorch's own observer that does nothing but get every op's inputs, which is the least that a
+trace can cost.
 """
 import os
 import pathlib
@@ -19,7 +21,7 @@ ROOT = HERE.parents[1]
 # model: (steps a block, rounds, goals of guard, trace, watch)
 MODELS = {"gpt2": (1, 5, {"guard": 1.01, "trace": 1.03, "watch": 1.25}),
           "resnet50": (1, 7, {"guard": 1.01, "trace": 1.03, "watch": 1.25}),
-          "tiny": (100, 25, {"guard": 1.01, "trace": 1.35})}
+          "tiny": (100, 25, {"guard": 1.01, "trace": 1.35, "empty": 1.35})}
 
 
 class Worker:
@@ -59,12 +61,14 @@ def measure(model, scratch):
     for worker in workers.values():
         worker.wait_until_ready()
     ratios = {level: [] for level in goals}
+    fastest = dict.fromkeys(workers, float("inf"))
     plain_times = []
     for turn in range(rounds):
         # Whoever comes after another's block finds the caches as that one left them: the order turns too.
         order = list(workers)[turn % len(workers):] + list(workers)[:turn % len(workers)]
         times = {level: workers[level].seconds(steps) for level in order}
         plain_times.append(times[None] / steps)
+        fastest = {level: min(fastest[level], times[level]) for level in workers}
         for level in goals:
             ratios[level].append(times[level] / times[None])
     for worker in workers.values():
@@ -72,7 +76,7 @@ def measure(model, scratch):
     for level, goal in goals.items():
         ratio = statistics.median(ratios[level])
         print(f"{'attach_' + model + '_' + level:<40} {ratio:8.4f}  goal <= {goal:<8.4g} {'ok' if ratio <= goal else 'short':<5} "
-              f"spread {min(ratios[level]):.4f}..{max(ratios[level]):.4f}", flush=True)
+              f"spread {min(ratios[level]):.4f}..{max(ratios[level]):.4f}  fastest {fastest[level] / fastest[None]:.4f}", flush=True)
     print(f"attach_bench: {model}: {statistics.median(plain_times) * 1e3:.3f} ms a step without the probe", file=sys.stderr)
 
 
