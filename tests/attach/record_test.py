@@ -7,6 +7,14 @@ from attached import BIN, PROGRAMS, AttachTest, main
 MLP, HABITS = PROGRAMS / "mlp.py", PROGRAMS / "habits.py"
 
 
+def modules_of(file):
+    """Paths of the modules in which ops ran."""
+    import h5py
+    with h5py.File(file) as snapshot:
+        text, ends = snapshot["strings/bytes"][:].tobytes(), snapshot["strings/offsets"][:]
+        return {text[ends[n]:ends[n + 1]].decode() for n in snapshot["modules/path"][:]}
+
+
 class RecordTest(AttachTest):
     def recordings(self, run_dir="run"):
         return sorted((self.scratch / run_dir / "recordings").glob("step-*.h5"))
@@ -58,6 +66,49 @@ class RecordTest(AttachTest):
         self.assertEqual(names, [f"step-{step:08d}.r0.h5" for step in (0, 1, 3)])
         for file in self.recordings("inside"):
             self.assert_bit_exact(file)
+
+    def test_what_is_added_between_steps_gets_its_name(self):
+        import h5py
+
+        script = self.scratch / "grows.py"
+        script.write_text("""
+import torch
+from torch import nn
+
+class Adapted(nn.Module):
+    def __init__(self, inner):
+        super().__init__()
+        self.inner, self.down, self.norm = inner, nn.Linear(4, 2), nn.BatchNorm1d(2)
+        self.down.requires_grad_(False)  # no optimizer tells of it
+        self.up = nn.Linear(2, 4)
+
+    def forward(self, x):
+        return self.inner(x) + self.up(self.norm(self.down(nn.Dropout(0.1)(x))))
+
+model = nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 1))
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for step in range(8):
+    if step == 3:
+        model[0] = Adapted(model[0])
+        optimizer.add_param_group({"params": [*model[0].norm.parameters(), *model[0].up.parameters()]})
+    if step == 5:
+        model[1] = nn.Sequential(nn.BatchNorm1d(4, affine=False), model[1])
+    model(torch.randn(6, 4)).sum().backward()
+    optimizer.step()
+    optimizer.zero_grad()
+""")
+        for level in ("watch", "trace"):
+            with self.subTest(level):
+                self.assert_exit(self.observed(script, run_dir=level, options=("--level", level, "--record-steps", "3,5")))
+                first, last = self.recordings(level)
+                with h5py.File(first) as file:
+                    self.assertEqual({"0.down.weight", "0.norm.weight", "0.up.bias"} - set(file["parameters"]), set())
+                    self.assertIn("0.norm.running_mean", file["buffers"])
+                with h5py.File(last) as file:
+                    self.assertIn("1.0.running_var", file["buffers"])
+                for file in (first, last):
+                    self.assert_bit_exact(file)
+                self.assertEqual({"0.inner", "0.norm", "1.0"} - modules_of(last), set())
 
     def test_usage(self):
         for wrong in ("x", "-1", "1.5"):

@@ -25,28 +25,44 @@ _handles = []
 _patches = Patches()
 
 
-@guarded
 def begin(attachment, module, args, kwargs):
     """A model is called from outside any module."""
-    if elsewhere() or not torch.is_grad_enabled() or in_backward():
+    if not torch.is_grad_enabled() or in_backward() or elsewhere():
         return
     root = unwrap(module)
-    trained = any(p.requires_grad for p in root.parameters())
     if not attachment.started:
         # Another thread than the main one shows that it trains by its first update.
-        if not trained or threading.current_thread() is not threading.main_thread() or not attachment.start():
+        if (threading.current_thread() is not threading.main_thread()
+                or not any(p.requires_grad for p in root.parameters()) or not attachment.start()):
             return
     program = observed.known()
-    fresh = not any(isinstance(a, torch.Tensor) and a.grad_fn is not None for a in (*args, *kwargs.values()))
+    trained = program.trains(root)
     if trained:
         program.saw_model = True
         # A cell called on its own last output goes on with the same pass.
-        if fresh:
+        if not _computed(args) and not _computed(kwargs.values()):
             attachment.heed(attachment.ops.begin_forward())
     if trained or (program.paths.of(root) is None and next(iter(root.parameters()), None) is not None):
         program.name_model(root)
-    for name, tensor in program.arguments.of(root, args, kwargs):
-        attachment.ops.name_tensor("batch", name, tensor)
+    if program.tells_batch:
+        for name, tensor in program.arguments.of(root, args, kwargs):
+            attachment.ops.name_tensor("batch", name, tensor)
+
+
+def _computed(values) -> bool:
+    """Whether something computed one of these."""
+    for value in values:
+        if isinstance(value, torch.Tensor) and value.grad_fn is not None:
+            return True
+    return False
+
+
+def _safely(attachment, hook, *args) -> None:
+    """As guarded does, for who has asked already whether anybody listens."""
+    try:
+        hook(*args)
+    except Exception as error:  # noqa: BLE001: a training must not end because of the probe
+        observed.failed(attachment, hook, error)
 
 
 _original_call = torch.nn.Module.__call__
@@ -61,13 +77,20 @@ def module_call(self, *args, **kwargs):
         return _original_call(self, *args, **kwargs)
     seen = observed.program
     if seen is None or not seen.depth:
-        begin(self, args, kwargs)
+        _safely(attachment, begin, attachment, self, args, kwargs)
         seen = observed.program
         if seen is None or attachment.off:
             return _original_call(self, *args, **kwargs)
+    elif not seen.tells_modules:
+        if id(self) not in seen.paths.known:
+            _safely(attachment, seen.met_stranger)
+        return _original_call(self, *args, **kwargs)
     depth = seen.depth
     seen.depth = depth + 1
-    known = seen.paths.of(self)
+    known = seen.paths.of(self) if seen.tells_modules else None
+    if known is None and depth:
+        _safely(attachment, seen.met_stranger)
+        known = seen.paths.of(self)
     if known is not None:
         attachment.handle.nanquest_push(*known)
     try:

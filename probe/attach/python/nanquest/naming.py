@@ -29,24 +29,58 @@ def models_with(parameters) -> list:
             if id(module) not in parts and any(id(p) in parameters for p in module.parameters())]
 
 
+_PLAIN = (torch.Tensor, torch.nn.Parameter)
+_strided, _is_wrapped = torch.strided, torch._C._functorch.is_functorch_wrapped_tensor
+
+
 def is_plain(tensor) -> bool:
     """Whether the library may look at it: memory of its own, no subclass with ideas of its own."""
-    return (type(tensor) in (torch.Tensor, torch.nn.Parameter) and tensor.layout is torch.strided
-            and tensor.device.type != "meta" and not tensor.is_quantized
-            and not torch._C._functorch.is_functorch_wrapped_tensor(tensor))
+    return (type(tensor) in _PLAIN and tensor.layout is _strided and not tensor.is_meta and not tensor.is_quantized
+            and not _is_wrapped(tensor))
+
+
+class Witnesses:
+    """Which models train, without a look at all their parameters at every forward pass: one that was found to train
+    before is asked first."""
+
+    def __init__(self):
+        self._known = {}     # id of a root -> (weak reference to it, names of modules down to the holder, key)
+
+    def trains(self, root) -> bool:
+        """Whether any parameter below `root` requires a gradient."""
+        entry = self._known.get(id(root))
+        if entry is not None and entry[0]() is root and self._stands(root, entry[1], entry[2]):
+            return True
+        for name, parameter in root.named_parameters():
+            if parameter.requires_grad:
+                *path, key = name.split(".")
+                self._known = {ident: entry for ident, entry in self._known.items() if entry[0]() is not None}
+                self._known[id(root)] = (weakref.ref(root), path, key)
+                return True
+        self._known.pop(id(root), None)
+        return False
+
+    @staticmethod
+    def _stands(module, path, key) -> bool:
+        try:
+            for name in path:
+                module = module._modules[name]
+            return module._parameters[key].requires_grad
+        except (KeyError, AttributeError, RuntimeError):  # it is gone, or None; a scripted module's are no dict
+            return False
 
 
 class ModulePaths:
     """The path of every module, from the root it was first seen under."""
 
     def __init__(self):
-        self._known = {}     # id -> (weak reference, path, type), the last two as bytes
+        self.known = {}      # id -> (weak reference, (path, type) as bytes)
         self._roots = []     # (weak reference to a model, prefix of its names), in the order they were seen
 
     def of(self, module):
         """(path, type) as bytes, or None if the module belongs to no root seen so far."""
-        entry = self._known.get(id(module))
-        return entry[1:] if entry is not None and entry[0]() is module else None
+        entry = self.known.get(id(module))
+        return entry[1] if entry is not None and entry[0]() is module else None
 
     def add_root(self, root) -> str:
         """Learns the paths below `root`; returns the prefix of its names ("" for the first model)."""
@@ -57,7 +91,7 @@ class ModulePaths:
             self._roots.append((weakref.ref(root), prefix))
         for name, module in root.named_modules():
             path = (prefix + name).rstrip(".") or type(root).__name__
-            self._known[id(module)] = (weakref.ref(module), path.encode(), type(module).__name__.encode())
+            self.known[id(module)] = (weakref.ref(module), (path.encode(), type(module).__name__.encode()))
         return prefix
 
     def roots(self) -> list:
@@ -68,7 +102,7 @@ class ModulePaths:
 
     def _forget_dead(self) -> None:
         self._roots = [entry for entry in self._roots if entry[0]() is not None]
-        self._known = {ident: entry for ident, entry in self._known.items() if entry[0]() is not None}
+        self.known = {ident: entry for ident, entry in self.known.items() if entry[0]() is not None}
 
     def _free_prefix(self, root) -> str:
         """Names of a second model begin with its class, so that two models' names differ. A model built anew, after the

@@ -4,12 +4,14 @@ fails the program."""
 from __future__ import annotations
 
 import functools
+import os
+import weakref
 from threading import get_ident
 
 import torch
 from torch.compiler import is_compiling
 
-from .naming import ArgumentNames, ModulePaths, ParameterNumbers, is_plain, models_with, unwrap
+from .naming import ArgumentNames, ModulePaths, ParameterNumbers, Witnesses, is_plain, models_with, unwrap
 from .updates import UpdateDoor
 
 attachment = None    # the Attachment that listens, or None
@@ -27,7 +29,13 @@ class Program:
         self.depth = 0           # modules that run, one inside the other
         self.saw_model = False   # since the last update
         self.door = UpdateDoor(self)
-        self._counts = {}        # id of a root -> number of its parameters when they were named
+        self.trains = Witnesses().trains
+        # Level guard records no ops, so nobody asks in which module they ran or what the batch was. A profiler does.
+        self.tells_modules = attached.settings.level != "guard" or "NVTX_INJECTION64_PATH" in os.environ
+        self.tells_batch = attached.settings.level != "guard"
+        self._named = {}         # id of a root whose names are up to date -> weak reference to it
+        self._strangers = 0      # calls of modules without a path, since a look at the models found new modules
+        self._patience = 1       # … after which the next look comes
 
     def name_parameter(self, name, tensor, owner, key):
         """The library's number for a parameter that `owner` holds under `key`."""
@@ -35,16 +43,32 @@ class Program:
         self.numbers.know(tensor, name, number, owner, key)
         return number
 
+    def met_stranger(self):
+        """A module that has no path is about to run inside another. It may have been added to a model since that was named:
+        then all are looked at again. What never gets a path (modules made in a forward pass) causes ever fewer looks."""
+        if not torch.is_grad_enabled() or in_backward() or elsewhere():
+            return
+        self._strangers += 1
+        if self._strangers >= self._patience:
+            self._patience = 2 * self._strangers
+            for root in self.paths.roots():
+                self.name_model(root, again=True)
+
     def name_model(self, root, again=False):
-        """Names of the parameters and buffers, once per model and again when it has got others."""
+        """Names of the parameters and buffers, once per model and again when it has got others (see met_stranger, and
+        name_models_again for parameters)."""
+        named = self._named.get(id(root))
+        if not again and named is not None and named() is root:
+            return
+        self._named = {key: seen for key, seen in self._named.items() if seen() is not None}
+        self._named[id(root)] = weakref.ref(root)
         if self.paths.of(root) is not None and not self.paths.is_root(root):
             return  # a part of a model that has its names already
-        parameters = sum(1 for _ in root.parameters())
-        if not again and self._counts.get(id(root)) == parameters and self.paths.is_root(root):
-            return
+        modules = len(self.paths.known)
         prefix = self.paths.add_root(root)
-        self._counts[id(root)] = parameters
-        trained = any(p.requires_grad for p in root.parameters())
+        if len(self.paths.known) > modules:
+            self._strangers, self._patience = 0, 1
+        trained = self.trains(root)
         for path, module in root.named_modules():
             place = prefix + path + "." if path else prefix
             for key, parameter in module._parameters.items():
@@ -97,17 +121,25 @@ def guarded(hook):
         try:
             return hook(attached, *args)
         except Exception as error:  # noqa: BLE001: a training must not end because of the probe
-            line = " ".join(str(error).split())
-            attached.give_up(f"the probe is off: {hook.__name__}: {type(error).__name__}: {line[:300]}")
+            failed(attached, hook, error)
             return None
     return call
 
 
+def failed(attached, hook, error) -> None:
+    line = " ".join(str(error).split())
+    attached.give_up(f"the probe is off: {hook.__name__}: {type(error).__name__}: {line[:300]}")
+
+
+# Looked up once: they are asked at every forward and backward pass.
+_dispatch_modes, _transforms = torch._C._len_torch_dispatch_stack, torch._C._functorch.peek_interpreter_stack
+_tracing, _graph_task = torch._C._get_tracing_state, torch._C._current_graph_task_id
+
+
 def elsewhere() -> bool:
     """Whether tensors are not what they seem here: a transform or a dispatch mode is at work, or a trace is made."""
-    return (torch._C._len_torch_dispatch_stack() > 0 or torch._C._functorch.peek_interpreter_stack() is not None
-            or torch._C._get_tracing_state() is not None)
+    return _dispatch_modes() > 0 or _transforms() is not None or _tracing() is not None
 
 
 def in_backward() -> bool:
-    return torch._C._current_graph_task_id() != -1
+    return _graph_task() != -1

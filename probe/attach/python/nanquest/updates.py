@@ -16,6 +16,8 @@ FORWARD = 1  # the phase, as the library numbers it
 
 def _number(value, otherwise: float) -> float:
     """A float out of a number or a tensor. The gate waits for the device anyway."""
+    if type(value) is float:
+        return value
     if isinstance(value, torch.Tensor):
         return float(value) if value.numel() == 1 else otherwise
     return float(value) if isinstance(value, (int, float)) else otherwise
@@ -45,21 +47,24 @@ class _Before:
 class _Weights:
     """The weights of one optimizer, and the library's numbers for those that it can look at."""
 
-    def __init__(self, ids, numbers, names, own):
+    def __init__(self, optimizer, ids, numbers, names):
+        self.optimizer = weakref.ref(optimizer)
         self.ids, self.names = ids, names
+        self.state = None    # what the optimizer's state looked like when it was named
         self._seen = [number >= 0 for number in numbers]
+        self._all_seen = all(self._seen)
+        own = -2 - id(optimizer) % (1 << 62)
         # An optimizer of others only must still be told from the next one.
         self.numbers = [number for number in numbers if number >= 0] or [own]
 
     def tensors(self, parameters):
-        return parameters if all(self._seen) else [p for p, seen in zip(parameters, self._seen) if seen]
+        return parameters if self._all_seen else [p for p, seen in zip(parameters, self._seen) if seen]
 
 
 class UpdateDoor:
     def __init__(self, program):
         self._program = program
-        self._weights = weakref.WeakKeyDictionary()  # optimizer -> _Weights
-        self._states = weakref.WeakKeyDictionary()   # optimizer -> what its state looked like when it was named
+        self._weights = {}      # id of an optimizer -> _Weights
         self._taken = []        # (parameter, gradient) of an update that is being skipped
         self._before = None     # _Before of a step that may have to be undone
         self._undo = False      # … and has to be
@@ -78,11 +83,13 @@ class UpdateDoor:
         return [p for p, _ in known], [number for _, number in known]
 
     def _of(self, optimizer):
-        parameters = [p for group in optimizer.param_groups for p in group["params"]]
-        ids = [id(p) for p in parameters]
-        weights = self._weights.get(optimizer)
-        if weights is None or weights.ids != ids:
-            weights = self._weights[optimizer] = self._number(optimizer, ids)
+        groups = optimizer.param_groups
+        parameters = groups[0]["params"] if len(groups) == 1 else [p for group in groups for p in group["params"]]
+        ids = [*map(id, parameters)]
+        weights = self._weights.get(id(optimizer))
+        if weights is None or weights.ids != ids or weights.optimizer() is not optimizer:
+            self._weights = {key: kept for key, kept in self._weights.items() if kept.optimizer() is not None}
+            weights = self._weights[id(optimizer)] = self._number(optimizer, ids)
         return parameters, weights
 
     def _number(self, optimizer, ids) -> _Weights:
@@ -96,14 +103,14 @@ class UpdateDoor:
                 if numbers.of(parameter) is None:
                     self._program.name_parameter(f"group{g}.{i}", parameter, optimizer, (g, i))
                 found.append(numbers.of(parameter) or (-1, ""))
-        return _Weights(ids, [number for number, _ in found], [name for _, name in found],
-                        own=-2 - id(optimizer) % (1 << 62))
+        return _Weights(optimizer, ids, [number for number, _ in found], [name for _, name in found])
 
     # Around `Optimizer.step`.
 
     def before(self, attachment, optimizer, args, kwargs):
         """What the optimizer's hook returns: None, or its arguments with a closure that is looked at."""
-        self._give_back()
+        if self._taken:
+            self._give_back()
         self._updates += 1
         closure = args[1] if len(args) > 1 else kwargs.get("closure")
         follow = callable(closure)
@@ -148,7 +155,8 @@ class UpdateDoor:
             self._skip(optimizer)
 
     def after(self, attachment, optimizer) -> None:
-        self._give_back()
+        if self._taken:
+            self._give_back()
         if self._undo:
             self._before.restore(optimizer)
         self._before, self._undo = None, False
@@ -157,9 +165,9 @@ class UpdateDoor:
 
     def _facts(self, optimizer):
         """Learning rate, loss scale, and whether a scaler that works inside the optimizer found an overflow."""
-        found = _number(getattr(optimizer, "found_inf", None), 0.0)
+        found = _number(optimizer.found_inf, 0.0) if hasattr(optimizer, "found_inf") else 0.0
         scaler = self._scaler() if self._scaler is not None else None
-        scale = _number(getattr(scaler, "_scale", None), 1.0)
+        scale = _number(getattr(scaler, "_scale", None), 1.0) if scaler is not None else 1.0
         rate = _number(optimizer.param_groups[0].get("lr"), 0.0) if optimizer.param_groups else 0.0
         return rate, scale, found > 0
 
@@ -214,14 +222,19 @@ class UpdateDoor:
     # Names of what the optimizer keeps.
 
     def _name_states(self, attachment, optimizer) -> None:
-        first = next(iter(optimizer.state.values()), None)
+        states = optimizer.state
+        first = next(iter(states.values()), None)
         if not isinstance(first, dict):
             return
-        look = (len(optimizer.state), *(id(value) for value in first.values() if isinstance(value, torch.Tensor)))
-        if self._states.get(optimizer) == look:
+        look = [len(states)]
+        for value in first.values():
+            if isinstance(value, torch.Tensor):
+                look.append(id(value))
+        weights = self._weights.get(id(optimizer))
+        if weights is not None and weights.state == look and weights.optimizer() is optimizer:
             return
-        self._states[optimizer] = look
         parameters, weights = self._of(optimizer)
+        weights.state = look
         for parameter, name in zip(parameters, weights.names):
             state = optimizer.state.get(parameter)
             if not name or not isinstance(state, dict):
