@@ -2,6 +2,9 @@
 
 #include <ATen/ATen.h>
 
+#include <algorithm>
+#include <vector>
+
 #include "probe/numerics/scan.h"
 #include "probe/observe/copy_memory.h"
 #include "probe/observe/parallel.h"
@@ -24,8 +27,23 @@ StatsRow to_row(const ScanResult& r) {
   return row;
 }
 
-/// From here on a thread for the hash, which goes from block to block and can't be divided, is worth waking.
+/// From here on another thread is worth waking.
 constexpr std::size_t kTwoThreads = std::size_t{1} << 20;
+
+/// In parts, which are the same however many threads there are: sums are rounded alike.
+ScanResult scan_in_parts(DType type, const void* data, std::size_t n) {
+  const std::size_t size = dtype_size(type), part = kTwoThreads / 2 / size;
+  if (n * size < kTwoThreads) return scan(type, data, n);
+  std::vector<ScanResult> found((n + part - 1) / part);
+  parallel_ranges(static_cast<std::int64_t>(found.size()), 1, [&](std::int64_t begin, std::int64_t end) {
+    for (auto i = static_cast<std::size_t>(begin); i < static_cast<std::size_t>(end); ++i)
+      found[i] = scan(type, static_cast<const char*>(data) + i * part * size, std::min(part, n - i * part));
+  });
+  for (std::size_t i = 1; i < found.size(); ++i) found[0].merge(found[i]);
+  return found[0];
+}
+
+/// The hash goes from block to block and can't be divided.
 
 ScanAndHash scan_beside_hash(DType type, const void* data, std::size_t n) {
   ScanAndHash both;
@@ -61,10 +79,10 @@ StatsRow scan_cpu(const at::Tensor& t, DType type, bool hash) {
   }
   if (!contiguous && t.is_non_overlapping_and_dense()) {
     // Memory order is faster, and only the index of the first bad element depends on the order.
-    const StatsRow row = to_row(scan(type, data, n));
+    const StatsRow row = to_row(scan_in_parts(type, data, n));
     if (row.non_finite() == 0) return row;
   }
-  return to_row(contiguous ? scan(type, data, n) : scan_strided(type, data, t.sizes(), t.strides()));
+  return to_row(contiguous ? scan_in_parts(type, data, n) : scan_strided(type, data, t.sizes(), t.strides()));
 }
 
 }  // namespace

@@ -69,24 +69,31 @@ TEST(Parallel, WhatIsToldOfALargeTensorDoesNotDependOnThreads) {
       t[777] = std::numeric_limits<float>::quiet_NaN();
       t[5 << 20] = std::numeric_limits<float>::infinity();
     }
-    std::optional<StatsRow> alone, both;
-    {
-      const Threads one(1);
-      alone = stats_of(t, true);
+    for (const bool hash : {false, true}) {
+      std::optional<StatsRow> alone, both;
+      {
+        const Threads one(1);
+        alone = stats_of(t, hash);
+      }
+      {
+        const Threads two(2);
+        both = stats_of(t, hash);
+      }
+      ASSERT_TRUE(alone && both);
+      if (hash) EXPECT_EQ(alone->hash, hash_bytes(t.const_data_ptr(), t.nbytes())) << type;
+      const ScanResult whole = scan(*dtype_of(type), t.const_data_ptr(), static_cast<std::size_t>(t.numel()));
+      EXPECT_EQ(both->first_bad, whole.first_bad) << type;
+      EXPECT_EQ(both->count, whole.count) << type;
+      EXPECT_EQ(both->subnormal, whole.subnormal) << type;
+      EXPECT_NEAR(both->sum_squares, whole.sum_squares, 1e-9 * whole.sum_squares) << type;
+      EXPECT_EQ(both->hash, alone->hash) << type;
+      EXPECT_EQ(both->first_bad, alone->first_bad) << type;
+      EXPECT_EQ(both->nan, alone->nan) << type;
+      EXPECT_EQ(both->zero, alone->zero) << type;
+      EXPECT_EQ(both->amax, alone->amax) << type;
+      EXPECT_EQ(both->amin_nonzero, alone->amin_nonzero) << type;
+      EXPECT_EQ(both->sum_squares, alone->sum_squares) << type;
     }
-    {
-      const Threads two(2);
-      both = stats_of(t, true);
-    }
-    ASSERT_TRUE(alone && both);
-    EXPECT_EQ(alone->hash, hash_bytes(t.const_data_ptr(), t.nbytes())) << type;
-    EXPECT_EQ(both->hash, alone->hash) << type;
-    EXPECT_EQ(both->first_bad, alone->first_bad) << type;
-    EXPECT_EQ(both->nan, alone->nan) << type;
-    EXPECT_EQ(both->zero, alone->zero) << type;
-    EXPECT_EQ(both->amax, alone->amax) << type;
-    EXPECT_EQ(both->amin_nonzero, alone->amin_nonzero) << type;
-    EXPECT_EQ(both->sum_squares, alone->sum_squares) << type;
   }
 }
 
