@@ -12,9 +12,6 @@
 namespace nanquest {
 namespace {
 
-// Below it, waking threads costs more than it gives.
-constexpr std::int64_t kParallelBytes = 1 << 20;
-
 enum class Likeness { none, same_elements, same };
 
 /// How the elements of `tensor` are like those of `k`, a view of the same memory.
@@ -68,7 +65,7 @@ void TraceRecorder::look_ahead(std::vector<at::Tensor> tensors, Look look) {
   };
   std::int64_t all = 0;
   for (const at::Tensor& t : tensors) all += bytes(t);
-  if (all < kParallelBytes) return;
+  if (all < static_cast<std::int64_t>(kWorthWaking)) return;
   // The largest first: whoever takes the last one should have little left to do.
   std::sort(tensors.begin(), tensors.end(),
             [&](const at::Tensor& a, const at::Tensor& b) { return bytes(a) > bytes(b); });

@@ -10,8 +10,7 @@
 namespace nanquest::guard {
 namespace {
 
-constexpr std::size_t kChunkBytes = 128 * 1024;      // fits the second-level cache of one core
-constexpr std::size_t kParallelBytes = 1024 * 1024;  // below it, waking threads costs more than it gives
+constexpr std::size_t kChunkBytes = 128 * 1024;  // fits the second-level cache of one core
 
 std::optional<LoopType> loop_type(at::ScalarType type) {
   switch (type) {
@@ -87,7 +86,7 @@ void TensorPass::run_chunks(double factor) {
     }
   };
   const auto chunks = static_cast<std::int64_t>(chunks_.size());
-  if (bytes_ >= kParallelBytes && threads_here() > 1)
+  if (bytes_ >= kWorthWaking)
     parallel_ranges(chunks, 1, work);
   else
     work(0, chunks);

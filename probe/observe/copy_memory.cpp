@@ -12,8 +12,6 @@
 namespace nanquest {
 namespace {
 
-constexpr std::size_t kHugePage = std::size_t{2} << 20;
-
 /// A mapping and the first huge page's border in it.
 struct Piece {
   void* mapping = nullptr;
@@ -50,7 +48,7 @@ Piece piece_of(std::size_t bytes) {
   piece.mapped = bytes + kHugePage;
   piece.mapping = ::mmap(nullptr, piece.mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (piece.mapping == MAP_FAILED) return {};
-  (void)::madvise(piece.mapping, piece.mapped, MADV_HUGEPAGE);
+  ask_for_huge_pages(piece.mapping, piece.mapped);
   return piece;
 }
 
@@ -62,6 +60,10 @@ void give_back(std::size_t bytes, const Piece& piece) {
 }
 
 }  // namespace
+
+void ask_for_huge_pages(void* memory, std::size_t bytes) {
+  (void)::madvise(memory, bytes, MADV_HUGEPAGE);
+}
 
 at::Tensor large_copy_memory(std::int64_t elements, at::ScalarType type) {
   const std::size_t bytes = static_cast<std::size_t>(elements) * c10::elementSize(type);

@@ -3,12 +3,19 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <cstddef>
 #include <cstdint>
 
 namespace nanquest {
 
 /// From this size on a copy's memory is worth keeping.
 inline constexpr std::size_t kLargeCopy = std::size_t{4} << 20;
+
+inline constexpr std::size_t kHugePage = std::size_t{2} << 20;
+
+/// Memory that is touched for the first time costs a fault a page: asks the system for huge pages in these
+/// bytes. It need not give any.
+void ask_for_huge_pages(void* memory, std::size_t bytes);
 
 /// An unfilled 1-D CPU tensor of large size. Its memory is in huge pages where the system has them, and goes
 /// back to a list of spare pieces with the last reference to it: touching fresh memory takes longer than

@@ -20,8 +20,7 @@ void parallel_ranges(std::int64_t count, std::int64_t grain,
 }
 
 void parallel_copy(void* to, const void* from, std::size_t bytes) {
-  constexpr std::int64_t grain = 1 << 20;
-  parallel_ranges(static_cast<std::int64_t>(bytes), grain, [&](std::int64_t begin, std::int64_t end) {
+  parallel_ranges(static_cast<std::int64_t>(bytes), kWorthWaking, [&](std::int64_t begin, std::int64_t end) {
     std::memcpy(static_cast<char*>(to) + begin, static_cast<const char*>(from) + begin,
                 static_cast<std::size_t>(end - begin));
   });

@@ -11,13 +11,16 @@
 
 namespace nanquest {
 
+/// Bytes from which on another thread is worth waking.
+inline constexpr std::size_t kWorthWaking = std::size_t{1} << 20;
+
 /// Threads that `parallel_ranges` may use here, the calling one among them: 1 inside another parallel region.
 int threads_here();
 
 /// Calls `work(begin, end)` for ranges that together are [0, count), on as many threads as the program lets
-/// LibTorch have (at::get_num_threads); returns when all are done. No range but a last one is smaller than
-/// `grain`. Inside another parallel region everything runs on the calling thread. What `work` throws is
-/// thrown again here.
+/// LibTorch have (at::get_num_threads), but no more than one for each `grain` begun; returns when all are
+/// done. Inside another parallel region everything runs on the calling thread. What `work` throws is thrown
+/// again here.
 void parallel_ranges(std::int64_t count, std::int64_t grain,
                      c10::function_ref<void(std::int64_t begin, std::int64_t end)> work);
 

@@ -27,13 +27,10 @@ StatsRow to_row(const ScanResult& r) {
   return row;
 }
 
-/// From here on another thread is worth waking.
-constexpr std::size_t kTwoThreads = std::size_t{1} << 20;
-
 /// In parts, which are the same however many threads there are: sums are rounded alike.
 ScanResult scan_in_parts(DType type, const void* data, std::size_t n) {
-  const std::size_t size = dtype_size(type), part = kTwoThreads / 2 / size;
-  if (n * size < kTwoThreads) return scan(type, data, n);
+  const std::size_t size = dtype_size(type), part = kWorthWaking / 2 / size;
+  if (n * size < kWorthWaking) return scan(type, data, n);
   std::vector<ScanResult> found((n + part - 1) / part);
   parallel_ranges(static_cast<std::int64_t>(found.size()), 1, [&](std::int64_t begin, std::int64_t end) {
     for (auto i = static_cast<std::size_t>(begin); i < static_cast<std::size_t>(end); ++i)
@@ -44,7 +41,6 @@ ScanResult scan_in_parts(DType type, const void* data, std::size_t n) {
 }
 
 /// The hash goes from block to block and can't be divided.
-
 ScanAndHash scan_beside_hash(DType type, const void* data, std::size_t n) {
   ScanAndHash both;
   parallel_ranges(2, 1, [&](std::int64_t begin, std::int64_t end) {
@@ -61,8 +57,8 @@ ScanAndHash scan_and_hash_contiguous(DType type, const void* data, std::size_t n
   // In one pass the squares of 8-bit floats are added in another order: what is told of a tensor must not
   // depend on the number of threads.
   const bool same = dtype_size(type) > 1;
-  return same && n * dtype_size(type) >= kTwoThreads && threads_here() > 1 ? scan_beside_hash(type, data, n)
-                                                                           : scan_and_hash(type, data, n);
+  return same && n * dtype_size(type) >= kWorthWaking && threads_here() > 1 ? scan_beside_hash(type, data, n)
+                                                                            : scan_and_hash(type, data, n);
 }
 
 StatsRow scan_cpu(const at::Tensor& t, DType type, bool hash) {

@@ -1,18 +1,17 @@
 #include "probe/capture/standing/values.h"
 
-#include <sys/mman.h>
-
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <new>
+
+#include "probe/observe/copy_memory.h"
 
 namespace nanquest::standing {
 namespace {
 
 constexpr std::size_t kAlign = 64, kChunk = 1 << 20;
 constexpr std::size_t kSamples = 64;
-constexpr std::size_t kHugePage = std::size_t{2} << 20;
 
 std::uint64_t mix(std::uint64_t sum, const void* word) {
   std::uint64_t value;
@@ -21,12 +20,11 @@ std::uint64_t mix(std::uint64_t sum, const void* word) {
   return sum ^ (sum >> 29);
 }
 
-/// Memory that is touched for the first time costs a fault a page: large chunks ask for large pages.
 std::byte* chunk_of(std::size_t size) {
-  const bool large = size >= 2 * kHugePage;
+  const bool large = size >= kLargeCopy;
   void* bytes = std::aligned_alloc(large ? kHugePage : kAlign, size);
   if (!bytes) throw std::bad_alloc();
-  if (large) (void)::madvise(bytes, size, MADV_HUGEPAGE);
+  if (large) ask_for_huge_pages(bytes, size);
   return static_cast<std::byte*>(bytes);
 }
 

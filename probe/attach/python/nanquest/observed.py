@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import functools
 import os
-import weakref
 from threading import get_ident
 
 import torch
@@ -33,7 +32,6 @@ class Program:
         # Level guard records no ops, so nobody asks in which module they ran or what the batch was. A profiler does.
         self.tells_modules = attached.settings.level != "guard" or "NVTX_INJECTION64_PATH" in os.environ
         self.tells_batch = attached.settings.level != "guard"
-        self._named = {}         # id of a root whose names are up to date -> weak reference to it
         self._strangers = 0      # calls of modules without a path, since a look at the models found new modules
         self._patience = 1       # … after which the next look comes
 
@@ -57,13 +55,8 @@ class Program:
     def name_model(self, root, again=False):
         """Names of the parameters and buffers, once per model and again when it has got others (see met_stranger, and
         name_models_again for parameters)."""
-        named = self._named.get(id(root))
-        if not again and named is not None and named() is root:
-            return
-        self._named = {key: seen for key, seen in self._named.items() if seen() is not None}
-        self._named[id(root)] = weakref.ref(root)
-        if self.paths.of(root) is not None and not self.paths.is_root(root):
-            return  # a part of a model that has its names already
+        if self.paths.of(root) is not None and not (again and self.paths.is_root(root)):
+            return  # it has its names already, or is a part of a model that has
         modules = len(self.paths.known)
         prefix = self.paths.add_root(root)
         if len(self.paths.known) > modules:
