@@ -1,8 +1,10 @@
 #include "probe/numerics/hash.h"
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cstring>
+#include <iterator>
 
 #include "probe/numerics/kernels.h"
 #include "probe/numerics/scan.h"
@@ -83,8 +85,57 @@ std::uint64_t HashState::finish(const void* data, std::size_t bytes) {
   return mix(h);
 }
 
+void PartHashes::add(std::uint64_t part) {
+  if constexpr (std::endian::native == std::endian::big) part = __builtin_bswap64(part);
+  constexpr std::size_t most = std::size(decltype(held_){});
+  held_[count_++ % most] = part;
+  if (count_ % most == 0) state_.add_blocks(held_, 1);
+}
+
+std::uint64_t PartHashes::finish() {
+  if (count_ == 0) return hash_bytes(nullptr, 0);
+  if (count_ == 1) return load_word(reinterpret_cast<const unsigned char*>(held_));
+  return state_.finish(held_, count_ % std::size(held_) * sizeof held_[0]);
+}
+
+void ContentsHash::add_blocks(const void* data, std::size_t count) {
+  constexpr std::size_t most = kHashPart / kHashBlock;
+  const auto* p = static_cast<const unsigned char*>(data);
+  while (count > 0) {
+    if (blocks_ == most) {
+      parts_.add(part_.finish(nullptr, 0));
+      part_ = HashState();
+      blocks_ = 0;
+    }
+    const std::size_t take = std::min(count, most - blocks_);
+    part_.add_blocks(p, take);
+    blocks_ += take;
+    count -= take;
+    p += take * kHashBlock;
+  }
+}
+
+std::uint64_t ContentsHash::finish(const void* data, std::size_t bytes) {
+  const std::size_t rest = bytes % kHashBlock;
+  add_blocks(data, bytes / kHashBlock);
+  if (rest != 0 && blocks_ == kHashPart / kHashBlock) {
+    parts_.add(part_.finish(nullptr, 0));
+    part_ = HashState();
+  }
+  parts_.add(part_.finish(static_cast<const unsigned char*>(data) + (bytes - rest), rest));
+  return parts_.finish();
+}
+
 std::uint64_t hash_bytes(const void* data, std::size_t bytes) {
   return HashState().finish(data, bytes);
+}
+
+std::uint64_t hash_contents(const void* data, std::size_t bytes) {
+  PartHashes parts;
+  const auto* p = static_cast<const unsigned char*>(data);
+  for (std::size_t done = 0; done < bytes; done += kHashPart)
+    parts.add(hash_bytes(p + done, std::min(kHashPart, bytes - done)));
+  return parts.finish();
 }
 
 }  // namespace nanquest

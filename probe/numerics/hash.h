@@ -1,6 +1,7 @@
-/// nq64: the 64-bit hash of bytes that snapshots store; `hash_bytes` and `hash_strided` compute it.
+/// The 64-bit hashes of bytes that snapshots store. Their definitions are part of the file format and never
+/// change.
 ///
-/// The definition is part of the file format; it never changes. All arithmetic is modulo 2^64, words are
+/// nq64, the checksum of stored bytes (`hash_bytes`). All arithmetic is modulo 2^64, words are
 /// little-endian, `lo` and `hi` are a word's 32-bit halves.
 ///
 ///     key(i)   = splitmix64's output number i (from 0) for the seed 0x6e616e7175657374 ("nanquest")
@@ -18,6 +19,10 @@
 /// 1999), cheap in vectors of any width; every position of a block has its own key, so order matters; adding
 /// the word itself to the neighbouring lane makes every change of a single word visible; the step between
 /// blocks is a bijection, so a difference does not die there. It is no protection against a forger.
+///
+/// nq64p, the hash of a tensor's contents (`hash_contents`): nq64 goes from block to block, which one thread
+/// must do alone. Here the bytes are cut into parts of 512 KiB, the last may be shorter; of no more than one
+/// part it is the nq64 of the bytes, otherwise the nq64 of the parts' nq64 as little-endian words, in order.
 #pragma once
 
 #include <cstddef>
@@ -25,9 +30,10 @@
 
 namespace nanquest {
 
-inline constexpr std::size_t kHashBlock = 1024;  ///< bytes of a block
+inline constexpr std::size_t kHashBlock = 1024;                 ///< bytes of a block of nq64
+inline constexpr std::size_t kHashPart = std::size_t{1} << 19;  ///< bytes of a part of nq64p
 
-/// A hash in progress. Feed whole blocks in order, then the rest.
+/// An nq64 in progress. Feed whole blocks in order, then the rest.
 class HashState {
  public:
   HashState();
@@ -41,6 +47,36 @@ class HashState {
  private:
   alignas(64) std::uint64_t lanes_[8];
   std::uint64_t length_ = 0;
+};
+
+/// nq64p from the nq64 of its parts, which may have been computed anywhere. No allocation.
+class PartHashes {
+ public:
+  /// Adds the hash of the next part.
+  void add(std::uint64_t part);
+
+  /// The hash of all parts added; of no bytes if there were none. The state is used up.
+  std::uint64_t finish();
+
+ private:
+  HashState state_;
+  std::uint64_t held_[kHashBlock / sizeof(std::uint64_t)];  // little-endian; a block of them is added at once
+  std::size_t count_ = 0;                                   // of parts so far
+};
+
+/// An nq64p in progress, for bytes that come in pieces. Feed whole blocks in order, then the rest.
+class ContentsHash {
+ public:
+  /// Adds `count` whole blocks (`count * kHashBlock` bytes, any alignment).
+  void add_blocks(const void* data, std::size_t count);
+
+  /// Adds the last `bytes` bytes, any number, and returns the hash. The state is used up.
+  std::uint64_t finish(const void* data, std::size_t bytes);
+
+ private:
+  HashState part_;
+  std::size_t blocks_ = 0;  // in `part_`; a full part is closed when more bytes come
+  PartHashes parts_;
 };
 
 }  // namespace nanquest

@@ -86,15 +86,18 @@ ScanResult scan(DType type, const void* data, std::size_t n, ExponentHistogram* 
   return {};
 }
 
-ScanAndHash scan_and_hash(DType type, const void* data, std::size_t n, ExponentHistogram* histogram) {
-  if (type == DType::complex64) return scan_and_hash(DType::float32, data, 2 * n, histogram);
-  if (type == DType::complex128) return scan_and_hash(DType::float64, data, 2 * n, histogram);
+namespace {
+
+/// One part of nq64p at most.
+ScanAndHash scan_and_hash_part(DType type, const unsigned char* p, std::size_t n,
+                               ExponentHistogram* histogram) {
+  if (type == DType::complex64) return scan_and_hash_part(DType::float32, p, 2 * n, histogram);
+  if (type == DType::complex128) return scan_and_hash_part(DType::float64, p, 2 * n, histogram);
   const std::size_t element = dtype_size(type);
-  const auto* p = static_cast<const unsigned char*>(data);
   ScanAndHash both;
   HashState hash;
   if (element > 1 && dtype_is_float(type)) {
-    both.scan = detail::scan_float(detail::best_kernels(), type, data, n, histogram, &hash);
+    both.scan = detail::scan_float(detail::best_kernels(), type, p, n, histogram, &hash);
     const std::size_t rest = n * element % detail::kScanBlock;
     both.hash = hash.finish(p + (n * element - rest), rest);
     return both;
@@ -109,6 +112,23 @@ ScanAndHash scan_and_hash(DType type, const void* data, std::size_t n, ExponentH
   both.scan.merge(scan(type, p, n, histogram));
   both.hash = hash.finish(p, n * element);
   return both;
+}
+
+}  // namespace
+
+ScanAndHash scan_and_hash(DType type, const void* data, std::size_t n, ExponentHistogram* histogram) {
+  const std::size_t size = dtype_size(type), part = kHashPart / size;
+  const auto* p = static_cast<const unsigned char*>(data);
+  if (n <= part) return scan_and_hash_part(type, p, n, histogram);
+  ScanAndHash all;
+  PartHashes hashes;
+  for (std::size_t done = 0; done < n; done += part) {
+    const ScanAndHash found = scan_and_hash_part(type, p + done * size, std::min(part, n - done), histogram);
+    all.scan.merge(found.scan);
+    hashes.add(found.hash);
+  }
+  all.hash = hashes.finish();
+  return all;
 }
 
 bool any_non_finite(DType type, const void* data, std::size_t n) {

@@ -60,14 +60,22 @@ ScanResult scan_strided(DType type, const void* data, std::span<const std::int64
 /// Only "is anything non-finite?": the cheapest pass, stops early. False for integers.
 bool any_non_finite(DType type, const void* data, std::size_t n);
 
-/// 64-bit hash of contiguous bytes: equal bits, equal hash (NaN payloads and signed zeros count).
-/// The definition is in hash.h and part of the file format: never change it, add a new one. Thread-safe, no
-/// allocation.
+/// 64-bit hash of contiguous bytes, the checksum of what files hold: equal bits, equal hash (NaN payloads and
+/// signed zeros count). The definition (nq64) is in hash.h and part of the file format: never change it, add
+/// a new one. Thread-safe, no allocation.
 std::uint64_t hash_bytes(const void* data, std::size_t bytes);
 
-/// Hash of a strided view: equals `hash_bytes` of its contiguous copy. `element_size` is 1 … 1024 bytes.
+/// 64-bit hash of a tensor's contents (nq64p in hash.h; of up to 512 KiB the same as `hash_bytes`): its parts
+/// can be hashed by several threads. Thread-safe, no allocation.
+std::uint64_t hash_contents(const void* data, std::size_t bytes);
+
+/// Hash of a strided view: equals `hash_contents` of its contiguous copy. `element_size` is 1 … 1024 bytes.
 std::uint64_t hash_strided(std::size_t element_size, const void* data, std::span<const std::int64_t> sizes,
                            std::span<const std::int64_t> strides);
+
+/// The same for `hash_bytes`.
+std::uint64_t hash_bytes_strided(std::size_t element_size, const void* data,
+                                 std::span<const std::int64_t> sizes, std::span<const std::int64_t> strides);
 
 /// What `scan_and_hash` gives.
 struct ScanAndHash {
@@ -75,9 +83,9 @@ struct ScanAndHash {
   std::uint64_t hash = 0;
 };
 
-/// `scan` and `hash_bytes` of the same memory, piece by piece, so that the second reads from the cache what
-/// the first has fetched. Equal to the two calls, except that Σx² of fp8 may differ by rounding. Thread-safe,
-/// no allocation.
+/// `scan` and `hash_contents` of the same memory, piece by piece, so that the second reads from the cache
+/// what the first has fetched. Equal to the two calls, except that Σx², added up by parts of 512 KiB, may
+/// differ by rounding. Thread-safe, no allocation.
 ScanAndHash scan_and_hash(DType type, const void* data, std::size_t n,
                           ExponentHistogram* histogram = nullptr);
 

@@ -121,7 +121,7 @@ ScanAndHash scan_and_hash_strided(DType type, const void* data, std::span<const 
   if (const void* run = walk.contiguous()) return scan_and_hash(type, run, walk.count(), histogram);
   alignas(64) unsigned char buffer[detail::kBuffer];
   ScanAndHash both;
-  HashState hash;
+  ContentsHash hash;
   // Every element size divides a hash block, so all buffers but the last are whole blocks.
   while (const std::size_t n = walk.next(buffer, detail::kBuffer / element)) {
     both.scan.merge(scan(type, buffer, n, histogram));
@@ -135,12 +135,17 @@ ScanAndHash scan_and_hash_strided(DType type, const void* data, std::span<const 
   return both;
 }
 
-std::uint64_t hash_strided(std::size_t element_size, const void* data, std::span<const std::int64_t> sizes,
-                           std::span<const std::int64_t> strides) {
+namespace {
+
+/// `whole` of the view's bytes where they lie in order, otherwise of a copy, piece by piece, by a State.
+template <class State>
+std::uint64_t hash_view(std::size_t element_size, const void* data, std::span<const std::int64_t> sizes,
+                        std::span<const std::int64_t> strides,
+                        std::uint64_t (*whole)(const void* data, std::size_t bytes)) {
   detail::StridedWalk walk(element_size, data, sizes, strides);
-  if (const void* run = walk.contiguous()) return hash_bytes(run, walk.count() * element_size);
+  if (const void* run = walk.contiguous()) return whole(run, walk.count() * element_size);
   alignas(64) unsigned char buffer[detail::kBuffer];
-  HashState state;
+  State state;
   std::size_t held = 0;
   while (const std::size_t n = walk.next(buffer + held, (detail::kBuffer - held) / element_size)) {
     held += n * element_size;
@@ -150,6 +155,18 @@ std::uint64_t hash_strided(std::size_t element_size, const void* data, std::span
     std::memmove(buffer, buffer + blocks * kHashBlock, held);
   }
   return state.finish(buffer, held);
+}
+
+}  // namespace
+
+std::uint64_t hash_strided(std::size_t element_size, const void* data, std::span<const std::int64_t> sizes,
+                           std::span<const std::int64_t> strides) {
+  return hash_view<ContentsHash>(element_size, data, sizes, strides, hash_contents);
+}
+
+std::uint64_t hash_bytes_strided(std::size_t element_size, const void* data,
+                                 std::span<const std::int64_t> sizes, std::span<const std::int64_t> strides) {
+  return hash_view<HashState>(element_size, data, sizes, strides, hash_bytes);
 }
 
 }  // namespace nanquest

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "probe/numerics/hash.h"
 #include "probe/numerics/scan.h"
 #include "probe/observe/copy_memory.h"
 #include "probe/observe/parallel.h"
@@ -27,38 +28,45 @@ StatsRow to_row(const ScanResult& r) {
   return row;
 }
 
-/// In parts, which are the same however many threads there are: sums are rounded alike.
-ScanResult scan_in_parts(DType type, const void* data, std::size_t n) {
-  const std::size_t size = dtype_size(type), part = kWorthWaking / 2 / size;
-  if (n * size < kWorthWaking) return scan(type, data, n);
-  std::vector<ScanResult> found((n + part - 1) / part);
-  parallel_ranges(static_cast<std::int64_t>(found.size()), 1, [&](std::int64_t begin, std::int64_t end) {
+/// `one(data, count)` of each part of a tensor, by several threads where it is large; the parts are the same
+/// however many threads there are: sums are rounded alike.
+template <class Found, class One>
+std::vector<Found> for_each_part(DType type, const void* data, std::size_t n, const One& one) {
+  const std::size_t size = dtype_size(type), part = kHashPart / size;
+  std::vector<Found> found((n + part - 1) / part);
+  constexpr auto grain = static_cast<std::int64_t>(kWorthWaking / kHashPart);
+  parallel_ranges(static_cast<std::int64_t>(found.size()), grain, [&](std::int64_t begin, std::int64_t end) {
     for (auto i = static_cast<std::size_t>(begin); i < static_cast<std::size_t>(end); ++i)
-      found[i] = scan(type, static_cast<const char*>(data) + i * part * size, std::min(part, n - i * part));
+      found[i] = one(static_cast<const char*>(data) + i * part * size, std::min(part, n - i * part));
   });
-  for (std::size_t i = 1; i < found.size(); ++i) found[0].merge(found[i]);
-  return found[0];
+  return found;
 }
 
-/// The hash goes from block to block and can't be divided.
-ScanAndHash scan_beside_hash(DType type, const void* data, std::size_t n) {
-  ScanAndHash both;
-  parallel_ranges(2, 1, [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t i = begin; i < end; ++i)
-      if (i == 0)
-        both.hash = hash_bytes(data, n * dtype_size(type));
-      else
-        both.scan = scan(type, data, n);
-  });
-  return both;
+bool in_one_part(DType type, std::size_t n) {
+  return n * dtype_size(type) <= kHashPart;
+}
+
+ScanResult scan_contiguous(DType type, const void* data, std::size_t n) {
+  if (in_one_part(type, n)) return scan(type, data, n);
+  const auto parts = for_each_part<ScanResult>(
+      type, data, n, [&](const void* part, std::size_t count) { return scan(type, part, count); });
+  ScanResult all;
+  for (const ScanResult& part : parts) all.merge(part);
+  return all;
 }
 
 ScanAndHash scan_and_hash_contiguous(DType type, const void* data, std::size_t n) {
-  // In one pass the squares of 8-bit floats are added in another order: what is told of a tensor must not
-  // depend on the number of threads.
-  const bool same = dtype_size(type) > 1;
-  return same && n * dtype_size(type) >= kWorthWaking && threads_here() > 1 ? scan_beside_hash(type, data, n)
-                                                                            : scan_and_hash(type, data, n);
+  if (in_one_part(type, n)) return scan_and_hash(type, data, n);
+  const auto parts = for_each_part<ScanAndHash>(
+      type, data, n, [&](const void* part, std::size_t count) { return scan_and_hash(type, part, count); });
+  ScanAndHash all;
+  PartHashes hashes;
+  for (const ScanAndHash& part : parts) {
+    all.scan.merge(part.scan);
+    hashes.add(part.hash);
+  }
+  all.hash = hashes.finish();
+  return all;
 }
 
 StatsRow scan_cpu(const at::Tensor& t, DType type, bool hash) {
@@ -75,10 +83,11 @@ StatsRow scan_cpu(const at::Tensor& t, DType type, bool hash) {
   }
   if (!contiguous && t.is_non_overlapping_and_dense()) {
     // Memory order is faster, and only the index of the first bad element depends on the order.
-    const StatsRow row = to_row(scan_in_parts(type, data, n));
+    const StatsRow row = to_row(scan_contiguous(type, data, n));
     if (row.non_finite() == 0) return row;
   }
-  return to_row(contiguous ? scan_in_parts(type, data, n) : scan_strided(type, data, t.sizes(), t.strides()));
+  return to_row(contiguous ? scan_contiguous(type, data, n)
+                           : scan_strided(type, data, t.sizes(), t.strides()));
 }
 
 }  // namespace

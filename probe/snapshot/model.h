@@ -64,12 +64,18 @@ struct TensorRow {
       kNone;  ///< row of SnapshotDoc::stats: values when it was read (arguments) or just written (outputs)
 };
 
+/// How the hashes of the statistics were made (probe/numerics/scan.h).
+enum class HashKind : std::uint8_t {
+  contents,  ///< hash_contents of the logical contiguous contents
+  whole,     ///< hash_bytes of them: files of format 1
+};
+
 /// What a scan found in one tensor at one moment (mirror of ScanResult).
 struct StatsRow {
   std::uint64_t count = 0, nan = 0, pos_inf = 0, neg_inf = 0, zero = 0, subnormal = 0;
   std::int64_t first_bad = -1;
   double amax = 0, amin_nonzero = 0, sum_squares = 0;
-  std::uint64_t hash = 0;  ///< hash_bytes of the logical contiguous contents
+  std::uint64_t hash = 0;  ///< of the logical contiguous contents (HashKind)
   bool has_hash = false;
 
   std::uint64_t non_finite() const { return nan + pos_inf + neg_inf; }
@@ -211,6 +217,7 @@ struct SnapshotDoc {
   std::vector<std::int32_t> written;
   std::vector<OpRow> ops;
   std::vector<StatsRow> stats;
+  HashKind hash_kind = HashKind::contents;       ///< of `stats`; only `contents` can be written
   std::vector<std::string> rng_states;           ///< paths of generator states, row = OpRow::rng
   std::vector<std::vector<std::string>> stacks;  ///< frames, innermost first: "file:line function"
   Culprit culprit;

@@ -61,6 +61,7 @@ Result<SnapshotReader> SnapshotReader::open(const std::string& path, ReaderLimit
   if (!file) return file.error();
   auto impl = std::make_unique<Impl>(Impl{std::move(*file), limits, *seal, {}, path});
   if (Status root = read_root(impl->file, impl->doc); !root) return root.error();
+  if (seal->major < 2) impl->doc.hash_kind = HashKind::whole;
   TableFileReader tables(impl->file, limits.max_rows);
   visit_doc(tables, impl->doc);
   tables.read_history(impl->doc.history);

@@ -11,12 +11,15 @@
 
 namespace nanquest {
 
-inline constexpr int kFormatMajor = 1;
+inline constexpr int kFormatMajor = 2;
 inline constexpr int kFormatMinor = 0;
 inline constexpr const char* kFormatName = "nanquest.snapshot";
 /// Name of the checksum of tensors (hash_bytes of probe/numerics/scan.h, defined in hash.h there); another
 /// one gets another name.
 inline constexpr const char* kChecksumName = "nq64";
+/// Name of the hash of tensors' contents in `hashes` (hash_contents, defined there too). Format 1 has
+/// hash_bytes of the whole contents in its place.
+inline constexpr const char* kLadderName = "nq64p";
 
 template <class File, class Rows>
 void visit_named(File& file, const char* group, Rows& rows) {

@@ -71,6 +71,7 @@ Status SnapshotWriter::Impl::finish() {
                                       {"kind", "snapshot"},
                                       {"kind_version", std::int64_t{1}},
                                       {"checksum", kChecksumName},
+                                      {"ladder", kLadderName},
                                       {"writer", root->writer},
                                       {"created_utc", root->created_utc},
                                       {"host", root->host},
@@ -140,6 +141,8 @@ Status SnapshotWriter::write_doc(const SnapshotDoc& doc) try {
   if (impl_->root) return Error{ErrorCode::usage, impl_->path + ": the doc was already written", ""};
   if (Status good = check_doc(doc); !good)
     return Error{ErrorCode::internal, impl_->path + ": not written, " + good.error().message, ""};
+  if (doc.hash_kind != HashKind::contents)
+    return Error{ErrorCode::usage, impl_->path + ": not written, its hashes are those of format 1", ""};
   visit_doc(impl_->tables, doc);
   impl_->tables.write_history(doc.history);
   impl_->tables.write_strings();

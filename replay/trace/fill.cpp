@@ -132,7 +132,7 @@ class Filler {
     }
     try {
       if (!machine_.slots().available(row)) return kNone;
-      doc_.stats.push_back(measure(machine_.slots().view(row), true, true));
+      doc_.stats.push_back(measure(machine_.slots().view(row), true, true, doc_.hash_kind));
     } catch (const std::exception&) {  // the op that reads it says what is wrong
       return kNone;
     }

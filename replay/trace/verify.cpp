@@ -71,7 +71,7 @@ void compare_survivors(const Replayer::Impl& impl, trace::Run& run, VerifyResult
     ++result.outputs_compared;
     StatsRow now;
     try {
-      now = trace::measure(run.value(row), false, true);
+      now = trace::measure(run.value(row), false, true, doc.hash_kind);
     } catch (const std::exception&) {  // what can't be seen isn't equal
     }
     if (now.has_hash && now.hash == recorded->hash) continue;

@@ -10,22 +10,29 @@ bool readable(const at::Tensor& t) {
   return t.defined() && t.has_storage() && t.layout() == at::kStrided && t.device().is_cpu();
 }
 
-std::uint64_t hash_of(const at::Tensor& t) {
+std::uint64_t hash_of(const at::Tensor& t, HashKind kind) {
   const auto size = static_cast<std::size_t>(t.element_size());
+  const auto bytes = static_cast<std::size_t>(t.numel()) * size;
   const void* data = t.numel() ? t.const_data_ptr() : nullptr;
-  if (t.is_contiguous()) return hash_bytes(data, static_cast<std::size_t>(t.numel()) * size);
-  return hash_strided(size, data, t.sizes(), t.strides());
+  const bool whole = kind == HashKind::whole;
+  if (t.is_contiguous()) return whole ? hash_bytes(data, bytes) : hash_contents(data, bytes);
+  return whole ? hash_bytes_strided(size, data, t.sizes(), t.strides())
+               : hash_strided(size, data, t.sizes(), t.strides());
 }
 
 }  // namespace
 
-StatsRow measure(const at::Tensor& tensor, bool scan, bool hash) {
+StatsRow measure(const at::Tensor& tensor, bool scan, bool hash, HashKind kind) {
   if (!readable(tensor)) return {};
   // Conjugate and negative views as the recorder sees them: the memory as it is; only signs differ.
-  if (scan) return stats_of(tensor, hash).value_or(StatsRow{});
   StatsRow row;
   row.count = static_cast<std::uint64_t>(tensor.numel());
-  if (hash) row.hash = hash_of(tensor);
+  if (scan) {
+    const auto stats = stats_of(tensor, hash && kind == HashKind::contents);
+    if (!stats || stats->has_hash) return stats.value_or(StatsRow{});
+    row = *stats;
+  }
+  if (hash) row.hash = hash_of(tensor, kind);
   row.has_hash = hash;
   return row;
 }
@@ -95,7 +102,7 @@ void Watch::after(std::int32_t op, SlotStore& inputs, const std::vector<at::Tens
   const OpPlan& plan = plan_.ops[static_cast<std::size_t>(op)];
   OpOutcome& outcome = result.ops[static_cast<std::size_t>(op)];
   StatsRow sum;
-  for (std::size_t i = 0; i < written.size(); ++i) outcome.written.push_back(measure(written[i], scan, hash));
+  for (const at::Tensor& t : written) outcome.written.push_back(measure(t, scan, hash, doc_.hash_kind));
   if (!scan || (doc_.ops[static_cast<std::size_t>(op)].flags & kOpUninitialised)) return;
   for (const StatsRow& stats : outcome.written) {
     sum.nan += stats.nan;

@@ -24,9 +24,9 @@ struct Badness {
 /// Badness of a tensor's values now; undefined and unreadable tensors are clean.
 Badness badness(const at::Tensor& tensor);
 
-/// Statistics and, if asked, the hash of a tensor; `scan` false gives the hash alone. Empty for undefined
-/// tensors.
-StatsRow measure(const at::Tensor& tensor, bool scan, bool hash);
+/// Statistics and, if asked, the hash of a tensor, made as `kind` says; `scan` false gives the hash alone.
+/// Empty for undefined tensors.
+StatsRow measure(const at::Tensor& tensor, bool scan, bool hash, HashKind kind);
 
 class Watch {
  public:

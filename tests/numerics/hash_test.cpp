@@ -36,6 +36,47 @@ TEST(Hash, KnownAnswersNeverChange) {
   }
 }
 
+// From the same Python, which cuts and joins the parts by itself.
+TEST(Hash, KnownAnswersOfContentsNeverChange) {
+  const struct {
+    std::size_t bytes;
+    std::uint64_t hash;
+  } answers[] = {
+      {0, 0x3870a8378f9ac363ULL},       {5000, 0x979318912bf03398ULL},    {524287, 0xf8aa9f192d7743a1ULL},
+      {524288, 0x781771dc1ed1ab9cULL},  {524289, 0x43115885aca78465ULL},  {1048576, 0xf6e263f816b0578bULL},
+      {1048577, 0x7d015bae2555e3ceULL}, {1572869, 0x2200fef17bdadb36ULL},
+  };
+  for (const auto& answer : answers) {
+    const auto bytes = pattern(answer.bytes);
+    EXPECT_EQ(hash_contents(bytes.data(), bytes.size()), answer.hash) << answer.bytes << " bytes";
+    EXPECT_EQ(ContentsHash().finish(bytes.data(), bytes.size()), answer.hash) << answer.bytes << " bytes";
+    EXPECT_EQ(scan_and_hash(DType::uint8, bytes.data(), bytes.size()).hash, answer.hash)
+        << answer.bytes << " bytes";
+  }
+}
+
+TEST(Hash, ContentsOfManyPartsInPiecesOfAnySize) {
+  const auto bytes = pattern(130 * kHashPart + 77);  // more parts than a block holds of their hashes
+  std::vector<std::uint64_t> parts;
+  for (std::size_t at = 0; at < bytes.size(); at += kHashPart)
+    parts.push_back(hash_bytes(bytes.data() + at, std::min(kHashPart, bytes.size() - at)));
+  const std::uint64_t want = hash_bytes(parts.data(), parts.size() * sizeof parts[0]);
+  EXPECT_EQ(hash_contents(bytes.data(), bytes.size()), want);
+  for (const std::size_t blocks : {3u, 512u, 700u}) {
+    ContentsHash state;
+    std::size_t at = 0;
+    for (; bytes.size() - at >= blocks * kHashBlock; at += blocks * kHashBlock)
+      state.add_blocks(bytes.data() + at, blocks);
+    EXPECT_EQ(state.finish(bytes.data() + at, bytes.size() - at), want) << blocks;
+  }
+  // Parts that change places change the hash.
+  auto first = bytes, second = bytes;
+  ++first[5];
+  ++second[kHashPart + 5];
+  EXPECT_NE(hash_contents(first.data(), first.size()), want);
+  EXPECT_NE(hash_contents(first.data(), first.size()), hash_contents(second.data(), second.size()));
+}
+
 TEST(Hash, EveryTableOfKernelsAddsTheSameBlocks) {
   const auto bytes = pattern(10 * kHashBlock);
   std::vector<std::uint64_t> keys(152);
@@ -105,9 +146,10 @@ TEST(Hash, AlignmentDoesNotMatterAndPiecesAddUp) {
   state.add_blocks(bytes.data(), 2);
   state.add_blocks(bytes.data() + 2 * kHashBlock, 1);
   EXPECT_EQ(state.finish(bytes.data() + 3 * kHashBlock, bytes.size() - 3 * kHashBlock), want);
-  for (const std::size_t floats : {0u, 5u, 1300u, 16384u, 40000u, 49152u}) {
+  for (const std::size_t floats : {0u, 5u, 1300u, 16384u, 40000u, 49152u, 131072u, 300001u}) {
     const std::vector<float> data(floats, 1.5F);
-    EXPECT_EQ(scan_and_hash(DType::float32, data.data(), floats).hash, hash_bytes(data.data(), 4 * floats));
+    EXPECT_EQ(scan_and_hash(DType::float32, data.data(), floats).hash,
+              hash_contents(data.data(), 4 * floats));
     EXPECT_EQ(scan_and_hash(DType::float32, data.data(), floats).scan.count, floats);
   }
 }

@@ -68,11 +68,11 @@ TEST(Strided, ScanAndHashEqualThoseOfTheContiguousCopy) {
         const double tolerance = 2 * testing::sum_tolerance(type);
         EXPECT_SAME_SCAN(scan_strided(type, start, v.sizes, v.strides, &got_bins), want, tolerance);
         EXPECT_EQ(got_bins, want_bins);
-        EXPECT_EQ(hash_strided(size, start, v.sizes, v.strides), hash_bytes(copy.data(), copy.size()));
+        EXPECT_EQ(hash_strided(size, start, v.sizes, v.strides), hash_contents(copy.data(), copy.size()));
         const ScanAndHash both = scan_and_hash_strided(type, start, v.sizes, v.strides, &both_bins);
         EXPECT_SAME_SCAN(both.scan, want, tolerance);
         EXPECT_EQ(both_bins, want_bins);
-        EXPECT_EQ(both.hash, hash_bytes(copy.data(), copy.size()));
+        EXPECT_EQ(both.hash, hash_contents(copy.data(), copy.size()));
       }
     }
   }
@@ -86,8 +86,25 @@ TEST(Strided, OddElementSizesHashLikeTheirCopy) {
     const View v{"", {20, 9}, {9, -1}, 8};
     const auto copy = gather(size, data, v);
     EXPECT_EQ(hash_strided(size, data.data() + 8 * size, v.sizes, v.strides),
-              hash_bytes(copy.data(), copy.size()));
+              hash_contents(copy.data(), copy.size()));
   }
+}
+
+TEST(Strided, ViewsOfSeveralPartsHashLikeTheirCopy) {
+  std::mt19937_64 rng(9);
+  const auto data = testing::random_elements(DType::float32, 1000 * 900, testing::Mix::ordinary, rng);
+  const std::int64_t sizes[] = {900, 1000}, strides[] = {1, 900};
+  std::vector<unsigned char> copy;
+  for (std::size_t i = 0; i < 900; ++i)
+    for (std::size_t j = 0; j < 1000; ++j) {
+      const auto* element = data.data() + 4 * (j * 900 + i);
+      copy.insert(copy.end(), element, element + 4);
+    }
+  const std::uint64_t contents = hash_contents(copy.data(), copy.size());
+  EXPECT_EQ(hash_strided(4, data.data(), sizes, strides), contents);
+  EXPECT_EQ(scan_and_hash_strided(DType::float32, data.data(), sizes, strides).hash, contents);
+  EXPECT_EQ(hash_bytes_strided(4, data.data(), sizes, strides), hash_bytes(copy.data(), copy.size()));
+  EXPECT_NE(contents, hash_bytes(copy.data(), copy.size()));
 }
 
 TEST(Strided, ComplexAndIntegersToo) {

@@ -5,13 +5,14 @@ namespace nanquest {
 namespace {
 
 /// The golden file of that name holds the rich doc of snapshot format `major`.`minor`.
-void expect_golden(const std::string& name, int major, int minor) {
+void expect_golden(const std::string& name, int major, int minor, HashKind hash_kind) {
   const std::string path = std::string(NANQUEST_GOLDEN_DIR) + "/" + name;
   EXPECT_LT(std::filesystem::file_size(path), 200'000u);
   Result<SnapshotReader> reader = SnapshotReader::open(path);
   ASSERT_TRUE(reader) << reader.error().text();
   EXPECT_EQ(reader->format_major(), major);
   EXPECT_EQ(reader->format_minor(), minor);
+  EXPECT_EQ(reader->doc().hash_kind, hash_kind);
   testing::expect_same_doc(reader->doc(), testing::rich_doc());
   for (const auto& [tensor_name, tensor] : testing::rich_tensors()) {
     Result<TensorData> got = reader->read_tensor(tensor_name);
@@ -23,12 +24,16 @@ void expect_golden(const std::string& name, int major, int minor) {
 }
 
 TEST(Golden, Snapshot1_0OpensAndIsUnchanged) {
-  expect_golden("snapshot-1.0.h5", 1, 0);
+  expect_golden("snapshot-1.0.h5", 1, 0, HashKind::whole);
 }
 
 // The same format as nanquest has written it since it writes HDF5 itself.
 TEST(Golden, Snapshot1_0WrittenWithoutLibhdf5OpensAndIsUnchanged) {
-  expect_golden("snapshot-1.0-direct.h5", 1, 0);
+  expect_golden("snapshot-1.0-direct.h5", 1, 0, HashKind::whole);
+}
+
+TEST(Golden, Snapshot2_0OpensAndIsUnchanged) {
+  expect_golden("snapshot-2.0.h5", 2, 0, HashKind::contents);
 }
 
 }  // namespace

@@ -92,15 +92,15 @@ TEST_F(Hostile, NotOurs) {
 }
 
 TEST_F(Hostile, NewerMajorIsRefusedNewerMinorIsRead) {
-  ASSERT_TRUE(seal_file(path_, 2, 0, {}));
-  expect_refused("format 2.0, this program reads formats up to 1.x");
+  ASSERT_TRUE(seal_file(path_, 3, 0, {}));
+  expect_refused("format 3.0, this program reads formats up to 2.x");
   ASSERT_TRUE(testing::write_rich(path_));
   forge(path_, [](hid_t file) {
     H5Gclose(H5Gcreate2(file, "later", H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT));
     const hid_t type = H5Tcreate(H5T_OPAQUE, 3), space = H5Screate(H5S_SCALAR);
     H5Dclose(H5Dcreate2(file, "trace/ops/unheard_of", type, space, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT));
   });
-  ASSERT_TRUE(seal_file(path_, 1, 9, {}));
+  ASSERT_TRUE(seal_file(path_, 2, 9, {}));
   Result<SnapshotReader> reader = SnapshotReader::open(path_);
   ASSERT_TRUE(reader) << reader.error().text();
   EXPECT_EQ(reader->format_minor(), 9);

@@ -14,7 +14,7 @@ TEST(RoundTrip, EveryFieldOfARichDoc) {
   Result<SnapshotReader> reader = SnapshotReader::open(path);
   ASSERT_TRUE(reader) << reader.error().text();
   testing::expect_same_doc(reader->doc(), testing::rich_doc());
-  EXPECT_EQ(reader->format_major(), 1);
+  EXPECT_EQ(reader->format_major(), 2);
   EXPECT_EQ(reader->path(), path);
 }
 
