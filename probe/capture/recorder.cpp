@@ -39,6 +39,7 @@ struct TraceRecorder::Frame : OpFrame {
   std::vector<at::Tensor> inner;     // memory inside written arguments that are no plain memory themselves
   std::vector<std::int32_t> unsure;  // rows of what a region read and perhaps wrote
   bool inputs_finite = true;
+  std::vector<std::int32_t> unseen;  // rows of what it read that nobody has looked at yet
 };
 
 TraceRecorder::TraceRecorder(Recording& recording, const RecordOptions& options)
@@ -84,6 +85,7 @@ std::unique_ptr<OpFrame> TraceRecorder::on_start(const OpTraits& traits,
       const std::int32_t stats = doc_.tensors[static_cast<std::size_t>(row)].stats;
       if (stats != kNone && doc_.stats[static_cast<std::size_t>(stats)].non_finite() > 0)
         frame->inputs_finite = false;
+      if (!unseen_.empty() && unseen_.back() == row) frame->unseen.push_back(row);
       if (written) frame->written.push_back(t);
       if (traits.opaque && !traits.collective && !written) frame->unsure.push_back(row);
       clone = clone || (written && is_reduced(t));
@@ -187,6 +189,15 @@ void TraceRecorder::on_end(const OpTraits& traits, OpFrame& base, c10::ArrayRef<
   ready_.clear();
 }
 
+bool TraceRecorder::read_non_finite(const Frame& frame) {
+  for (const std::int32_t row : frame.unseen) {
+    const std::int32_t& stats = doc_.tensors[static_cast<std::size_t>(row)].stats;
+    if (stats == kNone) look_at_first_values(row);
+    if (stats != kNone && doc_.stats[static_cast<std::size_t>(stats)].non_finite() > 0) return true;
+  }
+  return false;
+}
+
 void TraceRecorder::judge_birth(const OpTraits& traits, Frame& frame, OpRow& op) {
   if (!frame.inputs_finite || (op.flags & (kOpUninitialised | kOpOpaque | kOpFailed))) return;
   bool bad = false;
@@ -195,7 +206,7 @@ void TraceRecorder::judge_birth(const OpTraits& traits, Frame& frame, OpRow& op)
     const std::int32_t stats = doc_.tensors[static_cast<std::size_t>(row)].stats;
     bad = bad || (stats != kNone && doc_.stats[static_cast<std::size_t>(stats)].non_finite() > 0);
   }
-  if (!bad) return;
+  if (!bad || read_non_finite(frame)) return;
   op.flags |= kOpBirth;
   std::shared_ptr<Stack>& stack = stacks_[static_cast<std::size_t>(frame.op)];
   if (!stack && options_.stacks) stack = Stack::gather();

@@ -42,8 +42,8 @@ class TraceRecorder : public OpSink {
   /// Slot numbers of the kept tensors, once the step has run.
   void link_slots(std::vector<NamedTensor>& rows, const NamedTensors& tensors) const;
 
-  /// Lazy recording: copies every outside value that is still only referred to. Call before the file is
-  /// written.
+  /// Lazy recording: copies every outside value that is still only referred to, and looks at what the step
+  /// read of them. Call before the file is written or a culprit sought.
   void copy_outside();
 
   /// Lazy recording, after copy_outside(): a named tensor as it was when the step began, as a row and data of
@@ -68,6 +68,12 @@ class TraceRecorder : public OpSink {
   enum class Look { nothing, values, values_and_hash };
   std::int32_t tensor_row(const at::Tensor& tensor, std::int32_t slot, Look look);
   std::int32_t stats_for(const at::Tensor& tensor, std::int32_t slot, Look look);
+  /// Lazy recording: first values of an outside storage are kept anyway and can be looked at when somebody
+  /// wants to know, which in a good step nobody does.
+  bool looked_at_later(std::int32_t slot, Look look) const;
+  /// Looks at the first values that row `row`, which was not looked at when it was read, says it saw.
+  void look_at_first_values(std::int32_t row);
+  bool read_non_finite(const Frame& frame);
   /// Looks at many tensors of one op with all threads; stats_for finds what was seen until the next call.
   void look_ahead(std::vector<at::Tensor> tensors, Look look);
   void look_ahead_at_inputs(const OpTraits& traits, c10::ArrayRef<const c10::IValue> inputs);
@@ -114,6 +120,7 @@ class TraceRecorder : public OpSink {
   std::vector<std::shared_ptr<Stack>> stacks_;  // per op
   std::unordered_map<std::string, int> names_used_;
   int births_judged_ = 0;
+  std::vector<std::int32_t> unseen_;  // rows of first values that nobody has looked at yet
   std::unordered_map<const c10::TensorImpl*, StatsRow> ready_;  // of the op at hand
 };
 

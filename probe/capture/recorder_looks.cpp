@@ -5,6 +5,7 @@
 #include <atomic>
 
 #include "probe/capture/arguments.h"
+#include "probe/capture/first_value.h"
 #include "probe/capture/recorder.h"
 #include "probe/capture/recorder_parts.h"
 #include "probe/observe/parallel.h"
@@ -46,6 +47,7 @@ std::int32_t TraceRecorder::stats_for(const at::Tensor& tensor, std::int32_t slo
   if (const auto seen = ready_.find(tensor.unsafeGetTensorImpl());
       !stats && seen != ready_.end() && (seen->second.has_hash || !hash))
     stats = seen->second;
+  if (!stats && looked_at_later(slot, look)) return kNone;
   if (!stats) stats = stats_of(tensor, hash);
   if (!stats) return kNone;
   const auto index = static_cast<std::int32_t>(doc_.stats.size());
@@ -54,6 +56,37 @@ std::int32_t TraceRecorder::stats_for(const at::Tensor& tensor, std::int32_t slo
   state.known.push_back({state.generation, index, *type, tensor.storage_offset(), tensor.sizes().vec(),
                          tensor.strides().vec(), contiguous, dense});
   return index;
+}
+
+bool TraceRecorder::looked_at_later(std::int32_t slot, Look look) const {
+  if (!options_.lazy || !options_.scan || look != Look::values) return false;
+  const SlotState& state = slots_.state(slot);
+  return state.generation == 0 && !state.shared && (state.live || state.saved.defined());
+}
+
+void TraceRecorder::look_at_first_values(std::int32_t index) {
+  TensorRow& row = doc_.tensors[static_cast<std::size_t>(index)];
+  SlotState& state = slots_.state(row.slot);
+  const at::ScalarType type = scalar_type_of(row.dtype);
+  for (const std::int32_t seen : state.first_rows) {
+    const TensorRow& other = doc_.tensors[static_cast<std::size_t>(seen)];
+    if (other.dtype == row.dtype && other.storage_offset == row.storage_offset && other.sizes == row.sizes &&
+        other.strides == row.strides) {
+      row.stats = other.stats;
+      return;
+    }
+  }
+  const c10::Storage storage = state.live ? state.live : state.saved.storage();
+  // A program may have shrunk a storage without an op.
+  const auto held = static_cast<std::int64_t>(storage.nbytes() / c10::elementSize(type));
+  if (!reaches_within(row.sizes, row.strides, row.storage_offset, held)) return;
+  const at::Tensor view = at::empty({0}, at::TensorOptions().dtype(type).device(storage.device()))
+                              .set_(storage, row.storage_offset, row.sizes, row.strides);
+  const auto stats = stats_of(view, /*hash=*/false);
+  if (!stats) return;
+  row.stats = static_cast<std::int32_t>(doc_.stats.size());
+  doc_.stats.push_back(*stats);
+  state.first_rows.push_back(index);
 }
 
 void TraceRecorder::look_ahead(std::vector<at::Tensor> tensors, Look look) {
@@ -90,6 +123,7 @@ void TraceRecorder::look_ahead_at_inputs(const OpTraits& traits, c10::ArrayRef<c
       const auto known = [&](const SlotState::Known& k) {
         return k.generation == slots_.state(slot).generation;
       };
+      if (slot != kNone && looked_at_later(slot, Look::values)) continue;
       if (slot == kNone ||
           std::none_of(slots_.state(slot).known.begin(), slots_.state(slot).known.end(), known))
         unknown.push_back(t);

@@ -74,6 +74,8 @@ void TraceRecorder::copy_outside() {
     settle(static_cast<std::int32_t>(i));
     save_outside(static_cast<std::int32_t>(i));
   }
+  for (const std::int32_t row : unseen_) look_at_first_values(row);
+  unseen_.clear();
 }
 
 void TraceRecorder::announce(const std::string& name, const at::Tensor& tensor, SlotOrigin origin) {

@@ -23,6 +23,8 @@ std::int32_t TraceRecorder::tensor_row(const at::Tensor& tensor, std::int32_t sl
   } else {
     row = row_of(tensor, slot);
     row.stats = stats_for(tensor, slot, look);
+    if (row.stats == kNone && looked_at_later(slot, look))
+      unseen_.push_back(static_cast<std::int32_t>(doc_.tensors.size()));
   }
   doc_.tensors.push_back(std::move(row));
   return static_cast<std::int32_t>(doc_.tensors.size()) - 1;

@@ -48,6 +48,7 @@ struct SlotState {
   bool shared = false;
   c10::Storage live;  ///< lazy recording: an outside storage whose first values have not been copied yet
   at::Tensor saved;   ///< its first values, once copied
+  std::vector<std::int32_t> first_rows;  ///< rows with statistics of views of those values, one for each view
 };
 
 /// Maps storages to rows of SnapshotDoc::slots. Not thread-safe: its owner locks.

@@ -4,6 +4,8 @@
 
 #include <cstring>
 
+#include "probe/observe/stream_copy.h"
+
 #ifndef INTRA_OP_PARALLEL
 #error "at::parallel_for would run on one thread: compile this source with -fopenmp"
 #endif
@@ -20,8 +22,12 @@ void parallel_ranges(std::int64_t count, std::int64_t grain,
 }
 
 void parallel_copy(void* to, const void* from, std::size_t bytes) {
+  if (bytes < kWorthWaking) {
+    std::memcpy(to, from, bytes);
+    return;
+  }
   parallel_ranges(static_cast<std::int64_t>(bytes), kWorthWaking, [&](std::int64_t begin, std::int64_t end) {
-    std::memcpy(static_cast<char*>(to) + begin, static_cast<const char*>(from) + begin,
+    stream_copy(static_cast<char*>(to) + begin, static_cast<const char*>(from) + begin,
                 static_cast<std::size_t>(end - begin));
   });
 }

@@ -24,7 +24,8 @@ int threads_here();
 void parallel_ranges(std::int64_t count, std::int64_t grain,
                      c10::function_ref<void(std::int64_t begin, std::int64_t end)> work);
 
-/// std::memcpy by several threads, where it is large enough for that.
+/// std::memcpy; where it is large enough by several threads and past their caches: for what nobody will read
+/// soon.
 void parallel_copy(void* to, const void* from, std::size_t bytes);
 
 }  // namespace nanquest
