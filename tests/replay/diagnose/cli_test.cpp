@@ -102,7 +102,7 @@ TEST_F(Cli, SubCommandsAgreeWithEachOther) {
   EXPECT_EQ(compared["first_finiteness_change"], narrow["first_inf"]["op"]);
   const auto info = nlohmann::json::parse(replay("info --json " + snapshot).out);
   EXPECT_EQ(info["step"], 131);
-  EXPECT_EQ(info["format_version"], "1.0");
+  EXPECT_EQ(info["format_version"], "2.0");
 }
 
 TEST_F(Cli, BisectSamplesNamesTheRow) {
@@ -121,10 +121,10 @@ TEST_F(Cli, BadFilesAreRefusedInOneLine) {
     expect_one_line(replay(std::string(command) + "-q '" + snapshot + "'"), 3, "div_zero.h5");
   EXPECT_FALSE(std::filesystem::exists(scratch_ / "div_zero.json"));
   const std::string later = record_sample("log_zero", scratch_, 1);
-  ASSERT_TRUE(seal_file(later, 2, 0, {}));
+  ASSERT_TRUE(seal_file(later, 3, 0, {}));
   for (const char* command : {"", "verify ", "run ", "info ", "repro ", "bisect samples ", "compare "})
     expect_one_line(replay(std::string(command) + "-q '" + later + "'"), 3,
-                    "format 2.0, this program reads formats up to 1.x");
+                    "format 3.0, this program reads formats up to 2.x");
   EXPECT_FALSE(std::filesystem::exists(scratch_ / "log_zero.json"));
 }
 

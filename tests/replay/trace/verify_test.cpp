@@ -8,6 +8,7 @@
 
 #include <filesystem>
 
+#include "probe/numerics/scan.h"
 #include "tests/replay/trace/programs.h"
 
 namespace nanquest::testing {
@@ -81,6 +82,38 @@ TEST(Verify, OneFlippedBitIsFoundAtTheFirstOpThatReadsIt) {
   EXPECT_GT(result.mismatched, 0);
   ASSERT_NE(result.first_mismatch, kNone);
   EXPECT_EQ(replayer.doc().ops[static_cast<std::size_t>(result.first_mismatch)].name, "aten::mm");
+}
+
+// Files of format 1 hold the hash of a tensor's contents as a whole: they are held to that.
+TEST(Verify, HashesOfFormat1AreComparedAsTheyWereMade) {
+  at::manual_seed(4);
+  const at::Tensor x = at::randn({600, 500});  // more than a part of today's hash
+  at::Tensor twice, turned;
+  Step step;
+  step.state.batch = {{"x", x}};
+  step.run = [&] {
+    twice = x * 2;
+    turned = twice.t() + 1;  // lies in memory as `twice` does
+    return turned.mean();
+  };
+  Recording recording = record(step);
+  ASSERT_FALSE(turned.is_contiguous());
+  EXPECT_TRUE(verify(replayer_of(recording)).bit_exact);
+  recording.doc.hash_kind = HashKind::whole;
+  EXPECT_EQ(verify(replayer_of(recording)).mismatched, 2);
+  int changed = 0;
+  for (const OpRow& op : recording.doc.ops)
+    for (const auto& [name, tensor] : {std::pair{"aten::mul", twice}, {"aten::add", turned}}) {
+      if (op.name != name || op.written_count != 1) continue;
+      const std::int32_t row = recording.doc.written[static_cast<std::size_t>(op.first_written)];
+      const at::Tensor copy = tensor.contiguous();
+      const std::int32_t stats = recording.doc.tensors[static_cast<std::size_t>(row)].stats;
+      recording.doc.stats[static_cast<std::size_t>(stats)].hash =
+          hash_bytes(copy.const_data_ptr(), copy.nbytes());
+      ++changed;
+    }
+  ASSERT_EQ(changed, 2);
+  EXPECT_TRUE(verify(replayer_of(recording)).bit_exact);
 }
 
 TEST(Verify, NamesWhatIsDifferentHere) {
