@@ -1,13 +1,17 @@
 #!/usr/bin/env python3
 """What the attached probe costs a training: "name ratio goal ok|short spread", one line for each model and level.
 
-usage: attach_bench.py [gpt2|resnet50|tiny ...]   (default: all)
+usage: attach_bench.py [--returning] [gpt2|resnet50|tiny ...]   (default: all)
 
 A process without the probe and one for each level stand ready with the same training; they take turns, a block of steps
 each, round after round. A ratio is that of a round, so that a machine whose speed drifts drifts for both; the line
 shows their median, lowest and highest, and the ratio of the fastest blocks, which other work on the machine disturbs
 least. "empty" is no level: PyTorch's own observer that does nothing but get every op's inputs, which is the least that a
 trace can cost.
+
+All of them run with a malloc that keeps what is freed (for the glibc that is two variables). Returning it to the system
+makes the next step touch new pages, which takes a quarter of GPT-2's step here, half or twice that from one moment to the
+next on a virtual machine: with it (--returning) the same ratios vary by 40 % instead of 4 %.
 """
 import os
 import pathlib
@@ -22,15 +26,16 @@ ROOT = HERE.parents[1]
 MODELS = {"gpt2": (1, 9, {"guard": 1.01, "trace": 1.03, "watch": 1.25}),
           "resnet50": (1, 15, {"guard": 1.01, "trace": 1.03, "watch": 1.25}),
           "tiny": (100, 25, {"guard": 1.01, "trace": 1.35, "empty": 1.35})}
+KEEPING = {"MALLOC_MMAP_MAX_": "0", "MALLOC_TRIM_THRESHOLD_": str(1 << 40)}
 
 
 class Worker:
-    def __init__(self, model, level, scratch):
+    def __init__(self, model, level, scratch, variables):
         command = [sys.executable, str(HERE / "attach_worker.py"), model]
         if level:
             command += [level, os.path.join(scratch, f"{model}-{level}")]
         path = filter(None, [str(ROOT / "probe" / "attach" / "python"), os.environ.get("PYTHONPATH")])
-        environment = dict(os.environ, PYTHONPATH=os.pathsep.join(path))
+        environment = dict(os.environ, PYTHONPATH=os.pathsep.join(path), **variables)
         environment.setdefault("NANQUEST_ATTACH_LIBRARY", str(ROOT / "build" / "lib" / "libnanquest_attach.so"))
         self.process = subprocess.Popen(command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
@@ -55,9 +60,9 @@ def missing(model):
     return needed if needed and importlib.util.find_spec(needed) is None else None
 
 
-def measure(model, scratch):
+def measure(model, scratch, variables):
     steps, rounds, goals = MODELS[model]
-    workers = {level: Worker(model, level, scratch) for level in (None, *goals)}
+    workers = {level: Worker(model, level, scratch, variables) for level in (None, *goals)}
     for worker in workers.values():
         worker.wait_until_ready()
     ratios = {level: [] for level in goals}
@@ -81,12 +86,13 @@ def measure(model, scratch):
 
 
 def main():
-    for model in sys.argv[1:] or MODELS:
+    variables = {} if "--returning" in sys.argv[1:] else KEEPING
+    for model in [a for a in sys.argv[1:] if a != "--returning"] or MODELS:
         if missing(model):
             print(f"attach_bench: {model}: not measured, because {missing(model)} is not installed", file=sys.stderr)
             continue
         with tempfile.TemporaryDirectory(prefix="nanquest-bench-") as scratch:
-            measure(model, scratch)
+            measure(model, scratch, variables)
 
 
 if __name__ == "__main__":

@@ -57,7 +57,7 @@ def main():
             loss_of().backward()
             optimizer.step()
 
-    steps(2)  # the first makes gradients and moments
+    steps(4)  # the first makes gradients and moments, the next ones find memory for all of it
     print("ready", flush=True)
     for line in sys.stdin:
         begin = time.perf_counter()
