@@ -23,8 +23,8 @@ import tempfile
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 # model: (steps a block, rounds, goals of guard, trace, watch)
-MODELS = {"gpt2": (1, 9, {"guard": 1.01, "trace": 1.03, "watch": 1.25}),
-          "resnet50": (1, 15, {"guard": 1.01, "trace": 1.03, "watch": 1.25}),
+MODELS = {"gpt2": (1, 17, {"guard": 1.01, "trace": 1.03, "watch": 1.25}),
+          "resnet50": (1, 21, {"guard": 1.01, "trace": 1.03, "watch": 1.25}),
           "tiny": (100, 25, {"guard": 1.01, "trace": 1.35, "empty": 1.35})}
 KEEPING = {"MALLOC_MMAP_MAX_": "0", "MALLOC_TRIM_THRESHOLD_": str(1 << 40)}
 
