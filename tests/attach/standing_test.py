@@ -7,7 +7,7 @@ from attached import PROGRAMS, AttachTest, main, stands
 
 UPDATE = PROGRAMS / "update.py"
 # The first three steps are watched, and after them none that is no incident. Copying may cost what it wants.
-STANDING = ("--level", "trace", "--watch-every", "0", "--keep-percent", "100")
+STANDING = ("--level", "trace", "--watch-every", "0", "--keep-percent", "1000000")
 
 
 class StandingTest(AttachTest):
