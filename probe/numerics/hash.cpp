@@ -98,15 +98,17 @@ std::uint64_t PartHashes::finish() {
   return state_.finish(held_, count_ % std::size(held_) * sizeof held_[0]);
 }
 
+void ContentsHash::close_part() {
+  parts_.add(part_.finish(nullptr, 0));
+  part_ = HashState();
+  blocks_ = 0;
+}
+
 void ContentsHash::add_blocks(const void* data, std::size_t count) {
   constexpr std::size_t most = kHashPart / kHashBlock;
   const auto* p = static_cast<const unsigned char*>(data);
   while (count > 0) {
-    if (blocks_ == most) {
-      parts_.add(part_.finish(nullptr, 0));
-      part_ = HashState();
-      blocks_ = 0;
-    }
+    if (blocks_ == most) close_part();
     const std::size_t take = std::min(count, most - blocks_);
     part_.add_blocks(p, take);
     blocks_ += take;
@@ -118,10 +120,7 @@ void ContentsHash::add_blocks(const void* data, std::size_t count) {
 std::uint64_t ContentsHash::finish(const void* data, std::size_t bytes) {
   const std::size_t rest = bytes % kHashBlock;
   add_blocks(data, bytes / kHashBlock);
-  if (rest != 0 && blocks_ == kHashPart / kHashBlock) {
-    parts_.add(part_.finish(nullptr, 0));
-    part_ = HashState();
-  }
+  if (rest != 0 && blocks_ == kHashPart / kHashBlock) close_part();
   parts_.add(part_.finish(static_cast<const unsigned char*>(data) + (bytes - rest), rest));
   return parts_.finish();
 }
@@ -131,11 +130,7 @@ std::uint64_t hash_bytes(const void* data, std::size_t bytes) {
 }
 
 std::uint64_t hash_contents(const void* data, std::size_t bytes) {
-  PartHashes parts;
-  const auto* p = static_cast<const unsigned char*>(data);
-  for (std::size_t done = 0; done < bytes; done += kHashPart)
-    parts.add(hash_bytes(p + done, std::min(kHashPart, bytes - done)));
-  return parts.finish();
+  return ContentsHash().finish(data, bytes);
 }
 
 }  // namespace nanquest

@@ -74,6 +74,8 @@ class ContentsHash {
   std::uint64_t finish(const void* data, std::size_t bytes);
 
  private:
+  void close_part();
+
   HashState part_;
   std::size_t blocks_ = 0;  // in `part_`; a full part is closed when more bytes come
   PartHashes parts_;

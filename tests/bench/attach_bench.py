@@ -10,8 +10,8 @@ least. "empty" is no level: PyTorch's own observer that does nothing but get eve
 trace can cost.
 
 All of them run with a malloc that keeps what is freed (for the glibc that is two variables). Returning it to the system
-makes the next step touch new pages, which takes a quarter of GPT-2's step here, half or twice that from one moment to the
-next on a virtual machine: with it (--returning) the same ratios vary by 40 % instead of 4 %.
+makes the next step touch new pages, and what that costs varies from one moment to the next on a virtual machine: with it
+(--returning) the ratios of a real model varied from 0.8 to 1.4 and more.
 """
 import os
 import pathlib

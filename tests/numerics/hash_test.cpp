@@ -8,15 +8,12 @@
 
 #include "probe/numerics/kernels.h"
 #include "probe/numerics/scan.h"
+#include "tests/numerics/byte_pattern.h"
 
 namespace nanquest {
 namespace {
 
-std::vector<unsigned char> pattern(std::size_t n) {
-  std::vector<unsigned char> bytes(n);
-  for (std::size_t i = 0; i < n; ++i) bytes[i] = static_cast<unsigned char>(i * 131 + (i >> 8) * 17 + 7);
-  return bytes;
-}
+using testing::pattern;
 
 // From an implementation of hash.h's definition in Python with integers of any size. Snapshots hold these
 // hashes: if this fails, the code is wrong, never the table.

@@ -6,15 +6,12 @@
 #include <vector>
 
 #include "probe/observe/parallel.h"
+#include "tests/numerics/byte_pattern.h"
 
 namespace nanquest {
 namespace {
 
-std::vector<unsigned char> pattern(std::size_t n) {
-  std::vector<unsigned char> bytes(n);
-  for (std::size_t i = 0; i < n; ++i) bytes[i] = static_cast<unsigned char>(i * 131 + (i >> 8) * 17 + 7);
-  return bytes;
-}
+using testing::pattern;
 
 using Copy = void (*)(void*, const void*, std::size_t);
 
