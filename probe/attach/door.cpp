@@ -39,6 +39,7 @@ at::Tensor number_in(const c10::Storage& storage, at::ScalarType type) {
 
 Door AttachSession::begin_forward() {
   Door door;
+  listen();
   safely("a new step", [&] {
     if (!in_closure_) (void)set_phase(Phase::forward);
     door = std::exchange(unsaid_, {});
@@ -76,6 +77,7 @@ void AttachSession::note_scaled(const at::Tensor& scaled, const at::Tensor& loss
 }
 
 void AttachSession::begin_backward(const std::vector<at::Tensor>& roots, bool accumulates) {
+  listen();
   safely("the loss", [&] {
     for (const at::Tensor& root : roots) losses_.started(root, accumulates);
     if (accumulates) cleared_ = false;
@@ -169,7 +171,10 @@ Door AttachSession::before_update(const Update& update, const Weights& weights, 
     if (trace_ && trace_->stands() && gradients_follow)
       trace_->keeps = standing_->begin_update(0, false, true);
   });
-  return gradients_follow ? Door{} : judge(update);
+  Door door = gradients_follow ? Door{} : judge(update);
+  // After a hand-written update nobody says that it is over.
+  if (observer_ && standing_ && !trace_ && !by_hand_ && standing_->trace().idle()) observer_->rest();
+  return door;
 }
 
 Door AttachSession::judge(const Update& update) {
@@ -270,6 +275,7 @@ std::string AttachSession::damage_after_update() {
 
 Door AttachSession::after_update() {
   Door door;
+  listen();
   safely("after the update", [&] {
     (void)set_phase(Phase::forward);
     in_closure_ = false;

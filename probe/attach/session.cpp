@@ -79,6 +79,7 @@ std::string AttachSession::trouble() {
   if (off_) {  // where recording failed, ops of the program were still inside
     trace_.reset();
     standing_.reset();
+    if (observer_) observer_->rest();
   }
   std::string text = record_.complaint();
   if (!trouble_.empty() && !std::exchange(told_, true)) guard::append(text, trouble_);

@@ -48,7 +48,7 @@ struct AttachOptions {
   int watch_every = 50;  ///< … and every so many steps; 0 = never again
   int watch_after = 10;  ///< … and so many steps after an incident
   int keep_steps = 2;    ///< level trace: steps that stay with what their updates overwrote; 0 = none
-  int keep_percent = 1;  ///< … while copying that takes no more of a step's time
+  int keep_percent = 1;  ///< … while that takes no more of the time of training
   std::set<std::int64_t> record_steps;  ///< steps that become files, good or bad, as the level records them
   bool skip_bad_updates = false;        ///< ask the caller to keep the optimizer from writing
 };
@@ -146,6 +146,10 @@ class AttachSession : public OpSink {
   void announce_all();
   std::size_t ops_so_far() const;
   void start_step();
+  /// Ops are told again, if an update that nobody records had stopped that.
+  void listen() {
+    if (observer_ && !off_) observer_->wake();
+  }
   void hand_written(const OpTraits& op, c10::ArrayRef<const c10::IValue> inputs);
   void note_scalar(c10::ArrayRef<const c10::IValue> outputs);
   bool watching() const;

@@ -3,10 +3,13 @@
 #include <ATen/ATen.h>
 
 #include <algorithm>
+#include <array>
+#include <numeric>
 
 namespace nanquest::guard {
 namespace {
 
+constexpr std::size_t kLanes = 8;
 constexpr std::int64_t kSample = 2048, kBlocks = 8, kBlock = kSample / kBlocks;
 
 template <class T>
@@ -86,16 +89,20 @@ void WeightWatch::after_update() {
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
     Sample& sample = samples_[i];
     fetch(i, after_.data() + sample.offset);
-    double moved = 0, before = 0;
-    for (std::size_t k = sample.offset; k < sample.offset + sample.count; ++k) {
-      const double step = after_[k] - before_[k];
-      moved += step * step;
-      before += before_[k] * before_[k];
-    }
+    const double* was = before_.data() + sample.offset;
+    const double* is = after_.data() + sample.offset;
+    // Side by side, as one sum after the other would wait for itself.
+    std::array<double, kLanes> moved{}, before{};
+    for (std::size_t k = 0; k < sample.count; k += kLanes)
+      for (std::size_t lane = 0; lane < std::min(kLanes, sample.count - k); ++lane) {
+        const double step = is[k + lane] - was[k + lane];
+        moved[lane] += step * step;
+        before[lane] += was[k + lane] * was[k + lane];
+      }
     const double all =
         sample.count ? static_cast<double>(parameters_[i].numel()) / static_cast<double>(sample.count) : 0;
-    sample.moved = moved * all;
-    sample.before = before * all;
+    sample.moved = std::accumulate(moved.begin(), moved.end(), 0.0) * all;
+    sample.before = std::accumulate(before.begin(), before.end(), 0.0) * all;
   }
 }
 

@@ -156,11 +156,23 @@ Result<ObserverSession> ObserverSession::start(OpSink& sink) {
           .needsInputs(true)
           .needsOutputs(true)
           .scopes({at::RecordScope::FUNCTION, at::RecordScope::BACKWARD_FUNCTION}));
-  return ObserverSession(handle);
+  return ObserverSession(handle, at::RecordFunction::currentThreadId());
 }
 
 ObserverSession::ObserverSession(ObserverSession&& other) noexcept
-    : handle_(std::exchange(other.handle_, 0)) {}
+    : handle_(std::exchange(other.handle_, 0)), thread_(other.thread_), resting_(other.resting_) {}
+
+void ObserverSession::rest() {
+  if (!handle_ || resting_ || thread_ != at::RecordFunction::currentThreadId()) return;
+  at::disableCallback(handle_);
+  resting_ = true;
+}
+
+void ObserverSession::wake() {
+  if (!resting_ || thread_ != at::RecordFunction::currentThreadId()) return;
+  at::reenableCallback(handle_);
+  resting_ = false;
+}
 
 ObserverSession::~ObserverSession() {
   if (!handle_) return;

@@ -55,9 +55,16 @@ class ObserverSession {
   ObserverSession& operator=(ObserverSession&&) = delete;
   ~ObserverSession();
 
+  /// Nothing is reported until `wake`, and ops cost what they cost without a session: where nobody would look
+  /// at what is reported, that is cheaper than not listening. A switch costs about what two ops do. Outside
+  /// of ops only; without effect on another thread than the session's.
+  void rest();
+  void wake();
+
  private:
-  explicit ObserverSession(std::uint64_t handle) : handle_(handle) {}
-  std::uint64_t handle_ = 0;
+  ObserverSession(std::uint64_t handle, std::uint64_t thread) : handle_(handle), thread_(thread) {}
+  std::uint64_t handle_ = 0, thread_ = 0;
+  bool resting_ = false;
 };
 
 /// Node that runs on the calling thread now. Cheap; meant for sinks.

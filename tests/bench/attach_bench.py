@@ -1,13 +1,15 @@
 #!/usr/bin/env python3
 """What the attached probe costs a training: "name ratio goal ok|short spread", one line for each model and level.
 
-usage: attach_bench.py [--returning] [gpt2|resnet50|tiny ...]   (default: all)
+usage: attach_bench.py [--returning] [gpt2|resnet50|tiny|mlp ...]   (default: all)
 
 A process without the probe and one for each level stand ready with the same training; they take turns, a block of steps
-each, round after round. A ratio is that of a round, so that a machine whose speed drifts drifts for both; the line
-shows their median, lowest and highest, and the ratio of the fastest blocks, which other work on the machine disturbs
-least. "empty" is no level: PyTorch's own observer that does nothing but get every op's inputs, which is the least that a
-trace can cost.
+each, round after round; then all begin anew, as where its memory happens to lie makes one process a hundredth or two faster
+than another. A ratio is that of a round, so that a machine whose speed drifts drifts for both; the line shows their median,
+lowest and highest, and the ratio of the fastest blocks, which other work on the machine disturbs least. "guard_inside" is
+the share of a guarded step that passed inside the probe's own functions: it tells more than a ratio does where that
+scatters by more than the goal. "empty" is no level: PyTorch's own observer that does nothing but get every op's inputs,
+which is the least that a trace can cost.
 
 All of them run with a malloc that keeps what is freed (for the glibc that is two variables). Returning it to the system
 makes the next step touch new pages, and what that costs varies from one moment to the next on a virtual machine: with it
@@ -22,10 +24,11 @@ import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
-# model: (steps a block, rounds, goals of guard, trace, watch)
-MODELS = {"gpt2": (1, 17, {"guard": 1.01, "trace": 1.03, "watch": 1.25}),
-          "resnet50": (1, 21, {"guard": 1.01, "trace": 1.03, "watch": 1.25}),
-          "tiny": (100, 25, {"guard": 1.01, "trace": 1.35, "empty": 1.35})}
+# model: (steps a block, rounds a launch, launches, {level: goal}; None: no goal, given to compare with)
+MODELS = {"gpt2": (2, 4, 3, {"guard": 1.01, "trace": 1.03, "watch": 1.25}),
+          "resnet50": (4, 4, 3, {"guard": 1.01, "trace": 1.03, "watch": 1.25}),
+          "tiny": (50, 9, 3, {"guard": None, "trace": 1.35, "empty": None}),
+          "mlp": (100, 9, 3, {"guard": None, "trace": 1.35, "empty": None})}
 KEEPING = {"MALLOC_MMAP_MAX_": "0", "MALLOC_TRIM_THRESHOLD_": str(1 << 40)}
 
 
@@ -37,6 +40,7 @@ class Worker:
         path = filter(None, [str(ROOT / "probe" / "attach" / "python"), os.environ.get("PYTHONPATH")])
         environment = dict(os.environ, PYTHONPATH=os.pathsep.join(path), **variables)
         environment.setdefault("NANQUEST_ATTACH_LIBRARY", str(ROOT / "build" / "lib" / "libnanquest_attach.so"))
+        self.inside = 0.0    # seconds of the last block that passed inside the probe's own functions
         self.process = subprocess.Popen(command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
     def wait_until_ready(self):
@@ -45,7 +49,8 @@ class Worker:
 
     def seconds(self, steps):
         print(steps, file=self.process.stdin, flush=True)
-        return float(self.process.stdout.readline())
+        seconds, self.inside = map(float, self.process.stdout.readline().split())
+        return seconds
 
     def end(self):
         self.process.stdin.close()
@@ -60,28 +65,34 @@ def missing(model):
     return needed if needed and importlib.util.find_spec(needed) is None else None
 
 
+def report(name, values, goal, more=""):
+    value = statistics.median(values)
+    aim = f"goal <= {goal:<8.4g} {'ok' if value <= goal else 'short':<5}" if goal else f"{'no goal':<22}"
+    print(f"{name:<40} {value:8.4f}  {aim} spread {min(values):.4f}..{max(values):.4f}{more}", flush=True)
+
+
 def measure(model, scratch, variables):
-    steps, rounds, goals = MODELS[model]
-    workers = {level: Worker(model, level, scratch, variables) for level in (None, *goals)}
-    for worker in workers.values():
-        worker.wait_until_ready()
-    ratios = {level: [] for level in goals}
-    fastest = dict.fromkeys(workers, float("inf"))
-    plain_times = []
-    for turn in range(rounds):
-        # Whoever comes after another's block finds the caches as that one left them: the order turns too.
-        order = list(workers)[turn % len(workers):] + list(workers)[:turn % len(workers)]
-        times = {level: workers[level].seconds(steps) for level in order}
-        plain_times.append(times[None] / steps)
-        fastest = {level: min(fastest[level], times[level]) for level in workers}
-        for level in goals:
-            ratios[level].append(times[level] / times[None])
-    for worker in workers.values():
-        worker.end()
+    steps, rounds, launches, goals = MODELS[model]
+    ratios, shares, plain_times = {level: [] for level in goals}, [], []
+    fastest = dict.fromkeys((None, *goals), float("inf"))
+    for launch in range(launches):
+        workers = {level: Worker(model, level, os.path.join(scratch, str(launch)), variables) for level in fastest}
+        for worker in workers.values():
+            worker.wait_until_ready()
+        for turn in range(rounds):
+            # Whoever comes after another's block finds the caches as that one left them: the order turns too.
+            order = list(workers)[turn % len(workers):] + list(workers)[:turn % len(workers)]
+            times = {level: workers[level].seconds(steps) for level in order}
+            plain_times.append(times[None] / steps)
+            fastest = {level: min(fastest[level], times[level]) for level in workers}
+            for level in goals:
+                ratios[level].append(times[level] / times[None])
+            shares.append(workers["guard"].inside / times["guard"])
+        for worker in workers.values():
+            worker.end()
     for level, goal in goals.items():
-        ratio = statistics.median(ratios[level])
-        print(f"{'attach_' + model + '_' + level:<40} {ratio:8.4f}  goal <= {goal:<8.4g} {'ok' if ratio <= goal else 'short':<5} "
-              f"spread {min(ratios[level]):.4f}..{max(ratios[level]):.4f}  fastest {fastest[level] / fastest[None]:.4f}", flush=True)
+        report(f"attach_{model}_{level}", ratios[level], goal, f"  fastest {fastest[level] / fastest[None]:.4f}")
+    report(f"attach_{model}_guard_inside", shares, goals["guard"] and goals["guard"] - 1)
     print(f"attach_bench: {model}: {statistics.median(plain_times) * 1e3:.3f} ms a step without the probe", file=sys.stderr)
 
 

@@ -1,6 +1,7 @@
-"""Trains a model in blocks of steps, on demand: a line "N" on stdin makes N steps, the answer is their seconds.
+"""Trains a model in blocks of steps, on demand: a line "N" on stdin makes N steps; the answer is their seconds and how many
+of them passed inside the probe's own functions around forward, backward and update (0 for other levels than guard).
 
-usage: attach_worker.py gpt2|resnet50|tiny [LEVEL RUN_DIR]; with the probe if LEVEL is given, or, for the level "empty", with
+usage: attach_worker.py gpt2|resnet50|tiny|mlp [LEVEL RUN_DIR]; with the probe if LEVEL is given, or, for the level "empty", with
 PyTorch's empty observer. The first line on stdout says that it is ready.
 """
 import sys
@@ -30,8 +31,43 @@ def resnet50():
     return optimizer, lambda: nn.functional.cross_entropy(model(pictures), labels)
 
 
+class Block(nn.Module):
+    def __init__(self, width, heads):
+        super().__init__()
+        self.heads = heads
+        self.norm1, self.norm2 = nn.LayerNorm(width), nn.LayerNorm(width)
+        self.qkv, self.out = nn.Linear(width, 3 * width), nn.Linear(width, width)
+        self.up, self.down = nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
+
+    def forward(self, x):
+        batch, length, width = x.shape
+        q, k, v = self.qkv(self.norm1(x)).view(batch, length, 3, self.heads, -1).permute(2, 0, 3, 1, 4).unbind(0)
+        seen = nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True)
+        x = x + self.out(seen.transpose(1, 2).reshape(batch, length, width))
+        return x + self.down(nn.functional.gelu(self.up(self.norm2(x))))
+
+
+class Transformer(nn.Module):
+    def __init__(self, width=64, heads=4, depth=2, length=64):
+        super().__init__()
+        self.tokens, self.places = nn.Embedding(256, width), nn.Embedding(length, width)
+        self.blocks = nn.Sequential(*[Block(width, heads) for _ in range(depth)])
+        self.norm, self.head = nn.LayerNorm(width), nn.Linear(width, 256)
+
+    def forward(self, tokens):
+        return self.head(self.norm(self.blocks(self.tokens(tokens) + self.places(torch.arange(tokens.shape[1])))))
+
+
 def tiny():
-    """So small that a step is nothing but the launching of ops."""
+    """A transformer so small that launching its ops is most of a step: 1600 ops, nested ones included, in 4.4 ms."""
+    model = Transformer()
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
+    tokens, next_ones = torch.randint(0, 256, (4, 64)), torch.randint(0, 256, (4 * 64,))
+    return optimizer, lambda: nn.functional.cross_entropy(model(tokens).flatten(0, 1), next_ones)
+
+
+def mlp():
+    """Nothing but the launching of ops, as fast as PyTorch can: six layers of at most 32 numbers on one thread."""
     torch.set_num_threads(1)
     model = nn.Sequential(nn.Linear(16, 32), nn.ReLU(), nn.Linear(32, 32), nn.ReLU(), nn.LayerNorm(32), nn.Linear(32, 4))
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
@@ -39,7 +75,26 @@ def tiny():
     return optimizer, lambda: nn.functional.cross_entropy(model(x), y)
 
 
+class Inside:
+    """The time spent in functions, the probe's, that Python calls."""
+
+    def __init__(self):
+        self.seconds = 0.0
+
+    def put(self, place, name):
+        own = getattr(place, name)
+
+        def timed(*args, **kwargs):
+            begin = time.perf_counter()
+            try:
+                return own(*args, **kwargs)
+            finally:
+                self.seconds += time.perf_counter() - begin
+        setattr(place, name, timed)
+
+
 def main():
+    inside = Inside()
     if sys.argv[2:3] == ["empty"]:
         torch.autograd._set_empty_test_observer(False, 1.0)
     elif len(sys.argv) > 2:
@@ -48,8 +103,13 @@ def main():
         # Watched steps are the business of level watch: at level trace they would fall into some blocks only.
         if not nanquest.attach(level=sys.argv[2], run_dir=sys.argv[3], watch_first=0, watch_every=0):
             sys.exit(1)
+        if sys.argv[2] == "guard":
+            from nanquest import hooks, passes, updates
+            for place, name in ((hooks, "begin"), (passes, "_begins"), (passes, "_ends"), (passes, "_cleared"),
+                                (updates.UpdateDoor, "before"), (updates.UpdateDoor, "after")):
+                inside.put(place, name)
     torch.manual_seed(0)
-    optimizer, loss_of = {"gpt2": gpt2, "resnet50": resnet50, "tiny": tiny}[sys.argv[1]]()
+    optimizer, loss_of = {"gpt2": gpt2, "resnet50": resnet50, "tiny": tiny, "mlp": mlp}[sys.argv[1]]()
 
     def steps(count):
         for _ in range(count):
@@ -60,9 +120,9 @@ def main():
     steps(4)  # the first makes gradients and moments, the next ones find memory for all of it
     print("ready", flush=True)
     for line in sys.stdin:
-        begin = time.perf_counter()
+        inside.seconds, begin = 0.0, time.perf_counter()
         steps(int(line))
-        print(time.perf_counter() - begin, flush=True)
+        print(time.perf_counter() - begin, inside.seconds, flush=True)
 
 
 main()

@@ -2,10 +2,12 @@
 
 #include <ATen/ATen.h>
 #include <ATen/autocast_mode.h>
+#include <ATen/record_function.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <stdexcept>
+#include <thread>
 
 namespace nanquest {
 namespace {
@@ -148,6 +150,31 @@ TEST(Observer, VoidInPlaceAndListOps) {
     }
   }
   EXPECT_TRUE(sink.has("aten::_foreach_mul_"));
+}
+
+TEST(Observer, WhoRestsIsToldNothingUntilItWakes) {
+  Collector sink;
+  auto session = ObserverSession::start(sink);
+  ASSERT_TRUE(session.ok());
+  const auto x = at::ones({2}).set_requires_grad(true);
+  (void)x.exp();
+  session->rest();
+  session->rest();
+  EXPECT_FALSE(at::getStepCallbacksUnlessEmpty(at::RecordScope::FUNCTION).has_value());  // no op pays for it
+  x.log().sum().backward();
+  std::thread([&] { session->wake(); }).join();  // not its thread
+  (void)x.tan();
+  session->wake();
+  EXPECT_TRUE(at::getStepCallbacksUnlessEmpty(at::RecordScope::FUNCTION).has_value());
+  x.sin().sum().backward();
+  EXPECT_TRUE(sink.has("aten::exp"));
+  EXPECT_FALSE(sink.has("aten::log"));
+  EXPECT_FALSE(sink.has("aten::tan"));
+  EXPECT_TRUE(sink.has("aten::sin"));
+  EXPECT_TRUE(sink.has("aten::cos"));  // the derivative: nodes are told again too
+  const auto derivative =
+      std::find_if(sink.all.begin(), sink.all.end(), [](const Seen& s) { return s.name == "aten::cos"; });
+  EXPECT_TRUE(derivative->node.in_backward);
 }
 
 TEST(Observer, NothingIsSeenAfterTheSession) {

@@ -41,7 +41,7 @@ bool UpdateGovernor::wants(std::uint64_t bytes, bool on_device) {
   if (options_.keep_steps <= 0 || refused_) return false;
   if (on_device) {
     refused_ = true;
-    reason_ = "what the optimizer overwrites is not copied, as it is not on the CPU";
+    reason_ = "what the optimizer overwrites is not kept, as it is not on the CPU";
     return false;
   }
   if (bytes > bytes_ + bytes_ / 4) {  // the first time, and when the model or its state grew
@@ -49,7 +49,7 @@ bool UpdateGovernor::wants(std::uint64_t bytes, bool on_device) {
     const double free = static_cast<double>(free_memory());
     if (wanted > free * options_.memory_share) {
       refused_ = true;
-      reason_ = "what the optimizer overwrites is not copied: that would take " + amount(wanted) + " of " +
+      reason_ = "what the optimizer overwrites is not kept: that would take " + amount(wanted) + " of " +
                 amount(free) + " free memory";
       return false;
     }
@@ -61,26 +61,26 @@ bool UpdateGovernor::wants(std::uint64_t bytes, bool on_device) {
   return true;
 }
 
-void UpdateGovernor::kept(const standing::CopyCost& cost) {
+void UpdateGovernor::kept(const standing::UpdateCost& cost) {
   if (step_seconds_ <= 0) return;
+  const double seconds = cost.seconds + cost.copying;
   if (cost.grew) {
     // Memory that is touched for the first time says nothing about the next steps; but where it took long,
     // the next time that more is touched should not come at once.
     if (cost.seconds < kLong) return;
-    const double pause = std::ceil(cost.seconds / (options_.time_share * step_seconds_));
+    const double pause = std::ceil(seconds / (options_.time_share * step_seconds_));
     every_ = std::max(every_, static_cast<int>(std::min<double>(pause, options_.seldom)));
     return;
   }
-  copy_seconds_ =
-      copy_seconds_ < 0 ? cost.seconds : std::min(cost.seconds, 0.8 * copy_seconds_ + 0.2 * cost.seconds);
-  const double every = std::ceil(copy_seconds_ / (options_.time_share * step_seconds_));
+  keep_seconds_ = keep_seconds_ < 0 ? seconds : std::min(seconds, 0.8 * keep_seconds_ + 0.2 * seconds);
+  const double every = std::ceil(keep_seconds_ / (options_.time_share * step_seconds_));
   every_ = std::max(1, static_cast<int>(std::min(every, 1e6)));
   if (every_ == 1) return;
   char text[200];
   std::snprintf(
-      text, sizeof text, "what the optimizer overwrites is copied %s: it takes %.1f ms of a step's %.1f ms",
+      text, sizeof text, "what the optimizer overwrites is kept %s: it takes %.1f ms of a step's %.1f ms",
       every_ > options_.seldom ? "in no step" : ("every " + std::to_string(every_) + " steps only").c_str(),
-      1e3 * copy_seconds_, 1e3 * step_seconds_);
+      1e3 * keep_seconds_, 1e3 * step_seconds_);
   if (reason_.empty()) reason_ = text;
   refused_ = every_ > options_.seldom;
 }

@@ -110,7 +110,7 @@ void StandingTrace::about_to_write(std::uint32_t slot) {
   }
   if (updating_) {
     update_cost_.bytes += record.first_bytes;
-    update_cost_.seconds += std::chrono::duration<double>(Clock::now() - start).count();
+    update_cost_.copying += std::chrono::duration<double>(Clock::now() - start).count();
     update_cost_.grew = update_cost_.grew || current_->values.grown() != grown;
   }
   record.live = {};

@@ -5,6 +5,7 @@
 #include <torch/csrc/autograd/variable.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
 
 #include "probe/base/pooled.h"
@@ -45,6 +46,24 @@ bool same_op(const OpRecord& a, const Words& words_a, const OpRecord& b, const W
          std::memcmp(words_a.at(a.first_argument), words_b.at(b.first_argument),
                      a.argument_words * sizeof(std::uint64_t)) == 0;
 }
+
+/// Adds the time that it lived to `seconds`, unless that is null.
+class Timed {
+ public:
+  explicit Timed(double* seconds) : seconds_(seconds) {
+    if (seconds_) start_ = std::chrono::steady_clock::now();
+  }
+  Timed(const Timed&) = delete;
+  Timed& operator=(const Timed&) = delete;
+  ~Timed() {
+    if (seconds_)
+      *seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
+  }
+
+ private:
+  double* seconds_;
+  std::chrono::steady_clock::time_point start_;
+};
 
 }  // namespace
 
@@ -134,6 +153,7 @@ std::unique_ptr<OpFrame> StandingTrace::on_start(const OpTraits& op,
     give_up_step();
     return nullptr;
   }
+  const Timed timed(updating_ ? &update_cost_.seconds : nullptr);
   standing::Step& step = *current_;
   auto frame = std::make_unique<Frame>();
   frame->step = current_;
@@ -227,6 +247,7 @@ void StandingTrace::on_end(const OpTraits& op, OpFrame& base, c10::ArrayRef<cons
   auto& frame = static_cast<Frame&>(base);
   // The step may have ended while another thread was inside the op.
   if (recording_ && frame.step == current_ && frame.number == current_->number) {
+    const Timed timed(updating_ ? &update_cost_.seconds : nullptr);
     standing::Step& step = *current_;
     step.ops[frame.op].first_output = step.words.size();
     frame.known = step.slots.size();

@@ -96,6 +96,11 @@ void StandingTrace::begin_update(bool keep_values) {
   current_->let_go();
 }
 
+bool StandingTrace::idle() {
+  const std::lock_guard lock(mutex_);
+  return !recording_ && !(current_ && current_->usable);
+}
+
 void StandingTrace::end_step(bool keep) {
   const std::lock_guard lock(mutex_);
   recording_ = updating_ = false;

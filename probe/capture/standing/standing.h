@@ -80,7 +80,10 @@ class StandingTrace : public OpSink {
   std::vector<std::int64_t> steps() const;
   /// Bytes of the values copied during the last update, seconds it took, and whether memory had to be got for
   /// them.
-  const standing::CopyCost& update_cost() const { return update_cost_; }
+  /// Whether it would do nothing about ops now: it records no step, and holds none whose values the program
+  /// could still overwrite.
+  bool idle();
+  const standing::UpdateCost& update_cost() const { return update_cost_; }
   /// Bytes held by all buffers together.
   std::size_t memory() const;
 
@@ -118,7 +121,7 @@ class StandingTrace : public OpSink {
   standing::Step* before_ = nullptr;  // recorded before the current one: its records are the template
   bool recording_ = false, updating_ = false, outgrown_ = false;
   std::uint32_t ops_between_ = 0;  // since recording stopped
-  standing::CopyCost update_cost_;
+  standing::UpdateCost update_cost_;
   std::vector<std::vector<at::Tensor>> spare_;  // for frames
   std::string error_;
 };

@@ -65,10 +65,12 @@ struct OpaqueOutput {
   at::Tensor value;
 };
 
-struct CopyCost {
-  std::uint64_t bytes = 0;
-  double seconds = 0;
-  bool grew = false;
+/// What it took to record an update with the values that it overwrote.
+struct UpdateCost {
+  std::uint64_t bytes = 0;  ///< copied
+  double seconds = 0;       ///< in all, copying included
+  double copying = 0;       ///< seconds of it
+  bool grew = false;        ///< memory was touched that the trace did not have before
 };
 
 struct Step {

@@ -25,7 +25,7 @@ def attach(run_dir: str = "nanquest-run", level: str = "trace", *, watch_every: 
                  one can be replayed; "watch": also looks at every value that any operation writes.
     watch_every  at level trace: every so many steps are looked at as by level watch (0 = only the first ones).
     keep_steps   at level trace: so many steps stay with all that their updates overwrote, for damage that shows only
-                 later, as long as copying takes no more than keep_percent of a step's time.
+                 later, as long as that takes no more than keep_percent of the time of training.
     on_incident  "continue": do nothing; "stop": end the program with exit code 4; "skip": keep the optimizer from
                  writing (for the optimizers that PyTorch ships).
     record_steps steps that are written to run_dir/recordings, good or bad, as the level records them; see record().

@@ -60,7 +60,7 @@ def _parser() -> argparse.ArgumentParser:
                          help="at level trace, so many steps stay with all that their updates overwrote, for damage that "
                               "shows only later (default: %(default)s; 0 = none)")
         sub.add_argument("--keep-percent", type=_whole, default=1, metavar="N",
-                         help="of a step's time that copying for --keep-steps may take; fewer steps stay if it takes "
+                         help="of the time of training that --keep-steps may take; fewer steps stay if it takes "
                               "more (default: %(default)s)")
         sub.add_argument("--max-incidents", type=_whole, default=16, metavar="N",
                          help="files written at most (default: %(default)s)")

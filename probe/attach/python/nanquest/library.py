@@ -44,10 +44,11 @@ def check(torch_version: str) -> str:
     return library
 
 
-def load(library: str) -> ctypes.CDLL:
-    """Loads it; its symbols stay its own, so that its HDF5 and that of h5py don't meet."""
+def load(library: str) -> ctypes.PyDLL:
+    """Loads it; its symbols stay its own, so that its HDF5 and that of h5py don't meet. What is called this way takes less
+    time than giving Python's lock away and getting it back, which another thread might not do soon."""
     try:
-        handle = ctypes.CDLL(library, mode=ctypes.RTLD_LOCAL)
+        handle = ctypes.PyDLL(library, mode=ctypes.RTLD_LOCAL)
     except OSError as error:
         raise Unfit(f"the probe can't be loaded: {error}") from None
     handle.nanquest_push.argtypes = [ctypes.c_char_p, ctypes.c_char_p]
