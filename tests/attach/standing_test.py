@@ -97,6 +97,36 @@ class StandingTest(AttachTest):
             self.assert_bit_exact(file)
             self.assertEqual(stands(file), standing)
 
+    def test_it_listens_again_after_an_update_that_failed(self):
+        """Nobody keeps these updates, so nobody listens while the optimizer runs; one of them never says that it is over."""
+        script = self.scratch / "failing.py"
+        script.write_text("import nanquest, torch\n"
+                          "assert nanquest.attach(level='trace', run_dir='run', watch_first=0, watch_every=0, keep_steps=0)\n"
+                          "class Failing(torch.optim.SGD):\n"
+                          "    def step(self):\n"
+                          "        super().step()\n"
+                          "        if step == 5:\n"
+                          "            raise RuntimeError('not in step 5')\n"
+                          "torch.manual_seed(0)\n"
+                          "model = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.Linear(8, 1))\n"
+                          "optimizer = Failing(model.parameters(), lr=0.1)\n"
+                          "for step in range(8):\n"
+                          "    optimizer.zero_grad()\n"
+                          "    model(torch.randn(3, 4) * (1e30 if step == 6 else 1)).square().mean().backward()\n"
+                          "    try:\n"
+                          "        optimizer.step()\n"
+                          "    except RuntimeError:\n"
+                          "        pass\n")
+        process = self.plain(script)
+        self.assert_exit(process)
+        self.assertNotIn(" off", process.stderr)
+        file = sorted((self.scratch / "run" / "incidents").glob("*.h5"))[0]
+        self.assertEqual(file.name, "step-00000006.r0.h5")
+        self.assertTrue(stands(file))
+        self.assertGreater(self.assert_bit_exact(file)["outputs_compared"], 5)
+        said = self.replay("diagnose", file)
+        self.assertEqual((said["phase"], said["culprit"]["op"]), ("forward", "aten::pow"), said)
+
     def test_memory_does_not_grow(self):
         _, standing, (third, end) = self.run_update("none", -1, 300)
         self.assertEqual(standing, 297)
