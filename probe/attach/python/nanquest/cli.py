@@ -60,8 +60,8 @@ def _parser() -> argparse.ArgumentParser:
                          help="at level trace, so many steps stay with all that their updates overwrote, for damage that "
                               "shows only later (default: %(default)s; 0 = none)")
         sub.add_argument("--keep-percent", type=_whole, default=1, metavar="N",
-                         help="of the time of training that --keep-steps may take; fewer steps stay if it takes "
-                              "more (default: %(default)s)")
+                         help="how much of the training's time --keep-steps may take, in percent; where it would take "
+                              "more, fewer steps stay (default: %(default)s)")
         sub.add_argument("--max-incidents", type=_whole, default=16, metavar="N",
                          help="files written at most (default: %(default)s)")
         sub.add_argument("--record-steps", type=_steps, default=(), metavar="N,M,...",
