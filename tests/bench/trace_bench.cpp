@@ -48,8 +48,14 @@ struct Traced : Observed {
     return std::move(started).value();
   }
   void begin_step() override { trace.begin_step(number++); }
-  void begin_update() override { trace.begin_update(keep); }
-  void end_step() override { trace.end_step(keep); }
+  void begin_update() override {
+    trace.begin_update(keep);
+    if (trace.idle()) session.rest();
+  }
+  void end_step() override {
+    session.wake();
+    trace.end_step(keep);
+  }
   bool keep;
   StandingTrace trace;
   ObserverSession session;
