@@ -111,8 +111,9 @@ nq_imgui() {  # FOLDER
   rm -rf "$work"
   mkdir -p "$work" "$1" || return
   nq_lines "$nanquest_root/cmake/sources.txt" >"$work/sources.txt"
-  # pip prepares the package's metadata, which takes a minute; its file is all that is used.
-  "$nq_python3" -m pip --disable-pip-version-check --quiet download --no-deps --no-binary :all: \
+  # pip prepares the package's metadata with build tools of its own, which would take minutes from source: only this
+  # package is asked for as such. Its file is all that is used.
+  "$nq_python3" -m pip --disable-pip-version-check --quiet download --no-deps --no-binary imgui-bundle \
     --require-hashes -r "$work/sources.txt" -d "$work" >&2 || { rm -rf "$work"; return 1; }
   archive="$(ls "$work"/imgui_bundle-*.tar.gz)" || return
   tar -xzf "$archive" -C "$1" --strip-components=1 --wildcards '*/LICENSE' '*/external/imgui/*' \
