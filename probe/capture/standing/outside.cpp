@@ -2,13 +2,13 @@
 #include <ATen/ATen.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstring>
 #include <utility>
 
 #include "probe/capture/recorder_parts.h"
 #include "probe/capture/standing/put.h"
 #include "probe/capture/standing/standing.h"
+#include "probe/capture/standing/timed.h"
 #include "probe/observe/parallel.h"
 #include "probe/observe/step_scope.h"
 #include "probe/observe/tensor_scan.h"
@@ -19,8 +19,6 @@ using standing::HostWrite;
 using standing::SlotRecord;
 
 namespace {
-
-using Clock = std::chrono::steady_clock;
 
 /// Looking at all of it at every read must cost little: what programs share with NumPy in a step is small.
 constexpr std::size_t kMaxSharedBytes = std::size_t{1} << 20;
@@ -96,7 +94,7 @@ void StandingTrace::about_to_write(std::uint32_t slot) {
   SlotRecord& record = current_->slots[slot];
   if (!record.live) return;
   const std::uint64_t grown = current_->values.grown();
-  const auto start = Clock::now();
+  const standing::Timed timed(updating_ ? &update_cost_.copying : nullptr);
   record.changed_unseen = standing::changed_since(record);
   if (!record.device.is_cpu()) {
     const auto options = at::TensorOptions().dtype(at::kByte).device(record.device);
@@ -110,7 +108,6 @@ void StandingTrace::about_to_write(std::uint32_t slot) {
   }
   if (updating_) {
     update_cost_.bytes += record.first_bytes;
-    update_cost_.copying += std::chrono::duration<double>(Clock::now() - start).count();
     update_cost_.grew = update_cost_.grew || current_->values.grown() != grown;
   }
   record.live = {};

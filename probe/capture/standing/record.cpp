@@ -5,7 +5,6 @@
 #include <torch/csrc/autograd/variable.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstring>
 
 #include "probe/base/pooled.h"
@@ -13,6 +12,7 @@
 #include "probe/capture/recorder_parts.h"
 #include "probe/capture/standing/put.h"
 #include "probe/capture/standing/standing.h"
+#include "probe/capture/standing/timed.h"
 #include "probe/observe/step_scope.h"
 
 namespace nanquest {
@@ -23,6 +23,7 @@ using standing::OpRecord;
 using standing::put_scalar;
 using standing::put_tensor;
 using standing::SlotRecord;
+using standing::Timed;
 using standing::Words;
 
 struct StandingTrace::Frame final : OpFrame, Pooled<StandingTrace::Frame> {
@@ -46,24 +47,6 @@ bool same_op(const OpRecord& a, const Words& words_a, const OpRecord& b, const W
          std::memcmp(words_a.at(a.first_argument), words_b.at(b.first_argument),
                      a.argument_words * sizeof(std::uint64_t)) == 0;
 }
-
-/// Adds the time that it lived to `seconds`, unless that is null.
-class Timed {
- public:
-  explicit Timed(double* seconds) : seconds_(seconds) {
-    if (seconds_) start_ = std::chrono::steady_clock::now();
-  }
-  Timed(const Timed&) = delete;
-  Timed& operator=(const Timed&) = delete;
-  ~Timed() {
-    if (seconds_)
-      *seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
-  }
-
- private:
-  double* seconds_;
-  std::chrono::steady_clock::time_point start_;
-};
 
 }  // namespace
 

@@ -78,11 +78,10 @@ class StandingTrace : public OpSink {
   standing::Step* find(std::int64_t number);
   /// Numbers of the steps that can be asked for, oldest first.
   std::vector<std::int64_t> steps() const;
-  /// Bytes of the values copied during the last update, seconds it took, and whether memory had to be got for
-  /// them.
   /// Whether it would do nothing about ops now: it records no step, and holds none whose values the program
   /// could still overwrite.
   bool idle();
+  /// What recording the last update took; all 0 for one that was not kept.
   const standing::UpdateCost& update_cost() const { return update_cost_; }
   /// Bytes held by all buffers together.
   std::size_t memory() const;
