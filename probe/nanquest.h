@@ -55,9 +55,10 @@ struct ProbeOptions {
   Level level = Level::guard;
   int history_rows = 256;        ///< steps kept in memory and put into every snapshot
   int check_state_every = 50;    ///< steps between checks of weights and moments; 0 = never
-  int max_incidents = 16;        ///< snapshots written at most; later ones are only counted
-  int scale_overflow_limit = 8;  ///< this many loss-scale overflows in a row are an incident
-  double min_loss_scale = 1.0;   ///< an overflow at or below this scale is an incident, not a calibration
+  int max_incidents = 16;        ///< snapshots written at most; further incidents are only counted
+  /// An overflow of the loss scale above this scale is calibration, however often it comes in a row; at or below
+  /// it, it is an incident.
+  double min_loss_scale = 1.0;
   bool resume = false;           ///< continue the run that is in the directory
   std::int32_t rank = 0, world_size = 1;
   std::map<std::string, std::string> config = {};  ///< the run's settings, copied into manifest and snapshots
@@ -132,7 +133,8 @@ class Probe {
   /// are only taken before the first step.
   virtual void log(const std::string& name, double value) = 0;
 
-  /// Seen so far, also those of which no snapshot was written (`max_incidents`, a full disk).
+  /// Seen so far, also those of which no snapshot was written (`max_incidents`, a full disk). Steps that only
+  /// carry on the damage of an incident (weights that it left NaN) are none.
   virtual int incidents() const = 0;
   virtual Status finish(const std::string& outcome) = 0;  ///< flushes, closes, completes the manifest
 };

@@ -1,5 +1,6 @@
 #include <ATen/ATen.h>
 
+#include <algorithm>
 #include <filesystem>
 
 #include "probe/attach/trace.h"
@@ -8,6 +9,12 @@
 #include "probe/snapshot/run_dir.h"
 
 namespace nanquest::attach {
+namespace {
+
+// What names of damaged tensors begin with.
+constexpr char kParameter[] = "parameter ", kBuffer[] = "buffer ", kOptimizerState[] = "optimizer state ";
+
+}  // namespace
 
 RoundFacts AttachSession::facts_of_round() {
   return {step(), loss_scale_, sample_ids_, batch_};
@@ -26,6 +33,18 @@ StepState AttachSession::state_of_step(const RoundFacts& facts) const {
   return state;
 }
 
+void AttachSession::describe_results() {
+  TraceRecorder& recorder = trace_->recorded->recorder;
+  SnapshotDoc& doc = trace_->recorded->recording.doc;
+  doc.loss = recorder.describe(losses_.telling());
+  doc.gradients.clear();
+  for (std::size_t i = 0; i < parameters_.size(); ++i) {
+    if (!parameters_.tensor(i).lock().defined()) continue;
+    const at::Tensor& updated = gate_.parameters()[i];
+    doc.gradients.push_back(recorder.describe(updated.defined() ? updated.grad() : updated));
+  }
+}
+
 Status AttachSession::write_trace(Gate gate, const std::string& path, std::string& culprit) {
   if (trace_->stands())
     return write_standing(*standing_->trace().find(trace_->round), facts_of_round(), gate, path);
@@ -35,20 +54,13 @@ Status AttachSession::write_trace(Gate gate, const std::string& path, std::strin
   fill_header(doc, state_of_step(facts_of_round()));
   doc.gate = gate;
   doc.basis = trace_->watched ? "every_output" : "survivors";
-  doc.loss = recorder.describe(losses_.telling());
-  NamedTensors weights;
-  for (std::size_t i = 0; i < parameters_.size(); ++i) {
-    at::Tensor weight = parameters_.tensor(i).lock();
-    if (!weight.defined()) continue;
-    const at::Tensor& updated = gate_.parameters()[i];
-    doc.gradients.push_back(recorder.describe(updated.defined() ? updated.grad() : updated));
-    weights.emplace_back(parameters_.name(i), std::move(weight));
-  }
+  describe_results();
   recorder.copy_outside();
+  recorder.flag_hidden_overflows();
   const auto keep = [&](const char* group, const NamedTensors& tensors, std::vector<NamedTensor>& rows) {
     for (const auto& [name, tensor] : tensors) rows.push_back(recorder.keep_first(group, name, tensor));
   };
-  keep("parameters", weights, doc.parameters);
+  keep("parameters", parameters_.living(), doc.parameters);
   keep("buffers", buffers_.living(), doc.buffers);
   keep("optimizer", states_.living(), doc.optimizer);
   keep("batch", batch_.living(), doc.batch);
@@ -57,47 +69,80 @@ Status AttachSession::write_trace(Gate gate, const std::string& path, std::strin
   return write_snapshot(recording, path);
 }
 
-void AttachSession::write_incident(Gate gate, const std::string& what, Door& door, bool update_made) {
-  last_incident_ = step();
-  ++incidents_;
-  door.incident = true;
-  door.summary = "step " + std::to_string(step()) + ": " + what;
-  if (incidents_ > options_.probe.max_incidents) {
-    guard::append(door.summary,
-                  "no snapshot: " + std::to_string(options_.probe.max_incidents) + " were written already");
-  } else if (options_.probe.level < Level::trace) {
-    guard::append(door.summary, "level guard keeps no trace of the step");
-  } else {
-    write_file(gate, door, update_made);
-  }
-  (void)log_.incident(step(), gate, door.file, door.summary);
+guard::Incidents::Names AttachSession::non_finite_state() {
+  guard::Incidents::Names names;
+  guard::add_non_finite(state_pass_, kParameter, parameters_.living(), names);
+  guard::add_non_finite(state_pass_, kBuffer, buffers_.living(), names);
+  guard::add_non_finite(state_pass_, kOptimizerState, states_.living(), names);
+  return names;
 }
 
-void AttachSession::write_file(Gate gate, Door& door, bool update_made) {
+bool AttachSession::damaged_state_explains_it() {
+  if (!trace_ || !trace_->watched || trace_->stands()) return true;
+  SnapshotDoc& doc = trace_->recorded->recording.doc;
+  trace_->recorded->recorder.look_at_outside();
+  describe_results();
+  if (!find_culprit(doc)) return true;
+  const std::string& origin = doc.culprit.origin;
+  const char* kind = origin == "parameter"         ? kParameter
+                     : origin == "buffer"          ? kBuffer
+                     : origin == "optimizer_state" ? kOptimizerState
+                                                   : nullptr;
+  return kind && incidents_.is_damaged(kind + doc.culprit.tensor_name);
+}
+
+bool AttachSession::only_carries_on(bool update_made) {
+  if (incidents_.count() == 0) return false;
+  const guard::Incidents::Names bad = non_finite_state();
+  if (!incidents_.carries_on(bad)) return false;
+  if (!update_made) return damaged_state_explains_it();
+  // The step was good before its update: what that spoiled is news.
+  return std::all_of(bad.begin(), bad.end(), [&](const auto& name) { return incidents_.is_damaged(name); });
+}
+
+void AttachSession::write_incident(Gate gate, const std::string& what, StepAnswer& answer, bool update_made) {
+  told_step_ = step();
+  if (only_carries_on(update_made)) {
+    guard::append(answer.summary, incidents_.carry_on(step()));
+    return;
+  }
+  incidents_.begin(step());
+  answer.incident = true;
+  answer.summary = "step " + std::to_string(step()) + ": " + what;
+  std::string why_not;
+  if (options_.probe.level < Level::trace)
+    why_not = "level guard keeps no trace of the step";
+  else if (incidents_.may_write(why_not))
+    write_file(gate, answer, update_made);
+  guard::append(answer.summary, why_not);
+  guard::append(answer.summary, incidents_.end(gate, answer.file, answer.summary));
+}
+
+void AttachSession::write_file(Gate gate, StepAnswer& answer, bool update_made) {
   std::string culprit, spoiled;
   const KeptRound* origin = who_spoiled(spoiled, update_made);
   if (!origin && !on_record()) {
-    guard::append(door.summary,
+    guard::append(answer.summary,
                   "no trace of this step was kept (its gradients were finite; level watch keeps all)");
-    if (standing_) guard::append(door.summary, standing_->why_not());
+    if (standing_) guard::append(answer.summary, standing_->why_not());
     return;
   }
   const std::int64_t of = origin ? origin->facts.step : step();
   const std::string path = free_incident_path(options_.probe.run_dir, of, options_.probe.rank);
   Status written;
   if (origin) {
-    guard::append(door.summary, "the update of step " + std::to_string(of) + " spoiled " + spoiled);
+    guard::append(answer.summary, "the update of step " + std::to_string(of) + " spoiled " + spoiled);
     written = write_standing(*standing_->trace().find(origin->number), origin->facts, gate, path);
     standing_->told(*origin);
   } else {
     written = write_trace(gate, path, culprit);
     trace_->keeps = false;  // it is told
   }
-  guard::append(door.summary, culprit);
+  guard::append(answer.summary, culprit);
   if (written)
-    door.file = path;
+    answer.file = path;
   else
-    guard::append(door.summary, "snapshot not written: " + guard::one_line(written.error().text()));
+    guard::append(answer.summary, "snapshot not written: " + guard::one_line(written.error().text()));
 }
 
 bool AttachSession::record_step() {
@@ -106,8 +151,8 @@ bool AttachSession::record_step() {
   return true;
 }
 
-void AttachSession::write_recording(Door& door) {
-  if (!on_record() || options_.record_steps.erase(step()) == 0 || last_incident_ == step()) return;
+void AttachSession::write_recording(StepAnswer& answer) {
+  if (!on_record() || options_.record_steps.erase(step()) == 0 || incidents_.last_step() == step()) return;
   std::error_code error;
   std::filesystem::create_directories(recordings_dir(options_.probe.run_dir), error);
   std::string culprit;
@@ -115,10 +160,10 @@ void AttachSession::write_recording(Door& door) {
   const Status written = write_trace(trace_->gate, path, culprit);
   const std::string what =
       written ? "recorded as asked" : "not recorded: " + guard::one_line(written.error().text());
-  guard::append(door.summary, "step " + std::to_string(step()) + ": " + what);
+  guard::append(answer.summary, "step " + std::to_string(step()) + ": " + what);
   if (!written) return;
-  guard::append(door.summary, culprit);
-  door.file = path;
+  guard::append(answer.summary, culprit);
+  answer.file = path;
 }
 
 }  // namespace nanquest::attach

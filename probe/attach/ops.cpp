@@ -20,15 +20,15 @@ std::unique_ptr<AttachSession>& session() {
   return *one;
 }
 
-std::string to_json(const Door& door) {
-  std::string summary = door.summary;
+std::string to_json(const StepAnswer& answer) {
+  std::string summary = answer.summary;
   guard::append(summary, session()->trouble());
-  if (summary.empty() && !door.skip) return "";
-  return nlohmann::json{{"incident", door.incident},
-                        {"stops", door.stops},
-                        {"skip", door.skip},
+  if (summary.empty() && !answer.skip) return "";
+  return nlohmann::json{{"incident", answer.incident},
+                        {"stops", answer.stops},
+                        {"skip", answer.skip},
                         {"summary", summary},
-                        {"file", door.file}}
+                        {"file", answer.file}}
       .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
@@ -93,6 +93,9 @@ std::string program_ends() {
 std::int64_t incidents() {
   return session() ? session()->incidents() : 0;
 }
+std::int64_t carried_on() {
+  return session() ? session()->carried_on() : 0;
+}
 std::int64_t step() {
   return session() ? session()->step() : 0;
 }
@@ -144,6 +147,7 @@ TORCH_LIBRARY(nanquest, m) {
   m.def("clipped(Tensor norm, Tensor[] weights, int[] numbers) -> str", &clipped);
   m.def("program_ends() -> str", &program_ends);
   m.def("incidents() -> int", &incidents);
+  m.def("carried_on() -> int", &carried_on);
   m.def("step() -> int", &step);
   m.def("steps_made() -> int", &steps_made);
   m.def("standing_steps() -> int", &standing_steps);

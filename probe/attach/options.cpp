@@ -60,6 +60,7 @@ Result<AttachOptions> parse_options(const std::string& text) {
                              read_int(json, "watch_after", options.watch_after, 0),
                              read_int(json, "keep_steps", options.keep_steps, 0),
                              read_int(json, "keep_percent", options.keep_percent, 0),
+                             read_int(json, "keep_memory_percent", options.keep_memory_percent, 0),
                              read_int(json, "max_incidents", options.probe.max_incidents, 0),
                              read_steps(json, options.record_steps), read_int(json, "rank", rank, 0),
                              read_int(json, "world_size", world, 1)})

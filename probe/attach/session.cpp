@@ -31,7 +31,7 @@ constexpr std::size_t kScalarBytes = 64;
 }  // namespace
 
 AttachSession::AttachSession(AttachOptions options, guard::RunLog log)
-    : options_(std::move(options)), log_(std::move(log)), record_(options_.probe) {}
+    : options_(std::move(options)), log_(std::move(log)), record_(options_.probe), incidents_(&log_, options_.probe.max_incidents) {}
 
 Result<std::unique_ptr<AttachSession>> AttachSession::start(AttachOptions options) {
   try {
@@ -42,7 +42,8 @@ Result<std::unique_ptr<AttachSession>> AttachSession::start(AttachOptions option
     forget_in_children();
     if (session->options_.probe.level == Level::trace)
       session->standing_ = std::make_unique<StandingSteps>(session->options_.keep_steps,
-                                                           session->options_.keep_percent / 100.0);
+                                                           session->options_.keep_percent / 100.0,
+                                                           session->options_.keep_memory_percent / 100.0);
     if (session->options_.probe.level >= Level::trace) {
       auto observer = ObserverSession::start(*session);
       if (!observer) return observer.error();
@@ -88,7 +89,7 @@ std::string AttachSession::trouble() {
 
 bool AttachSession::watching() const {
   if (options_.probe.level == Level::watch) return true;
-  if (step() < options_.watch_first || step() - last_incident_ <= options_.watch_after) return true;
+  if (step() < options_.watch_first || step() - incidents_.last_step() <= options_.watch_after) return true;
   return options_.watch_every > 0 && step() % options_.watch_every == 0;
 }
 
@@ -199,8 +200,8 @@ void AttachSession::hand_written(const OpTraits& op, c10::ArrayRef<const c10::IV
   const c10::StorageImpl* memory = written.storage().unsafeGetStorageImpl();
   if (!weight_memory_.count(memory) || !parameters_.any_in(memory)) return;
   by_hand_ = true;
-  Door door = before_update({}, {{}, {kByHand}}, /*gradients_follow=*/false);
-  if (door.incident) unsaid_ = std::move(door);
+  StepAnswer answer = before_update({}, {{}, {kByHand}}, /*gradients_follow=*/false);
+  if (answer.incident) unsaid_ = std::move(answer);
 }
 
 void AttachSession::note_scalar(c10::ArrayRef<const c10::IValue> outputs) {

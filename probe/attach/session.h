@@ -2,7 +2,7 @@
 ///
 /// The program's optimizer steps are found from what runs. Everything between two optimizer updates is one
 /// step: its ops are recorded as they run (outside values by reference, copied only before they are
-/// overwritten); at the optimizer's door the step's gradients are checked. A good step's trace is
+/// overwritten); before an update the step's gradients are checked. A good step's trace is
 /// dropped, a bad one becomes a snapshot. The program goes on as it would have.
 ///
 /// Steps that are watched are recorded by a TraceRecorder, the others of level trace by the standing trace,
@@ -31,6 +31,8 @@
 #include "probe/base/result.h"
 #include "probe/capture/recorder.h"
 #include "probe/guard/gate.h"
+#include "probe/guard/incidents.h"
+#include "probe/guard/judge.h"
 #include "probe/guard/run_log.h"
 #include "probe/guard/step_record.h"
 #include "probe/nanquest.h"
@@ -49,12 +51,13 @@ struct AttachOptions {
   int watch_after = 10;  ///< … and so many steps after an incident
   int keep_steps = 2;    ///< level trace: steps that stay with what their updates overwrote; 0 = none
   int keep_percent = 1;  ///< … while that takes no more of the time of training
+  int keep_memory_percent = 25;         ///< … and of the free memory
   std::set<std::int64_t> record_steps;  ///< steps that become files, good or bad, as the level records them
   bool skip_bad_updates = false;        ///< ask the caller to keep the optimizer from writing
 };
 
-/// What a call at the optimizer's door says.
-struct Door {
+/// What a boundary of a step (a pass begins, an update begins, it is over) says.
+struct StepAnswer {
   Gate gate = Gate::ok;
   bool skip = false;      ///< the update should not be made
   bool incident = false;  ///< something was found; `summary` says what
@@ -63,7 +66,7 @@ struct Door {
   std::string file;       ///< the incident's snapshot, "" if none was written
 };
 
-/// What the caller knows at the optimizer's door.
+/// What the caller knows when an update begins.
 struct Update {
   double lr = 0;
   double loss_scale = 1;        ///< of gradients that are still scaled: the optimizer unscales them itself
@@ -91,7 +94,7 @@ class AttachSession : public OpSink {
 
   /// A forward pass that will be differentiated begins; the first after an update begins a new step. Says
   /// what is wrong with the pass before if the program went on without an update.
-  Door begin_forward();
+  StepAnswer begin_forward();
   /// A loss scaler made `scaled` from `loss`.
   void note_scaled(const at::Tensor& scaled, const at::Tensor& loss);
   /// Backward starts at `roots`. `accumulates`: into .grad; otherwise the gradients are returned.
@@ -99,19 +102,19 @@ class AttachSession : public OpSink {
   /// It is over, or failed.
   void end_backward();
   /// The gradients of `weights` were clipped by their norm, which was `norm`.
-  Door clipped(const at::Tensor& norm, const Weights& weights);
+  StepAnswer clipped(const at::Tensor& norm, const Weights& weights);
   /// The program cleared gradients.
   void gradients_cleared();
   /// The program ends, perhaps in the middle of a step.
-  Door program_ends();
+  StepAnswer program_ends();
   /// The optimizer is about to write `weights`. Several optimizers may do so in one step (see StepCounter).
   /// With `gradients_follow` the optimizer computes them itself, by a closure: `judge` is called when they
   /// are there.
-  Door before_update(const Update& update, const Weights& weights, bool gradients_follow);
+  StepAnswer before_update(const Update& update, const Weights& weights, bool gradients_follow);
   /// Looks at loss and gradients of the weights that are about to be written.
-  Door judge(const Update& update);
+  StepAnswer judge(const Update& update);
   /// The optimizer has written.
-  Door after_update();
+  StepAnswer after_update();
   /// Sample ids of the coming forward pass. Those of later micro-batches follow those of the first.
   void set_samples(std::vector<std::string> ids);
   /// The step that runs (between two steps: the coming one) has this number in the program's own count.
@@ -121,7 +124,9 @@ class AttachSession : public OpSink {
   /// which records nothing.
   bool record_step();
 
-  int incidents() const { return incidents_; }
+  int incidents() const { return incidents_.count(); }
+  /// Steps that only carried on the damage of an incident.
+  std::int64_t carried_on() const { return incidents_.carried_on(); }
   /// Number of the step that runs or has just been made, and how many were made.
   std::int64_t step() const { return steps_.step() + offset_; }
   std::int64_t steps_made() const { return steps_.made(); }
@@ -156,21 +161,33 @@ class AttachSession : public OpSink {
   void bind(const Weights& weights);
   void release_weights();
   void safely(const char* doing, const std::function<void()>& work);
-  void write_incident(Gate gate, const std::string& what, Door& door, bool update_made = false);
-  void write_file(Gate gate, Door& door, bool update_made);
+  void write_incident(Gate gate, const std::string& what, StepAnswer& answer, bool update_made = false);
+  void write_file(Gate gate, StepAnswer& answer, bool update_made);
   /// Whether the step that runs can be written.
   bool on_record();
+  /// At the gate of a watched step of level trace: whether its update is recorded as well.
+  bool watches_update();
+  /// Writes of hidden damage that this watched step has shown so far.
+  void tell_hidden_damage(StepAnswer& answer);
   /// At the gate, the update is the next: is it recorded, or does the trace of an unwatched step end here?
-  void pass_gate(Door& door);
+  void pass_gate(StepAnswer& answer);
   std::uint64_t bytes_of_update(bool& on_device);
   /// Writes the step's file if somebody asked for it and no incident's file holds it; its trace is complete.
-  void write_recording(Door& door);
-  Door look_back(const char* how);
+  void write_recording(StepAnswer& answer);
+  StepAnswer look_back(const char* how);
   void give_up_step();
   bool pass_went_bad() const;
   std::string damage_after_update();
   std::string hidden_damage();
-  std::string bad_state();
+  std::string spoiled_state();
+  /// Names of the weights, buffers and states that are non-finite now.
+  guard::Incidents::Names non_finite_state();
+  /// Whether this bad step shows nothing but what the last incident left behind.
+  bool only_carries_on(bool update_made);
+  /// Whether the step, as far as it was watched, went bad by tensors that the last incident damaged.
+  bool damaged_state_explains_it();
+  /// Loss and gradients of a watched step, as rows of its file.
+  void describe_results();
   Status write_trace(Gate gate, const std::string& path, std::string& culprit);
   Status write_standing(standing::Step& step, const RoundFacts& facts, Gate gate, const std::string& path);
   RoundFacts facts_of_round();
@@ -195,10 +212,11 @@ class AttachSession : public OpSink {
   StepCounter steps_;
   std::int64_t offset_ = 0;         ///< of the program's own numbers
   std::vector<std::size_t> bound_;  ///< parameters that the gate holds now
-  std::int64_t last_incident_ = -1'000'000;
+  std::int64_t told_step_ = -1'000'000;  ///< the last bad step, as an incident or as what carries one on
   std::int64_t round_ = -1;
   std::pair<std::size_t, std::uint64_t> state_bytes_;  ///< of so many states
-  int incidents_ = 0, overflows_ = 0;
+  guard::StepJudge judge_;
+  guard::Incidents incidents_;
   bool updated_ = false, off_ = false, told_ = false;
   double loss_scale_ = 1;
   Losses losses_;
@@ -209,7 +227,7 @@ class AttachSession : public OpSink {
   bool in_closure_ = false;      ///< the optimizer computes gradients itself, and is at it
   bool by_hand_ = false;         ///< the program wrote to a weight without an optimizer: this step's update
   std::unordered_set<const c10::StorageImpl*> weight_memory_;  ///< addresses only, to know such a write by
-  Door unsaid_;                                                ///< found where nobody was there to be told
+  StepAnswer unsaid_;                                                ///< found where nobody was there to be told
   std::string trouble_;
 };
 

@@ -8,20 +8,14 @@
 #include "probe/observe/tensor_scan.h"
 
 namespace nanquest::attach {
-namespace {
-
-constexpr double kMemoryShare = 0.25;
-
-}  // namespace
-
 bool all_finite(const at::Tensor& values) {
   const auto stats = values.defined() ? stats_of(values, /*hash=*/false) : std::nullopt;
   return !stats || stats->non_finite() == 0;
 }
 
-StandingSteps::StandingSteps(int keep_steps, double keep_share)
+StandingSteps::StandingSteps(int keep_steps, double keep_share, double memory_share)
     : trace_({.keep_steps = keep_steps}),
-      governor_({.keep_steps = keep_steps, .time_share = keep_share, .memory_share = kMemoryShare}),
+      governor_({.keep_steps = keep_steps, .time_share = keep_share, .memory_share = memory_share}),
       keep_steps_(keep_steps) {}
 
 void StandingSteps::new_round() {

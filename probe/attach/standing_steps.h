@@ -48,7 +48,8 @@ class StandingSteps {
   /// Rounds without an op that can't be run again before the standing trace is trusted once more.
   static constexpr int kPlainRounds = 16;
 
-  StandingSteps(int keep_steps, double keep_share);
+  /// `keep_share` of the time of training, `memory_share` of the free memory, for keeping steps.
+  StandingSteps(int keep_steps, double keep_share, double memory_share);
 
   StandingTrace& trace() { return trace_; }
 
@@ -75,6 +76,10 @@ class StandingSteps {
   /// The round's story is written; later steps that it spoiled tell nothing new.
   void told(const KeptRound& round);
 
+  /// Whether what an update of so many bytes overwrites may be kept, as far as memory goes.
+  bool affords(std::uint64_t bytes) { return governor_.affords(bytes); }
+  /// How much memory that takes; once, where it is worth a word, otherwise "".
+  std::string announcement() { return governor_.announcement(); }
   /// Why updates are not kept, "" if they are.
   const std::string& why_not() const { return governor_.reason(); }
   /// Rounds recorded so far.

@@ -101,20 +101,4 @@ void flatten_argument(const c10::IValue& value, std::vector<ArgRow>& out, const 
   }
 }
 
-void for_each_tensor(const c10::IValue& value, const std::function<void(const at::Tensor&)>& f) {
-  if (value.isTensor()) {
-    f(value.toTensor());
-  } else if (value.isTensorList()) {
-    for (const at::Tensor& t : value.toTensorVector()) f(t);
-  } else if (value.isOptionalTensorList()) {
-    for (const std::optional<at::Tensor>& t : value.toOptionalTensorVector())
-      if (t) f(*t);
-  } else if (value.isList()) {
-    const auto list = value.toList();
-    for (std::size_t i = 0; i < list.size(); ++i) for_each_tensor(list.get(i), f);
-  } else if (value.isTuple()) {
-    for (const auto& element : value.toTupleRef().elements()) for_each_tensor(element, f);
-  }
-}
-
 }  // namespace nanquest

@@ -16,9 +16,6 @@ namespace nanquest {
 void flatten_argument(const c10::IValue& value, std::vector<ArgRow>& out,
                       const std::function<std::int32_t(const at::Tensor&)>& on_tensor);
 
-/// Calls `f` with every tensor inside `value` (lists, optionals), undefined ones included.
-void for_each_tensor(const c10::IValue& value, const std::function<void(const at::Tensor&)>& f);
-
 /// The text's one place in memory, for ever. Thread-safe; allocates when it is seen for the first time only.
 const char* kept_text(std::string_view text);
 

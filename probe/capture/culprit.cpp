@@ -90,9 +90,12 @@ bool saturates(const TraceGraph& graph, std::int32_t index) {
 }
 
 bool hides_overflow(const TraceGraph& graph, std::int32_t index) {
-  // A large negative number that becomes -inf on its way into a softmax was meant to vanish there.
-  return (graph.op(index).flags & kOpBirthFiniteAbove) && graph.written_counts(index).pos_inf > 0 &&
-         !saturates(graph, index);
+  const std::uint32_t flags = graph.op(index).flags;
+  if (!(flags & kOpBirthFiniteAbove) || (flags & kOpHidesNothing)) return false;
+  if (flags & kOpHidesDamage) return true;
+  // Nobody could follow it. A large negative number that becomes -inf on its way into a softmax was meant to
+  // vanish there.
+  return graph.written_counts(index).pos_inf > 0 && !saturates(graph, index);
 }
 
 /// A range overflow that later ops hide: reported only when nothing worse happened (design §5).
@@ -133,11 +136,8 @@ void fill(SnapshotDoc& doc, const TraceGraph& graph, const Walk& walk, const Can
 
 std::vector<std::int32_t> hidden_overflows(const SnapshotDoc& doc) {
   std::vector<std::int32_t> found;
-  const auto flagged = [](const OpRow& op) { return (op.flags & kOpBirthFiniteAbove) != 0; };
-  if (std::none_of(doc.ops.begin(), doc.ops.end(), flagged)) return found;
-  const TraceGraph graph(doc);
   for (std::int32_t i = 0; i < static_cast<std::int32_t>(doc.ops.size()); ++i)
-    if (hides_overflow(graph, i)) found.push_back(i);
+    if (doc.ops[static_cast<std::size_t>(i)].flags & kOpHidesDamage) found.push_back(i);
   return found;
 }
 

@@ -111,6 +111,7 @@ Recording record_step(const StepState& state, const std::function<at::Tensor()>&
       if (!session) recording.notes.push_back(session.error().text());
       run(step, recording);
     }
+    recorder.flag_hidden_overflows();
     doc.loss = recorder.describe(recording.loss);
     for (const auto& [name, parameter] : state.parameters)
       doc.gradients.push_back(recorder.describe(parameter.grad()));

@@ -69,9 +69,8 @@ Recording record_step(const StepState& state, const std::function<at::Tensor()>&
 /// can't be harmed. Needs only the tables, so replay can ask again.
 bool find_culprit(SnapshotDoc& doc);
 
-/// Ops of a watched trace whose output left the range of its format although it is finite one precision up:
-/// damage even where later ops turn the infinity into zeros. Without those that saturate on purpose (exp in a
-/// wide format).
+/// Ops of a watched trace whose output left the range of its format, and because of which something finite came
+/// out wrong: damage even where later ops turned the infinity into zeros.
 std::vector<std::int32_t> hidden_overflows(const SnapshotDoc& doc);
 
 /// One or two sentences: "aten::mm in blocks.1.mlp (forward) made 17 +Inf out of finite inputs".

@@ -5,9 +5,10 @@
 #include <algorithm>
 
 #include "probe/capture/arguments.h"
-#include "probe/capture/birth.h"
 #include "probe/capture/recorder_parts.h"
 #include "probe/observe/scratch.h"
+#include "probe/tensor/one_up.h"
+#include "probe/tensor/each_tensor.h"
 
 namespace nanquest {
 namespace {
@@ -15,6 +16,9 @@ namespace {
 /// A step that went wrong at one place has few births; a step that went wrong everywhere is judged by its
 /// first ones.
 constexpr int kMaxBirthsJudged = 64;
+
+/// Copying as much costs no more than recording the op.
+constexpr std::size_t kSmallBytes = 16 << 10;
 
 bool is_reduced(const at::Tensor& t) {
   return t.is_floating_point() && t.element_size() <= 2;
@@ -35,12 +39,51 @@ void inner_memory(const at::Tensor& t, std::vector<at::Tensor>& out) {
 struct TraceRecorder::Frame : OpFrame {
   std::int32_t op = kNone;
   std::vector<at::Tensor> written;   // mutable arguments, held until the op is done
-  std::vector<c10::IValue> inputs;   // as the op got them; reduced-precision mutable ones cloned
+  std::vector<c10::IValue> inputs;   // see keep_inputs
   std::vector<at::Tensor> inner;     // memory inside written arguments that are no plain memory themselves
   std::vector<std::int32_t> unsure;  // rows of what a region read and perhaps wrote
+  HiddenOverflows::ReaderPtr reader;
   bool inputs_finite = true;
+  bool inputs_kept = true;           // `inputs` are still what the op read, once it has run
   std::vector<std::int32_t> unseen;  // rows of what it read that nobody has looked at yet
 };
+
+/// A tensor that an op reads and writes, as it is before: a copy where that costs little, or the first values
+/// that are kept anyway. Undefined where neither is to be had.
+at::Tensor TraceRecorder::before_written(const at::Tensor& tensor) {
+  if (is_reduced(tensor) || tensor.nbytes() <= kSmallBytes) return tensor.detach().clone();
+  const std::int32_t slot = can_record(tensor) ? slots_.find(tensor) : kNone;
+  if (slot == kNone) return {};
+  const SlotState& state = slots_.state(slot);
+  if (state.generation > 0 || !state.saved.defined()) return {};
+  return at::empty({0}, state.saved.options())
+      .set_(state.saved.storage(), tensor.storage_offset(), tensor.sizes(), tensor.strides());
+}
+
+void TraceRecorder::keep_inputs(const OpTraits& traits, c10::ArrayRef<const c10::IValue> inputs,
+                                Frame& frame) {
+  frame.inputs.assign(inputs.begin(), inputs.end());
+  if (frame.written.empty()) return;
+  const auto kept = [&](const at::Tensor& t) {
+    const bool changes = t.defined() && t.has_storage() &&
+                         std::any_of(frame.written.begin(), frame.written.end(), [&](const at::Tensor& w) {
+                           return w.storage().is_alias_of(t.storage());
+                         });
+    const at::Tensor before = changes ? before_written(t) : t;
+    frame.inputs_kept = frame.inputs_kept && (before.defined() || !t.defined());
+    return before;
+  };
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    if (traits.argument_overwritten[i]) continue;
+    if (inputs[i].isTensor()) {
+      frame.inputs[i] = kept(inputs[i].toTensor());
+    } else if (inputs[i].isTensorList()) {
+      c10::List<at::Tensor> list;
+      for (const at::Tensor& t : inputs[i].toTensorVector()) list.push_back(kept(t));
+      frame.inputs[i] = std::move(list);
+    }
+  }
+}
 
 TraceRecorder::TraceRecorder(Recording& recording, const RecordOptions& options)
     : recording_(recording), doc_(recording.doc), options_(options), slots_(recording.doc.slots) {}
@@ -64,7 +107,6 @@ std::unique_ptr<OpFrame> TraceRecorder::on_start(const OpTraits& traits,
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     const bool written = traits.argument_written[i];
     const bool blind = traits.argument_overwritten[i];
-    bool clone = false;
     flatten_argument(inputs[i], tokens, [&](const at::Tensor& t) {
       if (!t.defined()) return tensor_row(t, kNone, Look::nothing);
       if (!can_record(t)) {
@@ -88,11 +130,15 @@ std::unique_ptr<OpFrame> TraceRecorder::on_start(const OpTraits& traits,
       if (!unseen_.empty() && unseen_.back() == row) frame->unseen.push_back(row);
       if (written) frame->written.push_back(t);
       if (traits.opaque && !traits.collective && !written) frame->unsure.push_back(row);
-      clone = clone || (written && is_reduced(t));
       return row;
     });
-    frame->inputs.push_back(clone && inputs[i].isTensor() ? c10::IValue(inputs[i].toTensor().detach().clone())
-                                                          : inputs[i]);
+  }
+  if (options_.scan) keep_inputs(traits, inputs, *frame);
+  if (hidden_.any() && options_.scan && !traits.uninitialised) {  // such an op reads sizes only
+    const bool can_repeat = !(traits.seeded || traits.opaque || traits.foreign || traits.collective ||
+                              traits.awaits || (op.flags & kOpOpaque));
+    frame->reader = hidden_.reads(traits.handle, traits.argument_written, can_repeat,
+                                   std::vector<c10::IValue>(inputs.begin(), inputs.end()));
   }
   op.first_arg = static_cast<std::int32_t>(doc_.args.size());
   op.arg_count = static_cast<std::int32_t>(tokens.size());
@@ -134,12 +180,14 @@ void TraceRecorder::on_end(const OpTraits& traits, OpFrame& base, c10::ArrayRef<
   op.first_written = static_cast<std::int32_t>(doc_.written.size());
   std::vector<std::int32_t> returned, created;           // rows; slots
   std::vector<std::pair<std::string, at::Tensor>> made;  // where in the file its values would lie
+  OpResults results{{}, frame.written};
   for (std::size_t i = 0; i < outputs.size(); ++i)
-    for_each_tensor(outputs[i], [&](const at::Tensor& t) {
+    each_tensor(outputs[i], [&](const at::Tensor& t) {
       const std::string name = std::to_string(returned.size());
       if (!can_record(t)) {
         if (t.defined()) op.flags |= kOpOpaque;
         returned.push_back(tensor_row(t, kNone, Look::nothing));
+        results.returned.emplace_back();
         return;
       }
       std::int32_t slot = slots_.find(t);
@@ -148,6 +196,7 @@ void TraceRecorder::on_end(const OpTraits& traits, OpFrame& base, c10::ArrayRef<
       const bool fresh = std::find(created.begin(), created.end(), slot) != created.end();
       const std::int32_t row = tensor_row(t, slot, Look::nothing);
       returned.push_back(row);
+      results.returned.push_back(fresh ? t : at::Tensor());
       if (!fresh) return;
       op.first_output = returned.front();
       made.emplace_back(name, t);
@@ -184,7 +233,8 @@ void TraceRecorder::on_end(const OpTraits& traits, OpFrame& base, c10::ArrayRef<
   if (((op.flags & kOpOpaque) || traits.foreign) && !traits.collective)
     for (const auto& [name, t] : made) keep_value(op, opaque_path(frame.op, name), t);
   link_forward(op, outputs, frame.op);
-  judge_birth(traits, frame, op);
+  hidden_.after(std::move(frame.reader), results);
+  judge_birth(traits, frame, op, results);
   doc_.ops[static_cast<std::size_t>(frame.op)] = std::move(op);
   ready_.clear();
 }
@@ -198,7 +248,7 @@ bool TraceRecorder::read_non_finite(const Frame& frame) {
   return false;
 }
 
-void TraceRecorder::judge_birth(const OpTraits& traits, Frame& frame, OpRow& op) {
+void TraceRecorder::judge_birth(const OpTraits& traits, Frame& frame, OpRow& op, const OpResults& made) {
   if (!frame.inputs_finite || (op.flags & (kOpUninitialised | kOpOpaque | kOpFailed))) return;
   bool bad = false;
   for (std::int32_t i = 0; i < op.written_count; ++i) {
@@ -211,17 +261,29 @@ void TraceRecorder::judge_birth(const OpTraits& traits, Frame& frame, OpRow& op)
   std::shared_ptr<Stack>& stack = stacks_[static_cast<std::size_t>(frame.op)];
   if (!stack && options_.stacks) stack = Stack::gather();
   // A stranger's kernel may take no other type than it was given, and what it does beside is its business.
-  if (traits.foreign || births_judged_++ >= kMaxBirthsJudged) return;
-  switch (compute_one_up(traits, frame.inputs)) {
-    case OneUp::finite:
-      op.flags |= kOpBirthFiniteAbove;
-      break;
-    case OneUp::non_finite:
-      op.flags |= kOpBirthStays;
-      break;
-    case OneUp::unknown:
-      break;
+  if (traits.foreign || traits.seeded || !frame.inputs_kept || births_judged_++ >= kMaxBirthsJudged) return;
+  const c10::FunctionSchema& schema = traits.handle.schema();
+  const auto up = type_one_up(schema, frame.inputs);
+  if (!up) return;
+  std::optional<OpResults> above;
+  try {
+    above = run_raised(traits.handle, traits.argument_written,
+                       raised(schema, traits.argument_written, frame.inputs, *up));
+  } catch (const std::exception&) {  // memory is short: nobody knows
   }
+  if (!above) return;
+  const bool finite = one_up_of(*above) == OneUp::finite;
+  op.flags |= finite ? kOpBirthFiniteAbove : kOpBirthStays;
+  if (finite) hidden_.begins(frame.op, made, *above);
+}
+
+void TraceRecorder::flag_hidden_overflows() {
+  const std::lock_guard lock(mutex_);
+  const auto flag = [&](const HiddenOverflows::Ops& ops, OpFlag what) {
+    for (const std::int32_t op : ops) doc_.ops[static_cast<std::size_t>(op)].flags |= what;
+  };
+  flag(hidden_.harmful(), kOpHidesDamage);
+  flag(hidden_.harmless(), kOpHidesNothing);
 }
 
 void TraceRecorder::on_error(const char* what) {

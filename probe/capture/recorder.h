@@ -15,6 +15,7 @@
 #include "probe/capture/slots.h"
 #include "probe/capture/stacks.h"
 #include "probe/observe/observer.h"
+#include "probe/tensor/hidden_overflow.h"
 
 namespace nanquest {
 
@@ -45,6 +46,8 @@ class TraceRecorder : public OpSink {
   /// Lazy recording: copies every outside value that is still only referred to, and looks at what the step
   /// read of them. Call before the file is written or a culprit sought.
   void copy_outside();
+  /// Lazy recording: looks at what the step read of outside values, without copying them.
+  void look_at_outside();
 
   /// Lazy recording, after copy_outside(): a named tensor as it was when the step began, as a row and data of
   /// the file.
@@ -55,6 +58,8 @@ class TraceRecorder : public OpSink {
   at::Tensor first_value(const at::Tensor& tensor) const;
 
   std::size_t op_count() const { return doc_.ops.size(); }
+  /// Flags the births whose overflow later ops hid, by what became of it so far (OpFlag kOpHides…).
+  void flag_hidden_overflows();
   /// Non-finite values among what ops from `first` on wrote, by the statistics taken so far.
   bool wrote_non_finite(std::size_t first, Phase phase) const;
 
@@ -62,6 +67,9 @@ class TraceRecorder : public OpSink {
 
  private:
   struct Frame;
+  at::Tensor before_written(const at::Tensor& tensor);
+  /// What the op reads, as it reads it: memory that it will write is copied.
+  void keep_inputs(const OpTraits& traits, c10::ArrayRef<const c10::IValue> inputs, Frame& frame);
   std::int32_t slot_for_argument(const at::Tensor& tensor, bool written);
   /// What is to be known of a tensor's values. Their hash costs a walk in logical order: only what an op
   /// wrote needs it.
@@ -73,6 +81,7 @@ class TraceRecorder : public OpSink {
   bool looked_at_later(std::int32_t slot, Look look) const;
   /// Looks at the first values that row `row`, which was not looked at when it was read, says it saw.
   void look_at_first_values(std::int32_t row);
+  void look_at_unseen();
   bool read_non_finite(const Frame& frame);
   /// Looks at many tensors of one op with all threads; stats_for finds what was seen until the next call.
   void look_ahead(std::vector<at::Tensor> tensors, Look look);
@@ -102,7 +111,7 @@ class TraceRecorder : public OpSink {
   /// gradients (autograd.Function).
   void link_maker(const at::Tensor& tensor, std::int32_t slot);
   void link_forward(OpRow& op, c10::ArrayRef<const c10::IValue> outputs, std::int32_t index);
-  void judge_birth(const OpTraits& traits, Frame& frame, OpRow& op);
+  void judge_birth(const OpTraits& traits, Frame& frame, OpRow& op, const OpResults& made);
   std::int32_t module_row(std::string_view path, std::string_view type);
   std::int32_t save_generator(c10::ArrayRef<const c10::IValue> inputs);
 
@@ -120,6 +129,7 @@ class TraceRecorder : public OpSink {
   std::vector<std::shared_ptr<Stack>> stacks_;  // per op
   std::unordered_map<std::string, int> names_used_;
   int births_judged_ = 0;
+  HiddenOverflows hidden_;
   std::vector<std::int32_t> unseen_;  // rows of first values that nobody has looked at yet
   std::unordered_map<const c10::TensorImpl*, StatsRow> ready_;  // of the op at hand
 };

@@ -9,6 +9,7 @@
 #include "probe/capture/recorder.h"
 #include "probe/capture/recorder_parts.h"
 #include "probe/observe/parallel.h"
+#include "probe/tensor/each_tensor.h"
 
 namespace nanquest {
 namespace {
@@ -138,7 +139,7 @@ void TraceRecorder::look_ahead_at_outputs(const OpTraits& traits, c10::ArrayRef<
   if (!options_.scan || traits.uninitialised || traits.collective) return;
   std::vector<at::Tensor> made = written;
   for (const c10::IValue& output : outputs)
-    for_each_tensor(output, [&](const at::Tensor& t) {
+    each_tensor(output, [&](const at::Tensor& t) {
       if (can_record(t) && slots_.find(t) == kNone) made.push_back(t);
     });
   look_ahead(std::move(made), Look::values_and_hash);

@@ -74,6 +74,17 @@ void TraceRecorder::copy_outside() {
     settle(static_cast<std::int32_t>(i));
     save_outside(static_cast<std::int32_t>(i));
   }
+  look_at_unseen();
+}
+
+void TraceRecorder::look_at_outside() {
+  const std::lock_guard lock(mutex_);
+  const at::NoGradGuard no_grad;
+  for (std::size_t i = 0; i < slots_.size(); ++i) settle(static_cast<std::int32_t>(i));
+  look_at_unseen();
+}
+
+void TraceRecorder::look_at_unseen() {
   for (const std::int32_t row : unseen_) look_at_first_values(row);
   unseen_.clear();
 }

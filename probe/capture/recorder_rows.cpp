@@ -8,6 +8,7 @@
 #include "probe/capture/recorder.h"
 #include "probe/capture/recorder_parts.h"
 #include "probe/observe/module_scope.h"
+#include "probe/tensor/each_tensor.h"
 
 namespace nanquest {
 
@@ -93,7 +94,7 @@ std::int32_t TraceRecorder::save_generator(c10::ArrayRef<const c10::IValue> inpu
 
 void TraceRecorder::link_forward(OpRow& op, c10::ArrayRef<const c10::IValue> outputs, std::int32_t index) {
   for (const c10::IValue& output : outputs)
-    for_each_tensor(output, [&](const at::Tensor& t) {
+    each_tensor(output, [&](const at::Tensor& t) {
       if (!t.defined()) return;
       // Holding or naming the pointer's type would tie this to one LibTorch version.
       const auto node = t.grad_fn();

@@ -14,30 +14,32 @@ void GuardedProbe::failed(const StepInputs& inputs, const std::function<at::Tens
                           StepReport& report) {
   undo();
   if (report.gate != Gate::non_finite) return;
-  const std::string corrupt = corrupt_state();
+  const Incidents::Names corrupt = corrupt_state();
   corrupt_ = report.state_corrupt = !corrupt.empty();
+  if (incidents_.carries_on(corrupt)) {
+    append(report.summary, incidents_.carry_on(inputs.step));
+    incidents_.left_behind(corrupt);
+    return;
+  }
   if (corrupt_) {
-    append(report.summary, corrupt + " was already non-finite when the step began");
+    append(report.summary, corrupt.front() + " was already non-finite when the step began");
     if (good_state_step_ >= 0)
       append(report.summary, "it was finite after step " + std::to_string(good_state_step_) +
                                  "; what spoiled it since then is not on record");
     record_updates_until_ = inputs.step + kRecordedAfterTrouble;
   }
+  incidents_.begin(inputs.step);
   std::string what;
-  if (captures_ < options_.max_incidents)
-    what = capture(inputs, compute, report);
-  else
-    what = "no snapshot: the limit of " + std::to_string(options_.max_incidents) + " is reached";
+  if (incidents_.may_write(what)) what = capture(inputs, compute, report);
   append(report.summary, what);
   append(report.summary, report.incident);
-  note_incident(inputs.step, report);
+  note_incident(report);
+  incidents_.left_behind(corrupt);
 }
 
-void GuardedProbe::note_incident(std::int64_t step, StepReport& report) {
-  ++incidents_;
+void GuardedProbe::note_incident(StepReport& report) {
   record_.regate(report.gate);
-  const Status noted = log_->incident(step, report.gate, report.incident, report.summary);
-  if (!noted) append(report.summary, "manifest not written: " + one_line(noted.error().text()));
+  append(report.summary, incidents_.end(report.gate, report.incident, report.summary));
 }
 
 std::string GuardedProbe::capture(const StepInputs& inputs, const std::function<at::Tensor()>& compute,
@@ -47,7 +49,6 @@ std::string GuardedProbe::capture(const StepInputs& inputs, const std::function<
     if (!std::isfinite(as_is.loss) || !as_is.finite()) return true;
     return inputs.loss_scale != 1 && !gate_.run(inputs.loss_scale).finite();
   };
-  ++captures_;
   const IncidentOutcome outcome =
       capture_incident(state_of(inputs), report.gate, compute, failed_again,
                        free_incident_path(options_.run_dir, inputs.step, options_.rank));
@@ -75,13 +76,12 @@ StepState GuardedProbe::state_of(const StepInputs& inputs) const {
   return state;
 }
 
-std::string GuardedProbe::corrupt_state() {
-  const NamedTensors optimizer = optimizer_ ? optimizer_() : NamedTensors{};
-  const std::pair<const char*, const NamedTensors*> kinds[] = {
-      {"parameter ", &parameters_}, {"buffer ", &buffers_}, {"optimizer state ", &optimizer}};
-  for (const auto& [kind, tensors] : kinds)
-    if (const std::string bad = first_non_finite(check_, *tensors); !bad.empty()) return kind + bad;
-  return "";
+Incidents::Names GuardedProbe::corrupt_state() {
+  Incidents::Names names;
+  add_non_finite(check_, "parameter ", parameters_, names);
+  add_non_finite(check_, "buffer ", buffers_, names);
+  if (optimizer_) add_non_finite(check_, "optimizer state ", optimizer_(), names);
+  return names;
 }
 
 }  // namespace nanquest::guard

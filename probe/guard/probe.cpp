@@ -11,23 +11,15 @@
 namespace nanquest::guard {
 namespace {
 
-std::string describe_gate(const StepInputs& inputs, const StepReport& report) {
-  std::string line = "step " + std::to_string(inputs.step) + ": ";
-  if (report.gate == Gate::scale_overflow) line += "the loss scale overflowed; ";
-  if (!std::isfinite(report.loss))
-    line += std::isnan(report.loss) ? "the loss is NaN" : "the loss is infinite";
-  else if (report.bad_gradients == 0)
-    line += "the gradient norm is beyond the range of fp64";
-  if (!std::isfinite(report.loss) && report.bad_gradients > 0) line += ", ";
-  if (report.bad_gradients > 0)
-    line += std::to_string(report.bad_gradients) + " gradient elements are NaN or Inf";
-  return line;
+std::string describe_gate(const StepInputs& inputs, Gate gate, const GateResult& seen) {
+  const std::string line = "step " + std::to_string(inputs.step) + ": ";
+  return line + (gate == Gate::scale_overflow ? "the loss scale overflowed; " : "") + sentence(seen, false);
 }
 
 }  // namespace
 
 GuardedProbe::GuardedProbe(ProbeOptions options, std::optional<RunLog> log)
-    : options_(std::move(options)), log_(std::move(log)), record_(options_) {}
+    : options_(std::move(options)), log_(std::move(log)), record_(options_), incidents_(log_ ? &*log_ : nullptr, options_.max_incidents) {}
 
 GuardedProbe::~GuardedProbe() {
   if (!finished_ && on()) safely("close", [&] { (void)record_.finish(); });
@@ -87,18 +79,6 @@ void GuardedProbe::undo() {
   undo_.restore();
 }
 
-Gate GuardedProbe::judge(const StepInputs& inputs, const GateResult& seen) {
-  const bool loss_is_finite = std::isfinite(seen.loss);
-  if (loss_is_finite && seen.finite()) {
-    overflows_ = 0;
-    return Gate::ok;
-  }
-  const bool may_be_scale =
-      loss_is_finite && seen.non_finite > 0 && inputs.loss_scale > options_.min_loss_scale;
-  if (may_be_scale && ++overflows_ < options_.scale_overflow_limit) return Gate::scale_overflow;
-  return Gate::non_finite;
-}
-
 StepReport GuardedProbe::step(const StepInputs& inputs, const std::function<at::Tensor()>& compute) {
   StepReport report;
   if (on()) safely("save", [&] { begin(inputs); });
@@ -114,7 +94,11 @@ StepReport GuardedProbe::step(const StepInputs& inputs, const std::function<at::
     // Refused by ATen itself: the gradients are in an unknown scale, so they must not be applied.
     report.gate = Gate::non_finite;
     const GateResult seen = gate_.run(inputs.loss_scale, loss);
-    report.gate = judge(inputs, seen);
+    report.gate = judge_.judge(seen, {.loss_scale = inputs.loss_scale,
+                                      .scaler_acts = seen.non_finite > 0 && inputs.loss_scale != 1,
+                                      .min_loss_scale = options_.min_loss_scale});
+    if (report.gate != Gate::ok) report.summary = describe_gate(inputs, report.gate, seen);
+    if (report.gate == Gate::scale_overflow) append(report.summary, judge_.calibration());
     report.loss = seen.loss;
     report.grad_norm = seen.norm;
     report.grad_amax = seen.amax;
@@ -127,10 +111,7 @@ StepReport GuardedProbe::step(const StepInputs& inputs, const std::function<at::
   });
   loss.reset();  // and with it the graph, before the step may run again
   report.state_corrupt = corrupt_;
-  if (report.gate != Gate::ok) {
-    report.summary = describe_gate(inputs, report);
-    if (on()) safely("capture", [&] { failed(inputs, compute, report); });
-  }
+  if (report.gate != Gate::ok && on()) safely("capture", [&] { failed(inputs, compute, report); });
   if (log_ && !std::exchange(begun_, true)) append(report.summary, log_->earlier_text());
   append(report.summary, record_.complaint());
   if (!trouble_.empty() && !std::exchange(told_, true)) append(report.summary, trouble_);

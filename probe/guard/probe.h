@@ -11,6 +11,8 @@
 
 #include "probe/capture/record.h"
 #include "probe/guard/gate.h"
+#include "probe/guard/incidents.h"
+#include "probe/guard/judge.h"
 #include "probe/guard/run_log.h"
 #include "probe/guard/step_record.h"
 #include "probe/guard/undo_log.h"
@@ -36,7 +38,7 @@ class GuardedProbe final : public Probe {
   bool after_update(std::int64_t step) override;
   StepReport update(std::int64_t step, const std::function<void()>& work) override;
   void log(const std::string& name, double value) override;
-  int incidents() const override { return incidents_; }
+  int incidents() const override { return incidents_.count(); }
   Status finish(const std::string& outcome) override;
 
  private:
@@ -45,14 +47,14 @@ class GuardedProbe final : public Probe {
   bool on() const { return log_.has_value() && trouble_.empty(); }
   void begin(const StepInputs& inputs);
   void undo();
-  Gate judge(const StepInputs& inputs, const GateResult& seen);
   void failed(const StepInputs& inputs, const std::function<at::Tensor()>& compute, StepReport& report);
   std::string capture(const StepInputs& inputs, const std::function<at::Tensor()>& compute,
                       StepReport& report);
-  /// Name of the first parameter, buffer or moment that holds something non-finite, "" if none does.
-  std::string corrupt_state();
+  /// Names of the parameters, buffers and moments that hold something non-finite.
+  Incidents::Names corrupt_state();
   StepState state_of(const StepInputs& inputs) const;
-  void note_incident(std::int64_t step, StepReport& report);
+  /// The incident, which `incidents_` has begun, goes into history and manifest.
+  void note_incident(StepReport& report);
   /// Whether the update of this step is likely to spoil the state, so that recording it is worth its price.
   bool suspicious(std::int64_t step) const;
   StepReport recorded_update(std::int64_t step, const std::function<void()>& work);
@@ -66,6 +68,8 @@ class GuardedProbe final : public Probe {
   GradientGate gate_;
   UndoLog undo_;
   StepRecord record_;
+  StepJudge judge_;
+  Incidents incidents_;
   TensorPass check_;
   std::string trouble_;  ///< why the probe is off, "" while it is on
   bool begun_ = false, told_ = false, devices_known_ = false, finished_ = false, corrupt_ = false;
@@ -74,8 +78,6 @@ class GuardedProbe final : public Probe {
   std::string state_trouble_;
   std::int64_t good_state_step_ = -1;       ///< last step after which everything was seen to be finite
   std::int64_t record_updates_until_ = -1;  ///< updates of earlier steps are recorded
-  int overflows_ = 0;                       ///< of the loss scale, in a row
-  int incidents_ = 0, captures_ = 0;
 };
 
 }  // namespace nanquest::guard

@@ -61,6 +61,12 @@ Status RunLog::incident(std::int64_t step, Gate gate, const std::string& path, c
   return write(Durable::soon);  // the snapshots themselves are on the disk; training waits for this
 }
 
+void RunLog::carried_on(std::int64_t steps) {
+  if (manifest_.incidents.empty()) return;
+  manifest_.incidents.back().carried_on = steps;
+  if (Clock::now() - written_ >= kWriteEvery) (void)write(Durable::soon);
+}
+
 Status RunLog::end(const std::string& status, const std::string& outcome) {
   manifest_.status = status;
   manifest_.outcome = outcome;

@@ -26,6 +26,9 @@ class RunLog {
 
   /// Notes an incident; `path` is "" if no snapshot was written.
   Status incident(std::int64_t step, Gate gate, const std::string& path, const std::string& summary);
+  /// So many steps after the last incident have only carried on its damage. Written with the next incident, at
+  /// the end, or about once a second.
+  void carried_on(std::int64_t steps);
   /// The end: `status` is "finished" or another word of Manifest::status.
   Status end(const std::string& status, const std::string& outcome);
 

@@ -98,14 +98,21 @@ void TensorPass::run_chunks(double factor) {
   }
 }
 
-std::string first_non_finite(TensorPass& pass,
-                             const std::vector<std::pair<std::string, at::Tensor>>& tensors) {
+void add_non_finite(TensorPass& pass, const char* kind,
+                    const std::vector<std::pair<std::string, at::Tensor>>& tensors,
+                    std::vector<std::string>& names) {
   pass.begin();
   for (const auto& [name, tensor] : tensors) pass.add(tensor);
   pass.run(1);
   for (std::size_t i = 0; i < tensors.size(); ++i)
-    if (pass.stats(i).non_finite > 0) return tensors[i].first;
-  return "";
+    if (pass.stats(i).non_finite > 0) names.push_back(kind + tensors[i].first);
+}
+
+std::string first_non_finite(TensorPass& pass,
+                             const std::vector<std::pair<std::string, at::Tensor>>& tensors) {
+  std::vector<std::string> names;
+  add_non_finite(pass, "", tensors, names);
+  return names.empty() ? "" : names.front();
 }
 
 }  // namespace nanquest::guard

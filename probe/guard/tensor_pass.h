@@ -68,7 +68,13 @@ class TensorPass {
   std::size_t bytes_ = 0;
 };
 
-/// Name of the first of `tensors` that holds NaN or Inf, "" if none does. `pass` is used for the measuring.
+/// Adds to `names` which of `tensors` hold NaN or Inf, in order, each name with `kind` before it. `pass` is used for the
+/// measuring.
+void add_non_finite(TensorPass& pass, const char* kind,
+                    const std::vector<std::pair<std::string, at::Tensor>>& tensors,
+                    std::vector<std::string>& names);
+
+/// Name of the first of `tensors` that holds NaN or Inf, "" if none does.
 std::string first_non_finite(TensorPass& pass,
                              const std::vector<std::pair<std::string, at::Tensor>>& tensors);
 

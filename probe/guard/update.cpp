@@ -75,7 +75,7 @@ StepReport GuardedProbe::recorded_update(std::int64_t step, const std::function<
   }
   Recording recording = record_step(state, guarded);
   if (thrown) std::rethrow_exception(thrown);  // the program's own: it passes unchanged
-  std::string bad;
+  Incidents::Names bad;
   safely("after_update", [&] {
     (void)record_.after_update(step);
     bad = corrupt_state();
@@ -85,17 +85,20 @@ StepReport GuardedProbe::recorded_update(std::int64_t step, const std::function<
     return report;
   }
   report.gate = Gate::non_finite;
-  report.summary = spoiled(step, bad);
+  report.summary = spoiled(step, bad.front());
   safely("capture", [&] {
     recording.doc.gate = Gate::non_finite;
     const std::string path = free_incident_path(options_.run_dir, step, options_.rank);
-    const Status written = captures_++ < options_.max_incidents
-                               ? write_snapshot(recording, path)
-                               : Error{ErrorCode::usage, "the limit of snapshots is reached", ""};
+    incidents_.begin(step);
+    std::string why;
     if (recording.doc.culprit.op != kNone) append(report.summary, one_line(describe_culprit(recording.doc)));
-    if (written) report.incident = path;
-    append(report.summary, written ? path : "snapshot not written: " + one_line(written.error().text()));
-    note_incident(step, report);
+    if (incidents_.may_write(why)) {
+      const Status written = write_snapshot(recording, path);
+      if (written) report.incident = path;
+      why = written ? path : "snapshot not written: " + one_line(written.error().text());
+    }
+    append(report.summary, why);
+    note_incident(report);
     const at::NoGradGuard no_grad;
     for (std::size_t i = 0; i < live.size(); ++i) live[i].second.detach().copy_(before[i].second);
     undo();
@@ -111,17 +114,24 @@ bool GuardedProbe::after_update(std::int64_t step) {
   safely("after_update", [&] {
     const bool measured_fine = record_.after_update(step);
     const bool look = options_.check_state_every > 0 && step % options_.check_state_every == 0;
-    const std::string bad = look || !measured_fine ? corrupt_state() : std::string();
+    const Incidents::Names bad = look || !measured_fine ? corrupt_state() : Incidents::Names();
     corrupt_ = !bad.empty();
     if (!corrupt_ && look) good_state_step_ = step;
     if (!corrupt_) return;
-    state_trouble_ = spoiled(step, bad) + "; the update is not on record (the next " +
+    if (incidents_.carries_on(bad)) {
+      state_trouble_ = incidents_.carry_on(step);
+      incidents_.left_behind(bad);
+      return;
+    }
+    state_trouble_ = spoiled(step, bad.front()) + "; the update is not on record (the next " +
                      std::to_string(kRecordedAfterTrouble) + " of Probe::update are)";
     record_updates_until_ = step + kRecordedAfterTrouble;
     StepReport report;
     report.gate = Gate::non_finite;
     report.summary = state_trouble_;
-    note_incident(step, report);
+    incidents_.begin(step);
+    note_incident(report);
+    incidents_.left_behind(bad);
   });
   return !corrupt_;
 }

@@ -21,7 +21,8 @@ json to_json(const Manifest& m) {
   json incidents = json::array();
   for (const ManifestIncident& i : m.incidents)
     incidents.push_back(
-        {{"step", i.step}, {"rank", i.rank}, {"file", i.file}, {"gate", i.gate}, {"summary", i.summary}});
+        {{"step", i.step}, {"rank", i.rank}, {"file", i.file}, {"gate", i.gate}, {"summary", i.summary},
+         {"carried_on", i.carried_on}});
   return {{"format", kFormat},      {"format_version", kVersion}, {"created", m.created},
           {"nanquest", m.nanquest}, {"command", m.command},       {"config", m.config},
           {"rank", m.rank},         {"world_size", m.world_size}, {"status", m.status},
@@ -41,7 +42,8 @@ Manifest from_json(const json& j) {
   m.outcome = j.value("outcome", "");
   for (const json& i : j.value("incidents", json::array()))
     m.incidents.push_back({i.at("step").get<std::int64_t>(), i.value("rank", 0), i.value("file", ""),
-                           i.value("gate", ""), i.value("summary", "")});
+                           i.value("gate", ""), i.value("summary", ""),
+                           i.value("carried_on", std::int64_t{0})});
   return m;
 }
 

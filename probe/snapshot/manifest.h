@@ -21,6 +21,7 @@ struct ManifestIncident {
       file;  ///< relative to the run directory: "incidents/step-00000131.r0.h5"; "" if none was written
   std::string gate;     ///< "ok", "scale_overflow", "non_finite", "spike"
   std::string summary;  ///< one line for people
+  std::int64_t carried_on = 0;  ///< steps after it that only carried on its damage
 };
 
 struct Manifest {

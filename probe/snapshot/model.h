@@ -125,6 +125,9 @@ enum OpFlag : std::uint32_t {
       << 8,  ///< a birth that is finite when computed one precision up from the same inputs: range overflow
   kOpBirthStays = 1u << 9,  ///< a birth that is non-finite one precision up as well: a singular point or an
                             ///< intended infinity
+  kOpHidesDamage = 1u << 10,  ///< a range overflow because of which something finite came out wrong
+  kOpHidesNothing =
+      1u << 11,  ///< a range overflow that was followed to its end: nothing finite came out differently
 };
 
 /// One frontier op, in the order of execution.

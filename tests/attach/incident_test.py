@@ -42,11 +42,24 @@ class IncidentTest(AttachTest):
         self.assert_cause(snapshot, "BAD_DATA", module="0", value="nan", count=1)
 
     def test_the_step_after_it_has_bad_weights(self):
-        self.first_incident(MLP, "sgd", 4, "nan", step=4)
-        after = self.incidents()[1]
-        self.assertEqual(after.name, "step-00000005.r0.h5")
-        self.assert_bit_exact(after)
-        self.assert_cause(after, "BAD_STATE")
+        for level in ("watch", "trace"):
+            with self.subTest(level):
+                process = self.observed(MLP, "sgd", 4, "nan", run_dir=level,
+                                        options=("--level", level, "--record-steps", "5"))
+                self.assert_exit(process)
+                self.assertEqual([p.name for p in self.incidents(level)], ["step-00000004.r0.h5"])
+                after = self.scratch / level / "recordings" / "step-00000005.r0.h5"
+                self.assert_bit_exact(after)
+                self.assert_cause(after, "BAD_STATE")
+
+    def test_what_only_carries_on_the_damage_is_said_once(self):
+        for level in ("guard", "trace", "watch"):
+            with self.subTest(level):
+                process = self.observed(MLP, "sgd", 4, "nan", run_dir=level, options=("--level", level))
+                self.assert_exit(process)
+                self.assertEqual(process.stderr.count("from step 4"), 1, process.stderr)
+                manifest = json.loads((self.scratch / level / "manifest.json").read_text())
+                self.assertEqual([(i["step"], i["carried_on"]) for i in manifest["incidents"]], [(4, 3)])
 
     def test_fp16_overflow_in_a_transformer(self):
         for arguments in (("fp16", "foreach", 4, "none", 1), ("fp16", "fused", 4, "none", 2),
@@ -90,7 +103,7 @@ class IncidentTest(AttachTest):
     def test_every_process_is_in_the_manifest(self):
         self.first_incident(MLP, "sgd", 4, "nan", step=4)
         manifest = json.loads((self.scratch / "run" / "manifest.json").read_text())
-        self.assertEqual([i["step"] for i in manifest["incidents"]], [4, 5, 6, 7])
+        self.assertEqual([i["step"] for i in manifest["incidents"]], [4])
         self.assertEqual(manifest["status"], "finished")
 
     def test_stop(self):

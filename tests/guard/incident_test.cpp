@@ -75,22 +75,23 @@ TEST(Incident, snapshot_holds_culprit_history_samples_and_state) {
   EXPECT_EQ(manifest->incidents[0].gate, "non_finite");
 }
 
-TEST(Incident, one_overflow_of_the_loss_scale_is_none_and_many_in_a_row_are) {
+TEST(Incident, overflows_of_the_loss_scale_are_calibration_however_many_come_in_a_row) {
   const std::vector<Batch> all = batches(3);
   const ScratchDirectory scratch;
-  GuardedTraining guarded({.run_dir = scratch.path + "/run", .scale_overflow_limit = 4});
+  GuardedTraining guarded({.run_dir = scratch.path + "/run"});
   ASSERT_TRUE(guarded.step(0, all[0]).ok());
-  const StepReport once = overflow(guarded, 1, 65536);
-  EXPECT_EQ(once.gate, Gate::scale_overflow) << once.summary;
-  EXPECT_TRUE(std::isfinite(once.loss));
-  EXPECT_EQ(once.incident, "");
-  ASSERT_TRUE(guarded.step(2, all[1]).ok());  // the row of overflows ends
-  for (int i = 0; i < 3; ++i) EXPECT_EQ(overflow(guarded, 3 + i, 65536).gate, Gate::scale_overflow);
+  int said = 0;
+  double scale = 65536;
+  for (int i = 1; scale > 1; ++i, scale /= 2) {
+    const StepReport report = overflow(guarded, i, scale);
+    EXPECT_EQ(report.gate, Gate::scale_overflow) << report.summary;
+    EXPECT_TRUE(std::isfinite(report.loss));
+    EXPECT_EQ(report.incident, "");
+    said += report.summary.find("in a row") != std::string::npos;
+  }
+  EXPECT_EQ(said, 1);
   EXPECT_EQ(guarded.probe->incidents(), 0);
-  const StepReport fourth = overflow(guarded, 6, 65536);
-  EXPECT_EQ(fourth.gate, Gate::non_finite);
-  EXPECT_NE(fourth.incident, "") << fourth.summary;
-  EXPECT_EQ(guarded.probe->incidents(), 1);
+  ASSERT_TRUE(guarded.step(20, all[1]).ok());
 }
 
 TEST(Incident, an_overflow_at_the_smallest_scale_is_one) {
@@ -145,6 +146,33 @@ TEST(Incident, state_that_was_bad_before_is_named) {
   const Result<SnapshotReader> file = SnapshotReader::open(report.incident);
   ASSERT_TRUE(file) << file.error().text();
   EXPECT_EQ(file->doc().culprit.origin, "parameter");
+}
+
+TEST(Incident, steps_that_only_carry_on_its_damage_are_counted_and_not_written) {
+  const std::vector<Batch> all = batches(6);
+  const ScratchDirectory scratch;
+  GuardedTraining guarded({.run_dir = scratch.path + "/run"});
+  ASSERT_TRUE(guarded.step(0, all[0]).ok());
+  const float before = guarded.net.parameters[4].data_ptr<float>()[7];
+  guarded.net.parameters[4].data_ptr<float>()[7] = std::numeric_limits<float>::quiet_NaN();
+  EXPECT_NE(guarded.step(1, all[1]).incident, "");
+  const StepReport second = guarded.step(2, all[2]), third = guarded.step(3, all[3]);
+  EXPECT_EQ(second.gate, Gate::non_finite);
+  EXPECT_TRUE(second.state_corrupt);
+  EXPECT_EQ(second.incident + third.incident, "");
+  EXPECT_NE(second.summary.find("from step 1"), std::string::npos) << second.summary;
+  EXPECT_EQ(third.summary.find("from step 1"), std::string::npos) << third.summary;
+  EXPECT_EQ(guarded.probe->incidents(), 1);
+  // Once the weights are good again, what goes wrong is news.
+  guarded.net.parameters[4].data_ptr<float>()[7] = before;
+  EXPECT_NE(guarded.step(4, poisoned(all[4], kInf)).incident, "");
+  EXPECT_EQ(guarded.probe->incidents(), 2);
+  ASSERT_TRUE(guarded.probe->finish("done"));
+  const Result<Manifest> manifest = read_manifest(scratch.path + "/run");
+  ASSERT_TRUE(manifest) << manifest.error().text();
+  ASSERT_EQ(manifest->incidents.size(), 2u);
+  EXPECT_EQ(manifest->incidents[0].carried_on, 2);
+  EXPECT_EQ(manifest->incidents[1].carried_on, 0);
 }
 
 TEST(Incident, bad_weights_and_moments_are_seen_after_the_update) {

@@ -9,7 +9,8 @@
 namespace nanquest {
 namespace {
 
-constexpr double kLong = 0.1;  // seconds that somebody would notice
+constexpr double kLong = 0.1;    // seconds that somebody would notice
+constexpr double kMuch = 256e6;  // bytes that somebody would miss
 
 std::uint64_t number_in(const char* path) {
   std::ifstream file(path);
@@ -37,6 +38,23 @@ std::uint64_t free_memory() {
   return free;
 }
 
+bool UpdateGovernor::affords(std::uint64_t bytes) {
+  if (options_.keep_steps <= 0 || refused_) return false;
+  if (bytes <= bytes_ + bytes_ / 4) return true;
+  // The first time, and when the model or its state grew.
+  wanted_ = static_cast<double>(bytes) * (options_.keep_steps + 1);
+  free_ = static_cast<double>(free_memory());
+  if (wanted_ > free_ * options_.memory_share) {
+    refused_ = true;
+    reason_ = "what the optimizer overwrites is not kept: that would take " + amount(wanted_) + ", more than " +
+              std::to_string(static_cast<int>(100 * options_.memory_share + 0.5)) + " % of the " +
+              amount(free_) + " of free memory";
+    return false;
+  }
+  bytes_ = bytes;
+  return true;
+}
+
 bool UpdateGovernor::wants(std::uint64_t bytes, bool on_device) {
   if (options_.keep_steps <= 0 || refused_) return false;
   if (on_device) {
@@ -44,21 +62,19 @@ bool UpdateGovernor::wants(std::uint64_t bytes, bool on_device) {
     reason_ = "what the optimizer overwrites is not kept, as it is not on the CPU";
     return false;
   }
-  if (bytes > bytes_ + bytes_ / 4) {  // the first time, and when the model or its state grew
-    const double wanted = static_cast<double>(bytes) * (options_.keep_steps + 1);
-    const double free = static_cast<double>(free_memory());
-    if (wanted > free * options_.memory_share) {
-      refused_ = true;
-      reason_ = "what the optimizer overwrites is not kept: that would take " + amount(wanted) + " of " +
-                amount(free) + " free memory";
-      return false;
-    }
-    bytes_ = bytes;
-  }
+  if (!affords(bytes)) return false;
   // Nothing is copied before it is known how long a step takes.
   if (step_seconds_ < 0 || ++since_ < every_) return false;
   since_ = 0;
   return true;
+}
+
+std::string UpdateGovernor::announcement() {
+  if (announced_ || refused_ || wanted_ < kMuch) return "";
+  announced_ = true;
+  return "up to " + amount(wanted_) + " of the " + amount(free_) +
+         " of free memory are used to keep what the last " + std::to_string(options_.keep_steps) +
+         " updates overwrite (--keep-steps 0 takes none, and such damage then can't be replayed)";
 }
 
 void UpdateGovernor::kept(const standing::UpdateCost& cost) {

@@ -6,6 +6,7 @@
 ///     … optimizer.step() …
 ///     governor.kept(trace.update_cost());
 ///     governor.step_took(seconds);
+///     say(governor.announcement());   // once, if it takes memory that somebody would miss
 ///     say(governor.complaint());      // once, if not every step can be kept
 #pragma once
 
@@ -27,6 +28,9 @@ class UpdateGovernor {
  public:
   explicit UpdateGovernor(GovernorOptions options) : options_(options) {}
 
+  /// Whether the values of an update that overwrites about so many bytes may be kept at all, as far as memory
+  /// goes.
+  bool affords(std::uint64_t bytes);
   /// Whether the coming update's values should be kept. `bytes`: what it will overwrite, about. `on_device`:
   /// part of it is not on the CPU, and then nothing is kept.
   bool wants(std::uint64_t bytes, bool on_device);
@@ -36,6 +40,8 @@ class UpdateGovernor {
   void kept(const standing::UpdateCost& cost);
   /// How long a step took from its beginning to the next one's.
   void step_took(double seconds);
+  /// How much memory will be taken, of how much; once, when it is known and worth a word, otherwise "".
+  std::string announcement();
   /// Why not every step's values are kept, in words; once, otherwise "".
   std::string complaint();
   /// The same at any time, "" if every step's values are kept.
@@ -43,8 +49,9 @@ class UpdateGovernor {
 
  private:
   GovernorOptions options_;
-  bool refused_ = false, told_ = false;
+  bool refused_ = false, told_ = false, announced_ = false;
   std::uint64_t bytes_ = 0;
+  double wanted_ = 0, free_ = 0;
   double keep_seconds_ = -1, step_seconds_ = -1;  // < 0: not known yet
   int every_ = 1, since_ = 0;
   std::string reason_;

@@ -12,6 +12,7 @@
 #include "probe/observe/parallel.h"
 #include "probe/observe/step_scope.h"
 #include "probe/observe/tensor_scan.h"
+#include "probe/tensor/each_tensor.h"
 
 namespace nanquest {
 
@@ -117,7 +118,7 @@ void StandingTrace::about_to_write(std::uint32_t slot) {
 void StandingTrace::late_write(const OpTraits& op, c10::ArrayRef<const c10::IValue> inputs) {
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     if (!op.argument_written[i]) continue;
-    standing::each_tensor(inputs[i], [&](const at::Tensor& t) {
+    each_tensor(inputs[i], [&](const at::Tensor& t) {
       if (!t.defined() || !can_record(t)) return;
       const std::uint32_t slot = current_->slots.find(t.storage().unsafeGetStorageImpl());
       if (slot == standing::SlotIndex::kMissing) return;

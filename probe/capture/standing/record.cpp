@@ -14,10 +14,10 @@
 #include "probe/capture/standing/standing.h"
 #include "probe/capture/standing/timed.h"
 #include "probe/observe/step_scope.h"
+#include "probe/tensor/each_tensor.h"
 
 namespace nanquest {
 
-using standing::each_tensor;
 using standing::header_of;
 using standing::OpRecord;
 using standing::put_scalar;

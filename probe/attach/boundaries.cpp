@@ -5,30 +5,13 @@
 #include <utility>
 
 #include "probe/attach/trace.h"
+#include "probe/guard/one_line.h"
 
 namespace nanquest::attach {
 namespace {
 
 /// A program that evaluates with gradients on never updates; its forward passes are not one endless step.
 constexpr int kForwardsWithoutBackward = 64;
-
-std::string loss_line(double loss) {
-  return std::isnan(loss) ? "the loss is NaN" : "the loss is infinite";
-}
-
-std::string gate_line(const guard::GateResult& seen, bool norm_bad) {
-  std::string line;
-  if (!std::isfinite(seen.loss)) line += loss_line(seen.loss);
-  if (seen.non_finite > 0) {
-    if (!line.empty()) line += ", ";
-    line += std::to_string(seen.non_finite) + " gradient elements are NaN or Inf";
-  } else if (line.empty() && norm_bad) {
-    line = "the norm that the gradients were clipped by was not finite, although they were";
-  } else if (line.empty()) {
-    line = "the norm of the gradients overflows";
-  }
-  return line;
-}
 
 /// The number at the beginning of a storage.
 at::Tensor number_in(const c10::Storage& storage, at::ScalarType type) {
@@ -37,16 +20,16 @@ at::Tensor number_in(const c10::Storage& storage, at::ScalarType type) {
 
 }  // namespace
 
-Door AttachSession::begin_forward() {
-  Door door;
+StepAnswer AttachSession::begin_forward() {
+  StepAnswer answer;
   listen();
   safely("a new step", [&] {
     if (!in_closure_) (void)set_phase(Phase::forward);
-    door = std::exchange(unsaid_, {});
-    // Accumulated gradients are judged at the door; without backward, or once they are cleared, nobody comes
-    // there.
+    answer = std::exchange(unsaid_, {});
+    // Accumulated gradients are judged before the update; without backward, or once they are cleared, there
+    // will be none.
     const bool given_up = !updated_ && !by_hand_ && (!differentiated_ || cleared_);
-    if (given_up && pass_went_bad()) door = look_back("the program goes on without an update");
+    if (given_up && pass_went_bad()) answer = look_back("the program goes on without an update");
     if (updated_ || by_hand_) {
       start_step();
     } else if (!trace_ || trace_->forwards >= kForwardsWithoutBackward) {
@@ -56,7 +39,7 @@ Door AttachSession::begin_forward() {
     }
     if (trace_) ++trace_->forwards;
   });
-  return door;
+  return answer;
 }
 
 void AttachSession::start_step() {
@@ -95,18 +78,18 @@ void AttachSession::gradients_cleared() {
   cleared_ = true;
 }
 
-Door AttachSession::clipped(const at::Tensor& norm, const Weights& weights) {
-  Door door;
+StepAnswer AttachSession::clipped(const at::Tensor& norm, const Weights& weights) {
+  StepAnswer answer;
   safely("the norm of the gradients", [&] {
     norm_ = norm.detach();
     if (!norm_.is_cpu() || holds_finite(norm_)) return;
     norm_bad_ = true;
-    if (last_incident_ == step()) return;
+    if (told_step_ == step()) return;
     bind(weights);
     const guard::GateResult seen = gate_.run(1.0, losses_.total());
-    write_incident(Gate::non_finite, gate_line(seen, true), door);
+    write_incident(Gate::non_finite, guard::sentence(seen, true), answer);
   });
-  return door;
+  return answer;
 }
 
 bool AttachSession::pass_went_bad() const {
@@ -118,19 +101,19 @@ bool AttachSession::pass_went_bad() const {
   return !holds_finite(number_in(last, type));
 }
 
-Door AttachSession::look_back(const char* how) {
-  Door door;
-  if (last_incident_ != step()) {
+StepAnswer AttachSession::look_back(const char* how) {
+  StepAnswer answer;
+  if (told_step_ != step()) {
     at::Tensor loss = losses_.telling();
     if (!loss.defined() && trace_ && trace_->last_scalar) {
       loss = number_in(trace_->last_scalar, trace_->last_scalar_type);
       losses_.started(loss, /*accumulates=*/true);
     }
     const double value = loss.defined() ? loss.item().toDouble() : 0;
-    write_incident(Gate::non_finite, loss_line(value) + "; " + how, door);
+    write_incident(Gate::non_finite, guard::loss_sentence(value) + "; " + how, answer);
   }
   give_up_step();
-  return door;
+  return answer;
 }
 
 void AttachSession::give_up_step() {
@@ -151,17 +134,17 @@ void AttachSession::set_samples(std::vector<std::string> ids) {
   sample_ids_.insert(sample_ids_.end(), ids.begin(), ids.end());
 }
 
-Door AttachSession::program_ends() {
-  Door door;
+StepAnswer AttachSession::program_ends() {
+  StepAnswer answer;
   safely("the end", [&] {
-    door = std::exchange(unsaid_, {});
-    if (!updated_ && !by_hand_ && pass_went_bad()) door = look_back("the program ended there");
+    answer = std::exchange(unsaid_, {});
+    if (!updated_ && !by_hand_ && pass_went_bad()) answer = look_back("the program ended there");
   });
-  return door;
+  return answer;
 }
 
-Door AttachSession::before_update(const Update& update, const Weights& weights, bool gradients_follow) {
-  safely("the optimizer's door", [&] {
+StepAnswer AttachSession::before_update(const Update& update, const Weights& weights, bool gradients_follow) {
+  safely("the beginning of the update", [&] {
     if (gradients_follow && (updated_ || !trace_)) start_step();
     bind(weights);
     (void)steps_.update(weights.numbers);
@@ -171,41 +154,38 @@ Door AttachSession::before_update(const Update& update, const Weights& weights, 
     if (trace_ && trace_->stands() && gradients_follow)
       trace_->keeps = standing_->begin_update(0, false, true);
   });
-  Door door = gradients_follow ? Door{} : judge(update);
+  StepAnswer answer = gradients_follow ? StepAnswer{} : judge(update);
   // After a hand-written update nobody says that it is over.
   if (observer_ && standing_ && !trace_ && !by_hand_ && standing_->trace().idle()) observer_->rest();
-  return door;
+  return answer;
 }
 
-Door AttachSession::judge(const Update& update) {
-  Door door;
+StepAnswer AttachSession::judge(const Update& update) {
+  StepAnswer answer;
   safely("the gate", [&] {
     const std::int64_t now = step();
     const guard::GateResult seen = gate_.run(1.0, losses_.total());
     if (norm_.defined() && !norm_.is_cpu()) norm_bad_ = !holds_finite(norm_);
     norm_.reset();
-    const bool good = seen.finite() && std::isfinite(seen.loss) && (!norm_bad_ || update.scale_overflow);
-    const bool calibration = update.scale_overflow && std::isfinite(seen.loss) &&
-                             overflows_ + 1 < options_.probe.scale_overflow_limit;
-    if (good)
-      overflows_ = 0;
-    else if (update.scale_overflow)
-      ++overflows_;
-    door.gate = good ? Gate::ok : calibration ? Gate::scale_overflow : Gate::non_finite;
+    answer.gate = judge_.judge(seen, {.loss_scale = update.loss_scale,
+                                      .scaler_acts = update.scale_overflow,
+                                      .norm_bad = norm_bad_,
+                                      .min_loss_scale = options_.probe.min_loss_scale});
+    if (answer.gate == Gate::scale_overflow) answer.summary = judge_.calibration();
     loss_scale_ = update.loss_scale;
-    if (trace_) trace_->gate = door.gate;
+    if (trace_) trace_->gate = answer.gate;
     if (!record_.join(now))
       record_.begin(
           {.step = now, .lr = update.lr, .loss_scale = update.loss_scale, .sample_ids = sample_ids_});
-    record_.gated(door.gate, seen, gate_);
-    if (door.gate == Gate::non_finite) {
-      door.skip = options_.skip_bad_updates;
-      if (last_incident_ != now) write_incident(door.gate, gate_line(seen, norm_bad_), door);
+    record_.gated(answer.gate, seen, gate_);
+    if (answer.gate == Gate::non_finite) {
+      answer.skip = options_.skip_bad_updates;
+      if (told_step_ != now) write_incident(answer.gate, guard::sentence(seen, norm_bad_), answer);
     }
-    if (trace_ && !trace_->watched && !in_closure_) pass_gate(door);
+    if (trace_ && !in_closure_) pass_gate(answer);
     if (in_closure_) losses_.clear();  // each evaluation is judged by its own
   });
-  return door;
+  return answer;
 }
 
 std::uint64_t AttachSession::bytes_of_update(bool& on_device) {
@@ -223,23 +203,34 @@ std::uint64_t AttachSession::bytes_of_update(bool& on_device) {
   return weights + (state_bytes_.first ? state_bytes_.second : 2 * weights);
 }
 
-void AttachSession::pass_gate(Door& door) {
+bool AttachSession::watches_update() {
+  if (!standing_ || options_.record_steps.count(step())) return true;
+  bool on_device = false;
+  return standing_->affords(bytes_of_update(on_device));
+}
+
+void AttachSession::pass_gate(StepAnswer& answer) {
+  if (trace_->watched) {
+    if (watches_update()) return;
+    tell_hidden_damage(answer);
+    return close_trace();
+  }
   // An incident's file has been written; what its update does is a consequence. So it is where nobody looks
   // at what the optimizer does: the copies that a TraceRecorder makes would be for nothing.
-  if (trace_->stands() && last_incident_ != step()) {
+  if (trace_->stands() && told_step_ != step()) {
     if (trace_->keeps) return;  // another optimizer's turn
     const bool asked = options_.record_steps.count(step()) > 0;
     bool on_device = false;
     const std::uint64_t bytes = bytes_of_update(on_device);
-    if (asked && on_device) write_recording(door);
+    if (asked && on_device) write_recording(answer);
     trace_->keeps = standing_->begin_update(bytes, on_device, asked);
     if (trace_->keeps) return;
   }
-  write_recording(door);
+  write_recording(answer);
   close_trace();
 }
 
-std::string AttachSession::bad_state() {
+std::string AttachSession::spoiled_state() {
   const int every = options_.probe.check_state_every;
   if (every <= 0) return "";
   const NamedTensors states = states_.living();
@@ -252,7 +243,8 @@ std::string AttachSession::bad_state() {
 
 std::string AttachSession::hidden_damage() {
   // An overflow that a loss scaler sees to is no damage.
-  if (!trace_ || !trace_->watched || trace_->gate != Gate::ok || last_incident_ == step()) return "";
+  if (!trace_ || !trace_->watched || trace_->gate != Gate::ok || told_step_ == step()) return "";
+  trace_->recorded->recorder.flag_hidden_overflows();
   const SnapshotDoc& doc = trace_->recorded->recording.doc;
   bool fresh = false;
   for (const std::int32_t index : hidden_overflows(doc)) {
@@ -269,35 +261,42 @@ std::string AttachSession::damage_after_update() {
   if (trace_ && !trace_->stands() &&
       trace_->recorder()->wrote_non_finite(trace_->update_begins, Phase::optimizer))
     return "the update wrote NaN or Inf";
-  if (const std::string state = bad_state(); !state.empty()) return state + " is NaN or Inf after the update";
+  if (const std::string state = spoiled_state(); !state.empty()) return state + " is NaN or Inf after the update";
   return "";
 }
 
-Door AttachSession::after_update() {
-  Door door;
+void AttachSession::tell_hidden_damage(StepAnswer& answer) {
+  const std::string hidden = hidden_damage();
+  if (hidden.empty()) return;
+  // Found, but nothing that the program computes is harmed: no reason to stop it.
+  write_incident(Gate::ok, hidden, answer);
+  answer.stops = false;
+}
+
+StepAnswer AttachSession::after_update() {
+  StepAnswer answer;
   listen();
   safely("after the update", [&] {
     (void)set_phase(Phase::forward);
     in_closure_ = false;
     const std::string what = damage_after_update();
-    if (last_incident_ != step() && !what.empty()) {
-      door.gate = Gate::non_finite;
-      write_incident(door.gate, what, door, /*update_made=*/true);
+    if (told_step_ != step() && !what.empty()) {
+      answer.gate = Gate::non_finite;
+      write_incident(answer.gate, what, answer, /*update_made=*/true);
     }
-    if (const std::string hidden = hidden_damage(); !hidden.empty()) {
-      // Found, but nothing that the program computes is harmed: no reason to stop it.
-      write_incident(Gate::ok, hidden, door);
-      door.stops = false;
-    }
-    write_recording(door);
+    tell_hidden_damage(answer);
+    if (standing_) guard::append(answer.summary, standing_->announcement());
+    if (told_step_ == step() && !incidents_.all_damaged(parameters_.size() + buffers_.size() + states_.size()))
+      incidents_.left_behind(non_finite_state());
+    write_recording(answer);
     // Its tables are closed once they are written; else another optimizer may still have its turn.
-    if (!door.file.empty() || !steps_.several()) close_trace();
+    if (!answer.file.empty() || !steps_.several()) close_trace();
     if (trace_) trace_->update_ends = ops_so_far();
     release_weights();
     sample_ids_.clear();
     updated_ = true;
   });
-  return door;
+  return answer;
 }
 
 }  // namespace nanquest::attach

@@ -1,0 +1,53 @@
+#include "probe/guard/incidents.h"
+
+#include <algorithm>
+
+#include "probe/guard/one_line.h"
+
+namespace nanquest::guard {
+
+void Incidents::begin(std::int64_t step) {
+  ++count_;
+  last_ = step;
+  last_file_.clear();
+  damaged_.clear();
+  carried_by_last_ = 0;
+}
+
+bool Incidents::may_write(std::string& why) {
+  if (files_ < max_files_) {
+    ++files_;
+    return true;
+  }
+  why = "no snapshot: " + std::to_string(max_files_) + " were written already (max_incidents)";
+  return false;
+}
+
+std::string Incidents::end(Gate gate, const std::string& file, const std::string& summary) {
+  last_file_ = file;
+  if (!log_) return "";
+  const Status noted = log_->incident(last_, gate, file, summary);
+  return noted ? "" : "manifest not written: " + one_line(noted.error().text());
+}
+
+bool Incidents::carries_on(const Names& bad) const {
+  return std::any_of(bad.begin(), bad.end(), [&](const std::string& name) { return is_damaged(name); });
+}
+
+std::string Incidents::carry_on(std::int64_t step) {
+  ++carried_on_;
+  if (log_) log_->carried_on(++carried_by_last_);
+  if (carried_by_last_ > 1) return "";
+  std::string line = "step " + std::to_string(step) + ": " + *damaged_.begin();
+  if (damaged_.size() > 1) line += " and " + std::to_string(damaged_.size() - 1) + " others";
+  line += damaged_.size() > 1 ? " are" : " is";
+  line += " still NaN or Inf from step " + std::to_string(last_);
+  line += "; this and further steps that only carry that on are counted, not written";
+  return line;
+}
+
+void Incidents::left_behind(const Names& bad) {
+  damaged_.insert(bad.begin(), bad.end());
+}
+
+}  // namespace nanquest::guard

@@ -1,0 +1,62 @@
+/// Incidents: which bad steps are news. An incident that spoils weights makes every later step bad as well;
+/// those only carry on its damage and are counted, not written.
+///
+///     if (incidents.carries_on(bad_when_the_step_began)) line = incidents.carry_on(step);
+///     else { incidents.begin(step); if (incidents.may_write()) …; complaint = incidents.end(gate, file, line); }
+///     …                                                     // after the update of such a step
+///     incidents.left_behind(bad_now);
+#pragma once
+
+#include <cstdint>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "probe/base/result.h"
+#include "probe/guard/run_log.h"
+
+namespace nanquest::guard {
+
+class Incidents {
+ public:
+  /// Names of tensors of the program's state (weights, buffers, moments).
+  using Names = std::vector<std::string>;
+
+  /// `log` outlives this; null: nothing is written down. At most `max_files` snapshots.
+  Incidents(RunLog* log, int max_files) : log_(log), max_files_(max_files) {}
+
+  /// Counts a new incident, in this step.
+  void begin(std::int64_t step);
+  /// Whether it may have a snapshot; counts the attempt. Else why not, in `why`.
+  bool may_write(std::string& why);
+  /// Writes it into the manifest. `file`: its snapshot, "" if none was written. Returns what went wrong, "" if
+  /// nothing.
+  std::string end(Gate gate, const std::string& file, const std::string& summary);
+
+  /// Whether a step that began with these tensors non-finite shows nothing but the last incident's damage.
+  /// `bad` as it was before the step wrote anything.
+  bool carries_on(const Names& bad) const;
+  /// Whether this tensor is known to hold the last incident's damage.
+  bool is_damaged(const std::string& name) const { return damaged_.count(name) > 0; }
+  /// Counts a step that carries on the last incident's damage. A line for the first of them, then "".
+  std::string carry_on(std::int64_t step);
+  /// After the update of an incident's step, or of one that carried it on: what is non-finite now.
+  void left_behind(const Names& bad);
+  /// Whether every one of `count` tensors is known to be damaged: then nobody needs to look again.
+  bool all_damaged(std::size_t count) const { return damaged_.size() >= count; }
+
+  int count() const { return count_; }
+  std::int64_t carried_on() const { return carried_on_; }
+  /// The step of the last incident; far in the past if there was none.
+  std::int64_t last_step() const { return last_; }
+
+ private:
+  RunLog* log_;
+  int max_files_;
+  int count_ = 0, files_ = 0;
+  std::int64_t last_ = -1'000'000, carried_on_ = 0, carried_by_last_ = 0;
+  std::string last_file_;
+  std::set<std::string> damaged_;
+};
+
+}  // namespace nanquest::guard

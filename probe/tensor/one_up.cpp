@@ -1,0 +1,108 @@
+#include "probe/tensor/one_up.h"
+
+#include <ATen/ATen.h>
+#include <c10/core/GradMode.h>
+#include <c10/core/impl/LocalDispatchKeySet.h>
+
+#include <utility>
+
+#include "probe/observe/tensor_scan.h"
+#include "probe/tensor/each_tensor.h"
+
+namespace nanquest {
+namespace {
+
+bool is_scalar_type(const c10::Argument& argument) {
+  return argument.real_type()->repr_str().find("ScalarType") != std::string::npos;
+}
+
+at::Tensor raise(const at::Tensor& t, at::ScalarType to, bool written) {
+  if (!t.defined()) return t;
+  if (!t.is_floating_point()) return written ? t.detach().clone() : t;
+  at::Tensor up = t.detach().to(to, /*non_blocking=*/false, /*copy=*/true);
+  if (t.unsafeGetTensorImpl()->is_wrapped_number()) up.unsafeGetTensorImpl()->set_wrapped_number(true);
+  return up;
+}
+
+}  // namespace
+
+std::optional<at::ScalarType> type_one_up(const c10::FunctionSchema& schema,
+                                          const std::vector<c10::IValue>& inputs) {
+  bool reduced = false, single = false;
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    each_tensor(inputs[i], [&](const at::Tensor& t) {
+      if (!t.defined() || !t.is_floating_point()) return;
+      reduced = reduced || c10::isReducedFloatingType(t.scalar_type());
+      single = single || t.scalar_type() == at::kFloat;
+    });
+    // A cast from fp32 down to fp16 reads fp32 only: its target is what has to be raised.
+    if (inputs[i].isInt() && is_scalar_type(schema.arguments()[i]))
+      reduced = reduced || c10::isReducedFloatingType(static_cast<at::ScalarType>(inputs[i].toInt()));
+  }
+  if (reduced) return at::kFloat;
+  if (single) return at::kDouble;
+  return std::nullopt;
+}
+
+std::vector<c10::IValue> raised(const c10::FunctionSchema& schema, const std::vector<bool>& argument_written,
+                                const std::vector<c10::IValue>& inputs, at::ScalarType to,
+                                const std::function<at::Tensor(const at::Tensor&)>& instead) {
+  std::vector<c10::IValue> up;
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    const c10::IValue& value = inputs[i];
+    const auto one = [&](const at::Tensor& t) {
+      const at::Tensor other = instead && t.defined() ? instead(t) : at::Tensor();
+      return raise(other.defined() ? other : t, to, argument_written[i]);
+    };
+    if (value.isTensor()) {
+      up.emplace_back(one(value.toTensor()));
+    } else if (value.isTensorList()) {
+      c10::List<at::Tensor> list;
+      for (const at::Tensor& t : value.toTensorVector()) list.push_back(one(t));
+      up.emplace_back(std::move(list));
+    } else if (value.isOptionalTensorList()) {
+      c10::List<std::optional<at::Tensor>> list;
+      for (const auto& t : value.toOptionalTensorVector())
+        list.push_back(t ? std::optional<at::Tensor>(one(*t)) : std::nullopt);
+      up.emplace_back(std::move(list));
+    } else if (value.isInt() && is_scalar_type(schema.arguments()[i]) &&
+               at::isFloatingType(static_cast<at::ScalarType>(value.toInt()))) {
+      up.emplace_back(static_cast<std::int64_t>(to));
+    } else {
+      up.push_back(value);
+    }
+  }
+  return up;
+}
+
+std::optional<OpResults> run_raised(const c10::OperatorHandle& op, const std::vector<bool>& argument_written,
+                                    std::vector<c10::IValue> arguments) {
+  try {
+    const at::NoGradGuard no_grad;
+    // Autocast would undo the raised precision.
+    const c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::autocast_dispatch_keyset);
+    c10::Stack stack(arguments.begin(), arguments.end());
+    op.callBoxed(stack);
+    OpResults results;
+    for (const c10::IValue& returned : stack)
+      each_tensor(returned, [&](const at::Tensor& t) { results.returned.push_back(t); });
+    for (std::size_t i = 0; i < arguments.size(); ++i)
+      if (argument_written[i])
+        each_tensor(arguments[i], [&](const at::Tensor& t) { results.written.push_back(t); });
+    return results;
+  } catch (...) {
+    return std::nullopt;
+  }
+}
+
+OneUp one_up_of(const OpResults& results) {
+  for (const auto* tensors : {&results.returned, &results.written})
+    for (const at::Tensor& t : *tensors) {
+      if (!t.defined() || !t.is_floating_point()) continue;
+      const auto stats = stats_of(t, /*hash=*/false);
+      if (stats && stats->non_finite() > 0) return OneUp::non_finite;
+    }
+  return OneUp::finite;
+}
+
+}  // namespace nanquest

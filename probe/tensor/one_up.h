@@ -1,0 +1,46 @@
+/// The same op one precision up: fp16, bf16 and fp8 computed in fp32, fp32 computed in fp64. What comes out
+/// tells a range overflow of the format from the mathematics.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/core/ivalue.h>
+
+#include <functional>
+#include <optional>
+#include <vector>
+
+namespace nanquest {
+
+/// What an op gives when the same inputs are computed one precision up.
+enum class OneUp {
+  finite,      ///< the values are representable there: range overflow of the format
+  non_finite,  ///< a singular point, a domain fault or an intended infinity
+  unknown,     ///< could not be computed (random, fp64 already, no kernel)
+};
+
+/// What an op made: returned tensors and, after them, written arguments, each in schema order.
+struct OpResults {
+  std::vector<at::Tensor> returned, written;
+};
+
+/// The type one precision up from the widest need among `inputs`: a reduced format (also as the target of a
+/// cast) asks for fp32, fp32 for fp64. Nothing if there is no floating point, or only fp64.
+std::optional<at::ScalarType> type_one_up(const c10::FunctionSchema& schema,
+                                          const std::vector<c10::IValue>& inputs);
+
+/// The arguments with every floating-point tensor and ScalarType raised to `to`. All that the op may write is
+/// a copy. `raise` may give another tensor in the place of one of them (undefined: none); it is raised after.
+std::vector<c10::IValue> raised(const c10::FunctionSchema& schema, const std::vector<bool>& argument_written,
+                                const std::vector<c10::IValue>& inputs, at::ScalarType to,
+                                const std::function<at::Tensor(const at::Tensor&)>& instead = {});
+
+/// Runs the op on arguments that `raised` made, without autograd and autocast. Nothing if it can't be run so
+/// (no kernel for the type, out of memory). Never throws. For ops that draw no random numbers.
+std::optional<OpResults> run_raised(const c10::OperatorHandle& op, const std::vector<bool>& argument_written,
+                                    std::vector<c10::IValue> arguments);
+
+/// Whether something in `results` is NaN or Inf.
+OneUp one_up_of(const OpResults& results);
+
+}  // namespace nanquest
