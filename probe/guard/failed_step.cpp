@@ -23,6 +23,7 @@ void GuardedProbe::failed(const StepInputs& inputs, const std::function<at::Tens
                                  "; what spoiled it since then is not on record");
     record_updates_until_ = inputs.step + kRecordedAfterTrouble;
   }
+  if (!recording()) return;
   std::string what;
   if (captures_ < options_.max_incidents)
     what = capture(inputs, compute, report);
