@@ -95,8 +95,7 @@ Gate GuardedProbe::judge(const StepInputs& inputs, const GateResult& seen) {
   }
   const bool may_be_scale =
       loss_is_finite && seen.non_finite > 0 && inputs.loss_scale > options_.min_loss_scale;
-  if (may_be_scale && ++overflows_ < options_.scale_overflow_limit) return Gate::scale_overflow;
-  return Gate::non_finite;
+  return may_be_scale ? Gate::scale_overflow : Gate::non_finite;
 }
 
 StepReport GuardedProbe::step(const StepInputs& inputs, const std::function<at::Tensor()>& compute) {
