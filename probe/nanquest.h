@@ -18,7 +18,7 @@
 /// `resume`.
 ///
 /// Also here, because a training loop needs the same: AtomicFile (checkpoints that are complete or absent),
-/// RunClaim (the directory, for a loop at Level::off) and file_versions (for `--version`).
+/// HashState (of data), RunClaim (the directory, for a loop at Level::off) and file_versions (for `--version`).
 ///
 /// A failure inside the probe never reaches the training: the probe switches itself off with one
 /// line in `report.summary` and `step` goes on running the closure.
@@ -36,6 +36,7 @@
 #include <ATen/core/Tensor.h>
 
 #include "probe/base/result.h"
+#include "probe/numerics/hash.h"
 #include "probe/observe/module_scope.h"
 #include "probe/observe/nvtx.h"
 #include "probe/observe/step_scope.h"
@@ -47,7 +48,7 @@
 namespace nanquest {
 
 /// How much the probe does per step (design §4). C++ loops have `guard` and `off`: gradients are cleared,
-/// unscaled and judged as ever, but nothing is saved, undone or written.
+/// unscaled and judged and a bad step is undone as ever, but nothing is recorded or written.
 enum class Level : std::uint8_t { off, guard, trace, watch };
 
 struct ProbeOptions {

@@ -28,6 +28,7 @@ void GuardedProbe::failed(const StepInputs& inputs, const std::function<at::Tens
                                  "; what spoiled it since then is not on record");
     record_updates_until_ = inputs.step + kRecordedAfterTrouble;
   }
+  if (!recording()) return;
   incidents_.begin(inputs.step);
   std::string what;
   if (incidents_.may_write(what)) what = capture(inputs, compute, report);

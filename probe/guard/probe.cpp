@@ -22,7 +22,7 @@ GuardedProbe::GuardedProbe(ProbeOptions options, std::optional<RunLog> log)
     : options_(std::move(options)), log_(std::move(log)), record_(options_), incidents_(log_ ? &*log_ : nullptr, options_.max_incidents) {}
 
 GuardedProbe::~GuardedProbe() {
-  if (!finished_ && on()) safely("close", [&] { (void)record_.finish(); });
+  if (!finished_ && recording()) safely("close", [&] { (void)record_.finish(); });
 }
 
 void GuardedProbe::safely(const char* doing, const std::function<void()>& work) {
@@ -70,7 +70,7 @@ void GuardedProbe::watch_undo(std::function<std::function<void()>()> save) {
 void GuardedProbe::begin(const StepInputs& inputs) {
   if (!devices_known_) undo_.watch_device(at::kCPU);
   devices_known_ = true;
-  record_.begin(inputs);
+  if (recording()) record_.begin(inputs);
   undo_.save();
 }
 
@@ -103,7 +103,7 @@ StepReport GuardedProbe::step(const StepInputs& inputs, const std::function<at::
     report.grad_norm = seen.norm;
     report.grad_amax = seen.amax;
     report.bad_gradients = seen.non_finite;
-    if (on()) record_.gated(report.gate, seen, gate_);
+    if (recording()) record_.gated(report.gate, seen, gate_);
     last_.step = inputs.step;
     last_.lr = inputs.lr;
     last_.loss_scale = inputs.loss_scale;
@@ -119,7 +119,7 @@ StepReport GuardedProbe::step(const StepInputs& inputs, const std::function<at::
 }
 
 void GuardedProbe::log(const std::string& name, double value) {
-  if (on()) safely("log", [&] { record_.log(name, value); });
+  if (recording()) safely("log", [&] { record_.log(name, value); });
 }
 
 Status GuardedProbe::finish(const std::string& outcome) {

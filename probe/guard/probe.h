@@ -25,7 +25,7 @@ inline constexpr std::int64_t kRecordedAfterTrouble = 256;
 
 class GuardedProbe final : public Probe {
  public:
-  /// `log` is absent at Level::off: then steps are gated, and nothing is saved, undone or written.
+  /// `log` is absent at Level::off: then steps are gated and undone, and nothing is recorded or written.
   GuardedProbe(ProbeOptions options, std::optional<RunLog> log);
   ~GuardedProbe() override;
 
@@ -44,7 +44,8 @@ class GuardedProbe final : public Probe {
  private:
   /// Runs `work`; an exception of it switches the probe off instead of leaving.
   void safely(const char* doing, const std::function<void()>& work);
-  bool on() const { return log_.has_value() && trouble_.empty(); }
+  bool on() const { return trouble_.empty(); }
+  bool recording() const { return log_.has_value() && on(); }
   void begin(const StepInputs& inputs);
   void undo();
   void failed(const StepInputs& inputs, const std::function<at::Tensor()>& compute, StepReport& report);

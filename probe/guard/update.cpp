@@ -38,7 +38,7 @@ std::string GuardedProbe::spoiled(std::int64_t step, const std::string& first_ba
 
 StepReport GuardedProbe::update(std::int64_t step, const std::function<void()>& work) {
   StepReport report;
-  if (on() && last_.step == step && suspicious(step)) return recorded_update(step, work);
+  if (recording() && last_.step == step && suspicious(step)) return recorded_update(step, work);
   work();
   if (after_update(step)) return report;
   report.gate = Gate::non_finite;
@@ -110,7 +110,10 @@ StepReport GuardedProbe::recorded_update(std::int64_t step, const std::function<
 }
 
 bool GuardedProbe::after_update(std::int64_t step) {
-  if (!on()) return true;
+  if (!recording()) {
+    corrupt_ = false;  // not looked at: the next bad step says
+    return true;
+  }
   safely("after_update", [&] {
     const bool measured_fine = record_.after_update(step);
     const bool look = options_.check_state_every > 0 && step % options_.check_state_every == 0;

@@ -1,3 +1,3 @@
-if(TARGET nanquest::trainer)
-  nanquest_bench(trainer_bench TORCH SOURCES "${CMAKE_CURRENT_LIST_DIR}/trainer_bench.cpp" LINK nanquest::trainer)
+if(TARGET nanquest::train)
+  nanquest_bench(trainer_bench TORCH SOURCES "${CMAKE_CURRENT_LIST_DIR}/trainer_bench.cpp" LINK nanquest::train)
 endif()

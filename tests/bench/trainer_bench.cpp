@@ -15,7 +15,10 @@
 #include "tests/bench/report.h"
 #include "trainer/loop/trainer.h"
 #include "trainer/model/gpt.h"
+#include "trainer/optim/adamw.h"
 #include "trainer/precision/device.h"
+#include "trainer/task/next_token.h"
+#include "trainer/task/text_task.h"
 
 namespace nanquest::bench {
 namespace {
@@ -42,28 +45,28 @@ class Bare {
   Bare(const Size& size, TextData data)
       : model_(need(make_gpt(size.model, 42, at::kCPU))),
         data_(std::move(data)),
-        optimizer_(model_->parameters(), {}),
+        optimizer_(need(make_adamw(model_->parameters(), {}))),
         batch_(size.batch) {}
 
   void step() {
-    const Batch batch = data_.train_batch(position_, batch_);
+    const TextWindows batch = data_.train_batch(position_, batch_);
     position_ += batch_;
-    optimizer_.clear_gradients();
+    optimizer_->clear_gradients();
     const at::Tensor loss = next_token_loss(model_->forward(batch.tokens, true), batch.targets) /
                             static_cast<double>(batch.targets.numel());
     loss.backward();
     std::vector<at::Tensor> gradients;
-    for (const auto& [name, p] : optimizer_.parameters()) gradients.push_back(p.grad());
+    for (const auto& [name, p] : optimizer_->parameters()) gradients.push_back(p.grad());
     const double norm = at::linalg_vector_norm(at::stack(at::_foreach_norm(gradients, 2))).item<double>();
-    if (norm > 1) optimizer_.scale_gradients(1 / (norm + 1e-6));
-    optimizer_.step(3e-4);
+    if (norm > 1) optimizer_->scale_gradients(1 / (norm + 1e-6));
+    optimizer_->step(3e-4);
     seen_ += loss.item<double>();
   }
 
  private:
   std::unique_ptr<Model> model_;
   TextData data_;
-  AdamW optimizer_;
+  std::unique_ptr<Optimizer> optimizer_;
   std::int64_t batch_, position_ = 0;
   double seen_ = 0;
 };
@@ -75,7 +78,7 @@ void measure(const Size& size, const std::string& directory) {
   config.batch_size = size.batch;
   config.schedule = {.peak = 3e-4, .warmup_steps = 1, .total_steps = size.steps};
   config.eval_every = 0;
-  config.eval_windows = 0;
+  config.eval_samples = 0;
   config.run_dir = directory + "/" + size.name;
   Bare bare(size, data);
   std::vector<double> ratios, milliseconds;
@@ -89,8 +92,9 @@ void measure(const Size& size, const std::string& directory) {
                             started = std::chrono::steady_clock::now();
                           },
                           {}};
-  std::unique_ptr<Trainer> trainer =
-      need(Trainer::create(config, need(make_gpt(size.model, 42, at::kCPU)), data, listener));
+  auto task = make_text_task(need(make_gpt(size.model, 42, at::kCPU)), data);
+  auto optimizer = need(make_adamw(task->parameters(), {}));
+  auto trainer = need(Trainer::create(config, std::move(task), std::move(optimizer), listener));
   started = std::chrono::steady_clock::now();
   (void)need(trainer->run());
   std::sort(milliseconds.begin(), milliseconds.end());
@@ -103,7 +107,7 @@ void measure(const Size& size, const std::string& directory) {
 }  // namespace nanquest::bench
 
 int main() {
-  nanquest::trainer::set_numerics(42, false, false, 1);
+  nanquest::trainer::set_numerics(42, {.threads = 1});
   using nanquest::bench::Size;
   std::string pattern = (std::filesystem::temp_directory_path() / "nanquest-bench-XXXXXX").string();
   const std::string directory = mkdtemp(pattern.data());

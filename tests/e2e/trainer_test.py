@@ -1,6 +1,7 @@
 """nanquest-trainer as a person meets it: help, exit codes, and what it says to bad input and bad disks."""
 
 import json
+import pathlib
 import subprocess
 
 import common
@@ -143,12 +144,28 @@ class Trainer(common.ProgramTest):
         self.assert_exit(process, common.NON_FINITE)
         self.assert_nothing_half_written(self.run_dir)
 
-    def test_levels_of_other_programs_are_refused(self):
-        """Not silently lowered: a loop that owns its step runs it again instead of tracing each one."""
+    def test_levels_are_the_probes_to_know(self):
+        """A level that the probe can't give is refused in its words, never silently lowered."""
         for level in ("trace", "watch"):
             process = self.train("--data", self.text, *SMALL, "--level", level)
-            self.assert_refused(process, common.USAGE, "levels", "--level guard")
+            self.assert_refused(process, common.USAGE, "levels", "Level::guard")
         self.assertFalse(self.run_dir.exists())
+
+    def test_a_loss_scale_far_too_high_is_calibrated_at_every_level(self):
+        """More halvings in a row than any limit on them: no incident, no fallback, the same weights."""
+        weights = set()
+        for level in ("off", "guard"):
+            process = self.train("--data", self.text, *SMALL, "--level", level, "--json", "--amp-dtype", "fp16",
+                                 "--init-scale", 2**24, "--init-std", 1, "--norm", "post", "--scale-growth-interval", 3)
+            self.assert_exit(process, common.OK)
+            summary = json.loads(process.stdout)
+            first = [change for change in summary["loss_scale_history"] if change["step"] == 0]
+            self.assertGreater(len(first), 8, "the run does not try what it is for")
+            self.assertEqual((0, False, "fp16"), (summary["incidents"], summary["fell_back"], summary["precision"]))
+            self.assertEqual(process.stderr.count("scale overflow, halved"),
+                             sum(change["to"] < change["from"] for change in summary["loss_scale_history"]))
+            weights.add(pathlib.Path(summary["files"]["final"]).read_bytes())
+        self.assertEqual(len(weights), 1)
 
 
 if __name__ == "__main__":

@@ -136,7 +136,7 @@ TEST_F(Trouble, a_callback_that_throws_switches_the_probe_off_with_one_line) {
   EXPECT_EQ(first_difference(guarded.net.state(), expected_), "");
 }
 
-TEST_F(Trouble, off_gates_and_writes_nothing) {
+TEST_F(Trouble, off_gates_and_undoes_and_writes_nothing) {
   const ScratchDirectory scratch;
   GuardedTraining guarded({.run_dir = scratch.path + "/run", .level = Level::off});
   for (std::size_t i = 0; i < all_.size(); ++i)
@@ -147,6 +147,7 @@ TEST_F(Trouble, off_gates_and_writes_nothing) {
   const StepReport report = guarded.step(12, bad);
   EXPECT_EQ(report.gate, Gate::non_finite);
   EXPECT_EQ(report.incident, "");
+  EXPECT_EQ(first_difference(guarded.net.state(), expected_), "") << "the bad step was not undone";
   EXPECT_TRUE(guarded.probe->finish("done"));
   EXPECT_FALSE(std::filesystem::exists(scratch.path + "/run"));
 }

@@ -65,7 +65,7 @@ TEST(Data, WindowsPredictTheNextByteAndKnowWhereTheyAreFrom) {
   auto data = TextData::open(folder / "a.txt", {.context = 16, .seed = 3, .eval_every = 10});
   ASSERT_TRUE(data) << data.error().text();
   EXPECT_EQ(data->train_windows() + data->eval_windows(), static_cast<std::int64_t>((text.size() - 1) / 16));
-  const Batch batch = data->train_batch(0, 5);
+  const TextWindows batch = data->train_batch(0, 5);
   for (std::int64_t row = 0; row < 5; ++row) {
     const std::string& id = batch.ids[static_cast<std::size_t>(row)];
     const auto offset = std::stoul(id.substr(id.find('@') + 1));

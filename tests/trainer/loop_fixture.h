@@ -9,7 +9,9 @@
 #include "tests/trainer/helpers.h"
 #include "trainer/loop/trainer.h"
 #include "trainer/model/gpt.h"
+#include "trainer/optim/adamw.h"
 #include "trainer/precision/device.h"
+#include "trainer/task/text_task.h"
 
 namespace nanquest::trainer::test {
 
@@ -20,9 +22,8 @@ inline LoopConfig quick_config(const Folder& folder, std::int64_t steps) {
   c.schedule = {.peak = 3e-3, .warmup_steps = 2, .total_steps = steps};
   c.run_dir = folder / "run";
   c.eval_every = 0;
-  c.eval_windows = 8;
+  c.eval_samples = 8;
   c.ring_every = 4;
-  c.fingerprint = "test";
   c.scaler.initial = 1024;
   return c;
 }
@@ -45,15 +46,24 @@ inline std::unique_ptr<Model> quick_model(double dropout = 0.0) {
       *make_gpt({.depth = 1, .width = 16, .heads = 2, .context = 16, .dropout = dropout}, 42, at::kCPU));
 }
 
+/// A trainer for `model` on the quick data, with AdamW.
+inline Result<std::unique_ptr<Trainer>> make_trainer(const Folder& folder, const LoopConfig& config,
+                                                     std::unique_ptr<Model> model, Listener listener = {}) {
+  set_numerics(config.seed, {.deterministic = true, .threads = 1});
+  std::unique_ptr<Task> task = make_text_task(std::move(model), quick_data(folder));
+  auto optimizer = make_adamw(task->parameters(), {});
+  EXPECT_TRUE(optimizer) << optimizer.error().text();
+  return Trainer::create(config, std::move(task), std::move(*optimizer), std::move(listener));
+}
+
 /// Trains; the listener's lists and the trainer stay in the result.
 inline std::unique_ptr<Run> train(const Folder& folder, const LoopConfig& config,
                                   std::unique_ptr<Model> model) {
-  set_numerics(config.seed, true, false, 1);
   auto run = std::make_unique<Run>();
   Run* told = run.get();
-  auto trainer = Trainer::create(config, std::move(model), quick_data(folder),
-                                 {[told](const StepEvent& e) { told->steps.push_back(e); },
-                                  [told](const std::string& m) { told->messages.push_back(m); }});
+  auto trainer = make_trainer(folder, config, std::move(model),
+                              {[told](const StepEvent& e) { told->steps.push_back(e); },
+                               [told](const std::string& m) { told->messages.push_back(m); }});
   EXPECT_TRUE(trainer) << trainer.error().text();
   run->trainer = std::move(*trainer);
   auto summary = run->trainer->run();

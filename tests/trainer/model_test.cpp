@@ -4,11 +4,12 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "probe/nanquest.h"
 #include "tests/trainer/helpers.h"
 #include "trainer/checkpoint/safetensors.h"
-#include "trainer/loop/plain_guard.h"
 #include "trainer/model/gpt.h"
 #include "trainer/optim/adamw.h"
+#include "trainer/task/next_token.h"
 
 namespace nanquest::trainer {
 namespace {
@@ -73,12 +74,15 @@ void compare_gradients(const Model& model, const SafetensorsFile& expected) {
 
 void compare(Model& model, const GptConfig& config, const at::Tensor& windows,
              const SafetensorsFile& expected) {
-  AdamW optimizer(model.parameters(), {.beta1 = 0.9, .beta2 = 0.99, .eps = 1e-8, .weight_decay = 0.1});
+  const auto optimizer = std::move(
+      *make_adamw(model.parameters(), {.beta1 = 0.9, .beta2 = 0.99, .eps = 1e-8, .weight_decay = 0.1}));
+  const auto probe = std::move(*Probe::create({.level = Level::off}));
+  for (const auto& [name, p] : model.parameters()) probe->watch_parameter(name, p);
   for (std::int64_t step = 0; step < 10; ++step) {
     const at::Tensor x = windows[step].narrow(1, 0, config.context),
                      y = windows[step].narrow(1, 1, config.context);
     at::Tensor logits;
-    const auto report = plain_step(model.parameters(), {}, at::kCPU, 1.0, 1.0, [&] {
+    const StepReport report = probe->step({.step = step}, [&] {
       logits = model.forward(x, true);
       at::Tensor loss = next_token_loss(logits, y) / static_cast<double>(count_targets(y));
       loss.backward();
@@ -92,8 +96,8 @@ void compare(Model& model, const GptConfig& config, const at::Tensor& windows,
     }
     EXPECT_NEAR(report.loss, expected.find("losses")[step].item<double>(), 2e-4 * report.loss)
         << "step " << step;
-    if (report.grad_norm > 1.0) optimizer.scale_gradients(1.0 / (report.grad_norm + 1e-6));
-    optimizer.step(kLr);
+    optimizer->scale_gradients(report.clip_coefficient(1.0));
+    optimizer->step(kLr);
   }
 }
 
@@ -160,12 +164,12 @@ TEST(Gpt, DropoutOnlyInTraining) {
 }
 
 TEST(Gpt, RefusesSettingsThatMakeNoSense) {
-  EXPECT_EQ(check({.width = 30, .heads = 4}).error().code, ErrorCode::usage);
-  EXPECT_NE(check({.width = 30, .heads = 4}).error().message.find("30"), std::string::npos);
-  EXPECT_FALSE(check({.depth = 0}));
-  EXPECT_FALSE(check({.init_std = std::nan("")}));
-  EXPECT_FALSE(check({.dropout = 1.0}));
-  EXPECT_TRUE(check({}));
+  EXPECT_EQ(check(GptConfig{.width = 30, .heads = 4}).error().code, ErrorCode::usage);
+  EXPECT_NE(check(GptConfig{.width = 30, .heads = 4}).error().message.find("30"), std::string::npos);
+  EXPECT_FALSE(check(GptConfig{.depth = 0}));
+  EXPECT_FALSE(check(GptConfig{.init_std = std::nan("")}));
+  EXPECT_FALSE(check(GptConfig{.dropout = 1.0}));
+  EXPECT_TRUE(check(GptConfig{}));
 }
 
 }  // namespace

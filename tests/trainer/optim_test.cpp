@@ -20,19 +20,20 @@ namespace {
 TEST(Device, FormatsThatItLacksAreRefusedWithAWayOut) {
   const at::Device gpu(at::kCUDA, 0), cpu(at::kCPU);
   for (const int major : {7, 8, 9}) {
-    const auto bf16 = amp_dtype_on("bf16", gpu, major);
+    const Status bf16 = check_formats({.amp = at::kBFloat16}, gpu, major);
     EXPECT_EQ(bf16.ok(), major >= 8);
-    EXPECT_EQ(check_tf32(true, gpu, major).ok(), major >= 8);
-    EXPECT_TRUE(check_tf32(false, gpu, major));
-    EXPECT_EQ(*amp_dtype_on("fp16", gpu, major), at::kHalf);
+    EXPECT_EQ(check_formats({.tf32 = true}, gpu, major).ok(), major >= 8);
+    EXPECT_TRUE(check_formats({.amp = at::kHalf}, gpu, major));
     if (bf16) continue;
     EXPECT_EQ(bf16.error().code, ErrorCode::unsupported);
     EXPECT_EQ(exit_code(bf16.error().code), 2);
     EXPECT_NE(bf16.error().text().find("--amp-dtype fp16"), std::string::npos);
   }
-  EXPECT_EQ(*amp_dtype_on("bf16", cpu, 0), at::kBFloat16);
-  EXPECT_FALSE(check_tf32(true, cpu, 0));
-  EXPECT_EQ(amp_dtype_on("fp8", cpu, 0).error().code, ErrorCode::usage);
+  EXPECT_TRUE(check_formats({.amp = at::kBFloat16}, cpu, 0));
+  EXPECT_FALSE(check_formats({.tf32 = true}, cpu, 0));
+  EXPECT_EQ(usable_device({.device = "cpu", .amp = at::kHalf})->type(), at::kCPU);
+  EXPECT_EQ(usable_device({.device = "tpu"}).error().code, ErrorCode::usage);
+  EXPECT_EQ(usable_device({.tf32 = true}).error().code, ErrorCode::unsupported);
 }
 
 TEST(Schedule, WarmsUpFromTheFirstStepAndFollowsTheCosine) {
@@ -50,6 +51,13 @@ TEST(Schedule, BackoffIsAFactorOnEveryLaterStep) {
   const Schedule s{.peak = 1e-3, .warmup_steps = 10, .total_steps = 500, .floor_ratio = 0.1};
   for (std::int64_t t = 0; t < 500; ++t) EXPECT_DOUBLE_EQ(s.lr(t, 0.5), 0.5 * s.lr(t, 1.0));
   EXPECT_NEAR(s.lr(500, 1), 1e-4, 1e-12);
+}
+
+TEST(Schedule, WarmsUpForAShareOfTheStepsAndForAtLeastOne) {
+  EXPECT_EQ((ScheduleOptions{.warmup_ratio = 0.03}).over(1000).warmup_steps, 30);
+  EXPECT_EQ((ScheduleOptions{.warmup_ratio = 0.03}).over(10).warmup_steps, 1);
+  EXPECT_EQ((ScheduleOptions{.warmup_ratio = 0}).over(10).warmup_steps, 0);
+  EXPECT_EQ((ScheduleOptions{.peak = 2}).over(10).lr(0, 1), 2);
 }
 
 TEST(Scaler, HalvesGrowsAndRemembers) {
@@ -97,6 +105,24 @@ TEST(Scaler, HysteresisTakesSeveralOverflowsInARow) {
   EXPECT_EQ(s.scale(), 1024);
   EXPECT_TRUE(s.overflow(3));
   EXPECT_EQ(s.scale(), 512);
+}
+
+TEST(Scaler, TakesBackWhatWasNotItsFault) {
+  GradScaler s({.initial = 1024, .growth_interval = 4, .hysteresis = 2});
+  s.good_step(0);
+  const GradScaler::State before = s.state();
+  while (s.overflow(1)) {
+  }
+  s.take_back(1, before);
+  EXPECT_EQ(s.scale(), 1024);
+  EXPECT_EQ(s.state().good_steps, before.good_steps);
+  EXPECT_EQ(s.state().patience, 2);
+  EXPECT_GT(s.overflows(), 10);  // counted all the same
+  EXPECT_EQ(s.history().back().from, 1);
+  EXPECT_EQ(s.history().back().to, 1024);
+  const std::size_t changes = s.history().size();
+  s.take_back(2, s.state());
+  EXPECT_EQ(s.history().size(), changes);
 }
 
 TEST(Scaler, DisabledIsOneForEver) {
@@ -157,10 +183,10 @@ std::string format_of(const std::vector<FormatFact>& facts, const std::string& s
 TEST(Formats, AreWhatTheOpsReallyGive) {
   auto model = make_gpt({.depth = 1, .width = 16, .heads = 2, .context = 8}, 1, at::kCPU);
   ASSERT_TRUE(model);
-  const AdamW optimizer((*model)->parameters(), {});
+  const auto optimizer = std::move(*make_adamw((*model)->parameters(), {}));
   const at::Tensor rng = at::rand({1});
   for (const at::ScalarType amp : {at::kHalf, at::kBFloat16, at::kFloat}) {
-    const auto facts = formats_in_use((*model)->parameters(), optimizer.state(), at::kCPU, amp);
+    const auto facts = formats_in_use((*model)->parameters(), optimizer->state(), at::kCPU, amp);
     const AutocastGuard guard(at::kCPU, amp);
     const at::Tensor product = at::linear(at::ones({2, 16}), at::ones({16, 16}));
     const char* name = product.scalar_type() == at::kHalf       ? "fp16"
@@ -181,25 +207,30 @@ TEST(Formats, AreWhatTheOpsReallyGive) {
 
 TEST(AdamW, CastsMomentsAndWeightsTogether) {
   at::Tensor w = at::ones({4}, at::kBFloat16).set_requires_grad(true);
-  AdamW optimizer({{"w", w}}, {});
-  for (const auto& [name, t] : optimizer.state()) {
+  const auto optimizer = std::move(*make_adamw({{"w", w}}, {}));
+  for (const auto& [name, t] : optimizer->state()) {
     if (name.starts_with("exp_avg")) {
       EXPECT_EQ(t.scalar_type(), at::kBFloat16) << name;
     }
   }
-  optimizer.cast_to_fp32();
-  for (const auto& [name, t] : optimizer.state()) EXPECT_EQ(t.scalar_type(), at::kFloat) << name;
-  EXPECT_EQ(optimizer.parameters()[0].second.scalar_type(), at::kFloat);
+  optimizer->cast_to_fp32();
+  for (const auto& [name, t] : optimizer->state()) EXPECT_EQ(t.scalar_type(), at::kFloat) << name;
+  EXPECT_EQ(optimizer->parameters()[0].second.scalar_type(), at::kFloat);
 }
 
 TEST(AdamW, LeavesParametersWithoutGradientAlone) {
   at::Tensor a = at::ones({2}).set_requires_grad(true), b = at::ones({2}).set_requires_grad(true);
-  AdamW optimizer({{"a", a}, {"b", b}}, {.weight_decay = 0.1});
+  const auto optimizer = std::move(*make_adamw({{"a", a}, {"b", b}}, {.weight_decay = 0.1}));
   (a * 2).sum().backward();
-  optimizer.step(0.1);
+  optimizer->step(0.1);
   EXPECT_FALSE(at::equal(a, at::ones({2})));
   EXPECT_TRUE(at::equal(b, at::ones({2})));
-  EXPECT_EQ(optimizer.without_gradient(), std::vector<std::string>{"b"});
+  EXPECT_EQ(optimizer->without_gradient(), std::vector<std::string>{"b"});
+}
+
+TEST(AdamW, RefusesSettingsThatMakeNoSense) {
+  EXPECT_EQ(make_adamw({}, {.beta2 = 1}).error().code, ErrorCode::usage);
+  EXPECT_FALSE(check(AdamWOptions{.beta1 = -0.1}));
 }
 
 }  // namespace

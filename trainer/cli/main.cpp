@@ -1,17 +1,21 @@
 // nanquest-trainer: trains a byte-level GPT on text files under the guard of nanquest.
+// Room trainer/cli: the program around the library. Everything that prints is here.
 #include <torch/version.h>
 
 #include <csignal>
 #include <cstdio>
 
 #include "probe/nanquest.h"
-#include "trainer/cli/config_keys.h"
+#include "trainer/cli/command_line.h"
 #include "trainer/cli/progress.h"
 #include "trainer/cli/report.h"
-#include "trainer/cli/settings.h"
+#include "trainer/data/text_data.h"
 #include "trainer/loop/trainer.h"
+#include "trainer/model/gpt.h"
+#include "trainer/optim/adamw.h"
 #include "trainer/precision/device.h"
 #include "trainer/precision/formats.h"
+#include "trainer/task/text_task.h"
 
 namespace nanquest::trainer {
 namespace {
@@ -31,50 +35,72 @@ int fail(const Error& error) {
   return exit_code(error.code);
 }
 
-std::string counted(std::int64_t n, const char* what) {
-  return n > 0 ? ", " + std::to_string(n) + " " + what : "";
+/// The parts that this program is made of, as a person sets them.
+struct Parts {
+  std::string path;
+  DataOptions data;
+  LoopConfig loop;
+  NumericsOptions numerics;
+  GptConfig model;
+  ScheduleOptions schedule;
+  AdamWOptions adamw;
+  bool json = false;
+  SettingList list;
+
+  Parts() {
+    loop.steps = 0;
+    for (const char* heading : {"Run", "Model", "Optimizer", "Precision", "Guard"}) list.group(heading);
+    declare(list, path, data);
+    declare(list, model);
+    declare(list, schedule);
+    declare(list, adamw);
+    declare(list, loop);
+    declare(list, numerics);
+    declare(list, loop.scaler);
+    list.group("Run");
+    list.add("json", json, "print the summary as JSON");
+  }
+  Parts(const Parts&) = delete;
+  Parts& operator=(const Parts&) = delete;
+};
+
+Result<std::unique_ptr<Trainer>> make_trainer(Parts& parts, Progress& progress) {
+  if (parts.path.empty())
+    return Error{ErrorCode::usage, "no data", "give --data FILE or FOLDER, or a --config that names it"};
+  if (Status ok = parts.list.check(); !ok) return ok.error();
+  LoopConfig& loop = parts.loop;
+  parts.data.context = parts.model.context;
+  parts.data.seed = loop.seed;
+  Result<TextData> data = TextData::open(parts.path, parts.data);
+  if (!data) return data.error();
+  const Result<at::Device> device = usable_device(parts.numerics);
+  if (!device) return device.error();
+  loop.device = *device;
+  loop.amp = parts.numerics.amp;
+  loop.settings = parts.list.as_text();
+  set_numerics(loop.seed, parts.numerics);
+  Result<std::unique_ptr<Model>> model = make_gpt(parts.model, loop.seed, loop.device);
+  if (!model) return model.error();
+  std::unique_ptr<Task> task = make_text_task(std::move(*model), std::move(*data));
+  loop.steps = steps_of(loop, *task);
+  loop.schedule = parts.schedule.over(loop.steps);
+  Result<std::unique_ptr<Optimizer>> optimizer = make_adamw(task->parameters(), parts.adamw);
+  if (!optimizer) return optimizer.error();
+  progress.every(loop.steps / 40);
+  return Trainer::create(loop, std::move(task), std::move(*optimizer),
+                         {[&](const StepEvent& e) { progress.on_step(e); },
+                          [&](const std::string& m) { progress.on_message(m); }});
 }
 
-void describe(const Settings& s, const TextData& data, const Model& model, Trainer& trainer,
-              Progress& progress) {
-  progress.on_message("data: " + std::to_string(data.files()) + " files, " + std::to_string(data.bytes()) +
-                      " bytes, " + std::to_string(data.train_windows()) + " windows to train on, " +
-                      std::to_string(data.eval_windows()) + " held out" +
-                      counted(data.skipped_binary(), "binary files skipped") +
-                      counted(data.skipped_short(), "files too short") +
-                      counted(data.skipped_other(), "other files passed over"));
-  std::int64_t weights = 0;
-  for (const auto& [name, p] : model.parameters()) weights += p.numel();
-  progress.on_message("model: " + std::to_string(weights) + " weights, " + std::to_string(s.model.depth) +
-                      " blocks of width " + std::to_string(s.model.width) + ", on " + s.loop.device.str());
-  for (const FormatFact& fact :
-       formats_in_use(model.parameters(), trainer.optimizer().state(), s.loop.device, s.loop.amp))
-    progress.on_message("format: " + fact.what + ": " + fact.format + " (" + fact.why + ")");
-}
-
-int train(const CLI::App& app, Settings& s) {
-  if (s.data.empty())
-    return fail({ErrorCode::usage, "no data", "give --data FILE or FOLDER, or a --config that names it"});
-  if (Status ok = check(s.model); !ok) return fail(ok.error());
-  if (s.data_eval_every < 0 || s.data_eval_every == 1)
-    return fail({ErrorCode::usage,
-                 "holdout-every " + std::to_string(s.data_eval_every) + " leaves nothing to train on",
-                 "0 holds nothing out, 20 each twentieth window"});
-  Result<TextData> data = TextData::open(s.data, data_options(s));
-  if (!data) return fail(data.error());
-  if (Status ok = complete(s, *data); !ok) return fail(ok.error());
-  s.loop.settings = settings_as_text(app);
-  set_numerics(s.loop.seed, s.deterministic, s.tf32, s.threads);
-  Result<std::unique_ptr<Model>> model = make_gpt(s.model, s.loop.seed, s.loop.device);
-  if (!model) return fail(model.error());
-
-  Progress progress(std::max<std::int64_t>(1, s.loop.steps / 40));
-  const Listener listener{[&](const StepEvent& e) { progress.on_step(e); },
-                          [&](const std::string& m) { progress.on_message(m); }};
-  const Model& shown = **model;
-  Result<std::unique_ptr<Trainer>> trainer = Trainer::create(s.loop, std::move(*model), *data, listener);
+int train(Parts& parts) {
+  Progress progress;
+  Result<std::unique_ptr<Trainer>> trainer = make_trainer(parts, progress);
   if (!trainer) return fail(trainer.error());
-  describe(s, *data, shown, **trainer, progress);
+  Task& task = (*trainer)->task();
+  for (const std::string& line : task.description()) progress.on_message(line);
+  for (const FormatFact& fact :
+       formats_in_use(task.parameters(), (*trainer)->optimizer().state(), parts.loop.device, parts.loop.amp))
+    progress.on_message("format: " + fact.what + ": " + fact.format + " (" + fact.why + ")");
   running = trainer->get();
   std::signal(SIGINT, on_signal);
   std::signal(SIGTERM, on_signal);
@@ -82,7 +108,8 @@ int train(const CLI::App& app, Settings& s) {
   running = nullptr;
   progress.close();
   if (!summary) return fail(summary.error());
-  std::fputs(s.json ? (summary_as_json(*summary) + "\n").c_str() : summary_as_text(*summary).c_str(), stdout);
+  std::fputs(parts.json ? (summary_as_json(*summary) + "\n").c_str() : summary_as_text(*summary).c_str(),
+             stdout);
   return static_cast<int>(summary->exit);
 }
 
@@ -97,8 +124,8 @@ int parse_and_train(int argc, char** argv) {
       "non-finite step,\n"
       "5 state was corrupt and rolled back, 70 internal.");
   app.set_version_flag("--version", version_text(), "print versions and exit");
-  Settings settings;
-  declare_options(app, settings);
+  Parts parts;
+  add_options(app, parts.list);
   app.set_config("--config", "", "TOML file with any of these options, without the dashes in front");
   try {
     // The file is checked before CLI11 reads it, because its own complaint names no way out.
@@ -108,16 +135,18 @@ int parse_and_train(int argc, char** argv) {
       if (argument == "--config" && i + 1 < argc) path = argv[i + 1];
       if (argument.starts_with("--config=")) path = argument.substr(9);
       if (path.empty()) continue;
-      if (Status ok = check_config_keys(app, path); !ok) return fail(ok.error());
+      if (Status ok = check_config_file(app, parts.list, path); !ok) return fail(ok.error());
     }
     app.parse(argc, argv);
+  } catch (const Refused& refused) {
+    return fail(refused.error);
   } catch (const CLI::ParseError& e) {
     if (e.get_exit_code() == 0) return app.exit(e);  // --help, --version
     std::string text = e.what();
     return fail(
         {ErrorCode::usage, text.substr(0, text.find('\n')), "nanquest-trainer --help lists the options"});
   }
-  return train(app, settings);
+  return train(parts);
 }
 
 }  // namespace

@@ -31,9 +31,8 @@ double unsigned_nan(double x) {
 
 }  // namespace
 
-Progress::Progress(std::int64_t every)
-    : every_(std::max<std::int64_t>(1, every)),
-      terminal_(isatty(STDERR_FILENO) == 1),
+Progress::Progress()
+    : terminal_(isatty(STDERR_FILENO) == 1),
       colour_(terminal_ && (std::getenv("NO_COLOR") == nullptr || *std::getenv("NO_COLOR") == '\0')) {}
 
 Progress::~Progress() {
@@ -51,15 +50,15 @@ std::string Progress::line(const StepEvent& e) const {
                 static_cast<long long>(e.step), static_cast<long long>(e.steps), unsigned_nan(e.loss),
                 unsigned_nan(e.grad_norm), e.scale, e.lr, e.tokens_per_second);
   std::string all = text;
-  if (e.eval_loss) {
-    std::snprintf(text, sizeof text, "  held-out loss %.4f", *e.eval_loss);
+  for (const Metric& metric : e.held_out) {
+    std::snprintf(text, sizeof text, "  held-out %.100s %.4f", metric.name.c_str(), metric.value);
     all += text;
   }
   return all + gate_word(e.gate);
 }
 
 void Progress::on_step(const StepEvent& event) {
-  const bool notable = event.gate != Gate::ok || event.eval_loss.has_value();
+  const bool notable = event.gate != Gate::ok || !event.held_out.empty();
   if (!terminal_) {
     if (notable || event.step % every_ == 0 || event.step + 1 == event.steps)
       std::fprintf(stderr, "%s\n", line(event).c_str());

@@ -12,12 +12,13 @@ namespace nanquest::trainer {
 /// on a terminal and without NO_COLOR.
 class Progress {
  public:
-  /// `every`: steps between plain lines.
-  explicit Progress(std::int64_t every);
+  Progress();
   ~Progress();
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
 
+  /// Steps between plain lines, at least 1.
+  void every(std::int64_t steps) { every_ = steps > 1 ? steps : 1; }
   void on_step(const StepEvent& event);
   void on_message(const std::string& text);
   /// Ends the drawn line.
@@ -26,7 +27,7 @@ class Progress {
  private:
   std::string line(const StepEvent& event) const;
 
-  std::int64_t every_;
+  std::int64_t every_ = 1;
   bool terminal_, colour_, drawn_ = false;
   std::chrono::steady_clock::time_point last_draw_{};
 };

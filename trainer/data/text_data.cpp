@@ -4,10 +4,12 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <system_error>
 
+#include "probe/nanquest.h"
 #include "trainer/data/order.h"
 #include "trainer/data/utf8.h"
 
@@ -133,9 +135,9 @@ void TextData::cut() {
   }
 }
 
-Batch TextData::gather(const std::vector<Window>& windows) const {
+TextWindows TextData::gather(const std::vector<Window>& windows) const {
   const std::int64_t rows = static_cast<std::int64_t>(windows.size()), context = options_.context;
-  Batch batch{at::empty({rows, context}, at::kLong), at::empty({rows, context}, at::kLong), {}, {}};
+  TextWindows batch{at::empty({rows, context}, at::kLong), at::empty({rows, context}, at::kLong), {}, {}};
   auto* tokens = batch.tokens.mutable_data_ptr<std::int64_t>();
   auto* targets = batch.targets.mutable_data_ptr<std::int64_t>();
   for (const Window& w : windows) {
@@ -149,7 +151,7 @@ Batch TextData::gather(const std::vector<Window>& windows) const {
   return batch;
 }
 
-Batch TextData::train_batch(std::int64_t position, std::int64_t size) const {
+TextWindows TextData::train_batch(std::int64_t position, std::int64_t size) const {
   std::vector<Window> windows;
   const auto count = static_cast<std::uint64_t>(train_.size());
   for (std::int64_t i = 0; i < size; ++i) {
@@ -159,24 +161,41 @@ Batch TextData::train_batch(std::int64_t position, std::int64_t size) const {
   return gather(windows);
 }
 
-Batch TextData::eval_batch(std::int64_t first, std::int64_t size) const {
+TextWindows TextData::eval_batch(std::int64_t first, std::int64_t size) const {
   const auto begin = eval_.begin() + std::min<std::int64_t>(first, eval_windows());
   const auto end = begin + std::min<std::int64_t>(size, eval_.end() - begin);
   return gather({begin, end});
 }
 
-std::uint64_t TextData::fingerprint() const {
-  std::uint64_t hash = 0xcbf29ce484222325u;
-  const auto eat = [&](const void* data, std::size_t size) {
-    const auto* p = static_cast<const std::uint8_t*>(data);
-    for (std::size_t i = 0; i < size; ++i) hash = (hash ^ p[i]) * 0x100000001b3u;
+std::string TextData::fingerprint() const {
+  const auto hash = [](const void* data, std::size_t size) {
+    HashState state;
+    const std::size_t whole = size / kHashBlock;
+    state.add_blocks(data, whole);
+    return state.finish(static_cast<const char*>(data) + whole * kHashBlock, size % kHashBlock);
   };
-  for (const File& f : files_) {
-    eat(f.path.data(), f.path.size());
-    eat(&f.size, sizeof f.size);
-  }
-  eat(bytes_.data(), bytes_.size());
-  return hash;
+  std::string names;
+  for (const File& f : files_) names += f.path + '\0' + std::to_string(f.size) + '\0';
+  char text[120];
+  std::snprintf(text, sizeof text, "holdout=%lld files=%016llx bytes=%016llx",
+                static_cast<long long>(options_.eval_every),
+                static_cast<unsigned long long>(hash(names.data(), names.size())),
+                static_cast<unsigned long long>(hash(bytes_.data(), bytes_.size())));
+  return text;
+}
+
+void declare(SettingList& list, std::string& path, DataOptions& options) {
+  list.group("Run");
+  list.add("data", path, "text file, or folder of text files (read recursively)").type_name = "FILE|DIR";
+  list.add("holdout-every", options.eval_every, "every n-th window is held out (0 = none)");
+  list.check([&] { return check(options); });
+}
+
+Status check(const DataOptions& options) {
+  if (options.eval_every >= 0 && options.eval_every != 1) return {};
+  return Error{ErrorCode::usage,
+               "holdout-every " + std::to_string(options.eval_every) + " leaves nothing to train on",
+               "0 holds nothing out, 20 each twentieth window"};
 }
 
 }  // namespace nanquest::trainer

@@ -1,9 +1,9 @@
 /// Room trainer/data: text files as bytes, cut into windows, in an order that needs no memory.
 ///
 ///     Result<TextData> data = TextData::open("docs", {.context = 128, .seed = 42});
-///     Batch batch = data->train_batch(position, 8);       // the same for ever for the same position
+///     TextWindows w = data->train_batch(position, 8);       // the same for ever for the same position
 ///
-/// A window never crosses files; its id is "file@offset". Every 1/eval_share-th window is held out.
+/// A window never crosses files; its id is "file@offset". Every `eval_every`-th window is held out.
 /// Never: prints, shuffles in place, depends on the order in which a folder is listed.
 #pragma once
 
@@ -14,16 +14,23 @@
 #include <vector>
 
 #include "probe/base/result.h"
+#include "trainer/config/setting_list.h"
 
 namespace nanquest::trainer {
 
 struct DataOptions {
   std::int64_t context = 128;    ///< bytes a window predicts; it reads one more
   std::uint64_t seed = 42;       ///< of the order
-  std::int64_t eval_every = 20;  ///< each so-manieth window is held out; 0 = none
+  std::int64_t eval_every = 20;  ///< every n-th window is held out; 0 = none
 };
 
-struct Batch {
+/// Declares --data (into `path`) and --holdout-every. The window's length is the model's to say, the seed the
+/// loop's.
+void declare(SettingList& list, std::string& path, DataOptions& options);
+/// Names the first setting that makes no sense.
+Status check(const DataOptions& options);
+
+struct TextWindows {
   at::Tensor tokens, targets;      ///< int64 [batch, context] on the CPU
   std::vector<std::string> ids;    ///< "file@offset", one a row
   std::vector<std::string> texts;  ///< the window as valid UTF-8, broken bytes shown as '?'
@@ -40,9 +47,9 @@ class TextData {
   std::int64_t eval_windows() const { return static_cast<std::int64_t>(eval_.size()); }
   /// Windows [position, position + size) of the endless shuffled order; position counts windows from 0 and
   /// epochs follow one another, each with its own order.
-  Batch train_batch(std::int64_t position, std::int64_t size) const;
+  TextWindows train_batch(std::int64_t position, std::int64_t size) const;
   /// Held-out windows [first, first + size), in file order.
-  Batch eval_batch(std::int64_t first, std::int64_t size) const;
+  TextWindows eval_batch(std::int64_t first, std::int64_t size) const;
 
   std::int64_t context() const { return options_.context; }  ///< targets a window
   std::int64_t files() const { return static_cast<std::int64_t>(files_.size()); }
@@ -52,8 +59,8 @@ class TextData {
   std::int64_t skipped_other() const {
     return skipped_other_;
   }  ///< unreadable, or an ending that is not text
-  /// FNV-1a of names, sizes and bytes: equal for equal data.
-  std::uint64_t fingerprint() const;
+  /// Split and nq64 of names, sizes and bytes, as text: equal for equal data.
+  std::string fingerprint() const;
 
  private:
   struct File {
@@ -68,7 +75,7 @@ class TextData {
   Status add_file(const std::string& path, bool named);
   Status add_folder(const std::string& path);
   void cut();
-  Batch gather(const std::vector<Window>& windows) const;
+  TextWindows gather(const std::vector<Window>& windows) const;
 
   DataOptions options_;
   std::vector<File> files_;

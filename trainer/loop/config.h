@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <functional>
 #include <map>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,9 +12,10 @@
 
 #include "probe/nanquest.h"
 #include "trainer/checkpoint/train_state.h"
-#include "trainer/optim/adamw.h"
+#include "trainer/config/setting_list.h"
 #include "trainer/optim/schedule.h"
 #include "trainer/precision/grad_scaler.h"
+#include "trainer/task/task.h"
 
 namespace nanquest::trainer {
 
@@ -37,11 +37,11 @@ struct Injection {
 
 struct LoopConfig {
   std::int64_t steps = 1000;       ///< optimizer steps of the whole run
+  std::int64_t epochs = 0;         ///< passes over the data that `steps_of` counts; 0 = 3
   std::int64_t stop_after = 0;     ///< end (resumably) after so many steps of this process; 0 = don't
-  std::int64_t batch_size = 8;     ///< windows per optimizer step
+  std::int64_t batch_size = 8;     ///< samples per optimizer step
   std::int64_t micro_batches = 1;  ///< parts the batch is split into, gradients accumulated
   Schedule schedule;
-  AdamWOptions adamw;
   ScalerOptions scaler;
   double grad_clip = 1.0;   ///< largest gradient norm; 0 = no clipping
   double lr_backoff = 0.5;  ///< factor of the fp32 fallback
@@ -49,27 +49,38 @@ struct LoopConfig {
   std::int64_t skip_limit = 5;      ///< consecutive skipped batches before rolling back
   std::int64_t rollback_limit = 2;  ///< rollbacks before stopping
   std::int64_t ring_every = 20;     ///< steps between in-memory states to roll back to
-  std::int64_t ring_depth = 3;
-  std::int64_t eval_every = 50;  ///< 0 = only at the end
-  std::int64_t eval_windows = 64;
-  std::int64_t save_every = 0;  ///< steps between resumable checkpoints; 0 = only at the end
-  at::Device device{at::kCPU};
+  std::int64_t ring_depth = 3;      ///< how many of them
+  std::int64_t eval_every = 50;     ///< 0 = only at the end
+  std::int64_t eval_samples = 64;   ///< held-out samples looked at, at most
+  std::int64_t save_every = 0;      ///< steps between resumable checkpoints; 0 = only at the end
+  at::Device device{at::kCPU};      ///< that the task's weights are on
   at::ScalarType amp = at::kFloat;  ///< kHalf, kBFloat16, or kFloat for none
   std::string run_dir = "nanquest-run";
   Level level = Level::guard;
   bool resume = false;
-  std::uint64_t seed = 42;
-  std::string fingerprint;  ///< of model and data; a checkpoint with another one is refused
+  std::uint64_t seed = 42;                      ///< of the run; a checkpoint with another one is refused
   std::map<std::string, std::string> settings;  ///< all settings as text, for the manifest
   std::vector<Injection> injections;
 };
+
+/// Declares the settings of the loop, in the groups Run, Optimizer and Guard. Device, format, schedule and
+/// scaler are declared by their own parts.
+void declare(SettingList& list, LoopConfig& config);
+/// Names the first setting that makes no sense, also of schedule and scaler.
+Status check(const LoopConfig& config);
+
+/// `config.steps`, or if that is 0 the steps that its epochs take.
+std::int64_t steps_of(const LoopConfig& config, const Task& task);
+
+/// Turns "nan-loss@40", "inf-grad@40x5", "nan-loss@40:amp" into an Injection.
+Result<Injection> parse_injection(const std::string& text);
 
 /// One line of progress.
 struct StepEvent {
   std::int64_t step = 0, steps = 0;
   double loss = 0, grad_norm = 0, scale = 1, lr = 0, tokens_per_second = 0;
   Gate gate = Gate::ok;
-  std::optional<double> eval_loss;
+  std::vector<Metric> held_out;  ///< empty: not evaluated after this step
 };
 
 /// Who listens. Called on the training thread.
@@ -81,16 +92,16 @@ struct Listener {
 /// How a run ended.
 struct Summary {
   ExitCode exit = ExitCode::ok;
-  std::string outcome;  ///< "finished", "stopped: …", "interrupted"
+  std::string outcome;  ///< "finished", "stopped: …", "interrupted, resumable"
   Counters counters;
   double first_loss = 0, last_loss = 0;  ///< of the first applied step, mean of the last 20
   double loss_at_incident = 0;           ///< mean of up to 20 steps before the first incident, 0 = none
   std::int64_t first_incident_step = -1;
-  double eval_loss = 0, best_eval_loss = 0;  ///< 0 = never evaluated
+  double eval_loss = 0, best_eval_loss = 0;  ///< the task's first metric; 0 = never evaluated
   double final_lr = 0, final_scale = 1;
   std::string final_format;
   std::vector<std::string> incidents;        ///< snapshot files
-  std::vector<std::string> skipped_samples;  ///< ids of dropped windows
+  std::vector<std::string> skipped_samples;  ///< ids of dropped samples
   std::vector<ScaleChange> scale_history;
   std::string final_weights, best_weights, state_file;  ///< "" if not written
   double seconds = 0;

@@ -1,23 +1,8 @@
 // What happens after a step that had to be undone: policy, and the ladder above it.
-#include <ATen/ATen.h>
-
-#include <numeric>
-
-#include "trainer/loop/plain_guard.h"
 #include "trainer/loop/trainer.h"
 #include "trainer/precision/device.h"
 
 namespace nanquest::trainer {
-namespace {
-
-double mean(const std::deque<double>& values) {
-  return values.empty()
-             ? 0.0
-             : std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
-}
-
-}  // namespace
-
 Trainer::Next Trainer::incident(const StepReport& report, const Batch& batch) {
   ++counters_.incidents;
   if (summary_.first_incident_step < 0) {
@@ -52,7 +37,7 @@ Trainer::Next Trainer::fall_back(const Batch& batch) {
   counters_.backoff *= config_.lr_backoff;
   amp_ = at::kFloat;
   scaler_.disable();
-  optimizer_.cast_to_fp32();
+  optimizer_->cast_to_fp32();
   say("from here on: fp32, learning rate times " + std::to_string(counters_.backoff));
   // In fp32 already, the same batch would only give the same result.
   return was_low ? Next::retry : skip(batch, "it failed in fp32");
@@ -67,7 +52,6 @@ Trainer::Next Trainer::retry_in_fp32(const Batch& batch) {
     return skip(batch, "the retry in fp32 failed too");
   }
   counters_.retried = true;
-  const double lr = next_lr();
   say("the same batch is finite in fp32; going on in " + short_name(amp_));
   if (const StepReport updated = apply(again); !updated.ok()) {
     if (!updated.incident.empty()) summary_.incidents.push_back(updated.incident);
@@ -75,14 +59,13 @@ Trainer::Next Trainer::retry_in_fp32(const Batch& batch) {
     if (updated.state_corrupt) return roll_back(batch, "weights, buffers or moments are not finite");
     return skip(batch, "its update spoiled weights or moments");
   }
-  if (Status s = after_step(again, lr, 0); !s) return stop(s.error().text());
+  if (Status s = after_step(again, batch, 0); !s) return stop(s.error().text());
   return Next::advance;
 }
 
 Trainer::Next Trainer::skip(const Batch& batch, const std::string& why) {
   ++counters_.skipped;
-  ++counters_.data_steps;
-  counters_.data_position += config_.batch_size;
+  pass_batch();
   summary_.skipped_samples.insert(summary_.skipped_samples.end(), batch.ids.begin(), batch.ids.end());
   say("batch skipped: " + why);
   if (++counters_.consecutive_skips < config_.skip_limit) return Next::advance;
@@ -90,8 +73,7 @@ Trainer::Next Trainer::skip(const Batch& batch, const std::string& why) {
 }
 
 Trainer::Next Trainer::roll_back(const Batch& batch, const std::string& why) {
-  const bool corrupt =
-      !all_finite(model_->parameters()) || !all_finite(optimizer_.state()) || !all_finite(model_->buffers());
+  const bool corrupt = !state_is_finite(true);
   state_was_corrupt_ = state_was_corrupt_ || corrupt;
   if (counters_.rollbacks >= config_.rollback_limit || ring_.empty()) {
     // Nothing non-finite is left behind, even when giving up.
@@ -102,8 +84,7 @@ Trainer::Next Trainer::roll_back(const Batch& batch, const std::string& why) {
   ++counters_.rollbacks;
   counters_.consecutive_skips = 0;
   if (!batch.ids.empty()) {
-    counters_.data_position += config_.batch_size;
-    ++counters_.data_steps;
+    pass_batch();
     ++counters_.skipped;
     summary_.skipped_samples.insert(summary_.skipped_samples.end(), batch.ids.begin(), batch.ids.end());
   }
@@ -112,23 +93,15 @@ Trainer::Next Trainer::roll_back(const Batch& batch, const std::string& why) {
   return Next::advance;
 }
 
-Status Trainer::return_to(const TrainState& good) {
-  Counters kept = counters_;
-  kept.optimizer_step = good.counters.optimizer_step;
-  if (Status s = restore(good); !s) return s;
-  counters_ = kept;
-  if (counters_.fell_back) {
-    amp_ = at::kFloat;
-    scaler_.disable();
-  }
-  return {};
-}
-
 Trainer::Next Trainer::stop(const std::string& why) {
   stopped_ = true;
   summary_.outcome = "stopped: " + why;
   say(summary_.outcome);
   return Next::stop;
+}
+
+void Trainer::tell_failed(const StepReport& report) const {
+  if (listener_.on_step) listener_.on_step(event_of(report));
 }
 
 }  // namespace nanquest::trainer

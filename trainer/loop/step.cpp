@@ -5,11 +5,8 @@
 #include <cmath>
 #include <limits>
 
-#include "probe/nanquest.h"
-#include "trainer/loop/plain_guard.h"
 #include "trainer/loop/trainer.h"
 #include "trainer/precision/autocast.h"
-#include "trainer/precision/device.h"
 
 namespace nanquest::trainer {
 
@@ -24,18 +21,16 @@ bool Trainer::injecting(Injection::Kind kind, at::ScalarType format) const {
 void Trainer::inject_into_gradients(at::ScalarType format) {
   if (!injecting(Injection::Kind::inf_gradient, format)) return;
   const at::NoGradGuard no_grad;
-  for (const auto& [name, p] : optimizer_.parameters()) {
+  for (const auto& [name, p] : optimizer_->parameters()) {
     if (!p.grad().defined()) continue;
     p.grad().view({-1}).select(0, 0).fill_(std::numeric_limits<double>::infinity());
     return;
   }
 }
 
-at::Tensor Trainer::compute(const at::Tensor& tokens, const at::Tensor& targets, at::ScalarType format,
+at::Tensor Trainer::compute(const NamedTensors& tensors, std::int64_t count, at::ScalarType format,
                             double scale) {
-  // One denominator for the whole window: a mean of means would weigh short micro-batches too much.
-  const auto total = static_cast<double>(targets.numel());
-  const std::int64_t rows = tokens.size(0) / config_.micro_batches;
+  const std::int64_t rows = config_.batch_size / config_.micro_batches;
   at::Tensor sum;
   for (std::int64_t i = 0; i < config_.micro_batches; ++i) {
     at::Tensor loss;
@@ -43,8 +38,10 @@ at::Tensor Trainer::compute(const at::Tensor& tokens, const at::Tensor& targets,
     {
       const NvtxRange range("forward");
       const AutocastGuard autocast(config_.device.type(), format);
-      const at::Tensor logits = model_->forward(tokens.narrow(0, i * rows, rows), true);
-      loss = next_token_loss(logits, targets.narrow(0, i * rows, rows)) / total;
+      NamedTensors part;
+      for (const auto& [name, t] : tensors) part.emplace_back(name, t.narrow(0, i * rows, rows));
+      // One denominator for the whole batch: a mean of means would weigh short micro-batches too much.
+      loss = task_->loss_sum(part, true) / static_cast<double>(count);
     }
     if (injecting(Injection::Kind::nan_loss, format)) loss = loss * std::numeric_limits<double>::quiet_NaN();
     {
@@ -59,33 +56,27 @@ at::Tensor Trainer::compute(const at::Tensor& tokens, const at::Tensor& targets,
 }
 
 StepReport Trainer::attempt(const Batch& batch, at::ScalarType format) {
-  const at::Tensor tokens = batch.tokens.to(config_.device), targets = batch.targets.to(config_.device);
-  const double scale = format == at::kHalf ? scaler_.scale() : 1.0;
-  const auto work = [&] { return compute(tokens, targets, format, scale); };
-  if (!probe_)
-    return plain_step(optimizer_.parameters(), model_->buffers(), config_.device, scale, config_.scaler.floor,
-                      work);
   StepInputs inputs;
+  for (const auto& [name, t] : batch.tensors) inputs.batch.emplace_back(name, t.to(config_.device));
   inputs.step = counters_.optimizer_step;
   inputs.lr = next_lr();
-  inputs.loss_scale = scale;
-  inputs.batch = {{"tokens", tokens}, {"targets", targets}};
+  inputs.loss_scale = format == at::kHalf ? scaler_.scale() : 1.0;
   inputs.sample_ids = batch.ids;
   inputs.sample_texts = batch.texts;
-  return probe_->step(inputs, work);
+  const std::int64_t count = task_->loss_count(batch);
+  return probe_->step(inputs, [&] { return compute(inputs.batch, count, format, inputs.loss_scale); });
 }
 
-void Trainer::tell_failed(const StepReport& report) const {
-  if (!listener_.on_step) return;
-  listener_.on_step({counters_.optimizer_step,
-                     config_.steps,
-                     report.loss,
-                     report.grad_norm,
-                     scaler_.scale(),
-                     next_lr(),
-                     0,
-                     report.gate,
-                     {}});
+StepEvent Trainer::event_of(const StepReport& report) const {
+  StepEvent event;
+  event.step = counters_.optimizer_step;
+  event.steps = config_.steps;
+  event.loss = report.loss;
+  event.grad_norm = report.grad_norm;
+  event.scale = scaler_.scale();
+  event.lr = next_lr();
+  event.gate = report.gate;
+  return event;
 }
 
 Result<Trainer::Next> Trainer::one_batch() {
@@ -94,8 +85,9 @@ Result<Trainer::Next> Trainer::one_batch() {
   Batch batch;
   {
     const NvtxRange loading("data");
-    batch = data_.train_batch(counters_.data_position, config_.batch_size);
+    batch = task_->train_batch(counters_.data_position, config_.batch_size);
   }
+  const GradScaler::State scale_before = scaler_.state();
   for (;;) {
     const StepReport report = attempt(batch, amp_);
     if (report.gate == Gate::scale_overflow && scaler_.overflow(counters_.optimizer_step) &&
@@ -106,7 +98,6 @@ Result<Trainer::Next> Trainer::one_batch() {
     }
     if (report.ok()) {
       if (!report.summary.empty()) say(report.summary);
-      const double lr = next_lr();
       const StepReport updated = apply(report);
       if (!updated.ok()) {
         const Next next = incident(updated, batch);
@@ -114,9 +105,11 @@ Result<Trainer::Next> Trainer::one_batch() {
         continue;
       }
       const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-      if (Status s = after_step(report, lr, seconds); !s) return s.error();
+      if (Status s = after_step(report, batch, seconds); !s) return s.error();
       return Next::advance;
     }
+    // Not finite at any scale: what the scale lost on this batch would slow down the steps to come.
+    scaler_.take_back(counters_.optimizer_step, scale_before);
     const Next next = incident(report, batch);
     if (next != Next::retry) return next;
   }
@@ -127,26 +120,27 @@ StepReport Trainer::apply(const StepReport& report) {
   const auto work = [&] {
     if (config_.grad_clip > 0 && report.grad_norm > 0) {
       const double factor = report.clip_coefficient(config_.grad_clip);
-      if (factor < 1.0) optimizer_.scale_gradients(factor);
+      if (factor < 1.0) optimizer_->scale_gradients(factor);
     }
-    optimizer_.step(next_lr());
+    optimizer_->step(next_lr());
   };
-  if (probe_) return probe_->update(counters_.optimizer_step, work);
-  work();
-  return {};
+  return probe_->update(counters_.optimizer_step, work);
 }
 
-Status Trainer::after_step(const StepReport& report, double lr, double seconds) {
-  const std::int64_t step = counters_.optimizer_step;
-  const std::int64_t tokens = config_.batch_size * data_.context();
-  const double rate = seconds > 0 ? static_cast<double>(tokens) / seconds : 0;
-  if (step == 0)
-    for (const std::string& name : optimizer_.without_gradient()) say("weight " + name + " gets no gradient");
-  StepEvent event{step, config_.steps, report.loss, report.grad_norm, scaler_.scale(), lr,
-                  rate, report.gate,   {}};
-  ++counters_.optimizer_step;
+void Trainer::pass_batch() {
   ++counters_.data_steps;
   counters_.data_position += config_.batch_size;
+}
+
+Status Trainer::after_step(const StepReport& report, const Batch& batch, double seconds) {
+  const std::int64_t step = counters_.optimizer_step, tokens = task_->loss_count(batch);
+  if (step == 0)
+    for (const std::string& name : optimizer_->without_gradient())
+      say("weight " + name + " gets no gradient");
+  StepEvent event = event_of(report);
+  event.tokens_per_second = seconds > 0 ? static_cast<double>(tokens) / seconds : 0;
+  ++counters_.optimizer_step;
+  pass_batch();
   counters_.consecutive_skips = 0;
   counters_.tokens += tokens;
   scaler_.good_step(step);
@@ -157,9 +151,9 @@ Status Trainer::after_step(const StepReport& report, double lr, double seconds) 
   const bool evaluate_now = config_.eval_every > 0 && counters_.optimizer_step % config_.eval_every == 0;
   if (evaluate_now && counters_.optimizer_step < config_.steps)
     if (Status s = evaluate_and_keep_best(event); !s) return s;
-  if (probe_) probe_->log("tokens_per_second", rate);
+  probe_->log("tokens_per_second", event.tokens_per_second);
   if (listener_.on_step) listener_.on_step(event);
-  if (counters_.optimizer_step % config_.ring_every == 0) keep_state();
+  if (counters_.optimizer_step % config_.ring_every == 0) remember_state();
   if (config_.save_every > 0 && counters_.optimizer_step % config_.save_every == 0) return write_state();
   return {};
 }

@@ -1,29 +1,34 @@
-/// The training loop that survives.
+/// Room trainer/loop: the training loop that survives.
 ///
-///     Result<std::unique_ptr<Trainer>> t = Trainer::create(config, std::move(model), std::move(data),
-///     listener); Result<Summary> summary = (*t)->run();
+///     Result<std::unique_ptr<Optimizer>> adamw = make_adamw(task->parameters(), {});
+///     Result<std::unique_ptr<Trainer>> trainer =
+///         Trainer::create(config, std::move(task), std::move(*adamw), listener);
+///     Result<Summary> summary = (*trainer)->run();
 ///
-/// Order of one step: batch and checks, undo log, forward and backward per micro-batch under autocast, one
-/// gate over all gradients, then either clip, update, schedule, scaler, or undo and policy. The gate, the
-/// undo log and the capture are the probe's; this loop uses its public header only.
+/// Order of one step: batch, undo log, forward and backward per micro-batch under autocast, one gate over all
+/// gradients, then either clip, update, schedule and scaler, or undo and policy. The gate, the undo log and
+/// the capture are the probe's; this loop uses its public header only. What is trained, on what and by which
+/// rule it knows as a Task and an Optimizer.
+/// Never: prints, catches signals, knows of models and files of data.
 #pragma once
 
 #include <atomic>
 #include <deque>
 #include <memory>
+#include <optional>
 
-#include "trainer/data/text_data.h"
 #include "trainer/loop/config.h"
-#include "trainer/model/model.h"
+#include "trainer/optim/optimizer.h"
+#include "trainer/task/task.h"
 
 namespace nanquest::trainer {
 
 class Trainer {
  public:
-  /// Makes the run directory and the probe; with `resume`, loads its last state. Errors name the path or
-  /// setting.
-  static Result<std::unique_ptr<Trainer>> create(LoopConfig config, std::unique_ptr<Model> model,
-                                                 TextData data, Listener listener);
+  /// Makes the run directory and the probe; with `resume`, loads its last state. `optimizer` must move the
+  /// task's parameters. Errors name the path or the setting.
+  static Result<std::unique_ptr<Trainer>> create(LoopConfig config, std::unique_ptr<Task> task,
+                                                 std::unique_ptr<Optimizer> optimizer, Listener listener);
 
   /// Trains to the end (or to the stop). Files are written on the way; an error is returned only where going
   /// on makes no sense (disk full at a checkpoint, LibTorch refused an op).
@@ -32,12 +37,12 @@ class Trainer {
   /// Asks `run` to save and return after the current step; callable from a signal handler.
   void request_stop() { stop_requested_ = true; }
 
-  /// Mean loss per target over the held-out windows, without gradients. NaN if there are none.
-  double evaluate();
+  /// The task's metrics over the held-out samples, without gradients.
+  std::vector<Metric> evaluate();
 
   const Counters& counters() const { return counters_; }
-  Model& model() { return *model_; }
-  AdamW& optimizer() { return optimizer_; }
+  Task& task() { return *task_; }
+  Optimizer& optimizer() { return *optimizer_; }
   /// Learning rate that the next step will use.
   double next_lr() const { return config_.schedule.lr(counters_.optimizer_step, counters_.backoff); }
 
@@ -48,43 +53,68 @@ class Trainer {
  private:
   enum class Next : std::uint8_t { advance, retry, stop };
 
-  Trainer(LoopConfig config, std::unique_ptr<Model> model, TextData data, Listener listener);
+  Trainer(LoopConfig config, std::unique_ptr<Task> task, std::unique_ptr<Optimizer> optimizer,
+          Listener listener);
+
+  // trainer.cpp: begin and end of a run
+  Status resume();
   Status open_probe();
   Status train();
+  Status end_run();
+  Status write_final_weights();
+  void say(const std::string& text) const;
+
+  // step.cpp: one batch
   Result<Next> one_batch();
   StepReport attempt(const Batch& batch, at::ScalarType format);
-  at::Tensor compute(const at::Tensor& tokens, const at::Tensor& targets, at::ScalarType format,
-                     double scale);
+  /// Forward and backward of every micro-batch; the mean loss over `count` things.
+  at::Tensor compute(const NamedTensors& tensors, std::int64_t count, at::ScalarType format, double scale);
   void inject_into_gradients(at::ScalarType format);
   bool injecting(Injection::Kind kind, at::ScalarType format) const;
   /// Clip and update. Not ok: the update spoiled weights or moments (`state_corrupt`) or was undone because
   /// of it.
   StepReport apply(const StepReport& report);
-  Status after_step(const StepReport& report, double lr, double seconds);
+  Status after_step(const StepReport& report, const Batch& batch, double seconds);
+  /// Counts the batch as looked at, so that the next one follows.
+  void pass_batch();
+  /// The line of progress for `report`, at the current step.
+  StepEvent event_of(const StepReport& report) const;
+
+  // policy.cpp: what follows a step that had to be undone
   Next incident(const StepReport& report, const Batch& batch);
   Next fall_back(const Batch& batch);
   Next retry_in_fp32(const Batch& batch);
   Next skip(const Batch& batch, const std::string& why);
   Next roll_back(const Batch& batch, const std::string& why);
+  Next stop(const std::string& why);
+  /// Tells the listener of an attempt that was undone.
+  void tell_failed(const StepReport& report) const;
+
+  // state.cpp: states to go back to
+  /// Adds the present state to the ring, or goes back if it is not finite.
+  void remember_state();
+  /// Whether weights, buffers and (with `moments`) the optimizer's state are finite.
+  bool state_is_finite(bool moments) const;
   /// Weights, moments, buffers, generators and scaler of `good`; of the counters only the optimizer step goes
   /// back.
   Status return_to(const TrainState& good);
-  Next stop(const std::string& why);
-  void keep_state();
-  /// Tells the listener of an attempt that was undone.
-  void tell_failed(const StepReport& report) const;
-  Status evaluate_and_keep_best(StepEvent& event);
+  /// The file of that name among the checkpoints.
+  std::string checkpoint(const std::string& name) const;
   Status write_state();
-  Status finish();
-  void say(const std::string& text) const;
+  /// Weights and buffers, with `facts`, as the checkpoint NAME; `path` gets where.
+  Status write_weights(const std::string& name, std::map<std::string, std::string> facts, std::string& path);
+
+  // evaluation.cpp
+  /// Evaluates, and writes the weights down if they are the best so far.
+  Status evaluate_and_keep_best(StepEvent& event);
 
   LoopConfig config_;
-  std::unique_ptr<Model> model_;
-  TextData data_;
+  std::unique_ptr<Task> task_;
+  std::unique_ptr<Optimizer> optimizer_;
   Listener listener_;
-  AdamW optimizer_;
   GradScaler scaler_;
   at::ScalarType amp_;
+  std::string fingerprint_;  ///< of all that must not change between stop and resume
   std::unique_ptr<Probe> probe_;
   std::optional<RunClaim> claim_;  ///< at level off; else the probe has it
   Counters counters_;
@@ -95,8 +125,7 @@ class Trainer {
   std::atomic<bool> stop_requested_{false};
 };
 
-/// "retry_fp32", "skip", … into a policy and back.
-std::optional<Policy> policy_from_name(const std::string& name);
-const char* policy_name(Policy policy);
+/// Mean of `values`, 0 if there are none.
+double mean(const std::deque<double>& values);
 
 }  // namespace nanquest::trainer

@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <limits>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -14,6 +15,11 @@ namespace nanquest::trainer {
 namespace {
 
 constexpr std::int64_t kBytes = 256;
+
+constexpr std::pair<NormPlace, std::string_view> kNormPlaces[] = {{NormPlace::pre, "pre"},
+                                                                  {NormPlace::post, "post"}};
+constexpr std::pair<Activation, std::string_view> kActivations[] = {
+    {Activation::gelu, "gelu"}, {Activation::relu2, "relu2"}, {Activation::swiglu, "swiglu"}};
 
 /// Causal self-attention, written out so that scores, mask and softmax are ops of their own in a trace.
 struct Attention {
@@ -143,6 +149,19 @@ class Gpt final : public Model {
   }
 
   NamedTensors parameters() const override { return store_.all(); }
+  std::string description() const override {
+    return std::to_string(config_.depth) + " blocks of width " + std::to_string(config_.width);
+  }
+  std::string fingerprint() const override {
+    GptConfig c = config_;
+    c.hidden = c.hidden_width();  // its default, written out, is the same model
+    SettingList list;
+    declare(list, c);
+    std::string text = "gpt";
+    for (const Setting& s : list.all())
+      if (s.key != "init-std") text += " " + s.key + "=" + s.text();
+    return text;
+  }
 
  private:
   GptConfig config_;
@@ -158,6 +177,22 @@ class Gpt final : public Model {
 std::int64_t GptConfig::hidden_width() const {
   if (hidden > 0) return hidden;
   return activation == Activation::swiglu ? (width * 8 / 3 + 7) / 8 * 8 : 4 * width;
+}
+
+void declare(SettingList& list, GptConfig& c) {
+  list.group("Model");
+  list.add("depth", c.depth, "blocks");
+  list.add("width", c.width, "width of the residual stream");
+  list.add("heads", c.heads, "attention heads");
+  list.add("context", c.context, "bytes a window predicts");
+  list.add("hidden", c.hidden, "width inside the MLP (0 = 4 x width, 8/3 x for swiglu)");
+  list.add("norm", c.norm, "layer norm before or after each part: pre, post", Words<NormPlace>(kNormPlaces));
+  list.add("qk-norm", c.qk_norm, "normalise queries and keys");
+  list.add("activation", c.activation, "gelu, relu2 or swiglu", Words<Activation>(kActivations));
+  list.add("init-std", c.init_std, "standard deviation of fresh weights");
+  list.add("dropout", c.dropout, "share of activations dropped");
+  list.add("tied-head", c.tied_head, "the output layer reuses the embedding (default)").negatable = true;
+  list.check([&c] { return check(c); });
 }
 
 Status check(const GptConfig& c) {
@@ -185,16 +220,6 @@ Status check(const GptConfig& c) {
 Result<std::unique_ptr<Model>> make_gpt(const GptConfig& config, std::uint64_t seed, at::Device device) {
   if (Status s = check(config); !s) return s.error();
   return std::unique_ptr<Model>(std::make_unique<Gpt>(config, seed, device));
-}
-
-at::Tensor next_token_loss(const at::Tensor& logits, const at::Tensor& targets) {
-  const ModuleScope here("loss", "CrossEntropy");
-  return at::cross_entropy_loss(logits.to(at::kFloat).reshape({-1, logits.size(-1)}), targets.reshape({-1}),
-                                {}, at::Reduction::Sum);
-}
-
-std::int64_t count_targets(const at::Tensor& targets) {
-  return targets.ne(-100).sum().item<std::int64_t>();
 }
 
 }  // namespace nanquest::trainer

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "probe/base/result.h"
+#include "trainer/config/setting_list.h"
 #include "trainer/model/model.h"
 
 namespace nanquest::trainer {
@@ -28,6 +29,8 @@ struct GptConfig {
   std::int64_t hidden_width() const;
 };
 
+/// Declares the settings of the group Model.
+void declare(SettingList& list, GptConfig& config);
 /// Names the first setting that makes no sense.
 Status check(const GptConfig& config);
 

@@ -1,7 +1,10 @@
-/// Room trainer/optim: how weights move. The learning rate as a function of the step, nothing chained.
+/// The learning rate as a function of the step, nothing chained.
 #pragma once
 
 #include <cstdint>
+
+#include "probe/base/result.h"
+#include "trainer/config/setting_list.h"
 
 namespace nanquest::trainer {
 
@@ -20,5 +23,22 @@ struct Schedule {
   /// peak · shape(step) · backoff.
   double lr(std::int64_t step, double backoff) const { return peak * shape(step) * backoff; }
 };
+
+/// The schedule as a person gives it, before the number of steps is known.
+struct ScheduleOptions {
+  double peak = 3e-4;
+  double warmup_ratio = 0.03;  ///< share of the steps in which the rate rises
+  double floor_ratio = 0.0;    ///< where the cosine ends, as a share of the peak
+
+  /// The schedule of a run of `steps` steps. A warm-up has at least one, so that the very first update is not
+  /// at the full rate.
+  Schedule over(std::int64_t steps) const;
+};
+
+/// Declares the learning rate's settings, in the group Optimizer.
+void declare(SettingList& list, ScheduleOptions& options);
+/// Names the first setting that makes no sense.
+Status check(const ScheduleOptions& options);
+Status check(const Schedule& schedule);
 
 }  // namespace nanquest::trainer

@@ -9,6 +9,9 @@
 namespace nanquest::trainer {
 namespace {
 
+constexpr std::pair<at::ScalarType, std::string_view> kAmpFormats[] = {
+    {at::kFloat, "fp32"}, {at::kBFloat16, "bf16"}, {at::kHalf, "fp16"}};
+
 at::Generator generator_of(at::Device device) {
   return at::globalContext().defaultGenerator(device);
 }
@@ -51,61 +54,58 @@ Result<at::Device> find_device(const std::string& name) {
   return at::Device(at::kCUDA, static_cast<c10::DeviceIndex>(index));
 }
 
-Result<at::ScalarType> find_amp_dtype(const std::string& name, at::Device device) {
-  return amp_dtype_on(name, device, cuda_major(device));
+void declare(SettingList& list, NumericsOptions& o) {
+  list.group("Run");
+  list.add("device", o.device, "cpu, cuda or cuda:N");
+  list.add("threads", o.threads, "CPU threads (0 = LibTorch's choice)");
+  list.add("deterministic", o.deterministic, "refuse kernels that give other bits each time");
+  list.group("Precision");
+  list.add("amp-dtype", o.amp, "fp32 (no autocast), bf16 or fp16", Words<at::ScalarType>(kAmpFormats));
+  list.add("tf32", o.tf32, "multiply fp32 as tf32 on CUDA").negatable = true;
 }
 
-Result<at::ScalarType> amp_dtype_on(const std::string& name, at::Device device, int major) {
-  if (name == "fp32") return at::kFloat;
-  if (name == "fp16") return at::kHalf;
-  if (name != "bf16")
-    return Error{ErrorCode::usage, "format " + name + " is not known for --amp-dtype", "fp32, bf16 or fp16"};
-  if (device.is_cuda() && major < 8)
+Result<at::Device> usable_device(const NumericsOptions& options) {
+  Result<at::Device> device = find_device(options.device);
+  if (!device) return device;
+  if (Status s = check_formats(options, *device, cuda_major(*device)); !s) return s.error();
+  return device;
+}
+
+Status check_formats(const NumericsOptions& options, at::Device device, int major) {
+  if (options.amp == at::kBFloat16 && device.is_cuda() && major < 8)
     return Error{ErrorCode::unsupported,
                  "bf16 is only emulated on " + device.str() + " (compute capability below 8.0)",
                  "use --amp-dtype fp16 or fp32"};
-  return at::kBFloat16;
-}
-
-Status check_tf32(bool wanted, at::Device device, int major) {
-  if (!wanted || (device.is_cuda() && major >= 8)) return {};
-  return Error{ErrorCode::unsupported,
-               "tf32 is not a format of " + device.str() + " (it needs CUDA and compute capability 8.0)",
-               "leave --tf32 out"};
+  if (options.tf32 && !(device.is_cuda() && major >= 8))
+    return Error{ErrorCode::unsupported,
+                 "tf32 is not a format of " + device.str() + " (it needs CUDA and compute capability 8.0)",
+                 "leave --tf32 out"};
+  return {};
 }
 
 std::string short_name(at::ScalarType dtype) {
-  switch (dtype) {
-    case at::kFloat:
-      return "fp32";
-    case at::kHalf:
-      return "fp16";
-    case at::kBFloat16:
-      return "bf16";
-    case at::kDouble:
-      return "fp64";
-    default:
-      return c10::toString(dtype);
-  }
+  const std::string name = word_of(dtype, Words<at::ScalarType>(kAmpFormats));
+  if (!name.empty()) return name;
+  return dtype == at::kDouble ? "fp64" : c10::toString(dtype);
 }
 
-void set_numerics(std::uint64_t seed, bool deterministic, bool tf32, int threads) {
+void set_numerics(std::uint64_t seed, const NumericsOptions& options) {
   at::manual_seed(seed);
-  at::globalContext().setDeterministicAlgorithms(deterministic, false);
-  if (deterministic) {
+  at::globalContext().setDeterministicAlgorithms(options.deterministic, false);
+  if (options.deterministic) {
     at::globalContext().setDeterministicCuDNN(true);
     at::globalContext().setBenchmarkCuDNN(false);
     setenv("CUBLAS_WORKSPACE_CONFIG", ":4096:8", 0);
   }
   if (at::hasCUDA()) {
-    at::globalContext().setAllowTF32CuBLAS(tf32);
-    at::globalContext().setAllowTF32CuDNN(tf32);
+    at::globalContext().setAllowTF32CuBLAS(options.tf32);
+    at::globalContext().setAllowTF32CuDNN(options.tf32);
   }
-  if (threads > 0) at::set_num_threads(threads);
+  if (options.threads > 0) at::set_num_threads(options.threads);
 }
 
-std::vector<std::pair<std::string, at::Tensor>> rng_states(at::Device device) {
-  std::vector<std::pair<std::string, at::Tensor>> states;
+NamedTensors rng_states(at::Device device) {
+  NamedTensors states;
   const auto save = [&](const std::string& name, at::Device d) {
     at::Generator generator = generator_of(d);
     const std::lock_guard<std::mutex> lock(generator.mutex());
@@ -116,7 +116,7 @@ std::vector<std::pair<std::string, at::Tensor>> rng_states(at::Device device) {
   return states;
 }
 
-void set_rng_states(at::Device device, const std::vector<std::pair<std::string, at::Tensor>>& states) {
+void set_rng_states(at::Device device, const NamedTensors& states) {
   for (const auto& [name, state] : states) {
     at::Generator generator = generator_of(name == "cpu" ? at::Device(at::kCPU) : device);
     const std::lock_guard<std::mutex> lock(generator.mutex());

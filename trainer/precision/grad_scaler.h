@@ -4,6 +4,9 @@
 #include <cstdint>
 #include <vector>
 
+#include "probe/base/result.h"
+#include "trainer/config/setting_list.h"
+
 namespace nanquest::trainer {
 
 struct ScalerOptions {
@@ -15,6 +18,11 @@ struct ScalerOptions {
   double ceiling = 16777216.0;          ///< never above 2^24
 };
 
+/// Declares the loss scale's settings, in the group Precision.
+void declare(SettingList& list, ScalerOptions& options);
+/// Names the first setting that makes no sense.
+Status check(const ScalerOptions& options);
+
 /// One change of the scale.
 struct ScaleChange {
   std::int64_t step = 0;
@@ -24,6 +32,14 @@ struct ScaleChange {
 /// The scale is separate from the gate: it never decides whether a step is good, it is told.
 class GradScaler {
  public:
+  /// What a checkpoint must hold to go on exactly.
+  struct State {
+    double scale = 0;
+    std::int64_t good_steps = 0, overflows = 0;
+    int patience = 0;
+    bool enabled = false;
+  };
+
   /// `enabled` false: scale is 1 for ever.
   explicit GradScaler(const ScalerOptions& options = {}, bool enabled = true);
 
@@ -38,16 +54,13 @@ class GradScaler {
   /// floor.
   bool overflow(std::int64_t step);
 
+  /// The overflows since `before` were not the scale's doing (they went on at its floor): it is what it was
+  /// then. `before` is a `state()` of this run.
+  void take_back(std::int64_t step, const State& before);
+
   const std::vector<ScaleChange>& history() const { return history_; }
   std::int64_t overflows() const { return overflows_; }
 
-  /// What a checkpoint must hold to go on exactly.
-  struct State {
-    double scale = 0;
-    std::int64_t good_steps = 0, overflows = 0;
-    int patience = 0;
-    bool enabled = false;
-  };
   State state() const { return {scale_, good_steps_, overflows_, patience_, enabled_}; }
   void restore(const State& state);
 

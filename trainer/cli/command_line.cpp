@@ -1,0 +1,94 @@
+#include "trainer/cli/command_line.h"
+
+#include <algorithm>
+#include <fstream>
+#include <numeric>
+#include <type_traits>
+#include <variant>
+#include <vector>
+
+namespace nanquest::trainer {
+namespace {
+
+/// Fewest insertions, deletions and replacements that turn `a` into `b` (Levenshtein).
+std::size_t edit_distance(const std::string& a, const std::string& b) {
+  std::vector<std::size_t> row(b.size() + 1);
+  std::iota(row.begin(), row.end(), std::size_t{0});
+  for (std::size_t i = 1; i <= a.size(); ++i) {
+    std::size_t diagonal = row[0];
+    row[0] = i;
+    for (std::size_t j = 1; j <= b.size(); ++j) {
+      const std::size_t replaced = diagonal + (a[i - 1] != b[j - 1] ? 1 : 0);
+      diagonal = row[j];
+      row[j] = std::min({row[j] + 1, row[j - 1] + 1, replaced});
+    }
+  }
+  return row[b.size()];
+}
+
+CLI::Option* add_text(CLI::App& app, const Setting& s, const TextValue& value) {
+  const auto set = [&value](const std::vector<std::string>& given) {
+    for (const std::string& text : given)
+      if (Status ok = value.set(text); !ok) throw Refused{ok.error()};
+  };
+  CLI::Option* option = app.add_option_function<std::vector<std::string>>("--" + s.key, set, s.help);
+  option->default_str(value.text());
+  if (value.repeated) return option->multi_option_policy(CLI::MultiOptionPolicy::Throw)->expected(1, 64);
+  return option->expected(1)->check(CLI::IsMember(value.words));
+}
+
+}  // namespace
+
+void add_options(CLI::App& app, const SettingList& list) {
+  app.option_defaults()->ignore_underscore()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+  for (const Setting& s : list.all()) {
+    CLI::Option* option = std::visit(
+        [&](const auto& v) -> CLI::Option* {
+          using T = std::decay_t<decltype(v)>;
+          if constexpr (std::is_same_v<T, TextValue>)
+            return add_text(app, s, v);
+          else if constexpr (std::is_same_v<T, bool*>)
+            return app.add_flag("--" + s.key + (s.negatable ? ",!--no-" + s.key : ""), *v, s.help);
+          else
+            return app.add_option("--" + s.key, *v, s.help)->capture_default_str();
+        },
+        s.value);
+    option->group(s.group);
+    if (!s.type_name.empty()) option->type_name(s.type_name);
+  }
+}
+
+Status check_config_file(const CLI::App& app, const SettingList& list, const std::string& path) {
+  std::ifstream in(path);
+  if (!in || in.peek() == std::ifstream::traits_type::eof())
+    return Error{ErrorCode::bad_file, path + ": " + (in.is_open() ? "the file is empty" : "can't be opened"),
+                 "give --config a TOML file"};
+  std::vector<CLI::ConfigItem> items;
+  try {
+    items = app.get_config_formatter_base()->from_config(in);
+  } catch (const std::exception& e) {
+    return Error{ErrorCode::bad_file, path + ": " + e.what(), "it must be TOML: key = value"};
+  }
+  std::vector<std::string> known;
+  for (const Setting& s : list.all()) {
+    known.push_back(s.key);
+    if (s.negatable) known.push_back("no-" + s.key);
+  }
+  for (const CLI::ConfigItem& item : items) {
+    if (item.name == "++" || item.name == "--") continue;  // how the parser marks the edges of a section
+    if (!item.parents.empty())
+      return Error{ErrorCode::usage, path + ": section [" + item.parents.front() + "] is not known",
+                   "write all keys at the top level"};
+    std::string key = item.name;
+    std::replace(key.begin(), key.end(), '_', '-');
+    const auto nearest = std::min_element(known.begin(), known.end(), [&](const auto& a, const auto& b) {
+      return edit_distance(key, a) < edit_distance(key, b);
+    });
+    if (*nearest != key)
+      return Error{ErrorCode::usage, path + ": unknown key \"" + item.name + "\"",
+                   "did you mean \"" + *nearest + "\"?"};
+  }
+  return {};
+}
+
+}  // namespace nanquest::trainer

@@ -1,0 +1,27 @@
+/// A list of settings as options of a command line and as keys of a configuration file.
+#pragma once
+
+#include <CLI/CLI.hpp>
+
+#include <string>
+
+#include "probe/base/result.h"
+#include "trainer/config/setting_list.h"
+
+namespace nanquest::trainer {
+
+/// Thrown out of CLI::App::parse where a value is not understood by the part that it is for.
+struct Refused {
+  Error error;
+};
+
+/// Makes an option of `app` of every setting, with its default, help and group; parsing writes into the
+/// parts. `list` must outlive the parsing.
+void add_options(CLI::App& app, const SettingList& list);
+
+/// Reads the TOML keys of `path`, as `app` will, and returns `usage` for the first that is no key of `list`,
+/// naming the nearest one that is. Keys stand at the top level, with dashes or underscores. `bad_file` if the
+/// file can't be read.
+Status check_config_file(const CLI::App& app, const SettingList& list, const std::string& path);
+
+}  // namespace nanquest::trainer

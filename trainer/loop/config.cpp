@@ -1,0 +1,135 @@
+#include "trainer/loop/config.h"
+
+#include <algorithm>
+#include <charconv>
+#include <string_view>
+
+namespace nanquest::trainer {
+namespace {
+
+constexpr std::pair<Policy, std::string_view> kPolicies[] = {{Policy::retry_fp32, "retry_fp32"},
+                                                             {Policy::skip, "skip"},
+                                                             {Policy::fallback_fp32, "fallback_fp32"},
+                                                             {Policy::rollback, "rollback"},
+                                                             {Policy::stop, "stop"}};
+constexpr std::pair<Level, std::string_view> kLevels[] = {
+    {Level::off, "off"}, {Level::guard, "guard"}, {Level::trace, "trace"}, {Level::watch, "watch"}};
+
+/// Takes a whole number from the front of `text`; false if there is none.
+bool take_number(std::string_view& text, std::int64_t& value) {
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc{} || value < 0) return false;
+  text.remove_prefix(static_cast<std::size_t>(end - text.data()));
+  return true;
+}
+
+/// `injections` as a setting that is given as text, once for each.
+TextValue injections_as_text(std::vector<Injection>& injections) {
+  TextValue value;
+  value.repeated = true;
+  value.set = [&injections](const std::string& text) -> Status {
+    Result<Injection> injection = parse_injection(text);
+    if (!injection) return injection.error();
+    injections.push_back(*injection);
+    return {};
+  };
+  value.text = [&injections] {
+    std::string text;
+    for (const Injection& i : injections) {
+      if (!text.empty()) text += ' ';
+      text += i.kind == Injection::Kind::nan_loss ? "nan-loss@" : "inf-grad@";
+      text += std::to_string(i.at);
+      if (i.count != 1) text.append("x").append(std::to_string(i.count));
+      if (i.only_low_precision) text += ":amp";
+    }
+    return text;
+  };
+  return value;
+}
+
+}  // namespace
+
+void declare(SettingList& list, LoopConfig& c) {
+  list.group("Run");
+  list.add("run-dir", c.run_dir,
+           "where history, incidents and checkpoints go; an earlier run in it is moved to earlier/ inside");
+  list.add("resume", c.resume, "go on from the run directory's last checkpoint, bit for bit");
+  list.add("steps", c.steps, "optimizer steps in all (0 = from --epochs)");
+  list.add("epochs", c.epochs, "passes over the data; used when --steps is 0 (both 0 = 3 passes)");
+  list.add("stop-after", c.stop_after, "end after so many steps, resumably (0 = don't)");
+  list.add("save-every", c.save_every, "steps between resumable checkpoints (0 = at the end only)");
+  list.add("eval-every", c.eval_every, "steps between held-out losses (0 = at the end only)");
+  list.add("eval-windows", c.eval_samples, "held-out windows looked at (0 = never)");
+  list.add("seed", c.seed, "of weights, dropout and data order");
+  list.group("Optimizer");
+  list.add("grad-clip", c.grad_clip, "largest gradient norm (0 = no clipping)");
+  list.add("batch-size", c.batch_size, "windows an optimizer step");
+  list.add("accumulation", c.micro_batches, "parts the batch is computed in");
+  list.group("Guard");
+  list.add("level", c.level, "how much the probe does", Words<Level>(kLevels));
+  list.add("policy", c.policy, "after a non-finite step: retry_fp32, skip, fallback_fp32, rollback, stop",
+           Words<Policy>(kPolicies));
+  list.add("lr-backoff", c.lr_backoff, "factor on the learning rate that the fp32 fallback leaves behind");
+  list.add("skip-limit", c.skip_limit, "batches skipped in a row before rolling back");
+  list.add("rollback-limit", c.rollback_limit, "rollbacks before stopping");
+  list.add("ring-every", c.ring_every, "steps between states kept in memory for a rollback");
+  list.add("ring-depth", c.ring_depth, "how many of them");
+  list.add("inject", injections_as_text(c.injections),
+           "damage on purpose, to try a policy: nan-loss@BATCH, inf-grad@BATCH, with xCOUNT and :amp "
+           "(only in low precision)");
+}
+
+Status check(const LoopConfig& c) {
+  const auto wrong = [](const std::string& what, const std::string& hint) {
+    return Error{ErrorCode::usage, what, hint};
+  };
+  if (c.steps < 1) return wrong("steps must be at least 1", "give --steps");
+  if (c.batch_size < 1) return wrong("batch-size must be at least 1", "try 8");
+  if (c.micro_batches < 1 || c.batch_size % c.micro_batches != 0)
+    return wrong("batch-size " + std::to_string(c.batch_size) + " can't be split into " +
+                     std::to_string(c.micro_batches) + " micro-batches",
+                 "make the batch size a multiple of --accumulation");
+  if (Status s = check(c.schedule); !s) return s;
+  if (Status s = check(c.scaler); !s) return s;
+  if (!(c.lr_backoff > 0 && c.lr_backoff <= 1))
+    return wrong("lr-backoff must be above 0 and at most 1", "try 0.5");
+  if (!(c.grad_clip >= 0)) return wrong("grad-clip must not be negative", "0 switches clipping off");
+  if (c.ring_every < 1 || c.ring_depth < 1)
+    return wrong("ring-every and ring-depth must be at least 1", "try 20 and 3");
+  return {};
+}
+
+std::int64_t steps_of(const LoopConfig& c, const Task& task) {
+  if (c.steps > 0) return c.steps;
+  const std::int64_t passes = c.epochs > 0 ? c.epochs : 3, size = std::max<std::int64_t>(1, c.batch_size);
+  return passes * ((task.train_samples() + size - 1) / size);
+}
+
+Result<Injection> parse_injection(const std::string& text) {
+  const Error wrong{ErrorCode::usage, "--inject " + text + " is not understood",
+                    "nan-loss@40, inf-grad@40x5 or nan-loss@40:amp"};
+  Injection injection;
+  std::string_view rest = text;
+  const std::size_t at = rest.find('@');
+  if (at == std::string_view::npos) return wrong;
+  const std::string_view kind = rest.substr(0, at);
+  if (kind == "inf-grad") {
+    injection.kind = Injection::Kind::inf_gradient;
+  } else if (kind != "nan-loss") {
+    return wrong;
+  }
+  rest.remove_prefix(at + 1);
+  if (!take_number(rest, injection.at)) return wrong;
+  if (rest.starts_with('x')) {
+    rest.remove_prefix(1);
+    if (!take_number(rest, injection.count)) return wrong;
+  }
+  if (rest == ":amp") {
+    injection.only_low_precision = true;
+  } else if (!rest.empty()) {
+    return wrong;
+  }
+  return injection;
+}
+
+}  // namespace nanquest::trainer

@@ -1,0 +1,49 @@
+// How good the weights are, on samples that were held out.
+#include <ATen/ATen.h>
+
+#include <cmath>
+
+#include "trainer/loop/trainer.h"
+#include "trainer/precision/autocast.h"
+
+namespace nanquest::trainer {
+
+std::vector<Metric> Trainer::evaluate() {
+  const NvtxRange range("evaluate");
+  const at::NoGradGuard no_grad;
+  const AutocastGuard autocast(config_.device.type(), amp_);
+  const std::int64_t samples = std::min(config_.eval_samples, task_->eval_samples());
+  Tally sum;
+  for (std::int64_t at = 0; at < samples; at += config_.batch_size) {
+    const Batch batch = task_->eval_batch(at, std::min(config_.batch_size, samples - at));
+    NamedTensors on_device;
+    for (const auto& [name, t] : batch.tensors) on_device.emplace_back(name, t.to(config_.device));
+    for (const auto& [name, value] : task_->tally(batch, on_device)) sum[name] += value;
+  }
+  return task_->metrics(sum);
+}
+
+Status Trainer::evaluate_and_keep_best(StepEvent& event) {
+  if (config_.eval_samples <= 0 || task_->eval_samples() == 0) return {};
+  event.held_out = evaluate();
+  for (const Metric& metric : event.held_out) probe_->log("eval_" + metric.name, metric.value);
+  const Metric& decisive = event.held_out.front();
+  summary_.eval_loss = decisive.value;
+  if (!std::isfinite(decisive.value)) {
+    say("the held-out " + decisive.name + " is not finite; these weights are not called best");
+    return {};
+  }
+  if (counters_.best_eval != 0 && decisive.value >= counters_.best_eval) return {};
+  if (!state_is_finite(false)) {
+    say("some weights are not finite; they are not called best");
+    return {};
+  }
+  if (Status s = write_weights("best", {{"eval_" + decisive.name, std::to_string(decisive.value)}},
+                               summary_.best_weights);
+      !s)
+    return s;
+  counters_.best_eval = decisive.value;
+  return {};
+}
+
+}  // namespace nanquest::trainer

@@ -1,0 +1,47 @@
+/// Room trainer/optim: how weights move. The loop knows an optimizer by this interface only.
+///
+///     Result<std::unique_ptr<Optimizer>> adamw = make_adamw(task->parameters(), {.beta2 = 0.95});
+///     loss.backward();
+///     (*adamw)->step(/*lr=*/3e-4);
+///
+/// Never: prints, decides whether a step is good, knows of schedules.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "trainer/model/named_tensors.h"
+
+namespace nanquest::trainer {
+
+/// Owns its state; shares the parameters with the task. One thread.
+class Optimizer {
+ public:
+  explicit Optimizer(NamedTensors parameters);
+  virtual ~Optimizer() = default;
+  Optimizer(const Optimizer&) = delete;
+  Optimizer& operator=(const Optimizer&) = delete;
+
+  /// One update with the gradients as they are in `.grad()`, in place. Parameters without a gradient and
+  /// their state stay as they are.
+  virtual void step(double lr) = 0;
+  /// Handles to all that `step` changes besides the parameters, by a name that is the same in every run:
+  /// "exp_avg.blocks.0.mlp.up.weight". Whole from the start, so that a checkpoint can be put back into it.
+  virtual NamedTensors state() const = 0;
+
+  const NamedTensors& parameters() const { return parameters_; }
+  /// Multiplies every gradient in place; the caller already knows their norm, so clipping costs one pass.
+  void scale_gradients(double factor);
+  /// Drops the gradients.
+  void clear_gradients();
+  /// Casts weights and state to fp32 in place. `Tensor::to` on the weights alone would leave low-precision
+  /// moments behind and the next step would silently mix formats.
+  void cast_to_fp32();
+  /// Names of parameters that have no gradient now.
+  std::vector<std::string> without_gradient() const;
+
+ private:
+  NamedTensors parameters_;
+};
+
+}  // namespace nanquest::trainer

@@ -1,0 +1,16 @@
+/// Predicting the next byte of text files.
+#pragma once
+
+#include <memory>
+
+#include "trainer/data/text_data.h"
+#include "trainer/model/model.h"
+#include "trainer/task/task.h"
+
+namespace nanquest::trainer {
+
+/// A batch has `tokens` and `targets`, int64 [samples, context]; the loss is the mean over targets of
+/// `next_token_loss`. `model` must know 256 tokens.
+std::unique_ptr<Task> make_text_task(std::unique_ptr<Model> model, TextData data);
+
+}  // namespace nanquest::trainer
