@@ -13,9 +13,12 @@ HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 PACKAGE = ROOT / "probe" / "attach" / "python"
 PROGRAMS = HERE / "programs"
+FAKES = HERE / "fakes"
+PACKAGES = os.environ.get("NANQUEST_TEST_PACKAGES", "")  # a folder with transformers and its like
 BIN = pathlib.Path(os.environ.get("NANQUEST_BIN", ROOT / "build" / "bin"))
 LIBRARY = pathlib.Path(os.environ.get("NANQUEST_ATTACH_LIBRARY", ROOT / "build" / "lib" / "libnanquest_attach.so"))
-
+NIGHT = os.environ.get("NANQUEST_NIGHTLY") == "1"
+nightly = unittest.skipUnless(NIGHT, "at night only (NANQUEST_NIGHTLY=1)")
 
 OPAQUE, RECOMPUTED = 1 << 3, 1 << 4  # flags of an op in a file
 

@@ -1,25 +1,21 @@
 """What the tests of rough circumstances share: the same program with and without the probe, and whole files afterwards."""
 
 import json
-import os
 import pathlib
 import re
 import shutil
 import signal
 import subprocess
 import sys
-import unittest
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
 
 import attached  # noqa: E402
-from attached import main  # noqa: E402,F401: tests run it
+from attached import NIGHT, main, nightly  # noqa: E402,F401: tests use them
 
 PROGRAMS = HERE / "programs"
 LEVELS = ("guard", "trace", "watch")
-NIGHT = os.environ.get("NANQUEST_NIGHTLY") == "1"
-nightly = unittest.skipUnless(NIGHT, "at night only (NANQUEST_NIGHTLY=1)")
 # A shell starts what it puts into the background with SIGINT ignored, and children inherit that.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 FILES = re.compile(r"(earlier/[0-9TZ-]+/)?(manifest\.json|series\.r0\.h5|incidents/step-\d{8}\.r0(\.\d+)?\.h5)|\.process\.r0|\.lock\.r0")

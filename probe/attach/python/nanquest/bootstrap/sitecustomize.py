@@ -10,51 +10,72 @@ import sys
 _HERE = os.path.dirname(os.path.abspath(__file__))
 
 
-def _wait_for_torch():
-    import importlib.abc
-    import importlib.machinery
+def _import_nanquest():
+    """The package that this file belongs to, unless the program has its own: its folder holds other packages too, which
+    the program would not find by itself, so that does not come onto the path."""
+    import importlib.util
+    spec = importlib.util.find_spec("nanquest")
+    if spec is not None and spec.origin is not None:  # a mere folder of that name has none
+        return
+    package = os.path.dirname(_HERE)
+    spec = importlib.util.spec_from_file_location("nanquest", os.path.join(package, "__init__.py"),
+                                                  submodule_search_locations=[package])
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["nanquest"] = module
+    spec.loader.exec_module(module)
 
-    def attach():
+
+def _attach():
+    try:
+        _import_nanquest()
+        from nanquest import attachment
+        from nanquest.settings import Settings, say
         try:
-            import importlib.util
-            if importlib.util.find_spec("nanquest") is None:
-                sys.path.append(os.path.dirname(os.path.dirname(_HERE)))
-            from nanquest import attachment
-            from nanquest.settings import Settings, say
-            try:
-                attachment.attach(Settings.from_environment())
-            except ValueError as error:
-                say(f"the probe is off: {error}")
-        except Exception as error:
-            sys.stderr.write(f"nanquest: the probe is off: {type(error).__name__}: {error}\n")
+            attachment.attach(Settings.from_environment())
+        except ValueError as error:
+            say(f"the probe is off: {error}")
+    except Exception as error:
+        sys.stderr.write(f"nanquest: the probe is off: {type(error).__name__}: {error}\n")
 
-    class Finder(importlib.abc.MetaPathFinder):
-        def find_spec(self, name, path=None, target=None):
-            if name != "torch":
+
+def _wait_for_torch():
+    class Finder:
+        """Finds nothing itself. Whoever asks for torch gets what the finders behind this one answer, with a loader that
+        attaches once it has run. It stays until then: many programs ask where torch is long before they import it."""
+
+        @staticmethod
+        def find_spec(name, path=None, target=None):
+            if name != "torch" or finder not in sys.meta_path:
                 return None
-            if self in sys.meta_path:
-                sys.meta_path.remove(self)
-            spec = importlib.machinery.PathFinder.find_spec(name, path, target)
-            loader = getattr(spec, "loader", None)
-            if loader is None or not hasattr(loader, "exec_module"):
-                return None
-            run = loader.exec_module
+            for other in sys.meta_path[sys.meta_path.index(finder) + 1:]:
+                find = getattr(other, "find_spec", None)
+                spec = find(name, path, target) if find else None
+                if spec is not None:
+                    _attach_after(spec.loader, finder)
+                    return spec
+            return None
 
-            def exec_module(module):
-                run(module)
-                loader.__dict__.pop("exec_module", None)
-                attach()
+    finder = Finder()
+    sys.meta_path.insert(0, finder)
 
-            try:
-                loader.exec_module = exec_module
-            except AttributeError:
-                return None
-            return spec
 
-    if "torch" in sys.modules:
-        attach()
-    else:
-        sys.meta_path.insert(0, Finder())
+def _attach_after(loader, finder):
+    """`loader` attaches when it has run torch. One that can't be told so is left as it is."""
+    run = getattr(loader, "exec_module", None)
+    if run is None or isinstance(loader, type):
+        return
+
+    def exec_module(module):
+        run(module)
+        vars(loader).pop("exec_module", None)
+        if finder in sys.meta_path:
+            sys.meta_path.remove(finder)
+        _attach()
+
+    try:
+        loader.exec_module = exec_module
+    except AttributeError:
+        pass
 
 
 def _run_the_other():
@@ -73,7 +94,10 @@ def _run_the_other():
 
 if os.environ.get("NANQUEST_ATTACH") == "1":
     try:
-        _wait_for_torch()
+        if "torch" in sys.modules:
+            _attach()
+        else:
+            _wait_for_torch()
     except Exception as problem:
         sys.stderr.write(f"nanquest: the probe is off: {type(problem).__name__}: {problem}\n")
 _run_the_other()
