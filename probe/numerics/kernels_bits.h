@@ -1,5 +1,5 @@
 // Counts of magnitude patterns, and copies without those that are not finite.
-// Included by kernels_impl.h alone, once per instruction set; the rules at its top hold here.
+// Included by kernels.h alone, once per instruction set; the rules at its top hold here.
 #pragma once
 
 #include "probe/numerics/kernels_extremes.h"

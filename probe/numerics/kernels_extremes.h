@@ -1,5 +1,5 @@
 // Extremes of magnitude patterns, and what reads them a vector at a time.
-// Included by kernels_impl.h alone, once per instruction set; the rules at its top hold here.
+// Included by kernels.h alone, once per instruction set; the rules at its top hold here.
 #pragma once
 
 #include "probe/numerics/kernels_fetch.h"

@@ -1,11 +1,11 @@
 // What the kernels ask memory for while they compute.
-// Included by kernels_impl.h alone, once per instruction set; the rules at its top hold here.
+// Included by kernels.h alone, once per instruction set; the rules at its top hold here.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 
-#include "probe/numerics/kernels.h"
+#include "probe/numerics/implementation.h"
 
 namespace nanquest::detail {
 namespace {

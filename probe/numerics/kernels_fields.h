@@ -1,5 +1,5 @@
 // How often each exponent occurs in a block.
-// Included by kernels_impl.h alone, once per instruction set; the rules at its top hold here.
+// Included by kernels.h alone, once per instruction set; the rules at its top hold here.
 #pragma once
 
 #include "probe/numerics/kernels_fetch.h"

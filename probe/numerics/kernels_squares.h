@@ -1,5 +1,5 @@
 // Σx² of blocks of finite numbers.
-// Included by kernels_impl.h alone, once per instruction set; the rules at its top hold here.
+// Included by kernels.h alone, once per instruction set; the rules at its top hold here.
 #pragma once
 
 #include "probe/numerics/kernels_fetch.h"

@@ -48,7 +48,8 @@ StridedWalk::StridedWalk(std::size_t element_size, const void* data, std::span<c
                  std::to_string(element_size) + " bytes an element");
   NANQUEST_CHECK(sizes.size() == strides.size(), "a view has as many strides as sizes");
   const auto bytes = static_cast<std::int64_t>(element_size);
-  for (const std::int64_t size : sizes) count_ = size <= 0 ? 0 : count_ * static_cast<std::uint64_t>(size);
+  for (const std::int64_t size : sizes)
+    NANQUEST_CHECK(!__builtin_mul_overflow(count_, std::max<std::int64_t>(size, 0), &count_), "elements of a view");
   left_ = count_;
   if (count_ == 0) return;
   for (std::size_t d = 0; d < sizes.size(); ++d) {
