@@ -84,7 +84,7 @@ struct CaughtSum {
     error[k] += add_exact_square(x, sum[k] - next);
     sum[k] = next;
   }
-  double total(float ceiling) const {
+  [[gnu::always_inline]] inline double total(float ceiling) const {
     float sums[32], errors[32];
     __builtin_memcpy(sums, sum, sizeof sums);
     __builtin_memcpy(errors, error, sizeof errors);
