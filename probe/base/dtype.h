@@ -6,6 +6,8 @@
 #include <optional>
 #include <string_view>
 
+#include "probe/base/check.h"
+
 namespace nanquest {
 
 /// Element type. The numbers are written to files: never renumber, only append.
@@ -30,10 +32,17 @@ enum class DType : std::uint8_t {
 };
 inline constexpr int kDTypeCount = 17;
 
+/// Place of a type in a table of all of them.
+constexpr std::size_t dtype_index(DType t) {
+  const auto index = static_cast<std::size_t>(t);
+  NANQUEST_CHECK(index < kDTypeCount, "number of an element type");
+  return index;
+}
+
 /// Bytes of one element.
 constexpr std::size_t dtype_size(DType t) {
   constexpr std::size_t sizes[kDTypeCount] = {8, 4, 2, 2, 1, 1, 8, 4, 2, 1, 1, 1, 8, 16, 2, 4, 8};
-  return sizes[static_cast<int>(t)];
+  return sizes[dtype_index(t)];
 }
 
 /// PyTorch's spelling without "torch.": "float16", "bool", …
@@ -42,7 +51,7 @@ constexpr std::string_view dtype_name(DType t) {
       "float64",   "float32",    "float16", "bfloat16", "float8_e4m3fn", "float8_e5m2",
       "int64",     "int32",      "int16",   "int8",     "uint8",         "bool",
       "complex64", "complex128", "uint16",  "uint32",   "uint64"};
-  return names[static_cast<int>(t)];
+  return names[dtype_index(t)];
 }
 
 /// The DType of that name, or nothing.

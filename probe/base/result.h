@@ -13,6 +13,8 @@
 #include <string>
 #include <utility>
 
+#include "probe/base/check.h"
+
 namespace nanquest {
 
 /// What went wrong, coarse enough to choose an exit code and a way out.
@@ -69,18 +71,27 @@ class [[nodiscard]] Result {
 
   explicit operator bool() const { return value_.has_value(); }
   bool ok() const { return value_.has_value(); }
-  /// The value; calling it on a failure is a programmer's error (undefined).
-  T& value() & { return *value_; }
-  const T& value() const& { return *value_; }
-  T&& value() && { return *std::move(value_); }
-  T* operator->() { return &*value_; }
-  const T* operator->() const { return &*value_; }
-  T& operator*() & { return *value_; }
-  const T& operator*() const& { return *value_; }
-  T&& operator*() && { return *std::move(value_); }
+  /// The value; asking a failure for it is a programmer's error (CheckFailed, with the failure's text).
+  T& value() & { return *checked().value_; }
+  const T& value() const& { return *checked().value_; }
+  T&& value() && { return *std::move(checked().value_); }
+  T* operator->() { return &*checked().value_; }
+  const T* operator->() const { return &*checked().value_; }
+  T& operator*() & { return *checked().value_; }
+  const T& operator*() const& { return *checked().value_; }
+  T&& operator*() && { return *std::move(checked().value_); }
   const Error& error() const { return error_; }
 
  private:
+  Result& checked() {
+    NANQUEST_CHECK(ok(), error_.text());
+    return *this;
+  }
+  const Result& checked() const {
+    NANQUEST_CHECK(ok(), error_.text());
+    return *this;
+  }
+
   std::optional<T> value_;
   Error error_;
 };
@@ -93,7 +104,10 @@ class [[nodiscard]] Status {
 
   explicit operator bool() const { return !error_.has_value(); }
   bool ok() const { return !error_.has_value(); }
-  const Error& error() const { return *error_; }
+  const Error& error() const {
+    NANQUEST_CHECK(!ok(), "a success has no error");
+    return *error_;
+  }
 
  private:
   std::optional<Error> error_;

@@ -6,27 +6,17 @@
 #include <optional>
 
 #include "probe/observe/parallel.h"
+#include "probe/observe/tensor_scan.h"
 
 namespace nanquest::guard {
 namespace {
 
 constexpr std::size_t kChunkBytes = 128 * 1024;  // fits the second-level cache of one core
 
-std::optional<LoopType> loop_type(at::ScalarType type) {
-  switch (type) {
-    case at::kDouble:
-    case at::kComplexDouble:
-      return LoopType::f64;
-    case at::kFloat:
-    case at::kComplexFloat:
-      return LoopType::f32;
-    case at::kHalf:
-      return LoopType::f16;
-    case at::kBFloat16:
-      return LoopType::bf16;
-    default:
-      return std::nullopt;
-  }
+/// The type of the loop that reads a tensor, complex numbers as pairs of reals; nothing if there is none.
+std::optional<DType> loop_type(const at::Tensor& tensor) {
+  const std::optional<DType> type = dtype_of(c10::toRealValueType(tensor.scalar_type()));
+  return type && has_gate_loop(*type) ? type : std::nullopt;
 }
 
 }  // namespace
@@ -51,7 +41,7 @@ void TensorPass::add(const at::Tensor& tensor) {
   stats_.emplace_back();
   if (!tensor.defined() || tensor.numel() == 0) return;
   if (!tensor.is_floating_point() && !tensor.is_complex()) return;
-  const std::optional<LoopType> type = loop_type(tensor.scalar_type());
+  const std::optional<DType> type = loop_type(tensor);
   if (type && tensor.is_cpu() && tensor.layout() == at::kStrided && tensor.is_non_overlapping_and_dense() &&
       !tensor.is_neg())
     add_chunks(index, tensor, *type, tensor.is_complex());
@@ -59,9 +49,9 @@ void TensorPass::add(const at::Tensor& tensor) {
     other_.emplace_back(index, &tensor);
 }
 
-void TensorPass::add_chunks(std::uint32_t index, const at::Tensor& tensor, LoopType type, bool complex) {
+void TensorPass::add_chunks(std::uint32_t index, const at::Tensor& tensor, DType type, bool complex) {
   const std::size_t count = static_cast<std::size_t>(tensor.numel()) * (complex ? 2 : 1);
-  const std::size_t size = loop_type_size(type);
+  const std::size_t size = dtype_size(type);
   const std::size_t step = kChunkBytes / size;
   // Written only if `run` scales, and then the caller handed it over to be written.
   char* data = static_cast<char*>(const_cast<void*>(tensor.const_data_ptr()));

@@ -19,7 +19,7 @@
 #include <utility>
 #include <vector>
 
-#include "probe/guard/kernels.h"
+#include "probe/numerics/gate_loops.h"
 
 namespace nanquest::guard {
 
@@ -52,11 +52,11 @@ class TensorPass {
     void* data;
     std::size_t count;
     std::uint32_t tensor;
-    LoopType type;
+    DType type;
     LoopStats stats;
   };
 
-  void add_chunks(std::uint32_t index, const at::Tensor& tensor, LoopType type, bool complex);
+  void add_chunks(std::uint32_t index, const at::Tensor& tensor, DType type, bool complex);
   void run_chunks(double factor);
   void run_other(double factor);
   void measure_device(at::Device device);

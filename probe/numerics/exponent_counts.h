@@ -7,7 +7,7 @@
 #include <cstdint>
 
 #include "probe/numerics/elements.h"
-#include "probe/numerics/kernels.h"
+#include "probe/numerics/implementation.h"
 #include "probe/numerics/scan_element.h"
 
 namespace nanquest::detail {
@@ -22,7 +22,7 @@ class ExponentCounts {
 
   /// Adds a block of at most kScanBlock bytes of which `normals` elements are normal numbers; no magnitude
   /// pattern but zero is below `min` (any pattern if there is no other), no finite one above `max`.
-  void add_normals(const Kernels& k, const void* data, std::size_t n, std::uint64_t min, Bits max,
+  void add_normals(const Implementation& k, const void* data, std::size_t n, std::uint64_t min, Bits max,
                    std::size_t normals, [[maybe_unused]] Ahead ahead) {
     if (normals == 0) return;
     if constexpr (sizeof(Bits) == 8) {
@@ -60,7 +60,7 @@ class ExponentCounts {
  private:
   static constexpr int kFields = Layout::kFirstBad / Layout::kMinNormal + 1;
 
-  static Kernels::ExponentFields* kernel(const Kernels& k) {
+  static Implementation::ExponentFields* kernel(const Implementation& k) {
     if constexpr (sizeof(Bits) == 4) return k.fields_fp32;
     return Layout::kMantissaBits == 10 ? k.fields_fp16 : k.fields_bf16;
   }

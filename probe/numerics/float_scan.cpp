@@ -11,7 +11,7 @@ namespace nanquest::detail {
 namespace {
 
 template <class T>
-const BitKernels<T>& bits_of(const Kernels& k) {
+const BitKernels<T>& bits_of(const Implementation& k) {
   if constexpr (sizeof(T) == 2) return k.bits16;
   if constexpr (sizeof(T) == 4) return k.bits32;
   if constexpr (sizeof(T) == 8) return k.bits64;
@@ -26,7 +26,7 @@ double squares_plain(const void* data, std::size_t n) {
 }
 
 /// bf16 is the upper half of fp32, whose kernel squares in fp64.
-double squares_widened(const Kernels& k, const void* data, std::size_t n) {
+double squares_widened(const Implementation& k, const void* data, std::size_t n) {
   std::uint32_t wide[1024];
   double sum = 0;
   for (std::size_t done = 0; done < n;) {
@@ -47,7 +47,8 @@ constexpr int kBf16High = 54;
 
 /// Σx² of a block of finite numbers whose largest magnitude is `max`.
 template <class Layout>
-double squares(const Kernels& k, const void* data, std::size_t n, typename Layout::Bits max, Ahead ahead) {
+double squares(const Implementation& k, const void* data, std::size_t n, typename Layout::Bits max,
+               Ahead ahead) {
   if (max == 0) return 0;
   const int e = Layout::exponent(max);
   if constexpr (sizeof(typename Layout::Bits) == 8) return k.squares_fp64(data, n, ahead);
@@ -62,7 +63,7 @@ double squares(const Kernels& k, const void* data, std::size_t n, typename Layou
 /// Counts of a block. Neighbouring blocks are alike: where the last one held nothing below the normal
 /// numbers, the two extremes mostly say all; `all_normal` carries that from block to block.
 template <class Layout>
-Census census_of(const Kernels& k, const void* data, std::size_t n, Ahead ahead, bool& all_normal) {
+Census census_of(const Implementation& k, const void* data, std::size_t n, Ahead ahead, bool& all_normal) {
   using Bits = typename Layout::Bits;
   const BitKernels<Bits>& bits = bits_of<Bits>(k);
   if (all_normal) {
@@ -76,8 +77,8 @@ Census census_of(const Kernels& k, const void* data, std::size_t n, Ahead ahead,
 
 /// One block of at most kScanBlock bytes that starts at logical index `start`; the tensor ends at `end`.
 template <class Layout>
-void scan_block(const Kernels& k, const void* data, std::size_t n, const void* end, std::uint64_t start,
-                bool& all_normal, ElementStats& s, ExponentCounts<Layout>* exponents) {
+void scan_block(const Implementation& k, const void* data, std::size_t n, const void* end,
+                std::uint64_t start, bool& all_normal, ElementStats& s, ExponentCounts<Layout>* exponents) {
   using Bits = typename Layout::Bits;
   const BitKernels<Bits>& bits = bits_of<Bits>(k);
   const Ahead ahead{data, end, exponents != nullptr};
@@ -115,8 +116,8 @@ void for_each_block(const void* data, std::size_t n, F&& f) {
 }
 
 template <class Layout>
-ScanResult scan_blocks(const Kernels& k, const void* data, std::size_t n, ExponentCounts<Layout>* exponents,
-                       HashState* hash) {
+ScanResult scan_blocks(const Implementation& k, const void* data, std::size_t n,
+                       ExponentCounts<Layout>* exponents, HashState* hash) {
   using Bits = typename Layout::Bits;
   static_assert(kScanBlock % kHashBlock == 0);
   ElementStats s;
@@ -131,7 +132,7 @@ ScanResult scan_blocks(const Kernels& k, const void* data, std::size_t n, Expone
 }
 
 template <class Layout>
-ScanResult scan_layout(const Kernels& k, const void* data, std::size_t n, ExponentHistogram* histogram,
+ScanResult scan_layout(const Implementation& k, const void* data, std::size_t n, ExponentHistogram* histogram,
                        HashState* hash) {
   if (histogram == nullptr) return scan_blocks<Layout>(k, data, n, nullptr, hash);
   ExponentCounts<Layout> exponents(*histogram);
@@ -141,7 +142,7 @@ ScanResult scan_layout(const Kernels& k, const void* data, std::size_t n, Expone
 }
 
 template <class Layout>
-bool any_bad(const Kernels& k, const void* data, std::size_t n) {
+bool any_bad(const Implementation& k, const void* data, std::size_t n) {
   using Bits = typename Layout::Bits;
   const void* end = static_cast<const unsigned char*>(data) + n * sizeof(Bits);
   bool found = false;
@@ -160,34 +161,34 @@ bool any_bad(const Kernels& k, const void* data, std::size_t n) {
 
 }  // namespace
 
-ScanResult scan_float(const Kernels& kernels, DType type, const void* data, std::size_t n,
+ScanResult scan_float(const Implementation& with, DType type, const void* data, std::size_t n,
                       ExponentHistogram* histogram, HashState* hash) {
   switch (type) {
     case DType::float64:
-      return scan_layout<LayoutFp64>(kernels, data, n, histogram, hash);
+      return scan_layout<LayoutFp64>(with, data, n, histogram, hash);
     case DType::float32:
-      return scan_layout<LayoutFp32>(kernels, data, n, histogram, hash);
+      return scan_layout<LayoutFp32>(with, data, n, histogram, hash);
     case DType::float16:
-      return scan_layout<LayoutFp16>(kernels, data, n, histogram, hash);
+      return scan_layout<LayoutFp16>(with, data, n, histogram, hash);
     default:
-      return scan_layout<LayoutBf16>(kernels, data, n, histogram, hash);
+      return scan_layout<LayoutBf16>(with, data, n, histogram, hash);
   }
 }
 
-bool any_non_finite(const Kernels& kernels, DType type, const void* data, std::size_t n) {
+bool any_non_finite(const Implementation& with, DType type, const void* data, std::size_t n) {
   switch (type) {
     case DType::float64:
-      return any_bad<LayoutFp64>(kernels, data, n);
+      return any_bad<LayoutFp64>(with, data, n);
     case DType::float32:
-      return any_bad<LayoutFp32>(kernels, data, n);
+      return any_bad<LayoutFp32>(with, data, n);
     case DType::float16:
-      return any_bad<LayoutFp16>(kernels, data, n);
+      return any_bad<LayoutFp16>(with, data, n);
     case DType::bfloat16:
-      return any_bad<LayoutBf16>(kernels, data, n);
+      return any_bad<LayoutBf16>(with, data, n);
     case DType::float8_e4m3fn:
-      return any_bad<LayoutE4m3>(kernels, data, n);
+      return any_bad<LayoutE4m3>(with, data, n);
     default:
-      return any_bad<LayoutE5m2>(kernels, data, n);
+      return any_bad<LayoutE5m2>(with, data, n);
   }
 }
 

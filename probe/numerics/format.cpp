@@ -3,6 +3,7 @@
 #include <bit>
 #include <cmath>
 
+#include "probe/base/check.h"
 #include "probe/numerics/scan_element.h"
 
 namespace nanquest {
@@ -93,7 +94,9 @@ constexpr Target kFp32{8, 23, 0, true, 32};
 }  // namespace
 
 const FormatInfo& info(Format format) {
-  return kInfo[static_cast<int>(format)];
+  const auto index = static_cast<std::size_t>(format);
+  NANQUEST_CHECK(index < kFormatCount, "number of a format");
+  return kInfo[index];
 }
 
 std::optional<Format> format_of(DType type) {

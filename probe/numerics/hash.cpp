@@ -6,7 +6,7 @@
 #include <cstring>
 #include <iterator>
 
-#include "probe/numerics/kernels.h"
+#include "probe/numerics/implementation.h"
 #include "probe/numerics/scan.h"
 
 namespace nanquest {
@@ -61,7 +61,7 @@ HashState::HashState() {
 
 void HashState::add_blocks(const void* data, std::size_t count) {
   length_ += count * kHashBlock;
-  detail::best_kernels().hash_blocks(data, count, kKeys.data(), lanes_);
+  detail::implementation().hash_blocks(data, count, kKeys.data(), lanes_);
 }
 
 std::uint64_t HashState::finish(const void* data, std::size_t bytes) {

@@ -1,90 +1,40 @@
-/// The loops that a scan spends its time in, one table per instruction set. Internal to the room.
-///
-/// Every table computes the same numbers, bit for bit: sums are kept in a fixed number of lanes and folded in
-/// a fixed order, whatever the width of the machine's vectors. Pointers may have any alignment.
-#pragma once
+// The body of every Implementation. A source file defines NANQUEST_IMPLEMENTATION (the object's name) and
+// NANQUEST_VECTOR_BYTES, is compiled for its instruction set, and includes this once. Everything is in the
+// anonymous namespace and nothing of the standard library is called: a shared inline function could be
+// emitted here with instructions that other machines lack, and be linked everywhere.
 
-#include <cstddef>
-#include <cstdint>
+#include "probe/numerics/kernels_bits.h"
+#include "probe/numerics/kernels_fields.h"
+#include "probe/numerics/kernels_gate.h"
+#include "probe/numerics/kernels_hash.h"
+#include "probe/numerics/kernels_squares.h"
 
 namespace nanquest::detail {
+namespace {
 
-/// Bytes of memory that one kernel call covers at most: small enough to be read again from the first-level
-/// cache (16 KiB was measured to be slower by a sixth, 4 KiB the same).
-inline constexpr std::size_t kScanBlock = 8192;
-
-/// What a block holds. Magnitudes that are not finite count as large numbers here.
-struct Census {
-  std::uint64_t zero;
-  std::uint64_t subnormal;
-  std::uint64_t max;  ///< largest pattern
-  std::uint64_t min;  ///< smallest non-zero pattern, `abs_mask` if none
-};
-
-/// Smallest and largest magnitude pattern of a block.
-struct Range {
-  std::uint64_t min;
-  std::uint64_t max;
-};
-
-/// What is not finite in a block, and the largest pattern that is.
-struct Damage {
-  std::uint64_t bad;
-  std::uint64_t infinite;           ///< patterns equal to `first_bad`
-  std::uint64_t negative_infinite;  ///< those with the sign set
-  std::uint64_t max_finite;
-};
-
-/// What a kernel may fetch from memory for the blocks that follow while it computes.
-struct Ahead {
-  const void* block;          ///< where the kernel's block lies in the tensor: what it reads may be a copy
-  const void* end;            ///< of the memory that will be read; nothing from there on is asked for
-  bool three_passes = false;  ///< the exponents of this block will be counted too
-};
-
-/// The loops for elements of type T, a magnitude pattern being the bits without the sign.
 template <class T>
-struct BitKernels {
-  T (*largest)(const void* data, std::size_t n, T abs_mask, Ahead ahead);
-  Range (*range)(const void* data, std::size_t n, T abs_mask, Ahead ahead);
-  Census (*census)(const void* data, std::size_t n, T abs_mask, T min_normal, Ahead ahead);
-  /// Copies, with everything from `first_bad` on replaced by zero.
-  Damage (*without_bad)(const void* data, std::size_t n, T abs_mask, T first_bad, T* out);
-};
+constexpr BitKernels<T> bit_kernels() {
+  return {largest<T>, range<T>, census<T>, without_bad<T>};
+}
 
-struct Kernels {
-  const char* name;
-  std::uint8_t (*largest8)(const void* data, std::size_t n, std::uint8_t abs_mask, Ahead ahead);
-  BitKernels<std::uint16_t> bits16;
-  BitKernels<std::uint32_t> bits32;
-  BitKernels<std::uint64_t> bits64;
-  double (*squares_fp64)(const void* data, std::size_t n, Ahead ahead);  ///< Σx² of finite numbers
-  double (*squares_fp32)(const void* data, std::size_t n, Ahead ahead);
-  /// Σx² of 16-bit floats. `ceiling` is a power of two ≥ every x², with room for `n` of them in fp32.
-  double (*squares_fp16)(const void* data, std::size_t n, float ceiling, Ahead ahead);
-  double (*squares_bf16)(const void* data, std::size_t n, float ceiling, Ahead ahead);
-  /// Adds to counts[f] how many elements have the exponent field f, for f = low … high; `expected` elements
-  /// of the block have such a field (the search ends when they are found).
-  using ExponentFields = void(const void* data, std::size_t n, int low, int high, std::size_t expected,
-                              std::uint64_t* counts, Ahead ahead);
-  ExponentFields* fields_fp32;
-  ExponentFields* fields_fp16;
-  ExponentFields* fields_bf16;
-  /// Whole blocks of hash.h; `keys` is its table.
-  void (*hash_blocks)(const void* data, std::size_t blocks, const std::uint64_t* keys, std::uint64_t* lanes);
-};
+}  // namespace
 
-const Kernels& generic_kernels();  ///< any machine
-#if defined(NANQUEST_X86_KERNELS)
-const Kernels& avx2_kernels();    ///< AVX2, FMA, F16C
-const Kernels& avx512_kernels();  ///< AVX512 F, BW, DQ, VL
-#endif
-
-/// How many tables this machine can run, slowest first; at least one.
-int kernel_count();
-/// Table `i` of those.
-const Kernels& kernel_table(int i);
-/// The fastest one, chosen on the first call.
-const Kernels& best_kernels();
+constinit const Implementation NANQUEST_IMPLEMENTATION = {NANQUEST_IMPLEMENTATION_NAME,
+                                                          largest<std::uint8_t>,
+                                                          bit_kernels<std::uint16_t>(),
+                                                          bit_kernels<std::uint32_t>(),
+                                                          bit_kernels<std::uint64_t>(),
+                                                          squares_fp64,
+                                                          squares_fp32,
+                                                          squares_fp16,
+                                                          squares_bf16,
+                                                          exponent_fields<std::uint32_t, 23>,
+                                                          exponent_fields<std::uint16_t, 10>,
+                                                          exponent_fields<std::uint16_t, 7>,
+                                                          hash_blocks,
+                                                          gate_fp64,
+                                                          gate_fp32,
+                                                          gate_16<GateFp16>,
+                                                          gate_16<GateBf16>};
 
 }  // namespace nanquest::detail

@@ -1,5 +1,5 @@
 // Counts of magnitude patterns, and copies without those that are not finite.
-// Included by kernels_impl.h alone, once per instruction set; the rules at its top hold here.
+// Included by kernels.h alone, once per instruction set; the rules at its top hold here.
 #pragma once
 
 #include "probe/numerics/kernels_extremes.h"
@@ -77,7 +77,7 @@ Census census(const void* data, std::size_t n, T abs_mask, T min_normal, Ahead a
   const auto* p = static_cast<const char*>(data);
   const std::size_t bytes = n * sizeof(T);
   const std::size_t done = for_vectors<V>(
-      p, bytes, ahead, [&](V bits) __attribute__((always_inline)) { c.add(bits); });
+      p, bytes, ahead, [&](V bits, int) __attribute__((always_inline)) { c.add(bits); });
   const std::size_t padding = done < bytes ? (kBytes - (bytes - done)) / sizeof(T) : 0;
   if (padding != 0) {
     V bits{};

@@ -1,5 +1,5 @@
 // Extremes of magnitude patterns, and what reads them a vector at a time.
-// Included by kernels_impl.h alone, once per instruction set; the rules at its top hold here.
+// Included by kernels.h alone, once per instruction set; the rules at its top hold here.
 #pragma once
 
 #include "probe/numerics/kernels_fetch.h"
@@ -42,19 +42,20 @@ constexpr auto kSum = [](auto a, auto b) __attribute__((always_inline)) {
   return static_cast<decltype(a)>(a + b);
 };
 
-/// Calls `f` for every whole vector of the bytes, and returns how many bytes those are.
+/// Calls `f(vector, k)` for every whole vector of the bytes, and returns how many bytes those are. `k` counts
+/// the vectors of a cache line: results kept apart by it need not wait for each other.
 template <class V, Pass pass = Pass::counts, class F>
 [[gnu::always_inline]] inline std::size_t for_vectors(const char* p, std::size_t bytes, Ahead ahead, F&& f) {
-  const auto one = [&](const char* at) __attribute__((always_inline)) {
+  const auto one = [&](const char* at, int k) __attribute__((always_inline)) {
     V bits;
     load(bits, at);
-    f(bits);
+    f(bits, k);
   };
   std::size_t i = for_lines<pass>(
       p, bytes, ahead, [&](const char* line) __attribute__((always_inline)) {
-        for (int k = 0; k < kParts; ++k) one(line + k * kBytes);
+        for (int k = 0; k < kParts; ++k) one(line + k * kBytes, k);
       });
-  for (; i + kBytes <= bytes; i += kBytes) one(p + i);
+  for (; i + kBytes <= bytes; i += kBytes) one(p + i, 0);
   return i;
 }
 
@@ -65,18 +66,19 @@ T largest(const void* data, std::size_t n, T abs_mask, Ahead ahead) {
   const auto* p = static_cast<const char*>(data);
   const std::size_t bytes = n * sizeof(T);
   const V mask = V{} + static_cast<E>(abs_mask);
-  V high{};
-  const auto add = [&](V bits) __attribute__((always_inline)) {
+  V high[kParts] = {};
+  const auto add = [&](V bits, int k) __attribute__((always_inline)) {
     const V abs = bits & mask;
-    high = abs > high ? abs : high;
+    high[k] = abs > high[k] ? abs : high[k];
   };
   const std::size_t done = for_vectors<V, Pass::only>(p, bytes, ahead, add);
   if (done < bytes) {
     V last{};
     __builtin_memcpy(&last, p + done, bytes - done);
-    add(last);
+    add(last, 0);
   }
-  return fold_lanes<T>(high, kLarger);
+  for (int k = 1; k < kParts; ++k) add(high[k], 0);
+  return fold_lanes<T>(high[0], kLarger);
 }
 
 template <class T>
@@ -86,25 +88,30 @@ Range range(const void* data, std::size_t n, T abs_mask, Ahead ahead) {
   const auto* p = static_cast<const char*>(data);
   const std::size_t bytes = n * sizeof(T);
   const V mask = V{} + static_cast<E>(abs_mask);
-  V low = mask, high{};
-  const auto add = [&](V bits) __attribute__((always_inline)) {
+  V low[kParts], high[kParts] = {};
+  for (V& one : low) one = mask;
+  const auto add = [&](V bits, int k) __attribute__((always_inline)) {
     const V abs = bits & mask;
-    low = abs < low ? abs : low;
-    high = abs > high ? abs : high;
+    low[k] = abs < low[k] ? abs : low[k];
+    high[k] = abs > high[k] ? abs : high[k];
   };
   const std::size_t done = for_vectors<V>(p, bytes, ahead, add);
   V last;
   if (done < bytes && bytes >= kBytes) {  // once more what was seen already does no harm
     load(last, p + bytes - kBytes);
-    add(last);
+    add(last, 0);
   } else if (done < bytes) {
     T first;
     load(first, p);
     last = V{} + static_cast<E>(first);
     __builtin_memcpy(&last, p, bytes);
-    add(last);
+    add(last, 0);
   }
-  return {fold_lanes<T>(low, kSmaller), fold_lanes<T>(high, kLarger)};
+  for (int k = 1; k < kParts; ++k) {
+    low[0] = low[k] < low[0] ? low[k] : low[0];
+    high[0] = high[k] > high[0] ? high[k] : high[0];
+  }
+  return {fold_lanes<T>(low[0], kSmaller), fold_lanes<T>(high[0], kLarger)};
 }
 
 }  // namespace

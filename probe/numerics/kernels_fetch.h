@@ -1,11 +1,11 @@
 // What the kernels ask memory for while they compute.
-// Included by kernels_impl.h alone, once per instruction set; the rules at its top hold here.
+// Included by kernels.h alone, once per instruction set; the rules at its top hold here.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 
-#include "probe/numerics/kernels.h"
+#include "probe/numerics/implementation.h"
 
 namespace nanquest::detail {
 namespace {
@@ -20,58 +20,82 @@ constexpr std::size_t kLine = 64;
 constexpr std::size_t kFetchEvery = 4 * kLine;
 
 /// Where the lines that a block asks for are, counted from the next block: the upper halves of its two pages
-/// and the lower halves of the two pages after it, one line of each in turn. A processor follows one stream
-/// in a page and waits for that page's address: with pages of 4 KiB, four at once were measured to be 1.5
-/// times as fast as one after the other; with large pages it makes no difference.
+/// and the lower halves of the two pages after it. A processor follows one stream in a page and waits for
+/// that page's address: with pages of 4 KiB, several at once were measured to be 1.5 times as fast as one
+/// after the other; with large pages it makes no difference.
 constexpr std::size_t kPage = 4096;
 static_assert(kScanBlock == 2 * kPage);
+constexpr std::size_t kStream =
+    kPage / 2;  // bytes of a stream; kFetchEvery bytes of a block ask for a line of it
+static_assert(kScanBlock / kFetchEvery == kStream / kLine);
 constexpr std::size_t kStreams[4] = {kPage / 2, kPage + kPage / 2, kScanBlock, kScanBlock + kPage};
 
-/// Asks for line number `nth` of the kScanBlock / kLine that a block asks for; past the end, for the last
-/// line again.
-[[gnu::always_inline]] inline void fetch_line(Ahead ahead, std::size_t nth) {
-  const auto end = reinterpret_cast<std::uintptr_t>(ahead.end);
-  const auto at =
-      reinterpret_cast<std::uintptr_t>(ahead.block) + kScanBlock + kStreams[nth % 4] + nth / 4 * kLine;
-  __builtin_prefetch(reinterpret_cast<const void*>(at < end ? at : end - 1), 0, 3);
-}
-
-/// The share of the third pass over a block, a line of each stream at a time.
-class RestOfLines {
+/// The streams of a block. One that would leave the memory that will be read stays in the block itself, which
+/// is in the cache already: that costs less than a question at every line.
+class LinesAhead {
  public:
-  explicit RestOfLines(Ahead ahead) : ahead_(ahead) {}
-  [[gnu::always_inline]] inline void fetch_some() {
-    if (next_ == kScanBlock / kLine) return;
-    for (std::size_t i = 0; i < 4; ++i) fetch_line(ahead_, next_ + i);
-    next_ += 4;
+  [[gnu::always_inline]] inline explicit LinesAhead(Ahead ahead) {
+    const auto block = reinterpret_cast<std::uintptr_t>(ahead.block);
+    const auto end = reinterpret_cast<std::uintptr_t>(ahead.end);
+    for (int k = 0; k < 4; ++k) {
+      const std::uintptr_t at = block + kScanBlock + kStreams[k];
+      streams_[k] = reinterpret_cast<const char*>(at + kStream <= end ? at : block);
+    }
   }
-  void fetch_all() {
-    while (next_ != kScanBlock / kLine) fetch_some();
+  /// Asks for the line at `offset` in the streams First … Last - 1.
+  template <int First, int Last>
+  [[gnu::always_inline]] inline void fetch(std::size_t offset) const {
+    for (int k = First; k < Last; ++k) __builtin_prefetch(streams_[k] + offset, 0, 3);
   }
 
  private:
-  Ahead ahead_;
-  std::size_t next_ = kScanBlock / kLine / 2;
+  const char* streams_[4];
 };
 
-/// Asks for the share of `pass` of what belongs to the kFetchEvery bytes at `offset`.
-template <Pass pass>
-[[gnu::always_inline]] inline void fetch_ahead(Ahead ahead, std::size_t offset) {
-  constexpr std::size_t all = kScanBlock / kLine;
-  constexpr std::size_t first = pass == Pass::squares ? all / 4 : 0;
-  const std::size_t lines = pass == Pass::only ? 4 : pass == Pass::counts || ahead.three_passes ? 1 : 3;
-  for (std::size_t i = 0; i < lines; ++i) fetch_line(ahead, first + offset / kFetchEvery * lines + i);
-}
+/// The share of the third pass over a block, the third and fourth stream, two lines of each at a time.
+class RestOfLines {
+ public:
+  explicit RestOfLines(Ahead ahead) : lines_(ahead) {}
+  [[gnu::always_inline]] inline void fetch_some() {
+    if (next_ == kStream) return;
+    lines_.fetch<2, 4>(next_);
+    lines_.fetch<2, 4>(next_ + kLine);
+    next_ += 2 * kLine;
+  }
+  void fetch_all() {
+    while (next_ != kStream) fetch_some();
+  }
 
-/// Calls `f(pointer)` for every whole `Step` bytes of `bytes`, and returns how many bytes those are.
-template <Pass pass, std::size_t Step = kLine, class F>
-[[gnu::always_inline]] inline std::size_t for_lines(const char* p, std::size_t bytes, Ahead ahead, F&& f) {
+ private:
+  LinesAhead lines_;
+  std::size_t next_ = 0;
+};
+
+/// Calls `f(pointer)` for every `Step` bytes of the whole kFetchEvery of `bytes`, asks at each of those for
+/// the next line of the streams First … Last - 1, and returns how many bytes that were.
+template <int First, int Last, std::size_t Step, class F>
+[[gnu::always_inline]] inline std::size_t for_groups(const char* p, std::size_t bytes,
+                                                     const LinesAhead& ahead, F&& f) {
   static_assert(kFetchEvery % Step == 0);
   std::size_t i = 0;
   for (; i + kFetchEvery <= bytes; i += kFetchEvery) {
-    fetch_ahead<pass>(ahead, i);
+    ahead.fetch<First, Last>(i / kFetchEvery * kLine);
     for (std::size_t k = 0; k < kFetchEvery; k += Step) f(p + i + k);
   }
+  return i;
+}
+
+/// Calls `f(pointer)` for every whole `Step` bytes of `bytes`, and returns how many bytes those are. Asks for
+/// the share of `pass` meanwhile.
+template <Pass pass, std::size_t Step = kLine, class F>
+[[gnu::always_inline]] inline std::size_t for_lines(const char* p, std::size_t bytes, Ahead ahead, F&& f) {
+  const LinesAhead lines(ahead);
+  std::size_t i = 0;
+  if constexpr (pass == Pass::only) i = for_groups<0, 4, Step>(p, bytes, lines, f);
+  if constexpr (pass == Pass::counts) i = for_groups<0, 1, Step>(p, bytes, lines, f);
+  if constexpr (pass == Pass::squares)
+    i = ahead.three_passes ? for_groups<1, 2, Step>(p, bytes, lines, f)
+                           : for_groups<1, 4, Step>(p, bytes, lines, f);
   for (; i + Step <= bytes; i += Step) f(p + i);
   return i;
 }

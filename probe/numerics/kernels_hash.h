@@ -1,5 +1,5 @@
 // The blocks of hash.h.
-// Included by kernels_impl.h alone, once per instruction set; the rules at its top hold here.
+// Included by kernels.h alone, once per instruction set; the rules at its top hold here.
 #pragma once
 
 #include "probe/numerics/kernels_fetch.h"
@@ -43,16 +43,16 @@ namespace {
   return multiply_low_halves(mixed, factor) + (multiply_low_halves(mixed >> 32, factor) << 32);
 }
 
-/// One block, and where `Fetch` the request for as many lines: those that fetch_line would ask for at this
-/// place.
+/// One block, and where `Fetch` the request for as many lines ahead: of all streams from `offset` on.
 template <bool Fetch>
 [[gnu::always_inline]] inline void hash_block(const char* p, const std::uint64_t* keys,
                                               const VecU64* scramble_keys, VecU64* acc,
-                                              [[maybe_unused]] Ahead ahead,
-                                              [[maybe_unused]] std::size_t first_line) {
+                                              [[maybe_unused]] const LinesAhead& ahead,
+                                              [[maybe_unused]] std::size_t offset) {
   VecU64 words[kParts] = {};
   for (int s = 0; s < 16; ++s, p += 64) {
-    if constexpr (Fetch) fetch_line(ahead, first_line + static_cast<std::size_t>(s));
+    if constexpr (Fetch)
+      if (s % 4 == 0) ahead.fetch<0, 4>(offset + s / 4 * kLine);
     for (int k = 0; k < kParts; ++k) {
       VecU64 word, key;
       load(word, p + k * kBytes);
@@ -76,10 +76,12 @@ void hash_blocks(const void* data, std::size_t blocks, const std::uint64_t* keys
   __builtin_memcpy(acc, lanes, sizeof acc);
   __builtin_memcpy(scramble_keys, keys + 136, sizeof scramble_keys);
   // Nothing lies ahead of the last piece, the only one where a scan has just read the same bytes.
-  for (const char* end = p + blocks * block; blocks > piece; blocks -= piece, p += kScanBlock)
+  for (const char* end = p + blocks * block; blocks > piece; blocks -= piece, p += kScanBlock) {
+    const LinesAhead ahead({p, end});
     for (std::size_t i = 0; i < piece; ++i)
-      hash_block<true>(p + i * block, keys, scramble_keys, acc, {p, end}, i * (block / kLine));
-  for (; blocks > 0; --blocks, p += block) hash_block<false>(p, keys, scramble_keys, acc, {}, 0);
+      hash_block<true>(p + i * block, keys, scramble_keys, acc, ahead, i * (block / 4));
+  }
+  for (; blocks > 0; --blocks, p += block) hash_block<false>(p, keys, scramble_keys, acc, LinesAhead({}), 0);
   __builtin_memcpy(lanes, acc, sizeof acc);
 }
 

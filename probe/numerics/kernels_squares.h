@@ -1,5 +1,5 @@
 // Σx² of blocks of finite numbers.
-// Included by kernels_impl.h alone, once per instruction set; the rules at its top hold here.
+// Included by kernels.h alone, once per instruction set; the rules at its top hold here.
 #pragma once
 
 #include "probe/numerics/kernels_fetch.h"
@@ -84,7 +84,7 @@ struct CaughtSum {
     error[k] += add_exact_square(x, sum[k] - next);
     sum[k] = next;
   }
-  double total(float ceiling) const {
+  [[gnu::always_inline]] inline double total(float ceiling) const {
     float sums[32], errors[32];
     __builtin_memcpy(sums, sum, sizeof sums);
     __builtin_memcpy(errors, error, sizeof errors);

@@ -1,5 +1,5 @@
 // Vectors of the width that the including kernels_….cpp chose.
-// Included by kernels_impl.h alone, once per instruction set; the rules at its top hold here.
+// Included by kernels.h alone, once per instruction set; the rules at its top hold here.
 #pragma once
 
 #include <cstddef>

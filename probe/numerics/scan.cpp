@@ -53,7 +53,7 @@ ScanResult scan(DType type, const void* data, std::size_t n, ExponentHistogram* 
     case DType::float32:
     case DType::float16:
     case DType::bfloat16:
-      return detail::scan_float(detail::best_kernels(), type, data, n, histogram);
+      return detail::scan_float(detail::implementation(), type, data, n, histogram);
     case DType::float8_e4m3fn:
     case DType::float8_e5m2:
       return detail::scan_fp8(type, data, n, histogram);
@@ -97,7 +97,7 @@ ScanAndHash scan_and_hash_part(DType type, const unsigned char* p, std::size_t n
   ScanAndHash both;
   HashState hash;
   if (element > 1 && dtype_is_float(type)) {
-    both.scan = detail::scan_float(detail::best_kernels(), type, p, n, histogram, &hash);
+    both.scan = detail::scan_float(detail::implementation(), type, p, n, histogram, &hash);
     const std::size_t rest = n * element % detail::kScanBlock;
     both.hash = hash.finish(p + (n * element - rest), rest);
     return both;
@@ -134,7 +134,7 @@ ScanAndHash scan_and_hash(DType type, const void* data, std::size_t n, ExponentH
 bool any_non_finite(DType type, const void* data, std::size_t n) {
   if (type == DType::complex64) return any_non_finite(DType::float32, data, 2 * n);
   if (type == DType::complex128) return any_non_finite(DType::float64, data, 2 * n);
-  return dtype_is_float(type) && detail::any_non_finite(detail::best_kernels(), type, data, n);
+  return dtype_is_float(type) && detail::any_non_finite(detail::implementation(), type, data, n);
 }
 
 }  // namespace nanquest

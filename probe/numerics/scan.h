@@ -1,7 +1,7 @@
 /// scan: one pass over memory that tells what a tensor's values are like.
 ///
 /// The room knows bytes and number formats, nothing of torch. A scan never allocates for contiguous
-/// memory, never throws, and reads every element exactly once.
+/// memory, never throws (but CheckFailed, for a view or type that can't be), and reads every element once.
 ///
 ///     ScanResult r = scan(DType::float16, data, n);
 ///     if (r.non_finite()) … r.first_bad …

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cstring>
+#include <string>
 
+#include "probe/base/check.h"
 #include "probe/numerics/hash.h"
 #include "probe/numerics/scan.h"
 
@@ -42,17 +44,22 @@ void copy_run(std::size_t size, unsigned char* out, const unsigned char* in, std
 StridedWalk::StridedWalk(std::size_t element_size, const void* data, std::span<const std::int64_t> sizes,
                          std::span<const std::int64_t> strides)
     : element_size_(element_size), at_(static_cast<const unsigned char*>(data)) {
+  NANQUEST_CHECK(element_size > 0 && element_size <= kHashBlock,
+                 std::to_string(element_size) + " bytes an element");
+  NANQUEST_CHECK(sizes.size() == strides.size(), "a view has as many strides as sizes");
   const auto bytes = static_cast<std::int64_t>(element_size);
-  for (const std::int64_t size : sizes) count_ = size <= 0 ? 0 : count_ * static_cast<std::uint64_t>(size);
+  for (const std::int64_t size : sizes)
+    NANQUEST_CHECK(!__builtin_mul_overflow(count_, std::max<std::int64_t>(size, 0), &count_), "elements of a view");
   left_ = count_;
   if (count_ == 0) return;
-  for (std::size_t d = 0; d < sizes.size() && dims_ < kMaxDims; ++d) {
+  for (std::size_t d = 0; d < sizes.size(); ++d) {
     if (sizes[d] == 1) continue;
     const std::int64_t stride = strides[d] * bytes;
     if (dims_ > 0 && strides_[dims_ - 1] == stride * sizes[d]) {
       sizes_[dims_ - 1] *= sizes[d];
       strides_[dims_ - 1] = stride;
     } else {
+      NANQUEST_CHECK(dims_ < kMaxDims, "dimensions of a view");
       sizes_[dims_] = sizes[d];
       strides_[dims_] = stride;
       ++dims_;

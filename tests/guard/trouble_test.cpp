@@ -4,9 +4,11 @@
 
 #include <csignal>
 #include <fstream>
+#include <functional>
 #include <limits>
 #include <stdexcept>
 
+#include "probe/base/check.h"
 #include "tests/guard/guarded_training.h"
 
 namespace nanquest::guard::testing {
@@ -112,28 +114,46 @@ TEST_F(Trouble, a_run_directory_that_vanishes_disturbs_nothing) {
   EXPECT_EQ(first_difference(guarded.net.state(), expected_), "");
 }
 
-TEST_F(Trouble, a_callback_that_throws_switches_the_probe_off_with_one_line) {
+/// Trains with a probe that meets the exception of `fail` before the third step: it switches itself off, says
+/// so once, and the training ends as it would have without it. Gives what was said.
+std::string told_of(const std::function<void()>& fail, const std::vector<Batch>& all,
+                    const std::vector<std::pair<std::string, at::Tensor>>& expected) {
   const ScratchDirectory scratch;
   GuardedTraining guarded({.run_dir = scratch.path + "/run"});
   int calls = 0;
   guarded.probe->watch_undo([&]() -> std::function<void()> {
-    if (++calls == 3) throw std::runtime_error("cannot save\nthe state");
+    if (++calls == 3) fail();
     return [] {};
   });
   std::string told;
-  for (std::size_t i = 0; i < all_.size(); ++i) {
-    const StepReport report = guarded.step(static_cast<std::int64_t>(i), all_[i]);
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const StepReport report = guarded.step(static_cast<std::int64_t>(i), all[i]);
     EXPECT_TRUE(report.ok());
     if (!report.summary.empty()) {
       EXPECT_EQ(told, "") << "told twice";
       told = report.summary;
     }
   }
-  EXPECT_NE(told.find("nanquest is off"), std::string::npos);
-  EXPECT_NE(told.find("cannot save"), std::string::npos);
-  EXPECT_EQ(told.find('\n'), std::string::npos);
   EXPECT_EQ(calls, 3);
-  EXPECT_EQ(first_difference(guarded.net.state(), expected_), "");
+  EXPECT_EQ(first_difference(guarded.net.state(), expected), "");
+  EXPECT_NE(told.find("nanquest is off"), std::string::npos) << told;
+  EXPECT_EQ(told.find('\n'), std::string::npos) << told;
+  const Status ended = guarded.probe->finish("finished");
+  EXPECT_FALSE(ended);
+  EXPECT_EQ(ended.ok() ? "" : ended.error().message, told);
+  return told;
+}
+
+TEST_F(Trouble, a_callback_that_throws_switches_the_probe_off_with_one_line) {
+  const std::string told =
+      told_of([] { throw std::runtime_error("cannot save\nthe state"); }, all_, expected_);
+  EXPECT_NE(told.find("cannot save"), std::string::npos) << told;
+}
+
+TEST_F(Trouble, a_failed_check_switches_the_probe_off_and_says_where) {
+  const std::string told = told_of([] { NANQUEST_CHECK(2 < 1, "row of a table"); }, all_, expected_);
+  EXPECT_NE(told.find("check failed: 2 < 1 (row of a table), guard/trouble_test.cpp:"), std::string::npos)
+      << told;
 }
 
 TEST_F(Trouble, off_gates_and_undoes_and_writes_nothing) {

@@ -6,7 +6,7 @@
 #include <set>
 #include <vector>
 
-#include "probe/numerics/kernels.h"
+#include "probe/numerics/implementation.h"
 #include "probe/numerics/scan.h"
 #include "tests/numerics/byte_pattern.h"
 
@@ -79,11 +79,11 @@ TEST(Hash, EveryTableOfKernelsAddsTheSameBlocks) {
   std::vector<std::uint64_t> keys(152);
   for (std::size_t i = 0; i < keys.size(); ++i) keys[i] = i * 0x9e3779b97f4a7c15ULL + 99;
   std::uint64_t want[8] = {1, 2, 3, 4, 5, 6, 7, 8};
-  detail::generic_kernels().hash_blocks(bytes.data(), 10, keys.data(), want);
-  for (int i = 0; i < detail::kernel_count(); ++i) {
+  detail::kBase.hash_blocks(bytes.data(), 10, keys.data(), want);
+  for (const detail::Implementation* with : detail::implementations()) {
     std::uint64_t got[8] = {1, 2, 3, 4, 5, 6, 7, 8};
-    detail::kernel_table(i).hash_blocks(bytes.data(), 10, keys.data(), got);
-    EXPECT_TRUE(std::equal(got, got + 8, want)) << detail::kernel_table(i).name;
+    with->hash_blocks(bytes.data(), 10, keys.data(), got);
+    EXPECT_TRUE(std::equal(got, got + 8, want)) << with->name;
   }
 }
 

@@ -24,12 +24,11 @@ void expect_exponents(DType type, const std::vector<unsigned char>& data) {
   ExponentHistogram want{};
   want.fill(3);
   naive_scan(type, data.data(), n, &want);
-  for (int i = 0; i < detail::kernel_count(); ++i) {
-    const auto& kernels = detail::kernel_table(i);
+  for (const detail::Implementation* with : detail::implementations()) {
     ExponentHistogram got{};
     got.fill(3);
-    detail::scan_float(kernels, type, data.data(), n, &got);
-    EXPECT_EQ(got, want) << kernels.name << ' ' << dtype_name(type) << " n " << n;
+    detail::scan_float(*with, type, data.data(), n, &got);
+    EXPECT_EQ(got, want) << with->name << ' ' << dtype_name(type) << " n " << n;
   }
 }
 

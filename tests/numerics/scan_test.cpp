@@ -70,13 +70,12 @@ TEST(Scan, EveryTableOfKernelsGivesTheSameBits) {
     for (const Mix mix : kMixes)
       for (const std::size_t n : {1u, 31u, 100u, 4097u, 8193u, 20001u}) {
         const auto data = random_elements(type, n, mix, rng);
-        const ScanResult base = detail::scan_float(detail::generic_kernels(), type, data.data(), n, nullptr);
-        for (int i = 0; i < detail::kernel_count(); ++i) {
-          const auto& kernels = detail::kernel_table(i);
-          SCOPED_TRACE(std::string(kernels.name) + " " + std::string(dtype_name(type)) + " n " +
+        const ScanResult base = detail::scan_float(detail::kBase, type, data.data(), n, nullptr);
+        for (const detail::Implementation* with : detail::implementations()) {
+          SCOPED_TRACE(std::string(with->name) + " " + std::string(dtype_name(type)) + " n " +
                        std::to_string(n));
-          EXPECT_SAME_SCAN(detail::scan_float(kernels, type, data.data(), n, nullptr), base, 0);
-          EXPECT_EQ(detail::any_non_finite(kernels, type, data.data(), n), base.non_finite() != 0);
+          EXPECT_SAME_SCAN(detail::scan_float(*with, type, data.data(), n, nullptr), base, 0);
+          EXPECT_EQ(detail::any_non_finite(*with, type, data.data(), n), base.non_finite() != 0);
         }
       }
 }
@@ -93,12 +92,9 @@ TEST(Scan, WholeBlocksOfOneKindAreCountedByEveryTable) {
       const std::uint64_t bits = encode(format, x);
       for (std::size_t i = 0; i < n; ++i) std::memcpy(data.data() + i * size, &bits, size);
       const ScanResult want = naive_scan(type, data.data(), n);
-      for (int i = 0; i < detail::kernel_count(); ++i) {
-        const auto& kernels = detail::kernel_table(i);
-        SCOPED_TRACE(std::string(kernels.name) + " " + std::string(dtype_name(type)) + " " +
-                     std::to_string(x));
-        EXPECT_SAME_SCAN(detail::scan_float(kernels, type, data.data(), n, nullptr), want,
-                         sum_tolerance(type));
+      for (const detail::Implementation* with : detail::implementations()) {
+        SCOPED_TRACE(std::string(with->name) + " " + std::string(dtype_name(type)) + " " + std::to_string(x));
+        EXPECT_SAME_SCAN(detail::scan_float(*with, type, data.data(), n, nullptr), want, sum_tolerance(type));
       }
     }
   }
@@ -120,11 +116,10 @@ TEST(Scan, SumOfSquaresHoldsOverTheWholeRangeOfEveryTable) {
         std::memcpy(data.data() + i * dtype_size(type), &bits, dtype_size(type));
       }
       const ScanResult want = naive_scan(type, data.data(), 17000);
-      for (int i = 0; i < detail::kernel_count(); ++i) {
-        const auto& kernels = detail::kernel_table(i);
-        SCOPED_TRACE(std::string(kernels.name) + " " + std::string(dtype_name(type)) + " 2^" +
+      for (const detail::Implementation* with : detail::implementations()) {
+        SCOPED_TRACE(std::string(with->name) + " " + std::string(dtype_name(type)) + " 2^" +
                      std::to_string(top));
-        EXPECT_SAME_SCAN(detail::scan_float(kernels, type, data.data(), 17000, nullptr), want,
+        EXPECT_SAME_SCAN(detail::scan_float(*with, type, data.data(), 17000, nullptr), want,
                          sum_tolerance(type));
       }
     }

@@ -1,11 +1,9 @@
 // Pictures drawn without a display: not blank, the same twice, NaN in its colour; and what a PNG file holds.
 #include <gtest/gtest.h>
-#include <zlib.h>
 
-#include <fstream>
-#include <iterator>
 #include <set>
 
+#include "probe/snapshot/atomic_file.h"
 #include "tests/viewer/fixture.h"
 #include "viewer/app/offscreen.h"
 
@@ -79,22 +77,25 @@ TEST_F(Picture, PngUnpacksToTheSamePixels) {
   const Image image = picture(run_, Panel::verdict, 400, 300);
   const std::string path = temp_.path() + "/a.png";
   ASSERT_TRUE(write_png(path, image));
-  std::ifstream file(path, std::ios::binary);
-  const std::string bytes{std::istreambuf_iterator<char>(file), {}};
-  ASSERT_EQ(bytes.substr(1, 3), "PNG");
-  const std::size_t idat = bytes.find("IDAT");
-  ASSERT_NE(idat, std::string::npos);
-  std::vector<unsigned char> rows(300 * (400 * 3 + 1));
-  uLongf size = rows.size();
-  ASSERT_EQ(uncompress(rows.data(), &size, reinterpret_cast<const unsigned char*>(bytes.data()) + idat + 4,
-                       bytes.size() - idat - 4),
-            Z_OK);
-  for (int y = 0; y < 300; ++y)
-    for (int x = 0; x < 1200; ++x) {
-      unsigned char* row = rows.data() + y * 1201 + 1;
-      if (x >= 3) row[x] = static_cast<unsigned char>(row[x] + row[x - 3]);
-      ASSERT_EQ(row[x], image.rgb[static_cast<std::size_t>(y * 1200 + x)]) << x << ' ' << y;
-    }
+  const Result<Image> back = read_png(path);
+  ASSERT_TRUE(back) << back.error().text();
+  EXPECT_EQ(back->width, 400);
+  EXPECT_EQ(back->height, 300);
+  EXPECT_EQ(back->rgb, image.rgb);
+}
+
+TEST_F(Picture, WhatIsNoPngIsRefused) {
+  const std::string path = temp_.path() + "/a.png";
+  ASSERT_TRUE(write_png(path, picture(run_, Panel::verdict, 100, 100)));
+  const std::string whole = *read_whole_file(path);
+  for (const std::string& bytes :
+       {std::string(), std::string("no picture"), whole.substr(0, whole.size() / 2)}) {
+    ASSERT_TRUE(write_file_atomically(path, bytes));
+    const Result<Image> back = read_png(path);
+    ASSERT_FALSE(back) << bytes.size();
+    EXPECT_EQ(back.error().code, ErrorCode::bad_file);
+  }
+  EXPECT_FALSE(read_png(temp_.path() + "/none.png"));
 }
 
 TEST_F(Picture, AnUnwritablePlaceIsSaid) {

@@ -1,4 +1,4 @@
-/// A PNG file from pixels.
+/// PNG files from pixels and back.
 #pragma once
 
 #include <cstdint>
@@ -15,8 +15,10 @@ struct Image {
   std::vector<std::uint8_t> rgb;
 };
 
-/// Writes `image` to `path`: under a temporary name first, so that a failure leaves nothing half-written.
-/// `io` on failure.
+/// Writes `image` to `path`, complete or not at all. `io` on failure.
 Status write_png(const std::string& path, const Image& image);
+
+/// The pixels of a PNG file (a background for what it leaves transparent is black). `bad_file` if it is none.
+Result<Image> read_png(const std::string& path);
 
 }  // namespace nanquest::viewer

@@ -1,9 +1,8 @@
 #include "viewer/model/numbers.h"
 
-#include <array>
-#include <charconv>
+#include <fmt/format.h>
+
 #include <cmath>
-#include <cstdio>
 
 #include "probe/numerics/format.h"
 
@@ -12,27 +11,15 @@ namespace nanquest::viewer {
 std::string short_number(double value) {
   if (std::isnan(value)) return "NaN";
   if (std::isinf(value)) return value > 0 ? "+Inf" : "-Inf";
-  char text[32];
-  std::snprintf(text, sizeof text, "%.4g", value);
-  return text;
+  return fmt::format("{:.4g}", value);
 }
 
 std::string exact_number(double value) {
-  if (std::isnan(value)) return "nan";
-  if (std::isinf(value)) return value > 0 ? "inf" : "-inf";
-  std::array<char, 40> text;
-  const auto end = std::to_chars(text.data(), text.data() + text.size(), value);
-  return std::string(text.data(), end.ptr);
+  return std::isnan(value) ? "nan" : fmt::format("{}", value);  // a NaN's sign says nothing
 }
 
 std::string grouped(std::uint64_t value) {
-  const std::string digits = std::to_string(value);
-  std::string out;
-  for (std::size_t i = 0; i < digits.size(); ++i) {
-    if (i > 0 && (digits.size() - i) % 3 == 0) out += ',';
-    out += digits[i];
-  }
-  return out;
+  return fmt::format("{}", fmt::group_digits(value));
 }
 
 std::string counted(std::uint64_t count, const std::string& one, const std::string& plural) {
@@ -40,20 +27,21 @@ std::string counted(std::uint64_t count, const std::string& one, const std::stri
 }
 
 std::string shape_text(const std::vector<std::int64_t>& shape) {
-  std::string text = "[";
-  for (std::size_t i = 0; i < shape.size(); ++i) text += (i ? ", " : "") + std::to_string(shape[i]);
-  return text + "]";
+  return fmt::format("[{}]", fmt::join(shape, ", "));
 }
 
 std::string bytes_text(std::uint64_t bytes) {
-  if (bytes < 1000) return std::to_string(bytes) + " B";
-  const char* const units[] = {"kB", "MB", "GB", "TB", "PB", "EB"};
+  if (bytes < 1000) return fmt::format("{} B", bytes);
+  const char* unit = "kMGTPE";
   double value = static_cast<double>(bytes) / 1000;
-  int unit = 0;
-  for (; value >= 1000 && unit < 5; ++unit) value /= 1000;
-  char text[32];
-  std::snprintf(text, sizeof text, value < 10 ? "%.1f %s" : "%.0f %s", value, units[unit]);
-  return text;
+  for (; value >= 1000; ++unit) value /= 1000;
+  return fmt::format("{:.{}f} {}B", value, value < 10 ? 1 : 0, *unit);
+}
+
+std::string percent_text(std::uint64_t part, std::uint64_t whole) {
+  if (part == 0 || whole == 0) return "-";
+  const double percent = 100.0 * static_cast<double>(part) / static_cast<double>(whole);
+  return percent < 0.01 ? "< 0.01 %" : fmt::format("{:.3g} %", percent);
 }
 
 std::string bad_text(std::uint64_t nan, std::uint64_t pos_inf, std::uint64_t neg_inf) {

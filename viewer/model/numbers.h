@@ -21,6 +21,8 @@ std::string counted(std::uint64_t count, const std::string& one, const std::stri
 std::string shape_text(const std::vector<std::int64_t>& shape);
 /// "9.3 MB", for sizes of files and tensors (powers of 1000).
 std::string bytes_text(std::uint64_t bytes);
+/// "1.25 %" of `whole`; "-" for nothing, "< 0.01 %" for next to nothing.
+std::string percent_text(std::uint64_t part, std::uint64_t whole);
 /// "2 NaN, 17 +Inf" without the ones that are zero; "" if all are.
 std::string bad_text(std::uint64_t nan, std::uint64_t pos_inf, std::uint64_t neg_inf);
 /// "forward", "backward", "optimizer", "input".

@@ -1,8 +1,10 @@
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
-#include <sstream>
+#include <iterator>
 
+#include "probe/base/wrap.h"
 #include "viewer/model/numbers.h"
 #include "viewer/model/page.h"
 #include "viewer/model/panels.h"
@@ -13,70 +15,52 @@ namespace {
 constexpr std::size_t kWidth = 100;
 constexpr std::size_t kLabel = 12;
 
-std::string padded(std::string text, std::size_t width) {
-  if (text.size() < width) text.resize(width, ' ');
-  return text;
-}
-
-std::string right(const std::string& text, std::size_t width) {
-  return text.size() < width ? std::string(width - text.size(), ' ') + text : text;
+template <class... Values>
+void put(std::string& out, fmt::format_string<Values...> format, Values&&... values) {
+  fmt::format_to(std::back_inserter(out), format, std::forward<Values>(values)...);
 }
 
 /// A labelled paragraph, wrapped at kWidth; line breaks of the text are kept.
-void paragraph(std::ostream& out, std::string label, const std::string& text) {
-  std::istringstream lines(text);
-  for (std::string line; std::getline(lines, line);) {
-    std::istringstream words(line);
-    std::string row;
-    for (std::string word; words >> word;) {
-      if (!row.empty() && kLabel + row.size() + 1 + word.size() > kWidth) {
-        out << padded(label, kLabel) << row << '\n';
-        label.clear();
-        row.clear();
-      }
-      row += (row.empty() ? "" : " ") + word;
-    }
-    out << padded(label, kLabel) << row << '\n';
+void paragraph(std::string& out, std::string label, const std::string& text) {
+  if (text.empty()) return;
+  for (const std::string& line : wrapped(text, kWidth - kLabel, /*keep_breaks=*/true)) {
+    put(out, "{:<{}}{}\n", label, kLabel, line);
     label.clear();
   }
 }
 
 std::string verdict_text(const Session& session) {
   const VerdictPage page = verdict_page(session);
-  std::ostringstream out;
-  out << page.headline << '\n';
+  std::string out = page.headline + "\n";
   if (!page.cause.empty())
-    out << page.cause << (page.cause_in_words.empty() ? "" : ": " + page.cause_in_words) << '\n';
-  if (!page.facts.empty()) out << '\n';
+    put(out, "{}{}{}\n", page.cause, page.cause_in_words.empty() ? "" : ": ", page.cause_in_words);
+  if (!page.facts.empty()) out += '\n';
   for (const Fact& fact : page.facts) paragraph(out, fact.label, fact.text);
   if (!page.command.empty()) paragraph(out, "", "not replayed yet: run " + page.command);
-  if (!page.evidence.empty()) out << "\nEvidence\n";
+  if (!page.evidence.empty()) out += "\nEvidence\n";
   for (const VerdictEvidence& e : page.evidence)
-    out << "  " << padded(e.name, 40) << "  " << e.value
-        << (e.limit.empty() ? "" : "  (limit " + e.limit + ")") << '\n';
-  if (!page.trials.empty()) out << "\nTried on this step\n";
+    put(out, "  {:<40}  {}{}\n", e.name, e.value, e.limit.empty() ? "" : "  (limit " + e.limit + ")");
+  if (!page.trials.empty()) out += "\nTried on this step\n";
   for (const Trial& t : page.trials)
-    out << "  " << padded(t.result, 18) << (t.placebo ? "placebo: " : "") << t.change << '\n';
-  if (!page.not_tested.empty()) out << "\nNot tested\n";
-  for (const std::string& t : page.not_tested) out << "  " << t << '\n';
-  return out.str();
+    put(out, "  {:<18}{}{}\n", t.result, t.placebo ? "placebo: " : "", t.change);
+  if (!page.not_tested.empty()) out += "\nNot tested\n";
+  for (const std::string& t : page.not_tested) put(out, "  {}\n", t);
+  return out;
 }
 
 std::string norms_text(const Session& session) {
   const History& history = session.history();
-  std::ostringstream out;
   const Statistic s = session.selection().statistic;
-  if (!history.has(s)) {
-    out << "No history of " << statistic_title(s)
-        << (session.series_error().empty() ? "" : ": " + session.series_error()) << '\n';
-    return out.str();
-  }
-  out << statistic_title(s) << ", steps " << exact_number(history.steps().front()) << " to "
-      << exact_number(history.steps().back()) << '\n';
+  if (!history.has(s))
+    return fmt::format("No history of {}{}{}\n", statistic_title(s),
+                       session.series_error().empty() ? "" : ": ", session.series_error());
+  std::string out = fmt::format("{}, steps {} to {}\n", statistic_title(s),
+                                exact_number(history.steps().front()), exact_number(history.steps().back()));
   for (const GateEvent& e : history.events())
-    out << "  step " << exact_number(e.step) << ": " << gate_words(e.gate) << '\n';
-  out << padded("layer", 36) << right("first", 12) << right("last finite", 12) << right("smallest", 12)
-      << right("largest", 12) << "  not finite\n";
+    put(out, "  step {}: {}\n", exact_number(e.step), gate_words(e.gate));
+  constexpr auto row = FMT_STRING("{:<36}{:>12}{:>12}{:>12}{:>12}  {}\n");
+  fmt::format_to(std::back_inserter(out), row, "layer", "first", "last finite", "smallest", "largest",
+                 "not finite");
   for (std::size_t i = 0; i < history.layers(s).size(); ++i) {
     const Pyramid& series = history.series(s, i);
     const Extremes all = series.query(0, series.size());
@@ -89,21 +73,17 @@ std::string norms_text(const Session& session) {
         bad += " (first at step " + exact_number(history.steps()[r]) + ")";
         break;
       }
-    out << padded(history.layers(s)[i], 36) << right(short_number(series[0]), 12)
-        << right(short_number(last), 12) << right(all.has_finite() ? short_number(all.min) : "-", 12)
-        << right(all.has_finite() ? short_number(all.max) : "-", 12) << "  " << bad << '\n';
+    fmt::format_to(std::back_inserter(out), row, history.layers(s)[i], short_number(series[0]),
+                   short_number(last), all.has_finite() ? short_number(all.min) : "-",
+                   all.has_finite() ? short_number(all.max) : "-", bad);
   }
-  return out.str();
+  return out;
 }
 
 std::string range_text(const ValueRange& range) {
   if (!range.known) return "-";
   std::string text = short_number(range.amax);
-  if (range.has_headroom && std::isfinite(range.headroom)) {
-    char bits[32];
-    std::snprintf(bits, sizeof bits, " (%+.1f bits)", range.headroom);
-    text += bits;
-  }
+  if (range.has_headroom && std::isfinite(range.headroom)) put(text, " ({:+.1f} bits)", range.headroom);
   return text;
 }
 
@@ -112,32 +92,23 @@ std::string trace_text(const Session& session) {
   const OpenIncident* incident = session.incident();
   if (incident == nullptr) return verdict_page(session).headline + "\n";
   const TraceView& trace = incident->trace;
-  std::ostringstream out;
-  out << counted(trace.size(), "op") << " on record";
   const std::int32_t chosen = session.selection().op;
   const std::size_t centre = chosen == kNone ? 0 : static_cast<std::size_t>(chosen);
   const std::size_t first = centre > 20 ? centre - 20 : 0, last = std::min(trace.size(), centre + 21);
-  if (last - first < trace.size()) out << ", " << first << " to " << last - 1 << " shown";
-  out << "\n"
-      << right("op", 6) << "  " << padded("mark", 11) << padded("phase", 10) << padded("name", 34)
-      << padded("module", 28) << padded("formats", 16) << padded("read amax (room)", 24)
-      << padded("written amax (room)", 24) << "not finite\n";
+  std::string out = counted(trace.size(), "op") + " on record";
+  if (last - first < trace.size()) put(out, ", {} to {} shown", first, last - 1);
+  constexpr auto row = FMT_STRING("{:>6}{}{:<11}{:<10}{:<34}{:<28}{:<16}{:<24}{:<24}{}\n");
+  out += '\n';
+  fmt::format_to(std::back_inserter(out), row, "op", "  ", "mark", "phase", "name", "module", "formats",
+                 "read amax (room)", "written amax (room)", "not finite");
   for (std::size_t i = first; i < last; ++i) {
     const TraceLine l = trace.line(i);
-    const std::string bad = bad_text(l.written.nan, l.written.pos_inf, l.written.neg_inf);
-    out << right(std::to_string(i), 6) << (static_cast<std::int32_t>(i) == chosen ? "> " : "  ")
-        << padded(mark_words(trace.mark(i)), 11) << padded(phase_name(l.phase), 10) << padded(l.name, 34)
-        << padded(l.module, 28) << padded(l.read_formats + "->" + l.write_format, 16)
-        << padded(range_text(l.read), 24) << padded(range_text(l.written), 24) << bad << '\n';
+    fmt::format_to(std::back_inserter(out), row, i, static_cast<std::int32_t>(i) == chosen ? "> " : "  ",
+                   mark_words(trace.mark(i)), phase_name(l.phase), l.name, l.module,
+                   l.read_formats + "->" + l.write_format, range_text(l.read), range_text(l.written),
+                   bad_text(l.written.nan, l.written.pos_inf, l.written.neg_inf));
   }
-  return out.str();
-}
-
-std::string percent(std::uint64_t part, std::uint64_t whole) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.3g %%",
-                whole == 0 ? 0.0 : 100.0 * static_cast<double>(part) / static_cast<double>(whole));
-  return text;
+  return out;
 }
 
 std::string tensor_text(Session& session) {
@@ -145,49 +116,47 @@ std::string tensor_text(Session& session) {
   if (detail == nullptr)
     return session.tensor_error().empty() ? "No stored tensor is selected\n" : session.tensor_error() + "\n";
   const ScanResult& s = detail->scan;
-  std::ostringstream out;
-  out << detail->tensor.name << " (" << detail->tensor.group << "), " << dtype_name(detail->tensor.dtype)
-      << " " << shape_text(detail->tensor.shape) << ", " << bytes_text(detail->tensor.bytes) << '\n';
-  if (detail->partial) out << "only the first " << grouped(s.count) << " elements were read\n";
-  out << "largest |x|    " << short_number(s.amax) << "\nsmallest |x|>0 " << short_number(s.amin_nonzero)
-      << "\nzeros          " << grouped(s.zero) << "\nsubnormal      " << grouped(s.subnormal)
-      << "\nnot finite     " << (s.non_finite() ? bad_text(s.nan, s.pos_inf, s.neg_inf) : "none") << '\n';
+  std::string out = fmt::format("{} ({}), {} {}, {}\n", detail->tensor.name, detail->tensor.group,
+                                dtype_name(detail->tensor.dtype), shape_text(detail->tensor.shape),
+                                bytes_text(detail->tensor.bytes));
+  if (detail->partial) put(out, "only the first {} elements were read\n", grouped(s.count));
+  const std::string bad = bad_text(s.nan, s.pos_inf, s.neg_inf);
+  put(out, "{:<15}{}\n{:<15}{}\n", "largest |x|", short_number(s.amax), "smallest |x|>0",
+      short_number(s.amin_nonzero));
+  put(out, "{:<15}{}\n{:<15}{}\n", "zeros", grouped(s.zero), "subnormal", grouped(s.subnormal));
+  put(out, "{:<15}{}\n", "not finite", bad.empty() ? "none" : bad);
   for (const FormatFit& fit : detail->fits)
-    out << padded(std::string(info(fit.format).name), 10) << " overflow "
-        << padded(percent(fit.overflow, s.count), 10) << " flushed to zero "
-        << padded(percent(fit.flushed, s.count), 10) << " subnormal " << percent(fit.subnormal, s.count)
-        << '\n';
-  for (int i = 0; i < kHistogramBins; ++i)
-    if (detail->histogram[static_cast<std::size_t>(i)])
-      out << "2^" << padded(std::to_string(kHistogramMinExponent + i), 5)
-          << right(grouped(detail->histogram[static_cast<std::size_t>(i)]), 14) << '\n';
-  return out.str();
+    put(out, "{:<10} overflow {:<10} flushed to zero {:<10} subnormal {}\n", info(fit.format).name,
+        percent_text(fit.overflow, s.count), percent_text(fit.flushed, s.count),
+        percent_text(fit.subnormal, s.count));
+  for (std::size_t i = 0; i < detail->histogram.size(); ++i)
+    if (detail->histogram[i])
+      put(out, "2^{:<5}{:>14}\n", kHistogramMinExponent + static_cast<int>(i), grouped(detail->histogram[i]));
+  return out;
 }
 
 std::string runs_text(const Session& session) {
-  std::ostringstream out;
-  out << session.path() << '\n';
-  if (!session.manifest_error().empty()) out << session.manifest_error() << '\n';
+  std::string out = session.path() + "\n";
+  if (!session.manifest_error().empty()) out += session.manifest_error() + "\n";
   if (const auto& m = session.manifest()) {
     paragraph(out, "status", m->status + (m->outcome.empty() ? "" : ": " + m->outcome));
     paragraph(out, "command", m->command);
     paragraph(out, "created", m->created);
     if (m->world_size > 1) paragraph(out, "ranks", std::to_string(m->world_size));
   }
-  if (!session.series_error().empty()) out << session.series_error() << '\n';
-  out << (session.incidents().empty() ? "no incidents" : counted(session.incidents().size(), "incident"))
-      << '\n';
+  if (!session.series_error().empty()) out += session.series_error() + "\n";
+  const std::size_t incidents = session.incidents().size();
+  out += (incidents == 0 ? "no incidents" : counted(incidents, "incident")) + "\n";
   for (const IncidentEntry& e : session.incidents()) {
-    out << "  step " << e.files.step << ", rank " << e.files.rank;
-    if (e.files.attempt > 1) out << ", attempt " << e.files.attempt;
-    out << ": "
-        << (!e.error.empty()  ? "can't be read"
-            : e.cause.empty() ? "not replayed yet"
-                              : e.cause)
-        << (e.summary.empty() ? "" : ". " + e.summary) << '\n'
-        << "    " << (e.error.empty() ? e.files.snapshot : e.error) << '\n';
+    put(out, "  step {}, rank {}", e.files.step, e.files.rank);
+    if (e.files.attempt > 1) put(out, ", attempt {}", e.files.attempt);
+    const std::string_view cause = !e.error.empty()  ? "can't be read"
+                                   : e.cause.empty() ? "not replayed yet"
+                                                     : std::string_view(e.cause);
+    put(out, ": {}{}{}\n    {}\n", cause, e.summary.empty() ? "" : ". ", e.summary,
+        e.error.empty() ? e.files.snapshot : e.error);
   }
-  return out.str();
+  return out;
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 
 #include "viewer/model/numbers.h"
 #include "viewer/model/page.h"
@@ -48,14 +49,6 @@ void numbers(const TensorDetail& d) {
           : "all finite");
 }
 
-std::string share(std::uint64_t part, std::uint64_t whole) {
-  if (part == 0 || whole == 0) return "-";
-  char text[24];
-  const double p = 100.0 * static_cast<double>(part) / static_cast<double>(whole);
-  std::snprintf(text, sizeof text, p < 0.01 ? "< 0.01 %%" : "%.3g %%", p);
-  return text;
-}
-
 void fit_table(const TensorDetail& d) {
   if (d.fits.empty() ||
       !ImGui::BeginTable("fits", 4, ImGuiTableFlags_BordersInnerH | ImGuiTableFlags_SizingStretchSame))
@@ -68,11 +61,11 @@ void fit_table(const TensorDetail& d) {
     ImGui::TextUnformatted(std::string(info(fit.format).name).c_str());
     ImGui::TableNextColumn();
     if (fit.overflow) inline_mark(Mark::pos_inf);
-    ImGui::TextUnformatted(share(fit.overflow, d.scan.count).c_str());
+    ImGui::TextUnformatted(percent_text(fit.overflow, d.scan.count).c_str());
     ImGui::TableNextColumn();
-    ImGui::TextUnformatted(share(fit.flushed, d.scan.count).c_str());
+    ImGui::TextUnformatted(percent_text(fit.flushed, d.scan.count).c_str());
     ImGui::TableNextColumn();
-    ImGui::TextUnformatted(share(fit.subnormal, d.scan.count).c_str());
+    ImGui::TextUnformatted(percent_text(fit.subnormal, d.scan.count).c_str());
   }
   ImGui::EndTable();
 }
@@ -80,11 +73,7 @@ void fit_table(const TensorDetail& d) {
 void range_line(const char* label, const ValueRange& r) {
   if (!r.known) return;
   std::string text = std::string(label) + " amax " + short_number(r.amax);
-  if (r.has_headroom && std::isfinite(r.headroom)) {
-    char bits[40];
-    std::snprintf(bits, sizeof bits, ", %.1f bits of room", r.headroom);
-    text += bits;
-  }
+  if (r.has_headroom && std::isfinite(r.headroom)) text += fmt::format(", {:.1f} bits of room", r.headroom);
   if (r.non_finite()) text += ", " + bad_text(r.nan, r.pos_inf, r.neg_inf);
   ImGui::TextWrapped("%s", text.c_str());
 }

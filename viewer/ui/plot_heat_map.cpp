@@ -1,6 +1,7 @@
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 
 #include "viewer/model/numbers.h"
 #include "viewer/ui/plots.h"
@@ -36,10 +37,9 @@ void scale_bar(const LogScale& scale, float height) {
   }
   for (int i = 0; i <= 2; ++i) {
     const double value = std::pow(10.0, scale.low + (scale.high - scale.low) * i / 2);
-    char text[24];
-    std::snprintf(text, sizeof text, "%.2g", value);
+    const std::string text = fmt::format("{:.2g}", value);
     const float y = bottom - (bottom - top) * static_cast<float>(i) / 2 - em * 0.5f;
-    list.AddText({at.x + em * 0.95f, y}, ImGui::GetColorU32(ImGuiCol_TextDisabled), text);
+    list.AddText({at.x + em * 0.95f, y}, ImGui::GetColorU32(ImGuiCol_TextDisabled), text.c_str());
   }
   ImGui::Dummy({em * 4, height});
 }

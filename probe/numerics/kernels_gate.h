@@ -1,16 +1,11 @@
-// Body of the loops, compiled once per instruction set inside namespace NANQUEST_ISA. Only builtins and plain
-// types may be used here: of a shared inline function the linker could keep the copy compiled with AVX2.
-// clang-format off
-#include <cstddef>
-#include <cstdint>
-#ifdef __F16C__
-#include <immintrin.h>
-#endif
-// clang-format on
+// The loops of the gate (gate_loops.h): one read and, when scaling, one write.
+// Included by kernels.h alone, once per instruction set; the rules at its top hold here.
+#pragma once
 
-#include "probe/guard/kernels_isa.h"
+#include "probe/numerics/kernels_fetch.h"
+#include "probe/numerics/kernels_vector.h"
 
-namespace nanquest::guard::NANQUEST_ISA {
+namespace nanquest::detail {
 namespace {
 
 constexpr std::size_t kBuffer = 2048;  // floats converted at a time: 8 KiB, stays in the first-level cache
@@ -18,7 +13,7 @@ constexpr std::size_t kBuffer = 2048;  // floats converted at a time: 8 KiB, sta
 // The hardware's prefetcher stops at the end of a page, and a gradient is read once. While some pages are
 // summed the next ones are asked for, a few lines of each in turn: a processor follows one stream a page, and
 // several at once were measured to be 1.4 times as fast as one page after the other.
-constexpr std::size_t kPage = 4096, kLine = 64, kPages = 4, kPieces = 32;
+constexpr std::size_t kPages = 4, kPieces = 32;
 constexpr std::size_t kPieceBytes = kPages * kPage / kPieces;
 
 // Piece number `piece` of the pages at `x` asks for its share of the pages after them; past the end of the
@@ -31,15 +26,15 @@ inline void fetch_share(const T* x, std::size_t piece) {
     for (std::size_t page = 0; page < kPages; ++page) __builtin_prefetch(next + page * kPage + line * kLine);
 }
 
-template <class T, Seen (*kPass)(T*, std::size_t, T)>
-inline Seen by_page(T* x, std::size_t n, T factor) {
+template <class T, GateSeen (*kPass)(T*, std::size_t, T)>
+inline GateSeen by_page(T* x, std::size_t n, T factor) {
   constexpr std::size_t piece = kPieceBytes / sizeof(T);
-  Seen seen;
+  GateSeen seen;
   for (std::size_t i = 0; i < n; i += piece) {
     const std::size_t number = i / piece % kPieces;
     fetch_share(x + (i - number * piece), number);
     const std::size_t left = n - i, length = left < piece ? left : piece;
-    const Seen part = kPass(x + i, length, factor);
+    const GateSeen part = kPass(x + i, length, factor);
     seen.sum += part.sum;
     seen.top = part.top > seen.top ? part.top : seen.top;
   }
@@ -49,7 +44,7 @@ inline Seen by_page(T* x, std::size_t n, T factor) {
 // `x` is read and, if kStore, multiplied and written. The largest magnitude is kept as bits: for non-negative
 // floats the order of the bits is the order of the values, and NaN sorts above Inf.
 template <bool kStore>
-inline Seen page_f32(float* x, std::size_t n, float factor) {
+inline GateSeen page_f32(float* x, std::size_t n, float factor) {
   double sum = 0;
   std::int32_t top = 0;
 #pragma omp simd reduction(+ : sum) reduction(max : top)
@@ -64,12 +59,7 @@ inline Seen page_f32(float* x, std::size_t n, float factor) {
 }
 
 template <bool kStore>
-inline Seen pass_f32(float* x, std::size_t n, float factor) {
-  return by_page<float, page_f32<kStore>>(x, n, factor);
-}
-
-template <bool kStore>
-inline Seen page_f64(double* x, std::size_t n, double factor) {
+inline GateSeen page_f64(double* x, std::size_t n, double factor) {
   double sum = 0;
   std::int64_t top = 0;
 #pragma omp simd reduction(+ : sum) reduction(max : top)
@@ -81,11 +71,6 @@ inline Seen page_f64(double* x, std::size_t n, double factor) {
     sum += value * value;
   }
   return {sum, static_cast<std::uint64_t>(top)};
-}
-
-template <bool kStore>
-inline Seen pass_f64(double* x, std::size_t n, double factor) {
-  return by_page<double, page_f64<kStore>>(x, n, factor);
 }
 
 inline void widen_bf16(const std::uint16_t* from, float* to, std::size_t n) {
@@ -161,39 +146,44 @@ inline void scale_f16(std::uint16_t* x, std::size_t n, float factor) {
   for (; i < n; ++i) x[i] = narrow_half(widen_half(x[i]) * factor);
 }
 
-template <bool kStore, void (*kWiden)(const std::uint16_t*, float*, std::size_t),
-          void (*kScale)(std::uint16_t*, std::size_t, float)>
-inline Seen pass_16(std::uint16_t* x, std::size_t n, float factor) {
+/// How a 16-bit format is widened, and multiplied in place.
+struct GateFp16 {
+  static void widen(const std::uint16_t* from, float* to, std::size_t n) { widen_f16(from, to, n); }
+  static void scale(std::uint16_t* x, std::size_t n, float factor) { scale_f16(x, n, factor); }
+};
+struct GateBf16 {
+  static void widen(const std::uint16_t* from, float* to, std::size_t n) { widen_bf16(from, to, n); }
+  static void scale(std::uint16_t* x, std::size_t n, float factor) { scale_bf16(x, n, factor); }
+};
+
+template <class Format>
+GateSeen gate_16(void* data, std::size_t n, double factor, bool store) {
+  auto* x = static_cast<std::uint16_t*>(data);
   alignas(64) float buffer[kBuffer];
-  Seen seen;
+  GateSeen seen;
   for (std::size_t i = 0; i < n; i += kBuffer) {
     const std::size_t length = n - i < kBuffer ? n - i : kBuffer;
     for (std::size_t piece = 0; piece < kPieces / 4; ++piece)
       fetch_share(x + i / (4 * kBuffer) * (4 * kBuffer), i / kBuffer % 4 * (kPieces / 4) + piece);
-    if constexpr (kStore) kScale(x + i, length, factor);
-    kWiden(x + i, buffer, length);
-    const Seen part = page_f32<false>(buffer, length, 1);
+    if (store) Format::scale(x + i, length, static_cast<float>(factor));
+    Format::widen(x + i, buffer, length);
+    const GateSeen part = page_f32<false>(buffer, length, 1);
     seen.sum += part.sum;
     seen.top = part.top > seen.top ? part.top : seen.top;
   }
   return seen;
 }
 
+GateSeen gate_fp32(void* data, std::size_t n, double factor, bool store) {
+  auto* x = static_cast<float*>(data);
+  return store ? by_page<float, page_f32<true>>(x, n, static_cast<float>(factor))
+               : by_page<float, page_f32<false>>(x, n, 1);
+}
+
+GateSeen gate_fp64(void* data, std::size_t n, double factor, bool store) {
+  auto* x = static_cast<double*>(data);
+  return store ? by_page<double, page_f64<true>>(x, n, factor) : by_page<double, page_f64<false>>(x, n, 1);
+}
+
 }  // namespace
-
-Seen f32(float* x, std::size_t n, float factor, bool store) {
-  return store ? pass_f32<true>(x, n, factor) : pass_f32<false>(x, n, 1);
-}
-Seen f64(double* x, std::size_t n, double factor, bool store) {
-  return store ? pass_f64<true>(x, n, factor) : pass_f64<false>(x, n, 1);
-}
-Seen f16(std::uint16_t* x, std::size_t n, float factor, bool store) {
-  return store ? pass_16<true, widen_f16, scale_f16>(x, n, factor)
-               : pass_16<false, widen_f16, scale_f16>(x, n, 1);
-}
-Seen bf16(std::uint16_t* x, std::size_t n, float factor, bool store) {
-  return store ? pass_16<true, widen_bf16, scale_bf16>(x, n, factor)
-               : pass_16<false, widen_bf16, scale_bf16>(x, n, 1);
-}
-
-}  // namespace nanquest::guard::NANQUEST_ISA
+}  // namespace nanquest::detail

@@ -1,2 +1,0 @@
-#define NANQUEST_ISA base
-#include "probe/guard/kernels.inl"
