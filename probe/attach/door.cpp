@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "probe/attach/trace.h"
+#include "probe/trace/hidden.h"
 
 namespace nanquest::attach {
 namespace {

@@ -7,7 +7,7 @@
 #include "probe/capture/arguments.h"
 #include "probe/capture/birth.h"
 #include "probe/capture/recorder_parts.h"
-#include "probe/observe/scratch.h"
+#include "probe/trace/op_facts.h"
 
 namespace nanquest {
 namespace {
@@ -76,8 +76,7 @@ std::unique_ptr<OpFrame> TraceRecorder::on_start(const OpTraits& traits,
       if (!traits.awaits) settle(slot);
       link_maker(t, slot);
       if (written) save_outside(slot);
-      const bool read = !blind && !traits.awaits && slots_.state(slot).initialised &&
-                        !reads_scratch(traits.name, traits.handle.schema().arguments()[i].name());
+      const bool read = traits.argument_read[i] && slots_.state(slot).initialised;
       const std::int32_t row = tensor_row(t, slot,
                                           !read           ? Look::nothing
                                           : traits.opaque ? Look::values_and_hash

@@ -6,8 +6,8 @@
 
 #include <stdexcept>
 
-#include "probe/observe/op_traits.h"
 #include "probe/observe/tensor_scan.h"
+#include "probe/trace/op_facts.h"
 #include "replay/trace/special.h"
 
 namespace nanquest::trace {
@@ -204,9 +204,11 @@ std::vector<ArgPlan> plan_arguments(const SnapshotDoc& doc, const OpRow& op,
     } catch (const std::exception& e) {
       throw std::runtime_error("argument " + argument.name() + ": " + e.what());
     }
-    plan.written = argument.alias_info() && argument.alias_info()->isWrite();
-    plan.written = plan.written || writes_unsaid(op.name, argument.name());
-    plan.read = !(plan.written && argument.is_out());
+    const bool mutated = argument.alias_info() && argument.alias_info()->isWrite();
+    const ArgumentUse use =
+        argument_use(op.name, {argument.name(), plans.size(), mutated, argument.is_out()});
+    plan.written = use.written;
+    plan.read = use.read;
     plan.pinned = keeps_recorded_dtype(op.name, argument.name());
     plans.push_back(std::move(plan));
   }

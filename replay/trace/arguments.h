@@ -28,7 +28,7 @@ struct ArgPlan {
   c10::IValue constant;
   std::vector<std::int32_t> rows;  ///< of SnapshotDoc::tensors
   bool written = false;            ///< the schema says that the op writes it
-  bool read = true;                ///< false for out= arguments
+  bool read = true;                ///< its values go into the result (op_facts.h)
   bool pinned = false;             ///< its kernel knows the recorded dtype only (found_inf, inv_scale, …)
 };
 

@@ -3,10 +3,9 @@
 #include <algorithm>
 #include <exception>
 
-#include "probe/observe/op_traits.h"
-#include "probe/observe/scratch.h"
 #include "probe/observe/tensor_scan.h"
 #include "probe/snapshot/check.h"
+#include "probe/trace/op_facts.h"
 #include "replay/trace/environment.h"
 #include "replay/trace/impl.h"
 #include "replay/trace/special.h"
@@ -65,7 +64,7 @@ class Filler {
     const OpPlan& plan = impl_.plan.ops[static_cast<std::size_t>(index)];
     bool finite = true;
     for (const ArgPlan& arg : plan.args)
-      if (arg.read && !(arg.written && overwrites_blindly(op.name)))
+      if (arg.read)
         for (const std::int32_t row : arg.rows) finite = !reads_bad(row) && finite;
     if (!plan.args.empty()) return finite;
     for (std::int32_t a = op.first_arg; a < op.first_arg + op.arg_count;

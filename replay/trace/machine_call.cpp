@@ -8,8 +8,8 @@
 #include <mutex>
 #include <stdexcept>
 
-#include "probe/observe/scratch.h"
 #include "probe/observe/tensor_scan.h"
+#include "probe/trace/op_facts.h"
 #include "replay/trace/dtype_map.h"
 #include "replay/trace/special.h"
 

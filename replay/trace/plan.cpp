@@ -4,8 +4,8 @@
 #include <cmath>
 #include <stdexcept>
 
-#include "probe/observe/scratch.h"
 #include "probe/observe/tensor_scan.h"
+#include "probe/trace/op_facts.h"
 #include "replay/trace/dtype_map.h"
 #include "replay/trace/special.h"
 

@@ -8,6 +8,7 @@
 
 #include "probe/capture/record.h"
 #include "probe/observe/tensor_scan.h"
+#include "probe/trace/culprit.h"
 #include "replay/trace/environment.h"
 #include "replay/trace/fill.h"
 #include "replay/trace/impl.h"

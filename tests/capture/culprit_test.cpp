@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include "probe/trace/culprit.h"
 #include "tests/capture/programs.h"
 
 namespace nanquest {

@@ -10,6 +10,7 @@
 #include "probe/capture/finish.h"
 #include "probe/capture/recorder.h"
 #include "probe/observe/module_scope.h"
+#include "probe/trace/culprit.h"
 #include "replay/trace/fill.h"
 #include "tests/replay/trace/programs.h"
 

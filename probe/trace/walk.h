@@ -5,8 +5,8 @@
 #include <unordered_map>
 #include <vector>
 
-#include "probe/capture/graph.h"
 #include "probe/snapshot/model.h"
+#include "probe/trace/graph.h"
 
 namespace nanquest {
 

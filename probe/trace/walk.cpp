@@ -1,8 +1,8 @@
-#include "probe/capture/walk.h"
+#include "probe/trace/walk.h"
 
 #include <deque>
 
-#include "probe/observe/collectives.h"
+#include "probe/trace/collectives.h"
 
 namespace nanquest {
 namespace {

@@ -1,19 +1,14 @@
+#include "probe/trace/culprit.h"
+
 #include <algorithm>
 #include <string>
-#include <string_view>
 
-#include "probe/capture/record.h"
-#include "probe/capture/walk.h"
-#include "probe/observe/collectives.h"
+#include "probe/trace/collectives.h"
+#include "probe/trace/hidden.h"
+#include "probe/trace/walk.h"
 
 namespace nanquest {
 namespace {
-
-/// Formats with the exponents of fp32 or more.
-bool headroom_is_wide(DType type) {
-  return type == DType::float32 || type == DType::float64 || type == DType::bfloat16 ||
-         type == DType::complex64 || type == DType::complex128;
-}
 
 bool is_state(SlotOrigin origin) {
   return origin == SlotOrigin::parameter || origin == SlotOrigin::buffer ||
@@ -76,25 +71,6 @@ Candidate candidate_of(const SnapshotDoc& doc, const TraceGraph& graph, const Wa
   return {origin == SlotOrigin::input ? 1 : 2, root.op, root.row};
 }
 
-/// exp that overflows a wide format is how sigmoids and softpluses saturate; 1/inf is the zero that they
-/// mean.
-bool saturates(const TraceGraph& graph, std::int32_t index) {
-  const std::string& name = graph.op(index).name;
-  bool grows = false;
-  for (const std::string_view exponential : {"aten::exp", "aten::expm1", "aten::cosh", "aten::sinh"})
-    grows = grows || name == exponential || name == std::string(exponential) + "_";
-  bool wide = true;
-  graph.each_written(index,
-                     [&](std::int32_t row) { wide = wide && headroom_is_wide(graph.tensor(row).dtype); });
-  return grows && wide;
-}
-
-bool hides_overflow(const TraceGraph& graph, std::int32_t index) {
-  // A large negative number that becomes -inf on its way into a softmax was meant to vanish there.
-  return (graph.op(index).flags & kOpBirthFiniteAbove) && graph.written_counts(index).pos_inf > 0 &&
-         !saturates(graph, index);
-}
-
 /// A range overflow that later ops hide: reported only when nothing worse happened (design §5).
 std::int32_t silent_birth(const SnapshotDoc& doc, const TraceGraph& graph) {
   for (std::int32_t i = 0; i < static_cast<std::int32_t>(doc.ops.size()); ++i)
@@ -130,16 +106,6 @@ void fill(SnapshotDoc& doc, const TraceGraph& graph, const Walk& walk, const Can
 }
 
 }  // namespace
-
-std::vector<std::int32_t> hidden_overflows(const SnapshotDoc& doc) {
-  std::vector<std::int32_t> found;
-  const auto flagged = [](const OpRow& op) { return (op.flags & kOpBirthFiniteAbove) != 0; };
-  if (std::none_of(doc.ops.begin(), doc.ops.end(), flagged)) return found;
-  const TraceGraph graph(doc);
-  for (std::int32_t i = 0; i < static_cast<std::int32_t>(doc.ops.size()); ++i)
-    if (hides_overflow(graph, i)) found.push_back(i);
-  return found;
-}
 
 bool find_culprit(SnapshotDoc& doc) {
   doc.culprit = {};
