@@ -1,7 +1,6 @@
 #include "probe/trace/culprit.h"
 
 #include <algorithm>
-#include <string>
 
 #include "probe/trace/collectives.h"
 #include "probe/trace/hidden.h"
@@ -15,12 +14,6 @@ bool is_state(SlotOrigin origin) {
          origin == SlotOrigin::optimizer_state;
 }
 
-std::string value_word(const TraceGraph::Counts& c) {
-  const int kinds = (c.nan > 0) + (c.pos_inf > 0) + (c.neg_inf > 0);
-  if (kinds > 1) return "mixed";
-  return c.nan ? "nan" : (c.pos_inf ? "+inf" : (c.neg_inf ? "-inf" : "silent"));
-}
-
 std::vector<std::int64_t> index_of(const TensorRow& row, std::int64_t flat) {
   std::vector<std::int64_t> index(row.sizes.size());
   for (std::size_t d = row.sizes.size(); d-- > 0;) {
@@ -31,117 +24,91 @@ std::vector<std::int64_t> index_of(const TensorRow& row, std::int64_t flat) {
   return index;
 }
 
-std::string origin_word(SlotOrigin origin) {
-  switch (origin) {
-    case SlotOrigin::input:
-      return "input";
-    case SlotOrigin::parameter:
-      return "parameter";
-    case SlotOrigin::buffer:
-      return "buffer";
-    case SlotOrigin::optimizer_state:
-      return "optimizer_state";
-    case SlotOrigin::loss_scale:
-      return "loss_scale";
-    default:
-      return "op";
-  }
-}
-
-void fill_from_row(Culprit& c, const TraceGraph& graph, std::int32_t row) {
+void fill_from_row(Culprit& c, const TraceGraph& graph, TensorId row) {
   const StatsRow* s = graph.stats(row);
   if (!s) return;
-  c.value = value_word({s->nan, s->pos_inf, s->neg_inf});
+  c.value = value_name({s->nan, s->pos_inf, s->neg_inf});
   c.count = s->non_finite();
   if (s->first_bad >= 0) c.first = index_of(graph.tensor(row), s->first_bad);
 }
 
 struct Candidate {
-  int rank;          ///< blame order of design §5: state, input, op
-  std::int32_t op;   ///< the op to name
-  std::int32_t row;  ///< bad outside value, or kNone
+  int rank = 2;  ///< blame order of design §5: state, input, op
+  OpId op;       ///< the op to name
+  TensorId row;  ///< bad outside value, or none
 };
 
-Candidate candidate_of(const SnapshotDoc& doc, const TraceGraph& graph, const Walk& walk, const Root& root) {
-  if (is_intended(doc, graph, root))
-    return {2, first_harmful(graph, path_to_harm(walk, root.op), root.row == kNone), kNone};
-  if (root.row == kNone) return {2, root.op, kNone};
-  const SlotOrigin origin = graph.slot(graph.tensor(root.row).slot).origin;
-  if (is_state(origin)) return {0, root.op, root.row};
-  return {origin == SlotOrigin::input ? 1 : 2, root.op, root.row};
+Candidate candidate_of(const TraceGraph& graph, const Walk& walk, const Root& root) {
+  if (is_intended(graph, root)) return {2, first_harmful(graph, walk.path_to_harm(root.op), !root.row), {}};
+  if (!root.row) return {2, root.op, {}};
+  const SlotOrigin origin = get(graph.doc(), graph.slot(root.row)).origin;
+  return {is_state(origin) ? 0 : origin == SlotOrigin::input ? 1 : 2, root.op, root.row};
 }
 
-/// A range overflow that later ops hide: reported only when nothing worse happened (design §5).
-std::int32_t silent_birth(const SnapshotDoc& doc, const TraceGraph& graph) {
-  for (std::int32_t i = 0; i < static_cast<std::int32_t>(doc.ops.size()); ++i)
-    if (hides_overflow(graph, i)) return i;
-  return kNone;
+/// The first of what the op wrote that is bad, none if it is all good.
+TensorId first_bad_written(const TraceGraph& graph, OpId op) {
+  const auto written = graph.written(op);
+  const auto found =
+      std::find_if(written.begin(), written.end(), [&](TensorId row) { return graph.bad(row); });
+  return found == written.end() ? TensorId{} : *found;
 }
 
-void fill(SnapshotDoc& doc, const TraceGraph& graph, const Walk& walk, const Candidate& best) {
-  Culprit& c = doc.culprit;
-  c.op = best.op;
+void fill(Culprit& c, const TraceGraph& graph, const Walk& walk, const Candidate& best) {
+  c.op = best.op.row();
   c.phase = graph.op(best.op).phase;
-  if (best.row != kNone) {
-    const Slot& slot = graph.slot(graph.tensor(best.row).slot);
-    c.origin = origin_word(slot.origin);
+  if (best.row) {
+    const Slot& slot = get(graph.doc(), graph.slot(best.row));
+    c.origin = origin_name(slot.origin);
     c.tensor_name = slot.name;
     if (c.origin != "op") c.phase = Phase::input;
     fill_from_row(c, graph, best.row);
   } else {
-    std::int32_t first = kNone;
-    const auto look_at = [&](std::int32_t op) {
-      graph.each_written(op, [&](std::int32_t row) {
-        if (first == kNone && graph.bad(row)) first = row;
-      });
-    };
-    look_at(best.op);
+    TensorId first = first_bad_written(graph, best.op);
     // What a collective received may be seen only where it was handed over.
-    if (const auto after = walk.next.find(best.op);
-        first == kNone && after != walk.next.end() && after->second != kNone)
-      look_at(after->second);
-    if (first != kNone) fill_from_row(c, graph, first);
+    if (const OpId after = walk.next(best.op); !first && after) first = first_bad_written(graph, after);
+    fill_from_row(c, graph, first);
   }
-  c.lineage = path_to_harm(walk, best.op);
+  for (const OpId op : walk.path_to_harm(best.op)) c.lineage.push_back(op.row());
 }
 
 }  // namespace
 
 bool find_culprit(SnapshotDoc& doc) {
-  doc.culprit = {};
+  Culprit& c = doc.culprit = {};
   const TraceGraph graph(doc);
-  const Walk walk = walk_back(doc, graph);
-  std::vector<Candidate> candidates;
-  for (const Root& root : walk.roots) candidates.push_back(candidate_of(doc, graph, walk, root));
-  for (std::int32_t i = 0; i < static_cast<std::int32_t>(doc.ops.size()); ++i)
-    if ((doc.ops[static_cast<std::size_t>(i)].flags & kOpBirth) && !walk.next.count(i))
-      doc.culprit.suppressed.push_back(i);
-
-  if (!candidates.empty()) {
-    const auto best =
-        std::min_element(candidates.begin(), candidates.end(), [](const Candidate& a, const Candidate& b) {
-          return a.rank != b.rank ? a.rank < b.rank : a.op < b.op;
-        });
-    fill(doc, graph, walk, *best);
+  const Walk walk(graph);
+  OpId silent;
+  for (const OpId op : graph.ops()) {
+    if ((graph.op(op).flags & kOpBirth) && !walk.reached(op)) c.suppressed.push_back(op.row());
+    if (!silent && hides_overflow(graph, op)) silent = op;
+  }
+  if (!walk.roots().empty()) {
+    std::vector<Candidate> candidates;
+    for (const Root& root : walk.roots()) candidates.push_back(candidate_of(graph, walk, root));
+    fill(c, graph, walk,
+         *std::min_element(candidates.begin(), candidates.end(), [](const Candidate& a, const Candidate& b) {
+           return a.rank != b.rank ? a.rank < b.rank : a.op < b.op;
+         }));
     return true;
   }
-  const std::int32_t silent = silent_birth(doc, graph);
-  if (silent == kNone) return false;
-  fill(doc, graph, Walk{{}, {{silent, kNone}}}, {2, silent, kNone});
-  doc.culprit.value = "silent";
-  std::erase(doc.culprit.suppressed, silent);
+  // A range overflow that later ops hide counts only where nothing worse happened (design §5).
+  if (!silent) return false;
+  fill(c, graph, walk, {2, silent, {}});
+  c.value = "silent";
+  std::erase(c.suppressed, silent.row());
   return true;
 }
 
 std::string describe_culprit(const SnapshotDoc& doc) {
   const Culprit& c = doc.culprit;
-  if (c.op == kNone) return "no harmful non-finite value was found in the recorded step";
-  const OpRow& op = doc.ops[static_cast<std::size_t>(c.op)];
-  constexpr const char* phases[] = {"input", "forward", "backward", "optimizer"};
-  std::string where = op.name;
-  if (op.module != kNone) where += " in " + doc.modules[static_cast<std::size_t>(op.module)].path;
-  where +=
-      std::string(" (") + phases[static_cast<int>(op.phase)] + (op.node.empty() ? "" : ", " + op.node) + ")";
+  const OpRow* op = find_row(doc, OpId{c.op});
+  if (!op) return "no harmful non-finite value was found in the recorded step";
+  std::string where = op->name;
+  if (const ModuleRow* module = find_row(doc, ModuleId{op->module})) where += " in " + module->path;
+  where.append(" (")
+      .append(phase_name(op->phase))
+      .append(op->node.empty() ? "" : ", " + op->node)
+      .append(")");
   const std::string what =
       std::to_string(c.count) + (c.value == "mixed" ? " non-finite values" : " x " + c.value);
   if (c.origin != "op")
@@ -149,9 +116,9 @@ std::string describe_culprit(const SnapshotDoc& doc) {
                                       : c.origin + " " + (c.tensor_name.empty() ? "tensor" : c.tensor_name)) +
            " held " + what + " before any op ran; first read by " + where;
   if (c.value == "silent") return where + " overflowed and a later op hid it";
-  if (is_collective(op.name)) return what + " arrived by " + where + "; what this process gave was finite";
+  if (is_collective(op->name)) return what + " arrived by " + where + "; what this process gave was finite";
   return where + " made " + what + " out of " +
-         ((op.flags & kOpBirth) ? "finite inputs" : "intended infinities");
+         ((op->flags & kOpBirth) ? "finite inputs" : "intended infinities");
 }
 
 }  // namespace nanquest

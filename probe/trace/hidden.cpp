@@ -15,23 +15,23 @@ bool headroom_is_wide(DType type) {
 
 /// exp that overflows a wide format is how sigmoids and softpluses saturate; 1/inf is the zero that they
 /// mean.
-bool saturates(const TraceGraph& graph, std::int32_t index) {
-  const std::string& name = graph.op(index).name;
+bool saturates(const TraceGraph& graph, OpId op) {
+  const std::string& name = graph.op(op).name;
   bool grows = false;
   for (const std::string_view exponential : {"aten::exp", "aten::expm1", "aten::cosh", "aten::sinh"})
     grows = grows || name == exponential || name == std::string(exponential) + "_";
-  bool wide = true;
-  graph.each_written(index,
-                     [&](std::int32_t row) { wide = wide && headroom_is_wide(graph.tensor(row).dtype); });
-  return grows && wide;
+  const auto written = graph.written(op);
+  return grows && std::all_of(written.begin(), written.end(), [&](TensorId row) {
+           return !row || headroom_is_wide(graph.tensor(row).dtype);
+         });
 }
 
 }  // namespace
 
-bool hides_overflow(const TraceGraph& graph, std::int32_t index) {
+bool hides_overflow(const TraceGraph& graph, OpId op) {
   // A large negative number that becomes -inf on its way into a softmax was meant to vanish there.
-  return (graph.op(index).flags & kOpBirthFiniteAbove) && graph.written_counts(index).pos_inf > 0 &&
-         !saturates(graph, index);
+  return (graph.op(op).flags & kOpBirthFiniteAbove) && graph.written_counts(op).pos_inf > 0 &&
+         !saturates(graph, op);
 }
 
 std::vector<std::int32_t> hidden_overflows(const SnapshotDoc& doc) {
@@ -39,8 +39,8 @@ std::vector<std::int32_t> hidden_overflows(const SnapshotDoc& doc) {
   const auto flagged = [](const OpRow& op) { return (op.flags & kOpBirthFiniteAbove) != 0; };
   if (std::none_of(doc.ops.begin(), doc.ops.end(), flagged)) return found;
   const TraceGraph graph(doc);
-  for (std::int32_t i = 0; i < static_cast<std::int32_t>(doc.ops.size()); ++i)
-    if (hides_overflow(graph, i)) found.push_back(i);
+  for (const OpId op : graph.ops())
+    if (hides_overflow(graph, op)) found.push_back(op.row());
   return found;
 }
 

@@ -1,38 +1,59 @@
 /// walk: from harm back to where it came from, through bad values only.
 #pragma once
 
-#include <cstdint>
-#include <unordered_map>
 #include <vector>
 
-#include "probe/snapshot/model.h"
 #include "probe/trace/graph.h"
 
 namespace nanquest {
 
 /// Where bad values that did harm came from.
 struct Root {
-  std::int32_t op = kNone;   ///< the birth, or the first op that read a bad outside value
-  std::int32_t row = kNone;  ///< the bad outside value (a tensor row), kNone for a birth
+  OpId op;       ///< the birth, or the first op that read a bad outside value
+  TensorId row;  ///< the bad outside value, none for a birth
 };
 
-/// Walks back from the harm through bad values only; `next` leads from each op towards the harm.
-struct Walk {
-  std::vector<Root> roots;
-  std::unordered_map<std::int32_t, std::int32_t> next;
-};
+/// The ops that carried bad values to the harm: a non-finite loss, gradient, or update of a parameter or
+/// optimizer state.
+class Walk {
+ public:
+  /// Walks back from all harm of the doc. The graph outlives the walk.
+  explicit Walk(const TraceGraph& graph);
 
-/// Walks back from a bad loss, bad gradients and bad updates.
-Walk walk_back(const SnapshotDoc& doc, const TraceGraph& graph);
+  const std::vector<Root>& roots() const { return roots_; }
+  /// True if bad values of the op did harm.
+  bool reached(OpId op) const { return reached_[op]; }
+  /// The op that carried them on, none where they did the harm.
+  OpId next(OpId op) const { return next_[op]; }
+  /// Ops from `from` to the harm, in order; `from` alone if it did none.
+  std::vector<OpId> path_to_harm(OpId from) const;
+
+ private:
+  void visit(OpId op, OpId towards);
+  bool visit_writers(TensorId row, OpId before, OpId towards);
+  void drain();
+  void look_into(OpId op);
+
+  const TraceGraph& graph_;
+  std::vector<Root> roots_;
+  PerRow<OpRow, bool> reached_;
+  PerRow<OpRow, OpId> next_;
+  std::vector<OpId> queue_;  // in the order of visits
+  std::size_t drained_ = 0;
+  /// A row whose bad writers from op `since` (none: from the start) up to op `before` are all visited.
+  struct Seen {
+    TensorId row;
+    OpId since, before;
+  };
+  PerRow<Slot, Seen> seen_;
+};
 
 /// True for infinities that somebody wrote down: a constant argument, or a mask of -inf handed in from
 /// outside.
-bool is_intended(const SnapshotDoc& doc, const TraceGraph& graph, const Root& root);
+bool is_intended(const TraceGraph& graph, const Root& root);
 
-/// Ops from `from` to the harm, in order.
-std::vector<std::int32_t> path_to_harm(const Walk& walk, std::int32_t from);
-
-/// An infinity was meant: the op that turned it into harm, looking from its source towards the harm.
-std::int32_t first_harmful(const TraceGraph& graph, const std::vector<std::int32_t>& path, bool source_is_op);
+/// An infinity was meant: the op that turned it into harm, looking from its source towards the harm. `path`
+/// is not empty.
+OpId first_harmful(const TraceGraph& graph, const std::vector<OpId>& path, bool source_is_op);
 
 }  // namespace nanquest
