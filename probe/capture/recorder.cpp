@@ -7,14 +7,11 @@
 #include "probe/capture/arguments.h"
 #include "probe/capture/birth.h"
 #include "probe/capture/recorder_parts.h"
+#include "probe/trace/births.h"
 #include "probe/trace/op_facts.h"
 
 namespace nanquest {
 namespace {
-
-/// A step that went wrong at one place has few births; a step that went wrong everywhere is judged by its
-/// first ones.
-constexpr int kMaxBirthsJudged = 64;
 
 bool is_reduced(const at::Tensor& t) {
   return t.is_floating_point() && t.element_size() <= 2;
@@ -198,7 +195,7 @@ bool TraceRecorder::read_non_finite(const Frame& frame) {
 }
 
 void TraceRecorder::judge_birth(const OpTraits& traits, Frame& frame, OpRow& op) {
-  if (!frame.inputs_finite || (op.flags & (kOpUninitialised | kOpOpaque | kOpFailed))) return;
+  if (!frame.inputs_finite || !can_be_birth(op.flags)) return;
   bool bad = false;
   for (std::int32_t i = 0; i < op.written_count; ++i) {
     const std::int32_t row = doc_.written[static_cast<std::size_t>(op.first_written + i)];

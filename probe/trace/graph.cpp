@@ -64,8 +64,9 @@ void TraceGraph::add_reads(OpId id, std::span<const Argument> arguments, const T
     if (!storage) continue;
     const auto position = static_cast<std::size_t>(argument.position);
     const bool blind = position == 0 && overwrites_blindly(name);
-    const bool taken = takes_in ? takes_in(id, argument.position)
-                                : argument_use(name, {"", position, /*mutated=*/blind, /*out=*/false}).read;
+    const std::optional<bool> told = takes_in ? takes_in(id, argument.position) : std::nullopt;
+    const bool taken =
+        told.value_or(argument_use(name, {"", position, /*mutated=*/blind, /*out=*/false}).read);
     if (!taken || unwritten_[storage]) continue;
     reads_.push_back(argument.row);
     slot_reads_[storage].push_back({id, argument.row});

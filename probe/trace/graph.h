@@ -12,13 +12,14 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
 
 #include "probe/trace/extent.h"
 #include "probe/trace/ids.h"
-#include "probe/trace/words.h"
+#include "probe/trace/names.h"
 
 namespace nanquest {
 
@@ -40,10 +41,11 @@ class TraceGraph {
     OpId op;
     TensorId row;
   };
-  /// True if the op takes in the values of its argument at `position`, for those who know its schema.
-  using TakesIn = std::function<bool(OpId op, std::int32_t position)>;
+  /// Whether the op takes in the values of its argument at `position`, said by somebody who knows its schema;
+  /// nothing if he doesn't.
+  using TakesIn = std::function<std::optional<bool>(OpId op, std::int32_t position)>;
 
-  /// `takes_in` may be empty: then what is known by the operator's name decides (op_facts.h).
+  /// Where `takes_in` is empty or says nothing, what is known by the operator's name decides (op_facts.h).
   explicit TraceGraph(const SnapshotDoc& doc, const TakesIn& takes_in = {});
 
   const SnapshotDoc& doc() const { return *doc_; }

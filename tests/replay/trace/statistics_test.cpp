@@ -11,7 +11,7 @@
 #include "probe/capture/recorder.h"
 #include "probe/observe/module_scope.h"
 #include "probe/trace/culprit.h"
-#include "replay/trace/fill.h"
+#include "replay/trace/statistics.h"
 #include "tests/replay/trace/programs.h"
 
 namespace nanquest::testing {

@@ -1,4 +1,4 @@
-/// words: how recorder, replay and viewer call phases, origins, values and formats.
+/// names: how recorder, replay and viewer call phases, origins, values and formats.
 #pragma once
 
 #include <cstdint>

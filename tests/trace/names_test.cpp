@@ -1,11 +1,11 @@
-#include "probe/trace/words.h"
+#include "probe/trace/names.h"
 
 #include <gtest/gtest.h>
 
 namespace nanquest {
 namespace {
 
-TEST(Words, OfValues) {
+TEST(Names, OfValues) {
   EXPECT_EQ(value_name({1, 0, 0}), "nan");
   EXPECT_EQ(value_name({0, 2, 0}), "+inf");
   EXPECT_EQ(value_name({0, 0, 3}), "-inf");
@@ -17,7 +17,7 @@ TEST(Words, OfValues) {
   EXPECT_EQ(value_words("silent"), "silently destroyed values");
 }
 
-TEST(Words, OfPhasesOriginsAndFormats) {
+TEST(Names, OfPhasesOriginsAndFormats) {
   EXPECT_EQ(phase_name(Phase::optimizer), "optimizer");
   EXPECT_EQ(origin_name(SlotOrigin::optimizer_state), "optimizer_state");
   EXPECT_EQ(origin_name(SlotOrigin::external), "op");

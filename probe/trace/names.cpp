@@ -1,4 +1,4 @@
-#include "probe/trace/words.h"
+#include "probe/trace/names.h"
 
 #include "probe/numerics/format.h"
 
