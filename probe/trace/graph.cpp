@@ -10,9 +10,14 @@ namespace nanquest {
 namespace {
 
 /// Rows [first, first + count) of a table with `size` rows; empty if they aren't all there.
-IdRange<ArgRow> range_in(std::int64_t first, std::int64_t count, std::size_t size) {
+template <class Row>
+IdRange<Row> range_in(std::int64_t first, std::int64_t count, std::size_t size) {
   const bool good = first >= 0 && count >= 0 && static_cast<std::uint64_t>(first + count) <= size;
-  return good ? IdRange<ArgRow>{ArgId{first}, ArgId{first + count}} : IdRange<ArgRow>{ArgId{0}, ArgId{0}};
+  return {Id<Row>{good ? first : 0}, Id<Row>{good ? first + count : 0}};
+}
+
+IdRange<ArgRow> tokens_of(const SnapshotDoc& doc, const OpRow& op) {
+  return range_in<ArgRow>(op.first_arg, op.arg_count, doc.args.size());
 }
 
 }  // namespace
@@ -45,7 +50,7 @@ TraceGraph::TraceGraph(const SnapshotDoc& doc, const TakesIn& takes_in)
 void TraceGraph::add_arguments(const OpRow& op) {
   std::int32_t position = 0;
   std::int64_t expected = 1;  // values until the argument is complete
-  for (const ArgId id : range_in(op.first_arg, op.arg_count, doc_->args.size())) {
+  for (const ArgId id : tokens_of(*doc_, op)) {
     const ArgRow& token = get(*doc_, id);
     if (token.kind == ArgKind::tensor && find_row(*doc_, TensorId{token.tensor}))
       arguments_.push_back({TensorId{token.tensor}, position});
@@ -76,7 +81,7 @@ void TraceGraph::add_reads(OpId id, std::span<const Argument> arguments, const T
 void TraceGraph::add_writes(OpId id) {
   const OpRow& row = op(id);
   std::int32_t entry = 0;
-  for (const ArgId at : range_in(row.first_written, row.written_count, doc_->written.size())) {
+  for (const auto at : range_in<std::int32_t>(row.first_written, row.written_count, doc_->written.size())) {
     const TensorId written{doc_->written[at.index()]};
     const SlotId storage = slot(written);
     written_.push_back(storage ? written : TensorId{});
@@ -87,9 +92,13 @@ void TraceGraph::add_writes(OpId id) {
     ++entry;
   }
   std::size_t output = 0;
-  for (const ArgId at : range_in(row.first_output, row.output_count, doc_->tensors.size()))
-    if (const SlotId storage = slot(TensorId{at.row()}); is_scratch(row.name, output++) && storage)
+  for (const TensorId at : outputs(id))
+    if (const SlotId storage = slot(at); is_scratch(row.name, output++) && storage)
       unwritten_[storage] = true;
+}
+
+IdRange<TensorRow> TraceGraph::outputs(OpId id) const {
+  return range_in<TensorRow>(op(id).first_output, op(id).output_count, doc_->tensors.size());
 }
 
 SlotId TraceGraph::slot(TensorId id) const {
@@ -146,7 +155,8 @@ OpId TraceGraph::forward_of(OpId id) const {
   const Sequenced wanted{row.micro_batch, row.sequence, OpId{}};  // none comes before every op
   const auto found = std::lower_bound(forward_ops_.begin(), forward_ops_.end(), wanted);
   const auto matches = [&](auto it) {
-    return it != forward_ops_.end() && it->micro_batch == row.micro_batch && it->sequence == row.sequence;
+    return it != forward_ops_.end() && it->micro_batch == row.micro_batch && it->sequence == row.sequence &&
+           it->op < id;
   };
   // A sequence number is only a peek: two candidates decide nothing.
   return matches(found) && !matches(found + 1) ? found->op : OpId{};
@@ -179,7 +189,7 @@ BadCounts TraceGraph::counts(std::span<const TensorId> rows) const {
 BadConstants bad_constants(const SnapshotDoc& doc, OpId op) {
   BadConstants found;
   const OpRow& row = get(doc, op);
-  for (const ArgId id : range_in(row.first_arg, row.arg_count, doc.args.size())) {
+  for (const ArgId id : tokens_of(doc, row)) {
     const ArgRow& token = get(doc, id);
     if (token.kind != ArgKind::real) continue;
     found.nan = found.nan || std::isnan(token.real);

@@ -62,6 +62,8 @@ class TraceGraph {
   /// Those of them whose values the op takes in: not what it overwrites whole, not memory that nobody has
   /// written yet, not working memory of other ops.
   std::span<const TensorId> reads(OpId op) const { return part(reads_, first_read_, op); }
+  /// What it returned; empty where the table points nowhere.
+  IdRange<TensorRow> outputs(OpId op) const;
   /// What it wrote, entry by entry of its written range; none where the table points nowhere.
   std::span<const TensorId> written(OpId op) const { return part(written_, first_written_, op); }
 
@@ -77,7 +79,7 @@ class TraceGraph {
   /// Ops that take in what `op` wrote, before others overwrote it; each once, in order.
   std::vector<OpId> consumers(OpId op) const;
   /// For a backward op the forward op that it differentiates: by its link, else the only forward op of its
-  /// micro-batch with its sequence number; none if that is not known.
+  /// micro-batch before it with its sequence number; none if that is not known.
   OpId forward_of(OpId op) const;
   /// Module path of the op, else of its forward op; "" if unknown.
   std::string_view module_of(OpId op) const;

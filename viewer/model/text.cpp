@@ -123,11 +123,11 @@ std::string trace_text(const Session& session) {
       << padded("module", 28) << padded("formats", 16) << padded("read amax (room)", 24)
       << padded("written amax (room)", 24) << "not finite\n";
   for (std::size_t i = first; i < last; ++i) {
-    const TraceLine l = trace.line(i);
+    const TraceLine l = trace.line(OpId{i});
     const std::string bad = bad_text(l.written.nan, l.written.pos_inf, l.written.neg_inf);
     out << right(std::to_string(i), 6) << (static_cast<std::int32_t>(i) == chosen ? "> " : "  ")
-        << padded(mark_words(trace.mark(i)), 11) << padded(phase_name(l.phase), 10) << padded(l.name, 34)
-        << padded(l.module, 28) << padded(l.read_formats + "->" + l.write_format, 16)
+        << padded(mark_words(trace.mark(OpId{i})), 11) << padded(std::string(phase_name(l.phase)), 10)
+        << padded(l.name, 34) << padded(l.module, 28) << padded(l.read_formats + "->" + l.write_format, 16)
         << padded(range_text(l.read), 24) << padded(range_text(l.written), 24) << bad << '\n';
   }
   return out.str();
