@@ -6,6 +6,7 @@
 
 #include "probe/attach/trace.h"
 #include "probe/guard/one_line.h"
+#include "probe/trace/hidden.h"
 
 namespace nanquest::attach {
 namespace {

@@ -7,6 +7,7 @@
 #include "probe/capture/finish.h"
 #include "probe/guard/one_line.h"
 #include "probe/snapshot/run_dir.h"
+#include "probe/trace/culprit.h"
 
 namespace nanquest::attach {
 namespace {

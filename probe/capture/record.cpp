@@ -12,6 +12,7 @@
 #include "probe/observe/tensor_scan.h"
 #include "probe/snapshot/manifest.h"
 #include "probe/snapshot/writer.h"
+#include "probe/trace/culprit.h"
 
 namespace nanquest {
 namespace {

@@ -63,19 +63,6 @@ struct Recording {
 Recording record_step(const StepState& state, const std::function<at::Tensor()>& step,
                       const RecordOptions& options = {});
 
-/// Finds the culprit by the blame order of design §5 and fills `doc.culprit`. False when the step
-/// holds nothing harmful (then `doc.culprit.op` is kNone and `value` is empty). Harm is a non-finite loss,
-/// gradient of a parameter named in StepState, or update of a named parameter or state: what is not named
-/// can't be harmed. Needs only the tables, so replay can ask again.
-bool find_culprit(SnapshotDoc& doc);
-
-/// Ops of a watched trace whose output left the range of its format, and because of which something finite came
-/// out wrong: damage even where later ops turned the infinity into zeros.
-std::vector<std::int32_t> hidden_overflows(const SnapshotDoc& doc);
-
-/// One or two sentences: "aten::mm in blocks.1.mlp (forward) made 17 +Inf out of finite inputs".
-std::string describe_culprit(const SnapshotDoc& doc);
-
 /// Writes the recording as one snapshot file (complete or absent).
 Status write_snapshot(const Recording& recording, const std::string& path);
 

@@ -6,16 +6,13 @@
 
 #include "probe/capture/arguments.h"
 #include "probe/capture/recorder_parts.h"
-#include "probe/observe/scratch.h"
-#include "probe/tensor/one_up.h"
 #include "probe/tensor/each_tensor.h"
+#include "probe/tensor/one_up.h"
+#include "probe/trace/births.h"
+#include "probe/trace/op_facts.h"
 
 namespace nanquest {
 namespace {
-
-/// A step that went wrong at one place has few births; a step that went wrong everywhere is judged by its
-/// first ones.
-constexpr int kMaxBirthsJudged = 64;
 
 /// Copying as much costs no more than recording the op.
 constexpr std::size_t kSmallBytes = 16 << 10;
@@ -118,8 +115,7 @@ std::unique_ptr<OpFrame> TraceRecorder::on_start(const OpTraits& traits,
       if (!traits.awaits) settle(slot);
       link_maker(t, slot);
       if (written) save_outside(slot);
-      const bool read = !blind && !traits.awaits && slots_.state(slot).initialised &&
-                        !reads_scratch(traits.name, traits.handle.schema().arguments()[i].name());
+      const bool read = traits.argument_read[i] && slots_.state(slot).initialised;
       const std::int32_t row = tensor_row(t, slot,
                                           !read           ? Look::nothing
                                           : traits.opaque ? Look::values_and_hash
@@ -249,7 +245,7 @@ bool TraceRecorder::read_non_finite(const Frame& frame) {
 }
 
 void TraceRecorder::judge_birth(const OpTraits& traits, Frame& frame, OpRow& op, const OpResults& made) {
-  if (!frame.inputs_finite || (op.flags & (kOpUninitialised | kOpOpaque | kOpFailed))) return;
+  if (!frame.inputs_finite || !can_be_birth(op.flags)) return;
   bool bad = false;
   for (std::int32_t i = 0; i < op.written_count; ++i) {
     const std::int32_t row = doc_.written[static_cast<std::size_t>(op.first_written + i)];

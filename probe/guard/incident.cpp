@@ -3,6 +3,7 @@
 #include <exception>
 
 #include "probe/guard/one_line.h"
+#include "probe/trace/culprit.h"
 
 namespace nanquest::guard {
 

@@ -10,6 +10,7 @@
 #include "probe/guard/probe.h"
 #include "probe/observe/step_scope.h"
 #include "probe/snapshot/run_dir.h"
+#include "probe/trace/culprit.h"
 
 namespace nanquest::guard {
 namespace {

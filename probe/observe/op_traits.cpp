@@ -7,16 +7,11 @@
 #include <string_view>
 #include <unordered_map>
 
-#include "probe/observe/collectives.h"
+#include "probe/trace/collectives.h"
+#include "probe/trace/op_facts.h"
 
 namespace nanquest {
 namespace {
-
-bool returns_uninitialised(std::string_view name) {
-  return name == "aten::empty" || name == "aten::empty_like" || name == "aten::empty_strided" ||
-         name == "aten::empty_permuted" || name == "aten::new_empty" || name == "aten::new_empty_strided" ||
-         name == "aten::resize_" || name == "aten::resize_as_" || name == "aten::_resize_output_";
-}
 
 /// Every LibTorch has the operators of these name spaces.
 bool is_foreign(std::string_view name) {
@@ -46,15 +41,13 @@ std::unique_ptr<OpTraits> make_traits(const c10::OperatorHandle& handle) {
   traits->awaits = awaits_collective(traits->name);
   traits->foreign = is_foreign(traits->name);
   traits->opaque = traits->collective || traits->name == kCompiledRegion;
-  for (const c10::Argument& argument : schema.arguments()) {
-    const bool first = traits->argument_written.empty();
-    const bool written = (argument.alias_info() && argument.alias_info()->isWrite()) ||
-                         writes_unsaid(traits->name, argument.name()) ||
-                         (first && collective_writes(traits->name));
-    traits->argument_written.push_back(written);
-    traits->argument_overwritten.push_back(written &&
-                                           (argument.is_out() || overwrites_blindly(traits->name) ||
-                                            (first && collective_overwrites(traits->name))));
+  for (std::size_t i = 0; i < schema.arguments().size(); ++i) {
+    const c10::Argument& argument = schema.arguments()[i];
+    const bool mutated = argument.alias_info() && argument.alias_info()->isWrite();
+    const ArgumentUse use = argument_use(traits->name, {argument.name(), i, mutated, argument.is_out()});
+    traits->argument_read.push_back(use.read);
+    traits->argument_written.push_back(use.written);
+    traits->argument_overwritten.push_back(use.written && !use.read);
   }
   for (const c10::Argument& result : schema.returns()) {
     const auto* alias = result.alias_info();
@@ -79,22 +72,6 @@ CachedTraits& nearest(const void* key) {
 }
 
 }  // namespace
-
-bool overwrites_blindly(std::string_view op) {
-  for (const std::string_view name :
-       {"aten::fill_", "aten::zero_", "aten::copy_", "aten::normal_", "aten::uniform_", "aten::random_",
-        "aten::bernoulli_", "aten::exponential_", "aten::log_normal_", "aten::geometric_", "aten::cauchy_",
-        "aten::set_", "aten::resize_", "aten::resize_as_", "aten::_foreach_zero_", "aten::_foreach_copy_"})
-    if (op == name) return true;
-  return false;
-}
-
-bool writes_unsaid(std::string_view op, std::string_view argument) {
-  return (argument == "running_mean" || argument == "running_var") &&
-         (op == "aten::native_batch_norm" || op == "aten::cudnn_batch_norm" ||
-          op == "aten::miopen_batch_norm" || op == "aten::batch_norm_update_stats" ||
-          op == "aten::batch_norm_gather_stats" || op == "aten::batch_norm_gather_stats_with_counts");
-}
 
 bool OpTraits::is_frontier() const {
   // Which backend a call goes to is not told to observers; a composite on CPU is one on CUDA but for a

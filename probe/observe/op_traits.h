@@ -31,22 +31,15 @@ struct OpTraits {
   bool opaque = false;                                 ///< never run again: what it made is kept
   bool collective = false;                             ///< talks to other processes (collectives.h)
   bool awaits = false;                                 ///< waits for what a collective writes
-  bool foreign = false;                    ///< not LibTorch's own: another process may not have its kernel
-  std::vector<bool> argument_written;      ///< per schema argument
+  bool foreign = false;                ///< not LibTorch's own: another process may not have its kernel
+  std::vector<bool> argument_read;     ///< per schema argument: its values go into the result (op_facts.h)
+  std::vector<bool> argument_written;  ///< per schema argument
   std::vector<bool> argument_overwritten;  ///< … and written without being read: out=, fill_, copy_, …
   std::vector<ReturnKind> returns;
 
   /// The frontier rule (design §2): is this call recorded, or do its parts tell the story?
   bool is_frontier() const;
 };
-
-/// True if `op` writes its first argument without reading it ("aten::fill_", "aten::copy_", …): what was
-/// there before does no harm and need not be known.
-bool overwrites_blindly(std::string_view op);
-
-/// True if the kernels of `op` write this argument although its schema doesn't say so (running statistics of
-/// a batch norm).
-bool writes_unsaid(std::string_view op, std::string_view argument);
 
 /// The operator that stands for work of a compiler; told by open_region.
 inline constexpr const char* kCompiledRegion = "nanquest::compiled_region";

@@ -11,11 +11,12 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "probe/snapshot/model.h"
+#include "probe/trace/graph.h"
 #include "replay/trace/replayer.h"
 
 namespace nanquest {
@@ -35,8 +36,9 @@ class Case {
   /// `doc.culprit` must be filled (find_culprit); `run` and `read` must outlive the Case.
   Case(SnapshotDoc doc, Run run, Read read);
 
-  const SnapshotDoc& doc() const { return doc_; }
-  const Culprit& culprit() const { return doc_.culprit; }
+  const SnapshotDoc& doc() const { return *doc_; }
+  const TraceGraph& graph() const { return graph_; }
+  const Culprit& culprit() const { return doc_->culprit; }
   /// The culprit's op, or the first op that reads the bad input, weight, buffer or state; kNone if no op
   /// does.
   std::int32_t op_index() const { return op_; }
@@ -64,9 +66,9 @@ class Case {
     std::int32_t tensor;
   };
   std::vector<TensorArgument> tensor_arguments(std::int32_t op) const;
-  /// The last op before `op` that wrote the storage of tensor row `tensor`; kNone if it came from outside.
+  /// The last op before `op` that wrote an element of tensor row `tensor`; kNone if all came from outside.
   std::int32_t producer(std::int32_t tensor, std::int32_t before_op) const;
-  /// Ops after `op` that read a storage that `op` wrote, until something else writes it.
+  /// Ops that read what `op` wrote, until something else overwrites it.
   std::vector<std::int32_t> readers(std::int32_t op) const;
   /// For a backward op the forward op that it differentiates (by link, else by sequence number); kNone if
   /// unknown.
@@ -77,18 +79,13 @@ class Case {
   std::string op_text(std::int32_t op) const;
 
  private:
-  bool writes(const OpRow& op, std::int32_t slot) const;
-
-  SnapshotDoc doc_;
+  std::shared_ptr<const SnapshotDoc> doc_;  ///< stays where it is when the Case moves
+  TraceGraph graph_;
   Run run_;
   Read read_;
   std::int32_t op_ = kNone;
-  std::vector<std::vector<std::int32_t>> writers_;  ///< per slot, the ops that wrote it, in order
   mutable std::map<Precision, RunResult> whole_;
   mutable std::map<std::int32_t, OpValues> values_;
 };
-
-/// Position of the first op that has an argument on `slot`; kNone if none has.
-std::int32_t first_reader(const SnapshotDoc& doc, std::int32_t slot);
 
 }  // namespace nanquest

@@ -1,6 +1,6 @@
 #include "replay/cause/culprit.h"
 
-#include "probe/capture/record.h"
+#include "probe/trace/culprit.h"
 
 namespace nanquest {
 

@@ -3,8 +3,8 @@
 #include <map>
 #include <string>
 
-#include "probe/observe/collectives.h"
 #include "probe/observe/op_traits.h"
+#include "probe/trace/collectives.h"
 
 namespace nanquest {
 namespace {

@@ -6,8 +6,8 @@
 #include <tuple>
 #include <vector>
 
-#include "probe/observe/collectives.h"
 #include "probe/snapshot/run_dir.h"
+#include "probe/trace/collectives.h"
 #include "replay/cause/culprit.h"
 #include "replay/trace/replayer.h"
 

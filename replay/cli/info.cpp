@@ -2,8 +2,8 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
-#include "probe/capture/record.h"
 #include "probe/snapshot/reader.h"
+#include "probe/trace/culprit.h"
 #include "replay/cli/commands.h"
 
 namespace nanquest::cli {

@@ -6,9 +6,9 @@
 
 #include <stdexcept>
 
-#include "probe/observe/op_traits.h"
 #include "probe/observe/tensor_scan.h"
-#include "replay/trace/special.h"
+#include "probe/trace/op_facts.h"
+#include "replay/trace/operators.h"
 
 namespace nanquest::trace {
 namespace {
@@ -19,14 +19,14 @@ using c10::TypeKind;
 class TokenCursor {
  public:
   TokenCursor(const SnapshotDoc& doc, const OpRow& op) : doc_(doc), op_(op) {
-    if (op.arg_count < 0 || op.first_arg < 0 ||
-        static_cast<std::size_t>(op.first_arg) + static_cast<std::size_t>(op.arg_count) > doc.args.size())
+    const std::int64_t end = std::int64_t{op.first_arg} + op.arg_count;
+    if (op.arg_count < 0 || op.first_arg < 0 || end > static_cast<std::int64_t>(doc.args.size()))
       throw std::runtime_error("its argument range is outside the argument table");
   }
   bool done() const { return next_ == op_.arg_count; }
   const ArgRow& take() {
     if (done()) throw std::runtime_error("its arguments end too early");
-    return doc_.args[static_cast<std::size_t>(op_.first_arg + next_++)];
+    return get(doc_, ArgId{op_.first_arg + next_++});
   }
   std::int64_t left() const { return op_.arg_count - next_; }
 
@@ -36,13 +36,12 @@ class TokenCursor {
   std::int32_t next_ = 0;
 };
 
-std::int32_t checked_row(const SnapshotDoc& doc, const ArgRow& token) {
-  if (token.kind == ArgKind::none) return kNone;
+TensorId checked_row(const SnapshotDoc& doc, const ArgRow& token) {
+  if (token.kind == ArgKind::none) return {};
   if (token.kind != ArgKind::tensor) throw std::runtime_error("a tensor was expected");
-  if (token.tensor < 0 || static_cast<std::size_t>(token.tensor) >= doc.tensors.size())
-    throw std::runtime_error("its tensor row is outside the tensor table");
-  const TensorRow& row = doc.tensors[static_cast<std::size_t>(token.tensor)];
-  return (row.flags & kTensorUndefined) ? kNone : token.tensor;
+  const TensorRow* row = find_row(doc, TensorId{token.tensor});
+  if (!row) throw std::runtime_error("its tensor row is outside the tensor table");
+  return (row->flags & kTensorUndefined) ? TensorId{} : TensorId{token.tensor};
 }
 
 std::int64_t as_int(const ArgRow& token) {
@@ -204,9 +203,11 @@ std::vector<ArgPlan> plan_arguments(const SnapshotDoc& doc, const OpRow& op,
     } catch (const std::exception& e) {
       throw std::runtime_error("argument " + argument.name() + ": " + e.what());
     }
-    plan.written = argument.alias_info() && argument.alias_info()->isWrite();
-    plan.written = plan.written || writes_unsaid(op.name, argument.name());
-    plan.read = !(plan.written && argument.is_out());
+    const bool mutated = argument.alias_info() && argument.alias_info()->isWrite();
+    const ArgumentUse use =
+        argument_use(op.name, {argument.name(), plans.size(), mutated, argument.is_out()});
+    plan.written = use.written;
+    plan.read = use.read;
     plan.pinned = keeps_recorded_dtype(op.name, argument.name());
     plans.push_back(std::move(plan));
   }

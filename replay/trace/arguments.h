@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "probe/snapshot/model.h"
+#include "probe/trace/ids.h"
 
 namespace nanquest::trace {
 
@@ -16,9 +16,9 @@ namespace nanquest::trace {
 struct ArgPlan {
   enum class Kind : std::uint8_t {
     constant,          ///< `constant` as it is
-    tensor,            ///< rows[0] (kNone: undefined)
+    tensor,            ///< rows[0] (none: undefined)
     tensors,           ///< Tensor[]
-    optional_tensors,  ///< Tensor?[]; kNone is None
+    optional_tensors,  ///< Tensor?[]; none is None
     scalar_type,       ///< `constant` is the recorded dtype; follows the precision
     missing_dtype,     ///< an optional dtype that was not given
     half_to_float,  ///< softmax's flag "half in, float out": as recorded only; meaningless once the input is
@@ -26,10 +26,10 @@ struct ArgPlan {
   };
   Kind kind = Kind::constant;
   c10::IValue constant;
-  std::vector<std::int32_t> rows;  ///< of SnapshotDoc::tensors
-  bool written = false;            ///< the schema says that the op writes it
-  bool read = true;                ///< false for out= arguments
-  bool pinned = false;             ///< its kernel knows the recorded dtype only (found_inf, inv_scale, …)
+  std::vector<TensorId> rows;
+  bool written = false;  ///< the schema says that the op writes it
+  bool read = true;      ///< its values go into the result (op_facts.h)
+  bool pinned = false;   ///< its kernel knows the recorded dtype only (found_inf, inv_scale, …)
 };
 
 /// Plans of all arguments of `op`. Throws std::runtime_error naming the argument that can't be rebuilt. Every

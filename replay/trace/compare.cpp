@@ -125,21 +125,20 @@ Result<CompareResult> compare(const Replayer& replayer, const RunOptions& option
     same.scan = false;
     const trace::RunScope scope(doc);
     trace::Run recorded(impl, same), changed(impl, options);
-    const std::int32_t count = trace::op_count(doc, options);
-    for (std::int32_t op = 0; op < count; ++op) {
+    for (const OpId op : trace::ops_to_run(doc, options)) {
       std::vector<at::Tensor> a, b;
       recorded.step(op, &a);
       changed.step(op, &b);
-      const auto& rows = impl.plan.ops[static_cast<std::size_t>(op)].written;
-      const bool garbage = (doc.ops[static_cast<std::size_t>(op)].flags & kOpUninitialised) != 0;
+      const auto& rows = impl.plan().ops[op].written;
+      const bool garbage = (get(doc, op).flags & kOpUninitialised) != 0;
       for (std::size_t i = 0; !garbage && i < std::min(a.size(), b.size()); ++i) {
         if (!a[i].defined() || !b[i].defined() || a[i].sizes() != b[i].sizes()) continue;
         const TensorDifference d = tensor_difference(a[i], b[i]);
-        result.rows.push_back({op, rows[i], d});
-        if (d.different > 0 && result.first_difference == kNone) result.first_difference = op;
+        result.rows.push_back({op.row(), rows[i].row(), d});
+        if (d.different > 0 && result.first_difference == kNone) result.first_difference = op.row();
         if ((d.non_finite_recorded > 0) != (d.non_finite_other > 0) &&
             result.first_finiteness_change == kNone)
-          result.first_finiteness_change = op;
+          result.first_finiteness_change = op.row();
       }
       recorded.finish_op(op);
       changed.finish_op(op);

@@ -22,15 +22,16 @@ class Run;
 struct Replayer::Impl {
   std::optional<SnapshotReader> reader;  ///< or
   SnapshotDoc own_doc;                   ///< the doc of from_memory
-  trace::TracePlan plan;
+  std::optional<trace::TracePlan> planned;
   mutable std::map<std::string, at::Tensor> data;  ///< given, or read so far
 
   std::optional<SnapshotDoc> filled;  ///< with statistics, if the recorded one has none
 
+  const trace::TracePlan& plan() const { return *planned; }
   /// The tables as they were recorded. `doc` has the same rows, maybe with statistics that replay added.
   const SnapshotDoc& recorded() const { return reader ? reader->doc() : own_doc; }
   const SnapshotDoc& doc() const { return filled ? *filled : recorded(); }
-  /// Fills statistics and culprit of a trace that has neither (fill.h).
+  /// Fills statistics and culprit of a trace that has neither (statistics.h).
   void complete();
   /// Replayer::run; `at_end` (may be empty) sees the run when its last op is done.
   RunResult run(const RunOptions& options, const std::function<void(trace::Run&)>& at_end) const;
@@ -50,17 +51,17 @@ class Run {
   Run(const Replayer::Impl& impl, const RunOptions& options);
 
   /// Runs the next op. `written` (may be null) gets the tensors that it wrote, valid until `finish_op`.
-  void step(std::int32_t op, std::vector<at::Tensor>* written = nullptr);
+  void step(OpId op, std::vector<at::Tensor>* written = nullptr);
   /// Ends the op: its `on_op`, in a local run the recorded op itself, and freed memory.
-  void finish_op(std::int32_t op);
+  void finish_op(OpId op);
   /// The row's values as they are now; undefined if there are none, or in a local run. Throws if it can't be
   /// seen.
-  at::Tensor value(std::int32_t row);
+  at::Tensor value(TensorId row);
   /// Loss, gradients and totals.
   RunResult finish();
 
  private:
-  void settle(std::int32_t row, bool& finite, double* value);
+  void settle(TensorId row, bool& finite, double* value);
 
   const Replayer::Impl& impl_;
   const RunOptions& options_;
@@ -76,8 +77,8 @@ class Run {
 /// fill_statistics, of what was recorded.
 SnapshotDoc fill(const Replayer::Impl& impl);
 
-/// Ops of a run: rows [0, count).
-std::int32_t op_count(const SnapshotDoc& doc, const RunOptions& options);
+/// The ops that a run with these options comes to.
+IdRange<OpRow> ops_to_run(const SnapshotDoc& doc, const RunOptions& options);
 
 }  // namespace trace
 }  // namespace nanquest

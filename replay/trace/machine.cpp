@@ -28,23 +28,22 @@ std::string current_message() {
 
 }  // namespace
 
-std::vector<Precision> precisions(const TracePlan& plan, Precision general, const TraceEdit& edit) {
-  std::vector<Precision> result(plan.ops.size(), general);
+PerRow<OpRow, Precision> precisions(const TracePlan& plan, Precision general, const TraceEdit& edit) {
+  PerRow<OpRow, Precision> result(plan.ops.size(), general);
   if (!edit.module_precision.empty()) {
-    for (std::size_t i = 0; i < result.size(); ++i) {
-      const std::string& path = plan.ops[i].module;
+    for (const OpId op : plan.graph.ops()) {
+      const std::string_view path = plan.graph.module_of(op);
       std::size_t best = 0;
       for (const auto& [module, precision] : edit.module_precision) {
         const bool covers = module.empty() || path == module || path.starts_with(module + ".");
         if (!covers || module.size() + 1 <= best) continue;
         best = module.size() + 1;
-        result[i] = precision;
+        result[op] = precision;
       }
     }
   }
   for (const auto& [op, precision] : edit.op_precision)
-    if (op >= 0 && static_cast<std::size_t>(op) < result.size())
-      result[static_cast<std::size_t>(op)] = precision;
+    if (result.holds(OpId{op})) result[OpId{op}] = precision;
   return result;
 }
 
@@ -60,33 +59,32 @@ Machine::Machine(const SnapshotDoc& doc, const TracePlan& plan, const DataSource
 }
 
 bool Machine::touches_mixed(const OpPlan& op) const {
-  const auto mixed = [&](std::int32_t row) {
-    const std::int32_t slot = row == kNone ? kNone : slots_.row(row).slot;
-    return slot >= 0 && static_cast<std::size_t>(slot) < plan_.slots.size() &&
-           plan_.slots[static_cast<std::size_t>(slot)].mixed;
+  const auto mixed = [&](TensorId row) {
+    const SlotId slot = plan_.graph.slot(row);
+    return slot && plan_.slots[slot].mixed;
   };
   for (const ArgPlan& arg : op.args)
-    for (const std::int32_t row : arg.rows)
+    for (const TensorId row : arg.rows)
       if (mixed(row)) return true;
-  for (const std::int32_t row : op.outputs)
+  for (const TensorId row : op.outputs)
     if (mixed(row)) return true;
   return false;
 }
 
-bool Machine::already_described(std::int32_t index, bool isolated) const {
-  const OpPlan& op = plan_of(index);
-  if (!op.view_only || edit_.op_edit.count(index)) return false;
+bool Machine::already_described(OpId id, bool isolated) const {
+  const OpPlan& op = plan_of(id);
+  if (!op.view_only || edit_.op_edit.count(id.row())) return false;
   if (isolated) return true;
-  for (const std::int32_t row : op.outputs)
-    if (row != kNone && !slots_.available(row)) return false;
+  for (const TensorId row : op.outputs)
+    if (row && !slots_.available(row)) return false;
   return true;
 }
 
-StepOutcome Machine::step_in(std::int32_t index, InputSlots& inputs, bool isolated) {
+StepOutcome Machine::step_in(OpId id, InputSlots& inputs, bool isolated) {
   StepOutcome out;
-  const OpRow& row = doc_.ops[static_cast<std::size_t>(index)];
-  const OpPlan& op = plan_of(index);
-  Precision p = precision_of(index);
+  const OpRow& row = get(doc_, id);
+  const OpPlan& op = plan_of(id);
+  Precision p = precision_of(id);
   if (row.flags & kOpFailed) {
     out.error = "it threw when it was recorded; not run again";
     return out;
@@ -94,10 +92,10 @@ StepOutcome Machine::step_in(std::int32_t index, InputSlots& inputs, bool isolat
   try {
     const bool missing = !op.handle && !op.problem.empty();
     if ((row.flags & (kOpHostWrite | kOpOpaque)) || (missing && !row.host_data.empty())) {
-      substitute(index, out, isolated);
+      substitute(id, out, isolated);
       return out;
     }
-    if (already_described(index, isolated)) {
+    if (already_described(id, isolated)) {
       out.ran = true;
       return out;
     }
@@ -108,7 +106,7 @@ StepOutcome Machine::step_in(std::int32_t index, InputSlots& inputs, bool isolat
       out.note = "random numbers were drawn in the recorded dtype";
     }
     Call call{inputs, isolated, {}, {}, {}, {}};
-    run_call(index, p, call);
+    run_call(id, p, call);
     isolated ? isolate(op, call, out) : keep(op, call);
     out.ran = true;
     return out;
@@ -119,7 +117,7 @@ StepOutcome Machine::step_in(std::int32_t index, InputSlots& inputs, bool isolat
   if (p == Precision::as_recorded) return out;
   try {  // so that the run can go on; the op still counts as failed
     Call call{inputs, isolated, {}, {}, {}, {}};
-    run_call(index, Precision::as_recorded, call);
+    run_call(id, Precision::as_recorded, call);
     isolated ? isolate(op, call, out) : keep(op, call);
     out.ran = true;
     out.error = "not possible in " + std::string(precision_name(p)) + ", ran as recorded: " + out.error;
@@ -129,24 +127,24 @@ StepOutcome Machine::step_in(std::int32_t index, InputSlots& inputs, bool isolat
   return out;
 }
 
-StepOutcome Machine::step(std::int32_t index) {
-  return step_in(index, slots_, false);
+StepOutcome Machine::step(OpId id) {
+  return step_in(id, slots_, false);
 }
 
-StepOutcome Machine::step_isolated(std::int32_t index, InputSlots& inputs) {
-  return step_in(index, inputs, true);
+StepOutcome Machine::step_isolated(OpId id, InputSlots& inputs) {
+  return step_in(id, inputs, true);
 }
 
-void Machine::finish(std::int32_t index) {
-  for (const std::int32_t slot : plan_of(index).release) slots_.release(slot);
+void Machine::finish(OpId id) {
+  for (const SlotId slot : plan_of(id).release) slots_.release(slot);
 }
 
-std::vector<at::Tensor> Machine::views(const std::vector<std::int32_t>& rows) {
+std::vector<at::Tensor> Machine::views(const std::vector<TensorId>& rows) {
   std::vector<at::Tensor> tensors;
   tensors.reserve(rows.size());
-  for (const std::int32_t row : rows) {
+  for (const TensorId row : rows) {
     try {
-      tensors.push_back(row == kNone ? at::Tensor() : slots_.view(row));
+      tensors.push_back(row ? slots_.view(row) : at::Tensor());
     } catch (...) {
       tensors.emplace_back();
     }
@@ -154,12 +152,12 @@ std::vector<at::Tensor> Machine::views(const std::vector<std::int32_t>& rows) {
   return tensors;
 }
 
-std::vector<at::Tensor> Machine::outputs(std::int32_t index) {
-  return views(plan_of(index).outputs);
+std::vector<at::Tensor> Machine::outputs(OpId id) {
+  return views(plan_of(id).outputs);
 }
 
-std::vector<at::Tensor> Machine::written(std::int32_t index) {
-  return views(plan_of(index).written);
+std::vector<at::Tensor> Machine::written(OpId id) {
+  return views(plan_of(id).written);
 }
 
 }  // namespace nanquest::trace

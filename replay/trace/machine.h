@@ -32,57 +32,57 @@ class Machine {
   Machine(const SnapshotDoc& doc, const TracePlan& plan, const DataSource& source, Precision precision,
           const TraceEdit& edit);
 
-  /// Runs op `index` on this machine's slots. Never throws.
-  StepOutcome step(std::int32_t index);
-  /// Runs op `index` on copies of what `inputs` holds now (call before the op runs there); stores nothing.
+  /// Runs the op on this machine's slots. Never throws.
+  StepOutcome step(OpId op);
+  /// Runs the op on copies of what `inputs` holds now (call before the op runs there); stores nothing.
   /// Never throws.
-  StepOutcome step_isolated(std::int32_t index, InputSlots& inputs);
-  /// Frees what nothing after op `index` needs.
-  void finish(std::int32_t index);
+  StepOutcome step_isolated(OpId op, InputSlots& inputs);
+  /// Frees what nothing after the op needs.
+  void finish(OpId op);
 
   /// What the op returned, as it is in the slots now (undefined tensors where there is nothing).
-  std::vector<at::Tensor> outputs(std::int32_t index);
+  std::vector<at::Tensor> outputs(OpId op);
   /// One tensor per row of the op's `written` range.
-  std::vector<at::Tensor> written(std::int32_t index);
+  std::vector<at::Tensor> written(OpId op);
 
   SlotStore& slots() { return slots_; }
-  Precision precision_of(std::int32_t index) const { return precision_[static_cast<std::size_t>(index)]; }
+  Precision precision_of(OpId op) const { return precision_[op]; }
 
  private:
   struct Call;
-  const OpPlan& plan_of(std::int32_t index) const { return plan_.ops[static_cast<std::size_t>(index)]; }
-  at::ScalarType wanted(const OpPlan& op, const ArgPlan& arg, std::int32_t row, Precision p) const;
+  const OpPlan& plan_of(OpId op) const { return plan_.ops[op]; }
+  at::ScalarType wanted(const OpPlan& op, const ArgPlan& arg, TensorId row, Precision p) const;
   c10::IValue argument(const OpPlan& op, const ArgPlan& arg, Precision p, Call& call);
-  at::Tensor input(const OpPlan& op, const ArgPlan& arg, std::int32_t row, Precision p, Call& call);
-  void run_call(std::int32_t index, Precision p, Call& call);
-  void execute(std::int32_t index, Precision p, Call& call);
+  at::Tensor input(const OpPlan& op, const ArgPlan& arg, TensorId row, Precision p, Call& call);
+  void run_call(OpId op, Precision p, Call& call);
+  void execute(OpId op, Precision p, Call& call);
   void keep(const OpPlan& op, Call& call);
   void isolate(const OpPlan& op, Call& call, StepOutcome& out) const;
   /// What is on record of an op that can't be executed again: values of a row right after the op.
   struct Stored {
-    std::int32_t row;
+    TensorId row;
     at::Tensor tensor;
   };
-  at::Tensor stored(std::int32_t row, const std::string& path) const;
-  std::vector<Stored> stored_values(std::int32_t index) const;
-  void substitute(std::int32_t index, StepOutcome& out, bool isolated);
-  void set_generator(std::int32_t index) const;
+  at::Tensor stored(TensorId row, const std::string& path) const;
+  std::vector<Stored> stored_values(OpId op) const;
+  void substitute(OpId op, StepOutcome& out, bool isolated);
+  void set_generator(OpId op) const;
   bool touches_mixed(const OpPlan& op) const;
-  bool already_described(std::int32_t index, bool isolated) const;
-  StepOutcome step_in(std::int32_t index, InputSlots& inputs, bool isolated);
-  std::vector<at::Tensor> views(const std::vector<std::int32_t>& rows);
+  bool already_described(OpId op, bool isolated) const;
+  StepOutcome step_in(OpId op, InputSlots& inputs, bool isolated);
+  std::vector<at::Tensor> views(const std::vector<TensorId>& rows);
 
   const SnapshotDoc& doc_;
   const TracePlan& plan_;
   DataSource source_;
   const TraceEdit& edit_;
-  std::vector<Precision> precision_;
+  PerRow<OpRow, Precision> precision_;
   SlotStore slots_;
 };
 
 /// The precision of every op: the op's own entry, else the longest module path that covers it, else
 /// `general`.
-std::vector<Precision> precisions(const TracePlan& plan, Precision general, const TraceEdit& edit);
+PerRow<OpRow, Precision> precisions(const TracePlan& plan, Precision general, const TraceEdit& edit);
 
 /// A stored tensor's bytes seen as what `row` describes, contiguous. Throws if there are too few.
 at::Tensor as_row(const TensorRow& row, const at::Tensor& stored);

@@ -8,10 +8,10 @@
 #include <mutex>
 #include <stdexcept>
 
-#include "probe/observe/scratch.h"
 #include "probe/observe/tensor_scan.h"
+#include "probe/trace/op_facts.h"
 #include "replay/trace/dtype_map.h"
-#include "replay/trace/special.h"
+#include "replay/trace/operators.h"
 
 namespace nanquest::trace {
 namespace {
@@ -30,10 +30,9 @@ void flatten(const c10::IValue& value, std::vector<at::Tensor>& out) {
 /// backward reads.
 bool kept_for_backward(const SnapshotDoc& doc, const std::string& name, const OpPlan& op) {
   for (std::size_t k = 0; k < op.outputs.size(); ++k) {
-    const std::int32_t row = op.outputs[k];
-    if (row == kNone) continue;
-    if (is_scratch(name, k) || (doc.tensors[static_cast<std::size_t>(row)].flags & kTensorRequiresGrad))
-      return true;
+    const TensorId row = op.outputs[k];
+    if (!row) continue;
+    if (is_scratch(name, k) || (get(doc, row).flags & kTensorRequiresGrad)) return true;
   }
   return false;
 }
@@ -45,13 +44,13 @@ bool same_place(const TensorRow& a, const TensorRow& b) {
 
 }  // namespace
 
-at::ScalarType Machine::wanted(const OpPlan& op, const ArgPlan& arg, std::int32_t row, Precision p) const {
+at::ScalarType Machine::wanted(const OpPlan& op, const ArgPlan& arg, TensorId row, Precision p) const {
   const at::ScalarType recorded = scalar_type_of(slots_.row(row).dtype);
   return op.noise || arg.pinned ? recorded : target_type(recorded, p);
 }
 
-at::Tensor Machine::input(const OpPlan& op, const ArgPlan& arg, std::int32_t row, Precision p, Call& call) {
-  if (row == kNone) return {};
+at::Tensor Machine::input(const OpPlan& op, const ArgPlan& arg, TensorId row, Precision p, Call& call) {
+  if (!row) return {};
   const at::ScalarType want = wanted(op, arg, row, p);
   if (!arg.written) return call.inputs.read(row, want);
   for (const Call::Mutable& m : call.mutables)
@@ -64,7 +63,7 @@ at::Tensor Machine::input(const OpPlan& op, const ArgPlan& arg, std::int32_t row
 
 c10::IValue Machine::argument(const OpPlan& op, const ArgPlan& arg, Precision p, Call& call) {
   using Kind = ArgPlan::Kind;
-  const auto tensor_of = [&](std::int32_t row) {
+  const auto tensor_of = [&](TensorId row) {
     at::Tensor tensor = input(op, arg, row, p, call);
     if (tensor.defined()) call.tensors.push_back(tensor);
     return tensor;
@@ -78,12 +77,12 @@ c10::IValue Machine::argument(const OpPlan& op, const ArgPlan& arg, Precision p,
     }
     case Kind::tensors: {
       c10::List<at::Tensor> list;
-      for (const std::int32_t row : arg.rows) list.push_back(tensor_of(row));
+      for (const TensorId row : arg.rows) list.push_back(tensor_of(row));
       return list;
     }
     case Kind::optional_tensors: {
       c10::List<std::optional<at::Tensor>> list;
-      for (const std::int32_t row : arg.rows) {
+      for (const TensorId row : arg.rows) {
         at::Tensor tensor = tensor_of(row);
         list.push_back(tensor.defined() ? std::optional<at::Tensor>(std::move(tensor)) : std::nullopt);
       }
@@ -94,8 +93,7 @@ c10::IValue Machine::argument(const OpPlan& op, const ArgPlan& arg, Precision p,
       return static_cast<std::int64_t>(target_type(static_cast<at::ScalarType>(arg.constant.toInt()), p));
     case Kind::missing_dtype: {
       // A factory without a dtype makes the default one, which does not know of this run's precision.
-      if (p == Precision::as_recorded || op.noise || !op.factory || op.outputs.empty() ||
-          op.outputs[0] == kNone)
+      if (p == Precision::as_recorded || op.noise || !op.factory || op.outputs.empty() || !op.outputs[0])
         break;
       const at::ScalarType recorded = scalar_type_of(slots_.row(op.outputs[0]).dtype);
       if (!is_float(recorded)) break;
@@ -107,8 +105,8 @@ c10::IValue Machine::argument(const OpPlan& op, const ArgPlan& arg, Precision p,
   return arg.constant;
 }
 
-void Machine::set_generator(std::int32_t index) const {
-  const OpRow& op = doc_.ops[static_cast<std::size_t>(index)];
+void Machine::set_generator(OpId id) const {
+  const OpRow& op = get(doc_, id);
   if (op.rng == kNone) return;
   if (op.rng < 0 || static_cast<std::size_t>(op.rng) >= doc_.rng_states.size())
     throw std::runtime_error("its generator state is outside the table");
@@ -118,10 +116,10 @@ void Machine::set_generator(std::int32_t index) const {
   generator.set_state(state);
 }
 
-void Machine::execute(std::int32_t index, Precision p, Call& call) {
-  const OpPlan& op = plan_of(index);
-  const std::string& name = doc_.ops[static_cast<std::size_t>(index)].name;
-  const auto edit = edit_.op_edit.find(index);
+void Machine::execute(OpId id, Precision p, Call& call) {
+  const OpPlan& op = plan_of(id);
+  const std::string& name = get(doc_, id).name;
+  const auto edit = edit_.op_edit.find(id.row());
   if (edit != edit_.op_edit.end() && edit->second && edit->second(call.stack)) return;
   for (Call::Mutable& m : call.mutables) {  // the edit may have put another tensor in its place
     for (std::size_t i = 0; i < op.args.size() && i < call.stack.size(); ++i)
@@ -130,8 +128,8 @@ void Machine::execute(std::int32_t index, Precision p, Call& call) {
         m.tensor = call.stack[i].toTensor();
   }
   if (op.noise && p != Precision::as_recorded && !op.args.empty() &&
-      op.args[0].kind == ArgPlan::Kind::tensor && op.args[0].rows[0] != kNone) {
-    const std::int32_t row = op.args[0].rows[0];
+      op.args[0].kind == ArgPlan::Kind::tensor && op.args[0].rows[0]) {
+    const TensorId row = op.args[0].rows[0];
     const at::ScalarType wide = target_type(scalar_type_of(slots_.row(row).dtype), p);
     if (name == "aten::native_dropout" && mask_then_widen(name, call.inputs.read(row, wide), call.stack))
       return;
@@ -141,21 +139,21 @@ void Machine::execute(std::int32_t index, Precision p, Call& call) {
   op.handle->callBoxed(call.stack);
 }
 
-void Machine::run_call(std::int32_t index, Precision p, Call& call) {
-  const OpPlan& op = plan_of(index);
+void Machine::run_call(OpId id, Precision p, Call& call) {
+  const OpPlan& op = plan_of(id);
   if (!op.handle) throw std::runtime_error(op.problem.empty() ? "there is nothing to execute" : op.problem);
   for (const ArgPlan& arg : op.args) {
     if (!arg.written || call.isolated) continue;
-    for (const std::int32_t row : arg.rows) {
-      if (row == kNone) continue;
+    for (const TensorId row : arg.rows) {
+      if (!row) continue;
       if (!slots_.available(row)) slots_.allocate(row);
       slots_.widen(row, wanted(op, arg, row, p));
     }
   }
   call.stack.reserve(op.args.size());
   for (const ArgPlan& arg : op.args) call.stack.push_back(argument(op, arg, p, call));
-  set_generator(index);
-  execute(index, p, call);
+  set_generator(id);
+  execute(id, p, call);
   for (const c10::IValue& value : call.stack) flatten(value, call.returned);
 }
 
@@ -163,8 +161,8 @@ void Machine::keep(const OpPlan& op, Call& call) {
   for (const Call::Mutable& m : call.mutables)
     if (!slots_.holds(m.row, m.tensor)) slots_.store(m.row, m.tensor);
   for (std::size_t k = 0; k < call.returned.size() && k < op.outputs.size(); ++k) {
-    const std::int32_t row = op.outputs[k];
-    if (row == kNone) continue;
+    const TensorId row = op.outputs[k];
+    if (!row) continue;
     at::Tensor tensor = call.returned[k];
     if (!tensor.defined())
       throw std::runtime_error("it returned an undefined tensor where it had returned values");
@@ -181,8 +179,8 @@ void Machine::keep(const OpPlan& op, Call& call) {
 }
 
 void Machine::isolate(const OpPlan& op, Call& call, StepOutcome& out) const {
-  const auto find = [&](std::int32_t row) -> at::Tensor {
-    if (row == kNone) return {};
+  const auto find = [&](TensorId row) -> at::Tensor {
+    if (!row) return {};
     for (std::size_t k = 0; k < op.outputs.size() && k < call.returned.size(); ++k)
       if (op.outputs[k] == row) return call.returned[k];
     for (const Call::Mutable& m : call.mutables)
@@ -190,12 +188,11 @@ void Machine::isolate(const OpPlan& op, Call& call, StepOutcome& out) const {
     for (const Call::Mutable& m : call.mutables)
       if (slots_.row(m.row).slot == slots_.row(row).slot) return m.tensor;
     for (std::size_t k = 0; k < op.outputs.size() && k < call.returned.size(); ++k)
-      if (op.outputs[k] != kNone && same_place(slots_.row(op.outputs[k]), slots_.row(row)))
-        return call.returned[k];
+      if (op.outputs[k] && same_place(slots_.row(op.outputs[k]), slots_.row(row))) return call.returned[k];
     return {};
   };
-  for (const std::int32_t row : op.outputs) out.outputs.push_back(find(row));
-  for (const std::int32_t row : op.written) out.written.push_back(find(row));
+  for (const TensorId row : op.outputs) out.outputs.push_back(find(row));
+  for (const TensorId row : op.written) out.written.push_back(find(row));
 }
 
 }  // namespace nanquest::trace

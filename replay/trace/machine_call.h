@@ -14,7 +14,7 @@ struct Machine::Call {
   std::vector<c10::IValue> stack;
   std::vector<at::Tensor> tensors;  ///< every tensor argument
   struct Mutable {
-    std::int32_t row;
+    TensorId row;
     at::Tensor tensor;
   };
   std::vector<Mutable> mutables;  ///< arguments that the op writes

@@ -23,7 +23,7 @@ at::Tensor as_row(const TensorRow& row, const at::Tensor& stored) {
   return bytes.narrow(0, 0, n * static_cast<std::int64_t>(c10::elementSize(type))).view(type).view(row.sizes);
 }
 
-at::Tensor Machine::stored(std::int32_t row, const std::string& path) const {
+at::Tensor Machine::stored(TensorId row, const std::string& path) const {
   at::Tensor values;
   try {
     values = source_(path);
@@ -33,19 +33,19 @@ at::Tensor Machine::stored(std::int32_t row, const std::string& path) const {
   return as_row(slots_.row(row), values);
 }
 
-std::vector<Machine::Stored> Machine::stored_values(std::int32_t index) const {
-  const OpRow& row = doc_.ops[static_cast<std::size_t>(index)];
-  const OpPlan& op = plan_of(index);
+std::vector<Machine::Stored> Machine::stored_values(OpId id) const {
+  const OpRow& row = get(doc_, id);
+  const OpPlan& op = plan_of(id);
   std::vector<Stored> found;
   if (row.host_data.empty()) return found;
   if (row.flags & kOpHostWrite) {
-    if (!op.outputs.empty() && op.outputs[0] != kNone)
+    if (!op.outputs.empty() && op.outputs[0])
       found.push_back({op.outputs[0], as_row(slots_.row(op.outputs[0]), source_(row.host_data))});
     return found;
   }
   const std::string folder = row.host_data.substr(0, row.host_data.rfind('/') + 1);
-  const auto add = [&](std::int32_t tensor, const std::string& name) {
-    if (tensor == kNone) return;
+  const auto add = [&](TensorId tensor, const std::string& name) {
+    if (!tensor) return;
     if (const at::Tensor values = stored(tensor, folder + name); values.defined())
       found.push_back({tensor, values});
   };
@@ -54,36 +54,36 @@ std::vector<Machine::Stored> Machine::stored_values(std::int32_t index) const {
   return found;
 }
 
-void Machine::substitute(std::int32_t index, StepOutcome& out, bool isolated) {
-  const OpRow& row = doc_.ops[static_cast<std::size_t>(index)];
-  const OpPlan& op = plan_of(index);
+void Machine::substitute(OpId id, StepOutcome& out, bool isolated) {
+  const OpRow& row = get(doc_, id);
+  const OpPlan& op = plan_of(id);
   const bool host = (row.flags & kOpHostWrite) != 0;
   if (!op.sound) throw std::runtime_error(op.problem);
-  const std::vector<Stored> values = stored_values(index);
+  const std::vector<Stored> values = stored_values(id);
   if (host && values.empty()) throw std::runtime_error("the bytes of a host write are missing");
 
   // Nothing may be left as it was although the op wrote it.
-  for (const std::int32_t written : op.written) {
-    bool covered = written == kNone;
+  for (const TensorId written : op.written) {
+    bool covered = !written;
     for (const Stored& s : values) covered = covered || slots_.row(s.row).slot == slots_.row(written).slot;
     if (!covered && !(row.flags & kOpUninitialised))
       throw std::runtime_error(
           op.problem.empty() ? "it can't be executed again and what it wrote was not stored" : op.problem);
   }
   if (isolated) {
-    const auto find = [&](std::int32_t wanted) -> at::Tensor {
+    const auto find = [&](TensorId wanted) -> at::Tensor {
       for (const Stored& s : values)
         if (s.row == wanted) return s.tensor;
       for (const Stored& s : values)
-        if (wanted != kNone && slots_.row(s.row).slot == slots_.row(wanted).slot) return s.tensor;
+        if (wanted && slots_.row(s.row).slot == slots_.row(wanted).slot) return s.tensor;
       return {};
     };
-    for (const std::int32_t wanted : op.outputs) out.outputs.push_back(find(wanted));
-    for (const std::int32_t wanted : op.written) out.written.push_back(find(wanted));
+    for (const TensorId wanted : op.outputs) out.outputs.push_back(find(wanted));
+    for (const TensorId wanted : op.written) out.written.push_back(find(wanted));
   } else {
     for (const Stored& s : values) {
       if (!slots_.available(s.row)) slots_.allocate(s.row);
-      slots_.widen(s.row, target_type(s.tensor.scalar_type(), precision_of(index)));
+      slots_.widen(s.row, target_type(s.tensor.scalar_type(), precision_of(id)));
       slots_.store(s.row, s.tensor);
     }
   }

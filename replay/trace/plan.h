@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "probe/snapshot/model.h"
+#include "probe/trace/graph.h"
 #include "replay/trace/arguments.h"
 
 namespace nanquest::trace {
@@ -18,15 +18,13 @@ struct OpPlan {
   std::optional<c10::OperatorHandle> handle;  ///< empty: `problem` says why, or there is nothing to execute
   std::string problem;                        ///< why it can't be executed, "" if it can
   std::vector<ArgPlan> args;
-  std::vector<std::int32_t> outputs;  ///< tensor rows (checked), kNone for undefined ones
-  std::vector<std::int32_t> written;  ///< tensor rows (checked), kNone for bad ones
-  bool sound = false;                 ///< outputs and written are what the file says
-  bool noise = false;                 ///< draws random numbers
-  bool factory = false;               ///< takes no tensor
-  bool view_only = false;             ///< computes nothing: the rows of its outputs say all of it
-  bool bad_constant = false;          ///< a constant argument is Inf or NaN
-  std::string module;                 ///< path; of the forward op if the op itself has none
-  std::vector<std::int32_t> release;  ///< slots that nothing reads after this op
+  std::vector<TensorId> outputs;  ///< checked, none for undefined ones
+  std::vector<TensorId> written;  ///< checked, none for what nobody should look at
+  bool sound = false;             ///< outputs and written are what the file says
+  bool noise = false;             ///< draws random numbers
+  bool factory = false;           ///< takes no tensor
+  bool view_only = false;         ///< computes nothing: the rows of its outputs say all of it
+  std::vector<SlotId> release;    ///< slots that nothing reads after this op
 };
 
 /// One storage over the whole trace.
@@ -38,11 +36,12 @@ struct SlotPlan {
 };
 
 struct TracePlan {
-  std::vector<OpPlan> ops;
-  std::vector<SlotPlan> slots;
+  TraceGraph graph;  ///< of the doc, by what the schemas say is read
+  PerRow<OpRow, OpPlan> ops;
+  PerRow<Slot, SlotPlan> slots;
 };
 
-/// Plans the whole doc. Never fails: what is wrong with an op is in its `problem`.
+/// Plans the whole doc, which outlives the plan. Never fails: what is wrong with an op is in its `problem`.
 TracePlan make_plan(const SnapshotDoc& doc);
 
 }  // namespace nanquest::trace

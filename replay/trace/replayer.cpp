@@ -8,9 +8,10 @@
 
 #include "probe/capture/record.h"
 #include "probe/observe/tensor_scan.h"
+#include "probe/trace/culprit.h"
 #include "replay/trace/environment.h"
-#include "replay/trace/fill.h"
 #include "replay/trace/impl.h"
+#include "replay/trace/statistics.h"
 
 namespace nanquest {
 
@@ -39,7 +40,7 @@ Result<Replayer> Replayer::open(const std::string& path) {
   try {
     auto impl = std::make_unique<Impl>();
     impl->reader.emplace(std::move(reader).value());
-    impl->plan = trace::make_plan(impl->doc());
+    impl->planned = trace::make_plan(impl->recorded());
     impl->complete();
     return Replayer(std::move(impl));
   } catch (const std::exception& e) {
@@ -52,7 +53,7 @@ Result<Replayer> Replayer::from_memory(SnapshotDoc doc, std::map<std::string, at
     auto impl = std::make_unique<Impl>();
     impl->own_doc = std::move(doc);
     for (auto& [path, tensor] : data) impl->data.emplace(path, tensor.detach().cpu().contiguous());
-    impl->plan = trace::make_plan(impl->own_doc);
+    impl->planned = trace::make_plan(impl->recorded());
     impl->complete();
     return Replayer(std::move(impl));
   } catch (const std::exception& e) {
@@ -98,8 +99,7 @@ RunResult Replayer::Impl::run(const RunOptions& options,
   try {
     const trace::RunScope scope(doc());
     trace::Run run(*this, options);
-    const std::int32_t count = trace::op_count(doc(), options);
-    for (std::int32_t op = 0; op < count; ++op) {
+    for (const OpId op : trace::ops_to_run(doc(), options)) {
       run.step(op);
       run.finish_op(op);
     }

@@ -88,7 +88,7 @@ struct RunResult {
 class Replayer {
  public:
   /// Opens a snapshot file. `bad_file` as SnapshotReader::open. If the trace has neither statistics nor a
-  /// culprit (a standing trace), the step is run once here, and doc() has both (fill.h).
+  /// culprit (a standing trace), the step is run once here, and doc() has both (statistics.h).
   static Result<Replayer> open(const std::string& path);
   /// Replays tables that never were in a file: `data` holds the tensors that the doc names by path (CPU,
   /// contiguous; Recording::data as a map). They are read, never written. Index columns need not be trusted:

@@ -4,7 +4,7 @@
 #include <c10/core/CPUAllocator.h>
 #include <c10/core/TensorImpl.h>
 
-#include <limits>
+#include <algorithm>
 #include <stdexcept>
 
 #include "probe/observe/tensor_scan.h"
@@ -26,55 +26,42 @@ c10::Storage new_storage(std::int64_t bytes) {
   return c10::Storage(c10::Storage::use_byte_size_t(), bytes, c10::GetCPUAllocator(), /*resizable=*/true);
 }
 
-std::string slot_name(const SnapshotDoc& doc, std::size_t slot) {
-  const std::string& name = doc.slots[slot].name;
-  return "slot " + std::to_string(slot) + (name.empty() ? "" : " (" + name + ")");
+std::string slot_name(const SnapshotDoc& doc, SlotId slot) {
+  const std::string& name = get(doc, slot).name;
+  return "slot " + std::to_string(slot.row()) + (name.empty() ? "" : " (" + name + ")");
 }
 
 }  // namespace
 
 std::int64_t extent_bytes(const TensorRow& row, std::size_t element_size) {
-  constexpr std::int64_t limit = std::int64_t{1} << 48;
-  if (row.sizes.size() != row.strides.size())
-    throw std::runtime_error("a tensor row has more sizes than strides");
-  if (row.storage_offset < 0 || row.storage_offset > limit)
-    throw std::runtime_error("a tensor row has an impossible offset");
-  std::int64_t last = row.storage_offset;
-  bool empty = false;
-  for (std::size_t d = 0; d < row.sizes.size(); ++d) {
-    if (row.sizes[d] < 0 || row.sizes[d] > limit || row.strides[d] < 0 || row.strides[d] > limit)
-      throw std::runtime_error("a tensor row has an impossible size or stride");
-    if (row.sizes[d] == 0) empty = true;
-    if (row.sizes[d] > 1 && row.strides[d] > limit / row.sizes[d])
-      throw std::runtime_error("a tensor row has an impossible size or stride");
-    if (row.sizes[d] > 1) last += (row.sizes[d] - 1) * row.strides[d];
-    if (last > limit) throw std::runtime_error("a tensor row reaches impossibly far");
-  }
-  return empty ? 0 : (last + 1) * static_cast<std::int64_t>(element_size);
+  const auto span = span_of(row);
+  const bool backwards =
+      std::any_of(row.strides.begin(), row.strides.end(), [](std::int64_t s) { return s < 0; });
+  if (!span || backwards) throw std::runtime_error("a tensor row has an impossible size, stride or offset");
+  return span->begin == span->end ? 0 : span->end * static_cast<std::int64_t>(element_size);
 }
 
 SlotStore::SlotStore(const SnapshotDoc& doc, const TracePlan& plan, DataSource source, Precision outside)
     : doc_(doc), plan_(plan), source_(std::move(source)), outside_(outside), states_(doc.slots.size()) {}
 
-std::size_t SlotStore::slot_of(std::int32_t index) const {
-  const std::int32_t slot = row(index).slot;
-  if (slot < 0 || static_cast<std::size_t>(slot) >= states_.size())
-    throw std::runtime_error("a tensor row names a slot outside the slot table");
-  if (row(index).flags & kTensorOpaque)
-    throw std::runtime_error(slot_name(doc_, static_cast<std::size_t>(slot)) + " is not strided memory");
-  return static_cast<std::size_t>(slot);
+SlotId SlotStore::slot_of(TensorId id) const {
+  const SlotId slot{row(id).slot};
+  if (!states_.holds(slot)) throw std::runtime_error("a tensor row names a slot outside the slot table");
+  if (row(id).flags & kTensorOpaque)
+    throw std::runtime_error(slot_name(doc_, slot) + " is not strided memory");
+  return slot;
 }
 
-bool SlotStore::available(std::int32_t index) const {
-  const std::size_t slot = slot_of(index);
-  const Slot& facts = doc_.slots[slot];
+bool SlotStore::available(TensorId id) const {
+  const SlotId slot = slot_of(id);
+  const Slot& facts = get(doc_, slot);
   return states_[slot].storage ||
          (!states_[slot].gone &&
           (!facts.data.empty() || (facts.origin != SlotOrigin::produced && facts.bytes == 0)));
 }
 
-SlotStore::State& SlotStore::state(std::int32_t index) {
-  const std::size_t slot = slot_of(index);
+SlotStore::State& SlotStore::state(TensorId id) {
+  const SlotId slot = slot_of(id);
   if (!states_[slot].storage) load(slot);
   return states_[slot];
 }
@@ -84,9 +71,9 @@ at::Tensor SlotStore::flat(State& s, at::ScalarType type) const {
   return make_view(s.storage, type, {n}, {1}, 0);
 }
 
-void SlotStore::load(std::size_t slot) {
+void SlotStore::load(SlotId slot) {
   State& s = states_[slot];
-  const Slot& facts = doc_.slots[slot];
+  const Slot& facts = get(doc_, slot);
   if (facts.bytes == 0 && !s.gone) {  // an empty tensor has no bytes to store
     s.storage = new_storage(0);
     s.type = plan_.slots[slot].type;
@@ -99,7 +86,7 @@ void SlotStore::load(std::size_t slot) {
   const SlotPlan& plan = plan_.slots[slot];
   s.type = plan.type;
   s.storage = stored.storage();
-  const auto edit = edits_ ? edits_->find(static_cast<std::int32_t>(slot)) : decltype(edits_->end()){};
+  const auto edit = edits_ ? edits_->find(slot.row()) : decltype(edits_->end()){};
   const bool edited = edits_ && edit != edits_->end();
   const bool copied = edited || plan.changes || stored.storage_offset() != 0;
   if (copied) s.storage = stored.contiguous().flatten().clone().storage();
@@ -114,7 +101,7 @@ void SlotStore::load(std::size_t slot) {
   }
 }
 
-at::ScalarType SlotStore::kept_type(std::size_t slot) const {
+at::ScalarType SlotStore::kept_type(SlotId slot) const {
   const SlotPlan& plan = plan_.slots[slot];
   if (plan.mixed) return plan.type;
   // Only formats that exist as complex numbers too: the same memory must serve both.
@@ -122,23 +109,23 @@ at::ScalarType SlotStore::kept_type(std::size_t slot) const {
                      : target_type(plan.type, outside_);
 }
 
-at::ScalarType SlotStore::row_type(std::size_t slot, std::int32_t index, at::ScalarType kept) const {
-  const at::ScalarType recorded = scalar_type_of(row(index).dtype);
+at::ScalarType SlotStore::row_type(SlotId slot, TensorId id, at::ScalarType kept) const {
+  const at::ScalarType recorded = scalar_type_of(row(id).dtype);
   if (plan_.slots[slot].mixed) return recorded;
   return plan_.slots[slot].paired && c10::isComplexType(recorded) ? complex_of(kept) : kept;
 }
 
-at::ScalarType SlotStore::type(std::int32_t index) {
-  const State& s = state(index);
-  return row_type(slot_of(index), index, s.type);
+at::ScalarType SlotStore::type(TensorId id) {
+  const State& s = state(id);
+  return row_type(slot_of(id), id, s.type);
 }
 
-at::Tensor SlotStore::view(std::int32_t index) {
-  const TensorRow& r = row(index);
-  const at::ScalarType now = type(index);
-  const State& s = states_[slot_of(index)];
+at::Tensor SlotStore::view(TensorId id) {
+  const TensorRow& r = row(id);
+  const at::ScalarType now = type(id);
+  const State& s = states_[slot_of(id)];
   if (extent_bytes(r, c10::elementSize(now)) > static_cast<std::int64_t>(s.storage.nbytes()))
-    throw std::runtime_error("a tensor row reaches beyond the end of " + slot_name(doc_, slot_of(index)));
+    throw std::runtime_error("a tensor row reaches beyond the end of " + slot_name(doc_, slot_of(id)));
   at::Tensor tensor = make_view(s.storage, now, r.sizes, r.strides, r.storage_offset);
   if (r.flags & kTensorConj) tensor = at::_conj(tensor);
   if (r.flags & kTensorNeg) tensor = at::_neg_view(tensor);
@@ -146,17 +133,17 @@ at::Tensor SlotStore::view(std::int32_t index) {
   return tensor;
 }
 
-at::Tensor SlotStore::read(std::int32_t index, at::ScalarType want) {
-  at::Tensor tensor = view(index);
+at::Tensor SlotStore::read(TensorId id, at::ScalarType want) {
+  at::Tensor tensor = view(id);
   if (tensor.scalar_type() == want) return tensor;
   tensor = tensor.to(want);
-  if (row(index).flags & kTensorWrappedNumber) tensor.unsafeGetTensorImpl()->set_wrapped_number(true);
+  if (row(id).flags & kTensorWrappedNumber) tensor.unsafeGetTensorImpl()->set_wrapped_number(true);
   return tensor;
 }
 
-void SlotStore::widen(std::int32_t index, at::ScalarType want) {
-  State& s = state(index);
-  const SlotPlan& plan = plan_.slots[slot_of(index)];
+void SlotStore::widen(TensorId id, at::ScalarType want) {
+  State& s = state(id);
+  const SlotPlan& plan = plan_.slots[slot_of(id)];
   if (plan.mixed) return;
   const at::ScalarType wide = wider_type(s.type, plan.paired ? part_type(want) : want);
   if (wide == s.type) return;
@@ -164,20 +151,20 @@ void SlotStore::widen(std::int32_t index, at::ScalarType want) {
   s.type = wide;
 }
 
-std::int64_t SlotStore::elements(std::size_t slot, const TensorRow& r) const {
+std::int64_t SlotStore::elements(SlotId slot, const TensorRow& r) const {
   const std::size_t size = dtype_size(r.dtype);
-  if (doc_.slots[slot].bytes > (std::uint64_t{1} << 48))
+  if (get(doc_, slot).bytes > (std::uint64_t{1} << 48))
     throw std::runtime_error(slot_name(doc_, slot) + " has an impossible size");
-  const auto stated = static_cast<std::int64_t>(doc_.slots[slot].bytes / size);
+  const auto stated = static_cast<std::int64_t>(get(doc_, slot).bytes / size);
   return std::max(stated, extent_bytes(r, size) / static_cast<std::int64_t>(size));
 }
 
-void SlotStore::bind(std::int32_t index, const at::Tensor& tensor) {
-  const std::size_t slot = slot_of(index);
-  const TensorRow& r = row(index);
+void SlotStore::bind(TensorId id, const at::Tensor& tensor) {
+  const SlotId slot = slot_of(id);
+  const TensorRow& r = row(id);
   State& s = states_[slot];
   if (s.storage) {
-    if (!holds(index, tensor)) store(index, tensor);
+    if (!holds(id, tensor)) store(id, tensor);
     return;
   }
   if (tensor.layout() != at::kStrided)
@@ -192,7 +179,7 @@ void SlotStore::bind(std::int32_t index, const at::Tensor& tensor) {
   const bool paired = plan_.slots[slot].paired;
   s.type = floats && !mixed ? got : recorded;
   if (paired) s.type = part_type(complex_of(part_type(s.type)));
-  const at::ScalarType keep = row_type(slot, index, s.type);
+  const at::ScalarType keep = row_type(slot, id, s.type);
   const bool fits = keep == got && tensor.strides() == c10::IntArrayRef(r.strides) &&
                     tensor.storage_offset() == r.storage_offset && !tensor.is_conj() && !tensor.is_neg();
   if (fits) {
@@ -200,42 +187,42 @@ void SlotStore::bind(std::int32_t index, const at::Tensor& tensor) {
     return;
   }
   s.storage = new_storage(elements(slot, r) * static_cast<std::int64_t>(c10::elementSize(keep)));
-  view(index).copy_(tensor);
+  view(id).copy_(tensor);
 }
 
-void SlotStore::store(std::int32_t index, const at::Tensor& tensor) {
-  const TensorRow& r = row(index);
-  State& s = state(index);
+void SlotStore::store(TensorId id, const at::Tensor& tensor) {
+  const TensorRow& r = row(id);
+  State& s = state(id);
   if (tensor.sizes() == c10::IntArrayRef(r.sizes)) {
-    view(index).copy_(tensor);
+    view(id).copy_(tensor);
     return;
   }
-  const bool paired = plan_.slots[slot_of(index)].paired;
+  const bool paired = plan_.slots[slot_of(id)].paired;
   const at::Tensor whole =
       (paired && tensor.scalar_type() == at::kBFloat16 ? tensor.to(at::kFloat) : tensor).contiguous();
   s.storage = whole.storage();
   s.type = paired ? part_type(whole.scalar_type()) : whole.scalar_type();
 }
 
-void SlotStore::allocate(std::int32_t index) {
-  const std::size_t slot = slot_of(index);
+void SlotStore::allocate(TensorId id) {
+  const SlotId slot = slot_of(id);
   State& s = states_[slot];
   if (s.storage) return;
-  s.type = plan_.slots[slot].mixed ? scalar_type_of(row(index).dtype) : kept_type(slot);
-  const std::int64_t n = elements(slot, row(index));
+  s.type = plan_.slots[slot].mixed ? scalar_type_of(row(id).dtype) : kept_type(slot);
+  const std::int64_t n = elements(slot, row(id));
   if (n > (std::int64_t{1} << 40))
     throw std::runtime_error(slot_name(doc_, slot) + " has an impossible size");
-  s.storage = at::zeros({n}, row_type(slot, index, s.type)).storage();
+  s.storage = at::zeros({n}, row_type(slot, id, s.type)).storage();
 }
 
-bool SlotStore::holds(std::int32_t index, const at::Tensor& tensor) const {
-  const State& s = states_[slot_of(index)];
+bool SlotStore::holds(TensorId id, const at::Tensor& tensor) const {
+  const State& s = states_[slot_of(id)];
   return s.storage && tensor.defined() && tensor.has_storage() &&
          tensor.storage().unsafeGetStorageImpl() == s.storage.unsafeGetStorageImpl();
 }
 
-void SlotStore::release(std::int32_t slot) {
-  State& s = states_[static_cast<std::size_t>(slot)];
+void SlotStore::release(SlotId slot) {
+  State& s = states_[slot];
   s.storage = c10::Storage();
   s.gone = true;
 }

@@ -35,29 +35,29 @@ class SlotStore {
   void set_edits(const std::map<std::int32_t, std::function<void(at::Tensor&)>>* edits) { edits_ = edits; }
 
   /// True if the row's slot has a storage now, or can get one from the snapshot.
-  bool available(std::int32_t row) const;
+  bool available(TensorId row) const;
   /// dtype that the row's elements are in now.
-  at::ScalarType type(std::int32_t row);
+  at::ScalarType type(TensorId row);
   /// The row as a view of its slot, in the dtype it is in now. Row flags (conj, neg, wrapped number) are set.
-  at::Tensor view(std::int32_t row);
+  at::Tensor view(TensorId row);
   /// The row in dtype `want`: a view if it is already so, otherwise a copy.
-  at::Tensor read(std::int32_t row, at::ScalarType want);
+  at::Tensor read(TensorId row, at::ScalarType want);
   /// Makes the slot of `row` hold its elements in a dtype that includes `want`. Mixed slots stay.
-  void widen(std::int32_t row, at::ScalarType want);
+  void widen(TensorId row, at::ScalarType want);
   /// `tensor` has been returned for `row`: gives an empty slot its storage (adopted if layout and dtype fit,
   /// otherwise copied into the recorded layout) or, if the slot has another storage, copies the values in.
-  void bind(std::int32_t row, const at::Tensor& tensor);
+  void bind(TensorId row, const at::Tensor& tensor);
   /// Copies values into the row's elements; a tensor of another shape replaces the slot (resized out=
   /// arguments).
-  void store(std::int32_t row, const at::Tensor& tensor);
+  void store(TensorId row, const at::Tensor& tensor);
   /// Gives the slot zeroed memory if it has none: for arguments that are only written.
-  void allocate(std::int32_t row);
+  void allocate(TensorId row);
   /// True if `tensor` lives in the storage of the row's slot.
-  bool holds(std::int32_t row, const at::Tensor& tensor) const;
+  bool holds(TensorId row, const at::Tensor& tensor) const;
   /// Frees a slot that is not needed any more.
-  void release(std::int32_t slot);
+  void release(SlotId slot);
 
-  const TensorRow& row(std::int32_t index) const { return doc_.tensors[static_cast<std::size_t>(index)]; }
+  const TensorRow& row(TensorId id) const { return get(doc_, id); }
 
  private:
   struct State {
@@ -65,14 +65,14 @@ class SlotStore {
     at::ScalarType type = at::kByte;
     bool gone = false;  ///< released: must not be loaded again
   };
-  State& state(std::int32_t row);
-  std::size_t slot_of(std::int32_t row) const;
-  void load(std::size_t slot);
+  State& state(TensorId row);
+  SlotId slot_of(TensorId row) const;
+  void load(SlotId slot);
   /// What the slot's elements (their parts, if it is used both ways) are kept in from the start.
-  at::ScalarType kept_type(std::size_t slot) const;
+  at::ScalarType kept_type(SlotId slot) const;
   /// dtype that the row is seen in while its slot is kept in `kept`.
-  at::ScalarType row_type(std::size_t slot, std::int32_t row, at::ScalarType kept) const;
-  std::int64_t elements(std::size_t slot, const TensorRow& row) const;
+  at::ScalarType row_type(SlotId slot, TensorId row, at::ScalarType kept) const;
+  std::int64_t elements(SlotId slot, const TensorRow& row) const;
   at::Tensor flat(State& s, at::ScalarType type) const;
 
   const SnapshotDoc& doc_;
@@ -80,7 +80,7 @@ class SlotStore {
   DataSource source_;
   Precision outside_;
   const std::map<std::int32_t, std::function<void(at::Tensor&)>>* edits_ = nullptr;
-  std::vector<State> states_;
+  PerRow<Slot, State> states_;
 };
 
 /// Bytes that a row's last element ends at, from its layout; throws on negative or absurd numbers.

@@ -1,7 +1,10 @@
 #include "replay/trace/watch.h"
 
+#include <algorithm>
+
 #include "probe/numerics/scan.h"
 #include "probe/observe/tensor_scan.h"
+#include "probe/trace/births.h"
 
 namespace nanquest::trace {
 namespace {
@@ -47,70 +50,57 @@ Badness badness(const at::Tensor& tensor) {
   return {stats.nan > 0, stats.non_finite() > 0};
 }
 
-Watch::SlotState* Watch::slot(std::int32_t row) {
-  if (row == kNone) return nullptr;
-  const std::int32_t index = doc_.tensors[static_cast<std::size_t>(row)].slot;
-  return index >= 0 && static_cast<std::size_t>(index) < slots_.size()
-             ? &slots_[static_cast<std::size_t>(index)]
-             : nullptr;
+bool Watch::overwrites(OpId op, TensorId row) const {
+  const auto written = plan_.graph.written(op);
+  return std::any_of(written.begin(), written.end(), [&](TensorId target) {
+    return target && plan_.graph.slot(target) == plan_.graph.slot(row) &&
+           may_overlap(plan_.graph.tensor(target), plan_.graph.tensor(row));
+  });
 }
 
-void Watch::before(std::int32_t op, SlotStore& inputs) {
+Badness Watch::inputs_of(OpId op, SlotStore& inputs, bool overwritten) const {
+  Badness found;
+  for (const TensorId row : plan_.graph.reads(op))
+    if (slots_[plan_.graph.slot(row)].state != State::clean && overwrites(op, row) == overwritten &&
+        inputs.available(row))
+      found.add(badness(inputs.view(row)));
+  return found;
+}
+
+void Watch::before(OpId op, SlotStore& inputs) {
   overwritten_ = {};
-  const OpPlan& plan = plan_.ops[static_cast<std::size_t>(op)];
-  for (const ArgPlan& arg : plan.args) {
-    if (!arg.written || !arg.read) continue;
-    for (const std::int32_t row : arg.rows) {
-      const SlotState* state = slot(row);
-      if (state && state->state != State::clean && inputs.available(row))
-        overwritten_.add(badness(inputs.view(row)));
-    }
-  }
+  overwritten_ = inputs_of(op, inputs, /*overwritten=*/true);
 }
 
-void Watch::note_write(std::int32_t row, const StatsRow& stats) {
-  SlotState* state = slot(row);
-  if (!state) return;
-  const TensorRow& tensor = doc_.tensors[static_cast<std::size_t>(row)];
-  const std::uint64_t bytes = doc_.slots[static_cast<std::size_t>(tensor.slot)].bytes;
-  const bool whole = stats.count * dtype_size(tensor.dtype) >= bytes;
-  state->bad = stats.non_finite();
-  if (stats.non_finite() > 0)
-    state->state = State::dirty;
-  else if (whole)
-    state->state = State::clean;
+void Watch::note_write(TensorId row, const StatsRow& stats) {
+  const SlotId id = plan_.graph.slot(row);
+  if (!id) return;
+  SlotState& slot = slots_[id];
+  slot.bad = stats.non_finite();
+  if (slot.bad > 0)
+    slot.state = State::dirty;
+  else if (stats.count * dtype_size(get(doc_, row).dtype) >= get(doc_, id).bytes)
+    slot.state = State::clean;
 }
 
-void Watch::judge(std::int32_t op, SlotStore& inputs, const StatsRow& sum, RunResult& result) {
-  const OpPlan& plan = plan_.ops[static_cast<std::size_t>(op)];
+void Watch::judge(OpId op, SlotStore& inputs, const BadCounts& wrote, RunResult& result) {
   Badness in = overwritten_;
-  in.any = in.any || plan.bad_constant;
-  for (const ArgPlan& arg : plan.args) {
-    if (arg.written) continue;
-    for (const std::int32_t row : arg.rows) {
-      const SlotState* state = slot(row);
-      if (state && state->state != State::clean && inputs.available(row)) in.add(badness(inputs.view(row)));
-    }
-  }
-  if (!in.any) result.births.push_back(op);
-  if (result.first_inf == kNone && !in.any && sum.pos_inf + sum.neg_inf > 0) result.first_inf = op;
-  if (result.first_nan == kNone && !in.nan && sum.nan > 0) result.first_nan = op;
+  in.any = in.any || bad_constants(doc_, op).any();
+  in.add(inputs_of(op, inputs, /*overwritten=*/false));
+  if (!in.any && can_be_birth(get(doc_, op).flags)) result.births.push_back(op.row());
+  if (result.first_inf == kNone && !in.any && wrote.pos_inf + wrote.neg_inf > 0) result.first_inf = op.row();
+  if (result.first_nan == kNone && !in.nan && wrote.nan > 0) result.first_nan = op.row();
 }
 
-void Watch::after(std::int32_t op, SlotStore& inputs, const std::vector<at::Tensor>& written, bool scan,
-                  bool hash, RunResult& result) {
-  const OpPlan& plan = plan_.ops[static_cast<std::size_t>(op)];
-  OpOutcome& outcome = result.ops[static_cast<std::size_t>(op)];
-  StatsRow sum;
-  for (const at::Tensor& t : written) outcome.written.push_back(measure(t, scan, hash, doc_.hash_kind));
-  if (!scan || (doc_.ops[static_cast<std::size_t>(op)].flags & kOpUninitialised)) return;
-  for (const StatsRow& stats : outcome.written) {
-    sum.nan += stats.nan;
-    sum.pos_inf += stats.pos_inf;
-    sum.neg_inf += stats.neg_inf;
-  }
-  if (sum.non_finite() > 0) judge(op, inputs, sum, result);
-  for (std::size_t i = 0; i < outcome.written.size(); ++i) note_write(plan.written[i], outcome.written[i]);
+void Watch::after(OpId op, SlotStore& inputs, const std::vector<at::Tensor>& written, bool scan, bool hash,
+                  RunResult& result) {
+  std::vector<StatsRow>& rows = result.ops[op.index()].written;
+  for (const at::Tensor& t : written) rows.push_back(measure(t, scan, hash, doc_.hash_kind));
+  if (!scan || (get(doc_, op).flags & kOpUninitialised)) return;
+  BadCounts sum;
+  for (const StatsRow& stats : rows) sum += stats;
+  if (sum.total() > 0) judge(op, inputs, sum, result);
+  for (std::size_t i = 0; i < rows.size(); ++i) note_write(plan_.ops[op].written[i], rows[i]);
 }
 
 }  // namespace nanquest::trace

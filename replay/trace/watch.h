@@ -33,13 +33,13 @@ class Watch {
   Watch(const SnapshotDoc& doc, const TracePlan& plan) : doc_(doc), plan_(plan), slots_(doc.slots.size()) {}
 
   /// Before the op: `inputs` are the slots that it reads.
-  void before(std::int32_t op, SlotStore& inputs);
+  void before(OpId op, SlotStore& inputs);
   /// After the op: fills `result.ops[op].written` from `written` (one tensor per row of the written range)
   /// and the births and firsts of `result`.
-  void after(std::int32_t op, SlotStore& inputs, const std::vector<at::Tensor>& written, bool scan, bool hash,
+  void after(OpId op, SlotStore& inputs, const std::vector<at::Tensor>& written, bool scan, bool hash,
              RunResult& result);
   /// Bad elements that were last written to this slot.
-  std::uint64_t bad_in(std::int32_t slot) const { return slots_[static_cast<std::size_t>(slot)].bad; }
+  std::uint64_t bad_in(SlotId slot) const { return slots_[slot].bad; }
 
  private:
   enum class State : std::uint8_t { unknown, clean, dirty };
@@ -47,14 +47,16 @@ class Watch {
     State state = State::unknown;
     std::uint64_t bad = 0;
   };
-  SlotState* slot(std::int32_t row);
-  void note_write(std::int32_t row, const StatsRow& stats);
-  void judge(std::int32_t op, SlotStore& inputs, const StatsRow& sum, RunResult& result);
+  void note_write(TensorId row, const StatsRow& stats);
+  void judge(OpId op, SlotStore& inputs, const BadCounts& wrote, RunResult& result);
+  bool overwrites(OpId op, TensorId row) const;
+  /// Of the values that the op takes in: those in memory that it writes, or the others.
+  Badness inputs_of(OpId op, SlotStore& inputs, bool overwritten) const;
 
   const SnapshotDoc& doc_;
   const TracePlan& plan_;
-  std::vector<SlotState> slots_;
-  Badness overwritten_;  ///< of the arguments that the current op overwrites, before it does
+  PerRow<Slot, SlotState> slots_;
+  Badness overwritten_;  ///< of the inputs that the current op overwrites, before it does
 };
 
 }  // namespace nanquest::trace

@@ -9,6 +9,7 @@
 
 #include "probe/capture/record.h"
 #include "probe/observe/module_scope.h"
+#include "probe/trace/culprit.h"
 
 namespace samples {
 

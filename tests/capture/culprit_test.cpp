@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include "probe/trace/culprit.h"
 #include "tests/capture/programs.h"
 
 namespace nanquest {
@@ -116,6 +117,21 @@ TEST(Culprit, SquareRootAtZeroIsFoundInBackward) {
   EXPECT_EQ(culprit_op(rec.doc).node, "SqrtBackward0");
   ASSERT_NE(culprit_op(rec.doc).forward_op, kNone);
   EXPECT_EQ(rec.doc.ops[static_cast<std::size_t>(culprit_op(rec.doc).forward_op)].name, "aten::sqrt");
+}
+
+TEST(Culprit, OneOfTwoViewsIsNotBlamedForTheOther) {
+  const at::Tensor base = at::zeros({4}), zero = at::zeros({2});
+  const Recording rec = record_step({}, [&] {
+    const at::Tensor left = base.narrow(0, 0, 2), right = base.narrow(0, 2, 2);
+    at::log_out(left, zero);
+    at::sqrt_out(right, zero - 1);  // nobody reads it
+    return left.sum();
+  });
+  ASSERT_NE(rec.doc.culprit.op, kNone);
+  EXPECT_EQ(culprit_op(rec.doc).name, "aten::log");
+  EXPECT_EQ(rec.doc.culprit.value, "-inf");
+  ASSERT_EQ(rec.doc.culprit.suppressed.size(), 1u);
+  EXPECT_EQ(rec.doc.ops[static_cast<std::size_t>(rec.doc.culprit.suppressed[0])].name, "aten::sqrt");
 }
 
 TEST(Culprit, BadInputIsBlamedOnTheInput) {

@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "probe/snapshot/reader.h"
+#include "probe/trace/culprit.h"
 #include "tests/capture/programs.h"
 
 namespace nanquest {

@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "probe/trace/culprit.h"
 #include "tests/capture/standing_programs.h"
 #include "tests/replay/trace/programs.h"
 

@@ -6,6 +6,8 @@
 #include <string>
 
 #include "probe/capture/record.h"
+#include "probe/trace/culprit.h"
+#include "probe/trace/hidden.h"
 
 namespace nanquest {
 namespace {

@@ -89,7 +89,7 @@ TEST_F(Run, AStepThatNobodyWatchedHasWhatReplayFound) {
   ASSERT_NE(session.incident(), nullptr);
   const OpenIncident& incident = *session.incident();
   ASSERT_EQ(incident.reader.doc().culprit.op, kNone) << "the recording itself has none";
-  const auto culprit = static_cast<std::size_t>(watched.culprit.op);
+  const OpId culprit{watched.culprit.op};
   EXPECT_EQ(incident.doc.culprit.op, watched.culprit.op);
   EXPECT_EQ(incident.trace.mark(culprit), OpMark::culprit);
   EXPECT_EQ(incident.trace.line(culprit).written.pos_inf, 17u);
@@ -140,13 +140,12 @@ TEST_F(Run, ReloadKeepsTheSelection) {
 TEST_F(Run, WalksAlongProducers) {
   Session session = open();
   const TraceView& trace = session.incident()->trace;
-  const auto culprit = static_cast<std::size_t>(session.incident()->doc.culprit.op);
-  const std::int32_t before = trace.walk_back(culprit);
-  ASSERT_GE(before, 0);
-  EXPECT_EQ(trace.line(static_cast<std::size_t>(before)).name, "aten::gelu");
-  EXPECT_EQ(trace.walk_forward(static_cast<std::size_t>(before)), static_cast<std::int32_t>(culprit));
+  const OpId culprit{session.incident()->doc.culprit.op}, before = trace.walk_back(culprit);
+  ASSERT_TRUE(before);
+  EXPECT_EQ(trace.line(before).name, "aten::gelu");
+  EXPECT_EQ(trace.walk_forward(before), culprit);
   EXPECT_EQ(trace.mark(culprit), OpMark::culprit);
-  EXPECT_EQ(trace.mark(static_cast<std::size_t>(trace.walk_forward(culprit))), OpMark::lineage);
+  EXPECT_EQ(trace.mark(trace.walk_forward(culprit)), OpMark::lineage);
   EXPECT_EQ(trace.line(culprit).written.pos_inf, 17u);
   EXPECT_LT(trace.line(culprit).written.headroom, 1);
 }

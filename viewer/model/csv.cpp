@@ -77,12 +77,12 @@ std::string trace_csv(const Session& session) {
   const OpenIncident* incident = session.incident();
   if (incident == nullptr) return out.str();
   for (std::size_t i = 0; i < incident->trace.size(); ++i) {
-    const TraceLine l = incident->trace.line(i);
+    const TraceLine l = incident->trace.line(OpId{i});
     const auto amax = [](const ValueRange& r) { return r.known ? exact_number(r.amax) : std::string(); };
     const auto room = [](const ValueRange& r) {
       return r.has_headroom ? exact_number(r.headroom) : std::string();
     };
-    row(out, num(i), std::string(mark_words(incident->trace.mark(i))), std::string(phase_name(l.phase)),
+    row(out, num(i), std::string(mark_words(incident->trace.mark(OpId{i}))), std::string(phase_name(l.phase)),
         std::to_string(incident->doc.ops[i].micro_batch), l.name, l.module, l.node, l.read_formats,
         amax(l.read), room(l.read), num(l.read.nan), num(l.read.pos_inf), num(l.read.neg_inf), l.write_format,
         l.write_shape, amax(l.written), room(l.written), num(l.written.nan), num(l.written.pos_inf),

@@ -4,8 +4,6 @@
 
 #include <cmath>
 
-#include "probe/numerics/format.h"
-
 namespace nanquest::viewer {
 
 std::string short_number(double value) {
@@ -53,39 +51,6 @@ std::string bad_text(std::uint64_t nan, std::uint64_t pos_inf, std::uint64_t neg
   add(pos_inf, "+Inf");
   add(neg_inf, "-Inf");
   return text;
-}
-
-const char* phase_name(Phase phase) {
-  constexpr const char* names[] = {"input", "forward", "backward", "optimizer"};
-  return names[static_cast<int>(phase) & 3];
-}
-
-std::string dtype_short(DType dtype) {
-  if (const auto format = format_of(dtype)) return std::string(info(*format).name);
-  switch (dtype) {
-    case DType::int64:
-      return "i64";
-    case DType::int32:
-      return "i32";
-    case DType::int16:
-      return "i16";
-    case DType::int8:
-      return "i8";
-    case DType::uint8:
-      return "u8";
-    case DType::uint16:
-      return "u16";
-    case DType::uint32:
-      return "u32";
-    case DType::uint64:
-      return "u64";
-    case DType::complex64:
-      return "c64";
-    case DType::complex128:
-      return "c128";
-    default:
-      return std::string(dtype_name(dtype));
-  }
 }
 
 }  // namespace nanquest::viewer

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "probe/snapshot/model.h"
+#include "probe/trace/names.h"
 
 namespace nanquest::viewer {
 
@@ -25,9 +25,5 @@ std::string bytes_text(std::uint64_t bytes);
 std::string percent_text(std::uint64_t part, std::uint64_t whole);
 /// "2 NaN, 17 +Inf" without the ones that are zero; "" if all are.
 std::string bad_text(std::uint64_t nan, std::uint64_t pos_inf, std::uint64_t neg_inf);
-/// "forward", "backward", "optimizer", "input".
-const char* phase_name(Phase phase);
-/// The short name that people use: "fp16", "bf16", "fp32", "i64", "bool", …
-std::string dtype_short(DType dtype);
 
 }  // namespace nanquest::viewer

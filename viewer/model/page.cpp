@@ -8,15 +8,8 @@
 namespace nanquest::viewer {
 namespace {
 
-std::string value_words(const std::string& value, std::uint64_t count) {
-  const std::string name = value == "nan"    ? "NaN"
-                           : value == "+inf" ? "+Inf"
-                           : value == "-inf" ? "-Inf"
-                           : value == "silent"
-                               ? "silently destroyed value" + std::string(count == 1 ? "" : "s")
-                           : value == "mixed" ? "non-finite value" + std::string(count == 1 ? "" : "s")
-                                              : "bad value" + std::string(count == 1 ? "" : "s");
-  return count == 0 ? name : grouped(count) + " " + name;
+std::string counted_value(const std::string& value, std::uint64_t count) {
+  return (count == 0 ? "" : grouped(count) + " ") + value_words(value, count == 1);
 }
 
 /// The fields that both the capture and the replay know.
@@ -60,13 +53,12 @@ std::string headline(const Finding& f) {
   if (f.op.empty()) return f.tensor + " was already bad" + step;
   std::string text = f.op + (f.module.empty() ? "" : " in " + f.module);
   if (f.origin != "op" && !f.tensor.empty()) return text + " read the bad " + f.tensor + step;
-  return text +
-         (f.value == "silent" ? " lost values silently" : " made the first " + value_words(f.value, 0)) +
+  return text + (f.value == "silent" ? " lost values silently" : " made the first " + value_words(f.value)) +
          step;
 }
 
 std::string what(const Finding& f) {
-  std::string text = value_words(f.value, f.count);
+  std::string text = counted_value(f.value, f.count);
   if (f.origin != "op" && !f.tensor.empty())
     text += " in " + f.tensor + ", there before the step began";
   else if (!f.op.empty())

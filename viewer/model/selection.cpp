@@ -56,12 +56,10 @@ void Session::select_op(std::int32_t op) {
   if (incident_ == nullptr || op < 0 || op >= static_cast<std::int32_t>(incident_->trace.size())) return;
   selection_.op = op;
   selection_.step = static_cast<double>(incident_->doc.step);
-  const std::int32_t module = incident_->doc.ops[static_cast<std::size_t>(op)].module;
-  const std::string layer =
-      module == kNone ? ""
-                      : layer_for(history(), incident_->doc.modules[static_cast<std::size_t>(module)].path);
+  const std::string module = incident_->trace.line(OpId{op}).module;
+  const std::string layer = module.empty() ? "" : layer_for(history(), module);
   if (!layer.empty()) selection_.layer = layer;
-  if (const std::string data = incident_->trace.stored_data(static_cast<std::size_t>(op));
+  if (const std::string data = incident_->trace.stored_data(OpId{op});
       !data.empty() && incident_->reader.has_tensor(data))
     selection_.tensor = data;
 }

@@ -102,9 +102,9 @@ std::string trace_text(const Session& session) {
   fmt::format_to(std::back_inserter(out), row, "op", "  ", "mark", "phase", "name", "module", "formats",
                  "read amax (room)", "written amax (room)", "not finite");
   for (std::size_t i = first; i < last; ++i) {
-    const TraceLine l = trace.line(i);
+    const TraceLine l = trace.line(OpId{i});
     fmt::format_to(std::back_inserter(out), row, i, static_cast<std::int32_t>(i) == chosen ? "> " : "  ",
-                   mark_words(trace.mark(i)), phase_name(l.phase), l.name, l.module,
+                   mark_words(trace.mark(OpId{i})), phase_name(l.phase), l.name, l.module,
                    l.read_formats + "->" + l.write_format, range_text(l.read), range_text(l.written),
                    bad_text(l.written.nan, l.written.pos_inf, l.written.neg_inf));
   }

@@ -3,10 +3,11 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
-#include "probe/snapshot/model.h"
+#include "probe/trace/graph.h"
 
 namespace nanquest::viewer {
 
@@ -37,36 +38,39 @@ class TraceView {
   explicit TraceView(const SnapshotDoc& doc);
 
   std::size_t size() const { return doc_ == nullptr ? 0 : doc_->ops.size(); }
-  TraceLine line(std::size_t op) const;
-  OpMark mark(std::size_t op) const { return marks_[op]; }
-  /// Ops that wrote what `op` reads, in order of its arguments, each once.
-  const std::vector<std::int32_t>& producers(std::size_t op) const { return producers_[op]; }
+  IdRange<OpRow> ops() const { return {OpId{0}, OpId{size()}}; }
+  TraceLine line(OpId op) const;
+  OpMark mark(OpId op) const { return marks_[op]; }
+  /// Ops that wrote what `op` reads, in order of its arguments, each once; of memory written in many pieces
+  /// the last few writers.
+  const std::vector<OpId>& producers(OpId op) const { return producers_[op]; }
   /// Ops that read what `op` wrote, before somebody overwrote it.
-  const std::vector<std::int32_t>& consumers(std::size_t op) const { return consumers_[op]; }
-  /// The producer to walk to: the one on the lineage, else a non-finite one, else the one of largest amax; -1
-  /// if none.
-  std::int32_t walk_back(std::size_t op) const;
-  /// The consumer to walk to: the one on the lineage, else a non-finite one, else the first; -1 if none.
-  std::int32_t walk_forward(std::size_t op) const;
+  const std::vector<OpId>& consumers(OpId op) const { return consumers_[op]; }
+  /// The producer to walk to: the one on the lineage, else a non-finite one, else the one of largest amax;
+  /// none if there is none.
+  OpId walk_back(OpId op) const;
+  /// The consumer to walk to: the one on the lineage, else a non-finite one, else the first; none if there is
+  /// none.
+  OpId walk_forward(OpId op) const;
   /// Ops with every word of `words` somewhere in name, module, node, phase or formats (case ignored). All if
   /// empty.
-  std::vector<std::int32_t> filter(const std::string& words) const;
+  std::vector<OpId> filter(const std::string& words) const;
   /// Stored tensor (path) that `op` reads or, for a host write, wrote; "" if its data were all produced in
   /// the step.
-  std::string stored_data(std::size_t op) const;
-  /// First op whose written values left less than one bit of headroom: where it began to go wrong; -1 if
-  /// none.
-  std::int32_t first_tight() const { return first_tight_; }
+  std::string stored_data(OpId op) const;
+  /// First op whose written values left less than one bit of headroom: where it began to go wrong; none if
+  /// none did.
+  OpId first_tight() const { return first_tight_; }
 
  private:
-  std::vector<std::int32_t> read_rows(const OpRow& op) const;
-  std::vector<std::int32_t> written_rows(const OpRow& op) const;
-  ValueRange range(const std::vector<std::int32_t>& rows) const;
+  std::vector<TensorId> shown_writes(OpId op) const;
+  ValueRange range(std::span<const TensorId> rows) const;
 
   const SnapshotDoc* doc_ = nullptr;
-  std::vector<OpMark> marks_;
-  std::vector<std::vector<std::int32_t>> producers_, consumers_;
-  std::int32_t first_tight_ = kNone;
+  std::optional<TraceGraph> graph_;
+  PerRow<OpRow, OpMark> marks_;
+  PerRow<OpRow, std::vector<OpId>> producers_, consumers_;
+  OpId first_tight_;
 };
 
 /// "first bad", "on the way", "born here", "intended", "carries", "".

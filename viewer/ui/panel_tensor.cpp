@@ -83,7 +83,7 @@ void range_line(const char* label, const ValueRange& r) {
 void produced(const UiState& state, const OpenIncident& incident) {
   const std::int32_t op = state.session.selection().op;
   if (op == kNone) return;
-  const TraceLine line = incident.trace.line(static_cast<std::size_t>(op));
+  const TraceLine line = incident.trace.line(OpId{op});
   heading(("Op " + std::to_string(op) + ", " + line.name).c_str());
   range_line("reads", line.read);
   range_line("writes", line.written);

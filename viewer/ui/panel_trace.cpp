@@ -91,27 +91,31 @@ void setup_columns(bool wide) {
   ImGui::TableHeadersRow();
 }
 
-void row_of(UiState& state, const TraceView& trace, std::int32_t op) {
-  const TraceLine line = trace.line(static_cast<std::size_t>(op));
-  const bool chosen = state.session.selection().op == op;
-  ImGui::PushID(op);
+OpId chosen_op(const UiState& state) {
+  return OpId{state.session.selection().op};
+}
+
+void row_of(UiState& state, const TraceView& trace, OpId op) {
+  const TraceLine line = trace.line(op);
+  const bool chosen = chosen_op(state) == op;
+  ImGui::PushID(op.row());
   ImGui::TableNextRow();
-  if (trace.mark(static_cast<std::size_t>(op)) == OpMark::culprit)
+  if (trace.mark(op) == OpMark::culprit)
     ImGui::TableSetBgColor(ImGuiTableBgTarget_RowBg1,
                            ImGui::GetColorU32({colour::vermillion.x, colour::vermillion.y, 0, 0.45f}));
   ImGui::TableNextColumn();
-  const std::string index = std::to_string(op);
+  const std::string index = std::to_string(op.row());
   if (ImGui::Selectable(index.c_str(), chosen,
                         ImGuiSelectableFlags_SpanAllColumns | ImGuiSelectableFlags_AllowOverlap))
-    state.session.select_op(op);
+    state.session.select_op(op.row());
   ImGui::TableNextColumn();
-  draw_op_mark(trace.mark(static_cast<std::size_t>(op)));
+  draw_op_mark(trace.mark(op));
   const auto text = [](const std::string& value) {
     if (ImGui::TableNextColumn()) clipped_text(value, ImGui::GetContentRegionAvail().x);
   };
   text(line.name);
   text(line.module);
-  text(phase_name(line.phase));
+  text(std::string(phase_name(line.phase)));
   text(line.read_formats + (line.write_format.empty() ? "" : " > " + line.write_format));
   const auto amax = [](const ValueRange& r) {
     return !r.known || (r.amax == 0 && r.non_finite()) ? std::string("-") : short_number(r.amax);
@@ -123,13 +127,12 @@ void row_of(UiState& state, const TraceView& trace, std::int32_t op) {
   ImGui::PopID();
 }
 
-void op_links(UiState& state, const char* label, const std::vector<std::int32_t>& ops,
-              const TraceView& trace) {
+void op_links(UiState& state, const char* label, const std::vector<OpId>& ops, const TraceView& trace) {
   if (ops.empty()) return;
   ImGui::TextDisabled("%s", label);
   const float right = ImGui::GetWindowPos().x + ImGui::GetWindowContentRegionMax().x;
   for (std::size_t i = 0; i < ops.size() && i < 12; ++i) {
-    const std::string text = std::to_string(ops[i]) + " " + trace.line(static_cast<std::size_t>(ops[i])).name;
+    const std::string text = std::to_string(ops[i].row()) + " " + trace.line(ops[i]).name;
     ImGui::SameLine();
     if (ImGui::GetCursorScreenPos().x + ImGui::CalcTextSize(text.c_str()).x >
         right - ImGui::GetFontSize() * 1.5f) {
@@ -137,14 +140,14 @@ void op_links(UiState& state, const char* label, const std::vector<std::int32_t>
       return;
     }
     ImGui::PushID(static_cast<int>(i));
-    if (ImGui::TextLink(text.c_str())) state.session.select_op(ops[i]);
+    if (ImGui::TextLink(text.c_str())) state.session.select_op(ops[i].row());
     ImGui::PopID();
   }
 }
 
 /// The innermost frame of the op's stack, if it has one.
-void stack_line(const SnapshotDoc& doc, std::int32_t op) {
-  const std::int32_t stack = doc.ops[static_cast<std::size_t>(op)].stack;
+void stack_line(const SnapshotDoc& doc, OpId op) {
+  const std::int32_t stack = get(doc, op).stack;
   if (stack == kNone || doc.stacks[static_cast<std::size_t>(stack)].empty()) return;
   clipped_text(doc.stacks[static_cast<std::size_t>(stack)].front(), ImGui::GetContentRegionAvail().x);
 }
@@ -152,15 +155,14 @@ void stack_line(const SnapshotDoc& doc, std::int32_t op) {
 /// Lines below the list: where the op stands, who made its inputs, who reads its outputs, the way to the
 /// loss.
 void op_details(UiState& state, const OpenIncident& incident) {
-  const std::int32_t op = state.session.selection().op;
-  if (op == kNone) return ImGui::TextDisabled("Click an op to follow it");
-  const auto row = static_cast<std::size_t>(op);
-  const TraceLine line = incident.trace.line(row);
-  std::string text = std::to_string(op) + "  " + line.name + "  " + line.read_formats + " > " +
+  const OpId op = chosen_op(state);
+  if (!op) return ImGui::TextDisabled("Click an op to follow it");
+  const TraceLine line = incident.trace.line(op);
+  std::string text = std::to_string(op.row()) + "  " + line.name + "  " + line.read_formats + " > " +
                      line.write_format + " " + line.write_shape;
   if (!line.node.empty()) text += "  in " + line.node;
   clipped_text(text, ImGui::GetContentRegionAvail().x);
-  if (const std::int32_t forward = incident.doc.ops[row].forward_op; forward != kNone) {
+  if (const OpId forward{get(incident.doc, op).forward_op}; forward) {
     // Where it was called from is the engine's; what it differentiates is the program's.
     op_links(state, "derivative of", {forward}, incident.trace);
     stack_line(incident.doc, forward);
@@ -168,13 +170,15 @@ void op_details(UiState& state, const OpenIncident& incident) {
     stack_line(incident.doc, op);
   }
   ImGui::PushID("made");
-  op_links(state, "[ made by", incident.trace.producers(row), incident.trace);
+  op_links(state, "[ made by", incident.trace.producers(op), incident.trace);
   ImGui::PopID();
   ImGui::PushID("read");
-  op_links(state, "] read by", incident.trace.consumers(row), incident.trace);
+  op_links(state, "] read by", incident.trace.consumers(op), incident.trace);
   ImGui::PopID();
   ImGui::PushID("way");
-  op_links(state, "way to the loss", incident.doc.culprit.lineage, incident.trace);
+  std::vector<OpId> way;
+  for (const std::int32_t step : incident.doc.culprit.lineage) way.emplace_back(step);
+  op_links(state, "way to the loss", way, incident.trace);
   ImGui::PopID();
 }
 
@@ -192,11 +196,10 @@ void arrows(UiState& state) {
     return;
   const int by = ImGui::IsKeyPressed(ImGuiKey_DownArrow) ? 1 : ImGui::IsKeyPressed(ImGuiKey_UpArrow) ? -1 : 0;
   if (by == 0) return;
-  const auto at =
-      std::lower_bound(state.visible_ops.begin(), state.visible_ops.end(), state.session.selection().op);
-  const auto next = std::clamp<std::ptrdiff_t>(at - state.visible_ops.begin() + by, 0,
-                                               static_cast<std::ptrdiff_t>(state.visible_ops.size()) - 1);
-  state.session.select_op(state.visible_ops[static_cast<std::size_t>(next)]);
+  const std::vector<OpId>& ops = state.visible_ops;
+  const auto at = std::lower_bound(ops.begin(), ops.end(), chosen_op(state));
+  const auto next = std::clamp<std::ptrdiff_t>(at - ops.begin() + by, 0, std::ssize(ops) - 1);
+  state.session.select_op((ops.begin() + next)->row());
 }
 
 void op_table(UiState& state, const OpenIncident& incident, float height) {
@@ -207,20 +210,19 @@ void op_table(UiState& state, const OpenIncident& incident, float height) {
   if (!ImGui::BeginTable(wide ? "ops wide" : "ops", c_count, flags, {0, height})) return;
   setup_columns(wide);
   int chosen = -1;
-  const auto found =
-      std::lower_bound(state.visible_ops.begin(), state.visible_ops.end(), state.session.selection().op);
-  if (found != state.visible_ops.end() && *found == state.session.selection().op)
-    chosen = static_cast<int>(found - state.visible_ops.begin());
+  const std::vector<OpId>& ops = state.visible_ops;
+  const auto found = std::lower_bound(ops.begin(), ops.end(), chosen_op(state));
+  if (found != ops.end() && *found == chosen_op(state)) chosen = static_cast<int>(found - ops.begin());
   if (state.scroll_to_op && chosen >= 0) {
     const float row = ImGui::GetTextLineHeight() + 2 * ImGui::GetStyle().CellPadding.y;
     ImGui::SetScrollY(row * std::max(0.0f, static_cast<float>(chosen) - std::floor(height * 0.4f / row)));
   }
   state.scroll_to_op = false;
   ImGuiListClipper clipper;
-  clipper.Begin(static_cast<int>(state.visible_ops.size()));
+  clipper.Begin(static_cast<int>(ops.size()));
   while (clipper.Step())
     for (int i = clipper.DisplayStart; i < clipper.DisplayEnd; ++i)
-      row_of(state, incident.trace, state.visible_ops[static_cast<std::size_t>(i)]);
+      row_of(state, incident.trace, *(ops.begin() + i));
   ImGui::EndTable();
 }
 
@@ -240,13 +242,12 @@ void draw_trace(UiState& state) {
           ? counted(incident->trace.size(), "op")
           : grouped(state.visible_ops.size()) + " of " + counted(incident->trace.size(), "op");
   ImGui::TextDisabled("%s", shown.c_str());
-  const std::int32_t early = incident->trace.first_tight();
-  if (early != kNone) {
+  if (const OpId early = incident->trace.first_tight()) {
     ImGui::SameLine();
-    const std::string label = "Under 1 bit of room first: op " + std::to_string(early);
+    const std::string label = "Under 1 bit of room first: op " + std::to_string(early.row());
     if (ImGui::GetContentRegionAvail().x > ImGui::CalcTextSize(label.c_str()).x + 20 &&
         ImGui::SmallButton(label.c_str()))
-      state.session.select_op(early);
+      state.session.select_op(early.row());
   }
   arrows(state);
   const float details = ImGui::GetTextLineHeightWithSpacing() * 6.2f;

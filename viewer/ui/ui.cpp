@@ -153,15 +153,13 @@ void Ui::shortcuts() {
   if (ImGui::IsKeyPressed(ImGuiKey_Home, false)) state_.fit_view = true;
   Session& session = state_.session;
   const OpenIncident* incident = session.incident();
-  const std::int32_t op = session.selection().op;
-  if (incident == nullptr || op == kNone) return;
-  const auto walk = [&](std::int32_t to) {
-    if (to != kNone) session.select_op(to);
+  const OpId op{session.selection().op};
+  if (incident == nullptr || !op) return;
+  const auto walk = [&](OpId to) {
+    if (to) session.select_op(to.row());
   };
-  if (ImGui::IsKeyPressed(ImGuiKey_LeftBracket))
-    walk(incident->trace.walk_back(static_cast<std::size_t>(op)));
-  if (ImGui::IsKeyPressed(ImGuiKey_RightBracket))
-    walk(incident->trace.walk_forward(static_cast<std::size_t>(op)));
+  if (ImGui::IsKeyPressed(ImGuiKey_LeftBracket)) walk(incident->trace.walk_back(op));
+  if (ImGui::IsKeyPressed(ImGuiKey_RightBracket)) walk(incident->trace.walk_forward(op));
   if (ImGui::IsKeyPressed(ImGuiKey_C, false) && incident->doc.culprit.op != kNone)
     session.select_op(incident->doc.culprit.op);
 }

@@ -27,8 +27,8 @@ struct UiState {
   Session& session;
   UiOptions options;
   char filter[128] = "";
-  std::vector<std::int32_t> visible_ops;  ///< ops that pass the filter
-  std::string filtered_for;               ///< filter and snapshot that visible_ops was made for
+  std::vector<OpId> visible_ops;  ///< ops that pass the filter
+  std::string filtered_for;       ///< filter and snapshot that visible_ops was made for
   bool focus_filter = false;
   bool scroll_to_op = true;
   double view_first = 0, view_last = 1;  ///< steps shown by the norms panel; both plots share them

@@ -6,7 +6,7 @@
 
 #include "probe/capture/first_value.h"
 #include "probe/capture/recorder_parts.h"
-#include "probe/observe/scratch.h"
+#include "probe/trace/op_facts.h"
 
 namespace nanquest {
 namespace standing {

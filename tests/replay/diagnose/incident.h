@@ -12,6 +12,7 @@
 
 #include "probe/capture/record.h"
 #include "probe/observe/module_scope.h"
+#include "probe/trace/culprit.h"
 #include "replay/cause/cause.h"
 #include "replay/cause/diagnose.h"
 

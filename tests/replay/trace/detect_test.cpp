@@ -124,6 +124,59 @@ TEST(Detect, OnlyTheBadPartOfASlotSpoilsItsReaders) {
   EXPECT_EQ(replayer.doc().ops[static_cast<std::size_t>(run.births[0])].name, "aten::div");
 }
 
+/// Names of the ops that a run calls births.
+std::vector<std::string> births_of(const Step& step) {
+  const Replayer replayer = replayer_of(record(step));
+  std::vector<std::string> names;
+  for (const std::int32_t op : replayer.run({}).births)
+    names.push_back(replayer.doc().ops[static_cast<std::size_t>(op)].name);
+  return names;
+}
+
+TEST(Detect, WhatAnOpOverwritesIsNoInput) {
+  const at::Tensor x = at::full({4}, 1e6);
+  at::Tensor target = at::full({4}, NAN, at::kHalf);
+  Step step;
+  step.state.batch = {{"x", x}, {"target", target}};
+  step.run = [=]() mutable {
+    target.copy_(x);  // out of range, whatever was there before
+    return target.to(at::kFloat).sum();
+  };
+  EXPECT_EQ(births_of(step), std::vector<std::string>{"aten::copy_"});
+}
+
+TEST(Detect, MemoryThatNobodyWroteHasNoValues) {
+  struct FilledWithNaN {  // empty() gives NaN, here and in the replay
+    FilledWithNaN() { at::globalContext().setDeterministicAlgorithms(true, /*warn_only=*/true); }
+    ~FilledWithNaN() { at::globalContext().setDeterministicAlgorithms(false, false); }
+  } const filled_with_nan;
+  ASSERT_TRUE(at::isnan(at::empty({4})).all().item<bool>());
+  const at::Tensor x = at::full({4}, 1e6);
+  Step step;
+  step.state.batch = {{"x", x}};
+  step.run = [=] {
+    const at::Tensor target = at::empty({4}, at::kHalf);
+    target.copy_(x);
+    return target.to(at::kFloat).sum();
+  };
+  EXPECT_EQ(births_of(step), std::vector<std::string>{"aten::copy_"});
+}
+
+TEST(Detect, WhatCanNotBeComputedAgainIsNoBirth) {
+  const at::Tensor x = at::ones({4});
+  Step step;
+  step.state.batch = {{"x", x}};
+  step.run = [=] { return (x / 0).sum(); };
+  Recording recording = record(step);
+  for (OpRow& op : recording.doc.ops)
+    if (op.name == "aten::div") {
+      op.flags |= kOpOpaque;  // as of a collective: what it made is on record
+      op.host_data = "trace/opaque/000000/0";
+    }
+  recording.data.emplace_back("trace/opaque/000000/0", x / 0);
+  EXPECT_TRUE(replayer_of(recording).run({}).births.empty());
+}
+
 TEST(Detect, MaskConstantsAreNotBirths) {
   const Replayer replayer = replayer_of(record(program("manual_attention").make(0, at::kFloat)));
   const RunResult run = replayer.run({});

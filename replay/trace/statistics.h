@@ -1,4 +1,4 @@
-/// fill: statistics for a trace that was recorded without any.
+/// statistics: those of a trace that was recorded without any.
 ///
 /// A standing trace keeps what a step read from outside and the order of its ops, but looks at no values
 /// (design §4). Replay has them: one run as recorded gives every tensor row its statistics, and each op that

@@ -10,7 +10,8 @@
 #include "probe/capture/finish.h"
 #include "probe/capture/recorder.h"
 #include "probe/observe/module_scope.h"
-#include "replay/trace/fill.h"
+#include "probe/trace/culprit.h"
+#include "replay/trace/statistics.h"
 #include "tests/replay/trace/programs.h"
 
 namespace nanquest::testing {

@@ -1,4 +1,5 @@
-/// special: what must be known about single operators, in one place.
+/// operators: what replay must know of single operators beyond their schemas (probe/trace/op_facts.h says
+/// what everybody must).
 #pragma once
 
 #include <ATen/core/ivalue.h>

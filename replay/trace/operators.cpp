@@ -1,4 +1,4 @@
-#include "replay/trace/special.h"
+#include "replay/trace/operators.h"
 
 #include <ATen/ops/native_dropout.h>
 

@@ -1,4 +1,4 @@
-#include "probe/observe/collectives.h"
+#include "probe/trace/collectives.h"
 
 #include <initializer_list>
 

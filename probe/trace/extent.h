@@ -1,0 +1,31 @@
+/// extent: which elements of a storage two uses of it share.
+///
+/// Both answers are "yes" only where it is certain that they should be acted on: `may_overlap` is false only
+/// if it is proven that no byte is shared, `covers` is true only if it is proven that every byte is. Proven
+/// are ranges, and views that repeat with a common period (columns of one matrix, chunks of one projection).
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "probe/snapshot/model.h"
+
+namespace nanquest {
+
+/// Elements [begin, end) of the storage, from the first to past the last one that the row reaches; what lies
+/// between may belong to others. Empty if the row has no elements.
+struct ElementSpan {
+  std::int64_t begin = 0, end = 0;
+};
+
+/// Nothing for layouts that can't be (sizes and strides of different length, negative sizes, an offset before
+/// the storage, more than 2^48 elements away).
+std::optional<ElementSpan> span_of(const TensorRow& row);
+
+/// False if the two rows, of one storage, have no byte in common.
+bool may_overlap(const TensorRow& a, const TensorRow& b);
+
+/// True if every byte of `inner` is one of `outer`, a row of the same storage.
+bool covers(const TensorRow& outer, const TensorRow& inner);
+
+}  // namespace nanquest

@@ -1,0 +1,123 @@
+/// TraceGraph: a recorded step as a graph: who wrote what, who reads it, in the order of execution.
+///
+///     const TraceGraph graph(doc);
+///     for (const TensorId row : graph.reads(op))
+///       if (const OpId maker = graph.producer(row, op)) say(graph.op(maker).name);
+///
+/// Built once from the tables and never changed; the doc outlives it and keeps its tables (statistics may be
+/// added). Whatever a doc says, a graph is sound: rows and ranges that point outside their tables are left
+/// out. Storages are told apart by element: two views of one storage that share no element have nothing to do
+/// with each other (extent.h).
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "probe/trace/extent.h"
+#include "probe/trace/ids.h"
+#include "probe/trace/names.h"
+
+namespace nanquest {
+
+class TraceGraph {
+ public:
+  /// A tensor among an op's arguments, and which argument it belongs to (lists are one argument).
+  struct Argument {
+    TensorId row;
+    std::int32_t position = 0;
+  };
+  /// One write of a storage: `row` is entry `entry` of the op's written range.
+  struct Write {
+    OpId op;
+    std::int32_t entry = 0;
+    TensorId row;
+  };
+  /// One read of a storage.
+  struct Read {
+    OpId op;
+    TensorId row;
+  };
+  /// Whether the op takes in the values of its argument at `position`, said by somebody who knows its schema;
+  /// nothing if he doesn't.
+  using TakesIn = std::function<std::optional<bool>(OpId op, std::int32_t position)>;
+
+  /// Where `takes_in` is empty or says nothing, what is known by the operator's name decides (op_facts.h).
+  explicit TraceGraph(const SnapshotDoc& doc, const TakesIn& takes_in = {});
+
+  const SnapshotDoc& doc() const { return *doc_; }
+  IdRange<OpRow> ops() const { return ids_of<OpRow>(*doc_); }
+  /// One past the last op: "before the end".
+  OpId end() const { return OpId{doc_->ops.size()}; }
+  const OpRow& op(OpId id) const { return get(*doc_, id); }
+  const TensorRow& tensor(TensorId id) const { return get(*doc_, id); }
+  /// The row's storage; none for undefined tensors, for what is no plain memory, and for no row.
+  SlotId slot(TensorId id) const;
+
+  /// Tensor arguments in order, undefined ones included.
+  std::span<const Argument> arguments(OpId op) const { return part(arguments_, first_argument_, op); }
+  /// Those of them whose values the op takes in: not what it overwrites whole, not memory that nobody has
+  /// written yet, not working memory of other ops.
+  std::span<const TensorId> reads(OpId op) const { return part(reads_, first_read_, op); }
+  /// What it returned; empty where the table points nowhere.
+  IdRange<TensorRow> outputs(OpId op) const;
+  /// What it wrote, entry by entry of its written range; none where the table points nowhere.
+  std::span<const TensorId> written(OpId op) const { return part(written_, first_written_, op); }
+
+  /// All writes of a storage, and all reads of its values, in order.
+  const std::vector<Write>& writes(SlotId slot) const { return slot_writes_[slot]; }
+  const std::vector<Read>& reads(SlotId slot) const { return slot_reads_[slot]; }
+
+  /// Calls `f` with the writes that `row` may show just before op `before`, the latest first, back to one
+  /// that overwrote all of it; ends early when `f` returns true. True if it ended at either.
+  bool each_write_behind(TensorId row, OpId before, const std::function<bool(const Write&)>& f) const;
+  /// The last op before `before` that wrote an element of the row; none if all came from outside.
+  OpId producer(TensorId row, OpId before) const;
+  /// Ops that take in what `op` wrote, before others overwrote it; each once, in order.
+  std::vector<OpId> consumers(OpId op) const;
+  /// For a backward op the forward op that it differentiates: by its link, else the only forward op of its
+  /// micro-batch before it with its sequence number; none if that is not known.
+  OpId forward_of(OpId op) const;
+  /// Module path of the op, else of its forward op; "" if unknown.
+  std::string_view module_of(OpId op) const;
+
+  /// Statistics of the row; null if nobody looked.
+  const StatsRow* stats(TensorId row) const;
+  /// True if the row is known to hold something non-finite.
+  bool bad(TensorId row) const;
+  /// What was found in all that the op wrote, and in all that it took in.
+  BadCounts written_counts(OpId op) const { return counts(written(op)); }
+  BadCounts read_counts(OpId op) const { return counts(reads(op)); }
+
+ private:
+  template <class T>
+  std::span<const T> part(const std::vector<T>& all, const std::vector<std::uint32_t>& first, OpId op) const {
+    return std::span(all).subspan(first[op.index()], first[op.index() + 1] - first[op.index()]);
+  }
+  void add_arguments(const OpRow& op);
+  void add_reads(OpId op, std::span<const Argument> arguments, const TakesIn& takes_in);
+  void add_writes(OpId op);
+  BadCounts counts(std::span<const TensorId> rows) const;
+
+  /// A forward op by its sequence number.
+  struct Sequenced {
+    std::int32_t micro_batch;
+    std::int64_t sequence;
+    OpId op;
+    friend auto operator<=>(const Sequenced&, const Sequenced&) = default;
+  };
+
+  const SnapshotDoc* doc_;
+  std::vector<Argument> arguments_;
+  std::vector<TensorId> reads_, written_;
+  std::vector<std::uint32_t> first_argument_, first_read_, first_written_;  // per op, and one past the end
+  PerRow<Slot, std::vector<Write>> slot_writes_;
+  PerRow<Slot, std::vector<Read>> slot_reads_;
+  PerRow<Slot, bool> unwritten_;        // memory whose bytes are nobody's values, as the ops go by
+  std::vector<Sequenced> forward_ops_;  // sorted
+};
+
+}  // namespace nanquest

@@ -1,0 +1,62 @@
+#include "probe/trace/op_facts.h"
+
+#include <initializer_list>
+
+#include "probe/trace/collectives.h"
+
+namespace nanquest {
+namespace {
+
+bool is_one_of(std::string_view op, std::initializer_list<std::string_view> names) {
+  for (const std::string_view name : names)
+    if (op == name) return true;
+  return false;
+}
+
+/// Running statistics: the kernels of a batch norm write them although its schema doesn't say so.
+bool writes_unsaid(std::string_view op, std::string_view argument) {
+  return (argument == "running_mean" || argument == "running_var") &&
+         is_one_of(op, {"aten::native_batch_norm", "aten::cudnn_batch_norm", "aten::miopen_batch_norm",
+                        "aten::batch_norm_update_stats", "aten::batch_norm_gather_stats",
+                        "aten::batch_norm_gather_stats_with_counts"});
+}
+
+}  // namespace
+
+bool overwrites_blindly(std::string_view op) {
+  return is_one_of(op, {"aten::fill_", "aten::zero_", "aten::copy_", "aten::normal_", "aten::uniform_",
+                        "aten::random_", "aten::bernoulli_", "aten::exponential_", "aten::log_normal_",
+                        "aten::geometric_", "aten::cauchy_", "aten::set_", "aten::resize_",
+                        "aten::resize_as_", "aten::_foreach_zero_", "aten::_foreach_copy_"});
+}
+
+bool returns_uninitialised(std::string_view op) {
+  return is_one_of(op, {"aten::empty", "aten::empty_like", "aten::empty_strided", "aten::empty_permuted",
+                        "aten::new_empty", "aten::new_empty_strided", "aten::resize_", "aten::resize_as_",
+                        "aten::_resize_output_"});
+}
+
+ArgumentUse argument_use(std::string_view op, const DeclaredArgument& argument) {
+  const bool first = argument.position == 0;
+  ArgumentUse use;
+  use.written = argument.mutated || writes_unsaid(op, argument.name) || (first && collective_writes(op));
+  const bool overwritten =
+      use.written && (argument.out || overwrites_blindly(op) || (first && collective_overwrites(op)));
+  use.read = !overwritten && !awaits_collective(op) && !reads_scratch(op, argument.name);
+  return use;
+}
+
+bool is_scratch(std::string_view op, std::size_t output) {
+  // _ctc_loss: log_alpha, beyond the end of targets shorter than the longest. The others: the library's
+  // workspace.
+  return (op == "aten::_ctc_loss" && output == 1) || (op == "aten::mkldnn_rnn_layer" && output == 3) ||
+         (op == "aten::_cudnn_rnn" && output == 3) || (op == "aten::miopen_rnn" && output == 4);
+}
+
+bool reads_scratch(std::string_view op, std::string_view argument) {
+  return (op == "aten::_ctc_loss_backward" && argument == "log_alpha") ||
+         (op == "aten::mkldnn_rnn_layer_backward" && argument == "workspace") ||
+         ((op == "aten::_cudnn_rnn_backward" || op == "aten::miopen_rnn_backward") && argument == "reserve");
+}
+
+}  // namespace nanquest

@@ -1,0 +1,44 @@
+/// What schemas don't say of single operators: one table for recorder, replay and viewer.
+///
+/// Operators are named without overload ("aten::fill_"), arguments as in the schema. Pure functions.
+#pragma once
+
+#include <cstddef>
+#include <string_view>
+
+namespace nanquest {
+
+/// What an operator does with the values of one argument.
+struct ArgumentUse {
+  bool read = true;      ///< its values go into what the operator computes
+  bool written = false;  ///< its memory is written
+};
+
+/// One argument as its schema declares it.
+struct DeclaredArgument {
+  std::string_view name;
+  std::size_t position = 0;
+  bool mutated = false;  ///< its alias annotation says that it is written
+  bool out = false;      ///< an out= argument
+};
+
+/// What `op` does with that argument: the schema's word, corrected by what its kernels are known to do. What
+/// is overwritten whole (out=, fill_, copy_, what a gather receives) and working memory that only a backward
+/// operator can read are not read.
+ArgumentUse argument_use(std::string_view op, const DeclaredArgument& argument);
+
+/// True if `op` writes its first argument without reading it ("aten::fill_", "aten::copy_", …): what was
+/// there before does no harm and need not be known.
+bool overwrites_blindly(std::string_view op);
+
+/// True if `op` hands out memory that nobody has written ("aten::empty", "aten::resize_", …).
+bool returns_uninitialised(std::string_view op);
+
+/// True if the kernels of `op` needn't write all of what they return as number `output`: working memory that
+/// only their backward operators know how to read. Its values mean nothing, and differ from run to run.
+bool is_scratch(std::string_view op, std::size_t output);
+
+/// True if `op` is such a backward operator and `argument` (its name in the schema) that memory.
+bool reads_scratch(std::string_view op, std::string_view argument);
+
+}  // namespace nanquest

@@ -1,0 +1,174 @@
+#include "replay/trace/statistics.h"
+
+#include <algorithm>
+#include <exception>
+
+#include "probe/observe/tensor_scan.h"
+#include "probe/snapshot/check.h"
+#include "probe/trace/births.h"
+#include "replay/trace/environment.h"
+#include "replay/trace/impl.h"
+
+namespace nanquest {
+namespace trace {
+namespace {
+
+/// One run as recorded; every row gets its statistics at its moment.
+class Filler {
+ public:
+  Filler(const Replayer::Impl& impl, SnapshotDoc& doc)
+      : plan_(impl.plan()),
+        doc_(doc),
+        machine_(impl.recorded(), impl.plan(), impl.source(), Precision::as_recorded, no_edit_),
+        known_(doc.slots.size()) {}
+
+  /// Ops that made non-finite values out of finite inputs.
+  std::vector<OpId> run() {
+    for (const OpId op : ids_of<OpRow>(doc_)) visit(op);
+    (void)is_bad(TensorId{doc_.loss}, Need::values_and_hash);
+    for (const std::int32_t row : doc_.gradients) (void)is_bad(TensorId{row}, Need::values_and_hash);
+    return std::move(births_);
+  }
+
+ private:
+  /// What the recorder gives: what is only read needs no hash.
+  enum class Need { values, values_and_hash };
+
+  void visit(OpId id) {
+    OpRow& op = get(doc_, id);
+    bool finite = true, bad = false;
+    for (const TensorId row : plan_.graph.reads(id)) finite = !is_bad(row, Need::values) && finite;
+    const StepOutcome outcome = machine_.step(id);
+    for (const TensorId row : plan_.graph.written(id))
+      if (row) known_[plan_.graph.slot(row)].clear();
+    if ((outcome.ran || outcome.substituted) && !(op.flags & kOpUninitialised))
+      for (const TensorId row : plan_.ops[id].written) bad = is_bad(row, Need::values_and_hash) || bad;
+    machine_.finish(id);
+    if (!bad || !finite || !can_be_birth(op.flags)) return;
+    op.flags |= kOpBirth;
+    births_.push_back(id);
+  }
+
+  /// Looks at the row's values as they are now; false also for what can't be seen.
+  bool is_bad(TensorId row, Need need) {
+    if (!plan_.graph.slot(row)) return false;
+    TensorRow& tensor = get(doc_, row);
+    const StatsRow* stats = find_row(doc_, StatsId{tensor.stats});
+    if (!stats || (need == Need::values_and_hash && !stats->has_hash))
+      if (const StatsId found = look(row)) tensor.stats = found.row();
+    stats = find_row(doc_, StatsId{tensor.stats});
+    return stats && stats->non_finite() > 0;
+  }
+
+  StatsId look(TensorId row) {
+    std::vector<TensorId>& known = known_[plan_.graph.slot(row)];
+    for (const TensorId other : known)
+      if (same_view(get(doc_, other), get(doc_, row))) return StatsId{get(doc_, other).stats};
+    try {
+      if (!machine_.slots().available(row)) return {};
+      doc_.stats.push_back(measure(machine_.slots().view(row), true, true, doc_.hash_kind));
+    } catch (const std::exception&) {  // the op that reads it says what is wrong
+      return {};
+    }
+    known.push_back(row);
+    return StatsId{doc_.stats.size() - 1};
+  }
+
+  static bool same_view(const TensorRow& a, const TensorRow& b) {
+    return a.dtype == b.dtype && a.storage_offset == b.storage_offset && a.sizes == b.sizes &&
+           a.strides == b.strides && ((a.flags ^ b.flags) & (kTensorConj | kTensorNeg)) == 0;
+  }
+
+  const TracePlan& plan_;
+  SnapshotDoc& doc_;
+  TraceEdit no_edit_;
+  Machine machine_;
+  PerRow<Slot, std::vector<TensorId>> known_;  ///< rows with statistics of the slot's present values
+  std::vector<OpId> births_;
+};
+
+/// The precision above what the op computes in; as_recorded if there is none. Rule of probe/capture/birth.h.
+Precision one_up(const SnapshotDoc& doc, const OpPlan& op) {
+  if (op.noise) return Precision::as_recorded;
+  bool low = false, single = false;
+  const auto add = [&](at::ScalarType type) {
+    low = low || c10::isReducedFloatingType(type);
+    single = single || type == at::kFloat;
+  };
+  for (const ArgPlan& arg : op.args) {
+    for (const TensorId row : arg.rows)
+      if (row) add(scalar_type_of(get(doc, row).dtype));
+    if (arg.kind ==
+        ArgPlan::Kind::scalar_type)  // a cast reads the wider format only: its target is what is raised
+      low = low || c10::isReducedFloatingType(static_cast<at::ScalarType>(arg.constant.toInt()));
+  }
+  return low ? Precision::fp32 : single ? Precision::fp64 : Precision::as_recorded;
+}
+
+/// Computes each birth one precision up, on the inputs that it had, and flags it.
+void judge(const Replayer::Impl& impl, SnapshotDoc& doc, std::vector<OpId> births) {
+  births.resize(std::min<std::size_t>(births.size(), kMaxBirthsJudged));
+  TraceEdit raised;
+  for (const OpId op : births) {
+    const Precision up = one_up(doc, impl.plan().ops[op]);
+    if (up != Precision::as_recorded) raised.op_precision[op.row()] = up;
+  }
+  if (raised.op_precision.empty()) return;
+  const TraceEdit no_edit;
+  const SnapshotDoc& recorded = impl.recorded();
+  Machine same(recorded, impl.plan(), impl.source(), Precision::as_recorded, no_edit);
+  Machine above(recorded, impl.plan(), impl.source(), Precision::as_recorded, raised);
+  const OpId last{raised.op_precision.rbegin()->first};
+  for (OpId op{0}; op <= last; ++op) {
+    if (raised.op_precision.count(op.row())) {
+      const StepOutcome outcome = above.step_isolated(op, same.slots());
+      Badness bad;
+      for (const at::Tensor& tensor : outcome.outputs) bad.add(badness(tensor));
+      for (const at::Tensor& tensor : outcome.written) bad.add(badness(tensor));
+      // An op without a kernel up there, or on memory that can't grow, was run as recorded: that says
+      // nothing.
+      if (outcome.ran && !outcome.failed && outcome.note.empty())
+        get(doc, op).flags |= bad.any ? kOpBirthStays : kOpBirthFiniteAbove;
+    }
+    (void)same.step(op);
+    same.finish(op);
+  }
+}
+
+}  // namespace
+
+SnapshotDoc fill(const Replayer::Impl& impl) {
+  SnapshotDoc doc = impl.recorded();
+  if (!check_doc(doc)) return doc;
+  try {
+    const RunScope scope(doc);
+    judge(impl, doc, Filler(impl, doc).run());
+  } catch (const std::exception&) {  // memory is exhausted: what was found so far is true
+  }
+  return doc;
+}
+
+}  // namespace trace
+
+bool lacks_statistics(const SnapshotDoc& doc) {
+  bool wrote = false, looked = false, all = true;
+  const TraceGraph graph(doc);
+  for (const OpId op : graph.ops()) {
+    if (graph.op(op).flags & (kOpHostWrite | kOpUninitialised)) continue;
+    for (const TensorId row : graph.written(op)) {
+      if (!row) continue;
+      const bool known = graph.tensor(row).stats != kNone;
+      wrote = true;
+      looked = looked || known;
+      all = all && known;
+    }
+  }
+  // A standing trace knows only what was alive at its end.
+  return wrote && (doc.basis == "survivors" ? !all : !looked);
+}
+
+SnapshotDoc fill_statistics(const Replayer& replayer) {
+  return trace::fill(replayer.impl());
+}
+
+}  // namespace nanquest

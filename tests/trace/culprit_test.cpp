@@ -1,0 +1,123 @@
+// Who is blamed, on steps written down by hand; tests/capture/culprit_test.cpp does the same with real ones.
+#include "probe/trace/culprit.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/trace/steps.h"
+
+namespace nanquest::testing {
+namespace {
+
+TEST(Blame, GoesToTheWriterOfTheElementsThatWereRead) {
+  Steps s;
+  const SlotId base = s.slot(8), out = s.slot(1);
+  const OpId guilty = s.op("aten::log_", {part(base, 0, 4)}, {part(base, 0, 4, kOneInf)}, kOpBirth);
+  const OpId other = s.op("aten::sqrt_", {part(base, 4, 8)}, {part(base, 4, 8, kOneNan)}, kOpBirth);
+  const OpId sum = s.loss("aten::sum", {part(base, 0, 4, kOneInf)}, whole(out, 1, kOneInf));
+  ASSERT_TRUE(find_culprit(s.doc));
+  EXPECT_EQ(s.doc.culprit.op, guilty.row());
+  EXPECT_EQ(s.doc.culprit.value, "+inf");
+  EXPECT_EQ(s.doc.culprit.lineage, numbers({guilty, sum}));
+  EXPECT_EQ(s.doc.culprit.suppressed, numbers({other}));
+}
+
+TEST(Blame, ReachesEveryPieceOfAnAssembledBuffer) {
+  Steps s;
+  const SlotId base = s.slot(8), out = s.slot(1);
+  const OpId first = s.op("aten::log_", {part(base, 0, 4)}, {part(base, 0, 4, kOneInf)}, kOpBirth);
+  s.op("aten::sqrt_", {part(base, 4, 8)}, {part(base, 4, 8, kOneNan)}, kOpBirth);
+  s.loss("aten::sum", {whole(base, 8, {1, 1, 0})}, whole(out, 1, kOneNan));
+  ASSERT_TRUE(find_culprit(s.doc));
+  EXPECT_EQ(s.doc.culprit.op, first.row()) << "the earliest of those that did harm";
+  EXPECT_TRUE(s.doc.culprit.suppressed.empty());
+}
+
+TEST(Blame, ColumnsOfOneProjectionAreTold) {
+  Steps s;
+  const SlotId qkv = s.slot(72), out = s.slot(1);
+  const auto chunk = [&](std::int64_t at, BadCounts bad = {}) { return View{qkv, at, {6, 4}, {12, 1}, bad}; };
+  const OpId q = s.op("aten::div_", {chunk(0)}, {chunk(0, kOneNan)}, kOpBirth);
+  s.op("aten::exp_", {chunk(8)}, {chunk(8, kOneInf)}, kOpBirth);
+  s.loss("aten::sum", {chunk(0, kOneNan)}, whole(out, 1, kOneNan));
+  ASSERT_TRUE(find_culprit(s.doc));
+  EXPECT_EQ(s.doc.culprit.op, q.row());
+}
+
+TEST(Blame, WhatWasOverwrittenIsForgotten) {
+  Steps s;
+  const SlotId base = s.slot(4), out = s.slot(1);
+  s.op("aten::log", {}, {whole(base, 4, kOneInf)}, kOpBirth);
+  s.op("aten::zero_", {whole(base, 4)}, {whole(base, 4)});
+  const OpId late = s.op("aten::sqrt_", {part(base, 2, 4)}, {part(base, 2, 4, kOneNan)}, kOpBirth);
+  s.loss("aten::sum", {whole(base, 4, kOneNan)}, whole(out, 1, kOneNan));
+  ASSERT_TRUE(find_culprit(s.doc));
+  EXPECT_EQ(s.doc.culprit.op, late.row());
+  EXPECT_EQ(s.doc.culprit.suppressed.size(), 1u);
+}
+
+TEST(Blame, AWeightBeforeAnInputBeforeAnOp) {
+  for (const bool weight : {true, false}) {
+    Steps s;
+    const SlotId x = s.slot(4, SlotOrigin::input, "x"), w = s.slot(4, SlotOrigin::parameter, "fc.weight");
+    const SlotId h = s.slot(4), out = s.slot(1);
+    const OpId birth = s.op("aten::log", {}, {whole(h, 4, kOneInf)}, kOpBirth);
+    const OpId reader =
+        s.op("aten::mul",
+             {whole(h, 4, kOneInf), whole(x, 4, kOneNan), whole(w, 4, weight ? kOneNan : BadCounts{})},
+             {whole(out, 1, kOneNan)});
+    s.doc.loss = s[reader].first_output;
+    ASSERT_TRUE(find_culprit(s.doc));
+    EXPECT_EQ(s.doc.culprit.op, reader.row());
+    EXPECT_NE(s.doc.culprit.op, birth.row());
+    EXPECT_EQ(s.doc.culprit.origin, weight ? "parameter" : "input");
+    EXPECT_EQ(s.doc.culprit.tensor_name, weight ? "fc.weight" : "x");
+    EXPECT_EQ(s.doc.culprit.phase, Phase::input);
+    EXPECT_EQ(
+        describe_culprit(s.doc).find(weight ? "parameter fc.weight held 1 x nan" : "input x held 1 x nan"),
+        0u)
+        << describe_culprit(s.doc);
+  }
+}
+
+TEST(Blame, AnUpdateThatWroteBadValues) {
+  Steps s;
+  const SlotId w = s.slot(4, SlotOrigin::parameter, "w"), m = s.slot(4, SlotOrigin::optimizer_state, "m");
+  const OpId square = s.op("aten::mul_", {whole(m, 4)}, {whole(m, 4, kOneInf)}, kOpBirth, Phase::optimizer);
+  const OpId step = s.op("aten::addcdiv_", {whole(w, 4), whole(m, 4, kOneInf)}, {whole(w, 4, kOneNan)}, 0,
+                         Phase::optimizer);
+  ASSERT_TRUE(find_culprit(s.doc));
+  EXPECT_EQ(s.doc.culprit.op, square.row());
+  EXPECT_EQ(s.doc.culprit.phase, Phase::optimizer);
+  EXPECT_EQ(s.doc.culprit.lineage, numbers({square})) << "the moment is harm enough";
+  (void)step;
+}
+
+TEST(Blame, AHiddenOverflowOnlyWhereNothingIsWorse) {
+  Steps s;
+  const SlotId h = s.slot(4), out = s.slot(1);
+  const OpId over =
+      s.op("aten::mm", {}, {{h, 0, {4}, {1}, kOneInf, DType::float16}}, kOpBirth | kOpBirthFiniteAbove);
+  s.loss("aten::reciprocal", {whole(h, 4, kOneInf)}, whole(out, 1));
+  ASSERT_TRUE(find_culprit(s.doc));
+  EXPECT_EQ(s.doc.culprit.value, "silent");
+  EXPECT_EQ(s.doc.culprit.op, over.row());
+  EXPECT_EQ(s.doc.culprit.lineage, numbers({over}));
+  EXPECT_TRUE(s.doc.culprit.suppressed.empty());
+}
+
+/// 1e5 ops, all bad, each writing a row of one buffer whose rows so far it reads: the dearest shape there is.
+TEST(Blame, ALongChainOverOneBufferComesBackToItsStart) {
+  constexpr std::int64_t n = 100'000;
+  Steps s;
+  const SlotId buffer = s.slot(n), out = s.slot(1);
+  s.op("aten::log", {}, {part(buffer, 0, 1, kOneInf)}, kOpBirth);
+  for (std::int64_t i = 1; i < n; ++i)
+    s.op("aten::mul", {part(buffer, 0, i, kOneNan)}, {part(buffer, i, i + 1, kOneNan)});
+  s.loss("aten::sum", {whole(buffer, n, kOneNan)}, whole(out, 1, kOneNan));
+  ASSERT_TRUE(find_culprit(s.doc));
+  EXPECT_EQ(s.doc.culprit.op, 0);
+  EXPECT_EQ(s.doc.culprit.lineage.size(), 2u) << "the shortest way: the loss reads the first row too";
+}
+
+}  // namespace
+}  // namespace nanquest::testing
