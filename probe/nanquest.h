@@ -47,9 +47,14 @@
 
 namespace nanquest {
 
-/// How much the probe does per step (design §4). C++ loops have `guard` and `off`: gradients are cleared,
-/// unscaled and judged and a bad step is undone as ever, but nothing is recorded or written.
-enum class Level : std::uint8_t { off, guard, trace, watch };
+/// How much the probe does per step (design §4). At every level gradients are cleared, unscaled and judged, and
+/// a bad step is undone.
+enum class Level : std::uint8_t {
+  off,    ///< nothing is recorded or written
+  guard,  ///< an incident is run once more from where it began, recorded: a good step costs next to nothing
+  trace,  ///< every step's operations are recorded as they run: for steps that can't be run again alike
+  watch,  ///< and every value that they write is looked at: damage that reaches neither loss nor gradients too
+};
 
 struct ProbeOptions {
   std::string run_dir = "nanquest-run";
@@ -110,8 +115,8 @@ class Probe {
 
   /// Runs `compute` (forward + backward; returns the unscaled loss) under the guard. Gradients are
   /// cleared before. If the gate is not ok the step is undone: RNG, buffers, gradients, and all that
-  /// `watch_undo` saved are as before; for an incident `compute` is then run once more from there,
-  /// traced, written to a snapshot, and undone again.
+  /// `watch_undo` saved are as before; for an incident `compute` is then, at Level::guard, run once more
+  /// from there, recorded, written to a snapshot, and undone again.
   /// An exception of `compute` passes to the caller unchanged, after the step was undone.
   virtual StepReport step(const StepInputs& inputs, const std::function<at::Tensor()>& compute) = 0;
 
@@ -122,7 +127,8 @@ class Probe {
   virtual bool after_update(std::int64_t step) = 0;
 
   /// `work` (clip, optimizer) and `after_update` in one, for more than a measurement: an update that looks
-  /// dangerous (the rate is absurd, squares of the gradients come near the end of the format, or an update
+  /// dangerous (at Level::watch: any; else: the rate is absurd, squares of the gradients come near the end of
+  /// the format, or an update
   /// spoiled the state not long ago) is recorded. If it then leaves non-finite weights or moments, it is
   /// written as an incident, weights, moments and all that `step` would undo are put back, and the report
   /// says so (`state_corrupt` false: go on as after a bad step). An update that spoils the state without

@@ -6,7 +6,6 @@
 
 #include "probe/attach/trace.h"
 #include "probe/guard/one_line.h"
-#include "probe/trace/hidden.h"
 
 namespace nanquest::attach {
 namespace {
@@ -246,15 +245,7 @@ std::string AttachSession::hidden_damage() {
   // An overflow that a loss scaler sees to is no damage.
   if (!trace_ || !trace_->watched || trace_->gate != Gate::ok || told_step_ == step()) return "";
   trace_->recorded->recorder.flag_hidden_overflows();
-  const SnapshotDoc& doc = trace_->recorded->recording.doc;
-  bool fresh = false;
-  for (const std::int32_t index : hidden_overflows(doc)) {
-    const OpRow& op = doc.ops[static_cast<std::size_t>(index)];
-    const std::string module =
-        op.module == kNone ? "" : doc.modules[static_cast<std::size_t>(op.module)].path;
-    fresh = hidden_told_.insert(op.name + " " + module + " " + op.node).second || fresh;
-  }
-  return fresh ? "an overflow that reaches neither loss nor gradients" : "";
+  return hidden_damage_.in(trace_->recorded->recording.doc);
 }
 
 std::string AttachSession::damage_after_update() {

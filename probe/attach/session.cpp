@@ -9,7 +9,7 @@
 
 #include "probe/attach/trace.h"
 #include "probe/guard/one_line.h"
-#include "probe/observe/copy_memory.h"
+#include "probe/tensor/copy_memory.h"
 
 namespace nanquest::attach {
 namespace {

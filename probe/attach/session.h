@@ -31,6 +31,7 @@
 #include "probe/base/result.h"
 #include "probe/capture/recorder.h"
 #include "probe/guard/gate.h"
+#include "probe/guard/hidden_damage.h"
 #include "probe/guard/incidents.h"
 #include "probe/guard/judge.h"
 #include "probe/guard/run_log.h"
@@ -207,7 +208,7 @@ class AttachSession : public OpSink {
   std::unique_ptr<Trace> trace_;
   std::optional<ObserverSession> observer_;
   guard::TensorPass state_pass_;
-  std::set<std::string> hidden_told_;  ///< places of overflows that later ops hide
+  guard::HiddenDamage hidden_damage_;
   std::vector<std::string> sample_ids_;
   StepCounter steps_;
   std::int64_t offset_ = 0;         ///< of the program's own numbers

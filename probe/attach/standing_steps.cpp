@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "probe/observe/tensor_scan.h"
+#include "probe/tensor/tensor_scan.h"
 
 namespace nanquest::attach {
 bool all_finite(const at::Tensor& values) {

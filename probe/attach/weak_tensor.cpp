@@ -2,7 +2,7 @@
 
 #include <ATen/ATen.h>
 
-#include "probe/observe/tensor_scan.h"
+#include "probe/tensor/tensor_scan.h"
 
 namespace nanquest::attach {
 namespace {

@@ -1,7 +1,6 @@
 #include "probe/capture/record.h"
 
 #include <ATen/ATen.h>
-#include <ATen/CPUGeneratorImpl.h>
 #include <ATen/Version.h>
 #include <unistd.h>
 
@@ -9,7 +8,8 @@
 
 #include "probe/capture/finish.h"
 #include "probe/capture/recorder.h"
-#include "probe/observe/tensor_scan.h"
+#include "probe/capture/step_recording.h"
+#include "probe/tensor/tensor_scan.h"
 #include "probe/snapshot/manifest.h"
 #include "probe/snapshot/writer.h"
 #include "probe/trace/culprit.h"
@@ -20,19 +20,6 @@ namespace {
 std::string host_name() {
   char text[256] = {};
   return gethostname(text, sizeof text - 1) == 0 ? text : "unknown";
-}
-
-void keep_all(TraceRecorder& recorder, SnapshotDoc& doc, const StepState& state) {
-  const auto keep = [&](const char* group, const NamedTensors& tensors, SlotOrigin origin,
-                        std::vector<NamedTensor>& rows) {
-    for (const auto& [name, tensor] : tensors) rows.push_back(recorder.keep(group, name, tensor, origin));
-  };
-  keep("parameters", state.parameters, SlotOrigin::parameter, doc.parameters);
-  keep("buffers", state.buffers, SlotOrigin::buffer, doc.buffers);
-  keep("optimizer", state.optimizer, SlotOrigin::optimizer_state, doc.optimizer);
-  keep("batch", state.batch, SlotOrigin::input, doc.batch);
-  for (const auto& [name, tensor] : state.extra)
-    (void)recorder.keep("extra", name, tensor, SlotOrigin::loss_scale);
 }
 
 void run(const std::function<at::Tensor()>& step, Recording& recording) {
@@ -96,32 +83,17 @@ void symbolise_all(SnapshotDoc& doc, const std::vector<std::shared_ptr<Stack>>& 
 Recording record_step(const StepState& state, const std::function<at::Tensor()>& step,
                       const RecordOptions& options) {
   Recording recording;
-  SnapshotDoc& doc = recording.doc;
   try {
-    fill_header(doc, state);
-    TraceRecorder recorder(recording, options);
-    keep_all(recorder, doc, state);
-    {
-      auto generator = at::detail::getDefaultCPUGenerator();
-      const std::lock_guard<std::mutex> lock(generator.mutex());
-      doc.rng_data = "rng/start";
-      recording.data.emplace_back(doc.rng_data, generator.get_state());
+    StepRecording recorded(state, options);
+    run(step, recorded.recording());
+    recorded.stop();
+    try {
+      recorded.computed(recorded.recording().loss, state.parameters);
+      return recorded.end(state);
+    } catch (...) {
+      recording = std::move(recorded.recording());
+      throw;
     }
-    {
-      auto session = ObserverSession::start(recorder);
-      if (!session) recording.notes.push_back(session.error().text());
-      run(step, recording);
-    }
-    recorder.flag_hidden_overflows();
-    doc.loss = recorder.describe(recording.loss);
-    for (const auto& [name, parameter] : state.parameters)
-      doc.gradients.push_back(recorder.describe(parameter.grad()));
-    if (options.lazy) recorder.copy_outside();
-    recorder.link_slots(doc.parameters, state.parameters);
-    recorder.link_slots(doc.buffers, state.buffers);
-    recorder.link_slots(doc.optimizer, state.optimizer);
-    recorder.link_slots(doc.batch, state.batch);
-    (void)find_and_symbolise_culprit(doc, recorder);
   } catch (const std::exception& e) {
     recording.notes.push_back(std::string("recording is incomplete: ") + e.what());
   } catch (...) {

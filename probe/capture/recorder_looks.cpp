@@ -8,7 +8,7 @@
 #include "probe/capture/first_value.h"
 #include "probe/capture/recorder.h"
 #include "probe/capture/recorder_parts.h"
-#include "probe/observe/parallel.h"
+#include "probe/tensor/parallel.h"
 #include "probe/tensor/each_tensor.h"
 
 namespace nanquest {

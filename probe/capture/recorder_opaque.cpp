@@ -7,7 +7,7 @@
 #include "probe/capture/recorder.h"
 #include "probe/capture/recorder_parts.h"
 #include "probe/numerics/scan.h"
-#include "probe/observe/tensor_scan.h"
+#include "probe/tensor/tensor_scan.h"
 
 namespace nanquest {
 namespace {

@@ -6,7 +6,7 @@
 #include "probe/capture/first_value.h"
 #include "probe/capture/recorder.h"
 #include "probe/capture/recorder_parts.h"
-#include "probe/observe/tensor_scan.h"
+#include "probe/tensor/tensor_scan.h"
 
 namespace nanquest {
 

@@ -7,7 +7,7 @@
 #include <cstdio>
 #include <string>
 
-#include "probe/observe/tensor_scan.h"
+#include "probe/tensor/tensor_scan.h"
 #include "probe/snapshot/model.h"
 
 namespace nanquest {

@@ -1,6 +1,6 @@
 #include "probe/capture/slots.h"
 
-#include "probe/observe/tensor_scan.h"
+#include "probe/tensor/tensor_scan.h"
 
 namespace nanquest {
 

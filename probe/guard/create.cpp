@@ -17,9 +17,6 @@ double StepReport::clip_coefficient(double max_norm) const {
 }
 
 Result<std::unique_ptr<Probe>> Probe::create(ProbeOptions options) {
-  if (options.level == Level::trace || options.level == Level::watch)
-    return Error{ErrorCode::unsupported, "a C++ loop has the levels off and guard, not trace or watch",
-                 "use Level::guard: it runs a bad step again, traced"};
   try {
     std::optional<guard::RunLog> log;
     if (options.level != Level::off) {

@@ -5,18 +5,25 @@
 #include "probe/guard/incident.h"
 #include "probe/guard/one_line.h"
 #include "probe/guard/probe.h"
-#include "probe/observe/copy_memory.h"
+#include "probe/tensor/copy_memory.h"
 #include "probe/snapshot/run_dir.h"
 
 namespace nanquest::guard {
 
 void GuardedProbe::failed(const StepInputs& inputs, const std::function<at::Tensor()>& compute,
                           StepReport& report) {
-  undo();
-  if (report.gate != Gate::non_finite) return;
+  const auto undone = [&] {
+    recorded_.reset();
+    undo();
+  };
+  if (report.gate != Gate::non_finite) return undone();
+  // A step's own recording is written while the values that it refers to are still there.
+  const bool news = recorded_ && !incidents_.carries_on(corrupt_state());
+  if (news) write_recorded(inputs, report);
+  undone();
   const Incidents::Names corrupt = corrupt_state();
   corrupt_ = report.state_corrupt = !corrupt.empty();
-  if (incidents_.carries_on(corrupt)) {
+  if (!news && incidents_.carries_on(corrupt)) {
     append(report.summary, incidents_.carry_on(inputs.step));
     incidents_.left_behind(corrupt);
     return;
@@ -29,13 +36,38 @@ void GuardedProbe::failed(const StepInputs& inputs, const std::function<at::Tens
     record_updates_until_ = inputs.step + kRecordedAfterTrouble;
   }
   if (!recording()) return;
-  incidents_.begin(inputs.step);
-  std::string what;
-  if (incidents_.may_write(what)) what = capture(inputs, compute, report);
-  append(report.summary, what);
-  append(report.summary, report.incident);
+  if (!news) {
+    incidents_.begin(inputs.step);
+    std::string what;
+    if (incidents_.may_write(what)) what = capture(inputs, compute, report);
+    append(report.summary, what);
+    append(report.summary, report.incident);
+  }
   note_incident(report);
   incidents_.left_behind(corrupt);
+}
+
+void GuardedProbe::write_recorded(const StepInputs& inputs, StepReport& report) {
+  incidents_.begin(inputs.step);
+  std::string what;
+  if (incidents_.may_write(what)) {
+    Recording recording = recorded_->end(state_of(inputs));
+    const IncidentOutcome outcome = write_incident(
+        recording, report.gate, free_incident_path(options_.run_dir, inputs.step, options_.rank));
+    report.incident = outcome.path;
+    what = outcome.text;
+  }
+  append(report.summary, what);
+  append(report.summary, report.incident);
+}
+
+void GuardedProbe::look_for_hidden_damage(const StepInputs& inputs, StepReport& report) {
+  if (options_.level != Level::watch || report.gate != Gate::ok) return;
+  const std::string hidden = hidden_.in(recorded_->doc_with_hidden_overflows());
+  if (hidden.empty()) return;
+  append(report.summary, "step " + std::to_string(inputs.step) + ": " + hidden);
+  write_recorded(inputs, report);
+  append(report.summary, incidents_.end(Gate::ok, report.incident, report.summary));
 }
 
 void GuardedProbe::note_incident(StepReport& report) {

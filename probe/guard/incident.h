@@ -14,6 +14,10 @@ struct IncidentOutcome {
   std::string text;  ///< one line: the culprit, and what went wrong on the way, if anything
 };
 
+/// Finds words for the culprit of a recorded step and writes it to `path`. `before`: what is known of it already.
+IncidentOutcome write_incident(Recording& recording, Gate gate, const std::string& path,
+                               std::string before = {});
+
 /// Runs `compute` recorded, starting from `state`, finds the culprit and writes `path`. `failed_again`
 /// is asked after the run, with the loss: true if the failure came back. If it didn't, the recording is
 /// kept and the text says so.

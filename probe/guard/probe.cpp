@@ -72,6 +72,11 @@ void GuardedProbe::begin(const StepInputs& inputs) {
   devices_known_ = true;
   if (recording()) record_.begin(inputs);
   undo_.save();
+  const bool watch = options_.level == Level::watch;
+  recorded_.reset();
+  if (recording() && records_steps())
+    recorded_ = std::make_unique<StepRecording>(
+        state_of(inputs), RecordOptions{.scan = watch, .hash = watch, .stacks = true, .lazy = true});
 }
 
 void GuardedProbe::undo() {
@@ -79,21 +84,34 @@ void GuardedProbe::undo() {
   undo_.restore();
 }
 
+GateResult GuardedProbe::gate(const StepInputs& inputs, const at::Tensor& loss) {
+  if (recorded_) {
+    recorded_->stop();
+    // The gate multiplies gradients in place; unless it doesn't, their rows wait until somebody needs them.
+    if (inputs.loss_scale != 1) recorded_->computed(loss, parameters_);
+  }
+  const GateResult seen = gate_.run(inputs.loss_scale, loss);
+  const bool needed = !std::isfinite(seen.loss) || !seen.finite() || options_.level == Level::watch;
+  if (recorded_ && inputs.loss_scale == 1 && needed) recorded_->computed(loss, parameters_);
+  return seen;
+}
+
 StepReport GuardedProbe::step(const StepInputs& inputs, const std::function<at::Tensor()>& compute) {
   StepReport report;
-  if (on()) safely("save", [&] { begin(inputs); });
   gate_.clear_gradients();
+  if (on()) safely("save", [&] { begin(inputs); });
   at::Tensor loss;
   try {
     loss = compute();
   } catch (...) {
+    recorded_.reset();
     if (on()) safely("undo", [&] { undo(); });
     throw;  // the program's own: it passes unchanged
   }
   safely("gate", [&] {
     // Refused by ATen itself: the gradients are in an unknown scale, so they must not be applied.
     report.gate = Gate::non_finite;
-    const GateResult seen = gate_.run(inputs.loss_scale, loss);
+    const GateResult seen = gate(inputs, loss);
     report.gate = judge_.judge(seen, {.loss_scale = inputs.loss_scale,
                                       .scaler_acts = seen.non_finite > 0 && inputs.loss_scale != 1,
                                       .min_loss_scale = options_.min_loss_scale});
@@ -111,7 +129,9 @@ StepReport GuardedProbe::step(const StepInputs& inputs, const std::function<at::
   });
   loss.reset();  // and with it the graph, before the step may run again
   report.state_corrupt = corrupt_;
+  if (recorded_ && on()) safely("recording", [&] { look_for_hidden_damage(inputs, report); });
   if (report.gate != Gate::ok && on()) safely("capture", [&] { failed(inputs, compute, report); });
+  recorded_.reset();
   if (log_ && !std::exchange(begun_, true)) append(report.summary, log_->earlier_text());
   append(report.summary, record_.complaint());
   if (!trouble_.empty() && !std::exchange(told_, true)) append(report.summary, trouble_);

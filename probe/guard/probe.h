@@ -9,8 +9,9 @@
 #include <utility>
 #include <vector>
 
-#include "probe/capture/record.h"
+#include "probe/capture/step_recording.h"
 #include "probe/guard/gate.h"
+#include "probe/guard/hidden_damage.h"
 #include "probe/guard/incidents.h"
 #include "probe/guard/judge.h"
 #include "probe/guard/run_log.h"
@@ -49,6 +50,14 @@ class GuardedProbe final : public Probe {
   void begin(const StepInputs& inputs);
   void undo();
   void failed(const StepInputs& inputs, const std::function<at::Tensor()>& compute, StepReport& report);
+  /// At levels trace and watch: the step is recorded while it runs.
+  bool records_steps() const { return options_.level >= Level::trace; }
+  /// The gate; at levels that record, loss and gradients are described before they are unscaled.
+  GateResult gate(const StepInputs& inputs, const at::Tensor& loss);
+  /// The step's own recording as an incident's file. Before it is undone.
+  void write_recorded(const StepInputs& inputs, StepReport& report);
+  /// Level watch: an incident if the good step hid damage.
+  void look_for_hidden_damage(const StepInputs& inputs, StepReport& report);
   std::string capture(const StepInputs& inputs, const std::function<at::Tensor()>& compute,
                       StepReport& report);
   /// Names of the parameters, buffers and moments that hold something non-finite.
@@ -68,6 +77,8 @@ class GuardedProbe final : public Probe {
   std::function<NamedTensors()> optimizer_;
   GradientGate gate_;
   UndoLog undo_;
+  std::unique_ptr<StepRecording> recorded_;  ///< the step that runs
+  HiddenDamage hidden_;
   StepRecord record_;
   StepJudge judge_;
   Incidents incidents_;

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <optional>
 
-#include "probe/observe/parallel.h"
-#include "probe/observe/tensor_scan.h"
+#include "probe/tensor/parallel.h"
+#include "probe/tensor/tensor_scan.h"
 
 namespace nanquest::guard {
 namespace {

@@ -6,8 +6,8 @@
 #include <limits>
 #include <utility>
 
-#include "probe/observe/tensor_scan.h"
 #include "probe/tensor/each_tensor.h"
+#include "probe/tensor/tensor_scan.h"
 
 namespace nanquest {
 namespace {

@@ -6,7 +6,7 @@
 
 #include <stdexcept>
 
-#include "probe/observe/tensor_scan.h"
+#include "probe/tensor/tensor_scan.h"
 #include "probe/trace/op_facts.h"
 #include "replay/trace/operators.h"
 

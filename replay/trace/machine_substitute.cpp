@@ -3,7 +3,7 @@
 
 #include <stdexcept>
 
-#include "probe/observe/tensor_scan.h"
+#include "probe/tensor/tensor_scan.h"
 #include "replay/trace/dtype_map.h"
 #include "replay/trace/machine.h"
 

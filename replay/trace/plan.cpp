@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <stdexcept>
 
-#include "probe/observe/tensor_scan.h"
+#include "probe/tensor/tensor_scan.h"
 #include "probe/trace/op_facts.h"
 #include "replay/trace/dtype_map.h"
 #include "replay/trace/operators.h"

@@ -7,7 +7,7 @@
 #include <stdexcept>
 
 #include "probe/capture/record.h"
-#include "probe/observe/tensor_scan.h"
+#include "probe/tensor/tensor_scan.h"
 #include "probe/trace/culprit.h"
 #include "replay/trace/environment.h"
 #include "replay/trace/impl.h"

@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <stdexcept>
 
-#include "probe/observe/tensor_scan.h"
+#include "probe/tensor/tensor_scan.h"
 #include "replay/trace/dtype_map.h"
 
 namespace nanquest::trace {

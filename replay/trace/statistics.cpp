@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <exception>
 
-#include "probe/observe/tensor_scan.h"
+#include "probe/tensor/tensor_scan.h"
 #include "probe/snapshot/check.h"
 #include "probe/trace/births.h"
 #include "replay/trace/environment.h"

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "probe/numerics/scan.h"
-#include "probe/observe/tensor_scan.h"
+#include "probe/tensor/tensor_scan.h"
 #include "probe/trace/births.h"
 
 namespace nanquest::trace {

@@ -172,13 +172,5 @@ TEST_F(Trouble, off_gates_and_undoes_and_writes_nothing) {
   EXPECT_FALSE(std::filesystem::exists(scratch.path + "/run"));
 }
 
-TEST_F(Trouble, levels_of_other_programs_are_refused_in_words) {
-  const Result<std::unique_ptr<Probe>> probe = Probe::create({.run_dir = "unused", .level = Level::trace});
-  ASSERT_FALSE(probe);
-  EXPECT_EQ(probe.error().code, ErrorCode::unsupported);
-  EXPECT_FALSE(probe.error().hint.empty());
-  EXPECT_FALSE(std::filesystem::exists("unused"));
-}
-
 }  // namespace
 }  // namespace nanquest::guard::testing

@@ -9,9 +9,9 @@
 #include "probe/capture/standing/put.h"
 #include "probe/capture/standing/standing.h"
 #include "probe/capture/standing/timed.h"
-#include "probe/observe/parallel.h"
+#include "probe/tensor/parallel.h"
 #include "probe/observe/step_scope.h"
-#include "probe/observe/tensor_scan.h"
+#include "probe/tensor/tensor_scan.h"
 #include "probe/tensor/each_tensor.h"
 
 namespace nanquest {

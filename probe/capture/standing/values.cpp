@@ -5,7 +5,7 @@
 #include <cstring>
 #include <new>
 
-#include "probe/observe/copy_memory.h"
+#include "probe/tensor/copy_memory.h"
 
 namespace nanquest::standing {
 namespace {

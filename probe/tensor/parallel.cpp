@@ -1,10 +1,10 @@
-#include "probe/observe/parallel.h"
+#include "probe/tensor/parallel.h"
 
 #include <ATen/Parallel.h>
 
 #include <cstring>
 
-#include "probe/observe/stream_copy.h"
+#include "probe/tensor/stream_copy.h"
 
 #ifndef INTRA_OP_PARALLEL
 #error "at::parallel_for would run on one thread: compile this source with -fopenmp"

@@ -1,4 +1,4 @@
-#include "probe/observe/copy_memory.h"
+#include "probe/tensor/copy_memory.h"
 
 #include <ATen/ATen.h>
 #include <sys/mman.h>

@@ -1,11 +1,11 @@
 // Copies past the caches: the same bytes as any other copy, and no others.
-#include "probe/observe/stream_copy.h"
+#include "probe/tensor/stream_copy.h"
 
 #include <gtest/gtest.h>
 
 #include <vector>
 
-#include "probe/observe/parallel.h"
+#include "probe/tensor/parallel.h"
 #include "tests/numerics/byte_pattern.h"
 
 namespace nanquest {

@@ -1,5 +1,5 @@
-#include "probe/observe/copy_memory.h"
-#include "probe/observe/tensor_scan.h"
+#include "probe/tensor/copy_memory.h"
+#include "probe/tensor/tensor_scan.h"
 
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "probe/observe/stream_copy.h"
+#include "probe/tensor/stream_copy.h"
 
 #include <algorithm>
 #include <cstdint>

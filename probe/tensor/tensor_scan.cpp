@@ -1,4 +1,4 @@
-#include "probe/observe/tensor_scan.h"
+#include "probe/tensor/tensor_scan.h"
 
 #include <ATen/ATen.h>
 
@@ -7,8 +7,8 @@
 
 #include "probe/numerics/hash.h"
 #include "probe/numerics/scan.h"
-#include "probe/observe/copy_memory.h"
-#include "probe/observe/parallel.h"
+#include "probe/tensor/copy_memory.h"
+#include "probe/tensor/parallel.h"
 
 namespace nanquest {
 namespace {

@@ -1,4 +1,4 @@
-#include "probe/observe/parallel.h"
+#include "probe/tensor/parallel.h"
 
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
@@ -13,7 +13,7 @@
 #include <thread>
 
 #include "probe/numerics/scan.h"
-#include "probe/observe/tensor_scan.h"
+#include "probe/tensor/tensor_scan.h"
 
 namespace nanquest {
 namespace {
