@@ -107,18 +107,28 @@ SlotId TraceGraph::slot(TensorId id) const {
   return find_row(*doc_, SlotId{row->slot}) ? SlotId{row->slot} : SlotId{};
 }
 
-bool TraceGraph::each_write_behind(TensorId row, OpId before,
-                                   const std::function<bool(const Write&)>& f) const {
+TraceGraph::Search TraceGraph::each_write_behind(TensorId row, OpId before,
+                                                 const std::function<bool(const Write&)>& f) const {
+  Search search;
   const SlotId storage = slot(row);
-  if (!storage) return false;
+  if (!storage) return search;
   const std::vector<Write>& all = slot_writes_[storage];
   const auto end = std::lower_bound(all.begin(), all.end(), before,
                                     [](const Write& write, OpId limit) { return write.op < limit; });
-  for (auto it = std::make_reverse_iterator(end); it != all.rend(); ++it) {
-    if (!may_overlap(tensor(it->row), tensor(row))) continue;
-    if (f(*it) || covers(tensor(it->row), tensor(row))) return true;
+  std::optional<Overwritten> later;
+  for (auto it = std::make_reverse_iterator(end); it != all.rend() && !search.ended; ++it) {
+    const TensorRow& write = tensor(it->row);
+    if (!may_overlap(write, tensor(row))) continue;
+    if (later && !later->add(write)) {
+      search.passed_over = true;
+      continue;
+    }
+    search.ended = f(*it) || covers(write, tensor(row)) || (later && later->complete());
+    if (later || search.ended) continue;
+    later.emplace(tensor(row));
+    (void)later->add(write);
   }
-  return false;
+  return search;
 }
 
 OpId TraceGraph::producer(TensorId row, OpId before) const {

@@ -122,7 +122,7 @@ TEST(Culprit, SquareRootAtZeroIsFoundInBackward) {
 TEST(Culprit, OneOfTwoViewsIsNotBlamedForTheOther) {
   const at::Tensor base = at::zeros({4}), zero = at::zeros({2});
   const Recording rec = record_step({}, [&] {
-    const at::Tensor left = base.narrow(0, 0, 2), right = base.narrow(0, 2, 2);
+    at::Tensor left = base.narrow(0, 0, 2), right = base.narrow(0, 2, 2);
     at::log_out(left, zero);
     at::sqrt_out(right, zero - 1);  // nobody reads it
     return left.sum();

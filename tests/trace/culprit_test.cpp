@@ -55,6 +55,18 @@ TEST(Blame, WhatWasOverwrittenIsForgotten) {
   EXPECT_EQ(s.doc.culprit.suppressed.size(), 1u);
 }
 
+TEST(Blame, APieceThatWasOverwrittenIsForgottenWhileOthersAreNot) {
+  Steps s;
+  const SlotId base = s.slot(4), out = s.slot(1);
+  const OpId old = s.op("aten::log_", {part(base, 0, 2)}, {part(base, 0, 2, kOneInf)}, kOpBirth);
+  s.op("aten::zero_", {part(base, 0, 2)}, {part(base, 0, 2)});
+  const OpId guilty = s.op("aten::sqrt_", {part(base, 2, 4)}, {part(base, 2, 4, kOneNan)}, kOpBirth);
+  s.loss("aten::sum", {whole(base, 4, kOneNan)}, whole(out, 1, kOneNan));
+  ASSERT_TRUE(find_culprit(s.doc));
+  EXPECT_EQ(s.doc.culprit.op, guilty.row());
+  EXPECT_EQ(s.doc.culprit.suppressed, numbers({old}));
+}
+
 TEST(Blame, AWeightBeforeAnInputBeforeAnOp) {
   for (const bool weight : {true, false}) {
     Steps s;
