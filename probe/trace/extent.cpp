@@ -88,6 +88,11 @@ std::optional<ElementSpan> span_of(const TensorRow& row) {
   return is_empty(row) ? ElementSpan{row.storage_offset, row.storage_offset} : ElementSpan{low, high + 1};
 }
 
+bool same_view(const TensorRow& a, const TensorRow& b) {
+  return a.dtype == b.dtype && a.storage_offset == b.storage_offset && a.sizes == b.sizes &&
+         a.strides == b.strides;
+}
+
 bool may_overlap(const TensorRow& a, const TensorRow& b) {
   if (is_empty(a) || is_empty(b)) return false;
   if (!span_of(a) || !span_of(b)) return true;
@@ -101,9 +106,7 @@ bool may_overlap(const TensorRow& a, const TensorRow& b) {
 bool covers(const TensorRow& outer, const TensorRow& inner) {
   if (is_empty(inner)) return true;
   if (!span_of(outer) || !span_of(inner)) return false;
-  if (outer.dtype == inner.dtype && outer.storage_offset == inner.storage_offset &&
-      outer.sizes == inner.sizes && outer.strides == inner.strides)
-    return true;
+  if (same_view(outer, inner)) return true;
   if (is_empty(outer)) return false;
   const auto inside = [&](std::int64_t period) {
     bool filled = false;

@@ -23,6 +23,9 @@ struct ElementSpan {
 /// the storage, more than 2^48 elements away).
 std::optional<ElementSpan> span_of(const TensorRow& row);
 
+/// True if both rows, of one storage, are the same elements in the same order.
+bool same_view(const TensorRow& a, const TensorRow& b);
+
 /// False if the two rows, of one storage, have no byte in common.
 bool may_overlap(const TensorRow& a, const TensorRow& b);
 

@@ -118,12 +118,13 @@ TraceGraph::Search TraceGraph::each_write_behind(TensorId row, OpId before,
   std::optional<Overwritten> later;
   for (auto it = std::make_reverse_iterator(end); it != all.rend() && !search.ended; ++it) {
     const TensorRow& write = tensor(it->row);
-    if (!may_overlap(write, tensor(row))) continue;
+    const bool same = same_view(write, tensor(row));  // by far the most are
+    if (!same && !may_overlap(write, tensor(row))) continue;
     if (later && !later->add(write)) {
       search.passed_over = true;
       continue;
     }
-    search.ended = f(*it) || covers(write, tensor(row)) || (later && later->complete());
+    search.ended = f(*it) || same || covers(write, tensor(row)) || (later && later->complete());
     if (later || search.ended) continue;
     later.emplace(tensor(row));
     (void)later->add(write);

@@ -29,6 +29,10 @@ TEST(Blame, ReachesEveryPieceOfAnAssembledBuffer) {
   s.loss("aten::sum", {whole(base, 8, {1, 1, 0})}, whole(out, 1, kOneNan));
   ASSERT_TRUE(find_culprit(s.doc));
   EXPECT_EQ(s.doc.culprit.op, first.row()) << "the earliest of those that did harm";
+  const TraceGraph graph(s.doc);
+  const std::vector<Candidate> all = candidates_for_blame(graph, Walk(graph));
+  ASSERT_EQ(all.size(), 2u);
+  EXPECT_EQ(all[0], (Candidate{Candidate::Kind::op, first, {}}));
   EXPECT_TRUE(s.doc.culprit.suppressed.empty());
 }
 
