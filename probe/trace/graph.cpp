@@ -13,7 +13,7 @@ namespace {
 template <class Row>
 IdRange<Row> range_in(std::int64_t first, std::int64_t count, std::size_t size) {
   const bool good = first >= 0 && count >= 0 && static_cast<std::uint64_t>(first + count) <= size;
-  return {Id<Row>{good ? first : 0}, Id<Row>{good ? first + count : 0}};
+  return IdRange<Row>(Id<Row>{good ? first : 0}, Id<Row>{good ? first + count : 0});
 }
 
 IdRange<ArgRow> tokens_of(const SnapshotDoc& doc, const OpRow& op) {
