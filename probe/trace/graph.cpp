@@ -103,7 +103,7 @@ IdRange<TensorRow> TraceGraph::outputs(OpId id) const {
 
 SlotId TraceGraph::slot(TensorId id) const {
   const TensorRow* row = find_row(*doc_, id);
-  if (!row || (row->flags & kTensorUndefined)) return {};
+  if (!row || (row->flags & (kTensorUndefined | kTensorOpaque))) return {};
   return find_row(*doc_, SlotId{row->slot}) ? SlotId{row->slot} : SlotId{};
 }
 
