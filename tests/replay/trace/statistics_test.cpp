@@ -10,6 +10,7 @@
 #include "probe/capture/finish.h"
 #include "probe/capture/standing/tables.h"
 #include "probe/observe/module_scope.h"
+#include "probe/trace/births.h"
 #include "probe/trace/culprit.h"
 #include "replay/trace/statistics.h"
 #include "tests/replay/trace/programs.h"
@@ -144,6 +145,25 @@ Step bad_update() {
   return step;
 }
 
+/// What was in the target is no input of the copy.
+Step bad_copy() {
+  const at::Tensor w = at::full({4}, 1e6).set_requires_grad(true);
+  at::Tensor target = at::full({4}, NAN, at::kHalf);
+  Step step;
+  step.state.parameters = {{"w", w}};
+  step.state.buffers = {{"target", target}};
+  step.run = [=]() mutable {
+    {
+      const at::NoGradGuard no_grad;
+      target.copy_(w);
+    }
+    auto loss = (target.to(at::kFloat) * w).sum();
+    loss.backward();
+    return loss;
+  };
+  return step;
+}
+
 const std::vector<Failure>& failures() {
   static const std::vector<Failure> all = {
       {"fp16_range", [] { return overflow(at::kHalf, 300); }, "aten::mm", "op",
@@ -154,6 +174,7 @@ const std::vector<Failure>& failures() {
       {"bad_weight", bad_weight, "aten::mul", "parameter", 0},
       {"masked_row", masked_attention, "aten::_softmax", "op", 0},
       {"update", bad_update, "aten::addcdiv_", "op", kOpBirth | kOpBirthStays},
+      {"copy", bad_copy, "aten::copy_", "op", kOpBirth | kOpBirthFiniteAbove},
   };
   return all;
 }
@@ -234,6 +255,15 @@ TEST_P(Standing, HasTheCulpritOfTheWatchedStep) {
     EXPECT_TRUE(find_culprit(filled));
     expect_same_culprit(filled, watched.doc);
   }
+}
+
+TEST_P(Standing, RecorderAndRunCallTheSameOpsBirths) {
+  const Recording watched = record(GetParam().make());
+  std::vector<std::int32_t> births;  // a run leaves out those that were given the infinity as a number
+  for (const OpId op : ids_of<OpRow>(watched.doc))
+    if ((get(watched.doc, op).flags & kOpBirth) && !bad_constants(watched.doc, op).any())
+      births.push_back(op.row());
+  EXPECT_EQ(replayer_of(watched).run({}).births, births);
 }
 
 TEST_P(Standing, IsProvenByWhatSurvived) {
