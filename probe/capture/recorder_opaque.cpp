@@ -12,10 +12,6 @@
 namespace nanquest {
 namespace {
 
-/// Looking at all of it at every read must cost little: batches are small, models that live in shared memory
-/// are not.
-constexpr std::size_t kMaxSharedBytes = std::size_t{64} << 20;
-
 /// The row as a tensor over `storage`; undefined if that has become too small.
 at::Tensor view_of(const TensorRow& row, const c10::Storage& storage) {
   std::int64_t last = row.storage_offset;

@@ -24,6 +24,10 @@ inline std::string opaque_path(std::int32_t op, const std::string& name) {
   return numbered("trace/opaque/", static_cast<std::size_t>(op)) + "/" + name;
 }
 
+/// Memory that others may write behind the dispatcher is looked at whole at every read, up to this size: what
+/// programs fill by NumPy while a step runs is small, whole data sets that they slice are not.
+inline constexpr std::size_t kMaxSharedBytes = std::size_t{1} << 20;
+
 /// Hash of a CPU storage's bytes.
 std::uint64_t hash_of_storage(const c10::Storage& storage);
 

@@ -4,7 +4,6 @@
 
 #include "probe/trace/collectives.h"
 #include "probe/trace/hidden.h"
-#include "probe/trace/walk.h"
 
 namespace nanquest {
 namespace {
@@ -32,17 +31,14 @@ void fill_from_row(Culprit& c, const TraceGraph& graph, TensorId row) {
   if (s->first_bad >= 0) c.first = index_of(graph.tensor(row), s->first_bad);
 }
 
-struct Candidate {
-  int rank = 2;  ///< blame order of design §5: state, input, op
-  OpId op;       ///< the op to name
-  TensorId row;  ///< bad outside value, or none
-};
-
 Candidate candidate_of(const TraceGraph& graph, const Walk& walk, const Root& root) {
-  if (is_intended(graph, root)) return {2, first_harmful(graph, walk.path_to_harm(root.op), !root.row), {}};
-  if (!root.row) return {2, root.op, {}};
+  using Kind = Candidate::Kind;
+  if (is_intended(graph, root))
+    return {Kind::op, first_harmful(graph, walk.path_to_harm(root.op), !root.row), {}};
+  if (!root.row) return {Kind::op, root.op, {}};
   const SlotOrigin origin = get(graph.doc(), graph.slot(root.row)).origin;
-  return {is_state(origin) ? 0 : origin == SlotOrigin::input ? 1 : 2, root.op, root.row};
+  const Kind kind = is_state(origin) ? Kind::state : origin == SlotOrigin::input ? Kind::input : Kind::op;
+  return {kind, root.op, root.row};
 }
 
 /// The first of what the op wrote that is bad, none if it is all good.
@@ -73,6 +69,14 @@ void fill(Culprit& c, const TraceGraph& graph, const Walk& walk, const Candidate
 
 }  // namespace
 
+std::vector<Candidate> candidates_for_blame(const TraceGraph& graph, const Walk& walk) {
+  std::vector<Candidate> all;
+  for (const Root& root : walk.roots()) all.push_back(candidate_of(graph, walk, root));
+  std::sort(all.begin(), all.end());
+  all.erase(std::unique(all.begin(), all.end()), all.end());
+  return all;
+}
+
 bool find_culprit(SnapshotDoc& doc) {
   Culprit& c = doc.culprit = {};
   const TraceGraph graph(doc);
@@ -82,18 +86,14 @@ bool find_culprit(SnapshotDoc& doc) {
     if ((graph.op(op).flags & kOpBirth) && !walk.reached(op)) c.suppressed.push_back(op.row());
     if (!silent && hides_overflow(graph, op)) silent = op;
   }
-  if (!walk.roots().empty()) {
-    std::vector<Candidate> candidates;
-    for (const Root& root : walk.roots()) candidates.push_back(candidate_of(graph, walk, root));
-    fill(c, graph, walk,
-         *std::min_element(candidates.begin(), candidates.end(), [](const Candidate& a, const Candidate& b) {
-           return a.rank != b.rank ? a.rank < b.rank : a.op < b.op;
-         }));
+  const std::vector<Candidate> candidates = candidates_for_blame(graph, walk);
+  if (!candidates.empty()) {
+    fill(c, graph, walk, candidates.front());
     return true;
   }
   // A range overflow that later ops hide counts only where nothing worse happened (design §5).
   if (!silent) return false;
-  fill(c, graph, walk, {2, silent, {}});
+  fill(c, graph, walk, {Candidate::Kind::op, silent, {}});
   c.value = "silent";
   std::erase(c.suppressed, silent.row());
   return true;

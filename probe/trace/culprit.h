@@ -6,11 +6,26 @@
 /// but for lack of memory.
 #pragma once
 
+#include <cstdint>
 #include <string>
+#include <vector>
 
-#include "probe/snapshot/model.h"
+#include "probe/trace/walk.h"
 
 namespace nanquest {
+
+/// Something whose bad values did harm.
+struct Candidate {
+  /// Blame order of design §5.
+  enum class Kind : std::uint8_t { state, input, op };
+  Kind kind = Kind::op;
+  OpId op;       ///< the birth, the op that turned an intended infinity into harm, or the first to read `row`
+  TensorId row;  ///< the bad outside value, none for what ops made
+  friend auto operator<=>(const Candidate&, const Candidate&) = default;
+};
+
+/// All of them, the first to be blamed first; empty if nothing did harm.
+std::vector<Candidate> candidates_for_blame(const TraceGraph& graph, const Walk& walk);
 
 /// Finds the culprit by the blame order of design §5 and fills `doc.culprit`. False when the step
 /// holds nothing harmful (then `doc.culprit.op` is kNone and `value` is empty). Harm is a non-finite loss,

@@ -13,7 +13,7 @@ namespace {
 template <class Row>
 IdRange<Row> range_in(std::int64_t first, std::int64_t count, std::size_t size) {
   const bool good = first >= 0 && count >= 0 && static_cast<std::uint64_t>(first + count) <= size;
-  return {Id<Row>{good ? first : 0}, Id<Row>{good ? first + count : 0}};
+  return IdRange<Row>(Id<Row>{good ? first : 0}, Id<Row>{good ? first + count : 0});
 }
 
 IdRange<ArgRow> tokens_of(const SnapshotDoc& doc, const OpRow& op) {
@@ -103,22 +103,33 @@ IdRange<TensorRow> TraceGraph::outputs(OpId id) const {
 
 SlotId TraceGraph::slot(TensorId id) const {
   const TensorRow* row = find_row(*doc_, id);
-  if (!row || (row->flags & kTensorUndefined)) return {};
+  if (!row || (row->flags & (kTensorUndefined | kTensorOpaque))) return {};
   return find_row(*doc_, SlotId{row->slot}) ? SlotId{row->slot} : SlotId{};
 }
 
-bool TraceGraph::each_write_behind(TensorId row, OpId before,
-                                   const std::function<bool(const Write&)>& f) const {
+TraceGraph::Search TraceGraph::each_write_behind(TensorId row, OpId before,
+                                                 const std::function<bool(const Write&)>& f) const {
+  Search search;
   const SlotId storage = slot(row);
-  if (!storage) return false;
+  if (!storage) return search;
   const std::vector<Write>& all = slot_writes_[storage];
   const auto end = std::lower_bound(all.begin(), all.end(), before,
                                     [](const Write& write, OpId limit) { return write.op < limit; });
-  for (auto it = std::make_reverse_iterator(end); it != all.rend(); ++it) {
-    if (!may_overlap(tensor(it->row), tensor(row))) continue;
-    if (f(*it) || covers(tensor(it->row), tensor(row))) return true;
+  std::optional<Overwritten> later;
+  for (auto it = std::make_reverse_iterator(end); it != all.rend() && !search.ended; ++it) {
+    const TensorRow& write = tensor(it->row);
+    const bool same = same_view(write, tensor(row));  // by far the most are
+    if (!same && !may_overlap(write, tensor(row))) continue;
+    if (later && !later->add(write)) {
+      search.passed_over = true;
+      continue;
+    }
+    search.ended = f(*it) || same || covers(write, tensor(row)) || (later && later->complete());
+    if (later || search.ended) continue;
+    later.emplace(tensor(row));
+    (void)later->add(write);
   }
-  return false;
+  return search;
 }
 
 OpId TraceGraph::producer(TensorId row, OpId before) const {

@@ -41,6 +41,11 @@ class TraceGraph {
     OpId op;
     TensorId row;
   };
+  /// What a search back through writes came to.
+  struct Search {
+    bool ended = false;        ///< before it came to the start of the step
+    bool passed_over = false;  ///< writes that later ones overwrote
+  };
   /// Whether the op takes in the values of its argument at `position`, said by somebody who knows its schema;
   /// nothing if he doesn't.
   using TakesIn = std::function<std::optional<bool>(OpId op, std::int32_t position)>;
@@ -71,9 +76,9 @@ class TraceGraph {
   const std::vector<Write>& writes(SlotId slot) const { return slot_writes_[slot]; }
   const std::vector<Read>& reads(SlotId slot) const { return slot_reads_[slot]; }
 
-  /// Calls `f` with the writes that `row` may show just before op `before`, the latest first, back to one
-  /// that overwrote all of it; ends early when `f` returns true. True if it ended at either.
-  bool each_write_behind(TensorId row, OpId before, const std::function<bool(const Write&)>& f) const;
+  /// Calls `f` with the writes that `row` may show just before op `before`, the latest first, until nothing
+  /// older can be seen or `f` returns true. Writes that later ones overwrote are passed over.
+  Search each_write_behind(TensorId row, OpId before, const std::function<bool(const Write&)>& f) const;
   /// The last op before `before` that wrote an element of the row; none if all came from outside.
   OpId producer(TensorId row, OpId before) const;
   /// Ops that take in what `op` wrote, before others overwrote it; each once, in order.

@@ -39,8 +39,8 @@ bool hides_overflow(const TraceGraph& graph, OpId op) {
 
 std::vector<std::int32_t> hidden_overflows(const SnapshotDoc& doc) {
   std::vector<std::int32_t> found;
-  for (std::int32_t i = 0; i < static_cast<std::int32_t>(doc.ops.size()); ++i)
-    if (doc.ops[static_cast<std::size_t>(i)].flags & kOpHidesDamage) found.push_back(i);
+  for (const OpId op : ids_of<OpRow>(doc))
+    if (get(doc, op).flags & kOpHidesDamage) found.push_back(op.row());
   return found;
 }
 

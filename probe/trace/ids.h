@@ -11,6 +11,7 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <ranges>
 #include <vector>
 
 #include "probe/snapshot/model.h"
@@ -21,6 +22,8 @@ namespace nanquest {
 template <class Row>
 class Id {
  public:
+  using difference_type = std::int64_t;  // what a loop over ids asks for
+
   constexpr Id() = default;
   constexpr explicit Id(std::integral auto row) : row_(static_cast<std::int32_t>(row)) {}
 
@@ -33,6 +36,7 @@ class Id {
     ++row_;
     return *this;
   }
+  constexpr Id operator++(int) { return Id(row_++); }
   friend constexpr auto operator<=>(Id, Id) = default;
 
  private:
@@ -46,68 +50,46 @@ using ArgId = Id<ArgRow>;
 using StatsId = Id<StatsRow>;
 using ModuleId = Id<ModuleRow>;
 
-/// Rows [begin, end) of a table, for loops.
+/// Rows from one id up to, not including, another, for loops.
 template <class Row>
-class IdRange {
- public:
-  constexpr IdRange(Id<Row> first, Id<Row> end) : first_(first), end_(end) {}
-  class Iterator {
-   public:
-    constexpr explicit Iterator(Id<Row> at) : at_(at) {}
-    constexpr Id<Row> operator*() const { return at_; }
-    constexpr Iterator& operator++() {
-      ++at_;
-      return *this;
-    }
-    friend constexpr bool operator==(Iterator, Iterator) = default;
+using IdRange = std::ranges::iota_view<Id<Row>, Id<Row>>;
 
-   private:
-    Id<Row> at_;
-  };
-  constexpr Iterator begin() const { return Iterator(first_); }
-  constexpr Iterator end() const { return Iterator(end_); }
-
- private:
-  Id<Row> first_, end_;
-};
-
-/// The doc's table of such rows.
-template <class Row, class Doc>
-auto& table(Doc& doc) {
-  if constexpr (std::same_as<Row, OpRow>)
-    return doc.ops;
-  else if constexpr (std::same_as<Row, TensorRow>)
-    return doc.tensors;
-  else if constexpr (std::same_as<Row, Slot>)
-    return doc.slots;
-  else if constexpr (std::same_as<Row, ArgRow>)
-    return doc.args;
-  else if constexpr (std::same_as<Row, StatsRow>)
-    return doc.stats;
-  else
-    return doc.modules;
-}
+/// The table of a doc that holds such rows.
+template <class Row>
+inline constexpr auto kTable = nullptr;
+template <>
+inline constexpr auto kTable<OpRow> = &SnapshotDoc::ops;
+template <>
+inline constexpr auto kTable<TensorRow> = &SnapshotDoc::tensors;
+template <>
+inline constexpr auto kTable<Slot> = &SnapshotDoc::slots;
+template <>
+inline constexpr auto kTable<ArgRow> = &SnapshotDoc::args;
+template <>
+inline constexpr auto kTable<StatsRow> = &SnapshotDoc::stats;
+template <>
+inline constexpr auto kTable<ModuleRow> = &SnapshotDoc::modules;
 
 /// All rows of a table.
 template <class Row>
 IdRange<Row> ids_of(const SnapshotDoc& doc) {
-  return {Id<Row>{0}, Id<Row>{table<Row>(doc).size()}};
+  return IdRange<Row>(Id<Row>{0}, Id<Row>{(doc.*kTable<Row>).size()});
 }
 
 /// The row, which must be there.
 template <class Row>
 const Row& get(const SnapshotDoc& doc, Id<Row> id) {
-  return table<Row>(doc)[id.index()];
+  return (doc.*kTable<Row>)[id.index()];
 }
 template <class Row>
 Row& get(SnapshotDoc& doc, Id<Row> id) {
-  return table<Row>(doc)[id.index()];
+  return (doc.*kTable<Row>)[id.index()];
 }
 
 /// The row; null for none and for what lies outside the table.
 template <class Row>
 const Row* find_row(const SnapshotDoc& doc, Id<Row> id) {
-  const auto& rows = table<Row>(doc);
+  const auto& rows = doc.*kTable<Row>;
   return id.row() >= 0 && id.index() < rows.size() ? &rows[id.index()] : nullptr;
 }
 
@@ -122,8 +104,6 @@ class PerRow {
   bool holds(Id<Row> id) const { return id.row() >= 0 && id.index() < values_.size(); }
   decltype(auto) operator[](Id<Row> id) { return values_[id.index()]; }
   decltype(auto) operator[](Id<Row> id) const { return values_[id.index()]; }
-  auto begin() const { return values_.begin(); }
-  auto end() const { return values_.end(); }
 
  private:
   std::vector<T> values_;

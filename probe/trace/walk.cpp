@@ -64,17 +64,19 @@ bool Walk::visit_writers(TensorId row, OpId before, OpId towards) {
                      covers(graph_.tensor(seen.row), graph_.tensor(row));
   bool found = false;
   OpId last;
-  const bool ended = graph_.each_write_behind(row, before, [&](const TraceGraph::Write& write) {
-    last = write.op;
-    if (!graph_.bad(write.row)) return false;
-    found = true;
-    OpId writer = write.op;
-    if (towards && (graph_.op(writer).flags & kOpHostWrite))
-      if (const OpId collective = collective_behind(graph_, writer, towards)) writer = collective;
-    visit(writer, towards);
-    return known;  // the others were visited for a row that shows all that this one does
-  });
-  if (!known) seen = {row, ended ? last : OpId{}, before};
+  const TraceGraph::Search search =
+      graph_.each_write_behind(row, before, [&](const TraceGraph::Write& write) {
+        last = write.op;
+        if (!graph_.bad(write.row)) return false;
+        found = true;
+        OpId writer = write.op;
+        if (towards && (graph_.op(writer).flags & kOpHostWrite))
+          if (const OpId collective = collective_behind(graph_, writer, towards)) writer = collective;
+        visit(writer, towards);
+        return known;  // the others were visited for a row that shows all that this one does
+      });
+  // What was passed over now may be seen by who reads earlier.
+  if (!known && !search.passed_over) seen = {row, search.ended ? last : OpId{}, before};
   return found;
 }
 

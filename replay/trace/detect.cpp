@@ -33,7 +33,7 @@ class Provenance {
     return "";
   }
   bool is_birth(OpId op) const {
-    return std::find(run_.births.begin(), run_.births.end(), op.row()) != run_.births.end();
+    return std::binary_search(run_.births.begin(), run_.births.end(), op.row());
   }
 
  private:

@@ -9,7 +9,8 @@ namespace nanquest::trace {
 
 IdRange<OpRow> ops_to_run(const SnapshotDoc& doc, const RunOptions& options) {
   const auto all = static_cast<std::int32_t>(doc.ops.size());
-  return {OpId{0}, OpId{options.stop_after == kNone ? all : std::clamp(options.stop_after + 1, 0, all)}};
+  const std::int32_t end = options.stop_after == kNone ? all : std::clamp(options.stop_after + 1, 0, all);
+  return IdRange<OpRow>(OpId{0}, OpId{end});
 }
 
 Run::Run(const Replayer::Impl& impl, const RunOptions& options)

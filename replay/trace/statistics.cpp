@@ -63,7 +63,7 @@ class Filler {
   StatsId look(TensorId row) {
     std::vector<TensorId>& known = known_[plan_.graph.slot(row)];
     for (const TensorId other : known)
-      if (same_view(get(doc_, other), get(doc_, row))) return StatsId{get(doc_, other).stats};
+      if (same_values(get(doc_, other), get(doc_, row))) return StatsId{get(doc_, other).stats};
     try {
       if (!machine_.slots().available(row)) return {};
       doc_.stats.push_back(measure(machine_.slots().view(row), true, true, doc_.hash_kind));
@@ -74,9 +74,8 @@ class Filler {
     return StatsId{doc_.stats.size() - 1};
   }
 
-  static bool same_view(const TensorRow& a, const TensorRow& b) {
-    return a.dtype == b.dtype && a.storage_offset == b.storage_offset && a.sizes == b.sizes &&
-           a.strides == b.strides && ((a.flags ^ b.flags) & (kTensorConj | kTensorNeg)) == 0;
+  static bool same_values(const TensorRow& a, const TensorRow& b) {
+    return same_view(a, b) && ((a.flags ^ b.flags) & (kTensorConj | kTensorNeg)) == 0;
   }
 
   const TracePlan& plan_;

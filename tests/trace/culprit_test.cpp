@@ -29,6 +29,10 @@ TEST(Blame, ReachesEveryPieceOfAnAssembledBuffer) {
   s.loss("aten::sum", {whole(base, 8, {1, 1, 0})}, whole(out, 1, kOneNan));
   ASSERT_TRUE(find_culprit(s.doc));
   EXPECT_EQ(s.doc.culprit.op, first.row()) << "the earliest of those that did harm";
+  const TraceGraph graph(s.doc);
+  const std::vector<Candidate> all = candidates_for_blame(graph, Walk(graph));
+  ASSERT_EQ(all.size(), 2u);
+  EXPECT_EQ(all[0], (Candidate{Candidate::Kind::op, first, {}}));
   EXPECT_TRUE(s.doc.culprit.suppressed.empty());
 }
 
@@ -53,6 +57,18 @@ TEST(Blame, WhatWasOverwrittenIsForgotten) {
   ASSERT_TRUE(find_culprit(s.doc));
   EXPECT_EQ(s.doc.culprit.op, late.row());
   EXPECT_EQ(s.doc.culprit.suppressed.size(), 1u);
+}
+
+TEST(Blame, APieceThatWasOverwrittenIsForgottenWhileOthersAreNot) {
+  Steps s;
+  const SlotId base = s.slot(4), out = s.slot(1);
+  const OpId old = s.op("aten::log_", {part(base, 0, 2)}, {part(base, 0, 2, kOneInf)}, kOpBirth);
+  s.op("aten::zero_", {part(base, 0, 2)}, {part(base, 0, 2)});
+  const OpId guilty = s.op("aten::sqrt_", {part(base, 2, 4)}, {part(base, 2, 4, kOneNan)}, kOpBirth);
+  s.loss("aten::sum", {whole(base, 4, kOneNan)}, whole(out, 1, kOneNan));
+  ASSERT_TRUE(find_culprit(s.doc));
+  EXPECT_EQ(s.doc.culprit.op, guilty.row());
+  EXPECT_EQ(s.doc.culprit.suppressed, numbers({old}));
 }
 
 TEST(Blame, AWeightBeforeAnInputBeforeAnOp) {

@@ -131,5 +131,53 @@ TEST(Extent, NeverClaimsWhatCountingRefutes) {
   EXPECT_GT(told_inside, inside * 85 / 100) << told_inside << " of " << inside;
 }
 
+TEST(Overwritten, RowsAreCompleteWhenAllTheirPiecesAre) {
+  const TensorRow all = row(0, {8}, {1});
+  Overwritten later(all);
+  EXPECT_TRUE(later.add(row(4, {4}, {1})));
+  EXPECT_FALSE(later.add(row(5, {2}, {1}))) << "all of it was overwritten";
+  EXPECT_TRUE(later.add(row(3, {2}, {1})));
+  EXPECT_FALSE(later.complete());
+  EXPECT_TRUE(later.add(row(0, {3}, {1})));
+  EXPECT_TRUE(later.complete());
+}
+
+TEST(Overwritten, ColumnsToo) {
+  const TensorRow all = row(0, {6, 12}, {12, 1});
+  Overwritten later(all);
+  EXPECT_TRUE(later.add(row(4, {6, 4}, {12, 1})));
+  EXPECT_TRUE(later.add(row(0, {6, 4}, {12, 1})));
+  EXPECT_FALSE(later.add(row(2, {6, 4}, {12, 1}))) << "half of it is in either";
+  EXPECT_FALSE(later.add(row(12, {2, 4}, {12, 1}))) << "some rows of the first";
+  EXPECT_FALSE(later.complete());
+  EXPECT_TRUE(later.add(row(8, {6, 4}, {12, 1})));
+  EXPECT_TRUE(later.complete());
+}
+
+TEST(Overwritten, NeverClaimsWhatCountingRefutes) {
+  std::mt19937 random(12);
+  int over = 0, told = 0;
+  for (int i = 0; i < 4000; ++i) {
+    const TensorRow all = random_view(random);
+    Overwritten later(all);
+    const std::set<std::int64_t> shown = bytes_of(all);
+    std::set<std::int64_t> gone;
+    for (int k = 0; k < 6; ++k) {
+      const TensorRow write = random_view(random);
+      std::set<std::int64_t> here;
+      for (const std::int64_t byte : bytes_of(write))
+        if (shown.count(byte)) here.insert(byte);
+      const bool really = std::includes(gone.begin(), gone.end(), here.begin(), here.end());
+      const bool claims = !later.add(write);
+      ASSERT_TRUE(really || !claims);
+      gone.insert(here.begin(), here.end());
+      ASSERT_TRUE(!later.complete() || gone.size() == shown.size());
+      if (here.empty()) continue;
+      over += really, told += claims;
+    }
+  }
+  EXPECT_GT(told, over / 2) << told << " of " << over;
+}
+
 }  // namespace
 }  // namespace nanquest

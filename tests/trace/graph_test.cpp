@@ -46,10 +46,11 @@ TEST(Graph, AWholeOverwriteEndsTheSearch) {
   const OpId last = s.op("aten::sum", {whole(base, 4)}, {whole(out, 1)});
   const TraceGraph graph(s.doc);
   int seen = 0;
-  EXPECT_TRUE(graph.each_write_behind(graph.reads(last)[0], last, [&](const TraceGraph::Write&) {
+  const auto search = graph.each_write_behind(graph.reads(last)[0], last, [&](const TraceGraph::Write&) {
     ++seen;
     return false;
-  }));
+  });
+  EXPECT_TRUE(search.ended);
   EXPECT_EQ(seen, 1);
   EXPECT_TRUE(graph.consumers(first).empty()) << "zero_ takes nothing in";
   EXPECT_EQ(graph.consumers(zero), std::vector<OpId>{last});

@@ -38,7 +38,7 @@ class TraceView {
   explicit TraceView(const SnapshotDoc& doc);
 
   std::size_t size() const { return doc_ == nullptr ? 0 : doc_->ops.size(); }
-  IdRange<OpRow> ops() const { return {OpId{0}, OpId{size()}}; }
+  IdRange<OpRow> ops() const { return IdRange<OpRow>(OpId{0}, OpId{size()}); }
   TraceLine line(OpId op) const;
   OpMark mark(OpId op) const { return marks_[op]; }
   /// Ops that wrote what `op` reads, in order of its arguments, each once; of memory written in many pieces

@@ -21,9 +21,6 @@ using standing::SlotRecord;
 
 namespace {
 
-/// Looking at all of it at every read must cost little: what programs share with NumPy in a step is small.
-constexpr std::size_t kMaxSharedBytes = std::size_t{1} << 20;
-
 /// Memory that somebody else than LibTorch made may be written behind the dispatcher. Weights that were
 /// loaded from such memory are not: they are only read, and there are many of them.
 bool may_be_shared(const at::Tensor& tensor) {
