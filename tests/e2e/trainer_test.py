@@ -156,7 +156,8 @@ class Trainer(common.ProgramTest):
         weights = set()
         for level in ("off", "guard"):
             process = self.train("--data", self.text, *SMALL, "--level", level, "--json", "--amp-dtype", "fp16",
-                                 "--init-scale", 2**24, "--init-std", 1, "--norm", "post", "--scale-growth-interval", 3)
+                                 "--init-scale", 2**24, "--init-std", 1, "--norm", "post", "--depth", 3,
+                                 "--scale-growth-interval", 3)
             self.assert_exit(process, common.OK)
             summary = json.loads(process.stdout)
             first = [change for change in summary["loss_scale_history"] if change["step"] == 0]
