@@ -5,8 +5,8 @@
 #include <string>
 
 #include "probe/base/result.h"
-#include "trainer/model/model.h"
 #include "trainer/precision/grad_scaler.h"
+#include "trainer/task/named_tensors.h"
 
 namespace nanquest::trainer {
 
