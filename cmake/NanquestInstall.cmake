@@ -1,6 +1,6 @@
 # `cmake --install`: a prefix with the programs, the probe's libraries and headers, and a package for find_package.
-# Replay, trainer and viewer are programs only; their libraries are not offered to others. Component `probe` is what a
-# training program links, without the programs.
+# Replay and viewer are programs only; their libraries are not offered to others. Component `probe` is what a training
+# program links, without the programs; component `train` adds the harness for those who want more than the probe.
 include(CMakePackageConfigHelpers)
 set(_package_dir "${CMAKE_INSTALL_LIBDIR}/cmake/nanquest")
 
@@ -27,6 +27,14 @@ install(EXPORT nanquestTargets NAMESPACE nanquest:: DESTINATION ${_package_dir} 
 # Headers keep their folders: <nanquest/probe/nanquest.h> for others, "probe/…" among themselves.
 install(DIRECTORY "${PROJECT_SOURCE_DIR}/probe" DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/nanquest COMPONENT probe
   FILES_MATCHING PATTERN "*.h" PATTERN "attach" EXCLUDE)
+
+if(TARGET nanquest_train)
+  install(TARGETS nanquest_train EXPORT nanquestTrainTargets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT train)
+  install(EXPORT nanquestTrainTargets NAMESPACE nanquest:: DESTINATION ${_package_dir} COMPONENT train)
+  install(DIRECTORY "${PROJECT_SOURCE_DIR}/trainer" DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/nanquest COMPONENT train
+    FILES_MATCHING PATTERN "*.h" PATTERN "cli" EXCLUDE PATTERN "layers.h" EXCLUDE PATTERN "utf8.h" EXCLUDE
+    PATTERN "safetensors_types.h" EXCLUDE)
+endif()
 
 configure_package_config_file("${PROJECT_SOURCE_DIR}/cmake/nanquestConfig.cmake.in"
   "${PROJECT_BINARY_DIR}/nanquestConfig.cmake" INSTALL_DESTINATION ${_package_dir})

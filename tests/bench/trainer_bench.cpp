@@ -17,8 +17,8 @@
 #include "trainer/model/gpt.h"
 #include "trainer/optim/adamw.h"
 #include "trainer/precision/device.h"
-#include "trainer/task/next_token.h"
-#include "trainer/task/text_task.h"
+#include "trainer/text/next_token.h"
+#include "trainer/text/text_task.h"
 
 namespace nanquest::bench {
 namespace {

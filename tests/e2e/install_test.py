@@ -2,6 +2,7 @@
 
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 
@@ -17,20 +18,41 @@ class Stranger(common.ProgramTest):
         self.assertEqual(process.returncode, 0, f"{command}\n{process.stdout}\n{process.stderr}")
         return process
 
-    def test_installed_package_serves_a_project_of_its_own(self):
-        prefix, build, run = self.scratch / "prefix", self.scratch / "build", self.scratch / "run"
-        self.run_ok(CMAKE, "--install", BUILD, "--prefix", prefix, "--component", "probe")
+    def build_sample(self, *components):
+        """Installs the components into a prefix and builds samples/stranger with them; returns its build folder."""
+        prefix, build = self.scratch / "prefix", self.scratch / "build"
+        for component in components:
+            self.run_ok(CMAKE, "--install", BUILD, "--prefix", prefix, "--component", component)
         # From a copy elsewhere, so that nothing of this checkout is found by accident.
         source = shutil.copytree(common.ROOT / "samples" / "stranger", self.scratch / "source")
         self.run_ok(CMAKE, "-S", source, "-B", build, "-G", "Ninja", "-DCMAKE_BUILD_TYPE=Release",
                     f"-DCMAKE_PREFIX_PATH={prefix}")
         self.run_ok(CMAKE, "--build", build)
+        return build
+
+    def test_installed_package_serves_a_project_of_its_own(self):
+        build, run = self.build_sample("probe"), self.scratch / "run"
         process = subprocess.run([str(build / "stranger"), str(run)], capture_output=True, text=True, timeout=120)
         self.assert_exit(process, common.FINDING)
         self.assertRegex(process.stdout, r"^final loss \d+(\.\d+)?, incidents 1$")
         final = float(process.stdout.split("final loss ")[1].split(",")[0])
         self.assertLess(final, 2.0, process.stdout)
         self.assertTrue(common.incident_of(run).stat().st_size > 0)
+        self.assertFalse((build / "own_task").exists(), "the harness is not part of the probe")
+        self.assertFalse((self.scratch / "prefix" / "include" / "nanquest" / "trainer").exists())
+
+    def test_installed_harness_trains_a_task_of_its_own(self):
+        if not (common.BIN / "nanquest-trainer").exists():
+            self.skipTest("this build has no trainer")
+        build, run = self.build_sample("probe", "train"), self.scratch / "run"
+        process = subprocess.run([str(build / "own_task"), str(run)], capture_output=True, text=True, timeout=120)
+        self.assert_exit(process, common.FINDING)
+        start, end = map(float, re.findall(r"loss (\S+) at the start, (\S+) at the end, in fp32$", process.stdout)[0])
+        self.assertLess(end, start / 10, process.stdout)
+        self.assertIn("is not finite in fp16", process.stderr)
+        self.assertTrue(common.incident_of(run).stat().st_size > 0)
+        self.assertTrue((run / "checkpoints" / "final.safetensors").exists())
+        self.assertFalse((self.scratch / "prefix" / "include" / "nanquest" / "trainer" / "cli").exists())
 
     def test_programs_are_installed_and_start(self):
         prefix = self.scratch / "prefix"

@@ -144,19 +144,26 @@ class Trainer(common.ProgramTest):
         self.assert_exit(process, common.NON_FINITE)
         self.assert_nothing_half_written(self.run_dir)
 
-    def test_levels_are_the_probes_to_know(self):
-        """A level that the probe can't give is refused in its words, never silently lowered."""
+    def test_a_level_is_given_in_full_or_refused_in_the_probes_words(self):
+        """Never silently lowered."""
         for level in ("trace", "watch"):
             process = self.train("--data", self.text, *SMALL, "--level", level)
-            self.assert_refused(process, common.USAGE, "levels", "Level::guard")
-        self.assertFalse(self.run_dir.exists())
+            if process.returncode == common.USAGE:
+                self.assert_refused(process, common.USAGE, "levels", "Level::guard")
+                self.assertFalse(self.run_dir.exists())
+                continue
+            self.assert_exit(process, common.OK)
+            manifest = json.loads((self.run_dir / "manifest.json").read_text())
+            self.assertEqual(level, manifest["config"]["level"])
+        self.assert_refused(self.train("--data", self.text, *SMALL, "--level", "loud"), common.USAGE, "level", "watch")
 
     def test_a_loss_scale_far_too_high_is_calibrated_at_every_level(self):
         """More halvings in a row than any limit on them: no incident, no fallback, the same weights."""
         weights = set()
         for level in ("off", "guard"):
             process = self.train("--data", self.text, *SMALL, "--level", level, "--json", "--amp-dtype", "fp16",
-                                 "--init-scale", 2**24, "--init-std", 1, "--norm", "post", "--scale-growth-interval", 3)
+                                 "--init-scale", 2**24, "--init-std", 1, "--norm", "post", "--depth", 3,
+                                 "--scale-growth-interval", 3)
             self.assert_exit(process, common.OK)
             summary = json.loads(process.stdout)
             first = [change for change in summary["loss_scale_history"] if change["step"] == 0]

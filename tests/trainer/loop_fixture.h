@@ -11,7 +11,7 @@
 #include "trainer/model/gpt.h"
 #include "trainer/optim/adamw.h"
 #include "trainer/precision/device.h"
-#include "trainer/task/text_task.h"
+#include "trainer/text/text_task.h"
 
 namespace nanquest::trainer::test {
 

@@ -9,7 +9,7 @@
 #include "trainer/checkpoint/safetensors.h"
 #include "trainer/model/gpt.h"
 #include "trainer/optim/adamw.h"
-#include "trainer/task/next_token.h"
+#include "trainer/text/next_token.h"
 
 namespace nanquest::trainer {
 namespace {

@@ -118,7 +118,7 @@ TEST_F(Program, UnknownKeysAndFlagsNameTheWayOut) {
   EXPECT_EQ(run(tiny("--config '" + (folder / "none.toml") + "'")).code, 3);
   for (const char* bad :
        {"--no-such-flag", "--lr nonsense", "--policy sometimes", "--amp-dtype fp12", "--width 15",
-        "--batch-size 3 --accumulation 2", "--lr 0", "--level watch", "--inject sometimes", "--device tpu",
+        "--batch-size 3 --accumulation 2", "--lr 0", "--level loud", "--policy retryfp32", "--inject sometimes", "--device tpu",
         "--dropout 2", "--warmup-ratio 3", "--lr-backoff 0", "--holdout-every 1", "--scale-floor 0",
         "--beta2 1", "--ring-every 0"}) {
     const Ran r = run(tiny(bad));

@@ -13,7 +13,7 @@
 #include <string>
 
 #include "probe/base/result.h"
-#include "trainer/model/model.h"
+#include "trainer/task/named_tensors.h"
 
 namespace nanquest::trainer {
 

@@ -5,15 +5,15 @@
 #include <string>
 
 #include "probe/base/result.h"
-#include "trainer/model/model.h"
 #include "trainer/precision/grad_scaler.h"
+#include "trainer/task/named_tensors.h"
 
 namespace nanquest::trainer {
 
 /// Counters of a run. A skipped step moves `data_position` and `skipped`, never `optimizer_step`.
 struct Counters {
   std::int64_t optimizer_step = 0;  ///< updates applied; the schedule's clock
-  std::int64_t data_position = 0;   ///< next window of the endless order
+  std::int64_t data_position = 0;   ///< next sample of the endless order
   std::int64_t data_steps = 0;      ///< batches looked at
   std::int64_t skipped = 0;         ///< batches dropped
   std::int64_t consecutive_skips = 0;

@@ -15,7 +15,7 @@
 #include "trainer/optim/adamw.h"
 #include "trainer/precision/device.h"
 #include "trainer/precision/formats.h"
-#include "trainer/task/text_task.h"
+#include "trainer/text/text_task.h"
 
 namespace nanquest::trainer {
 namespace {

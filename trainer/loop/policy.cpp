@@ -3,6 +3,7 @@
 #include "trainer/precision/device.h"
 
 namespace nanquest::trainer {
+
 Trainer::Next Trainer::incident(const StepReport& report, const Batch& batch) {
   ++counters_.incidents;
   if (summary_.first_incident_step < 0) {

@@ -7,44 +7,43 @@
 
 namespace nanquest::trainer {
 
+NamedTensors Trainer::learned() const {
+  NamedTensors all;
+  for (const auto& [name, p] : task_->parameters()) all.emplace_back("model." + name, p.detach());
+  for (const auto& [name, b] : task_->buffers()) all.emplace_back("buffer." + name, b.detach());
+  for (const auto& moment : optimizer_->state()) all.push_back(moment);
+  return all;
+}
+
 TrainState Trainer::save() const {
-  const at::NoGradGuard no_grad;
-  TrainState state;
-  state.counters = counters_;
-  state.scaler = scaler_.state();
-  state.fingerprint = fingerprint_;
-  for (const auto& [name, p] : task_->parameters())
-    state.tensors.emplace_back("model." + name, p.detach().clone());
-  for (const auto& [name, b] : task_->buffers())
-    state.tensors.emplace_back("buffer." + name, b.detach().clone());
-  for (const auto& [name, m] : optimizer_->state()) state.tensors.emplace_back(name, m.clone());
-  for (const auto& [name, r] : rng_states(config_.device))
-    state.tensors.emplace_back("rng." + name, r.clone());
+  TrainState state{counters_, scaler_.state(), learned(), fingerprint_};
+  for (const auto& [name, r] : rng_states(config_.device)) state.tensors.emplace_back("rng." + name, r);
+  for (auto& [name, t] : state.tensors) t = t.clone();
   return state;
 }
 
 Status Trainer::restore(const TrainState& state) {
   const at::NoGradGuard no_grad;
-  std::map<std::string, at::Tensor> stored(state.tensors.begin(), state.tensors.end());
-  NamedTensors targets;
-  for (const auto& [name, p] : task_->parameters()) targets.emplace_back("model." + name, p);
-  for (const auto& [name, b] : task_->buffers()) targets.emplace_back("buffer." + name, b);
-  for (const auto& [name, m] : optimizer_->state()) targets.emplace_back(name, m);
-  for (const auto& [name, target] : targets) {
-    const at::Tensor& from = stored[name];
-    if (!from.defined() || from.sizes() != target.sizes() || from.scalar_type() != target.scalar_type())
+  const std::map<std::string, at::Tensor> stored(state.tensors.begin(), state.tensors.end());
+  const auto find = [&](const std::string& name, const at::Tensor& now) {
+    const auto found = stored.find(name);
+    const bool same = found != stored.end() && found->second.sizes() == now.sizes() &&
+                      found->second.scalar_type() == now.scalar_type();
+    return same ? found->second : at::Tensor();
+  };
+  const NamedTensors targets = learned();
+  for (const auto& [name, target] : targets)
+    if (!find(name, target).defined())
       return Error{ErrorCode::bad_file, "the checkpoint's " + name + " is missing or has another shape",
                    "resume with the settings the run was started with"};
-  }
-  NamedTensors generators;
-  for (auto& [name, now] : rng_states(config_.device)) {
-    const at::Tensor& from = stored["rng." + name];
-    if (!from.defined() || from.sizes() != now.sizes() || from.scalar_type() != now.scalar_type())
+  NamedTensors generators = rng_states(config_.device);
+  for (auto& [name, generator] : generators) {
+    generator = find("rng." + name, generator);
+    if (!generator.defined())
       return Error{ErrorCode::bad_file, "the checkpoint's rng." + name + " is missing or of another kind",
                    "start anew"};
-    generators.emplace_back(name, from);
   }
-  for (auto& [name, target] : targets) target.copy_(stored[name]);
+  for (const auto& [name, target] : targets) target.copy_(find(name, target));
   set_rng_states(config_.device, generators);
   optimizer_->clear_gradients();
   counters_ = state.counters;

@@ -91,6 +91,8 @@ class Trainer {
   void tell_failed(const StepReport& report) const;
 
   // state.cpp: states to go back to
+  /// Handles to weights, buffers and the optimizer's state, by their names in a checkpoint.
+  NamedTensors learned() const;
   /// Adds the present state to the ring, or goes back if it is not finite.
   void remember_state();
   /// Whether weights, buffers and (with `moments`) the optimizer's state are finite.

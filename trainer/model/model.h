@@ -1,4 +1,4 @@
-/// Room trainer/model: maps from tokens to logits. A task (trainer/task) makes a loss of what they give.
+/// Room trainer/model: maps from tokens to logits. A task (trainer/text) makes a loss of what they give.
 ///
 ///     Result<std::unique_ptr<Model>> gpt = make_gpt({.depth = 2, .width = 64}, /*seed=*/42, at::kCPU);
 ///     at::Tensor logits = (*gpt)->forward(tokens, /*training=*/true);
@@ -9,7 +9,7 @@
 
 #include <string>
 
-#include "trainer/model/named_tensors.h"
+#include "trainer/task/named_tensors.h"
 
 namespace nanquest::trainer {
 

@@ -7,7 +7,7 @@
 
 #include "probe/base/result.h"
 #include "trainer/config/setting_list.h"
-#include "trainer/model/named_tensors.h"
+#include "trainer/task/named_tensors.h"
 
 namespace nanquest::trainer {
 

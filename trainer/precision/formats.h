@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "trainer/model/model.h"
+#include "trainer/task/named_tensors.h"
 
 namespace nanquest::trainer {
 

@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "trainer/model/named_tensors.h"
+#include "trainer/task/named_tensors.h"
 
 namespace nanquest::trainer {
 

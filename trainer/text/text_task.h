@@ -1,4 +1,8 @@
-/// Predicting the next byte of text files.
+/// Room trainer/text: learning to predict text, the task of nanquest-trainer itself.
+///
+///     std::unique_ptr<Task> task = make_text_task(std::move(*gpt), std::move(*data));
+///
+/// Never: prints, knows of loops and optimizers.
 #pragma once
 
 #include <memory>

@@ -1,4 +1,4 @@
-#include "trainer/task/next_token.h"
+#include "trainer/text/next_token.h"
 
 #include <ATen/ATen.h>
 

@@ -1,4 +1,4 @@
-#include "trainer/model/named_tensors.h"
+#include "trainer/task/named_tensors.h"
 
 #include <ATen/ATen.h>
 

@@ -1,10 +1,10 @@
-#include "trainer/task/text_task.h"
+#include "trainer/text/text_task.h"
 
 #include <ATen/ATen.h>
 
 #include <utility>
 
-#include "trainer/task/next_token.h"
+#include "trainer/text/next_token.h"
 
 namespace nanquest::trainer {
 namespace {
