@@ -17,8 +17,9 @@
 /// A run directory holds one run: what an earlier one left there is moved to `earlier/` inside it, unless
 /// `resume`.
 ///
-/// Also here, because a training loop needs the same: AtomicFile (checkpoints that are complete or absent),
-/// HashState (of data), RunClaim (the directory, for a loop at Level::off) and file_versions (for `--version`).
+/// Also here, because a training loop needs the same: AtomicFile (checkpoints that are complete or absent), the start of
+/// safetensors files, the hash of data, RunClaim (the directory, for a loop at Level::off) and
+/// file_versions (for `--version`).
 ///
 /// A failure inside the probe never reaches the training: the probe switches itself off with one
 /// line in `report.summary` and `step` goes on running the closure.
@@ -43,6 +44,7 @@
 #include "probe/snapshot/atomic_file.h"
 #include "probe/snapshot/model.h"
 #include "probe/snapshot/run_claim.h"
+#include "probe/snapshot/safetensors.h"
 #include "probe/snapshot/version.h"
 
 namespace nanquest {
