@@ -1,17 +1,17 @@
 /// nanquest's public header: what a training program includes.
 ///
 ///     auto probe = nanquest::Probe::create({.run_dir = "run"}).value();
-///     for (auto& [name, p] : model->named_parameters()) probe->watch_parameter(name, p);
-///     for (auto& [name, b] : model->named_buffers())    probe->watch_buffer(name, b);
-///     for (int64_t step = 0; …; ++step) {
+///     for (auto& p : model->named_parameters()) probe->watch_parameter(p.key(), p.value());
+///     for (auto& b : model->named_buffers())    probe->watch_buffer(b.key(), b.value());
+///     for (int64_t step = 0; step < steps; ++step) {
 ///       auto report = probe->step({.step = step, .lr = lr, .batch = {{"x", x}, {"y", y}}}, [&] {
 ///         auto loss = loss_of(model, x, y);
 ///         loss.backward();
 ///         return loss;
 ///       });
 ///       if (report.ok()) { scale_gradients(report.clip_coefficient(1.0)); optimizer.step(); }
-///       if (!report.summary.empty()) std::cerr << report.summary << '\n';  // not ok: the step never
-///       happened
+///       // Not ok: the step never happened.
+///       if (!report.summary.empty()) std::cerr << report.summary << '\n';
 ///     }
 ///
 /// A run directory holds one run: what an earlier one left there is moved to `earlier/` inside it, unless

@@ -2,7 +2,7 @@
 /// follows are the bytes of the tensors, contiguous, in the order given.
 ///
 ///     std::string file = safetensors_head({{"w", "F32", {2, 3}, 24}}, {{"step", "300"}});
-///     file.append(static_cast<const char*>(data), 24);
+///     file.append(reinterpret_cast<const char*>(data), 24);
 #pragma once
 
 #include <cstdint>
