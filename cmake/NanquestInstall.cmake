@@ -24,9 +24,12 @@ install(TARGETS ${_libraries} EXPORT nanquestTargets
   LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT probe)
 install(EXPORT nanquestTargets NAMESPACE nanquest:: DESTINATION ${_package_dir} COMPONENT probe)
 
-# Headers keep their folders: <nanquest/probe/nanquest.h> for others, "probe/…" among themselves.
-install(DIRECTORY "${PROJECT_SOURCE_DIR}/probe" DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/nanquest COMPONENT probe
-  FILES_MATCHING PATTERN "*.h" PATTERN "attach" EXCLUDE)
+# The public headers keep their folders: <nanquest/probe/nanquest.h> for others, "probe/…" among themselves.
+nanquest_public_headers(_headers)
+foreach(_header IN LISTS _headers)
+  cmake_path(GET _header PARENT_PATH _folder)
+  install(FILES "${PROJECT_SOURCE_DIR}/${_header}" DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/nanquest/${_folder} COMPONENT probe)
+endforeach()
 
 if(TARGET nanquest_train)
   install(TARGETS nanquest_train EXPORT nanquestTrainTargets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT train)

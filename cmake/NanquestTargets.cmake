@@ -39,6 +39,23 @@ function(nanquest_torch_target target)
   target_precompile_headers(${target} REUSE_FROM nanquest_torch_pch)
 endfunction()
 
+# nanquest_public_headers(out): probe/nanquest.h and all headers of ours that it includes, as paths from the root. They
+# are installed, and nothing else is.
+function(nanquest_public_headers out)
+  set(_todo probe/nanquest.h)
+  set(_found "")
+  while(_todo)
+    list(POP_FRONT _todo _header)
+    if(NOT _header IN_LIST _found)
+      list(APPEND _found "${_header}")
+      file(STRINGS "${PROJECT_SOURCE_DIR}/${_header}" _lines REGEX "^#include \"probe/")
+      string(REGEX REPLACE "#include \"([^\"]+)\"[^;]*" "\\1" _lines "${_lines}")
+      list(APPEND _todo ${_lines})
+    endif()
+  endwhile()
+  set(${out} "${_found}" PARENT_SCOPE)
+endfunction()
+
 # nanquest_program(name SOURCES … LINK …): executable build/bin/nanquest-<name>, installed; target `programs`
 # builds all of them.
 function(nanquest_program name)

@@ -32,7 +32,7 @@ nq_hash() { sha256sum | cut -c1-12; }
 # --- distribution packages ------------------------------------------------------------------------
 nq_missing_packages() {
   local wanted installed
-  wanted="$(nq_lines "$nanquest_root/cmake/packages-apt.txt" | sort -u)"
+  wanted="$({ nq_lines "$nanquest_root/cmake/packages-apt.txt"; [ "${NANQUEST_WANT_TIDY:-0}" = 0 ] || echo clang-tidy; } | sort -u)"
   # shellcheck disable=SC2086
   installed="$(dpkg-query -W -f='${db:Status-Abbrev}${Package}\n' $wanted 2>/dev/null | sed -n 's/^ii //p' | sort -u)"
   comm -23 <(printf '%s\n' "$wanted") <(printf '%s\n' "$installed")

@@ -1,24 +1,25 @@
 /// nanquest's public header: what a training program includes.
 ///
 ///     auto probe = nanquest::Probe::create({.run_dir = "run"}).value();
-///     for (auto& [name, p] : model->named_parameters()) probe->watch_parameter(name, p);
-///     for (auto& [name, b] : model->named_buffers())    probe->watch_buffer(name, b);
-///     for (int64_t step = 0; …; ++step) {
+///     for (auto& p : model->named_parameters()) probe->watch_parameter(p.key(), p.value());
+///     for (auto& b : model->named_buffers())    probe->watch_buffer(b.key(), b.value());
+///     for (int64_t step = 0; step < steps; ++step) {
 ///       auto report = probe->step({.step = step, .lr = lr, .batch = {{"x", x}, {"y", y}}}, [&] {
 ///         auto loss = loss_of(model, x, y);
 ///         loss.backward();
 ///         return loss;
 ///       });
 ///       if (report.ok()) { scale_gradients(report.clip_coefficient(1.0)); optimizer.step(); }
-///       if (!report.summary.empty()) std::cerr << report.summary << '\n';  // not ok: the step never
-///       happened
+///       // Not ok: the step never happened.
+///       if (!report.summary.empty()) std::cerr << report.summary << '\n';
 ///     }
 ///
 /// A run directory holds one run: what an earlier one left there is moved to `earlier/` inside it, unless
 /// `resume`.
 ///
-/// Also here, because a training loop needs the same: AtomicFile (checkpoints that are complete or absent),
-/// HashState (of data), RunClaim (the directory, for a loop at Level::off) and file_versions (for `--version`).
+/// Also here, because a training loop needs the same: AtomicFile (checkpoints that are complete or absent), the start of
+/// safetensors files, the hash of data, RunClaim (the directory, for a loop at Level::off) and
+/// file_versions (for `--version`).
 ///
 /// A failure inside the probe never reaches the training: the probe switches itself off with one
 /// line in `report.summary` and `step` goes on running the closure.
@@ -43,6 +44,7 @@
 #include "probe/snapshot/atomic_file.h"
 #include "probe/snapshot/model.h"
 #include "probe/snapshot/run_claim.h"
+#include "probe/snapshot/safetensors.h"
 #include "probe/snapshot/version.h"
 
 namespace nanquest {

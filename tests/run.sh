@@ -6,6 +6,8 @@
 #   tests/run.sh --label nightly  # what takes hours: every model, optimizer, precision and habit under the probe
 #   tests/run.sh --bench          # every benchmark: "name ratio goal ok|short spread", one line each
 #   tests/run.sh --asan           # AddressSanitizer and UBSan over the parts without torch, in build/asan
+#   tests/run.sh --debug          # all tests of an unoptimised build, in build/debug
+#   tests/run.sh --tidy           # clang-tidy over sources without torch and those that differ from origin/main
 #   tests/run.sh --torch-2.11     # probe and replay against the oldest LibTorch, in build/torch-2.11
 #
 # Exit code: CTest's (0: all passed), or the failed stage's.
@@ -20,6 +22,9 @@ Options:
                   "nightly" runs only if it is named here
   --bench         build and run the benchmarks instead of the tests
   --asan          the sanitizer build instead of the release build
+  --debug         the unoptimised build instead of the release build
+  --tidy          clang-tidy instead of the tests; with --label nightly over all sources. NANQUEST_TIDY_BASE names
+                  another revision than origin/main
   --torch-2.11    the oldest LibTorch instead of the pinned one
   --jobs N        compile jobs and tests at a time (default: processors, at most one for each 2 GiB of memory)
   --help          this text
@@ -35,6 +40,8 @@ while [ $# -gt 0 ]; do
     --jobs) [ $# -ge 2 ] || { echo "run.sh: --jobs needs a number" >&2; exit 2; }; jobs="$2"; shift ;;
     --bench) mode=bench ;;
     --asan) mode=asan ;;
+    --debug) mode=debug ;;
+    --tidy) mode=tidy; NANQUEST_WANT_TIDY=1 ;;
     --torch-2.11) mode=oldest; NANQUEST_WANT_OLDEST_TORCH=1 ;;
     --help | -h) usage; exit 0 ;;
     *) echo "run.sh: unknown option $1 (see --help)" >&2; exit 2 ;;
@@ -42,7 +49,7 @@ while [ $# -gt 0 ]; do
   shift
 done
 
-case "$mode" in tests | bench) NANQUEST_WANT_TEST_PACKAGES=1 ;; esac
+case "$mode" in tests | bench | debug) NANQUEST_WANT_TEST_PACKAGES=1 ;; esac
 . cmake/setup.sh
 
 skipped=(-LE '^nightly$')
@@ -105,8 +112,22 @@ case "$mode" in
     configure asan build/asan
     build build/asan
     # Windows and pictures go through the graphics driver, whose own leaks are not ours to find.
+    excluded='image|window|e2e'
+    [ "${#skipped[@]}" -eq 0 ] || excluded+='|nightly'
     ASAN_OPTIONS="${ASAN_OPTIONS:-detect_leaks=1}" UBSAN_OPTIONS="${UBSAN_OPTIONS:-print_stacktrace=1}" \
-      test_in build/asan -L '^(base|numerics|snapshot|viewer|fuzz)$' -LE '^(image|window|e2e)$' "${labels[@]}"
+      test_in build/asan -L '^(base|numerics|snapshot|viewer|fuzz)$' -LE "^($excluded)$" "${labels[@]}"
+    ;;
+  debug)
+    configure debug build/debug
+    build build/debug
+    test_in build/debug "${labels[@]}" "${skipped[@]}"
+    ;;
+  tidy)
+    # Of a configuration that nobody builds: clang can't read another compiler's precompiled headers.
+    configure release build/tidy -DCMAKE_DISABLE_PRECOMPILE_HEADERS=ON -DNANQUEST_CUDA=OFF
+    which=(--since "${NANQUEST_TIDY_BASE:-origin/main}")
+    [ "${#skipped[@]}" -gt 0 ] || which=(--all)
+    "$NANQUEST_PYTHON" cmake/tidy.py build/tidy "${which[@]}" --jobs "$jobs"
     ;;
   oldest)
     configure release build/torch-2.11 "-DLibTorch_ROOT=$NANQUEST_OLDEST_TORCH/torch" -DNANQUEST_TORCH=ON \

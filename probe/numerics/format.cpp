@@ -118,12 +118,6 @@ std::optional<Format> format_of(DType type) {
   }
 }
 
-std::optional<Format> format_from_name(std::string_view name) {
-  for (int i = 0; i < kFormatCount; ++i)
-    if (kInfo[i].name == name) return static_cast<Format>(i);
-  return std::nullopt;
-}
-
 double decode(Format format, std::uint64_t bits) {
   switch (format) {
     case Format::fp64:

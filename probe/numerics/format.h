@@ -34,9 +34,6 @@ const FormatInfo& info(Format format);
 /// The format of a DType's elements; nothing for integers, bool and complex.
 std::optional<Format> format_of(DType type);
 
-/// By name ("fp16", "bf16", …), or nothing.
-std::optional<Format> format_from_name(std::string_view name);
-
 /// Exact value of the bit pattern (low `storage_bits` bits; fp64 uses all 64).
 double decode(Format format, std::uint64_t bits);
 

@@ -81,4 +81,13 @@ class ContentsHash {
   PartHashes parts_;
 };
 
+/// 64-bit hash of contiguous bytes, the checksum of what files hold: equal bits, equal hash (NaN payloads and
+/// signed zeros count). The definition (nq64) is part of the file format: never change it, add a new one.
+/// Thread-safe, no allocation.
+std::uint64_t hash_bytes(const void* data, std::size_t bytes);
+
+/// 64-bit hash of a tensor's contents (nq64p; of up to 512 KiB the same as `hash_bytes`): its parts
+/// can be hashed by several threads. Thread-safe, no allocation.
+std::uint64_t hash_contents(const void* data, std::size_t bytes);
+
 }  // namespace nanquest

@@ -12,14 +12,9 @@
 #include <span>
 
 #include "probe/base/dtype.h"
+#include "probe/numerics/hash.h"
 
 namespace nanquest {
-
-/// How much a scan computes. Every level includes the one before it.
-enum class ScanDetail : std::uint8_t {
-  counts,     ///< NaN, +Inf, -Inf, zeros, subnormals, amax, smallest non-zero, Σx², first bad index
-  histogram,  ///< and the exponent histogram
-};
 
 /// Bins of the exponent histogram: bin i counts finite, non-zero values with
 /// floor(log2(|x|)) == kHistogramMinExponent + i; values outside are counted in the end bins.
@@ -59,15 +54,6 @@ ScanResult scan_strided(DType type, const void* data, std::span<const std::int64
 
 /// Only "is anything non-finite?": the cheapest pass, stops early. False for integers.
 bool any_non_finite(DType type, const void* data, std::size_t n);
-
-/// 64-bit hash of contiguous bytes, the checksum of what files hold: equal bits, equal hash (NaN payloads and
-/// signed zeros count). The definition (nq64) is in hash.h and part of the file format: never change it, add
-/// a new one. Thread-safe, no allocation.
-std::uint64_t hash_bytes(const void* data, std::size_t bytes);
-
-/// 64-bit hash of a tensor's contents (nq64p in hash.h; of up to 512 KiB the same as `hash_bytes`): its parts
-/// can be hashed by several threads. Thread-safe, no allocation.
-std::uint64_t hash_contents(const void* data, std::size_t bytes);
 
 /// Hash of a strided view: equals `hash_contents` of its contiguous copy. `element_size` is 1 … 1024 bytes.
 std::uint64_t hash_strided(std::size_t element_size, const void* data, std::span<const std::int64_t> sizes,

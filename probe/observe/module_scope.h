@@ -1,6 +1,9 @@
 /// Module paths for C++ models: who is running now?
 ///
-///     Tensor Mlp::forward(Tensor x) { ModuleScope here("mlp", "Mlp"); … }   // nested: "blocks.3.mlp"
+///     at::Tensor Mlp::forward(at::Tensor x) {
+///       nanquest::ModuleScope here("mlp", "Mlp");  // inside another: "blocks.3.mlp"
+///       return x.relu();
+///     }
 #pragma once
 
 #include <string>

@@ -250,8 +250,4 @@ ObserverPause::~ObserverPause() {
   state().busy = before_;
 }
 
-bool observer_busy() {
-  return state().busy;
-}
-
 }  // namespace nanquest

@@ -92,7 +92,4 @@ class ObserverPause {
   bool before_;
 };
 
-/// True while a sink of this thread runs: its own ATen calls must not be observed.
-bool observer_busy();
-
 }  // namespace nanquest

@@ -53,13 +53,6 @@ Status AtomicFile::append(const void* data, std::size_t bytes) {
   return {};
 }
 
-Status AtomicFile::overwrite(std::size_t offset, const void* data, std::size_t bytes) {
-  if (!impl_ || !impl_->file) return Error{ErrorCode::usage, "this writer is spent", ""};
-  if (!write_at(impl_->file.get(), data, bytes, offset)) return system_error(impl_->path, "writing");
-  if (offset + bytes > impl_->size) impl_->size = offset + bytes;
-  return {};
-}
-
 Status AtomicFile::commit(Durable durable) {
   if (!impl_ || !impl_->file) return Error{ErrorCode::usage, "this writer is spent", ""};
   Status status;

@@ -33,8 +33,6 @@ class AtomicFile {
 
   /// Appends `bytes` bytes; they are copied out before the call returns.
   Status append(const void* data, std::size_t bytes);
-  /// Writes `bytes` bytes at `offset` (for headers known last); does not move the place of `append`.
-  Status overwrite(std::size_t offset, const void* data, std::size_t bytes);
   /// Makes the file appear under its name. After it the writer is spent.
   Status commit(Durable durable = Durable::now);
 

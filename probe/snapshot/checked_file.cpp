@@ -90,7 +90,7 @@ Status CheckedFile::walk(const std::string& group, hid_t id, int depth) {
     const H5I_type_t type = H5Iget_type(object.get());
     if (type != H5I_GROUP && type != H5I_DATASET) continue;  // named types: nothing here uses them
     if (type == H5I_GROUP) groups_.insert(name);
-    const Status status =
+    Status status =
         type == H5I_GROUP ? walk(name, object.get(), depth + 1) : look_at(name, object.get());
     if (!status) return status;
   }

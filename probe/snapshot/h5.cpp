@@ -150,11 +150,6 @@ Id type_of(DType dtype) {
   return {};
 }
 
-bool is_type_of(hid_t type, DType dtype) {
-  const Id wanted = type_of(dtype);
-  return wanted && H5Tequal(type, wanted.get()) > 0;
-}
-
 Id write_dataset(hid_t parent, const char* name, DType dtype, const std::vector<hsize_t>& shape,
                  const void* data) {
   const Id type = type_of(dtype);

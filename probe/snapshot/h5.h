@@ -77,9 +77,6 @@ Error failure(const std::string& path, std::string_view doing, ErrorCode otherwi
 /// because the library's own conversion rewrites NaN payloads.
 Id type_of(DType dtype);
 
-/// True if `type` is exactly the file type of `dtype`.
-bool is_type_of(hid_t type, DType dtype);
-
 /// Creates a contiguous dataset and writes `data` into it (nothing is written for 0 elements). An empty
 /// shape makes a scalar. Returns the open dataset, or an empty Id with the failure left on the stack.
 Id write_dataset(hid_t parent, const char* name, DType dtype, const std::vector<hsize_t>& shape,

@@ -66,7 +66,7 @@ struct SnapshotWriter::Impl {
 
 Status SnapshotWriter::Impl::finish() {
   const std::string version = std::to_string(kFormatMajor) + "." + std::to_string(kFormatMinor);
-  const Status written = file.finish({{"format", kFormatName},
+  Status written = file.finish({{"format", kFormatName},
                                       {"format_version", version},
                                       {"kind", "snapshot"},
                                       {"kind_version", std::int64_t{1}},
@@ -156,7 +156,7 @@ Status SnapshotWriter::write_doc(const SnapshotDoc& doc) try {
 Status SnapshotWriter::commit() try {
   if (!impl_ || impl_->temporary.empty()) return Error{ErrorCode::usage, "this writer is spent", ""};
   if (!impl_->root) return Error{ErrorCode::usage, impl_->path + ": commit before write_doc", ""};
-  const Status done = impl_->finish();
+  Status done = impl_->finish();
   impl_->discard();
   return done;
 } catch (const std::exception& e) {

@@ -7,6 +7,8 @@
 #include <cstring>
 #include <nlohmann/json.hpp>
 
+#include "probe/snapshot/safetensors.h"
+
 namespace nanquest {
 namespace {
 
@@ -124,32 +126,20 @@ std::optional<std::string> cpp_tensor(const at::Tensor& given, const TensorStore
 
 }  // namespace
 
-std::string dtype_text(at::ScalarType type) {
-  const TypeName* name = type_name(type);
-  return name ? name->torch : "";
-}
-
 std::string TensorStore::add(const at::Tensor& tensor) {
   tensors_.emplace_back("t" + std::to_string(tensors_.size()), tensor);
   return tensors_.back().first;
 }
 
-std::string TensorStore::header() const {
-  nlohmann::ordered_json j = nlohmann::ordered_json::object();
-  std::size_t offset = 0;
-  for (const auto& [name, t] : tensors_) {
-    j[name] = {{"dtype", type_name(t.scalar_type())->safetensors},
-               {"shape", t.sizes().vec()},
-               {"data_offsets", {offset, offset + t.nbytes()}}};
-    offset += t.nbytes();
-  }
-  std::string text = j.dump();
-  text.append((8 - text.size() % 8) % 8, ' ');
-  return text;
+std::string TensorStore::head() const {
+  std::vector<SafetensorsEntry> entries;
+  for (const auto& [name, t] : tensors_)
+    entries.push_back({name, type_name(t.scalar_type())->safetensors, t.sizes().vec(), t.nbytes()});
+  return safetensors_head(entries, {});
 }
 
 std::size_t TensorStore::offset(const std::string& name) const {
-  std::size_t at = 8 + header().size();
+  std::size_t at = head().size();
   for (const auto& [other, t] : tensors_) {
     if (other == name) return at;
     at += t.nbytes();
@@ -159,10 +149,7 @@ std::size_t TensorStore::offset(const std::string& name) const {
 
 std::string TensorStore::file() const {
   if (tensors_.empty()) return "";
-  const std::string text = header();
-  std::string bytes;
-  for (int i = 0; i < 8; ++i) bytes += static_cast<char>((text.size() >> (8 * i)) & 0xff);
-  bytes += text;
+  std::string bytes = head();
   for (const auto& [name, t] : tensors_)
     bytes.append(static_cast<const char*>(t.const_data_ptr()), t.nbytes());
   return bytes;

@@ -25,7 +25,7 @@ class TensorStore {
   std::string file() const;
 
  private:
-  std::string header() const;
+  std::string head() const;
   std::vector<std::pair<std::string, at::Tensor>> tensors_;
 };
 
@@ -36,8 +36,5 @@ std::optional<std::string> python_value(const c10::IValue& value, const c10::Arg
 /// One argument as a C++ expression giving a c10::IValue; nothing if it can't be written down. `store` must
 /// hold the same tensors already (python_value was called first); `next` counts them.
 std::optional<std::string> cpp_value(const c10::IValue& value, const TensorStore& store, int& next);
-
-/// "float16" for at::kHalf; "" for a type that scripts don't know.
-std::string dtype_text(at::ScalarType type);
 
 }  // namespace nanquest

@@ -166,6 +166,19 @@ TEST(Safetensors, EveryTruncationAndEveryFlippedBitIsFound) {
     }
 }
 
+// Files of before nq64 have a sum that nobody knows any more: they are read, and it is no metadata.
+TEST(Safetensors, FilesWithTheOldSumAreRead) {
+  const test::Folder folder;
+  test::write_file(folder / "old.safetensors",
+                   with_header(R"({"__metadata__":{"format":"pt","nanquest.checksum":"0123456789abcdef"},)"
+                               R"("a":{"dtype":"U8","shape":[3],"data_offsets":[0,3]}})",
+                               3));
+  const auto file = read_safetensors(folder / "old.safetensors");
+  ASSERT_TRUE(file) << file.error().text();
+  EXPECT_EQ(file->tensors.size(), 1u);
+  EXPECT_EQ(file->metadata, (std::map<std::string, std::string>{{"format", "pt"}}));
+}
+
 TEST(Safetensors, AFailureLeavesTheOldFileAndNothingElse) {
   const test::Folder folder;
   const std::string path = folder / "f.safetensors";

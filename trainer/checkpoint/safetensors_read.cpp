@@ -1,13 +1,13 @@
 #include <ATen/ATen.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "probe/nanquest.h"
 #include "trainer/checkpoint/safetensors.h"
 #include "trainer/checkpoint/safetensors_types.h"
 
@@ -130,21 +130,21 @@ SafetensorsFile read_or_throw(std::ifstream& in, std::uint64_t size) {
   SafetensorsFile file;
   const std::vector<Entry> entries =
       entries_of(parse_strictly(text), file.metadata, size - sizeof length - length);
-  Checksum sum;
+  PartHashes sum;
   for (const Entry& e : entries) {
     at::Tensor t = at::empty(e.shape, at::TensorOptions().dtype(e.type));
     if (t.nbytes() > 0 &&
         !in.read(static_cast<char*>(t.mutable_data_ptr()), static_cast<std::streamsize>(t.nbytes())))
       throw Bad{"truncated"};
-    sum.add(t.const_data_ptr(), t.nbytes());
+    sum.add(hash_contents(t.const_data_ptr(), t.nbytes()));
     file.tensors.emplace_back(e.name, std::move(t));
   }
-  if (const auto stored = file.metadata.find(std::string(kChecksumKey)); stored != file.metadata.end()) {
-    char now[17];
-    std::snprintf(now, sizeof now, "%016llx", static_cast<unsigned long long>(sum.value()));
-    if (stored->second != now) throw Bad{"the checksum does not match: the file was damaged"};
+  if (const auto stored = file.metadata.find(std::string(kHashKey)); stored != file.metadata.end()) {
+    if (stored->second != hash_text(sum.finish()))
+      throw Bad{"the checksum does not match: the file was damaged"};
     file.metadata.erase(stored);
   }
+  file.metadata.erase(std::string(kOldSumKey));
   return file;
 }
 

@@ -1,11 +1,12 @@
-/// Names of element types in the safetensors format, and the checksum of ours.
+/// Names of element types in the safetensors format, and the hash in files of ours.
 #pragma once
 
 #include <c10/core/ScalarType.h>
 
 #include <cstdint>
-#include <cstring>
+#include <cstdio>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <utility>
 
@@ -42,27 +43,16 @@ inline std::optional<std::string_view> safetensors_name(at::ScalarType wanted) {
   return std::nullopt;
 }
 
-inline constexpr std::string_view kChecksumKey = "nanquest.checksum";
+/// Metadata entry of files of ours: the nq64p of each tensor's bytes, joined like parts of nq64p (hash.h), as
+/// 16 hex digits. Earlier files have a sum of another kind under kOldSumKey instead, which nobody reads any
+/// more.
+inline constexpr std::string_view kHashKey = "nanquest.nq64p";
+inline constexpr std::string_view kOldSumKey = "nanquest.checksum";
 
-/// 64-bit checksum fed in pieces: FNV-1a over 8-byte words (the rest byte by byte) with a final mix. Finds
-/// damage, not forgery. Pieces must be fed in the same sizes to give the same sum.
-class Checksum {
- public:
-  void add(const void* data, std::size_t size) {
-    const auto* p = static_cast<const unsigned char*>(data);
-    for (; size >= 8; p += 8, size -= 8) {
-      std::uint64_t word = 0;
-      std::memcpy(&word, p, 8);
-      state_ = (state_ ^ word) * kPrime;
-      state_ ^= state_ >> 29;
-    }
-    for (; size > 0; ++p, --size) state_ = (state_ ^ *p) * kPrime;
-  }
-  std::uint64_t value() const { return (state_ ^ (state_ >> 32)) * kPrime; }
-
- private:
-  static constexpr std::uint64_t kPrime = 0x100000001b3u;
-  std::uint64_t state_ = 0xcbf29ce484222325u;
-};
+inline std::string hash_text(std::uint64_t hash) {
+  char text[17];
+  std::snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(hash));
+  return text;
+}
 
 }  // namespace nanquest::trainer

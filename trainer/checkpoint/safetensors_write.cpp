@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <cstdio>
-#include <nlohmann/json.hpp>
 
 #include "probe/nanquest.h"
 #include "trainer/checkpoint/safetensors.h"
@@ -19,23 +17,6 @@ at::Tensor plain(const at::Tensor& t) {
   return t.detach().to(at::kCPU).contiguous();
 }
 
-/// The header, padded so that the data starts at a multiple of 8.
-std::string header_of(const NamedTensors& sorted, const std::map<std::string, std::string>& metadata) {
-  nlohmann::ordered_json header;
-  header["__metadata__"] = metadata;
-  std::uint64_t at = 0;
-  for (const auto& [name, t] : sorted) {
-    const std::uint64_t end = at + t.nbytes();
-    header[name] = {{"dtype", *safetensors_name(t.scalar_type())},
-                    {"shape", t.sizes().vec()},
-                    {"data_offsets", {at, end}}};
-    at = end;
-  }
-  std::string text = header.dump();
-  text.resize((text.size() + 7) / 8 * 8, ' ');
-  return text;
-}
-
 }  // namespace
 
 Status write_safetensors(const std::string& path, const NamedTensors& tensors,
@@ -44,26 +25,25 @@ Status write_safetensors(const std::string& path, const NamedTensors& tensors,
   std::stable_sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) {
     return a.second.element_size() > b.second.element_size();
   });
-  Checksum sum;
+  PartHashes sum;
+  std::vector<SafetensorsEntry> entries;
   for (auto& [name, t] : sorted) {
-    if (!safetensors_name(t.scalar_type()))
+    const auto type = safetensors_name(t.scalar_type());
+    if (!type)
       return Error{
           ErrorCode::unsupported,
           path + ": safetensors has no type for " + name + " (" + c10::toString(t.scalar_type()) + ")", ""};
     t = plain(t);
-    sum.add(t.const_data_ptr(), t.nbytes());
+    sum.add(hash_contents(t.const_data_ptr(), t.nbytes()));
+    entries.push_back({name, std::string(*type), t.sizes().vec(), t.nbytes()});
   }
   std::map<std::string, std::string> all = metadata;
   all.emplace("format", "pt");
-  char text[17];
-  std::snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(sum.value()));
-  all[std::string(kChecksumKey)] = text;
-  const std::string header = header_of(sorted, all);
-  const std::uint64_t length = header.size();
+  all[std::string(kHashKey)] = hash_text(sum.finish());
+  const std::string head = safetensors_head(entries, all);
   Result<AtomicFile> file = AtomicFile::create(path);
   if (!file) return file.error();
-  if (Status s = file->append(&length, sizeof length); !s) return s;
-  if (Status s = file->append(header.data(), header.size()); !s) return s;
+  if (Status s = file->append(head.data(), head.size()); !s) return s;
   for (const auto& [name, t] : sorted)
     if (Status s = file->append(t.const_data_ptr(), t.nbytes()); !s) return s;
   return file->commit();

@@ -150,7 +150,7 @@ int run(const Arguments& a) {
 
 }  // namespace
 
-int main(int argc, char** argv) {
+int main(int argc, char** argv) try {
   Arguments a;
   CLI::App app{
       "Shows a run of nanquest: the verdict, the norms of every layer, the trace, tensors and incidents.",
@@ -187,9 +187,7 @@ int main(int argc, char** argv) {
   if (a.wants_text && a.text.empty()) a.text = "all";
   if (a.path.empty())
     return usage("nothing to show", "give a run directory or a snapshot; --help shows examples");
-  try {
-    return run(a);
-  } catch (const std::exception& error) {
-    return fail({ErrorCode::internal, error.what(), ""});
-  }
+  return run(a);
+} catch (const std::exception& error) {
+  return fail({ErrorCode::internal, error.what(), ""});
 }

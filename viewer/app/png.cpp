@@ -16,7 +16,7 @@ Status write_png(const std::string& path, const Image& image) {
   std::string file(bytes, '\0');
   if (!png_image_write_to_memory(&header, file.data(), &bytes, 0, image.rgb.data(), 0, nullptr))
     return Error{ErrorCode::internal, path + ": the picture could not be packed: " + header.message, ""};
-  const Status written = write_file_atomically(path, std::string_view(file).substr(0, bytes));
+  Status written = write_file_atomically(path, std::string_view(file).substr(0, bytes));
   if (written) return written;
   return Error{ErrorCode::io, written.error().message, "choose another place with --screenshot FILE"};
 }

@@ -102,8 +102,8 @@ void loop(GLFWwindow* window, Session& session, UiOptions options, int frames) {
     settle = settle > 0 ? settle - 1 : 3;
     if (!drop.empty()) {
       Result<Session> other = Session::open(drop);
-      if (other) session = std::move(other).value();
       ui.state().message = other ? "Opened " + drop : other.error().text();
+      if (other) session = std::move(other).value();
       ui.state().filtered_for.clear();
       ui.state().fit_view = true;
       drop.clear();

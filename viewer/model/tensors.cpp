@@ -71,6 +71,7 @@ void count_fits(const TensorData& data, std::vector<FormatFit>& fits) {
   if (fits.empty())
     for (const Format format : kFitFormats) fits.push_back({format, 0, 0, 0});
   std::vector<Limits> limits;
+  limits.reserve(fits.size());
   for (const FormatFit& fit : fits) limits.emplace_back(fit.format);
   for_each_value(data, [&](double x) {
     const double a = std::abs(x);
