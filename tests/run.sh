@@ -106,7 +106,7 @@ case "$mode" in
     build build/asan
     # Windows and pictures go through the graphics driver, whose own leaks are not ours to find.
     ASAN_OPTIONS="${ASAN_OPTIONS:-detect_leaks=1}" UBSAN_OPTIONS="${UBSAN_OPTIONS:-print_stacktrace=1}" \
-      test_in build/asan -L '^(base|numerics|snapshot|viewer|fuzz)$' -LE '^(image|window|e2e)$' "${labels[@]}"
+      test_in build/asan -L '^(base|numerics|snapshot|verdict|viewer|fuzz)$' -LE '^(image|window|e2e)$' "${labels[@]}"
     ;;
   oldest)
     configure release build/torch-2.11 "-DLibTorch_ROOT=$NANQUEST_OLDEST_TORCH/torch" -DNANQUEST_TORCH=ON \
