@@ -124,11 +124,6 @@ std::optional<std::string> cpp_tensor(const at::Tensor& given, const TensorStore
 
 }  // namespace
 
-std::string dtype_text(at::ScalarType type) {
-  const TypeName* name = type_name(type);
-  return name ? name->torch : "";
-}
-
 std::string TensorStore::add(const at::Tensor& tensor) {
   tensors_.emplace_back("t" + std::to_string(tensors_.size()), tensor);
   return tensors_.back().first;

@@ -18,7 +18,6 @@ class TensorStore {
  public:
   /// Keeps `tensor` (contiguous, CPU) and returns its name in the file.
   std::string add(const at::Tensor& tensor);
-  bool empty() const { return tensors_.empty(); }
   /// Offset of a kept tensor's bytes in the file, known once all are added.
   std::size_t offset(const std::string& name) const;
   /// The file: 8 bytes length of the header, the header in JSON, the bytes (safetensors format).
@@ -36,8 +35,5 @@ std::optional<std::string> python_value(const c10::IValue& value, const c10::Arg
 /// One argument as a C++ expression giving a c10::IValue; nothing if it can't be written down. `store` must
 /// hold the same tensors already (python_value was called first); `next` counts them.
 std::optional<std::string> cpp_value(const c10::IValue& value, const TensorStore& store, int& next);
-
-/// "float16" for at::kHalf; "" for a type that scripts don't know.
-std::string dtype_text(at::ScalarType type);
 
 }  // namespace nanquest
