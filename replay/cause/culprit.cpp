@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <optional>
 
-#include "probe/trace/culprit.h"
 #include "probe/trace/collectives.h"
+#include "probe/trace/culprit.h"
 #include "replay/cause/case.h"
 #include "replay/verdict/words.h"
 
@@ -15,8 +15,7 @@ namespace {
 /// there is none.
 std::int32_t bad_argument(const Case& c, std::int32_t op, std::int32_t slot = kNone) {
   for (const Case::TensorArgument& a : c.tensor_arguments(op)) {
-    const TensorRow& row = c.doc().tensors[a.tensor];
-    if (row.slot != slot && row.stats != kNone && c.doc().stats[row.stats].non_finite() > 0) return a.tensor;
+    if (c.doc().tensors[a.tensor].slot != slot && c.graph().bad(TensorId{a.tensor})) return a.tensor;
   }
   return kNone;
 }
@@ -59,21 +58,10 @@ std::optional<Seen> bad_given(const Case& c) {
   return seen.op == c.op_index() ? std::nullopt : std::optional(seen);
 }
 
+/// The parts of sharded weights have no name of their own; the ops that gather them read nothing else.
 Origin origin_of(SlotOrigin origin, const std::string& reader) {
-  switch (origin) {
-    case SlotOrigin::input:
-      return Origin::input;
-    case SlotOrigin::parameter:
-      return Origin::parameter;
-    case SlotOrigin::buffer:
-      return Origin::buffer;
-    case SlotOrigin::optimizer_state:
-      return Origin::optimizer_state;
-    case SlotOrigin::loss_scale:
-      return Origin::loss_scale;
-    default:  // the parts of sharded weights have no name of their own; these ops read nothing else
-      return reader.starts_with("fsdp::") ? Origin::parameter : Origin::op;
-  }
+  if (origin == SlotOrigin::external && reader.starts_with("fsdp::")) return Origin::parameter;
+  return from_word<Origin>(origin_name(origin)).value_or(Origin::op);
 }
 
 void blame(SnapshotDoc& doc, const Seen& given) {

@@ -33,7 +33,7 @@ std::optional<Finding> opaque_finding(const Case& c) {
   if (!op || c.culprit().origin != "op" || !is_substituted(c, c.op_index())) return std::nullopt;
   Finding f;
   const BadValue value = from_word<BadValue>(c.culprit().value).value_or(BadValue::none);
-  const std::string bad = std::to_string(c.culprit().count) + " " + std::string(spoken(value));
+  const std::string bad = std::to_string(c.culprit().count) + " " + spoken(value, c.culprit().count);
   const std::string module = c.module_of(c.op_index());
   const std::string where = module.empty() ? "" : " in " + module;
   if (op->name == kCompiledRegion) {

@@ -73,7 +73,7 @@ std::string reproduction_text(const Reproduction& r) {
 }
 
 std::string value_text(const CulpritInfo& c) {
-  return (c.count == 0 ? "" : std::to_string(c.count) + " ") + std::string(spoken(c.value));
+  return (c.count == 0 ? "" : std::to_string(c.count) + " ") + spoken(c.value, c.count);
 }
 
 }  // namespace

@@ -1,13 +1,16 @@
 #include "replay/verdict/words.h"
 
+#include <array>
+
+#include "probe/trace/names.h"
+
 namespace nanquest {
 
 template <>
 std::span<const Word<Phase>> words<Phase>() {
-  static constexpr Word<Phase> all[] = {{Phase::input, "input"},
-                                        {Phase::forward, "forward"},
-                                        {Phase::backward, "backward"},
-                                        {Phase::optimizer, "optimizer"}};
+  static const std::array all = [](auto... phases) {
+    return std::array{Word<Phase>{phases, phase_name(phases)}...};
+  }(Phase::input, Phase::forward, Phase::backward, Phase::optimizer);
   return all;
 }
 
@@ -80,22 +83,8 @@ std::span<const Word<TrialResult>> words<TrialResult>() {
   return all;
 }
 
-std::string_view spoken(BadValue value) {
-  switch (value) {
-    case BadValue::nan:
-      return "NaN";
-    case BadValue::plus_inf:
-      return "+Inf";
-    case BadValue::minus_inf:
-      return "-Inf";
-    case BadValue::mixed:
-      return "non-finite values";
-    case BadValue::silent:
-      return "values that later ops turned into silent zeros";
-    case BadValue::none:
-      break;
-  }
-  return "bad values";
+std::string spoken(BadValue value, std::uint64_t count) {
+  return value_words(word(value), count == 1);
 }
 
 std::string_view spoken(Origin origin) {

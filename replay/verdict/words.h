@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 
 #include "probe/snapshot/model.h"
@@ -70,8 +71,8 @@ std::optional<E> from_word(std::string_view text) {
   return std::nullopt;
 }
 
-/// Bad elements as a person says it, after a count: "NaN", "+Inf", "non-finite values".
-std::string_view spoken(BadValue value);
+/// `count` bad elements as a person says it, without the count: "NaN", "+Inf", "non-finite values".
+std::string spoken(BadValue value, std::uint64_t count = 0);
 /// "parameter", "optimizer state".
 std::string_view spoken(Origin origin);
 /// "finite", "still non-finite", "failed": a trial changed one thing of a step that was not finite.

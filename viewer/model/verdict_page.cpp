@@ -42,7 +42,7 @@ std::string headline(const Verdict& v) {
 
 std::string what(const Verdict& v) {
   const CulpritInfo& c = v.culprit;
-  std::string text = (c.count == 0 ? "" : grouped(c.count) + " ") + std::string(spoken(c.value));
+  std::string text = (c.count == 0 ? "" : grouped(c.count) + " ") + spoken(c.value, c.count);
   if (v.origin != Origin::op && !c.tensor.empty())
     text += " in " + c.tensor + ", there before the step began";
   else if (!c.op.empty())
