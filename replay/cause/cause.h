@@ -2,13 +2,11 @@
 ///
 /// To add one, write three files and touch none:
 ///
-///     replay/cause/causes/<label>.cpp              the cause, named like its label (replay/verdict/labels.h)
-///     samples/causes/<label>.cpp                   a program that runs into it
-///     tests/replay/diagnose/causes/<label>_test.cpp  that sample, its variants, and what looks like it and
-///     is not
+///     replay/cause/causes/<label>.cpp                 the cause, named like its label (verdict/labels.h)
+///     samples/causes/<label>.cpp                      a program that runs into it
+///     tests/replay/diagnose/causes/<label>_test.cpp   that sample, its variants, what only looks like it
 ///
-/// The build finds them by their names: it makes a list of the files of causes/ (list.cpp.in). The cause
-/// itself is
+/// The build finds them by their names and lists the files of causes/ (list.cpp.in). The cause itself is
 ///
 ///     std::optional<Finding> examine(const Case& c, const Subject& log) {
 ///       const at::Tensor x = tensor_of(argument(c, c.op_index(), log.argument));
@@ -24,8 +22,7 @@
 ///         .examine = examine,
 ///     };
 ///
-/// A cause must refuse whenever another could explain the same values: UNKNOWN is honest, a wrong label is
-/// not.
+/// A cause must refuse whenever another could explain the same values: UNKNOWN is honest, a wrong label not.
 #pragma once
 
 #include <optional>
@@ -95,8 +92,7 @@ std::span<const NamedCause> all_causes();
 /// Asks every cause; two that both claim the case cancel each other to UNKNOWN.
 Finding find_cause(const Case& c);
 
-/// Labels without a proof that the case resembles, by name; of those that yield to each other only the last
-/// word.
+/// Labels without a proof that the case resembles, by name; without those that yield to one that claims it.
 std::vector<Label> resembled(const Case& c);
 
 /// The finding when nothing decides: says what was seen, and what it resembles.
