@@ -18,11 +18,11 @@ struct Growth {
                                ///< included); NaN for a step at which it was not measured
 };
 
-/// How a series goes.
+/// How a series goes: the Theil–Sen slope of its log2, which is the median of the slopes between all pairs of
+/// points (Sen 1968). Points are the finite positive values: one bad row changes nothing.
 struct Trend {
-  int points = 0;  ///< finite positive values; of the others nothing is used, so one bad row changes nothing
-  double bits_per_step =
-      0;              ///< Theil–Sen slope of log2: the median slope between all pairs of points (Sen 1968)
+  int points = 0;
+  double bits_per_step = 0;
   double rising = 0;  ///< share of the pairs that rise
 };
 
