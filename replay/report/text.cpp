@@ -1,8 +1,8 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
-#include <sstream>
 
+#include "probe/base/wrap.h"
 #include "probe/snapshot/frames.h"
 #include "replay/report/report.h"
 
@@ -22,31 +22,21 @@ class Page {
 
   /// One labelled paragraph; `code` colours its first line's label only, so that wrapping stays exact.
   void block(const std::string& label, const std::string& text, const char* code = "1") {
-    std::string line, lead = label;
-    std::istringstream words(text);
-    for (std::string word; words >> word;) {
-      if (!line.empty() && kIndent + static_cast<int>(line.size() + 1 + word.size()) > style_.width) {
-        emit(lead, line, code);
-        lead.clear();
-        line.clear();
-      }
-      line += (line.empty() ? "" : " ") + word;
+    std::string lead = label;
+    lead.resize(std::max<std::size_t>(kIndent, lead.size() + 1), ' ');
+    if (!label.empty()) lead = paint(code, lead);
+    for (const std::string& line :
+         wrapped(text, static_cast<std::size_t>(std::max(1, style_.width - kIndent)))) {
+      text_ += lead + line + '\n';
+      lead.assign(kIndent, ' ');
     }
-    emit(lead, line, code);
   }
 
-  void raw(const std::string& line) { out_ << line << '\n'; }
-  std::string text() const { return out_.str(); }
+  const std::string& text() const { return text_; }
 
  private:
-  void emit(const std::string& label, const std::string& line, const char* code) {
-    std::string padded = label;
-    padded.resize(std::max<std::size_t>(kIndent, padded.size() + 1), ' ');
-    out_ << (label.empty() ? padded : paint(code, padded)) << line << '\n';
-  }
-
   TextStyle style_;
-  std::ostringstream out_;
+  std::string text_;
 };
 
 std::string percent(double share) {
