@@ -115,7 +115,7 @@ case "$mode" in
     excluded='image|window|e2e'
     [ "${#skipped[@]}" -eq 0 ] || excluded+='|nightly'
     ASAN_OPTIONS="${ASAN_OPTIONS:-detect_leaks=1}" UBSAN_OPTIONS="${UBSAN_OPTIONS:-print_stacktrace=1}" \
-      test_in build/asan -L '^(base|numerics|snapshot|viewer|fuzz)$' -LE "^($excluded)$" "${labels[@]}"
+      test_in build/asan -L '^(base|numerics|snapshot|trace|verdict|viewer|fuzz)$' -LE "^($excluded)$" "${labels[@]}"
     ;;
   debug)
     configure debug build/debug

@@ -1,67 +1,104 @@
-/// Causes: why did this op make that value? One file per cause.
+/// Causes: why did this op make that value? One file per cause, in replay/cause/causes.
 ///
-/// To add one: write `replay/cause/<label>.cpp` with a class that answers `examine`, add its line to
-/// registry.cpp and CMakeLists.txt, and one program to samples/causes with its test. A cause must
-/// refuse whenever a neighbour could explain the same values: UNKNOWN is honest, a wrong label is not.
+/// To add one, write three files and touch none:
+///
+///     replay/cause/causes/<label>.cpp                 the cause, named like its label (verdict/labels.h)
+///     samples/causes/<label>.cpp                      a program that runs into it
+///     tests/replay/diagnose/causes/<label>_test.cpp   that sample, its variants, what only looks like it
+///
+/// The build finds them by their names and lists the files of causes/ (list.cpp.in). The cause itself is
+///
+///     std::optional<Finding> examine(const Case& c, const Subject& log) {
+///       const at::Tensor x = tensor_of(argument(c, c.op_index(), log.argument));
+///       … nothing unless it explains every bad element …
+///       return Finding{.evidence = …, .explanation = …, .advice = …};
+///     }
+///     NANQUEST_CAUSE(log_zero) = {
+///         .label = Label::log_zero,
+///         .origins = {Origin::op},
+///         .phases = {Phase::forward, Phase::backward},
+///         .ops = {{"log", "self"}, {"log1p", "self"}},
+///         .yields_to = {Label::domain},
+///         .examine = examine,
+///     };
+///
+/// A cause must refuse whenever another could explain the same values: UNKNOWN is honest, a wrong label not.
 #pragma once
 
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "replay/cause/case.h"
 #include "replay/counterfactual/change.h"
-#include "replay/report/verdict.h"
+#include "replay/verdict/verdict.h"
 
 namespace nanquest {
 
 /// What a cause found: it explains every bad value of the culprit, or `examine` returns nothing.
 struct Finding {
-  std::string label;
-  std::vector<Evidence> evidence;
-  std::string explanation;  ///< the proximate cause, one or two sentences
-  std::string advice;       ///< the fix in words, for somebody who reads nothing else
-  std::string source;       ///< the rule or the documentation that the test comes from
-  std::vector<Change>
-      wanted;  ///< counterfactuals that would confirm it, beyond the precision runs that every verdict has
-  bool precision = false;            ///< changing the number format is a fix for this cause
-  std::vector<std::int64_t> poison;  ///< samples seen to be bad without running anything
+  Label label = Label::unknown;  ///< filled in by find_cause
+  std::vector<Evidence> evidence = {};
+  std::string explanation = {};     ///< the proximate cause, one or two sentences
+  std::string advice = {};          ///< the fix in words, for somebody who reads nothing else
+  std::string source = {};          ///< the rule or the documentation that the test comes from
+  std::vector<Change> wanted = {};  ///< counterfactuals that would confirm it, beyond the precision runs that
+                                    ///< every verdict has
+  bool precision = false;           ///< changing the number format is a fix for this cause
+  std::vector<std::int64_t> poison = {};  ///< samples seen to be bad without running anything
 };
 
-class Cause {
- public:
-  virtual ~Cause() = default;
-  /// Its word in the verdict.
-  virtual std::string_view label() const = 0;
-  /// Reads what it needs and decides; nothing if this cause doesn't explain the case, or not alone. May throw
-  /// what ATen throws: `find_cause` takes that as "does not decide".
-  virtual std::optional<Finding> examine(const Case& c) const = 0;
+/// An op that a cause may speak about (its plain_name), and the argument of its schema that the cause looks
+/// at, by name: positions differ from op to op and from version to version. "" if it looks at all of them.
+struct Subject {
+  std::string_view op, argument;
 };
 
-/// Every cause but UNKNOWN, the most specific first. Lives as long as the program.
-const std::vector<const Cause*>& causes();
+/// A cause as its file declares it. An empty list stands for "any".
+struct Cause {
+  Label label;
+  std::vector<Origin> origins = {};
+  std::vector<Phase> phases = {};  ///< of the culprit's op
+  bool derivative_of = false;      ///< `ops` are those that the culprit, an op of backward, differentiates
+  std::vector<Subject> ops = {};
+  /// Where one of these claims the case, this one is silent.
+  std::vector<Label> yields_to = {};
+  /// The proof: reads what it needs and decides; nothing if this cause doesn't explain the case, or not
+  /// alone. May throw what ATen throws: that counts as "does not decide".
+  std::optional<Finding> (*examine)(const Case& c, const Subject& subject) = nullptr;
+  /// For a cause whose proof is not written yet: whether the case looks like it. Others yield to it all the
+  /// same, and an UNKNOWN says so.
+  bool (*resembles)(const Case& c, const Subject& subject) = nullptr;
+};
+
+/// Defines the cause of this file, inside namespace nanquest: NANQUEST_CAUSE(log_zero) = {…};
+#define NANQUEST_CAUSE(name) \
+  namespace causes {         \
+  extern const Cause name;   \
+  }                          \
+  const Cause causes::name
+
+/// A cause with the name of its file.
+struct NamedCause {
+  std::string_view file;  ///< "log_zero"
+  const Cause* cause;
+};
+
+/// One for each file of replay/cause/causes, by name. Lives as long as the program.
+std::span<const NamedCause> all_causes();
 
 /// Asks every cause; two that both claim the case cancel each other to UNKNOWN.
 Finding find_cause(const Case& c);
 
-/// The finding when nothing decides: says what was seen, and which neighbour it resembles.
-Finding unknown_finding(const Case& c);
+/// Labels without a proof that the case resembles, by name; without those that yield to one that claims it.
+std::vector<Label> resembled(const Case& c);
 
-// One function per file; registry.cpp lists them.
-const Cause& fp16_overflow();
-const Cause& all_masked_row();
-const Cause& log_zero();
-const Cause& div_zero();
-const Cause& singular_grad();
-const Cause& bad_data();
-const Cause& bad_state();
+/// The finding when nothing decides: says what was seen, and what it resembles.
+Finding unknown_finding(const Case& c);
 
 /// The op's name without "aten::", a trailing "_" (in place) and a leading "_foreach_".
 std::string plain_name(const OpRow& op);
-
-/// Resemblance to a label that has no test here, or that only a longer look could decide; "" if none. A cause
-/// refuses when its own symptom has such a neighbour.
-std::string neighbour_label(const Case& c);
 
 }  // namespace nanquest

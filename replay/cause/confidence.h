@@ -1,10 +1,12 @@
 /// confidence: how the number in the verdict comes about.
 ///
 /// A sum of what really ran and agreed; a check that could not run gives nothing:
-///   0.50  the cause's own test read the recorded values and explains every bad element (no cause: the total
-///   is 0) 0.20  the step came back bit for bit: what was examined is what happened 0.20  a change that this
-///   cause predicts to help removed the bad value on this step 0.09  an irrelevant change of the same size
-///   did not
+///
+///     0.50  the cause's own test read the recorded values and explains every bad element
+///           (no cause: the total is 0)
+///     0.20  the step came back bit for bit: what was examined is what happened
+///     0.20  a change that this cause predicts to help removed the bad value on this step
+///     0.09  an irrelevant change of the same size did not
 #pragma once
 
 namespace nanquest {

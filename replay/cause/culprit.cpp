@@ -1,11 +1,95 @@
 #include "replay/cause/culprit.h"
 
+#include <algorithm>
+#include <optional>
+
+#include "probe/trace/collectives.h"
 #include "probe/trace/culprit.h"
+#include "replay/cause/case.h"
+#include "replay/verdict/words.h"
 
 namespace nanquest {
+namespace {
+
+/// A tensor of the op's arguments that was bad when the op read it, on another storage than `slot`; kNone if
+/// there is none.
+std::int32_t bad_argument(const Case& c, std::int32_t op, std::int32_t slot = kNone) {
+  for (const Case::TensorArgument& a : c.tensor_arguments(op)) {
+    if (c.doc().tensors[a.tensor].slot != slot && c.graph().bad(TensorId{a.tensor})) return a.tensor;
+  }
+  return kNone;
+}
+
+/// Where a bad value was seen.
+struct Seen {
+  std::int32_t op = kNone;
+  std::int32_t row = kNone;  ///< the tensor that `op` read; kNone if `op` made it
+};
+
+bool touches(const Case& c, std::int32_t op, std::int32_t slot) {
+  const auto arguments = c.tensor_arguments(op);
+  return std::any_of(arguments.begin(), arguments.end(),
+                     [&](const Case::TensorArgument& a) { return c.doc().tensors[a.tensor].slot == slot; });
+}
+
+/// One op back: what filled the storage of the bad tensor. The same again if it came from outside; nothing if
+/// another rank sent it. Ops that write where their schemas don't say so are taken in by what they read.
+std::optional<Seen> before(const Case& c, const Seen& seen) {
+  const std::int32_t slot = c.doc().tensors[seen.row].slot;
+  for (std::int32_t i = seen.op - 1; i >= 0; --i) {
+    const bool wrote = c.producer(seen.row, i + 1) == i;
+    if (!wrote && !touches(c, i, slot)) continue;
+    if (is_collective(c.row(i)->name) || (c.row(i)->flags & kOpHostWrite)) return std::nullopt;
+    if (const std::int32_t row = bad_argument(c, i, slot); row != kNone) return Seen{i, row};
+    if (wrote) return Seen{i, kNone};
+  }
+  return seen;
+}
+
+/// Where the bad values came from that this rank itself put into the collective; nothing if it gave finite
+/// ones.
+std::optional<Seen> bad_given(const Case& c) {
+  Seen seen{c.op_index(), bad_argument(c, c.op_index())};
+  while (seen.row != kNone) {
+    const auto earlier = before(c, seen);
+    if (!earlier || earlier->op == seen.op) return earlier;
+    seen = *earlier;
+  }
+  return seen.op == c.op_index() ? std::nullopt : std::optional(seen);
+}
+
+/// The parts of sharded weights have no name of their own; the ops that gather them read nothing else.
+Origin origin_of(SlotOrigin origin, const std::string& reader) {
+  if (origin == SlotOrigin::external && reader.starts_with("fsdp::")) return Origin::parameter;
+  return from_word<Origin>(origin_name(origin)).value_or(Origin::op);
+}
+
+void blame(SnapshotDoc& doc, const Seen& given) {
+  Culprit& culprit = doc.culprit;
+  culprit.op = given.op;
+  culprit.phase = doc.ops[given.op].phase;
+  if (given.row == kNone) return;
+  const TensorRow& row = doc.tensors[given.row];
+  Slot& slot = doc.slots[row.slot];
+  const Origin origin = origin_of(slot.origin, doc.ops[given.op].name);
+  if (slot.name.empty() && origin != Origin::op)
+    slot.name = "(a part of it, storage " + std::to_string(row.slot) + ")";
+  culprit.origin = word(origin);
+  culprit.tensor_name = slot.name;
+  culprit.count = doc.stats[row.stats].non_finite();
+  culprit.first.clear();
+  if (origin != Origin::op) culprit.phase = Phase::input;
+}
+
+}  // namespace
 
 void ensure_culprit(SnapshotDoc& doc) {
   if (doc.culprit.value.empty()) find_culprit(doc);
+  const std::int32_t op = doc.culprit.op;
+  if (op < 0 || static_cast<std::size_t>(op) >= doc.ops.size() || doc.culprit.origin != word(Origin::op) ||
+      !is_collective(doc.ops[static_cast<std::size_t>(op)].name))
+    return;
+  if (const auto given = bad_given(Case(doc, {}, {}))) blame(doc, *given);
 }
 
 }  // namespace nanquest

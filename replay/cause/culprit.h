@@ -1,11 +1,13 @@
-/// culprit: makes sure that a doc names its culprit before it is examined.
+/// culprit: makes sure that a doc names its culprit, and the right one, before it is examined.
 #pragma once
 
 #include "probe/snapshot/model.h"
 
 namespace nanquest {
 
-/// Asks probe/capture's analysis again if the doc names none. Leaves a culprit that is there alone.
+/// Asks probe/capture's analysis again if the doc names none. A collective is no culprit if this rank itself
+/// put the bad values into it: then it is what they came from, often a weight that other processes hold parts
+/// of, which the program gathers before it computes.
 void ensure_culprit(SnapshotDoc& doc);
 
 }  // namespace nanquest

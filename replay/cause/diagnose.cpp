@@ -15,20 +15,6 @@
 namespace nanquest {
 namespace {
 
-std::string phase_text(Phase phase) {
-  switch (phase) {
-    case Phase::input:
-      return "input";
-    case Phase::forward:
-      return "forward";
-    case Phase::backward:
-      return "backward";
-    case Phase::optimizer:
-      break;
-  }
-  return "optimizer";
-}
-
 CulpritInfo culprit_info(const Case& c) {
   const Culprit& culprit = c.culprit();
   CulpritInfo info;
@@ -46,14 +32,28 @@ CulpritInfo culprit_info(const Case& c) {
     }
   }
   info.tensor = culprit.tensor_name;
-  info.value = culprit.value;
+  info.value = from_word<BadValue>(culprit.value).value_or(BadValue::mixed);
   info.count = culprit.count;
   info.first = culprit.first;
   return info;
 }
 
-bool came_from_outside(const Case& c) {
-  return c.culprit().origin != "op" && c.culprit().origin != "multi_step";
+bool came_from_outside(Origin origin) {
+  return origin != Origin::op && origin != Origin::multi_step;
+}
+
+/// Everything of a verdict that is known before anything is tried.
+Verdict verdict_of(const Case& c, const Reproduction& reproduction, const std::string& snapshot) {
+  Verdict v;
+  v.snapshot = snapshot;
+  v.step = c.doc().step;
+  v.rank = c.doc().rank;
+  v.reproduction = reproduction;
+  v.found = !c.culprit().value.empty();
+  if (!v.found) return v;
+  v.origin = from_word<Origin>(c.culprit().origin).value_or(Origin::op);
+  v.culprit = culprit_info(c);
+  return v;
 }
 
 /// Growth that was seen, as evidence with its series; the first three columns.
@@ -68,30 +68,31 @@ void add_growth(Verdict& v, const std::vector<Growth>& growth) {
   }
 }
 
-/// Fills `precision` and says in `explanation` what it means. Returns true if values were growing.
-bool judge_precision(const Case& c, Verdict& v) {
-  const auto run_text = [&](Precision p) -> std::string {
+/// Fills `precision` and says in `explanation` what it means.
+void judge_precision(const Case& c, Verdict& v) {
+  const auto result = [&](Precision p) {
     const RunResult& run = c.whole(p);
-    if (run.failed > c.whole(Precision::as_recorded).failed) return "not_run";
-    return c.healthy(run) ? "finite" : "non_finite";
+    if (run.failed > c.whole(Precision::as_recorded).failed) return PrecisionResult::not_run;
+    return c.healthy(run) ? PrecisionResult::finite : PrecisionResult::non_finite;
   };
-  v.precision.fp32 = run_text(Precision::fp32);
-  v.precision.fp64 = run_text(Precision::fp64);
+  v.precision.fp32 = result(Precision::fp32);
+  v.precision.fp64 = result(Precision::fp64);
   std::vector<Growth> growth = find_growth(c.doc());
   // What grew where the value was born says more than what grew most.
   if (const std::string& module = v.culprit.module; !module.empty())
     std::stable_partition(growth.begin(), growth.end(),
                           [&](const Growth& g) { return g.what.find(" of " + module) != std::string::npos; });
   add_growth(v, growth);
-  const bool cured = v.precision.fp32 == "finite" || v.precision.fp64 == "finite";
-  if (came_from_outside(c)) {
-    v.precision.verdict = "not_a_precision_matter";
+  const bool in_fp32 = v.precision.fp32 == PrecisionResult::finite;
+  const bool cured = in_fp32 || v.precision.fp64 == PrecisionResult::finite;
+  if (came_from_outside(v.origin)) {
+    v.precision.verdict = PrecisionVerdict::not_a_precision_matter;
   } else if (cured && !growth.empty()) {
-    v.precision.verdict = "delayed";
+    v.precision.verdict = PrecisionVerdict::delayed;
     v.explanation +=
-        " The step is finite in " + std::string(v.precision.fp32 == "finite" ? "fp32" : "fp64") + ", but " +
-        growth.front().what + " grew from " + number_text(growth.front().first) + " to " +
-        number_text(growth.front().last) + " over the last " + std::to_string(growth.front().series.size()) +
+        " The step is finite in " + std::string(in_fp32 ? "fp32" : "fp64") + ", but " + growth.front().what +
+        " grew from " + number_text(growth.front().first) + " to " + number_text(growth.front().last) +
+        " over the last " + std::to_string(growth.front().series.size()) +
         " steps: a wider format delays this, and the root is likely what makes values grow (learning rate, "
         "warm-up, a missing normalisation).";
     v.advice += std::string(v.advice.empty() ? "" : " ") +
@@ -101,28 +102,28 @@ bool judge_precision(const Case& c, Verdict& v) {
         "the root cause: why values grew over the steps before this one (a replay of one step can't show "
         "it; try a smaller learning rate or a longer warm-up from an earlier checkpoint)");
   } else if (cured) {
-    v.precision.verdict = "curable";
+    v.precision.verdict = PrecisionVerdict::curable;
   } else {
-    v.precision.verdict = "structural";
+    v.precision.verdict = PrecisionVerdict::structural;
     const std::vector<std::int32_t>& births = c.whole(Precision::fp64).births;
-    if (v.precision.fp64 == "non_finite" &&
+    if (v.precision.fp64 == PrecisionResult::non_finite &&
         std::find(births.begin(), births.end(), c.op_index()) != births.end())
       v.explanation += " The same op fails in fp64: no number format cures it.";
   }
-  return !growth.empty();
 }
 
 void add_samples(const Case& c, const Finding& finding, const DiagnoseOptions& options, Verdict& v) {
   v.batch = batch_size(c.doc());
   v.poison = finding.poison;
-  if (v.poison.empty() && options.find_samples && options.try_fixes && v.origin == "op" && v.batch >= 2) {
+  if (v.poison.empty() && options.find_samples && options.try_fixes && v.origin == Origin::op &&
+      v.batch >= 2) {
     const double step = std::max(1e-3, c.whole(Precision::as_recorded).seconds);
     const int runs = static_cast<int>(std::min(48.0, options.budget_seconds / step));
     if (runs >= 4) {
       if (options.progress) options.progress("which samples are needed for it");
       const SampleBisection b = bisect_samples(c, runs);
       v.poison = b.poison;
-      if (!b.note.empty()) v.evidence.push_back({"samples", b.note, "", {}});
+      if (!b.note.empty()) v.evidence.push_back({"samples", b.note});
     } else {
       v.not_tested.push_back(
           "which samples of the batch are needed for it (the step is slow; nanquest-replay bisect samples)");
@@ -138,26 +139,19 @@ void add_not_tested(const Case& c, const FixSearch& search, Verdict& v) {
   if (v.fix)
     v.not_tested.push_back(
         "whether training stays finite and learns for 64 more steps with the fix: this file holds one step");
-  if (v.origin == "parameter" || v.origin == "buffer" || v.origin == "optimizer_state")
+  if (v.origin == Origin::parameter || v.origin == Origin::buffer || v.origin == Origin::optimizer_state)
     v.not_tested.push_back("which earlier step wrote the bad value");
   if (!v.reproduction.bit_exact)
     v.not_tested.push_back("that this replay is the same event: it did not come back bit for bit");
   add_opaque(c, v);
 }
 
-Verdict judge(const Case& c, const Reproduction& reproduction, const DiagnoseOptions& options) {
-  Verdict v;
-  v.step = c.doc().step;
-  v.rank = c.doc().rank;
-  v.reproduction = reproduction;
-  if (c.culprit().value.empty()) {
-    v.found = false;
+void judge(const Case& c, const DiagnoseOptions& options, Verdict& v) {
+  if (!v.found) {
     v.explanation = "The step holds no harmful NaN or Inf.";
-    return v;
+    return;
   }
-  v.origin = c.culprit().origin;
-  v.phase = came_from_outside(c) ? "input" : phase_text(c.op() ? c.op()->phase : c.culprit().phase);
-  v.culprit = culprit_info(c);
+  v.phase = came_from_outside(v.origin) ? Phase::input : c.op() ? c.op()->phase : c.culprit().phase;
   if (options.progress) options.progress("reading the culprit's recorded values");
   const Finding finding = find_cause(c);
   v.cause = finding.label;
@@ -175,11 +169,10 @@ Verdict judge(const Case& c, const Reproduction& reproduction, const DiagnoseOpt
     v.fix->advice = v.advice.empty() ? "What made this step finite: " + v.fix->change + "." : v.advice;
   add_samples(c, finding, options, v);
   add_not_tested(c, search, v);
-  v.confidence = confidence({.explained = finding.label != "UNKNOWN",
-                             .bit_exact = reproduction.bit_exact,
+  v.confidence = confidence({.explained = finding.label != Label::unknown,
+                             .bit_exact = v.reproduction.bit_exact,
                              .change_helped = search.change_helped,
                              .placebo_failed = search.placebo_failed});
-  return v;
 }
 
 }  // namespace
@@ -199,7 +192,7 @@ Case make_case(const Replayer& replayer) {
 Reproduction reproduction_of(const VerifyResult& r) {
   Reproduction out;
   out.bit_exact = r.bit_exact;
-  out.basis = r.basis;
+  out.basis = from_word<Basis>(r.basis).value_or(Basis::every_output);
   out.outputs_compared = r.outputs_compared;
   out.mismatched = r.mismatched;
   out.opaque_ops = r.opaque_ops;
@@ -208,28 +201,17 @@ Reproduction reproduction_of(const VerifyResult& r) {
   return out;
 }
 
-Verdict diagnose_case(const Case& c, const Reproduction& reproduction, const DiagnoseOptions& options) {
+Verdict diagnose(const Case& c, const Reproduction& reproduction, const std::string& snapshot,
+                 const DiagnoseOptions& options) {
+  Verdict v = verdict_of(c, reproduction, snapshot);
   try {
-    return judge(c, reproduction, options);
+    judge(c, options, v);
   } catch (const std::exception& e) {
-    Verdict v;
-    v.step = c.doc().step;
-    v.rank = c.doc().rank;
-    v.reproduction = reproduction;
-    v.origin = c.culprit().origin;
-    v.culprit = culprit_info(c);
+    v = verdict_of(c, reproduction, snapshot);
     v.explanation = "The diagnosis stopped: " + std::string(e.what()).substr(0, 300);
     v.not_tested.push_back("everything after that");
-    return v;
   }
-}
-
-Verdict diagnose(const Replayer& replayer, const std::string& snapshot, const DiagnoseOptions& options) {
-  if (options.progress) options.progress("verifying: the step as recorded");
-  const Reproduction reproduction = reproduction_of(verify(replayer));
-  Verdict v = diagnose_case(make_case(replayer), reproduction, options);
-  v.snapshot = snapshot;
-  v.ranks = find_ranks(replayer.doc(), snapshot);
+  v.ranks = find_ranks(c, snapshot);
   return v;
 }
 

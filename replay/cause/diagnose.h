@@ -1,7 +1,7 @@
-/// diagnose: from a snapshot to a verdict. The door of replay/cause.
+/// diagnose: from a snapshot to a verdict. All that others need of replay/cause.
 ///
-///     Replayer replayer = Replayer::open(path).value();
-///     Verdict v = diagnose(replayer);
+///     const Replayer replayer = Replayer::open(path).value();
+///     const Verdict v = diagnose(make_case(replayer), reproduction_of(verify(replayer)), path);
 ///     std::cout << to_text(v);
 #pragma once
 
@@ -9,8 +9,8 @@
 
 #include "replay/cause/case.h"
 #include "replay/cause/fixes.h"
-#include "replay/report/verdict.h"
 #include "replay/trace/replayer.h"
+#include "replay/verdict/verdict.h"
 
 namespace nanquest {
 
@@ -22,13 +22,12 @@ struct DiagnoseOptions {
   Progress progress;  ///< told what runs next; may be empty
 };
 
-/// Verifies and diagnoses. Asks `find_culprit` again if the file names no culprit. Never throws.
-Verdict diagnose(const Replayer& replayer, const std::string& snapshot, const DiagnoseOptions& options = {});
+/// What went wrong, why, and what helped. `reproduction` is taken as it is; beside the file `snapshot` those
+/// of other ranks are looked for. Never throws.
+Verdict diagnose(const Case& c, const Reproduction& reproduction, const std::string& snapshot,
+                 const DiagnoseOptions& options = {});
 
-/// The same for a Case that is not backed by a file. `reproduction` is taken as it is.
-Verdict diagnose_case(const Case& c, const Reproduction& reproduction, const DiagnoseOptions& options = {});
-
-/// A Case over a replayer, which must outlive it.
+/// A Case over a replayer, which must outlive it. If the file names no culprit it is looked for.
 Case make_case(const Replayer& replayer);
 
 /// The part of a verdict that `verify` gives.

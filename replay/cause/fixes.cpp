@@ -18,7 +18,8 @@ class Search {
 
   FixSearch run() {
     for (const Change& change : finding_.wanted)
-      if (change.kind != "hyperparameter" || !helped_with("hyperparameter")) try_change(change);
+      if (change.kind != ChangeKind::hyperparameter || !helped_with(ChangeKind::hyperparameter))
+        try_change(change);
     if (finding_.precision) precision();
     choose();
     return std::move(out_);
@@ -28,16 +29,16 @@ class Search {
   /// True if the step is finite with it.
   bool try_change(const Change& change) {
     if (progress_) progress_("trying: " + change.text);
-    const std::string result = run_change(case_, change.options);
-    out_.tried.push_back({change.text, change.kind, "step", result, 1});
-    if (result == "failed")
+    const TrialResult result = run_change(case_, change.options);
+    out_.tried.push_back({change.text, change.kind, result});
+    if (result == TrialResult::failed)
       out_.notes.push_back("\"" + change.text + "\": an op has no kernel for it, so this was not tested");
-    if (result != "finite") return false;
+    if (result != TrialResult::finite) return false;
     Helped helped{change, !change.placebo.empty(), false};
     if (helped.placebo_ran) {
-      const std::string placebo = run_change(case_, change.placebo[0]);
-      out_.tried.push_back({change.placebo_text, "placebo", "step", placebo, 1});
-      helped.placebo_failed = placebo == "non_finite";
+      const TrialResult placebo = run_change(case_, change.placebo[0]);
+      out_.tried.push_back({change.placebo_text, ChangeKind::placebo, placebo});
+      helped.placebo_failed = placebo == TrialResult::non_finite;
     } else {
       out_.notes.push_back("\"" + change.text +
                            "\": the trace offers no irrelevant change of that size, so there was no placebo");
@@ -46,7 +47,7 @@ class Search {
     return true;
   }
 
-  bool helped_with(const std::string& kind) const {
+  bool helped_with(ChangeKind kind) const {
     return std::any_of(helped_.begin(), helped_.end(),
                        [&](const Helped& h) { return h.change.kind == kind; });
   }
@@ -62,10 +63,9 @@ class Search {
     const Precision wide = low_precision() ? Precision::fp32 : Precision::fp64;
     // If the whole step is not finite there, no part of it is asked: a part is given the other parts' values.
     if (!case_.healthy(case_.whole(wide))) {
-      out_.tried.push_back(
-          {"the whole step in " + precision_text(wide), "precision", "step",
-           case_.whole(wide).failed > case_.whole(Precision::as_recorded).failed ? "failed" : "non_finite",
-           1});
+      const bool failed = case_.whole(wide).failed > case_.whole(Precision::as_recorded).failed;
+      out_.tried.push_back({"the whole step in " + precision_text(wide), ChangeKind::precision,
+                            failed ? TrialResult::failed : TrialResult::non_finite});
       return;
     }
     const std::int32_t op = case_.op_index();
@@ -105,7 +105,7 @@ class Search {
     for (const Helped& h : helped_) {
       if (!h.placebo_failed || !minimal(h)) continue;
       out_.placebo_failed = true;
-      out_.fix = Fix{h.change.text, finding_.advice, "step", true, true, true};
+      out_.fix = Fix{h.change.text, finding_.advice, Scope::step, true, true, true};
       return;
     }
   }

@@ -15,15 +15,6 @@ bool is_substituted(const Case& c, std::int32_t op) {
          run.ops[static_cast<std::size_t>(op)].substituted;
 }
 
-std::string bad_word(const Culprit& culprit) {
-  return std::to_string(culprit.count) + " " +
-         (culprit.value == "nan"     ? "NaN"
-          : culprit.value == "mixed" ? "non-finite values"
-          : culprit.value == "+inf"  ? "+Inf"
-          : culprit.value == "-inf"  ? "-Inf"
-                                     : "bad values");
-}
-
 /// "aten::a (3), aten::b": names with how often, the first few.
 std::string names_of(const std::map<std::string, int>& ops) {
   std::string text;
@@ -41,8 +32,8 @@ std::optional<Finding> opaque_finding(const Case& c) {
   const OpRow* op = c.op();
   if (!op || c.culprit().origin != "op" || !is_substituted(c, c.op_index())) return std::nullopt;
   Finding f;
-  f.label = "UNKNOWN";
-  const std::string bad = bad_word(c.culprit());
+  const BadValue value = from_word<BadValue>(c.culprit().value).value_or(BadValue::none);
+  const std::string bad = std::to_string(c.culprit().count) + " " + spoken(value, c.culprit().count);
   const std::string module = c.module_of(c.op_index());
   const std::string where = module.empty() ? "" : " in " + module;
   if (op->name == kCompiledRegion) {
@@ -74,7 +65,7 @@ void add_opaque(const Case& c, Verdict& v) {
     if (first_failed == kNone) first_failed = static_cast<std::int32_t>(i);
   }
   if (!substituted.empty()) {
-    v.evidence.push_back({"ops that can't be run again", names_of(substituted), "", {}});
+    v.evidence.push_back({"ops that can't be run again", names_of(substituted)});
     v.not_tested.push_back(std::to_string(run.substituted) +
                            " ops can't be run again: their recorded outputs were used in every run (" +
                            names_of(substituted) + ")");

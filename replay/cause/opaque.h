@@ -4,7 +4,7 @@
 #include <optional>
 
 #include "replay/cause/cause.h"
-#include "replay/report/verdict.h"
+#include "replay/verdict/verdict.h"
 
 namespace nanquest {
 

@@ -21,6 +21,14 @@ std::optional<OutsideValue> outside_value(const Case& c) {
       const std::int64_t bad = count_true(bad_mask(*tensor));
       if (bad > 0) return OutsideValue{t.name, group, t.slot, *tensor, bad};
     }
+  // What has no entry of its own in the file is there as the bytes of its storage.
+  for (std::size_t i = 0; i < doc.slots.size() && !c.culprit().tensor_name.empty(); ++i) {
+    if (doc.slots[i].origin != SlotOrigin::external || doc.slots[i].name != c.culprit().tensor_name) continue;
+    const auto tensor = c.read(doc.slots[i].data);
+    if (!tensor || !tensor->is_floating_point()) continue;
+    if (const std::int64_t bad = count_true(bad_mask(*tensor)); bad > 0)
+      return OutsideValue{doc.slots[i].name, "parameters", static_cast<std::int32_t>(i), *tensor, bad};
+  }
   return std::nullopt;
 }
 

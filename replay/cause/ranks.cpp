@@ -8,7 +8,7 @@
 
 #include "probe/snapshot/run_dir.h"
 #include "probe/trace/collectives.h"
-#include "replay/cause/culprit.h"
+#include "replay/cause/diagnose.h"
 #include "replay/trace/replayer.h"
 
 namespace nanquest {
@@ -22,28 +22,27 @@ struct Part {
   std::string file;
   bool harmed = false;  ///< a culprit was found
   bool local = false;   ///< … and it is not what a collective brought
+  Origin origin = Origin::op;
   std::int32_t op = kNone;
-  std::string name, module;
+  std::string name, module, tensor;
   int collectives = 0;  ///< before the culprit: the one clock that all ranks share
 };
 
-Part part_of(const SnapshotDoc& doc, const std::string& file) {
+Part part_of(const Case& c, const std::string& file) {
   Part part;
-  part.rank = doc.rank;
+  part.rank = c.doc().rank;
   part.file = file;
-  part.harmed = !doc.culprit.value.empty();
-  part.op = doc.culprit.op;
-  if (part.op < 0 || static_cast<std::size_t>(part.op) >= doc.ops.size()) {
-    part.local = part.harmed;
-    return part;
-  }
-  const OpRow& op = doc.ops[static_cast<std::size_t>(part.op)];
-  part.name = op.name;
-  if (op.module >= 0 && static_cast<std::size_t>(op.module) < doc.modules.size())
-    part.module = doc.modules[static_cast<std::size_t>(op.module)].path;
-  part.local = part.harmed && !(doc.culprit.origin == "op" && is_collective(op.name));
-  for (std::int32_t i = 0; i < part.op; ++i)
-    part.collectives += is_collective(doc.ops[static_cast<std::size_t>(i)].name);
+  part.harmed = !c.culprit().value.empty();
+  part.local = part.harmed;
+  part.origin = from_word<Origin>(c.culprit().origin).value_or(Origin::op);
+  part.tensor = c.culprit().tensor_name;
+  part.op = c.op_index();
+  const OpRow* op = c.op();
+  if (!op) return part;
+  part.name = op->name;
+  part.module = c.module_of(part.op);
+  part.local = part.harmed && !(part.origin == Origin::op && is_collective(op->name));
+  for (std::int32_t i = 0; i < part.op; ++i) part.collectives += is_collective(c.row(i)->name);
   return part;
 }
 
@@ -71,11 +70,28 @@ std::string list(const std::vector<std::int32_t>& ranks) {
   return text + (ranks.size() > 8 ? ", …" : "");
 }
 
+/// "parameter fc.weight was bad when the step began".
+std::string brought_in(Origin origin, const std::string& tensor) {
+  const std::string kind(spoken(origin));
+  return kind + (tensor.empty() || tensor == kind ? "" : " " + tensor) + " was bad when the step began";
+}
+
+/// Where another rank's first bad value came from.
+std::string first_in_words(const RankCulprit& first) {
+  const std::string op = first.op + (first.module.empty() ? "" : " in " + first.module) +
+                         (first.index < 0 ? "" : ", op " + std::to_string(first.index));
+  if (first.origin == Origin::op)
+    return (first.op.empty() ? std::string("a bad value from outside") : op) + " (" + first.file + ").";
+  return "its " + brought_in(first.origin, first.tensor) + " (" +
+         (first.op.empty() ? "" : "first read by " + op + "; ") + first.file + ").";
+}
+
 std::string in_words(const Ranks& ranks, const Part& own, const std::vector<Part>& others) {
   const std::string self = "rank " + std::to_string(own.rank) + " of " + std::to_string(ranks.world_size);
   std::string text;
   if (own.local) {
-    text = "The bad value was made on " + self + ".";
+    text = own.origin == Origin::op ? "The bad value was made on " + self + "."
+                                    : "This is " + self + ": its " + brought_in(own.origin, own.tensor) + ".";
     if (ranks.first && ranks.first->rank != own.rank)
       text += " Rank " + std::to_string(ranks.first->rank) + " had one of its own before: ";
   } else if (!own.harmed) {
@@ -93,11 +109,7 @@ std::string in_words(const Ranks& ranks, const Part& own, const std::vector<Part
           " Every rank gave finite numbers: it was made by the collective itself (a sum beyond the format's "
           "range).";
   }
-  if (ranks.first && ranks.first->rank != own.rank)
-    text += (ranks.first->op.empty() ? std::string("a bad value from outside") : ranks.first->op) +
-            (ranks.first->module.empty() ? "" : " in " + ranks.first->module) +
-            (ranks.first->index < 0 ? "" : ", op " + std::to_string(ranks.first->index)) + " (" +
-            ranks.first->file + ").";
+  if (ranks.first && ranks.first->rank != own.rank) text += first_in_words(*ranks.first);
   std::vector<std::int32_t> got;
   for (const Part& p : others)
     if (p.harmed && !p.local) got.push_back(p.rank);
@@ -111,11 +123,12 @@ std::string in_words(const Ranks& ranks, const Part& own, const std::vector<Part
 
 }  // namespace
 
-std::optional<Ranks> find_ranks(const SnapshotDoc& doc, const std::string& snapshot) try {
+std::optional<Ranks> find_ranks(const Case& own_case, const std::string& snapshot) try {
+  const SnapshotDoc& doc = own_case.doc();
   if (doc.world_size <= 1) return std::nullopt;
   Ranks ranks;
   ranks.world_size = doc.world_size;
-  const Part own = part_of(doc, snapshot);
+  const Part own = part_of(own_case, snapshot);
   ranks.local = own.local;
   if (own.harmed && !own.local) {
     ranks.arrived_by = own.name;
@@ -127,9 +140,8 @@ std::optional<Ranks> find_ranks(const SnapshotDoc& doc, const std::string& snaps
     if (others.size() == kMaxFiles) break;
     auto replayer = Replayer::open(file);
     if (!replayer) continue;
-    SnapshotDoc other = replayer->doc();
-    ensure_culprit(other);
-    if (other.step != doc.step || other.world_size != doc.world_size) continue;
+    const Case other = make_case(*replayer);
+    if (other.doc().step != doc.step || other.doc().world_size != doc.world_size) continue;
     others.push_back(part_of(other, file));
     ranks.files.emplace_back(rank, file);
   }
@@ -144,7 +156,9 @@ std::optional<Ranks> find_ranks(const SnapshotDoc& doc, const std::string& snaps
     if (p.local && (!first || std::tie(p.collectives, p.op, p.rank) <
                                   std::tie(first->collectives, first->op, first->rank)))
       first = &p;
-  if (first) ranks.first = RankCulprit{first->rank, first->name, first->module, first->op, first->file};
+  if (first)
+    ranks.first = RankCulprit{first->rank, first->name,   first->module, first->op,
+                              first->file, first->origin, first->tensor};
   ranks.text = in_words(ranks, own, others);
   return ranks;
 } catch (const std::exception&) {

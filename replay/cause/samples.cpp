@@ -18,7 +18,7 @@ std::vector<std::int64_t> all_but(std::int64_t batch, std::int64_t donor) {
 
 bool finite_with(const Case& c, const std::vector<std::int64_t>& samples, std::int64_t donor) {
   const auto change = replace_samples(c, samples, donor);
-  return change && run_change(c, change->options) == "finite";
+  return change && run_change(c, change->options) == TrialResult::finite;
 }
 
 bool half_precision(const SnapshotDoc& doc) {
@@ -68,7 +68,7 @@ ModuleBisection bisect_modules(const Case& c, int max_runs) {
     RunOptions options;
     for (const std::string& path : set)
       for (std::int32_t op : ops[path]) options.edit.op_precision[op] = wide;
-    return run_change(c, options) == "finite";
+    return run_change(c, options) == TrialResult::finite;
   };
   std::vector<std::string> all;
   for (const auto& [path, rows] : ops) all.push_back(path);

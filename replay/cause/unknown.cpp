@@ -18,19 +18,10 @@ std::string seen_text(const at::Tensor& t) {
   return text;
 }
 
-std::string resemblance(const Case& c) {
-  try {
-    return neighbour_label(c);
-  } catch (const std::exception&) {
-    return "";
-  }
-}
-
 }  // namespace
 
 Finding unknown_finding(const Case& c) {
   Finding f;
-  f.label = "UNKNOWN";
   f.precision = true;
   if (!c.op()) {
     f.explanation =
@@ -41,15 +32,17 @@ Finding unknown_finding(const Case& c) {
   const OpValues& values = c.values(c.op_index());
   int i = 0;
   for (const at::Tensor& t : tensors_in(values.arguments))
-    if (i < 6) f.evidence.push_back({"input " + std::to_string(i++), seen_text(t), "", {}});
+    if (i < 6) f.evidence.push_back({"input " + std::to_string(i++), seen_text(t)});
   if (!values.outputs.empty() && values.outputs[0].defined())
-    f.evidence.push_back({"output", seen_text(values.outputs[0]), "", {}});
+    f.evidence.push_back({"output", seen_text(values.outputs[0])});
   f.explanation = c.op_text(c.op_index()) +
                   " made the first harmful value, but none of the causes that this version can "
                   "prove explains all of it.";
-  if (const std::string label = resemblance(c); !label.empty()) {
-    f.explanation += " It resembles " + label + ", for which there is no test yet.";
-    f.evidence.push_back({"resembles", label, "", {}});
+  std::string labels;
+  for (const Label label : resembled(c)) labels.append(labels.empty() ? "" : " and ").append(word(label));
+  if (!labels.empty()) {
+    f.explanation += " It resembles " + labels + ", for which there is no test yet.";
+    f.evidence.push_back({"resembles", labels});
   }
   return f;
 }

@@ -109,9 +109,28 @@ std::optional<at::Tensor> broadcast(const at::Tensor& tensor, at::IntArrayRef sh
   }
 }
 
-at::Tensor tensor_at(const OpValues& values, std::size_t position) {
-  if (position >= values.arguments.size() || !values.arguments[position].isTensor()) return {};
-  return values.arguments[position].toTensor();
+std::optional<std::size_t> argument_position(const OpRow& op, std::string_view name) {
+  const auto handle = c10::Dispatcher::singleton().findOp({op.name, op.overload});
+  if (!handle) return std::nullopt;
+  const std::vector<c10::Argument>& arguments = handle->schema().arguments();
+  for (std::size_t i = 0; i < arguments.size(); ++i)
+    if (arguments[i].name() == name) return i;
+  return std::nullopt;
+}
+
+c10::IValue argument(const Case& c, std::int32_t op, std::string_view name) {
+  const auto position = c.row(op) ? argument_position(*c.row(op), name) : std::nullopt;
+  const std::vector<c10::IValue>& arguments = c.values(op).arguments;
+  return position && *position < arguments.size() ? arguments[*position] : c10::IValue();
+}
+
+at::Tensor tensor_of(const c10::IValue& value) {
+  return value.isTensor() ? value.toTensor() : at::Tensor();
+}
+
+at::Tensor operand_of(const c10::IValue& value) {
+  return value.isScalar() ? at::scalar_tensor(value.toScalar(), at::TensorOptions(at::kDouble))
+                          : tensor_of(value);
 }
 
 std::vector<at::Tensor> tensors_in(const std::vector<c10::IValue>& arguments) {
@@ -123,6 +142,12 @@ std::vector<at::Tensor> tensors_in(const std::vector<c10::IValue>& arguments) {
         if (t.defined()) found.push_back(t);
   }
   return found;
+}
+
+bool reads_infinity(const OpValues& values) {
+  for (const at::Tensor& t : tensors_in(values.arguments))
+    if (t.is_floating_point() && count_true(at::isinf(wide(t))) > 0) return true;
+  return false;
 }
 
 std::string count_text(std::int64_t n, const std::string& noun) {

@@ -5,6 +5,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "replay/cause/case.h"
@@ -30,10 +31,20 @@ double finite_amax(const at::Tensor& tensor);
 /// `tensor` expanded to `shape`, or nothing if it does not broadcast.
 std::optional<at::Tensor> broadcast(const at::Tensor& tensor, at::IntArrayRef shape);
 
-/// Tensor at `position` of an op's arguments; undefined if it is something else or absent.
-at::Tensor tensor_at(const OpValues& values, std::size_t position);
+/// Position of argument `name` in the op's schema; nothing if this LibTorch has no such op, or it no such
+/// argument.
+std::optional<std::size_t> argument_position(const OpRow& op, std::string_view name);
+/// What `op` was given as its argument `name` in the run as recorded; None if there is no such argument.
+c10::IValue argument(const Case& c, std::int32_t op, std::string_view name);
+/// The tensor that an argument is; undefined if it is something else.
+at::Tensor tensor_of(const c10::IValue& value);
+/// The same, and a number as an fp64 tensor without dimensions.
+at::Tensor operand_of(const c10::IValue& value);
 /// Every tensor among the arguments, lists opened.
 std::vector<at::Tensor> tensors_in(const std::vector<c10::IValue>& arguments);
+
+/// True if the op read an infinity.
+bool reads_infinity(const OpValues& values);
 
 /// "1 element", "3 elements".
 std::string count_text(std::int64_t n, const std::string& noun);

@@ -1,23 +1,24 @@
 #include <cstdio>
 
-#include "replay/cause/ranks.h"
+#include "probe/snapshot/atomic_file.h"
 #include "replay/cli/commands.h"
 #include "replay/report/report.h"
+#include "replay/verdict/json.h"
 
 namespace nanquest::cli {
 namespace {
 
-/// A report that can't be written is a pity, not a failure: the verdict is on stdout.
+/// A report that can't be written is a warning, not a failure: the verdict is on stdout.
 void keep(const Status& status) {
   if (!status) std::fprintf(stderr, "nanquest-replay: warning: %s\n", status.error().text().c_str());
 }
 
 void write_files_beside(const Common& common, const Case& c, const Verdict& verdict) {
   const std::string stem = stem_of(common.snapshot);
-  const Status json = write_text_file(stem + ".json", to_json(verdict));
+  const Status json = write_file_atomically(stem + ".json", to_json(verdict));
   keep(json);
   if (!json) return;  // the other two would fail for the same reason, and say so twice more
-  keep(write_text_file(stem + ".md", to_markdown(verdict)));
+  keep(write_file_atomically(stem + ".md", to_markdown(verdict)));
   keep(write_replay_file(c, stem + ".replay.h5"));
 }
 
@@ -33,9 +34,7 @@ int diagnose_command(const Common& common, bool write_files, bool try_fixes) {
   DiagnoseOptions options;
   options.try_fixes = try_fixes;
   options.progress = [&](const std::string& what) { progress.say(what); };
-  Verdict verdict = diagnose_case(c, reproduction, options);
-  verdict.snapshot = common.snapshot;
-  verdict.ranks = find_ranks(c.doc(), common.snapshot);
+  const Verdict verdict = diagnose(c, reproduction, common.snapshot, options);
   progress.clear();
   if (write_files) write_files_beside(common, c, verdict);
   const std::string text = common.json

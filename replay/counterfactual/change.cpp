@@ -18,10 +18,10 @@ std::string precision_text(Precision precision) {
   return "fp64";
 }
 
-std::string run_change(const Case& c, const RunOptions& options) {
+TrialResult run_change(const Case& c, const RunOptions& options) {
   const RunResult run = c.run(options);
-  if (run.failed > c.whole(Precision::as_recorded).failed) return "failed";
-  return c.healthy(run) ? "finite" : "non_finite";
+  if (run.failed > c.whole(Precision::as_recorded).failed) return TrialResult::failed;
+  return c.healthy(run) ? TrialResult::finite : TrialResult::non_finite;
 }
 
 }  // namespace nanquest

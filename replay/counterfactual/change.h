@@ -8,9 +8,11 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "replay/trace/replayer.h"
+#include "replay/verdict/words.h"
 
 namespace nanquest {
 
@@ -30,7 +32,7 @@ enum class Price : std::uint8_t {
 
 struct Change {
   std::string text;  ///< "aten::mm in blocks.1.mlp computed in fp32"
-  std::string kind;  ///< precision | data | op | hyperparameter | placebo
+  ChangeKind kind = ChangeKind::op;
   ChangeSize size = ChangeSize::op;
   Price price = Price::protect_op;
   RunOptions options;
@@ -60,8 +62,9 @@ Change replace_non_finite(const Case& c, std::int32_t slot, const std::string& w
 /// replaced. Nothing if the batch dimension isn't known.
 std::optional<Change> replace_samples(const Case& c, const std::vector<std::int64_t>& samples,
                                       std::int64_t donor);
-/// Rows of `argument` of `op` that are -Inf throughout `dim` become zero: the row sees everything.
-Change open_masked_rows(const Case& c, std::int32_t op, int argument, std::int64_t dim);
+/// Rows of the schema's `argument` of `op` that are -Inf throughout `dim` become zero: the row sees
+/// everything.
+Change open_masked_rows(const Case& c, std::int32_t op, std::string_view argument, std::int64_t dim);
 /// Samples in the batch: the common first dimension of its tensors, agreeing with the sample ids; 0 if
 /// unknown.
 std::int64_t batch_size(const SnapshotDoc& doc);
@@ -75,9 +78,9 @@ enum class Guard : std::uint8_t {
   zero_to_safe_root,  ///< exact zeros become a small number whose root has a finite derivative: sqrt(x + eps)
   unit_inwards,       ///< ±1 moves inwards: acos(x.clamp(-1 + eps, 1 - eps))
 };
-/// Guards `argument` of `op`: written in place, so that backward sees the guarded value too, as it would in
-/// the program with the guard in it. Placebo: the same guard on another op.
-Change guard_argument(const Case& c, std::int32_t op, int argument, Guard guard);
+/// Guards the schema's `argument` of `op`: written in place, so that backward sees the guarded value too, as
+/// it would in the program with the guard in it. Placebo: the same guard on another op.
+Change guard_argument(const Case& c, std::int32_t op, std::string_view argument, Guard guard);
 
 // --- loss_scale.cpp ----------------------------------------------------------------------------------
 /// The step with the loss scale halved `halvings` times. Nothing if the trace shows no multiplication by the
@@ -96,7 +99,7 @@ std::string placebo_module(const Case& c, const std::string& path);
 void add_precision_placebo(const Case& c, Change& change, std::int32_t op, Precision precision);
 
 // --- change.cpp ------------------------------------------------------------------------------------
-/// Runs it: "finite", "non_finite" or "failed" (an op could not run that runs as recorded).
-std::string run_change(const Case& c, const RunOptions& options);
+/// Runs it.
+TrialResult run_change(const Case& c, const RunOptions& options);
 
 }  // namespace nanquest

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "replay/cause/case.h"
+#include "replay/cause/values.h"
 #include "replay/counterfactual/change.h"
 
 namespace nanquest {
@@ -37,7 +38,7 @@ bool has_samples(const SnapshotDoc& doc, const NamedTensor& t, std::int64_t batc
 Change replace_non_finite(const Case& c, std::int32_t slot, const std::string& what) {
   Change change;
   change.text = "non-finite elements of " + what + " replaced by zero";
-  change.kind = "data";
+  change.kind = ChangeKind::data;
   change.size = ChangeSize::op;
   change.price = Price::data_repair;
   change.options.edit.slot_edit[slot] = zero_non_finite;
@@ -82,15 +83,15 @@ std::optional<Change> replace_samples(const Case& c, const std::vector<std::int6
   change.text = samples.size() == 1 ? "sample " + std::to_string(samples[0])
                                     : std::to_string(samples.size()) + " samples";
   change.text += " replaced by sample " + std::to_string(donor);
-  change.kind = "data";
+  change.kind = ChangeKind::data;
   change.size = ChangeSize::op;
   change.price = Price::data_repair;
   return change;
 }
 
-Change open_masked_rows(const Case& c, std::int32_t op, int argument, std::int64_t dim) {
-  const auto open = [argument, dim](std::vector<c10::IValue>& stack) {
-    const auto position = static_cast<std::size_t>(argument);
+Change open_masked_rows(const Case& c, std::int32_t op, std::string_view argument, std::int64_t dim) {
+  const std::size_t position = argument_position(*c.row(op), argument).value_or(c.row(op)->arg_count);
+  const auto open = [position, dim](std::vector<c10::IValue>& stack) {
     if (position >= stack.size() || !stack[position].isTensor()) return false;
     const at::Tensor x = stack[position].toTensor();
     if (x.dim() == 0 || !x.is_floating_point() || dim >= x.dim() || dim < -x.dim()) return false;
@@ -100,22 +101,21 @@ Change open_masked_rows(const Case& c, std::int32_t op, int argument, std::int64
   };
   Change change;
   change.text = "fully masked rows of " + c.op_text(op) + " opened (every entry gets the same score)";
-  change.kind = "data";
+  change.kind = ChangeKind::data;
   change.size = ChangeSize::op;
   change.price = Price::data_repair;
   change.options.edit.op_edit[op] = open;
   if (const std::int32_t other = placebo_op(c, op); other != kNone) {
     RunOptions options;
-    const int first = c.tensor_arguments(other).front().position;
-    options.edit.op_edit[other] = [first, dim](std::vector<c10::IValue>& stack) {
-      const auto position = static_cast<std::size_t>(first);
-      if (position >= stack.size() || !stack[position].isTensor()) return false;
-      const at::Tensor x = stack[position].toTensor();
+    const auto first = static_cast<std::size_t>(c.tensor_arguments(other).front().position);
+    options.edit.op_edit[other] = [first](std::vector<c10::IValue>& stack) {
+      if (first >= stack.size() || !stack[first].isTensor()) return false;
+      const at::Tensor x = stack[first].toTensor();
       if (x.dim() == 0 || !x.is_floating_point()) return false;
       // One row of an unrelated op becomes zero: as large an intervention, in the wrong place.
       at::Tensor copy = x.clone();
       copy.select(0, 0).zero_();
-      stack[position] = copy;
+      stack[first] = copy;
       return false;
     };
     change.placebo = {options};

@@ -70,10 +70,9 @@ std::string guard_text(Guard guard) {
   return "";
 }
 
-RunOptions guarded(std::int32_t op, int argument, Guard guard) {
+RunOptions guarded(std::int32_t op, std::size_t position, Guard guard) {
   RunOptions options;
-  options.edit.op_edit[op] = [argument, guard](std::vector<c10::IValue>& stack) {
-    const auto position = static_cast<std::size_t>(argument);
+  options.edit.op_edit[op] = [position, guard](std::vector<c10::IValue>& stack) {
     if (position >= stack.size()) return false;
     for (const at::Tensor& t : tensors_in({stack[position]})) apply(unexpanded(t), guard);
     return false;
@@ -83,15 +82,17 @@ RunOptions guarded(std::int32_t op, int argument, Guard guard) {
 
 }  // namespace
 
-Change guard_argument(const Case& c, std::int32_t op, int argument, Guard guard) {
+Change guard_argument(const Case& c, std::int32_t op, std::string_view argument, Guard guard) {
   Change change;
   change.text = guard_text(guard) + c.op_text(op);
-  change.kind = "op";
+  change.kind = ChangeKind::op;
   change.size = ChangeSize::op;
   change.price = Price::protect_op;
-  change.options = guarded(op, argument, guard);
+  if (const auto position = argument_position(*c.row(op), argument))
+    change.options = guarded(op, *position, guard);
   if (const std::int32_t other = placebo_op(c, op); other != kNone) {
-    change.placebo = {guarded(other, c.tensor_arguments(other).front().position, guard)};
+    const auto first = static_cast<std::size_t>(c.tensor_arguments(other).front().position);
+    change.placebo = {guarded(other, first, guard)};
     change.placebo_text = guard_text(guard) + c.op_text(other) + " (op " + std::to_string(other) + ")";
   }
   return change;

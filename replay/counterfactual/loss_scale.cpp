@@ -68,7 +68,7 @@ std::optional<Change> smaller_loss_scale(const Case& c, int halvings) {
     };
   if (change.options.edit.op_edit.empty()) return std::nullopt;
   change.text = "loss scale " + number_text(smaller) + " instead of " + number_text(scale);
-  change.kind = "hyperparameter";
+  change.kind = ChangeKind::hyperparameter;
   change.size = ChangeSize::op;
   change.price = Price::other_format;  // a setting, and it costs nothing
   add_precision_placebo(c, change, c.op_index(), Precision::fp32);

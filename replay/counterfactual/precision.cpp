@@ -7,7 +7,7 @@ namespace {
 Change precision_change(std::string text, ChangeSize size, Price price) {
   Change change;
   change.text = std::move(text);
-  change.kind = "precision";
+  change.kind = ChangeKind::precision;
   change.size = size;
   change.price = price;
   return change;

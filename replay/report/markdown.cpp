@@ -30,7 +30,7 @@ void counterfactual_table(std::ostringstream& out, const Verdict& v) {
   if (v.counterfactuals.empty()) return;
   out << "\n## Tried on this step\n\n| change | kind | result |\n|---|---|---|\n";
   for (const Counterfactual& c : v.counterfactuals)
-    out << "| " << cell(c.change) << " | " << c.kind << " | " << c.result << " |\n";
+    out << "| " << cell(c.change) << " | " << word(c.kind) << " | " << word(c.result) << " |\n";
 }
 
 }  // namespace
@@ -41,9 +41,9 @@ std::string to_markdown(const Verdict& v) {
     out << "# Step " << v.step << ": nothing harmful found\n";
     return out.str();
   }
-  out << "# " << v.cause << " at step " << v.step << "\n\n";
+  out << "# " << word(v.cause) << " at step " << v.step << "\n\n";
   out << "- **Where:** `" << where_text(v) << "`\n";
-  out << "- **What:** " << v.culprit.count << " bad elements (" << v.culprit.value << ")\n";
+  out << "- **What:** " << v.culprit.count << " bad elements (" << word(v.culprit.value) << ")\n";
   out << "- **Why:** " << v.explanation << "\n";
   if (v.ranks) out << "- **Ranks:** " << v.ranks->text << "\n";
   if (v.fix)
@@ -51,8 +51,7 @@ std::string to_markdown(const Verdict& v) {
   else if (!v.advice.empty())
     out << "- **Do:** " << v.advice << " (not verified on this step)\n";
   out << "- **Confidence:** " << static_cast<int>(v.confidence * 100 + 0.5) << " %\n";
-  out << "- **Precision:** " << v.precision.verdict << " (fp32 " << v.precision.fp32 << ", fp64 "
-      << v.precision.fp64 << ")\n";
+  out << "- **Precision:** " << precision_text(v.precision) << "\n";
   out << "- **Reproduction:** " << (v.reproduction.bit_exact ? "bit-exact" : "not bit-exact") << ", "
       << v.reproduction.outputs_compared << " outputs compared, " << v.reproduction.mismatched << " differ\n";
   if (!v.source.empty()) out << "- **Rule:** " << v.source << "\n";

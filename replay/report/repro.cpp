@@ -5,7 +5,7 @@
 
 #include <filesystem>
 
-#include "replay/report/report.h"
+#include "probe/snapshot/atomic_file.h"
 #include "replay/report/repro_values.h"
 
 namespace nanquest {
@@ -173,7 +173,7 @@ Result<std::vector<std::string>> write_repro(const Repro& repro, const std::stri
   for (const auto& [extension, text] : files) {
     if (text->empty()) continue;
     const std::string path = base.string() + extension;
-    if (Status s = write_text_file(path, *text); !s) return s.error();
+    if (Status s = write_file_atomically(path, *text); !s) return s.error();
     paths.push_back(path);
   }
   return paths;

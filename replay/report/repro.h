@@ -21,7 +21,8 @@ struct Repro {
 /// can't be written down (a generator, an opaque object), with `usage` if the step has no such op.
 Result<Repro> make_repro(const Case& c, std::int32_t op, const std::string& stem);
 
-/// Writes stem.py, stem.cpp and, if needed, stem.safetensors into `directory`; returns the paths.
+/// Writes stem.py, stem.cpp and, if needed, stem.safetensors into `directory`, which is made if it is not
+/// there; returns the paths.
 Result<std::vector<std::string>> write_repro(const Repro& repro, const std::string& directory);
 
 }  // namespace nanquest

@@ -18,7 +18,6 @@ class TensorStore {
  public:
   /// Keeps `tensor` (contiguous, CPU) and returns its name in the file.
   std::string add(const at::Tensor& tensor);
-  bool empty() const { return tensors_.empty(); }
   /// Offset of a kept tensor's bytes in the file, known once all are added.
   std::size_t offset(const std::string& name) const;
   /// The file: 8 bytes length of the header, the header in JSON, the bytes (safetensors format).

@@ -1,8 +1,8 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
-#include <sstream>
 
+#include "probe/base/wrap.h"
 #include "probe/snapshot/frames.h"
 #include "replay/report/report.h"
 
@@ -22,31 +22,21 @@ class Page {
 
   /// One labelled paragraph; `code` colours its first line's label only, so that wrapping stays exact.
   void block(const std::string& label, const std::string& text, const char* code = "1") {
-    std::string line, lead = label;
-    std::istringstream words(text);
-    for (std::string word; words >> word;) {
-      if (!line.empty() && kIndent + static_cast<int>(line.size() + 1 + word.size()) > style_.width) {
-        emit(lead, line, code);
-        lead.clear();
-        line.clear();
-      }
-      line += (line.empty() ? "" : " ") + word;
+    std::string lead = label;
+    lead.resize(std::max<std::size_t>(kIndent, lead.size() + 1), ' ');
+    if (!label.empty()) lead = paint(code, lead);
+    for (const std::string& line :
+         wrapped(text, static_cast<std::size_t>(std::max(1, style_.width - kIndent)))) {
+      text_ += lead + line + '\n';
+      lead.assign(kIndent, ' ');
     }
-    emit(lead, line, code);
   }
 
-  void raw(const std::string& line) { out_ << line << '\n'; }
-  std::string text() const { return out_.str(); }
+  const std::string& text() const { return text_; }
 
  private:
-  void emit(const std::string& label, const std::string& line, const char* code) {
-    std::string padded = label;
-    padded.resize(std::max<std::size_t>(kIndent, padded.size() + 1), ' ');
-    out_ << (label.empty() ? padded : paint(code, padded)) << line << '\n';
-  }
-
   TextStyle style_;
-  std::ostringstream out_;
+  std::string text_;
 };
 
 std::string percent(double share) {
@@ -56,7 +46,7 @@ std::string percent(double share) {
 }
 
 std::string reproduction_text(const Reproduction& r) {
-  const std::string basis = r.basis == "survivors" ? "tensors alive at the gate" : "written outputs";
+  const std::string basis = r.basis == Basis::survivors ? "tensors alive at the gate" : "written outputs";
   std::string text;
   if (r.bit_exact) {
     text =
@@ -73,13 +63,7 @@ std::string reproduction_text(const Reproduction& r) {
 }
 
 std::string value_text(const CulpritInfo& c) {
-  const std::string value = c.value == "silent"  ? "values that later ops turned into silent zeros"
-                            : c.value == "nan"   ? "NaN"
-                            : c.value == "mixed" ? "non-finite values"
-                            : c.value == "+inf"  ? "+Inf"
-                            : c.value == "-inf"  ? "-Inf"
-                                                 : c.value;
-  return c.count == 0 ? value : std::to_string(c.count) + " " + value;
+  return (c.count == 0 ? "" : std::to_string(c.count) + " ") + spoken(c.value, c.count);
 }
 
 }  // namespace
@@ -87,13 +71,17 @@ std::string value_text(const CulpritInfo& c) {
 std::string where_text(const Verdict& v) {
   std::string text = v.culprit.op.empty() ? std::string("no op") : v.culprit.op;
   if (!v.culprit.module.empty()) text += " in " + v.culprit.module;
-  if (!v.culprit.node.empty())
-    text += " (" + v.phase + ", " + v.culprit.node + ")";
-  else if (!v.phase.empty())
-    text += " (" + v.phase + ")";
+  if (v.phase)
+    text.append(" (").append(word(*v.phase)).append(v.culprit.node.empty() ? "" : ", " + v.culprit.node) +=
+        ")";
   if (v.culprit.index >= 0) text += ", op " + std::to_string(v.culprit.index);
   if (!v.culprit.tensor.empty()) text += ", reading " + v.culprit.tensor;
   return text;
+}
+
+std::string precision_text(const PrecisionInfo& p) {
+  std::string text(p.verdict ? word(*p.verdict) : "");
+  return text.append(" (fp32 ").append(word(p.fp32)).append(", fp64 ").append(word(p.fp64)) += ")";
 }
 
 std::string to_text(const Verdict& v, const TextStyle& style) {
@@ -103,10 +91,11 @@ std::string to_text(const Verdict& v, const TextStyle& style) {
     page.block("proof", reproduction_text(v.reproduction));
     return page.text();
   }
-  page.block(v.cause == "UNKNOWN" ? "UNKNOWN" : "CAUSE",
-             (v.cause == "UNKNOWN" ? "the evidence does not decide" : v.cause) + " at step " +
-                 std::to_string(v.step) + ": " + value_text(v.culprit),
-             v.cause == "UNKNOWN" ? "1;33" : "1;31");
+  const bool known = v.cause != Label::unknown;
+  page.block(known ? "CAUSE" : "UNKNOWN",
+             std::string(known ? word(v.cause) : meaning(v.cause)) + " at step " + std::to_string(v.step) +
+                 ": " + value_text(v.culprit),
+             known ? "1;31" : "1;33");
   page.block("where", where_text(v));
   if (!v.culprit.stack.empty()) page.block("", program_frame(v.culprit.stack));
   page.block("why", v.explanation);
@@ -119,14 +108,13 @@ std::string to_text(const Verdict& v, const TextStyle& style) {
     page.block("tried", "\"" + v.fix->change +
                             "\" made this step finite; an irrelevant change of the same size did not; " +
                             "nothing smaller did");
-  page.block("sure", percent(v.confidence) + "; precision: " + v.precision.verdict + " (fp32 " +
-                         v.precision.fp32 + ", fp64 " + v.precision.fp64 + ")");
+  page.block("sure", percent(v.confidence) + "; precision: " + precision_text(v.precision));
   page.block("proof", reproduction_text(v.reproduction));
   for (const Evidence& e : v.evidence)
     page.block("", "- " + e.name + ": " + e.value + (e.limit.empty() ? "" : " (limit " + e.limit + ")"));
   for (const Counterfactual& c : v.counterfactuals)
-    page.block("", "- " + std::string(c.kind == "placebo" ? "placebo, " : "with ") + c.change + ": " +
-                       (c.result == "non_finite" ? "still non-finite" : c.result));
+    page.block("", "- " + std::string(c.kind == ChangeKind::placebo ? "placebo, " : "with ") + c.change +
+                       ": " + std::string(spoken(c.result)));
   if (v.batch > 0 && !v.poison.empty()) {
     std::string text = "of " + std::to_string(v.batch) + ":";
     for (std::size_t i = 0; i < v.poison.size(); ++i) {

@@ -10,9 +10,9 @@
 #include "tests/snapshot/forge.h"
 #include "tests/viewer/damage.h"
 #include "tests/viewer/fixture.h"
-#include "viewer/model/page.h"
 #include "viewer/model/panels.h"
 #include "viewer/model/session.h"
+#include "viewer/model/verdict_page.h"
 
 namespace nanquest::viewer {
 namespace {

@@ -17,6 +17,7 @@
 #include "probe/snapshot/run_dir.h"
 #include "probe/snapshot/series.h"
 #include "probe/snapshot/writer.h"
+#include "replay/verdict/json.h"
 
 namespace nanquest::viewer::testing {
 namespace {
@@ -134,24 +135,20 @@ std::vector<SeriesTable> fixture_history(int steps) {
 }
 
 std::string fixture_verdict() {
-  return R"json({"format": "nanquest.verdict", "version": 1, "snapshot": "step-00000131.r0.h5", "step": 131, "rank": 0, "found": true,
- "reproduction": {"bit_exact": true, "basis": "every_output", "outputs_compared": 63, "mismatched": 0, "opaque_ops": 0, "first_mismatch": null},
- "phase": "forward",
- "culprit": {"op": "aten::mm", "index": 55, "node": null, "module": "blocks.3.mlp", "value": "+inf", "count": 17, "first": [0, 40],
-   "stack": ["model/gpt.cpp:141 nanquest::trainer::Mlp::forward", "model/gpt.cpp:188 nanquest::trainer::Block::forward"]},
- "origin": "op", "cause": "FP16_OVERFLOW", "confidence": 0.93,
- "explanation": "The product of the activations (amax 21100) with the weights of blocks.3.mlp.down reaches 1.18e+05, beyond 65504, the largest finite fp16 number. The inputs are finite and the same product is finite in fp32. The norm of this layer's gradient grew 90-fold over the last 60 steps.",
- "advice": "Compute blocks.3.mlp in bf16 or fp32.",
- "precision": {"fp32": "finite", "fp64": "finite", "verdict": "delayed"},
- "evidence": [{"name": "amax of input 0 (activations)", "value": "2.11e+04", "limit": "65504"},
-   {"name": "largest product in fp64", "value": "1.18e+05", "limit": "65504"},
-   {"name": "growth of this layer's gradient norm", "value": "90 x in 60 steps", "series": [0.03, 0.05, 0.4, 2.7, null]}],
- "counterfactuals": [{"change": "aten::mm in blocks.3.mlp computed in fp32", "kind": "precision", "scope": "step", "result": "finite", "steps": 1},
-   {"change": "the whole step in bf16", "kind": "precision", "scope": "step", "result": "finite", "steps": 1},
-   {"change": "aten::mm in blocks.0.mlp computed in fp32", "kind": "placebo", "scope": "step", "result": "non_finite", "steps": 1}],
- "fix": {"change": "aten::mm in blocks.3.mlp computed in fp32", "advice": "Run blocks.3.mlp in fp32 or the model in bf16; and lower the learning rate, for the values keep growing.", "scope": "step", "verified": true, "placebo_failed": true, "minimal": true},
- "samples": {"poison": [], "batch": 8}, "not_tested": ["whether a lower learning rate alone prevents it"], "later_field": {"ignored": [1, 2]}}
-)json";
+  Result<Verdict> verdict = read_verdict(NANQUEST_GOLDEN_VERDICTS "/fp16_overflow.json");
+  if (!verdict) throw std::runtime_error(verdict.error().text());
+  // Replay said it of the sample fp16_overflow; here the same happens to an op of the fixture's trace.
+  const SnapshotDoc doc = fixture_doc();
+  const OpRow& op = doc.ops[static_cast<std::size_t>(doc.culprit.op)];
+  verdict->snapshot = "step-00000131.r0.h5";
+  verdict->step = kBadStep;
+  verdict->culprit.index = doc.culprit.op;
+  verdict->culprit.op = op.name;
+  verdict->culprit.module = doc.modules[static_cast<std::size_t>(op.module)].path;
+  verdict->culprit.count = doc.culprit.count;
+  verdict->culprit.first = doc.culprit.first;
+  verdict->culprit.stack = doc.stacks[static_cast<std::size_t>(op.stack)];
+  return to_json(*verdict);
 }
 
 std::string write_run(const std::string& run_dir, const FixtureOptions& options) {

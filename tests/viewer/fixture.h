@@ -24,7 +24,7 @@ inline constexpr std::int32_t kBlocks = 4;
 SnapshotDoc fixture_doc();
 /// The history of the steps before (scalars, grad_norm, weight_norm, update_ratio, grad_amax).
 std::vector<SeriesTable> fixture_history(int steps = 132);
-/// The verdict that replay would leave, all fields of the contract filled.
+/// A verdict that replay wrote (tests/golden/verdicts), of the culprit of fixture_doc.
 std::string fixture_verdict();
 
 /// Writes the whole run directory. Returns the path of the snapshot of step 131; throws std::runtime_error on

@@ -11,7 +11,6 @@
 #include "viewer/model/numbers.h"
 #include "viewer/model/pyramid.h"
 #include "viewer/model/tensors.h"
-#include "viewer/model/verdict.h"
 
 namespace nanquest::viewer {
 namespace {
@@ -123,40 +122,6 @@ TEST(History, TableWithoutStepsAndRaggedTables) {
   EXPECT_EQ(history.steps()[2], 2);
   EXPECT_TRUE(std::isnan((*history.scalar("loss"))[1]));
   EXPECT_EQ(history.first_available(), Statistic::weight);
-}
-
-TEST(Verdict, IgnoresWhatItDoesNotKnowAndKeepsDefaultsForIllTypedFields) {
-  const auto v = parse_verdict(
-      R"({"format":"nanquest.verdict","version":1,"step":7,"confidence":3.5,"new":[{}],"culprit":{"op":5,"index":"x","count":-4},)"
-      R"("evidence":[{"name":"n","value":"1","limit":null,"series":[1,null]},7],"fix":null,"precision":"none"})");
-  ASSERT_TRUE(v) << v.error().text();
-  EXPECT_EQ(v->step, 7);
-  EXPECT_EQ(v->confidence, 1.0);
-  EXPECT_EQ(v->op, "");
-  EXPECT_EQ(v->index, -1);
-  EXPECT_EQ(v->count, 0u);
-  ASSERT_EQ(v->evidence.size(), 1u);
-  EXPECT_TRUE(std::isnan(v->evidence[0].series[1]));
-  EXPECT_FALSE(v->fix.has_value());
-  EXPECT_EQ(v->cause, "UNKNOWN");
-}
-
-TEST(Verdict, RefusesOtherFilesAndNewerVersions) {
-  for (const char* text : {"", "[]", "{", "{\"format\":\"x\"}", "{\"format\":\"nanquest.verdict\"}"}) {
-    const auto v = parse_verdict(text);
-    ASSERT_FALSE(v) << text;
-    EXPECT_EQ(v.error().code, ErrorCode::bad_file);
-  }
-  const auto newer = parse_verdict("{\"format\":\"nanquest.verdict\",\"version\":2}");
-  ASSERT_FALSE(newer);
-  EXPECT_NE(newer.error().text().find("newer"), std::string::npos);
-}
-
-TEST(Verdict, EveryCauseHasWords) {
-  for (const char* label : {"ALL_MASKED_ROW", "FP16_OVERFLOW", "LOG_ZERO", "DIV_ZERO", "SINGULAR_GRAD",
-                            "BAD_DATA", "BAD_STATE", "UNKNOWN"})
-    EXPECT_FALSE(cause_words(label).empty()) << label;
-  EXPECT_EQ(cause_words("NEVER_HEARD"), "");
 }
 
 TensorData floats(const std::vector<float>& values) {

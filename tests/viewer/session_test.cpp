@@ -12,9 +12,9 @@
 #include "probe/snapshot/series.h"
 #include "probe/snapshot/writer.h"
 #include "tests/viewer/fixture.h"
-#include "viewer/model/page.h"
 #include "viewer/model/panels.h"
 #include "viewer/model/session.h"
+#include "viewer/model/verdict_page.h"
 
 namespace nanquest::viewer {
 namespace {
@@ -52,7 +52,7 @@ TEST_F(Run, VerdictPageAnswersTheSixQuestions) {
   const VerdictPage page = verdict_page(session);
   EXPECT_EQ(page.state, VerdictPage::State::diagnosed);
   EXPECT_EQ(page.headline, "aten::mm in blocks.3.mlp made the first +Inf at step 131");
-  EXPECT_EQ(page.cause, "FP16_OVERFLOW");
+  EXPECT_EQ(page.cause, Label::fp16_overflow);
   ASSERT_EQ(page.facts.size(), 6u);
   const char* labels[] = {"What", "Where", "Why", "What to do", "How sure", "Proven by"};
   for (std::size_t i = 0; i < 6; ++i) {
@@ -60,11 +60,36 @@ TEST_F(Run, VerdictPageAnswersTheSixQuestions) {
     EXPECT_FALSE(page.facts[i].text.empty());
   }
   EXPECT_EQ(page.facts[0].text, "17 +Inf in the output of aten::mm; the first at index [0, 40]");
-  EXPECT_EQ(page.facts[4].text.substr(0, 4), "93 %");
+  EXPECT_EQ(page.facts[4].text.substr(0, 4), "99 %");
   EXPECT_TRUE(page.bit_exact);
   EXPECT_TRUE(page.fix_verified);
-  EXPECT_EQ(page.trials.size(), 3u);
+  EXPECT_EQ(page.trials.size(), 7u);
   EXPECT_TRUE(page.command.empty());
+}
+
+TEST_F(Run, EveryVerdictThatReplayWroteIsShown) {
+  Session session = open({.replayed = false});
+  int shown = 0;
+  for (const auto& entry : fs::directory_iterator(NANQUEST_GOLDEN_VERDICTS)) {
+    const Result<Verdict> verdict = read_verdict(entry.path().string());
+    ASSERT_TRUE(verdict) << verdict.error().text();
+    fs::copy_file(entry.path(), verdict_path(snapshot_), fs::copy_options::overwrite_existing);
+    ASSERT_TRUE(session.reload()) << entry.path();
+    const std::string text = panel_text(session, Panel::verdict);
+    ++shown;
+    if (!verdict->found) {
+      EXPECT_NE(text.find("nothing harmful"), std::string::npos) << text;
+      continue;
+    }
+    EXPECT_EQ(verdict_page(session).cause, verdict->cause);
+    EXPECT_NE(text.find(meaning(verdict->cause)), std::string::npos) << text;
+    for (const Evidence& e : verdict->evidence) EXPECT_NE(text.find(e.name), std::string::npos) << text;
+    for (const Counterfactual& c : verdict->counterfactuals)
+      EXPECT_NE(text.find(c.change), std::string::npos) << text;
+    ASSERT_TRUE(verdict->fix.has_value());
+    EXPECT_EQ(verdict_page(session).facts[3].text, verdict->fix->advice);
+  }
+  EXPECT_GE(shown, 9);
 }
 
 TEST_F(Run, WithoutAVerdictItNamesTheCommand) {
@@ -233,7 +258,7 @@ TEST_F(Run, SnapshotAloneBringsItsOwnHistory) {
   ASSERT_TRUE(alone) << alone.error().text();
   EXPECT_FALSE(alone->is_run());
   EXPECT_EQ(alone->history().rows(), 132u);
-  EXPECT_EQ(verdict_page(*alone).cause, "FP16_OVERFLOW");
+  EXPECT_EQ(verdict_page(*alone).cause, Label::fp16_overflow);
 }
 
 TEST_F(Run, FollowsARunThatIsBeingWritten) {

@@ -6,7 +6,7 @@
 #include "tests/viewer/damage.h"
 #include "tests/viewer/driver.h"
 #include "tests/viewer/fixture.h"
-#include "viewer/model/page.h"
+#include "viewer/model/verdict_page.h"
 
 namespace nanquest::viewer {
 namespace {

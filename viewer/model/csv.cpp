@@ -1,8 +1,8 @@
 #include <sstream>
 
 #include "viewer/model/numbers.h"
-#include "viewer/model/page.h"
 #include "viewer/model/panels.h"
+#include "viewer/model/verdict_page.h"
 
 namespace nanquest::viewer {
 namespace {
@@ -39,11 +39,12 @@ std::string verdict_csv(const Session& session) {
   row(out, std::string("kind"), std::string("name"), std::string("value"), std::string("limit"));
   const std::string none;
   row(out, std::string("headline"), none, page.headline, none);
-  row(out, std::string("cause"), none, page.cause, none);
+  row(out, std::string("cause"), none, std::string(page.cause ? word(*page.cause) : ""), none);
   row(out, std::string("confidence"), none, exact_number(page.confidence), none);
   for (const Fact& f : page.facts) row(out, std::string("fact"), f.label, one_line(f.text), none);
-  for (const VerdictEvidence& e : page.evidence) row(out, std::string("evidence"), e.name, e.value, e.limit);
-  for (const Trial& t : page.trials) row(out, std::string("trial:" + t.kind), t.change, t.result, none);
+  for (const Evidence& e : page.evidence) row(out, std::string("evidence"), e.name, e.value, e.limit);
+  for (const Counterfactual& t : page.trials)
+    row(out, "trial:" + std::string(word(t.kind)), t.change, std::string(spoken(t.result)), none);
   for (const std::string& t : page.not_tested) row(out, std::string("not_tested"), none, t, none);
   return out.str();
 }

@@ -42,7 +42,7 @@ void Session::select_incident(int row) {
   selection_.step = static_cast<double>(incidents_[static_cast<std::size_t>(row)].files.step);
   if (incident_ == nullptr) return;
   std::int64_t op = incident_->doc.culprit.op;
-  if (incident_->verdict && incident_->verdict->index >= 0) op = incident_->verdict->index;
+  if (incident_->verdict && incident_->verdict->culprit.index >= 0) op = incident_->verdict->culprit.index;
   if (op >= 0 && op < static_cast<std::int64_t>(incident_->trace.size()))
     select_op(static_cast<std::int32_t>(op));
   const std::string& bad = incident_->doc.culprit.tensor_name;

@@ -147,7 +147,7 @@ Status Session::load() {
         }
     if (!files.verdict.empty())
       if (Result<Verdict> verdict = read_verdict(files.verdict)) {
-        entry.cause = verdict->found ? verdict->cause : "nothing harmful";
+        entry.cause = verdict->found ? word(verdict->cause) : "nothing harmful";
         entry.confidence = verdict->confidence;
       }
     incidents_.push_back(std::move(entry));
@@ -192,7 +192,7 @@ void Session::load_incident(int row) {
   else
     incident_->verdict_error = verdict.error().text();
   if (incident_->verdict)
-    entry.cause = incident_->verdict->found ? incident_->verdict->cause : "nothing harmful";
+    entry.cause = incident_->verdict->found ? word(incident_->verdict->cause) : "nothing harmful";
   if (incident_->verdict) entry.confidence = incident_->verdict->confidence;
 }
 

@@ -16,11 +16,11 @@
 #include "probe/snapshot/manifest.h"
 #include "probe/snapshot/reader.h"
 #include "probe/snapshot/run_dir.h"
+#include "replay/verdict/json.h"
 #include "viewer/model/history.h"
 #include "viewer/model/selection.h"
 #include "viewer/model/tensors.h"
 #include "viewer/model/trace.h"
-#include "viewer/model/verdict.h"
 
 namespace nanquest::viewer {
 

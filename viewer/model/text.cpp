@@ -6,8 +6,8 @@
 
 #include "probe/base/wrap.h"
 #include "viewer/model/numbers.h"
-#include "viewer/model/page.h"
 #include "viewer/model/panels.h"
+#include "viewer/model/verdict_page.h"
 
 namespace nanquest::viewer {
 namespace {
@@ -32,17 +32,16 @@ void paragraph(std::string& out, std::string label, const std::string& text) {
 std::string verdict_text(const Session& session) {
   const VerdictPage page = verdict_page(session);
   std::string out = page.headline + "\n";
-  if (!page.cause.empty())
-    put(out, "{}{}{}\n", page.cause, page.cause_in_words.empty() ? "" : ": ", page.cause_in_words);
+  if (page.cause) put(out, "{}: {}\n", word(*page.cause), meaning(*page.cause));
   if (!page.facts.empty()) out += '\n';
   for (const Fact& fact : page.facts) paragraph(out, fact.label, fact.text);
   if (!page.command.empty()) paragraph(out, "", "not replayed yet: run " + page.command);
   if (!page.evidence.empty()) out += "\nEvidence\n";
-  for (const VerdictEvidence& e : page.evidence)
+  for (const Evidence& e : page.evidence)
     put(out, "  {:<40}  {}{}\n", e.name, e.value, e.limit.empty() ? "" : "  (limit " + e.limit + ")");
   if (!page.trials.empty()) out += "\nTried on this step\n";
-  for (const Trial& t : page.trials)
-    put(out, "  {:<18}{}{}\n", t.result, t.placebo ? "placebo: " : "", t.change);
+  for (const Counterfactual& t : page.trials)
+    put(out, "  {:<18}{}{}\n", spoken(t.result), t.kind == ChangeKind::placebo ? "placebo: " : "", t.change);
   if (!page.not_tested.empty()) out += "\nNot tested\n";
   for (const std::string& t : page.not_tested) put(out, "  {}\n", t);
   return out;

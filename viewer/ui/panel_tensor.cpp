@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "viewer/model/numbers.h"
-#include "viewer/model/page.h"
+#include "viewer/model/verdict_page.h"
 #include "viewer/ui/style.h"
 #include "viewer/ui/tensor_plots.h"
 #include "viewer/ui/ui.h"

@@ -4,7 +4,7 @@
 
 #include "imgui.h"
 #include "viewer/model/numbers.h"
-#include "viewer/model/page.h"
+#include "viewer/model/verdict_page.h"
 #include "viewer/ui/style.h"
 #include "viewer/ui/ui.h"
 

@@ -2,7 +2,7 @@
 
 #include "imgui.h"
 #include "viewer/model/numbers.h"
-#include "viewer/model/page.h"
+#include "viewer/model/verdict_page.h"
 #include "viewer/ui/style.h"
 #include "viewer/ui/ui.h"
 
@@ -70,17 +70,17 @@ void command_line(const VerdictPage& page, UiState& state) {
 }
 
 void precision_ladder(const VerdictPage& page) {
-  if (page.fp32.empty() && page.fp64.empty()) return;
-  const auto rung = [](const char* name, const std::string& result) {
-    if (result != "finite" && result != "non_finite") return;
+  const auto rung = [](const char* name, PrecisionResult result) {
+    if (result == PrecisionResult::not_run) return;
+    const bool finite = result == PrecisionResult::finite;
     ImGui::SameLine(0, ImGui::GetFontSize());
-    inline_mark(result == "finite" ? Mark::finite : Mark::nan);
-    ImGui::Text("%s %s", name, result == "finite" ? "finite" : "non-finite");
+    inline_mark(finite ? Mark::finite : Mark::nan);
+    ImGui::Text("%s %s", name, finite ? "finite" : "non-finite");
   };
   inline_mark(Mark::nan);
   ImGui::TextUnformatted("as recorded");
-  rung("in fp32", page.fp32);
-  rung("in fp64", page.fp64);
+  rung("in fp32", page.precision.fp32);
+  rung("in fp64", page.precision.fp64);
 }
 
 void wrapped_cell(const std::string& text) {
@@ -97,7 +97,7 @@ void evidence_table(const VerdictPage& page) {
   ImGui::TableSetupColumn("Value", ImGuiTableColumnFlags_WidthStretch, 1.6f);
   ImGui::TableSetupColumn("Limit", ImGuiTableColumnFlags_WidthStretch, 1.0f);
   ImGui::TableHeadersRow();
-  for (const VerdictEvidence& e : page.evidence) {
+  for (const Evidence& e : page.evidence) {
     ImGui::TableNextRow();
     wrapped_cell(e.name);
     wrapped_cell(e.value);
@@ -112,13 +112,13 @@ void trials_table(const VerdictPage& page) {
   ImGui::TableSetupColumn("Change", ImGuiTableColumnFlags_WidthStretch, 2.4f);
   ImGui::TableSetupColumn("Result", ImGuiTableColumnFlags_WidthStretch, 1.4f);
   ImGui::TableHeadersRow();
-  for (const Trial& trial : page.trials) {
+  for (const Counterfactual& trial : page.trials) {
     ImGui::TableNextRow();
-    wrapped_cell((trial.placebo ? "Placebo: " : "") + trial.change);
+    wrapped_cell((trial.kind == ChangeKind::placebo ? "Placebo: " : "") + trial.change);
     ImGui::TableNextColumn();
-    inline_mark(trial.finite ? Mark::finite : Mark::nan);
+    inline_mark(trial.result == TrialResult::finite ? Mark::finite : Mark::nan);
     ImGui::PushTextWrapPos(0);
-    ImGui::TextUnformatted(trial.result.c_str());
+    ImGui::TextUnformatted(std::string(spoken(trial.result)).c_str());
     ImGui::PopTextWrapPos();
   }
   ImGui::EndTable();
@@ -143,13 +143,12 @@ void details(const VerdictPage& page) {
 }
 
 void draw_answers(const VerdictPage& page, UiState& state) {
-  if (!page.cause.empty()) {
-    chip(page.cause.c_str(), page.cause == "UNKNOWN" ? ImVec4{0.35f, 0.38f, 0.42f, 1} : colour::vermillion);
-    if (!page.cause_in_words.empty()) {
-      ImGui::SameLine();
-      ImGui::AlignTextToFramePadding();
-      clipped_text(page.cause_in_words, ImGui::GetContentRegionAvail().x);
-    }
+  if (page.cause) {
+    chip(std::string(word(*page.cause)).c_str(),
+         page.cause == Label::unknown ? ImVec4{0.35f, 0.38f, 0.42f, 1} : colour::vermillion);
+    ImGui::SameLine();
+    ImGui::AlignTextToFramePadding();
+    clipped_text(std::string(meaning(*page.cause)), ImGui::GetContentRegionAvail().x);
   }
   ImGui::Spacing();
   facts_table(page);

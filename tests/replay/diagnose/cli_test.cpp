@@ -169,6 +169,14 @@ TEST_F(Cli, HelpHasAnExampleAndVersionNamesWhatItIsBuiltFrom) {
     EXPECT_NE(version.out.find(part), std::string::npos) << version.out;
 }
 
+TEST_F(Cli, ReproMakesTheDirectoryItIsGiven) {
+  const std::string directory = scratch_ / "new/directory";
+  const Output o = replay("repro -o '" + directory + "' " + quoted_sample("div_zero", 1));
+  EXPECT_EQ(o.code, 0) << o.err;
+  EXPECT_TRUE(std::filesystem::exists(directory + "/div_zero.repro.py"));
+  EXPECT_TRUE(std::filesystem::exists(directory + "/div_zero.repro.cpp"));
+}
+
 #ifdef NANQUEST_PYTHON
 TEST_F(Cli, ReproInPythonShowsTheSameBadValues) {
   for (const auto& [sample, expected] : {std::pair{"fp16_overflow", "0 NaN, 256 Inf"},

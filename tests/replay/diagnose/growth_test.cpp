@@ -1,12 +1,17 @@
 #include "replay/cause/growth.h"
 
+#include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <string>
 
+#include "probe/nanquest.h"
+#include "probe/snapshot/reader.h"
 #include "replay/counterfactual/ddmin.h"
+#include "tests/replay/diagnose/programs.h"
 
 namespace nanquest {
 namespace {
@@ -21,21 +26,17 @@ std::vector<double> doubling_every(double steps, int n) {
 }
 
 TEST(Growth, SlopeOfAnExponentialIsExact) {
-  double rising = 0;
-  EXPECT_NEAR(log2_slope(doubling_every(4, 32), &rising), 0.25, 1e-12);
-  EXPECT_EQ(rising, 1.0);
+  const Trend trend = log2_trend(doubling_every(4, 32));
+  EXPECT_NEAR(trend.bits_per_step, 0.25, 1e-12);
+  EXPECT_EQ(trend.rising, 1.0);
+  EXPECT_EQ(trend.points, 32);
 }
 
 TEST(Growth, NonFiniteZeroAndOutliersChangeNothing) {
   std::vector<double> v = doubling_every(4, 40);
   v[5] = kNaN, v[9] = kInf, v[12] = 0, v[20] = -1, v[30] = 1e30;
-  EXPECT_NEAR(log2_slope(v), 0.25, 0.01);
-}
-
-TEST(Growth, TooFewPointsSayNothing) {
-  double rising = 1;
-  EXPECT_EQ(log2_slope({1, 2, 4, 8, 16, 32, 64}, &rising), 0);
-  EXPECT_EQ(rising, 0);
+  EXPECT_NEAR(log2_trend(v).bits_per_step, 0.25, 0.01);
+  EXPECT_EQ(log2_trend(v).points, 36);
 }
 
 SnapshotDoc with_column(const std::string& table, const std::string& column,
@@ -43,6 +44,12 @@ SnapshotDoc with_column(const std::string& table, const std::string& column,
   SnapshotDoc doc;
   doc.history = {{table, {column}, values}};
   return doc;
+}
+
+TEST(Growth, TooFewPointsSayNothing) {
+  EXPECT_TRUE(find_growth(with_column("grad_norm", "fc", {1, 2, 4, 8, 16, 32, 64})).empty());
+  EXPECT_FALSE(find_growth(with_column("grad_norm", "fc", {1, 2, 4, 8, 16, 32, 64, 128})).empty());
+  EXPECT_EQ(log2_trend({7}).bits_per_step, 0);
 }
 
 TEST(Growth, FlatNoisyAndFallingSeriesAreSilent) {
@@ -67,9 +74,9 @@ TEST(Growth, ALateSurgeIsSeenInTheShortWindow) {
   std::vector<double> v(200, 1.0);
   for (int i = 0; i < 16; ++i) v.push_back(std::exp2(i * 0.5));
   v.push_back(kNaN);  // the incident itself
-  const auto found = find_growth(with_column("amax", "blocks.1.mlp", v));
+  const auto found = find_growth(with_column("grad_amax", "blocks.1.mlp", v));
   ASSERT_EQ(found.size(), 1u);
-  EXPECT_EQ(found[0].what, "amax of blocks.1.mlp");
+  EXPECT_EQ(found[0].what, "grad_amax of blocks.1.mlp");
   EXPECT_NEAR(found[0].bits_per_step, 0.5, 0.01);
   EXPECT_TRUE(std::isnan(found[0].series.back()));
 }
@@ -84,6 +91,76 @@ TEST(Growth, StrongestFirst) {
   const auto found = find_growth(doc);
   ASSERT_EQ(found.size(), 2u);
   EXPECT_EQ(found[0].what, "grad_norm of fast");
+}
+
+/// The history that the probe puts into the incident that ends a run of `steps` steps. Layer "fc" has
+/// `elements` weights of 1; before each step `change(step, weights)` changes them. Their gradient are the
+/// weights.
+SnapshotDoc history_of_a_run(std::int64_t elements, std::int64_t steps,
+                             const std::function<void(std::int64_t, at::Tensor&)>& change) {
+  const testing::Scratch scratch("growth");
+  auto probe = Probe::create({.run_dir = scratch / "run"}).value();
+  at::Tensor w = at::ones({elements}).set_requires_grad(true);
+  probe->watch_parameter("fc.weight", w);
+  for (std::int64_t step = 0; step <= steps; ++step) {
+    at::Tensor weights = w.detach();
+    change(step, weights);
+    const StepReport report = probe->step({.step = step}, [&] {
+      const at::Tensor loss = (w * weights).sum() * (step == steps ? std::nan("") : 1);
+      loss.backward();
+      return loss;
+    });
+    if (report.ok()) {
+      probe->after_update(step);
+      continue;
+    }
+    EXPECT_EQ(step, steps) << report.summary;
+    const auto file = SnapshotReader::open(report.incident);
+    EXPECT_TRUE(file.ok()) << report.summary;
+    return file ? file->doc() : SnapshotDoc{};
+  }
+  ADD_FAILURE() << "the last step should be an incident";
+  return {};
+}
+
+std::vector<std::string> names(const std::vector<Growth>& grown) {
+  std::vector<std::string> all;
+  for (const Growth& g : grown) all.push_back(g.what);
+  return all;
+}
+
+TEST(Growth, OfTheLargestValuesIsSeenInAHistoryThatTheProbeWrote) {
+  // One weight in 4096 doubles every eight steps: the norms hardly move, the largest values do.
+  const SnapshotDoc doc = history_of_a_run(
+      4096, 40, [](std::int64_t step, at::Tensor& w) { w[7] = std::exp2(static_cast<double>(step) / 8); });
+  const auto grown = names(find_growth(doc));
+  for (const char* what : {"grad_amax of fc", "weight_amax of fc"})
+    EXPECT_EQ(std::count(grown.begin(), grown.end(), what), 1) << what;
+  for (const char* what : {"grad_norm of fc", "weight_norm of fc"})
+    EXPECT_EQ(std::count(grown.begin(), grown.end(), what), 0) << what;
+}
+
+constexpr std::int64_t kLarge = (1 << 20) + 1;  // weights of such a layer are measured every 50 steps
+
+TEST(Growth, OfALargeModelsWeightsIsReadWhereTheyWereMeasured) {
+  const SnapshotDoc doc =
+      history_of_a_run(kLarge, 260, [](std::int64_t, at::Tensor& w) { w.mul_(std::exp2(0.01)); });
+  const Growth* norm = nullptr;
+  const auto grown = find_growth(doc);
+  for (const Growth& g : grown)
+    if (g.what == "weight_norm of fc") norm = &g;
+  ASSERT_NE(norm, nullptr) << "the norm grew by 2.5 bits";
+  EXPECT_NEAR(norm->bits_per_step, 0.01, 1e-3);
+  EXPECT_NEAR(norm->last / norm->first, std::exp2(2.0), 0.1);  // between the first and the last measurement
+  EXPECT_EQ(log2_trend(norm->series).points, 5) << "what the history repeats is no measurement";
+}
+
+TEST(Growth, OfALargeModelsWeightsNeedsEveryMeasurementToRise) {
+  const SnapshotDoc doc = history_of_a_run(kLarge, 260, [](std::int64_t step, at::Tensor& w) {
+    w.mul_(std::exp2(step > 100 && step <= 150 ? -0.01 : 0.02));
+  });
+  const auto grown = names(find_growth(doc));
+  EXPECT_EQ(std::count(grown.begin(), grown.end(), "weight_norm of fc"), 0);
 }
 
 TEST(Ddmin, FindsEverySubsetOfEightExactly) {

@@ -40,7 +40,7 @@ class Incident {
   const SnapshotDoc& doc() const { return recording_.doc; }
   const Replayer& replayer() const { return *replayer_; }
   Case make() const { return make_case(*replayer_); }
-  Verdict verdict() const { return diagnose(*replayer_, "memory"); }
+  Verdict verdict() const { return diagnose(make(), reproduction_of(verify(*replayer_)), "memory"); }
   Finding finding() const { return find_cause(make()); }
 
  private:

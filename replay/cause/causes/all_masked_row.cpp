@@ -1,0 +1,103 @@
+// ALL_MASKED_ROW: a softmax-like reduction over entries that are all -Inf: max is -Inf, -Inf - -Inf is NaN.
+// Proof: the recorded input has such rows, and every bad output lies in one of them.
+#include <ATen/ATen.h>
+
+#include <limits>
+
+#include "replay/cause/cause.h"
+#include "replay/cause/values.h"
+
+namespace nanquest {
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+/// Samples with such a row, if the first dimension of the scores is the batch.
+std::vector<std::int64_t> rows_of_batch(const Case& c, const at::Tensor& closed) {
+  std::vector<std::int64_t> found;
+  const std::int64_t batch = batch_size(c.doc());
+  if (batch < 2 || closed.dim() < 2 || closed.size(0) != batch) return found;
+  for (std::int64_t s = 0; s < batch; ++s)
+    if (count_true(closed.select(0, s)) > 0) found.push_back(s);
+  return found;
+}
+
+Finding finding(const Case& c, std::int64_t closed, std::int64_t rows, std::int64_t length) {
+  Finding f;
+  f.source = "softmax subtracts the row's maximum: over a row of -Inf that is -Inf - -Inf = NaN";
+  f.evidence.push_back(
+      {"rows that are -Inf throughout", std::to_string(closed) + " of " + std::to_string(rows)});
+  f.evidence.push_back({"entries a row", std::to_string(length)});
+  f.explanation =
+      std::to_string(closed) + " of " + std::to_string(rows) + " rows that reach " + c.op_text(c.op_index()) +
+      " are -Inf in every entry: nothing is left to attend to, and softmax of such a row is NaN. Usually a "
+      "sample whose tokens are all padding, or two masks that together hide everything.";
+  f.advice =
+      "Drop or fix samples with nothing unmasked, let every row see at least itself, or mask with a large "
+      "finite number and zero those rows afterwards.";
+  return f;
+}
+
+std::optional<Finding> softmax(const Case& c, const Subject& scores) {
+  const OpValues& values = c.values(c.op_index());
+  const at::Tensor x = tensor_of(argument(c, c.op_index(), scores.argument));
+  const c10::IValue along = argument(c, c.op_index(), "dim");
+  if (!x.defined() || values.outputs.empty() || !along.isInt() || x.dim() == 0) return std::nullopt;
+  const std::int64_t dim = along.toInt();
+  const at::Tensor input = wide(x);
+  // A NaN or +Inf that came in would explain the NaN as well: another cause.
+  if (count_true(at::logical_or(at::isnan(input), input == kInfinity)) > 0) return std::nullopt;
+  const at::Tensor closed = at::all(input == -kInfinity, dim, true);
+  // log_softmax gives -Inf where an entry of an open row is -Inf: meant so. Only NaN is damage.
+  const at::Tensor bad = at::isnan(wide(values.outputs[0]));
+  const at::Tensor unexplained = at::logical_and(bad, at::logical_not(closed));
+  if (count_true(bad) == 0 || count_true(closed) == 0 || count_true(unexplained) > 0) return std::nullopt;
+  Finding f = finding(c, count_true(closed), closed.numel(), input.size(dim));
+  f.wanted.push_back(open_masked_rows(c, c.op_index(), scores.argument, dim));
+  f.poison = rows_of_batch(c, closed);
+  return f;
+}
+
+std::optional<Finding> attention(const Case& c, const Subject& bias) {
+  const OpValues& values = c.values(c.op_index());
+  const at::Tensor mask = tensor_of(argument(c, c.op_index(), bias.argument));
+  if (!mask.defined() || mask.dim() < 2 || values.outputs.empty()) return std::nullopt;
+  for (const char* name : {"query", "key", "value"}) {
+    const at::Tensor given = tensor_of(argument(c, c.op_index(), name));
+    if (!given.defined() || !all_finite(given)) return std::nullopt;
+  }
+  const at::Tensor closed = mask.scalar_type() == at::kBool ? at::logical_not(at::any(mask, -1, true))
+                                                            : at::all(wide(mask) == -kInfinity, -1, true);
+  if (count_true(closed) == 0) return std::nullopt;
+  const auto rows = broadcast(closed, values.outputs[0].sizes());
+  const at::Tensor bad = bad_mask(values.outputs[0]);
+  if (!rows || count_true(bad) == 0 || count_true(at::logical_and(bad, at::logical_not(*rows))) > 0)
+    return std::nullopt;
+  Finding f = finding(c, count_true(closed), closed.numel(), mask.size(-1));
+  if (mask.scalar_type() != at::kBool)
+    f.wanted.push_back(open_masked_rows(c, c.op_index(), bias.argument, -1));
+  return f;
+}
+
+std::optional<Finding> examine(const Case& c, const Subject& subject) {
+  return subject.argument == "self" ? softmax(c, subject) : attention(c, subject);
+}
+
+}  // namespace
+
+NANQUEST_CAUSE(all_masked_row) = {
+    .label = Label::all_masked_row,
+    .origins = {Origin::op},
+    .phases = {Phase::forward, Phase::backward},
+    .ops = {{"_softmax", "self"},
+            {"_log_softmax", "self"},
+            {"softmax", "self"},
+            {"log_softmax", "self"},
+            {"_scaled_dot_product_flash_attention_for_cpu", "attn_mask"},
+            {"_scaled_dot_product_efficient_attention", "attn_bias"},
+            {"_scaled_dot_product_cudnn_attention", "attn_bias"},
+            {"_scaled_dot_product_attention_math", "attn_mask"}},
+    .examine = examine,
+};
+
+}  // namespace nanquest

@@ -1,0 +1,51 @@
+// BAD_DATA: the batch itself holds NaN or Inf. Proof: the stored batch tensor, read from the file.
+#include <ATen/ATen.h>
+
+#include "replay/cause/cause.h"
+#include "replay/cause/outside_value.h"
+#include "replay/cause/values.h"
+
+namespace nanquest {
+namespace {
+
+std::vector<std::int64_t> bad_samples(const Case& c, const at::Tensor& tensor) {
+  std::vector<std::int64_t> found;
+  const std::int64_t batch = batch_size(c.doc());
+  if (batch < 1 || tensor.dim() == 0 || tensor.size(0) != batch) return found;
+  for (std::int64_t s = 0; s < batch; ++s)
+    if (!all_finite(tensor.select(0, s))) found.push_back(s);
+  return found;
+}
+
+std::optional<Finding> examine(const Case& c, const Subject&) {
+  const auto value = outside_value(c);
+  if (!value || value->group != "batch") return std::nullopt;
+  Finding f;
+  f.source = "the batch as stored in the snapshot";
+  f.evidence.push_back({"non-finite in " + value->name, bad_text(value->tensor)});
+  f.poison = bad_samples(c, value->tensor);
+  std::string samples;
+  for (std::size_t i = 0; i < f.poison.size() && i < 5; ++i) {
+    const auto s = static_cast<std::size_t>(f.poison[i]);
+    samples += (i ? ", " : " in sample ") + std::to_string(s);
+    if (s < c.doc().sample_ids.size()) samples += " (" + c.doc().sample_ids[s] + ")";
+  }
+  f.explanation = "The batch was bad before any op ran: " + value->name + " holds " +
+                  bad_text(value->tensor) + samples + ". " + c.op_text(c.op_index()) +
+                  " is the first op that reads it.";
+  f.advice =
+      "Check samples for NaN and Inf when they are loaded, repair or drop these, and keep the list of what "
+      "was dropped.";
+  if (value->slot != kNone) f.wanted.push_back(replace_non_finite(c, value->slot, value->name));
+  return f;
+}
+
+}  // namespace
+
+NANQUEST_CAUSE(bad_data) = {
+    .label = Label::bad_data,
+    .origins = {Origin::input},
+    .examine = examine,
+};
+
+}  // namespace nanquest

@@ -1,0 +1,91 @@
+#include <algorithm>
+
+#include "replay/cause/cause.h"
+#include "replay/cause/opaque.h"
+
+namespace nanquest {
+namespace {
+
+template <class T>
+bool allows(const std::vector<T>& allowed, const std::optional<T>& value) {
+  return allowed.empty() || (value && std::find(allowed.begin(), allowed.end(), *value) != allowed.end());
+}
+
+/// The entry of the cause's ops that this case is about; null if the cause has no say in it.
+const Subject* subject_of(const Cause& cause, const Case& c) {
+  static const Subject any;
+  const OpRow* op = c.op();
+  if (!allows(cause.origins, from_word<Origin>(c.culprit().origin))) return nullptr;
+  if (!allows(cause.phases, op ? std::optional(op->phase) : std::nullopt)) return nullptr;
+  if (cause.derivative_of) op = c.row(c.forward_of(c.op_index()));
+  if (cause.ops.empty()) return &any;
+  const std::string name = op ? plain_name(*op) : "";
+  const auto found =
+      std::find_if(cause.ops.begin(), cause.ops.end(), [&](const Subject& s) { return s.op == name; });
+  return found == cause.ops.end() ? nullptr : &*found;
+}
+
+bool claims(const Cause& cause, const Case& c) {
+  const Subject* subject = subject_of(cause, c);
+  if (!subject) return false;
+  return cause.examine ? cause.examine(c, *subject).has_value() : cause.resembles(c, *subject);
+}
+
+/// True if one of the labels that `cause` yields to claims the case.
+bool yields(const Cause& cause, const Case& c) {
+  return std::any_of(all_causes().begin(), all_causes().end(), [&](const NamedCause& other) {
+    return std::find(cause.yields_to.begin(), cause.yields_to.end(), other.cause->label) !=
+               cause.yields_to.end() &&
+           claims(*other.cause, c);
+  });
+}
+
+}  // namespace
+
+Finding find_cause(const Case& c) {
+  if (auto opaque = opaque_finding(c)) return *opaque;
+  std::vector<Finding> found;
+  for (const auto& [file, cause] : all_causes()) {
+    const Subject* subject = subject_of(*cause, c);
+    if (!cause->examine || !subject) continue;
+    try {
+      if (yields(*cause, c)) continue;
+      if (auto finding = cause->examine(c, *subject)) {
+        finding->label = cause->label;
+        found.push_back(std::move(*finding));
+      }
+    } catch (const std::exception&) {
+      // A shape or a type that the cause did not expect: it can't decide.
+    }
+  }
+  if (found.size() == 1) return found.front();
+  Finding unknown = unknown_finding(c);
+  for (std::size_t i = 0; i < found.size(); ++i)
+    unknown.explanation.append(i ? " and " : " Two causes claim it: ")
+        .append(word(found[i].label))
+        .append(i + 1 == found.size() ? "." : "");
+  return unknown;
+}
+
+std::vector<Label> resembled(const Case& c) {
+  std::vector<Label> found;
+  for (const auto& [file, cause] : all_causes()) {
+    if (cause->examine) continue;
+    try {
+      if (claims(*cause, c) && !yields(*cause, c)) found.push_back(cause->label);
+    } catch (const std::exception&) {
+      // It can't tell: then it is no resemblance that anybody should be told of.
+    }
+  }
+  return found;
+}
+
+std::string plain_name(const OpRow& op) {
+  std::string name = op.name;
+  if (name.rfind("aten::", 0) == 0) name = name.substr(6);
+  if (name.rfind("_foreach_", 0) == 0) name = name.substr(9);
+  if (name.size() > 1 && name.back() == '_') name.pop_back();
+  return name;
+}
+
+}  // namespace nanquest

@@ -1,0 +1,120 @@
+/// Verdict: what replay found out about one incident, as types. The contract of the file is json.h.
+///
+///     Result<Verdict> v = read_verdict("run/incidents/step-00000131.r0.json");
+///     if (v && v->found) std::cout << word(v->cause) << ", " << meaning(v->cause) << '\n';
+///
+/// Plain data without torch: `diagnose` (replay/cause/diagnose.h) fills it, replay/report puts it into words,
+/// the viewer shows it. It never decides anything.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "replay/verdict/words.h"
+
+namespace nanquest {
+
+/// One measured fact: what, its value, and the limit that it is held against ("" if there is none).
+struct Evidence {
+  std::string name, value;
+  std::string limit = {};
+  std::vector<double> series = {};  ///< the numbers behind it, one a step, oldest first; NaN where none was
+                                    ///< measured; may be empty
+};
+
+/// One replay with exactly one thing changed.
+struct Counterfactual {
+  std::string change;  ///< "aten::mm in blocks.1.mlp computed in fp32"
+  ChangeKind kind = ChangeKind::op;
+  TrialResult result = TrialResult::failed;
+  Scope scope = Scope::step;
+  std::int64_t steps = 1;
+};
+
+/// The smallest change that was tried on this very step and removed the bad value.
+struct Fix {
+  std::string change, advice;
+  Scope scope = Scope::step;
+  bool verified = false;        ///< finite with it, the placebo failed, nothing smaller fixes it
+  bool placebo_failed = false;  ///< an irrelevant change of the same size did not fix it
+  bool minimal = false;
+};
+
+/// How faithfully the step came back.
+struct Reproduction {
+  bool bit_exact = false;
+  Basis basis = Basis::every_output;
+  std::int64_t outputs_compared = 0, mismatched = 0, opaque_ops = 0;
+  std::optional<std::int64_t> first_mismatch;  ///< op index
+  std::vector<std::string> differences;        ///< environment entries that differ from the recording's
+};
+
+/// Where the bad value was born.
+struct CulpritInfo {
+  std::string op;           ///< "aten::mm"; "" when no op read the bad value
+  std::int64_t index = -1;  ///< row of the trace, -1 if none
+  std::string node;         ///< backward node, "" outside backward
+  std::string module;       ///< "" is the root
+  std::string tensor;       ///< name of the bad input, weight, buffer or state
+  BadValue value = BadValue::none;
+  std::uint64_t count = 0;  ///< bad elements
+  std::vector<std::int64_t> first;
+  std::vector<std::string> stack;  ///< innermost first
+};
+
+struct PrecisionInfo {
+  PrecisionResult fp32 = PrecisionResult::not_run, fp64 = PrecisionResult::not_run;
+  std::optional<PrecisionVerdict> verdict;
+};
+
+/// One rank's first bad value.
+struct RankCulprit {
+  std::int32_t rank = 0;
+  std::string op, module;      ///< for a value from outside the op that read it; "" if none did, or the root
+  std::int64_t index = -1;     ///< row of that rank's trace
+  std::string file;            ///< that rank's snapshot
+  Origin origin = Origin::op;  ///< anything but `op`: `tensor` was bad when the step began
+  std::string tensor;
+};
+
+/// A step of several processes: what its ranks' files say together.
+struct Ranks {
+  std::int32_t world_size = 1;
+  bool local = true;                 ///< made on this rank; otherwise a collective brought it
+  std::string arrived_by;            ///< "c10d::allreduce_"; "" if it is local
+  std::int64_t arrived_index = -1;   ///< its row in this rank's trace
+  std::optional<RankCulprit> first;  ///< the first rank that made one, if its file is here
+  std::vector<std::pair<std::int32_t, std::string>> files;  ///< of the other ranks, by rank
+  std::vector<std::int32_t> missing;                        ///< ranks without a file of this step
+  std::string text;                                         ///< all of it in words
+};
+
+struct Verdict {
+  std::string snapshot;
+  std::int64_t step = 0;
+  std::int32_t rank = 0;
+  bool found = true;  ///< false: the step holds nothing harmful
+  Reproduction reproduction;
+  std::optional<Phase> phase;
+  CulpritInfo culprit;
+  Origin origin = Origin::op;
+  Label cause = Label::unknown;
+  double confidence = 0;  ///< 0 … 1; rule: replay/cause/confidence.h
+  std::string explanation;
+  std::string source;  ///< the rule that the cause's test comes from
+  PrecisionInfo precision;
+  std::vector<Evidence> evidence;
+  std::vector<Counterfactual> counterfactuals;
+  std::optional<Fix> fix;               ///< only a verified one
+  std::string advice;                   ///< what to do, also when no fix was verified
+  std::vector<std::int64_t> poison;     ///< samples of the batch without which the step is finite
+  std::int64_t batch = 0;               ///< samples in the batch, 0 if unknown
+  std::vector<std::string> poison_ids;  ///< their ids, if the run gave any
+  std::vector<std::string> not_tested;
+  std::optional<Ranks> ranks;  ///< of a distributed run
+};
+
+}  // namespace nanquest

@@ -1,0 +1,102 @@
+/// words: every choice of the contract as a type, with the word that stands for it in the file.
+///
+///     std::string text(word(Origin::parameter));            // "parameter"
+///     std::optional<Origin> o = from_word<Origin>("buffer");
+///
+/// A new value of an enum goes here and into its table in words.cpp. Readers of an older version refuse a
+/// word that they don't know, by the name of its field.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "probe/snapshot/model.h"
+#include "replay/verdict/labels.h"
+
+namespace nanquest {
+
+/// Where the bad value came from.
+enum class Origin : std::uint8_t { op, input, parameter, buffer, optimizer_state, loss_scale, multi_step };
+
+/// What the culprit's bad elements are. `silent`: an overflow that later ops turned into finite numbers.
+enum class BadValue : std::uint8_t { none, nan, plus_inf, minus_inf, mixed, silent };
+
+/// A whole step in another precision.
+enum class PrecisionResult : std::uint8_t { not_run, finite, non_finite };
+
+/// What the runs in other precisions say: finite one format up, and so it stays (`curable`); finite now, but
+/// values keep growing (`delayed`); the same op fails in fp64 (`structural`); the bad value came in with data
+/// or state (`not_a_precision_matter`).
+enum class PrecisionVerdict : std::uint8_t { curable, delayed, structural, not_a_precision_matter };
+
+/// What was compared to prove that the replay is the same event: every written output, or what was alive at
+/// the gate.
+enum class Basis : std::uint8_t { every_output, survivors };
+
+/// What a counterfactual changes.
+enum class ChangeKind : std::uint8_t { precision, data, op, hyperparameter, placebo };
+
+/// How far the run with a change went.
+enum class Scope : std::uint8_t { op, step, run };
+
+/// What came out of the step with a change. `failed`: an op could not run that runs as recorded.
+enum class TrialResult : std::uint8_t { finite, non_finite, failed };
+
+template <class E>
+struct Word {
+  E value;
+  std::string_view word;
+};
+
+/// All values of `E` with their words in the file. `E` is an enum of this header, Label or Phase.
+template <class E>
+std::span<const Word<E>> words();
+
+/// The word of `value` in the file.
+template <class E>
+std::string_view word(E value) {
+  for (const Word<E>& w : words<E>())
+    if (w.value == value) return w.word;
+  return {};
+}
+
+/// The value whose word this is; nothing if there is none.
+template <class E>
+std::optional<E> from_word(std::string_view text) {
+  for (const Word<E>& w : words<E>())
+    if (w.word == text) return w.value;
+  return std::nullopt;
+}
+
+/// `count` bad elements as a person says it, without the count: "NaN", "+Inf", "non-finite values".
+std::string spoken(BadValue value, std::uint64_t count = 0);
+/// "parameter", "optimizer state".
+std::string_view spoken(Origin origin);
+/// "finite", "still non-finite", "failed": a trial changed one thing of a step that was not finite.
+std::string_view spoken(TrialResult result);
+
+template <>
+std::span<const Word<Label>> words<Label>();
+template <>
+std::span<const Word<Phase>> words<Phase>();
+template <>
+std::span<const Word<Origin>> words<Origin>();
+template <>
+std::span<const Word<BadValue>> words<BadValue>();
+template <>
+std::span<const Word<PrecisionResult>> words<PrecisionResult>();
+template <>
+std::span<const Word<PrecisionVerdict>> words<PrecisionVerdict>();
+template <>
+std::span<const Word<Basis>> words<Basis>();
+template <>
+std::span<const Word<ChangeKind>> words<ChangeKind>();
+template <>
+std::span<const Word<Scope>> words<Scope>();
+template <>
+std::span<const Word<TrialResult>> words<TrialResult>();
+
+}  // namespace nanquest

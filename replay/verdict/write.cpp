@@ -1,0 +1,154 @@
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "replay/verdict/json.h"
+
+namespace nanquest {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json text_or_null(const std::string& text) {
+  return text.empty() ? Json(nullptr) : Json(text);
+}
+
+template <class E>
+Json word_or_null(const std::optional<E>& value) {
+  return value ? Json(word(*value)) : Json(nullptr);
+}
+
+Json evidence_json(const Evidence& e) {
+  Json j = {{"name", e.name}, {"value", e.value}, {"limit", e.limit}};
+  if (!e.series.empty()) {
+    Json series = Json::array();
+    for (double x : e.series) series.push_back(std::isfinite(x) ? Json(x) : Json(nullptr));
+    j["series"] = std::move(series);
+    j["steps"] = e.series.size();
+  }
+  return j;
+}
+
+Json counterfactual_json(const Counterfactual& c) {
+  return {{"change", c.change},
+          {"kind", word(c.kind)},
+          {"scope", word(c.scope)},
+          {"result", word(c.result)},
+          {"steps", c.steps}};
+}
+
+Json fix_json(const Fix& f) {
+  return {{"change", f.change},
+          {"advice", f.advice},
+          {"scope", word(f.scope)},
+          {"verified", f.verified},
+          {"placebo_failed", f.placebo_failed},
+          {"minimal", f.minimal}};
+}
+
+Json reproduction_json(const Reproduction& r) {
+  return {{"bit_exact", r.bit_exact},
+          {"basis", word(r.basis)},
+          {"outputs_compared", r.outputs_compared},
+          {"mismatched", r.mismatched},
+          {"opaque_ops", r.opaque_ops},
+          {"first_mismatch", r.first_mismatch ? Json(*r.first_mismatch) : Json(nullptr)},
+          {"differences", r.differences}};
+}
+
+Json culprit_json(const CulpritInfo& c) {
+  return {{"op", text_or_null(c.op)},
+          {"index", c.index},
+          {"node", text_or_null(c.node)},
+          {"module", c.module},
+          {"tensor", text_or_null(c.tensor)},
+          {"value", word(c.value)},
+          {"count", c.count},
+          {"first", c.first},
+          {"stack", c.stack}};
+}
+
+Json rank_culprit_json(const RankCulprit& first) {
+  Json j = {{"rank", first.rank},
+            {"op", text_or_null(first.op)},
+            {"module", first.module},
+            {"index", first.index},
+            {"file", first.file}};
+  if (first.origin != Origin::op) {
+    j["origin"] = word(first.origin);
+    j["tensor"] = first.tensor;
+  }
+  return j;
+}
+
+Json ranks_json(const Ranks& r) {
+  Json arrived = nullptr, files = Json::object();
+  if (!r.arrived_by.empty()) arrived = {{"op", r.arrived_by}, {"index", r.arrived_index}};
+  for (const auto& [rank, file] : r.files) files[std::to_string(rank)] = file;
+  return {{"world_size", r.world_size},
+          {"local", r.local},
+          {"arrived_by", arrived},
+          {"first", r.first ? rank_culprit_json(*r.first) : Json(nullptr)},
+          {"files", files},
+          {"missing", r.missing},
+          {"text", r.text}};
+}
+
+Json json_of(const Verdict& v) {
+  Json evidence = Json::array(), counterfactuals = Json::array();
+  for (const Evidence& e : v.evidence) evidence.push_back(evidence_json(e));
+  for (const Counterfactual& c : v.counterfactuals) counterfactuals.push_back(counterfactual_json(c));
+  Json j = {{"format", "nanquest.verdict"},
+            {"version", kVerdictVersion},
+            {"snapshot", v.snapshot},
+            {"step", v.step},
+            {"rank", v.rank},
+            {"found", v.found},
+            {"reproduction", reproduction_json(v.reproduction)},
+            {"phase", word_or_null(v.phase)},
+            {"culprit", v.found ? culprit_json(v.culprit) : Json(nullptr)},
+            {"origin", v.found ? Json(word(v.origin)) : Json(nullptr)},
+            {"cause", v.found ? Json(word(v.cause)) : Json(nullptr)},
+            {"confidence", std::round(v.confidence * 100) / 100},
+            {"explanation", v.explanation},
+            {"precision",
+             {{"fp32", word(v.precision.fp32)},
+              {"fp64", word(v.precision.fp64)},
+              {"verdict", word_or_null(v.precision.verdict)}}},
+            {"evidence", evidence},
+            {"counterfactuals", counterfactuals},
+            {"fix", v.fix ? fix_json(*v.fix) : Json(nullptr)},
+            {"advice", v.advice},
+            {"source", v.source},
+            {"samples", {{"poison", v.poison}, {"batch", v.batch}, {"poison_ids", v.poison_ids}}},
+            {"not_tested", v.not_tested}};
+  if (v.ranks) j["ranks"] = ranks_json(*v.ranks);
+  return j;
+}
+
+/// Sample ids and paths may hold any bytes; a report must not fail on them.
+std::string dumped(const Json& j, int indent) {
+  return j.dump(indent, ' ', false, Json::error_handler_t::replace);
+}
+
+}  // namespace
+
+std::string to_json(const Verdict& verdict) {
+  return dumped(json_of(verdict), 2) + "\n";
+}
+
+std::vector<Difference> differences(const Verdict& first, const Verdict& second) {
+  const Json a = json_of(first).flatten(), b = json_of(second).flatten();
+  std::vector<Difference> found;
+  for (const auto& [field, value] : a.items()) {
+    const auto other = b.find(field);
+    if (other == b.end())
+      found.push_back({field, dumped(value, -1), ""});
+    else if (*other != value)
+      found.push_back({field, dumped(value, -1), dumped(*other, -1)});
+  }
+  for (const auto& [field, value] : b.items())
+    if (!a.contains(field)) found.push_back({field, "", dumped(value, -1)});
+  return found;
+}
+
+}  // namespace nanquest

@@ -1,0 +1,184 @@
+// FP16_OVERFLOW: its sample, its variants, and what looks like it and is not.
+#include "tests/replay/diagnose/sample.h"
+
+namespace nanquest {
+namespace {
+
+using testing::expect_unknown;
+using testing::Incident;
+using testing::leaf;
+using testing::tried;
+
+TEST(Fp16Overflow, ItsSampleIsExplainedAndTheFixIsVerified) {
+  testing::expect_sample("fp16_overflow", {.cause = Label::fp16_overflow,
+                                           .phase = Phase::forward,
+                                           .op = "aten::mm",
+                                           .module = "mlp",
+                                           .precision = PrecisionVerdict::curable});
+}
+
+TEST(Fp16Overflow, CastAndBackwardAreCaughtToo) {
+  const at::Tensor w = leaf(at::full({3}, 70000.f));
+  const Finding cast = Incident({}, [&] {
+                         const at::Tensor loss = at::softmax(w.to(at::kHalf).to(at::kFloat), 0).sum();
+                         loss.backward();
+                         return loss;
+                       }).finding();
+  EXPECT_EQ(cast.label, Label::fp16_overflow);
+
+  const at::Tensor v = leaf(at::full({3}, 1.f));
+  StepState state;
+  state.loss_scale = 65536;
+  const Incident scaled(state, [&] {
+    const at::Tensor loss = (v.to(at::kHalf) * 300).to(at::kFloat).sum();
+    (loss * 65536.0 / 300).backward();
+    return loss;
+  });
+  const Finding backward = scaled.finding();
+  EXPECT_EQ(backward.label, Label::fp16_overflow) << backward.explanation;
+  EXPECT_EQ(scaled.make().op()->phase, Phase::backward);
+  EXPECT_NE(backward.explanation.find("loss scale"), std::string::npos) << backward.explanation;
+}
+
+TEST(Fp16Overflow, ASmallerLossScaleIsTriedAndVerified) {
+  const at::Tensor w = leaf(at::ones({8, 3})), head = leaf(at::ones({3, 1})), x = at::ones({2, 8});
+  StepState state;
+  state.loss_scale = 65536;
+  state.parameters = {{"w", w}, {"head", head}};
+  const Incident incident(state, [&] {
+    at::Tensor h, y;
+    {
+      ModuleScope scope("body", "Linear");
+      h = at::mm(x.to(at::kHalf), w.to(at::kHalf));
+    }
+    {
+      ModuleScope scope("head", "Linear");
+      y = at::mm(h, head.to(at::kHalf));
+    }
+    const at::Tensor loss = y.to(at::kFloat).sum();
+    (loss * 65536.0).backward();
+    return loss;
+  });
+  const Verdict v = incident.verdict();
+  EXPECT_EQ(v.cause, Label::fp16_overflow) << v.explanation;
+  EXPECT_EQ(v.phase, Phase::backward);
+  EXPECT_EQ(tried(v, "loss scale").kind, ChangeKind::hyperparameter);
+  // head.grad = hᵀ · grad sums two products of 8 and the scale: 8 · 2 · 16384 is beyond 65504, 8 · 2 · 1024
+  // is not.
+  EXPECT_EQ(tried(v, "loss scale 16384").result, TrialResult::non_finite);
+  EXPECT_EQ(tried(v, "loss scale 1024").result, TrialResult::finite);
+  ASSERT_TRUE(v.fix.has_value());
+  EXPECT_NE(v.fix->change.find("loss scale"), std::string::npos) << v.fix->change;
+}
+
+TEST(Fp16Overflow, EvidenceHoldsTheNumberThatATenComputes) {
+  const at::Tensor w = leaf(at::full({4, 4}, 300.f)), x = at::full({2, 4}, 200.f);
+  const Incident incident({}, [&] {
+    const at::Tensor loss = at::softmax(at::mm(x.to(at::kHalf), w.to(at::kHalf)).to(at::kFloat), 1).sum();
+    loss.backward();
+    return loss;
+  });
+  const Finding f = incident.finding();
+  ASSERT_EQ(f.label, Label::fp16_overflow);
+  EXPECT_EQ(f.evidence[0].value, "240000");  // 4 · 300 · 200
+  EXPECT_EQ(f.evidence[0].limit, "65504");
+  EXPECT_EQ(f.evidence[1].value, "8 of 8");
+}
+
+TEST(Fp16Overflow, ProtectingTheOpAndItsReadersIsMinimalWhenTheValueShrinksAgain) {
+  // The product overflows, the very next op brings it back into range: op + readers in fp32 is enough.
+  const at::Tensor w = leaf(at::full({4, 4}, 300.f)), x = at::full({2, 4}, 200.f),
+                   other = leaf(at::ones({4, 4}));
+  StepState state;
+  state.parameters = {{"w", w}, {"other", other}};
+  const Incident incident(state, [&] {
+    at::Tensor side, scores;
+    {
+      ModuleScope scope("side", "Linear");
+      side = at::mm(x.to(at::kHalf) / 200, other.to(at::kHalf));
+    }
+    {
+      ModuleScope scope("attention", "Attention");
+      scores = at::mm(x.to(at::kHalf), w.to(at::kHalf)) / 1000;
+    }
+    const at::Tensor loss = at::log_softmax((scores + side).to(at::kFloat), 1).sum();
+    loss.backward();
+    return loss;
+  });
+  const Verdict v = incident.verdict();
+  EXPECT_EQ(v.cause, Label::fp16_overflow);
+  EXPECT_EQ(v.culprit.module, "attention");
+  EXPECT_EQ(v.precision.verdict, PrecisionVerdict::curable);
+  ASSERT_TRUE(v.fix.has_value()) << v.explanation;
+  EXPECT_NE(v.fix->change.find("and the ops that read its result"), std::string::npos) << v.fix->change;
+  EXPECT_TRUE(v.fix->verified && v.fix->placebo_failed && v.fix->minimal);
+  EXPECT_EQ(tried(v, "aten::mm in attention computed in fp32").result, TrialResult::non_finite);
+  EXPECT_NEAR(v.confidence, 0.99, 1e-9);
+}
+
+TEST(Fp16Overflow, IsSeenWhereLaterOpsHideItAsZeros) {
+  const at::Tensor w = leaf(at::full({4}, 300.f)), other = leaf(at::full({4}, 2.f));
+  const Incident incident({}, [&] {
+    const at::Tensor h = w.to(at::kHalf), k = other.to(at::kHalf);
+    const at::Tensor loss =
+        (at::reciprocal(h * h) + k * k).to(at::kFloat).sum();  // 1 / Inf = 0: nothing to be seen
+    loss.backward();
+    return loss;
+  });
+  const Verdict v = incident.verdict();
+  EXPECT_EQ(v.culprit.value, BadValue::silent);
+  EXPECT_EQ(v.cause, Label::fp16_overflow) << v.explanation;
+  EXPECT_EQ(v.precision.fp32, PrecisionResult::finite);
+}
+
+TEST(Fp16Overflow, ExpOfTooMuchIsNotFp16Overflow) {
+  const at::Tensor w = leaf(at::full({4}, 12.f));
+  expect_unknown(Incident({},
+                          [&] {
+                            at::Tensor loss = at::exp(w.to(at::kHalf)).to(at::kFloat).mean();
+                            loss.backward();
+                            return loss;
+                          }),
+                 "EXP_OVERFLOW");
+}
+
+TEST(Fp16Overflow, MaskConstantLeavingTheRangeIsNotFp16Overflow) {
+  const at::Tensor scores = leaf(at::full({2, 3}, -40.f));
+  at::Tensor mask = at::zeros({2, 3}, at::kHalf);
+  mask.select(0, 1).fill_(
+      -65504.f);  // finfo.min, on the whole row: with anything negative added it leaves the range
+  expect_unknown(Incident({},
+                          [&] {
+                            const at::Tensor masked = scores.to(at::kHalf) + mask;
+                            at::Tensor loss = at::softmax(masked.to(at::kFloat), 1).sum();
+                            loss.backward();
+                            return loss;
+                          }),
+                 "MASK_OVERFLOW");
+}
+
+TEST(Fp16Overflow, IntermediateOverflowThatCancelsIsNotFp16Overflow) {
+  // fp64 cannot hold 1e308 · 10 either: no 16-bit format is involved at all.
+  const at::Tensor w = leaf(at::full({2}, 1e308, at::kDouble));
+  expect_unknown(Incident({},
+                          [&] {
+                            const at::Tensor loss = (w * 10.0).sum();
+                            loss.backward();
+                            return loss;
+                          }),
+                 "");
+}
+
+TEST(Fp16Overflow, Bf16OverflowIsNotFp16Overflow) {
+  const at::Tensor w = leaf(at::full({2}, 3e38f));
+  expect_unknown(Incident({},
+                          [&] {
+                            const at::Tensor loss = (w.to(at::kBFloat16) * 4).to(at::kFloat).sum();
+                            loss.backward();
+                            return loss;
+                          }),
+                 "");
+}
+
+}  // namespace
+}  // namespace nanquest

@@ -1,0 +1,112 @@
+// What a diagnosis says beside the cause, and the searches for samples and modules.
+#include "probe/snapshot/reader.h"
+#include "replay/cause/samples.h"
+#include "tests/replay/diagnose/sample.h"
+
+namespace nanquest {
+namespace {
+
+using testing::Incident;
+using testing::kNaN;
+using testing::leaf;
+
+TEST(Diagnose, HealthyStepIsNoFinding) {
+  const at::Tensor w = leaf(at::ones({3, 3}));
+  const Verdict v = Incident({}, [&] {
+                      const at::Tensor loss = at::mm(w, w).sum();
+                      loss.backward();
+                      return loss;
+                    }).verdict();
+  EXPECT_FALSE(v.found);
+  EXPECT_TRUE(v.reproduction.bit_exact);
+}
+
+TEST(Diagnose, GrowthMakesItDelayedAndSaysWhatOneStepCantShow) {
+  const at::Tensor w = leaf(at::full({4, 4}, 300.f)), x = at::full({2, 4}, 200.f);
+  StepState state;
+  SeriesTable norms{"grad_norm", {"a", "b"}, {}};
+  for (int i = 0; i < 40; ++i) {
+    norms.values.push_back(1.0);
+    norms.values.push_back(i == 20 ? kNaN : std::exp2(i * 0.25));
+  }
+  state.history = {norms};
+  const Verdict v = Incident(state, [&] {
+                      const at::Tensor loss =
+                          at::softmax(at::mm(x.to(at::kHalf), w.to(at::kHalf)).to(at::kFloat), 1).sum();
+                      loss.backward();
+                      return loss;
+                    }).verdict();
+  EXPECT_EQ(v.cause, Label::fp16_overflow);
+  EXPECT_EQ(v.precision.verdict, PrecisionVerdict::delayed);
+  bool series = false, root = false;
+  for (const Evidence& e : v.evidence)
+    series = series || (e.series.size() == 40 && e.name.find("grad_norm of b") != std::string::npos);
+  for (const std::string& line : v.not_tested) root = root || line.find("root cause") != std::string::npos;
+  EXPECT_TRUE(series);
+  EXPECT_TRUE(root);
+}
+
+TEST(Bisect, FindsTheTwoSamplesAndTheModule) {
+  at::Tensor x = at::rand({6, 4});
+  x[1] *= 60000, x[4] *= 60000;
+  const at::Tensor w = leaf(at::full({4, 4}, 2.f)), v = leaf(at::ones({4, 4}));
+  StepState state;
+  state.parameters = {{"w", w}, {"v", v}};
+  state.batch = {{"x", x}};
+  const Incident incident(state, [&] {
+    at::Tensor h, g;
+    {
+      ModuleScope scope("a", "Linear");
+      g = at::mm(at::ones({6, 4}, at::kHalf), v.to(at::kHalf)).to(at::kFloat);
+    }
+    {
+      ModuleScope scope("b", "Linear");
+      h = at::mm((x.to(at::kHalf)), w.to(at::kHalf)).to(at::kFloat);
+    }
+    const at::Tensor loss = at::log_softmax(h, 1).sum() + g.sum();
+    loss.backward();
+    return loss;
+  });
+  const Case c = incident.make();
+  const SampleBisection samples = bisect_samples(c, 100);
+  EXPECT_EQ(samples.poison, (std::vector<std::int64_t>{1, 4})) << samples.note;
+  const ModuleBisection modules = bisect_modules(c, 100);
+  EXPECT_TRUE(modules.finite_with_all);
+  EXPECT_EQ(modules.modules, (std::vector<std::string>{"b"}));
+}
+
+TEST(Unwatched, TheReplayFileHasItsStatistics) {
+  const testing::Scratch scratch("unwatched");
+  const at::Tensor x = at::tensor({1.0f, 0.0f});
+  const at::Tensor w = at::ones({2}).set_requires_grad(true);
+  StepState state;
+  state.step = 7;
+  state.batch = {{"x", x}};
+  state.parameters = {{"w", w}};
+  const auto step = [&] {
+    const at::Tensor loss = (w * x).log().sum();
+    loss.backward();
+    return loss;
+  };
+  Recording recording =
+      record_step(state, step, {.scan = false, .hash = false, .stacks = false, .lazy = true});
+  recording.doc.basis = "survivors";
+  ASSERT_EQ(recording.doc.culprit.op, kNone);
+  ASSERT_TRUE(write_snapshot(recording, scratch / "blind.h5"));
+  const std::string command =
+      std::string(NANQUEST_REPLAY) + " -q --no-fixes '" + (scratch / "blind.h5") + "'";
+  EXPECT_EQ(testing::run_program(command, scratch).code, 1);
+  const auto reader = SnapshotReader::open(scratch / "blind.replay.h5");
+  ASSERT_TRUE(reader.ok()) << reader.error().text();
+  const SnapshotDoc& doc = reader->doc();
+  ASSERT_EQ(doc.ops.size(), recording.doc.ops.size());
+  ASSERT_NE(doc.culprit.op, kNone);
+  const OpRow& log = doc.ops[static_cast<std::size_t>(doc.culprit.op)];
+  EXPECT_EQ(log.name, "aten::log");
+  const std::int32_t row = doc.written[static_cast<std::size_t>(log.first_written)];
+  EXPECT_EQ(doc.stats[static_cast<std::size_t>(doc.tensors[static_cast<std::size_t>(row)].stats)].neg_inf,
+            1u);
+}
+
+}  // namespace
+}  // namespace nanquest

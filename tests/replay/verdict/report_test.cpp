@@ -1,0 +1,44 @@
+#include "replay/report/report.h"
+
+#include <gtest/gtest.h>
+
+#include <sstream>
+
+#include "tests/replay/verdict/full_verdict.h"
+
+namespace nanquest {
+namespace {
+
+using testing::full_verdict;
+
+TEST(Report, TextAnswersTheFiveQuestionsWithinItsWidth) {
+  const std::string text = to_text(full_verdict(), {.colour = false, .width = 80});
+  for (const char* part :
+       {"FP16_OVERFLOW at step 131", "17 +Inf", "aten::mm in blocks.3.mlp (backward, MmBackward0), op 412,",
+        "fp16 ends at 65504", "Keep it in fp32.", "99 %", "delayed (fp32 finite, fp64 non_finite)",
+        "bit for bit", "amax: 1.2e+05 (limit 65504)", "still non-finite", "the root cause"})
+    EXPECT_NE(text.find(part), std::string::npos) << part << "\n" << text;
+  EXPECT_EQ(text.find('\033'), std::string::npos);
+  EXPECT_NE(to_text(full_verdict(), {.colour = true}).find('\033'), std::string::npos);
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 80u) << line;
+}
+
+TEST(Report, NothingFoundIsOneLineNotAVerdict) {
+  Verdict v;
+  v.step = 4;
+  v.found = false;
+  v.reproduction.bit_exact = true;
+  EXPECT_NE(to_text(v).find("no harmful"), std::string::npos);
+}
+
+TEST(Report, MarkdownTablesSurviveBarsInValues) {
+  Verdict v = full_verdict();
+  v.evidence[0].name = "max |x|";
+  const std::string text = to_markdown(v);
+  EXPECT_NE(text.find("| max \\|x\\| | 1.2e+05 | 65504 |"), std::string::npos) << text;
+  EXPECT_NE(text.find("## Not tested"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace nanquest

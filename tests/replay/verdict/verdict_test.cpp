@@ -1,0 +1,209 @@
+// The contract: what is written comes back, what can't be read is named, and files that replay wrote stay
+// readable.
+#include <gtest/gtest.h>
+
+#include <cctype>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "probe/snapshot/atomic_file.h"
+#include "replay/verdict/json.h"
+#include "tests/replay/verdict/full_verdict.h"
+
+namespace nanquest {
+namespace {
+
+using testing::full_verdict;
+using Json = nlohmann::json;
+
+/// Enums by name, so that one test sees them all.
+template <class E>
+class Words : public ::testing::Test {};
+using Enums = ::testing::Types<Label, Phase, Origin, BadValue, PrecisionResult, PrecisionVerdict, Basis,
+                               ChangeKind, Scope, TrialResult>;
+TYPED_TEST_SUITE(Words, Enums);
+
+TYPED_TEST(Words, AreDistinctAndComeBack) {
+  std::set<std::string_view> seen;
+  ASSERT_FALSE(words<TypeParam>().empty());
+  for (const Word<TypeParam>& w : words<TypeParam>()) {
+    EXPECT_TRUE(seen.insert(w.word).second) << w.word;
+    EXPECT_EQ(from_word<TypeParam>(w.word), w.value);
+    EXPECT_EQ(word(w.value), w.word);
+  }
+  // Every value has a row: they are numbered without a gap.
+  const auto last = static_cast<std::size_t>(words<TypeParam>().back().value);
+  EXPECT_EQ(words<TypeParam>().size(), last + 1);
+  EXPECT_EQ(from_word<TypeParam>("never heard"), std::nullopt);
+}
+
+TEST(Labels, EachHasAMeaningOfItsOwn) {
+  std::set<std::string_view> seen;
+  for (const Word<Label>& w : words<Label>()) {
+    EXPECT_FALSE(meaning(w.value).empty()) << w.word;
+    EXPECT_TRUE(seen.insert(meaning(w.value)).second) << w.word;
+  }
+}
+
+TEST(VerdictJson, HoldsEveryFieldOfTheContract) {
+  const auto j = Json::parse(to_json(full_verdict()));
+  EXPECT_EQ(j["format"], "nanquest.verdict");
+  EXPECT_EQ(j["version"], 1);
+  EXPECT_EQ(j["step"], 131);
+  EXPECT_EQ(j["reproduction"]["bit_exact"], true);
+  EXPECT_EQ(j["reproduction"]["basis"], "survivors");
+  EXPECT_EQ(j["culprit"]["op"], "aten::mm");
+  EXPECT_EQ(j["culprit"]["value"], "+inf");
+  EXPECT_EQ(j["culprit"]["first"], (std::vector<int>{0, 3}));
+  EXPECT_EQ(j["phase"], "backward");
+  EXPECT_EQ(j["origin"], "parameter");
+  EXPECT_EQ(j["cause"], "FP16_OVERFLOW");
+  EXPECT_EQ(j["confidence"], 0.99);
+  EXPECT_EQ(j["precision"]["fp64"], "non_finite");
+  EXPECT_EQ(j["precision"]["verdict"], "delayed");
+  EXPECT_EQ(j["evidence"][1]["steps"], 3);
+  EXPECT_TRUE(j["evidence"][1]["series"][1].is_null());
+  EXPECT_EQ(j["counterfactuals"][1]["kind"], "placebo");
+  EXPECT_EQ(j["counterfactuals"][1]["result"], "non_finite");
+  EXPECT_EQ(j["fix"]["verified"], true);
+  EXPECT_EQ(j["samples"]["poison"], (std::vector<int>{17}));
+  EXPECT_EQ(j["ranks"]["arrived_by"]["op"], "c10d::allreduce_");
+  EXPECT_EQ(j["ranks"]["first"]["tensor"], "mean");
+  EXPECT_EQ(j["ranks"]["missing"], (std::vector<int>{1, 3}));
+}
+
+TEST(VerdictJson, WhatIsNotThereIsNull) {
+  Verdict v = full_verdict();
+  v.fix.reset();
+  v.reproduction.first_mismatch.reset();
+  v.culprit.node.clear();
+  v.precision.verdict.reset();
+  auto j = Json::parse(to_json(v));
+  EXPECT_TRUE(j["fix"].is_null());
+  EXPECT_TRUE(j["reproduction"]["first_mismatch"].is_null());
+  EXPECT_TRUE(j["culprit"]["node"].is_null());
+  EXPECT_TRUE(j["precision"]["verdict"].is_null());
+  v.found = false;
+  j = Json::parse(to_json(v));
+  EXPECT_TRUE(j["culprit"].is_null() && j["origin"].is_null() && j["cause"].is_null());
+}
+
+TEST(VerdictJson, ComesBackTheSame) {
+  const auto back = verdict_from_json(to_json(full_verdict()));
+  ASSERT_TRUE(back.ok()) << back.error().text();
+  EXPECT_EQ(to_json(back.value()), to_json(full_verdict()));
+  EXPECT_EQ(back->ranks->first->origin, Origin::buffer);
+  EXPECT_TRUE(std::isnan(back->evidence[1].series[1]));
+}
+
+/// The full verdict with one field changed, as a file.
+std::string with(const std::string& pointer, const Json& value) {
+  Json j = Json::parse(to_json(full_verdict()));
+  j[Json::json_pointer(pointer)] = value;
+  return j.dump();
+}
+
+TEST(VerdictJson, EveryFieldIsCheckedAndNamed) {
+  const std::pair<const char*, Json> wrong[] = {
+      {"/step", "x"},
+      {"/rank", 1.5},
+      {"/rank", 5000000000},
+      {"/found", 1},
+      {"/phase", "sideways"},
+      {"/origin", 7},
+      {"/cause", "NEVER_HEARD"},
+      {"/confidence", 3.5},
+      {"/confidence", "high"},
+      {"/reproduction", 3},
+      {"/reproduction/basis", "guess"},
+      {"/reproduction/first_mismatch", "x"},
+      {"/culprit/index", "x"},
+      {"/culprit/count", -4},
+      {"/culprit/value", "big"},
+      {"/culprit/first", Json::array({1, "x"})},
+      {"/culprit/stack", "line"},
+      {"/precision/fp32", "maybe"},
+      {"/precision/verdict", "maybe"},
+      {"/evidence", 7},
+      {"/evidence/0", 7},
+      {"/evidence/1/series", "up"},
+      {"/counterfactuals/1/kind", "magic"},
+      {"/counterfactuals/1/result", "fine"},
+      {"/fix/verified", "yes"},
+      {"/fix/scope", "world"},
+      {"/samples/poison", 3},
+      {"/not_tested", Json::array({7})},
+      {"/ranks/world_size", "two"},
+      {"/ranks/first/rank", "two"},
+      {"/ranks/files/two", "x.h5"},
+  };
+  for (const auto& [pointer, value] : wrong) {
+    const auto v = verdict_from_json(with(pointer, value));
+    ASSERT_FALSE(v.ok()) << pointer;
+    EXPECT_EQ(v.error().code, ErrorCode::bad_file);
+    const std::string field = std::string(pointer).substr(std::string(pointer).rfind('/') + 1);
+    const std::string part = std::isdigit(field[0]) ? "[" + field + "]" : field;
+    EXPECT_NE(v.error().text().find(part), std::string::npos) << pointer << ": " << v.error().text();
+    EXPECT_EQ(v.error().text().find('\n'), std::string::npos);
+  }
+  const auto nested = verdict_from_json(with("/counterfactuals/1/kind", "magic"));
+  EXPECT_NE(nested.error().text().find("counterfactuals[1].kind: \"magic\" is not one of precision, data"),
+            std::string::npos)
+      << nested.error().text();
+}
+
+TEST(VerdictJson, ForeignFilesAndOtherVersionsAreRefusedInOneLine) {
+  for (const char* text : {"", "[]", "{", "{\"format\": \"x\"}", "{\"format\": \"nanquest.verdict\"}"}) {
+    const auto v = verdict_from_json(text);
+    ASSERT_FALSE(v.ok()) << text;
+    EXPECT_EQ(v.error().code, ErrorCode::bad_file);
+    EXPECT_EQ(v.error().text().find('\n'), std::string::npos);
+  }
+  const auto newer = verdict_from_json("{\"format\": \"nanquest.verdict\", \"version\": 2}");
+  ASSERT_FALSE(newer.ok());
+  EXPECT_NE(newer.error().text().find("newer"), std::string::npos) << newer.error().text();
+}
+
+TEST(VerdictJson, UnknownFieldsAreIgnoredAndMissingOnesKeepTheirDefaults) {
+  EXPECT_TRUE(verdict_from_json(with("/news", Json::object({{"a", {1, 2}}}))).ok());
+  EXPECT_TRUE(verdict_from_json(with("/culprit/news", 7)).ok());
+  const auto bare = verdict_from_json("{\"format\": \"nanquest.verdict\", \"version\": 1}");
+  ASSERT_TRUE(bare.ok()) << bare.error().text();
+  EXPECT_TRUE(differences(*bare, Verdict{}).empty());
+}
+
+TEST(VerdictJson, AFileIsNamedInItsErrors) {
+  const auto missing = read_verdict("nowhere/step.json");
+  ASSERT_FALSE(missing.ok());
+  EXPECT_NE(missing.error().text().find("nowhere/step.json"), std::string::npos);
+}
+
+TEST(Differences, NameTheFieldAndBothValues) {
+  EXPECT_TRUE(differences(full_verdict(), full_verdict()).empty());
+  Verdict other = full_verdict();
+  other.culprit.op = "aten::bmm";
+  other.cause = Label::domain;
+  other.evidence.pop_back();
+  const auto found = differences(full_verdict(), other);
+  std::set<std::string> fields;
+  for (const Difference& d : found) fields.insert(d.field);
+  EXPECT_TRUE(fields.count("/culprit/op") && fields.count("/cause") && fields.count("/evidence/1/name"));
+  EXPECT_EQ(found[0].field, "/culprit/op");
+  EXPECT_EQ(found[0].first, "\"aten::mm\"");
+  EXPECT_EQ(found[0].second, "\"aten::bmm\"");
+}
+
+TEST(Golden, VerdictsThatReplayWroteAreReadAndWrittenWithoutALoss) {
+  int files = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(NANQUEST_GOLDEN_VERDICTS)) {
+    const auto verdict = read_verdict(entry.path().string());
+    ASSERT_TRUE(verdict.ok()) << verdict.error().text();
+    EXPECT_EQ(to_json(*verdict), *read_whole_file(entry.path().string())) << entry.path();
+    ++files;
+  }
+  EXPECT_GE(files, 9);
+}
+
+}  // namespace
+}  // namespace nanquest
