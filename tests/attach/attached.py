@@ -73,6 +73,15 @@ class AttachTest(unittest.TestCase):
     def assert_exit(self, process, code=0):
         self.assertEqual(process.returncode, code, f"stdout: {process.stdout}\nstderr: {process.stderr}")
 
+    @staticmethod
+    def programs_lines(process):
+        """What the program said on stderr, without the probe's lines."""
+        return [line for line in process.stderr.splitlines() if not line.startswith("nanquest: ")]
+
+    @staticmethod
+    def probes_lines(process):
+        return [line for line in process.stderr.splitlines() if line.startswith("nanquest: ")]
+
     def incidents(self, run_dir="run"):
         """Snapshots by step, first to last."""
         folder = self.scratch / run_dir / "incidents"

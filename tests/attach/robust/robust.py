@@ -48,11 +48,8 @@ class RobustTest(attached.AttachTest):
     @staticmethod
     def last_of_the_programs(process):
         """The last line on stderr that is neither the probe's nor a measurement: a traceback's exception."""
-        lines = [line for line in process.stderr.splitlines() if not line.startswith(("nanquest: ", "grown "))]
+        lines = [line for line in attached.AttachTest.programs_lines(process) if not line.startswith("grown ")]
         return lines[-1] if lines else ""
-
-    def probes_lines(self, process):
-        return [line for line in process.stderr.splitlines() if line.startswith("nanquest: ")]
 
     def assert_files(self, run_dir="run", *, killed=False):
         """Every file of the run is whole; temporary ones are there only after a kill. Returns the incidents."""
