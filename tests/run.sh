@@ -7,6 +7,7 @@
 #   tests/run.sh --bench          # every benchmark: "name ratio goal ok|short spread", one line each
 #   tests/run.sh --asan           # AddressSanitizer and UBSan over the parts without torch, in build/asan
 #   tests/run.sh --torch-2.11     # probe and replay against the oldest LibTorch, in build/torch-2.11
+#   tests/run.sh --wheel          # no tests: a compiled package, dist/nanquest-*.whl, to be installed many times
 #
 # Exit code: CTest's (0: all passed), or the failed stage's.
 set -euo pipefail
@@ -21,6 +22,7 @@ Options:
   --bench         build and run the benchmarks instead of the tests
   --asan          the sanitizer build instead of the release build
   --torch-2.11    the oldest LibTorch instead of the pinned one
+  --wheel         builds the Python package for the torch of the active Python (else of .venv)
   --jobs N        compile jobs and tests at a time (default: processors, at most one for each 2 GiB of memory)
   --help          this text
 TEXT
@@ -36,6 +38,7 @@ while [ $# -gt 0 ]; do
     --bench) mode=bench ;;
     --asan) mode=asan ;;
     --torch-2.11) mode=oldest; NANQUEST_WANT_OLDEST_TORCH=1 ;;
+    --wheel) mode=wheel ;;
     --help | -h) usage; exit 0 ;;
     *) echo "run.sh: unknown option $1 (see --help)" >&2; exit 2 ;;
   esac
@@ -107,6 +110,16 @@ case "$mode" in
     # Windows and pictures go through the graphics driver, whose own leaks are not ours to find.
     ASAN_OPTIONS="${ASAN_OPTIONS:-detect_leaks=1}" UBSAN_OPTIONS="${UBSAN_OPTIONS:-print_stacktrace=1}" \
       test_in build/asan -L '^(base|numerics|snapshot|viewer|fuzz)$' -LE '^(image|window|e2e)$' "${labels[@]}"
+    ;;
+  wheel)
+    rm -f dist/nanquest-*.whl
+    # The names under which the ordinary build calls the compilers: ccache keeps what it made by name.
+    CC="${CC:-cc}" CXX="${CXX:-c++}" CMAKE_BUILD_PARALLEL_LEVEL="$jobs" "$NANQUEST_PYTHON" -m pip --disable-pip-version-check \
+      wheel --no-deps -w dist . >&2 || { echo "run.sh: building the wheel failed" >&2; exit 70; }
+    wheel="$(echo "$PWD"/dist/nanquest-*.whl)"
+    torch="$("$NANQUEST_PYTHON" -c 'import importlib.metadata as m; print(m.version("torch").split("+")[0])')"
+    echo "$wheel"
+    echo "run.sh: for torch $torch on systems like this one; in an environment that has it: pip install --no-deps $wheel" >&2
     ;;
   oldest)
     configure release build/torch-2.11 "-DLibTorch_ROOT=$NANQUEST_OLDEST_TORCH/torch" -DNANQUEST_TORCH=ON \

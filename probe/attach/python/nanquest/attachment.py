@@ -78,7 +78,11 @@ class Attachment:
     def note(self, ended: bool = False) -> bool:
         """Tells the launcher how it stands; True if there is one that hears it."""
         self._next_note = time.monotonic() + SECONDS_BETWEEN_NOTES
-        return reports.note(run_dir=self.run_dir, steps=self.ops.steps_made(), incidents=self.ops.incidents(), ended=ended)
+        return reports.note(**self.seen(), ended=ended)
+
+    def seen(self) -> dict:
+        return {"run_dir": self.run_dir, "steps": self.ops.steps_made(), "incidents": self.ops.incidents(),
+                "carried_on": self.ops.carried_on()}
 
     def step_made(self) -> None:
         """Whoever is killed has no last word, so something is said in between."""
@@ -130,14 +134,12 @@ class Attachment:
         if look_back and (answer := self.ops.program_ends()):
             self._tell(json.loads(answer))
         self.off = True
-        incidents, steps = self.ops.incidents(), self.ops.steps_made()
-        heard = self.note(ended=True)
+        seen, heard = self.seen(), self.note(ended=True)
         error = self.ops.stop(outcome)
         if error:
             say(f"the files are not complete: {error}")
-        if not heard and incidents and self.settings.on_incident != "stop":
-            say(f"{incidents} incident{'s' if incidents > 1 else ''} in {steps} step{'s' if steps != 1 else ''}; "
-                f"files in {shorter(self.run_dir)}")
+        if not heard and seen["incidents"]:
+            say(reports.outcome([{**seen, "ended": True}]))
 
 
 def claim(run_dir: str) -> str:

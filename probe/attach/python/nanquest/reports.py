@@ -2,7 +2,7 @@
 
 Each Python process that the probe was loaded into leaves a file named by its number in a folder that lasts as long as the
 launcher: empty from its start, then a JSON object with "torch" (imported: its version), "off" (said why on stderr), and, once
-it trains, "run_dir", "steps", "incidents" and "ended". Nothing here fails a program.
+it trains, "run_dir", "steps", "incidents", "carried_on" (steps of damage that was there) and "ended". Nothing here fails a program.
 """
 
 from __future__ import annotations
@@ -68,6 +68,16 @@ def _extent(processes: list) -> str:
                                          f"with {at_least}{_count(sum(steps), 'step')}")
 
 
+def outcome(processes: list) -> str:
+    """What these, which trained, saw: "2 incidents in 77 steps; files in run"."""
+    incidents, more = (sum(process[key] for process in processes) for key in ("incidents", "carried_on"))
+    if not incidents:
+        return f"no incident in {_extent(processes)}"
+    carried = f" ({more} more only carried on what was there)" if more else ""
+    places = {process["run_dir"] for process in processes}
+    return f"{_count(incidents, 'incident')} in {_extent(processes)}{carried}; files in {shorter(os.path.commonpath(places))}"
+
+
 def options_against(command: list) -> str:
     """Options of the Python that `command` starts which keep the probe out: "-I", "-E", "-S", or ""."""
     if not re.fullmatch(r"(python|pypy)[\d.]*", os.path.basename(command[0])):
@@ -93,10 +103,7 @@ def summary(processes: list, command: list, code: int) -> str:
     """The launcher's last line after a command that ended with `code`; "" if nothing is to be said that was not said before."""
     trained = [process for process in processes if process.get("steps") or process.get("incidents")]
     if trained:
-        incidents = sum(process["incidents"] for process in trained)
-        line = f"{_count(incidents, 'incident') if incidents else 'no incident'} in {_extent(trained)}"
-        places = {process["run_dir"] for process in trained}
-        return line + (f"; files in {shorter(os.path.commonpath(places))}" if incidents else "")
+        return outcome(trained)
     if any("off" in process or "launched" in process for process in processes) or (not processes and code in NO_START):
         return ""
     elsewhere = f"in a process that starts with a cleaned environment or on another machine, {FROM_INSIDE}"
