@@ -3,7 +3,6 @@
 import json
 import pathlib
 import re
-import shutil
 import signal
 import subprocess
 import sys
@@ -37,9 +36,6 @@ class RobustTest(attached.AttachTest):
         self.assertEqual(process.stdout, plain.stdout)
         self.assertEqual(self.last_of_the_programs(process), self.last_of_the_programs(plain))
         return process
-
-    def clear(self, run_dir):
-        shutil.rmtree(self.scratch / run_dir, ignore_errors=True)
 
     def run_in(self, prefix, *arguments, command=(sys.executable,)):
         return subprocess.run([*prefix, *command, *map(str, arguments)], cwd=self.scratch, text=True,
