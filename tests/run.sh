@@ -9,6 +9,7 @@
 #   tests/run.sh --debug          # all tests of an unoptimised build, in build/debug
 #   tests/run.sh --tidy           # clang-tidy over sources without torch and those that differ from origin/main
 #   tests/run.sh --torch-2.11     # probe and replay against the oldest LibTorch, in build/torch-2.11
+#   tests/run.sh --wheel          # no tests: a compiled package, dist/nanquest-*.whl, to be installed many times
 #
 # Exit code: CTest's (0: all passed), or the failed stage's.
 set -euo pipefail
@@ -26,6 +27,7 @@ Options:
   --tidy          clang-tidy instead of the tests; with --label nightly over all sources. NANQUEST_TIDY_BASE names
                   another revision than origin/main
   --torch-2.11    the oldest LibTorch instead of the pinned one
+  --wheel         builds the Python package for the torch of the active Python (else of .venv)
   --jobs N        compile jobs and tests at a time (default: processors, at most one for each 2 GiB of memory)
   --help          this text
 TEXT
@@ -43,6 +45,7 @@ while [ $# -gt 0 ]; do
     --debug) mode=debug ;;
     --tidy) mode=tidy; NANQUEST_WANT_TIDY=1 ;;
     --torch-2.11) mode=oldest; NANQUEST_WANT_OLDEST_TORCH=1 ;;
+    --wheel) mode=wheel ;;
     --help | -h) usage; exit 0 ;;
     *) echo "run.sh: unknown option $1 (see --help)" >&2; exit 2 ;;
   esac
@@ -128,6 +131,16 @@ case "$mode" in
     which=(--since "${NANQUEST_TIDY_BASE:-origin/main}")
     [ "${#skipped[@]}" -gt 0 ] || which=(--all)
     "$NANQUEST_PYTHON" cmake/tidy.py build/tidy "${which[@]}" --jobs "$jobs"
+    ;;
+  wheel)
+    rm -f dist/nanquest-*.whl
+    # The names under which the ordinary build calls the compilers: ccache keeps what it made by name.
+    CC="${CC:-cc}" CXX="${CXX:-c++}" CMAKE_BUILD_PARALLEL_LEVEL="$jobs" "$NANQUEST_PYTHON" -m pip --disable-pip-version-check \
+      wheel --no-deps -w dist . >&2 || { echo "run.sh: building the wheel failed" >&2; exit 70; }
+    wheel="$(echo "$PWD"/dist/nanquest-*.whl)"
+    torch="$("$NANQUEST_PYTHON" -c 'import importlib.metadata as m; print(m.version("torch").split("+")[0])')"
+    echo "$wheel"
+    echo "run.sh: for torch $torch on systems like this one; in an environment that has it: pip install --no-deps $wheel" >&2
     ;;
   oldest)
     configure release build/torch-2.11 "-DLibTorch_ROOT=$NANQUEST_OLDEST_TORCH/torch" -DNANQUEST_TORCH=ON \

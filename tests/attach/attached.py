@@ -1,5 +1,6 @@
 """What the tests of attached programs share: running a script with and without the probe, and asking replay."""
 
+import importlib.util
 import json
 import os
 import pathlib
@@ -73,6 +74,18 @@ class AttachTest(unittest.TestCase):
     def assert_exit(self, process, code=0):
         self.assertEqual(process.returncode, code, f"stdout: {process.stdout}\nstderr: {process.stderr}")
 
+    @staticmethod
+    def programs_lines(process):
+        """What the program said on stderr, without the probe's lines."""
+        return [line for line in process.stderr.splitlines() if not line.startswith("nanquest: ")]
+
+    @staticmethod
+    def probes_lines(process):
+        return [line for line in process.stderr.splitlines() if line.startswith("nanquest: ")]
+
+    def clear(self, run_dir):
+        shutil.rmtree(self.scratch / run_dir, ignore_errors=True)
+
     def incidents(self, run_dir="run"):
         """Snapshots by step, first to last."""
         folder = self.scratch / run_dir / "incidents"
@@ -91,6 +104,21 @@ class AttachTest(unittest.TestCase):
         self.assertGreater(verdict["outputs_compared"], 0)
         self.assertEqual(verdict["mismatched"], 0)
         return verdict
+
+
+def importable(name):
+    """Whether programs of a PackagesTest can import it."""
+    return importlib.util.find_spec(name) is not None or (pathlib.Path(PACKAGES or os.devnull) / name).exists()
+
+
+class PackagesTest(AttachTest):
+    """Programs find the test packages, or fakes of them where there are none."""
+
+    def environment(self, **more):
+        found = super().environment(**more)
+        packages = PACKAGES if importable("transformers") else str(FAKES)
+        found["PYTHONPATH"] = os.pathsep.join(filter(None, [found["PYTHONPATH"], packages]))
+        return dict(found, HF_HUB_OFFLINE="1")
 
 
 def main():

@@ -1,30 +1,14 @@
 """The Hugging Face example of the README: it fails by itself, the probe has the step, replay knows why."""
 
-import os
 import unittest
 
-from attached import ROOT, AttachTest, main
+from attached import ROOT, PackagesTest, importable, main
 
-PACKAGES = os.environ.get("NANQUEST_TEST_PACKAGES", "")
 SAMPLE = ROOT / "samples" / "attach" / "huggingface.py"
 
 
-def has_transformers():
-    import importlib.util
-    import sys
-
-    if PACKAGES:
-        sys.path.append(PACKAGES)
-    return importlib.util.find_spec("transformers") is not None
-
-
-@unittest.skipUnless(has_transformers(), "transformers is not installed")
-class HuggingFaceTest(AttachTest):
-    def environment(self, **more):
-        found = super().environment(**more)
-        found["PYTHONPATH"] = os.pathsep.join(filter(None, [found["PYTHONPATH"], PACKAGES]))
-        return dict(found, HF_HUB_OFFLINE="1")
-
+@unittest.skipUnless(importable("transformers"), "transformers is not installed")
+class HuggingFaceTest(PackagesTest):
     def test_it_overflows_and_replay_knows_why(self):
         process = self.observed(SAMPLE)
         self.assert_exit(process, 1)

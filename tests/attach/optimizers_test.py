@@ -13,15 +13,16 @@ class OptimizersTest(AttachTest):
         self.assertEqual(lines[:-1], [])
         self.assertGreater(int(lines[-1].split()[1]), 100)
 
-    def test_stop_says_one_line(self):
+    def test_stop_says_why_and_what_was_seen(self):
         for level in ("guard", "trace", "watch"):
             with self.subTest(level):
                 process = self.observed(MLP, "adamw", 4, "nan", run_dir=level,
                                         options=("--level", level, "--on-incident", "stop"))
                 self.assert_exit(process, 4)
-                self.assertEqual(len(process.stderr.splitlines()), 1, process.stderr)
-                self.assertIn("stopped", process.stderr)
-                self.assertIn("step 4", process.stderr)
+                why, seen = process.stderr.splitlines()
+                self.assertIn("stopped", why)
+                self.assertIn("step 4", why)
+                self.assertIn("1 incident in 4 steps", seen)
                 self.assertEqual(len(self.incidents(level)), level != "guard")
 
     def test_models_are_freed(self):

@@ -59,7 +59,8 @@ def trained(names, folder, command=()):
     file = folder / "result"
     rows = {r["feature"]: r for r in map(json.loads, file.read_text().splitlines())} if file.exists() else {}
     if process.returncode:
-        rows["trouble"] = f"ended with {process.returncode}: {(process.stderr.strip().splitlines() or [''])[-1]}"
+        last = (attached.AttachTest.programs_lines(process) or [""])[-1]
+        rows["trouble"] = f"ended with {process.returncode}: {last}"
     return rows, process.stderr
 
 

@@ -108,8 +108,10 @@ class Installed(Scratch):
         verdict = json.loads(self.in_environment("nanquest-replay", file, "--json", code=1).stdout)
         self.assertTrue(verdict["reproduction"]["bit_exact"], verdict)
         self.assertEqual(verdict["cause"], "BAD_DATA")
-        for program in ("nanquest-replay", "nanquest-trainer", "nanquest-viewer"):
-            self.assertIn("HDF5", self.in_environment(program, "--version").stdout)
+        self.assertIn("HDF5", self.in_environment("nanquest-replay", "--version").stdout)
+        # These take most of the time to build, and only who asks for them gets them.
+        for program in ("nanquest-trainer", "nanquest-viewer"):
+            self.assertFalse((self.bin / program).exists())
 
     def assert_built_for_this_torch(self):
         import torch

@@ -48,12 +48,14 @@ def environment():
 
 
 def memory_kib(pid):
+    """Of a process and its children: the program is one of `nanquest run`."""
     try:
         status = pathlib.Path(f"/proc/{pid}/status").read_text()
+        children = pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
     except OSError:
         return 0
     found = re.search(r"VmRSS:\s+(\d+)", status)
-    return int(found.group(1)) if found else 0
+    return (int(found.group(1)) if found else 0) + sum(map(memory_kib, children))
 
 
 def finished(command, folder, combinations_in_it=1, **more):
@@ -133,7 +135,7 @@ def observe(group, without, scratch, keep):
         seconds = round((time.monotonic() - start) / len(possible), 1)
         trouble = [trouble] if trouble else []
         if "off" in err:
-            trouble.append(last_line(err))
+            trouble.append(next(line for line in err.splitlines() if "off" in line))
         if list((folder / "run" / "incidents").glob("*.h5")):
             trouble.append("an incident was seen: " + err.splitlines()[0])
         if (seen := steps_seen(folder / "run")) != STEPS * len(possible):

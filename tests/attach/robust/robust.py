@@ -3,7 +3,6 @@
 import json
 import pathlib
 import re
-import shutil
 import signal
 import subprocess
 import sys
@@ -38,9 +37,6 @@ class RobustTest(attached.AttachTest):
         self.assertEqual(self.last_of_the_programs(process), self.last_of_the_programs(plain))
         return process
 
-    def clear(self, run_dir):
-        shutil.rmtree(self.scratch / run_dir, ignore_errors=True)
-
     def run_in(self, prefix, *arguments, command=(sys.executable,)):
         return subprocess.run([*prefix, *command, *map(str, arguments)], cwd=self.scratch, text=True,
                               capture_output=True, timeout=600, env=self.environment())
@@ -48,11 +44,8 @@ class RobustTest(attached.AttachTest):
     @staticmethod
     def last_of_the_programs(process):
         """The last line on stderr that is neither the probe's nor a measurement: a traceback's exception."""
-        lines = [line for line in process.stderr.splitlines() if not line.startswith(("nanquest: ", "grown "))]
+        lines = [line for line in attached.AttachTest.programs_lines(process) if not line.startswith("grown ")]
         return lines[-1] if lines else ""
-
-    def probes_lines(self, process):
-        return [line for line in process.stderr.splitlines() if line.startswith("nanquest: ")]
 
     def assert_files(self, run_dir="run", *, killed=False):
         """Every file of the run is whole; temporary ones are there only after a kill. Returns the incidents."""

@@ -7,12 +7,14 @@ import json
 import os
 import sys
 import threading
+import time
 
-from . import library
-from .settings import RUN_ID, Settings, say
+from . import library, reports
+from .settings import RUN_ID, Settings, place_in_group, say, shorter
 
 EXIT_ON_INCIDENT = 4
 LINES = 3  # a model whose weights are NaN has an incident in every step
+SECONDS_BETWEEN_NOTES = 1.0
 
 
 class Attachment:
@@ -30,6 +32,7 @@ class Attachment:
         self.first_step = 0      # its number, if the program said so before the start
         self.said = 0            # incidents told on stderr
         self._said_once = set()
+        self._next_note = 0.0
         self._lock = threading.Lock()
 
     @property
@@ -62,10 +65,29 @@ class Attachment:
             return
         self.thread = threading.get_ident()
         atexit.register(self.finish, None)
+        multiprocessing = sys.modules.get("multiprocessing")
+        if multiprocessing is not None and multiprocessing.parent_process() is not None:
+            # Forked children of multiprocessing end without atexit.
+            multiprocessing.util.Finalize(None, self.finish, args=(None,), exitpriority=0)
         if self.samples:
             self.ops.samples(self.samples)
         if self.first_step:
             self.ops.set_step(self.first_step)
+        self.note()
+
+    def note(self, ended: bool = False) -> bool:
+        """Tells the launcher how it stands; True if there is one that hears it."""
+        self._next_note = time.monotonic() + SECONDS_BETWEEN_NOTES
+        return reports.note(**self.seen(), ended=ended)
+
+    def seen(self) -> dict:
+        return {"run_dir": self.run_dir, "steps": self.ops.steps_made(), "incidents": self.ops.incidents(),
+                "carried_on": self.ops.carried_on()}
+
+    def step_made(self) -> None:
+        """Whoever is killed has no last word, so something is said in between."""
+        if time.monotonic() >= self._next_note:
+            self.note()
 
     def say_once(self, line: str) -> None:
         if line not in self._said_once:
@@ -74,6 +96,7 @@ class Attachment:
 
     def give_up(self, line: str) -> None:
         self.off = True
+        reports.note(off=line)
         say(line)
 
     def heed(self, answer: str):
@@ -92,6 +115,8 @@ class Attachment:
         if not door["summary"]:
             return
         self.said += door["incident"]
+        if self.said <= LINES:
+            self.note()
         if door["incident"] and self.said > LINES:
             if self.said == LINES + 1:
                 say(f"more incidents follow; they are named in {shorter(os.path.join(self.run_dir, 'manifest.json'))}")
@@ -109,28 +134,18 @@ class Attachment:
         if look_back and (answer := self.ops.program_ends()):
             self._tell(json.loads(answer))
         self.off = True
-        incidents, steps = self.ops.incidents(), self.ops.steps_made()
+        seen, heard = self.seen(), self.note(ended=True)
         error = self.ops.stop(outcome)
         if error:
             say(f"the files are not complete: {error}")
-        if incidents and self.settings.on_incident != "stop":
-            say(f"{incidents} incident{'s' if incidents > 1 else ''} in {steps} step{'s' if steps != 1 else ''}; "
-                f"files in {shorter(self.run_dir)}")
-
-
-def shorter(path: str) -> str:
-    """The path as seen from the working directory, if it lies below it."""
-    try:
-        relative = os.path.relpath(path)
-    except (OSError, ValueError):
-        return path
-    return path if relative.startswith("..") else relative
+        if not heard and seen["incidents"]:
+            say(reports.outcome([{**seen, "ended": True}]))
 
 
 def claim(run_dir: str) -> str:
     """The directory for this process: several processes of one run with the same rank must not share files."""
     run = os.environ.get(RUN_ID) or f"pid-{os.getpid()}"
-    rank = os.environ.get("RANK", "0")
+    rank, _ = place_in_group()
     os.makedirs(run_dir, exist_ok=True)
     mark = os.path.join(run_dir, f".process.r{rank}")
     mine = f"{run} {os.getpid()}\n"
@@ -163,15 +178,27 @@ def attach(settings: Settings) -> bool:
         return True
     import torch
 
+    reports.note(torch=torch.__version__)
     try:
         path = library.check(torch.__version__)
     except library.Unfit as unfit:
+        reports.note(off=str(unfit))
         say(str(unfit))
         return False
     from . import hooks
     current = Attachment(settings, path)
     hooks.install(current)
     return True
+
+
+def attach_by_environment() -> None:
+    """What the hook of `nanquest run` calls once torch is there: never fails, says why the probe is off."""
+    try:
+        attach(Settings.from_environment())
+    except Exception as error:  # noqa: BLE001: the program runs without the probe
+        line = "the probe is off: " + ("" if isinstance(error, ValueError) else f"{type(error).__name__}: ") + str(error)
+        reports.note(off=line)
+        say(line)
 
 
 def detach(outcome: str) -> None:

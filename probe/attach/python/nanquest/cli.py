@@ -9,10 +9,10 @@ import shutil
 import sys
 import time
 
-from . import __version__, library
-from .settings import ACTIONS, LEVELS, RUN_ID, Settings, step_numbers
+from . import __version__, launcher, library, reports
+from .settings import ACTIONS, LEVELS, REPORTS, RUN_ID, Settings, step_numbers
 
-USAGE_ERROR, NOT_FOUND, NOT_EXECUTABLE = 2, 127, 126
+USAGE_ERROR, NOT_FOUND = 2, 127
 
 EXAMPLES = """examples:
   nanquest run -- python train.py --epochs 3
@@ -97,19 +97,18 @@ def _run(options) -> int:
         found = os.path.exists(command[0])
         print(f"nanquest: {command[0]}: {'not executable; write: nanquest run -- python ' + command[0] if found else 'no such command'}",
               file=sys.stderr)
-        return NOT_EXECUTABLE if found else NOT_FOUND
+        return launcher.NOT_EXECUTABLE if found else NOT_FOUND
     if not os.path.exists(library.path()):
         print(f"nanquest: {library.path()} is missing; build it (target nanquest_attach_python) and name it in "
               "NANQUEST_ATTACH_LIBRARY, or install the package", file=sys.stderr)
         return USAGE_ERROR
     environment = dict(os.environ, **_environment(options))
-    sys.stdout.flush()
-    try:
-        # The command takes this process's place: signals and its exit code are its own.
-        os.execvpe(command[0], command, environment)
-    except OSError as error:
-        print(f"nanquest: {command[0]}: {error.strerror}", file=sys.stderr)
-        return NOT_EXECUTABLE
+    reports.note(launched=True)  # to a launcher around this one
+    folder = reports.new_folder()
+    environment[REPORTS] = folder or ""
+    status = launcher.run(command, environment)
+    reports.say_and_remove(folder, command, os.waitstatus_to_exitcode(status))
+    return launcher.end_as(status)
 
 
 def main(arguments: list | None = None) -> int:

@@ -120,6 +120,7 @@ def after_step(attachment, optimizer, args, kwargs):
     if not program.saw_model:
         attachment.heed(attachment.ops.begin_forward())
     program.saw_model = False
+    attachment.step_made()
 
 
 def _in_child():

@@ -13,6 +13,7 @@ COUNTS = ("watch_every", "watch_first", "watch_after", "keep_steps", "keep_perce
 SWITCH = "NANQUEST_ATTACH"          # "1": attach when torch is imported
 LIBRARY = "NANQUEST_ATTACH_LIBRARY"  # path of libnanquest_attach.so
 RUN_ID = "NANQUEST_RUN_ID"          # the same in all processes of one run
+REPORTS = "NANQUEST_REPORTS"        # the folder in which processes tell `nanquest run` what they saw
 
 
 def step_numbers(text: str) -> tuple:
@@ -82,16 +83,23 @@ class Settings:
         return settings
 
     def to_json(self, run_dir: str) -> str:
-        """What the library's `start` reads. Rank and size come from the launchers' usual variables."""
-        def number(name: str, default: int) -> int:
-            text = os.environ.get(name, "")
-            return int(text) if text.isdigit() else default
-
+        """What the library's `start` reads."""
         options = dataclasses.asdict(self)
-        options.update(run_dir=run_dir, rank=number("RANK", 0), world_size=number("WORLD_SIZE", 1),
+        rank, world_size = place_in_group()
+        options.update(run_dir=run_dir, rank=rank, world_size=world_size,
                        config={"command": " ".join(getattr(sys, "orig_argv", sys.argv)),
                                **{str(k): str(v) for k, v in self.config.items()}})
         return json.dumps(options)
+
+
+def place_in_group() -> tuple:
+    """(rank, world size): of torch.distributed where that has begun, as not every launcher sets the usual variables; else of
+    these."""
+    distributed = sys.modules.get("torch.distributed")
+    if distributed is not None and distributed.is_available() and distributed.is_initialized():
+        return distributed.get_rank(), distributed.get_world_size()
+    texts = os.environ.get("RANK", ""), os.environ.get("WORLD_SIZE", "")
+    return tuple(int(text) if text.isdigit() else default for text, default in zip(texts, (0, 1)))
 
 
 def say(line: str) -> None:
@@ -100,3 +108,12 @@ def say(line: str) -> None:
         print(f"nanquest: {line}", file=sys.stderr, flush=True)
     except (OSError, ValueError, AttributeError):
         pass
+
+
+def shorter(path: str) -> str:
+    """The path as seen from the working directory, if it lies below it."""
+    try:
+        relative = os.path.relpath(path)
+    except (OSError, ValueError):
+        return path
+    return path if relative.startswith("..") else relative

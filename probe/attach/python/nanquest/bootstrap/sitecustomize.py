@@ -28,12 +28,8 @@ def _import_nanquest():
 def _attach():
     try:
         _import_nanquest()
-        from nanquest import attachment
-        from nanquest.settings import Settings, say
-        try:
-            attachment.attach(Settings.from_environment())
-        except ValueError as error:
-            say(f"the probe is off: {error}")
+        from nanquest.attachment import attach_by_environment
+        attach_by_environment()
     except Exception as error:
         sys.stderr.write(f"nanquest: the probe is off: {type(error).__name__}: {error}\n")
 
@@ -92,8 +88,16 @@ def _run_the_other():
     spec.loader.exec_module(module)
 
 
+def _say_here():
+    """`nanquest run` wants to know which processes the probe was in (nanquest/reports.py)."""
+    folder = os.environ.get("NANQUEST_REPORTS")
+    if folder and os.path.isdir(folder):
+        open(os.path.join(folder, str(os.getpid())), "w").close()
+
+
 if os.environ.get("NANQUEST_ATTACH") == "1":
     try:
+        _say_here()
         if "torch" in sys.modules:
             _attach()
         else:

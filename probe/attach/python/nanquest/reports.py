@@ -1,0 +1,129 @@
+"""What the processes of a run tell `nanquest run`, and what that says at the end.
+
+Each Python process that the probe was loaded into leaves a file named by its number in a folder that lasts as long as the
+launcher: empty from its start, then a JSON object with "torch" (imported: its version), "off" (said why on stderr), and, once
+it trains, "run_dir", "steps", "incidents", "carried_on" (steps of damage that was there) and "ended". Nothing here fails a program.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import tempfile
+
+from .settings import REPORTS, say, shorter
+
+FROM_INSIDE = "write in the program: import nanquest; nanquest.attach()"
+NO_START = (126, 127)  # exit codes of a command that could not be started
+_told = {}
+
+
+def note(**facts) -> bool:
+    """Adds to what this process has told; True if a launcher hears it."""
+    folder = os.environ.get(REPORTS)
+    if not folder or not os.path.isdir(folder):
+        return False
+    _told.update(facts)
+    path = os.path.join(folder, str(os.getpid()))
+    try:
+        with open(f"{path}.part", "w", encoding="utf-8") as file:
+            json.dump(_told, file)
+        os.replace(f"{path}.part", path)
+    except OSError:
+        return False
+    return True
+
+
+def new_folder() -> str | None:
+    """For one run; None if there can't be one."""
+    try:
+        return tempfile.mkdtemp(prefix="nanquest-run-")
+    except OSError:
+        return None
+
+
+def _read(folder: str) -> list:
+    found = []
+    for name in sorted(os.listdir(folder)):
+        if name.isdigit():
+            with open(os.path.join(folder, name), encoding="utf-8") as file:
+                found.append(json.loads(file.read() or "{}"))
+    return found
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}{'s' if number != 1 else ''}"
+
+
+def _extent(processes: list) -> str:
+    """"8 steps", "2 processes of 8 steps each", "2 processes with at least 12 steps"."""
+    steps = [process["steps"] for process in processes]
+    at_least = "" if all(process.get("ended") for process in processes) else "at least "
+    if len(steps) == 1:
+        return at_least + _count(steps[0], "step")
+    same = not at_least and len(set(steps)) == 1
+    return f"{len(steps)} processes " + (f"of {_count(steps[0], 'step')} each" if same else
+                                         f"with {at_least}{_count(sum(steps), 'step')}")
+
+
+def outcome(processes: list) -> str:
+    """What these, which trained, saw: "2 incidents in 77 steps; files in run"."""
+    incidents, more = (sum(process[key] for process in processes) for key in ("incidents", "carried_on"))
+    if not incidents:
+        return f"no incident in {_extent(processes)}"
+    carried = f" ({more} more only carried on what was there)" if more else ""
+    places = {process["run_dir"] for process in processes}
+    return f"{_count(incidents, 'incident')} in {_extent(processes)}{carried}; files in {shorter(os.path.commonpath(places))}"
+
+
+def options_against(command: list) -> str:
+    """Options of the Python that `command` starts which keep the probe out: "-I", "-E", "-S", or ""."""
+    if not re.fullmatch(r"(python|pypy)[\d.]*", os.path.basename(command[0])):
+        return ""
+    arguments = iter(command[1:])
+    for argument in arguments:
+        if argument in ("-", "--") or not argument.startswith("-"):
+            break
+        if argument.startswith("--"):
+            next(arguments, None)
+            continue
+        letters = re.match(r"-([^cmWX]*)(.?)(.*)", argument, re.S)
+        if found := set(letters[1]) & set("IES"):
+            return "-" + sorted(found)[0]
+        if letters[2] in ("c", "m"):
+            break
+        if letters[2] and not letters[3]:
+            next(arguments, None)
+    return ""
+
+
+def summary(processes: list, command: list, code: int) -> str:
+    """The launcher's last line after a command that ended with `code`; "" if nothing is to be said that was not said before."""
+    trained = [process for process in processes if process.get("steps") or process.get("incidents")]
+    if trained:
+        return outcome(trained)
+    if any("off" in process or "launched" in process for process in processes) or (not processes and code in NO_START):
+        return ""
+    elsewhere = f"in a process that starts with a cleaned environment or on another machine, {FROM_INSIDE}"
+    if any("torch" in process for process in processes):
+        return f"nothing was observed: torch was imported, but no step of a training was made; {elsewhere}"
+    if processes:
+        return "" if code else f"nothing was observed: torch was not imported; {elsewhere}"
+    if option := options_against(command):
+        return f"nothing was observed: {os.path.basename(command[0])} {option} keeps the probe out; leave it away, or {FROM_INSIDE}"
+    return ("nothing was observed: no Python started that lets the probe in (-I, -E, -S and a cleaned environment keep it out); "
+            f"leave that away, or {FROM_INSIDE}")
+
+
+def say_and_remove(folder: str | None, command: list, code: int) -> None:
+    """The end of a run."""
+    if folder is None:
+        return
+    try:
+        if line := summary(_read(folder), command, code):
+            say(line)
+        shutil.rmtree(folder)
+    except (OSError, ValueError, KeyError, TypeError) as problem:
+        say(f"what the processes told can't be read: {problem}")

@@ -1,0 +1,163 @@
+"""What `nanquest run` says at its end: what it saw, or why it saw nothing and what to do. One line, never said twice."""
+
+import os
+import signal
+import subprocess
+import sys
+
+from attached import NIGHT, PACKAGE, PROGRAMS, AttachTest, main, nightly
+
+MLP = PROGRAMS / "mlp.py"
+INSIDE = "import nanquest; nanquest.attach()"
+KILLED = """
+import os, sys, time
+import torch
+model = torch.nn.Linear(4, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=1e-2)
+for step in range(30):
+    optimizer.zero_grad()
+    model(torch.randn(8, 4)).sum().backward()
+    optimizer.step()
+    if step in (9, 19):
+        time.sleep(1.1)
+{end}
+"""
+
+
+class ReportTest(AttachTest):
+    def said(self, *command, code=0, options=(), run_dir="run", **more):
+        """The probe's lines of a run."""
+        process = self.nanquest("run", "--run-dir", run_dir, *options, "--", *command, **more)
+        self.assert_exit(process, code)
+        self.stdout = process.stdout
+        return self.probes_lines(process)
+
+    def assert_unseen(self, *command, says, code=0, **more):
+        (line,) = self.said(*command, code=code, **more)
+        self.assertTrue(line.startswith("nanquest: nothing was observed: "), line)
+        for word in (*says, INSIDE):
+            self.assertIn(word, line)
+        self.assertFalse((self.scratch / "run").exists())
+
+    def test_a_healthy_run(self):
+        self.assertEqual(self.said(sys.executable, MLP, "sgd", 99, 0), ["nanquest: no incident in 8 steps"])
+
+    def test_incidents_are_counted_once(self):
+        lines = self.said(sys.executable, MLP, "sgd", 6, "nan", options=("--level", "watch"))
+        self.assertIn("nanquest: step 6: ", lines[0])
+        self.assertEqual(lines[2:], ["nanquest: 1 incident in 8 steps (1 more only carried on what was there); files in run"])
+
+    def test_stopped_at_the_first_incident(self):
+        lines = self.said(sys.executable, MLP, "sgd", 4, "nan", options=("--on-incident", "stop"), code=4)
+        self.assertIn("; stopped; ", lines[0])
+        self.assertEqual(lines[1:], ["nanquest: 1 incident in 4 steps; files in run"])
+
+    def test_several_processes(self):
+        torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", 2]
+        together = "torch.distributed.barrier()"
+        (self.scratch / "ranks.py").write_text(f"import torch\ntorch.distributed.init_process_group('gloo')\n"
+                                               + KILLED.format(end=together).replace("time.sleep(1.1)", together))
+        self.assertEqual(self.said(*torchrun, "ranks.py"), ["nanquest: no incident in 2 processes of 30 steps each"])
+        (self.scratch / "good.py").write_text(KILLED.format(end=""))
+        lines = self.said("sh", "-c", f"{sys.executable} {MLP} sgd 6 nan; {sys.executable} good.py",
+                          options=("--level", "watch"), run_dir="two")
+        self.assertEqual(lines[-1], "nanquest: 1 incident in 2 processes with 38 steps (1 more only carried on what was there); "
+                         "files in two")
+
+    def test_ranks_that_no_variable_tells(self):
+        # As Lightning's Trainer starts its processes: without RANK.
+        (self.scratch / "spawned.py").write_text(
+            "import multiprocessing\nimport torch\n"
+            "def train(rank, file):\n    import torch\n"
+            "    torch.distributed.init_process_group('gloo', init_method=file, rank=rank, world_size=2)\n"
+            + "".join(f"    {line}\n" for line in KILLED.format(end="torch.distributed.barrier()").splitlines())
+            + "if __name__ == '__main__':\n"
+            "    import os\n"
+            "    torch.multiprocessing.spawn(train, ('file://' + os.path.abspath('meet'),), nprocs=2)\n")
+        self.assertEqual(self.said(sys.executable, "spawned.py"), ["nanquest: no incident in 2 processes of 30 steps each"])
+        self.assertEqual({p.name for p in (self.scratch / "run").glob("series*")}, {"series.r0.h5", "series.r1.h5"})
+
+    def test_processes_without_a_last_word(self):
+        ends = ("os._exit(7)", 7), ("os.kill(os.getpid(), 9)", -9), ("os.kill(os.getpid(), 15)", -15)
+        for end, code in ends if NIGHT else ends[:1]:
+            with self.subTest(end):
+                (self.scratch / "killed.py").write_text(KILLED.format(end=end))
+                (line,) = self.said(sys.executable, "killed.py", code=code, run_dir=f"run{code}")
+                self.assertRegex(line, r"^nanquest: no incident in at least (2\d|30) steps$")
+
+    def test_a_process_that_stays_behind_speaks_for_itself(self):
+        (self.scratch / "killed.py").write_text(KILLED.format(end="x = model(torch.full((1, 4), torch.nan)).sum(); "
+                                                                  "optimizer.zero_grad(); x.backward(); optimizer.step()"))
+        out = self.scratch / "behind"
+        lines = self.said("sh", "-c", f"{sys.executable} killed.py 2> {out} & sleep 0.1")
+        self.assertEqual(len(lines), 1)
+        subprocess.run(["sh", "-c", f"until grep -q 'files in' {out}; do sleep 0.2; done"], timeout=60)
+        self.assertIn("nanquest: 1 incident in 31 steps; files in run\n", out.read_text())
+
+    def test_a_program_without_torch(self):
+        code = "import sys, json; print(json.dumps([1]), 'nanquest' in sys.modules, 'torch' in sys.modules)"
+        self.assert_unseen(sys.executable, "-c", code, says=["torch was not imported"])
+        self.assertEqual(self.stdout, "[1] False False\n")
+        self.assertEqual(self.said(sys.executable, "-c", "1/0", code=1), [])
+
+    def test_no_training(self):
+        self.assert_unseen(sys.executable, "-c", "import torch; torch.ones(2).sum()", says=["torch was imported, but no step"])
+        (line,) = self.said(sys.executable, "-c", "import torch; torch.nn.Linear(2, 2)(torch.ones(2))")
+        self.assertIn("torch was imported, but no step", line)
+
+    def test_pythons_that_keep_the_probe_out(self):
+        for options, named in ((["-I"], "-I"), (["-E"], "-E"), (["-S"], "-S"), (["-X", "dev", "-uE"], "-E"), (["-BIc"], "-I")):
+            with self.subTest(options):
+                code = [] if options[-1].endswith("c") else ["-c"]
+                self.assert_unseen(sys.executable, *options, *code, "print(1)", says=[f" {named} keeps the probe out"])
+        for command in (["env", "-i", sys.executable, "-c", "print(1)"], ["sh", "-c", f"{sys.executable} -I -c 'print(1)'"], ["true"]):
+            with self.subTest(command):
+                self.assert_unseen(*command, says=["no Python started that lets the probe in", "cleaned environment"])
+        # Options of the program are not Python's.
+        self.assert_unseen(sys.executable, "-c", "print(1)", "-I", says=["torch was not imported"])
+
+    def test_attached_from_inside_where_the_launcher_can_not(self):
+        code = (f"import sys; sys.path.insert(0, {str(PACKAGE)!r}); import nanquest; nanquest.attach(run_dir='mine', level='watch')\n"
+                f"sys.argv[1:] = ['sgd', '4', 'nan']; exec(open({str(MLP)!r}).read())")
+        lines = self.said(sys.executable, "-I", "-c", code)
+        self.assertEqual(lines[-1], "nanquest: 1 incident in 8 steps (3 more only carried on what was there); files in mine")
+        self.assertEqual(len([line for line in lines if "files in" in line]), 1, lines)
+
+    @nightly
+    def test_one_launcher_in_another(self):
+        lines = self.said(sys.executable, "-m", "nanquest", "run", "--run-dir", "inner", "--", sys.executable, MLP, "sgd", 99, 0)
+        self.assertEqual(lines, ["nanquest: no incident in 8 steps"])
+
+    def test_a_command_that_does_not_start(self):
+        (self.scratch / "text").write_text("no program")
+        (self.scratch / "text").chmod(0o755)
+        (line,) = self.said("./text", code=126)
+        self.assertIn("./text: Exec format error", line)
+        self.assertEqual(self.said("sh", "-c", "no-such-program-here", code=127), [])
+
+    def test_nothing_is_left_behind_and_nothing_is_needed(self):
+        temporary = self.scratch / "temporary"
+        temporary.mkdir()
+        self.said(sys.executable, MLP, "sgd", 99, 0, TMPDIR=str(temporary))
+        self.assertEqual([name for name in os.listdir(temporary) if "nanquest" in name], [])
+        # Where the processes can't tell anything, the run goes on as ever.
+        ruins = "rm -r $NANQUEST_REPORTS", "echo '{' > $NANQUEST_REPORTS/1", "rm -r $NANQUEST_REPORTS; echo > $NANQUEST_REPORTS"
+        for n, ruin in enumerate(ruins if NIGHT else ruins[:1]):
+            with self.subTest(ruin):
+                lines = self.said("sh", "-c", f"{ruin}; exec {sys.executable} {MLP} sgd 99 0", run_dir=f"run{n}")
+                self.assertEqual(len(lines), 1, lines)
+                self.assertNotIn("Traceback", lines[0])
+
+    def test_interrupted(self):
+        process = subprocess.Popen([sys.executable, "-m", "nanquest", "run", "--run-dir", "run", "--", sys.executable, "-c",
+                                    KILLED.format(end="print('trained', flush=True); time.sleep(60)")], cwd=self.scratch,
+                                   text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=self.environment())
+        self.assertEqual(process.stdout.readline(), "trained\n")
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=60)
+        self.assertEqual(process.returncode, -signal.SIGINT)
+        self.assertTrue(errors.endswith("\nnanquest: no incident in 30 steps\n"), errors)
+
+
+if __name__ == "__main__":
+    main()
