@@ -40,6 +40,9 @@ class Machine {
   /// Frees what nothing after the op needs.
   void finish(OpId op);
 
+  /// The op's arguments as they are in the slots now, in its own precision: views of the slots' memory. Throws
+  /// if one is not there.
+  std::vector<c10::IValue> arguments(OpId op);
   /// What the op returned, as it is in the slots now (undefined tensors where there is nothing).
   std::vector<at::Tensor> outputs(OpId op);
   /// One tensor per row of the op's `written` range.

@@ -61,6 +61,13 @@ at::Tensor Machine::input(const OpPlan& op, const ArgPlan& arg, TensorId row, Pr
   return tensor;
 }
 
+std::vector<c10::IValue> Machine::arguments(OpId op) {
+  Call call{slots_};
+  const OpPlan& plan = plan_of(op);
+  for (const ArgPlan& arg : plan.args) call.stack.push_back(argument(plan, arg, precision_of(op), call));
+  return std::move(call.stack);
+}
+
 c10::IValue Machine::argument(const OpPlan& op, const ArgPlan& arg, Precision p, Call& call) {
   using Kind = ArgPlan::Kind;
   const auto tensor_of = [&](TensorId row) {

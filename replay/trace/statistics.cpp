@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <exception>
+#include <optional>
 
 #include "probe/tensor/tensor_scan.h"
 #include "probe/snapshot/check.h"
 #include "probe/trace/births.h"
 #include "replay/trace/environment.h"
+#include "replay/trace/hidden.h"
 #include "replay/trace/impl.h"
 
 namespace nanquest {
@@ -104,7 +106,8 @@ Precision one_up(const SnapshotDoc& doc, const OpPlan& op) {
   return low ? Precision::fp32 : single ? Precision::fp64 : Precision::as_recorded;
 }
 
-/// Computes each birth one precision up, on the inputs that it had, and flags it.
+/// Computes each birth one precision up, on the inputs that it had, and flags it; range overflows also by what
+/// becomes of them.
 void judge(const Replayer::Impl& impl, SnapshotDoc& doc, std::vector<OpId> births) {
   births.resize(std::min<std::size_t>(births.size(), kMaxBirthsJudged));
   TraceEdit raised;
@@ -117,21 +120,29 @@ void judge(const Replayer::Impl& impl, SnapshotDoc& doc, std::vector<OpId> birth
   const SnapshotDoc& recorded = impl.recorded();
   Machine same(recorded, impl.plan(), impl.source(), Precision::as_recorded, no_edit);
   Machine above(recorded, impl.plan(), impl.source(), Precision::as_recorded, raised);
+  HiddenFollower hidden(impl.plan(), same);
   const OpId last{raised.op_precision.rbegin()->first};
-  for (OpId op{0}; op <= last; ++op) {
+  for (const OpId op : impl.plan().graph.ops()) {
+    if (op > last && !hidden.any()) break;
+    std::optional<StepOutcome> finite;
     if (raised.op_precision.count(op.row())) {
-      const StepOutcome outcome = above.step_isolated(op, same.slots());
+      StepOutcome outcome = above.step_isolated(op, same.slots());
       Badness bad;
       for (const at::Tensor& tensor : outcome.outputs) bad.add(badness(tensor));
       for (const at::Tensor& tensor : outcome.written) bad.add(badness(tensor));
       // An op without a kernel up there, or on memory that can't grow, was run as recorded: that says
       // nothing.
-      if (outcome.ran && !outcome.failed && outcome.note.empty())
+      if (outcome.ran && !outcome.failed && outcome.note.empty()) {
         get(doc, op).flags |= bad.any ? kOpBirthStays : kOpBirthFiniteAbove;
+        if (!bad.any) finite = std::move(outcome);
+      }
     }
+    hidden.before(op);
     (void)same.step(op);
+    hidden.after(op, finite ? &*finite : nullptr);
     same.finish(op);
   }
+  hidden.flag(doc);
 }
 
 }  // namespace

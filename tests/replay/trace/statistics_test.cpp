@@ -231,6 +231,39 @@ void expect_same_statistics(const SnapshotDoc& got, const SnapshotDoc& want, boo
         << want.ops[i].name << " " << i;
 }
 
+/// An fp16 square that overflows inside `around`, and a healthy loss.
+Step hidden_overflow(const std::function<at::Tensor(const at::Tensor&)>& around) {
+  const at::Tensor w = at::full({4}, 300.0, at::kHalf).set_requires_grad(true);
+  Step step;
+  step.state.parameters = {{"w", w}};
+  step.run = [=] {
+    const at::NoGradGuard no_grad;
+    return around(w * w).to(at::kFloat).sum();
+  };
+  return step;
+}
+
+TEST(StandingHidden, WhatBecomesOfAnOverflowIsFollowedInARunAsInARecording) {
+  constexpr std::uint32_t kHides = kOpHidesDamage | kOpHidesNothing;
+  const std::pair<std::function<at::Tensor(const at::Tensor&)>, bool> cases[] = {
+      {[](const at::Tensor& square) { return at::tanh(square.view({2, 2}).t()); }, false},
+      {[](const at::Tensor& square) { return at::rsqrt(square + 1); }, true},
+  };
+  for (const auto& [around, harmful] : cases) {
+    const Recording watched = record(hidden_overflow(around));
+    const Replayer replayer = replayer_of(record_standing(hidden_overflow(around)));
+    SnapshotDoc filled = fill_statistics(replayer);
+    ASSERT_EQ(filled.ops.size(), watched.doc.ops.size());
+    std::uint32_t seen = 0;
+    for (std::size_t i = 0; i < filled.ops.size(); ++i) {
+      EXPECT_EQ(filled.ops[i].flags & kHides, watched.doc.ops[i].flags & kHides) << filled.ops[i].name;
+      seen |= filled.ops[i].flags & kHides;
+    }
+    EXPECT_EQ(seen, harmful ? kOpHidesDamage : kOpHidesNothing);
+    EXPECT_EQ(find_culprit(filled), harmful);
+  }
+}
+
 class Standing : public ::testing::TestWithParam<Failure> {};
 
 TEST_P(Standing, HasTheCulpritOfTheWatchedStep) {
