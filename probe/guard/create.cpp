@@ -1,4 +1,4 @@
-// The public door: Probe::create, and what StepReport computes.
+// Probe::create, and what StepReport computes.
 #include <algorithm>
 #include <exception>
 #include <memory>

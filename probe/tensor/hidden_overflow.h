@@ -59,7 +59,7 @@ class HiddenOverflows {
 
   /// Ops whose overflow changed a finite result.
   const Ops& harmful() const { return harmful_; }
-  /// Ops whose overflow was followed to where it ends, and changed nothing.
+  /// Ops whose overflow was followed to where it ends, and changed nothing: no memory holds it any more.
   Ops harmless() const;
 
  private:

@@ -5,6 +5,7 @@ import sys
 from attached import PROGRAMS, AttachTest, main
 
 MLP, TRANSFORMER, HABITS = PROGRAMS / "mlp.py", PROGRAMS / "transformer.py", PROGRAMS / "habits.py"
+SCALED = PROGRAMS / "scaled.py"
 
 
 class HarmlessTest(AttachTest):
@@ -34,6 +35,17 @@ class HarmlessTest(AttachTest):
 
     def test_weights_under_autocast_with_scaler_and_accumulation(self):
         self.assert_same_weights(TRANSFORMER, "fp16", "foreach", 3, "scaler", 2)
+
+    def test_a_scale_that_is_looked_for_is_no_incident(self):
+        changes, in_a_row = map(int, self.plain(SCALED, "scale.pt").stdout.split())
+        self.assertGreaterEqual(changes, 12)
+        self.assertGreaterEqual(in_a_row, 8)
+        self.assert_same_weights(SCALED)
+        for level in ("guard", "trace", "watch"):
+            self.assertEqual(self.incidents(level), [])
+        said = self.observed(SCALED, "again.pt", run_dir="again", options=("--level", "guard")).stderr
+        self.assertEqual(said.count("in a row"), 1, said)
+        self.assertIn("no incident in", said)
 
     def test_weights_under_bf16(self):
         self.assert_same_weights(TRANSFORMER, "bf16", "fused", 99, "none", 1)

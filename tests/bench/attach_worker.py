@@ -106,7 +106,7 @@ def main():
         if sys.argv[2] == "guard":
             from nanquest import hooks, passes, updates
             for place, name in ((hooks, "begin"), (passes, "_begins"), (passes, "_ends"), (passes, "_cleared"),
-                                (updates.UpdateDoor, "before"), (updates.UpdateDoor, "after")):
+                                (updates.Updates, "before"), (updates.Updates, "after")):
                 inside.put(place, name)
     torch.manual_seed(0)
     optimizer, loss_of = {"gpt2": gpt2, "resnet50": resnet50, "tiny": tiny, "mlp": mlp}[sys.argv[1]]()

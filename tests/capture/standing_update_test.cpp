@@ -144,8 +144,12 @@ TEST(StandingUpdate, OnlyTheLastStepsStay) {
   EXPECT_GT(run.trace.update_cost().bytes, 3u * 64 * 512 * 4 - 1);
   EXPECT_GT(run.trace.update_cost().copying, 0);
   EXPECT_GT(run.trace.update_cost().seconds, run.trace.update_cost().copying);  // its ops are recorded too
+}
+
+TEST(StandingUpdate, NoneStaysIfNoneShould) {
   Training none(at::kFloat, {.keep_steps = 0});
   for (int i = 0; i < 3; ++i) none.step(1e-3, 1e-8);
+  EXPECT_GT(none.trace.op_count(), 0u);
   EXPECT_TRUE(none.trace.steps().empty());
 }
 

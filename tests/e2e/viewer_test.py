@@ -51,8 +51,11 @@ class Viewer(common.ProgramTest):
         self.assert_refused(self.run_program("viewer", damaged, *view, "verdict"), common.BAD_FILE, damaged.name)
         self.assert_refused(self.run_program("viewer", common.STORY, *view, "nroms"), common.USAGE, "nroms")
         self.assertFalse(picture.exists())
-        process = self.run_program("viewer", common.STORY, "--screenshot", "/nowhere/at/all.png", "--panel", "norms")
-        self.assert_refused(process, common.BAD_FILE, "/nowhere/at/all.png")
+        in_the_way = self.scratch / "a-file"
+        in_the_way.write_text("no folder")
+        picture = str(in_the_way / "all.png")
+        process = self.run_program("viewer", common.STORY, "--screenshot", picture, "--panel", "norms")
+        self.assert_refused(process, common.BAD_FILE, picture)
 
 
 if __name__ == "__main__":

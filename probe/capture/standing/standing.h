@@ -1,4 +1,4 @@
-/// The standing trace: every step's ops on record, at the price of metadata. The door of
+/// The standing trace: every step's ops on record, at the price of metadata. The face of
 /// probe/capture/standing.
 ///
 ///     StandingTrace trace({.keep_steps = 2});

@@ -8,7 +8,7 @@
 ///     doc.parameters.push_back(tables.keep_first("parameters", "fc.weight", w));
 ///     tables.hash_survivors();
 ///
-/// On the thread that trains, while it stands at the optimizer's door: bulk data in `recording` is not copied
+/// On the thread that trains, between backward and the update: bulk data in `recording` is not copied
 /// but refers to the memory of the trace and of the program, and is right only until either goes on.
 #pragma once
 

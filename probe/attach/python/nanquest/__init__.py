@@ -17,15 +17,17 @@ __all__ = ["attach", "batch", "detach", "record", "step"]
 
 
 def attach(run_dir: str = "nanquest-run", level: str = "trace", *, watch_every: int = 50, watch_first: int = 3,
-           watch_after: int = 10, keep_steps: int = 2, keep_percent: int = 1, max_incidents: int = 16,
+           watch_after: int = 10, keep_steps: int = 2, keep_percent: int = 1,
+           keep_memory_percent: int = 25, max_incidents: int = 16,
            on_incident: str = "continue", record_steps=(), config: dict | None = None) -> bool:
     """Observes the training of this process from now on. True if it does.
 
-    level        "guard": loss and gradients at the optimizer's door; "trace": also records each step, so that a bad
+    level        "guard": loss and gradients before the optimizer writes; "trace": also records each step, so that a bad
                  one can be replayed; "watch": also looks at every value that any operation writes.
     watch_every  at level trace: every so many steps are looked at as by level watch (0 = only the first ones).
     keep_steps   at level trace: so many steps stay with all that their updates overwrote, for damage that shows only
-                 later, as long as that takes no more than keep_percent of the time of training.
+                 later, as long as that takes no more than keep_percent of the time of training and
+                 keep_memory_percent of the free memory.
     on_incident  "continue": do nothing; "stop": end the program with exit code 4; "skip": keep the optimizer from
                  writing (for the optimizers that PyTorch ships).
     record_steps steps that are written to run_dir/recordings, good or bad, as the level records them; see record().
@@ -37,7 +39,8 @@ def attach(run_dir: str = "nanquest-run", level: str = "trace", *, watch_every: 
     from . import attachment
     return attachment.attach(attachment.Settings(run_dir=run_dir, level=level, watch_every=watch_every,
                                                  watch_first=watch_first, watch_after=watch_after, keep_steps=keep_steps,
-                                                 keep_percent=keep_percent, max_incidents=max_incidents,
+                                                 keep_percent=keep_percent,
+                                                 keep_memory_percent=keep_memory_percent, max_incidents=max_incidents,
                                                  on_incident=on_incident,
                                                  record_steps=tuple(record_steps),
                                                  config=dict(config or {})))

@@ -103,26 +103,26 @@ class Attachment:
         """Tells what the library found; True if the optimizer should not write. Ends the program if asked to."""
         if not answer:
             return False
-        door = json.loads(answer)
-        stop = door["incident"] and door["stops"] and self.settings.on_incident == "stop"
-        self._tell(door, "; stopped" if stop else "")
+        told = json.loads(answer)
+        stop = told["incident"] and told["stops"] and self.settings.on_incident == "stop"
+        self._tell(told, "; stopped" if stop else "")
         if stop:
             self.finish("stopped at the first incident", look_back=False)
             raise SystemExit(EXIT_ON_INCIDENT)
-        return door["skip"]
+        return told["skip"]
 
-    def _tell(self, door: dict, end: str = "") -> None:
-        if not door["summary"]:
+    def _tell(self, told: dict, end: str = "") -> None:
+        if not told["summary"]:
             return
-        self.said += door["incident"]
+        self.said += told["incident"]
         if self.said <= LINES:
             self.note()
-        if door["incident"] and self.said > LINES:
+        if told["incident"] and self.said > LINES:
             if self.said == LINES + 1:
                 say(f"more incidents follow; they are named in {shorter(os.path.join(self.run_dir, 'manifest.json'))}")
             return
-        file = door["file"]
-        say(door["summary"] + end + (f"; see it with: nanquest-replay {shorter(file)}" if file else ""))
+        file = told["file"]
+        say(told["summary"] + end + (f"; see it with: nanquest-replay {shorter(file)}" if file else ""))
 
     def finish(self, outcome: str | None, look_back: bool = True) -> None:
         """Completes the files."""

@@ -62,6 +62,9 @@ def _parser() -> argparse.ArgumentParser:
         sub.add_argument("--keep-percent", type=_whole, default=1, metavar="N",
                          help="how much of the training's time --keep-steps may take, in percent; where it would take "
                               "more, fewer steps stay (default: %(default)s)")
+        sub.add_argument("--keep-memory-percent", type=_whole, default=25, metavar="N",
+                         help="how much of the free memory --keep-steps may take, in percent; where it would take more, "
+                              "none stay (default: %(default)s)")
         sub.add_argument("--max-incidents", type=_whole, default=16, metavar="N",
                          help="files written at most (default: %(default)s)")
         sub.add_argument("--record-steps", type=_steps, default=(), metavar="N,M,...",
@@ -77,6 +80,7 @@ def _parser() -> argparse.ArgumentParser:
 def _environment(options) -> dict:
     settings = Settings(run_dir=options.run_dir, level=options.level, watch_every=options.watch_every,
                         keep_steps=options.keep_steps, keep_percent=options.keep_percent,
+                        keep_memory_percent=options.keep_memory_percent,
                         max_incidents=options.max_incidents, on_incident=options.on_incident,
                         record_steps=options.record_steps)
     settings.check()

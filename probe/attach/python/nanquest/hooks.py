@@ -107,7 +107,7 @@ def before_step(attachment, optimizer, args, kwargs):
         return None
     program = observed.known()
     program.depth = 0  # a program may update inside a module's forward: what it calls next is outside
-    return program.door.before(attachment, optimizer, args, kwargs)
+    return program.updates.before(attachment, optimizer, args, kwargs)
 
 
 @guarded
@@ -115,7 +115,7 @@ def after_step(attachment, optimizer, args, kwargs):
     program = observed.program
     if program is None:
         return
-    program.door.after(attachment, optimizer)
+    program.updates.after(attachment, optimizer)
     # A program without modules has no other place where its next step could begin.
     if not program.saw_model:
         attachment.heed(attachment.ops.begin_forward())

@@ -11,7 +11,7 @@ import torch
 from torch.compiler import is_compiling
 
 from .naming import ArgumentNames, ModulePaths, ParameterNumbers, Witnesses, is_plain, models_with, unwrap
-from .updates import UpdateDoor
+from .updates import Updates
 
 attachment = None    # the Attachment that listens, or None
 program = None       # Program, once the training thread has shown itself
@@ -27,7 +27,7 @@ class Program:
         self.numbers = ParameterNumbers()
         self.depth = 0           # modules that run, one inside the other
         self.saw_model = False   # since the last update
-        self.door = UpdateDoor(self)
+        self.updates = Updates(self)
         self.trains = Witnesses().trains
         # Level guard records no ops, so nobody asks in which module they ran or what the batch was. A profiler does.
         self.tells_modules = attached.settings.level != "guard" or "NVTX_INJECTION64_PATH" in os.environ

@@ -35,10 +35,10 @@ def _clipped(attached, parameters, norm):
     if not attached.started or (isinstance(norm, torch.Tensor) and not is_plain(norm)):
         return
     program = observed.known()
-    if program.door.scaler_found_overflow():
+    if program.updates.scaler_found_overflow():
         return
     norm = norm if isinstance(norm, torch.Tensor) else torch.tensor(float(norm))
-    attached.heed(attached.ops.clipped(norm, *program.door.numbered(parameters)))
+    attached.heed(attached.ops.clipped(norm, *program.updates.numbered(parameters)))
 
 
 def _around_clip(own):
@@ -89,7 +89,7 @@ def _around_scale(own):
 @guarded
 def _unscaled(attached, scaler, optimizer):
     if attached.started and scaler.is_enabled():
-        observed.known().door.unscaled(scaler, optimizer)
+        observed.known().updates.unscaled(scaler, optimizer)
 
 
 def _around_unscale(own):
@@ -104,13 +104,13 @@ def _around_unscale(own):
 @guarded
 def _before_scaled_step(attached, scaler, optimizer):
     if scaler.is_enabled() and (attached.started or attached.start()):
-        return observed.known().door.scaled_step(scaler)
+        return observed.known().updates.scaled_step(scaler)
     return None
 
 
 @guarded
 def _after_scaled_step(attached, optimizer, updates):
-    observed.known().door.scaler_skipped(attached, optimizer, updates)
+    observed.known().updates.scaler_skipped(attached, optimizer, updates)
 
 
 def _around_step(own):

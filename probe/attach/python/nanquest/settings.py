@@ -9,7 +9,8 @@ import sys
 
 LEVELS = ("guard", "trace", "watch")
 ACTIONS = ("continue", "stop", "skip")
-COUNTS = ("watch_every", "watch_first", "watch_after", "keep_steps", "keep_percent", "max_incidents")
+COUNTS = ("watch_every", "watch_first", "watch_after", "keep_steps", "keep_percent", "keep_memory_percent",
+          "max_incidents")
 SWITCH = "NANQUEST_ATTACH"          # "1": attach when torch is imported
 LIBRARY = "NANQUEST_ATTACH_LIBRARY"  # path of libnanquest_attach.so
 RUN_ID = "NANQUEST_RUN_ID"          # the same in all processes of one run
@@ -30,6 +31,7 @@ class Settings:
     watch_after: int = 10
     keep_steps: int = 2
     keep_percent: int = 1
+    keep_memory_percent: int = 25
     max_incidents: int = 16
     on_incident: str = "continue"
     record_steps: tuple = ()

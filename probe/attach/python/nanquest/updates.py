@@ -1,4 +1,4 @@
-"""The optimizer's door: what the probe is told before and after an update, and how an update is skipped."""
+"""Updates of weights: what the probe is told before and after an update, and how an update is skipped."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class _Weights:
         return parameters if self._all_seen else [p for p, seen in zip(parameters, self._seen) if seen]
 
 
-class UpdateDoor:
+class Updates:
     def __init__(self, program):
         self._program = program
         self._weights = {}      # id of an optimizer -> _Weights
