@@ -4,8 +4,9 @@ import os
 import signal
 import subprocess
 import sys
+import unittest
 
-from attached import NIGHT, PACKAGE, PROGRAMS, AttachTest, main, nightly
+from attached import NIGHT, PACKAGE, PROGRAMS, PackagesTest, importable, main, nightly
 
 MLP = PROGRAMS / "mlp.py"
 INSIDE = "import nanquest; nanquest.attach()"
@@ -24,7 +25,7 @@ for step in range(30):
 """
 
 
-class ReportTest(AttachTest):
+class ReportTest(PackagesTest):
     def said(self, *command, code=0, options=(), run_dir="run", **more):
         """The probe's lines of a run."""
         process = self.nanquest("run", "--run-dir", run_dir, *options, "--", *command, **more)
@@ -127,6 +128,18 @@ class ReportTest(AttachTest):
     def test_one_launcher_in_another(self):
         lines = self.said(sys.executable, "-m", "nanquest", "run", "--run-dir", "inner", "--", sys.executable, MLP, "sgd", 99, 0)
         self.assertEqual(lines, ["nanquest: no incident in 8 steps"])
+
+    @unittest.skipUnless(importable("tqdm"), "tqdm is not installed")
+    def test_lines_do_not_hang_on_to_a_progress_bar(self):
+        (self.scratch / "bar.py").write_text(
+            "import torch, tqdm\nmodel = torch.nn.Linear(4, 1)\n"
+            "for step in tqdm.tqdm(range(4)):\n"
+            "    model(torch.full((1, 4), torch.nan if step == 1 else 1.0)).sum().backward()\n"
+            "    torch.optim.SGD(model.parameters(), lr=1e-2).step()\n")
+        process = self.observed("bar.py")
+        self.assert_exit(process)
+        self.assertIn("\nnanquest: step 1: ", process.stderr)
+        self.assertIn("/4 [", process.stderr)
 
     def test_a_command_that_does_not_start(self):
         (self.scratch / "text").write_text("no program")
