@@ -4,8 +4,9 @@ import os
 import signal
 import subprocess
 import sys
+import unittest
 
-from attached import NIGHT, PACKAGE, PROGRAMS, AttachTest, main, nightly
+from attached import NIGHT, PACKAGE, PROGRAMS, PackagesTest, importable, main, nightly
 
 MLP = PROGRAMS / "mlp.py"
 INSIDE = "import nanquest; nanquest.attach()"
@@ -24,7 +25,7 @@ for step in range(30):
 """
 
 
-class ReportTest(AttachTest):
+class ReportTest(PackagesTest):
     def said(self, *command, code=0, options=(), run_dir="run", **more):
         """The probe's lines of a run."""
         process = self.nanquest("run", "--run-dir", run_dir, *options, "--", *command, **more)
@@ -47,23 +48,22 @@ class ReportTest(AttachTest):
         self.assertIn("nanquest: step 6: ", lines[0])
         self.assertEqual(lines[2:], ["nanquest: 1 incident in 8 steps (1 more only carried on what was there); files in run"])
 
-    def test_stopped_at_the_first_incident(self):
-        lines = self.said(sys.executable, MLP, "sgd", 4, "nan", options=("--on-incident", "stop"), code=4)
-        self.assertIn("; stopped; ", lines[0])
-        self.assertEqual(lines[1:], ["nanquest: 1 incident in 4 steps; files in run"])
-
     def test_several_processes(self):
         torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", 2]
         together = "torch.distributed.barrier()"
         (self.scratch / "ranks.py").write_text(f"import torch\ntorch.distributed.init_process_group('gloo')\n"
                                                + KILLED.format(end=together).replace("time.sleep(1.1)", together))
         self.assertEqual(self.said(*torchrun, "ranks.py"), ["nanquest: no incident in 2 processes of 30 steps each"])
+
+    @nightly
+    def test_several_programs(self):
         (self.scratch / "good.py").write_text(KILLED.format(end=""))
         lines = self.said("sh", "-c", f"{sys.executable} {MLP} sgd 6 nan; {sys.executable} good.py",
                           options=("--level", "watch"), run_dir="two")
         self.assertEqual(lines[-1], "nanquest: 1 incident in 2 processes with 38 steps (1 more only carried on what was there); "
                          "files in two")
 
+    @nightly
     def test_ranks_that_no_variable_tells(self):
         # As Lightning's Trainer starts its processes: without RANK.
         (self.scratch / "spawned.py").write_text(
@@ -85,6 +85,7 @@ class ReportTest(AttachTest):
                 (line,) = self.said(sys.executable, "killed.py", code=code, run_dir=f"run{code}")
                 self.assertRegex(line, r"^nanquest: no incident in at least (2\d|30) steps$")
 
+    @nightly
     def test_a_process_that_stays_behind_speaks_for_itself(self):
         (self.scratch / "killed.py").write_text(KILLED.format(end="x = model(torch.full((1, 4), torch.nan)).sum(); "
                                                                   "optimizer.zero_grad(); x.backward(); optimizer.step()"))
@@ -128,6 +129,19 @@ class ReportTest(AttachTest):
         lines = self.said(sys.executable, "-m", "nanquest", "run", "--run-dir", "inner", "--", sys.executable, MLP, "sgd", 99, 0)
         self.assertEqual(lines, ["nanquest: no incident in 8 steps"])
 
+    @nightly
+    @unittest.skipUnless(importable("tqdm"), "tqdm is not installed")
+    def test_lines_do_not_hang_on_to_a_progress_bar(self):
+        (self.scratch / "bar.py").write_text(
+            "import torch, tqdm\nmodel = torch.nn.Linear(4, 1)\n"
+            "for step in tqdm.tqdm(range(4)):\n"
+            "    model(torch.full((1, 4), torch.nan if step == 1 else 1.0)).sum().backward()\n"
+            "    torch.optim.SGD(model.parameters(), lr=1e-2).step()\n")
+        process = self.observed("bar.py")
+        self.assert_exit(process)
+        self.assertIn("\nnanquest: step 1: ", process.stderr)
+        self.assertIn("/4 [", process.stderr)
+
     def test_a_command_that_does_not_start(self):
         (self.scratch / "text").write_text("no program")
         (self.scratch / "text").chmod(0o755)
@@ -138,7 +152,7 @@ class ReportTest(AttachTest):
     def test_nothing_is_left_behind_and_nothing_is_needed(self):
         temporary = self.scratch / "temporary"
         temporary.mkdir()
-        self.said(sys.executable, MLP, "sgd", 99, 0, TMPDIR=str(temporary))
+        self.said(sys.executable, "-c", "import torch", TMPDIR=str(temporary))
         self.assertEqual([name for name in os.listdir(temporary) if "nanquest" in name], [])
         # Where the processes can't tell anything, the run goes on as ever.
         ruins = "rm -r $NANQUEST_REPORTS", "echo '{' > $NANQUEST_REPORTS/1", "rm -r $NANQUEST_REPORTS; echo > $NANQUEST_REPORTS"

@@ -10,7 +10,8 @@ import threading
 import time
 
 from . import library, reports
-from .settings import RUN_ID, Settings, place_in_group, say, shorter
+from .places import claim, place_in_group, shorter
+from .settings import Settings, say
 
 EXIT_ON_INCIDENT = 4
 LINES = 3  # a model whose weights are NaN has an incident in every step
@@ -57,7 +58,7 @@ class Attachment:
         self.ops = torch.ops.nanquest
         try:
             self.run_dir = claim(self.run_dir)
-            error = self.ops.start(self.settings.to_json(self.run_dir))
+            error = self.ops.start(self.settings.to_json(self.run_dir, *place_in_group()))
         except OSError as problem:
             error = f"{problem.filename or self.run_dir}: {problem.strerror}"
         if error:
@@ -140,31 +141,6 @@ class Attachment:
             say(f"the files are not complete: {error}")
         if not heard and seen["incidents"]:
             say(reports.outcome([{**seen, "ended": True}]))
-
-
-def claim(run_dir: str) -> str:
-    """The directory for this process: several processes of one run with the same rank must not share files."""
-    run = os.environ.get(RUN_ID) or f"pid-{os.getpid()}"
-    rank, _ = place_in_group()
-    os.makedirs(run_dir, exist_ok=True)
-    mark = os.path.join(run_dir, f".process.r{rank}")
-    mine = f"{run} {os.getpid()}\n"
-    for _ in range(2):
-        try:
-            with open(mark, "x", encoding="utf-8") as file:
-                file.write(mine)
-            return run_dir
-        except FileExistsError:
-            with open(mark, encoding="utf-8", errors="replace") as file:
-                holder = file.read()
-            if holder.split(" ")[0] == run and holder != mine:
-                return os.path.join(run_dir, f"process-{os.getpid()}")
-            # An earlier run's mark.
-            try:
-                os.unlink(mark)
-            except FileNotFoundError:
-                pass
-    return os.path.join(run_dir, f"process-{os.getpid()}")
 
 
 current: Attachment | None = None

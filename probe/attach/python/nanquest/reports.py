@@ -13,7 +13,8 @@ import re
 import shutil
 import tempfile
 
-from .settings import REPORTS, say, shorter
+from .places import shorter
+from .settings import REPORTS, say
 
 FROM_INSIDE = "write in the program: import nanquest; nanquest.attach()"
 NO_START = (126, 127)  # exit codes of a command that could not be started

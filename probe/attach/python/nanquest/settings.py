@@ -84,38 +84,26 @@ class Settings:
         settings.check()
         return settings
 
-    def to_json(self, run_dir: str) -> str:
+    def to_json(self, run_dir: str, rank: int, world_size: int) -> str:
         """What the library's `start` reads."""
         options = dataclasses.asdict(self)
-        rank, world_size = place_in_group()
         options.update(run_dir=run_dir, rank=rank, world_size=world_size,
                        config={"command": " ".join(getattr(sys, "orig_argv", sys.argv)),
                                **{str(k): str(v) for k, v in self.config.items()}})
         return json.dumps(options)
 
 
-def place_in_group() -> tuple:
-    """(rank, world size): of torch.distributed where that has begun, as not every launcher sets the usual variables; else of
-    these."""
-    distributed = sys.modules.get("torch.distributed")
-    if distributed is not None and distributed.is_available() and distributed.is_initialized():
-        return distributed.get_rank(), distributed.get_world_size()
-    texts = os.environ.get("RANK", ""), os.environ.get("WORLD_SIZE", "")
-    return tuple(int(text) if text.isdigit() else default for text, default in zip(texts, (0, 1)))
+def _in_a_line() -> bool:
+    """Whether a progress bar stands in the line where the cursor is."""
+    try:
+        return any(not bar.disable for bar in list(sys.modules["tqdm"].tqdm._instances))
+    except Exception:  # noqa: BLE001: no tqdm, or another one than we know
+        return False
 
 
 def say(line: str) -> None:
     """One line on stderr; a closed stderr is no reason to fail."""
     try:
-        print(f"nanquest: {line}", file=sys.stderr, flush=True)
+        print(("\n" if _in_a_line() else "") + f"nanquest: {line}", file=sys.stderr, flush=True)
     except (OSError, ValueError, AttributeError):
         pass
-
-
-def shorter(path: str) -> str:
-    """The path as seen from the working directory, if it lies below it."""
-    try:
-        relative = os.path.relpath(path)
-    except (OSError, ValueError):
-        return path
-    return path if relative.startswith("..") else relative

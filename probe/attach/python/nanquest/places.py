@@ -1,0 +1,52 @@
+"""Where a process stands: its rank among those that train together, its directory among those of the run."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from .settings import RUN_ID
+
+
+def place_in_group() -> tuple:
+    """(rank, world size): of torch.distributed where that has begun, as not every launcher sets the usual variables; else of
+    these."""
+    distributed = sys.modules.get("torch.distributed")
+    if distributed is not None and distributed.is_available() and distributed.is_initialized():
+        return distributed.get_rank(), distributed.get_world_size()
+    texts = os.environ.get("RANK", ""), os.environ.get("WORLD_SIZE", "")
+    return tuple(int(text) if text.isdigit() else default for text, default in zip(texts, (0, 1)))
+
+
+def claim(run_dir: str) -> str:
+    """The directory for this process: several processes of one run with the same rank must not share files."""
+    run = os.environ.get(RUN_ID) or f"pid-{os.getpid()}"
+    rank, _ = place_in_group()
+    os.makedirs(run_dir, exist_ok=True)
+    mark = os.path.join(run_dir, f".process.r{rank}")
+    mine = f"{run} {os.getpid()}\n"
+    for _ in range(2):
+        try:
+            with open(mark, "x", encoding="utf-8") as file:
+                file.write(mine)
+            return run_dir
+        except FileExistsError:
+            with open(mark, encoding="utf-8", errors="replace") as file:
+                holder = file.read()
+            if holder.split(" ")[0] == run and holder != mine:
+                return os.path.join(run_dir, f"process-{os.getpid()}")
+            # An earlier run's mark.
+            try:
+                os.unlink(mark)
+            except FileNotFoundError:
+                pass
+    return os.path.join(run_dir, f"process-{os.getpid()}")
+
+
+def shorter(path: str) -> str:
+    """The path as seen from the working directory, if it lies below it."""
+    try:
+        relative = os.path.relpath(path)
+    except (OSError, ValueError):
+        return path
+    return path if relative.startswith("..") else relative
