@@ -8,6 +8,7 @@
 #include <system_error>
 #include <vector>
 
+#include "probe/snapshot/descriptor.h"
 #include "probe/snapshot/manifest.h"
 #include "probe/snapshot/run_dir.h"
 
@@ -93,12 +94,13 @@ Result<RunClaim> RunClaim::take(const std::string& run_dir, std::int32_t rank, b
   if (error) return refused(run_dir + ": the run directory can't be made", error);
   RunClaim claim;
   claim.run_dir_ = run_dir;
-  claim.lock_ = Descriptor(::open(lock_path(run_dir, rank).c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666));
-  if (!claim.lock_)
+  claim.lock_ = std::make_shared<Descriptor>(
+      ::open(lock_path(run_dir, rank).c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666));
+  if (!*claim.lock_)
     return refused(run_dir + ": nothing can be written there", {errno, std::generic_category()});
   struct flock lock = whole_file();
   // A file system without locks is no reason not to run.
-  if (::fcntl(claim.lock_.get(), F_SETLK, &lock) != 0 && (errno == EACCES || errno == EAGAIN))
+  if (::fcntl(claim.lock_->get(), F_SETLK, &lock) != 0 && (errno == EACCES || errno == EAGAIN))
     return Error{
         ErrorCode::usage,
         run_dir + ": process " + std::to_string(holder(run_dir, rank)) + " is writing a run there now",

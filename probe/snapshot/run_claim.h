@@ -10,13 +10,16 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 
 #include "probe/base/result.h"
-#include "probe/snapshot/descriptor.h"
 
 namespace nanquest {
 
+class Descriptor;
+
+/// Copies share the claim; the last one gives it back.
 class RunClaim {
  public:
   /// Claims `run_dir` for `rank`. `resume` keeps what is there. Only rank 0 moves an earlier run away, and
@@ -31,7 +34,7 @@ class RunClaim {
 
  private:
   std::string run_dir_, earlier_;
-  Descriptor lock_;
+  std::shared_ptr<Descriptor> lock_;
 };
 
 }  // namespace nanquest
