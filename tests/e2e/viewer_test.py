@@ -55,7 +55,7 @@ class Viewer(common.ProgramTest):
         in_the_way.write_text("no folder")
         picture = str(in_the_way / "all.png")
         process = self.run_program("viewer", common.STORY, "--screenshot", picture, "--panel", "norms")
-        self.assert_refused(process, common.BAD_FILE, picture)
+        self.assert_refused(process, common.BAD_FILE, str(in_the_way))
 
 
 if __name__ == "__main__":
