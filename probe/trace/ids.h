@@ -11,9 +11,11 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
-#include <ranges>
+#include <string>
+#include <utility>
 #include <vector>
 
+#include "probe/base/check.h"
 #include "probe/snapshot/model.h"
 
 namespace nanquest {
@@ -22,8 +24,6 @@ namespace nanquest {
 template <class Row>
 class Id {
  public:
-  using difference_type = std::int64_t;  // what a loop over ids asks for
-
   constexpr Id() = default;
   constexpr explicit Id(std::integral auto row) : row_(static_cast<std::int32_t>(row)) {}
 
@@ -32,11 +32,6 @@ class Id {
   /// The same as an index of a vector; not for none.
   constexpr std::size_t index() const { return static_cast<std::size_t>(row_); }
   constexpr explicit operator bool() const { return row_ != kNone; }
-  constexpr Id& operator++() {
-    ++row_;
-    return *this;
-  }
-  constexpr Id operator++(int) { return Id(row_++); }
   friend constexpr auto operator<=>(Id, Id) = default;
 
  private:
@@ -50,9 +45,31 @@ using ArgId = Id<ArgRow>;
 using StatsId = Id<StatsRow>;
 using ModuleId = Id<ModuleRow>;
 
-/// Rows from one id up to, not including, another, for loops.
+/// Rows from one id up to, not including, another, for loops. (Debian's clang can't read std::ranges' own.)
 template <class Row>
-using IdRange = std::ranges::iota_view<Id<Row>, Id<Row>>;
+class IdRange {
+ public:
+  struct Iterator {
+    std::int32_t row;
+    constexpr Id<Row> operator*() const { return Id<Row>{row}; }
+    constexpr Iterator& operator++() {
+      ++row;
+      return *this;
+    }
+    friend constexpr bool operator==(Iterator, Iterator) = default;
+  };
+
+  constexpr IdRange() = default;
+  constexpr IdRange(Id<Row> first, Id<Row> end) : first_(first.row()), end_(end.row()) {}
+  constexpr Iterator begin() const { return {first_}; }
+  constexpr Iterator end() const { return {end_}; }
+  constexpr std::size_t size() const { return static_cast<std::size_t>(end_ - first_); }
+  constexpr bool empty() const { return first_ == end_; }
+  constexpr Id<Row> front() const { return Id<Row>{first_}; }
+
+ private:
+  std::int32_t first_ = 0, end_ = 0;
+};
 
 /// The table of a doc that holds such rows.
 template <class Row>
@@ -76,14 +93,16 @@ IdRange<Row> ids_of(const SnapshotDoc& doc) {
   return IdRange<Row>(Id<Row>{0}, Id<Row>{(doc.*kTable<Row>).size()});
 }
 
-/// The row, which must be there.
+/// The row, which must be there (CheckFailed).
 template <class Row>
 const Row& get(const SnapshotDoc& doc, Id<Row> id) {
-  return (doc.*kTable<Row>)[id.index()];
+  const auto& rows = doc.*kTable<Row>;
+  NANQUEST_CHECK(id.index() < rows.size(), "row " + std::to_string(id.row()) + " of a table");
+  return rows[id.index()];
 }
 template <class Row>
 Row& get(SnapshotDoc& doc, Id<Row> id) {
-  return (doc.*kTable<Row>)[id.index()];
+  return const_cast<Row&>(get(std::as_const(doc), id));
 }
 
 /// The row; null for none and for what lies outside the table.

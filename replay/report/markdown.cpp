@@ -1,3 +1,4 @@
+#include <cmath>
 #include <sstream>
 
 #include "replay/report/report.h"
@@ -50,7 +51,7 @@ std::string to_markdown(const Verdict& v) {
     out << "- **Do:** " << v.fix->advice << " Verified on this step: " << v.fix->change << ".\n";
   else if (!v.advice.empty())
     out << "- **Do:** " << v.advice << " (not verified on this step)\n";
-  out << "- **Confidence:** " << static_cast<int>(v.confidence * 100 + 0.5) << " %\n";
+  out << "- **Confidence:** " << std::lround(v.confidence * 100) << " %\n";
   out << "- **Precision:** " << precision_text(v.precision) << "\n";
   out << "- **Reproduction:** " << (v.reproduction.bit_exact ? "bit-exact" : "not bit-exact") << ", "
       << v.reproduction.outputs_compared << " outputs compared, " << v.reproduction.mismatched << " differ\n";

@@ -213,5 +213,19 @@ TEST(OpFacts, OneRuleForWhatIsRead) {
   EXPECT_FALSE(use("_c10d_functional::wait_tensor", {"tensor", 0, false, false}).read);
 }
 
+TEST(Ids, ARowThatIsNotThereIsAFailedCheckAndNotMemoryOfSomebodyElse) {
+  SnapshotDoc doc;
+  doc.ops.resize(2);
+  EXPECT_EQ(&get(doc, OpId{1}), &doc.ops[1]);
+  EXPECT_THROW((void)get(doc, OpId{2}), CheckFailed);
+  EXPECT_THROW((void)get(doc, OpId{}), CheckFailed);
+  EXPECT_EQ(find_row(doc, OpId{2}), nullptr);
+  std::vector<std::int32_t> rows;
+  for (const OpId op : ids_of<OpRow>(doc)) rows.push_back(op.row());
+  EXPECT_EQ(rows, (std::vector<std::int32_t>{0, 1}));
+  EXPECT_EQ(ids_of<OpRow>(doc).size(), 2u);
+  EXPECT_TRUE(ids_of<TensorRow>(doc).empty());
+}
+
 }  // namespace
 }  // namespace nanquest::testing
