@@ -92,9 +92,7 @@ bool AttachSession::damaged_state_explains_it() {
   return kind && incidents_.is_damaged(kind + doc.culprit.tensor_name);
 }
 
-bool AttachSession::only_carries_on(bool update_made) {
-  if (incidents_.count() == 0) return false;
-  const guard::Incidents::Names bad = non_finite_state();
+bool AttachSession::only_carries_on(const guard::Incidents::Names& bad, bool update_made) {
   if (!incidents_.carries_on(bad)) return false;
   if (!update_made) return damaged_state_explains_it();
   // The step was good before its update: what that spoiled is news.
@@ -103,8 +101,9 @@ bool AttachSession::only_carries_on(bool update_made) {
 
 void AttachSession::write_incident(Gate gate, const std::string& what, StepAnswer& answer, bool update_made) {
   told_step_ = step();
-  if (only_carries_on(update_made)) {
-    guard::append(answer.summary, incidents_.carry_on(step()));
+  const auto bad = incidents_.count() > 0 ? non_finite_state() : guard::Incidents::Names();
+  if (only_carries_on(bad, update_made)) {
+    guard::append(answer.summary, incidents_.carry_on(step(), bad));
     return;
   }
   incidents_.begin(step());

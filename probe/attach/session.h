@@ -183,8 +183,8 @@ class AttachSession : public OpSink {
   std::string spoiled_state();
   /// Names of the weights, buffers and states that are non-finite now.
   guard::Incidents::Names non_finite_state();
-  /// Whether this bad step shows nothing but what the last incident left behind.
-  bool only_carries_on(bool update_made);
+  /// Whether this bad step shows nothing but what the last incident left behind. `bad`: what is non-finite now.
+  bool only_carries_on(const guard::Incidents::Names& bad, bool update_made);
   /// Whether the step, as far as it was watched, went bad by tensors that the last incident damaged.
   bool damaged_state_explains_it();
   /// Loss and gradients of a watched step, as rows of its file.

@@ -24,7 +24,7 @@ void GuardedProbe::failed(const StepInputs& inputs, const std::function<at::Tens
   const Incidents::Names corrupt = corrupt_state();
   corrupt_ = report.state_corrupt = !corrupt.empty();
   if (!news && incidents_.carries_on(corrupt)) {
-    append(report.summary, incidents_.carry_on(inputs.step));
+    append(report.summary, incidents_.carry_on(inputs.step, corrupt));
     incidents_.left_behind(corrupt);
     return;
   }

@@ -34,13 +34,14 @@ bool Incidents::carries_on(const Names& bad) const {
   return std::any_of(bad.begin(), bad.end(), [&](const std::string& name) { return is_damaged(name); });
 }
 
-std::string Incidents::carry_on(std::int64_t step) {
+std::string Incidents::carry_on(std::int64_t step, const Names& bad) {
   ++carried_on_;
   if (log_) log_->carried_on(++carried_by_last_);
   if (carried_by_last_ > 1) return "";
-  std::string line = "step " + std::to_string(step) + ": " + *damaged_.begin();
-  if (damaged_.size() > 1) line += " and " + std::to_string(damaged_.size() - 1) + " others";
-  line += damaged_.size() > 1 ? " are" : " is";
+  const auto named = std::find_if(bad.begin(), bad.end(), [&](const auto& name) { return is_damaged(name); });
+  std::string line = "step " + std::to_string(step) + ": " + (named == bad.end() ? *damaged_.begin() : *named);
+  if (bad.size() > 1) line += " and " + std::to_string(bad.size() - 1) + (bad.size() > 2 ? " others" : " other");
+  line += bad.size() > 1 ? " are" : " is";
   line += " still NaN or Inf from step " + std::to_string(last_);
   line += "; this and further steps that only carry that on are counted, not written";
   return line;

@@ -1,7 +1,7 @@
 /// Incidents: which bad steps are news. An incident that spoils weights makes every later step bad as well;
 /// those only carry on its damage and are counted, not written.
 ///
-///     if (incidents.carries_on(bad_when_the_step_began)) line = incidents.carry_on(step);
+///     if (incidents.carries_on(bad_when_the_step_began)) line = incidents.carry_on(step, bad_when_the_step_began);
 ///     else { incidents.begin(step); if (incidents.may_write()) …; complaint = incidents.end(gate, file, line); }
 ///     …                                                     // after the update of such a step
 ///     incidents.left_behind(bad_now);
@@ -38,8 +38,9 @@ class Incidents {
   bool carries_on(const Names& bad) const;
   /// Whether this tensor is known to hold the last incident's damage.
   bool is_damaged(const std::string& name) const { return damaged_.count(name) > 0; }
-  /// Counts a step that carries on the last incident's damage. A line for the first of them, then "".
-  std::string carry_on(std::int64_t step);
+  /// Counts a step that carries on the last incident's damage, of which `bad` is what it shows. A line for the
+  /// first of them, then "".
+  std::string carry_on(std::int64_t step, const Names& bad);
   /// After the update of an incident's step, or of one that carried it on: what is non-finite now.
   void left_behind(const Names& bad);
   /// Whether every one of `count` tensors is known to be damaged: then nobody needs to look again.

@@ -123,7 +123,7 @@ bool GuardedProbe::after_update(std::int64_t step) {
     if (!corrupt_ && look) good_state_step_ = step;
     if (!corrupt_) return;
     if (incidents_.carries_on(bad)) {
-      state_trouble_ = incidents_.carry_on(step);
+      state_trouble_ = incidents_.carry_on(step, bad);
       incidents_.left_behind(bad);
       return;
     }
