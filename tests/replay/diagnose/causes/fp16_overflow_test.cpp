@@ -29,6 +29,7 @@ TEST(Fp16Overflow, CastAndBackwardAreCaughtToo) {
   const at::Tensor v = leaf(at::full({3}, 1.f));
   StepState state;
   state.loss_scale = 65536;
+  state.parameters = {{"v", v}};  // what is not named can't be harmed
   const Incident scaled(state, [&] {
     const at::Tensor loss = (v.to(at::kHalf) * 300).to(at::kFloat).sum();
     (loss * 65536.0 / 300).backward();
@@ -36,6 +37,7 @@ TEST(Fp16Overflow, CastAndBackwardAreCaughtToo) {
   });
   const Finding backward = scaled.finding();
   EXPECT_EQ(backward.label, Label::fp16_overflow) << backward.explanation;
+  ASSERT_NE(scaled.make().op(), nullptr);
   EXPECT_EQ(scaled.make().op()->phase, Phase::backward);
   EXPECT_NE(backward.explanation.find("loss scale"), std::string::npos) << backward.explanation;
 }
