@@ -2,10 +2,11 @@
 
 import hashlib
 import json
+import re
 
 from attached import PROGRAMS, AttachTest, main, stands
 
-UPDATE = PROGRAMS / "update.py"
+UPDATE, HEAVY = PROGRAMS / "update.py", PROGRAMS / "heavy.py"
 # The first three steps are watched, and after them none that is no incident. Copying may cost what it wants.
 STANDING = ("--level", "trace", "--watch-every", "0", "--keep-percent", "1000000")
 
@@ -149,6 +150,20 @@ class StandingTest(AttachTest):
                                 for k, v in state.items()}
             self.assertEqual(digest["plain"], digest["observed"])
 
+
+    def test_memory_of_kept_updates_is_said_and_can_be_spared(self):
+        plain = int(self.plain(HEAVY).stdout)
+        kept = self.observed(HEAVY, run_dir="kept", options=("--keep-percent", "1000"))
+        said = re.search(r"up to ([\d.]+) (MB|GB) of the ", kept.stderr)
+        self.assertTrue(said, kept.stderr)
+        room = float(said.group(1)) * (1000 if said.group(2) == "GB" else 1)
+        self.assertLess(int(kept.stdout), plain + room + 100)
+        for spare in (("--keep-steps", "0"), ("--keep-memory-percent", "0")):
+            with self.subTest(spare):
+                none = self.observed(HEAVY, run_dir="-".join(spare), options=spare)
+                self.assertNotIn("up to", none.stderr)
+                self.assertLess(int(none.stdout), plain + 150)
+                self.assertLess(int(none.stdout), int(kept.stdout) - 200)
 
 if __name__ == "__main__":
     main()

@@ -1,6 +1,10 @@
 #include "probe/capture/standing/values.h"
 
+#include <sys/mman.h>
+#include <unistd.h>
+
 #include <algorithm>
+#include <cstdint>
 #include <cstdlib>
 #include <cstring>
 #include <new>
@@ -20,18 +24,35 @@ std::uint64_t mix(std::uint64_t sum, const void* word) {
   return sum ^ (sum >> 29);
 }
 
-std::byte* chunk_of(std::size_t size) {
-  const bool large = size >= kLargeCopy;
-  void* bytes = std::aligned_alloc(large ? kHugePage : kAlign, size);
-  if (!bytes) throw std::bad_alloc();
-  if (large) ask_for_huge_pages(bytes, size);
-  return static_cast<std::byte*>(bytes);
-}
-
 }  // namespace
 
 void ValueArena::Freed::operator()(std::byte* bytes) const {
-  std::free(bytes);
+  if (mapped > 0)
+    ::munmap(bytes, mapped);
+  else
+    std::free(bytes);
+}
+
+/// Large chunks don't come from malloc: they stay for long, and between them the program's own memory, which
+/// comes and goes, would leave holes (a step of 100 MB of weights: 460 MB of them).
+std::unique_ptr<std::byte[], ValueArena::Freed> ValueArena::room_for(std::size_t size) {
+  if (size < kLargeCopy) {
+    void* bytes = std::aligned_alloc(kAlign, size);
+    if (!bytes) throw std::bad_alloc();
+    return {static_cast<std::byte*>(bytes), Freed{}};
+  }
+  const std::size_t page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+  const std::size_t mapped = (size + page - 1) / page * page;
+  void* got = ::mmap(nullptr, mapped + kHugePage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (got == MAP_FAILED) throw std::bad_alloc();
+  // Huge pages begin at multiples of their size; what lies before and behind goes back.
+  std::byte* const first = static_cast<std::byte*>(got);
+  const std::size_t over = reinterpret_cast<std::uintptr_t>(first) % kHugePage;
+  const std::size_t before = over == 0 ? 0 : kHugePage - over;
+  if (before > 0) ::munmap(first, before);
+  if (before < kHugePage) ::munmap(first + before + mapped, kHugePage - before);
+  ask_for_huge_pages(first + before, mapped);
+  return {first + before, Freed{mapped}};
 }
 
 std::byte* ValueArena::take(std::size_t bytes) {
@@ -44,7 +65,7 @@ std::byte* ValueArena::take(std::size_t bytes) {
     const std::size_t size = std::max(wanted, kChunk);
     // The old chunk goes first: with both, a model whose sizes vary could need twice the memory.
     if (chunk_ < chunks_.size()) chunks_.erase(chunks_.begin() + static_cast<std::ptrdiff_t>(chunk_));
-    Chunk chunk{std::unique_ptr<std::byte[], Freed>(chunk_of(size)), size};
+    Chunk chunk{room_for(size), size};
     chunks_.insert(chunks_.begin() + static_cast<std::ptrdiff_t>(chunk_), std::move(chunk));
     ++grown_;
   }

@@ -30,8 +30,10 @@ class ValueArena {
 
  private:
   struct Freed {
+    std::size_t mapped = 0;  ///< bytes got from the system itself; 0: from malloc
     void operator()(std::byte* bytes) const;
   };
+  static std::unique_ptr<std::byte[], Freed> room_for(std::size_t size);
   struct Chunk {
     std::unique_ptr<std::byte[], Freed> bytes;
     std::size_t size;
