@@ -74,14 +74,11 @@ NamedTensors by_hand(const LoopConfig& config, const Folder& folder) {
 TEST(Levels, ManyOverflowsInARowAreCalibrationAtEveryLevel) {
   const Folder data;
   const NamedTensors expected = by_hand(calibrating(data), data);
-  int taken = 0;
   for (const Level level : {Level::off, Level::guard, Level::trace, Level::watch}) {
     SCOPED_TRACE(static_cast<int>(level));
     const Folder folder;
     LoopConfig config = calibrating(folder);
     config.level = level;
-    if (level > Level::guard && !Probe::create({.run_dir = folder / "probe", .level = level})) continue;
-    ++taken;
     const auto run = train(folder, config, calibrating_model());
     std::size_t at_first = 0;
     for (const ScaleChange& change : run->summary.scale_history) at_first += change.step == 0;
@@ -101,7 +98,6 @@ TEST(Levels, ManyOverflowsInARowAreCalibrationAtEveryLevel) {
     for (std::size_t i = 0; i < weights.size(); ++i)
       EXPECT_TRUE(test::same_bits(weights[i].second, expected[i].second)) << weights[i].first;
   }
-  EXPECT_GE(taken, 2);
 }
 
 TEST(Scaling, AnOverflowOfTheScaleAloneIsNoIncident) {
