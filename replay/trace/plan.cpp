@@ -18,7 +18,7 @@ std::vector<TensorId> row_range(const SnapshotDoc& doc, std::int64_t first, std:
   if (count < 0 || first < 0 || first + count > static_cast<std::int64_t>(limit))
     throw std::runtime_error("its output range is outside the tensor table");
   std::vector<TensorId> rows;
-  for (TensorId at{first}; at.row() < first + count; ++at) {
+  for (const TensorId at : IdRange<TensorRow>(TensorId{first}, TensorId{first + count})) {
     const TensorId row = table ? TensorId{(*table)[at.index()]} : at;
     const TensorRow* tensor = find_row(doc, row);
     if (!tensor) throw std::runtime_error("its output row is outside the tensor table");
