@@ -2,7 +2,9 @@
 
 import hashlib
 import json
+import os
 import re
+import unittest.mock
 
 from attached import PROGRAMS, AttachTest, main, stands
 
@@ -152,6 +154,11 @@ class StandingTest(AttachTest):
 
 
     def test_memory_of_kept_updates_is_said_and_can_be_spared(self):
+        # What malloc leaves unused between a program's own tensors, which come and go, varies by hundreds of MB.
+        with unittest.mock.patch.dict(os.environ, MALLOC_MMAP_THRESHOLD_="1000000"):
+            self.check_memory_of_kept_updates()
+
+    def check_memory_of_kept_updates(self):
         plain = int(self.plain(HEAVY).stdout)
         kept = self.observed(HEAVY, run_dir="kept", options=("--keep-percent", "1000"))
         said = re.search(r"up to ([\d.]+) (MB|GB) of the ", kept.stderr)
@@ -160,7 +167,7 @@ class StandingTest(AttachTest):
         self.assertLess(int(kept.stdout), plain + room + 100)
         for spare in (("--keep-steps", "0"), ("--keep-memory-percent", "0")):
             with self.subTest(spare):
-                none = self.observed(HEAVY, run_dir="-".join(spare), options=spare)
+                none = self.observed(HEAVY, run_dir=spare[0].strip("-"), options=spare)
                 self.assertNotIn("up to", none.stderr)
                 self.assertLess(int(none.stdout), plain + 150)
                 self.assertLess(int(none.stdout), int(kept.stdout) - 200)
