@@ -56,6 +56,7 @@ void layer_ticks(const std::vector<std::string>& layers, float height) {
     at.push_back(static_cast<double>(i) + 0.5);
     names.push_back(layers[i].size() > 26 ? "..." + layers[i].substr(layers[i].size() - 24) : layers[i]);
   }
+  labels.reserve(names.size());
   for (const std::string& name : names) labels.push_back(name.c_str());
   ImPlot::SetupAxisTicks(ImAxis_Y1, at.data(), static_cast<int>(at.size()), labels.data());
 }
