@@ -254,7 +254,8 @@ std::string AttachSession::damage_after_update() {
   if (trace_ && !trace_->stands() && trace_->gate != Gate::scale_overflow &&
       trace_->recorder()->wrote_non_finite(trace_->update_begins, Phase::optimizer))
     return "the update wrote NaN or Inf";
-  if (const std::string state = spoiled_state(); !state.empty()) return state + " is NaN or Inf after the update";
+  if (const std::string state = spoiled_state(); !state.empty())
+    return state + " is NaN or Inf after the update";
   return "";
 }
 
@@ -279,7 +280,8 @@ StepAnswer AttachSession::after_update() {
     }
     tell_hidden_damage(answer);
     if (standing_) guard::append(answer.summary, standing_->announcement());
-    if (told_step_ == step() && !incidents_.all_damaged(parameters_.size() + buffers_.size() + states_.size()))
+    if (told_step_ == step() &&
+        !incidents_.all_damaged(parameters_.size() + buffers_.size() + states_.size()))
       incidents_.left_behind(non_finite_state());
     write_recording(answer);
     // Its tables are closed once they are written; else another optimizer may still have its turn.

@@ -10,12 +10,6 @@
 #include "probe/trace/culprit.h"
 
 namespace nanquest::attach {
-namespace {
-
-// What names of damaged tensors begin with.
-constexpr char kParameter[] = "parameter ", kBuffer[] = "buffer ", kOptimizerState[] = "optimizer state ";
-
-}  // namespace
 
 RoundFacts AttachSession::facts_of_round() {
   return {step(), loss_scale_, sample_ids_, batch_};
@@ -71,11 +65,8 @@ Status AttachSession::write_trace(Gate gate, const std::string& path, std::strin
 }
 
 guard::Incidents::Names AttachSession::non_finite_state() {
-  guard::Incidents::Names names;
-  guard::add_non_finite(state_pass_, kParameter, parameters_.living(), names);
-  guard::add_non_finite(state_pass_, kBuffer, buffers_.living(), names);
-  guard::add_non_finite(state_pass_, kOptimizerState, states_.living(), names);
-  return names;
+  return guard::Incidents::non_finite(state_pass_,
+                                      {parameters_.living(), buffers_.living(), states_.living()});
 }
 
 bool AttachSession::damaged_state_explains_it() {
@@ -84,12 +75,7 @@ bool AttachSession::damaged_state_explains_it() {
   trace_->recorded->recorder.look_at_outside();
   describe_results();
   if (!find_culprit(doc)) return true;
-  const std::string& origin = doc.culprit.origin;
-  const char* kind = origin == "parameter"         ? kParameter
-                     : origin == "buffer"          ? kBuffer
-                     : origin == "optimizer_state" ? kOptimizerState
-                                                   : nullptr;
-  return kind && incidents_.is_damaged(kind + doc.culprit.tensor_name);
+  return incidents_.is_damaged(guard::Incidents::name_of(doc.culprit.origin, doc.culprit.tensor_name));
 }
 
 bool AttachSession::only_carries_on(const guard::Incidents::Names& bad, bool update_made) {

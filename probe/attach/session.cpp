@@ -31,7 +31,10 @@ constexpr std::size_t kScalarBytes = 64;
 }  // namespace
 
 AttachSession::AttachSession(AttachOptions options, guard::RunLog log)
-    : options_(std::move(options)), log_(std::move(log)), record_(options_.probe), incidents_(&log_, options_.probe.max_incidents) {}
+    : options_(std::move(options)),
+      log_(std::move(log)),
+      record_(options_.probe),
+      incidents_(&log_, options_.probe.max_incidents) {}
 
 Result<std::unique_ptr<AttachSession>> AttachSession::start(AttachOptions options) {
   try {

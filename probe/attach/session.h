@@ -183,7 +183,8 @@ class AttachSession : public OpSink {
   std::string spoiled_state();
   /// Names of the weights, buffers and states that are non-finite now.
   guard::Incidents::Names non_finite_state();
-  /// Whether this bad step shows nothing but what the last incident left behind. `bad`: what is non-finite now.
+  /// Whether this bad step shows nothing but what the last incident left behind. `bad`: what is non-finite
+  /// now.
   bool only_carries_on(const guard::Incidents::Names& bad, bool update_made);
   /// Whether the step, as far as it was watched, went bad by tensors that the last incident damaged.
   bool damaged_state_explains_it();
@@ -211,8 +212,8 @@ class AttachSession : public OpSink {
   guard::HiddenDamage hidden_damage_;
   std::vector<std::string> sample_ids_;
   StepCounter steps_;
-  std::int64_t offset_ = 0;         ///< of the program's own numbers
-  std::vector<std::size_t> bound_;  ///< parameters that the gate holds now
+  std::int64_t offset_ = 0;              ///< of the program's own numbers
+  std::vector<std::size_t> bound_;       ///< parameters that the gate holds now
   std::int64_t told_step_ = -1'000'000;  ///< the last bad step, as an incident or as what carries one on
   std::int64_t round_ = -1;
   std::pair<std::size_t, std::uint64_t> state_bytes_;  ///< of so many states
@@ -228,7 +229,7 @@ class AttachSession : public OpSink {
   bool in_closure_ = false;      ///< the optimizer computes gradients itself, and is at it
   bool by_hand_ = false;         ///< the program wrote to a weight without an optimizer: this step's update
   std::unordered_set<const c10::StorageImpl*> weight_memory_;  ///< addresses only, to know such a write by
-  StepAnswer unsaid_;                                                ///< found where nobody was there to be told
+  StepAnswer unsaid_;                                          ///< found where nobody was there to be told
   std::string trouble_;
 };
 

@@ -134,7 +134,7 @@ std::unique_ptr<OpFrame> TraceRecorder::on_start(const OpTraits& traits,
     const bool can_repeat = !(traits.seeded || traits.opaque || traits.foreign || traits.collective ||
                               traits.awaits || (op.flags & kOpOpaque));
     frame->reader = hidden_.reads(traits.handle, traits.argument_written, can_repeat,
-                                   std::vector<c10::IValue>(inputs.begin(), inputs.end()));
+                                  std::vector<c10::IValue>(inputs.begin(), inputs.end()));
   }
   op.first_arg = static_cast<std::int32_t>(doc_.args.size());
   op.arg_count = static_cast<std::int32_t>(tokens.size());

@@ -56,7 +56,8 @@ void StepRecording::computed(const at::Tensor& loss, const NamedTensors& paramet
   SnapshotDoc& doc = recording_->doc;
   doc.loss = recorder_.describe(loss);
   doc.gradients.clear();
-  for (const auto& [name, parameter] : parameters) doc.gradients.push_back(recorder_.describe(parameter.grad()));
+  for (const auto& [name, parameter] : parameters)
+    doc.gradients.push_back(recorder_.describe(parameter.grad()));
 }
 
 const SnapshotDoc& StepRecording::doc_with_hidden_overflows() {

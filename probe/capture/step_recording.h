@@ -19,8 +19,8 @@ namespace nanquest {
 
 class StepRecording {
  public:
-  /// Observes from here on. What `state` names is copied now, or, with `options.lazy`, when something is about
-  /// to overwrite it. Throws what copying throws.
+  /// Observes from here on. What `state` names is copied now, or, with `options.lazy`, when something is
+  /// about to overwrite it. Throws what copying throws.
   StepRecording(const StepState& state, const RecordOptions& options);
   /// Observes no longer.
   void stop() { observer_.reset(); }

@@ -5,8 +5,8 @@
 #include "probe/guard/incident.h"
 #include "probe/guard/one_line.h"
 #include "probe/guard/probe.h"
-#include "probe/tensor/copy_memory.h"
 #include "probe/snapshot/run_dir.h"
+#include "probe/tensor/copy_memory.h"
 
 namespace nanquest::guard {
 
@@ -110,11 +110,7 @@ StepState GuardedProbe::state_of(const StepInputs& inputs) const {
 }
 
 Incidents::Names GuardedProbe::corrupt_state() {
-  Incidents::Names names;
-  add_non_finite(check_, "parameter ", parameters_, names);
-  add_non_finite(check_, "buffer ", buffers_, names);
-  if (optimizer_) add_non_finite(check_, "optimizer state ", optimizer_(), names);
-  return names;
+  return Incidents::non_finite(check_, {parameters_, buffers_, optimizer_ ? optimizer_() : NamedTensors()});
 }
 
 }  // namespace nanquest::guard

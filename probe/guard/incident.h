@@ -14,7 +14,8 @@ struct IncidentOutcome {
   std::string text;  ///< one line: the culprit, and what went wrong on the way, if anything
 };
 
-/// Finds words for the culprit of a recorded step and writes it to `path`. `before`: what is known of it already.
+/// Finds words for the culprit of a recorded step and writes it to `path`. `before`: what is known of it
+/// already.
 IncidentOutcome write_incident(Recording& recording, Gate gate, const std::string& path,
                                std::string before = {});
 

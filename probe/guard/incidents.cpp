@@ -5,6 +5,26 @@
 #include "probe/guard/one_line.h"
 
 namespace nanquest::guard {
+namespace {
+
+constexpr char kParameter[] = "parameter ", kBuffer[] = "buffer ", kOptimizerState[] = "optimizer state ";
+
+}  // namespace
+
+Incidents::Names Incidents::non_finite(TensorPass& pass, const ProgramState& state) {
+  Names names;
+  add_non_finite(pass, kParameter, state.parameters, names);
+  add_non_finite(pass, kBuffer, state.buffers, names);
+  add_non_finite(pass, kOptimizerState, state.optimizer, names);
+  return names;
+}
+
+std::string Incidents::name_of(const std::string& origin, const std::string& tensor) {
+  if (origin == "parameter") return kParameter + tensor;
+  if (origin == "buffer") return kBuffer + tensor;
+  if (origin == "optimizer_state") return kOptimizerState + tensor;
+  return "";
+}
 
 void Incidents::begin(std::int64_t step) {
   ++count_;
@@ -39,8 +59,10 @@ std::string Incidents::carry_on(std::int64_t step, const Names& bad) {
   if (log_) log_->carried_on(++carried_by_last_);
   if (carried_by_last_ > 1) return "";
   const auto named = std::find_if(bad.begin(), bad.end(), [&](const auto& name) { return is_damaged(name); });
-  std::string line = "step " + std::to_string(step) + ": " + (named == bad.end() ? *damaged_.begin() : *named);
-  if (bad.size() > 1) line += " and " + std::to_string(bad.size() - 1) + (bad.size() > 2 ? " others" : " other");
+  std::string line =
+      "step " + std::to_string(step) + ": " + (named == bad.end() ? *damaged_.begin() : *named);
+  if (bad.size() > 1)
+    line += " and " + std::to_string(bad.size() - 1) + (bad.size() > 2 ? " others" : " other");
   line += bad.size() > 1 ? " are" : " is";
   line += " still NaN or Inf from step " + std::to_string(last_);
   line += "; this and further steps that only carry that on are counted, not written";

@@ -1,26 +1,45 @@
 /// Incidents: which bad steps are news. An incident that spoils weights makes every later step bad as well;
 /// those only carry on its damage and are counted, not written.
 ///
-///     if (incidents.carries_on(bad_when_the_step_began)) line = incidents.carry_on(step, bad_when_the_step_began);
-///     else { incidents.begin(step); if (incidents.may_write()) …; complaint = incidents.end(gate, file, line); }
-///     …                                                     // after the update of such a step
-///     incidents.left_behind(bad_now);
+///     const auto bad = Incidents::non_finite(pass, state);   // before the step wrote anything
+///     if (incidents.carries_on(bad)) {
+///       line = incidents.carry_on(step, bad);
+///     } else {
+///       incidents.begin(step);
+///       if (incidents.may_write(why)) …
+///       complaint = incidents.end(gate, file, line);
+///     }
+///     …                                                      // the update
+///     incidents.left_behind(Incidents::non_finite(pass, state));
 #pragma once
 
 #include <cstdint>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "probe/base/result.h"
 #include "probe/guard/run_log.h"
+#include "probe/guard/tensor_pass.h"
 
 namespace nanquest::guard {
+
+/// A program's state, by kind. The names of what is non-finite in it begin with the kind.
+struct ProgramState {
+  std::vector<std::pair<std::string, at::Tensor>> parameters, buffers, optimizer;
+};
 
 class Incidents {
  public:
   /// Names of tensors of the program's state (weights, buffers, moments).
   using Names = std::vector<std::string>;
+
+  /// Names of the tensors that are non-finite, parameters first. `pass` is used for the measuring.
+  static Names non_finite(TensorPass& pass, const ProgramState& state);
+  /// The name, as `non_finite` gives it, of what a culprit's `origin` and `tensor` say; "" if that is no
+  /// state.
+  static std::string name_of(const std::string& origin, const std::string& tensor);
 
   /// `log` outlives this; null: nothing is written down. At most `max_files` snapshots.
   Incidents(RunLog* log, int max_files) : log_(log), max_files_(max_files) {}
@@ -29,8 +48,8 @@ class Incidents {
   void begin(std::int64_t step);
   /// Whether it may have a snapshot; counts the attempt. Else why not, in `why`.
   bool may_write(std::string& why);
-  /// Writes it into the manifest. `file`: its snapshot, "" if none was written. Returns what went wrong, "" if
-  /// nothing.
+  /// Writes it into the manifest. `file`: its snapshot, "" if none was written. Returns what went wrong, ""
+  /// if nothing.
   std::string end(Gate gate, const std::string& file, const std::string& summary);
 
   /// Whether a step that began with these tensors non-finite shows nothing but the last incident's damage.
@@ -38,8 +57,8 @@ class Incidents {
   bool carries_on(const Names& bad) const;
   /// Whether this tensor is known to hold the last incident's damage.
   bool is_damaged(const std::string& name) const { return damaged_.count(name) > 0; }
-  /// Counts a step that carries on the last incident's damage, of which `bad` is what it shows. A line for the
-  /// first of them, then "".
+  /// Counts a step that carries on the last incident's damage, of which `bad` is what it shows. A line for
+  /// the first of them, then "".
   std::string carry_on(std::int64_t step, const Names& bad);
   /// After the update of an incident's step, or of one that carried it on: what is non-finite now.
   void left_behind(const Names& bad);

@@ -13,7 +13,8 @@ Gate StepJudge::judge(const GateResult& seen, const GateFacts& facts) {
     in_a_row_ = 0;
     return Gate::ok;
   }
-  if (!loss_finite || !facts.scaler_acts || !(facts.loss_scale > facts.min_loss_scale)) return Gate::non_finite;
+  if (!loss_finite || !facts.scaler_acts || !(facts.loss_scale > facts.min_loss_scale))
+    return Gate::non_finite;
   ++overflows_;
   ++in_a_row_;
   scale_ = facts.loss_scale;
@@ -23,10 +24,11 @@ Gate StepJudge::judge(const GateResult& seen, const GateFacts& facts) {
 std::string StepJudge::calibration() const {
   if (in_a_row_ != kSayAfter) return "";
   char text[160];
-  std::snprintf(text, sizeof text,
-                "the loss scale overflowed in %d steps in a row (it was %g): the scaler is still looking for its "
-                "scale, these updates are left out",
-                in_a_row_, scale_);
+  std::snprintf(
+      text, sizeof text,
+      "the loss scale overflowed in %d steps in a row (it was %g): the scaler is still looking for its "
+      "scale, these updates are left out",
+      in_a_row_, scale_);
   return text;
 }
 

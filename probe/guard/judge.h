@@ -26,7 +26,8 @@ class StepJudge {
   /// The gate's answer: ok, scale_overflow or non_finite.
   Gate judge(const GateResult& seen, const GateFacts& facts);
 
-  /// A line about overflows in a row, when it is time to say one: once in a row, after kSayAfter. "" otherwise.
+  /// A line about overflows in a row, when it is time to say one: once in a row, after kSayAfter. ""
+  /// otherwise.
   std::string calibration() const;
 
   /// Overflows so far.

@@ -19,7 +19,10 @@ std::string describe_gate(const StepInputs& inputs, Gate gate, const GateResult&
 }  // namespace
 
 GuardedProbe::GuardedProbe(ProbeOptions options, std::optional<RunLog> log)
-    : options_(std::move(options)), log_(std::move(log)), record_(options_), incidents_(log_ ? &*log_ : nullptr, options_.max_incidents) {}
+    : options_(std::move(options)),
+      log_(std::move(log)),
+      record_(options_),
+      incidents_(log_ ? &*log_ : nullptr, options_.max_incidents) {}
 
 GuardedProbe::~GuardedProbe() {
   if (!finished_ && recording()) safely("close", [&] { (void)record_.finish(); });

@@ -45,8 +45,9 @@ double allowed_difference(at::ScalarType type) {
 at::Tensor differ(const at::Tensor& a, const at::Tensor& b, at::ScalarType type) {
   const at::Tensor x = a.to(type).to(at::kDouble), y = b.to(type).to(at::kDouble);
   const at::Tensor alike = at::logical_or(at::eq(x, y), at::logical_and(at::isnan(x), at::isnan(y)));
-  const at::Tensor near = at::le(
-      (x - y).abs(), at::maximum(x.abs(), y.abs()).mul(allowed_difference(type)).add(smallest_that_counts(type)));
+  const at::Tensor near =
+      at::le((x - y).abs(),
+             at::maximum(x.abs(), y.abs()).mul(allowed_difference(type)).add(smallest_that_counts(type)));
   return at::logical_not(at::logical_or(alike, near));
 }
 
@@ -58,7 +59,8 @@ at::Tensor view_like(const at::Tensor& flat, const at::Tensor& like) {
 /// Its results are the memory that it was given.
 bool only_views(const c10::OperatorHandle& op, const std::vector<bool>& argument_written) {
   const auto& returns = op.schema().returns();
-  return std::none_of(argument_written.begin(), argument_written.end(), [](bool written) { return written; }) &&
+  return std::none_of(argument_written.begin(), argument_written.end(),
+                      [](bool written) { return written; }) &&
          std::all_of(returns.begin(), returns.end(), [](const c10::Argument& r) { return r.alias_info(); });
 }
 
@@ -126,7 +128,8 @@ void HiddenOverflows::follow(const at::Tensor& real, const at::Tensor& belongs, 
     Followed fresh{c10::weak_intrusive_ptr<c10::StorageImpl>(real.storage().getWeakStorageImpl()),
                    real.scalar_type(), whole.to(at::kDouble), causes};
     bytes_ += fresh.belongs.nbytes();
-    known = &followed_.insert_or_assign(real.storage().unsafeGetStorageImpl(), std::move(fresh)).first->second;
+    known =
+        &followed_.insert_or_assign(real.storage().unsafeGetStorageImpl(), std::move(fresh)).first->second;
   }
   known->causes.insert(causes.begin(), causes.end());
   view_like(known->belongs, real).copy_(at::where(at::isfinite(real), real.to(at::kDouble), belongs));
@@ -235,9 +238,8 @@ HiddenOverflows::Ops HiddenOverflows::harmless() const {
     const auto storage = known.storage.lock();
     if (!storage) continue;
     const auto count = static_cast<std::int64_t>(storage->nbytes() / c10::elementSize(known.type));
-    const at::Tensor now =
-        at::empty({0}, at::TensorOptions(known.type).device(storage->device()))
-            .set_(c10::Storage(storage), 0, {count}, {1});
+    const at::Tensor now = at::empty({0}, at::TensorOptions(known.type).device(storage->device()))
+                               .set_(c10::Storage(storage), 0, {count}, {1});
     if (!at::isfinite(now).all().item<bool>()) open.insert(known.causes.begin(), known.causes.end());
   }
   Ops rest;

@@ -2,10 +2,10 @@
 ///
 /// An op whose result leaves the range of its format, although it is finite one precision up, does harm only
 /// if something finite comes out differently because of it: tanh of infinity is 1 as it should be, but
-/// 1/sqrt(infinity) is 0 where a number belongs. So such results are followed. Beside the infinite values stand
-/// the values that a wider format gives ("what belongs there"); every op that reads them is computed twice in
-/// fp64, with the infinities and with what belongs there. Where its real result is finite, both must agree when
-/// rounded to its format; where it is not finite, what belongs there goes on.
+/// 1/sqrt(infinity) is 0 where a number belongs. So such results are followed. Beside the infinite values
+/// stand the values that a wider format gives ("what belongs there"); every op that reads them is computed
+/// twice in fp64, with the infinities and with what belongs there. Where its real result is finite, both must
+/// agree when rounded to its format; where it is not finite, what belongs there goes on.
 ///
 ///     HiddenOverflows overflows;
 ///     overflows.begins(op, made, *run_raised(…));                      // a birth that is finite one up
@@ -53,8 +53,8 @@ class HiddenOverflows {
   bool any() const { return !followed_.empty(); }
   ReaderPtr reads(const c10::OperatorHandle& op, const std::vector<bool>& argument_written, bool can_repeat,
                   const std::vector<c10::IValue>& inputs);
-  /// The op has run; `made` is what it really made, undefined tensors standing for results that are only views
-  /// of memory that it was given. `reader` may be null: then what it wrote is as it should be.
+  /// The op has run; `made` is what it really made, undefined tensors standing for results that are only
+  /// views of memory that it was given. `reader` may be null: then what it wrote is as it should be.
   void after(ReaderPtr reader, const OpResults& made);
 
   /// Ops whose overflow changed a finite result.

@@ -2,13 +2,13 @@
 
 #include <ATen/ATen.h>
 #include <ATen/core/dispatch/Dispatcher.h>
-#include <ATen/core/grad_mode.h>
-#include <c10/core/impl/LocalDispatchKeySet.h>
 
 #include <cmath>
 #include <cstdio>
 
 #include "probe/numerics/format.h"
+#include "probe/observe/op_traits.h"
+#include "probe/tensor/one_up.h"
 
 namespace nanquest {
 namespace {
@@ -34,30 +34,6 @@ std::optional<Format> format_of_tensor(const at::Tensor& t) {
 
 at::ScalarType type_of(Precision precision) {
   return precision == Precision::fp64 ? at::kDouble : at::kFloat;
-}
-
-at::Tensor widened(const at::Tensor& t, Precision precision) {
-  return t.defined() && t.is_floating_point() ? t.detach().to(type_of(precision), false, true) : t;
-}
-
-/// The same argument in the wanted precision. `is_dtype`: the schema says that an integer here is a
-/// ScalarType.
-c10::IValue widened_value(const c10::IValue& v, Precision precision, bool is_dtype) {
-  if (v.isTensor()) return widened(v.toTensor(), precision);
-  if (v.isTensorList()) {
-    c10::List<at::Tensor> list;
-    for (const at::Tensor& t : v.toTensorVector()) list.push_back(widened(t, precision));
-    return list;
-  }
-  if (is_dtype && v.isInt() && at::isFloatingType(static_cast<at::ScalarType>(v.toInt())))
-    return static_cast<std::int64_t>(type_of(precision));
-  return v;
-}
-
-bool says_dtype(const c10::Argument& argument) {
-  const auto type = argument.real_type();
-  const std::string text = type ? type->repr_str() : "";
-  return text.find("ScalarType") != std::string::npos;
 }
 
 }  // namespace
@@ -166,14 +142,11 @@ std::optional<at::Tensor> evaluate(const OpRow& op, const std::vector<c10::IValu
   try {
     const auto handle = c10::Dispatcher::singleton().findOp({op.name, op.overload});
     if (!handle || handle->schema().arguments().size() != arguments.size()) return std::nullopt;
-    const at::NoGradGuard no_grad;
-    const c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::autocast_dispatch_keyset);
-    torch::jit::Stack stack;
-    for (std::size_t i = 0; i < arguments.size(); ++i)
-      stack.push_back(widened_value(arguments[i], precision, says_dtype(handle->schema().arguments()[i])));
-    handle->callBoxed(&stack);
-    if (stack.empty() || !stack[0].isTensor()) return std::nullopt;
-    return stack[0].toTensor().detach().clone();
+    const std::vector<bool> written = traits_of(*handle).argument_written;
+    const auto results =
+        run_raised(*handle, written, raised(handle->schema(), written, arguments, type_of(precision)));
+    if (!results || results->returned.empty() || !results->returned[0].defined()) return std::nullopt;
+    return results->returned[0].detach().clone();
   } catch (const std::exception&) {
     return std::nullopt;  // no kernel in this precision: the caller says that it could not be checked
   }

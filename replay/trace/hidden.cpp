@@ -34,7 +34,9 @@ void HiddenFollower::after(OpId op, const StepOutcome* above) {
         for (const TensorId row : arg.rows)
           if (row) made.written.push_back(machine_.slots().view(row));
     overflows_.after(std::move(reader_), made);
-    if (above) overflows_.begins(op.row(), {machine_.outputs(op), machine_.written(op)}, {above->outputs, above->written});
+    if (above)
+      overflows_.begins(op.row(), {machine_.outputs(op), machine_.written(op)},
+                        {above->outputs, above->written});
   } catch (const std::exception&) {  // memory that the run could not fill
   }
 }
