@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "probe/attach/trace.h"
-#include "probe/guard/one_line.h"
+#include "probe/step/one_line.h"
 
 namespace nanquest::attach {
 namespace {
@@ -86,8 +86,8 @@ StepAnswer AttachSession::clipped(const at::Tensor& norm, const Weights& weights
     norm_bad_ = true;
     if (told_step_ == step()) return;
     bind(weights);
-    const guard::GateResult seen = gate_.run(1.0, losses_.total());
-    write_incident(Gate::non_finite, guard::sentence(seen, true), answer);
+    const GateResult seen = gate_.run(1.0, losses_.total());
+    write_incident(Gate::non_finite, sentence(seen, true), answer);
   });
   return answer;
 }
@@ -110,14 +110,14 @@ StepAnswer AttachSession::look_back(const char* how) {
       losses_.started(loss, /*accumulates=*/true);
     }
     const double value = loss.defined() ? loss.item().toDouble() : 0;
-    write_incident(Gate::non_finite, guard::loss_sentence(value) + "; " + how, answer);
+    write_incident(Gate::non_finite, loss_sentence(value) + "; " + how, answer);
   }
   give_up_step();
   return answer;
 }
 
 void AttachSession::give_up_step() {
-  const guard::GateResult seen = gate_.run(1.0, losses_.telling());
+  const GateResult seen = gate_.run(1.0, losses_.telling());
   record_.begin({.step = step(), .loss_scale = loss_scale_, .sample_ids = sample_ids_});
   record_.gated(Gate::non_finite, seen, gate_);
   steps_.give_up();
@@ -164,7 +164,7 @@ StepAnswer AttachSession::judge(const Update& update) {
   StepAnswer answer;
   safely("the gate", [&] {
     const std::int64_t now = step();
-    const guard::GateResult seen = gate_.run(1.0, losses_.total());
+    const GateResult seen = gate_.run(1.0, losses_.total());
     if (norm_.defined() && !norm_.is_cpu()) norm_bad_ = !holds_finite(norm_);
     norm_.reset();
     answer.gate = judge_.judge(seen, {.loss_scale = update.loss_scale,
@@ -180,7 +180,7 @@ StepAnswer AttachSession::judge(const Update& update) {
     record_.gated(answer.gate, seen, gate_);
     if (answer.gate == Gate::non_finite) {
       answer.skip = options_.skip_bad_updates;
-      if (told_step_ != now) write_incident(answer.gate, guard::sentence(seen, norm_bad_), answer);
+      if (told_step_ != now) write_incident(answer.gate, sentence(seen, norm_bad_), answer);
     }
     if (trace_ && !in_closure_) pass_gate(answer);
     if (in_closure_) losses_.clear();  // each evaluation is judged by its own
@@ -236,8 +236,8 @@ std::string AttachSession::spoiled_state() {
   const NamedTensors states = states_.living();
   std::int64_t elements = 0;
   for (const auto& [name, state] : states) elements += state.numel();
-  if (elements > guard::kMeasureEveryStep && step() % every != 0) return "";
-  const std::string bad = guard::first_non_finite(state_pass_, states);
+  if (elements > kMeasureEveryStep && step() % every != 0) return "";
+  const std::string bad = first_non_finite(state_pass_, states);
   return bad.empty() ? bad : "optimizer state " + bad;
 }
 
@@ -279,7 +279,7 @@ StepAnswer AttachSession::after_update() {
       write_incident(answer.gate, what, answer, /*update_made=*/true);
     }
     tell_hidden_damage(answer);
-    if (standing_) guard::append(answer.summary, standing_->announcement());
+    if (standing_) append(answer.summary, standing_->announcement());
     if (told_step_ == step() &&
         !incidents_.all_damaged(parameters_.size() + buffers_.size() + states_.size()))
       incidents_.left_behind(non_finite_state());

@@ -5,7 +5,7 @@
 
 #include "probe/attach/trace.h"
 #include "probe/capture/finish.h"
-#include "probe/guard/one_line.h"
+#include "probe/step/one_line.h"
 #include "probe/snapshot/run_dir.h"
 #include "probe/trace/culprit.h"
 
@@ -59,13 +59,13 @@ Status AttachSession::write_trace(Gate gate, const std::string& path, std::strin
   keep("buffers", buffers_.living(), doc.buffers);
   keep("optimizer", states_.living(), doc.optimizer);
   keep("batch", batch_.living(), doc.batch);
-  if (find_and_symbolise_culprit(doc, recorder)) culprit = guard::one_line(describe_culprit(doc));
+  if (find_and_symbolise_culprit(doc, recorder)) culprit = one_line(describe_culprit(doc));
   if (!trace_->watched) symbolise_all(doc, recorder.stacks());
   return write_snapshot(recording, path);
 }
 
-guard::Incidents::Names AttachSession::non_finite_state() {
-  return guard::Incidents::non_finite(state_pass_,
+Incidents::Names AttachSession::non_finite_state() {
+  return Incidents::non_finite(state_pass_,
                                       {parameters_.living(), buffers_.living(), states_.living()});
 }
 
@@ -75,10 +75,10 @@ bool AttachSession::damaged_state_explains_it() {
   trace_->recorded->recorder.look_at_outside();
   describe_results();
   if (!find_culprit(doc)) return true;
-  return incidents_.is_damaged(guard::Incidents::name_of(doc.culprit.origin, doc.culprit.tensor_name));
+  return incidents_.is_damaged(Incidents::name_of(doc.culprit.origin, doc.culprit.tensor_name));
 }
 
-bool AttachSession::only_carries_on(const guard::Incidents::Names& bad, bool update_made) {
+bool AttachSession::only_carries_on(const Incidents::Names& bad, bool update_made) {
   if (!incidents_.carries_on(bad)) return false;
   if (!update_made) return damaged_state_explains_it();
   // The step was good before its update: what that spoiled is news.
@@ -87,9 +87,9 @@ bool AttachSession::only_carries_on(const guard::Incidents::Names& bad, bool upd
 
 void AttachSession::write_incident(Gate gate, const std::string& what, StepAnswer& answer, bool update_made) {
   told_step_ = step();
-  const auto bad = incidents_.count() > 0 ? non_finite_state() : guard::Incidents::Names();
+  const auto bad = incidents_.count() > 0 ? non_finite_state() : Incidents::Names();
   if (only_carries_on(bad, update_made)) {
-    guard::append(answer.summary, incidents_.carry_on(step(), bad));
+    append(answer.summary, incidents_.carry_on(step(), bad));
     return;
   }
   incidents_.begin(step());
@@ -100,35 +100,35 @@ void AttachSession::write_incident(Gate gate, const std::string& what, StepAnswe
     why_not = "level guard keeps no trace of the step";
   else if (incidents_.may_write(why_not))
     write_file(gate, answer, update_made);
-  guard::append(answer.summary, why_not);
-  guard::append(answer.summary, incidents_.end(gate, answer.file, answer.summary));
+  append(answer.summary, why_not);
+  append(answer.summary, incidents_.end(gate, answer.file, answer.summary));
 }
 
 void AttachSession::write_file(Gate gate, StepAnswer& answer, bool update_made) {
   std::string culprit, spoiled;
   const KeptRound* origin = who_spoiled(spoiled, update_made);
   if (!origin && !on_record()) {
-    guard::append(answer.summary,
+    append(answer.summary,
                   "no trace of this step was kept (its gradients were finite; level watch keeps all)");
-    if (standing_) guard::append(answer.summary, standing_->why_not());
+    if (standing_) append(answer.summary, standing_->why_not());
     return;
   }
   const std::int64_t of = origin ? origin->facts.step : step();
   const std::string path = free_incident_path(options_.probe.run_dir, of, options_.probe.rank);
   Status written;
   if (origin) {
-    guard::append(answer.summary, "the update of step " + std::to_string(of) + " spoiled " + spoiled);
+    append(answer.summary, "the update of step " + std::to_string(of) + " spoiled " + spoiled);
     written = write_standing(*standing_->trace().find(origin->number), origin->facts, gate, path);
     standing_->told(*origin);
   } else {
     written = write_trace(gate, path, culprit);
     trace_->keeps = false;  // it is told
   }
-  guard::append(answer.summary, culprit);
+  append(answer.summary, culprit);
   if (written)
     answer.file = path;
   else
-    guard::append(answer.summary, "snapshot not written: " + guard::one_line(written.error().text()));
+    append(answer.summary, "snapshot not written: " + one_line(written.error().text()));
 }
 
 bool AttachSession::record_step() {
@@ -145,10 +145,10 @@ void AttachSession::write_recording(StepAnswer& answer) {
   const std::string path = free_recording_path(options_.probe.run_dir, step(), options_.probe.rank);
   const Status written = write_trace(trace_->gate, path, culprit);
   const std::string what =
-      written ? "recorded as asked" : "not recorded: " + guard::one_line(written.error().text());
-  guard::append(answer.summary, "step " + std::to_string(step()) + ": " + what);
+      written ? "recorded as asked" : "not recorded: " + one_line(written.error().text());
+  append(answer.summary, "step " + std::to_string(step()) + ": " + what);
   if (!written) return;
-  guard::append(answer.summary, culprit);
+  append(answer.summary, culprit);
   answer.file = path;
 }
 

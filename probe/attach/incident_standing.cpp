@@ -57,7 +57,7 @@ const KeptRound* AttachSession::who_spoiled(std::string& name, bool update_made)
     // Before its update, what an optimizer keeps has harmed nobody in this step.
     if (list == &states_ && !update_made) continue;
     const NamedTensors all = list->living();
-    const std::string bad = guard::first_non_finite(state_pass_, all);
+    const std::string bad = first_non_finite(state_pass_, all);
     if (bad.empty()) continue;
     const auto found =
         std::find_if(all.begin(), all.end(), [&](const auto& each) { return each.first == bad; });

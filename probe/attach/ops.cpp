@@ -7,7 +7,7 @@
 
 #include "probe/attach/options.h"
 #include "probe/attach/session.h"
-#include "probe/guard/one_line.h"
+#include "probe/step/one_line.h"
 #include "probe/observe/module_scope.h"
 #include "probe/observe/step_scope.h"
 
@@ -22,7 +22,7 @@ std::unique_ptr<AttachSession>& session() {
 
 std::string to_json(const StepAnswer& answer) {
   std::string summary = answer.summary;
-  guard::append(summary, session()->trouble());
+  append(summary, session()->trouble());
   if (summary.empty() && !answer.skip) return "";
   return nlohmann::json{{"incident", answer.incident},
                         {"stops", answer.stops},

@@ -8,7 +8,7 @@
 #include <functional>
 
 #include "probe/attach/trace.h"
-#include "probe/guard/one_line.h"
+#include "probe/step/one_line.h"
 #include "probe/tensor/copy_memory.h"
 
 namespace nanquest::attach {
@@ -30,7 +30,7 @@ constexpr std::size_t kScalarBytes = 64;
 
 }  // namespace
 
-AttachSession::AttachSession(AttachOptions options, guard::RunLog log)
+AttachSession::AttachSession(AttachOptions options, RunLog log)
     : options_(std::move(options)),
       log_(std::move(log)),
       record_(options_.probe),
@@ -38,7 +38,7 @@ AttachSession::AttachSession(AttachOptions options, guard::RunLog log)
 
 Result<std::unique_ptr<AttachSession>> AttachSession::start(AttachOptions options) {
   try {
-    auto log = guard::RunLog::create(options.probe);
+    auto log = RunLog::create(options.probe);
     if (!log) return log.error();
     std::unique_ptr<AttachSession> session(new AttachSession(std::move(options), std::move(log).value()));
     session->unsaid_.summary = session->log_.earlier_text();
@@ -54,7 +54,7 @@ Result<std::unique_ptr<AttachSession>> AttachSession::start(AttachOptions option
     }
     return session;
   } catch (const std::exception& e) {
-    return Error{ErrorCode::internal, std::string("the probe can't start: ") + guard::one_line(e.what()), ""};
+    return Error{ErrorCode::internal, std::string("the probe can't start: ") + one_line(e.what()), ""};
   }
 }
 
@@ -68,9 +68,9 @@ void AttachSession::safely(const char* doing, const std::function<void()>& work)
     return;
   } catch (const c10::Error& e) {
     trouble_ =
-        std::string("nanquest is off: ") + doing + " failed: " + guard::one_line(e.what_without_backtrace());
+        std::string("nanquest is off: ") + doing + " failed: " + one_line(e.what_without_backtrace());
   } catch (const std::exception& e) {
-    trouble_ = std::string("nanquest is off: ") + doing + " failed: " + guard::one_line(e.what());
+    trouble_ = std::string("nanquest is off: ") + doing + " failed: " + one_line(e.what());
   } catch (...) {
     trouble_ = std::string("nanquest is off: ") + doing + " failed";
   }
@@ -86,7 +86,7 @@ std::string AttachSession::trouble() {
     if (observer_) observer_->rest();
   }
   std::string text = record_.complaint();
-  if (!trouble_.empty() && !std::exchange(told_, true)) guard::append(text, trouble_);
+  if (!trouble_.empty() && !std::exchange(told_, true)) append(text, trouble_);
   return text;
 }
 
@@ -219,7 +219,7 @@ void AttachSession::note_scalar(c10::ArrayRef<const c10::IValue> outputs) {
 }
 
 void AttachSession::on_error(const char* what) {
-  trouble_ = std::string("nanquest is off: recording failed: ") + guard::one_line(what);
+  trouble_ = std::string("nanquest is off: recording failed: ") + one_line(what);
   off_ = true;
 }
 

@@ -30,12 +30,12 @@
 #include "probe/attach/step_counter.h"
 #include "probe/base/result.h"
 #include "probe/capture/recorder.h"
-#include "probe/guard/gate.h"
-#include "probe/guard/hidden_damage.h"
-#include "probe/guard/incidents.h"
-#include "probe/guard/judge.h"
-#include "probe/guard/run_log.h"
-#include "probe/guard/step_record.h"
+#include "probe/step/gate.h"
+#include "probe/step/hidden_damage.h"
+#include "probe/step/incidents.h"
+#include "probe/step/judge.h"
+#include "probe/step/run_log.h"
+#include "probe/step/step_record.h"
 #include "probe/nanquest.h"
 #include "probe/observe/observer.h"
 
@@ -144,7 +144,7 @@ class AttachSession : public OpSink {
   void on_error(const char* what) override;
 
  private:
-  explicit AttachSession(AttachOptions options, guard::RunLog log);
+  explicit AttachSession(AttachOptions options, RunLog log);
   struct Trace;
   void new_trace();
   /// The step's trace is dropped, unless it stays as one of the last.
@@ -182,10 +182,10 @@ class AttachSession : public OpSink {
   std::string hidden_damage();
   std::string spoiled_state();
   /// Names of the weights, buffers and states that are non-finite now.
-  guard::Incidents::Names non_finite_state();
+  Incidents::Names non_finite_state();
   /// Whether this bad step shows nothing but what the last incident left behind. `bad`: what is non-finite
   /// now.
-  bool only_carries_on(const guard::Incidents::Names& bad, bool update_made);
+  bool only_carries_on(const Incidents::Names& bad, bool update_made);
   /// Whether the step, as far as it was watched, went bad by tensors that the last incident damaged.
   bool damaged_state_explains_it();
   /// Loss and gradients of a watched step, as rows of its file.
@@ -201,15 +201,15 @@ class AttachSession : public OpSink {
   StepState state_of_step(const RoundFacts& facts) const;
 
   AttachOptions options_;
-  guard::RunLog log_;
-  guard::StepRecord record_;
-  guard::GradientGate gate_;
+  RunLog log_;
+  StepRecord record_;
+  GradientGate gate_;
   NamedList parameters_, buffers_, states_, batch_;
   std::unique_ptr<StandingSteps> standing_;  ///< of level trace
   std::unique_ptr<Trace> trace_;
   std::optional<ObserverSession> observer_;
-  guard::TensorPass state_pass_;
-  guard::HiddenDamage hidden_damage_;
+  TensorPass state_pass_;
+  HiddenDamage hidden_damage_;
   std::vector<std::string> sample_ids_;
   StepCounter steps_;
   std::int64_t offset_ = 0;              ///< of the program's own numbers
@@ -217,8 +217,8 @@ class AttachSession : public OpSink {
   std::int64_t told_step_ = -1'000'000;  ///< the last bad step, as an incident or as what carries one on
   std::int64_t round_ = -1;
   std::pair<std::size_t, std::uint64_t> state_bytes_;  ///< of so many states
-  guard::StepJudge judge_;
-  guard::Incidents incidents_;
+  StepJudge judge_;
+  Incidents incidents_;
   bool updated_ = false, off_ = false, told_ = false;
   double loss_scale_ = 1;
   Losses losses_;

@@ -5,9 +5,9 @@
 #include <optional>
 #include <utility>
 
-#include "probe/guard/one_line.h"
+#include "probe/step/one_line.h"
 #include "probe/guard/probe.h"
-#include "probe/guard/run_log.h"
+#include "probe/step/run_log.h"
 #include "probe/nanquest.h"
 
 namespace nanquest {
@@ -18,15 +18,15 @@ double StepReport::clip_coefficient(double max_norm) const {
 
 Result<std::unique_ptr<Probe>> Probe::create(ProbeOptions options) {
   try {
-    std::optional<guard::RunLog> log;
+    std::optional<RunLog> log;
     if (options.level != Level::off) {
-      Result<guard::RunLog> made = guard::RunLog::create(options);
+      Result<RunLog> made = RunLog::create(options);
       if (!made) return made.error();
       log.emplace(std::move(made).value());
     }
     return std::unique_ptr<Probe>(std::make_unique<guard::GuardedProbe>(std::move(options), std::move(log)));
   } catch (const std::exception& e) {
-    return Error{ErrorCode::internal, "the probe can't start: " + guard::one_line(e.what()), ""};
+    return Error{ErrorCode::internal, "the probe can't start: " + one_line(e.what()), ""};
   }
 }
 

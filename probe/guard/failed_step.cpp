@@ -2,8 +2,8 @@
 #include <cmath>
 #include <utility>
 
-#include "probe/guard/incident.h"
-#include "probe/guard/one_line.h"
+#include "probe/step/incident.h"
+#include "probe/step/one_line.h"
 #include "probe/guard/probe.h"
 #include "probe/snapshot/run_dir.h"
 #include "probe/tensor/copy_memory.h"

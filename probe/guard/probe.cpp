@@ -6,7 +6,7 @@
 #include <exception>
 #include <utility>
 
-#include "probe/guard/one_line.h"
+#include "probe/step/one_line.h"
 
 namespace nanquest::guard {
 namespace {

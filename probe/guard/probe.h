@@ -10,13 +10,13 @@
 #include <vector>
 
 #include "probe/capture/step_recording.h"
-#include "probe/guard/gate.h"
-#include "probe/guard/hidden_damage.h"
-#include "probe/guard/incidents.h"
-#include "probe/guard/judge.h"
-#include "probe/guard/run_log.h"
-#include "probe/guard/step_record.h"
-#include "probe/guard/undo_log.h"
+#include "probe/step/gate.h"
+#include "probe/step/hidden_damage.h"
+#include "probe/step/incidents.h"
+#include "probe/step/judge.h"
+#include "probe/step/run_log.h"
+#include "probe/step/step_record.h"
+#include "probe/step/undo_log.h"
 #include "probe/nanquest.h"
 
 namespace nanquest::guard {

@@ -5,8 +5,8 @@
 #include <exception>
 #include <utility>
 
-#include "probe/guard/incident.h"
-#include "probe/guard/one_line.h"
+#include "probe/step/incident.h"
+#include "probe/step/one_line.h"
 #include "probe/guard/probe.h"
 #include "probe/observe/step_scope.h"
 #include "probe/snapshot/run_dir.h"

@@ -57,7 +57,7 @@ class Demo(common.ProgramTest):
         import h5py  # the environment of the tests has it
         with h5py.File(next(common.STORY.glob("series.r*.h5")), "r") as file:
             rows = file["history/scalars/values"][()]
-        steps, losses = rows[:, 0], rows[:, 1]  # the order of columns that probe/guard/history.h promises
+        steps, losses = rows[:, 0], rows[:, 1]  # the order of columns that probe/step/history.h promises
         self.assertGreater(len(steps), 50)
         self.assertTrue((steps[1:] >= steps[:-1]).all())
         good = losses[[math.isfinite(value) for value in losses]]

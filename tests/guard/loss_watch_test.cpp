@@ -1,5 +1,5 @@
 // A spike is a loss far above its usual level, told once; noise, slow growth and NaN are none.
-#include "probe/guard/loss_watch.h"
+#include "probe/step/loss_watch.h"
 
 #include <gtest/gtest.h>
 

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <limits>
 
-#include "probe/guard/weight_watch.h"
+#include "probe/step/weight_watch.h"
 #include "probe/snapshot/reader.h"
 #include "probe/snapshot/run_dir.h"
 #include "probe/snapshot/series.h"

@@ -1,4 +1,4 @@
-#include "probe/guard/undo_log.h"
+#include "probe/step/undo_log.h"
 
 #include <ATen/ATen.h>
 #include <ATen/Context.h>
@@ -8,7 +8,7 @@
 #include <mutex>
 #include <utility>
 
-namespace nanquest::guard {
+namespace nanquest {
 namespace {
 
 /// Copies values and leaves the version counter alone where it can.
@@ -82,4 +82,4 @@ void UndoLog::restore() {
   if (failed) std::rethrow_exception(failed);
 }
 
-}  // namespace nanquest::guard
+}  // namespace nanquest

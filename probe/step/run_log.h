@@ -11,7 +11,7 @@
 #include "probe/snapshot/manifest.h"
 #include "probe/snapshot/run_claim.h"
 
-namespace nanquest::guard {
+namespace nanquest {
 
 class RunLog {
  public:
@@ -43,4 +43,4 @@ class RunLog {
   std::chrono::steady_clock::time_point written_;
 };
 
-}  // namespace nanquest::guard
+}  // namespace nanquest

@@ -6,7 +6,7 @@
 
 #include "probe/capture/record.h"
 
-namespace nanquest::guard {
+namespace nanquest {
 
 /// What came of it. Nothing here is ever thrown.
 struct IncidentOutcome {
@@ -27,4 +27,4 @@ IncidentOutcome capture_incident(const StepState& state, Gate gate,
                                  const std::function<bool(const at::Tensor& loss)>& failed_again,
                                  const std::string& path);
 
-}  // namespace nanquest::guard
+}  // namespace nanquest

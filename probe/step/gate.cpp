@@ -1,9 +1,9 @@
-#include "probe/guard/gate.h"
+#include "probe/step/gate.h"
 
 #include <algorithm>
 #include <cmath>
 
-namespace nanquest::guard {
+namespace nanquest {
 
 bool GateResult::finite() const {
   return non_finite == 0 && std::isfinite(norm);
@@ -45,4 +45,4 @@ GateResult GradientGate::run(double loss_scale, const at::Tensor& loss) {
   return all;
 }
 
-}  // namespace nanquest::guard
+}  // namespace nanquest

@@ -1,13 +1,13 @@
-#include "probe/guard/step_record.h"
+#include "probe/step/step_record.h"
 
 #include <algorithm>
 #include <chrono>
 #include <cmath>
 
-#include "probe/guard/one_line.h"
+#include "probe/step/one_line.h"
 #include "probe/snapshot/run_dir.h"
 
-namespace nanquest::guard {
+namespace nanquest {
 
 StepRecord::StepRecord(const ProbeOptions& options)
     : options_(options), weights_(options.check_state_every) {}
@@ -172,4 +172,4 @@ std::vector<std::vector<std::string>> StepRecord::samples() const {
   return history_ ? history_->samples() : std::vector<std::vector<std::string>>{};
 }
 
-}  // namespace nanquest::guard
+}  // namespace nanquest

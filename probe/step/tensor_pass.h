@@ -21,7 +21,7 @@
 
 #include "probe/numerics/gate_loops.h"
 
-namespace nanquest::guard {
+namespace nanquest {
 
 class TensorPass {
  public:
@@ -78,4 +78,4 @@ void add_non_finite(TensorPass& pass, const char* kind,
 std::string first_non_finite(TensorPass& pass,
                              const std::vector<std::pair<std::string, at::Tensor>>& tensors);
 
-}  // namespace nanquest::guard
+}  // namespace nanquest

@@ -9,14 +9,14 @@
 #include <utility>
 #include <vector>
 
-#include "probe/guard/gate.h"
-#include "probe/guard/history.h"
-#include "probe/guard/loss_watch.h"
-#include "probe/guard/weight_watch.h"
+#include "probe/step/gate.h"
+#include "probe/step/history.h"
+#include "probe/step/loss_watch.h"
+#include "probe/step/weight_watch.h"
 #include "probe/nanquest.h"
 #include "probe/snapshot/series.h"
 
-namespace nanquest::guard {
+namespace nanquest {
 
 class StepRecord {
  public:
@@ -72,4 +72,4 @@ class StepRecord {
   int unanswered_ = 0;  ///< steps in a row that no after_update followed
 };
 
-}  // namespace nanquest::guard
+}  // namespace nanquest

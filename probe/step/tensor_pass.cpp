@@ -1,4 +1,4 @@
-#include "probe/guard/tensor_pass.h"
+#include "probe/step/tensor_pass.h"
 
 #include <ATen/ATen.h>
 
@@ -8,7 +8,7 @@
 #include "probe/tensor/parallel.h"
 #include "probe/tensor/tensor_scan.h"
 
-namespace nanquest::guard {
+namespace nanquest {
 namespace {
 
 constexpr std::size_t kChunkBytes = 128 * 1024;  // fits the second-level cache of one core
@@ -105,4 +105,4 @@ std::string first_non_finite(TensorPass& pass,
   return names.empty() ? "" : names.front();
 }
 
-}  // namespace nanquest::guard
+}  // namespace nanquest

@@ -5,9 +5,9 @@
 #include <cmath>
 #include <limits>
 
-#include "probe/guard/tensor_pass.h"
+#include "probe/step/tensor_pass.h"
 
-namespace nanquest::guard {
+namespace nanquest {
 namespace {
 
 /// What ATen has norms for: strided real values of fp16 or wider. Sparse gradients count coalesced, as
@@ -90,4 +90,4 @@ void TensorPass::measure_device(at::Device device) {
   for (std::size_t k = 0; k < reads.size(); ++k) numbers_[reads[k]].second = found[2 * rows.size() + k];
 }
 
-}  // namespace nanquest::guard
+}  // namespace nanquest

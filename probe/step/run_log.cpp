@@ -1,10 +1,10 @@
-#include "probe/guard/run_log.h"
+#include "probe/step/run_log.h"
 
 #include <filesystem>
 
 #include "probe/snapshot/run_dir.h"
 
-namespace nanquest::guard {
+namespace nanquest {
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -73,4 +73,4 @@ Status RunLog::end(const std::string& status, const std::string& outcome) {
   return write(Durable::now);
 }
 
-}  // namespace nanquest::guard
+}  // namespace nanquest

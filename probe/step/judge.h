@@ -8,10 +8,10 @@
 #include <cstdint>
 #include <string>
 
-#include "probe/guard/gate.h"
+#include "probe/step/gate.h"
 #include "probe/snapshot/model.h"
 
-namespace nanquest::guard {
+namespace nanquest {
 
 /// What is known at the gate beside loss and gradients.
 struct GateFacts {
@@ -46,4 +46,4 @@ std::string sentence(const GateResult& seen, bool norm_bad);
 /// "the loss is NaN" or "the loss is infinite".
 std::string loss_sentence(double loss);
 
-}  // namespace nanquest::guard
+}  // namespace nanquest

@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-namespace nanquest::guard {
+namespace nanquest {
 
 /// The first line of `text` (LibTorch's messages go on with a backtrace), at most 300 characters.
 inline std::string one_line(std::string_view text) {
@@ -19,4 +19,4 @@ inline void append(std::string& line, std::string_view more) {
   line += more;
 }
 
-}  // namespace nanquest::guard
+}  // namespace nanquest

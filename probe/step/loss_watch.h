@@ -5,7 +5,7 @@
 #include <array>
 #include <cstddef>
 
-namespace nanquest::guard {
+namespace nanquest {
 
 class LossWatch {
  public:
@@ -23,4 +23,4 @@ class LossWatch {
   bool up_ = false;
 };
 
-}  // namespace nanquest::guard
+}  // namespace nanquest

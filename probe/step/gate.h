@@ -18,9 +18,9 @@
 #include <cstdint>
 #include <vector>
 
-#include "probe/guard/tensor_pass.h"
+#include "probe/step/tensor_pass.h"
 
-namespace nanquest::guard {
+namespace nanquest {
 
 /// All gradients of one step together, and its loss.
 struct GateResult {
@@ -62,4 +62,4 @@ class GradientGate {
   TensorPass pass_;
 };
 
-}  // namespace nanquest::guard
+}  // namespace nanquest

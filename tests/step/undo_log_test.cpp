@@ -1,4 +1,4 @@
-#include "probe/guard/undo_log.h"
+#include "probe/step/undo_log.h"
 
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
@@ -6,7 +6,7 @@
 #include <limits>
 #include <stdexcept>
 
-namespace nanquest::guard {
+namespace nanquest {
 namespace {
 
 TEST(UndoLog, random_numbers_come_again) {
@@ -98,4 +98,4 @@ TEST(UndoLog, restore_before_any_save_changes_nothing) {
 }
 
 }  // namespace
-}  // namespace nanquest::guard
+}  // namespace nanquest

@@ -7,7 +7,7 @@
 
 #include "probe/snapshot/model.h"
 
-namespace nanquest::guard {
+namespace nanquest {
 
 class HiddenDamage {
  public:
@@ -18,4 +18,4 @@ class HiddenDamage {
   std::set<std::string> told_;  ///< op, module and node
 };
 
-}  // namespace nanquest::guard
+}  // namespace nanquest

@@ -1,10 +1,10 @@
-#include "probe/guard/history.h"
+#include "probe/step/history.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 
-namespace nanquest::guard {
+namespace nanquest {
 namespace {
 
 std::string sample(int i) {
@@ -66,4 +66,4 @@ TEST(History, table_names_are_those_of_the_file) {
 }
 
 }  // namespace
-}  // namespace nanquest::guard
+}  // namespace nanquest

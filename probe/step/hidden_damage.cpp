@@ -1,8 +1,8 @@
-#include "probe/guard/hidden_damage.h"
+#include "probe/step/hidden_damage.h"
 
 #include "probe/trace/hidden.h"
 
-namespace nanquest::guard {
+namespace nanquest {
 
 std::string HiddenDamage::in(const SnapshotDoc& doc) {
   bool fresh = false;
@@ -15,4 +15,4 @@ std::string HiddenDamage::in(const SnapshotDoc& doc) {
   return fresh ? "an overflow that reaches neither loss nor gradients" : "";
 }
 
-}  // namespace nanquest::guard
+}  // namespace nanquest

@@ -1,10 +1,10 @@
-#include "probe/guard/loss_watch.h"
+#include "probe/step/loss_watch.h"
 
 #include <algorithm>
 #include <cmath>
 #include <utility>
 
-namespace nanquest::guard {
+namespace nanquest {
 namespace {
 
 /// Upper median of the first `count` values, which are reordered.
@@ -33,4 +33,4 @@ bool LossWatch::spikes(double loss) {
   return !std::exchange(up_, up) && up;
 }
 
-}  // namespace nanquest::guard
+}  // namespace nanquest

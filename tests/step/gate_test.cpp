@@ -1,5 +1,5 @@
 // The gate against ATen's own operators in fp64, for every type, position and layout.
-#include "probe/guard/gate.h"
+#include "probe/step/gate.h"
 
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
@@ -9,7 +9,7 @@
 #include <cstring>
 #include <limits>
 
-namespace nanquest::guard {
+namespace nanquest {
 namespace {
 
 at::Tensor leaf(at::IntArrayRef shape, at::ScalarType type) {
@@ -184,4 +184,4 @@ TEST(Gate, result_does_not_depend_on_threads) {
 }
 
 }  // namespace
-}  // namespace nanquest::guard
+}  // namespace nanquest

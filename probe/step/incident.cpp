@@ -1,12 +1,12 @@
-#include "probe/guard/incident.h"
+#include "probe/step/incident.h"
 
 #include <exception>
 #include <utility>
 
-#include "probe/guard/one_line.h"
+#include "probe/step/one_line.h"
 #include "probe/trace/culprit.h"
 
-namespace nanquest::guard {
+namespace nanquest {
 
 IncidentOutcome write_incident(Recording& recording, Gate gate, const std::string& path, std::string before) {
   IncidentOutcome outcome{"", std::move(before)};
@@ -45,4 +45,4 @@ IncidentOutcome capture_incident(const StepState& state, Gate gate,
   return outcome;
 }
 
-}  // namespace nanquest::guard
+}  // namespace nanquest

@@ -1,4 +1,4 @@
-#include "probe/guard/weight_watch.h"
+#include "probe/step/weight_watch.h"
 
 #include <ATen/ATen.h>
 
@@ -6,7 +6,7 @@
 #include <array>
 #include <numeric>
 
-namespace nanquest::guard {
+namespace nanquest {
 namespace {
 
 constexpr std::size_t kLanes = 8;
@@ -112,4 +112,4 @@ std::uint64_t WeightWatch::non_finite() const {
   return bad;
 }
 
-}  // namespace nanquest::guard
+}  // namespace nanquest

@@ -20,7 +20,7 @@
 #include <functional>
 #include <vector>
 
-namespace nanquest::guard {
+namespace nanquest {
 
 class UndoLog {
  public:
@@ -58,4 +58,4 @@ class UndoLog {
   bool saved_ = false;
 };
 
-}  // namespace nanquest::guard
+}  // namespace nanquest

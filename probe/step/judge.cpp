@@ -1,11 +1,11 @@
-#include "probe/guard/judge.h"
+#include "probe/step/judge.h"
 
 #include <cmath>
 #include <cstdio>
 
-#include "probe/guard/one_line.h"
+#include "probe/step/one_line.h"
 
-namespace nanquest::guard {
+namespace nanquest {
 
 Gate StepJudge::judge(const GateResult& seen, const GateFacts& facts) {
   const bool loss_finite = std::isfinite(seen.loss);
@@ -50,4 +50,4 @@ std::string sentence(const GateResult& seen, bool norm_bad) {
   return line;
 }
 
-}  // namespace nanquest::guard
+}  // namespace nanquest

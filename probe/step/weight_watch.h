@@ -12,9 +12,9 @@
 #include <cstdint>
 #include <vector>
 
-#include "probe/guard/tensor_pass.h"
+#include "probe/step/tensor_pass.h"
 
-namespace nanquest::guard {
+namespace nanquest {
 
 /// Models up to this many elements are measured at every step.
 inline constexpr std::int64_t kMeasureEveryStep = 1 << 20;
@@ -65,4 +65,4 @@ class WeightWatch {
   TensorPass pass_;
 };
 
-}  // namespace nanquest::guard
+}  // namespace nanquest

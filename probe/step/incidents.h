@@ -20,10 +20,10 @@
 #include <vector>
 
 #include "probe/base/result.h"
-#include "probe/guard/run_log.h"
-#include "probe/guard/tensor_pass.h"
+#include "probe/step/run_log.h"
+#include "probe/step/tensor_pass.h"
 
-namespace nanquest::guard {
+namespace nanquest {
 
 /// A program's state, by kind. The names of what is non-finite in it begin with the kind.
 struct ProgramState {
@@ -79,4 +79,4 @@ class Incidents {
   std::set<std::string> damaged_;
 };
 
-}  // namespace nanquest::guard
+}  // namespace nanquest

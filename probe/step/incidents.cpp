@@ -1,10 +1,10 @@
-#include "probe/guard/incidents.h"
+#include "probe/step/incidents.h"
 
 #include <algorithm>
 
-#include "probe/guard/one_line.h"
+#include "probe/step/one_line.h"
 
-namespace nanquest::guard {
+namespace nanquest {
 namespace {
 
 constexpr char kParameter[] = "parameter ", kBuffer[] = "buffer ", kOptimizerState[] = "optimizer state ";
@@ -73,4 +73,4 @@ void Incidents::left_behind(const Names& bad) {
   damaged_.insert(bad.begin(), bad.end());
 }
 
-}  // namespace nanquest::guard
+}  // namespace nanquest

@@ -27,7 +27,7 @@
 
 #include "probe/snapshot/model.h"
 
-namespace nanquest::guard {
+namespace nanquest {
 
 /// Columns of "scalars", in their order.
 enum class Scalar : std::uint8_t {
@@ -96,4 +96,4 @@ class History {
   std::vector<std::span<const double>> current_;
 };
 
-}  // namespace nanquest::guard
+}  // namespace nanquest

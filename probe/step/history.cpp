@@ -1,9 +1,9 @@
-#include "probe/guard/history.h"
+#include "probe/step/history.h"
 
 #include <algorithm>
 #include <limits>
 
-namespace nanquest::guard {
+namespace nanquest {
 namespace {
 
 constexpr std::string_view kScalarNames[kScalars] = {
@@ -110,4 +110,4 @@ std::vector<std::vector<std::string>> History::samples() const {
   return out;
 }
 
-}  // namespace nanquest::guard
+}  // namespace nanquest
