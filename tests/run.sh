@@ -145,7 +145,7 @@ case "$mode" in
   oldest)
     configure release build/torch-2.11 "-DLibTorch_ROOT=$NANQUEST_OLDEST_TORCH/torch" -DNANQUEST_TORCH=ON \
       -DNANQUEST_VIEWER=OFF -DNANQUEST_CUDA=OFF
-    build build/torch-2.11 tests-tensor tests-observe tests-capture tests-step tests-guard tests-replay
-    test_in build/torch-2.11 -L '^(tensor|observe|capture|step|guard|replay)$' "${labels[@]}"
+    build build/torch-2.11 tests-tensor tests-observe tests-record tests-step tests-guard tests-replay
+    test_in build/torch-2.11 -L '^(tensor|observe|record|step|guard|replay)$' "${labels[@]}"
     ;;
 esac

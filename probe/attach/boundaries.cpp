@@ -4,7 +4,7 @@
 #include <cmath>
 #include <utility>
 
-#include "probe/attach/trace.h"
+#include "probe/attach/session.h"
 #include "probe/step/one_line.h"
 
 namespace nanquest::attach {
@@ -151,12 +151,11 @@ StepAnswer AttachSession::before_update(const Update& update, const Weights& wei
     in_closure_ = gradients_follow;
     (void)set_phase(Phase::optimizer);
     if (trace_) trace_->update_begins = ops_so_far();
-    if (trace_ && trace_->stands() && gradients_follow)
-      trace_->keeps = standing_->begin_update(0, false, true);
+    if (trace_ && gradients_follow) trace_->keeps = rounds_->begin_update(0, false, true);
   });
   StepAnswer answer = gradients_follow ? StepAnswer{} : judge(update);
   // After a hand-written update nobody says that it is over.
-  if (observer_ && standing_ && !trace_ && !by_hand_ && standing_->trace().idle()) observer_->rest();
+  if (observer_ && rounds_ && !trace_ && !by_hand_ && rounds_->recorder().idle()) observer_->rest();
   return answer;
 }
 
@@ -195,35 +194,38 @@ std::uint64_t AttachSession::bytes_of_update(bool& on_device) {
     on_device = on_device || !weight.is_cpu();
     weights += weight.nbytes();
   }
-  if (state_bytes_.first != states_.size()) {
-    state_bytes_ = {states_.size(), 0};
-    for (const auto& [name, state] : states_.living()) state_bytes_.second += state.nbytes();
+  if (state_bytes_.first != names_.states.size()) {
+    state_bytes_ = {names_.states.size(), 0};
+    for (const auto& [name, state] : names_.states.living()) state_bytes_.second += state.nbytes();
   }
   // Two moments a weight, before any are known.
   return weights + (state_bytes_.first ? state_bytes_.second : 2 * weights);
 }
 
 bool AttachSession::watches_update() {
-  if (!standing_ || options_.record_steps.count(step())) return true;
+  if (options_.probe.level == Level::watch || options_.record_steps.count(step())) return true;
   bool on_device = false;
-  return standing_->affords(bytes_of_update(on_device));
+  return rounds_->affords(bytes_of_update(on_device));
 }
 
 void AttachSession::pass_gate(StepAnswer& answer) {
   if (trace_->watched) {
-    if (watches_update()) return;
+    if (watches_update()) {
+      if (!trace_->keeps) rounds_->watch_update();
+      trace_->keeps = told_step_ != step();
+      return;
+    }
     tell_hidden_damage(answer);
     return close_trace();
   }
-  // An incident's file has been written; what its update does is a consequence. So it is where nobody looks
-  // at what the optimizer does: the copies that a TraceRecorder makes would be for nothing.
-  if (trace_->stands() && told_step_ != step()) {
+  // An incident's file has been written; what its update does is a consequence.
+  if (told_step_ != step()) {
     if (trace_->keeps) return;  // another optimizer's turn
     const bool asked = options_.record_steps.count(step()) > 0;
     bool on_device = false;
     const std::uint64_t bytes = bytes_of_update(on_device);
     if (asked && on_device) write_recording(answer);
-    trace_->keeps = standing_->begin_update(bytes, on_device, asked);
+    trace_->keeps = rounds_->begin_update(bytes, on_device, asked);
     if (trace_->keeps) return;
   }
   write_recording(answer);
@@ -233,7 +235,7 @@ void AttachSession::pass_gate(StepAnswer& answer) {
 std::string AttachSession::spoiled_state() {
   const int every = options_.probe.check_state_every;
   if (every <= 0) return "";
-  const NamedTensors states = states_.living();
+  const NamedTensors states = names_.states.living();
   std::int64_t elements = 0;
   for (const auto& [name, state] : states) elements += state.numel();
   if (elements > kMeasureEveryStep && step() % every != 0) return "";
@@ -244,15 +246,16 @@ std::string AttachSession::spoiled_state() {
 std::string AttachSession::hidden_damage() {
   // An overflow that a loss scaler sees to is no damage.
   if (!trace_ || !trace_->watched || trace_->gate != Gate::ok || told_step_ == step()) return "";
-  trace_->recorded->recorder.flag_hidden_overflows();
-  return hidden_damage_.in(trace_->recorded->recording.doc);
+  if (!rounds_->recorder().hides_damage()) return "";
+  StepNames named;
+  return hidden_damage_.in(rounds_->tables(*rounds_->now(), names_, batch_, {}, named).recording.doc);
 }
 
 std::string AttachSession::damage_after_update() {
   if (!record_.after_update(step())) return "a weight is NaN or Inf after the update";
   // A fused optimizer is given overflowed gradients as memory to write, and leaves the update out itself.
-  if (trace_ && !trace_->stands() && trace_->gate != Gate::scale_overflow &&
-      trace_->recorder()->wrote_non_finite(trace_->update_begins, Phase::optimizer))
+  if (trace_ && trace_->watched && trace_->gate != Gate::scale_overflow &&
+      rounds_->recorder().wrote_non_finite(trace_->update_begins, Phase::optimizer))
     return "the update wrote NaN or Inf";
   if (const std::string state = spoiled_state(); !state.empty())
     return state + " is NaN or Inf after the update";
@@ -279,9 +282,9 @@ StepAnswer AttachSession::after_update() {
       write_incident(answer.gate, what, answer, /*update_made=*/true);
     }
     tell_hidden_damage(answer);
-    if (standing_) append(answer.summary, standing_->announcement());
+    if (rounds_) append(answer.summary, rounds_->announcement());
     if (told_step_ == step() &&
-        !incidents_.all_damaged(parameters_.size() + buffers_.size() + states_.size()))
+        !incidents_.all_damaged(names_.parameters.size() + names_.buffers.size() + names_.states.size()))
       incidents_.left_behind(non_finite_state());
     write_recording(answer);
     // Its tables are closed once they are written; else another optimizer may still have its turn.

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "probe/attach/trace.h"
-#include "probe/capture/finish.h"
+#include "probe/attach/session.h"
+#include "probe/record/header.h"
 #include "probe/step/one_line.h"
 #include "probe/snapshot/run_dir.h"
 #include "probe/trace/culprit.h"
@@ -28,52 +28,31 @@ StepState AttachSession::state_of_step(const RoundFacts& facts) const {
   return state;
 }
 
-void AttachSession::describe_results() {
-  TraceRecorder& recorder = trace_->recorded->recorder;
-  SnapshotDoc& doc = trace_->recorded->recording.doc;
-  doc.loss = recorder.describe(losses_.telling());
-  doc.gradients.clear();
-  for (std::size_t i = 0; i < parameters_.size(); ++i) {
-    if (!parameters_.tensor(i).lock().defined()) continue;
-    const at::Tensor& updated = gate_.parameters()[i];
-    doc.gradients.push_back(recorder.describe(updated.defined() ? updated.grad() : updated));
-  }
-}
-
-Status AttachSession::write_trace(Gate gate, const std::string& path, std::string& culprit) {
-  if (trace_->stands())
-    return write_standing(*standing_->trace().find(trace_->round), facts_of_round(), gate, path);
-  Recording& recording = trace_->recorded->recording;
-  TraceRecorder& recorder = trace_->recorded->recorder;
-  SnapshotDoc& doc = recording.doc;
-  fill_header(doc, state_of_step(facts_of_round()));
+Status AttachSession::write_round(record::Step& step, const RoundFacts& facts, Gate gate, const std::string& path,
+                                  std::string& culprit) {
+  // Loss and gradients of a step that is over are gone.
+  const bool runs = &step == rounds_->now();
+  StepNames named;
+  StepTables tables =
+      rounds_->tables(step, names_, runs ? batch_ : facts.batch, runs ? results() : RoundResults(), named);
+  SnapshotDoc& doc = tables.recording.doc;
+  fill_header(doc, state_of_step(facts));
   doc.gate = gate;
-  doc.basis = trace_->watched ? "every_output" : "survivors";
-  describe_results();
-  recorder.copy_outside();
-  recorder.flag_hidden_overflows();
-  const auto keep = [&](const char* group, const NamedTensors& tensors, std::vector<NamedTensor>& rows) {
-    for (const auto& [name, tensor] : tensors) rows.push_back(recorder.keep_first(group, name, tensor));
-  };
-  keep("parameters", parameters_.living(), doc.parameters);
-  keep("buffers", buffers_.living(), doc.buffers);
-  keep("optimizer", states_.living(), doc.optimizer);
-  keep("batch", batch_.living(), doc.batch);
-  if (find_and_symbolise_culprit(doc, recorder)) culprit = one_line(describe_culprit(doc));
-  if (!trace_->watched) symbolise_all(doc, recorder.stacks());
-  return write_snapshot(recording, path);
+  tables.finish(named);
+  if (doc.culprit.op != kNone) culprit = one_line(describe_culprit(doc));
+  return write_snapshot(tables.recording, path);
 }
 
 Incidents::Names AttachSession::non_finite_state() {
   return Incidents::non_finite(state_pass_,
-                                      {parameters_.living(), buffers_.living(), states_.living()});
+                                      {names_.parameters.living(), names_.buffers.living(), names_.states.living()});
 }
 
 bool AttachSession::damaged_state_explains_it() {
-  if (!trace_ || !trace_->watched || trace_->stands()) return true;
-  SnapshotDoc& doc = trace_->recorded->recording.doc;
-  trace_->recorded->recorder.look_at_outside();
-  describe_results();
+  if (!trace_ || !trace_->watched || !on_record()) return true;
+  StepNames named;
+  StepTables tables = rounds_->tables(*rounds_->now(), names_, batch_, results(), named);
+  SnapshotDoc& doc = tables.recording.doc;
   if (!find_culprit(doc)) return true;
   return incidents_.is_damaged(Incidents::name_of(doc.culprit.origin, doc.culprit.tensor_name));
 }
@@ -110,7 +89,7 @@ void AttachSession::write_file(Gate gate, StepAnswer& answer, bool update_made) 
   if (!origin && !on_record()) {
     append(answer.summary,
                   "no trace of this step was kept (its gradients were finite; level watch keeps all)");
-    if (standing_) append(answer.summary, standing_->why_not());
+    append(answer.summary, rounds_->why_not());
     return;
   }
   const std::int64_t of = origin ? origin->facts.step : step();
@@ -118,10 +97,10 @@ void AttachSession::write_file(Gate gate, StepAnswer& answer, bool update_made) 
   Status written;
   if (origin) {
     append(answer.summary, "the update of step " + std::to_string(of) + " spoiled " + spoiled);
-    written = write_standing(*standing_->trace().find(origin->number), origin->facts, gate, path);
-    standing_->told(*origin);
+    written = write_round(*rounds_->of(*origin), origin->facts, gate, path, culprit);
+    rounds_->told(*origin);
   } else {
-    written = write_trace(gate, path, culprit);
+    written = write_round(*rounds_->now(), facts_of_round(), gate, path, culprit);
     trace_->keeps = false;  // it is told
   }
   append(answer.summary, culprit);
@@ -129,6 +108,31 @@ void AttachSession::write_file(Gate gate, StepAnswer& answer, bool update_made) 
     answer.file = path;
   else
     append(answer.summary, "snapshot not written: " + one_line(written.error().text()));
+}
+
+const KeptRound* AttachSession::who_spoiled(std::string& name, bool update_made) {
+  if (rounds_->keeps_none()) return nullptr;
+  for (const NamedList* list : {&names_.parameters, &names_.states}) {
+    // Before its update, what an optimizer keeps has harmed nobody in this step.
+    if (list == &names_.states && !update_made) continue;
+    const NamedTensors all = list->living();
+    const std::string bad = first_non_finite(state_pass_, all);
+    if (bad.empty()) continue;
+    const auto found =
+        std::find_if(all.begin(), all.end(), [&](const auto& each) { return each.first == bad; });
+    // Was it so when this step began?
+    if (trace_) {
+      const at::Tensor first = rounds_->first_value(found->second);
+      if (first.defined() && all_finite(first)) continue;
+    }
+    name = bad;
+    return rounds_->who_spoiled(found->second, trace_.has_value());
+  }
+  return nullptr;
+}
+
+bool AttachSession::on_record() {
+  return trace_ && rounds_->now();
 }
 
 bool AttachSession::record_step() {
@@ -143,7 +147,7 @@ void AttachSession::write_recording(StepAnswer& answer) {
   std::filesystem::create_directories(recordings_dir(options_.probe.run_dir), error);
   std::string culprit;
   const std::string path = free_recording_path(options_.probe.run_dir, step(), options_.probe.rank);
-  const Status written = write_trace(trace_->gate, path, culprit);
+  const Status written = write_round(*rounds_->now(), facts_of_round(), trace_->gate, path, culprit);
   const std::string what =
       written ? "recorded as asked" : "not recorded: " + one_line(written.error().text());
   append(answer.summary, "step " + std::to_string(step()) + ": " + what);

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "probe/attach/weak_tensor.h"
-#include "probe/capture/record.h"
+#include "probe/record/record.h"
 
 namespace nanquest::attach {
 

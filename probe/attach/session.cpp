@@ -7,7 +7,6 @@
 #include <exception>
 #include <functional>
 
-#include "probe/attach/trace.h"
 #include "probe/step/one_line.h"
 #include "probe/tensor/copy_memory.h"
 
@@ -43,11 +42,12 @@ Result<std::unique_ptr<AttachSession>> AttachSession::start(AttachOptions option
     std::unique_ptr<AttachSession> session(new AttachSession(std::move(options), std::move(log).value()));
     session->unsaid_.summary = session->log_.earlier_text();
     forget_in_children();
-    if (session->options_.probe.level == Level::trace)
-      session->standing_ = std::make_unique<StandingSteps>(session->options_.keep_steps,
-                                                           session->options_.keep_percent / 100.0,
-                                                           session->options_.keep_memory_percent / 100.0);
     if (session->options_.probe.level >= Level::trace) {
+      // At level watch each step tells itself what happened in it.
+      const bool keeps = session->options_.probe.level == Level::trace;
+      session->rounds_ = std::make_unique<Rounds>(keeps ? session->options_.keep_steps : 0,
+                                                  session->options_.keep_percent / 100.0,
+                                                  session->options_.keep_memory_percent / 100.0);
       auto observer = ObserverSession::start(*session);
       if (!observer) return observer.error();
       session->observer_.emplace(std::move(observer).value());
@@ -76,13 +76,13 @@ void AttachSession::safely(const char* doing, const std::function<void()>& work)
   }
   off_ = true;
   trace_.reset();
-  standing_.reset();
+  rounds_.reset();
 }
 
 std::string AttachSession::trouble() {
   if (off_) {  // where recording failed, ops of the program were still inside
     trace_.reset();
-    standing_.reset();
+    rounds_.reset();
     if (observer_) observer_->rest();
   }
   std::string text = record_.complaint();
@@ -99,47 +99,21 @@ bool AttachSession::watching() const {
 void AttachSession::new_trace() {
   close_trace();
   batch_.clear();
-  if (options_.probe.level < Level::trace) return;
-  trace_ = std::make_unique<Trace>(++round_);
+  if (!rounds_) return;
+  trace_.emplace();
   trace_->watched = watching();
-  if (!trace_->watched && standing_ && standing_->fit()) {
-    release_spare_copies();
-    standing_->begin(round_);
-    return;
-  }
-  if (standing_) standing_->pass(round_);
-  trace_->recorded = std::make_unique<Trace::Recorded>(trace_->watched);
-  announce_all();
+  if (!trace_->watched) release_spare_copies();
+  rounds_->begin(trace_->watched);
 }
 
 void AttachSession::close_trace() {
   if (!trace_) return;
-  const std::unique_ptr<Trace> trace = std::exchange(trace_, nullptr);
-  if (!standing_) return;
-  if (trace->stands()) {
-    standing_->end(trace->keeps, facts_of_round());
-    return;
-  }
-  for (const OpRow& op : trace->recorded->recording.doc.ops)
-    trace->odd = trace->odd || (op.flags & kOpOpaque) != 0;
-  if (trace->odd) standing_->saw_odd_op();
-}
-
-std::size_t AttachSession::ops_so_far() const {
-  return trace_->stands() ? standing_->trace().op_count() : trace_->recorded->recorder.op_count();
+  rounds_->end(trace_->keeps, facts_of_round());
+  trace_.reset();
 }
 
 std::int64_t AttachSession::standing_bytes() const {
-  return standing_ ? static_cast<std::int64_t>(standing_->trace().memory()) : 0;
-}
-
-void AttachSession::announce_all() {
-  TraceRecorder& recorder = trace_->recorded->recorder;
-  for (const auto& [name, tensor] : parameters_.living())
-    recorder.announce(name, tensor, SlotOrigin::parameter);
-  for (const auto& [name, tensor] : buffers_.living()) recorder.announce(name, tensor, SlotOrigin::buffer);
-  for (const auto& [name, tensor] : states_.living())
-    recorder.announce(name, tensor, SlotOrigin::optimizer_state);
+  return rounds_ ? static_cast<std::int64_t>(rounds_->recorder().memory()) : 0;
 }
 
 Status AttachSession::finish(const std::string& outcome) {
@@ -147,7 +121,7 @@ Status AttachSession::finish(const std::string& outcome) {
   safely("finish", [&] {
     trace_.reset();
     release_spare_copies();
-    standing_.reset();
+    rounds_.reset();
     release_weights();
     status = record_.finish();
     const Status ended = log_.end("finished", outcome);
@@ -164,22 +138,12 @@ std::unique_ptr<OpFrame> AttachSession::on_start(const OpTraits& op,
   if (trace_ && updated_ && current_phase() != Phase::optimizer &&
       ops_so_far() > trace_->update_ends + kOpsAfterUpdate)
     close_trace();
-  // In other steps and between steps it sees to it that what its last steps read is kept before it is
-  // overwritten.
-  auto standing = standing_ ? standing_->trace().on_start(op, inputs) : nullptr;
-  if (!trace_ || trace_->stands()) return standing;
-  trace_->odd = trace_->odd || op.opaque || op.collective || op.awaits || op.foreign;
-  auto frame = trace_->recorded->recorder.on_start(op, inputs);
-  if (frame) frame->round = trace_->round;
-  return frame;
+  // Between steps it sees to it that what its last steps read is kept before it is overwritten.
+  return rounds_ ? rounds_->recorder().on_start(op, inputs) : nullptr;
 }
 
 void AttachSession::on_end(const OpTraits& op, OpFrame& frame, c10::ArrayRef<const c10::IValue> outputs) {
-  if (frame.round < 0) {
-    if (standing_) standing_->trace().on_end(op, frame, outputs);
-  } else if (trace_ && trace_->round == frame.round) {  // else it ended inside the op
-    trace_->recorded->recorder.on_end(op, frame, outputs);
-  }
+  if (rounds_) rounds_->recorder().on_end(op, frame, outputs);
   if (trace_) note_scalar(outputs);
 }
 
@@ -201,7 +165,7 @@ void AttachSession::hand_written(const OpTraits& op, c10::ArrayRef<const c10::IV
     written = inputs[0].toTensorList().get(0);
   if (!written.defined() || !written.has_storage()) return;
   const c10::StorageImpl* memory = written.storage().unsafeGetStorageImpl();
-  if (!weight_memory_.count(memory) || !parameters_.any_in(memory)) return;
+  if (!weight_memory_.count(memory) || !names_.parameters.any_in(memory)) return;
   by_hand_ = true;
   StepAnswer answer = before_update({}, {{}, {kByHand}}, /*gradients_follow=*/false);
   if (answer.incident) unsaid_ = std::move(answer);

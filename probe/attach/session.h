@@ -5,9 +5,8 @@
 /// overwritten); before an update the step's gradients are checked. A good step's trace is
 /// dropped, a bad one becomes a snapshot. The program goes on as it would have.
 ///
-/// Steps that are watched are recorded by a TraceRecorder, the others of level trace by the standing trace,
-/// which also keeps the last few with what their updates overwrote: damage that an update did and that a
-/// later step shows is written as the step that did it.
+/// Level trace also keeps the last few steps with what their updates overwrote: damage that an update did and
+/// that a later step shows is written as the step that did it.
 ///
 /// One session in a process; its functions are called on the thread that trains. They never throw: a
 /// failure inside switches the session off and is told once by `trouble()`.
@@ -26,10 +25,9 @@
 
 #include "probe/attach/losses.h"
 #include "probe/attach/named_list.h"
-#include "probe/attach/standing_steps.h"
+#include "probe/attach/rounds.h"
 #include "probe/attach/step_counter.h"
 #include "probe/base/result.h"
-#include "probe/capture/recorder.h"
 #include "probe/step/gate.h"
 #include "probe/step/hidden_damage.h"
 #include "probe/step/incidents.h"
@@ -131,8 +129,8 @@ class AttachSession : public OpSink {
   /// Number of the step that runs or has just been made, and how many were made.
   std::int64_t step() const { return steps_.step() + offset_; }
   std::int64_t steps_made() const { return steps_.made(); }
-  /// How many steps the standing trace has recorded, and bytes that it holds.
-  std::int64_t standing_steps() const { return standing_ ? standing_->recorded() : 0; }
+  /// How many steps were recorded that nobody watched, and bytes that the recorder holds.
+  std::int64_t standing_steps() const { return rounds_ ? rounds_->unwatched() : 0; }
   std::int64_t standing_bytes() const;
   /// What can't be kept: why the session switched itself off, why the series ends; each once. "" if all is
   /// well.
@@ -145,12 +143,10 @@ class AttachSession : public OpSink {
 
  private:
   explicit AttachSession(AttachOptions options, RunLog log);
-  struct Trace;
   void new_trace();
   /// The step's trace is dropped, unless it stays as one of the last.
   void close_trace();
-  void announce_all();
-  std::size_t ops_so_far() const;
+  std::size_t ops_so_far() const { return rounds_->recorder().op_count(); }
   void start_step();
   /// Ops are told again, if an update that nobody records had stopped that.
   void listen() {
@@ -188,25 +184,35 @@ class AttachSession : public OpSink {
   bool only_carries_on(const Incidents::Names& bad, bool update_made);
   /// Whether the step, as far as it was watched, went bad by tensors that the last incident damaged.
   bool damaged_state_explains_it();
-  /// Loss and gradients of a watched step, as rows of its file.
-  void describe_results();
-  Status write_trace(Gate gate, const std::string& path, std::string& culprit);
-  Status write_standing(standing::Step& step, const RoundFacts& facts, Gate gate, const std::string& path);
+  /// The step that runs, or an earlier one, as a file. `culprit`: a line about it, "" if it was not looked for.
+  Status write_round(record::Step& step, const RoundFacts& facts, Gate gate, const std::string& path,
+                     std::string& culprit);
   RoundFacts facts_of_round();
+  RoundResults results() const { return {losses_.telling(), gate_.parameters()}; }
   /// The step whose update spoiled a weight that this step found spoiled, or a state that it did; null if
   /// there is none.
   const KeptRound* who_spoiled(std::string& name, bool update_made);
-  /// Values of a tensor's storage when this step read it first; undefined if it didn't.
-  at::Tensor first_value(const at::Tensor& tensor);
   StepState state_of_step(const RoundFacts& facts) const;
 
   AttachOptions options_;
   RunLog log_;
   StepRecord record_;
   GradientGate gate_;
-  NamedList parameters_, buffers_, states_, batch_;
-  std::unique_ptr<StandingSteps> standing_;  ///< of level trace
-  std::unique_ptr<Trace> trace_;
+  Names names_;
+  NamedList batch_;
+  std::unique_ptr<Rounds> rounds_;  ///< of levels trace and watch
+  /// The step that runs, while it is on record.
+  struct Trace {
+    bool watched = false;
+    bool keeps = false;        ///< the update is recorded with what it overwrites
+    c10::Storage last_scalar;  ///< of the last differentiable number of the forward pass: its loss, most likely
+    at::ScalarType last_scalar_type = at::kFloat;
+    std::size_t update_begins = 0;  ///< first op of the optimizer
+    Gate gate = Gate::ok;
+    std::size_t update_ends = 0;  ///< first op after it
+    int forwards = 0;             ///< forward passes since the last backward
+  };
+  std::optional<Trace> trace_;
   std::optional<ObserverSession> observer_;
   TensorPass state_pass_;
   HiddenDamage hidden_damage_;
@@ -215,7 +221,6 @@ class AttachSession : public OpSink {
   std::int64_t offset_ = 0;              ///< of the program's own numbers
   std::vector<std::size_t> bound_;       ///< parameters that the gate holds now
   std::int64_t told_step_ = -1'000'000;  ///< the last bad step, as an incident or as what carries one on
-  std::int64_t round_ = -1;
   std::pair<std::size_t, std::uint64_t> state_bytes_;  ///< of so many states
   StepJudge judge_;
   Incidents incidents_;

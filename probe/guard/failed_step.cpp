@@ -63,7 +63,8 @@ void GuardedProbe::write_recorded(const StepInputs& inputs, StepReport& report) 
 
 void GuardedProbe::look_for_hidden_damage(const StepInputs& inputs, StepReport& report) {
   if (options_.level != Level::watch || report.gate != Gate::ok) return;
-  const std::string hidden = hidden_.in(recorded_->doc_with_hidden_overflows());
+  if (!recorded_->hides_damage()) return;
+  const std::string hidden = hidden_.in(recorded_->end(state_of(inputs)).doc);
   if (hidden.empty()) return;
   append(report.summary, "step " + std::to_string(inputs.step) + ": " + hidden);
   write_recorded(inputs, report);

@@ -78,8 +78,7 @@ void GuardedProbe::begin(const StepInputs& inputs) {
   const bool watch = options_.level == Level::watch;
   recorded_.reset();
   if (recording() && records_steps())
-    recorded_ = std::make_unique<StepRecording>(
-        state_of(inputs), RecordOptions{.scan = watch, .hash = watch, .stacks = true, .lazy = true});
+    recorded_ = std::make_unique<StepRecording>(recorder_, state_of(inputs), RecordOptions{.watch = watch});
 }
 
 void GuardedProbe::undo() {

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "probe/capture/step_recording.h"
+#include "probe/record/step_recording.h"
 #include "probe/step/gate.h"
 #include "probe/step/hidden_damage.h"
 #include "probe/step/incidents.h"
@@ -77,6 +77,7 @@ class GuardedProbe final : public Probe {
   std::function<NamedTensors()> optimizer_;
   GradientGate gate_;
   UndoLog undo_;
+  Recorder recorder_{{.keep_steps = 0}};
   std::unique_ptr<StepRecording> recorded_;  ///< the step that runs
   HiddenDamage hidden_;
   StepRecord record_;

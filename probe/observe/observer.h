@@ -31,7 +31,6 @@ struct NodeContext {
 /// What a sink keeps between the two calls of one op.
 struct OpFrame {
   virtual ~OpFrame() = default;
-  std::int64_t round = -1;  ///< for a sink that hands ops on to several others: which of them it was
 };
 
 /// Receives frontier ops. Exceptions are caught by the observer and handed to `on_error`.

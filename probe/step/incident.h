@@ -4,7 +4,7 @@
 #include <functional>
 #include <string>
 
-#include "probe/capture/record.h"
+#include "probe/record/record.h"
 
 namespace nanquest {
 

@@ -7,7 +7,7 @@
 #include <charconv>
 #include <mutex>
 
-#include "probe/capture/record.h"
+#include "probe/record/record.h"
 
 namespace nanquest::trace {
 namespace {

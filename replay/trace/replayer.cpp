@@ -6,7 +6,7 @@
 #include <cstring>
 #include <stdexcept>
 
-#include "probe/capture/record.h"
+#include "probe/record/record.h"
 #include "probe/tensor/tensor_scan.h"
 #include "probe/trace/culprit.h"
 #include "replay/trace/environment.h"

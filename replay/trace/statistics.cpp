@@ -88,7 +88,7 @@ class Filler {
   std::vector<OpId> births_;
 };
 
-/// The precision above what the op computes in; as_recorded if there is none. Rule of probe/capture/birth.h.
+/// The precision above what the op computes in; as_recorded if there is none. Rule of probe/record/birth.h.
 Precision one_up(const SnapshotDoc& doc, const OpPlan& op) {
   if (op.noise) return Precision::as_recorded;
   bool low = false, single = false;

@@ -7,7 +7,7 @@
 #include <functional>
 #include <string>
 
-#include "probe/capture/record.h"
+#include "probe/record/record.h"
 #include "probe/observe/module_scope.h"
 #include "probe/trace/culprit.h"
 

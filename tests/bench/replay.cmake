@@ -1,3 +1,3 @@
 if(TARGET nanquest::replay_trace)
-  nanquest_bench(bench_replay TORCH SOURCES replay_verify.cpp LINK nanquest::replay_trace nanquest::capture)
+  nanquest_bench(bench_replay TORCH SOURCES replay_verify.cpp LINK nanquest::replay_trace nanquest::record)
 endif()

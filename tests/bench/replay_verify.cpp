@@ -3,7 +3,7 @@
 
 #include <cstdio>
 
-#include "probe/capture/record.h"
+#include "probe/record/record.h"
 #include "replay/trace/replayer.h"
 #include "tests/bench/report.h"
 

@@ -1,3 +1,3 @@
-if(TARGET nanquest::capture)
-  nanquest_bench(trace_bench TORCH SOURCES trace_bench.cpp LINK nanquest::capture)
+if(TARGET nanquest::record)
+  nanquest_bench(trace_bench TORCH SOURCES trace_bench.cpp LINK nanquest::record)
 endif()

@@ -10,8 +10,7 @@
 #include <memory>
 #include <optional>
 
-#include "probe/capture/recorder.h"
-#include "probe/capture/standing/standing.h"
+#include "probe/record/recorder.h"
 #include "probe/observe/step_scope.h"
 #include "tests/bench/guard_gpt.h"
 #include "tests/bench/report.h"
@@ -41,48 +40,26 @@ struct Empty : Observed {
 };
 
 struct Traced : Observed {
-  explicit Traced(bool keep_values) : keep(keep_values), trace({}), session(start(trace)) {}
+  explicit Traced(bool keep_values, bool watch_values = false)
+      : keep(keep_values), watch(watch_values), recorder({}), session(start(recorder)) {}
   static ObserverSession start(OpSink& sink) {
     auto started = ObserverSession::start(sink);
     if (!started) std::exit(70);
     return std::move(started).value();
   }
-  void begin_step() override { trace.begin_step(number++); }
+  void begin_step() override { recorder.begin_step(number++, watch); }
   void begin_update() override {
-    trace.begin_update(keep);
-    if (trace.idle()) session.rest();
+    recorder.begin_update(keep);
+    if (recorder.idle()) session.rest();
   }
   void end_step() override {
     session.wake();
-    trace.end_step(keep);
+    recorder.end_step(keep && !watch);
   }
-  bool keep;
-  StandingTrace trace;
+  bool keep, watch;
+  Recorder recorder;
   ObserverSession session;
   std::int64_t number = 0;
-};
-
-struct Watched : Observed {
-  struct Sink : OpSink {
-    std::unique_ptr<OpFrame> on_start(const OpTraits& op, c10::ArrayRef<const c10::IValue> in) override {
-      return recorder ? recorder->on_start(op, in) : nullptr;
-    }
-    void on_end(const OpTraits& op, OpFrame& frame, c10::ArrayRef<const c10::IValue> out) override {
-      recorder->on_end(op, frame, out);
-    }
-    void on_error(const char*) override {}
-    std::optional<Recording> recording;
-    std::optional<TraceRecorder> recorder;
-  };
-  Watched() : session(Traced::start(sink)) {}
-  void begin_step() override {
-    sink.recorder.reset();
-    sink.recording.emplace();
-    sink.recorder.emplace(*sink.recording, RecordOptions{.lazy = true});
-  }
-  void end_step() override { sink.recorder.reset(); }
-  Sink sink;
-  ObserverSession session;
 };
 
 struct Size {
@@ -136,7 +113,7 @@ std::size_t ops_of(Gpt& net) {
   net.clear_gradients();
   net.compute();
   net.update(1.0);
-  return by.trace.current()->ops.size();
+  return by.recorder.current()->ops.size();
 }
 
 using Made = std::function<std::unique_ptr<Observed>()>;
@@ -148,7 +125,7 @@ void measure(const Size& size) {
   const Made empty = [] { return std::make_unique<Empty>(); };
   const Made trace = [] { return std::make_unique<Traced>(false); };
   const Made kept = [] { return std::make_unique<Traced>(true); };
-  const Made watch = [] { return std::make_unique<Watched>(); };
+  const Made watch = [] { return std::make_unique<Traced>(true, true); };
   std::printf("# %s: %.0f ops, a step takes %.2f ms alone\n", size.name, ops, 1e3 * step(net, nullptr));
   const std::string name = std::string(", ") + size.name;
   if (size.per_op) {

@@ -7,7 +7,7 @@
 #include <limits>
 #include <stdexcept>
 
-#include "probe/capture/record.h"
+#include "probe/record/record.h"
 #include "probe/snapshot/manifest.h"
 #include "probe/snapshot/reader.h"
 #include "tests/guard/guarded_training.h"

@@ -5,7 +5,7 @@
 #include <functional>
 #include <string>
 
-#include "probe/capture/record.h"
+#include "probe/record/record.h"
 #include "probe/trace/culprit.h"
 #include "probe/trace/hidden.h"
 

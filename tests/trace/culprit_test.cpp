@@ -1,4 +1,4 @@
-// Who is blamed, on steps written down by hand; tests/capture/culprit_test.cpp does the same with real ones.
+// Who is blamed, on steps written down by hand; tests/record/culprit_test.cpp does the same with real ones.
 #include "probe/trace/culprit.h"
 
 #include <gtest/gtest.h>

@@ -89,7 +89,7 @@ TEST(Unwatched, TheReplayFileHasItsStatistics) {
     return loss;
   };
   Recording recording =
-      record_step(state, step, {.scan = false, .hash = false, .stacks = false, .lazy = true});
+      record_step(state, step, {.watch = false, .stacks = false});
   recording.doc.basis = "survivors";
   ASSERT_EQ(recording.doc.culprit.op, kNone);
   ASSERT_TRUE(write_snapshot(recording, scratch / "blind.h5"));

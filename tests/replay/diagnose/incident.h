@@ -10,7 +10,7 @@
 #include <memory>
 #include <string>
 
-#include "probe/capture/record.h"
+#include "probe/record/record.h"
 #include "probe/observe/module_scope.h"
 #include "probe/trace/culprit.h"
 #include "replay/cause/cause.h"

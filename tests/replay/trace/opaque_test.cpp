@@ -138,8 +138,8 @@ TEST(Opaque, MemoryThatOthersWriteInsideAStep) {
                     memory[5] = 9;
                     return first + shared.exp().sum();
                   }};
-  for (const bool lazy : {false, true}) {
-    const Recording recording = record_step(step.state, step.run, {.stacks = false, .lazy = lazy});
+  for (const bool watch : {true, false}) {
+    const Recording recording = record_step(step.state, step.run, {.watch = watch, .stacks = false});
     const Replayer replayer = replayer_of(recording);
     const VerifyResult result = verify(replayer);
     EXPECT_TRUE(result.bit_exact) << result.first_mismatch;

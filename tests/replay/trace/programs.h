@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "probe/capture/record.h"
+#include "probe/record/record.h"
 #include "replay/trace/replayer.h"
 
 namespace nanquest::testing {

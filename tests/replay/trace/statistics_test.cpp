@@ -7,8 +7,8 @@
 #include <cmath>
 #include <filesystem>
 
-#include "probe/capture/finish.h"
-#include "probe/capture/standing/tables.h"
+#include "probe/record/header.h"
+#include "probe/record/tables.h"
 #include "probe/observe/module_scope.h"
 #include "probe/trace/births.h"
 #include "probe/trace/culprit.h"
@@ -18,42 +18,11 @@
 namespace nanquest::testing {
 namespace {
 
-/// The step as a standing trace records it, and as an incident writes it.
-Recording record_standing(const Step& step) {
-  StandingTrace trace({.stacks = false});
-  trace.begin_step(0);
-  at::Tensor loss;
-  {
-    auto session = ObserverSession::start(trace);
-    EXPECT_TRUE(session.ok());
-    loss = step.run();
-  }
-  EXPECT_EQ(trace.error(), "");
-  StandingTables tables(trace, *trace.find(0));
-  const auto announce = [&](const NamedTensors& tensors, SlotOrigin origin) {
-    for (const auto& [name, tensor] : tensors) tables.announce(name, tensor, origin);
-  };
-  announce(step.state.parameters, SlotOrigin::parameter);
-  announce(step.state.buffers, SlotOrigin::buffer);
-  announce(step.state.optimizer, SlotOrigin::optimizer_state);
-  announce(step.state.batch, SlotOrigin::input);
-  tables.build();
-  SnapshotDoc& doc = tables.recording.doc;
-  fill_header(doc, step.state);
-  doc.basis = "survivors";
-  doc.loss = tables.describe(loss);
-  for (const auto& [name, p] : step.state.parameters) doc.gradients.push_back(tables.describe(p.grad()));
-  const auto keep = [&](const char* group, const NamedTensors& tensors, std::vector<NamedTensor>& rows) {
-    for (const auto& [name, tensor] : tensors) rows.push_back(tables.keep_first(group, name, tensor));
-  };
-  keep("parameters", step.state.parameters, doc.parameters);
-  keep("buffers", step.state.buffers, doc.buffers);
-  keep("optimizer", step.state.optimizer, doc.optimizer);
-  keep("batch", step.state.batch, doc.batch);
-  tables.hash_survivors();
-  tables.own();
-  EXPECT_TRUE(tables.recording.notes.empty()) << tables.recording.notes.front();
-  return std::move(tables.recording);
+/// The step as it is recorded when nobody watches.
+Recording record_blind(const Step& step) {
+  Recording recording = record_step(step.state, step.run, {.watch = false, .stacks = false});
+  EXPECT_TRUE(recording.notes.empty()) << recording.notes.front();
+  return recording;
 }
 
 struct Failure {
@@ -251,7 +220,7 @@ TEST(StandingHidden, WhatBecomesOfAnOverflowIsFollowedInARunAsInARecording) {
   };
   for (const auto& [around, harmful] : cases) {
     const Recording watched = record(hidden_overflow(around));
-    const Replayer replayer = replayer_of(record_standing(hidden_overflow(around)));
+    const Replayer replayer = replayer_of(record_blind(hidden_overflow(around)));
     SnapshotDoc filled = fill_statistics(replayer);
     ASSERT_EQ(filled.ops.size(), watched.doc.ops.size());
     std::uint32_t seen = 0;
@@ -275,19 +244,15 @@ TEST_P(Standing, HasTheCulpritOfTheWatchedStep) {
   EXPECT_EQ(watched.doc.culprit.origin, failure.origin);
   EXPECT_EQ(culprit.flags & kBirthFlags, failure.birth);
 
-  const Step again = failure.make();
-  const RecordOptions blind{.scan = false, .hash = false, .stacks = false, .lazy = true};
-  for (const Recording& recording :
-       {record_standing(failure.make()), record_step(again.state, again.run, blind)}) {
-    EXPECT_TRUE(lacks_statistics(recording.doc));
-    EXPECT_EQ(recording.doc.culprit.op, kNone);
-    const Replayer replayer = replayer_of(recording);
-    expect_same_culprit(replayer.doc(), watched.doc);
-    SnapshotDoc filled = fill_statistics(replayer);
-    expect_same_statistics(filled, watched.doc);
-    EXPECT_TRUE(find_culprit(filled));
-    expect_same_culprit(filled, watched.doc);
-  }
+  const Recording recording = record_blind(failure.make());
+  EXPECT_TRUE(lacks_statistics(recording.doc));
+  EXPECT_EQ(recording.doc.culprit.op, kNone);
+  const Replayer replayer = replayer_of(recording);
+  expect_same_culprit(replayer.doc(), watched.doc);
+  SnapshotDoc filled = fill_statistics(replayer);
+  expect_same_statistics(filled, watched.doc);
+  EXPECT_TRUE(find_culprit(filled));
+  expect_same_culprit(filled, watched.doc);
 }
 
 TEST_P(Standing, RecorderAndRunCallTheSameOpsBirths) {
@@ -300,7 +265,7 @@ TEST_P(Standing, RecorderAndRunCallTheSameOpsBirths) {
 }
 
 TEST_P(Standing, IsProvenByWhatSurvived) {
-  const Recording recording = record_standing(GetParam().make());
+  const Recording recording = record_blind(GetParam().make());
   const std::string path = (std::filesystem::temp_directory_path() /
                             ("nanquest_standing_" + GetParam().name + std::to_string(::getpid()) + ".h5"))
                                .string();
@@ -323,7 +288,7 @@ INSTANTIATE_TEST_SUITE_P(Fill, Standing, ::testing::ValuesIn(failures()),
                          [](const auto& each) { return each.param.name; });
 
 TEST(Fill, AChangedWeightShowsInWhatSurvived) {
-  const Recording recording = record_standing(program("mlp").make(1, at::kFloat));
+  const Recording recording = record_blind(program("mlp").make(1, at::kFloat));
   EXPECT_TRUE(verify(replayer_of(recording)).bit_exact);
   std::map<std::string, at::Tensor> data(recording.data.begin(), recording.data.end());
   at::Tensor changed = data.at("parameters/up.weight").clone();
@@ -342,8 +307,7 @@ TEST(Fill, EveryProgramRecordedBlindGetsTheStatisticsOfTheWatchedOne) {
     SCOPED_TRACE(each.name);
     const Recording watched = record(each.make(2, at::kFloat));
     const Step step = each.make(2, at::kFloat);
-    const Recording blind =
-        record_step(step.state, step.run, {.scan = false, .hash = false, .stacks = false});
+    const Recording blind = record_blind(step);
     const Replayer replayer = replayer_of(blind);
     EXPECT_TRUE(verify(replayer).bit_exact);
     EXPECT_TRUE(verify(replayer).bit_exact);                           // the first run left nothing behind

@@ -15,7 +15,7 @@ const Program& program(const std::string& name) {
 }
 
 Recording record(const Step& step) {
-  Recording recording = record_step(step.state, step.run, {.scan = true, .hash = true, .stacks = false});
+  Recording recording = record_step(step.state, step.run, {.stacks = false});
   EXPECT_EQ(recording.failure, "");
   EXPECT_TRUE(recording.notes.empty()) << recording.notes.front();
   return recording;

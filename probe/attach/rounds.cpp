@@ -1,0 +1,117 @@
+#include "probe/attach/rounds.h"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "probe/tensor/tensor_scan.h"
+
+namespace nanquest::attach {
+namespace {
+
+/// By where they lay, as many of them may be gone by now.
+std::vector<NamedMemory> remembered(const NamedList& list) {
+  std::vector<NamedMemory> all;
+  all.reserve(list.size());
+  for (std::size_t i = 0; i < list.size(); ++i)
+    all.push_back({list.name(i), list.tensor(i).address(), list.tensor(i).lock()});
+  return all;
+}
+
+}  // namespace
+
+bool all_finite(const at::Tensor& values) {
+  const auto stats = values.defined() ? stats_of(values, /*hash=*/false) : std::nullopt;
+  return !stats || stats->non_finite() == 0;
+}
+
+Rounds::Rounds(int keep_steps, double keep_share, double memory_share)
+    : recorder_({.keep_steps = keep_steps}),
+      governor_({.keep_steps = keep_steps, .time_share = keep_share, .memory_share = memory_share}),
+      keep_steps_(keep_steps) {}
+
+void Rounds::begin(bool watch) {
+  const auto now = std::chrono::steady_clock::now();
+  if (round_ >= 0) governor_.step_took(std::chrono::duration<double>(now - began_).count());
+  began_ = now;
+  counted_ = false;
+  ++round_;
+  while (!kept_.empty() && kept_.front().number + keep_steps_ < round_) kept_.pop_front();
+  recorder_.begin_step(round_, watch);
+  open_ = true;
+  if (!watch) ++unwatched_;
+}
+
+bool Rounds::begin_update(std::uint64_t bytes, bool on_device, bool asked) {
+  if (!open_) return false;
+  // What ops wrote that can't be run again is kept for as long as the round.
+  if (const record::Step* step = now()) bytes += step->opaque_bytes;
+  const bool wanted = governor_.wants(bytes, on_device);
+  counted_ = wanted;
+  const bool keeps = wanted || (asked && !on_device);
+  recorder_.begin_update(keeps);
+  if (!keeps) end(/*keep=*/false, {});
+  return keeps;
+}
+
+void Rounds::watch_update() {
+  if (open_) recorder_.begin_update(/*keep_values=*/true);
+}
+
+void Rounds::end(bool keep, RoundFacts facts) {
+  if (!std::exchange(open_, false)) return;
+  if (std::exchange(counted_, false)) governor_.kept(recorder_.update_cost());
+  recorder_.end_step(keep);
+  if (keep && keep_steps_ > 0 && now()) kept_.push_back({round_, std::move(facts)});
+}
+
+void Rounds::told(const KeptRound& round) {
+  const std::int64_t number = round.number;
+  std::erase_if(kept_, [&](const KeptRound& each) { return each.number == number; });
+}
+
+const KeptRound* Rounds::who_spoiled(const at::Tensor& tensor, bool running) {
+  if (!tensor.defined() || !is_plain(tensor)) return nullptr;
+  const c10::StorageImpl* storage = tensor.storage().unsafeGetStorageImpl();
+  std::int64_t number = running ? round_ : round_ + 1;
+  for (auto round = kept_.rbegin(); round != kept_.rend(); ++round) {
+    // What happened in a round that is not on record nobody knows.
+    record::Step* step = round->number == --number ? recorder_.find(number) : nullptr;
+    if (!step) return nullptr;
+    const std::uint32_t slot = step->slots.find(storage);
+    if (slot == record::SlotIndex::kMissing) continue;
+    if (step->slots[slot].written_late) return nullptr;  // somebody wrote to it between the rounds
+    if (step->slots[slot].produced) return &*round;
+    const at::Tensor first = StepTables(recorder_, *step).first_value(storage);
+    if (!first.defined()) return nullptr;
+    if (all_finite(first)) return &*round;
+  }
+  return nullptr;
+}
+
+at::Tensor Rounds::first_value(const at::Tensor& tensor) {
+  record::Step* step = now();
+  return step ? StepTables(recorder_, *step).first_value(tensor) : at::Tensor();
+}
+
+StepTables Rounds::tables(record::Step& step, const Names& names, const NamedList& batch,
+                          const RoundResults& results, StepNames& named) {
+  named = {remembered(names.parameters), remembered(names.buffers), remembered(names.states), remembered(batch), {}};
+  StepTables tables(recorder_, step);
+  tables.build(named);
+  SnapshotDoc& doc = tables.recording.doc;
+  doc.loss = tables.describe(results.loss);
+  for (std::size_t i = 0; i < named.parameters.size(); ++i) {
+    if (!named.parameters[i].tensor.defined()) continue;
+    const at::Tensor weight = i < results.weights.size() ? results.weights[i] : at::Tensor();
+    doc.gradients.push_back(tables.describe(weight.defined() ? weight.grad() : weight));
+  }
+  // Of a batch that is gone the round still has what it read.
+  for (std::size_t i = 0; i < named.batch.size(); ++i)
+    if (NamedMemory& each = named.batch[i]; !each.tensor.defined())
+      each.tensor = batch.tensor(i).over(tables.first_value(each.storage));
+  return tables;
+}
+
+}  // namespace nanquest::attach

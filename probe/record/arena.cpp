@@ -1,0 +1,92 @@
+#include "probe/record/arena.h"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <new>
+
+#include "probe/tensor/copy_memory.h"
+
+namespace nanquest::record {
+namespace {
+
+constexpr std::size_t kAlign = 64, kChunk = 1 << 20;
+constexpr std::size_t kSamples = 64;
+
+std::uint64_t mix(std::uint64_t sum, const void* word) {
+  std::uint64_t value;
+  std::memcpy(&value, word, sizeof value);
+  sum = (sum ^ value) * 0x9E3779B97F4A7C15ull;
+  return sum ^ (sum >> 29);
+}
+
+}  // namespace
+
+void ValueArena::Freed::operator()(std::byte* bytes) const {
+  if (mapped > 0)
+    ::munmap(bytes, mapped);
+  else
+    std::free(bytes);
+}
+
+/// Large chunks don't come from malloc: they stay for long, and between them the program's own memory, which
+/// comes and goes, would leave holes (a step of 100 MB of weights: 460 MB of them).
+std::unique_ptr<std::byte[], ValueArena::Freed> ValueArena::room_for(std::size_t size) {
+  if (size < kLargeCopy) {
+    void* bytes = std::aligned_alloc(kAlign, size);
+    if (!bytes) throw std::bad_alloc();
+    return {static_cast<std::byte*>(bytes), Freed{}};
+  }
+  const std::size_t page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+  const std::size_t mapped = (size + page - 1) / page * page;
+  void* got = ::mmap(nullptr, mapped + kHugePage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (got == MAP_FAILED) throw std::bad_alloc();
+  // Huge pages begin at multiples of their size; what lies before and behind goes back.
+  std::byte* const first = static_cast<std::byte*>(got);
+  const std::size_t over = reinterpret_cast<std::uintptr_t>(first) % kHugePage;
+  const std::size_t before = over == 0 ? 0 : kHugePage - over;
+  if (before > 0) ::munmap(first, before);
+  if (before < kHugePage) ::munmap(first + before + mapped, kHugePage - before);
+  ask_for_huge_pages(first + before, mapped);
+  return {first + before, Freed{mapped}};
+}
+
+std::byte* ValueArena::take(std::size_t bytes) {
+  const std::size_t wanted = (bytes + kAlign - 1) / kAlign * kAlign;
+  if (chunk_ < chunks_.size() && chunks_[chunk_].size - used_ < wanted) {
+    ++chunk_;
+    used_ = 0;
+  }
+  if (chunk_ == chunks_.size() || chunks_[chunk_].size < wanted) {
+    const std::size_t size = std::max(wanted, kChunk);
+    // The old chunk goes first: with both, a model whose sizes vary could need twice the memory.
+    if (chunk_ < chunks_.size()) chunks_.erase(chunks_.begin() + static_cast<std::ptrdiff_t>(chunk_));
+    Chunk chunk{room_for(size), size};
+    chunks_.insert(chunks_.begin() + static_cast<std::ptrdiff_t>(chunk_), std::move(chunk));
+    ++grown_;
+  }
+  std::byte* const place = chunks_[chunk_].bytes.get() + used_;
+  used_ += wanted;
+  return place;
+}
+
+std::size_t ValueArena::capacity() const {
+  std::size_t all = 0;
+  for (const Chunk& chunk : chunks_) all += chunk.size;
+  return all;
+}
+
+std::uint64_t sampled_checksum(const void* data, std::size_t bytes) {
+  const auto* at = static_cast<const std::byte*>(data);
+  std::uint64_t sum = bytes;
+  if (!data || bytes < sizeof(std::uint64_t)) return sum;
+  const std::size_t last = bytes - sizeof(std::uint64_t);
+  for (std::size_t i = 0; i < kSamples; ++i) sum = mix(sum, at + last / (kSamples - 1) * i);
+  return mix(sum, at + last);
+}
+
+}  // namespace nanquest::record

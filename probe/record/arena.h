@@ -1,0 +1,50 @@
+/// Bytes that a step keeps: copies of outside values, bytes written by the host.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+namespace nanquest::record {
+
+/// Storages up to this size are copied when first read; larger ones only when something is about to overwrite
+/// them.
+inline constexpr std::size_t kCopyAtOnce = 64 << 10;
+
+/// Memory for one step's values. Emptied, it keeps its chunks: a step that repeats the last one takes the
+/// same again.
+class ValueArena {
+ public:
+  /// 64-byte aligned room for `bytes`. Throws std::bad_alloc.
+  std::byte* take(std::size_t bytes);
+  void clear() { chunk_ = used_ = 0; }
+  /// Frees the memory as well.
+  void release() {
+    clear();
+    chunks_.clear();
+  }
+  std::size_t capacity() const;
+  /// How often memory was got from the system.
+  std::uint64_t grown() const { return grown_; }
+
+ private:
+  struct Freed {
+    std::size_t mapped = 0;  ///< bytes got from the system itself; 0: from malloc
+    void operator()(std::byte* bytes) const;
+  };
+  static std::unique_ptr<std::byte[], Freed> room_for(std::size_t size);
+  struct Chunk {
+    std::unique_ptr<std::byte[], Freed> bytes;
+    std::size_t size;
+  };
+  std::vector<Chunk> chunks_;
+  std::size_t chunk_ = 0, used_ = 0;  // the chunk in use, and bytes of it
+  std::uint64_t grown_ = 0;
+};
+
+/// A checksum of samples spread over the bytes, both ends included: tells without reading everything that a
+/// buffer was filled anew. A few changed elements can escape it.
+std::uint64_t sampled_checksum(const void* data, std::size_t bytes);
+
+}  // namespace nanquest::record

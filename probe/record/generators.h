@@ -1,0 +1,27 @@
+/// States of random number generators, saved before an op draws from one.
+#pragma once
+
+#include <ATen/CPUGeneratorImpl.h>
+#include <ATen/core/Tensor.h>
+#include <ATen/core/ivalue.h>
+#include <c10/util/ArrayRef.h>
+
+#include <optional>
+
+namespace nanquest::record {
+
+/// The CPU generator's state without its packing as a tensor; of other generators the tensor.
+struct GeneratorState {
+  at::mt19937_data_pod engine;
+  std::optional<float> next_float;
+  std::optional<double> next_double;
+  at::Tensor other;
+};
+
+/// Of the generator that an op was given, else of the default one.
+GeneratorState state_of(c10::ArrayRef<const c10::IValue> inputs);
+
+/// As Generator::get_state gives it.
+at::Tensor packed(const GeneratorState& state);
+
+}  // namespace nanquest::record

@@ -1,0 +1,115 @@
+#include "probe/record/governor.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <fstream>
+#include <string_view>
+
+namespace nanquest {
+namespace {
+
+constexpr double kLong = 0.1;    // seconds that somebody would notice
+constexpr double kMuch = 256e6;  // bytes that somebody would miss
+
+std::uint64_t number_in(const char* path) {
+  std::ifstream file(path);
+  std::uint64_t value = 0;
+  return file >> value ? value : 0;
+}
+
+std::string amount(double bytes) {
+  char text[32];
+  std::snprintf(text, sizeof text, bytes < 1e9 ? "%.0f MB" : "%.1f GB",
+                bytes < 1e9 ? bytes / 1e6 : bytes / 1e9);
+  return text;
+}
+
+}  // namespace
+
+std::uint64_t free_memory() {
+  std::uint64_t free = 0;
+  std::ifstream file("/proc/meminfo");
+  for (std::string line; std::getline(file, line);)
+    if (line.rfind("MemAvailable:", 0) == 0) free = std::strtoull(line.c_str() + 13, nullptr, 10) * 1024;
+  const std::uint64_t limit = number_in("/sys/fs/cgroup/memory.max");  // "max" reads as 0
+  const std::uint64_t used = number_in("/sys/fs/cgroup/memory.current");
+  if (limit > 0) free = std::min(free, limit > used ? limit - used : 0);
+  return free;
+}
+
+bool UpdateGovernor::affords(std::uint64_t bytes) {
+  if (options_.keep_steps <= 0 || refused_) return false;
+  if (bytes <= bytes_ + bytes_ / 4) return true;
+  // The first time, and when the model or its state grew.
+  wanted_ = static_cast<double>(bytes) * (options_.keep_steps + 1);
+  free_ = static_cast<double>(free_memory());
+  if (wanted_ > free_ * options_.memory_share) {
+    refused_ = true;
+    reason_ = "what the optimizer overwrites is not kept: that would take " + amount(wanted_) + ", more than " +
+              std::to_string(static_cast<int>(100 * options_.memory_share + 0.5)) + " % of the " +
+              amount(free_) + " of free memory";
+    return false;
+  }
+  bytes_ = bytes;
+  return true;
+}
+
+bool UpdateGovernor::wants(std::uint64_t bytes, bool on_device) {
+  if (options_.keep_steps <= 0 || refused_) return false;
+  if (on_device) {
+    refused_ = true;
+    reason_ = "what the optimizer overwrites is not kept, as it is not on the CPU";
+    return false;
+  }
+  if (!affords(bytes)) return false;
+  // Nothing is copied before it is known how long a step takes.
+  if (step_seconds_ < 0 || ++since_ < every_) return false;
+  since_ = 0;
+  return true;
+}
+
+std::string UpdateGovernor::announcement() {
+  if (announced_ || refused_ || wanted_ < kMuch) return "";
+  announced_ = true;
+  return "up to " + amount(wanted_) + " of the " + amount(free_) +
+         " of free memory are used to keep what the last " + std::to_string(options_.keep_steps) +
+         " updates overwrite (--keep-steps 0 takes none, and such damage then can't be replayed)";
+}
+
+void UpdateGovernor::kept(const record::UpdateCost& cost) {
+  if (step_seconds_ <= 0) return;
+  const double seconds = cost.seconds + cost.copying;
+  if (cost.grew) {
+    // Memory that is touched for the first time says nothing about the next steps; but where it took long,
+    // the next time that more is touched should not come at once.
+    if (cost.seconds < kLong) return;
+    const double pause = std::ceil(seconds / (options_.time_share * step_seconds_));
+    every_ = std::max(every_, static_cast<int>(std::min<double>(pause, options_.seldom)));
+    return;
+  }
+  keep_seconds_ = keep_seconds_ < 0 ? seconds : std::min(seconds, 0.8 * keep_seconds_ + 0.2 * seconds);
+  const double every = std::ceil(keep_seconds_ / (options_.time_share * step_seconds_));
+  every_ = std::max(1, static_cast<int>(std::min(every, 1e6)));
+  if (every_ == 1) return;
+  char text[200];
+  std::snprintf(
+      text, sizeof text, "what the optimizer overwrites is kept %s: it takes %.1f ms of a step's %.1f ms",
+      every_ > options_.seldom ? "in no step" : ("every " + std::to_string(every_) + " steps only").c_str(),
+      1e3 * keep_seconds_, 1e3 * step_seconds_);
+  if (reason_.empty()) reason_ = text;
+  refused_ = every_ > options_.seldom;
+}
+
+void UpdateGovernor::step_took(double seconds) {
+  // A pause for an evaluation or a checkpoint is no step time.
+  step_seconds_ = step_seconds_ < 0 ? seconds : std::min(seconds, 0.8 * step_seconds_ + 0.2 * seconds);
+}
+
+std::string UpdateGovernor::complaint() {
+  if (told_ || reason_.empty()) return "";
+  told_ = true;
+  return reason_ + "; damage that it does itself is seen, but may not be replayed";
+}
+
+}  // namespace nanquest

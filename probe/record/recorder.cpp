@@ -1,0 +1,197 @@
+#include "probe/record/recorder.h"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+
+#include "probe/record/rows.h"
+#include "probe/record/value_watch.h"
+
+namespace nanquest {
+using record::Step;
+
+Recorder::Recorder(RecorderOptions options) : options_(options) {
+  options_.keep_steps = std::max(options_.keep_steps, 0);
+}
+
+Recorder::~Recorder() = default;
+
+Step& Recorder::free_step() {
+  for (const auto& step : all_)
+    if (step.get() != before_ && std::find(kept_.begin(), kept_.end(), step.get()) == kept_.end())
+      return *step;
+  return *all_.emplace_back(std::make_unique<Step>());
+}
+
+void Recorder::age(std::int64_t number) {
+  if (current_) {
+    if (std::find(kept_.begin(), kept_.end(), current_) == kept_.end()) current_->let_go();
+    if (!current_->ops.empty()) before_ = current_;
+  }
+  while (!kept_.empty() &&
+         (kept_.front()->number + options_.keep_steps < number || kept_.front()->number >= number)) {
+    kept_.front()->let_go();
+    kept_.erase(kept_.begin());
+  }
+}
+
+void Recorder::forget_if_produced(const at::Tensor& tensor) {
+  const std::lock_guard lock(mutex_);
+  if (!recording_ || !tensor.defined() || !can_record(tensor)) return;
+  const c10::StorageImpl* storage = tensor.storage().unsafeGetStorageImpl();
+  const std::uint32_t slot = current_->slots.find(storage);
+  if (slot != record::SlotIndex::kMissing && current_->slots[slot].produced)
+    current_->slots.forget(storage);
+}
+
+void Recorder::begin_step(std::int64_t number, bool watch) {
+  const std::lock_guard lock(mutex_);
+  age(number);
+  current_ = &free_step();
+  current_->clear();
+  current_->number = number;
+  current_->usable = true;
+  if (watch) current_->watch = std::make_unique<record::ValueWatch>(*current_, options_.stacks);
+  recording_ = error_.empty();
+  updating_ = false;
+}
+
+void Recorder::begin_update(bool keep_values) {
+  const std::lock_guard lock(mutex_);
+  update_cost_ = {};
+  updating_ = true;
+  if (keep_values || !current_) return;
+  recording_ = false;
+  current_->let_go();
+}
+
+void Recorder::stop() {
+  const std::lock_guard lock(mutex_);
+  recording_ = updating_ = false;
+  ops_between_ = 0;
+}
+
+bool Recorder::idle() {
+  const std::lock_guard lock(mutex_);
+  return !recording_ && !(current_ && current_->usable);
+}
+
+void Recorder::end_step(bool keep) {
+  const std::lock_guard lock(mutex_);
+  recording_ = updating_ = false;
+  ops_between_ = 0;
+  if (current_ && current_->usable && keep) settle_all();
+  if (!current_ || std::find(kept_.begin(), kept_.end(), current_) != kept_.end()) return;
+  if (keep && current_->usable && options_.keep_steps > 0) {
+    kept_.push_back(current_);
+    if (current_->watch) current_->watch->rest();
+    current_->slots.forget_produced();
+  } else {
+    current_->let_go();
+  }
+}
+
+Step* Recorder::find(std::int64_t number) {
+  if (current_ && current_->usable && current_->number == number) return current_;
+  for (Step* step : kept_)
+    if (step->number == number && step->usable) return step;
+  return nullptr;
+}
+
+std::vector<std::int64_t> Recorder::steps() const {
+  std::vector<std::int64_t> numbers;
+  for (const Step* step : kept_) numbers.push_back(step->number);
+  if (current_ && current_->usable && (numbers.empty() || numbers.back() != current_->number))
+    numbers.push_back(current_->number);
+  return numbers;
+}
+
+std::size_t Recorder::memory() const {
+  std::size_t all = 0;
+  for (const auto& step : all_) all += step->memory();
+  return all;
+}
+
+void Recorder::give_up_step() {
+  recording_ = false;
+  current_->let_go();
+}
+
+SeenTensor Recorder::see(const at::Tensor& tensor) {
+  SeenTensor seen;
+  if (!tensor.defined() || !can_record(tensor)) return seen;
+  const std::lock_guard lock(mutex_);
+  const at::NoGradGuard no_grad;
+  seen.tensor = tensor.detach();
+  seen.row = row_of(tensor, kNone);
+  if (current_ && current_->usable && current_->watch) {
+    const std::uint32_t slot = current_->slots.find(tensor.storage().unsafeGetStorageImpl());
+    if (slot != record::SlotIndex::kMissing) {
+      settle(slot);
+      seen.stats = current_->watch->stats_now(tensor, slot);
+      return seen;
+    }
+  }
+  seen.stats = stats_of(tensor, /*hash=*/true);
+  return seen;
+}
+
+void Recorder::complete() {
+  const std::lock_guard lock(mutex_);
+  if (!current_ || !current_->usable) return;
+  settle_all();
+  if (!current_->watch) return;
+  current_->watch->look_at_unseen();
+  current_->watch->flag_hidden_overflows();
+}
+
+bool Recorder::hides_damage() {
+  const std::lock_guard lock(mutex_);
+  return current_ && current_->watch && current_->watch->hides_damage();
+}
+
+bool Recorder::wrote_non_finite(std::size_t first, Phase phase) {
+  const std::lock_guard lock(mutex_);
+  return current_ && current_->watch && current_->watch->wrote_non_finite(first, phase);
+}
+
+bool Recorder::holds_too_much() {
+  record::Step& step = *current_;
+  if (step.held <= std::max(step.look_at, options_.hold_bytes)) return false;
+  std::uint64_t alone = 0;
+  for (std::uint32_t i = 0; i < step.slots.size(); ++i)
+    if (step.slots[i].live.use_count() == 1) alone += step.slots[i].first_bytes;
+  step.look_at = step.held + options_.hold_bytes / 2;
+  return alone > options_.hold_bytes;
+}
+
+void Recorder::let_go_of_the_past() {
+  std::uint64_t alone = 0;
+  for (const Step* step : kept_)
+    for (std::uint32_t i = 0; i < step->slots.size(); ++i) {
+      const c10::Storage& live = step->slots[i].live;
+      if (!live || live.use_count() > kept_.size()) continue;
+      const auto ours = std::count_if(kept_.begin(), kept_.end(), [&](const Step* other) {
+        const std::uint32_t there = other->slots.find(live.unsafeGetStorageImpl());
+        return there != record::SlotIndex::kMissing && other->slots[there].live;
+      });
+      if (static_cast<std::uint64_t>(ours) == live.use_count())
+        alone += step->slots[i].first_bytes / live.use_count();
+    }
+  if (alone <= options_.hold_after_bytes) return;
+  for (Step* step : kept_) step->let_go();
+  kept_.clear();
+}
+
+void Recorder::on_error(const char* what) {
+  const std::lock_guard lock(mutex_);
+  recording_ = false;
+  if (current_) {
+    current_->notes.push_back(std::string("the trace is incomplete: an op was not recorded: ") + what);
+    // Of a watched step what was seen so far may still name the culprit.
+    current_->usable = current_->usable && current_->watch;
+  }
+  if (error_.empty()) error_ = what;
+}
+
+}  // namespace nanquest

@@ -1,0 +1,149 @@
+/// Recorder: every op of a step on record, at the price of metadata; its values for who watches. The face of
+/// probe/record together with record.h.
+///
+///     Recorder recorder({.keep_steps = 2});
+///     auto session = ObserverSession::start(recorder);
+///     recorder.begin_step(17, /*watch=*/false);
+///     … forward, backward …                              // ops go into step 17
+///     if (bad) StepTables tables(recorder, *recorder.find(17));   // the step as the tables of a snapshot
+///     recorder.begin_update(/*keep_values=*/true);       // what the optimizer overwrites is copied first
+///     … optimizer.step() …
+///     recorder.end_step(/*keep=*/true);                  // can be asked for until k steps later
+///
+/// How it works. An op is one flat record: a head, and words for its arguments and outputs (words.h). A step
+/// is one set of buffers (step.h), and buffers go round in a ring, so a step that repeats the last one
+/// allocates nothing: its records even find the stacks gathered last time (equal bytes at the same index).
+/// Storages are numbered by an open-addressing table (slots.h) whose entries hold weak references, so that an
+/// address means one storage only. What a step reads from outside is held by reference and copied when
+/// something is about to overwrite it: small storages at once (arena.h), others by the op that is seen to
+/// write, and a version counter and a sampled checksum tell at the end if somebody wrote unseen. What ops
+/// write that perhaps can't be run again (compiled regions, foreign kernels, collectives, sparse and nested
+/// tensors) is copied as it is written. Nothing becomes a table, a string or a hash before somebody asks for
+/// the step (tables.h).
+///
+/// Of a watched step a ValueWatch is shown every tensor as well: then each row has statistics and a hash, and
+/// the ops that made something bad are known while the step runs. Of others the proof of a replay is what is
+/// alive: loss, gradients, and all memory that the step wrote last and that nobody has freed.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "probe/observe/observer.h"
+#include "probe/record/step.h"
+
+namespace nanquest {
+
+struct RecorderOptions {
+  int keep_steps = 2;                     ///< finished steps that stay
+  bool stacks = true;                     ///< C++/Python stack of every op
+  std::uint32_t max_ops = 1u << 20;       ///< a step with more is no step: its trace is dropped
+  std::uint64_t hold_bytes = 1ull << 30;  ///< so is one that keeps more alive that the program has let go of
+  /// So are all finished steps that together do, once the program does something else than training: it may
+  /// have deleted its model and need the room.
+  std::uint64_t hold_after_bytes = 256ull << 20;
+};
+
+/// A tensor at some moment of a step, for a row of tables that are made later (StepTables::add).
+struct SeenTensor {
+  at::Tensor tensor;  ///< its memory, without history; undefined for what can't be recorded
+  TensorRow row;      ///< without slot and statistics
+  std::optional<StatsRow> stats;  ///< with a hash
+};
+
+/// Records ops into steps. Begun, ended and asked on one thread; ops may come from its autograd threads as
+/// well.
+class Recorder : public OpSink {
+ public:
+  explicit Recorder(RecorderOptions options);
+  ~Recorder() override;
+
+  /// Ops are recorded from here on, into a step with this number; its values are looked at with `watch`. A
+  /// step that was not ended is dropped. Limits of RecorderOptions don't end a watched step.
+  void begin_step(std::int64_t number, bool watch = false);
+  /// The optimizer is about to write. With `keep_values` recording goes on and what it overwrites is copied
+  /// first; without, recording stops and the step can't be asked for after the update.
+  void begin_update(bool keep_values);
+  /// No more ops go into the step; it can be asked for until it ends.
+  void stop();
+  /// Recording stops. `keep`: the step stays until k later ones were begun.
+  void end_step(bool keep);
+
+  /// A tensor that an op of the step made is, from here on, what the program gives to its model: it counts as
+  /// memory from outside when it is used next.
+  void forget_if_produced(const at::Tensor& tensor);
+  /// The tensor as it is now.
+  SeenTensor see(const at::Tensor& tensor);
+  /// All that can be known of the step that runs is looked at now: what collectives wrote, and of a watched
+  /// step the values that it read from outside.
+  void complete();
+  /// Of a watched step that runs: an op's overflow changed a finite result.
+  bool hides_damage();
+  /// Of a watched step that runs: non-finite values among what ops from `first` on wrote in this phase.
+  bool wrote_non_finite(std::size_t first, Phase phase);
+
+  bool recording() const { return recording_; }
+  /// Ops of the step that is recorded or was recorded last.
+  std::size_t op_count() const { return current_ ? current_->ops.size() : 0; }
+  /// The step that is being recorded, or was last; null before the first.
+  record::Step* current() { return current_; }
+  /// A step that can be asked for, null if there is none of this number.
+  record::Step* find(std::int64_t number);
+  /// Numbers of the steps that can be asked for, oldest first.
+  std::vector<std::int64_t> steps() const;
+  /// Whether it would do nothing about ops now: it records no step, and holds none whose values the program
+  /// could still overwrite.
+  bool idle();
+  /// What recording the last update took; all 0 for one that was not kept.
+  const record::UpdateCost& update_cost() const { return update_cost_; }
+  /// Bytes held by all buffers together.
+  std::size_t memory() const;
+
+  std::unique_ptr<OpFrame> on_start(const OpTraits& op, c10::ArrayRef<const c10::IValue> inputs) override;
+  void on_end(const OpTraits& op, OpFrame& frame, c10::ArrayRef<const c10::IValue> outputs) override;
+  /// Recording stops: a step with a hole can't be replayed.
+  void on_error(const char* what) override;
+  /// What `on_error` was told, "" if nothing.
+  const std::string& error() const { return error_; }
+
+ private:
+  struct Frame;
+  record::Step& free_step();
+  void age(std::int64_t number);
+  void record_argument(const OpTraits& op, std::size_t index, const c10::IValue& value, Frame& frame);
+  std::uint32_t outside_or_known(const at::Tensor& tensor, bool blind, bool awaits, bool& host_write);
+  void add_host_write(const at::Tensor& tensor, std::uint32_t slot);
+  void link_maker(const at::Tensor& tensor, std::uint32_t slot);
+  void give_up_step();
+  bool holds_too_much();
+  void let_go_of_the_past();
+  void about_to_write(std::uint32_t slot);
+  void share_stack(const Frame& frame, std::unique_lock<std::mutex>& lock);
+  void record_output(const OpTraits& op, Frame& frame, ReturnKind kind, const at::Tensor& tensor);
+  void record_written(const OpTraits& op, Frame& frame, const at::Tensor& tensor);
+  /// What a collective writes is kept when somebody has waited for it.
+  void keep_later(Frame& frame, const at::Tensor& tensor, std::uint32_t slot, std::uint32_t token, bool argument);
+  void keep_values(const Frame& frame, c10::ArrayRef<const c10::IValue> outputs);
+  /// … which is the case when it is read: its values are kept now.
+  void settle(std::uint32_t slot);
+  void settle_all();
+  void late_write(const OpTraits& op, c10::ArrayRef<const c10::IValue> inputs);
+
+  RecorderOptions options_;
+  std::mutex mutex_;
+  std::vector<std::unique_ptr<record::Step>> all_;
+  std::vector<record::Step*> kept_;  // oldest first
+  record::Step* current_ = nullptr;
+  record::Step* before_ = nullptr;  // recorded before the current one: its records are the template
+  bool recording_ = false, updating_ = false;
+  std::uint32_t ops_between_ = 0;  // since recording stopped
+  record::UpdateCost update_cost_;
+  std::vector<std::vector<at::Tensor>> spare_;  // for frames
+  std::string error_;
+};
+
+}  // namespace nanquest

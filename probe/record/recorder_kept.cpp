@@ -1,0 +1,88 @@
+// Recorder: values of ops that perhaps can't be run again, and of collectives, which write when they have
+// returned.
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "probe/record/memory_views.h"
+#include "probe/record/recorder.h"
+#include "probe/record/recorder_frame.h"
+#include "probe/record/rows.h"
+#include "probe/record/tokens.h"
+#include "probe/record/value_watch.h"
+#include "probe/tensor/each_tensor.h"
+
+namespace nanquest {
+
+using record::OpRecord;
+using record::SlotIndex;
+using record::Step;
+
+namespace {
+
+void keep(Step& step, record::OutputPlace place, const at::Tensor& t) {
+  at::Tensor copy = t.detach().to(at::kCPU, t.scalar_type(), false, /*copy=*/true).contiguous();
+  step.opaque_bytes += copy.nbytes();
+  step.opaque.push_back({place, std::move(copy)});
+}
+
+}  // namespace
+
+void Recorder::keep_values(const Frame& frame, c10::ArrayRef<const c10::IValue> outputs) {
+  const at::NoGradGuard no_grad;
+  Step& step = *current_;
+  const OpRecord& op = step.ops[frame.op];
+  std::uint32_t number = 0, entry = op.fresh;
+  for (const c10::IValue& output : outputs)
+    each_tensor(output, [&](const at::Tensor& t) {
+      const std::uint32_t mine = number++;
+      if (!t.defined() || !can_record(t)) return;
+      const std::uint32_t slot = step.slots.find(t.storage().unsafeGetStorageImpl());
+      if (slot != SlotIndex::kMissing && slot >= frame.known) keep(step, {frame.op, mine, false}, t);
+    });
+  for (const at::Tensor& t : frame.written)
+    if (step.slots.find(t.storage().unsafeGetStorageImpl()) != SlotIndex::kMissing)
+      keep(step, {frame.op, entry++, true}, t);
+}
+
+void Recorder::keep_later(Frame& frame, const at::Tensor& tensor, std::uint32_t slot, std::uint32_t token,
+                          bool argument) {
+  Step& step = *current_;
+  const OpRecord& op = step.ops[frame.op];
+  step.slots[slot].late = true;
+  const std::uint32_t number = argument ? op.fresh + op.written : op.outputs - 1;
+  step.late.push_back({{frame.op, number, argument}, slot, token, tensor.storage()});
+  if (step.watch) step.watch->will_write(slot, token);
+}
+
+void Recorder::settle(std::uint32_t slot) {
+  Step& step = *current_;
+  if (!step.slots[slot].late) return;
+  step.slots[slot].late = false;
+  const at::NoGradGuard no_grad;
+  // Copying them may free memory that the program waits for: the list is taken apart first.
+  std::vector<record::LateOutput> ready;
+  std::erase_if(step.late, [&](record::LateOutput& late) {
+    if (late.slot != slot) return false;
+    ready.push_back(std::move(late));
+    return true;
+  });
+  for (const record::LateOutput& late : ready) {
+    const std::uint64_t* const token = step.words.at(late.token);
+    const auto type = static_cast<at::ScalarType>(record::Reader(token).header().scalar_type);
+    const auto count = static_cast<std::int64_t>(late.storage.nbytes() / c10::elementSize(type));
+    const at::Tensor memory = at::empty({0}, at::TensorOptions().dtype(type).device(late.storage.device()))
+                                  .set_(late.storage, 0, {count}, {1});
+    const at::Tensor tensor = record::view_at(token, memory);
+    if (!tensor.defined()) continue;
+    keep(step, late.place, tensor);
+    if (step.watch) step.watch->wrote_late(tensor, slot, late.token);
+  }
+}
+
+void Recorder::settle_all() {
+  for (std::uint32_t slot = 0; slot < current_->slots.size(); ++slot) settle(slot);
+}
+
+}  // namespace nanquest

@@ -1,0 +1,292 @@
+// Recorder: what happens at every op. No allocation here while a step repeats the last one.
+#include <ATen/ATen.h>
+#include <torch/csrc/autograd/function.h>
+#include <torch/csrc/autograd/graph_task.h>
+#include <torch/csrc/autograd/variable.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "probe/record/tokens.h"
+#include "probe/record/rows.h"
+#include "probe/record/tokens.h"
+#include "probe/record/recorder.h"
+#include "probe/record/recorder_frame.h"
+#include "probe/record/timed.h"
+#include "probe/record/value_watch.h"
+#include "probe/observe/step_scope.h"
+#include "probe/tensor/each_tensor.h"
+
+namespace nanquest {
+
+using record::header_of;
+using record::OpRecord;
+using record::put_scalar;
+using record::put_tensor;
+using record::SlotRecord;
+using record::Timed;
+using record::Words;
+
+namespace {
+
+/// So many ops between two steps are more than tidying up.
+constexpr std::uint32_t kLookEvery = 64;
+
+/// The plain tensors that a sparse one is made of.
+void inner_memory(const at::Tensor& t, std::vector<at::Tensor>& out) {
+  if (t.is_sparse())
+    out.insert(out.end(), {t._indices(), t._values()});
+  else if (t.layout() == at::kSparseCsr || t.layout() == at::kSparseBsr)
+    out.insert(out.end(), {t.crow_indices(), t.col_indices(), t.values()});
+  else if (t.layout() == at::kSparseCsc || t.layout() == at::kSparseBsc)
+    out.insert(out.end(), {t.ccol_indices(), t.row_indices(), t.values()});
+}
+
+constexpr char kEndOfBackward[] = "end of the backward pass";
+
+bool same_op(const OpRecord& a, const Words& words_a, const OpRecord& b, const Words& words_b) {
+  return a.traits == b.traits && a.module == b.module && a.node == b.node && a.micro_batch == b.micro_batch &&
+         a.phase == b.phase && a.argument_words == b.argument_words &&
+         std::memcmp(words_a.at(a.first_argument), words_b.at(b.first_argument),
+                     a.argument_words * sizeof(std::uint64_t)) == 0;
+}
+
+}  // namespace
+
+/// A node that came to a tensor after its op had ended: of an autograd.Function, of the base of a view that
+/// was written.
+void Recorder::link_maker(const at::Tensor& tensor, std::uint32_t slot) {
+  // Asking a view for its node may make one.
+  if (!tensor.requires_grad() || tensor.is_view()) return;
+  record::Step& step = *current_;
+  const std::uint32_t writer = step.slots[slot].writer;
+  const auto* node = writer == UINT32_MAX ? nullptr : torch::autograd::impl::grad_fn_unsafe(tensor);
+  if (!node) return;
+  const auto sequence = static_cast<std::int64_t>(node->sequence_nr());
+  if (step.ops[writer].made == sequence) return;
+  step.nodes.push_back({static_cast<std::uint32_t>(step.ops.size() - 1), writer,
+                        at::RecordFunction::currentThreadId(), sequence});
+}
+
+void Recorder::record_argument(const OpTraits& op, std::size_t index, const c10::IValue& value,
+                                    Frame& frame) {
+  record::Step& step = *current_;
+  Words& words = step.words;
+  OpRecord& record = step.ops.back();
+  const bool written = op.argument_written[index];
+  const auto put = [&](const auto& self, const c10::IValue& v) -> void {
+    ++record.argument_tokens;
+    if (v.isTensor()) {
+      const at::Tensor& t = v.toTensor();
+      if (!t.defined() || !can_record(t)) {
+        record.opaque = record.opaque || t.defined();
+        if (written && t.defined()) inner_memory(t, frame.inner);
+        put_tensor(words, t, record::SlotIndex::kMissing, 0);
+        return;
+      }
+      bool host_write = false;
+      const bool blind = written && op.argument_overwritten[index];
+      const std::uint32_t slot = outside_or_known(t, blind, op.awaits, host_write);
+      link_maker(t, slot);
+      if (written) about_to_write(slot);
+      const std::uint32_t token = words.size();
+      put_tensor(words, t, slot, host_write ? record::kHostWriteBefore : 0);
+      if (frame.watched) {
+        if (host_write) step.watch->written_by_host(slot);
+        const bool read = op.argument_read[index] && step.slots[slot].initialised;
+        step.watch->argument(op, *frame.watched, t, slot, token, read, written);
+      }
+      if (written) frame.written.push_back(t);
+    } else if (put_scalar(words, v)) {
+      return;
+    } else if (v.isList()) {
+      const c10::ArrayRef<c10::IValue> elements = v.toListRef();
+      words.put(header_of(ArgKind::list, static_cast<std::int64_t>(elements.size())));
+      words.put_value(record::element_type(v));
+      for (const c10::IValue& element : elements) self(self, element);
+    } else if (v.isTuple()) {
+      const auto& elements = v.toTupleRef().elements();
+      words.put(header_of(ArgKind::list, static_cast<std::int64_t>(elements.size())));
+      words.put_value(record::kTupleType);
+      for (const c10::IValue& element : elements) self(self, element);
+    } else {
+      record.opaque = true;
+      words.put(header_of(ArgKind::opaque));
+      words.put_value(record::kept_text(v.tagKind()));
+    }
+  };
+  put(put, value);
+}
+
+void Recorder::share_stack(const Frame& frame, std::unique_lock<std::mutex>& lock) {
+  record::Step& step = *current_;
+  const std::uint32_t op = frame.op;
+  // A backward op's own frames are the engine's: where unwinding is dear, only those of a birth are worth it.
+  if (step.ops[op].phase == Phase::backward && Stack::dear()) {
+    if (op < step.stacks.size()) step.stacks[op].reset();
+    return;
+  }
+  if (step.stacks.size() <= op) step.stacks.resize(op + 1);
+  if (before_ && op < std::min(before_->ops.size(), before_->stacks.size()) && before_->stacks[op] &&
+      same_op(step.ops[op], step.words, before_->ops[op], before_->words)) {
+    step.stacks[op] = before_->stacks[op];
+    return;
+  }
+  // Python's frames are walked under the interpreter's lock, and who has that may be waiting for ours.
+  lock.unlock();
+  std::shared_ptr<Stack> stack = Stack::gather();
+  lock.lock();
+  if (recording_ && frame.step == current_ && frame.number == current_->number)
+    step.stacks[op] = std::move(stack);
+}
+
+std::unique_ptr<OpFrame> Recorder::on_start(const OpTraits& op,
+                                                 c10::ArrayRef<const c10::IValue> inputs) {
+  std::unique_lock lock(mutex_);
+  if (!recording_) {
+    if (current_ && current_->usable) late_write(op, inputs);
+    if (++ops_between_ % kLookEvery == 0) let_go_of_the_past();
+    return nullptr;
+  }
+  if (!current_->watch && (current_->ops.size() >= options_.max_ops || holds_too_much())) {
+    give_up_step();
+    return nullptr;
+  }
+  const Timed timed(updating_ ? &update_cost_.seconds : nullptr);
+  record::Step& step = *current_;
+  auto frame = std::make_unique<Frame>();
+  frame->step = current_;
+  frame->number = step.number;
+  frame->op = static_cast<std::uint32_t>(step.ops.size());
+  if (!spare_.empty()) {
+    frame->written = std::move(spare_.back());
+    spare_.pop_back();
+  }
+  OpRecord& record = step.ops.emplace_back();
+  record.traits = &op;
+  record.phase = current_phase();
+  record.micro_batch = current_micro_batch();
+  record.module = current_module();
+  if (const NodeContext node = current_node(); node.in_backward) {
+    record.phase = Phase::backward;
+    record.node = node.name.data();
+    record.node_length = static_cast<std::uint32_t>(node.name.size());
+    record.recompute = node.forward_again;
+    if (!record.recompute) {
+      record.sequence = node.sequence;
+      record.thread = node.forward_thread;
+    }
+  } else if (torch::autograd::get_current_graph_task_id() != -1) {
+    record.phase = Phase::backward;
+    record.node = kEndOfBackward;
+    record.node_length = sizeof(kEndOfBackward) - 1;
+  }
+  record.opaque = op.opaque;
+  if (op.seeded) {
+    record.generator = static_cast<std::int32_t>(step.generators.size());
+    step.generators.push_back(record::state_of(inputs));
+  }
+  record.first_argument = step.words.size();
+  if (step.watch) {
+    frame->watched = std::make_unique<record::WatchedOp>();
+    step.watch->before_arguments(op, inputs);
+  }
+  for (std::size_t i = 0; i < inputs.size(); ++i) record_argument(op, i, inputs[i], *frame);
+  record.argument_words = step.words.size() - record.first_argument;
+  if (frame->watched) step.watch->before_op(op, *frame->watched, inputs, frame->written, record.opaque);
+  if (options_.stacks) share_stack(*frame, lock);
+  return frame;
+}
+
+void Recorder::record_output(const OpTraits& op, Frame& frame, ReturnKind kind, const at::Tensor& t) {
+  record::Step& step = *current_;
+  OpRecord& record = step.ops[frame.op];
+  ++record.outputs;
+  if (!t.defined() || !can_record(t)) {
+    record.opaque = record.opaque || t.defined();
+    put_tensor(step.words, t, record::SlotIndex::kMissing, 0);
+    if (frame.watched) frame.watched->made.returned.emplace_back();
+    return;
+  }
+  std::uint32_t slot = step.slots.find(t.storage().unsafeGetStorageImpl());
+  if (slot == record::SlotIndex::kMissing) slot = step.slots.add(t, /*produced=*/true);
+  const bool fresh = slot >= frame.known;  // parts of one new storage are all new
+  if (fresh) {
+    step.slots[slot].initialised = !op.uninitialised;
+    step.slots[slot].writer = frame.op;
+  }
+  const std::uint32_t token = step.words.size();
+  put_tensor(step.words, t, slot, fresh ? record::kNewMemory : 0);
+  if (frame.watched) frame.watched->made.returned.push_back(fresh ? t : at::Tensor());
+  if (fresh && op.collective)
+    keep_later(frame, t, slot, token, /*argument=*/false);
+  else if (fresh && frame.watched)
+    step.watch->wrote(op, *frame.watched, t, slot, token, static_cast<int>(record.outputs) - 1);
+  if (fresh) ++record.fresh;
+  // Memory that an argument got during the op is written once.
+  if (fresh && kind == ReturnKind::written)
+    std::erase_if(frame.written, [&](const at::Tensor& w) { return w.is_same(t); });
+  const auto* node = torch::autograd::impl::grad_fn_unsafe(t);
+  if (!node) return;
+  const auto sequence = static_cast<std::int64_t>(node->sequence_nr());
+  const std::uint64_t thread = at::RecordFunction::currentThreadId();
+  if (record.made < 0) {
+    record.made = sequence;
+    record.made_by = thread;
+  } else if (record.made != sequence) {
+    step.nodes.push_back({frame.op, frame.op, thread, sequence});
+  }
+}
+
+void Recorder::record_written(const OpTraits& op, Frame& frame, const at::Tensor& t) {
+  record::Step& step = *current_;
+  const std::uint32_t slot = step.slots.find(t.storage().unsafeGetStorageImpl());
+  if (slot == record::SlotIndex::kMissing) return;
+  SlotRecord& written = step.slots[slot];
+  written.bytes = std::max<std::uint64_t>(written.bytes, t.storage().nbytes());
+  written.initialised = !op.uninitialised;
+  written.writer = frame.op;
+  const std::uint32_t token = step.words.size();
+  put_tensor(step.words, t, slot, 0);
+  if (op.collective) {
+    keep_later(frame, t, slot, token, /*argument=*/true);
+  } else {
+    if (written.shared) written.shared_hash = hash_of_storage(t.storage());
+    if (frame.watched) step.watch->wrote(op, *frame.watched, t, slot, token, -1);
+  }
+  ++step.ops[frame.op].written;
+}
+
+void Recorder::on_end(const OpTraits& op, OpFrame& base, c10::ArrayRef<const c10::IValue> outputs) {
+  const std::lock_guard lock(mutex_);
+  auto& frame = static_cast<Frame&>(base);
+  // The step may have ended while another thread was inside the op.
+  if (recording_ && frame.step == current_ && frame.number == current_->number) {
+    const Timed timed(updating_ ? &update_cost_.seconds : nullptr);
+    record::Step& step = *current_;
+    if (frame.watched) step.watch->before_outputs(op, outputs, frame.written);
+    step.ops[frame.op].first_output = step.words.size();
+    frame.known = step.slots.size();
+    for (std::size_t i = 0; i < outputs.size(); ++i)
+      each_tensor(outputs[i], [&](const at::Tensor& t) { record_output(op, frame, op.returns[i], t); });
+    for (const at::Tensor& t : frame.written) record_written(op, frame, t);
+    if (frame.watched)
+      for (at::Tensor& t : step.watch->rewritten(*frame.watched)) {
+        record_written(op, frame, t);
+        frame.written.push_back(std::move(t));
+      }
+    for (const at::Tensor& t : frame.inner)
+      if (const std::uint32_t slot = step.slots.find(t.storage().unsafeGetStorageImpl());
+          slot != record::SlotIndex::kMissing)
+        step.slots[slot].initialised = false;
+    OpRecord& record = step.ops[frame.op];
+    record.returned_nothing = outputs.empty();
+    record.ended = true;
+    if ((record.opaque || op.foreign) && !op.collective) keep_values(frame, outputs);
+    if (frame.watched) step.watch->after_op(op, *frame.watched, frame.op);
+  }
+  frame.written.clear();
+  spare_.push_back(std::move(frame.written));
+}
+
+}  // namespace nanquest

@@ -1,0 +1,133 @@
+// Recorder: values that a step reads from outside, and values written behind the dispatcher.
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "probe/record/rows.h"
+#include "probe/record/tokens.h"
+#include "probe/record/recorder.h"
+#include "probe/record/timed.h"
+#include "probe/tensor/parallel.h"
+#include "probe/observe/step_scope.h"
+#include "probe/tensor/tensor_scan.h"
+#include "probe/tensor/each_tensor.h"
+
+namespace nanquest {
+
+using record::HostWrite;
+using record::SlotRecord;
+
+namespace {
+
+/// Memory that somebody else than LibTorch made may be written behind the dispatcher. Weights that were
+/// loaded from such memory are not: they are only read, and there are many of them.
+bool may_be_shared(const at::Tensor& tensor) {
+  const c10::Storage& storage = tensor.storage();
+  return !storage.resizable() && storage.device().is_cpu() && storage.nbytes() <= kMaxSharedBytes &&
+         storage.data() && !tensor.requires_grad();
+}
+
+/// Whether shared memory holds other bytes than when the trace saw it last.
+bool written_by_others(SlotRecord& record, const c10::Storage& storage) {
+  if (!record.shared || !storage.data()) return false;
+  const std::uint64_t before = std::exchange(record.shared_hash, hash_of_storage(storage));
+  return before != record.shared_hash;
+}
+
+}  // namespace
+
+void Recorder::add_host_write(const at::Tensor& tensor, std::uint32_t slot) {
+  record::Step& step = *current_;
+  const c10::Storage& storage = tensor.storage();
+  step.slots[slot].initialised = true;
+  HostWrite write{slot, tensor.scalar_type(), current_phase(), storage.nbytes(), nullptr, {}};
+  if (storage.device().is_cpu()) {
+    std::byte* copy = step.values.take(write.bytes);
+    std::memcpy(copy, storage.data(), write.bytes);
+    write.data = copy;
+  } else {
+    write.on_device = copy_storage(storage, tensor.scalar_type());
+  }
+  step.host_writes.push_back(std::move(write));
+}
+
+std::uint32_t Recorder::outside_or_known(const at::Tensor& tensor, bool blind, bool awaits, bool& host_write) {
+  record::Step& step = *current_;
+  const c10::Storage& storage = tensor.storage();
+  std::uint32_t slot = step.slots.find(storage.unsafeGetStorageImpl());
+  if (slot != record::SlotIndex::kMissing) {
+    SlotRecord& record = step.slots[slot];
+    record.bytes = std::max<std::uint64_t>(record.bytes, storage.nbytes());
+    if (awaits) return slot;  // it reads nothing yet
+    if (record.late) {
+      settle(slot);
+      if (record.shared) record.shared_hash = hash_of_storage(storage);
+    }
+    if (!blind && (!record.initialised || written_by_others(record, storage))) {
+      host_write = true;
+      add_host_write(tensor, slot);
+    }
+    return slot;
+  }
+  slot = step.slots.add(tensor, /*produced=*/false);
+  SlotRecord& record = step.slots[slot];
+  if (record.first_bytes == 0) return slot;
+  record.shared = may_be_shared(tensor);
+  if (record.shared) record.shared_hash = hash_of_storage(storage);
+  if (storage.device().is_cpu() && (record.first_bytes <= record::kCopyAtOnce || record.shared)) {
+    std::byte* copy = step.values.take(record.first_bytes);
+    std::memcpy(copy, storage.data(), record.first_bytes);
+    record.saved = copy;
+    return slot;
+  }
+  record.live = storage;
+  step.held += record.first_bytes;
+  if (!tensor.is_inference()) {
+    record.version = tensor.unsafeGetTensorImpl()->version_counter();
+    record.version_then = record.version.current_version();
+  }
+  if (storage.device().is_cpu())
+    record.checksum = record::sampled_checksum(storage.data(), record.first_bytes);
+  return slot;
+}
+
+void Recorder::about_to_write(std::uint32_t slot) {
+  SlotRecord& record = current_->slots[slot];
+  if (!record.live) return;
+  const std::uint64_t grown = current_->values.grown();
+  const record::Timed timed(updating_ ? &update_cost_.copying : nullptr);
+  record.changed_unseen = record::changed_since(record);
+  if (!record.device.is_cpu()) {
+    const auto options = at::TensorOptions().dtype(at::kByte).device(record.device);
+    record.saved_on_device = at::empty({0}, options).set_(record.live).clone();
+  } else if (record.live.nbytes() >= record.first_bytes && record.live.data()) {
+    std::byte* copy = current_->values.take(record.first_bytes);
+    parallel_copy(copy, record.live.data(), record.first_bytes);
+    record.saved = copy;
+  } else {
+    record.lost = true;
+  }
+  if (updating_) {
+    update_cost_.bytes += record.first_bytes;
+    update_cost_.grew = update_cost_.grew || current_->values.grown() != grown;
+  }
+  record.live = {};
+  record.version = {};
+}
+
+void Recorder::late_write(const OpTraits& op, c10::ArrayRef<const c10::IValue> inputs) {
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    if (!op.argument_written[i]) continue;
+    each_tensor(inputs[i], [&](const at::Tensor& t) {
+      if (!t.defined() || !can_record(t)) return;
+      const std::uint32_t slot = current_->slots.find(t.storage().unsafeGetStorageImpl());
+      if (slot == record::SlotIndex::kMissing) return;
+      about_to_write(slot);
+      current_->slots[slot].written_late = true;
+    });
+  }
+}
+
+}  // namespace nanquest

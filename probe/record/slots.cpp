@@ -1,0 +1,94 @@
+#include "probe/record/slots.h"
+
+#include <algorithm>
+
+#include "probe/record/arena.h"
+
+namespace nanquest::record {
+
+bool changed_since(const SlotRecord& record) {
+  if (record.version.enabled() && record.version.current_version() != record.version_then) return true;
+  if (!record.device.is_cpu() || !record.live.data() || record.live.nbytes() < record.first_bytes)
+    return false;
+  return sampled_checksum(record.live.data(), record.first_bytes) != record.checksum;
+}
+
+std::uint32_t SlotIndex::find(const c10::StorageImpl* storage) const {
+  if (places_.empty()) return kMissing;
+  const std::size_t mask = places_.size() - 1;
+  for (std::size_t i = start(storage);; i = (i + 1) & mask) {
+    const Place& place = places_[i];
+    if (place.stamp != stamp_) return kMissing;
+    if (place.storage == storage) return place.slot;
+  }
+}
+
+void SlotIndex::insert(const c10::StorageImpl* storage, std::uint32_t slot) {
+  const std::size_t mask = places_.size() - 1;
+  std::size_t i = start(storage);
+  while (places_[i].stamp == stamp_ && places_[i].storage != storage) i = (i + 1) & mask;
+  places_[i] = {storage, stamp_, slot};
+}
+
+void SlotIndex::grow() {
+  const std::size_t places = std::max<std::size_t>(1024, places_.size() * 2);
+  places_.assign(places, Place{nullptr, 0, 0});
+  shift_ = 64;
+  for (std::size_t n = places; n > 1; n /= 2) --shift_;
+  stamp_ = 1;
+  for (std::uint32_t slot = 0; slot < size_; ++slot)
+    if (!records_[slot].forgotten) insert(records_[slot].storage._unsafe_get_target(), slot);
+}
+
+std::uint32_t SlotIndex::add(const at::Tensor& tensor, bool produced) {
+  if ((size_ + 1) * 2 > places_.size()) grow();
+  if (size_ == records_.size()) records_.emplace_back();
+  const c10::Storage& storage = tensor.storage();
+  SlotRecord& record = records_[size_];
+  record.storage = storage.getWeakStorageImpl();
+  record.bytes = record.first_bytes = storage.nbytes();
+  record.type = tensor.scalar_type();
+  record.device = tensor.device();
+  record.produced = produced;
+  record.writer = UINT32_MAX;
+  record.initialised = true;
+  record.lost = record.changed_unseen = record.written_late = record.forgotten = record.shared = record.late = false;
+  record.saved = nullptr;
+  insert(storage.unsafeGetStorageImpl(), size_);
+  return size_++;
+}
+
+void SlotIndex::forget(const c10::StorageImpl* storage) {
+  if (places_.empty()) return;
+  const std::size_t mask = places_.size() - 1;
+  for (std::size_t i = start(storage); places_[i].stamp == stamp_; i = (i + 1) & mask) {
+    if (places_[i].storage != storage) continue;
+    if (places_[i].slot != kMissing) records_[places_[i].slot].forgotten = true;
+    places_[i].slot = kMissing;
+    return;
+  }
+}
+
+void SlotIndex::clear() {
+  const c10::weak_intrusive_ptr<c10::StorageImpl> none{c10::intrusive_ptr<c10::StorageImpl>()};
+  for (std::uint32_t slot = 0; slot < size_; ++slot) {
+    SlotRecord& record = records_[slot];
+    record.storage = none;
+    record.live = {};
+    record.version = {};
+    if (record.saved_on_device.defined()) record.saved_on_device.reset();
+  }
+  size_ = 0;
+  if (++stamp_ == 0) {
+    std::fill(places_.begin(), places_.end(), Place{nullptr, 0, 0});
+    stamp_ = 1;
+  }
+}
+
+void SlotIndex::forget_produced() {
+  const c10::weak_intrusive_ptr<c10::StorageImpl> none{c10::intrusive_ptr<c10::StorageImpl>()};
+  for (std::uint32_t slot = 0; slot < size_; ++slot)
+    if (records_[slot].produced) records_[slot].storage = none;
+}
+
+}  // namespace nanquest::record

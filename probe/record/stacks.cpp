@@ -1,0 +1,157 @@
+#include "probe/record/stacks.h"
+
+#include <cxxabi.h>
+#include <dlfcn.h>
+#include <elf.h>
+#include <errno.h>
+#include <execinfo.h>
+#include <link.h>
+#include <torch/csrc/profiler/combined_traceback.h>
+
+#include <array>
+#include <cstdio>
+#include <cstdlib>
+#include <string_view>
+
+namespace nanquest {
+namespace {
+
+bool starts_with_any(std::string_view text, std::initializer_list<std::string_view> parts) {
+  for (const std::string_view part : parts)
+    if (text.substr(0, part.size()) == part) return true;
+  return false;
+}
+
+bool is_plumbing_file(std::string_view file) {
+  for (const std::string_view part : {"libtorch", "libc10", "libnanquest", "libc.so", "libgomp"})
+    if (file.find(part) != std::string_view::npos) return true;
+  return false;
+}
+
+bool is_plumbing_function(std::string_view function) {
+  return starts_with_any(
+      function, {"at::", "c10::", "torch::", "std::", "void at::", "void std::", "__libc_start", "_start",
+                 "nanquest::Recorder", "nanquest::record::", "nanquest::ObserverSession", "nanquest::record_step",
+                 "nanquest::Stack", "nanquest::capture_incident", "nanquest::guard::",
+                 "nanquest::(anonymous namespace)::on_start", "nanquest::(anonymous namespace)::start_op"});
+}
+
+/// Frames that say nothing: the call protocol of modules, decorators, and the probe's own stand-ins.
+bool is_plumbing_frame(std::string_view file, std::string_view function) {
+  for (const std::string_view own :
+       {"/nanquest/passes.py", "/nanquest/preparing.py", "/nanquest/updates.py", "/nanquest/hooks.py",
+        "/nanquest/observed.py", "/nanquest/attachment.py"})
+    if (file.ends_with(own)) return true;
+  return (file.ends_with("/torch/nn/modules/module.py") && function.ends_with("_call_impl")) ||
+         file.ends_with("/torch/utils/_contextlib.py");
+}
+
+/// Python frames, by LibTorch, which knows the interpreter.
+class PythonStack : public Stack {
+ public:
+  explicit PythonStack(std::shared_ptr<torch::CapturedTraceback> trace) : trace_(std::move(trace)) {}
+
+  std::vector<std::string> symbolise() const override {
+    std::vector<std::string> frames;
+    try {
+      const torch::SymbolizedTracebacks all = torch::symbolize({trace_.get()});
+      if (all.tracebacks.empty()) return frames;
+      for (const auto index : all.tracebacks[0]) {
+        const auto& frame = all.all_frames[index];
+        if (is_plumbing_frame(frame.filename, frame.funcname)) continue;
+        frames.push_back(frame.filename + ":" + std::to_string(frame.lineno) + " " + frame.funcname);
+      }
+    } catch (...) {
+      frames.clear();
+    }
+    return frames;
+  }
+
+ private:
+  std::shared_ptr<torch::CapturedTraceback> trace_;
+};
+
+std::string demangled(const char* name) {
+  if (!name) return "";
+  int status = 0;
+  char* text = abi::__cxa_demangle(name, nullptr, nullptr, &status);
+  const std::string result = status == 0 && text ? text : name;
+  std::free(text);
+  return result;
+}
+
+/// A loaded file and where it begins.
+struct LoadedFile {
+  const void* address;
+  std::string name;
+  const char* base = nullptr;
+};
+
+/// Which file an address lies in. dladdr would tell too, but searches all symbols of the file first, and
+/// LibTorch has hundreds of thousands.
+LoadedFile file_of(const void* address) {
+  LoadedFile file{address, {}, nullptr};
+  dl_iterate_phdr(
+      [](dl_phdr_info* info, std::size_t, void* data) {
+        auto& wanted = *static_cast<LoadedFile*>(data);
+        const auto at = reinterpret_cast<std::uintptr_t>(wanted.address);
+        for (int i = 0; i < info->dlpi_phnum; ++i) {
+          const auto& part = info->dlpi_phdr[i];
+          const std::uintptr_t begin = info->dlpi_addr + part.p_vaddr;
+          if (part.p_type != PT_LOAD || at < begin || at >= begin + part.p_memsz) continue;
+          wanted.name = info->dlpi_name && *info->dlpi_name ? info->dlpi_name : program_invocation_name;
+          wanted.base = reinterpret_cast<const char*>(info->dlpi_addr);
+          return 1;
+        }
+        return 0;
+      },
+      &file);
+  return file;
+}
+
+/// C++ frames as return addresses; names come from the dynamic symbol tables, which costs microseconds where
+/// reading debug information would cost a step's time. "program+0x21c2" is what addr2line understands.
+class NativeStack : public Stack {
+ public:
+  NativeStack() { depth_ = backtrace(addresses_.data(), static_cast<int>(addresses_.size())); }
+
+  std::vector<std::string> symbolise() const override {
+    std::vector<std::string> frames;
+    for (int i = 0; i < depth_; ++i) {
+      const void* address = addresses_[static_cast<std::size_t>(i)];
+      const LoadedFile file = file_of(address);
+      if (file.name.empty() || is_plumbing_file(file.name)) continue;
+      Dl_info info{};
+      const std::string function = dladdr(address, &info) ? demangled(info.dli_sname) : "";
+      if (is_plumbing_function(function)) continue;
+      char offset[32];
+      std::snprintf(offset, sizeof offset, "+0x%zx",
+                    static_cast<std::size_t>(static_cast<const char*>(address) - file.base));
+      frames.push_back(file.name.substr(file.name.rfind('/') + 1) + offset +
+                       (function.empty() ? "" : " " + function));
+    }
+    return frames;
+  }
+
+ private:
+  std::array<void*, 40> addresses_{};
+  int depth_ = 0;
+};
+
+}  // namespace
+
+bool Stack::dear() {
+  static const bool python = dlsym(RTLD_DEFAULT, "Py_IsInitialized") != nullptr;
+  return !python;
+}
+
+std::shared_ptr<Stack> Stack::gather() {
+  try {
+    if (dear()) return std::make_shared<NativeStack>();
+    return std::make_shared<PythonStack>(torch::CapturedTraceback::gather(true, false, false));
+  } catch (...) {
+    return nullptr;
+  }
+}
+
+}  // namespace nanquest

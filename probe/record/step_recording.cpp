@@ -1,0 +1,77 @@
+#include "probe/record/step_recording.h"
+
+#include <ATen/ATen.h>
+#include <ATen/CPUGeneratorImpl.h>
+
+#include <mutex>
+
+#include "probe/record/header.h"
+
+namespace nanquest {
+namespace {
+
+StepNames names_of(const StepState& state) {
+  return {named_memory(state.parameters), named_memory(state.buffers), named_memory(state.optimizer),
+          named_memory(state.batch), named_memory(state.extra)};
+}
+
+}  // namespace
+
+StepRecording::StepRecording(Recorder& recorder, const StepState& state, const RecordOptions& options)
+    : recorder_(recorder), names_(names_of(state)) {
+  {
+    auto generator = at::detail::getDefaultCPUGenerator();
+    const std::lock_guard<std::mutex> lock(generator.mutex());
+    rng_ = generator.get_state();
+  }
+  recorder_.begin_step(state.step, options.watch);
+  auto session = ObserverSession::start(recorder_);
+  if (session)
+    observer_.emplace(std::move(session).value());
+  else
+    not_observed_ = session.error().text();
+}
+
+StepRecording::~StepRecording() {
+  stop();
+  recorder_.end_step(/*keep=*/false);
+}
+
+void StepRecording::stop() {
+  observer_.reset();
+  recorder_.stop();
+}
+
+void StepRecording::computed(const at::Tensor& loss, const NamedTensors& parameters) {
+  const ObserverPause pause;
+  loss_ = recorder_.see(loss);
+  gradients_.clear();
+  for (const auto& [name, parameter] : parameters) gradients_.push_back(recorder_.see(parameter.grad()));
+}
+
+StepTables StepRecording::tables(const StepState& state) {
+  stop();
+  StepTables tables(recorder_, *recorder_.current());
+  tables.build(names_);
+  SnapshotDoc& doc = tables.recording.doc;
+  fill_header(doc, state);
+  doc.rng_data = "rng/start";
+  tables.recording.data.emplace_back(doc.rng_data, rng_);
+  if (!not_observed_.empty()) tables.recording.notes.push_back(not_observed_);
+  if (loss_) doc.loss = tables.add(*loss_);
+  for (const SeenTensor& gradient : gradients_) doc.gradients.push_back(tables.add(gradient));
+  tables.finish(names_of(state));
+  return tables;
+}
+
+Recording StepRecording::end(const StepState& state) {
+  return std::move(tables(state).recording);
+}
+
+Recording StepRecording::end_and_own(const StepState& state, std::shared_ptr<const Recorder> recorder) {
+  StepTables made = tables(state);
+  made.own(std::move(recorder));
+  return std::move(made.recording);
+}
+
+}  // namespace nanquest

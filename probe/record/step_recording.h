@@ -1,0 +1,55 @@
+/// StepRecording: one step on record while its owner runs it.
+///
+///     Recorder recorder({.keep_steps = 0});
+///     StepRecording recording(recorder, state, {.watch = true});
+///     … forward, backward …
+///     recording.computed(loss, parameters);           // while loss and gradients are as backward left them
+///     if (bad) write_snapshot(recording.end(state), path);
+///
+/// Begun, ended and destroyed on the thread that runs the step. One at a time in a process.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "probe/observe/observer.h"
+#include "probe/record/record.h"
+#include "probe/record/tables.h"
+
+namespace nanquest {
+
+class StepRecording {
+ public:
+  /// Observes from here on. What `state` names is copied when something is about to overwrite it.
+  StepRecording(Recorder& recorder, const StepState& state, const RecordOptions& options);
+  ~StepRecording();
+  StepRecording(const StepRecording&) = delete;
+  StepRecording& operator=(const StepRecording&) = delete;
+
+  /// Observes no longer.
+  void stop();
+  /// Keeps what loss (may be undefined) and gradients of the named parameters are now.
+  void computed(const at::Tensor& loss, const NamedTensors& parameters);
+  /// Of a watched step: an op's overflow changed a finite result, so far.
+  bool hides_damage() { return recorder_.hides_damage(); }
+  /// The step as tables; `state` fills the header. They refer to memory of the recorder and of the program and
+  /// are right until either goes on. May be called again.
+  Recording end(const StepState& state);
+  /// The same, independent of the program's memory; its data keep `recorder`, which is this recording's.
+  Recording end_and_own(const StepState& state, std::shared_ptr<const Recorder> recorder);
+
+ private:
+  StepTables tables(const StepState& state);
+
+  Recorder& recorder_;
+  StepNames names_;  ///< as the step began
+  at::Tensor rng_;
+  std::optional<ObserverSession> observer_;
+  std::string not_observed_;
+  std::optional<SeenTensor> loss_;
+  std::vector<SeenTensor> gradients_;
+};
+
+}  // namespace nanquest

@@ -1,0 +1,38 @@
+/// What an op was given and what it returned, put down as words (words.h) and read again.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <ATen/core/ivalue.h>
+
+#include <cstdint>
+#include <string_view>
+
+#include "probe/record/slots.h"
+#include "probe/record/words.h"
+
+namespace nanquest::record {
+
+Header header_of(ArgKind kind, std::int64_t number = 0);
+
+/// A tensor as a token; `slot` SlotIndex::kMissing if it can't be recorded. `more`: kHostWriteBefore,
+/// kNewMemory.
+void put_tensor(Words& words, const at::Tensor& tensor, std::uint32_t slot, std::uint8_t more);
+
+/// Another token: how the tensor at `token` lies in its memory, over the memory of `flat`, a 1-D tensor of its
+/// type. Undefined if it doesn't fit, or `flat` is undefined.
+at::Tensor view_at(const std::uint64_t* token, const at::Tensor& flat);
+
+/// Everything but tensors, lists and tuples; false for something that can't be rebuilt.
+bool put_scalar(Words& words, const c10::IValue& value);
+
+/// The text's one place in memory, for ever. Thread-safe; allocates when it is seen for the first time only.
+const char* kept_text(std::string_view text);
+
+/// What a list holds, as the tokens say it: "Tensor", "Tensor?", "int", … Lives for ever, equal types are the
+/// same pointer.
+const char* element_type(const c10::IValue& list);
+
+/// The token's word for a tuple, in the place of an element type.
+extern const char* const kTupleType;
+
+}  // namespace nanquest::record

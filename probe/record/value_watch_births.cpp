@@ -1,0 +1,128 @@
+// ValueWatch: which op made non-finite values of finite ones, and what became of overflows that others hid.
+#include <ATen/ATen.h>
+
+#include <algorithm>
+
+#include "probe/record/memory_views.h"
+#include "probe/record/rows.h"
+#include "probe/record/value_watch.h"
+#include "probe/tensor/one_up.h"
+#include "probe/trace/births.h"
+
+namespace nanquest::record {
+namespace {
+
+/// Copying as much costs no more than recording the op.
+constexpr std::size_t kSmallBytes = 16 << 10;
+
+bool is_reduced(const at::Tensor& t) {
+  return t.is_floating_point() && t.element_size() <= 2;
+}
+
+}  // namespace
+
+at::Tensor ValueWatch::before_written(const at::Tensor& tensor) {
+  if (is_reduced(tensor) || tensor.nbytes() <= kSmallBytes) return tensor.detach().clone();
+  const std::uint32_t slot =
+      can_record(tensor) ? step_.slots.find(tensor.storage().unsafeGetStorageImpl()) : SlotIndex::kMissing;
+  if (slot == SlotIndex::kMissing || of(slot).generation > 0) return {};
+  const SlotRecord& record = step_.slots[slot];
+  if (!record.saved && !record.saved_on_device.defined()) return {};
+  const at::Tensor first = first_elements(record, tensor.scalar_type());
+  if (!first.defined() ||
+      !reaches_within(tensor.sizes(), tensor.strides(), tensor.storage_offset(), first.numel()))
+    return {};
+  return first.as_strided(tensor.sizes(), tensor.strides(), tensor.storage_offset());
+}
+
+void ValueWatch::keep_inputs(const OpTraits& op, c10::ArrayRef<const c10::IValue> inputs,
+                             const std::vector<at::Tensor>& written, WatchedOp& watched) {
+  watched.inputs.assign(inputs.begin(), inputs.end());
+  if (written.empty()) return;
+  const auto kept = [&](const at::Tensor& t) {
+    const bool changes =
+        t.defined() && t.has_storage() && std::any_of(written.begin(), written.end(), [&](const at::Tensor& w) {
+          return w.storage().is_alias_of(t.storage());
+        });
+    const at::Tensor before = changes ? before_written(t) : t;
+    watched.inputs_kept = watched.inputs_kept && (before.defined() || !t.defined());
+    return before;
+  };
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    if (op.argument_overwritten[i]) continue;
+    if (inputs[i].isTensor()) {
+      watched.inputs[i] = kept(inputs[i].toTensor());
+    } else if (inputs[i].isTensorList()) {
+      c10::List<at::Tensor> list;
+      for (const at::Tensor& t : inputs[i].toTensorVector()) list.push_back(kept(t));
+      watched.inputs[i] = std::move(list);
+    }
+  }
+}
+
+void ValueWatch::before_op(const OpTraits& op, WatchedOp& watched, c10::ArrayRef<const c10::IValue> inputs,
+                           const std::vector<at::Tensor>& written, bool opaque) {
+  ready_.clear();
+  const at::NoGradGuard no_grad;
+  keep_inputs(op, inputs, written, watched);
+  watched.made.written = written;
+  if (!hidden_->any() || op.uninitialised) return;  // such an op reads sizes only
+  const bool can_repeat = !(op.seeded || op.opaque || op.foreign || op.collective || op.awaits || opaque);
+  watched.reader = hidden_->reads(op.handle, op.argument_written, can_repeat,
+                                 std::vector<c10::IValue>(inputs.begin(), inputs.end()));
+}
+
+bool ValueWatch::read_non_finite(const WatchedOp& watched) {
+  for (const std::size_t seen : watched.unseen) {
+    if (seen_[seen].stats == kNone) look_at_first_values(seen);
+    if (non_finite(seen_[seen].stats)) return true;
+  }
+  return false;
+}
+
+void ValueWatch::after_op(const OpTraits& op, WatchedOp& watched, std::uint32_t index) {
+  ready_.clear();
+  const at::NoGradGuard no_grad;
+  hidden_->after(std::move(watched.reader), watched.made);
+  if (!watched.made_bad) return;
+  bad_ops_.push_back(index);
+  if (!watched.inputs_finite || !can_be_birth(op_flags(step_.ops[index])) || read_non_finite(watched)) return;
+  flags_of(index) |= kOpBirth;
+  if (stacks_) {
+    if (step_.stacks.size() <= index) step_.stacks.resize(index + 1);
+    if (!step_.stacks[index]) step_.stacks[index] = Stack::gather();
+  }
+  // A stranger's kernel may take no other type than it was given, and what it does beside is its business.
+  if (op.foreign || op.seeded || !watched.inputs_kept || births_judged_++ >= kMaxBirthsJudged) return;
+  const c10::FunctionSchema& schema = op.handle.schema();
+  const auto up = type_one_up(schema, watched.inputs);
+  if (!up) return;
+  std::optional<OpResults> above;
+  try {
+    above = run_raised(op.handle, op.argument_written, raised(schema, op.argument_written, watched.inputs, *up));
+  } catch (const std::exception&) {  // memory is short: nobody knows
+  }
+  if (!above) return;
+  const bool finite = one_up_of(*above) == OneUp::finite;
+  flags_of(index) |= finite ? kOpBirthFiniteAbove : kOpBirthStays;
+  if (finite) hidden_->begins(static_cast<std::int32_t>(index), watched.made, *above);
+}
+
+void ValueWatch::flag_hidden_overflows() {
+  for (const std::int32_t op : hidden_->harmful()) flags_of(static_cast<std::uint32_t>(op)) |= kOpHidesDamage;
+  for (const std::int32_t op : hidden_->harmless()) flags_of(static_cast<std::uint32_t>(op)) |= kOpHidesNothing;
+}
+
+void ValueWatch::rest() {
+  flag_hidden_overflows();
+  ready_.clear();
+  hidden_.emplace();
+}
+
+bool ValueWatch::wrote_non_finite(std::size_t first, Phase phase) const {
+  return std::any_of(bad_ops_.begin(), bad_ops_.end(), [&](std::uint32_t op) {
+    return op >= first && step_.ops[op].phase == phase;
+  });
+}
+
+}  // namespace nanquest::record

@@ -1,0 +1,97 @@
+#include "probe/record/governor.h"
+
+#include <gtest/gtest.h>
+
+namespace nanquest {
+namespace {
+
+constexpr std::uint64_t kBytes = 1000;
+
+record::UpdateCost cost(double seconds, bool grew = false, double copying = 0) {
+  record::UpdateCost cost;
+  cost.bytes = kBytes;
+  cost.seconds = seconds;
+  cost.copying = copying;
+  cost.grew = grew;
+  return cost;
+}
+
+/// Steps of one second each; how many of them were kept.
+int kept_of(UpdateGovernor& governor, int steps, const record::UpdateCost& each) {
+  int kept = 0;
+  for (int i = 0; i < steps; ++i) {
+    if (governor.wants(kBytes, /*on_device=*/false)) {
+      ++kept;
+      governor.kept(each);
+    }
+    governor.step_took(1);
+  }
+  return kept;
+}
+
+TEST(UpdateGovernor, NothingIsCopiedBeforeAStepsTimeIsKnown) {
+  UpdateGovernor governor({});
+  EXPECT_FALSE(governor.wants(kBytes, false));
+  governor.step_took(1);
+  EXPECT_TRUE(governor.wants(kBytes, false));
+}
+
+TEST(UpdateGovernor, WhatCostsLittleIsKeptInEveryStep) {
+  UpdateGovernor governor({.time_share = 0.01});
+  EXPECT_EQ(kept_of(governor, 100, cost(0.009)), 99);
+  EXPECT_EQ(governor.complaint(), "");
+}
+
+TEST(UpdateGovernor, CopyingCountsTwiceForWhatItDrivesOutOfTheCaches) {
+  UpdateGovernor recording({.time_share = 0.01}), copying({.time_share = 0.01});
+  EXPECT_EQ(kept_of(recording, 1001, cost(0.1)), 100);
+  EXPECT_EQ(kept_of(copying, 1001, cost(0.1, /*grew=*/false, /*copying=*/0.1)), 50);
+}
+
+TEST(UpdateGovernor, KeepingStaysBelowItsShare) {
+  UpdateGovernor governor({.time_share = 0.01});
+  const double spent = 0.2 * kept_of(governor, 2000, cost(0.2));
+  EXPECT_LE(spent, 0.011 * 2000);
+  EXPECT_GE(spent, 0.009 * 2000);
+  EXPECT_NE(governor.complaint().find("every 20 steps only: it takes 200.0 ms of a step's 1000.0 ms"),
+            std::string::npos)
+      << governor.reason();
+  EXPECT_EQ(governor.complaint(), "");  // once
+}
+
+TEST(UpdateGovernor, MemoryTouchedForTheFirstTimeIsNotTouchedInEveryStepIfThatTakesLong) {
+  UpdateGovernor governor({.time_share = 0.01});
+  governor.step_took(1);
+  ASSERT_TRUE(governor.wants(kBytes, false));
+  governor.kept(cost(3, /*grew=*/true));
+  EXPECT_EQ(kept_of(governor, 63, cost(0.001)), 0);
+  EXPECT_EQ(kept_of(governor, 10, cost(0.001)), 10);  // and it says nothing about what follows
+  EXPECT_EQ(governor.reason(), "");
+}
+
+TEST(UpdateGovernor, ShortFirstTouchesDoNotCount) {
+  UpdateGovernor governor({.time_share = 0.01});
+  governor.step_took(0.001);
+  ASSERT_TRUE(governor.wants(kBytes, false));
+  governor.kept(cost(0.05, /*grew=*/true));
+  EXPECT_TRUE(governor.wants(kBytes, false));
+}
+
+TEST(UpdateGovernor, WhatWouldBeKeptTooSeldomIsNotKept) {
+  UpdateGovernor governor({.time_share = 0.01});
+  EXPECT_EQ(kept_of(governor, 1000, cost(0.7)), 1);
+  EXPECT_NE(governor.complaint().find("in no step"), std::string::npos);
+}
+
+TEST(UpdateGovernor, NeitherMoreMemoryThanThereIsNorADevice) {
+  UpdateGovernor large({}), device({});
+  large.step_took(1);
+  device.step_took(1);
+  EXPECT_FALSE(large.wants(std::uint64_t{1} << 50, false));
+  EXPECT_NE(large.complaint().find("free memory"), std::string::npos);
+  EXPECT_FALSE(device.wants(kBytes, true));
+  EXPECT_NE(device.complaint().find("not on the CPU"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace nanquest
