@@ -25,7 +25,7 @@ StepAnswer AttachSession::begin_forward() {
   listen();
   safely("a new step", [&] {
     if (!in_closure_) (void)set_phase(Phase::forward);
-    answer = std::exchange(unsaid_, {});
+    answer = std::exchange(pending_, {});
     // Accumulated gradients are judged before the update; without backward, or once they are cleared, there
     // will be none.
     const bool given_up = !updated_ && !by_hand_ && (!differentiated_ || cleared_);
@@ -43,7 +43,7 @@ StepAnswer AttachSession::begin_forward() {
 }
 
 void AttachSession::start_step() {
-  if (by_hand_) write_recording(unsaid_);
+  if (by_hand_) write_recording(pending_);
   close_trace();
   updated_ = by_hand_ = cleared_ = differentiated_ = norm_bad_ = false;
   (void)set_phase(Phase::forward);
@@ -84,7 +84,7 @@ StepAnswer AttachSession::clipped(const at::Tensor& norm, const Weights& weights
     norm_ = norm.detach();
     if (!norm_.is_cpu() || holds_finite(norm_)) return;
     norm_bad_ = true;
-    if (told_step_ == step()) return;
+    if (reported_step_ == step()) return;
     bind(weights);
     const GateResult seen = gate_.run(1.0, losses_.total());
     write_incident(Gate::non_finite, sentence(seen, true), answer);
@@ -103,7 +103,7 @@ bool AttachSession::pass_went_bad() const {
 
 StepAnswer AttachSession::look_back(const char* how) {
   StepAnswer answer;
-  if (told_step_ != step()) {
+  if (reported_step_ != step()) {
     at::Tensor loss = losses_.telling();
     if (!loss.defined() && trace_ && trace_->last_scalar) {
       loss = number_in(trace_->last_scalar, trace_->last_scalar_type);
@@ -137,7 +137,7 @@ void AttachSession::set_samples(std::vector<std::string> ids) {
 StepAnswer AttachSession::program_ends() {
   StepAnswer answer;
   safely("the end", [&] {
-    answer = std::exchange(unsaid_, {});
+    answer = std::exchange(pending_, {});
     if (!updated_ && !by_hand_ && pass_went_bad()) answer = look_back("the program ended there");
   });
   return answer;
@@ -179,7 +179,7 @@ StepAnswer AttachSession::judge(const Update& update) {
     record_.gated(answer.gate, seen, gate_);
     if (answer.gate == Gate::non_finite) {
       answer.skip = options_.skip_bad_updates;
-      if (told_step_ != now) write_incident(answer.gate, sentence(seen, norm_bad_), answer);
+      if (reported_step_ != now) write_incident(answer.gate, sentence(seen, norm_bad_), answer);
     }
     if (trace_ && !in_closure_) pass_gate(answer);
     if (in_closure_) losses_.clear();  // each evaluation is judged by its own
@@ -212,14 +212,14 @@ void AttachSession::pass_gate(StepAnswer& answer) {
   if (trace_->watched) {
     if (watches_update()) {
       if (!trace_->keeps) rounds_->watch_update();
-      trace_->keeps = told_step_ != step();
+      trace_->keeps = reported_step_ != step();
       return;
     }
-    tell_hidden_damage(answer);
+    report_hidden_damage(answer);
     return close_trace();
   }
   // An incident's file has been written; what its update does is a consequence.
-  if (told_step_ != step()) {
+  if (reported_step_ != step()) {
     if (trace_->keeps) return;  // another optimizer's turn
     const bool asked = options_.record_steps.count(step()) > 0;
     bool on_device = false;
@@ -245,7 +245,7 @@ std::string AttachSession::spoiled_state() {
 
 std::string AttachSession::hidden_damage() {
   // An overflow that a loss scaler sees to is no damage.
-  if (!trace_ || !trace_->watched || trace_->gate != Gate::ok || told_step_ == step()) return "";
+  if (!trace_ || !trace_->watched || trace_->gate != Gate::ok || reported_step_ == step()) return "";
   if (!rounds_->recorder().hides_damage()) return "";
   StepNames named;
   return hidden_damage_.in(rounds_->tables(*rounds_->now(), names_, batch_, {}, named).recording.doc);
@@ -262,7 +262,7 @@ std::string AttachSession::damage_after_update() {
   return "";
 }
 
-void AttachSession::tell_hidden_damage(StepAnswer& answer) {
+void AttachSession::report_hidden_damage(StepAnswer& answer) {
   const std::string hidden = hidden_damage();
   if (hidden.empty()) return;
   // Found, but nothing that the program computes is harmed: no reason to stop it.
@@ -277,13 +277,13 @@ StepAnswer AttachSession::after_update() {
     (void)set_phase(Phase::forward);
     in_closure_ = false;
     const std::string what = damage_after_update();
-    if (told_step_ != step() && !what.empty()) {
+    if (reported_step_ != step() && !what.empty()) {
       answer.gate = Gate::non_finite;
       write_incident(answer.gate, what, answer, /*update_made=*/true);
     }
-    tell_hidden_damage(answer);
+    report_hidden_damage(answer);
     if (rounds_) append(answer.summary, rounds_->announcement());
-    if (told_step_ == step() &&
+    if (reported_step_ == step() &&
         !incidents_.all_damaged(names_.parameters.size() + names_.buffers.size() + names_.states.size()))
       incidents_.left_behind(non_finite_state());
     write_recording(answer);

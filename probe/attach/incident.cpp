@@ -5,8 +5,8 @@
 
 #include "probe/attach/session.h"
 #include "probe/record/header.h"
-#include "probe/step/one_line.h"
 #include "probe/snapshot/run_dir.h"
+#include "probe/step/one_line.h"
 #include "probe/trace/culprit.h"
 
 namespace nanquest::attach {
@@ -28,8 +28,8 @@ StepState AttachSession::state_of_step(const RoundFacts& facts) const {
   return state;
 }
 
-Status AttachSession::write_round(record::Step& step, const RoundFacts& facts, Gate gate, const std::string& path,
-                                  std::string& culprit) {
+Status AttachSession::write_round(record::Step& step, const RoundFacts& facts, Gate gate,
+                                  const std::string& path, std::string& culprit) {
   // Loss and gradients of a step that is over are gone.
   const bool runs = &step == rounds_->now();
   StepNames named;
@@ -45,7 +45,7 @@ Status AttachSession::write_round(record::Step& step, const RoundFacts& facts, G
 
 Incidents::Names AttachSession::non_finite_state() {
   return Incidents::non_finite(state_pass_,
-                                      {names_.parameters.living(), names_.buffers.living(), names_.states.living()});
+                               {names_.parameters.living(), names_.buffers.living(), names_.states.living()});
 }
 
 bool AttachSession::damaged_state_explains_it() {
@@ -65,7 +65,7 @@ bool AttachSession::only_carries_on(const Incidents::Names& bad, bool update_mad
 }
 
 void AttachSession::write_incident(Gate gate, const std::string& what, StepAnswer& answer, bool update_made) {
-  told_step_ = step();
+  reported_step_ = step();
   const auto bad = incidents_.count() > 0 ? non_finite_state() : Incidents::Names();
   if (only_carries_on(bad, update_made)) {
     append(answer.summary, incidents_.carry_on(step(), bad));
@@ -85,10 +85,10 @@ void AttachSession::write_incident(Gate gate, const std::string& what, StepAnswe
 
 void AttachSession::write_file(Gate gate, StepAnswer& answer, bool update_made) {
   std::string culprit, spoiled;
-  const KeptRound* origin = who_spoiled(spoiled, update_made);
+  const KeptRound* origin = round_that_spoiled(spoiled, update_made);
   if (!origin && !on_record()) {
     append(answer.summary,
-                  "no trace of this step was kept (its gradients were finite; level watch keeps all)");
+           "no trace of this step was kept (its gradients were finite; level watch keeps all)");
     append(answer.summary, rounds_->why_not());
     return;
   }
@@ -110,7 +110,7 @@ void AttachSession::write_file(Gate gate, StepAnswer& answer, bool update_made) 
     append(answer.summary, "snapshot not written: " + one_line(written.error().text()));
 }
 
-const KeptRound* AttachSession::who_spoiled(std::string& name, bool update_made) {
+const KeptRound* AttachSession::round_that_spoiled(std::string& name, bool update_made) {
   if (rounds_->keeps_none()) return nullptr;
   for (const NamedList* list : {&names_.parameters, &names_.states}) {
     // Before its update, what an optimizer keeps has harmed nobody in this step.
@@ -126,7 +126,7 @@ const KeptRound* AttachSession::who_spoiled(std::string& name, bool update_made)
       if (first.defined() && all_finite(first)) continue;
     }
     name = bad;
-    return rounds_->who_spoiled(found->second, trace_.has_value());
+    return rounds_->round_that_spoiled(found->second, trace_.has_value());
   }
   return nullptr;
 }

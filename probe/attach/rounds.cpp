@@ -71,7 +71,7 @@ void Rounds::told(const KeptRound& round) {
   std::erase_if(kept_, [&](const KeptRound& each) { return each.number == number; });
 }
 
-const KeptRound* Rounds::who_spoiled(const at::Tensor& tensor, bool running) {
+const KeptRound* Rounds::round_that_spoiled(const at::Tensor& tensor, bool running) {
   if (!tensor.defined() || !is_plain(tensor)) return nullptr;
   const c10::StorageImpl* storage = tensor.storage().unsafeGetStorageImpl();
   std::int64_t number = running ? round_ : round_ + 1;
@@ -97,7 +97,11 @@ at::Tensor Rounds::first_value(const at::Tensor& tensor) {
 
 StepTables Rounds::tables(record::Step& step, const Names& names, const NamedList& batch,
                           const RoundResults& results, StepNames& named) {
-  named = {remembered(names.parameters), remembered(names.buffers), remembered(names.states), remembered(batch), {}};
+  named = {remembered(names.parameters),
+           remembered(names.buffers),
+           remembered(names.states),
+           remembered(batch),
+           {}};
   StepTables tables(recorder_, step);
   tables.build(named);
   SnapshotDoc& doc = tables.recording.doc;

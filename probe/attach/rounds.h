@@ -48,8 +48,8 @@ struct KeptRound {
 
 /// What a round computed, while it is there.
 struct RoundResults {
-  at::Tensor loss;                 ///< undefined: nobody knows
-  std::vector<at::Tensor> weights; ///< as the optimizer holds them, by number; undefined: not held now
+  at::Tensor loss;                  ///< undefined: nobody knows
+  std::vector<at::Tensor> weights;  ///< as the optimizer holds them, by number; undefined: not held now
 };
 
 class Rounds {
@@ -74,15 +74,15 @@ class Rounds {
   record::Step* of(const KeptRound& round) { return recorder_.find(round.number); }
   /// The round whose update left `tensor` non-finite, which it was when the round that runs began: null if
   /// that is not on record. `running`: a round runs; otherwise the next one is about to begin.
-  const KeptRound* who_spoiled(const at::Tensor& tensor, bool running);
+  const KeptRound* round_that_spoiled(const at::Tensor& tensor, bool running);
   bool keeps_none() const { return kept_.empty(); }
   /// The round's story is written; later steps that it spoiled tell nothing new.
   void told(const KeptRound& round);
   /// Values of a tensor's storage when this round read it first; undefined if it didn't.
   at::Tensor first_value(const at::Tensor& tensor);
   /// The tables of a round up to where what has a name is added: StepTables::finish(names) does that.
-  StepTables tables(record::Step& step, const Names& names, const NamedList& batch, const RoundResults& results,
-                    StepNames& named);
+  StepTables tables(record::Step& step, const Names& names, const NamedList& batch,
+                    const RoundResults& results, StepNames& named);
 
   /// Whether what an update of so many bytes overwrites may be kept, as far as memory goes.
   bool affords(std::uint64_t bytes) { return governor_.affords(bytes); }

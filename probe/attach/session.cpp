@@ -40,7 +40,7 @@ Result<std::unique_ptr<AttachSession>> AttachSession::start(AttachOptions option
     auto log = RunLog::create(options.probe);
     if (!log) return log.error();
     std::unique_ptr<AttachSession> session(new AttachSession(std::move(options), std::move(log).value()));
-    session->unsaid_.summary = session->log_.earlier_text();
+    session->pending_.summary = session->log_.earlier_text();
     forget_in_children();
     if (session->options_.probe.level >= Level::trace) {
       // At level watch each step tells itself what happened in it.
@@ -67,8 +67,7 @@ void AttachSession::safely(const char* doing, const std::function<void()>& work)
     work();
     return;
   } catch (const c10::Error& e) {
-    trouble_ =
-        std::string("nanquest is off: ") + doing + " failed: " + one_line(e.what_without_backtrace());
+    trouble_ = std::string("nanquest is off: ") + doing + " failed: " + one_line(e.what_without_backtrace());
   } catch (const std::exception& e) {
     trouble_ = std::string("nanquest is off: ") + doing + " failed: " + one_line(e.what());
   } catch (...) {
@@ -168,7 +167,7 @@ void AttachSession::hand_written(const OpTraits& op, c10::ArrayRef<const c10::IV
   if (!weight_memory_.count(memory) || !names_.parameters.any_in(memory)) return;
   by_hand_ = true;
   StepAnswer answer = before_update({}, {{}, {kByHand}}, /*gradients_follow=*/false);
-  if (answer.incident) unsaid_ = std::move(answer);
+  if (answer.incident) pending_ = std::move(answer);
 }
 
 void AttachSession::note_scalar(c10::ArrayRef<const c10::IValue> outputs) {

@@ -28,14 +28,14 @@
 #include "probe/attach/rounds.h"
 #include "probe/attach/step_counter.h"
 #include "probe/base/result.h"
+#include "probe/nanquest.h"
+#include "probe/observe/observer.h"
 #include "probe/step/gate.h"
 #include "probe/step/hidden_damage.h"
 #include "probe/step/incidents.h"
 #include "probe/step/judge.h"
 #include "probe/step/run_log.h"
 #include "probe/step/step_record.h"
-#include "probe/nanquest.h"
-#include "probe/observe/observer.h"
 
 namespace nanquest::attach {
 
@@ -165,7 +165,7 @@ class AttachSession : public OpSink {
   /// At the gate of a watched step of level trace: whether its update is recorded as well.
   bool watches_update();
   /// Writes of hidden damage that this watched step has shown so far.
-  void tell_hidden_damage(StepAnswer& answer);
+  void report_hidden_damage(StepAnswer& answer);
   /// At the gate, the update is the next: is it recorded, or does the trace of an unwatched step end here?
   void pass_gate(StepAnswer& answer);
   std::uint64_t bytes_of_update(bool& on_device);
@@ -191,7 +191,7 @@ class AttachSession : public OpSink {
   RoundResults results() const { return {losses_.telling(), gate_.parameters()}; }
   /// The step whose update spoiled a weight that this step found spoiled, or a state that it did; null if
   /// there is none.
-  const KeptRound* who_spoiled(std::string& name, bool update_made);
+  const KeptRound* round_that_spoiled(std::string& name, bool update_made);
   StepState state_of_step(const RoundFacts& facts) const;
 
   AttachOptions options_;
@@ -204,8 +204,9 @@ class AttachSession : public OpSink {
   /// The step that runs, while it is on record.
   struct Trace {
     bool watched = false;
-    bool keeps = false;        ///< the update is recorded with what it overwrites
-    c10::Storage last_scalar;  ///< of the last differentiable number of the forward pass: its loss, most likely
+    bool keeps = false;  ///< the update is recorded with what it overwrites
+    c10::Storage
+        last_scalar;  ///< of the last differentiable number of the forward pass: its loss, most likely
     at::ScalarType last_scalar_type = at::kFloat;
     std::size_t update_begins = 0;  ///< first op of the optimizer
     Gate gate = Gate::ok;
@@ -220,7 +221,7 @@ class AttachSession : public OpSink {
   StepCounter steps_;
   std::int64_t offset_ = 0;              ///< of the program's own numbers
   std::vector<std::size_t> bound_;       ///< parameters that the gate holds now
-  std::int64_t told_step_ = -1'000'000;  ///< the last bad step, as an incident or as what carries one on
+  std::int64_t reported_step_ = -1'000'000;  ///< the last bad step, as an incident or as what carries one on
   std::pair<std::size_t, std::uint64_t> state_bytes_;  ///< of so many states
   StepJudge judge_;
   Incidents incidents_;
@@ -234,7 +235,7 @@ class AttachSession : public OpSink {
   bool in_closure_ = false;      ///< the optimizer computes gradients itself, and is at it
   bool by_hand_ = false;         ///< the program wrote to a weight without an optimizer: this step's update
   std::unordered_set<const c10::StorageImpl*> weight_memory_;  ///< addresses only, to know such a write by
-  StepAnswer unsaid_;                                          ///< found where nobody was there to be told
+  StepAnswer pending_;                                          ///< found where nobody was there to be told
   std::string trouble_;
 };
 

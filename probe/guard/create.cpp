@@ -5,10 +5,10 @@
 #include <optional>
 #include <utility>
 
-#include "probe/step/one_line.h"
 #include "probe/guard/probe.h"
-#include "probe/step/run_log.h"
 #include "probe/nanquest.h"
+#include "probe/step/one_line.h"
+#include "probe/step/run_log.h"
 
 namespace nanquest {
 

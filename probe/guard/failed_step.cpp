@@ -2,10 +2,10 @@
 #include <cmath>
 #include <utility>
 
-#include "probe/step/incident.h"
-#include "probe/step/one_line.h"
 #include "probe/guard/probe.h"
 #include "probe/snapshot/run_dir.h"
+#include "probe/step/incident.h"
+#include "probe/step/one_line.h"
 #include "probe/tensor/copy_memory.h"
 
 namespace nanquest::guard {

@@ -5,11 +5,11 @@
 #include <exception>
 #include <utility>
 
-#include "probe/step/incident.h"
-#include "probe/step/one_line.h"
 #include "probe/guard/probe.h"
 #include "probe/observe/step_scope.h"
 #include "probe/snapshot/run_dir.h"
+#include "probe/step/incident.h"
+#include "probe/step/one_line.h"
 #include "probe/trace/culprit.h"
 
 namespace nanquest::guard {
@@ -23,7 +23,8 @@ double dangerous_amax(const at::Tensor& parameter) {
 }  // namespace
 
 bool GuardedProbe::suspicious(std::int64_t step) const {
-  if (options_.level == Level::watch || step < record_updates_until_ || !(std::abs(last_.lr) < 1e30)) return true;  // fp32 ends at 3.4e38
+  if (options_.level == Level::watch || step < record_updates_until_ || !(std::abs(last_.lr) < 1e30))
+    return true;  // fp32 ends at 3.4e38
   for (const auto& [name, p] : parameters_)
     if (last_amax_ > dangerous_amax(p)) return true;
   return false;

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "probe/base/pooled.h"
-#include "probe/observe/elsewhere.h"
+#include "probe/observe/passes_through.h"
 #include "probe/observe/node_names.h"
 
 namespace nanquest {
@@ -76,7 +76,7 @@ std::unique_ptr<at::ObserverContext> start_op(const at::RecordFunction& fn, OpSi
   const std::size_t wanted = traits->argument_written.size();
   if (inputs.size() < wanted) return nullptr;
   const auto arguments = inputs.slice(inputs.size() - wanted, wanted);
-  if (is_elsewhere(arguments)) return nullptr;
+  if (passes_through(arguments)) return nullptr;
   auto context = std::make_unique<Context>(Kind::op);
   context->traits = traits;
   {

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstdlib>
-#include <cstring>
 #include <new>
 
 #include "probe/tensor/copy_memory.h"
@@ -15,14 +14,6 @@ namespace nanquest::record {
 namespace {
 
 constexpr std::size_t kAlign = 64, kChunk = 1 << 20;
-constexpr std::size_t kSamples = 64;
-
-std::uint64_t mix(std::uint64_t sum, const void* word) {
-  std::uint64_t value;
-  std::memcpy(&value, word, sizeof value);
-  sum = (sum ^ value) * 0x9E3779B97F4A7C15ull;
-  return sum ^ (sum >> 29);
-}
 
 }  // namespace
 
@@ -78,15 +69,6 @@ std::size_t ValueArena::capacity() const {
   std::size_t all = 0;
   for (const Chunk& chunk : chunks_) all += chunk.size;
   return all;
-}
-
-std::uint64_t sampled_checksum(const void* data, std::size_t bytes) {
-  const auto* at = static_cast<const std::byte*>(data);
-  std::uint64_t sum = bytes;
-  if (!data || bytes < sizeof(std::uint64_t)) return sum;
-  const std::size_t last = bytes - sizeof(std::uint64_t);
-  for (std::size_t i = 0; i < kSamples; ++i) sum = mix(sum, at + last / (kSamples - 1) * i);
-  return mix(sum, at + last);
 }
 
 }  // namespace nanquest::record

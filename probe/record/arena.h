@@ -43,8 +43,4 @@ class ValueArena {
   std::uint64_t grown_ = 0;
 };
 
-/// A checksum of samples spread over the bytes, both ends included: tells without reading everything that a
-/// buffer was filled anew. A few changed elements can escape it.
-std::uint64_t sampled_checksum(const void* data, std::size_t bytes);
-
 }  // namespace nanquest::record

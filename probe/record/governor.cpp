@@ -46,9 +46,9 @@ bool UpdateGovernor::affords(std::uint64_t bytes) {
   free_ = static_cast<double>(free_memory());
   if (wanted_ > free_ * options_.memory_share) {
     refused_ = true;
-    reason_ = "what the optimizer overwrites is not kept: that would take " + amount(wanted_) + ", more than " +
-              std::to_string(static_cast<int>(100 * options_.memory_share + 0.5)) + " % of the " +
-              amount(free_) + " of free memory";
+    reason_ = "what the optimizer overwrites is not kept: that would take " + amount(wanted_) +
+              ", more than " + std::to_string(static_cast<int>(100 * options_.memory_share + 0.5)) +
+              " % of the " + amount(free_) + " of free memory";
     return false;
   }
   bytes_ = bytes;

@@ -21,7 +21,8 @@ at::Tensor typed_bytes(const void* data, std::size_t bytes, at::ScalarType type,
 at::Tensor first_elements(const SlotRecord& slot, at::ScalarType type);
 
 /// Whether a tensor of these sizes, strides and offset lies within `count` elements.
-bool reaches_within(c10::IntArrayRef sizes, c10::IntArrayRef strides, std::int64_t offset, std::int64_t count);
+bool reaches_within(c10::IntArrayRef sizes, c10::IntArrayRef strides, std::int64_t offset,
+                    std::int64_t count);
 
 /// Whether the storage still has all elements of the tensor: a program may shrink it without an op.
 bool lies_within_its_memory(const at::Tensor& tensor);

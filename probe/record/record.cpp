@@ -8,9 +8,9 @@
 
 #include "probe/record/header.h"
 #include "probe/record/step_recording.h"
-#include "probe/tensor/tensor_scan.h"
 #include "probe/snapshot/manifest.h"
 #include "probe/snapshot/writer.h"
+#include "probe/tensor/tensor_scan.h"
 
 namespace nanquest {
 namespace {
@@ -52,7 +52,8 @@ Recording record_step(const StepState& state, const std::function<at::Tensor()>&
                       const RecordOptions& options) {
   Recording recording;
   try {
-    const auto recorder = std::make_shared<Recorder>(RecorderOptions{.keep_steps = 0, .stacks = options.stacks});
+    const auto recorder =
+        std::make_shared<Recorder>(RecorderOptions{.keep_steps = 0, .stacks = options.stacks});
     StepRecording recorded(*recorder, state, options);
     Recording ran;
     run(step, ran);

@@ -40,8 +40,7 @@ void Recorder::forget_if_produced(const at::Tensor& tensor) {
   if (!recording_ || !tensor.defined() || !can_record(tensor)) return;
   const c10::StorageImpl* storage = tensor.storage().unsafeGetStorageImpl();
   const std::uint32_t slot = current_->slots.find(storage);
-  if (slot != record::SlotIndex::kMissing && current_->slots[slot].produced)
-    current_->slots.forget(storage);
+  if (slot != record::SlotIndex::kMissing && current_->slots[slot].produced) current_->slots.forget(storage);
 }
 
 void Recorder::begin_step(std::int64_t number, bool watch) {

@@ -50,8 +50,8 @@ struct RecorderOptions {
 
 /// A tensor at some moment of a step, for a row of tables that are made later (StepTables::add).
 struct SeenTensor {
-  at::Tensor tensor;  ///< its memory, without history; undefined for what can't be recorded
-  TensorRow row;      ///< without slot and statistics
+  at::Tensor tensor;              ///< its memory, without history; undefined for what can't be recorded
+  TensorRow row;                  ///< without slot and statistics
   std::optional<StatsRow> stats;  ///< with a hash
 };
 
@@ -126,7 +126,8 @@ class Recorder : public OpSink {
   void record_output(const OpTraits& op, Frame& frame, ReturnKind kind, const at::Tensor& tensor);
   void record_written(const OpTraits& op, Frame& frame, const at::Tensor& tensor);
   /// What a collective writes is kept when somebody has waited for it.
-  void keep_later(Frame& frame, const at::Tensor& tensor, std::uint32_t slot, std::uint32_t token, bool argument);
+  void keep_later(Frame& frame, const at::Tensor& tensor, std::uint32_t slot, std::uint32_t token,
+                  bool argument);
   void keep_values(const Frame& frame, c10::ArrayRef<const c10::IValue> outputs);
   /// … which is the case when it is read: its values are kept now.
   void settle(std::uint32_t slot);

@@ -7,14 +7,13 @@
 #include <algorithm>
 #include <cstring>
 
-#include "probe/record/tokens.h"
-#include "probe/record/rows.h"
-#include "probe/record/tokens.h"
+#include "probe/observe/step_scope.h"
 #include "probe/record/recorder.h"
 #include "probe/record/recorder_frame.h"
+#include "probe/record/rows.h"
 #include "probe/record/timed.h"
+#include "probe/record/tokens.h"
 #include "probe/record/value_watch.h"
-#include "probe/observe/step_scope.h"
 #include "probe/tensor/each_tensor.h"
 
 namespace nanquest {
@@ -69,7 +68,7 @@ void Recorder::link_maker(const at::Tensor& tensor, std::uint32_t slot) {
 }
 
 void Recorder::record_argument(const OpTraits& op, std::size_t index, const c10::IValue& value,
-                                    Frame& frame) {
+                               Frame& frame) {
   record::Step& step = *current_;
   Words& words = step.words;
   OpRecord& record = step.ops.back();
@@ -121,8 +120,8 @@ void Recorder::record_argument(const OpTraits& op, std::size_t index, const c10:
 void Recorder::share_stack(const Frame& frame, std::unique_lock<std::mutex>& lock) {
   record::Step& step = *current_;
   const std::uint32_t op = frame.op;
-  // A backward op's own frames are the engine's: where unwinding is dear, only those of a birth are worth it.
-  if (step.ops[op].phase == Phase::backward && Stack::dear()) {
+  // A backward op's own frames are the engine's: where unwinding takes long, only those of a birth are worth it.
+  if (step.ops[op].phase == Phase::backward && Stack::costly()) {
     if (op < step.stacks.size()) step.stacks[op].reset();
     return;
   }
@@ -140,8 +139,7 @@ void Recorder::share_stack(const Frame& frame, std::unique_lock<std::mutex>& loc
     step.stacks[op] = std::move(stack);
 }
 
-std::unique_ptr<OpFrame> Recorder::on_start(const OpTraits& op,
-                                                 c10::ArrayRef<const c10::IValue> inputs) {
+std::unique_ptr<OpFrame> Recorder::on_start(const OpTraits& op, c10::ArrayRef<const c10::IValue> inputs) {
   std::unique_lock lock(mutex_);
   if (!recording_) {
     if (current_ && current_->usable) late_write(op, inputs);

@@ -5,14 +5,14 @@
 #include <cstring>
 #include <utility>
 
-#include "probe/record/rows.h"
-#include "probe/record/tokens.h"
-#include "probe/record/recorder.h"
-#include "probe/record/timed.h"
-#include "probe/tensor/parallel.h"
 #include "probe/observe/step_scope.h"
-#include "probe/tensor/tensor_scan.h"
+#include "probe/record/recorder.h"
+#include "probe/record/rows.h"
+#include "probe/record/timed.h"
+#include "probe/record/tokens.h"
 #include "probe/tensor/each_tensor.h"
+#include "probe/tensor/parallel.h"
+#include "probe/tensor/tensor_scan.h"
 
 namespace nanquest {
 
@@ -53,7 +53,8 @@ void Recorder::add_host_write(const at::Tensor& tensor, std::uint32_t slot) {
   step.host_writes.push_back(std::move(write));
 }
 
-std::uint32_t Recorder::outside_or_known(const at::Tensor& tensor, bool blind, bool awaits, bool& host_write) {
+std::uint32_t Recorder::outside_or_known(const at::Tensor& tensor, bool blind, bool awaits,
+                                         bool& host_write) {
   record::Step& step = *current_;
   const c10::Storage& storage = tensor.storage();
   std::uint32_t slot = step.slots.find(storage.unsafeGetStorageImpl());
@@ -89,7 +90,7 @@ std::uint32_t Recorder::outside_or_known(const at::Tensor& tensor, bool blind, b
     record.version_then = record.version.current_version();
   }
   if (storage.device().is_cpu())
-    record.checksum = record::sampled_checksum(storage.data(), record.first_bytes);
+    record.checksum = record::hash_of_samples(storage.data(), record.first_bytes);
   return slot;
 }
 

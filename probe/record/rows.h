@@ -7,7 +7,7 @@
 #include <cstdio>
 #include <string>
 
-#include "probe/numerics/scan.h"
+#include "probe/numerics/hash.h"
 #include "probe/snapshot/model.h"
 #include "probe/tensor/tensor_scan.h"
 

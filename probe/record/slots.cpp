@@ -1,16 +1,28 @@
 #include "probe/record/slots.h"
 
 #include <algorithm>
+#include <cstring>
 
-#include "probe/record/arena.h"
+#include "probe/numerics/hash.h"
 
 namespace nanquest::record {
+
+std::uint64_t hash_of_samples(const void* data, std::size_t bytes) {
+  constexpr std::size_t kSamples = 64;
+  std::uint64_t samples[kSamples + 1] = {};
+  if (!data || bytes < sizeof(std::uint64_t)) return bytes;
+  const std::size_t last = bytes - sizeof(std::uint64_t);
+  for (std::size_t i = 0; i < kSamples; ++i)
+    std::memcpy(&samples[i], static_cast<const std::byte*>(data) + last / (kSamples - 1) * i, sizeof samples[i]);
+  std::memcpy(&samples[kSamples], static_cast<const std::byte*>(data) + last, sizeof samples[kSamples]);
+  return hash_bytes(samples, sizeof samples);
+}
 
 bool changed_since(const SlotRecord& record) {
   if (record.version.enabled() && record.version.current_version() != record.version_then) return true;
   if (!record.device.is_cpu() || !record.live.data() || record.live.nbytes() < record.first_bytes)
     return false;
-  return sampled_checksum(record.live.data(), record.first_bytes) != record.checksum;
+  return hash_of_samples(record.live.data(), record.first_bytes) != record.checksum;
 }
 
 std::uint32_t SlotIndex::find(const c10::StorageImpl* storage) const {
@@ -52,7 +64,8 @@ std::uint32_t SlotIndex::add(const at::Tensor& tensor, bool produced) {
   record.produced = produced;
   record.writer = UINT32_MAX;
   record.initialised = true;
-  record.lost = record.changed_unseen = record.written_late = record.forgotten = record.shared = record.late = false;
+  record.lost = record.changed_unseen = record.written_late = record.forgotten = record.shared = record.late =
+      false;
   record.saved = nullptr;
   insert(storage.unsafeGetStorageImpl(), size_);
   return size_++;

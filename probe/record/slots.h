@@ -23,7 +23,7 @@ struct SlotRecord {
   bool lost = false;            ///< its memory was freed before it could be copied
   bool changed_unseen = false;  ///< somebody wrote behind the trace's back before it was copied
   bool written_late = false;    ///< an op wrote to it after the step had ended
-  bool late = false;          ///< a collective wrote it and nobody has read it since
+  bool late = false;            ///< a collective wrote it and nobody has read it since
   bool shared = false;  ///< others than LibTorch may write to it; its bytes had this hash when last seen
   std::uint64_t shared_hash = 0;
   bool forgotten = false;  ///< its storage counts as another one from some op on
@@ -36,6 +36,10 @@ struct SlotRecord {
   const std::byte* saved = nullptr;  ///< in the step's arena
   at::Tensor saved_on_device;
 };
+
+/// A hash of samples spread over the bytes, both ends included: tells without reading everything that a buffer
+/// was filled anew. A few changed elements can escape it.
+std::uint64_t hash_of_samples(const void* data, std::size_t bytes);
 
 /// Whether the values of a storage that is only referred to are others than at first, as far as that can be
 /// told.

@@ -31,9 +31,10 @@ bool is_plumbing_file(std::string_view file) {
 bool is_plumbing_function(std::string_view function) {
   return starts_with_any(
       function, {"at::", "c10::", "torch::", "std::", "void at::", "void std::", "__libc_start", "_start",
-                 "nanquest::Recorder", "nanquest::record::", "nanquest::ObserverSession", "nanquest::record_step",
-                 "nanquest::Stack", "nanquest::capture_incident", "nanquest::guard::",
-                 "nanquest::(anonymous namespace)::on_start", "nanquest::(anonymous namespace)::start_op"});
+                 "nanquest::Recorder", "nanquest::record::", "nanquest::ObserverSession",
+                 "nanquest::record_step", "nanquest::Stack", "nanquest::capture_incident",
+                 "nanquest::guard::", "nanquest::(anonymous namespace)::on_start",
+                 "nanquest::(anonymous namespace)::start_op"});
 }
 
 /// Frames that say nothing: the call protocol of modules, decorators, and the probe's own stand-ins.
@@ -140,14 +141,14 @@ class NativeStack : public Stack {
 
 }  // namespace
 
-bool Stack::dear() {
+bool Stack::costly() {
   static const bool python = dlsym(RTLD_DEFAULT, "Py_IsInitialized") != nullptr;
   return !python;
 }
 
 std::shared_ptr<Stack> Stack::gather() {
   try {
-    if (dear()) return std::make_shared<NativeStack>();
+    if (costly()) return std::make_shared<NativeStack>();
     return std::make_shared<PythonStack>(torch::CapturedTraceback::gather(true, false, false));
   } catch (...) {
     return nullptr;

@@ -1,4 +1,4 @@
-/// Call stacks: gathered for every op (cheap), turned into words for the few that matter (dear).
+/// Call stacks: gathered for every op (cheap), turned into words for the few that matter (slow).
 #pragma once
 
 #include <memory>
@@ -13,7 +13,7 @@ class Stack {
   /// Python frames in a Python process, otherwise C++ frames.
   static std::shared_ptr<Stack> gather();
   /// gather() costs microseconds, not a fraction of one: C++ frames have to be unwound.
-  static bool dear();
+  static bool costly();
   virtual ~Stack() = default;
   /// Python: "file:line function"; C++: "program+0xoffset function" for addr2line; innermost first, frames of
   /// LibTorch and of the probe left out. Empty if nothing is known. Never throws.

@@ -11,13 +11,13 @@
 #include <string>
 #include <vector>
 
-#include "probe/record/stacks.h"
-#include "probe/record/generators.h"
-#include "probe/record/slots.h"
-#include "probe/record/arena.h"
-#include "probe/record/words.h"
 #include "probe/observe/module_scope.h"
 #include "probe/observe/op_traits.h"
+#include "probe/record/arena.h"
+#include "probe/record/generators.h"
+#include "probe/record/slots.h"
+#include "probe/record/stacks.h"
+#include "probe/record/words.h"
 
 namespace nanquest::record {
 
@@ -34,7 +34,7 @@ struct OpRecord {
   bool ended = false;
   std::uint32_t first_argument = 0, argument_words = 0, argument_tokens = 0;
   std::uint32_t first_output = 0, outputs = 0;  ///< returned tensors …
-  std::uint32_t fresh = 0;    ///< so many of them in memory that the trace had not seen before: the op wrote it
+  std::uint32_t fresh = 0;  ///< so many of them in memory that the trace had not seen before: the op wrote it
   std::uint32_t written = 0;  ///< … and after them the arguments that the op wrote, as they were then
   bool returned_nothing = false;
   // Not compared with the last step's:

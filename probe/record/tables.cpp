@@ -100,7 +100,7 @@ at::Tensor StepTables::first_values(const Step& step, std::uint32_t slot, bool& 
     const at::Tensor saved = first_values(*later, there, trusted);
     if (saved.defined() && saved.is_cpu() && record.device.is_cpu())
       trusted = trusted && saved.nbytes() == record.first_bytes &&
-                record::sampled_checksum(saved.const_data_ptr(), record.first_bytes) == record.checksum;
+                record::hash_of_samples(saved.const_data_ptr(), record.first_bytes) == record.checksum;
     return saved;
   }
   if (record.live.nbytes() < record.first_bytes || !record.live.data()) return {};
@@ -182,7 +182,8 @@ void StepTables::own(std::shared_ptr<const Recorder> recorder) {
       tensor = tensor.clone();
     else if (recorders_.count(memory) > 0)
       tensor = at::from_blob(
-          tensor.mutable_data_ptr(), tensor.sizes(), tensor.strides(), [recorder](void*) {}, tensor.options());
+          tensor.mutable_data_ptr(), tensor.sizes(), tensor.strides(), [recorder](void*) {},
+          tensor.options());
   }
 }
 

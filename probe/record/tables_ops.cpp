@@ -1,10 +1,10 @@
 // StepTables: records of ops as rows.
 #include <ATen/ATen.h>
 
-#include "probe/record/tokens.h"
-#include "probe/record/rows.h"
 #include "probe/record/memory_views.h"
+#include "probe/record/rows.h"
 #include "probe/record/tables.h"
+#include "probe/record/tokens.h"
 #include "probe/record/value_watch.h"
 
 namespace nanquest {
@@ -187,8 +187,8 @@ void StepTables::add_op(std::uint32_t index) {
   add_nodes(index, /*of_arguments=*/false);
   while (next_opaque_ < step_.opaque.size() && step_.opaque[next_opaque_].place.op == index) {
     const record::OpaqueOutput& output = step_.opaque[next_opaque_++];
-    const std::string path =
-        opaque_path(row, std::string(output.place.written ? "w" : "").append(std::to_string(output.place.number)));
+    const std::string path = opaque_path(
+        row, std::string(output.place.written ? "w" : "").append(std::to_string(output.place.number)));
     recording.data.emplace_back(path, output.value);
     if (op.host_data.empty()) op.host_data = path;
   }

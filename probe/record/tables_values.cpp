@@ -39,10 +39,11 @@ NamedTensor StepTables::first_value_row(const std::string& path, const NamedMemo
   const at::Tensor saved = row.slot == kNone ? at::Tensor{} : first_[static_cast<std::size_t>(row.slot)];
   // A slot that the trace produced (a buffer made new inside the step) has no first value: what it is now is
   // kept.
-  const bool known = saved.defined() && saved.scalar_type() == tensor.scalar_type() &&
-                     record::reaches_within(tensor.sizes(), tensor.strides(), tensor.storage_offset(), saved.numel());
-  const at::Tensor first =
-      known ? saved.as_strided(tensor.sizes(), tensor.strides(), tensor.storage_offset()) : tensor.detach().to(at::kCPU);
+  const bool known =
+      saved.defined() && saved.scalar_type() == tensor.scalar_type() &&
+      record::reaches_within(tensor.sizes(), tensor.strides(), tensor.storage_offset(), saved.numel());
+  const at::Tensor first = known ? saved.as_strided(tensor.sizes(), tensor.strides(), tensor.storage_offset())
+                                 : tensor.detach().to(at::kCPU);
   if (!known) programs_.insert(first.storage().data());
   if (known && tensor.is_contiguous() && tensor.numel() == saved.numel()) {
     // Stored once: the slot's bytes are this tensor, so the slot points here.

@@ -49,8 +49,8 @@ bool ValueWatch::non_finite(std::int32_t stats) const {
 }
 
 std::int32_t ValueWatch::stats_at(std::uint32_t token) const {
-  const auto at =
-      std::lower_bound(seen_.begin(), seen_.end(), token, [](const Seen& s, std::uint32_t t) { return s.token < t; });
+  const auto at = std::lower_bound(seen_.begin(), seen_.end(), token,
+                                   [](const Seen& s, std::uint32_t t) { return s.token < t; });
   return at == seen_.end() || at->token != token ? kNone : at->stats;
 }
 
@@ -113,7 +113,8 @@ void ValueWatch::look_at_first_values(std::size_t index) {
     seen.stats = seen_[other].stats;
     return;
   }
-  const at::Tensor view = view_at(words, first_elements(step_.slots[seen.slot], static_cast<at::ScalarType>(header.scalar_type)));
+  const at::Tensor view =
+      view_at(words, first_elements(step_.slots[seen.slot], static_cast<at::ScalarType>(header.scalar_type)));
   const auto stats = view.defined() ? stats_of(view, /*hash=*/false) : std::nullopt;
   if (!stats) return;
   seen.stats = add(*stats);
@@ -143,7 +144,8 @@ void ValueWatch::look_ahead(std::vector<at::Tensor> tensors, Look look) {
   std::vector<std::optional<StatsRow>> rows(tensors.size());
   std::atomic<std::size_t> next{0};
   parallel_ranges(threads_here(), 1, [&](std::int64_t, std::int64_t) {
-    for (std::size_t i; (i = next++) < tensors.size();) rows[i] = stats_of(tensors[i], look == Look::values_and_hash);
+    for (std::size_t i; (i = next++) < tensors.size();)
+      rows[i] = stats_of(tensors[i], look == Look::values_and_hash);
   });
   for (std::size_t i = 0; i < tensors.size(); ++i)
     if (rows[i]) ready_.emplace(tensors[i].unsafeGetTensorImpl(), *rows[i]);
@@ -187,8 +189,8 @@ void ValueWatch::before_outputs(const OpTraits& op, c10::ArrayRef<const c10::IVa
   look_ahead(std::move(made), Look::values_and_hash);
 }
 
-void ValueWatch::argument(const OpTraits& op, WatchedOp& watched, const at::Tensor& tensor, std::uint32_t slot,
-                          std::uint32_t token, bool read, bool written) {
+void ValueWatch::argument(const OpTraits& op, WatchedOp& watched, const at::Tensor& tensor,
+                          std::uint32_t slot, std::uint32_t token, bool read, bool written) {
   const at::NoGradGuard no_grad;
   const Look look = !read ? Look::nothing : op.opaque ? Look::values_and_hash : Look::values;
   const std::int32_t stats = stats_for(tensor, slot, look);
@@ -220,8 +222,8 @@ void ValueWatch::will_write(std::uint32_t slot, std::uint32_t token) {
 void ValueWatch::wrote_late(const at::Tensor& tensor, std::uint32_t slot, std::uint32_t token) {
   const at::NoGradGuard no_grad;
   const std::int32_t stats = stats_for(tensor, slot, Look::values_and_hash);
-  const auto at =
-      std::lower_bound(seen_.begin(), seen_.end(), token, [](const Seen& s, std::uint32_t t) { return s.token < t; });
+  const auto at = std::lower_bound(seen_.begin(), seen_.end(), token,
+                                   [](const Seen& s, std::uint32_t t) { return s.token < t; });
   if (at != seen_.end() && at->token == token) at->stats = stats;
 }
 
@@ -233,7 +235,8 @@ std::vector<at::Tensor> ValueWatch::rewritten(const WatchedOp& watched) {
     if (before == kNone || !stats_rows_[static_cast<std::size_t>(before)].has_hash) continue;
     if (!lies_within_its_memory(unsure.tensor)) continue;
     const auto now = stats_of(unsure.tensor, /*hash=*/true);
-    if (now && now->hash != stats_rows_[static_cast<std::size_t>(before)].hash) tensors.push_back(unsure.tensor);
+    if (now && now->hash != stats_rows_[static_cast<std::size_t>(before)].hash)
+      tensors.push_back(unsure.tensor);
   }
   return tensors;
 }

@@ -108,7 +108,8 @@ class ValueWatch {
   struct SlotValues {
     std::uint32_t generation = 0;  ///< grows with each write
     std::vector<Known> known;
-    std::vector<std::size_t> first_seen;  ///< places in seen_ with statistics of first values, one for each view
+    std::vector<std::size_t>
+        first_seen;  ///< places in seen_ with statistics of first values, one for each view
   };
   enum class Likeness { none, same_elements, same };
   static Likeness likeness(const Known& known, std::uint64_t count, const at::Tensor& tensor, bool contiguous,

@@ -40,10 +40,10 @@ void ValueWatch::keep_inputs(const OpTraits& op, c10::ArrayRef<const c10::IValue
   watched.inputs.assign(inputs.begin(), inputs.end());
   if (written.empty()) return;
   const auto kept = [&](const at::Tensor& t) {
-    const bool changes =
-        t.defined() && t.has_storage() && std::any_of(written.begin(), written.end(), [&](const at::Tensor& w) {
-          return w.storage().is_alias_of(t.storage());
-        });
+    const bool changes = t.defined() && t.has_storage() &&
+                         std::any_of(written.begin(), written.end(), [&](const at::Tensor& w) {
+                           return w.storage().is_alias_of(t.storage());
+                         });
     const at::Tensor before = changes ? before_written(t) : t;
     watched.inputs_kept = watched.inputs_kept && (before.defined() || !t.defined());
     return before;
@@ -69,7 +69,7 @@ void ValueWatch::before_op(const OpTraits& op, WatchedOp& watched, c10::ArrayRef
   if (!hidden_->any() || op.uninitialised) return;  // such an op reads sizes only
   const bool can_repeat = !(op.seeded || op.opaque || op.foreign || op.collective || op.awaits || opaque);
   watched.reader = hidden_->reads(op.handle, op.argument_written, can_repeat,
-                                 std::vector<c10::IValue>(inputs.begin(), inputs.end()));
+                                  std::vector<c10::IValue>(inputs.begin(), inputs.end()));
 }
 
 bool ValueWatch::read_non_finite(const WatchedOp& watched) {
@@ -99,7 +99,8 @@ void ValueWatch::after_op(const OpTraits& op, WatchedOp& watched, std::uint32_t 
   if (!up) return;
   std::optional<OpResults> above;
   try {
-    above = run_raised(op.handle, op.argument_written, raised(schema, op.argument_written, watched.inputs, *up));
+    above =
+        run_raised(op.handle, op.argument_written, raised(schema, op.argument_written, watched.inputs, *up));
   } catch (const std::exception&) {  // memory is short: nobody knows
   }
   if (!above) return;
@@ -110,7 +111,8 @@ void ValueWatch::after_op(const OpTraits& op, WatchedOp& watched, std::uint32_t 
 
 void ValueWatch::flag_hidden_overflows() {
   for (const std::int32_t op : hidden_->harmful()) flags_of(static_cast<std::uint32_t>(op)) |= kOpHidesDamage;
-  for (const std::int32_t op : hidden_->harmless()) flags_of(static_cast<std::uint32_t>(op)) |= kOpHidesNothing;
+  for (const std::int32_t op : hidden_->harmless())
+    flags_of(static_cast<std::uint32_t>(op)) |= kOpHidesNothing;
 }
 
 void ValueWatch::rest() {
@@ -120,9 +122,8 @@ void ValueWatch::rest() {
 }
 
 bool ValueWatch::wrote_non_finite(std::size_t first, Phase phase) const {
-  return std::any_of(bad_ops_.begin(), bad_ops_.end(), [&](std::uint32_t op) {
-    return op >= first && step_.ops[op].phase == phase;
-  });
+  return std::any_of(bad_ops_.begin(), bad_ops_.end(),
+                     [&](std::uint32_t op) { return op >= first && step_.ops[op].phase == phase; });
 }
 
 }  // namespace nanquest::record

@@ -4,8 +4,8 @@
 #include <chrono>
 #include <cmath>
 
-#include "probe/step/one_line.h"
 #include "probe/snapshot/run_dir.h"
+#include "probe/step/one_line.h"
 
 namespace nanquest {
 

@@ -10,7 +10,7 @@
 #include <type_traits>
 
 #include "replay/trace/environment.h"
-#include "replay/trace/impl.h"
+#include "replay/trace/replayer_state.h"
 
 namespace nanquest {
 namespace {

@@ -10,7 +10,7 @@
 #include "probe/tensor/tensor_scan.h"
 #include "probe/trace/culprit.h"
 #include "replay/trace/environment.h"
-#include "replay/trace/impl.h"
+#include "replay/trace/replayer_state.h"
 #include "replay/trace/statistics.h"
 
 namespace nanquest {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "replay/trace/impl.h"
+#include "replay/trace/replayer_state.h"
 
 namespace nanquest::trace {
 

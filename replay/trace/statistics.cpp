@@ -9,7 +9,7 @@
 #include "probe/trace/births.h"
 #include "replay/trace/environment.h"
 #include "replay/trace/hidden.h"
-#include "replay/trace/impl.h"
+#include "replay/trace/replayer_state.h"
 
 namespace nanquest {
 namespace trace {

@@ -1,7 +1,7 @@
 #include <algorithm>
 
 #include "replay/trace/environment.h"
-#include "replay/trace/impl.h"
+#include "replay/trace/replayer_state.h"
 #include "replay/trace/statistics.h"
 
 namespace nanquest {

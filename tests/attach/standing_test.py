@@ -77,7 +77,7 @@ class StandingTest(AttachTest):
         self.assert_bit_exact(self.incidents()[0])
         self.assertEqual(self.replay("diagnose", self.incidents()[0])["cause"], "BAD_STATE")
 
-    def test_what_it_can_not_record_others_do(self):
+    def test_steps_with_ops_that_can_not_be_run_again(self):
         script = self.scratch / "sparse.py"
         script.write_text("import nanquest, torch\n"
                           "assert nanquest.attach(level='trace', run_dir='run', watch_first=0, watch_every=0, record_steps=(9, 40))\n"
@@ -93,12 +93,11 @@ class StandingTest(AttachTest):
         process = self.plain(script)
         self.assert_exit(process)
         self.assertNotIn(" off", process.stderr)
-        # The first step; then not before 16 steps in a row had only ops that can be run again.
-        self.assertEqual(int(process.stdout), 1 + 42 - 10 - 16)
-        for step, standing in ((9, False), (40, True)):
+        self.assertEqual(int(process.stdout), 42)
+        for step in (9, 40):
             file = self.scratch / "run" / "recordings" / f"step-{step:08d}.r0.h5"
-            self.assert_bit_exact(file)
-            self.assertEqual(stands(file), standing)
+            self.assertGreater(self.assert_bit_exact(file)["outputs_compared"], 2)
+            self.assertTrue(stands(file))
 
     def test_it_listens_again_after_an_update_that_failed(self):
         """Nobody keeps these updates, so nobody listens while the optimizer runs; one of them never says that it is over."""

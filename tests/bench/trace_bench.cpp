@@ -10,8 +10,8 @@
 #include <memory>
 #include <optional>
 
-#include "probe/record/recorder.h"
 #include "probe/observe/step_scope.h"
+#include "probe/record/recorder.h"
 #include "tests/bench/guard_gpt.h"
 #include "tests/bench/report.h"
 

@@ -5,8 +5,8 @@
 
 #include <limits>
 
-#include "probe/record/record.h"
 #include "probe/observe/module_scope.h"
+#include "probe/record/record.h"
 
 namespace nanquest::testing {
 

@@ -61,11 +61,15 @@ void expect_same_arguments(const SnapshotDoc& a, const SnapshotDoc& b) {
 }  // namespace
 
 StepNames names_of(const StepState& state) {
-  return {named_memory(state.parameters), named_memory(state.buffers), named_memory(state.optimizer),
-          named_memory(state.batch), {}};
+  return {named_memory(state.parameters),
+          named_memory(state.buffers),
+          named_memory(state.optimizer),
+          named_memory(state.batch),
+          {}};
 }
 
-StepTables tables_of(Recorder& recorder, std::int64_t number, const StepState& state, const at::Tensor& loss) {
+StepTables tables_of(Recorder& recorder, std::int64_t number, const StepState& state,
+                     const at::Tensor& loss) {
   StepTables tables(recorder, *recorder.find(number));
   tables.build(names_of(state));
   SnapshotDoc& doc = tables.recording.doc;

@@ -51,8 +51,11 @@ struct Training {
   StepTables tables(std::int64_t of) {
     const ObserverPause pause;
     StepTables made(trace, *trace.find(of));
-    const StepNames names{named_memory({{"w", net.w}}), {}, named_memory({{"exp_avg.w", net.m}, {"exp_avg_sq.w", net.v}}),
-                          named_memory({{"x", net.x}}), {}};
+    const StepNames names{named_memory({{"w", net.w}}),
+                          {},
+                          named_memory({{"exp_avg.w", net.m}, {"exp_avg_sq.w", net.v}}),
+                          named_memory({{"x", net.x}}),
+                          {}};
     made.build(names);
     made.finish(names);
     return made;

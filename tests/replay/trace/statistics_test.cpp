@@ -7,9 +7,9 @@
 #include <cmath>
 #include <filesystem>
 
+#include "probe/observe/module_scope.h"
 #include "probe/record/header.h"
 #include "probe/record/tables.h"
-#include "probe/observe/module_scope.h"
 #include "probe/trace/births.h"
 #include "probe/trace/culprit.h"
 #include "replay/trace/statistics.h"
@@ -215,7 +215,10 @@ Step hidden_overflow(const std::function<at::Tensor(const at::Tensor&)>& around)
 TEST(StandingHidden, WhatBecomesOfAnOverflowIsFollowedInARunAsInARecording) {
   constexpr std::uint32_t kHides = kOpHidesDamage | kOpHidesNothing;
   const std::pair<std::function<at::Tensor(const at::Tensor&)>, bool> cases[] = {
-      {[](const at::Tensor& square) { return at::tanh(square.view({2, 2}).t()); }, false},
+      {[](const at::Tensor& square) {
+         return at::tanh(square.view({2, 2}).t());
+       },
+       false},
       {[](const at::Tensor& square) { return at::rsqrt(square + 1); }, true},
   };
   for (const auto& [around, harmful] : cases) {

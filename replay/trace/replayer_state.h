@@ -1,4 +1,4 @@
-/// impl: what a Replayer holds. Private to replay/trace.
+/// What a Replayer holds. Private to replay/trace.
 #pragma once
 
 #include <functional>

@@ -1,4 +1,4 @@
-#include "probe/observe/elsewhere.h"
+#include "probe/observe/passes_through.h"
 
 #include <ATen/core/Tensor.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
@@ -24,7 +24,7 @@ bool holds_wrapped(const c10::IValue& value) {
 
 }  // namespace
 
-bool is_elsewhere(c10::ArrayRef<const c10::IValue> inputs) {
+bool passes_through(c10::ArrayRef<const c10::IValue> inputs) {
   if (c10::impl::tls_is_dispatch_key_included(c10::DispatchKey::FuncTorchDynamicLayerFrontMode) ||
       c10::impl::tls_is_dispatch_key_included(c10::DispatchKey::Functionalize) ||
       c10::impl::TorchDispatchModeTLS::any_modes_set())
