@@ -12,7 +12,7 @@ namespace {
 
 void legend_item(Mark mark, const char* text) {
   ImGui::AlignTextToFramePadding();
-  inline_mark(mark);
+  inline_mark(mark, ImGui::GetStyle().FramePadding.y);
   ImGui::TextDisabled("%s", text);
   ImGui::SameLine(0, ImGui::GetFontSize() * 0.9f);
 }

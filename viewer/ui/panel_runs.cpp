@@ -9,7 +9,7 @@ namespace {
 void wrapped(const char* label, const std::string& text) {
   if (text.empty()) return;
   ImGui::TextDisabled("%s", label);
-  ImGui::SameLine(ImGui::GetFontSize() * 5);
+  ImGui::SameLine(ImGui::GetFontSize() * 5.5f);
   ImGui::PushTextWrapPos(0);
   ImGui::TextUnformatted(text.c_str());
   ImGui::PopTextWrapPos();
@@ -49,7 +49,9 @@ void incident_row(UiState& state, int row) {
   ImGui::TableNextColumn();
   ImGui::Text("%d", entry.files.rank);
   ImGui::TableNextColumn();
-  inline_mark(entry.gate == "spike" ? Mark::spike : Mark::nan);
+  inline_mark(entry.gate == "spike"            ? Mark::spike
+              : entry.gate == "scale_overflow" ? Mark::scale_overflow
+                                               : Mark::nan);
   clipped_text(!entry.error.empty()  ? "can't be read"
                : entry.cause.empty() ? "not replayed yet"
                                      : entry.cause,

@@ -31,8 +31,9 @@ void scale_bar(const LogScale& scale, float height) {
   ImDrawList& list = *ImGui::GetWindowDrawList();
   constexpr int steps = 64;
   for (int i = 0; i < steps; ++i) {
-    const float y0 = bottom - (bottom - top) * static_cast<float>(i) / steps,
-                y1 = bottom - (bottom - top) * static_cast<float>(i + 1) / steps;
+    // Whole pixels, so that neighbours meet without a seam.
+    const float y0 = std::floor(bottom - (bottom - top) * static_cast<float>(i) / steps),
+                y1 = std::floor(bottom - (bottom - top) * static_cast<float>(i + 1) / steps);
     list.AddRectFilled({at.x, y1}, {at.x + em * 0.7f, y0}, viridis((i + 0.5) / steps));
   }
   for (int i = 0; i <= 2; ++i) {

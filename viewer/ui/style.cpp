@@ -131,10 +131,10 @@ void draw_mark(ImDrawList& list, ImVec2 centre, float r, Mark mark) {
   draw_shape(list, centre, r, mark, mark_colour(mark));
 }
 
-void inline_mark(Mark mark) {
+void inline_mark(Mark mark, float lower) {
   const float h = ImGui::GetTextLineHeight();
   const ImVec2 at = ImGui::GetCursorScreenPos();
-  draw_mark(*ImGui::GetWindowDrawList(), {at.x + h * 0.4f, at.y + h * 0.5f}, h * 0.27f, mark);
+  draw_mark(*ImGui::GetWindowDrawList(), {at.x + h * 0.4f, at.y + h * 0.5f + lower}, h * 0.27f, mark);
   ImGui::Dummy({h * 0.8f, h});
   ImGui::SameLine(0, h * 0.3f);
 }

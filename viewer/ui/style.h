@@ -39,8 +39,9 @@ ImU32 mark_colour(Mark mark);
 void draw_mark(ImDrawList& list, ImVec2 centre, float r, Mark mark);
 /// Same shape in one given colour, for marks on a cell of their own colour.
 void draw_shape(ImDrawList& list, ImVec2 centre, float r, Mark mark, ImU32 ink);
-/// An inline mark of text height, then the cursor stays on the line.
-void inline_mark(Mark mark);
+/// An inline mark of text height, then the cursor stays on the line. Beside text that is aligned to buttons:
+/// `lower` by their padding.
+void inline_mark(Mark mark, float lower = 0);
 /// The gravest thing in a stretch: NaN before +Inf before -Inf; `finite` if nothing is wrong.
 Mark worst(const Extremes& e);
 /// viridis at t in 0 … 1; NaN gives the foot.
