@@ -240,6 +240,7 @@ std::string AttachSession::spoiled_state() {
   for (const auto& [name, state] : states) elements += state.numel();
   if (elements > kMeasureEveryStep && step() % every != 0) return "";
   const std::string bad = first_non_finite(state_pass_, states);
+  if (trace_) trace_->states_finite = bad.empty();
   return bad.empty() ? bad : "optimizer state " + bad;
 }
 
@@ -253,6 +254,7 @@ std::string AttachSession::hidden_damage() {
 
 std::string AttachSession::damage_after_update() {
   if (!record_.after_update(step())) return "a weight is NaN or Inf after the update";
+  if (trace_) trace_->weights_finite = record_.measured();
   // A fused optimizer is given overflowed gradients as memory to write, and leaves the update out itself.
   if (trace_ && trace_->watched && trace_->gate != Gate::scale_overflow &&
       rounds_->recorder().wrote_non_finite(trace_->update_begins, Phase::optimizer))

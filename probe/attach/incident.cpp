@@ -12,7 +12,12 @@
 namespace nanquest::attach {
 
 RoundFacts AttachSession::facts_of_round() {
-  return {step(), loss_scale_, sample_ids_, batch_};
+  return {step(),
+          loss_scale_,
+          sample_ids_,
+          batch_,
+          trace_ && trace_->weights_finite,
+          trace_ && trace_->states_finite};
 }
 
 StepState AttachSession::state_of_step(const RoundFacts& facts) const {
@@ -126,7 +131,9 @@ const KeptRound* AttachSession::round_that_spoiled(std::string& name, bool updat
       if (first.defined() && all_finite(first)) continue;
     }
     name = bad;
-    return rounds_->round_that_spoiled(found->second, trace_.has_value());
+    return rounds_->round_that_spoiled(
+        found->second, trace_.has_value(),
+        list == &names_.parameters ? &RoundFacts::weights_finite : &RoundFacts::states_finite);
   }
   return nullptr;
 }

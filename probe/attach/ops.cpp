@@ -7,9 +7,9 @@
 
 #include "probe/attach/options.h"
 #include "probe/attach/session.h"
-#include "probe/step/one_line.h"
 #include "probe/observe/module_scope.h"
 #include "probe/observe/step_scope.h"
+#include "probe/step/one_line.h"
 
 namespace nanquest::attach {
 namespace {

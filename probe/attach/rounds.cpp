@@ -71,7 +71,8 @@ void Rounds::told(const KeptRound& round) {
   std::erase_if(kept_, [&](const KeptRound& each) { return each.number == number; });
 }
 
-const KeptRound* Rounds::round_that_spoiled(const at::Tensor& tensor, bool running) {
+const KeptRound* Rounds::round_that_spoiled(const at::Tensor& tensor, bool running,
+                                            bool RoundFacts::*finite) {
   if (!tensor.defined() || !is_plain(tensor)) return nullptr;
   const c10::StorageImpl* storage = tensor.storage().unsafeGetStorageImpl();
   std::int64_t number = running ? round_ : round_ + 1;
@@ -81,7 +82,8 @@ const KeptRound* Rounds::round_that_spoiled(const at::Tensor& tensor, bool runni
     if (!step) return nullptr;
     const std::uint32_t slot = step->slots.find(storage);
     if (slot == record::SlotIndex::kMissing) continue;
-    if (step->slots[slot].written_late) return nullptr;  // somebody wrote to it between the rounds
+    // Somebody wrote to it between the rounds, seen by its op or by what it left.
+    if (step->slots[slot].written_late || round->facts.*finite) return nullptr;
     if (step->slots[slot].produced) return &*round;
     const at::Tensor first = StepTables(recorder_, *step).first_value(storage);
     if (!first.defined()) return nullptr;

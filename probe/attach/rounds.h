@@ -38,6 +38,9 @@ struct RoundFacts {
   double loss_scale = 1;
   std::vector<std::string> sample_ids;
   NamedList batch;
+  /// After the update somebody looked at all weights, or states, and they were finite: what spoiled them came
+  /// later.
+  bool weights_finite = false, states_finite = false;
 };
 
 /// A round whose ops and values are on record, update included.
@@ -73,8 +76,9 @@ class Rounds {
   record::Step* now() { return recorder_.find(round_); }
   record::Step* of(const KeptRound& round) { return recorder_.find(round.number); }
   /// The round whose update left `tensor` non-finite, which it was when the round that runs began: null if
-  /// that is not on record. `running`: a round runs; otherwise the next one is about to begin.
-  const KeptRound* round_that_spoiled(const at::Tensor& tensor, bool running);
+  /// that is not on record. `running`: a round runs; otherwise the next one is about to begin. `finite`: what
+  /// tells that a round's update didn't.
+  const KeptRound* round_that_spoiled(const at::Tensor& tensor, bool running, bool RoundFacts::* finite);
   bool keeps_none() const { return kept_.empty(); }
   /// The round's story is written; later steps that it spoiled tell nothing new.
   void told(const KeptRound& round);

@@ -212,6 +212,7 @@ class AttachSession : public OpSink {
     Gate gate = Gate::ok;
     std::size_t update_ends = 0;  ///< first op after it
     int forwards = 0;             ///< forward passes since the last backward
+    bool weights_finite = false, states_finite = false;  ///< see RoundFacts
   };
   std::optional<Trace> trace_;
   std::optional<ObserverSession> observer_;

@@ -132,7 +132,8 @@ bool StepRecord::after_update(std::int64_t step) {
   if (!open_row_ || static_cast<std::int64_t>(history_->get(Scalar::step)) != step) return true;
   unanswered_ = 0;
   bool finite = true;
-  if (std::exchange(measuring_, false)) {
+  measured_ = std::exchange(measuring_, false);
+  if (measured_) {
     weights_.after_update();
     fill_weights();
     finite = weights_.non_finite() == 0;

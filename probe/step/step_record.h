@@ -42,6 +42,8 @@ class StepRecord {
   void regate(Gate gate);
   /// Completes the row. False if a weight is found non-finite.
   bool after_update(std::int64_t step);
+  /// Whether the last `after_update` looked at the weights, all that it was given.
+  bool measured() const { return measured_; }
   /// Completes the last row and closes the file.
   Status finish();
 
@@ -68,7 +70,7 @@ class StepRecord {
   std::vector<double> before_;  ///< per layer, scratch
   std::string complaint_;
   double started_ = 0;
-  bool open_row_ = false, measuring_ = false, timed_ = false, frozen_ = false, joined_ = false;
+  bool open_row_ = false, measuring_ = false, timed_ = false, frozen_ = false, joined_ = false, measured_ = false;
   int unanswered_ = 0;  ///< steps in a row that no after_update followed
 };
 

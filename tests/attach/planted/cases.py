@@ -66,7 +66,6 @@ def at_both(why):
     return dict.fromkeys(LEVELS, why)
 
 
-BLAMED_UPDATE = {"trace": "a host write between two steps is put down to the update before it, in a file that does not replay"}
 MEANT = "a -Inf in the batch passes for one that is meant"
 INDEX = "what the bad value does by choosing an index is not followed"
 ONLY_FP16 = "only fp16 and fp8 are tested for overflow, not fp32"
@@ -85,7 +84,7 @@ ALL = (
          "vision_model.embeddings.patch_embedding"),
 
     state("weight", "gpt2/adamw-foreach/fp32/plain", "nan_in_weight", "transformer.h.1.mlp.c_fc.weight", "aten::addmm",
-          "transformer.h.1.mlp.c_fc", known=BLAMED_UPDATE),
+          "transformer.h.1.mlp.c_fc"),
     state("cast-weight", "t5/adamw-single/bf16/plain", "inf_in_weight", "encoder.block.1.layer.1.DenseReluDense.wi_0.weight",
           "aten::_to_copy", "encoder.block.1.layer.1.DenseReluDense.wi_0"),
     state("loaded", "bert/adamw-foreach/fp32/plain", "loaded_nan", "bert.encoder.layer.1.output.dense.bias", "aten::addmm",
@@ -97,11 +96,11 @@ ALL = (
     state("frozen-norm", "resnet/adamw-foreach/fp32/plain", "frozen_statistics", "bn1", "aten::native_batch_norm", "bn1",
           "buffer"),
     state("first-moment", "lstm/adamw-foreach/fp32/plain", "nan_in_moment", "exp_avg head.weight", "aten::_foreach_lerp_", "",
-          "optimizer_state", known=BLAMED_UPDATE),
+          "optimizer_state"),
     state("momentum", "unet/sgd/fp32/plain", "inf_in_moment", "momentum_buffer middle.conv.weight", "aten::mul_", "",
-          "optimizer_state", known=BLAMED_UPDATE),
+          "optimizer_state"),
     state("row-variance", "mixtral/adafactor/fp32/plain", "nan_in_moment", "row_var model.layers.0.self_attn.q_proj.weight",
-          "aten::lerp_", "", "optimizer_state", known=BLAMED_UPDATE),
+          "aten::lerp_", "", "optimizer_state"),
 
     forward("grown-weight", "gpt2/adamw-foreach/fp16/plain", "grown", "transformer.h.1.mlp.c_fc.weight 5e5",
             "FP16_OVERFLOW", "aten::addmm", "transformer.h.1.mlp.c_fc"),
