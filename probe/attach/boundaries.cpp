@@ -42,8 +42,17 @@ StepAnswer AttachSession::begin_forward() {
   return answer;
 }
 
+void AttachSession::remember_damage() {
+  if (reported_step_ == step() &&
+      !incidents_.all_damaged(names_.parameters.size() + names_.buffers.size() + names_.states.size()))
+    incidents_.left_behind(non_finite_state());
+}
+
 void AttachSession::start_step() {
-  if (by_hand_) write_recording(pending_);
+  if (by_hand_) {  // nobody said that the update was over
+    remember_damage();
+    write_recording(pending_);
+  }
   close_trace();
   updated_ = by_hand_ = cleared_ = differentiated_ = norm_bad_ = false;
   (void)set_phase(Phase::forward);
@@ -285,9 +294,7 @@ StepAnswer AttachSession::after_update() {
     }
     report_hidden_damage(answer);
     if (rounds_) append(answer.summary, rounds_->announcement());
-    if (reported_step_ == step() &&
-        !incidents_.all_damaged(names_.parameters.size() + names_.buffers.size() + names_.states.size()))
-      incidents_.left_behind(non_finite_state());
+    remember_damage();
     write_recording(answer);
     // Its tables are closed once they are written; else another optimizer may still have its turn.
     if (!answer.file.empty() || !steps_.several()) close_trace();

@@ -81,7 +81,8 @@ void AttachSession::write_incident(Gate gate, const std::string& what, StepAnswe
   answer.summary = "step " + std::to_string(step()) + ": " + what;
   std::string why_not;
   if (options_.probe.level < Level::trace)
-    why_not = "level guard keeps no trace of the step";
+    why_not =
+        "level guard keeps no trace of the step; run it again with --level trace for a file that replays";
   else if (incidents_.may_write(why_not))
     write_file(gate, answer, update_made);
   append(answer.summary, why_not);

@@ -167,7 +167,7 @@ void AttachSession::hand_written(const OpTraits& op, c10::ArrayRef<const c10::IV
   if (!weight_memory_.count(memory) || !names_.parameters.any_in(memory)) return;
   by_hand_ = true;
   StepAnswer answer = before_update({}, {{}, {kByHand}}, /*gradients_follow=*/false);
-  if (answer.incident) pending_ = std::move(answer);
+  if (answer.incident || !answer.summary.empty()) pending_ = std::move(answer);
 }
 
 void AttachSession::note_scalar(c10::ArrayRef<const c10::IValue> outputs) {

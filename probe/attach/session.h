@@ -148,6 +148,8 @@ class AttachSession : public OpSink {
   void close_trace();
   std::size_t ops_so_far() const { return rounds_->recorder().op_count(); }
   void start_step();
+  /// After an incident's step: what it left non-finite, by which later steps are told to carry it on.
+  void remember_damage();
   /// Ops are told again, if an update that nobody records had stopped that.
   void listen() {
     if (observer_ && !off_) observer_->wake();

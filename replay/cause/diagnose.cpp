@@ -95,8 +95,8 @@ void judge_precision(const Case& c, Verdict& v) {
         " over the last " + std::to_string(growth.front().series.size()) +
         " steps: a wider format delays this, and the root is likely what makes values grow (learning rate, "
         "warm-up, a missing normalisation).";
-    v.advice += std::string(v.advice.empty() ? "" : " ") +
-                "And look for the root: a smaller learning rate, a longer warm-up or a normalisation (not "
+    v.advice += std::string(v.advice.empty() ? "Look" : " Then look") +
+                " for the root: a smaller learning rate, a longer warm-up or a normalisation (not "
                 "tested here).";
     v.not_tested.push_back(
         "the root cause: why values grew over the steps before this one (a replay of one step can't show "

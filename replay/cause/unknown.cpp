@@ -10,7 +10,8 @@ namespace {
 std::string seen_text(const at::Tensor& t) {
   if (!t.is_floating_point()) return "integers";
   const at::Tensor w = wide(t);
-  std::string text = format_name(t) + ", amax " + number_text(finite_amax(t));
+  std::string text = format_name(t);
+  text += at::isfinite(w).any().item<bool>() ? ", amax " + number_text(finite_amax(t)) : ", nothing finite";
   if (const auto n = count_true(w == 0); n > 0) text += ", " + std::to_string(n) + " zeros";
   if (const auto n = count_true(w < 0); n > 0) text += ", " + std::to_string(n) + " negative";
   if (const auto n = count_true(at::isinf(w)); n > 0) text += ", " + std::to_string(n) + " Inf";

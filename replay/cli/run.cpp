@@ -1,5 +1,6 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
+#include <string>
 
 #include "replay/cli/commands.h"
 #include "replay/trace/detect.h"
@@ -37,6 +38,7 @@ int run_command(const Common& common, const RunArguments& arguments) {
     for (std::size_t i = 0; i < run.ops.size(); ++i)
       if (!run.ops[i].error.empty()) notes.push_back({{"op", i}, {"error", run.ops[i].error}});
     const nlohmann::ordered_json j = {{"precision", arguments.precision},
+                                      {"modules", arguments.modules},
                                       {"local", arguments.local},
                                       {"finite", run.finite()},
                                       {"loss", run.loss_finite ? nlohmann::ordered_json(run.loss) : nullptr},
@@ -54,13 +56,16 @@ int run_command(const Common& common, const RunArguments& arguments) {
     std::printf("%s\n", j.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace).c_str());
     return code;
   }
-  std::printf("%s%s: %s; loss %s, gradients %s (%zu ops, %d failed, %.2f s)\n", arguments.precision.c_str(),
+  std::string what = arguments.precision;
+  for (const std::string& module : arguments.modules) what += ", " + module;
+  std::printf("%s%s: %s; loss %s, gradients %s (%zu ops, %d failed, %.2f s)\n", what.c_str(),
               arguments.local ? ", each op on its recorded inputs" : "",
               run.finite() ? "finite" : "NOT finite",
               run.loss_finite ? short_number(run.loss).c_str() : "not finite",
               run.gradients_finite ? "finite" : "not finite", run.ops.size(), run.failed, run.seconds);
   for (const Anomaly* a : {&found.first_inf, &found.first_nan})
-    if (a->op != kNone) std::printf("%s\n", describe(replayer->doc(), *a).c_str());
+    if (a->op != kNone && (a == &found.first_inf || a->op != found.first_inf.op))
+      std::printf("%s\n", describe(replayer->doc(), *a).c_str());
   int shown = 0;
   for (std::size_t i = 0; i < run.ops.size() && shown < 5; ++i)
     if (!run.ops[i].error.empty()) {

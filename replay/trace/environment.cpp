@@ -4,6 +4,7 @@
 #include <ATen/Context.h>
 #include <ATen/Parallel.h>
 
+#include <algorithm>
 #include <charconv>
 #include <mutex>
 
@@ -22,9 +23,11 @@ int recorded_number(const SnapshotDoc& doc, const std::string& key, int otherwis
   return code == std::errc() && end == text.data() + text.size() ? value : otherwise;
 }
 
-/// True if the entry's value of this process does not matter to a replay.
-bool beside_the_point(const std::string& key) {
-  return key.starts_with("autocast_");  // casts are ops of the trace; replay runs without autocast
+/// True if the entry's value of this process does not matter to a replay of a step whose memory lies on the CPU
+/// alone, or not.
+bool beside_the_point(const std::string& key, bool cpu_alone) {
+  if (key.starts_with("autocast_")) return true;  // casts are ops of the trace; replay runs without autocast
+  return cpu_alone && (key.ends_with("_cudnn") || key.ends_with("_cublas"));
 }
 
 }  // namespace
@@ -55,9 +58,11 @@ RunScope::~RunScope() {
 
 std::vector<std::string> environment_differences(const SnapshotDoc& doc) {
   std::vector<std::string> differences;
+  const bool cpu_alone =
+      std::all_of(doc.slots.begin(), doc.slots.end(), [](const Slot& s) { return s.device == "cpu"; });
   const std::map<std::string, std::string> here = capture_environment();
   for (const auto& [key, recorded] : doc.environment) {
-    if (beside_the_point(key)) continue;
+    if (beside_the_point(key, cpu_alone)) continue;
     const auto entry = here.find(key);
     const std::string value = entry == here.end() ? "(unset)" : entry->second;
     if (value == recorded) continue;

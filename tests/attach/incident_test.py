@@ -61,6 +61,26 @@ class IncidentTest(AttachTest):
                 manifest = json.loads((self.scratch / level / "manifest.json").read_text())
                 self.assertEqual([(i["step"], i["carried_on"]) for i in manifest["incidents"]], [(4, 3)])
 
+    def test_so_is_what_a_hand_written_update_carries_on(self):
+        script = self.scratch / "by_hand.py"
+        script.write_text("import torch\n"
+                          "torch.manual_seed(0)\n"
+                          "model = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.Linear(8, 1))\n"
+                          "for step in range(8):\n"
+                          "    model.zero_grad()\n"
+                          "    loss = model(torch.randn(3, 4) * (float('nan') if step == 4 else 1)).square().mean()\n"
+                          "    loss.backward()\n"
+                          "    for p in model.parameters():\n"
+                          "        p.data.add_(p.grad, alpha=-0.1)\n")
+        for level in ("trace", "watch"):
+            with self.subTest(level):
+                process = self.observed(script, run_dir=level, options=("--level", level))
+                self.assert_exit(process)
+                self.assertEqual([p.name for p in self.incidents(level)], ["step-00000004.r0.h5"])
+                self.assertEqual(process.stderr.count("from step 4"), 1, process.stderr)
+                manifest = json.loads((self.scratch / level / "manifest.json").read_text())
+                self.assertEqual([(i["step"], i["carried_on"]) for i in manifest["incidents"]], [(4, 3)])
+
     def test_fp16_overflow_in_a_transformer(self):
         for arguments in (("fp16", "foreach", 4, "none", 1), ("fp16", "fused", 4, "none", 2),
                           ("fp16", "foreach", 4, "scaler", 1), ("fp16", "fused", 4, "scaler", 1),

@@ -109,6 +109,8 @@ def summary(processes: list, command: list, code: int) -> str:
         return ""
     elsewhere = f"in a process that starts with a cleaned environment or on another machine, {FROM_INSIDE}"
     if any("torch" in process for process in processes):
+        if code:
+            return f"nothing was observed: the program ended with code {code} before a step of a training was made"
         return f"nothing was observed: torch was imported, but no step of a training was made; {elsewhere}"
     if processes:
         return "" if code else f"nothing was observed: torch was not imported; {elsewhere}"
