@@ -62,7 +62,8 @@ std::string Incidents::carry_on(std::int64_t step, const Names& bad) {
   std::string line =
       "step " + std::to_string(step) + ": " + (named == bad.end() ? *damaged_.begin() : *named);
   if (bad.size() > 1)
-    line += " and " + std::to_string(bad.size() - 1) + (bad.size() > 2 ? " others" : " other");
+    line += " and " + std::to_string(bad.size() - 1) +
+            (bad.size() > 2 ? " other weights, buffers and moments" : " other tensor");
   line += bad.size() > 1 ? " are" : " is";
   line += " still NaN or Inf from step " + std::to_string(last_);
   line += "; this and further steps that only carry that on are counted, not written";

@@ -20,7 +20,8 @@ EXAMPLES = """examples:
   nanquest run --on-incident stop -- bash job.sh
   eval "$(nanquest env --run-dir runs/job)"     # for job schedulers: later Python programs attach by themselves
 
-Each bad step becomes one file in RUN_DIR/incidents; `nanquest-replay FILE` explains it.
+Each bad step becomes one file in RUN_DIR/incidents; `nanquest-replay FILE` explains it. Level guard only names
+the step: it records nothing.
 """
 
 
