@@ -160,7 +160,8 @@ StepAnswer AttachSession::before_update(const Update& update, const Weights& wei
     in_closure_ = gradients_follow;
     (void)set_phase(Phase::optimizer);
     if (trace_) trace_->update_begins = ops_so_far();
-    if (trace_ && gradients_follow) trace_->keeps = rounds_->begin_update(0, false, true);
+    if (trace_ && gradients_follow && trace_->watched) rounds_->watch_update();
+    if (trace_ && gradients_follow && !trace_->watched) trace_->keeps = rounds_->begin_update(0, false, true);
   });
   StepAnswer answer = gradients_follow ? StepAnswer{} : judge(update);
   // After a hand-written update nobody says that it is over.
@@ -220,8 +221,7 @@ bool AttachSession::watches_update() {
 void AttachSession::pass_gate(StepAnswer& answer) {
   if (trace_->watched) {
     if (watches_update()) {
-      if (!trace_->keeps) rounds_->watch_update();
-      trace_->keeps = reported_step_ != step();
+      rounds_->watch_update();  // what it does wrong is told in this step: it need not stay
       return;
     }
     report_hidden_damage(answer);

@@ -36,6 +36,7 @@ void Rounds::begin(bool watch) {
   if (round_ >= 0) governor_.step_took(std::chrono::duration<double>(now - began_).count());
   began_ = now;
   counted_ = false;
+  watched_ = watch;
   ++round_;
   while (!kept_.empty() && kept_.front().number + keep_steps_ < round_) kept_.pop_front();
   recorder_.begin_step(round_, watch);
@@ -63,6 +64,8 @@ void Rounds::end(bool keep, RoundFacts facts) {
   if (!std::exchange(open_, false)) return;
   if (std::exchange(counted_, false)) governor_.kept(recorder_.update_cost());
   recorder_.end_step(keep);
+  // What a watched update overwrote is three times the weights: not for buffers that wait for the next one.
+  if (watched_ && !now()) recorder_.release_values();
   if (keep && keep_steps_ > 0 && now()) kept_.push_back({round_, std::move(facts)});
 }
 

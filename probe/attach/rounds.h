@@ -103,7 +103,7 @@ class Rounds {
   std::deque<KeptRound> kept_;
   int keep_steps_;
   std::int64_t round_ = -1, unwatched_ = 0;
-  bool open_ = false, counted_ = false;
+  bool open_ = false, counted_ = false, watched_ = false;
   std::chrono::steady_clock::time_point began_;
 };
 

@@ -90,6 +90,11 @@ void Recorder::end_step(bool keep) {
   }
 }
 
+void Recorder::release_values() {
+  const std::lock_guard lock(mutex_);
+  if (current_ && !current_->usable && !recording_) current_->values.release();
+}
+
 Step* Recorder::find(std::int64_t number) {
   if (current_ && current_->usable && current_->number == number) return current_;
   for (Step* step : kept_)

@@ -72,6 +72,9 @@ class Recorder : public OpSink {
   void stop();
   /// Recording stops. `keep`: the step stays until k later ones were begun.
   void end_step(bool keep);
+  /// Memory of the values that the last step held goes back to the system, unless the step stays. Steps like it
+  /// will have to get it again; nothing may refer to its tables any more.
+  void release_values();
 
   /// A tensor that an op of the step made is, from here on, what the program gives to its model: it counts as
   /// memory from outside when it is used next.
