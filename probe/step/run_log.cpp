@@ -1,6 +1,7 @@
 #include "probe/step/run_log.h"
 
 #include <filesystem>
+#include <fstream>
 
 #include "probe/snapshot/run_dir.h"
 
@@ -26,6 +27,17 @@ const char* gate_name(Gate gate) {
   return "";
 }
 
+/// The command that this process was started with, words with spaces in quotes; "" where /proc doesn't tell.
+std::string command_line() {
+  std::ifstream file("/proc/self/cmdline", std::ios::binary);
+  std::string line, word;
+  while (std::getline(file, word, '\0')) {
+    if (!line.empty()) line += ' ';
+    line += word.find_first_of(" \t\n") == std::string::npos ? word : "'" + word + "'";
+  }
+  return line;
+}
+
 }  // namespace
 
 Result<RunLog> RunLog::create(const ProbeOptions& options) {
@@ -36,6 +48,7 @@ Result<RunLog> RunLog::create(const ProbeOptions& options) {
   if (options.resume)
     if (Result<Manifest> before = read_manifest(options.run_dir)) manifest = std::move(before).value();
   manifest.nanquest = NANQUEST_VERSION;
+  manifest.command = command_line();
   manifest.config = options.config;
   manifest.rank = options.rank;
   manifest.world_size = options.world_size;

@@ -69,6 +69,7 @@ TEST(Incident, snapshot_holds_culprit_history_samples_and_state) {
   const Result<Manifest> manifest = read_manifest(scratch.path + "/run");
   ASSERT_TRUE(manifest) << manifest.error().text();
   EXPECT_EQ(manifest->status, "finished");
+  EXPECT_NE(manifest->command.find("probe_test"), std::string::npos) << manifest->command;
   EXPECT_EQ(manifest->outcome, "stopped by the test");
   ASSERT_EQ(manifest->incidents.size(), 1u);
   EXPECT_EQ(manifest->incidents[0].file, "incidents/step-00000011.r0.h5");
