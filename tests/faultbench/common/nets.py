@@ -139,9 +139,10 @@ class UNet(Net):
         x = batch["x"].transpose(1, 2).reshape(-1, FEATURES, 4, TOKENS // 4)
         one = self.down1(self.early(self.stem(x)))
         two = self.down2(F.avg_pool2d(one, 2))
-        x = self.middle(self.bottom(F.avg_pool2d(two, 2)))
+        x = self.bottom(F.avg_pool2d(two, 2))
         x = self.up1(self.merge1(torch.cat([x.repeat_interleave(2, 2).repeat_interleave(2, 3), two], 1)))
-        x = self.up2(self.merge2(torch.cat([x.repeat_interleave(2, 2).repeat_interleave(2, 3), one], 1)))
+        x = self.middle(self.merge2(torch.cat([x.repeat_interleave(2, 2).repeat_interleave(2, 3), one], 1)))
+        x = self.up2(x)
         return self.ending(x)
 
 

@@ -8,6 +8,8 @@ from torch.utils._pytree import tree_flatten
 
 UNWRITTEN = ("empty", "empty_like", "new_empty", "empty_strided", "new_empty_strided")
 WRITE_ONLY = ("fill_", "zero_", "copy_", "normal_", "uniform_", "zero", "fill", "_foreach_zero_")
+VIEWS = ("view", "transpose", "t", "permute", "select", "slice", "expand", "unsqueeze", "squeeze", "alias", "detach",
+         "_reshape_alias", "as_strided", "unbind", "split", "chunk")
 
 
 @dataclass
@@ -24,6 +26,7 @@ class Event:
     value: str
     outside: tuple = ()    # (origin, name) of bad values that this step did not make
     setting: bool = False  # a scalar argument is itself bad
+    fresh: bool = False    # memory that nobody has written, with bad values
     changed: bool = False  # what it reads is no longer what was written
 
 
@@ -57,8 +60,9 @@ def bits(t):
 
 
 class Tracer(TorchDispatchMode):
-    def __init__(self, loop):
+    def __init__(self, loop, memory=False):
         super().__init__()
+        self.memory = memory  # compare memory at each read with what was last seen there (slow)
         self.loop, self.events, self.stack, self.made = loop, [], [], {}
         self.seen, self.modules, self.keep = {}, {}, []
         self.outside = {}
@@ -72,7 +76,7 @@ class Tracer(TorchDispatchMode):
             for name, value in state.items():
                 if isinstance(value, torch.Tensor):
                     self.outside[key(value)] = ("optimizer_state", name)
-        if loop.scaler._scale is not None:
+        if getattr(loop.scaler, "_scale", None) is not None:
             self.outside[key(loop.scaler._scale)] = ("loss_scale", "scale")
         for batch in loop.dataset.values():
             for name, value in batch.items():
@@ -103,10 +107,10 @@ class Tracer(TorchDispatchMode):
         phase, module = self.where()
         inputs = tensors((args, kwargs))
         read = inputs[1:] if op in WRITE_ONLY else inputs
-        foreign = tuple(self.outside.get(key(t), ("outside", "")) for t in read if bad(t) and key(t) not in self.made)
-        changed = any(key(t) in self.seen and self.seen[key(t)] != bits(t) for t in read)
+        foreign = tuple(self.outside.get(key(t), ("outside", "")) for t in read if bad(t) and key(t) not in self.made and op not in VIEWS)
+        changed = self.memory and any(key(t) in self.seen and self.seen[key(t)] != bits(t) for t in read)
         scalars = [s for s in tree_flatten((args, kwargs))[0] if isinstance(s, (int, float)) and not isinstance(s, bool)]
-        setting = any(s != s or abs(s) >= 1e4 for s in scalars if isinstance(s, float))
+        setting = any(s != s or abs(s) >= 1e4 or s == 0.0 and op == "div" for s in scalars if isinstance(s, float))
         bad_in, nan_in = any(bad(t) for t in read), any(bool(t.isnan().any()) for t in read if t.is_floating_point())
         result = function(*args, **kwargs)
         written = tensors(result)
@@ -117,9 +121,10 @@ class Tracer(TorchDispatchMode):
         for t in tensors(result):
             if key(t) not in self.outside:
                 self.made[key(t)] = True
-        for t in inputs + tensors(result):
+        for t in inputs + tensors(result) if self.memory else ():
             self.seen[key(t)] = bits(t)
         self.keep.append((inputs, result))  # storages stay alive, so that their keys stay theirs
-        value = word(written) if bad_out else ""
-        self.events.append(Event(op, phase, module, bad_in, nan_in, bad_out, nan_out, value, foreign, setting, changed))
+        fresh = op in UNWRITTEN and any(bad(t) for t in written)
+        value = word(written) if bad_out or fresh else ""
+        self.events.append(Event(op, phase, module, bad_in, nan_in, bad_out, nan_out, value, foreign, setting, fresh, changed))
         return result

@@ -11,7 +11,7 @@ HARM = ("loss", "gradient", "weight", "buffer", "state", "wrong")
 
 @dataclass(frozen=True)
 class Truth:
-    """Fields of the verdict contract. A healthy case has cause "" and nothing else but decoys and allowed."""
+    """Fields of the verdict contract. A healthy case has cause "" and nothing else but decoys and tolerated."""
 
     cause: str = ""               # a label of labels.md, "" for a healthy case
     also: tuple = ()              # labels that say the same in other words and count as right
@@ -19,19 +19,21 @@ class Truth:
     op: tuple = ()                # acceptable dispatched names, "aten::" left out; the first is the best answer
     module: tuple = ()            # acceptable module paths; "{place}" is where the part was put
     origin: str = ""
+    also_origin: tuple = ()       # origins that say the same in other words and count as right
     precision: str = ""
     value: str = ""               # nan, +inf, -inf or silent, as first made by the op ("" = not checked)
     fixes: tuple = ()             # kinds of change that heal the step; () = nothing does
     harm: tuple = ()              # what is bad once the step is over, exactly
-    decoys: tuple = ()            # ops that make non-finite values before or beside the culprit, and are innocent
-    by: str = "birth"             # how it is checked: birth | nan_birth | read | setting | host
+    decoys: tuple = ()            # ops ("div" or "forward:div") that make non-finite values before or beside the culprit, and are innocent
+    tolerated: tuple = ()         # harm that healthy steps have on purpose (a buffer that is filled before it is used)
+    by: str = "birth"             # how it is checked: birth | nan_birth | read | setting | host | empty | loss
     late: int = 0                 # steps between the strike and the step of the culprit
     note: str = ""
 
     def __post_init__(self):
         assert self.phase in PHASES and self.origin in ORIGINS and self.precision in PRECISION, self
         assert set(self.fixes) <= set(FIXES) and set(self.harm) <= set(HARM), self
-        assert self.by in ("birth", "nan_birth", "read", "setting", "host"), self
+        assert self.by in ("birth", "nan_birth", "read", "setting", "host", "empty", "loss"), self
         assert bool(self.cause) == bool(self.phase) == bool(self.op) == bool(self.origin), self
 
 
