@@ -14,8 +14,10 @@ import torch  # noqa: E402
 from host import Loop, varied  # noqa: E402
 from tracer import Tracer, bad  # noqa: E402
 
+CONSTANTS = ("full", "full_like", "fill_", "scalar_tensor", "masked_fill", "masked_fill_")  # made by hand, not a setting
 
-def harm(loop, gradients_only=False):
+
+def harm(loop):
     """What is bad now that the step is over."""
     out = set()
     if any(bad(t) for t in loop.losses):
@@ -74,7 +76,7 @@ def culprit(truth, events):
         "birth": lambda e: e.bad_out and not e.bad_in and not innocent(truth, e),
         "nan_birth": lambda e: e.nan_out and not e.nan_in and not innocent(truth, e),
         "read": lambda e: bool(e.outside) and not innocent(truth, e),
-        "setting": lambda e: e.setting and e.bad_out and not e.bad_in,
+        "setting": lambda e: e.setting and e.bad_out and not e.bad_in and e.op not in CONSTANTS,
         "host": lambda e: e.changed,
         "loss": lambda e: e.op in truth.op and e.bad_out and not e.bad_in,
         "empty": lambda e: e.fresh and not innocent(truth, e),
