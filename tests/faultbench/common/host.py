@@ -65,6 +65,9 @@ class Fault:
         """A scaler of the family's own, or None."""
         return None
 
+    def between(self, net, optimizer):
+        """Before each step: resuming from a checkpoint, swapping weights."""
+
     def before_step(self, net, optimizer):
         """After backward, before unscaling, clipping and the update."""
 
@@ -136,6 +139,10 @@ class Loop:
         self.fault.after_step(self.net, self.optimizer)
         self.region = ""
 
+    def begin(self):
+        """What happens between two steps."""
+        self.fault.between(self.net, self.optimizer)
+
     def step(self, between=None):
         """One optimizer step. `between` is called after the last backward."""
         self.losses = []
@@ -150,6 +157,7 @@ class Loop:
 
     def run(self, quiet=False):
         for self.clock.step in range(self.program.strike + 1 + self.program.after):
+            self.begin()
             loss = self.step()
             if not quiet:
                 print(f"step {self.clock.step} loss {loss:.4f}", flush=True)

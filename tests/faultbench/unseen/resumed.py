@@ -15,8 +15,8 @@ SOURCE = "NVIDIA-NeMo/RL#3544"
 
 
 class Resumed(Fault):
-    def after_step(self, net, optimizer):
-        if self.clock.control or self.clock.repaired or self.clock.step != self.clock.program.strike - 1:
+    def between(self, net, optimizer):
+        if self.clock.control or self.clock.repaired or self.clock.step != self.clock.program.strike:
             return
         if self.kind == "moment":
             saved = optimizer.state_dict()

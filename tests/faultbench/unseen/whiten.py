@@ -43,8 +43,8 @@ class Degenerate(Fault):
 TRUTH = Truth(cause="DEGENERATE_LINALG", phase="backward", op=("div", "div_", "linalg_eigh_backward", "_linalg_eigh"), module=("{place}.inner",),
               origin="op", precision="structural", fixes=("op",), harm=("gradient", "weight", "state"))
 CASES = [
-    Case("vectors", Degenerate, Program("mlp"), TRUTH, {}, ANY_NET | ANY_LOOP | ANY_PLACE),
-    Case("vectors_clip", Degenerate, Program("unet", "sgd", clip=1.0, place="late"), TRUTH, {}, ANY_LOOP),
+    Case("vectors", Degenerate, Program("mlp", after=0), TRUTH, {}, ANY_NET | ANY_LOOP | ANY_PLACE),
+    Case("vectors_clip", Degenerate, Program("unet", "sgd", clip=1.0, place="late", after=0), TRUTH, {}, ANY_LOOP),
     Case("values_only", Degenerate, Program("encoder", "hand"), Truth(), {"values_only": True}, ANY_NET | ANY_LOOP),
 ]
 
