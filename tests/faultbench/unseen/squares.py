@@ -33,7 +33,7 @@ class Square(Fault):
     def batch(self, batch):
         gain = torch.ones(batch["y"].shape[0], 1, 1)
         if self.clock.striking:
-            gain[1, 0] = self.reach
+            gain[1:] = self.reach
         return batch | {"gain": gain}
 
 
@@ -47,7 +47,7 @@ class Skipped(Fault):
 
 
 NORM = Truth(cause="FP16_OVERFLOW", phase="forward", op=("pow",), module=("{place}.inner",), origin="op", value="+inf", precision="curable",
-             fixes=("precision", "op"), harm=("gradient", "weight"))
+             fixes=("precision", "op"), harm=("wrong",), note="silent: zeros where numbers belong")
 STATS = Truth(cause="FP16_OVERFLOW", phase="forward", op=("convolution", "_to_copy"), origin="op", also_origin=("input",), precision="curable",
               fixes=("precision", "data"), harm=("loss", "gradient", "buffer"))
 CASES = [
