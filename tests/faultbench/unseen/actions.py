@@ -39,9 +39,11 @@ class Actions(Fault):
         return F.cross_entropy(logits, batch["y"]) + 0.01 * extra
 
 
-BASE = dict(phase="forward", origin="op", value="nan", precision="structural", fixes=("op",), by="nan_birth", harm=("loss", "gradient", "weight", "state"))
-ENTROPY = Truth(cause="ZERO_TIMES_INF", op=("mul",), decoys=("masked_fill",), **BASE)
-LOGIT = Truth(cause="INF_LOGIT", op=("binary_cross_entropy_with_logits",), decoys=("masked_fill",), **BASE)
+BASE = dict(phase="forward", origin="op", value="nan", precision="structural", fixes=("op",), by="nan_birth")
+ENTROPY = Truth(cause="ZERO_TIMES_INF", op=("mul",), decoys=("masked_fill",),
+                harm=("loss", "gradient", "weight", "state"), **BASE)
+LOGIT = Truth(cause="INF_LOGIT", op=("binary_cross_entropy_with_logits",), decoys=("masked_fill",),
+              harm=("loss",), note="the gradient, sigmoid minus target, is finite", **BASE)
 CASES = [
     Case("entropy", Actions, Program("mlp", "adam"), ENTROPY, {}, ANY_NET | ANY_LOOP),
     Case("entropy_bf16", Actions, Program("encoder", "adamw_foreach", "autocast_bf16"), ENTROPY, {}, ANY_NET | ANY_LOOP),
