@@ -70,6 +70,7 @@ class Tracer(TorchDispatchMode):
             self.outside[key(p)] = ("parameter", name)
             if p.grad is not None:
                 self.outside[key(p.grad)] = ("gradient", name)
+                self.keep.append(p.grad)  # zero_grad frees it, and its key would be another's
         for name, b in loop.net.named_buffers():
             self.outside[key(b)] = ("buffer", name)
         for state in loop.optimizer.state.values():

@@ -44,7 +44,7 @@ BASE = dict(cause="NORM_OVERFLOW", phase="optimizer", origin="op", value="+inf",
 HAND = Truth(op=("pow", "square", "sum"), also=("FP16_OVERFLOW",), fixes=("precision", "op"), **BASE)
 NORM = Truth(op=("_foreach_norm", "linalg_vector_norm"), fixes=("precision",), **BASE)
 CASES = [
-    Case("by_hand", Importance, Program("mlp", "sgd", "fp16", lr=1e-4), HAND, {"by_hand": True, "reach": 3e4},
+    Case("by_hand", Importance, Program("mlp", "sgd", "fp16", lr=1e-4), HAND, {"by_hand": True, "reach": 1e4},
          {"seed": (1, 2), "strike": (3, 6)}),
     Case("library", Importance, Program("encoder", "sgd", "fp32", clip=1.0), NORM, {"reach": 1e22},
          ANY_LOOP | {"net": ("encoder", "unet", "mlp", "mixer")}),
