@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "replay/cause/values.h"
+
 namespace nanquest {
 namespace {
 
@@ -19,6 +21,29 @@ c10::IValue copy_of(const c10::IValue& value) {
   return value;
 }
 
+/// True for an op whose arguments are lists that belong together element by element, unlike those of cat or
+/// stack.
+bool is_on_lists(const OpRow& op, const OpValues& values) {
+  if (op.name.find("_foreach_") == std::string::npos && !op.name.starts_with("aten::_fused_")) return false;
+  return !values.arguments.empty() && values.arguments[0].isTensorList() &&
+         values.outputs.size() == values.arguments[0].toTensorVector().size();
+}
+
+/// Opens the lists of an op like _foreach_mul into its single calls; every other op is one call. Lists that
+/// are as long as the first one belong to it, whatever they hold.
+std::vector<OpValues> calls_of(const OpRow& op, OpValues whole) {
+  if (!is_on_lists(op, whole)) return {std::move(whole)};
+  const std::size_t n = whole.outputs.size();
+  std::vector<OpValues> calls(n);
+  for (std::size_t k = 0; k < n; ++k) {
+    for (const c10::IValue& argument : whole.arguments)
+      calls[k].arguments.push_back(
+          argument.isList() && argument.toListRef().size() == n ? argument.toListRef()[k] : argument);
+    calls[k].outputs = {whole.outputs[k]};
+  }
+  return calls;
+}
+
 /// The storage that the harm came in with, for an origin other than an op; none if it is not in the trace.
 SlotId guilty_slot(const SnapshotDoc& doc) {
   const std::string& name = doc.culprit.tensor_name;
@@ -31,6 +56,12 @@ SlotId guilty_slot(const SnapshotDoc& doc) {
 }
 
 }  // namespace
+
+at::Tensor OpValues::bad_output() const {
+  for (const at::Tensor& t : outputs)
+    if (!all_finite(t)) return t;
+  return outputs.empty() ? at::Tensor() : outputs.front();
+}
 
 Case::Case(SnapshotDoc doc, Run run, Read read)
     : doc_(std::make_shared<const SnapshotDoc>(std::move(doc))),
@@ -76,24 +107,35 @@ bool Case::healthy(const RunResult& run) const {
 }
 
 const OpValues& Case::values(std::int32_t op) const {
+  static const OpValues none;
+  const std::vector<OpValues>& all = calls(op);
+  if (all.empty()) return none;
+  return all[op == op_ && focus_ < all.size() ? focus_ : 0];
+}
+
+const std::vector<OpValues>& Case::calls(std::int32_t op) const {
   auto it = values_.find(op);
   if (it != values_.end()) return it->second;
-  OpValues& values = values_[op];
-  if (!row(op)) return values;
+  std::vector<OpValues>& calls = values_[op];
+  if (!row(op)) return calls;
+  OpValues whole;
+  bool ran = false;
   RunOptions options;
   options.scan = false;
   options.stop_after = op;
-  options.edit.op_edit[op] = [&values](std::vector<c10::IValue>& stack) {
-    values.arguments.clear();
-    for (const c10::IValue& v : stack) values.arguments.push_back(copy_of(v));
+  options.edit.op_edit[op] = [&](std::vector<c10::IValue>& stack) {
+    whole.arguments.clear();
+    for (const c10::IValue& v : stack) whole.arguments.push_back(copy_of(v));
     return false;
   };
-  options.on_op = [&values, op](std::int32_t ran, const std::vector<at::Tensor>& outputs) {
-    if (ran != op) return;
-    for (const at::Tensor& t : outputs) values.outputs.push_back(t.defined() ? t.detach().clone() : t);
+  options.on_op = [&](std::int32_t at, const std::vector<at::Tensor>& outputs) {
+    if (at != op) return;
+    ran = true;
+    for (const at::Tensor& t : outputs) whole.outputs.push_back(t.defined() ? t.detach().clone() : t);
   };
   run_(options);
-  return values;
+  if (ran) calls = calls_of(*row(op), std::move(whole));
+  return calls;
 }
 
 std::vector<Case::TensorArgument> Case::tensor_arguments(std::int32_t op) const {

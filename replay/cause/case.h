@@ -21,10 +21,14 @@
 
 namespace nanquest {
 
-/// What one op was given and gave in the run as recorded: copies, owned by the Case.
+/// What one op was given and gave in the run as recorded: copies, owned by the Case. An op on lists
+/// (foreach, fused optimizers) is as many calls as its lists are long; this is one of them.
 struct OpValues {
   std::vector<c10::IValue> arguments;  ///< one per schema argument, as they were before the op ran
-  std::vector<at::Tensor> outputs;
+  std::vector<at::Tensor> outputs;     ///< what it returned; of an op that returns nothing what it wrote
+
+  /// The first output that holds something non-finite, else the first; undefined if there is none.
+  at::Tensor bad_output() const;
 };
 
 class Case {
@@ -56,8 +60,14 @@ class Case {
 
   /// Reads a stored tensor; nothing if the file doesn't hold it.
   std::optional<at::Tensor> read(const std::string& path) const { return read_(path); }
-  /// Arguments and outputs of `op` in the run as recorded; read once. Empty if the op did not run.
+  /// Arguments and outputs of `op` in the run as recorded; read once. Empty if the op did not run. Of an op
+  /// on lists: of the call in focus.
   const OpValues& values(std::int32_t op) const;
+  /// The calls that an op on lists is made of; one for every other op, none if it did not run.
+  const std::vector<OpValues>& calls(std::int32_t op) const;
+  /// Which of the culprit's calls `values` gives from now on (0 at first): causes are asked once for each that
+  /// went wrong.
+  void focus(std::size_t call) { focus_ = call; }
 
   /// Rows of doc.tensors that `op` reads or writes as arguments, in order, with the argument's position in
   /// `arguments`.
@@ -85,7 +95,8 @@ class Case {
   Read read_;
   std::int32_t op_ = kNone;
   mutable std::map<Precision, RunResult> whole_;
-  mutable std::map<std::int32_t, OpValues> values_;
+  mutable std::map<std::int32_t, std::vector<OpValues>> values_;
+  std::size_t focus_ = 0;
 };
 
 }  // namespace nanquest

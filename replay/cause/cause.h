@@ -46,7 +46,9 @@ struct Finding {
   std::string source = {};          ///< the rule or the documentation that the test comes from
   std::vector<Change> wanted = {};  ///< counterfactuals that would confirm it, beyond the precision runs that
                                     ///< every verdict has
-  bool precision = false;           ///< changing the number format is a fix for this cause
+  std::vector<Change> unmoved = {};  ///< changes that must *not* help if this cause is right: one that helps
+                                     ///< refutes it
+  bool precision = false;            ///< changing the number format is a fix for this cause
   std::vector<std::int64_t> poison = {};  ///< samples seen to be bad without running anything
 };
 
@@ -67,6 +69,7 @@ struct Cause {
   std::vector<Label> yields_to = {};
   /// The proof: reads what it needs and decides; nothing if this cause doesn't explain the case, or not
   /// alone. May throw what ATen throws: that counts as "does not decide".
+  /// Of a culprit on lists it is asked for each call that went wrong; it must explain all of them.
   std::optional<Finding> (*examine)(const Case& c, const Subject& subject) = nullptr;
   /// For a cause whose proof is not written yet: whether the case looks like it. Others yield to it all the
   /// same, and an UNKNOWN says so.
@@ -89,8 +92,9 @@ struct NamedCause {
 /// One for each file of replay/cause/causes, by name. Lives as long as the program.
 std::span<const NamedCause> all_causes();
 
-/// Asks every cause; two that both claim the case cancel each other to UNKNOWN.
-Finding find_cause(const Case& c);
+/// Asks every cause; two that both claim the case cancel each other to UNKNOWN. Takes a Case of its own to
+/// look at the culprit's calls one by one.
+Finding find_cause(Case c);
 
 /// Labels without a proof that the case resembles, by name; without those that yield to one that claims it.
 std::vector<Label> resembled(const Case& c);

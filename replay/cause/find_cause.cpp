@@ -2,6 +2,7 @@
 
 #include "replay/cause/cause.h"
 #include "replay/cause/opaque.h"
+#include "replay/cause/values.h"
 
 namespace nanquest {
 namespace {
@@ -42,7 +43,36 @@ bool yields(const Cause& cause, const Case& c) {
 
 }  // namespace
 
-Finding find_cause(const Case& c) {
+namespace {
+
+/// At most as many calls of an op on lists are looked at: the first ones that went wrong.
+constexpr std::size_t kMaxCalls = 16;
+
+/// The calls of the culprit that went wrong; its only call where nothing is to be seen there.
+std::vector<std::size_t> bad_calls(const Case& c) {
+  std::vector<std::size_t> found;
+  const std::vector<OpValues>& calls = c.calls(c.op_index());
+  for (std::size_t k = 0; k < calls.size() && found.size() < kMaxCalls; ++k)
+    if (!all_finite(calls[k].bad_output())) found.push_back(k);
+  return found.empty() ? std::vector<std::size_t>{0} : found;
+}
+
+/// What the cause says of the culprit; nothing if it doesn't explain every call that went wrong.
+std::optional<Finding> examine(const Cause& cause, Case& c, const Subject& subject) {
+  std::optional<Finding> first;
+  for (const std::size_t call : bad_calls(c)) {
+    c.focus(call);
+    auto finding = cause.examine(c, subject);
+    if (!finding) return std::nullopt;
+    if (!first) first = std::move(finding);
+  }
+  first->label = cause.label;
+  return first;
+}
+
+}  // namespace
+
+Finding find_cause(Case c) {
   if (auto opaque = opaque_finding(c)) return *opaque;
   std::vector<Finding> found;
   for (const auto& [file, cause] : all_causes()) {
@@ -50,10 +80,7 @@ Finding find_cause(const Case& c) {
     if (!cause->examine || !subject) continue;
     try {
       if (yields(*cause, c)) continue;
-      if (auto finding = cause->examine(c, *subject)) {
-        finding->label = cause->label;
-        found.push_back(std::move(*finding));
-      }
+      if (auto finding = examine(*cause, c, *subject)) found.push_back(std::move(*finding));
     } catch (const std::exception&) {
       // A shape or a type that the cause did not expect: it can't decide.
     }

@@ -34,8 +34,8 @@ Finding unknown_finding(const Case& c) {
   int i = 0;
   for (const at::Tensor& t : tensors_in(values.arguments))
     if (i < 6) f.evidence.push_back({"input " + std::to_string(i++), seen_text(t)});
-  if (!values.outputs.empty() && values.outputs[0].defined())
-    f.evidence.push_back({"output", seen_text(values.outputs[0])});
+  if (!values.outputs.empty() && values.bad_output().defined())
+    f.evidence.push_back({"output", seen_text(values.bad_output())});
   f.explanation = c.op_text(c.op_index()) +
                   " made the first harmful value, but none of the causes that this version can "
                   "prove explains all of it.";

@@ -49,7 +49,7 @@ std::optional<Finding> softmax(const Case& c, const Subject& scores) {
   if (count_true(at::logical_or(at::isnan(input), input == kInfinity)) > 0) return std::nullopt;
   const at::Tensor closed = at::all(input == -kInfinity, dim, true);
   // log_softmax gives -Inf where an entry of an open row is -Inf: meant so. Only NaN is damage.
-  const at::Tensor bad = at::isnan(wide(values.outputs[0]));
+  const at::Tensor bad = at::isnan(wide(values.bad_output()));
   const at::Tensor unexplained = at::logical_and(bad, at::logical_not(closed));
   if (count_true(bad) == 0 || count_true(closed) == 0 || count_true(unexplained) > 0) return std::nullopt;
   Finding f = finding(c, count_true(closed), closed.numel(), input.size(dim));
@@ -69,8 +69,8 @@ std::optional<Finding> attention(const Case& c, const Subject& bias) {
   const at::Tensor closed = mask.scalar_type() == at::kBool ? at::logical_not(at::any(mask, -1, true))
                                                             : at::all(wide(mask) == -kInfinity, -1, true);
   if (count_true(closed) == 0) return std::nullopt;
-  const auto rows = broadcast(closed, values.outputs[0].sizes());
-  const at::Tensor bad = bad_mask(values.outputs[0]);
+  const auto rows = broadcast(closed, values.bad_output().sizes());
+  const at::Tensor bad = bad_mask(values.bad_output());
   if (!rows || count_true(bad) == 0 || count_true(at::logical_and(bad, at::logical_not(*rows))) > 0)
     return std::nullopt;
   Finding f = finding(c, count_true(closed), closed.numel(), mask.size(-1));

@@ -54,8 +54,8 @@ std::optional<Finding> examine(const Case& c, const Subject& division) {
   const bool has_numerator = division.argument != "self";
   const at::Tensor numerator = has_numerator ? operand_of(argument(c, c.op_index(), "self")) : at::Tensor();
   if (has_numerator && (!numerator.defined() || !all_finite(numerator))) return std::nullopt;
-  const auto zeros = broadcast(wide(denominator) == 0, values.outputs[0].sizes());
-  const at::Tensor bad = bad_mask(values.outputs[0]);
+  const auto zeros = broadcast(wide(denominator) == 0, values.bad_output().sizes());
+  const at::Tensor bad = bad_mask(values.bad_output());
   if (!zeros || count_true(bad) == 0 || count_true(at::logical_and(bad, at::logical_not(*zeros))) > 0)
     return std::nullopt;
   return finding(c, division, denominator, numerator, *zeros, count_true(bad));

@@ -52,8 +52,8 @@ std::optional<Finding> examine(const Case& c, const Subject&) {
   const OpRow* op = c.op();
   if (!op) return std::nullopt;
   const OpValues& values = c.values(c.op_index());
-  if (values.outputs.empty() || !values.outputs[0].defined()) return std::nullopt;
-  const at::Tensor out = values.outputs[0];
+  if (values.outputs.empty() || !values.bad_output().defined()) return std::nullopt;
+  const at::Tensor out = values.bad_output();
   const std::string format = format_name(out);
   if (format != "fp16" && format != "fp8_e4m3" && format != "fp8_e5m2") return std::nullopt;
   for (const at::Tensor& t : tensors_in(values.arguments))

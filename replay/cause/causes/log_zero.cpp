@@ -61,9 +61,9 @@ std::optional<Finding> examine(const Case& c, const Subject& log) {
   const OpValues& values = c.values(c.op_index());
   if (values.outputs.empty()) return std::nullopt;
   const at::Tensor x = tensor_of(argument(c, c.op_index(), log.argument));
-  if (!x.defined() || !all_finite(x) || x.sizes() != values.outputs[0].sizes()) return std::nullopt;
+  if (!x.defined() || !all_finite(x) || x.sizes() != values.bad_output().sizes()) return std::nullopt;
   const at::Tensor zeros = wide(x) == point;
-  const at::Tensor bad = bad_mask(values.outputs[0]);
+  const at::Tensor bad = bad_mask(values.bad_output());
   if (count_true(bad) == 0 || count_true(at::logical_and(bad, at::logical_not(zeros))) > 0)
     return std::nullopt;
   return finding(c, log, point, count_true(zeros), x);

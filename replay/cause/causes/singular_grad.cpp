@@ -92,7 +92,7 @@ std::optional<Finding> examine(const Case& c, const Subject& subject) {
   const Singular singular = singular_points(c, forward, subject);
   const OpValues& values = c.values(c.op_index());
   if (!singular.mask.defined() || values.outputs.empty()) return std::nullopt;
-  const at::Tensor bad = bad_mask(values.outputs[0]);
+  const at::Tensor bad = bad_mask(values.bad_output());
   const auto points = broadcast(singular.mask, bad.sizes());
   if (!points || count_true(bad) == 0 || count_true(at::logical_and(bad, at::logical_not(*points))) > 0)
     return std::nullopt;
