@@ -5,7 +5,8 @@
 #include "replay/trace/dtype_map.h"
 #include "replay/trace/machine_call.h"
 
-namespace nanquest::trace {
+namespace nanquest {
+namespace trace {
 namespace {
 
 /// The message of the exception that is being handled, without LibTorch's C++ backtrace, on one line.
@@ -28,33 +29,64 @@ std::string current_message() {
 
 }  // namespace
 
+/// The longest of these module paths that covers the op; null if none does.
+static const Precision* covering_module(const TraceGraph& graph, OpId op,
+                                        const std::map<std::string, Precision>& modules) {
+  const std::string_view path = graph.module_of(op);
+  std::size_t best = 0;
+  const Precision* found = nullptr;
+  for (const auto& [module, precision] : modules) {
+    const bool covers = module.empty() || path == module || path.starts_with(module + ".");
+    if (!covers || module.size() + 1 <= best) continue;
+    best = module.size() + 1;
+    found = &precision;
+  }
+  return found;
+}
+
 PerRow<OpRow, Precision> precisions(const TracePlan& plan, Precision general, const TraceEdit& edit) {
   PerRow<OpRow, Precision> result(plan.ops.size(), general);
-  if (!edit.module_precision.empty()) {
-    for (const OpId op : plan.graph.ops()) {
-      const std::string_view path = plan.graph.module_of(op);
-      std::size_t best = 0;
-      for (const auto& [module, precision] : edit.module_precision) {
-        const bool covers = module.empty() || path == module || path.starts_with(module + ".");
-        if (!covers || module.size() + 1 <= best) continue;
-        best = module.size() + 1;
-        result[op] = precision;
-      }
-    }
-  }
+  if (!edit.module_precision.empty())
+    for (const OpId op : plan.graph.ops())
+      if (const Precision* own = covering_module(plan.graph, op, edit.module_precision)) result[op] = *own;
   for (const auto& [op, precision] : edit.op_precision)
     if (result.holds(OpId{op})) result[OpId{op}] = precision;
   return result;
 }
 
+}  // namespace trace
+
+OpId TraceEdit::first_op(const TraceGraph& graph) const {
+  OpId first = graph.end();
+  const auto add = [&](std::int32_t op) { first = std::min(first, OpId{op}); };
+  if (!op_precision.empty()) add(op_precision.begin()->first);
+  if (!op_edit.empty()) add(op_edit.begin()->first);
+  if (!output_edit.empty()) add(output_edit.begin()->first);
+  for (const auto& [slot, edit] : slot_edit) {
+    if (slot < 0 || static_cast<std::size_t>(slot) >= graph.doc().slots.size()) continue;
+    if (!graph.reads(SlotId{slot}).empty()) first = std::min(first, graph.reads(SlotId{slot}).front().op);
+    if (!graph.writes(SlotId{slot}).empty()) first = std::min(first, graph.writes(SlotId{slot}).front().op);
+  }
+  if (!module_precision.empty())
+    for (const OpId op : graph.ops())
+      if (op < first && trace::covering_module(graph, op, module_precision)) first = op;
+  return first;
+}
+
+namespace trace {
+
 Machine::Machine(const SnapshotDoc& doc, const TracePlan& plan, const DataSource& source, Precision precision,
                  const TraceEdit& edit)
+    : Machine(doc, plan, source, precision, edit, SlotStore(doc, plan, source, precision)) {}
+
+Machine::Machine(const SnapshotDoc& doc, const TracePlan& plan, const DataSource& source, Precision precision,
+                 const TraceEdit& edit, SlotStore slots)
     : doc_(doc),
       plan_(plan),
       source_(source),
       edit_(edit),
       precision_(precisions(plan, precision, edit)),
-      slots_(doc, plan, source, precision) {
+      slots_(std::move(slots)) {
   slots_.set_edits(&edit.slot_edit);
 }
 
@@ -128,7 +160,18 @@ StepOutcome Machine::step_in(OpId id, InputSlots& inputs, bool isolated) {
 }
 
 StepOutcome Machine::step(OpId id) {
-  return step_in(id, slots_, false);
+  StepOutcome out = step_in(id, slots_, false);
+  if (out.ran || out.substituted) edit_outputs(id);
+  return out;
+}
+
+void Machine::edit_outputs(OpId id) {
+  const auto edit = edit_.output_edit.find(id.row());
+  if (edit == edit_.output_edit.end() || !edit->second) return;
+  for (const TensorId row : plan_of(id).written)
+    if (row && slots_.available(row)) slots_.own(row);
+  std::vector<at::Tensor> tensors = written(id);
+  edit->second(tensors);
 }
 
 StepOutcome Machine::step_isolated(OpId id, InputSlots& inputs) {
@@ -160,4 +203,5 @@ std::vector<at::Tensor> Machine::written(OpId id) {
   return views(plan_of(id).written);
 }
 
-}  // namespace nanquest::trace
+}  // namespace trace
+}  // namespace nanquest

@@ -31,6 +31,9 @@ class Machine {
   /// `doc`, `plan` and `edit` must outlive the machine. Needs a RunScope around its calls.
   Machine(const SnapshotDoc& doc, const TracePlan& plan, const DataSource& source, Precision precision,
           const TraceEdit& edit);
+  /// Goes on from where the slots are (SlotStore::fork), which were filled as recorded.
+  Machine(const SnapshotDoc& doc, const TracePlan& plan, const DataSource& source, Precision precision,
+          const TraceEdit& edit, SlotStore slots);
 
   /// Runs the op on this machine's slots. Never throws.
   StepOutcome step(OpId op);
@@ -60,6 +63,7 @@ class Machine {
   void run_call(OpId op, Precision p, Call& call);
   void execute(OpId op, Precision p, Call& call);
   void keep(const OpPlan& op, Call& call);
+  void edit_outputs(OpId op);
   void isolate(const OpPlan& op, Call& call, StepOutcome& out) const;
   /// What is on record of an op that can't be executed again: values of a row right after the op.
   struct Stored {

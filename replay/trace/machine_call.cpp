@@ -149,12 +149,15 @@ void Machine::execute(OpId id, Precision p, Call& call) {
 void Machine::run_call(OpId id, Precision p, Call& call) {
   const OpPlan& op = plan_of(id);
   if (!op.handle) throw std::runtime_error(op.problem.empty() ? "there is nothing to execute" : op.problem);
+  const bool edited = edit_.op_edit.count(id.row()) > 0;  // an edit may write into any argument
   for (const ArgPlan& arg : op.args) {
-    if (!arg.written || call.isolated) continue;
+    if (call.isolated) break;
+    if (!arg.written && !edited) continue;
     for (const TensorId row : arg.rows) {
       if (!row) continue;
-      if (!slots_.available(row)) slots_.allocate(row);
-      slots_.widen(row, wanted(op, arg, row, p));
+      if (arg.written && !slots_.available(row)) slots_.allocate(row);
+      if (arg.written) slots_.widen(row, wanted(op, arg, row, p));
+      if (slots_.available(row)) (void)slots_.type(row), slots_.own(row);
     }
   }
   call.stack.reserve(op.args.size());

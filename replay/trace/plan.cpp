@@ -125,6 +125,17 @@ void plan_slots(TracePlan& plan) {
   facts.finish(plan.ops);
 }
 
+void plan_settling(TracePlan& plan) {
+  const TraceGraph& graph = plan.graph;
+  const auto settle = [&](std::int32_t row) {
+    if (!graph.slot(TensorId{row})) return;
+    if (const OpId last = graph.producer(TensorId{row}, graph.end()))
+      plan.ops[last].settles.emplace_back(row);
+  };
+  settle(graph.doc().loss);
+  for (const std::int32_t row : graph.doc().gradients) settle(row);
+}
+
 }  // namespace
 
 TracePlan make_plan(const SnapshotDoc& doc) {
@@ -137,6 +148,7 @@ TracePlan make_plan(const SnapshotDoc& doc) {
   TraceGraph graph(doc, takes_in);
   TracePlan plan{std::move(graph), std::move(ops), PerRow<Slot, SlotPlan>(doc.slots.size())};
   plan_slots(plan);
+  plan_settling(plan);
   return plan;
 }
 

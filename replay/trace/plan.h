@@ -25,6 +25,7 @@ struct OpPlan {
   bool factory = false;           ///< takes no tensor
   bool view_only = false;         ///< computes nothing: the rows of its outputs say all of it
   std::vector<SlotId> release;    ///< slots that nothing reads after this op
+  std::vector<TensorId> settles;  ///< loss and gradients that nothing writes after this op
 };
 
 /// One storage over the whole trace.

@@ -92,19 +92,57 @@ RunResult Replayer::run(const RunOptions& options) const {
   return impl_->run(options, {});
 }
 
-RunResult Replayer::Impl::run(const RunOptions& options,
-                              const std::function<void(trace::Run&)>& at_end) const {
+RunResult Replayer::run(const RunOptions& options, const Checkpoint& from) const {
+  return impl_->run(options, {}, &from);
+}
+
+std::int32_t Checkpoint::op() const {
+  return state_->op.row();
+}
+std::uint64_t Checkpoint::bytes() const {
+  return state_->slots.bytes();
+}
+
+Checkpoint Replayer::checkpoint(std::int32_t op, const Checkpoint* from) const {
+  const trace::RunScope scope(doc());
+  RunOptions options;
+  options.stop_after = op - 1;
+  std::optional<trace::Run> run;
+  if (from)
+    run.emplace(*impl_, options, from->state());
+  else
+    run.emplace(*impl_, options);
+  for (OpId next{from ? from->op() : 0}; next.row() < op; next = OpId{next.row() + 1}) {
+    run->step(next);
+    run->finish_op(next);
+  }
+  return Checkpoint(run->leave(OpId{op}));
+}
+
+RunResult Replayer::Impl::run(const RunOptions& options, const std::function<void(trace::Run&)>& at_end,
+                              const Checkpoint* from) const {
   const auto start = std::chrono::steady_clock::now();
   RunResult result;
   try {
     const trace::RunScope scope(doc());
-    trace::Run run(*this, options);
+    std::optional<trace::Run> run;
+    if (from)
+      run.emplace(*this, options, from->state());
+    else
+      run.emplace(*this, options);
+    std::int32_t decided_at = kNone;
     for (const OpId op : trace::ops_to_run(doc(), options)) {
-      run.step(op);
-      run.finish_op(op);
+      if (from && op < from->state().op) continue;
+      run->step(op);
+      run->finish_op(op);
+      if (options.stop_when_harmed && !options.local && run->harmed_after(op)) {
+        decided_at = op.row();
+        break;
+      }
     }
-    if (at_end) at_end(run);
-    result = run.finish();
+    if (at_end) at_end(*run);
+    result = run->finish();
+    result.decided_at = decided_at;
   } catch (const std::exception& e) {
     // Only what the caller handed in (edits, on_op) or exhausted memory can end up here.
     result.ops.resize(doc().ops.size());

@@ -26,6 +26,7 @@
 
 #include "probe/base/result.h"
 #include "probe/snapshot/model.h"
+#include "probe/trace/graph.h"
 
 namespace nanquest {
 
@@ -48,6 +49,13 @@ struct TraceEdit {
   /// returns (the op is not run). Replace a tensor to change what the op reads; writing into one in place
   /// changes the slot for later ops too.
   std::map<std::int32_t, std::function<bool(std::vector<c10::IValue>&)>> op_edit;
+  /// Called after the op with what it wrote, one tensor per entry of its `written` range in the op's run
+  /// dtype (undefined where there is none): views of the slots, to be changed in place. Not in local runs.
+  std::map<std::int32_t, std::function<void(std::vector<at::Tensor>&)>> output_edit;
+
+  /// The first op of `graph` whose result can differ from the run as recorded; one past the last if nothing
+  /// can.
+  OpId first_op(const TraceGraph& graph) const;
 };
 
 struct RunOptions {
@@ -58,6 +66,11 @@ struct RunOptions {
   bool hash = false;
   TraceEdit edit = {};
   std::int32_t stop_after = kNone;  ///< last op to run; kNone = all
+  /// Ends the run once the loss or a gradient has got a non-finite value that nothing overwrites: then it is
+  /// decided (RunResult::decided_at). Not in local runs.
+  bool stop_when_harmed = false;
+  /// Rows of doc.tensors whose values at the end are wanted (RunResult::kept).
+  std::vector<std::int32_t> keep = {};
   /// Called after each op with its outputs and (at watched ops) may keep copies. May be empty.
   std::function<void(std::int32_t op, const std::vector<at::Tensor>& outputs)> on_op = {};
 };
@@ -80,9 +93,26 @@ struct RunResult {
   bool loss_finite = true, gradients_finite = true;
   double loss = 0;
   int failed = 0, substituted = 0;
+  std::int32_t decided_at = kNone;  ///< the op after which the run was ended early; kNone: it went to its end
+  std::vector<at::Tensor> kept;  ///< copies, one per entry of RunOptions::keep; undefined where there is none
   double seconds = 0;
   /// Loss finite, every gradient finite and nothing failed.
   bool finite() const { return loss_finite && gradients_finite && failed == 0; }
+};
+
+/// The step as recorded up to an op: where runs that change nothing before it can go on from. Holds the
+/// memory that is alive there; copies share it. Belongs to the replayer that made it.
+class Checkpoint {
+ public:
+  struct State;
+  explicit Checkpoint(std::shared_ptr<State> state) : state_(std::move(state)) {}
+  /// The first op that has not run.
+  std::int32_t op() const;
+  std::uint64_t bytes() const;
+  State& state() const { return *state_; }
+
+ private:
+  std::shared_ptr<State> state_;
 };
 
 class Replayer {
@@ -108,6 +138,13 @@ class Replayer {
   /// One run of the whole step. Never throws; ops that fail are in the result. One run at a time per process:
   /// it sets the number of ATen threads and the default generator, and puts both back.
   RunResult run(const RunOptions& options) const;
+  /// The same run, going on from `from`; what came before it is in the result as the run as recorded has it.
+  /// `from` must lie at or before the first op that the options change, and the general precision must be
+  /// as recorded; not for local runs.
+  RunResult run(const RunOptions& options, const Checkpoint& from) const;
+  /// Runs as recorded up to, not including, `op`: from the start, or from an earlier checkpoint. Throws
+  /// std::runtime_error if that can't be done.
+  Checkpoint checkpoint(std::int32_t op, const Checkpoint* from = nullptr) const;
 
   /// For the other files of this folder (lockstep runs); the layout is private to replay/trace.
   struct Impl;

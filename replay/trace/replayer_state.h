@@ -34,7 +34,8 @@ struct Replayer::Impl {
   /// Fills statistics and culprit of a trace that has neither (statistics.h).
   void complete();
   /// Replayer::run; `at_end` (may be empty) sees the run when its last op is done.
-  RunResult run(const RunOptions& options, const std::function<void(trace::Run&)>& at_end) const;
+  RunResult run(const RunOptions& options, const std::function<void(trace::Run&)>& at_end,
+                const Checkpoint* from = nullptr) const;
   /// A stored tensor; throws std::runtime_error if there is none.
   at::Tensor load(const std::string& path) const;
   trace::DataSource source() const {
@@ -49,6 +50,8 @@ class Run {
  public:
   /// `impl` and `options` must outlive the run. Needs a RunScope.
   Run(const Replayer::Impl& impl, const RunOptions& options);
+  /// Goes on from a checkpoint.
+  Run(const Replayer::Impl& impl, const RunOptions& options, Checkpoint::State& from);
 
   /// Runs the next op. `written` (may be null) gets the tensors that it wrote, valid until `finish_op`.
   void step(OpId op, std::vector<at::Tensor>* written = nullptr);
@@ -57,6 +60,10 @@ class Run {
   /// The row's values as they are now; undefined if there are none, or in a local run. Throws if it can't be
   /// seen.
   at::Tensor value(TensorId row);
+  /// True if a loss or gradient that is final after `op` is not finite.
+  bool harmed_after(OpId op);
+  /// What later runs need to go on before `op`; this run is not used any more.
+  std::shared_ptr<Checkpoint::State> leave(OpId op);
   /// Loss, gradients and totals.
   RunResult finish();
 
@@ -73,6 +80,18 @@ class Run {
   StepOutcome last_;
   at::Tensor local_loss_;
 };
+
+}  // namespace trace
+
+/// What a run was like just before an op.
+struct Checkpoint::State {
+  OpId op;  ///< the first that has not run
+  trace::SlotStore slots;
+  trace::Watch watch;
+  RunResult result;
+};
+
+namespace trace {
 
 /// fill_statistics, of what was recorded.
 SnapshotDoc fill(const Replayer::Impl& impl);

@@ -25,6 +25,25 @@ Run::Run(const Replayer::Impl& impl, const RunOptions& options)
   }
 }
 
+Run::Run(const Replayer::Impl& impl, const RunOptions& options, Checkpoint::State& from)
+    : impl_(impl),
+      options_(options),
+      machine_(impl.doc(), impl.plan(), impl.source(), Precision::as_recorded, options.edit,
+               from.slots.fork()),
+      watch_(from.watch),
+      result_(from.result) {}
+
+bool Run::harmed_after(OpId op) {
+  for (const TensorId row : impl_.plan().ops[op].settles)
+    if (machine_.slots().available(row) && badness(machine_.slots().view(row)).any) return true;
+  return false;
+}
+
+std::shared_ptr<Checkpoint::State> Run::leave(OpId op) {
+  return std::make_shared<Checkpoint::State>(
+      Checkpoint::State{op, machine_.slots().fork(), watch_, std::move(result_)});
+}
+
 void Run::step(OpId op, std::vector<at::Tensor>* written) {
   SlotStore& inputs = options_.local ? recorded_->slots() : machine_.slots();
   OpOutcome& outcome = result_.ops[op.index()];
@@ -103,6 +122,10 @@ RunResult Run::finish() {
     settle(TensorId{impl_.doc().loss}, result_.loss_finite, &result_.loss);
     for (const std::int32_t row : impl_.doc().gradients)
       settle(TensorId{row}, result_.gradients_finite, nullptr);
+    for (const std::int32_t row : options_.keep) {
+      const at::Tensor last = value(TensorId{row});
+      result_.kept.push_back(last.defined() ? last.detach().clone() : last);
+    }
   } catch (const std::exception&) {  // an op that makes them failed, and is counted
   }
   return std::move(result_);

@@ -44,6 +44,28 @@ std::int64_t extent_bytes(const TensorRow& row, std::size_t element_size) {
 SlotStore::SlotStore(const SnapshotDoc& doc, const TracePlan& plan, DataSource source, Precision outside)
     : doc_(doc), plan_(plan), source_(std::move(source)), outside_(outside), states_(doc.slots.size()) {}
 
+SlotStore SlotStore::fork() {
+  for (const SlotId slot : ids_of<Slot>(doc_))
+    states_[slot].shared = states_[slot].shared || states_[slot].storage;
+  SlotStore copy(*this);
+  copy.edits_ = nullptr;
+  return copy;
+}
+
+void SlotStore::own(TensorId id) {
+  State& s = states_[slot_of(id)];
+  if (!s.storage || !s.shared) return;
+  s.storage = flat(s, at::kByte).clone().storage();
+  s.shared = false;
+}
+
+std::uint64_t SlotStore::bytes() const {
+  std::uint64_t sum = 0;
+  for (const SlotId slot : ids_of<Slot>(doc_))
+    if (states_[slot].storage) sum += states_[slot].storage.nbytes();
+  return sum;
+}
+
 SlotId SlotStore::slot_of(TensorId id) const {
   const SlotId slot{row(id).slot};
   if (!states_.holds(slot)) throw std::runtime_error("a tensor row names a slot outside the slot table");
@@ -89,6 +111,7 @@ void SlotStore::load(SlotId slot) {
   const auto edit = edits_ ? edits_->find(slot.row()) : decltype(edits_->end()){};
   const bool edited = edits_ && edit != edits_->end();
   const bool copied = edited || plan.changes || stored.storage_offset() != 0;
+  s.shared = !copied;
   if (copied) s.storage = stored.contiguous().flatten().clone().storage();
   if (edited) {
     at::Tensor whole = flat(s, scalar_type_of(facts.dtype));
@@ -98,6 +121,7 @@ void SlotStore::load(SlotId slot) {
   if (want != plan.type) {
     s.storage = flat(s, plan.type).to(want).storage();
     s.type = want;
+    s.shared = false;
   }
 }
 
@@ -149,6 +173,7 @@ void SlotStore::widen(TensorId id, at::ScalarType want) {
   if (wide == s.type) return;
   s.storage = flat(s, s.type).to(wide).storage();
   s.type = wide;
+  s.shared = false;
 }
 
 std::int64_t SlotStore::elements(SlotId slot, const TensorRow& r) const {
@@ -194,6 +219,7 @@ void SlotStore::store(TensorId id, const at::Tensor& tensor) {
   const TensorRow& r = row(id);
   State& s = state(id);
   if (tensor.sizes() == c10::IntArrayRef(r.sizes)) {
+    own(id);
     view(id).copy_(tensor);
     return;
   }
@@ -201,6 +227,7 @@ void SlotStore::store(TensorId id, const at::Tensor& tensor) {
   const at::Tensor whole =
       (paired && tensor.scalar_type() == at::kBFloat16 ? tensor.to(at::kFloat) : tensor).contiguous();
   s.storage = whole.storage();
+  s.shared = false;
   s.type = paired ? part_type(whole.scalar_type()) : whole.scalar_type();
 }
 
@@ -224,6 +251,7 @@ bool SlotStore::holds(TensorId id, const at::Tensor& tensor) const {
 void SlotStore::release(SlotId slot) {
   State& s = states_[slot];
   s.storage = c10::Storage();
+  s.shared = false;
   s.gone = true;
 }
 

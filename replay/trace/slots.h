@@ -34,6 +34,15 @@ class SlotStore {
   /// Edits of outside storages; call before anything is read.
   void set_edits(const std::map<std::int32_t, std::function<void(at::Tensor&)>>* edits) { edits_ = edits; }
 
+  /// The same slots for another run that goes on from here, without its edits. Memory is shared until one of
+  /// both owns it.
+  SlotStore fork();
+  /// Makes the row's memory this store's alone, so that it may be written in place. Nothing to do for a slot
+  /// without memory.
+  void own(TensorId row);
+  /// Bytes of all that is held now.
+  std::uint64_t bytes() const;
+
   /// True if the row's slot has a storage now, or can get one from the snapshot.
   bool available(TensorId row) const;
   /// dtype that the row's elements are in now.
@@ -63,7 +72,8 @@ class SlotStore {
   struct State {
     c10::Storage storage;
     at::ScalarType type = at::kByte;
-    bool gone = false;  ///< released: must not be loaded again
+    bool gone = false;    ///< released: must not be loaded again
+    bool shared = false;  ///< the memory is also another store's, or that of the stored tensor
   };
   State& state(TensorId row);
   SlotId slot_of(TensorId row) const;

@@ -4,8 +4,8 @@
 #include <exception>
 #include <optional>
 
-#include "probe/tensor/tensor_scan.h"
 #include "probe/snapshot/check.h"
+#include "probe/tensor/tensor_scan.h"
 #include "probe/trace/births.h"
 #include "replay/trace/environment.h"
 #include "replay/trace/hidden.h"
