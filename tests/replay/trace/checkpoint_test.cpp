@@ -10,7 +10,7 @@
 namespace nanquest::testing {
 namespace {
 
-void expect_same(const RunResult& a, const RunResult& b, const std::string& what) {
+void expect_same(const SnapshotDoc& doc, const RunResult& a, const RunResult& b, const std::string& what) {
   EXPECT_EQ(a.failed, b.failed) << what;
   EXPECT_EQ(a.births, b.births) << what;
   EXPECT_EQ(a.first_nan, b.first_nan) << what;
@@ -21,6 +21,7 @@ void expect_same(const RunResult& a, const RunResult& b, const std::string& what
   }
   ASSERT_EQ(a.ops.size(), b.ops.size());
   for (std::size_t op = 0; op < a.ops.size(); ++op) {
+    if (doc.ops[op].flags & kOpUninitialised) continue;  // what nobody has written is different each time
     ASSERT_EQ(a.ops[op].written.size(), b.ops[op].written.size()) << what << ", op " << op;
     for (std::size_t i = 0; i < a.ops[op].written.size(); ++i) {
       const StatsRow &x = a.ops[op].written[i], &y = b.ops[op].written[i];
@@ -61,10 +62,11 @@ TEST(Checkpoint, EveryRunFromEveryCheckpointIsTheWholeRun) {
       ASSERT_EQ(here.edit.first_op(graph).row(), at);
       const std::string what = name + " at op " + std::to_string(at);
       const RunResult whole = replayer.run(here);
-      expect_same(whole, replayer.run(here, first), what);
-      expect_same(replayer.run(there), replayer.run(there, replayer.checkpoint(later, &first)),
-                  what + ", on");
-      expect_same(whole, replayer.run(here, first), what + ", again: a run must leave the checkpoint alone");
+      expect_same(replayer.doc(), whole, replayer.run(here, first), what);
+      expect_same(replayer.doc(), replayer.run(there),
+                  replayer.run(there, replayer.checkpoint(later, &first)), what + ", on");
+      expect_same(replayer.doc(), whole, replayer.run(here, first),
+                  what + ", again: a run must leave the checkpoint alone");
     }
   }
 }

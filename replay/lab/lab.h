@@ -1,0 +1,60 @@
+/// Lab: runs a recorded step again and again, each time with one thing changed, and never runs twice what a
+/// change can't reach.
+///
+///     Lab lab(replayer);
+///     RunOptions change;
+///     change.edit.op_precision[op] = Precision::fp32;
+///     RunResult run = lab.run(change);       // goes on from a checkpoint just before `op`
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <vector>
+
+#include "replay/trace/replayer.h"
+
+namespace nanquest {
+
+/// What a lab may use.
+struct LabLimits {
+  double seconds = 0;  ///< of all runs together; 0: 20 times the step, at least 30
+  std::uint64_t checkpoint_bytes = std::uint64_t{2} << 30;  ///< of what checkpoints keep alive
+};
+
+class Lab {
+ public:
+  /// `replayer` outlives the lab.
+  explicit Lab(const Replayer& replayer, LabLimits limits = {});
+
+  /// The step with this change. Runs that change every op, and local runs, begin at the start. Never throws.
+  RunResult run(const RunOptions& options);
+
+  /// False once the time is used up: searches end with what they have. Asking is cheap.
+  bool has_time() const { return spent() < seconds(); }
+  /// Seconds since the lab was opened, and how many there are.
+  double spent() const;
+  double seconds() const;
+  /// Seconds that the step takes as recorded; 0 before it was run.
+  double step_seconds() const { return step_seconds_; }
+  /// Runs so far, and ops that they executed.
+  int runs() const { return runs_; }
+  std::int64_t ops_run() const { return ops_run_; }
+
+  const TraceGraph& graph() const { return graph_; }
+  const Replayer& replayer() const { return replayer_; }
+
+ private:
+  const Checkpoint* checkpoint_before(std::int32_t op);
+  void make_room();
+
+  const Replayer& replayer_;
+  TraceGraph graph_;
+  LabLimits limits_;
+  std::vector<Checkpoint> checkpoints_;  ///< the last used one at the end
+  std::chrono::steady_clock::time_point opened_;
+  double step_seconds_ = 0;
+  int runs_ = 0;
+  std::int64_t ops_run_ = 0;
+};
+
+}  // namespace nanquest
