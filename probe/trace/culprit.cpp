@@ -99,6 +99,14 @@ bool find_culprit(SnapshotDoc& doc) {
   return true;
 }
 
+void name_culprit(SnapshotDoc& doc, OpId op, TensorId row) {
+  const std::vector<std::int32_t> suppressed = std::move(doc.culprit.suppressed);
+  doc.culprit = {};
+  const TraceGraph graph(doc);
+  fill(doc.culprit, graph, Walk(graph), {Candidate::Kind::op, op, row});
+  doc.culprit.suppressed = suppressed;
+}
+
 std::string describe_culprit(const SnapshotDoc& doc) {
   const Culprit& c = doc.culprit;
   const OpRow* op = find_row(doc, OpId{c.op});

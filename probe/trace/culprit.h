@@ -32,6 +32,10 @@ std::vector<Candidate> candidates_for_blame(const TraceGraph& graph, const Walk&
 /// gradient of a named parameter, or update of a named parameter or state: what is not named can't be harmed.
 bool find_culprit(SnapshotDoc& doc);
 
+/// Fills `doc.culprit` for somebody who knows better whom to blame: `op` made the bad values, or was the first
+/// to read them in `row`.
+void name_culprit(SnapshotDoc& doc, OpId op, TensorId row);
+
 /// One or two sentences: "aten::mm in blocks.1.mlp (forward) made 17 +Inf out of finite inputs".
 std::string describe_culprit(const SnapshotDoc& doc);
 

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "probe/trace/graph.h"
+#include "replay/blame/blame.h"
 #include "replay/trace/replayer.h"
 
 namespace nanquest {
@@ -58,6 +59,10 @@ class Case {
   /// harm in the optimizer, everything written there finite.
   bool healthy(const RunResult& run) const;
 
+  /// Who was found to be to blame, by trying; empty for a Case that nothing was tried for.
+  const Blame& blame() const { return blame_; }
+  void set_blame(Blame blame) { blame_ = std::move(blame); }
+
   /// Reads a stored tensor; nothing if the file doesn't hold it.
   std::optional<at::Tensor> read(const std::string& path) const { return read_(path); }
   /// Arguments and outputs of `op` in the run as recorded; read once. Empty if the op did not run. Of an op
@@ -94,6 +99,7 @@ class Case {
   Run run_;
   Read read_;
   std::int32_t op_ = kNone;
+  Blame blame_;
   mutable std::map<Precision, RunResult> whole_;
   mutable std::map<std::int32_t, std::vector<OpValues>> values_;
   std::size_t focus_ = 0;

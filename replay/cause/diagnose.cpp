@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "probe/trace/collectives.h"
+#include "probe/trace/culprit.h"
 #include "replay/cause/cause.h"
 #include "replay/cause/confidence.h"
 #include "replay/cause/culprit.h"
@@ -11,6 +13,7 @@
 #include "replay/cause/ranks.h"
 #include "replay/cause/samples.h"
 #include "replay/cause/values.h"
+#include "replay/lab/lab.h"
 
 namespace nanquest {
 namespace {
@@ -177,16 +180,34 @@ void judge(const Case& c, const DiagnoseOptions& options, Verdict& v) {
 
 }  // namespace
 
+namespace {
+
+/// True if what was found by trying says more than the file: not where bad values arrived from another rank,
+/// and not where another process's file must be asked.
+bool is_ours(const SnapshotDoc& doc, const Blame& blame) {
+  if (blame.set.empty()) return false;
+  const OpRow* op = find_row(doc, blame.set.front().op);
+  return op && !is_collective(op->name);
+}
+
+}  // namespace
+
 Case make_case(const Replayer& replayer) {
   SnapshotDoc doc = replayer.doc();
   ensure_culprit(doc);
-  return Case(
-      std::move(doc), [&replayer](const RunOptions& options) { return replayer.run(options); },
+  const auto lab = std::make_shared<Lab>(replayer);
+  Blame blame;
+  if (!doc.culprit.value.empty() && doc.culprit.value != "silent") blame = find_blame(*lab, lab->run({}));
+  if (is_ours(doc, blame)) name_culprit(doc, blame.set.front().op, blame.set.front().row);
+  Case made(
+      std::move(doc), [lab](const RunOptions& options) { return lab->run(options); },
       [&replayer](const std::string& path) -> std::optional<at::Tensor> {
         auto tensor = replayer.tensor(path);
         if (!tensor) return std::nullopt;
         return std::move(tensor).value();
       });
+  made.set_blame(std::move(blame));
+  return made;
 }
 
 Reproduction reproduction_of(const VerifyResult& r) {

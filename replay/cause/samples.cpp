@@ -4,7 +4,7 @@
 #include <map>
 
 #include "replay/counterfactual/change.h"
-#include "replay/counterfactual/ddmin.h"
+#include "replay/lab/ddmin.h"
 
 namespace nanquest {
 namespace {

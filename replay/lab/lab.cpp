@@ -54,12 +54,13 @@ const Checkpoint* Lab::checkpoint_before(std::int32_t op) {
   return &checkpoints_.back();
 }
 
-RunResult Lab::run(const RunOptions& options) {
+RunResult Lab::run(const RunOptions& options, std::int32_t seen_from) {
   ++runs_;
   const Checkpoint* from = nullptr;
-  if (options.precision == Precision::as_recorded && !options.local && !options.hash && options.scan) {
+  if (options.precision == Precision::as_recorded && !options.local && !options.hash) {
     try {
-      from = checkpoint_before(options.edit.first_op(graph_).row());
+      const std::int32_t first = options.edit.first_op(graph_).row();
+      from = checkpoint_before(seen_from == kNone ? first : std::min(first, seen_from));
     } catch (const std::exception&) {  // memory: the run begins at the start
       checkpoints_.clear();
       from = nullptr;
@@ -67,7 +68,7 @@ RunResult Lab::run(const RunOptions& options) {
   }
   RunResult result = from ? replayer_.run(options, *from) : replayer_.run(options);
   const auto all = static_cast<std::int32_t>(replayer_.doc().ops.size());
-  const std::int32_t end = result.decided_at != kNone ? result.decided_at + 1
+  const std::int32_t end = result.decided_at != kNone    ? result.decided_at + 1
                            : options.stop_after != kNone ? std::min(all, options.stop_after + 1)
                                                          : all;
   ops_run_ += std::max(0, end - (from ? from->op() : 0));

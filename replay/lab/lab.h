@@ -26,8 +26,10 @@ class Lab {
   /// `replayer` outlives the lab.
   explicit Lab(const Replayer& replayer, LabLimits limits = {});
 
-  /// The step with this change. Runs that change every op, and local runs, begin at the start. Never throws.
-  RunResult run(const RunOptions& options);
+  /// The step with this change. Runs that change every op, and local runs, begin at the start. `on_op` is told
+  /// of the ops from the first one that the change reaches, or from `seen_from` if that is earlier. Never
+  /// throws.
+  RunResult run(const RunOptions& options, std::int32_t seen_from = kNone);
 
   /// False once the time is used up: searches end with what they have. Asking is cheap.
   bool has_time() const { return spent() < seconds(); }

@@ -10,7 +10,7 @@
 
 #include "probe/nanquest.h"
 #include "probe/snapshot/reader.h"
-#include "replay/counterfactual/ddmin.h"
+#include "replay/lab/ddmin.h"
 #include "tests/replay/diagnose/programs.h"
 
 namespace nanquest {

@@ -1,0 +1,34 @@
+/// blame: which bad values did the harm? Tried, not guessed: a suspect is to blame if the step is well again
+/// once its bad values alone are replaced by harmless ones.
+///
+///     Lab lab(replayer);
+///     const Blame blame = find_blame(lab, recorded);
+///     if (blame.healed) say(graph.op(blame.set.front().op).name);
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "replay/blame/suspects.h"
+#include "replay/lab/lab.h"
+
+namespace nanquest {
+
+/// Who is to blame for the harm that a step did.
+struct Blame {
+  /// The smallest set found whose neutralisation heals the step, in the order of the step; the first one is the
+  /// culprit. Empty if nothing that was tried healed it.
+  std::vector<Suspect> set;
+  /// Infinities that were put in on purpose: what they were made into elsewhere is finite, or a constant says
+  /// so. Not tried, or only to learn that.
+  std::vector<Suspect> intended;
+  std::vector<Suspect> suspects;  ///< all of them, in order
+  int runs = 0;                   ///< of the step
+  bool tried = false;  ///< false: no harm at the step's end to be undone (a hidden overflow), or no
+                       ///< time was left
+};
+
+/// `recorded` is the run as recorded. Never throws; ends when the lab's time does.
+Blame find_blame(Lab& lab, const RunResult& recorded);
+
+}  // namespace nanquest

@@ -1,0 +1,39 @@
+/// harm: what of a step must be finite, and whether a run has made it so.
+///
+/// Harm is a loss, a gradient, or a weight, optimizer state or buffer that is not finite when the step ends.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "probe/trace/graph.h"
+#include "replay/trace/replayer.h"
+
+namespace nanquest {
+
+class Harm {
+ public:
+  /// `recorded` is the run as recorded, with statistics; it and the graph outlive the object.
+  Harm(const TraceGraph& graph, const RunResult& recorded);
+
+  /// True if the step as recorded did harm that can be seen at its end; false where an overflow was hidden.
+  bool any() const { return any_; }
+  /// True if the run shows none: what was bad is finite, and nothing else that counts has become bad. A run
+  /// that was ended early (RunResult::decided_at) has failed.
+  bool undone_by(const RunResult& run) const;
+
+ private:
+  /// The last write of something that lives on: entry `entry` of the op's written range.
+  struct LastWrite {
+    OpId op;
+    std::size_t entry = 0;
+    bool was_bad = false;
+  };
+  static bool bad(const RunResult& run, const LastWrite& write);
+
+  const RunResult& recorded_;
+  std::vector<LastWrite> writes_;
+  bool any_ = false;
+};
+
+}  // namespace nanquest

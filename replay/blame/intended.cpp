@@ -1,0 +1,117 @@
+#include "replay/blame/intended.h"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <vector>
+
+#include "probe/trace/births.h"
+#include "replay/blame/neutral.h"
+
+namespace nanquest {
+namespace {
+
+/// As many ops that read the bad values are looked at.
+constexpr std::size_t kMaxReaders = 24;
+
+using Outputs = std::map<std::int32_t, std::vector<at::Tensor>>;
+
+/// Forward ops that take in the suspect's bad values, or bad values that were made of them, in order.
+std::vector<OpId> readers_of(const TraceGraph& graph, const Suspect& suspect) {
+  std::vector<OpId> found;
+  PerRow<OpRow, bool> seen(graph.doc().ops.size(), false);
+  std::vector<OpId> open;
+  const auto add = [&](OpId op) {
+    if (seen[op] || graph.op(op).phase == Phase::backward || graph.op(op).phase == Phase::optimizer) return;
+    seen[op] = true;
+    open.push_back(op);
+  };
+  if (suspect.row) {
+    for (const TraceGraph::Read& read : graph.reads(graph.slot(suspect.row)))
+      if (graph.bad(read.row)) add(read.op);
+  } else {
+    for (const OpId op : graph.consumers(suspect.op)) add(op);
+  }
+  while (!open.empty() && found.size() < kMaxReaders) {
+    const OpId op = open.front();
+    open.erase(open.begin());
+    if (graph.read_counts(op).total() == 0) continue;  // it reads another part
+    found.push_back(op);
+    if (graph.written_counts(op).total() > 0)
+      for (const OpId next : graph.consumers(op)) add(next);
+  }
+  return found;
+}
+
+Outputs outputs_of(Lab& lab, const std::vector<OpId>& ops, TraceEdit edit) {
+  Outputs found;
+  RunOptions options;
+  options.edit = std::move(edit);
+  const std::set<OpId> wanted(ops.begin(), ops.end());
+  options.stop_after = wanted.rbegin()->row();
+  options.on_op = [&](std::int32_t op, const std::vector<at::Tensor>& outputs) {
+    if (!wanted.count(OpId{op})) return;
+    for (const at::Tensor& t : outputs)
+      found[op].push_back(t.defined() && t.is_floating_point() ? t.to(at::kDouble, false, true)
+                                                               : at::Tensor());
+  };
+  (void)lab.run(options, wanted.begin()->row());
+  return found;
+}
+
+/// What one reader made of the bad values.
+struct Use {
+  bool finite_depends = false;  ///< something finite came out that they changed
+  bool all_finite = false;      ///< nothing bad came out
+};
+
+Use use_of(const std::vector<at::Tensor>& with, const std::vector<at::Tensor>& without) {
+  Use use;
+  use.all_finite = !with.empty();
+  for (std::size_t i = 0; i < with.size() && i < without.size(); ++i) {
+    if (!with[i].defined() || !without[i].defined() || with[i].sizes() != without[i].sizes()) continue;
+    const at::Tensor finite = at::isfinite(with[i]);
+    use.all_finite = use.all_finite && finite.all().item<bool>();
+    use.finite_depends =
+        use.finite_depends || at::logical_and(finite, with[i] != without[i]).any().item<bool>();
+  }
+  return use;
+}
+
+/// Zeros and -Inf alone.
+bool is_additive_mask(const TraceGraph& graph, TensorId row) {
+  const StatsRow* s = graph.stats(row);
+  return s && s->neg_inf > 0 && s->zero + s->neg_inf == s->count;
+}
+
+}  // namespace
+
+bool is_intended(Lab& lab, const Suspect& suspect, const PerRow<OpRow, bool>& counts_for_loss) {
+  const TraceGraph& graph = lab.graph();
+  if (suspect.kinds.nan || suspect.hidden) return false;
+  const OpRow& op = graph.op(suspect.op);
+  if (suspect.row && is_additive_mask(graph, suspect.row)) return true;
+  if (!suspect.row && !(op.flags & kOpBirthFiniteAbove) && bad_constants(graph.doc(), suspect.op).infinite)
+    return true;
+  if (!suspect.row && op.phase != Phase::forward) return false;
+  std::vector<OpId> readers = readers_of(graph, suspect);
+  std::erase_if(readers, [&](OpId reader) { return !counts_for_loss[reader]; });
+  if (readers.empty()) return false;
+  TraceEdit edit;
+  neutralise(graph, suspect, Neutral::above, edit);
+  const Outputs with = outputs_of(lab, readers, {}), without = outputs_of(lab, readers, std::move(edit));
+  bool depends = false, thrown_away = false;
+  for (const OpId reader : readers) {
+    const auto a = with.find(reader.row()), b = without.find(reader.row());
+    if (a == with.end() || b == without.end()) continue;
+    const Use use = use_of(a->second, b->second);
+    depends = depends || use.finite_depends;
+    thrown_away = thrown_away || use.all_finite;
+  }
+  const bool overflow = !suspect.row && (op.flags & kOpBirthFiniteAbove);
+  return overflow ? thrown_away && !depends : depends || thrown_away;
+}
+
+}  // namespace nanquest

@@ -1,0 +1,119 @@
+#include "replay/blame/neutral.h"
+
+#include <ATen/ATen.h>
+#include <ATen/core/dispatch/Dispatcher.h>
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "probe/observe/op_traits.h"
+#include "probe/tensor/one_up.h"
+
+namespace nanquest {
+namespace {
+
+/// Largest finite value of the tensor's format.
+double limit_of(at::ScalarType type) {
+  switch (type) {
+    case at::kHalf:
+      return 65504;
+    case at::kFloat8_e4m3fn:
+      return 448;
+    case at::kFloat8_e5m2:
+      return 57344;
+    default:
+      return 1e38;
+  }
+}
+
+at::Tensor selected(const at::Tensor& values, const BadKinds& kinds) {
+  at::Tensor mask = at::zeros_like(values, at::TensorOptions(at::kBool));
+  if (kinds.nan) mask = at::logical_or(mask, at::isnan(values));
+  if (kinds.infinite) mask = at::logical_or(mask, at::isinf(values));
+  return mask;
+}
+
+/// What the finite elements are like: NaN becomes their mean, ±Inf ± their largest magnitude; of a tensor
+/// without any, zero and ±1.
+at::Tensor like_neighbours(const at::Tensor& wide) {
+  const at::Tensor finite = at::isfinite(wide);
+  const bool some = finite.any().item<bool>();
+  const double mean = some ? wide.masked_select(finite).mean().item<double>() : 0;
+  const double amax = some ? wide.masked_select(finite).abs().max().item<double>() : 1;
+  return at::nan_to_num(wide, mean, amax, -amax);
+}
+
+/// Writes harmless values over the bad ones of `t`. `above` may be undefined.
+void replace_bad(at::Tensor t, const BadKinds& kinds, Neutral neutral, const at::Tensor& above) {
+  if (!t.defined() || !t.is_floating_point() || t.numel() == 0) return;
+  const at::Tensor wide = t.to(at::kDouble);
+  const at::Tensor mask = selected(wide, kinds);
+  if (!mask.any().item<bool>()) return;
+  at::Tensor instead;
+  if (neutral == Neutral::above) {
+    const double limit = limit_of(t.scalar_type());
+    instead = like_neighbours(wide);
+    if (above.defined() && above.sizes() == wide.sizes()) {
+      const at::Tensor up = above.to(at::kDouble);
+      instead = at::where(at::isfinite(up), up, instead);
+    }
+    instead = instead.clamp(-limit, limit);
+  } else {
+    instead = at::full_like(wide, neutral == Neutral::one ? 1.0 : 0.0);
+  }
+  t.copy_(at::where(mask, instead, wide));
+}
+
+/// What the op gives one precision up on what it was given; a list as long as its written range, or empty.
+class Above {
+ public:
+  explicit Above(const OpRow& op) {
+    if (op.flags & (kOpSeeded | kOpOpaque | kOpHostWrite | kOpFailed | kOpUninitialised)) return;
+    handle_ = c10::Dispatcher::singleton().findOp({op.name, op.overload});
+  }
+  void look(const std::vector<c10::IValue>& arguments) {
+    results_.reset();
+    if (!handle_ || handle_->schema().arguments().size() != arguments.size()) return;
+    const std::vector<bool> written = traits_of(*handle_).argument_written;
+    const auto type = type_one_up(handle_->schema(), arguments);
+    if (type) results_ = run_raised(*handle_, written, raised(handle_->schema(), written, arguments, *type));
+  }
+  /// The tensor that stands for entry `entry` of `count` written ones; undefined if unknown.
+  at::Tensor of(std::size_t entry, std::size_t count) const {
+    if (!results_) return {};
+    for (const auto* tensors : {&results_->returned, &results_->written})
+      if (tensors->size() == count) return (*tensors)[entry];
+    return {};
+  }
+
+ private:
+  std::optional<c10::OperatorHandle> handle_;
+  std::optional<OpResults> results_;
+};
+
+void neutralise_op(const TraceGraph& graph, const Suspect& suspect, Neutral neutral, TraceEdit& edit) {
+  const auto above = std::make_shared<Above>(graph.op(suspect.op));
+  const std::int32_t op = suspect.op.row();
+  if (neutral == Neutral::above)
+    edit.op_edit[op] = [above](std::vector<c10::IValue>& stack) {
+      above->look(stack);
+      return false;
+    };
+  edit.output_edit[op] = [above, neutral, kinds = suspect.kinds](std::vector<at::Tensor>& written) {
+    for (std::size_t i = 0; i < written.size(); ++i)
+      replace_bad(written[i], kinds, neutral, above->of(i, written.size()));
+  };
+}
+
+}  // namespace
+
+void neutralise(const TraceGraph& graph, const Suspect& suspect, Neutral neutral, TraceEdit& edit) {
+  const SlotId slot = suspect.row ? graph.slot(suspect.row) : SlotId{};
+  if (!slot) return neutralise_op(graph, suspect, neutral, edit);
+  edit.slot_edit[slot.row()] = [neutral, kinds = suspect.kinds](at::Tensor& storage) {
+    replace_bad(storage, kinds, neutral, {});
+  };
+}
+
+}  // namespace nanquest
