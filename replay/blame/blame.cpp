@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "probe/trace/births.h"
 #include "replay/blame/harm.h"
 #include "replay/blame/intended.h"
 #include "replay/blame/neutral.h"
@@ -12,7 +13,7 @@ namespace {
 
 /// More suspects than these are not tried one by one: what goes wrong everywhere is told by its first places.
 constexpr std::size_t kMaxTried = 48;
-constexpr int kMaxSetRuns = 40;
+constexpr int kMaxSetRuns = 40, kMaxRounds = 4;
 
 class Search {
  public:
@@ -43,19 +44,39 @@ class Search {
   }
 
  private:
+  RunResult without(const std::vector<Suspect>& set, Neutral neutral, bool to_the_end) {
+    RunOptions options;
+    options.stop_when_harmed = !to_the_end;
+    for (const Suspect& suspect : set) neutralise(lab_.graph(), suspect, neutral, options.edit);
+    return lab_.run(options);
+  }
+
   bool heals(const std::vector<Suspect>& set) {
-    for (const Neutral neutral : {Neutral::above, Neutral::zero, Neutral::one}) {
-      RunOptions options;
-      options.stop_when_harmed = true;
-      for (const Suspect& suspect : set) neutralise(lab_.graph(), suspect, neutral, options.edit);
-      if (harm_.undone_by(lab_.run(options))) return true;
-    }
+    for (const Neutral neutral : {Neutral::above, Neutral::zero, Neutral::one})
+      if (harm_.undone_by(without(set, neutral, false))) return true;
     return false;
   }
 
+  /// Adds ops that make bad values of their own once those of `open` are gone. False if there are none.
+  bool add_what_was_hidden(std::vector<Suspect>& open) {
+    const std::size_t before = open.size();
+    for (const Suspect& suspect : makers_in(lab_.graph(), without(open, Neutral::above, true)))
+      if (open.size() < kMaxTried && std::find(open.begin(), open.end(), suspect) == open.end() &&
+          std::find(blame_.intended.begin(), blame_.intended.end(), suspect) == blame_.intended.end() &&
+          !bad_constants(lab_.graph().doc(), suspect.op).infinite)
+        open.push_back(suspect);
+    std::stable_sort(open.begin(), open.end(), in_order);
+    return open.size() > before;
+  }
+
   /// Nobody did it alone: the smallest set of them whose neutralisation heals; empty if not even all do.
-  std::vector<Suspect> smallest_set(const std::vector<Suspect>& open) {
-    if (open.size() < 2 || !lab_.has_time() || !heals(open)) return {};
+  std::vector<Suspect> smallest_set(std::vector<Suspect> open) {
+    bool healed = open.size() > 1 && heals(open);
+    for (int round = 0; round < kMaxRounds && !healed && !open.empty() && lab_.has_time(); ++round) {
+      if (!add_what_was_hidden(open)) break;
+      healed = heals(open);
+    }
+    if (!healed) return {};
     return ddmin<Suspect>(
         open, [&](const std::vector<Suspect>& set) { return lab_.has_time() && heals(set); }, kMaxSetRuns);
   }

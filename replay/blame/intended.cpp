@@ -28,12 +28,7 @@ std::vector<OpId> readers_of(const TraceGraph& graph, const Suspect& suspect) {
     seen[op] = true;
     open.push_back(op);
   };
-  if (suspect.row) {
-    for (const TraceGraph::Read& read : graph.reads(graph.slot(suspect.row)))
-      if (graph.bad(read.row)) add(read.op);
-  } else {
-    for (const OpId op : graph.consumers(suspect.op)) add(op);
-  }
+  for (const OpId op : graph.consumers(suspect.op)) add(op);
   while (!open.empty() && found.size() < kMaxReaders) {
     const OpId op = open.front();
     open.erase(open.begin());
@@ -80,10 +75,12 @@ Use use_of(const std::vector<at::Tensor>& with, const std::vector<at::Tensor>& w
   return use;
 }
 
-/// Zeros and -Inf alone.
+/// -Inf and one finite number, nothing else: an additive mask.
 bool is_additive_mask(const TraceGraph& graph, TensorId row) {
   const StatsRow* s = graph.stats(row);
-  return s && s->neg_inf > 0 && s->zero + s->neg_inf == s->count;
+  if (!s || s->neg_inf == 0 || s->non_finite() > s->neg_inf) return false;
+  const bool zeros_alone = s->zero + s->neg_inf == s->count;
+  return zeros_alone || (s->zero == 0 && s->amax == s->amin_nonzero);
 }
 
 }  // namespace
@@ -92,10 +89,9 @@ bool is_intended(Lab& lab, const Suspect& suspect, const PerRow<OpRow, bool>& co
   const TraceGraph& graph = lab.graph();
   if (suspect.kinds.nan || suspect.hidden) return false;
   const OpRow& op = graph.op(suspect.op);
-  if (suspect.row && is_additive_mask(graph, suspect.row)) return true;
-  if (!suspect.row && !(op.flags & kOpBirthFiniteAbove) && bad_constants(graph.doc(), suspect.op).infinite)
-    return true;
-  if (!suspect.row && op.phase != Phase::forward) return false;
+  if (suspect.row) return is_additive_mask(graph, suspect.row);
+  if (!(op.flags & kOpBirthFiniteAbove) && bad_constants(graph.doc(), suspect.op).infinite) return true;
+  if (op.phase != Phase::forward) return false;
   std::vector<OpId> readers = readers_of(graph, suspect);
   std::erase_if(readers, [&](OpId reader) { return !counts_for_loss[reader]; });
   if (readers.empty()) return false;
@@ -110,7 +106,7 @@ bool is_intended(Lab& lab, const Suspect& suspect, const PerRow<OpRow, bool>& co
     depends = depends || use.finite_depends;
     thrown_away = thrown_away || use.all_finite;
   }
-  const bool overflow = !suspect.row && (op.flags & kOpBirthFiniteAbove);
+  const bool overflow = (op.flags & kOpBirthFiniteAbove) != 0;
   return overflow ? thrown_away && !depends : depends || thrown_away;
 }
 

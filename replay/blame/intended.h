@@ -8,7 +8,8 @@ namespace nanquest {
 
 /// True if the suspect holds infinities only, and
 /// - a constant argument of its op says so, or
-/// - it is an outside value of zeros and -Inf alone (an additive mask), or
+/// - it is an outside value of -Inf and one finite number alone (an additive mask; any other infinity from
+///   outside is data that should not be there), or
 /// - forward made something finite of them that counts for the loss: a result that is different when they are
 ///   replaced (softmax gives a masked entry the weight 0), or, where nothing that is finite depends on them,
 ///   a result that threw them away (where, max, a guard).

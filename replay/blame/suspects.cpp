@@ -59,8 +59,12 @@ void add_outside(const TraceGraph& graph, const Walk& walk, std::vector<Suspect>
     if (!root.row) continue;
     const StatsRow* s = graph.stats(root.row);
     if (!s) continue;
-    Suspect suspect{root.op, root.row, kinds_of({s->nan, s->pos_inf, s->neg_inf})};
     const SlotId slot = graph.slot(root.row);
+    Suspect suspect{root.op, root.row, kinds_of({s->nan, s->pos_inf, s->neg_inf})};
+    // The way to harm may begin at a later reader; who is named is the first.
+    for (const TraceGraph::Read& read : graph.reads(slot))
+      if (read.op < suspect.op && graph.bad(read.row) && !graph.producer(read.row, read.op))
+        suspect.op = read.op, suspect.row = read.row;
     const bool known = std::any_of(found.begin(), found.end(), [&](const Suspect& other) {
       return graph.slot(other.row) == slot && same_view(graph.tensor(other.row), graph.tensor(root.row));
     });
@@ -99,15 +103,38 @@ PerRow<OpRow, bool> ancestors(const TraceGraph& graph, TensorId row) {
   return back.take();
 }
 
+std::vector<Suspect> makers_in(const TraceGraph& graph, const RunResult& run) {
+  const auto counts_of = [&](OpId op) {
+    BadCounts counts;
+    if (op.index() < run.ops.size())
+      for (const StatsRow& s : run.ops[op.index()].written) counts += s;
+    return counts;
+  };
+  std::vector<Suspect> found;
+  for (const OpId op : graph.ops()) {
+    const BadKinds out = kinds_of(counts_of(op));
+    if (!out.any() || !can_be_birth(graph.op(op).flags)) continue;
+    BadKinds in;
+    for (const TensorId row : graph.reads(op)) {
+      const OpId maker = graph.producer(row, op);
+      const StatsRow* outside = graph.stats(row);
+      const BadKinds one = maker     ? kinds_of(counts_of(maker))
+                           : outside ? kinds_of({outside->nan, outside->pos_inf, outside->neg_inf})
+                                     : BadKinds{};
+      in = {in.nan || one.nan, in.infinite || one.infinite};
+    }
+    const BadKinds made{out.nan && !in.nan, out.infinite && !in.any()};
+    if (made.any()) found.push_back({op, {}, made});
+  }
+  return found;
+}
+
 std::vector<Suspect> find_suspects(const TraceGraph& graph, const Walk& walk) {
   std::vector<Suspect> found;
   add_outside(graph, walk, found);
   add_made(graph, walk, found);
   add_hidden(graph, walk, found);
-  std::stable_sort(found.begin(), found.end(), [](const Suspect& a, const Suspect& b) {
-    // What was bad before the step comes before anything that the step made.
-    return std::pair(!a.row, a.op) < std::pair(!b.row, b.op);
-  });
+  std::stable_sort(found.begin(), found.end(), in_order);
   return found;
 }
 

@@ -1,9 +1,11 @@
 /// suspects: every place of a step where bad values came up that reached harm.
 #pragma once
 
+#include <utility>
 #include <vector>
 
 #include "probe/trace/walk.h"
+#include "replay/trace/replayer.h"
 
 namespace nanquest {
 
@@ -15,6 +17,8 @@ struct BadKinds {
 
 /// A place where bad values came up.
 struct Suspect {
+  friend bool operator==(const Suspect& a, const Suspect& b) { return a.op == b.op && a.row == b.row; }
+
   OpId op;            ///< that made them, or the first to read `row`
   TensorId row = {};  ///< the outside value that held them; none if the op made them
   BadKinds kinds;     ///< what came up here; what only passes through is not its doing
@@ -22,10 +26,19 @@ struct Suspect {
   bool hidden = false;
 };
 
+/// The order in which suspects are tried: what was bad before the step comes before anything that it made.
+inline bool in_order(const Suspect& a, const Suspect& b) {
+  return std::pair(!a.row, a.op) < std::pair(!b.row, b.op);
+}
+
 /// In the order of the step: bad outside values, ops with finite inputs and bad results, and ops that made NaN
 /// out of infinities, all of them on a way to harm; and overflows that were hidden on the way to the inputs of
 /// one of those.
 std::vector<Suspect> find_suspects(const TraceGraph& graph, const Walk& walk);
+
+/// Ops that make bad values in a run, which may have been changed: others than in the step as recorded, where
+/// what one op did hides what a later one does too. `run` has statistics.
+std::vector<Suspect> makers_in(const TraceGraph& graph, const RunResult& run);
 
 /// True for the ops that the row's values at the end of the step were computed by.
 PerRow<OpRow, bool> ancestors(const TraceGraph& graph, TensorId row);

@@ -1,0 +1,155 @@
+// Who is to blame is tried: neutralised suspects, intended infinities, several at once.
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "replay/blame/harm.h"
+#include "tests/replay/diagnose/incident.h"
+
+namespace nanquest {
+namespace {
+
+using testing::Incident;
+using testing::kInf;
+using testing::kNaN;
+using testing::leaf;
+
+/// "aten::log (forward) in head", and so on for every member of the set.
+std::string blamed(const Incident& incident) {
+  const Case c = incident.make();
+  std::string text;
+  for (const Suspect& s : c.blame().set)
+    text += (text.empty() ? "" : ", ") + c.graph().op(s.op).name + " (" +
+            std::string(phase_name(c.graph().op(s.op).phase)) + ")" + (s.row ? " read" : "");
+  return text;
+}
+
+at::Tensor with_backward(const at::Tensor& loss) {
+  loss.backward();
+  return loss;
+}
+
+TEST(Blame, TheFirstOfTwoIsNamedWhereEitherWouldDo) {
+  // Neither alone heals: both are to blame, the earlier one is the culprit.
+  const at::Tensor x = leaf(at::tensor({0.0f, 1.0f})), y = leaf(at::tensor({-1.0f, 1.0f}));
+  const Incident incident({}, [&] {
+    const at::Tensor first = at::reciprocal(x).sum();
+    return with_backward(first + at::log(y).sum());
+  });
+  EXPECT_EQ(blamed(incident), "aten::reciprocal (forward), aten::log (forward)");
+  EXPECT_EQ(incident.make().op()->name, "aten::reciprocal");
+}
+
+TEST(Blame, WhatPassesThroughIsNotNamed) {
+  const at::Tensor y = leaf(at::tensor({-1.0f, 1.0f}));
+  const Incident incident({}, [&] { return with_backward(((at::log(y) * 2 + 1).exp() * 3).sum()); });
+  EXPECT_EQ(blamed(incident), "aten::log (forward)");
+}
+
+TEST(Blame, AMaskedScoreIsInnocentBesideANaN) {
+  const at::Tensor scores = leaf(at::randn({2, 4})), bad = leaf(at::full({2, 1}, -1.0f));
+  const at::Tensor mask = at::tensor({0, 0, 1, 1}).to(at::kBool);
+  const Incident incident({}, [&] {
+    const at::Tensor masked = scores.masked_fill(mask, -kInf);
+    return with_backward((at::softmax(masked, 1) * at::sqrt(bad)).sum());
+  });
+  EXPECT_EQ(blamed(incident), "aten::sqrt (forward)");
+}
+
+TEST(Blame, AnAdditiveMaskFromOutsideIsInnocent) {
+  const at::Tensor scores = leaf(at::randn({2, 3}));
+  const at::Tensor mask = at::tensor({-kInf, -kInf, -kInf, 0.0, 0.0, -kInf}).to(at::kFloat).view({2, 3});
+  const Incident incident({}, [&] { return with_backward(at::softmax(scores + mask, 1).sum()); });
+  EXPECT_EQ(blamed(incident), "aten::_softmax (forward)");
+}
+
+TEST(Blame, AnInfinityInTheBatchThatIsNoMaskIsTheBatchsFault) {
+  const at::Tensor w = leaf(at::ones({3, 2}));
+  const at::Tensor pixels = at::tensor({0.5, -kInf, 0.25, 1.0, 2.0, 3.0}).to(at::kFloat).view({2, 3});
+  StepState state;
+  state.batch = {{"pixels", pixels}};
+  state.parameters = {{"w", w}};
+  const Incident incident(state, [&] { return with_backward(at::tanh(at::mm(pixels, w)).sum()); });
+  EXPECT_EQ(blamed(incident), "aten::mm (forward) read");
+  EXPECT_EQ(incident.make().culprit().origin, "input");
+}
+
+TEST(Blame, ALogSpaceZeroIsIntendedAndWhatBackwardMakesOfItIsNot) {
+  // log(0) is a weight of zero to logsumexp; only the row in which nothing else is left goes wrong.
+  const at::Tensor p = leaf(at::tensor({0.0f, 0.0f, 0.0f, 0.5f}).view({2, 2}));
+  const at::Tensor keep = at::tensor({0.0f, 1.0f});
+  StepState state;
+  state.parameters = {{"p", p}};
+  const Incident incident(state, [&] {
+    const at::Tensor z = at::logsumexp(at::log(p), {1});
+    return with_backward((at::where(at::isinf(z), at::zeros_like(z), z) * keep).sum());
+  });
+  const Case c = incident.make();
+  ASSERT_FALSE(c.blame().set.empty());
+  EXPECT_EQ(c.graph().op(c.blame().set.front().op).phase, Phase::backward) << blamed(incident);
+}
+
+TEST(Blame, ALogOfZeroThatNobodyMakesFiniteIsTheCulprit) {
+  const at::Tensor p = leaf(at::tensor({0.0f, 0.5f})), t = at::tensor({0.0f, 1.0f});
+  const Incident incident({}, [&] { return with_backward(-(t * at::log(p)).sum()); });
+  EXPECT_EQ(blamed(incident), "aten::log (forward)");
+}
+
+TEST(Blame, AnOverflowThatIsThrownAwayIsInnocent) {
+  // exp(200) overflows where `where` takes the other branch: 0 · Inf in backward is the fault.
+  const at::Tensor x = leaf(at::tensor({200.0f, 1.0f}));
+  StepState state;
+  state.parameters = {{"x", x}};
+  const Incident incident(state, [&] { return with_backward(at::where(x > 88, x, at::exp(x)).sum()); });
+  EXPECT_EQ(blamed(incident), "aten::mul (backward)");
+}
+
+TEST(Blame, AnOverflowHiddenAsZeroIsBlamedForTheDivisionByIt) {
+  // 300² overflows fp16, its reciprocal becomes 0, and 1 / 0 is what everybody sees.
+  const at::Tensor w = leaf(at::full({3}, 300.0f));
+  const Incident incident({}, [&] {
+    const at::Tensor h = w.to(at::kHalf);
+    return with_backward(at::log(at::reciprocal(h * h).to(at::kFloat)).sum());
+  });
+  EXPECT_EQ(blamed(incident), "aten::mul (forward)");
+}
+
+TEST(Blame, AnInnocentOverflowUpstreamIsPassedOver) {
+  // tanh of an overflow is 1 as it should be; the fault is the square root after it.
+  const at::Tensor w = leaf(at::full({3}, 300.0f)), v = leaf(at::full({3}, -1.0f));
+  const Incident incident({}, [&] {
+    const at::Tensor h = w.to(at::kHalf);
+    return with_backward((at::tanh(h * h).to(at::kFloat).detach() * at::sqrt(v)).sum());
+  });
+  EXPECT_EQ(blamed(incident), "aten::sqrt (forward)");
+}
+
+TEST(Blame, AnEarlierRunIsNotRepeated) {
+  // Sixty ops, then the fault: what lies before it is run once as a whole and once for the checkpoint.
+  const at::Tensor x = leaf(at::ones({4}));
+  const Incident incident({}, [&] {
+    at::Tensor h = x;
+    for (int i = 0; i < 60; ++i) h = h * 1.01;
+    return with_backward(at::log(h - h).sum());
+  });
+  Lab lab(incident.replayer());
+  const RunResult recorded = lab.run({});
+  const auto ops = static_cast<std::int64_t>(incident.doc().ops.size());
+  EXPECT_EQ(lab.ops_run(), ops);
+  const Blame blame = find_blame(lab, recorded);
+  EXPECT_FALSE(blame.set.empty());
+  EXPECT_GE(lab.runs(), 2);
+  EXPECT_LT(lab.ops_run(), ops + 62 + (ops - 60) * (lab.runs() - 1));
+}
+
+TEST(Blame, WithoutTimeNothingIsClaimed) {
+  const at::Tensor x = leaf(at::full({2}, -1.0f)), y = leaf(at::full({2}, -1.0f));
+  const Incident incident({}, [&] { return with_backward(at::log(x).sum() + at::log(y).sum()); });
+  Lab lab(incident.replayer(), {.seconds = 1e-9});
+  const Blame blame = find_blame(lab, lab.run({}));
+  EXPECT_TRUE(blame.set.empty());
+}
+
+}  // namespace
+}  // namespace nanquest
