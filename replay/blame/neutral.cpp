@@ -7,24 +7,19 @@
 #include <optional>
 #include <vector>
 
+#include "probe/numerics/format.h"
 #include "probe/observe/op_traits.h"
 #include "probe/tensor/one_up.h"
+#include "probe/tensor/tensor_scan.h"
 
 namespace nanquest {
 namespace {
 
-/// Largest finite value of the tensor's format.
+/// Largest finite value of a floating-point type.
 double limit_of(at::ScalarType type) {
-  switch (type) {
-    case at::kHalf:
-      return 65504;
-    case at::kFloat8_e4m3fn:
-      return 448;
-    case at::kFloat8_e5m2:
-      return 57344;
-    default:
-      return 1e38;
-  }
+  const auto dtype = dtype_of(type);
+  const auto format = dtype ? format_of(*dtype) : std::nullopt;
+  return format ? info(*format).max_finite : 1e38;
 }
 
 at::Tensor selected(const at::Tensor& values, const BadKinds& kinds) {

@@ -44,17 +44,17 @@ static const Precision* covering_module(const TraceGraph& graph, OpId op,
   return found;
 }
 
-PerRow<OpRow, Precision> precisions(const TracePlan& plan, Precision general, const TraceEdit& edit) {
-  PerRow<OpRow, Precision> result(plan.ops.size(), general);
+}  // namespace trace
+
+PerRow<OpRow, Precision> precision_of_ops(const TraceGraph& graph, Precision general, const TraceEdit& edit) {
+  PerRow<OpRow, Precision> result(graph.doc().ops.size(), general);
   if (!edit.module_precision.empty())
-    for (const OpId op : plan.graph.ops())
-      if (const Precision* own = covering_module(plan.graph, op, edit.module_precision)) result[op] = *own;
+    for (const OpId op : graph.ops())
+      if (const Precision* own = trace::covering_module(graph, op, edit.module_precision)) result[op] = *own;
   for (const auto& [op, precision] : edit.op_precision)
     if (result.holds(OpId{op})) result[OpId{op}] = precision;
   return result;
 }
-
-}  // namespace trace
 
 OpId TraceEdit::first_op(const TraceGraph& graph) const {
   OpId first = graph.end();
@@ -85,7 +85,7 @@ Machine::Machine(const SnapshotDoc& doc, const TracePlan& plan, const DataSource
       plan_(plan),
       source_(source),
       edit_(edit),
-      precision_(precisions(plan, precision, edit)),
+      precision_(precision_of_ops(plan.graph, precision, edit)),
       slots_(std::move(slots)) {
   slots_.set_edits(&edit.slot_edit);
 }

@@ -87,10 +87,6 @@ class Machine {
   SlotStore slots_;
 };
 
-/// The precision of every op: the op's own entry, else the longest module path that covers it, else
-/// `general`.
-PerRow<OpRow, Precision> precisions(const TracePlan& plan, Precision general, const TraceEdit& edit);
-
 /// A stored tensor's bytes seen as what `row` describes, contiguous. Throws if there are too few.
 at::Tensor as_row(const TensorRow& row, const at::Tensor& stored);
 

@@ -58,6 +58,10 @@ struct TraceEdit {
   OpId first_op(const TraceGraph& graph) const;
 };
 
+/// The precision of every op: the op's own entry, else the longest module path that covers it, else
+/// `general`.
+PerRow<OpRow, Precision> precision_of_ops(const TraceGraph& graph, Precision general, const TraceEdit& edit);
+
 struct RunOptions {
   Precision precision = Precision::as_recorded;
   bool local = false;  ///< each op on its recorded inputs (taken from a bit-exact run), instead of on what
