@@ -33,6 +33,7 @@
 
 #include "replay/cause/case.h"
 #include "replay/counterfactual/change.h"
+#include "replay/lab/format_half.h"
 #include "replay/verdict/verdict.h"
 
 namespace nanquest {
@@ -48,7 +49,8 @@ struct Finding {
                                     ///< every verdict has
   std::vector<Change> unmoved = {};  ///< changes that must *not* help if this cause is right: one that helps
                                      ///< refutes it
-  bool precision = false;            ///< changing the number format is a fix for this cause
+  FormatHalf needs = FormatHalf::range;   ///< what a wider format gives that helps, if `precision`
+  bool precision = false;                 ///< changing the number format is a fix for this cause
   std::vector<std::int64_t> poison = {};  ///< samples seen to be bad without running anything
 };
 

@@ -8,7 +8,7 @@ namespace {
 /// One change that made the step finite.
 struct Helped {
   Change change;
-  bool placebo_ran = false, placebo_failed = false;
+  bool placebo_failed = false;
 };
 
 class Search {
@@ -34,17 +34,42 @@ class Search {
     if (result == TrialResult::failed)
       out_.notes.push_back("\"" + change.text + "\": an op has no kernel for it, so this was not tested");
     if (result != TrialResult::finite) return false;
-    Helped helped{change, !change.placebo.empty(), false};
-    if (helped.placebo_ran) {
-      const TrialResult placebo = run_change(case_, change.placebo[0]);
-      out_.tried.push_back({change.placebo_text, ChangeKind::placebo, placebo});
-      helped.placebo_failed = placebo == TrialResult::non_finite;
-    } else {
+    // What something smaller does as well is no fix to be proved.
+    if (!minimal({change})) {
+      helped_.push_back({change});
+      return true;
+    }
+    helped_.push_back(
+        {change, change.kind == ChangeKind::precision ? halves_agree(change) : placebo_fails(change)});
+    return true;
+  }
+
+  /// An irrelevant change of the same size ran and did not help.
+  bool placebo_fails(const Change& change) {
+    if (change.placebo.empty()) {
       out_.notes.push_back("\"" + change.text +
                            "\": the trace offers no irrelevant change of that size, so there was no placebo");
+      return false;
     }
-    helped_.push_back(std::move(helped));
-    return true;
+    const TrialResult placebo = run_change(case_, change.placebo[0]);
+    out_.tried.push_back({change.placebo_text, ChangeKind::placebo, placebo});
+    return placebo == TrialResult::non_finite;
+  }
+
+  /// A wider format gives range and precision; only the one that the cause needs may help.
+  bool halves_agree(const Change& change) {
+    const FormatHalf needed = finding_.needs;
+    const Change same = half_of(case_, change, needed);
+    const TrialResult with = run_change(case_, same.options);
+    out_.tried.push_back({same.text, ChangeKind::precision, with});
+    const Change placebo =
+        half_of(case_, change, needed == FormatHalf::range ? FormatHalf::precision : FormatHalf::range);
+    const TrialResult without = run_change(case_, placebo.options);
+    out_.tried.push_back({placebo.text, ChangeKind::placebo, without});
+    if (with != TrialResult::finite)
+      out_.notes.push_back("\"" + change.text + "\": it is not " +
+                           (needed == FormatHalf::range ? "range" : "precision") + " alone that helps");
+    return with == TrialResult::finite && without == TrialResult::non_finite;
   }
 
   bool helped_with(ChangeKind kind) const {
@@ -90,11 +115,10 @@ class Search {
                                   : case_.doc().tensors[case_.doc().written[op->first_written]].dtype;
   }
 
-  /// Nothing smaller of the same kind made the step finite.
+  /// Nothing smaller that was tried, of whatever kind, made the step finite.
   bool minimal(const Helped& h) const {
-    return std::none_of(helped_.begin(), helped_.end(), [&](const Helped& other) {
-      return other.change.kind == h.change.kind && other.change.size < h.change.size;
-    });
+    return std::none_of(helped_.begin(), helped_.end(),
+                        [&](const Helped& other) { return other.change.size < h.change.size; });
   }
 
   void choose() {

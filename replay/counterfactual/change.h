@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "replay/lab/format_half.h"
 #include "replay/trace/replayer.h"
 #include "replay/verdict/words.h"
 
@@ -89,14 +90,17 @@ std::optional<Change> smaller_loss_scale(const Case& c, int halvings);
 
 // --- placebo.cpp -----------------------------------------------------------------------------------
 /// An op that computes floats and is not `op`, one of its readers, on its lineage, or what made its inputs;
-/// preferably one that it was not computed from at all, of the same name, phase and size. kNone if the trace
-/// has none.
+/// preferably one that it was computed from further back (a change there could help), of the same name, phase
+/// and size. kNone if the trace has none.
 std::int32_t placebo_op(const Case& c, std::int32_t op);
 /// A module with float ops that neither contains the culprit nor lies inside `path`, nor contains it; "" if
 /// none.
 std::string placebo_module(const Case& c, const std::string& path);
-/// Fills `placebo` of a precision change of any size.
+/// Fills `placebo` of a change that is none of formats: another op or module in `precision`.
 void add_precision_placebo(const Case& c, Change& change, std::int32_t op, Precision precision);
+/// Of a change to wider formats: the same ops with one half of it only (format_half.h). If `needs` is what was
+/// missing, that half helps as much, and the other half, which costs the same, must not.
+Change half_of(const Case& c, const Change& change, FormatHalf half);
 
 // --- change.cpp ------------------------------------------------------------------------------------
 /// Runs it.

@@ -69,11 +69,11 @@ std::int32_t placebo_op(const Case& c, std::int32_t op) {
   for (std::int32_t i = 0; i < static_cast<std::int32_t>(doc.ops.size()); ++i) {
     const std::int64_t n = float_elements(doc, doc.ops[i]);
     if (n == 0 || relevant.count(i) || c.tensor_arguments(i).empty()) continue;
-    // What the culprit was computed from comes last; then the same op elsewhere is best, the same phase, the
-    // nearest size.
+    // What the culprit was computed from could help, so it comes first: a placebo that can't heal says
+    // nothing. Then the same op elsewhere is best, the same phase, the nearest size.
     const double ratio = static_cast<double>(std::min(n, size)) / static_cast<double>(std::max(n, size));
     const double score = ratio + (doc.ops[i].name == wanted->name ? 4 : 0) +
-                         (doc.ops[i].phase == wanted->phase ? 2 : 0) + (before.count(i) ? 0 : 8);
+                         (doc.ops[i].phase == wanted->phase ? 2 : 0) + (before.count(i) ? 8 : 0);
     if (score > best_score) best_score = score, best = i;
   }
   return best;

@@ -1,3 +1,4 @@
+#include "probe/trace/names.h"
 #include "replay/cause/case.h"
 #include "replay/counterfactual/change.h"
 
@@ -19,7 +20,6 @@ Change op_in(const Case& c, std::int32_t op, Precision precision) {
   Change change = precision_change(c.op_text(op) + " computed in " + precision_text(precision),
                                    ChangeSize::op, Price::protect_op);
   change.options.edit.op_precision[op] = precision;
-  add_precision_placebo(c, change, op, precision);
   return change;
 }
 
@@ -29,24 +29,54 @@ Change neighbours_in(const Case& c, std::int32_t op, Precision precision) {
       ChangeSize::neighbours, Price::protect_op);
   change.options.edit.op_precision[op] = precision;
   for (std::int32_t reader : c.readers(op)) change.options.edit.op_precision[reader] = precision;
-  add_precision_placebo(c, change, op, precision);
   return change;
 }
 
-Change module_in(const Case& c, const std::string& path, Precision precision) {
+Change module_in(const Case&, const std::string& path, Precision precision) {
   Change change = precision_change("module " + path + " computed in " + precision_text(precision),
                                    ChangeSize::module, Price::protect_op);
   change.options.edit.module_precision[path] = precision;
-  add_precision_placebo(c, change, c.op_index(), precision);
   return change;
 }
 
-Change step_in(const Case& c, Precision precision) {
+Change step_in(const Case&, Precision precision) {
   Change change = precision_change("the whole step in " + precision_text(precision), ChangeSize::step,
                                    Price::other_format);
   change.options.precision = precision;
-  add_precision_placebo(c, change, c.op_index(), precision);
   return change;
+}
+
+namespace {
+
+/// The narrowest format that the changed ops were recorded in, as people call it.
+std::string narrow_format(const Case& c, const RunOptions& options) {
+  const PerRow<OpRow, Precision> precision = precision_of_ops(c.graph(), options.precision, options.edit);
+  std::optional<DType> found;
+  for (const OpId op : c.graph().ops()) {
+    if (precision[op] == Precision::as_recorded) continue;
+    for (const TensorId row : c.graph().written(op)) {
+      if (!row) continue;
+      const DType type = c.graph().tensor(row).dtype;
+      if (dtype_is_float(type) && (!found || dtype_size(type) < dtype_size(*found))) found = type;
+    }
+  }
+  return found ? dtype_short(*found) : "the recorded formats";
+}
+
+std::string wide_format(const RunOptions& options) {
+  if (options.precision != Precision::as_recorded) return precision_text(options.precision);
+  if (!options.edit.op_precision.empty()) return precision_text(options.edit.op_precision.begin()->second);
+  return precision_text(options.edit.module_precision.begin()->second);
+}
+
+}  // namespace
+
+Change half_of(const Case& c, const Change& change, FormatHalf half) {
+  Change part = change;
+  part.options = with_half(c.graph(), change.options, half);
+  part.text = change.text + ", but only with " +
+              half_text(half, wide_format(change.options), narrow_format(c, change.options));
+  return part;
 }
 
 }  // namespace nanquest

@@ -106,8 +106,8 @@ std::string to_text(const Verdict& v, const TextStyle& style) {
     page.block("do", v.advice + " (not verified on this step)", "1;33");
   if (v.fix)
     page.block("tried", "\"" + v.fix->change +
-                            "\" made this step finite; an irrelevant change of the same size did not; " +
-                            "nothing smaller did");
+                            "\" made this step finite; the irrelevant change of the same size that was tried "
+                            "did not, nor did anything smaller that was tried");
   page.block("sure", percent(v.confidence) + "; precision: " + precision_text(v.precision));
   page.block("proof", reproduction_text(v.reproduction));
   for (const Evidence& e : v.evidence)
