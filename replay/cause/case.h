@@ -19,6 +19,7 @@
 #include "probe/trace/graph.h"
 #include "replay/blame/blame.h"
 #include "replay/trace/replayer.h"
+#include "replay/verdict/words.h"
 
 namespace nanquest {
 
@@ -63,6 +64,9 @@ class Case {
   const Blame& blame() const { return blame_; }
   void set_blame(Blame blame) { blame_ = std::move(blame); }
 
+  /// What came of the changes that were run so far, by their texts. Shared by copies of the Case.
+  std::map<std::string, TrialResult>& trials() const { return *trials_; }
+
   /// Reads a stored tensor; nothing if the file doesn't hold it.
   std::optional<at::Tensor> read(const std::string& path) const { return read_(path); }
   /// Arguments and outputs of `op` in the run as recorded; read once. Empty if the op did not run. Of an op
@@ -100,6 +104,8 @@ class Case {
   Read read_;
   std::int32_t op_ = kNone;
   Blame blame_;
+  std::shared_ptr<std::map<std::string, TrialResult>> trials_ =
+      std::make_shared<std::map<std::string, TrialResult>>();
   mutable std::map<Precision, RunResult> whole_;
   mutable std::map<std::int32_t, std::vector<OpValues>> values_;
   std::size_t focus_ = 0;

@@ -94,9 +94,10 @@ struct NamedCause {
 /// One for each file of replay/cause/causes, by name. Lives as long as the program.
 std::span<const NamedCause> all_causes();
 
-/// Asks every cause; two that both claim the case cancel each other to UNKNOWN. Takes a Case of its own to
-/// look at the culprit's calls one by one.
-Finding find_cause(Case c);
+struct Decision;
+/// Asks every cause and lets the step decide between them (arbiter.h). Takes a Case of its own to look at the
+/// culprit's calls one by one.
+Decision find_cause(Case c);
 
 /// Labels without a proof that the case resembles, by name; without those that yield to one that claims it.
 std::vector<Label> resembled(const Case& c);

@@ -5,6 +5,7 @@
 
 #include "probe/trace/collectives.h"
 #include "probe/trace/culprit.h"
+#include "replay/cause/arbiter.h"
 #include "replay/cause/cause.h"
 #include "replay/cause/confidence.h"
 #include "replay/cause/culprit.h"
@@ -41,6 +42,23 @@ CulpritInfo culprit_info(const Case& c) {
   return info;
 }
 
+Blamed blamed(const Case& c, const Suspect& suspect) {
+  const OpRow& op = c.graph().op(suspect.op);
+  Blamed b{op.name, suspect.op.row(), c.module_of(suspect.op.row()), op.phase, ""};
+  if (const SlotId slot = suspect.row ? c.graph().slot(suspect.row) : SlotId{}) {
+    b.tensor = get(c.doc(), slot).name;
+    b.phase = Phase::input;
+  }
+  return b;
+}
+
+BlameInfo blame_info(const Case& c) {
+  BlameInfo info{c.blame().tried, {}, {}, c.blame().runs};
+  for (const Suspect& suspect : c.blame().set) info.set.push_back(blamed(c, suspect));
+  for (const Suspect& suspect : c.blame().intended) info.intended.push_back(blamed(c, suspect));
+  return info;
+}
+
 bool came_from_outside(Origin origin) {
   return origin != Origin::op && origin != Origin::multi_step;
 }
@@ -56,6 +74,7 @@ Verdict verdict_of(const Case& c, const Reproduction& reproduction, const std::s
   if (!v.found) return v;
   v.origin = from_word<Origin>(c.culprit().origin).value_or(Origin::op);
   v.culprit = culprit_info(c);
+  v.blame = blame_info(c);
   return v;
 }
 
@@ -156,7 +175,9 @@ void judge(const Case& c, const DiagnoseOptions& options, Verdict& v) {
   }
   v.phase = came_from_outside(v.origin) ? Phase::input : c.op() ? c.op()->phase : c.culprit().phase;
   if (options.progress) options.progress("reading the culprit's recorded values");
-  const Finding finding = find_cause(c);
+  Decision decision = find_cause(c);
+  const Finding& finding = decision.finding;
+  v.claims = std::move(decision.claims);
   v.cause = finding.label;
   v.explanation = finding.explanation;
   v.evidence = finding.evidence;

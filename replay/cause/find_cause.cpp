@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "replay/cause/arbiter.h"
 #include "replay/cause/cause.h"
 #include "replay/cause/opaque.h"
 #include "replay/cause/values.h"
@@ -72,8 +73,8 @@ std::optional<Finding> examine(const Cause& cause, Case& c, const Subject& subje
 
 }  // namespace
 
-Finding find_cause(Case c) {
-  if (auto opaque = opaque_finding(c)) return *opaque;
+Decision find_cause(Case c) {
+  if (auto opaque = opaque_finding(c)) return {*opaque, {}};
   std::vector<Finding> found;
   for (const auto& [file, cause] : all_causes()) {
     const Subject* subject = subject_of(*cause, c);
@@ -85,13 +86,7 @@ Finding find_cause(Case c) {
       // A shape or a type that the cause did not expect: it can't decide.
     }
   }
-  if (found.size() == 1) return found.front();
-  Finding unknown = unknown_finding(c);
-  for (std::size_t i = 0; i < found.size(); ++i)
-    unknown.explanation.append(i ? " and " : " Two causes claim it: ")
-        .append(word(found[i].label))
-        .append(i + 1 == found.size() ? "." : "");
-  return unknown;
+  return decide(c, std::move(found));
 }
 
 std::vector<Label> resembled(const Case& c) {

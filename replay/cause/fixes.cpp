@@ -29,7 +29,7 @@ class Search {
   /// True if the step is finite with it.
   bool try_change(const Change& change) {
     if (progress_) progress_("trying: " + change.text);
-    const TrialResult result = run_change(case_, change.options);
+    const TrialResult result = run_change(case_, change);
     out_.tried.push_back({change.text, change.kind, result});
     if (result == TrialResult::failed)
       out_.notes.push_back("\"" + change.text + "\": an op has no kernel for it, so this was not tested");
@@ -60,11 +60,11 @@ class Search {
   bool halves_agree(const Change& change) {
     const FormatHalf needed = finding_.needs;
     const Change same = half_of(case_, change, needed);
-    const TrialResult with = run_change(case_, same.options);
+    const TrialResult with = run_change(case_, same);
     out_.tried.push_back({same.text, ChangeKind::precision, with});
     const Change placebo =
         half_of(case_, change, needed == FormatHalf::range ? FormatHalf::precision : FormatHalf::range);
-    const TrialResult without = run_change(case_, placebo.options);
+    const TrialResult without = run_change(case_, placebo);
     out_.tried.push_back({placebo.text, ChangeKind::placebo, without});
     if (with != TrialResult::finite)
       out_.notes.push_back("\"" + change.text + "\": it is not " +

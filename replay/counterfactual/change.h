@@ -105,5 +105,7 @@ Change half_of(const Case& c, const Change& change, FormatHalf half);
 // --- change.cpp ------------------------------------------------------------------------------------
 /// Runs it.
 TrialResult run_change(const Case& c, const RunOptions& options);
+/// Runs it, or tells what came out when a change of this text ran on this case before.
+TrialResult run_change(const Case& c, const Change& change);
 
 }  // namespace nanquest

@@ -15,7 +15,8 @@
 
 namespace nanquest {
 
-inline constexpr std::int64_t kVerdictVersion = 1;
+/// Written; version 1, which has no blame, claims and root, is read as well.
+inline constexpr std::int64_t kVerdictVersion = 2;
 
 /// The file's content, indented, ends with a newline. Non-finite numbers in series become null, bytes that
 /// are no UTF-8 become U+FFFD, the confidence is rounded to hundredths.

@@ -66,6 +66,39 @@ void fill_culprit(const Fields& j, CulpritInfo& c) {
   j.take("stack", c.stack);
 }
 
+Blamed blamed_from(const Fields& j) {
+  Blamed b;
+  j.take("op", b.op);
+  j.take("index", b.index);
+  j.take("module", b.module);
+  j.take("phase", b.phase);
+  j.take("tensor", b.tensor);
+  return b;
+}
+
+void fill_blame(const Fields& j, BlameInfo& b) {
+  j.take("tried", b.tried);
+  j.take("runs", b.runs);
+  j.list("set", [&](const Fields& f) { b.set.push_back(blamed_from(f)); });
+  j.list("intended", [&](const Fields& f) { b.intended.push_back(blamed_from(f)); });
+}
+
+Claim claim_from(const Fields& j) {
+  Claim c;
+  j.take("cause", c.cause);
+  j.take("for", c.facts_for);
+  j.take("against", c.facts_against);
+  return c;
+}
+
+RootCause root_from(const Fields& j) {
+  RootCause r;
+  j.take("cause", r.cause);
+  j.take("change", r.change);
+  j.take("steps", r.steps);
+  return r;
+}
+
 RankCulprit rank_culprit_from(const Fields& j) {
   RankCulprit c;
   j.take("rank", c.rank);
@@ -112,6 +145,9 @@ void fill_verdict(const Fields& j, Verdict& v) {
   j.object("culprit", [&](const Fields& f) { fill_culprit(f, v.culprit); });
   j.take("origin", v.origin);
   j.take("cause", v.cause);
+  j.list("claims", [&](const Fields& f) { v.claims.push_back(claim_from(f)); });
+  j.object("blame", [&](const Fields& f) { fill_blame(f, v.blame); });
+  j.object("root", [&](const Fields& f) { v.root = root_from(f); });
   if (const Json* c = j.member("confidence")) {
     v.confidence = c->is_number() ? c->get<double>() : -1;
     if (!(v.confidence >= 0 && v.confidence <= 1)) j.fail("confidence", *c, "a number from 0 to 1");
@@ -152,7 +188,7 @@ Result<Verdict> verdict_from_json(const std::string& text) {
   fields.take("format", format);
   if (format != "nanquest.verdict") return bad("\"format\" is not \"nanquest.verdict\"");
   fields.take("version", version);
-  if (version != kVerdictVersion)
+  if (version < 1 || version > kVerdictVersion)
     return version < 1 ? bad("it has no version")
                        : bad("of version " + std::to_string(version) + ", this program knows version " +
                                  std::to_string(kVerdictVersion),

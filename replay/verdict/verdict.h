@@ -65,6 +65,37 @@ struct CulpritInfo {
   std::vector<std::string> stack;  ///< innermost first
 };
 
+/// One place that is to blame, or was cleared of it.
+struct Blamed {
+  std::string op;           ///< "aten::log"; of an outside value the first op that read it
+  std::int64_t index = -1;  ///< row of the trace
+  std::string module;       ///< "" is the root
+  std::optional<Phase> phase;
+  std::string tensor;  ///< name of the outside value; "" for what an op made
+};
+
+/// Who is to blame, as replay tried it: the step is well again if the bad values of `set` alone are replaced by
+/// harmless ones, and with no smaller set that was tried.
+struct BlameInfo {
+  bool tried = false;
+  std::vector<Blamed> set;       ///< in the order of the step, the culprit first; empty if nothing healed it
+  std::vector<Blamed> intended;  ///< infinities that were put in on purpose
+  std::int64_t runs = 0;         ///< of the step
+};
+
+/// A cause that was considered, and what speaks for and against it.
+struct Claim {
+  Label cause = Label::unknown;
+  std::vector<std::string> facts_for, facts_against;
+};
+
+/// What made the values that went wrong, steps before: found by running them again.
+struct RootCause {
+  Label cause = Label::unknown;
+  std::string change;  ///< what cured it
+  std::int64_t steps = 0;
+};
+
 struct PrecisionInfo {
   PrecisionResult fp32 = PrecisionResult::not_run, fp64 = PrecisionResult::not_run;
   std::optional<PrecisionVerdict> verdict;
@@ -100,6 +131,9 @@ struct Verdict {
   Reproduction reproduction;
   std::optional<Phase> phase;
   CulpritInfo culprit;
+  BlameInfo blame;
+  std::vector<Claim> claims;      ///< the one that won first
+  std::optional<RootCause> root;  ///< nothing until it was tried
   Origin origin = Origin::op;
   Label cause = Label::unknown;
   double confidence = 0;  ///< 0 … 1; rule: replay/cause/confidence.h

@@ -67,6 +67,29 @@ Json culprit_json(const CulpritInfo& c) {
           {"stack", c.stack}};
 }
 
+Json blamed_json(const Blamed& b) {
+  return {{"op", text_or_null(b.op)},
+          {"index", b.index},
+          {"module", b.module},
+          {"phase", word_or_null(b.phase)},
+          {"tensor", text_or_null(b.tensor)}};
+}
+
+Json blame_json(const BlameInfo& b) {
+  Json set = Json::array(), intended = Json::array();
+  for (const Blamed& one : b.set) set.push_back(blamed_json(one));
+  for (const Blamed& one : b.intended) intended.push_back(blamed_json(one));
+  return {{"tried", b.tried}, {"set", set}, {"intended", intended}, {"runs", b.runs}};
+}
+
+Json claim_json(const Claim& c) {
+  return {{"cause", word(c.cause)}, {"for", c.facts_for}, {"against", c.facts_against}};
+}
+
+Json root_json(const RootCause& r) {
+  return {{"cause", word(r.cause)}, {"change", r.change}, {"steps", r.steps}};
+}
+
 Json rank_culprit_json(const RankCulprit& first) {
   Json j = {{"rank", first.rank},
             {"op", text_or_null(first.op)},
@@ -94,7 +117,8 @@ Json ranks_json(const Ranks& r) {
 }
 
 Json json_of(const Verdict& v) {
-  Json evidence = Json::array(), counterfactuals = Json::array();
+  Json evidence = Json::array(), counterfactuals = Json::array(), claims = Json::array();
+  for (const Claim& c : v.claims) claims.push_back(claim_json(c));
   for (const Evidence& e : v.evidence) evidence.push_back(evidence_json(e));
   for (const Counterfactual& c : v.counterfactuals) counterfactuals.push_back(counterfactual_json(c));
   Json j = {{"format", "nanquest.verdict"},
@@ -108,6 +132,9 @@ Json json_of(const Verdict& v) {
             {"culprit", v.found ? culprit_json(v.culprit) : Json(nullptr)},
             {"origin", v.found ? Json(word(v.origin)) : Json(nullptr)},
             {"cause", v.found ? Json(word(v.cause)) : Json(nullptr)},
+            {"claims", claims},
+            {"blame", blame_json(v.blame)},
+            {"root", v.root ? root_json(*v.root) : Json(nullptr)},
             {"confidence", std::round(v.confidence * 100) / 100},
             {"explanation", v.explanation},
             {"precision",

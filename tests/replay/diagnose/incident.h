@@ -13,6 +13,7 @@
 #include "probe/record/record.h"
 #include "probe/observe/module_scope.h"
 #include "probe/trace/culprit.h"
+#include "replay/cause/arbiter.h"
 #include "replay/cause/cause.h"
 #include "replay/cause/diagnose.h"
 
@@ -41,7 +42,7 @@ class Incident {
   const Replayer& replayer() const { return *replayer_; }
   Case make() const { return make_case(*replayer_); }
   Verdict verdict() const { return diagnose(make(), reproduction_of(verify(*replayer_)), "memory"); }
-  Finding finding() const { return find_cause(make()); }
+  Finding finding() const { return find_cause(make()).finding; }
 
  private:
   Recording recording_;

@@ -17,6 +17,12 @@ inline Verdict full_verdict() {
   v.culprit = {"aten::mm",         412, "MmBackward0", "blocks.3.mlp",        "fc.weight",
                BadValue::plus_inf, 17,  {0, 3},        {"mlp.cpp:12 forward"}};
   v.origin = Origin::parameter;
+  v.claims = {{Label::fp16_overflow, {"amax 1.2e+05"}, {}}, {Label::domain, {}, {"no argument is negative"}}};
+  v.blame = {true,
+             {{"aten::mm", 412, "blocks.3.mlp", Phase::backward, ""}},
+             {{"aten::masked_fill", 7, "", Phase::forward, "mask"}},
+             3};
+  v.root = RootCause{Label::divergence, "lr * 0.5", 64};
   v.cause = Label::fp16_overflow;
   v.confidence = 0.987654;
   v.explanation = "aten::mm computes 1.2e+05, but fp16 ends at 65504.";

@@ -49,7 +49,12 @@ TEST(Labels, EachHasAMeaningOfItsOwn) {
 TEST(VerdictJson, HoldsEveryFieldOfTheContract) {
   const auto j = Json::parse(to_json(full_verdict()));
   EXPECT_EQ(j["format"], "nanquest.verdict");
-  EXPECT_EQ(j["version"], 1);
+  EXPECT_EQ(j["version"], 2);
+  EXPECT_EQ(j["claims"][1]["cause"], "DOMAIN");
+  EXPECT_EQ(j["claims"][1]["against"][0], "no argument is negative");
+  EXPECT_EQ(j["blame"]["set"][0]["index"], 412);
+  EXPECT_EQ(j["blame"]["intended"][0]["tensor"], "mask");
+  EXPECT_EQ(j["root"]["cause"], "DIVERGENCE");
   EXPECT_EQ(j["step"], 131);
   EXPECT_EQ(j["reproduction"]["bit_exact"], true);
   EXPECT_EQ(j["reproduction"]["basis"], "survivors");
@@ -160,7 +165,7 @@ TEST(VerdictJson, ForeignFilesAndOtherVersionsAreRefusedInOneLine) {
     EXPECT_EQ(v.error().code, ErrorCode::bad_file);
     EXPECT_EQ(v.error().text().find('\n'), std::string::npos);
   }
-  const auto newer = verdict_from_json("{\"format\": \"nanquest.verdict\", \"version\": 2}");
+  const auto newer = verdict_from_json("{\"format\": \"nanquest.verdict\", \"version\": 3}");
   ASSERT_FALSE(newer.ok());
   EXPECT_NE(newer.error().text().find("newer"), std::string::npos) << newer.error().text();
 }
@@ -171,6 +176,15 @@ TEST(VerdictJson, UnknownFieldsAreIgnoredAndMissingOnesKeepTheirDefaults) {
   const auto bare = verdict_from_json("{\"format\": \"nanquest.verdict\", \"version\": 1}");
   ASSERT_TRUE(bare.ok()) << bare.error().text();
   EXPECT_TRUE(differences(*bare, Verdict{}).empty());
+}
+
+TEST(Golden, AVerdictOfVersion1IsStillRead) {
+  const auto v = read_verdict(NANQUEST_GOLDEN_VERDICTS "/../verdict-1.json");
+  ASSERT_TRUE(v.ok()) << v.error().text();
+  EXPECT_EQ(v->cause, Label::log_zero);
+  EXPECT_FALSE(v->blame.tried);
+  EXPECT_TRUE(v->claims.empty());
+  EXPECT_FALSE(v->root.has_value());
 }
 
 TEST(VerdictJson, AFileIsNamedInItsErrors) {
