@@ -60,6 +60,12 @@ class Case {
   /// harm in the optimizer, everything written there finite.
   bool healthy(const RunResult& run) const;
 
+  /// The lab that runs the step; null for a Case with a `run` of its own.
+  const Lab* lab() const { return lab_.get(); }
+  void set_lab(std::shared_ptr<const Lab> lab) { lab_ = std::move(lab); }
+  /// False once searches should end with what they have.
+  bool has_time() const { return !lab_ || lab_->has_time(); }
+
   /// Who was found to be to blame, by trying; empty for a Case that nothing was tried for.
   const Blame& blame() const { return blame_; }
   void set_blame(Blame blame) { blame_ = std::move(blame); }
@@ -104,6 +110,7 @@ class Case {
   Read read_;
   std::int32_t op_ = kNone;
   Blame blame_;
+  std::shared_ptr<const Lab> lab_;
   std::shared_ptr<std::map<std::string, TrialResult>> trials_ =
       std::make_shared<std::map<std::string, TrialResult>>();
   mutable std::map<Precision, RunResult> whole_;

@@ -134,21 +134,21 @@ void judge_precision(const Case& c, Verdict& v) {
   }
 }
 
+/// The search for samples ends after as many runs.
+constexpr int kMaxSampleRuns = 48;
+
 void add_samples(const Case& c, const Finding& finding, const DiagnoseOptions& options, Verdict& v) {
   v.batch = batch_size(c.doc());
   v.poison = finding.poison;
   if (v.poison.empty() && options.find_samples && options.try_fixes && v.origin == Origin::op &&
       v.batch >= 2) {
-    const double step = std::max(1e-3, c.whole(Precision::as_recorded).seconds);
-    const int runs = static_cast<int>(std::min(48.0, options.budget_seconds / step));
-    if (runs >= 4) {
+    if (c.has_time()) {
       if (options.progress) options.progress("which samples are needed for it");
-      const SampleBisection b = bisect_samples(c, runs);
+      const SampleBisection b = bisect_samples(c, kMaxSampleRuns);
       v.poison = b.poison;
       if (!b.note.empty()) v.evidence.push_back({"samples", b.note});
     } else {
-      v.not_tested.push_back(
-          "which samples of the batch are needed for it (the step is slow; nanquest-replay bisect samples)");
+      v.not_tested.push_back("which samples of the batch are needed for it (nanquest-replay bisect samples)");
     }
   }
   for (std::int64_t s : v.poison)
@@ -165,6 +165,10 @@ void add_not_tested(const Case& c, const FixSearch& search, Verdict& v) {
     v.not_tested.push_back("which earlier step wrote the bad value");
   if (!v.reproduction.bit_exact)
     v.not_tested.push_back("that this replay is the same event: it did not come back bit for bit");
+  if (!c.has_time())
+    v.not_tested.push_back(Lab::stopped() ? "what was left to try when it was stopped"
+                                          : "what " + number_text(c.lab()->seconds()) +
+                                                " seconds left no time for (more: --budget SECONDS)");
   add_opaque(c, v);
 }
 
@@ -213,10 +217,10 @@ bool is_ours(const SnapshotDoc& doc, const Blame& blame) {
 
 }  // namespace
 
-Case make_case(const Replayer& replayer) {
+Case make_case(const Replayer& replayer, LabLimits limits) {
   SnapshotDoc doc = replayer.doc();
   ensure_culprit(doc);
-  const auto lab = std::make_shared<Lab>(replayer);
+  const auto lab = std::make_shared<Lab>(replayer, limits);
   Blame blame;
   if (!doc.culprit.value.empty() && doc.culprit.value != "silent") blame = find_blame(*lab, lab->run({}));
   if (is_ours(doc, blame)) name_culprit(doc, blame.set.front().op, blame.set.front().row);
@@ -227,6 +231,7 @@ Case make_case(const Replayer& replayer) {
         if (!tensor) return std::nullopt;
         return std::move(tensor).value();
       });
+  made.set_lab(lab);
   made.set_blame(std::move(blame));
   return made;
 }

@@ -17,9 +17,7 @@ namespace nanquest {
 struct DiagnoseOptions {
   bool try_fixes = true;     ///< run counterfactuals and placebos
   bool find_samples = true;  ///< which samples of the batch are needed for the failure
-  double budget_seconds =
-      20;             ///< the search for samples stops growing beyond this; nothing else is cut short
-  Progress progress;  ///< told what runs next; may be empty
+  Progress progress;         ///< told what runs next; may be empty
 };
 
 /// What went wrong, why, and what helped. `reproduction` is taken as it is; beside the file `snapshot` those
@@ -27,8 +25,9 @@ struct DiagnoseOptions {
 Verdict diagnose(const Case& c, const Reproduction& reproduction, const std::string& snapshot,
                  const DiagnoseOptions& options = {});
 
-/// A Case over a replayer, which must outlive it. If the file names no culprit it is looked for.
-Case make_case(const Replayer& replayer);
+/// A Case over a replayer, which must outlive it. Who is to blame is tried, whatever the file says. `limits`
+/// hold for that and for all that is run for the Case later.
+Case make_case(const Replayer& replayer, LabLimits limits = {});
 
 /// The part of a verdict that `verify` gives.
 Reproduction reproduction_of(const VerifyResult& verified);

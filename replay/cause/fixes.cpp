@@ -28,6 +28,7 @@ class Search {
  private:
   /// True if the step is finite with it.
   bool try_change(const Change& change) {
+    if (!case_.has_time()) return false;
     if (progress_) progress_("trying: " + change.text);
     const TrialResult result = run_change(case_, change);
     out_.tried.push_back({change.text, change.kind, result});

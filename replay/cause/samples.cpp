@@ -18,7 +18,7 @@ std::vector<std::int64_t> all_but(std::int64_t batch, std::int64_t donor) {
 
 bool finite_with(const Case& c, const std::vector<std::int64_t>& samples, std::int64_t donor) {
   const auto change = replace_samples(c, samples, donor);
-  return change && run_change(c, change->options) == TrialResult::finite;
+  return c.has_time() && change && run_change(c, change->options) == TrialResult::finite;
 }
 
 bool half_precision(const SnapshotDoc& doc) {

@@ -10,6 +10,9 @@
 
 namespace nanquest::cli {
 
+/// Exit code of a program that Ctrl-C ended (design §8).
+inline constexpr int kInterrupted = 130;
+
 /// What every sub-command shares.
 struct Common {
   std::string snapshot;
@@ -27,7 +30,13 @@ struct ReproArguments {
   std::string directory;  ///< beside the snapshot if empty
 };
 
-int diagnose_command(const Common& common, bool write_files, bool try_fixes);
+struct DiagnoseArguments {
+  bool no_files = false, no_fixes = false;
+  bool brief = false;  ///< three lines
+  double budget = 0;  ///< seconds; 0: 20 times the step, at least 30
+};
+
+int diagnose_command(const Common& common, const DiagnoseArguments& arguments);
 int verify_command(const Common& common);
 int run_command(const Common& common, const RunArguments& arguments);
 int bisect_command(const Common& common, const std::string& what);
@@ -57,6 +66,15 @@ class Progressor {
 
  private:
   bool quiet_, terminal_, shown_ = false;
+};
+/// While it lives, Ctrl-C ends what is being tried, so that what is known can be printed; a second one ends the
+/// program as always.
+class StopOnInterrupt {
+ public:
+  StopOnInterrupt();
+  ~StopOnInterrupt();
+  StopOnInterrupt(const StopOnInterrupt&) = delete;
+  StopOnInterrupt& operator=(const StopOnInterrupt&) = delete;
 };
 /// Colours for stdout: a terminal, and NO_COLOR not set.
 bool stdout_has_colour();

@@ -2,6 +2,7 @@
 #include <unistd.h>
 
 #include <cmath>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 
@@ -46,6 +47,26 @@ void Progressor::say(const std::string& what) {
 void Progressor::clear() {
   if (shown_) std::fprintf(stderr, "\r\033[K");
   shown_ = false;
+}
+
+namespace {
+
+using Handler = void (*)(int);
+Handler handler_before = SIG_DFL;
+
+extern "C" void stop_searching(int) {
+  Lab::stop();
+  std::signal(SIGINT, SIG_DFL);
+}
+
+}  // namespace
+
+StopOnInterrupt::StopOnInterrupt() {
+  handler_before = std::signal(SIGINT, stop_searching);
+}
+
+StopOnInterrupt::~StopOnInterrupt() {
+  std::signal(SIGINT, handler_before);
 }
 
 bool stdout_has_colour() {

@@ -24,25 +24,28 @@ void write_files_beside(const Common& common, const Case& c, const Verdict& verd
 
 }  // namespace
 
-int diagnose_command(const Common& common, bool write_files, bool try_fixes) {
+int diagnose_command(const Common& common, const DiagnoseArguments& arguments) {
   auto replayer = open_snapshot(common);
   if (!replayer) return fail(replayer.error());
   Progressor progress(common.quiet);
   progress.say("verifying: the step as recorded");
   const Reproduction reproduction = reproduction_of(verify(*replayer));
-  const Case c = make_case(*replayer);
+  const StopOnInterrupt stop;
+  progress.say("who is to blame");
+  const Case c = make_case(*replayer, {.seconds = arguments.budget});
   DiagnoseOptions options;
-  options.try_fixes = try_fixes;
+  options.try_fixes = !arguments.no_fixes;
   options.progress = [&](const std::string& what) { progress.say(what); };
   const Verdict verdict = diagnose(c, reproduction, common.snapshot, options);
   progress.clear();
-  if (write_files) write_files_beside(common, c, verdict);
-  const std::string text = common.json
-                               ? to_json(verdict)
-                               : to_text(verdict, {.colour = stdout_has_colour(), .width = stdout_width()});
+  if (!arguments.no_files) write_files_beside(common, c, verdict);
+  const std::string text = common.json        ? to_json(verdict)
+                           : arguments.brief ? to_brief(verdict)
+                                             : to_text(verdict, {.colour = stdout_has_colour(), .width = stdout_width()});
   std::fputs(text.c_str(), stdout);
-  if (!common.json && write_files && verdict.found)
+  if (!common.json && !arguments.brief && !arguments.no_files && verdict.found)
     std::printf("\nfiles       %s.{json,md,replay.h5}\n", stem_of(common.snapshot).c_str());
+  if (Lab::stopped()) return kInterrupted;
   return static_cast<int>(verdict.found ? ExitCode::finding : ExitCode::ok);
 }
 

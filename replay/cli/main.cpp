@@ -24,7 +24,7 @@ struct Arguments {
   ReproArguments repro;
   std::string what;
   int rows = 20;
-  bool no_files = false, no_fixes = false;
+  DiagnoseArguments diagnose;
   std::function<int()> action;
 };
 
@@ -52,8 +52,15 @@ void add_run_flags(CLI::App& sub, RunArguments& run, const char* precision) {
 }
 
 void add_diagnose_flags(CLI::App& app, Arguments& a) {
-  app.add_flag("--no-files", a.no_files, "Write nothing beside the snapshot");
-  app.add_flag("--no-fixes", a.no_fixes, "Don't try fixes");
+  app.add_flag("--no-files", a.diagnose.no_files, "Write nothing beside the snapshot");
+  app.add_flag("--no-fixes", a.diagnose.no_fixes, "Don't try fixes");
+  app.add_flag("--brief", a.diagnose.brief, "Three lines: what, why, what to do");
+  app.add_option(
+         "--budget", a.diagnose.budget,
+         "Seconds for all that is tried (default: 20 times the step, at least 30); Ctrl-C ends it too "
+         "and prints what is known")
+      ->check(CLI::PositiveNumber)
+      ->type_name("SECONDS");
 }
 
 void add_subcommands(CLI::App& app, Arguments& a) {
@@ -65,7 +72,7 @@ void add_subcommands(CLI::App& app, Arguments& a) {
   add_common(*run, a.common, true);
   add_run_flags(*run, a.run, "as-recorded");
   CLI::App* diagnose = subcommand(app, a, "diagnose", "Verdict and fixes (what SNAPSHOT alone does)",
-                                  [&a] { return diagnose_command(a.common, !a.no_files, !a.no_fixes); });
+                                  [&a] { return diagnose_command(a.common, a.diagnose); });
   add_common(*diagnose, a.common, true);
   add_diagnose_flags(*diagnose, a);
   CLI::App* bisect = subcommand(app, a, "bisect", "Smallest set of samples or modules that matters",
@@ -124,7 +131,7 @@ int main(int argc, char** argv) {
     return static_cast<int>(nanquest::ExitCode::usage);
   }
   try {
-    return a.action ? a.action() : diagnose_command(a.common, !a.no_files, !a.no_fixes);
+    return a.action ? a.action() : diagnose_command(a.common, a.diagnose);
   } catch (const std::exception& error) {
     std::fprintf(stderr, "nanquest-replay: %s\n", error.what());
     return static_cast<int>(nanquest::ExitCode::internal);

@@ -1,6 +1,7 @@
 #include "replay/lab/lab.h"
 
 #include <algorithm>
+#include <atomic>
 #include <exception>
 
 namespace nanquest {
@@ -10,6 +11,9 @@ constexpr std::size_t kMaxCheckpoints = 6;
 /// A checkpoint nearer than this share of the step saves too little to be worth its memory.
 constexpr double kWorthwhile = 0.02;
 
+std::atomic<bool> stop_asked{false};
+static_assert(std::atomic<bool>::is_always_lock_free, "a signal handler sets it");
+
 }  // namespace
 
 Lab::Lab(const Replayer& replayer, LabLimits limits)
@@ -17,6 +21,14 @@ Lab::Lab(const Replayer& replayer, LabLimits limits)
       graph_(replayer.doc()),
       limits_(limits),
       opened_(std::chrono::steady_clock::now()) {}
+
+void Lab::stop() noexcept {
+  stop_asked = true;
+}
+
+bool Lab::stopped() noexcept {
+  return stop_asked;
+}
 
 double Lab::spent() const {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - opened_).count();

@@ -31,8 +31,11 @@ class Lab {
   /// throws.
   RunResult run(const RunOptions& options, std::int32_t seen_from = kNone);
 
-  /// False once the time is used up: searches end with what they have. Asking is cheap.
-  bool has_time() const { return spent() < seconds(); }
+  /// False once the time is used up, or after `stop`: searches end with what they have. Asking is cheap.
+  bool has_time() const { return !stopped() && spent() < seconds(); }
+  /// Ends the searches of every lab of this process. May be called by a signal handler.
+  static void stop() noexcept;
+  static bool stopped() noexcept;
   /// Seconds since the lab was opened, and how many there are.
   double spent() const;
   double seconds() const;

@@ -17,6 +17,9 @@ struct TextStyle {
 /// What, where, why, what to do, how sure, proven by what: readable in ten seconds.
 std::string to_text(const Verdict& verdict, const TextStyle& style = {});
 
+/// Three lines for somebody who watches a training: what, why, what to do and whether it was tried.
+std::string to_brief(const Verdict& verdict);
+
 /// The same for an issue or a wiki page, with tables of evidence and counterfactuals.
 std::string to_markdown(const Verdict& verdict);
 

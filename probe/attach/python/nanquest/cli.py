@@ -9,10 +9,11 @@ import shutil
 import sys
 import time
 
-from . import __version__, launcher, library, reports
+from . import __version__, explain, launcher, library, programs, reports
 from .settings import ACTIONS, LEVELS, REPORTS, RUN_ID, Settings, step_numbers
 
 USAGE_ERROR, NOT_FOUND = 2, 127
+DOORS = {"replay": "nanquest-replay", "view": "nanquest-viewer"}
 
 EXAMPLES = """examples:
   nanquest run -- python train.py --epochs 3
@@ -20,7 +21,11 @@ EXAMPLES = """examples:
   nanquest run --on-incident stop -- bash job.sh
   eval "$(nanquest env --run-dir runs/job)"     # for job schedulers: later Python programs attach by themselves
 
-Each bad step becomes one file in RUN_DIR/incidents; `nanquest-replay FILE` explains it. Level guard only names
+  nanquest run --explain -- python train.py     # each incident is explained beside the training
+  nanquest replay nanquest-run/incidents/step-00000131.r0.h5
+  nanquest view nanquest-run
+
+Each bad step becomes one file in RUN_DIR/incidents; `nanquest replay FILE` explains it. Level guard only names
 the step: it records nothing.
 """
 
@@ -46,7 +51,9 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="nanquest", description="NaN forensics for PyTorch programs.", epilog=EXAMPLES,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--version", action="store_true", help="versions of the package and of its PyTorch")
-    verbs = parser.add_subparsers(dest="verb", metavar="run|env")
+    verbs = parser.add_subparsers(dest="verb", metavar="run|env|replay|view")
+    for verb, program in DOORS.items():  # main has opened them already; here they are for the help
+        verbs.add_parser(verb, help=f"the program {program}; nanquest {verb} --help shows its options", add_help=False)
     for verb, text in (("run", "run a command; every PyTorch program in it is observed"),
                        ("env", "print shell lines that do the same for later commands")):
         sub = verbs.add_parser(verb, help=text, description=text, epilog=EXAMPLES,
@@ -74,6 +81,9 @@ def _parser() -> argparse.ArgumentParser:
                          help="stop: end the program with exit code 4; skip: keep the optimizer from writing "
                               "(default: %(default)s)")
         if verb == "run":
+            sub.add_argument("--explain", action="store_true",
+                             help="replay each incident at once, beside the training and with the lowest priority, and say what "
+                                  "it was in three lines")
             sub.add_argument("command", nargs=argparse.REMAINDER, metavar="-- COMMAND ...", help="the program")
     return parser
 
@@ -108,15 +118,25 @@ def _run(options) -> int:
               "NANQUEST_ATTACH_LIBRARY, or install the package", file=sys.stderr)
         return USAGE_ERROR
     environment = dict(os.environ, **_environment(options))
+    try:
+        explainer = explain.Explainer(options.run_dir) if options.explain else None
+    except programs.Missing as problem:
+        print(f"nanquest: {problem}", file=sys.stderr)
+        return USAGE_ERROR
     reports.note(launched=True)  # to a launcher around this one
     folder = reports.new_folder()
     environment[REPORTS] = folder or ""
     status = launcher.run(command, environment)
     reports.say_and_remove(folder, command, os.waitstatus_to_exitcode(status))
+    if explainer:
+        explainer.finish()
     return launcher.end_as(status)
 
 
 def main(arguments: list | None = None) -> int:
+    arguments = sys.argv[1:] if arguments is None else arguments
+    if arguments[:1] and arguments[0] in DOORS:  # everything after it is that program's
+        return programs.become(DOORS[arguments[0]], arguments[1:])
     parser = _parser()
     options = parser.parse_args(arguments)
     if options.version:
