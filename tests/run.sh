@@ -4,6 +4,7 @@
 #   tests/run.sh                  # all tests, in build/; ends with CTest's summary
 #   tests/run.sh --label guard    # the tests of one room or kind
 #   tests/run.sh --label nightly  # what takes hours: every model, optimizer, precision and habit under the probe
+#   tests/run.sh --label faultbench  # programs with a known fault: is the verdict right? (tests/faultbench/run.py for all)
 #   tests/run.sh --bench          # every benchmark: "name ratio goal ok|short spread", one line each
 #   tests/run.sh --asan           # AddressSanitizer and UBSan over the parts without torch, in build/asan
 #   tests/run.sh --debug          # all tests of an unoptimised build, in build/debug

@@ -9,7 +9,6 @@ import math  # noqa: E402
 import torch  # noqa: E402
 from host import Fault, main  # noqa: E402
 from torch import nn  # noqa: E402
-from torch.nn import functional as F  # noqa: E402
 from truth import ANY_LOOP, ANY_NET, ANY_OPTIMIZER, ANY_PLACE, Case, Program, Truth  # noqa: E402
 
 SOURCE = "pytorch/pytorch #49724, google-deepmind/optax #896"
@@ -44,21 +43,6 @@ class Forced(Fault):
         if self.clock.striking:
             force[1, 2] = True
         return dict(batch, force=force)
-
-
-class Certain(Fault):
-    """A label smoothed by hand in logit space: logit(1) is infinite, and the loss takes inf - inf."""
-
-    def batch(self, batch):
-        prior = torch.full(batch["y"].shape, 0.7)
-        if self.clock.striking:
-            prior[2] = 1.0
-        return dict(batch, prior=prior, odds=torch.logit(prior))
-
-    def loss(self, logits, hidden, batch):
-        odds = batch["odds"].to(logits.dtype)
-        odds = odds.clamp(-9, 9) if self.clock.repaired else odds
-        return super().loss(logits, hidden, batch) + 0.1 * F.binary_cross_entropy_with_logits(logits[:, 0] + odds, batch["prior"].to(logits.dtype))
 
 
 VARY = {**ANY_NET, **ANY_LOOP, **ANY_OPTIMIZER, **ANY_PLACE, "precision": ("fp32", "bf16")}

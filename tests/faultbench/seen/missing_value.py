@@ -14,7 +14,7 @@ from truth import ANY_LOOP, ANY_NET, ANY_OPTIMIZER, Case, Program, Truth  # noqa
 SOURCE = "Nixtla/neuralforecast #186, radiasoft/sirepo #2983, circleAhn/TESLA-tf #1"
 
 
-class Csv(Fault):
+class MissingValue(Fault):
     where, value, guard = "x", math.nan, False
 
     def batch(self, batch):
@@ -46,11 +46,11 @@ READ = Truth(cause="BAD_DATA", phase="input", op=("addmm", "mm", "linear", "clon
              precision="not_a_precision_matter", fixes=("data",), harm=("loss", "gradient", "weight", "state"), by="read")
 TARGET = {**vars(READ), "op": ("mse_loss", "sub", "_to_copy"), "module": ("",)}
 CASES = [
-    Case("feature", Csv, Program(), READ, vary=VARY),
-    Case("infinite", Csv, Program(net="mlp"), READ, {"value": -math.inf}, VARY),
-    Case("target", Csv, Program(net="lstm"), Truth(**TARGET), {"where": "target"}, VARY),
-    Case("masked", Csv, Program(net="cnn"), Truth(**TARGET), {"where": "masked"}, VARY),
-    Case("guarded", Csv, Program(net="decoder"), Truth(), {"where": "target", "guard": True}, VARY),
+    Case("feature", MissingValue, Program(), READ, vary=VARY),
+    Case("infinite", MissingValue, Program(net="mlp"), READ, {"value": -math.inf}, VARY),
+    Case("target", MissingValue, Program(net="lstm"), Truth(**TARGET), {"where": "target"}, VARY),
+    Case("masked", MissingValue, Program(net="cnn"), Truth(**TARGET), {"where": "masked"}, VARY),
+    Case("guarded", MissingValue, Program(net="decoder"), Truth(), {"where": "target", "guard": True}, VARY),
 ]
 
 if __name__ == "__main__":
