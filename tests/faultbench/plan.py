@@ -16,7 +16,7 @@ class Play:
     """One program: a case and the fields of its program that are changed."""
 
     family: str
-    file: str
+    file: str              # of a Python family; "" for a C++ one
     case: object
     changes: tuple = ()
 
@@ -25,7 +25,15 @@ class Play:
         return "/".join([self.family, self.case.name, *(f"{k}={v}" for k, v in self.changes)])
 
     @property
+    def cpp(self):
+        return not self.file
+
+    @property
     def arguments(self):
+        if self.cpp:
+            fields = self.program
+            return [self.family.removeprefix("cpp_"), self.case.name, "--strike", str(fields.strike), "--seed", str(fields.seed),
+                    "--precision", fields.precision]
         return [self.case.name, *itertools.chain.from_iterable(("--set", f"{k}={v}") for k, v in self.changes)]
 
     @property
@@ -34,14 +42,18 @@ class Play:
         return varied(self.case, dict(self.changes)).program
 
 
-def families(half):
-    """(name, file, cases) of each family of the half."""
+def families(half, cpp=False):
+    """(name, file, cases) of each family of the half; with `cpp`, those in C++ too, which belong to the seen half."""
     out = []
     for file in sorted((HERE / half).glob("*.py")):
         spec = importlib.util.spec_from_file_location(f"family_{half}_{file.stem}", file)
         module = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(module)
         out.append((file.stem, str(file), module.CASES))
+    if cpp and half == "seen":
+        sys.path.insert(0, str(HERE / "cpp"))
+        import truths
+        out += [(f"cpp_{name}", "", cases) for name, (_, cases) in truths.FAMILIES.items()]
     return out
 
 
@@ -58,9 +70,9 @@ def variations(case, count, chance):
     return list(found)
 
 
-def plays(half, total=0, seed=1):
+def plays(half, total=0, seed=1, cpp=False):
     """Every case as it is written and, until there are `total` programs, variations of all cases in equal shares."""
-    listed = families(half)
+    listed = families(half, cpp)
     number = sum(len(cases) for _, _, cases in listed)
     each = max(0, -(-(total - number) // number)) if number else 0
     out = []

@@ -14,6 +14,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 PACKAGE = ROOT / "probe" / "attach" / "python"
 BIN = pathlib.Path(os.environ.get("NANQUEST_BIN", ROOT / "build" / "bin"))
+CPP = BIN / "faultbench" / "faultbench_cpp"
 LIBRARY = pathlib.Path(os.environ.get("NANQUEST_ATTACH_LIBRARY", ROOT / "build" / "lib" / "libnanquest_attach.so"))
 
 
@@ -73,6 +74,39 @@ def programs_own_error(out):
     return "LinAlgError" in text
 
 
+def played_cpp(play, level, options, out):
+    """As `played`, of a C++ program: its guard undoes bad steps by itself."""
+    command = [CPP, *play.arguments, "--level", level, "--run-dir", out / "run"]
+    start = time.monotonic()
+    result = {"incidents": [], "said": None, "finite_after": None, "broken": ""}
+    try:
+        done = subprocess.run(command, cwd=out, capture_output=True, text=True, timeout=options.seconds, env=environment())
+        (out / "program.stdout").write_text(done.stdout)
+        (out / "program.stderr").write_text(done.stderr)
+        if done.returncode not in (0, 1) or "step " not in done.stdout:
+            result["broken"] = f"the program ended with {done.returncode}: {done.stderr.strip()[-300:]}"
+        result["finite_after"] = "weight" not in done.stdout.splitlines()[-1] if level == "trace" and done.stdout else None
+    except subprocess.TimeoutExpired:
+        result["broken"] = f"the program took more than {options.seconds} s"
+    result["record_s"] = round(time.monotonic() - start, 2)
+    return replay_first(result, options, out)
+
+
+def replay_first(result, options, out):
+    """Adds the incidents that lie in `out`, and what is said of the first."""
+    files = sorted(p for p in (out / "run" / "incidents").glob("step-*.h5") if not p.name.endswith(".replay.h5"))
+    result["incidents"] = [int(re.match(r"step-(\d+)", p.name)[1]) for p in files]
+    if files:
+        start = time.monotonic()
+        verdict, trouble = replayed(files[0], options.seconds)
+        result["replay_s"] = round(time.monotonic() - start, 2)
+        result["broken"] = result["broken"] or trouble
+        if verdict is not None:
+            (out / "verdict.json").write_text(json.dumps(verdict, indent=1))
+            result["said"] = score.said_of(verdict)
+    return result
+
+
 def played(play, level, recorder, options, out):
     """The result of one program at one level (score.judged says what is in it), with `broken` for what must not happen."""
     job = {"file": play.file, "arguments": play.arguments, "out": str(out), "name": "program", "level": level,
@@ -85,17 +119,8 @@ def played(play, level, recorder, options, out):
         result["broken"] = "the probe is off"
     elif code != 0 and not programs_own_error(out):
         result["broken"] = f"the program ended with {code}: {told.strip()[-300:]}"
-    files = sorted(p for p in (out / "run" / "incidents").glob("step-*.h5") if not p.name.endswith(".replay.h5"))
-    result["incidents"] = [int(re.match(r"step-(\d+)", p.name)[1]) for p in files]
     result["record_s"] = round(time.monotonic() - start, 2)
-    if files:
-        start = time.monotonic()
-        verdict, trouble = replayed(files[0], options.seconds)
-        result["replay_s"] = round(time.monotonic() - start, 2)
-        result["broken"] = result["broken"] or trouble
-        if verdict is not None:
-            (out / "verdict.json").write_text(json.dumps(verdict, indent=1))
-            result["said"] = score.said_of(verdict)
+    replay_first(result, options, out)
     if level == "trace" and play.case.truth.cause and not options.no_caught:
         recorder.run(dict(job, out=str(out / "skip"), on_incident="skip", weights=True, common=str(HERE / "common")))
         noted = out / "skip" / "weights.json"
@@ -114,6 +139,8 @@ def row_of(play, level, result):
 def done(play, level, recorder, options, out):
     """The row of one job."""
     out.mkdir(parents=True, exist_ok=True)
+    if play.cpp:
+        return row_of(play, level, played_cpp(play, level, options, out))
     if level != "baselines":
         return row_of(play, level, played(play, level, recorder, options, out))
     job = {"file": play.file, "arguments": play.arguments, "out": str(out), "name": "program", "seconds": options.seconds}
