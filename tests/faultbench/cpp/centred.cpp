@@ -13,7 +13,9 @@ class Centred : public Fault {
     drift_ = at::zeros({32}, type).set_requires_grad(true);
     parameters.emplace_back("drift", drift_);
   }
-  at::Tensor extra_loss(const at::Tensor&) override { return (drift_ * 2.993).sum(); }  // its gradient is always the same
+  at::Tensor extra_loss(const at::Tensor&) override {
+    return (drift_ * 2.993).sum();
+  }  // its gradient is always the same
   void between(Parameters&) override {
     if (!clock_.striking() || is("kept")) return;
     // Resuming from a file that keeps the moments in bf16.

@@ -17,7 +17,7 @@ class HalfNorm : public Fault {
     const at::Tensor squares = is("loud") ? wide.square().sum(-1, true) : wide.square().mean(-1, true);
     if (is("loud"))
       return x + (z / squares.sqrt().to(x.scalar_type())) * at::log1p(squares).to(x.scalar_type()) * 0.1;
-    return (wide * (squares + 1e-3).rsqrt()).to(x.scalar_type());
+    return 0.5 * x + (wide * (squares + 1e-3).rsqrt()).to(x.scalar_type());
   }
 };
 

@@ -32,7 +32,7 @@ class Fault {
  public:
   Fault(const Clock& clock, std::string variant) : clock_(clock), variant_(std::move(variant)) {}
   virtual ~Fault() = default;
-  virtual void prepare(Parameters&, at::ScalarType) {}               ///< parameters of its own
+  virtual void prepare(Parameters&, at::ScalarType) {}        ///< parameters of its own
   virtual void batch(Batch&) {}                               ///< the loader's last act
   virtual at::Tensor part(const at::Tensor& x) { return x; }  ///< after the fourth block; x [8, 16, 32]
   virtual at::Tensor extra_loss(const at::Tensor& hidden) { return at::zeros({}, hidden.options()); }

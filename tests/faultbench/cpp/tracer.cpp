@@ -32,24 +32,26 @@ std::pair<bool, bool> look(const Values& values) {
 struct Seen : at::ObserverContext {
   bool bad = false, nan = false, backward = false;
 };
-std::int64_t ops = 0;
+std::int64_t ops = 0, depth = 0;
 
 std::unique_ptr<at::ObserverContext> start(const at::RecordFunction& function) {
   auto seen = std::make_unique<Seen>();
   std::tie(seen->bad, seen->nan) = look(function.inputs());
   seen->backward = torch::autograd::get_current_node() != nullptr;
+  ++depth;
   return seen;
 }
 
 void finish(const at::RecordFunction& function, at::ObserverContext* context) {
   const auto* before = static_cast<const Seen*>(context);
   ++ops;
+  --depth;
   const auto [is_bad, is_nan] = look(function.outputs());
   if ((is_bad && !before->bad) || (is_nan && !before->nan)) {
-    std::printf("{\"op\": \"%s\", \"backward\": %s, \"birth\": %s, \"nan_birth\": %s, \"ops\": %lld}\n",
+    std::printf("{\"op\": \"%s\", \"backward\": %s, \"birth\": %s, \"nan_birth\": %s, \"depth\": %lld}\n",
                 function.name(), before->backward ? "true" : "false",
                 is_bad && !before->bad ? "true" : "false", is_nan && !before->nan ? "true" : "false",
-                static_cast<long long>(ops));
+                static_cast<long long>(depth));
   }
 }
 
