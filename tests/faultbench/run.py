@@ -53,6 +53,7 @@ def arguments():
     parser.add_argument("--no-caught", action="store_true", help="leave out the runs that show whether bad steps can be skipped")
     parser.add_argument("--launcher", action="store_true", help="each program by `nanquest run`, not in a child that attaches")
     options = parser.parse_args()
+    options.out = options.out.resolve()  # programs run elsewhere
     for needed in (programs.LIBRARY, programs.BIN / "nanquest-replay"):
         if not needed.exists():
             parser.error(f"{needed} is missing; build nanquest_attach_python and nanquest-replay first")
