@@ -1,0 +1,32 @@
+/// nearness: is a step that a change made finite also right? Held against the same changed step in fp64.
+#pragma once
+
+#include <string>
+
+#include "replay/lab/lab.h"
+
+namespace nanquest {
+
+/// How a changed step differs from what fp64 makes of the same change.
+struct Nearness {
+  double loss = 0;       ///< |loss - loss in fp64| / |loss in fp64|, or the difference itself below 1
+  double gradients = 0;  ///< |g - g in fp64| / |g in fp64| over all gradients together, Euclidean
+  int bad = 0;           ///< ops that gave something non-finite where fp64 gives none
+  int dead = 0;          ///< ops that gave zeros alone where fp64 gives numbers
+  bool known = false;    ///< false: the step can't be run in fp64, or isn't finite there
+};
+
+/// How far a step may be from fp64 and still be called well; both are compared with `Nearness`. Of 16-bit steps
+/// 0.05 and 0.3, of fp32 steps 0.001 and 0.01: chosen by hand, not calibrated yet.
+struct NearnessLimits {
+  double loss = 0, gradients = 0;
+};
+NearnessLimits nearness_limits(const TraceGraph& graph);
+
+/// Runs the step with the change, and with the change's edits alone in fp64.
+Nearness nearness_to_fp64(Lab& lab, const RunOptions& change);
+
+/// "" if it is near enough and nothing in it died; else what is wrong, for a sentence.
+std::string why_not_near(const Nearness& n, const NearnessLimits& limits);
+
+}  // namespace nanquest
