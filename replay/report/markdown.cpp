@@ -2,6 +2,7 @@
 #include <sstream>
 
 #include "replay/report/report.h"
+#include "replay/verdict/sentences.h"
 
 namespace nanquest {
 namespace {
@@ -46,9 +47,12 @@ std::string to_markdown(const Verdict& v) {
   out << "- **Where:** `" << where_text(v) << "`\n";
   out << "- **What:** " << v.culprit.count << " bad elements (" << word(v.culprit.value) << ")\n";
   out << "- **Why:** " << v.explanation << "\n";
+  if (const std::string blame = blame_text(v.blame); !blame.empty()) out << "- **Blame:** " << blame << "\n";
+  for (const Claim& c : v.claims)
+    if (c.cause != v.cause || !c.facts_against.empty()) out << "- **Claimed too:** " << claim_text(c) << "\n";
   if (v.ranks) out << "- **Ranks:** " << v.ranks->text << "\n";
   if (v.fix)
-    out << "- **Do:** " << v.fix->advice << " Verified on this step: " << v.fix->change << ".\n";
+    out << "- **Do:** " << v.fix->advice << " Verified: " << fix_text(*v.fix) << ".\n";
   else if (!v.advice.empty())
     out << "- **Do:** " << v.advice << " (not verified on this step)\n";
   out << "- **Confidence:** " << std::lround(v.confidence * 100) << " %\n";

@@ -5,6 +5,7 @@
 #include "probe/base/wrap.h"
 #include "probe/snapshot/frames.h"
 #include "replay/report/report.h"
+#include "replay/verdict/sentences.h"
 
 namespace nanquest {
 namespace {
@@ -104,14 +105,14 @@ std::string to_text(const Verdict& v, const TextStyle& style) {
     page.block("do", v.fix->advice, "1;32");
   else if (!v.advice.empty())
     page.block("do", v.advice + " (not verified on this step)", "1;33");
-  if (v.fix)
-    page.block("tried", "\"" + v.fix->change +
-                            "\" made this step finite; the irrelevant change of the same size that was tried "
-                            "did not, nor did anything smaller that was tried");
+  if (v.fix) page.block("tried", fix_text(*v.fix));
+  if (const std::string blame = blame_text(v.blame); !blame.empty()) page.block("blame", blame);
   page.block("sure", percent(v.confidence) + "; precision: " + precision_text(v.precision));
   page.block("proof", reproduction_text(v.reproduction));
   for (const Evidence& e : v.evidence)
     page.block("", "- " + e.name + ": " + e.value + (e.limit.empty() ? "" : " (limit " + e.limit + ")"));
+  for (const Claim& c : v.claims)
+    if (c.cause != v.cause || !c.facts_against.empty()) page.block("", "- claimed too, " + claim_text(c));
   for (const Counterfactual& c : v.counterfactuals)
     page.block("", "- " + std::string(c.kind == ChangeKind::placebo ? "placebo, " : "with ") + c.change +
                        ": " + std::string(spoken(c.result)));

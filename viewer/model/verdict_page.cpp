@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "probe/snapshot/frames.h"
+#include "replay/verdict/sentences.h"
 #include "viewer/model/numbers.h"
 
 namespace nanquest::viewer {
@@ -82,11 +83,7 @@ std::string reproduction(const Reproduction& r) {
 
 std::string proof(const Verdict& v) {
   std::string text = reproduction(v.reproduction);
-  if (v.fix && v.fix->verified) {
-    text += "; with the fix this step is finite";
-    if (v.fix->placebo_failed) text += ", an irrelevant change does not help";
-    if (v.fix->minimal) text += ", nothing smaller does";
-  }
+  if (v.fix && v.fix->verified) text += "; " + fix_text(*v.fix);
   return text;
 }
 
@@ -145,6 +142,9 @@ void fill_diagnosed(VerdictPage& page, const Verdict& v) {
   else if (!page.fix_verified)
     advice += " (not verified on this step)";
   page.facts.push_back({"What to do", advice});
+  if (const std::string blame = blame_text(v.blame); !blame.empty()) page.facts.push_back({"Blame", blame});
+  for (const Claim& c : v.claims)
+    if (c.cause != v.cause || !c.facts_against.empty()) page.facts.push_back({"Claimed too", claim_text(c)});
   page.facts.push_back({"How sure", sureness(v)});
   page.facts.push_back({"Proven by", proof(v)});
   if (const std::string samples = samples_text(v); !samples.empty())

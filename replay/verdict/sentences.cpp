@@ -1,0 +1,54 @@
+#include "replay/verdict/sentences.h"
+
+namespace nanquest {
+namespace {
+
+std::string listed(const std::vector<Blamed>& all) {
+  constexpr std::size_t kNamed = 4;
+  std::string text;
+  for (std::size_t i = 0; i < all.size() && i < kNamed; ++i) text += (i ? ", " : "") + blamed_text(all[i]);
+  if (all.size() > kNamed) text += " and " + std::to_string(all.size() - kNamed) + " more";
+  return text;
+}
+
+}  // namespace
+
+std::string blamed_text(const Blamed& b) {
+  std::string text = b.op.empty() ? "no op" : b.op;
+  if (!b.module.empty()) text += " in " + b.module;
+  if (b.index >= 0) text += " (op " + std::to_string(b.index) + ")";
+  return b.tensor.empty() ? text : b.tensor + ", first read by " + text;
+}
+
+std::string blame_text(const BlameInfo& b) {
+  if (!b.tried) return "";
+  std::string text;
+  if (b.set.empty())
+    text = "not shown: no suspect's bad values, replaced by harmless ones, left the step well";
+  else if (b.set.size() == 1)
+    text = "with its bad values alone replaced by harmless ones the step is well";
+  else
+    text = std::to_string(b.set.size()) + " places together: " + listed(b.set) +
+           "; the step is well only if the bad values of all of them are replaced";
+  if (!b.intended.empty()) text += "; put in on purpose: " + listed(b.intended);
+  return text;
+}
+
+std::string claim_text(const Claim& c) {
+  std::string text(word(c.cause));
+  if (!c.facts_for.empty()) text += ": " + c.facts_for.front();
+  for (std::size_t i = 0; i < c.facts_against.size(); ++i)
+    text += (i ? "; " : "; against it: ") + c.facts_against[i];
+  return text;
+}
+
+std::string fix_text(const Fix& f) {
+  std::string text = "\"" + f.change + "\" heals this step";
+  if (f.placebo_failed) text += "; the irrelevant change of the same size that was tried does not";
+  if (f.minimal)
+    text += f.placebo_failed ? ", nor does anything smaller that was tried"
+                             : "; nothing smaller that was tried does";
+  return text;
+}
+
+}  // namespace nanquest

@@ -1,0 +1,24 @@
+/// sentences: what a verdict says of its own proof, as terminal, Markdown and viewer all say it.
+#pragma once
+
+#include <string>
+
+#include "replay/verdict/verdict.h"
+
+namespace nanquest {
+
+/// "aten::log in head (op 12)"; an outside value by its name and first reader.
+std::string blamed_text(const Blamed& blamed);
+
+/// What was found by replacing suspects' bad values; "" if nothing was tried.
+std::string blame_text(const BlameInfo& blame);
+
+/// "DOMAIN: 3 of 3 bad elements lie below 0; against it: …". What speaks against a claim is said in full, what
+/// speaks for it by its first fact.
+std::string claim_text(const Claim& claim);
+
+/// What was tried to prove the fix: "\"…\" heals this step; the irrelevant change of the same size that was tried
+/// does not, nor does anything smaller that was tried".
+std::string fix_text(const Fix& fix);
+
+}  // namespace nanquest
