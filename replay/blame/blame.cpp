@@ -13,7 +13,7 @@ namespace {
 
 /// More suspects than these are not tried one by one: what goes wrong everywhere is told by its first places.
 constexpr std::size_t kMaxTried = 48;
-constexpr int kMaxSetRuns = 40, kMaxRounds = 4;
+constexpr int kMaxSetRuns = 40, kMaxRounds = 12;
 
 class Search {
  public:

@@ -61,9 +61,10 @@ void add_outside(const TraceGraph& graph, const Walk& walk, std::vector<Suspect>
     if (!s) continue;
     const SlotId slot = graph.slot(root.row);
     Suspect suspect{root.op, root.row, kinds_of({s->nan, s->pos_inf, s->neg_inf})};
-    // The way to harm may begin at a later reader; who is named is the first.
+    // The way to harm may begin at a later reader; who is named is the first that looks at values.
     for (const TraceGraph::Read& read : graph.reads(slot))
-      if (read.op < suspect.op && graph.bad(read.row) && !graph.producer(read.row, read.op))
+      if (read.op < suspect.op && !(graph.op(read.op).flags & kOpViewOnly) && graph.bad(read.row) &&
+          !graph.producer(read.row, read.op))
         suspect.op = read.op, suspect.row = read.row;
     const bool known = std::any_of(found.begin(), found.end(), [&](const Suspect& other) {
       return graph.slot(other.row) == slot && same_view(graph.tensor(other.row), graph.tensor(root.row));

@@ -49,7 +49,9 @@ struct Finding {
                                     ///< every verdict has
   std::vector<Change> unmoved = {};  ///< changes that must *not* help if this cause is right: one that helps
                                      ///< refutes it
-  FormatHalf needs = FormatHalf::range;   ///< what a wider format gives that helps, if `precision`
+  /// What a wider format gives that helps, if `precision`; nothing where the cause doesn't know: then the one
+  /// that helps alone is it, and the other is the placebo.
+  std::optional<FormatHalf> needs = {};
   bool precision = false;                 ///< changing the number format is a fix for this cause
   std::vector<std::int64_t> poison = {};  ///< samples seen to be bad without running anything
 };

@@ -20,7 +20,8 @@ class Search {
     for (const Change& change : finding_.wanted)
       if (change.kind != ChangeKind::hyperparameter || !helped_with(ChangeKind::hyperparameter))
         try_change(change);
-    if (finding_.precision) precision();
+    // Where nothing that the cause asks for helps, a wider format still may.
+    if (finding_.precision || helped_.empty()) precision();
     choose();
     return std::move(out_);
   }
@@ -57,20 +58,24 @@ class Search {
     return placebo == TrialResult::non_finite;
   }
 
-  /// A wider format gives range and precision; only the one that the cause needs may help.
+  /// A wider format gives range and precision. One of them was missing, so it helps alone; the other costs as
+  /// much and must not.
   bool halves_agree(const Change& change) {
-    const FormatHalf needed = finding_.needs;
-    const Change same = half_of(case_, change, needed);
-    const TrialResult with = run_change(case_, same);
-    out_.tried.push_back({same.text, ChangeKind::precision, with});
-    const Change placebo =
-        half_of(case_, change, needed == FormatHalf::range ? FormatHalf::precision : FormatHalf::range);
-    const TrialResult without = run_change(case_, placebo);
-    out_.tried.push_back({placebo.text, ChangeKind::placebo, without});
-    if (with != TrialResult::finite)
-      out_.notes.push_back("\"" + change.text + "\": it is not " +
-                           (needed == FormatHalf::range ? "range" : "precision") + " alone that helps");
-    return with == TrialResult::finite && without == TrialResult::non_finite;
+    const Change range = half_of(case_, change, FormatHalf::range);
+    const Change precision = half_of(case_, change, FormatHalf::precision);
+    const bool by_range = run_change(case_, range) == TrialResult::finite;
+    const bool by_precision = run_change(case_, precision) == TrialResult::finite;
+    const bool needs_range = finding_.needs ? *finding_.needs == FormatHalf::range : by_range;
+    const auto report = [&](const Change& half, bool helped, bool needed) {
+      out_.tried.push_back({half.text, needed ? ChangeKind::precision : ChangeKind::placebo,
+                            helped ? TrialResult::finite : TrialResult::non_finite});
+    };
+    report(range, by_range, needs_range);
+    report(precision, by_precision, !needs_range);
+    if (by_range == by_precision)
+      out_.notes.push_back("\"" + change.text +
+                           "\": whether it is the wider range or the finer precision that helps");
+    return needs_range ? by_range && !by_precision : by_precision && !by_range;
   }
 
   bool helped_with(ChangeKind kind) const {
