@@ -2,9 +2,11 @@
 #include <ATen/ATen.h>
 
 #include <cmath>
+#include <limits>
 #include <utility>
 
 #include "probe/attach/session.h"
+#include "probe/step/left_behind.h"
 #include "probe/step/one_line.h"
 
 namespace nanquest::attach {
@@ -158,7 +160,8 @@ StepAnswer AttachSession::before_update(const Update& update, const Weights& wei
     bind(weights);
     (void)steps_.update(weights.numbers);
     in_closure_ = gradients_follow;
-    (void)set_phase(Phase::optimizer);
+    // What a program does after it wrote a weight itself is told by its data (settle_phases).
+    if (!by_hand_) (void)set_phase(Phase::optimizer);
     if (trace_) trace_->update_begins = ops_so_far();
     if (trace_ && gradients_follow && trace_->watched) rounds_->watch_update();
     if (trace_ && gradients_follow && !trace_->watched) trace_->keeps = rounds_->begin_update(0, false, true);
@@ -191,6 +194,7 @@ StepAnswer AttachSession::judge(const Update& update) {
       answer.skip = options_.skip_bad_updates;
       if (reported_step_ != now) write_incident(answer.gate, sentence(seen, norm_bad_), answer);
     }
+    report_spoiled_buffer(answer);
     if (trace_ && !in_closure_) pass_gate(answer);
     if (in_closure_) losses_.clear();  // each evaluation is judged by its own
   });
@@ -266,11 +270,31 @@ std::string AttachSession::damage_after_update() {
   if (trace_) trace_->weights_finite = record_.measured();
   // A fused optimizer is given overflowed gradients as memory to write, and leaves the update out itself.
   if (trace_ && trace_->watched && trace_->gate != Gate::scale_overflow &&
-      rounds_->recorder().wrote_non_finite(trace_->update_begins, Phase::optimizer))
+      rounds_->recorder().left_non_finite(trace_->update_begins, Phase::optimizer))
     return "the update wrote NaN or Inf";
   if (const std::string state = spoiled_state(); !state.empty())
     return state + " is NaN or Inf after the update";
   return "";
+}
+
+void AttachSession::report_spoiled_buffer(StepAnswer& answer) {
+  const int every = options_.probe.check_state_every;
+  if (!trace_ || !rounds_->now() || every <= 0 || reported_step_ == step()) return;
+  const bool all = step() % every == 0;
+  NamedTensors written;
+  for (std::size_t i = 0; i < names_.buffers.size(); ++i)
+    if (rounds_->recorder().wrote(names_.buffers.tensor(i).address()))
+      written.emplace_back(names_.buffers.name(i), names_.buffers.tensor(i).lock());
+  if (written.empty()) return;
+  const std::string name = spoiled_buffer(rounds_->recorder(), written,
+                                          all ? std::numeric_limits<std::int64_t>::max() : kMeasureEveryStep);
+  if (name.empty()) return;
+  const bool skipped = trace_->gate == Gate::scale_overflow;
+  answer.gate = Gate::non_finite;
+  write_incident(answer.gate,
+                 "buffer " + name + " became NaN or Inf" +
+                     (skipped ? ", and stays so although the update is left out" : ""),
+                 answer);
 }
 
 void AttachSession::report_hidden_damage(StepAnswer& answer) {
@@ -292,6 +316,7 @@ StepAnswer AttachSession::after_update() {
       answer.gate = Gate::non_finite;
       write_incident(answer.gate, what, answer, /*update_made=*/true);
     }
+    report_spoiled_buffer(answer);
     report_hidden_damage(answer);
     if (rounds_) append(answer.summary, rounds_->announcement());
     remember_damage();

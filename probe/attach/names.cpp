@@ -51,6 +51,10 @@ void AttachSession::name_state(const std::string& name, const at::Tensor& tensor
   safely("naming optimizer state", [&] { names_.states.put(name, tensor); });
 }
 
+void AttachSession::name_scale(const std::string& name, const at::Tensor& tensor) {
+  safely("naming a loss scale", [&] { names_.scales.put(name, tensor); });
+}
+
 void AttachSession::name_batch(const std::string& name, const at::Tensor& tensor) {
   if (!trace_) return;
   safely("naming the batch", [&] {

@@ -52,6 +52,8 @@ void name_tensor(const std::string& kind, const std::string& name, const at::Ten
     session()->name_buffer(name, tensor);
   else if (kind == "state")
     session()->name_state(name, tensor);
+  else if (kind == "scale")
+    session()->name_scale(name, tensor);
   else if (kind == "batch")
     session()->name_batch(name, tensor);
 }

@@ -102,11 +102,15 @@ at::Tensor Rounds::first_value(const at::Tensor& tensor) {
 
 StepTables Rounds::tables(record::Step& step, const Names& names, const NamedList& batch,
                           const RoundResults& results, StepNames& named) {
-  named = {remembered(names.parameters),
-           remembered(names.buffers),
-           remembered(names.states),
-           remembered(batch),
-           {}};
+  named = {remembered(names.parameters), remembered(names.buffers),
+           remembered(names.states),     remembered(batch),
+           remembered(names.scales),     {}};
+  // Those that the step did not make itself were there before it.
+  for (std::size_t i = 0; i < results.weights.size() && i < names.parameters.size(); ++i)
+    if (const at::Tensor& weight = results.weights[i];
+        weight.defined() && weight.grad().defined() && is_plain(weight.grad()))
+      named.gradients.push_back(
+          {names.parameters.name(i), weight.grad().storage().unsafeGetStorageImpl(), {}});
   StepTables tables(recorder_, step);
   tables.build(named);
   SnapshotDoc& doc = tables.recording.doc;

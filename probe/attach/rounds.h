@@ -29,7 +29,7 @@ namespace nanquest::attach {
 
 /// Names that the program's tensors have.
 struct Names {
-  NamedList parameters, buffers, states;
+  NamedList parameters, buffers, states, scales;  ///< scales: of loss scalers
 };
 
 /// What is known of a round beside its ops.

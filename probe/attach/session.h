@@ -89,6 +89,7 @@ class AttachSession : public OpSink {
   std::int64_t name_parameter(const std::string& name, const at::Tensor& tensor);
   void name_buffer(const std::string& name, const at::Tensor& tensor);
   void name_state(const std::string& name, const at::Tensor& tensor);
+  void name_scale(const std::string& name, const at::Tensor& tensor);
   void name_batch(const std::string& name, const at::Tensor& tensor);
 
   /// A forward pass that will be differentiated begins; the first after an update begins a new step. Says
@@ -166,6 +167,8 @@ class AttachSession : public OpSink {
   bool on_record();
   /// At the gate of a watched step of level trace: whether its update is recorded as well.
   bool watches_update();
+  /// Writes of a buffer that the step spoiled, so far.
+  void report_spoiled_buffer(StepAnswer& answer);
   /// Writes of hidden damage that this watched step has shown so far.
   void report_hidden_damage(StepAnswer& answer);
   /// At the gate, the update is the next: is it recorded, or does the trace of an unwatched step end here?

@@ -1,11 +1,14 @@
 // What follows a bad step: undone, looked into, run again under the recorder, written down.
 #include <cmath>
+#include <limits>
 #include <utility>
 
 #include "probe/guard/probe.h"
 #include "probe/snapshot/run_dir.h"
 #include "probe/step/incident.h"
+#include "probe/step/left_behind.h"
 #include "probe/step/one_line.h"
+#include "probe/step/weight_watch.h"
 #include "probe/tensor/copy_memory.h"
 
 namespace nanquest::guard {
@@ -59,6 +62,18 @@ void GuardedProbe::write_recorded(const StepInputs& inputs, StepReport& report) 
   }
   append(report.summary, what);
   append(report.summary, report.incident);
+}
+
+void GuardedProbe::look_at_buffers(const StepInputs& inputs, StepReport& report) {
+  if (report.gate != Gate::ok || options_.check_state_every <= 0) return;
+  const bool all = inputs.step % options_.check_state_every == 0;
+  const std::string name =
+      spoiled_buffer(recorder_, buffers_, all ? std::numeric_limits<std::int64_t>::max() : kMeasureEveryStep);
+  if (name.empty()) return;
+  report.gate = Gate::non_finite;
+  record_.regate(report.gate);
+  append(report.summary, "step " + std::to_string(inputs.step) + ": buffer " + name +
+                             " became NaN or Inf, although loss and gradients are finite");
 }
 
 void GuardedProbe::look_for_hidden_damage(const StepInputs& inputs, StepReport& report) {

@@ -131,6 +131,7 @@ StepReport GuardedProbe::step(const StepInputs& inputs, const std::function<at::
   });
   loss.reset();  // and with it the graph, before the step may run again
   report.state_corrupt = corrupt_;
+  if (recorded_ && on()) safely("buffers", [&] { look_at_buffers(inputs, report); });
   if (recorded_ && on()) safely("recording", [&] { look_for_hidden_damage(inputs, report); });
   if (report.gate != Gate::ok && on()) safely("capture", [&] { failed(inputs, compute, report); });
   recorded_.reset();

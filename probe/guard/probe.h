@@ -56,6 +56,8 @@ class GuardedProbe final : public Probe {
   GateResult gate(const StepInputs& inputs, const at::Tensor& loss);
   /// The step's own recording as an incident's file. Before it is undone.
   void write_recorded(const StepInputs& inputs, StepReport& report);
+  /// Levels that record: a step that spoiled a buffer is no good step. One that is undone leaves none behind.
+  void look_at_buffers(const StepInputs& inputs, StepReport& report);
   /// Level watch: an incident if the good step hid damage.
   void look_for_hidden_damage(const StepInputs& inputs, StepReport& report);
   std::string capture(const StepInputs& inputs, const std::function<at::Tensor()>& compute,

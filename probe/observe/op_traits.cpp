@@ -108,4 +108,12 @@ const OpTraits& traits_of(const c10::OperatorHandle& op) {
   return *slot;
 }
 
+std::string argument_name(const std::string& op, const std::string& overload, std::int32_t position) {
+  const auto handle = c10::Dispatcher::singleton().findSchema({op, overload});
+  if (!handle || position < 0) return "";
+  const auto& arguments = handle->schema().arguments();
+  const auto at = static_cast<std::size_t>(position);
+  return at < arguments.size() ? arguments[at].name() : "";
+}
+
 }  // namespace nanquest

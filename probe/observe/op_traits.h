@@ -47,6 +47,9 @@ inline constexpr const char* kCompiledRegion = "nanquest::compiled_region";
 /// Traits of an operator. Thread-safe.
 const OpTraits& traits_of(const c10::OperatorHandle& op);
 
+/// Name of the argument at `position` of the operator "aten::add" with this overload, "" if there is none.
+std::string argument_name(const std::string& op, const std::string& overload, std::int32_t position);
+
 /// Traits of the operator that `fn` runs; null for ranges that are no operator. Thread-safe.
 const OpTraits* traits_of(const at::RecordFunction& fn);
 

@@ -40,7 +40,11 @@ void Recorder::forget_if_produced(const at::Tensor& tensor) {
   if (!recording_ || !tensor.defined() || !can_record(tensor)) return;
   const c10::StorageImpl* storage = tensor.storage().unsafeGetStorageImpl();
   const std::uint32_t slot = current_->slots.find(storage);
-  if (slot != record::SlotIndex::kMissing && current_->slots[slot].produced) current_->slots.forget(storage);
+  if (slot == record::SlotIndex::kMissing || !current_->slots[slot].produced) return;
+  // What a module made (a generator's picture, detached) is the step's own, whoever is given it.
+  const std::uint32_t writer = current_->slots[slot].writer;
+  if (writer != UINT32_MAX && current_->ops[writer].module) return;
+  current_->slots.forget(storage);
 }
 
 void Recorder::begin_step(std::int64_t number, bool watch) {
@@ -149,14 +153,21 @@ void Recorder::complete() {
   current_->watch->flag_hidden_overflows();
 }
 
+bool Recorder::wrote(const c10::StorageImpl* storage) {
+  const std::lock_guard lock(mutex_);
+  if (!current_ || !current_->usable || !storage) return false;
+  const std::uint32_t slot = current_->slots.find(storage);
+  return slot != record::SlotIndex::kMissing && current_->slots[slot].writer != UINT32_MAX;
+}
+
 bool Recorder::hides_damage() {
   const std::lock_guard lock(mutex_);
   return current_ && current_->watch && current_->watch->hides_damage();
 }
 
-bool Recorder::wrote_non_finite(std::size_t first, Phase phase) {
+bool Recorder::left_non_finite(std::size_t first, Phase phase) {
   const std::lock_guard lock(mutex_);
-  return current_ && current_->watch && current_->watch->wrote_non_finite(first, phase);
+  return current_ && current_->watch && current_->watch->left_non_finite(first, phase);
 }
 
 bool Recorder::holds_too_much() {

@@ -84,10 +84,13 @@ class Recorder : public OpSink {
   /// All that can be known of the step that runs is looked at now: what collectives wrote, and of a watched
   /// step the values that it read from outside.
   void complete();
+  /// Whether an op of the step that runs, or has just ended, wrote to this storage.
+  bool wrote(const c10::StorageImpl* storage);
   /// Of a watched step that runs: an op's overflow changed a finite result.
   bool hides_damage();
-  /// Of a watched step that runs: non-finite values among what ops from `first` on wrote in this phase.
-  bool wrote_non_finite(std::size_t first, Phase phase);
+  /// Of a watched step that runs: non-finite values that ops from `first` on left, in this phase, in memory
+  /// that is still there.
+  bool left_non_finite(std::size_t first, Phase phase);
 
   bool recording() const { return recording_; }
   /// Ops of the step that is recorded or was recorded last.

@@ -6,13 +6,14 @@
 #include <mutex>
 
 #include "probe/record/header.h"
+#include "probe/tensor/tensor_scan.h"
 
 namespace nanquest {
 namespace {
 
 StepNames names_of(const StepState& state) {
   return {named_memory(state.parameters), named_memory(state.buffers), named_memory(state.optimizer),
-          named_memory(state.batch), named_memory(state.extra)};
+          named_memory(state.batch),      named_memory(state.extra),   {}};
 }
 
 }  // namespace
@@ -23,6 +24,12 @@ StepRecording::StepRecording(Recorder& recorder, const StepState& state, const R
     auto generator = at::detail::getDefaultCPUGenerator();
     const std::lock_guard<std::mutex> lock(generator.mutex());
     rng_ = generator.get_state();
+  }
+  for (const auto& [name, parameter] : state.parameters) {
+    const at::Tensor& gradient = parameter.grad();
+    if (!gradient.defined() || !is_plain(gradient)) continue;
+    old_gradients_.push_back(gradient.storage().getWeakStorageImpl());
+    names_.gradients.push_back({name, gradient.storage().unsafeGetStorageImpl(), {}});
   }
   recorder_.begin_step(state.step, options.watch);
   auto session = ObserverSession::start(recorder_);

@@ -45,6 +45,8 @@ class StepRecording {
 
   Recorder& recorder_;
   StepNames names_;  ///< as the step began
+  /// Gradients of that time are named by their addresses, which these keep from becoming others'.
+  std::vector<c10::weak_intrusive_ptr<c10::StorageImpl>> old_gradients_;
   at::Tensor rng_;
   std::optional<ObserverSession> observer_;
   std::string not_observed_;

@@ -4,14 +4,20 @@
 
 #include <algorithm>
 
+#include "probe/observe/op_traits.h"
 #include "probe/record/memory_views.h"
 #include "probe/record/rows.h"
 #include "probe/record/value_watch.h"
 #include "probe/trace/culprit.h"
+#include "probe/trace/phases.h"
 
 namespace nanquest {
 using record::SlotRecord;
 using record::Step;
+
+std::string argument_name_of(const OpRow& op, std::int32_t position) {
+  return argument_name(op.name, op.overload, position);
+}
 
 std::vector<NamedMemory> named_memory(const NamedTensors& tensors) {
   std::vector<NamedMemory> named;
@@ -35,6 +41,7 @@ void StepTables::build(const StepNames& names) {
   announce(names.optimizer, SlotOrigin::optimizer_state);
   announce(names.batch, SlotOrigin::input);
   announce(names.loss_scale, SlotOrigin::loss_scale);
+  announce(names.gradients, SlotOrigin::gradient);
   if (&step_ == recorder_.current()) recorder_.complete();
   if (step_.watch) recording.doc.stats = step_.watch->stats();
   recording.doc.basis = step_.watch ? "every_output" : "survivors";
@@ -44,6 +51,7 @@ void StepTables::build(const StepNames& names) {
   std::stable_sort(step_.opaque.begin(), step_.opaque.end(),
                    [](const auto& a, const auto& b) { return a.place.op < b.place.op; });
   for (std::uint32_t i = 0; i < step_.ops.size(); ++i) add_op(i);
+  (void)settle_phases(recording.doc);
 }
 
 void StepTables::add_slots() {
@@ -167,7 +175,7 @@ void StepTables::finish(const StepNames& names) {
   keep_first("optimizer", names.optimizer, doc.optimizer);
   keep_first("batch", names.batch, doc.batch);
   if (step_.watch) {
-    (void)find_culprit(doc);
+    (void)find_culprit(doc, argument_name_of);
     return symbolise_culprit();
   }
   doc.writer += ", standing trace";

@@ -33,7 +33,11 @@ struct NamedMemory {
 /// What a step starts from.
 struct StepNames {
   std::vector<NamedMemory> parameters, buffers, optimizer, batch, loss_scale;
+  std::vector<NamedMemory> gradients;  ///< that the parameters had before the step, by the parameters' names
 };
+
+/// Names of arguments, as the schemas of this LibTorch have them (ArgumentName).
+std::string argument_name_of(const OpRow& op, std::int32_t position);
 
 /// Names of living tensors.
 std::vector<NamedMemory> named_memory(const NamedTensors& tensors);

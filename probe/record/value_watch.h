@@ -19,6 +19,7 @@
 #include "probe/observe/op_traits.h"
 #include "probe/record/step.h"
 #include "probe/tensor/hidden_overflow.h"
+#include "probe/trace/births.h"
 
 namespace nanquest::record {
 
@@ -89,8 +90,9 @@ class ValueWatch {
   std::uint32_t flags(std::uint32_t op) const { return op < flags_.size() ? flags_[op] : 0; }
   /// Whether some op's overflow is known to have changed a finite result.
   bool hides_damage() const { return !hidden_->harmful().empty(); }
-  /// Non-finite values among what ops from `first` on wrote in this phase, by the statistics taken so far.
-  bool wrote_non_finite(std::size_t first, Phase phase) const;
+  /// Non-finite values among what ops from `first` on wrote last into memory that is still there, in this
+  /// phase, by the statistics taken so far.
+  bool left_non_finite(std::size_t first, Phase phase) const;
 
  private:
   struct Seen {
@@ -132,6 +134,7 @@ class ValueWatch {
   void keep_inputs(const OpTraits& op, c10::ArrayRef<const c10::IValue> inputs,
                    const std::vector<at::Tensor>& written, WatchedOp& watched);
   std::uint32_t& flags_of(std::uint32_t op);
+  bool left_non_finite(std::uint32_t op) const;
 
   Step& step_;
   bool stacks_;
@@ -142,7 +145,7 @@ class ValueWatch {
   std::vector<std::uint32_t> flags_, bad_ops_;
   std::unordered_map<const c10::TensorImpl*, StatsRow> ready_;  // of the op at hand
   std::optional<HiddenOverflows> hidden_{std::in_place};
-  int births_judged_ = 0;
+  BirthBudget births_;
 };
 
 }  // namespace nanquest::record

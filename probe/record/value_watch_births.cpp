@@ -2,6 +2,7 @@
 #include <ATen/ATen.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "probe/record/memory_views.h"
 #include "probe/record/rows.h"
@@ -14,6 +15,16 @@ namespace {
 
 /// Copying as much costs no more than recording the op.
 constexpr std::size_t kSmallBytes = 16 << 10;
+
+bool is_infinite_number(const c10::IValue& value) {
+  return value.isDouble() && std::isinf(value.toDouble());
+}
+
+/// Words of a tensor's token after its header.
+std::size_t words_after(const Header& header) {
+  if (header.flags & kTensorUndefined) return 0;
+  return header.flags & kTensorOpaque ? header.dim : 1 + 2 * std::size_t{header.dim};
+}
 
 bool is_reduced(const at::Tensor& t) {
   return t.is_floating_point() && t.element_size() <= 2;
@@ -93,7 +104,12 @@ void ValueWatch::after_op(const OpTraits& op, WatchedOp& watched, std::uint32_t 
     if (!step_.stacks[index]) step_.stacks[index] = Stack::gather();
   }
   // A stranger's kernel may take no other type than it was given, and what it does beside is its business.
-  if (op.foreign || op.seeded || !watched.inputs_kept || births_judged_++ >= kMaxBirthsJudged) return;
+  if (op.foreign || op.seeded || !watched.inputs_kept) return;
+  if (std::any_of(watched.inputs.begin(), watched.inputs.end(), is_infinite_number)) {
+    flags_of(index) |= kOpBirthStays;
+    return;
+  }
+  if (!births_.worth(op.name)) return;
   const c10::FunctionSchema& schema = op.handle.schema();
   const auto up = type_one_up(schema, watched.inputs);
   if (!up) return;
@@ -105,6 +121,7 @@ void ValueWatch::after_op(const OpTraits& op, WatchedOp& watched, std::uint32_t 
   }
   if (!above) return;
   const bool finite = one_up_of(*above) == OneUp::finite;
+  births_.judged(op.name, finite);
   flags_of(index) |= finite ? kOpBirthFiniteAbove : kOpBirthStays;
   if (finite) hidden_->begins(static_cast<std::int32_t>(index), watched.made, *above);
 }
@@ -121,9 +138,24 @@ void ValueWatch::rest() {
   hidden_.emplace();
 }
 
-bool ValueWatch::wrote_non_finite(std::size_t first, Phase phase) const {
-  return std::any_of(bad_ops_.begin(), bad_ops_.end(),
-                     [&](std::uint32_t op) { return op >= first && step_.ops[op].phase == phase; });
+bool ValueWatch::left_non_finite(std::size_t first, Phase phase) const {
+  return std::any_of(bad_ops_.begin(), bad_ops_.end(), [&](std::uint32_t op) {
+    return op >= first && step_.ops[op].phase == phase && left_non_finite(op);
+  });
+}
+
+bool ValueWatch::left_non_finite(std::uint32_t index) const {
+  const OpRecord& op = step_.ops[index];
+  Reader reader(step_.words.at(op.first_output));
+  for (std::uint32_t i = 0; i < op.outputs + op.written; ++i) {
+    const std::uint32_t token = step_.words.place_of(reader);
+    const Header header = reader.header();
+    (void)reader.numbers(words_after(header));
+    if (!header.slot_known() || !non_finite(stats_at(token))) continue;
+    const SlotRecord& slot = step_.slots[static_cast<std::uint32_t>(header.number)];
+    if (slot.writer == index && !slot.storage.expired()) return true;
+  }
+  return false;
 }
 
 }  // namespace nanquest::record

@@ -13,8 +13,9 @@ Gate StepJudge::judge(const GateResult& seen, const GateFacts& facts) {
     in_a_row_ = 0;
     return Gate::ok;
   }
-  if (!loss_finite || !facts.scaler_acts || !(facts.loss_scale > facts.min_loss_scale))
-    return Gate::non_finite;
+  // A scale of zero, infinity or NaN stays what it is when it is halved.
+  const bool can_fall = facts.loss_scale > facts.min_loss_scale && std::isfinite(facts.loss_scale);
+  if (!loss_finite || !facts.scaler_acts || !can_fall) return Gate::non_finite;
   ++overflows_;
   ++in_a_row_;
   scale_ = facts.loss_scale;

@@ -64,7 +64,8 @@ bool only_views(const c10::OperatorHandle& op, const std::vector<bool>& argument
          std::all_of(returns.begin(), returns.end(), [](const c10::Argument& r) { return r.alias_info(); });
 }
 
-/// A program that asks for infinities to be replaced knows of them.
+/// A program that asks for infinities to be replaced knows of them: the largest number in their place is what
+/// it wants. The zero in place of a NaN that two of them made it can't have wanted.
 bool replaces_infinities(const c10::OperatorHandle& op) {
   const std::string& name = op.schema().name();
   return name == "aten::nan_to_num" || name == "aten::nan_to_num_";
@@ -196,6 +197,22 @@ void HiddenOverflows::compare(const at::Tensor& real, const at::Tensor& with_inf
     view_like(known->belongs, real).copy_(real);
 }
 
+void HiddenOverflows::replaced(const Reader& reader, const OpResults& made) {
+  const std::vector<at::Tensor>& results = made.returned.empty() ? made.written : made.returned;
+  if (!reader.can_repeat || results.empty() || !reader.as_is[0].isTensor()) return;
+  const at::Tensor &was = reader.as_is[0].toTensor(), &belongs = reader.as_belongs[0].toTensor();
+  const at::Tensor& real = made.written.empty() ? results.front() : made.written.front();
+  if (!real.defined() || real.sizes() != was.sizes()) return;
+  try {
+    const at::Tensor lost = at::logical_and(at::isnan(was), at::isfinite(belongs));
+    const at::Tensor changed = differ(real.to(at::kDouble), belongs, real.scalar_type());
+    if (at::logical_and(lost, changed).any().item<bool>())
+      harmful_.insert(reader.causes.begin(), reader.causes.end());
+  } catch (...) {
+    lose(reader.causes);
+  }
+}
+
 void HiddenOverflows::after(ReaderPtr reader, const OpResults& made) {
   if (!reader) {
     if (followed_.empty()) return;
@@ -209,7 +226,7 @@ void HiddenOverflows::after(ReaderPtr reader, const OpResults& made) {
         }
     return;
   }
-  if (replaces_infinities(*reader->op)) return;
+  if (replaces_infinities(*reader->op)) return replaced(*reader, made);
   if (!reader->can_repeat) return lose(reader->causes);
   const auto as_is = run_raised(*reader->op, reader->argument_written, std::move(reader->as_is));
   const auto belongs = run_raised(*reader->op, reader->argument_written, std::move(reader->as_belongs));

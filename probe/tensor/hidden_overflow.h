@@ -69,6 +69,8 @@ class HiddenOverflows {
   void follow(const at::Tensor& real, const at::Tensor& belongs, const Ops& causes);
   void compare(const at::Tensor& real, const at::Tensor& with_infinities, const at::Tensor& belongs,
                const Ops& causes);
+  /// An op replaced infinities, and NaNs that were numbers.
+  void replaced(const Reader& reader, const OpResults& made);
   void lose(const Ops& causes);
   void forget_freed();
 

@@ -6,6 +6,10 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <string_view>
 
 #include "probe/trace/ids.h"
 
@@ -17,9 +21,33 @@ constexpr bool can_be_birth(std::uint32_t op_flags) {
   return !(op_flags & (kOpUninitialised | kOpHostWrite | kOpOpaque | kOpFailed));
 }
 
-/// As many are looked at closely in one step: a step that went wrong at one place has few births, and one
-/// that went wrong everywhere is told by its first ones.
+/// As many range overflows are looked at closely in one step: a step that went wrong at one place has few, and
+/// one that went wrong everywhere is told by its first ones.
 inline constexpr int kMaxBirthsJudged = 64;
+
+/// Which births of a step are computed once more, one precision up. What an infinite constant made need not be:
+/// it is infinite up there too. Of an operator that made the same up there so often (logarithms of zeros, row
+/// after row) the rest is left alone; so none of these takes the place of an overflow.
+class BirthBudget {
+ public:
+  /// Whether a birth by this operator is to be judged.
+  bool worth(std::string_view op) const {
+    const auto known = stays_.find(op);
+    return overflows_ < kMaxBirthsJudged && (known == stays_.end() || known->second < kMaxAlike);
+  }
+  /// It was: whether it is finite one precision up.
+  void judged(std::string_view op, bool finite) {
+    if (finite)
+      ++overflows_;
+    else
+      ++stays_.try_emplace(std::string(op), 0).first->second;
+  }
+
+ private:
+  static constexpr int kMaxAlike = 32;
+  int overflows_ = 0;
+  std::map<std::string, int, std::less<>> stays_;
+};
 
 /// Non-finite numbers among an op's constant arguments.
 struct BadConstants {

@@ -1,16 +1,33 @@
 #include "probe/trace/culprit.h"
 
 #include <algorithm>
+#include <cmath>
+#include <optional>
 
+#include "probe/trace/births.h"
 #include "probe/trace/collectives.h"
 #include "probe/trace/hidden.h"
 
 namespace nanquest {
 namespace {
 
-bool is_state(SlotOrigin origin) {
-  return origin == SlotOrigin::parameter || origin == SlotOrigin::buffer ||
-         origin == SlotOrigin::optimizer_state;
+using Kind = Candidate::Kind;
+
+Kind kind_of(SlotOrigin origin) {
+  switch (origin) {
+    case SlotOrigin::produced:
+      return Kind::op;
+    case SlotOrigin::input:
+    case SlotOrigin::external:
+      return Kind::input;
+    case SlotOrigin::parameter:
+    case SlotOrigin::buffer:
+    case SlotOrigin::optimizer_state:
+    case SlotOrigin::gradient:
+    case SlotOrigin::loss_scale:
+      return Kind::state;
+  }
+  return Kind::op;
 }
 
 std::vector<std::int64_t> index_of(const TensorRow& row, std::int64_t flat) {
@@ -23,22 +40,66 @@ std::vector<std::int64_t> index_of(const TensorRow& row, std::int64_t flat) {
   return index;
 }
 
-void fill_from_row(Culprit& c, const TraceGraph& graph, TensorId row) {
+/// What is known of the bad values of a row, of these kinds alone.
+void fill_from_row(Culprit& c, const TraceGraph& graph, TensorId row, ValueKinds kinds) {
   const StatsRow* s = graph.stats(row);
   if (!s) return;
-  c.value = value_name({s->nan, s->pos_inf, s->neg_inf});
-  c.count = s->non_finite();
-  if (s->first_bad >= 0) c.first = index_of(graph.tensor(row), s->first_bad);
+  const BadCounts all{s->nan, s->pos_inf, s->neg_inf};
+  const BadCounts harm = of_kinds(all, kinds).total() > 0 ? of_kinds(all, kinds) : all;
+  c.value = value_name(harm);
+  c.count = harm.total();
+  // The first bad element may be an innocent one.
+  if (s->first_bad >= 0 && harm.total() == all.total()) c.first = index_of(graph.tensor(row), s->first_bad);
 }
 
-Candidate candidate_of(const TraceGraph& graph, const Walk& walk, const Root& root) {
-  using Kind = Candidate::Kind;
-  if (is_intended(graph, root))
-    return {Kind::op, first_harmful(graph, walk.path_to_harm(root.op), !root.row), {}};
-  if (!root.row) return {Kind::op, root.op, {}};
-  const SlotOrigin origin = get(graph.doc(), graph.slot(root.row)).origin;
-  const Kind kind = is_state(origin) ? Kind::state : origin == SlotOrigin::input ? Kind::input : Kind::op;
-  return {kind, root.op, root.row};
+/// A loss scale of zero, which isn't bad itself but makes what is: the row as `op` read it, else none.
+TensorId zero_scale(const TraceGraph& graph, OpId op) {
+  for (const TensorId row : graph.reads(op)) {
+    const StatsRow* s = graph.stats(row);
+    if (s && s->zero == s->count && s->count > 0 && !graph.producer(row, op) &&
+        get(graph.doc(), graph.slot(row)).origin == SlotOrigin::loss_scale)
+      return row;
+  }
+  return {};
+}
+
+/// Whether the program gave the op the step's loss scale as a number, and that is no scale.
+bool has_bad_scale(const TraceGraph& graph, OpId op) {
+  const double scale = graph.doc().loss_scale;
+  if (std::isfinite(scale) && scale != 0) return false;
+  if (scale == 0) return false;  // a zero is too common to tell whose it is
+  const BadConstants bad = bad_constants(graph.doc(), op);
+  return std::isnan(scale) ? bad.nan : bad.infinite;
+}
+
+/// Nothing for an infinity that was meant and did no harm.
+std::optional<Candidate> candidate_of(const TraceGraph& graph, const Walk& walk, const Root& root) {
+  if (!root.row && has_bad_scale(graph, root.op)) return Candidate{Kind::state, root.op, {}};
+  if (is_intended(graph, root)) {
+    const std::vector<OpId> path = walk.path_to_harm(root.op);
+    const OpId turned = first_harmful(graph, path, !root.row);
+    if (turned) return Candidate{Kind::op, turned, {}};
+    // Beside what is NaN it did nothing; alone it went all the way, which only memory may keep.
+    const bool other = walk.harm(path.back()) & ~root.kinds;
+    if (other || walk.only_left(path.back())) return std::nullopt;
+    return Candidate{Kind::op, path.back(), {}};
+  }
+  if (is_host_written(graph, root)) {
+    const TensorId row = root.row ? root.row : graph.written(root.op).front();
+    const SlotOrigin origin = get(graph.doc(), graph.slot(row)).origin;
+    return Candidate{origin == SlotOrigin::produced ? Kind::input : kind_of(origin), root.op, row};
+  }
+  if (const TensorId scale = root.row ? TensorId{} : zero_scale(graph, root.op))
+    return Candidate{Kind::state, root.op, scale};
+  if (!root.row) return Candidate{Kind::op, root.op, {}};
+  return Candidate{kind_of(origin_of(graph, graph.slot(root.row))), root.op, root.row};
+}
+
+/// The kinds of bad values that did the harm that the candidate is blamed for.
+ValueKinds harm_of(const Walk& walk, const Candidate& candidate) {
+  for (const Root& root : walk.roots())
+    if (candidate.row && root.op == candidate.op && root.row == candidate.row) return root.kinds;
+  return candidate.row || !walk.reached(candidate.op) ? kEveryKind : walk.harm(candidate.op);
 }
 
 /// The first of what the op wrote that is bad, none if it is all good.
@@ -49,20 +110,39 @@ TensorId first_bad_written(const TraceGraph& graph, OpId op) {
   return found == written.end() ? TensorId{} : *found;
 }
 
-void fill(Culprit& c, const TraceGraph& graph, const Walk& walk, const Candidate& best) {
+/// What the culprit is called that the step did not compute.
+void fill_outside(SnapshotDoc& doc, const TraceGraph& graph, const Candidate& best, ValueKinds harm,
+                  const ArgumentName& argument_name) {
+  Culprit& c = doc.culprit;
+  const SlotId slot = graph.slot(best.row);
+  const SlotOrigin origin = origin_of(graph, slot);
+  c.origin = origin == SlotOrigin::produced && best.kind == Kind::op ? "op" : origin_name(origin);
+  if (best.kind == Kind::input) c.origin = origin_name(SlotOrigin::input);
+  c.tensor_name = graph.doc().slots[slot.index()].name;
+  if (c.origin != origin_name(SlotOrigin::produced)) {
+    c.phase = Phase::input;
+    // Who reads the file finds the values by this name.
+    if (c.tensor_name.empty()) c.tensor_name = first_read_words(graph, slot, argument_name);
+    get(doc, slot).name = c.tensor_name;
+  }
+  fill_from_row(c, graph, best.row, harm);
+}
+
+void fill(SnapshotDoc& doc, const TraceGraph& graph, const Walk& walk, const Candidate& best,
+          const ArgumentName& argument_name) {
+  Culprit& c = doc.culprit;
   c.op = best.op.row();
   c.phase = graph.op(best.op).phase;
-  if (best.row) {
-    const Slot& slot = get(graph.doc(), graph.slot(best.row));
-    c.origin = origin_name(slot.origin);
-    c.tensor_name = slot.name;
-    if (c.origin != "op") c.phase = Phase::input;
-    fill_from_row(c, graph, best.row);
-  } else {
-    TensorId first = first_bad_written(graph, best.op);
-    // What a collective received may be seen only where it was handed over.
-    if (const OpId after = walk.next(best.op); !first && after) first = first_bad_written(graph, after);
-    fill_from_row(c, graph, first);
+  const ValueKinds harm = harm_of(walk, best);
+  TensorId first = first_bad_written(graph, best.op);
+  // What a collective received may be seen only where it was handed over.
+  if (const OpId after = walk.next(best.op); !first && after) first = first_bad_written(graph, after);
+  if (best.row) fill_outside(doc, graph, best, harm, argument_name);
+  if (c.value.empty() || c.value == value_name({})) fill_from_row(c, graph, first, harm);
+  if (!best.row && best.kind == Kind::state) {  // a number
+    c.origin = origin_name(SlotOrigin::loss_scale);
+    c.tensor_name = c.origin;
+    c.phase = Phase::input;
   }
   for (const OpId op : walk.path_to_harm(best.op)) c.lineage.push_back(op.row());
 }
@@ -71,13 +151,14 @@ void fill(Culprit& c, const TraceGraph& graph, const Walk& walk, const Candidate
 
 std::vector<Candidate> candidates_for_blame(const TraceGraph& graph, const Walk& walk) {
   std::vector<Candidate> all;
-  for (const Root& root : walk.roots()) all.push_back(candidate_of(graph, walk, root));
+  for (const Root& root : walk.roots())
+    if (const auto candidate = candidate_of(graph, walk, root)) all.push_back(*candidate);
   std::sort(all.begin(), all.end());
   all.erase(std::unique(all.begin(), all.end()), all.end());
   return all;
 }
 
-bool find_culprit(SnapshotDoc& doc) {
+bool find_culprit(SnapshotDoc& doc, const ArgumentName& argument_name) {
   Culprit& c = doc.culprit = {};
   const TraceGraph graph(doc);
   const Walk walk(graph);
@@ -88,22 +169,28 @@ bool find_culprit(SnapshotDoc& doc) {
   }
   const std::vector<Candidate> candidates = candidates_for_blame(graph, walk);
   if (!candidates.empty()) {
-    fill(c, graph, walk, candidates.front());
+    fill(doc, graph, walk, candidates.front(), argument_name);
     return true;
   }
   // A range overflow that later ops hide counts only where nothing worse happened (design §5).
   if (!silent) return false;
-  fill(c, graph, walk, {Candidate::Kind::op, silent, {}});
+  fill(doc, graph, walk, {Kind::op, silent, {}}, argument_name);
   c.value = "silent";
   std::erase(c.suppressed, silent.row());
   return true;
 }
 
-void name_culprit(SnapshotDoc& doc, OpId op, TensorId row) {
+void name_culprit(SnapshotDoc& doc, OpId op, TensorId row, const ArgumentName& argument_name) {
   const std::vector<std::int32_t> suppressed = std::move(doc.culprit.suppressed);
   doc.culprit = {};
   const TraceGraph graph(doc);
-  fill(doc.culprit, graph, Walk(graph), {Candidate::Kind::op, op, row});
+  Candidate candidate{Kind::op, op, row};
+  if (row) {
+    const SlotOrigin origin = origin_of(graph, graph.slot(row));
+    const bool by_host = is_host_written(graph, {op, row});
+    candidate.kind = by_host && origin == SlotOrigin::produced ? Kind::input : kind_of(origin);
+  }
+  fill(doc, graph, Walk(graph), candidate, argument_name);
   doc.culprit.suppressed = suppressed;
 }
 
@@ -119,10 +206,15 @@ std::string describe_culprit(const SnapshotDoc& doc) {
       .append(")");
   const std::string what =
       std::to_string(c.count) + (c.value == "mixed" ? " non-finite values" : " x " + c.value);
+  if (c.origin == "loss_scale" && doc.loss_scale == 0)
+    return "the loss scale was 0 before any op ran; first read by " + where;
   if (c.origin != "op")
     return (c.tensor_name == c.origin ? "the " + c.origin
                                       : c.origin + " " + (c.tensor_name.empty() ? "tensor" : c.tensor_name)) +
-           " held " + what + " before any op ran; first read by " + where;
+           " held " + what +
+           " before any op ran; "
+           "first read by " +
+           where;
   if (c.value == "silent") return where + " overflowed and a later op hid it";
   if (is_collective(op->name)) return what + " arrived by " + where + "; what this process gave was finite";
   return where + " made " + what + " out of " +

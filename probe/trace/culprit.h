@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "probe/trace/origins.h"
 #include "probe/trace/walk.h"
 
 namespace nanquest {
@@ -29,12 +30,14 @@ std::vector<Candidate> candidates_for_blame(const TraceGraph& graph, const Walk&
 
 /// Finds the culprit by the blame order of design §5 and fills `doc.culprit`. False when the step
 /// holds nothing harmful (then `doc.culprit.op` is kNone and `value` is empty). Harm is a non-finite loss,
-/// gradient of a named parameter, or update of a named parameter or state: what is not named can't be harmed.
-bool find_culprit(SnapshotDoc& doc);
+/// gradient of a named parameter, update of a parameter or state, or what is left in a buffer (Walk). What the
+/// step did not compute is its input, or the state that it belongs to; without a name it gets one by its first
+/// reader, whose argument `argument_name` may know.
+bool find_culprit(SnapshotDoc& doc, const ArgumentName& argument_name = {});
 
 /// Fills `doc.culprit` for somebody who knows better whom to blame: `op` made the bad values, or was the first
 /// to read them in `row`.
-void name_culprit(SnapshotDoc& doc, OpId op, TensorId row);
+void name_culprit(SnapshotDoc& doc, OpId op, TensorId row, const ArgumentName& argument_name = {});
 
 /// One or two sentences: "aten::mm in blocks.1.mlp (forward) made 17 +Inf out of finite inputs".
 std::string describe_culprit(const SnapshotDoc& doc);

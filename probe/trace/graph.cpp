@@ -62,9 +62,24 @@ void TraceGraph::add_arguments(const OpRow& op) {
   }
 }
 
+std::size_t TraceGraph::out_arguments(OpId id, std::span<const Argument> arguments) const {
+  const OpRow& row = op(id);
+  if (row.overload != "out" && !row.overload.ends_with("_out")) return 0;
+  // They come last, in the order of what is returned.
+  const auto returned = outputs(id);
+  if (returned.size() > arguments.size()) return 0;
+  std::size_t at = arguments.size() - returned.size();
+  for (const TensorId output : returned) {
+    const TensorId given = arguments[at++].row;
+    if (!slot(given) || slot(given) != slot(output)) return 0;
+  }
+  return returned.size();
+}
+
 void TraceGraph::add_reads(OpId id, std::span<const Argument> arguments, const TakesIn& takes_in) {
   const std::string& name = op(id).name;
-  for (const Argument& argument : arguments) {
+  const std::size_t outs = out_arguments(id, arguments);
+  for (const Argument& argument : arguments.first(arguments.size() - outs)) {
     const SlotId storage = slot(argument.row);
     if (!storage) continue;
     const auto position = static_cast<std::size_t>(argument.position);

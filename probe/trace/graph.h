@@ -103,6 +103,8 @@ class TraceGraph {
     return std::span(all).subspan(first[op.index()], first[op.index() + 1] - first[op.index()]);
   }
   void add_arguments(const OpRow& op);
+  /// How many arguments, at the end, are memory for results (out=) whatever it holds.
+  std::size_t out_arguments(OpId op, std::span<const Argument> arguments) const;
   void add_reads(OpId op, std::span<const Argument> arguments, const TakesIn& takes_in);
   void add_writes(OpId op);
   BadCounts counts(std::span<const TensorId> rows) const;

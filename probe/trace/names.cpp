@@ -12,6 +12,7 @@ std::string_view phase_name(Phase phase) {
 std::string_view origin_name(SlotOrigin origin) {
   switch (origin) {
     case SlotOrigin::input:
+    case SlotOrigin::external:
       return "input";
     case SlotOrigin::parameter:
       return "parameter";
@@ -21,9 +22,9 @@ std::string_view origin_name(SlotOrigin origin) {
       return "optimizer_state";
     case SlotOrigin::loss_scale:
       return "loss_scale";
-    case SlotOrigin::produced:
-    case SlotOrigin::external:
     case SlotOrigin::gradient:
+      return "gradient";
+    case SlotOrigin::produced:
       break;
   }
   return "op";

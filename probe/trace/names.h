@@ -12,8 +12,8 @@ namespace nanquest {
 /// "input", "forward", "backward", "optimizer".
 std::string_view phase_name(Phase phase);
 
-/// The word of a verdict for where a bad value came from: "input", "parameter", "buffer", "optimizer_state",
-/// "loss_scale"; "op" for all else.
+/// The word of a verdict for where a bad value came from: "input" (also for what has no name), "parameter",
+/// "buffer", "optimizer_state", "gradient", "loss_scale"; "op" for what the step computed.
 std::string_view origin_name(SlotOrigin origin);
 
 /// Non-finite values, counted.

@@ -4,6 +4,7 @@
 
 #include "probe/trace/births.h"
 #include "probe/trace/collectives.h"
+#include "probe/trace/origins.h"
 
 namespace nanquest {
 namespace {
@@ -26,16 +27,47 @@ bool is_trained(SlotOrigin origin) {
   return origin == SlotOrigin::parameter || origin == SlotOrigin::optimizer_state;
 }
 
+/// Memory that was there before the step and is none of the above: what is in it at the end is there in the
+/// next step. A batch is not, old gradients are cleared or overwritten, and what has no name and was not read
+/// before it was written is somebody's working memory.
+bool lives_on(const TraceGraph& graph, SlotId slot, SlotOrigin origin) {
+  if (origin == SlotOrigin::buffer || origin == SlotOrigin::loss_scale) return true;
+  if (origin != SlotOrigin::external || graph.writes(slot).empty()) return false;
+  const auto& reads = graph.reads(slot);
+  return std::any_of(reads.begin(), reads.end(), [&](const TraceGraph::Read& read) {
+    return !(graph.op(read.op).flags & kOpViewOnly) && !graph.producer(read.row, read.op);
+  });
+}
+
+ValueKinds kinds_in(const TraceGraph& graph, TensorId row) {
+  const StatsRow* s = graph.stats(row);
+  return s ? value_kinds({s->nan, s->pos_inf, s->neg_inf}) : ValueKinds{0};
+}
+
 }  // namespace
+
+ValueKinds value_kinds(const BadCounts& c) {
+  return static_cast<ValueKinds>((c.nan ? kKindNan : 0) | (c.pos_inf ? kKindPosInf : 0) |
+                                 (c.neg_inf ? kKindNegInf : 0));
+}
+
+BadCounts of_kinds(const BadCounts& c, ValueKinds kinds) {
+  return {kinds & kKindNan ? c.nan : 0, kinds & kKindPosInf ? c.pos_inf : 0,
+          kinds & kKindNegInf ? c.neg_inf : 0};
+}
 
 Walk::Walk(const TraceGraph& graph)
     : graph_(graph),
-      reached_(graph.doc().ops.size(), false),
+      reached_(graph.doc().ops.size(), 0),
       next_(graph.doc().ops.size()),
+      left_(graph.doc().ops.size(), false),
       seen_(graph.doc().slots.size()) {
   const SnapshotDoc& doc = graph.doc();
+  PerRow<Slot, SlotOrigin> origins(doc.slots.size());
+  for (const SlotId slot : ids_of<Slot>(doc)) origins[slot] = origin_of(graph, slot);
   const auto sink = [&](std::int32_t row) {
-    if (graph_.bad(TensorId{row})) (void)visit_writers(TensorId{row}, graph_.end(), OpId{});
+    if (const ValueKinds kinds = kinds_in(graph_, TensorId{row}))
+      (void)visit_writers(TensorId{row}, graph_.end(), OpId{}, kinds);
   };
   // The loss first: a way that leads there says more than a shorter one to some gradient.
   sink(doc.loss);
@@ -44,72 +76,151 @@ Walk::Walk(const TraceGraph& graph)
   for (const OpId op : graph_.ops()) {
     if (graph_.op(op).phase != Phase::optimizer) continue;
     for (const TensorId row : graph_.written(op))
-      if (graph_.bad(row) && is_trained(get(doc, graph_.slot(row)).origin)) visit(op, OpId{});
+      if (const ValueKinds kinds = kinds_in(graph_, row); kinds && is_trained(origins[graph_.slot(row)]))
+        visit(op, OpId{}, kinds);
   }
+  drain();
+  for (const SlotId slot : ids_of<Slot>(doc))
+    if (lives_on(graph_, slot, origins[slot])) visit_what_was_left(slot);
   drain();
 }
 
-void Walk::visit(OpId op, OpId towards) {
-  if (reached_[op]) return;
-  reached_[op] = true;
-  next_[op] = towards;
-  queue_.push_back(op);
+void Walk::visit_what_was_left(SlotId slot) {
+  // What was so when the step began is no doing of this step.
+  ValueKinds before = 0;
+  for (const TraceGraph::Read& read : graph_.reads(slot))
+    if (const ValueKinds kinds = kinds_in(graph_, read.row); kinds && !graph_.producer(read.row, read.op))
+      before |= kinds;
+  const std::vector<TraceGraph::Write>& writes = graph_.writes(slot);
+  for (std::size_t i = writes.size(); i-- > 0;) {
+    const ValueKinds kinds = kinds_in(graph_, writes[i].row) & ~before;
+    if (!kinds || (graph_.op(writes[i].op).flags & kOpHostWrite)) continue;
+    // A later write that shares elements with this one may have mended them.
+    const bool stays =
+        std::none_of(writes.begin() + static_cast<std::ptrdiff_t>(i) + 1, writes.end(),
+                     [&](const TraceGraph::Write& later) {
+                       return may_overlap(graph_.tensor(later.row), graph_.tensor(writes[i].row));
+                     });
+    if (!stays) continue;
+    if (!reached_[writes[i].op]) left_[writes[i].op] = true;
+    visit(writes[i].op, OpId{}, kinds);
+  }
 }
 
-bool Walk::visit_writers(TensorId row, OpId before, OpId towards) {
+void Walk::visit(OpId op, OpId towards, ValueKinds kinds) {
+  const auto fresh = static_cast<ValueKinds>(kinds & ~reached_[op]);
+  if (!fresh) return;
+  if (!reached_[op]) next_[op] = towards;
+  reached_[op] |= fresh;
+  queue_.push_back({op, fresh});
+}
+
+void Walk::add_root(const Root& root) {
+  for (Root& known : roots_)
+    if (known.op == root.op && known.row == root.row) {
+      known.kinds |= root.kinds;
+      return;
+    }
+  roots_.push_back(root);
+}
+
+bool Walk::visit_writers(TensorId row, OpId before, OpId towards, ValueKinds kinds) {
   const SlotId slot = graph_.slot(row);
   if (!slot) return false;
   Seen& seen = seen_[slot];
-  const bool known = seen.row && seen.since < before && before <= seen.before &&
+  const bool known = seen.row && seen.since < before && before <= seen.before && (kinds & ~seen.kinds) == 0 &&
                      covers(graph_.tensor(seen.row), graph_.tensor(row));
-  bool found = false;
+  bool found = false, other = false;
   OpId last;
   const TraceGraph::Search search =
       graph_.each_write_behind(row, before, [&](const TraceGraph::Write& write) {
         last = write.op;
-        if (!graph_.bad(write.row)) return false;
+        const auto wrote = static_cast<ValueKinds>(kinds_in(graph_, write.row) & kinds);
+        other = other || graph_.bad(write.row);
+        if (!wrote) return false;
         found = true;
-        OpId writer = write.op;
-        if (towards && (graph_.op(writer).flags & kOpHostWrite))
-          if (const OpId collective = collective_behind(graph_, writer, towards)) writer = collective;
-        visit(writer, towards);
+        visit_writer(write.op, row, towards, wrote);
         return known;  // the others were visited for a row that shows all that this one does
       });
   // What was passed over now may be seen by who reads earlier.
-  if (!known && !search.passed_over) seen = {row, search.ended ? last : OpId{}, before};
+  if (!known && !search.passed_over) seen = {row, search.ended ? last : OpId{}, before, kinds};
+  // All that the row shows was written, but seen otherwise (a negated view): any bad write is meant.
+  if (!found && other && search.ended && kinds != kEveryKind)
+    return visit_writers(row, before, towards, kEveryKind);
   return found;
 }
 
-void Walk::look_into(OpId op) {
-  bool inherited = false;
+void Walk::visit_writer(OpId writer, TensorId row, OpId towards, ValueKinds kinds) {
+  if (!towards || !(graph_.op(writer).flags & kOpHostWrite)) return visit(writer, towards, kinds);
+  // Bytes from the host are no doing of an op: who reads them got a bad value from outside.
+  if (const OpId collective = collective_behind(graph_, writer, towards))
+    visit(collective, towards, kinds);
+  else
+    add_root({towards, row, kinds});
+}
+
+/// Goes on with what the op read that has any of the kinds `in`; of what was written there these may have come
+/// from writes of the kinds `from`.
+bool Walk::follow(OpId op, ValueKinds in, ValueKinds from) {
+  bool found = false;
   for (const TensorId row : graph_.reads(op)) {
-    if (!graph_.bad(row)) continue;
-    inherited = true;
-    if (!visit_writers(row, op, op)) roots_.push_back({op, row});
+    const ValueKinds there = kinds_in(graph_, row);
+    if (!(there & in)) continue;
+    found = true;
+    if (!visit_writers(row, op, op, from)) add_root({op, row, static_cast<ValueKinds>(there & from)});
   }
-  if (!inherited) roots_.push_back({op, TensorId{}});
+  return found;
+}
+
+void Walk::look_into(const Visit& visited) {
+  const OpId op = visited.op;
+  bool inherited = false;
+  if (!(graph_.op(op).flags & kOpHostWrite)) {
+    ValueKinds there = 0;
+    for (const TensorId row : graph_.reads(op)) there |= kinds_in(graph_, row);
+    for (const ValueKinds kind : {kKindNan, kKindPosInf, kKindNegInf}) {
+      if (!there || !(visited.kinds & kind)) continue;
+      if (!(there & kind))
+        inherited = (kind != kKindNan && follow(op, kKindInf, kKindInf)) ||
+                    follow(op, kEveryKind, kEveryKind) || inherited;
+      else  // beside a NaN, in the same tensor, a positive infinity would have done as well
+        inherited = follow(op, kind, kind == kKindNan ? kKindNan | kKindPosInf : kind) || inherited;
+    }
+  }
+  if (!inherited) add_root({op, TensorId{}, visited.kinds});
 }
 
 void Walk::drain() {
-  while (drained_ < queue_.size()) look_into(queue_[drained_++]);
+  while (drained_ < queue_.size()) {
+    const Visit visit = queue_[drained_++];
+    look_into(visit);
+  }
 }
 
 std::vector<OpId> Walk::path_to_harm(OpId from) const {
   std::vector<OpId> path;
-  for (OpId op = from; op && path.size() <= queue_.size(); op = next_[op]) path.push_back(op);
+  for (OpId op = from; op && path.size() <= reached_.size(); op = next_[op]) path.push_back(op);
   return path;
 }
 
+bool is_host_written(const TraceGraph& graph, const Root& root) {
+  const OpId writer = root.row ? graph.producer(root.row, root.op) : root.op;
+  return writer && (graph.op(writer).flags & kOpHostWrite);
+}
+
 bool is_intended(const TraceGraph& graph, const Root& root) {
-  if (root.row) {
-    const StatsRow* s = graph.stats(root.row);
-    const SlotOrigin origin = get(graph.doc(), graph.slot(root.row)).origin;
-    return s && s->nan == 0 && s->pos_inf == 0 &&
-           (origin == SlotOrigin::external || origin == SlotOrigin::input || origin == SlotOrigin::buffer);
-  }
-  const std::uint32_t flags = graph.op(root.op).flags;
-  if (flags & kOpHostWrite) return graph.written_counts(root.op).nan == 0;
-  return !(flags & kOpBirthFiniteAbove) && bad_constants(graph.doc(), root.op).infinite;
+  const bool by_host = is_host_written(graph, root);
+  if (!root.row && !by_host)
+    return !(graph.op(root.op).flags & kOpBirthFiniteAbove) && bad_constants(graph.doc(), root.op).infinite;
+  if (root.kinds & kKindNan) return false;
+  const TensorId row = root.row ? root.row : graph.written(root.op).front();
+  const SlotOrigin origin = get(graph.doc(), graph.slot(row)).origin;
+  if (!(root.kinds & kKindPosInf))
+    return by_host || origin == SlotOrigin::external || origin == SlotOrigin::input ||
+           origin == SlotOrigin::buffer;
+  // Infinity alone, written into new memory, as torch.tensor does with a number.
+  const StatsRow* s = graph.stats(row);
+  return by_host && origin == SlotOrigin::produced && s && s->count == s->pos_inf + s->neg_inf;
 }
 
 OpId first_harmful(const TraceGraph& graph, const std::vector<OpId>& path, bool source_is_op) {
@@ -118,7 +229,7 @@ OpId first_harmful(const TraceGraph& graph, const std::vector<OpId>& path, bool 
     if (in.nan == 0 && out.nan > 0) return path[i];
     if (in.pos_inf == 0 && out.pos_inf > 0) return path[i];
   }
-  return path.back();
+  return {};
 }
 
 }  // namespace nanquest

@@ -1,20 +1,34 @@
 /// walk: from harm back to where it came from, through bad values only.
+///
+/// Kinds of bad values are told apart: a NaN comes from what is NaN (or from +Inf in the same tensor), and from
+/// any infinity only where nothing that was read is NaN; an infinity from infinities of its sign, else of the other.
+/// So a mask of -Inf beside a NaN is not on the way.
 #pragma once
 
+#include <cstdint>
 #include <vector>
 
 #include "probe/trace/graph.h"
 
 namespace nanquest {
 
+/// A set of kinds of bad values.
+using ValueKinds = std::uint8_t;
+inline constexpr ValueKinds kKindNan = 1, kKindPosInf = 2, kKindNegInf = 4,
+                            kKindInf = kKindPosInf | kKindNegInf, kEveryKind = 7;
+/// Those that were counted, and the counts of only these.
+ValueKinds value_kinds(const BadCounts& counts);
+BadCounts of_kinds(const BadCounts& counts, ValueKinds kinds);
+
 /// Where bad values that did harm came from.
 struct Root {
-  OpId op;       ///< the birth, or the first op that read a bad outside value
-  TensorId row;  ///< the bad outside value, none for a birth
+  OpId op;                        ///< the birth, or the first op that read a bad outside value
+  TensorId row;                   ///< the bad outside value as `op` read it, none for a birth
+  ValueKinds kinds = kEveryKind;  ///< of it, those that did harm
 };
 
 /// The ops that carried bad values to the harm: a non-finite loss, gradient, or update of a parameter or
-/// optimizer state.
+/// optimizer state; a buffer, or other memory that lives on, that the step left bad and had not found so.
 class Walk {
  public:
   /// Walks back from all harm of the doc. The graph outlives the walk.
@@ -22,38 +36,57 @@ class Walk {
 
   const std::vector<Root>& roots() const { return roots_; }
   /// True if bad values of the op did harm.
-  bool reached(OpId op) const { return reached_[op]; }
+  bool reached(OpId op) const { return reached_[op] != 0; }
+  /// … and which kinds of them.
+  ValueKinds harm(OpId op) const { return reached_[op]; }
   /// The op that carried them on, none where they did the harm.
   OpId next(OpId op) const { return next_[op]; }
+  /// True if all harm of the op is what it left in memory that lives on: an infinity there may be meant.
+  bool only_left(OpId op) const { return left_[op]; }
   /// Ops from `from` to the harm, in order; `from` alone if it did none.
   std::vector<OpId> path_to_harm(OpId from) const;
 
  private:
-  void visit(OpId op, OpId towards);
-  bool visit_writers(TensorId row, OpId before, OpId towards);
+  /// Kinds of bad values of an op.
+  struct Visit {
+    OpId op;
+    ValueKinds kinds;
+  };
+  void visit(OpId op, OpId towards, ValueKinds kinds);
+  bool visit_writers(TensorId row, OpId before, OpId towards, ValueKinds kinds);
   void drain();
-  void look_into(OpId op);
+  void look_into(const Visit& visit);
+  void visit_writer(OpId writer, TensorId row, OpId towards, ValueKinds kinds);
+  bool follow(OpId op, ValueKinds in, ValueKinds from);
+  void visit_what_was_left(SlotId slot);
+  void add_root(const Root& root);
 
   const TraceGraph& graph_;
   std::vector<Root> roots_;
-  PerRow<OpRow, bool> reached_;
+  PerRow<OpRow, ValueKinds> reached_;
   PerRow<OpRow, OpId> next_;
-  std::vector<OpId> queue_;  // in the order of visits
+  PerRow<OpRow, bool> left_;
+  std::vector<Visit> queue_;  // in the order of visits
   std::size_t drained_ = 0;
-  /// A row whose bad writers from op `since` (none: from the start) up to op `before` are all visited.
+  /// A row whose bad writers from op `since` (none: from the start) up to op `before` are all visited for
+  /// `kinds`.
   struct Seen {
     TensorId row;
     OpId since, before;
+    ValueKinds kinds = 0;
   };
   PerRow<Slot, Seen> seen_;
 };
+
+/// True if the bad value is bytes that the host wrote behind the dispatcher.
+bool is_host_written(const TraceGraph& graph, const Root& root);
 
 /// True for infinities that somebody wrote down: a constant argument, or a mask of -inf handed in from
 /// outside.
 bool is_intended(const TraceGraph& graph, const Root& root);
 
-/// An infinity was meant: the op that turned it into harm, looking from its source towards the harm. `path`
-/// is not empty.
+/// An infinity was meant: the op that turned it into harm, looking from its source towards the harm; none if
+/// nothing did. `path` is not empty.
 OpId first_harmful(const TraceGraph& graph, const std::vector<OpId>& path, bool source_is_op);
 
 }  // namespace nanquest

@@ -5,6 +5,8 @@
 
 #include "probe/trace/collectives.h"
 #include "probe/trace/culprit.h"
+#include "probe/trace/names.h"
+#include "probe/trace/origins.h"
 #include "replay/cause/case.h"
 #include "replay/verdict/words.h"
 
@@ -58,12 +60,6 @@ std::optional<Seen> bad_given(const Case& c) {
   return seen.op == c.op_index() ? std::nullopt : std::optional(seen);
 }
 
-/// The parts of sharded weights have no name of their own; the ops that gather them read nothing else.
-Origin origin_of(SlotOrigin origin, const std::string& reader) {
-  if (origin == SlotOrigin::external && reader.starts_with("fsdp::")) return Origin::parameter;
-  return from_word<Origin>(origin_name(origin)).value_or(Origin::op);
-}
-
 void blame(SnapshotDoc& doc, const Seen& given) {
   Culprit& culprit = doc.culprit;
   culprit.op = given.op;
@@ -71,7 +67,9 @@ void blame(SnapshotDoc& doc, const Seen& given) {
   if (given.row == kNone) return;
   const TensorRow& row = doc.tensors[given.row];
   Slot& slot = doc.slots[row.slot];
-  const Origin origin = origin_of(slot.origin, doc.ops[given.op].name);
+  // The parts of sharded weights have no name of their own.
+  const Origin origin =
+      from_word<Origin>(origin_name(origin_of(TraceGraph(doc), SlotId{row.slot}))).value_or(Origin::op);
   if (slot.name.empty() && origin != Origin::op)
     slot.name = "(a part of it, storage " + std::to_string(row.slot) + ")";
   culprit.origin = word(origin);

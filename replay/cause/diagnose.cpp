@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "probe/observe/op_traits.h"
 #include "probe/trace/collectives.h"
 #include "probe/trace/culprit.h"
 #include "replay/cause/arbiter.h"
@@ -223,7 +224,10 @@ Case make_case(const Replayer& replayer, LabLimits limits) {
   const auto lab = std::make_shared<Lab>(replayer, limits);
   Blame blame;
   if (!doc.culprit.value.empty() && doc.culprit.value != "silent") blame = find_blame(*lab, lab->run({}));
-  if (is_ours(doc, blame)) name_culprit(doc, blame.set.front().op, blame.set.front().row);
+  if (is_ours(doc, blame))
+    name_culprit(
+        doc, blame.set.front().op, blame.set.front().row,
+        [](const OpRow& op, std::int32_t position) { return argument_name(op.name, op.overload, position); });
   Case made(
       std::move(doc), [lab](const RunOptions& options) { return lab->run(options); },
       [&replayer](const std::string& path) -> std::optional<at::Tensor> {

@@ -6,6 +6,18 @@
 
 namespace nanquest {
 
+namespace {
+
+/// What people call the group that a value of this origin belongs to.
+const char* group_of(const std::string& origin) {
+  if (origin == "input") return "batch";
+  if (origin == "buffer") return "buffers";
+  if (origin == "optimizer_state") return "optimizer state";
+  return origin == "gradient" ? "gradients" : "parameters";
+}
+
+}  // namespace
+
 std::optional<OutsideValue> outside_value(const Case& c) {
   const SnapshotDoc& doc = c.doc();
   const std::pair<const char*, const std::vector<NamedTensor>*> groups[] = {
@@ -23,11 +35,12 @@ std::optional<OutsideValue> outside_value(const Case& c) {
     }
   // What has no entry of its own in the file is there as the bytes of its storage.
   for (std::size_t i = 0; i < doc.slots.size() && !c.culprit().tensor_name.empty(); ++i) {
-    if (doc.slots[i].origin != SlotOrigin::external || doc.slots[i].name != c.culprit().tensor_name) continue;
+    if (doc.slots[i].origin == SlotOrigin::produced || doc.slots[i].name != c.culprit().tensor_name) continue;
     const auto tensor = c.read(doc.slots[i].data);
     if (!tensor || !tensor->is_floating_point()) continue;
     if (const std::int64_t bad = count_true(bad_mask(*tensor)); bad > 0)
-      return OutsideValue{doc.slots[i].name, "parameters", static_cast<std::int32_t>(i), *tensor, bad};
+      return OutsideValue{doc.slots[i].name, group_of(c.culprit().origin), static_cast<std::int32_t>(i),
+                          *tensor, bad};
   }
   return std::nullopt;
 }

@@ -6,9 +6,12 @@
 #include <cstring>
 #include <stdexcept>
 
+#include "probe/observe/op_traits.h"
 #include "probe/record/record.h"
+#include "probe/snapshot/check.h"
 #include "probe/tensor/tensor_scan.h"
 #include "probe/trace/culprit.h"
+#include "probe/trace/phases.h"
 #include "replay/trace/environment.h"
 #include "replay/trace/replayer_state.h"
 #include "replay/trace/statistics.h"
@@ -81,10 +84,18 @@ Result<at::Tensor> Replayer::tensor(const std::string& path) const {
 
 void Replayer::Impl::complete() {
   const SnapshotDoc& doc = recorded();
-  if (doc.culprit.op != kNone || !doc.culprit.value.empty() || !lacks_statistics(doc)) return;
-  SnapshotDoc with = trace::fill(*this);
-  if (with.stats.size() == doc.stats.size()) return;  // nothing could be run, or the tables are unsound
-  (void)find_culprit(with);
+  const bool lacks = doc.culprit.op == kNone && doc.culprit.value.empty() && lacks_statistics(doc);
+  SnapshotDoc with = lacks ? trace::fill(*this) : doc;
+  const bool looked =
+      with.stats.size() != doc.stats.size();  // else nothing could be run, or the tables are unsound
+  // Older recorders told forward and optimizer by who called, and knew fewer origins.
+  const bool settled = check_doc(with) && settle_phases(with);
+  const bool older =
+      settled || (!doc.culprit.value.empty() && doc.culprit.origin == origin_name(SlotOrigin::produced));
+  if (!looked && !older) return;
+  const Culprit known = with.culprit;
+  const auto name = [](const OpRow& op, std::int32_t at) { return argument_name(op.name, op.overload, at); };
+  if ((looked || !known.value.empty()) && !find_culprit(with, name)) with.culprit = known;
   filled = std::move(with);
 }
 

@@ -7,6 +7,7 @@
 #include "probe/snapshot/check.h"
 #include "probe/tensor/tensor_scan.h"
 #include "probe/trace/births.h"
+#include "probe/trace/walk.h"
 #include "replay/trace/environment.h"
 #include "replay/trace/hidden.h"
 #include "replay/trace/replayer_state.h"
@@ -106,12 +107,30 @@ Precision one_up(const SnapshotDoc& doc, const OpPlan& op) {
   return low ? Precision::fp32 : single ? Precision::fp64 : Precision::as_recorded;
 }
 
+/// The births that are worth it, those first that could matter: what reached the harm, then what may have left
+/// the range of a short format. What an infinite constant made is infinite one precision up as well.
+std::vector<OpId> worth_judging(const Replayer::Impl& impl, SnapshotDoc& doc, std::vector<OpId> births) {
+  std::erase_if(births, [&](OpId op) {
+    const bool constant = bad_constants(doc, op).infinite;
+    if (constant) get(doc, op).flags |= kOpBirthStays;
+    return constant;
+  });
+  if (births.empty()) return births;
+  const TraceGraph graph(doc);
+  const Walk walk(graph);
+  const auto rank = [&](OpId op) {
+    return walk.reached(op) ? 0 : one_up(doc, impl.plan().ops[op]) == Precision::fp32 ? 1 : 2;
+  };
+  std::stable_sort(births.begin(), births.end(), [&](OpId a, OpId b) { return rank(a) < rank(b); });
+  births.resize(std::min<std::size_t>(births.size(), kMaxBirthsJudged));
+  return births;
+}
+
 /// Computes each birth one precision up, on the inputs that it had, and flags it; range overflows also by what
 /// becomes of them.
 void judge(const Replayer::Impl& impl, SnapshotDoc& doc, std::vector<OpId> births) {
-  births.resize(std::min<std::size_t>(births.size(), kMaxBirthsJudged));
   TraceEdit raised;
-  for (const OpId op : births) {
+  for (const OpId op : worth_judging(impl, doc, std::move(births))) {
     const Precision up = one_up(doc, impl.plan().ops[op]);
     if (up != Precision::as_recorded) raised.op_precision[op.row()] = up;
   }

@@ -16,8 +16,8 @@ namespace nanquest {
 bool lacks_statistics(const SnapshotDoc& doc);
 
 /// The doc with statistics and hashes of every argument and written output, and the birth flags of its ops,
-/// as record_step would have filled them. Statistics that were recorded with a hash stay. At most the first
-/// 64 births are judged. Ops that can't be run leave no statistics; an unsound doc comes back as it is. Runs
+/// as record_step would have filled them. Statistics that were recorded with a hash stay. At most 64
+/// births are judged, those first that could matter. Ops that can't be run leave no statistics; an unsound doc comes back as it is. Runs
 /// the step once, and up to the last birth a second time; the same rules as Replayer::run. Never throws.
 SnapshotDoc fill_statistics(const Replayer& replayer);
 

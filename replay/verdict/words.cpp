@@ -21,6 +21,8 @@ std::span<const Word<Origin>> words<Origin>() {
                                          {Origin::parameter, "parameter"},
                                          {Origin::buffer, "buffer"},
                                          {Origin::optimizer_state, "optimizer_state"},
+                                         {Origin::gradient, "gradient"},
+                                         {Origin::setting, "setting"},
                                          {Origin::loss_scale, "loss_scale"},
                                          {Origin::multi_step, "multi_step"}};
   return all;

@@ -19,7 +19,17 @@
 namespace nanquest {
 
 /// Where the bad value came from.
-enum class Origin : std::uint8_t { op, input, parameter, buffer, optimizer_state, loss_scale, multi_step };
+enum class Origin : std::uint8_t {
+  op,
+  input,
+  parameter,
+  buffer,
+  optimizer_state,
+  gradient,  ///< one that the parameter had before the step
+  setting,   ///< a number that the program chose: a rate, a temperature
+  loss_scale,
+  multi_step
+};
 
 /// What the culprit's bad elements are. `silent`: an overflow that later ops turned into finite numbers.
 enum class BadValue : std::uint8_t { none, nan, plus_inf, minus_inf, mixed, silent };

@@ -86,6 +86,52 @@ TEST_P(Levels, ScaledGradientsAreDescribedAsBackwardLeftThem) {
   EXPECT_EQ(doc.stats[static_cast<std::size_t>(row.stats)].amax, amax);
 }
 
+TEST_P(Levels, AStepThatSpoilsABufferIsNoGoodStep) {
+  const ScratchDirectory scratch;
+  GuardedTraining guarded({.run_dir = scratch.path + "/run", .level = GetParam()});
+  at::Tensor& w = guarded.net.parameters[0];
+  at::Tensor& mean = guarded.net.running_mean;
+  const auto step = [&](std::int64_t number, double value) {
+    return guarded.probe->step({.step = number}, [&] {
+      const at::Tensor loss = w.square().sum();
+      loss.backward();
+      const at::NoGradGuard no_grad;
+      mean.mul_(0.9).add_(at::full({16}, value).log() * 0.1);
+      return loss;
+    });
+  };
+  EXPECT_TRUE(step(0, 1).ok());
+  const StepReport bad = step(1, -1);
+  EXPECT_EQ(bad.gate, Gate::non_finite);
+  EXPECT_NE(bad.summary.find("norm.running_mean"), std::string::npos) << bad.summary;
+  ASSERT_NE(bad.incident, "");
+  EXPECT_TRUE(at::isfinite(mean).all().item<bool>()) << "it is undone";
+  EXPECT_TRUE(step(2, 1).ok());
+  if (GetParam() == Level::watch) {
+    const Result<SnapshotReader> file = SnapshotReader::open(bad.incident);
+    ASSERT_TRUE(file);
+    ASSERT_NE(file->doc().culprit.op, kNone) << bad.summary;
+    EXPECT_EQ(file->doc().ops[static_cast<std::size_t>(file->doc().culprit.op)].name, "aten::log");
+  }
+}
+
+TEST_P(Levels, AnOverflowThatIsUndoneIsCalibrationWhateverItDidToBuffers) {
+  const ScratchDirectory scratch;
+  GuardedTraining guarded({.run_dir = scratch.path + "/run", .level = GetParam()});
+  at::Tensor& w = guarded.net.parameters[0];
+  const StepReport report = guarded.probe->step({.step = 0, .loss_scale = 1e30}, [&] {
+    const at::Tensor loss = w.square().sum();
+    (loss * 1e30 * 1e30).backward();
+    const at::NoGradGuard no_grad;
+    guarded.net.running_mean.add_(w.grad().sum());
+    return loss;
+  });
+  EXPECT_EQ(report.gate, Gate::scale_overflow);
+  EXPECT_EQ(report.incident, "");
+  EXPECT_EQ(guarded.probe->incidents(), 0);
+  EXPECT_TRUE(at::isfinite(guarded.net.running_mean).all().item<bool>());
+}
+
 INSTANTIATE_TEST_SUITE_P(All, Levels, ::testing::Values(Level::trace, Level::watch),
                          [](const auto& info) { return info.param == Level::trace ? "trace" : "watch"; });
 

@@ -184,6 +184,24 @@ TEST(Culprit, AHiddenOverflowIsSilentDamage) {
   EXPECT_EQ(culprit_op(rec.doc).name, "aten::add");
 }
 
+TEST(Culprit, AnOverflowAfterManyMasksIsJudged) {
+  const at::Tensor x = at::full({3}, 300.f).to(at::kHalf), zero = at::zeros({3});
+  const at::Tensor all = at::ones({3}, at::kBool);
+  const Recording rec = record_step({}, [&] {
+    for (int i = 0; i < 100; ++i) {
+      (void)at::masked_fill(zero, all, -kInf);
+      (void)zero.log();
+    }
+    return at::rsqrt(x * x).to(at::kFloat).sum();
+  });
+  int overflows = 0;
+  for (const OpRow& op : rec.doc.ops) overflows += (op.flags & kOpBirthFiniteAbove) != 0;
+  EXPECT_EQ(overflows, 1);
+  ASSERT_NE(rec.doc.culprit.op, kNone);
+  EXPECT_EQ(culprit_op(rec.doc).name, "aten::mul");
+  EXPECT_EQ(rec.doc.culprit.value, "silent");
+}
+
 TEST(Culprit, UninitialisedMemoryIsNeverBlamed) {
   at::Tensor garbage = at::full({64}, kNaN);
   const Recording rec = record_step({}, [&] {

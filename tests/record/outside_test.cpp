@@ -73,8 +73,8 @@ TEST(Outside, ABadInputIsNoBirthWhereItIsRead) {
 }
 
 TEST(Outside, ABadStateThatIsOverwrittenAtOnceIsNoBirth) {
-  // Neither loss nor gradients see it: no culprit of theirs.
-  expect_found([](Trained& net) { net.momentum[1][1] = kNaN; }, "", 0);
+  // Neither loss nor gradients see it, but the weights do.
+  expect_found([](Trained& net) { net.momentum[1][1] = kNaN; }, "momentum", 0);
 }
 
 TEST(Outside, WhatFiniteOutsideValuesOverflowIntoIsABirth) {

@@ -60,6 +60,12 @@ const Case kCases[] = {
     {"reciprocal", {300, 1, 2, 3}, at::kHalf, [](const at::Tensor& x) { return 1 / (x * x); }, true},
     {"reciprocal_of_far_more", {1e30, 1, 2, 3}, at::kFloat, [](const at::Tensor& x) { return 1 / (x * x); }, false},
     {"large_mask", {-40000, 1, 2, 3}, at::kHalf, [](const at::Tensor& x) { return at::softmax(x * 2, 0); }, false},
+    {"nan_replaced", {300, 1, 2, 3}, at::kHalf,
+     [](const at::Tensor& x) {
+       const at::Tensor square = x * x;
+       return at::nan_to_num(square - square + 1);
+     },
+     true},
     {"clamped", {300, 1, 2, 3}, at::kHalf, clamped, false},
     {"in_place", {300, 1, 2, 3}, at::kHalf, in_place, true},
     {"through_views", {300, 1, 2, 3}, at::kHalf, through_views, false},

@@ -121,6 +121,84 @@ TEST(Blame, AHiddenOverflowOnlyWhereNothingIsWorse) {
   EXPECT_TRUE(s.doc.culprit.suppressed.empty());
 }
 
+TEST(Blame, ANanDoesNotComeFromAMaskBesideIt) {
+  // x holds an innocent -inf in one half and a NaN in the other.
+  Steps s;
+  const SlotId x = s.slot(8), mask = s.slot(4, SlotOrigin::external), out = s.slot(1);
+  const BadCounts masked{0, 0, 1}, mixed{1, 0, 1};
+  const OpId log = s.op("aten::log_", {part(x, 0, 4)}, {part(x, 0, 4, masked)}, kOpBirth);
+  const OpId root = s.op("aten::sqrt_", {part(x, 4, 8)}, {part(x, 4, 8, kOneNan)}, kOpBirth);
+  const SlotId y = s.slot(8);
+  s.op("aten::add", {whole(x, 8, mixed), whole(mask, 4, masked)}, {whole(y, 8, mixed)});
+  s.loss("aten::sum", {whole(y, 8, mixed)}, whole(out, 1, kOneNan));
+  ASSERT_TRUE(find_culprit(s.doc));
+  EXPECT_EQ(s.doc.culprit.op, root.row()) << "log " << log.row();
+  EXPECT_EQ(s.doc.culprit.value, "nan");
+  EXPECT_EQ(s.doc.culprit.origin, "op");
+  EXPECT_EQ(s.doc.culprit.suppressed, numbers({log}));
+}
+
+TEST(Blame, OfAMixedCulpritOnlyTheKindThatDidTheHarmIsNamed) {
+  Steps s;
+  const SlotId x = s.slot(4), out = s.slot(1);
+  const OpId root = s.op("aten::log", {}, {whole(x, 4, {1, 0, 2})}, kOpBirth);
+  s.loss("aten::sum", {whole(x, 4, {1, 0, 2})}, whole(out, 1, kOneNan));
+  ASSERT_TRUE(find_culprit(s.doc));
+  EXPECT_EQ(s.doc.culprit.op, root.row());
+  EXPECT_EQ(s.doc.culprit.value, "nan");
+  EXPECT_EQ(s.doc.culprit.count, 1u);
+  EXPECT_TRUE(s.doc.culprit.first.empty()) << "the first bad element may be an innocent one";
+}
+
+TEST(Blame, AnOpThatTurnsMasksIntoNanIsNamed) {
+  Steps s;
+  const SlotId mask = s.slot(4, SlotOrigin::external), y = s.slot(4), out = s.slot(1);
+  const OpId softmax = s.op("aten::_softmax", {whole(mask, 4, {0, 0, 4})}, {whole(y, 4, {4, 0, 0})});
+  s.loss("aten::sum", {whole(y, 4, {4, 0, 0})}, whole(out, 1, kOneNan));
+  ASSERT_TRUE(find_culprit(s.doc));
+  EXPECT_EQ(s.doc.culprit.op, softmax.row());
+  EXPECT_EQ(s.doc.culprit.origin, "op");
+}
+
+TEST(Blame, OfTwoViewsOfOneOutsideStorageOnlyTheBadOne) {
+  Steps s;
+  const SlotId base = s.slot(8, SlotOrigin::input, "base"), a = s.slot(4), out = s.slot(1);
+  s.op("aten::neg", {part(base, 0, 4)}, {whole(a, 4)});
+  const OpId bad = s.op("aten::log", {part(base, 4, 8)}, {whole(s.slot(4), 4, kOneInf)}, kOpBirth);
+  const OpId reader = s.loss("aten::dot", {whole(a, 4), part(base, 4, 8, kOneNan)}, whole(out, 1, kOneNan));
+  ASSERT_TRUE(find_culprit(s.doc));
+  EXPECT_EQ(s.doc.culprit.op, reader.row());
+  EXPECT_EQ(s.doc.culprit.tensor_name, "base");
+  EXPECT_EQ(s.doc.culprit.suppressed, numbers({bad}));
+}
+
+TEST(Blame, WhatHasNoNameIsNamedByWhoReadsItFirst) {
+  Steps s;
+  const SlotId x = s.slot(4, SlotOrigin::external), y = s.slot(4, SlotOrigin::input, "y"), out = s.slot(1);
+  s.loss("aten::mul", {whole(y, 4), whole(x, 4, kOneNan)}, whole(out, 1, kOneNan));
+  const auto names = [](const OpRow&, std::int32_t position) { return position == 1 ? "other" : "self"; };
+  ASSERT_TRUE(find_culprit(s.doc, names));
+  EXPECT_EQ(s.doc.culprit.origin, "input");
+  EXPECT_EQ(s.doc.culprit.phase, Phase::input);
+  EXPECT_EQ(s.doc.culprit.tensor_name, "tensor first read by aten::mul, argument other");
+  ASSERT_TRUE(find_culprit(s.doc)) << "the name stays";
+  EXPECT_EQ(s.doc.culprit.tensor_name, "tensor first read by aten::mul, argument other");
+}
+
+TEST(Blame, MemoryThatLivesOnIsHarmedIfItStaysBad) {
+  for (const bool mended : {false, true})
+    for (const SlotOrigin origin : {SlotOrigin::buffer, SlotOrigin::external, SlotOrigin::input}) {
+      Steps s;
+      const SlotId shadow = s.slot(4, origin), x = s.slot(4);
+      const OpId log = s.op("aten::log", {}, {whole(x, 4, kOneInf)}, kOpBirth);
+      s.op("aten::add_", {whole(shadow, 4), whole(x, 4, kOneInf)}, {whole(shadow, 4, kOneInf)});
+      if (mended) s.op("aten::clamp_", {whole(shadow, 4, kOneInf)}, {whole(shadow, 4)});
+      const bool harm = !mended && origin != SlotOrigin::input;
+      EXPECT_EQ(find_culprit(s.doc), harm);
+      if (harm) EXPECT_EQ(s.doc.culprit.op, log.row());
+    }
+}
+
 /// 1e5 ops, all bad, each writing a row of one buffer whose rows so far it reads: the dearest shape there is.
 TEST(Blame, ALongChainOverOneBufferComesBackToItsStart) {
   constexpr std::int64_t n = 100'000;

@@ -20,7 +20,9 @@ TEST(Names, OfValues) {
 TEST(Names, OfPhasesOriginsAndFormats) {
   EXPECT_EQ(phase_name(Phase::optimizer), "optimizer");
   EXPECT_EQ(origin_name(SlotOrigin::optimizer_state), "optimizer_state");
-  EXPECT_EQ(origin_name(SlotOrigin::external), "op");
+  EXPECT_EQ(origin_name(SlotOrigin::external), "input");
+  EXPECT_EQ(origin_name(SlotOrigin::gradient), "gradient");
+  EXPECT_EQ(origin_name(SlotOrigin::produced), "op");
   EXPECT_EQ(dtype_short(DType::bfloat16), "bf16");
   EXPECT_EQ(dtype_short(DType::boolean), "bool");
 }

@@ -2,10 +2,12 @@
 // has run it.
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
+
 #include <unistd.h>
 
 #include <cmath>
 #include <filesystem>
+#include <limits>
 
 #include "probe/observe/module_scope.h"
 #include "probe/record/header.h"
@@ -234,6 +236,32 @@ TEST(StandingHidden, WhatBecomesOfAnOverflowIsFollowedInARunAsInARecording) {
     EXPECT_EQ(seen, harmful ? kOpHidesDamage : kOpHidesNothing);
     EXPECT_EQ(find_culprit(filled), harmful);
   }
+}
+
+TEST(StandingHidden, AnOverflowAfterManyMasksIsJudged) {
+  const auto many_masks = [](const at::Tensor& square) {
+    const at::Tensor zero = at::zeros({4});
+    for (int i = 0; i < 100; ++i) {
+      (void)at::masked_fill(zero, at::ones({4}, at::kBool), -std::numeric_limits<double>::infinity());
+      (void)zero.log();
+    }
+    return at::rsqrt(square + 1);
+  };
+  SnapshotDoc filled = fill_statistics(replayer_of(record_blind(hidden_overflow(many_masks))));
+  // The square was there before the masks; what matters is that it was not the 65th.
+  std::uint32_t seen = 0;
+  for (const OpRow& op : filled.ops) seen |= op.flags & kOpHidesDamage;
+  EXPECT_EQ(seen, kOpHidesDamage);
+  const auto masks_first = [&](const at::Tensor& square) { return at::rsqrt(square * 1 + 1); };
+  Step step = hidden_overflow(masks_first);
+  const auto run = step.run;
+  step.run = [=] {
+    (void)many_masks(at::zeros({4}, at::kHalf));
+    return run();
+  };
+  filled = fill_statistics(replayer_of(record_blind(step)));
+  EXPECT_TRUE(find_culprit(filled));
+  EXPECT_EQ(filled.culprit.value, "silent");
 }
 
 class Standing : public ::testing::TestWithParam<Failure> {};

@@ -44,6 +44,8 @@ def begin(attachment, module, args, kwargs):
             attachment.heed(attachment.ops.begin_forward())
     if trained or (program.paths.of(root) is None and next(iter(root.parameters()), None) is not None):
         program.name_model(root)
+    if trained and program.tells_batch:
+        program.name_buffers_again()
     if program.tells_batch:
         for name, tensor in program.arguments.of(root, args, kwargs):
             attachment.ops.name_tensor("batch", name, tensor)

@@ -154,7 +154,8 @@ class ArgumentNames:
         self._signatures = {}
 
     def of(self, module, args, kwargs):
-        """(name, tensor) of every plain tensor that nothing computed: what the data loader gave."""
+        """(name, tensor) of every plain tensor that nothing differentiable computed: what the data loader gave, or
+        what the program wants gradients of."""
         names = self._signatures.get(type(module))
         if names is None:
             try:
@@ -171,7 +172,8 @@ class ArgumentNames:
 
 def _tensors_in(name, value, depth=0):
     if isinstance(value, torch.Tensor):
-        if value.grad_fn is None and not value.requires_grad and is_plain(value):
+        leaf = value.grad_fn is None and not (value.requires_grad and isinstance(value, torch.nn.Parameter))
+        if leaf and is_plain(value):
             yield name, value
     elif depth < 3 and isinstance(value, dict):
         for key, inner in value.items():

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import functools
 import os
+import weakref
 from threading import get_ident
 
 import torch
@@ -32,6 +33,7 @@ class Program:
         # Level guard records no ops, so nobody asks in which module they ran or what the batch was. A profiler does.
         self.tells_modules = attached.settings.level != "guard" or "NVTX_INJECTION64_PATH" in os.environ
         self.tells_batch = attached.settings.level != "guard"
+        self._buffers = []       # [weak module, key, name, id] of buffers of floating-point numbers
         self._strangers = 0      # calls of modules without a path, since a look at the models found new modules
         self._patience = 1       # … after which the next look comes
 
@@ -62,6 +64,9 @@ class Program:
         if len(self.paths.known) > modules:
             self._strangers, self._patience = 0, 1
         trained = self.trains(root)
+        if again:
+            parts = {id(module) for module in root.modules()}
+            self._buffers = [entry for entry in self._buffers if id(entry[0]()) not in parts]
         for path, module in root.named_modules():
             place = prefix + path + "." if path else prefix
             for key, parameter in module._parameters.items():
@@ -75,6 +80,25 @@ class Program:
             for key, buffer in module._buffers.items():
                 if buffer is not None and is_plain(buffer):
                     self.attached.ops.name_tensor("buffer", place + key, buffer)
+                    if buffer.is_floating_point():
+                        self._buffers.append([weakref.ref(module), key, place + key, id(buffer)])
+
+    def name_buffers_again(self):
+        """Buffers are replaced by assignment. No reference to them is kept, so a new one is told by its id."""
+        gone = False
+        for entry in self._buffers:
+            module, key, name, known = entry
+            module = module()
+            if module is None:
+                gone = True
+                continue
+            buffer = module._buffers.get(key)
+            if id(buffer) != known:
+                entry[3] = id(buffer)
+                if buffer is not None and is_plain(buffer):
+                    self.attached.ops.name_tensor("buffer", name, buffer)
+        if gone:
+            self._buffers = [entry for entry in self._buffers if entry[0]() is not None]
 
     def name_models_again(self, parameters):
         """Some of these have no name: a model got others in their place, or was not called yet (the forward pass of an

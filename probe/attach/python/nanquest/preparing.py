@@ -69,9 +69,10 @@ def _around(own):
 
 
 @guarded
-def _note_scaled(attached, scaled, loss):
+def _note_scaled(attached, scaler, scaled, loss):
     if not attached.started:
         return
+    observed.known().updates.scales_with(attached, scaler)
     pairs = [(scaled, loss)] if isinstance(loss, torch.Tensor) else zip(scaled, loss)
     for after, before in pairs:
         if after is not before and is_plain(before) and is_plain(after):
@@ -81,7 +82,7 @@ def _note_scaled(attached, scaled, loss):
 def _around_scale(own):
     def scale(self, outputs):
         scaled = own(self, outputs)
-        _note_scaled(scaled, outputs)
+        _note_scaled(self, scaled, outputs)
         return scaled
     return scale
 

@@ -70,6 +70,7 @@ class Updates:
         self._undo = False      # … and has to be
         self._updates = 0       # calls of `before`
         self._scaler = None     # weak: the loss scaler that works on this step's gradients
+        self._scale_named = 0   # id of the scaler's tensor that has a name
         self._unscaled = None   # weak: the optimizer whose gradients it has unscaled
         self._told = False
 
@@ -112,6 +113,8 @@ class Updates:
         if self._taken:
             self._give_back()
         self._updates += 1
+        if self._program.tells_batch:
+            self._program.name_buffers_again()
         closure = args[1] if len(args) > 1 else kwargs.get("closure")
         follow = callable(closure)
         parameters, weights = self._of(optimizer)
@@ -192,6 +195,14 @@ class Updates:
 
     # A loss scaler's part.
 
+    def scales_with(self, attachment, scaler) -> None:
+        """Names the tensor that holds the scale, once."""
+        scale = getattr(scaler, "_scale", None)
+        if scale is None or self._scale_named == id(scale) or not is_plain(scale):
+            return
+        self._scale_named = id(scale)
+        attachment.ops.name_tensor("scale", "loss_scale", scale)
+
     def unscaled(self, scaler, optimizer) -> None:
         self._scaler, self._unscaled = weakref.ref(scaler), weakref.ref(optimizer)
 
@@ -213,6 +224,8 @@ class Updates:
         self._unscaled = None
         if self._updates != updates:
             return
+        if self._program.tells_batch:
+            self._program.name_buffers_again()
         parameters, weights = self._of(optimizer)
         rate, scale, _ = self._facts(optimizer)
         attachment.heed(attachment.ops.before_update(rate, scale, True, weights.tensors(parameters),

@@ -1,0 +1,193 @@
+"""Whose a bad value is that the step did not compute, which ops are the optimizer's, and what a step leaves behind: in
+programs that know nothing of the probe."""
+
+import shutil
+
+from attached import AttachTest, main
+
+HEAD = """
+import torch
+torch.manual_seed(0)
+NAN, INF = float("nan"), float("inf")
+model = torch.nn.Sequential(torch.nn.Linear(8, 16), torch.nn.BatchNorm1d(16), torch.nn.Tanh(), torch.nn.Linear(16, 1))
+optimizer = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9)
+"""
+
+
+class OutsideTest(AttachTest):
+    def run_program(self, body, level):
+        script = self.scratch / "program.py"
+        script.write_text(HEAD + body)
+        shutil.rmtree(self.scratch / "run", ignore_errors=True)
+        process = self.observed(script, options=("--level", level))
+        self.assert_exit(process)
+        return process
+
+    def verdict(self, body, step=4, level="watch"):
+        process = self.run_program(body, level)
+        found = self.incidents()
+        self.assertTrue(found, process.stderr)
+        self.assertEqual(found[0].name, f"step-{step:08d}.r0.h5", process.stderr)
+        return self.replay("diagnose", found[0])
+
+    def assert_silent(self, body, level):
+        process = self.run_program(body, level)
+        self.assertEqual(self.incidents(), [], process.stderr)
+
+    def test_targets_and_masks_that_the_model_is_not_called_with(self):
+        for name, line in (("target", "loss = (y - target).square().mean()"),
+                           ("weights", "loss = ((y - 1).square() * target).mean()")):
+            for level in ("watch", "trace"):
+                with self.subTest(name, level=level):
+                    verdict = self.verdict(f"""
+for step in range(6):
+    target = torch.randn(32, 1)
+    if step == 4: target[3] = NAN
+    optimizer.zero_grad()
+    y = model(torch.randn(32, 8))
+    {line}
+    loss.backward()
+    optimizer.step()
+""", level=level)
+                    self.assertEqual((verdict["origin"], verdict["phase"]), ("input", "input"), verdict)
+                    self.assertIn("tensor first read by aten::", verdict["culprit"]["tensor"], verdict)
+                    self.assertIn("argument other", verdict["culprit"]["tensor"], verdict)
+
+    def test_a_mask_of_infinities_is_passed_over(self):
+        self.assert_silent("""
+mask = torch.full((16, 16), -INF).triu(1)
+for step in range(6):
+    optimizer.zero_grad()
+    y = model(torch.randn(16, 8))
+    loss = (torch.softmax(y @ y.T + mask, 1) @ y).square().mean()
+    loss.backward()
+    optimizer.step()
+""", "watch")
+
+    def test_a_buffer_that_was_replaced_by_assignment(self):
+        verdict = self.verdict("""
+class Scaled(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.model = model
+        self.register_buffer("scale", torch.ones(8))
+    def forward(self, x):
+        return self.model(x * self.scale)
+net = Scaled()
+for step in range(6):
+    net.scale = torch.ones(8)
+    if step == 4: net.scale[2] = NAN
+    optimizer.zero_grad()
+    loss = net(torch.randn(32, 8)).square().mean()
+    loss.backward()
+    optimizer.step()
+""")
+        self.assertEqual((verdict["origin"], verdict["culprit"]["tensor"]), ("buffer", "scale"), verdict)
+
+    def test_a_scale_that_is_no_scale(self):
+        for value in ("0.0", "INF", "NAN"):
+            for level in ("watch", "trace"):
+                with self.subTest(value, level=level):
+                    verdict = self.verdict(f"""
+scaler = torch.amp.GradScaler("cpu", init_scale=8.0)
+for step in range(6):
+    optimizer.zero_grad()
+    loss = model(torch.randn(32, 8)).square().mean()
+    if step == 4: scaler._scale.fill_({value})
+    scaler.scale(loss).backward()
+    scaler.step(optimizer)
+    scaler.update()
+""", level=level)
+                    self.assertEqual((verdict["origin"], verdict["phase"]), ("loss_scale", "input"), verdict)
+
+    def test_a_gradient_from_before_the_step(self):
+        for level in ("watch", "trace"):
+            with self.subTest(level):
+                verdict = self.verdict("""
+for step in range(6):
+    optimizer.zero_grad(set_to_none=False)
+    if step == 4: model[3].weight.grad[0, 3] = NAN
+    loss = model(torch.randn(32, 8)).square().mean()
+    loss.backward()
+    optimizer.step()
+""", level=level)
+                self.assertEqual((verdict["origin"], verdict["culprit"]["tensor"]), ("gradient", "3.weight"), verdict)
+
+    def test_updates_by_hand_are_the_optimizers(self):
+        updates = {
+            "sgd": "for p in model.parameters(): p.data -= 0.1 * (p.grad / zero)",
+            "no_grad": "with torch.no_grad():\n        for p in model.parameters(): p -= 0.1 * (p.grad / zero)",
+            "foreach": "torch._foreach_sub_([p.data for p in model.parameters()], "
+                       "torch._foreach_mul([p.grad / zero for p in model.parameters()], 0.1))",
+            "clip": "norm = sum(p.grad.square().sum() for p in model.parameters()).sqrt() * zero\n"
+                    "    for p in model.parameters(): p.data -= 0.1 * p.grad / norm",
+        }
+        for name, update in updates.items():
+            with self.subTest(name):
+                verdict = self.verdict(f"""
+for step in range(6):
+    zero = torch.tensor(0.0 if step == 4 else 1.0)
+    model.zero_grad()
+    loss = model(torch.randn(32, 8)).square().mean()
+    loss.backward()
+    {update}
+""", step=5)
+                self.assertIn(verdict["phase"], ("optimizer", "input"), verdict)
+
+    def test_a_skipped_step_that_leaves_a_bad_buffer(self):
+        body = """
+scaler = torch.amp.GradScaler("cpu", init_scale=8.0)
+model.register_buffer("norms", torch.zeros(()))
+for step in range(8):
+    optimizer.zero_grad()
+    y = model(torch.randn(32, 8))
+    loss = y.square().mean() * (1e6 if step == 4 else 1)
+    if step == 4: scaler._scale.fill_(3e38)
+    scaler.scale(loss).backward()
+    scaler.unscale_(optimizer)
+    norm = sum(p.grad.square().sum() for p in model.parameters()).sqrt()
+    {average}
+    scaler.step(optimizer)
+    scaler.update()
+"""
+        for level in ("watch", "trace"):
+            with self.subTest(level):
+                process = self.run_program(body.format(average="model.norms.mul_(0.9).add_(norm, alpha=0.1)"), level)
+                self.assertEqual([p.name for p in self.incidents()], ["step-00000004.r0.h5"], process.stderr)
+                self.assertIn("buffer norms", process.stderr)
+                self.assertIn("left out", process.stderr)
+                self.assert_silent(body.format(average="if torch.isfinite(norm): model.norms.lerp_(norm, 0.1)"), level)
+
+    def test_running_statistics_that_overflow(self):
+        body = """
+scaler = torch.amp.GradScaler("cpu", init_scale=8.0)
+side = torch.nn.BatchNorm1d(8)
+model.side = side
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body, self.side = model, side
+    def forward(self, x, z):
+        y = self.body[:4](x)
+        return y + 0 * self.side(z).clamp(-1, 1).nan_to_num().mean()
+net = Net()
+for step in range(8):
+    optimizer.zero_grad()
+    z = torch.randn(32, 8)
+    if step == 4: z[3, 2] = {value}
+    loss = net(torch.randn(32, 8), z).square().mean() * (1e6 if step == 4 else 1)
+    if step == 4: scaler._scale.fill_({scale})
+    scaler.scale(loss).backward()
+    scaler.step(optimizer)
+    scaler.update()
+"""
+        for level in ("watch", "trace"):
+            for scale in ("3e38", "8.0"):
+                with self.subTest(level, scale=scale):
+                    process = self.run_program(body.format(value="3e38", scale=scale), level)
+                    self.assertEqual([p.name for p in self.incidents()], ["step-00000004.r0.h5"], process.stderr)
+            self.assert_silent(body.format(value="1.0", scale="3e38"), level)
+
+
+if __name__ == "__main__":
+    main()
