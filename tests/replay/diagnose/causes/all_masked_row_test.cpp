@@ -18,18 +18,16 @@ TEST(AllMaskedRow, ItsSampleIsExplainedAndTheFixIsVerified) {
                                             .poison = {2}});
 }
 
-TEST(AllMaskedRow, InfiniteLogitIsNotAllMaskedRow) {
+TEST(AllMaskedRow, AnInfinityFromOutsideIsBadDataAndNotAllMaskedRow) {
   const at::Tensor w = leaf(at::ones({2, 3}));
   at::Tensor shift = at::zeros({2, 3});
   shift[0][1] = kInf;
-  StepState state;
-  expect_unknown(Incident(state,
-                          [&] {
-                            at::Tensor loss = at::softmax(w + shift, 1).pow(2).sum();
-                            loss.backward();
-                            return loss;
-                          }),
-                 "");
+  const Finding f = Incident({}, [&] {
+                      at::Tensor loss = at::softmax(w + shift, 1).pow(2).sum();
+                      loss.backward();
+                      return loss;
+                    }).finding();
+  EXPECT_EQ(f.label, Label::bad_data) << f.explanation;
 }
 
 }  // namespace
