@@ -206,7 +206,16 @@ void ValueWatch::argument(const OpTraits& op, WatchedOp& watched, const at::Tens
 void ValueWatch::wrote(const OpTraits& op, WatchedOp& watched, const at::Tensor& tensor, std::uint32_t slot,
                        std::uint32_t token, int output) {
   ++of(slot).generation;
-  if (op.uninitialised) return;
+  if (op.uninitialised) {
+    // Nobody's values, so nothing is counted; but the same bytes at the first read were written by nobody either.
+    const auto bytes = tensor.is_contiguous() ? stats_of(tensor, /*hash=*/true) : std::nullopt;
+    if (!bytes) return;
+    StatsRow hash;
+    hash.hash = bytes->hash;
+    hash.has_hash = bytes->has_hash;
+    (void)see(token, slot, add(hash));
+    return;
+  }
   if (output >= 0 && is_scratch(op.name, static_cast<std::size_t>(output))) return;
   const at::NoGradGuard no_grad;
   const std::int32_t stats = stats_for(tensor, slot, Look::values_and_hash);

@@ -52,13 +52,26 @@ void fill_from_row(Culprit& c, const TraceGraph& graph, TensorId row, ValueKinds
   if (s->first_bad >= 0 && harm.total() == all.total()) c.first = index_of(graph.tensor(row), s->first_bad);
 }
 
-/// A loss scale of zero, which isn't bad itself but makes what is: the row as `op` read it, else none.
+bool all_zero(const StatsRow* s) {
+  return s && s->count > 0 && s->zero == s->count;
+}
+
+/// A loss scale of zero, which isn't bad itself but makes what is: the row as `op` read it, or as the copies
+/// read it that `op` was given; none if there is none.
 TensorId zero_scale(const TraceGraph& graph, OpId op) {
-  for (const TensorId row : graph.reads(op)) {
-    const StatsRow* s = graph.stats(row);
-    if (s && s->zero == s->count && s->count > 0 && !graph.producer(row, op) &&
-        get(graph.doc(), graph.slot(row)).origin == SlotOrigin::loss_scale)
-      return row;
+  constexpr int kCopies = 4;
+  for (TensorId row : graph.reads(op)) {
+    OpId reader = op;
+    for (int i = 0; i < kCopies && all_zero(graph.stats(row)); ++i) {
+      const OpId maker = graph.producer(row, reader);
+      if (!maker) {
+        if (get(graph.doc(), graph.slot(row)).origin == SlotOrigin::loss_scale) return row;
+        break;
+      }
+      if (graph.reads(maker).size() != 1) break;
+      row = graph.reads(maker).front();
+      reader = maker;
+    }
   }
   return {};
 }
@@ -167,7 +180,16 @@ bool find_culprit(SnapshotDoc& doc, const ArgumentName& argument_name) {
     if ((graph.op(op).flags & kOpBirth) && !walk.reached(op)) c.suppressed.push_back(op.row());
     if (!silent && hides_overflow(graph, op)) silent = op;
   }
-  const std::vector<Candidate> candidates = candidates_for_blame(graph, walk);
+  std::vector<Candidate> candidates = candidates_for_blame(graph, walk);
+  // A loss or a gradient that is bad was made so by somebody, however innocent each one looks.
+  const auto& gradients = doc.gradients;
+  const bool seen = graph.bad(TensorId{doc.loss}) ||
+                    std::any_of(gradients.begin(), gradients.end(),
+                                [&](std::int32_t row) { return graph.bad(TensorId{row}); });
+  if (candidates.empty() && seen)
+    for (const Root& root : walk.roots())
+      candidates.push_back({Kind::op, walk.path_to_harm(root.op).back(), {}});
+  std::sort(candidates.begin(), candidates.end());
   if (!candidates.empty()) {
     fill(doc, graph, walk, candidates.front(), argument_name);
     return true;
@@ -185,7 +207,10 @@ void name_culprit(SnapshotDoc& doc, OpId op, TensorId row, const ArgumentName& a
   doc.culprit = {};
   const TraceGraph graph(doc);
   Candidate candidate{Kind::op, op, row};
-  if (row) {
+  if (!row) {
+    candidate.row = zero_scale(graph, op);
+    if (candidate.row || has_bad_scale(graph, op)) candidate.kind = Kind::state;
+  } else {
     const SlotOrigin origin = origin_of(graph, graph.slot(row));
     const bool by_host = is_host_written(graph, {op, row});
     candidate.kind = by_host && origin == SlotOrigin::produced ? Kind::input : kind_of(origin);

@@ -11,7 +11,7 @@ CASES = {
     "accumulation": Case(2, module="0", phase="input"),
     "pair": Case(3, op="aten::sqrt", module="Generator", phase="forward"),
     "halves": Case(2, "SINGULAR_GRAD", op="aten::div", phase="backward"),
-    "closure": Case(2, op="aten::mse_loss", phase="forward"),
+    "closure": Case(2, "BAD_DATA", op="aten::mse_loss", phase="input"),
     "evaluation": Case(3, "BAD_DATA", module="0", phase="input"),
     "checkpointing": Case(2, "DIV_ZERO", op="aten::div", module="blocks.1", phase="forward"),
     "rebuilt": Case(5, "BAD_DATA", module="0", phase="input"),

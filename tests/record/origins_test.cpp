@@ -113,7 +113,7 @@ TEST(Origins, ALossScaleThatIsNoScale) {
     const Recording rec = record_step(state, [&] {
       const at::Tensor loss = net.loss();
       (loss * scale).backward();
-      const at::Tensor inverse = scale.reciprocal();
+      const at::Tensor inverse = scale.to(at::kDouble).reciprocal().to(at::kFloat);  // as GradScaler does
       for (at::Tensor* p : {&net.w1, &net.b1, &net.w2}) p->mutable_grad().mul_(inverse);
       net.w1.data().sub_(net.w1.grad(), 0.1);
       return loss;
