@@ -90,6 +90,7 @@ bool is_intended(Lab& lab, const Suspect& suspect, const PerRow<OpRow, bool>& co
   if (suspect.kinds.nan || suspect.hidden) return false;
   const OpRow& op = graph.op(suspect.op);
   if (suspect.row) return is_additive_mask(graph, suspect.row);
+  if (op.phase == Phase::optimizer) return false;  // an infinite learning rate is no mask
   if (!(op.flags & kOpBirthFiniteAbove) && bad_constants(graph.doc(), suspect.op).infinite) return true;
   if (op.phase != Phase::forward) return false;
   std::vector<OpId> readers = readers_of(graph, suspect);

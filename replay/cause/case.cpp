@@ -9,18 +9,6 @@
 namespace nanquest {
 namespace {
 
-/// A copy that later ops can't write into; lists of tensors are copied element by element.
-c10::IValue copy_of(const c10::IValue& value) {
-  if (value.isTensor())
-    return value.toTensor().defined() ? c10::IValue(value.toTensor().detach().clone()) : value;
-  if (value.isTensorList()) {
-    c10::List<at::Tensor> list;
-    for (const at::Tensor& t : value.toTensorVector()) list.push_back(t.defined() ? t.detach().clone() : t);
-    return list;
-  }
-  return value;
-}
-
 /// True for an op whose arguments are lists that belong together element by element, unlike those of cat or
 /// stack.
 bool is_on_lists(const OpRow& op, const OpValues& values) {
@@ -110,7 +98,8 @@ const OpValues& Case::values(std::int32_t op) const {
   static const OpValues none;
   const std::vector<OpValues>& all = calls(op);
   if (all.empty()) return none;
-  return all[op == op_ && focus_ < all.size() ? focus_ : 0];
+  const bool alike = op == op_ || (focus_ > 0 && all.size() == calls(op_).size());
+  return all[alike && focus_ < all.size() ? focus_ : 0];
 }
 
 const std::vector<OpValues>& Case::calls(std::int32_t op) const {
@@ -133,7 +122,12 @@ const std::vector<OpValues>& Case::calls(std::int32_t op) const {
     ran = true;
     for (const at::Tensor& t : outputs) whole.outputs.push_back(t.defined() ? t.detach().clone() : t);
   };
+  std::vector<at::Tensor> written;
+  options.edit.output_edit[op] = [&](std::vector<at::Tensor>& outputs) {
+    for (const at::Tensor& t : outputs) written.push_back(t.defined() ? t.detach().clone() : t);
+  };
   run_(options);
+  if (whole.outputs.empty()) whole.outputs = std::move(written);
   if (ran) calls = calls_of(*row(op), std::move(whole));
   return calls;
 }
@@ -154,6 +148,18 @@ std::vector<std::int32_t> Case::readers(std::int32_t op) const {
   std::vector<std::int32_t> found;
   if (!row(op)) return found;
   for (const OpId reader : graph_.consumers(OpId{op})) found.push_back(reader.row());
+  return found;
+}
+
+std::set<std::int32_t> Case::readers_within(std::int32_t op, int hops) const {
+  std::set<std::int32_t> found, last = {op};
+  for (int i = 0; i < hops; ++i) {
+    std::set<std::int32_t> next;
+    for (const std::int32_t from : last)
+      for (const std::int32_t to : readers(from))
+        if (row(to)->phase == row(op)->phase && found.insert(to).second) next.insert(to);
+    last = std::move(next);
+  }
   return found;
 }
 

@@ -13,6 +13,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -76,13 +77,14 @@ class Case {
   /// Reads a stored tensor; nothing if the file doesn't hold it.
   std::optional<at::Tensor> read(const std::string& path) const { return read_(path); }
   /// Arguments and outputs of `op` in the run as recorded; read once. Empty if the op did not run. Of an op
-  /// on lists: of the call in focus.
+  /// on lists: of the call in focus, also of an op on lists as long as the culprit's.
   const OpValues& values(std::int32_t op) const;
   /// The calls that an op on lists is made of; one for every other op, none if it did not run.
   const std::vector<OpValues>& calls(std::int32_t op) const;
   /// Which of the culprit's calls `values` gives from now on (0 at first): causes are asked once for each that
   /// went wrong.
   void focus(std::size_t call) { focus_ = call; }
+  std::size_t focus() const { return focus_; }
 
   /// Rows of doc.tensors that `op` reads or writes as arguments, in order, with the argument's position in
   /// `arguments`.
@@ -95,6 +97,8 @@ class Case {
   std::int32_t producer(std::int32_t tensor, std::int32_t before_op) const;
   /// Ops that read what `op` wrote, until something else overwrites it.
   std::vector<std::int32_t> readers(std::int32_t op) const;
+  /// What the values of `op` go into within `hops` ops of its phase, itself left out.
+  std::set<std::int32_t> readers_within(std::int32_t op, int hops) const;
   /// For a backward op the forward op that it differentiates (by link, else by sequence number); kNone if
   /// unknown.
   std::int32_t forward_of(std::int32_t op) const;

@@ -71,6 +71,8 @@ struct Cause {
   std::vector<Subject> ops = {};
   /// Where one of these claims the case, this one is silent.
   std::vector<Label> yields_to = {};
+  /// Where this one claims the case, these are silent: it tells more of the same values than they do.
+  std::vector<Label> supersedes = {};
   /// The proof: reads what it needs and decides; nothing if this cause doesn't explain the case, or not
   /// alone. May throw what ATen throws: that counts as "does not decide".
   /// Of a culprit on lists it is asked for each call that went wrong; it must explain all of them.

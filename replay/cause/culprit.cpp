@@ -84,11 +84,10 @@ void blame(SnapshotDoc& doc, const Seen& given) {
 void ensure_culprit(SnapshotDoc& doc) {
   if (doc.culprit.value.empty()) find_culprit(doc);
   const std::int32_t op = doc.culprit.op;
-  // Whether the collective is said to have made them or to have read them: what a program prepares for it is
-  // written by ops whose schemas don't say so.
-  if (op < 0 || static_cast<std::size_t>(op) >= doc.ops.size() ||
-      !is_collective(doc.ops[static_cast<std::size_t>(op)].name))
-    return;
+  const bool known = op >= 0 && static_cast<std::size_t>(op) < doc.ops.size();
+  if (!known || !is_collective(doc.ops[static_cast<std::size_t>(op)].name)) return;
+  // What it read may have been filled by an op whose schema doesn't say so.
+  if (doc.culprit.origin != word(Origin::op) && doc.culprit.origin != word(Origin::input)) return;
   if (const auto given = bad_given(Case(doc, {}, {}))) blame(doc, *given);
 }
 

@@ -30,7 +30,11 @@ const Subject* subject_of(const Cause& cause, const Case& c) {
 bool claims(const Cause& cause, const Case& c) {
   const Subject* subject = subject_of(cause, c);
   if (!subject) return false;
-  return cause.examine ? cause.examine(c, *subject).has_value() : cause.resembles(c, *subject);
+  try {
+    return cause.examine ? cause.examine(c, *subject).has_value() : cause.resembles(c, *subject);
+  } catch (const std::exception&) {
+    return false;  // a shape or a type that it did not expect: that silences nobody else
+  }
 }
 
 /// True if one of the labels that `cause` yields to claims the case.
@@ -71,6 +75,17 @@ std::optional<Finding> examine(const Cause& cause, Case& c, const Subject& subje
   return first;
 }
 
+/// Leaves out what another of them supersedes.
+void drop_superseded(std::vector<Finding>& found) {
+  std::vector<Label> over;
+  for (const auto& [file, cause] : all_causes())
+    for (const Finding& f : found)
+      if (f.label == cause->label)
+        over.insert(over.end(), cause->supersedes.begin(), cause->supersedes.end());
+  std::erase_if(found,
+                [&](const Finding& f) { return std::find(over.begin(), over.end(), f.label) != over.end(); });
+}
+
 }  // namespace
 
 Decision find_cause(Case c) {
@@ -86,6 +101,7 @@ Decision find_cause(Case c) {
       // A shape or a type that the cause did not expect: it can't decide.
     }
   }
+  drop_superseded(found);
   return decide(c, std::move(found));
 }
 

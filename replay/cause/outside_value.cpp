@@ -3,10 +3,24 @@
 #include <ATen/ATen.h>
 
 #include "replay/cause/values.h"
+#include "replay/verdict/words.h"
 
 namespace nanquest {
-
 namespace {
+
+/// A storage in the shape in which an op first read it, so that its samples can be told apart; as it is if that
+/// shape doesn't show all of it.
+at::Tensor as_first_read(const Case& c, SlotId slot, const at::Tensor& bytes) {
+  if (c.graph().reads(slot).empty()) return bytes;
+  const TensorRow& row = c.graph().tensor(c.graph().reads(slot).front().row);
+  std::int64_t elements = 1;
+  for (const std::int64_t n : row.sizes) elements *= n;
+  const at::Tensor flat = bytes.contiguous().view({-1});
+  if (elements != flat.numel() || row.storage_offset != 0 ||
+      static_cast<std::int64_t>(dtype_size(row.dtype)) != flat.element_size())
+    return bytes;
+  return flat.as_strided(row.sizes, row.strides);
+}
 
 /// What people call the group that a value of this origin belongs to.
 const char* group_of(const std::string& origin) {
@@ -35,12 +49,14 @@ std::optional<OutsideValue> outside_value(const Case& c) {
     }
   // What has no entry of its own in the file is there as the bytes of its storage.
   for (std::size_t i = 0; i < doc.slots.size() && !c.culprit().tensor_name.empty(); ++i) {
-    if (doc.slots[i].origin == SlotOrigin::produced || doc.slots[i].name != c.culprit().tensor_name) continue;
-    const auto tensor = c.read(doc.slots[i].data);
-    if (!tensor || !tensor->is_floating_point()) continue;
-    if (const std::int64_t bad = count_true(bad_mask(*tensor)); bad > 0)
-      return OutsideValue{doc.slots[i].name, group_of(c.culprit().origin), static_cast<std::int32_t>(i),
-                          *tensor, bad};
+    const Slot& slot = doc.slots[i];
+    if (slot.origin == SlotOrigin::produced || slot.data.empty() || slot.name != c.culprit().tensor_name)
+      continue;
+    const auto bytes = c.read(slot.data);
+    if (!bytes || !bytes->is_floating_point()) continue;
+    const at::Tensor tensor = as_first_read(c, SlotId{i}, *bytes);
+    if (const std::int64_t bad = count_true(bad_mask(tensor)); bad > 0)
+      return OutsideValue{slot.name, group_of(c.culprit().origin), static_cast<std::int32_t>(i), tensor, bad};
   }
   return std::nullopt;
 }

@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 #include <ATen/core/dispatch/Dispatcher.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 
@@ -34,6 +35,24 @@ std::optional<Format> format_of_tensor(const at::Tensor& t) {
 
 at::ScalarType type_of(Precision precision) {
   return precision == Precision::fp64 ? at::kDouble : at::kFloat;
+}
+
+/// True if the op draws random numbers; one with a dropout of 0 draws none.
+bool draws(const OpTraits& traits, const std::vector<c10::IValue>& arguments) {
+  if (!traits.seeded) return false;
+  const std::vector<c10::Argument>& declared = traits.handle.schema().arguments();
+  for (std::size_t i = 0; i < declared.size() && i < arguments.size(); ++i)
+    if (declared[i].name() == "dropout_p" && arguments[i].isDouble()) return arguments[i].toDouble() != 0;
+  return true;
+}
+
+/// One call's argument of an op on lists as the list of one that its schema asks for.
+c10::IValue as_declared(const c10::Argument& declared, const c10::IValue& value) {
+  const auto list = declared.type()->cast<c10::ListType>();
+  if (!list || value.isList() || value.isNone()) return value;
+  c10::impl::GenericList one(list->getElementType());
+  one.push_back(value);
+  return one;
 }
 
 }  // namespace
@@ -85,6 +104,12 @@ std::optional<at::Tensor> broadcast(const at::Tensor& tensor, at::IntArrayRef sh
   }
 }
 
+at::Tensor unexpanded(at::Tensor tensor) {
+  for (std::int64_t d = 0; d < tensor.dim(); ++d)
+    if (tensor.size(d) > 1 && tensor.stride(d) == 0) tensor = tensor.narrow(d, 0, 1);
+  return tensor;
+}
+
 std::optional<std::size_t> argument_position(const OpRow& op, std::string_view name) {
   const auto handle = c10::Dispatcher::singleton().findOp({op.name, op.overload});
   if (!handle) return std::nullopt;
@@ -92,6 +117,13 @@ std::optional<std::size_t> argument_position(const OpRow& op, std::string_view n
   for (std::size_t i = 0; i < arguments.size(); ++i)
     if (arguments[i].name() == name) return i;
   return std::nullopt;
+}
+
+std::string argument_name(const OpRow& op, std::size_t position) {
+  const auto handle = c10::Dispatcher::singleton().findOp({op.name, op.overload});
+  return handle && position < handle->schema().arguments().size()
+             ? handle->schema().arguments()[position].name()
+             : "";
 }
 
 c10::IValue argument(const Case& c, std::int32_t op, std::string_view name) {
@@ -120,6 +152,14 @@ std::vector<at::Tensor> tensors_in(const std::vector<c10::IValue>& arguments) {
   return found;
 }
 
+bool goes_into_a_logarithm(const Case& c, std::int32_t op) {
+  for (const std::int32_t reader : c.readers_within(op, 4)) {
+    const std::string& name = c.row(reader)->name;
+    if (name == "aten::log" || name == "aten::log2" || name == "aten::log10") return true;
+  }
+  return false;
+}
+
 bool reads_infinity(const OpValues& values) {
   for (const at::Tensor& t : tensors_in(values.arguments))
     if (t.is_floating_point() && count_true(at::isinf(wide(t))) > 0) return true;
@@ -132,24 +172,61 @@ std::string count_text(std::int64_t n, const std::string& noun) {
 
 std::string number_text(double value) {
   char text[32];
-  const bool whole = value == std::floor(value) && std::abs(value) < 1e6;
-  std::snprintf(text, sizeof text, whole ? "%.0f" : "%.3g", value);
+  const double size = std::abs(value);
+  const bool whole = value == std::floor(value) && size < 1e6;
+  std::snprintf(text, sizeof text,
+                whole || (size >= 1e4 && size < 1e9) ? "%.0f"
+                : size >= 1e9                        ? "%.4e"
+                                                     : "%.3g",
+                value);
   return text;
+}
+
+std::vector<c10::IValue> as_lists(const c10::FunctionSchema& schema, std::vector<c10::IValue> arguments) {
+  for (std::size_t i = 0; i < arguments.size() && i < schema.arguments().size(); ++i)
+    arguments[i] = as_declared(schema.arguments()[i], arguments[i]);
+  return arguments;
+}
+
+c10::IValue copy_of(const c10::IValue& value) {
+  if (value.isTensor())
+    return value.toTensor().defined() ? c10::IValue(value.toTensor().detach().clone()) : value;
+  if (value.isTensorList()) {
+    c10::List<at::Tensor> list;
+    for (const at::Tensor& t : value.toTensorVector()) list.push_back(t.defined() ? t.detach().clone() : t);
+    return list;
+  }
+  return value;
+}
+
+std::optional<std::vector<at::Tensor>> evaluate_all(const OpRow& op,
+                                                    const std::vector<c10::IValue>& arguments,
+                                                    Precision precision) {
+  try {
+    const auto handle = c10::Dispatcher::singleton().findOp({op.name, op.overload});
+    if (!handle || handle->schema().arguments().size() != arguments.size()) return std::nullopt;
+    const OpTraits& traits = traits_of(*handle);
+    if (draws(traits, arguments)) return std::nullopt;
+    std::vector<c10::IValue> given = as_lists(handle->schema(), arguments);
+    if (precision == Precision::as_recorded)
+      std::transform(given.begin(), given.end(), given.begin(), copy_of);
+    else
+      given = raised(handle->schema(), traits.argument_written, given, type_of(precision));
+    auto results = run_raised(*handle, traits.argument_written, std::move(given));
+    if (!results) return std::nullopt;
+    std::vector<at::Tensor> outputs = results->returned.empty() ? results->written : results->returned;
+    for (at::Tensor& t : outputs) t = t.defined() ? t.detach().clone() : t;
+    return outputs;
+  } catch (const std::exception&) {
+    return std::nullopt;  // no kernel in this precision: the caller says that it could not be checked
+  }
 }
 
 std::optional<at::Tensor> evaluate(const OpRow& op, const std::vector<c10::IValue>& arguments,
                                    Precision precision) {
-  try {
-    const auto handle = c10::Dispatcher::singleton().findOp({op.name, op.overload});
-    if (!handle || handle->schema().arguments().size() != arguments.size()) return std::nullopt;
-    const std::vector<bool> written = traits_of(*handle).argument_written;
-    const auto results =
-        run_raised(*handle, written, raised(handle->schema(), written, arguments, type_of(precision)));
-    if (!results || results->returned.empty() || !results->returned[0].defined()) return std::nullopt;
-    return results->returned[0].detach().clone();
-  } catch (const std::exception&) {
-    return std::nullopt;  // no kernel in this precision: the caller says that it could not be checked
-  }
+  const auto outputs = evaluate_all(op, arguments, precision);
+  if (!outputs || outputs->empty() || !outputs->front().defined()) return std::nullopt;
+  return outputs->front();
 }
 
 }  // namespace nanquest

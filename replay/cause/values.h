@@ -2,6 +2,7 @@
 #pragma once
 
 #include <ATen/core/Tensor.h>
+#include <ATen/core/function_schema.h>
 
 #include <optional>
 #include <string>
@@ -31,9 +32,14 @@ double finite_amax(const at::Tensor& tensor);
 /// `tensor` expanded to `shape`, or nothing if it does not broadcast.
 std::optional<at::Tensor> broadcast(const at::Tensor& tensor, at::IntArrayRef shape);
 
+/// A view without expanded dimensions, so that it may be written to.
+at::Tensor unexpanded(at::Tensor tensor);
+
 /// Position of argument `name` in the op's schema; nothing if this LibTorch has no such op, or it no such
 /// argument.
 std::optional<std::size_t> argument_position(const OpRow& op, std::string_view name);
+/// Name of the argument at `position` in the op's schema; "" if there is none.
+std::string argument_name(const OpRow& op, std::size_t position);
 /// What `op` was given as its argument `name` in the run as recorded; None if there is no such argument.
 c10::IValue argument(const Case& c, std::int32_t op, std::string_view name);
 /// The tensor that an argument is; undefined if it is something else.
@@ -43,17 +49,34 @@ at::Tensor operand_of(const c10::IValue& value);
 /// Every tensor among the arguments, lists opened.
 std::vector<at::Tensor> tensors_in(const std::vector<c10::IValue>& arguments);
 
+/// True if a sum of what `op` gives (or of its exponential) goes into a logarithm: log-space arithmetic by hand.
+bool goes_into_a_logarithm(const Case& c, std::int32_t op);
+
 /// True if the op read an infinity.
 bool reads_infinity(const OpValues& values);
 
 /// "1 element", "3 elements".
 std::string count_text(std::int64_t n, const std::string& noun);
-/// 123456.7 -> "1.23e+05", small whole numbers as they are.
+/// So that two numbers can be compared by eye: 65712.4 -> "65712" (held against 65504), 0.12345 -> "0.123",
+/// 3.5e38 -> "3.5000e+38" (held against "3.4028e+38").
 std::string number_text(double value);
 
+/// A copy that nobody else writes into; lists of tensors are copied element by element.
+c10::IValue copy_of(const c10::IValue& value);
+
+/// The arguments of one call of an op on lists as the op itself wants them: lists of one. Of every other op
+/// they stay as they are.
+std::vector<c10::IValue> as_lists(const c10::FunctionSchema& schema, std::vector<c10::IValue> arguments);
+
 /// Runs the op once more on these arguments, with every floating tensor and every dtype argument among them
-/// changed to `precision` (fp32 or fp64), outside the replayer. Nothing if the op has no such kernel or its
-/// output isn't a tensor. Arguments are copied: an in-place op changes nothing of the caller's.
+/// changed to `precision` (fp32 or fp64; as_recorded: unchanged), outside the replayer. What OpValues::outputs
+/// holds of a recorded call comes back, in that order. For one call of an op on lists give that call's
+/// arguments. Nothing if the op draws random numbers (what it drew would be other numbers), has no such kernel
+/// or gives no tensor. Arguments are copied: an in-place op changes nothing of the caller's.
+std::optional<std::vector<at::Tensor>> evaluate_all(const OpRow& op,
+                                                    const std::vector<c10::IValue>& arguments,
+                                                    Precision precision);
+/// The first of them.
 std::optional<at::Tensor> evaluate(const OpRow& op, const std::vector<c10::IValue>& arguments,
                                    Precision precision);
 

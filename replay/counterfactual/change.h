@@ -1,6 +1,7 @@
 /// Change: one counterfactual, ready to run: the step again with exactly one thing changed.
 ///
-/// One file per kind of change: precision.cpp, data.cpp, guard.cpp, loss_scale.cpp, placebo.cpp. Each
+/// One file per kind of change: precision.cpp, data.cpp, guard.cpp, constant.cpp, saturate.cpp, skip.cpp,
+/// loss_scale.cpp, placebo.cpp. Each
 /// function fills a RunOptions; `run_change` runs it and says what came out. Adding a kind is one file and
 /// its line here.
 #pragma once
@@ -53,6 +54,9 @@ Change op_in(const Case& c, std::int32_t op, Precision precision);
 Change neighbours_in(const Case& c, std::int32_t op, Precision precision);
 /// A module and everything below it, forward and backward. Placebo: another module beside it.
 Change module_in(const Case& c, const std::string& path, Precision precision);
+/// These ops and no others; `text` says which.
+Change ops_in(const Case& c, const std::string& text, const std::vector<std::int32_t>& ops,
+              Precision precision);
 /// Everything. Placebo: one module (or op) that has no part in the failure.
 Change step_in(const Case& c, Precision precision);
 
@@ -63,9 +67,10 @@ Change replace_non_finite(const Case& c, std::int32_t slot, const std::string& w
 /// replaced. Nothing if the batch dimension isn't known.
 std::optional<Change> replace_samples(const Case& c, const std::vector<std::int64_t>& samples,
                                       std::int64_t donor);
-/// Rows of the schema's `argument` of `op` that are -Inf throughout `dim` become zero: the row sees
-/// everything.
-Change open_masked_rows(const Case& c, std::int32_t op, std::string_view argument, std::int64_t dim);
+/// Rows of the schema's `argument` of `op` that are -Inf (of a bool: false) throughout `dims` become zero
+/// (true): the row sees everything. `in_place`: for later readers of the scores too.
+Change open_masked_rows(const Case& c, std::int32_t op, std::string_view argument,
+                        const std::vector<std::int64_t>& dims, bool in_place = false);
 /// Samples in the batch: the common first dimension of its tensors, agreeing with the sample ids; 0 if
 /// unknown.
 std::int64_t batch_size(const SnapshotDoc& doc);
@@ -82,6 +87,60 @@ enum class Guard : std::uint8_t {
 /// Guards the schema's `argument` of `op`: written in place, so that backward sees the guarded value too, as
 /// it would in the program with the guard in it. Placebo: the same guard on another op.
 Change guard_argument(const Case& c, std::int32_t op, std::string_view argument, Guard guard);
+
+/// The elements of the schema's `argument` of `op` that lie beyond [low, high] move to its ends, infinities
+/// among them (NaN: no end on that side); in place, as guard_argument. Placebo: the same on another op.
+Change clamp_argument(const Case& c, std::int32_t op, std::string_view argument, double low, double high);
+/// The matrices that `op` reads as `argument` get a small diagonal of different numbers: no longer singular,
+/// no repeated eigenvalue. Placebo: the same on another op.
+Change regularise_matrix(const Case& c, std::int32_t op, std::string_view argument);
+
+// --- constant.cpp ----------------------------------------------------------------------------------
+/// A number that `op` was given (eps, a mask constant, a divisor) is another one, in `op` and in what
+/// differentiates it. Placebo: another op in another format.
+Change edit_constant(const Case& c, std::int32_t op, std::string_view argument, double from, double to);
+
+// --- saturate.cpp ----------------------------------------------------------------------------------
+/// What `op` gives is computed one precision up and ends at half the format's range instead of leaving it.
+/// Placebo: the same with another op.
+Change saturate_result(const Case& c, std::int32_t op);
+
+// --- skip.cpp --------------------------------------------------------------------------------------
+/// The op is left out as `if (count > 0)` around it would: its non-finite results are 0, and so are those of
+/// its derivative. Placebo: the same with another op.
+Change skip_op(const Case& c, std::int32_t op);
+
+// --- branch.cpp ------------------------------------------------------------------------------------
+/// Where `mask` (over what `forward` made) is true, `forward` reads a number at which it and its derivative are
+/// finite, and so does its backward; every other element, and everybody else who reads the same memory, keeps
+/// what it was: the inner where() of a "double where". Nothing if no such number is found. `reduced`:
+/// reduced_dimensions of `forward`. Placebo: as many elements of another op's input.
+std::optional<Change> safe_branch(const Case& c, std::int32_t forward, const at::Tensor& mask,
+                                  const std::vector<std::int64_t>& reduced);
+/// Where `op`, or another op of its name and phase, subtracts an infinity from the same infinity, both are zero
+/// for that op alone. Placebo: as many elements of another op's input.
+Change equal_infinities(const Case& c, std::int32_t op);
+
+// --- setting.cpp -----------------------------------------------------------------------------------
+/// A number that an op was given, and what it should be.
+struct Setting {
+  std::string what;          ///< "the learning rate (alpha of aten::add_)"
+  std::size_t position = 0;  ///< of the argument in the op's schema
+  double found = 0, sane = 0;
+};
+/// The setting replaced in every op of the same name that was given the same number in the same place; a
+/// tensor of one element is replaced for all that read it. Placebo: another op's input, scaled as much.
+Change replace_setting(const Case& c, std::int32_t op, const Setting& setting);
+/// The outside storage `slot`, of one element, becomes `sane`. Placebo: another storage of one element, or one
+/// element of another.
+Change replace_scalar(const Case& c, std::int32_t slot, const std::string& what, double sane);
+
+// --- memory.cpp ------------------------------------------------------------------------------------
+/// The memory that `op` (kOpUninitialised) handed out, and what the host is on record to have put there, is
+/// `value` when somebody first reads it. Placebo: another op's result filled so, if there is one.
+Change filled_memory(const Case& c, const std::vector<std::int32_t>& ops, double value);
+/// What the host wrote by `host_write` didn't happen: the memory keeps what the step had read of it before.
+Change undone_write(const Case& c, std::int32_t host_write);
 
 // --- loss_scale.cpp ----------------------------------------------------------------------------------
 /// The step with the loss scale halved `halvings` times. Nothing if the trace shows no multiplication by the

@@ -89,14 +89,22 @@ std::optional<Change> replace_samples(const Case& c, const std::vector<std::int6
   return change;
 }
 
-Change open_masked_rows(const Case& c, std::int32_t op, std::string_view argument, std::int64_t dim) {
+Change open_masked_rows(const Case& c, std::int32_t op, std::string_view argument,
+                        const std::vector<std::int64_t>& dims, bool in_place) {
   const std::size_t position = argument_position(*c.row(op), argument).value_or(c.row(op)->arg_count);
-  const auto open = [position, dim](std::vector<c10::IValue>& stack) {
+  const auto open = [position, dims, in_place](std::vector<c10::IValue>& stack) {
     if (position >= stack.size() || !stack[position].isTensor()) return false;
     const at::Tensor x = stack[position].toTensor();
-    if (x.dim() == 0 || !x.is_floating_point() || dim >= x.dim() || dim < -x.dim()) return false;
-    const at::Tensor closed = at::all(x == -std::numeric_limits<double>::infinity(), dim, true);
-    stack[position] = at::where(closed, at::zeros({}, x.options()), x);
+    if (!x.defined()) return false;
+    for (const std::int64_t dim : dims)
+      if (dim >= x.dim() || dim < -x.dim()) return false;
+    const at::Tensor scores = in_place ? unexpanded(x) : x.clone();
+    const bool logical = x.scalar_type() == at::kBool;
+    at::Tensor closed =
+        logical ? at::logical_not(scores) : scores == -std::numeric_limits<double>::infinity();
+    for (const std::int64_t dim : dims) closed = at::all(closed, dim, true);
+    scores.masked_fill_(closed, logical ? 1 : 0);
+    if (!in_place) stack[position] = scores;
     return false;
   };
   Change change;

@@ -1,18 +1,14 @@
 #include <ATen/ATen.h>
 
+#include <cmath>
+#include <functional>
+
 #include "replay/cause/case.h"
 #include "replay/cause/values.h"
 #include "replay/counterfactual/change.h"
 
 namespace nanquest {
 namespace {
-
-/// A view without expanded dimensions, so that it may be written to.
-at::Tensor unexpanded(at::Tensor t) {
-  for (std::int64_t d = 0; d < t.dim(); ++d)
-    if (t.size(d) > 1 && t.stride(d) == 0) t = t.narrow(d, 0, 1);
-  return t;
-}
 
 /// Small number whose square root still has a derivative far inside the format.
 double root_eps(const at::Tensor& t) {
@@ -70,32 +66,69 @@ std::string guard_text(Guard guard) {
   return "";
 }
 
-RunOptions guarded(std::int32_t op, std::size_t position, Guard guard) {
+using Write = std::function<void(at::Tensor)>;
+
+RunOptions written(std::int32_t op, std::size_t position, const Write& write) {
   RunOptions options;
-  options.edit.op_edit[op] = [position, guard](std::vector<c10::IValue>& stack) {
+  options.edit.op_edit[op] = [position, write](std::vector<c10::IValue>& stack) {
     if (position >= stack.size()) return false;
-    for (const at::Tensor& t : tensors_in({stack[position]})) apply(unexpanded(t), guard);
+    for (const at::Tensor& t : tensors_in({stack[position]}))
+      if (t.is_floating_point()) write(unexpanded(t));
     return false;
   };
   return options;
 }
 
-}  // namespace
-
-Change guard_argument(const Case& c, std::int32_t op, std::string_view argument, Guard guard) {
+/// `write` on what `op` reads as `argument`, before it reads it; `text` says what that is, up to the op.
+Change writing_argument(const Case& c, std::int32_t op, std::string_view argument, const std::string& text,
+                        const Write& write) {
   Change change;
-  change.text = guard_text(guard) + c.op_text(op);
+  change.text = text + c.op_text(op);
   change.kind = ChangeKind::op;
   change.size = ChangeSize::op;
   change.price = Price::protect_op;
   if (const auto position = argument_position(*c.row(op), argument))
-    change.options = guarded(op, *position, guard);
+    change.options = written(op, *position, write);
   if (const std::int32_t other = placebo_op(c, op); other != kNone) {
     const auto first = static_cast<std::size_t>(c.tensor_arguments(other).front().position);
-    change.placebo = {guarded(other, first, guard)};
-    change.placebo_text = guard_text(guard) + c.op_text(other) + " (op " + std::to_string(other) + ")";
+    change.placebo = {written(other, first, write)};
+    change.placebo_text = text + c.op_text(other) + " (op " + std::to_string(other) + ")";
   }
   return change;
+}
+
+/// [low, high] in words; "" for an end that is open.
+std::string interval_text(double low, double high) {
+  if (std::isnan(low)) return "at most " + number_text(high);
+  if (std::isnan(high)) return "at least " + number_text(low);
+  return "between " + number_text(low) + " and " + number_text(high);
+}
+
+}  // namespace
+
+Change guard_argument(const Case& c, std::int32_t op, std::string_view argument, Guard guard) {
+  return writing_argument(c, op, argument, guard_text(guard),
+                          [guard](at::Tensor t) { apply(std::move(t), guard); });
+}
+
+Change clamp_argument(const Case& c, std::int32_t op, std::string_view argument, double low, double high) {
+  const auto clamp = [low, high](at::Tensor t) {
+    if (!std::isnan(low)) t.masked_fill_(t < low, low);
+    if (!std::isnan(high)) t.masked_fill_(t > high, high);
+  };
+  return writing_argument(c, op, argument, "elements clamped to " + interval_text(low, high) + " before ",
+                          clamp);
+}
+
+Change regularise_matrix(const Case& c, std::int32_t op, std::string_view argument) {
+  const auto write = [](at::Tensor t) {
+    if (t.dim() < 2) return;
+    const std::int64_t n = std::min(t.size(-1), t.size(-2));
+    const double size = std::max(finite_amax(t), 1e-3);
+    // Small beside the matrix, large beside the format's rounding, and a different one in each row.
+    t.diagonal(0, -2, -1).add_((at::arange(1, n + 1, t.options()) / static_cast<double>(n)) * (size * 1e-2));
+  };
+  return writing_argument(c, op, argument, "a small diagonal of different numbers added before ", write);
 }
 
 }  // namespace nanquest

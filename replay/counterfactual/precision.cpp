@@ -32,6 +32,15 @@ Change neighbours_in(const Case& c, std::int32_t op, Precision precision) {
   return change;
 }
 
+Change ops_in(const Case& c, const std::string& text, const std::vector<std::int32_t>& ops,
+              Precision precision) {
+  Change change =
+      precision_change(text + " computed in " + precision_text(precision), ChangeSize::op, Price::protect_op);
+  for (const std::int32_t op : ops)
+    if (c.row(op)) change.options.edit.op_precision[op] = precision;
+  return change;
+}
+
 Change module_in(const Case&, const std::string& path, Precision precision) {
   Change change = precision_change("module " + path + " computed in " + precision_text(precision),
                                    ChangeSize::module, Price::protect_op);

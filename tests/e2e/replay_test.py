@@ -20,11 +20,11 @@ class Replay(common.ProgramTest):
         process = self.run_program("replay", self.snapshot, "--json")
         self.assert_exit(process, common.FINDING)
         verdict = json.loads(process.stdout)
-        self.assertEqual((verdict["format"], verdict["version"]), ("nanquest.verdict", 1))
+        self.assertEqual((verdict["format"], verdict["version"]), ("nanquest.verdict", 2))
         self.assertIs(verdict["reproduction"]["bit_exact"], True)
         self.assertEqual(verdict["reproduction"]["basis"], "every_output")
         for key in ("step", "rank", "phase", "culprit", "origin", "cause", "confidence", "explanation", "precision",
-                    "evidence", "counterfactuals", "fix", "not_tested"):
+                    "evidence", "counterfactuals", "fix", "not_tested", "blame", "claims", "root"):
             self.assertIn(key, verdict)
         written = json.loads(self.snapshot.with_suffix(".json").read_text())
         self.assertEqual(written["culprit"], verdict["culprit"])

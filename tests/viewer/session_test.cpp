@@ -47,23 +47,23 @@ TEST_F(Run, OpensOnTheCulprit) {
   EXPECT_EQ(session.title(), "story");
 }
 
-TEST_F(Run, VerdictPageAnswersTheSixQuestions) {
+TEST_F(Run, VerdictPageAnswersTheQuestionsInOrder) {
   Session session = open();
   const VerdictPage page = verdict_page(session);
   EXPECT_EQ(page.state, VerdictPage::State::diagnosed);
   EXPECT_EQ(page.headline, "aten::mm in blocks.3.mlp made the first +Inf at step 131");
   EXPECT_EQ(page.cause, Label::fp16_overflow);
-  ASSERT_EQ(page.facts.size(), 6u);
-  const char* labels[] = {"What", "Where", "Why", "What to do", "How sure", "Proven by"};
-  for (std::size_t i = 0; i < 6; ++i) {
+  const char* labels[] = {"What", "Where", "Why", "What to do", "Blame", "How sure", "Proven by"};
+  ASSERT_EQ(page.facts.size(), std::size(labels));
+  for (std::size_t i = 0; i < std::size(labels); ++i) {
     EXPECT_EQ(page.facts[i].label, labels[i]);
     EXPECT_FALSE(page.facts[i].text.empty());
   }
   EXPECT_EQ(page.facts[0].text, "17 +Inf in the output of aten::mm; the first at index [0, 40]");
-  EXPECT_EQ(page.facts[4].text.substr(0, 4), "99 %");
+  EXPECT_EQ(page.facts[5].text.substr(0, 4), "99 %");
   EXPECT_TRUE(page.bit_exact);
   EXPECT_TRUE(page.fix_verified);
-  EXPECT_EQ(page.trials.size(), 7u);
+  EXPECT_EQ(page.trials.size(), 6u);
   EXPECT_TRUE(page.command.empty());
 }
 

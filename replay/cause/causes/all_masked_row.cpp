@@ -1,10 +1,14 @@
 // ALL_MASKED_ROW: a softmax-like reduction over entries that are all -Inf: max is -Inf, -Inf - -Inf is NaN.
-// Proof: the recorded input has such rows, and every bad output lies in one of them.
+// Proof: the recorded input has such rows, and every bad output lies in one of them. Also where it is written
+// by hand: x - max(x), x - logsumexp(x), exp(x) / sum(exp(x)), told by the ops that made the operands.
 #include <ATen/ATen.h>
 
+#include <algorithm>
 #include <limits>
 
 #include "replay/cause/cause.h"
+#include "replay/cause/origin.h"
+#include "replay/cause/semantics.h"
 #include "replay/cause/values.h"
 
 namespace nanquest {
@@ -35,6 +39,7 @@ Finding finding(const Case& c, std::int64_t closed, std::int64_t rows, std::int6
   f.advice =
       "Drop or fix samples with nothing unmasked, let every row see at least itself, or mask with a large "
       "finite number and zero those rows afterwards.";
+  f.unmoved.push_back(op_in(c, c.op_index(), Precision::fp64));
   return f;
 }
 
@@ -53,7 +58,7 @@ std::optional<Finding> softmax(const Case& c, const Subject& scores) {
   const at::Tensor unexplained = at::logical_and(bad, at::logical_not(closed));
   if (count_true(bad) == 0 || count_true(closed) == 0 || count_true(unexplained) > 0) return std::nullopt;
   Finding f = finding(c, count_true(closed), closed.numel(), input.size(dim));
-  f.wanted.push_back(open_masked_rows(c, c.op_index(), scores.argument, dim));
+  f.wanted.push_back(open_masked_rows(c, c.op_index(), scores.argument, {dim}));
   f.poison = rows_of_batch(c, closed);
   return f;
 }
@@ -74,12 +79,74 @@ std::optional<Finding> attention(const Case& c, const Subject& bias) {
   if (!rows || count_true(bad) == 0 || count_true(at::logical_and(bad, at::logical_not(*rows))) > 0)
     return std::nullopt;
   Finding f = finding(c, count_true(closed), closed.numel(), mask.size(-1));
-  if (mask.scalar_type() != at::kBool)
-    f.wanted.push_back(open_masked_rows(c, c.op_index(), bias.argument, -1));
+  f.wanted.push_back(open_masked_rows(c, c.op_index(), bias.argument, {-1}));
+  return f;
+}
+
+/// The dimensions that a reduction op goes over; all of them if it doesn't say.
+std::vector<std::int64_t> reduced_dims(const Case& c, std::int32_t op, std::int64_t rank) {
+  const c10::IValue dim = argument(c, op, "dim");
+  std::vector<std::int64_t> dims;
+  if (dim.isInt()) dims = {dim.toInt()};
+  if (dim.isIntList()) dims = dim.toIntVector();
+  if (dims.empty())
+    for (std::int64_t d = 0; d < rank; ++d) dims.push_back(d);
+  return dims;
+}
+
+bool is_one_of(const Case& c, std::int32_t op, std::initializer_list<std::string_view> names) {
+  const std::string name = c.row(op) ? plain_name(*c.row(op)) : "";
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+/// A softmax written by hand: the scores, the op that reads them first, and the dimensions of a row.
+struct ByHand {
+  std::int32_t reader = kNone;
+  at::Tensor scores;
+  std::vector<std::int64_t> dims;
+};
+
+/// x - max(x) or x - logsumexp(x).
+std::optional<ByHand> shifted(const Case& c) {
+  const std::int32_t maker = computed_by(c, c.op_index(), "other");
+  if (!is_one_of(c, maker, {"max", "amax", "logsumexp"})) return std::nullopt;
+  const at::Tensor x = operand(c, c.op_index(), "self"), reduced = operand(c, maker, "self");
+  if (!x.defined() || !reduced.defined() || !at::equal(x, reduced)) return std::nullopt;
+  if (goes_into_a_logarithm(c, c.op_index())) return std::nullopt;  // a log of a sum, by hand
+  return ByHand{maker, reduced, reduced_dims(c, maker, reduced.dim())};
+}
+
+/// exp(x) / sum(exp(x)).
+std::optional<ByHand> quotient(const Case& c) {
+  const std::int32_t top = computed_by(c, c.op_index(), "self"), sum = computed_by(c, c.op_index(), "other");
+  if (!is_one_of(c, top, {"exp"}) || !is_one_of(c, sum, {"sum"}) || computed_by(c, sum, "self") != top)
+    return std::nullopt;
+  const at::Tensor x = operand(c, top, "self"), summed = operand(c, sum, "self");
+  if (!x.defined() || !summed.defined() || x.sizes() != summed.sizes()) return std::nullopt;
+  return ByHand{top, x, reduced_dims(c, sum, x.dim())};
+}
+
+std::optional<Finding> by_hand(const Case& c, const Subject& subject) {
+  const at::Tensor out = c.values(c.op_index()).bad_output();
+  const auto found = subject.op == "sub" ? shifted(c) : quotient(c);
+  if (!found || !out.defined() || found->scores.sizes() != out.sizes()) return std::nullopt;
+  at::Tensor closed = found->scores == -kInfinity;
+  std::int64_t length = 1;
+  for (const std::int64_t dim : found->dims) {
+    closed = at::all(closed, dim, true);
+    length *= found->scores.size(dim);
+  }
+  const at::Tensor bad = at::isnan(wide(out));
+  if (count_true(bad) == 0 || count_true(at::logical_and(bad, at::logical_not(closed.expand_as(bad)))) > 0)
+    return std::nullopt;
+  Finding f = finding(c, count_true(closed), closed.numel(), length);
+  f.wanted.push_back(open_masked_rows(c, found->reader, "self", found->dims, true));
+  f.poison = rows_of_batch(c, closed);
   return f;
 }
 
 std::optional<Finding> examine(const Case& c, const Subject& subject) {
+  if (subject.op == "sub" || subject.op == "div") return by_hand(c, subject);
   return subject.argument == "self" ? softmax(c, subject) : attention(c, subject);
 }
 
@@ -96,7 +163,9 @@ NANQUEST_CAUSE(all_masked_row) = {
             {"_scaled_dot_product_flash_attention_for_cpu", "attn_mask"},
             {"_scaled_dot_product_efficient_attention", "attn_bias"},
             {"_scaled_dot_product_cudnn_attention", "attn_bias"},
-            {"_scaled_dot_product_attention_math", "attn_mask"}},
+            {"_scaled_dot_product_attention_math", "attn_mask"},
+            {"sub", ""},
+            {"div", ""}},
     .examine = examine,
 };
 

@@ -1,46 +1,177 @@
-// EPS_UNDERFLOW: the denominator was made by adding (or clamping to) an epsilon, and is zero all the same.
-// Its proof is not written yet.
+// EPS_UNDERFLOW: an epsilon was meant to keep a denominator (or the argument of a logarithm) from zero, and it
+// is zero all the same. Two proofs. (1) The operand at the pole was made by adding an epsilon or clamping to
+// it, and there the epsilon is zero, or the sum is not zero before rounding to the format. (2) The op takes an
+// epsilon itself, and with one that the format holds, nothing else changed, it is finite.
 #include <ATen/ATen.h>
 
 #include <cmath>
 
 #include "replay/cause/cause.h"
+#include "replay/cause/origin.h"
+#include "replay/cause/semantics.h"
 #include "replay/cause/values.h"
 
 namespace nanquest {
 namespace {
 
-/// The op that made what `op` reads as its argument `name`; kNone if it came from outside.
-std::int32_t maker_of(const Case& c, std::int32_t op, std::string_view name) {
-  const auto position = argument_position(*c.row(op), name);
-  for (const Case::TensorArgument& a : c.tensor_arguments(op))
-    if (position && static_cast<std::size_t>(a.position) == *position) return c.producer(a.tensor, op);
-  return kNone;
+/// Larger ones are no protection but part of the formula.
+constexpr double kLargestEps = 1e-2;
+
+/// An epsilon that the format of `like` holds, inside a square too.
+double eps_for(const at::Tensor& like) {
+  return like.scalar_type() == at::kFloat || like.scalar_type() == at::kDouble ? 1e-6 : 1e-3;
 }
 
-bool resembles(const Case& c, const Subject& division) {
-  std::int32_t maker = maker_of(c, c.op_index(), division.argument);
-  if (const OpRow* root = c.row(maker); root && plain_name(*root) == "sqrt")
-    maker = maker_of(c, maker, "self");
-  const OpRow* op = c.row(maker);
-  if (!op) return false;
-  const std::string name = plain_name(*op);
-  if (name == "clamp" || name == "clamp_min" || name == "maximum") return true;
-  if (name != "add") return false;
-  const at::Tensor eps = operand_of(argument(c, maker, "other"));
-  return eps.defined() && eps.numel() == 1 && std::abs(wide(eps).item<double>()) < 1e-2;
+/// The op that should have kept the operand from zero.
+struct Protection {
+  std::int32_t op = kNone;
+  std::string_view argument;  ///< the epsilon's name in its schema
+  double eps = 0;
+  std::string format;  ///< that it was lost in; "" if it is zero itself
+};
+
+/// True if `op` shows `x` + eps (or max(x, eps)) to be zero only because eps is, or because the format
+/// rounded.
+bool is_lost(const Case& c, std::int32_t op, Protection& found) {
+  const OpValues& values = c.values(op);
+  const at::Tensor guarded = operand(c, op, "self"), out = values.bad_output();
+  if (!guarded.defined() || !out.defined() || !out.is_floating_point()) return false;
+  const at::Tensor zero = wide(out) == 0;
+  const auto x = broadcast(guarded, out.sizes());
+  if (!x || count_true(zero) == 0) return false;
+  if (found.eps == 0) return (*x >= 0).all().item<bool>();
+  found.format = format_name(out);
+  const auto exact = evaluate(*c.row(op), values.arguments, Precision::fp64);
+  return exact && exact->sizes() == out.sizes() && count_true(at::logical_and(zero, wide(*exact) == 0)) == 0;
+}
+
+/// The name of the epsilon in an op that adds one or clamps to one; "" if it is no such op.
+std::string_view eps_name(const OpRow& op) {
+  const std::string name = plain_name(op);
+  if (name == "add") return "other";
+  if (name == "clamp" || name == "clamp_min") return "min";
+  if (name == "maximum" || name == "max") return "other";
+  return "";
+}
+
+/// True for ops that hand a zero on as a zero, apart from those that only move it.
+bool keeps_zero(const std::string& name) {
+  return name == "sqrt" || name == "div" || name == "mul" || name == "abs";
+}
+
+/// Looks back from the operand for what protects it; nothing if nothing does, or if it isn't lost.
+std::optional<Protection> lost_protection(const Case& c, std::int32_t op, std::string_view operand_argument) {
+  std::int32_t maker = computed_by(c, op, operand_argument);
+  std::string cast_to = format_name(tensor_of(argument(c, op, operand_argument)));
+  for (int hops = 0; hops < 6 && c.row(maker); ++hops) {
+    const std::string name = plain_name(*c.row(maker));
+    if (const std::string_view eps = eps_name(*c.row(maker)); !eps.empty()) {
+      const auto value = number_of(c, maker, eps);
+      if (!value || std::abs(*value) >= kLargestEps || !is_real_number(c, maker, eps)) return std::nullopt;
+      Protection found{maker, operand_name(*c.row(maker), eps), *value, ""};
+      if (is_lost(c, maker, found)) return found;
+      // Not lost where it was added, but in a cast behind that.
+      const at::Tensor out = c.values(maker).bad_output();
+      if (*value == 0 || !out.defined() || count_true(wide(out) == 0) > 0 || cast_to.empty())
+        return std::nullopt;
+      found.format = cast_to;
+      return found;
+    }
+    if (!keeps_zero(name)) return std::nullopt;
+    // Of x · 2 or x / 3 the tensor; of a product of two tensors it isn't said which one is zero.
+    if ((name == "mul" || name == "div") && !number_of(c, maker, "other")) return std::nullopt;
+    maker = computed_by(c, maker, "self");
+  }
+  return std::nullopt;
+}
+
+std::string lost_text(const Protection& p) {
+  return p.format.empty() ? "its epsilon is 0"
+                          : "the epsilon of " + number_text(p.eps) + " vanishes in " + p.format;
+}
+
+Finding finding(const Case& c, std::int64_t bad, const Protection& p, double better) {
+  Finding f;
+  f.precision = !p.format.empty();
+  f.needs = FormatHalf::range;  // the small end of it
+  f.source = "the op that adds the epsilon, recomputed from its recorded inputs in fp64";
+  f.evidence.push_back({"epsilon of " + c.op_text(p.op), number_text(p.eps)});
+  if (!p.format.empty()) {
+    f.evidence.push_back({"as " + p.format + " holds it beside the recorded values", "0"});
+  }
+  f.evidence.push_back(
+      {"bad elements where the protected value is zero", std::to_string(bad) + " of " + std::to_string(bad)});
+  f.explanation = c.op_text(c.op_index()) + " meets exactly 0 in " + count_text(bad, "element") + ", which " +
+                  c.op_text(p.op) + " should have prevented: " + lost_text(p) + ".";
+  f.advice = p.format.empty() ? "Give it an epsilon: 1e-6 in fp32, 1e-3 in fp16."
+                              : "Use an epsilon that the format holds (fp16 ends at 6e-8, its products much "
+                                "earlier: 1e-3 to 1e-4), or compute this part in fp32.";
+  f.wanted.push_back(edit_constant(c, p.op, p.argument, p.eps, better));
+  if (p.format.empty()) f.unmoved.push_back(op_in(c, c.op_index(), Precision::fp64));
+  return f;
+}
+
+std::optional<Finding> at_a_pole(const Case& c) {
+  const auto e = elements_of(c, c.op_index());
+  if (!e || count_true(e->born) == 0) return std::nullopt;
+  if (e->semantics->pole_kind != Pole::quotient && e->semantics->pole_kind != Pole::logarithm)
+    return std::nullopt;
+  if (count_true(at::logical_and(e->born, at::logical_not(e->at_pole()))) > 0) return std::nullopt;
+  const auto lost = lost_protection(c, c.op_index(), e->semantics->argument);
+  if (!lost) return std::nullopt;
+  return finding(c, count_true(e->born), *lost, eps_for(e->output));
+}
+
+/// The outputs are finite wherever the recorded ones are not.
+bool heals(const OpValues& values, const std::vector<at::Tensor>& outputs) {
+  if (outputs.size() != values.outputs.size()) return false;
+  for (std::size_t i = 0; i < outputs.size(); ++i)
+    if (outputs[i].defined() && !all_finite(outputs[i])) return false;
+  return true;
+}
+
+std::optional<Finding> own_argument(const Case& c) {
+  const OpValues& values = c.values(c.op_index());
+  const at::Tensor out = values.bad_output();
+  for (const char* name : {"eps", "epsilon"}) {
+    const auto position = argument_position(*c.op(), name);
+    if (!position || *position >= values.arguments.size() || !out.defined() || all_finite(out)) continue;
+    for (const at::Tensor& t : tensors_in(values.arguments))
+      if (!all_finite(t)) return std::nullopt;
+    if (!values.arguments[*position].isScalar()) continue;
+    Protection p{c.op_index(), name, values.arguments[*position].toScalar().toDouble(), ""};
+    std::vector<c10::IValue> changed = values.arguments;
+    changed[*position] = 1e-5;
+    const auto outputs = evaluate_all(*c.op(), changed, Precision::as_recorded);
+    if (p.eps > 1e-5 || !outputs || !heals(values, *outputs)) continue;
+    if (p.eps != 0) {
+      const auto exact = evaluate_all(*c.op(), values.arguments, Precision::fp64);
+      if (!exact || !heals(values, *exact)) continue;
+      p.format = format_name(out);
+    }
+    Finding f = finding(c, count_true(bad_mask(out)), p, 1e-5);
+    f.explanation = c.op_text(c.op_index()) + " divides by a root or a norm that is 0 in " +
+                    count_text(count_true(bad_mask(out)), "element") + ", and " + lost_text(p) +
+                    ". The same call with 1e-5 is finite.";
+    f.source = "the op on its recorded inputs, with another epsilon and nothing else changed";
+    f.evidence[f.evidence.size() - 1] = {"bad elements that are finite with 1e-5", f.evidence.back().value};
+    return f;
+  }
+  return std::nullopt;
+}
+
+std::optional<Finding> examine(const Case& c, const Subject&) {
+  if (!c.op()) return std::nullopt;
+  auto f = at_a_pole(c);
+  return f ? f : own_argument(c);
 }
 
 }  // namespace
 
 NANQUEST_CAUSE(eps_underflow) = {
     .label = Label::eps_underflow,
-    .ops = {{"div", "other"},
-            {"true_divide", "other"},
-            {"rsqrt", "self"},
-            {"reciprocal", "self"},
-            {"addcdiv", "tensor2"}},
-    .resembles = resembles,
+    .origins = {Origin::op},
+    .examine = examine,
 };
 
 }  // namespace nanquest

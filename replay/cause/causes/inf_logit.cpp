@@ -1,19 +1,92 @@
-// INF_LOGIT: an infinite input to a softmax or a logit loss. Its proof is not written yet.
+// INF_LOGIT: an infinite input to a softmax, a log-softmax or a logit loss. Proof: the recorded logits hold no
+// NaN, and every bad element stands at an infinite one (in a loss), or in a row that holds +Inf (in a softmax;
+// rows of nothing but -Inf are another cause); with these logits large but finite the op itself is finite.
 #include <ATen/ATen.h>
 
+#include <limits>
+
 #include "replay/cause/cause.h"
+#include "replay/cause/origin.h"
 #include "replay/cause/values.h"
 
 namespace nanquest {
+namespace {
+
+/// Large enough to decide any softmax, small enough for fp16.
+constexpr double kLargeLogit = 1e4;
+
+/// Where the infinite logits make bad elements, in the shape of the output.
+at::Tensor explained(const Case& c, const Subject& subject, const at::Tensor& logits) {
+  const at::Tensor infinite = at::isinf(logits);
+  const c10::IValue dim = argument(c, c.op_index(), "dim");
+  if (subject.op == "binary_cross_entropy_with_logits" || subject.op == "log_sigmoid_forward")
+    return infinite;
+  if (!dim.isInt() || logits.dim() == 0) return {};
+  return at::any(at::logical_and(infinite, logits > 0), dim.toInt(), true).expand_as(logits);
+}
+
+Finding finding(const Case& c, const Subject& subject, const at::Tensor& logits, std::int64_t bad) {
+  const std::int64_t plus = count_true(at::logical_and(at::isinf(logits), logits > 0));
+  const std::int64_t minus = count_true(at::logical_and(at::isinf(logits), logits < 0));
+  Finding f;
+  f.source = "the op recomputed with the infinite logits replaced by ±10000";
+  f.evidence.push_back(
+      {"logits that are +Inf", std::to_string(plus) + " of " + std::to_string(logits.numel())});
+  f.evidence.push_back(
+      {"logits that are -Inf", std::to_string(minus) + " of " + std::to_string(logits.numel())});
+  f.evidence.push_back(
+      {"bad elements at or in the row of such a logit", std::to_string(bad) + " of " + std::to_string(bad)});
+  f.explanation = c.op_text(c.op_index()) + " was given " + count_text(plus + minus, "infinite logit") +
+                  ": the difference of two of them, or their product with a target of 0, is NaN." +
+                  maker_text(c, "They", computed_by(c, c.op_index(), subject.argument));
+  f.advice =
+      "Keep logits finite before a softmax or a logit loss: replace the infinity that was put in by a "
+      "large finite number, or leave these entries out of the loss.";
+  f.wanted.push_back(clamp_argument(c, c.op_index(), subject.argument, -kLargeLogit, kLargeLogit));
+  f.unmoved.push_back(op_in(c, c.op_index(), Precision::fp64));
+  return f;
+}
+
+std::optional<Finding> examine(const Case& c, const Subject& subject) {
+  const OpValues& values = c.values(c.op_index());
+  const at::Tensor x = tensor_of(argument(c, c.op_index(), subject.argument));
+  const at::Tensor out = values.bad_output();
+  if (!x.defined() || !out.defined() || !x.is_floating_point()) return std::nullopt;
+  const at::Tensor logits = wide(x);
+  if (count_true(at::isnan(logits)) > 0 || count_true(at::isinf(logits)) == 0) return std::nullopt;
+  for (const char* other : {"target", "weight", "pos_weight"})
+    if (const at::Tensor t = tensor_of(argument(c, c.op_index(), other)); t.defined() && !all_finite(t))
+      return std::nullopt;
+  const bool loss = subject.op == "binary_cross_entropy_with_logits";
+  const at::Tensor where = explained(c, subject, logits);
+  if (!where.defined()) return std::nullopt;
+  // -Inf out of a log-softmax where -Inf came in was meant.
+  const at::Tensor bad = loss ? bad_mask(out) : at::isnan(wide(out));
+  if (count_true(bad) == 0 || count_true(where) == 0) return std::nullopt;
+  const auto there = out.sizes() == where.sizes() ? std::optional(where) : std::nullopt;
+  // A loss that is averaged has one element: any infinite logit explains it, if it is finite without.
+  if (out.numel() > 1 && (!there || count_true(at::logical_and(bad, at::logical_not(*there))) > 0))
+    return std::nullopt;
+  std::vector<c10::IValue> changed = values.arguments;
+  const auto position = argument_position(*c.op(), subject.argument);
+  changed[*position] = at::where(at::isinf(x), at::sign(x) * kLargeLogit, x);
+  const auto finite = evaluate(*c.op(), changed, Precision::fp64);
+  if (!finite || !all_finite(*finite)) return std::nullopt;
+  return finding(c, subject, logits, count_true(bad));
+}
+
+}  // namespace
 
 NANQUEST_CAUSE(inf_logit) = {
     .label = Label::inf_logit,
+    .phases = {Phase::forward},
     .ops = {{"_softmax", "self"},
             {"_log_softmax", "self"},
+            {"softmax", "self"},
             {"log_softmax", "self"},
+            {"_safe_softmax", "self"},
             {"binary_cross_entropy_with_logits", "self"}},
-    .yields_to = {Label::logspace_inf_grad, Label::mask_overflow},
-    .resembles = [](const Case& c, const Subject&) { return reads_infinity(c.values(c.op_index())); },
+    .examine = examine,
 };
 
 }  // namespace nanquest

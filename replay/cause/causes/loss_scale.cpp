@@ -1,13 +1,156 @@
-// LOSS_SCALE: the scaler itself went wrong. Told by the op's name; its proof is not written yet.
+// LOSS_SCALE: the scaler itself went wrong: its scale grew to infinity, was driven to zero, or is so small that
+// 1 / scale is infinite. Proof: the number that the loss is multiplied by before backward, as recorded, is not
+// finite or zero, or the culprit computes that number, or its reciprocal, and makes an infinity of it. Gradients
+// that overflow under a finite scale are what the scaler is there for: another cause.
+#include <ATen/ATen.h>
+
+#include <cmath>
+#include <set>
+
+#include "replay/cause/branch.h"
 #include "replay/cause/cause.h"
+#include "replay/cause/scale.h"
+#include "replay/cause/values.h"
 
 namespace nanquest {
+namespace {
+
+constexpr double kSaneScale = 1024;
+
+/// True if tensor row `tensor` was made of the scale's storage by one-element ops alone.
+bool comes_from(const Case& c, std::int32_t tensor, std::int32_t before, std::int32_t slot, int hops = 6) {
+  const TensorRow& row = c.doc().tensors[static_cast<std::size_t>(tensor)];
+  for (const std::int64_t n : row.sizes)
+    if (n != 1) return false;
+  if (row.slot == slot) return true;
+  const std::int32_t maker = c.producer(tensor, before);
+  if (maker == kNone || hops == 0) return false;
+  for (const Case::TensorArgument& a : c.tensor_arguments(maker))
+    if (comes_from(c, a.tensor, maker, slot, hops - 1)) return true;
+  return false;
+}
+
+/// Storage of the scale: what multiplies the loss, or what was announced as the scale; kNone if it is a constant.
+std::int32_t scale_slot(const Case& c, const std::optional<LossScale>& scale) {
+  if (scale && scale->slot != kNone) return scale->slot;
+  for (std::size_t i = 0; i < c.doc().slots.size(); ++i)
+    if (c.doc().slots[i].origin == SlotOrigin::loss_scale) return static_cast<std::int32_t>(i);
+  return kNone;
+}
+
+/// The scale, and what takes it out of the gradients again, replaced by what a healthy scaler would have.
+Change sane_scale(const Case& c, const std::optional<LossScale>& scale, std::int32_t slot) {
+  if (slot != kNone && !c.doc().slots[static_cast<std::size_t>(slot)].data.empty())
+    return replace_scalar(c, slot, "the loss scale", kSaneScale);
+  Change all;
+  if (!scale) return all;
+  const auto take = [&](std::int32_t op, double found, double sane) {
+    for (std::size_t i = 0; i < c.values(op).arguments.size(); ++i) {
+      const auto n = number_at(c, op, i);
+      if (!n || (*n != found && !(std::isnan(*n) && std::isnan(found)))) continue;
+      Change one = replace_setting(c, op, {"the loss scale", i, found, sane});
+      all.options.edit.op_edit.merge(one.options.edit.op_edit);
+      if (all.text.empty()) one.options = all.options, all = std::move(one);
+    }
+  };
+  take(scale->op, scale->value, kSaneScale);
+  for (const std::int32_t op : derivative_ops(c, scale->op)) take(op, scale->value, kSaneScale);
+  for (std::int32_t i = scale->op; i < static_cast<std::int32_t>(c.doc().ops.size()); ++i) {
+    if (!c.row(i)->node.empty() || (plain_name(*c.row(i)) != "mul" && plain_name(*c.row(i)) != "div"))
+      continue;
+    const auto arguments = c.tensor_arguments(i);
+    if (i == scale->op || arguments.empty() || !is_gradient(c, arguments.front().tensor, i)) continue;
+    take(i, scale->value, kSaneScale);
+    take(i, 1 / scale->value, 1 / kSaneScale);
+  }
+  return all;
+}
+
+Finding finding(const Case& c, Change change, const std::string& what, double value) {
+  Finding f;
+  f.source = "the scale as recorded, and the step run with another";
+  f.evidence.push_back({"the loss scale", number_text(value)});
+  f.evidence.push_back({"1 / scale", number_text(1 / value)});
+  if (c.op()) f.evidence.push_back({"first op that it harms", c.op_text(c.op_index())});
+  f.explanation = what + " The gradients themselves are not at fault.";
+  f.advice =
+      "Bound the scale on both sides (at least 1, at most 2^24 or so), keep it in fp32, and stop the run "
+      "when "
+      "it keeps falling: then something else is wrong in every step.";
+  if (!change.text.empty()) f.wanted.push_back(std::move(change));
+  return f;
+}
+
+/// The culprit computes on the scale: it makes the next scale, or its reciprocal.
+std::optional<Finding> computed(const Case& c, const std::optional<LossScale>& scale, std::int32_t slot) {
+  if (!c.op() || slot == kNone) return std::nullopt;
+  const OpValues& values = c.values(c.op_index());
+  if (values.outputs.empty() || all_finite(values.bad_output())) return std::nullopt;
+  const std::string name = plain_name(*c.op());
+  const bool update = name == "_amp_update_scale";
+  if (!update && values.bad_output().numel() != 1) return std::nullopt;
+  std::optional<double> read;
+  for (const Case::TensorArgument& a : c.tensor_arguments(c.op_index()))
+    if (comes_from(c, a.tensor, c.op_index(), slot))
+      if (const auto value = number_at(c, c.op_index(), static_cast<std::size_t>(a.position)); value && !read)
+        read = value;
+  if (!read || !std::isfinite(*read)) return std::nullopt;
+  const bool grows = name == "mul" || name == "add" || name == "pow" || name == "exp2" || update;
+  const bool inverts = name == "reciprocal" || name == "div" || name == "_to_copy" || name == "pow";
+  const double value = scale ? scale->value : *read;
+  if (grows && std::abs(*read) > 1)
+    return finding(c, sane_scale(c, scale, slot),
+                   c.op_text(c.op_index()) + " computes the next loss scale from " + number_text(*read) +
+                       ", and that leaves the range of " + format_name(values.bad_output()) + ".",
+                   value);
+  if (inverts && std::abs(value) < 1)
+    return finding(c, sane_scale(c, scale, slot),
+                   c.op_text(c.op_index()) + " computes 1 / scale of a loss scale that was driven to " +
+                       number_text(value) + ", and that is infinite.",
+                   value);
+  return std::nullopt;
+}
+
+/// All that the scale multiplies is finite.
+bool loss_is_finite(const Case& c, const LossScale& scale) {
+  for (const Case::TensorArgument& a : c.tensor_arguments(scale.op)) {
+    if (a.tensor == scale.tensor || c.doc().tensors[static_cast<std::size_t>(a.tensor)].slot == scale.slot)
+      continue;
+    const at::Tensor t = tensor_of(c.values(scale.op).arguments[static_cast<std::size_t>(a.position)]);
+    const bool is_the_scale =
+        t.numel() == 1 && (wide(t).item<double>() == scale.value || scale.value != scale.value);
+    if (!all_finite(t) && !is_the_scale) return false;
+  }
+  return true;
+}
+
+std::optional<Finding> examine(const Case& c, const Subject&) {
+  const auto scale = loss_scale_of(c);
+  const std::int32_t slot = scale_slot(c, scale);
+  if (auto f = computed(c, scale, slot)) return f;
+  if (!c.op() || !scale || !loss_is_finite(c, *scale)) return std::nullopt;
+  const bool infinite = !std::isfinite(scale->value);
+  const bool vanished = scale->value == 0 || std::isinf(static_cast<float>(1 / scale->value));
+  if (!infinite && !vanished) return std::nullopt;
+  Change sane = sane_scale(c, scale, slot);
+  if (sane.text.empty() || run_change(c, sane.options) != TrialResult::finite) return std::nullopt;
+  return finding(c, std::move(sane),
+                 infinite ? "The loss was finite, but it was multiplied by a loss scale of " +
+                                number_text(scale->value) + ", and everything after it is infinite or NaN."
+                          : "The loss scale was driven to " + number_text(scale->value) + ": " +
+                                c.op_text(c.op_index()) +
+                                " takes it out of the gradients again, and 1 / scale is "
+                                "infinite.",
+                 scale->value);
+}
+
+}  // namespace
 
 NANQUEST_CAUSE(loss_scale) = {
     .label = Label::loss_scale,
-    .phases = {Phase::optimizer},
-    .resembles = [](const Case& c,
-                    const Subject&) { return plain_name(*c.op()).find("_amp_") != std::string::npos; },
+    .supersedes = {Label::div_zero, Label::fp16_overflow, Label::bad_setting, Label::bad_data,
+                   Label::bad_state, Label::zero_times_inf, Label::eps_underflow},
+    .examine = examine,
 };
 
 }  // namespace nanquest

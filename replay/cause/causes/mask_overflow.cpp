@@ -1,48 +1,186 @@
-// MASK_OVERFLOW: a mask constant leaves the range. All bad outputs are -Inf and stand where an input holds
-// one and the same large negative constant. Its proof is not written yet.
+// MASK_OVERFLOW: a mask constant leaves the range. Proof: every bad element holds, in one operand, one of at
+// most two large constants that nobody computed from data (a number in the program, a mask handed in, or made
+// of such by moving, casting, 1 - mask, mask · number); with that operand at rest (0) the op, one precision
+// up, is inside the format at these elements, and with it beyond.
 #include <ATen/ATen.h>
 
 #include <cmath>
 #include <limits>
 
 #include "replay/cause/cause.h"
+#include "replay/cause/origin.h"
+#include "replay/cause/semantics.h"
 #include "replay/cause/values.h"
 
 namespace nanquest {
 namespace {
 
-/// A finfo.min, or a round "minus a lot" such as -1e9: people write these, training does not compute them.
-bool written_by_hand(double value) {
-  const double decimal = std::log10(std::abs(value));
-  return value == -65504 || value < -1e30 || (value <= -1e4 && decimal == std::round(decimal));
+/// Smaller ones are no mask: a shift, a scale.
+constexpr double kSmallest = 1e3;
+
+/// At most two different values.
+bool few_values(const at::Tensor& x) {
+  if (x.numel() == 0) return false;
+  const double low = x.min().item<double>(), high = x.max().item<double>();
+  return at::logical_or(x == low, x == high).all().item<bool>();
 }
 
-bool resembles(const Case& c, const Subject&) {
-  const OpValues& values = c.values(c.op_index());
-  if (values.outputs.empty() || !values.bad_output().is_floating_point()) return false;
-  const at::Tensor out = wide(values.bad_output());
-  const at::Tensor bad = bad_mask(out);
-  if (count_true(bad) < 1 || count_true(bad) != count_true(out == -std::numeric_limits<double>::infinity()))
-    return false;
-  for (const at::Tensor& input : tensors_in(values.arguments)) {
-    if (!input.is_floating_point()) continue;
-    const auto same_shape = broadcast(wide(input), out.sizes());
-    if (!same_shape) continue;
-    const at::Tensor there = same_shape->masked_select(bad);
-    const double low = there.min().item<double>(), high = there.max().item<double>();
-    if (low == high && written_by_hand(low)) return true;
+/// A finfo.min, or a round "a lot" such as -1e9: people write these, training doesn't compute them.
+bool written_by_hand(double value) {
+  const double size = std::abs(value), decimal = std::log10(size);
+  for (const double end : {65504.0, 57344.0, 448.0, 3.3895313892515355e38, 3.4028234663852886e38})
+    if (size == end) return true;
+  return size >= 1e4 && decimal == std::round(decimal);
+}
+
+/// A table of a mask that was handed in: places at rest beside masked ones, or masked all over with a number
+/// that only people write.
+bool is_table(const at::Tensor& x) {
+  if (!few_values(x)) return false;
+  const double low = x.min().item<double>(), high = x.max().item<double>();
+  return low == 0 || high == 0 || (low == high && written_by_hand(low));
+}
+
+/// True if the operand's values were written down, not computed from data or weights.
+bool is_mask(const Case& c, std::int32_t op, std::string_view name, const at::Tensor& values, int depth = 0) {
+  const c10::IValue given = argument(c, op, operand_name(*c.row(op), name));
+  if (is_constant(c, op, name)) return depth > 0 || plain_name(*c.row(op)) != "add";
+  if (is_trained(c, op, name)) return false;
+  const std::int32_t maker = computed_by(c, op, name);
+  const at::Tensor x = tensor_of(given);
+  // Handed in from outside (or cut from that): a table of nothing but rest and a few constants.
+  if (!c.row(maker)) return x.defined() && is_table(values);
+  const std::string maker_name = plain_name(*c.row(maker));
+  if (depth > 6) return false;
+  if (maker_name == "masked_fill" || maker_name == "where" || maker_name == "full" || maker_name == "fill" ||
+      maker_name == "scalar_tensor" || maker_name == "full_like" || maker_name == "triu" ||
+      maker_name == "tril" || maker_name == "zeros" || maker_name == "ones" || maker_name == "lift_fresh")
+    return few_values(values);
+  if (maker_name == "mul" || maker_name == "add" || maker_name == "sub" || maker_name == "rsub" ||
+      maker_name == "minimum" || maker_name == "maximum") {
+    const at::Tensor other = operand(c, maker, "other"), self = operand(c, maker, "self");
+    if (!other.defined() || !self.defined()) return false;
+    return few_values(values) && is_mask(c, maker, "self", self, depth + 1) &&
+           is_mask(c, maker, "other", other, depth + 1);
   }
-  return false;
+  // What a comparison gave is 0 or 1: a table, however it was computed.
+  return is_zero_or_one(values);
+}
+
+struct Culprit {
+  std::string_view operand;
+  double constant = 0;
+  double without = 0;  ///< amax of the result at these elements with the mask at rest
+};
+
+Finding finding(const Case& c, const Culprit& mask, const at::Tensor& out, const at::Tensor& exact,
+                const at::Tensor& bad) {
+  const double limit = *format_max(out);
+  const at::Tensor there = exact.masked_select(bad);
+  const double beyond = there.index({there.abs().argmax()}).item<double>();
+  Finding f;
+  f.precision = true;
+  f.needs = FormatHalf::range;
+  f.source = "the op recomputed in fp64 from its recorded inputs, with the mask and without";
+  f.evidence.push_back({"mask constant at the bad elements", number_text(mask.constant), ""});
+  f.evidence.push_back({"result there (recomputed in fp64)", number_text(beyond), number_text(limit)});
+  f.evidence.push_back({"the same without the mask", number_text(mask.without), number_text(limit)});
+  f.explanation = c.op_text(c.op_index()) + " takes the mask constant " + number_text(mask.constant) +
+                  " to " + number_text(beyond) + ", but " + format_name(out) + " ends at " +
+                  number_text(limit) + ": " + count_text(count_true(bad), "element") +
+                  " became infinite, where a large finite number was "
+                  "meant.";
+  f.advice =
+      "Mask with masked_fill (which replaces the score instead of adding to it), or with a number well "
+      "inside the format (-1e4 in fp16); don't add two masks of finfo.min.";
+  const double rest = std::copysign(limit / 4, mask.constant);
+  const std::string_view name = operand_name(*c.op(), mask.operand);
+  if (is_constant(c, c.op_index(), name))
+    f.wanted.push_back(edit_constant(c, c.op_index(), name, mask.constant, rest));
+  else if (rest < 0)
+    f.wanted.push_back(clamp_argument(c, c.op_index(), name, rest, std::numeric_limits<double>::quiet_NaN()));
+  else
+    f.wanted.push_back(clamp_argument(c, c.op_index(), name, std::numeric_limits<double>::quiet_NaN(), rest));
+  f.wanted.push_back(saturate_result(c, c.op_index()));
+  return f;
+}
+
+/// The op one precision up with operand `name` at rest at the bad elements.
+std::optional<at::Tensor> at_rest(const Case& c, std::string_view name, const at::Tensor& bad) {
+  const auto position = argument_position(*c.op(), operand_name(*c.op(), name));
+  std::vector<c10::IValue> arguments = c.values(c.op_index()).arguments;
+  if (!position) return std::nullopt;
+  c10::IValue& value = arguments[*position];
+  if (value.isScalar()) {
+    value = 0.0;
+  } else {
+    const at::Tensor x = value.toTensor();
+    // Where the mask is broadcast, an entry rests if it stands behind any bad element.
+    value = at::where(at::logical_and(x.expand(bad.sizes()) != 0, bad), at::zeros({}, x.options()),
+                      x.expand(bad.sizes()))
+                .contiguous();
+  }
+  return evaluate(*c.op(), arguments, Precision::fp64);
+}
+
+std::optional<Culprit> mask_in(const Case& c, std::string_view name, const at::Tensor& out,
+                               const at::Tensor& bad) {
+  const at::Tensor given = operand(c, c.op_index(), name);
+  const auto shaped = given.defined() ? broadcast(given, out.sizes()) : std::nullopt;
+  if (!shaped) return std::nullopt;
+  const at::Tensor there = shaped->masked_select(bad);
+  if (!all_finite(there) || !few_values(there) || there.abs().min().item<double>() < kSmallest ||
+      there.min().item<double>() * there.max().item<double>() < 0)
+    return std::nullopt;
+  // What hides is large and negative; a positive one must be a number that only people write.
+  if (there.max().item<double>() > 0 && !written_by_hand(there.max().item<double>())) return std::nullopt;
+  if (!is_mask(c, c.op_index(), name, given)) return std::nullopt;
+  const auto rested = at_rest(c, name, bad);
+  if (!rested || rested->sizes() != out.sizes()) return std::nullopt;
+  const at::Tensor left = wide(*rested).masked_select(bad);
+  const double without = finite_amax(left);
+  if (!all_finite(left) || without > *format_max(out)) return std::nullopt;
+  const double low = there.min().item<double>(), high = there.max().item<double>();
+  return Culprit{name, std::abs(low) > std::abs(high) ? low : high, without};
+}
+
+std::optional<Finding> examine(const Case& c, const Subject& subject) {
+  const OpValues& values = c.values(c.op_index());
+  const at::Tensor out = values.bad_output();
+  if (!out.defined() || !out.is_floating_point()) return std::nullopt;
+  for (const at::Tensor& t : tensors_in(values.arguments))
+    if (t.is_floating_point() && count_true(at::isnan(wide(t))) > 0) return std::nullopt;
+  const auto exact = evaluate(*c.op(), values.arguments, Precision::fp64);
+  if (!exact || exact->sizes() != out.sizes()) return std::nullopt;
+  // What was infinite in exact arithmetic too came in so: a mask of -Inf beside this one, and meant.
+  const at::Tensor bad = at::logical_and(bad_mask(out), at::isfinite(wide(*exact)));
+  const at::Tensor harmful = at::isnan(wide(out));
+  if (count_true(bad) == 0 || count_true(harmful) > 0) return std::nullopt;
+  if (count_true(at::logical_and(bad, wide(*exact).abs() < *format_max(out) * (1 - 1e-3))) > 0)
+    return std::nullopt;
+  std::optional<Culprit> mask;
+  for (const std::string_view name : {"self", "other", "tensor1", "tensor2"}) {
+    if (name != "self" && (subject.op == "_to_copy" || subject.op == "copy")) continue;
+    auto found = mask_in(c, name, out, bad);
+    if (!found) continue;
+    // Of 1 · -1e9 the constant is the mask; the other one is a table of 0 and 1.
+    if (!mask || std::abs(found->constant) > std::abs(mask->constant)) mask = std::move(found);
+  }
+  if (!mask) return std::nullopt;
+  if (subject.op == "mul" &&
+      !is_zero_or_one(operand(c, c.op_index(), mask->operand == "self" ? "other" : "self")))
+    return std::nullopt;  // a factor of the data: a scale, not a mask
+  return finding(c, *mask, out, wide(*exact), bad);
 }
 
 }  // namespace
 
 NANQUEST_CAUSE(mask_overflow) = {
     .label = Label::mask_overflow,
-    .yields_to = {Label::exp_overflow, Label::norm_overflow, Label::loss_scale, Label::empty_reduction,
-                  Label::degenerate_linalg, Label::infeasible_target, Label::eps_underflow,
-                  Label::logspace_inf_grad},
-    .resembles = resembles,
+    .origins = {Origin::op},
+    .phases = {Phase::forward},
+    .ops = {{"add", ""}, {"sub", ""}, {"rsub", ""}, {"mul", ""}, {"_to_copy", "self"}, {"where", ""}},
+    .examine = examine,
 };
 
 }  // namespace nanquest

@@ -1,103 +1,101 @@
 // SINGULAR_GRAD: forward finite, derivative infinite at this very point. Proof: the culprit works for the
-// derivative of a forward op whose recorded outputs are finite and whose recorded input is exactly at the
-// singular point wherever the derivative is bad. A gradient that arrives as exactly zero there was thrown
-// away by the program: another cause.
+// derivative of a forward op, and that op, computed in fp64 at the recorded point and ever nearer to it, has no
+// finite slope wherever the derivative is bad. A gradient that the program threw away is another cause.
 #include <ATen/ATen.h>
 
+#include "replay/cause/branch.h"
 #include "replay/cause/cause.h"
+#include "replay/cause/derivative.h"
 #include "replay/cause/values.h"
 
 namespace nanquest {
 namespace {
 
-/// Where the derivative of the forward op is infinite, given what it read and gave; undefined if this op has
-/// no such point.
-struct Singular {
-  at::Tensor mask;
-  std::string point;  ///< in words
-  Guard guard = Guard::zero_to_safe_root;
-};
+/// Decompositions have points of their own: repeated eigenvalues, singular matrices.
+bool is_decomposition(const std::string& name) {
+  return (name.starts_with("linalg_") || name.starts_with("_linalg_")) && name != "linalg_vector_norm";
+}
 
-Singular singular_points(const Case& c, std::int32_t forward, const Subject& subject) {
-  const std::string_view name = subject.op;
-  const at::Tensor x = tensor_of(argument(c, forward, subject.argument));
-  if (!x.defined() || !x.is_floating_point() || c.values(forward).outputs.empty()) return {};
-  const at::Tensor w = wide(x);
-  if (name == "sqrt") return {w == 0, "0, where its derivative 1/(2 sqrt(x)) is infinite"};
-  if (name == "pow") {
-    at::Tensor exponent = operand_of(argument(c, forward, "exponent"));
-    if (!exponent.defined()) return {};
-    exponent = wide(exponent);
-    return {at::logical_and(w == 0, at::logical_and(exponent > 0, exponent < 1)),
-            "0 with an exponent p below 1, where its derivative p x^(p-1) is infinite"};
+/// In fp64 from the same inputs the culprit is as bad: no range overflow of its format.
+bool stays_bad(const Case& c, const at::Tensor& bad) {
+  const auto exact = evaluate(*c.op(), c.values(c.op_index()).arguments, Precision::fp64);
+  return !exact || exact->sizes() != bad.sizes() || covers(bad_mask(*exact), bad);
+}
+
+/// Moves what was at the singular point a little away from it; nothing if no guard is known for such a point.
+std::optional<Change> guard_of(const Case& c, std::int32_t forward) {
+  for (const Case::TensorArgument& a : c.tensor_arguments(forward)) {
+    const auto position = static_cast<std::size_t>(a.position);
+    const std::string name = argument_name(*c.row(forward), position);
+    const at::Tensor t = tensor_of(argument(c, forward, name));
+    if (!t.defined() || !t.is_floating_point() || t.unsafeGetTensorImpl()->is_wrapped_number()) continue;
+    if (count_true(wide(t) == 0) > 0) return guard_argument(c, forward, name, Guard::zero_to_safe_root);
+    if (count_true(wide(t).abs() == 1) > 0) return guard_argument(c, forward, name, Guard::unit_inwards);
   }
-  if (name == "acos" || name == "asin")
-    return {w.abs() == 1, "±1, where its derivative 1/sqrt(1 - x²) is infinite", Guard::unit_inwards};
-  // A norm: PyTorch itself masks the 2-norm's derivative at 0; orders below 1 stay singular.
-  const at::Tensor norm = wide(c.values(forward).outputs[0]);
-  if (norm.numel() != 1 && norm.sizes() != w.sizes()) return {};
-  return {at::logical_and(w == 0, (norm == 0).expand_as(w)), "0, where a norm has no derivative"};
+  return std::nullopt;
 }
 
-/// The gradient that the node was given: the first argument, among the node's ops up to the culprit, that
-/// backward made outside this node. Undefined if there is none.
-at::Tensor incoming_gradient(const Case& c) {
-  const std::int32_t culprit = c.op_index();
-  std::int32_t first = culprit;
-  while (first > 0 && c.doc().ops[first - 1].phase == Phase::backward &&
-         c.doc().ops[first - 1].node == c.op()->node && c.doc().ops[first - 1].sequence == c.op()->sequence)
-    --first;
-  for (std::int32_t i = first; i <= culprit; ++i)
-    for (const Case::TensorArgument& a : c.tensor_arguments(i)) {
-      const std::int32_t maker = c.producer(a.tensor, i);
-      if (maker == kNone || maker >= first || c.doc().ops[maker].phase != Phase::backward) continue;
-      return tensor_of(c.values(i).arguments[static_cast<std::size_t>(a.position)]);
-    }
-  return {};
+std::string point_of(const Case& c, std::int32_t forward) {
+  for (const at::Tensor& t : tensors_in(c.values(forward).arguments)) {
+    if (!t.is_floating_point() || t.unsafeGetTensorImpl()->is_wrapped_number()) continue;
+    if (count_true(wide(t) == 0) > 0) return "0";
+    if (count_true(wide(t).abs() == 1) > 0) return "±1";
+  }
+  return "a point";
 }
 
-/// Every bad element was sent a gradient of exactly zero: where() or a factor of zero threw that branch
-/// away.
-bool thrown_away(const Case& c, const at::Tensor& bad) {
-  const at::Tensor gradient = incoming_gradient(c);
-  if (!gradient.defined() || !gradient.is_floating_point()) return false;
-  const auto sent = broadcast(wide(gradient), bad.sizes());
-  return sent && count_true(at::logical_and(bad, *sent != 0)) == 0;
-}
-
-Finding finding(const Case& c, std::int32_t forward, const Subject& subject, const Singular& singular,
-                std::int64_t bad) {
+Finding finding(const Case& c, std::int32_t forward, const Slopes& slopes, std::int64_t bad) {
   Finding f;
-  f.source = "the derivative's own formula; the forward values were recorded finite";
-  f.evidence.push_back({"inputs of " + c.op_text(forward) + " exactly at the singular point",
-                        std::to_string(count_true(singular.mask))});
+  const std::string point = point_of(c, forward);
+  f.source =
+      "the forward op computed in fp64 ever nearer to the recorded point; the forward values were recorded "
+      "finite";
+  f.evidence.push_back(
+      {"elements of " + c.op_text(forward) + " without a finite slope",
+       std::to_string(count_true(slopes.singular)) + " of " + std::to_string(slopes.singular.numel())});
+  f.evidence.push_back({"slope there at a distance of " + number_text(slopes.distance_far) + " and of " +
+                            number_text(slopes.distance_near),
+                        number_text(slopes.far) + ", then " + number_text(slopes.near)});
   f.evidence.push_back(
       {"bad derivatives that stand there", std::to_string(bad) + " of " + std::to_string(bad)});
   f.evidence.push_back({"non-finite values in that op's forward result", "0"});
-  f.explanation = "Forward is finite everywhere, but " + c.op_text(forward) + " was evaluated at " +
-                  singular.point + ": " + count_text(bad, "element") + " of its gradient not finite (" +
-                  c.op()->node + ").";
-  f.advice = singular.guard == Guard::unit_inwards
+  f.explanation = "Forward is finite there, but " + c.op_text(forward) + " was evaluated at " + point +
+                  ", where its derivative is infinite: " + count_text(bad, "element") +
+                  " of its gradient not finite (" + c.op()->node + ").";
+  f.advice = point == "±1"
                  ? "Clamp the argument to [-1 + eps, 1 - eps] before acos or asin."
                  : "Add a small eps inside the root (sqrt(x + eps), (x + eps)^p), or use a norm whose "
                    "gradient is defined at 0.";
-  f.wanted.push_back(guard_argument(c, forward, subject.argument, singular.guard));
+  if (auto change = guard_of(c, forward)) f.wanted.push_back(std::move(*change));
   return f;
 }
 
-std::optional<Finding> examine(const Case& c, const Subject& subject) {
+/// The call of a forward op on lists that the bad derivative belongs to explains it; of any other op its only
+/// one.
+const Slopes* explaining(const std::vector<std::vector<Slopes>>& calls, const at::Tensor& bad,
+                         const std::vector<std::int64_t>& reduced) {
+  for (const std::vector<Slopes>& outputs : calls)
+    for (const Slopes& s : outputs)
+      if (s.singular.defined() && count_true(s.singular) > 0 && covers(s.singular, bad, reduced)) return &s;
+  return nullptr;
+}
+
+std::optional<Finding> examine(const Case& c, const Subject&) {
   const std::int32_t forward = c.forward_of(c.op_index());
-  for (const at::Tensor& t : c.values(forward).outputs)
-    if (!all_finite(t)) return std::nullopt;
-  const Singular singular = singular_points(c, forward, subject);
+  const OpRow* op = c.row(forward);
   const OpValues& values = c.values(c.op_index());
-  if (!singular.mask.defined() || values.outputs.empty()) return std::nullopt;
+  if (!op || values.outputs.empty() || is_decomposition(plain_name(*op))) return std::nullopt;
   const at::Tensor bad = bad_mask(values.bad_output());
-  const auto points = broadcast(singular.mask, bad.sizes());
-  if (!points || count_true(bad) == 0 || count_true(at::logical_and(bad, at::logical_not(*points))) > 0)
+  if (count_true(bad) == 0 || !stays_bad(c, bad)) return std::nullopt;
+  std::vector<std::vector<Slopes>> calls;
+  for (const OpValues& call : c.calls(forward)) calls.push_back(slopes_of(*op, call.arguments));
+  const std::vector<std::int64_t> reduced = reduced_dimensions(c, forward);
+  const Slopes* slopes = explaining(calls, bad, reduced);
+  if (!slopes) return std::nullopt;
+  if (sent_zero(c, c.op_index(), bad, reduced) && slopes->singular.sizes() == bad.sizes() &&
+      loss_ignores(c, forward, bad))
     return std::nullopt;
-  if (thrown_away(c, bad)) return std::nullopt;
-  return finding(c, forward, subject, singular, count_true(bad));
+  return finding(c, forward, *slopes, count_true(bad));
 }
 
 }  // namespace
@@ -105,13 +103,9 @@ std::optional<Finding> examine(const Case& c, const Subject& subject) {
 NANQUEST_CAUSE(singular_grad) = {
     .label = Label::singular_grad,
     .origins = {Origin::op},
+    .phases = {Phase::backward},
     .derivative_of = true,
-    .ops = {{"sqrt", "self"},
-            {"pow", "self"},
-            {"acos", "self"},
-            {"asin", "self"},
-            {"linalg_vector_norm", "self"},
-            {"norm", "self"}},
+    .yields_to = {Label::unselected_branch, Label::logspace_inf_grad},
     .examine = examine,
 };
 

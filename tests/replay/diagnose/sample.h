@@ -1,6 +1,7 @@
 /// What the test of every cause asks: is its sample explained, and what must stay UNKNOWN?
 #pragma once
 
+#include "probe/observe/step_scope.h"
 #include "tests/replay/diagnose/incident.h"
 #include "tests/replay/diagnose/programs.h"
 
@@ -48,6 +49,47 @@ inline void expect_sample(const std::string& sample, const Expected& e) {
   ASSERT_TRUE(v.fix.has_value());
   EXPECT_TRUE(v.fix->verified && v.fix->placebo_failed && v.fix->minimal);
   EXPECT_FALSE(v.fix->advice.empty());
+}
+
+/// A step that computes this loss and goes back through it.
+inline Incident backward_of(const StepState& state, const std::function<at::Tensor()>& loss) {
+  for (const auto& [name, parameter] : state.parameters) at::Tensor(parameter).mutable_grad().reset();
+  return Incident(state, [&] {
+    const at::Tensor l = loss();
+    l.backward();
+    return l;
+  });
+}
+
+/// The same with one trained tensor, which is named: what is not named can't be harmed.
+inline Incident trained(const at::Tensor& w, const std::function<at::Tensor()>& loss) {
+  StepState state;
+  state.parameters = {{"w", w}};
+  return backward_of(state, loss);
+}
+
+/// The step's culprit is `op` and its cause this one; UNKNOWN is a label as any other.
+inline void expect_cause(const Incident& incident, Label label, const std::string& op = "") {
+  ASSERT_FALSE(incident.doc().culprit.value.empty()) << "the step should hold something harmful";
+  const Finding f = incident.finding();
+  EXPECT_EQ(word(f.label), word(label)) << f.explanation;
+  const Case c = incident.make();
+  ASSERT_NE(c.op(), nullptr);
+  EXPECT_EQ(c.op()->name, op.empty() ? c.op()->name : op);
+  EXPECT_FALSE(label != Label::unknown && (f.evidence.empty() || f.advice.empty() || f.explanation.empty()));
+}
+
+/// As expect_cause, and what the cause wants to be changed makes the step finite.
+inline void expect_healed(const Incident& incident, Label label, const std::string& op = "") {
+  expect_cause(incident, label, op);
+  const Case c = incident.make();
+  bool healed = false;
+  std::string tried;
+  for (const Change& change : incident.finding().wanted) {
+    healed = healed || run_change(c, change.options) == TrialResult::finite;
+    tried += change.text + "; ";
+  }
+  EXPECT_TRUE(healed) << "none of these: " << tried;
 }
 
 /// The step ends in UNKNOWN, and what it says names the cause that it resembles.

@@ -14,5 +14,100 @@ TEST(BadData, ItsSampleIsExplainedAndTheFixIsVerified) {
                                       .poison = {4}});
 }
 
+using testing::Incident;
+using testing::kInf;
+using testing::kNaN;
+using testing::leaf;
+
+/// A step that multiplies `x` by a weight; `batch` names what it was given.
+Verdict verdict_on(const at::Tensor& x, const NamedTensors& batch, const std::vector<std::string>& ids = {}) {
+  const at::Tensor w = leaf(at::ones({4, 2})), other = leaf(at::ones({2}));
+  StepState state;
+  state.parameters = {{"w", w}, {"other", other}};
+  state.batch = batch;
+  state.sample_ids = ids;
+  return Incident(state,
+                  [&] {
+                    const at::Tensor loss = (at::mm(x.to(at::kFloat), w) * other).sum();
+                    loss.backward();
+                    return loss;
+                  })
+      .verdict();
+}
+
+TEST(BadData, EverySampleOfItIsNamed) {
+  at::Tensor x = at::ones({5, 4});
+  x[1][2] = kNaN, x[4][0] = kInf;
+  const Verdict v = verdict_on(x, {{"x", x}}, {"a", "b", "c", "d", "e"});
+  EXPECT_EQ(v.cause, Label::bad_data) << v.explanation;
+  EXPECT_EQ(v.poison, (std::vector<std::int64_t>{1, 4}));
+  EXPECT_EQ(v.poison_ids, (std::vector<std::string>{"b", "e"}));
+}
+
+TEST(BadData, InHalfPrecisionAndAnInfinityAlone) {
+  at::Tensor x = at::ones({3, 4}, at::kHalf);
+  x[2][3] = kInf;
+  const Verdict v = verdict_on(x, {{"x", x}});
+  EXPECT_EQ(v.cause, Label::bad_data) << v.explanation;
+  EXPECT_EQ(v.poison, (std::vector<std::int64_t>{2}));
+}
+
+TEST(BadData, InASecondTensorOfTheBatch) {
+  const at::Tensor w = leaf(at::ones({4})), x = at::ones({3, 4});
+  at::Tensor weight = at::ones({3});
+  weight[0] = kNaN;
+  StepState state;
+  state.parameters = {{"w", w}};
+  state.batch = {{"x", x}, {"weight", weight}};
+  const Verdict v = Incident(state, [&] {
+                      const at::Tensor loss = (at::mv(x, w) * weight).sum();
+                      loss.backward();
+                      return loss;
+                    }).verdict();
+  EXPECT_EQ(v.cause, Label::bad_data) << v.explanation;
+  EXPECT_EQ(v.culprit.tensor, "weight");
+  EXPECT_EQ(v.poison, (std::vector<std::int64_t>{0}));
+}
+
+TEST(BadData, ABadWeightIsNot) {
+  at::Tensor values = at::ones({4});
+  values[1] = kNaN;
+  const at::Tensor w = leaf(values), x = at::ones({3, 4});
+  StepState state;
+  state.parameters = {{"w", w}};
+  state.batch = {{"x", x}};
+  EXPECT_EQ(Incident(state,
+                     [&] {
+                       const at::Tensor loss = at::mv(x, w).sum();
+                       loss.backward();
+                       return loss;
+                     })
+                .finding()
+                .label,
+            Label::bad_state);
+}
+
+TEST(BadData, LargeButFiniteDataIsNot) {
+  const at::Tensor x = at::full({3, 4}, 1e38f);
+  EXPECT_NE(verdict_on(x, {{"x", x}}).cause, Label::bad_data);
+}
+
+TEST(BadData, AMaskOfInfinitiesIsNot) {
+  const at::Tensor w = leaf(at::zeros({3}));
+  const at::Tensor mask = at::full({3}, -kInf);
+  StepState state;
+  state.parameters = {{"w", w}};
+  state.batch = {{"mask", mask}};
+  EXPECT_EQ(Incident(state,
+                     [&] {
+                       const at::Tensor loss = at::softmax(w + mask, 0).pow(2).sum();
+                       loss.backward();
+                       return loss;
+                     })
+                .finding()
+                .label,
+            Label::all_masked_row);
+}
+
 }  // namespace
 }  // namespace nanquest

@@ -1,4 +1,5 @@
 // BAD_STATE: its sample, its variants, and what looks like it and is not.
+#include "probe/observe/step_scope.h"
 #include "tests/replay/diagnose/sample.h"
 
 namespace nanquest {
@@ -34,6 +35,65 @@ TEST(BadState, ParameterIsNamed) {
   EXPECT_EQ(v.phase, Phase::input);
   EXPECT_EQ(v.culprit.tensor, "fc.weight");
   EXPECT_EQ(v.precision.verdict, PrecisionVerdict::not_a_precision_matter);
+}
+
+TEST(BadState, MomentsInAnUpdateAndOverLists) {
+  for (const bool list : {false, true}) {
+    const at::Tensor w = leaf(at::ones({3}));
+    at::Tensor moment = at::ones({3});
+    moment[2] = kNaN;
+    StepState state;
+    state.parameters = {{"w", w}};
+    state.optimizer = {{"exp_avg of w", moment}};
+    const Verdict v =
+        Incident(state, [&] {
+          const at::Tensor loss = (w * w).sum();
+          loss.backward();
+          const at::NoGradGuard no_grad;
+          const PhaseScope phase(Phase::optimizer);
+          if (list)
+            at::_foreach_add_(std::vector<at::Tensor>{w}, std::vector<at::Tensor>{moment}, -0.1);
+          else
+            w.sub_(moment, 0.1);
+          return loss;
+        }).verdict();
+    EXPECT_EQ(v.cause, Label::bad_state) << v.explanation;
+    EXPECT_EQ(v.origin, Origin::optimizer_state);
+    EXPECT_EQ(v.culprit.tensor, "exp_avg of w");
+  }
+}
+
+TEST(BadState, ABadBatchIsNot) {
+  const at::Tensor w = leaf(at::ones({3}));
+  at::Tensor x = at::ones({3});
+  x[0] = kNaN;
+  StepState state;
+  state.parameters = {{"w", w}};
+  state.batch = {{"x", x}};
+  EXPECT_EQ(Incident(state,
+                     [&] {
+                       const at::Tensor loss = (w * x).sum();
+                       loss.backward();
+                       return loss;
+                     })
+                .finding()
+                .label,
+            Label::bad_data);
+}
+
+TEST(BadState, AZeroWeightIsNot) {
+  const at::Tensor w = leaf(at::tensor({0.f, 1.f}));
+  StepState state;
+  state.parameters = {{"w", w}};
+  EXPECT_EQ(Incident(state,
+                     [&] {
+                       const at::Tensor loss = at::log(w).sum();
+                       loss.backward();
+                       return loss;
+                     })
+                .finding()
+                .label,
+            Label::log_zero);
 }
 
 }  // namespace

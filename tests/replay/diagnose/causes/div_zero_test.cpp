@@ -4,9 +4,11 @@
 namespace nanquest {
 namespace {
 
-using testing::expect_unknown;
+using testing::expect_cause;
+using testing::expect_healed;
 using testing::Incident;
 using testing::leaf;
+using testing::trained;
 
 TEST(DivZero, ItsSampleIsExplainedAndTheFixIsVerified) {
   testing::expect_sample("div_zero", {.cause = Label::div_zero,
@@ -31,17 +33,71 @@ TEST(DivZero, ZeroOverZeroIsSaid) {
   EXPECT_NE(f.explanation.find("0 / 0"), std::string::npos);
 }
 
+TEST(DivZero, OtherQuotientsOtherFormatsInPlace) {
+  const at::Tensor w = leaf(at::tensor({1.f, 2.f})), zero = at::tensor({0.f, 1.f});
+  expect_healed(trained(w, [&] { return (w.to(at::kHalf) / zero.to(at::kHalf)).to(at::kFloat).sum(); }),
+                Label::div_zero, "aten::div");
+  expect_healed(trained(w, [&] { return at::remainder(w, zero).sum() + w.sum(); }), Label::div_zero,
+                "aten::remainder");
+  expect_healed(trained(w, [&] { return (w * at::pow(zero, -1.0)).sum(); }), Label::div_zero);
+  expect_healed(trained(w, [&] { return (w * 1).div_(zero).sum(); }), Label::div_zero, "aten::div_");
+  expect_healed(trained(w, [&] { return (w / 0.0).sum(); }), Label::div_zero, "aten::div");
+}
+
+TEST(DivZero, BesideANumeratorThatIsInfiniteOnPurpose) {
+  const at::Tensor w = leaf(at::tensor({1.f, 2.f, 3.f})),
+                   low = at::tensor({0.f, 0.f, -testing::kInf}, at::kFloat);
+  const at::Tensor count = at::tensor({0.f, 1.f, 1.f});
+  StepState state;
+  state.parameters = {{"w", w}};
+  state.batch = {{"low", low}, {"count", count}};
+  expect_cause(testing::backward_of(state, [&] { return at::softmax((w * count + low) / count, 0)[1]; }),
+               Label::div_zero, "aten::div");
+}
+
+TEST(DivZero, ForeachInTheOptimizer) {
+  const at::Tensor w = leaf(at::tensor({1.f, 2.f})), v = leaf(at::tensor({1.f}));
+  StepState state;
+  state.parameters = {{"w", w}, {"v", v}};
+  expect_cause(Incident(state,
+                        [&] {
+                          const at::Tensor loss = (w * at::tensor({0.f, 1.f})).sum() + v.sum();
+                          loss.backward();
+                          const at::NoGradGuard no_grad;
+                          const PhaseScope phase(Phase::optimizer);
+                          at::_foreach_div_({v, w}, {v.grad(), w.grad()});
+                          return loss;
+                        }),
+               Label::div_zero, "aten::_foreach_div_");
+}
+
 TEST(DivZero, LostEpsilonIsNotDivZero) {
   const at::Tensor w = leaf(at::zeros({2, 4}));
-  expect_unknown(Incident({},
-                          [&] {
-                            const at::Tensor h = w.to(at::kHalf);
-                            const at::Tensor norm = h.pow(2).sum(1, true) + 1e-8;  // 1e-8 is 0 in fp16
-                            at::Tensor loss = (h / norm).to(at::kFloat).sum();
-                            loss.backward();
-                            return loss;
-                          }),
-                 "EPS_UNDERFLOW");
+  expect_cause(trained(w,
+                       [&] {
+                         const at::Tensor h = w.to(at::kHalf);
+                         const at::Tensor norm = h.pow(2).sum(1, true) + 1e-8;  // 1e-8 is 0 in fp16
+                         return (h / norm).to(at::kFloat).sum();
+                       }),
+               Label::eps_underflow);
+}
+
+TEST(DivZero, ASoftmaxByHandOverARowOfMinusInfIsNot) {
+  const at::Tensor w = leaf(at::randn({2, 3}));
+  at::Tensor closed = at::zeros({2, 3}, at::kBool);
+  closed[1].fill_(true);
+  expect_cause(trained(w,
+                       [&] {
+                         const at::Tensor e = at::exp(w.masked_fill(closed, -testing::kInf));
+                         return (e / e.sum(1, true)).pow(2).sum();
+                       }),
+               Label::all_masked_row, "aten::div");
+}
+
+TEST(DivZero, ATinyDenominatorIsRangeOverflow) {
+  const at::Tensor w = leaf(at::tensor({1.f, 2.f}));
+  expect_cause(trained(w, [&] { return (w.to(at::kHalf) / (w * 1e-7f).to(at::kHalf)).to(at::kFloat).sum(); }),
+               Label::fp16_overflow);
 }
 
 TEST(DivZero, ZeroOverZeroInBackwardIsNotDivZero) {

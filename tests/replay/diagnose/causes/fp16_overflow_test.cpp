@@ -1,12 +1,15 @@
 // FP16_OVERFLOW: its sample, its variants, and what looks like it and is not.
+#include "replay/cause/values.h"
 #include "tests/replay/diagnose/sample.h"
 
 namespace nanquest {
 namespace {
 
+using testing::expect_cause;
 using testing::expect_unknown;
 using testing::Incident;
 using testing::leaf;
+using testing::trained;
 using testing::tried;
 
 TEST(Fp16Overflow, ItsSampleIsExplainedAndTheFixIsVerified) {
@@ -133,15 +136,55 @@ TEST(Fp16Overflow, IsSeenWhereLaterOpsHideItAsZeros) {
   EXPECT_EQ(v.precision.fp32, PrecisionResult::finite);
 }
 
+TEST(Fp16Overflow, AnyFormat) {
+  const at::Tensor w = leaf(at::full({2}, 3e38f));
+  expect_cause(trained(w, [&] { return (w.to(at::kBFloat16) * 4).to(at::kFloat).sum(); }),
+               Label::fp16_overflow, "aten::mul");
+  expect_cause(trained(w, [&] { return (w * 4).sum(); }), Label::fp16_overflow, "aten::mul");
+  const at::Tensor v = leaf(at::tensor({100.f, 1e5f}));
+  expect_cause(trained(v, [&] { return v.to(at::kFloat8_e5m2).to(at::kFloat).sum(); }), Label::fp16_overflow,
+               "aten::_to_copy");
+}
+
+TEST(Fp16Overflow, ANormWhoseSquaresOverflow) {
+  // 1e20 · sqrt(3) fits into fp32, its square does not.
+  const at::Tensor w = leaf(at::full({3}, 1e20f));
+  expect_cause(trained(w, [&] { return at::log(at::linalg_vector_norm(w)); }), Label::fp16_overflow,
+               "aten::linalg_vector_norm");
+  const at::Tensor v = leaf(at::tensor({1e20f, -1e20f, 2e20f}));
+  expect_cause(trained(v, [&] { return at::layer_norm(v, {3}).pow(2).sum(); }), Label::fp16_overflow,
+               "aten::native_layer_norm");
+}
+
+TEST(Fp16Overflow, OfAnOpOnListsInTheOptimizer) {
+  const at::Tensor w = leaf(at::full({1}, 3e38f)), v = leaf(at::ones({3}));
+  StepState state;
+  state.parameters = {{"w", w}, {"v", v}};
+  expect_cause(Incident(state,
+                        [&] {
+                          const at::Tensor loss = w.sum() * 1e-9 + v.sum();
+                          loss.backward();
+                          const at::NoGradGuard no_grad;
+                          const PhaseScope phase(Phase::optimizer);
+                          at::_foreach_mul_({v, w}, 4.0);
+                          return loss;
+                        }),
+               Label::fp16_overflow, "aten::_foreach_mul_");
+}
+
+TEST(Fp16Overflow, DropoutIsNotDrawnAgain) {
+  const at::Tensor w = leaf(at::full({64}, 60000.f));
+  const Incident incident = trained(
+      w, [&] { return std::get<0>(at::native_dropout(w.to(at::kHalf), 0.5, true)).to(at::kFloat).sum(); });
+  ASSERT_FALSE(incident.doc().culprit.value.empty());
+  const Case c = incident.make();
+  EXPECT_FALSE(evaluate(*c.op(), c.values(c.op_index()).arguments, Precision::fp32).has_value());
+}
+
 TEST(Fp16Overflow, ExpOfTooMuchIsNotFp16Overflow) {
   const at::Tensor w = leaf(at::full({4}, 12.f));
-  expect_unknown(Incident({},
-                          [&] {
-                            at::Tensor loss = at::exp(w.to(at::kHalf)).to(at::kFloat).mean();
-                            loss.backward();
-                            return loss;
-                          }),
-                 "EXP_OVERFLOW");
+  expect_cause(trained(w, [&] { return at::exp(w.to(at::kHalf)).to(at::kFloat).mean(); }),
+               Label::exp_overflow);
 }
 
 TEST(Fp16Overflow, MaskConstantLeavingTheRangeIsNotFp16Overflow) {
@@ -149,33 +192,20 @@ TEST(Fp16Overflow, MaskConstantLeavingTheRangeIsNotFp16Overflow) {
   at::Tensor mask = at::zeros({2, 3}, at::kHalf);
   mask.select(0, 1).fill_(
       -65504.f);  // finfo.min, on the whole row: with anything negative added it leaves the range
-  expect_unknown(Incident({},
-                          [&] {
-                            const at::Tensor masked = scores.to(at::kHalf) + mask;
-                            at::Tensor loss = at::softmax(masked.to(at::kFloat), 1).sum();
-                            loss.backward();
-                            return loss;
-                          }),
-                 "MASK_OVERFLOW");
+  expect_cause(trained(scores,
+                       [&] {
+                         const at::Tensor masked = scores.to(at::kHalf) + mask;
+                         return at::softmax(masked.to(at::kFloat), 1).sum();
+                       }),
+               Label::mask_overflow);
 }
 
-TEST(Fp16Overflow, IntermediateOverflowThatCancelsIsNotFp16Overflow) {
-  // fp64 cannot hold 1e308 · 10 either: no 16-bit format is involved at all.
+TEST(Fp16Overflow, WhatNoFormatHoldsIsNotExplained) {
+  // fp64 cannot hold 1e308 · 10 either: there is no wider format to prove it in.
   const at::Tensor w = leaf(at::full({2}, 1e308, at::kDouble));
   expect_unknown(Incident({},
                           [&] {
                             const at::Tensor loss = (w * 10.0).sum();
-                            loss.backward();
-                            return loss;
-                          }),
-                 "");
-}
-
-TEST(Fp16Overflow, Bf16OverflowIsNotFp16Overflow) {
-  const at::Tensor w = leaf(at::full({2}, 3e38f));
-  expect_unknown(Incident({},
-                          [&] {
-                            const at::Tensor loss = (w.to(at::kBFloat16) * 4).to(at::kFloat).sum();
                             loss.backward();
                             return loss;
                           }),

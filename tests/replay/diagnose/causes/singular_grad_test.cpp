@@ -4,7 +4,6 @@
 namespace nanquest {
 namespace {
 
-using testing::expect_unknown;
 using testing::Incident;
 using testing::leaf;
 
@@ -41,17 +40,73 @@ TEST(SingularGrad, AcosAtOneAndPowBelowOne) {
   EXPECT_EQ(pow.precision.verdict, PrecisionVerdict::structural);
 }
 
+Finding finding_of(const std::vector<at::Tensor>& parameters, const std::function<at::Tensor()>& f) {
+  StepState state;
+  for (std::size_t i = 0; i < parameters.size(); ++i)
+    state.parameters.emplace_back("p" + std::to_string(i), parameters[i]);
+  for (const at::Tensor& p : parameters)
+    p.mutable_grad() = at::Tensor();  // an earlier step's would be added to
+  return Incident(state,
+                  [&] {
+                    const at::Tensor loss = f();
+                    loss.backward();
+                    return loss;
+                  })
+      .finding();
+}
+
+TEST(SingularGrad, OtherFunctionsFormatsAndPlaces) {
+  const at::Tensor w = leaf(at::tensor({0.f, 4.f, 0.f})), u = leaf(at::tensor({1.f, 0.5f, -1.f}));
+  const at::Tensor x = leaf(at::tensor({0.f, 3.f})), y = leaf(at::tensor({0.f, 4.f}));
+  const auto label = [](const Finding& f) { return f.label; };
+  EXPECT_EQ(label(finding_of({w}, [&] { return at::pow(w, 0.9).sum(); })), Label::singular_grad);
+  EXPECT_EQ(label(finding_of({w}, [&] { return at::sqrt(w.to(at::kHalf)).to(at::kFloat).sum(); })),
+            Label::singular_grad);
+  EXPECT_EQ(label(finding_of({w}, [&] { return (w * 1.0).sqrt_().sum(); })), Label::singular_grad);
+  EXPECT_EQ(label(finding_of({u}, [&] { return at::asin(u).sum(); })), Label::singular_grad);
+  EXPECT_EQ(label(finding_of({x, y}, [&] { return at::hypot(x, y).sum(); })), Label::singular_grad);
+  EXPECT_EQ(label(finding_of({x, y},
+                             [&] {
+                               const std::vector<at::Tensor> roots = at::_foreach_sqrt({x, y});
+                               return roots[0].sum() + roots[1].sum();
+                             })),
+            Label::singular_grad);
+}
+
 TEST(SingularGrad, UnselectedBranchIsNotSingularGrad) {
   const at::Tensor w = leaf(at::tensor({0.f, 4.f}));
+  EXPECT_NE(finding_of({w}, [&] { return at::where(w > 0, at::sqrt(w), at::zeros({2})).sum(); }).label,
+            Label::singular_grad);
+}
+
+TEST(SingularGrad, TinyArgumentsWhoseDerivativeOverflowsAreNotSingular) {
+  // 1e-40 is no zero: the derivative of its root of order 100 is finite, but beyond fp32.
+  const at::Tensor w = leaf(at::tensor({1e-40f, 4.f}));
+  EXPECT_NE(finding_of({w}, [&] { return (at::pow(w, 0.01) * 1.0).sum(); }).label, Label::singular_grad);
+}
+
+TEST(SingularGrad, SquaresThatUnderflowInBackwardAreNotSingular) {
+  // (1e-25)² + (1e-25)² is zero in fp32: the angle itself is well defined there.
+  const at::Tensor x = leaf(at::tensor({1e-25f, 3.f})), y = leaf(at::tensor({1e-25f, 4.f}));
   StepState state;
-  state.parameters = {{"w", w}};
-  expect_unknown(Incident(state,
-                          [&] {
-                            const at::Tensor loss = at::where(w > 0, at::sqrt(w), at::zeros({2})).sum();
-                            loss.backward();
-                            return loss;
-                          }),
-                 "");
+  state.parameters = {{"x", x}, {"y", y}};
+  const Incident incident(state, [&] {
+    const at::Tensor loss = at::atan2(x, y).sum();
+    loss.backward();
+    return loss;
+  });
+  EXPECT_NE(incident.finding().label, Label::singular_grad);
+}
+
+TEST(SingularGrad, AnOverflowOfTheGradientIsNotSingular) {
+  const at::Tensor w = leaf(at::tensor({1e-3f, 4.f}));
+  EXPECT_NE(finding_of({w},
+                       [&] {
+                         const at::Tensor h = at::sqrt(w.to(at::kHalf));
+                         return (h.to(at::kFloat) * 6e4).sum();
+                       })
+                .label,
+            Label::singular_grad);
 }
 
 }  // namespace

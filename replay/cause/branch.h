@@ -1,0 +1,36 @@
+/// branch: was a value used? What backward sent to an op, and whether the loss depends on what it made.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <vector>
+
+#include "replay/cause/case.h"
+
+namespace nanquest {
+
+/// Ops of the backward node that `op` belongs to, in order; empty if it belongs to none.
+std::vector<std::int32_t> node_ops(const Case& c, std::int32_t op);
+/// Ops of backward that differentiate `forward`, in order.
+std::vector<std::int32_t> derivative_ops(const Case& c, std::int32_t forward);
+
+/// The gradients that the node of `op` was given: what its ops read and backward made outside it, as
+/// recorded. Each once.
+std::vector<at::Tensor> incoming_gradients(const Case& c, std::int32_t op);
+/// Every true element of `bad`, a mask over something that this node made, was sent a gradient of exactly
+/// zero. `reduced`: reduced_dimensions of the forward op.
+bool sent_zero(const Case& c, std::int32_t op, const at::Tensor& bad,
+               const std::vector<std::int64_t>& reduced);
+
+/// The op that made the value from which the backward after `forward` started; kNone if that isn't known.
+std::int32_t loss_after(const Case& c, std::int32_t forward);
+
+/// The loss after `forward` stays what it is, bit for bit in fp64, when the elements `mask` of what `forward`
+/// made become something else: where() took the other branch, a mask of zeros multiplied them, a maximum took
+/// another. Finite elements are moved up and down by more than themselves: of two directions one must leave
+/// the loss alone (a maximum ignores all that is smaller). Others become two different finite numbers, and
+/// both must. False if it can't be run.
+bool loss_ignores(const Case& c, std::int32_t forward, const at::Tensor& mask);
+
+}  // namespace nanquest

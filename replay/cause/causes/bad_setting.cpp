@@ -1,0 +1,239 @@
+// BAD_SETTING: a number that somebody chose is itself NaN, infinite or outside of what its op's formula allows: a
+// learning rate of NaN, a temperature of 0, a beta of 1. Proof: the culprit was given it as a constant, or as a
+// one-element tensor that no op of the step made, and the rest of what it read was finite. A number that is merely
+// large is no such thing.
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "replay/cause/cause.h"
+#include "replay/cause/scale.h"
+#include "replay/cause/values.h"
+
+namespace nanquest {
+namespace {
+
+/// One number among the culprit's arguments.
+struct Number {
+  std::size_t position;
+  std::string name;  ///< of the argument
+  double value;
+  std::int32_t tensor = kNone;  ///< row of the outside tensor that holds it; kNone for a constant
+};
+
+/// Ops that write a number down: NaN and infinity are marks there.
+bool writes_marks(const std::string& op) {
+  static const std::set<std::string> names = {"fill",
+                                              "full",
+                                              "full_like",
+                                              "new_full",
+                                              "masked_fill",
+                                              "where",
+                                              "scalar_tensor",
+                                              "nan_to_num",
+                                              "constant_pad_nd",
+                                              "clamp",
+                                              "clamp_min",
+                                              "clamp_max",
+                                              "threshold",
+                                              "index_fill",
+                                              "lift_fresh",
+                                              "copy",
+                                              "_to_copy",
+                                              "clone",
+                                              "eq",
+                                              "ne",
+                                              "lt",
+                                              "gt",
+                                              "le",
+                                              "ge",
+                                              "scatter",
+                                              "triu",
+                                              "tril",
+                                              "maximum",
+                                              "minimum"};
+  return names.count(op) > 0;
+}
+
+std::vector<Number> numbers_of(const Case& c, std::int32_t op) {
+  std::vector<Number> found;
+  const std::vector<c10::IValue>& arguments = c.values(op).arguments;
+  std::set<std::size_t> tensors;
+  for (const Case::TensorArgument& a : c.tensor_arguments(op)) {
+    const auto position = static_cast<std::size_t>(a.position);
+    tensors.insert(position);
+    const auto value = number_at(c, op, position);
+    const TensorRow& row = c.doc().tensors[static_cast<std::size_t>(a.tensor)];
+    const bool outside = c.producer(a.tensor, op) == kNone || (row.flags & kTensorWrappedNumber);
+    if (!value || !outside || !dtype_is_float(row.dtype) || row.slot == kNone) continue;
+    const SlotOrigin origin = c.doc().slots[static_cast<std::size_t>(row.slot)].origin;
+    // What is learned, or gathered over steps, nobody chose; a batch of one number is data.
+    if (origin == SlotOrigin::parameter || origin == SlotOrigin::gradient) continue;
+    if (origin == SlotOrigin::optimizer_state && c.row(op)->phase != Phase::optimizer) continue;
+    if (!row.sizes.empty() && origin != SlotOrigin::external && origin != SlotOrigin::optimizer_state)
+      continue;
+    found.push_back({position, argument_name(*c.row(op), position), *value,
+                     (row.flags & kTensorWrappedNumber) ? kNone : a.tensor});
+  }
+  for (std::size_t i = 0; i < arguments.size(); ++i)
+    if (arguments[i].isDouble() || (arguments[i].isScalar() && !tensors.count(i)))
+      if (const auto value = number_at(c, op, i)) found.push_back({i, argument_name(*c.row(op), i), *value});
+  return found;
+}
+
+/// What the op made goes into a softmax or a sigmoid within a few ops: it was a logit.
+bool is_logit(const Case& c, std::int32_t op) {
+  static const std::set<std::string> ends = {
+      "_softmax",    "_log_softmax",   "softmax",
+      "log_softmax", "sigmoid",        "log_sigmoid_forward",
+      "logsumexp",   "gumbel_softmax", "binary_cross_entropy_with_logits",
+      "multinomial"};
+  std::set<std::int32_t> last = {op};
+  for (int hops = 0; hops < 4; ++hops) {
+    std::set<std::int32_t> next;
+    for (const std::int32_t from : last)
+      for (const std::int32_t to : c.readers(from)) {
+        if (ends.count(plain_name(*c.row(to)))) return true;
+        next.insert(to);
+      }
+    last = std::move(next);
+  }
+  return false;
+}
+
+/// What is divided is the root of a second moment, or a moment: the divisor is a bias correction, 1 - beta^t.
+bool divides_a_moment(const Case& c, std::int32_t division) {
+  for (const Case::TensorArgument& a : c.tensor_arguments(division)) {
+    std::int32_t row = a.tensor, before = division;
+    for (int hops = 0; hops < 3; ++hops) {
+      const std::int32_t slot = c.doc().tensors[static_cast<std::size_t>(row)].slot;
+      if (slot != kNone &&
+          c.doc().slots[static_cast<std::size_t>(slot)].origin == SlotOrigin::optimizer_state)
+        return true;
+      const std::int32_t maker = c.producer(row, before);
+      const OpRow* op = c.row(maker);
+      if (!op || (plain_name(*op) != "sqrt" && plain_name(*op) != "clone")) break;
+      const auto arguments = c.tensor_arguments(maker);
+      if (arguments.empty()) break;
+      row = arguments.front().tensor, before = maker;
+    }
+  }
+  return false;
+}
+
+/// Every element of the op's other operands is 0 or 1.
+bool multiplies_a_mask(const Case& c, std::int32_t op, std::size_t position) {
+  const std::vector<c10::IValue>& arguments = c.values(op).arguments;
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    const at::Tensor t = i == position ? at::Tensor() : tensor_of(arguments[i]);
+    if (t.defined() && count_true(at::logical_and(wide(t) != 0, wide(t) != 1)) == 0) return true;
+  }
+  return false;
+}
+
+struct Reason {
+  std::string what;    ///< "the temperature"
+  std::string reason;  ///< why no such number can be meant
+  double sane;
+};
+
+/// Why this number can't have been meant; nothing if it can.
+std::optional<Reason> absurd(const Case& c, std::int32_t at, const Number& n) {
+  const std::string op = plain_name(*c.row(at));
+  const bool update = c.row(at)->phase == Phase::optimizer;
+  const std::string argument = n.name + " of " + c.row(at)->name;
+  const bool division = (op == "div" || op == "true_divide") && n.name == "other";
+  const bool multiplication = op == "mul" && (n.name == "other" || n.name == "self");
+  if (writes_marks(op) || n.name == "ord" || n.name == "p" || n.name == "norm_type") return std::nullopt;
+  if (std::isnan(n.value))
+    return Reason{argument, "it is not a number", division || multiplication ? 1.0 : 0.0};
+  static const std::set<std::string> settings = {"alpha",  "beta",         "eps",       "momentum",
+                                                 "lr",     "beta1",        "beta2",     "value",
+                                                 "weight", "weight_decay", "dampening", "scale"};
+  if (std::isinf(n.value)) {
+    if (settings.count(n.name) && (update || (n.name != "value" && n.name != "weight")))
+      return Reason{argument, "it is infinite", 0};
+    if (multiplication && update) return Reason{argument, "it is infinite", 1};
+    if (multiplication && n.value > 0 && is_logit(c, at) && !multiplies_a_mask(c, at, n.position))
+      return Reason{"the factor of the logits (1 / temperature, " + argument + ")", "it is infinite", 1};
+    return std::nullopt;
+  }
+  if (n.name == "eps" && n.value < 0) return Reason{argument, "an epsilon below 0 protects nothing", 1e-5};
+  if ((n.name == "beta1" || n.name == "beta2") && (n.value >= 1 || n.value < 0))
+    return Reason{argument, "a beta must lie in [0, 1): with 1 the bias correction 1 - beta^t is 0", 0.9};
+  if (division && n.value == 0 && update && divides_a_moment(c, at))
+    return Reason{"the bias correction 1 - beta^t (" + argument + ")",
+                  "it is 0: a beta of 1, or no step counted", 0.1};
+  if (division && n.value == 0 && !update && is_logit(c, at))
+    return Reason{"the temperature (" + argument + ")", "logits are divided by it, and it is 0", 1};
+  return std::nullopt;
+}
+
+/// The culprit, and the ops that made what it read non-finite, a few ops back.
+std::vector<std::int32_t> suspects(const Case& c) {
+  std::vector<std::int32_t> found = {c.op_index()};
+  for (std::size_t i = 0; i < found.size() && found.size() < 8; ++i)
+    for (const Case::TensorArgument& a : c.tensor_arguments(found[i])) {
+      const std::int32_t maker = c.graph().bad(TensorId{a.tensor}) ? c.producer(a.tensor, found[i]) : kNone;
+      if (maker != kNone && std::find(found.begin(), found.end(), maker) == found.end())
+        found.push_back(maker);
+    }
+  return found;
+}
+
+/// All else that came in was finite: nothing else explains the values.
+bool alone(const Case& c, std::int32_t op, std::size_t position) {
+  const std::vector<c10::IValue>& arguments = c.values(op).arguments;
+  for (std::size_t i = 0; i < arguments.size(); ++i)
+    if (i != position)
+      for (const at::Tensor& t : tensors_in({arguments[i]}))
+        if (!all_finite(t)) return false;
+  return true;
+}
+
+std::optional<Finding> examine(const Case& c, const Subject&) {
+  const OpValues& values = c.values(c.op_index());
+  if (!c.op() || values.outputs.empty() || all_finite(values.bad_output())) return std::nullopt;
+  std::vector<std::pair<Number, Reason>> found;
+  std::int32_t op = kNone;
+  for (const std::int32_t suspect : suspects(c))
+    for (const Number& n : numbers_of(c, suspect))
+      if (const auto why = absurd(c, suspect, n);
+          why && (op == kNone || op == suspect) && alone(c, suspect, n.position))
+        found.emplace_back(n, *why), op = suspect;
+  if (found.size() != 1) return std::nullopt;
+  const auto& [number, why] = found.front();
+  Finding f;
+  f.source = "the number as it was handed to the op";
+  f.evidence.push_back({why.what, number_text(number.value)});
+  const std::string line = called_from(c, op);
+  if (!line.empty()) f.evidence.push_back({"called from", line});
+  f.explanation = why.what + " was " + number_text(number.value) + ": " + why.reason + ". " + c.op_text(op) +
+                  " spreads it over " + count_text(static_cast<std::int64_t>(c.culprit().count), "element") +
+                  "; all else that it read was finite." + (line.empty() ? "" : " The call: " + line + ".");
+  f.advice =
+      "Check settings where they are made (schedules divide by step counts and by warm-up lengths), and "
+      "refuse "
+      "what is not finite before the first step.";
+  if (number.tensor != kNone) {
+    const std::int32_t slot = c.doc().tensors[static_cast<std::size_t>(number.tensor)].slot;
+    if (!c.doc().slots[static_cast<std::size_t>(slot)].data.empty())
+      f.wanted.push_back(replace_scalar(c, slot, why.what, why.sane));
+  } else {
+    f.wanted.push_back(replace_setting(c, op, {why.what, number.position, number.value, why.sane}));
+  }
+  return f;
+}
+
+}  // namespace
+
+NANQUEST_CAUSE(bad_setting) = {
+    .label = Label::bad_setting,
+    .supersedes = {Label::div_zero, Label::eps_underflow, Label::zero_times_inf, Label::domain,
+                   Label::bad_data, Label::bad_state, Label::fp16_overflow, Label::inf_logit},
+    .examine = examine,
+};
+
+}  // namespace nanquest

@@ -1,0 +1,121 @@
+// HARDWARE: the same inputs gave other outputs on a second execution. Proof: of all ops the culprit is the first whose
+// recorded output has another hash than the replay's, everything before it came back bit for bit; it was not
+// finite when recorded and is finite here; here it gives the same bits three times; and the environment is the
+// recorded one. Claimed for deterministic ops on the CPU alone: what other kernels, versions, thread counts or random
+// numbers could explain is no fault of the machine.
+#include <ATen/ATen.h>
+
+#include <set>
+
+#include "replay/cause/cause.h"
+#include "replay/cause/values.h"
+#include "replay/trace/environment.h"
+
+namespace nanquest {
+namespace {
+
+constexpr std::uint32_t kUnfit = kOpSeeded | kOpUninitialised | kOpHostWrite | kOpOpaque | kOpFailed;
+
+/// Ops that add up in the order in which threads arrive.
+bool is_nondeterministic(const std::string& op) {
+  static const std::set<std::string> names = {"index_add",
+                                              "scatter_add",
+                                              "scatter_reduce",
+                                              "index_put",
+                                              "put",
+                                              "_index_put_impl",
+                                              "embedding_dense_backward",
+                                              "bincount",
+                                              "histc",
+                                              "index_reduce",
+                                              "_embedding_bag_dense_backward",
+                                              "cumsum"};
+  return names.count(op) > 0;
+}
+
+/// Hashes of what each op wrote, up to the culprit.
+RunResult hashed(const Case& c) {
+  RunOptions options;
+  options.hash = true;
+  options.stop_after = c.op_index();
+  return c.run(options);
+}
+
+enum class Likeness { equal, other, unknown };
+
+Likeness compare(const Case& c, OpId op, const OpOutcome& outcome) {
+  const auto rows = c.graph().written(op);
+  Likeness result = Likeness::unknown;
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const StatsRow* recorded = rows[i] ? c.graph().stats(rows[i]) : nullptr;
+    if (!recorded || !recorded->has_hash || i >= outcome.written.size() || !outcome.written[i].has_hash)
+      continue;
+    if (recorded->hash != outcome.written[i].hash) return Likeness::other;
+    result = Likeness::equal;
+  }
+  return result;
+}
+
+std::optional<Finding> examine(const Case& c, const Subject&) {
+  const OpRow* op = c.op();
+  if (!op || (op->flags & kUnfit) || !op->name.starts_with("aten::") ||
+      is_nondeterministic(plain_name(*op)) || c.doc().basis != "every_output" ||
+      c.doc().hash_kind != HashKind::contents || c.doc().environment.empty())
+    return std::nullopt;
+  for (const Slot& slot : c.doc().slots)
+    if (slot.device != "cpu") return std::nullopt;
+  if (!trace::environment_differences(c.doc()).empty()) return std::nullopt;
+  const OpId culprit{c.op_index()};
+  const RunResult runs[] = {hashed(c), hashed(c), hashed(c)};
+  std::int64_t compared = 0;
+  for (const OpId before : c.graph().ops()) {
+    if (!(before < culprit)) break;
+    if (c.graph().op(before).flags & kOpUninitialised) continue;
+    const Likeness likeness = compare(c, before, runs[0].ops[before.index()]);
+    if (likeness == Likeness::other) return std::nullopt;
+    compared += likeness == Likeness::equal;
+  }
+  std::uint64_t bad = 0;
+  for (const RunResult& run : runs) {
+    const OpOutcome& outcome = run.ops[culprit.index()];
+    if (compare(c, culprit, outcome) != Likeness::other || outcome.substituted) return std::nullopt;
+    for (std::size_t i = 0; i < outcome.written.size(); ++i) {
+      if (outcome.written[i].hash != runs[0].ops[culprit.index()].written[i].hash ||
+          outcome.written[i].non_finite() > 0)
+        return std::nullopt;
+    }
+  }
+  for (const TensorId row : c.graph().written(culprit))
+    if (const StatsRow* s = c.graph().stats(row)) bad += s->non_finite();
+  if (bad == 0 || compared == 0) return std::nullopt;
+  Finding f;
+  f.source = "hashes of every output as recorded, against three executions here";
+  f.evidence.push_back({"outputs before it that came back bit for bit", std::to_string(compared)});
+  f.evidence.push_back({"non-finite elements in its output as recorded", std::to_string(bad)});
+  f.evidence.push_back({"non-finite elements in its output here, from the same inputs", "0"});
+  f.evidence.push_back({"executions here that agree with each other bit for bit", "3 of 3"});
+  f.evidence.push_back({"differences of the environment", "0"});
+  f.explanation =
+      c.op_text(c.op_index()) + " was recorded with " +
+      count_text(static_cast<std::int64_t>(bad), "non-finite element") +
+      ", but from the same inputs it gives finite numbers here, three times the same. All " +
+      std::to_string(compared) +
+      " outputs before it came back bit for bit, and versions, threads and instruction set are the recorded "
+      "ones: the machine computed or remembered wrongly.";
+  f.advice =
+      "Run the step again on this machine; test its memory and processor, and look for corrected errors in "
+      "its "
+      "logs. Nothing in the program needs to change.";
+  return f;
+}
+
+}  // namespace
+
+NANQUEST_CAUSE(hardware) = {
+    .label = Label::hardware,
+    .origins = {Origin::op},
+    .yields_to = {Label::race, Label::uninitialized},
+    .examine = examine,
+};
+
+}  // namespace nanquest

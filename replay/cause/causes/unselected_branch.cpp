@@ -1,0 +1,109 @@
+// UNSELECTED_BRANCH: the branch that where() (or a mask, or a maximum) throws away still sends NaN back.
+// Proof: the loss stays the same when the bad elements of that branch become something else, and backward sent
+// them a gradient of exactly zero: zero times an infinite derivative is NaN. Where the branch itself was
+// infinite or NaN in forward: the loss stays the same and everything is finite with two other numbers in their
+// place.
+#include <ATen/ATen.h>
+
+#include "replay/cause/branch.h"
+#include "replay/cause/cause.h"
+#include "replay/cause/derivative.h"
+#include "replay/cause/values.h"
+
+namespace nanquest {
+namespace {
+
+Finding finding(const Case& c, std::int32_t forward, const at::Tensor& mask, const at::Tensor& bad) {
+  Finding f;
+  const std::int64_t n = count_true(mask), in_forward = count_true(bad_mask(c.values(forward).bad_output()));
+  f.source =
+      "zero times infinity is NaN (IEEE 754-2019, 7.2): a derivative is multiplied by the gradient sent to "
+      "it";
+  f.evidence.push_back({"elements of " + c.op_text(forward) +
+                            " that the loss doesn't depend on (changed, and "
+                            "the loss came out bit for bit the same)",
+                        std::to_string(n) + " of " + std::to_string(mask.numel())});
+  f.evidence.push_back({"bad elements among them",
+                        std::to_string(count_true(bad)) + " of " + std::to_string(count_true(bad))});
+  f.evidence.push_back({"non-finite values in that op's forward result", std::to_string(in_forward)});
+  f.explanation =
+      c.op_text(forward) + " (op " + std::to_string(forward) + ") computes " + count_text(n, "element") +
+      " that the step throws away afterwards (by where, a mask or a maximum): the loss is the same "
+      "whatever stands there. Backward sends them a gradient of exactly zero, but the derivative "
+      "there is not finite, and zero times infinity is NaN.";
+  f.advice =
+      "Choose before the function, not only after it: put a harmless number where the branch isn't used "
+      "(y = where(ok, f(where(ok, x, 1)), 0)), so that its derivative is finite there.";
+  if (auto change = safe_branch(c, forward, mask, reduced_dimensions(c, forward)))
+    f.wanted.push_back(std::move(*change));
+  return f;
+}
+
+/// The forward op's elements that the bad ones of its derivative belong to; undefined if that isn't clear.
+at::Tensor elements_of(const Case& c, std::int32_t forward, const at::Tensor& bad,
+                       const std::vector<std::int64_t>& reduced) {
+  const at::Tensor made = c.values(forward).bad_output();
+  if (!made.defined()) return {};
+  if (bad.sizes() == made.sizes()) return bad;
+  if (!reduced.empty() && bad.dim() == made.dim() + static_cast<std::int64_t>(reduced.size())) {
+    at::Tensor sum = bad.to(at::kLong);
+    for (auto d = reduced.rbegin(); d != reduced.rend(); ++d) sum = sum.sum(*d);
+    if (sum.sizes() == made.sizes()) return sum > 0;
+  }
+  if (bad.numel() == made.numel()) return bad.reshape(made.sizes());
+  return spread(bad, made.sizes(), {});
+}
+
+std::optional<Finding> backward(const Case& c) {
+  const std::int32_t forward = c.forward_of(c.op_index());
+  if (forward == kNone || c.calls(forward).size() != 1) return std::nullopt;
+  const at::Tensor bad = bad_mask(c.values(c.op_index()).bad_output());
+  const std::vector<std::int64_t> reduced = reduced_dimensions(c, forward);
+  if (count_true(bad) == 0 || !sent_zero(c, c.op_index(), bad, reduced)) return std::nullopt;
+  const at::Tensor mask = elements_of(c, forward, bad, reduced);
+  if (!mask.defined() || !loss_ignores(c, forward, mask)) return std::nullopt;
+  return finding(c, forward, mask, bad);
+}
+
+/// The culprit is the forward op, whose infinities only backward makes harmful.
+std::optional<Finding> forward(const Case& c) {
+  const std::int32_t op = c.op_index();
+  if (c.calls(op).size() != 1 || !c.whole(Precision::as_recorded).loss_finite ||
+      derivative_ops(c, op).empty())
+    return std::nullopt;
+  const at::Tensor made = c.values(op).bad_output();
+  const at::Tensor bad = bad_mask(made);
+  if (count_true(bad) == 0 || !loss_ignores(c, op, bad)) return std::nullopt;
+  for (const double number : {0.75, 1.5}) {
+    RunOptions options;
+    options.edit.output_edit[op] = [&](std::vector<at::Tensor>& written) {
+      for (const at::Tensor& t : written)
+        if (t.defined() && t.sizes() == bad.sizes() && t.is_floating_point())
+          at::Tensor(t).masked_fill_(bad, number);
+    };
+    const RunResult run = c.run(options);
+    if (!run.loss_finite || !run.gradients_finite) return std::nullopt;
+  }
+  return finding(c, op, bad, bad);
+}
+
+std::optional<Finding> examine(const Case& c, const Subject&) {
+  const OpValues& values = c.values(c.op_index());
+  if (!c.op() || values.outputs.empty() || !values.bad_output().is_floating_point()) return std::nullopt;
+  return c.op()->phase == Phase::backward ? backward(c) : forward(c);
+}
+
+}  // namespace
+
+NANQUEST_CAUSE(unselected_branch) = {
+    .label = Label::unselected_branch,
+    .origins = {Origin::op},
+    .phases = {Phase::forward, Phase::backward},
+    .yields_to = {Label::all_masked_row, Label::logspace_inf_grad},
+    .supersedes = {Label::log_zero, Label::div_zero, Label::domain, Label::exp_overflow, Label::fp16_overflow,
+                   Label::eps_underflow, Label::zero_times_inf, Label::inf_logit, Label::mask_overflow,
+                   Label::empty_reduction},
+    .examine = examine,
+};
+
+}  // namespace nanquest

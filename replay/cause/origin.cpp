@@ -1,0 +1,111 @@
+#include "replay/cause/origin.h"
+
+#include <ATen/ATen.h>
+
+#include <set>
+#include <vector>
+
+#include "replay/cause/cause.h"
+#include "replay/cause/semantics.h"
+#include "replay/cause/values.h"
+
+namespace nanquest {
+
+namespace {
+
+/// The tensor row that `op` reads as argument `name`, of the call in focus; kNone if there is none.
+std::int32_t row_read(const Case& c, std::int32_t op, std::string_view name) {
+  if (!c.row(op)) return kNone;
+  const auto position = argument_position(*c.row(op), operand_name(*c.row(op), name));
+  std::vector<std::int32_t> there;
+  for (const Case::TensorArgument& a : c.tensor_arguments(op))
+    if (position && static_cast<std::size_t>(a.position) == *position) there.push_back(a.tensor);
+  if (there.empty()) return kNone;
+  return there[c.focus() < there.size() ? c.focus() : 0];
+}
+
+/// The argument that an op of moves_elements hands on.
+std::string_view moved_argument(const OpRow& op) {
+  if (plain_name(op) == "copy") return "src";
+  return argument_position(op, "self") ? "self" : "tensors";
+}
+
+/// Where the walk through moving ops ends: the op that read the operand there, and under which name.
+struct End {
+  std::int32_t op;
+  std::string_view name;
+  std::int32_t maker;
+};
+
+End followed(const Case& c, std::int32_t op, std::string_view name) {
+  End end{op, name, maker_of(c, op, name)};
+  for (int hops = 0; hops < 16 && c.row(end.maker) && moves_elements(plain_name(*c.row(end.maker))); ++hops) {
+    end.op = end.maker;
+    end.name = moved_argument(*c.row(end.op));
+    end.maker = maker_of(c, end.op, end.name);
+  }
+  return end;
+}
+
+}  // namespace
+
+std::int32_t maker_of(const Case& c, std::int32_t op, std::string_view name) {
+  const std::int32_t row = row_read(c, op, name);
+  return row == kNone ? kNone : c.producer(row, op);
+}
+
+bool moves_elements(std::string_view plain_name) {
+  static const std::set<std::string_view> moves = {
+      "gather",  "index",  "index_select", "select",    "slice",  "view",       "reshape",
+      "clone",   "copy",   "_to_copy",     "to",        "cat",    "stack",      "squeeze",
+      "permute", "expand", "unsqueeze",    "transpose", "detach", "contiguous", "_unsafe_view",
+      "t",       "alias",  "repeat",       "flip",      "roll"};
+  return moves.count(plain_name) > 0;
+}
+
+std::int32_t computed_by(const Case& c, std::int32_t op, std::string_view name) {
+  return followed(c, op, name).maker;
+}
+
+bool is_trained(const Case& c, std::int32_t op, std::string_view name) {
+  const End end = followed(c, op, name);
+  const std::int32_t row = row_read(c, end.op, end.name);
+  if (end.maker != kNone || row == kNone || c.doc().tensors[row].slot == kNone) return false;
+  const SlotOrigin origin = c.doc().slots[c.doc().tensors[row].slot].origin;
+  return origin == SlotOrigin::parameter || origin == SlotOrigin::optimizer_state;
+}
+
+std::string maker_text(const Case& c, std::string_view what, std::int32_t maker) {
+  if (!c.row(maker)) return "";
+  std::string text = " ";
+  text.append(what).append(" was made by ").append(c.op_text(maker));
+  return text.append(" (op ").append(std::to_string(maker)).append(").");
+}
+
+std::optional<double> number_of(const Case& c, std::int32_t op, std::string_view name) {
+  const at::Tensor given = operand(c, op, name);
+  if (!given.defined() || given.numel() != 1) return std::nullopt;
+  return given.item<double>();
+}
+
+bool is_constant(const Case& c, std::int32_t op, std::string_view name) {
+  if (!c.row(op)) return false;
+  const c10::IValue given = argument(c, op, operand_name(*c.row(op), name));
+  if (given.isScalar()) return true;
+  const at::Tensor t = tensor_of(given);
+  return t.defined() && t.dim() == 0 && (t.scalar_type() == at::kDouble || t.scalar_type() == at::kLong) &&
+         maker_of(c, op, name) == kNone;
+}
+
+bool is_real_number(const Case& c, std::int32_t op, std::string_view name) {
+  if (!c.row(op)) return false;
+  const c10::IValue given = argument(c, op, operand_name(*c.row(op), name));
+  if (given.isDouble()) return true;
+  return given.isTensor() && given.toTensor().defined() && given.toTensor().is_floating_point();
+}
+
+bool is_zero_or_one(const at::Tensor& wide) {
+  return at::logical_or(wide == 0, wide == 1).all().item<bool>();
+}
+
+}  // namespace nanquest

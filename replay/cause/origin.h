@@ -1,0 +1,35 @@
+/// origin: how an operand came to be, by the ops that made it.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "replay/cause/case.h"
+
+namespace nanquest {
+
+/// The op that made what `op` reads as its argument `name` (of the call in focus); kNone if it came from
+/// outside.
+std::int32_t maker_of(const Case& c, std::int32_t op, std::string_view name);
+/// The same, looking through ops that only move, copy, cast or select elements.
+std::int32_t computed_by(const Case& c, std::int32_t op, std::string_view name);
+/// True for the plain name of an op that hands elements on as they are: views, copies, casts, selections.
+bool moves_elements(std::string_view plain_name);
+/// True if no op made it (but for moving) and it is a parameter or belongs to the optimizer.
+bool is_trained(const Case& c, std::int32_t op, std::string_view name);
+/// " It was made by aten::sum in loss (op 12)."; "" if no op made it. `what` begins the sentence.
+std::string maker_text(const Case& c, std::string_view what, std::int32_t maker);
+
+/// The argument at `name` as one number: a constant, or a tensor of one element. Nothing otherwise.
+std::optional<double> number_of(const Case& c, std::int32_t op, std::string_view name);
+/// True if the argument is a number of the program: a scalar, or such a one as a tensor (fp64, no dimensions).
+bool is_constant(const Case& c, std::int32_t op, std::string_view name);
+/// True if that number was written as a floating-point number, not as a whole one.
+bool is_real_number(const Case& c, std::int32_t op, std::string_view name);
+
+/// True if every element of an fp64 tensor is 0 or 1.
+bool is_zero_or_one(const at::Tensor& wide);
+
+}  // namespace nanquest

@@ -1,0 +1,35 @@
+/// scale: what of a step is a gradient, and what is the loss scale: found by what the ops do with them.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "replay/cause/case.h"
+
+namespace nanquest {
+
+/// True if tensor row `tensor`, read before op `before`, is a gradient or a plain function of gradients alone
+/// (cast, scaled, squared): made in backward or lying in memory of a gradient, at most a few ops ago.
+bool is_gradient(const Case& c, std::int32_t tensor, std::int32_t before);
+
+/// The number that the loss is multiplied by before backward starts from it.
+struct LossScale {
+  std::int32_t op = kNone;      ///< the multiplication
+  std::int32_t tensor = kNone;  ///< tensor row of the scale; kNone if it is a constant of the op
+  std::int32_t slot = kNone;    ///< its storage
+  double value = 1;
+};
+/// Nothing if the step shows no such multiplication.
+std::optional<LossScale> loss_scale_of(const Case& c);
+
+/// Value of a one-element argument of `op` (constants too), by position in the schema; nothing if it is none.
+std::optional<double> number_at(const Case& c, std::int32_t op, std::size_t position);
+
+/// The file and line that called the op, innermost frame first; "" if it isn't on record.
+std::string called_from(const Case& c, std::int32_t op);
+
+}  // namespace nanquest

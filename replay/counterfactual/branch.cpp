@@ -1,0 +1,155 @@
+#include <ATen/ATen.h>
+
+#include <algorithm>
+
+#include "probe/trace/extent.h"
+#include "replay/cause/branch.h"
+#include "replay/cause/case.h"
+#include "replay/cause/cause.h"
+#include "replay/cause/derivative.h"
+#include "replay/cause/values.h"
+#include "replay/counterfactual/change.h"
+
+namespace nanquest {
+namespace {
+
+/// One argument of an op with what it is to read instead.
+struct Replaced {
+  std::size_t position;
+  TensorId row;
+  at::Tensor mask;
+};
+
+/// Floating arguments of `forward` that `mask` reaches.
+std::vector<Replaced> replaced_arguments(const Case& c, std::int32_t forward, const at::Tensor& mask,
+                                         const std::vector<std::int64_t>& reduced) {
+  std::vector<Replaced> found;
+  const std::vector<c10::IValue>& arguments = c.values(forward).arguments;
+  for (const Case::TensorArgument& a : c.tensor_arguments(forward)) {
+    const auto position = static_cast<std::size_t>(a.position);
+    const at::Tensor t = position < arguments.size() ? tensor_of(arguments[position]) : at::Tensor();
+    if (!t.defined() || !t.is_floating_point() || t.unsafeGetTensorImpl()->is_wrapped_number()) continue;
+    if (const at::Tensor there = spread(mask, t.sizes(), reduced); there.defined())
+      found.push_back({position, TensorId{a.tensor}, there});
+  }
+  return found;
+}
+
+at::Tensor put(const at::Tensor& t, const at::Tensor& mask, double value) {
+  return at::where(mask, at::full({}, value, t.options()), t);
+}
+
+/// A number at which `forward` and its slope are finite wherever it is put.
+std::optional<double> safe_number(const Case& c, std::int32_t forward, const std::vector<Replaced>& where) {
+  for (const double value : {0.5, 2.0, 1.0}) {
+    std::vector<c10::IValue> arguments = c.values(forward).arguments;
+    for (const Replaced& r : where)
+      arguments[r.position] = put(arguments[r.position].toTensor(), r.mask, value);
+    const auto made = evaluate(*c.row(forward), arguments, Precision::fp64);
+    if (!made || !all_finite(made->masked_select(bad_mask(c.values(forward).bad_output())))) continue;
+    std::int64_t singular = 0;
+    for (const Slopes& s : slopes_of(*c.row(forward), arguments))
+      for (const Replaced& r : where)
+        if (s.singular.defined() && s.singular.sizes() == r.mask.sizes())
+          singular += count_true(at::logical_and(s.singular, r.mask));
+    if (singular == 0) return value;
+  }
+  return std::nullopt;
+}
+
+bool same_elements(const Case& c, TensorId a, TensorId b) {
+  return c.graph().slot(a) == c.graph().slot(b) && same_view(c.graph().tensor(a), c.graph().tensor(b));
+}
+
+/// The first floating tensor of `op` gets `n` elements of `value`.
+std::optional<RunOptions> elements_set(const Case& c, std::int32_t op, std::int64_t n, double value) {
+  const std::vector<Case::TensorArgument> arguments = c.tensor_arguments(op);
+  if (arguments.empty()) return std::nullopt;
+  RunOptions options;
+  options.edit.op_edit[op] = [first = static_cast<std::size_t>(arguments.front().position), n,
+                              value](std::vector<c10::IValue>& stack) {
+    const at::Tensor t = first < stack.size() ? tensor_of(stack[first]) : at::Tensor();
+    if (!t.defined() || !t.is_floating_point() || t.numel() == 0) return false;
+    at::Tensor copy = t.clone(at::MemoryFormat::Contiguous);
+    copy.view({-1}).narrow(0, 0, std::min(n, copy.numel())).fill_(value);
+    stack[first] = copy;
+    return false;
+  };
+  return options;
+}
+
+void add_placebo(const Case& c, std::int32_t op, std::int64_t n, double value, Change& change) {
+  const std::int32_t other = placebo_op(c, op);
+  if (other == kNone) return;
+  auto options = elements_set(c, other, n, value);
+  if (!options) return;
+  change.placebo = {std::move(*options)};
+  change.placebo_text = count_text(n, "element") + " that " + c.op_text(other) + " (op " +
+                        std::to_string(other) + ") reads set to " + number_text(value);
+}
+
+}  // namespace
+
+std::optional<Change> safe_branch(const Case& c, std::int32_t forward, const at::Tensor& mask,
+                                  const std::vector<std::int64_t>& reduced) {
+  const std::vector<Replaced> where = replaced_arguments(c, forward, mask, reduced);
+  if (where.empty()) return std::nullopt;
+  const auto value = safe_number(c, forward, where);
+  if (!value) return std::nullopt;
+  Change change;
+  std::vector<std::int32_t> ops = derivative_ops(c, forward);
+  ops.insert(ops.begin(), forward);
+  for (const std::int32_t op : ops) {
+    std::vector<Replaced> here;
+    for (const Case::TensorArgument& a : c.tensor_arguments(op))
+      for (const Replaced& r : where)
+        if (same_elements(c, r.row, TensorId{a.tensor}))
+          here.push_back({static_cast<std::size_t>(a.position), r.row, r.mask});
+    if (here.empty()) continue;
+    change.options.edit.op_edit[op] = [here, number = *value](std::vector<c10::IValue>& stack) {
+      for (const Replaced& r : here) {
+        const at::Tensor t = r.position < stack.size() ? tensor_of(stack[r.position]) : at::Tensor();
+        if (t.defined() && t.sizes() == r.mask.sizes()) stack[r.position] = put(t, r.mask, number);
+      }
+      return false;
+    };
+  }
+  const std::int64_t n = count_true(where.front().mask);
+  change.text = c.op_text(forward) + " reads " + number_text(*value) + " in " + count_text(n, "element") +
+                " that the step doesn't use (a second where() before it)";
+  change.kind = ChangeKind::op;
+  change.size = ChangeSize::op;
+  change.price = Price::protect_op;
+  add_placebo(c, forward, n, *value, change);
+  return change;
+}
+
+Change equal_infinities(const Case& c, std::int32_t op) {
+  Change change;
+  change.text = "where " + c.op_text(op) + " subtracts an infinity from itself, both are taken as zero";
+  change.kind = ChangeKind::op;
+  change.size = ChangeSize::op;
+  change.price = Price::protect_op;
+  const std::string name = plain_name(*c.row(op));
+  // The recursion that the op is part of has more of its kind; where nothing is infinite nothing changes.
+  for (std::int32_t i = 0; i < static_cast<std::int32_t>(c.doc().ops.size()); ++i) {
+    if (c.row(i)->phase != c.row(op)->phase || plain_name(*c.row(i)) != name) continue;
+    const auto a = argument_position(*c.row(i), "self"), b = argument_position(*c.row(i), "other");
+    if (!a || !b) continue;
+    change.options.edit.op_edit[i] = [a = *a, b = *b](std::vector<c10::IValue>& stack) {
+      if (a >= stack.size() || b >= stack.size() || !stack[a].isTensor() || !stack[b].isTensor())
+        return false;
+      const at::Tensor x = stack[a].toTensor(), y = stack[b].toTensor();
+      if (!x.is_floating_point() || !y.is_floating_point()) return false;
+      const at::Tensor both = at::logical_and(at::isinf(x), x == y);
+      if (both.sizes() != x.sizes() || count_true(both) == 0) return false;
+      stack[a] = at::where(both, at::zeros({}, x.options()), x);
+      stack[b] = at::where(both, at::zeros({}, y.options()), y.expand(both.sizes()));
+      return false;
+    };
+  }
+  add_placebo(c, op, std::max<std::int64_t>(1, c.culprit().count), 0, change);
+  return change;
+}
+
+}  // namespace nanquest

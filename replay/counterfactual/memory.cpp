@@ -1,0 +1,81 @@
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <memory>
+
+#include "replay/cause/case.h"
+#include "replay/cause/values.h"
+#include "replay/counterfactual/change.h"
+
+namespace nanquest {
+
+Change filled_memory(const Case& c, const std::vector<std::int32_t>& ops, double value) {
+  Change change;
+  change.text =
+      "memory that nobody had written (" + c.op_text(ops.front()) + ") filled with " + number_text(value);
+  change.kind = ChangeKind::op;
+  change.size = ChangeSize::op;
+  change.price = Price::protect_op;
+  const auto fill = [value](std::vector<at::Tensor>& written) {
+    for (const at::Tensor& t : written)
+      if (t.defined() && t.is_floating_point()) at::Tensor(t).fill_(value);
+  };
+  for (const std::int32_t op : ops) change.options.edit.output_edit[op] = fill;
+  if (const std::int32_t other = placebo_op(c, ops.front()); other != kNone) {
+    RunOptions options;
+    options.edit.output_edit[other] = fill;
+    change.placebo = {options};
+    change.placebo_text = "what " + c.op_text(other) + " (op " + std::to_string(other) +
+                          ") made filled with " + number_text(value);
+  }
+  return change;
+}
+
+Change undone_write(const Case& c, std::int32_t host_write) {
+  Change change;
+  const std::int32_t slot = c.doc().tensors[static_cast<std::size_t>(c.row(host_write)->first_output)].slot;
+  const std::string& name = c.doc().slots[static_cast<std::size_t>(slot)].name;
+  change.text = "what was written into " + (name.empty() ? "storage " + std::to_string(slot) : name) +
+                " while the step read it, taken back";
+  change.kind = ChangeKind::data;
+  change.size = ChangeSize::op;
+  change.price = Price::data_repair;
+  // The bytes as an op read them last, before the write.
+  std::int32_t reader = kNone;
+  std::size_t position = 0;
+  for (const TraceGraph::Read& read : c.graph().reads(SlotId{slot})) {
+    if (read.op.row() >= host_write) break;
+    for (const Case::TensorArgument& a : c.tensor_arguments(read.op.row()))
+      if (a.tensor == read.row.row()) reader = read.op.row(), position = static_cast<std::size_t>(a.position);
+  }
+  if (reader == kNone) return change;
+  const auto bytes = std::make_shared<at::Tensor>();
+  change.options.edit.op_edit[reader] = [bytes, position](std::vector<c10::IValue>& stack) {
+    const at::Tensor t = position < stack.size() ? tensor_of(stack[position]) : at::Tensor();
+    if (t.defined()) {
+      const auto n = static_cast<std::int64_t>(t.storage().nbytes() / t.element_size());
+      *bytes = t.as_strided({n}, {1}, 0).clone();
+    }
+    return false;
+  };
+  change.options.edit.output_edit[host_write] = [bytes](std::vector<at::Tensor>& written) {
+    if (written.empty() || !written[0].defined() || !bytes->defined()) return;
+    if (written[0].numel() == bytes->numel()) written[0].copy_(bytes->to(written[0].scalar_type()));
+  };
+  // Another host write taken back, or another outside storage changed as little.
+  const std::vector<Slot>& slots = c.doc().slots;
+  for (std::size_t i = 0; i < slots.size() && change.placebo.empty(); ++i) {
+    if (static_cast<std::int32_t>(i) == slot || slots[i].data.empty() || !dtype_is_float(slots[i].dtype))
+      continue;
+    RunOptions options;
+    options.edit.slot_edit[static_cast<std::int32_t>(i)] = [](at::Tensor& storage) {
+      if (storage.is_floating_point()) storage.mul_(0.75);
+    };
+    change.placebo = {options};
+    change.placebo_text =
+        (slots[i].name.empty() ? "storage " + std::to_string(i) : slots[i].name) + " made a quarter smaller";
+  }
+  return change;
+}
+
+}  // namespace nanquest

@@ -1,0 +1,104 @@
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "probe/trace/extent.h"
+#include "replay/cause/case.h"
+#include "replay/cause/cause.h"
+#include "replay/cause/values.h"
+#include "replay/counterfactual/change.h"
+
+namespace nanquest {
+namespace {
+
+bool same_number(double a, double b) {
+  return a == b || (std::isnan(a) && std::isnan(b));
+}
+
+/// Puts `sane` where `value` holds `found`: a number, a tensor of one element, or entries of a list.
+bool put_sane(c10::IValue& value, double found, double sane) {
+  if (value.isScalar()) {
+    if (value.toScalar().isComplex() || !same_number(value.toScalar().toDouble(), found)) return false;
+    value = c10::IValue(at::Scalar(sane));
+    if (value.isDouble()) value = sane;
+    return true;
+  }
+  if (value.isTensor() && value.toTensor().defined() && value.toTensor().numel() == 1) {
+    const at::Tensor t = value.toTensor();
+    if (!same_number(wide(t).item<double>(), found)) return false;
+    at::Tensor instead = at::full_like(t, sane);
+    if (t.unsafeGetTensorImpl()->is_wrapped_number()) instead.unsafeGetTensorImpl()->set_wrapped_number(true);
+    value = instead;
+    return true;
+  }
+  if (!value.isList() || value.isTensorList()) return false;
+  bool any = false;
+  c10::List<c10::IValue> list = value.toList();
+  for (std::size_t i = 0; i < list.size(); ++i) {
+    c10::IValue entry = list.get(i);
+    if (!put_sane(entry, found, sane)) continue;
+    list.set(i, entry);
+    any = true;
+  }
+  return any;
+}
+
+}  // namespace
+
+Change replace_setting(const Case& c, std::int32_t op, const Setting& setting) {
+  Change change;
+  change.text =
+      setting.what + " set to " + number_text(setting.sane) + " instead of " + number_text(setting.found);
+  change.kind = ChangeKind::hyperparameter;
+  change.size = ChangeSize::op;
+  change.price = Price::protect_op;
+  const std::string name = plain_name(*c.row(op));
+  const auto edit = [position = setting.position, found = setting.found,
+                     sane = setting.sane](std::vector<c10::IValue>& stack) {
+    if (position < stack.size()) put_sane(stack[position], found, sane);
+    return false;
+  };
+  for (std::int32_t i = 0; i < static_cast<std::int32_t>(c.doc().ops.size()); ++i)
+    if (c.row(i)->phase == c.row(op)->phase && c.row(i)->overload == c.row(op)->overload &&
+        plain_name(*c.row(i)) == name)
+      change.options.edit.op_edit[i] = edit;
+  if (const std::int32_t other = placebo_op(c, op); other != kNone) {
+    RunOptions options;
+    const auto first = static_cast<std::size_t>(c.tensor_arguments(other).front().position);
+    options.edit.op_edit[other] = [first](std::vector<c10::IValue>& stack) {
+      const at::Tensor t = first < stack.size() ? tensor_of(stack[first]) : at::Tensor();
+      if (t.defined() && t.is_floating_point()) stack[first] = t * 0.5;
+      return false;
+    };
+    change.placebo = {options};
+    change.placebo_text = "what " + c.op_text(other) + " (op " + std::to_string(other) + ") reads halved";
+  }
+  return change;
+}
+
+Change replace_scalar(const Case& c, std::int32_t slot, const std::string& what, double sane) {
+  Change change;
+  change.text = what + " set to " + number_text(sane);
+  change.kind = ChangeKind::hyperparameter;
+  change.size = ChangeSize::op;
+  change.price = Price::protect_op;
+  const auto set = [sane](at::Tensor& storage) {
+    if (storage.is_floating_point() && storage.numel() > 0) storage.narrow(0, 0, 1).fill_(sane);
+  };
+  change.options.edit.slot_edit[slot] = set;
+  const std::vector<Slot>& slots = c.doc().slots;
+  for (std::size_t i = 0; i < slots.size() && change.placebo.empty(); ++i) {
+    if (static_cast<std::int32_t>(i) == slot || slots[i].data.empty() || !dtype_is_float(slots[i].dtype))
+      continue;
+    RunOptions options;
+    options.edit.slot_edit[static_cast<std::int32_t>(i)] = set;
+    change.placebo = {options};
+    change.placebo_text = "the first element of " +
+                          (slots[i].name.empty() ? "storage " + std::to_string(i) : slots[i].name) +
+                          " set to " + number_text(sane);
+  }
+  return change;
+}
+
+}  // namespace nanquest

@@ -1,0 +1,130 @@
+// BAD_SETTING: its sample, its variants, and what looks like it and is not.
+#include "probe/observe/step_scope.h"
+#include "tests/replay/diagnose/sample.h"
+
+namespace nanquest {
+namespace {
+
+using testing::Incident;
+using testing::kInf;
+using testing::kNaN;
+using testing::leaf;
+
+TEST(BadSetting, ItsSampleIsExplainedAndTheFixIsVerified) {
+  testing::expect_sample("bad_setting", {.cause = Label::bad_setting,
+                                         .phase = Phase::optimizer,
+                                         .op = "aten::add_",
+                                         .module = "",
+                                         .precision = PrecisionVerdict::structural});
+}
+
+/// A healthy step with this update of `w`, which has the state `v`.
+Finding updated(const std::function<void(const at::Tensor& w, const at::Tensor& v)>& update) {
+  const at::Tensor w = leaf(at::tensor({1.f, 2.f, 3.f})), v = at::tensor({0.f, 1.f, 2.f});
+  StepState state;
+  state.parameters = {{"w", w}};
+  state.optimizer = {{"v", v}};
+  const Incident incident(state, [&] {
+    const at::Tensor loss = (w * w).sum();
+    loss.backward();
+    const at::NoGradGuard no_grad;
+    const PhaseScope phase(Phase::optimizer);
+    update(w, v);
+    return loss;
+  });
+  EXPECT_FALSE(incident.doc().culprit.value.empty());
+  return incident.finding();
+}
+
+TEST(BadSetting, LearningRatesAndDecaysOfEveryKind) {
+  for (const double bad : {kNaN, kInf}) {
+    for (const auto& update : std::vector<std::function<void(const at::Tensor&, const at::Tensor&)>>{
+             [&](const at::Tensor&w, const at::Tensor&) { w.sub_(w.grad(), bad); },
+             [&](const at::Tensor&w, const at::Tensor&) { w.sub_(w.grad() * bad); },
+             [&](const at::Tensor&w, const at::Tensor&v) { w.addcdiv_(w.grad(), v + 1, bad); },
+             [&](const at::Tensor&w, const at::Tensor&) {
+               at::_foreach_add_(std::vector<at::Tensor>{w}, std::vector<at::Tensor>{w.grad()}, bad);
+             }}) {
+      const Finding f = updated(update);
+      EXPECT_EQ(f.label, Label::bad_setting) << bad << ": " << f.explanation;
+    }
+  }
+}
+
+TEST(BadSetting, ALearningRateInATensor) {
+  const at::Tensor rate = at::full({}, kNaN).to(at::kFloat);
+  const Finding f = updated([&](const at::Tensor& w, const at::Tensor&) { w.sub_(w.grad() * rate); });
+  EXPECT_EQ(f.label, Label::bad_setting) << f.explanation;
+}
+
+TEST(BadSetting, ABetaOfOne) {
+  const double beta = 1;
+  const Finding f = updated([&](const at::Tensor& w, const at::Tensor& v) {
+    v.mul_(beta).addcmul_(w.grad(), w.grad(), 1 - beta);
+    w.addcdiv_(w.grad(), (v.sqrt() / (1 - beta)) + 1e-8, -0.1);
+  });
+  EXPECT_EQ(f.label, Label::bad_setting) << f.explanation;
+}
+
+TEST(BadSetting, ATemperatureOfZero) {
+  const at::Tensor w = leaf(at::randn({2, 4}));
+  StepState state;
+  state.parameters = {{"w", w}};
+  const Finding f = Incident(state, [&] {
+                      const at::Tensor loss = at::softmax(w / 0.0, 1).pow(2).sum();
+                      loss.backward();
+                      return loss;
+                    }).finding();
+  EXPECT_EQ(f.label, Label::bad_setting) << f.explanation;
+}
+
+TEST(BadSetting, ACountOfZeroIsNot) {
+  const at::Tensor w = leaf(at::randn({2, 4}));
+  StepState state;
+  state.parameters = {{"w", w}};
+  const Finding f = Incident(state, [&] {
+                      const at::Tensor loss = (w * w).sum() / 0.0;
+                      loss.backward();
+                      return loss;
+                    }).finding();
+  EXPECT_EQ(f.label, Label::div_zero) << f.explanation;
+}
+
+TEST(BadSetting, AMaskOfInfinityIsNot) {
+  const at::Tensor w = leaf(at::randn({2, 4})), keep = at::tensor({1.f, 0.f, 1.f, 1.f});
+  StepState state;
+  state.parameters = {{"w", w}};
+  const Finding f = Incident(state, [&] {
+                      const at::Tensor loss = at::softmax(w + (1 - keep) * -kInf, 1).pow(2).sum();
+                      loss.backward();
+                      return loss;
+                    }).finding();
+  EXPECT_NE(f.label, Label::bad_setting) << f.explanation;
+}
+
+TEST(BadSetting, AnUpdateThatIsMerelyLargeIsNot) {
+  const Finding f = updated([&](const at::Tensor& w, const at::Tensor&) {
+    w.sub_(w.grad(), 1e30);
+    w.mul_(w);
+  });
+  EXPECT_NE(f.label, Label::bad_setting) << f.explanation;
+}
+
+TEST(BadSetting, ABadStateIsNot) {
+  const at::Tensor w = leaf(at::tensor({1.f, 2.f})), v = at::tensor({kNaN, 1.0}).to(at::kFloat);
+  StepState state;
+  state.parameters = {{"w", w}};
+  state.optimizer = {{"v", v}};
+  const Incident incident(state, [&] {
+    const at::Tensor loss = (w * w).sum();
+    loss.backward();
+    const at::NoGradGuard no_grad;
+    const PhaseScope phase(Phase::optimizer);
+    w.sub_(v * 0.1);
+    return loss;
+  });
+  EXPECT_EQ(incident.finding().label, Label::bad_state);
+}
+
+}  // namespace
+}  // namespace nanquest

@@ -1,0 +1,98 @@
+// EPS_UNDERFLOW: its sample, its variants, and what looks like it and is not.
+#include "tests/replay/diagnose/sample.h"
+
+namespace nanquest {
+namespace {
+
+using testing::expect_cause;
+using testing::expect_healed;
+using testing::leaf;
+using testing::trained;
+
+TEST(EpsUnderflow, ItsSampleIsExplainedAndTheFixIsVerified) {
+  testing::expect_sample("eps_underflow", {.cause = Label::eps_underflow,
+                                           .phase = Phase::forward,
+                                           .op = "aten::rsqrt",
+                                           .module = "norm",
+                                           .precision = PrecisionVerdict::curable,
+                                           .poison = {2}});
+}
+
+TEST(EpsUnderflow, AddedToADenominator) {
+  const at::Tensor w = leaf(at::zeros({2, 4}));
+  expect_healed(trained(w,
+                        [&] {
+                          const at::Tensor h = w.to(at::kHalf);
+                          return (h / (h.abs().sum(1, true) + 1e-8)).to(at::kFloat).sum();
+                        }),
+                Label::eps_underflow, "aten::div");
+}
+
+TEST(EpsUnderflow, ClampedToIt) {
+  const at::Tensor w = leaf(at::zeros({2, 4}));
+  expect_healed(trained(w,
+                        [&] {
+                          const at::Tensor h = w.to(at::kHalf);
+                          return (h / h.abs().sum(1, true).clamp_min(1e-12)).to(at::kFloat).sum();
+                        }),
+                Label::eps_underflow, "aten::div");
+}
+
+TEST(EpsUnderflow, LostInACastBehindIt) {
+  const at::Tensor w = leaf(at::zeros({2, 4}));
+  expect_cause(trained(w,
+                       [&] {
+                         const at::Tensor norm = (w.pow(2).sum(1, true) + 1e-8).to(at::kHalf);
+                         return (w.to(at::kHalf) / norm).to(at::kFloat).sum();
+                       }),
+               Label::eps_underflow, "aten::div");
+}
+
+TEST(EpsUnderflow, BeforeALogarithm) {
+  const at::Tensor w = leaf(at::tensor({0.f, 1.f}));
+  expect_healed(trained(w, [&] { return at::log(w.to(at::kHalf) + 1e-8).to(at::kFloat).sum(); }),
+                Label::eps_underflow, "aten::log");
+}
+
+TEST(EpsUnderflow, AnEpsilonOfZeroInANorm) {
+  const at::Tensor w = leaf(at::ones({3, 4}));
+  expect_healed(trained(w, [&] { return at::layer_norm(w, {4}, {}, {}, 0.0).sum(); }), Label::eps_underflow,
+                "aten::native_layer_norm");
+}
+
+TEST(EpsUnderflow, AnEpsilonOfZeroInAnOptimizer) {
+  const at::Tensor w = leaf(at::ones({3})), m = at::zeros({3}), v = at::zeros({3});
+  StepState state;
+  state.parameters = {{"w", w}};
+  state.optimizer = {{"w.exp_avg", m}, {"w.exp_avg_sq", v}};
+  expect_healed(testing::Incident(state,
+                                  [&] {
+                                    const at::Tensor loss = (w * at::tensor({0.f, 1.f, 2.f})).sum();
+                                    loss.backward();
+                                    const at::NoGradGuard no_grad;
+                                    const PhaseScope phase(Phase::optimizer);
+                                    m.mul_(0.9).add_(w.grad(), 0.1);
+                                    v.mul_(0.99).addcmul_(w.grad(), w.grad(), 0.01);
+                                    w.addcdiv_(m, v.sqrt().add_(0.0), -1e-3);
+                                    return loss;
+                                  }),
+                Label::eps_underflow, "aten::addcdiv_");
+}
+
+TEST(EpsUnderflow, ACountOfZeroIsDivZero) {
+  const at::Tensor w = leaf(at::tensor({1.f, 2.f})), mask = at::zeros({2});
+  expect_cause(trained(w, [&] { return (w * mask).sum() / mask.sum(); }), Label::div_zero);
+}
+
+TEST(EpsUnderflow, AnEpsilonThatIsCancelledIsNotLost) {
+  const at::Tensor w = leaf(at::tensor({-1e-3f, 2.f}));
+  expect_cause(trained(w, [&] { return (w / (w + 1e-3f)).sum(); }), Label::div_zero);
+}
+
+TEST(EpsUnderflow, ALogarithmWithoutOneIsLogZero) {
+  const at::Tensor w = leaf(at::tensor({0.f, 1.f}));
+  expect_cause(trained(w, [&] { return at::log(w.to(at::kHalf)).to(at::kFloat).sum(); }), Label::log_zero);
+}
+
+}  // namespace
+}  // namespace nanquest

@@ -1,0 +1,81 @@
+// MASK_OVERFLOW: its sample, its variants, and what looks like it and is not.
+#include "tests/replay/diagnose/sample.h"
+
+namespace nanquest {
+namespace {
+
+using testing::expect_cause;
+using testing::expect_healed;
+using testing::leaf;
+using testing::trained;
+
+TEST(MaskOverflow, ItsSampleIsExplainedAndTheFixIsVerified) {
+  testing::expect_sample("mask_overflow", {.cause = Label::mask_overflow,
+                                           .phase = Phase::forward,
+                                           .op = "aten::add",
+                                           .module = "attention",
+                                           .precision = PrecisionVerdict::curable,
+                                           .poison = {2}});
+}
+
+at::Tensor softmax_sum(const at::Tensor& scores) {
+  return at::softmax(scores.to(at::kFloat), 1).pow(2).sum();
+}
+
+TEST(MaskOverflow, FinfoMinAddedToANegativeScore) {
+  const at::Tensor scores = leaf(at::full({2, 3}, -40.f));
+  at::Tensor mask = at::zeros({2, 3}, at::kHalf);
+  mask.select(0, 1).fill_(-65504.f);
+  expect_healed(trained(scores, [&] { return softmax_sum(scores.to(at::kHalf) + mask); }),
+                Label::mask_overflow, "aten::add");
+}
+
+TEST(MaskOverflow, OneMinusMaskTimesABillionInHalf) {
+  const at::Tensor scores = leaf(at::randn({2, 3}));
+  at::Tensor keep = at::ones({2, 3}, at::kHalf);
+  keep.select(0, 1).zero_();
+  expect_healed(trained(scores, [&] { return softmax_sum(scores.to(at::kHalf) + (1 - keep) * -1e9); }),
+                Label::mask_overflow, "aten::mul");
+}
+
+TEST(MaskOverflow, CastToHalf) {
+  const at::Tensor scores = leaf(at::randn({2, 3}));
+  at::Tensor mask = at::zeros({2, 3});
+  mask.select(0, 1).fill_(-1e9f);
+  expect_healed(trained(scores, [&] { return softmax_sum(scores.to(at::kHalf) + mask.to(at::kHalf)); }),
+                Label::mask_overflow, "aten::_to_copy");
+}
+
+TEST(MaskOverflow, InFp32AndInPlace) {
+  const at::Tensor scores = leaf(at::full({2, 3}, -1e32f));
+  at::Tensor mask = at::zeros({2, 3});
+  mask.select(0, 1).fill_(-std::numeric_limits<float>::max());
+  expect_cause(trained(scores, [&] { return softmax_sum((scores * 1).add_(mask)); }), Label::mask_overflow,
+               "aten::add_");
+}
+
+TEST(MaskOverflow, DataThatAloneIsTooLargeIsNotTheMask) {
+  const at::Tensor w = leaf(at::full({2, 3}, 60000.f));
+  expect_cause(trained(w,
+                       [&] {
+                         const at::Tensor h = w.to(at::kHalf);
+                         return softmax_sum(h + h);
+                       }),
+               Label::fp16_overflow, "aten::add");
+}
+
+TEST(MaskOverflow, ALargeFactorIsNotAMask) {
+  const at::Tensor w = leaf(at::tensor({1.5f, 2.5f, -3.5f}).view({1, 3}));
+  expect_cause(trained(w, [&] { return softmax_sum(w.to(at::kHalf) * 60000.0); }), Label::fp16_overflow,
+               "aten::mul");
+}
+
+TEST(MaskOverflow, ARowOfMinusInfIsAnotherCause) {
+  const at::Tensor w = leaf(at::randn({2, 3}));
+  at::Tensor mask = at::zeros({2, 3});
+  mask.select(0, 1).fill_(-testing::kInf);
+  expect_cause(trained(w, [&] { return softmax_sum(w + mask); }), Label::all_masked_row, "aten::_softmax");
+}
+
+}  // namespace
+}  // namespace nanquest

@@ -1,0 +1,106 @@
+// UNINITIALIZED: its sample, its variants, and what looks like it and is not.
+#include <ATen/Context.h>
+
+#include "tests/replay/diagnose/sample.h"
+
+namespace nanquest {
+namespace {
+
+using testing::Incident;
+using testing::kNaN;
+using testing::leaf;
+
+/// `empty` fills its memory with NaN while it lives: what lay there is then no matter of chance.
+struct Filled {
+  Filled() { at::globalContext().setDeterministicAlgorithms(true, /*warn_only=*/true); }
+  ~Filled() { at::globalContext().setDeterministicAlgorithms(false, false); }
+};
+
+TEST(Uninitialized, ItsSampleIsExplainedAndTheFixIsVerified) {
+  const Verdict v = testing::sample_verdict("uninitialized", 1);
+  EXPECT_EQ(v.cause, Label::uninitialized) << v.explanation;
+  EXPECT_EQ(v.culprit.op, "aten::mm");
+  EXPECT_EQ(v.culprit.module, "fc1");
+  ASSERT_TRUE(v.fix.has_value());
+  EXPECT_TRUE(v.fix->verified && v.fix->placebo_failed && v.fix->minimal);
+  EXPECT_FALSE(v.fix->advice.empty());
+}
+
+Finding finding_of(const std::function<at::Tensor(const at::Tensor& w)>& f, StepState state = {}) {
+  const at::Tensor w = leaf(at::ones({4, 4})), other = leaf(at::ones({4, 4}));
+  state.parameters = {{"w", w}, {"other", other}};
+  const Incident incident(state, [&] {
+    const at::Tensor loss = f(w) + (other * other).sum();
+    loss.backward();
+    return loss;
+  });
+  EXPECT_FALSE(incident.doc().culprit.value.empty());
+  return incident.finding();
+}
+
+TEST(Uninitialized, ReadAsAWhole) {
+  const Filled filled;
+  const Finding f = finding_of([](const at::Tensor& w) { return (w * at::empty({4, 4})).sum(); });
+  EXPECT_EQ(f.label, Label::uninitialized) << f.explanation;
+}
+
+TEST(Uninitialized, LikeAnotherTensorInAnotherFormatAndThroughAView) {
+  const Filled filled;
+  const Finding f = finding_of([](const at::Tensor& w) {
+    const at::Tensor buffer = at::empty_like(w.detach().to(at::kHalf));
+    return (w.view({16}) * buffer.view({16})).sum();
+  });
+  EXPECT_EQ(f.label, Label::uninitialized) << f.explanation;
+}
+
+TEST(Uninitialized, PartlyWrittenInPlace) {
+  const Filled filled;
+  const Finding f = finding_of([](const at::Tensor& w) {
+    const at::Tensor buffer = at::empty({4, 4});
+    buffer.select(0, 1).fill_(2);
+    return at::mm(w, buffer).sum();
+  });
+  EXPECT_EQ(f.label, Label::uninitialized) << f.explanation;
+}
+
+TEST(Uninitialized, FilledUpByIndices) {
+  const Filled filled;
+  const at::Tensor rows = at::tensor({0, 2}, at::kLong);
+  const Finding f = finding_of([&](const at::Tensor& w) {
+    const at::Tensor buffer = at::empty({4, 4});
+    buffer.index_fill_(0, rows, 3);
+    return at::mm(w, buffer).sum();
+  });
+  EXPECT_EQ(f.label, Label::uninitialized) << f.explanation;
+}
+
+TEST(Uninitialized, ABufferWrittenBeforeItIsReadIsNot) {
+  const Filled filled;
+  const Finding f = finding_of([&](const at::Tensor& w) {
+    const at::Tensor buffer = at::empty({4, 4});
+    buffer.fill_(0);
+    return at::log(w * buffer).sum();
+  });
+  EXPECT_EQ(f.label, Label::log_zero) << f.explanation;
+}
+
+TEST(Uninitialized, ATensorOfHostDataIsNot) {
+  const Finding f = finding_of([&](const at::Tensor& w) {
+    const at::Tensor made = at::empty({4, 4});
+    auto* values = made.data_ptr<float>();
+    for (int i = 0; i < 16; ++i) values[i] = i == 5 ? static_cast<float>(kNaN) : 1.f;
+    return (w * made).sum();
+  });
+  EXPECT_NE(f.label, Label::uninitialized) << f.explanation;
+}
+
+TEST(Uninitialized, ABatchWithNaNIsNot) {
+  at::Tensor x = at::ones({4, 4});
+  x[1][2] = kNaN;
+  StepState state;
+  state.batch = {{"x", x}};
+  EXPECT_EQ(finding_of([&](const at::Tensor& w) { return (w * x).sum(); }, state).label, Label::bad_data);
+}
+
+}  // namespace
+}  // namespace nanquest

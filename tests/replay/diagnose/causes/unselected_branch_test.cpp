@@ -1,0 +1,122 @@
+// UNSELECTED_BRANCH: its sample, its variants, and what looks like it and is not.
+#include "tests/replay/diagnose/sample.h"
+
+namespace nanquest {
+namespace {
+
+using testing::Incident;
+using testing::leaf;
+
+TEST(UnselectedBranch, ItsSampleIsExplainedAndTheFixIsVerified) {
+  testing::expect_sample("unselected_branch", {.cause = Label::unselected_branch,
+                                               .phase = Phase::backward,
+                                               .op = "aten::div",
+                                               .module = "huber",
+                                               .precision = PrecisionVerdict::structural,
+                                               .poison = {2}});
+}
+
+/// The label of a step whose loss is the sum of `f(w)`.
+Finding finding_of(const at::Tensor& w, const std::function<at::Tensor()>& f) {
+  StepState state;
+  state.parameters = {{"w", w}};
+  w.mutable_grad() = at::Tensor();  // an earlier step's would be added to
+  return Incident(state,
+                  [&] {
+                    const at::Tensor loss = f();
+                    loss.backward();
+                    return loss;
+                  })
+      .finding();
+}
+
+TEST(UnselectedBranch, WhereOverRootPowAndLog) {
+  const at::Tensor w = leaf(at::tensor({0.f, 4.f, 0.f, 9.f}));
+  const at::Tensor zero = at::zeros({4});
+  const auto branch = [&](const std::function<at::Tensor()>& f) {
+    return finding_of(w, [&] { return at::where(w > 0, f(), zero).sum(); });
+  };
+  for (const auto& f : std::vector<std::function<at::Tensor()>>{
+           [&] { return at::sqrt(w); }, [&] { return at::pow(w, 0.3); }, [&] { return at::log(w); },
+           [&] { return at::rsqrt(w); }, [&] { return at::reciprocal(w); }, [&] { return 3 / w; },
+           [&] { return at::sqrt(w.to(at::kHalf)).to(at::kFloat); },
+           [&] { return at::sqrt(w.to(at::kDouble)).to(at::kFloat) * 2; }}) {
+    const Finding finding = branch(f);
+    EXPECT_EQ(finding.label, Label::unselected_branch) << finding.explanation;
+  }
+}
+
+TEST(UnselectedBranch, AnOverflowThatIsThrownAway) {
+  const at::Tensor w = leaf(at::tensor({200.f, 1.f, -3.f}));
+  const Finding f = finding_of(w, [&] { return at::where(w > 80, w, at::log1p(at::exp(w))).sum(); });
+  EXPECT_EQ(f.label, Label::unselected_branch) << f.explanation;
+}
+
+TEST(UnselectedBranch, AMaskOfZerosAndAMaximum) {
+  const at::Tensor w = leaf(at::tensor({0.f, 4.f})), keep = at::tensor({0.f, 1.f});
+  const Finding masked = finding_of(w, [&] { return (at::sqrt(w) * keep).sum(); });
+  EXPECT_EQ(masked.label, Label::unselected_branch) << masked.explanation;
+  const Finding clamped = finding_of(w, [&] { return at::clamp_min(at::sqrt(w), 1e-3).sum(); });
+  EXPECT_EQ(clamped.label, Label::unselected_branch) << clamped.explanation;
+}
+
+TEST(UnselectedBranch, WholeRowsOfAReduction) {
+  at::Tensor values = at::ones({3, 4});
+  values[1].zero_();
+  const at::Tensor w = leaf(values);
+  const at::Tensor valid = at::arange(3) != 1;
+  const Finding f =
+      finding_of(w, [&] { return at::where(valid, w.pow(2).sum(1).sqrt(), at::zeros({3})).sum(); });
+  EXPECT_EQ(f.label, Label::unselected_branch) << f.explanation;
+}
+
+TEST(UnselectedBranch, ItsFixLeavesTheLossAlone) {
+  const at::Tensor w = leaf(at::tensor({0.f, 4.f})), other = leaf(at::tensor({1.f, 2.f}));
+  StepState state;
+  state.parameters = {{"w", w}, {"other", other}};
+  const Verdict v = Incident(state, [&] {
+                      const at::Tensor loss =
+                          (at::where(w > 0, at::log(w), at::zeros({2})) + other * other).sum();
+                      loss.backward();
+                      return loss;
+                    }).verdict();
+  EXPECT_EQ(v.cause, Label::unselected_branch) << v.explanation;
+  ASSERT_TRUE(v.fix.has_value());
+  EXPECT_NE(v.fix->change.find("where()"), std::string::npos) << v.fix->change;
+}
+
+TEST(UnselectedBranch, ARootThatIsUsedIsNot) {
+  const at::Tensor w = leaf(at::tensor({0.f, 4.f}));
+  EXPECT_NE(finding_of(w, [&] { return at::where(w >= 0, at::sqrt(w), at::zeros({2})).sum(); }).label,
+            Label::unselected_branch);
+}
+
+TEST(UnselectedBranch, ADerivativeOfZeroThatIsNoSelectionIsNot) {
+  // The square sends 2 sqrt(0) = 0 back to the root: nothing was thrown away.
+  const at::Tensor w = leaf(at::tensor({0.f, 4.f}));
+  const Finding f = finding_of(w, [&] { return at::sqrt(w).pow(2).sum(); });
+  EXPECT_EQ(f.label, Label::singular_grad) << f.explanation;
+}
+
+TEST(UnselectedBranch, SaturationIsNoSelection) {
+  // tanh(1 / 0) = 1 counts in the loss.
+  const at::Tensor w = leaf(at::tensor({0.f, 4.f}));
+  EXPECT_NE(finding_of(w, [&] { return at::tanh(at::reciprocal(w)).sum(); }).label, Label::unselected_branch);
+}
+
+TEST(UnselectedBranch, BadBatchUnderAMaskIsNot) {
+  const at::Tensor w = leaf(at::ones({2}));
+  at::Tensor x = at::tensor({testing::kNaN, 1.0}).to(at::kFloat);
+  StepState state;
+  state.parameters = {{"w", w}};
+  state.batch = {{"x", x}};
+  const Finding f = Incident(state, [&] {
+                      const at::Tensor loss = at::where(at::isnan(x), at::zeros({2}), w * x).sum();
+                      loss.backward();
+                      return loss;
+                    }).finding();
+  EXPECT_NE(f.label, Label::unselected_branch) << f.explanation;
+}
+
+}  // namespace
+}  // namespace nanquest

@@ -1,0 +1,79 @@
+// ZERO_TIMES_INF: its sample, its variants, and what looks like it and is not.
+#include "tests/replay/diagnose/sample.h"
+
+namespace nanquest {
+namespace {
+
+using testing::expect_cause;
+using testing::expect_healed;
+using testing::kInf;
+using testing::leaf;
+using testing::trained;
+
+TEST(ZeroTimesInf, ItsSampleIsExplainedAndTheFixIsVerified) {
+  testing::expect_sample("zero_times_inf", {.cause = Label::zero_times_inf,
+                                            .phase = Phase::forward,
+                                            .op = "aten::mul",
+                                            .module = "loss",
+                                            .precision = PrecisionVerdict::structural,
+                                            .poison = {3}});
+}
+
+at::Tensor table() {
+  at::Tensor t = at::zeros({3, 3});
+  t[1][2] = -kInf;
+  return t;
+}
+
+TEST(ZeroTimesInf, InsideAMatrixProduct) {
+  const at::Tensor w = leaf(at::randn({2, 3})), costs = table();
+  StepState state;
+  state.parameters = {{"w", w}};
+  state.batch = {{"costs", costs}};
+  expect_healed(testing::backward_of(state,
+                                     [&] {
+                                       const at::Tensor chosen = at::relu(w - 100);  // nothing is chosen: 0
+                                       return at::mm(chosen, costs).sum() + w.sum();
+                                     }),
+                Label::zero_times_inf, "aten::mm");
+}
+
+TEST(ZeroTimesInf, BatchedInHalf) {
+  const at::Tensor w = leaf(at::randn({1, 2, 3})), costs = table().to(at::kHalf);
+  StepState state;
+  state.parameters = {{"w", w}};
+  state.batch = {{"costs", costs}};
+  expect_healed(testing::backward_of(state,
+                                     [&] {
+                                       const at::Tensor chosen = at::relu(w - 100).to(at::kHalf);
+                                       return at::bmm(chosen, costs.unsqueeze(0)).to(at::kFloat).sum();
+                                     }),
+                Label::zero_times_inf, "aten::bmm");
+}
+
+TEST(ZeroTimesInf, AnOverflowedFactorIsRangeOverflow) {
+  const at::Tensor w = leaf(at::full({2}, 300.f));
+  expect_cause(trained(w,
+                       [&] {
+                         const at::Tensor h = w.to(at::kHalf);
+                         return ((h * h) * at::zeros({2}, at::kHalf)).to(at::kFloat).sum();
+                       }),
+               Label::fp16_overflow, "aten::mul");
+}
+
+TEST(ZeroTimesInf, DifferenceOfInfinitiesIsNot) {
+  const at::Tensor w = leaf(at::randn({3})), low = at::full({3}, -kInf);
+  StepState state;
+  state.parameters = {{"w", w}};
+  state.batch = {{"low", low}};
+  EXPECT_NE(testing::backward_of(state, [&] { return ((w + low) - low).sum(); }).finding().label,
+            Label::zero_times_inf);
+}
+
+TEST(ZeroTimesInf, AQuotientOfZerosIsDivZero) {
+  const at::Tensor w = leaf(at::zeros({3}));
+  expect_cause(trained(w, [&] { return (w / at::zeros({3})).sum(); }), Label::div_zero);
+}
+
+}  // namespace
+}  // namespace nanquest
