@@ -19,7 +19,7 @@ class OutsideTest(AttachTest):
         script = self.scratch / "program.py"
         script.write_text(HEAD + body)
         shutil.rmtree(self.scratch / "run", ignore_errors=True)
-        process = self.observed(script, options=("--level", level))
+        process = self.observed(script, options=("--level", level, "--keep-percent", "100"))
         self.assert_exit(process)
         return process
 
