@@ -26,11 +26,23 @@ bool is_optimizers_own(const TraceGraph& graph, SlotId slot) {
          std::all_of(reads.begin(), reads.end(), mine);
 }
 
+/// A value that a forward op kept to itself for its backward (a gate of a recurrent cell): differentiable, and
+/// nobody but the backward pass reads it. A weight is read in the forward pass.
+bool is_inside_an_op(const TraceGraph& graph, SlotId slot) {
+  const auto& reads = graph.reads(slot);
+  if (reads.empty()) return false;
+  const OpRow& first = graph.op(reads.front().op);
+  return first.phase == Phase::backward && !(first.flags & kOpRecompute) &&
+         (graph.tensor(reads.front().row).flags & kTensorRequiresGrad) &&
+         !graph.producer(reads.front().row, reads.front().op);
+}
+
 }  // namespace
 
 SlotOrigin origin_of(const TraceGraph& graph, SlotId id) {
   const Slot& slot = get(graph.doc(), id);
   if (slot.origin != SlotOrigin::external) return slot.origin;
+  if (is_inside_an_op(graph, id)) return SlotOrigin::produced;
   if (any_first_read(graph, id, [&](const TraceGraph::Read& read) {
         return (graph.tensor(read.row).flags & kTensorRequiresGrad) ||
                graph.op(read.op).name.starts_with("fsdp::");

@@ -10,7 +10,8 @@ namespace nanquest {
 
 /// What a storage of the trace is. What has no name belongs to who uses it: memory that was differentiable
 /// before the step, or that a sharded model gathers, is a parameter; memory that only the optimizer reads and
-/// writes is its state. `external` is what is left: an input.
+/// writes is its state; what the backward pass alone reads and is differentiable was made inside an op.
+/// `external` is what is left: an input.
 SlotOrigin origin_of(const TraceGraph& graph, SlotId slot);
 
 /// Marks as gradients: outside memory without a name into which the backward pass accumulates. True if there

@@ -172,6 +172,21 @@ TEST(Blame, OfTwoViewsOfOneOutsideStorageOnlyTheBadOne) {
   EXPECT_EQ(s.doc.culprit.suppressed, numbers({bad}));
 }
 
+TEST(Blame, WhatAnOpKeptToItselfForItsBackwardIsNoOutsideValue) {
+  Steps s;
+  const SlotId x = s.slot(4, SlotOrigin::input, "x"), y = s.slot(4), kept = s.slot(4, SlotOrigin::external);
+  const SlotId g = s.slot(4), out = s.slot(4);
+  const OpId cell = s.op("aten::gru_cell", {whole(x, 4, kOneNan)}, {whole(y, 4, kOneNan)});
+  const OpId back =
+      s.op("aten::mul", {whole(g, 4), whole(kept, 4, kOneNan)}, {whole(out, 4, kOneNan)}, 0, Phase::backward);
+  get(s.doc, TensorId{s.doc.args.back().tensor}).flags |= kTensorRequiresGrad;
+  s.doc.loss = s[cell].first_output;
+  s.doc.gradients = {s[back].first_output};
+  ASSERT_TRUE(find_culprit(s.doc));
+  EXPECT_EQ(s.doc.culprit.op, cell.row());
+  EXPECT_EQ(s.doc.culprit.tensor_name, "x");
+}
+
 TEST(Blame, WhatHasNoNameIsNamedByWhoReadsItFirst) {
   Steps s;
   const SlotId x = s.slot(4, SlotOrigin::external), y = s.slot(4, SlotOrigin::input, "y"), out = s.slot(1);
