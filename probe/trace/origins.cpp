@@ -56,7 +56,7 @@ bool mark_old_gradients(SnapshotDoc& doc) {
   for (const OpRow& op : doc.ops) {
     if (op.phase != Phase::backward || !op.node.ends_with(kAccumulates) || op.written_count <= 0) continue;
     for (std::int32_t i = 0; i < op.written_count; ++i) {
-      const auto entry = static_cast<std::size_t>(op.first_written + i);
+      const auto entry = static_cast<std::size_t>(op.first_written) + static_cast<std::size_t>(i);
       const TensorRow* row = op.first_written >= 0 && entry < doc.written.size()
                                  ? find_row(doc, TensorId{doc.written[entry]})
                                  : nullptr;

@@ -93,9 +93,9 @@ class Phases {
                          (row.phase == Phase::backward && overwrites_blindly(row.name));
     if (gathers || (row.flags & kOpHostWrite)) return false;
     const auto written = graph_.written(op);
-    return std::any_of(written.begin(), written.end(), [&](TensorId row) {
-      const Slot* slot = slot_of(row);
-      return slot && (is_weight(row) || slot->origin == SlotOrigin::optimizer_state);
+    return std::any_of(written.begin(), written.end(), [&](TensorId each) {
+      const Slot* slot = slot_of(each);
+      return slot && (is_weight(each) || slot->origin == SlotOrigin::optimizer_state);
     });
   }
   bool overwrites_gradients(OpId op) {
@@ -145,10 +145,23 @@ class Phases {
       // The forward pass of a closure.
       if (op.row() < last_ && for_forward_[op] && differentiable(op)) phase(op) = Phase::forward;
       made.gradient = phase(op) == Phase::optimizer;
+    } else if (written_meanwhile(op)) {
+      phase(op) = Phase::backward;
+      made.gradient = true;
     } else if (may_flip(op) && (reads_gradients(op) || writes_state(op) || overwrites_gradients(op))) {
       phase(op) = Phase::optimizer;
       made.gradient = true;
     }
+  }
+
+  /// The host wrote into the backward pass's own memory while that ran (or found there what nobody had written).
+  bool written_meanwhile(OpId op) const {
+    if (!(graph_.op(op).flags & kOpHostWrite) || op.row() <= first_ || op.row() >= last_) return false;
+    const auto written = graph_.written(op);
+    return std::all_of(written.begin(), written.end(), [&](TensorId row) {
+      const Slot* slot = slot_of(row);
+      return slot && slot->origin == SlotOrigin::produced;
+    });
   }
 
   /// Averages of weights, in place or into new memory, after the weights were updated.

@@ -1,6 +1,7 @@
 /// harm: what of a step must be finite, and whether a run has made it so.
 ///
-/// Harm is a loss, a gradient, or a weight, optimizer state or buffer that is not finite when the step ends.
+/// Harm is a loss, a gradient, or a weight, optimizer state or buffer that is not finite when the step ends and was
+/// when it began; where nothing of that is bad, an overflow that later ops hid (probe/trace/hidden.h).
 #pragma once
 
 #include <cstdint>
@@ -13,7 +14,7 @@ namespace nanquest {
 
 class Harm {
  public:
-  /// `recorded` is the run as recorded, with statistics; it and the graph outlive the object.
+  /// `recorded` is the run as recorded, with statistics.
   Harm(const TraceGraph& graph, const RunResult& recorded);
 
   /// True if the step as recorded did harm that can be seen at its end; false where an overflow was hidden.
@@ -27,12 +28,13 @@ class Harm {
   struct LastWrite {
     OpId op;
     std::size_t entry = 0;
-    bool was_bad = false;
+    std::uint64_t before = 0;  ///< non-finite elements that were there when the step began
   };
   static bool bad(const RunResult& run, const LastWrite& write);
 
-  const RunResult& recorded_;
+  int failed_ = 0;  ///< ops that failed in the run as recorded
   std::vector<LastWrite> writes_;
+  std::vector<OpId> hidden_;  ///< ops whose overflows were hidden, where no harm is to be seen
   bool any_ = false;
 };
 

@@ -77,21 +77,16 @@ const RunResult& Case::whole(Precision precision) const {
 }
 
 bool Case::healthy(const RunResult& run) const {
-  if (!run.finite()) return false;
-  // Beside NaN, a log-softmax may still hold the -Inf of masked entries: those were meant.
-  const bool minus_inf_matters = doc_->culprit.value != "nan" && doc_->culprit.value != "mixed";
-  const auto clean = [&](std::size_t op) {
-    return std::all_of(run.ops[op].written.begin(), run.ops[op].written.end(), [&](const StatsRow& s) {
-      return s.nan == 0 && s.pos_inf == 0 && (s.neg_inf == 0 || !minus_inf_matters);
-    });
-  };
-  if (op_ != kNone && static_cast<std::size_t>(op_) < run.ops.size() && !clean(static_cast<std::size_t>(op_)))
-    return false;
-  if (doc_->culprit.phase == Phase::optimizer)
-    for (std::size_t i = 0; i < run.ops.size() && i < doc_->ops.size(); ++i)
-      if (doc_->ops[i].phase == Phase::optimizer && !(doc_->ops[i].flags & kOpUninitialised) && !clean(i))
-        return false;
-  return true;
+  if (!harm_) harm_ = std::make_shared<const Harm>(graph_, whole(Precision::as_recorded));
+  return harm_->undone_by(run);
+}
+
+Case Case::with(SnapshotDoc doc) const {
+  Case made(std::move(doc), run_, read_);
+  made.blame_ = blame_;
+  made.lab_ = lab_;
+  made.trials_ = trials_;
+  return made;
 }
 
 const OpValues& Case::values(std::int32_t op) const {

@@ -19,6 +19,7 @@
 
 #include "probe/trace/graph.h"
 #include "replay/blame/blame.h"
+#include "replay/blame/harm.h"
 #include "replay/trace/replayer.h"
 #include "replay/verdict/words.h"
 
@@ -57,9 +58,10 @@ class Case {
   RunResult run(const RunOptions& options) const { return run_(options); }
   /// The whole step in `precision`; run once.
   const RunResult& whole(Precision precision) const;
-  /// True if a run shows none of the harm: loss and gradients finite, the culprit's outputs finite, and, for
-  /// harm in the optimizer, everything written there finite.
+  /// True if a run shows none of the harm (blame/harm.h) that the step as recorded does.
   bool healthy(const RunResult& run) const;
+  /// The same step under other tables (of the same ops): another culprit. Shares the lab and what was tried.
+  Case with(SnapshotDoc doc) const;
 
   /// The lab that runs the step; null for a Case with a `run` of its own.
   const Lab* lab() const { return lab_.get(); }
@@ -118,6 +120,7 @@ class Case {
   std::shared_ptr<std::map<std::string, TrialResult>> trials_ =
       std::make_shared<std::map<std::string, TrialResult>>();
   mutable std::map<Precision, RunResult> whole_;
+  mutable std::shared_ptr<const Harm> harm_;
   mutable std::map<std::int32_t, std::vector<OpValues>> values_;
   std::size_t focus_ = 0;
 };

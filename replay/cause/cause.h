@@ -52,7 +52,12 @@ struct Finding {
   /// What a wider format gives that helps, if `precision`; nothing where the cause doesn't know: then the one
   /// that helps alone is it, and the other is the placebo.
   std::optional<FormatHalf> needs = {};
-  bool precision = false;                 ///< changing the number format is a fix for this cause
+  bool precision = false;  ///< changing the number format is a fix for this cause
+  /// Where the value came from and when, if the proof knows more than the trace shows (a number among the
+  /// arguments of an op is a setting).
+  std::optional<Origin> origin = {};
+  std::optional<Phase> phase = {};
+  bool not_computed = false;              ///< no arithmetic of the step made the value: no format has a say
   std::vector<std::int64_t> poison = {};  ///< samples seen to be bad without running anything
 };
 
@@ -97,6 +102,10 @@ struct NamedCause {
 
 /// One for each file of replay/cause/causes, by name. Lives as long as the program.
 std::span<const NamedCause> all_causes();
+
+/// What this cause says of the case; nothing if it doesn't explain every call of the culprit that went wrong,
+/// or has no say in it.
+std::optional<Finding> finding_of(Label label, Case c);
 
 struct Decision;
 /// Asks every cause and lets the step decide between them (arbiter.h). Takes a Case of its own to look at the

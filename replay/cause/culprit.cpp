@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "probe/observe/op_traits.h"
 #include "probe/trace/collectives.h"
 #include "probe/trace/culprit.h"
 #include "probe/trace/names.h"
@@ -89,6 +90,12 @@ void ensure_culprit(SnapshotDoc& doc) {
   // What it read may have been filled by an op whose schema doesn't say so.
   if (doc.culprit.origin != word(Origin::op) && doc.culprit.origin != word(Origin::input)) return;
   if (const auto given = bad_given(Case(doc, {}, {}))) blame(doc, *given);
+}
+
+void blame_suspect(SnapshotDoc& doc, const Suspect& suspect) {
+  name_culprit(doc, suspect.op, suspect.row, [](const OpRow& op, std::int32_t position) {
+    return argument_name(op.name, op.overload, position);
+  });
 }
 
 }  // namespace nanquest

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "probe/snapshot/model.h"
+#include "replay/blame/suspects.h"
 
 namespace nanquest {
 
@@ -9,5 +10,8 @@ namespace nanquest {
 /// put the bad values into it: then it is what they came from, often a weight that other processes hold parts
 /// of, which the program gathers before it computes.
 void ensure_culprit(SnapshotDoc& doc);
+
+/// Names `suspect` as the culprit of the tables, as arguments of operators are named here.
+void blame_suspect(SnapshotDoc& doc, const Suspect& suspect);
 
 }  // namespace nanquest

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "probe/observe/op_traits.h"
 #include "probe/trace/collectives.h"
 #include "probe/trace/culprit.h"
 #include "replay/cause/arbiter.h"
@@ -92,7 +91,7 @@ void add_growth(Verdict& v, const std::vector<Growth>& growth) {
 }
 
 /// Fills `precision` and says in `explanation` what it means.
-void judge_precision(const Case& c, Verdict& v) {
+void judge_precision(const Case& c, bool not_computed, Verdict& v) {
   const auto result = [&](Precision p) {
     const RunResult& run = c.whole(p);
     if (run.failed > c.whole(Precision::as_recorded).failed) return PrecisionResult::not_run;
@@ -108,7 +107,7 @@ void judge_precision(const Case& c, Verdict& v) {
   add_growth(v, growth);
   const bool in_fp32 = v.precision.fp32 == PrecisionResult::finite;
   const bool cured = in_fp32 || v.precision.fp64 == PrecisionResult::finite;
-  if (came_from_outside(v.origin)) {
+  if (came_from_outside(v.origin) || not_computed) {
     v.precision.verdict = PrecisionVerdict::not_a_precision_matter;
   } else if (cured && !growth.empty()) {
     v.precision.verdict = PrecisionVerdict::delayed;
@@ -188,8 +187,10 @@ void judge(const Case& c, const DiagnoseOptions& options, Verdict& v) {
   v.evidence = finding.evidence;
   v.source = finding.source;
   v.advice = finding.advice;
+  v.origin = finding.origin.value_or(v.origin);
+  if (finding.phase) v.phase = finding.phase;
   if (options.progress) options.progress("the step in fp32 and fp64");
-  judge_precision(c, v);
+  judge_precision(c, finding.not_computed, v);
   FixSearch search;
   if (options.try_fixes) search = search_fixes(c, finding, options.progress);
   v.counterfactuals = std::move(search.tried);
@@ -224,10 +225,7 @@ Case make_case(const Replayer& replayer, LabLimits limits) {
   const auto lab = std::make_shared<Lab>(replayer, limits);
   Blame blame;
   if (!doc.culprit.value.empty() && doc.culprit.value != "silent") blame = find_blame(*lab, lab->run({}));
-  if (is_ours(doc, blame))
-    name_culprit(
-        doc, blame.set.front().op, blame.set.front().row,
-        [](const OpRow& op, std::int32_t position) { return argument_name(op.name, op.overload, position); });
+  if (is_ours(doc, blame)) blame_suspect(doc, blame.set.front());
   Case made(
       std::move(doc), [lab](const RunOptions& options) { return lab->run(options); },
       [&replayer](const std::string& path) -> std::optional<at::Tensor> {

@@ -88,6 +88,18 @@ void drop_superseded(std::vector<Finding>& found) {
 
 }  // namespace
 
+std::optional<Finding> finding_of(Label label, Case c) {
+  for (const auto& [file, cause] : all_causes()) {
+    const Subject* subject = cause->label == label && cause->examine ? subject_of(*cause, c) : nullptr;
+    if (!subject) continue;
+    try {
+      return examine(*cause, c, *subject);
+    } catch (const std::exception&) {  // a shape or a type that it did not expect
+    }
+  }
+  return std::nullopt;
+}
+
 Decision find_cause(Case c) {
   if (auto opaque = opaque_finding(c)) return {*opaque, {}};
   std::vector<Finding> found;

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 
+#include "replay/cause/culprit.h"
+#include "replay/cause/values.h"
+
 namespace nanquest {
 namespace {
 
@@ -10,6 +13,9 @@ struct Helped {
   Change change;
   bool placebo_failed = false;
 };
+
+/// The same change is made for at most as many ops that are to blame together.
+constexpr std::size_t kMaxTogether = 8;
 
 class Search {
  public:
@@ -20,6 +26,7 @@ class Search {
     for (const Change& change : finding_.wanted)
       if (change.kind != ChangeKind::hyperparameter || !helped_with(ChangeKind::hyperparameter))
         try_change(change);
+    if (helped_.empty()) for_all_to_blame();
     // Where nothing that the cause asks for helps, a wider format still may.
     if (finding_.precision || helped_.empty()) precision();
     choose();
@@ -27,6 +34,27 @@ class Search {
   }
 
  private:
+  /// Where several ops are to blame together, what helps must be done to each of them.
+  void for_all_to_blame() {
+    const std::vector<Suspect>& set = case_.blame().set;
+    if (set.size() < 2 || set.size() > kMaxTogether) return;
+    std::vector<Change> all = finding_.wanted;
+    for (const Suspect& suspect : set) {
+      if (suspect.op.row() == case_.op_index() || !case_.has_time()) continue;
+      SnapshotDoc doc = case_.doc();
+      blame_suspect(doc, suspect);
+      const auto other = finding_of(finding_.label, case_.with(std::move(doc)));
+      if (!other) return;
+      all.resize(std::min(all.size(), other->wanted.size()));
+      for (std::size_t i = 0; i < all.size(); ++i) {
+        const bool same = all[i].text == other->wanted[i].text;
+        all[i] = together(std::move(all[i]), other->wanted[i]);
+        if (same) all[i].text += ", and the same for op " + std::to_string(suspect.op.row());
+      }
+    }
+    for (const Change& change : all) try_change(change);
+  }
+
   /// True if the step is finite with it.
   bool try_change(const Change& change) {
     if (!case_.has_time()) return false;
@@ -75,12 +103,29 @@ class Search {
     if (by_range == by_precision)
       out_.notes.push_back("\"" + change.text +
                            "\": whether it is the wider range or the finer precision that helps");
+    if (by_range && by_precision && overflows_inside()) {
+      Change other = change;
+      add_precision_placebo(case_, other, case_.op_index(),
+                            low_precision() ? Precision::fp32 : Precision::fp64);
+      return placebo_fails(other);
+    }
     return needs_range ? by_range && !by_precision : by_precision && !by_range;
   }
 
   bool helped_with(ChangeKind kind) const {
     return std::any_of(helped_.begin(), helped_.end(),
                        [&](const Helped& h) { return h.change.kind == kind; });
+  }
+
+  /// What the culprit should have given fits its format; it left that on the way there (a norm's squares). The
+  /// halves of a format are applied to results, so they can't tell what the inside lacks.
+  bool overflows_inside() const {
+    if (!case_.op()) return false;
+    const OpValues& values = case_.values(case_.op_index());
+    const at::Tensor out = values.bad_output();
+    const auto exact = evaluate(*case_.op(), values.arguments, Precision::fp64);
+    const auto limit = out.defined() && out.is_floating_point() ? format_max(out) : std::nullopt;
+    return exact && limit && all_finite(*exact) && finite_amax(*exact) <= *limit;
   }
 
   bool low_precision() const {
@@ -92,6 +137,11 @@ class Search {
 
   void precision() {
     const Precision wide = low_precision() ? Precision::fp32 : Precision::fp64;
+    // What does not come back here can't be seen to go away.
+    if (case_.healthy(case_.whole(Precision::as_recorded))) {
+      out_.notes.push_back("changes of the step: the harm doesn't come back in this replay");
+      return;
+    }
     // If the whole step is not finite there, no part of it is asked: a part is given the other parts' values.
     if (!case_.healthy(case_.whole(wide))) {
       const bool failed = case_.whole(wide).failed > case_.whole(Precision::as_recorded).failed;

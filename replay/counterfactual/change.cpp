@@ -18,6 +18,31 @@ std::string precision_text(Precision precision) {
   return "fp64";
 }
 
+namespace {
+
+/// Adds the edits of `more` that `edit` has none for.
+void add(TraceEdit& edit, const TraceEdit& more) {
+  edit.op_precision.insert(more.op_precision.begin(), more.op_precision.end());
+  edit.module_precision.insert(more.module_precision.begin(), more.module_precision.end());
+  edit.slot_edit.insert(more.slot_edit.begin(), more.slot_edit.end());
+  edit.op_edit.insert(more.op_edit.begin(), more.op_edit.end());
+  edit.output_edit.insert(more.output_edit.begin(), more.output_edit.end());
+}
+
+}  // namespace
+
+Change together(Change a, const Change& b) {
+  if (a.text != b.text) a.text += "; " + b.text;
+  add(a.options.edit, b.options.edit);
+  if (a.placebo.empty() || b.placebo.empty()) {
+    a.placebo.clear();
+    return a;
+  }
+  if (a.placebo_text != b.placebo_text) a.placebo_text += "; " + b.placebo_text;
+  add(a.placebo[0].edit, b.placebo[0].edit);
+  return a;
+}
+
 TrialResult run_change(const Case& c, const Change& change) {
   const auto known = c.trials().find(change.text);
   if (known != c.trials().end()) return known->second;

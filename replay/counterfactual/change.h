@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -61,7 +62,8 @@ Change ops_in(const Case& c, const std::string& text, const std::vector<std::int
 Change step_in(const Case& c, Precision precision);
 
 // --- data.cpp --------------------------------------------------------------------------------------
-/// Every non-finite element of an outside value becomes zero. Placebo: the same on another outside value.
+/// Every non-finite element of an outside value becomes zero. Placebo: as many others of it do; where there are
+/// none the same on another outside value.
 Change replace_non_finite(const Case& c, std::int32_t slot, const std::string& what);
 /// Sample `sample` of every batch tensor becomes a copy of sample `donor`. Placebo: another sample is
 /// replaced. Nothing if the batch dimension isn't known.
@@ -85,14 +87,15 @@ enum class Guard : std::uint8_t {
   unit_inwards,       ///< ±1 moves inwards: acos(x.clamp(-1 + eps, 1 - eps))
 };
 /// Guards the schema's `argument` of `op`: written in place, so that backward sees the guarded value too, as
-/// it would in the program with the guard in it. Placebo: the same guard on another op.
+/// it would in the program with the guard in it. Placebo: as many other elements of that argument get the
+/// same values; where there are none the same guard on another op.
 Change guard_argument(const Case& c, std::int32_t op, std::string_view argument, Guard guard);
 
 /// The elements of the schema's `argument` of `op` that lie beyond [low, high] move to its ends, infinities
-/// among them (NaN: no end on that side); in place, as guard_argument. Placebo: the same on another op.
+/// among them (NaN: no end on that side); in place, as guard_argument, with its placebo.
 Change clamp_argument(const Case& c, std::int32_t op, std::string_view argument, double low, double high);
 /// The matrices that `op` reads as `argument` get a small diagonal of different numbers: no longer singular,
-/// no repeated eigenvalue. Placebo: the same on another op.
+/// no repeated eigenvalue. Placebo: the matrices doubled, which changes neither.
 Change regularise_matrix(const Case& c, std::int32_t op, std::string_view argument);
 
 // --- constant.cpp ----------------------------------------------------------------------------------
@@ -128,9 +131,13 @@ struct Setting {
   std::size_t position = 0;  ///< of the argument in the op's schema
   double found = 0, sane = 0;
 };
-/// The setting replaced in every op of the same name that was given the same number in the same place; a
-/// tensor of one element is replaced for all that read it. Placebo: another op's input, scaled as much.
+/// The setting replaced in every op of the same name that was given the same number in the same place, and in
+/// what differentiates it; a tensor of one element is replaced for all that read it. Placebo: another op's
+/// input, scaled as much.
 Change replace_setting(const Case& c, std::int32_t op, const Setting& setting);
+/// Of a setting that went into several numbers (a rate): every number that is not finite and that an op of
+/// `phase` was given is 1 where it is a factor or a divisor, and 0 elsewhere. Placebo: as replace_setting.
+Change replace_bad_numbers(const Case& c, std::int32_t op, Phase phase);
 /// The outside storage `slot`, of one element, becomes `sane`. Placebo: another storage of one element, or one
 /// element of another.
 Change replace_scalar(const Case& c, std::int32_t slot, const std::string& what, double sane);
@@ -139,6 +146,9 @@ Change replace_scalar(const Case& c, std::int32_t slot, const std::string& what,
 /// The memory that `op` (kOpUninitialised) handed out, and what the host is on record to have put there, is
 /// `value` when somebody first reads it. Placebo: another op's result filled so, if there is one.
 Change filled_memory(const Case& c, const std::vector<std::int32_t>& ops, double value);
+/// `op` computed here from what it was given as recorded, of an op that gives something else here than was
+/// recorded. Placebo: what was recorded put back, so far as it is known.
+Change computed_again(const Case& c, std::int32_t op);
 /// What the host wrote by `host_write` didn't happen: the memory keeps what the step had read of it before.
 Change undone_write(const Case& c, std::int32_t host_write);
 
@@ -161,7 +171,16 @@ void add_precision_placebo(const Case& c, Change& change, std::int32_t op, Preci
 /// missing, that half helps as much, and the other half, which costs the same, must not.
 Change half_of(const Case& c, const Change& change, FormatHalf half);
 
+/// What a change does to a tensor, in place.
+using Write = std::function<void(at::Tensor)>;
+/// Puts what `write` puts into some elements of `t` into as many other, finite ones instead. Returns how many:
+/// 0 if `write` changes nothing or everything.
+std::int64_t write_elsewhere(at::Tensor t, const Write& write);
+
 // --- change.cpp ------------------------------------------------------------------------------------
+/// Both changes at once, and both placebos; `a` says its size, price and kind. Where both edit the same thing,
+/// `a` does it.
+Change together(Change a, const Change& b);
 /// Runs it.
 TrialResult run_change(const Case& c, const RunOptions& options);
 /// Runs it, or tells what came out when a change of this text ran on this case before.

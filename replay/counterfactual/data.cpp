@@ -21,6 +21,10 @@ void zero_non_finite(at::Tensor& storage) {
   storage.masked_fill_(at::logical_not(at::isfinite(storage.to(at::kFloat))), 0);
 }
 
+void zero_non_finite_of(at::Tensor storage) {
+  zero_non_finite(storage);
+}
+
 std::int64_t elements(const NamedTensor& t) {
   std::int64_t n = 1;
   for (std::int64_t s : t.shape) n *= s;
@@ -43,6 +47,17 @@ Change replace_non_finite(const Case& c, std::int32_t slot, const std::string& w
   change.price = Price::data_repair;
   change.options.edit.slot_edit[slot] = zero_non_finite;
   const std::vector<Slot>& slots = c.doc().slots;
+  const auto others = [](at::Tensor& storage) { return write_elsewhere(storage, zero_non_finite_of); };
+  const auto stored = c.read(slots[static_cast<std::size_t>(slot)].data);
+  if (stored && stored->is_floating_point()) {
+    at::Tensor copy = stored->clone();
+    if (others(copy) > 0) {
+      RunOptions options;
+      options.edit.slot_edit[slot] = others;
+      change.placebo = {options};
+      change.placebo_text = "as many finite elements of " + what + " replaced by zero";
+    }
+  }
   for (std::size_t i = 0; i < slots.size() && change.placebo.empty(); ++i) {
     if (static_cast<std::int32_t>(i) == slot || slots[i].data.empty() || !dtype_is_float(slots[i].dtype))
       continue;

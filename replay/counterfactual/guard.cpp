@@ -66,8 +66,6 @@ std::string guard_text(Guard guard) {
   return "";
 }
 
-using Write = std::function<void(at::Tensor)>;
-
 RunOptions written(std::int32_t op, std::size_t position, const Write& write) {
   RunOptions options;
   options.edit.op_edit[op] = [position, write](std::vector<c10::IValue>& stack) {
@@ -79,6 +77,15 @@ RunOptions written(std::int32_t op, std::size_t position, const Write& write) {
   return options;
 }
 
+/// True if `write` changes some of what `op` reads as `argument` and leaves some as it is.
+bool is_partial(const Case& c, std::int32_t op, std::size_t position, const Write& write) {
+  const std::vector<c10::IValue>& given = c.values(op).arguments;
+  if (position >= given.size()) return false;
+  for (const at::Tensor& t : tensors_in({given[position]}))
+    if (t.is_floating_point() && write_elsewhere(unexpanded(t).clone(), write) > 0) return true;
+  return false;
+}
+
 /// `write` on what `op` reads as `argument`, before it reads it; `text` says what that is, up to the op.
 Change writing_argument(const Case& c, std::int32_t op, std::string_view argument, const std::string& text,
                         const Write& write) {
@@ -87,9 +94,14 @@ Change writing_argument(const Case& c, std::int32_t op, std::string_view argumen
   change.kind = ChangeKind::op;
   change.size = ChangeSize::op;
   change.price = Price::protect_op;
-  if (const auto position = argument_position(*c.row(op), argument))
-    change.options = written(op, *position, write);
-  if (const std::int32_t other = placebo_op(c, op); other != kNone) {
+  const auto position = argument_position(*c.row(op), argument);
+  if (!position) return change;
+  change.options = written(op, *position, write);
+  if (is_partial(c, op, *position, write)) {
+    change.placebo = {
+        written(op, *position, [write](at::Tensor t) { write_elsewhere(std::move(t), write); })};
+    change.placebo_text = "the same done to other elements that " + c.op_text(op) + " reads";
+  } else if (const std::int32_t other = placebo_op(c, op); other != kNone) {
     const auto first = static_cast<std::size_t>(c.tensor_arguments(other).front().position);
     change.placebo = {written(other, first, write)};
     change.placebo_text = text + c.op_text(other) + " (op " + std::to_string(other) + ")";
@@ -128,7 +140,14 @@ Change regularise_matrix(const Case& c, std::int32_t op, std::string_view argume
     // Small beside the matrix, large beside the format's rounding, and a different one in each row.
     t.diagonal(0, -2, -1).add_((at::arange(1, n + 1, t.options()) / static_cast<double>(n)) * (size * 1e-2));
   };
-  return writing_argument(c, op, argument, "a small diagonal of different numbers added before ", write);
+  Change change =
+      writing_argument(c, op, argument, "a small diagonal of different numbers added before ", write);
+  if (const auto position = argument_position(*c.row(op), argument)) {
+    // What is singular, or has an eigenvalue twice, stays so.
+    change.placebo = {written(op, *position, [](at::Tensor t) { t.mul_(2); })};
+    change.placebo_text = "the matrices doubled before " + c.op_text(op);
+  }
+  return change;
 }
 
 }  // namespace nanquest

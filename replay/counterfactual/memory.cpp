@@ -1,6 +1,7 @@
 #include <ATen/ATen.h>
 
 #include <algorithm>
+#include <limits>
 #include <memory>
 
 #include "replay/cause/case.h"
@@ -11,8 +12,10 @@ namespace nanquest {
 
 Change filled_memory(const Case& c, const std::vector<std::int32_t>& ops, double value) {
   Change change;
-  change.text =
-      "memory that nobody had written (" + c.op_text(ops.front()) + ") filled with " + number_text(value);
+  const bool handed_out = !(c.row(ops.front())->flags & kOpHostWrite);
+  change.text = "memory that nobody had written" +
+                (handed_out ? " (" + c.op_text(ops.front()) + ")" : std::string()) + " filled with " +
+                number_text(value);
   change.kind = ChangeKind::op;
   change.size = ChangeSize::op;
   change.price = Price::protect_op;
@@ -28,6 +31,30 @@ Change filled_memory(const Case& c, const std::vector<std::int32_t>& ops, double
     change.placebo_text = "what " + c.op_text(other) + " (op " + std::to_string(other) +
                           ") made filled with " + number_text(value);
   }
+  return change;
+}
+
+Change computed_again(const Case& c, std::int32_t op) {
+  Change change;
+  change.text = c.op_text(op) + " computed again from the same inputs";
+  change.kind = ChangeKind::op;
+  change.size = ChangeSize::op;
+  change.price = Price::protect_op;
+  const std::string& value = c.culprit().value;
+  const double bad = value == word(BadValue::plus_inf)    ? std::numeric_limits<double>::infinity()
+                     : value == word(BadValue::minus_inf) ? -std::numeric_limits<double>::infinity()
+                                                          : std::numeric_limits<double>::quiet_NaN();
+  RunOptions options;
+  options.edit.output_edit[op] = [bad, at = c.culprit().first](std::vector<at::Tensor>& written) {
+    if (written.empty() || !written[0].defined() || !written[0].is_floating_point()) return;
+    at::Tensor element = written[0];
+    if (element.dim() != static_cast<std::int64_t>(at.size())) element = element.flatten().select(0, 0);
+    for (const std::int64_t i : at)
+      if (element.dim() > 0) element = element.select(0, i);
+    element.fill_(bad);
+  };
+  change.placebo = {options};
+  change.placebo_text = "the same with " + number_text(bad) + " put where it was recorded";
   return change;
 }
 

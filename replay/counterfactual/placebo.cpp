@@ -1,3 +1,5 @@
+#include <ATen/ATen.h>
+
 #include <algorithm>
 #include <cstdlib>
 #include <map>
@@ -92,6 +94,25 @@ std::string placebo_module(const Case& c, const std::string& path) {
     if (!related(module, path) && !related(module, guilty) && size > best_size)
       best = module, best_size = size;
   return best;
+}
+
+std::int64_t write_elsewhere(at::Tensor t, const Write& write) {
+  const at::Tensor before = t.clone();
+  write(t);
+  const at::Tensor after = t.clone();
+  t.copy_(before);
+  const at::Tensor same =
+      at::logical_or(before == after, at::logical_and(at::isnan(before), at::isnan(after)));
+  const at::Tensor put = after.masked_select(at::logical_not(same));
+  const at::Tensor others = at::logical_and(same, at::isfinite(before)).flatten().nonzero().flatten();
+  const std::int64_t n = std::min(put.numel(), others.numel());
+  if (n == 0) return 0;
+  // Spread over all of them, so that no sample gets more than its share.
+  const at::Tensor chosen = others.index({at::floor_divide(at::arange(n, at::kLong) * others.numel(), n)});
+  at::Tensor mask = at::zeros({t.numel()}, at::kBool);
+  mask.index_fill_(0, chosen, true);
+  t.masked_scatter_(mask.view(t.sizes()), put);
+  return n;
 }
 
 void add_precision_placebo(const Case& c, Change& change, std::int32_t op, Precision precision) {

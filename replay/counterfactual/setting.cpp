@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "probe/trace/extent.h"
 #include "replay/cause/case.h"
@@ -44,6 +45,29 @@ bool put_sane(c10::IValue& value, double found, double sane) {
   return any;
 }
 
+/// Puts `sane` where a number, or a tensor that is one, is not finite.
+void put_finite(c10::IValue& value, double sane) {
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  if (value.isTensor() && (!value.toTensor().defined() || value.toTensor().dim() > 0)) return;
+  for (const double found : {std::numeric_limits<double>::quiet_NaN(), kInfinity, -kInfinity})
+    put_sane(value, found, sane);
+}
+
+/// Another op's input, scaled.
+void add_placebo(const Case& c, std::int32_t op, Change& change) {
+  const std::int32_t other = placebo_op(c, op);
+  if (other == kNone) return;
+  RunOptions options;
+  const auto first = static_cast<std::size_t>(c.tensor_arguments(other).front().position);
+  options.edit.op_edit[other] = [first](std::vector<c10::IValue>& stack) {
+    const at::Tensor t = first < stack.size() ? tensor_of(stack[first]) : at::Tensor();
+    if (t.defined() && t.is_floating_point()) stack[first] = t * 0.5;
+    return false;
+  };
+  change.placebo = {options};
+  change.placebo_text = "what " + c.op_text(other) + " (op " + std::to_string(other) + ") reads halved";
+}
+
 }  // namespace
 
 Change replace_setting(const Case& c, std::int32_t op, const Setting& setting) {
@@ -60,20 +84,30 @@ Change replace_setting(const Case& c, std::int32_t op, const Setting& setting) {
     return false;
   };
   for (std::int32_t i = 0; i < static_cast<std::int32_t>(c.doc().ops.size()); ++i)
-    if (c.row(i)->phase == c.row(op)->phase && c.row(i)->overload == c.row(op)->overload &&
-        plain_name(*c.row(i)) == name)
+    if ((c.row(i)->phase == c.row(op)->phase || c.row(i)->phase == Phase::backward) &&
+        c.row(i)->overload == c.row(op)->overload && plain_name(*c.row(i)) == name)
       change.options.edit.op_edit[i] = edit;
-  if (const std::int32_t other = placebo_op(c, op); other != kNone) {
-    RunOptions options;
-    const auto first = static_cast<std::size_t>(c.tensor_arguments(other).front().position);
-    options.edit.op_edit[other] = [first](std::vector<c10::IValue>& stack) {
-      const at::Tensor t = first < stack.size() ? tensor_of(stack[first]) : at::Tensor();
-      if (t.defined() && t.is_floating_point()) stack[first] = t * 0.5;
+  add_placebo(c, op, change);
+  return change;
+}
+
+Change replace_bad_numbers(const Case& c, std::int32_t op, Phase phase) {
+  Change change;
+  change.text = "every number that the " + std::string(phase_name(phase)) +
+                " was given and that is not finite set to 1 (factors) or 0";
+  change.kind = ChangeKind::hyperparameter;
+  change.size = ChangeSize::op;
+  change.price = Price::protect_op;
+  for (std::int32_t i = 0; i < static_cast<std::int32_t>(c.doc().ops.size()); ++i) {
+    if (c.row(i)->phase != phase || (c.row(i)->flags & (kOpHostWrite | kOpOpaque | kOpFailed))) continue;
+    const std::string name = plain_name(*c.row(i));
+    const double sane = name == "mul" || name == "div" || name == "true_divide" ? 1 : 0;
+    change.options.edit.op_edit[i] = [sane](std::vector<c10::IValue>& stack) {
+      for (c10::IValue& value : stack) put_finite(value, sane);
       return false;
     };
-    change.placebo = {options};
-    change.placebo_text = "what " + c.op_text(other) + " (op " + std::to_string(other) + ") reads halved";
   }
+  add_placebo(c, op, change);
   return change;
 }
 

@@ -9,7 +9,7 @@
 
 namespace nanquest {
 
-/// `test(all)` must be true. At most `budget` calls; what is then left still passes the test. Calls go into
+/// `test(all)` must be true. What comes first stays rather than what comes last. At most `budget` calls; what is then left still passes the test. Calls go into
 /// `calls`.
 template <class T>
 std::vector<T> ddmin(std::vector<T> set, const std::function<bool(const std::vector<T>&)>& test, int budget,
@@ -24,16 +24,16 @@ std::vector<T> ddmin(std::vector<T> set, const std::function<bool(const std::vec
       const std::size_t end = std::min(begin + chunk, set.size());
       const std::vector<T> part(set.begin() + static_cast<std::ptrdiff_t>(begin),
                                 set.begin() + static_cast<std::ptrdiff_t>(end));
-      if (passes(part)) {
-        set = part, parts = 2, reduced = true;
-        break;
-      }
-      std::vector<T> rest(set.begin(), set.begin() + static_cast<std::ptrdiff_t>(begin));
-      rest.insert(rest.end(), set.begin() + static_cast<std::ptrdiff_t>(end), set.end());
-      if (parts > 2 && !rest.empty() && used < budget && passes(rest)) {
+      if (passes(part)) set = part, parts = 2, reduced = true;
+    }
+    for (std::size_t chunks = (set.size() + chunk - 1) / chunk;
+         parts > 2 && chunks-- > 0 && used < budget && !reduced;) {
+      const auto begin = static_cast<std::ptrdiff_t>(chunks * chunk);
+      const auto end = static_cast<std::ptrdiff_t>(std::min((chunks + 1) * chunk, set.size()));
+      std::vector<T> rest(set.begin(), set.begin() + begin);
+      rest.insert(rest.end(), set.begin() + end, set.end());
+      if (!rest.empty() && passes(rest))
         set = rest, parts = std::max<std::size_t>(2, parts - 1), reduced = true;
-        break;
-      }
     }
     if (reduced) continue;
     if (parts >= set.size()) break;

@@ -9,6 +9,7 @@
 #include <set>
 
 #include "replay/cause/cause.h"
+#include "replay/cause/origin.h"
 #include "replay/cause/scale.h"
 #include "replay/cause/values.h"
 
@@ -123,6 +124,16 @@ bool divides_a_moment(const Case& c, std::int32_t division) {
   return false;
 }
 
+/// What `op` made has fewer elements than what it was made of.
+bool is_reduced(const Case& c, std::int32_t op) {
+  if (!c.row(op)) return false;
+  const OpValues& values = c.values(op);
+  const std::int64_t made =
+      values.outputs.empty() || !values.outputs[0].defined() ? 0 : values.outputs[0].numel();
+  const std::vector<at::Tensor> read = tensors_in(values.arguments);
+  return std::any_of(read.begin(), read.end(), [&](const at::Tensor& t) { return t.numel() > made; });
+}
+
 /// Every element of the op's other operands is 0 or 1.
 bool multiplies_a_mask(const Case& c, std::int32_t op, std::size_t position) {
   const std::vector<c10::IValue>& arguments = c.values(op).arguments;
@@ -168,6 +179,10 @@ std::optional<Reason> absurd(const Case& c, std::int32_t at, const Number& n) {
                   "it is 0: a beta of 1, or no step counted", 0.1};
   if (division && n.value == 0 && !update && is_logit(c, at))
     return Reason{"the temperature (" + argument + ")", "logits are divided by it, and it is 0", 1};
+  // A sum may be divided by a count of zero; each element by itself is divided by a number that was chosen.
+  if (division && n.value == 0 && !update && n.tensor == kNone && is_real_number(c, at, "other") &&
+      !is_reduced(c, computed_by(c, at, "self")))
+    return Reason{"the divisor (" + argument + ")", "every element is divided by it, and it is 0", 1};
   return std::nullopt;
 }
 
@@ -206,6 +221,8 @@ std::optional<Finding> examine(const Case& c, const Subject&) {
   if (found.size() != 1) return std::nullopt;
   const auto& [number, why] = found.front();
   Finding f;
+  f.origin = Origin::setting;
+  f.phase = c.row(op)->phase;
   f.source = "the number as it was handed to the op";
   f.evidence.push_back({why.what, number_text(number.value)});
   const std::string line = called_from(c, op);
@@ -223,6 +240,8 @@ std::optional<Finding> examine(const Case& c, const Subject&) {
       f.wanted.push_back(replace_scalar(c, slot, why.what, why.sane));
   } else {
     f.wanted.push_back(replace_setting(c, op, {why.what, number.position, number.value, why.sane}));
+    // A rate goes into several numbers.
+    if (!std::isfinite(number.value)) f.wanted.push_back(replace_bad_numbers(c, op, c.row(op)->phase));
   }
   return f;
 }

@@ -47,6 +47,8 @@ Finding finding(const Case& c, const Elements& e, std::int64_t bad) {
 }
 
 std::optional<Finding> examine(const Case& c, const Subject&) {
+  // A derivative that divides by 0 is singular there: another cause.
+  if (c.op()->phase == Phase::backward && c.forward_of(c.op_index()) != kNone) return std::nullopt;
   const auto e = elements_of(c, c.op_index());
   if (!e || e->semantics->pole_kind != Pole::quotient || count_true(e->born) == 0) return std::nullopt;
   if (count_true(at::logical_and(e->born, at::logical_not(e->at_pole()))) > 0) return std::nullopt;
@@ -58,7 +60,6 @@ std::optional<Finding> examine(const Case& c, const Subject&) {
 NANQUEST_CAUSE(div_zero) = {
     .label = Label::div_zero,
     .origins = {Origin::op},
-    .phases = {Phase::forward, Phase::optimizer},
     .ops = {{"div", "other"},
             {"true_divide", "other"},
             {"divide", "other"},

@@ -68,6 +68,8 @@ std::optional<Protection> lost_protection(const Case& c, std::int32_t op, std::s
     if (const std::string_view eps = eps_name(*c.row(maker)); !eps.empty()) {
       const auto value = number_of(c, maker, eps);
       if (!value || std::abs(*value) >= kLargestEps || !is_real_number(c, maker, eps)) return std::nullopt;
+      // An optimizer is given its epsilon; elsewhere a zero protects nothing and was not meant to.
+      if (*value == 0 && c.row(maker)->phase != Phase::optimizer) return std::nullopt;
       Protection found{maker, operand_name(*c.row(maker), eps), *value, ""};
       if (is_lost(c, maker, found)) return found;
       // Not lost where it was added, but in a cast behind that.

@@ -89,6 +89,7 @@ std::optional<Finding> examine(const Case& c, const Subject&) {
     if (const StatsRow* s = c.graph().stats(row)) bad += s->non_finite();
   if (bad == 0 || compared == 0) return std::nullopt;
   Finding f;
+  f.not_computed = true;
   f.source = "hashes of every output as recorded, against three executions here";
   f.evidence.push_back({"outputs before it that came back bit for bit", std::to_string(compared)});
   f.evidence.push_back({"non-finite elements in its output as recorded", std::to_string(bad)});
@@ -106,6 +107,7 @@ std::optional<Finding> examine(const Case& c, const Subject&) {
       "Run the step again on this machine; test its memory and processor, and look for corrected errors in "
       "its "
       "logs. Nothing in the program needs to change.";
+  f.wanted.push_back(computed_again(c, c.op_index()));
   return f;
 }
 

@@ -68,6 +68,7 @@ Change sane_scale(const Case& c, const std::optional<LossScale>& scale, std::int
 
 Finding finding(const Case& c, Change change, const std::string& what, double value) {
   Finding f;
+  f.origin = Origin::loss_scale;
   f.source = "the scale as recorded, and the step run with another";
   f.evidence.push_back({"the loss scale", number_text(value)});
   f.evidence.push_back({"1 / scale", number_text(1 / value)});

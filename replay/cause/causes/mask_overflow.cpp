@@ -4,6 +4,7 @@
 // up, is inside the format at these elements, and with it beyond.
 #include <ATen/ATen.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -41,30 +42,49 @@ bool is_table(const at::Tensor& x) {
   return low == 0 || high == 0 || (low == high && written_by_hand(low));
 }
 
-/// True if the operand's values were written down, not computed from data or weights.
-bool is_mask(const Case& c, std::int32_t op, std::string_view name, const at::Tensor& values, int depth = 0) {
-  const c10::IValue given = argument(c, op, operand_name(*c.row(op), name));
-  if (is_constant(c, op, name)) return depth > 0 || plain_name(*c.row(op)) != "add";
-  if (is_trained(c, op, name)) return false;
+bool is_one_of(const Case& c, std::int32_t op, std::initializer_list<std::string_view> names) {
+  const std::string name = c.row(op) ? plain_name(*c.row(op)) : "";
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+/// True if the operand is a table of constants that was written down, not computed from data or weights.
+bool is_mask_table(const Case& c, std::int32_t op, std::string_view name, int depth = 0) {
+  if (is_constant(c, op, name)) return depth > 0 || !is_one_of(c, op, {"add", "sub", "rsub"});
+  const at::Tensor values = operand(c, op, name);
+  if (!values.defined() || depth > 6 || is_trained(c, op, name)) return false;
   const std::int32_t maker = computed_by(c, op, name);
-  const at::Tensor x = tensor_of(given);
-  // Handed in from outside (or cut from that): a table of nothing but rest and a few constants.
-  if (!c.row(maker)) return x.defined() && is_table(values);
-  const std::string maker_name = plain_name(*c.row(maker));
-  if (depth > 6) return false;
-  if (maker_name == "masked_fill" || maker_name == "where" || maker_name == "full" || maker_name == "fill" ||
-      maker_name == "scalar_tensor" || maker_name == "full_like" || maker_name == "triu" ||
-      maker_name == "tril" || maker_name == "zeros" || maker_name == "ones" || maker_name == "lift_fresh")
+  if (!c.row(maker)) return is_table(values);
+  if (is_one_of(c, maker,
+                {"masked_fill", "where", "full", "fill", "scalar_tensor", "full_like", "triu", "tril",
+                 "zeros", "ones", "lift_fresh"}))
     return few_values(values);
-  if (maker_name == "mul" || maker_name == "add" || maker_name == "sub" || maker_name == "rsub" ||
-      maker_name == "minimum" || maker_name == "maximum") {
-    const at::Tensor other = operand(c, maker, "other"), self = operand(c, maker, "self");
-    if (!other.defined() || !self.defined()) return false;
-    return few_values(values) && is_mask(c, maker, "self", self, depth + 1) &&
-           is_mask(c, maker, "other", other, depth + 1);
-  }
+  if (is_one_of(c, maker, {"mul", "add", "sub", "rsub", "minimum", "maximum"}))
+    return few_values(values) && is_mask_table(c, maker, "self", depth + 1) &&
+           is_mask_table(c, maker, "other", depth + 1);
   // What a comparison gave is 0 or 1: a table, however it was computed.
   return is_zero_or_one(values);
+}
+
+/// True if the number that is in the operand's bad elements was put there as a mask: the operand is a mask, or
+/// a mask was put over data or added to data just before (which then is lost in rounding).
+bool is_mask(const Case& c, std::int32_t op, std::string_view name, double constant) {
+  if (is_mask_table(c, op, name)) return true;
+  const std::int32_t maker = computed_by(c, op, name);
+  const auto near = [&](double x) { return std::abs(x - constant) <= 1e-2 * std::abs(constant); };
+  const auto is_number = [&](std::string_view argument) {
+    const auto number = c.row(maker) ? number_of(c, maker, argument) : std::nullopt;
+    return number && near(*number);
+  };
+  if (is_one_of(c, maker, {"masked_fill"})) return is_number("value");
+  if (is_one_of(c, maker, {"where"})) return is_number("self") || is_number("other");
+  if (!is_one_of(c, maker, {"add", "sub"})) return false;
+  for (const std::string_view side : {"self", "other"}) {
+    const at::Tensor values = operand(c, maker, side);
+    if (values.defined() && !is_constant(c, maker, side) && is_mask_table(c, maker, side) &&
+        (near(values.min().item<double>()) || near(values.max().item<double>())))
+      return true;
+  }
+  return false;
 }
 
 struct Culprit {
@@ -134,7 +154,7 @@ std::optional<Culprit> mask_in(const Case& c, std::string_view name, const at::T
     return std::nullopt;
   // What hides is large and negative; a positive one must be a number that only people write.
   if (there.max().item<double>() > 0 && !written_by_hand(there.max().item<double>())) return std::nullopt;
-  if (!is_mask(c, c.op_index(), name, given)) return std::nullopt;
+  if (!is_mask(c, c.op_index(), name, there.min().item<double>())) return std::nullopt;
   const auto rested = at_rest(c, name, bad);
   if (!rested || rested->sizes() != out.sizes()) return std::nullopt;
   const at::Tensor left = wide(*rested).masked_select(bad);
@@ -167,8 +187,9 @@ std::optional<Finding> examine(const Case& c, const Subject& subject) {
     if (!mask || std::abs(found->constant) > std::abs(mask->constant)) mask = std::move(found);
   }
   if (!mask) return std::nullopt;
-  if (subject.op == "mul" &&
-      !is_zero_or_one(operand(c, c.op_index(), mask->operand == "self" ? "other" : "self")))
+  const std::string_view factor = mask->operand == "self" ? "other" : "self";
+  if (subject.op == "mul" && is_constant(c, c.op_index(), mask->operand) &&
+      !is_zero_or_one(operand(c, c.op_index(), factor)))
     return std::nullopt;  // a factor of the data: a scale, not a mask
   return finding(c, *mask, out, wide(*exact), bad);
 }
@@ -179,7 +200,15 @@ NANQUEST_CAUSE(mask_overflow) = {
     .label = Label::mask_overflow,
     .origins = {Origin::op},
     .phases = {Phase::forward},
-    .ops = {{"add", ""}, {"sub", ""}, {"rsub", ""}, {"mul", ""}, {"_to_copy", "self"}, {"where", ""}},
+    .ops = {{"add", ""},
+            {"sub", ""},
+            {"rsub", ""},
+            {"mul", ""},
+            {"div", ""},
+            {"_to_copy", "self"},
+            {"where", ""},
+            {"baddbmm", "self"},
+            {"addmm", "self"}},
     .examine = examine,
 };
 

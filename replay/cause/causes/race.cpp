@@ -60,6 +60,7 @@ std::optional<Finding> examine(const Case& c, const Subject&) {
     const std::string what =
         name.empty() ? "memory from outside (storage " + std::to_string(slot.row()) + ")" : name;
     Finding f;
+    f.phase = c.op()->phase;  // good when the step began
     f.source = "the bytes of that memory at two reads of one step, and no op that wrote between";
     f.evidence.push_back({what + " read first by", c.op_text(torn->before.row()) + " (op " +
                                                        std::to_string(torn->before.row()) + ")"});

@@ -80,6 +80,7 @@ std::optional<Finding> examine(const Case& c, const Subject&) {
   if (const auto rows = c.graph().written(maker); !is_unwritten(c, maker) && !rows.empty())
     if (const OpId from = handed_out(c, c.graph().slot(rows[0]), maker)) maker = from;
   Finding f;
+  f.not_computed = true;
   f.source = "the write ranges of the trace, and the step run with that memory filled otherwise";
   f.evidence.push_back({"memory nobody had written, handed out by",
                         c.op_text(maker.row()) + " (op " + std::to_string(maker.row()) + ")"});

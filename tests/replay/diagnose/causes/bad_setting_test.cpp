@@ -15,7 +15,8 @@ TEST(BadSetting, ItsSampleIsExplainedAndTheFixIsVerified) {
                                          .phase = Phase::optimizer,
                                          .op = "aten::add_",
                                          .module = "",
-                                         .precision = PrecisionVerdict::structural});
+                                         .origin = Origin::setting,
+                                         .precision = PrecisionVerdict::not_a_precision_matter});
 }
 
 /// A healthy step with this update of `w`, which has the state `v`.

@@ -41,7 +41,7 @@ TEST(DivZero, OtherQuotientsOtherFormatsInPlace) {
                 "aten::remainder");
   expect_healed(trained(w, [&] { return (w * at::pow(zero, -1.0)).sum(); }), Label::div_zero);
   expect_healed(trained(w, [&] { return (w * 1).div_(zero).sum(); }), Label::div_zero, "aten::div_");
-  expect_healed(trained(w, [&] { return (w / 0.0).sum(); }), Label::div_zero, "aten::div");
+  expect_healed(trained(w, [&] { return w.sum() / 0.0; }), Label::div_zero, "aten::div");
 }
 
 TEST(DivZero, BesideANumeratorThatIsInfiniteOnPurpose) {
@@ -69,6 +69,12 @@ TEST(DivZero, ForeachInTheOptimizer) {
                           return loss;
                         }),
                Label::div_zero, "aten::_foreach_div_");
+}
+
+TEST(DivZero, ATemperatureOfZeroIsASettingAndNotDivZero) {
+  const at::Tensor w = leaf(at::tensor({1.f, 2.f}));
+  EXPECT_NE(trained(w, [&] { return at::softmax(w / 0.0, 0).pow(2).sum(); }).finding().label,
+            Label::div_zero);
 }
 
 TEST(DivZero, LostEpsilonIsNotDivZero) {

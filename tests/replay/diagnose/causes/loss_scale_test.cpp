@@ -14,7 +14,7 @@ TEST(LossScale, ItsSampleIsExplainedAndTheFixIsVerified) {
                                         .phase = Phase::input,
                                         .op = "aten::mul",
                                         .module = "",
-                                        .origin = Origin::optimizer_state,
+                                        .origin = Origin::loss_scale,
                                         .precision = PrecisionVerdict::not_a_precision_matter});
 }
 

@@ -54,6 +54,26 @@ TEST(MaskOverflow, InFp32AndInPlace) {
                "aten::add_");
 }
 
+TEST(MaskOverflow, MaskedInFp32AndCastToHalf) {
+  const at::Tensor scores = leaf(at::randn({2, 3}));
+  at::Tensor hidden = at::zeros({2, 3}, at::kBool);
+  hidden.select(0, 1).fill_(true);
+  expect_healed(trained(scores, [&] { return softmax_sum(scores.masked_fill(hidden, -1e9).to(at::kHalf)); }),
+                Label::mask_overflow, "aten::_to_copy");
+}
+
+TEST(MaskOverflow, ScaledAfterwardsAndInABatchedProduct) {
+  const at::Tensor scores = leaf(at::randn({2, 3}));
+  at::Tensor mask = at::zeros({2, 3}, at::kHalf);
+  mask.select(0, 1).fill_(-60000.f);
+  expect_healed(trained(scores, [&] { return softmax_sum((scores.to(at::kHalf) + mask) * 4.0); }),
+                Label::mask_overflow, "aten::mul");
+  const at::Tensor q = leaf(at::full({1, 2, 4}, -8.f)), k = at::full({1, 4, 3}, 8.f, at::kHalf);
+  const at::Tensor bias = mask.unsqueeze(0) * 1.09;  // -65400
+  expect_healed(trained(q, [&] { return softmax_sum(at::baddbmm(bias, q.to(at::kHalf), k).squeeze(0)); }),
+                Label::mask_overflow, "aten::baddbmm");
+}
+
 TEST(MaskOverflow, DataThatAloneIsTooLargeIsNotTheMask) {
   const at::Tensor w = leaf(at::full({2, 3}, 60000.f));
   expect_cause(trained(w,

@@ -51,6 +51,14 @@ TEST(ZeroTimesInf, BatchedInHalf) {
                 Label::zero_times_inf, "aten::bmm");
 }
 
+TEST(ZeroTimesInf, AMaskTimesMinusInf) {
+  const at::Tensor w = leaf(at::randn({2, 3})), hidden = at::zeros({2, 3});
+  hidden[1].fill_(0);
+  hidden[0][1] = 1;
+  expect_healed(trained(w, [&] { return at::softmax(w + hidden * -kInf, 1).pow(2).sum(); }),
+                Label::zero_times_inf, "aten::mul");
+}
+
 TEST(ZeroTimesInf, AnOverflowedFactorIsRangeOverflow) {
   const at::Tensor w = leaf(at::full({2}, 300.f));
   expect_cause(trained(w,
