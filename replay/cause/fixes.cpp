@@ -4,6 +4,7 @@
 
 #include "replay/cause/culprit.h"
 #include "replay/cause/values.h"
+#include "replay/lab/nearness.h"
 
 namespace nanquest {
 namespace {
@@ -63,7 +64,7 @@ class Search {
     out_.tried.push_back({change.text, change.kind, result});
     if (result == TrialResult::failed)
       out_.notes.push_back("\"" + change.text + "\": an op has no kernel for it, so this was not tested");
-    if (result != TrialResult::finite) return false;
+    if (result != TrialResult::finite || !is_near(change)) return false;
     // What something smaller does as well is no fix to be proved.
     if (!minimal({change})) {
       helped_.push_back({change});
@@ -177,6 +178,32 @@ class Search {
                         [&](const Helped& other) { return other.change.size < h.change.size; });
   }
 
+  /// Changes of formats alone share their reference.
+  const RunResult& reference(const RunOptions& change) {
+    const TraceEdit& edit = change.edit;
+    if (!edit.slot_edit.empty() || !edit.op_edit.empty() || !edit.output_edit.empty())
+      return other_reference_.emplace(case_.run(in_fp64(case_.graph(), change)));
+    if (!reference_) reference_ = case_.run(in_fp64(case_.graph(), change));
+    return *reference_;
+  }
+
+  /// The step is not only finite with it: it is what fp64 makes of the changed step, near enough.
+  bool is_near(const Change& change) {
+    RunOptions here = change.options;
+    here.keep = case_.doc().gradients;
+    const Nearness n = nearness(case_.graph(), case_.whole(Precision::as_recorded), case_.run(here),
+                                reference(change.options));
+    if (!n.known) {
+      out_.notes.push_back("how near the step with \"" + change.text +
+                           "\" is to fp64: it isn't finite there, or can't be run");
+      return true;
+    }
+    const std::string why = why_not_near(n, nearness_limits(case_.graph()));
+    if (!why.empty())
+      out_.notes.push_back("\"" + change.text + "\" as a fix: the step is finite with it, but " + why);
+    return why.empty();
+  }
+
   void choose() {
     std::stable_sort(helped_.begin(), helped_.end(), [](const Helped& a, const Helped& b) {
       return std::pair(a.change.price, a.change.size) < std::pair(b.change.price, b.change.size);
@@ -194,6 +221,7 @@ class Search {
   const Finding& finding_;
   const Progress& progress_;
   std::vector<Helped> helped_;
+  std::optional<RunResult> reference_, other_reference_;
   FixSearch out_;
 };
 

@@ -11,13 +11,13 @@ namespace nanquest {
 namespace {
 
 /// Small number whose square root still has a derivative far inside the format.
-double root_eps(const at::Tensor& t) {
-  return t.scalar_type() == at::kHalf ? 1e-3 : t.scalar_type() == at::kDouble ? 1e-16 : 1e-8;
+double root_eps(at::ScalarType type) {
+  return type == at::kHalf ? 1e-3 : type == at::kDouble ? 1e-16 : 1e-8;
 }
 
 /// Distance from ±1 at which the derivative of acos is finite and representable.
-double unit_eps(const at::Tensor& t) {
-  switch (t.scalar_type()) {
+double unit_eps(at::ScalarType type) {
+  switch (type) {
     case at::kHalf:
       return 2e-3;
     case at::kBFloat16:
@@ -29,23 +29,30 @@ double unit_eps(const at::Tensor& t) {
   }
 }
 
-void apply(at::Tensor t, Guard guard) {
+/// Elements of [from, to) become `to`, as a clamp would have it in every format; what lies below is another
+/// fault.
+void raise(at::Tensor t, double from, double to) {
+  t.masked_fill_(at::logical_and(t >= from, t < to), to);
+}
+
+/// `type` is the format that the step was recorded in: a guard is the same number in whatever the step runs in.
+void apply(at::Tensor t, Guard guard, at::ScalarType type) {
   switch (guard) {
     case Guard::zero_to_eps:
-      t.masked_fill_(t == 0, format_tiny(t).value_or(1));
+      raise(t, 0, format_tiny(at::empty({0}, type)).value_or(1));
       return;
     case Guard::zero_to_one:
       t.masked_fill_(t == 0, 1);
       return;
     case Guard::minus_one_to_eps:
-      t.masked_fill_(t == -1, -1 + unit_eps(t));
+      raise(t, -1, -1 + unit_eps(type));
       return;
     case Guard::zero_to_safe_root:
-      t.masked_fill_(t == 0, root_eps(t));
+      raise(t, 0, root_eps(type));
       return;
     case Guard::unit_inwards:
-      t.masked_fill_(t == 1, 1 - unit_eps(t));
-      t.masked_fill_(t == -1, -1 + unit_eps(t));
+      raise(t, -1, -1 + unit_eps(type));
+      t.masked_fill_(at::logical_and(t <= 1, t > 1 - unit_eps(type)), 1 - unit_eps(type));
       return;
   }
 }
@@ -75,6 +82,16 @@ RunOptions written(std::int32_t op, std::size_t position, const Write& write) {
     return false;
   };
   return options;
+}
+
+/// The format of what `op` reads as `argument`, as recorded.
+at::ScalarType type_of(const Case& c, std::int32_t op, std::string_view argument) {
+  const auto position = argument_position(*c.row(op), argument);
+  const std::vector<c10::IValue>& given = c.values(op).arguments;
+  if (position && *position < given.size())
+    for (const at::Tensor& t : tensors_in({given[*position]}))
+      if (t.is_floating_point()) return t.scalar_type();
+  return at::kFloat;
 }
 
 /// True if `write` changes some of what `op` reads as `argument` and leaves some as it is.
@@ -119,8 +136,9 @@ std::string interval_text(double low, double high) {
 }  // namespace
 
 Change guard_argument(const Case& c, std::int32_t op, std::string_view argument, Guard guard) {
-  return writing_argument(c, op, argument, guard_text(guard),
-                          [guard](at::Tensor t) { apply(std::move(t), guard); });
+  return writing_argument(
+      c, op, argument, guard_text(guard),
+      [guard, type = type_of(c, op, argument)](at::Tensor t) { apply(std::move(t), guard, type); });
 }
 
 Change clamp_argument(const Case& c, std::int32_t op, std::string_view argument, double low, double high) {

@@ -9,14 +9,17 @@
 namespace nanquest {
 namespace {
 
-void saturate(std::vector<at::Tensor>& outputs) {
-  constexpr double infinity = std::numeric_limits<double>::infinity();
-  for (at::Tensor& t : outputs) {
-    const auto limit = t.defined() ? format_max(t) : std::nullopt;
-    if (!limit) continue;
-    t.masked_fill_(t == infinity, *limit / 2);
-    t.masked_fill_(t == -infinity, -*limit / 2);
-  }
+/// Ends at half the range of the format that `op` was recorded in, in whatever the step runs in.
+std::function<void(std::vector<at::Tensor>&)> saturating(const Case& c, std::int32_t op) {
+  std::vector<std::optional<double>> limits;
+  for (const at::Tensor& t : c.values(op).outputs)
+    limits.push_back(t.defined() ? format_max(t) : std::nullopt);
+  return [limits](std::vector<at::Tensor>& outputs) {
+    for (std::size_t i = 0; i < outputs.size() && i < limits.size(); ++i)
+      if (outputs[i].defined() && limits[i])
+        outputs[i].copy_(at::where(at::isnan(outputs[i]), outputs[i],
+                                   at::clamp(outputs[i], -*limits[i] / 2, *limits[i] / 2)));
+  };
 }
 
 }  // namespace
@@ -27,10 +30,10 @@ Change saturate_result(const Case& c, std::int32_t op) {
   change.kind = ChangeKind::op;
   change.size = ChangeSize::op;
   change.price = Price::protect_op;
-  change.options.edit.output_edit[op] = saturate;
+  change.options.edit.output_edit[op] = saturating(c, op);
   if (const std::int32_t other = placebo_op(c, op); other != kNone) {
     RunOptions options;
-    options.edit.output_edit[other] = saturate;
+    options.edit.output_edit[other] = saturating(c, other);
     change.placebo = {options};
     change.placebo_text = "the same at " + c.op_text(other) + " (op " + std::to_string(other) + ")";
   }

@@ -28,14 +28,16 @@ bool all_zero(const StatsRow& s) {
   return s.count > 1 && s.zero == s.count;
 }
 
-void compare_ops(const TraceGraph& graph, const RunResult& run, const RunResult& exact, Nearness& n) {
+void compare_ops(const TraceGraph& graph, const RunResult& recorded, const RunResult& run,
+                 const RunResult& exact, Nearness& n) {
   for (const OpId op : graph.ops()) {
     if (graph.op(op).flags & (kOpUninitialised | kOpHostWrite)) continue;
-    const std::vector<StatsRow>&a = run.ops[op.index()].written, &b = exact.ops[op.index()].written;
+    const std::vector<StatsRow>&a = run.ops[op.index()].written, &b = exact.ops[op.index()].written,
+          &was = recorded.ops[op.index()].written;
     bool bad = false, dead = false;
-    for (std::size_t i = 0; i < a.size() && i < b.size(); ++i) {
-      bad = bad || (a[i].non_finite() > 0 && b[i].non_finite() == 0);
-      dead = dead || (all_zero(a[i]) && !all_zero(b[i]));
+    for (std::size_t i = 0; i < a.size() && i < b.size() && i < was.size(); ++i) {
+      bad = bad || (a[i].non_finite() > 0 && b[i].non_finite() == 0 && was[i].non_finite() == 0);
+      dead = dead || (all_zero(a[i]) && !all_zero(b[i]) && !all_zero(was[i]));
     }
     n.bad += bad;
     n.dead += dead;
@@ -58,21 +60,24 @@ NearnessLimits nearness_limits(const TraceGraph& graph) {
   return narrow ? NearnessLimits{0.05, 0.3} : NearnessLimits{0.001, 0.01};
 }
 
-Nearness nearness_to_fp64(Lab& lab, const RunOptions& change) {
-  RunOptions here = change;
-  here.keep = lab.graph().doc().gradients;
-  here.stop_when_harmed = false;
-  RunOptions exact = here;
+RunOptions in_fp64(const TraceGraph& graph, const RunOptions& change) {
+  RunOptions exact = change;
+  exact.keep = graph.doc().gradients;
+  exact.stop_when_harmed = false;
   exact.precision = Precision::fp64;
   exact.edit.op_precision.clear();
   exact.edit.module_precision.clear();
-  const RunResult run = lab.run(here), reference = lab.run(exact);
+  return exact;
+}
+
+Nearness nearness(const TraceGraph& graph, const RunResult& recorded, const RunResult& run,
+                  const RunResult& reference) {
   Nearness n;
   if (!reference.finite() || !run.finite()) return n;
   n.known = true;
   n.loss = std::abs(run.loss - reference.loss) / std::max(1.0, std::abs(reference.loss));
   n.gradients = gradient_distance(run, reference);
-  compare_ops(lab.graph(), run, reference, n);
+  compare_ops(graph, recorded, run, reference, n);
   return n;
 }
 
@@ -83,8 +88,8 @@ std::string why_not_near(const Nearness& n, const NearnessLimits& limits) {
   if (n.gradients > limits.gradients)
     return "the gradients are " + number(100 * n.gradients) +
            " % away from what fp64 makes of the same change";
-  if (n.bad > 0) return std::to_string(n.bad) + " ops still give something non-finite that fp64 does not";
-  if (n.dead > 0) return std::to_string(n.dead) + " ops give zeros alone where fp64 gives numbers";
+  if (n.bad > 0) return std::to_string(n.bad) + " ops now give something non-finite that fp64 does not";
+  if (n.dead > 0) return std::to_string(n.dead) + " ops now give zeros alone where fp64 gives numbers";
   return "";
 }
 

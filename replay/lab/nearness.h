@@ -3,7 +3,8 @@
 
 #include <string>
 
-#include "replay/lab/lab.h"
+#include "probe/trace/graph.h"
+#include "replay/trace/replayer.h"
 
 namespace nanquest {
 
@@ -11,8 +12,8 @@ namespace nanquest {
 struct Nearness {
   double loss = 0;       ///< |loss - loss in fp64| / |loss in fp64|, or the difference itself below 1
   double gradients = 0;  ///< |g - g in fp64| / |g in fp64| over all gradients together, Euclidean
-  int bad = 0;           ///< ops that gave something non-finite where fp64 gives none
-  int dead = 0;          ///< ops that gave zeros alone where fp64 gives numbers
+  int bad = 0;           ///< ops that give something non-finite and did not before, where fp64 gives none
+  int dead = 0;          ///< ops that give zeros alone and did not before, where fp64 gives numbers
   bool known = false;    ///< false: the step can't be run in fp64, or isn't finite there
 };
 
@@ -23,8 +24,13 @@ struct NearnessLimits {
 };
 NearnessLimits nearness_limits(const TraceGraph& graph);
 
-/// Runs the step with the change, and with the change's edits alone in fp64.
-Nearness nearness_to_fp64(Lab& lab, const RunOptions& change);
+/// The reference for a step with this change: the change's edits of values alone, in fp64, gradients kept.
+RunOptions in_fp64(const TraceGraph& graph, const RunOptions& change);
+
+/// Holds `run`, the step with a change, to `reference`, its run `in_fp64`; both with their gradients kept.
+/// `recorded` is the step as recorded.
+Nearness nearness(const TraceGraph& graph, const RunResult& recorded, const RunResult& run,
+                  const RunResult& reference);
 
 /// "" if it is near enough and nothing in it died; else what is wrong, for a sentence.
 std::string why_not_near(const Nearness& n, const NearnessLimits& limits);

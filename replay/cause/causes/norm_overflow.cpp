@@ -41,10 +41,26 @@ bool is_square_or_sum(const Case& c, std::int32_t op) {
   return name == "mul" && a.defined() && b.defined() && a.sizes() == b.sizes() && at::equal(a, b);
 }
 
+/// The norm that is taken of this norm and its like, with what lies between; empty if there is none.
+std::vector<std::int32_t> norm_of_norms(const Case& c, std::int32_t norm) {
+  std::vector<std::int32_t> way = {norm};
+  static const std::set<std::string> between = {"stack", "cat", "_to_copy", "clone", "copy"};
+  for (std::size_t i = 0; i < way.size() && way.size() < 16; ++i)
+    for (const std::int32_t r : c.readers(way[i])) {
+      if (is_norm(*c.row(r))) return {r};
+      if (between.count(plain_name(*c.row(r)))) way.push_back(r);
+    }
+  return {};
+}
+
 /// From the culprit to the root: the ops that make one number of it. Empty if it doesn't become a norm.
 std::vector<std::int32_t> way_to_root(const Case& c) {
   std::vector<std::int32_t> way = {c.op_index()};
-  if (is_norm(*c.op())) return way;
+  if (is_norm(*c.op())) {
+    const std::vector<std::int32_t> total = norm_of_norms(c, c.op_index());
+    way.insert(way.end(), total.begin(), total.end());
+    return way;
+  }
   static const std::set<std::string> reduce = {"sum", "stack", "cat", "dot", "vdot", "mm", "einsum"};
   std::set<std::int32_t> seen = {c.op_index()};
   for (std::size_t i = 0; i < way.size() && way.size() < 64; ++i)

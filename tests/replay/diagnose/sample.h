@@ -46,7 +46,9 @@ inline void expect_sample(const std::string& sample, const Expected& e) {
     EXPECT_TRUE(evidence.limit.empty() || std::stod(evidence.limit) > 0)
         << evidence.name << ": " << evidence.value << " is held against a limit of " << evidence.limit;
   EXPECT_NEAR(v.confidence, 0.99, 1e-9);
-  ASSERT_TRUE(v.fix.has_value());
+  std::string open;
+  for (const std::string& note : v.not_tested) open += note + "\n";
+  ASSERT_TRUE(v.fix.has_value()) << open;
   EXPECT_TRUE(v.fix->verified && v.fix->placebo_failed && v.fix->minimal);
   EXPECT_FALSE(v.fix->advice.empty());
 }

@@ -1,0 +1,148 @@
+// What counts as harm, for how many ops a fix is made, and what its placebo touches.
+#include "probe/observe/step_scope.h"
+#include "replay/lab/nearness.h"
+#include "tests/replay/diagnose/sample.h"
+
+namespace nanquest {
+namespace {
+
+using testing::Incident;
+using testing::kInf;
+using testing::kNaN;
+using testing::leaf;
+using testing::trained;
+
+/// A step of two weights whose update is `update`.
+Incident updated(const at::Tensor& a, const at::Tensor& b, const StepState& more,
+                 const std::function<at::Tensor()>& loss, const std::function<void()>& update) {
+  StepState state = more;
+  state.parameters = {{"a", a}, {"b", b}};
+  return Incident(state, [&] {
+    const at::Tensor l = loss();
+    l.backward();
+    const at::NoGradGuard no_grad;
+    const PhaseScope phase(Phase::optimizer);
+    update();
+    return l;
+  });
+}
+
+void expect_fix(const Verdict& v, Label cause) {
+  EXPECT_EQ(v.cause, cause) << v.explanation;
+  std::string tried;
+  for (const Counterfactual& c : v.counterfactuals)
+    tried += c.change + " -> " + std::string(word(c.result)) + "\n";
+  for (const std::string& note : v.not_tested) tried += note + "\n";
+  ASSERT_TRUE(v.fix.has_value()) << tried;
+  EXPECT_TRUE(v.fix->verified && v.fix->placebo_failed && v.fix->minimal) << tried;
+}
+
+TEST(Fixes, AreMadeForEveryOpThatIsToBlame) {
+  const at::Tensor a = leaf(at::ones({4})), b = leaf(at::ones({3}));
+  const Verdict v = updated(
+                        a, b, {}, [&] { return (a * 0).sum() + (b * 0).sum(); },
+                        [&] {
+                          for (const at::Tensor& w : {a, b}) w.sub_(w.grad() / w.grad().norm());
+                        })
+                        .verdict();
+  expect_fix(v, Label::div_zero);
+  EXPECT_EQ(v.blame.set.size(), 2u);
+  EXPECT_NE(v.fix->change.find("and the same for op " + std::to_string(v.blame.set[1].index)),
+            std::string::npos)
+      << v.fix->change;
+}
+
+TEST(Fixes, ARateThatWentIntoSeveralNumbers) {
+  const at::Tensor a = leaf(at::ones({4})), b = leaf(at::ones({3}));
+  const Verdict v = updated(
+                        a, b, {}, [&] { return a.pow(2).sum() + b.pow(2).sum(); },
+                        [&] {
+                          const std::vector<at::Tensor> weights = {a, b}, gradients = {a.grad(), b.grad()};
+                          at::_foreach_mul_(weights, 1 - kNaN * 0.01);
+                          at::_foreach_add_(weights, gradients, -kNaN);
+                        })
+                        .verdict();
+  expect_fix(v, Label::bad_setting);
+  EXPECT_EQ(v.origin, Origin::setting);
+  EXPECT_EQ(v.phase, Phase::optimizer);
+}
+
+TEST(Fixes, AGuardIsHeldAgainstOtherElementsAndNotAgainstAGuardThatMayHelpToo) {
+  const at::Tensor w = leaf(at::tensor({1.f, 2.f, 3.f, 4.f})), x = at::tensor({0.f, 1.f, 2.f, 3.f});
+  // An epsilon two ops earlier would do as well: it is no placebo.
+  const Verdict v = trained(w, [&] { return (w * x).pow(1.0).pow(0.5).sum(); }).verdict();
+  expect_fix(v, Label::singular_grad);
+  EXPECT_EQ(testing::tried(v, "other elements").result, TrialResult::non_finite);
+}
+
+TEST(Fixes, WhatWasBadBeforeTheStepIsNotItsHarm) {
+  const at::Tensor a = leaf(at::ones({4})), b = leaf(at::ones({3})), moment = at::full({4}, kInf);
+  StepState state;
+  state.optimizer = {{"a.exp_avg_sq", moment}};
+  const Verdict v = updated(
+                        a, b, state, [&] { return (a * kNaN).sum() + b.sum(); },
+                        [&] {
+                          moment.mul_(0.99).addcmul_(a.grad(), a.grad(), 0.01);
+                          a.addcdiv_(a.grad(), moment.sqrt() + 1e-8, -1e-3);
+                        })
+                        .verdict();
+  expect_fix(v, Label::bad_setting);
+  EXPECT_EQ(v.culprit.op, "aten::mul");
+  EXPECT_EQ(v.phase, Phase::forward);
+}
+
+TEST(Fixes, ANormThatOverflowedInEveryGradient) {
+  const at::Tensor a = leaf(at::ones({4})), b = leaf(at::ones({3}));
+  const Verdict v = updated(
+                        a, b, {}, [&] { return (a * 1e22).sum() + (b * 1e22).sum(); },
+                        [&] {
+                          const at::Tensor norm = at::stack({a.grad().norm(), b.grad().norm()}).norm();
+                          const at::Tensor clip = at::clamp_max(1.0 / (norm + 1e-6), 1.0);
+                          for (const at::Tensor& w : {a, b}) w.sub_(w.grad().mul_(clip));
+                        })
+                        .verdict();
+  ASSERT_TRUE(v.found);
+  EXPECT_EQ(v.culprit.value, BadValue::silent);
+  expect_fix(v, Label::norm_overflow);
+}
+
+/// How near the step with a change is to fp64.
+Nearness near(const Case& c, const Change& change) {
+  RunOptions here = change.options;
+  here.keep = c.doc().gradients;
+  return nearness(c.graph(), c.whole(Precision::as_recorded), c.run(here),
+                  c.run(in_fp64(c.graph(), change.options)));
+}
+
+TEST(Nearness, AStepThatIsFiniteAndWrongIsToldByItsDistanceToFp64) {
+  // 1 + 1024 - 1024 is 1 in fp16 and 0 in bf16, and 260 x 260 is beyond fp16 alone.
+  const at::Tensor w = leaf(at::full({4}, 260.f)), far = at::full({4}, 1024.f, at::kHalf);
+  const Incident incident = trained(w, [&] {
+    const at::Tensor half = w.to(at::kHalf);
+    return (((half / 260 + far - far) * half.pow(2) / 256).to(at::kFloat)).sum();
+  });
+  const Case c = incident.make();
+  const NearnessLimits limits = nearness_limits(c.graph());
+  const Nearness wide = near(c, step_in(c, Precision::fp32)), coarse = near(c, step_in(c, Precision::bf16));
+  ASSERT_TRUE(wide.known && coarse.known);
+  EXPECT_EQ(why_not_near(wide, limits), "");
+  EXPECT_NEAR(wide.loss, 0, 1e-3);
+  EXPECT_NEAR(coarse.loss, 1, 1e-2);  // 0 instead of 4 x 264
+  EXPECT_NE(why_not_near(coarse, limits), "");
+  const Verdict v = incident.verdict();
+  expect_fix(v, Label::exp_overflow);
+  EXPECT_EQ(v.fix->change.find("bf16"), std::string::npos) << v.fix->change;
+}
+
+TEST(Nearness, AGuardIsTheSameNumberInEveryFormat) {
+  // exp(-200) is 0 in fp32 and 1e-87 in fp64: below the guard in both.
+  const at::Tensor w = leaf(at::tensor({-200.f, 1.f, 2.f}));
+  const Case c = trained(w, [&] { return w.exp().log().sum(); }).make();
+  const Nearness n = near(c, guard_argument(c, 1, "self", Guard::zero_to_eps));
+  ASSERT_TRUE(n.known);
+  EXPECT_LT(n.loss, 1e-6);
+  EXPECT_LT(n.gradients, 1e-5);
+}
+
+}  // namespace
+}  // namespace nanquest
