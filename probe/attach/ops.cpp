@@ -58,6 +58,10 @@ void name_tensor(const std::string& kind, const std::string& name, const at::Ten
     session()->name_batch(name, tensor);
 }
 
+bool between_steps() {
+  return session() && session()->between_steps();
+}
+
 std::string begin_forward() {
   return session() ? to_json(session()->begin_forward()) : "";
 }
@@ -136,6 +140,7 @@ TORCH_LIBRARY(nanquest, m) {
   m.def("name_parameter(str name, Tensor tensor) -> int", &name_parameter);
   m.def("name_tensor(str kind, str name, Tensor tensor) -> ()", &name_tensor);
   m.def("begin_forward() -> str", &begin_forward);
+  m.def("between_steps() -> bool", &between_steps);
   m.def(
       "before_update(float lr, float loss_scale, bool scale_overflow, Tensor[] weights, int[] numbers, "
       "bool gradients_follow) -> str",

@@ -95,6 +95,8 @@ class AttachSession : public OpSink {
   /// A forward pass that will be differentiated begins; the first after an update begins a new step. Says
   /// what is wrong with the pass before if the program went on without an update.
   StepAnswer begin_forward();
+  /// Whether the next forward pass, whatever it is given, begins a step: none runs.
+  bool between_steps() const { return updated_ || by_hand_ || (rounds_ && !trace_); }
   /// A loss scaler made `scaled` from `loss`.
   void note_scaled(const at::Tensor& scaled, const at::Tensor& loss);
   /// Backward starts at `roots`. `accumulates`: into .grad; otherwise the gradients are returned.

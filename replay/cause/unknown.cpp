@@ -30,6 +30,18 @@ Finding unknown_finding(const Case& c) {
         (c.culprit().tensor_name.empty() ? std::string(".") : " (" + c.culprit().tensor_name + ").");
     return f;
   }
+  if (c.culprit().value != "silent" && c.healthy(c.whole(Precision::as_recorded))) {
+    f.precision = false;
+    f.not_computed = true;
+    f.explanation =
+        "The step is finite when it is run again from what was recorded: the harm did not come back. Something did "
+        "it that is not on record: an op that gives something else each time, another thread, or the machine. " +
+        c.op_text(c.op_index()) + " is where it was first seen.";
+    f.advice =
+        "Record with level watch, which keeps a hash of every output: replay then finds the op where the two runs "
+        "part.";
+    return f;
+  }
   const OpValues& values = c.values(c.op_index());
   int i = 0;
   for (const at::Tensor& t : tensors_in(values.arguments))

@@ -99,7 +99,9 @@ Change replace_bad_numbers(const Case& c, std::int32_t op, Phase phase) {
   change.size = ChangeSize::op;
   change.price = Price::protect_op;
   for (std::int32_t i = 0; i < static_cast<std::int32_t>(c.doc().ops.size()); ++i) {
-    if (c.row(i)->phase != phase || (c.row(i)->flags & (kOpHostWrite | kOpOpaque | kOpFailed))) continue;
+    // What is no operator (a range of the profiler's, bytes from the host) is given no numbers.
+    const bool runs = c.row(i)->name.starts_with("aten::") && !(c.row(i)->flags & (kOpOpaque | kOpFailed));
+    if (c.row(i)->phase != phase || !runs) continue;
     const std::string name = plain_name(*c.row(i));
     const double sane = name == "mul" || name == "div" || name == "true_divide" ? 1 : 0;
     change.options.edit.op_edit[i] = [sane](std::vector<c10::IValue>& stack) {

@@ -17,6 +17,7 @@ CASES = {
     "rebuilt": Case(5, "BAD_DATA", module="0", phase="input"),
     "penalty": Case(2, "SINGULAR_GRAD", phase="backward"),
     "twice": Case(2, "LOG_ZERO", op="aten::log", phase="forward"),
+    "prompt": Case(2, "LOG_ZERO", op="aten::log", phase="forward"),
     "by_hand": Case(3, op="aten::sqrt", phase="forward"),
     "given_up": Case(2, "BAD_DATA", phase="input"),
     "refused": Case(2, op="aten::pow", phase="forward"),

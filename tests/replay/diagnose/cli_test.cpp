@@ -73,6 +73,15 @@ TEST_F(Cli, InnocentStepEndsWithZero) {
   EXPECT_NE(o.out.find("no harmful"), std::string::npos);
 }
 
+TEST_F(Cli, ABudgetThatIsUsedUpIsSaidAndTheCulpritStillNamed) {
+  const auto v = nlohmann::json::parse(
+      replay("-q --json --no-files --budget 0.000001 " + quoted_sample("fp16_overflow", 1)).out);
+  EXPECT_EQ(v["culprit"]["op"], "aten::mm");
+  EXPECT_TRUE(v["fix"].is_null());
+  const std::string open = v["not_tested"].dump();
+  EXPECT_NE(open.find("seconds left no time for (more: --budget SECONDS)"), std::string::npos) << open;
+}
+
 TEST_F(Cli, UnwritablePlaceIsAWarningAndTheVerdictStillComes) {
   const std::string snapshot = record_sample("bad_data", scratch_, 1);
   std::filesystem::create_directories(std::filesystem::path(scratch_ / "bad_data.json") / "in_the_way");

@@ -1,5 +1,6 @@
 // What counts as harm, for how many ops a fix is made, and what its placebo touches.
 #include "probe/observe/step_scope.h"
+#include "replay/lab/lab.h"
 #include "replay/lab/nearness.h"
 #include "tests/replay/diagnose/sample.h"
 
@@ -104,6 +105,23 @@ TEST(Fixes, ANormThatOverflowedInEveryGradient) {
   ASSERT_TRUE(v.found);
   EXPECT_EQ(v.culprit.value, BadValue::silent);
   expect_fix(v, Label::norm_overflow);
+}
+
+/// What Ctrl-C leaves: run in a process of its own, since it stops every lab.
+int stopped_verdict() {
+  const at::Tensor w = leaf(at::zeros({3}));
+  const Incident incident = trained(w, [&] { return (w * 2).log().sum(); });
+  Lab::stop();
+  const Verdict v = incident.verdict();
+  const bool said =
+      std::any_of(v.not_tested.begin(), v.not_tested.end(),
+                  [](const std::string& note) { return note == "what was left to try when it was stopped"; });
+  return v.culprit.op == "aten::log" && !v.fix && said ? 0 : 1;
+}
+
+TEST(FixesDeathTest, WhatIsKnownWhenItIsStoppedIsSaid) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_EXIT(std::_Exit(stopped_verdict()), ::testing::ExitedWithCode(0), "");
 }
 
 /// How near the step with a change is to fp64.

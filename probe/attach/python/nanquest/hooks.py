@@ -39,8 +39,9 @@ def begin(attachment, module, args, kwargs):
     trained = program.trains(root)
     if trained:
         program.saw_model = True
-        # A cell called on its own last output goes on with the same pass.
-        if not _computed(args) and not _computed(kwargs.values()):
+        # A cell called on its own last output goes on with the same pass. What a weight outside of any module went
+        # into (a learned prompt) begins one as a batch does.
+        if attachment.ops.between_steps() or not (_computed(args) or _computed(kwargs.values())):
             attachment.heed(attachment.ops.begin_forward())
     if trained or (program.paths.of(root) is None and next(iter(root.parameters()), None) is not None):
         program.name_model(root)
