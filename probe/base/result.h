@@ -29,7 +29,7 @@ enum class ErrorCode {
 /// Stable process exit codes (design §8).
 enum class ExitCode : int {
   ok = 0,
-  finding = 1,  ///< non-finite found, or finished with skipped steps
+  finding = 1,  ///< non-finite found, finished with skipped steps, or not everything could be looked at
   usage = 2,
   bad_file = 3,
   non_finite = 4,     ///< aborted on a non-finite value

@@ -127,7 +127,11 @@ void Recorder::give_up_step() {
 
 SeenTensor Recorder::see(const at::Tensor& tensor) {
   SeenTensor seen;
-  if (!tensor.defined() || !can_record(tensor)) return seen;
+  if (!tensor.defined()) return seen;
+  if (!can_record(tensor)) {
+    seen.row = unseen_row(tensor);
+    return seen;
+  }
   const std::lock_guard lock(mutex_);
   const at::NoGradGuard no_grad;
   seen.tensor = tensor.detach();

@@ -75,4 +75,21 @@ inline TensorRow row_of(const at::Tensor& t, std::int32_t slot) {
   return row;
 }
 
+/// The file's element type of a tensor whose bytes are not in it: of what the format does not know, whether it
+/// can hold NaN and Inf.
+inline DType nearest_dtype(at::ScalarType type) {
+  const bool numbers = c10::isFloatingType(type) || c10::isComplexType(type);
+  return dtype_of(type).value_or(numbers ? DType::float32 : DType::uint8);
+}
+
+/// The row of a tensor whose values can't be seen (no plain memory, or no memory that this build reads).
+inline TensorRow unseen_row(const at::Tensor& t) {
+  TensorRow row;
+  row.flags = kTensorOpaque;
+  row.dtype = nearest_dtype(t.scalar_type());
+  if (!t.is_nested() && !t.unsafeGetTensorImpl()->has_symbolic_sizes_strides()) row.sizes = t.sizes().vec();
+  row.strides.assign(row.sizes.size(), 0);
+  return row;
+}
+
 }  // namespace nanquest

@@ -156,10 +156,11 @@ std::int32_t StepTables::slot_of(const at::Tensor& tensor) {
 }
 
 std::int32_t StepTables::add(const SeenTensor& seen) {
-  if (!seen.tensor.defined()) return kNone;
+  const bool unseen = (seen.row.flags & kTensorOpaque) != 0;
+  if (!seen.tensor.defined() && !unseen) return kNone;
   const at::NoGradGuard no_grad;
   TensorRow row = seen.row;
-  row.slot = slot_of(seen.tensor);
+  if (!unseen) row.slot = slot_of(seen.tensor);
   if (seen.stats) {
     row.stats = static_cast<std::int32_t>(recording.doc.stats.size());
     recording.doc.stats.push_back(*seen.stats);

@@ -34,6 +34,7 @@ std::int32_t StepTables::add_tensor(Reader& reader) {
     row.sizes.assign(sizes, sizes + dim);
     if (opaque) {
       row.flags = kTensorOpaque;
+      row.dtype = nearest_dtype(static_cast<at::ScalarType>(header.scalar_type));
       row.strides.assign(dim, 0);
     } else {
       const std::int64_t* strides = reader.numbers(dim);

@@ -173,8 +173,10 @@ void add_not_tested(const Case& c, const FixSearch& search, Verdict& v) {
 }
 
 void judge(const Case& c, const DiagnoseOptions& options, Verdict& v) {
+  add_unseen(c, v);
   if (!v.found) {
-    v.explanation = "The step holds no harmful NaN or Inf.";
+    v.explanation = v.unseen.any() ? "No harmful NaN or Inf was seen, but not every value could be looked at."
+                                   : "The step holds no harmful NaN or Inf.";
     return;
   }
   v.phase = came_from_outside(v.origin) ? Phase::input : c.op() ? c.op()->phase : c.culprit().phase;
@@ -259,6 +261,7 @@ Verdict diagnose(const Case& c, const Reproduction& reproduction, const std::str
     v = verdict_of(c, reproduction, snapshot);
     v.explanation = "The diagnosis stopped: " + std::string(e.what()).substr(0, 300);
     v.not_tested.push_back("everything after that");
+    if (!v.found) v.unseen.ops = static_cast<std::int64_t>(c.doc().ops.size());  // nobody knows which were
   }
   v.ranks = find_ranks(c, snapshot);
   return v;

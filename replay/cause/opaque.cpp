@@ -1,10 +1,13 @@
 #include "replay/cause/opaque.h"
 
+#include <algorithm>
 #include <map>
 #include <string>
 
 #include "probe/observe/op_traits.h"
 #include "probe/trace/collectives.h"
+#include "replay/trace/unseen.h"
+#include "replay/verdict/sentences.h"
 
 namespace nanquest {
 namespace {
@@ -76,6 +79,20 @@ void add_opaque(const Case& c, Verdict& v) {
                            ": the replay had to stop there (" +
                            run.ops[static_cast<std::size_t>(first_failed)].error + "; " +
                            std::to_string(failed) + " ops could not be run in all)");
+}
+
+void add_unseen(const Case& c, Verdict& v) {
+  const UnseenValues seen =
+      find_unseen(c.graph(), [&]() -> const RunResult& { return c.whole(Precision::as_recorded); });
+  v.unseen = {static_cast<std::int64_t>(seen.ops.size()), {}, seen.loss, seen.gradients};
+  std::map<std::string, std::int64_t> counts;
+  for (const OpId op : seen.ops) ++counts[c.graph().op(op).name];
+  v.unseen.names.assign(counts.begin(), counts.end());
+  std::stable_sort(v.unseen.names.begin(), v.unseen.names.end(),
+                   [](const auto& a, const auto& b) { return a.second > b.second; });
+  if (v.unseen.any())
+    v.not_tested.push_back("whether these values, which could not be looked at, hold NaN or Inf: " +
+                           unseen_text(v.unseen));
 }
 
 }  // namespace nanquest

@@ -16,4 +16,7 @@ std::optional<Finding> opaque_finding(const Case& c);
 /// on record either.
 void add_opaque(const Case& c, Verdict& v);
 
+/// Fills `v.unseen`, and says in `v.not_tested` what nobody could look at.
+void add_unseen(const Case& c, Verdict& v);
+
 }  // namespace nanquest

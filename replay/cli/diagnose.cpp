@@ -39,14 +39,15 @@ int diagnose_command(const Common& common, const DiagnoseArguments& arguments) {
   const Verdict verdict = diagnose(c, reproduction, common.snapshot, options);
   progress.clear();
   if (!arguments.no_files) write_files_beside(common, c, verdict);
-  const std::string text = common.json        ? to_json(verdict)
-                           : arguments.brief ? to_brief(verdict)
-                                             : to_text(verdict, {.colour = stdout_has_colour(), .width = stdout_width()});
+  const std::string text = common.json ? to_json(verdict)
+                           : arguments.brief
+                               ? to_brief(verdict)
+                               : to_text(verdict, {.colour = stdout_has_colour(), .width = stdout_width()});
   std::fputs(text.c_str(), stdout);
   if (!common.json && !arguments.brief && !arguments.no_files && verdict.found)
     std::printf("\nfiles       %s.{json,md,replay.h5}\n", stem_of(common.snapshot).c_str());
   if (Lab::stopped()) return kInterrupted;
-  return static_cast<int>(verdict.found ? ExitCode::finding : ExitCode::ok);
+  return static_cast<int>(verdict.found || verdict.unseen.any() ? ExitCode::finding : ExitCode::ok);
 }
 
 }  // namespace nanquest::cli

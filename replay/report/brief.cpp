@@ -1,4 +1,5 @@
 #include "replay/report/report.h"
+#include "replay/verdict/sentences.h"
 
 namespace nanquest {
 namespace {
@@ -24,7 +25,7 @@ std::string do_text(const Verdict& v) {
 
 std::string to_brief(const Verdict& v) {
   const std::string step = "step " + std::to_string(v.step) + ": ";
-  if (!v.found) return step + "no harmful NaN or Inf in this step\n";
+  if (!v.found) return nothing_text(v) + "\n" + (v.unseen.any() ? "do: " + unseen_advice() + "\n" : "");
   const std::string count = v.culprit.count == 0 ? "" : std::to_string(v.culprit.count) + " ";
   return step + std::string(word(v.cause)) + ", " + count + spoken(v.culprit.value, v.culprit.count) + ": " +
          where_text(v) + "\nwhy: " + sentences(v.explanation, 2) + "\ndo: " + do_text(v) + "\n";

@@ -35,12 +35,22 @@ void counterfactual_table(std::ostringstream& out, const Verdict& v) {
     out << "| " << cell(c.change) << " | " << word(c.kind) << " | " << word(c.result) << " |\n";
 }
 
+void not_tested(std::ostringstream& out, const Verdict& v) {
+  if (v.not_tested.empty()) return;
+  out << "\n## Not tested\n\n";
+  for (const std::string& line : v.not_tested) out << "- " << line << "\n";
+}
+
 }  // namespace
 
 std::string to_markdown(const Verdict& v) {
   std::ostringstream out;
   if (!v.found) {
-    out << "# Step " << v.step << ": nothing harmful found\n";
+    out << "# Step " << v.step
+        << (v.unseen.any() ? ": not everything could be looked at\n" : ": nothing harmful found\n");
+    if (v.unseen.any())
+      out << "\n- **What:** " << nothing_text(v) << "\n- **Do:** " << unseen_advice() << "\n";
+    not_tested(out, v);
     return out.str();
   }
   out << "# " << word(v.cause) << " at step " << v.step << "\n\n";
@@ -72,10 +82,7 @@ std::string to_markdown(const Verdict& v) {
     for (const std::string& frame : v.culprit.stack) out << frame << "\n";
     out << "```\n";
   }
-  if (!v.not_tested.empty()) {
-    out << "\n## Not tested\n\n";
-    for (const std::string& line : v.not_tested) out << "- " << line << "\n";
-  }
+  not_tested(out, v);
   return out.str();
 }
 

@@ -67,6 +67,10 @@ std::string value_text(const CulpritInfo& c) {
   return (c.count == 0 ? "" : std::to_string(c.count) + " ") + spoken(c.value, c.count);
 }
 
+void not_tested(Page& page, const Verdict& v) {
+  for (std::size_t i = 0; i < v.not_tested.size(); ++i) page.block(i ? "" : "untested", v.not_tested[i]);
+}
+
 }  // namespace
 
 std::string where_text(const Verdict& v) {
@@ -88,8 +92,11 @@ std::string precision_text(const PrecisionInfo& p) {
 std::string to_text(const Verdict& v, const TextStyle& style) {
   Page page(style);
   if (!v.found) {
-    page.block("NOTHING", "step " + std::to_string(v.step) + ": no harmful NaN or Inf in this step", "1;32");
+    const bool all = !v.unseen.any();
+    page.block(all ? "NOTHING" : "NOT SEEN", nothing_text(v), all ? "1;32" : "1;33");
+    if (!all) page.block("do", unseen_advice(), "1;33");
     page.block("proof", reproduction_text(v.reproduction));
+    not_tested(page, v);
     return page.text();
   }
   const bool known = v.cause != Label::unknown;
@@ -124,7 +131,7 @@ std::string to_text(const Verdict& v, const TextStyle& style) {
     }
     page.block("samples", text);
   }
-  for (std::size_t i = 0; i < v.not_tested.size(); ++i) page.block(i ? "" : "untested", v.not_tested[i]);
+  not_tested(page, v);
   return page.text();
 }
 

@@ -99,6 +99,17 @@ RootCause root_from(const Fields& j) {
   return r;
 }
 
+void fill_unseen(const Fields& j, Unseen& u) {
+  j.take("ops", u.ops);
+  j.take("loss", u.loss);
+  j.take("gradients", u.gradients);
+  j.list("names", [&](const Fields& f) {
+    auto& [op, count] = u.names.emplace_back();
+    f.take("op", op);
+    f.take("count", count);
+  });
+}
+
 RankCulprit rank_culprit_from(const Fields& j) {
   RankCulprit c;
   j.take("rank", c.rank);
@@ -140,6 +151,7 @@ void fill_verdict(const Fields& j, Verdict& v) {
   j.take("step", v.step);
   j.take("rank", v.rank);
   j.take("found", v.found);
+  j.object("unseen", [&](const Fields& f) { fill_unseen(f, v.unseen); });
   j.object("reproduction", [&](const Fields& f) { fill_reproduction(f, v.reproduction); });
   j.take("phase", v.phase);
   j.object("culprit", [&](const Fields& f) { fill_culprit(f, v.culprit); });

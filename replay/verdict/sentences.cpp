@@ -42,6 +42,39 @@ std::string claim_text(const Claim& c) {
   return text;
 }
 
+std::string unseen_text(const Unseen& u) {
+  constexpr std::size_t kNamed = 4;
+  std::vector<std::string> parts;
+  if (u.ops > 0) {
+    std::string text = std::to_string(u.ops) + (u.ops == 1 ? " op" : " ops");
+    for (std::size_t i = 0; i < u.names.size() && i < kNamed; ++i) {
+      const auto& [op, count] = u.names[i];
+      text += (i ? ", " : " (") + op + (count > 1 ? " (" + std::to_string(count) + ")" : "");
+    }
+    if (u.names.size() > kNamed) text += ", …";
+    parts.push_back(text + (u.names.empty() ? "" : ")"));
+  }
+  if (u.loss) parts.emplace_back("the loss");
+  if (u.gradients > 0)
+    parts.push_back(std::to_string(u.gradients) + (u.gradients == 1 ? " gradient" : " gradients"));
+  std::string text;
+  for (std::size_t i = 0; i < parts.size(); ++i)
+    text += (i == 0 ? "" : i + 1 == parts.size() ? " and " : ", ") + parts[i];
+  return text;
+}
+
+std::string nothing_text(const Verdict& v) {
+  const std::string step = "step " + std::to_string(v.step) + ": ";
+  if (!v.unseen.any()) return step + "no harmful NaN or Inf in this step";
+  return step + "no harmful NaN or Inf in what could be looked at, but these values could not: " +
+         unseen_text(v.unseen);
+}
+
+std::string unseen_advice() {
+  return "Run the step with these values in memory that the probe reads (dense instead of sparse, nested or "
+         "wrapped; on the CPU or on a CUDA device), then replay its file.";
+}
+
 std::string fix_text(const Fix& f) {
   std::string text = "\"" + f.change + "\" heals this step";
   if (f.placebo_failed) text += "; the irrelevant change of the same size that was tried does not";

@@ -21,4 +21,13 @@ std::string claim_text(const Claim& claim);
 /// does not, nor does anything smaller that was tried".
 std::string fix_text(const Fix& fix);
 
+/// "12 ops (aten::mul (8), aten::add_ (4)), the loss and 3 gradients"; "" if everything was looked at.
+std::string unseen_text(const Unseen& unseen);
+
+/// Of a step in which nothing harmful was found: that it holds none, or what could not be looked at.
+std::string nothing_text(const Verdict& verdict);
+
+/// What to do where not everything was looked at.
+std::string unseen_advice();
+
 }  // namespace nanquest

@@ -96,6 +96,17 @@ struct RootCause {
   std::int64_t steps = 0;
 };
 
+/// What of the step nobody could look at: neither the recording nor a replay has its values.
+struct Unseen {
+  std::int64_t ops = 0;  ///< that made such values
+  std::vector<std::pair<std::string, std::int64_t>>
+      names;  ///< of them and how often, the most frequent first
+  bool loss = false;
+  std::int64_t gradients = 0;
+
+  bool any() const { return ops > 0 || loss || gradients > 0; }
+};
+
 struct PrecisionInfo {
   PrecisionResult fp32 = PrecisionResult::not_run, fp64 = PrecisionResult::not_run;
   std::optional<PrecisionVerdict> verdict;
@@ -127,7 +138,8 @@ struct Verdict {
   std::string snapshot;
   std::int64_t step = 0;
   std::int32_t rank = 0;
-  bool found = true;  ///< false: the step holds nothing harmful
+  bool found = true;  ///< false: nothing harmful was seen; the step holds none if `unseen` is empty
+  Unseen unseen;
   Reproduction reproduction;
   std::optional<Phase> phase;
   CulpritInfo culprit;

@@ -90,6 +90,12 @@ Json root_json(const RootCause& r) {
   return {{"cause", word(r.cause)}, {"change", r.change}, {"steps", r.steps}};
 }
 
+Json unseen_json(const Unseen& u) {
+  Json names = Json::array();
+  for (const auto& [op, count] : u.names) names.push_back({{"op", op}, {"count", count}});
+  return {{"ops", u.ops}, {"names", names}, {"loss", u.loss}, {"gradients", u.gradients}};
+}
+
 Json rank_culprit_json(const RankCulprit& first) {
   Json j = {{"rank", first.rank},
             {"op", text_or_null(first.op)},
@@ -148,6 +154,7 @@ Json json_of(const Verdict& v) {
             {"source", v.source},
             {"samples", {{"poison", v.poison}, {"batch", v.batch}, {"poison_ids", v.poison_ids}}},
             {"not_tested", v.not_tested}};
+  if (v.unseen.any()) j["unseen"] = unseen_json(v.unseen);
   if (v.ranks) j["ranks"] = ranks_json(*v.ranks);
   return j;
 }

@@ -164,6 +164,19 @@ void fill_not_replayed(VerdictPage& page, const OpenIncident& incident) {
                                          : "every output of the step was checked when it was recorded"});
 }
 
+void fill_nothing_found(VerdictPage& page, const OpenIncident& incident) {
+  const Verdict& v = *incident.verdict;
+  const bool all = !v.unseen.any();
+  page.state = all ? VerdictPage::State::harmless : VerdictPage::State::unseen;
+  const std::string step = "Step " + std::to_string(incident.doc.step);
+  page.headline = all ? step + " holds nothing harmful"
+                      : "Not everything of step " + std::to_string(v.step) + " could be looked at";
+  page.bit_exact = v.reproduction.bit_exact;
+  page.not_tested = v.not_tested;
+  if (!all) page.facts = {{"What", nothing_text(v)}, {"What to do", unseen_advice()}};
+  page.facts.push_back({"Proven by", reproduction(v.reproduction)});
+}
+
 }  // namespace
 
 VerdictPage verdict_page(const Session& session) {
@@ -185,10 +198,7 @@ VerdictPage verdict_page(const Session& session) {
     page.command.clear();
     return page;
   }
-  page.state = VerdictPage::State::harmless;
-  page.headline = "Step " + std::to_string(incident->doc.step) + " holds nothing harmful";
-  page.bit_exact = incident->verdict->reproduction.bit_exact;
-  page.facts = {{"Proven by", reproduction(incident->verdict->reproduction)}};
+  fill_nothing_found(page, *incident);
   page.command.clear();
   return page;
 }

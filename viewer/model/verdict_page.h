@@ -17,7 +17,7 @@ struct Fact {
 };
 
 struct VerdictPage {
-  enum class State { nothing_open, not_replayed, harmless, diagnosed };
+  enum class State { nothing_open, not_replayed, harmless, unseen, diagnosed };
   State state = State::nothing_open;
   std::string headline;        ///< one sentence
   std::optional<Label> cause;  ///< nothing before a replay

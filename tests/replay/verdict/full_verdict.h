@@ -12,6 +12,7 @@ inline Verdict full_verdict() {
   v.snapshot = "run/incidents/step-00000131.r0.h5";
   v.step = 131;
   v.rank = 1;
+  v.unseen = {3, {{"aten::mul", 2}, {"aten::add_", 1}}, true, 4};
   v.reproduction = {true, Basis::survivors, 752, 3, 2, 17, {"num_threads: recorded 8, here 2"}};
   v.phase = Phase::backward;
   v.culprit = {"aten::mm",         412, "MmBackward0", "blocks.3.mlp",        "fc.weight",

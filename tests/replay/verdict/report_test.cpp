@@ -32,6 +32,19 @@ TEST(Report, NothingFoundIsOneLineNotAVerdict) {
   EXPECT_NE(to_text(v).find("no harmful"), std::string::npos);
 }
 
+TEST(Report, AStepThatWasNotSeenWholeIsNeverCalledGood) {
+  Verdict v;
+  v.step = 4;
+  v.found = false;
+  v.unseen = {5, {{"aten::mul", 3}, {"aten::add_", 2}}, true, 1};
+  for (const std::string& text : {to_text(v, {.colour = false, .width = 400}), to_brief(v), to_markdown(v)}) {
+    EXPECT_EQ(text.find("in this step"), std::string::npos) << text;
+    EXPECT_NE(text.find("5 ops (aten::mul (3), aten::add_ (2)), the loss and 1 gradient"), std::string::npos)
+        << text;
+    EXPECT_NE(text.find("Run the step"), std::string::npos) << text;
+  }
+}
+
 TEST(Report, MarkdownTablesSurviveBarsInValues) {
   Verdict v = full_verdict();
   v.evidence[0].name = "max |x|";

@@ -99,6 +99,8 @@ TEST(VerdictJson, ComesBackTheSame) {
   ASSERT_TRUE(back.ok()) << back.error().text();
   EXPECT_EQ(to_json(back.value()), to_json(full_verdict()));
   EXPECT_EQ(back->ranks->first->origin, Origin::buffer);
+  EXPECT_EQ(back->unseen.names, full_verdict().unseen.names);
+  EXPECT_TRUE(back->unseen.loss && back->unseen.ops == 3 && back->unseen.gradients == 4);
   EXPECT_TRUE(std::isnan(back->evidence[1].series[1]));
 }
 
