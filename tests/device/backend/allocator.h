@@ -1,0 +1,27 @@
+/// allocator: device memory that is handed out again at once, as caching allocators do.
+///
+/// A freed block goes to whoever asks next on the same stream, although kernels that use it have not run: they
+/// come first in the stream's order. What other streams use must be said (record_stream); then the block waits
+/// for them. Pinned host memory has an allocator of its own.
+#pragma once
+
+#include <c10/core/Allocator.h>
+#include <c10/core/Stream.h>
+
+#include <cstdint>
+
+namespace nqdev {
+
+c10::Allocator* device_allocator();
+c10::Allocator* pinned_allocator();
+bool is_pinned(const void* address);
+
+/// `stream` uses the block: it is not handed out again before the stream has come to where it is now when the
+/// block is freed.
+void record_stream(const c10::DataPtr& block, const c10::Stream& stream);
+
+/// Bytes of live blocks of a device, and the most that may be alive (then: out of memory).
+std::int64_t live_bytes(int device);
+void set_limit(int device, std::int64_t bytes);
+
+}  // namespace nqdev
