@@ -120,6 +120,12 @@ StepTables Rounds::tables(record::Step& step, const Names& names, const NamedLis
     const at::Tensor weight = i < results.weights.size() ? results.weights[i] : at::Tensor();
     doc.gradients.push_back(tables.describe(weight.defined() ? weight.grad() : weight));
   }
+  // Behind them those of weights that nobody could keep: a step with gradients is no step without.
+  for (std::size_t i = 0; i < results.weights.size(); ++i)
+    if (const at::Tensor& weight = results.weights[i];
+        weight.defined() && weight.grad().defined() && !is_plain(weight.grad()) &&
+        (i >= named.parameters.size() || !named.parameters[i].tensor.defined()))
+      doc.gradients.push_back(tables.describe(weight.grad()));
   // Of a batch that is gone the round still has what it read.
   for (std::size_t i = 0; i < named.batch.size(); ++i)
     if (NamedMemory& each = named.batch[i]; !each.tensor.defined())
