@@ -94,7 +94,8 @@ void AttachSession::write_file(Gate gate, StepAnswer& answer, bool update_made) 
   const KeptRound* origin = round_that_spoiled(spoiled, update_made);
   if (!origin && !on_record()) {
     append(answer.summary,
-           "no trace of this step was kept (its gradients were finite; level watch keeps all)");
+           update_made ? "no trace of this step was kept (its gradients were finite; level watch keeps all)"
+                       : "nothing was on record: no forward pass of a model was seen to begin this step");
     append(answer.summary, rounds_->why_not());
     return;
   }

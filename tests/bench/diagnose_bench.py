@@ -58,14 +58,21 @@ LARGE = COMMON + """
         print("step", time.perf_counter() - began, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024)
 """
 LONG = COMMON + """
-    net, w = nn.Linear(8, 8), nn.Parameter(torch.ones(8))
-    optimizer = torch.optim.SGD([*net.parameters(), w], lr=1e-6)
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.w, self.out = nn.Parameter(torch.ones(8)), nn.Linear(8, 8)
+
+        def forward(self, x):
+            for _ in range(17_000):
+                x = torch.tanh(x * self.w + 0.01)
+            return self.out(x)
+
+    net = Net()
+    optimizer = torch.optim.SGD(net.parameters(), lr=1e-6)
     for step in range(3):
         began = time.perf_counter()
-        x = torch.rand(4, 8)
-        for _ in range(17_000):
-            x = torch.tanh(x * w + 0.01)
-        p = net(x).softmax(-1)
+        p = net(torch.rand(4, 8)).softmax(-1)
         if step == 2:
             p = p * (p < p.amax())
         loss = -p.log().mean()

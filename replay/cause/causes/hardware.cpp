@@ -5,6 +5,7 @@
 // numbers could explain is no fault of the machine.
 #include <ATen/ATen.h>
 
+#include <algorithm>
 #include <set>
 
 #include "replay/cause/cause.h"
@@ -56,6 +57,17 @@ Likeness compare(const Case& c, OpId op, const OpOutcome& outcome) {
   return result;
 }
 
+/// The op reads memory that others may write while it runs: a batch, or what nobody named.
+bool reads_shared_memory(const Case& c) {
+  const auto arguments = c.tensor_arguments(c.op_index());
+  return std::any_of(arguments.begin(), arguments.end(), [&](const Case::TensorArgument& a) {
+    const SlotId slot = c.graph().slot(TensorId{a.tensor});
+    if (!slot || c.producer(a.tensor, c.op_index()) != kNone) return false;
+    const SlotOrigin origin = get(c.doc(), slot).origin;
+    return origin == SlotOrigin::input || origin == SlotOrigin::external;
+  });
+}
+
 std::optional<Finding> examine(const Case& c, const Subject&) {
   const OpRow* op = c.op();
   if (!op || (op->flags & kUnfit) || !op->name.starts_with("aten::") ||
@@ -64,6 +76,7 @@ std::optional<Finding> examine(const Case& c, const Subject&) {
     return std::nullopt;
   for (const Slot& slot : c.doc().slots)
     if (slot.device != "cpu") return std::nullopt;
+  if (reads_shared_memory(c)) return std::nullopt;
   if (!trace::environment_differences(c.doc()).empty()) return std::nullopt;
   const OpId culprit{c.op_index()};
   const RunResult runs[] = {hashed(c), hashed(c), hashed(c)};

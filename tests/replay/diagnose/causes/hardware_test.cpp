@@ -71,6 +71,12 @@ TEST(Hardware, AnyDeterministicOpWhoseInputsCameBack) {
   EXPECT_EQ(f.label, Label::hardware) << f.explanation;
 }
 
+TEST(Hardware, AnOpOnTheBatchItselfIsNotForOthersMayWriteThatMeanwhile) {
+  const Finding f = damaged("aten::add", [](const at::Tensor& h) { return at::exp(h); });
+  EXPECT_EQ(f.label, Label::unknown) << f.explanation;
+  EXPECT_NE(f.explanation.find("did not come back"), std::string::npos) << f.explanation;
+}
+
 TEST(Hardware, OpsThatDrawOrAddInAnyOrderAreNot) {
   EXPECT_NE(damaged("aten::bernoulli",
                     [](const at::Tensor& h) {
