@@ -155,7 +155,8 @@ TEST(Nearness, AStepThatIsFiniteAndWrongIsToldByItsDistanceToFp64) {
 TEST(Nearness, AGuardIsTheSameNumberInEveryFormat) {
   // exp(-200) is 0 in fp32 and 1e-87 in fp64: below the guard in both.
   const at::Tensor w = leaf(at::tensor({-200.f, 1.f, 2.f}));
-  const Case c = trained(w, [&] { return w.exp().log().sum(); }).make();
+  const Incident incident = trained(w, [&] { return w.exp().log().sum(); });
+  const Case c = incident.make();
   const Nearness n = near(c, guard_argument(c, 1, "self", Guard::zero_to_eps));
   ASSERT_TRUE(n.known);
   EXPECT_LT(n.loss, 1e-6);
