@@ -145,11 +145,29 @@ void AttachSession::set_samples(std::vector<std::string> ids) {
   sample_ids_.insert(sample_ids_.end(), ids.begin(), ids.end());
 }
 
-StepAnswer AttachSession::program_ends() {
+StepAnswer AttachSession::look_at_what_raised(const std::string& raised) {
+  StepAnswer answer;
+  if (reported_step_ == step() || !on_record()) return answer;
+  const at::Tensor bad = rounds_->recorder().last_non_finite();
+  if (!bad.defined()) return answer;
+  losses_.started(bad, /*accumulates=*/true);  // what stands at the end of what was computed
+  write_incident(Gate::non_finite,
+                 raised + " ended the program, and the last that was computed holds " +
+                     (std::isnan(bad.item().toDouble()) ? "NaN" : "Inf"),
+                 answer);
+  give_up_step();
+  return answer;
+}
+
+StepAnswer AttachSession::program_ends(const std::string& raised) {
   StepAnswer answer;
   safely("the end", [&] {
     answer = std::exchange(pending_, {});
-    if (!updated_ && !by_hand_ && pass_went_bad()) answer = look_back("the program ended there");
+    if (updated_ || by_hand_) return;
+    if (pass_went_bad())
+      answer = look_back("the program ended there");
+    else if (!raised.empty())
+      answer = look_at_what_raised(one_line(raised));
   });
   return answer;
 }

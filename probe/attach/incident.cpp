@@ -95,7 +95,8 @@ void AttachSession::write_file(Gate gate, StepAnswer& answer, bool update_made) 
   if (!origin && !on_record()) {
     append(answer.summary,
            update_made ? "no trace of this step was kept (its gradients were finite; level watch keeps all)"
-                       : "nothing was on record: no forward pass of a model was seen to begin this step");
+                       : "nothing was on record: no module was called to begin this step (where none ever is, the "
+                         "record begins with the second step)");
     append(answer.summary, rounds_->why_not());
     return;
   }

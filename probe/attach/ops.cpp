@@ -80,7 +80,7 @@ std::string after_update() {
 void note_scaled(const at::Tensor& scaled, const at::Tensor& loss) {
   if (session()) session()->note_scaled(scaled, loss);
 }
-void begin_backward(std::vector<at::Tensor> roots, bool accumulates) {
+void begin_backward(const std::vector<at::Tensor>& roots, bool accumulates) {
   if (session()) session()->begin_backward(roots, accumulates);
 }
 void end_backward() {
@@ -93,8 +93,8 @@ std::string clipped(const at::Tensor& norm, std::vector<at::Tensor> weights,
                     std::vector<std::int64_t> numbers) {
   return session() ? to_json(session()->clipped(norm, {std::move(weights), std::move(numbers)})) : "";
 }
-std::string program_ends() {
-  return session() ? to_json(session()->program_ends()) : "";
+std::string program_ends(const std::string& raised) {
+  return session() ? to_json(session()->program_ends(raised)) : "";
 }
 std::int64_t incidents() {
   return session() ? session()->incidents() : 0;
@@ -152,7 +152,7 @@ TORCH_LIBRARY(nanquest, m) {
   m.def("end_backward() -> ()", &end_backward);
   m.def("gradients_cleared() -> ()", &gradients_cleared);
   m.def("clipped(Tensor norm, Tensor[] weights, int[] numbers) -> str", &clipped);
-  m.def("program_ends() -> str", &program_ends);
+  m.def("program_ends(str raised) -> str", &program_ends);
   m.def("incidents() -> int", &incidents);
   m.def("carried_on() -> int", &carried_on);
   m.def("step() -> int", &step);

@@ -99,7 +99,7 @@ void AttachSession::new_trace() {
   close_trace();
   batch_.clear();
   if (!rounds_) return;
-  trace_.emplace();
+  trace_.emplace(Trace{});
   trace_->watched = watching();
   if (!trace_->watched) release_spare_copies();
   rounds_->begin(trace_->watched);
@@ -144,6 +144,11 @@ std::unique_ptr<OpFrame> AttachSession::on_start(const OpTraits& op,
 void AttachSession::on_end(const OpTraits& op, OpFrame& frame, c10::ArrayRef<const c10::IValue> outputs) {
   if (rounds_) rounds_->recorder().on_end(op, frame, outputs);
   if (trace_) note_scalar(outputs);
+}
+
+std::unique_ptr<OpFrame> AttachSession::on_saved_copy(const OpTraits& copy, OpFrame& outer,
+                                                      c10::ArrayRef<const c10::IValue> inputs) {
+  return rounds_ ? rounds_->recorder().on_saved_copy(copy, outer, inputs) : nullptr;
 }
 
 void AttachSession::hand_written(const OpTraits& op, c10::ArrayRef<const c10::IValue> inputs) {

@@ -107,8 +107,9 @@ class AttachSession : public OpSink {
   StepAnswer clipped(const at::Tensor& norm, const Weights& weights);
   /// The program cleared gradients.
   void gradients_cleared();
-  /// The program ends, perhaps in the middle of a step.
-  StepAnswer program_ends();
+  /// The program ends, perhaps in the middle of a step. `raised`: the error that ends it, "" if none does; one that a
+  /// NaN brought about (a distribution or a loss that refuses it) is an incident.
+  StepAnswer program_ends(const std::string& raised);
   /// The optimizer is about to write `weights`. Several optimizers may do so in one step (see StepCounter).
   /// With `gradients_follow` the optimizer computes them itself, by a closure: `judge` is called when they
   /// are there.
@@ -142,6 +143,8 @@ class AttachSession : public OpSink {
 
   std::unique_ptr<OpFrame> on_start(const OpTraits& op, c10::ArrayRef<const c10::IValue> inputs) override;
   void on_end(const OpTraits& op, OpFrame& frame, c10::ArrayRef<const c10::IValue> outputs) override;
+  std::unique_ptr<OpFrame> on_saved_copy(const OpTraits& copy, OpFrame& outer,
+                                         c10::ArrayRef<const c10::IValue> inputs) override;
   void on_error(const char* what) override;
 
  private:
@@ -179,6 +182,8 @@ class AttachSession : public OpSink {
   /// Writes the step's file if somebody asked for it and no incident's file holds it; its trace is complete.
   void write_recording(StepAnswer& answer);
   StepAnswer look_back(const char* how);
+  /// The step in which the program was ended by `raised`, if something that it made is bad.
+  StepAnswer look_at_what_raised(const std::string& raised);
   void give_up_step();
   bool pass_went_bad() const;
   std::string damage_after_update();

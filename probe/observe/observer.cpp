@@ -2,6 +2,7 @@
 
 #include <ATen/core/grad_mode.h>
 #include <ATen/record_function.h>
+#include <c10/core/impl/LocalDispatchKeySet.h>
 
 #include <atomic>
 #include <cstring>
@@ -10,8 +11,8 @@
 #include <vector>
 
 #include "probe/base/pooled.h"
-#include "probe/observe/passes_through.h"
 #include "probe/observe/node_names.h"
+#include "probe/observe/passes_through.h"
 
 namespace nanquest {
 namespace {
@@ -32,6 +33,7 @@ constexpr int kMaxNesting = 96;
 struct ThreadState {
   int depth, evaluating_count, node_count;
   bool busy;
+  OpFrame* in_place;                        // of the recorded op, if it is one that overwrites what it reads
   const NodeName* evaluating[kMaxNesting];  // "autograd::engine::evaluate_function: X"
   Node nodes[kMaxNesting];
 };
@@ -60,8 +62,38 @@ struct BusyGuard {
   ~BusyGuard() { state().busy = false; }
 };
 
+/// In the boxed path inputs() is the whole interpreter stack: the arguments are its end. Empty if some are
+/// missing.
+c10::ArrayRef<const c10::IValue> arguments_of(const at::RecordFunction& fn, const OpTraits& traits) {
+  const auto inputs = fn.inputs();
+  const std::size_t wanted = traits.argument_written.size();
+  if (inputs.size() < wanted) return {};
+  return inputs.slice(inputs.size() - wanted, wanted);
+}
+
+/// Inside an op in place: autograd, which hasn't handed on to the kernel yet, copies what its derivative will
+/// need.
+std::unique_ptr<at::ObserverContext> start_saved_copy(const at::RecordFunction& fn, OpSink& sink,
+                                                      ThreadState& s) {
+  const OpTraits* traits = traits_of(fn);
+  if (!traits || !traits->copies ||
+      c10::impl::tls_local_dispatch_key_set().excluded_.has_any(c10::autograd_dispatch_keyset))
+    return nullptr;
+  const auto arguments = arguments_of(fn, *traits);
+  if (arguments.empty()) return nullptr;
+  auto context = std::make_unique<Context>(Kind::op);
+  context->traits = traits;
+  {
+    const BusyGuard busy;
+    context->frame = sink.on_saved_copy(*traits, *s.in_place, arguments);
+  }
+  if (!context->frame) return nullptr;
+  ++s.depth;
+  return context;
+}
+
 std::unique_ptr<at::ObserverContext> start_op(const at::RecordFunction& fn, OpSink& sink, ThreadState& s) {
-  if (s.depth > 0) return nullptr;
+  if (s.depth > 0) return s.depth == 1 && s.in_place ? start_saved_copy(fn, sink, s) : nullptr;
   const OpTraits* traits = traits_of(fn);
   if (!traits) {
     if (std::strncmp(fn.name(), kEvaluate, sizeof(kEvaluate) - 1) != 0 || s.evaluating_count == kMaxNesting)
@@ -71,12 +103,8 @@ std::unique_ptr<at::ObserverContext> start_op(const at::RecordFunction& fn, OpSi
   }
   if (!traits->is_frontier()) return nullptr;
 
-  // In the boxed path inputs() is the whole interpreter stack: the arguments are its end.
-  const auto inputs = fn.inputs();
-  const std::size_t wanted = traits->argument_written.size();
-  if (inputs.size() < wanted) return nullptr;
-  const auto arguments = inputs.slice(inputs.size() - wanted, wanted);
-  if (passes_through(arguments)) return nullptr;
+  const auto arguments = arguments_of(fn, *traits);
+  if (arguments.size() < traits->argument_written.size() || passes_through(arguments)) return nullptr;
   auto context = std::make_unique<Context>(Kind::op);
   context->traits = traits;
   {
@@ -85,6 +113,7 @@ std::unique_ptr<at::ObserverContext> start_op(const at::RecordFunction& fn, OpSi
   }
   if (!context->frame) return nullptr;
   ++s.depth;
+  s.in_place = traits->in_place && at::GradMode::is_enabled() ? context->frame.get() : nullptr;
   return context;
 }
 
@@ -110,7 +139,7 @@ std::unique_ptr<at::ObserverContext> on_start(const at::RecordFunction& fn) {
 }
 
 void end_op(const at::RecordFunction& fn, Context& context, ThreadState& s) {
-  --s.depth;
+  if (--s.depth == 0) s.in_place = nullptr;
   OpSink* sink = active_sink.load(std::memory_order_acquire);
   if (!sink) return;
   try {

@@ -2,7 +2,8 @@
 ///
 /// One session at a time in a process. The sink is called on the thread that runs the op, above
 /// autograd, once before and once after each frontier op; what an op calls inside itself is not
-/// reported. Sinks may run ATen ops themselves: those are not observed.
+/// reported, but for the copy that autograd keeps of what an op is about to overwrite. Sinks may run ATen ops
+/// themselves: those are not observed.
 #pragma once
 
 #include <ATen/core/ivalue.h>
@@ -41,6 +42,14 @@ class OpSink {
   virtual std::unique_ptr<OpFrame> on_start(const OpTraits& op, c10::ArrayRef<const c10::IValue> inputs) = 0;
   /// After the op. `outputs` has one IValue per schema return; empty if the op threw or returns nothing.
   virtual void on_end(const OpTraits& op, OpFrame& frame, c10::ArrayRef<const c10::IValue> outputs) = 0;
+  /// Before autograd copies (by the operator `copy`, called on `inputs`) what the op of `outer`, which has
+  /// begun and has computed nothing yet, will overwrite: its derivative reads the copy. Ends by on_end. Null:
+  /// not of interest.
+  virtual std::unique_ptr<OpFrame> on_saved_copy(const OpTraits& copy, OpFrame& outer,
+                                                 c10::ArrayRef<const c10::IValue> inputs) {
+    (void)copy, (void)outer, (void)inputs;
+    return nullptr;
+  }
   /// Something inside the sink failed; recording of that op is incomplete.
   virtual void on_error(const char* what) = 0;
 };

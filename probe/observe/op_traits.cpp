@@ -49,6 +49,8 @@ std::unique_ptr<OpTraits> make_traits(const c10::OperatorHandle& handle) {
     traits->argument_written.push_back(use.written);
     traits->argument_overwritten.push_back(use.written && !use.read);
   }
+  traits->in_place = !traits->argument_written.empty() && traits->argument_written[0] && !traits->opaque;
+  traits->copies = traits->name == "aten::clone";
   for (const c10::Argument& result : schema.returns()) {
     const auto* alias = result.alias_info();
     traits->returns.push_back(!alias ? ReturnKind::fresh

@@ -32,6 +32,8 @@ struct OpTraits {
   bool collective = false;                             ///< talks to other processes (collectives.h)
   bool awaits = false;                                 ///< waits for what a collective writes
   bool foreign = false;                ///< not LibTorch's own: another process may not have its kernel
+  bool in_place = false;               ///< writes its first argument, which it may read
+  bool copies = false;                 ///< aten::clone
   std::vector<bool> argument_read;     ///< per schema argument: its values go into the result (op_facts.h)
   std::vector<bool> argument_written;  ///< per schema argument
   std::vector<bool> argument_overwritten;  ///< … and written without being read: out=, fill_, copy_, …

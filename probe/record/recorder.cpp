@@ -174,6 +174,29 @@ bool Recorder::left_non_finite(std::size_t first, Phase phase) {
   return current_ && current_->watch && current_->watch->left_non_finite(first, phase);
 }
 
+at::Tensor Recorder::last_non_finite() {
+  const std::lock_guard lock(mutex_);
+  if (!current_ || !current_->usable) return {};
+  settle_all();
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> written;  // by whom, the slot
+  for (std::uint32_t i = 0; i < current_->slots.size(); ++i)
+    if (const record::SlotRecord& slot = current_->slots[i];
+        slot.writer != UINT32_MAX && slot.initialised && at::isFloatingType(slot.type))
+      written.emplace_back(slot.writer, i);
+  std::sort(written.rbegin(), written.rend());
+  for (const auto& [writer, index] : written) {
+    const record::SlotRecord& slot = current_->slots[index];
+    const auto memory = slot.storage.lock();
+    if (!memory || !memory->nbytes()) continue;
+    const auto elements = static_cast<std::int64_t>(memory->nbytes() / c10::elementSize(slot.type));
+    const at::Tensor all = at::empty({0}, at::TensorOptions().dtype(slot.type).device(slot.device))
+                               .set_(c10::Storage(memory), 0, {elements}, {1});
+    const at::Tensor bad = at::logical_or(at::isnan(all), at::isposinf(all)).nonzero();
+    if (bad.numel() > 0) return all.select(0, bad.flatten()[0].item<std::int64_t>());
+  }
+  return {};
+}
+
 bool Recorder::holds_too_much() {
   record::Step& step = *current_;
   if (step.held <= std::max(step.look_at, options_.hold_bytes)) return false;

@@ -72,8 +72,8 @@ class Recorder : public OpSink {
   void stop();
   /// Recording stops. `keep`: the step stays until k later ones were begun.
   void end_step(bool keep);
-  /// Memory of the values that the last step held goes back to the system, unless the step stays. Steps like it
-  /// will have to get it again; nothing may refer to its tables any more.
+  /// Memory of the values that the last step held goes back to the system, unless the step stays. Steps like
+  /// it will have to get it again; nothing may refer to its tables any more.
   void release_values();
 
   /// A tensor that an op of the step made is, from here on, what the program gives to its model: it counts as
@@ -91,6 +91,9 @@ class Recorder : public OpSink {
   /// Of a watched step that runs: non-finite values that ops from `first` on left, in this phase, in memory
   /// that is still there.
   bool left_non_finite(std::size_t first, Phase phase);
+  /// The first NaN or +Inf (-Inf is often meant) of what the step wrote last and somebody still has: that element of
+  /// its memory, without dimensions. Undefined if there is none. Looks at all of it.
+  at::Tensor last_non_finite();
 
   bool recording() const { return recording_; }
   /// Ops of the step that is recorded or was recorded last.
@@ -111,6 +114,9 @@ class Recorder : public OpSink {
 
   std::unique_ptr<OpFrame> on_start(const OpTraits& op, c10::ArrayRef<const c10::IValue> inputs) override;
   void on_end(const OpTraits& op, OpFrame& frame, c10::ArrayRef<const c10::IValue> outputs) override;
+  /// The copy is an op of its own, before the one that overwrites what was copied.
+  std::unique_ptr<OpFrame> on_saved_copy(const OpTraits& copy, OpFrame& outer,
+                                         c10::ArrayRef<const c10::IValue> inputs) override;
   /// Recording stops: a step with a hole can't be replayed.
   void on_error(const char* what) override;
   /// What `on_error` was told, "" if nothing.
@@ -118,6 +124,8 @@ class Recorder : public OpSink {
 
  private:
   struct Frame;
+  /// An op begins: its record, filled with its arguments, is the last of the step.
+  std::unique_ptr<Frame> add_op(const OpTraits& op, c10::ArrayRef<const c10::IValue> inputs);
   record::Step& free_step();
   void age(std::int64_t number);
   void record_argument(const OpTraits& op, std::size_t index, const c10::IValue& value, Frame& frame);

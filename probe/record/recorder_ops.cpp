@@ -90,6 +90,7 @@ void Recorder::record_argument(const OpTraits& op, std::size_t index, const c10:
       if (written) about_to_write(slot);
       const std::uint32_t token = words.size();
       put_tensor(words, t, slot, host_write ? record::kHostWriteBefore : 0);
+      frame.host_wrote = frame.host_wrote || host_write;
       if (frame.watched) {
         if (host_write) step.watch->written_by_host(slot);
         const bool read = op.argument_read[index] && step.slots[slot].initialised;
@@ -120,7 +121,8 @@ void Recorder::record_argument(const OpTraits& op, std::size_t index, const c10:
 void Recorder::share_stack(const Frame& frame, std::unique_lock<std::mutex>& lock) {
   record::Step& step = *current_;
   const std::uint32_t op = frame.op;
-  // A backward op's own frames are the engine's: where unwinding takes long, only those of a birth are worth it.
+  // A backward op's own frames are the engine's: where unwinding takes long, only those of a birth are worth
+  // it.
   if (step.ops[op].phase == Phase::backward && Stack::costly()) {
     if (op < step.stacks.size()) step.stacks[op].reset();
     return;
@@ -139,18 +141,8 @@ void Recorder::share_stack(const Frame& frame, std::unique_lock<std::mutex>& loc
     step.stacks[op] = std::move(stack);
 }
 
-std::unique_ptr<OpFrame> Recorder::on_start(const OpTraits& op, c10::ArrayRef<const c10::IValue> inputs) {
-  std::unique_lock lock(mutex_);
-  if (!recording_) {
-    if (current_ && current_->usable) late_write(op, inputs);
-    if (++ops_between_ % kLookEvery == 0) let_go_of_the_past();
-    return nullptr;
-  }
-  if (!current_->watch && (current_->ops.size() >= options_.max_ops || holds_too_much())) {
-    give_up_step();
-    return nullptr;
-  }
-  const Timed timed(updating_ ? &update_cost_.seconds : nullptr);
+std::unique_ptr<Recorder::Frame> Recorder::add_op(const OpTraits& op,
+                                                  c10::ArrayRef<const c10::IValue> inputs) {
   record::Step& step = *current_;
   auto frame = std::make_unique<Frame>();
   frame->step = current_;
@@ -192,7 +184,48 @@ std::unique_ptr<OpFrame> Recorder::on_start(const OpTraits& op, c10::ArrayRef<co
   for (std::size_t i = 0; i < inputs.size(); ++i) record_argument(op, i, inputs[i], *frame);
   record.argument_words = step.words.size() - record.first_argument;
   if (frame->watched) step.watch->before_op(op, *frame->watched, inputs, frame->written, record.opaque);
+  return frame;
+}
+
+std::unique_ptr<OpFrame> Recorder::on_start(const OpTraits& op, c10::ArrayRef<const c10::IValue> inputs) {
+  std::unique_lock lock(mutex_);
+  if (!recording_) {
+    if (current_ && current_->usable) late_write(op, inputs);
+    if (++ops_between_ % kLookEvery == 0) let_go_of_the_past();
+    return nullptr;
+  }
+  if (!current_->watch && (current_->ops.size() >= options_.max_ops || holds_too_much())) {
+    give_up_step();
+    return nullptr;
+  }
+  const Timed timed(updating_ ? &update_cost_.seconds : nullptr);
+  std::unique_ptr<Frame> frame = add_op(op, inputs);
   if (options_.stacks) share_stack(*frame, lock);
+  return frame;
+}
+
+std::unique_ptr<OpFrame> Recorder::on_saved_copy(const OpTraits& copy, OpFrame& outer_frame,
+                                                 c10::ArrayRef<const c10::IValue> inputs) {
+  const std::lock_guard lock(mutex_);
+  auto& outer = static_cast<Frame&>(outer_frame);
+  // Ops that other threads have begun since then know their places, and can't be moved. What the host wrote
+  // is on record as part of the outer op's reading.
+  if (!recording_ || outer.step != current_ || outer.number != current_->number || outer.host_wrote ||
+      outer.op + 1 != current_->ops.size())
+    return nullptr;
+  const bool of_overwritten = std::any_of(
+      outer.written.begin(), outer.written.end(),
+      [&](const at::Tensor& t) { return inputs[0].isTensor() && inputs[0].toTensor().is_alias_of(t); });
+  if (!of_overwritten) return nullptr;
+  const Timed timed(updating_ ? &update_cost_.seconds : nullptr);
+  std::unique_ptr<Frame> frame = add_op(copy, inputs);
+  record::Step& step = *current_;
+  std::swap(frame->op, outer.op);
+  std::swap(step.ops[frame->op], step.ops[outer.op]);
+  if (frame->op < step.stacks.size()) {
+    step.stacks.resize(std::max<std::size_t>(step.stacks.size(), outer.op + 1));
+    step.stacks[outer.op] = step.stacks[frame->op];
+  }
   return frame;
 }
 

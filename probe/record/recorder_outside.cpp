@@ -21,12 +21,13 @@ using record::SlotRecord;
 
 namespace {
 
-/// Memory that somebody else than LibTorch made may be written behind the dispatcher. Weights that were
-/// loaded from such memory are not: they are only read, and there are many of them.
-bool may_be_shared(const at::Tensor& tensor) {
+/// Memory that somebody else than LibTorch made may be written behind the dispatcher; LibTorch's own may be
+/// too (by numpy), which is worth a look at each read where values are `watched` anyway. Weights are not:
+/// they are only read, and there are many of them.
+bool may_be_shared(const at::Tensor& tensor, bool watched) {
   const c10::Storage& storage = tensor.storage();
-  return !storage.resizable() && storage.device().is_cpu() && storage.nbytes() <= kMaxSharedBytes &&
-         storage.data() && !tensor.requires_grad();
+  return (watched || !storage.resizable()) && storage.device().is_cpu() &&
+         storage.nbytes() <= kMaxSharedBytes && storage.data() && !tensor.requires_grad();
 }
 
 /// Whether shared memory holds other bytes than when the trace saw it last.
@@ -75,7 +76,7 @@ std::uint32_t Recorder::outside_or_known(const at::Tensor& tensor, bool blind, b
   slot = step.slots.add(tensor, /*produced=*/false);
   SlotRecord& record = step.slots[slot];
   if (record.first_bytes == 0) return slot;
-  record.shared = may_be_shared(tensor);
+  record.shared = may_be_shared(tensor, step.watch != nullptr);
   if (record.shared) record.shared_hash = hash_of_storage(storage);
   if (storage.device().is_cpu() && (record.first_bytes <= record::kCopyAtOnce || record.shared)) {
     std::byte* copy = step.values.take(record.first_bytes);

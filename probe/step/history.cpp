@@ -17,11 +17,6 @@ bool repeats(LayerTable table) {
 
 }  // namespace
 
-std::string_view layer_of(std::string_view parameter) {
-  const std::size_t dot = parameter.rfind('.');
-  return dot == std::string_view::npos || dot == 0 ? parameter : parameter.substr(0, dot);
-}
-
 History::History(int rows, const std::vector<std::string>& layers,
                  const std::vector<std::string>& user_columns)
     : rows_(static_cast<std::size_t>(std::max(rows, 1))), samples_(rows_) {

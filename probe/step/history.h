@@ -48,9 +48,6 @@ inline constexpr std::size_t kScalars = 10;
 enum class LayerTable : std::uint8_t { grad_norm, weight_norm, update_ratio, grad_amax, weight_amax };
 inline constexpr std::size_t kLayerTables = 5;
 
-/// The layer that a parameter belongs to.
-std::string_view layer_of(std::string_view parameter);
-
 class History {
  public:
   /// Keeps `rows` steps (at least 1).

@@ -6,6 +6,7 @@
 
 #include "probe/snapshot/run_dir.h"
 #include "probe/step/one_line.h"
+#include "probe/trace/names.h"
 
 namespace nanquest {
 
@@ -160,7 +161,7 @@ void StepRecord::complete() {
 Status StepRecord::finish() {
   complete();
   if (!series_) return {};
-  const Status flushed = series_->flush();
+  Status flushed = series_->flush();
   series_.reset();
   return flushed;
 }

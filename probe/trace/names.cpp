@@ -80,4 +80,9 @@ std::string dtype_short(DType dtype) {
   }
 }
 
+std::string_view layer_of(std::string_view parameter) {
+  const std::size_t dot = parameter.rfind('.');
+  return dot == std::string_view::npos || dot == 0 ? parameter : parameter.substr(0, dot);
+}
+
 }  // namespace nanquest

@@ -30,6 +30,10 @@ std::string_view value_name(const BadCounts& counts);
 /// `one` asks for the singular.
 std::string value_words(std::string_view value, bool one = false);
 
+/// The layer that a parameter belongs to, as columns of the history are named: "blocks.3.fc" of
+/// "blocks.3.fc.bias".
+std::string_view layer_of(std::string_view parameter);
+
 /// The short name of a format that people use: "fp16", "bf16", "fp32", "i64", "bool", …
 std::string dtype_short(DType dtype);
 

@@ -19,6 +19,7 @@ CASES = {
     "twice": Case(2, "LOG_ZERO", op="aten::log", phase="forward"),
     "prompt": Case(2, "LOG_ZERO", op="aten::log", phase="forward"),
     "by_hand": Case(3, op="aten::sqrt", phase="forward"),
+    "functional": Case(3, "EXP_OVERFLOW", op="aten::exp", phase="forward"),
     "given_up": Case(2, "BAD_DATA", phase="input"),
     "refused": Case(2, op="aten::pow", phase="forward"),
     "norm": Case(2, op="aten::_foreach_norm", phase="optimizer"),
@@ -38,8 +39,8 @@ class LoopsTest(AttachTest):
         self.assertNotIn("off", process.stderr)
         return process
 
-    def check(self, name, case):
-        found = self.incidents(f"runs/{name}")
+    def check(self, run, case):
+        found = self.incidents(run)
         if case.step is None:
             self.assertEqual(found, [], "a healthy program")
             return
@@ -59,7 +60,7 @@ class LoopsTest(AttachTest):
         self.run_all("watch")
         for name, case in CASES.items():
             with self.subTest(name):
-                self.check(name, case)
+                self.check(f"runs/{name}", case)
 
     def test_loops_that_nobody_watches(self):
         self.run_all("standing")
@@ -68,8 +69,34 @@ class LoopsTest(AttachTest):
                 if name == "silent":  # only who looks at every value finds it
                     self.assertEqual(self.incidents(f"runs/{name}"), [])
                     continue
-                self.check(name, case)
+                self.check(f"runs/{name}", case)
                 self.assertTrue(case.step is None or stands(self.incidents(f"runs/{name}")[0]))
+
+    def test_memory_that_changes_between_two_reads(self):
+        for level in ("trace", "watch"):
+            with self.subTest(level):
+                process = self.observed(PROGRAMS / "overtaken.py", options=("--level", level), run_dir=f"overtaken-{level}")
+                self.assert_exit(process)
+                found = self.incidents(f"overtaken-{level}")
+                self.assertEqual([file.name for file in found], ["step-00000008.r0.h5"], process.stderr)
+                verdict = self.replay("diagnose", found[0])
+                said = (verdict["cause"], verdict["phase"], verdict["origin"], verdict["culprit"]["op"])
+                self.assertEqual(said, ("RACE", "forward", "input", "aten::sub"), verdict["explanation"])
+                # Where each read is looked at, both values are on record.
+                self.assertEqual(verdict["reproduction"]["bit_exact"], level == "watch")
+
+    def test_an_error_that_a_nan_brings_about(self):
+        for level in ("trace", "watch"):
+            with self.subTest(level):
+                process = self.observed(PROGRAMS / "raises.py", "nan", options=("--level", level), run_dir=f"nan-{level}")
+                self.assertEqual(process.returncode, 1)
+                self.assertIn("RuntimeError: all elements of input should be between 0 and 1 ended the program", process.stderr)
+                self.check(f"nan-{level}", Case(3, "DOMAIN", op="aten::log", phase="forward"))
+
+    def test_another_error_is_none_of_ours(self):
+        process = self.observed(PROGRAMS / "raises.py", "shape")
+        self.assertEqual(process.returncode, 1)
+        self.assertEqual(self.incidents("run"), [], process.stderr)
 
 
 if __name__ == "__main__":

@@ -60,24 +60,13 @@ def innocent(name, spec, fault, at, **more):
     return Case(name, spec, fault, at, "", **more)
 
 
-def at_both(why):
-    return dict.fromkeys(LEVELS, why)
-
-
-MEANT = "a -Inf in the batch passes for one that is meant"
-INDEX = "what the bad value does by choosing an index is not followed"
-ONLY_FP16 = "only fp16 and fp8 are tested for overflow, not fp32"
-SCALE = {"watch": "the multiplication by the scale is blamed, not the scale",
-         "trace": "skipped steps are taken for a scale that still has to halve; infinity never does"}
-BRANCH = "what where() leaves out in the forward pass is blamed, not what sends it back"
-
 ALL = (
     data("picture", "resnet/sgd/fp32/plain", "nan_in_batch", "x", "aten::convolution", "conv1"),
     data("time", "unet/adamw-foreach/fp32/plain", "nan_in_batch", "time", "aten::mul", "UNet"),
     data("patches", "vit/adamw-fused/bf16/plain", "inf_in_batch", "pixel_values", "aten::_to_copy",
          "vit.embeddings.patch_embeddings.projection"),
     data("sound", "ctc/adamw-foreach/fp32/plain", "nan_in_batch", "sound", "aten::convolution", "conv.0", few="trace"),
-    data("nodes", "gcn/sgd/fp32/plain", "minus_inf_in_batch", "x", "aten::addmm", "layers.0.linear", known=at_both(MEANT)),
+    data("nodes", "gcn/sgd/fp32/plain", "minus_inf_in_batch", "x", "aten::addmm", "layers.0.linear"),
     data("second-micro-batch", "clip/adamw-single/fp32/accumulate", "nan_in_batch", "pixel_values", "aten::convolution",
          "vision_model.embeddings.patch_embedding"),
 
@@ -89,8 +78,7 @@ ALL = (
           "bert.encoder.layer.1.output.dense"),
     state("frequencies", "llama/adamw-fused/fp32/plain", "nan_in_buffer", "model.rotary_emb.inv_freq", "aten::mul",
           "model.rotary_emb", "buffer"),
-    state("code-book", "buffers/sgd/fp32/plain", "nan_in_buffer", "book.codes", "aten::_cdist_forward", "book", "buffer",
-          known=at_both(INDEX)),
+    state("code-book", "buffers/sgd/fp32/plain", "nan_in_buffer", "book.codes", "aten::_cdist_forward", "book", "buffer"),
     state("frozen-norm", "resnet/adamw-foreach/fp32/plain", "frozen_statistics", "bn1", "aten::native_batch_norm", "bn1",
           "buffer"),
     state("first-moment", "lstm/adamw-foreach/fp32/plain", "nan_in_moment", "exp_avg head.weight", "aten::_foreach_lerp_", "",
@@ -115,9 +103,9 @@ ALL = (
     forward("state-space-input", "mamba/adamw-foreach/fp16/plain", "grown",
             "backbone.layers.1.mixer.in_proj.weight 5e4", "FP16_OVERFLOW", "aten::mm", "backbone.layers.1.mixer.in_proj"),
     forward("square-beyond-fp32", "gcn/adamw-single/fp32/plain", "square_beyond_fp32", "layers.1", "FP16_OVERFLOW",
-            "aten::pow", known=at_both(ONLY_FP16)),
+            "aten::pow"),
     forward("absurd-rate", "gcn/adamw-foreach/fp32/plain", "setting", "lr 1e20", "FP16_OVERFLOW", "aten::addmm",
-            "layers.1.linear", step=4, known=at_both(ONLY_FP16)),
+            "layers.1.linear", step=4),
 
     forward("hidden-row", "bert/adamw-foreach/fp32/eager-attention", "hidden_row", "", "ALL_MASKED_ROW", "aten::_softmax",
             "bert.encoder.layer.0.attention.self"),
@@ -152,7 +140,7 @@ ALL = (
     update("norm-overflow", "whisper/adamw-single/fp32/clip", "huge_loss", "", "NORM_OVERFLOW", "aten::_foreach_norm",
            levels=("watch",)),
     Case("infinite-scale", "gpt2/adamw-fused/fp16/plain", "loss_scale", "inf", "aten::mul", "", "input", "loss_scale",
-         "LOSS_SCALE", known=SCALE),
+         "LOSS_SCALE"),
     forward("infinite-logit", "convnext/adamw-foreach/fp32/plain", "infinite_logit", "classifier.2", "INF_LOGIT",
             "aten::_log_softmax", ""),
     forward("zero-times-inf", "qwen2/sgd/fp32/plain", "zero_times_inf", "model.layers.1.mlp.gate_proj", "ZERO_TIMES_INF",
@@ -163,9 +151,9 @@ ALL = (
     forward("mean-of-nothing", "whisper/sgd/fp32/plain", "mean_of_nothing", "model.decoder.layer_norm", "EMPTY_REDUCTION",
             "aten::mean"),
     backward("unselected-root", "unet/adamw-fused/fp32/plain", "unselected_root", "down.1.conv", "UNSELECTED_BRANCH",
-             "aten::div", known=at_both(BRANCH)),
+             "aten::div"),
     backward("unselected-exp", "llama/sgd/fp32/plain", "unselected_exp", "model.layers.0.mlp.up_proj", "UNSELECTED_BRANCH",
-             "aten::mul", known=at_both(BRANCH)),
+             "aten::mul"),
     backward("log-of-nothing", "gru/sgd/fp32/plain", "log_of_nothing", "head", "LOGSPACE_INF_GRAD", "aten::sub"),
     forward("singular-inverse", "buffers/adamw-foreach/fp32/plain", "inverse_of_singular", "outer", "DEGENERATE_LINALG",
             "aten::linalg_inv_ex", few="watch"),

@@ -61,7 +61,7 @@ for _name, _change in {
     "power_of_zero": lambda x: x + torch.square(x - x.detach()).pow(0.5),
     "angle_of_same": lambda x: x + torch.acos(x / x.detach().abs().clamp(min=1e-6)),
     "unselected_root": lambda x: torch.where(x > 0, torch.sqrt(x), x),
-    "unselected_exp": lambda x: torch.where(x > 0, x, torch.exp(x.abs() * 1e6)),
+    "unselected_exp": lambda x: torch.where(x > 0, x, torch.exp(x * 1e6)),
     "log_of_nothing": log_of_nothing,
     "mean_of_nothing": lambda x: x + x[:, :0].mean(),
     "inverse_of_singular": lambda x: x @ torch.linalg.inv_ex(x.t() @ x * 0)[0],

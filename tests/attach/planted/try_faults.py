@@ -5,6 +5,8 @@
   try_faults.py --few              # those of the ordinary tests
   try_faults.py --only 'weight.*'  # those whose name matches
   try_faults.py --keep DIR         # and keeps each incident's file there, as planted-CASE.LEVEL.h5
+  try_faults.py --evidence         # tries fixes too, and ends with how often a verdict with such evidence was right: the
+                                   # counts that replay/cause/confidence.h is made of
 
 Compared are step, op, module, phase, origin and cause, and that the step came back bit for bit; of an innocent case, that
 no incident was written. A case that is known to be judged wrong (Case.known) must still be: when it is right, it fails too
@@ -14,6 +16,7 @@ Exit code: 0 if all is as the list says, else 1.
 """
 
 import argparse
+import collections
 import importlib.util
 import json
 import pathlib
@@ -44,18 +47,28 @@ def recorded(case, level, folder):
     return (files[0] if files else None), ""
 
 
-def said(file, folder):
-    """(what the verdict says of all that the truth is about, what went wrong)."""
-    command = [attached.BIN / "nanquest-replay", file, "--json", "--no-files", "--no-fixes"]
+def evidence(verdict):
+    """What speaks for a verdict, as replay/cause/confidence.h counts it; "" of one that names no cause."""
+    if verdict.get("cause") in (None, "UNKNOWN"):
+        return ""
+    if not verdict["reproduction"]["bit_exact"]:
+        return "not exact"
+    helped = [c for c in verdict["counterfactuals"] if c["result"] == "finite" and c["kind"] != "placebo"]
+    return "verified" if verdict.get("fix") else "helped" if helped else "explained"
+
+
+def said(file, folder, fixes):
+    """(what the verdict says of all that the truth is about, its evidence, what went wrong)."""
+    command = [attached.BIN / "nanquest-replay", file, "--json", "--no-files"] + ([] if fixes else ["--no-fixes"])
     code, out, err = matrix.finished(command, folder)
     try:
         verdict = json.loads(out)
     except ValueError:
-        return {}, f"replay ended with {code}: {matrix.last_line(err)}"
+        return {}, "", f"replay ended with {code}: {matrix.last_line(err)}"
     culprit = verdict.get("culprit") or {}
     return {"step": verdict["step"], "op": culprit.get("op"), "module": culprit.get("module"), "phase": verdict.get("phase"),
             "origin": verdict.get("origin"), "cause": verdict.get("cause"),
-            "bit_exact": verdict["reproduction"]["bit_exact"]}, ""
+            "bit_exact": verdict["reproduction"]["bit_exact"]}, evidence(verdict), ""
 
 
 def differences(truth, verdict):
@@ -64,16 +77,19 @@ def differences(truth, verdict):
     return [f"{key} is {verdict[key]!r}, not {truth[key]!r}" for key in truth if verdict[key] != truth[key]]
 
 
-def judged(case, level, keep):
-    """(word for the report, line for the report)."""
+def judged(case, level, options, counts):
+    """(word for the report, line for the report). Adds to `counts`: evidence -> [verdicts that were right, all]."""
     folder = pathlib.Path(tempfile.mkdtemp(prefix="nanquest-planted-"))
     try:
         file, trouble = recorded(case, level, folder)
         verdict = {}
         if file is not None:
-            if keep:
-                shutil.copy(file, keep / f"planted-{case.name}.{level}.h5")
-            verdict, trouble = said(file, folder)
+            if options.keep:
+                shutil.copy(file, options.keep / f"planted-{case.name}.{level}.h5")
+            verdict, seen, trouble = said(file, folder, options.evidence)
+            if seen and case.op:
+                counts[seen][0] += not differences(case.truth(), verdict)
+                counts[seen][1] += 1
     finally:
         shutil.rmtree(folder)
     if trouble:
@@ -101,6 +117,7 @@ def main():
     parser.add_argument("--few", action="store_true", help="only those of the ordinary tests")
     parser.add_argument("--only", metavar="REGEX", default=".*", help="only cases whose whole name matches")
     parser.add_argument("--keep", type=pathlib.Path, metavar="DIR", help="keep the incidents' files there")
+    parser.add_argument("--evidence", action="store_true", help="try fixes too, and count how often which evidence was right")
     options = parser.parse_args()
     for needed in (attached.LIBRARY, attached.BIN / "nanquest-replay"):
         if not needed.exists():
@@ -108,11 +125,14 @@ def main():
     if options.keep:
         options.keep.mkdir(parents=True, exist_ok=True)
     count = {"ok": 0, "known": 0, "FAIL": 0}
+    counts = collections.defaultdict(lambda: [0, 0])
     for case, level in chosen(options):
         start = time.monotonic()
-        word, line = judged(case, level, options.keep)
+        word, line = judged(case, level, options, counts)
         count[word] += 1
         print(f"{word:5} {case.name:22} {level:5} {time.monotonic() - start:5.1f} s  {line}", flush=True)
+    if options.evidence:
+        print("right by evidence: " + ", ".join(f"{seen} {right} of {n}" for seen, (right, n) in sorted(counts.items())))
     print(f"{count['ok']} as the truth says, {count['known']} known to be judged wrong, {count['FAIL']} not as the list says")
     return 1 if count["FAIL"] or not sum(count.values()) else 0
 

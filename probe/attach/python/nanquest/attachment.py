@@ -132,7 +132,7 @@ class Attachment:
         if outcome is None:
             ended_by = getattr(sys, "last_type", None)
             outcome = f"ended by {ended_by.__name__}" if ended_by else "the program ended"
-        if look_back and (answer := self.ops.program_ends()):
+        if look_back and (answer := self.ops.program_ends(_raised())):
             self._tell(json.loads(answer))
         self.off = True
         seen, heard = self.seen(), self.note(ended=True)
@@ -141,6 +141,15 @@ class Attachment:
             say(f"the files are not complete: {error}")
         if not heard and seen["incidents"]:
             say(reports.outcome([{**seen, "ended": True}]))
+
+
+def _raised() -> str:
+    """The error that ends the program, in a line; "" if none does, or if somebody stops it."""
+    error = getattr(sys, "last_value", None)
+    if not isinstance(error, Exception):
+        return ""
+    lines = str(error).splitlines()
+    return f"{type(error).__name__}: {lines[0][:200]}" if lines else type(error).__name__
 
 
 current: Attachment | None = None

@@ -41,7 +41,7 @@ def begin(attachment, module, args, kwargs):
         program.saw_model = True
         # A cell called on its own last output goes on with the same pass. What a weight outside of any module went
         # into (a learned prompt) begins one as a batch does.
-        if attachment.ops.between_steps() or not (_computed(args) or _computed(kwargs.values())):
+        if not (_computed(args) or _computed(kwargs.values())) or attachment.ops.between_steps():
             attachment.heed(attachment.ops.begin_forward())
     if trained or (program.paths.of(root) is None and next(iter(root.parameters()), None) is not None):
         program.name_model(root)

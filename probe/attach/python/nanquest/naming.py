@@ -147,6 +147,49 @@ class ParameterNumbers:
         return None
 
 
+_MOST_NODES = 100_000  # of a graph that is walked for its leaves
+
+
+def leaves_below(roots):
+    """The leaves that a backward pass from these tensors gives gradients to, in the order in which they are met."""
+    leaves, seen = {}, set()
+    open_ = [root.grad_fn for root in roots if isinstance(root, torch.Tensor) and root.grad_fn is not None]
+    while open_ and len(seen) < _MOST_NODES:
+        node = open_.pop()
+        if node is None or node in seen:
+            continue
+        seen.add(node)
+        leaf = getattr(node, "variable", None)  # of AccumulateGrad
+        if isinstance(leaf, torch.Tensor):
+            leaves.setdefault(id(leaf), leaf)
+        open_.extend(next_node for next_node, _ in reversed(node.next_functions))
+    return list(leaves.values())
+
+
+def names_in_frames(tensors, frame):
+    """How the program calls these tensors: a variable of a frame from `frame` outwards, or an element of a list, tuple or
+    dictionary there; "leaf 0" where nothing does."""
+    names = {}
+    wanted = {id(tensor) for tensor in tensors}
+    while frame is not None and len(names) < len(wanted):
+        if not frame.f_globals.get("__name__", "").startswith(("torch.", "nanquest.")):
+            for name, value in [*frame.f_locals.items(), *frame.f_globals.items()]:
+                for path, tensor in _tensors_of(name, value):
+                    if id(tensor) in wanted:
+                        names.setdefault(id(tensor), path)
+        frame = frame.f_back
+    return [names.get(id(tensor), f"leaf {i}") for i, tensor in enumerate(tensors)]
+
+
+def _tensors_of(name, value):
+    if isinstance(value, torch.Tensor):
+        yield name, value
+    elif type(value) in (list, tuple) and len(value) <= 1000:
+        yield from ((f"{name}[{i}]", each) for i, each in enumerate(value) if isinstance(each, torch.Tensor))
+    elif type(value) is dict and len(value) <= 1000 and name != "__builtins__":
+        yield from ((f"{name}[{key!r}]", each) for key, each in list(value.items()) if isinstance(each, torch.Tensor))
+
+
 class ArgumentNames:
     """Names for the tensors that a model is called with, by its forward's signature."""
 

@@ -28,6 +28,7 @@ class Program:
         self.numbers = ParameterNumbers()
         self.depth = 0           # modules that run, one inside the other
         self.saw_model = False   # since the last update
+        self.saw_weights = False  # some weights have names, by a model, an optimizer, or how the program calls them
         self.updates = Updates(self)
         self.trains = Witnesses().trains
         # Level guard records no ops, so nobody asks in which module they ran or what the batch was. A profiler does.
@@ -39,6 +40,7 @@ class Program:
 
     def name_parameter(self, name, tensor, owner, key):
         """The library's number for a parameter that `owner` holds under `key`."""
+        self.saw_weights = True
         number = self.attached.ops.name_parameter(name, tensor) if is_plain(tensor) else -1
         self.numbers.know(tensor, name, number, owner, key)
         return number

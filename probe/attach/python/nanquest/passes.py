@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 
 import torch
 
 from . import observed
-from .naming import is_plain
+from .naming import is_plain, leaves_below, names_in_frames
 from .observed import guarded
 
 
@@ -18,9 +19,22 @@ def _begins(attached, roots, accumulates):
         return False
     if not attached.started and (threading.current_thread() is not threading.main_thread() or not attached.start()):
         return False
+    if accumulates:
+        _name_bare_leaves(attached, roots)
     losses = [r for r in roots if isinstance(r, torch.Tensor) and r.numel() == 1 and is_plain(r)]
     attached.ops.begin_backward(losses, accumulates)
     return True
+
+
+def _name_bare_leaves(attached, roots):
+    """A program without a module and an optimizer trains leaves of its graph: how it calls them is in its frames. Once."""
+    program = observed.known()
+    if program.saw_weights:
+        return
+    program.saw_weights = True
+    leaves = [leaf for leaf in leaves_below(roots) if is_plain(leaf)]
+    for leaf, name in zip(leaves, names_in_frames(leaves, sys._getframe(1))):
+        attached.ops.name_parameter(name, leaf)
 
 
 @guarded
