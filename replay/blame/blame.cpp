@@ -1,6 +1,7 @@
 #include "replay/blame/blame.h"
 
 #include <algorithm>
+#include <functional>
 
 #include "probe/trace/births.h"
 #include "replay/blame/harm.h"
@@ -26,11 +27,12 @@ class Search {
     const PerRow<OpRow, bool> counts = ancestors(graph, TensorId{graph.doc().loss});
     const int before = lab_.runs();
     blame_.tried = true;
-    std::vector<Suspect> open;
+    std::vector<Suspect> open, meant;
     for (const Suspect& suspect : blame_.suspects) {
       if (open.size() >= kMaxTried || !lab_.has_time()) break;
       if (!heals({suspect})) {
-        open.push_back(suspect);
+        // What is meant in each of several layers is no more to blame for being there more than once.
+        (is_said_to_be_meant(graph, suspect) ? meant : open).push_back(suspect);
       } else if (is_intended(lab_, suspect, counts)) {
         blame_.intended.push_back(suspect);
       } else {
@@ -38,12 +40,52 @@ class Search {
         break;
       }
     }
+    // An overflow that forward made nothing of, and derivatives did: it alone, rather than each of them
+    // together.
+    if (blame_.set.empty()) blame_meant([&](const Suspect& s) { return is_overflow(s); });
     if (blame_.set.empty()) blame_.set = smallest_set(open);
+    if (blame_.set.empty() && !meant.empty()) {
+      open.insert(open.end(), meant.begin(), meant.end());
+      std::stable_sort(open.begin(), open.end(), in_order);
+      blame_.set = smallest_set(open);
+    }
+    earliest_first(blame_.set);
+    // The logarithm of a probability of zero, of the very class that is right: nothing that came of it can be
+    // made harmless. What a constant or a mask from outside says is still meant.
+    if (blame_.set.empty())
+      blame_meant(
+          [&](const Suspect& s) { return !s.row && !bad_constants(lab_.graph().doc(), s.op).infinite; });
     blame_.runs = lab_.runs() - before;
     return std::move(blame_);
   }
 
  private:
+  /// A value from outside that has no name may have come out of the step itself, by way of the host (a tensor
+  /// made of numbers that were read from another): it comes when it is read. What has a name was there
+  /// before.
+  void earliest_first(std::vector<Suspect>& set) const {
+    const auto when = [&](const Suspect& s) {
+      const SlotOrigin origin =
+          s.row ? get(lab_.graph().doc(), lab_.graph().slot(s.row)).origin : SlotOrigin::produced;
+      const bool before = origin != SlotOrigin::produced && origin != SlotOrigin::external;
+      return std::pair(!before, s.op);
+    };
+    std::stable_sort(set.begin(), set.end(),
+                     [&](const Suspect& a, const Suspect& b) { return when(a) < when(b); });
+  }
+
+  bool is_overflow(const Suspect& suspect) const {
+    return !suspect.row && (lab_.graph().op(suspect.op).flags & kOpBirthFiniteAbove);
+  }
+
+  /// The first of the infinities that might be meant, and that heal the step alone, did the harm after all.
+  void blame_meant(const std::function<bool(const Suspect&)>& which) {
+    const auto found = std::find_if(blame_.intended.begin(), blame_.intended.end(), which);
+    if (found == blame_.intended.end()) return;
+    blame_.set = {*found};
+    blame_.intended.erase(found);
+  }
+
   RunResult without(const std::vector<Suspect>& set, Neutral neutral, bool to_the_end) {
     RunOptions options;
     options.stop_when_harmed = !to_the_end;

@@ -16,11 +16,11 @@ namespace nanquest {
 
 /// Who is to blame for the harm that a step did.
 struct Blame {
-  /// The smallest set found whose neutralisation heals the step, in the order of the step; the first one is the
-  /// culprit. Empty if nothing that was tried healed it.
+  /// The smallest set found whose neutralisation heals the step, in the order of the step; the first one is
+  /// the culprit. Empty if nothing that was tried healed it.
   std::vector<Suspect> set;
   /// Infinities that were put in on purpose: what they were made into elsewhere is finite, or a constant says
-  /// so. Not tried, or only to learn that.
+  /// so. They would heal the step too; the first is to blame where nothing else is.
   std::vector<Suspect> intended;
   std::vector<Suspect> suspects;  ///< all of them, in order
   int runs = 0;                   ///< of the step

@@ -85,14 +85,19 @@ bool is_additive_mask(const TraceGraph& graph, TensorId row) {
 
 }  // namespace
 
+bool is_said_to_be_meant(const TraceGraph& graph, const Suspect& suspect) {
+  if (suspect.kinds.nan || suspect.hidden) return false;
+  if (suspect.row) return is_additive_mask(graph, suspect.row);
+  const OpRow& op = graph.op(suspect.op);
+  return op.phase != Phase::optimizer &&  // an infinite learning rate is no mask
+         !(op.flags & kOpBirthFiniteAbove) && bad_constants(graph.doc(), suspect.op).infinite;
+}
+
 bool is_intended(Lab& lab, const Suspect& suspect, const PerRow<OpRow, bool>& counts_for_loss) {
   const TraceGraph& graph = lab.graph();
-  if (suspect.kinds.nan || suspect.hidden) return false;
+  if (is_said_to_be_meant(graph, suspect)) return true;
   const OpRow& op = graph.op(suspect.op);
-  if (suspect.row) return is_additive_mask(graph, suspect.row);
-  if (op.phase == Phase::optimizer) return false;  // an infinite learning rate is no mask
-  if (!(op.flags & kOpBirthFiniteAbove) && bad_constants(graph.doc(), suspect.op).infinite) return true;
-  if (op.phase != Phase::forward) return false;
+  if (suspect.kinds.nan || suspect.hidden || suspect.row || op.phase != Phase::forward) return false;
   std::vector<OpId> readers = readers_of(graph, suspect);
   std::erase_if(readers, [&](OpId reader) { return !counts_for_loss[reader]; });
   if (readers.empty()) return false;

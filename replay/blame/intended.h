@@ -6,6 +6,10 @@
 
 namespace nanquest {
 
+/// True if nothing has to be run to know it: a constant argument of its op says so, or it is an additive mask
+/// from outside (below).
+bool is_said_to_be_meant(const TraceGraph& graph, const Suspect& suspect);
+
 /// True if the suspect holds infinities only, and
 /// - a constant argument of its op says so, or
 /// - it is an outside value of -Inf and one finite number alone (an additive mask; any other infinity from

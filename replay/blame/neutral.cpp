@@ -40,7 +40,7 @@ at::Tensor like_neighbours(const at::Tensor& wide) {
 }
 
 /// Writes harmless values over the bad ones of `t`. `above` may be undefined.
-void replace_bad(at::Tensor t, const BadKinds& kinds, Neutral neutral, const at::Tensor& above) {
+void replace_bad(const at::Tensor& t, const BadKinds& kinds, Neutral neutral, const at::Tensor& above) {
   if (!t.defined() || !t.is_floating_point() || t.numel() == 0) return;
   const at::Tensor wide = t.to(at::kDouble);
   const at::Tensor mask = selected(wide, kinds);
@@ -106,6 +106,13 @@ void neutralise_op(const TraceGraph& graph, const Suspect& suspect, Neutral neut
 void neutralise(const TraceGraph& graph, const Suspect& suspect, Neutral neutral, TraceEdit& edit) {
   const SlotId slot = suspect.row ? graph.slot(suspect.row) : SlotId{};
   if (!slot) return neutralise_op(graph, suspect, neutral, edit);
+  // What the host wrote while the step ran is there from then on.
+  if (const OpId host = graph.producer(suspect.row, suspect.op)) {
+    edit.output_edit[host.row()] = [neutral, kinds = suspect.kinds](std::vector<at::Tensor>& written) {
+      for (const at::Tensor& t : written) replace_bad(t, kinds, neutral, {});
+    };
+    return;
+  }
   edit.slot_edit[slot.row()] = [neutral, kinds = suspect.kinds](at::Tensor& storage) {
     replace_bad(storage, kinds, neutral, {});
   };

@@ -104,6 +104,12 @@ PerRow<OpRow, bool> ancestors(const TraceGraph& graph, TensorId row) {
   return back.take();
 }
 
+PerRow<OpRow, bool> ancestors(const TraceGraph& graph, OpId op) {
+  Back back(graph);
+  back.from(op);
+  return back.take();
+}
+
 std::vector<Suspect> makers_in(const TraceGraph& graph, const RunResult& run) {
   const auto counts_of = [&](OpId op) {
     BadCounts counts;

@@ -31,9 +31,9 @@ inline bool in_order(const Suspect& a, const Suspect& b) {
   return std::pair(!a.row, a.op) < std::pair(!b.row, b.op);
 }
 
-/// In the order of the step: bad outside values, ops with finite inputs and bad results, and ops that made NaN
-/// out of infinities, all of them on a way to harm; and overflows that were hidden on the way to the inputs of
-/// one of those.
+/// In the order of the step: bad outside values, ops with finite inputs and bad results, and ops that made
+/// NaN out of infinities, all of them on a way to harm; and overflows that were hidden on the way to the
+/// inputs of one of those.
 std::vector<Suspect> find_suspects(const TraceGraph& graph, const Walk& walk);
 
 /// Ops that make bad values in a run, which may have been changed: others than in the step as recorded, where
@@ -42,5 +42,7 @@ std::vector<Suspect> makers_in(const TraceGraph& graph, const RunResult& run);
 
 /// True for the ops that the row's values at the end of the step were computed by.
 PerRow<OpRow, bool> ancestors(const TraceGraph& graph, TensorId row);
+/// … and for those that `op` is made of, itself among them.
+PerRow<OpRow, bool> ancestors(const TraceGraph& graph, OpId op);
 
 }  // namespace nanquest

@@ -31,7 +31,7 @@
 #include <string_view>
 #include <vector>
 
-#include "replay/cause/case.h"
+#include "replay/case/case.h"
 #include "replay/counterfactual/change.h"
 #include "replay/lab/format_half.h"
 #include "replay/verdict/verdict.h"
@@ -57,6 +57,8 @@ struct Finding {
   /// arguments of an op is a setting).
   std::optional<Origin> origin = {};
   std::optional<Phase> phase = {};
+  /// The op that the value did its first harm at, if the proof knows better than the trace.
+  std::int32_t op = kNone;
   bool not_computed = false;              ///< no arithmetic of the step made the value: no format has a say
   std::vector<std::int64_t> poison = {};  ///< samples seen to be bad without running anything
 };
@@ -117,8 +119,5 @@ std::vector<Label> resembled(const Case& c);
 
 /// The finding when nothing decides: says what was seen, and what it resembles.
 Finding unknown_finding(const Case& c);
-
-/// The op's name without "aten::", a trailing "_" (in place) and a leading "_foreach_".
-std::string plain_name(const OpRow& op);
 
 }  // namespace nanquest

@@ -8,7 +8,7 @@
 #include "probe/trace/culprit.h"
 #include "probe/trace/names.h"
 #include "probe/trace/origins.h"
-#include "replay/cause/case.h"
+#include "replay/case/case.h"
 #include "replay/verdict/words.h"
 
 namespace nanquest {

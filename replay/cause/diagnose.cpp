@@ -5,6 +5,7 @@
 
 #include "probe/trace/collectives.h"
 #include "probe/trace/culprit.h"
+#include "replay/case/values.h"
 #include "replay/cause/arbiter.h"
 #include "replay/cause/cause.h"
 #include "replay/cause/confidence.h"
@@ -13,20 +14,19 @@
 #include "replay/cause/opaque.h"
 #include "replay/cause/ranks.h"
 #include "replay/cause/samples.h"
-#include "replay/cause/values.h"
 #include "replay/lab/lab.h"
 
 namespace nanquest {
 namespace {
 
-CulpritInfo culprit_info(const Case& c) {
+CulpritInfo culprit_info(const Case& c, std::int32_t index) {
   const Culprit& culprit = c.culprit();
   CulpritInfo info;
-  info.index = c.op_index();
-  if (const OpRow* op = c.op()) {
+  info.index = index;
+  if (const OpRow* op = c.row(index)) {
     info.op = op->name;
     info.node = op->node;
-    info.module = c.module_of(c.op_index());
+    info.module = c.module_of(index);
     // A backward op was called by the engine: the line to look at is that of what it differentiates.
     const OpRow* forward = op->forward_op == kNone ? nullptr : &c.doc().ops[op->forward_op];
     for (const OpRow* from : {forward, op}) {
@@ -73,7 +73,7 @@ Verdict verdict_of(const Case& c, const Reproduction& reproduction, const std::s
   v.found = !c.culprit().value.empty();
   if (!v.found) return v;
   v.origin = from_word<Origin>(c.culprit().origin).value_or(Origin::op);
-  v.culprit = culprit_info(c);
+  v.culprit = culprit_info(c, c.op_index());
   v.blame = blame_info(c);
   return v;
 }
@@ -99,7 +99,10 @@ void judge_precision(const Case& c, bool not_computed, Verdict& v) {
   };
   v.precision.fp32 = result(Precision::fp32);
   v.precision.fp64 = result(Precision::fp64);
-  std::vector<Growth> growth = find_growth(c.doc());
+  std::set<std::string> aside;
+  if (c.op()) aside = layers_aside(c.graph(), OpId{c.op_index()});
+  std::vector<Growth> growth =
+      find_growth(c.doc(), [&](const std::string& layer) { return aside.count(layer) == 0; });
   // What grew where the value was born says more than what grew most.
   if (const std::string& module = v.culprit.module; !module.empty())
     std::stable_partition(growth.begin(), growth.end(),
@@ -146,6 +149,7 @@ void add_samples(const Case& c, const Finding& finding, const DiagnoseOptions& o
       if (options.progress) options.progress("which samples are needed for it");
       const SampleBisection b = bisect_samples(c, kMaxSampleRuns);
       v.poison = b.poison;
+      v.counterfactuals.insert(v.counterfactuals.end(), b.tried.begin(), b.tried.end());
       if (!b.note.empty()) v.evidence.push_back({"samples", b.note});
     } else {
       v.not_tested.push_back("which samples of the batch are needed for it (nanquest-replay bisect samples)");
@@ -191,6 +195,7 @@ void judge(const Case& c, const DiagnoseOptions& options, Verdict& v) {
   v.advice = finding.advice;
   v.origin = finding.origin.value_or(v.origin);
   if (finding.phase) v.phase = finding.phase;
+  if (finding.op != kNone) v.culprit = culprit_info(c, finding.op);
   if (options.progress) options.progress("the step in fp32 and fp64");
   judge_precision(c, finding.not_computed, v);
   FixSearch search;

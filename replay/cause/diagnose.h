@@ -7,7 +7,7 @@
 
 #include <string>
 
-#include "replay/cause/case.h"
+#include "replay/case/case.h"
 #include "replay/cause/fixes.h"
 #include "replay/trace/replayer.h"
 #include "replay/verdict/verdict.h"

@@ -1,9 +1,9 @@
 #include <algorithm>
 
+#include "replay/case/values.h"
 #include "replay/cause/arbiter.h"
 #include "replay/cause/cause.h"
 #include "replay/cause/opaque.h"
-#include "replay/cause/values.h"
 
 namespace nanquest {
 namespace {
@@ -128,14 +128,6 @@ std::vector<Label> resembled(const Case& c) {
     }
   }
   return found;
-}
-
-std::string plain_name(const OpRow& op) {
-  std::string name = op.name;
-  if (name.rfind("aten::", 0) == 0) name = name.substr(6);
-  if (name.rfind("_foreach_", 0) == 0) name = name.substr(9);
-  if (name.size() > 1 && name.back() == '_') name.pop_back();
-  return name;
 }
 
 }  // namespace nanquest

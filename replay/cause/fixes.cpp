@@ -2,8 +2,9 @@
 
 #include <algorithm>
 
+#include "replay/case/values.h"
 #include "replay/cause/culprit.h"
-#include "replay/cause/values.h"
+#include "replay/cause/protect.h"
 #include "replay/lab/nearness.h"
 
 namespace nanquest {
@@ -106,8 +107,7 @@ class Search {
                            "\": whether it is the wider range or the finer precision that helps");
     if (by_range && by_precision && overflows_inside()) {
       Change other = change;
-      add_precision_placebo(case_, other, case_.op_index(),
-                            low_precision() ? Precision::fp32 : Precision::fp64);
+      add_precision_placebo(case_, other, case_.op_index(), wide());
       return placebo_fails(other);
     }
     return needs_range ? by_range && !by_precision : by_precision && !by_range;
@@ -118,8 +118,8 @@ class Search {
                        [&](const Helped& h) { return h.change.kind == kind; });
   }
 
-  /// What the culprit should have given fits its format; it left that on the way there (a norm's squares). The
-  /// halves of a format are applied to results, so they can't tell what the inside lacks.
+  /// What the culprit should have given fits its format; it left that on the way there (a norm's squares).
+  /// The halves of a format are applied to results, so they can't tell what the inside lacks.
   bool overflows_inside() const {
     if (!case_.op()) return false;
     const OpValues& values = case_.values(case_.op_index());
@@ -129,15 +129,14 @@ class Search {
     return exact && limit && all_finite(*exact) && finite_amax(*exact) <= *limit;
   }
 
-  bool low_precision() const {
-    const OpRow* op = case_.op();
-    if (!op || op->written_count == 0) return false;
-    const DType type = case_.doc().tensors[case_.doc().written[op->first_written]].dtype;
-    return dtype_is_float(type) && dtype_size(type) <= 2;
+  /// One format up from what the culprit gives.
+  Precision wide() const {
+    const DType type = output_type();
+    return dtype_is_float(type) && dtype_size(type) <= 2 ? Precision::fp32 : Precision::fp64;
   }
 
   void precision() {
-    const Precision wide = low_precision() ? Precision::fp32 : Precision::fp64;
+    const Precision wide = this->wide();
     // What does not come back here can't be seen to go away.
     if (case_.healthy(case_.whole(Precision::as_recorded))) {
       out_.notes.push_back("changes of the step: the harm doesn't come back in this replay");
@@ -159,17 +158,22 @@ class Search {
       path = dot == std::string::npos ? "" : path.substr(0, dot);
     }
     whole(wide);
+    // The whole step does it, and nothing smaller: some of its ops are enough.
+    if (helped_.empty() || !minimal({step_in(case_, wide)})) return;
+    if (progress_) progress_("which ops must be protected together");
+    if (const std::vector<std::int32_t> ops = protected_set(case_, wide); !ops.empty())
+      try_change(set_in(case_, ops, wide));
   }
 
   void whole(Precision wide) {
-    if (case_.op() && output_type() == DType::float16) try_change(step_in(case_, Precision::bf16));
+    if (output_type() == DType::float16) try_change(step_in(case_, Precision::bf16));
     try_change(step_in(case_, wide));
   }
 
   DType output_type() const {
     const OpRow* op = case_.op();
-    return op->written_count == 0 ? DType::uint8
-                                  : case_.doc().tensors[case_.doc().written[op->first_written]].dtype;
+    return !op || op->written_count == 0 ? DType::uint8
+                                         : case_.doc().tensors[case_.doc().written[op->first_written]].dtype;
   }
 
   /// Nothing smaller that was tried, of whatever kind, made the step finite.

@@ -5,10 +5,16 @@
 #include <limits>
 #include <optional>
 
+#include "probe/trace/names.h"
+#include "replay/blame/suspects.h"
+#include "replay/cause/trend.h"
+
 namespace nanquest {
 namespace {
 
 constexpr int kMinPoints = 8, kMinRisingPoints = 5;
+/// Of the series that are said to have grown, so many may have done it by chance.
+constexpr double kChanceShare = 0.05;
 constexpr std::size_t kWindows[] = {64, 16};
 constexpr double kRisingShare = 0.75;
 
@@ -55,9 +61,14 @@ std::vector<double> measured_rows(const SnapshotDoc& doc) {
   return {};
 }
 
-/// What grew in the last `window` rows of `all`.
-std::optional<Growth> growth_in(const std::vector<double>& all, std::size_t window, double threshold,
-                                bool sparse) {
+/// A series that was looked at.
+struct Candidate {
+  std::optional<Growth> growth;  ///< where it rises enough to be said
+  double chance = 1;             ///< of rising as much
+};
+
+/// The last `window` rows of `all`.
+Candidate growth_in(const std::vector<double>& all, std::size_t window, double threshold, bool sparse) {
   Growth g;
   g.series.assign(all.end() - static_cast<std::ptrdiff_t>(std::min(window, all.size())), all.end());
   const Trend trend = log2_trend(g.series);
@@ -66,18 +77,17 @@ std::optional<Growth> growth_in(const std::vector<double>& all, std::size_t wind
                           : sparse && trend.points >= kMinRisingPoints && trend.rising == 1;
   g.bits_per_step = trend.bits_per_step;
   g.bits = g.bits_per_step * static_cast<double>(g.series.size() - (g.series.empty() ? 0 : 1));
-  if (!enough || g.bits < threshold) return std::nullopt;
+  if (!enough || g.bits < threshold) return {std::nullopt, trend.chance};
   for (double x : g.series)
     if (std::isfinite(x) && x > 0) {
       if (g.first == 0) g.first = x;
       g.last = x;
     }
-  return g;
+  return {std::move(g), trend.chance};
 }
 
 /// The window of the column in which it grew most.
-std::optional<Growth> growth_of(const SeriesTable& table, std::size_t column,
-                                const std::vector<double>& measured) {
+Candidate growth_of(const SeriesTable& table, std::size_t column, const std::vector<double>& measured) {
   const std::vector<double> all = column_of(table, column, measured);
   const double threshold = threshold_bits(table.name, table.columns[column]);
   // Too few points where there could be more: the rest lies further back.
@@ -86,49 +96,55 @@ std::optional<Growth> growth_of(const SeriesTable& table, std::size_t column,
       std::count_if(all.end() - static_cast<std::ptrdiff_t>(std::min(kWindows[0], all.size())), all.end(),
                     [](double x) { return std::isfinite(x); }) < kMinPoints;
   if (sparse) return growth_in(all, all.size(), threshold, true);
-  std::optional<Growth> best;
-  for (std::size_t window : kWindows)
-    if (auto g = growth_in(all, window, threshold, false); g && (!best || g->bits > best->bits))
-      best = std::move(g);
+  Candidate best;
+  for (std::size_t window : kWindows) {
+    Candidate one = growth_in(all, window, threshold, false);
+    const double chance = std::min(best.chance, one.chance);
+    if (one.growth && (!best.growth || one.growth->bits > best.growth->bits)) best = std::move(one);
+    best.chance = chance;
+  }
+  best.chance = std::min(1.0, best.chance * static_cast<double>(std::size(kWindows)));
   return best;
 }
 
 }  // namespace
 
-Trend log2_trend(const std::vector<double>& series) {
-  std::vector<std::pair<double, double>> points;
-  for (std::size_t i = 0; i < series.size(); ++i)
-    if (std::isfinite(series[i]) && series[i] > 0)
-      points.emplace_back(static_cast<double>(i), std::log2(series[i]));
-  Trend trend{static_cast<int>(points.size())};
-  std::vector<double> slopes;
-  for (std::size_t i = 0; i < points.size(); ++i)
-    for (std::size_t k = i + 1; k < points.size(); ++k)
-      slopes.push_back((points[k].second - points[i].second) / (points[k].first - points[i].first));
-  if (slopes.empty()) return trend;
-  trend.rising =
-      static_cast<double>(std::count_if(slopes.begin(), slopes.end(), [](double s) { return s > 0; })) /
-      static_cast<double>(slopes.size());
-  const auto middle = slopes.begin() + static_cast<std::ptrdiff_t>(slopes.size() / 2);
-  std::nth_element(slopes.begin(), middle, slopes.end());
-  trend.bits_per_step = *middle;
-  return trend;
+std::set<std::string> layers_aside(const TraceGraph& graph, OpId op) {
+  const PerRow<OpRow, bool> behind = ancestors(graph, op);
+  std::set<std::string> layers, read_by_them;
+  for (const NamedTensor& parameter : graph.doc().parameters) {
+    const std::string layer(layer_of(parameter.name));
+    layers.insert(layer);
+    if (parameter.slot == kNone) continue;
+    for (const TraceGraph::Read& read : graph.reads(SlotId{parameter.slot}))
+      if (behind[read.op]) read_by_them.insert(layer);
+  }
+  for (const std::string& layer : read_by_them) layers.erase(layer);
+  return layers;
 }
 
-std::vector<Growth> find_growth(const SnapshotDoc& doc) {
-  std::vector<Growth> found;
+std::vector<Growth> find_growth(const SnapshotDoc& doc, const LayerFilter& is_of_interest) {
+  std::vector<Candidate> looked_at;
   const std::vector<double> measured = measured_rows(doc);
   for (const SeriesTable& table : doc.history) {
     const bool scalars = table.name == "scalars";
     if (!scalars && !is_layer_table(table.name)) continue;
     for (std::size_t column = 0; column < table.columns.size(); ++column) {
       if (scalars && !should_stay(table.columns[column])) continue;
-      auto grown = growth_of(table, column, is_of_weights(table.name) ? measured : std::vector<double>{});
-      if (!grown) continue;
-      grown->what = scalars ? table.columns[column] : table.name + " of " + table.columns[column];
-      found.push_back(std::move(*grown));
+      if (!scalars && is_of_interest && !is_of_interest(table.columns[column])) continue;
+      Candidate one = growth_of(table, column, is_of_weights(table.name) ? measured : std::vector<double>{});
+      if (one.growth)
+        one.growth->what = scalars ? table.columns[column] : table.name + " of " + table.columns[column];
+      looked_at.push_back(std::move(one));
     }
   }
+  std::vector<double> chances;
+  chances.reserve(looked_at.size());
+  for (const Candidate& one : looked_at) chances.push_back(one.chance);
+  const double counts = largest_that_counts(std::move(chances), kChanceShare);
+  std::vector<Growth> found;
+  for (Candidate& one : looked_at)
+    if (one.growth && one.chance <= counts) found.push_back(std::move(*one.growth));
   std::stable_sort(found.begin(), found.end(),
                    [](const Growth& a, const Growth& b) { return a.bits > b.bits; });
   return found;

@@ -1,10 +1,12 @@
 /// growth: did values grow over the steps before the incident? That is what one step's replay can't see.
 #pragma once
 
+#include <functional>
+#include <set>
 #include <string>
 #include <vector>
 
-#include "probe/snapshot/model.h"
+#include "probe/trace/graph.h"
 
 namespace nanquest {
 
@@ -18,16 +20,11 @@ struct Growth {
                                ///< included); NaN for a step at which it was not measured
 };
 
-/// How a series goes: the Theil–Sen slope of its log2, which is the median of the slopes between all pairs of
-/// points (Sen 1968). Points are the finite positive values: one bad row changes nothing.
-struct Trend {
-  int points = 0;
-  double bits_per_step = 0;
-  double rising = 0;  ///< share of the pairs that rise
-};
+/// True for a layer (a column of a table of layers) whose growth matters.
+using LayerFilter = std::function<bool(const std::string& layer)>;
 
-/// The trend of `series`, one value a step. Without slope if there are fewer than two points.
-Trend log2_trend(const std::vector<double>& series);
+/// Layers whose parameters neither `op` nor what it was computed from has read.
+std::set<std::string> layers_aside(const TraceGraph& graph, OpId op);
 
 /// Columns of loss, norms and amax that grew over the last 64 or the last 16 steps by at least one bit (loss
 /// and weight norms: half a bit), with at least three quarters of all pairs rising among 8 or more points.
@@ -36,6 +33,10 @@ Trend log2_trend(const std::vector<double>& series);
 /// Weights of a large model are measured at some steps only (column "measured" of the table "scalars";
 /// between them the history repeats the last value). Then the whole history is the window, and 5 points are
 /// enough if each is above all before it: by chance that is 1 in 120.
-std::vector<Growth> find_growth(const SnapshotDoc& doc);
+///
+/// Many series are looked at, and some rise by chance: those are said that stand out of all that were looked
+/// at (trend.h; at most one in twenty by chance). Layers without `is_of_interest` are not looked at; empty:
+/// all are.
+std::vector<Growth> find_growth(const SnapshotDoc& doc, const LayerFilter& is_of_interest = {});
 
 }  // namespace nanquest

@@ -2,14 +2,14 @@
 
 #include <ATen/ATen.h>
 
-#include "replay/cause/values.h"
+#include "replay/case/values.h"
 #include "replay/verdict/words.h"
 
 namespace nanquest {
 namespace {
 
-/// A storage in the shape in which an op first read it, so that its samples can be told apart; as it is if that
-/// shape doesn't show all of it.
+/// A storage in the shape in which an op first read it, so that its samples can be told apart; as it is if
+/// that shape doesn't show all of it.
 at::Tensor as_first_read(const Case& c, SlotId slot, const at::Tensor& bytes) {
   if (c.graph().reads(slot).empty()) return bytes;
   const TensorRow& row = c.graph().tensor(c.graph().reads(slot).front().row);

@@ -7,7 +7,7 @@
 #include <optional>
 #include <string>
 
-#include "replay/cause/case.h"
+#include "replay/case/case.h"
 
 namespace nanquest {
 

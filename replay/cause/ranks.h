@@ -4,7 +4,7 @@
 #include <optional>
 #include <string>
 
-#include "replay/cause/case.h"
+#include "replay/case/case.h"
 #include "replay/verdict/verdict.h"
 
 namespace nanquest {

@@ -21,6 +21,26 @@ bool finite_with(const Case& c, const std::vector<std::int64_t>& samples, std::i
   return c.has_time() && change && run_change(c, change->options) == TrialResult::finite;
 }
 
+/// As many other samples replaced must not help.
+void hold_against_others(const Case& c, SampleBisection& b) {
+  std::vector<std::int64_t> others = all_but(b.batch, b.donor);
+  std::erase_if(others, [&](std::int64_t s) {
+    return std::find(b.poison.begin(), b.poison.end(), s) != b.poison.end();
+  });
+  const auto change = replace_samples(c, b.poison, b.donor);
+  if (!change) return;
+  b.tried.push_back({change->text, ChangeKind::data, TrialResult::finite});
+  others.resize(std::min(others.size(), b.poison.size()));
+  const auto placebo = replace_samples(c, others, b.donor);
+  if (others.empty() || !placebo || !c.has_time()) return;
+  const TrialResult result = run_change(c, placebo->options);
+  ++b.runs;
+  b.tried.push_back({placebo->text + " instead", ChangeKind::placebo, result});
+  if (result != TrialResult::finite) return;
+  b.poison.clear();
+  b.note = "the step is finite with other samples replaced as well: it does not hang on particular samples";
+}
+
 bool half_precision(const SnapshotDoc& doc) {
   for (const TensorRow& t : doc.tensors)
     if (dtype_is_float(t.dtype) && dtype_size(t.dtype) <= 2) return true;
@@ -54,6 +74,7 @@ SampleBisection bisect_samples(const Case& c, int max_runs) {
       [&](const std::vector<std::int64_t>& s) { return finite_with(c, s, b.donor); }, max_runs - b.runs,
       &calls);
   b.runs += calls;
+  hold_against_others(c, b);
   return b;
 }
 
@@ -71,6 +92,7 @@ ModuleBisection bisect_modules(const Case& c, int max_runs) {
     return run_change(c, options) == TrialResult::finite;
   };
   std::vector<std::string> all;
+  all.reserve(ops.size());
   for (const auto& [path, rows] : ops) all.push_back(path);
   b.runs = 1;
   b.finite_with_all = finite(all);

@@ -5,7 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "replay/cause/case.h"
+#include "replay/case/case.h"
+#include "replay/verdict/verdict.h"
 
 namespace nanquest {
 
@@ -16,6 +17,10 @@ struct SampleBisection {
   std::vector<std::int64_t> poison;  ///< smallest set found: with these replaced the step is finite
   int runs = 0;
   std::string note;  ///< why there is no answer, "" if there is one
+  /// What was found, and its placebo, as they came out: `poison` replaced, and as many other samples
+  /// replaced. Where the placebo helps too, or there are no others to take, `poison` is empty and `note` says
+  /// why.
+  std::vector<Counterfactual> tried;
 };
 
 /// Replaces samples by a copy of a healthy one (shapes stay as they are) and narrows down. At most `max_runs`

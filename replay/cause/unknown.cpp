@@ -1,8 +1,8 @@
 // UNKNOWN: no cause explains every bad value. Says what was measured, and which neighbour it resembles.
 #include <ATen/ATen.h>
 
+#include "replay/case/values.h"
 #include "replay/cause/cause.h"
-#include "replay/cause/values.h"
 
 namespace nanquest {
 namespace {
@@ -34,11 +34,14 @@ Finding unknown_finding(const Case& c) {
     f.precision = false;
     f.not_computed = true;
     f.explanation =
-        "The step is finite when it is run again from what was recorded: the harm did not come back. Something did "
-        "it that is not on record: an op that gives something else each time, another thread, or the machine. " +
+        "The step is finite when it is run again from what was recorded: the harm did not come back. "
+        "Something did "
+        "it that is not on record: an op that gives something else each time, another thread, or the "
+        "machine. " +
         c.op_text(c.op_index()) + " is where it was first seen.";
     f.advice =
-        "Record with level watch, which keeps a hash of every output: replay then finds the op where the two runs "
+        "Record with level watch, which keeps a hash of every output: replay then finds the op where the two "
+        "runs "
         "part.";
     return f;
   }

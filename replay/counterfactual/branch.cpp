@@ -3,11 +3,10 @@
 #include <algorithm>
 
 #include "probe/trace/extent.h"
-#include "replay/cause/branch.h"
-#include "replay/cause/case.h"
-#include "replay/cause/cause.h"
-#include "replay/cause/derivative.h"
-#include "replay/cause/values.h"
+#include "replay/case/branch.h"
+#include "replay/case/case.h"
+#include "replay/case/derivative.h"
+#include "replay/case/values.h"
 #include "replay/counterfactual/change.h"
 
 namespace nanquest {

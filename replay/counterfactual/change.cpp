@@ -1,6 +1,8 @@
 #include "replay/counterfactual/change.h"
 
-#include "replay/cause/case.h"
+#include <type_traits>
+
+#include "replay/case/case.h"
 
 namespace nanquest {
 
@@ -29,6 +31,27 @@ void add(TraceEdit& edit, const TraceEdit& more) {
   edit.output_edit.insert(more.output_edit.begin(), more.output_edit.end());
 }
 
+/// What tells one change from another: two may say the same of different ops.
+std::string key_of(const Change& change) {
+  std::string key = change.text;
+  const TraceEdit& edit = change.options.edit;
+  const auto add_keys = [&](char kind, const auto& edits) {
+    for (const auto& [what, how] : edits) {
+      key += kind;
+      if constexpr (std::is_arithmetic_v<std::decay_t<decltype(what)>>)
+        key += std::to_string(what);
+      else
+        key += what;
+    }
+  };
+  add_keys('p', edit.op_precision);
+  add_keys('m', edit.module_precision);
+  add_keys('s', edit.slot_edit);
+  add_keys('e', edit.op_edit);
+  add_keys('o', edit.output_edit);
+  return key;
+}
+
 }  // namespace
 
 Change together(Change a, const Change& b) {
@@ -44,10 +67,11 @@ Change together(Change a, const Change& b) {
 }
 
 TrialResult run_change(const Case& c, const Change& change) {
-  const auto known = c.trials().find(change.text);
+  const std::string key = key_of(change);
+  const auto known = c.trials().find(key);
   if (known != c.trials().end()) return known->second;
   const TrialResult result = run_change(c, change.options);
-  c.trials().emplace(change.text, result);
+  c.trials().emplace(key, result);
   return result;
 }
 

@@ -1,9 +1,8 @@
 /// Change: one counterfactual, ready to run: the step again with exactly one thing changed.
 ///
-/// One file per kind of change: precision.cpp, data.cpp, guard.cpp, constant.cpp, saturate.cpp, skip.cpp,
-/// loss_scale.cpp, placebo.cpp. Each
-/// function fills a RunOptions; `run_change` runs it and says what came out. Adding a kind is one file and
-/// its line here.
+/// One file per kind of change (precision.cpp, data.cpp, guard.cpp, ...), and placebo.cpp. Each function
+/// fills a RunOptions; `run_change` runs it and says what came out. Adding a kind is one file and its line
+/// here.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +21,7 @@ namespace nanquest {
 class Case;
 
 /// How much of the step a change touches; a fix is minimal if nothing of a smaller size fixes it.
-enum class ChangeSize : std::uint8_t { op = 0, neighbours = 1, module = 2, step = 3 };
+enum class ChangeSize : std::uint8_t { op = 0, neighbours = 1, ops = 2, module = 3, step = 4 };
 
 /// What a person pays for a change, cheapest first (design §7).
 enum class Price : std::uint8_t {
@@ -55,15 +54,17 @@ Change op_in(const Case& c, std::int32_t op, Precision precision);
 Change neighbours_in(const Case& c, std::int32_t op, Precision precision);
 /// A module and everything below it, forward and backward. Placebo: another module beside it.
 Change module_in(const Case& c, const std::string& path, Precision precision);
-/// These ops and no others; `text` says which.
+/// These ops and no others; `text` says which. Of size `op`: they are one thing, such as a norm.
 Change ops_in(const Case& c, const std::string& text, const std::vector<std::int32_t>& ops,
               Precision precision);
+/// These ops and no others, which have nothing else in common.
+Change set_in(const Case& c, const std::vector<std::int32_t>& ops, Precision precision);
 /// Everything. Placebo: one module (or op) that has no part in the failure.
 Change step_in(const Case& c, Precision precision);
 
 // --- data.cpp --------------------------------------------------------------------------------------
-/// Every non-finite element of an outside value becomes zero. Placebo: as many others of it do; where there are
-/// none the same on another outside value.
+/// Every non-finite element of an outside value becomes zero. Placebo: as many others of it do; where there
+/// are none the same on another outside value.
 Change replace_non_finite(const Case& c, std::int32_t slot, const std::string& what);
 /// Sample `sample` of every batch tensor becomes a copy of sample `donor`. Placebo: another sample is
 /// replaced. Nothing if the batch dimension isn't known.
@@ -114,14 +115,14 @@ Change saturate_result(const Case& c, std::int32_t op);
 Change skip_op(const Case& c, std::int32_t op);
 
 // --- branch.cpp ------------------------------------------------------------------------------------
-/// Where `mask` (over what `forward` made) is true, `forward` reads a number at which it and its derivative are
-/// finite, and so does its backward; every other element, and everybody else who reads the same memory, keeps
-/// what it was: the inner where() of a "double where". Nothing if no such number is found. `reduced`:
+/// Where `mask` (over what `forward` made) is true, `forward` reads a number at which it and its derivative
+/// are finite, and so does its backward; every other element, and everybody else who reads the same memory,
+/// keeps what it was: the inner where() of a "double where". Nothing if no such number is found. `reduced`:
 /// reduced_dimensions of `forward`. Placebo: as many elements of another op's input.
 std::optional<Change> safe_branch(const Case& c, std::int32_t forward, const at::Tensor& mask,
                                   const std::vector<std::int64_t>& reduced);
-/// Where `op`, or another op of its name and phase, subtracts an infinity from the same infinity, both are zero
-/// for that op alone. Placebo: as many elements of another op's input.
+/// Where `op`, or another op of its name and phase, subtracts an infinity from the same infinity, both are
+/// zero for that op alone. Placebo: as many elements of another op's input.
 Change equal_infinities(const Case& c, std::int32_t op);
 
 // --- setting.cpp -----------------------------------------------------------------------------------
@@ -138,8 +139,8 @@ Change replace_setting(const Case& c, std::int32_t op, const Setting& setting);
 /// Of a setting that went into several numbers (a rate): every number that is not finite and that an op of
 /// `phase` was given is 1 where it is a factor or a divisor, and 0 elsewhere. Placebo: as replace_setting.
 Change replace_bad_numbers(const Case& c, std::int32_t op, Phase phase);
-/// The outside storage `slot`, of one element, becomes `sane`. Placebo: another storage of one element, or one
-/// element of another.
+/// The outside storage `slot`, of one element, becomes `sane`. Placebo: another storage of one element, or
+/// one element of another.
 Change replace_scalar(const Case& c, std::int32_t slot, const std::string& what, double sane);
 
 // --- memory.cpp ------------------------------------------------------------------------------------
@@ -149,6 +150,9 @@ Change filled_memory(const Case& c, const std::vector<std::int32_t>& ops, double
 /// `op` computed here from what it was given as recorded, of an op that gives something else here than was
 /// recorded. Placebo: what was recorded put back, so far as it is known.
 Change computed_again(const Case& c, std::int32_t op);
+/// The outside storage `slot` has zeros for its bad elements until `reader` reads it, and what the file holds
+/// from then on. No placebo: it is asked whether it fails.
+Change changed_before(const Case& c, std::int32_t slot, std::int32_t reader);
 /// What the host wrote by `host_write` didn't happen: the memory keeps what the step had read of it before.
 Change undone_write(const Case& c, std::int32_t host_write);
 
@@ -162,28 +166,30 @@ std::optional<Change> smaller_loss_scale(const Case& c, int halvings);
 /// preferably one that it was computed from further back (a change there could help), of the same name, phase
 /// and size. kNone if the trace has none.
 std::int32_t placebo_op(const Case& c, std::int32_t op);
+/// An outside storage of floats whose bytes are in the file and that is not `slot`; kNone if there is none.
+std::int32_t placebo_slot(const Case& c, std::int32_t slot);
 /// A module with float ops that neither contains the culprit nor lies inside `path`, nor contains it; "" if
 /// none.
 std::string placebo_module(const Case& c, const std::string& path);
 /// Fills `placebo` of a change that is none of formats: another op or module in `precision`.
 void add_precision_placebo(const Case& c, Change& change, std::int32_t op, Precision precision);
-/// Of a change to wider formats: the same ops with one half of it only (format_half.h). If `needs` is what was
-/// missing, that half helps as much, and the other half, which costs the same, must not.
+/// Of a change to wider formats: the same ops with one half of it only (format_half.h). If `needs` is what
+/// was missing, that half helps as much, and the other half, which costs the same, must not.
 Change half_of(const Case& c, const Change& change, FormatHalf half);
 
 /// What a change does to a tensor, in place.
-using Write = std::function<void(at::Tensor)>;
-/// Puts what `write` puts into some elements of `t` into as many other, finite ones instead. Returns how many:
-/// 0 if `write` changes nothing or everything.
-std::int64_t write_elsewhere(at::Tensor t, const Write& write);
+using Write = std::function<void(const at::Tensor&)>;
+/// Puts what `write` puts into some elements of `t` into as many other, finite ones instead. Returns how
+/// many: 0 if `write` changes nothing or everything.
+std::int64_t write_elsewhere(const at::Tensor& t, const Write& write);
 
 // --- change.cpp ------------------------------------------------------------------------------------
-/// Both changes at once, and both placebos; `a` says its size, price and kind. Where both edit the same thing,
-/// `a` does it.
+/// Both changes at once, and both placebos; `a` says its size, price and kind. Where both edit the same
+/// thing, `a` does it.
 Change together(Change a, const Change& b);
 /// Runs it.
 TrialResult run_change(const Case& c, const RunOptions& options);
-/// Runs it, or tells what came out when a change of this text ran on this case before.
+/// Runs it, or tells what came out when a change that says and touches the same ran on this case before.
 TrialResult run_change(const Case& c, const Change& change);
 
 }  // namespace nanquest

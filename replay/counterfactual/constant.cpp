@@ -1,7 +1,7 @@
 #include <ATen/ATen.h>
 
-#include "replay/cause/case.h"
-#include "replay/cause/values.h"
+#include "replay/case/case.h"
+#include "replay/case/values.h"
 #include "replay/counterfactual/change.h"
 
 namespace nanquest {
@@ -19,12 +19,12 @@ c10::IValue with_number(const c10::IValue& value, double number) {
   return value;
 }
 
-/// True if `value` is this number as programs write it: not a whole one, not a tensor that was computed in the
-/// format of the model.
+/// True if `value` is this number as programs write it: not a whole one, not a tensor that was computed in
+/// the format of the model.
 bool is_number(const c10::IValue& value, double number) {
   if (value.isDouble()) return value.toDouble() == number;
   if (!value.isTensor() || !value.toTensor().defined()) return false;
-  const at::Tensor t = value.toTensor();
+  const at::Tensor& t = value.toTensor();
   return t.dim() == 0 && t.scalar_type() == at::kDouble && t.item<double>() == number;
 }
 

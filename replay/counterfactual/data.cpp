@@ -4,8 +4,8 @@
 #include <cmath>
 #include <limits>
 
-#include "replay/cause/case.h"
-#include "replay/cause/values.h"
+#include "replay/case/case.h"
+#include "replay/case/values.h"
 #include "replay/counterfactual/change.h"
 
 namespace nanquest {
@@ -16,13 +16,9 @@ at::Tensor span_of(at::Tensor& storage, std::int64_t begin, std::int64_t length)
   return storage.narrow(0, begin, length);
 }
 
-void zero_non_finite(at::Tensor& storage) {
+void zero_non_finite(const at::Tensor& storage) {
   if (!storage.is_floating_point()) return;
   storage.masked_fill_(at::logical_not(at::isfinite(storage.to(at::kFloat))), 0);
-}
-
-void zero_non_finite_of(at::Tensor storage) {
-  zero_non_finite(storage);
 }
 
 std::int64_t elements(const NamedTensor& t) {
@@ -46,9 +42,8 @@ Change replace_non_finite(const Case& c, std::int32_t slot, const std::string& w
   change.size = ChangeSize::op;
   change.price = Price::data_repair;
   change.options.edit.slot_edit[slot] = zero_non_finite;
-  const std::vector<Slot>& slots = c.doc().slots;
-  const auto others = [](at::Tensor& storage) { return write_elsewhere(storage, zero_non_finite_of); };
-  const auto stored = c.read(slots[static_cast<std::size_t>(slot)].data);
+  const auto others = [](at::Tensor& storage) { return write_elsewhere(storage, zero_non_finite); };
+  const auto stored = c.read(c.doc().slots[static_cast<std::size_t>(slot)].data);
   if (stored && stored->is_floating_point()) {
     at::Tensor copy = stored->clone();
     if (others(copy) > 0) {
@@ -58,14 +53,11 @@ Change replace_non_finite(const Case& c, std::int32_t slot, const std::string& w
       change.placebo_text = "as many finite elements of " + what + " replaced by zero";
     }
   }
-  for (std::size_t i = 0; i < slots.size() && change.placebo.empty(); ++i) {
-    if (static_cast<std::int32_t>(i) == slot || slots[i].data.empty() || !dtype_is_float(slots[i].dtype))
-      continue;
+  if (const std::int32_t other = placebo_slot(c, slot); change.placebo.empty() && other != kNone) {
     RunOptions options;
-    options.edit.slot_edit[static_cast<std::int32_t>(i)] = zero_non_finite;
+    options.edit.slot_edit[other] = zero_non_finite;
     change.placebo = {options};
-    change.placebo_text =
-        "the same on " + (slots[i].name.empty() ? "storage " + std::to_string(i) : slots[i].name);
+    change.placebo_text = "the same on " + c.slot_text(other);
   }
   return change;
 }

@@ -3,8 +3,8 @@
 #include <cmath>
 #include <functional>
 
-#include "replay/cause/case.h"
-#include "replay/cause/values.h"
+#include "replay/case/case.h"
+#include "replay/case/values.h"
 #include "replay/counterfactual/change.h"
 
 namespace nanquest {
@@ -31,12 +31,14 @@ double unit_eps(at::ScalarType type) {
 
 /// Elements of [from, to) become `to`, as a clamp would have it in every format; what lies below is another
 /// fault.
-void raise(at::Tensor t, double from, double to) {
+void raise(const at::Tensor& t, double from, double to) {
   t.masked_fill_(at::logical_and(t >= from, t < to), to);
 }
 
-/// `type` is the format that the step was recorded in: a guard is the same number in whatever the step runs in.
-void apply(at::Tensor t, Guard guard, at::ScalarType type) {
+/// `type` is the format that the step was recorded in: a guard is the same number in whatever the step runs
+/// in.
+void apply(const at::Tensor& t, Guard guard, at::ScalarType type) {
+  if (!t.is_floating_point() && guard != Guard::zero_to_one) return;
   switch (guard) {
     case Guard::zero_to_eps:
       raise(t, 0, format_tiny(at::empty({0}, type)).value_or(1));
@@ -73,12 +75,17 @@ std::string guard_text(Guard guard) {
   return "";
 }
 
+/// A count is a whole number.
+bool holds_numbers(const at::Tensor& t) {
+  return t.is_floating_point() || at::isIntegralType(t.scalar_type(), /*includeBool=*/false);
+}
+
 RunOptions written(std::int32_t op, std::size_t position, const Write& write) {
   RunOptions options;
   options.edit.op_edit[op] = [position, write](std::vector<c10::IValue>& stack) {
     if (position >= stack.size()) return false;
     for (const at::Tensor& t : tensors_in({stack[position]}))
-      if (t.is_floating_point()) write(unexpanded(t));
+      if (holds_numbers(t)) write(unexpanded(t));
     return false;
   };
   return options;
@@ -99,7 +106,7 @@ bool is_partial(const Case& c, std::int32_t op, std::size_t position, const Writ
   const std::vector<c10::IValue>& given = c.values(op).arguments;
   if (position >= given.size()) return false;
   for (const at::Tensor& t : tensors_in({given[position]}))
-    if (t.is_floating_point() && write_elsewhere(unexpanded(t).clone(), write) > 0) return true;
+    if (holds_numbers(t) && write_elsewhere(unexpanded(t).clone(), write) > 0) return true;
   return false;
 }
 
@@ -115,8 +122,7 @@ Change writing_argument(const Case& c, std::int32_t op, std::string_view argumen
   if (!position) return change;
   change.options = written(op, *position, write);
   if (is_partial(c, op, *position, write)) {
-    change.placebo = {
-        written(op, *position, [write](at::Tensor t) { write_elsewhere(std::move(t), write); })};
+    change.placebo = {written(op, *position, [write](const at::Tensor& t) { write_elsewhere(t, write); })};
     change.placebo_text = "the same done to other elements that " + c.op_text(op) + " reads";
   } else if (const std::int32_t other = placebo_op(c, op); other != kNone) {
     const auto first = static_cast<std::size_t>(c.tensor_arguments(other).front().position);
@@ -138,11 +144,12 @@ std::string interval_text(double low, double high) {
 Change guard_argument(const Case& c, std::int32_t op, std::string_view argument, Guard guard) {
   return writing_argument(
       c, op, argument, guard_text(guard),
-      [guard, type = type_of(c, op, argument)](at::Tensor t) { apply(std::move(t), guard, type); });
+      [guard, type = type_of(c, op, argument)](const at::Tensor& t) { apply(t, guard, type); });
 }
 
 Change clamp_argument(const Case& c, std::int32_t op, std::string_view argument, double low, double high) {
-  const auto clamp = [low, high](at::Tensor t) {
+  const auto clamp = [low, high](const at::Tensor& t) {
+    if (!t.is_floating_point()) return;
     if (!std::isnan(low)) t.masked_fill_(t < low, low);
     if (!std::isnan(high)) t.masked_fill_(t > high, high);
   };
@@ -151,8 +158,8 @@ Change clamp_argument(const Case& c, std::int32_t op, std::string_view argument,
 }
 
 Change regularise_matrix(const Case& c, std::int32_t op, std::string_view argument) {
-  const auto write = [](at::Tensor t) {
-    if (t.dim() < 2) return;
+  const auto write = [](const at::Tensor& t) {
+    if (t.dim() < 2 || !t.is_floating_point()) return;
     const std::int64_t n = std::min(t.size(-1), t.size(-2));
     const double size = std::max(finite_amax(t), 1e-3);
     // Small beside the matrix, large beside the format's rounding, and a different one in each row.
@@ -162,7 +169,7 @@ Change regularise_matrix(const Case& c, std::int32_t op, std::string_view argume
       writing_argument(c, op, argument, "a small diagonal of different numbers added before ", write);
   if (const auto position = argument_position(*c.row(op), argument)) {
     // What is singular, or has an eigenvalue twice, stays so.
-    change.placebo = {written(op, *position, [](at::Tensor t) { t.mul_(2); })};
+    change.placebo = {written(op, *position, [](const at::Tensor& t) { t.mul_(2); })};
     change.placebo_text = "the matrices doubled before " + c.op_text(op);
   }
   return change;

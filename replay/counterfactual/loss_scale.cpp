@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "replay/cause/case.h"
-#include "replay/cause/values.h"
+#include "replay/case/case.h"
+#include "replay/case/values.h"
 #include "replay/counterfactual/change.h"
 
 namespace nanquest {

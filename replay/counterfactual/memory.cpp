@@ -4,8 +4,8 @@
 #include <limits>
 #include <memory>
 
-#include "replay/cause/case.h"
-#include "replay/cause/values.h"
+#include "replay/case/case.h"
+#include "replay/case/values.h"
 #include "replay/counterfactual/change.h"
 
 namespace nanquest {
@@ -58,12 +58,36 @@ Change computed_again(const Case& c, std::int32_t op) {
   return change;
 }
 
+Change changed_before(const Case& c, std::int32_t slot, std::int32_t reader) {
+  Change change;
+  change.text = c.slot_text(slot) + " good until " + c.op_text(reader) + " (op " + std::to_string(reader) +
+                ") reads it, and as in the file from then on";
+  change.kind = ChangeKind::data;
+  change.price = Price::data_repair;
+  const auto as_in_file = std::make_shared<at::Tensor>();
+  change.options.edit.slot_edit[slot] = [as_in_file](at::Tensor& storage) {
+    if (!storage.is_floating_point()) return;
+    *as_in_file = storage.clone();
+    storage.masked_fill_(at::logical_not(at::isfinite(storage)), 0);
+  };
+  std::size_t position = 0;
+  for (const Case::TensorArgument& a : c.tensor_arguments(reader))
+    if (c.doc().tensors[static_cast<std::size_t>(a.tensor)].slot == slot)
+      position = static_cast<std::size_t>(a.position);
+  change.options.edit.op_edit[reader] = [as_in_file, position](std::vector<c10::IValue>& stack) {
+    const at::Tensor t = position < stack.size() ? tensor_of(stack[position]) : at::Tensor();
+    if (t.defined() && as_in_file->defined() && t.scalar_type() == as_in_file->scalar_type() &&
+        t.storage().nbytes() == as_in_file->nbytes())
+      t.as_strided({as_in_file->numel()}, {1}, 0).copy_(*as_in_file);
+    return false;
+  };
+  return change;
+}
+
 Change undone_write(const Case& c, std::int32_t host_write) {
   Change change;
   const std::int32_t slot = c.doc().tensors[static_cast<std::size_t>(c.row(host_write)->first_output)].slot;
-  const std::string& name = c.doc().slots[static_cast<std::size_t>(slot)].name;
-  change.text = "what was written into " + (name.empty() ? "storage " + std::to_string(slot) : name) +
-                " while the step read it, taken back";
+  change.text = "what was written into " + c.slot_text(slot) + " while the step read it, taken back";
   change.kind = ChangeKind::data;
   change.size = ChangeSize::op;
   change.price = Price::data_repair;
@@ -89,18 +113,14 @@ Change undone_write(const Case& c, std::int32_t host_write) {
     if (written.empty() || !written[0].defined() || !bytes->defined()) return;
     if (written[0].numel() == bytes->numel()) written[0].copy_(bytes->to(written[0].scalar_type()));
   };
-  // Another host write taken back, or another outside storage changed as little.
-  const std::vector<Slot>& slots = c.doc().slots;
-  for (std::size_t i = 0; i < slots.size() && change.placebo.empty(); ++i) {
-    if (static_cast<std::int32_t>(i) == slot || slots[i].data.empty() || !dtype_is_float(slots[i].dtype))
-      continue;
+  // Another outside storage changed as little.
+  if (const std::int32_t other = placebo_slot(c, slot); other != kNone) {
     RunOptions options;
-    options.edit.slot_edit[static_cast<std::int32_t>(i)] = [](at::Tensor& storage) {
+    options.edit.slot_edit[other] = [](at::Tensor& storage) {
       if (storage.is_floating_point()) storage.mul_(0.75);
     };
     change.placebo = {options};
-    change.placebo_text =
-        (slots[i].name.empty() ? "storage " + std::to_string(i) : slots[i].name) + " made a quarter smaller";
+    change.placebo_text = c.slot_text(other) + " made a quarter smaller";
   }
   return change;
 }

@@ -5,7 +5,7 @@
 #include <map>
 #include <set>
 
-#include "replay/cause/case.h"
+#include "replay/case/case.h"
 #include "replay/counterfactual/change.h"
 
 namespace nanquest {
@@ -81,6 +81,14 @@ std::int32_t placebo_op(const Case& c, std::int32_t op) {
   return best;
 }
 
+std::int32_t placebo_slot(const Case& c, std::int32_t slot) {
+  const std::vector<Slot>& slots = c.doc().slots;
+  for (std::size_t i = 0; i < slots.size(); ++i)
+    if (static_cast<std::int32_t>(i) != slot && !slots[i].data.empty() && dtype_is_float(slots[i].dtype))
+      return static_cast<std::int32_t>(i);
+  return kNone;
+}
+
 std::string placebo_module(const Case& c, const std::string& path) {
   const std::string guilty = c.module_of(c.op_index());
   std::map<std::string, std::int64_t> sizes;
@@ -96,7 +104,7 @@ std::string placebo_module(const Case& c, const std::string& path) {
   return best;
 }
 
-std::int64_t write_elsewhere(at::Tensor t, const Write& write) {
+std::int64_t write_elsewhere(const at::Tensor& t, const Write& write) {
   const at::Tensor before = t.clone();
   write(t);
   const at::Tensor after = t.clone();

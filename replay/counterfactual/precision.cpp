@@ -1,5 +1,5 @@
 #include "probe/trace/names.h"
-#include "replay/cause/case.h"
+#include "replay/case/case.h"
 #include "replay/counterfactual/change.h"
 
 namespace nanquest {
@@ -38,6 +38,17 @@ Change ops_in(const Case& c, const std::string& text, const std::vector<std::int
       precision_change(text + " computed in " + precision_text(precision), ChangeSize::op, Price::protect_op);
   for (const std::int32_t op : ops)
     if (c.row(op)) change.options.edit.op_precision[op] = precision;
+  return change;
+}
+
+Change set_in(const Case& c, const std::vector<std::int32_t>& ops, Precision precision) {
+  constexpr std::size_t kNamed = 6;
+  std::string text = std::to_string(ops.size()) + " ops (";
+  for (std::size_t i = 0; i < ops.size() && i < kNamed; ++i)
+    text += (i ? ", " : "") + c.op_text(ops[i]) + " (op " + std::to_string(ops[i]) + ")";
+  text += ops.size() > kNamed ? " and " + std::to_string(ops.size() - kNamed) + " more)" : ")";
+  Change change = ops_in(c, text, ops, precision);
+  change.size = ChangeSize::ops;
   return change;
 }
 

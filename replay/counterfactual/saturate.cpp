@@ -2,8 +2,8 @@
 
 #include <limits>
 
-#include "replay/cause/case.h"
-#include "replay/cause/values.h"
+#include "replay/case/case.h"
+#include "replay/case/values.h"
 #include "replay/counterfactual/change.h"
 
 namespace nanquest {

@@ -5,9 +5,8 @@
 #include <limits>
 
 #include "probe/trace/extent.h"
-#include "replay/cause/case.h"
-#include "replay/cause/cause.h"
-#include "replay/cause/values.h"
+#include "replay/case/case.h"
+#include "replay/case/values.h"
 #include "replay/counterfactual/change.h"
 
 namespace nanquest {
@@ -123,16 +122,11 @@ Change replace_scalar(const Case& c, std::int32_t slot, const std::string& what,
     if (storage.is_floating_point() && storage.numel() > 0) storage.narrow(0, 0, 1).fill_(sane);
   };
   change.options.edit.slot_edit[slot] = set;
-  const std::vector<Slot>& slots = c.doc().slots;
-  for (std::size_t i = 0; i < slots.size() && change.placebo.empty(); ++i) {
-    if (static_cast<std::int32_t>(i) == slot || slots[i].data.empty() || !dtype_is_float(slots[i].dtype))
-      continue;
+  if (const std::int32_t other = placebo_slot(c, slot); other != kNone) {
     RunOptions options;
-    options.edit.slot_edit[static_cast<std::int32_t>(i)] = set;
+    options.edit.slot_edit[other] = set;
     change.placebo = {options};
-    change.placebo_text = "the first element of " +
-                          (slots[i].name.empty() ? "storage " + std::to_string(i) : slots[i].name) +
-                          " set to " + number_text(sane);
+    change.placebo_text = "the first element of " + c.slot_text(other) + " set to " + number_text(sane);
   }
   return change;
 }

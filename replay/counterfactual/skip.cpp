@@ -1,7 +1,7 @@
 #include <ATen/ATen.h>
 
-#include "replay/cause/case.h"
-#include "replay/cause/values.h"
+#include "replay/case/case.h"
+#include "replay/case/values.h"
 #include "replay/counterfactual/change.h"
 
 namespace nanquest {

@@ -1,166 +1,106 @@
 #include "replay/report/repro.h"
 
 #include <ATen/ATen.h>
-#include <ATen/core/dispatch/Dispatcher.h>
 
 #include <filesystem>
 
 #include "probe/snapshot/atomic_file.h"
-#include "replay/report/repro_values.h"
+#include "replay/report/repro_call.h"
+#include "replay/report/repro_program.h"
+#include "replay/report/repro_programs.h"
+#include "replay/report/repro_refusal.h"
 
 namespace nanquest {
 namespace {
 
-constexpr const char* kPythonHead = R"(import json, pathlib, sys
-import torch
-
-here = pathlib.Path(__file__)
-
-
-def bits(text, dtype, shape):
-    """A tensor from the hexadecimal bytes of its elements."""
-    return torch.frombuffer(bytearray.fromhex(text), dtype=dtype).reshape(shape).clone()
-
-
-def stored(name):
-    """A tensor from the .safetensors file beside this script."""
-    data = here.with_suffix(".safetensors").read_bytes()
-    size = int.from_bytes(data[:8], "little")
-    entry = json.loads(data[8:8 + size])[name]
-    begin, end = entry["data_offsets"]
-    kinds = {"F64": torch.float64, "F32": torch.float32, "F16": torch.float16, "BF16": torch.bfloat16,
-             "F8_E4M3": torch.float8_e4m3fn, "F8_E5M2": torch.float8_e5m2, "I64": torch.int64,
-             "I32": torch.int32, "I16": torch.int16, "I8": torch.int8, "U8": torch.uint8, "BOOL": torch.bool}
-    raw = bytearray(data[8 + size + begin:8 + size + end])
-    return torch.frombuffer(raw, dtype=kinds[entry["dtype"]]).reshape(entry["shape"]).clone()
-
-
-)";
-
-constexpr const char* kPythonTail = R"(
-results = result if isinstance(result, (list, tuple)) else [result]
-bad = 0
-for i, t in enumerate(r for r in results if isinstance(r, torch.Tensor) and r.is_floating_point()):
-    wide = t.double()
-    nan, inf = int(wide.isnan().sum()), int(wide.isinf().sum())
-    print(f"output {i}: {t.dtype} {list(t.shape)}: {nan} NaN, {inf} Inf")
-    bad += nan + inf
-sys.exit(1 if bad else 0)
-)";
-
-constexpr const char* kCppHead = R"(#include <ATen/ATen.h>
-#include <ATen/core/dispatch/Dispatcher.h>
-
-#include <cmath>
-#include <cstdio>
-#include <fstream>
-#include <string>
-#include <vector>
-
-static std::string folder;
-
-static at::Tensor bits(const std::string& hex, at::ScalarType type, std::vector<int64_t> shape) {
-  std::vector<unsigned char> bytes;
-  for (size_t i = 0; i + 1 < hex.size(); i += 2)
-    bytes.push_back(static_cast<unsigned char>(std::stoi(hex.substr(i, 2), nullptr, 16)));
-  return at::from_blob(bytes.data(), shape, type).clone();
-}
-
-[[maybe_unused]]
-static at::Tensor stored(std::streamoff offset, at::ScalarType type, std::vector<int64_t> shape) {
-  at::Tensor t = at::empty(shape, type);
-  std::ifstream file(folder + STEM ".safetensors", std::ios::binary);
-  file.seekg(offset);
-  file.read(static_cast<char*>(t.mutable_data_ptr()), static_cast<std::streamsize>(t.nbytes()));
-  if (!file) std::fprintf(stderr, "can't read %s\n", (folder + STEM ".safetensors").c_str()), std::exit(3);
-  return t;
-}
-
-)";
-
-constexpr const char* kCppTail = R"(
-  int64_t bad = 0;
-  for (const c10::IValue& v : stack) {
-    if (!v.isTensor() || !v.toTensor().is_floating_point()) continue;
-    const at::Tensor wide = v.toTensor().to(at::kDouble);
-    const auto nan = at::isnan(wide).sum().item<int64_t>(), inf = at::isinf(wide).sum().item<int64_t>();
-    std::printf("output: %s: %lld NaN, %lld Inf\n", c10::str(v.toTensor().sizes()).c_str(),
-                (long long)nan, (long long)inf);
-    bad += nan + inf;
-  }
-  return bad ? 1 : 0;
-}
-)";
-
-Error cannot_write(const OpRow& op, const std::string& argument) {
-  return {ErrorCode::unsupported, "repro: argument " + argument + " of " + op.name + " can't be written down",
-          "replay the whole snapshot instead"};
-}
-
-std::string call_arguments(const std::vector<std::string>& values, const c10::FunctionSchema& schema) {
-  std::string text;
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    const c10::Argument& argument = schema.arguments()[i];
-    text += "    " + (argument.kwarg_only() ? argument.name() + "=" : std::string()) + values[i] + ",";
-    text += argument.kwarg_only() ? "\n" : "  # " + argument.name() + "\n";
-  }
+std::string op_title(const Case& c, std::int32_t op) {
+  const OpRow& row = *c.row(op);
+  std::string text = c.op_text(op) + " (" + std::string(word(row.phase)) + "), op " + std::to_string(op) +
+                     " of step " + std::to_string(c.doc().step);
+  if (const std::int32_t forward = c.forward_of(op); row.phase == Phase::backward && forward != kNone)
+    text += ", in the derivative of " + c.op_text(forward) + ", op " + std::to_string(forward);
   return text;
 }
 
-std::string escaped(const std::string& text) {
-  std::string out;
-  for (char ch : text) {
-    if (ch == '"' || ch == '\\') out += '\\';
-    out += ch;
+/// Python: the forward op and the gradients that came to it; "" if there is none.
+std::string forward_function(const Case& c, std::int32_t op, Program& program) {
+  const auto found = differentiated_by(c, op);
+  if (!found) return "";
+  const std::string gradients = program.tensors(found->gradients, "gradient.");
+  const auto function = program.call("forward", *c.row(found->op), found->call, "forward.", ", " + gradients);
+  if (!function) return "";
+  return "# What it differentiates, " + c.op_text(found->op) + ", op " + std::to_string(found->op) +
+         ", and the gradients of what that returns.\n" + *function;
+}
+
+/// Where and with what it was recorded.
+std::string circumstances(const Case& c, std::int32_t op) {
+  std::string text;
+  for (const Case::TensorArgument& a : c.tensor_arguments(op))
+    if (const SlotId slot = c.graph().slot(TensorId{a.tensor}); slot && get(c.doc(), slot).device != "cpu")
+      text = " on " + get(c.doc(), slot).device;
+  const auto torch = c.doc().environment.find("torch_version");
+  if (torch != c.doc().environment.end()) text += " with torch " + torch->second;
+  return text;
+}
+
+constexpr const char* kHowToBuild =
+    "Build it against LibTorch (T=$(python3 -c 'import torch; print(torch.__path__[0])')):\n";
+// libtorch.so of a CUDA wheel needs every CUDA library to start, so only who wants them links it.
+constexpr const char* kOnAGpu = "For a GPU put -Wl,--no-as-needed -ltorch before -ltorch_cpu.\n";
+
+/// Every line of `text` with `mark` before it.
+std::string commented(const std::string& mark, const std::string& text) {
+  std::string all = mark;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    all += text[i];
+    if (text[i] == '\n' && i + 1 < text.size()) all += mark;
   }
-  return out;
+  return all;
 }
 
 }  // namespace
 
 Result<Repro> make_repro(const Case& c, std::int32_t op, const std::string& stem) {
-  const OpRow* row = c.row(op);
-  if (!row)
-    return Error{ErrorCode::usage,
-                 op == kNone ? "repro: this step has no culprit op" : "repro: no op " + std::to_string(op),
+  const bool culprit = op == kNone;
+  if (culprit) {
+    if (Status possible = op_is_to_blame(c); !possible) return possible.error();
+    op = c.op_index();
+  }
+  if (!c.row(op))
+    return Error{ErrorCode::usage, "repro: no op " + std::to_string(op),
                  "--op takes a row of the trace, 0 to " + std::to_string(c.doc().ops.size() - 1)};
-  const auto handle = c10::Dispatcher::singleton().findOp({row->name, row->overload});
-  const OpValues& values = c.values(op);
-  if (!handle || handle->schema().arguments().size() != values.arguments.size())
-    return Error{ErrorCode::unsupported,
-                 "repro: " + row->name + " is not an operator of this LibTorch, or did not run", ""};
+  auto recorded = record_call(c, op);
+  if (!recorded) return recorded.error();
+  const RecordedCall& call = *recorded;
+  if (culprit)
+    if (Status shown = op_shows_it(c, call); !shown) return shown.error();
+  TensorStore store;
+  Program python(kPython, store), cpp(kCpp, store);
+  const auto python_call = python.call("call", *c.row(op), call),
+             cpp_call = cpp.call("call", *c.row(op), call);
+  if (!python_call) return python_call.error();
+  if (!cpp_call) return cpp_call.error();
   Repro repro;
   repro.stem = stem;
-  TensorStore store;
-  std::vector<std::string> python;
-  const c10::FunctionSchema& schema = handle->schema();
-  for (std::size_t i = 0; i < values.arguments.size(); ++i) {
-    const auto text = python_value(values.arguments[i], schema.arguments()[i], store);
-    if (!text) return cannot_write(*row, schema.arguments()[i].name());
-    python.push_back(*text);
-  }
-  int next = 0;
-  std::string cpp;
-  for (std::size_t i = 0; i < values.arguments.size(); ++i) {
-    const auto text = cpp_value(values.arguments[i], store, next);
-    if (!text) return cannot_write(*row, schema.arguments()[i].name());
-    cpp += "  stack.emplace_back(" + *text + ");  // " + schema.arguments()[i].name() + "\n";
-  }
-  const std::string title =
-      c.op_text(op) + ", op " + std::to_string(op) + " of step " + std::to_string(c.doc().step);
-  const std::string name = row->name.substr(row->name.find("::") + 2);
-  const std::string space = row->name.substr(0, row->name.find("::"));
-  repro.python = "# " + title + ", on its recorded inputs. Ends with 1 if the output is not finite.\n" +
-                 kPythonHead + "result = torch.ops." + space + "." + name + "." +
-                 (row->overload.empty() ? "default" : row->overload) + "(\n" +
-                 call_arguments(python, schema) + ")\n" + kPythonTail;
+  repro.title = op_title(c, op);
+  repro.shows = bad_text(call);
+  const std::string how = ",\non what it was given when it was recorded" + circumstances(c, op) + ".\n";
+  const std::string ends =
+      "ends with 1 if something that it makes is not finite; as recorded: " + repro.shows + ".\n";
+  const std::string title = in_quotes(repro.title), forward = forward_function(c, op, python);
+  repro.python = commented("# ", repro.title + how + "python3 " + stem + ".py [DEVICE]: " + ends) +
+                 kPythonHead + *python_call + forward + python.preparation(c.doc(), call) +
+                 "TITLE = " + title + "\n" + python.constants(call) +
+                 "FORWARD = " + (forward.empty() ? "None" : "forward") + "\n" + kPythonTail;
   repro.cpp =
-      "// " + title +
-      ", on its recorded inputs. Build it against LibTorch; ends with 1 if the output is not finite.\n" +
-      "#define STEM \"" + escaped(stem) + "\"\n" + kCppHead +
-      "int main(int, char** argv) {\n  folder = argv[0];\n  folder.resize(folder.find_last_of('/') + 1);\n" +
-      "  std::vector<c10::IValue> stack;\n" + cpp + "  c10::Dispatcher::singleton().findSchemaOrThrow(\"" +
-      row->name + "\", \"" + row->overload + "\").callBoxed(&stack);\n" + kCppTail;
+      commented("// ", repro.title + how + stem + " [DEVICE] " + ends + kHowToBuild +
+                           "g++ -std=c++20 -DNDEBUG -isystem $T/include " + stem + ".cpp -o " + stem +
+                           " -L$T/lib -ltorch_cpu -lc10 -Wl,-rpath,$T/lib\n" + kOnAGpu) +
+      kCppHead + "#define STEM " + in_quotes(stem) + "\nstatic const char* const kTitle = " + title +
+      ";\nstatic const char* const kName = " + in_quotes(c.row(op)->name) +
+      ";\nstatic const char* const kOverload = " + in_quotes(c.row(op)->overload) + ";\n\n" + *cpp_call +
+      cpp.preparation(c.doc(), call) + cpp.constants(call) + kCppTail;
   repro.safetensors = store.file();
   return repro;
 }

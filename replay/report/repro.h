@@ -1,24 +1,32 @@
-/// repro: the culprit alone: one script in Python and one in C++ that run the op on its recorded inputs.
+/// repro: the culprit alone: one program in Python and one in C++ that run the op on its recorded inputs.
+///
+/// They print what comes out and whether that is, bit for bit, what was recorded, then what comes out in
+/// wider formats; Python also sends the gradient through the forward op of an op of backward. Both end with 1
+/// if something is not finite in the op's own format.
 #pragma once
 
 #include <string>
 #include <vector>
 
 #include "probe/base/result.h"
-#include "replay/cause/case.h"
+#include "replay/case/case.h"
 
 namespace nanquest {
 
 /// Files of a repro, ready to be written side by side. Tensors of more than 64 elements lie in the
-/// .safetensors file, smaller ones inline, both bit for bit.
+/// .safetensors file, smaller ones inline, all bit for bit and laid out as they were.
 struct Repro {
-  std::string python, cpp;  ///< the scripts
+  std::string title;        ///< "aten::log in loss (forward), op 12 of step 77"
+  std::string shows;        ///< "1 Inf": what was recorded, and comes out again; "no NaN or Inf"
+  std::string python, cpp;  ///< the programs
   std::string safetensors;  ///< bytes; empty if every tensor is inline
-  std::string stem;         ///< "step-00000131.r0.repro": the scripts expect `stem`.safetensors beside them
+  std::string stem;         ///< "step-00000131.r0.repro": the programs expect `stem`.safetensors beside them
 };
 
-/// Makes the scripts for the case's culprit op (or any other). Fails with `unsupported` when an argument
-/// can't be written down (a generator, an opaque object), with `usage` if the step has no such op.
+/// Makes the programs for `op`, or (kNone) for the case's culprit. Fails with `usage` if the step has no such
+/// op; with `unsupported` if the op can't be run alone, or an argument can't be written down; of a culprit
+/// also if no op made the bad values (data, state), or not this one (a machine's fault): then the message
+/// says what did, and the hint what to do.
 Result<Repro> make_repro(const Case& c, std::int32_t op, const std::string& stem);
 
 /// Writes stem.py, stem.cpp and, if needed, stem.safetensors into `directory`, which is made if it is not

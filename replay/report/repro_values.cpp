@@ -3,205 +3,172 @@
 #include <ATen/ATen.h>
 
 #include <cmath>
-#include <cstdio>
-#include <cstring>
 #include <nlohmann/json.hpp>
 
-#include "probe/snapshot/safetensors.h"
+#include "probe/tensor/tensor_scan.h"
 
 namespace nanquest {
-namespace {
 
-struct TypeName {
-  at::ScalarType type;
-  const char *torch, *safetensors, *cpp;
-};
-constexpr TypeName kTypes[] = {
-    {at::kDouble, "float64", "F64", "at::kDouble"},
-    {at::kFloat, "float32", "F32", "at::kFloat"},
-    {at::kHalf, "float16", "F16", "at::kHalf"},
-    {at::kBFloat16, "bfloat16", "BF16", "at::kBFloat16"},
-    {at::kFloat8_e4m3fn, "float8_e4m3fn", "F8_E4M3", "at::kFloat8_e4m3fn"},
-    {at::kFloat8_e5m2, "float8_e5m2", "F8_E5M2", "at::kFloat8_e5m2"},
-    {at::kLong, "int64", "I64", "at::kLong"},
-    {at::kInt, "int32", "I32", "at::kInt"},
-    {at::kShort, "int16", "I16", "at::kShort"},
-    {at::kChar, "int8", "I8", "at::kChar"},
-    {at::kByte, "uint8", "U8", "at::kByte"},
-    {at::kBool, "bool", "BOOL", "at::kBool"},
-};
+const Language kPython = {.none = "None",
+                          .no = "False",
+                          .yes = "True",
+                          .nan = "float(\"nan\")",
+                          .infinity = "float(\"inf\")",
+                          .device = "torch.device(device)",
+                          .open = "[",
+                          .close = "]",
+                          .space = "torch.",
+                          .python = true};
+const Language kCpp = {.none = "c10::IValue()",
+                       .no = "false",
+                       .yes = "true",
+                       .nan = "NAN",
+                       .infinity = "INFINITY",
+                       .device = "device",
+                       .open = "{",
+                       .close = "}",
+                       .space = "at::",
+                       .python = false};
 
-const TypeName* type_name(at::ScalarType type) {
-  for (const TypeName& t : kTypes)
-    if (t.type == type) return &t;
-  return nullptr;
-}
-
-std::string hex(const at::Tensor& tensor) {
-  std::string text;
-  const auto* bytes = static_cast<const unsigned char*>(tensor.const_data_ptr());
-  char pair[3];
-  for (std::size_t i = 0; i < tensor.nbytes(); ++i) {
-    std::snprintf(pair, sizeof pair, "%02x", bytes[i]);
-    text += pair;
-  }
-  return text;
-}
-
-std::string list_text(at::IntArrayRef values) {
+std::string ValueText::joined(at::IntArrayRef values) {
   std::string text;
   for (std::size_t i = 0; i < values.size(); ++i) text += (i ? ", " : "") + std::to_string(values[i]);
   return text;
 }
 
-std::string python_double(double x) {
-  if (std::isnan(x)) return "float(\"nan\")";
-  if (std::isinf(x)) return x > 0 ? "float(\"inf\")" : "float(\"-inf\")";
-  char text[40];
-  std::snprintf(text, sizeof text, "%.17g", x);
-  return std::strpbrk(text, ".e") ? text : std::string(text) + ".0";
+std::string ValueText::real(double value) const {
+  const std::string sign = std::signbit(value) ? "-" : "";
+  if (std::isnan(value)) return sign + is_.nan;
+  if (std::isinf(value)) return sign + is_.infinity;
+  return shortest(value, [&](double other) { return other == value; });
 }
 
-std::string cpp_double(double x) {
-  if (std::isnan(x)) return "std::nan(\"\")";
-  if (std::isinf(x)) return x > 0 ? "INFINITY" : "-INFINITY";
-  return python_double(x);
-}
-
-at::Tensor plain(const at::Tensor& t) {
-  return t.detach().to(at::kCPU).contiguous();
-}
-
-std::optional<std::string> python_tensor(const at::Tensor& given, TensorStore& store) {
-  if (!given.defined()) return "None";
-  const at::Tensor t = plain(given);
-  const TypeName* type = type_name(t.scalar_type());
-  if (!type) return std::nullopt;
-  const std::string shape = "[" + list_text(t.sizes()) + "]";
-  if (t.numel() == 0) return "torch.empty(" + shape + ", dtype=torch." + type->torch + ")";
-  if (t.numel() > kInlineElements) return "stored(\"" + store.add(t) + "\")";
-  return "bits(\"" + hex(t) + "\", torch." + std::string(type->torch) + ", " + shape + ")";
+std::string Language::type(at::ScalarType type) const {
+  if (!python) return std::string("at::k") + c10::toString(type);
+  return "torch." + std::string(dtype_name(*dtype_of(type)));
 }
 
 /// Enumerations are plain integers inside an IValue; only the schema tells.
-std::optional<std::string> python_enum(std::int64_t value, const std::string& schema_type) {
-  if (schema_type.find("ScalarType") != std::string::npos) {
-    const TypeName* type = type_name(static_cast<at::ScalarType>(value));
-    return type ? std::optional<std::string>("torch." + std::string(type->torch)) : std::nullopt;
+std::optional<std::string> ValueText::integer(std::int64_t value, const std::string& schema_type) const {
+  const auto is = [&](const char* part) { return schema_type.find(part) != std::string::npos; };
+  if (is("ScalarType")) {
+    const auto scalar = static_cast<at::ScalarType>(value);
+    return dtype_of(scalar) ? std::optional(is_.type(scalar)) : std::nullopt;
   }
-  if (schema_type.find("Layout") != std::string::npos) return "torch.strided";
-  if (schema_type.find("MemoryFormat") != std::string::npos)
-    return value == 1   ? "torch.preserve_format"
-           : value == 0 ? "torch.contiguous_format"
-                        : "torch.channels_last";
+  if (is("Layout")) {
+    if (static_cast<at::Layout>(value) != at::kStrided) return std::nullopt;
+    return is_.python ? "torch.strided" : "at::kStrided";
+  }
+  if (is("MemoryFormat")) {
+    constexpr std::pair<const char*, const char*> names[] = {{"contiguous_format", "Contiguous"},
+                                                             {"preserve_format", "Preserve"},
+                                                             {"channels_last", "ChannelsLast"},
+                                                             {"channels_last_3d", "ChannelsLast3d"}};
+    if (value < 0 || value >= 4) return std::nullopt;
+    return is_.python ? std::string("torch.") + names[value].first
+                      : std::string("at::MemoryFormat::") + names[value].second;
+  }
+  if (!is_.python && value == INT64_MIN) return "INT64_MIN";
   return std::to_string(value);
 }
 
-template <class List, class Text>
-std::optional<std::string> joined(const List& list, const Text& text) {
-  std::string all;
-  for (std::size_t i = 0; i < list.size(); ++i) {
-    const std::optional<std::string> one = text(list[i]);
+std::optional<std::string> ValueText::list(const c10::IValue& v, const std::string& schema_type,
+                                           const std::string& name) {
+  std::string inside;
+  const auto elements = v.toListRef();
+  for (std::size_t i = 0; i < elements.size(); ++i) {
+    auto one = value(elements[i], schema_type, name + "." + std::to_string(i));
     if (!one) return std::nullopt;
-    all += (i ? ", " : "") + *one;
+    if (!is_.python && elements[i].isNone()) one = "std::nullopt";
+    inside += (i ? ", " : "") + *one;
   }
-  return all;
+  if (is_.python) return "[" + inside + "]";
+  const c10::TypePtr element = v.toList().elementType();
+  const char* type = v.isOptionalTensorList()                       ? "std::optional<at::Tensor>"
+                     : v.isTensorList()                             ? "at::Tensor"
+                     : v.isIntList()                                ? "std::int64_t"
+                     : v.isDoubleList()                             ? "double"
+                     : v.isBoolList()                               ? "bool"
+                     : element->kind() == c10::TypeKind::StringType ? "std::string"
+                                                                    : nullptr;
+  if (!type) return "scalars({" + inside + "})";
+  return std::string("c10::List<") + type + ">(" + (inside.empty() ? "" : "{" + inside + "}") + ")";
 }
 
-std::string quoted(const std::string& text) {
-  return nlohmann::json(text).dump();
-}
-
-std::optional<std::string> cpp_tensor(const at::Tensor& given, const TensorStore& store, int& next) {
-  if (!given.defined()) return "at::Tensor()";
-  const at::Tensor t = plain(given);
-  const TypeName* type = type_name(t.scalar_type());
-  if (!type) return std::nullopt;
-  const std::string shape = "{" + list_text(t.sizes()) + "}";
-  if (t.numel() == 0) return "at::empty(" + shape + ", " + type->cpp + ")";
-  if (t.numel() <= kInlineElements) return "bits(\"" + hex(t) + "\", " + type->cpp + ", " + shape + ")";
-  const std::string name = "t" + std::to_string(next++);
-  return "stored(" + std::to_string(store.offset(name)) + ", " + type->cpp + ", " + shape + ")";
-}
-
-}  // namespace
-
-std::string TensorStore::add(const at::Tensor& tensor) {
-  tensors_.emplace_back("t" + std::to_string(tensors_.size()), tensor);
-  return tensors_.back().first;
-}
-
-std::string TensorStore::head() const {
-  std::vector<SafetensorsEntry> entries;
-  for (const auto& [name, t] : tensors_)
-    entries.push_back({name, type_name(t.scalar_type())->safetensors, t.sizes().vec(), t.nbytes()});
-  return safetensors_head(entries, {});
-}
-
-std::size_t TensorStore::offset(const std::string& name) const {
-  std::size_t at = head().size();
-  for (const auto& [other, t] : tensors_) {
-    if (other == name) return at;
-    at += t.nbytes();
+std::optional<std::string> ValueText::value(const c10::IValue& v, const std::string& schema_type,
+                                            const std::string& name) {
+  if (v.isNone()) return is_.none;
+  if (v.isTensor()) return tensor(v.toTensor(), name);
+  if (v.isBool()) return v.toBool() ? is_.yes : is_.no;
+  if (v.isInt()) return integer(v.toInt(), schema_type);
+  if (v.isDouble()) return real(v.toDouble());
+  if (v.isComplexDouble()) {
+    const c10::complex<double> z = v.toComplexDouble();
+    return (is_.python ? "complex(" : "c10::complex<double>(") + real(z.real()) + ", " + real(z.imag()) + ")";
   }
-  return at;
-}
-
-std::string TensorStore::file() const {
-  if (tensors_.empty()) return "";
-  std::string bytes = head();
-  for (const auto& [name, t] : tensors_)
-    bytes.append(static_cast<const char*>(t.const_data_ptr()), t.nbytes());
-  return bytes;
-}
-
-std::optional<std::string> python_value(const c10::IValue& v, const c10::Argument& argument,
-                                        TensorStore& store) {
-  const auto type = argument.real_type();
-  const std::string schema_type = type ? type->repr_str() : "";
-  if (v.isNone()) return "None";
-  if (v.isTensor()) return python_tensor(v.toTensor(), store);
-  if (v.isBool()) return v.toBool() ? "True" : "False";
-  if (v.isInt()) return python_enum(v.toInt(), schema_type);
-  if (v.isDouble()) return python_double(v.toDouble());
-  if (v.isString()) return quoted(v.toStringRef());
-  if (v.isDevice()) return "torch.device(\"cpu\")";
-  std::optional<std::string> inside;
-  if (v.isIntList())
-    inside = list_text(v.toIntVector());
-  else if (v.isDoubleList())
-    inside = joined(v.toDoubleVector(), [](double x) { return std::optional(python_double(x)); });
-  else if (v.isTensorList())
-    inside = joined(v.toTensorVector(), [&](const at::Tensor& t) { return python_tensor(t, store); });
-  else if (v.isList())
-    inside =
-        joined(v.toListRef().vec(), [&](const c10::IValue& e) { return python_value(e, argument, store); });
-  return inside ? std::optional<std::string>("[" + *inside + "]") : std::nullopt;
-}
-
-std::optional<std::string> cpp_value(const c10::IValue& v, const TensorStore& store, int& next) {
-  if (v.isNone()) return "c10::IValue()";
-  if (v.isTensor()) return cpp_tensor(v.toTensor(), store, next);
-  if (v.isBool()) return v.toBool() ? "true" : "false";
-  if (v.isInt()) return "std::int64_t{" + std::to_string(v.toInt()) + "}";
-  if (v.isDouble()) return cpp_double(v.toDouble());
-  if (v.isString()) return "std::string(" + quoted(v.toStringRef()) + ")";
-  if (v.isDevice()) return "at::Device(at::kCPU)";
-  if (v.isIntList()) return "c10::List<std::int64_t>({" + list_text(v.toIntVector()) + "})";
-  std::optional<std::string> inside;
-  if (v.isDoubleList()) {
-    inside = joined(v.toDoubleVector(), [](double x) { return std::optional(cpp_double(x)); });
-    return "c10::List<double>({" + *inside + "})";
+  if (v.isString()) {
+    const std::string quoted = nlohmann::json(v.toStringRef()).dump();
+    return is_.python ? quoted : "std::string(" + quoted + ")";
   }
-  if (v.isBoolList()) {
-    inside = joined(v.toListRef().vec(), [&](const c10::IValue& e) { return cpp_value(e, store, next); });
-    return "c10::List<bool>({" + *inside + "})";
-  }
-  if (v.isTensorList()) {
-    inside = joined(v.toTensorVector(), [&](const at::Tensor& t) { return cpp_tensor(t, store, next); });
-    return inside ? std::optional<std::string>("c10::List<at::Tensor>({" + *inside + "})") : std::nullopt;
-  }
+  if (v.isDevice()) return is_.device;
+  if (v.isList()) return list(v, schema_type, name);
   return std::nullopt;
+}
+
+std::optional<std::string> ValueText::argument(const c10::IValue& v, const c10::Argument& argument,
+                                               const std::string& name) {
+  const auto type = argument.real_type();
+  return value(v, type ? type->repr_str() : "", name);
+}
+
+/// A tensor without gaps, in the order of its elements: as numbers if these give the same bits, else as
+/// bytes.
+std::optional<std::string> ValueText::contiguous(const at::Tensor& t, const std::string& name) {
+  if (t.is_complex()) {
+    const auto parts = contiguous(at::view_as_real(t), name);
+    return parts ? std::optional(is_.space + ("view_as_complex(" + *parts) + ")") : std::nullopt;
+  }
+  if (!dtype_of(t.scalar_type())) return std::nullopt;
+  const std::string rest = ", " + is_.type(t.scalar_type()) + ", " + shape(t.sizes()) + ")";
+  if (t.numel() > kInlineElements) {
+    store_.add(name, t);
+    return "stored(\"" + name + "\"" + rest;
+  }
+  const auto elements = numbers_of(t, [&](double x) { return real(x); });
+  if (elements) return std::string("numbers(") + is_.open + *elements + is_.close + rest;
+  return "bits(\"" + hex_of(t) + "\"" + rest;
+}
+
+std::optional<std::string> ValueText::tensor(const at::Tensor& t, const std::string& name) {
+  if (!t.defined()) return is_.none;
+  if (t.unsafeGetTensorImpl()->is_wrapped_number()) {
+    const at::Scalar number = t.item();
+    const auto text = value(c10::IValue(number), "", name);
+    return is_.python || !text ? text : "number(" + *text + ")";
+  }
+  const at::Tensor raw = without_flags(t);
+  std::optional<std::string> text;
+  if (const auto memory = shared_.find(raw.storage().unsafeGetStorageImpl()); memory != shared_.end()) {
+    const SharedMemory& m = memory->second;
+    text = m.name;
+    if (m.elements.scalar_type() != raw.scalar_type()) *text += ".view(" + is_.type(raw.scalar_type()) + ")";
+    const std::int64_t offset =
+        raw.storage_offset() - m.begin / static_cast<std::int64_t>(raw.element_size());
+    *text += ".as_strided(" + shape(raw.sizes()) + ", " + shape(raw.strides()) + ", " +
+             std::to_string(offset) + ")";
+  } else {
+    const MemoryLayout layout = layout_of(raw);
+    text = contiguous(layout.elements.contiguous(), name);
+    if (!text) return std::nullopt;
+    if (layout.kind == MemoryLayout::Kind::strided)
+      text = "strided(" + *text + ", " + shape(layout.strides) + ")";
+    if (layout.kind == MemoryLayout::Kind::overlapping)
+      *text += ".as_strided(" + shape(raw.sizes()) + ", " + shape(raw.strides()) + ", 0)";
+    if (layout.expanded) *text += ".expand(" + shape(raw.sizes()) + ")";
+  }
+  if (t.is_conj()) *text += ".conj()";
+  if (t.is_neg()) *text += "._neg_view()";
+  return text;
 }
 
 }  // namespace nanquest

@@ -1,4 +1,8 @@
-/// repro_values: arguments of an op written down as Python and as C++ source. Private to replay/report.
+/// repro_values: arguments of an op written down as source, in Python and in C++ alike. Private to
+/// replay/report.
+///
+/// One walk writes both: what differs is spelling (Language). The functions that the text calls (`numbers`,
+/// `bits`, `stored`, `strided`) stand in the fixed part of both programs (repro_python.cpp, repro_cpp.cpp).
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -7,33 +11,52 @@
 
 #include <optional>
 #include <string>
-#include <vector>
+
+#include "replay/report/repro_memory.h"
+#include "replay/report/repro_tensors.h"
 
 namespace nanquest {
 
 inline constexpr std::int64_t kInlineElements = 64;
 
-/// Collects tensors too large for the script; their bytes become one safetensors file.
-class TensorStore {
+/// How a programming language spells constants.
+struct Language {
+  const char *none, *no, *yes, *nan, *infinity, *device;
+  const char *open, *close;  ///< of a shape, and of the elements of a list
+  const char* space;         ///< of functions: "torch." and "at::"
+  bool python;
+  /// "torch.float16", "at::kHalf". The type must be one that snapshots know.
+  std::string type(at::ScalarType type) const;
+};
+extern const Language kPython, kCpp;
+
+/// Writes values down in one language.
+class ValueText {
  public:
-  /// Keeps `tensor` (contiguous, CPU) and returns its name in the file.
-  std::string add(const at::Tensor& tensor);
-  /// Offset of a kept tensor's bytes in the file, known once all are added.
-  std::size_t offset(const std::string& name) const;
-  /// The file: 8 bytes length of the header, the header in JSON, the bytes (safetensors format).
-  std::string file() const;
+  ValueText(const Language& language, TensorStore& store, const SharedMemories& shared)
+      : is_(language), store_(store), shared_(shared) {}
+
+  /// One argument as an expression; in C++ one that makes a c10::IValue. Nothing if it can't be written down.
+  /// Tensors that don't fit into the program are stored as `name`.
+  std::optional<std::string> argument(const c10::IValue& value, const c10::Argument& argument,
+                                      const std::string& name);
+  /// A tensor with its layout, bit for bit.
+  std::optional<std::string> tensor(const at::Tensor& tensor, const std::string& name);
+  /// One value after the other: "2, 3".
+  static std::string joined(at::IntArrayRef values);
 
  private:
-  std::string head() const;
-  std::vector<std::pair<std::string, at::Tensor>> tensors_;
+  std::optional<std::string> value(const c10::IValue& value, const std::string& type,
+                                   const std::string& name);
+  std::optional<std::string> list(const c10::IValue& value, const std::string& type, const std::string& name);
+  std::optional<std::string> integer(std::int64_t value, const std::string& type) const;
+  std::optional<std::string> contiguous(const at::Tensor& tensor, const std::string& name);
+  std::string real(double value) const;
+  std::string shape(at::IntArrayRef values) const { return is_.open + joined(values) + is_.close; }
+
+  const Language& is_;
+  TensorStore& store_;
+  const SharedMemories& shared_;
 };
-
-/// One argument as a Python expression; nothing if it can't be written down.
-std::optional<std::string> python_value(const c10::IValue& value, const c10::Argument& argument,
-                                        TensorStore& store);
-
-/// One argument as a C++ expression giving a c10::IValue; nothing if it can't be written down. `store` must
-/// hold the same tensors already (python_value was called first); `next` counts them.
-std::optional<std::string> cpp_value(const c10::IValue& value, const TensorStore& store, int& next);
 
 }  // namespace nanquest

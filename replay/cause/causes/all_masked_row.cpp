@@ -6,10 +6,10 @@
 #include <algorithm>
 #include <limits>
 
+#include "replay/case/origin.h"
+#include "replay/case/semantics.h"
+#include "replay/case/values.h"
 #include "replay/cause/cause.h"
-#include "replay/cause/origin.h"
-#include "replay/cause/semantics.h"
-#include "replay/cause/values.h"
 
 namespace nanquest {
 namespace {
@@ -94,11 +94,6 @@ std::vector<std::int64_t> reduced_dims(const Case& c, std::int32_t op, std::int6
   return dims;
 }
 
-bool is_one_of(const Case& c, std::int32_t op, std::initializer_list<std::string_view> names) {
-  const std::string name = c.row(op) ? plain_name(*c.row(op)) : "";
-  return std::find(names.begin(), names.end(), name) != names.end();
-}
-
 /// A softmax written by hand: the scores, the op that reads them first, and the dimensions of a row.
 struct ByHand {
   std::int32_t reader = kNone;
@@ -109,7 +104,7 @@ struct ByHand {
 /// x - max(x) or x - logsumexp(x).
 std::optional<ByHand> shifted(const Case& c) {
   const std::int32_t maker = computed_by(c, c.op_index(), "other");
-  if (!is_one_of(c, maker, {"max", "amax", "logsumexp"})) return std::nullopt;
+  if (!c.is_one_of(maker, {"max", "amax", "logsumexp"})) return std::nullopt;
   const at::Tensor x = operand(c, c.op_index(), "self"), reduced = operand(c, maker, "self");
   if (!x.defined() || !reduced.defined() || !at::equal(x, reduced)) return std::nullopt;
   if (goes_into_a_logarithm(c, c.op_index())) return std::nullopt;  // a log of a sum, by hand
@@ -119,7 +114,7 @@ std::optional<ByHand> shifted(const Case& c) {
 /// exp(x) / sum(exp(x)).
 std::optional<ByHand> quotient(const Case& c) {
   const std::int32_t top = computed_by(c, c.op_index(), "self"), sum = computed_by(c, c.op_index(), "other");
-  if (!is_one_of(c, top, {"exp"}) || !is_one_of(c, sum, {"sum"}) || computed_by(c, sum, "self") != top)
+  if (!c.is_one_of(top, {"exp"}) || !c.is_one_of(sum, {"sum"}) || computed_by(c, sum, "self") != top)
     return std::nullopt;
   const at::Tensor x = operand(c, top, "self"), summed = operand(c, sum, "self");
   if (!x.defined() || !summed.defined() || x.sizes() != summed.sizes()) return std::nullopt;

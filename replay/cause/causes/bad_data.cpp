@@ -1,9 +1,9 @@
 // BAD_DATA: the batch itself holds NaN or Inf. Proof: the stored batch tensor, read from the file.
 #include <ATen/ATen.h>
 
+#include "replay/case/values.h"
 #include "replay/cause/cause.h"
 #include "replay/cause/outside_value.h"
-#include "replay/cause/values.h"
 
 namespace nanquest {
 namespace {

@@ -1,17 +1,17 @@
-// BAD_SETTING: a number that somebody chose is itself NaN, infinite or outside of what its op's formula allows: a
-// learning rate of NaN, a temperature of 0, a beta of 1. Proof: the culprit was given it as a constant, or as a
-// one-element tensor that no op of the step made, and the rest of what it read was finite. A number that is merely
-// large is no such thing.
+// BAD_SETTING: a number that somebody chose is itself NaN, infinite or outside of what its op's formula
+// allows: a learning rate of NaN, a temperature of 0, a beta of 1. Proof: the culprit was given it as a
+// constant, or as a one-element tensor that no op of the step made, and the rest of what it read was finite.
+// A number that is merely large is no such thing.
 #include <ATen/ATen.h>
 
 #include <algorithm>
 #include <cmath>
 #include <set>
 
+#include "replay/case/origin.h"
+#include "replay/case/scale.h"
+#include "replay/case/values.h"
 #include "replay/cause/cause.h"
-#include "replay/cause/origin.h"
-#include "replay/cause/scale.h"
-#include "replay/cause/values.h"
 
 namespace nanquest {
 namespace {
@@ -91,17 +91,9 @@ bool is_logit(const Case& c, std::int32_t op) {
       "log_softmax", "sigmoid",        "log_sigmoid_forward",
       "logsumexp",   "gumbel_softmax", "binary_cross_entropy_with_logits",
       "multinomial"};
-  std::set<std::int32_t> last = {op};
-  for (int hops = 0; hops < 4; ++hops) {
-    std::set<std::int32_t> next;
-    for (const std::int32_t from : last)
-      for (const std::int32_t to : c.readers(from)) {
-        if (ends.count(plain_name(*c.row(to)))) return true;
-        next.insert(to);
-      }
-    last = std::move(next);
-  }
-  return false;
+  const std::set<std::int32_t> users = c.readers_within(op, 4);
+  return std::any_of(users.begin(), users.end(),
+                     [&](std::int32_t user) { return ends.count(plain_name(*c.row(user))) > 0; });
 }
 
 /// What is divided is the root of a second moment, or a moment: the divisor is a bias correction, 1 - beta^t.

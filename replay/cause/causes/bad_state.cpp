@@ -2,9 +2,9 @@
 // step that spoiled it lies before this one, so this snapshot can't name it.
 #include <ATen/ATen.h>
 
+#include "replay/case/values.h"
 #include "replay/cause/cause.h"
 #include "replay/cause/outside_value.h"
-#include "replay/cause/values.h"
 
 namespace nanquest {
 namespace {

@@ -8,8 +8,8 @@
 #include <cmath>
 #include <limits>
 
+#include "replay/case/values.h"
 #include "replay/cause/cause.h"
-#include "replay/cause/values.h"
 
 namespace nanquest {
 namespace {
@@ -65,7 +65,7 @@ at::Tensor nearness(Weak weak, const at::Tensor& matrices) {
   }
   const at::Tensor s = at::linalg_svdvals(matrices);  // largest first
   const at::Tensor largest = s.select(-1, 0).clamp_min(std::numeric_limits<double>::min());
-  const at::Tensor smallest = s.select(-1, s.size(-1) - 1) / largest;
+  at::Tensor smallest = s.select(-1, s.size(-1) - 1) / largest;
   if (weak == Weak::singular || s.size(-1) < 2) return smallest;
   return at::minimum((s.narrow(-1, 0, s.size(-1) - 1) - s.narrow(-1, 1, s.size(-1) - 1)).amin(-1) / largest,
                      matrices.size(-1) == matrices.size(-2) ? at::full_like(smallest, 1) : smallest);

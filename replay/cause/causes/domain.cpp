@@ -5,10 +5,10 @@
 
 #include <cmath>
 
+#include "replay/case/origin.h"
+#include "replay/case/semantics.h"
+#include "replay/case/values.h"
 #include "replay/cause/cause.h"
-#include "replay/cause/origin.h"
-#include "replay/cause/semantics.h"
-#include "replay/cause/values.h"
 
 namespace nanquest {
 namespace {

@@ -1,15 +1,15 @@
-// EPS_UNDERFLOW: an epsilon was meant to keep a denominator (or the argument of a logarithm) from zero, and it
-// is zero all the same. Two proofs. (1) The operand at the pole was made by adding an epsilon or clamping to
-// it, and there the epsilon is zero, or the sum is not zero before rounding to the format. (2) The op takes an
-// epsilon itself, and with one that the format holds, nothing else changed, it is finite.
+// EPS_UNDERFLOW: an epsilon was meant to keep a denominator (or the argument of a logarithm) from zero, and
+// it is zero all the same. Two proofs. (1) The operand at the pole was made by adding an epsilon or clamping
+// to it, and there the epsilon is zero, or the sum is not zero before rounding to the format. (2) The op
+// takes an epsilon itself, and with one that the format holds, nothing else changed, it is finite.
 #include <ATen/ATen.h>
 
 #include <cmath>
 
+#include "replay/case/origin.h"
+#include "replay/case/semantics.h"
+#include "replay/case/values.h"
 #include "replay/cause/cause.h"
-#include "replay/cause/origin.h"
-#include "replay/cause/semantics.h"
-#include "replay/cause/values.h"
 
 namespace nanquest {
 namespace {
@@ -63,13 +63,15 @@ bool keeps_zero(const std::string& name) {
 std::optional<Protection> lost_protection(const Case& c, std::int32_t op, std::string_view operand_argument) {
   std::int32_t maker = computed_by(c, op, operand_argument);
   std::string cast_to = format_name(tensor_of(argument(c, op, operand_argument)));
+  bool root = c.is_one_of(op, {"rsqrt"});
   for (int hops = 0; hops < 6 && c.row(maker); ++hops) {
     const std::string name = plain_name(*c.row(maker));
     if (const std::string_view eps = eps_name(*c.row(maker)); !eps.empty()) {
       const auto value = number_of(c, maker, eps);
       if (!value || std::abs(*value) >= kLargestEps || !is_real_number(c, maker, eps)) return std::nullopt;
-      // An optimizer is given its epsilon; elsewhere a zero protects nothing and was not meant to.
-      if (*value == 0 && c.row(maker)->phase != Phase::optimizer) return std::nullopt;
+      // An optimizer is given its epsilon, and so is the root of a variance; elsewhere a zero protects
+      // nothing and was not meant to.
+      if (*value == 0 && c.row(maker)->phase != Phase::optimizer && !root) return std::nullopt;
       Protection found{maker, operand_name(*c.row(maker), eps), *value, ""};
       if (is_lost(c, maker, found)) return found;
       // Not lost where it was added, but in a cast behind that.
@@ -80,6 +82,7 @@ std::optional<Protection> lost_protection(const Case& c, std::int32_t op, std::s
       return found;
     }
     if (!keeps_zero(name)) return std::nullopt;
+    root = root || name == "sqrt";
     // Of x · 2 or x / 3 the tensor; of a product of two tensors it isn't said which one is zero.
     if ((name == "mul" || name == "div") && !number_of(c, maker, "other")) return std::nullopt;
     maker = computed_by(c, maker, "self");

@@ -7,8 +7,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "replay/case/values.h"
 #include "replay/cause/cause.h"
-#include "replay/cause/values.h"
 
 namespace nanquest {
 namespace {
@@ -82,6 +82,7 @@ Finding finding(const Case& c, const Overflow& o) {
 /// underflows.
 std::vector<c10::IValue> scaled_down(const std::vector<c10::IValue>& arguments, int halvings) {
   std::vector<c10::IValue> scaled;
+  scaled.reserve(arguments.size());
   for (const c10::IValue& v : arguments)
     scaled.push_back(v.isTensor() && v.toTensor().defined() && v.toTensor().is_floating_point()
                          ? c10::IValue(v.toTensor() * std::exp2(-halvings))

@@ -1,15 +1,15 @@
-// HARDWARE: the same inputs gave other outputs on a second execution. Proof: of all ops the culprit is the first whose
-// recorded output has another hash than the replay's, everything before it came back bit for bit; it was not
-// finite when recorded and is finite here; here it gives the same bits three times; and the environment is the
-// recorded one. Claimed for deterministic ops on the CPU alone: what other kernels, versions, thread counts or random
-// numbers could explain is no fault of the machine.
+// HARDWARE: the same inputs gave other outputs on a second execution. Proof: of all ops the culprit is the
+// first whose recorded output has another hash than the replay's, everything before it came back bit for bit;
+// it was not finite when recorded and is finite here; here it gives the same bits three times; and the
+// environment is the recorded one. Claimed for deterministic ops on the CPU alone: what other kernels,
+// versions, thread counts or random numbers could explain is no fault of the machine.
 #include <ATen/ATen.h>
 
 #include <algorithm>
 #include <set>
 
+#include "replay/case/values.h"
 #include "replay/cause/cause.h"
-#include "replay/cause/values.h"
 #include "replay/trace/environment.h"
 
 namespace nanquest {

@@ -1,13 +1,14 @@
-// INF_LOGIT: an infinite input to a softmax, a log-softmax or a logit loss. Proof: the recorded logits hold no
-// NaN, and every bad element stands at an infinite one (in a loss), or in a row that holds +Inf (in a softmax;
-// rows of nothing but -Inf are another cause); with these logits large but finite the op itself is finite.
+// INF_LOGIT: an infinite input to a softmax, a log-softmax or a logit loss. Proof: the recorded logits hold
+// no NaN, and every bad element stands at an infinite one (in a loss), or in a row that holds +Inf (in a
+// softmax; rows of nothing but -Inf are another cause); with these logits large but finite the op itself is
+// finite.
 #include <ATen/ATen.h>
 
 #include <limits>
 
+#include "replay/case/origin.h"
+#include "replay/case/values.h"
 #include "replay/cause/cause.h"
-#include "replay/cause/origin.h"
-#include "replay/cause/values.h"
 
 namespace nanquest {
 namespace {
@@ -17,7 +18,7 @@ constexpr double kLargeLogit = 1e4;
 
 /// Where the infinite logits make bad elements, in the shape of the output.
 at::Tensor explained(const Case& c, const Subject& subject, const at::Tensor& logits) {
-  const at::Tensor infinite = at::isinf(logits);
+  at::Tensor infinite = at::isinf(logits);
   const c10::IValue dim = argument(c, c.op_index(), "dim");
   if (subject.op == "binary_cross_entropy_with_logits" || subject.op == "log_sigmoid_forward")
     return infinite;

@@ -7,8 +7,8 @@
 #include <algorithm>
 #include <limits>
 
+#include "replay/case/values.h"
 #include "replay/cause/cause.h"
-#include "replay/cause/values.h"
 
 namespace nanquest {
 namespace {

@@ -3,10 +3,10 @@
 // cause.
 #include <ATen/ATen.h>
 
+#include "replay/case/origin.h"
+#include "replay/case/semantics.h"
+#include "replay/case/values.h"
 #include "replay/cause/cause.h"
-#include "replay/cause/origin.h"
-#include "replay/cause/semantics.h"
-#include "replay/cause/values.h"
 
 namespace nanquest {
 namespace {

@@ -1,25 +1,22 @@
 // LOGSPACE_INF_GRAD: log-space arithmetic on nothing but -Inf: -Inf - -Inf. Proof, one of three: the culprit
 // differentiates a log-space sum whose recorded result is -Inf wherever it made NaN; it subtracts from -Inf a
-// maximum that is -Inf itself, on the way to an exp whose sum is not a softmax's; or it differentiates a log whose
-// zeros are sums of exp(-Inf) alone.
+// maximum that is -Inf itself, on the way to an exp whose sum is not a softmax's; or it differentiates a log
+// whose zeros are sums of exp(-Inf) alone.
 #include <ATen/ATen.h>
 
 #include <limits>
 #include <set>
 
-#include "replay/cause/branch.h"
+#include "replay/case/branch.h"
+#include "replay/case/derivative.h"
+#include "replay/case/origin.h"
+#include "replay/case/values.h"
 #include "replay/cause/cause.h"
-#include "replay/cause/derivative.h"
-#include "replay/cause/values.h"
 
 namespace nanquest {
 namespace {
 
 constexpr double kMinusInfinity = -std::numeric_limits<double>::infinity();
-
-bool is_one_of(const OpRow* op, const std::set<std::string>& names) {
-  return op && names.count(plain_name(*op)) > 0;
-}
 
 Finding finding(const std::string& what, std::int64_t bad) {
   Finding f;
@@ -37,7 +34,7 @@ Finding finding(const std::string& what, std::int64_t bad) {
 /// The culprit works for the derivative of logsumexp and its kind.
 std::optional<Finding> derivative(const Case& c, const at::Tensor& bad) {
   const std::int32_t forward = c.forward_of(c.op_index());
-  if (!is_one_of(c.row(forward), {"logsumexp", "logaddexp", "logaddexp2", "_logcumsumexp", "logcumsumexp"}) ||
+  if (!c.is_one_of(forward, {"logsumexp", "logaddexp", "logaddexp2", "_logcumsumexp", "logcumsumexp"}) ||
       !reads_infinity(c.values(c.op_index())) || c.values(forward).outputs.empty())
     return std::nullopt;
   const at::Tensor result = c.values(forward).outputs[0];
@@ -49,7 +46,7 @@ std::optional<Finding> derivative(const Case& c, const at::Tensor& bad) {
               count_true(bad));
   f.evidence.push_back({"results of " + c.op_text(forward) + " that are -Inf",
                         std::to_string(count_true(empty)) + " of " + std::to_string(result.numel())});
-  if (is_one_of(c.op(), {"sub"})) f.wanted.push_back(equal_infinities(c, c.op_index()));
+  if (c.is_one_of(c.op_index(), {"sub"})) f.wanted.push_back(equal_infinities(c, c.op_index()));
   return f;
 }
 
@@ -65,25 +62,16 @@ bool divides_by(const Case& c, std::int32_t division, const std::set<std::int32_
 bool is_softmax(const Case& c, std::int32_t difference, std::int32_t exponential) {
   const std::vector<std::int32_t> direct = c.readers(difference);
   for (const std::int32_t r : direct)
-    if (is_one_of(c.row(r), {"sub"})) return true;
+    if (c.is_one_of(r, {"sub"})) return true;
   const std::set<std::int32_t> sums = c.readers_within(exponential, 2);
   for (const std::int32_t r : c.readers(exponential))
-    if (is_one_of(c.row(r), {"div", "true_divide"}) && divides_by(c, r, sums)) return true;
+    if (c.is_one_of(r, {"div", "true_divide"}) && divides_by(c, r, sums)) return true;
   return false;
-}
-
-/// The op that made the culprit's argument `name`, views passed over; kNone if it came from outside.
-std::int32_t maker_of(const Case& c, std::string_view name) {
-  const auto position = argument_position(*c.op(), name);
-  for (const Case::TensorArgument& a : c.tensor_arguments(c.op_index()))
-    if (position && static_cast<std::size_t>(a.position) == *position)
-      return c.producer(a.tensor, c.op_index());
-  return kNone;
 }
 
 /// x - max(x), written by hand.
 std::optional<Finding> difference(const Case& c, const at::Tensor& bad) {
-  if (!is_one_of(c.op(), {"sub"})) return std::nullopt;
+  if (!c.is_one_of(c.op_index(), {"sub"})) return std::nullopt;
   const at::Tensor x = operand_of(argument(c, c.op_index(), "self"));
   const at::Tensor m = operand_of(argument(c, c.op_index(), "other"));
   if (!x.defined() || !m.defined() || !x.is_floating_point()) return std::nullopt;
@@ -94,10 +82,11 @@ std::optional<Finding> difference(const Case& c, const at::Tensor& bad) {
   if (!covers(both, bad) || count_true(*from > *taken) > 0) return std::nullopt;
   std::int32_t exponential = kNone;
   for (const std::int32_t r : c.readers_within(c.op_index(), 2))
-    if (exponential == kNone && is_one_of(c.row(r), {"exp", "exp2", "expm1"})) exponential = r;
+    if (exponential == kNone && c.is_one_of(r, {"exp", "exp2", "expm1"})) exponential = r;
   if (exponential == kNone || is_softmax(c, c.op_index(), exponential)) return std::nullopt;
   // Of a row's own maximum only a logarithm of the sum says that it is log-space arithmetic.
-  if (is_one_of(c.row(maker_of(c, "other")), {"max", "amax"}) && !goes_into_a_logarithm(c, exponential))
+  if (c.is_one_of(maker_of(c, c.op_index(), "other"), {"max", "amax"}) &&
+      !goes_into_a_logarithm(c, exponential))
     return std::nullopt;
   Finding f = finding(c.op_text(c.op_index()) + " takes a maximum of -Inf from -Inf in " +
                           count_text(count_true(bad), "element") + ", on the way to " +
@@ -117,8 +106,8 @@ SumOfExp sum_of_exp(const Case& c, std::int32_t op) {
   for (int hops = 0; hops < 3; ++hops) {
     const auto arguments = c.tensor_arguments(op);
     op = arguments.empty() ? kNone : c.producer(arguments[0].tensor, op);
-    if (is_one_of(c.row(op), {"exp"})) return found.op = op, found;
-    if (!is_one_of(c.row(op), {"sum"})) return {};
+    if (c.is_one_of(op, {"exp"})) return found.op = op, found;
+    if (!c.is_one_of(op, {"sum"})) return {};
     found.reduced = reduced_dimensions(c, op);
   }
   return {};
@@ -127,7 +116,7 @@ SumOfExp sum_of_exp(const Case& c, std::int32_t op) {
 /// log(sum(exp(x))), written by hand.
 std::optional<Finding> log_of_sum(const Case& c, const at::Tensor& bad) {
   const std::int32_t log = c.forward_of(c.op_index());
-  if (!is_one_of(c.row(log), {"log"})) return std::nullopt;
+  if (!c.is_one_of(log, {"log"})) return std::nullopt;
   const at::Tensor zeros = wide(tensor_of(argument(c, log, "self"))) == 0;
   if (!covers(zeros, bad)) return std::nullopt;
   const SumOfExp sum = sum_of_exp(c, log);

@@ -1,16 +1,17 @@
-// LOSS_SCALE: the scaler itself went wrong: its scale grew to infinity, was driven to zero, or is so small that
-// 1 / scale is infinite. Proof: the number that the loss is multiplied by before backward, as recorded, is not
-// finite or zero, or the culprit computes that number, or its reciprocal, and makes an infinity of it. Gradients
-// that overflow under a finite scale are what the scaler is there for: another cause.
+// LOSS_SCALE: the scaler itself went wrong: its scale grew to infinity, was driven to zero, or is so small
+// that 1 / scale is infinite. Proof: the number that the loss is multiplied by before backward, as recorded,
+// is not finite or zero, or the culprit computes that number, or its reciprocal, and makes an infinity of it.
+// Gradients that overflow under a finite scale are what the scaler is there for: another cause.
 #include <ATen/ATen.h>
 
 #include <cmath>
 #include <set>
 
-#include "replay/cause/branch.h"
+#include "replay/case/branch.h"
+#include "replay/case/origin.h"
+#include "replay/case/scale.h"
+#include "replay/case/values.h"
 #include "replay/cause/cause.h"
-#include "replay/cause/scale.h"
-#include "replay/cause/values.h"
 
 namespace nanquest {
 namespace {
@@ -30,7 +31,8 @@ bool comes_from(const Case& c, std::int32_t tensor, std::int32_t before, std::in
   return false;
 }
 
-/// Storage of the scale: what multiplies the loss, or what was announced as the scale; kNone if it is a constant.
+/// Storage of the scale: what multiplies the loss, or what was announced as the scale; kNone if it is a
+/// constant.
 std::int32_t scale_slot(const Case& c, const std::optional<LossScale>& scale) {
   if (scale && scale->slot != kNone) return scale->slot;
   for (std::size_t i = 0; i < c.doc().slots.size(); ++i)
@@ -134,7 +136,7 @@ std::optional<Finding> examine(const Case& c, const Subject&) {
   const bool vanished = scale->value == 0 || std::isinf(static_cast<float>(1 / scale->value));
   if (!infinite && !vanished) return std::nullopt;
   Change sane = sane_scale(c, scale, slot);
-  if (sane.text.empty() || run_change(c, sane.options) != TrialResult::finite) return std::nullopt;
+  if (sane.text.empty() || run_change(c, sane) != TrialResult::finite) return std::nullopt;
   return finding(c, std::move(sane),
                  infinite ? "The loss was finite, but it was multiplied by a loss scale of " +
                                 number_text(scale->value) + ", and everything after it is infinite or NaN."

@@ -8,10 +8,10 @@
 #include <cmath>
 #include <limits>
 
+#include "replay/case/origin.h"
+#include "replay/case/semantics.h"
+#include "replay/case/values.h"
 #include "replay/cause/cause.h"
-#include "replay/cause/origin.h"
-#include "replay/cause/semantics.h"
-#include "replay/cause/values.h"
 
 namespace nanquest {
 namespace {
@@ -42,31 +42,25 @@ bool is_table(const at::Tensor& x) {
   return low == 0 || high == 0 || (low == high && written_by_hand(low));
 }
 
-bool is_one_of(const Case& c, std::int32_t op, std::initializer_list<std::string_view> names) {
-  const std::string name = c.row(op) ? plain_name(*c.row(op)) : "";
-  return std::find(names.begin(), names.end(), name) != names.end();
-}
-
 /// True if the operand is a table of constants that was written down, not computed from data or weights.
 bool is_mask_table(const Case& c, std::int32_t op, std::string_view name, int depth = 0) {
-  if (is_constant(c, op, name)) return depth > 0 || !is_one_of(c, op, {"add", "sub", "rsub"});
+  if (is_constant(c, op, name)) return depth > 0 || !c.is_one_of(op, {"add", "sub", "rsub"});
   const at::Tensor values = operand(c, op, name);
   if (!values.defined() || depth > 6 || is_trained(c, op, name)) return false;
   const std::int32_t maker = computed_by(c, op, name);
   if (!c.row(maker)) return is_table(values);
-  if (is_one_of(c, maker,
-                {"masked_fill", "where", "full", "fill", "scalar_tensor", "full_like", "triu", "tril",
-                 "zeros", "ones", "lift_fresh"}))
+  if (c.is_one_of(maker, {"masked_fill", "where", "full", "fill", "scalar_tensor", "full_like", "triu",
+                          "tril", "zeros", "ones", "lift_fresh"}))
     return few_values(values);
-  if (is_one_of(c, maker, {"mul", "add", "sub", "rsub", "minimum", "maximum"}))
+  if (c.is_one_of(maker, {"mul", "add", "sub", "rsub", "minimum", "maximum"}))
     return few_values(values) && is_mask_table(c, maker, "self", depth + 1) &&
            is_mask_table(c, maker, "other", depth + 1);
   // What a comparison gave is 0 or 1: a table, however it was computed.
   return is_zero_or_one(values);
 }
 
-/// True if the number that is in the operand's bad elements was put there as a mask: the operand is a mask, or
-/// a mask was put over data or added to data just before (which then is lost in rounding).
+/// True if the number that is in the operand's bad elements was put there as a mask: the operand is a mask,
+/// or a mask was put over data or added to data just before (which then is lost in rounding).
 bool is_mask(const Case& c, std::int32_t op, std::string_view name, double constant) {
   if (is_mask_table(c, op, name)) return true;
   const std::int32_t maker = computed_by(c, op, name);
@@ -75,9 +69,9 @@ bool is_mask(const Case& c, std::int32_t op, std::string_view name, double const
     const auto number = c.row(maker) ? number_of(c, maker, argument) : std::nullopt;
     return number && near(*number);
   };
-  if (is_one_of(c, maker, {"masked_fill"})) return is_number("value");
-  if (is_one_of(c, maker, {"where"})) return is_number("self") || is_number("other");
-  if (!is_one_of(c, maker, {"add", "sub"})) return false;
+  if (c.is_one_of(maker, {"masked_fill"})) return is_number("value");
+  if (c.is_one_of(maker, {"where"})) return is_number("self") || is_number("other");
+  if (!c.is_one_of(maker, {"add", "sub"})) return false;
   for (const std::string_view side : {"self", "other"}) {
     const at::Tensor values = operand(c, maker, side);
     if (values.defined() && !is_constant(c, maker, side) && is_mask_table(c, maker, side) &&
@@ -184,7 +178,7 @@ std::optional<Finding> examine(const Case& c, const Subject& subject) {
     auto found = mask_in(c, name, out, bad);
     if (!found) continue;
     // Of 1 · -1e9 the constant is the mask; the other one is a table of 0 and 1.
-    if (!mask || std::abs(found->constant) > std::abs(mask->constant)) mask = std::move(found);
+    if (!mask || std::abs(found->constant) > std::abs(mask->constant)) mask = found;
   }
   if (!mask) return std::nullopt;
   const std::string_view factor = mask->operand == "self" ? "other" : "self";

@@ -1,14 +1,16 @@
-// NORM_OVERFLOW: finite gradients whose norm overflows, so that clipping makes zeros or NaN of them. Proof: the
-// culprit is a step of a norm (it squares, sums squares or takes the norm) of gradients that were recorded finite,
-// it is finite in fp64 from the same inputs, and a root of its result is one number for the whole.
+// NORM_OVERFLOW: finite gradients whose norm overflows, so that clipping makes zeros or NaN of them. Proof:
+// the culprit is a step of a norm (it squares, sums squares or takes the norm) of gradients that were
+// recorded finite, it is finite in fp64 from the same inputs, and a root of its result is one number for the
+// whole.
 #include <ATen/ATen.h>
 
 #include <algorithm>
 #include <set>
 
+#include "replay/case/origin.h"
+#include "replay/case/scale.h"
+#include "replay/case/values.h"
 #include "replay/cause/cause.h"
-#include "replay/cause/scale.h"
-#include "replay/cause/values.h"
 
 namespace nanquest {
 namespace {

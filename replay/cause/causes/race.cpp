@@ -1,26 +1,33 @@
-// RACE: a tensor changed while the step was reading it: a loader refilled a batch that backward still needed. Proof:
-// the record shows memory from outside with other bytes at a later read than at an earlier one, and no op wrote
-// between; the two reads belong to one computation (an op and its derivative, or forward ops of one pass over a
-// named batch); and the step is finite when that write is taken back.
+// RACE: a tensor changed while the step was reading it: a loader refilled a batch that backward still needed.
+// Proof: the record shows memory from outside with other bytes at a later read than at an earlier one, and no
+// op wrote between; the two reads belong to one computation (an op and its derivative, or forward ops of one
+// pass over a named batch); and the step is finite when that write is taken back.
+// Where nobody looked at the bytes of each read: the file holds bad values, an op made something finite of
+// that memory when it was recorded and can't when they are put in, and a later op reads it: they came between
+// the two.
 #include <ATen/ATen.h>
 
 #include <algorithm>
 
+#include "replay/case/values.h"
 #include "replay/cause/cause.h"
-#include "replay/cause/values.h"
+#include "replay/cause/outside_value.h"
 
 namespace nanquest {
 namespace {
 
 constexpr int kMaxTried = 4;
+constexpr const char* kAdvice =
+    "Copy the batch out of the loader's buffer (clone) before the step, or don't refill a buffer before "
+    "backward is over; with non_blocking copies wait for them.";
 
 bool is_batch(const Case& c, SlotId slot) {
   return std::any_of(c.doc().batch.begin(), c.doc().batch.end(),
                      [&](const NamedTensor& t) { return t.slot == slot.row(); });
 }
 
-/// The reads on both sides of the write that must have seen the same; nothing if a program may mean such a write
-/// (a buffer that is filled again for the next micro-batch).
+/// The reads on both sides of the write that must have seen the same; nothing if a program may mean such a
+/// write (a buffer that is filled again for the next micro-batch).
 struct Torn {
   OpId before, after;
 };
@@ -46,7 +53,71 @@ std::optional<Torn> torn_reads(const Case& c, OpId write) {
   return one_pass;
 }
 
+/// The last op that is on record with finite values made of this memory, and gives others when it is run
+/// again.
+OpId contradicting(const Case& c, SlotId slot) {
+  OpId found;
+  const RunResult& run = c.whole(Precision::as_recorded);
+  const auto made_of_it = [&](OpId op) {
+    const PerRow<OpRow, bool> behind = ancestors(c.graph(), op);
+    const auto& reads = c.graph().reads(slot);
+    return std::any_of(reads.begin(), reads.end(),
+                       [&](const TraceGraph::Read& read) { return behind[read.op]; });
+  };
+  for (const OpId op : c.graph().ops()) {
+    // What nobody wrote, or the host, is no result; what is drawn may be drawn otherwise.
+    if (c.graph().op(op).flags & (kOpUninitialised | kOpHostWrite | kOpFailed | kOpOpaque | kOpSeeded))
+      continue;
+    const auto rows = c.graph().written(op);
+    const std::vector<StatsRow>& now = run.ops[op.index()].written;
+    for (std::size_t i = 0; i < rows.size() && i < now.size(); ++i)
+      if (const StatsRow* then = rows[i] ? c.graph().stats(rows[i]) : nullptr;
+          then && then->has_hash && then->non_finite() == 0 && now[i].non_finite() > 0 && made_of_it(op))
+        found = op;
+  }
+  return found;
+}
+
+std::optional<Finding> changed_unseen(const Case& c) {
+  const auto outside = outside_value(c);
+  const OpId good = outside && outside->slot != kNone ? contradicting(c, SlotId{outside->slot}) : OpId{};
+  if (!good) return std::nullopt;
+  OpId bad;
+  for (const TraceGraph::Read& read : c.graph().reads(SlotId{outside->slot}))
+    if (!bad && good < read.op && !(c.graph().op(read.op).flags & kOpViewOnly)) bad = read.op;
+  if (!bad) return std::nullopt;
+  const Change until = changed_before(c, outside->slot, bad.row());
+  const RunResult run = c.run(until.options);
+  const std::vector<StatsRow>& made = run.ops[good.index()].written;
+  const bool finite =
+      std::all_of(made.begin(), made.end(), [](const StatsRow& s) { return s.non_finite() == 0; });
+  if (!finite || c.healthy(run)) return std::nullopt;
+  const std::string what = outside->name.empty() ? c.slot_text(outside->slot) : outside->name;
+  const std::string first = c.op_text(good.row()) + " (op " + std::to_string(good.row()) + ")",
+                    second = c.op_text(bad.row()) + " (op " + std::to_string(bad.row()) + ")";
+  Finding f;
+  f.phase = c.graph().op(bad).phase;
+  f.op = bad.row();
+  f.source = "an op's recorded result, and the same op on the bytes that the file holds";
+  f.evidence.push_back({"non-finite in " + what + " at the end of the step", bad_text(outside->tensor)});
+  f.evidence.push_back({first + " as recorded", "finite"});
+  f.evidence.push_back({first + " with these bytes", "non-finite"});
+  f.evidence.push_back(
+      {"the step if they came just before " + second, "non-finite, and " + first + " finite"});
+  f.explanation =
+      what + " changed while the step was reading it: " + first +
+      " made finite values of it when it was recorded, and can't of what is there now. It was good then, "
+      "and bad before " +
+      second +
+      " read it, and no op of the step wrote it. Somebody outside did: a loader refilling its buffer, "
+      "another thread, or numpy on shared memory.";
+  f.advice = kAdvice;
+  f.wanted.push_back(replace_non_finite(c, outside->slot, what));
+  return f;
+}
+
 std::optional<Finding> examine(const Case& c, const Subject&) {
+  if (auto found = changed_unseen(c)) return found;
   int tried = 0;
   for (const OpId op : c.graph().ops()) {
     if (!(c.graph().op(op).flags & kOpHostWrite)) continue;
@@ -54,11 +125,9 @@ std::optional<Finding> examine(const Case& c, const Subject&) {
     if (!torn || ++tried > kMaxTried) continue;
     if (c.op_index() != kNone && c.op_index() < op.row()) continue;  // the harm was done before
     Change undone = undone_write(c, op.row());
-    if (run_change(c, undone.options) != TrialResult::finite) continue;
+    if (run_change(c, undone) != TrialResult::finite) continue;
     const SlotId slot = c.graph().slot(c.graph().written(op)[0]);
-    const std::string& name = get(c.doc(), slot).name;
-    const std::string what =
-        name.empty() ? "memory from outside (storage " + std::to_string(slot.row()) + ")" : name;
+    const std::string what = c.slot_text(slot.row());
     Finding f;
     f.phase = c.op()->phase;  // good when the step began
     f.source = "the bytes of that memory at two reads of one step, and no op that wrote between";
@@ -74,9 +143,7 @@ std::optional<Finding> examine(const Case& c, const Subject&) {
         " should have seen the same bytes, but no op of the step wrote "
         "what the second one saw. Somebody outside did: a loader refilling its buffer, another thread, or "
         "numpy on shared memory. With the first bytes throughout the step is finite.";
-    f.advice =
-        "Copy the batch out of the loader's buffer (clone) before the step, or don't refill a buffer before "
-        "backward is over; with non_blocking copies wait for them.";
+    f.advice = kAdvice;
     f.wanted.push_back(std::move(undone));
     return f;
   }

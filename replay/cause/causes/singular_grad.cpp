@@ -1,12 +1,12 @@
 // SINGULAR_GRAD: forward finite, derivative infinite at this very point. Proof: the culprit works for the
-// derivative of a forward op, and that op, computed in fp64 at the recorded point and ever nearer to it, has no
-// finite slope wherever the derivative is bad. A gradient that the program threw away is another cause.
+// derivative of a forward op, and that op, computed in fp64 at the recorded point and ever nearer to it, has
+// no finite slope wherever the derivative is bad. A gradient that the program threw away is another cause.
 #include <ATen/ATen.h>
 
-#include "replay/cause/branch.h"
+#include "replay/case/branch.h"
+#include "replay/case/derivative.h"
+#include "replay/case/values.h"
 #include "replay/cause/cause.h"
-#include "replay/cause/derivative.h"
-#include "replay/cause/values.h"
 
 namespace nanquest {
 namespace {

@@ -1,14 +1,14 @@
-// UNINITIALIZED: memory was read that nobody had written. Proof: by the write ranges of the trace, what the culprit
-// reads shows memory as `empty` handed it out (the record either saw the same bytes at the first read as when it was
-// handed out, or nothing but partial writes lies between), and the step run with other fillings of that memory is
-// bad with one and good with another.
+// UNINITIALIZED: memory was read that nobody had written. Proof: by the write ranges of the trace, what the
+// culprit reads shows memory as `empty` handed it out (the record either saw the same bytes at the first read
+// as when it was handed out, or nothing but partial writes lies between), and the step run with other
+// fillings of that memory is bad with one and good with another.
 #include <ATen/ATen.h>
 
 #include <limits>
 #include <set>
 
+#include "replay/case/values.h"
 #include "replay/cause/cause.h"
-#include "replay/cause/values.h"
 
 namespace nanquest {
 namespace {
@@ -25,8 +25,8 @@ OpId handed_out(const Case& c, SlotId slot, OpId before) {
   return found;
 }
 
-/// The host write put down the very bytes that the memory held when it was handed out: it is no write, but the
-/// record of a first read. A tensor made of host data has others.
+/// The host write put down the very bytes that the memory held when it was handed out: it is no write, but
+/// the record of a first read. A tensor made of host data has others.
 bool is_first_read(const Case& c, OpId host_write) {
   const auto rows = c.graph().written(host_write);
   if (rows.empty() || !rows[0]) return false;
@@ -40,8 +40,8 @@ bool is_first_read(const Case& c, OpId host_write) {
   return false;
 }
 
-/// Ops that handed out, or put on record, memory that `row` shows unwritten before op `before`. Through ops that
-/// change a part of what they write in place.
+/// Ops that handed out, or put on record, memory that `row` shows unwritten before op `before`. Through ops
+/// that change a part of what they write in place.
 void collect(const Case& c, TensorId row, OpId before, std::set<std::int32_t>& found, int depth) {
   (void)c.graph().each_write_behind(row, before, [&](const TraceGraph::Write& write) {
     const OpRow& op = c.graph().op(write.op);
@@ -71,10 +71,10 @@ std::optional<Finding> examine(const Case& c, const Subject&) {
   const std::vector<std::int32_t> memory = sources(c);
   if (memory.empty()) return std::nullopt;
   constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
-  if (run_change(c, filled_memory(c, memory, kNaN).options) != TrialResult::non_finite) return std::nullopt;
+  if (run_change(c, filled_memory(c, memory, kNaN)) != TrialResult::non_finite) return std::nullopt;
   Change zeros = filled_memory(c, memory, 0), ones = filled_memory(c, memory, 1);
-  const bool with_zeros = run_change(c, zeros.options) == TrialResult::finite;
-  const bool with_ones = run_change(c, ones.options) == TrialResult::finite;
+  const bool with_zeros = run_change(c, zeros) == TrialResult::finite;
+  const bool with_ones = run_change(c, ones) == TrialResult::finite;
   if (!with_zeros && !with_ones) return std::nullopt;
   OpId maker = OpId{memory.front()};
   if (const auto rows = c.graph().written(maker); !is_unwritten(c, maker) && !rows.empty())

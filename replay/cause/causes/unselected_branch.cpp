@@ -1,14 +1,14 @@
 // UNSELECTED_BRANCH: the branch that where() (or a mask, or a maximum) throws away still sends NaN back.
-// Proof: the loss stays the same when the bad elements of that branch become something else, and backward sent
-// them a gradient of exactly zero: zero times an infinite derivative is NaN. Where the branch itself was
-// infinite or NaN in forward: the loss stays the same and everything is finite with two other numbers in their
-// place.
+// Proof: the loss stays the same when the bad elements of that branch become something else, and backward
+// sent them a gradient of exactly zero: zero times an infinite derivative is NaN. Where the branch itself was
+// infinite or NaN in forward: the loss stays the same and everything is finite with two other numbers in
+// their place.
 #include <ATen/ATen.h>
 
-#include "replay/cause/branch.h"
+#include "replay/case/branch.h"
+#include "replay/case/derivative.h"
+#include "replay/case/values.h"
 #include "replay/cause/cause.h"
-#include "replay/cause/derivative.h"
-#include "replay/cause/values.h"
 
 namespace nanquest {
 namespace {
@@ -65,7 +65,20 @@ std::optional<Finding> backward(const Case& c) {
   return finding(c, forward, mask, bad);
 }
 
-/// The culprit is the forward op, whose infinities only backward makes harmful.
+/// The op that puts the bad values of `forward` into what was sent back to it; kNone if none does.
+std::int32_t harmful_derivative(const Case& c, std::int32_t forward) {
+  const std::vector<std::int32_t> ops = derivative_ops(c, forward);
+  for (const std::int32_t op : ops) {
+    if (c.graph().written_counts(OpId{op}).total() == 0) continue;
+    for (const Case::TensorArgument& a : c.tensor_arguments(op))
+      if (const std::int32_t maker = c.producer(a.tensor, op);
+          c.row(maker) && c.row(maker)->phase == Phase::backward && maker < ops.front())
+        return op;
+  }
+  return kNone;
+}
+
+/// The culprit by the trace is the forward op, whose infinities only backward makes harmful.
 std::optional<Finding> forward(const Case& c) {
   const std::int32_t op = c.op_index();
   if (c.calls(op).size() != 1 || !c.whole(Precision::as_recorded).loss_finite ||
@@ -84,7 +97,11 @@ std::optional<Finding> forward(const Case& c) {
     const RunResult run = c.run(options);
     if (!run.loss_finite || !run.gradients_finite) return std::nullopt;
   }
-  return finding(c, op, bad, bad);
+  Finding f = finding(c, op, bad, bad);
+  // What forward throws away harms nobody: the derivative that sends it back does.
+  f.op = harmful_derivative(c, op);
+  if (f.op != kNone) f.phase = Phase::backward;
+  return f;
 }
 
 std::optional<Finding> examine(const Case& c, const Subject&) {

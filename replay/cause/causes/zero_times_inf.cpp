@@ -1,14 +1,14 @@
-// ZERO_TIMES_INF: 0 · inf where the infinity itself was meant. Proof: at every NaN one factor is exactly 0 and
-// the other infinite (in a product of matrices: for one of the summed products), no operand holds NaN, and
-// the infinity is a number of the program or came in as one.
+// ZERO_TIMES_INF: 0 · inf where the infinity itself was meant. Proof: at every NaN one factor is exactly 0
+// and the other infinite (in a product of matrices: for one of the summed products), no operand holds NaN,
+// and the infinity is a number of the program or came in as one.
 #include <ATen/ATen.h>
 
 #include <limits>
 
+#include "replay/case/origin.h"
+#include "replay/case/semantics.h"
+#include "replay/case/values.h"
 #include "replay/cause/cause.h"
-#include "replay/cause/origin.h"
-#include "replay/cause/semantics.h"
-#include "replay/cause/values.h"
 
 namespace nanquest {
 namespace {

@@ -47,6 +47,53 @@ TEST(Blame, WhatPassesThroughIsNotNamed) {
   EXPECT_EQ(blamed(incident), "aten::log (forward)");
 }
 
+TEST(Blame, AnInfinityThatSoftmaxCouldUseIsToBlameWhereNothingElseIs) {
+  // A softmax gives -Inf the weight 0, so it might be meant; but here it is the logit of the right class.
+  const at::Tensor x = leaf(at::tensor({-1.f, 1.f, 2.f, 1.f, 2.f, 3.f}).view({2, 3}));
+  const at::Tensor classes = at::tensor({0, 1}, at::kLong);
+  const Incident incident(
+      {}, [&] { return with_backward(at::cross_entropy_loss(at::log(at::relu(x)), classes)); });
+  EXPECT_EQ(blamed(incident), "aten::log (forward)");
+  EXPECT_TRUE(incident.make().blame().intended.empty());
+}
+
+TEST(Blame, AnOverflowThatForwardHidesIsToBlameForItsDerivatives) {
+  // A decay rate of exp(100): exp(-Inf) is 0, as it would be of a finite rate; backward multiplies 0 by Inf,
+  // twice.
+  const at::Tensor rate = leaf(at::tensor({100.f, 1.f})), x = leaf(at::rand({3, 2})),
+                   y = leaf(at::rand({3, 2}));
+  StepState state;
+  state.parameters = {{"rate", rate}, {"x", x}, {"y", y}};
+  const Incident incident(state, [&] {
+    const at::Tensor decay = rate.exp().neg();
+    return with_backward(((x * decay).exp() + (y * decay).exp()).sum());
+  });
+  EXPECT_EQ(blamed(incident), "aten::exp (forward)");
+}
+
+TEST(Blame, AMaskInEveryLayerIsNoMoreToBlameThanInOne) {
+  // A node without neighbours: all of its scores are masked, in both layers.
+  const at::Tensor w = leaf(at::randn({3, 3})), allowed = at::tensor({1, 1, 0, 1, 1, 0, 0, 0, 0}).view({3, 3});
+  const auto layer = [&](const at::Tensor& h) {
+    const at::Tensor scores = at::mm(h, h.t());
+    return at::mm(at::softmax(at::where(allowed > 0, scores, at::ones_like(scores) * -kInf), -1), h);
+  };
+  const Incident incident({}, [&] { return with_backward(layer(layer(w)).sum()); });
+  EXPECT_EQ(blamed(incident), "aten::_softmax (forward), aten::_softmax (forward)");
+}
+
+TEST(Blame, WhatCameThroughTheHostCameAfterWhatMadeIt) {
+  // The deviation of a single return is NaN; half of the program goes on with the tensor, half with the number in it.
+  const at::Tensor w = leaf(at::ones({1})), returns = at::ones({1});
+  const Incident incident({}, [&] {
+    const at::Tensor scaled = returns / returns.std();
+    const at::Tensor again = at::tensor({scaled.item<float>()});
+    return with_backward((w * scaled).sum() + (w - again).square().sum());
+  });
+  EXPECT_EQ(blamed(incident).find("aten::std (forward), "), 0u) << blamed(incident);
+  EXPECT_EQ(incident.make().op()->name, "aten::std");
+}
+
 TEST(Blame, AMaskedScoreIsInnocentBesideANaN) {
   const at::Tensor scores = leaf(at::randn({2, 4})), bad = leaf(at::full({2, 1}, -1.0f));
   const at::Tensor mask = at::tensor({0, 0, 1, 1}).to(at::kBool);

@@ -70,6 +70,10 @@ TEST(Bisect, FindsTheTwoSamplesAndTheModule) {
   const Case c = incident.make();
   const SampleBisection samples = bisect_samples(c, 100);
   EXPECT_EQ(samples.poison, (std::vector<std::int64_t>{1, 4})) << samples.note;
+  ASSERT_EQ(samples.tried.size(), 2u);
+  EXPECT_EQ(samples.tried[0].result, TrialResult::finite) << samples.tried[0].change;
+  EXPECT_EQ(samples.tried[1].kind, ChangeKind::placebo);
+  EXPECT_EQ(samples.tried[1].result, TrialResult::non_finite) << samples.tried[1].change;
   const ModuleBisection modules = bisect_modules(c, 100);
   EXPECT_TRUE(modules.finite_with_all);
   EXPECT_EQ(modules.modules, (std::vector<std::string>{"b"}));
@@ -88,8 +92,7 @@ TEST(Unwatched, TheReplayFileHasItsStatistics) {
     loss.backward();
     return loss;
   };
-  Recording recording =
-      record_step(state, step, {.watch = false, .stacks = false});
+  Recording recording = record_step(state, step, {.watch = false, .stacks = false});
   recording.doc.basis = "survivors";
   ASSERT_EQ(recording.doc.culprit.op, kNone);
   ASSERT_TRUE(write_snapshot(recording, scratch / "blind.h5"));

@@ -1,5 +1,6 @@
 // What counts as harm, for how many ops a fix is made, and what its placebo touches.
 #include "probe/observe/step_scope.h"
+#include "replay/cause/protect.h"
 #include "replay/lab/lab.h"
 #include "replay/lab/nearness.h"
 #include "tests/replay/diagnose/sample.h"
@@ -107,15 +108,36 @@ TEST(Fixes, ANormThatOverflowedInEveryGradient) {
   expect_fix(v, Label::norm_overflow);
 }
 
+TEST(Fixes, TheSmallestSetOfOpsThatMustRunWider) {
+  // 260 x 260 leaves fp16 at once and comes back two ops later; the ops beside it and after it can stay.
+  const at::Tensor w = leaf(at::full({4}, 260.f));
+  const Incident incident = trained(w, [&] {
+    const at::Tensor half = w.to(at::kHalf);
+    const at::Tensor back = half.mul(half).mul(2).div(1000);
+    return (back.add(1).mul(0.5) + half.sub(1)).to(at::kFloat).sum();
+  });
+  const Case c = incident.make();
+  ASSERT_EQ(c.op()->name, "aten::mul");
+  const std::vector<std::int32_t> found = protected_set(c, Precision::fp32);
+  std::vector<std::string> names;
+  for (const std::int32_t op : found) names.push_back(c.row(op)->name);
+  EXPECT_EQ(names, (std::vector<std::string>{"aten::mul", "aten::mul", "aten::div"}));
+  // No two ops of the whole step do it.
+  const auto all = static_cast<std::int32_t>(c.doc().ops.size());
+  for (std::int32_t a = 0; a < all; ++a)
+    for (std::int32_t b = a; b < all; ++b)
+      EXPECT_NE(run_change(c, set_in(c, {a, b}, Precision::fp32)), TrialResult::finite) << a << ", " << b;
+}
+
 /// What Ctrl-C leaves: run in a process of its own, since it stops every lab.
 int stopped_verdict() {
   const at::Tensor w = leaf(at::zeros({3}));
   const Incident incident = trained(w, [&] { return (w * 2).log().sum(); });
   Lab::stop();
   const Verdict v = incident.verdict();
-  const bool said =
-      std::any_of(v.not_tested.begin(), v.not_tested.end(),
-                  [](const std::string& note) { return note == "what was left to try when it was stopped"; });
+  const bool said = std::any_of(v.not_tested.begin(), v.not_tested.end(), [](const std::string& note) {
+    return note == "what was left to try when it was stopped";
+  });
   return v.culprit.op == "aten::log" && !v.fix && said ? 0 : 1;
 }
 

@@ -3,14 +3,20 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <functional>
 #include <limits>
+#include <map>
+#include <random>
+#include <set>
 #include <string>
 
 #include "probe/nanquest.h"
 #include "probe/snapshot/reader.h"
+#include "replay/cause/trend.h"
 #include "replay/lab/ddmin.h"
+#include "tests/replay/diagnose/incident.h"
 #include "tests/replay/diagnose/programs.h"
 
 namespace nanquest {
@@ -79,6 +85,62 @@ TEST(Growth, ALateSurgeIsSeenInTheShortWindow) {
   EXPECT_EQ(found[0].what, "grad_amax of blocks.1.mlp");
   EXPECT_NEAR(found[0].bits_per_step, 0.5, 0.01);
   EXPECT_TRUE(std::isnan(found[0].series.back()));
+}
+
+TEST(Growth, TheChanceOfARiseIsThatOfAllOrders) {
+  // Every order of seven numbers: the share of those with at least as many rising pairs, counted by hand.
+  std::vector<double> order = {1, 2, 4, 8, 16, 32, 64};
+  std::map<int, std::pair<double, int>> seen;  // rising pairs: the chance that is said, orders
+  int all = 0;
+  do {
+    const Trend trend = log2_trend(order);
+    auto& [chance, count] = seen[static_cast<int>(std::lround(trend.rising * 21))];
+    chance = trend.chance;
+    ++count, ++all;
+  } while (std::next_permutation(order.begin(), order.end()));
+  ASSERT_EQ(seen.size(), 22u);
+  int at_least = 0;
+  for (auto it = seen.rbegin(); it != seen.rend(); ++it) {
+    at_least += it->second.second;
+    EXPECT_NEAR(it->second.first, static_cast<double>(at_least) / all, 1e-12) << it->first << " pairs";
+  }
+}
+
+TEST(Growth, OfManyNoisySeriesNoneIsSaidAndOneThatGrowsIs) {
+  SnapshotDoc doc;
+  doc.history = {{"grad_norm", {}, {}}};
+  for (int layer = 0; layer < 200; ++layer) doc.history[0].columns.push_back("layer" + std::to_string(layer));
+  std::mt19937 random(7);
+  std::normal_distribution<double> bits(0, 2);
+  for (int row = 0; row < 9; ++row)
+    for (int layer = 0; layer < 200; ++layer)
+      doc.history[0].values.push_back(std::exp2(layer == 77 ? row : bits(random)));
+  // By themselves some of the others are said to grow: that is what looking at many does.
+  int alone = 0;
+  for (int layer = 0; layer < 200; ++layer) {
+    const auto only = [&](const std::string& name) { return name == "layer" + std::to_string(layer); };
+    if (layer != 77) alone += static_cast<int>(find_growth(doc, only).size());
+  }
+  EXPECT_GT(alone, 0);
+  const auto found = find_growth(doc);
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found[0].what, "grad_norm of layer77");
+}
+
+TEST(Growth, IsAskedOfLayersThatTheCulpritWasComputedFrom) {
+  const at::Tensor a = testing::leaf(at::ones({3})), b = testing::leaf(at::ones({3})),
+                   aside = testing::leaf(at::ones({3}));
+  StepState state;
+  state.parameters = {{"net.a.weight", a}, {"net.b.weight", b}, {"aside.weight", aside}};
+  const testing::Incident incident(state, [&] {
+    const at::Tensor loss = ((a * 2) * b * 0).log().sum() + aside.sum();
+    loss.backward();
+    return loss;
+  });
+  const Case c = incident.make();
+  ASSERT_NE(c.op(), nullptr);
+  EXPECT_EQ(c.op()->name, "aten::log");
+  EXPECT_EQ(layers_aside(c.graph(), OpId{c.op_index()}), std::set<std::string>{"aside"});
 }
 
 TEST(Growth, StrongestFirst) {

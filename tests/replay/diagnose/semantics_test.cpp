@@ -1,5 +1,5 @@
-// The table of op semantics against PyTorch's own fp64 kernels: on a grid of values the table says finite where
-// PyTorch is finite, NaN where it is NaN, and infinite where it is infinite.
+// The table of op semantics against PyTorch's own fp64 kernels: on a grid of values the table says finite
+// where PyTorch is finite, NaN where it is NaN, and infinite where it is infinite.
 #include <ATen/ATen.h>
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <gtest/gtest.h>
@@ -8,8 +8,8 @@
 #include <functional>
 #include <map>
 
-#include "replay/cause/semantics.h"
-#include "replay/cause/values.h"
+#include "replay/case/semantics.h"
+#include "replay/case/values.h"
 
 namespace nanquest {
 namespace {

@@ -140,6 +140,25 @@ Step embedding(int seed, at::ScalarType type) {
   return m.step;
 }
 
+/// Gates multiply in place what their derivatives read as it was: autograd keeps copies of that.
+Step gates(int seed, at::ScalarType type) {
+  Maker m(seed, type);
+  auto in = m.parameter("in.weight", {15, 7}), hidden = m.parameter("hidden.weight", {15, 5});
+  auto scale = m.parameter("scale", {5}, 0.2, 1);
+  auto x = m.batch("x", at::randn({3, 4, 7}));
+  m.step.run = [=] {
+    at::Tensor h = at::zeros({4, 5}, x.options());
+    for (std::int64_t t = 0; t < x.size(0); ++t) {
+      h = at::gru_cell(x[t], h, in, hidden);
+      h = h.mul(2).mul_(scale).div_(scale.square().add(1)).tanh();
+    }
+    auto loss = h.square().sum();
+    loss.backward();
+    return loss;
+  };
+  return m.step;
+}
+
 Step in_place(int seed, at::ScalarType type) {
   Maker m(seed, type);
   auto w = m.parameter("w", {8, 8});
@@ -314,6 +333,7 @@ const std::vector<Program>& programs() {
       {"dropout", dropout, true},
       {"embedding", embedding},
       {"in_place", in_place},
+      {"gates", gates},
       {"foreach", [](int s, ScalarType t) { return optimizer(s, t, false); }},
       {"fused_adamw", [](int s, ScalarType t) { return optimizer(s, t, true); }},
       {"out_variants", out_variants},

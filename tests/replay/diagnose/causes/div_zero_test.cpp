@@ -1,4 +1,6 @@
 // DIV_ZERO: its sample, its variants, and what looks like it and is not.
+#include <torch/csrc/autograd/custom_function.h>
+
 #include "tests/replay/diagnose/sample.h"
 
 namespace nanquest {
@@ -31,6 +33,35 @@ TEST(DivZero, ZeroOverZeroIsSaid) {
                     }).finding();
   EXPECT_EQ(f.label, Label::div_zero);
   EXPECT_NE(f.explanation.find("0 / 0"), std::string::npos);
+}
+
+TEST(DivZero, ACountIsAWholeNumber) {
+  const at::Tensor w = leaf(at::tensor({1.f, 2.f}));
+  const Verdict v = trained(w, [&] {
+                      const at::Tensor chosen = w > 9;
+                      return w.pow(2).mean() + (w * chosen).sum() / chosen.sum();
+                    }).verdict();
+  EXPECT_EQ(v.cause, Label::div_zero) << v.explanation;
+  ASSERT_TRUE(v.fix.has_value());
+  EXPECT_NE(v.fix->change.find("replaced by one"), std::string::npos) << v.fix->change;
+}
+
+/// A derivative written by hand that divides by what may be zero.
+struct Gate : torch::autograd::Function<Gate> {
+  static at::Tensor forward(torch::autograd::AutogradContext* context, const at::Tensor& x) {
+    context->save_for_backward({x});
+    return x.clamp_min(0);
+  }
+  static torch::autograd::variable_list backward(torch::autograd::AutogradContext* context,
+                                                 torch::autograd::variable_list gradients) {
+    const at::Tensor kept = context->get_saved_variables()[0].clamp_min(0);
+    return {gradients[0] * (kept / kept)};
+  }
+};
+
+TEST(DivZero, InADerivativeThatTheProgramWrote) {
+  const at::Tensor w = leaf(at::tensor({1.f, -2.f}));
+  expect_cause(trained(w, [&] { return Gate::apply(w).sum(); }), Label::div_zero, "aten::div");
 }
 
 TEST(DivZero, OtherQuotientsOtherFormatsInPlace) {

@@ -54,6 +54,16 @@ TEST(EpsUnderflow, BeforeALogarithm) {
                 Label::eps_underflow, "aten::log");
 }
 
+TEST(EpsUnderflow, AnEpsilonOfZeroInTheRootOfAVariance) {
+  // A row of padding, in a norm written by hand. A zero that is added to a count is none: that stays a
+  // division by zero.
+  const at::Tensor w = leaf(at::tensor({0.f, 0.f, 1.f, 2.f}).view({2, 2}));
+  expect_healed(trained(w, [&] { return (w * at::rsqrt(w.pow(2).mean(1, true) + 0.0)).sum(); }),
+                Label::eps_underflow, "aten::rsqrt");
+  const at::Tensor v = leaf(at::ones({2, 2}));
+  expect_cause(trained(v, [&] { return (v / ((v > 9).sum() + 0.0)).sum(); }), Label::div_zero, "aten::div");
+}
+
 TEST(EpsUnderflow, AnEpsilonOfZeroInANorm) {
   const at::Tensor w = leaf(at::ones({3, 4}));
   expect_healed(trained(w, [&] { return at::layer_norm(w, {4}, {}, {}, 0.0).sum(); }), Label::eps_underflow,

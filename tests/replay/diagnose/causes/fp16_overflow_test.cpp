@@ -1,5 +1,5 @@
 // FP16_OVERFLOW: its sample, its variants, and what looks like it and is not.
-#include "replay/cause/values.h"
+#include "replay/case/values.h"
 #include "tests/replay/diagnose/sample.h"
 
 namespace nanquest {

@@ -52,6 +52,20 @@ TEST(UnselectedBranch, AnOverflowThatIsThrownAway) {
   EXPECT_EQ(f.label, Label::unselected_branch) << f.explanation;
 }
 
+TEST(UnselectedBranch, WhatForwardThrowsAwayDoesItsHarmInBackward) {
+  const at::Tensor w = leaf(at::tensor({-1.f, 4.f}));
+  StepState state;
+  state.parameters = {{"w", w}};
+  const Verdict v = Incident(state, [&] {
+                      const at::Tensor loss = (at::where(w > 0, at::sqrt(w), w) * 2).sum();
+                      loss.backward();
+                      return loss;
+                    }).verdict();
+  EXPECT_EQ(v.cause, Label::unselected_branch) << v.explanation;
+  EXPECT_EQ(v.phase, Phase::backward);
+  EXPECT_EQ(v.culprit.op, "aten::div");
+}
+
 TEST(UnselectedBranch, AMaskOfZerosAndAMaximum) {
   const at::Tensor w = leaf(at::tensor({0.f, 4.f})), keep = at::tensor({0.f, 1.f});
   const Finding masked = finding_of(w, [&] { return (at::sqrt(w) * keep).sum(); });

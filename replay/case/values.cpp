@@ -1,4 +1,4 @@
-#include "replay/cause/values.h"
+#include "replay/case/values.h"
 
 #include <ATen/ATen.h>
 #include <ATen/core/dispatch/Dispatcher.h>
@@ -10,27 +10,14 @@
 #include "probe/numerics/format.h"
 #include "probe/observe/op_traits.h"
 #include "probe/tensor/one_up.h"
+#include "probe/tensor/tensor_scan.h"
 
 namespace nanquest {
 namespace {
 
 std::optional<Format> format_of_tensor(const at::Tensor& t) {
-  switch (t.scalar_type()) {
-    case at::kDouble:
-      return Format::fp64;
-    case at::kFloat:
-      return Format::fp32;
-    case at::kHalf:
-      return Format::fp16;
-    case at::kBFloat16:
-      return Format::bf16;
-    case at::kFloat8_e4m3fn:
-      return Format::fp8_e4m3;
-    case at::kFloat8_e5m2:
-      return Format::fp8_e5m2;
-    default:
-      return std::nullopt;
-  }
+  const auto type = dtype_of(t.scalar_type());
+  return type ? format_of(*type) : std::nullopt;
 }
 
 at::ScalarType type_of(Precision precision) {
@@ -175,7 +162,7 @@ std::string number_text(double value) {
   const double size = std::abs(value);
   const bool whole = value == std::floor(value) && size < 1e6;
   std::snprintf(text, sizeof text,
-                whole || (size >= 1e4 && size < 1e9) ? "%.0f"
+                whole || (size >= 999.5 && size < 1e9) ? "%.0f"
                 : size >= 1e9                        ? "%.4e"
                                                      : "%.3g",
                 value);

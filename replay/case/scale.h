@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "replay/cause/case.h"
+#include "replay/case/case.h"
 
 namespace nanquest {
 
@@ -25,9 +25,6 @@ struct LossScale {
 };
 /// Nothing if the step shows no such multiplication.
 std::optional<LossScale> loss_scale_of(const Case& c);
-
-/// Value of a one-element argument of `op` (constants too), by position in the schema; nothing if it is none.
-std::optional<double> number_at(const Case& c, std::int32_t op, std::size_t position);
 
 /// The file and line that called the op, innermost frame first; "" if it isn't on record.
 std::string called_from(const Case& c, std::int32_t op);

@@ -1,4 +1,4 @@
-#include "replay/cause/branch.h"
+#include "replay/case/branch.h"
 
 #include <ATen/ATen.h>
 
@@ -6,9 +6,8 @@
 #include <optional>
 #include <set>
 
-#include "replay/cause/cause.h"
-#include "replay/cause/derivative.h"
-#include "replay/cause/values.h"
+#include "replay/case/derivative.h"
+#include "replay/case/values.h"
 
 namespace nanquest {
 namespace {
@@ -127,8 +126,8 @@ bool loss_ignores(const Case& c, std::int32_t forward, const at::Tensor& mask) {
     return value && at::equal(*value, *as_it_is);
   };
   const bool finite = count_true(at::logical_and(mask, bad_mask(*made))) == 0;
-  // A maximum throws away what is far below another: much lower makes no difference, and a little higher neither.
-  // What stands at the very edge (relu at 0) is used.
+  // A maximum throws away what is far below another: much lower makes no difference, and a little higher
+  // neither. What stands at the very edge (relu at 0) is used.
   const auto moved = [&](double sign, double share, double step) {
     return same_with([=](const at::Tensor& y) { return y + sign * (share * y.abs() + step); });
   };

@@ -1,10 +1,10 @@
-#include "replay/cause/case.h"
+#include "replay/case/case.h"
 
 #include <ATen/ATen.h>
 
 #include <algorithm>
 
-#include "replay/cause/values.h"
+#include "replay/case/values.h"
 
 namespace nanquest {
 namespace {
@@ -171,6 +171,23 @@ std::string Case::op_text(std::int32_t op) const {
   if (!r) return "no op";
   const std::string module = module_of(op);
   return r->name + (module.empty() ? "" : " in " + module);
+}
+
+bool Case::is_one_of(std::int32_t op, std::initializer_list<std::string_view> names) const {
+  return row(op) && std::find(names.begin(), names.end(), plain_name(*row(op))) != names.end();
+}
+
+std::string Case::slot_text(std::int32_t slot) const {
+  const std::string& name = doc_->slots[static_cast<std::size_t>(slot)].name;
+  return name.empty() ? "storage " + std::to_string(slot) : name;
+}
+
+std::string plain_name(const OpRow& op) {
+  std::string name = op.name;
+  if (name.rfind("aten::", 0) == 0) name = name.substr(6);
+  if (name.rfind("_foreach_", 0) == 0) name = name.substr(9);
+  if (name.size() > 1 && name.back() == '_') name.pop_back();
+  return name;
 }
 
 }  // namespace nanquest

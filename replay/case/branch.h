@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "replay/cause/case.h"
+#include "replay/case/case.h"
 
 namespace nanquest {
 
@@ -28,9 +28,9 @@ std::int32_t loss_after(const Case& c, std::int32_t forward);
 
 /// The loss after `forward` stays what it is, bit for bit in fp64, when the elements `mask` of what `forward`
 /// made become something else: where() took the other branch, a mask of zeros multiplied them, a maximum took
-/// another. Finite elements are moved up and down by more than themselves: of two directions one must leave
-/// the loss alone (a maximum ignores all that is smaller). Others become two different finite numbers, and
-/// both must. False if it can't be run.
+/// another. Finite elements are moved by more than themselves, far one way and a little the other way (a
+/// maximum ignores all that is smaller, and a little more of what is far below it): both must leave the loss
+/// alone. Others become two different finite numbers, and both must. False if it can't be run.
 bool loss_ignores(const Case& c, std::int32_t forward, const at::Tensor& mask);
 
 }  // namespace nanquest

@@ -1,12 +1,11 @@
-#include "replay/cause/semantics.h"
+#include "replay/case/semantics.h"
 
 #include <ATen/ATen.h>
 
 #include <algorithm>
 #include <cmath>
 
-#include "replay/cause/cause.h"
-#include "replay/cause/values.h"
+#include "replay/case/values.h"
 
 namespace nanquest {
 namespace {

@@ -1,4 +1,4 @@
-#include "replay/cause/derivative.h"
+#include "replay/case/derivative.h"
 
 #include <ATen/ATen.h>
 #include <ATen/core/dispatch/Dispatcher.h>
@@ -9,7 +9,7 @@
 
 #include "probe/observe/op_traits.h"
 #include "probe/tensor/one_up.h"
-#include "replay/cause/values.h"
+#include "replay/case/values.h"
 
 namespace nanquest {
 namespace {
@@ -186,6 +186,12 @@ at::Tensor spread(const at::Tensor& mask, at::IntArrayRef shape, const std::vect
   for (std::int64_t d = 0; d < dims; ++d)
     if (shape[static_cast<std::size_t>(d)] == 1) sum = sum.sum(d, true);
   return sum.sizes() == shape ? sum > 0 : at::Tensor();
+}
+
+bool is_written_by_hand(const OpRow& op) {
+  // LibTorch numbers its own nodes (DivBackward0), Python names one after its Function's class
+  // (ReluBackward).
+  return op.node.ends_with("Backward") || op.node.starts_with("torch::autograd::CppNode");
 }
 
 }  // namespace nanquest

@@ -1,13 +1,13 @@
-#include "replay/cause/scale.h"
+#include "replay/case/scale.h"
 
 #include <ATen/ATen.h>
 
 #include <algorithm>
 #include <set>
 
-#include "replay/cause/branch.h"
-#include "replay/cause/cause.h"
-#include "replay/cause/values.h"
+#include "replay/case/branch.h"
+#include "replay/case/origin.h"
+#include "replay/case/values.h"
 
 namespace nanquest {
 namespace {
@@ -46,14 +46,6 @@ bool is_gradient(const Case& c, std::int32_t tensor, std::int32_t before, int ho
 
 bool is_gradient(const Case& c, std::int32_t tensor, std::int32_t before) {
   return is_gradient(c, tensor, before, 4);
-}
-
-std::optional<double> number_at(const Case& c, std::int32_t op, std::size_t position) {
-  const std::vector<c10::IValue>& arguments = c.values(op).arguments;
-  if (position >= arguments.size()) return std::nullopt;
-  const at::Tensor t = operand_of(arguments[position]);
-  if (!t.defined() || t.numel() != 1 || (t.is_complex())) return std::nullopt;
-  return wide(t).item<double>();
 }
 
 std::optional<LossScale> loss_scale_of(const Case& c) {

@@ -1,4 +1,4 @@
-#include "replay/cause/semantics.h"
+#include "replay/case/semantics.h"
 
 #include <ATen/ATen.h>
 
@@ -6,7 +6,7 @@
 #include <cmath>
 #include <limits>
 
-#include "replay/cause/values.h"
+#include "replay/case/values.h"
 
 namespace nanquest {
 namespace {

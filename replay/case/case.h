@@ -10,11 +10,13 @@
 
 #include <cstdint>
 #include <functional>
+#include <initializer_list>
 #include <map>
 #include <memory>
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "probe/trace/graph.h"
@@ -73,7 +75,7 @@ class Case {
   const Blame& blame() const { return blame_; }
   void set_blame(Blame blame) { blame_ = std::move(blame); }
 
-  /// What came of the changes that were run so far, by their texts. Shared by copies of the Case.
+  /// What came of the changes that were run so far, by what they say and touch. Shared by copies of the Case.
   std::map<std::string, TrialResult>& trials() const { return *trials_; }
 
   /// Reads a stored tensor; nothing if the file doesn't hold it.
@@ -83,8 +85,8 @@ class Case {
   const OpValues& values(std::int32_t op) const;
   /// The calls that an op on lists is made of; one for every other op, none if it did not run.
   const std::vector<OpValues>& calls(std::int32_t op) const;
-  /// Which of the culprit's calls `values` gives from now on (0 at first): causes are asked once for each that
-  /// went wrong.
+  /// Which of the culprit's calls `values` gives from now on (0 at first): causes are asked once for each
+  /// that went wrong.
   void focus(std::size_t call) { focus_ = call; }
   std::size_t focus() const { return focus_; }
 
@@ -106,8 +108,12 @@ class Case {
   std::int32_t forward_of(std::int32_t op) const;
   /// Module path of an op, for a backward op without one that of its forward op; "" if unknown.
   std::string module_of(std::int32_t op) const;
+  /// True if there is such an op and its plain_name is one of these.
+  bool is_one_of(std::int32_t op, std::initializer_list<std::string_view> names) const;
   /// "aten::mm in blocks.1.mlp", for sentences.
   std::string op_text(std::int32_t op) const;
+  /// The name of an outside storage, "storage 12" if it has none.
+  std::string slot_text(std::int32_t slot) const;
 
  private:
   std::shared_ptr<const SnapshotDoc> doc_;  ///< stays where it is when the Case moves
@@ -124,5 +130,8 @@ class Case {
   mutable std::map<std::int32_t, std::vector<OpValues>> values_;
   std::size_t focus_ = 0;
 };
+
+/// The op's name without "aten::", a trailing "_" (in place) and a leading "_foreach_".
+std::string plain_name(const OpRow& op);
 
 }  // namespace nanquest

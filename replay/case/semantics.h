@@ -2,8 +2,8 @@
 /// arguments an op calculates with, where it has no value, where it has poles, how large its result is.
 ///
 /// The functions are the mathematics in fp64, not a format's: tests/replay/diagnose/semantics_test.cpp holds
-/// each against PyTorch's own fp64 kernels on a grid. Names are plain names (plain_name), so that the in-place
-/// and the _foreach_ forms are the same entry.
+/// each against PyTorch's own fp64 kernels on a grid. Names are plain names (plain_name), so that the
+/// in-place and the _foreach_ forms are the same entry.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -15,7 +15,7 @@
 #include <string_view>
 #include <vector>
 
-#include "replay/cause/case.h"
+#include "replay/case/case.h"
 
 namespace nanquest {
 

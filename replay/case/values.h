@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "replay/cause/case.h"
+#include "replay/case/case.h"
 
 namespace nanquest {
 
@@ -49,7 +49,8 @@ at::Tensor operand_of(const c10::IValue& value);
 /// Every tensor among the arguments, lists opened.
 std::vector<at::Tensor> tensors_in(const std::vector<c10::IValue>& arguments);
 
-/// True if a sum of what `op` gives (or of its exponential) goes into a logarithm: log-space arithmetic by hand.
+/// True if a sum of what `op` gives (or of its exponential) goes into a logarithm: log-space arithmetic by
+/// hand.
 bool goes_into_a_logarithm(const Case& c, std::int32_t op);
 
 /// True if the op read an infinity.
@@ -57,8 +58,8 @@ bool reads_infinity(const OpValues& values);
 
 /// "1 element", "3 elements".
 std::string count_text(std::int64_t n, const std::string& noun);
-/// So that two numbers can be compared by eye: 65712.4 -> "65712" (held against 65504), 0.12345 -> "0.123",
-/// 3.5e38 -> "3.5000e+38" (held against "3.4028e+38").
+/// So that two numbers can be compared by eye: 65712.4 -> "65712" (held against 65504), -1000.3 -> "-1000",
+/// 0.12345 -> "0.123", 3.5e38 -> "3.5000e+38" (held against "3.4028e+38").
 std::string number_text(double value);
 
 /// A copy that nobody else writes into; lists of tensors are copied element by element.
@@ -69,10 +70,10 @@ c10::IValue copy_of(const c10::IValue& value);
 std::vector<c10::IValue> as_lists(const c10::FunctionSchema& schema, std::vector<c10::IValue> arguments);
 
 /// Runs the op once more on these arguments, with every floating tensor and every dtype argument among them
-/// changed to `precision` (fp32 or fp64; as_recorded: unchanged), outside the replayer. What OpValues::outputs
-/// holds of a recorded call comes back, in that order. For one call of an op on lists give that call's
-/// arguments. Nothing if the op draws random numbers (what it drew would be other numbers), has no such kernel
-/// or gives no tensor. Arguments are copied: an in-place op changes nothing of the caller's.
+/// changed to `precision` (fp32 or fp64; as_recorded: unchanged), outside the replayer. What
+/// OpValues::outputs holds of a recorded call comes back, in that order. For one call of an op on lists give
+/// that call's arguments. Nothing if the op draws random numbers (what it drew would be other numbers), has
+/// no such kernel or gives no tensor. Arguments are copied: an in-place op changes nothing of the caller's.
 std::optional<std::vector<at::Tensor>> evaluate_all(const OpRow& op,
                                                     const std::vector<c10::IValue>& arguments,
                                                     Precision precision);

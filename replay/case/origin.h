@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "replay/cause/case.h"
+#include "replay/case/case.h"
 
 namespace nanquest {
 
@@ -24,7 +24,10 @@ std::string maker_text(const Case& c, std::string_view what, std::int32_t maker)
 
 /// The argument at `name` as one number: a constant, or a tensor of one element. Nothing otherwise.
 std::optional<double> number_of(const Case& c, std::int32_t op, std::string_view name);
-/// True if the argument is a number of the program: a scalar, or such a one as a tensor (fp64, no dimensions).
+/// The same by its position in the schema.
+std::optional<double> number_at(const Case& c, std::int32_t op, std::size_t position);
+/// True if the argument is a number of the program: a scalar, or such a one as a tensor (fp64, no
+/// dimensions).
 bool is_constant(const Case& c, std::int32_t op, std::string_view name);
 /// True if that number was written as a floating-point number, not as a whole one.
 bool is_real_number(const Case& c, std::int32_t op, std::string_view name);

@@ -12,7 +12,7 @@
 
 #include <vector>
 
-#include "replay/cause/case.h"
+#include "replay/case/case.h"
 
 namespace nanquest {
 
@@ -38,5 +38,9 @@ std::vector<std::int64_t> reduced_dimensions(const Case& c, std::int32_t op);
 /// `mask`, of what an op made of `reduced` dimensions, in a tensor of `shape` that it read; undefined if they
 /// don't belong together.
 at::Tensor spread(const at::Tensor& mask, at::IntArrayRef shape, const std::vector<std::int64_t>& reduced);
+
+/// True for an op of a derivative that the program wrote itself (an autograd.Function's backward, or a C++
+/// one's): its arithmetic is the program's, and differentiates no op.
+bool is_written_by_hand(const OpRow& op);
 
 }  // namespace nanquest

@@ -1,13 +1,12 @@
-#include "replay/cause/origin.h"
+#include "replay/case/origin.h"
 
 #include <ATen/ATen.h>
 
 #include <set>
 #include <vector>
 
-#include "replay/cause/cause.h"
-#include "replay/cause/semantics.h"
-#include "replay/cause/values.h"
+#include "replay/case/semantics.h"
+#include "replay/case/values.h"
 
 namespace nanquest {
 
@@ -83,9 +82,17 @@ std::string maker_text(const Case& c, std::string_view what, std::int32_t maker)
 }
 
 std::optional<double> number_of(const Case& c, std::int32_t op, std::string_view name) {
-  const at::Tensor given = operand(c, op, name);
-  if (!given.defined() || given.numel() != 1) return std::nullopt;
-  return given.item<double>();
+  if (!c.row(op)) return std::nullopt;
+  const auto position = argument_position(*c.row(op), operand_name(*c.row(op), name));
+  return position ? number_at(c, op, *position) : std::nullopt;
+}
+
+std::optional<double> number_at(const Case& c, std::int32_t op, std::size_t position) {
+  const std::vector<c10::IValue>& arguments = c.values(op).arguments;
+  if (position >= arguments.size()) return std::nullopt;
+  const at::Tensor t = operand_of(arguments[position]);
+  if (!t.defined() || t.numel() != 1 || t.is_complex()) return std::nullopt;
+  return wide(t).item<double>();
 }
 
 bool is_constant(const Case& c, std::int32_t op, std::string_view name) {
