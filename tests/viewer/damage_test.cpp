@@ -27,9 +27,10 @@ constexpr Panel kPanels[] = {Panel::verdict, Panel::norms, Panel::trace, Panel::
 class Damaged : public ::testing::Test {
  protected:
   /// A run with incidents at steps 90 (whole) and 131.
-  std::string fresh() {
+  std::string fresh(bool replayed = true) {
     fs::remove_all(dir());
     testing::FixtureOptions options;
+    options.replayed = replayed;
     options.incidents = 2;
     return testing::write_run(dir(), options);
   }
@@ -67,7 +68,7 @@ TEST_F(Damaged, AloneItIsRefusedInOneLine) {
 TEST_F(Damaged, InARunTheOthersAreShown) {
   for (const Damage& damage : all_damages()) {
     SCOPED_TRACE(damage.name);
-    damage.make(fresh());
+    damage.make(fresh(/*replayed=*/false));
     Result<Session> session = Session::open(dir());
     ASSERT_TRUE(session) << session.error().text();
     ASSERT_NE(session->incident(), nullptr);

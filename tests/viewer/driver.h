@@ -10,6 +10,7 @@
 #include "imgui.h"
 #include "imgui_internal.h"
 #include "implot.h"
+#include "implot_internal.h"
 #include "viewer/ui/hooks.h"
 #include "viewer/ui/style.h"
 #include "viewer/ui/ui.h"
@@ -59,13 +60,19 @@ class Driver {
            window->Size.y > 120;
   }
 
-  /// Moves to the item's centre, presses and releases; false if no such item was drawn.
-  bool click(const std::string& label) {
+  /// Moves to the item's centre; false if no such item was drawn.
+  bool point_at(const std::string& label) {
     const auto found = items_.find(label);
     if (found == items_.end()) return false;
     const ItemSeen item = found->second;
+    ImGui::GetIO().AddMousePosEvent((item.x0 + item.x1) / 2, (item.y0 + item.y1) / 2);
+    return true;
+  }
+
+  /// Moves to the item's centre, presses and releases; false if no such item was drawn.
+  bool click(const std::string& label) {
+    if (!point_at(label)) return false;
     ImGuiIO& io = ImGui::GetIO();
-    io.AddMousePosEvent((item.x0 + item.x1) / 2, (item.y0 + item.y1) / 2);
     frame(2);
     io.AddMouseButtonEvent(0, true);
     frame();
@@ -101,6 +108,27 @@ class Driver {
   int vertices() const {
     return vertices_;
   }
+  /// Square pixels of the last frame's triangles that are wholly of this colour; what overlaps counts twice.
+  double area(ImU32 colour) const {
+    const auto found = areas_.find(colour);
+    return found == areas_.end() ? 0 : found->second;
+  }
+  /// Puts the mouse there and turns its wheel.
+  void wheel(float x, float y, float by) {
+    ImGui::GetIO().AddMousePosEvent(x, y);
+    frame(2);
+    ImGui::GetIO().AddMouseWheelEvent(0, by);
+    frame(3);
+  }
+  /// Values at the ends of the first plot's y axis that is logarithmic, or is not.
+  static ImPlotRange values_shown(bool logarithmic) {
+    ImPool<ImPlotPlot>& plots = ImPlot::GetCurrentContext()->Plots;
+    for (int i = 0; i < plots.GetBufSize(); ++i)
+      if (const ImPlotAxis& y = plots.GetByIndex(i)->Axes[ImAxis_Y1];
+          (y.Scale == ImPlotScale_Log10) == logarithmic)
+        return y.Range;
+    return {0, 0};
+  }
   /// Vertices of the last frame that have this colour.
   int coloured(ImU32 colour) const {
     const auto found = colours_.find(colour);
@@ -111,6 +139,7 @@ class Driver {
   void look() {
     vertices_ = 0;
     colours_.clear();
+    areas_.clear();
     const ImDrawData& data = *ImGui::GetDrawData();
     for (ImTextureData* texture : ImGui::GetPlatformIO().Textures) {
       if (texture->Status == ImTextureStatus_WantDestroy) {
@@ -121,6 +150,18 @@ class Driver {
         texture->SetStatus(ImTextureStatus_OK);
       }
     }
+    for (const ImDrawList* list : data.CmdLists)
+      for (const ImDrawCmd& command : list->CmdBuffer)
+        for (unsigned i = 0; i + 2 < command.ElemCount; i += 3) {
+          const auto corner = [&](unsigned k) -> const ImDrawVert& {
+            return list->VtxBuffer[static_cast<int>(
+                list->IdxBuffer[static_cast<int>(command.IdxOffset + i + k)] + command.VtxOffset)];
+          };
+          const ImDrawVert &a = corner(0), &b = corner(1), &c = corner(2);
+          if (a.col == b.col && b.col == c.col)
+            areas_[a.col] += 0.5 * std::abs((b.pos.x - a.pos.x) * (c.pos.y - a.pos.y) -
+                                            (c.pos.x - a.pos.x) * (b.pos.y - a.pos.y));
+        }
     for (const ImDrawList* list : data.CmdLists)
       for (const ImDrawVert& v : list->VtxBuffer) {
         ++vertices_;
@@ -133,6 +174,7 @@ class Driver {
   Ui ui_;
   std::map<std::string, ItemSeen> items_;
   std::map<ImU32, int> colours_;
+  std::map<ImU32, double> areas_;
   int bad_vertices_ = 0, vertices_ = 0;
 };
 

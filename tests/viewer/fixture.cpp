@@ -151,20 +151,24 @@ std::string fixture_verdict() {
   return to_json(*verdict);
 }
 
+void write_series(const std::string& run_dir, const std::vector<SeriesTable>& tables) {
+  fs::create_directories(run_dir);
+  fs::remove(series_path(run_dir, 0));
+  Result<SeriesWriter> series = SeriesWriter::create(series_path(run_dir, 0), tables);
+  if (!series) throw std::runtime_error(series.error().text());
+  for (std::size_t r = 0; r < tables[0].rows(); ++r) {
+    std::vector<std::span<const double>> rows;
+    for (const SeriesTable& t : tables)
+      rows.emplace_back(t.values.data() + r * t.columns.size(), t.columns.size());
+    need(series->append(rows));
+  }
+  need(series->flush());
+}
+
 std::string write_run(const std::string& run_dir, const FixtureOptions& options) {
   fs::create_directories(incidents_dir(run_dir));
   const std::vector<SeriesTable> history = fixture_history();
-  if (options.series) {
-    Result<SeriesWriter> series = SeriesWriter::create(series_path(run_dir, 0), history);
-    if (!series) throw std::runtime_error(series.error().text());
-    for (std::size_t r = 0; r < history[0].rows(); ++r) {
-      std::vector<std::span<const double>> rows;
-      for (const SeriesTable& t : history)
-        rows.emplace_back(t.values.data() + r * t.columns.size(), t.columns.size());
-      need(series->append(rows));
-    }
-    need(series->flush());
-  }
+  if (options.series) write_series(run_dir, history);
   const std::string snapshot = incident_path(run_dir, kBadStep, 0);
   SnapshotDoc doc = fixture_doc();
   doc.history = history;

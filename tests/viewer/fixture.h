@@ -27,6 +27,8 @@ std::vector<SeriesTable> fixture_history(int steps = 132);
 /// A verdict that replay wrote (tests/golden/verdicts), of the culprit of fixture_doc.
 std::string fixture_verdict();
 
+/// The series of a run, all rows of these tables, in place of one that is there. Throws as write_run does.
+void write_series(const std::string& run_dir, const std::vector<SeriesTable>& tables);
 /// Writes the whole run directory. Returns the path of the snapshot of step 131; throws std::runtime_error on
 /// failure.
 std::string write_run(const std::string& run_dir, const FixtureOptions& options = {});

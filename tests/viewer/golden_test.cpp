@@ -16,7 +16,7 @@ namespace fs = std::filesystem;
 
 /// High enough for all of the panel, and for no row of the trace to be half hidden.
 int height_of(Panel panel) {
-  return panel == Panel::verdict  ? 744
+  return panel == Panel::verdict  ? 960
          : panel == Panel::norms  ? 600
          : panel == Panel::trace  ? 592
          : panel == Panel::tensor ? 648
@@ -102,7 +102,7 @@ TEST(GoldenComparison, FindsAPartThatIsOff) {
     bool grey;
   };
   for (const Part& part : {Part{"headline", Panel::verdict, 18, 14, 640, 44, true},
-                           Part{"one number", Panel::verdict, 237, 455, 305, 473, true},
+                           Part{"one number", Panel::verdict, 205, 576, 273, 594, true},
                            Part{"badge", Panel::verdict, 18, 48, 158, 76, false},
                            Part{"a third of a heat map", Panel::norms, 650, 79, 860, 308, false},
                            Part{"names of layers", Panel::norms, 20, 79, 162, 310, true},

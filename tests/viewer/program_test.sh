@@ -32,6 +32,7 @@ case "$3" in
     expect 2 "no panel" "$viewer" "$dir/story" --text nonsense; one_line
     expect 2 "one panel at a time" "$viewer" "$dir/story" --csv all; one_line
     expect 2 "no op" "$viewer" "$dir/story" --text trace --op 99999; one_line
+    expect 2 "no layer" "$viewer" "$dir/story" --text norms --layer head.nonsense; one_line
     expect 2 "no stored tensor" "$viewer" "$dir/story" --text tensor --tensor none; one_line
     expect 2 "no incident at step" "$viewer" "$dir/story" --text verdict --step 5; one_line
     expect 2 "" "$viewer" --no-such-flag
@@ -44,6 +45,7 @@ case "$3" in
   damaged)
     # Every kind of damage: alone it is refused; in a run the other incident is shown, and asking for this one is refused.
     cp "$snapshot" "$dir/whole.h5"
+    mv "$dir/story/incidents/step-00000131.r0.json" "$dir/verdict.json"
     "$4" > "$dir/kinds"
     while IFS='|' read -r kind says; do
       cp "$dir/whole.h5" "$snapshot"; "$4" "$snapshot" "$kind" || failures=$((failures + 1))
@@ -55,6 +57,12 @@ case "$3" in
       expect 3 "$says" "$viewer" "$dir/story" --text verdict --step 131; one_line
     done < "$dir/kinds"
     [ "$(wc -l < "$dir/kinds")" -ge 8 ] || { echo "FAILED: too few kinds of damage"; failures=$((failures + 1)); }
+    # Its verdict says what happened, with or without the snapshot.
+    cp "$dir/verdict.json" "$dir/story/incidents/step-00000131.r0.json"
+    expect 0 "FP16_OVERFLOW" "$viewer" "$dir/story" --text verdict
+    expect 0 "warning: .*$says" "$viewer" "$dir/story" --text verdict --step 131
+    expect 3 "$says" "$viewer" "$dir/story" --text trace --step 131; one_line
+    rm "$dir/story/incidents/step-00000131.r0.json"
     rm "$dir/story/incidents/step-00000090.r0.h5"
     expect 3 "$says" "$viewer" "$dir/story" --text verdict; one_line  # nothing is left to show
     expect 0 "weight_norm\|loss" "$viewer" "$dir/story" --csv norms

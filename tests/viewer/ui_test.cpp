@@ -1,12 +1,16 @@
 // The panels on no backend: what is drawn, what clicks and keys do, and that no NaN reaches a vertex.
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <filesystem>
 
+#include "probe/snapshot/atomic_file.h"
+#include "probe/snapshot/series.h"
 #include "tests/viewer/damage.h"
 #include "tests/viewer/driver.h"
 #include "tests/viewer/fixture.h"
 #include "viewer/model/verdict_page.h"
+#include "viewer/ui/pace.h"
 
 namespace nanquest::viewer {
 namespace {
@@ -68,6 +72,22 @@ TEST_F(Ui, NonFiniteValuesAreLoud) {
   session().select_statistic(Statistic::weight);               // holds nothing but finite numbers
   driver.frame(4);
   EXPECT_LT(driver.coloured(mark_colour(Mark::pos_inf)), 20);
+}
+
+TEST_F(Ui, GreenIsAFixThatWasVerified) {
+  const auto green = [](Session& shown) {
+    Driver driver(shown, Panel::verdict);
+    driver.frame(4);
+    return driver.coloured(mark_colour(Mark::verified));
+  };
+  EXPECT_GT(green(session()), 0);
+  Result<Verdict> verdict = read_verdict(verdict_path(snapshot_));
+  ASSERT_TRUE(verdict);
+  verdict->advice = verdict->fix->advice;
+  verdict->fix.reset();
+  ASSERT_TRUE(write_file_atomically(verdict_path(snapshot_), to_json(*verdict)));
+  ASSERT_TRUE(session().reload());
+  EXPECT_EQ(green(session()), 0) << "on a change that was not verified";
 }
 
 TEST_F(Ui, ClickingAStatisticShowsIt) {
@@ -161,6 +181,7 @@ TEST_F(Ui, ADamagedIncidentIsSaidAndTheOthersCanBeOpened) {
     const std::string run = temp_.path() + "/" + damage.name;
     testing::FixtureOptions options;
     options.incidents = 2;
+    options.replayed = false;
     damage.make(testing::write_run(run, options));
     Result<Session> opened = Session::open(run);
     ASSERT_TRUE(opened) << opened.error().text();
@@ -200,10 +221,122 @@ TEST_F(Ui, SurvivesARunThatVanishesOrBreaks) {
   driver.frame(3);
   EXPECT_EQ(session().incident(), nullptr);
   std::filesystem::remove_all(dir());
-  EXPECT_FALSE(session().poll());
+  EXPECT_TRUE(session().poll());
+  const std::size_t incidents = session().incidents().size();
   driver.press(ImGuiKey_R, ImGuiMod_Ctrl);
   driver.frame(3);
+  EXPECT_EQ(session().incidents().size(), incidents) << "what was read stays";
+  EXPECT_GT(driver.coloured(ImGui::GetColorU32(colour::orange)), 40) << "and it is said";
   EXPECT_EQ(driver.bad_vertices(), 0);
+}
+
+TEST(Pace, DrawsAFewFramesAfterTheLastThingThatHappened) {
+  Pace pace;
+  int frames = 0;
+  for (; !pace.may_wait(); ++frames) pace.next(false);
+  EXPECT_GE(frames, 3);
+  pace.next(true);
+  EXPECT_FALSE(pace.may_wait());
+  for (int i = 0; i < 10; ++i) pace.next(i % 2 == 0);
+  EXPECT_FALSE(pace.may_wait()) << "what happens while it settles is drawn out as well";
+}
+
+/// The press and the release of a quick click come in the last frame before the loop would sleep.
+TEST_F(Ui, AQuickClickIsDrawnBeforeTheWindowSleeps) {
+  Driver driver(session(), Panel::runs);
+  Pace pace;
+  for (driver.frame(); !pace.may_wait(); driver.frame()) pace.next(input_waits());
+  ASSERT_TRUE(driver.sees("90"));
+  driver.point_at("90");
+  driver.frame(2);
+  ImGuiIO& io = ImGui::GetIO();
+  io.AddMouseButtonEvent(0, true);
+  io.AddMouseButtonEvent(0, false);
+  pace.next(input_waits());
+  for (driver.frame(); !pace.may_wait(); driver.frame()) pace.next(input_waits());
+  EXPECT_FALSE(input_waits());
+  EXPECT_EQ(session().incident()->doc.step, 90);
+}
+
+class Norms : public Ui {
+ protected:
+  /// `steps` steps of three layers with norms of `scale`; every `every`th is NaN (0: none).
+  static std::vector<SeriesTable> series(int steps, int every, double scale = 1) {
+    std::vector<SeriesTable> tables = {{"scalars", {"step"}, {}}, {"grad_norm", {"a", "b", "c"}, {}}};
+    for (int i = 0; i < steps; ++i) {
+      const double v = every > 0 && i % every == every - 1 ? std::nan("") : scale * (2 + std::sin(i * 0.1));
+      tables[0].values.push_back(i);
+      tables[1].values.insert(tables[1].values.end(), {v, v, v});
+    }
+    return tables;
+  }
+  void follow(int steps, double scale) {
+    testing::write_series(dir(), series(steps, 0, scale));
+    ASSERT_TRUE(session().poll());
+  }
+};
+
+/// One step in 600 is bad: so much of the map may be, and a little more for what must be seen at all.
+TEST_F(Norms, ABadStepDoesNotCoverItsNeighbours) {
+  testing::write_series(dir(), series(20000, 600));
+  ASSERT_TRUE(session().reload());
+  Driver driver(session(), Panel::norms);
+  driver.ui().state().norms_view = 1;
+  driver.frame(5);
+  const double bad = driver.area(mark_colour(Mark::nan));
+  EXPECT_GT(bad, 200) << "each of them is seen";
+  EXPECT_LT(bad, 0.02 * 1280 * 800);
+}
+
+TEST_F(Norms, ACellIsAsWideAsItsStep) {
+  Driver driver(session(), Panel::norms);  // the last of 132 steps is NaN in every layer
+  driver.ui().state().norms_view = 1;
+  driver.frame(5);
+  EXPECT_LT(driver.area(mark_colour(Mark::nan)), 1.05 * 1280 / 132 * 800);
+  EXPECT_GT(driver.area(mark_colour(Mark::nan)), 0.5 * 1000 / 132 * 500);
+}
+
+TEST_F(Norms, CurvesStayInThePlotWhileFollowing) {
+  Driver driver(session(), Panel::norms);
+  driver.frame(5);
+  follow(140, 1e6);
+  driver.frame(3);
+  EXPECT_GE(Driver::values_shown(true).Max, 3e6);
+  EXPECT_LE(Driver::values_shown(true).Min, 1e6);
+}
+
+TEST_F(Norms, FollowingKeepsAZoomAndHomeEndsIt) {
+  Driver driver(session(), Panel::norms);
+  driver.ui().state().norms_view = 2;
+  driver.frame(5);
+  ImGui::GetIO().AddKeyEvent(ImGuiMod_Ctrl, true);
+  const ImPlotRange all = Driver::values_shown(true);
+  driver.wheel(640, 450, 2);
+  ImGui::GetIO().AddKeyEvent(ImGuiMod_Ctrl, false);
+  const ImPlotRange zoomed = Driver::values_shown(true);
+  EXPECT_LT(zoomed.Max, all.Max);
+  follow(140, 1e6);
+  driver.frame(3);
+  EXPECT_EQ(Driver::values_shown(true).Max, zoomed.Max);
+  driver.press(ImGuiKey_Home);
+  EXPECT_GE(Driver::values_shown(true).Max, 3e6);
+}
+
+TEST_F(Norms, TheWheelZoomsStepsAndHidesNoLayer) {
+  Driver driver(session(), Panel::norms);
+  driver.ui().state().norms_view = 1;
+  driver.frame(5);
+  const ImPlotRange layers = Driver::values_shown(false);
+  const double last = driver.ui().state().view_last;
+  driver.wheel(640, 450, 3);
+  EXPECT_LT(driver.ui().state().view_last, last);
+  EXPECT_EQ(Driver::values_shown(false).Min, layers.Min);
+  EXPECT_EQ(Driver::values_shown(false).Max, layers.Max);
+  driver.ui().state().norms_view = 2;
+  driver.frame(3);
+  const ImPlotRange values = Driver::values_shown(true);
+  driver.wheel(640, 450, 3);
+  EXPECT_EQ(Driver::values_shown(true).Max, values.Max);
 }
 
 }  // namespace

@@ -67,7 +67,8 @@ Status select(Session& session, const Arguments& a) {
     for (const IncidentEntry& e : session.incidents()) found = found || e.files.step == a.step;
     if (!found) return no("there is no incident at step " + std::to_string(a.step), "--text runs lists them");
     session.select_step(static_cast<double>(a.step));
-    if (session.incident() == nullptr) return Error{ErrorCode::bad_file, session.incident_error(), ""};
+    if (session.incident() == nullptr && !session.verdict())
+      return Error{ErrorCode::bad_file, session.incident_error(), ""};
   }
   if (a.op >= 0) {
     const std::size_t ops = session.incident() ? session.incident()->trace.size() : 0;
@@ -75,6 +76,8 @@ Status select(Session& session, const Arguments& a) {
       return no("there is no op " + std::to_string(a.op), "the trace holds " + counted(ops, "op"));
     session.select_op(static_cast<std::int32_t>(a.op));
   }
+  if (!a.layer.empty() && !session.has_layer(a.layer))
+    return no("there is no layer \"" + a.layer + "\"", "--text norms lists them");
   if (!a.layer.empty()) session.select_layer(a.layer);
   if (!a.tensor.empty()) {
     std::string path;
@@ -95,7 +98,8 @@ Status select(Session& session, const Arguments& a) {
 
 /// Panels that are about one incident need one that can be read.
 Status check_shown(const Session& session, Panel panel) {
-  const bool about_one = panel == Panel::verdict || panel == Panel::trace || panel == Panel::tensor;
+  const bool about_one =
+      panel == Panel::trace || panel == Panel::tensor || (panel == Panel::verdict && !session.verdict());
   if (!about_one || session.incident() != nullptr || session.incident_error().empty()) return {};
   return Error{ErrorCode::bad_file, session.incident_error(), ""};
 }

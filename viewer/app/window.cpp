@@ -11,6 +11,7 @@
 #include "backends/imgui_impl_opengl3.h"
 #include "imgui.h"
 #include "implot.h"
+#include "viewer/ui/pace.h"
 #include "viewer/ui/style.h"
 
 namespace nanquest::viewer {
@@ -53,16 +54,19 @@ void dropped(GLFWwindow* window, int count, const char** paths) {
 class Follower {
  public:
   bool due() const { return Clock::now() >= next_; }
-  void look(Session& session, UiState& state) {
+  /// True if there is something new.
+  bool look(Session& session, UiState& state) {
     const auto start = Clock::now();
-    if (session.poll()) {
+    const bool news = session.poll();
+    if (news) {
       state.filtered_for.clear();
-      state.message = "New data";
+      state.message = session.lost().empty() ? "New data" : "";
       const auto& steps = session.history().steps();
       if (!steps.empty() && follows_) state.fit_view = true;
     }
     const auto spent = Clock::now() - start;
     next_ = Clock::now() + std::max<Clock::duration>(std::chrono::seconds(1), spent * 20);
+    return news;
   }
   /// Follows the end of the run only while the view shows all of it.
   void note_view(const UiState& state) {
@@ -93,22 +97,27 @@ void loop(GLFWwindow* window, Session& session, UiOptions options, int frames) {
   glfwSetWindowUserPointer(window, &drop);
   glfwSetDropCallback(window, dropped);
   Follower follower;
-  int settle = 5;  // frames still to draw after the last event: menus and layouts need more than one
+  Pace pace;
   for (int frame = 0; !glfwWindowShouldClose(window) && !ui.wants_to_quit() && frame != frames; ++frame) {
-    if (settle > 0 || frames >= 0)
-      glfwPollEvents();
-    else
+    if (pace.may_wait() && frames < 0)
       glfwWaitEventsTimeout(1.0);
-    settle = settle > 0 ? settle - 1 : 3;
+    else
+      glfwPollEvents();
+    int width = 0, height = 0;
+    glfwGetWindowSize(window, &width, &height);
+    const ImVec2 before = ImGui::GetIO().DisplaySize;
+    bool something = input_waits() || !drop.empty() || before.x != static_cast<float>(width) ||
+                     before.y != static_cast<float>(height);
     if (!drop.empty()) {
       Result<Session> other = Session::open(drop);
       ui.state().message = other ? "Opened " + drop : other.error().text();
       if (other) session = std::move(other).value();
       ui.state().filtered_for.clear();
-      ui.state().fit_view = true;
+      ui.state().show_all();
       drop.clear();
     }
-    if (follower.due()) follower.look(session, ui.state());
+    if (follower.due()) something = follower.look(session, ui.state()) || something;
+    pace.next(something);
     draw_frame(window, ui);
     follower.note_view(ui.state());
   }

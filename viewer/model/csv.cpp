@@ -42,6 +42,17 @@ std::string verdict_csv(const Session& session) {
   row(out, std::string("cause"), none, std::string(page.cause ? word(*page.cause) : ""), none);
   row(out, std::string("confidence"), none, exact_number(page.confidence), none);
   for (const Fact& f : page.facts) row(out, std::string("fact"), f.label, one_line(f.text), none);
+  if (page.fix)
+    row(out, std::string(page.fix_verified() ? "fix:verified" : "fix:not_verified"), page.fix->change,
+        page.fix->advice, none);
+  for (const Claim& c : page.claims) {
+    const std::string cause(word(c.cause));
+    if (c.facts_for.empty() && c.facts_against.empty()) row(out, std::string("claim"), cause, none, none);
+    for (const std::string& fact : c.facts_for)
+      row(out, std::string("claim:for"), cause, one_line(fact), none);
+    for (const std::string& fact : c.facts_against)
+      row(out, std::string("claim:against"), cause, one_line(fact), none);
+  }
   for (const Evidence& e : page.evidence) row(out, std::string("evidence"), e.name, e.value, e.limit);
   for (const Counterfactual& t : page.trials)
     row(out, "trial:" + std::string(word(t.kind)), t.change, std::string(spoken(t.result)), none);
@@ -74,12 +85,14 @@ std::string trace_csv(const Session& session) {
   out << "op,mark,phase,micro_batch,name,module,node,read_formats,read_amax,read_headroom_bits,read_nan,read_"
          "pos_inf,"
          "read_neg_inf,write_format,write_shape,write_amax,write_headroom_bits,write_nan,write_pos_inf,write_"
-         "neg_inf\n";
+         "neg_inf,source\n";
   const OpenIncident* incident = session.incident();
   if (incident == nullptr) return out.str();
   for (std::size_t i = 0; i < incident->trace.size(); ++i) {
     const TraceLine l = incident->trace.line(OpId{i});
-    const auto amax = [](const ValueRange& r) { return r.known ? exact_number(r.amax) : std::string(); };
+    const auto amax = [](const ValueRange& r) {
+      return r.known && !r.none_finite() ? exact_number(r.amax) : std::string();
+    };
     const auto room = [](const ValueRange& r) {
       return r.has_headroom ? exact_number(r.headroom) : std::string();
     };
@@ -87,7 +100,7 @@ std::string trace_csv(const Session& session) {
         std::to_string(incident->doc.ops[i].micro_batch), l.name, l.module, l.node, l.read_formats,
         amax(l.read), room(l.read), num(l.read.nan), num(l.read.pos_inf), num(l.read.neg_inf), l.write_format,
         l.write_shape, amax(l.written), room(l.written), num(l.written.nan), num(l.written.pos_inf),
-        num(l.written.neg_inf));
+        num(l.written.neg_inf), incident->trace.source(OpId{i}));
   }
   return out.str();
 }

@@ -99,6 +99,22 @@ Extremes History::extremes(Statistic s, std::size_t first, std::size_t last) con
   return out;
 }
 
+bool History::looks_for_bad() const {
+  return scalar("gate") != nullptr || scalar("loss") != nullptr || scalar("grad_norm") != nullptr;
+}
+
+std::optional<std::size_t> History::first_bad() const {
+  const Pyramid* gate = scalar("gate");
+  for (std::size_t r = 0; r < rows(); ++r) {
+    const double g = gate == nullptr ? 0 : (*gate)[r];
+    if (g == static_cast<double>(Gate::non_finite)) return r;
+    if (g == static_cast<double>(Gate::scale_overflow)) continue;
+    for (const char* name : {"loss", "grad_norm"})
+      if (const Pyramid* values = scalar(name); values != nullptr && !std::isfinite((*values)[r])) return r;
+  }
+  return std::nullopt;
+}
+
 HeatMap History::heat_map(Statistic s, std::size_t first, std::size_t last, std::size_t columns) const {
   HeatMap map;
   last = std::min(last, rows());

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -70,6 +71,11 @@ class History {
   /// The scalar of that name, or null.
   const Pyramid* scalar(const std::string& name) const;
   const std::vector<GateEvent>& events() const { return events_; }
+  /// True if the rows say whether their step was finite: by the gate, the loss or a gradient norm.
+  bool looks_for_bad() const;
+  /// The first row whose step was not finite; one whose loss scale overflowed is none. Nothing if there is
+  /// none.
+  std::optional<std::size_t> first_bad() const;
 
  private:
   std::vector<double> steps_;

@@ -30,6 +30,10 @@ std::string layer_for(const History& history, std::string name) {
 
 }  // namespace
 
+bool Session::has_layer(const std::string& layer) const {
+  return viewer::has_layer(history(), layer);
+}
+
 void Session::select_incident(int row) {
   selection_.incident = row;
   if (row < 0) return;
@@ -42,7 +46,7 @@ void Session::select_incident(int row) {
   selection_.step = static_cast<double>(incidents_[static_cast<std::size_t>(row)].files.step);
   if (incident_ == nullptr) return;
   std::int64_t op = incident_->doc.culprit.op;
-  if (incident_->verdict && incident_->verdict->culprit.index >= 0) op = incident_->verdict->culprit.index;
+  if (verdict_ && verdict_->culprit.index >= 0) op = verdict_->culprit.index;
   if (op >= 0 && op < static_cast<std::int64_t>(incident_->trace.size()))
     select_op(static_cast<std::int32_t>(op));
   const std::string& bad = incident_->doc.culprit.tensor_name;
@@ -80,9 +84,7 @@ void Session::select_step(double step) {
   selection_.step = step;
   for (std::size_t i = 0; i < incidents_.size(); ++i)
     if (static_cast<double>(incidents_[i].files.step) == step && static_cast<int>(i) != selection_.incident) {
-      const std::string layer = selection_.layer;
       select_incident(static_cast<int>(i));
-      if (!layer.empty()) selection_.layer = layer;
       return;
     }
 }

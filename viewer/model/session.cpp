@@ -24,60 +24,22 @@ std::string shell_quoted(const std::string& text) {
   return out + "'";
 }
 
-std::string file_stamp(const std::string& path) {
-  std::error_code ec;
-  const auto size = fs::file_size(path, ec);
-  if (ec) return path + "?";
-  const auto time = fs::last_write_time(path, ec);
-  return path + ":" + std::to_string(size) + ":" + std::to_string(time.time_since_epoch().count()) + ";";
-}
-
-bool same_trace(const SnapshotDoc& a, const SnapshotDoc& b) {
-  const auto same_op = [](const OpRow& x, const OpRow& y) {
-    return x.name == y.name && x.overload == y.overload;
-  };
-  return a.step == b.step && a.rank == b.rank && a.tensors.size() == b.tensors.size() &&
-         a.written == b.written &&
-         std::equal(a.ops.begin(), a.ops.end(), b.ops.begin(), b.ops.end(), same_op);
-}
-
-/// The doc of a recording; with the statistics and the culprit of its replay if it was recorded without.
-SnapshotDoc told(const SnapshotDoc& recorded, const std::string& replay_file, std::string& error) {
-  SnapshotDoc doc = recorded;
-  if (doc.basis != "survivors" || replay_file.empty()) return doc;
-  const Result<SnapshotReader> replay = SnapshotReader::open(replay_file);
-  if (!replay) {
-    error = replay.error().text();
-    return doc;
-  }
-  const SnapshotDoc& found = replay->doc();
-  if (found.ops.empty()) return doc;  // written by a version that kept no trace
-  if (!same_trace(doc, found)) {
-    error = replay_file + ": is the replay of another recording; make it again with nanquest-replay SNAPSHOT";
-    return doc;
-  }
-  doc.stats = found.stats;
-  doc.culprit = found.culprit;
-  for (std::size_t i = 0; i < doc.tensors.size(); ++i) doc.tensors[i].stats = found.tensors[i].stats;
-  for (std::size_t i = 0; i < doc.ops.size(); ++i) doc.ops[i].flags = found.ops[i].flags;
-  return doc;
+/// The snapshot that a replay file belongs to; "" if the file is not called like one.
+std::string replayed_snapshot(const std::string& path) {
+  const std::string ending = ".replay.h5";
+  if (path.size() <= ending.size() || !path.ends_with(ending)) return "";
+  return path.substr(0, path.size() - ending.size()) + ".h5";
 }
 
 }  // namespace
 
-OpenIncident::OpenIncident(SnapshotReader opened, const std::string& replay_file)
-    : reader(std::move(opened)),
-      doc(told(reader.doc(), replay_file, replay_error)),
-      trace(doc),
-      history(doc.history) {
-  Result<std::vector<StoredTensor>> list = list_tensors(reader);
-  if (list)
-    tensors = std::move(list).value();
-  else
-    tensors_error = list.error().text();
-}
-
 Result<Session> Session::open(const std::string& path) {
+  if (const std::string snapshot = replayed_snapshot(path); !snapshot.empty()) {
+    std::error_code ec;
+    if (fs::is_regular_file(snapshot, ec)) return open(snapshot);
+    return Error{ErrorCode::bad_file, path + ": is what a replay left of " + snapshot + ", which is not here",
+                 "give that snapshot or its run directory"};
+  }
   Session session;
   session.path_ = path;
   std::error_code ec;
@@ -145,11 +107,13 @@ Status Session::load() {
           entry.gate = known.gate;
           entry.summary = known.summary;
         }
-    if (!files.verdict.empty())
-      if (Result<Verdict> verdict = read_verdict(files.verdict)) {
-        entry.cause = verdict->found ? word(verdict->cause) : "nothing harmful";
-        entry.confidence = verdict->confidence;
-      }
+    if (!files.verdict.empty()) {
+      const Result<Verdict> verdict = read_verdict(files.verdict);
+      if (verdict)
+        entry.note(*verdict);
+      else
+        entry.verdict_error = verdict.error().text();
+    }
     incidents_.push_back(std::move(entry));
   }
   load_series();
@@ -171,49 +135,56 @@ void Session::load_series() {
     series_error_ = tables.error().text();
 }
 
+void Session::load_verdict(IncidentEntry& entry) {
+  verdict_.reset();
+  entry.verdict_error.clear();
+  if (entry.files.verdict.empty()) return;
+  Result<Verdict> verdict = read_verdict(entry.files.verdict);
+  if (!verdict) {
+    entry.verdict_error = verdict.error().text();
+    return;
+  }
+  verdict_ = std::move(verdict).value();
+  entry.note(*verdict_);
+}
+
 void Session::load_incident(int row) {
   incident_.reset();
   incident_error_.clear();
+  verdict_.reset();
   detail_.reset();
   slice_.reset();
   if (row < 0 || row >= static_cast<int>(incidents_.size())) return;
   IncidentEntry& entry = incidents_[static_cast<std::size_t>(row)];
+  load_verdict(entry);
   Result<SnapshotReader> reader = SnapshotReader::open(entry.files.snapshot);
   entry.error = reader ? "" : reader.error().text();
-  if (!reader) {
-    incident_error_ = entry.error;
-    return;
-  }
-  incident_ = std::make_unique<OpenIncident>(std::move(reader).value(), entry.files.replay);
-  if (entry.files.verdict.empty()) return;
-  Result<Verdict> verdict = read_verdict(entry.files.verdict);
-  if (verdict)
-    incident_->verdict = std::move(verdict).value();
+  if (reader)
+    incident_ = std::make_unique<OpenIncident>(std::move(reader).value(), entry.files.replay);
   else
-    incident_->verdict_error = verdict.error().text();
-  if (incident_->verdict)
-    entry.cause = incident_->verdict->found ? word(incident_->verdict->cause) : "nothing harmful";
-  if (incident_->verdict) entry.confidence = incident_->verdict->confidence;
+    incident_error_ = entry.error;
 }
 
 void Session::start_selection() {
   std::vector<int> order(incidents_.size());
   std::iota(order.begin(), order.end(), 0);
-  std::stable_partition(order.begin(), order.end(),
-                        [&](int row) { return !incidents_[static_cast<std::size_t>(row)].cause.empty(); });
+  std::stable_sort(order.begin(), order.end(), [&](int a, int b) {
+    return opens_before(incidents_[static_cast<std::size_t>(a)], incidents_[static_cast<std::size_t>(b)]);
+  });
+  const auto nothing = [&] { return incident_ == nullptr && !verdict_; };
   select_incident(order.empty() ? -1 : order.front());
-  for (std::size_t i = 1; i < order.size() && incident_ == nullptr; ++i) select_incident(order[i]);
-  if (!order.empty() && incident_ == nullptr)
-    select_incident(order.front());  // none can be read: the first says why
+  for (std::size_t i = 1; i < order.size() && nothing(); ++i) select_incident(order[i]);
+  if (!order.empty() && nothing()) select_incident(order.front());  // none can be read: the first says why
   if (!history().has(selection_.statistic)) selection_.statistic = history().first_available();
 }
 
 std::vector<std::string> Session::complaints() const {
   std::vector<std::string> all;
-  for (const std::string& error : {manifest_error_, series_error_})
+  for (const std::string& error : {lost_, manifest_error_, series_error_})
     if (!error.empty()) all.push_back(error);
   for (const IncidentEntry& entry : incidents_)
-    if (!entry.error.empty()) all.push_back(entry.error);
+    for (const std::string& error : {entry.error, entry.verdict_error})
+      if (!error.empty()) all.push_back(error);
   if (incident_ && !incident_->replay_error.empty()) all.push_back(incident_->replay_error);
   return all;
 }
@@ -224,52 +195,16 @@ const History& Session::history() const {
 
 std::string Session::replay_command() const {
   if (selection_.incident < 0) return "";
-  return "nanquest-replay " +
-         shell_quoted(incidents_[static_cast<std::size_t>(selection_.incident)].files.snapshot);
+  const std::string& snapshot = incidents_[static_cast<std::size_t>(selection_.incident)].files.snapshot;
+  std::error_code ec;
+  const fs::path whole = fs::weakly_canonical(snapshot, ec);
+  return "nanquest-replay " + shell_quoted(ec ? snapshot : whole.string());
 }
 
-Status Session::reload() {
-  const Selection before = selection_;
-  const std::string snapshot = incident_ ? incident_->reader.path() : "";
-  incident_.reset();
-  detail_.reset();
-  slice_.reset();
-  if (Status loaded = load(); !loaded) return loaded;
-  int row = -1;
-  for (std::size_t i = 0; i < incidents_.size(); ++i)
-    if (incidents_[i].files.snapshot == snapshot) row = static_cast<int>(i);
-  if (row < 0) {
-    start_selection();
-    return {};
-  }
-  select_incident(row);
-  const Selection fresh = selection_;
-  selection_ = before;
-  selection_.incident = row;
-  if (incident_ == nullptr) return {};
-  if (selection_.op >= static_cast<std::int32_t>(incident_->trace.size())) selection_.op = fresh.op;
-  if (!incident_->reader.has_tensor(selection_.tensor)) selection_.tensor = fresh.tensor;
-  return {};
-}
-
-std::string Session::stamp() const {
-  if (!is_run_) return file_stamp(verdict_path(path_));
-  std::string out;
-  for (const SeriesFile& file : listing_.series) out += file_stamp(file.path);
-  out += file_stamp(manifest_path(path_));
-  for (const IncidentFiles& files : listing_.incidents)
-    out += file_stamp(files.snapshot) + file_stamp(verdict_path(files.snapshot));
-  return out;
-}
-
-bool Session::poll() {
-  if (is_run_) {
-    Result<RunListing> listing = list_run(path_);
-    if (!listing) return false;  // vanished or half made: keep what is shown
-    listing_ = std::move(listing).value();
-  }
-  if (stamp() == stamp_) return false;
-  return reload().ok();
+std::string Session::status() const {
+  if (!lost_.empty()) return "gone: moved, renamed or removed while it was shown";
+  if (!manifest_) return "";
+  return manifest_->status + (manifest_->outcome.empty() ? "" : ": " + manifest_->outcome);
 }
 
 }  // namespace nanquest::viewer

@@ -14,50 +14,18 @@
 
 #include "probe/base/result.h"
 #include "probe/snapshot/manifest.h"
-#include "probe/snapshot/reader.h"
 #include "probe/snapshot/run_dir.h"
 #include "replay/verdict/json.h"
-#include "viewer/model/history.h"
+#include "viewer/model/incident.h"
 #include "viewer/model/selection.h"
-#include "viewer/model/tensors.h"
-#include "viewer/model/trace.h"
 
 namespace nanquest::viewer {
 
-/// One line of the incident list.
-struct IncidentEntry {
-  IncidentFiles files;
-  std::string gate;     ///< "non_finite", …; "" if unknown
-  std::string summary;  ///< of the manifest, or of the opened file
-  std::string cause;    ///< of the verdict, "" if not replayed yet
-  double confidence = 0;
-  std::string error;  ///< why its snapshot can't be read, "" as long as nobody tried or it could
-};
-
-/// The opened snapshot with everything derived from it.
-struct OpenIncident {
-  /// `replay_file`: what nanquest-replay left beside it ("" if nothing): a step that nobody watched was
-  /// recorded without statistics, and has those that replay took.
-  OpenIncident(SnapshotReader opened, const std::string& replay_file);
-  OpenIncident(const OpenIncident&) = delete;
-  OpenIncident& operator=(const OpenIncident&) = delete;
-
-  SnapshotReader reader;
-  std::string replay_error;  ///< why the replay file can't be read, "" if it could or was not needed
-  SnapshotDoc doc;
-  TraceView trace;
-  History history;  ///< the steps before it, as stored in the snapshot
-  std::vector<StoredTensor> tensors;
-  std::string tensors_error;
-  std::optional<Verdict> verdict;
-  std::string verdict_error;  ///< why there is none, when the file is there but bad
-};
-
 class Session {
  public:
-  /// Opens a run directory or a snapshot. `bad_file` for anything else. Of a run's incidents the first with a
-  /// verdict is opened, else the first; one that can't be read is passed over (IncidentEntry::error) as long
-  /// as another can.
+  /// Opens a run directory or a snapshot; what a replay left of one (".replay.h5") opens that snapshot.
+  /// `bad_file` for anything else. Which of a run's incidents is open: `opens_before`; one of which neither
+  /// snapshot nor verdict can be read is passed over (IncidentEntry::error) as long as another can.
   static Result<Session> open(const std::string& path);
 
   const std::string& path() const { return path_; }
@@ -67,15 +35,28 @@ class Session {
   const std::optional<Manifest>& manifest() const { return manifest_; }
   const std::string& manifest_error() const { return manifest_error_; }
   const std::vector<IncidentEntry>& incidents() const { return incidents_; }
-  /// The open incident, or null.
+  /// The open incident, or null; its verdict may be there although its snapshot can't be read.
   const OpenIncident* incident() const { return incident_.get(); }
   const std::string& incident_error() const { return incident_error_; }
+  /// The verdict of the selected incident, if there is one.
+  const std::optional<Verdict>& verdict() const { return verdict_; }
+  /// Why there is none, when the file is there but bad.
+  std::string verdict_error() const {
+    return selection_.incident < 0 ? ""
+                                   : incidents_[static_cast<std::size_t>(selection_.incident)].verdict_error;
+  }
+  /// That the run was moved or removed while it was shown; "" while it is there.
+  const std::string& lost() const { return lost_; }
+  /// "finished: went on in fp32", or that it is gone; "" if nothing says how the run stands.
+  std::string status() const;
   /// What is there and can't be read, one line each: manifest, series, snapshots that were tried.
   std::vector<std::string> complaints() const;
   /// The run's series, else the open snapshot's history; empty if there is neither.
   const History& history() const;
   const std::string& series_error() const { return series_error_; }
-  /// Command that replays the open incident.
+  /// True if a statistic has a series of that name.
+  bool has_layer(const std::string& layer) const;
+  /// Command that replays the open incident; works from any folder.
   std::string replay_command() const;
 
   const Selection& selection() const { return selection_; }
@@ -90,9 +71,11 @@ class Session {
   void select_tensor(const std::string& path);
   void select_statistic(Statistic s) { selection_.statistic = s; }
 
-  /// Reads everything again from disk; the selection stays where what it names still exists.
+  /// Reads everything again from disk; the selection stays where what it names still exists. If the run is
+  /// gone, what was read stays.
   Status reload();
-  /// Reads the series, manifest and incident list again if their files changed. True if something is new.
+  /// Reads the series, manifest and incident list again if their files changed. True if something is new, and
+  /// if the run went away or came back.
   bool poll();
 
   /// The selected stored tensor with its statistics, loaded on first use; null if none is selected or it is
@@ -105,6 +88,7 @@ class Session {
   Session() = default;
   Status load();
   void load_incident(int row);
+  void load_verdict(IncidentEntry& entry);
   void load_series();
   void start_selection();
   std::string stamp() const;
@@ -113,7 +97,8 @@ class Session {
   bool is_run_ = false;
   RunListing listing_;
   std::optional<Manifest> manifest_;
-  std::string manifest_error_, incident_error_, series_error_, tensor_error_;
+  std::string manifest_error_, incident_error_, series_error_, tensor_error_, lost_;
+  std::optional<Verdict> verdict_;
   std::vector<IncidentEntry> incidents_;
   std::unique_ptr<OpenIncident> incident_;
   History series_;

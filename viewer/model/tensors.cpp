@@ -4,6 +4,8 @@
 #include <cmath>
 #include <map>
 
+#include "viewer/model/numbers.h"
+
 namespace nanquest::viewer {
 namespace {
 
@@ -86,6 +88,16 @@ void count_fits(const TensorData& data, std::vector<FormatFit>& fits) {
         ++fits[i].subnormal;
     }
   });
+}
+
+std::string largest_text(const ScanResult& s) {
+  if (s.count == 0) return "-";
+  return s.non_finite() >= s.count ? "none is finite" : short_number(s.amax);
+}
+
+std::string smallest_text(const ScanResult& s) {
+  const bool none = s.non_finite() + s.zero >= s.count;
+  return none ? (s.zero > 0 ? "all are zero" : largest_text(s)) : short_number(s.amin_nonzero);
 }
 
 Result<TensorDetail> load_detail(const SnapshotReader& reader, const StoredTensor& tensor,

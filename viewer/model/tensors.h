@@ -43,6 +43,10 @@ struct TensorDetail {
   bool partial = false;         ///< only the first `scan.count` elements were read
 };
 
+/// The largest and the smallest non-zero |x| among the finite values; "none is finite" where there is none.
+std::string largest_text(const ScanResult& scan);
+std::string smallest_text(const ScanResult& scan);
+
 /// A plane of the last two dimensions, reduced to cells. One-dimensional tensors are wrapped into rows.
 struct TensorSlice {
   std::int64_t rows = 0, columns = 0;  ///< of the plane

@@ -7,6 +7,7 @@
 #include "probe/base/wrap.h"
 #include "viewer/model/numbers.h"
 #include "viewer/model/panels.h"
+#include "viewer/model/text_table.h"
 #include "viewer/model/verdict_page.h"
 
 namespace nanquest::viewer {
@@ -36,14 +37,17 @@ std::string verdict_text(const Session& session) {
   if (!page.facts.empty()) out += '\n';
   for (const Fact& fact : page.facts) paragraph(out, fact.label, fact.text);
   if (!page.command.empty()) paragraph(out, "", "not replayed yet: run " + page.command);
-  if (!page.evidence.empty()) out += "\nEvidence\n";
-  for (const Evidence& e : page.evidence)
-    put(out, "  {:<40}  {}{}\n", e.name, e.value, e.limit.empty() ? "" : "  (limit " + e.limit + ")");
-  if (!page.trials.empty()) out += "\nTried on this step\n";
-  for (const Counterfactual& t : page.trials)
-    put(out, "  {:<18}{}{}\n", spoken(t.result), t.kind == ChangeKind::placebo ? "placebo: " : "", t.change);
-  if (!page.not_tested.empty()) out += "\nNot tested\n";
-  for (const std::string& t : page.not_tested) put(out, "  {}\n", t);
+  for (const PageTable& table : verdict_tables(page)) {
+    std::vector<TextColumn> columns;
+    for (const std::string& title : table.columns) columns.push_back({title});
+    std::vector<std::vector<std::string>> rows;
+    for (const PageTable::Row& row : table.rows) rows.push_back(row.cells);
+    out += '\n' + table.title + '\n';
+    if (columns.size() > 1)
+      out += text_table(columns, rows, "  ");
+    else
+      for (const std::vector<std::string>& row : rows) put(out, "  {}\n", row.front());
+  }
   return out;
 }
 
@@ -57,9 +61,7 @@ std::string norms_text(const Session& session) {
                                 exact_number(history.steps().front()), exact_number(history.steps().back()));
   for (const GateEvent& e : history.events())
     put(out, "  step {}: {}\n", exact_number(e.step), gate_words(e.gate));
-  constexpr auto row = FMT_STRING("{:<36}{:>12}{:>12}{:>12}{:>12}  {}\n");
-  fmt::format_to(std::back_inserter(out), row, "layer", "first", "last finite", "smallest", "largest",
-                 "not finite");
+  std::vector<std::vector<std::string>> rows;
   for (std::size_t i = 0; i < history.layers(s).size(); ++i) {
     const Pyramid& series = history.series(s, i);
     const Extremes all = series.query(0, series.size());
@@ -72,16 +74,21 @@ std::string norms_text(const Session& session) {
         bad += " (first at step " + exact_number(history.steps()[r]) + ")";
         break;
       }
-    fmt::format_to(std::back_inserter(out), row, history.layers(s)[i], short_number(series[0]),
-                   short_number(last), all.has_finite() ? short_number(all.min) : "-",
-                   all.has_finite() ? short_number(all.max) : "-", bad);
+    rows.push_back({history.layers(s)[i], short_number(series[0]), short_number(last),
+                    all.has_finite() ? short_number(all.min) : "-",
+                    all.has_finite() ? short_number(all.max) : "-", bad});
   }
-  return out;
+  return out + text_table({{"layer"},
+                           {"first", true},
+                           {"last finite", true},
+                           {"smallest", true},
+                           {"largest", true},
+                           {"not finite"}},
+                          rows);
 }
 
 std::string range_text(const ValueRange& range) {
-  if (!range.known) return "-";
-  std::string text = short_number(range.amax);
+  std::string text = amax_text(range);
   if (range.has_headroom && std::isfinite(range.headroom)) put(text, " ({:+.1f} bits)", range.headroom);
   return text;
 }
@@ -96,17 +103,28 @@ std::string trace_text(const Session& session) {
   const std::size_t first = centre > 20 ? centre - 20 : 0, last = std::min(trace.size(), centre + 21);
   std::string out = counted(trace.size(), "op") + " on record";
   if (last - first < trace.size()) put(out, ", {} to {} shown", first, last - 1);
-  constexpr auto row = FMT_STRING("{:>6}{}{:<11}{:<10}{:<34}{:<28}{:<16}{:<24}{:<24}{}\n");
   out += '\n';
-  fmt::format_to(std::back_inserter(out), row, "op", "  ", "mark", "phase", "name", "module", "formats",
-                 "read amax (room)", "written amax (room)", "not finite");
+  std::vector<std::vector<std::string>> rows;
   for (std::size_t i = first; i < last; ++i) {
     const TraceLine l = trace.line(OpId{i});
-    fmt::format_to(std::back_inserter(out), row, i, static_cast<std::int32_t>(i) == chosen ? "> " : "  ",
-                   mark_words(trace.mark(OpId{i})), phase_name(l.phase), l.name, l.module,
-                   l.read_formats + "->" + l.write_format, range_text(l.read), range_text(l.written),
-                   bad_text(l.written.nan, l.written.pos_inf, l.written.neg_inf));
+    rows.push_back({std::to_string(i), static_cast<std::int32_t>(i) == chosen ? ">" : "",
+                    mark_words(trace.mark(OpId{i})), std::string(phase_name(l.phase)), l.name, l.module,
+                    l.read_formats + "->" + l.write_format, range_text(l.read), range_text(l.written),
+                    bad_text(l.written.nan, l.written.pos_inf, l.written.neg_inf)});
   }
+  out += text_table({{"op", true},
+                     {""},
+                     {"mark"},
+                     {"phase"},
+                     {"name"},
+                     {"module"},
+                     {"formats"},
+                     {"read amax (room)"},
+                     {"written amax (room)"},
+                     {"not finite"}},
+                    rows);
+  if (const std::string source = chosen == kNone ? "" : trace.source(OpId{chosen}); !source.empty())
+    put(out, "op {} comes from {}\n", chosen, source);
   return out;
 }
 
@@ -120,8 +138,7 @@ std::string tensor_text(Session& session) {
                                 bytes_text(detail->tensor.bytes));
   if (detail->partial) put(out, "only the first {} elements were read\n", grouped(s.count));
   const std::string bad = bad_text(s.nan, s.pos_inf, s.neg_inf);
-  put(out, "{:<15}{}\n{:<15}{}\n", "largest |x|", short_number(s.amax), "smallest |x|>0",
-      short_number(s.amin_nonzero));
+  put(out, "{:<15}{}\n{:<15}{}\n", "largest |x|", largest_text(s), "smallest |x|>0", smallest_text(s));
   put(out, "{:<15}{}\n{:<15}{}\n", "zeros", grouped(s.zero), "subnormal", grouped(s.subnormal));
   put(out, "{:<15}{}\n", "not finite", bad.empty() ? "none" : bad);
   for (const FormatFit& fit : detail->fits)
@@ -137,8 +154,8 @@ std::string tensor_text(Session& session) {
 std::string runs_text(const Session& session) {
   std::string out = session.path() + "\n";
   if (!session.manifest_error().empty()) out += session.manifest_error() + "\n";
+  paragraph(out, "status", session.status());
   if (const auto& m = session.manifest()) {
-    paragraph(out, "status", m->status + (m->outcome.empty() ? "" : ": " + m->outcome));
     paragraph(out, "command", m->command);
     paragraph(out, "created", m->created);
     if (m->world_size > 1) paragraph(out, "ranks", std::to_string(m->world_size));
@@ -149,10 +166,7 @@ std::string runs_text(const Session& session) {
   for (const IncidentEntry& e : session.incidents()) {
     put(out, "  step {}, rank {}", e.files.step, e.files.rank);
     if (e.files.attempt > 1) put(out, ", attempt {}", e.files.attempt);
-    const std::string_view cause = !e.error.empty()  ? "can't be read"
-                                   : e.cause.empty() ? "not replayed yet"
-                                                     : std::string_view(e.cause);
-    put(out, ": {}{}{}\n    {}\n", cause, e.summary.empty() ? "" : ". ", e.summary,
+    put(out, ": {}{}{}\n    {}\n", e.standing(), e.summary.empty() ? "" : ". ", e.summary,
         e.error.empty() ? e.files.snapshot : e.error);
   }
   return out;

@@ -6,6 +6,7 @@
 #include <sstream>
 
 #include "probe/numerics/format.h"
+#include "probe/snapshot/frames.h"
 #include "viewer/model/numbers.h"
 
 namespace nanquest::viewer {
@@ -28,6 +29,26 @@ std::string lower(std::string text) {
 const char* mark_words(OpMark mark) {
   constexpr const char* words[] = {"", "first bad", "on the way", "born here", "intended", "carries"};
   return words[static_cast<int>(mark)];
+}
+
+std::string amax_text(const ValueRange& range) {
+  if (!range.known || (range.amax == 0 && range.non_finite() > 0 && !range.none_finite())) return "-";
+  return range.none_finite() ? "none finite" : short_number(range.amax);
+}
+
+std::vector<std::string> program_stack(const SnapshotDoc& doc, OpId op) {
+  std::vector<std::string> frames;
+  for (const OpId from : {OpId{get(doc, op).forward_op}, op}) {
+    const std::int32_t stack = from ? get(doc, from).stack : kNone;
+    if (stack == kNone) continue;
+    const std::vector<std::string>& more = doc.stacks[static_cast<std::size_t>(stack)];
+    frames.insert(frames.end(), more.begin(), more.end());
+  }
+  return frames;
+}
+
+std::string TraceView::source(OpId op) const {
+  return program_frame(program_stack(*doc_, op));
 }
 
 std::vector<TensorId> TraceView::shown_writes(OpId op) const {

@@ -19,7 +19,13 @@ struct ValueRange {
   double headroom = 0;  ///< bits left in the tightest format among the float tensors; +Inf if all zero
   bool has_headroom = false;
   std::uint64_t non_finite() const { return nan + pos_inf + neg_inf; }
+  /// Nothing finite is among them, so that there is no largest value.
+  bool none_finite() const { return known && count > 0 && non_finite() >= count; }
 };
+
+/// The largest finite |x|; "none finite" if there is none, "-" if nothing was scanned or if beside what isn't
+/// finite there are only zeros.
+std::string amax_text(const ValueRange& range);
 
 /// One line of the trace panel.
 struct TraceLine {
@@ -58,6 +64,9 @@ class TraceView {
   /// Stored tensor (path) that `op` reads or, for a host write, wrote; "" if its data were all produced in
   /// the step.
   std::string stored_data(OpId op) const;
+  /// The program's own line that `op` comes from: of a backward op that of what it differentiates. "" if no
+  /// stack was recorded.
+  std::string source(OpId op) const;
   /// First op whose written values left less than one bit of headroom: where it began to go wrong; none if
   /// none did.
   OpId first_tight() const { return first_tight_; }
@@ -72,6 +81,10 @@ class TraceView {
   PerRow<OpRow, std::vector<OpId>> producers_, consumers_;
   OpId first_tight_;
 };
+
+/// Frames that `op` was called from, innermost first: those of its forward op (the engine calls a backward
+/// op), then its own.
+std::vector<std::string> program_stack(const SnapshotDoc& doc, OpId op);
 
 /// "first bad", "on the way", "born here", "intended", "carries", "".
 const char* mark_words(OpMark mark);

@@ -51,7 +51,7 @@ void controls(UiState& state) {
     if (choice(views[i], state.norms_view == i)) state.norms_view = i;
     ImGui::SameLine();
   }
-  if (ImGui::Button("All steps")) state.fit_view = true;
+  if (ImGui::Button("All steps")) state.show_all();
   if (!session.selection().layer.empty()) {
     ImGui::SameLine();
     if (ImGui::Button("All layers")) session.select_layer("");
@@ -89,6 +89,7 @@ void draw_norms(UiState& state) {
     draw_heat_map(state, history, s, state.norms_view == 1 ? height : height * 0.52f);
   if (state.norms_view != 1) draw_lines(state, history, s, ImGui::GetContentRegionAvail().y);
   if (aligned) ImPlot::EndAlignedPlots();
+  state.fit_values = false;
 }
 
 }  // namespace nanquest::viewer

@@ -17,8 +17,8 @@ void wrapped(const char* label, const std::string& text) {
 
 void about_run(const Session& session) {
   wrapped(session.is_run() ? "Run" : "Snapshot", session.path());
+  wrapped("Status", session.status());
   if (const auto& m = session.manifest()) {
-    wrapped("Status", m->status + (m->outcome.empty() ? "" : ": " + m->outcome));
     wrapped("Command", m->command);
     wrapped("Started", m->created);
     if (m->world_size > 1) wrapped("Ranks", std::to_string(m->world_size));
@@ -38,7 +38,7 @@ void incident_row(UiState& state, int row) {
   if (ImGui::Selectable(step.c_str(), chosen, ImGuiSelectableFlags_SpanAllColumns)) {
     state.session.select_incident(row);
     state.filtered_for.clear();
-    state.fit_view = true;
+    state.show_all();
   }
   if (ImGui::IsItemHovered())
     ImGui::SetTooltip("%s\n%s", entry.files.snapshot.c_str(),
@@ -52,10 +52,7 @@ void incident_row(UiState& state, int row) {
   inline_mark(entry.gate == "spike"            ? Mark::spike
               : entry.gate == "scale_overflow" ? Mark::scale_overflow
                                                : Mark::nan);
-  clipped_text(!entry.error.empty()  ? "can't be read"
-               : entry.cause.empty() ? "not replayed yet"
-                                     : entry.cause,
-               ImGui::GetContentRegionAvail().x);
+  clipped_text(entry.standing(), ImGui::GetContentRegionAvail().x);
   ImGui::PopID();
 }
 

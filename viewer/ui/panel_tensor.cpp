@@ -39,9 +39,8 @@ void numbers(const TensorDetail& d) {
                       shape_text(d.tensor.shape).c_str(), bytes_text(d.tensor.bytes).c_str(),
                       d.tensor.group.c_str());
   if (d.partial) ImGui::TextDisabled("only the first %s elements were read", grouped(s.count).c_str());
-  ImGui::TextWrapped("largest |x| %s, smallest %s, %s zero, %s subnormal", short_number(s.amax).c_str(),
-                     short_number(s.amin_nonzero).c_str(), grouped(s.zero).c_str(),
-                     grouped(s.subnormal).c_str());
+  ImGui::TextWrapped("largest |x| %s, smallest %s, %s zero, %s subnormal", largest_text(s).c_str(),
+                     smallest_text(s).c_str(), grouped(s.zero).c_str(), grouped(s.subnormal).c_str());
   inline_mark(s.nan ? Mark::nan : s.pos_inf ? Mark::pos_inf : s.neg_inf ? Mark::neg_inf : Mark::finite);
   ImGui::TextUnformatted(
       s.non_finite()
@@ -72,7 +71,7 @@ void fit_table(const TensorDetail& d) {
 
 void range_line(const char* label, const ValueRange& r) {
   if (!r.known) return;
-  std::string text = std::string(label) + " amax " + short_number(r.amax);
+  std::string text = std::string(label) + " amax " + amax_text(r);
   if (r.has_headroom && std::isfinite(r.headroom)) text += fmt::format(", {:.1f} bits of room", r.headroom);
   if (r.non_finite()) text += ", " + bad_text(r.nan, r.pos_inf, r.neg_inf);
   ImGui::TextWrapped("%s", text.c_str());

@@ -117,11 +117,8 @@ void row_of(UiState& state, const TraceView& trace, OpId op) {
   text(line.module);
   text(std::string(phase_name(line.phase)));
   text(line.read_formats + (line.write_format.empty() ? "" : " > " + line.write_format));
-  const auto amax = [](const ValueRange& r) {
-    return !r.known || (r.amax == 0 && r.non_finite()) ? std::string("-") : short_number(r.amax);
-  };
-  text(amax(line.read));
-  text(amax(line.written));
+  text(amax_text(line.read));
+  text(amax_text(line.written));
   if (ImGui::TableNextColumn()) draw_room(line.written);
   if (ImGui::TableNextColumn()) bad_cell(line.written);
   ImGui::PopID();
@@ -145,13 +142,6 @@ void op_links(UiState& state, const char* label, const std::vector<OpId>& ops, c
   }
 }
 
-/// The innermost frame of the op's stack, if it has one.
-void stack_line(const SnapshotDoc& doc, OpId op) {
-  const std::int32_t stack = get(doc, op).stack;
-  if (stack == kNone || doc.stacks[static_cast<std::size_t>(stack)].empty()) return;
-  clipped_text(doc.stacks[static_cast<std::size_t>(stack)].front(), ImGui::GetContentRegionAvail().x);
-}
-
 /// Lines below the list: where the op stands, who made its inputs, who reads its outputs, the way to the
 /// loss.
 void op_details(UiState& state, const OpenIncident& incident) {
@@ -162,13 +152,11 @@ void op_details(UiState& state, const OpenIncident& incident) {
                      line.write_format + " " + line.write_shape;
   if (!line.node.empty()) text += "  in " + line.node;
   clipped_text(text, ImGui::GetContentRegionAvail().x);
-  if (const OpId forward{get(incident.doc, op).forward_op}; forward) {
-    // Where it was called from is the engine's; what it differentiates is the program's.
+  // Where a backward op was called from is the engine's; what it differentiates is the program's.
+  if (const OpId forward{get(incident.doc, op).forward_op}; forward)
     op_links(state, "derivative of", {forward}, incident.trace);
-    stack_line(incident.doc, forward);
-  } else {
-    stack_line(incident.doc, op);
-  }
+  if (const std::string source = incident.trace.source(op); !source.empty())
+    clipped_text(source, ImGui::GetContentRegionAvail().x);
   ImGui::PushID("made");
   op_links(state, "[ made by", incident.trace.producers(op), incident.trace);
   ImGui::PopID();

@@ -33,6 +33,23 @@ void confidence_bar(double confidence) {
   ImGui::SameLine();
 }
 
+void sign(Sign sign) {
+  switch (sign) {
+    case Sign::none:
+      return;
+    case Sign::verified:
+      return inline_mark(Mark::verified);
+    case Sign::finite:
+      return inline_mark(Mark::finite);
+    case Sign::non_finite:
+      return inline_mark(Mark::nan);
+    case Sign::failed:
+      return inline_mark(Mark::failed);
+    case Sign::caution:
+      return inline_mark(Mark::spike);
+  }
+}
+
 void fact_row(const VerdictPage& page, const Fact& fact) {
   ImGui::TableNextRow();
   ImGui::TableNextColumn();
@@ -40,8 +57,7 @@ void fact_row(const VerdictPage& page, const Fact& fact) {
   ImGui::TableNextColumn();
   if (fact.label == "How sure" && page.state == VerdictPage::State::diagnosed)
     confidence_bar(page.confidence);
-  if (fact.label == "What to do" && page.fix_verified) inline_mark(Mark::finite);
-  if (fact.label == "Proven by" && page.bit_exact) inline_mark(Mark::finite);
+  sign(fact.sign);
   ImGui::PushTextWrapPos(0);
   ImGui::TextUnformatted(fact.text.c_str());
   ImGui::PopTextWrapPos();
@@ -83,63 +99,68 @@ void precision_ladder(const VerdictPage& page) {
   rung("in fp64", page.precision.fp64);
 }
 
-void wrapped_cell(const std::string& text) {
-  ImGui::TableNextColumn();
-  ImGui::PushTextWrapPos(0);
-  ImGui::TextUnformatted(text.c_str());
-  ImGui::PopTextWrapPos();
+/// Pixels of a column's widest cell, its title among them, on one line.
+float natural_width(const PageTable& table, std::size_t column) {
+  float width = ImGui::CalcTextSize(table.columns[column].c_str()).x;
+  for (const PageTable::Row& row : table.rows) {
+    if (column >= row.cells.size()) continue;
+    const float mark = column == 0 && row.sign != Sign::none ? ImGui::GetTextLineHeight() * 1.2f : 0;
+    width = std::max(width, mark + ImGui::CalcTextSize(row.cells[column].c_str()).x);
+  }
+  return width;
 }
 
-void evidence_table(const VerdictPage& page) {
-  heading("Evidence");
-  if (!ImGui::BeginTable("evidence", 3, ImGuiTableFlags_BordersInnerH)) return;
-  ImGui::TableSetupColumn("Measured", ImGuiTableColumnFlags_WidthStretch, 2.4f);
-  ImGui::TableSetupColumn("Value", ImGuiTableColumnFlags_WidthStretch, 1.6f);
-  ImGui::TableSetupColumn("Limit", ImGuiTableColumnFlags_WidthStretch, 1.0f);
-  ImGui::TableHeadersRow();
-  for (const Evidence& e : page.evidence) {
+/// Short words and numbers are never broken; what is longer shares the rest by its length.
+void setup_column(const PageTable& table, std::size_t column) {
+  const float em = ImGui::GetFontSize(), width = natural_width(table, column);
+  const bool whole = width <= em * 11 && column + 1 < table.columns.size();
+  const bool number = width <= em * 5;
+  ImGui::TableSetupColumn(
+      table.columns[column].c_str(),
+      whole || number ? ImGuiTableColumnFlags_WidthFixed : ImGuiTableColumnFlags_WidthStretch,
+      whole || number ? width : std::min(width, em * 20));
+}
+
+void draw_table(const PageTable& table) {
+  heading(table.title.c_str());
+  const auto columns = static_cast<int>(table.columns.size());
+  if (!ImGui::BeginTable(table.title.c_str(), columns, ImGuiTableFlags_BordersInnerH)) return;
+  for (std::size_t c = 0; c < table.columns.size(); ++c) setup_column(table, c);
+  if (columns > 1) ImGui::TableHeadersRow();
+  for (const PageTable::Row& row : table.rows) {
     ImGui::TableNextRow();
-    wrapped_cell(e.name);
-    wrapped_cell(e.value);
-    wrapped_cell(e.limit);
+    for (std::size_t c = 0; c < row.cells.size(); ++c) {
+      ImGui::TableNextColumn();
+      if (c == 0) sign(row.sign);
+      ImGui::PushTextWrapPos(0);
+      ImGui::TextUnformatted(row.cells[c].c_str());
+      ImGui::PopTextWrapPos();
+    }
   }
   ImGui::EndTable();
 }
 
-void trials_table(const VerdictPage& page) {
-  heading("Tried on this step");
-  if (!ImGui::BeginTable("trials", 2, ImGuiTableFlags_BordersInnerH)) return;
-  ImGui::TableSetupColumn("Change", ImGuiTableColumnFlags_WidthStretch, 2.4f);
-  ImGui::TableSetupColumn("Result", ImGuiTableColumnFlags_WidthStretch, 1.4f);
-  ImGui::TableHeadersRow();
-  for (const Counterfactual& trial : page.trials) {
-    ImGui::TableNextRow();
-    wrapped_cell((trial.kind == ChangeKind::placebo ? "Placebo: " : "") + trial.change);
-    ImGui::TableNextColumn();
-    inline_mark(trial.result == TrialResult::finite ? Mark::finite : Mark::nan);
-    ImGui::PushTextWrapPos(0);
-    ImGui::TextUnformatted(std::string(spoken(trial.result)).c_str());
-    ImGui::PopTextWrapPos();
-  }
-  ImGui::EndTable();
-}
-
+/// The tables, in two columns where there is room for it: about as much in each.
 void details(const VerdictPage& page) {
-  const bool both = !page.evidence.empty() && !page.trials.empty();
-  const bool wide = both && ImGui::GetContentRegionAvail().x > ImGui::GetFontSize() * 46;
-  if (wide && ImGui::BeginTable("details", 2, ImGuiTableFlags_SizingStretchSame)) {
-    ImGui::TableNextColumn();
-    evidence_table(page);
-    ImGui::TableNextColumn();
-    trials_table(page);
-    ImGui::EndTable();
-  } else {
-    if (!page.evidence.empty()) evidence_table(page);
-    if (!page.trials.empty()) trials_table(page);
+  const std::vector<PageTable> tables = verdict_tables(page);
+  const bool wide = tables.size() > 1 && ImGui::GetContentRegionAvail().x > ImGui::GetFontSize() * 46;
+  std::size_t all = 0, left = 0;
+  for (const PageTable& table : tables) all += table.rows.size() + 2;
+  if (!wide || !ImGui::BeginTable("details", 2, ImGuiTableFlags_SizingStretchSame)) {
+    for (const PageTable& table : tables) draw_table(table);
+    return;
   }
-  if (page.not_tested.empty()) return;
-  heading("Not tested");
-  for (const std::string& text : page.not_tested) ImGui::TextWrapped("%s", text.c_str());
+  ImGui::TableNextColumn();
+  bool second = false;
+  for (const PageTable& table : tables) {
+    if (!second && left > 0 && left + table.rows.size() / 2 >= all / 2) {
+      second = true;
+      ImGui::TableNextColumn();
+    }
+    draw_table(table);
+    left += table.rows.size() + 2;
+  }
+  ImGui::EndTable();
 }
 
 void draw_answers(const VerdictPage& page, UiState& state) {

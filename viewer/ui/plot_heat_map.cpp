@@ -77,30 +77,50 @@ Box cell_box(const History& history, const HeatMap& map, std::size_t layer, std:
           {std::floor(std::max(a.x, b.x)), std::floor(std::max(a.y, b.y))}};
 }
 
+/// A cell without a finite value is painted whole, with its mark. One that holds both shows the finite ones,
+/// and at its foot as much of the bad colour as its share, a line at least: it covers no healthy cell.
+void draw_bad(const Box& box, const Extremes& e, std::size_t rows) {
+  ImDrawList& list = *ImPlot::GetPlotDrawList();
+  const Mark mark = worst(e);
+  const float width = box.b.x - box.a.x, height = box.b.y - box.a.y;
+  if (e.has_finite()) {
+    const float share = static_cast<float>(e.non_finite()) / static_cast<float>(rows);
+    const float foot = std::max(height * share, std::min(2.0f, height * 0.34f));
+    return list.AddRectFilled({box.a.x, box.b.y - foot}, box.b, mark_colour(mark));
+  }
+  list.AddRectFilled(box.a, {std::max(box.b.x, box.a.x + 1), box.b.y}, mark_colour(mark));
+  const float r = std::min({width * 0.3f, height * 0.3f, ImGui::GetFontSize() * 0.3f});
+  if (r < 2) return;
+  draw_shape(list, {(box.a.x + box.b.x) / 2, (box.a.y + box.b.y) / 2}, r, mark, IM_COL32(20, 20, 20, 255));
+}
+
 void draw_cells(const History& history, const HeatMap& map, const LogScale& scale) {
   ImDrawList& list = *ImPlot::GetPlotDrawList();
   for (std::size_t layer = 0; layer < map.layers; ++layer)
     for (std::size_t column = 0; column < map.columns; ++column) {
       const Extremes& e = map.at(layer, column).extremes;
-      if (!e.has_finite()) continue;
       const Box box = cell_box(history, map, layer, column);
-      list.AddRectFilled(box.a, box.b, viridis(scale.at(e.max)));
+      if (e.has_finite()) list.AddRectFilled(box.a, box.b, viridis(scale.at(e.max)));
+      if (e.non_finite() > 0) draw_bad(box, e, map.edges[column + 1] - map.edges[column]);
     }
-  // On top and never narrower than a few pixels: one bad step among a million must be seen.
-  for (std::size_t layer = 0; layer < map.layers; ++layer)
-    for (std::size_t column = 0; column < map.columns; ++column) {
-      const Extremes& e = map.at(layer, column).extremes;
-      if (e.non_finite() == 0) continue;
-      Box box = cell_box(history, map, layer, column);
-      const float least = ImGui::GetFontSize() * 0.45f;
-      const float centre = (box.a.x + box.b.x) / 2, half = std::max((box.b.x - box.a.x) / 2, least);
-      box = {{centre - half, box.a.y}, {centre + half, box.b.y}};
-      const Mark mark = worst(e);
-      list.AddRectFilled(box.a, box.b, mark_colour(mark));
-      const float r = std::min(half, (box.b.y - box.a.y) / 2) * 0.6f;
-      draw_shape(list, {centre, (box.a.y + box.b.y) / 2}, std::min(r, ImGui::GetFontSize() * 0.3f), mark,
-                 IM_COL32(20, 20, 20, 255));
-    }
+}
+
+/// Pixels above the first layer, for marks that are wider than a step.
+float lane_height() {
+  return ImGui::GetFontSize() * 1.05f;
+}
+
+/// A mark in the lane above every column that holds something bad: one bad step among a million is seen.
+void draw_lane(const History& history, const HeatMap& map) {
+  ImDrawList& list = *ImPlot::GetPlotDrawList();
+  const float r = ImGui::GetFontSize() * 0.28f, y = ImPlot::GetPlotPos().y + r * 1.8f;
+  for (std::size_t column = 0; column < map.columns; ++column) {
+    Extremes all;
+    for (std::size_t layer = 0; layer < map.layers; ++layer) all.add(map.at(layer, column).extremes);
+    if (all.non_finite() == 0) continue;
+    const Box box = cell_box(history, map, 0, column);
+    draw_mark(list, {(box.a.x + box.b.x) / 2, y}, r, worst(all));
+  }
 }
 
 void react(UiState& state, const History& history, Statistic s, const HeatMap& map) {
@@ -109,14 +129,15 @@ void react(UiState& state, const History& history, Statistic s, const HeatMap& m
   if (mouse.y < 0 || mouse.y >= static_cast<double>(map.layers) || map.columns == 0) return;
   const auto layer = static_cast<std::size_t>(mouse.y);
   const std::size_t row = history.row_of(std::round(mouse.x));
-  const std::string& name = history.layers(s)[layer];
+  const std::string name = history.layers(s)[layer];
   ImGui::SetTooltip("%s\nstep %s\n%s %s", name.c_str(), exact_number(history.steps()[row]).c_str(),
                     statistic_title(s), exact_number(history.series(s, layer)[row]).c_str());
+  if (ImGui::IsMouseDoubleClicked(ImGuiMouseButton_Left)) return state.show_all();
   if (ImGui::IsMouseClicked(ImGuiMouseButton_Left)) {
     const double step =
         history.steps()[row];  // select_step may load another incident and with it another history
-    state.session.select_layer(name);
     state.session.select_step(step);
+    state.session.select_layer(name);
   }
 }
 
@@ -161,11 +182,14 @@ void draw_heat_map(UiState& state, const History& history, Statistic s, float he
                         {ImGui::GetContentRegionAvail().x - bar, height - ImGui::GetStyle().ItemSpacing.y},
                         flags)) {
     ImPlot::SetupAxes(nullptr, nullptr, ImPlotAxisFlags_NoGridLines,
-                      ImPlotAxisFlags_NoGridLines | ImPlotAxisFlags_Invert | ImPlotAxisFlags_NoTickMarks);
+                      ImPlotAxisFlags_NoGridLines | ImPlotAxisFlags_Invert | ImPlotAxisFlags_NoTickMarks |
+                          ImPlotAxisFlags_Lock);
     ImPlot::SetupAxisLinks(ImAxis_X1, &state.view_first, &state.view_last);
     const std::size_t layers = history.layers(s).size();
-    ImPlot::SetupAxisLimits(ImAxis_Y1, 0, static_cast<double>(layers), ImPlotCond_Once);
-    ImPlot::SetupAxisLimitsConstraints(ImAxis_Y1, 0, static_cast<double>(layers));
+    // All layers, always: what is zoomed are steps.
+    const double room = std::max(1.0f, height - ImGui::GetFontSize() * 2.2f - lane_height());
+    ImPlot::SetupAxisLimits(ImAxis_Y1, -static_cast<double>(layers) * lane_height() / room,
+                            static_cast<double>(layers), ImPlotCond_Always);
     layer_ticks(history.layers(s), height);
     ImPlot::SetupFinish();
     const auto [first, last] = rows_in_view(state, history);
@@ -179,6 +203,7 @@ void draw_heat_map(UiState& state, const History& history, Statistic s, float he
                      b = ImPlot::PlotToPixels(state.view_last, static_cast<double>(i + 1));
         ImPlot::GetPlotDrawList()->AddRect(a, b, IM_COL32(255, 255, 255, 220), 0, 1.5f);
       }
+    draw_lane(history, map);
     ImPlot::PopPlotClipRect();
     draw_events(state, history);
     react(state, history, s, map);

@@ -91,8 +91,26 @@ std::string nearest_layer(const History& history, Statistic s, std::size_t row) 
   return name;
 }
 
+/// Fits the values when the numbers have changed, unless a person has chosen what to see.
+void setup_values(UiState& state, Statistic s, double foot, double top) {
+  ShownValues& shown = state.values[static_cast<int>(s)];
+  const bool changed = shown.low != foot || shown.high != top;
+  const bool fit = state.fit_values || (changed && !shown.own);
+  if (fit) shown = {foot, top, false};
+  ImPlot::SetupAxisLimits(ImAxis_Y1, foot, top, fit ? ImPlotCond_Always : ImPlotCond_Once);
+}
+
+/// Notices that a person has zoomed or panned the values.
+void note_values(UiState& state, Statistic s) {
+  ShownValues& shown = state.values[static_cast<int>(s)];
+  const ImPlotRange now = ImPlot::GetPlotLimits().Y;
+  const auto same = [](double a, double b) { return std::abs(a - b) <= 1e-9 * std::abs(b); };
+  shown.own = !same(now.Min, shown.low) || !same(now.Max, shown.high);
+}
+
 void react(UiState& state, const History& history, Statistic s) {
   if (state.options.still || !ImPlot::IsPlotHovered()) return;
+  if (ImGui::IsMouseDoubleClicked(ImGuiMouseButton_Left)) return state.show_all();
   const std::size_t row = history.row_of(std::round(ImPlot::GetPlotMousePos().x));
   std::string text = "step " + exact_number(history.steps()[row]);
   const std::string near = nearest_layer(history, s, row);
@@ -107,8 +125,8 @@ void react(UiState& state, const History& history, Statistic s) {
   ImGui::SetTooltip("%s", text.c_str());
   if (ImGui::IsMouseClicked(ImGuiMouseButton_Left)) {
     const double step = history.steps()[row];
-    if (!near.empty()) state.session.select_layer(near);
     state.session.select_step(step);
+    if (!near.empty()) state.session.select_layer(near);
   }
 }
 
@@ -127,12 +145,16 @@ void draw_lines(UiState& state, const History& history, Statistic s, float heigh
   if (!ImPlot::BeginPlot(id.c_str(),
                          {ImGui::GetContentRegionAvail().x - ImGui::GetFontSize() * 4.6f, height - 2}, flags))
     return;
-  ImPlot::SetupAxes("step", statistic_title(s), 0, 0);
+  // The wheel zooms steps, with Ctrl values: one of them at a time, so that nothing leaves the plot unasked.
+  const bool values = ImGui::GetIO().KeyCtrl;
+  ImPlot::SetupAxes("step", statistic_title(s), values ? ImPlotAxisFlags_Lock : 0,
+                    values ? 0 : ImPlotAxisFlags_Lock);
   ImPlot::SetupAxisScale(ImAxis_Y1, ImPlotScale_Log10);
   ImPlot::SetupAxisLinks(ImAxis_X1, &state.view_first, &state.view_last);
-  ImPlot::SetupAxisLimits(ImAxis_Y1, foot, top, ImPlotCond_Once);
+  setup_values(state, s, foot, top);
   ImPlot::SetupLegend(ImPlotLocation_NorthWest, ImPlotLegendFlags_Horizontal);
   ImPlot::SetupFinish();
+  note_values(state, s);
   const auto [first, last] = rows_in_view(state, history);
   const bool some_chosen = !state.session.selection().layer.empty();
   for (std::size_t i = 0; i < layers; ++i) {

@@ -72,6 +72,8 @@ void apply_style(float scale) {
   style.FontScaleMain = scale;
   ImGui::GetStyle() = style;
 
+  // Ctrl would make a plot deaf; here it zooms the values.
+  ImPlot::GetInputMap().OverrideMod = ImGuiMod_Super;
   ImPlotStyle& plot = ImPlot::GetStyle();
   plot = ImPlotStyle();
   ImPlot::StyleColorsDark(&plot);
@@ -96,11 +98,14 @@ ImU32 mark_colour(Mark mark) {
     case Mark::spike:
       return ImGui::GetColorU32(colour::orange);
     case Mark::scale_overflow:
+    case Mark::failed:
       return ImGui::GetColorU32(colour::muted);
+    case Mark::verified:
+      return ImGui::GetColorU32(colour::green);
     case Mark::finite:
       break;
   }
-  return ImGui::GetColorU32(colour::green);
+  return ImGui::GetColorU32(colour::sky);
 }
 
 void draw_shape(ImDrawList& list, ImVec2 c, float r, Mark mark, ImU32 ink) {
@@ -122,7 +127,15 @@ void draw_shape(ImDrawList& list, ImVec2 c, float r, Mark mark, ImU32 ink) {
       list.AddRectFilled({c.x - r, c.y - r}, {c.x + r, c.y + r}, ink);
       break;
     case Mark::finite:
-      list.AddCircleFilled(c, r, ink);
+      list.AddCircle(c, r * 0.85f, ink, 0, std::max(1.5f, r * 0.4f));
+      break;
+    case Mark::verified: {
+      const ImVec2 tick[] = {{c.x - r, c.y}, {c.x - r * 0.3f, c.y + r * 0.8f}, {c.x + r, c.y - r * 0.8f}};
+      list.AddPolyline(tick, 3, ink, 0, std::max(2.0f, r * 0.5f));
+      break;
+    }
+    case Mark::failed:
+      list.AddRectFilled({c.x - r, c.y - r * 0.25f}, {c.x + r, c.y + r * 0.25f}, ink);
       break;
   }
 }

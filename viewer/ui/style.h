@@ -26,16 +26,17 @@ inline constexpr ImVec4 ground{0.078f, 0.090f, 0.110f, 1};
 inline constexpr ImVec4 raised{0.118f, 0.137f, 0.165f, 1};
 }  // namespace colour
 
-/// What a mark stands for; each has its own colour and shape.
-enum class Mark : std::uint8_t { nan, pos_inf, neg_inf, spike, scale_overflow, finite };
+/// What a mark stands for; each has its own colour and shape. Green is a fix that was verified and nothing
+/// else.
+enum class Mark : std::uint8_t { nan, pos_inf, neg_inf, spike, scale_overflow, finite, verified, failed };
 
 /// Sets theme, plot style and font for the current contexts. `scale` multiplies all sizes (1 = 16 px text).
 void apply_style(float scale);
 
-/// Opaque colour of a mark: vermillion, pink, white, orange, grey, green.
+/// Opaque colour of a mark: vermillion, pink, white, orange, grey, sky, green, grey.
 ImU32 mark_colour(Mark mark);
-/// Draws the mark's shape (cross, triangle up, triangle down, diamond, square, disc) with half-size `r`
-/// pixels.
+/// Draws the mark's shape (cross, triangle up, triangle down, diamond, square, ring, tick, bar) with
+/// half-size `r` pixels.
 void draw_mark(ImDrawList& list, ImVec2 centre, float r, Mark mark);
 /// Same shape in one given colour, for marks on a cell of their own colour.
 void draw_shape(ImDrawList& list, ImVec2 centre, float r, Mark mark, ImU32 ink);

@@ -2,6 +2,7 @@
 
 #include "imgui.h"
 #include "imgui_internal.h"
+#include "viewer/ui/pace.h"
 #include "viewer/ui/style.h"
 
 namespace nanquest::viewer {
@@ -53,6 +54,10 @@ void place_panel(int i, ImVec2 origin, ImVec2 size, bool again) {
 
 }  // namespace
 
+bool input_waits() {
+  return ImGui::GetCurrentContext()->InputEventsQueue.Size > 0;
+}
+
 void Ui::draw() {
   if (state_.options.panel == Panel::all) draw_menu();
   if (!state_.options.still) shortcuts();
@@ -69,7 +74,7 @@ void Ui::draw_menu() {
   if (ImGui::BeginMenu("View")) {
     if (ImGui::MenuItem("Reload", "Ctrl+R")) reload();
     if (ImGui::MenuItem("Default layout")) reset_layout();
-    if (ImGui::MenuItem("Show all steps", "Home")) state_.fit_view = true;
+    if (ImGui::MenuItem("Show all steps", "Home")) state_.show_all();
     ImGui::Separator();
     if (ImGui::MenuItem("Keyboard", "?")) help_ = true;
     if (ImGui::MenuItem("Quit", "Ctrl+Q")) quit_ = true;
@@ -80,10 +85,13 @@ void Ui::draw_menu() {
   if (const OpenIncident* incident = state_.session.incident())
     title += ", step " + std::to_string(incident->doc.step) + ", rank " + std::to_string(incident->doc.rank);
   ImGui::TextUnformatted(title.c_str());
-  const std::string& hint = state_.message.empty() ? std::string("? shows the keys") : state_.message;
+  const std::string& lost = state_.session.lost();
+  const std::string hint = !lost.empty()            ? lost
+                           : state_.message.empty() ? "? shows the keys"
+                                                    : state_.message;
   const float width = ImGui::CalcTextSize(hint.c_str()).x;
   ImGui::SameLine(ImGui::GetWindowWidth() - width - 2 * ImGui::GetStyle().WindowPadding.x);
-  ImGui::TextDisabled("%s", hint.c_str());
+  ImGui::TextColored(lost.empty() ? colour::muted : colour::orange, "%s", hint.c_str());
   ImGui::EndMainMenuBar();
 }
 
@@ -150,7 +158,7 @@ void Ui::shortcuts() {
   for (const ImWchar c : io.InputQueueCharacters)
     if (c == '?') help_ = !help_;
   if (ImGui::IsKeyPressed(ImGuiKey_Escape, false)) help_ = false;
-  if (ImGui::IsKeyPressed(ImGuiKey_Home, false)) state_.fit_view = true;
+  if (ImGui::IsKeyPressed(ImGuiKey_Home, false)) state_.show_all();
   Session& session = state_.session;
   const OpenIncident* incident = session.incident();
   const OpId op{session.selection().op};
@@ -171,9 +179,9 @@ void Ui::draw_help() {
                                      {"C", "to the culprit"},
                                      {"Ctrl+F", "filter the ops"},
                                      {"Ctrl+R", "reload, the selection stays"},
-                                     {"Home", "show all steps"},
-                                     {"Wheel, drag", "zoom, pan a plot"},
-                                     {"Double click", "fit a plot"},
+                                     {"Home, double click", "show all steps and values"},
+                                     {"Wheel, drag", "zoom, pan the steps of a plot"},
+                                     {"Ctrl+wheel, Ctrl+drag", "zoom, pan the values of the lines"},
                                      {"Right drag", "zoom into a box"},
                                      {"Ctrl+Q", "quit"},
                                      {"?, Esc", "open, close this list"}};

@@ -1,0 +1,59 @@
+/// An incident: its line in the list, and what is open of it.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "probe/snapshot/reader.h"
+#include "probe/snapshot/run_dir.h"
+#include "replay/verdict/verdict.h"
+#include "viewer/model/history.h"
+#include "viewer/model/tensors.h"
+#include "viewer/model/trace.h"
+
+namespace nanquest::viewer {
+
+/// What a verdict knows, the most telling first.
+enum class Known : std::uint8_t { cause, unknown, not_replayed, harmless };
+
+/// One line of the incident list.
+struct IncidentEntry {
+  IncidentFiles files;
+  std::string gate;     ///< "non_finite", …; "" if unknown
+  std::string summary;  ///< of the manifest, or of the opened file
+  std::string cause;    ///< of the verdict, "" if not replayed yet
+  double confidence = 0;
+  bool silent = false;  ///< its verdict says that no gate could see it
+  Known known = Known::not_replayed;
+  std::string error;          ///< why its snapshot can't be read, "" as long as nobody tried or it could
+  std::string verdict_error;  ///< why its verdict can't be read although it is there
+
+  /// "FP16_OVERFLOW", "not replayed yet", or what of it can't be read.
+  std::string standing() const;
+  /// Takes over what the list shows of a verdict.
+  void note(const Verdict& verdict);
+};
+
+/// Which of two incidents a person is shown first: a failed gate before a spike, before a loss scale that
+/// overflowed, before what no gate saw; then the one that more is known of.
+bool opens_before(const IncidentEntry& a, const IncidentEntry& b);
+
+/// The opened snapshot with everything derived from it.
+struct OpenIncident {
+  /// `replay_file`: what nanquest-replay left beside it ("" if nothing): a step that nobody watched was
+  /// recorded without statistics, and has those that replay took.
+  OpenIncident(SnapshotReader opened, const std::string& replay_file);
+  OpenIncident(const OpenIncident&) = delete;
+  OpenIncident& operator=(const OpenIncident&) = delete;
+
+  SnapshotReader reader;
+  std::string replay_error;  ///< why the replay file can't be read, "" if it could or was not needed
+  SnapshotDoc doc;
+  TraceView trace;
+  History history;  ///< the steps before it, as stored in the snapshot
+  std::vector<StoredTensor> tensors;
+  std::string tensors_error;
+};
+
+}  // namespace nanquest::viewer

@@ -1,0 +1,86 @@
+// The tables of the verdict page: what was heard, measured and tried, and what is open.
+#include <algorithm>
+
+#include "viewer/model/numbers.h"
+#include "viewer/model/verdict_page.h"
+
+namespace nanquest::viewer {
+namespace {
+
+/// Whether the fact of a claim says what a row of the evidence says.
+bool is_evidence(const VerdictPage& page, const std::string& fact) {
+  return std::any_of(page.evidence.begin(), page.evidence.end(),
+                     [&](const Evidence& e) { return fact.rfind(e.name + ": " + e.value, 0) == 0; });
+}
+
+std::string standing(const VerdictPage& page, const Claim& claim) {
+  if (page.cause == claim.cause) return "the verdict";
+  return claim.facts_against.empty() ? "not refuted" : "refuted";
+}
+
+/// One row a fact; the cause and how it stands on its first. Facts that the table of evidence shows are
+/// counted.
+void add_claim(const VerdictPage& page, const Claim& claim, PageTable& table) {
+  std::string cause(word(claim.cause)), stands = standing(page, claim);
+  const auto row = [&](const char* speaks, const std::string& fact) {
+    table.rows.push_back({{std::exchange(cause, ""), std::exchange(stands, ""), speaks, fact}});
+  };
+  std::uint64_t measured = 0;
+  for (const std::string& fact : claim.facts_for) measured += is_evidence(page, fact);
+  if (measured > 0) row("for", counted(measured, "measured fact") + ", see Evidence");
+  for (const std::string& fact : claim.facts_for)
+    if (!is_evidence(page, fact)) row("for", fact);
+  for (const std::string& fact : claim.facts_against) row("against", fact);
+  if (!cause.empty()) row("", "");
+}
+
+/// What came out of a change, and what that means.
+PageTable::Row trial_row(const VerdictPage& page, const Counterfactual& trial) {
+  const bool fix = page.fix && page.fix->change == trial.change;
+  std::string result(spoken(trial.result));
+  Sign sign = trial.result == TrialResult::finite       ? Sign::finite
+              : trial.result == TrialResult::non_finite ? Sign::non_finite
+                                                        : Sign::failed;
+  if (fix && trial.result == TrialResult::finite) {
+    result += page.fix_verified() ? ": the verified fix" : ": a fix, not verified";
+    if (page.fix_verified()) sign = Sign::verified;
+  }
+  if (trial.steps > 1) result += " for " + std::to_string(trial.steps) + " steps";
+  return {{result, std::string(word(trial.kind)), trial.change}, sign};
+}
+
+/// A placebo changes what the cause calls irrelevant: if it helps, the cause is not shown.
+PageTable::Row placebo_row(const Counterfactual& trial) {
+  switch (trial.result) {
+    case TrialResult::non_finite:
+      return {{"still non-finite, as it should be", trial.change}, Sign::non_finite};
+    case TrialResult::finite:
+      return {{"finite: it helps, which it should not", trial.change}, Sign::caution};
+    case TrialResult::failed:
+      break;
+  }
+  return {{"failed: proves nothing", trial.change}, Sign::failed};
+}
+
+}  // namespace
+
+std::vector<PageTable> verdict_tables(const VerdictPage& page) {
+  PageTable claims{"Claims", {"Cause", "Stands", "Speaks", "Fact"}, {}};
+  for (const Claim& claim : page.claims) add_claim(page, claim, claims);
+  PageTable evidence{"Evidence", {"Measured", "Value", "Limit"}, {}};
+  for (const Evidence& e : page.evidence) evidence.rows.push_back({{e.name, e.value, e.limit}});
+  PageTable tried{"Tried on this step", {"Result", "Kind", "Change"}, {}};
+  PageTable placebos{"Placebos, which must not help", {"Result", "Change"}, {}};
+  for (const Counterfactual& trial : page.trials)
+    if (trial.kind == ChangeKind::placebo)
+      placebos.rows.push_back(placebo_row(trial));
+    else
+      tried.rows.push_back(trial_row(page, trial));
+  PageTable open{"Open, not tested", {"Question"}, {}};
+  for (const std::string& text : page.not_tested) open.rows.push_back({{text}});
+  std::vector<PageTable> out = {claims, evidence, tried, placebos, open};
+  std::erase_if(out, [](const PageTable& table) { return table.rows.empty(); });
+  return out;
+}
+
+}  // namespace nanquest::viewer

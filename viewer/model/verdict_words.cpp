@@ -1,0 +1,131 @@
+#include "viewer/model/verdict_words.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "probe/snapshot/frames.h"
+#include "replay/verdict/sentences.h"
+#include "viewer/model/numbers.h"
+
+namespace nanquest::viewer {
+
+std::string headline(const Verdict& v) {
+  const CulpritInfo& c = v.culprit;
+  const std::string step = " at step " + std::to_string(v.step);
+  if (c.op.empty() && c.tensor.empty()) return "A non-finite step" + step;
+  if (c.op.empty()) return c.tensor + " was already bad" + step;
+  std::string text = c.op + (c.module.empty() ? "" : " in " + c.module);
+  if (v.origin != Origin::op && !c.tensor.empty()) return text + " read the bad " + c.tensor + step;
+  if (c.value == BadValue::silent) return text + " lost values silently" + step;
+  return text.append(" made the first ").append(spoken(c.value)) + step;
+}
+
+std::string what(const Verdict& v) {
+  const CulpritInfo& c = v.culprit;
+  std::string text = (c.count == 0 ? "" : grouped(c.count) + " ") + spoken(c.value, c.count);
+  if (v.origin != Origin::op && !c.tensor.empty())
+    text += " in " + c.tensor + ", there before the step began";
+  else if (!c.op.empty())
+    text += " in the output of " + c.op;
+  if (!c.first.empty()) text += "; the first at index " + shape_text(c.first);
+  return text;
+}
+
+std::string where(const Verdict& v) {
+  const CulpritInfo& c = v.culprit;
+  std::string text(v.phase ? word(*v.phase) : "");
+  if (!c.module.empty()) text += ", module " + c.module;
+  if (!c.node.empty()) text += ", inside " + c.node;
+  if (c.index >= 0) text += ", op " + std::to_string(c.index);
+  if (const std::string frame = program_frame(c.stack); !frame.empty()) text += "\n" + frame;
+  return text;
+}
+
+std::string reproduction(const Reproduction& r) {
+  const std::string things =
+      r.basis == Basis::survivors ? "tensors that were alive at the gate" : "written outputs";
+  const auto compared = static_cast<std::uint64_t>(std::max<std::int64_t>(r.outputs_compared, 0));
+  std::string text;
+  if (r.bit_exact)
+    text = "replayed bit for bit: all " + grouped(compared) + " " + things + " equal";
+  else if (compared == 0)
+    text = "not reproduced: no output could be compared";
+  else {
+    text = grouped(static_cast<std::uint64_t>(std::max<std::int64_t>(r.mismatched, 0))) + " of " +
+           grouped(compared) + " " + things + " differ in the replay";
+    if (r.first_mismatch) text += ", first at op " + std::to_string(*r.first_mismatch);
+  }
+  if (r.opaque_ops > 0)
+    text += "; " + counted(static_cast<std::uint64_t>(r.opaque_ops), "op") + " could not be run again";
+  return text;
+}
+
+Fact fix_fact(const Verdict& v) {
+  if (v.fix)
+    return {"Fix", fix_text(*v.fix) + (v.fix->verified ? "" : " (not verified)"),
+            v.fix->verified ? Sign::verified : Sign::caution};
+  const auto trials = v.counterfactuals.size();
+  const auto helped = static_cast<std::uint64_t>(
+      std::count_if(v.counterfactuals.begin(), v.counterfactuals.end(), [](const Counterfactual& c) {
+        return c.kind != ChangeKind::placebo && c.result == TrialResult::finite;
+      }));
+  if (trials == 0) return {"Fix", "none: nothing was tried on this step"};
+  if (helped == 0) return {"Fix", "none: nothing that was tried makes this step finite"};
+  return {"Fix", "none is verified, although this step is finite with " + counted(helped, "change") +
+                     " that " + (helped == 1 ? "was" : "were") + " tried"};
+}
+
+std::string advice_text(const Verdict& v) {
+  const std::string& advice = v.fix && !v.fix->advice.empty() ? v.fix->advice : v.advice;
+  const bool same = v.fix && advice.find(v.fix->change) != std::string::npos;
+  return advice.empty() || same ? "" : "not tried on this step: " + advice;
+}
+
+std::string root_text(const RootCause& root) {
+  std::string text(word(root.cause));
+  text.append(": ").append(meaning(root.cause));
+  if (!root.change.empty()) text += "; cured by \"" + root.change + "\"";
+  if (root.steps > 0) text += ", run for " + counted(static_cast<std::uint64_t>(root.steps), "step");
+  return text;
+}
+
+std::string sureness(const Verdict& v) {
+  std::string text = std::to_string(static_cast<int>(std::lround(v.confidence * 100))) + " %";
+  switch (v.precision.verdict.value_or(PrecisionVerdict::not_a_precision_matter)) {
+    case PrecisionVerdict::curable:
+      text += "; more precision cures it";
+      break;
+    case PrecisionVerdict::delayed:
+      text += "; more precision only delays it: the values keep growing";
+      break;
+    case PrecisionVerdict::structural:
+      text += "; more precision does not help, the operation itself fails";
+      break;
+    case PrecisionVerdict::not_a_precision_matter:
+      if (v.precision.verdict) text += "; precision has nothing to do with it";
+  }
+  const auto replay = [&](const char* name, PrecisionResult result) {
+    if (result != PrecisionResult::not_run)
+      text.append(name).append(result == PrecisionResult::finite ? "finite" : "non-finite");
+  };
+  replay("; fp32 replay ", v.precision.fp32);
+  replay(", fp64 replay ", v.precision.fp64);
+  return text;
+}
+
+std::string samples_text(const Verdict& v) {
+  if (v.poison.empty()) return "";
+  constexpr std::size_t kNamed = 8;
+  const std::size_t shown = std::min(v.poison.size(), kNamed);
+  std::string text = v.poison.size() == 1 ? "sample " : "samples ";
+  for (std::size_t i = 0; i < shown; ++i) {
+    const bool last = i + 1 == v.poison.size();
+    text += (i == 0 ? "" : last ? " and " : ", ") + std::to_string(v.poison[i]);
+    if (i < v.poison_ids.size()) text += " (" + v.poison_ids[i] + ")";
+  }
+  if (shown < v.poison.size()) text += " and " + grouped(v.poison.size() - shown) + " more";
+  if (v.batch > 0) text += " of samples 0 to " + std::to_string(v.batch - 1);
+  return text + "; without " + (v.poison.size() == 1 ? "it" : "them") + " the step is finite";
+}
+
+}  // namespace nanquest::viewer

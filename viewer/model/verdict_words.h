@@ -1,0 +1,29 @@
+/// The sentences of the verdict page, one question each.
+#pragma once
+
+#include <string>
+
+#include "viewer/model/verdict_page.h"
+
+namespace nanquest::viewer {
+
+/// "aten::mm in blocks.3.mlp made the first +Inf at step 131".
+std::string headline(const Verdict& v);
+/// How many bad values of which kind, where, the first at which index.
+std::string what(const Verdict& v);
+/// Phase, module, backward node, op and the program's own line.
+std::string where(const Verdict& v);
+/// How faithfully the step came back.
+std::string reproduction(const Reproduction& r);
+/// Confidence in per cent, and what other precisions do.
+std::string sureness(const Verdict& v);
+/// "sample 3 (train.txt@96) of samples 0 to 7": an index, not a count. "" if none is to blame.
+std::string samples_text(const Verdict& v);
+/// The fix that was tried on this very step, or that there is none.
+Fact fix_fact(const Verdict& v);
+/// What a person may do about it beyond the change that was tried: nobody tried that. "" if there is no more.
+std::string advice_text(const Verdict& v);
+/// What made the values that went wrong, steps before.
+std::string root_text(const RootCause& root);
+
+}  // namespace nanquest::viewer

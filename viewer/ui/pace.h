@@ -1,0 +1,25 @@
+/// Pace: when a window draws. While something happens, and a few frames after it: menus, tooltips and layouts
+/// take more than one frame to settle.
+#pragma once
+
+#include <algorithm>
+
+namespace nanquest::viewer {
+
+class Pace {
+ public:
+  /// True if nothing is left to draw: the loop may sleep until something happens.
+  bool may_wait() const { return left_ == 0; }
+  /// Call before each frame. `something`: input is waiting, or there are new data.
+  void next(bool something) { left_ = something ? kSettle : std::max(0, left_ - 1); }
+
+ private:
+  static constexpr int kSettle = 4;
+  int left_ = kSettle;
+};
+
+/// True while Dear ImGui holds input that no frame has taken yet. It takes a press and its release in two
+/// frames, however fast they came: who sleeps before the second shows a stale picture.
+bool input_waits();
+
+}  // namespace nanquest::viewer
