@@ -54,6 +54,25 @@ TEST_P(RecorderProgram, ComesBackBitForBitFromWhatSurvived) {
 INSTANTIATE_TEST_SUITE_P(Recorder, RecorderProgram, ::testing::ValuesIn(programs()),
                          [](const auto& each) { return each.param.name; });
 
+TEST(Recorder, WhatAnOpInPlaceOverwritesIsCopiedBeforeIt) {
+  // Without the copies the derivatives would read memory that no op of the record has made: it would stay what it
+  // was whatever else a replay changes.
+  const Recording recording = record(program("gates").make(3, at::kFloat));
+  const TraceGraph graph(recording.doc);
+  int copies = 0;
+  for (const OpId op : graph.ops()) {
+    if (graph.op(op).phase == Phase::backward)
+      for (const TensorId row : graph.reads(op))
+        EXPECT_TRUE(graph.producer(row, op) || !get(recording.doc, graph.slot(row)).name.empty())
+            << "op " << op.row() << " (" << graph.op(op).name << ") reads memory that nobody made";
+    const std::string& next = op.row() + 1 < static_cast<std::int32_t>(recording.doc.ops.size())
+                                  ? recording.doc.ops[static_cast<std::size_t>(op.row()) + 1].name
+                                  : "";
+    if (graph.op(op).name == "aten::clone") copies += next == "aten::mul_" || next == "aten::div_";
+  }
+  EXPECT_GT(copies, 3);
+}
+
 /// One step recorded; the tables are made while it is current.
 template <class F>
 StepTables recorded(Recorder& trace, F&& step, const StepState& state = {}) {

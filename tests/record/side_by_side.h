@@ -31,6 +31,13 @@ class Both : public OpSink {
     blind.on_end(op, *frame.blind, outputs);
     watching.on_end(op, *frame.watching, outputs);
   }
+  std::unique_ptr<OpFrame> on_saved_copy(const OpTraits& copy, OpFrame& outer,
+                                         c10::ArrayRef<const c10::IValue> inputs) override {
+    auto frame = std::make_unique<Frame>();
+    frame->blind = blind.on_saved_copy(copy, *static_cast<Frame&>(outer).blind, inputs);
+    frame->watching = watching.on_saved_copy(copy, *static_cast<Frame&>(outer).watching, inputs);
+    return frame->blind && frame->watching ? std::move(frame) : nullptr;
+  }
   void on_error(const char* what) override { ADD_FAILURE() << what; }
 
   Recorder watching{{.stacks = false}}, blind{{.stacks = false}};

@@ -1,4 +1,5 @@
 #include "probe/step/history.h"
+#include "probe/trace/names.h"
 
 #include <gtest/gtest.h>
 
