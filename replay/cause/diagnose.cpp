@@ -8,13 +8,13 @@
 #include "replay/case/values.h"
 #include "replay/cause/arbiter.h"
 #include "replay/cause/cause.h"
-#include "replay/cause/confidence.h"
 #include "replay/cause/culprit.h"
 #include "replay/cause/growth.h"
 #include "replay/cause/opaque.h"
 #include "replay/cause/ranks.h"
 #include "replay/cause/samples.h"
 #include "replay/lab/lab.h"
+#include "replay/verdict/confidence.h"
 
 namespace nanquest {
 namespace {
@@ -206,10 +206,7 @@ void judge(const Case& c, const DiagnoseOptions& options, Verdict& v) {
     v.fix->advice = v.advice.empty() ? "What made this step finite: " + v.fix->change + "." : v.advice;
   add_samples(c, finding, options, v);
   add_not_tested(c, search, v);
-  v.confidence = confidence({.explained = finding.label != Label::unknown,
-                             .bit_exact = v.reproduction.bit_exact,
-                             .change_helped = search.change_helped,
-                             .placebo_failed = search.placebo_failed});
+  v.confidence = confidence_of(v);
 }
 
 }  // namespace

@@ -212,10 +212,8 @@ class Search {
     std::stable_sort(helped_.begin(), helped_.end(), [](const Helped& a, const Helped& b) {
       return std::pair(a.change.price, a.change.size) < std::pair(b.change.price, b.change.size);
     });
-    out_.change_helped = !helped_.empty();
     for (const Helped& h : helped_) {
       if (!h.placebo_failed || !minimal(h)) continue;
-      out_.placebo_failed = true;
       out_.fix = Fix{h.change.text, finding_.advice, Scope::step, true, true, true};
       return;
     }

@@ -14,8 +14,6 @@ namespace nanquest {
 struct FixSearch {
   std::vector<Counterfactual> tried;
   std::optional<Fix> fix;
-  bool change_helped = false;      ///< some change made the step finite
-  bool placebo_failed = false;     ///< the best change's placebo ran and did not
   std::vector<std::string> notes;  ///< what could not be tested and why
 };
 

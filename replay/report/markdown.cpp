@@ -1,7 +1,7 @@
-#include <cmath>
 #include <sstream>
 
 #include "replay/report/report.h"
+#include "replay/verdict/confidence.h"
 #include "replay/verdict/sentences.h"
 
 namespace nanquest {
@@ -65,10 +65,10 @@ std::string to_markdown(const Verdict& v) {
     out << "- **Do:** " << v.fix->advice << " Verified: " << fix_text(*v.fix) << ".\n";
   else if (!v.advice.empty())
     out << "- **Do:** " << v.advice << " (not verified on this step)\n";
-  out << "- **Confidence:** " << std::lround(v.confidence * 100) << " %\n";
-  out << "- **Precision:** " << precision_text(v.precision) << "\n";
-  out << "- **Reproduction:** " << (v.reproduction.bit_exact ? "bit-exact" : "not bit-exact") << ", "
-      << v.reproduction.outputs_compared << " outputs compared, " << v.reproduction.mismatched << " differ\n";
+  out << "- **Confidence:** " << confidence_text(v) << "\n";
+  if (const std::string text = precision_text(v.precision); !text.empty())
+    out << "- **Precision:** " << text << "\n";
+  out << "- **Reproduction:** " << reproduction_text(v.reproduction) << "\n";
   if (!v.source.empty()) out << "- **Rule:** " << v.source << "\n";
   evidence_table(out, v);
   counterfactual_table(out, v);

@@ -26,7 +26,4 @@ std::string to_markdown(const Verdict& verdict);
 /// "aten::mm in blocks.1.mlp (forward)": where the verdict points, in words.
 std::string where_text(const Verdict& verdict);
 
-/// "delayed (fp32 finite, fp64 finite)".
-std::string precision_text(const PrecisionInfo& precision);
-
 }  // namespace nanquest

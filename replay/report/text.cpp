@@ -1,10 +1,9 @@
 #include <algorithm>
-#include <cmath>
-#include <cstdio>
 
 #include "probe/base/wrap.h"
 #include "probe/snapshot/frames.h"
 #include "replay/report/report.h"
+#include "replay/verdict/confidence.h"
 #include "replay/verdict/sentences.h"
 
 namespace nanquest {
@@ -40,29 +39,6 @@ class Page {
   std::string text_;
 };
 
-std::string percent(double share) {
-  char text[16];
-  std::snprintf(text, sizeof text, "%.0f %%", share * 100);
-  return text;
-}
-
-std::string reproduction_text(const Reproduction& r) {
-  const std::string basis = r.basis == Basis::survivors ? "tensors alive at the gate" : "written outputs";
-  std::string text;
-  if (r.bit_exact) {
-    text =
-        "the step came back bit for bit (" + std::to_string(r.outputs_compared) + " " + basis + " compared)";
-  } else {
-    text =
-        std::to_string(r.mismatched) + " of " + std::to_string(r.outputs_compared) + " " + basis + " differ";
-    if (r.first_mismatch) text += ", first at op " + std::to_string(*r.first_mismatch);
-    for (std::size_t i = 0; i < r.differences.size() && i < 4; ++i)
-      text += (i ? ", " : "; not the same here: ") + r.differences[i];
-  }
-  if (r.opaque_ops > 0) text += "; " + std::to_string(r.opaque_ops) + " ops could not be run again";
-  return text;
-}
-
 std::string value_text(const CulpritInfo& c) {
   return (c.count == 0 ? "" : std::to_string(c.count) + " ") + spoken(c.value, c.count);
 }
@@ -82,11 +58,6 @@ std::string where_text(const Verdict& v) {
   if (v.culprit.index >= 0) text += ", op " + std::to_string(v.culprit.index);
   if (!v.culprit.tensor.empty()) text += ", reading " + v.culprit.tensor;
   return text;
-}
-
-std::string precision_text(const PrecisionInfo& p) {
-  std::string text(p.verdict ? word(*p.verdict) : "");
-  return text.append(" (fp32 ").append(word(p.fp32)).append(", fp64 ").append(word(p.fp64)) += ")";
 }
 
 std::string to_text(const Verdict& v, const TextStyle& style) {
@@ -114,7 +85,8 @@ std::string to_text(const Verdict& v, const TextStyle& style) {
     page.block("do", v.advice + " (not verified on this step)", "1;33");
   if (v.fix) page.block("tried", fix_text(*v.fix));
   if (const std::string blame = blame_text(v.blame); !blame.empty()) page.block("blame", blame);
-  page.block("sure", percent(v.confidence) + "; precision: " + precision_text(v.precision));
+  page.block("sure", confidence_text(v));
+  if (const std::string text = precision_text(v.precision); !text.empty()) page.block("precision", text);
   page.block("proof", reproduction_text(v.reproduction));
   for (const Evidence& e : v.evidence)
     page.block("", "- " + e.name + ": " + e.value + (e.limit.empty() ? "" : " (limit " + e.limit + ")"));

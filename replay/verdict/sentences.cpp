@@ -42,6 +42,51 @@ std::string claim_text(const Claim& c) {
   return text;
 }
 
+std::string reproduction_text(const Reproduction& r) {
+  const std::string basis = r.basis == Basis::survivors ? "tensors alive at the gate" : "written outputs";
+  std::string text;
+  if (r.bit_exact) {
+    text =
+        "the step came back bit for bit (" + std::to_string(r.outputs_compared) + " " + basis + " compared)";
+  } else if (r.outputs_compared <= 0) {
+    text = "not reproduced: no output could be compared";
+  } else {
+    text =
+        std::to_string(r.mismatched) + " of " + std::to_string(r.outputs_compared) + " " + basis + " differ";
+    if (r.first_mismatch) text += ", first at op " + std::to_string(*r.first_mismatch);
+  }
+  constexpr std::size_t kNamed = 4;
+  for (std::size_t i = 0; !r.bit_exact && i < r.differences.size() && i < kNamed; ++i)
+    text += (i ? ", " : "; not the same here: ") + r.differences[i];
+  if (r.opaque_ops > 0)
+    text += "; " + std::to_string(r.opaque_ops) + (r.opaque_ops == 1 ? " op" : " ops") +
+            " could not be run again";
+  return text;
+}
+
+std::string precision_text(const PrecisionInfo& p) {
+  if (!p.verdict) return "";
+  std::string text;
+  switch (*p.verdict) {
+    case PrecisionVerdict::curable:
+      text = "more precision cures it";
+      break;
+    case PrecisionVerdict::delayed:
+      text = "more precision only delays it: the values keep growing";
+      break;
+    case PrecisionVerdict::structural:
+      text = "more precision does not help, the operation itself fails";
+      break;
+    case PrecisionVerdict::not_a_precision_matter:
+      text = "has nothing to do with it";
+      break;
+  }
+  const auto tried = [&](const char* name, PrecisionResult result) {
+    return std::string(name) + std::string(word(result));
+  };
+  return text + tried(" (fp32 ", p.fp32) + tried(", fp64 ", p.fp64) + ")";
+}
+
 std::string unseen_text(const Unseen& u) {
   constexpr std::size_t kNamed = 4;
   std::vector<std::string> parts;

@@ -21,6 +21,14 @@ std::string claim_text(const Claim& claim);
 /// does not, nor does anything smaller that was tried".
 std::string fix_text(const Fix& fix);
 
+/// "the step came back bit for bit (360 written outputs compared)", or how much of it did not and why that
+/// may be.
+std::string reproduction_text(const Reproduction& reproduction);
+
+/// "more precision only delays it: the values keep growing (fp32 finite, fp64 finite)"; "" if nothing was
+/// tried.
+std::string precision_text(const PrecisionInfo& precision);
+
 /// "12 ops (aten::mul (8), aten::add_ (4)), the loss and 3 gradients"; "" if everything was looked at.
 std::string unseen_text(const Unseen& unseen);
 

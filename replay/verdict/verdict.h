@@ -148,7 +148,7 @@ struct Verdict {
   std::optional<RootCause> root;  ///< nothing until it was tried
   Origin origin = Origin::op;
   Label cause = Label::unknown;
-  double confidence = 0;  ///< 0 … 1; rule: replay/cause/confidence.h
+  double confidence = 0;  ///< 0 … 1; rule: replay/verdict/confidence.h
   std::string explanation;
   std::string source;  ///< the rule that the cause's test comes from
   PrecisionInfo precision;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "probe/snapshot/frames.h"
+#include "replay/verdict/confidence.h"
 #include "replay/verdict/sentences.h"
 #include "viewer/model/numbers.h"
 #include "viewer/model/verdict_words.h"
@@ -66,8 +67,9 @@ void fill_diagnosed(VerdictPage& page, const Verdict& v) {
   add("Blame", blame_text(v.blame));
   if (v.root) add("Root", root_text(*v.root));
   if (v.ranks) add("Ranks", v.ranks->text);
-  add("How sure", sureness(v));
-  add("Proven by", reproduction(v.reproduction));
+  add("How sure", confidence_text(v));
+  add("Precision", precision_text(v.precision));
+  add("Proven by", reproduction_text(v.reproduction));
   add("Samples", samples_text(v));
 }
 
@@ -93,7 +95,7 @@ void fill_nothing_found(VerdictPage& page, const Verdict& v) {
   page.bit_exact = v.reproduction.bit_exact;
   page.not_tested = v.not_tested;
   if (!all) page.facts = {{"What", nothing_text(v)}, {"Advice", unseen_advice()}};
-  page.facts.push_back({"Proven by", reproduction(v.reproduction)});
+  page.facts.push_back({"Proven by", reproduction_text(v.reproduction)});
 }
 
 /// What is known of a run of which no incident is open. That its steps were finite is said only where its

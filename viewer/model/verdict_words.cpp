@@ -1,7 +1,6 @@
 #include "viewer/model/verdict_words.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include "probe/snapshot/frames.h"
 #include "replay/verdict/sentences.h"
@@ -41,25 +40,6 @@ std::string where(const Verdict& v) {
   return text;
 }
 
-std::string reproduction(const Reproduction& r) {
-  const std::string things =
-      r.basis == Basis::survivors ? "tensors that were alive at the gate" : "written outputs";
-  const auto compared = static_cast<std::uint64_t>(std::max<std::int64_t>(r.outputs_compared, 0));
-  std::string text;
-  if (r.bit_exact)
-    text = "replayed bit for bit: all " + grouped(compared) + " " + things + " equal";
-  else if (compared == 0)
-    text = "not reproduced: no output could be compared";
-  else {
-    text = grouped(static_cast<std::uint64_t>(std::max<std::int64_t>(r.mismatched, 0))) + " of " +
-           grouped(compared) + " " + things + " differ in the replay";
-    if (r.first_mismatch) text += ", first at op " + std::to_string(*r.first_mismatch);
-  }
-  if (r.opaque_ops > 0)
-    text += "; " + counted(static_cast<std::uint64_t>(r.opaque_ops), "op") + " could not be run again";
-  return text;
-}
-
 Fact fix_fact(const Verdict& v) {
   if (v.fix)
     return {"Fix", fix_text(*v.fix) + (v.fix->verified ? "" : " (not verified)"),
@@ -86,30 +66,6 @@ std::string root_text(const RootCause& root) {
   text.append(": ").append(meaning(root.cause));
   if (!root.change.empty()) text += "; cured by \"" + root.change + "\"";
   if (root.steps > 0) text += ", run for " + counted(static_cast<std::uint64_t>(root.steps), "step");
-  return text;
-}
-
-std::string sureness(const Verdict& v) {
-  std::string text = std::to_string(static_cast<int>(std::lround(v.confidence * 100))) + " %";
-  switch (v.precision.verdict.value_or(PrecisionVerdict::not_a_precision_matter)) {
-    case PrecisionVerdict::curable:
-      text += "; more precision cures it";
-      break;
-    case PrecisionVerdict::delayed:
-      text += "; more precision only delays it: the values keep growing";
-      break;
-    case PrecisionVerdict::structural:
-      text += "; more precision does not help, the operation itself fails";
-      break;
-    case PrecisionVerdict::not_a_precision_matter:
-      if (v.precision.verdict) text += "; precision has nothing to do with it";
-  }
-  const auto replay = [&](const char* name, PrecisionResult result) {
-    if (result != PrecisionResult::not_run)
-      text.append(name).append(result == PrecisionResult::finite ? "finite" : "non-finite");
-  };
-  replay("; fp32 replay ", v.precision.fp32);
-  replay(", fp64 replay ", v.precision.fp64);
   return text;
 }
 

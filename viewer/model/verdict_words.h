@@ -13,10 +13,6 @@ std::string headline(const Verdict& v);
 std::string what(const Verdict& v);
 /// Phase, module, backward node, op and the program's own line.
 std::string where(const Verdict& v);
-/// How faithfully the step came back.
-std::string reproduction(const Reproduction& r);
-/// Confidence in per cent, and what other precisions do.
-std::string sureness(const Verdict& v);
 /// "sample 3 (train.txt@96) of samples 0 to 7": an index, not a count. "" if none is to blame.
 std::string samples_text(const Verdict& v);
 /// The fix that was tried on this very step, or that there is none.

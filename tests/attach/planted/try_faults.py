@@ -6,7 +6,7 @@
   try_faults.py --only 'weight.*'  # those whose name matches
   try_faults.py --keep DIR         # and keeps each incident's file there, as planted-CASE.LEVEL.h5
   try_faults.py --evidence         # tries fixes too, and ends with how often a verdict with such evidence was right: the
-                                   # counts that replay/cause/confidence.h is made of
+                                   # counts that replay/verdict/confidence.h is made of
 
 Compared are step, op, module, phase, origin and cause, and that the step came back bit for bit; of an innocent case, that
 no incident was written. A case that is known to be judged wrong (Case.known) must still be: when it is right, it fails too
@@ -48,13 +48,12 @@ def recorded(case, level, folder):
 
 
 def evidence(verdict):
-    """What speaks for a verdict, as replay/cause/confidence.h counts it; "" of one that names no cause."""
+    """What speaks for a verdict, of the kinds that replay/verdict/confidence.h counts; "" of one that names no cause."""
     if verdict.get("cause") in (None, "UNKNOWN"):
         return ""
     if not verdict["reproduction"]["bit_exact"]:
         return "not exact"
-    helped = [c for c in verdict["counterfactuals"] if c["result"] == "finite" and c["kind"] != "placebo"]
-    return "verified" if verdict.get("fix") else "helped" if helped else "explained"
+    return "verified fix" if verdict.get("fix") else "explained"
 
 
 def said(file, folder, fixes):

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "probe/snapshot/atomic_file.h"
+#include "replay/verdict/confidence.h"
 #include "replay/verdict/json.h"
 #include "tests/replay/verdict/full_verdict.h"
 
@@ -44,6 +45,34 @@ TEST(Labels, EachHasAMeaningOfItsOwn) {
     EXPECT_FALSE(meaning(w.value).empty()) << w.word;
     EXPECT_TRUE(seen.insert(meaning(w.value)).second) << w.word;
   }
+}
+
+/// Of the counts by hand: 83/88, 22/25, 1/2.
+TEST(Confidence, IsHowOftenSuchVerdictsWereRight) {
+  Verdict v = full_verdict();
+  v.reproduction.bit_exact = true;
+  EXPECT_NEAR(v.confidence = confidence_of(v), 0.9432, 1e-4);
+  EXPECT_EQ(confidence_text(v), "94 % (82 of 86 verdicts with a verified fix were right)");
+  v.fix.reset();
+  EXPECT_NEAR(v.confidence = confidence_of(v), 0.88, 1e-4);
+  EXPECT_EQ(confidence_text(v),
+            "88 % (21 of 23 verdicts with an explanation but no verified fix were right)");
+  v.reproduction.bit_exact = false;
+  EXPECT_EQ(v.confidence = confidence_of(v), 0.5);
+  EXPECT_NE(confidence_text(v).find("never counted"), std::string::npos);
+  v.cause = Label::unknown;
+  EXPECT_EQ(v.confidence = confidence_of(v), 0);
+  EXPECT_EQ(confidence_text(v), "0 %");
+}
+
+TEST(Confidence, OfAnOlderFileStandsAlone) {
+  Verdict v = full_verdict();
+  v.confidence = 0.99;
+  EXPECT_EQ(confidence_text(v), "99 %");
+  // What is written in hundredths is still today's rule.
+  v.reproduction.bit_exact = true;
+  v.confidence = 0.94;
+  EXPECT_EQ(confidence_text(v), "94 % (82 of 86 verdicts with a verified fix were right)");
 }
 
 TEST(VerdictJson, HoldsEveryFieldOfTheContract) {

@@ -1,0 +1,31 @@
+#include "replay/verdict/confidence.h"
+
+#include <cmath>
+
+namespace nanquest {
+
+Counted counted_like(const Verdict& v) {
+  if (v.cause == Label::unknown || !v.reproduction.bit_exact) return kNotExact;
+  return v.fix && v.fix->verified ? kWithVerifiedFix : kExplained;
+}
+
+double confidence_of(const Verdict& v) {
+  if (v.cause == Label::unknown) return 0;
+  const Counted counted = counted_like(v);
+  return (counted.right + 1.0) / (counted.all + 2.0);
+}
+
+std::string confidence_text(const Verdict& v) {
+  std::string text = std::to_string(std::lround(v.confidence * 100)) + " %";
+  // A file holds hundredths.
+  if (v.cause == Label::unknown || std::abs(v.confidence - confidence_of(v)) > 0.0051) return text;
+  const Counted counted = counted_like(v);
+  if (counted.all == 0)
+    return text +
+           " (the step did not come back bit for bit: how often such verdicts are right was never counted)";
+  return text + " (" + std::to_string(counted.right) + " of " + std::to_string(counted.all) +
+         " verdicts with " + (v.fix ? "a verified fix" : "an explanation but no verified fix") +
+         " were right)";
+}
+
+}  // namespace nanquest

@@ -1,0 +1,36 @@
+/// confidence: how often verdicts with as much behind them were right, where the truth was known.
+///
+/// Counted on faults that were planted in models of the test matrix (tests/attach/planted/try_faults.py
+/// --evidence, 2026-11-22, 109 incidents with a cause), before anything that was judged wrong there was
+/// mended, and none of them taken from the bench that figures are reported on. A verdict is right there if
+/// step, op, module, phase, origin and cause all are.
+///
+/// The number is Laplace's rule of succession, (right + 1) / (all + 2): few cases never make certainty.
+#pragma once
+
+#include <string>
+
+#include "replay/verdict/verdict.h"
+
+namespace nanquest {
+
+/// Verdicts of one kind whose truth was known.
+struct Counted {
+  int right = 0, all = 0;
+};
+
+/// What speaks for a cause, from more to less: a fix that was verified on this very step; the cause's own
+/// test, on a step that came back bit for bit. Nothing was counted of steps that came back otherwise.
+constexpr Counted kWithVerifiedFix{82, 86}, kExplained{21, 23}, kNotExact{0, 0};
+
+/// Those of the verdict's kind; nothing counts for one that names no cause.
+Counted counted_like(const Verdict& verdict);
+
+/// 0 … 1; 0 for a verdict that names no cause.
+double confidence_of(const Verdict& verdict);
+
+/// "94 % (82 of 86 verdicts with a verified fix were right)"; the number alone where it comes from another
+/// rule, as in an older file.
+std::string confidence_text(const Verdict& verdict);
+
+}  // namespace nanquest
