@@ -46,10 +46,9 @@ class Search {
     if (blame_.set.empty()) blame_.set = smallest_set(open);
     if (blame_.set.empty() && !meant.empty()) {
       open.insert(open.end(), meant.begin(), meant.end());
-      std::stable_sort(open.begin(), open.end(), in_order);
+      sort_by_time(lab_.graph(), open);
       blame_.set = smallest_set(open);
     }
-    earliest_first(blame_.set);
     // The logarithm of a probability of zero, of the very class that is right: nothing that came of it can be
     // made harmless. What a constant or a mask from outside says is still meant.
     if (blame_.set.empty())
@@ -60,20 +59,6 @@ class Search {
   }
 
  private:
-  /// A value from outside that has no name may have come out of the step itself, by way of the host (a tensor
-  /// made of numbers that were read from another): it comes when it is read. What has a name was there
-  /// before.
-  void earliest_first(std::vector<Suspect>& set) const {
-    const auto when = [&](const Suspect& s) {
-      const SlotOrigin origin =
-          s.row ? get(lab_.graph().doc(), lab_.graph().slot(s.row)).origin : SlotOrigin::produced;
-      const bool before = origin != SlotOrigin::produced && origin != SlotOrigin::external;
-      return std::pair(!before, s.op);
-    };
-    std::stable_sort(set.begin(), set.end(),
-                     [&](const Suspect& a, const Suspect& b) { return when(a) < when(b); });
-  }
-
   bool is_overflow(const Suspect& suspect) const {
     return !suspect.row && (lab_.graph().op(suspect.op).flags & kOpBirthFiniteAbove);
   }
@@ -107,7 +92,7 @@ class Search {
           std::find(blame_.intended.begin(), blame_.intended.end(), suspect) == blame_.intended.end() &&
           !bad_constants(lab_.graph().doc(), suspect.op).infinite)
         open.push_back(suspect);
-    std::stable_sort(open.begin(), open.end(), in_order);
+    sort_by_time(lab_.graph(), open);
     return open.size() > before;
   }
 

@@ -1,6 +1,7 @@
 #include "replay/blame/suspects.h"
 
 #include <algorithm>
+#include <tuple>
 
 #include "probe/trace/births.h"
 
@@ -141,8 +142,18 @@ std::vector<Suspect> find_suspects(const TraceGraph& graph, const Walk& walk) {
   add_outside(graph, walk, found);
   add_made(graph, walk, found);
   add_hidden(graph, walk, found);
-  std::stable_sort(found.begin(), found.end(), in_order);
+  sort_by_time(graph, found);
   return found;
+}
+
+void sort_by_time(const TraceGraph& graph, std::vector<Suspect>& suspects) {
+  const auto when = [&](const Suspect& s) {
+    const SlotOrigin origin = s.row ? get(graph.doc(), graph.slot(s.row)).origin : SlotOrigin::produced;
+    const bool before = origin != SlotOrigin::produced && origin != SlotOrigin::external;
+    return std::tuple(!before, s.op, !s.row);
+  };
+  std::stable_sort(suspects.begin(), suspects.end(),
+                   [&](const Suspect& a, const Suspect& b) { return when(a) < when(b); });
 }
 
 }  // namespace nanquest

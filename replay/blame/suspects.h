@@ -26,10 +26,10 @@ struct Suspect {
   bool hidden = false;
 };
 
-/// The order in which suspects are tried: what was bad before the step comes before anything that it made.
-inline bool in_order(const Suspect& a, const Suspect& b) {
-  return std::pair(!a.row, a.op) < std::pair(!b.row, b.op);
-}
+/// Sorts suspects into the order in which they are tried and named: what was bad before the step comes before
+/// anything that it made. A value from outside that has no name may have come out of the step itself, by way
+/// of the host (a tensor made of numbers that were read from another): it comes when it is read.
+void sort_by_time(const TraceGraph& graph, std::vector<Suspect>& suspects);
 
 /// In the order of the step: bad outside values, ops with finite inputs and bad results, and ops that made
 /// NaN out of infinities, all of them on a way to harm; and overflows that were hidden on the way to the

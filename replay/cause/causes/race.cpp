@@ -17,6 +17,8 @@ namespace nanquest {
 namespace {
 
 constexpr int kMaxTried = 4;
+constexpr const char* kWhoDid =
+    "Somebody outside did: a loader refilling its buffer, another thread, or numpy on shared memory.";
 constexpr const char* kAdvice =
     "Copy the batch out of the loader's buffer (clone) before the step, or don't refill a buffer before "
     "backward is over; with non_blocking copies wait for them.";
@@ -108,9 +110,7 @@ std::optional<Finding> changed_unseen(const Case& c) {
       what + " changed while the step was reading it: " + first +
       " made finite values of it when it was recorded, and can't of what is there now. It was good then, "
       "and bad before " +
-      second +
-      " read it, and no op of the step wrote it. Somebody outside did: a loader refilling its buffer, "
-      "another thread, or numpy on shared memory.";
+      second + " read it, and no op of the step wrote it. " + kWhoDid;
   f.advice = kAdvice;
   f.wanted.push_back(replace_non_finite(c, outside->slot, what));
   return f;
@@ -137,12 +137,11 @@ std::optional<Finding> examine(const Case& c, const Subject&) {
                           c.op_text(torn->after.row()) + " (op " + std::to_string(torn->after.row()) + ")"});
     f.evidence.push_back({"ops that wrote it between the two", "0"});
     f.evidence.push_back({"the step with the bytes of the first read throughout", "finite"});
-    f.explanation =
-        what + " changed while the step was reading it: " + c.op_text(torn->before.row()) + " and " +
-        c.op_text(torn->after.row()) +
-        " should have seen the same bytes, but no op of the step wrote "
-        "what the second one saw. Somebody outside did: a loader refilling its buffer, another thread, or "
-        "numpy on shared memory. With the first bytes throughout the step is finite.";
+    f.explanation = what + " changed while the step was reading it: " + c.op_text(torn->before.row()) +
+                    " and " + c.op_text(torn->after.row()) +
+                    " should have seen the same bytes, but no op of the step wrote "
+                    "what the second one saw. " +
+                    kWhoDid + " With the first bytes throughout the step is finite.";
     f.advice = kAdvice;
     f.wanted.push_back(std::move(undone));
     return f;
