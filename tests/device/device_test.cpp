@@ -163,6 +163,8 @@ TEST_F(Device, FailuresCanBePlanned) {
   at::Tensor a = at::zeros({3}, kHere);
   a.add_(1);  // does not run
   EXPECT_THROW(synchronise_device(0), c10::Error);
+  EXPECT_THROW(synchronise_device(0), c10::Error);
+  heal();
   EXPECT_EQ(a.sum().item<float>(), 0.0f);
   fail(Failure::out_of_memory, 0);
   EXPECT_THROW((void)at::zeros({3}, kHere), c10::OutOfMemoryError);

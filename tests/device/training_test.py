@@ -256,8 +256,10 @@ class FailureTest(DeviceTest):
         nqdev.fail("launch")
         a = torch.ones(3, device="nqdev")
         a.add_(1)
-        with self.assertRaisesRegex(RuntimeError, "launch failure"):
-            torch.accelerator.synchronize()
+        for _ in range(2):
+            with self.assertRaisesRegex(RuntimeError, "launch failure"):
+                torch.accelerator.synchronize()
+        nqdev.heal()
         torch.accelerator.synchronize()
 
     def test_what_a_kernel_refuses_shows_then_too(self):
@@ -266,6 +268,7 @@ class FailureTest(DeviceTest):
         nn.functional.embedding(torch.tensor([5], device="nqdev"), table)
         with self.assertRaisesRegex(RuntimeError, "earlier kernel"):
             torch.accelerator.synchronize()
+        nqdev.heal()
 
     def test_a_lost_device_stays_lost(self):
         a = torch.ones(3, device="nqdev")

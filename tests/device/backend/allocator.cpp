@@ -1,5 +1,6 @@
 #include "tests/device/backend/allocator.h"
 
+#include <c10/core/CachingDeviceAllocator.h>
 #include <c10/util/Exception.h>
 
 #include <algorithm>
@@ -67,7 +68,7 @@ void give_back(void* context) {
   pool(block->device).free.push_back(block);
 }
 
-struct DeviceAllocator final : c10::Allocator {
+struct DeviceAllocator final : c10::DeviceAllocator {
   c10::DataPtr allocate(std::size_t bytes) override {
     const std::lock_guard lock(mutex());
     const int device = current_device();
@@ -84,6 +85,17 @@ struct DeviceAllocator final : c10::Allocator {
                      from.live, " are in use");
     from.live += static_cast<std::int64_t>(block->bytes);
     return {block->at, block, &give_back, where};
+  }
+  bool initialized() override { return true; }
+  void emptyCache(c10::MempoolId_t) override {}
+  void recordStream(const c10::DataPtr& data, c10::Stream stream) override { record_stream(data, stream); }
+  c10::CachingDeviceAllocator::DeviceStats getDeviceStats(c10::DeviceIndex) override { return {}; }
+  void resetAccumulatedStats(c10::DeviceIndex) override {}
+  void resetPeakStats(c10::DeviceIndex) override {}
+  std::pair<std::size_t, std::size_t> getMemoryInfo(c10::DeviceIndex device) override {
+    const std::lock_guard lock(mutex());
+    const Pool& of = pool(device);
+    return {static_cast<std::size_t>(of.limit - of.live), static_cast<std::size_t>(of.limit)};
   }
   void copy_data(void* to, const void* from, std::size_t bytes) const override {
     const int device = current_device();

@@ -4,7 +4,6 @@
 
 #include <array>
 #include <string>
-#include <utility>
 
 namespace nqdev {
 namespace {
@@ -60,8 +59,7 @@ void throw_pending_error() {
   const std::lock_guard lock(mutex());
   if (lost) throw_lost();
   if (pending.empty()) return;
-  const std::string text = std::exchange(pending, "");
-  TORCH_CHECK(false, "nqdev: an earlier kernel failed: ", text);
+  TORCH_CHECK(false, "nqdev: an earlier kernel failed: ", pending);
 }
 
 void check_alive() {

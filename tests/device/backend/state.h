@@ -32,9 +32,10 @@ void fail(Failure what, std::int64_t after);
 /// True if this call is the one that must fail.
 bool fails_now(Failure what);
 
-/// An error that happened on the device; the next synchronisation throws it.
+/// An error that happened on the device; the next synchronisation throws it, and so do all after it: CUDA
+/// does not recover from one either.
 void set_pending_error(const char* text);
-/// Throws the pending error, once; throws for ever when the device is lost.
+/// Throws the pending error if there is one, and when the device is lost.
 void throw_pending_error();
 /// A launch: throws if the device is lost.
 void check_alive();
