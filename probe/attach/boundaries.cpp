@@ -2,7 +2,6 @@
 #include <ATen/ATen.h>
 
 #include <cmath>
-#include <limits>
 #include <utility>
 
 #include "probe/attach/session.h"
@@ -182,7 +181,8 @@ StepAnswer AttachSession::before_update(const Update& update, const Weights& wei
     if (!by_hand_) (void)set_phase(Phase::optimizer);
     if (trace_) trace_->update_begins = ops_so_far();
     if (trace_ && gradients_follow && trace_->watched) rounds_->watch_update();
-    if (trace_ && gradients_follow && !trace_->watched) trace_->keeps = rounds_->begin_update(0, false, true);
+    if (trace_ && gradients_follow && !trace_->watched)
+      trace_->keeps = rounds_->begin_update(0, at::kCPU, true);
   });
   StepAnswer answer = gradients_follow ? StepAnswer{} : judge(update);
   // After a hand-written update nobody says that it is over.
@@ -219,11 +219,11 @@ StepAnswer AttachSession::judge(const Update& update) {
   return answer;
 }
 
-std::uint64_t AttachSession::bytes_of_update(bool& on_device) {
+std::uint64_t AttachSession::bytes_of_update(at::Device& device) {
   std::uint64_t weights = 0;
   for (const std::size_t index : bound_) {
     const at::Tensor& weight = gate_.parameters()[index];
-    on_device = on_device || !weight.is_cpu();
+    if (!weight.is_cpu()) device = weight.device();
     weights += weight.nbytes();
   }
   if (state_bytes_.first != names_.states.size()) {
@@ -236,8 +236,9 @@ std::uint64_t AttachSession::bytes_of_update(bool& on_device) {
 
 bool AttachSession::watches_update() {
   if (options_.probe.level == Level::watch || options_.record_steps.count(step())) return true;
-  bool on_device = false;
-  return rounds_->affords(bytes_of_update(on_device));
+  at::Device device = at::kCPU;
+  const std::uint64_t bytes = bytes_of_update(device);
+  return rounds_->affords(bytes, device);
 }
 
 void AttachSession::pass_gate(StepAnswer& answer) {
@@ -253,10 +254,9 @@ void AttachSession::pass_gate(StepAnswer& answer) {
   if (reported_step_ != step()) {
     if (trace_->keeps) return;  // another optimizer's turn
     const bool asked = options_.record_steps.count(step()) > 0;
-    bool on_device = false;
-    const std::uint64_t bytes = bytes_of_update(on_device);
-    if (asked && on_device) write_recording(answer);
-    trace_->keeps = rounds_->begin_update(bytes, on_device, asked);
+    at::Device device = at::kCPU;
+    const std::uint64_t bytes = bytes_of_update(device);
+    trace_->keeps = rounds_->begin_update(bytes, device, asked);
     if (trace_->keeps) return;
   }
   write_recording(answer);
@@ -268,8 +268,12 @@ std::string AttachSession::spoiled_state() {
   if (every <= 0) return "";
   const NamedTensors states = names_.states.living();
   std::int64_t elements = 0;
-  for (const auto& [name, state] : states) elements += state.numel();
-  if (elements > kMeasureEveryStep && step() % every != 0) return "";
+  bool on_cpu = true;
+  for (const auto& [name, state] : states) {
+    elements += state.numel();
+    on_cpu = on_cpu && state.is_cpu();
+  }
+  if (!worth_every_step(elements, on_cpu) && step() % every != 0) return "";
   const std::string bad = first_non_finite(state_pass_, states);
   if (trace_) trace_->states_finite = bad.empty();
   return bad.empty() ? bad : "optimizer state " + bad;
@@ -304,8 +308,7 @@ void AttachSession::report_spoiled_buffer(StepAnswer& answer) {
     if (rounds_->recorder().wrote(names_.buffers.tensor(i).address()))
       written.emplace_back(names_.buffers.name(i), names_.buffers.tensor(i).lock());
   if (written.empty()) return;
-  const std::string name = spoiled_buffer(rounds_->recorder(), written,
-                                          all ? std::numeric_limits<std::int64_t>::max() : kMeasureEveryStep);
+  const std::string name = spoiled_buffer(rounds_->recorder(), written, all);
   if (name.empty()) return;
   const bool skipped = trace_->gate == Gate::scale_overflow;
   answer.gate = Gate::non_finite;

@@ -44,13 +44,13 @@ void Rounds::begin(bool watch) {
   if (!watch) ++unwatched_;
 }
 
-bool Rounds::begin_update(std::uint64_t bytes, bool on_device, bool asked) {
+bool Rounds::begin_update(std::uint64_t bytes, at::Device device, bool asked) {
   if (!open_) return false;
   // What ops wrote that can't be run again is kept for as long as the round.
   if (const record::Step* step = now()) bytes += step->opaque_bytes;
-  const bool wanted = governor_.wants(bytes, on_device);
+  const bool wanted = governor_.wants(bytes, device);
   counted_ = wanted;
-  const bool keeps = wanted || (asked && !on_device);
+  const bool keeps = wanted || asked;
   recorder_.begin_update(keeps);
   if (!keeps) end(/*keep=*/false, {});
   return keeps;

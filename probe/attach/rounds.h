@@ -7,7 +7,7 @@
 ///
 ///     rounds.begin(/*watch=*/false);
 ///     … forward, backward …
-///     keeps = rounds.begin_update(bytes, on_device, /*asked=*/false);
+///     keeps = rounds.begin_update(bytes, device, /*asked=*/false);
 ///     … update …
 ///     rounds.end(keeps, std::move(facts));
 #pragma once
@@ -66,7 +66,7 @@ class Rounds {
   /// The update is about to begin, and will overwrite about so many bytes. True if recording goes on and the
   /// round can be asked for when it is over; false ends it. `asked`: somebody wants the round, whatever that
   /// costs.
-  bool begin_update(std::uint64_t bytes, bool on_device, bool asked);
+  bool begin_update(std::uint64_t bytes, at::Device device, bool asked);
   /// The same for a watched round, whose update is watched as well.
   void watch_update();
   /// The round is over. With `keep` it stays for a while.
@@ -89,7 +89,7 @@ class Rounds {
                     const RoundResults& results, StepNames& named);
 
   /// Whether what an update of so many bytes overwrites may be kept, as far as memory goes.
-  bool affords(std::uint64_t bytes) { return governor_.affords(bytes); }
+  bool affords(std::uint64_t bytes, at::Device device) { return governor_.affords(bytes, device); }
   /// How much memory that takes; once, where it is worth a word, otherwise "".
   std::string announcement() { return governor_.announcement(); }
   /// Why updates are not kept, "" if they are.

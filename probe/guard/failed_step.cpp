@@ -1,6 +1,5 @@
 // What follows a bad step: undone, looked into, run again under the recorder, written down.
 #include <cmath>
-#include <limits>
 #include <utility>
 
 #include "probe/guard/probe.h"
@@ -67,8 +66,7 @@ void GuardedProbe::write_recorded(const StepInputs& inputs, StepReport& report) 
 void GuardedProbe::look_at_buffers(const StepInputs& inputs, StepReport& report) {
   if (report.gate != Gate::ok || options_.check_state_every <= 0) return;
   const bool all = inputs.step % options_.check_state_every == 0;
-  const std::string name =
-      spoiled_buffer(recorder_, buffers_, all ? std::numeric_limits<std::int64_t>::max() : kMeasureEveryStep);
+  const std::string name = spoiled_buffer(recorder_, buffers_, all);
   if (name.empty()) return;
   report.gate = Gate::non_finite;
   record_.regate(report.gate);

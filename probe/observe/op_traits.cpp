@@ -1,6 +1,8 @@
 #include "probe/observe/op_traits.h"
 
+#include <ATen/DeviceAccelerator.h>
 #include <ATen/autocast_mode.h>
+#include <c10/core/TensorOptions.h>
 
 #include <memory>
 #include <mutex>
@@ -32,9 +34,18 @@ std::unique_ptr<OpTraits> make_traits(const c10::OperatorHandle& handle) {
   traits->name = schema.name();
   traits->overload = schema.overload_name();
   traits->composite_cpu = composite_for(handle, c10::DispatchKey::CPU, c10::DispatchKey::AutogradCPU);
-  traits->composite_cuda = composite_for(handle, c10::DispatchKey::CUDA, c10::DispatchKey::AutogradCUDA);
   traits->autocast_cpu = handle.hasKernelForDispatchKey(c10::DispatchKey::AutocastCPU);
-  traits->autocast_cuda = handle.hasKernelForDispatchKey(c10::DispatchKey::AutocastCUDA);
+  traits->accelerator = at::getAccelerator().value_or(c10::kCPU);
+  if (traits->accelerator != c10::kCPU) {
+    const auto backend = c10::computeDispatchKey(std::nullopt, std::nullopt, traits->accelerator);
+    const auto autograd = c10::toRuntimePerBackendFunctionalityKey(c10::DispatchKey::AutogradFunctionality,
+                                                                   c10::toBackendComponent(backend));
+    traits->composite_device = composite_for(handle, backend, autograd);
+    traits->autocast_device =
+        at::autocast::is_autocast_available(traits->accelerator) &&
+        handle.hasKernelForDispatchKey(
+            at::autocast::get_autocast_dispatch_key_from_device_type(traits->accelerator));
+  }
   traits->seeded = handle.hasTag(at::Tag::nondeterministic_seeded);
   traits->uninitialised = returns_uninitialised(traits->name);
   traits->collective = is_collective(traits->name);
@@ -76,12 +87,12 @@ CachedTraits& nearest(const void* key) {
 }  // namespace
 
 bool OpTraits::is_frontier() const {
-  // Which backend a call goes to is not told to observers; a composite on CPU is one on CUDA but for a
-  // handful of operators, and where they differ the one with a kernel of its own wins on its device only.
-  if (composite_cpu && composite_cuda) return false;
-  if (composite_cpu && !at::hasCUDA()) return false;
+  // Which backend a call goes to is not told to observers; a composite on a CPU is one on an accelerator but
+  // for a handful of operators, and where they differ the one with a kernel of its own wins on its device
+  // only.
+  if (composite_cpu && (composite_device || accelerator == c10::kCPU)) return false;
   if (autocast_cpu && at::autocast::is_autocast_enabled(at::kCPU)) return false;
-  if (autocast_cuda && at::autocast::is_autocast_enabled(at::kCUDA)) return false;
+  if (autocast_device && at::autocast::is_autocast_enabled(accelerator)) return false;
   return true;
 }
 

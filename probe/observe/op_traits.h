@@ -24,8 +24,10 @@ struct OpTraits {
 
   c10::OperatorHandle handle;
   std::string name, overload;
-  bool composite_cpu = false, composite_cuda = false;  ///< decomposes into other dispatched operators
-  bool autocast_cpu = false, autocast_cuda = false;    ///< autocast wraps it
+  /// This process's accelerator (CUDA, MPS, …) when the operator was first met; kCPU if it had none.
+  c10::DeviceType accelerator = c10::kCPU;
+  bool composite_cpu = false, composite_device = false;  ///< decomposes into other dispatched operators
+  bool autocast_cpu = false, autocast_device = false;    ///< autocast wraps it
   bool seeded = false;                                 ///< draws from a generator
   bool uninitialised = false;                          ///< returns memory that nobody has written
   bool opaque = false;                                 ///< never run again: what it made is kept

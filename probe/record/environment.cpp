@@ -1,5 +1,6 @@
 #include <ATen/ATen.h>
 #include <ATen/Context.h>
+#include <ATen/DeviceAccelerator.h>
 #include <ATen/Parallel.h>
 #include <ATen/Version.h>
 #include <ATen/autocast_mode.h>
@@ -64,8 +65,9 @@ std::map<std::string, std::string> capture_environment() {
   } catch (...) {
     e["tf32_cublas"] = "mixed settings";
   }
-  for (const auto device : {at::kCPU, at::kCUDA}) {
-    const std::string key = std::string("autocast_") + (device == at::kCPU ? "cpu" : "cuda");
+  for (const auto device : {at::kCPU, at::getAccelerator().value_or(at::kCUDA)}) {
+    if (!at::autocast::is_autocast_available(device)) continue;
+    const std::string key = "autocast_" + c10::DeviceTypeName(device, /*lower_case=*/true);
     e[key] = at::autocast::is_autocast_enabled(device)
                  ? c10::toString(at::autocast::get_autocast_dtype(device))
                  : "off";

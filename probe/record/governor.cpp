@@ -1,5 +1,7 @@
 #include "probe/record/governor.h"
 
+#include <c10/core/CachingDeviceAllocator.h>
+
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -27,7 +29,16 @@ std::string amount(double bytes) {
 
 }  // namespace
 
-std::uint64_t free_memory() {
+std::uint64_t free_memory(at::Device device) {
+  if (!device.is_cpu()) {
+    try {
+      return c10::getDeviceAllocator(device.type())
+          ->getMemoryInfo(std::max<c10::DeviceIndex>(0, device.index()))
+          .first;
+    } catch (const c10::Error&) {
+      return 0;
+    }
+  }
   std::uint64_t free = 0;
   std::ifstream file("/proc/meminfo");
   for (std::string line; std::getline(file, line);)
@@ -38,31 +49,27 @@ std::uint64_t free_memory() {
   return free;
 }
 
-bool UpdateGovernor::affords(std::uint64_t bytes) {
+bool UpdateGovernor::affords(std::uint64_t bytes, at::Device device) {
   if (options_.keep_steps <= 0 || refused_) return false;
   if (bytes <= bytes_ + bytes_ / 4) return true;
   // The first time, and when the model or its state grew.
   wanted_ = static_cast<double>(bytes) * (options_.keep_steps + 1);
-  free_ = static_cast<double>(free_memory());
+  free_ = static_cast<double>(free_memory(device));
   if (wanted_ > free_ * options_.memory_share) {
     refused_ = true;
     reason_ = "what the optimizer overwrites is not kept: that would take " + amount(wanted_) +
               ", more than " + std::to_string(static_cast<int>(100 * options_.memory_share + 0.5)) +
-              " % of the " + amount(free_) + " of free memory";
+              " % of the " + amount(free_) + " of free memory" +
+              (device.is_cpu() ? "" : " on " + device.str());
     return false;
   }
   bytes_ = bytes;
   return true;
 }
 
-bool UpdateGovernor::wants(std::uint64_t bytes, bool on_device) {
+bool UpdateGovernor::wants(std::uint64_t bytes, at::Device device) {
   if (options_.keep_steps <= 0 || refused_) return false;
-  if (on_device) {
-    refused_ = true;
-    reason_ = "what the optimizer overwrites is not kept, as it is not on the CPU";
-    return false;
-  }
-  if (!affords(bytes)) return false;
+  if (!affords(bytes, device)) return false;
   // Nothing is copied before it is known how long a step takes.
   if (step_seconds_ < 0 || ++since_ < every_) return false;
   since_ = 0;

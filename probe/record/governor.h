@@ -10,6 +10,8 @@
 ///     say(governor.complaint());      // once, if not every step can be kept
 #pragma once
 
+#include <ATen/core/Tensor.h>
+
 #include <cstdint>
 #include <string>
 
@@ -29,11 +31,10 @@ class UpdateGovernor {
   explicit UpdateGovernor(GovernorOptions options) : options_(options) {}
 
   /// Whether the values of an update that overwrites about so many bytes may be kept at all, as far as memory
-  /// goes.
-  bool affords(std::uint64_t bytes);
-  /// Whether the coming update's values should be kept. `bytes`: what it will overwrite, about. `on_device`:
-  /// part of it is not on the CPU, and then nothing is kept.
-  bool wants(std::uint64_t bytes, bool on_device);
+  /// goes. `device`: where they lie, and are kept.
+  bool affords(std::uint64_t bytes, at::Device device = at::kCPU);
+  /// Whether the coming update's values should be kept. `bytes`: what it will overwrite, about.
+  bool wants(std::uint64_t bytes, at::Device device = at::kCPU);
   /// What keeping cost, for a step for which `wants` said yes. Copying counts twice: what it drives out of
   /// the caches costs the program about as much again (ResNet-50: 11 ms a step of copying, 21 ms longer
   /// steps).
@@ -57,7 +58,8 @@ class UpdateGovernor {
   std::string reason_;
 };
 
-/// Bytes that a process can still get: the machine's, or its control group's if that is less. 0 if unknown.
-std::uint64_t free_memory();
+/// Bytes that a process can still get: of a CPU's memory the machine's, or its control group's if that is
+/// less; of a device's what its allocator tells. 0 if unknown.
+std::uint64_t free_memory(at::Device device = at::kCPU);
 
 }  // namespace nanquest

@@ -140,7 +140,7 @@ SeenTensor Recorder::see(const at::Tensor& tensor) {
     const std::uint32_t slot = current_->slots.find(tensor.storage().unsafeGetStorageImpl());
     if (slot != record::SlotIndex::kMissing) {
       settle(slot);
-      seen.stats = current_->watch->stats_now(tensor, slot);
+      seen.watched = current_->watch->look_now(tensor, slot);
       return seen;
     }
   }
@@ -171,7 +171,9 @@ bool Recorder::hides_damage() {
 
 bool Recorder::left_non_finite(std::size_t first, Phase phase) {
   const std::lock_guard lock(mutex_);
-  return current_ && current_->watch && current_->watch->left_non_finite(first, phase);
+  if (!current_ || !current_->watch) return false;
+  current_->watch->settle();
+  return current_->watch->left_non_finite(first, phase);
 }
 
 at::Tensor Recorder::last_non_finite() {
@@ -199,6 +201,7 @@ at::Tensor Recorder::last_non_finite() {
 
 bool Recorder::holds_too_much() {
   record::Step& step = *current_;
+  if (step.kept_on_device > options_.hold_bytes) return true;
   if (step.held <= std::max(step.look_at, options_.hold_bytes)) return false;
   std::uint64_t alone = 0;
   for (std::uint32_t i = 0; i < step.slots.size(); ++i)

@@ -53,6 +53,7 @@ struct SeenTensor {
   at::Tensor tensor;              ///< its memory, without history; undefined for what can't be recorded
   TensorRow row;                  ///< without slot and statistics
   std::optional<StatsRow> stats;  ///< with a hash
+  std::int32_t watched = kNone;   ///< row of the watched step's statistics that holds them instead
 };
 
 /// Records ops into steps. Begun, ended and asked on one thread; ops may come from its autograd threads as
@@ -90,6 +91,7 @@ class Recorder : public OpSink {
   bool hides_damage();
   /// Of a watched step that runs: non-finite values that ops from `first` on left, in this phase, in memory
   /// that is still there.
+  /// Waits for the device.
   bool left_non_finite(std::size_t first, Phase phase);
   /// The first NaN or +Inf (-Inf is often meant) of what the step wrote last and somebody still has: that element of
   /// its memory, without dimensions. Undefined if there is none. Looks at all of it.
@@ -142,6 +144,7 @@ class Recorder : public OpSink {
   /// What a collective writes is kept when somebody has waited for it.
   void keep_later(Frame& frame, const at::Tensor& tensor, std::uint32_t slot, std::uint32_t token,
                   bool argument);
+  bool draws_on_device(const record::OpRecord& op) const;
   void keep_values(const Frame& frame, c10::ArrayRef<const c10::IValue> outputs);
   /// … which is the case when it is read: its values are kept now.
   void settle(std::uint32_t slot);

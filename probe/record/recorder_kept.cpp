@@ -12,6 +12,7 @@
 #include "probe/record/tokens.h"
 #include "probe/record/value_watch.h"
 #include "probe/tensor/each_tensor.h"
+#include "probe/trace/op_facts.h"
 
 namespace nanquest {
 
@@ -22,22 +23,30 @@ using record::Step;
 namespace {
 
 void keep(Step& step, record::OutputPlace place, const at::Tensor& t) {
-  at::Tensor copy = t.detach().to(at::kCPU, t.scalar_type(), false, /*copy=*/true).contiguous();
+  // Where it lies, in the order of its stream: nobody waits for it.
+  at::Tensor copy = t.detach().clone(at::MemoryFormat::Contiguous);
   step.opaque_bytes += copy.nbytes();
+  if (!copy.is_cpu()) step.kept_on_device += copy.nbytes();
   step.opaque.push_back({place, std::move(copy)});
 }
 
 }  // namespace
 
+/// What is drawn on a device can't be drawn again on another.
+bool Recorder::draws_on_device(const OpRecord& op) const {
+  return op.generator != kNone && !current_->generators[static_cast<std::size_t>(op.generator)].on_cpu;
+}
+
 void Recorder::keep_values(const Frame& frame, c10::ArrayRef<const c10::IValue> outputs) {
   const at::NoGradGuard no_grad;
   Step& step = *current_;
   const OpRecord& op = step.ops[frame.op];
+  const bool drawn = draws_on_device(op);
   std::uint32_t number = 0, entry = op.fresh;
   for (const c10::IValue& output : outputs)
     each_tensor(output, [&](const at::Tensor& t) {
       const std::uint32_t mine = number++;
-      if (!t.defined() || !can_record(t)) return;
+      if (!t.defined() || !can_record(t) || (drawn && !tells_what_was_drawn(op.traits->name, mine))) return;
       const std::uint32_t slot = step.slots.find(t.storage().unsafeGetStorageImpl());
       if (slot != SlotIndex::kMissing && slot >= frame.known) keep(step, {frame.op, mine, false}, t);
     });

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "probe/observe/draws.h"
 #include "probe/observe/step_scope.h"
 #include "probe/record/recorder.h"
 #include "probe/record/recorder_frame.h"
@@ -173,8 +174,11 @@ std::unique_ptr<Recorder::Frame> Recorder::add_op(const OpTraits& op,
   }
   record.opaque = op.opaque;
   if (op.seeded) {
-    record.generator = static_cast<std::int32_t>(step.generators.size());
-    step.generators.push_back(record::state_of(inputs));
+    record::GeneratorState state = record::state_of(inputs);
+    if (state.on_cpu || draws(op, inputs)) {
+      record.generator = static_cast<std::int32_t>(step.generators.size());
+      step.generators.push_back(std::move(state));
+    }
   }
   record.first_argument = step.words.size();
   if (step.watch) {
@@ -313,7 +317,8 @@ void Recorder::on_end(const OpTraits& op, OpFrame& base, c10::ArrayRef<const c10
     OpRecord& record = step.ops[frame.op];
     record.returned_nothing = outputs.empty();
     record.ended = true;
-    if ((record.opaque || op.foreign) && !op.collective) keep_values(frame, outputs);
+    if ((record.opaque || op.foreign || draws_on_device(record)) && !op.collective)
+      keep_values(frame, outputs);
     if (frame.watched) step.watch->after_op(op, *frame.watched, frame.op);
   }
   frame.written.clear();

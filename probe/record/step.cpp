@@ -30,7 +30,7 @@ void Step::let_go() {
   late.clear();
   nodes.clear();
   notes.clear();
-  held = look_at = opaque_bytes = 0;
+  held = look_at = opaque_bytes = kept_on_device = 0;
 }
 
 void Step::clear() {

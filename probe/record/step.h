@@ -107,7 +107,7 @@ struct Step {
   std::vector<GeneratorState> generators;
   std::vector<OpaqueOutput> opaque;
   std::vector<LateOutput> late;
-  std::uint64_t opaque_bytes = 0;
+  std::uint64_t opaque_bytes = 0, kept_on_device = 0;  ///< of `opaque`, in all and in a device's memory
   std::vector<MadeNode> nodes;  ///< those that OpRecord::made doesn't tell
   std::vector<std::shared_ptr<Stack>>
       stacks;  ///< per op; those past the last op are left over from an earlier step

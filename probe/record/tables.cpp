@@ -161,6 +161,7 @@ std::int32_t StepTables::add(const SeenTensor& seen) {
   const at::NoGradGuard no_grad;
   TensorRow row = seen.row;
   if (!unseen) row.slot = slot_of(seen.tensor);
+  row.stats = seen.watched;
   if (seen.stats) {
     row.stats = static_cast<std::int32_t>(recording.doc.stats.size());
     recording.doc.stats.push_back(*seen.stats);

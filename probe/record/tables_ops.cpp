@@ -174,7 +174,9 @@ void StepTables::add_op(std::uint32_t index) {
       op.module = recording.doc.ops[static_cast<std::size_t>(forward->second)].module;
     }
   }
-  if (record.generator != kNone)
+  if (record.generator != kNone &&
+      (step_.generators[static_cast<std::size_t>(record.generator)].on_cpu ||
+       step_.generators[static_cast<std::size_t>(record.generator)].other.defined()))
     op.rng = add_generator(step_.generators[static_cast<std::size_t>(record.generator)]);
   add_arguments(record, op);
   const auto row = static_cast<std::int32_t>(recording.doc.ops.size());
@@ -190,7 +192,7 @@ void StepTables::add_op(std::uint32_t index) {
     const record::OpaqueOutput& output = step_.opaque[next_opaque_++];
     const std::string path = opaque_path(
         row, std::string(output.place.written ? "w" : "").append(std::to_string(output.place.number)));
-    recording.data.emplace_back(path, output.value);
+    recording.data.emplace_back(path, output.value.to(at::kCPU));
     if (op.host_data.empty()) op.host_data = path;
   }
   recording.doc.ops.push_back(std::move(op));

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <utility>
 
 #include "probe/record/memory_views.h"
 #include "probe/record/rows.h"
@@ -15,6 +16,17 @@
 #include "probe/trace/op_facts.h"
 
 namespace nanquest::record {
+namespace {
+
+/// The hash of bytes that are nobody's values.
+StatsRow hash_of(const StatsRow& stats) {
+  StatsRow row;
+  row.hash = stats.hash;
+  row.has_hash = stats.has_hash;
+  return row;
+}
+
+}  // namespace
 
 ValueWatch::Likeness ValueWatch::likeness(const Known& k, std::uint64_t count, const at::Tensor& tensor,
                                           bool contiguous, bool dense) {
@@ -67,7 +79,7 @@ std::int32_t ValueWatch::stats_for(const at::Tensor& tensor, std::uint32_t slot,
     if (k.generation != values.generation || k.dtype != *type || (hash && !seen.has_hash)) continue;
     const Likeness like = likeness(k, seen.count, tensor, contiguous, dense);
     if (like == Likeness::same) return k.stats;
-    if (like == Likeness::none || hash || seen.non_finite() > 0) continue;
+    if (waits(k.stats) || like == Likeness::none || hash || seen.non_finite() > 0) continue;
     stats = seen;  // in another order the hash is another; so would be the index of the first bad element
     stats->has_hash = false;
     stats->hash = 0;
@@ -76,20 +88,52 @@ std::int32_t ValueWatch::stats_for(const at::Tensor& tensor, std::uint32_t slot,
       !stats && seen != ready_.end() && (seen->second.has_hash || !hash))
     stats = seen->second;
   if (!stats && looked_at_later(slot, look)) return kNone;
-  if (!stats) stats = stats_of(tensor, hash);
-  if (!stats) return kNone;
-  const std::int32_t index = add(*stats);
+  std::int32_t index = stats ? kNone : look_later(tensor, hash);
+  if (index == kNone && !stats) stats = stats_of(tensor, hash);
+  if (index == kNone && !stats) return kNone;
+  if (index == kNone) index = add(*stats);
   std::erase_if(values.known, [&](const Known& k) { return k.generation != values.generation; });
   values.known.push_back({values.generation, index, *type, tensor.storage_offset(), tensor.sizes().vec(),
                           tensor.strides().vec(), contiguous, dense});
   return index;
 }
 
-std::optional<StatsRow> ValueWatch::stats_now(const at::Tensor& tensor, std::uint32_t slot) {
+std::int32_t ValueWatch::look_now(const at::Tensor& tensor, std::uint32_t slot) {
   const at::NoGradGuard no_grad;
-  const std::int32_t index = stats_for(tensor, slot, Look::values_and_hash);
-  if (index == kNone) return std::nullopt;
-  return stats_rows_[static_cast<std::size_t>(index)];
+  return stats_for(tensor, slot, Look::values_and_hash);
+}
+
+bool ValueWatch::waits(std::int32_t stats) const {
+  return stats != kNone && static_cast<std::size_t>(stats) < waiting_.size() &&
+         waiting_[static_cast<std::size_t>(stats)];
+}
+
+std::int32_t ValueWatch::look_later(const at::Tensor& tensor, bool hash) {
+  const auto row = static_cast<std::int32_t>(stats_rows_.size());
+  if (!later_.take(tensor, hash, row)) return kNone;
+  StatsRow empty;
+  empty.count = static_cast<std::uint64_t>(tensor.numel());
+  empty.has_hash = hash;
+  waiting_.resize(static_cast<std::size_t>(row) + 1, false);
+  waiting_.back() = true;
+  return add(empty);
+}
+
+void ValueWatch::settle() {
+  if (later_.empty()) return;
+  const at::NoGradGuard no_grad;
+  for (const auto& [row, stats] : later_.read()) stats_rows_[static_cast<std::size_t>(row)] = stats;
+  waiting_.clear();
+  for (const std::int32_t row : std::exchange(nobodys_, {})) {
+    StatsRow& stats = stats_rows_[static_cast<std::size_t>(row)];
+    stats = hash_of(stats);
+  }
+  const auto any_bad = [&](const std::vector<std::int32_t>& rows) {
+    return std::any_of(rows.begin(), rows.end(), [&](std::int32_t row) { return non_finite(row); });
+  };
+  for (const Unjudged& op : std::exchange(unjudged_, {}))
+    if (is_birth(op.op, op.inputs_finite && !any_bad(op.in), op.made_bad || any_bad(op.out), op.unseen))
+      flags_of(op.op) |= kOpBirth;
 }
 
 bool ValueWatch::looked_at_later(std::uint32_t slot, Look look) {
@@ -115,10 +159,11 @@ void ValueWatch::look_at_first_values(std::size_t index) {
   }
   const at::Tensor view =
       view_at(words, first_elements(step_.slots[seen.slot], static_cast<at::ScalarType>(header.scalar_type)));
-  const auto stats = view.defined() ? stats_of(view, /*hash=*/false) : std::nullopt;
-  if (!stats) return;
-  seen.stats = add(*stats);
-  values.first_seen.push_back(index);
+  if (!view.defined()) return;
+  seen.stats = look_later(view, /*hash=*/false);
+  if (seen.stats == kNone)
+    if (const auto stats = stats_of(view, /*hash=*/false)) seen.stats = add(*stats);
+  if (seen.stats != kNone) values.first_seen.push_back(index);
 }
 
 void ValueWatch::look_at_unseen() {
@@ -126,6 +171,7 @@ void ValueWatch::look_at_unseen() {
   for (const std::size_t seen : unseen_)
     if (seen_[seen].stats == kNone) look_at_first_values(seen);
   unseen_.clear();
+  settle();
 }
 
 void ValueWatch::look_ahead(std::vector<at::Tensor> tensors, Look look) {
@@ -195,6 +241,7 @@ void ValueWatch::argument(const OpTraits& op, WatchedOp& watched, const at::Tens
   const Look look = !read ? Look::nothing : op.opaque ? Look::values_and_hash : Look::values;
   const std::int32_t stats = stats_for(tensor, slot, look);
   const std::size_t seen = see(token, slot, stats);
+  if (waits(stats)) watched.waiting_in.push_back(stats);
   if (non_finite(stats)) watched.inputs_finite = false;
   if (stats == kNone && looked_at_later(slot, look)) {
     unseen_.push_back(seen);
@@ -208,18 +255,21 @@ void ValueWatch::wrote(const OpTraits& op, WatchedOp& watched, const at::Tensor&
   ++of(slot).generation;
   if (op.uninitialised) {
     // Nobody's values, so nothing is counted; but the same bytes at the first read were written by nobody either.
-    const auto bytes = tensor.is_contiguous() ? stats_of(tensor, /*hash=*/true) : std::nullopt;
-    if (!bytes) return;
-    StatsRow hash;
-    hash.hash = bytes->hash;
-    hash.has_hash = bytes->has_hash;
-    (void)see(token, slot, add(hash));
+    if (!tensor.is_contiguous()) return;
+    std::int32_t row = look_later(tensor, /*hash=*/true);
+    if (row != kNone) {
+      nobodys_.push_back(row);
+    } else if (const auto bytes = stats_of(tensor, /*hash=*/true)) {
+      row = add(hash_of(*bytes));
+    }
+    if (row != kNone) (void)see(token, slot, row);
     return;
   }
   if (output >= 0 && is_scratch(op.name, static_cast<std::size_t>(output))) return;
   const at::NoGradGuard no_grad;
   const std::int32_t stats = stats_for(tensor, slot, Look::values_and_hash);
   (void)see(token, slot, stats);
+  if (waits(stats)) watched.waiting_out.push_back(stats);
   watched.made_bad = watched.made_bad || non_finite(stats);
 }
 
@@ -239,6 +289,7 @@ void ValueWatch::wrote_late(const at::Tensor& tensor, std::uint32_t slot, std::u
 std::vector<at::Tensor> ValueWatch::rewritten(const WatchedOp& watched) {
   const at::NoGradGuard no_grad;
   std::vector<at::Tensor> tensors;
+  if (!watched.unsure.empty()) settle();
   for (const WatchedOp::Unsure& unsure : watched.unsure) {
     const std::int32_t before = seen_[unsure.seen].stats;
     if (before == kNone || !stats_rows_[static_cast<std::size_t>(before)].has_hash) continue;

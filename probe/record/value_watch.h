@@ -1,10 +1,14 @@
 /// ValueWatch: what a watched step tells of the values that its ops read and wrote: their statistics, their
-/// hashes, and which op made something non-finite of finite inputs. It listens to the recorder, which shows it
-/// every tensor after it has put down its token; a step that nobody watches has none.
+/// hashes, and which op made something non-finite of finite inputs. It listens to the recorder, which shows
+/// it every tensor after it has put down its token; a step that nobody watches has none.
 ///
 /// Statistics belong to tokens and are found by the place of the token among the step's words, so that they
 /// become a row's when the tables are made (tables.h). Values that the step reads from outside are kept
 /// anyway: they are looked at when somebody wants to know, which in a good step nobody does.
+///
+/// What lies on a device is not waited for: its rows are filled, and its ops judged, when somebody wants to
+/// know
+/// (`settle`). Whether an overflow there was hidden by later ops is not asked: nobody keeps what the op read.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -19,6 +23,7 @@
 #include "probe/observe/op_traits.h"
 #include "probe/record/step.h"
 #include "probe/tensor/hidden_overflow.h"
+#include "probe/tensor/later_scans.h"
 #include "probe/trace/births.h"
 
 namespace nanquest::record {
@@ -38,6 +43,7 @@ struct WatchedOp {
     at::Tensor tensor;
   };
   std::vector<Unsure> unsure;  ///< what a compiled region reads and perhaps writes
+  std::vector<std::int32_t> waiting_in, waiting_out;  ///< rows that nobody has filled yet
   bool inputs_finite = true;
   bool inputs_kept = true;  ///< `inputs` are still what the op read, once it has run
   bool made_bad = false;
@@ -74,6 +80,8 @@ class ValueWatch {
   /// The op is over: was it a birth?
   void after_op(const OpTraits& op, WatchedOp& watched, std::uint32_t index);
 
+  /// Fills the rows of what lies on a device and judges the ops that made it. Waits for the device.
+  void settle();
   /// Looks at all that the step read from outside and that nobody has looked at. While the step runs.
   void look_at_unseen();
   /// Ops whose overflow later ops hid are flagged by what became of it so far.
@@ -81,8 +89,9 @@ class ValueWatch {
   /// The step is over: what was followed is let go.
   void rest();
 
-  /// Statistics with a hash of a tensor as it is now, for which the step has `slot`.
-  std::optional<StatsRow> stats_now(const at::Tensor& tensor, std::uint32_t slot);
+  /// Row of stats(), once settled, with a hash of a tensor as it is now, for which the step has `slot`; kNone
+  /// if it can't be had.
+  std::int32_t look_now(const at::Tensor& tensor, std::uint32_t slot);
   /// Row of stats() that belongs to the token, kNone if it has none.
   std::int32_t stats_at(std::uint32_t token) const;
   const std::vector<StatsRow>& stats() const { return stats_rows_; }
@@ -114,18 +123,30 @@ class ValueWatch {
         first_seen;  ///< places in seen_ with statistics of first values, one for each view
   };
   enum class Likeness { none, same_elements, same };
+  /// An op whose values nobody has seen yet.
+  struct Unjudged {
+    std::uint32_t op;
+    bool inputs_finite, made_bad;
+    std::vector<std::int32_t> in, out;
+    std::vector<std::size_t> unseen;
+  };
   static Likeness likeness(const Known& known, std::uint64_t count, const at::Tensor& tensor, bool contiguous,
                            bool dense);
   SlotValues& of(std::uint32_t slot);
   std::size_t see(std::uint32_t token, std::uint32_t slot, std::int32_t stats);
   std::int32_t add(const StatsRow& stats);
+  bool waits(std::int32_t stats) const;
+  /// A row for what a tensor on a device holds, to be filled later; kNone where that can't be.
+  std::int32_t look_later(const at::Tensor& tensor, bool hash);
+  /// Whether the op of this number is a birth, once all that it read and made is known.
+  bool is_birth(std::uint32_t op, bool inputs_finite, bool made_bad, const std::vector<std::size_t>& unseen);
   std::int32_t stats_for(const at::Tensor& tensor, std::uint32_t slot, Look look);
   /// First values of an outside storage are kept anyway and can be looked at when somebody wants to know.
   bool looked_at_later(std::uint32_t slot, Look look);
   /// Looks at the first values that a token, which was not looked at when it was read, says the op saw.
   void look_at_first_values(std::size_t seen);
   bool non_finite(std::int32_t stats) const;
-  bool read_non_finite(const WatchedOp& watched);
+  bool read_non_finite(const std::vector<std::size_t>& unseen);
   /// Looks at many tensors of one op with all threads; stats_for finds what was seen until the next call.
   void look_ahead(std::vector<at::Tensor> tensors, Look look);
   /// A tensor that an op reads and writes, as it is before: a copy where that costs little, or the first
@@ -140,6 +161,10 @@ class ValueWatch {
   bool stacks_;
   std::vector<Seen> seen_;  // in the order of the words
   std::vector<StatsRow> stats_rows_;
+  std::vector<bool> waiting_;  // by row: on a device, not filled yet
+  LaterScans later_;
+  std::vector<std::int32_t> nobodys_;  // rows of memory that nobody has written
+  std::vector<Unjudged> unjudged_;
   std::vector<SlotValues> slots_;
   std::vector<std::size_t> unseen_;  // places in seen_
   std::vector<std::uint32_t> flags_, bad_ops_;

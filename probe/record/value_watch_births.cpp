@@ -33,6 +33,7 @@ bool is_reduced(const at::Tensor& t) {
 }  // namespace
 
 at::Tensor ValueWatch::before_written(const at::Tensor& tensor) {
+  if (!tensor.is_cpu()) return {};  // nobody will ask before the op is long over
   if (is_reduced(tensor) || tensor.nbytes() <= kSmallBytes) return tensor.detach().clone();
   const std::uint32_t slot =
       can_record(tensor) ? step_.slots.find(tensor.storage().unsafeGetStorageImpl()) : SlotIndex::kMissing;
@@ -83,21 +84,33 @@ void ValueWatch::before_op(const OpTraits& op, WatchedOp& watched, c10::ArrayRef
                                   std::vector<c10::IValue>(inputs.begin(), inputs.end()));
 }
 
-bool ValueWatch::read_non_finite(const WatchedOp& watched) {
-  for (const std::size_t seen : watched.unseen) {
+bool ValueWatch::read_non_finite(const std::vector<std::size_t>& unseen) {
+  for (const std::size_t seen : unseen) {
     if (seen_[seen].stats == kNone) look_at_first_values(seen);
+    settle();
     if (non_finite(seen_[seen].stats)) return true;
   }
   return false;
+}
+
+bool ValueWatch::is_birth(std::uint32_t op, bool inputs_finite, bool made_bad,
+                          const std::vector<std::size_t>& unseen) {
+  if (!made_bad) return false;
+  bad_ops_.push_back(op);
+  return inputs_finite && can_be_birth(op_flags(step_.ops[op])) && !read_non_finite(unseen);
 }
 
 void ValueWatch::after_op(const OpTraits& op, WatchedOp& watched, std::uint32_t index) {
   ready_.clear();
   const at::NoGradGuard no_grad;
   hidden_->after(std::move(watched.reader), watched.made);
-  if (!watched.made_bad) return;
-  bad_ops_.push_back(index);
-  if (!watched.inputs_finite || !can_be_birth(op_flags(step_.ops[index])) || read_non_finite(watched)) return;
+  if (!watched.waiting_in.empty() || !watched.waiting_out.empty()) {
+    unjudged_.push_back({index, watched.inputs_finite, watched.made_bad, std::move(watched.waiting_in),
+                         std::move(watched.waiting_out), std::move(watched.unseen)});
+    if (later_.full()) settle();
+    return;
+  }
+  if (!is_birth(index, watched.inputs_finite, watched.made_bad, watched.unseen)) return;
   flags_of(index) |= kOpBirth;
   if (stacks_) {
     if (step_.stacks.size() <= index) step_.stacks.resize(index + 1);
@@ -133,6 +146,7 @@ void ValueWatch::flag_hidden_overflows() {
 }
 
 void ValueWatch::rest() {
+  settle();
   flag_hidden_overflows();
   ready_.clear();
   hidden_.emplace();

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "probe/record/tables.h"
+#include "probe/step/weight_watch.h"
 #include "probe/tensor/tensor_scan.h"
 #include "probe/trace/births.h"
 #include "probe/trace/culprit.h"
@@ -47,16 +48,17 @@ bool meant(Recorder& recorder, record::Step& step, std::uint32_t slot, const std
 
 }  // namespace
 
-std::string spoiled_buffer(Recorder& recorder, const NamedTensors& buffers, std::int64_t max_elements) {
+std::string spoiled_buffer(Recorder& recorder, const NamedTensors& buffers, bool all) {
   record::Step* const step = recorder.current();
   if (!step || !step->usable) return "";
+  std::int64_t elements = 0;
   for (const auto& [name, buffer] : buffers) {
     if (!buffer.defined() || !is_plain(buffer) || !buffer.is_floating_point()) continue;
     const c10::StorageImpl* storage = buffer.storage().unsafeGetStorageImpl();
     if (!recorder.wrote(storage)) continue;
     const std::uint32_t slot = step->slots.find(storage);
-    max_elements -= buffer.numel();
-    if (max_elements < 0) return "";
+    elements += buffer.numel();
+    if (!all && !worth_every_step(elements, buffer.is_cpu())) continue;
     ValueKinds kinds = kinds_in(buffer);
     if (!kinds) continue;
     kinds &= static_cast<ValueKinds>(~kinds_in(StepTables(recorder, *step).first_value(storage)));

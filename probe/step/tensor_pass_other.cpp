@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "probe/step/tensor_pass.h"
+#include "probe/tensor/tensor_scan.h"
 
 namespace nanquest {
 namespace {
@@ -25,9 +26,10 @@ at::Tensor measurable(const at::Tensor& tensor) {
 /// Where something is non-finite: how many, and the largest that isn't NaN. Costs one more host read.
 void recount(const at::Tensor& values, LoopStats& stats) {
   const at::Tensor finite = at::isfinite(values);
-  const at::Tensor magnitude = at::where(at::isnan(values), 0, values.abs()).to(at::kDouble);
+  const at::ScalarType wide = widest_float(values.device());
+  const at::Tensor magnitude = at::where(at::isnan(values), 0, values.abs()).to(wide);
   const at::Tensor both =
-      at::stack({finite.logical_not().sum().to(at::kDouble), magnitude.max()}).to(at::kCPU);
+      at::stack({finite.logical_not().sum().to(wide), magnitude.max()}).to(at::kCPU).to(at::kDouble);
   const double* numbers = both.const_data_ptr<double>();
   stats.non_finite = static_cast<std::uint64_t>(numbers[0]);
   stats.amax = numbers[1];
@@ -57,6 +59,7 @@ void TensorPass::measure_device(at::Device device) {
   std::vector<std::uint32_t> rows;
   std::vector<std::size_t> reads;
   std::vector<at::Tensor> values, numbers;
+  const at::ScalarType wide = widest_float(device);
   for (const auto& [index, tensor] : other_) {
     if (tensor->device() != device) continue;
     try {
@@ -68,18 +71,17 @@ void TensorPass::measure_device(at::Device device) {
     }
   }
   if (!values.empty()) {
-    numbers = at::_foreach_norm(values, 2, at::kDouble);
-    for (at::Tensor& largest :
-         at::_foreach_norm(values, std::numeric_limits<double>::infinity(), at::kDouble))
+    numbers = at::_foreach_norm(values, 2, wide);
+    for (at::Tensor& largest : at::_foreach_norm(values, std::numeric_limits<double>::infinity(), wide))
       numbers.push_back(std::move(largest));
   }
   for (std::size_t i = 0; i < numbers_.size(); ++i) {
     if (numbers_[i].first.device() != device || device.is_cpu()) continue;
     reads.push_back(i);
-    numbers.push_back(numbers_[i].first.reshape({}).to(at::kDouble));
+    numbers.push_back(numbers_[i].first.reshape({}).to(wide));
   }
   if (numbers.empty()) return;
-  const at::Tensor host = at::stack(numbers).to(at::kCPU);
+  const at::Tensor host = at::stack(numbers).to(at::kCPU).to(at::kDouble);
   const double* found = host.const_data_ptr<double>();
   for (std::size_t k = 0; k < rows.size(); ++k) {
     LoopStats& s = stats_[rows[k]];

@@ -4,7 +4,10 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 #include <numeric>
+
+#include "probe/tensor/tensor_scan.h"
 
 namespace nanquest {
 namespace {
@@ -21,6 +24,27 @@ void fetch_blocks(const at::Tensor& parameter, std::size_t count, double* to) {
   for (std::int64_t b = 0; b < blocks; ++b) {
     const T* from = data + (whole ? 0 : b * (n - kBlock) / (kBlocks - 1));
     for (std::int64_t i = 0; i < length; ++i) *to++ = static_cast<double>(from[i]);
+  }
+}
+
+/// False for what the loop above can't read.
+bool fetch_fast(const at::Tensor& p, std::size_t count, double* to) {
+  if (!p.is_cpu() || !p.is_non_overlapping_and_dense() || p.is_neg()) return false;
+  switch (p.scalar_type()) {
+    case at::kFloat:
+      fetch_blocks<float>(p, count, to);
+      return true;
+    case at::kDouble:
+      fetch_blocks<double>(p, count, to);
+      return true;
+    case at::kHalf:
+      fetch_blocks<at::Half>(p, count, to);
+      return true;
+    case at::kBFloat16:
+      fetch_blocks<at::BFloat16>(p, count, to);
+      return true;
+    default:
+      return false;
   }
 }
 
@@ -49,46 +73,50 @@ void WeightWatch::bind(std::size_t index, const at::Tensor& parameter) {
 
 bool WeightWatch::due(std::int64_t step) const {
   if (every_ <= 0 || parameters_.empty()) return false;
-  return (all_on_cpu_ && elements_ <= kMeasureEveryStep) || step % every_ == 0;
+  return worth_every_step(elements_, all_on_cpu_) || step % every_ == 0;
 }
 
-void WeightWatch::fetch(std::size_t index, double* to) const {
+at::Tensor WeightWatch::sample(std::size_t index) const {
   const at::Tensor& p = parameters_[index];
-  const std::size_t count = samples_[index].count;
-  if (count == 0 || !p.defined()) return;
-  if (p.is_cpu() && p.is_non_overlapping_and_dense() && !p.is_neg()) {
-    switch (p.scalar_type()) {
-      case at::kFloat:
-        return fetch_blocks<float>(p, count, to);
-      case at::kDouble:
-        return fetch_blocks<double>(p, count, to);
-      case at::kHalf:
-        return fetch_blocks<at::Half>(p, count, to);
-      case at::kBFloat16:
-        return fetch_blocks<at::BFloat16>(p, count, to);
-      default:
-        break;
+  const auto count = static_cast<std::int64_t>(samples_[index].count);
+  const std::int64_t stride = std::max<std::int64_t>(1, p.numel() / count);
+  const at::Tensor picked = p.detach().reshape({-1}).slice(0, 0, p.numel(), stride);
+  return picked.slice(0, 0, count).to(widest_float(p.device()));
+}
+
+// What lies on a device crosses to the host in one copy.
+void WeightWatch::fetch(std::vector<double>& to) const {
+  const at::NoGradGuard no_grad;
+  std::map<c10::DeviceType, std::vector<std::size_t>> others;
+  for (std::size_t i = 0; i < parameters_.size(); ++i) {
+    const at::Tensor& p = parameters_[i];
+    if (samples_[i].count == 0 || !p.defined()) continue;
+    if (!fetch_fast(p, samples_[i].count, to.data() + samples_[i].offset))
+      others[p.device().type()].push_back(i);
+  }
+  for (const auto& [device, indices] : others) {
+    std::vector<at::Tensor> samples;
+    for (const std::size_t i : indices) samples.push_back(sample(i).to(parameters_[indices[0]].device()));
+    const at::Tensor host = at::cat(samples).to(at::kCPU).to(at::kDouble);
+    const double* from = host.const_data_ptr<double>();
+    for (const std::size_t i : indices) {
+      std::copy_n(from, samples_[i].count, to.data() + samples_[i].offset);
+      from += samples_[i].count;
     }
   }
-  const at::NoGradGuard no_grad;
-  const std::int64_t stride = std::max<std::int64_t>(1, p.numel() / static_cast<std::int64_t>(count));
-  const at::Tensor picked = p.detach().reshape({-1}).slice(0, 0, p.numel(), stride);
-  const at::Tensor host =
-      picked.slice(0, 0, static_cast<std::int64_t>(count)).to(at::kCPU, at::kDouble).contiguous();
-  std::copy_n(host.const_data_ptr<double>(), count, to);
 }
 
 void WeightWatch::before_update() {
-  for (std::size_t i = 0; i < parameters_.size(); ++i) fetch(i, before_.data() + samples_[i].offset);
+  fetch(before_);
 }
 
 void WeightWatch::after_update() {
   pass_.begin();
   for (const at::Tensor& p : parameters_) pass_.add(p);
   pass_.run(1);
+  fetch(after_);
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
     Sample& sample = samples_[i];
-    fetch(i, after_.data() + sample.offset);
     const double* was = before_.data() + sample.offset;
     const double* is = after_.data() + sample.offset;
     // Side by side, as one sum after the other would wait for itself.

@@ -16,8 +16,11 @@
 
 namespace nanquest {
 
-/// Models up to this many elements are measured at every step.
-inline constexpr std::int64_t kMeasureEveryStep = 1 << 20;
+/// Whether so many elements are looked at in every step: few of them, in the CPU's memory. For a device's
+/// memory the host would have to wait.
+constexpr bool worth_every_step(std::int64_t elements, bool on_cpu) {
+  return on_cpu && elements <= (std::int64_t{1} << 20);
+}
 
 class WeightWatch {
  public:
@@ -54,7 +57,8 @@ class WeightWatch {
     double moved = 0, before = 0;
   };
 
-  void fetch(std::size_t index, double* to) const;
+  void fetch(std::vector<double>& to) const;
+  at::Tensor sample(std::size_t index) const;
 
   int every_;
   std::int64_t elements_ = 0;

@@ -141,13 +141,17 @@ at::ScalarType scalar_type_of(DType type) {
   return types[static_cast<int>(type)];
 }
 
+at::ScalarType widest_float(at::Device device) {
+  return device.is_mps() ? at::kFloat : at::kDouble;
+}
+
 bool is_plain(const at::Tensor& t) {
   if (!t.defined() || t.is_nested() || t.layout() != at::kStrided || !t.has_storage() || t.is_meta())
     return false;
   constexpr c10::DispatchKeySet wrapped({c10::DispatchKey::Python, c10::DispatchKey::FuncTorchBatched,
                                          c10::DispatchKey::FuncTorchGradWrapper,
                                          c10::DispatchKey::Functionalize, c10::DispatchKey::ZeroTensor});
-  return !t.key_set().has_any(wrapped) && (t.is_cpu() || t.is_cuda());
+  return !t.key_set().has_any(wrapped);
 }
 
 std::optional<StatsRow> stats_of(const at::Tensor& tensor, bool hash) {

@@ -16,12 +16,15 @@ std::optional<DType> dtype_of(at::ScalarType type);
 /// The ScalarType of a DType.
 at::ScalarType scalar_type_of(DType type);
 
-/// True for plain memory: strided, with storage, no functorch/fake/python wrapper. Only such tensors
-/// may be read by address.
+/// The widest floating type that a device computes in: Metal has no double.
+at::ScalarType widest_float(at::Device device);
+
+/// True for plain memory: strided, with storage, no functorch/fake/python wrapper. On a CPU it may be read by
+/// address; on any other device ATen's ops copy and compare it.
 bool is_plain(const at::Tensor& tensor);
 
-/// Statistics of a plain tensor's values as they are now, in logical order; a GPU tensor is copied
-/// to the host first (waits for its stream). With `hash`, also the hash of its contiguous bytes.
+/// Statistics of a plain tensor's values as they are now, in logical order; what lies on a device is
+/// copied to the host first (waits for its stream). With `hash`, also the hash of its contiguous bytes.
 /// Nothing if the tensor is not plain or its type unknown. May throw c10::Error on device faults.
 std::optional<StatsRow> stats_of(const at::Tensor& tensor, bool hash);
 

@@ -53,6 +53,14 @@ bool is_scratch(std::string_view op, std::size_t output) {
          (op == "aten::_cudnn_rnn" && output == 3) || (op == "aten::miopen_rnn" && output == 4);
 }
 
+bool draws_nothing_if_zero(std::string_view argument) {
+  return argument == "dropout_p" || argument == "dropout";
+}
+
+bool tells_what_was_drawn(std::string_view op, std::size_t output) {
+  return op != "aten::native_dropout" || output != 0;
+}
+
 bool reads_scratch(std::string_view op, std::string_view argument) {
   return (op == "aten::_ctc_loss_backward" && argument == "log_alpha") ||
          (op == "aten::mkldnn_rnn_layer_backward" && argument == "workspace") ||

@@ -38,6 +38,14 @@ bool returns_uninitialised(std::string_view op);
 /// only their backward operators know how to read. Its values mean nothing, and differ from run to run.
 bool is_scratch(std::string_view op, std::size_t output);
 
+/// True for an argument with which an operator that is tagged as drawing draws nothing if it is 0: the share
+/// that attention drops.
+bool draws_nothing_if_zero(std::string_view argument);
+
+/// True unless output `output` of `op`, which draws random numbers, can be computed again from its arguments
+/// and its other outputs: what native_dropout gives follows from its mask.
+bool tells_what_was_drawn(std::string_view op, std::size_t output);
+
 /// True if `op` is such a backward operator and `argument` (its name in the schema) that memory.
 bool reads_scratch(std::string_view op, std::string_view argument);
 

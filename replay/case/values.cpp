@@ -8,7 +8,7 @@
 #include <cstdio>
 
 #include "probe/numerics/format.h"
-#include "probe/observe/op_traits.h"
+#include "probe/observe/draws.h"
 #include "probe/tensor/one_up.h"
 #include "probe/tensor/tensor_scan.h"
 
@@ -22,15 +22,6 @@ std::optional<Format> format_of_tensor(const at::Tensor& t) {
 
 at::ScalarType type_of(Precision precision) {
   return precision == Precision::fp64 ? at::kDouble : at::kFloat;
-}
-
-/// True if the op draws random numbers; one with a dropout of 0 draws none.
-bool draws(const OpTraits& traits, const std::vector<c10::IValue>& arguments) {
-  if (!traits.seeded) return false;
-  const std::vector<c10::Argument>& declared = traits.handle.schema().arguments();
-  for (std::size_t i = 0; i < declared.size() && i < arguments.size(); ++i)
-    if (declared[i].name() == "dropout_p" && arguments[i].isDouble()) return arguments[i].toDouble() != 0;
-  return true;
 }
 
 /// One call's argument of an op on lists as the list of one that its schema asks for.
@@ -193,7 +184,7 @@ std::optional<std::vector<at::Tensor>> evaluate_all(const OpRow& op,
     const auto handle = c10::Dispatcher::singleton().findOp({op.name, op.overload});
     if (!handle || handle->schema().arguments().size() != arguments.size()) return std::nullopt;
     const OpTraits& traits = traits_of(*handle);
-    if (draws(traits, arguments)) return std::nullopt;
+    if (draws(traits, {arguments.data(), arguments.size()})) return std::nullopt;
     std::vector<c10::IValue> given = as_lists(handle->schema(), arguments);
     if (precision == Precision::as_recorded)
       std::transform(given.begin(), given.end(), given.begin(), copy_of);

@@ -4,6 +4,7 @@
 
 #include "replay/trace/dtype_map.h"
 #include "replay/trace/machine_call.h"
+#include "replay/trace/operators.h"
 
 namespace nanquest {
 namespace trace {
@@ -123,7 +124,8 @@ StepOutcome Machine::step_in(OpId id, InputSlots& inputs, bool isolated) {
   }
   try {
     const bool missing = !op.handle && !op.problem.empty();
-    if ((row.flags & (kOpHostWrite | kOpOpaque)) || (missing && !row.host_data.empty())) {
+    const bool drawn = op.drawn_elsewhere && !follows_from_mask(row.name);
+    if ((row.flags & (kOpHostWrite | kOpOpaque)) || ((missing || drawn) && !row.host_data.empty())) {
       substitute(id, out, isolated);
       return out;
     }

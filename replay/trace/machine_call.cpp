@@ -114,7 +114,7 @@ c10::IValue Machine::argument(const OpPlan& op, const ArgPlan& arg, Precision p,
 
 void Machine::set_generator(OpId id) const {
   const OpRow& op = get(doc_, id);
-  if (op.rng == kNone) return;
+  if (op.rng == kNone || plan_of(id).drawn_elsewhere) return;
   if (op.rng < 0 || static_cast<std::size_t>(op.rng) >= doc_.rng_states.size())
     throw std::runtime_error("its generator state is outside the table");
   const at::Tensor state = source_(doc_.rng_states[static_cast<std::size_t>(op.rng)]);
@@ -134,12 +134,14 @@ void Machine::execute(OpId id, Precision p, Call& call) {
           call.stack[i].isTensor())
         m.tensor = call.stack[i].toTensor();
   }
-  if (op.noise && p != Precision::as_recorded && !op.args.empty() &&
+  if (follows_from_mask(name) && (op.drawn_elsewhere || p != Precision::as_recorded) && !op.args.empty() &&
       op.args[0].kind == ArgPlan::Kind::tensor && op.args[0].rows[0]) {
     const TensorId row = op.args[0].rows[0];
     const at::ScalarType wide = target_type(scalar_type_of(slots_.row(row).dtype), p);
-    if (name == "aten::native_dropout" && mask_then_widen(name, call.inputs.read(row, wide), call.stack))
-      return;
+    at::Tensor drawn;
+    if (op.drawn_elsewhere)
+      for (const Stored& s : stored_values(id)) drawn = s.tensor;  // the mask alone is stored
+    if (mask_then_widen(name, call.inputs.read(row, wide), drawn, call.stack)) return;
   }
   // No tensor here requires a gradient, so no graph grows; but some kernels ask for the mode themselves.
   const at::AutoGradMode grad_mode(kept_for_backward(doc_, name, op));

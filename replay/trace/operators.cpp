@@ -41,11 +41,17 @@ bool keeps_recorded_dtype(const std::string& name, const std::string& argument) 
   return contains(flags, argument);
 }
 
-bool mask_then_widen(const std::string& name, const at::Tensor& wide, std::vector<c10::IValue>& stack) {
-  if (name != "aten::native_dropout" || stack.size() != 3) return false;
+bool follows_from_mask(const std::string& name) {
+  return name == "aten::native_dropout";
+}
+
+bool mask_then_widen(const std::string& name, const at::Tensor& wide, const at::Tensor& drawn,
+                     std::vector<c10::IValue>& stack) {
+  if (!follows_from_mask(name) || stack.size() != 3) return false;
   const double p = stack[1].toDouble();
   const bool train = stack[2].isNone() || stack[2].toBool();
-  const auto [narrow, mask] = at::native_dropout(stack[0].toTensor(), p, train);
+  const at::Tensor mask =
+      drawn.defined() ? drawn : std::get<1>(at::native_dropout(stack[0].toTensor(), p, train));
   at::Tensor out = wide.clone();
   if (train && p < 1) out = wide.mul(mask).mul_(1.0 / (1.0 - p));
   if (train && p >= 1) out = at::zeros_like(wide);

@@ -22,7 +22,12 @@ bool keeps_recorded_dtype(const std::string& name, const std::string& argument);
 
 /// Operators that compute on values *and* draw: the mask is drawn in the recorded dtype, the values stay
 /// wide. `stack` holds the arguments in the recorded dtype, `wide` the first one in the run dtype; on true
-/// `stack` holds the returns. False: nothing special, run the op. Throws what ATen throws.
-bool mask_then_widen(const std::string& name, const at::Tensor& wide, std::vector<c10::IValue>& stack);
+/// `stack` holds the returns. `drawn`: the mask, where it can't be drawn again. False: nothing special, run
+/// the op. Throws what ATen throws.
+bool mask_then_widen(const std::string& name, const at::Tensor& wide, const at::Tensor& drawn,
+                     std::vector<c10::IValue>& stack);
+
+/// True for those operators.
+bool follows_from_mask(const std::string& name);
 
 }  // namespace nanquest::trace

@@ -30,10 +30,10 @@ std::vector<TensorId> row_range(const SnapshotDoc& doc, std::int64_t first, std:
 /// Attention operators are tagged as drawing even when their dropout is off.
 bool draws_noise(const OpRow& op, const c10::FunctionSchema& schema, const std::vector<ArgPlan>& args) {
   if (!(op.flags & kOpSeeded)) return false;
-  const auto index = schema.argumentIndexWithName("dropout_p");
-  if (!index) return true;
-  const c10::IValue& p = args[static_cast<std::size_t>(*index)].constant;
-  return !(p.isDouble() && p.toDouble() == 0.0);
+  for (std::size_t i = 0; i < args.size(); ++i)
+    if (draws_nothing_if_zero(schema.arguments()[i].name()) && args[i].constant.isDouble())
+      return args[i].constant.toDouble() != 0.0;
+  return true;
 }
 
 void plan_call(const SnapshotDoc& doc, const OpRow& op, OpPlan& plan) {
@@ -49,6 +49,12 @@ void plan_call(const SnapshotDoc& doc, const OpRow& op, OpPlan& plan) {
         "version of the recording");
   plan.args = plan_arguments(doc, op, handle->schema());
   plan.noise = draws_noise(op, handle->schema(), plan.args);
+  const auto on_device = [&](TensorId row) {
+    const SlotId slot = row ? SlotId{get(doc, row).slot} : SlotId{};
+    return slot && get(doc, slot).device != "cpu";
+  };
+  plan.drawn_elsewhere = plan.noise && (std::any_of(plan.outputs.begin(), plan.outputs.end(), on_device) ||
+                                        std::any_of(plan.written.begin(), plan.written.end(), on_device));
   plan.factory = true;
   for (const ArgPlan& arg : plan.args)
     if (arg.kind == ArgPlan::Kind::tensor || arg.kind == ArgPlan::Kind::tensors ||

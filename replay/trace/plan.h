@@ -22,6 +22,7 @@ struct OpPlan {
   std::vector<TensorId> written;  ///< checked, none for what nobody should look at
   bool sound = false;             ///< outputs and written are what the file says
   bool noise = false;             ///< draws random numbers
+  bool drawn_elsewhere = false;  ///< from a device's generator, which a CPU has none of: they are in the file
   bool factory = false;           ///< takes no tensor
   bool view_only = false;         ///< computes nothing: the rows of its outputs say all of it
   std::vector<SlotId> release;    ///< slots that nothing reads after this op

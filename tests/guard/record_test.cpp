@@ -151,7 +151,7 @@ TEST(WeightWatch, samples_of_large_tensors_estimate_the_ratio) {
 }
 
 TEST(WeightWatch, large_models_are_measured_every_k_steps_and_none_for_zero) {
-  const at::Tensor large = at::zeros({kMeasureEveryStep + 1});
+  const at::Tensor large = at::zeros({(1 << 20) + 1});
   WeightWatch every(50), never(0);
   every.watch(large);
   never.watch(large);

@@ -1,0 +1,55 @@
+/// later_scans: statistics of tensors that lie on a device, without waiting for it.
+///
+/// Each tensor is copied to pinned memory of the host in the order of its stream. When somebody wants to
+/// know, the host waits for those streams once, and looks at the copies as it looks at any memory of its own:
+/// counts and hashes are the CPU's, bit for bit.
+///
+///     LaterScans later;
+///     if (!later.take(tensor, /*hash=*/true, 7)) …          // a CPU, or no pinned memory: stats_of(tensor,
+///     true) for (const auto& [row, stats] : later.read()) …        // row 7
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <c10/core/Stream.h>
+
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "probe/snapshot/model.h"
+
+namespace nanquest {
+
+/// Not thread-safe. The destructor waits for copies that nobody read: the device writes to their memory.
+class LaterScans {
+ public:
+  LaterScans() = default;
+  LaterScans(const LaterScans&) = delete;
+  LaterScans& operator=(const LaterScans&) = delete;
+  ~LaterScans();
+
+  /// Begins the copy of a tensor as the work that is on its stream by now will leave it. `row`: the caller's
+  /// name for it. False if it is not plain memory on a device that has pinned memory; nothing is taken then.
+  /// Throws c10::Error if the device refuses.
+  bool take(const at::Tensor& tensor, bool hash, std::int32_t row);
+
+  bool empty() const { return scans_.empty(); }
+  /// Whether so much is waiting that it should be read.
+  bool full() const { return bytes_ > kMostBytes; }
+  /// Waits for what was taken and forgets it. Throws c10::Error if the device failed.
+  std::vector<std::pair<std::int32_t, StatsRow>> read();
+
+ private:
+  void wait();
+  static constexpr std::size_t kMostBytes = std::size_t{256} << 20;
+  struct Scan {
+    at::Tensor copy;
+    bool hash;
+    std::int32_t row;
+  };
+  std::vector<Scan> scans_;
+  std::vector<c10::Stream> streams_;
+  std::size_t bytes_ = 0;
+};
+
+}  // namespace nanquest
