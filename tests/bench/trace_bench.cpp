@@ -164,16 +164,19 @@ void measure(const Size& size) {
 }  // namespace
 }  // namespace nanquest::bench
 
-/// `trace_bench work [steps]` runs traced steps and nothing else: something to count instructions of.
+/// `trace_bench work [steps]` runs traced steps and nothing else: something to count instructions of; with
+/// `work-twin` all of them are healthy and keep their batch.
 int main(int argc, char** argv) {
   using namespace nanquest::bench;
   at::set_num_threads(1);
   const Size toy{"launch-bound", 16, 4, 1, 8, 60, 1.35, 1.35, 3, true},
       real{"arithmetic", 256, 4, 8, 128, 8, 1.03, 1.05, 1.25, false};
-  if (argc > 1 && std::strcmp(argv[1], "work") == 0) {
+  if (argc > 1 && std::strncmp(argv[1], "work", 4) == 0) {
     Gpt net(toy.width, toy.depth, toy.rows, toy.tokens);
-    Traced by(false);
-    for (int i = argc > 2 ? std::atoi(argv[2]) : 20; i > 0; --i) step(net, &by);
+    const std::unique_ptr<Traced> by = std::strcmp(argv[1], "work-twin") == 0
+                                           ? std::make_unique<Twinned>(net)
+                                           : std::make_unique<Traced>(false);
+    for (int i = argc > 2 ? std::atoi(argv[2]) : 20; i > 0; --i) step(net, by.get());
     return 0;
   }
   measure(toy);
