@@ -213,6 +213,7 @@ StepAnswer AttachSession::judge(const Update& update) {
       if (reported_step_ != now) write_incident(answer.gate, sentence(seen, norm_bad_), answer);
     }
     report_spoiled_buffer(answer);
+    if (trace_ && answer.gate == Gate::ok && reported_step_ != now) rounds_->healthy(now, names_, batch_);
     if (trace_ && !in_closure_) pass_gate(answer);
     if (in_closure_) losses_.clear();  // each evaluation is judged by its own
   });

@@ -6,9 +6,11 @@ namespace nanquest::attach {
 
 std::size_t NamedList::put(const std::string& name, const at::Tensor& tensor) {
   const auto [at, fresh] = index_.emplace(name, entries_.size());
+  if (!fresh && entries_[at->second].tensor.is(tensor)) return at->second;
+  ++revision_;
   if (fresh)
     entries_.push_back({name, WeakTensor(tensor)});
-  else if (!entries_[at->second].tensor.is(tensor))
+  else
     entries_[at->second].tensor = WeakTensor(tensor);
   return at->second;
 }
@@ -24,6 +26,7 @@ std::size_t NamedList::add(const std::string& name, const at::Tensor& tensor) {
 }
 
 void NamedList::clear() {
+  ++revision_;
   entries_.clear();
   index_.clear();
 }

@@ -22,6 +22,8 @@ class NamedList {
   void clear();
   bool empty() const { return entries_.empty(); }
 
+  /// Another number whenever the list was changed.
+  std::uint64_t revision() const { return revision_; }
   std::size_t size() const { return entries_.size(); }
   const std::string& name(std::size_t index) const { return entries_[index].name; }
   const WeakTensor& tensor(std::size_t index) const { return entries_[index].tensor; }
@@ -36,6 +38,7 @@ class NamedList {
     WeakTensor tensor;
   };
   std::vector<Entry> entries_;
+  std::uint64_t revision_ = 0;
   std::unordered_map<std::string, std::size_t> index_;
 };
 

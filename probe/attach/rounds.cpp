@@ -60,6 +60,27 @@ void Rounds::watch_update() {
   if (open_) recorder_.begin_update(/*keep_values=*/true);
 }
 
+void Rounds::healthy(std::int64_t step, const Names& names, const NamedList& batch) {
+  if (!now()) return;
+  const auto add = [](record::Addresses& to, const NamedList& from) {
+    for (std::size_t i = 0; i < from.size(); ++i)
+      if (const c10::StorageImpl* storage = from.tensor(i).address()) to.insert(storage);
+  };
+  // Their addresses are nobody else's while the lists know them.
+  std::uint64_t revision = 1;
+  for (const NamedList* list : {&names.parameters, &names.buffers, &names.states, &names.scales})
+    revision += list->revision();
+  if (revision != names_revision_) {
+    twin_names_.state.clear();
+    for (const NamedList* list : {&names.parameters, &names.buffers, &names.states, &names.scales})
+      add(twin_names_.state, *list);
+    names_revision_ = revision;
+  }
+  twin_names_.batch.clear();
+  add(twin_names_.batch, batch);
+  recorder_.keep_healthy(step, twin_names_);
+}
+
 void Rounds::end(bool keep, RoundFacts facts) {
   if (!std::exchange(open_, false)) return;
   if (std::exchange(counted_, false)) governor_.kept(recorder_.update_cost());

@@ -69,6 +69,9 @@ class Rounds {
   bool begin_update(std::uint64_t bytes, at::Device device, bool asked);
   /// The same for a watched round, whose update is watched as well.
   void watch_update();
+  /// The round is well so far: what it has read from outside is kept for one that goes bad
+  /// (probe/record/twin.h). `step` is its number as the program counts.
+  void healthy(std::int64_t step, const Names& names, const NamedList& batch);
   /// The round is over. With `keep` it stays for a while.
   void end(bool keep, RoundFacts facts);
 
@@ -103,6 +106,8 @@ class Rounds {
   std::deque<KeptRound> kept_;
   int keep_steps_;
   std::int64_t round_ = -1, unwatched_ = 0;
+  record::TwinNames twin_names_;
+  std::uint64_t names_revision_ = 0;  ///< of those in `twin_names_`
   bool open_ = false, counted_ = false, watched_ = false;
   std::chrono::steady_clock::time_point began_;
 };

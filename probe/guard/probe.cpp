@@ -133,6 +133,8 @@ StepReport GuardedProbe::step(const StepInputs& inputs, const std::function<at::
   report.state_corrupt = corrupt_;
   if (recorded_ && on()) safely("buffers", [&] { look_at_buffers(inputs, report); });
   if (recorded_ && on()) safely("recording", [&] { look_for_hidden_damage(inputs, report); });
+  if (recorded_ && report.gate == Gate::ok && report.incident.empty() && on())
+    safely("the last healthy step", [&] { recorded_->healthy(); });
   if (report.gate != Gate::ok && on()) safely("capture", [&] { failed(inputs, compute, report); });
   recorded_.reset();
   if (log_ && !std::exchange(begun_, true)) append(report.summary, log_->earlier_text());

@@ -18,8 +18,10 @@ Recorder::~Recorder() = default;
 
 Step& Recorder::free_step() {
   for (const auto& step : all_)
-    if (step.get() != before_ && std::find(kept_.begin(), kept_.end(), step.get()) == kept_.end())
+    if (step.get() != before_ && std::find(kept_.begin(), kept_.end(), step.get()) == kept_.end()) {
+      for (record::TwinBatch& twin : twins_) twin.take_records(*step);
       return *step;
+    }
   return *all_.emplace_back(std::make_unique<Step>());
 }
 
@@ -99,6 +101,27 @@ void Recorder::release_values() {
   if (current_ && !current_->usable && !recording_) current_->values.release();
 }
 
+void Recorder::keep_healthy(std::int64_t number, const record::TwinNames& names) {
+  const std::lock_guard lock(mutex_);
+  if (!current_ || !current_->usable) return;
+  if (twins_[last_twin_].round() != current_->number) last_twin_ = 1 - last_twin_;
+  const ObserverPause pause;
+  const at::NoGradGuard no_grad;
+  try {
+    (void)twins_[last_twin_].keep(*current_, number, names);
+  } catch (const std::exception&) {  // no memory for it: there is no twin, and nothing else is wrong
+    twins_[last_twin_].forget();
+  }
+}
+
+std::vector<const record::TwinBatch*> Recorder::twins_before(std::int64_t number) const {
+  std::vector<const record::TwinBatch*> found;
+  for (const record::TwinBatch* twin : {&twins_[last_twin_], &twins_[1 - last_twin_]})
+    if (twin->round() >= 0 && twin->round() < number) found.push_back(twin);
+  if (found.size() == 2 && found[0]->round() < found[1]->round()) std::swap(found[0], found[1]);
+  return found;
+}
+
 Step* Recorder::find(std::int64_t number) {
   if (current_ && current_->usable && current_->number == number) return current_;
   for (Step* step : kept_)
@@ -117,6 +140,7 @@ std::vector<std::int64_t> Recorder::steps() const {
 std::size_t Recorder::memory() const {
   std::size_t all = 0;
   for (const auto& step : all_) all += step->memory();
+  for (const record::TwinBatch& twin : twins_) all += twin.memory();
   return all;
 }
 

@@ -21,6 +21,9 @@
 /// tensors) is copied as it is written. Nothing becomes a table, a string or a hash before somebody asks for
 /// the step (tables.h).
 ///
+/// Of the last healthy step what it read from outside, and what does not live on, is copied (twin.h), for the
+/// file of a step that goes bad after it.
+///
 /// Of a watched step a ValueWatch is shown every tensor as well: then each row has statistics and a hash, and
 /// the ops that made something bad are known while the step runs. Of others the proof of a replay is what is
 /// alive: loss, gradients, and all memory that the step wrote last and that nobody has freed.
@@ -35,6 +38,7 @@
 
 #include "probe/observe/observer.h"
 #include "probe/record/step.h"
+#include "probe/record/twin.h"
 
 namespace nanquest {
 
@@ -76,6 +80,12 @@ class Recorder : public OpSink {
   /// Memory of the values that the last step held goes back to the system, unless the step stays. Steps like
   /// it will have to get it again; nothing may refer to its tables any more.
   void release_values();
+
+  /// The step that runs is well so far: what it has read from outside is kept for a step that goes bad after
+  /// it (twin.h). `number` is the program's. At most `record::kTwinBytes` of each of two steps are held.
+  void keep_healthy(std::int64_t number, const record::TwinNames& names);
+  /// The healthy steps that are kept and came before this one, the last first.
+  std::vector<const record::TwinBatch*> twins_before(std::int64_t number) const;
 
   /// A tensor that an op of the step made is, from here on, what the program gives to its model: it counts as
   /// memory from outside when it is used next.
@@ -160,6 +170,8 @@ class Recorder : public OpSink {
   bool recording_ = false, updating_ = false;
   std::uint32_t ops_between_ = 0;  // since recording stopped
   record::UpdateCost update_cost_;
+  record::TwinBatch twins_[2];  // the file of a step may be written when the next one is well
+  int last_twin_ = 0;
   std::vector<std::vector<at::Tensor>> spare_;  // for frames
   std::string error_;
 };

@@ -74,6 +74,7 @@ std::uint32_t Recorder::outside_or_known(const at::Tensor& tensor, bool blind, b
     return slot;
   }
   slot = step.slots.add(tensor, /*produced=*/false);
+  step.outside.push_back(slot);
   SlotRecord& record = step.slots[slot];
   if (record.first_bytes == 0) return slot;
   record.shared = may_be_shared(tensor, step.watch != nullptr);

@@ -23,6 +23,7 @@ void Step::let_go() {
   usable = false;
   watch.reset();
   slots.clear();
+  outside.clear();
   values.clear();
   host_writes.clear();
   generators.clear();

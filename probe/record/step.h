@@ -102,6 +102,7 @@ struct Step {
   std::vector<OpRecord> ops;
   Words words;
   SlotIndex slots;
+  std::vector<std::uint32_t> outside;  ///< slots that the step did not make, in order
   ValueArena values;
   std::vector<HostWrite> host_writes;
   std::vector<GeneratorState> generators;

@@ -56,6 +56,19 @@ void StepRecording::computed(const at::Tensor& loss, const NamedTensors& paramet
   for (const auto& [name, parameter] : parameters) gradients_.push_back(recorder_.see(parameter.grad()));
 }
 
+void StepRecording::healthy() {
+  record::TwinNames names;
+  const auto add = [](record::Addresses& to, const std::vector<NamedMemory>& from) {
+    for (const NamedMemory& each : from)
+      if (each.storage) to.insert(each.storage);
+  };
+  for (const auto* group :
+       {&names_.parameters, &names_.buffers, &names_.optimizer, &names_.loss_scale, &names_.gradients})
+    add(names.state, *group);
+  add(names.batch, names_.batch);
+  if (const record::Step* step = recorder_.current()) recorder_.keep_healthy(step->number, names);
+}
+
 StepTables StepRecording::tables(const StepState& state) {
   stop();
   StepTables tables(recorder_, *recorder_.current());

@@ -32,6 +32,8 @@ class StepRecording {
   void stop();
   /// Keeps what loss (may be undefined) and gradients of the named parameters are now.
   void computed(const at::Tensor& loss, const NamedTensors& parameters);
+  /// The step came out well: its batch is kept for one that does not (Recorder::keep_healthy).
+  void healthy();
   /// Of a watched step: an op's overflow changed a finite result, so far.
   bool hides_damage() { return recorder_.hides_damage(); }
   /// The step as tables; `state` fills the header. They refer to memory of the recorder and of the program and

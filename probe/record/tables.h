@@ -42,6 +42,11 @@ std::string argument_name_of(const OpRow& op, std::int32_t position);
 /// Names of living tensors.
 std::vector<NamedMemory> named_memory(const NamedTensors& tensors);
 
+namespace record {
+class TwinBatch;
+struct TwinMatch;
+}  // namespace record
+
 class StepTables {
  public:
   StepTables(Recorder& recorder, record::Step& step);
@@ -54,7 +59,8 @@ class StepTables {
   std::int32_t describe(const at::Tensor& tensor) { return add(recorder_.see(tensor)); }
   /// The same for a tensor as it was when somebody looked.
   std::int32_t add(const SeenTensor& seen);
-  /// Rows and data for everything that has a name, as it was when the step began. Then, of a watched step:
+  /// Rows and data for everything that has a name, as it was when the step began, and the batch of the last
+  /// healthy step, where this one can be run on it. Then, of a watched step:
   /// finds the culprit, with words for the stacks of it and of its forward op. Of others: statistics and
   /// hashes for what the step wrote last into memory that is alive (as it is now, and for a step that others
   /// followed as the next one found it), and words for the stacks of all ops.
@@ -92,6 +98,15 @@ class StepTables {
   /// Bytes of a storage as the step left them, undefined if nobody knows.
   at::Tensor values_now(std::uint32_t slot) const;
   void hash_survivors();
+  /// The last healthy step's batch, if every value that this step reads from outside has its like in it.
+  void add_twin();
+  bool add_twin(const record::TwinBatch& twin);
+  /// Whether loss and gradients are made by the first `ops` ops.
+  bool covers_harm(std::uint32_t ops) const;
+  /// False if nobody knows what the twin read in the slot's place; `value`: its bytes, undefined if there is
+  /// nothing to put there.
+  bool twin_of_slot(const record::TwinBatch& twin, const record::TwinMatch& match, std::uint32_t slot,
+                    at::Tensor& value) const;
   void symbolise_culprit();
   void symbolise_all();
 

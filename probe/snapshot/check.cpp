@@ -127,6 +127,19 @@ Status check_list(const char* table, const std::vector<std::int32_t>& rows, std:
   return c.status();
 }
 
+Status check_twin(const SnapshotDoc& doc) {
+  Checker c("twin/values");
+  c.require(0, doc.twin.ops >= 0 && static_cast<std::size_t>(doc.twin.ops) <= doc.ops.size(),
+            "more ops are alike than there are");
+  for (std::size_t i = 0; i < doc.twin.values.size() && c.status().ok(); ++i) {
+    const TwinValue& value = doc.twin.values[i];
+    c.index(i, "slot", value.slot, doc.slots.size());
+    c.index(i, "op", value.op, doc.ops.size());
+    c.require(i, (value.slot == kNone) != (value.op == kNone), "it stands for a slot or for a host write");
+  }
+  return c.status();
+}
+
 Status check_single(const SnapshotDoc& doc) {
   Checker c("trace");
   c.index(0, "loss", doc.loss, doc.tensors.size());
@@ -167,7 +180,7 @@ Status check_doc(const SnapshotDoc& doc) {
         check_list("trace/gradients", doc.gradients, tensors),
         check_list("verdict/culprit/lineage", doc.culprit.lineage, ops),
         check_list("verdict/culprit/suppressed", doc.culprit.suppressed, ops), check_single(doc),
-        check_history(doc)})
+        check_twin(doc), check_history(doc)})
     if (!status) return status;
   return {};
 }

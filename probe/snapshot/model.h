@@ -192,6 +192,22 @@ struct Culprit {
   std::vector<std::int32_t> suppressed;  ///< births that were judged intended infinities
 };
 
+/// What the last healthy step read from outside in one place of this one.
+struct TwinValue {
+  std::int32_t slot = kNone;  ///< of this step, whose first bytes they stand for; or
+  std::int32_t op = kNone;    ///< the host write of this step whose bytes they stand for
+  std::string data;           ///< path of the tensor that holds them: as many bytes, of the same type
+};
+
+/// The last healthy step as this one can be run on it: the same ops on the same places, with the batch of
+/// that step (targets, masks and whatever else came from outside included) and the weights, states and
+/// numbers of this one. What is not named had the same bytes in both.
+struct Twin {
+  std::int64_t step = -1;  ///< its number; below 0: the file holds none
+  std::int32_t ops = 0;    ///< so many ops, from the first, are alike in both steps
+  std::vector<TwinValue> values;
+};
+
 /// Everything but the bulk data.
 struct SnapshotDoc {
   std::int64_t step = 0;
@@ -224,6 +240,7 @@ struct SnapshotDoc {
   std::vector<std::string> rng_states;           ///< paths of generator states, row = OpRow::rng
   std::vector<std::vector<std::string>> stacks;  ///< frames, innermost first: "file:line function"
   Culprit culprit;
+  Twin twin;
 
   /// "aten::mm" or "aten::add.Tensor": name with overload.
   static std::string qualified_name(const OpRow& op) {

@@ -12,7 +12,7 @@
 namespace nanquest {
 
 inline constexpr int kFormatMajor = 2;
-inline constexpr int kFormatMinor = 0;
+inline constexpr int kFormatMinor = 1;  // 1: the healthy twin
 inline constexpr const char* kFormatName = "nanquest.snapshot";
 /// Name of the checksum of tensors (hash_bytes of probe/numerics/scan.h, defined in hash.h there); another
 /// one gets another name.
@@ -120,6 +120,17 @@ void visit_culprit(File& file, Row& culprit) {
   t.values("suppressed", culprit.suppressed);
 }
 
+template <class File, class Twin>
+void visit_twin(File& file, Twin& twin) {
+  auto t = file.table("twin", "twin");
+  t.value("step", twin.step);
+  t.value("ops", twin.ops);
+  auto values = file.table("twin/values", "twin_values");
+  values.number("slot", twin.values, &TwinValue::slot);
+  values.number("op", twin.values, &TwinValue::op);
+  values.text("data", twin.values, &TwinValue::data);
+}
+
 /// Every table but the history series (whose columns are not known beforehand) and the root attributes.
 template <class File, class Doc>
 void visit_doc(File& file, Doc& doc) {
@@ -161,6 +172,7 @@ void visit_doc(File& file, Doc& doc) {
   visit_slots(file, doc.slots);
   visit_stats(file, doc.stats);
   visit_culprit(file, doc.culprit);
+  if (file.has("twin", doc.twin.step >= 0)) visit_twin(file, doc.twin);
 }
 
 }  // namespace nanquest

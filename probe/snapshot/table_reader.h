@@ -19,6 +19,8 @@ class TableFileReader {
   TableFileReader(const CheckedFile& file, std::uint64_t max_rows);
 
   Table table(const std::string& group, const char* kind);
+  /// Whether a table that may be left out is there.
+  bool has(const std::string& group, bool) const { return file_.has_group(group); }
   void read_history(std::vector<SeriesTable>& history);
 
   /// The 1-D column `name`; `required` ones must be there.

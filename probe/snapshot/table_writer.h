@@ -23,6 +23,8 @@ class TableFileWriter {
 
   /// A group for the columns of one table.
   Table table(const std::string& group, const char* kind);
+  /// Whether a table that may be left out is written, which is what the writer says.
+  static bool has(const std::string&, bool written) { return written; }
   /// Makes the group and those above it, if they are not there; `kind` is given to the last one.
   bool make_group(const std::string& group, const char* kind);
   /// Writes a dataset of this kind; with `text`, says that it indexes the string table.

@@ -18,7 +18,8 @@ constexpr int kMaxSetRuns = 40, kMaxRounds = 12;
 
 class Search {
  public:
-  Search(Lab& lab, const RunResult& recorded) : lab_(lab), harm_(lab.graph(), recorded), walk_(lab.graph()) {}
+  Search(Lab& lab, const RunResult& recorded, TwinRun* twin)
+      : lab_(lab), twin_(twin), harm_(lab.graph(), recorded), walk_(lab.graph()) {}
 
   Blame run() {
     const TraceGraph& graph = lab_.graph();
@@ -32,8 +33,8 @@ class Search {
       if (open.size() >= kMaxTried || !lab_.has_time()) break;
       if (!heals({suspect})) {
         // What is meant in each of several layers is no more to blame for being there more than once.
-        (is_said_to_be_meant(graph, suspect) ? meant : open).push_back(suspect);
-      } else if (is_intended(lab_, suspect, counts)) {
+        (is_known_to_be_meant(suspect) ? meant : open).push_back(suspect);
+      } else if (is_known_to_be_meant(suspect) || is_intended(lab_, suspect, counts)) {
         blame_.intended.push_back(suspect);
       } else {
         blame_.set = {suspect};
@@ -59,6 +60,11 @@ class Search {
   }
 
  private:
+  /// What a constant says, or a mask, or the same step on a healthy batch.
+  bool is_known_to_be_meant(const Suspect& suspect) {
+    return is_said_to_be_meant(lab_.graph(), suspect) || (twin_ && twin_->has_it_in_health(suspect));
+  }
+
   bool is_overflow(const Suspect& suspect) const {
     return !suspect.row && (lab_.graph().op(suspect.op).flags & kOpBirthFiniteAbove);
   }
@@ -109,6 +115,7 @@ class Search {
   }
 
   Lab& lab_;
+  TwinRun* twin_;
   Harm harm_;
   Walk walk_;
   Blame blame_;
@@ -116,9 +123,9 @@ class Search {
 
 }  // namespace
 
-Blame find_blame(Lab& lab, const RunResult& recorded) {
+Blame find_blame(Lab& lab, const RunResult& recorded, TwinRun* twin) {
   try {
-    return Search(lab, recorded).run();
+    return Search(lab, recorded, twin).run();
   } catch (const std::exception&) {  // memory is exhausted: nothing was shown
     return {};
   }

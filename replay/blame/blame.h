@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "replay/blame/suspects.h"
+#include "replay/blame/twin.h"
 #include "replay/lab/lab.h"
 
 namespace nanquest {
@@ -19,8 +20,9 @@ struct Blame {
   /// The smallest set found whose neutralisation heals the step, in the order of the step; the first one is
   /// the culprit. Empty if nothing that was tried healed it.
   std::vector<Suspect> set;
-  /// Infinities that were put in on purpose: what they were made into elsewhere is finite, or a constant says
-  /// so. They would heal the step too; the first is to blame where nothing else is.
+  /// Infinities that were put in on purpose: the step has them on a healthy batch too, what they were made
+  /// into elsewhere is finite, or a constant says so. They would heal the step too; the first is to blame
+  /// where nothing else is.
   std::vector<Suspect> intended;
   std::vector<Suspect> suspects;  ///< all of them, in order
   int runs = 0;                   ///< of the step
@@ -28,7 +30,8 @@ struct Blame {
                        ///< time was left
 };
 
-/// `recorded` is the run as recorded. Never throws; ends when the lab's time does.
-Blame find_blame(Lab& lab, const RunResult& recorded);
+/// `recorded` is the run as recorded; `twin` (may be null) tells what of it is there in health too. Never
+/// throws; ends when the lab's time does.
+Blame find_blame(Lab& lab, const RunResult& recorded, TwinRun* twin = nullptr);
 
 }  // namespace nanquest

@@ -85,6 +85,7 @@ Case Case::with(SnapshotDoc doc) const {
   Case made(std::move(doc), run_, read_);
   made.blame_ = blame_;
   made.lab_ = lab_;
+  made.twin_ = twin_;
   made.trials_ = trials_;
   return made;
 }

@@ -71,6 +71,10 @@ class Case {
   /// False once searches should end with what they have.
   bool has_time() const { return !lab_ || lab_->has_time(); }
 
+  /// The step on the batch of the last healthy one; null for a Case over nothing that can be run.
+  TwinRun* twin() const { return twin_.get(); }
+  void set_twin(std::shared_ptr<TwinRun> twin) { twin_ = std::move(twin); }
+
   /// Who was found to be to blame, by trying; empty for a Case that nothing was tried for.
   const Blame& blame() const { return blame_; }
   void set_blame(Blame blame) { blame_ = std::move(blame); }
@@ -123,6 +127,7 @@ class Case {
   std::int32_t op_ = kNone;
   Blame blame_;
   std::shared_ptr<const Lab> lab_;
+  std::shared_ptr<TwinRun> twin_;
   std::shared_ptr<std::map<std::string, TrialResult>> trials_ =
       std::make_shared<std::map<std::string, TrialResult>>();
   mutable std::map<Precision, RunResult> whole_;

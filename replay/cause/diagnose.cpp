@@ -13,6 +13,7 @@
 #include "replay/cause/opaque.h"
 #include "replay/cause/ranks.h"
 #include "replay/cause/samples.h"
+#include "replay/cause/twin_facts.h"
 #include "replay/lab/lab.h"
 #include "replay/verdict/confidence.h"
 
@@ -196,6 +197,8 @@ void judge(const Case& c, const DiagnoseOptions& options, Verdict& v) {
   v.origin = finding.origin.value_or(v.origin);
   if (finding.phase) v.phase = finding.phase;
   if (finding.op != kNone) v.culprit = culprit_info(c, finding.op);
+  if (options.progress && c.twin() && c.twin()->there()) options.progress("the step on a healthy batch");
+  add_twin_facts(c, finding, v);
   if (options.progress) options.progress("the step in fp32 and fp64");
   judge_precision(c, finding.not_computed, v);
   FixSearch search;
@@ -228,7 +231,13 @@ Case make_case(const Replayer& replayer, LabLimits limits) {
   ensure_culprit(doc);
   const auto lab = std::make_shared<Lab>(replayer, limits);
   Blame blame;
-  if (!doc.culprit.value.empty() && doc.culprit.value != "silent") blame = find_blame(*lab, lab->run({}));
+  std::shared_ptr<TwinRun> twin;
+  const bool silent = doc.culprit.value == "silent";
+  if (!doc.culprit.value.empty() && (!silent || doc.twin.step >= 0)) {
+    const RunResult recorded = lab->run({});
+    twin = std::make_shared<TwinRun>(*lab, recorded);
+    if (!silent) blame = find_blame(*lab, recorded, twin.get());
+  }
   if (is_ours(doc, blame)) blame_suspect(doc, blame.set.front());
   Case made(
       std::move(doc), [lab](const RunOptions& options) { return lab->run(options); },
@@ -238,6 +247,7 @@ Case make_case(const Replayer& replayer, LabLimits limits) {
         return std::move(tensor).value();
       });
   made.set_lab(lab);
+  made.set_twin(std::move(twin));
   made.set_blame(std::move(blame));
   return made;
 }

@@ -9,6 +9,24 @@
 namespace nanquest::cli {
 namespace {
 
+std::uint64_t twin_bytes(const SnapshotReader& reader) {
+  std::uint64_t bytes = 0;
+  const auto all = reader.tensors();
+  for (const TwinValue& value : reader.doc().twin.values)
+    for (const TensorInfo& tensor : *all)
+      if (tensor.path == value.data) bytes += tensor.bytes;
+  return bytes;
+}
+
+/// What the file has of the last healthy step; "" if nothing.
+std::string twin_text(const SnapshotReader& reader) {
+  const Twin& twin = reader.doc().twin;
+  if (twin.step < 0) return "";
+  return "the batch of healthy step " + std::to_string(twin.step) + ": " +
+         std::to_string(twin.values.size()) + " tensors, " + std::to_string(twin_bytes(reader)) + " bytes; " +
+         std::to_string(twin.ops) + " of " + std::to_string(reader.doc().ops.size()) + " ops are alike";
+}
+
 void print_text(const SnapshotReader& reader) {
   const SnapshotDoc& doc = reader.doc();
   std::printf("snapshot    %s (format %d.%d, written by %s)\n", reader.path().c_str(), reader.format_major(),
@@ -22,6 +40,8 @@ void print_text(const SnapshotReader& reader) {
       "state       %zu parameters, %zu buffers, %zu optimizer tensors, %zu batch tensors, %zu samples\n",
       doc.parameters.size(), doc.buffers.size(), doc.optimizer.size(), doc.batch.size(),
       doc.sample_ids.size());
+  if (const std::string twin = twin_text(reader); !twin.empty())
+    std::printf("twin        %s\n", twin.c_str());
   for (const SeriesTable& t : doc.history)
     std::printf("history     %s: %zu steps × %zu columns\n", t.name.c_str(), t.rows(), t.columns.size());
   std::map<std::string, int> ops;
@@ -37,7 +57,7 @@ void print_json(const SnapshotReader& reader) {
   const SnapshotDoc& doc = reader.doc();
   nlohmann::ordered_json modules = nlohmann::ordered_json::array();
   for (const ModuleRow& m : doc.modules) modules.push_back({{"path", m.path}, {"type", m.type}});
-  const nlohmann::ordered_json j = {
+  nlohmann::ordered_json j = {
       {"snapshot", reader.path()},
       {"format_version", std::to_string(reader.format_major()) + "." + std::to_string(reader.format_minor())},
       {"writer", doc.writer},
@@ -55,6 +75,11 @@ void print_json(const SnapshotReader& reader) {
       {"environment", doc.environment},
       {"config", doc.config},
       {"culprit", describe_culprit(doc)}};
+  if (doc.twin.step >= 0)
+    j["twin"] = {{"step", doc.twin.step},
+                 {"ops", doc.twin.ops},
+                 {"tensors", doc.twin.values.size()},
+                 {"bytes", twin_bytes(reader)}};
   std::printf("%s\n", j.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace).c_str());
 }
 

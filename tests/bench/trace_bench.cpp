@@ -62,6 +62,19 @@ struct Traced : Observed {
   std::int64_t number = 0;
 };
 
+/// Every step is a healthy one, whose batch is kept.
+struct Twinned : Traced {
+  explicit Twinned(const Gpt& net) : Traced(false) {
+    for (const at::Tensor& p : net.parameters) names.state.insert(p.storage().unsafeGetStorageImpl());
+    for (const at::Tensor* t : {&net.x, &net.y}) names.batch.insert(t->storage().unsafeGetStorageImpl());
+  }
+  void begin_update() override {
+    recorder.keep_healthy(number - 1, names);
+    Traced::begin_update();
+  }
+  record::TwinNames names;
+};
+
 struct Size {
   const char* name;
   std::int64_t width, depth, rows, tokens;
@@ -125,6 +138,7 @@ void measure(const Size& size) {
   const Made empty = [] { return std::make_unique<Empty>(); };
   const Made trace = [] { return std::make_unique<Traced>(false); };
   const Made kept = [] { return std::make_unique<Traced>(true); };
+  const Made twinned = [&] { return std::make_unique<Twinned>(net); };
   const Made watch = [] { return std::make_unique<Traced>(true, true); };
   std::printf("# %s: %.0f ops, a step takes %.2f ms alone\n", size.name, ops, 1e3 * step(net, nullptr));
   const std::string name = std::string(", ") + size.name;
@@ -134,6 +148,8 @@ void measure(const Size& size) {
            Better::lower);
     report("trace, us an op beyond it" + name, paired(net, kept, empty, size.pairs, each, true), 1,
            Better::lower);
+    report("healthy twin, us an op beyond trace" + name, paired(net, twinned, trace, size.pairs, each, true),
+           0.1, Better::lower);
     report("watch, us an op beyond it" + name, paired(net, watch, empty, size.pairs, each, true), 10,
            Better::lower);
   }
@@ -148,16 +164,19 @@ void measure(const Size& size) {
 }  // namespace
 }  // namespace nanquest::bench
 
-/// `trace_bench work [steps]` runs traced steps and nothing else: something to count instructions of.
+/// `trace_bench work [steps]` runs traced steps and nothing else: something to count instructions of; with
+/// `work-twin` all of them are healthy and keep their batch.
 int main(int argc, char** argv) {
   using namespace nanquest::bench;
   at::set_num_threads(1);
   const Size toy{"launch-bound", 16, 4, 1, 8, 60, 1.35, 1.35, 3, true},
       real{"arithmetic", 256, 4, 8, 128, 8, 1.03, 1.05, 1.25, false};
-  if (argc > 1 && std::strcmp(argv[1], "work") == 0) {
+  if (argc > 1 && std::strncmp(argv[1], "work", 4) == 0) {
     Gpt net(toy.width, toy.depth, toy.rows, toy.tokens);
-    Traced by(false);
-    for (int i = argc > 2 ? std::atoi(argv[2]) : 20; i > 0; --i) step(net, &by);
+    const std::unique_ptr<Traced> by = std::strcmp(argv[1], "work-twin") == 0
+                                           ? std::make_unique<Twinned>(net)
+                                           : std::make_unique<Traced>(false);
+    for (int i = argc > 2 ? std::atoi(argv[2]) : 20; i > 0; --i) step(net, by.get());
     return 0;
   }
   measure(toy);

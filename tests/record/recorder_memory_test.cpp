@@ -71,6 +71,14 @@ void train_step(TinyNet& net, Recorder& trace, std::int64_t number) {
   net.clear();
   trace.begin_step(number);
   net.step();
+  record::TwinNames names;
+  for (const at::Tensor* t : {&net.w1, &net.b1, &net.w2})
+    names.state.insert(t->storage().unsafeGetStorageImpl());
+  names.batch.insert(net.x.storage().unsafeGetStorageImpl());
+  counting = true;
+  trace.keep_healthy(number, names);
+  counting = false;
+  EXPECT_EQ(trace.twins_before(number + 1).front()->round(), number);
   trace.begin_update(true);
   {
     const PhaseScope phase(Phase::optimizer);

@@ -46,6 +46,9 @@ with h5py.File(snapshot, "r") as f:
     assert [list(f["trace/tensors/sizes"][a:b]) for a, b in zip(cuts, cuts[1:])] == [[2, 2], [4, 0, 3], [], []]
     environment = {strings[k]: strings[v] for k, v in zip(f["environment/key"], f["environment/value"])}
     assert environment["torch_version"] == "2.15.0", environment
+    assert f["twin/step"][0] == 7_999_999_999 and f["twin/ops"][0] == 1
+    assert [strings[i] for i in f["twin/values/data"]] == ["twin/data/000000", "twin/data/000001"]
+    assert list(f["twin/values/slot"]) == [0, -1] and list(f["twin/values/op"]) == [-1, 1]
     columns = [strings[i] for i in f["history/scalars/columns"]]
     assert columns == ["step", "loss", "gate"] and f["history/scalars/values"].shape == (5, 3)
     assert np.isnan(f["history/scalars/values"][4, columns.index("loss")])

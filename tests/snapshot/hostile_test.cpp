@@ -266,6 +266,10 @@ TEST_F(Hostile, IndicesOutOfRange) {
                         {"verdict/culprit/op", 0, 2, "verdict/culprit row 0: op 2 of 2"},
                         {"verdict/culprit/lineage", 1, 2, "index 2 of 2"},
                         {"verdict/culprit/suppressed", 0, -5, "index -5 of 2"},
+                        {"twin/ops", 0, 3, "more ops are alike"},
+                        {"twin/values/slot", 0, 3, "twin/values row 0: slot 3 of 3"},
+                        {"twin/values/op", 1, 2, "twin/values row 1: op 2 of 2"},
+                        {"twin/values/slot", 1, 0, "for a slot or for a host write"},
                         {"strings/offsets", 1, 1 << 20, "do not cut"}};
   const std::string whole = *read_whole_file(path_);
   for (const Case& c : cases) {

@@ -100,6 +100,7 @@ SnapshotDoc rich_doc() {
   fill_trace(doc);
   fill_stats(doc);
   fill_history(doc);
+  doc.twin = {7'999'999'999, 1, {{0, kNone, "twin/data/000000"}, {kNone, 1, "twin/data/000001"}}};
   doc.culprit = {1, Phase::backward, "parameter", "mixed", 42, {0, 3, 5}, "fc.weight", {0, 1}, {1}};
   return doc;
 }
@@ -116,6 +117,8 @@ std::vector<std::pair<std::string, TensorData>> rich_tensors() {
   out.emplace_back("trace/slot_data/000002", pattern(DType::uint8, {1, 1, 2, 1, 3, 1, 1, 2}));
   out.emplace_back("top", pattern(DType::int8, {7}));
   out.emplace_back("optimizer/large", pattern(DType::float32, {20, 1000}));  // lies outside the sealed part
+  out.emplace_back("twin/data/000000", pattern(DType::int64, {8}));
+  out.emplace_back("twin/data/000001", pattern(DType::float16, {3}));
   return out;
 }
 

@@ -109,6 +109,12 @@ void expect_culprit(const Culprit& a, const Culprit& b) {
   EXPECT_EQ(a.suppressed, b.suppressed);
 }
 
+void expect_twin_value(const TwinValue& a, const TwinValue& b) {
+  EXPECT_EQ(a.slot, b.slot);
+  EXPECT_EQ(a.op, b.op);
+  EXPECT_EQ(a.data, b.data);
+}
+
 template <class Row>
 void expect_rows(const char* what, const std::vector<Row>& got, const std::vector<Row>& want,
                  void (*expect)(const Row&, const Row&)) {
@@ -123,6 +129,9 @@ void expect_rows(const char* what, const std::vector<Row>& got, const std::vecto
 
 void expect_same_doc(const SnapshotDoc& got, const SnapshotDoc& want) {
   EXPECT_EQ(got.step, want.step);
+  EXPECT_EQ(got.twin.step, want.twin.step);
+  EXPECT_EQ(got.twin.ops, want.twin.ops);
+  expect_rows("twin", got.twin.values, want.twin.values, expect_twin_value);
   EXPECT_EQ(got.rank, want.rank);
   EXPECT_EQ(got.world_size, want.world_size);
   EXPECT_EQ(got.created_utc, want.created_utc);

@@ -1,0 +1,120 @@
+// StepTables: the last healthy step, as far as this one can be run on its batch.
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "probe/record/rows.h"
+#include "probe/record/tables.h"
+#include "probe/record/twin.h"
+
+namespace nanquest {
+
+using record::SlotRecord;
+using record::TwinBatch;
+using record::TwinCopy;
+using record::TwinMatch;
+
+namespace {
+
+bool lives_on(SlotOrigin origin) {
+  return origin != SlotOrigin::input && origin != SlotOrigin::external;
+}
+
+/// `ours` with the twin's bytes in the places that this step reads, `shift` bytes further on than the twin
+/// did.
+at::Tensor laid_over(const at::Tensor& ours, const at::Tensor& twins, std::int64_t shift) {
+  at::Tensor made = ours.contiguous().clone();
+  auto* const to = static_cast<std::byte*>(made.mutable_data_ptr());
+  const auto* const from = static_cast<const std::byte*>(twins.const_data_ptr());
+  const std::int64_t here = std::max<std::int64_t>(shift, 0), there = std::max<std::int64_t>(-shift, 0);
+  const std::int64_t count = std::min(static_cast<std::int64_t>(made.nbytes()) - here,
+                                      static_cast<std::int64_t>(twins.nbytes()) - there);
+  if (count > 0) std::memcpy(to + here, from + there, static_cast<std::size_t>(count));
+  return made;
+}
+
+bool same_bytes(const at::Tensor& a, const at::Tensor& b) {
+  return a.nbytes() == b.nbytes() && std::memcmp(a.const_data_ptr(), b.const_data_ptr(), a.nbytes()) == 0;
+}
+
+}  // namespace
+
+bool StepTables::covers_harm(std::uint32_t ops) const {
+  const SnapshotDoc& doc = recording.doc;
+  for (std::size_t i = ops; i < rows_.size(); ++i)
+    if (doc.ops[static_cast<std::size_t>(rows_[i])].phase == Phase::backward) return false;
+  if (doc.loss == kNone) return true;
+  const std::int32_t slot = doc.tensors[static_cast<std::size_t>(doc.loss)].slot;
+  if (slot == kNone || static_cast<std::uint32_t>(slot) >= step_.slots.size()) return true;
+  const std::uint32_t writer = step_.slots[static_cast<std::uint32_t>(slot)].writer;
+  return writer == UINT32_MAX || writer < ops;
+}
+
+bool StepTables::twin_of_slot(const TwinBatch& twin, const TwinMatch& match, std::uint32_t slot,
+                              at::Tensor& value) const {
+  const TwinMatch::Place& place = match.places[slot];
+  const SlotRecord& record = step_.slots[slot];
+  const SlotOrigin origin = recording.doc.slots[slot].origin;
+  if (place.first >= match.ops || place.number || record.first_bytes == 0) return true;
+  if (lives_on(origin)) return place.shift == 0;  // else it is another part of a weight
+  const TwinCopy* const copy = twin.value(slot);
+  if (!copy) return false;
+  const bool same_storage = copy->in(record.storage._unsafe_get_target());
+  // Without a name, it lives on if the steps write it themselves.
+  if (origin == SlotOrigin::external && same_storage && (copy->state || record.writer != UINT32_MAX))
+    return place.shift == 0;
+  const at::Tensor theirs = record::bytes_of(*copy);
+  const at::Tensor& ours = first_[slot];
+  if (!theirs.defined() || !ours.defined()) return false;
+  const bool unchanged = same_bytes(theirs, ours.contiguous().view({-1}).view(at::kByte));
+  if (unchanged && place.shift == 0) return true;
+  // Refilled between the steps, or state that somebody else writes: nobody can tell.
+  if (origin == SlotOrigin::external && same_storage && !unchanged) return false;
+  value = laid_over(ours, theirs, place.shift);
+  return true;
+}
+
+bool StepTables::add_twin(const TwinBatch& twin) {
+  SnapshotDoc& doc = recording.doc;
+  const TwinMatch match = twin.match(step_, [&](std::uint32_t op) {
+    return doc.ops[static_cast<std::size_t>(rows_[op])].phase == Phase::optimizer;
+  });
+  if (match.ops == 0 || !covers_harm(match.ops)) return false;
+  Twin made{twin.step(), 0, {}};
+  made.ops = match.ops == rows_.size() ? static_cast<std::int32_t>(doc.ops.size()) : rows_[match.ops];
+  NamedTensors data;
+  const auto add = [&](std::int32_t slot, std::int32_t op, at::Tensor value) {
+    made.values.push_back({slot, op, numbered("twin/data/", made.values.size())});
+    data.emplace_back(made.values.back().data, std::move(value));
+  };
+  for (const std::uint32_t slot : step_.outside) {
+    at::Tensor value;
+    if (!twin_of_slot(twin, match, slot, value)) return false;
+    if (value.defined()) add(static_cast<std::int32_t>(slot), kNone, std::move(value));
+  }
+  std::size_t next = 0;
+  for (std::size_t op = 0; op < doc.ops.size() && next < match.host_writes; ++op) {
+    if (!(doc.ops[op].flags & kOpHostWrite)) continue;
+    const record::HostWrite& write = step_.host_writes[next];
+    const TwinCopy* const copy = twin.host_write(next++);
+    const at::Tensor theirs = copy ? record::bytes_of(*copy) : at::Tensor();
+    if (!theirs.defined() || theirs.nbytes() != write.bytes) return false;
+    const auto count = static_cast<std::int64_t>(write.bytes / c10::elementSize(write.type));
+    at::Tensor value = at::empty({count}, write.type);
+    std::memcpy(value.mutable_data_ptr(), theirs.const_data_ptr(), value.nbytes());
+    add(kNone, static_cast<std::int32_t>(op), std::move(value));
+  }
+  doc.twin = std::move(made);
+  recording.data.insert(recording.data.end(), std::make_move_iterator(data.begin()),
+                        std::make_move_iterator(data.end()));
+  return true;
+}
+
+void StepTables::add_twin() {
+  const at::NoGradGuard no_grad;
+  for (const TwinBatch* twin : recorder_.twins_before(step_.number))
+    if (add_twin(*twin)) return;
+}
+
+}  // namespace nanquest

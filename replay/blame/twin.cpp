@@ -1,0 +1,113 @@
+#include "replay/blame/twin.h"
+
+#include <ATen/ATen.h>
+
+#include <stdexcept>
+#include <utility>
+#include <vector>
+
+#include "probe/tensor/tensor_scan.h"
+
+namespace nanquest {
+namespace {
+
+bool no_more(const StatsRow& here, const StatsRow& in_health) {
+  return here.nan <= in_health.nan && here.pos_inf <= in_health.pos_inf && here.neg_inf <= in_health.neg_inf;
+}
+
+bool lives_on(SlotOrigin origin) {
+  return origin != SlotOrigin::input && origin != SlotOrigin::external;
+}
+
+}  // namespace
+
+TwinRun::TwinRun(Lab& lab, const RunResult& recorded)
+    : lab_(lab),
+      harm_(lab.graph(), recorded),
+      failed_(recorded.failed),
+      harm_in_results_(!recorded.loss_finite || !recorded.gradients_finite) {}
+
+std::optional<at::Tensor> TwinRun::values_of(SlotId slot) const {
+  for (const TwinValue& value : lab_.replayer().doc().twin.values) {
+    if (value.slot != slot.row()) continue;
+    auto stored = lab_.replayer().tensor(value.data);
+    if (stored) return std::move(stored).value();
+  }
+  return std::nullopt;
+}
+
+bool TwinRun::reaches_harm() const {
+  const SnapshotDoc& doc = lab_.replayer().doc();
+  return harm_in_results_ || static_cast<std::size_t>(doc.twin.ops) == doc.ops.size();
+}
+
+void TwinRun::make_run() {
+  made_ = true;
+  const SnapshotDoc& doc = lab_.replayer().doc();
+  if (!there() || doc.twin.ops == 0 || !lab_.has_time()) return;
+  RunOptions options;
+  if (static_cast<std::size_t>(doc.twin.ops) < doc.ops.size()) options.stop_after = doc.twin.ops - 1;
+  for (const TwinValue& value : doc.twin.values) {
+    auto stored = lab_.replayer().tensor(value.data);
+    if (!stored) return;
+    const auto fill = [bytes = std::move(stored).value()](const at::Tensor& to) {
+      if (to.numel() != bytes.numel()) throw std::runtime_error("the twin's values don't fit");
+      to.copy_(bytes.view(to.sizes()));
+    };
+    if (value.slot != kNone)
+      options.edit.slot_edit[value.slot] = fill;
+    else
+      options.edit.output_edit[value.op] = [fill](std::vector<at::Tensor>& written) {
+        if (!written.empty() && written[0].defined()) fill(written[0]);
+      };
+  }
+  RunResult run = lab_.run(options);
+  if (run.failed > failed_) return;
+  for (OpId op{0}; op < end(); op = OpId{op.row() + 1})
+    if (run.ops[op.index()].substituted && !(lab_.graph().op(op).flags & kOpHostWrite)) return;
+  run_ = std::move(run);
+}
+
+const RunResult* TwinRun::run() {
+  if (!made_) make_run();
+  return run_ ? &*run_ : nullptr;
+}
+
+TwinRun::Health TwinRun::health() {
+  if (!there() || !reaches_harm() || !run()) return Health::unknown;
+  return harm_.undone_by(*run()) ? Health::well : Health::harmed;
+}
+
+bool TwinRun::outside_in_health(TensorId row) const {
+  const TraceGraph& graph = lab_.graph();
+  const SlotId slot = graph.slot(row);
+  const StatsRow* here = graph.stats(row);
+  if (!slot || !here || lives_on(get(graph.doc(), slot).origin)) return false;
+  const std::optional<at::Tensor> values = values_of(slot);
+  // The very same bytes; or, where the step writes it, perhaps something that lives on without a name.
+  if (!values) return graph.writes(slot).empty();
+  const TensorRow& shape = graph.tensor(row);
+  if (values->scalar_type() != scalar_type_of(shape.dtype)) return false;
+  const auto stats =
+      stats_of(values->as_strided(shape.sizes, shape.strides, shape.storage_offset), /*hash=*/false);
+  return stats && no_more(*here, *stats);
+}
+
+bool TwinRun::has_it_in_health(const Suspect& suspect) {
+  if (suspect.hidden || health() != Health::well || !(suspect.op < end())) return false;
+  if (suspect.row) return outside_in_health(suspect.row);
+  const TraceGraph& graph = lab_.graph();
+  const std::vector<StatsRow>& in_health = run()->ops[suspect.op.index()].written;
+  std::size_t entry = 0;
+  bool any = false;
+  for (const TensorId row : graph.written(suspect.op)) {
+    const StatsRow* here = graph.stats(row);
+    const std::size_t at = entry++;
+    if (!here || here->non_finite() == 0) continue;
+    if (at >= in_health.size() || !no_more(*here, in_health[at])) return false;
+    any = true;
+  }
+  return any;
+}
+
+}  // namespace nanquest
