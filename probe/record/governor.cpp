@@ -58,7 +58,7 @@ bool UpdateGovernor::affords(std::uint64_t bytes, at::Device device) {
   if (wanted_ > free_ * options_.memory_share) {
     refused_ = true;
     reason_ = "what the optimizer overwrites is not kept: that would take " + amount(wanted_) +
-              ", more than " + std::to_string(static_cast<int>(100 * options_.memory_share + 0.5)) +
+              ", more than " + std::to_string(std::lround(100 * options_.memory_share)) +
               " % of the " + amount(free_) + " of free memory" +
               (device.is_cpu() ? "" : " on " + device.str());
     return false;

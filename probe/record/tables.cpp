@@ -105,7 +105,7 @@ at::Tensor StepTables::first_values(const Step& step, std::uint32_t slot, bool& 
     const std::uint32_t there = later->slots.find(record.live.unsafeGetStorageImpl());
     if (there == record::SlotIndex::kMissing || later->slots[there].produced || later->slots[there].live)
       continue;
-    const at::Tensor saved = first_values(*later, there, trusted);
+    at::Tensor saved = first_values(*later, there, trusted);
     if (saved.defined() && saved.is_cpu() && record.device.is_cpu())
       trusted = trusted && saved.nbytes() == record.first_bytes &&
                 record::hash_of_samples(saved.const_data_ptr(), record.first_bytes) == record.checksum;

@@ -96,7 +96,7 @@ void StepTables::add_arguments(const OpRecord& record, OpRow& op) {
         row.real = reader.value<double>();
         break;
       case ArgKind::boolean:
-        row.integer = header.scalar_type;
+        row.integer = static_cast<unsigned char>(header.scalar_type);
         break;
       case ArgKind::complex:
         row.real = reader.value<double>();

@@ -56,7 +56,7 @@ void ValueWatch::keep_inputs(const OpTraits& op, c10::ArrayRef<const c10::IValue
                          std::any_of(written.begin(), written.end(), [&](const at::Tensor& w) {
                            return w.storage().is_alias_of(t.storage());
                          });
-    const at::Tensor before = changes ? before_written(t) : t;
+    at::Tensor before = changes ? before_written(t) : t;
     watched.inputs_kept = watched.inputs_kept && (before.defined() || !t.defined());
     return before;
   };

@@ -1,5 +1,6 @@
 // The tensors that the raw loops can't read: CUDA and other devices, strided, sparse, fp8.
 #include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
 
 #include <algorithm>
 #include <cmath>

@@ -117,7 +117,7 @@ std::optional<std::string> ValueText::value(const c10::IValue& v, const std::str
 
 std::optional<std::string> ValueText::argument(const c10::IValue& v, const c10::Argument& argument,
                                                const std::string& name) {
-  const auto type = argument.real_type();
+  const auto& type = argument.real_type();
   return value(v, type ? type->repr_str() : "", name);
 }
 

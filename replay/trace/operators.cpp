@@ -1,6 +1,7 @@
 #include "replay/trace/operators.h"
 
 #include <ATen/ops/native_dropout.h>
+#include <ATen/ops/zeros_like.h>
 
 #include <array>
 #include <string_view>
