@@ -164,7 +164,11 @@ SeenTensor Recorder::see(const at::Tensor& tensor) {
     const std::uint32_t slot = current_->slots.find(tensor.storage().unsafeGetStorageImpl());
     if (slot != record::SlotIndex::kMissing) {
       settle(slot);
-      seen.watched = current_->watch->look_now(tensor, slot);
+      const std::int32_t row = current_->watch->look_now(tensor, slot);
+      if (tensor.is_cpu() && row != kNone)
+        seen.stats = current_->watch->stats()[static_cast<std::size_t>(row)];
+      else
+        seen.watched = row;
       return seen;
     }
   }

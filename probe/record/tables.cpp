@@ -161,10 +161,14 @@ std::int32_t StepTables::add(const SeenTensor& seen) {
   const at::NoGradGuard no_grad;
   TensorRow row = seen.row;
   if (!unseen) row.slot = slot_of(seen.tensor);
-  row.stats = seen.watched;
-  if (seen.stats) {
+  std::optional<StatsRow> stats = seen.stats;
+  if (const record::Step* watched = recorder_.current(); seen.watched != kNone && watched && watched->watch) {
+    watched->watch->settle();
+    stats = watched->watch->stats()[static_cast<std::size_t>(seen.watched)];
+  }
+  if (stats) {
     row.stats = static_cast<std::int32_t>(recording.doc.stats.size());
-    recording.doc.stats.push_back(*seen.stats);
+    recording.doc.stats.push_back(*stats);
   }
   recording.doc.tensors.push_back(std::move(row));
   return static_cast<std::int32_t>(recording.doc.tensors.size()) - 1;
