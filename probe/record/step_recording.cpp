@@ -88,9 +88,10 @@ Recording StepRecording::end(const StepState& state) {
   return std::move(tables(state).recording);
 }
 
-Recording StepRecording::end_and_own(const StepState& state, std::shared_ptr<const Recorder> recorder) {
+Recording StepRecording::end_and_own(const StepState& state,
+                                     const std::shared_ptr<const Recorder>& recorder) {
   StepTables made = tables(state);
-  made.own(std::move(recorder));
+  made.own(recorder);
   return std::move(made.recording);
 }
 

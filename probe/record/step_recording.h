@@ -40,7 +40,7 @@ class StepRecording {
   /// are right until either goes on. May be called again.
   Recording end(const StepState& state);
   /// The same, independent of the program's memory; its data keep `recorder`, which is this recording's.
-  Recording end_and_own(const StepState& state, std::shared_ptr<const Recorder> recorder);
+  Recording end_and_own(const StepState& state, const std::shared_ptr<const Recorder>& recorder);
 
  private:
   StepTables tables(const StepState& state);

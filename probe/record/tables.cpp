@@ -190,7 +190,7 @@ void StepTables::finish(const StepNames& names) {
   symbolise_all();
 }
 
-void StepTables::own(std::shared_ptr<const Recorder> recorder) {
+void StepTables::own(const std::shared_ptr<const Recorder>& recorder) {
   for (auto& [path, tensor] : recording.data) {
     const void* const memory = tensor.storage().data();
     if (programs_.count(memory) > 0)

@@ -72,7 +72,7 @@ class StepTables {
   at::Tensor first_value(const c10::StorageImpl* storage) const;
 
   /// Makes `recording` independent of the program's memory; its data keep `recorder`, whose step this is.
-  void own(std::shared_ptr<const Recorder> recorder);
+  void own(const std::shared_ptr<const Recorder>& recorder);
 
   const std::vector<std::shared_ptr<Stack>>& stacks() const { return stacks_; }
 
