@@ -7,6 +7,7 @@
 #include "probe/record/rows.h"
 #include "probe/record/tables.h"
 #include "probe/record/twin.h"
+#include "probe/trace/origins.h"
 
 namespace nanquest {
 
@@ -16,10 +17,6 @@ using record::TwinCopy;
 using record::TwinMatch;
 
 namespace {
-
-bool lives_on(SlotOrigin origin) {
-  return origin != SlotOrigin::input && origin != SlotOrigin::external;
-}
 
 /// `ours` with the twin's bytes in the places that this step reads, `shift` bytes further on than the twin
 /// did.
@@ -57,7 +54,7 @@ bool StepTables::twin_of_slot(const TwinBatch& twin, const TwinMatch& match, std
   const SlotRecord& record = step_.slots[slot];
   const SlotOrigin origin = recording.doc.slots[slot].origin;
   if (place.first >= match.ops || place.number || record.first_bytes == 0) return true;
-  if (lives_on(origin)) return place.shift == 0;  // else it is another part of a weight
+  if (!comes_with_batch(origin)) return place.shift == 0;  // else it is another part of a weight
   const TwinCopy* const copy = twin.value(slot);
   if (!copy) return false;
   const bool same_storage = copy->in(record.storage._unsafe_get_target());

@@ -14,6 +14,11 @@ namespace nanquest {
 /// `external` is what is left: an input.
 SlotOrigin origin_of(const TraceGraph& graph, SlotId slot);
 
+/// Whether an outside value comes with the batch, named or not; the others live on from step to step.
+constexpr bool comes_with_batch(SlotOrigin origin) {
+  return origin == SlotOrigin::input || origin == SlotOrigin::external;
+}
+
 /// Marks as gradients: outside memory without a name into which the backward pass accumulates. True if there
 /// was some.
 bool mark_old_gradients(SnapshotDoc& doc);

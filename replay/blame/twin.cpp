@@ -7,16 +7,13 @@
 #include <vector>
 
 #include "probe/tensor/tensor_scan.h"
+#include "probe/trace/origins.h"
 
 namespace nanquest {
 namespace {
 
 bool no_more(const StatsRow& here, const StatsRow& in_health) {
   return here.nan <= in_health.nan && here.pos_inf <= in_health.pos_inf && here.neg_inf <= in_health.neg_inf;
-}
-
-bool lives_on(SlotOrigin origin) {
-  return origin != SlotOrigin::input && origin != SlotOrigin::external;
 }
 
 }  // namespace
@@ -82,15 +79,18 @@ bool TwinRun::outside_in_health(TensorId row) const {
   const TraceGraph& graph = lab_.graph();
   const SlotId slot = graph.slot(row);
   const StatsRow* here = graph.stats(row);
-  if (!slot || !here || lives_on(get(graph.doc(), slot).origin)) return false;
-  const std::optional<at::Tensor> values = values_of(slot);
+  if (!slot || !here || !comes_with_batch(get(graph.doc(), slot).origin)) return false;
   // The very same bytes; or, where the step writes it, perhaps something that lives on without a name.
-  if (!values) return graph.writes(slot).empty();
-  const TensorRow& shape = graph.tensor(row);
-  if (values->scalar_type() != scalar_type_of(shape.dtype)) return false;
-  const auto stats =
-      stats_of(values->as_strided(shape.sizes, shape.strides, shape.storage_offset), /*hash=*/false);
-  return stats && no_more(*here, *stats);
+  if (!values_of(slot)) return graph.writes(slot).empty();
+  const auto in_health = stats_of_outside(row);
+  return in_health && no_more(*here, *in_health);
+}
+
+std::optional<StatsRow> TwinRun::stats_of_outside(TensorId row) const {
+  const TensorRow& shape = lab_.graph().tensor(row);
+  const std::optional<at::Tensor> values = values_of(lab_.graph().slot(row));
+  if (!values || values->scalar_type() != scalar_type_of(shape.dtype)) return std::nullopt;
+  return stats_of(values->as_strided(shape.sizes, shape.strides, shape.storage_offset), /*hash=*/false);
 }
 
 bool TwinRun::has_it_in_health(const Suspect& suspect) {

@@ -41,12 +41,8 @@ std::optional<Largest> largest(const Case& c, TwinRun& twin, const RunResult& ru
     return std::nullopt;
   }
   const StatsRow* here = graph.stats(row);
-  const std::optional<at::Tensor> values = twin.values_of(slot);
-  if (!here || !values || values->scalar_type() != scalar_type_of(graph.tensor(row).dtype))
-    return std::nullopt;
-  const TensorRow& t = graph.tensor(row);
-  const auto stats = stats_of(values->as_strided(t.sizes, t.strides, t.storage_offset), /*hash=*/false);
-  return stats ? std::optional(Largest{here->amax, stats->amax}) : std::nullopt;
+  const auto in_health = here ? twin.stats_of_outside(row) : std::nullopt;
+  return in_health ? std::optional(Largest{here->amax, in_health->amax}) : std::nullopt;
 }
 
 /// The input that is the most out of the common.
