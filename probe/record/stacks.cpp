@@ -13,6 +13,8 @@
 #include <cstdlib>
 #include <string_view>
 
+#include "probe/record/symbols.h"
+
 namespace nanquest {
 namespace {
 
@@ -85,13 +87,14 @@ std::string demangled(const char* name) {
 struct LoadedFile {
   const void* address;
   std::string name;
+  std::string path;  ///< to read it by
   const char* base = nullptr;
 };
 
 /// Which file an address lies in. dladdr would tell too, but searches all symbols of the file first, and
 /// LibTorch has hundreds of thousands.
 LoadedFile file_of(const void* address) {
-  LoadedFile file{address, {}, nullptr};
+  LoadedFile file{address, {}, {}, nullptr};
   dl_iterate_phdr(
       [](dl_phdr_info* info, std::size_t, void* data) {
         auto& wanted = *static_cast<LoadedFile*>(data);
@@ -100,7 +103,9 @@ LoadedFile file_of(const void* address) {
           const auto& part = info->dlpi_phdr[i];
           const std::uintptr_t begin = info->dlpi_addr + part.p_vaddr;
           if (part.p_type != PT_LOAD || at < begin || at >= begin + part.p_memsz) continue;
-          wanted.name = info->dlpi_name && *info->dlpi_name ? info->dlpi_name : program_invocation_name;
+          const bool library = info->dlpi_name && *info->dlpi_name;
+          wanted.name = library ? info->dlpi_name : program_invocation_name;
+          wanted.path = library ? info->dlpi_name : "/proc/self/exe";
           wanted.base = reinterpret_cast<const char*>(info->dlpi_addr);
           return 1;
         }
@@ -110,8 +115,9 @@ LoadedFile file_of(const void* address) {
   return file;
 }
 
-/// C++ frames as return addresses; names come from the dynamic symbol tables, which costs microseconds where
-/// reading debug information would cost a step's time. "program+0x21c2" is what addr2line understands.
+/// C++ frames as return addresses; names come from symbol tables (a program exports few, its file has the
+/// rest unless it was stripped), which costs microseconds where reading debug information would cost a step's
+/// time. "program+0x21c2" is what addr2line understands.
 class NativeStack : public Stack {
  public:
   NativeStack() { depth_ = backtrace(addresses_.data(), static_cast<int>(addresses_.size())); }
@@ -122,12 +128,14 @@ class NativeStack : public Stack {
       const void* address = addresses_[static_cast<std::size_t>(i)];
       const LoadedFile file = file_of(address);
       if (file.name.empty() || is_plumbing_file(file.name)) continue;
+      const auto place = static_cast<std::size_t>(static_cast<const char*>(address) - file.base);
+      const char* name = SymbolTable::of(file.path).at(place - 1);  // the call, not where it returns to
       Dl_info info{};
-      const std::string function = dladdr(address, &info) ? demangled(info.dli_sname) : "";
+      if (!name && dladdr(address, &info)) name = info.dli_sname;
+      const std::string function = demangled(name);
       if (is_plumbing_function(function)) continue;
       char offset[32];
-      std::snprintf(offset, sizeof offset, "+0x%zx",
-                    static_cast<std::size_t>(static_cast<const char*>(address) - file.base));
+      std::snprintf(offset, sizeof offset, "+0x%zx", place);
       frames.push_back(file.name.substr(file.name.rfind('/') + 1) + offset +
                        (function.empty() ? "" : " " + function));
     }
