@@ -1,9 +1,11 @@
 // Where a step begins and ends, and what is looked at then.
 #include <ATen/ATen.h>
 
+#include <algorithm>
 #include <cmath>
 #include <utility>
 
+#include "probe/attach/graph_holder.h"
 #include "probe/attach/session.h"
 #include "probe/step/left_behind.h"
 #include "probe/step/one_line.h"
@@ -12,6 +14,7 @@ namespace nanquest::attach {
 namespace {
 
 /// A program that evaluates with gradients on never updates; its forward passes are not one endless step.
+/// Those of a rollout are, which is held until its end.
 constexpr int kForwardsWithoutBackward = 64;
 
 /// The number at the beginning of a storage.
@@ -20,6 +23,10 @@ at::Tensor number_in(const c10::Storage& storage, at::ScalarType type) {
 }
 
 }  // namespace
+
+bool AttachSession::may_be_differentiated() const {
+  return trace_ && trace_->graph_held && trace_->graph_held();
+}
 
 StepAnswer AttachSession::begin_forward() {
   StepAnswer answer;
@@ -33,7 +40,7 @@ StepAnswer AttachSession::begin_forward() {
     if (given_up && pass_went_bad()) answer = look_back("the program goes on without an update");
     if (updated_ || by_hand_) {
       start_step();
-    } else if (!trace_ || trace_->forwards >= kForwardsWithoutBackward) {
+    } else if (!trace_ || (trace_->forwards >= kForwardsWithoutBackward && !may_be_differentiated())) {
       new_trace();
     } else if (trace_->forwards == 0 && differentiated_) {
       set_micro_batch(current_micro_batch() + 1);
@@ -84,6 +91,21 @@ void AttachSession::end_backward() {
   });
 }
 
+void AttachSession::inner_gradient() {
+  safely("a gradient on the way", [&] {
+    if (!trace_) return;
+    trace_->inner_gradients = true;
+    trace_->last_scalar = {};
+    trace_->forwards = std::min(trace_->forwards, 1);  // none: another micro-batch
+  });
+}
+
+void AttachSession::made_by_pass(const at::Tensor& result) {
+  safely("a forward pass", [&] {
+    if (trace_ && result.grad_fn()) trace_->graph_held = graph_holder(result);
+  });
+}
+
 void AttachSession::gradients_cleared() {
   cleared_ = true;
 }
@@ -105,6 +127,8 @@ StepAnswer AttachSession::clipped(const at::Tensor& norm, const Weights& weights
 bool AttachSession::pass_went_bad() const {
   if (losses_.bad() || norm_bad_) return true;
   if (differentiated_ || !trace_ || trace_->forwards == 0) return false;
+  // The sum over a meta-learner's tasks is bad from one of them on, and not given up for that.
+  if (trace_->inner_gradients && trace_->scalar_held && trace_->scalar_held()) return false;
   const c10::Storage& last = trace_->last_scalar;
   const at::ScalarType type = trace_->last_scalar_type;
   if (!last || last.device() != at::kCPU || last.nbytes() < c10::elementSize(type)) return false;
@@ -213,6 +237,8 @@ StepAnswer AttachSession::judge(const Update& update) {
       if (reported_step_ != now) write_incident(answer.gate, sentence(seen, norm_bad_), answer);
     }
     report_spoiled_buffer(answer);
+    look_before_first_update(answer);
+    if (answer.gate == Gate::ok) incidents_.was_well();
     if (trace_ && answer.gate == Gate::ok && reported_step_ != now) rounds_->healthy(now, names_, batch_);
     if (trace_ && !in_closure_) pass_gate(answer);
     if (in_closure_) losses_.clear();  // each evaluation is judged by its own
@@ -334,7 +360,7 @@ StepAnswer AttachSession::after_update() {
     (void)set_phase(Phase::forward);
     in_closure_ = false;
     const std::string what = damage_after_update();
-    if (reported_step_ != step() && !what.empty()) {
+    if (reported_step_ != step() && !what.empty() && !was_bad_at_birth()) {
       answer.gate = Gate::non_finite;
       write_incident(answer.gate, what, answer, /*update_made=*/true);
     }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <utility>
 
 #include "probe/attach/session.h"
 #include "probe/record/header.h"
@@ -64,9 +65,29 @@ bool AttachSession::damaged_state_explains_it() {
 
 bool AttachSession::only_carries_on(const Incidents::Names& bad, bool update_made) {
   if (!incidents_.carries_on(bad)) return false;
-  if (!update_made) return damaged_state_explains_it();
+  if (!update_made) return !incidents_.was_harmless() && damaged_state_explains_it();
   // The step was good before its update: what that spoiled is news.
   return std::all_of(bad.begin(), bad.end(), [&](const auto& name) { return incidents_.is_damaged(name); });
+}
+
+void AttachSession::look_before_first_update(StepAnswer& answer) {
+  if (std::exchange(looked_at_birth_, true)) return;
+  bad_at_birth_ = non_finite_state();
+  if (bad_at_birth_.empty() || answer.gate != Gate::ok) return;
+  append(
+      answer.summary,
+      "step " + std::to_string(step()) + ": " + bad_at_birth_.front() +
+          (bad_at_birth_.size() > 1 ? " and " + std::to_string(bad_at_birth_.size() - 1) + " more" : "") +
+          " held NaN or Inf before the first update, and neither loss nor gradients show it yet; a step that "
+          "reads it will be an incident");
+}
+
+bool AttachSession::was_bad_at_birth() {
+  if (bad_at_birth_.empty()) return false;
+  const Incidents::Names bad = non_finite_state();
+  return std::all_of(bad.begin(), bad.end(), [&](const std::string& name) {
+    return std::find(bad_at_birth_.begin(), bad_at_birth_.end(), name) != bad_at_birth_.end();
+  });
 }
 
 void AttachSession::write_incident(Gate gate, const std::string& what, StepAnswer& answer, bool update_made) {
@@ -76,7 +97,7 @@ void AttachSession::write_incident(Gate gate, const std::string& what, StepAnswe
     append(answer.summary, incidents_.carry_on(step(), bad));
     return;
   }
-  incidents_.begin(step());
+  incidents_.begin(step(), /*gate_failed=*/gate != Gate::ok && !update_made);
   answer.incident = true;
   answer.summary = "step " + std::to_string(step()) + ": " + what;
   std::string why_not;

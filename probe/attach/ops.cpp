@@ -86,6 +86,12 @@ void begin_backward(const std::vector<at::Tensor>& roots, bool accumulates) {
 void end_backward() {
   if (session()) session()->end_backward();
 }
+void inner_gradient() {
+  if (session()) session()->inner_gradient();
+}
+void made_by_pass(const at::Tensor& result) {
+  if (session()) session()->made_by_pass(result);
+}
 void gradients_cleared() {
   if (session()) session()->gradients_cleared();
 }
@@ -150,6 +156,8 @@ TORCH_LIBRARY(nanquest, m) {
   m.def("note_scaled(Tensor scaled, Tensor loss) -> ()", &note_scaled);
   m.def("begin_backward(Tensor[] roots, bool accumulates) -> ()", &begin_backward);
   m.def("end_backward() -> ()", &end_backward);
+  m.def("inner_gradient() -> ()", &inner_gradient);
+  m.def("made_by_pass(Tensor result) -> ()", &made_by_pass);
   m.def("gradients_cleared() -> ()", &gradients_cleared);
   m.def("clipped(Tensor norm, Tensor[] weights, int[] numbers) -> str", &clipped);
   m.def("program_ends(str raised) -> str", &program_ends);

@@ -15,6 +15,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <set>
@@ -103,6 +104,12 @@ class AttachSession : public OpSink {
   void begin_backward(const std::vector<at::Tensor>& roots, bool accumulates);
   /// It is over, or failed.
   void end_backward();
+  /// A gradient was taken that is differentiated again. The step goes on, and what it was taken of was not
+  /// given up, whatever its value.
+  void inner_gradient();
+  /// What one of the forward passes gave since the last backward; its graph is held weakly. As long as the
+  /// program holds it too, the passes are one step's.
+  void made_by_pass(const at::Tensor& result);
   /// The gradients of `weights` were clipped by their norm, which was `norm`.
   StepAnswer clipped(const at::Tensor& norm, const Weights& weights);
   /// The program cleared gradients.
@@ -156,6 +163,11 @@ class AttachSession : public OpSink {
   void start_step();
   /// After an incident's step: what it left non-finite, by which later steps are told to carry it on.
   void remember_damage();
+  /// Notes, once, what held NaN or Inf before any update was made, and says so where the step doesn't show
+  /// it.
+  void look_before_first_update(StepAnswer& answer);
+  /// Nothing else is bad now than was before the first update: no step of this program did that.
+  bool was_bad_at_birth();
   /// Ops are told again, if an update that nobody records had stopped that.
   void listen() {
     if (observer_ && !off_) observer_->wake();
@@ -186,6 +198,8 @@ class AttachSession : public OpSink {
   StepAnswer look_at_what_raised(const std::string& raised);
   void give_up_step();
   bool pass_went_bad() const;
+  /// The forward passes since the last backward are held by the program, as those of a rollout are.
+  bool may_be_differentiated() const;
   std::string damage_after_update();
   std::string hidden_damage();
   std::string spoiled_state();
@@ -220,10 +234,13 @@ class AttachSession : public OpSink {
     c10::Storage
         last_scalar;  ///< of the last differentiable number of the forward pass: its loss, most likely
     at::ScalarType last_scalar_type = at::kFloat;
+    bool inner_gradients = false;       ///< some were taken that are differentiated again
+    std::function<bool()> scalar_held;  ///< with inner gradients: whether last_scalar's graph is still held
     std::size_t update_begins = 0;  ///< first op of the optimizer
     Gate gate = Gate::ok;
     std::size_t update_ends = 0;  ///< first op after it
     int forwards = 0;             ///< forward passes since the last backward
+    std::function<bool()> graph_held;  ///< whether one of them can still be differentiated; empty: none can
     bool weights_finite = false, states_finite = false;  ///< see RoundFacts
   };
   std::optional<Trace> trace_;
@@ -234,6 +251,8 @@ class AttachSession : public OpSink {
   StepCounter steps_;
   std::int64_t offset_ = 0;              ///< of the program's own numbers
   std::vector<std::size_t> bound_;       ///< parameters that the gate holds now
+  Incidents::Names bad_at_birth_;
+  bool looked_at_birth_ = false;
   std::int64_t reported_step_ = -1'000'000;  ///< the last bad step, as an incident or as what carries one on
   std::pair<std::size_t, std::uint64_t> state_bytes_;  ///< of so many states
   StepJudge judge_;

@@ -26,8 +26,10 @@ std::string Incidents::name_of(const std::string& origin, const std::string& ten
   return "";
 }
 
-void Incidents::begin(std::int64_t step) {
+void Incidents::begin(std::int64_t step, bool gate_failed) {
   ++count_;
+  gate_failed_ = gate_failed;
+  harmless_ = false;
   last_ = step;
   last_file_.clear();
   damaged_.clear();

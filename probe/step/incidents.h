@@ -44,8 +44,13 @@ class Incidents {
   /// `log` outlives this; null: nothing is written down. At most `max_files` snapshots.
   Incidents(RunLog* log, int max_files) : log_(log), max_files_(max_files) {}
 
-  /// Counts a new incident, in this step.
-  void begin(std::int64_t step);
+  /// Counts a new incident, in this step: one that loss or gradients show, or else what they don't.
+  void begin(std::int64_t step, bool gate_failed = true);
+  /// A step ran to its gate and was well, whatever the last incident left behind.
+  void was_well() { harmless_ = harmless_ || !gate_failed_; }
+  /// Whether what the last incident left behind was not seen in loss and gradients, although steps were made
+  /// with it. The first step in which they are bad is news then.
+  bool was_harmless() const { return harmless_; }
   /// Whether it may have a snapshot; counts the attempt. Else why not, in `why`.
   bool may_write(std::string& why);
   /// Writes it into the manifest. `file`: its snapshot, "" if none was written. Returns what went wrong, ""
@@ -76,6 +81,7 @@ class Incidents {
   int count_ = 0, files_ = 0;
   std::int64_t last_ = -1'000'000, carried_on_ = 0, carried_by_last_ = 0;
   std::string last_file_;
+  bool gate_failed_ = true, harmless_ = false;  ///< of the last incident
   std::set<std::string> damaged_;
 };
 

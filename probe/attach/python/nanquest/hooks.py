@@ -17,7 +17,7 @@ from torch.compiler import is_compiling
 from torch.optim import optimizer as optimizers
 
 from . import compiled, observed, passes, preparing
-from .naming import unwrap
+from .naming import is_plain, unwrap
 from .observed import elsewhere, guarded, in_backward
 from .patches import Patches
 
@@ -43,6 +43,7 @@ def begin(attachment, module, args, kwargs):
         # into (a learned prompt) begins one as a batch does.
         if not (_computed(args) or _computed(kwargs.values())) or attachment.ops.between_steps():
             attachment.heed(attachment.ops.begin_forward())
+            program.passes += 1
     if trained or (program.paths.of(root) is None and next(iter(root.parameters()), None) is not None):
         program.name_model(root)
     if trained and program.tells_batch:
@@ -58,6 +59,21 @@ def _computed(values) -> bool:
         if isinstance(value, torch.Tensor) and value.grad_fn is not None:
             return True
     return False
+
+
+_PASSES = 16  # so many without a backward, and it is asked whether one can still come
+
+
+def _keep_in_sight(attachment, result, depth=0):
+    """What a forward pass gave: as long as something holds its graph, it may be differentiated. A rollout's are held, an
+    evaluation's are not."""
+    if isinstance(result, torch.Tensor):
+        if result.grad_fn is None or not is_plain(result):
+            return False
+        attachment.ops.made_by_pass(result)
+        return True
+    values = result.values() if isinstance(result, dict) else result if isinstance(result, (tuple, list)) else ()
+    return depth < 3 and any(_keep_in_sight(attachment, value, depth + 1) for value in values)
 
 
 def _safely(attachment, hook, *args) -> None:
@@ -97,11 +113,14 @@ def module_call(self, *args, **kwargs):
     if known is not None:
         attachment.handle.nanquest_push(*known)
     try:
-        return _original_call(self, *args, **kwargs)
+        result = _original_call(self, *args, **kwargs)
     finally:
         seen.depth = depth
         if known is not None:
             attachment.handle.nanquest_pop()
+    if not depth and seen.passes and not seen.passes % _PASSES:
+        _safely(attachment, _keep_in_sight, attachment, result)
+    return result
 
 
 @guarded

@@ -28,6 +28,7 @@ class Program:
         self.numbers = ParameterNumbers()
         self.depth = 0           # modules that run, one inside the other
         self.saw_model = False   # since the last update
+        self.passes = 0          # forward passes since the last backward
         self.saw_weights = False  # some weights have names, by a model, an optimizer, or how the program calls them
         self.updates = Updates(self)
         self.trains = Witnesses().trains

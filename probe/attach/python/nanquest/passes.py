@@ -26,6 +26,14 @@ def _begins(attached, roots, accumulates):
     return True
 
 
+@guarded
+def _is_on_the_way(attached):
+    """A gradient was taken that is differentiated again: of an inner step, a penalty."""
+    if attached.started and not observed.in_backward() and not observed.elsewhere():
+        observed.known().passes = 0
+        attached.ops.inner_gradient()
+
+
 def _name_bare_leaves(attached, roots):
     """A program without a module and an optimizer trains leaves of its graph: how it calls them is in its frames. Once."""
     program = observed.known()
@@ -39,6 +47,7 @@ def _name_bare_leaves(attached, roots):
 
 @guarded
 def _ends(attached):
+    observed.known().passes = 0
     attached.ops.end_backward()
 
 
@@ -52,6 +61,8 @@ def _around_engine(own):
         finally:
             if seen:
                 _ends()
+            elif create_graph and not accumulates:
+                _is_on_the_way()
     return run
 
 
