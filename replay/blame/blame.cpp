@@ -4,6 +4,7 @@
 #include <functional>
 
 #include "probe/trace/births.h"
+#include "replay/blame/first_look.h"
 #include "replay/blame/harm.h"
 #include "replay/blame/intended.h"
 #include "replay/blame/neutral.h"
@@ -38,6 +39,7 @@ class Search {
         blame_.intended.push_back(suspect);
       } else {
         blame_.set = {suspect};
+        blame_.set.front().op = first_to_look(lab_, suspect);
         break;
       }
     }

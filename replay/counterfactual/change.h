@@ -66,6 +66,8 @@ Change step_in(const Case& c, Precision precision);
 /// Every non-finite element of an outside value becomes zero. Placebo: as many others of it do; where there
 /// are none the same on another outside value.
 Change replace_non_finite(const Case& c, std::int32_t slot, const std::string& what);
+/// Every negative element of an outside value becomes its absolute value. Placebo: as above.
+Change replace_negative(const Case& c, std::int32_t slot, const std::string& what);
 /// Sample `sample` of every batch tensor becomes a copy of sample `donor`. Placebo: another sample is
 /// replaced. Nothing if the batch dimension isn't known.
 std::optional<Change> replace_samples(const Case& c, const std::vector<std::int64_t>& samples,

@@ -35,14 +35,18 @@ bool has_samples(const SnapshotDoc& doc, const NamedTensor& t, std::int64_t batc
 
 }  // namespace
 
-Change replace_non_finite(const Case& c, std::int32_t slot, const std::string& what) {
+namespace {
+
+/// `write` on an outside value: its elements of a `kind` are replaced by what `becomes` says.
+Change repaired(const Case& c, std::int32_t slot, const std::string& what, const std::string& kind,
+                const std::string& becomes, const std::function<void(const at::Tensor&)>& write) {
   Change change;
-  change.text = "non-finite elements of " + what + " replaced by zero";
+  change.text = kind + " elements of " + what + becomes;
   change.kind = ChangeKind::data;
   change.size = ChangeSize::op;
   change.price = Price::data_repair;
-  change.options.edit.slot_edit[slot] = zero_non_finite;
-  const auto others = [](at::Tensor& storage) { return write_elsewhere(storage, zero_non_finite); };
+  change.options.edit.slot_edit[slot] = [write](at::Tensor& storage) { write(storage); };
+  const auto others = [write](at::Tensor& storage) { return write_elsewhere(storage, write); };
   const auto stored = c.read(c.doc().slots[static_cast<std::size_t>(slot)].data);
   if (stored && stored->is_floating_point()) {
     at::Tensor copy = stored->clone();
@@ -50,16 +54,28 @@ Change replace_non_finite(const Case& c, std::int32_t slot, const std::string& w
       RunOptions options;
       options.edit.slot_edit[slot] = others;
       change.placebo = {options};
-      change.placebo_text = "as many finite elements of " + what + " replaced by zero";
+      change.placebo_text = "as many finite elements of " + what + becomes;
     }
   }
   if (const std::int32_t other = placebo_slot(c, slot); change.placebo.empty() && other != kNone) {
     RunOptions options;
-    options.edit.slot_edit[other] = zero_non_finite;
+    options.edit.slot_edit[other] = [write](at::Tensor& storage) { write(storage); };
     change.placebo = {options};
     change.placebo_text = "the same on " + c.slot_text(other);
   }
   return change;
+}
+
+}  // namespace
+
+Change replace_non_finite(const Case& c, std::int32_t slot, const std::string& what) {
+  return repaired(c, slot, what, "non-finite", " replaced by zero", zero_non_finite);
+}
+
+Change replace_negative(const Case& c, std::int32_t slot, const std::string& what) {
+  return repaired(c, slot, what, "negative", " replaced by their absolute values", [](const at::Tensor& t) {
+    if (t.is_floating_point()) t.copy_(at::where(t < 0, -t, t));
+  });
 }
 
 std::int64_t batch_size(const SnapshotDoc& doc) {

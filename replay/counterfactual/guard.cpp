@@ -110,6 +110,27 @@ bool is_partial(const Case& c, std::int32_t op, std::size_t position, const Writ
   return false;
 }
 
+/// What `write` puts into the argument at `position` put into as many elements of another one that `op`
+/// reads; nothing if it reads no other, or `write` changes nothing.
+std::optional<RunOptions> on_another_argument(const Case& c, std::int32_t op, std::size_t position,
+                                              const Write& write) {
+  const std::vector<c10::IValue>& given = c.values(op).arguments;
+  const at::Tensor guarded = position < given.size() ? tensor_of(given[position]) : at::Tensor();
+  if (!guarded.defined() || !guarded.is_floating_point()) return std::nullopt;
+  const at::Tensor after = unexpanded(guarded).clone();
+  write(after);
+  const at::Tensor put = wide(after).masked_select(wide(after) != wide(unexpanded(guarded)));
+  for (std::size_t other = 0; other < given.size() && put.numel() > 0; ++other) {
+    const at::Tensor t = other == position ? at::Tensor() : tensor_of(given[other]);
+    if (!t.defined() || !t.is_floating_point() || t.numel() == 0) continue;
+    return written(op, other, [put](const at::Tensor& x) {
+      const std::int64_t n = std::min(put.numel(), x.numel());
+      x.masked_scatter_((at::arange(x.numel()) < n).view(x.sizes()), put.to(x.scalar_type()));
+    });
+  }
+  return std::nullopt;
+}
+
 /// `write` on what `op` reads as `argument`, before it reads it; `text` says what that is, up to the op.
 Change writing_argument(const Case& c, std::int32_t op, std::string_view argument, const std::string& text,
                         const Write& write) {
@@ -124,6 +145,9 @@ Change writing_argument(const Case& c, std::int32_t op, std::string_view argumen
   if (is_partial(c, op, *position, write)) {
     change.placebo = {written(op, *position, [write](const at::Tensor& t) { write_elsewhere(t, write); })};
     change.placebo_text = "the same done to other elements that " + c.op_text(op) + " reads";
+  } else if (auto elsewhere = on_another_argument(c, op, *position, write)) {
+    change.placebo = {std::move(*elsewhere)};
+    change.placebo_text = "as many elements of another argument of " + c.op_text(op) + " set to the same";
   } else if (const std::int32_t other = placebo_op(c, op); other != kNone) {
     const auto first = static_cast<std::size_t>(c.tensor_arguments(other).front().position);
     change.placebo = {written(other, first, write)};

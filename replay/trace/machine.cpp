@@ -106,7 +106,8 @@ bool Machine::touches_mixed(const OpPlan& op) const {
 
 bool Machine::already_described(OpId id, bool isolated) const {
   const OpPlan& op = plan_of(id);
-  if (!op.view_only || edit_.op_edit.count(id.row())) return false;
+  // What only changes a tensor's metadata is never executed, whatever an edit asks.
+  if (!op.view_only || (op.handle && edit_.op_edit.count(id.row()))) return false;
   if (isolated) return true;
   for (const TensorId row : op.outputs)
     if (row && !slots_.available(row)) return false;

@@ -136,6 +136,43 @@ bool multiplies_a_mask(const Case& c, std::int32_t op, std::size_t position) {
   return false;
 }
 
+/// What the number is in words of training, where what it does tells: what weights are changed by in an
+/// update is times the learning rate, and decay shrinks them by a factor.
+std::string role_of(const Case& c, std::int32_t op, const Number& n) {
+  const std::string argument = n.name + " of " + c.row(op)->name;
+  if (n.name == "lr") return "the learning rate (" + argument + ")";
+  if (c.row(op)->phase != Phase::optimizer) return argument;
+  const auto arguments = c.tensor_arguments(op);
+  const bool on_weights = std::any_of(arguments.begin(), arguments.end(), [&](const Case::TensorArgument& a) {
+    const std::int32_t slot = c.doc().tensors[static_cast<std::size_t>(a.tensor)].slot;
+    return a.position == 0 && slot != kNone &&
+           c.doc().slots[static_cast<std::size_t>(slot)].origin == SlotOrigin::parameter;
+  });
+  if (!on_weights) return argument;
+  if (n.name == "alpha" || n.name == "value") return "the step size (the learning rate; " + argument + ")";
+  if (plain_name(*c.row(op)) == "mul")
+    return "the factor on the weights (1 - learning rate * weight decay; " + argument + ")";
+  return argument;
+}
+
+/// The program wrote it as a number, not as a tensor.
+bool is_number(const Case& c, std::int32_t op, const Number& n) {
+  const std::vector<c10::IValue>& arguments = c.values(op).arguments;
+  if (n.position >= arguments.size()) return false;
+  const at::Tensor t = tensor_of(arguments[n.position]);
+  return !t.defined() || (n.tensor == kNone && t.dim() == 0);
+}
+
+/// Another operand has a zero: 0 * Inf is another cause's to explain.
+bool holds_zero(const Case& c, std::int32_t op, std::size_t position) {
+  const std::vector<c10::IValue>& arguments = c.values(op).arguments;
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    const at::Tensor t = i == position ? at::Tensor() : tensor_of(arguments[i]);
+    if (t.defined() && count_true(wide(t) == 0) > 0) return true;
+  }
+  return false;
+}
+
 struct Reason {
   std::string what;    ///< "the temperature"
   std::string reason;  ///< why no such number can be meant
@@ -146,7 +183,7 @@ struct Reason {
 std::optional<Reason> absurd(const Case& c, std::int32_t at, const Number& n) {
   const std::string op = plain_name(*c.row(at));
   const bool update = c.row(at)->phase == Phase::optimizer;
-  const std::string argument = n.name + " of " + c.row(at)->name;
+  const std::string argument = role_of(c, at, n);
   const bool division = (op == "div" || op == "true_divide") && n.name == "other";
   const bool multiplication = op == "mul" && (n.name == "other" || n.name == "self");
   if (writes_marks(op) || n.name == "ord" || n.name == "p" || n.name == "norm_type") return std::nullopt;
@@ -159,6 +196,8 @@ std::optional<Reason> absurd(const Case& c, std::int32_t at, const Number& n) {
     if (settings.count(n.name) && (update || (n.name != "value" && n.name != "weight")))
       return Reason{argument, "it is infinite", 0};
     if (multiplication && update) return Reason{argument, "it is infinite", 1};
+    if (multiplication && is_number(c, at, n) && !holds_zero(c, at, n.position))
+      return Reason{"the factor (" + argument + ")", "it is infinite", 1};
     if (multiplication && n.value > 0 && is_logit(c, at) && !multiplies_a_mask(c, at, n.position))
       return Reason{"the factor of the logits (1 / temperature, " + argument + ")", "it is infinite", 1};
     return std::nullopt;
@@ -215,6 +254,7 @@ std::optional<Finding> examine(const Case& c, const Subject&) {
   Finding f;
   f.origin = Origin::setting;
   f.phase = c.row(op)->phase;
+  if (op != c.op_index()) f.op = op;
   f.source = "the number as it was handed to the op";
   f.evidence.push_back({why.what, number_text(number.value)});
   const std::string line = called_from(c, op);

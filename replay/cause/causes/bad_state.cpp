@@ -2,6 +2,10 @@
 // step that spoiled it lies before this one, so this snapshot can't name it.
 #include <ATen/ATen.h>
 
+#include <set>
+#include <string_view>
+
+#include "probe/trace/origins.h"
 #include "replay/case/values.h"
 #include "replay/cause/cause.h"
 #include "replay/cause/outside_value.h"
@@ -9,7 +13,52 @@
 namespace nanquest {
 namespace {
 
+/// Arguments that hold variances or sums of squares, by their names in PyTorch's schemas: nothing that
+/// gathers them makes a number below zero.
+bool holds_squares(std::string_view argument) {
+  static const std::set<std::string_view> names = {"running_var", "exp_avg_sqs", "max_exp_avg_sqs",
+                                                   "state_sums"};
+  return names.count(argument) > 0;
+}
+
+/// The culprit was given a finite state that can't be one, and the step is well with its absolute value.
+std::optional<Finding> negative_square(const Case& c) {
+  if (!c.op()) return std::nullopt;
+  const OpId op{c.op_index()};
+  for (const Case::TensorArgument& a : c.tensor_arguments(op.row())) {
+    const TensorId row{a.tensor};
+    const SlotId slot = c.graph().slot(row);
+    const std::string argument = argument_name(*c.op(), static_cast<std::size_t>(a.position));
+    if (!slot || !holds_squares(argument) || c.graph().producer(row, op) ||
+        comes_with_batch(get(c.doc(), slot).origin))
+      continue;
+    const auto held = c.read(get(c.doc(), slot).data);
+    if (!held || !held->is_floating_point() || !all_finite(*held)) continue;
+    const std::int64_t negative = count_true(*held < 0);
+    if (negative == 0) continue;
+    const std::string what = c.slot_text(slot.row());
+    Change absolute = replace_negative(c, slot.row(), what);
+    if (run_change(c, absolute) != TrialResult::finite) continue;
+    Finding f;
+    f.source = "the state as the op read it, and the step with its absolute values";
+    f.evidence.push_back(
+        {"negative elements of " + what + ", a variance or a mean of squares", std::to_string(negative)});
+    f.explanation =
+        "The step began with a state that can't be one: " + what + ", which " + c.op_text(op.row()) +
+        " reads as " + argument + ", holds " + count_text(negative, "negative element") +
+        ", and a root is taken of it. Finite as it is, the damage was done in an earlier step or in "
+        "the file it was loaded from.";
+    f.advice =
+        "Load the last good checkpoint; look for what wrote this state by hand (a conversion, a "
+        "subtraction of averages, a cast to a format without the range).";
+    f.wanted.push_back(std::move(absolute));
+    return f;
+  }
+  return std::nullopt;
+}
+
 std::optional<Finding> examine(const Case& c, const Subject&) {
+  if (c.culprit().origin == word(Origin::op)) return negative_square(c);
   const auto value = outside_value(c);
   if (!value || value->group == "batch") return std::nullopt;
   Finding f;
@@ -33,7 +82,8 @@ std::optional<Finding> examine(const Case& c, const Subject&) {
 
 NANQUEST_CAUSE(bad_state) = {
     .label = Label::bad_state,
-    .origins = {Origin::parameter, Origin::buffer, Origin::optimizer_state},
+    .origins = {Origin::op, Origin::parameter, Origin::buffer, Origin::optimizer_state},
+    .supersedes = {Label::domain},
     .examine = examine,
 };
 

@@ -26,6 +26,11 @@ bool few_values(const at::Tensor& x) {
   return at::logical_or(x == low, x == high).all().item<bool>();
 }
 
+/// Numbers of things that are counted; of large values all are whole.
+bool holds_small_whole_numbers(const at::Tensor& x) {
+  return at::logical_and(x == x.round(), x.abs() < 1e3).all().item<bool>();
+}
+
 /// A finfo.min, or a round "a lot" such as -1e9: people write these, training doesn't compute them.
 bool written_by_hand(double value) {
   const double size = std::abs(value), decimal = std::log10(size);
@@ -48,7 +53,8 @@ bool is_mask_table(const Case& c, std::int32_t op, std::string_view name, int de
   const at::Tensor values = operand(c, op, name);
   if (!values.defined() || depth > 6 || is_trained(c, op, name)) return false;
   const std::int32_t maker = computed_by(c, op, name);
-  if (!c.row(maker)) return is_table(values);
+  // Made of numbers by the host while the step ran, it is no more computed than what was handed in.
+  if (!c.row(maker) || (c.row(maker)->flags & kOpHostWrite)) return is_table(values);
   if (c.is_one_of(maker, {"masked_fill", "where", "full", "fill", "scalar_tensor", "full_like", "triu",
                           "tril", "zeros", "ones", "lift_fresh"}))
     return few_values(values);
@@ -182,9 +188,10 @@ std::optional<Finding> examine(const Case& c, const Subject& subject) {
   }
   if (!mask) return std::nullopt;
   const std::string_view factor = mask->operand == "self" ? "other" : "self";
+  // Whole numbers select (0 and 1, or 1 - the number of a packed sequence); a factor of the data is a scale.
   if (subject.op == "mul" && is_constant(c, c.op_index(), mask->operand) &&
-      !is_zero_or_one(operand(c, c.op_index(), factor)))
-    return std::nullopt;  // a factor of the data: a scale, not a mask
+      !holds_small_whole_numbers(operand(c, c.op_index(), factor)))
+    return std::nullopt;
   return finding(c, *mask, out, wide(*exact), bad);
 }
 

@@ -81,6 +81,11 @@ std::optional<Finding> examine(const Case& c, const Subject&) {
     if (const OpId from = handed_out(c, c.graph().slot(rows[0]), maker)) maker = from;
   Finding f;
   f.not_computed = true;
+  // What an op of the step handed out was not there when the step began.
+  if (is_unwritten(c, maker)) {
+    f.origin = Origin::op;
+    f.phase = c.op()->phase;
+  }
   f.source = "the write ranges of the trace, and the step run with that memory filled otherwise";
   f.evidence.push_back({"memory nobody had written, handed out by",
                         c.op_text(maker.row()) + " (op " + std::to_string(maker.row()) + ")"});

@@ -5,6 +5,8 @@
 // their place.
 #include <ATen/ATen.h>
 
+#include <algorithm>
+
 #include "replay/case/branch.h"
 #include "replay/case/derivative.h"
 #include "replay/case/values.h"
@@ -12,6 +14,31 @@
 
 namespace nanquest {
 namespace {
+
+/// At most so many ops are looked at for the place where the choice must come first.
+constexpr std::size_t kMaxBehind = 12;
+
+/// What `forward` was computed by, element for element, whose derivative is not finite either: a choice that
+/// comes after these comes too late for them. The nearest first.
+std::vector<std::int32_t> singular_behind(const Case& c, std::int32_t forward, const at::Tensor& mask) {
+  std::vector<std::int32_t> open = {forward}, found;
+  for (std::size_t i = 0; i < open.size() && open.size() < kMaxBehind; ++i)
+    for (const Case::TensorArgument& a : c.tensor_arguments(open[i])) {
+      const std::int32_t maker = c.producer(a.tensor, open[i]);
+      if (!c.row(maker) ||
+          at::IntArrayRef(c.doc().tensors[static_cast<std::size_t>(a.tensor)].sizes) != mask.sizes() ||
+          std::find(open.begin(), open.end(), maker) != open.end())
+        continue;
+      open.push_back(maker);
+      const std::vector<std::int32_t> derivative = derivative_ops(c, maker);
+      if (std::any_of(derivative.begin(), derivative.end(), [&](std::int32_t op) {
+            return c.graph().written_counts(OpId{op}).total() > 0 &&
+                   c.graph().read_counts(OpId{op}).total() == 0;
+          }))
+        found.push_back(maker);
+    }
+  return found;
+}
 
 Finding finding(const Case& c, std::int32_t forward, const at::Tensor& mask, const at::Tensor& bad) {
   Finding f;
@@ -36,7 +63,22 @@ Finding finding(const Case& c, std::int32_t forward, const at::Tensor& mask, con
       "(y = where(ok, f(where(ok, x, 1)), 0)), so that its derivative is finite there.";
   if (auto change = safe_branch(c, forward, mask, reduced_dimensions(c, forward)))
     f.wanted.push_back(std::move(*change));
+  for (const std::int32_t behind : singular_behind(c, forward, mask))
+    if (auto change = safe_branch(c, behind, mask, reduced_dimensions(c, behind)))
+      f.wanted.push_back(std::move(*change));
   return f;
+}
+
+/// The loss is finite and does not hang on these elements of the op's result, which are sent a gradient of
+/// zero. A NaN that is sent none and leaves the loss finite was taken out by its value (nan_to_num): with
+/// another in its place it would not be.
+bool thrown_away(const Case& c, std::int32_t forward, const at::Tensor& mask) {
+  const at::Tensor made = c.values(forward).bad_output();
+  if (made.defined() && made.sizes() == mask.sizes() && count_true(mask) > 0 &&
+      c.whole(Precision::as_recorded).loss_finite &&
+      count_true(at::logical_and(mask, at::logical_not(at::isnan(wide(made))))) == 0)
+    return true;
+  return loss_ignores(c, forward, mask);
 }
 
 /// The forward op's elements that the bad ones of its derivative belong to; undefined if that isn't clear.
@@ -54,6 +96,14 @@ at::Tensor elements_of(const Case& c, std::int32_t forward, const at::Tensor& ba
   return spread(bad, made.sizes(), {});
 }
 
+/// The op of the derivative that makes NaN out of what holds none: there zero meets infinity, or zero. kNone
+/// if none does.
+std::int32_t first_nan(const Case& c, std::int32_t forward) {
+  for (const std::int32_t op : derivative_ops(c, forward))
+    if (c.graph().written_counts(OpId{op}).nan > 0 && c.graph().read_counts(OpId{op}).nan == 0) return op;
+  return kNone;
+}
+
 std::optional<Finding> backward(const Case& c) {
   const std::int32_t forward = c.forward_of(c.op_index());
   if (forward == kNone || c.calls(forward).size() != 1) return std::nullopt;
@@ -61,8 +111,10 @@ std::optional<Finding> backward(const Case& c) {
   const std::vector<std::int64_t> reduced = reduced_dimensions(c, forward);
   if (count_true(bad) == 0 || !sent_zero(c, c.op_index(), bad, reduced)) return std::nullopt;
   const at::Tensor mask = elements_of(c, forward, bad, reduced);
-  if (!mask.defined() || !loss_ignores(c, forward, mask)) return std::nullopt;
-  return finding(c, forward, mask, bad);
+  if (!mask.defined() || !thrown_away(c, forward, mask)) return std::nullopt;
+  Finding f = finding(c, forward, mask, bad);
+  f.op = first_nan(c, forward);
+  return f;
 }
 
 /// The op that puts the bad values of `forward` into what was sent back to it; kNone if none does.
@@ -99,7 +151,8 @@ std::optional<Finding> forward(const Case& c) {
   }
   Finding f = finding(c, op, bad, bad);
   // What forward throws away harms nobody: the derivative that sends it back does.
-  f.op = harmful_derivative(c, op);
+  f.op = first_nan(c, op);
+  if (f.op == kNone) f.op = harmful_derivative(c, op);
   if (f.op != kNone) f.phase = Phase::backward;
   return f;
 }

@@ -122,6 +122,31 @@ TEST(Blame, AnInfinityInTheBatchThatIsNoMaskIsTheBatchsFault) {
   EXPECT_EQ(incident.make().culprit().origin, "input");
 }
 
+TEST(Blame, WhoSetsARowOfABadTableOnlyPassesBy) {
+  const at::Tensor w = leaf(at::ones({2, 3})), table = at::full({4, 3}, kNaN);
+  StepState state;
+  state.parameters = {{"w", w}};
+  state.buffers = {{"table", table}};
+  const Incident incident(state, [&] {
+    table.index_put_({at::tensor({0, 1}, at::kLong)}, w.detach());
+    return with_backward((w + table.index({at::tensor({1, 3}, at::kLong)})).square().sum());
+  });
+  EXPECT_EQ(blamed(incident), "aten::index (forward) read");
+  EXPECT_EQ(incident.make().culprit().tensor_name, "table");
+}
+
+TEST(Blame, WhoChangesABadTableInPlaceReadsIt) {
+  const at::Tensor w = leaf(at::ones({2, 3})), table = at::full({2, 3}, kNaN);
+  StepState state;
+  state.parameters = {{"w", w}};
+  state.buffers = {{"table", table}};
+  const Incident incident(state, [&] {
+    table.mul_(0.9).add_(w.detach(), 0.1);
+    return with_backward((w + table).square().sum());
+  });
+  EXPECT_EQ(blamed(incident), "aten::mul_ (forward) read");
+}
+
 TEST(Blame, ALogSpaceZeroIsIntendedAndWhatBackwardMakesOfItIsNot) {
   // log(0) is a weight of zero to logsumexp; only the row in which nothing else is left goes wrong.
   const at::Tensor p = leaf(at::tensor({0.0f, 0.0f, 0.0f, 0.5f}).view({2, 2}));

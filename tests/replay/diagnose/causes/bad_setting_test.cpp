@@ -52,6 +52,36 @@ TEST(BadSetting, LearningRatesAndDecaysOfEveryKind) {
   }
 }
 
+TEST(BadSetting, IsCalledByItsNameInTraining) {
+  const auto says = [](const std::string& start,
+                       const std::function<void(const at::Tensor&, const at::Tensor&)>& update) {
+    const std::string explanation = updated(update).explanation;
+    EXPECT_EQ(explanation.substr(0, start.size()), start);
+  };
+  says("the step size (the learning rate; alpha of aten::add_) was nan",
+       [](const at::Tensor& w, const at::Tensor&) { w.add_(w.grad(), kNaN); });
+  says("the step size (the learning rate; value of aten::addcdiv_) was nan",
+       [](const at::Tensor& w, const at::Tensor& v) { w.addcdiv_(w.grad(), v + 1, kNaN); });
+  says("the factor on the weights (1 - learning rate * weight decay; other of aten::mul_) was nan",
+       [](const at::Tensor& w, const at::Tensor&) { w.mul_(kNaN); });
+  // What is multiplied into a gradient may be a clip's factor as well.
+  says("other of aten::mul was nan", [](const at::Tensor& w, const at::Tensor&) { w.sub_(w.grad() * kNaN); });
+}
+
+TEST(BadSetting, AnInfiniteCoefficientOfALoss) {
+  const at::Tensor w = leaf(at::randn({2, 4}));
+  StepState state;
+  state.parameters = {{"w", w}};
+  const Verdict v = Incident(state, [&] {
+                      const at::Tensor loss = w.mean() + w.square().mean() * kInf;
+                      loss.backward();
+                      return loss;
+                    }).verdict();
+  EXPECT_EQ(v.cause, Label::bad_setting) << v.explanation;
+  EXPECT_EQ(v.origin, Origin::setting);
+  EXPECT_EQ(v.phase, Phase::forward);
+}
+
 TEST(BadSetting, ALearningRateInATensor) {
   const at::Tensor rate = at::full({}, kNaN).to(at::kFloat);
   const Finding f = updated([&](const at::Tensor& w, const at::Tensor&) { w.sub_(w.grad() * rate); });

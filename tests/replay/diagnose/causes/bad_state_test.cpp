@@ -37,6 +37,25 @@ TEST(BadState, ParameterIsNamed) {
   EXPECT_EQ(v.precision.verdict, PrecisionVerdict::not_a_precision_matter);
 }
 
+TEST(BadState, AVarianceBelowZero) {
+  const at::Tensor w = leaf(at::randn({4, 3})), mean = at::zeros({3}),
+                   variance = at::tensor({1.f, -1.f, 1.f});
+  StepState state;
+  state.parameters = {{"w", w}};
+  state.buffers = {{"norm.running_mean", mean}, {"norm.running_var", variance}};
+  const Verdict v =
+      Incident(state, [&] {
+        const at::Tensor loss =
+            at::batch_norm(w, {}, {}, mean, variance, /*training=*/false, 0.1, 1e-5, false).square().sum();
+        loss.backward();
+        return loss;
+      }).verdict();
+  EXPECT_EQ(v.cause, Label::bad_state) << v.explanation;
+  EXPECT_NE(v.explanation.find("norm.running_var"), std::string::npos) << v.explanation;
+  ASSERT_TRUE(v.fix.has_value());
+  EXPECT_NE(v.fix->change.find("absolute values"), std::string::npos);
+}
+
 TEST(BadState, MomentsInAnUpdateAndOverLists) {
   for (const bool list : {false, true}) {
     const at::Tensor w = leaf(at::ones({3}));

@@ -38,6 +38,19 @@ TEST(MaskOverflow, OneMinusMaskTimesABillionInHalf) {
                 Label::mask_overflow, "aten::mul");
 }
 
+TEST(MaskOverflow, OneMinusTheNumberOfAPackedSequence) {
+  const at::Tensor scores = leaf(at::randn({2, 3}));
+  const at::Tensor keep = at::tensor({1.f, 2.f, 3.f});  // no mask of 0 and 1: the third is +Inf
+  expect_healed(
+      trained(scores, [&] { return softmax_sum(scores + (1 - keep) * -std::numeric_limits<float>::max()); }),
+      Label::mask_overflow, "aten::mul");
+}
+
+TEST(MaskOverflow, ARateTimesAHugeGradientIsNone) {
+  const at::Tensor w = leaf(at::full({2, 3}, 7e34f));  // whole numbers, as all floats of this size are
+  expect_cause(trained(w, [&] { return (w * 1e12).sum(); }), Label::fp16_overflow, "aten::mul");
+}
+
 TEST(MaskOverflow, CastToHalf) {
   const at::Tensor scores = leaf(at::randn({2, 3}));
   at::Tensor mask = at::zeros({2, 3});

@@ -42,6 +42,9 @@ TEST(Uninitialized, ReadAsAWhole) {
   const Filled filled;
   const Finding f = finding_of([](const at::Tensor& w) { return (w * at::empty({4, 4})).sum(); });
   EXPECT_EQ(f.label, Label::uninitialized) << f.explanation;
+  // The step itself handed it out.
+  EXPECT_EQ(f.origin, Origin::op);
+  EXPECT_EQ(f.phase, Phase::forward);
 }
 
 TEST(Uninitialized, LikeAnotherTensorInAnotherFormatAndThroughAView) {

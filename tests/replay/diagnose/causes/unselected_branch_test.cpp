@@ -66,6 +66,31 @@ TEST(UnselectedBranch, WhatForwardThrowsAwayDoesItsHarmInBackward) {
   EXPECT_EQ(v.culprit.op, "aten::div");
 }
 
+TEST(UnselectedBranch, WhatNanToNumTakesOut) {
+  const at::Tensor w = leaf(at::tensor({1.f, 2.f})), n = at::tensor({0.f, 4.f});
+  const Finding f = finding_of(w, [&] { return at::nan_to_num(w * n / n, 0.0).sum(); });
+  EXPECT_EQ(f.label, Label::unselected_branch) << f.explanation;
+}
+
+TEST(UnselectedBranch, TheChoiceMustComeBeforeTheFirstSingularOp) {
+  // sin(a / 2) / sin(a) at a = acos(1): the division is undefined, and so is the slope of acos.
+  const at::Tensor w = leaf(at::tensor({0.f, 0.4f, 0.9f}));
+  StepState state;
+  state.parameters = {{"w", w}};
+  const Verdict v = Incident(state, [&] {
+                      const at::Tensor cosine = 1 - w, angle = at::acos(cosine);
+                      const at::Tensor part = at::sin(angle * 0.5) / at::sin(angle);
+                      const at::Tensor loss =
+                          at::where(cosine > 0.9995, at::full_like(part, 0.5), part).sum();
+                      loss.backward();
+                      return loss;
+                    }).verdict();
+  EXPECT_EQ(v.cause, Label::unselected_branch) << v.explanation;
+  EXPECT_EQ(v.culprit.op, "aten::div");
+  ASSERT_TRUE(v.fix.has_value());
+  EXPECT_NE(v.fix->change.find("aten::acos"), std::string::npos) << v.fix->change;
+}
+
 TEST(UnselectedBranch, AMaskOfZerosAndAMaximum) {
   const at::Tensor w = leaf(at::tensor({0.f, 4.f})), keep = at::tensor({0.f, 1.f});
   const Finding masked = finding_of(w, [&] { return (at::sqrt(w) * keep).sum(); });
