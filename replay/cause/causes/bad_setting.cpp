@@ -12,17 +12,10 @@
 #include "replay/case/scale.h"
 #include "replay/case/values.h"
 #include "replay/cause/cause.h"
+#include "replay/cause/numbers.h"
 
 namespace nanquest {
 namespace {
-
-/// One number among the culprit's arguments.
-struct Number {
-  std::size_t position;
-  std::string name;  ///< of the argument
-  double value;
-  std::int32_t tensor = kNone;  ///< row of the outside tensor that holds it; kNone for a constant
-};
 
 /// Ops that write a number down: NaN and infinity are marks there.
 bool writes_marks(const std::string& op) {
@@ -56,32 +49,6 @@ bool writes_marks(const std::string& op) {
                                               "maximum",
                                               "minimum"};
   return names.count(op) > 0;
-}
-
-std::vector<Number> numbers_of(const Case& c, std::int32_t op) {
-  std::vector<Number> found;
-  const std::vector<c10::IValue>& arguments = c.values(op).arguments;
-  std::set<std::size_t> tensors;
-  for (const Case::TensorArgument& a : c.tensor_arguments(op)) {
-    const auto position = static_cast<std::size_t>(a.position);
-    tensors.insert(position);
-    const auto value = number_at(c, op, position);
-    const TensorRow& row = c.doc().tensors[static_cast<std::size_t>(a.tensor)];
-    const bool outside = c.producer(a.tensor, op) == kNone || (row.flags & kTensorWrappedNumber);
-    if (!value || !outside || !dtype_is_float(row.dtype) || row.slot == kNone) continue;
-    const SlotOrigin origin = c.doc().slots[static_cast<std::size_t>(row.slot)].origin;
-    // What is learned, or gathered over steps, nobody chose; a batch of one number is data.
-    if (origin == SlotOrigin::parameter || origin == SlotOrigin::gradient) continue;
-    if (origin == SlotOrigin::optimizer_state && c.row(op)->phase != Phase::optimizer) continue;
-    if (!row.sizes.empty() && origin != SlotOrigin::external && origin != SlotOrigin::optimizer_state)
-      continue;
-    found.push_back({position, argument_name(*c.row(op), position), *value,
-                     (row.flags & kTensorWrappedNumber) ? kNone : a.tensor});
-  }
-  for (std::size_t i = 0; i < arguments.size(); ++i)
-    if (arguments[i].isDouble() || (arguments[i].isScalar() && !tensors.count(i)))
-      if (const auto value = number_at(c, op, i)) found.push_back({i, argument_name(*c.row(op), i), *value});
-  return found;
 }
 
 /// What the op made goes into a softmax or a sigmoid within a few ops: it was a logit.
@@ -126,51 +93,19 @@ bool is_reduced(const Case& c, std::int32_t op) {
   return std::any_of(read.begin(), read.end(), [&](const at::Tensor& t) { return t.numel() > made; });
 }
 
-/// Every element of the op's other operands is 0 or 1.
+/// Every element of one of the op's other operands is 0 or 1.
 bool multiplies_a_mask(const Case& c, std::int32_t op, std::size_t position) {
-  const std::vector<c10::IValue>& arguments = c.values(op).arguments;
-  for (std::size_t i = 0; i < arguments.size(); ++i) {
-    const at::Tensor t = i == position ? at::Tensor() : tensor_of(arguments[i]);
-    if (t.defined() && count_true(at::logical_and(wide(t) != 0, wide(t) != 1)) == 0) return true;
-  }
-  return false;
-}
-
-/// What the number is in words of training, where what it does tells: what weights are changed by in an
-/// update is times the learning rate, and decay shrinks them by a factor.
-std::string role_of(const Case& c, std::int32_t op, const Number& n) {
-  const std::string argument = n.name + " of " + c.row(op)->name;
-  if (n.name == "lr") return "the learning rate (" + argument + ")";
-  if (c.row(op)->phase != Phase::optimizer) return argument;
-  const auto arguments = c.tensor_arguments(op);
-  const bool on_weights = std::any_of(arguments.begin(), arguments.end(), [&](const Case::TensorArgument& a) {
-    const std::int32_t slot = c.doc().tensors[static_cast<std::size_t>(a.tensor)].slot;
-    return a.position == 0 && slot != kNone &&
-           c.doc().slots[static_cast<std::size_t>(slot)].origin == SlotOrigin::parameter;
+  const std::vector<at::Tensor> others = other_tensors(c, op, position);
+  return std::any_of(others.begin(), others.end(), [](const at::Tensor& t) {
+    return count_true(at::logical_and(wide(t) != 0, wide(t) != 1)) == 0;
   });
-  if (!on_weights) return argument;
-  if (n.name == "alpha" || n.name == "value") return "the step size (the learning rate; " + argument + ")";
-  if (plain_name(*c.row(op)) == "mul")
-    return "the factor on the weights (1 - learning rate * weight decay; " + argument + ")";
-  return argument;
-}
-
-/// The program wrote it as a number, not as a tensor.
-bool is_number(const Case& c, std::int32_t op, const Number& n) {
-  const std::vector<c10::IValue>& arguments = c.values(op).arguments;
-  if (n.position >= arguments.size()) return false;
-  const at::Tensor t = tensor_of(arguments[n.position]);
-  return !t.defined() || (n.tensor == kNone && t.dim() == 0);
 }
 
 /// Another operand has a zero: 0 * Inf is another cause's to explain.
 bool holds_zero(const Case& c, std::int32_t op, std::size_t position) {
-  const std::vector<c10::IValue>& arguments = c.values(op).arguments;
-  for (std::size_t i = 0; i < arguments.size(); ++i) {
-    const at::Tensor t = i == position ? at::Tensor() : tensor_of(arguments[i]);
-    if (t.defined() && count_true(wide(t) == 0) > 0) return true;
-  }
-  return false;
+  const std::vector<at::Tensor> others = other_tensors(c, op, position);
+  return std::any_of(others.begin(), others.end(),
+                     [](const at::Tensor& t) { return count_true(wide(t) == 0) > 0; });
 }
 
 struct Reason {
@@ -196,7 +131,7 @@ std::optional<Reason> absurd(const Case& c, std::int32_t at, const Number& n) {
     if (settings.count(n.name) && (update || (n.name != "value" && n.name != "weight")))
       return Reason{argument, "it is infinite", 0};
     if (multiplication && update) return Reason{argument, "it is infinite", 1};
-    if (multiplication && is_number(c, at, n) && !holds_zero(c, at, n.position))
+    if (multiplication && is_constant(c, at, n) && !holds_zero(c, at, n.position))
       return Reason{"the factor (" + argument + ")", "it is infinite", 1};
     if (multiplication && n.value > 0 && is_logit(c, at) && !multiplies_a_mask(c, at, n.position))
       return Reason{"the factor of the logits (1 / temperature, " + argument + ")", "it is infinite", 1};

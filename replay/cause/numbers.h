@@ -1,0 +1,36 @@
+/// numbers: what an op was given as numbers, and what they are in a training.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "replay/case/case.h"
+
+namespace nanquest {
+
+/// One number among an op's arguments.
+struct Number {
+  std::size_t position;
+  std::string name;  ///< of the argument
+  double value;
+  std::int32_t tensor = kNone;  ///< row of the outside tensor that holds it; kNone for a constant
+};
+
+/// The numbers that somebody chose: constants, and one-element tensors that no op of the step made and that
+/// are neither learned nor gathered over steps nor data.
+std::vector<Number> numbers_of(const Case& c, std::int32_t op);
+
+/// What the number is in words of training, where what it does tells: what weights are changed by in an
+/// update is times the learning rate, and decay shrinks them by a factor. Else the argument and its op.
+std::string role_of(const Case& c, std::int32_t op, const Number& n);
+
+/// The program wrote it as a number, not as a tensor.
+bool is_constant(const Case& c, std::int32_t op, const Number& n);
+
+/// The op's tensors but the one at `position`.
+std::vector<at::Tensor> other_tensors(const Case& c, std::int32_t op, std::size_t position);
+
+}  // namespace nanquest
