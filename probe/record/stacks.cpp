@@ -78,7 +78,7 @@ std::string demangled(const char* name) {
   if (!name) return "";
   int status = 0;
   char* text = abi::__cxa_demangle(name, nullptr, nullptr, &status);
-  const std::string result = status == 0 && text ? text : name;
+  std::string result = status == 0 && text ? text : name;
   std::free(text);
   return result;
 }

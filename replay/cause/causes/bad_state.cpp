@@ -21,6 +21,24 @@ bool holds_squares(std::string_view argument) {
   return names.count(argument) > 0;
 }
 
+Finding negative_finding(const Case& c, const std::string& what, const std::string& argument,
+                         std::int64_t negative, Change absolute) {
+  Finding f;
+  f.source = "the state as the op read it, and the step with its absolute values";
+  f.evidence.push_back(
+      {"negative elements of " + what + ", a variance or a mean of squares", std::to_string(negative)});
+  f.explanation =
+      "The step began with a state that can't be one: " + what + ", which " + c.op_text(c.op_index()) +
+      " reads as " + argument + ", holds " + count_text(negative, "negative element") +
+      ", and a root is taken of it. Finite as it is, the damage was done in an earlier step or in "
+      "the file it was loaded from.";
+  f.advice =
+      "Load the last good checkpoint; look for what wrote this state by hand (a conversion, a "
+      "subtraction of averages, a cast to a format without the range).";
+  f.wanted.push_back(std::move(absolute));
+  return f;
+}
+
 /// The culprit was given a finite state that can't be one, and the step is well with its absolute value.
 std::optional<Finding> negative_square(const Case& c) {
   if (!c.op()) return std::nullopt;
@@ -39,20 +57,7 @@ std::optional<Finding> negative_square(const Case& c) {
     const std::string what = c.slot_text(slot.row());
     Change absolute = replace_negative(c, slot.row(), what);
     if (run_change(c, absolute) != TrialResult::finite) continue;
-    Finding f;
-    f.source = "the state as the op read it, and the step with its absolute values";
-    f.evidence.push_back(
-        {"negative elements of " + what + ", a variance or a mean of squares", std::to_string(negative)});
-    f.explanation =
-        "The step began with a state that can't be one: " + what + ", which " + c.op_text(op.row()) +
-        " reads as " + argument + ", holds " + count_text(negative, "negative element") +
-        ", and a root is taken of it. Finite as it is, the damage was done in an earlier step or in "
-        "the file it was loaded from.";
-    f.advice =
-        "Load the last good checkpoint; look for what wrote this state by hand (a conversion, a "
-        "subtraction of averages, a cast to a format without the range).";
-    f.wanted.push_back(std::move(absolute));
-    return f;
+    return negative_finding(c, what, argument, negative, std::move(absolute));
   }
   return std::nullopt;
 }
