@@ -37,7 +37,7 @@ std::vector<Number> numbers_of(const Case& c, std::int32_t op) {
 }
 
 std::string role_of(const Case& c, std::int32_t op, const Number& n) {
-  const std::string argument = n.name + " of " + c.row(op)->name;
+  std::string argument = n.name + " of " + c.row(op)->name;
   if (n.name == "lr") return "the learning rate (" + argument + ")";
   if (c.row(op)->phase != Phase::optimizer) return argument;
   const auto arguments = c.tensor_arguments(op);
