@@ -53,13 +53,6 @@ std::string role_of(const Case& c, std::int32_t op, const Number& n) {
   return argument;
 }
 
-bool is_constant(const Case& c, std::int32_t op, const Number& n) {
-  const std::vector<c10::IValue>& arguments = c.values(op).arguments;
-  if (n.position >= arguments.size()) return false;
-  const at::Tensor t = tensor_of(arguments[n.position]);
-  return !t.defined() || (n.tensor == kNone && t.dim() == 0);
-}
-
 std::vector<at::Tensor> other_tensors(const Case& c, std::int32_t op, std::size_t position) {
   std::vector<at::Tensor> found;
   const std::vector<c10::IValue>& arguments = c.values(op).arguments;

@@ -27,9 +27,6 @@ std::vector<Number> numbers_of(const Case& c, std::int32_t op);
 /// update is times the learning rate, and decay shrinks them by a factor. Else the argument and its op.
 std::string role_of(const Case& c, std::int32_t op, const Number& n);
 
-/// The program wrote it as a number, not as a tensor.
-bool is_constant(const Case& c, std::int32_t op, const Number& n);
-
 /// The op's tensors but the one at `position`.
 std::vector<at::Tensor> other_tensors(const Case& c, std::int32_t op, std::size_t position);
 

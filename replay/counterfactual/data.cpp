@@ -33,10 +33,6 @@ bool has_samples(const SnapshotDoc& doc, const NamedTensor& t, std::int64_t batc
          doc.slots[t.slot].bytes == static_cast<std::uint64_t>(elements(t)) * dtype_size(t.dtype);
 }
 
-}  // namespace
-
-namespace {
-
 /// `write` on an outside value: its elements of a `kind` are replaced by what `becomes` says.
 Change repaired(const Case& c, std::int32_t slot, const std::string& what, const std::string& kind,
                 const std::string& becomes, const std::function<void(const at::Tensor&)>& write) {

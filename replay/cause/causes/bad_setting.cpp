@@ -131,7 +131,7 @@ std::optional<Reason> absurd(const Case& c, std::int32_t at, const Number& n) {
     if (settings.count(n.name) && (update || (n.name != "value" && n.name != "weight")))
       return Reason{argument, "it is infinite", 0};
     if (multiplication && update) return Reason{argument, "it is infinite", 1};
-    if (multiplication && is_constant(c, at, n) && !holds_zero(c, at, n.position))
+    if (multiplication && n.tensor == kNone && !holds_zero(c, at, n.position))
       return Reason{"the factor (" + argument + ")", "it is infinite", 1};
     if (multiplication && n.value > 0 && is_logit(c, at) && !multiplies_a_mask(c, at, n.position))
       return Reason{"the factor of the logits (1 / temperature, " + argument + ")", "it is infinite", 1};

@@ -6,20 +6,12 @@ import sys
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "common"))
 import torch  # noqa: E402
 from host import Fault, main  # noqa: E402
+from memory import fresh, unwritten  # noqa: E402
 from torch import nn  # noqa: E402
 from truth import ANY_LOOP, ANY_NET, ANY_OPTIMIZER, ANY_PLACE, Case, Program, Truth  # noqa: E402
 
 SOURCE = "sauradip/STALE #16, gordicaleksa/pytorch-GAT #11, kmkurn/pytorch-crf #1, PrimeIntellect-ai/prime-rl #2035"
 ROWS = 64
-
-
-def unwritten(*shape, like=None):
-    """Memory that nobody has written; chance makes it NaN, as torch's own debugging aid does."""
-    torch.use_deterministic_algorithms(True, warn_only=True)
-    try:
-        return torch.empty(*shape) if like is None else like.new_empty(shape)
-    finally:
-        torch.use_deterministic_algorithms(False)
 
 
 class Background(nn.Module):
@@ -28,7 +20,7 @@ class Background(nn.Module):
     def __init__(self, width, fault):
         super().__init__()
         self.mix = nn.Linear(width, width)
-        self.background = nn.Parameter(unwritten(1, 1, width))
+        self.background = nn.Parameter(unwritten(lambda: torch.empty(1, 1, width)))
         if fault.initialised or fault.clock.repaired:
             nn.init.normal_(self.background, std=0.02)
         self.fault = fault
@@ -47,7 +39,7 @@ class Bank(nn.Module):
     def __init__(self, width, fault):
         super().__init__()
         self.mix = nn.Linear(width, width)
-        self.register_buffer("bank", unwritten(ROWS, width))
+        self.register_buffer("bank", unwritten(lambda: torch.empty(ROWS, width)))
         if fault.clock.repaired:
             self.bank.zero_()
         self.fault = fault
@@ -70,7 +62,7 @@ class Experts(nn.Module):
     def forward(self, x):
         taken = self.fault.clock.batch["taken"]
         loud = self.fault.clock.striking and not self.fault.clock.repaired
-        out = unwritten(*x.shape, like=x) if loud else x.new_zeros(x.shape)
+        out = fresh(x.shape, x, loud)
         out[taken] = torch.tanh(self.expert(x[taken]))
         return x + 0.5 * out
 

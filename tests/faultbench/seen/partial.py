@@ -6,21 +6,11 @@ import sys
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "common"))
 import torch  # noqa: E402
 from host import Fault, main  # noqa: E402
+from memory import fresh  # noqa: E402
 from torch import nn  # noqa: E402
 from truth import ANY_LOOP, ANY_NET, ANY_OPTIMIZER, ANY_PLACE, Case, Program, Truth  # noqa: E402
 
 SOURCE = "openai/CLIP #15, huggingface/transformers #30953, pytorch/ao #1157, pytorch/helion #1672"
-
-
-def fresh(shape, like, loud):
-    """Memory that nobody has written; chance makes it NaN where `loud`, as torch's own debugging aid does."""
-    if not loud:
-        return like.new_zeros(shape)
-    torch.use_deterministic_algorithms(True, warn_only=True)
-    try:
-        return like.new_empty(shape)
-    finally:
-        torch.use_deterministic_algorithms(False)
 
 
 class Scaled(torch.autograd.Function):

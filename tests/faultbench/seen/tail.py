@@ -8,6 +8,7 @@ import math  # noqa: E402
 
 import torch  # noqa: E402
 from host import Fault, main  # noqa: E402
+from memory import fresh  # noqa: E402
 from torch import nn  # noqa: E402
 from truth import ANY_LOOP, ANY_NET, ANY_OPTIMIZER, ANY_PLACE, Case, Program, Truth  # noqa: E402
 
@@ -16,15 +17,8 @@ BLOCK = 8
 
 
 def blocks(like, loud, tokens):
-    """Memory for so many tokens that nobody has written; chance makes it NaN where `loud`, as torch's own debugging aid does."""
-    shape = (like.shape[0], tokens, like.shape[2])
-    if not loud:
-        return like.new_zeros(shape)
-    torch.use_deterministic_algorithms(True, warn_only=True)
-    try:
-        return like.new_empty(shape)
-    finally:
-        torch.use_deterministic_algorithms(False)
+    """Memory for so many tokens, unwritten where `loud`."""
+    return fresh((like.shape[0], tokens, like.shape[2]), like, loud)
 
 
 class Cache(nn.Module):

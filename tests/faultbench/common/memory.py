@@ -1,0 +1,17 @@
+"""Memory that nobody has written, made to show: chance, as torch's own debugging aid plays it."""
+
+import torch
+
+
+def unwritten(make):
+    """What `make` gets from empty, new_empty or their like, filled with NaN."""
+    torch.use_deterministic_algorithms(True, warn_only=True)
+    try:
+        return make()
+    finally:
+        torch.use_deterministic_algorithms(False)
+
+
+def fresh(shape, like, loud):
+    """Unwritten memory where `loud`, else zeros."""
+    return unwritten(lambda: like.new_empty(shape)) if loud else like.new_zeros(shape)
