@@ -237,7 +237,8 @@ StepAnswer AttachSession::judge(const Update& update) {
       if (reported_step_ != now) write_incident(answer.gate, sentence(seen, norm_bad_), answer);
     }
     report_spoiled_buffer(answer);
-    look_before_first_update(answer);
+    if (!incidents_.beginning_known())
+      append(answer.summary, incidents_.began_with(now, non_finite_state(), answer.gate != Gate::ok));
     if (answer.gate == Gate::ok) incidents_.was_well();
     if (trace_ && answer.gate == Gate::ok && reported_step_ != now) rounds_->healthy(now, names_, batch_);
     if (trace_ && !in_closure_) pass_gate(answer);
@@ -360,7 +361,7 @@ StepAnswer AttachSession::after_update() {
     (void)set_phase(Phase::forward);
     in_closure_ = false;
     const std::string what = damage_after_update();
-    if (reported_step_ != step() && !what.empty() && !was_bad_at_birth()) {
+    if (reported_step_ != step() && !what.empty() && !incidents_.since_beginning(non_finite_state())) {
       answer.gate = Gate::non_finite;
       write_incident(answer.gate, what, answer, /*update_made=*/true);
     }

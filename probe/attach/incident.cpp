@@ -70,26 +70,6 @@ bool AttachSession::only_carries_on(const Incidents::Names& bad, bool update_mad
   return std::all_of(bad.begin(), bad.end(), [&](const auto& name) { return incidents_.is_damaged(name); });
 }
 
-void AttachSession::look_before_first_update(StepAnswer& answer) {
-  if (std::exchange(looked_at_birth_, true)) return;
-  bad_at_birth_ = non_finite_state();
-  if (bad_at_birth_.empty() || answer.gate != Gate::ok) return;
-  append(
-      answer.summary,
-      "step " + std::to_string(step()) + ": " + bad_at_birth_.front() +
-          (bad_at_birth_.size() > 1 ? " and " + std::to_string(bad_at_birth_.size() - 1) + " more" : "") +
-          " held NaN or Inf before the first update, and neither loss nor gradients show it yet; a step that "
-          "reads it will be an incident");
-}
-
-bool AttachSession::was_bad_at_birth() {
-  if (bad_at_birth_.empty()) return false;
-  const Incidents::Names bad = non_finite_state();
-  return std::all_of(bad.begin(), bad.end(), [&](const std::string& name) {
-    return std::find(bad_at_birth_.begin(), bad_at_birth_.end(), name) != bad_at_birth_.end();
-  });
-}
-
 void AttachSession::write_incident(Gate gate, const std::string& what, StepAnswer& answer, bool update_made) {
   reported_step_ = step();
   const auto bad = incidents_.count() > 0 ? non_finite_state() : Incidents::Names();

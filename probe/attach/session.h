@@ -163,11 +163,6 @@ class AttachSession : public OpSink {
   void start_step();
   /// After an incident's step: what it left non-finite, by which later steps are told to carry it on.
   void remember_damage();
-  /// Notes, once, what held NaN or Inf before any update was made, and says so where the step doesn't show
-  /// it.
-  void look_before_first_update(StepAnswer& answer);
-  /// Nothing else is bad now than was before the first update: no step of this program did that.
-  bool was_bad_at_birth();
   /// Ops are told again, if an update that nobody records had stopped that.
   void listen() {
     if (observer_ && !off_) observer_->wake();
@@ -251,8 +246,6 @@ class AttachSession : public OpSink {
   StepCounter steps_;
   std::int64_t offset_ = 0;              ///< of the program's own numbers
   std::vector<std::size_t> bound_;       ///< parameters that the gate holds now
-  Incidents::Names bad_at_birth_;
-  bool looked_at_birth_ = false;
   std::int64_t reported_step_ = -1'000'000;  ///< the last bad step, as an incident or as what carries one on
   std::pair<std::size_t, std::uint64_t> state_bytes_;  ///< of so many states
   StepJudge judge_;

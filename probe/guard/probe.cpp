@@ -124,6 +124,8 @@ StepReport GuardedProbe::step(const StepInputs& inputs, const std::function<at::
     report.grad_amax = seen.amax;
     report.bad_gradients = seen.non_finite;
     if (recording()) record_.gated(report.gate, seen, gate_);
+    if (recording() && !incidents_.beginning_known())
+      append(report.summary, incidents_.began_with(inputs.step, corrupt_state(), report.gate != Gate::ok));
     last_.step = inputs.step;
     last_.lr = inputs.lr;
     last_.loss_scale = inputs.loss_scale;

@@ -82,10 +82,8 @@ StepReport GuardedProbe::recorded_update(std::int64_t step, const std::function<
     (void)record_.after_update(step);
     bad = corrupt_state();
   });
-  if (bad.empty()) {
-    good_state_step_ = step;
-    return report;
-  }
+  if (bad.empty()) good_state_step_ = step;
+  if (bad.empty() || incidents_.since_beginning(bad)) return report;
   report.gate = Gate::non_finite;
   report.summary = spoiled(step, bad.front());
   safely("capture", [&] {
@@ -120,8 +118,8 @@ bool GuardedProbe::after_update(std::int64_t step) {
     const bool measured_fine = record_.after_update(step);
     const bool look = options_.check_state_every > 0 && step % options_.check_state_every == 0;
     const Incidents::Names bad = look || !measured_fine ? corrupt_state() : Incidents::Names();
-    corrupt_ = !bad.empty();
-    if (!corrupt_ && look) good_state_step_ = step;
+    corrupt_ = !bad.empty() && !incidents_.since_beginning(bad);
+    if (bad.empty() && look) good_state_step_ = step;
     if (!corrupt_) return;
     if (incidents_.carries_on(bad)) {
       state_trouble_ = incidents_.carry_on(step, bad);

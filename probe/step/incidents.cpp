@@ -26,6 +26,22 @@ std::string Incidents::name_of(const std::string& origin, const std::string& ten
   return "";
 }
 
+std::string Incidents::began_with(std::int64_t step, Names bad, bool told) {
+  beginning_known_ = true;
+  from_the_beginning_ = {bad.begin(), bad.end()};
+  if (bad.empty() || told) return "";
+  return "step " + std::to_string(step) + ": " + bad.front() +
+         (bad.size() > 1 ? " and " + std::to_string(bad.size() - 1) + " more" : "") +
+         " held NaN or Inf before the first update, and neither loss nor gradients show it yet; a step that "
+         "reads it will be an incident";
+}
+
+bool Incidents::since_beginning(const Names& bad) const {
+  return !bad.empty() && std::all_of(bad.begin(), bad.end(), [&](const std::string& name) {
+    return from_the_beginning_.count(name) > 0;
+  });
+}
+
 void Incidents::begin(std::int64_t step, bool gate_failed) {
   ++count_;
   gate_failed_ = gate_failed;

@@ -44,6 +44,15 @@ class Incidents {
   /// `log` outlives this; null: nothing is written down. At most `max_files` snapshots.
   Incidents(RunLog* log, int max_files) : log_(log), max_files_(max_files) {}
 
+  /// Whether `began_with` was called: once a program, before its first update.
+  bool beginning_known() const { return beginning_known_; }
+  /// What was non-finite before the first update. A line about it unless this step tells it itself (`told`);
+  /// "" where there is nothing to tell.
+  std::string began_with(std::int64_t step, Names bad, bool told);
+  /// Whether all of `bad`, which an update left behind, was so before the first one: then no update did it,
+  /// and who reads it will be the incident.
+  bool since_beginning(const Names& bad) const;
+
   /// Counts a new incident, in this step: one that loss or gradients show, or else what they don't.
   void begin(std::int64_t step, bool gate_failed = true);
   /// A step ran to its gate and was well, whatever the last incident left behind.
@@ -82,7 +91,8 @@ class Incidents {
   std::int64_t last_ = -1'000'000, carried_on_ = 0, carried_by_last_ = 0;
   std::string last_file_;
   bool gate_failed_ = true, harmless_ = false;  ///< of the last incident
-  std::set<std::string> damaged_;
+  std::set<std::string> damaged_, from_the_beginning_;
+  bool beginning_known_ = false;
 };
 
 }  // namespace nanquest

@@ -149,6 +149,34 @@ TEST(Incident, state_that_was_bad_before_is_named) {
   EXPECT_EQ(file->doc().culprit.origin, "parameter");
 }
 
+TEST(Incident, a_weight_that_was_bad_from_the_beginning_is_one_only_when_it_is_read) {
+  const std::vector<Batch> all = batches(4);
+  const ScratchDirectory scratch;
+  GuardedTraining guarded({.run_dir = scratch.path + "/run", .check_state_every = 1});
+  const at::Tensor unread = at::full({3}, std::numeric_limits<float>::quiet_NaN());
+  guarded.probe->watch_parameter("head.weight", unread);
+  const StepReport first = guarded.step(0, all[0]), second = guarded.step(1, all[1]);
+  EXPECT_TRUE(first.ok() && second.ok());
+  EXPECT_NE(first.summary.find("head.weight"), std::string::npos) << first.summary;
+  EXPECT_NE(first.summary.find("before the first update"), std::string::npos) << first.summary;
+  EXPECT_EQ(second.summary, "");
+  EXPECT_FALSE(second.state_corrupt);
+  EXPECT_TRUE(guarded.probe->after_update(1));
+  EXPECT_TRUE(guarded.probe->update(1, [] {}).ok());
+  EXPECT_EQ(guarded.probe->incidents(), 0);
+  // The step that reads it is the incident, and names it.
+  const StepReport reads = guarded.probe->step({.step = 2}, [&] {
+    const at::Tensor loss = guarded.net.compute(all[2]) + unread.sum();
+    return loss;
+  });
+  EXPECT_EQ(reads.gate, Gate::non_finite);
+  EXPECT_EQ(guarded.probe->incidents(), 1);
+  EXPECT_NE(reads.summary.find("head.weight"), std::string::npos) << reads.summary;
+  // What an update spoils is one as ever.
+  guarded.net.exp_avg_sq[1].fill_(kInf);
+  EXPECT_FALSE(guarded.probe->after_update(3));
+}
+
 TEST(Incident, steps_that_only_carry_on_its_damage_are_counted_and_not_written) {
   const std::vector<Batch> all = batches(6);
   const ScratchDirectory scratch;
