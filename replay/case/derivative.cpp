@@ -45,6 +45,7 @@ class Probe {
 
   std::vector<Slopes> slopes() {
     std::vector<Slopes> found(here_.size());
+    if (here_.empty()) return found;  // not an op that can be asked: nothing may be called on its arguments
     for (std::size_t k = 0; k < here_.size(); ++k)
       if (usable(here_[k])) found[k].singular = at::zeros(here_[k].sizes(), at::kBool);
     for (const Ladder& ladder : kLadders)
