@@ -212,8 +212,8 @@ bool is_intended(const TraceGraph& graph, const Root& root) {
   const bool by_host = is_host_written(graph, root);
   // An infinite constant of an update (a learning rate) is no mask.
   if (!root.row && !by_host)
-    return graph.op(root.op).phase != Phase::optimizer && !(graph.op(root.op).flags & kOpBirthFiniteAbove) &&
-           bad_constants(graph.doc(), root.op).infinite;
+    return !(root.kinds & kKindNan) && graph.op(root.op).phase != Phase::optimizer &&
+           !(graph.op(root.op).flags & kOpBirthFiniteAbove) && bad_constants(graph.doc(), root.op).infinite;
   if (root.kinds & kKindNan) return false;
   const TensorId row = root.row ? root.row : graph.written(root.op).front();
   const SlotOrigin origin = get(graph.doc(), graph.slot(row)).origin;

@@ -17,6 +17,9 @@ namespace nanquest {
 namespace {
 
 constexpr double kSaneScale = 1024;
+/// A factor of the loss beyond this is at fault itself, if the product overflows: 2^32, far beyond what a
+/// scaler of fp16 (up to 2^24) can use.
+constexpr double kAbsurdScale = 4294967296.0;
 
 /// True if tensor row `tensor` was made of the scale's storage by one-element ops alone.
 bool comes_from(const Case& c, std::int32_t tensor, std::int32_t before, std::int32_t slot, int hops = 6) {
@@ -86,7 +89,7 @@ Finding finding(const Case& c, Change change, const std::string& what, double va
 
 /// The culprit computes on the scale: it makes the next scale, or its reciprocal.
 std::optional<Finding> computed(const Case& c, const std::optional<LossScale>& scale, std::int32_t slot) {
-  if (!c.op() || slot == kNone) return std::nullopt;
+  if (!c.op() || slot == kNone || (scale && c.op_index() == scale->op)) return std::nullopt;
   const OpValues& values = c.values(c.op_index());
   if (values.outputs.empty() || all_finite(values.bad_output())) return std::nullopt;
   const std::string name = plain_name(*c.op());
@@ -127,11 +130,25 @@ bool loss_is_finite(const Case& c, const LossScale& scale) {
   return true;
 }
 
+/// The culprit multiplies a finite loss by a factor that no scaler uses, and that leaves the format.
+std::optional<Finding> beyond_the_format(const Case& c, const LossScale& scale, std::int32_t slot) {
+  if (c.op_index() != scale.op || !std::isfinite(scale.value) || std::abs(scale.value) <= kAbsurdScale)
+    return std::nullopt;
+  const at::Tensor product = c.values(scale.op).bad_output();
+  if (!product.defined() || all_finite(product)) return std::nullopt;
+  return finding(c, sane_scale(c, scale, slot),
+                 "The loss was finite, but " + c.op_text(scale.op) + " multiplies it by " +
+                     number_text(scale.value) + ", and that leaves the range of " + format_name(product) +
+                     ".",
+                 scale.value);
+}
+
 std::optional<Finding> examine(const Case& c, const Subject&) {
   const auto scale = loss_scale_of(c);
   const std::int32_t slot = scale_slot(c, scale);
   if (auto f = computed(c, scale, slot)) return f;
   if (!c.op() || !scale || !loss_is_finite(c, *scale)) return std::nullopt;
+  if (auto f = beyond_the_format(c, *scale, slot)) return f;
   const bool infinite = !std::isfinite(scale->value);
   const bool vanished = scale->value == 0 || std::isinf(static_cast<float>(1 / scale->value));
   if (!infinite && !vanished) return std::nullopt;

@@ -82,6 +82,17 @@ TEST(BadSetting, AnInfiniteCoefficientOfALoss) {
   EXPECT_EQ(v.phase, Phase::forward);
 }
 
+TEST(BadSetting, AnInfiniteScaleOfAnAttention) {
+  const at::Tensor w = leaf(at::rand({1, 2, 8, 4})), x = at::rand({1, 2, 8, 4});
+  const Finding f = testing::trained(w, [=] {
+                      return at::scaled_dot_product_attention(w, x, x, {}, 0.0, false,
+                                                              std::numeric_limits<double>::infinity())
+                          .sum();
+                    }).finding();
+  EXPECT_EQ(f.label, Label::bad_setting) << f.explanation;
+  EXPECT_NE(f.explanation.find("scale of aten::_scaled_dot_product"), std::string::npos) << f.explanation;
+}
+
 TEST(BadSetting, ALearningRateInATensor) {
   const at::Tensor rate = at::full({}, kNaN).to(at::kFloat);
   const Finding f = updated([&](const at::Tensor& w, const at::Tensor&) { w.sub_(w.grad() * rate); });

@@ -94,6 +94,24 @@ TEST(LossScale, GradientsThatOverflowUnderAFiniteScaleAreNot) {
   EXPECT_EQ(incident.finding().label, Label::fp16_overflow);
 }
 
+/// A loss of about 2e38 that the step multiplies by a factor, and leaves fp32.
+Finding multiplied(double size, double factor) {
+  const at::Tensor w = leaf(at::tensor({1.f, 2.f}));
+  return testing::trained(w, [=] { return (w * size).sum() * factor; }).finding();
+}
+
+TEST(LossScale, AFactorThatNoScalerUsesIs) {
+  const Finding f = multiplied(1, 1.5e38);
+  EXPECT_EQ(f.label, Label::loss_scale) << f.explanation;
+  EXPECT_NE(f.explanation.find("aten::mul multiplies it by 1.5"), std::string::npos) << f.explanation;
+  EXPECT_EQ(f.explanation.find("next loss scale"), std::string::npos) << f.explanation;
+}
+
+TEST(LossScale, AHugeLossTimesAnOrdinaryFactorIsNot) {
+  const Finding f = multiplied(7e37, 4);
+  EXPECT_EQ(f.label, Label::fp16_overflow) << f.explanation;
+}
+
 TEST(LossScale, AnInfiniteLossIsNot) {
   const at::Tensor w = leaf(at::tensor({0.f, 2.f})), scale = at::full({}, 1024.f);
   StepState state;
