@@ -62,10 +62,12 @@ void add_outside(const TraceGraph& graph, const Walk& walk, std::vector<Suspect>
     if (!s) continue;
     const SlotId slot = graph.slot(root.row);
     Suspect suspect{root.op, root.row, kinds_of({s->nan, s->pos_inf, s->neg_inf})};
-    // The way to harm may begin at a later reader; who is named is the first that looks at values.
+    // The way to harm may begin at a later reader; who is named is the first that looks at values that came
+    // the same way: they were there when the step began, or the host wrote them.
+    const OpId written_by = graph.producer(root.row, root.op);
     for (const TraceGraph::Read& read : graph.reads(slot))
       if (read.op < suspect.op && !(graph.op(read.op).flags & kOpViewOnly) && graph.bad(read.row) &&
-          !graph.producer(read.row, read.op))
+          graph.producer(read.row, read.op) == written_by)
         suspect.op = read.op, suspect.row = read.row;
     const bool known = std::any_of(found.begin(), found.end(), [&](const Suspect& other) {
       return graph.slot(other.row) == slot && same_view(graph.tensor(other.row), graph.tensor(root.row));

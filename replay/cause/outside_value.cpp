@@ -2,6 +2,7 @@
 
 #include <ATen/ATen.h>
 
+#include "replay/case/host_data.h"
 #include "replay/case/values.h"
 #include "replay/verdict/words.h"
 
@@ -30,6 +31,24 @@ const char* group_of(const std::string& origin) {
   return origin == "gradient" ? "gradients" : "parameters";
 }
 
+/// Numbers that the program put into new memory while the step ran, and that the culprit was given.
+std::optional<OutsideValue> filled_by_program(const Case& c) {
+  const OpId op{c.op_index()};
+  if (!op || c.culprit().origin != word(Origin::input)) return std::nullopt;
+  for (const TraceGraph::Argument& a : c.graph().arguments(op)) {
+    const OpId writer = a.row ? c.graph().producer(a.row, op) : OpId{};
+    if (!writer || !(c.graph().op(writer).flags & kOpHostWrite) || host_data(c, writer) != HostData::numbers)
+      continue;
+    const auto bytes = c.read(c.graph().op(writer).host_data);
+    if (!bytes || !bytes->is_floating_point()) continue;
+    const SlotId slot = c.graph().slot(a.row);
+    const at::Tensor tensor = as_first_read(c, slot, *bytes);
+    if (const std::int64_t bad = count_true(bad_mask(tensor)); bad > 0)
+      return OutsideValue{c.culprit().tensor_name, "batch", slot.row(), writer.row(), tensor, bad};
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 std::optional<OutsideValue> outside_value(const Case& c) {
@@ -45,7 +64,7 @@ std::optional<OutsideValue> outside_value(const Case& c) {
       const auto tensor = c.read(t.data);
       if (!tensor || !tensor->is_floating_point()) continue;
       const std::int64_t bad = count_true(bad_mask(*tensor));
-      if (bad > 0) return OutsideValue{t.name, group, t.slot, *tensor, bad};
+      if (bad > 0) return OutsideValue{t.name, group, t.slot, kNone, *tensor, bad};
     }
   // What has no entry of its own in the file is there as the bytes of its storage.
   for (std::size_t i = 0; i < doc.slots.size() && !c.culprit().tensor_name.empty(); ++i) {
@@ -56,9 +75,10 @@ std::optional<OutsideValue> outside_value(const Case& c) {
     if (!bytes || !bytes->is_floating_point()) continue;
     const at::Tensor tensor = as_first_read(c, SlotId{i}, *bytes);
     if (const std::int64_t bad = count_true(bad_mask(tensor)); bad > 0)
-      return OutsideValue{slot.name, group_of(c.culprit().origin), static_cast<std::int32_t>(i), tensor, bad};
+      return OutsideValue{
+          slot.name, group_of(c.culprit().origin), static_cast<std::int32_t>(i), kNone, tensor, bad};
   }
-  return std::nullopt;
+  return filled_by_program(c);
 }
 
 std::string bad_text(const at::Tensor& tensor) {

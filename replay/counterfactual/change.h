@@ -63,11 +63,17 @@ Change set_in(const Case& c, const std::vector<std::int32_t>& ops, Precision pre
 Change step_in(const Case& c, Precision precision);
 
 // --- data.cpp --------------------------------------------------------------------------------------
+/// Where a value lies that the step did not compute: in its storage when the step began, or in what the host
+/// wrote into new memory while it ran.
+struct OutsidePlace {
+  std::int32_t slot;
+  std::int32_t host_write = kNone;  ///< the op that stands for that write
+};
 /// Every non-finite element of an outside value becomes zero. Placebo: as many others of it do; where there
 /// are none the same on another outside value.
-Change replace_non_finite(const Case& c, std::int32_t slot, const std::string& what);
+Change replace_non_finite(const Case& c, OutsidePlace place, const std::string& what);
 /// Every negative element of an outside value becomes its absolute value. Placebo: as above.
-Change replace_negative(const Case& c, std::int32_t slot, const std::string& what);
+Change replace_negative(const Case& c, OutsidePlace place, const std::string& what);
 /// Sample `sample` of every batch tensor becomes a copy of sample `donor`. Placebo: another sample is
 /// replaced. Nothing if the batch dimension isn't known.
 std::optional<Change> replace_samples(const Case& c, const std::vector<std::int64_t>& samples,

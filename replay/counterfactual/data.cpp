@@ -33,29 +33,42 @@ bool has_samples(const SnapshotDoc& doc, const NamedTensor& t, std::int64_t batc
          doc.slots[t.slot].bytes == static_cast<std::uint64_t>(elements(t)) * dtype_size(t.dtype);
 }
 
+/// Runs `write` on the value before anybody reads it.
+void write_at(OutsidePlace place, const std::function<void(const at::Tensor&)>& write, TraceEdit& edit) {
+  if (place.host_write == kNone)
+    edit.slot_edit[place.slot] = [write](at::Tensor& storage) { write(storage); };
+  else
+    edit.output_edit[place.host_write] = [write](std::vector<at::Tensor>& written) {
+      for (const at::Tensor& t : written)
+        if (t.defined()) write(t);
+    };
+}
+
 /// `write` on an outside value: its elements of a `kind` are replaced by what `becomes` says.
-Change repaired(const Case& c, std::int32_t slot, const std::string& what, const std::string& kind,
+Change repaired(const Case& c, OutsidePlace place, const std::string& what, const std::string& kind,
                 const std::string& becomes, const std::function<void(const at::Tensor&)>& write) {
   Change change;
   change.text = kind + " elements of " + what + becomes;
   change.kind = ChangeKind::data;
   change.size = ChangeSize::op;
   change.price = Price::data_repair;
-  change.options.edit.slot_edit[slot] = [write](at::Tensor& storage) { write(storage); };
-  const auto others = [write](at::Tensor& storage) { return write_elsewhere(storage, write); };
-  const auto stored = c.read(c.doc().slots[static_cast<std::size_t>(slot)].data);
+  write_at(place, write, change.options.edit);
+  const auto others = [write](const at::Tensor& values) { return write_elsewhere(values, write); };
+  const auto stored =
+      c.read(place.host_write == kNone ? c.doc().slots[static_cast<std::size_t>(place.slot)].data
+                                       : c.doc().ops[static_cast<std::size_t>(place.host_write)].host_data);
   if (stored && stored->is_floating_point()) {
     at::Tensor copy = stored->clone();
     if (others(copy) > 0) {
       RunOptions options;
-      options.edit.slot_edit[slot] = others;
+      write_at(place, others, options.edit);
       change.placebo = {options};
       change.placebo_text = "as many finite elements of " + what + becomes;
     }
   }
-  if (const std::int32_t other = placebo_slot(c, slot); change.placebo.empty() && other != kNone) {
+  if (const std::int32_t other = placebo_slot(c, place.slot); change.placebo.empty() && other != kNone) {
     RunOptions options;
-    options.edit.slot_edit[other] = [write](at::Tensor& storage) { write(storage); };
+    write_at({other}, write, options.edit);
     change.placebo = {options};
     change.placebo_text = "the same on " + c.slot_text(other);
   }
@@ -64,12 +77,12 @@ Change repaired(const Case& c, std::int32_t slot, const std::string& what, const
 
 }  // namespace
 
-Change replace_non_finite(const Case& c, std::int32_t slot, const std::string& what) {
-  return repaired(c, slot, what, "non-finite", " replaced by zero", zero_non_finite);
+Change replace_non_finite(const Case& c, OutsidePlace place, const std::string& what) {
+  return repaired(c, place, what, "non-finite", " replaced by zero", zero_non_finite);
 }
 
-Change replace_negative(const Case& c, std::int32_t slot, const std::string& what) {
-  return repaired(c, slot, what, "negative", " replaced by their absolute values", [](const at::Tensor& t) {
+Change replace_negative(const Case& c, OutsidePlace place, const std::string& what) {
+  return repaired(c, place, what, "negative", " replaced by their absolute values", [](const at::Tensor& t) {
     if (t.is_floating_point()) t.copy_(at::where(t < 0, -t, t));
   });
 }

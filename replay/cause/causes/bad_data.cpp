@@ -30,13 +30,24 @@ std::optional<Finding> examine(const Case& c, const Subject&) {
     samples += (i ? ", " : " in sample ") + std::to_string(s);
     if (s < c.doc().sample_ids.size()) samples += " (" + c.doc().sample_ids[s] + ")";
   }
-  f.explanation = "The batch was bad before any op ran: " + value->name + " holds " +
-                  bad_text(value->tensor) + samples + ". " + c.op_text(c.op_index()) +
-                  " is the first op that reads it.";
-  f.advice =
-      "Check samples for NaN and Inf when they are loaded, repair or drop these, and keep the list of what "
-      "was dropped.";
-  if (value->slot != kNone) f.wanted.push_back(replace_non_finite(c, value->slot, value->name));
+  if (value->host_write == kNone) {
+    f.explanation = "The batch was bad before any op ran: " + value->name + " holds " +
+                    bad_text(value->tensor) + samples + ". " + c.op_text(c.op_index()) +
+                    " is the first op that reads it.";
+    f.advice =
+        "Check samples for NaN and Inf when they are loaded, repair or drop these, and keep the list of what "
+        "was dropped.";
+  } else {
+    f.source = "the numbers as the program wrote them, stored in the snapshot";
+    f.explanation = "No op of the step made this value: the program put " + bad_text(value->tensor) +
+                    " into a new tensor (" + value->name + ") while the step ran. " +
+                    c.op_text(c.op_index()) + " reads it first.";
+    f.advice =
+        "These numbers were computed outside of PyTorch (in Python, NumPy or C++): check them for NaN and "
+        "Inf before the tensor is made of them.";
+  }
+  if (value->slot != kNone)
+    f.wanted.push_back(replace_non_finite(c, {value->slot, value->host_write}, value->name));
   return f;
 }
 

@@ -55,7 +55,7 @@ std::optional<Finding> negative_square(const Case& c) {
     const std::int64_t negative = count_true(*held < 0);
     if (negative == 0) continue;
     const std::string what = c.slot_text(slot.row());
-    Change absolute = replace_negative(c, slot.row(), what);
+    Change absolute = replace_negative(c, {slot.row()}, what);
     if (run_change(c, absolute) != TrialResult::finite) continue;
     return negative_finding(c, what, argument, negative, std::move(absolute));
   }
@@ -79,7 +79,7 @@ std::optional<Finding> examine(const Case& c, const Subject&) {
                                        : "Load the last good checkpoint; check gradients before clipping "
                                          "and the optimizer, so that a bad step "
                                          "never writes state.";
-  if (value->slot != kNone) f.wanted.push_back(replace_non_finite(c, value->slot, value->name));
+  if (value->slot != kNone) f.wanted.push_back(replace_non_finite(c, {value->slot}, value->name));
   return f;
 }
 

@@ -82,7 +82,9 @@ OpId contradicting(const Case& c, SlotId slot) {
 
 std::optional<Finding> changed_unseen(const Case& c) {
   const auto outside = outside_value(c);
-  const OpId good = outside && outside->slot != kNone ? contradicting(c, SlotId{outside->slot}) : OpId{};
+  const OpId good = outside && outside->slot != kNone && outside->host_write == kNone
+                        ? contradicting(c, SlotId{outside->slot})
+                        : OpId{};
   if (!good) return std::nullopt;
   OpId bad;
   for (const TraceGraph::Read& read : c.graph().reads(SlotId{outside->slot}))
@@ -112,7 +114,7 @@ std::optional<Finding> changed_unseen(const Case& c) {
       "and bad before " +
       second + " read it, and no op of the step wrote it. " + kWhoDid;
   f.advice = kAdvice;
-  f.wanted.push_back(replace_non_finite(c, outside->slot, what));
+  f.wanted.push_back(replace_non_finite(c, {outside->slot}, what));
   return f;
 }
 

@@ -7,37 +7,17 @@
 #include <limits>
 #include <set>
 
+#include "replay/case/host_data.h"
 #include "replay/case/values.h"
 #include "replay/cause/cause.h"
 
 namespace nanquest {
 namespace {
 
-bool is_unwritten(const Case& c, OpId op) {
-  return (c.graph().op(op).flags & kOpUninitialised) != 0;
-}
-
-/// The op that handed out the storage before `before`; none if it wasn't handed out unwritten.
-OpId handed_out(const Case& c, SlotId slot, OpId before) {
-  OpId found;
-  for (const TraceGraph::Write& write : c.graph().writes(slot))
-    if (write.op < before && is_unwritten(c, write.op)) found = write.op;
-  return found;
-}
-
 /// The host write put down the very bytes that the memory held when it was handed out: it is no write, but
-/// the record of a first read. A tensor made of host data has others.
-bool is_first_read(const Case& c, OpId host_write) {
-  const auto rows = c.graph().written(host_write);
-  if (rows.empty() || !rows[0]) return false;
-  const SlotId slot = c.graph().slot(rows[0]);
-  const OpId maker = handed_out(c, slot, host_write);
-  if (!maker) return false;
-  const StatsRow* read = c.graph().stats(rows[0]);
-  for (const TensorId row : c.graph().written(maker))
-    if (const StatsRow* made = row && c.graph().slot(row) == slot ? c.graph().stats(row) : nullptr)
-      if (read && read->has_hash && made->has_hash) return read->hash == made->hash;
-  return false;
+/// the record of a first read.
+bool is_first_read(const Case& c, OpId op) {
+  return (c.graph().op(op).flags & kOpHostWrite) && host_data(c, op) == HostData::first_read;
 }
 
 /// Ops that handed out, or put on record, memory that `row` shows unwritten before op `before`. Through ops
@@ -45,7 +25,7 @@ bool is_first_read(const Case& c, OpId host_write) {
 void collect(const Case& c, TensorId row, OpId before, std::set<std::int32_t>& found, int depth) {
   (void)c.graph().each_write_behind(row, before, [&](const TraceGraph::Write& write) {
     const OpRow& op = c.graph().op(write.op);
-    if (is_unwritten(c, write.op) || ((op.flags & kOpHostWrite) && is_first_read(c, write.op))) {
+    if (hands_out_unwritten(c, write.op) || is_first_read(c, write.op)) {
       found.insert(write.op.row());
       return true;
     }
@@ -60,8 +40,8 @@ void collect(const Case& c, TensorId row, OpId before, std::set<std::int32_t>& f
 std::vector<std::int32_t> sources(const Case& c) {
   std::set<std::int32_t> found;
   const OpId op{c.op_index()};
-  if ((c.op()->flags & kOpHostWrite) && is_first_read(c, op)) found.insert(op.row());
-  if (is_unwritten(c, op)) found.insert(op.row());
+  if (is_first_read(c, op)) found.insert(op.row());
+  if (hands_out_unwritten(c, op)) found.insert(op.row());
   for (const TraceGraph::Argument& a : c.graph().arguments(op)) collect(c, a.row, op, found, 4);
   return {found.begin(), found.end()};
 }
@@ -77,12 +57,12 @@ std::optional<Finding> examine(const Case& c, const Subject&) {
   const bool with_ones = run_change(c, ones) == TrialResult::finite;
   if (!with_zeros && !with_ones) return std::nullopt;
   OpId maker = OpId{memory.front()};
-  if (const auto rows = c.graph().written(maker); !is_unwritten(c, maker) && !rows.empty())
+  if (const auto rows = c.graph().written(maker); !hands_out_unwritten(c, maker) && !rows.empty())
     if (const OpId from = handed_out(c, c.graph().slot(rows[0]), maker)) maker = from;
   Finding f;
   f.not_computed = true;
   // What an op of the step handed out was not there when the step began.
-  if (is_unwritten(c, maker)) {
+  if (hands_out_unwritten(c, maker)) {
     f.origin = Origin::op;
     f.phase = c.op()->phase;
   }

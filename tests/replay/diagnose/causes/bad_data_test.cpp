@@ -69,6 +69,25 @@ TEST(BadData, InASecondTensorOfTheBatch) {
   EXPECT_EQ(v.poison, (std::vector<std::int64_t>{0}));
 }
 
+TEST(BadData, WhatTheProgramItselfFilledDuringTheStep) {
+  // As torch.tensor(list of numbers) does: memory of the step, written by no operation.
+  const at::Tensor w = leaf(at::ones({4}));
+  const Incident incident = testing::trained(w, [&] {
+    const at::Tensor returns = at::empty({4});
+    for (int i = 0; i < 4; ++i) returns.data_ptr<float>()[i] = i < 2 ? kInf : 1.0f + static_cast<float>(i);
+    return (w * (returns - returns.mean())).sum();
+  });
+  const Verdict v = incident.verdict();
+  EXPECT_EQ(v.cause, Label::bad_data) << v.explanation;
+  EXPECT_EQ(v.culprit.op, "aten::mean");
+  EXPECT_EQ(v.origin, Origin::input);
+  EXPECT_NE(v.explanation.find("2 Inf of 4 elements"), std::string::npos) << v.explanation;
+  EXPECT_EQ(v.explanation.find("before any op ran"), std::string::npos) << v.explanation;
+  ASSERT_TRUE(v.fix.has_value());
+  EXPECT_TRUE(v.fix->verified) << v.fix->advice;
+  testing::expect_healed(incident, Label::bad_data, "aten::mean");
+}
+
 TEST(BadData, ABadWeightIsNot) {
   at::Tensor values = at::ones({4});
   values[1] = kNaN;
