@@ -9,25 +9,28 @@
 namespace nanquest {
 namespace {
 
-/// True for an op whose arguments are lists that belong together element by element, unlike those of cat or
-/// stack.
-bool is_on_lists(const OpRow& op, const OpValues& values) {
-  if (op.name.find("_foreach_") == std::string::npos && !op.name.starts_with("aten::_fused_")) return false;
-  return !values.arguments.empty() && values.arguments[0].isTensorList() &&
-         values.outputs.size() == values.arguments[0].toTensorVector().size();
+/// How many calls an op on lists is, whose lists belong together element by element, unlike those of cat or
+/// stack; 0 for every other op.
+std::size_t calls_on_lists(const OpRow& op, const OpValues& values) {
+  if (op.name.find("_foreach_") == std::string::npos && !op.name.starts_with("aten::_fused_")) return 0;
+  if (values.arguments.empty() || !values.arguments[0].isTensorList()) return 0;
+  const std::size_t n = values.arguments[0].toTensorVector().size();
+  return n > 0 && values.outputs.size() % n == 0 ? n : 0;
 }
 
 /// Opens the lists of an op like _foreach_mul into its single calls; every other op is one call. Lists that
-/// are as long as the first one belong to it, whatever they hold.
+/// are as long as the first one belong to it, whatever they hold; a fused update writes several, one after
+/// the other.
 std::vector<OpValues> calls_of(const OpRow& op, OpValues whole) {
-  if (!is_on_lists(op, whole)) return {std::move(whole)};
-  const std::size_t n = whole.outputs.size();
+  const std::size_t n = calls_on_lists(op, whole);
+  if (n == 0) return {std::move(whole)};
   std::vector<OpValues> calls(n);
   for (std::size_t k = 0; k < n; ++k) {
     for (const c10::IValue& argument : whole.arguments)
       calls[k].arguments.push_back(
           argument.isList() && argument.toListRef().size() == n ? argument.toListRef()[k] : argument);
-    calls[k].outputs = {whole.outputs[k]};
+    for (std::size_t at = k; at < whole.outputs.size(); at += n)
+      calls[k].outputs.push_back(whole.outputs[at]);
   }
   return calls;
 }

@@ -10,6 +10,8 @@
 #include "replay/cause/cause.h"
 #include "replay/cause/culprit.h"
 #include "replay/cause/growth.h"
+#include "replay/cause/inside.h"
+#include "replay/cause/loss_terms.h"
 #include "replay/cause/opaque.h"
 #include "replay/cause/ranks.h"
 #include "replay/cause/samples.h"
@@ -195,6 +197,8 @@ void judge(const Case& c, const DiagnoseOptions& options, Verdict& v) {
   v.source = finding.source;
   v.advice = finding.advice;
   v.origin = finding.origin.value_or(v.origin);
+  if (finding.op == kNone) add_inside(c, v);
+  add_loss_terms(c, v);
   if (finding.phase) v.phase = finding.phase;
   if (finding.op != kNone) v.culprit = culprit_info(c, finding.op);
   if (options.progress && c.twin() && c.twin()->there()) options.progress("the step on a healthy batch");

@@ -21,6 +21,29 @@ TEST(Diagnose, HealthyStepIsNoFinding) {
   EXPECT_TRUE(v.reproduction.bit_exact);
 }
 
+TEST(Diagnose, OfALossThatIsASumTheBadTermIsNamed) {
+  const at::Tensor w = leaf(at::full({4}, 2.f)), zero = at::zeros({4});
+  StepState state;
+  state.parameters = {{"w", w}};
+  state.batch = {{"zero", zero}};
+  const auto evidence = [&](const std::function<at::Tensor()>& loss) {
+    std::map<std::string, std::string> found;
+    for (const Evidence& e : testing::backward_of(state, loss).verdict().evidence) found[e.name] = e.value;
+    return found;
+  };
+  const auto summed = evidence([&] {
+    const at::Tensor kept = w.square().sum(), bad = (w / zero).log().neg().mean();
+    const at::Tensor third = w.abs().amax();
+    return (kept + bad * 0.5 + at::stack({third, kept}).sum()) / 2;
+  });
+  EXPECT_EQ(summed.at("terms of the loss that are not finite").find("aten::mean"), 0u);
+  EXPECT_NE(summed.at("terms that are").find("aten::sum"), std::string::npos);
+  EXPECT_NE(summed.at("terms that are").find("aten::amax"), std::string::npos);
+  EXPECT_EQ(summed.at("terms that are").find("aten::mean"), std::string::npos);
+  // A mean over samples is no sum of terms.
+  EXPECT_EQ(evidence([&] { return (w / zero).log().mean(); }).count("terms that are"), 0u);
+}
+
 TEST(Diagnose, GrowthMakesItDelayedAndSaysWhatOneStepCantShow) {
   const at::Tensor w = leaf(at::full({4, 4}, 300.f)), x = at::full({2, 4}, 200.f);
   StepState state;

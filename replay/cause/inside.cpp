@@ -1,0 +1,74 @@
+#include "replay/cause/inside.h"
+
+#include <algorithm>
+#include <map>
+
+#include "probe/record/record.h"
+#include "replay/case/values.h"
+#include "replay/cause/arbiter.h"
+#include "replay/cause/cause.h"
+#include "replay/cause/diagnose.h"
+#include "replay/cause/parts.h"
+#include "replay/verdict/sentences.h"
+
+namespace nanquest {
+namespace {
+
+/// The call of the culprit that went wrong first.
+std::size_t first_bad_call(const Case& c) {
+  const std::vector<OpValues>& calls = c.calls(c.op_index());
+  const auto bad = std::find_if(calls.begin(), calls.end(),
+                                [](const OpValues& call) { return !all_finite(call.bad_output()); });
+  return bad == calls.end() ? 0 : static_cast<std::size_t>(bad - calls.begin());
+}
+
+/// The parts' run as a replayer; nothing if it can't be had.
+std::optional<Replayer> recorded(const Parts& parts) {
+  StepState state;
+  state.batch = parts.given;
+  state.buffers = parts.results;  // what is left in them is harm, whatever the phase
+  const Recording recording = record_step(state,
+                                          [&] {
+                                            parts.run();
+                                            return at::Tensor();
+                                          },
+                                          {.watch = true, .stacks = false});
+  if (!recording.failure.empty()) return std::nullopt;
+  std::map<std::string, at::Tensor> data;
+  for (const auto& [path, tensor] : recording.data) data.emplace(path, tensor.clone());
+  auto replayer = Replayer::from_memory(recording.doc, std::move(data));
+  if (!replayer) return std::nullopt;
+  return std::move(replayer).value();
+}
+
+}  // namespace
+
+void add_inside(const Case& whole, Verdict& v) {
+  Case c = whole;
+  c.focus(first_bad_call(c));
+  const auto parts = parts_of(c);
+  if (!parts) return;
+  const auto replayer = recorded(*parts);
+  if (!replayer) return;
+  const Case inner = make_case(*replayer);
+  // Not where its parts are well, and not where they only hand on what was bad before.
+  if (inner.culprit().value.empty() || inner.culprit().origin != word(Origin::op) || !inner.op()) return;
+  const BadValue value = from_word<BadValue>(inner.culprit().value).value_or(BadValue::none);
+  const std::string made = inner.op_text(inner.op_index()) + " makes " +
+                           std::to_string(inner.culprit().count) + " " + spoken(value, inner.culprit().count);
+  v.evidence.push_back({"inside " + c.op()->name + ", run as its parts", made});
+  const Finding finding = find_cause(inner).finding;
+  const bool known = finding.label != Label::unknown;
+  const std::string inside = "Inside it, run as its parts on the same values, " + made + ".";
+  if (known && v.cause == Label::unknown) {
+    v.cause = finding.label;
+    v.explanation =
+        c.op_text(c.op_index()) + " made the first harmful value. " + inside + " " + finding.explanation;
+    v.advice = finding.advice;
+    v.source = finding.source;
+  } else {
+    v.explanation += " " + inside;
+  }
+}
+
+}  // namespace nanquest

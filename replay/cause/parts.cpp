@@ -1,0 +1,179 @@
+#include "replay/cause/parts.h"
+
+#include <ATen/ATen.h>
+#include <c10/core/GradMode.h>
+
+#include <cmath>
+#include <memory>
+
+#include "replay/case/values.h"
+
+namespace nanquest {
+namespace {
+
+/// What the culprit was given, by the names of its schema.
+class Given {
+ public:
+  explicit Given(const Case& c) : c_(c) {}
+  at::Tensor tensor(std::string_view name) const { return tensor_of(argument(c_, c_.op_index(), name)); }
+  double number(std::string_view name, double otherwise) const {
+    const c10::IValue v = argument(c_, c_.op_index(), name);
+    const at::Tensor t = operand_of(v);
+    return t.defined() && t.numel() == 1 ? wide(t).item<double>() : otherwise;
+  }
+  bool flag(std::string_view name) const {
+    const c10::IValue v = argument(c_, c_.op_index(), name);
+    return v.isBool() && v.toBool();
+  }
+  /// A copy that the parts may write into.
+  at::Tensor own(std::string_view name) const {
+    const at::Tensor t = tensor(name);
+    return t.defined() ? t.detach().clone() : t;
+  }
+
+ private:
+  const Case& c_;
+};
+
+void add(NamedTensors& list, const char* name, const at::Tensor& t) {
+  if (t.defined()) list.emplace_back(name, t);
+}
+
+// --- attention ---------------------------------------------------------------------------------------
+
+struct Attention {
+  at::Tensor query, key, value, mask;
+  bool causal = false;
+  std::optional<double> scale;
+};
+
+at::Tensor computed(const Attention& a) {
+  return std::get<0>(at::_scaled_dot_product_attention_math(
+      a.query, a.key, a.value, a.mask.defined() ? std::optional(a.mask) : std::nullopt, 0.0, a.causal,
+      std::nullopt, a.scale));
+}
+
+Attention attention_of(const Given& given) {
+  Attention a{given.own("query"), given.own("key"), given.own("value"), given.own("attn_mask"), {}, {}};
+  if (!a.mask.defined()) a.mask = given.own("attn_bias");
+  a.causal = given.flag("is_causal");
+  if (const double scale = given.number("scale", NAN); std::isfinite(scale)) a.scale = scale;
+  return a;
+}
+
+Parts attention(const Given& given) {
+  const Attention a = attention_of(given);
+  Parts parts;
+  add(parts.given, "query", a.query), add(parts.given, "key", a.key), add(parts.given, "value", a.value);
+  add(parts.given, "attn_mask", a.mask);
+  std::vector<std::int64_t> shape = a.query.sizes().vec();
+  shape.back() = a.value.size(-1);
+  const at::Tensor output = at::zeros(shape, a.query.options());
+  parts.results = {{"output", output}};
+  parts.run = [a, output] { output.copy_(computed(a)); };
+  return parts;
+}
+
+Parts attention_backward(const Given& given) {
+  const Attention a = attention_of(given);
+  const at::Tensor sent = given.own("grad_out").defined() ? given.own("grad_out") : given.own("grad_out_");
+  Parts parts;
+  add(parts.given, "query", a.query), add(parts.given, "key", a.key), add(parts.given, "value", a.value);
+  add(parts.given, "attn_mask", a.mask), add(parts.given, "grad_out", sent);
+  const std::vector<at::Tensor> read = {a.query, a.key, a.value};
+  const char* const names[] = {"grad_query", "grad_key", "grad_value"};
+  for (std::size_t i = 0; i < read.size(); ++i) parts.results.emplace_back(names[i], at::zeros_like(read[i]));
+  parts.run = [a, sent, read, results = parts.results] {
+    {
+      const at::AutoGradMode differentiated(true);
+      for (const at::Tensor& t : read) t.requires_grad_(true);
+      computed(a).backward(sent);
+    }
+    for (std::size_t i = 0; i < read.size(); ++i)
+      if (read[i].grad().defined()) results[i].second.copy_(read[i].grad());
+  };
+  return parts;
+}
+
+// --- updates -----------------------------------------------------------------------------------------
+
+/// Weight and gradient in the format that the kernel computes in, with what both updates do first.
+struct Update {
+  at::Tensor weight, gradient;
+  at::Tensor up(const at::Tensor& t) const {
+    return at::isReducedFloatingType(t.scalar_type()) ? t.to(at::kFloat) : t;
+  }
+};
+
+Update begun(const Given& given, const at::Tensor& weight, const at::Tensor& gradient, bool decoupled) {
+  Update u;
+  u.weight = u.up(weight), u.gradient = u.up(gradient);
+  if (const at::Tensor scale = given.tensor("grad_scale"); scale.defined())
+    u.gradient = at::div(u.gradient, scale);
+  if (given.flag("maximize")) u.gradient = at::neg(u.gradient);
+  const double decay = given.number("weight_decay", 0);
+  if (decay != 0 && decoupled) u.weight = at::mul(u.weight, 1 - given.number("lr", 0) * decay);
+  if (decay != 0 && !decoupled) u.gradient = at::add(u.gradient, u.weight, decay);
+  return u;
+}
+
+Parts adam(const Given& given, bool decoupled) {
+  const at::Tensor weight = given.own("self"), gradient = given.own("grads"), mean = given.own("exp_avgs"),
+                   squares = given.own("exp_avg_sqs"), largest = given.own("max_exp_avg_sqs");
+  const bool amsgrad = given.flag("amsgrad") && largest.defined();
+  const double step = given.number("state_steps", 1);
+  Parts parts;
+  add(parts.given, "grads", gradient);
+  add(parts.results, "self", weight), add(parts.results, "exp_avgs", mean);
+  add(parts.results, "exp_avg_sqs", squares);
+  if (amsgrad) add(parts.results, "max_exp_avg_sqs", largest);
+  const double b1 = given.number("beta1", 0.9), b2 = given.number("beta2", 0.999);
+  parts.run = [=] {
+    const Update u = begun(given, weight, gradient, decoupled);
+    mean.copy_(at::lerp(u.up(mean), u.gradient, 1 - b1));
+    squares.copy_(at::addcmul(at::mul(u.up(squares), b2), u.gradient, u.gradient, 1 - b2));
+    if (amsgrad) largest.copy_(at::maximum(u.up(largest), u.up(squares)));
+    const at::Tensor root =
+        at::div(at::sqrt(u.up(amsgrad ? largest : squares)), std::sqrt(1 - std::pow(b2, step)));
+    weight.copy_(at::addcdiv(u.weight, u.up(mean), at::add(root, given.number("eps", 0)),
+                             -given.number("lr", 0) / (1 - std::pow(b1, step))));
+  };
+  return parts;
+}
+
+Parts sgd(const Given& given) {
+  const at::Tensor weight = given.own("self"), gradient = given.own("grads"),
+                   momentum = given.own("momentum_buffer_list");
+  Parts parts;
+  add(parts.given, "grads", gradient);
+  add(parts.results, "self", weight), add(parts.results, "momentum_buffer_list", momentum);
+  parts.run = [=] {
+    Update u = begun(given, weight, gradient, false);
+    if (const double share = given.number("momentum", 0); share != 0 && momentum.defined()) {
+      momentum.copy_(given.flag("is_first_step") ? u.gradient
+                                                 : at::add(at::mul(u.up(momentum), share), u.gradient,
+                                                           1 - given.number("dampening", 0)));
+      u.gradient = given.flag("nesterov") ? at::add(u.gradient, u.up(momentum), share) : u.up(momentum);
+    }
+    weight.copy_(at::sub(u.weight, at::mul(u.gradient, given.number("lr", 0))));
+  };
+  return parts;
+}
+
+}  // namespace
+
+std::optional<Parts> parts_of(const Case& c) {
+  if (!c.op()) return std::nullopt;
+  const std::string name = plain_name(*c.op());
+  const Given given(c);
+  if (name.starts_with("_scaled_dot_product_") && name != "_scaled_dot_product_attention_math") {
+    if (!given.tensor("query").defined() || given.number("dropout_p", 0) != 0) return std::nullopt;
+    return name.ends_with("_backward") ? attention_backward(given) : attention(given);
+  }
+  if (!given.tensor("self").defined() || !given.tensor("grads").defined()) return std::nullopt;
+  if (name == "_fused_adam" || name == "_fused_adamw") return adam(given, name == "_fused_adamw");
+  if (name == "_fused_sgd") return sgd(given);
+  return std::nullopt;
+}
+
+}  // namespace nanquest

@@ -1,0 +1,28 @@
+/// parts: an op that does the work of many, as the plain ops that PyTorch documents it to be. Blame ends at a
+/// fused op; its parts can be recorded and looked into like a step (inside.h).
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "probe/record/record.h"
+#include "replay/case/case.h"
+
+namespace nanquest {
+
+/// One call of a fused op, ready to be run as its parts.
+struct Parts {
+  NamedTensors given;    ///< what it reads, copies, under the op's own argument names
+  NamedTensors results;  ///< what it leaves behind; written by `run`
+  std::function<void()> run;
+};
+
+/// The parts of the call that the case is focused on, if its culprit is a fused op that is known here:
+/// attention (scaled_dot_product_attention's kernels and their backward, without dropout), Adam, AdamW and
+/// SGD in one kernel. Formulas: PyTorch's documentation of scaled_dot_product_attention, torch.optim.AdamW
+/// and SGD; updates are computed in fp32 for 16-bit weights, as the kernels do.
+std::optional<Parts> parts_of(const Case& c);
+
+}  // namespace nanquest
