@@ -2,12 +2,14 @@
 
 #include <algorithm>
 #include <functional>
+#include <iterator>
 
 #include "probe/trace/births.h"
 #include "replay/blame/first_look.h"
 #include "replay/blame/harm.h"
 #include "replay/blame/intended.h"
 #include "replay/blame/neutral.h"
+#include "replay/blame/range_overflow.h"
 #include "replay/lab/ddmin.h"
 
 namespace nanquest {
@@ -38,6 +40,8 @@ class Search {
       } else if (is_known_to_be_meant(suspect) || is_intended(lab_, suspect, counts)) {
         blame_.intended.push_back(suspect);
       } else {
+        blame_.set = overflows_behind(suspect, open);
+        if (!blame_.set.empty()) break;
         blame_.set = {suspect};
         blame_.set.front().op = first_to_look(lab_, suspect);
         break;
@@ -92,28 +96,81 @@ class Search {
     return false;
   }
 
-  /// Adds ops that make bad values of their own once those of `open` are gone. False if there are none.
-  bool add_what_was_hidden(std::vector<Suspect>& open) {
-    const std::size_t before = open.size();
-    for (const Suspect& suspect : makers_in(lab_.graph(), without(open, Neutral::above, true)))
-      if (open.size() < kMaxTried && std::find(open.begin(), open.end(), suspect) == open.end() &&
-          std::find(blame_.intended.begin(), blame_.intended.end(), suspect) == blame_.intended.end() &&
-          !bad_constants(lab_.graph().doc(), suspect.op).infinite)
-        open.push_back(suspect);
-    sort_by_time(lab_.graph(), open);
-    return open.size() > before;
+  /// One op made NaN of infinities (a clip divided by an infinite norm), and alone would be well without it.
+  /// But if those were numbers too large for their format, which nobody means, the ops that they left it at
+  /// come first: the smallest set of them that heals; empty if there are none, or not even all of them do.
+  std::vector<Suspect> overflows_behind(const Suspect& suspect, const std::vector<Suspect>& earlier) {
+    if (suspect.row || !suspect.kinds.nan || suspect.kinds.infinite) return {};
+    const PerRow<OpRow, bool> before = ancestors(lab_.graph(), suspect.op);
+    std::vector<Suspect> behind;
+    for (const Suspect& s : earlier)
+      if (is_overflow(s) && before[s.op]) behind.push_back(s);
+    return smallest_set(std::move(behind));
   }
 
-  /// Nobody did it alone: the smallest set of them whose neutralisation heals; empty if not even all do.
+  /// Ops that make bad values of their own once those of `set` are gone, which are not in it.
+  std::vector<Suspect> hidden_by(const std::vector<Suspect>& set) {
+    std::vector<Suspect> found;
+    for (const Suspect& suspect : makers_in(lab_.graph(), without(set, Neutral::above, true)))
+      if (set.size() + found.size() < kMaxTried && std::find(set.begin(), set.end(), suspect) == set.end() &&
+          std::find(blame_.intended.begin(), blame_.intended.end(), suspect) == blame_.intended.end() &&
+          !bad_constants(lab_.graph().doc(), suspect.op).infinite)
+        found.push_back(suspect);
+    return found;
+  }
+
+  /// Those of `hidden` that may be replaced beside `set`. What only shows without an overflow can't stand for
+  /// it: the mean of what a square overflowed to. `all` are those that the step shows.
+  std::vector<Suspect> freed_by(const std::vector<Suspect>& set, const std::vector<Suspect>& all,
+                                const std::vector<Suspect>& hidden) const {
+    std::vector<Suspect> found;
+    for (const Suspect& h : hidden) {
+      const PerRow<OpRow, bool> before = ancestors(lab_.graph(), h.op);
+      const bool freed = std::all_of(all.begin(), all.end(), [&](const Suspect& s) {
+        return !is_overflow(s) || !before[s.op] || std::find(set.begin(), set.end(), s) != set.end();
+      });
+      if (freed) found.push_back(h);
+    }
+    return found;
+  }
+
+  /// Nobody did it alone: the smallest set of them whose neutralisation heals, with what their bad values hid
+  /// as far as it is needed; empty if not even all of them do.
   std::vector<Suspect> smallest_set(std::vector<Suspect> open) {
-    bool healed = open.size() > 1 && heals(open);
-    for (int round = 0; round < kMaxRounds && !healed && !open.empty() && lab_.has_time(); ++round) {
-      if (!add_what_was_hidden(open)) break;
-      healed = heals(open);
+    if (open.empty()) return {};
+    std::vector<Suspect> hidden, made;
+    bool healed = heals(open);
+    // An outside value that has nothing to do with it may do harm of its own when it is replaced.
+    std::copy_if(open.begin(), open.end(), std::back_inserter(made), [](const Suspect& s) { return !s.row; });
+    if (!healed && !made.empty() && made.size() < open.size() && heals(made)) open = made, healed = true;
+    for (int round = 0; round < kMaxRounds && !healed && lab_.has_time(); ++round) {
+      const std::vector<Suspect> more = hidden_by(joined(open, hidden));
+      if (more.empty()) break;
+      hidden.insert(hidden.end(), more.begin(), more.end());
+      healed = heals(joined(open, hidden));
     }
     if (!healed) return {};
-    return ddmin<Suspect>(
-        open, [&](const std::vector<Suspect>& set) { return lab_.has_time() && heals(set); }, kMaxSetRuns);
+    if (std::none_of(open.begin(), open.end(), [&](const Suspect& s) { return is_overflow(s); })) {
+      // Any of them may have been meant.
+      open = joined(open, hidden);
+      hidden.clear();
+    }
+    const std::vector<Suspect> all = open;
+    open = ddmin<Suspect>(
+        open,
+        [&](const auto& set) { return lab_.has_time() && heals(joined(set, freed_by(set, all, hidden))); },
+        kMaxSetRuns);
+    hidden = freed_by(open, all, hidden);
+    if (hidden.empty() || heals(open)) return open;
+    hidden = ddmin<Suspect>(
+        hidden, [&](const auto& set) { return lab_.has_time() && heals(joined(open, set)); }, kMaxSetRuns);
+    return joined(open, hidden);
+  }
+
+  std::vector<Suspect> joined(std::vector<Suspect> a, const std::vector<Suspect>& b) const {
+    a.insert(a.end(), b.begin(), b.end());
+    sort_by_time(lab_.graph(), a);
+    return a;
   }
 
   Lab& lab_;

@@ -69,7 +69,8 @@ OpId first_to_look(Lab& lab, const Suspect& suspect) {
   if (!slot) return suspect.op;
   int tried = 0;
   for (const TraceGraph::Read& read : graph.reads(slot)) {
-    if (read.op < suspect.op || (graph.op(read.op).flags & (kOpViewOnly | kOpHostWrite))) continue;
+    const OpRow& reader = graph.op(read.op);
+    if (read.op < suspect.op || computes_nothing(reader) || (reader.flags & kOpHostWrite)) continue;
     if (!graph.bad(read.row)) continue;
     if (!writes_slot(graph, read.op, slot) || ++tried > kMaxTried || !leaves_alone(lab, read.op, suspect))
       return read.op;

@@ -9,6 +9,7 @@
 
 #include "probe/trace/births.h"
 #include "replay/blame/neutral.h"
+#include "replay/blame/range_overflow.h"
 
 namespace nanquest {
 namespace {
@@ -112,8 +113,7 @@ bool is_intended(Lab& lab, const Suspect& suspect, const PerRow<OpRow, bool>& co
     depends = depends || use.finite_depends;
     thrown_away = thrown_away || use.all_finite;
   }
-  const bool overflow = (op.flags & kOpBirthFiniteAbove) != 0;
-  return overflow ? thrown_away && !depends : depends || thrown_away;
+  return is_range_overflow(lab, suspect) ? thrown_away && !depends : depends || thrown_away;
 }
 
 }  // namespace nanquest

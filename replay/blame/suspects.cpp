@@ -66,7 +66,7 @@ void add_outside(const TraceGraph& graph, const Walk& walk, std::vector<Suspect>
     // the same way: they were there when the step began, or the host wrote them.
     const OpId written_by = graph.producer(root.row, root.op);
     for (const TraceGraph::Read& read : graph.reads(slot))
-      if (read.op < suspect.op && !(graph.op(read.op).flags & kOpViewOnly) && graph.bad(read.row) &&
+      if (read.op < suspect.op && !computes_nothing(graph.op(read.op)) && graph.bad(read.row) &&
           graph.producer(read.row, read.op) == written_by)
         suspect.op = read.op, suspect.row = read.row;
     const bool known = std::any_of(found.begin(), found.end(), [&](const Suspect& other) {

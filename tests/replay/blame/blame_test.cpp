@@ -92,6 +92,9 @@ TEST(Blame, WhatCameThroughTheHostCameAfterWhatMadeIt) {
   });
   EXPECT_EQ(blamed(incident).find("aten::std (forward), "), 0u) << blamed(incident);
   EXPECT_EQ(incident.make().op()->name, "aten::std");
+  // And it is what the run itself says, before anything was replayed.
+  const SnapshotDoc& doc = incident.doc();
+  EXPECT_EQ(doc.ops[static_cast<std::size_t>(doc.culprit.op)].name, "aten::std") << describe_culprit(doc);
 }
 
 TEST(Blame, AMaskedScoreIsInnocentBesideANaN) {
@@ -195,6 +198,42 @@ TEST(Blame, AnInnocentOverflowUpstreamIsPassedOver) {
     return with_backward((at::tanh(h * h).to(at::kFloat).detach() * at::sqrt(v)).sum());
   });
   EXPECT_EQ(blamed(incident), "aten::sqrt (forward)");
+}
+
+TEST(Blame, AnOverflowInBackwardIsToBlameAndNotTheClipThatIsGivenIt) {
+  // A static loss scale, unscaled and clipped by hand: 0 times infinity is the clip's, the infinity is not.
+  const at::Tensor w = leaf(at::full({4}, 2.0f)), x = at::full({4}, 3.0f);
+  StepState state;
+  state.parameters = {{"w", w}};
+  const Incident incident(state, [&] {
+    const at::Tensor loss = (w * x).to(at::kHalf).to(at::kFloat).sum();
+    (loss * 16777216.0).backward();
+    const at::NoGradGuard no_grad;
+    const PhaseScope phase(Phase::optimizer);
+    const at::Tensor g = w.grad().div_(16777216.0);
+    g.mul_(at::clamp(1.0 / (at::linalg_vector_norm(g) + 1e-6), std::nullopt, at::Scalar(1.0)));
+    w.sub_(g);
+    return loss;
+  });
+  EXPECT_EQ(blamed(incident).find("aten::_to_copy (backward)"), 0u) << blamed(incident);
+}
+
+TEST(Blame, AnExponentialOfTooLargeANumberIsNotMeantAlthoughASigmoidMakesOneOfIt) {
+  const at::Tensor logvar = leaf(at::tensor({5000.0f, 0.1f, -0.3f})), eps = at::tensor({1.0f, 2.0f, 3.0f});
+  const at::Tensor v = at::tensor({1.0f, -1.0f, 0.5f, 1.0f, 1.0f, -2.0f}).view({3, 2});
+  const at::Tensor rows = at::eye(3);
+  const Incident incident({}, [&] {
+    const at::Tensor z = (rows * (at::exp(logvar) * eps).unsqueeze(0)).matmul(v);
+    return with_backward(at::sigmoid(z).sum() + (z * 0).sum());
+  });
+  EXPECT_EQ(blamed(incident), "aten::exp (forward)");
+}
+
+TEST(Blame, WhatOnlyOverflowsWithoutAnotherDoesNotStandForIt) {
+  // The mean overflows as well once the square is clamped to the end of fp32; the square did it.
+  const at::Tensor w = leaf(at::full({8}, 3e19f)), v = leaf(at::full({8}, 2e19f));
+  const Incident incident({}, [&] { return with_backward(w.pow(2).mean() + v.pow(2).mean()); });
+  EXPECT_EQ(blamed(incident).find("aten::pow (forward)"), 0u) << blamed(incident);
 }
 
 TEST(Blame, AnEarlierRunIsNotRepeated) {
