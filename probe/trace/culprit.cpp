@@ -100,7 +100,7 @@ std::optional<Candidate> candidate_of(const TraceGraph& graph, const Walk& walk,
   if (is_host_written(graph, root)) {
     const TensorId row = root.row ? root.row : graph.written(root.op).front();
     const SlotOrigin origin = get(graph.doc(), graph.slot(row)).origin;
-    return Candidate{origin == SlotOrigin::produced ? Kind::input : kind_of(origin), root.op, row};
+    return Candidate{origin == SlotOrigin::produced ? Kind::filled : kind_of(origin), root.op, row};
   }
   if (const TensorId scale = root.row ? TensorId{} : zero_scale(graph, root.op))
     return Candidate{Kind::state, root.op, scale};
@@ -130,7 +130,7 @@ void fill_outside(SnapshotDoc& doc, const TraceGraph& graph, const Candidate& be
   const SlotId slot = graph.slot(best.row);
   const SlotOrigin origin = origin_of(graph, slot);
   c.origin = origin == SlotOrigin::produced && best.kind == Kind::op ? "op" : origin_name(origin);
-  if (best.kind == Kind::input) c.origin = origin_name(SlotOrigin::input);
+  if (best.kind == Kind::input || best.kind == Kind::filled) c.origin = origin_name(SlotOrigin::input);
   c.tensor_name = graph.doc().slots[slot.index()].name;
   if (c.origin != origin_name(SlotOrigin::produced)) {
     c.phase = Phase::input;
@@ -213,7 +213,7 @@ void name_culprit(SnapshotDoc& doc, OpId op, TensorId row, const ArgumentName& a
   } else {
     const SlotOrigin origin = origin_of(graph, graph.slot(row));
     const bool by_host = is_host_written(graph, {op, row});
-    candidate.kind = by_host && origin == SlotOrigin::produced ? Kind::input : kind_of(origin);
+    candidate.kind = by_host && origin == SlotOrigin::produced ? Kind::filled : kind_of(origin);
   }
   fill(doc, graph, Walk(graph), candidate, argument_name);
   doc.culprit.suppressed = suppressed;
@@ -232,18 +232,17 @@ std::string describe_culprit(const SnapshotDoc& doc) {
   const std::string what =
       std::to_string(c.count) + (c.value == "mixed" ? " non-finite values" : " x " + c.value);
   if (c.origin == "loss_scale" && doc.loss_scale == 0)
-    return "the loss scale was 0 before any op ran; first read by " + where;
+    return "the loss scale was 0 when it was first read, by " + where;
   if (c.origin != "op")
     return (c.tensor_name == c.origin ? "the " + c.origin
                                       : c.origin + " " + (c.tensor_name.empty() ? "tensor" : c.tensor_name)) +
-           " held " + what +
-           " before any op ran; "
-           "first read by " +
-           where;
+           " held " + what + " when it was first read, by " + where;
   if (c.value == "silent") return where + " overflowed and a later op hid it";
   if (is_collective(op->name)) return what + " arrived by " + where + "; what this process gave was finite";
   return where + " made " + what + " out of " +
-         ((op->flags & kOpBirth) ? "finite inputs" : "intended infinities");
+         (!(op->flags & kOpBirth)                ? "infinities that were there"
+          : bad_constants(doc, OpId{c.op}).any() ? "finite tensors and a number that is not finite"
+                                                 : "finite inputs");
 }
 
 }  // namespace nanquest

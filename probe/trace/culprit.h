@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "probe/trace/origins.h"
@@ -17,12 +18,20 @@ namespace nanquest {
 
 /// Something whose bad values did harm.
 struct Candidate {
-  /// Blame order of design §5.
-  enum class Kind : std::uint8_t { state, input, op };
+  /// Blame order of design §5. `filled`: numbers that the host put into new memory while the step ran; they
+  /// may have come out of the step itself (a result read and handed back), so they stand in line with the
+  /// ops.
+  enum class Kind : std::uint8_t { state, input, filled, op };
   Kind kind = Kind::op;
   OpId op;       ///< the birth, the op that turned an intended infinity into harm, or the first to read `row`
   TensorId row;  ///< the bad outside value, none for what ops made
-  friend auto operator<=>(const Candidate&, const Candidate&) = default;
+  friend bool operator==(const Candidate&, const Candidate&) = default;
+  friend auto operator<=>(const Candidate& a, const Candidate& b) { return a.place() <=> b.place(); }
+
+ private:
+  std::tuple<Kind, OpId, TensorId, Kind> place() const {
+    return {kind == Kind::filled ? Kind::op : kind, op, row, kind};
+  }
 };
 
 /// All of them, the first to be blamed first; empty if nothing did harm.

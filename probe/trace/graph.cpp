@@ -99,8 +99,9 @@ void TraceGraph::add_writes(OpId id) {
   for (const auto at : range_in<std::int32_t>(row.first_written, row.written_count, doc_->written.size())) {
     const TensorId written{doc_->written[at.index()]};
     const SlotId storage = slot(written);
-    written_.push_back(storage ? written : TensorId{});
-    if (storage) {
+    const bool wrote = storage && !changes_metadata_only(row.name);
+    written_.push_back(wrote ? written : TensorId{});
+    if (wrote) {
       slot_writes_[storage].push_back({id, entry, written});
       unwritten_[storage] = (row.flags & kOpUninitialised) != 0;
     }
@@ -114,6 +115,10 @@ void TraceGraph::add_writes(OpId id) {
 
 IdRange<TensorRow> TraceGraph::outputs(OpId id) const {
   return range_in<TensorRow>(op(id).first_output, op(id).output_count, doc_->tensors.size());
+}
+
+bool computes_nothing(const OpRow& op) {
+  return (op.flags & kOpViewOnly) || changes_metadata_only(op.name);
 }
 
 SlotId TraceGraph::slot(TensorId id) const {

@@ -23,6 +23,9 @@
 
 namespace nanquest {
 
+/// True if the op neither reads nor writes an element: it describes memory anew, as a view or detach_ does.
+bool computes_nothing(const OpRow& op);
+
 class TraceGraph {
  public:
   /// A tensor among an op's arguments, and which argument it belongs to (lists are one argument).
@@ -69,7 +72,8 @@ class TraceGraph {
   std::span<const TensorId> reads(OpId op) const { return part(reads_, first_read_, op); }
   /// What it returned; empty where the table points nowhere.
   IdRange<TensorRow> outputs(OpId op) const;
-  /// What it wrote, entry by entry of its written range; none where the table points nowhere.
+  /// What it wrote, entry by entry of its written range; none where the table points nowhere, and of an op
+  /// that writes nothing although its schema says so (detach_).
   std::span<const TensorId> written(OpId op) const { return part(written_, first_written_, op); }
 
   /// All writes of a storage, and all reads of its values, in order.

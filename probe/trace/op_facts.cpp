@@ -30,6 +30,10 @@ bool overwrites_blindly(std::string_view op) {
                         "aten::resize_as_", "aten::_foreach_zero_", "aten::_foreach_copy_"});
 }
 
+bool changes_metadata_only(std::string_view op) {
+  return is_one_of(op, {"aten::set_", "aten::set_data", "aten::requires_grad_", "aten::detach_"});
+}
+
 bool returns_uninitialised(std::string_view op) {
   return is_one_of(op, {"aten::empty", "aten::empty_like", "aten::empty_strided", "aten::empty_permuted",
                         "aten::new_empty", "aten::new_empty_strided", "aten::resize_", "aten::resize_as_",

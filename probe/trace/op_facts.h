@@ -31,6 +31,10 @@ ArgumentUse argument_use(std::string_view op, const DeclaredArgument& argument);
 /// there before does no harm and need not be known.
 bool overwrites_blindly(std::string_view op);
 
+/// True if `op` only changes what a tensor looks at, or what is kept of it ("aten::set_", "aten::detach_"):
+/// whatever its schema says, no element is read or written.
+bool changes_metadata_only(std::string_view op);
+
 /// True if `op` hands out memory that nobody has written ("aten::empty", "aten::resize_", …).
 bool returns_uninitialised(std::string_view op);
 

@@ -74,7 +74,7 @@ std::string first_read_words(const TraceGraph& graph, SlotId slot, const Argumen
   const auto& reads = graph.reads(slot);
   // Views are on the way to who takes values in.
   const auto first = std::find_if(reads.begin(), reads.end(), [&](const TraceGraph::Read& read) {
-    return !(graph.op(read.op).flags & kOpViewOnly);
+    return !computes_nothing(graph.op(read.op));
   });
   const TraceGraph::Read* read = first != reads.end() ? &*first : reads.empty() ? nullptr : &reads.front();
   if (!read) return "tensor without a name";

@@ -35,7 +35,7 @@ bool lives_on(const TraceGraph& graph, SlotId slot, SlotOrigin origin) {
   if (origin != SlotOrigin::external || graph.writes(slot).empty()) return false;
   const auto& reads = graph.reads(slot);
   return std::any_of(reads.begin(), reads.end(), [&](const TraceGraph::Read& read) {
-    return !(graph.op(read.op).flags & kOpViewOnly) && !graph.producer(read.row, read.op);
+    return !computes_nothing(graph.op(read.op)) && !graph.producer(read.row, read.op);
   });
 }
 

@@ -38,7 +38,9 @@ HostData host_data(const Case& c, OpId host_write) {
       return *same ? HostData::first_read : HostData::numbers;
   for (const TraceGraph::Read& read : c.graph().reads(slot)) {
     if (!(host_write < read.op)) continue;
-    return plain_name(c.graph().op(read.op)) == "lift_fresh" ? HostData::numbers : HostData::unknown;
+    const OpRow& reader = c.graph().op(read.op);
+    if (plain_name(reader) == "lift_fresh") return HostData::numbers;
+    if (!computes_nothing(reader)) return HostData::unknown;
   }
   return HostData::unknown;
 }

@@ -30,12 +30,6 @@ bool is_refused(const std::string& name, const std::string& overload) {
   return contains(names, name) || overload.find("Storage") != std::string::npos;
 }
 
-bool is_metadata_only(const std::string& name) {
-  constexpr std::array<std::string_view, 4> names = {"aten::set_", "aten::set_data", "aten::requires_grad_",
-                                                     "aten::detach_"};
-  return contains(names, name);
-}
-
 bool keeps_recorded_dtype(const std::string& name, const std::string& argument) {
   constexpr std::array<std::string_view, 3> flags = {"found_inf", "inv_scale", "grad_scale"};
   if (name == "aten::_amp_update_scale_") return true;

@@ -13,9 +13,6 @@ namespace nanquest::trace {
 /// processes, raw storages). A snapshot may come from anybody.
 bool is_refused(const std::string& name, const std::string& overload);
 
-/// True for operators that only change what a tensor looks at (set_): the rows of the trace say all of it.
-bool is_metadata_only(const std::string& name);
-
 /// True if the kernel reads this argument as its recorded dtype whatever the other tensors are (the loss
 /// scaler's flags).
 bool keeps_recorded_dtype(const std::string& name, const std::string& argument);

@@ -38,8 +38,8 @@ bool draws_noise(const OpRow& op, const c10::FunctionSchema& schema, const std::
 
 void plan_call(const SnapshotDoc& doc, const OpRow& op, OpPlan& plan) {
   if (op.flags & (kOpHostWrite | kOpOpaque | kOpFailed)) return;
-  plan.view_only = (op.flags & kOpViewOnly) || is_metadata_only(op.name);
-  if (is_metadata_only(op.name)) return;
+  plan.view_only = computes_nothing(op);
+  if (changes_metadata_only(op.name)) return;
   if (is_refused(op.name, op.overload))
     throw std::runtime_error("it reaches outside the recorded tensors and is never replayed");
   const auto handle = c10::Dispatcher::singleton().findSchema({op.name, op.overload});

@@ -74,6 +74,19 @@ TEST(Graph, WhatIsOverwrittenIsNoInput) {
   EXPECT_EQ(told.slot(told.reads(add)[0]), a);
 }
 
+TEST(Graph, WhatOnlyDescribesMemoryWritesNothing) {
+  Steps s;
+  const SlotId data = s.slot(4);
+  const OpId made = s.op("nanquest::host_write", {}, {whole(data, 4, kOneInf)}, kOpHostWrite);
+  const OpId detached = s.op("aten::detach_", {whole(data, 4, kOneInf)}, {whole(data, 4, kOneInf)});
+  const OpId read = s.op("aten::mean", {whole(data, 4, kOneInf)}, {});
+  const TraceGraph graph(s.doc);
+  EXPECT_TRUE(computes_nothing(graph.op(detached)));
+  EXPECT_FALSE(computes_nothing(graph.op(read)));
+  EXPECT_EQ(graph.producer(graph.reads(read)[0], read), made);
+  EXPECT_EQ(graph.written_counts(detached).pos_inf, 0u);
+}
+
 TEST(Graph, MemoryThatNobodyWroteHoldsNoValues) {
   Steps s;
   const SlotId a = s.slot(4), b = s.slot(4), out = s.slot(4);

@@ -88,7 +88,7 @@ std::optional<Finding> changed_unseen(const Case& c) {
   if (!good) return std::nullopt;
   OpId bad;
   for (const TraceGraph::Read& read : c.graph().reads(SlotId{outside->slot}))
-    if (!bad && good < read.op && !(c.graph().op(read.op).flags & kOpViewOnly)) bad = read.op;
+    if (!bad && good < read.op && !computes_nothing(c.graph().op(read.op))) bad = read.op;
   if (!bad) return std::nullopt;
   const Change until = changed_before(c, outside->slot, bad.row());
   const RunResult run = c.run(until.options);
