@@ -241,7 +241,7 @@ StepAnswer AttachSession::judge(const Update& update) {
       append(answer.summary, incidents_.began_with(now, non_finite_state(), answer.gate != Gate::ok));
     if (answer.gate == Gate::ok) incidents_.was_well();
     if (trace_ && answer.gate == Gate::ok && reported_step_ != now) rounds_->healthy(now, names_, batch_);
-    if (trace_ && !in_closure_) pass_gate(answer);
+    if (trace_ && !in_closure_) pass_gate(answer, std::isfinite(update.lr));
     if (in_closure_) losses_.clear();  // each evaluation is judged by its own
   });
   return answer;
@@ -269,7 +269,7 @@ bool AttachSession::watches_update() {
   return rounds_->affords(bytes, device);
 }
 
-void AttachSession::pass_gate(StepAnswer& answer) {
+void AttachSession::pass_gate(StepAnswer& answer, bool rate_is_finite) {
   if (trace_->watched) {
     if (watches_update()) {
       rounds_->watch_update();  // what it does wrong is told in this step: it need not stay
@@ -281,7 +281,8 @@ void AttachSession::pass_gate(StepAnswer& answer) {
   // An incident's file has been written; what its update does is a consequence.
   if (reported_step_ != step()) {
     if (trace_->keeps) return;  // another optimizer's turn
-    const bool asked = options_.record_steps.count(step()) > 0;
+    // With such a rate every weight is lost: what does it is wanted, whatever it costs.
+    const bool asked = options_.record_steps.count(step()) > 0 || !rate_is_finite;
     at::Device device = at::kCPU;
     const std::uint64_t bytes = bytes_of_update(device);
     trace_->keeps = rounds_->begin_update(bytes, device, asked);

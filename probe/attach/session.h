@@ -184,7 +184,7 @@ class AttachSession : public OpSink {
   /// Writes of hidden damage that this watched step has shown so far.
   void report_hidden_damage(StepAnswer& answer);
   /// At the gate, the update is the next: is it recorded, or does the trace of an unwatched step end here?
-  void pass_gate(StepAnswer& answer);
+  void pass_gate(StepAnswer& answer, bool rate_is_finite);
   std::uint64_t bytes_of_update(at::Device& device);
   /// Writes the step's file if somebody asked for it and no incident's file holds it; its trace is complete.
   void write_recording(StepAnswer& answer);

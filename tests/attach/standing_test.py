@@ -47,6 +47,14 @@ class StandingTest(AttachTest):
     def test_an_infinite_rate(self):
         self.assert_origin("lr", 9, "aten::add_")
 
+    def test_the_update_with_an_infinite_rate_is_kept_whatever_that_costs(self):
+        dear = ("--level", "trace", "--watch-every", "0", "--keep-percent", "0")
+        process, _, _ = self.run_update("lr", 9, 11, options=dear)
+        found = self.incidents()
+        self.assertEqual([path.name for path in found], ["step-00000009.r0.h5"], process.stderr)
+        said = self.replay("diagnose", found[0])
+        self.assertEqual((said["cause"], said["origin"], said["step"]), ("BAD_SETTING", "setting", 9), said)
+
     def test_a_clip_by_a_norm_that_is_nan(self):
         self.assert_origin("clip", 7, "aten::div")
 

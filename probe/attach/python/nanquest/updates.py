@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import functools
+import math
 import weakref
 
 import torch
@@ -21,6 +22,16 @@ def _number(value, otherwise: float) -> float:
     if isinstance(value, torch.Tensor):
         return float(value) if value.numel() == 1 else otherwise
     return float(value) if isinstance(value, (int, float)) else otherwise
+
+
+def _rate(groups) -> float:
+    """The learning rate of the first group, or one of another group that is no number at all."""
+    if not groups:
+        return 0.0
+    for group in groups[1:]:
+        if type(group.get("lr")) is float and not math.isfinite(group["lr"]):
+            return group["lr"]
+    return _number(groups[0].get("lr"), 0.0)
 
 
 def _can_skip(optimizer) -> bool:
@@ -171,8 +182,7 @@ class Updates:
         found = _number(optimizer.found_inf, 0.0) if hasattr(optimizer, "found_inf") else 0.0
         scaler = self._scaler() if self._scaler is not None else None
         scale = _number(getattr(scaler, "_scale", None), 1.0) if scaler is not None else 1.0
-        rate = _number(optimizer.param_groups[0].get("lr"), 0.0) if optimizer.param_groups else 0.0
-        return rate, scale, found > 0
+        return _rate(optimizer.param_groups), scale, found > 0
 
     def _skip(self, optimizer) -> None:
         if not _can_skip(optimizer):
