@@ -84,6 +84,12 @@ std::optional<LossScale> loss_scale_of(const Case& c) {
   return found && other_is_made ? std::optional(scale) : std::nullopt;
 }
 
+double step_loss_scale(const Case& c) {
+  if (c.doc().loss_scale != 1) return c.doc().loss_scale;
+  const auto found = loss_scale_of(c);
+  return found ? found->value : 1;
+}
+
 std::string called_from(const Case& c, std::int32_t op) {
   const OpRow* row = c.row(op);
   if (!row || row->stack == kNone) return "";

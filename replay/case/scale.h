@@ -26,6 +26,10 @@ struct LossScale {
 /// Nothing if the step shows no such multiplication.
 std::optional<LossScale> loss_scale_of(const Case& c);
 
+/// The step's loss scale: the scaler's as recorded, else the number that the loss is multiplied by; 1 if
+/// there is none.
+double step_loss_scale(const Case& c);
+
 /// The file and line that called the op, innermost frame first; "" if it isn't on record.
 std::string called_from(const Case& c, std::int32_t op);
 

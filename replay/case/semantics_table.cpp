@@ -81,8 +81,7 @@ Tensor pow_size(Operands x) {
 /// A constant power of up to 4 is a polynomial; what grows there is the base.
 Tensor pow_exponential(Operands x) {
   const bool one_power = x[1].numel() > 0 && x[1].min().item<double>() == x[1].max().item<double>();
-  const bool one_base = x[0].numel() > 1 && x[0].min().item<double>() == x[0].max().item<double>();
-  if (one_power && !(one_base && x[1].numel() > 1)) return at::abs(x[1]) > 4;
+  if (one_power) return at::abs(x[1]) > 4;
   return at::ones_like(x[0], at::kBool);
 }
 

@@ -149,6 +149,7 @@ std::string count_text(std::int64_t n, const std::string& noun) {
 }
 
 std::string number_text(double value) {
+  if (std::isnan(value)) return "nan";  // its sign means nothing
   char text[32];
   const double size = std::abs(value);
   const bool whole = value == std::floor(value) && size < 1e6;

@@ -17,6 +17,10 @@ constexpr int kMinPoints = 8, kMinRisingPoints = 5;
 constexpr double kChanceShare = 0.05;
 constexpr std::size_t kWindows[] = {64, 16};
 constexpr double kRisingShare = 0.75;
+/// A series whose last steps each multiplied it by so much runs away, however few they are: no data does that
+/// twice in a row.
+constexpr double kRunaway = 16;
+constexpr std::size_t kMinRunaway = 3;
 
 /// True for columns of "scalars" that should not grow; learning rate, scale, counters and times may.
 bool should_stay(const std::string& column) {
@@ -86,9 +90,29 @@ Candidate growth_in(const std::vector<double>& all, std::size_t window, double t
   return {std::move(g), trend.chance};
 }
 
+/// The finite values at the end of `all`, if the series runs away.
+std::optional<Growth> runaway(const std::vector<double>& all) {
+  std::size_t end = all.size();
+  while (end > 0 && !std::isfinite(all[end - 1])) --end;
+  std::size_t begin = end;
+  while (begin > 0 && std::isfinite(all[begin - 1]) && all[begin - 1] > 0 &&
+         (begin == end || all[begin] > kRunaway * all[begin - 1]))
+    --begin;
+  if (end - begin < kMinRunaway) return std::nullopt;
+  Growth g;
+  g.series.assign(all.begin() + static_cast<std::ptrdiff_t>(begin),
+                  all.begin() + static_cast<std::ptrdiff_t>(end));
+  g.first = g.series.front(), g.last = g.series.back();
+  g.bits = std::log2(g.last) - std::log2(g.first);
+  g.bits_per_step = g.bits / static_cast<double>(g.series.size() - 1);
+  return g;
+}
+
 /// The window of the column in which it grew most.
 Candidate growth_of(const SeriesTable& table, std::size_t column, const std::vector<double>& measured) {
   const std::vector<double> all = column_of(table, column, measured);
+  if (measured.empty())
+    if (auto g = runaway(all)) return {std::move(g), 0};
   const double threshold = threshold_bits(table.name, table.columns[column]);
   // Too few points where there could be more: the rest lies further back.
   const bool sparse =

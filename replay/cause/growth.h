@@ -30,6 +30,9 @@ std::set<std::string> layers_aside(const TraceGraph& graph, OpId op);
 /// and weight norms: half a bit), with at least three quarters of all pairs rising among 8 or more points.
 /// Most bits first, one entry a column.
 ///
+/// However few steps there are: one that was multiplied by more than 16 in each of the last two steps or more
+/// (not counting non-finite values at the end).
+///
 /// Weights of a large model are measured at some steps only (column "measured" of the table "scalars";
 /// between them the history repeats the last value). Then the whole history is the window, and 5 points are
 /// enough if each is above all before it: by chance that is 1 in 120.

@@ -64,8 +64,8 @@ SampleBisection bisect_samples(const Case& c, int max_runs) {
     if (const std::int64_t d = i * b.batch / donors; finite_with(c, all_but(b.batch, d), d)) b.donor = d;
   if (b.donor < 0) {
     b.note =
-        "the step fails with copies of any single sample that was tried: it does not hang on particular "
-        "samples";
+        "copies of any single sample in the place of all fail as well (of those that were tried): which "
+        "samples are needed can't be told this way";
     return b;
   }
   int calls = 0;

@@ -39,13 +39,22 @@ Change edit_constant(const Case& c, std::int32_t op, std::string_view argument_n
   change.price = Price::protect_op;
   const auto position = argument_position(*c.row(op), argument_name);
   if (!position) return change;
+  // An optimizer does to every weight what it does to one: a setting of it stands in each of these ops.
+  if (c.row(op)->phase == Phase::optimizer)
+    for (std::int32_t i = 0; i < static_cast<std::int32_t>(c.doc().ops.size()); ++i)
+      if (c.row(i)->phase == Phase::optimizer && c.row(i)->name == c.row(op)->name &&
+          c.row(i)->overload == c.row(op)->overload)
+        change.options.edit.op_edit[i] = [p = *position, from, to](std::vector<c10::IValue>& stack) {
+          if (p < stack.size() && is_number(stack[p], from)) stack[p] = with_number(stack[p], to);
+          return false;
+        };
   change.options.edit.op_edit[op] = [p = *position, to](std::vector<c10::IValue>& stack) {
     if (p < stack.size()) stack[p] = with_number(stack[p], to);
     return false;
   };
   // Its derivative was recorded with the same number.
   for (std::int32_t i = op + 1; i < static_cast<std::int32_t>(c.doc().ops.size()); ++i) {
-    if (c.forward_of(i) != op) continue;
+    if (c.row(i)->phase == Phase::optimizer || c.forward_of(i) != op) continue;
     change.options.edit.op_edit[i] = [from, to](std::vector<c10::IValue>& stack) {
       for (c10::IValue& v : stack)
         if (is_number(v, from)) v = with_number(v, to);

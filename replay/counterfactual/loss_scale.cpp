@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "replay/case/case.h"
+#include "replay/case/scale.h"
 #include "replay/case/values.h"
 #include "replay/counterfactual/change.h"
 
@@ -36,14 +36,14 @@ bool is_number(const Case& c, const ArgRow& arg, double number) {
 }
 
 /// Ops that multiply by the loss scale: `loss * scale` and its derivative.
-std::vector<std::int32_t> scaling_ops(const Case& c) {
+std::vector<std::int32_t> scaling_ops(const Case& c, double scale) {
   std::vector<std::int32_t> found;
   const SnapshotDoc& doc = c.doc();
   for (std::int32_t i = 0; i < static_cast<std::int32_t>(doc.ops.size()); ++i) {
     const OpRow& op = doc.ops[i];
     if (op.phase == Phase::optimizer || (op.name != "aten::mul" && op.name != "aten::mul_")) continue;
     for (std::int32_t a = 0; a < op.arg_count; ++a)
-      if (is_number(c, doc.args[op.first_arg + a], doc.loss_scale)) {
+      if (is_number(c, doc.args[op.first_arg + a], scale)) {
         found.push_back(i);
         break;
       }
@@ -54,10 +54,10 @@ std::vector<std::int32_t> scaling_ops(const Case& c) {
 }  // namespace
 
 std::optional<Change> smaller_loss_scale(const Case& c, int halvings) {
-  const double scale = c.doc().loss_scale, smaller = std::ldexp(scale, -halvings);
+  const double scale = step_loss_scale(c), smaller = std::ldexp(scale, -halvings);
   if (scale <= 1 || smaller < 1) return std::nullopt;
   Change change;
-  for (std::int32_t op : scaling_ops(c))
+  for (std::int32_t op : scaling_ops(c, scale))
     change.options.edit.op_edit[op] = [scale, smaller](std::vector<c10::IValue>& stack) {
       for (c10::IValue& v : stack) {
         if (!is_number(v, scale)) continue;

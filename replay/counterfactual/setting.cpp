@@ -77,15 +77,23 @@ Change replace_setting(const Case& c, std::int32_t op, const Setting& setting) {
   change.size = ChangeSize::op;
   change.price = Price::protect_op;
   const std::string name = plain_name(*c.row(op));
-  const auto edit = [position = setting.position, found = setting.found,
-                     sane = setting.sane](std::vector<c10::IValue>& stack) {
-    if (position < stack.size()) put_sane(stack[position], found, sane);
-    return false;
+  const std::string argument = argument_name(*c.row(op), setting.position);
+  const auto edit_at = [&setting](std::size_t position) {
+    return [position, found = setting.found, sane = setting.sane](std::vector<c10::IValue>& stack) {
+      if (position < stack.size()) put_sane(stack[position], found, sane);
+      return false;
+    };
   };
-  for (std::int32_t i = 0; i < static_cast<std::int32_t>(c.doc().ops.size()); ++i)
-    if ((c.row(i)->phase == c.row(op)->phase || c.row(i)->phase == Phase::backward) &&
-        c.row(i)->overload == c.row(op)->overload && plain_name(*c.row(i)) == name)
-      change.options.edit.op_edit[i] = edit;
+  for (std::int32_t i = 0; i < static_cast<std::int32_t>(c.doc().ops.size()); ++i) {
+    const OpRow& row = *c.row(i);
+    if (row.phase != c.row(op)->phase && row.phase != Phase::backward) continue;
+    const std::string other = plain_name(row);
+    if (other == name && row.overload == c.row(op)->overload)
+      change.options.edit.op_edit[i] = edit_at(setting.position);
+    else if (other == name + "_backward")  // is given the same setting, at a place of its own
+      if (const auto position = argument_position(row, argument))
+        change.options.edit.op_edit[i] = edit_at(*position);
+  }
   add_placebo(c, op, change);
   return change;
 }

@@ -30,13 +30,16 @@ std::optional<Finding> examine(const Case& c, const Subject&) {
     samples += (i ? ", " : " in sample ") + std::to_string(s);
     if (s < c.doc().sample_ids.size()) samples += " (" + c.doc().sample_ids[s] + ")";
   }
+  if (f.poison.size() > 5) samples += " and " + std::to_string(f.poison.size() - 5) + " more";
   if (value->host_write == kNone) {
-    f.explanation = "The batch was bad before any op ran: " + value->name + " holds " +
+    f.explanation = "The batch was bad when the model got it: " + value->name + " holds " +
                     bad_text(value->tensor) + samples + ". " + c.op_text(c.op_index()) +
-                    " is the first op that reads it.";
+                    " is the first op on record that reads it; what made the batch is not on record.";
     f.advice =
-        "Check samples for NaN and Inf when they are loaded, repair or drop these, and keep the list of what "
-        "was dropped.";
+        "Check samples for NaN and Inf when they are loaded, and after what is computed on them before the "
+        "model is called (a division by a standard deviation of 0); repair or drop these, and keep the list "
+        "of "
+        "what was dropped.";
   } else {
     f.source = "the numbers as the program wrote them, stored in the snapshot";
     f.explanation = "No op of the step made this value: the program put " + bad_text(value->tensor) +

@@ -113,7 +113,10 @@ Finding finding(const Case& c, std::int64_t bad, const Protection& p, double bet
   f.advice = p.format.empty() ? "Give it an epsilon: 1e-6 in fp32, 1e-3 in fp16."
                               : "Use an epsilon that the format holds (fp16 ends at 6e-8, its products much "
                                 "earlier: 1e-3 to 1e-4), or compute this part in fp32.";
-  f.wanted.push_back(edit_constant(c, p.op, p.argument, p.eps, better));
+  Change larger = edit_constant(c, p.op, p.argument, p.eps, better);
+  larger.text = "the epsilon of " + c.op_text(p.op) + " set to " + number_text(better) + " instead of " +
+                number_text(p.eps);
+  f.wanted.push_back(std::move(larger));
   if (p.format.empty()) f.unmoved.push_back(op_in(c, c.op_index(), Precision::fp64));
   return f;
 }

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "replay/case/scale.h"
 #include "replay/case/values.h"
 #include "replay/cause/cause.h"
 
@@ -21,12 +22,12 @@ struct Overflow {
 };
 
 /// Evidence and words about the loss scale, where it alone made the value too large.
-void judge_loss_scale(const Case& c, double amax, double limit, Finding& f) {
-  const double unscaled = amax / c.doc().loss_scale;
-  f.evidence.push_back({"the same without the loss scale of " + number_text(c.doc().loss_scale),
-                        number_text(unscaled), number_text(limit)});
+void judge_loss_scale(const Case& c, double scale, double amax, double limit, Finding& f) {
+  const double unscaled = amax / scale;
+  f.evidence.push_back({"the same without the loss scale of " + number_text(scale), number_text(unscaled),
+                        number_text(limit)});
   if (unscaled >= limit) return;
-  f.explanation += " Without the loss scale of " + number_text(c.doc().loss_scale) + " it would have fitted.";
+  f.explanation += " Without the loss scale of " + number_text(scale) + " it would have fitted.";
   // As many halvings as the value is beyond the format, and some for the sums that follow it.
   const int needed = static_cast<int>(std::ceil(std::log2(amax / limit)));
   for (int more : {1, 5})
@@ -71,8 +72,8 @@ Finding finding(const Case& c, const Overflow& o) {
                             : " computes a value of " + number_text(amax) + ", but " + format + " ends at ") +
                   number_text(limit) + ": " + count_text(bad, "element") +
                   " became infinite although every input was finite.";
-  if (c.op()->phase == Phase::backward && c.doc().loss_scale > 1 && !o.inside)
-    judge_loss_scale(c, amax, limit, f);
+  if (const double scale = step_loss_scale(c); c.op()->phase == Phase::backward && scale > 1 && !o.inside)
+    judge_loss_scale(c, scale, amax, limit, f);
   f.advice = f.wanted.empty() ? "" : "Let the loss scaler lower its scale (it overflowed, not the model). ";
   f.advice += advice_for(format);
   return f;

@@ -170,7 +170,7 @@ TEST(Nearness, AStepThatIsFiniteAndWrongIsToldByItsDistanceToFp64) {
   EXPECT_NEAR(coarse.loss, 1, 1e-2);  // 0 instead of 4 x 264
   EXPECT_NE(why_not_near(coarse, limits), "");
   const Verdict v = incident.verdict();
-  expect_fix(v, Label::exp_overflow);
+  expect_fix(v, Label::fp16_overflow);
   EXPECT_EQ(v.fix->change.find("bf16"), std::string::npos) << v.fix->change;
 }
 

@@ -250,5 +250,22 @@ TEST(Ddmin, StopsAtItsBudgetWithASetThatStillPasses) {
   EXPECT_TRUE(test(left));
 }
 
+TEST(Growth, AFewStepsThatRunAwayAreEnough) {
+  const auto of = [](std::vector<double> loss) {
+    SnapshotDoc doc;
+    doc.history = {SeriesTable{"scalars", {"loss"}, std::move(loss)}};
+    return find_growth(doc);
+  };
+  const std::vector<Growth> found = of({2.3, 2.2, 85, 4e9, 1e36, std::numeric_limits<double>::infinity()});
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found[0].what, "loss");
+  EXPECT_DOUBLE_EQ(found[0].first, 2.2);
+  EXPECT_DOUBLE_EQ(found[0].last, 1e36);
+  EXPECT_TRUE(of({2.3, 2.2, 2.1, 80, 1e30}).size() == 1);
+  // One jump is a batch, not growth; and what came down again does not run away.
+  EXPECT_TRUE(of({2.3, 2.2, 2.1, 1e30}).empty());
+  EXPECT_TRUE(of({2.3, 85, 4e9, 2.1}).empty());
+}
+
 }  // namespace
 }  // namespace nanquest

@@ -88,6 +88,19 @@ TEST(BadData, WhatTheProgramItselfFilledDuringTheStep) {
   testing::expect_healed(incident, Label::bad_data, "aten::mean");
 }
 
+TEST(BadData, AlsoWhereTheTensorIsDetachedInPlaceAsPythonsAre) {
+  // What torch.tensor(list) is made of.
+  const at::Tensor w = leaf(at::ones({4}));
+  const Incident incident = testing::trained(w, [&] {
+    at::Tensor returns = at::empty({4});
+    for (int i = 0; i < 4; ++i) returns.data_ptr<float>()[i] = i < 2 ? kInf : 1.0f + static_cast<float>(i);
+    returns.detach_();
+    returns = at::lift_fresh(returns);
+    return (w * (returns - returns.mean())).sum();
+  });
+  testing::expect_healed(incident, Label::bad_data, "aten::mean");
+}
+
 TEST(BadData, ABadWeightIsNot) {
   at::Tensor values = at::ones({4});
   values[1] = kNaN;

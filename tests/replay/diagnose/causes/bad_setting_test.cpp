@@ -84,11 +84,13 @@ TEST(BadSetting, AnInfiniteCoefficientOfALoss) {
 
 TEST(BadSetting, AnInfiniteScaleOfAnAttention) {
   const at::Tensor w = leaf(at::rand({1, 2, 8, 4})), x = at::rand({1, 2, 8, 4});
-  const Finding f = testing::trained(w, [=] {
-                      return at::scaled_dot_product_attention(w, x, x, {}, 0.0, false,
-                                                              std::numeric_limits<double>::infinity())
-                          .sum();
-                    }).finding();
+  const Incident incident = testing::trained(w, [=] {
+    return at::scaled_dot_product_attention(w, x, x, {}, 0.0, false, std::numeric_limits<double>::infinity())
+        .sum();
+  });
+  // Its backward is given the same number.
+  testing::expect_healed(incident, Label::bad_setting, "aten::_scaled_dot_product_flash_attention_for_cpu");
+  const Finding f = incident.finding();
   EXPECT_EQ(f.label, Label::bad_setting) << f.explanation;
   EXPECT_NE(f.explanation.find("scale of aten::_scaled_dot_product"), std::string::npos) << f.explanation;
 }

@@ -58,6 +58,8 @@ TEST(ExpOverflow, ASmallPowerAndAProductAreRangeOverflow) {
 TEST(ExpOverflow, APowerAtItsPoleIsNotExpOverflow) {
   const at::Tensor w = leaf(at::tensor({1.f, 0.f}));
   expect_cause(trained(w, [&] { return at::pow(w, -8.0).sum(); }), Label::div_zero);
+  const at::Tensor large = leaf(at::full({4}, 1e25f));  // all alike
+  expect_cause(trained(large, [&] { return at::pow(large, 2.0).sum(); }), Label::fp16_overflow, "aten::pow");
 }
 
 }  // namespace
