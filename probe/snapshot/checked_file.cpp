@@ -65,6 +65,9 @@ Result<CheckedFile> CheckedFile::open(const std::string& path, bool swmr) {
 #if H5_VERSION_GE(1, 10, 7)
   H5Pset_file_locking(access.get(), true, true);  // some network file systems have no locks
 #endif
+  // A part that was read while it was being written is read again. The library doubles its wait each time,
+  // from 1 ns: these attempts take 17 ms, its own 100 would keep a damaged file waiting for hours.
+  if (swmr) H5Pset_metadata_read_attempts(access.get(), 24);
   self.file_ =
       h5::Id(H5Fopen(path.c_str(), H5F_ACC_RDONLY | (swmr ? H5F_ACC_SWMR_READ : 0u), access.get()), H5Fclose);
   if (!self.file_) return h5::failure(path, "opening as HDF5", ErrorCode::bad_file);
@@ -90,8 +93,7 @@ Status CheckedFile::walk(const std::string& group, hid_t id, int depth) {
     const H5I_type_t type = H5Iget_type(object.get());
     if (type != H5I_GROUP && type != H5I_DATASET) continue;  // named types: nothing here uses them
     if (type == H5I_GROUP) groups_.insert(name);
-    Status status =
-        type == H5I_GROUP ? walk(name, object.get(), depth + 1) : look_at(name, object.get());
+    Status status = type == H5I_GROUP ? walk(name, object.get(), depth + 1) : look_at(name, object.get());
     if (!status) return status;
   }
   return {};

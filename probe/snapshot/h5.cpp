@@ -107,6 +107,9 @@ Error failure(const std::string& path, std::string_view doing, ErrorCode otherwi
     errno = last.system_error;
     return nanquest::system_error(path, doing);
   }
+  if (otherwise == ErrorCode::bad_file)  // what the library says of a file's inside tells nobody what to do
+    return {otherwise, path + ": damaged or cut off (" + std::string(doing) + " failed)",
+            "copy it again from where it was written"};
   const std::string what = last.what.empty() ? "unknown HDF5 error" : last.what;
   return {otherwise, path + ": " + std::string(doing) + " failed: " + what, ""};
 }

@@ -82,8 +82,9 @@ Result<Manifest> read_manifest(const std::string& run_dir) {
                    path + ": written in format " + version + ", this program reads up to 1.x",
                    "use a newer nanquest"};
     return from_json(j);
-  } catch (const std::exception& e) {
-    return Error{ErrorCode::bad_file, path + ": " + e.what(), "the file is damaged"};
+  } catch (const std::exception&) {  // what the JSON library says tells nobody what to do
+    return Error{ErrorCode::bad_file, path + ": damaged, it is no complete manifest",
+                 "copy it again from where the run was written"};
   }
 }
 

@@ -52,7 +52,7 @@ class Damaged : public ::testing::Test {
 TEST_F(Damaged, AloneItIsRefusedInOneLine) {
   for (const Damage& damage : all_damages()) {
     SCOPED_TRACE(damage.name);
-    const std::string path = fresh();
+    const std::string path = fresh(/*replayed=*/false);
     damage.make(path);
     const Result<Session> session = Session::open(path);
     ASSERT_FALSE(session);
@@ -97,6 +97,48 @@ TEST_F(Damaged, SeriesAndManifestToo) {
   EXPECT_EQ(session->complaints().size(), 2u);
   EXPECT_FALSE(session->history().empty()) << "the snapshot's own";
   look_at_everything(*session);
+}
+
+/// Words of libraries, which tell nobody what to do.
+TEST_F(Damaged, IsSaidInPlainWordsAndAtOnce) {
+  fresh();
+  const std::string series = series_path(dir(), 0), whole = temp_.path() + "/whole.h5";
+  fs::copy_file(series, whole);
+  const auto bytes = fs::file_size(whole);
+  std::size_t complaints = 0;
+  const auto check = [&] {
+    const Result<Session> session = Session::open(dir());
+    ASSERT_TRUE(session) << session.error().text();
+    for (std::string complaint : session->complaints()) {
+      ++complaints;
+      if (const auto at = complaint.find(dir()); at != std::string::npos) complaint.erase(at, dir().size());
+      for (const char* word : {"exception", "->", "eof", "sblock", "H5", "parse_error", "::", "unable to"})
+        EXPECT_EQ(complaint.find(word), std::string::npos) << complaint;
+    }
+  };
+  for (const auto cut : {std::uintmax_t{0}, std::uintmax_t{10}, std::uintmax_t{900}, bytes / 2, bytes - 1}) {
+    fs::copy_file(whole, series, fs::copy_options::overwrite_existing);
+    fs::resize_file(series, cut);
+    check();
+  }
+  for (std::uintmax_t at = 0; at < std::min<std::uintmax_t>(bytes, 4000); at += 37) {
+    fs::copy_file(whole, series, fs::copy_options::overwrite_existing);
+    std::fstream file(series, std::ios::in | std::ios::out | std::ios::binary);
+    file.seekp(static_cast<std::streamoff>(at));
+    file.put('\x5a');
+    file.close();
+    check();
+  }
+  fs::copy_file(whole, series, fs::copy_options::overwrite_existing);
+  for (const char* text : {"{", "", "[]", "{\"format\": 3}", "\xff\xfe", "{\"format\":\"nanquest.run\"}",
+                           "{\"format\":\"nanquest.run\",\"format_version\":\"1.0\",\"incidents\":[{}]}",
+                           "{\"format\":\"nanquest.run\",\"format_version\":\"1.0\",\"rank\":\"x\"}"}) {
+    std::ofstream(manifest_path(dir())) << text;
+    const std::size_t before = complaints;
+    check();
+    EXPECT_GT(complaints, before) << text;
+  }
+  EXPECT_GT(complaints, 20u);
 }
 
 /// Every number of every table, made absurd: the reader refuses it, or everything can be shown.
