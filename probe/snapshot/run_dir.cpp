@@ -54,6 +54,13 @@ std::string if_there(const std::string& path) {
   return fs::is_regular_file(path, error) ? path : "";
 }
 
+/// Adds the other files of an incident whose snapshot's path is known.
+void look_beside(IncidentFiles& incident) {
+  incident.verdict = if_there(verdict_path(incident.snapshot));
+  incident.report = if_there(report_path(incident.snapshot));
+  incident.replay = if_there(replay_path(incident.snapshot));
+}
+
 /// Names of the plain files in a directory; empty if it can't be read.
 std::vector<std::string> files_in(const std::string& directory) {
   std::vector<std::string> out;
@@ -104,6 +111,13 @@ std::string replay_path(const std::string& snapshot) {
   return with_ending(snapshot, ".replay.h5");
 }
 
+std::string snapshot_beside(const std::string& path) {
+  for (const std::string_view ending : {std::string_view(".replay.h5"), std::string_view(".json")})
+    if (path.size() > ending.size() && path.ends_with(ending))
+      return path.substr(0, path.size() - ending.size()) + ".h5";
+  return "";
+}
+
 std::optional<IncidentFiles> parse_incident_name(const std::string& path) {
   const std::string name = fs::path(path).filename().string();
   std::string_view rest = name;
@@ -131,19 +145,19 @@ Result<RunListing> list_run(const std::string& run_dir) try {
     out.series.push_back(std::move(series));
   }
   for (const std::string& path : files_in(incidents_dir(run_dir))) {
-    std::optional<IncidentFiles> incident = parse_incident_name(path);
-    if (!incident) continue;
-    incident->verdict = if_there(verdict_path(path));
-    incident->report = if_there(report_path(path));
-    incident->replay = if_there(replay_path(path));
-    out.incidents.push_back(std::move(*incident));
+    const bool verdict = path.ends_with(".json");
+    std::optional<IncidentFiles> incident = parse_incident_name(verdict ? snapshot_beside(path) : path);
+    if (!incident || (verdict && !if_there(incident->snapshot).empty())) continue;
+    look_beside(*incident);
+    (verdict ? out.lost : out.incidents).push_back(std::move(*incident));
   }
   std::sort(out.series.begin(), out.series.end(),
             [](const SeriesFile& a, const SeriesFile& b) { return a.rank < b.rank; });
-  std::sort(out.incidents.begin(), out.incidents.end(), [](const IncidentFiles& a, const IncidentFiles& b) {
-    return std::tie(a.step, a.rank, a.attempt) < std::tie(b.step, b.rank, b.attempt);
-  });
-  if (out.manifest.empty() && out.series.empty() && out.incidents.empty())
+  for (std::vector<IncidentFiles>* list : {&out.incidents, &out.lost})
+    std::sort(list->begin(), list->end(), [](const IncidentFiles& a, const IncidentFiles& b) {
+      return std::tie(a.step, a.rank, a.attempt) < std::tie(b.step, b.rank, b.attempt);
+    });
+  if (out.manifest.empty() && out.series.empty() && out.incidents.empty() && out.lost.empty())
     return Error{ErrorCode::bad_file, run_dir + ": holds no manifest, series or incidents",
                  "give the run directory that the training wrote"};
   return out;

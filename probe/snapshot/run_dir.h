@@ -39,6 +39,9 @@ std::string checkpoints_dir(const std::string& run_dir);
 std::string verdict_path(const std::string& snapshot);
 std::string report_path(const std::string& snapshot);
 std::string replay_path(const std::string& snapshot);
+/// The other way: the snapshot that a file beside it (".json" or ".replay.h5") belongs to; "" if it is called
+/// like neither.
+std::string snapshot_beside(const std::string& path);
 
 /// One incident of a run.
 struct IncidentFiles {
@@ -63,12 +66,14 @@ struct RunListing {
   std::string manifest;                  ///< "" if the file is not there
   std::vector<SeriesFile> series;        ///< by rank
   std::vector<IncidentFiles> incidents;  ///< by step, rank, attempt
+  std::vector<IncidentFiles> lost;       ///< whose verdict is there, but not their snapshot; in the same order
 };
 
 /// Step, rank and attempt out of a snapshot's file name, or nothing if it is not called like one.
 std::optional<IncidentFiles> parse_incident_name(const std::string& path);
 
-/// Lists `run_dir`. `bad_file` if it is not a directory or holds neither manifest, series nor incidents.
+/// Lists `run_dir`. `bad_file` if it is not a directory or holds neither manifest, series, incidents nor
+/// verdicts.
 Result<RunListing> list_run(const std::string& run_dir);
 
 }  // namespace nanquest

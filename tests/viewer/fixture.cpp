@@ -151,10 +151,17 @@ std::string fixture_verdict() {
   return to_json(*verdict);
 }
 
-void write_series(const std::string& run_dir, const std::vector<SeriesTable>& tables) {
+Column column_of(std::vector<SeriesTable>& tables, const std::string& table, const std::string& column) {
+  for (SeriesTable& t : tables)
+    for (std::size_t c = 0; t.name == table && c < t.columns.size(); ++c)
+      if (t.columns[c] == column) return {&t, c};
+  throw std::runtime_error("no column " + column + " in " + table);
+}
+
+void write_series(const std::string& run_dir, const std::vector<SeriesTable>& tables, std::int32_t rank) {
   fs::create_directories(run_dir);
-  fs::remove(series_path(run_dir, 0));
-  Result<SeriesWriter> series = SeriesWriter::create(series_path(run_dir, 0), tables);
+  fs::remove(series_path(run_dir, rank));
+  Result<SeriesWriter> series = SeriesWriter::create(series_path(run_dir, rank), tables);
   if (!series) throw std::runtime_error(series.error().text());
   for (std::size_t r = 0; r < tables[0].rows(); ++r) {
     std::vector<std::span<const double>> rows;

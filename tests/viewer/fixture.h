@@ -27,8 +27,15 @@ std::vector<SeriesTable> fixture_history(int steps = 132);
 /// A verdict that replay wrote (tests/golden/verdicts), of the culprit of fixture_doc.
 std::string fixture_verdict();
 
-/// The series of a run, all rows of these tables, in place of one that is there. Throws as write_run does.
-void write_series(const std::string& run_dir, const std::vector<SeriesTable>& tables);
+/// The series of a rank, all rows of these tables, in place of one that is there. Throws as write_run does.
+void write_series(const std::string& run_dir, const std::vector<SeriesTable>& tables, std::int32_t rank = 0);
+/// The values of `column` in `table`, to be changed. Throws if there is no such column.
+struct Column {
+  SeriesTable* table = nullptr;
+  std::size_t column = 0;
+  double& operator[](std::size_t row) const { return table->values[row * table->columns.size() + column]; }
+};
+Column column_of(std::vector<SeriesTable>& tables, const std::string& table, const std::string& column);
 /// Writes the whole run directory. Returns the path of the snapshot of step 131; throws std::runtime_error on
 /// failure.
 std::string write_run(const std::string& run_dir, const FixtureOptions& options = {});

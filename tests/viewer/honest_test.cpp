@@ -140,6 +140,9 @@ TEST_F(Honest, AReplayFileOpensTheSnapshotThatItBelongsTo) {
   EXPECT_EQ(session.incident()->reader.path(), snapshot);
   EXPECT_EQ(verdict_page(session).state, VerdictPage::State::diagnosed);
   fs::remove(snapshot);
+  EXPECT_EQ(verdict_page(open(replay_path(snapshot))).state, VerdictPage::State::diagnosed)
+      << "the verdict is left";
+  fs::remove(verdict_path(snapshot));
   const Result<Session> alone = Session::open(replay_path(snapshot));
   ASSERT_FALSE(alone);
   EXPECT_TRUE(says(alone.error().text(), "what a replay left")) << alone.error().text();

@@ -55,23 +55,40 @@ case "$3" in
       expect 0 "step 90" "$viewer" "$dir/story" --text verdict
       expect 0 "can't be read" "$viewer" "$dir/story" --text runs
       expect 3 "$says" "$viewer" "$dir/story" --text verdict --step 131; one_line
+      last="$says"
     done < "$dir/kinds"
+    says="$last"  # what reading the end left is empty, and would be found anywhere
     [ "$(wc -l < "$dir/kinds")" -ge 8 ] || { echo "FAILED: too few kinds of damage"; failures=$((failures + 1)); }
     # Its verdict says what happened, with or without the snapshot.
     cp "$dir/verdict.json" "$dir/story/incidents/step-00000131.r0.json"
     expect 0 "FP16_OVERFLOW" "$viewer" "$dir/story" --text verdict
     expect 0 "warning: .*$says" "$viewer" "$dir/story" --text verdict --step 131
     expect 3 "$says" "$viewer" "$dir/story" --text trace --step 131; one_line
+    expect 0 "FP16_OVERFLOW" "$viewer" "$snapshot" --text verdict
+    expect 3 "$says" "$viewer" "$snapshot" --text trace; one_line
+    mv "$snapshot" "$dir/bad.h5"
+    expect 0 "FP16_OVERFLOW" "$viewer" "$dir/story/incidents/step-00000131.r0.json" --text verdict
+    expect 0 "not here" "$viewer" "$dir/story" --text verdict --step 131
+    mv "$dir/bad.h5" "$snapshot"
     rm "$dir/story/incidents/step-00000131.r0.json"
     rm "$dir/story/incidents/step-00000090.r0.h5"
     expect 3 "$says" "$viewer" "$dir/story" --text verdict; one_line  # nothing is left to show
     expect 0 "weight_norm\|loss" "$viewer" "$dir/story" --csv norms
+    # Without any of its files the manifest is left.
+    rm "$dir/story/incidents/"*
+    expect 0 "Step 131 was not finite" "$viewer" "$dir/story" --text verdict
+    expect 0 "Step 90 overflowed" "$viewer" "$dir/story" --text verdict --step 90
+    expect 3 "not here" "$viewer" "$dir/story" --text trace; one_line
     ;;
   damaged-pictures)
     unset DISPLAY WAYLAND_DISPLAY
     cp "$snapshot" "$dir/whole.h5"
+    cp "$dir/story/incidents/step-00000131.r0.json" "$dir/verdict.json"
     for kind in newer cut loop; do
       cp "$dir/whole.h5" "$snapshot"; "$4" "$snapshot" "$kind" || failures=$((failures + 1))
+      cp "$dir/verdict.json" "$dir/story/incidents/step-00000131.r0.json"
+      expect 0 "warning: .*step-00000131.r0.h5" "$viewer" "$snapshot" --screenshot "$dir/verdict.png"
+      rm "$dir/story/incidents/step-00000131.r0.json"
       expect 3 "step-00000131.r0.h5" "$viewer" "$snapshot" --screenshot "$dir/bad.png"; one_line
       [ ! -e "$dir/bad.png" ] || { echo "FAILED: a picture of nothing"; failures=$((failures + 1)); }
       expect 0 "wrote" "$viewer" "$dir/story" --screenshot "$dir/a.png" --size 800x500

@@ -57,6 +57,12 @@ int print(const std::string& text) {
   return whole ? 0 : fail({ErrorCode::io, "standard output cannot be written", ""});
 }
 
+/// Whether more than an error can be said of the selected incident.
+bool knows_something(const Session& session) {
+  return session.incident() != nullptr || session.verdict() ||
+         (session.entry() != nullptr && session.entry()->snapshot != Snapshot::here);
+}
+
 /// What the command line selects, on top of what the session chose by itself.
 Status select(Session& session, const Arguments& a) {
   const auto no = [](const std::string& what, const std::string& hint) {
@@ -67,8 +73,7 @@ Status select(Session& session, const Arguments& a) {
     for (const IncidentEntry& e : session.incidents()) found = found || e.files.step == a.step;
     if (!found) return no("there is no incident at step " + std::to_string(a.step), "--text runs lists them");
     session.select_step(static_cast<double>(a.step));
-    if (session.incident() == nullptr && !session.verdict())
-      return Error{ErrorCode::bad_file, session.incident_error(), ""};
+    if (!knows_something(session)) return Error{ErrorCode::bad_file, session.incident_error(), ""};
   }
   if (a.op >= 0) {
     const std::size_t ops = session.incident() ? session.incident()->trace.size() : 0;
@@ -98,8 +103,8 @@ Status select(Session& session, const Arguments& a) {
 
 /// Panels that are about one incident need one that can be read.
 Status check_shown(const Session& session, Panel panel) {
-  const bool about_one =
-      panel == Panel::trace || panel == Panel::tensor || (panel == Panel::verdict && !session.verdict());
+  const bool about_one = panel == Panel::trace || panel == Panel::tensor ||
+                         (panel == Panel::verdict && !knows_something(session));
   if (!about_one || session.incident() != nullptr || session.incident_error().empty()) return {};
   return Error{ErrorCode::bad_file, session.incident_error(), ""};
 }

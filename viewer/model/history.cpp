@@ -1,23 +1,57 @@
 #include "viewer/model/history.h"
 
 #include <algorithm>
+#include <cctype>
 #include <cmath>
+#include <numeric>
 
 namespace nanquest::viewer {
 namespace {
 
-/// Column `c` of a row-major table, cut or filled with NaN to `rows`.
-std::vector<double> column_of(const SeriesTable& table, std::size_t c, std::size_t rows) {
-  std::vector<double> out(rows, std::nan(""));
-  const std::size_t width = table.columns.size();
-  for (std::size_t r = 0; r < std::min(rows, table.rows()); ++r) out[r] = table.values[r * width + c];
+/// Column `c` of a row-major table, in the order of `rows`; NaN for rows that
+/// it has not.
+std::vector<double> column_of(const SeriesTable& table, std::size_t c, const std::vector<std::size_t>& rows) {
+  std::vector<double> out(rows.size(), std::nan(""));
+  const std::size_t width = table.columns.size(), held = table.rows();
+  for (std::size_t i = 0; i < rows.size(); ++i)
+    if (rows[i] < held) out[i] = table.values[rows[i] * width + c];
   return out;
+}
+
+/// The step of each row: its number where the tables don't say.
+std::vector<double> steps_of(const SeriesTable* scalars, std::size_t rows) {
+  std::vector<double> steps(rows);
+  std::iota(steps.begin(), steps.end(), 0.0);
+  if (scalars == nullptr) return steps;
+  const std::size_t width = scalars->columns.size();
+  for (std::size_t c = 0; c < width; ++c)
+    for (std::size_t r = 0; scalars->columns[c] == "step" && r < std::min(rows, scalars->rows()); ++r)
+      if (const double step = scalars->values[r * width + c]; std::isfinite(step)) steps[r] = step;
+  return steps;
+}
+
+/// Median distance of steps that are in order; 1 where there are not two.
+double spacing_of(const std::vector<double>& steps) {
+  std::vector<double> distances;
+  for (std::size_t r = 1; r < steps.size(); ++r)
+    if (steps[r] > steps[r - 1]) distances.push_back(steps[r] - steps[r - 1]);
+  if (distances.empty()) return 1;
+  const auto middle = distances.begin() + static_cast<std::ptrdiff_t>(distances.size() / 2);
+  std::nth_element(distances.begin(), middle, distances.end());
+  return *middle;
 }
 
 const SeriesTable* find(const std::vector<SeriesTable>& tables, const std::string& name) {
   for (const SeriesTable& table : tables)
     if (table.name == name) return &table;
   return nullptr;
+}
+
+/// "weight norm": the title inside a sentence.
+std::string lower_title(Statistic s) {
+  std::string title = statistic_title(s);
+  title[0] = static_cast<char>(std::tolower(static_cast<unsigned char>(title[0])));
+  return title;
 }
 
 /// A plain "amax" is what other programs may write instead of "grad_amax".
@@ -48,19 +82,19 @@ const char* gate_words(Gate gate) {
 History::History(const std::vector<SeriesTable>& tables) {
   std::size_t rows = 0;
   for (const SeriesTable& table : tables) rows = std::max(rows, table.rows());
-  steps_.resize(rows);
-  for (std::size_t r = 0; r < rows; ++r) steps_[r] = static_cast<double>(r);
-  if (const SeriesTable* scalars = find(tables, "scalars")) {
-    for (std::size_t c = 0; c < scalars->columns.size(); ++c) {
-      std::vector<double> values = column_of(*scalars, c, rows);
-      if (scalars->columns[c] == "step") {
-        for (std::size_t r = 0; r < rows; ++r)
-          if (std::isfinite(values[r])) steps_[r] = values[r];
-        continue;
-      }
-      scalar_names_.push_back(scalars->columns[c]);
-      scalars_.emplace_back(std::move(values));
-    }
+  const SeriesTable* scalars = find(tables, "scalars");
+  steps_ = steps_of(scalars, rows);
+  // A run that went back to an earlier step writes that step again.
+  std::vector<std::size_t> order(rows);
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::stable_sort(order.begin(), order.end(),
+                   [&](std::size_t a, std::size_t b) { return steps_[a] < steps_[b]; });
+  std::sort(steps_.begin(), steps_.end());
+  spacing_ = spacing_of(steps_);
+  for (std::size_t c = 0; scalars != nullptr && c < scalars->columns.size(); ++c) {
+    if (scalars->columns[c] == "step") continue;
+    scalar_names_.push_back(scalars->columns[c]);
+    scalars_.emplace_back(column_of(*scalars, c, order));
   }
   if (const Pyramid* gates = scalar("gate"))
     for (std::size_t r = 0; r < rows; ++r)
@@ -70,7 +104,7 @@ History::History(const std::vector<SeriesTable>& tables) {
     const SeriesTable* table = find(tables, static_cast<Statistic>(i));
     if (table == nullptr || table->rows() == 0) continue;
     for (std::size_t c = 0; c < table->columns.size(); ++c) {
-      std::vector<double> values = column_of(*table, c, rows);
+      std::vector<double> values = column_of(*table, c, order);
       for (const double v : values)
         if (v > 0 && std::isfinite(v) && (smallest_positive_[i] == 0 || v < smallest_positive_[i]))
           smallest_positive_[i] = v;
@@ -81,10 +115,11 @@ History::History(const std::vector<SeriesTable>& tables) {
 }
 
 std::size_t History::row_of(double step) const {
-  std::size_t best = 0;
-  for (std::size_t r = 1; r < steps_.size(); ++r)
-    if (std::abs(steps_[r] - step) <= std::abs(steps_[best] - step)) best = r;
-  return best;
+  if (steps_.empty()) return 0;
+  const auto after = std::upper_bound(steps_.begin(), steps_.end(), step);
+  const bool before = after == steps_.end() || (after != steps_.begin() && step - after[-1] < *after - step);
+  const auto end = before ? after : std::upper_bound(after, steps_.end(), *after);
+  return static_cast<std::size_t>(end - steps_.begin()) - 1;
 }
 
 Statistic History::first_available() const {
@@ -103,16 +138,34 @@ bool History::looks_for_bad() const {
   return scalar("gate") != nullptr || scalar("loss") != nullptr || scalar("grad_norm") != nullptr;
 }
 
-std::optional<std::size_t> History::first_bad() const {
+double History::end_of(std::size_t last) const {
+  if (last == 0) return steps_.empty() ? 0 : steps_.front();
+  const double usual = steps_[last - 1] + spacing_;
+  return last < steps_.size() ? std::min(steps_[last], usual) : usual;
+}
+
+std::optional<BadRow> History::first_bad() const {
   const Pyramid* gate = scalar("gate");
-  for (std::size_t r = 0; r < rows(); ++r) {
-    const double g = gate == nullptr ? 0 : (*gate)[r];
-    if (g == static_cast<double>(Gate::non_finite)) return r;
-    if (g == static_cast<double>(Gate::scale_overflow)) continue;
-    for (const char* name : {"loss", "grad_norm"})
-      if (const Pyramid* values = scalar(name); values != nullptr && !std::isfinite((*values)[r])) return r;
-  }
-  return std::nullopt;
+  const auto answer = [&](std::size_t r) { return gate == nullptr ? 0 : (*gate)[r]; };
+  BadRow first{rows(), ""};
+  for (std::size_t r = 0; r < first.row; ++r)
+    if (answer(r) == static_cast<double>(Gate::non_finite)) first.row = r;
+  // Gradients may overflow with the loss scale: that step was left out.
+  const auto look = [&](const Pyramid& values, bool of_gradients, const std::string& what) {
+    if (values.query(0, first.row).non_finite() == 0) return;
+    for (std::size_t r = 0; r < first.row; ++r) {
+      const bool left_out = of_gradients && answer(r) == static_cast<double>(Gate::scale_overflow);
+      if (!std::isfinite(values[r]) && !left_out) first = {r, what};
+    }
+  };
+  if (const Pyramid* loss = scalar("loss")) look(*loss, true, "loss");
+  if (const Pyramid* norm = scalar("grad_norm")) look(*norm, true, "gradient norm");
+  for (const Statistic s :
+       {Statistic::gradient, Statistic::gradient_amax, Statistic::weight, Statistic::weight_amax})
+    for (std::size_t i = 0; i < layers(s).size(); ++i)
+      look(series(s, i), s == Statistic::gradient || s == Statistic::gradient_amax,
+           lower_title(s) + " of " + layers(s)[i]);
+  return first.row < rows() ? std::optional(first) : std::nullopt;
 }
 
 HeatMap History::heat_map(Statistic s, std::size_t first, std::size_t last, std::size_t columns) const {

@@ -40,16 +40,26 @@ struct HeatMap {
   const HeatCell& at(std::size_t layer, std::size_t column) const { return cells[layer * columns + column]; }
 };
 
+/// A row that was not finite, and what of it.
+struct BadRow {
+  std::size_t row = 0;
+  std::string what;  ///< "loss", "weight norm of head"; "" where the gate says so
+};
+
 class History {
  public:
   History() = default;
   /// Takes the tables of a series file or of a snapshot. Without a "step" column rows are numbered from 0.
+  /// Rows stand in the order of their steps; those of one step in the order in which they were written.
   explicit History(const std::vector<SeriesTable>& tables);
 
   std::size_t rows() const { return steps_.size(); }
   bool empty() const { return steps_.empty(); }
   const std::vector<double>& steps() const { return steps_; }
-  /// Row whose step is nearest; 0 if there are none.
+  /// Step at which the stretch of rows up to `last` (exclusive) ends: that of the next row, or as far away as
+  /// rows usually are. What lies between two stretches was not recorded.
+  double end_of(std::size_t last) const;
+  /// Row whose step is nearest, the last one of that step; 0 if there are none.
   std::size_t row_of(double step) const;
 
   bool has(Statistic s) const { return !series_[static_cast<int>(s)].empty(); }
@@ -73,12 +83,13 @@ class History {
   const std::vector<GateEvent>& events() const { return events_; }
   /// True if the rows say whether their step was finite: by the gate, the loss or a gradient norm.
   bool looks_for_bad() const;
-  /// The first row whose step was not finite; one whose loss scale overflowed is none. Nothing if there is
-  /// none.
-  std::optional<std::size_t> first_bad() const;
+  /// The first row whose step was not finite, by gate, loss, gradients or weights; gradients of a step whose
+  /// loss scale overflowed are none. Nothing if there is none.
+  std::optional<BadRow> first_bad() const;
 
  private:
   std::vector<double> steps_;
+  double spacing_ = 1;  ///< of the steps: their median distance
   std::vector<std::string> layers_[kStatistics];
   std::vector<Pyramid> series_[kStatistics];
   double smallest_positive_[kStatistics] = {};

@@ -1,12 +1,17 @@
 #include "viewer/model/incident.h"
 
 #include <algorithm>
+#include <filesystem>
+#include <map>
+#include <tuple>
 #include <utility>
 
 #include "replay/verdict/json.h"
 
 namespace nanquest::viewer {
 namespace {
+
+namespace fs = std::filesystem;
 
 bool same_trace(const SnapshotDoc& a, const SnapshotDoc& b) {
   const auto same_op = [](const OpRow& x, const OpRow& y) {
@@ -54,9 +59,66 @@ OpenIncident::OpenIncident(SnapshotReader opened, const std::string& replay_file
 }
 
 std::string IncidentEntry::standing() const {
-  if (!error.empty()) return cause.empty() ? "can't be read" : cause + ", its snapshot can't be read";
+  const std::string found = cause.empty() ? "" : cause + ", ";
+  if (snapshot == Snapshot::never_written) return found + "no snapshot was written";
+  if (snapshot == Snapshot::lost) return found + "its snapshot is not here";
+  if (!error.empty()) return cause.empty() ? "can't be read" : found + "its snapshot can't be read";
   if (!verdict_error.empty()) return "its verdict can't be read";
   return cause.empty() ? "not replayed yet" : cause;
+}
+
+std::string IncidentEntry::known_text() const {
+  const char* what = gate == "non_finite"       ? " was not finite"
+                     : gate == "scale_overflow" ? " overflowed the loss scale"
+                     : gate == "spike"          ? " had a spike of the loss"
+                     : gate == "ok"             ? " holds damage that no gate saw"
+                                                : " went wrong";
+  return "Step " + std::to_string(files.step) + what + (summary.empty() ? "" : ": " + summary);
+}
+
+void IncidentEntry::note(Gate failed) {
+  constexpr const char* words[] = {"ok", "scale_overflow", "non_finite", "spike"};
+  if (gate.empty()) gate = words[static_cast<int>(failed) & 3];
+}
+
+std::vector<IncidentEntry> list_incidents(const RunListing& listing,
+                                          const std::optional<Manifest>& manifest) {
+  std::vector<IncidentEntry> out;
+  std::map<std::string, std::size_t> row_of;  // by the snapshot's name
+  const auto add = [&](const IncidentFiles& files, Snapshot snapshot) {
+    if (!files.snapshot.empty()) row_of[fs::path(files.snapshot).filename().string()] = out.size();
+    out.emplace_back();
+    out.back().files = files;
+    out.back().snapshot = snapshot;
+  };
+  for (const IncidentFiles& files : listing.incidents) add(files, Snapshot::here);
+  for (const IncidentFiles& files : listing.lost) add(files, Snapshot::lost);
+  for (const ManifestIncident& known : manifest ? manifest->incidents : std::vector<ManifestIncident>{}) {
+    const std::string name = fs::path(known.file).filename().string();
+    if (name.empty() || !row_of.count(name)) {
+      IncidentFiles files = parse_incident_name(name).value_or(IncidentFiles{});
+      files.step = known.step;
+      files.rank = known.rank;
+      if (!name.empty()) files.snapshot = (fs::path(incidents_dir(listing.run_dir)) / name).string();
+      add(files, name.empty() ? Snapshot::never_written : Snapshot::lost);
+    }
+    IncidentEntry& entry = name.empty() ? out.back() : out[row_of[name]];
+    entry.gate = known.gate;
+    entry.summary = known.summary;
+  }
+  for (IncidentEntry& entry : out) {
+    if (entry.files.verdict.empty()) continue;
+    const Result<Verdict> verdict = read_verdict(entry.files.verdict);
+    if (verdict)
+      entry.note(*verdict);
+    else
+      entry.verdict_error = verdict.error().text();
+  }
+  std::stable_sort(out.begin(), out.end(), [](const IncidentEntry& a, const IncidentEntry& b) {
+    return std::tie(a.files.step, a.files.rank, a.files.attempt) <
+           std::tie(b.files.step, b.files.rank, b.files.attempt);
+  });
+  return out;
 }
 
 void IncidentEntry::note(const Verdict& verdict) {

@@ -2,9 +2,11 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "probe/snapshot/manifest.h"
 #include "probe/snapshot/reader.h"
 #include "probe/snapshot/run_dir.h"
 #include "replay/verdict/verdict.h"
@@ -17,11 +19,15 @@ namespace nanquest::viewer {
 /// What a verdict knows, the most telling first.
 enum class Known : std::uint8_t { cause, unknown, not_replayed, harmless };
 
+/// What is left of an incident's snapshot.
+enum class Snapshot : std::uint8_t { here, lost, never_written };
+
 /// One line of the incident list.
 struct IncidentEntry {
   IncidentFiles files;
-  std::string gate;     ///< "non_finite", …; "" if unknown
-  std::string summary;  ///< of the manifest, or of the opened file
+  Snapshot snapshot = Snapshot::here;
+  std::string gate;     ///< "non_finite", …, of the manifest or of the opened file; "" if unknown
+  std::string summary;  ///< of the manifest
   std::string cause;    ///< of the verdict, "" if not replayed yet
   double confidence = 0;
   bool silent = false;  ///< its verdict says that no gate could see it
@@ -31,9 +37,17 @@ struct IncidentEntry {
 
   /// "FP16_OVERFLOW", "not replayed yet", or what of it can't be read.
   std::string standing() const;
+  /// One sentence of what is known without verdict and snapshot: "Step 131 was not finite: …".
+  std::string known_text() const;
   /// Takes over what the list shows of a verdict.
   void note(const Verdict& verdict);
+  /// Takes over which gate failed, if nobody else says so.
+  void note(Gate failed);
 };
+
+/// The incidents of a run by step, rank and attempt: those whose snapshot is there, those of which a verdict
+/// is left, and those that the manifest alone knows of. Verdicts are read.
+std::vector<IncidentEntry> list_incidents(const RunListing& listing, const std::optional<Manifest>& manifest);
 
 /// Which of two incidents a person is shown first: a failed gate before a spike, before a loss scale that
 /// overflowed, before what no gate saw; then the one that more is known of.

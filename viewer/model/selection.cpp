@@ -44,7 +44,10 @@ void Session::select_incident(int row) {
   selection_.tensor.clear();
   selection_.layer.clear();
   selection_.step = static_cast<double>(incidents_[static_cast<std::size_t>(row)].files.step);
-  if (incident_ == nullptr) return;
+  if (incident_ == nullptr) {
+    if (verdict_) selection_.layer = layer_for(history(), verdict_->culprit.module);
+    return;
+  }
   std::int64_t op = incident_->doc.culprit.op;
   if (verdict_ && verdict_->culprit.index >= 0) op = verdict_->culprit.index;
   if (op >= 0 && op < static_cast<std::int64_t>(incident_->trace.size()))
@@ -82,11 +85,10 @@ void Session::select_layer(const std::string& layer) {
 
 void Session::select_step(double step) {
   selection_.step = step;
-  for (std::size_t i = 0; i < incidents_.size(); ++i)
-    if (static_cast<double>(incidents_[i].files.step) == step && static_cast<int>(i) != selection_.incident) {
-      select_incident(static_cast<int>(i));
-      return;
-    }
+  const auto is_of_step = [&](const IncidentEntry& e) { return static_cast<double>(e.files.step) == step; };
+  if (entry() != nullptr && is_of_step(*entry())) return;  // one of several of that step may be open
+  const auto found = std::find_if(incidents_.begin(), incidents_.end(), is_of_step);
+  if (found != incidents_.end()) select_incident(static_cast<int>(found - incidents_.begin()));
 }
 
 void Session::select_tensor(const std::string& path) {

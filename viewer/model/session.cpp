@@ -13,30 +13,30 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Single quotes for a shell, only where they are needed.
-std::string shell_quoted(const std::string& text) {
-  const bool plain = !text.empty() && text.find_first_not_of(
-                                          "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-                                          "0123456789_./-+=:,@%") == std::string::npos;
-  if (plain) return text;
-  std::string out = "'";
-  for (const char c : text) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return out + "'";
+/// When the newest of the files was written; the beginning of time if none is there.
+fs::file_time_type last_written(const std::string& manifest, const std::vector<SeriesFile>& series) {
+  std::error_code ec;
+  fs::file_time_type last = fs::last_write_time(manifest, ec);
+  if (ec) last = fs::file_time_type::min();
+  for (const SeriesFile& file : series)
+    if (const auto time = fs::last_write_time(file.path, ec); !ec) last = std::max(last, time);
+  return last;
 }
 
-/// The snapshot that a replay file belongs to; "" if the file is not called like one.
-std::string replayed_snapshot(const std::string& path) {
-  const std::string ending = ".replay.h5";
-  if (path.size() <= ending.size() || !path.ends_with(ending)) return "";
-  return path.substr(0, path.size() - ending.size()) + ".h5";
+bool is_file(const std::string& path) {
+  std::error_code ec;
+  return fs::is_regular_file(path, ec);
 }
 
 }  // namespace
 
 Result<Session> Session::open(const std::string& path) {
-  if (const std::string snapshot = replayed_snapshot(path); !snapshot.empty()) {
-    std::error_code ec;
-    if (fs::is_regular_file(snapshot, ec)) return open(snapshot);
+  if (fs::path(path).filename() == fs::path(manifest_path("")).filename() && is_file(path)) {
+    const fs::path run = fs::path(path).parent_path();
+    return open(run.empty() ? "." : run.string());
+  }
+  if (const std::string snapshot = snapshot_beside(path); !snapshot.empty() && is_file(path)) {
+    if (is_file(snapshot) || is_file(verdict_path(snapshot))) return open(snapshot);
     return Error{ErrorCode::bad_file, path + ": is what a replay left of " + snapshot + ", which is not here",
                  "give that snapshot or its run directory"};
   }
@@ -44,26 +44,17 @@ Result<Session> Session::open(const std::string& path) {
   session.path_ = path;
   std::error_code ec;
   const fs::file_status status = fs::status(path, ec);
-  if (!fs::exists(status))
+  const bool has_verdict = is_file(verdict_path(path));
+  if (!fs::exists(status) && !has_verdict)
     return Error{ErrorCode::bad_file, path + ": no such file or directory",
                  "give a run directory or a snapshot (…/incidents/step-*.h5)"};
   session.is_run_ = fs::is_directory(status);
-  if (!session.is_run_ && !fs::is_regular_file(status))
+  if (!session.is_run_ && !fs::is_regular_file(status) && !has_verdict)
     return Error{ErrorCode::bad_file, path + ": neither a directory nor a file",
                  "give a run directory or a snapshot"};
   if (Status loaded = session.load(); !loaded) return loaded.error();
   session.start_selection();
   return session;
-}
-
-std::string Session::title() const {
-  fs::path path(path_);
-  if (path.filename().empty()) path = path.parent_path();
-  if (path.filename() == "." || path.filename() == "..") {
-    std::error_code ec;
-    path = fs::canonical(path, ec);
-  }
-  return path.filename().string();
 }
 
 Status Session::load() {
@@ -74,17 +65,19 @@ Status Session::load() {
     IncidentEntry entry;
     if (auto named = parse_incident_name(path_)) entry.files = *named;
     entry.files.snapshot = path_;
-    std::error_code ec;
-    entry.files.verdict = fs::exists(verdict_path(path_), ec) ? verdict_path(path_) : "";
-    entry.files.replay = fs::exists(replay_path(path_), ec) ? replay_path(path_) : "";
+    entry.snapshot = is_file(path_) ? Snapshot::here : Snapshot::lost;
+    entry.files.verdict = is_file(verdict_path(path_)) ? verdict_path(path_) : "";
+    entry.files.replay = is_file(replay_path(path_)) ? replay_path(path_) : "";
     incidents_.push_back(entry);
     load_incident(0);
-    if (incident_ == nullptr) {
+    if (incident_ == nullptr && !verdict_) {
+      if (entry.snapshot == Snapshot::lost)
+        return Error{ErrorCode::bad_file, incidents_[0].verdict_error, ""};
       Result<SnapshotReader> again = SnapshotReader::open(path_);
       return again ? Error{ErrorCode::bad_file, incident_error_, ""} : again.error();
     }
-    incidents_[0].files.step = incident_->doc.step;
-    incidents_[0].files.rank = incident_->doc.rank;
+    incidents_[0].files.step = incident_ ? incident_->doc.step : verdict_->step;
+    incidents_[0].files.rank = incident_ ? incident_->doc.rank : verdict_->rank;
     stamp_ = stamp();
     return {};
   }
@@ -98,41 +91,33 @@ Status Session::load() {
     else
       manifest_error_ = manifest.error().text();
   }
-  for (const IncidentFiles& files : listing_.incidents) {
-    IncidentEntry entry;
-    entry.files = files;
-    if (manifest_)
-      for (const ManifestIncident& known : manifest_->incidents)
-        if (!known.file.empty() && fs::path(known.file).filename() == fs::path(files.snapshot).filename()) {
-          entry.gate = known.gate;
-          entry.summary = known.summary;
-        }
-    if (!files.verdict.empty()) {
-      const Result<Verdict> verdict = read_verdict(files.verdict);
-      if (verdict)
-        entry.note(*verdict);
-      else
-        entry.verdict_error = verdict.error().text();
-    }
-    incidents_.push_back(std::move(entry));
-  }
-  load_series();
+  incidents_ = list_incidents(listing_, manifest_);
+  written_ = last_written(manifest_path(path_), listing_.series);
+  load_series(0);
   stamp_ = stamp();
   return {};
 }
 
-void Session::load_series() {
+void Session::load_series(std::int32_t rank) {
   series_error_.clear();
+  words_.clear();
   if (listing_.series.empty()) return;
-  const std::int32_t rank = incident_ ? incident_->doc.rank : listing_.series.front().rank;
   const SeriesFile* chosen = &listing_.series.front();
   for (const SeriesFile& file : listing_.series)
     if (file.rank == rank) chosen = &file;
-  Result<std::vector<SeriesTable>> tables = read_series(chosen->path);
-  if (tables)
-    series_ = History(*tables);
-  else
-    series_error_ = tables.error().text();
+  series_rank_ = rank;
+  for (const SeriesFile& file : listing_.series) {
+    if (&file != chosen && !incidents_.empty()) continue;
+    Result<std::vector<SeriesTable>> tables = read_series(file.path);
+    History history = tables ? History(*tables) : History();
+    words_.push_back(word_of(file.rank, history));
+    if (!tables) words_.back().error = tables.error().text();
+    if (&file != chosen) continue;
+    if (tables)
+      series_ = std::move(history);
+    else
+      series_error_ = words_.back().error;
+  }
 }
 
 void Session::load_verdict(IncidentEntry& entry) {
@@ -157,20 +142,41 @@ void Session::load_incident(int row) {
   if (row < 0 || row >= static_cast<int>(incidents_.size())) return;
   IncidentEntry& entry = incidents_[static_cast<std::size_t>(row)];
   load_verdict(entry);
+  if (is_run_ && entry.files.rank != series_rank_) load_series(entry.files.rank);
+  if (entry.snapshot != Snapshot::here) {
+    incident_error_ = entry.snapshot == Snapshot::lost
+                          ? entry.files.snapshot + ": is not here (copy it from where the run was written)"
+                          : "no snapshot of step " + std::to_string(entry.files.step) + " was written";
+    return;
+  }
   Result<SnapshotReader> reader = SnapshotReader::open(entry.files.snapshot);
   entry.error = reader ? "" : reader.error().text();
+  if (reader) entry.note(reader->doc().gate);
   if (reader)
     incident_ = std::make_unique<OpenIncident>(std::move(reader).value(), entry.files.replay);
   else
     incident_error_ = entry.error;
 }
 
-void Session::start_selection() {
+std::vector<int> Session::opening_order() const {
   std::vector<int> order(incidents_.size());
   std::iota(order.begin(), order.end(), 0);
   std::stable_sort(order.begin(), order.end(), [&](int a, int b) {
     return opens_before(incidents_[static_cast<std::size_t>(a)], incidents_[static_cast<std::size_t>(b)]);
   });
+  return order;
+}
+
+void Session::start_selection() {
+  constexpr int kMostAsked = 16;
+  std::vector<int> order = opening_order();
+  // Which gate failed is in the file where no manifest says it.
+  for (int asked = 0; asked < kMostAsked && !order.empty(); ++asked, order = opening_order()) {
+    const IncidentEntry& first = incidents_[static_cast<std::size_t>(order.front())];
+    if (!first.gate.empty() || first.silent || first.snapshot != Snapshot::here || !first.error.empty())
+      break;
+    load_incident(order.front());
+  }
   const auto nothing = [&] { return incident_ == nullptr && !verdict_; };
   select_incident(order.empty() ? -1 : order.front());
   for (std::size_t i = 1; i < order.size() && nothing(); ++i) select_incident(order[i]);
@@ -178,33 +184,8 @@ void Session::start_selection() {
   if (!history().has(selection_.statistic)) selection_.statistic = history().first_available();
 }
 
-std::vector<std::string> Session::complaints() const {
-  std::vector<std::string> all;
-  for (const std::string& error : {lost_, manifest_error_, series_error_})
-    if (!error.empty()) all.push_back(error);
-  for (const IncidentEntry& entry : incidents_)
-    for (const std::string& error : {entry.error, entry.verdict_error})
-      if (!error.empty()) all.push_back(error);
-  if (incident_ && !incident_->replay_error.empty()) all.push_back(incident_->replay_error);
-  return all;
-}
-
 const History& Session::history() const {
   return series_.empty() && incident_ ? incident_->history : series_;
-}
-
-std::string Session::replay_command() const {
-  if (selection_.incident < 0) return "";
-  const std::string& snapshot = incidents_[static_cast<std::size_t>(selection_.incident)].files.snapshot;
-  std::error_code ec;
-  const fs::path whole = fs::weakly_canonical(snapshot, ec);
-  return "nanquest-replay " + shell_quoted(ec ? snapshot : whole.string());
-}
-
-std::string Session::status() const {
-  if (!lost_.empty()) return "gone: moved, renamed or removed while it was shown";
-  if (!manifest_) return "";
-  return manifest_->status + (manifest_->outcome.empty() ? "" : ": " + manifest_->outcome);
 }
 
 }  // namespace nanquest::viewer

@@ -7,6 +7,7 @@
 /// share. Nothing here writes a file. One thread.
 #pragma once
 
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
@@ -18,14 +19,16 @@
 #include "replay/verdict/json.h"
 #include "viewer/model/incident.h"
 #include "viewer/model/selection.h"
+#include "viewer/model/series_word.h"
 
 namespace nanquest::viewer {
 
 class Session {
  public:
-  /// Opens a run directory or a snapshot; what a replay left of one (".replay.h5") opens that snapshot.
-  /// `bad_file` for anything else. Which of a run's incidents is open: `opens_before`; one of which neither
-  /// snapshot nor verdict can be read is passed over (IncidentEntry::error) as long as another can.
+  /// Opens a run directory (or its manifest) or a snapshot; what a replay left of one (".json", ".replay.h5")
+  /// opens that snapshot, and its verdict is enough. `bad_file` for anything else. Which of a run's incidents
+  /// is open: `opens_before`; one of which neither snapshot nor verdict can be read is passed over
+  /// (IncidentEntry::error) as long as another can.
   static Result<Session> open(const std::string& path);
 
   const std::string& path() const { return path_; }
@@ -37,23 +40,27 @@ class Session {
   const std::vector<IncidentEntry>& incidents() const { return incidents_; }
   /// The open incident, or null; its verdict may be there although its snapshot can't be read.
   const OpenIncident* incident() const { return incident_.get(); }
+  /// The selected line of the incident list, or null.
+  const IncidentEntry* entry() const {
+    return selection_.incident < 0 ? nullptr : &incidents_[static_cast<std::size_t>(selection_.incident)];
+  }
   const std::string& incident_error() const { return incident_error_; }
   /// The verdict of the selected incident, if there is one.
   const std::optional<Verdict>& verdict() const { return verdict_; }
   /// Why there is none, when the file is there but bad.
-  std::string verdict_error() const {
-    return selection_.incident < 0 ? ""
-                                   : incidents_[static_cast<std::size_t>(selection_.incident)].verdict_error;
-  }
+  std::string verdict_error() const { return entry() == nullptr ? "" : entry()->verdict_error; }
   /// That the run was moved or removed while it was shown; "" while it is there.
   const std::string& lost() const { return lost_; }
-  /// "finished: went on in fp32", or that it is gone; "" if nothing says how the run stands.
+  /// "finished: went on in fp32", that it is gone, or for how long a run that is called running has written
+  /// nothing; "" if nothing says how the run stands.
   std::string status() const;
   /// What is there and can't be read, one line each: manifest, series, snapshots that were tried.
   std::vector<std::string> complaints() const;
   /// The run's series, else the open snapshot's history; empty if there is neither.
   const History& history() const;
   const std::string& series_error() const { return series_error_; }
+  /// What the series say of their steps: all of them where no incident is known, else the one that is shown.
+  const std::vector<SeriesWord>& series_words() const { return words_; }
   /// True if a statistic has a series of that name.
   bool has_layer(const std::string& layer) const;
   /// Command that replays the open incident; works from any folder.
@@ -89,7 +96,8 @@ class Session {
   Status load();
   void load_incident(int row);
   void load_verdict(IncidentEntry& entry);
-  void load_series();
+  void load_series(std::int32_t rank);
+  std::vector<int> opening_order() const;
   void start_selection();
   std::string stamp() const;
 
@@ -102,6 +110,9 @@ class Session {
   std::vector<IncidentEntry> incidents_;
   std::unique_ptr<OpenIncident> incident_;
   History series_;
+  std::vector<SeriesWord> words_;
+  std::int32_t series_rank_ = 0;             ///< whose series is shown
+  std::filesystem::file_time_type written_;  ///< when manifest or series were last written
   Selection selection_;
   std::string stamp_;
   std::optional<TensorDetail> detail_;

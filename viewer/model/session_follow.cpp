@@ -21,7 +21,7 @@ std::string file_stamp(const std::string& path) {
 /// "" while a run or a snapshot is where it was opened; then `listing` is what the run holds now.
 std::string gone(const std::string& path, bool is_run, RunListing& listing) {
   std::error_code ec;
-  bool there = !is_run && fs::is_regular_file(path, ec);
+  bool there = !is_run && (fs::is_regular_file(path, ec) || fs::is_regular_file(verdict_path(path), ec));
   if (Result<RunListing> now = is_run ? list_run(path) : RunListing(); is_run && now) {
     listing = std::move(now).value();
     there = true;
@@ -35,9 +35,7 @@ Status Session::reload() {
   lost_ = gone(path_, is_run_, listing_);
   if (!lost_.empty()) return Error{ErrorCode::bad_file, lost_, ""};
   const Selection before = selection_;
-  const std::string snapshot = selection_.incident >= 0
-                                   ? incidents_[static_cast<std::size_t>(selection_.incident)].files.snapshot
-                                   : "";
+  const IncidentFiles shown = entry() == nullptr ? IncidentFiles{} : entry()->files;
   incident_.reset();
   verdict_.reset();
   detail_.reset();
@@ -46,7 +44,9 @@ Status Session::reload() {
   if (Status loaded = load(); !loaded) return loaded;
   int row = -1;
   for (std::size_t i = 0; i < incidents_.size(); ++i)
-    if (incidents_[i].files.snapshot == snapshot) row = static_cast<int>(i);
+    if (const IncidentFiles& files = incidents_[i].files;
+        before.incident >= 0 && files.snapshot == shown.snapshot && files.step == shown.step)
+      row = static_cast<int>(i);
   if (row < 0) {
     start_selection();
     return {};
@@ -62,10 +62,11 @@ Status Session::reload() {
 }
 
 std::string Session::stamp() const {
-  if (!is_run_) return file_stamp(verdict_path(path_));
+  if (!is_run_) return file_stamp(path_) + file_stamp(verdict_path(path_));
   std::string out;
   for (const SeriesFile& file : listing_.series) out += file_stamp(file.path);
   out += file_stamp(manifest_path(path_));
+  for (const IncidentFiles& files : listing_.lost) out += file_stamp(files.verdict);
   for (const IncidentFiles& files : listing_.incidents)
     out += file_stamp(files.snapshot) + file_stamp(verdict_path(files.snapshot));
   return out;

@@ -166,8 +166,9 @@ std::string runs_text(const Session& session) {
   for (const IncidentEntry& e : session.incidents()) {
     put(out, "  step {}, rank {}", e.files.step, e.files.rank);
     if (e.files.attempt > 1) put(out, ", attempt {}", e.files.attempt);
-    put(out, ": {}{}{}\n    {}\n", e.standing(), e.summary.empty() ? "" : ". ", e.summary,
-        e.error.empty() ? e.files.snapshot : e.error);
+    put(out, ": {}{}{}\n", e.standing(), e.summary.empty() ? "" : ". ", e.summary);
+    if (e.snapshot != Snapshot::never_written)
+      put(out, "    {}\n", e.error.empty() ? e.files.snapshot : e.error);
   }
   return out;
 }

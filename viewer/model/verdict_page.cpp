@@ -98,33 +98,24 @@ void fill_nothing_found(VerdictPage& page, const Verdict& v) {
   page.facts.push_back({"Proven by", reproduction_text(v.reproduction)});
 }
 
-/// What is known of a run of which no incident is open. That its steps were finite is said only where its
-/// series says so.
-std::string nothing_open(const Session& session) {
-  if (!session.incident_error().empty()) return session.incident_error();
-  if (!session.incidents().empty()) return "No incident is open";
-  const History& history = session.history();
-  const std::string missing = ", but its incident file is not here";
-  if (const auto row = history.first_bad())
-    return "Step " + exact_number(history.steps()[*row]) + " was not finite, says the series" + missing;
-  if (session.manifest())
-    for (const ManifestIncident& known : session.manifest()->incidents)
-      return "Step " + std::to_string(known.step) + " went wrong, says the manifest" + missing;
-  if (!session.series_error().empty())
-    return "No incident is here, and the series can't be read: " + session.series_error();
-  if (history.empty()) return "No incident is here, and no series that says whether steps were finite";
-  if (!history.looks_for_bad())
-    return "No incident is here; the series doesn't say whether steps were finite";
-  const auto& steps = history.steps();
-  const auto [low, high] = std::minmax_element(steps.begin(), steps.end());
-  const auto overflows = static_cast<std::uint64_t>(
-      std::count_if(history.events().begin(), history.events().end(),
-                    [](const GateEvent& e) { return e.gate == Gate::scale_overflow; }));
-  std::string text = *low == *high ? "No incident: step " + exact_number(*low) + " was finite"
-                                   : "No incident: steps " + exact_number(*low) + " to " +
-                                         exact_number(*high) + " were finite";
-  if (overflows > 0) text += ", but for " + counted(overflows, "overflow") + " of the loss scale";
-  return text;
+/// What is known where neither verdict nor snapshot can be shown.
+void fill_nothing_open(VerdictPage& page, const Session& session) {
+  const IncidentEntry* entry = session.entry();
+  if (entry == nullptr) {
+    const auto& manifest = session.manifest();
+    page.headline = session.incidents().empty()
+                        ? steps_text(session.series_words(), manifest ? manifest->world_size : 1)
+                        : "No incident is open";
+  } else if (entry->snapshot == Snapshot::here) {
+    page.headline = session.incident_error();
+  } else {
+    page.headline =
+        entry->known_text() + (entry->snapshot == Snapshot::lost ? "; its incident file is not here"
+                                                                 : "; no snapshot of it was written");
+    page.facts.push_back({"Snapshot", session.incident_error(), Sign::caution});
+    if (!session.verdict_error().empty())
+      page.facts.push_back({"Verdict", session.verdict_error(), Sign::caution});
+  }
 }
 
 }  // namespace
@@ -145,7 +136,7 @@ VerdictPage verdict_page(const Session& session) {
     page.command = session.replay_command();
     fill_not_replayed(page, *incident, session.verdict_error());
   } else {
-    page.headline = nothing_open(session);
+    fill_nothing_open(page, session);
   }
   return page;
 }

@@ -1,0 +1,76 @@
+// What a session says of itself: what it shows, how the run stands, what can't be read, what to run next.
+#include <chrono>
+#include <filesystem>
+#include <system_error>
+
+#include "viewer/model/numbers.h"
+#include "viewer/model/session.h"
+
+namespace nanquest::viewer {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// Single quotes for a shell, only where they are needed.
+std::string shell_quoted(const std::string& text) {
+  const bool plain = !text.empty() && text.find_first_not_of(
+                                          "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                                          "0123456789_./-+=:,@%") == std::string::npos;
+  if (plain) return text;
+  std::string out = "'";
+  for (const char c : text) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return out + "'";
+}
+
+/// "3 hours": whole units.
+std::string age_text(std::chrono::seconds age) {
+  const auto s = static_cast<std::uint64_t>(age.count());
+  return s < 7200     ? counted(s / 60, "minute")
+         : s < 172800 ? counted(s / 3600, "hour")
+                      : counted(s / 86400, "day");
+}
+
+}  // namespace
+
+std::string Session::title() const {
+  fs::path path(path_);
+  if (path.filename().empty()) path = path.parent_path();
+  if (path.filename() == "." || path.filename() == "..") {
+    std::error_code ec;
+    path = fs::canonical(path, ec);
+  }
+  return path.filename().string();
+}
+
+std::vector<std::string> Session::complaints() const {
+  std::vector<std::string> all;
+  for (const std::string& error : {lost_, manifest_error_})
+    if (!error.empty()) all.push_back(error);
+  for (const SeriesWord& word : words_)
+    if (!word.error.empty()) all.push_back(word.error);
+  for (const IncidentEntry& entry : incidents_)
+    for (const std::string& error : {entry.error, entry.verdict_error})
+      if (!error.empty()) all.push_back(error);
+  if (incident_ && !incident_->replay_error.empty()) all.push_back(incident_->replay_error);
+  return all;
+}
+
+std::string Session::replay_command() const {
+  if (entry() == nullptr) return "";
+  const std::string& snapshot = entry()->files.snapshot;
+  std::error_code ec;
+  const fs::path whole = fs::weakly_canonical(snapshot, ec);
+  return "nanquest-replay " + shell_quoted(ec ? snapshot : whole.string());
+}
+
+std::string Session::status() const {
+  if (!lost_.empty()) return "gone: moved, renamed or removed while it was shown";
+  if (!manifest_) return "";
+  const auto age =
+      std::chrono::duration_cast<std::chrono::seconds>(fs::file_time_type::clock::now() - written_);
+  if (manifest_->status == "running" && age > std::chrono::minutes(2))
+    return "running, says the manifest, but nothing was written for " + age_text(age);
+  return manifest_->status + (manifest_->outcome.empty() ? "" : ": " + manifest_->outcome);
+}
+
+}  // namespace nanquest::viewer
