@@ -120,14 +120,17 @@ class Driver {
     ImGui::GetIO().AddMouseWheelEvent(0, by);
     frame(3);
   }
-  /// Values at the ends of the first plot's y axis that is logarithmic, or is not.
-  static ImPlotRange values_shown(bool logarithmic) {
+  /// Values at the ends of an axis of the newest plot whose y axis is logarithmic, or is not.
+  static ImPlotRange shown(ImAxis axis, bool logarithmic) {
     ImPool<ImPlotPlot>& plots = ImPlot::GetCurrentContext()->Plots;
-    for (int i = 0; i < plots.GetBufSize(); ++i)
-      if (const ImPlotAxis& y = plots.GetByIndex(i)->Axes[ImAxis_Y1];
-          (y.Scale == ImPlotScale_Log10) == logarithmic)
-        return y.Range;
+    for (int i = plots.GetBufSize() - 1; i >= 0; --i)
+      if (const ImPlotPlot& plot = *plots.GetByIndex(i);
+          (plot.Axes[ImAxis_Y1].Scale == ImPlotScale_Log10) == logarithmic)
+        return plot.Axes[axis].Range;
     return {0, 0};
+  }
+  static ImPlotRange values_shown(bool logarithmic) {
+    return shown(ImAxis_Y1, logarithmic);
   }
   /// Vertices of the last frame that have this colour.
   int coloured(ImU32 colour) const {

@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "imgui.h"
 #include "viewer/model/numbers.h"
 #include "viewer/ui/style.h"
@@ -27,13 +29,24 @@ void about_run(const Session& session) {
   wrapped("Series", session.series_error());
 }
 
+/// "131", "131 (2)" the second time that it failed.
+std::string step_text(const IncidentFiles& files) {
+  return std::to_string(files.step) + (files.attempt > 1 ? " (" + std::to_string(files.attempt) + ")" : "");
+}
+
+/// Pixels for the widest step. The list is by step: the longest number is at its end.
+float step_width(const std::vector<IncidentEntry>& incidents) {
+  IncidentFiles widest = incidents.back().files;
+  for (const IncidentEntry& entry : incidents) widest.attempt = std::max(widest.attempt, entry.files.attempt);
+  return column_width(step_text(widest), 3.6f);
+}
+
 void incident_row(UiState& state, int row) {
   const IncidentEntry& entry = state.session.incidents()[static_cast<std::size_t>(row)];
   ImGui::PushID(row);
   ImGui::TableNextRow();
   ImGui::TableNextColumn();
-  std::string step = std::to_string(entry.files.step);
-  if (entry.files.attempt > 1) step += " (" + std::to_string(entry.files.attempt) + ")";
+  const std::string step = step_text(entry.files);
   const bool chosen = state.session.selection().incident == row;
   if (ImGui::Selectable(step.c_str(), chosen, ImGuiSelectableFlags_SpanAllColumns)) {
     state.session.select_incident(row);
@@ -72,7 +85,7 @@ void draw_runs(UiState& state) {
       !ImGui::BeginTable("incidents", 3, ImGuiTableFlags_BordersInnerH | ImGuiTableFlags_ScrollY))
     return;
   ImGui::TableSetupScrollFreeze(0, 1);
-  ImGui::TableSetupColumn("Step", ImGuiTableColumnFlags_WidthFixed, ImGui::GetFontSize() * 3.6f);
+  ImGui::TableSetupColumn("Step", ImGuiTableColumnFlags_WidthFixed, step_width(session.incidents()));
   ImGui::TableSetupColumn("Rank", ImGuiTableColumnFlags_WidthFixed, ImGui::GetFontSize() * 2.3f);
   ImGui::TableSetupColumn("Cause", ImGuiTableColumnFlags_WidthStretch);
   ImGui::TableHeadersRow();

@@ -122,7 +122,10 @@ void draw_tensor(UiState& state) {
   if (wide) ImGui::BeginTable("tensor columns", 2, ImGuiTableFlags_SizingStretchSame);
   if (wide) ImGui::TableNextColumn();
   numbers(*detail);
+  ImGui::PushID(
+      incident->reader.path().c_str());  // a tensor of that name in another incident has other limits
   draw_exponents(*detail, wide ? em * 24 : em * 13);
+  ImGui::PopID();
   fit_table(*detail);
   if (wide) ImGui::TableNextColumn();
   if (const TensorSlice* slice = state.session.tensor_slice(state.plane);

@@ -71,13 +71,13 @@ void bad_cell(const ValueRange& r) {
 
 enum Column { c_op, c_mark, c_name, c_module, c_phase, c_formats, c_read, c_written, c_room, c_bad, c_count };
 
-void setup_columns(bool wide) {
+void setup_columns(bool wide, std::size_t ops) {
   const float em = ImGui::GetFontSize();
   const auto fixed = [&](const char* name, float ems, bool shown = true) {
     ImGui::TableSetupColumn(
         name, ImGuiTableColumnFlags_WidthFixed | (shown ? 0 : ImGuiTableColumnFlags_DefaultHide), em * ems);
   };
-  fixed("Op", 2.6f);
+  ImGui::TableSetupColumn("Op", ImGuiTableColumnFlags_WidthFixed, column_width(std::to_string(ops), 2.6f));
   fixed("##mark", 1.1f);
   ImGui::TableSetupColumn("Name", ImGuiTableColumnFlags_WidthStretch, 1.2f);
   ImGui::TableSetupColumn("Module", ImGuiTableColumnFlags_WidthStretch, 1.0f);
@@ -196,7 +196,7 @@ void op_table(UiState& state, const OpenIncident& incident, float height) {
                                 ImGuiTableFlags_Hideable | ImGuiTableFlags_BordersInnerV |
                                 ImGuiTableFlags_NoSavedSettings;
   if (!ImGui::BeginTable(wide ? "ops wide" : "ops", c_count, flags, {0, height})) return;
-  setup_columns(wide);
+  setup_columns(wide, incident.trace.size());
   int chosen = -1;
   const std::vector<OpId>& ops = state.visible_ops;
   const auto found = std::lower_bound(ops.begin(), ops.end(), chosen_op(state));

@@ -70,8 +70,7 @@ Box cell_box(const History& history, const HeatMap& map, std::size_t layer, std:
   const auto& steps = history.steps();
   const std::size_t first = map.edges[column], last = map.edges[column + 1];
   const ImVec2 a = ImPlot::PlotToPixels(steps[first] - 0.5, static_cast<double>(layer));
-  const ImVec2 b = ImPlot::PlotToPixels((last < steps.size() ? steps[last] : steps.back() + 1) - 0.5,
-                                        static_cast<double>(layer + 1));
+  const ImVec2 b = ImPlot::PlotToPixels(history.end_of(last) - 0.5, static_cast<double>(layer + 1));
   // Whole pixels, so that neighbours meet without a seam.
   return {{std::floor(std::min(a.x, b.x)), std::floor(std::min(a.y, b.y))},
           {std::floor(std::max(a.x, b.x)), std::floor(std::max(a.y, b.y))}};
@@ -144,13 +143,10 @@ void react(UiState& state, const History& history, Statistic s, const HeatMap& m
 }  // namespace
 
 std::pair<std::size_t, std::size_t> rows_in_view(const UiState& state, const History& history) {
-  std::size_t first = history.rows(), last = 0;
-  for (std::size_t r = 0; r < history.rows(); ++r)
-    if (history.steps()[r] >= state.view_first - 1 && history.steps()[r] <= state.view_last + 1) {
-      first = std::min(first, r);
-      last = r + 1;
-    }
-  return {std::min(first, last), last};
+  const auto& steps = history.steps();
+  const auto first = std::lower_bound(steps.begin(), steps.end(), state.view_first - 1);
+  const auto last = std::upper_bound(first, steps.end(), state.view_last + 1);
+  return {static_cast<std::size_t>(first - steps.begin()), static_cast<std::size_t>(last - steps.begin())};
 }
 
 void draw_events(const UiState& state, const History& history) {

@@ -174,6 +174,10 @@ void pop_text_size() {
   ImGui::PopFont();
 }
 
+float column_width(const std::string& widest, float least) {
+  return std::max(ImGui::GetFontSize() * least, ImGui::CalcTextSize(widest.c_str()).x);
+}
+
 void clipped_text(const std::string& text, float width) {
   if (ImGui::CalcTextSize(text.c_str()).x <= width) {
     ImGui::TextUnformatted(text.c_str());

@@ -53,6 +53,8 @@ ImVec4 series_colour(std::size_t i);
 /// Text scaled by `factor` until pop_text_size().
 void push_text_size(float factor);
 void pop_text_size();
+/// Pixels that a column of a table needs for this text, and no fewer than for `least` ems.
+float column_width(const std::string& widest, float least);
 /// One line, cut with "…" to `width` pixels; hovering shows all of it.
 void clipped_text(const std::string& text, float width);
 /// A heading inside a panel.
