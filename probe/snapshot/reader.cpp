@@ -108,10 +108,16 @@ Result<TensorData> SnapshotReader::read_tensor(const std::string& path) const {
   Result<TensorData> tensor = read_range(path, 0, at->second.elements);
   if (!tensor) return tensor;
   tensor->shape = at->second.shape;
-  if (!at->second.checksum || hash_bytes(tensor->bytes.data(), tensor->bytes.size()) != *at->second.checksum)
-    return Error{ErrorCode::bad_file, impl_->path + ": the bytes of " + path + " are damaged (checksum)",
-                 "copy the file again from where it was written"};
+  if (Status good = check(path, hash_bytes(tensor->bytes.data(), tensor->bytes.size())); !good)
+    return good.error();
   return tensor;
+}
+
+Status SnapshotReader::check(const std::string& path, std::uint64_t hash) const {
+  const auto at = impl_->file.datasets().find(path);
+  if (at != impl_->file.datasets().end() && at->second.checksum == hash) return {};
+  return Error{ErrorCode::bad_file, impl_->path + ": the bytes of " + path + " are damaged (checksum)",
+               "copy the file again from where it was written"};
 }
 
 Result<TensorData> SnapshotReader::read_range(const std::string& path, std::uint64_t first,

@@ -55,6 +55,8 @@ class SnapshotReader {
   Result<TensorData> read_tensor(const std::string& path) const;
   /// Reads elements [first, first + count) of the flattened tensor (for viewers); no checksum.
   Result<TensorData> read_range(const std::string& path, std::uint64_t first, std::uint64_t count) const;
+  /// For who read all ranges of a tensor: `bad_file` unless its bytes have this `hash_bytes`.
+  Status check(const std::string& path, std::uint64_t hash) const;
 
  private:
   struct Impl;

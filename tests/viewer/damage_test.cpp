@@ -3,8 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 
 #include "probe/snapshot/reader.h"
 #include "tests/snapshot/forge.h"
@@ -139,6 +141,31 @@ TEST_F(Damaged, IsSaidInPlainWordsAndAtOnce) {
     EXPECT_GT(complaints, before) << text;
   }
   EXPECT_GT(complaints, 20u);
+}
+
+/// Bytes of large tensors are not sealed: a flipped one is found when they are read.
+TEST_F(Damaged, ATensorWithAFlippedBitIsNotShown) {
+  const std::string path = fresh();
+  Session session = *Session::open(path);
+  session.select_tensor("parameters/head.weight");
+  const TensorDetail whole = *session.tensor_detail();
+  ASSERT_EQ(whole.scan.non_finite(), 0u);
+  const Result<TensorData> data =
+      session.incident()->reader.read_range("parameters/head.weight", 0, whole.scan.count);
+  std::ifstream in(path, std::ios::binary);
+  std::string file((std::istreambuf_iterator<char>(in)), std::istreambuf_iterator<char>());
+  const auto at =
+      file.find(std::string(reinterpret_cast<const char*>(data->bytes.data()), data->bytes.size()));
+  ASSERT_NE(at, std::string::npos);
+  std::memcpy(file.data() + at + 400, "\x00\x00\xc0\x7f", 4);
+  std::ofstream(path, std::ios::binary) << file;
+  Result<Session> again = Session::open(path);
+  ASSERT_TRUE(again) << again.error().text();
+  again->select_tensor("parameters/head.weight");
+  EXPECT_EQ(again->tensor_detail(), nullptr);
+  EXPECT_NE(panel_text(*again, Panel::tensor).find("damaged"), std::string::npos);
+  again->select_tensor("parameters/blocks.0.mlp.up.weight");
+  EXPECT_NE(again->tensor_detail(), nullptr) << "the others are";
 }
 
 /// Every number of every table, made absurd: the reader refuses it, or everything can be shown.

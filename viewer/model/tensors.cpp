@@ -4,12 +4,14 @@
 #include <cmath>
 #include <map>
 
+#include "probe/numerics/hash.h"
 #include "viewer/model/numbers.h"
 
 namespace nanquest::viewer {
 namespace {
 
 constexpr std::uint64_t kChunk = 4ull << 20;  // elements read at a time
+static_assert(kChunk % kHashBlock == 0);
 constexpr std::uint64_t kSliceElements = 16ull << 20;
 constexpr std::int64_t kWrap = 64;  // row length of a one-dimensional tensor
 
@@ -97,7 +99,14 @@ std::string largest_text(const ScanResult& s) {
 
 std::string smallest_text(const ScanResult& s) {
   const bool none = s.non_finite() + s.zero >= s.count;
-  return none ? (s.zero > 0 ? "all are zero" : largest_text(s)) : short_number(s.amin_nonzero);
+  if (none) return s.zero > 0 ? "all are zero" : largest_text(s);
+  return s.amin_nonzero > 0 ? short_number(s.amin_nonzero) : "-";  // of whole numbers it isn't known
+}
+
+std::string not_finite_text(const TensorDetail& d) {
+  const std::string bad = bad_text(d.scan.nan, d.scan.pos_inf, d.scan.neg_inf);
+  if (bad.empty()) return d.partial ? "none of those that were read" : "none";
+  return bad + (d.scan.first_bad >= 0 ? ", first at " + std::to_string(d.scan.first_bad) : "");
 }
 
 Result<TensorDetail> load_detail(const SnapshotReader& reader, const StoredTensor& tensor,
@@ -107,12 +116,18 @@ Result<TensorDetail> load_detail(const SnapshotReader& reader, const StoredTenso
   const std::uint64_t total = element_count(tensor.shape);
   const std::uint64_t wanted = std::min(total, max_elements);
   out.partial = wanted < total;
+  HashState hash;
   for (std::uint64_t at = 0; at < wanted; at += kChunk) {
     Result<TensorData> data = reader.read_range(tensor.path, at, std::min(kChunk, wanted - at));
     if (!data) return data.error();
     const std::size_t n = data->bytes.size() / dtype_size(data->dtype);
     out.scan.merge(scan(data->dtype, data->bytes.data(), n, &out.histogram));
     count_fits(*data, out.fits);
+    if (at + kChunk < wanted)
+      hash.add_blocks(data->bytes.data(), data->bytes.size() / kHashBlock);
+    else if (!out.partial)
+      if (Status good = reader.check(tensor.path, hash.finish(data->bytes.data(), data->bytes.size())); !good)
+        return good.error();
   }
   return out;
 }

@@ -43,6 +43,9 @@ struct TensorDetail {
   bool partial = false;         ///< only the first `scan.count` elements were read
 };
 
+/// "2 NaN, 17 +Inf, first at 70", "none", or that only a part was looked at.
+std::string not_finite_text(const TensorDetail& detail);
+
 /// The largest and the smallest non-zero |x| among the finite values; "none is finite" where there is none.
 std::string largest_text(const ScanResult& scan);
 std::string smallest_text(const ScanResult& scan);
@@ -60,7 +63,8 @@ struct TensorSlice {
 /// Every tensor in the file, parameters first, names filled from the tables.
 Result<std::vector<StoredTensor>> list_tensors(const SnapshotReader& reader);
 
-/// Reads up to `max_elements` of `tensor` and counts. Errors are the reader's.
+/// Reads up to `max_elements` of `tensor` and counts. Errors are the reader's; one that was read whole is
+/// checked against its checksum.
 Result<TensorDetail> load_detail(const SnapshotReader& reader, const StoredTensor& tensor,
                                  std::uint64_t max_elements = 64ull << 20);
 
