@@ -190,6 +190,20 @@ TEST_F(Honest, ATensorWithoutAFiniteValueHasNoLargestOne) {
   EXPECT_FALSE(says(text, "largest |x|    0")) << text;
 }
 
+TEST_F(Honest, APartThatWasReadSaysNothingOfTheRest) {
+  testing::write_run(dir());
+  const Session session = open(dir());
+  for (const StoredTensor& tensor : session.incident()->tensors) {
+    if (tensor.path != "parameters/head.weight" && tensor.path != "batch/tokens") continue;
+    const OpenIncident& incident = *session.incident();
+    EXPECT_EQ(not_finite_text(*load_detail(incident.reader, tensor)), "none");
+    const TensorDetail part = *load_detail(incident.reader, tensor, 10);
+    EXPECT_TRUE(says(not_finite_text(part), "that were read")) << not_finite_text(part);
+    const std::string smallest = smallest_text(load_detail(incident.reader, tensor)->scan);
+    EXPECT_NE(smallest, "0") << tensor.path << ": no number greater than 0 is 0";
+  }
+}
+
 TEST_F(Honest, TheReplayCommandWorksFromAnyFolder) {
   testing::write_run(dir(), {.replayed = false});
   const fs::path before = fs::current_path();
@@ -236,6 +250,45 @@ TEST_F(Honest, EveryPanelNamesTheProgramsOwnLine) {
   EXPECT_TRUE(says(trace, "train.py:7 main")) << trace;
   EXPECT_FALSE(says(trace, "functional.py:9")) << trace;
   EXPECT_TRUE(says(*panel_csv(session, Panel::trace), "train.py:7 main"));
+}
+
+TEST_F(Honest, EveryPanelBlamesTheOpThatTheVerdictBlames) {
+  const std::string snapshot = testing::write_run(dir());
+  const SnapshotDoc doc = testing::fixture_doc();
+  const std::int32_t recorded = doc.culprit.op, blamed = recorded - 1;
+  Verdict verdict = *verdict_from_json(testing::fixture_verdict());
+  verdict.culprit.index = blamed;
+  verdict.culprit.op = doc.ops[static_cast<std::size_t>(blamed)].name;
+  ASSERT_TRUE(write_file_atomically(verdict_path(snapshot), to_json(verdict)));
+  Session session = open(dir());
+  const OpenIncident& incident = *session.incident();
+  EXPECT_EQ(session.selection().op, blamed);
+  EXPECT_EQ(incident.doc.culprit.op, blamed);
+  EXPECT_EQ(incident.trace.mark(OpId{blamed}), OpMark::culprit);
+  EXPECT_EQ(incident.trace.mark(OpId{recorded}), OpMark::birth) << "it still made bad values itself";
+  EXPECT_FALSE(incident.doc.culprit.lineage.empty());
+  EXPECT_EQ(incident.doc.culprit.lineage.front(), blamed) << "the way to the loss begins there";
+}
+
+TEST_F(Honest, WholeNumbersHaveNoAmaxOfTheirFormat) {
+  SnapshotDoc doc = testing::fixture_doc();
+  for (Slot& slot : doc.slots) slot.data.clear();
+  for (TensorRow& row : doc.tensors)
+    if (row.dtype == DType::int64) doc.stats[static_cast<std::size_t>(row.stats)].amax = 255;
+  OpRow count = doc.ops[0];  // reads the tokens alone
+  count.name = "aten::bincount";
+  count.first_arg += 1;
+  count.arg_count = 1;
+  count.output_count = count.written_count = 0;
+  doc.ops.push_back(count);
+  fs::create_directories(dir());
+  Result<SnapshotWriter> writer = SnapshotWriter::create(dir() + "/a.h5");
+  ASSERT_TRUE(writer && writer->write_doc(doc) && writer->commit());
+  const Session session = open(dir() + "/a.h5");
+  const TraceView& trace = session.incident()->trace;
+  const TraceLine line = trace.line(OpId{trace.size() - 1});
+  EXPECT_EQ(line.read_formats, "i64");
+  EXPECT_EQ(amax_text(line.read), "-") << "not 0";
 }
 
 }  // namespace

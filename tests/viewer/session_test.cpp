@@ -135,7 +135,9 @@ TEST_F(Run, AReplayFileOfAnotherRecordingIsSaidAndNotUsed) {
   ASSERT_TRUE(writer->commit());
   const Result<Session> session = Session::open(snapshot_);
   ASSERT_TRUE(session) << session.error().text();
-  EXPECT_EQ(session->incident()->doc.culprit.op, kNone);
+  const auto blamed = static_cast<std::int32_t>(session->verdict()->culprit.index);
+  EXPECT_EQ(session->incident()->doc.culprit.op, blamed) << "the verdict is of this recording";
+  EXPECT_FALSE(session->incident()->trace.line(OpId{blamed}).written.known) << "the statistics are not";
   ASSERT_EQ(session->complaints().size(), 1u);
   EXPECT_NE(session->complaints()[0].find("another recording"), std::string::npos);
 }

@@ -97,11 +97,15 @@ TEST_F(WithoutSnapshot, ARunWhoseFilesAreGoneHasIncidents) {
 TEST_F(WithoutSnapshot, OneThatWasNeverWrittenIsNotCalledLost) {
   testing::write_run(dir());
   Manifest manifest = *read_manifest(dir());
-  manifest.incidents.push_back({140, 0, "", "non_finite", "the loss is NaN"});
+  manifest.incidents.push_back({140, 0, "", "non_finite", "step 140: the loss is NaN"});
   ASSERT_TRUE(write_manifest(dir(), manifest));
   Session session = open(dir());
   EXPECT_EQ(session.incident()->doc.step, 131);
-  EXPECT_TRUE(says(panel_text(session, Panel::runs), "step 140, rank 0: no snapshot was written"));
+  const std::string runs = panel_text(session, Panel::runs);
+  EXPECT_TRUE(says(runs, "step 140, rank 0: no snapshot was written. the loss is NaN\n")) << runs;
+  session.select_step(140);
+  EXPECT_EQ(verdict_page(session).headline,
+            "Step 140 was not finite: the loss is NaN; no snapshot of it was written");
 }
 
 /// A series that knows of no bad step does not make the incidents unknown.

@@ -91,7 +91,7 @@ std::string trace_csv(const Session& session) {
   for (std::size_t i = 0; i < incident->trace.size(); ++i) {
     const TraceLine l = incident->trace.line(OpId{i});
     const auto amax = [](const ValueRange& r) {
-      return r.known && !r.none_finite() ? exact_number(r.amax) : std::string();
+      return r.has_amax && !r.none_finite() ? exact_number(r.amax) : std::string();
     };
     const auto room = [](const ValueRange& r) {
       return r.has_headroom ? exact_number(r.headroom) : std::string();

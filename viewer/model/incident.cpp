@@ -6,6 +6,7 @@
 #include <tuple>
 #include <utility>
 
+#include "probe/trace/walk.h"
 #include "replay/verdict/json.h"
 
 namespace nanquest::viewer {
@@ -44,11 +45,28 @@ SnapshotDoc told(const SnapshotDoc& recorded, const std::string& replay_file, st
   return doc;
 }
 
+/// The op that the verdict blames, where the recording alone blamed another one: it was found by trying.
+SnapshotDoc blamed(SnapshotDoc doc, const std::optional<Verdict>& verdict) {
+  if (!verdict || !verdict->found) return doc;
+  const std::int64_t op = verdict->culprit.index;
+  const bool there = op >= 0 && op < static_cast<std::int64_t>(doc.ops.size()) &&
+                     doc.ops[static_cast<std::size_t>(op)].name == verdict->culprit.op;
+  if (!there || op == doc.culprit.op) return doc;
+  const TraceGraph graph(doc);
+  std::vector<std::int32_t> lineage;
+  for (const OpId step : Walk(graph).path_to_harm(OpId{op})) lineage.push_back(step.row());
+  doc.culprit.lineage = std::move(lineage);
+  doc.culprit.op = static_cast<std::int32_t>(op);
+  doc.culprit.tensor_name = verdict->culprit.tensor;
+  return doc;
+}
+
 }  // namespace
 
-OpenIncident::OpenIncident(SnapshotReader opened, const std::string& replay_file)
+OpenIncident::OpenIncident(SnapshotReader opened, const std::string& replay_file,
+                           const std::optional<Verdict>& verdict)
     : reader(std::move(opened)),
-      doc(told(reader.doc(), replay_file, replay_error)),
+      doc(blamed(told(reader.doc(), replay_file, replay_error), verdict)),
       trace(doc),
       history(doc.history) {
   Result<std::vector<StoredTensor>> list = list_tensors(reader);
@@ -104,7 +122,8 @@ std::vector<IncidentEntry> list_incidents(const RunListing& listing,
     }
     IncidentEntry& entry = name.empty() ? out.back() : out[row_of[name]];
     entry.gate = known.gate;
-    entry.summary = known.summary;
+    const std::string step = "step " + std::to_string(known.step) + ": ";  // which stands beside it
+    entry.summary = known.summary.starts_with(step) ? known.summary.substr(step.size()) : known.summary;
   }
   for (IncidentEntry& entry : out) {
     if (entry.files.verdict.empty()) continue;

@@ -56,14 +56,14 @@ bool opens_before(const IncidentEntry& a, const IncidentEntry& b);
 /// The opened snapshot with everything derived from it.
 struct OpenIncident {
   /// `replay_file`: what nanquest-replay left beside it ("" if nothing): a step that nobody watched was
-  /// recorded without statistics, and has those that replay took.
-  OpenIncident(SnapshotReader opened, const std::string& replay_file);
+  /// recorded without statistics, and has those that replay took. `verdict`: whom it blames is the culprit.
+  OpenIncident(SnapshotReader opened, const std::string& replay_file, const std::optional<Verdict>& verdict);
   OpenIncident(const OpenIncident&) = delete;
   OpenIncident& operator=(const OpenIncident&) = delete;
 
   SnapshotReader reader;
   std::string replay_error;  ///< why the replay file can't be read, "" if it could or was not needed
-  SnapshotDoc doc;
+  SnapshotDoc doc;           ///< with the culprit of the verdict, where there is one
   TraceView trace;
   History history;  ///< the steps before it, as stored in the snapshot
   std::vector<StoredTensor> tensors;

@@ -48,10 +48,7 @@ void Session::select_incident(int row) {
     if (verdict_) selection_.layer = layer_for(history(), verdict_->culprit.module);
     return;
   }
-  std::int64_t op = incident_->doc.culprit.op;
-  if (verdict_ && verdict_->culprit.index >= 0) op = verdict_->culprit.index;
-  if (op >= 0 && op < static_cast<std::int64_t>(incident_->trace.size()))
-    select_op(static_cast<std::int32_t>(op));
+  select_op(incident_->doc.culprit.op);
   const std::string& bad = incident_->doc.culprit.tensor_name;
   for (const StoredTensor& tensor : incident_->tensors)
     if (!bad.empty() && tensor.name == bad) select_tensor(tensor.path);

@@ -153,7 +153,7 @@ void Session::load_incident(int row) {
   entry.error = reader ? "" : reader.error().text();
   if (reader) entry.note(reader->doc().gate);
   if (reader)
-    incident_ = std::make_unique<OpenIncident>(std::move(reader).value(), entry.files.replay);
+    incident_ = std::make_unique<OpenIncident>(std::move(reader).value(), entry.files.replay, verdict_);
   else
     incident_error_ = entry.error;
 }

@@ -70,7 +70,8 @@ std::string Session::status() const {
       std::chrono::duration_cast<std::chrono::seconds>(fs::file_time_type::clock::now() - written_);
   if (manifest_->status == "running" && age > std::chrono::minutes(2))
     return "running, says the manifest, but nothing was written for " + age_text(age);
-  return manifest_->status + (manifest_->outcome.empty() ? "" : ": " + manifest_->outcome);
+  const std::string& outcome = manifest_->outcome;
+  return manifest_->status + (outcome.empty() || outcome == manifest_->status ? "" : ": " + outcome);
 }
 
 }  // namespace nanquest::viewer

@@ -137,10 +137,9 @@ std::string tensor_text(Session& session) {
                                 dtype_name(detail->tensor.dtype), shape_text(detail->tensor.shape),
                                 bytes_text(detail->tensor.bytes));
   if (detail->partial) put(out, "only the first {} elements were read\n", grouped(s.count));
-  const std::string bad = bad_text(s.nan, s.pos_inf, s.neg_inf);
   put(out, "{:<15}{}\n{:<15}{}\n", "largest |x|", largest_text(s), "smallest |x|>0", smallest_text(s));
   put(out, "{:<15}{}\n{:<15}{}\n", "zeros", grouped(s.zero), "subnormal", grouped(s.subnormal));
-  put(out, "{:<15}{}\n", "not finite", bad.empty() ? "none" : bad);
+  put(out, "{:<15}{}\n", "not finite", not_finite_text(*detail));
   for (const FormatFit& fit : detail->fits)
     put(out, "{:<10} overflow {:<10} flushed to zero {:<10} subnormal {}\n", info(fit.format).name,
         percent_text(fit.overflow, s.count), percent_text(fit.flushed, s.count),

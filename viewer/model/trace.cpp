@@ -32,7 +32,8 @@ const char* mark_words(OpMark mark) {
 }
 
 std::string amax_text(const ValueRange& range) {
-  if (!range.known || (range.amax == 0 && range.non_finite() > 0 && !range.none_finite())) return "-";
+  if (!range.known || !range.has_amax || (range.amax == 0 && range.non_finite() > 0 && !range.none_finite()))
+    return "-";
   return range.none_finite() ? "none finite" : short_number(range.amax);
 }
 
@@ -72,6 +73,7 @@ ValueRange TraceView::range(std::span<const TensorId> rows) const {
     out.neg_inf += stats->neg_inf;
     const auto format = format_of(graph_->tensor(row).dtype);
     if (!format) continue;
+    out.has_amax = true;
     out.amax = std::max(out.amax, stats->amax);
     const double bits = headroom_bits(*format, stats->amax);
     if (!out.has_headroom || bits < out.headroom) out.headroom = bits;

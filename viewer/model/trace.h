@@ -15,16 +15,17 @@ namespace nanquest::viewer {
 struct ValueRange {
   bool known = false;  ///< false: nothing was scanned
   std::uint64_t count = 0, nan = 0, pos_inf = 0, neg_inf = 0;
-  double amax = 0;      ///< largest finite |x|
-  double headroom = 0;  ///< bits left in the tightest format among the float tensors; +Inf if all zero
+  bool has_amax = false;  ///< floats are among them; whole numbers have no range that they could leave
+  double amax = 0;        ///< largest finite |x| of the floats
+  double headroom = 0;    ///< bits left in the tightest format among the float tensors; +Inf if all zero
   bool has_headroom = false;
   std::uint64_t non_finite() const { return nan + pos_inf + neg_inf; }
   /// Nothing finite is among them, so that there is no largest value.
   bool none_finite() const { return known && count > 0 && non_finite() >= count; }
 };
 
-/// The largest finite |x|; "none finite" if there is none, "-" if nothing was scanned or if beside what isn't
-/// finite there are only zeros.
+/// The largest finite |x|; "none finite" if there is none, "-" if nothing was scanned, if there are no
+/// floats, or if beside what isn't finite there are only zeros.
 std::string amax_text(const ValueRange& range);
 
 /// One line of the trace panel.

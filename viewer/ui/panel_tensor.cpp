@@ -42,10 +42,9 @@ void numbers(const TensorDetail& d) {
   ImGui::TextWrapped("largest |x| %s, smallest %s, %s zero, %s subnormal", largest_text(s).c_str(),
                      smallest_text(s).c_str(), grouped(s.zero).c_str(), grouped(s.subnormal).c_str());
   inline_mark(s.nan ? Mark::nan : s.pos_inf ? Mark::pos_inf : s.neg_inf ? Mark::neg_inf : Mark::finite);
-  ImGui::TextUnformatted(
-      s.non_finite()
-          ? (bad_text(s.nan, s.pos_inf, s.neg_inf) + ", first at " + std::to_string(s.first_bad)).c_str()
-          : "all finite");
+  ImGui::TextUnformatted(s.non_finite() > 0 ? not_finite_text(d).c_str()
+                         : d.partial        ? "all finite of those that were read"
+                                            : "all finite");
 }
 
 void fit_table(const TensorDetail& d) {
