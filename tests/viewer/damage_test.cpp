@@ -12,9 +12,9 @@
 #include "tests/snapshot/forge.h"
 #include "tests/viewer/damage.h"
 #include "tests/viewer/fixture.h"
-#include "viewer/model/panels.h"
 #include "viewer/model/session.h"
 #include "viewer/model/verdict_page.h"
+#include "viewer/panels/registry.h"
 
 namespace nanquest::viewer {
 namespace {
@@ -23,8 +23,6 @@ namespace fs = std::filesystem;
 using testing::all_damages;
 using testing::Damage;
 using testing::TempDir;
-
-constexpr Panel kPanels[] = {Panel::verdict, Panel::norms, Panel::trace, Panel::tensor, Panel::runs};
 
 class Damaged : public ::testing::Test {
  protected:
@@ -38,9 +36,9 @@ class Damaged : public ::testing::Test {
   }
   std::string dir() const { return temp_.path() + "/story"; }
   static void look_at_everything(Session& session) {
-    for (const Panel panel : kPanels) {
-      EXPECT_FALSE(panel_text(session, panel).empty()) << panel_name(panel);
-      (void)panel_csv(session, panel);
+    for (const PanelInfo& panel : all_panels()) {
+      EXPECT_FALSE(panel.text(session).empty()) << panel.name;
+      (void)panel.csv(session);
     }
     for (const StoredTensor& tensor :
          session.incident() ? session.incident()->tensors : std::vector<StoredTensor>{}) {

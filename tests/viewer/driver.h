@@ -11,9 +11,9 @@
 #include "imgui_internal.h"
 #include "implot.h"
 #include "implot_internal.h"
+#include "viewer/panels/frame.h"
 #include "viewer/ui/hooks.h"
 #include "viewer/ui/style.h"
-#include "viewer/ui/ui.h"
 
 namespace nanquest::viewer::testing {
 

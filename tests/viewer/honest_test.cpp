@@ -11,8 +11,8 @@
 #include "probe/snapshot/series.h"
 #include "probe/snapshot/writer.h"
 #include "tests/viewer/fixture.h"
-#include "viewer/model/panels.h"
 #include "viewer/model/verdict_page.h"
+#include "viewer/panels/registry.h"
 
 namespace nanquest::viewer {
 namespace {

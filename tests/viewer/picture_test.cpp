@@ -39,8 +39,9 @@ class Picture : public ::testing::Test {
 };
 
 TEST_F(Picture, EveryPanelIsDrawn) {
-  for (const Panel panel :
-       {Panel::verdict, Panel::norms, Panel::trace, Panel::tensor, Panel::runs, Panel::all}) {
+  std::vector<Panel> panels = {Panel::all};
+  for (const PanelInfo& info : all_panels()) panels.push_back(info.panel);
+  for (const Panel panel : panels) {
     const Image image = picture(run_, panel);
     ASSERT_EQ(image.rgb.size(), 1280u * 800u * 3u);
     std::set<int> colours;

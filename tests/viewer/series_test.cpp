@@ -10,8 +10,8 @@
 #include "probe/snapshot/manifest.h"
 #include "probe/snapshot/run_dir.h"
 #include "tests/viewer/fixture.h"
-#include "viewer/model/panels.h"
 #include "viewer/model/verdict_page.h"
+#include "viewer/panels/registry.h"
 
 namespace nanquest::viewer {
 namespace {

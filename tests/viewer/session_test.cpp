@@ -12,9 +12,9 @@
 #include "probe/snapshot/series.h"
 #include "probe/snapshot/writer.h"
 #include "tests/viewer/fixture.h"
-#include "viewer/model/panels.h"
 #include "viewer/model/session.h"
 #include "viewer/model/verdict_page.h"
+#include "viewer/panels/registry.h"
 
 namespace nanquest::viewer {
 namespace {
@@ -201,9 +201,11 @@ TEST_F(Run, EveryPanelHasTextAndRectangularCsv) {
   testing::FixtureOptions options;
   options.incidents = 2;
   Session session = open(options);
-  for (const Panel panel : {Panel::verdict, Panel::norms, Panel::trace, Panel::tensor, Panel::runs}) {
-    EXPECT_GT(panel_text(session, panel).size(), 100u) << panel_name(panel);
-    const Result<std::string> csv = panel_csv(session, panel);
+  for (const PanelInfo& panel : all_panels()) {
+    EXPECT_GT(panel.text(session).size(), 100u) << panel.name;
+    EXPECT_EQ(panel_from_name(panel.name), panel.panel);
+    EXPECT_NE(panel_choice(true).find(panel.name), std::string::npos);
+    const Result<std::string> csv = panel.csv(session);
     ASSERT_TRUE(csv) << csv.error().text();
     std::istringstream lines(*csv);
     std::string header;
@@ -211,7 +213,7 @@ TEST_F(Run, EveryPanelHasTextAndRectangularCsv) {
     std::size_t rows = 0;
     for (std::string line; std::getline(lines, line); ++rows)
       EXPECT_EQ(columns_of(line), columns_of(header)) << line;
-    EXPECT_GE(rows, 2u) << panel_name(panel);
+    EXPECT_GE(rows, 2u) << panel.name;
   }
   EXPECT_FALSE(panel_csv(session, Panel::all));
 }

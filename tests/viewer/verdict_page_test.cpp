@@ -9,8 +9,8 @@
 #include <sstream>
 
 #include "tests/viewer/fixture.h"
-#include "viewer/model/panels.h"
 #include "viewer/model/verdict_page.h"
+#include "viewer/panels/registry.h"
 
 namespace nanquest::viewer {
 namespace {

@@ -1,11 +1,12 @@
 // nanquest-viewer: a window, a picture, text or CSV of a run.
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdio>
 #include <string>
 
 #include "probe/snapshot/version.h"
 #include "viewer/model/numbers.h"
-#include "viewer/model/panels.h"
+#include "viewer/panels/registry.h"
 #ifdef NANQUEST_WITH_WINDOW
 #include "viewer/app/offscreen.h"
 #include "viewer/app/window.h"
@@ -24,14 +25,18 @@ struct Arguments {
   bool wants_text = false;
 };
 
-constexpr const char* kFooter =
-    "Panels: verdict, norms, trace, tensor, runs, all.\n"
+constexpr const char* kExamples =
     "Examples:\n"
     "  nanquest-viewer runs/story                                   a window\n"
     "  nanquest-viewer runs/story --screenshot norms.png --panel norms\n"
     "  nanquest-viewer runs/story/incidents/step-00000131.r0.h5 --text verdict\n"
     "  nanquest-viewer runs/story --csv trace > trace.csv\n"
     "Exit codes: 0 done, 2 usage or no display, 3 bad file, 70 internal.";
+
+/// What stands below the options: the panels and examples.
+std::string footer() {
+  return "Panels: " + panel_choice(true) + ".\n" + kExamples;
+}
 
 std::string version_text() {
   return "nanquest-viewer " NANQUEST_VERSION "\n" + file_versions();
@@ -47,7 +52,7 @@ int usage(const std::string& message, const std::string& hint) {
 }
 
 int bad_panel(const std::string& name) {
-  return usage("there is no panel \"" + name + "\"", "choose verdict, norms, trace, tensor, runs or all");
+  return usage("there is no panel \"" + name + "\"", "choose " + panel_choice(true));
 }
 
 /// Text and CSV go to a pipe as often as to a terminal: every byte or an error.
@@ -103,9 +108,13 @@ Status select(Session& session, const Arguments& a) {
 
 /// Panels that are about one incident need one that can be read.
 Status check_shown(const Session& session, Panel panel) {
-  const bool about_one = panel == Panel::trace || panel == Panel::tensor ||
-                         (panel == Panel::verdict && !knows_something(session));
-  if (!about_one || session.incident() != nullptr || session.incident_error().empty()) return {};
+  const auto lacks = [&](const PanelInfo& info) {
+    if (info.panel != panel) return false;
+    return info.needs == Needs::snapshot || (info.needs == Needs::verdict && !knows_something(session));
+  };
+  if (std::ranges::none_of(all_panels(), lacks) || session.incident() != nullptr ||
+      session.incident_error().empty())
+    return {};
   return Error{ErrorCode::bad_file, session.incident_error(), ""};
 }
 
@@ -164,7 +173,7 @@ int main(int argc, char** argv) try {
   CLI::App app{
       "Shows a run of nanquest: the verdict, the norms of every layer, the trace, tensors and incidents.",
       "nanquest-viewer"};
-  app.footer(kFooter);
+  app.footer(footer());
   app.add_option("path", a.path, "A run directory or a snapshot")->type_name("RUN|SNAPSHOT");
   auto* text = app.add_option("--text", a.text, "Print a panel as text (all if none is named)")
                    ->expected(0, 1)

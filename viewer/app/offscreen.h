@@ -4,7 +4,7 @@
 #include "probe/base/result.h"
 #include "viewer/app/png.h"
 #include "viewer/model/session.h"
-#include "viewer/ui/ui.h"
+#include "viewer/panels/frame.h"
 
 namespace nanquest::viewer {
 

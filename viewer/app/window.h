@@ -3,7 +3,7 @@
 
 #include "probe/base/result.h"
 #include "viewer/model/session.h"
-#include "viewer/ui/ui.h"
+#include "viewer/panels/frame.h"
 
 namespace nanquest::viewer {
 

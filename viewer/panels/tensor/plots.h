@@ -2,7 +2,7 @@
 #pragma once
 
 #include "viewer/model/tensors.h"
-#include "viewer/ui/ui.h"
+#include "viewer/panels/state.h"
 
 namespace nanquest::viewer {
 

@@ -1,18 +1,11 @@
-/// viewer/ui: how it is shown. Dear ImGui and ImPlot; no OpenGL and no window: whoever owns a frame calls
-/// `draw`.
-///
-///     Ui ui(session, {});
-///     ImGui::NewFrame(); ui.draw(); ImGui::Render();
-///
-/// Needs current contexts of Dear ImGui and ImPlot with apply_style() done. Main thread only.
+/// What the panels remember between frames and tell each other, beside the session's selection.
 #pragma once
 
 #include <cstdint>
 #include <string>
 #include <vector>
 
-#include "viewer/model/panels.h"
-#include "viewer/model/session.h"
+#include "viewer/panels/registry.h"
 
 namespace nanquest::viewer {
 
@@ -48,41 +41,6 @@ struct UiState {
 
   /// All steps and all values from the next frame on.
   void show_all() { fit_view = fit_values = true; }
-};
-
-/// One function a panel; each draws into the current window. One file each.
-void draw_verdict(UiState& state);
-void draw_norms(UiState& state);
-void draw_trace(UiState& state);
-void draw_tensor(UiState& state);
-void draw_runs(UiState& state);
-
-class Ui {
- public:
-  /// Keeps a reference to `session`.
-  Ui(Session& session, UiOptions options) : state_(session, options) {}
-  /// One frame: menu, shortcuts, panels.
-  void draw();
-  UiState& state() { return state_; }
-  bool wants_to_quit() const { return quit_; }
-  /// Brings the default arrangement back in the next frame.
-  void reset_layout() {
-    layout_made_ = false;
-    forget_layout_ = true;
-  }
-
- private:
-  void draw_menu();
-  void draw_help();
-  void draw_panels();
-  void shortcuts();
-  void reload();
-  void step_panel(int by);
-
-  UiState state_;
-  bool quit_ = false, help_ = false, layout_made_ = false, forget_layout_ = false;
-  int focused_ = 0;
-  int focus_request_ = -1;
 };
 
 }  // namespace nanquest::viewer

@@ -3,8 +3,8 @@
 #include "imgui.h"
 #include "viewer/model/numbers.h"
 #include "viewer/model/verdict_page.h"
+#include "viewer/panels/state.h"
 #include "viewer/ui/style.h"
-#include "viewer/ui/ui.h"
 
 namespace nanquest::viewer {
 namespace {

@@ -1,4 +1,4 @@
-#include "viewer/ui/tensor_plots.h"
+#include "viewer/panels/tensor/plots.h"
 
 #include <algorithm>
 #include <cmath>

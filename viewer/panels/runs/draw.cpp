@@ -2,8 +2,8 @@
 
 #include "imgui.h"
 #include "viewer/model/numbers.h"
+#include "viewer/panels/state.h"
 #include "viewer/ui/style.h"
-#include "viewer/ui/ui.h"
 
 namespace nanquest::viewer {
 namespace {

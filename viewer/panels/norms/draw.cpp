@@ -3,9 +3,9 @@
 #include <cstdio>
 
 #include "viewer/model/numbers.h"
-#include "viewer/ui/plots.h"
+#include "viewer/panels/norms/plots.h"
+#include "viewer/panels/state.h"
 #include "viewer/ui/style.h"
-#include "viewer/ui/ui.h"
 
 namespace nanquest::viewer {
 namespace {

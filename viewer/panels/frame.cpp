@@ -1,61 +1,63 @@
-#include "viewer/ui/ui.h"
+#include "viewer/panels/frame.h"
+
+#include <cstddef>
 
 #include "imgui.h"
 #include "imgui_internal.h"
-#include "viewer/ui/pace.h"
 #include "viewer/ui/style.h"
 
 namespace nanquest::viewer {
 namespace {
 
-struct PanelEntry {
-  const char* title;
-  void (*draw)(UiState&);
-  Panel panel;
-};
-constexpr PanelEntry kPanels[] = {{"Verdict", draw_verdict, Panel::verdict},
-                                  {"Norms", draw_norms, Panel::norms},
-                                  {"Trace", draw_trace, Panel::trace},
-                                  {"Tensor", draw_tensor, Panel::tensor},
-                                  {"Runs", draw_runs, Panel::runs}};
-constexpr int kPanelCount = 5;
+constexpr int kPanelCount = static_cast<int>(Panel::all);
 
 #ifdef IMGUI_HAS_DOCK
-/// Verdict and norms above; runs, trace and tensor below.
+/// Each panel into the node of its place: two above, three below.
 void build_layout(ImGuiID space, ImVec2 size) {
   ImGui::DockBuilderRemoveNode(space);
   ImGui::DockBuilderAddNode(space, ImGuiDockNodeFlags_DockSpace);
   ImGui::DockBuilderSetNodeSize(space, size);
-  ImGuiID top = 0, bottom = 0, left = 0, right = 0, middle = 0;
+  ImGuiID top = 0, bottom = 0, nodes[5] = {};
+  const auto node = [&](Place place) -> ImGuiID& { return nodes[static_cast<int>(place)]; };
   ImGui::DockBuilderSplitNode(space, ImGuiDir_Up, 0.55f, &top, &bottom);
-  ImGui::DockBuilderSplitNode(top, ImGuiDir_Left, 0.44f, &left, &right);
-  ImGui::DockBuilderDockWindow("Verdict", left);
-  ImGui::DockBuilderDockWindow("Norms", right);
-  ImGui::DockBuilderSplitNode(bottom, ImGuiDir_Left, 0.22f, &left, &middle);
-  ImGui::DockBuilderSplitNode(middle, ImGuiDir_Right, 0.36f, &right, &middle);
-  ImGui::DockBuilderDockWindow("Runs", left);
-  ImGui::DockBuilderDockWindow("Trace", middle);
-  ImGui::DockBuilderDockWindow("Tensor", right);
+  ImGui::DockBuilderSplitNode(top, ImGuiDir_Left, 0.44f, &node(Place::top_left), &node(Place::top_right));
+  ImGui::DockBuilderSplitNode(bottom, ImGuiDir_Left, 0.22f, &node(Place::bottom_left), &bottom);
+  ImGui::DockBuilderSplitNode(bottom, ImGuiDir_Right, 0.36f, &node(Place::bottom_right),
+                              &node(Place::bottom_middle));
+  for (const PanelInfo& panel : all_panels()) ImGui::DockBuilderDockWindow(panel.title, node(panel.place));
   ImGui::DockBuilderFinish(space);
 }
 #else
 /// The same arrangement as fixed places, for a Dear ImGui without docking.
-void place_panel(int i, ImVec2 origin, ImVec2 size, bool again) {
-  constexpr float boxes[kPanelCount][4] = {{0, 0, 0.44f, 0.55f},
-                                           {0.44f, 0, 0.56f, 0.55f},
-                                           {0.22f, 0.55f, 0.42f, 0.45f},
-                                           {0.64f, 0.55f, 0.36f, 0.45f},
-                                           {0, 0.55f, 0.22f, 0.45f}};
+void place_panel(Place place, ImVec2 origin, ImVec2 size, bool again) {
+  constexpr float boxes[5][4] = {{0, 0, 0.44f, 0.55f},
+                                 {0.44f, 0, 0.56f, 0.55f},
+                                 {0, 0.55f, 0.22f, 0.45f},
+                                 {0.22f, 0.55f, 0.42f, 0.45f},
+                                 {0.64f, 0.55f, 0.36f, 0.45f}};
+  const float* box = boxes[static_cast<int>(place)];
   const ImGuiCond when = again ? ImGuiCond_Always : ImGuiCond_FirstUseEver;
-  ImGui::SetNextWindowPos({origin.x + boxes[i][0] * size.x, origin.y + boxes[i][1] * size.y}, when);
-  ImGui::SetNextWindowSize({boxes[i][2] * size.x, boxes[i][3] * size.y}, when);
+  ImGui::SetNextWindowPos({origin.x + box[0] * size.x, origin.y + box[1] * size.y}, when);
+  ImGui::SetNextWindowSize({box[2] * size.x, box[3] * size.y}, when);
 }
 #endif
 
 }  // namespace
 
-bool input_waits() {
-  return ImGui::GetCurrentContext()->InputEventsQueue.Size > 0;
+#define PANEL(name, title, place, needs) void draw_##name(UiState&);
+#include "viewer/panels/list.inc"
+#undef PANEL
+
+void draw_panel(Panel panel, UiState& state) {
+  switch (panel) {
+#define PANEL(name, title, place, needs) \
+  case Panel::name:                      \
+    return draw_##name(state);
+#include "viewer/panels/list.inc"
+#undef PANEL
+    case Panel::all:
+      break;
+  }
 }
 
 void Ui::draw() {
@@ -75,6 +77,9 @@ void Ui::draw_menu() {
     if (ImGui::MenuItem("Reload", "Ctrl+R")) reload();
     if (ImGui::MenuItem("Default layout")) reset_layout();
     if (ImGui::MenuItem("Show all steps", "Home")) state_.show_all();
+    ImGui::Separator();
+    for (const PanelInfo& panel : all_panels())
+      if (ImGui::MenuItem(panel.title)) focus_request_ = static_cast<int>(panel.panel);
     ImGui::Separator();
     if (ImGui::MenuItem("Keyboard", "?")) help_ = true;
     if (ImGui::MenuItem("Quit", "Ctrl+Q")) quit_ = true;
@@ -102,12 +107,12 @@ void Ui::draw_panels() {
     ImGui::SetNextWindowSize(viewport.WorkSize);
     ImGui::PushStyleVar(ImGuiStyleVar_WindowBorderSize, 0);
     ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, ImVec2(18, 14));
-    for (const PanelEntry& entry : kPanels) {
+    for (const PanelInfo& entry : all_panels()) {
       if (entry.panel != state_.options.panel) continue;
       if (ImGui::Begin(
               entry.title, nullptr,
               ImGuiWindowFlags_NoDecoration | ImGuiWindowFlags_NoMove | ImGuiWindowFlags_NoSavedSettings))
-        entry.draw(state_);
+        draw_panel(entry.panel, state_);
       ImGui::End();
     }
     ImGui::PopStyleVar(2);
@@ -119,14 +124,15 @@ void Ui::draw_panels() {
   if (!layout_made_ && (unknown || forget_layout_)) build_layout(space, viewport.WorkSize);
   ImGui::DockSpaceOverViewport(space, &viewport);
 #endif
-  for (int i = 0; i < kPanelCount; ++i) {
+  for (const PanelInfo& entry : all_panels()) {
+    const int i = static_cast<int>(entry.panel);
 #ifndef IMGUI_HAS_DOCK
-    place_panel(i, viewport.WorkPos, viewport.WorkSize, forget_layout_);
+    place_panel(entry.place, viewport.WorkPos, viewport.WorkSize, forget_layout_);
 #endif
     if (focus_request_ == i) ImGui::SetNextWindowFocus();
-    if (ImGui::Begin(kPanels[i].title)) {
+    if (ImGui::Begin(entry.title)) {
       if (ImGui::IsWindowFocused(ImGuiFocusedFlags_RootAndChildWindows)) focused_ = i;
-      kPanels[i].draw(state_);
+      draw_panel(entry.panel, state_);
     }
     ImGui::End();
   }
@@ -150,7 +156,7 @@ void Ui::shortcuts() {
   if (io.KeyCtrl && ImGui::IsKeyPressed(ImGuiKey_R, false)) reload();
   if (io.KeyCtrl && ImGui::IsKeyPressed(ImGuiKey_Q, false)) quit_ = true;
   if (io.KeyCtrl && ImGui::IsKeyPressed(ImGuiKey_F, false)) {
-    focus_request_ = 2;
+    focus_request_ = static_cast<int>(Panel::trace);
     state_.focus_filter = true;
   }
   if (io.KeyCtrl || io.WantTextInput) return;

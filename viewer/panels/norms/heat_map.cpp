@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "viewer/model/numbers.h"
-#include "viewer/ui/plots.h"
+#include "viewer/panels/norms/plots.h"
 #include "viewer/ui/style.h"
 
 namespace nanquest::viewer {

@@ -5,9 +5,9 @@
 
 #include "viewer/model/numbers.h"
 #include "viewer/model/verdict_page.h"
+#include "viewer/panels/state.h"
+#include "viewer/panels/tensor/plots.h"
 #include "viewer/ui/style.h"
-#include "viewer/ui/tensor_plots.h"
-#include "viewer/ui/ui.h"
 
 namespace nanquest::viewer {
 namespace {

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "viewer/model/history.h"
-#include "viewer/ui/ui.h"
+#include "viewer/panels/state.h"
 
 namespace nanquest::viewer {
 

@@ -3,7 +3,7 @@
 #include <cstdio>
 
 #include "viewer/model/numbers.h"
-#include "viewer/ui/plots.h"
+#include "viewer/panels/norms/plots.h"
 #include "viewer/ui/style.h"
 
 namespace nanquest::viewer {

@@ -1,0 +1,45 @@
+/// The frame around the panels: menu, shortcuts, layout. Dear ImGui and ImPlot; no OpenGL and no window:
+/// whoever owns a frame calls `draw`.
+///
+///     Ui ui(session, {});
+///     ImGui::NewFrame(); ui.draw(); ImGui::Render();
+///
+/// Needs current contexts of Dear ImGui and ImPlot with apply_style() done. Main thread only.
+#pragma once
+
+#include "viewer/panels/state.h"
+
+namespace nanquest::viewer {
+
+/// Draws one panel into the current window.
+void draw_panel(Panel panel, UiState& state);
+
+class Ui {
+ public:
+  /// Keeps a reference to `session`.
+  Ui(Session& session, UiOptions options) : state_(session, options) {}
+  /// One frame: menu, shortcuts, panels.
+  void draw();
+  UiState& state() { return state_; }
+  bool wants_to_quit() const { return quit_; }
+  /// Brings the default arrangement back in the next frame.
+  void reset_layout() {
+    layout_made_ = false;
+    forget_layout_ = true;
+  }
+
+ private:
+  void draw_menu();
+  void draw_help();
+  void draw_panels();
+  void shortcuts();
+  void reload();
+  void step_panel(int by);
+
+  UiState state_;
+  bool quit_ = false, help_ = false, layout_made_ = false, forget_layout_ = false;
+  int focused_ = 0;
+  int focus_request_ = -1;
+};
+
+}  // namespace nanquest::viewer

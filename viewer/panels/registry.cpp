@@ -1,0 +1,67 @@
+#include "viewer/panels/registry.h"
+
+#include <algorithm>
+
+namespace nanquest::viewer {
+
+#define PANEL(name, title, place, needs) \
+  std::string name##_text(Session&);     \
+  Result<std::string> name##_csv(Session&);
+#include "viewer/panels/list.inc"
+#undef PANEL
+
+namespace {
+
+constexpr PanelInfo kPanels[] = {
+#define PANEL(name, title, place, needs) \
+  {Panel::name, #name, title, Place::place, Needs::needs, name##_text, name##_csv},
+#include "viewer/panels/list.inc"
+#undef PANEL
+};
+
+const PanelInfo& info_of(Panel panel) {
+  return kPanels[static_cast<std::size_t>(panel)];
+}
+
+}  // namespace
+
+std::span<const PanelInfo> all_panels() {
+  return kPanels;
+}
+
+std::string_view panel_name(Panel panel) {
+  return panel == Panel::all ? "all" : info_of(panel).name;
+}
+
+std::optional<Panel> panel_from_name(std::string_view name) {
+  if (name == panel_name(Panel::all)) return Panel::all;
+  const auto found = std::find_if(std::begin(kPanels), std::end(kPanels),
+                                  [&](const PanelInfo& panel) { return panel.name == name; });
+  return found == std::end(kPanels) ? std::nullopt : std::optional(found->panel);
+}
+
+std::string panel_choice(bool or_all) {
+  std::string text;
+  for (const PanelInfo& panel : kPanels) {
+    const bool last = !or_all && &panel == std::end(kPanels) - 1;
+    text.append(text.empty() ? "" : last ? " or " : ", ").append(panel.name);
+  }
+  return or_all ? text + " or all" : text;
+}
+
+std::string panel_text(Session& session, Panel panel) {
+  if (panel != Panel::all) return info_of(panel).text(session);
+  std::string all;
+  for (const PanelInfo& each : kPanels) {
+    if (!all.empty()) all += '\n';
+    all.append("== ").append(each.name).append(" ==\n").append(each.text(session));
+  }
+  return all;
+}
+
+Result<std::string> panel_csv(Session& session, Panel panel) {
+  if (panel != Panel::all) return info_of(panel).csv(session);
+  return Error{ErrorCode::usage, "CSV holds one panel at a time", "choose " + panel_choice(false)};
+}
+
+}  // namespace nanquest::viewer

@@ -1,0 +1,58 @@
+/// viewer/panels: the views of a run. Each has a folder with its text, its CSV and its drawing; all of them
+/// stand once, in list.inc. Text and CSV need no Dear ImGui: they are for terminals, scripts and screen
+/// readers.
+///
+///     for (const PanelInfo& panel : all_panels()) std::cout << panel.title << panel.text(session);
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "viewer/model/session.h"
+
+namespace nanquest::viewer {
+
+#define PANEL(name, title, place, needs) name,
+enum class Panel : std::uint8_t {
+#include "viewer/panels/list.inc"
+  all
+};
+#undef PANEL
+
+/// Where the layout has it.
+enum class Place : std::uint8_t { top_left, top_right, bottom_left, bottom_middle, bottom_right };
+
+/// Without what it shows nothing but why.
+enum class Needs : std::uint8_t { nothing, verdict, snapshot };
+
+struct PanelInfo {
+  Panel panel;
+  std::string_view name;  ///< on the command line
+  const char* title;      ///< of its window
+  Place place;
+  Needs needs;
+  /// What the panel shows, as lines of text. The selection of the session decides which layer, op and tensor.
+  /// Reads a tensor's data where the panel needs it; an unreadable one is said so in the text.
+  std::string (*text)(Session&);
+  /// The same as comma-separated values with a header line.
+  Result<std::string> (*csv)(Session&);
+};
+
+/// Every panel, in the order of the list.
+std::span<const PanelInfo> all_panels();
+/// The one of that name; "all" stands for all of them.
+std::optional<Panel> panel_from_name(std::string_view name);
+/// "verdict", …, "all".
+std::string_view panel_name(Panel panel);
+/// "verdict, norms, trace, tensor or runs", and "or all" if that may be chosen too.
+std::string panel_choice(bool or_all);
+
+/// The text of one panel or of all.
+std::string panel_text(Session& session, Panel panel);
+/// The CSV of one panel; `usage` for Panel::all.
+Result<std::string> panel_csv(Session& session, Panel panel);
+
+}  // namespace nanquest::viewer

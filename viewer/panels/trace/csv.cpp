@@ -1,0 +1,35 @@
+#include <sstream>
+
+#include "viewer/model/numbers.h"
+#include "viewer/model/session.h"
+#include "viewer/panels/records.h"
+
+namespace nanquest::viewer {
+
+Result<std::string> trace_csv(Session& session) {
+  std::ostringstream out;
+  out << "op,mark,phase,micro_batch,name,module,node,read_formats,read_amax,read_headroom_bits,read_nan,read_"
+         "pos_inf,"
+         "read_neg_inf,write_format,write_shape,write_amax,write_headroom_bits,write_nan,write_pos_inf,write_"
+         "neg_inf,source\n";
+  const OpenIncident* incident = session.incident();
+  if (incident == nullptr) return out.str();
+  for (std::size_t i = 0; i < incident->trace.size(); ++i) {
+    const TraceLine l = incident->trace.line(OpId{i});
+    const auto amax = [](const ValueRange& r) {
+      return r.has_amax && !r.none_finite() ? exact_number(r.amax) : std::string();
+    };
+    const auto room = [](const ValueRange& r) {
+      return r.has_headroom ? exact_number(r.headroom) : std::string();
+    };
+    record(out, std::to_string(i), std::string(mark_words(incident->trace.mark(OpId{i}))),
+           std::string(phase_name(l.phase)), std::to_string(incident->doc.ops[i].micro_batch), l.name,
+           l.module, l.node, l.read_formats, amax(l.read), room(l.read), std::to_string(l.read.nan),
+           std::to_string(l.read.pos_inf), std::to_string(l.read.neg_inf), l.write_format, l.write_shape,
+           amax(l.written), room(l.written), std::to_string(l.written.nan), std::to_string(l.written.pos_inf),
+           std::to_string(l.written.neg_inf), incident->trace.source(OpId{i}));
+  }
+  return out.str();
+}
+
+}  // namespace nanquest::viewer
