@@ -66,6 +66,18 @@ TEST_F(Series, WeightsThatAreNotFiniteAreSaidWhateverTheGateSays) {
   }
 }
 
+TEST_F(Series, IsHeardInTheListOfIncidentsWhereThatIsEmpty) {
+  const auto runs = [&] {
+    Session session = open();
+    return panel_text(session, Panel::runs);
+  };
+  testing::write_series(dir(), testing::fixture_history(140));
+  EXPECT_TRUE(says(runs(), "Step 131 was not finite")) << runs();
+  EXPECT_FALSE(says(runs(), "no incidents") || says(runs(), "No incident:")) << runs();
+  testing::write_series(dir(), testing::fixture_history(80));
+  EXPECT_TRUE(says(runs(), "No incident: steps 0 to 79 were finite")) << runs();
+}
+
 TEST_F(Series, GradientsOfAnOverflowOfTheLossScaleAreNoBadStep) {
   testing::write_series(dir(), testing::fixture_history(100));
   EXPECT_EQ(headline(), "No incident: steps 0 to 99 were finite, but for 1 overflow of the loss scale");

@@ -13,9 +13,11 @@ namespace {
 /// Colours by the logarithm between the smallest positive and the largest value.
 struct LogScale {
   double low = 0, high = 1;
+  bool any = false;  ///< there is a value > 0
   LogScale(const History& history, Statistic s) {
     const Extremes all = history.extremes(s, 0, history.rows());
     const double foot = history.smallest_positive(s);
+    any = foot > 0;
     low = foot > 0 ? std::log10(foot) : -1;
     high = all.has_finite() && all.max > 0 ? std::log10(all.max) : low + 1;
     low = std::max(low, high - 9);  // a few exact zeros must not flatten everything else
@@ -36,8 +38,8 @@ void scale_bar(const LogScale& scale, float height) {
                 y1 = std::floor(bottom - (bottom - top) * static_cast<float>(i + 1) / steps);
     list.AddRectFilled({at.x, y1}, {at.x + em * 0.7f, y0}, viridis((i + 0.5) / steps));
   }
-  for (int i = 0; i <= 2; ++i) {
-    const double value = std::pow(10.0, scale.low + (scale.high - scale.low) * i / 2);
+  for (int i = 0; i <= (scale.any ? 2 : 0); ++i) {
+    const double value = scale.any ? std::pow(10.0, scale.low + (scale.high - scale.low) * i / 2) : 0;
     const std::string text = fmt::format("{:.2g}", value);
     const float y = bottom - (bottom - top) * static_cast<float>(i) / 2 - em * 0.5f;
     list.AddText({at.x + em * 0.95f, y}, ImGui::GetColorU32(ImGuiCol_TextDisabled), text.c_str());

@@ -2,6 +2,7 @@
 
 #include "imgui.h"
 #include "viewer/model/numbers.h"
+#include "viewer/model/verdict_page.h"
 #include "viewer/panels/state.h"
 #include "viewer/ui/style.h"
 
@@ -74,8 +75,8 @@ void incident_row(UiState& state, int row) {
 void draw_runs(UiState& state) {
   const Session& session = state.session;
   about_run(session);
-  heading(session.incidents().empty() ? "No incidents"
-                                      : counted(session.incidents().size(), "incident").c_str());
+  if (session.incidents().empty()) ImGui::TextWrapped("%s", verdict_page(session).headline.c_str());
+  if (!session.incidents().empty()) heading(counted(session.incidents().size(), "incident").c_str());
   if (!session.incident_error().empty()) {
     ImGui::PushStyleColor(ImGuiCol_Text, colour::orange);
     ImGui::TextWrapped("%s", session.incident_error().c_str());

@@ -1,5 +1,5 @@
 #include "viewer/model/numbers.h"
-#include "viewer/model/session.h"
+#include "viewer/model/verdict_page.h"
 #include "viewer/panels/lines.h"
 
 namespace nanquest::viewer {
@@ -15,7 +15,7 @@ std::string runs_text(Session& session) {
   }
   if (!session.series_error().empty()) out += session.series_error() + "\n";
   const std::size_t incidents = session.incidents().size();
-  out += (incidents == 0 ? "no incidents" : counted(incidents, "incident")) + "\n";
+  out += (incidents == 0 ? verdict_page(session).headline : counted(incidents, "incident")) + "\n";
   for (const IncidentEntry& e : session.incidents()) {
     put(out, "  step {}, rank {}", e.files.step, e.files.rank);
     if (e.files.attempt > 1) put(out, ", attempt {}", e.files.attempt);
