@@ -305,6 +305,28 @@ TEST_F(Norms, CurvesStayInThePlotWhileFollowing) {
   EXPECT_LE(Driver::values_shown(true).Min, 1e6);
 }
 
+/// Whoever reads the new rows: the window by itself, or a person with Ctrl+R.
+TEST_F(Norms, NewStepsAreShownWhereAllStepsWere) {
+  Driver driver(session(), Panel::norms);
+  driver.frame(5);
+  EXPECT_GE(driver.ui().state().view_last, 131);
+  follow(200, 1);
+  driver.frame(3);
+  EXPECT_GE(driver.ui().state().view_last, 199);
+  testing::write_series(dir(), series(300, 0));
+  driver.press(ImGuiKey_R, ImGuiMod_Ctrl);
+  EXPECT_GE(driver.ui().state().view_last, 299);
+  follow(400, 1);
+  driver.frame(3);
+  EXPECT_GE(driver.ui().state().view_last, 399) << "and goes on after it";
+  driver.wheel(640, 450, 3);
+  const double zoomed = driver.ui().state().view_last;
+  ASSERT_LT(zoomed, 399);
+  follow(500, 1);
+  driver.frame(3);
+  EXPECT_EQ(driver.ui().state().view_last, zoomed) << "a zoom stays";
+}
+
 TEST_F(Norms, FollowingKeepsAZoomAndHomeEndsIt) {
   Driver driver(session(), Panel::norms);
   driver.ui().state().norms_view = 2;

@@ -50,6 +50,10 @@ void dropped(GLFWwindow* window, int count, const char** paths) {
   if (count > 0 && target != nullptr) *target = paths[0];
 }
 
+std::string title_of(const Session& session) {
+  return "nanquest, " + session.title();
+}
+
 /// Looks for news at most once a second, and never spends more than a twentieth of the time on it.
 class Follower {
  public:
@@ -61,22 +65,14 @@ class Follower {
     if (news) {
       state.filtered_for.clear();
       state.message = session.lost().empty() ? "New data" : "";
-      const auto& steps = session.history().steps();
-      if (!steps.empty() && follows_) state.fit_view = true;
     }
     const auto spent = Clock::now() - start;
     next_ = Clock::now() + std::max<Clock::duration>(std::chrono::seconds(1), spent * 20);
     return news;
   }
-  /// Follows the end of the run only while the view shows all of it.
-  void note_view(const UiState& state) {
-    const auto& steps = state.session.history().steps();
-    follows_ = !steps.empty() && state.view_first <= steps.front() && state.view_last >= steps.back();
-  }
 
  private:
   Clock::time_point next_ = Clock::now() + std::chrono::seconds(1);
-  bool follows_ = true;
 };
 
 void draw_frame(GLFWwindow* window, Ui& ui) {
@@ -112,6 +108,7 @@ void loop(GLFWwindow* window, Session& session, UiOptions options, int frames) {
       Result<Session> other = Session::open(drop);
       ui.state().message = other ? "Opened " + drop : other.error().text();
       if (other) session = std::move(other).value();
+      glfwSetWindowTitle(window, title_of(session).c_str());
       ui.state().filtered_for.clear();
       ui.state().show_all();
       drop.clear();
@@ -119,7 +116,6 @@ void loop(GLFWwindow* window, Session& session, UiOptions options, int frames) {
     if (follower.due()) something = follower.look(session, ui.state()) || something;
     pace.next(something);
     draw_frame(window, ui);
-    follower.note_view(ui.state());
   }
 }
 
@@ -132,8 +128,8 @@ Status run_window(Session& session, UiOptions options, WindowOptions wanted) {
   glfwWindowHint(GLFW_OPENGL_PROFILE, GLFW_OPENGL_CORE_PROFILE);
   glfwWindowHint(GLFW_OPENGL_FORWARD_COMPAT, GLFW_TRUE);
   glfwWindowHint(GLFW_SCALE_TO_MONITOR, GLFW_TRUE);
-  GLFWwindow* window = glfwCreateWindow(wanted.width, wanted.height, ("nanquest, " + session.title()).c_str(),
-                                        nullptr, nullptr);
+  GLFWwindow* window =
+      glfwCreateWindow(wanted.width, wanted.height, title_of(session).c_str(), nullptr, nullptr);
   if (window == nullptr) {
     const Error error = no_display(last_error());
     glfwTerminate();

@@ -30,7 +30,8 @@ struct UiState {
   std::string filtered_for;       ///< filter and snapshot that visible_ops was made for
   bool focus_filter = false;
   bool scroll_to_op = true;
-  double view_first = 0, view_last = 1;  ///< steps shown by the norms panel; both plots share them
+  double view_first = 0, view_last = 1;   ///< steps shown by the norms panel; both plots share them
+  double data_first = 0, data_last = -1;  ///< steps that there were in the last frame
   bool fit_view = true;
   bool fit_values = true;  ///< the lines' values as well, also where a person has zoomed
   ShownValues values[kStatistics];

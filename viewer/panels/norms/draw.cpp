@@ -62,13 +62,18 @@ void controls(UiState& state) {
   legend();
 }
 
+/// All steps are shown when somebody asks for it; where they were shown, those that came since are as well.
 void fit(UiState& state, const History& history) {
-  if (!state.fit_view) return;
+  const double low = history.steps().front(), high = history.steps().back();
+  const bool others = low != state.data_first || high != state.data_last;
+  const bool all = state.view_first <= state.data_first && state.view_last >= state.data_last;
+  state.data_first = low;
+  state.data_last = high;
+  if (!state.fit_view && !(others && all)) return;
   state.fit_view = false;
-  const auto [low, high] = std::minmax_element(history.steps().begin(), history.steps().end());
-  const double margin = std::max(0.5, (*high - *low) * 0.01);
-  state.view_first = *low - margin;
-  state.view_last = *high + margin;
+  const double margin = std::max(0.5, (high - low) * 0.01);
+  state.view_first = low - margin;
+  state.view_last = high + margin;
 }
 
 }  // namespace
