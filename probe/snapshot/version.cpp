@@ -13,4 +13,8 @@ std::string file_versions() {
          "\nfile format " + std::to_string(kFormatMajor) + "." + std::to_string(kFormatMinor);
 }
 
+void quiet_hdf5() {
+  H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr);
+}
+
 }  // namespace nanquest

@@ -59,6 +59,14 @@ case "$3" in
       last="$says"
     done < "$dir/kinds"
     says="$last"  # what reading the end left is empty, and would be found anywhere
+    # A flipped byte in the series is one line of ours, and none of the library's when the program ends.
+    series="$dir/story/series.r0.h5"; cp "$dir/whole.h5" "$snapshot"; cp "$series" "$dir/series"
+    for at in 69 207 700 1000; do
+      cp "$dir/series" "$series"; printf '\132' | dd of="$series" bs=1 seek="$at" conv=notrunc 2> /dev/null
+      expect 0 "damaged or cut off" "$viewer" "$dir/story" --text runs
+      if grep -q "HDF5" "$dir/out"; then echo "FAILED: libhdf5 prints"; cat "$dir/out"; failures=$((failures + 1)); fi
+    done
+    cp "$dir/series" "$series"; "$4" "$snapshot" "$(tail -1 "$dir/kinds" | cut -d'|' -f1)"
     [ "$(wc -l < "$dir/kinds")" -ge 8 ] || { echo "FAILED: too few kinds of damage"; failures=$((failures + 1)); }
     # Its verdict says what happened, with or without the snapshot.
     cp "$dir/verdict.json" "$dir/story/incidents/step-00000131.r0.json"

@@ -169,6 +169,7 @@ int run(const Arguments& a) {
 }  // namespace
 
 int main(int argc, char** argv) try {
+  quiet_hdf5();
   Arguments a;
   CLI::App app{
       "Shows a run of nanquest: the verdict, the norms of every layer, the trace, tensors and incidents.",
