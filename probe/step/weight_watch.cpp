@@ -61,7 +61,6 @@ void WeightWatch::watch(const at::Tensor& parameter) {
   before_.resize(before_.size() + count);
   after_.resize(before_.size());
   elements_ += parameter.numel();
-  all_on_cpu_ = all_on_cpu_ && parameter.is_cpu();
 }
 
 void WeightWatch::bind(std::size_t index, const at::Tensor& parameter) {
@@ -74,7 +73,11 @@ void WeightWatch::bind(std::size_t index, const at::Tensor& parameter) {
 
 bool WeightWatch::due(std::int64_t step) const {
   if (every_ <= 0 || parameters_.empty()) return false;
-  return worth_every_step(elements_, all_on_cpu_) || step % every_ == 0;
+  if (step % every_ == 0) return true;
+  // Asked each time: a program may try its model on the CPU before it moves it.
+  return worth_every_step(elements_, /*on_cpu=*/true) &&
+         std::all_of(parameters_.begin(), parameters_.end(),
+                     [](const at::Tensor& p) { return !p.defined() || p.is_cpu(); });
 }
 
 at::Tensor WeightWatch::sample(std::size_t index) const {

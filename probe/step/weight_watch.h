@@ -62,7 +62,6 @@ class WeightWatch {
 
   int every_;
   std::int64_t elements_ = 0;
-  bool all_on_cpu_ = true;
   std::vector<at::Tensor> parameters_;
   std::vector<Sample> samples_;
   std::vector<double> before_, after_;
