@@ -6,28 +6,16 @@
 #include <cstring>
 #include <iterator>
 
+#include "probe/numerics/hash_element.h"
 #include "probe/numerics/implementation.h"
 #include "probe/numerics/scan.h"
 
 namespace nanquest {
 namespace {
 
-constexpr std::uint64_t mix(std::uint64_t x) {
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ULL;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111ebULL;
-  return x ^ (x >> 31);
-}
-
-constexpr int kLanes = 8;
-constexpr int kStripes = 16;
-constexpr int kInitial = kLanes * kStripes;
-constexpr int kScramble = kInitial + kLanes;
-constexpr int kFinal = kScramble + kLanes;
-
 constexpr auto make_keys() {
-  std::array<std::uint64_t, kFinal + kLanes> keys{};
-  std::uint64_t state = 0x6e616e7175657374ULL;
-  for (auto& key : keys) key = mix(state += 0x9e3779b97f4a7c15ULL);
+  std::array<std::uint64_t, kHashFinalKeys + kHashLanes> keys{};
+  for (std::size_t i = 0; i < keys.size(); ++i) keys[i] = hash_key(static_cast<int>(i));
   return keys;
 }
 alignas(64) constexpr auto kKeys = make_keys();
@@ -40,23 +28,21 @@ std::uint64_t load_word(const unsigned char* p) {
 }
 
 void add_stripe(std::uint64_t* lanes, const unsigned char* p, int stripe) {
-  for (int j = 0; j < kLanes; ++j) {
+  for (int j = 0; j < kHashLanes; ++j) {
     const std::uint64_t word = load_word(p + 8 * j);
-    const std::uint64_t k = word ^ kKeys[kLanes * stripe + j];
-    lanes[j] += (k & 0xffffffffU) * (k >> 32);
+    lanes[j] += hash_product(word, kKeys[kHashLanes * stripe + j]);
     lanes[j ^ 1] += word;
   }
 }
 
 void scramble(std::uint64_t* lanes) {
-  for (int j = 0; j < kLanes; ++j)
-    lanes[j] = (lanes[j] ^ (lanes[j] >> 47) ^ kKeys[kScramble + j]) * 0x9e3779b1U;
+  for (int j = 0; j < kHashLanes; ++j) lanes[j] = hash_scramble(lanes[j], kKeys[kHashScrambleKeys + j]);
 }
 
 }  // namespace
 
 HashState::HashState() {
-  for (int j = 0; j < kLanes; ++j) lanes_[j] = kKeys[kInitial + j];
+  for (int j = 0; j < kHashLanes; ++j) lanes_[j] = kKeys[kHashInitialKeys + j];
 }
 
 void HashState::add_blocks(const void* data, std::size_t count) {
@@ -71,7 +57,7 @@ std::uint64_t HashState::finish(const void* data, std::size_t bytes) {
   length_ += rest;
   if (rest != 0) {
     for (int s = 0; rest != 0; ++s) {
-      unsigned char stripe[8 * kLanes] = {};
+      unsigned char stripe[8 * kHashLanes] = {};
       const std::size_t take = rest < sizeof stripe ? rest : sizeof stripe;
       std::memcpy(stripe, p, take);
       add_stripe(lanes_, stripe, s);
@@ -80,9 +66,7 @@ std::uint64_t HashState::finish(const void* data, std::size_t bytes) {
     }
     scramble(lanes_);
   }
-  std::uint64_t h = length_ * 0x9e3779b97f4a7c15ULL;
-  for (int j = 0; j < kLanes; ++j) h = mix(h ^ lanes_[j]) + kKeys[kFinal + j];
-  return mix(h);
+  return hash_of_lanes(length_, lanes_);
 }
 
 void PartHashes::add(std::uint64_t part) {

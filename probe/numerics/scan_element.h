@@ -7,13 +7,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "probe/numerics/host_device.h"
 #include "probe/numerics/scan.h"
-
-#if defined(__CUDACC__)
-#define NANQUEST_HD __host__ __device__
-#else
-#define NANQUEST_HD
-#endif
 
 namespace nanquest {
 

@@ -1,8 +1,8 @@
 /// later_scans: statistics of tensors that lie on a device, without waiting for it.
 ///
-/// Each tensor is copied to pinned memory of the host in the order of its stream. When somebody wants to
-/// know, the host waits for those streams once, and looks at the copies as it looks at any memory of its own:
-/// counts and hashes are the CPU's, bit for bit.
+/// The back end of its device begins to look at each tensor in the order of its stream. When somebody wants
+/// to know, the host waits for those streams once, and reads what they found: counts and hashes are the
+/// CPU's, bit for bit.
 ///
 ///     LaterScans later;
 ///     if (!later.take(tensor, /*hash=*/true, 7)) …          // a CPU, or no pinned memory: stats_of(tensor,
@@ -13,10 +13,11 @@
 #include <c10/core/Stream.h>
 
 #include <cstdint>
+#include <memory>
 #include <utility>
 #include <vector>
 
-#include "probe/snapshot/model.h"
+#include "probe/tensor/back_end.h"
 
 namespace nanquest {
 
@@ -28,7 +29,7 @@ class LaterScans {
   LaterScans& operator=(const LaterScans&) = delete;
   ~LaterScans();
 
-  /// Begins the copy of a tensor as the work that is on its stream by now will leave it. `row`: the caller's
+  /// Begins to look at a tensor as the work that is on its stream by now will leave it. `row`: the caller's
   /// name for it. False if it is not plain memory on a device that has pinned memory; nothing is taken then.
   /// Throws c10::Error if the device refuses.
   bool take(const at::Tensor& tensor, bool hash, std::int32_t row);
@@ -43,8 +44,7 @@ class LaterScans {
   void wait();
   static constexpr std::size_t kMostBytes = std::size_t{256} << 20;
   struct Scan {
-    at::Tensor copy;
-    bool hash;
+    std::unique_ptr<PendingStats> pending;
     std::int32_t row;
   };
   std::vector<Scan> scans_;

@@ -1,0 +1,232 @@
+"""The probe on a device, measured: one line for each claim, "ok" or "SHORT". gpu.sh starts it on a GPU; tests try the
+script itself with `--device nqdev`, where its counts are exact and its times mean nothing."""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import torch
+from torch import nn
+
+HERE = Path(__file__).resolve().parent
+PACKAGE = HERE.parents[1] / "probe" / "attach" / "python"
+LEVELS = ("guard", "trace", "watch")
+WAITS = {"guard": 1, "trace": 1, "watch": 2}  # more than without the probe, in a healthy step
+LAUNCHES = {"guard": 3, "trace": 3}
+WARM, TIMED, COUNTED, BAD = 10, 30, 5, 3
+WAIT_CALLS = ("cudaStreamSynchronize", "cudaDeviceSynchronize", "cudaEventSynchronize", "cudaMemcpy", "cuStreamSynchronize")
+LAUNCH_CALLS = ("cudaLaunchKernel", "cudaLaunchKernelExC", "cuLaunchKernel", "cuLaunchKernelEx")
+
+
+def mlp(width):
+    return nn.Sequential(nn.Linear(width, 4 * width), nn.LayerNorm(4 * width), nn.GELU(), nn.Dropout(0.1),
+                         nn.Linear(4 * width, width))
+
+
+def attention(width):
+    return nn.TransformerEncoderLayer(width, 8, 4 * width, 0.1, batch_first=True, norm_first=True)
+
+
+def convolution(width):
+    return nn.Sequential(nn.Unflatten(-1, (8, -1)), nn.Conv1d(8, 16, 3, padding=1), nn.BatchNorm1d(16), nn.ReLU(),
+                         nn.Flatten(), nn.LazyLinear(width))
+
+
+# name -> (model, shape of a batch before the last size, format of autocast, sizes on a GPU)
+KINDS = {
+    "mlp": (mlp, (256,), None),
+    "attention_bf16": (attention, (16, 128), torch.bfloat16),
+    "mlp_fp16": (mlp, (256,), torch.float16),
+    "convolution": (convolution, (64,), None),
+}
+
+
+def synchronize(device):
+    torch.get_device_module(device).synchronize()
+
+
+def trainer(kind, device, small):
+    """step(number, bad) of a small training, and its model."""
+    make, shape, amp = KINDS[kind]
+    width = 64 if small else 512
+    if small:
+        shape = tuple(4 for _ in shape)
+    torch.manual_seed(0)
+    torch.get_device_module(device).manual_seed_all(0)
+    model = make(width)
+    model(torch.zeros(*shape, width))  # lazy sizes
+    model = model.to(device)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, fused=True)
+    scaler = torch.amp.GradScaler(device, init_scale=1024.0, enabled=amp is torch.float16)
+
+    def step(bad=False):
+        x = torch.randn(*shape, width)
+        if bad:
+            x.view(-1)[3] = float("nan")
+        x = x.to(device)
+        optimizer.zero_grad()
+        with torch.autocast(device, amp, enabled=amp is not None):
+            loss = model(x).float().square().mean()
+        scaler.scale(loss).backward()
+        scaler.step(optimizer)
+        scaler.update()
+
+    return step, model
+
+
+def count_events(device, steps):
+    """(waits, launches) of `steps()`, by the profiler; on the test device by its own counters."""
+    if device == "nqdev":
+        import nqdev
+        nqdev.reset_counts()
+        steps()
+        counts = nqdev.counts()
+        return counts["synchronisations"], counts["launches"]
+    from torch.profiler import ProfilerActivity, profile
+    with profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]) as seen:
+        steps()
+    names = [event.name for event in seen.events()]
+    return (sum(name in WAIT_CALLS for name in names), sum(name in LAUNCH_CALLS for name in names))
+
+
+def child(arguments):
+    """One training in a process of its own: weights, time and counts of healthy steps; or a bad step."""
+    if arguments.device == "nqdev":
+        import nqdev
+        nqdev.set_seed(7)
+    torch.use_deterministic_algorithms(True, warn_only=True)
+    if arguments.level != "alone":
+        import nanquest
+        if not nanquest.attach(arguments.run, arguments.level, watch_first=1000000 if arguments.level == "watch" else 0,
+                               watch_every=0):
+            raise SystemExit("the probe did not attach")
+    step, model = trainer(arguments.child, arguments.device, arguments.small)
+    if arguments.bad:
+        for number in range(BAD + 2):
+            step(number == BAD)
+        return
+    for _ in range(WARM):
+        step()
+    synchronize(arguments.device)
+    began = time.perf_counter()
+    for _ in range(TIMED):
+        step()
+    synchronize(arguments.device)
+    seconds = (time.perf_counter() - began) / TIMED
+    waits, launches = count_events(arguments.device, lambda: [step() for _ in range(COUNTED)])
+    torch.save({"weights": [p.detach().cpu() for p in model.parameters()], "ms": 1000 * seconds,
+                "waits": waits / COUNTED, "launches": launches / COUNTED}, arguments.out)
+
+
+class Table:
+    """Lines as they come; `short` if one of them is."""
+
+    def __init__(self):
+        self.short = False
+
+    def add(self, what, value, ok=None):
+        self.short = self.short or ok is False
+        print(f"{what:46} {value:44} {'' if ok is None else 'ok' if ok else 'SHORT'}".rstrip(), flush=True)
+
+
+def run_child(arguments, kind, level, folder, bad=False):
+    out = folder / "out.pt"
+    out.unlink(missing_ok=True)
+    environment = dict(os.environ, PYTHONPATH=os.pathsep.join([str(PACKAGE), str(HERE), os.environ.get("PYTHONPATH", "")]))
+    command = [sys.executable, str(Path(__file__).resolve()), "--device", arguments.device, "--child", kind, "--level", level,
+               "--run", str(folder / "run"), "--out", str(out)]
+    command += ["--bad"] * bad + ["--small"] * arguments.small
+    process = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
+    if process.returncode != 0 or (level != "alone" and "the probe is off" in process.stderr):
+        return None, process.stderr[-400:].replace("\n", " ")
+    return (True if bad else torch.load(out)), ""
+
+
+def same_bits(a, b):
+    return all(torch.equal(x.view(torch.uint8), y.view(torch.uint8)) for x, y in zip(a["weights"], b["weights"], strict=True))
+
+
+def healthy(arguments, table, kind, scratch):
+    """Bits, waits, launches and time of healthy steps, by level, against the program alone."""
+    alone, why = run_child(arguments, kind, "alone", scratch)
+    again, _ = run_child(arguments, kind, "alone", scratch)
+    if alone is None or again is None:
+        return table.add(f"{kind}: alone", why, False)
+    repeats = same_bits(alone, again)
+    table.add(f"{kind}: alone", f"{alone['ms']:.3f} ms a step" + ("" if repeats else ", other bits each time"))
+    for level in LEVELS:
+        folder = scratch / f"{kind}-{level}"
+        folder.mkdir()
+        seen, why = run_child(arguments, kind, level, folder)
+        name = f"{kind}: {level}"
+        if seen is None:
+            table.add(name, why, False)
+            continue
+        if repeats:
+            same = same_bits(alone, seen)
+            table.add(f"{name}, weights", "the same bits" if same else "OTHER BITS", same)
+        waits, launches = seen["waits"] - alone["waits"], seen["launches"] - alone["launches"]
+        table.add(f"{name}, waits more a step", f"{waits:.1f} (at most {WAITS[level]})", waits <= WAITS[level])
+        most = LAUNCHES.get(level)
+        table.add(f"{name}, launches more a step", f"{launches:.1f}" + (f" (at most {most})" if most else ""),
+                  None if most is None else launches <= most)
+        table.add(f"{name}, time", f"{seen['ms']:.3f} ms, {seen['ms'] / alone['ms']:.2f} of alone")
+
+
+def failing(arguments, table, kind, level, scratch):
+    """A bad batch: found in its step, and replayed on a CPU; the verdict says on which basis."""
+    name = f"{kind}: {level}, bad batch"
+    folder = scratch / f"{kind}-{level}-bad"
+    folder.mkdir()
+    done, why = run_child(arguments, kind, level, folder, bad=True)
+    files = sorted((folder / "run").glob("incidents/*.r0.h5"))
+    if done is None or not files:
+        return table.add(name, why or "no incident was recorded", False)
+    replay = subprocess.run([str(Path(os.environ["NANQUEST_BIN"]) / "nanquest-replay"), "-q", str(files[0])],
+                            capture_output=True, text=True, timeout=280)
+    report = files[0].with_suffix(".json")
+    if replay.returncode != 1 or not report.exists():
+        return table.add(name, (replay.stdout + replay.stderr)[-300:].replace("\n", " "), False)
+    verdict = json.loads(report.read_text())
+    table.add(name, f"step {verdict['step']}, {verdict['cause']}", verdict["step"] == BAD and verdict["cause"] == "BAD_DATA")
+    reproduction = verdict["reproduction"]
+    basis = "bit for bit" if reproduction["bit_exact"] else f"not bit for bit: {json.dumps(reproduction)[:200]}"
+    table.add(f"{name}, replayed on a CPU", basis)
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--device", default="cuda")
+    parser.add_argument("--scans", help="program that compares the device's scans with the CPU's")
+    parser.add_argument("--kinds", default=",".join(KINDS))
+    for text in ("child", "level", "run", "out"):
+        parser.add_argument(f"--{text}")
+    parser.add_argument("--bad", action="store_true")
+    parser.add_argument("--small", action="store_true")
+    arguments = parser.parse_args()
+    if arguments.device == "nqdev":
+        import nqdev  # noqa: F401
+    if arguments.child:
+        return child(arguments)
+    table = Table()
+    name = torch.cuda.get_device_name() if arguments.device == "cuda" else arguments.device
+    print(f"{name}, torch {torch.__version__}")
+    if arguments.scans:
+        scans = subprocess.run([arguments.scans, "--gtest_brief=1"], capture_output=True, text=True, timeout=300)
+        lines = scans.stdout.strip().splitlines()
+        table.add("scans and hashes as the CPU's", lines[-1].strip() if lines else scans.stderr[-100:], scans.returncode == 0)
+    with tempfile.TemporaryDirectory() as scratch:
+        for kind in arguments.kinds.split(","):
+            healthy(arguments, table, kind, Path(scratch))
+            for level in ("trace", "watch"):
+                failing(arguments, table, kind, level, Path(scratch))
+    return int(table.short)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

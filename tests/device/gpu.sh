@@ -1,0 +1,38 @@
+#!/usr/bin/env bash
+# All that only a GPU can tell, in about ten minutes, as one table: are bits the same, what does it cost, how often is
+# it waited for. docs/devices.md says how to read it.
+#
+#   tests/device/gpu.sh            # builds into build/gpu against the torch of the active Python, then measures
+#   tests/device/gpu.sh --no-build # measures what is built
+#
+# Exit code: 0 every line of the table is ok, 1 one is not, 2 there is no GPU, no CUDA torch or no toolkit, 70 the
+# build failed.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/../.."
+
+no_gpu() { echo "gpu.sh: $1" >&2; exit 2; }
+python="${NANQUEST_PYTHON:-python3}"
+build=build/gpu
+case "${1:-}" in "" | --no-build) ;; *) echo "gpu.sh: unknown option $1 (--no-build or nothing)" >&2; exit 2 ;; esac
+
+"$python" -c 'import torch' 2>/dev/null || no_gpu "no GPU run: $python has no torch (NANQUEST_PYTHON names another)"
+"$python" -c 'import sys, torch; sys.exit(not torch.cuda.is_available())' 2>/dev/null ||
+  no_gpu "no GPU here that torch can use: nothing was run"
+nvcc="$(command -v nvcc || echo /usr/local/cuda/bin/nvcc)"
+[ -x "$nvcc" ] || no_gpu "no CUDA toolkit (nvcc) here: nothing was run"
+
+if [ "${1:-}" != --no-build ]; then
+  root="$("$python" -c 'import os, torch; print(os.path.dirname(torch.__file__))')"
+  mkdir -p "$build"
+  {
+    cmake -S . -B "$build" -DCMAKE_BUILD_TYPE=Release -DCMAKE_CUDA_COMPILER="$nvcc" -DCMAKE_CUDA_ARCHITECTURES=native \
+      -DNANQUEST_CUDA=ON -DNANQUEST_TORCH=ON -DNANQUEST_VIEWER=OFF -DLibTorch_ROOT="$root" -DNANQUEST_LINK_TORCH_CUDA=ON &&
+      cmake --build "$build" -j "$(nproc)" --target gpu_test nanquest_attach_python nanquest-replay
+  } >"$build/log" 2>&1 || { tail -n 40 "$build/log" >&2; echo "gpu.sh: the build failed ($build/log)" >&2; exit 70; }
+fi
+
+# cuBLAS gives the same bits twice only so.
+export CUBLAS_WORKSPACE_CONFIG=:4096:8 NANQUEST_BIN="$PWD/$build/bin" PYTHONDONTWRITEBYTECODE=1
+NANQUEST_ATTACH_LIBRARY="$(find "$PWD/$build" -name 'libnanquest_attach*.so' -print -quit)"
+export NANQUEST_ATTACH_LIBRARY
+exec "$python" tests/device/gpu.py --device cuda --scans "$build/bin/tests/gpu_test"

@@ -1,0 +1,35 @@
+"""gpu.sh says in one line that there is no GPU; gpu.py, which it starts on one, works on the test device."""
+
+import os
+import subprocess
+import sys
+import unittest
+from pathlib import Path
+
+import torch
+
+HERE = Path(__file__).resolve().parent
+
+
+class GpuScriptTest(unittest.TestCase):
+    @unittest.skipIf(torch.cuda.is_available(), "there is a GPU")
+    def test_without_a_gpu_it_says_so_in_one_line(self):
+        environment = dict(os.environ, NANQUEST_PYTHON=sys.executable)
+        script = subprocess.run(["bash", str(HERE / "gpu.sh")], env=environment, capture_output=True, text=True, timeout=120)
+        self.assertEqual(script.returncode, 2, script.stderr)
+        self.assertEqual(script.stdout, "")
+        self.assertEqual(len(script.stderr.splitlines()), 1, script.stderr)
+        self.assertIn("no GPU", script.stderr)
+
+    def test_its_table_is_filled_on_the_test_device(self):
+        script = subprocess.run([sys.executable, str(HERE / "gpu.py"), "--device", "nqdev", "--small", "--kinds", "mlp"],
+                                capture_output=True, text=True, timeout=500)
+        self.assertEqual(script.returncode, 0, script.stdout + script.stderr)
+        self.assertNotIn("SHORT", script.stdout)
+        for line in ("mlp: trace, weights", "mlp: watch, waits more a step", "mlp: trace, bad batch"):
+            self.assertIn(line, script.stdout)
+        self.assertIn("bit for bit", script.stdout)
+
+
+if __name__ == "__main__":
+    unittest.main()
