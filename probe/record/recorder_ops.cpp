@@ -32,6 +32,11 @@ namespace {
 /// So many ops between two steps are more than tidying up.
 constexpr std::uint32_t kLookEvery = 64;
 
+/// A CPU has no kernel for it: where the step is replayed it may not run.
+bool needs_its_device(const OpTraits& op) {
+  return op.accelerator != c10::kCPU && !op.handle.hasComputedKernelForDispatchKey(c10::DispatchKey::CPU);
+}
+
 /// The plain tensors that a sparse one is made of.
 void inner_memory(const at::Tensor& t, std::vector<at::Tensor>& out) {
   if (t.is_sparse())
@@ -317,7 +322,7 @@ void Recorder::on_end(const OpTraits& op, OpFrame& base, c10::ArrayRef<const c10
     OpRecord& record = step.ops[frame.op];
     record.returned_nothing = outputs.empty();
     record.ended = true;
-    if ((record.opaque || op.foreign || draws_on_device(record)) && !op.collective)
+    if ((record.opaque || op.foreign || draws_on_device(record) || needs_its_device(op)) && !op.collective)
       keep_values(frame, outputs);
     if (frame.watched) step.watch->after_op(op, *frame.watched, frame.op);
   }

@@ -265,6 +265,8 @@ Reproduction reproduction_of(const VerifyResult& r) {
   out.opaque_ops = r.opaque_ops;
   if (r.first_mismatch != kNone) out.first_mismatch = r.first_mismatch;
   out.differences = r.differences;
+  out.failed_ops = r.failed_ops;
+  if (r.elsewhere) out.elsewhere = {r.recorded_on, r.replayed_on, r.bound, r.distance, r.outside};
   return out;
 }
 

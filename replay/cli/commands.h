@@ -17,6 +17,7 @@ inline constexpr int kInterrupted = 130;
 struct Common {
   std::string snapshot;
   bool json = false, quiet = false;
+  std::string device;  ///< as --device says; "": the recorded one if this process has it, else the CPU
 };
 
 struct RunArguments {
@@ -84,6 +85,9 @@ int stdout_width();
 std::string stem_of(const std::string& snapshot);
 /// "fp32" and friends; `usage` names the known ones.
 Result<Precision> precision_from(const std::string& text);
+/// The device that runs the step as recorded. `usage`: no device of that name, or none here, or the step
+/// never was on a device.
+Result<c10::Device> device_for(const Common& common, const SnapshotDoc& doc);
 /// Options of a run out of flags; `usage` if a module path does not exist in the snapshot.
 Result<RunOptions> run_options(const RunArguments& arguments, const SnapshotDoc& doc);
 

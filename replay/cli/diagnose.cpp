@@ -27,9 +27,11 @@ void write_files_beside(const Common& common, const Case& c, const Verdict& verd
 int diagnose_command(const Common& common, const DiagnoseArguments& arguments) {
   auto replayer = open_snapshot(common);
   if (!replayer) return fail(replayer.error());
+  const auto device = device_for(common, replayer->doc());
+  if (!device) return fail(device.error());
   Progressor progress(common.quiet);
   progress.say("verifying: the step as recorded");
-  const Reproduction reproduction = reproduction_of(verify(*replayer));
+  const Reproduction reproduction = reproduction_of(verify(*replayer, *device));
   const StopOnInterrupt stop;
   progress.say("who is to blame");
   const Case c = make_case(*replayer, {.seconds = arguments.budget});

@@ -36,6 +36,14 @@ void add_common(CLI::App& app, Common& common, bool required) {
   app.add_flag("-q,--quiet", common.quiet, "No progress on stderr");
 }
 
+void add_device(CLI::App& app, Common& common) {
+  app.add_option(
+         "--device", common.device,
+         "Where the step runs as recorded: cpu, or the device that it was recorded on, which is the default "
+         "if it is here; what is tried runs on the CPU")
+      ->type_name("DEVICE");
+}
+
 CLI::App* subcommand(CLI::App& app, Arguments& a, const char* name, const char* about,
                      std::function<int()> action) {
   CLI::App* sub = app.add_subcommand(name, about);
@@ -64,17 +72,20 @@ void add_diagnose_flags(CLI::App& app, Arguments& a) {
 }
 
 void add_subcommands(CLI::App& app, Arguments& a) {
-  add_common(*subcommand(app, a, "verify", "Run as recorded and compare every output bit for bit",
-                         [&a] { return verify_command(a.common); }),
-             a.common, true);
+  CLI::App* verify = subcommand(app, a, "verify", "Run as recorded and compare every output bit for bit",
+                                [&a] { return verify_command(a.common); });
+  add_common(*verify, a.common, true);
+  add_device(*verify, a.common);
   CLI::App* run = subcommand(app, a, "run", "Run the step, every output of every op checked",
                              [&a] { return run_command(a.common, a.run); });
   add_common(*run, a.common, true);
   add_run_flags(*run, a.run, "as-recorded");
+  add_device(*run, a.common);
   CLI::App* diagnose = subcommand(app, a, "diagnose", "Verdict and fixes (what SNAPSHOT alone does)",
                                   [&a] { return diagnose_command(a.common, a.diagnose); });
   add_common(*diagnose, a.common, true);
   add_diagnose_flags(*diagnose, a);
+  add_device(*diagnose, a.common);
   CLI::App* bisect = subcommand(app, a, "bisect", "Smallest set of samples or modules that matters",
                                 [&a] { return bisect_command(a.common, a.what); });
   bisect->add_option("what", a.what, "samples or modules")
@@ -107,6 +118,7 @@ int main(int argc, char** argv) {
   app.set_version_flag("--version", version_text);
   add_common(app, a.common, false);
   add_diagnose_flags(app, a);
+  add_device(app, a.common);
   add_subcommands(app, a);
   app.require_subcommand(0, 1);
   try {

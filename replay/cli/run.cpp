@@ -27,8 +27,11 @@ nlohmann::ordered_json anomaly_json(const Anomaly& a) {
 int run_command(const Common& common, const RunArguments& arguments) {
   auto replayer = open_snapshot(common);
   if (!replayer) return fail(replayer.error());
-  const auto options = run_options(arguments, replayer->doc());
+  auto options = run_options(arguments, replayer->doc());
   if (!options) return fail(options.error());
+  const auto device = device_for(common, replayer->doc());
+  if (!device) return fail(device.error());
+  options->device = *device;
   const RunResult run = replayer->run(*options);
   const Detection found = detect(replayer->doc(), run);
   const int code = static_cast<int>(run.finite() ? ExitCode::ok : ExitCode::finding);

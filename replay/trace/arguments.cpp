@@ -91,7 +91,7 @@ c10::IValue scalar_value(const ArgRow& token, TypeKind kind) {
       return as_int(token) != 0;
     case TypeKind::StringType:
       return as_string(token);
-    // A snapshot of a GPU run is replayed where there may be no GPU: everything runs on the CPU.
+    // A snapshot of a GPU run is replayed where there may be no GPU: the machine knows where it runs.
     case TypeKind::DeviceObjType:
       return c10::Device(c10::kCPU);
     case TypeKind::GeneratorType:
@@ -181,6 +181,7 @@ void plan_value(const SnapshotDoc& doc, TokenCursor& tokens, const c10::Argument
   } else {
     if (head.kind == ArgKind::list) throw std::runtime_error("a single value was expected, not a list");
     plan.constant = scalar_value(head, kind);
+    plan.on_device = kind == TypeKind::DeviceObjType && head.text != "cpu";
     if (argument.name() == "half_to_float") plan.kind = ArgPlan::Kind::half_to_float;
   }
 }

@@ -27,9 +27,10 @@ struct ArgPlan {
   Kind kind = Kind::constant;
   c10::IValue constant;
   std::vector<TensorId> rows;
-  bool written = false;  ///< the schema says that the op writes it
-  bool read = true;      ///< its values go into the result (op_facts.h)
-  bool pinned = false;   ///< its kernel knows the recorded dtype only (found_inf, inv_scale, …)
+  bool on_device = false;  ///< `constant` is a device, and it was no CPU
+  bool written = false;    ///< the schema says that the op writes it
+  bool read = true;        ///< its values go into the result (op_facts.h)
+  bool pinned = false;     ///< its kernel knows the recorded dtype only (found_inf, inv_scale, …)
 };
 
 /// Plans of all arguments of `op`. Throws std::runtime_error naming the argument that can't be rebuilt. Every

@@ -1,6 +1,7 @@
 #include "replay/trace/machine.h"
 
 #include <ATen/Functions.h>
+#include <c10/core/TensorOptions.h>
 
 #include "replay/trace/dtype_map.h"
 #include "replay/trace/machine_call.h"
@@ -77,8 +78,8 @@ OpId TraceEdit::first_op(const TraceGraph& graph) const {
 namespace trace {
 
 Machine::Machine(const SnapshotDoc& doc, const TracePlan& plan, const DataSource& source, Precision precision,
-                 const TraceEdit& edit)
-    : Machine(doc, plan, source, precision, edit, SlotStore(doc, plan, source, precision)) {}
+                 const TraceEdit& edit, c10::Device device)
+    : Machine(doc, plan, source, precision, edit, SlotStore(doc, plan, source, precision, device)) {}
 
 Machine::Machine(const SnapshotDoc& doc, const TracePlan& plan, const DataSource& source, Precision precision,
                  const TraceEdit& edit, SlotStore slots)
@@ -114,6 +115,15 @@ bool Machine::already_described(OpId id, bool isolated) const {
   return true;
 }
 
+bool Machine::belongs_elsewhere(OpId id) const {
+  const OpPlan& op = plan_of(id);
+  if (!op.on_device) return false;
+  const bool here = !slots_.device().is_cpu();  // on a device of that kind
+  if (op.noise && !here) return !follows_from_mask(get(doc_, id).name);
+  const auto key = c10::computeDispatchKey(std::nullopt, std::nullopt, slots_.device());
+  return op.handle && !op.handle->hasComputedKernelForDispatchKey(key);
+}
+
 StepOutcome Machine::step_in(OpId id, InputSlots& inputs, bool isolated) {
   StepOutcome out;
   const OpRow& row = get(doc_, id);
@@ -125,8 +135,8 @@ StepOutcome Machine::step_in(OpId id, InputSlots& inputs, bool isolated) {
   }
   try {
     const bool missing = !op.handle && !op.problem.empty();
-    const bool drawn = op.drawn_elsewhere && !follows_from_mask(row.name);
-    if ((row.flags & (kOpHostWrite | kOpOpaque)) || ((missing || drawn) && !row.host_data.empty())) {
+    if ((row.flags & (kOpHostWrite | kOpOpaque)) ||
+        ((missing || belongs_elsewhere(id)) && !row.host_data.empty())) {
       substitute(id, out, isolated);
       return out;
     }

@@ -30,7 +30,7 @@ class Machine {
  public:
   /// `doc`, `plan` and `edit` must outlive the machine. Needs a RunScope around its calls.
   Machine(const SnapshotDoc& doc, const TracePlan& plan, const DataSource& source, Precision precision,
-          const TraceEdit& edit);
+          const TraceEdit& edit, c10::Device device = c10::Device(c10::kCPU));
   /// Goes on from where the slots are (SlotStore::fork), which were filled as recorded.
   Machine(const SnapshotDoc& doc, const TracePlan& plan, const DataSource& source, Precision precision,
           const TraceEdit& edit, SlotStore slots);
@@ -76,6 +76,8 @@ class Machine {
   void set_generator(OpId op) const;
   bool touches_mixed(const OpPlan& op) const;
   bool already_described(OpId op, bool isolated) const;
+  /// Nothing here can make what the op made on its device: it takes what was recorded.
+  bool belongs_elsewhere(OpId op) const;
   StepOutcome step_in(OpId op, InputSlots& inputs, bool isolated);
   std::vector<at::Tensor> views(const std::vector<TensorId>& rows);
 

@@ -2,6 +2,7 @@
 #include "replay/trace/machine_call.h"
 
 #include <ATen/CPUGeneratorImpl.h>
+#include <ATen/Context.h>
 #include <ATen/core/Generator.h>
 #include <ATen/core/grad_mode.h>
 
@@ -77,6 +78,7 @@ c10::IValue Machine::argument(const OpPlan& op, const ArgPlan& arg, Precision p,
   };
   switch (arg.kind) {
     case Kind::constant:
+      if (arg.on_device && !slots_.device().is_cpu()) return slots_.device();
       break;
     case Kind::tensor: {
       at::Tensor tensor = tensor_of(arg.rows[0]);
@@ -114,11 +116,13 @@ c10::IValue Machine::argument(const OpPlan& op, const ArgPlan& arg, Precision p,
 
 void Machine::set_generator(OpId id) const {
   const OpRow& op = get(doc_, id);
-  if (op.rng == kNone || plan_of(id).drawn_elsewhere) return;
+  const bool on_device = plan_of(id).noise && plan_of(id).on_device;
+  if (op.rng == kNone || (on_device && slots_.device().is_cpu())) return;
   if (op.rng < 0 || static_cast<std::size_t>(op.rng) >= doc_.rng_states.size())
     throw std::runtime_error("its generator state is outside the table");
   const at::Tensor state = source_(doc_.rng_states[static_cast<std::size_t>(op.rng)]);
-  at::Generator generator = at::detail::getDefaultCPUGenerator();
+  at::Generator generator = on_device ? at::globalContext().defaultGenerator(slots_.device())
+                                      : at::detail::getDefaultCPUGenerator();
   const std::lock_guard<std::mutex> lock(generator.mutex());
   generator.set_state(state);
 }
@@ -134,12 +138,13 @@ void Machine::execute(OpId id, Precision p, Call& call) {
           call.stack[i].isTensor())
         m.tensor = call.stack[i].toTensor();
   }
-  if (follows_from_mask(name) && (op.drawn_elsewhere || p != Precision::as_recorded) && !op.args.empty() &&
+  const bool drawn_elsewhere = op.noise && op.on_device && slots_.device().is_cpu();
+  if (follows_from_mask(name) && (drawn_elsewhere || p != Precision::as_recorded) && !op.args.empty() &&
       op.args[0].kind == ArgPlan::Kind::tensor && op.args[0].rows[0]) {
     const TensorId row = op.args[0].rows[0];
     const at::ScalarType wide = target_type(scalar_type_of(slots_.row(row).dtype), p);
     at::Tensor drawn;
-    if (op.drawn_elsewhere)
+    if (drawn_elsewhere)
       for (const Stored& s : stored_values(id)) drawn = s.tensor;  // the mask alone is stored
     if (mask_then_widen(name, call.inputs.read(row, wide), drawn, call.stack)) return;
   }

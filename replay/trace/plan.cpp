@@ -53,8 +53,8 @@ void plan_call(const SnapshotDoc& doc, const OpRow& op, OpPlan& plan) {
     const SlotId slot = row ? SlotId{get(doc, row).slot} : SlotId{};
     return slot && get(doc, slot).device != "cpu";
   };
-  plan.drawn_elsewhere = plan.noise && (std::any_of(plan.outputs.begin(), plan.outputs.end(), on_device) ||
-                                        std::any_of(plan.written.begin(), plan.written.end(), on_device));
+  plan.on_device = std::any_of(plan.outputs.begin(), plan.outputs.end(), on_device) ||
+                   std::any_of(plan.written.begin(), plan.written.end(), on_device);
   plan.factory = true;
   for (const ArgPlan& arg : plan.args)
     if (arg.kind == ArgPlan::Kind::tensor || arg.kind == ArgPlan::Kind::tensors ||

@@ -22,7 +22,7 @@ struct OpPlan {
   std::vector<TensorId> written;  ///< checked, none for what nobody should look at
   bool sound = false;             ///< outputs and written are what the file says
   bool noise = false;             ///< draws random numbers
-  bool drawn_elsewhere = false;  ///< from a device's generator, which a CPU has none of: they are in the file
+  bool on_device = false;         ///< what it made lay on a device; what it drew there a CPU can't draw again
   bool factory = false;           ///< takes no tensor
   bool view_only = false;         ///< computes nothing: the rows of its outputs say all of it
   std::vector<SlotId> release;    ///< slots that nothing reads after this op

@@ -70,6 +70,9 @@ struct RunOptions {
   bool hash = false;
   TraceEdit edit = {};
   std::int32_t stop_after = kNone;  ///< last op to run; kNone = all
+  /// Where memory that lay on a device is when the ops run; memory that lay on a CPU stays there. On a CPU
+  /// what was drawn on a device, and what has no kernel here, takes its recorded outputs.
+  c10::Device device = c10::Device(c10::kCPU);
   /// Ends the run once the loss or a gradient has got a non-finite value that nothing overwrites: then it is
   /// decided (RunResult::decided_at). Not in local runs.
   bool stop_when_harmed = false;
@@ -159,13 +162,21 @@ class Replayer {
   std::unique_ptr<Impl> impl_;
 };
 
+/// The device that the step's memory lay on, as the recording names it: the first that is no "cpu".
+std::string recorded_device(const SnapshotDoc& doc);
+
 /// Bit-for-bit comparison with the hash ladder (design §5).
 struct VerifyResult {
   bool bit_exact = false;
   std::string basis;  ///< "every_output" or "survivors"
   std::int64_t outputs_compared = 0, mismatched = 0, opaque_ops = 0;
-  std::int32_t first_mismatch = kNone;  ///< op
+  std::int32_t first_mismatch = kNone;  ///< op; `elsewhere` the first outside its bounds, if there is one
   std::int32_t failed_ops = 0;
+  std::string recorded_on, replayed_on;  ///< devices: "cuda:0" and "cpu"
+  bool elsewhere = false;    ///< they are of different kinds: then values are compared within bounds
+  std::int64_t outside = 0;  ///< outputs that are further off than the bounds (trace/bounds.h) allow
+  double bound = 0;          ///< the widest of the bounds, relative
+  double distance = 0;       ///< the largest that was seen of those within
   std::vector<std::string> differences;  ///< environment entries that differ from the recording's
   double seconds = 0;
 };
@@ -173,7 +184,8 @@ struct VerifyResult {
 /// Runs as recorded and compares every written output with its recorded hash (basis "every_output"). Where a
 /// standing trace recorded none, the tensors that were alive at the gate, loss and gradients, are compared
 /// with what they are at the end of the run (basis "survivors"). Outputs of opaque ops are not counted: they
-/// are the recorded ones.
-VerifyResult verify(const Replayer& replayer);
+/// are the recorded ones. Runs on `device` (RunOptions::device); what was recorded on another kind of device
+/// is compared within bounds as well.
+VerifyResult verify(const Replayer& replayer, c10::Device device = c10::Device(c10::kCPU));
 
 }  // namespace nanquest

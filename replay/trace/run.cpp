@@ -16,12 +16,13 @@ IdRange<OpRow> ops_to_run(const SnapshotDoc& doc, const RunOptions& options) {
 Run::Run(const Replayer::Impl& impl, const RunOptions& options)
     : impl_(impl),
       options_(options),
-      machine_(impl.doc(), impl.plan(), impl.source(), options.precision, options.edit),
+      machine_(impl.doc(), impl.plan(), impl.source(), options.precision, options.edit, options.device),
       watch_(impl.doc(), impl.plan()) {
   result_.ops.resize(impl.doc().ops.size());
   if (options.local) {
     no_edit_.slot_edit = options.edit.slot_edit;  // a changed input is changed for both
-    recorded_.emplace(impl.doc(), impl.plan(), impl.source(), Precision::as_recorded, no_edit_);
+    recorded_.emplace(impl.doc(), impl.plan(), impl.source(), Precision::as_recorded, no_edit_,
+                      options.device);
   }
 }
 

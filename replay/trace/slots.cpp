@@ -16,13 +16,16 @@ namespace {
 /// A tensor over `storage`, made without the dispatcher.
 at::Tensor make_view(const c10::Storage& storage, at::ScalarType type, c10::IntArrayRef sizes,
                      c10::IntArrayRef strides, std::int64_t offset) {
+  if (!storage.device().is_cpu())
+    return at::empty({0}, at::device(storage.device()).dtype(type)).set_(storage, offset, sizes, strides);
   at::Tensor tensor = at::detail::make_tensor<c10::TensorImpl>(
       c10::Storage(storage), c10::DispatchKeySet(c10::DispatchKey::CPU), c10::scalarTypeToTypeMeta(type));
   tensor.unsafeGetTensorImpl()->set_sizes_and_strides(sizes, strides, offset);
   return tensor;
 }
 
-c10::Storage new_storage(std::int64_t bytes) {
+c10::Storage new_storage(std::int64_t bytes, c10::Device device) {
+  if (!device.is_cpu()) return at::empty({bytes}, at::device(device).dtype(at::kByte)).storage();
   return c10::Storage(c10::Storage::use_byte_size_t(), bytes, c10::GetCPUAllocator(), /*resizable=*/true);
 }
 
@@ -41,8 +44,18 @@ std::int64_t extent_bytes(const TensorRow& row, std::size_t element_size) {
   return span->begin == span->end ? 0 : span->end * static_cast<std::int64_t>(element_size);
 }
 
-SlotStore::SlotStore(const SnapshotDoc& doc, const TracePlan& plan, DataSource source, Precision outside)
-    : doc_(doc), plan_(plan), source_(std::move(source)), outside_(outside), states_(doc.slots.size()) {}
+SlotStore::SlotStore(const SnapshotDoc& doc, const TracePlan& plan, DataSource source, Precision outside,
+                     c10::Device device)
+    : doc_(doc),
+      plan_(plan),
+      source_(std::move(source)),
+      outside_(outside),
+      device_(device),
+      states_(doc.slots.size()) {}
+
+c10::Device SlotStore::device_of(SlotId slot) const {
+  return get(doc_, slot).device == "cpu" ? c10::Device(c10::kCPU) : device_;
+}
 
 SlotStore SlotStore::fork() {
   for (const SlotId slot : ids_of<Slot>(doc_))
@@ -97,7 +110,7 @@ void SlotStore::load(SlotId slot) {
   State& s = states_[slot];
   const Slot& facts = get(doc_, slot);
   if (facts.bytes == 0 && !s.gone) {  // an empty tensor has no bytes to store
-    s.storage = new_storage(0);
+    s.storage = new_storage(0, device_of(slot));
     s.type = plan_.slots[slot].type;
     return;
   }
@@ -116,6 +129,10 @@ void SlotStore::load(SlotId slot) {
   if (edited) {
     at::Tensor whole = flat(s, scalar_type_of(facts.dtype));
     edit->second(whole);
+  }
+  if (const c10::Device device = device_of(slot); !device.is_cpu()) {
+    s.storage = flat(s, at::kByte).to(device).storage();
+    s.shared = false;
   }
   const at::ScalarType want = kept_type(slot);
   if (want != plan.type) {
@@ -206,12 +223,14 @@ void SlotStore::bind(TensorId id, const at::Tensor& tensor) {
   if (paired) s.type = part_type(complex_of(part_type(s.type)));
   const at::ScalarType keep = row_type(slot, id, s.type);
   const bool fits = keep == got && tensor.strides() == c10::IntArrayRef(r.strides) &&
-                    tensor.storage_offset() == r.storage_offset && !tensor.is_conj() && !tensor.is_neg();
+                    tensor.storage_offset() == r.storage_offset && !tensor.is_conj() && !tensor.is_neg() &&
+                    tensor.device().type() == device_of(slot).type();
   if (fits) {
     s.storage = tensor.storage();
     return;
   }
-  s.storage = new_storage(elements(slot, r) * static_cast<std::int64_t>(c10::elementSize(keep)));
+  s.storage =
+      new_storage(elements(slot, r) * static_cast<std::int64_t>(c10::elementSize(keep)), device_of(slot));
   view(id).copy_(tensor);
 }
 
@@ -224,8 +243,9 @@ void SlotStore::store(TensorId id, const at::Tensor& tensor) {
     return;
   }
   const bool paired = plan_.slots[slot_of(id)].paired;
-  const at::Tensor whole =
-      (paired && tensor.scalar_type() == at::kBFloat16 ? tensor.to(at::kFloat) : tensor).contiguous();
+  const at::Tensor whole = (paired && tensor.scalar_type() == at::kBFloat16 ? tensor.to(at::kFloat) : tensor)
+                               .to(device_of(slot_of(id)))
+                               .contiguous();
   s.storage = whole.storage();
   s.shared = false;
   s.type = paired ? part_type(whole.scalar_type()) : whole.scalar_type();
@@ -239,7 +259,7 @@ void SlotStore::allocate(TensorId id) {
   const std::int64_t n = elements(slot, row(id));
   if (n > (std::int64_t{1} << 40))
     throw std::runtime_error(slot_name(doc_, slot) + " has an impossible size");
-  s.storage = at::zeros({n}, row_type(slot, id, s.type)).storage();
+  s.storage = at::zeros({n}, at::device(device_of(slot)).dtype(row_type(slot, id, s.type))).storage();
 }
 
 bool SlotStore::holds(TensorId id, const at::Tensor& tensor) const {

@@ -28,8 +28,10 @@ using DataSource = std::function<at::Tensor(const std::string&)>;
 class SlotStore {
  public:
   /// `doc`, `plan` and what `source` reaches must outlive the store. `outside` is what outside storages are
-  /// converted to when they are first used.
-  SlotStore(const SnapshotDoc& doc, const TracePlan& plan, DataSource source, Precision outside);
+  /// converted to when they are first used. Memory that lay on a device is put on `device`.
+  SlotStore(const SnapshotDoc& doc, const TracePlan& plan, DataSource source, Precision outside,
+            c10::Device device = c10::Device(c10::kCPU));
+  c10::Device device() const { return device_; }
 
   /// Edits of outside storages; call before anything is read.
   void set_edits(const std::map<std::int32_t, std::function<void(at::Tensor&)>>* edits) { edits_ = edits; }
@@ -77,6 +79,7 @@ class SlotStore {
   };
   State& state(TensorId row);
   SlotId slot_of(TensorId row) const;
+  c10::Device device_of(SlotId slot) const;
   void load(SlotId slot);
   /// What the slot's elements (their parts, if it is used both ways) are kept in from the start.
   at::ScalarType kept_type(SlotId slot) const;
@@ -89,6 +92,7 @@ class SlotStore {
   const TracePlan& plan_;
   DataSource source_;
   Precision outside_;
+  c10::Device device_;
   const std::map<std::int32_t, std::function<void(at::Tensor&)>>* edits_ = nullptr;
   PerRow<Slot, State> states_;
 };

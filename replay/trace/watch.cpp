@@ -10,10 +10,11 @@ namespace nanquest::trace {
 namespace {
 
 bool readable(const at::Tensor& t) {
-  return t.defined() && t.has_storage() && t.layout() == at::kStrided && t.device().is_cpu();
+  return t.defined() && t.has_storage() && t.layout() == at::kStrided && !t.is_meta();
 }
 
-std::uint64_t hash_of(const at::Tensor& t, HashKind kind) {
+std::uint64_t hash_of(const at::Tensor& tensor, HashKind kind) {
+  const at::Tensor t = tensor.cpu();
   const auto size = static_cast<std::size_t>(t.element_size());
   const auto bytes = static_cast<std::size_t>(t.numel()) * size;
   const void* data = t.numel() ? t.const_data_ptr() : nullptr;
@@ -43,7 +44,7 @@ StatsRow measure(const at::Tensor& tensor, bool scan, bool hash, HashKind kind) 
 Badness badness(const at::Tensor& tensor) {
   if (!readable(tensor) || !(tensor.is_floating_point() || tensor.is_complex())) return {};
   const auto type = dtype_of(tensor.scalar_type());
-  if (type && tensor.is_contiguous() &&
+  if (type && tensor.is_cpu() && tensor.is_contiguous() &&
       !any_non_finite(*type, tensor.const_data_ptr(), static_cast<std::size_t>(tensor.numel())))
     return {};
   const StatsRow stats = stats_of(tensor, false).value_or(StatsRow{});

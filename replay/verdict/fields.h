@@ -19,6 +19,9 @@ using Json = nlohmann::json;
 inline bool read(const Json& j, std::string& out) {
   return j.is_string() && (out = j.get<std::string>(), true);
 }
+inline bool read(const Json& j, double& out) {
+  return j.is_number() && (out = j.get<double>(), true);
+}
 inline bool read(const Json& j, bool& out) {
   return j.is_boolean() && (out = j.get<bool>(), true);
 }
@@ -52,6 +55,9 @@ bool read(const Json& j, std::vector<T>& out) {
 
 inline std::string expected(const std::string&) {
   return "a text";
+}
+inline std::string expected(double) {
+  return "a number";
 }
 inline std::string expected(bool) {
   return "true or false";

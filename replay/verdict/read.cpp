@@ -52,6 +52,15 @@ void fill_reproduction(const Fields& j, Reproduction& r) {
   j.take("opaque_ops", r.opaque_ops);
   j.take("first_mismatch", r.first_mismatch);
   j.take("differences", r.differences);
+  j.take("failed_ops", r.failed_ops);
+  j.object("elsewhere", [&](const Fields& f) {
+    Elsewhere& e = r.elsewhere.emplace();
+    f.take("recorded_on", e.recorded_on);
+    f.take("replayed_on", e.replayed_on);
+    f.take("bound", e.bound);
+    f.take("distance", e.distance);
+    f.take("outside", e.outside);
+  });
 }
 
 void fill_culprit(const Fields& j, CulpritInfo& c) {

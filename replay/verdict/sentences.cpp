@@ -1,5 +1,7 @@
 #include "replay/verdict/sentences.h"
 
+#include <cstdio>
+
 namespace nanquest {
 namespace {
 
@@ -8,6 +10,13 @@ std::string listed(const std::vector<Blamed>& all) {
   std::string text;
   for (std::size_t i = 0; i < all.size() && i < kNamed; ++i) text += (i ? ", " : "") + blamed_text(all[i]);
   if (all.size() > kNamed) text += " and " + std::to_string(all.size() - kNamed) + " more";
+  return text;
+}
+
+/// "0.00035".
+std::string short_text(double value) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.2g", value);
   return text;
 }
 
@@ -44,17 +53,31 @@ std::string claim_text(const Claim& c) {
 
 std::string reproduction_text(const Reproduction& r) {
   const std::string basis = r.basis == Basis::survivors ? "tensors alive at the gate" : "written outputs";
+  const std::string all = std::to_string(r.outputs_compared) + " " + basis;
+  const auto bound = [&] { return "within " + short_text(r.elsewhere->bound) + " of the recording"; };
   std::string text;
-  if (r.bit_exact) {
-    text =
-        "the step came back bit for bit (" + std::to_string(r.outputs_compared) + " " + basis + " compared)";
-  } else if (r.outputs_compared <= 0) {
-    text = "not reproduced: no output could be compared";
-  } else {
-    text =
-        std::to_string(r.mismatched) + " of " + std::to_string(r.outputs_compared) + " " + basis + " differ";
-    if (r.first_mismatch) text += ", first at op " + std::to_string(*r.first_mismatch);
+  switch (r.agreement()) {
+    case Agreement::bit_for_bit:
+      text = "the step came back bit for bit (" + all + " compared)";
+      break;
+    case Agreement::within_bounds:
+      text = "the step came back within bounds: all " + all + " are " + bound() +
+             ", in norm and largest value, with the same NaN and Inf (" +
+             std::to_string(r.outputs_compared - r.mismatched) + " bit for bit, the others at most " +
+             short_text(r.elsewhere->distance) + " off)";
+      break;
+    case Agreement::differs:
+      text = std::to_string(r.mismatched) + " of " + all + " differ";
+      if (r.elsewhere && r.elsewhere->outside > 0)
+        text += ", " + std::to_string(r.elsewhere->outside) + " of them not even " + bound();
+      if (r.first_mismatch) text += ", first at op " + std::to_string(*r.first_mismatch);
+      break;
+    case Agreement::not_compared:
+      text = "not reproduced: no output could be compared";
+      break;
   }
+  if (r.elsewhere)
+    text += "; recorded on " + r.elsewhere->recorded_on + ", replayed on " + r.elsewhere->replayed_on;
   constexpr std::size_t kNamed = 4;
   for (std::size_t i = 0; !r.bit_exact && i < r.differences.size() && i < kNamed; ++i)
     text += (i ? ", " : "; not the same here: ") + r.differences[i];
@@ -117,7 +140,7 @@ std::string nothing_text(const Verdict& v) {
 
 std::string unseen_advice() {
   return "Run the step with these values in memory that the probe reads (dense instead of sparse, nested or "
-         "wrapped; on the CPU or on a CUDA device), then replay its file.";
+         "wrapped), then replay its file.";
 }
 
 std::string fix_text(const Fix& f) {

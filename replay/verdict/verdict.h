@@ -43,13 +43,33 @@ struct Fix {
   bool minimal = false;
 };
 
+/// A step that one kind of device recorded and another replayed: how near its values came, in norm and
+/// largest magnitude.
+struct Elsewhere {
+  std::string recorded_on, replayed_on;  ///< "cuda:0", "cpu"
+  double bound = 0;                      ///< how far a value may be off, relative: the widest of the step
+  double distance = 0;                   ///< how far the worst of those within it is
+  std::int64_t outside = 0;              ///< outputs that are further off
+};
+
 /// How faithfully the step came back.
 struct Reproduction {
   bool bit_exact = false;
   Basis basis = Basis::every_output;
   std::int64_t outputs_compared = 0, mismatched = 0, opaque_ops = 0;
-  std::optional<std::int64_t> first_mismatch;  ///< op index
-  std::vector<std::string> differences;        ///< environment entries that differ from the recording's
+  std::optional<std::int64_t>
+      first_mismatch;                       ///< op index; elsewhere the first outside the bounds, if one is
+  std::vector<std::string> differences;     ///< environment entries that differ from the recording's
+  std::optional<Elsewhere> elsewhere = {};  ///< nothing where both were devices of one kind
+  std::int64_t failed_ops = 0;              ///< could not be run, and were not recorded
+
+  /// On which basis the replay is taken for the recorded event.
+  Agreement agreement() const {
+    if (outputs_compared <= 0) return Agreement::not_compared;
+    if (bit_exact) return Agreement::bit_for_bit;
+    const bool near = elsewhere && elsewhere->outside == 0 && failed_ops == 0;
+    return near ? Agreement::within_bounds : Agreement::differs;
+  }
 };
 
 /// Where the bad value was born.

@@ -62,6 +62,15 @@ std::span<const Word<Basis>> words<Basis>() {
 }
 
 template <>
+std::span<const Word<Agreement>> words<Agreement>() {
+  static constexpr Word<Agreement> all[] = {{Agreement::bit_for_bit, "bit_for_bit"},
+                                            {Agreement::within_bounds, "within_bounds"},
+                                            {Agreement::differs, "differs"},
+                                            {Agreement::not_compared, "not_compared"}};
+  return all;
+}
+
+template <>
 std::span<const Word<ChangeKind>> words<ChangeKind>() {
   static constexpr Word<ChangeKind> all[] = {{ChangeKind::precision, "precision"},
                                              {ChangeKind::data, "data"},

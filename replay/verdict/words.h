@@ -46,6 +46,10 @@ enum class PrecisionVerdict : std::uint8_t { curable, delayed, structural, not_a
 /// the gate.
 enum class Basis : std::uint8_t { every_output, survivors };
 
+/// How the replay agrees with the recording. `within_bounds`: another device recorded it, and all values are
+/// as near as two devices can be asked to be.
+enum class Agreement : std::uint8_t { bit_for_bit, within_bounds, differs, not_compared };
+
 /// What a counterfactual changes.
 enum class ChangeKind : std::uint8_t { precision, data, op, hyperparameter, placebo };
 
@@ -102,6 +106,8 @@ template <>
 std::span<const Word<PrecisionVerdict>> words<PrecisionVerdict>();
 template <>
 std::span<const Word<Basis>> words<Basis>();
+template <>
+std::span<const Word<Agreement>> words<Agreement>();
 template <>
 std::span<const Word<ChangeKind>> words<ChangeKind>();
 template <>

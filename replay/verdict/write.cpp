@@ -46,13 +46,23 @@ Json fix_json(const Fix& f) {
 }
 
 Json reproduction_json(const Reproduction& r) {
-  return {{"bit_exact", r.bit_exact},
-          {"basis", word(r.basis)},
-          {"outputs_compared", r.outputs_compared},
-          {"mismatched", r.mismatched},
-          {"opaque_ops", r.opaque_ops},
-          {"first_mismatch", r.first_mismatch ? Json(*r.first_mismatch) : Json(nullptr)},
-          {"differences", r.differences}};
+  Json j = {{"bit_exact", r.bit_exact},
+            {"basis", word(r.basis)},
+            {"outputs_compared", r.outputs_compared},
+            {"mismatched", r.mismatched},
+            {"opaque_ops", r.opaque_ops},
+            {"first_mismatch", r.first_mismatch ? Json(*r.first_mismatch) : Json(nullptr)},
+            {"differences", r.differences}};
+  if (r.failed_ops > 0) j["failed_ops"] = r.failed_ops;
+  if (const auto& e = r.elsewhere) {
+    j["agreement"] = word(r.agreement());
+    j["elsewhere"] = {{"recorded_on", e->recorded_on},
+                      {"replayed_on", e->replayed_on},
+                      {"bound", e->bound},
+                      {"distance", e->distance},
+                      {"outside", e->outside}};
+  }
+  return j;
 }
 
 Json culprit_json(const CulpritInfo& c) {

@@ -2,7 +2,8 @@
 # All that only a GPU can tell, in about ten minutes, as one table: are bits the same, what does it cost, how often is
 # it waited for. docs/devices.md says how to read it.
 #
-#   tests/device/gpu.sh            # builds into build/gpu against the torch of the active Python, then measures
+#   tests/device/gpu.sh            # sets up, builds into build/gpu, then measures; NANQUEST_PYTHON names another Python
+#                                  # with a CUDA torch than the one that the set-up brings
 #   tests/device/gpu.sh --no-build # measures what is built
 #
 # Exit code: 0 every line of the table is ok, 1 one is not, 2 there is no GPU, no CUDA torch or no toolkit, 70 the
@@ -11,11 +12,13 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 
 no_gpu() { echo "gpu.sh: $1" >&2; exit 2; }
-python="${NANQUEST_PYTHON:-python3}"
 build=build/gpu
 case "${1:-}" in "" | --no-build) ;; *) echo "gpu.sh: unknown option $1 (--no-build or nothing)" >&2; exit 2 ;; esac
 
-"$python" -c 'import torch' 2>/dev/null || no_gpu "no GPU run: $python has no torch (NANQUEST_PYTHON names another)"
+[ -n "$(nvidia-smi -L 2>/dev/null)" ] || no_gpu "no GPU here (nvidia-smi lists none): nothing was run"
+chosen="${NANQUEST_PYTHON:-}"
+. cmake/setup.sh
+python="${chosen:-$NANQUEST_PYTHON}"
 "$python" -c 'import sys, torch; sys.exit(not torch.cuda.is_available())' 2>/dev/null ||
   no_gpu "no GPU here that torch can use: nothing was run"
 nvcc="$(command -v nvcc || echo /usr/local/cuda/bin/nvcc)"
@@ -25,7 +28,7 @@ if [ "${1:-}" != --no-build ]; then
   root="$("$python" -c 'import os, torch; print(os.path.dirname(torch.__file__))')"
   mkdir -p "$build"
   {
-    cmake -S . -B "$build" -DCMAKE_BUILD_TYPE=Release -DCMAKE_CUDA_COMPILER="$nvcc" -DCMAKE_CUDA_ARCHITECTURES=native \
+    cmake -S . -B "$build" "${NANQUEST_CMAKE_ARGS[@]}" -DCMAKE_BUILD_TYPE=Release -DCMAKE_CUDA_COMPILER="$nvcc" -DCMAKE_CUDA_ARCHITECTURES=native \
       -DNANQUEST_CUDA=ON -DNANQUEST_TORCH=ON -DNANQUEST_VIEWER=OFF -DLibTorch_ROOT="$root" -DNANQUEST_LINK_TORCH_CUDA=ON &&
       cmake --build "$build" -j "$(nproc)" --target gpu_test nanquest_attach_python nanquest-replay
   } >"$build/log" 2>&1 || { tail -n 40 "$build/log" >&2; echo "gpu.sh: the build failed ($build/log)" >&2; exit 70; }

@@ -1,118 +1,38 @@
 """The probe on the test device: it finds there what it finds on a CPU, waits for nothing, and changes no bit."""
 
-import json
-import os
-import subprocess
-import sys
-import tempfile
 import unittest
-from pathlib import Path
 
-import nqdev
-import torch
-from torch import nn
-
-HERE = Path(__file__).resolve().parent
-BIN = Path(os.environ["NANQUEST_BIN"])
-PACKAGE = HERE.parents[1] / "probe" / "attach" / "python"
-STEPS, COUNTED_FROM, BAD = 6, 3, 3
-SEEDS = int(os.environ.get("NANQUEST_DEVICE_SEEDS", "10"))  # orders in which streams run; nightly 1000
+from observed import COUNTED_FROM, ORDINARY, SEEDS, STEPS, Observed, train
 
 
-def mlp():
-    return nn.Sequential(nn.Linear(8, 16), nn.LayerNorm(16), nn.ReLU(), nn.Linear(16, 2))
+class ProbeTest(Observed):
+    def test_a_step_runs_again_on_its_device_and_on_the_cpu(self):
+        for level in ("trace", "watch"):
+            run, _ = self.observed(level, "dropout", "batch")
+            file = sorted(run.glob("incidents/*.r0.h5"))[0]
+            for arguments, here, where in [((), False, "cpu"), ((), True, "nqdev:0"), (("--device", "nqdev"), True, "nqdev:0"),
+                                           (("--device", "cpu"), True, "cpu")]:
+                with self.subTest(level=level, arguments=arguments, here=here):
+                    code, said, errors = self.replayed(file, *arguments, here=here)
+                    self.assertEqual(code, 0, (said, errors))
+                    self.assertEqual(said["agreement"], "bit_for_bit", said)
+                    self.assertEqual((said["recorded_on"], said["replayed_on"]), ("nqdev:0", where))
+                    self.assertEqual("elsewhere" in said, where == "cpu")
+            code, _, errors = self.replayed(file, "--device", "nqdev")
+            self.assertEqual(code, 2)
+            self.assertEqual(len(errors.splitlines()), 1, errors)
+            self.assertIn("no such device here", errors)
 
-
-def dropping():
-    return nn.Sequential(nn.Linear(8, 16), nn.Dropout(0.3), nn.ReLU(), nn.Linear(16, 2))
-
-
-# name -> (model, optimizer, format of autocast)
-KINDS = {
-    "adamw": (mlp, lambda p: torch.optim.AdamW(p, lr=1e-2), None),
-    "fused": (mlp, lambda p: torch.optim.AdamW(p, lr=1e-2, fused=True), None),
-    "dropout": (dropping, lambda p: torch.optim.SGD(p, lr=1e-2, momentum=0.9), None),
-    "fp16": (mlp, lambda p: torch.optim.AdamW(p, lr=1e-2), torch.float16),
-}
-
-
-def train(kind, fault="", seed=1):
-    """(weights on the CPU, counts of the device's events in the last steps). In step BAD something goes wrong: "batch"
-    or "rate"."""
-    make, optimizer, amp = KINDS[kind]
-    nqdev.set_seed(seed)
-    torch.manual_seed(0)
-    nqdev._module.manual_seed_all(0)
-    model = make().to("nqdev")
-    optimizer = optimizer(model.parameters())
-    scaler = torch.amp.GradScaler("nqdev", init_scale=256.0, enabled=amp is not None)
-    for step in range(STEPS):
-        if step == COUNTED_FROM:
-            nqdev.reset_counts()
-        x = torch.randn(4, 8)
-        if step == BAD and fault == "batch":
-            x[1, 3] = float("nan")
-        if step == BAD and fault == "rate":
-            for group in optimizer.param_groups:
-                group["lr"] = float("inf")
-        optimizer.zero_grad()
-        with torch.autocast("nqdev", amp, enabled=amp is not None):
-            loss = model(x.to("nqdev")).square().mean()
-        scaler.scale(loss).backward()
-        scaler.step(optimizer)
-        scaler.update()
-    counts = nqdev.counts()
-    return [p.detach().cpu() for p in model.parameters()], counts
-
-
-def train_while_it_fails(kind):
-    """[(failure, number of the call that fails, weights or the error's words)]: the program's outcome, each time anew."""
-    outcomes = []
-    for failure in nqdev.FAILURES:
-        for after in range(0, 400, 19):
-            nqdev.heal()
-            nqdev.fail(failure, after)
-            try:
-                outcomes.append((failure, after, train(kind)[0]))
-            except RuntimeError as error:
-                outcomes.append((failure, after, str(error)))
-    nqdev.heal()
-    return outcomes
-
-
-class ProbeTest(unittest.TestCase):
-    def setUp(self):
-        scratch = tempfile.TemporaryDirectory()
-        self.addCleanup(scratch.cleanup)
-        self.scratch = Path(scratch.name)
-
-    def observed(self, level, kind, fault="", seeds=1):
-        """(run directory, [weights, counts] for each seed) of such trainings in a process of its own."""
-        run, out = self.scratch / f"{level}-{kind}", self.scratch / "out.pt"
-        environment = dict(os.environ, PYTHONPATH=os.pathsep.join([str(PACKAGE), str(HERE)]))
-        process = subprocess.run([sys.executable, str(Path(__file__).resolve()), "--train", kind, fault, str(seeds),
-                                  level, str(run), str(out)], env=environment, cwd=self.scratch, capture_output=True,
-                                 text=True, timeout=280 + SEEDS)
-        self.assertEqual(process.returncode, 0, process.stderr)
-        if fault != "failures":
-            self.assertNotIn("the probe is off", process.stderr)
-        return run, torch.load(out)
-
-    def assert_same_bits(self, a, b):
-        for x, y in zip(a, b, strict=True):
-            self.assertTrue(torch.equal(x.view(torch.int32), y.view(torch.int32)), (x, y))
-
-    def verdict(self, run):
-        """Of the first incident, by a replay on the CPU."""
-        files = sorted(run.glob("incidents/*.r0.h5"))
-        self.assertTrue(files, [str(p) for p in run.rglob("*")])
-        replay = subprocess.run([str(BIN / "nanquest-replay"), "-q", str(files[0])], capture_output=True, text=True,
-                                timeout=280)
-        self.assertEqual(replay.returncode, 1, replay.stdout + replay.stderr)
-        verdict = json.loads(files[0].with_suffix(".json").read_text())
-        self.assertEqual(verdict["step"], BAD)
-        self.assertTrue(verdict["reproduction"]["bit_exact"], verdict["reproduction"])
-        return verdict
+    def test_what_a_cpu_has_no_kernel_for_takes_its_recorded_values(self):
+        for level in ("trace", "watch"):
+            with self.subTest(level):
+                run, [(weights, _)] = self.observed(level, "device_only", "batch")
+                self.assert_same_bits(weights, train("device_only", "batch")[0])
+                verdict = self.verdict(run)
+                self.assertEqual(verdict["cause"], "BAD_DATA", verdict["explanation"])
+                self.assertEqual(verdict["reproduction"]["opaque_ops"], 1, verdict["reproduction"])
+                self.assertEqual(verdict["reproduction"]["agreement"], "bit_for_bit")
+                self.assertEqual(verdict["reproduction"]["elsewhere"]["replayed_on"], "cpu")
 
     def test_a_bad_update_is_found_in_the_step_that_made_it(self):
         for level in ("trace", "watch"):
@@ -124,7 +44,7 @@ class ProbeTest(unittest.TestCase):
                 self.assertEqual(verdict["phase"], "optimizer")
 
     def test_a_bad_batch_is_found_and_its_step_comes_back_bit_for_bit_on_the_cpu(self):
-        for kind, level in [(kind, "trace") for kind in KINDS] + [("fused", "watch"), ("dropout", "watch")]:
+        for kind, level in [(kind, "trace") for kind in ORDINARY] + [("fused", "watch"), ("dropout", "watch")]:
             with self.subTest(kind=kind, level=level):
                 run, [(weights, _)] = self.observed(level, kind, "batch")
                 self.assert_same_bits(weights, train(kind, "batch")[0])
@@ -134,7 +54,7 @@ class ProbeTest(unittest.TestCase):
                 self.assertTrue(verdict["fix"]["verified"])
 
     def test_no_bit_changes_in_whatever_order_streams_run(self):
-        for kind, level in [(kind, "trace") for kind in KINDS] + [("adamw", "guard"), ("dropout", "watch"), ("fp16", "watch")]:
+        for kind, level in [(kind, "trace") for kind in ORDINARY] + [("adamw", "guard"), ("dropout", "watch"), ("fp16", "watch")]:
             alone = train(kind)[0]
             run, all_weights = self.observed(level, kind, seeds=SEEDS)
             self.assertEqual(len(all_weights), SEEDS)
@@ -162,10 +82,10 @@ class ProbeTest(unittest.TestCase):
     def test_a_healthy_step_is_waited_for_once(self):
         """… and a watched one twice: at the gate, and for what its ops made."""
         counted = STEPS - COUNTED_FROM
-        alone = train("fused")[1]
-        for level in ("guard", "trace", "watch"):
-            with self.subTest(level):
-                _, [(_, counts)] = self.observed(level, "fused")
+        for kind, level in [("fused", "guard"), ("fused", "trace"), ("fused", "watch"), ("moved", "trace")]:
+            alone = train(kind)[1]
+            with self.subTest(kind=kind, level=level):
+                _, [(_, counts)] = self.observed(level, kind)
                 print(level, {what: (counts[what] - alone[what]) / counted for what in counts}, "more a step")
                 waits = counts["synchronisations"] - alone["synchronisations"]
                 self.assertLessEqual(waits, counted * (2 if level == "watch" else 1), (counts, alone))
@@ -174,15 +94,4 @@ class ProbeTest(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    if "--train" in sys.argv:
-        kind, fault, seeds, level, run_dir, out = sys.argv[sys.argv.index("--train") + 1:]
-        import nanquest
-        # No step is watched at level trace, so that the standing trace records.
-        if not nanquest.attach(run_dir, level, watch_first=0, watch_every=0, keep_percent=1000000):
-            raise SystemExit("the probe did not attach")
-        if fault == "failures":
-            torch.save(train_while_it_fails(kind), out)
-            sys.exit()
-        torch.save([train(kind, fault, seed) for seed in range(1, int(seeds) + 1)], out)
-    else:
-        unittest.main()
+    unittest.main()

@@ -36,6 +36,15 @@ class Cli : public ::testing::Test {
   Scratch scratch_{"cli_test"};
 };
 
+TEST_F(Cli, ADeviceThatIsNotHereIsOneClearLine) {
+  const std::string file = quoted_sample("div_zero", 1);
+  expect_one_line(replay("verify --device cuda:63 " + file), 2,
+                  "--device cuda:63: there is no such device here");
+  expect_one_line(replay("-q --device nowhere " + file), 2, "--device nowhere: there is no such device here");
+  EXPECT_EQ(replay("verify --device cpu " + file).code, 0);
+  EXPECT_EQ(replay("verify " + file).code, 0);
+}
+
 TEST_F(Cli, PrintsTheVerdictAndLeavesThreeFiles) {
   const std::string snapshot = record_sample("div_zero", scratch_, 1);
   const std::string before = testing::slurp(snapshot);

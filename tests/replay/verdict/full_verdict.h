@@ -14,6 +14,8 @@ inline Verdict full_verdict() {
   v.rank = 1;
   v.unseen = {3, {{"aten::mul", 2}, {"aten::add_", 1}}, true, 4};
   v.reproduction = {true, Basis::survivors, 752, 3, 2, 17, {"num_threads: recorded 8, here 2"}};
+  v.reproduction.elsewhere = {"cuda:0", "cpu", 0.03125, 0.0004, 2};
+  v.reproduction.failed_ops = 1;
   v.phase = Phase::backward;
   v.culprit = {"aten::mm",         412, "MmBackward0", "blocks.3.mlp",        "fc.weight",
                BadValue::plus_inf, 17,  {0, 3},        {"mlp.cpp:12 forward"}};

@@ -4,6 +4,7 @@
 
 #include <sstream>
 
+#include "replay/verdict/sentences.h"
 #include "tests/replay/verdict/full_verdict.h"
 
 namespace nanquest {
@@ -44,6 +45,36 @@ TEST(Report, AStepThatWasNotSeenWholeIsNeverCalledGood) {
         << text;
     EXPECT_NE(text.find("Run the step"), std::string::npos) << text;
   }
+}
+
+TEST(Report, OnWhichBasisAReplayIsTheRecordedStep) {
+  Reproduction r;
+  EXPECT_EQ(r.agreement(), Agreement::not_compared);
+  r.outputs_compared = 10;
+  r.mismatched = 4;
+  EXPECT_EQ(r.agreement(), Agreement::differs);
+  EXPECT_EQ(reproduction_text(r), "4 of 10 written outputs differ");
+  r.elsewhere = {"cuda:0", "cpu", 0.03125, 0.0004, 0};
+  EXPECT_EQ(r.agreement(), Agreement::within_bounds);
+  EXPECT_EQ(
+      reproduction_text(r),
+      "the step came back within bounds: all 10 written outputs are within 0.031 of the recording, in norm "
+      "and largest value, with the same NaN and Inf (6 bit for bit, the others at most 0.0004 off); recorded "
+      "on cuda:0, replayed on cpu");
+  r.elsewhere->outside = 1;
+  r.first_mismatch = 7;
+  EXPECT_EQ(r.agreement(), Agreement::differs);
+  EXPECT_EQ(
+      reproduction_text(r),
+      "4 of 10 written outputs differ, 1 of them not even within 0.031 of the recording, first at op 7; "
+      "recorded on cuda:0, replayed on cpu");
+  r.elsewhere->outside = 0;
+  r.failed_ops = 1;  // what it would have made was compared with nothing
+  EXPECT_EQ(r.agreement(), Agreement::differs);
+  r = {};
+  r.outputs_compared = 10;
+  r.bit_exact = true;
+  EXPECT_EQ(r.agreement(), Agreement::bit_for_bit);
 }
 
 TEST(Report, MarkdownTablesSurviveBarsInValues) {

@@ -22,7 +22,7 @@ using Json = nlohmann::json;
 template <class E>
 class Words : public ::testing::Test {};
 using Enums = ::testing::Types<Label, Phase, Origin, BadValue, PrecisionResult, PrecisionVerdict, Basis,
-                               ChangeKind, Scope, TrialResult>;
+                               Agreement, ChangeKind, Scope, TrialResult>;
 TYPED_TEST_SUITE(Words, Enums);
 
 TYPED_TEST(Words, AreDistinctAndComeBack) {
@@ -154,6 +154,10 @@ TEST(VerdictJson, EveryFieldIsCheckedAndNamed) {
       {"/reproduction", 3},
       {"/reproduction/basis", "guess"},
       {"/reproduction/first_mismatch", "x"},
+      {"/reproduction/failed_ops", "x"},
+      {"/reproduction/elsewhere", 7},
+      {"/reproduction/elsewhere/bound", "x"},
+      {"/reproduction/elsewhere/outside", 1.5},
       {"/culprit/index", "x"},
       {"/culprit/count", -4},
       {"/culprit/value", "big"},

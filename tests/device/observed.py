@@ -1,0 +1,217 @@
+"""Small trainings on the test device, alone or under the probe in a process of their own: what the tests beside this
+file share."""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+import nqdev
+import torch
+from torch import nn
+
+HERE = Path(__file__).resolve().parent
+BIN = Path(os.environ["NANQUEST_BIN"])
+PACKAGE = HERE.parents[1] / "probe" / "attach" / "python"
+STEPS, COUNTED_FROM, BAD = 6, 3, 3
+SEEDS = int(os.environ.get("NANQUEST_DEVICE_SEEDS", "10"))  # orders in which streams run; nightly 1000
+
+
+def mlp():
+    return nn.Sequential(nn.Linear(8, 16), nn.LayerNorm(16), nn.ReLU(), nn.Linear(16, 2))
+
+
+def dropping():
+    return nn.Sequential(nn.Linear(8, 16), nn.Dropout(0.3), nn.ReLU(), nn.Linear(16, 2))
+
+
+class DeviceOnly(nn.Module):
+    """Uses an operator that a CPU has no kernel for."""
+
+    def __init__(self):
+        super().__init__()
+        self.layers = mlp()
+
+    def forward(self, x):
+        with torch.no_grad():
+            x = torch._masked_scale(x, (x != 0.5).to(torch.uint8), 0.5)
+        return self.layers(x)
+
+
+class TwoDevices(nn.Module):
+    """Half of it on each device; the activations go from peer to peer."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.second = nn.Sequential(nn.Linear(8, 16), nn.ReLU()), nn.Linear(16, 2)
+
+    def to(self, device):
+        self.first.to(f"{device}:0")
+        self.second.to(f"{device}:1")
+        return self
+
+    def forward(self, x):
+        return self.second(self.first(x).to("nqdev:1")).to("nqdev:0")
+
+
+class SideStream(nn.Module):
+    """One branch runs beside the other; its memory is the main stream's."""
+
+    def __init__(self):
+        super().__init__()
+        self.main, self.side = nn.Linear(8, 16), nn.Linear(8, 16)
+        self.last = nn.Linear(16, 2)
+
+    def forward(self, x):
+        if x.device.type == "cpu":
+            return self.last(self.main(x) + self.side(x).tanh())
+        stream, here = torch.Stream("nqdev"), torch.accelerator.current_stream()
+        stream.wait_stream(here)
+        with stream:
+            beside = self.side(x).tanh()
+        x.record_stream(stream)
+        a = self.main(x)
+        here.wait_stream(stream)
+        beside.record_stream(here)
+        return self.last(a + beside)
+
+
+class Offloaded(nn.Module):
+    """What the backward pass needs waits in the host's memory."""
+
+    def __init__(self):
+        super().__init__()
+        self.layers = mlp()
+
+    def forward(self, x):
+        def unpack(packed):
+            device, value = packed
+            return value.to(device, non_blocking=True)
+
+        with torch.autograd.graph.saved_tensors_hooks(lambda t: (t.device, t.to("cpu")), unpack):
+            return self.layers(x)
+
+
+# name -> (model, optimizer, format of autocast)
+KINDS = {
+    "adamw": (mlp, lambda p: torch.optim.AdamW(p, lr=1e-2), None),
+    "fused": (mlp, lambda p: torch.optim.AdamW(p, lr=1e-2, fused=True), None),
+    "dropout": (dropping, lambda p: torch.optim.SGD(p, lr=1e-2, momentum=0.9), None),
+    "fp16": (mlp, lambda p: torch.optim.AdamW(p, lr=1e-2), torch.float16),
+    "device_only": (DeviceOnly, lambda p: torch.optim.SGD(p, lr=1e-2), None),
+    "two_devices": (TwoDevices, lambda p: torch.optim.AdamW(p, lr=1e-2), None),
+    "side_stream": (SideStream, lambda p: torch.optim.AdamW(p, lr=1e-2), None),
+    "offloaded": (Offloaded, lambda p: torch.optim.SGD(p, lr=1e-2, momentum=0.9), None),
+    "moved": (mlp, lambda p: torch.optim.AdamW(p, lr=1e-2, fused=True), None),
+}
+
+ORDINARY = ("adamw", "fused", "dropout", "fp16")
+
+
+def train(kind, fault="", seed=1):
+    """(weights on the CPU, counts of the device's events in the last steps). In step BAD something goes wrong: "batch"
+    or "rate"."""
+    make, optimizer, amp = KINDS[kind]
+    moved = kind == "moved"
+    nqdev.set_seed(seed)
+    torch.manual_seed(0)
+    nqdev._module.manual_seed_all(0)
+    model = make()
+    if moved:
+        model(torch.zeros(4, 8))  # tried on the CPU first
+    model = model.to("nqdev")
+    optimizer = optimizer(model.parameters())
+    scaler = torch.amp.GradScaler("nqdev", init_scale=256.0, enabled=amp is not None)
+    for step in range(STEPS):
+        if step == COUNTED_FROM:
+            nqdev.reset_counts()
+        x = torch.randn(4, 8)
+        if step == BAD and fault == "batch":
+            x[1, 3] = float("nan")
+        if step == BAD and fault == "rate":
+            for group in optimizer.param_groups:
+                group["lr"] = float("inf")
+        optimizer.zero_grad()
+        with torch.autocast("nqdev", amp, enabled=amp is not None):
+            loss = model(x.to("nqdev")).square().mean()
+        scaler.scale(loss).backward()
+        scaler.step(optimizer)
+        scaler.update()
+    counts = nqdev.counts()
+    return [p.detach().cpu() for p in model.parameters()], counts
+
+
+def train_while_it_fails(kind):
+    """[(failure, number of the call that fails, weights or the error's words)]: the program's outcome, each time anew."""
+    outcomes = []
+    for failure in nqdev.FAILURES:
+        for after in range(0, 400, 19):
+            nqdev.heal()
+            nqdev.fail(failure, after)
+            try:
+                outcomes.append((failure, after, train(kind)[0]))
+            except RuntimeError as error:
+                outcomes.append((failure, after, str(error)))
+    nqdev.heal()
+    return outcomes
+
+
+class Observed(unittest.TestCase):
+    """A test of trainings that the probe watches."""
+
+    def setUp(self):
+        scratch = tempfile.TemporaryDirectory()
+        self.addCleanup(scratch.cleanup)
+        self.scratch = Path(scratch.name)
+
+    def observed(self, level, kind, fault="", seeds=1):
+        """(run directory, [weights, counts] for each seed) of such trainings in a process of its own."""
+        run, out = self.scratch / f"{level}-{kind}", self.scratch / "out.pt"
+        environment = dict(os.environ, PYTHONPATH=os.pathsep.join([str(PACKAGE), str(HERE)]))
+        process = subprocess.run([sys.executable, str(Path(__file__).resolve()), "--train", kind, fault, str(seeds),
+                                  level, str(run), str(out)], env=environment, cwd=self.scratch, capture_output=True,
+                                 text=True, timeout=280 + SEEDS)
+        self.assertEqual(process.returncode, 0, process.stderr)
+        if fault != "failures":
+            self.assertNotIn("the probe is off", process.stderr)
+        return run, torch.load(out)
+
+    def assert_same_bits(self, a, b):
+        for x, y in zip(a, b, strict=True):
+            self.assertTrue(torch.equal(x.view(torch.int32), y.view(torch.int32)), (x, y))
+
+    def verdict(self, run):
+        """Of the first incident, by a replay on the CPU."""
+        files = sorted(run.glob("incidents/*.r0.h5"))
+        self.assertTrue(files, [str(p) for p in run.rglob("*")])
+        replay = subprocess.run([str(BIN / "nanquest-replay"), "-q", str(files[0])], capture_output=True, text=True,
+                                timeout=280)
+        self.assertEqual(replay.returncode, 1, replay.stdout + replay.stderr)
+        verdict = json.loads(files[0].with_suffix(".json").read_text())
+        self.assertEqual(verdict["step"], BAD)
+        self.assertTrue(verdict["reproduction"]["bit_exact"], verdict["reproduction"])
+        return verdict
+
+    def replayed(self, file, *arguments, here=False):
+        """(exit code, JSON, stderr) of `verify`; `here`: by a program that has the device."""
+        environment = dict(os.environ)
+        if here:
+            environment["LD_PRELOAD"] = os.environ["NANQUEST_DEVICE_LIBRARY"]
+        replay = subprocess.run([str(BIN / "nanquest-replay"), "verify", "--json", str(file), *arguments], env=environment,
+                                capture_output=True, text=True, timeout=280)
+        return replay.returncode, json.loads(replay.stdout or "null"), replay.stderr
+
+
+if __name__ == "__main__":
+    kind, fault, seeds, level, run_dir, out = sys.argv[sys.argv.index("--train") + 1:]
+    import nanquest
+    # No step is watched at level trace, so that the standing trace records.
+    if not nanquest.attach(run_dir, level, watch_first=0, watch_every=0, keep_percent=1000000):
+        raise SystemExit("the probe did not attach")
+    if fault == "failures":
+        torch.save(train_while_it_fails(kind), out)
+        sys.exit()
+    torch.save([train(kind, fault, seed) for seed in range(1, int(seeds) + 1)], out)

@@ -1,0 +1,33 @@
+"""The probe where a program spreads over devices, streams and the host's memory."""
+
+import unittest
+
+from observed import SEEDS, Observed, train
+
+PLACES = ("two_devices", "side_stream", "offloaded")
+
+
+class PlacesTest(Observed):
+    def test_no_bit_changes_in_whatever_order_streams_run(self):
+        for kind in PLACES:
+            alone = train(kind)[0]
+            for level in ("guard", "trace", "watch"):
+                run, all_weights = self.observed(level, kind, seeds=SEEDS)
+                self.assertEqual(len(all_weights), SEEDS)
+                self.assertEqual(list(run.glob("incidents/*")), [])
+                for seed, (weights, _) in enumerate(all_weights, 1):
+                    with self.subTest(kind=kind, level=level, seed=seed):
+                        self.assert_same_bits(weights, alone)
+
+    def test_a_bad_batch_is_found_and_its_step_comes_back_bit_for_bit_on_the_cpu(self):
+        for kind in PLACES:
+            for level in ("trace", "watch"):
+                with self.subTest(kind=kind, level=level):
+                    run, [(weights, _)] = self.observed(level, kind, "batch")
+                    self.assert_same_bits(weights, train(kind, "batch")[0])
+                    verdict = self.verdict(run)
+                    self.assertEqual(verdict["cause"], "BAD_DATA", verdict["explanation"])
+
+
+if __name__ == "__main__":
+    unittest.main()
