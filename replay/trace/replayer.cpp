@@ -85,8 +85,10 @@ Result<at::Tensor> Replayer::tensor(const std::string& path) const {
 void Replayer::Impl::complete() {
   const SnapshotDoc& doc = recorded();
   const bool lacks = doc.culprit.op == kNone && doc.culprit.value.empty() && lacks_statistics(doc);
-  SnapshotDoc with = lacks ? trace::fill(*this) : doc;
+  const bool unjudged = !lacks && trace::has_unjudged_births(doc);
+  SnapshotDoc with = lacks ? trace::fill(*this) : unjudged ? trace::judge_births(*this) : doc;
   const bool looked =
+      unjudged ||
       with.stats.size() != doc.stats.size();  // else nothing could be run, or the tables are unsound
   // Older recorders told forward and optimizer by who called, and knew fewer origins.
   const bool settled = check_doc(with) && settle_phases(with);

@@ -96,6 +96,11 @@ namespace trace {
 /// fill_statistics, of what was recorded.
 SnapshotDoc fill(const Replayer::Impl& impl);
 
+/// A watched step of a device, whose births nobody computed one precision up while it ran.
+bool has_unjudged_births(const SnapshotDoc& doc);
+/// What was recorded, with its births judged in a run.
+SnapshotDoc judge_births(const Replayer::Impl& impl);
+
 /// The ops that a run with these options comes to.
 IdRange<OpRow> ops_to_run(const SnapshotDoc& doc, const RunOptions& options);
 

@@ -164,7 +164,30 @@ void judge(const Replayer::Impl& impl, SnapshotDoc& doc, std::vector<OpId> birth
   hidden.flag(doc);
 }
 
+/// A birth that is on record as neither.
+bool is_unjudged(const OpRow& op) {
+  return (op.flags & kOpBirth) && !(op.flags & (kOpBirthFiniteAbove | kOpBirthStays));
+}
+
 }  // namespace
+
+bool has_unjudged_births(const SnapshotDoc& doc) {
+  return recorded_device(doc) != "cpu" && std::any_of(doc.ops.begin(), doc.ops.end(), is_unjudged);
+}
+
+SnapshotDoc judge_births(const Replayer::Impl& impl) {
+  SnapshotDoc doc = impl.recorded();
+  if (!check_doc(doc)) return doc;
+  try {
+    const RunScope scope(doc);
+    std::vector<OpId> births;
+    for (const OpId op : ids_of<OpRow>(doc))
+      if (is_unjudged(get(doc, op))) births.push_back(op);
+    judge(impl, doc, std::move(births));
+  } catch (const std::exception&) {  // memory is exhausted: what was found so far is true
+  }
+  return doc;
+}
 
 SnapshotDoc fill(const Replayer::Impl& impl) {
   SnapshotDoc doc = impl.recorded();

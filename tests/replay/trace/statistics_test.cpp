@@ -28,6 +28,42 @@ Recording record_blind(const Step& step) {
   return recording;
 }
 
+/// fp16 values leave their range, and 1/sqrt(infinity) is a finite 0 where a number belongs.
+Step hidden_overflow() {
+  const at::Tensor w = at::full({4}, 300.0).to(at::kHalf).set_requires_grad(true);
+  Step step;
+  step.state.parameters = {{"w", w}};
+  step.run = [=] {
+    const at::Tensor loss = w.detach().mul(w.detach()).rsqrt().to(at::kFloat).sum() + w.to(at::kFloat).sum();
+    loss.backward();
+    return loss;
+  };
+  return step;
+}
+
+TEST(StandingHidden, BirthsOfADeviceAreJudgedWhenItsFileIsOpened) {
+  constexpr std::uint32_t kJudged = kOpBirthFiniteAbove | kOpBirthStays | kOpHidesDamage | kOpHidesNothing;
+  const Step step = hidden_overflow();
+  Recording recording = record_step(step.state, step.run, {.stacks = false});
+  const SnapshotDoc told = recording.doc;
+  ASSERT_EQ(told.culprit.value, "silent");
+  // What the recorder leaves open on a device.
+  for (OpRow& op : recording.doc.ops) op.flags &= ~kJudged;
+  recording.doc.culprit = {};
+  EXPECT_TRUE(
+      replayer_of(recording).doc().culprit.value.empty());  // recorded on a CPU: nothing was left open
+  for (Slot& slot : recording.doc.slots) slot.device = "cuda:0";
+  const Replayer replayer = replayer_of(recording);
+  int judged = 0;
+  for (std::size_t i = 0; i < told.ops.size(); ++i) {
+    EXPECT_EQ(replayer.doc().ops[i].flags & kJudged, told.ops[i].flags & kJudged) << told.ops[i].name;
+    judged += (told.ops[i].flags & kOpHidesDamage) != 0;
+  }
+  EXPECT_EQ(judged, 1);
+  EXPECT_EQ(replayer.doc().culprit.op, told.culprit.op);
+  EXPECT_EQ(replayer.doc().culprit.value, "silent");
+}
+
 struct Failure {
   std::string name;
   std::function<Step()> make;
