@@ -6,6 +6,7 @@
 
 #include "probe/record/rows.h"
 #include "probe/record/value_watch.h"
+#include "probe/tensor/sparse_values.h"
 
 namespace nanquest {
 using record::Step;
@@ -153,6 +154,7 @@ SeenTensor Recorder::see(const at::Tensor& tensor) {
   SeenTensor seen;
   if (!tensor.defined()) return seen;
   if (!can_record(tensor)) {
+    if (const at::Tensor values = values_standing_for(tensor); values.defined()) return see(values);
     seen.row = unseen_row(tensor);
     return seen;
   }

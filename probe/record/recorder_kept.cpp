@@ -12,6 +12,7 @@
 #include "probe/record/tokens.h"
 #include "probe/record/value_watch.h"
 #include "probe/tensor/each_tensor.h"
+#include "probe/tensor/sparse_values.h"
 #include "probe/trace/op_facts.h"
 
 namespace nanquest {
@@ -44,8 +45,11 @@ void Recorder::keep_values(const Frame& frame, c10::ArrayRef<const c10::IValue> 
   const bool drawn = draws_on_device(op);
   std::uint32_t number = 0, entry = op.fresh;
   for (const c10::IValue& output : outputs)
-    each_tensor(output, [&](const at::Tensor& t) {
+    each_tensor(output, [&](const at::Tensor& given) {
       const std::uint32_t mine = number++;
+      const at::Tensor values =
+          given.defined() && !can_record(given) ? values_standing_for(given) : at::Tensor();
+      const at::Tensor& t = values.defined() ? values : given;
       if (!t.defined() || !can_record(t) || (drawn && !tells_what_was_drawn(op.traits->name, mine))) return;
       const std::uint32_t slot = step.slots.find(t.storage().unsafeGetStorageImpl());
       if (slot != SlotIndex::kMissing && slot >= frame.known) keep(step, {frame.op, mine, false}, t);

@@ -16,6 +16,7 @@
 #include "probe/record/tokens.h"
 #include "probe/record/value_watch.h"
 #include "probe/tensor/each_tensor.h"
+#include "probe/tensor/sparse_values.h"
 
 namespace nanquest {
 
@@ -37,10 +38,10 @@ bool needs_its_device(const OpTraits& op) {
   return op.accelerator != c10::kCPU && !op.handle.hasComputedKernelForDispatchKey(c10::DispatchKey::CPU);
 }
 
-/// The plain tensors that a sparse one is made of.
+/// The plain tensors that a sparse one is made of, but for values that stand for it on record.
 void inner_memory(const at::Tensor& t, std::vector<at::Tensor>& out) {
   if (t.is_sparse())
-    out.insert(out.end(), {t._indices(), t._values()});
+    out.push_back(t._indices());
   else if (t.layout() == at::kSparseCsr || t.layout() == at::kSparseBsr)
     out.insert(out.end(), {t.crow_indices(), t.col_indices(), t.values()});
   else if (t.layout() == at::kSparseCsc || t.layout() == at::kSparseBsc)
@@ -82,13 +83,18 @@ void Recorder::record_argument(const OpTraits& op, std::size_t index, const c10:
   const auto put = [&](const auto& self, const c10::IValue& v) -> void {
     ++record.argument_tokens;
     if (v.isTensor()) {
-      const at::Tensor& t = v.toTensor();
-      if (!t.defined() || !can_record(t)) {
-        record.opaque = record.opaque || t.defined();
-        if (written && t.defined()) inner_memory(t, frame.inner);
-        put_tensor(words, t, record::SlotIndex::kMissing, 0);
-        return;
+      const at::Tensor& given = v.toTensor();
+      at::Tensor values;
+      if (!given.defined() || !can_record(given)) {
+        record.opaque = record.opaque || given.defined();
+        values = values_standing_for(given);
+        if (written && given.defined()) inner_memory(given, frame.inner);
+        if (!values.defined()) {
+          put_tensor(words, given, record::SlotIndex::kMissing, 0);
+          return;
+        }
       }
+      const at::Tensor& t = values.defined() ? values : given;
       bool host_write = false;
       const bool blind = written && op.argument_overwritten[index];
       const std::uint32_t slot = outside_or_known(t, blind, op.awaits, host_write);
@@ -238,16 +244,21 @@ std::unique_ptr<OpFrame> Recorder::on_saved_copy(const OpTraits& copy, OpFrame& 
   return frame;
 }
 
-void Recorder::record_output(const OpTraits& op, Frame& frame, ReturnKind kind, const at::Tensor& t) {
+void Recorder::record_output(const OpTraits& op, Frame& frame, ReturnKind kind, const at::Tensor& given) {
   record::Step& step = *current_;
   OpRecord& record = step.ops[frame.op];
   ++record.outputs;
-  if (!t.defined() || !can_record(t)) {
-    record.opaque = record.opaque || t.defined();
-    put_tensor(step.words, t, record::SlotIndex::kMissing, 0);
-    if (frame.watched) frame.watched->made.returned.emplace_back();
-    return;
+  at::Tensor values;
+  if (!given.defined() || !can_record(given)) {
+    record.opaque = record.opaque || given.defined();
+    values = values_standing_for(given);
+    if (!values.defined()) {
+      put_tensor(step.words, given, record::SlotIndex::kMissing, 0);
+      if (frame.watched) frame.watched->made.returned.emplace_back();
+      return;
+    }
   }
+  const at::Tensor& t = values.defined() ? values : given;
   std::uint32_t slot = step.slots.find(t.storage().unsafeGetStorageImpl());
   if (slot == record::SlotIndex::kMissing) slot = step.slots.add(t, /*produced=*/true);
   const bool fresh = slot >= frame.known;  // parts of one new storage are all new
@@ -266,7 +277,7 @@ void Recorder::record_output(const OpTraits& op, Frame& frame, ReturnKind kind, 
   // Memory that an argument got during the op is written once.
   if (fresh && kind == ReturnKind::written)
     std::erase_if(frame.written, [&](const at::Tensor& w) { return w.is_same(t); });
-  const auto* node = torch::autograd::impl::grad_fn_unsafe(t);
+  const auto* node = torch::autograd::impl::grad_fn_unsafe(given);
   if (!node) return;
   const auto sequence = static_cast<std::int64_t>(node->sequence_nr());
   const std::uint64_t thread = at::RecordFunction::currentThreadId();

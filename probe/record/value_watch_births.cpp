@@ -8,6 +8,7 @@
 #include "probe/record/rows.h"
 #include "probe/record/value_watch.h"
 #include "probe/tensor/one_up.h"
+#include "probe/tensor/sparse_values.h"
 #include "probe/trace/births.h"
 
 namespace nanquest::record {
@@ -52,11 +53,13 @@ void ValueWatch::keep_inputs(const OpTraits& op, c10::ArrayRef<const c10::IValue
   watched.inputs.assign(inputs.begin(), inputs.end());
   if (written.empty()) return;
   const auto kept = [&](const at::Tensor& t) {
-    const bool changes = t.defined() && t.has_storage() &&
+    const at::Tensor values = values_standing_for(t);
+    const at::Tensor& memory = values.defined() ? values : t;
+    const bool changes = memory.defined() && memory.has_storage() &&
                          std::any_of(written.begin(), written.end(), [&](const at::Tensor& w) {
-                           return w.storage().is_alias_of(t.storage());
+                           return w.storage().is_alias_of(memory.storage());
                          });
-    at::Tensor before = changes ? before_written(t) : t;
+    at::Tensor before = !changes ? t : values.defined() ? at::Tensor() : before_written(t);
     watched.inputs_kept = watched.inputs_kept && (before.defined() || !t.defined());
     return before;
   };
@@ -133,7 +136,9 @@ void ValueWatch::after_op(const OpTraits& op, WatchedOp& watched, std::uint32_t 
   } catch (const std::exception&) {  // memory is short: nobody knows
   }
   if (!above) return;
-  const bool finite = one_up_of(*above) == OneUp::finite;
+  const OneUp judged = one_up_of(*above);
+  if (judged == OneUp::unknown) return;
+  const bool finite = judged == OneUp::finite;
   births_.judged(op.name, finite);
   flags_of(index) |= finite ? kOpBirthFiniteAbove : kOpBirthStays;
   if (finite) hidden_->begins(static_cast<std::int32_t>(index), watched.made, *above);

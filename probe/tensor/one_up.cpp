@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "probe/tensor/each_tensor.h"
+#include "probe/tensor/sparse_values.h"
 #include "probe/tensor/tensor_scan.h"
 
 namespace nanquest {
@@ -102,8 +103,10 @@ OneUp one_up_of(const OpResults& results) {
   for (const auto* tensors : {&results.returned, &results.written})
     for (const at::Tensor& t : *tensors) {
       if (!t.defined() || !t.is_floating_point()) continue;
-      const auto stats = stats_of(t, /*hash=*/false);
-      if (stats && stats->non_finite() > 0) return OneUp::non_finite;
+      const at::Tensor values = values_standing_for(t);
+      const auto stats = stats_of(values.defined() ? values : t, /*hash=*/false);
+      if (!stats) return OneUp::unknown;
+      if (stats->non_finite() > 0) return OneUp::non_finite;
     }
   return OneUp::finite;
 }

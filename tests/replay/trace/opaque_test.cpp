@@ -114,6 +114,30 @@ TEST(Opaque, SparseTensorsAndWhatComesOutOfThem) {
   EXPECT_EQ(result.failed_ops, 0);
 }
 
+TEST(Opaque, SparseValuesAreOnRecordCoalescedOrNot) {
+  const at::Tensor index = at::tensor({1, 1, 3}, at::kLong).view({1, 3});
+  const Step step{{}, [=] {
+                    const at::Tensor values = at::tensor({1.f, INFINITY, -3.f}).mul(2);
+                    const at::Tensor s = at::_sparse_coo_tensor_unsafe(index, values, {5});
+                    const at::Tensor both = s.mul(3);
+                    return both.coalesce()._values().nan_to_num().sum();
+                  }};
+  const Recording recording = record(step);
+  int multiplied = 0, coalesced = 0;
+  for (const OpRow& op : recording.doc.ops)
+    for (std::int32_t i = 0; i < op.output_count && (op.flags & kOpOpaque); ++i) {
+      const TensorRow& row = recording.doc.tensors[static_cast<std::size_t>(op.first_output + i)];
+      if (row.stats == kNone) continue;
+      const StatsRow& stats = recording.doc.stats[static_cast<std::size_t>(row.stats)];
+      EXPECT_EQ(stats.pos_inf, 1u) << op.name;
+      multiplied += op.name == "aten::mul" && stats.count == 3;
+      coalesced += stats.count == 2;
+    }
+  EXPECT_EQ(multiplied, 1);
+  EXPECT_GE(coalesced, 1);
+  EXPECT_TRUE(verify(replayer_of(recording)).bit_exact);
+}
+
 TEST(Opaque, NestedTensorsAreRecorded) {
   const at::Tensor rows = at::arange(8, at::kFloat).view({2, 4});
   const Step step{
