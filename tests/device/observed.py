@@ -183,6 +183,16 @@ class Observed(unittest.TestCase):
         for x, y in zip(a, b, strict=True):
             self.assertTrue(torch.equal(x.view(torch.int32), y.view(torch.int32)), (x, y))
 
+    def assert_same_in_every_order(self, level, kind):
+        """No bit of the weights changes under the probe, in whatever order the streams run."""
+        alone = train(kind)[0]
+        run, all_weights = self.observed(level, kind, seeds=SEEDS)
+        self.assertEqual(len(all_weights), SEEDS)
+        self.assertEqual(list(run.glob("incidents/*")), [])
+        for seed, (weights, _) in enumerate(all_weights, 1):
+            with self.subTest(kind=kind, level=level, seed=seed):
+                self.assert_same_bits(weights, alone)
+
     def verdict(self, run):
         """Of the first incident, by a replay on the CPU."""
         files = sorted(run.glob("incidents/*.r0.h5"))

@@ -2,7 +2,7 @@
 
 import unittest
 
-from observed import COUNTED_FROM, ORDINARY, SEEDS, STEPS, Observed, train
+from observed import COUNTED_FROM, ORDINARY, STEPS, Observed, train
 
 
 class ProbeTest(Observed):
@@ -55,13 +55,7 @@ class ProbeTest(Observed):
 
     def test_no_bit_changes_in_whatever_order_streams_run(self):
         for kind, level in [(kind, "trace") for kind in ORDINARY] + [("adamw", "guard"), ("dropout", "watch"), ("fp16", "watch")]:
-            alone = train(kind)[0]
-            run, all_weights = self.observed(level, kind, seeds=SEEDS)
-            self.assertEqual(len(all_weights), SEEDS)
-            self.assertEqual(list(run.glob("incidents/*")), [])
-            for seed, (weights, _) in enumerate(all_weights, 1):
-                with self.subTest(kind=kind, level=level, seed=seed):
-                    self.assert_same_bits(weights, alone)
+            self.assert_same_in_every_order(level, kind)
 
     def test_failures_are_the_programs_alone(self):
         words = {"out_of_memory": "out of memory", "launch": "earlier kernel failed", "lost": "lost"}

@@ -6,7 +6,7 @@
 
 #include "probe/snapshot/atomic_file.h"
 #include "probe/snapshot/writer.h"
-#include "tests/viewer/fixture.h"
+#include "tests/viewer/story.h"
 #include "viewer/model/verdict_page.h"
 #include "viewer/panels/registry.h"
 
@@ -14,21 +14,8 @@ namespace nanquest::viewer {
 namespace {
 
 namespace fs = std::filesystem;
-using testing::TempDir;
 
-class Agreeing : public ::testing::Test {
- protected:
-  std::string dir() const { return temp_.path() + "/story"; }
-  Session open(const std::string& path) {
-    Result<Session> session = Session::open(path);
-    EXPECT_TRUE(session) << session.error().text();
-    return std::move(session).value();
-  }
-  static bool says(const std::string& text, const std::string& part) {
-    return text.find(part) != std::string::npos;
-  }
-  TempDir temp_;
-};
+class Agreeing : public testing::Story {};
 
 TEST_F(Agreeing, ATensorWithoutAFiniteValueHasNoLargestOne) {
   fs::create_directories(dir());

@@ -10,7 +10,7 @@
 #include "probe/snapshot/manifest.h"
 #include "probe/snapshot/series.h"
 #include "probe/snapshot/writer.h"
-#include "tests/viewer/fixture.h"
+#include "tests/viewer/story.h"
 #include "viewer/model/verdict_page.h"
 #include "viewer/panels/registry.h"
 
@@ -18,21 +18,10 @@ namespace nanquest::viewer {
 namespace {
 
 namespace fs = std::filesystem;
-using testing::TempDir;
 
-class Honest : public ::testing::Test {
+class Honest : public testing::Story {
  protected:
-  std::string dir() const { return temp_.path() + "/story"; }
-  Session open(const std::string& path) {
-    Result<Session> session = Session::open(path);
-    EXPECT_TRUE(session) << session.error().text();
-    return std::move(session).value();
-  }
-  static bool says(const std::string& text, const std::string& part) {
-    return text.find(part) != std::string::npos;
-  }
   std::string headline(const std::string& path) { return verdict_page(open(path)).headline; }
-  TempDir temp_;
 };
 
 TEST_F(Honest, ARunWithoutItsIncidentFilesIsNotCalledFinite) {

@@ -7,22 +7,15 @@
 #include "probe/snapshot/run_dir.h"
 #include "probe/snapshot/writer.h"
 #include "tests/viewer/driver.h"
-#include "tests/viewer/fixture.h"
+#include "tests/viewer/story.h"
 
 namespace nanquest::viewer {
 namespace {
 
 using testing::Driver;
-using testing::TempDir;
 
-class Plots : public ::testing::Test {
+class Plots : public testing::Story {
  protected:
-  std::string dir() const { return temp_.path() + "/story"; }
-  Session open(const std::string& path) {
-    Result<Session> session = Session::open(path);
-    EXPECT_TRUE(session) << session.error().text();
-    return std::move(session).value();
-  }
   /// Square pixels of the heat map that are NaN, when the rows are of these steps and those of `bad` are NaN.
   double bad_area(const std::vector<int>& steps, std::size_t bad) {
     std::vector<SeriesTable> tables = {{"scalars", {"step"}, {}}, {"grad_norm", {"a", "b", "c"}, {}}};
@@ -52,7 +45,6 @@ class Plots : public ::testing::Test {
     ASSERT_TRUE(writer->write_doc(doc));
     ASSERT_TRUE(writer->commit());
   }
-  TempDir temp_;
 };
 
 std::vector<int> steps(std::vector<std::pair<int, int>> ranges) {

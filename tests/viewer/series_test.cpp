@@ -9,7 +9,7 @@
 
 #include "probe/snapshot/manifest.h"
 #include "probe/snapshot/run_dir.h"
-#include "tests/viewer/fixture.h"
+#include "tests/viewer/story.h"
 #include "viewer/model/verdict_page.h"
 #include "viewer/panels/registry.h"
 
@@ -18,21 +18,11 @@ namespace {
 
 namespace fs = std::filesystem;
 using testing::column_of;
-using testing::TempDir;
 
-class Series : public ::testing::Test {
+class Series : public testing::Story {
  protected:
-  std::string dir() const { return temp_.path() + "/story"; }
-  Session open() {
-    Result<Session> session = Session::open(dir());
-    EXPECT_TRUE(session) << session.error().text();
-    return std::move(session).value();
-  }
+  Session open() { return Story::open(dir()); }
   std::string headline() { return verdict_page(open()).headline; }
-  static bool says(const std::string& text, const std::string& part) {
-    return text.find(part) != std::string::npos;
-  }
-  TempDir temp_;
 };
 
 TEST_F(Series, OfAnotherRankIsHeardToo) {

@@ -6,7 +6,7 @@
 
 #include "probe/snapshot/manifest.h"
 #include "probe/snapshot/run_dir.h"
-#include "tests/viewer/fixture.h"
+#include "tests/viewer/story.h"
 #include "viewer/model/verdict_page.h"
 #include "viewer/panels/registry.h"
 
@@ -14,22 +14,8 @@ namespace nanquest::viewer {
 namespace {
 
 namespace fs = std::filesystem;
-using testing::TempDir;
 
-class WithoutSnapshot : public ::testing::Test {
- protected:
-  std::string dir() const { return temp_.path() + "/story"; }
-  Session open(const std::string& path) {
-    Result<Session> session = Session::open(path);
-    EXPECT_TRUE(session) << session.error().text();
-    if (!session) throw std::runtime_error(session.error().text());
-    return std::move(session).value();
-  }
-  static bool says(const std::string& text, const std::string& part) {
-    return text.find(part) != std::string::npos;
-  }
-  TempDir temp_;
-};
+class WithoutSnapshot : public testing::Story {};
 
 TEST_F(WithoutSnapshot, ADamagedOneAloneShowsItsVerdict) {
   const std::string snapshot = testing::write_run(dir());
