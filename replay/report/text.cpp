@@ -73,7 +73,8 @@ std::string to_text(const Verdict& v, const TextStyle& style) {
   const bool known = v.cause != Label::unknown;
   page.block(known ? "CAUSE" : "UNKNOWN",
              std::string(known ? word(v.cause) : meaning(v.cause)) + " at step " + std::to_string(v.step) +
-                 ": " + value_text(v.culprit),
+                 ": " + value_text(v.culprit) +
+                 (known ? " (" + std::string(meaning(v.cause)) + ")" : std::string()),
              known ? "1;31" : "1;33");
   page.block("where", where_text(v));
   if (!v.culprit.stack.empty()) page.block("", program_frame(v.culprit.stack));
