@@ -40,9 +40,14 @@ struct IntegerLayout {
 template <class Layout>
 NANQUEST_HD void add_element(ElementStats& stats, typename Layout::Bits bits, std::uint64_t index) {
   if constexpr (std::is_same_v<Layout, IntegerLayout<typename Layout::Bits>>) {
-    auto magnitude = static_cast<std::uint64_t>(bits);
-    if constexpr (std::is_signed_v<typename Layout::Bits>)
-      if (bits < 0) magnitude = 0 - magnitude;
+    std::uint64_t magnitude = 0;
+    if constexpr (std::is_signed_v<typename Layout::Bits>) {
+      const std::int64_t wide = std::int64_t{1} * bits;
+      magnitude = static_cast<std::uint64_t>(wide);
+      if (wide < 0) magnitude = 0 - magnitude;
+    } else {
+      magnitude = bits;
+    }
     stats.zero += magnitude == 0;
     if (magnitude > stats.abs_max) stats.abs_max = magnitude;
   } else {

@@ -68,11 +68,13 @@ std::optional<Protection> lost_protection(const Case& c, std::int32_t op, std::s
     const std::string name = plain_name(*c.row(maker));
     if (const std::string_view eps = eps_name(*c.row(maker)); !eps.empty()) {
       const auto value = number_of(c, maker, eps);
-      if (!value || std::abs(*value) >= kLargestEps || !is_real_number(c, maker, eps)) return std::nullopt;
+      const bool update = c.row(maker)->phase == Phase::optimizer;
+      // An optimizer may be given its epsilon as a whole number: 0.
+      if (!value || std::abs(*value) >= kLargestEps || !(update || is_real_number(c, maker, eps)))
+        return std::nullopt;
       // An optimizer is given its epsilon, and so is the root of a variance; elsewhere a zero protects
       // nothing and was not meant to. Nor does it where only the root's derivative has a pole.
-      const bool meant =
-          c.row(maker)->phase == Phase::optimizer || (root && c.row(op)->phase != Phase::backward);
+      const bool meant = update || (root && c.row(op)->phase != Phase::backward);
       if (*value == 0 && !meant) return std::nullopt;
       Protection found{maker, operand_name(*c.row(maker), eps), *value, ""};
       if (is_lost(c, maker, found)) return found;

@@ -71,22 +71,24 @@ TEST(EpsUnderflow, AnEpsilonOfZeroInANorm) {
 }
 
 TEST(EpsUnderflow, AnEpsilonOfZeroInAnOptimizer) {
-  const at::Tensor w = leaf(at::ones({3})), m = at::zeros({3}), v = at::zeros({3});
-  StepState state;
-  state.parameters = {{"w", w}};
-  state.optimizer = {{"w.exp_avg", m}, {"w.exp_avg_sq", v}};
-  expect_healed(testing::Incident(state,
-                                  [&] {
-                                    const at::Tensor loss = (w * at::tensor({0.f, 1.f, 2.f})).sum();
-                                    loss.backward();
-                                    const at::NoGradGuard no_grad;
-                                    const PhaseScope phase(Phase::optimizer);
-                                    m.mul_(0.9).add_(w.grad(), 0.1);
-                                    v.mul_(0.99).addcmul_(w.grad(), w.grad(), 0.01);
-                                    w.addcdiv_(m, v.sqrt().add_(0.0), -1e-3);
-                                    return loss;
-                                  }),
-                Label::eps_underflow, "aten::addcdiv_");
+  for (const at::Scalar eps : {at::Scalar(0.0), at::Scalar(0)}) {  // also as programs write it
+    const at::Tensor w = leaf(at::ones({3})), m = at::zeros({3}), v = at::zeros({3});
+    StepState state;
+    state.parameters = {{"w", w}};
+    state.optimizer = {{"w.exp_avg", m}, {"w.exp_avg_sq", v}};
+    expect_healed(testing::Incident(state,
+                                    [&] {
+                                      const at::Tensor loss = (w * at::tensor({0.f, 1.f, 2.f})).sum();
+                                      loss.backward();
+                                      const at::NoGradGuard no_grad;
+                                      const PhaseScope phase(Phase::optimizer);
+                                      m.mul_(0.9).add_(w.grad(), 0.1);
+                                      v.mul_(0.99).addcmul_(w.grad(), w.grad(), 0.01);
+                                      w.addcdiv_(m, v.sqrt().add_(eps), -1e-3);
+                                      return loss;
+                                    }),
+                  Label::eps_underflow, "aten::addcdiv_");
+  }
 }
 
 TEST(EpsUnderflow, ACountOfZeroIsDivZero) {
