@@ -2,6 +2,7 @@
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <functional>
+#include <utility>
 
 #include "replay/cli/commands.h"
 
@@ -47,7 +48,7 @@ void add_device(CLI::App& app, Common& common) {
 CLI::App* subcommand(CLI::App& app, Arguments& a, const char* name, const char* about,
                      std::function<int()> action) {
   CLI::App* sub = app.add_subcommand(name, about);
-  sub->callback([&a, action] { a.action = action; });
+  sub->callback([&a, action = std::move(action)] { a.action = action; });
   return sub;
 }
 
@@ -110,7 +111,7 @@ void add_subcommands(CLI::App& app, Arguments& a) {
 
 }  // namespace
 
-int main(int argc, char** argv) {
+int main(int argc, char** argv) try {
   Arguments a;
   CLI::App app("Runs a snapshot again, op by op, and says what went wrong, why, and what to do.",
                "nanquest-replay");
@@ -142,10 +143,8 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "nanquest-replay: %s (see nanquest-replay --help)\n", error.what());
     return static_cast<int>(nanquest::ExitCode::usage);
   }
-  try {
-    return a.action ? a.action() : diagnose_command(a.common, a.diagnose);
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "nanquest-replay: %s\n", error.what());
-    return static_cast<int>(nanquest::ExitCode::internal);
-  }
+  return a.action ? a.action() : diagnose_command(a.common, a.diagnose);
+} catch (const std::exception& error) {
+  std::fprintf(stderr, "nanquest-replay: %s\n", error.what());
+  return static_cast<int>(nanquest::ExitCode::internal);
 }

@@ -55,7 +55,10 @@ Result<Replayer> Replayer::from_memory(SnapshotDoc doc, std::map<std::string, at
   try {
     auto impl = std::make_unique<Impl>();
     impl->own_doc = std::move(doc);
-    for (auto& [path, tensor] : data) impl->data.emplace(path, tensor.detach().cpu().contiguous());
+    for (auto& [path, tensor] : data) {
+      const at::Tensor given = std::move(tensor);
+      impl->data.emplace(path, given.detach().cpu().contiguous());
+    }
     impl->planned = trace::make_plan(impl->recorded());
     impl->complete();
     return Replayer(std::move(impl));
