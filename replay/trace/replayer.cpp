@@ -55,10 +55,8 @@ Result<Replayer> Replayer::from_memory(SnapshotDoc doc, std::map<std::string, at
   try {
     auto impl = std::make_unique<Impl>();
     impl->own_doc = std::move(doc);
-    for (auto& [path, tensor] : data) {
-      const at::Tensor given = std::move(tensor);
-      impl->data.emplace(path, given.detach().cpu().contiguous());
-    }
+    impl->data = std::move(data);
+    for (auto& [path, tensor] : impl->data) tensor = tensor.detach().cpu().contiguous();
     impl->planned = trace::make_plan(impl->recorded());
     impl->complete();
     return Replayer(std::move(impl));
