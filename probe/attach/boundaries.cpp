@@ -362,7 +362,8 @@ StepAnswer AttachSession::after_update() {
     (void)set_phase(Phase::forward);
     in_closure_ = false;
     const std::string what = damage_after_update();
-    if (reported_step_ != step() && !what.empty() && !incidents_.since_beginning(non_finite_state())) {
+    if (reported_step_ != step() && !what.empty() &&
+        (incidents_.began_well() || !incidents_.since_beginning(non_finite_state()))) {
       answer.gate = Gate::non_finite;
       write_incident(answer.gate, what, answer, /*update_made=*/true);
     }

@@ -49,6 +49,8 @@ class Incidents {
   /// What was non-finite before the first update. A line about it unless this step tells it itself (`told`);
   /// "" where there is nothing to tell.
   std::string began_with(std::int64_t step, Names bad, bool told);
+  /// Whether nothing was: then nobody needs to look for what has been bad since.
+  bool began_well() const { return from_the_beginning_.empty(); }
   /// Whether all of `bad`, which an update left behind, was so before the first one: then no update did it,
   /// and who reads it will be the incident.
   bool since_beginning(const Names& bad) const;

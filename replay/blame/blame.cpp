@@ -101,11 +101,7 @@ class Search {
   /// come first: the smallest set of them that heals; empty if there are none, or not even all of them do.
   std::vector<Suspect> overflows_behind(const Suspect& suspect, const std::vector<Suspect>& earlier) {
     if (suspect.row || !suspect.kinds.nan || suspect.kinds.infinite) return {};
-    const PerRow<OpRow, bool> before = ancestors(lab_.graph(), suspect.op);
-    std::vector<Suspect> behind;
-    for (const Suspect& s : earlier)
-      if (is_overflow(s) && before[s.op]) behind.push_back(s);
-    return smallest_set(std::move(behind));
+    return smallest_set(overflows_before(suspect.op, earlier));
   }
 
   /// Ops that make bad values of their own once those of `set` are gone, which are not in it.
@@ -119,18 +115,35 @@ class Search {
     return found;
   }
 
-  /// Those of `hidden` that may be replaced beside `set`. What only shows without an overflow can't stand for
-  /// it: the mean of what a square overflowed to. `all` are those that the step shows.
-  std::vector<Suspect> freed_by(const std::vector<Suspect>& set, const std::vector<Suspect>& all,
-                                const std::vector<Suspect>& hidden) const {
+  /// What only shows without others, and the overflows that it was computed from. It can't stand for them:
+  /// the mean of what a square overflowed to.
+  struct Hidden {
+    Suspect suspect;
+    std::vector<Suspect> behind;
+  };
+  std::vector<Hidden> with_overflows(const std::vector<Suspect>& hidden,
+                                     const std::vector<Suspect>& shown) const {
+    std::vector<Hidden> found;
+    for (const Suspect& h : hidden) found.push_back({h, overflows_before(h.op, shown)});
+    return found;
+  }
+
+  /// Those of `hidden` that may be replaced beside `set`.
+  static std::vector<Suspect> freed_by(const std::vector<Suspect>& set, const std::vector<Hidden>& hidden) {
     std::vector<Suspect> found;
-    for (const Suspect& h : hidden) {
-      const PerRow<OpRow, bool> before = ancestors(lab_.graph(), h.op);
-      const bool freed = std::all_of(all.begin(), all.end(), [&](const Suspect& s) {
-        return !is_overflow(s) || !before[s.op] || std::find(set.begin(), set.end(), s) != set.end();
-      });
-      if (freed) found.push_back(h);
-    }
+    for (const Hidden& h : hidden)
+      if (std::all_of(h.behind.begin(), h.behind.end(),
+                      [&](const Suspect& s) { return std::find(set.begin(), set.end(), s) != set.end(); }))
+        found.push_back(h.suspect);
+    return found;
+  }
+
+  /// The overflows among `suspects` that `op` was computed from.
+  std::vector<Suspect> overflows_before(OpId op, const std::vector<Suspect>& suspects) const {
+    const PerRow<OpRow, bool> before = ancestors(lab_.graph(), op);
+    std::vector<Suspect> found;
+    for (const Suspect& s : suspects)
+      if (is_overflow(s) && before[s.op]) found.push_back(s);
     return found;
   }
 
@@ -155,12 +168,11 @@ class Search {
       open = joined(open, hidden);
       hidden.clear();
     }
-    const std::vector<Suspect> all = open;
+    const std::vector<Hidden> known = with_overflows(hidden, open);
     open = ddmin<Suspect>(
-        open,
-        [&](const auto& set) { return lab_.has_time() && heals(joined(set, freed_by(set, all, hidden))); },
+        open, [&](const auto& set) { return lab_.has_time() && heals(joined(set, freed_by(set, known))); },
         kMaxSetRuns);
-    hidden = freed_by(open, all, hidden);
+    hidden = freed_by(open, known);
     if (hidden.empty() || heals(open)) return open;
     hidden = ddmin<Suspect>(
         hidden, [&](const auto& set) { return lab_.has_time() && heals(joined(open, set)); }, kMaxSetRuns);

@@ -113,7 +113,7 @@ bool is_intended(Lab& lab, const Suspect& suspect, const PerRow<OpRow, bool>& co
     depends = depends || use.finite_depends;
     thrown_away = thrown_away || use.all_finite;
   }
-  return is_range_overflow(lab, suspect) ? thrown_away && !depends : depends || thrown_away;
+  return depends ? !is_range_overflow(lab, suspect) : thrown_away;
 }
 
 }  // namespace nanquest

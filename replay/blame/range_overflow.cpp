@@ -1,14 +1,12 @@
 #include "replay/blame/range_overflow.h"
 
 #include <ATen/ATen.h>
-#include <ATen/core/dispatch/Dispatcher.h>
 
 #include <optional>
 #include <vector>
 
-#include "probe/observe/op_traits.h"
-#include "probe/tensor/one_up.h"
 #include "probe/trace/births.h"
+#include "replay/lab/moved_call.h"
 
 namespace nanquest {
 namespace {
@@ -16,45 +14,26 @@ namespace {
 /// How far inputs are moved: so much of themselves, and so much at least.
 constexpr double kStep = 1e-3;
 
-/// The op's call in fp64, to be made again with its inputs moved.
-class Call {
- public:
-  Call(Lab& lab, OpId op) {
-    const OpRow& row = lab.graph().op(op);
-    handle_ = c10::Dispatcher::singleton().findOp({row.name, row.overload});
-    if (!handle_) return;
-    written_ = traits_of(*handle_).argument_written;
-    RunOptions options;
-    options.scan = false;
-    options.stop_after = op.row();
-    options.edit.op_edit[op.row()] = [&](std::vector<c10::IValue>& stack) {
-      if (stack.size() == handle_->schema().arguments().size())
-        base_ = raised(handle_->schema(), written_, stack, at::kDouble);
-      return false;
-    };
-    (void)lab.run(options);
-  }
+/// The suspect's call as recorded; nothing if it did not run.
+std::optional<MovedCall> call_of(Lab& lab, OpId op) {
+  std::optional<MovedCall> call;
+  RunOptions options;
+  options.scan = false;
+  options.stop_after = op.row();
+  options.edit.op_edit[op.row()] = [&](std::vector<c10::IValue>& stack) {
+    call.emplace(lab.graph().op(op), stack);
+    return false;
+  };
+  (void)lab.run(options);
+  return call;
+}
 
-  /// What comes out with every input moved by `way` steps; empty if it can't be run.
-  std::vector<at::Tensor> moved(double way) const {
-    if (!base_) return {};
-    const auto instead = [way](const at::Tensor& t) -> at::Tensor {
-      if (way == 0 || !t.is_floating_point() || t.numel() == 0 ||
-          t.unsafeGetTensorImpl()->is_wrapped_number())
-        return {};
-      return t + way * kStep * (t.abs() + 1);
-    };
-    auto results =
-        run_raised(*handle_, written_, raised(handle_->schema(), written_, *base_, at::kDouble, instead));
-    if (!results) return {};
-    return std::move(results->returned.empty() ? results->written : results->returned);
-  }
-
- private:
-  std::optional<c10::OperatorHandle> handle_;
-  std::vector<bool> written_;
-  std::optional<std::vector<c10::IValue>> base_;
-};
+/// What comes out with every input moved by `way` steps.
+std::vector<at::Tensor> moved(const MovedCall& call, int way) {
+  return call.run([way](const at::Tensor& t) {
+    return can_be_moved(t) ? t + way * kStep * (t.abs() + 1) : at::Tensor();
+  });
+}
 
 }  // namespace
 
@@ -66,8 +45,9 @@ bool is_range_overflow(Lab& lab, const Suspect& suspect) {
   if (bad_constants(lab.graph().doc(), suspect.op).infinite ||
       lab.graph().read_counts(suspect.op).total() > 0)
     return false;
-  const Call call(lab, suspect.op);
-  const auto here = call.moved(0), up = call.moved(1), down = call.moved(-1);
+  const auto call = call_of(lab, suspect.op);
+  if (!call) return false;
+  const auto here = call->run(), up = moved(*call, 1), down = moved(*call, -1);
   if (here.size() != up.size() || here.size() != down.size()) return false;
   for (std::size_t i = 0; i < here.size(); ++i) {
     if (!here[i].defined() || !here[i].is_floating_point() || here[i].sizes() != up[i].sizes() ||

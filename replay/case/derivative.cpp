@@ -7,9 +7,8 @@
 #include <array>
 #include <cmath>
 
-#include "probe/observe/op_traits.h"
-#include "probe/tensor/one_up.h"
 #include "replay/case/values.h"
+#include "replay/lab/moved_call.h"
 
 namespace nanquest {
 namespace {
@@ -31,17 +30,16 @@ at::Tensor direction(const at::Tensor& t, int way) {
   return at::where(wave >= 0, wave * 0.4 + 0.6, wave * 0.4 - 0.6) * sign;
 }
 
+/// The arguments of one call as the op itself wants them; unchanged if this LibTorch has no such op.
+std::vector<c10::IValue> as_lists(const OpRow& op, const std::vector<c10::IValue>& arguments) {
+  const auto handle = c10::Dispatcher::singleton().findOp({op.name, op.overload});
+  return handle ? nanquest::as_lists(handle->schema(), arguments) : arguments;
+}
+
 class Probe {
  public:
-  Probe(const OpRow& op, const std::vector<c10::IValue>& arguments) {
-    handle_ = c10::Dispatcher::singleton().findOp({op.name, op.overload});
-    if (!handle_ || handle_->schema().arguments().size() != arguments.size()) return;
-    const OpTraits& traits = traits_of(*handle_);
-    if (traits.seeded || traits.uninitialised || traits.opaque || traits.collective) return;
-    written_ = traits.argument_written;
-    base_ = raised(handle_->schema(), written_, as_lists(handle_->schema(), arguments), at::kDouble);
-    here_ = run({});
-  }
+  Probe(const OpRow& op, const std::vector<c10::IValue>& arguments)
+      : call_(op, as_lists(op, arguments)), here_(call_.run()) {}
 
   std::vector<Slopes> slopes() {
     std::vector<Slopes> found(here_.size());
@@ -57,16 +55,9 @@ class Probe {
   using Outputs = std::vector<at::Tensor>;
   static bool usable(const at::Tensor& t) { return t.defined() && t.scalar_type() == at::kDouble; }
 
-  Outputs run(const std::function<at::Tensor(const at::Tensor&)>& instead) const {
-    auto results =
-        run_raised(*handle_, written_, raised(handle_->schema(), written_, base_, at::kDouble, instead));
-    if (!results) return {};
-    return std::move(results->returned.empty() ? results->written : results->returned);
-  }
-
   Outputs away(const Ladder& ladder, double step, int way) const {
-    return run([&](const at::Tensor& t) -> at::Tensor {
-      if (!usable(t) || t.unsafeGetTensorImpl()->is_wrapped_number() || t.numel() == 0) return {};
+    return call_.run([&](const at::Tensor& t) -> at::Tensor {
+      if (!can_be_moved(t)) return {};
       const at::Tensor zero = t == 0;
       const at::Tensor moved =
           t + direction(t, way) * (ladder.zeros ? at::full({}, step, at::kDouble) : t.abs() * step);
@@ -116,9 +107,7 @@ class Probe {
     s.singular = at::logical_or(s.singular, mask);
   }
 
-  std::optional<c10::OperatorHandle> handle_;
-  std::vector<bool> written_;
-  std::vector<c10::IValue> base_;
+  MovedCall call_;
   Outputs here_;
 };
 

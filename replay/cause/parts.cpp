@@ -97,65 +97,75 @@ Parts attention_backward(const Given& given) {
 
 // --- updates -----------------------------------------------------------------------------------------
 
-/// Weight and gradient in the format that the kernel computes in, with what both updates do first.
-struct Update {
-  at::Tensor weight, gradient;
-  at::Tensor up(const at::Tensor& t) const {
-    return at::isReducedFloatingType(t.scalar_type()) ? t.to(at::kFloat) : t;
-  }
-};
-
-Update begun(const Given& given, const at::Tensor& weight, const at::Tensor& gradient, bool decoupled) {
-  Update u;
-  u.weight = u.up(weight), u.gradient = u.up(gradient);
-  if (const at::Tensor scale = given.tensor("grad_scale"); scale.defined())
-    u.gradient = at::div(u.gradient, scale);
-  if (given.flag("maximize")) u.gradient = at::neg(u.gradient);
-  const double decay = given.number("weight_decay", 0);
-  if (decay != 0 && decoupled) u.weight = at::mul(u.weight, 1 - given.number("lr", 0) * decay);
-  if (decay != 0 && !decoupled) u.gradient = at::add(u.gradient, u.weight, decay);
-  return u;
+/// In the format that the kernel computes in.
+at::Tensor up(const at::Tensor& t) {
+  return at::isReducedFloatingType(t.scalar_type()) ? t.to(at::kFloat) : t;
 }
 
+/// What every update is given, read before anything is on record.
+struct Settings {
+  explicit Settings(const Given& given)
+      : weight(given.own("self")),
+        gradient(given.own("grads")),
+        scale(given.tensor("grad_scale")),
+        rate(given.number("lr", 0)),
+        decay(given.number("weight_decay", 0)),
+        maximize(given.flag("maximize")) {}
+  at::Tensor weight, gradient, scale;
+  double rate, decay;
+  bool maximize;
+};
+
+/// Weight and gradient as the kernel begins with them.
+struct Update {
+  Update(const Settings& s, bool decoupled) : weight(up(s.weight)), gradient(up(s.gradient)) {
+    if (s.scale.defined()) gradient = at::div(gradient, s.scale);
+    if (s.maximize) gradient = at::neg(gradient);
+    if (s.decay != 0 && decoupled) weight = at::mul(weight, 1 - s.rate * s.decay);
+    if (s.decay != 0 && !decoupled) gradient = at::add(gradient, weight, s.decay);
+  }
+  at::Tensor weight, gradient;
+};
+
 Parts adam(const Given& given, bool decoupled) {
-  const at::Tensor weight = given.own("self"), gradient = given.own("grads"), mean = given.own("exp_avgs"),
-                   squares = given.own("exp_avg_sqs"), largest = given.own("max_exp_avg_sqs");
+  const Settings s(given);
+  const at::Tensor mean = given.own("exp_avgs"), squares = given.own("exp_avg_sqs"),
+                   largest = given.own("max_exp_avg_sqs");
   const bool amsgrad = given.flag("amsgrad") && largest.defined();
-  const double step = given.number("state_steps", 1);
+  const double step = given.number("state_steps", 1), b1 = given.number("beta1", 0.9),
+               b2 = given.number("beta2", 0.999), eps = given.number("eps", 0);
   Parts parts;
-  add(parts.given, "grads", gradient);
-  add(parts.results, "self", weight), add(parts.results, "exp_avgs", mean);
+  add(parts.given, "grads", s.gradient);
+  add(parts.results, "self", s.weight), add(parts.results, "exp_avgs", mean);
   add(parts.results, "exp_avg_sqs", squares);
   if (amsgrad) add(parts.results, "max_exp_avg_sqs", largest);
-  const double b1 = given.number("beta1", 0.9), b2 = given.number("beta2", 0.999);
   parts.run = [=] {
-    const Update u = begun(given, weight, gradient, decoupled);
-    mean.copy_(at::lerp(u.up(mean), u.gradient, 1 - b1));
-    squares.copy_(at::addcmul(at::mul(u.up(squares), b2), u.gradient, u.gradient, 1 - b2));
-    if (amsgrad) largest.copy_(at::maximum(u.up(largest), u.up(squares)));
+    const Update u(s, decoupled);
+    mean.copy_(at::lerp(up(mean), u.gradient, 1 - b1));
+    squares.copy_(at::addcmul(at::mul(up(squares), b2), u.gradient, u.gradient, 1 - b2));
+    if (amsgrad) largest.copy_(at::maximum(up(largest), up(squares)));
     const at::Tensor root =
-        at::div(at::sqrt(u.up(amsgrad ? largest : squares)), std::sqrt(1 - std::pow(b2, step)));
-    weight.copy_(at::addcdiv(u.weight, u.up(mean), at::add(root, given.number("eps", 0)),
-                             -given.number("lr", 0) / (1 - std::pow(b1, step))));
+        at::div(at::sqrt(up(amsgrad ? largest : squares)), std::sqrt(1 - std::pow(b2, step)));
+    s.weight.copy_(at::addcdiv(u.weight, up(mean), at::add(root, eps), -s.rate / (1 - std::pow(b1, step))));
   };
   return parts;
 }
 
 Parts sgd(const Given& given) {
-  const at::Tensor weight = given.own("self"), gradient = given.own("grads"),
-                   momentum = given.own("momentum_buffer_list");
+  const Settings s(given);
+  const at::Tensor momentum = given.own("momentum_buffer_list");
+  const double share = given.number("momentum", 0), dampening = given.number("dampening", 0);
+  const bool first = given.flag("is_first_step"), nesterov = given.flag("nesterov");
   Parts parts;
-  add(parts.given, "grads", gradient);
-  add(parts.results, "self", weight), add(parts.results, "momentum_buffer_list", momentum);
+  add(parts.given, "grads", s.gradient);
+  add(parts.results, "self", s.weight), add(parts.results, "momentum_buffer_list", momentum);
   parts.run = [=] {
-    Update u = begun(given, weight, gradient, false);
-    if (const double share = given.number("momentum", 0); share != 0 && momentum.defined()) {
-      momentum.copy_(given.flag("is_first_step") ? u.gradient
-                                                 : at::add(at::mul(u.up(momentum), share), u.gradient,
-                                                           1 - given.number("dampening", 0)));
-      u.gradient = given.flag("nesterov") ? at::add(u.gradient, u.up(momentum), share) : u.up(momentum);
+    Update u(s, /*decoupled=*/false);
+    if (share != 0 && momentum.defined()) {
+      momentum.copy_(first ? u.gradient : at::add(at::mul(up(momentum), share), u.gradient, 1 - dampening));
+      u.gradient = nesterov ? at::add(u.gradient, up(momentum), share) : up(momentum);
     }
-    weight.copy_(at::sub(u.weight, at::mul(u.gradient, given.number("lr", 0))));
+    s.weight.copy_(at::sub(u.weight, at::mul(u.gradient, s.rate)));
   };
   return parts;
 }

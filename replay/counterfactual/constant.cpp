@@ -13,8 +13,7 @@ c10::IValue with_number(const c10::IValue& value, double number) {
     const at::Tensor& old = value.toTensor();
     const bool whole = !old.is_floating_point() && !old.is_complex();
     at::Tensor other = at::full_like(old, number, whole ? old.options().dtype(at::kDouble) : old.options());
-    if (value.toTensor().unsafeGetTensorImpl()->is_wrapped_number())
-      other.unsafeGetTensorImpl()->set_wrapped_number(true);
+    if (old.unsafeGetTensorImpl()->is_wrapped_number()) other.unsafeGetTensorImpl()->set_wrapped_number(true);
     return other;
   }
   if (value.isScalar() || value.isNone()) return number;

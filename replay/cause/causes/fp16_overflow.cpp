@@ -72,8 +72,8 @@ Finding finding(const Case& c, const Overflow& o) {
                             : " computes a value of " + number_text(amax) + ", but " + format + " ends at ") +
                   number_text(limit) + ": " + count_text(bad, "element") +
                   " became infinite although every input was finite.";
-  if (const double scale = step_loss_scale(c); c.op()->phase == Phase::backward && scale > 1 && !o.inside)
-    judge_loss_scale(c, scale, amax, limit, f);
+  if (c.op()->phase == Phase::backward && !o.inside)
+    if (const double scale = step_loss_scale(c); scale > 1) judge_loss_scale(c, scale, amax, limit, f);
   f.advice = f.wanted.empty() ? "" : "Let the loss scaler lower its scale (it overflowed, not the model). ";
   f.advice += advice_for(format);
   return f;
