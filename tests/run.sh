@@ -118,7 +118,9 @@ case "$mode" in
     # Windows and pictures go through the graphics driver, whose own leaks are not ours to find.
     excluded='image|window|e2e'
     [ "${#skipped[@]}" -eq 0 ] || excluded+='|nightly'
-    ASAN_OPTIONS="${ASAN_OPTIONS:-detect_leaks=1}" UBSAN_OPTIONS="${UBSAN_OPTIONS:-print_stacktrace=1}" \
+    ASAN_OPTIONS="${ASAN_OPTIONS:-detect_leaks=1}" \
+      LSAN_OPTIONS="${LSAN_OPTIONS:-suppressions=$PWD/tests/leaks.supp:print_suppressions=0}" \
+      UBSAN_OPTIONS="${UBSAN_OPTIONS:-print_stacktrace=1}" \
       test_in build/asan -L '^(base|numerics|snapshot|trace|verdict|viewer|fuzz)$' -LE "^($excluded)$" "${labels[@]}"
     ;;
   debug)

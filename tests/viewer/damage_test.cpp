@@ -8,10 +8,6 @@
 #include <fstream>
 #include <iterator>
 
-#if defined(__SANITIZE_ADDRESS__)
-#include <sanitizer/lsan_interface.h>
-#endif
-
 #include "probe/snapshot/reader.h"
 #include "tests/snapshot/forge.h"
 #include "tests/viewer/damage.h"
@@ -104,26 +100,7 @@ TEST_F(Damaged, SeriesAndManifestToo) {
 }
 
 /// Words of libraries, which tell nobody what to do.
-/// libhdf5 1.10 loses what it has allocated for metadata that turns out to be damaged; nothing of ours could
-/// free it. Leaks of one test are left out while this lives.
-class LibraryLeaks {
- public:
-#if defined(__SANITIZE_ADDRESS__)
-  LibraryLeaks() {
-    __lsan_disable();
-  }
-  ~LibraryLeaks() {
-    __lsan_enable();
-  }
-#else
-  LibraryLeaks() = default;
-#endif
-  LibraryLeaks(const LibraryLeaks&) = delete;
-  LibraryLeaks& operator=(const LibraryLeaks&) = delete;
-};
-
 TEST_F(Damaged, IsSaidInPlainWordsAndAtOnce) {
-  [[maybe_unused]] const LibraryLeaks left_out;
   fresh();
   const std::string series = series_path(dir(), 0), whole = temp_.path() + "/whole.h5";
   fs::copy_file(series, whole);
