@@ -223,7 +223,9 @@ at::Tensor Recorder::last_non_finite() {
     const auto elements = static_cast<std::int64_t>(memory->nbytes() / c10::elementSize(slot.type));
     const at::Tensor all = at::empty({0}, at::TensorOptions().dtype(slot.type).device(slot.device))
                                .set_(c10::Storage(memory), 0, {elements}, {1});
-    const at::Tensor bad = at::logical_or(at::isnan(all), at::isposinf(all)).nonzero();
+    // Of formats of a byte LibTorch only has conversions.
+    const at::Tensor values = c10::elementSize(slot.type) < 2 ? all.to(at::kFloat) : all;
+    const at::Tensor bad = at::logical_or(at::isnan(values), at::isposinf(values)).nonzero();
     if (bad.numel() > 0) return all.select(0, bad.flatten()[0].item<std::int64_t>());
   }
   return {};

@@ -86,14 +86,25 @@ class Search {
   RunResult without(const std::vector<Suspect>& set, Neutral neutral, bool to_the_end) {
     RunOptions options;
     options.stop_when_harmed = !to_the_end;
-    for (const Suspect& suspect : set) neutralise(lab_.graph(), suspect, neutral, options.edit);
+    for (const Suspect& suspect : set)
+      neutralise(lab_.graph(), suspect, neutral, options.edit,
+                 [&](SlotId slot) { return twin_ ? twin_->values_of(slot) : std::nullopt; });
     return lab_.run(options);
+  }
+
+  /// The last healthy step had another value in the place of one of these.
+  bool has_donor(const std::vector<Suspect>& set) const {
+    return twin_ && std::any_of(set.begin(), set.end(), [&](const Suspect& s) {
+             const SlotId slot = s.row ? lab_.graph().slot(s.row) : SlotId{};
+             return slot && twin_->values_of(slot).has_value();
+           });
   }
 
   bool heals(const std::vector<Suspect>& set) {
     for (const Neutral neutral : {Neutral::above, Neutral::zero, Neutral::one})
       if (harm_.undone_by(without(set, neutral, false))) return true;
-    return false;
+    // A batch of nothing but NaN has no finite neighbours, and with one number everywhere it is degenerate.
+    return has_donor(set) && harm_.undone_by(without(set, Neutral::healthy, false));
   }
 
   /// One op made NaN of infinities (a clip divided by an infinite norm), and alone would be well without it.

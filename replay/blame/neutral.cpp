@@ -39,14 +39,15 @@ at::Tensor like_neighbours(const at::Tensor& wide) {
   return at::nan_to_num(wide, mean, amax, -amax);
 }
 
-/// Writes harmless values over the bad ones of `t`. `above` may be undefined.
+/// Writes harmless values over the bad ones of `t`. `above`, of the same size, is what comes first where it
+/// is finite; may be undefined.
 void replace_bad(const at::Tensor& t, const BadKinds& kinds, Neutral neutral, const at::Tensor& above) {
   if (!t.defined() || !t.is_floating_point() || t.numel() == 0) return;
   const at::Tensor wide = t.to(at::kDouble);
   const at::Tensor mask = selected(wide, kinds);
   if (!mask.any().item<bool>()) return;
   at::Tensor instead;
-  if (neutral == Neutral::above) {
+  if (neutral == Neutral::above || neutral == Neutral::healthy) {
     const double limit = limit_of(t.scalar_type());
     instead = like_neighbours(wide);
     if (above.defined() && above.sizes() == wide.sizes()) {
@@ -90,7 +91,7 @@ class Above {
 void neutralise_op(const TraceGraph& graph, const Suspect& suspect, Neutral neutral, TraceEdit& edit) {
   const auto above = std::make_shared<Above>(graph.op(suspect.op));
   const std::int32_t op = suspect.op.row();
-  if (neutral == Neutral::above)
+  if (neutral == Neutral::above || neutral == Neutral::healthy)
     edit.op_edit[op] = [above](std::vector<c10::IValue>& stack) {
       above->look(stack);
       return false;
@@ -103,7 +104,8 @@ void neutralise_op(const TraceGraph& graph, const Suspect& suspect, Neutral neut
 
 }  // namespace
 
-void neutralise(const TraceGraph& graph, const Suspect& suspect, Neutral neutral, TraceEdit& edit) {
+void neutralise(const TraceGraph& graph, const Suspect& suspect, Neutral neutral, TraceEdit& edit,
+                const HealthyValues& healthy) {
   const SlotId slot = suspect.row ? graph.slot(suspect.row) : SlotId{};
   if (!slot) return neutralise_op(graph, suspect, neutral, edit);
   // What the host wrote while the step ran is there from then on.
@@ -113,8 +115,10 @@ void neutralise(const TraceGraph& graph, const Suspect& suspect, Neutral neutral
     };
     return;
   }
-  edit.slot_edit[slot.row()] = [neutral, kinds = suspect.kinds](at::Tensor& storage) {
-    replace_bad(storage, kinds, neutral, {});
+  at::Tensor donor;
+  if (neutral == Neutral::healthy && healthy) donor = healthy(slot).value_or(at::Tensor());
+  edit.slot_edit[slot.row()] = [neutral, kinds = suspect.kinds, donor](at::Tensor& storage) {
+    replace_bad(storage, kinds, neutral, donor);
   };
 }
 

@@ -41,14 +41,15 @@ class TwinRun {
   /// from step to step tells nothing.
   bool has_it_in_health(const Suspect& suspect);
 
+  /// What the twin has in a slot's place, as a 1-D tensor of the slot's type; nothing if both steps read the
+  /// same bytes there.
+  std::optional<at::Tensor> values_of(SlotId slot) const;
+
   /// What the twin's batch holds where the step reads the row of an outside value; nothing if both steps read
   /// the same bytes there.
   std::optional<StatsRow> stats_of_outside(TensorId row) const;
 
  private:
-  /// What the twin has in a slot's place, as a 1-D tensor of the slot's type; nothing if both steps read the
-  /// same bytes there.
-  std::optional<at::Tensor> values_of(SlotId slot) const;
   void make_run();
   bool reaches_harm() const;
   bool outside_in_health(TensorId row) const;

@@ -84,6 +84,15 @@ bool Case::healthy(const RunResult& run) const {
   return harm_->undone_by(run);
 }
 
+TrialResult Case::result(const RunResult& run) const {
+  if (run.failed > whole(Precision::as_recorded).failed) return TrialResult::failed;
+  if (healthy(run)) return TrialResult::finite;
+  const bool kept = std::any_of(run.births.begin(), run.births.end(), [&](std::int32_t op) {
+    return run.ops[static_cast<std::size_t>(op)].kept_format;
+  });
+  return kept ? TrialResult::failed : TrialResult::non_finite;
+}
+
 Case Case::with(SnapshotDoc doc) const {
   Case made(std::move(doc), run_, read_);
   made.blame_ = blame_;

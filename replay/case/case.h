@@ -62,6 +62,9 @@ class Case {
   const RunResult& whole(Precision precision) const;
   /// True if a run shows none of the harm (blame/harm.h) that the step as recorded does.
   bool healthy(const RunResult& run) const;
+  /// What such a run says: `failed` where an op could not be run, or where one that could only be run in its
+  /// own format made the values that are bad.
+  TrialResult result(const RunResult& run) const;
   /// The same step under other tables (of the same ops): another culprit. Shares the lab and what was tried.
   Case with(SnapshotDoc doc) const;
 

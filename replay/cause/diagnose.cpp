@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 
 #include "probe/trace/collectives.h"
 #include "probe/trace/culprit.h"
@@ -93,15 +94,32 @@ void add_growth(Verdict& v, const std::vector<Growth>& growth) {
   }
 }
 
+/// Ops that have no kernel in `p` and ran in their own format there, by name; "" if there are none.
+std::string kept_format_text(const Case& c, Precision p) {
+  std::map<std::string, int> names;
+  const RunResult& run = c.whole(p);
+  for (std::size_t i = 0; i < run.ops.size(); ++i)
+    if (run.ops[i].kept_format) ++names[c.doc().ops[i].name];
+  std::string text;
+  for (const auto& [name, count] : names)
+    text += (text.empty() ? "" : ", ") + name + (count > 1 ? " (" + std::to_string(count) + ")" : "");
+  return text;
+}
+
 /// Fills `precision` and says in `explanation` what it means.
 void judge_precision(const Case& c, bool not_computed, Verdict& v) {
   const auto result = [&](Precision p) {
-    const RunResult& run = c.whole(p);
-    if (run.failed > c.whole(Precision::as_recorded).failed) return PrecisionResult::not_run;
-    return c.healthy(run) ? PrecisionResult::finite : PrecisionResult::non_finite;
+    const TrialResult result = c.result(c.whole(p));
+    return result == TrialResult::failed   ? PrecisionResult::not_run
+           : result == TrialResult::finite ? PrecisionResult::finite
+                                           : PrecisionResult::non_finite;
   };
   v.precision.fp32 = result(Precision::fp32);
   v.precision.fp64 = result(Precision::fp64);
+  for (const Precision p : {Precision::fp32, Precision::fp64})
+    if (const std::string kept = kept_format_text(c, p); !kept.empty())
+      v.evidence.push_back(
+          {"ops without a kernel in " + precision_text(p) + ", run in their own format", kept});
   std::set<std::string> aside;
   if (c.op()) aside = layers_aside(c.graph(), OpId{c.op_index()});
   std::vector<Growth> growth =
@@ -131,11 +149,10 @@ void judge_precision(const Case& c, bool not_computed, Verdict& v) {
         "it; try a smaller learning rate or a longer warm-up from an earlier checkpoint)");
   } else if (cured) {
     v.precision.verdict = PrecisionVerdict::curable;
-  } else {
+  } else if (v.precision.fp64 == PrecisionResult::non_finite) {
     v.precision.verdict = PrecisionVerdict::structural;
     const std::vector<std::int32_t>& births = c.whole(Precision::fp64).births;
-    if (v.precision.fp64 == PrecisionResult::non_finite &&
-        std::find(births.begin(), births.end(), c.op_index()) != births.end())
+    if (std::find(births.begin(), births.end(), c.op_index()) != births.end())
       v.explanation += " The same op fails in fp64: no number format cures it.";
   }
 }

@@ -144,9 +144,8 @@ class Search {
     }
     // If the whole step is not finite there, no part of it is asked: a part is given the other parts' values.
     if (!case_.healthy(case_.whole(wide))) {
-      const bool failed = case_.whole(wide).failed > case_.whole(Precision::as_recorded).failed;
       out_.tried.push_back({"the whole step in " + precision_text(wide), ChangeKind::precision,
-                            failed ? TrialResult::failed : TrialResult::non_finite});
+                            case_.result(case_.whole(wide))});
       return;
     }
     const std::int32_t op = case_.op_index();

@@ -95,6 +95,37 @@ Parts attention_backward(const Given& given) {
   return parts;
 }
 
+// --- payload times scale -----------------------------------------------------------------------------
+
+/// A matrix of fp8 numbers with its scale: of all of it, or of each row (each column of the second one).
+struct Scaled {
+  at::Tensor payload, scale;
+  bool broadcasts() const {
+    return payload.defined() && payload.dim() == 2 && scale.defined() &&
+           (scale.numel() == 1 || at::is_expandable_to(scale.sizes(), payload.sizes()));
+  }
+  at::Tensor value() const { return at::mul(payload.to(at::kFloat), scale); }
+};
+
+std::optional<Parts> scaled_product(const Case& c, const Given& given) {
+  const Scaled a{given.own("self"), given.own("scale_a")}, b{given.own("mat2"), given.own("scale_b")};
+  const at::Tensor recorded = c.values(c.op_index()).bad_output();
+  if (!a.broadcasts() || !b.broadcasts() || !recorded.defined()) return std::nullopt;
+  const at::Tensor bias = given.own("bias"), last = given.own("scale_result");
+  const at::Tensor output = at::zeros_like(recorded);
+  Parts parts;
+  add(parts.given, "self", a.payload), add(parts.given, "mat2", b.payload), add(parts.given, "bias", bias);
+  add(parts.given, "scale_a", a.scale), add(parts.given, "scale_b", b.scale);
+  parts.results = {{"output", output}};
+  parts.run = [=] {
+    at::Tensor product = at::mm(a.value(), b.value());
+    if (bias.defined()) product = at::add(product, bias);
+    if (last.defined() && c10::elementSize(output.scalar_type()) == 1) product = at::mul(product, last);
+    output.copy_(product);
+  };
+  return parts;
+}
+
 // --- updates -----------------------------------------------------------------------------------------
 
 /// In the format that the kernel computes in.
@@ -180,6 +211,7 @@ std::optional<Parts> parts_of(const Case& c) {
     if (!given.tensor("query").defined() || given.number("dropout_p", 0) != 0) return std::nullopt;
     return name.ends_with("_backward") ? attention_backward(given) : attention(given);
   }
+  if (name == "_scaled_mm") return scaled_product(c, given);
   if (!given.tensor("self").defined() || !given.tensor("grads").defined()) return std::nullopt;
   if (name == "_fused_adam" || name == "_fused_adamw") return adam(given, name == "_fused_adamw");
   if (name == "_fused_sgd") return sgd(given);

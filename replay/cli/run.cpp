@@ -49,6 +49,7 @@ int run_command(const Common& common, const RunArguments& arguments) {
                                       {"gradients_finite", run.gradients_finite},
                                       {"ops", run.ops.size()},
                                       {"failed", run.failed},
+                                      {"kept_format", run.kept_format},
                                       {"substituted", run.substituted},
                                       {"outputs_checked", found.outputs_checked},
                                       {"first_inf", anomaly_json(found.first_inf)},
@@ -61,11 +62,13 @@ int run_command(const Common& common, const RunArguments& arguments) {
   }
   std::string what = arguments.precision;
   for (const std::string& module : arguments.modules) what += ", " + module;
-  std::printf("%s%s: %s; loss %s, gradients %s (%zu ops, %d failed, %.2f s)\n", what.c_str(),
-              arguments.local ? ", each op on its recorded inputs" : "",
-              run.finite() ? "finite" : "NOT finite",
-              run.loss_finite ? short_number(run.loss).c_str() : "not finite",
-              run.gradients_finite ? "finite" : "not finite", run.ops.size(), run.failed, run.seconds);
+  const std::string kept =
+      run.kept_format > 0 ? ", " + std::to_string(run.kept_format) + " in their own format" : "";
+  std::printf(
+      "%s%s: %s; loss %s, gradients %s (%zu ops, %d failed%s, %.2f s)\n", what.c_str(),
+      arguments.local ? ", each op on its recorded inputs" : "", run.finite() ? "finite" : "NOT finite",
+      run.loss_finite ? short_number(run.loss).c_str() : "not finite",
+      run.gradients_finite ? "finite" : "not finite", run.ops.size(), run.failed, kept.c_str(), run.seconds);
   for (const Anomaly* a : {&found.first_inf, &found.first_nan})
     if (a->op != kNone && (a == &found.first_inf || a->op != found.first_inf.op))
       std::printf("%s\n", describe(replayer->doc(), *a).c_str());

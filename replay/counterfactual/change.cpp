@@ -78,9 +78,7 @@ TrialResult run_change(const Case& c, const Change& change) {
 TrialResult run_change(const Case& c, const RunOptions& options) {
   RunOptions decided_early = options;
   decided_early.stop_when_harmed = true;
-  const RunResult run = c.run(decided_early);
-  if (run.failed > c.whole(Precision::as_recorded).failed) return TrialResult::failed;
-  return c.healthy(run) ? TrialResult::finite : TrialResult::non_finite;
+  return c.result(c.run(decided_early));
 }
 
 }  // namespace nanquest

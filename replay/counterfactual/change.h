@@ -72,6 +72,9 @@ struct OutsidePlace {
 /// Every non-finite element of an outside value becomes zero. Placebo: as many others of it do; where there
 /// are none the same on another outside value.
 Change replace_non_finite(const Case& c, OutsidePlace place, const std::string& what);
+/// The same with what the last healthy step had there. Placebo: everything else that it had otherwise.
+/// Nothing if the file has no such step, or not this value of it.
+std::optional<Change> replace_by_healthy(const Case& c, OutsidePlace place, const std::string& what);
 /// Every negative element of an outside value becomes its absolute value. Placebo: as above.
 Change replace_negative(const Case& c, OutsidePlace place, const std::string& what);
 /// Sample `sample` of every batch tensor becomes a copy of sample `donor`. Placebo: another sample is

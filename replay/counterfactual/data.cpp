@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "replay/blame/twin.h"
 #include "replay/case/case.h"
 #include "replay/case/values.h"
 #include "replay/counterfactual/change.h"
@@ -79,6 +80,35 @@ Change repaired(const Case& c, OutsidePlace place, const std::string& what, cons
 
 Change replace_non_finite(const Case& c, OutsidePlace place, const std::string& what) {
   return repaired(c, place, what, "non-finite", " replaced by zero", zero_non_finite);
+}
+
+std::optional<Change> replace_by_healthy(const Case& c, OutsidePlace place, const std::string& what) {
+  const TwinRun* twin = c.twin();
+  if (!twin || !twin->there() || place.host_write != kNone) return std::nullopt;
+  const auto put = [&](std::int32_t slot, bool all, TraceEdit& edit) {
+    const auto donor = twin->values_of(SlotId{slot});
+    if (!donor) return false;
+    edit.slot_edit[slot] = [donor = *donor, all](at::Tensor& storage) {
+      if (all || storage.is_floating_point())
+        storage.copy_(all ? donor : at::where(at::isfinite(storage), storage, donor));
+    };
+    return true;
+  };
+  Change change;
+  change.text = "non-finite elements of " + what + " replaced by what step " + std::to_string(twin->step()) +
+                " had there";
+  change.kind = ChangeKind::data;
+  change.price = Price::data_repair;
+  if (!put(place.slot, false, change.options.edit)) return std::nullopt;
+  RunOptions others;
+  for (std::size_t i = 0; i < c.doc().slots.size(); ++i)
+    if (static_cast<std::int32_t>(i) != place.slot)
+      (void)put(static_cast<std::int32_t>(i), true, others.edit);
+  if (!others.edit.slot_edit.empty()) {
+    change.placebo = {others};
+    change.placebo_text = "everything else as step " + std::to_string(twin->step()) + " had it";
+  }
+  return change;
 }
 
 Change replace_negative(const Case& c, OutsidePlace place, const std::string& what) {

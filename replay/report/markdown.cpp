@@ -66,8 +66,7 @@ std::string to_markdown(const Verdict& v) {
   else if (!v.advice.empty())
     out << "- **Do:** " << v.advice << " (not verified on this step)\n";
   out << "- **Confidence:** " << confidence_text(v) << "\n";
-  if (const std::string text = precision_text(v.precision); !text.empty())
-    out << "- **Precision:** " << text << "\n";
+  if (const std::string text = precision_text(v); !text.empty()) out << "- **Precision:** " << text << "\n";
   out << "- **Reproduction:** " << reproduction_text(v.reproduction) << "\n";
   if (!v.source.empty()) out << "- **Rule:** " << v.source << "\n";
   evidence_table(out, v);

@@ -87,7 +87,7 @@ std::string to_text(const Verdict& v, const TextStyle& style) {
   if (v.fix) page.block("tried", fix_text(*v.fix));
   if (const std::string blame = blame_text(v.blame); !blame.empty()) page.block("blame", blame);
   page.block("sure", confidence_text(v));
-  if (const std::string text = precision_text(v.precision); !text.empty()) page.block("precision", text);
+  if (const std::string text = precision_text(v); !text.empty()) page.block("precision", text);
   page.block("proof", reproduction_text(v.reproduction));
   for (const Evidence& e : v.evidence)
     page.block("", "- " + e.name + ": " + e.value + (e.limit.empty() ? "" : " (limit " + e.limit + ")"));

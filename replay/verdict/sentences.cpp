@@ -20,6 +20,21 @@ std::string short_text(double value) {
   return text;
 }
 
+std::string effect_of(std::optional<PrecisionVerdict> precision) {
+  if (!precision) return "not known";
+  switch (*precision) {
+    case PrecisionVerdict::curable:
+      return "more precision cures it";
+    case PrecisionVerdict::delayed:
+      return "more precision only delays it: the values keep growing";
+    case PrecisionVerdict::structural:
+      return "more precision does not help, the operation itself fails";
+    case PrecisionVerdict::not_a_precision_matter:
+      return "has nothing to do with it";
+  }
+  return "";
+}
+
 }  // namespace
 
 std::string blamed_text(const Blamed& b) {
@@ -87,27 +102,13 @@ std::string reproduction_text(const Reproduction& r) {
   return text;
 }
 
-std::string precision_text(const PrecisionInfo& p) {
-  if (!p.verdict) return "";
-  std::string text;
-  switch (*p.verdict) {
-    case PrecisionVerdict::curable:
-      text = "more precision cures it";
-      break;
-    case PrecisionVerdict::delayed:
-      text = "more precision only delays it: the values keep growing";
-      break;
-    case PrecisionVerdict::structural:
-      text = "more precision does not help, the operation itself fails";
-      break;
-    case PrecisionVerdict::not_a_precision_matter:
-      text = "has nothing to do with it";
-      break;
-  }
+std::string precision_text(const Verdict& v) {
+  if (!v.found) return "";
+  const PrecisionInfo& p = v.precision;
   const auto tried = [&](const char* name, PrecisionResult result) {
     return std::string(name) + std::string(word(result));
   };
-  return text + tried(" (fp32 ", p.fp32) + tried(", fp64 ", p.fp64) + ")";
+  return effect_of(p.verdict) + tried(" (fp32 ", p.fp32) + tried(", fp64 ", p.fp64) + ")";
 }
 
 std::string unseen_text(const Unseen& u) {

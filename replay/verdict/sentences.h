@@ -26,8 +26,8 @@ std::string fix_text(const Fix& fix);
 std::string reproduction_text(const Reproduction& reproduction);
 
 /// "more precision only delays it: the values keep growing (fp32 finite, fp64 finite)"; "" if nothing was
-/// tried.
-std::string precision_text(const PrecisionInfo& precision);
+/// found.
+std::string precision_text(const Verdict& verdict);
 
 /// "12 ops (aten::mul (8), aten::add_ (4)), the loss and 3 gradients"; "" if everything was looked at.
 std::string unseen_text(const Unseen& unseen);

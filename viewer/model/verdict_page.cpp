@@ -68,7 +68,7 @@ void fill_diagnosed(VerdictPage& page, const Verdict& v) {
   if (v.root) add("Root", root_text(*v.root));
   if (v.ranks) add("Ranks", v.ranks->text);
   add("How sure", confidence_text(v));
-  add("Precision", precision_text(v.precision));
+  add("Precision", precision_text(v));
   add("Proven by", reproduction_text(v.reproduction));
   add("Samples", samples_text(v));
 }

@@ -49,8 +49,11 @@ std::optional<Finding> examine(const Case& c, const Subject&) {
         "These numbers were computed outside of PyTorch (in Python, NumPy or C++): check them for NaN and "
         "Inf before the tensor is made of them.";
   }
-  if (value->slot != kNone)
-    f.wanted.push_back(replace_non_finite(c, {value->slot, value->host_write}, value->name));
+  if (value->slot == kNone) return f;
+  const OutsidePlace place{value->slot, value->host_write};
+  f.wanted.push_back(replace_non_finite(c, place, value->name));
+  // Zeros everywhere may be as bad (a standard deviation of 0); what comes from a good batch is not.
+  if (auto healthy = replace_by_healthy(c, place, value->name)) f.wanted.push_back(std::move(*healthy));
   return f;
 }
 

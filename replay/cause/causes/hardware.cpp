@@ -1,9 +1,11 @@
 // HARDWARE: the same inputs gave other outputs on a second execution. Proof: of all ops the culprit is the
 // first whose recorded output has another hash than the replay's, everything before it came back bit for bit;
 // it was not finite when recorded and is finite here; here it gives the same bits three times; and the
-// environment is the recorded one. Claimed for deterministic ops on the CPU alone: what other kernels,
-// versions, thread counts or random numbers could explain is no fault of the machine.
+// environment is the recorded one; nor does it go bad by other threads or kernels. Claimed for deterministic
+// ops on the CPU alone: what other kernels, versions, thread counts or random numbers could explain is no
+// fault of the machine.
 #include <ATen/ATen.h>
+#include <ATen/Parallel.h>
 
 #include <algorithm>
 #include <set>
@@ -40,6 +42,32 @@ RunResult hashed(const Case& c) {
   options.hash = true;
   options.stop_after = c.op_index();
   return c.run(options);
+}
+
+/// The same with the culprit alone computed another way: by another number of threads, or without oneDNN's
+/// kernels.
+RunResult computed_otherwise(const Case& c, bool threads) {
+  at::Context& context = at::globalContext();
+  const bool enabled = context.userEnabledMkldnn();
+  const int usual = at::get_num_threads();
+  RunOptions options;
+  options.stop_after = c.op_index();
+  options.edit.op_edit[c.op_index()] = [&](std::vector<c10::IValue>&) {
+    if (threads)
+      at::set_num_threads(at::get_num_threads() == 1 ? 2 : 1);
+    else
+      context.setUserEnabledMkldnn(false);
+    return false;
+  };
+  RunResult run = c.run(options);
+  context.setUserEnabledMkldnn(enabled);
+  at::set_num_threads(usual);
+  return run;
+}
+
+bool gives_bad_values(const RunResult& run, OpId op) {
+  const std::vector<StatsRow>& written = run.ops[op.index()].written;
+  return std::any_of(written.begin(), written.end(), [](const StatsRow& s) { return s.non_finite() > 0; });
 }
 
 enum class Likeness { equal, other, unknown };
@@ -93,11 +121,13 @@ std::optional<Finding> examine(const Case& c, const Subject&) {
     const OpOutcome& outcome = run.ops[culprit.index()];
     if (compare(c, culprit, outcome) != Likeness::other || outcome.substituted) return std::nullopt;
     for (std::size_t i = 0; i < outcome.written.size(); ++i) {
-      if (outcome.written[i].hash != runs[0].ops[culprit.index()].written[i].hash ||
-          outcome.written[i].non_finite() > 0)
-        return std::nullopt;
+      if (outcome.written[i].hash != runs[0].ops[culprit.index()].written[i].hash) return std::nullopt;
     }
+    if (gives_bad_values(run, culprit)) return std::nullopt;
   }
+  // A kernel that fails on some ways of sharing the work is no fault of the machine.
+  for (const bool threads : {true, false})
+    if (gives_bad_values(computed_otherwise(c, threads), culprit)) return std::nullopt;
   for (const TensorId row : c.graph().written(culprit))
     if (const StatsRow* s = c.graph().stats(row)) bad += s->non_finite();
   if (bad == 0 || compared == 0) return std::nullopt;
@@ -108,6 +138,8 @@ std::optional<Finding> examine(const Case& c, const Subject&) {
   f.evidence.push_back({"non-finite elements in its output as recorded", std::to_string(bad)});
   f.evidence.push_back({"non-finite elements in its output here, from the same inputs", "0"});
   f.evidence.push_back({"executions here that agree with each other bit for bit", "3 of 3"});
+  f.evidence.push_back(
+      {"non-finite elements by another number of threads, and without oneDNN's kernels", "0"});
   f.evidence.push_back({"differences of the environment", "0"});
   f.explanation =
       c.op_text(c.op_index()) + " was recorded with " +

@@ -3,6 +3,7 @@
 
 #include "replay/case/values.h"
 #include "replay/cause/parts.h"
+#include "replay/verdict/sentences.h"
 #include "tests/replay/diagnose/incident.h"
 #include "tests/replay/diagnose/sample.h"
 
@@ -113,6 +114,47 @@ TEST(Inside, TheProductOfAnAttentionIsNamed) {
 TEST(Inside, AndThatOfItsBackward) {
   expect_product_inside(attention(1, 3e38).verdict(),
                         "aten::_scaled_dot_product_flash_attention_for_cpu_backward");
+}
+
+/// A product of fp8 matrices with these scales, rounded to `type`, and what becomes of it.
+Incident scaled(const at::Tensor& scale_a, const at::Tensor& scale_b, at::ScalarType type) {
+  at::manual_seed(2);
+  const at::Tensor w = leaf(at::randn({16, 16}));
+  return testing::trained(w, [=] {
+    const at::Tensor a = w.detach().to(at::kFloat8_e4m3fn), b = at::randn({16, 16}).to(at::kFloat8_e4m3fn);
+    const at::Tensor product = at::_scaled_mm(a, b.t(), scale_a, scale_b, std::nullopt, std::nullopt, type);
+    return (w * product.to(at::kFloat)).sum();
+  });
+}
+
+TEST(Inside, APayloadIsJudgedTimesItsScale) {
+  const Incident incident = scaled(at::full({}, 200.), at::full({}, 300.), at::kHalf);
+  const Verdict v = incident.verdict();
+  EXPECT_EQ(v.culprit.op, "aten::_scaled_mm");
+  EXPECT_EQ(v.cause, Label::fp16_overflow) << v.explanation;
+  // It has no kernel in another format: what the step does in one is not known, and is not said.
+  EXPECT_EQ(v.precision.fp64, PrecisionResult::not_run);
+  EXPECT_FALSE(v.precision.verdict.has_value());
+  EXPECT_EQ(precision_text(v), "not known (fp32 not_run, fp64 not_run)");
+}
+
+TEST(Inside, PartsOfAScaledProductDoWhatTheKernelDoes) {
+  const Incident incident = scaled(at::full({}, 2.), at::full({}, INFINITY), at::kBFloat16);
+  const Case c = incident.make();
+  const auto parts = parts_of(c);
+  ASSERT_TRUE(parts.has_value());
+  expect_same(*parts, {c.values(c.op_index()).bad_output()});
+  // With scales that are finite every element of it can be compared.
+  const std::vector<c10::IValue> given = c.values(c.op_index()).arguments;
+  const at::Tensor a = given[0].toTensor(), b = given[1].toTensor();
+  const Incident whole = scaled(at::full({}, 200.), at::full({}, 300.), at::kHalf);
+  const at::Tensor ours = [&] {
+    const auto p = parts_of(whole.make());
+    p->run();
+    return p->results[0].second;
+  }();
+  const at::Tensor by_hand = at::matmul(a.to(at::kDouble) * 200., b.to(at::kDouble) * 300.).to(at::kHalf);
+  EXPECT_TRUE(at::allclose(ours.to(at::kDouble), by_hand.to(at::kDouble), 2e-3, 1e-2));
 }
 
 TEST(Inside, AnOpThatIsNotFusedHasNoParts) {

@@ -97,6 +97,24 @@ TEST(TwinRun, IsHealthyWhereTheBatchIsPoisoned) {
   }
 }
 
+TEST(TwinRun, GivesWhatABatchOfNothingButNanCantGive) {
+  // Any one number in the place of all would have a standard deviation of 0.
+  const Scratch scratch("twin_donor");
+  Training t;
+  t.loss = [&] {
+    const at::Tensor normal = (t.x - at::mean(t.x, 1, true)) / at::std(t.x, at::IntArrayRef{1}, true, true);
+    return at::mse_loss(at::linear(normal, t.w), t.y);
+  };
+  const Diagnosed d(t.run(scratch, [&] { t.x.fill_(std::nan("")); }));
+  EXPECT_EQ(d.verdict.cause, Label::bad_data) << d.verdict.explanation;
+  EXPECT_EQ(d.verdict.culprit.tensor, "x");
+  EXPECT_EQ(d.verdict.origin, Origin::input);
+  ASSERT_TRUE(d.verdict.fix.has_value());
+  EXPECT_NE(d.verdict.fix->change.find("replaced by what step 2 had there"), std::string::npos)
+      << d.verdict.fix->change;
+  EXPECT_TRUE(d.verdict.fix->verified && d.verdict.fix->placebo_failed);
+}
+
 TEST(TwinRun, FailsAsWellWhereAWeightIsBad) {
   const Scratch scratch("twin_weight");
   Training t;

@@ -18,6 +18,10 @@ TEST(Hardware, ItsSampleIsExplained) {
   ASSERT_TRUE(v.fix.has_value());
   EXPECT_TRUE(v.fix->verified && v.fix->placebo_failed);
   EXPECT_GT(v.evidence.size(), 4u);
+  EXPECT_EQ(
+      std::count_if(v.evidence.begin(), v.evidence.end(),
+                    [](const Evidence& e) { return e.name.find("without oneDNN") != std::string::npos; }),
+      1);
 }
 
 /// A healthy step of a few ops, recorded; `damage` then changes what was put on record of the op `name`.
