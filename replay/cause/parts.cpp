@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "replay/case/values.h"
+#include "replay/trace/operators.h"
 
 namespace nanquest {
 namespace {
@@ -97,29 +98,21 @@ Parts attention_backward(const Given& given) {
 
 // --- payload times scale -----------------------------------------------------------------------------
 
-/// A matrix of fp8 numbers with its scale: of all of it, or of each row (each column of the second one).
-struct Scaled {
-  at::Tensor payload, scale;
-  bool broadcasts() const {
-    return payload.defined() && payload.dim() == 2 && scale.defined() &&
-           (scale.numel() == 1 || at::is_expandable_to(scale.sizes(), payload.sizes()));
-  }
-  at::Tensor value() const { return at::mul(payload.to(at::kFloat), scale); }
-};
-
 std::optional<Parts> scaled_product(const Case& c, const Given& given) {
-  const Scaled a{given.own("self"), given.own("scale_a")}, b{given.own("mat2"), given.own("scale_b")};
+  const at::Tensor a = given.own("self"), scale_a = given.own("scale_a"), b = given.own("mat2"),
+                   scale_b = given.own("scale_b"), bias = given.own("bias"), last = given.own("scale_result");
   const at::Tensor recorded = c.values(c.op_index()).bad_output();
-  if (!a.broadcasts() || !b.broadcasts() || !recorded.defined()) return std::nullopt;
-  const at::Tensor bias = given.own("bias"), last = given.own("scale_result");
+  const auto product_of = [=] {
+    return trace::scaled_product(a.to(at::kFloat), scale_a, b.to(at::kFloat), scale_b, bias);
+  };
+  if (!a.defined() || !b.defined() || !recorded.defined() || !product_of().defined()) return std::nullopt;
   const at::Tensor output = at::zeros_like(recorded);
   Parts parts;
-  add(parts.given, "self", a.payload), add(parts.given, "mat2", b.payload), add(parts.given, "bias", bias);
-  add(parts.given, "scale_a", a.scale), add(parts.given, "scale_b", b.scale);
+  add(parts.given, "self", a), add(parts.given, "mat2", b), add(parts.given, "bias", bias);
+  add(parts.given, "scale_a", scale_a), add(parts.given, "scale_b", scale_b);
   parts.results = {{"output", output}};
   parts.run = [=] {
-    at::Tensor product = at::mm(a.value(), b.value());
-    if (bias.defined()) product = at::add(product, bias);
+    at::Tensor product = product_of();
     if (last.defined() && c10::elementSize(output.scalar_type()) == 1) product = at::mul(product, last);
     output.copy_(product);
   };

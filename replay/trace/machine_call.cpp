@@ -148,6 +148,7 @@ void Machine::execute(OpId id, Precision p, Call& call) {
       for (const Stored& s : stored_values(id)) drawn = s.tensor;  // the mask alone is stored
     if (mask_then_widen(name, call.inputs.read(row, wide), drawn, call.stack)) return;
   }
+  if (p != Precision::as_recorded && compute_wide(name, call.stack)) return;
   // No tensor here requires a gradient, so no graph grows; but some kernels ask for the mode themselves.
   const at::AutoGradMode grad_mode(kept_for_backward(doc_, name, op));
   op.handle->callBoxed(call.stack);

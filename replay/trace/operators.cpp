@@ -1,5 +1,9 @@
 #include "replay/trace/operators.h"
 
+#include <ATen/ExpandUtils.h>
+#include <ATen/ops/add.h>
+#include <ATen/ops/mm.h>
+#include <ATen/ops/mul.h>
 #include <ATen/ops/native_dropout.h>
 #include <ATen/ops/zeros_like.h>
 
@@ -53,6 +57,31 @@ bool mask_then_widen(const std::string& name, const at::Tensor& wide, const at::
   stack.clear();
   stack.emplace_back(out);
   stack.emplace_back(mask);
+  return true;
+}
+
+at::Tensor scaled_product(const at::Tensor& a, const at::Tensor& scale_a, const at::Tensor& b,
+                          const at::Tensor& scale_b, const at::Tensor& bias) {
+  const auto fits = [](const at::Tensor& payload, const at::Tensor& scale) {
+    return payload.defined() && payload.dim() == 2 && scale.defined() &&
+           (scale.numel() == 1 || at::is_expandable_to(scale.sizes(), payload.sizes()));
+  };
+  if (!fits(a, scale_a) || !fits(b, scale_b)) return {};
+  const at::Tensor product = at::mm(at::mul(a, scale_a), at::mul(b, scale_b));
+  return bias.defined() ? at::add(product, bias) : product;
+}
+
+bool compute_wide(const std::string& name, std::vector<c10::IValue>& stack) {
+  if (name != "aten::_scaled_mm" || stack.size() < 6) return false;
+  for (const std::size_t i : {0, 1, 2, 3})
+    if (!stack[i].isTensor()) return false;
+  const at::Tensor a = stack[0].toTensor(), bias = stack[4].isTensor() ? stack[4].toTensor() : at::Tensor();
+  if (c10::elementSize(a.scalar_type()) < 4) return false;
+  const at::Tensor product =
+      scaled_product(a, stack[2].toTensor(), stack[1].toTensor(), stack[3].toTensor(), bias);
+  if (!product.defined()) return false;
+  stack.clear();
+  stack.emplace_back(product.to(a.scalar_type()));
   return true;
 }
 

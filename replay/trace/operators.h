@@ -27,4 +27,14 @@ bool mask_then_widen(const std::string& name, const at::Tensor& wide, const at::
 /// True for those operators.
 bool follows_from_mask(const std::string& name);
 
+/// Payloads times their scales, multiplied, and the bias (may be undefined) added: what aten::_scaled_mm computes before
+/// it rounds, in the format of the payloads. A scale is of all of its matrix, or of each row of the first and each
+/// column of the second. Undefined if the scales are laid out in another way.
+at::Tensor scaled_product(const at::Tensor& a, const at::Tensor& scale_a, const at::Tensor& b,
+                          const at::Tensor& scale_b, const at::Tensor& bias);
+
+/// Operators that have kernels in their own formats only, by what they are documented to compute. `stack` holds the
+/// arguments in the run dtype; on true the returns. False: run the op. Throws what ATen throws.
+bool compute_wide(const std::string& name, std::vector<c10::IValue>& stack);
+
 }  // namespace nanquest::trace

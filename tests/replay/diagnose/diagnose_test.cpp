@@ -69,6 +69,22 @@ TEST(Diagnose, GrowthMakesItDelayedAndSaysWhatOneStepCantShow) {
   EXPECT_TRUE(root);
 }
 
+TEST(Diagnose, AnOpWithoutAKernelInAnotherFormatSpoilsNoRun) {
+  // LibTorch quantises fp32 alone.
+  const at::Tensor w = leaf(at::full({4}, 300.f)), x = at::linspace(-1, 1, 4);
+  const Incident incident({}, [&] {
+    const at::Tensor coarse = at::fake_quantize_per_tensor_affine(x, 0.1, 0, -128, 127) +
+                              at::dequantize(at::quantize_per_tensor(x, 0.1, 0, at::kQInt8));
+    const at::Tensor loss = (at::softmax((w.to(at::kHalf) * w.to(at::kHalf)).to(at::kFloat), 0) * coarse).sum();
+    loss.backward();
+    return loss;
+  });
+  const Verdict v = incident.verdict();
+  EXPECT_EQ(v.cause, Label::fp16_overflow) << v.explanation;
+  EXPECT_EQ(v.precision.fp32, PrecisionResult::finite);
+  EXPECT_EQ(v.precision.fp64, PrecisionResult::finite);
+}
+
 TEST(Bisect, FindsTheTwoSamplesAndTheModule) {
   at::Tensor x = at::rand({6, 4});
   x[1] *= 60000, x[4] *= 60000;

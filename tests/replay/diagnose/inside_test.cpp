@@ -132,10 +132,10 @@ TEST(Inside, APayloadIsJudgedTimesItsScale) {
   const Verdict v = incident.verdict();
   EXPECT_EQ(v.culprit.op, "aten::_scaled_mm");
   EXPECT_EQ(v.cause, Label::fp16_overflow) << v.explanation;
-  // It has no kernel in another format: what the step does in one is not known, and is not said.
-  EXPECT_EQ(v.precision.fp64, PrecisionResult::not_run);
-  EXPECT_FALSE(v.precision.verdict.has_value());
-  EXPECT_EQ(precision_text(v), "not known (fp32 not_run, fp64 not_run)");
+  // It has no kernel in another format, and is computed there by what it is documented to do.
+  EXPECT_EQ(v.precision.verdict, PrecisionVerdict::curable) << precision_text(v);
+  ASSERT_TRUE(v.fix.has_value());
+  EXPECT_TRUE(v.fix->verified);
 }
 
 TEST(Inside, PartsOfAScaledProductDoWhatTheKernelDoes) {
