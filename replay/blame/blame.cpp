@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <functional>
 #include <iterator>
+#include <optional>
+#include <utility>
 
 #include "probe/trace/births.h"
 #include "replay/blame/first_look.h"
@@ -56,6 +58,8 @@ class Search {
       sort_by_time(lab_.graph(), open);
       blame_.set = smallest_set(open);
     }
+    if (blame_.set.empty() && !blame_.intended.empty() && is_said_to_be_meant(graph, blame_.intended.front()))
+      if (const auto last = last_to_contain(blame_.intended.front())) blame_.set = {*last};
     // The logarithm of a probability of zero, of the very class that is right: nothing that came of it can be
     // made harmless. What a constant or a mask from outside says is still meant.
     if (blame_.set.empty())
@@ -69,6 +73,46 @@ class Search {
   /// What a constant says, or a mask, or the same step on a healthy batch.
   bool is_known_to_be_meant(const Suspect& suspect) {
     return is_said_to_be_meant(lab_.graph(), suspect) || (twin_ && twin_->has_it_in_health(suspect));
+  }
+
+  /// Elements that the op wrote, and how many of them are infinite.
+  std::pair<std::uint64_t, std::uint64_t> sizes_of(OpId op) const {
+    std::uint64_t elements = 0, infinite = 0;
+    for (const TensorId row : lab_.graph().written(op))
+      if (const StatsRow* s = lab_.graph().stats(row))
+        elements += s->count, infinite += s->pos_inf + s->neg_inf;
+    return {elements, infinite};
+  }
+
+  /// Which of the elements it reads counts, a tensor of whole numbers says: a class, a row.
+  bool picks_by_index(OpId op) const {
+    const auto arguments = lab_.graph().arguments(op);
+    return std::any_of(arguments.begin(), arguments.end(), [&](const TraceGraph::Argument& a) {
+      return a.row && lab_.graph().tensor(a.row).dtype == DType::int64;
+    });
+  }
+
+  /// Infinities that were put in among finite numbers stay where they are for a while (log-probabilities of
+  /// classes that are masked), until an op spreads them (a sum over all classes). The last op to hand them on
+  /// element by element, if the step is well without what it hands on.
+  std::optional<Suspect> last_to_contain(const Suspect& root) {
+    const TraceGraph& graph = lab_.graph();
+    if (root.row) return std::nullopt;
+    const auto there = sizes_of(root.op);
+    std::optional<Suspect> last;
+    for (OpId op{root.op.row() + 1}; op.index() < graph.doc().ops.size(); op = OpId{op.row() + 1}) {
+      if (graph.op(op).phase != graph.op(root.op).phase) break;
+      const auto here = sizes_of(op);
+      if (here.second == 0 || !ancestors(graph, op)[root.op]) continue;
+      if (here != there) {
+        if (picks_by_index(op)) return std::nullopt;  // it is the index that asks for what is masked
+        break;
+      }
+      const Suspect suspect{op, {}, {.infinite = true}};
+      if (!lab_.has_time() || !heals({suspect})) break;
+      last = suspect;
+    }
+    return last;
   }
 
   bool is_overflow(const Suspect& suspect) const {

@@ -77,7 +77,7 @@ bool is_trained(const Case& c, std::int32_t op, std::string_view name) {
 std::string maker_text(const Case& c, std::string_view what, std::int32_t maker) {
   if (!c.row(maker)) return "";
   std::string text = " ";
-  text.append(what).append(" was made by ").append(c.op_text(maker));
+  text.append(what).append(what == "They" ? " were made by " : " was made by ").append(c.op_text(maker));
   return text.append(" (op ").append(std::to_string(maker)).append(").");
 }
 

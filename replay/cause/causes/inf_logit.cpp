@@ -1,7 +1,7 @@
 // INF_LOGIT: an infinite input to a softmax, a log-softmax or a logit loss. Proof: the recorded logits hold
 // no NaN, and every bad element stands at an infinite one (in a loss), or in a row that holds +Inf (in a
 // softmax; rows of nothing but -Inf are another cause); with these logits large but finite the op itself is
-// finite.
+// finite. Or: a log-softmax of -Inf, where what follows needs the log-probabilities of all classes.
 #include <ATen/ATen.h>
 
 #include <limits>
@@ -48,6 +48,34 @@ Finding finding(const Case& c, const Subject& subject, const at::Tensor& logits,
   return f;
 }
 
+/// -Inf among the logits gives a log-probability of -Inf, as it should; but the loss adds up those of all
+/// classes (label smoothing, an entropy, a divergence). Shown by blame: the step is well without these.
+std::optional<Finding> all_classes_count(const Case& c, const Subject& subject, const at::Tensor& logits) {
+  const std::vector<Suspect>& set = c.blame().set;
+  const at::Tensor out = wide(c.values(c.op_index()).bad_output());
+  if (set.size() != 1 || set.front().op.row() != c.op_index() || !set.front().kinds.infinite ||
+      count_true(at::isnan(out)) > 0)
+    return std::nullopt;
+  const at::Tensor masked = at::logical_and(at::isinf(logits), logits < 0);
+  const std::int64_t bad = count_true(at::isinf(out));
+  if (bad == 0 || bad != count_true(at::logical_and(at::isinf(out), masked))) return std::nullopt;
+  Finding f;
+  f.source = "the logits as recorded, and the step with their log-probabilities replaced";
+  f.evidence.push_back({"log-probabilities that are -Inf, each of a logit of -Inf",
+                        std::to_string(bad) + " of " + std::to_string(out.numel())});
+  f.explanation =
+      c.op_text(c.op_index()) + " was given " + count_text(bad, "logit") +
+      " of -Inf and gives a probability of 0 for them, as it should. But what follows adds up the "
+      "logarithms of all classes (label smoothing, an entropy or a divergence does), and that of 0 is -Inf." +
+      maker_text(c, "They", computed_by(c, c.op_index(), subject.argument));
+  f.advice =
+      "Mask with a large finite number instead of -Inf (-1e4 fits fp16), or leave the masked classes out of "
+      "that "
+      "sum: smooth over the classes that are allowed.";
+  f.wanted.push_back(clamp_argument(c, c.op_index(), subject.argument, -kLargeLogit, kLargeLogit));
+  return f;
+}
+
 std::optional<Finding> examine(const Case& c, const Subject& subject) {
   const OpValues& values = c.values(c.op_index());
   const at::Tensor x = tensor_of(argument(c, c.op_index(), subject.argument));
@@ -59,6 +87,8 @@ std::optional<Finding> examine(const Case& c, const Subject& subject) {
     if (const at::Tensor t = tensor_of(argument(c, c.op_index(), other)); t.defined() && !all_finite(t))
       return std::nullopt;
   const bool loss = subject.op == "binary_cross_entropy_with_logits";
+  if (subject.op == "_log_softmax" || subject.op == "log_softmax")
+    if (auto f = all_classes_count(c, subject, logits)) return f;
   const at::Tensor where = explained(c, subject, logits);
   if (!where.defined()) return std::nullopt;
   // -Inf out of a log-softmax where -Inf came in was meant.

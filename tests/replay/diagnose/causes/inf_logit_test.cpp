@@ -70,6 +70,21 @@ TEST(InfLogit, ALogitThatOverflowedIsRangeOverflow) {
                Label::fp16_overflow, "aten::mul");
 }
 
+TEST(InfLogit, ALossOverAllClassesCantDoWithoutTheMaskedOnes) {
+  const at::Tensor w = leaf(at::randn({2, 3}));
+  at::Tensor closed = at::zeros({2, 3}, at::kBool);
+  closed[1][2] = true;
+  const at::Tensor target = at::tensor({0, 1}, at::kLong);
+  const auto loss = [&](double smoothing) {
+    return [=] {
+      return at::cross_entropy_loss(w.masked_fill(closed, -kInf), target, {}, at::Reduction::Mean, -100,
+                                    smoothing);
+    };
+  };
+  expect_healed(trained(w, loss(0.1)), Label::inf_logit, "aten::_log_softmax");
+  EXPECT_FALSE(trained(w, loss(0)).verdict().found);
+}
+
 TEST(InfLogit, ATargetOnAMaskedClassIsInfeasible) {
   const at::Tensor w = leaf(at::randn({2, 3}));
   at::Tensor closed = at::zeros({2, 3}, at::kBool);
