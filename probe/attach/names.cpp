@@ -20,6 +20,13 @@ std::int64_t AttachSession::name_parameter(const std::string& name, const at::Te
   return number;
 }
 
+void AttachSession::name_parameter_again(const std::string& name, const at::Tensor& tensor) {
+  safely("naming a parameter", [&] {
+    (void)names_.parameters.put(name, tensor);
+    weight_memory_.insert(tensor.storage().unsafeGetStorageImpl());
+  });
+}
+
 void AttachSession::bind(const Weights& weights) {
   release_weights();
   for (std::size_t i = 0; i < weights.tensors.size() && i < weights.numbers.size(); ++i) {

@@ -50,6 +50,8 @@ void name_tensor(const std::string& kind, const std::string& name, const at::Ten
   if (!session()) return;
   if (kind == "buffer")
     session()->name_buffer(name, tensor);
+  else if (kind == "parameter")
+    session()->name_parameter_again(name, tensor);
   else if (kind == "state")
     session()->name_state(name, tensor);
   else if (kind == "scale")

@@ -88,6 +88,8 @@ class AttachSession : public OpSink {
   /// Gives a tensor its name in traces and snapshots. No tensor is kept alive by that. Returns the
   /// parameter's number for `Weights`, below 0 if there is none.
   std::int64_t name_parameter(const std::string& name, const at::Tensor& tensor);
+  /// A parameter that has its name got other memory.
+  void name_parameter_again(const std::string& name, const at::Tensor& tensor);
   void name_buffer(const std::string& name, const at::Tensor& tensor);
   void name_state(const std::string& name, const at::Tensor& tensor);
   void name_scale(const std::string& name, const at::Tensor& tensor);

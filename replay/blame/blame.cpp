@@ -4,7 +4,6 @@
 #include <functional>
 #include <iterator>
 #include <optional>
-#include <utility>
 
 #include "probe/trace/births.h"
 #include "replay/blame/first_look.h"
@@ -12,6 +11,7 @@
 #include "replay/blame/intended.h"
 #include "replay/blame/neutral.h"
 #include "replay/blame/range_overflow.h"
+#include "replay/blame/spread.h"
 #include "replay/lab/ddmin.h"
 
 namespace nanquest {
@@ -59,7 +59,7 @@ class Search {
       blame_.set = smallest_set(open);
     }
     if (blame_.set.empty() && !blame_.intended.empty() && is_said_to_be_meant(graph, blame_.intended.front()))
-      if (const auto last = last_to_contain(blame_.intended.front())) blame_.set = {*last};
+      blame_last_to_contain(blame_.intended.front().op);
     // The logarithm of a probability of zero, of the very class that is right: nothing that came of it can be
     // made harmless. What a constant or a mask from outside says is still meant.
     if (blame_.set.empty())
@@ -75,46 +75,6 @@ class Search {
     return is_said_to_be_meant(lab_.graph(), suspect) || (twin_ && twin_->has_it_in_health(suspect));
   }
 
-  /// Elements that the op wrote, and how many of them are infinite.
-  std::pair<std::uint64_t, std::uint64_t> sizes_of(OpId op) const {
-    std::uint64_t elements = 0, infinite = 0;
-    for (const TensorId row : lab_.graph().written(op))
-      if (const StatsRow* s = lab_.graph().stats(row))
-        elements += s->count, infinite += s->pos_inf + s->neg_inf;
-    return {elements, infinite};
-  }
-
-  /// Which of the elements it reads counts, a tensor of whole numbers says: a class, a row.
-  bool picks_by_index(OpId op) const {
-    const auto arguments = lab_.graph().arguments(op);
-    return std::any_of(arguments.begin(), arguments.end(), [&](const TraceGraph::Argument& a) {
-      return a.row && lab_.graph().tensor(a.row).dtype == DType::int64;
-    });
-  }
-
-  /// Infinities that were put in among finite numbers stay where they are for a while (log-probabilities of
-  /// classes that are masked), until an op spreads them (a sum over all classes). The last op to hand them on
-  /// element by element, if the step is well without what it hands on.
-  std::optional<Suspect> last_to_contain(const Suspect& root) {
-    const TraceGraph& graph = lab_.graph();
-    if (root.row) return std::nullopt;
-    const auto there = sizes_of(root.op);
-    std::optional<Suspect> last;
-    for (OpId op{root.op.row() + 1}; op.index() < graph.doc().ops.size(); op = OpId{op.row() + 1}) {
-      if (graph.op(op).phase != graph.op(root.op).phase) break;
-      const auto here = sizes_of(op);
-      if (here.second == 0 || !ancestors(graph, op)[root.op]) continue;
-      if (here != there) {
-        if (picks_by_index(op)) return std::nullopt;  // it is the index that asks for what is masked
-        break;
-      }
-      const Suspect suspect{op, {}, {.infinite = true}};
-      if (!lab_.has_time() || !heals({suspect})) break;
-      last = suspect;
-    }
-    return last;
-  }
-
   bool is_overflow(const Suspect& suspect) const {
     return !suspect.row && (lab_.graph().op(suspect.op).flags & kOpBirthFiniteAbove);
   }
@@ -125,6 +85,16 @@ class Search {
     if (found == blame_.intended.end()) return;
     blame_.set = {*found};
     blame_.intended.erase(found);
+  }
+
+  /// What was put in on purpose did harm where it was spread: the last op to hand it on before that, if the
+  /// step is well without what it hands on.
+  void blame_last_to_contain(OpId root) {
+    for (const OpId op : handed_on_by(lab_.graph(), root)) {
+      const Suspect suspect{op, {}, {.infinite = true}};
+      if (!lab_.has_time() || !heals({suspect})) return;
+      blame_.set = {suspect};
+    }
   }
 
   RunResult without(const std::vector<Suspect>& set, Neutral neutral, bool to_the_end) {
@@ -156,7 +126,7 @@ class Search {
   /// come first: the smallest set of them that heals; empty if there are none, or not even all of them do.
   std::vector<Suspect> overflows_behind(const Suspect& suspect, const std::vector<Suspect>& earlier) {
     if (suspect.row || !suspect.kinds.nan || suspect.kinds.infinite) return {};
-    return smallest_set(overflows_before(suspect.op, earlier));
+    return smallest_set(before(suspect.op, earlier, [&](const Suspect& s) { return is_overflow(s); }));
   }
 
   /// Ops that make bad values of their own once those of `set` are gone, which are not in it.
@@ -170,16 +140,22 @@ class Search {
     return found;
   }
 
-  /// What only shows without others, and the overflows that it was computed from. It can't stand for them:
-  /// the mean of what a square overflowed to.
+  /// Numbers too large for their format, and NaN that was there before the step: nobody means these.
+  bool is_never_meant(const Suspect& suspect) const {
+    return is_overflow(suspect) || (suspect.row && suspect.kinds.nan);
+  }
+
+  /// What only shows without others, and those that it was computed from and that nobody means. It can't
+  /// stand for them: the mean of what a square overflowed to, the norm of what NaN weights gave.
   struct Hidden {
     Suspect suspect;
     std::vector<Suspect> behind;
   };
-  std::vector<Hidden> with_overflows(const std::vector<Suspect>& hidden,
-                                     const std::vector<Suspect>& shown) const {
+  std::vector<Hidden> with_reasons(const std::vector<Suspect>& hidden,
+                                   const std::vector<Suspect>& shown) const {
     std::vector<Hidden> found;
-    for (const Suspect& h : hidden) found.push_back({h, overflows_before(h.op, shown)});
+    for (const Suspect& h : hidden)
+      found.push_back({h, before(h.op, shown, [&](const Suspect& s) { return is_never_meant(s); })});
     return found;
   }
 
@@ -193,12 +169,13 @@ class Search {
     return found;
   }
 
-  /// The overflows among `suspects` that `op` was computed from.
-  std::vector<Suspect> overflows_before(OpId op, const std::vector<Suspect>& suspects) const {
-    const PerRow<OpRow, bool> before = ancestors(lab_.graph(), op);
+  /// Those of `suspects` that `op` was computed from.
+  std::vector<Suspect> before(OpId op, const std::vector<Suspect>& suspects,
+                              const std::function<bool(const Suspect&)>& which) const {
+    const PerRow<OpRow, bool> made_of = ancestors(lab_.graph(), op);
     std::vector<Suspect> found;
     for (const Suspect& s : suspects)
-      if (is_overflow(s) && before[s.op]) found.push_back(s);
+      if (which(s) && made_of[s.op]) found.push_back(s);
     return found;
   }
 
@@ -218,12 +195,12 @@ class Search {
       healed = heals(joined(open, hidden));
     }
     if (!healed) return {};
-    if (std::none_of(open.begin(), open.end(), [&](const Suspect& s) { return is_overflow(s); })) {
+    if (std::none_of(open.begin(), open.end(), [&](const Suspect& s) { return is_never_meant(s); })) {
       // Any of them may have been meant.
       open = joined(open, hidden);
       hidden.clear();
     }
-    const std::vector<Hidden> known = with_overflows(hidden, open);
+    const std::vector<Hidden> known = with_reasons(hidden, open);
     open = ddmin<Suspect>(
         open, [&](const auto& set) { return lab_.has_time() && heals(joined(set, freed_by(set, known))); },
         kMaxSetRuns);

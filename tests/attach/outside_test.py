@@ -53,6 +53,29 @@ for step in range(6):
                     self.assertIn("tensor first read by aten::", verdict["culprit"]["tensor"], verdict)
                     self.assertIn("argument other", verdict["culprit"]["tensor"], verdict)
 
+    def test_a_frozen_weight_that_gets_other_memory_keeps_its_name(self):
+        for level in ("watch", "trace"):
+            with self.subTest(level):
+                verdict = self.verdict("""
+class Pair(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.online, self.slow = torch.nn.Linear(8, 4), torch.nn.Linear(8, 4)
+        self.slow.requires_grad_(False)
+    def forward(self, x):
+        return (self.online(x) - self.slow(x)).square().mean()
+pair = Pair()
+optimizer = torch.optim.SGD(pair.online.parameters(), lr=0.01)
+for step in range(6):
+    optimizer.zero_grad()
+    pair(torch.randn(32, 8)).backward()
+    optimizer.step()
+    for a, b in zip(pair.online.parameters(), pair.slow.parameters()):
+        b.data = b.data * 0.9 + a.data * (NAN if step == 3 else 0.1)
+""", level=level)
+                said = (verdict["cause"], verdict["origin"], verdict["culprit"]["tensor"])
+                self.assertIn(said, [("BAD_STATE", "parameter", f"slow.{key}") for key in ("weight", "bias")], verdict)
+
     def test_a_mask_of_infinities_is_passed_over(self):
         self.assert_silent("""
 mask = torch.full((16, 16), -INF).triu(1)

@@ -47,7 +47,7 @@ def begin(attachment, module, args, kwargs):
     if trained or (program.paths.of(root) is None and next(iter(root.parameters()), None) is not None):
         program.name_model(root)
     if trained and program.tells_batch:
-        program.name_buffers_again()
+        program.name_replaced()
     if program.tells_batch:
         for name, tensor in program.arguments.of(root, args, kwargs):
             attachment.ops.name_tensor("batch", name, tensor)

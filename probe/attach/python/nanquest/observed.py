@@ -35,7 +35,7 @@ class Program:
         # Level guard records no ops, so nobody asks in which module they ran or what the batch was. A profiler does.
         self.tells_modules = attached.settings.level != "guard" or "NVTX_INJECTION64_PATH" in os.environ
         self.tells_batch = attached.settings.level != "guard"
-        self._buffers = []       # [weak module, key, name, id] of buffers of floating-point numbers
+        self._held = []          # [weak module, group, key, kind, name, mark] of what may be replaced (name_replaced)
         self._strangers = 0      # calls of modules without a path, since a look at the models found new modules
         self._patience = 1       # … after which the next look comes
 
@@ -69,11 +69,15 @@ class Program:
         trained = self.trains(root)
         if again:
             parts = {id(module) for module in root.modules()}
-            self._buffers = [entry for entry in self._buffers if id(entry[0]()) not in parts]
+            self._held = [entry for entry in self._held if id(entry[0]()) not in parts]
         for path, module in root.named_modules():
             place = prefix + path + "." if path else prefix
             for key, parameter in module._parameters.items():
-                if parameter is None or not is_plain(parameter) or self.numbers.of(parameter) is not None:
+                if parameter is None or not is_plain(parameter):
+                    continue
+                if not parameter.requires_grad:
+                    self._hold(module, "_parameters", key, "parameter" if trained else "buffer", place + key)
+                if self.numbers.of(parameter) is not None:
                     continue
                 # The gate looks at parameters; a frozen model is only something that the step reads.
                 if trained:
@@ -84,24 +88,31 @@ class Program:
                 if buffer is not None and is_plain(buffer):
                     self.attached.ops.name_tensor("buffer", place + key, buffer)
                     if buffer.is_floating_point():
-                        self._buffers.append([weakref.ref(module), key, place + key, id(buffer)])
+                        self._hold(module, "_buffers", key, "buffer", place + key)
 
-    def name_buffers_again(self):
-        """Buffers are replaced by assignment. No reference to them is kept, so a new one is told by its id."""
+    def _hold(self, module, group, key, kind, name):
+        self._held.append([weakref.ref(module), group, key, kind, name, _mark(getattr(module, group)[key])])
+
+    def name_replaced(self):
+        """Buffers are replaced by assignment, frozen parameters get other memory (an average that is written to .data). No
+        reference to them is kept, so what is new is told by its id and its address."""
         gone = False
-        for entry in self._buffers:
-            module, key, name, known = entry
+        for entry in self._held:
+            module, group, key, kind, name, known = entry
             module = module()
             if module is None:
                 gone = True
                 continue
-            buffer = module._buffers.get(key)
-            if id(buffer) != known:
-                entry[3] = id(buffer)
-                if buffer is not None and is_plain(buffer):
-                    self.attached.ops.name_tensor("buffer", name, buffer)
+            held = getattr(module, group)  # of a scripted module no dict
+            tensor = held[key] if key in held else None
+            if tensor is None or not is_plain(tensor):
+                continue
+            mark = _mark(tensor)
+            if mark != known:
+                entry[5] = mark
+                self.attached.ops.name_tensor(kind, name, tensor)
         if gone:
-            self._buffers = [entry for entry in self._buffers if entry[0]() is not None]
+            self._held = [entry for entry in self._held if entry[0]() is not None]
 
     def name_models_again(self, parameters):
         """Some of these have no name: a model got others in their place, or was not called yet (the forward pass of an
@@ -112,6 +123,10 @@ class Program:
         if unknown:
             for root in models_with(unknown):
                 self.name_model(unwrap(root))
+
+
+def _mark(tensor):
+    return id(tensor), tensor.data_ptr()
 
 
 def known() -> Program:

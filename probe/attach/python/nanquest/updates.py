@@ -125,7 +125,7 @@ class Updates:
             self._give_back()
         self._updates += 1
         if self._program.tells_batch:
-            self._program.name_buffers_again()
+            self._program.name_replaced()
         closure = args[1] if len(args) > 1 else kwargs.get("closure")
         follow = callable(closure)
         parameters, weights = self._of(optimizer)
@@ -235,7 +235,7 @@ class Updates:
         if self._updates != updates:
             return
         if self._program.tells_batch:
-            self._program.name_buffers_again()
+            self._program.name_replaced()
         parameters, weights = self._of(optimizer)
         rate, scale, _ = self._facts(optimizer)
         attachment.heed(attachment.ops.before_update(rate, scale, True, weights.tensors(parameters),
