@@ -54,16 +54,22 @@ for step in range(6):
                     self.assertIn("argument other", verdict["culprit"]["tensor"], verdict)
 
     def test_a_frozen_weight_that_gets_other_memory_keeps_its_name(self):
-        for level in ("watch", "trace"):
-            with self.subTest(level):
-                verdict = self.verdict("""
+        # late: the copy is made when it is first needed, within a forward pass without gradients
+        for level, late in (("watch", False), ("trace", False), ("trace", True)):
+            with self.subTest(level, late=late):
+                verdict = self.verdict(f"""
+import copy
 class Pair(torch.nn.Module):
     def __init__(self):
         super().__init__()
-        self.online, self.slow = torch.nn.Linear(8, 4), torch.nn.Linear(8, 4)
-        self.slow.requires_grad_(False)
+        self.online, self.slow = torch.nn.Linear(8, 4), None
+        if not {late}: self.copy()
+    def copy(self):
+        self.slow = copy.deepcopy(self.online).requires_grad_(False)
     def forward(self, x):
-        return (self.online(x) - self.slow(x)).square().mean()
+        if self.slow is None: self.copy()
+        with torch.no_grad(): z = self.slow(x)
+        return (self.online(x) - z - 1).square().mean()
 pair = Pair()
 optimizer = torch.optim.SGD(pair.online.parameters(), lr=0.01)
 for step in range(6):

@@ -48,8 +48,9 @@ class Program:
 
     def met_stranger(self):
         """A module that has no path is about to run inside another. It may have been added to a model since that was named:
-        then all are looked at again. What never gets a path (modules made in a forward pass) causes ever fewer looks."""
-        if not torch.is_grad_enabled() or in_backward() or elsewhere():
+        then all are looked at again. What never gets a path (modules made in a forward pass) causes ever fewer looks. It
+        counts without gradients too: the slow copy of a network that is made when it is first needed runs so."""
+        if in_backward() or elsewhere():
             return
         self._strangers += 1
         if self._strangers >= self._patience:
