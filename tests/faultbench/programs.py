@@ -119,6 +119,8 @@ def played(play, level, recorder, options, out):
         result["broken"] = "the probe is off"
     elif code != 0 and not programs_own_error(out):
         result["broken"] = f"the program ended with {code}: {told.strip()[-300:]}"
+    elif not (out / "run" / "manifest.json").exists():  # no alarm of a probe that isn't there counts for nothing
+        result["broken"] = f"nothing was observed: {told.strip()[-300:]}"
     result["record_s"] = round(time.monotonic() - start, 2)
     replay_first(result, options, out)
     if level == "trace" and play.case.truth.cause and not options.no_caught:
