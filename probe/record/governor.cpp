@@ -84,6 +84,10 @@ std::string UpdateGovernor::announcement() {
          " updates overwrite (--keep-steps 0 takes none, and such damage then can't be replayed)";
 }
 
+double UpdateGovernor::allowed() const {
+  return options_.time_share > 0 ? std::max(options_.time_share * step_seconds_, options_.trifle) : 0;
+}
+
 void UpdateGovernor::kept(const record::UpdateCost& cost) {
   if (step_seconds_ <= 0) return;
   const double seconds = cost.seconds + cost.copying;
@@ -91,12 +95,12 @@ void UpdateGovernor::kept(const record::UpdateCost& cost) {
     // Memory that is touched for the first time says nothing about the next steps; but where it took long,
     // the next time that more is touched should not come at once.
     if (cost.seconds < kLong) return;
-    const double pause = std::ceil(seconds / (options_.time_share * step_seconds_));
+    const double pause = std::ceil(seconds / allowed());
     every_ = std::max(every_, static_cast<int>(std::min<double>(pause, options_.seldom)));
     return;
   }
   keep_seconds_ = keep_seconds_ < 0 ? seconds : std::min(seconds, 0.8 * keep_seconds_ + 0.2 * seconds);
-  const double every = std::ceil(keep_seconds_ / (options_.time_share * step_seconds_));
+  const double every = std::ceil(keep_seconds_ / allowed());
   every_ = std::max(1, static_cast<int>(std::min(every, 1e6)));
   if (every_ == 1) return;
   char text[200];

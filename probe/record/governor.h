@@ -21,7 +21,8 @@ namespace nanquest {
 
 struct GovernorOptions {
   int keep_steps = 2;          ///< 0: values are never kept
-  double time_share = 0.01;    ///< of a step, for recording its update
+  double time_share = 0.01;    ///< of a step, for recording its update; 0: never
+  double trifle = 100e-6;      ///< seconds that nobody misses, whatever share of a step they are
   double memory_share = 0.25;  ///< of the memory that is free when the first values are kept
   int seldom = 64;             ///< a step in so many is worth nothing: then none
 };
@@ -49,6 +50,9 @@ class UpdateGovernor {
   const std::string& reason() const { return reason_; }
 
  private:
+  /// How long recording an update may take.
+  double allowed() const;
+
   GovernorOptions options_;
   bool refused_ = false, told_ = false, announced_ = false;
   std::uint64_t bytes_ = 0;

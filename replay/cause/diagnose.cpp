@@ -106,6 +106,9 @@ std::string kept_format_text(const Case& c, Precision p) {
   return text;
 }
 
+/// So many bits more than values grew over the whole window, from one batch to the next, are no growth.
+constexpr double kSuddenBits = 4;
+
 /// Fills `precision` and says in `explanation` what it means.
 void judge_precision(const Case& c, bool not_computed, Verdict& v) {
   const auto result = [&](Precision p) {
@@ -129,6 +132,9 @@ void judge_precision(const Case& c, bool not_computed, Verdict& v) {
     std::stable_partition(growth.begin(), growth.end(),
                           [&](const Growth& g) { return g.what.find(" of " + module) != std::string::npos; });
   add_growth(v, growth);
+  // With the same weights the batch before was much smaller: no growth from step to step did that.
+  const auto jump = growth.empty() ? std::nullopt : times_health(c);
+  if (jump && std::log2(*jump) > growth.front().bits + kSuddenBits) growth.clear();
   const bool in_fp32 = v.precision.fp32 == PrecisionResult::finite;
   const bool cured = in_fp32 || v.precision.fp64 == PrecisionResult::finite;
   if (came_from_outside(v.origin) || not_computed) {

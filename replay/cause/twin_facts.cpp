@@ -45,8 +45,13 @@ std::optional<Largest> largest(const Case& c, TwinRun& twin, const RunResult& ru
   return in_health ? std::optional(Largest{here->amax, in_health->amax}) : std::nullopt;
 }
 
-/// The input that is the most out of the common.
-std::optional<Largest> largest_input(const Case& c, TwinRun& twin, const RunResult& run) {
+/// The input that is the most out of the common; nothing where the two steps are not the same so far.
+std::optional<Largest> largest_input(const Case& c) {
+  TwinRun* const twin_of = c.twin();
+  const RunResult* const run_of = twin_of ? twin_of->run() : nullptr;
+  if (!run_of || !c.op() || !(OpId{c.op_index()} < twin_of->end())) return std::nullopt;
+  TwinRun& twin = *twin_of;
+  const RunResult& run = *run_of;
   std::optional<Largest> most;
   const OpId op{c.op_index()};
   for (const Case::TensorArgument& argument : c.tensor_arguments(op.row())) {
@@ -58,6 +63,11 @@ std::optional<Largest> largest_input(const Case& c, TwinRun& twin, const RunResu
 
 }  // namespace
 
+std::optional<double> times_health(const Case& c) {
+  const auto most = largest_input(c);
+  return most ? std::optional(most->here / most->in_health) : std::nullopt;
+}
+
 void add_twin_facts(const Case& c, const Finding& finding, Verdict& v) {
   TwinRun* const twin = c.twin();
   if (!twin) return;
@@ -67,9 +77,8 @@ void add_twin_facts(const Case& c, const Finding& finding, Verdict& v) {
     v.evidence.push_back({"the same step with " + batch, health == TwinRun::Health::well
                                                              ? "healthy"
                                                              : "fails as well: it is not this batch"});
-  const RunResult* const run = twin->run();
-  if (!run || !c.op() || !speaks_of_magnitudes(finding.label) || !(OpId{c.op_index()} < twin->end())) return;
-  if (const auto most = largest_input(c, *twin, *run))
+  if (!speaks_of_magnitudes(finding.label)) return;
+  if (const auto most = largest_input(c))
     v.evidence.push_back(
         {"largest finite input of " + c.op_text(c.op_index()),
          number_text(most->here) + " here, " + number_text(most->in_health) + " on " + batch});

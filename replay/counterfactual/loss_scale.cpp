@@ -6,18 +6,12 @@
 #include "replay/case/scale.h"
 #include "replay/case/values.h"
 #include "replay/counterfactual/change.h"
+#include "replay/counterfactual/numbers.h"
 
 namespace nanquest {
 namespace {
 
-/// True if `value` is this number: a constant, or a tensor of one element.
-bool is_number(const c10::IValue& value, double number) {
-  if (value.isScalar()) return value.toScalar().toDouble() == number;
-  return value.isTensor() && value.toTensor().defined() && value.toTensor().numel() == 1 &&
-         value.toTensor().is_floating_point() && wide(value.toTensor()).item<double>() == number;
-}
-
-/// The same asked of the tables alone, so that a long trace costs no run: a constant, a value from outside,
+/// is_number asked of the tables alone, so that a long trace costs no run: a constant, a value from outside,
 /// or the statistics of a tensor of one element.
 bool is_number(const Case& c, const ArgRow& arg, double number) {
   if (arg.kind == ArgKind::real) return arg.real == number;
@@ -32,7 +26,7 @@ bool is_number(const Case& c, const ArgRow& arg, double number) {
   if (t.slot == kNone || doc.slots[t.slot].data.empty() || doc.slots[t.slot].bytes != dtype_size(t.dtype))
     return false;
   const auto stored = c.read(doc.slots[t.slot].data);
-  return stored && stored->numel() == 1 && is_number(c10::IValue(*stored), number);
+  return stored && stored->numel() == 1 && is_number(c10::IValue(*stored), number, NumberAs::one_element);
 }
 
 /// Ops that multiply by the loss scale: `loss * scale` and its derivative.
@@ -60,8 +54,8 @@ std::optional<Change> smaller_loss_scale(const Case& c, int halvings) {
   for (std::int32_t op : scaling_ops(c, scale))
     change.options.edit.op_edit[op] = [scale, smaller](std::vector<c10::IValue>& stack) {
       for (c10::IValue& v : stack) {
-        if (!is_number(v, scale)) continue;
-        v = v.isTensor() ? c10::IValue(at::full_like(v.toTensor(), smaller)) : c10::IValue(smaller);
+        if (!is_number(v, scale, NumberAs::one_element)) continue;
+        v = with_number(v, smaller);
         return false;
       }
       return false;

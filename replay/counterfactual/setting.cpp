@@ -8,28 +8,15 @@
 #include "replay/case/case.h"
 #include "replay/case/values.h"
 #include "replay/counterfactual/change.h"
+#include "replay/counterfactual/numbers.h"
 
 namespace nanquest {
 namespace {
 
-bool same_number(double a, double b) {
-  return a == b || (std::isnan(a) && std::isnan(b));
-}
-
 /// Puts `sane` where `value` holds `found`: a number, a tensor of one element, or entries of a list.
 bool put_sane(c10::IValue& value, double found, double sane) {
-  if (value.isScalar()) {
-    if (value.toScalar().isComplex() || !same_number(value.toScalar().toDouble(), found)) return false;
-    value = c10::IValue(at::Scalar(sane));
-    if (value.isDouble()) value = sane;
-    return true;
-  }
-  if (value.isTensor() && value.toTensor().defined() && value.toTensor().numel() == 1) {
-    const at::Tensor t = value.toTensor();
-    if (!same_number(wide(t).item<double>(), found)) return false;
-    at::Tensor instead = at::full_like(t, sane);
-    if (t.unsafeGetTensorImpl()->is_wrapped_number()) instead.unsafeGetTensorImpl()->set_wrapped_number(true);
-    value = instead;
+  if (is_number(value, found, NumberAs::one_element)) {
+    value = with_number(value, sane);
     return true;
   }
   if (!value.isList() || value.isTensorList()) return false;

@@ -42,6 +42,21 @@ TEST(UpdateGovernor, WhatCostsLittleIsKeptInEveryStep) {
   EXPECT_EQ(governor.complaint(), "");
 }
 
+TEST(UpdateGovernor, ATrifleIsKeptWhateverShareOfAShortStepItIs) {
+  const auto kept = [](double seconds, double share) {
+    UpdateGovernor governor({.time_share = share});
+    int kept = 0;
+    for (int i = 0; i < 100; ++i) {
+      if (governor.wants(kBytes)) ++kept, governor.kept(cost(seconds));
+      governor.step_took(0.001);
+    }
+    return kept;
+  };
+  EXPECT_EQ(kept(90e-6, 0.01), 99);
+  EXPECT_EQ(kept(190e-6, 0.01), 50);
+  EXPECT_EQ(kept(90e-6, 0), 1);
+}
+
 TEST(UpdateGovernor, CopyingCountsTwiceForWhatItDrivesOutOfTheCaches) {
   UpdateGovernor recording({.time_share = 0.01}), copying({.time_share = 0.01});
   EXPECT_EQ(kept_of(recording, 1001, cost(0.1)), 100);

@@ -115,6 +115,25 @@ TEST(TwinRun, GivesWhatABatchOfNothingButNanCantGive) {
   EXPECT_TRUE(d.verdict.fix->verified && d.verdict.fix->placebo_failed);
 }
 
+TEST(TwinRun, ABatchThatIsMuchLargerIsNoGrowth) {
+  // Gradients grow 32-fold from step to step; this batch is 16 times or ten million times as large as the last.
+  for (const double times : {16., 1e7}) {
+    const Scratch scratch("twin_growth");
+    Training t;
+    double factor = 1e-6;
+    t.loss = [&] {
+      factor *= 32;
+      return at::mse_loss((at::linear(t.x, t.w) * 1e4).to(at::kHalf).to(at::kFloat), t.y) * factor * 1e-8;
+    };
+    const Diagnosed d(t.run(scratch, [&] { t.x.mul_(times); }));
+    EXPECT_EQ(d.verdict.cause, Label::fp16_overflow) << d.verdict.explanation;
+    EXPECT_NE(d.evidence("growth of grad_norm"), "");
+    EXPECT_EQ(d.verdict.precision.verdict,
+              times > 100 ? PrecisionVerdict::curable : PrecisionVerdict::delayed)
+        << d.verdict.explanation;
+  }
+}
+
 TEST(TwinRun, FailsAsWellWhereAWeightIsBad) {
   const Scratch scratch("twin_weight");
   Training t;

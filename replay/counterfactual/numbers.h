@@ -1,0 +1,24 @@
+/// numbers: the numbers among an op's arguments, found and put otherwise.
+#pragma once
+
+#include <ATen/core/ivalue.h>
+
+#include <cstdint>
+
+namespace nanquest {
+
+/// As what a number may stand among the arguments of an op. Each kind includes those before it.
+enum class NumberAs : std::uint8_t {
+  real,         ///< as programs write it with a point: no whole number, no tensor that a model computed
+  literal,      ///< as programs write it: a whole number or not
+  one_element,  ///< a tensor of one element too, whoever made it
+};
+
+/// True if `value` is this number (NaN is the same as NaN); never of a complex one.
+bool is_number(const c10::IValue& value, double number, NumberAs as);
+
+/// `value` with `number` in the place of the one in it, which stays what it is: a number, a tensor of one
+/// element, a number wrapped in a tensor. None becomes the number; what holds none is unchanged.
+c10::IValue with_number(const c10::IValue& value, double number);
+
+}  // namespace nanquest
