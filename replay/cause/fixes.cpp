@@ -129,10 +129,14 @@ class Search {
     return exact && limit && all_finite(*exact) && finite_amax(*exact) <= *limit;
   }
 
-  /// One format up from what the culprit gives.
+  /// One format up from what the culprit gives; two from bf16, where its range, which is that of fp32, was
+  /// left.
   Precision wide() const {
     const DType type = output_type();
-    return dtype_is_float(type) && dtype_size(type) <= 2 ? Precision::fp32 : Precision::fp64;
+    if (!dtype_is_float(type) || dtype_size(type) > 2) return Precision::fp64;
+    const bool range = type == DType::bfloat16 && !case_.healthy(case_.whole(Precision::fp32)) &&
+                       case_.healthy(case_.whole(Precision::fp64));
+    return range ? Precision::fp64 : Precision::fp32;
   }
 
   void precision() {

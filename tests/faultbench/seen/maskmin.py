@@ -45,7 +45,7 @@ class Twice(MaskMin):
     """The model masks its padding, and each layer does so again."""
 
     def mask(self, scores, pad):
-        low = torch.zeros(pad.shape, dtype=scores.dtype).masked_fill(pad, torch.finfo(torch.float32).min)
+        low = torch.zeros(pad.shape, dtype=scores.dtype).masked_fill(pad, torch.finfo(scores.dtype).min)
         scores = scores + low
         return scores if self.clock.repaired else scores + low
 

@@ -141,6 +141,14 @@ int stopped_verdict() {
   return v.culprit.op == "aten::log" && !v.fix && said ? 0 : 1;
 }
 
+TEST(Fixes, AWholeStepOfBf16IsTriedInFp64WhereFp32IsNoWider) {
+  const at::Tensor w = leaf(at::linspace(1e22, 4e22, 8).to(at::kBFloat16));
+  const Verdict v = trained(w, [&] { return (w * w).sum() * 1e-20; }).verdict();
+  expect_fix(v, Label::fp16_overflow);
+  EXPECT_EQ(v.precision.fp32, PrecisionResult::non_finite);
+  EXPECT_NE(v.fix->change.find("fp64"), std::string::npos) << v.fix->change;
+}
+
 TEST(FixesDeathTest, WhatIsKnownWhenItIsStoppedIsSaid) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   EXPECT_EXIT(std::_Exit(stopped_verdict()), ::testing::ExitedWithCode(0), "");
