@@ -140,9 +140,13 @@ class Search {
     return found;
   }
 
-  /// Numbers too large for their format, and NaN that was there before the step: nobody means these.
+  /// Nobody means numbers too large for their format. Nor a tensor of nothing but NaN that was there before
+  /// the step; and as any one number in the place of all of it is degenerate, what only shows then (a norm of
+  /// 0) may be of the replacement's making.
   bool is_never_meant(const Suspect& suspect) const {
-    return is_overflow(suspect) || (suspect.row && suspect.kinds.nan);
+    if (!suspect.row) return is_overflow(suspect);
+    const StatsRow* stats = lab_.graph().stats(suspect.row);
+    return stats && stats->nan == stats->count;
   }
 
   /// What only shows without others, and those that it was computed from and that nobody means. It can't
