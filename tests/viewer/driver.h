@@ -12,6 +12,8 @@
 #include "implot.h"
 #include "implot_internal.h"
 #include "viewer/panels/frame.h"
+#include "viewer/panels/norms/view.h"
+#include "viewer/panels/trace/view.h"
 #include "viewer/ui/hooks.h"
 #include "viewer/ui/style.h"
 
@@ -180,5 +182,13 @@ class Driver {
   std::map<ImU32, double> areas_;
   int bad_vertices_ = 0, vertices_ = 0;
 };
+
+/// What these panels remember.
+inline NormsPanel& norms_of(Driver& driver) {
+  return static_cast<NormsPanel&>(driver.ui().view(Panel::norms));
+}
+inline TracePanel& trace_of(Driver& driver) {
+  return static_cast<TracePanel&>(driver.ui().view(Panel::trace));
+}
 
 }  // namespace nanquest::viewer::testing

@@ -13,6 +13,7 @@ namespace nanquest::viewer {
 namespace {
 
 using testing::Driver;
+using testing::norms_of;
 
 class Plots : public testing::Story {
  protected:
@@ -27,7 +28,7 @@ class Plots : public testing::Story {
     testing::write_series(dir(), tables);
     Session session = open(dir());
     Driver driver(session, Panel::norms);
-    driver.ui().state().norms_view = 1;
+    norms_of(driver).plots = NormsPanel::heat_map;
     driver.frame(5);
     return driver.area(mark_colour(Mark::nan));
   }

@@ -16,7 +16,9 @@ namespace nanquest::viewer {
 namespace {
 
 using testing::Driver;
+using testing::norms_of;
 using testing::TempDir;
+using testing::trace_of;
 
 class Ui : public ::testing::Test {
  protected:
@@ -98,7 +100,7 @@ TEST_F(Ui, ClickingAStatisticShowsIt) {
   EXPECT_EQ(session().selection().statistic, Statistic::weight);
   EXPECT_FALSE(driver.click("No such button"));
   ASSERT_TRUE(driver.click("Heat map"));
-  EXPECT_EQ(driver.ui().state().norms_view, 1);
+  EXPECT_EQ(norms_of(driver).plots, NormsPanel::heat_map);
 }
 
 TEST_F(Ui, ClickingAnOpSelectsItEverywhere) {
@@ -143,8 +145,8 @@ TEST_F(Ui, ControlFFilters) {
   driver.press(ImGuiKey_F, ImGuiMod_Ctrl);
   driver.frame(3);
   driver.type("softmax");
-  EXPECT_STREQ(driver.ui().state().filter, "softmax");
-  EXPECT_EQ(driver.ui().state().visible_ops.size(), session().incident()->trace.filter("softmax").size());
+  EXPECT_STREQ(trace_of(driver).filter, "softmax");
+  EXPECT_EQ(trace_of(driver).visible_ops.size(), session().incident()->trace.filter("softmax").size());
 }
 
 TEST_F(Ui, ControlRReloadsAndKeepsTheSelection) {
@@ -281,7 +283,7 @@ TEST_F(Norms, ABadStepDoesNotCoverItsNeighbours) {
   testing::write_series(dir(), series(20000, 600));
   ASSERT_TRUE(session().reload());
   Driver driver(session(), Panel::norms);
-  driver.ui().state().norms_view = 1;
+  norms_of(driver).plots = NormsPanel::heat_map;
   driver.frame(5);
   const double bad = driver.area(mark_colour(Mark::nan));
   EXPECT_GT(bad, 200) << "each of them is seen";
@@ -290,7 +292,7 @@ TEST_F(Norms, ABadStepDoesNotCoverItsNeighbours) {
 
 TEST_F(Norms, ACellIsAsWideAsItsStep) {
   Driver driver(session(), Panel::norms);  // the last of 132 steps is NaN in every layer
-  driver.ui().state().norms_view = 1;
+  norms_of(driver).plots = NormsPanel::heat_map;
   driver.frame(5);
   EXPECT_LT(driver.area(mark_colour(Mark::nan)), 1.05 * 1280 / 132 * 800);
   EXPECT_GT(driver.area(mark_colour(Mark::nan)), 0.5 * 1000 / 132 * 500);
@@ -309,27 +311,27 @@ TEST_F(Norms, CurvesStayInThePlotWhileFollowing) {
 TEST_F(Norms, NewStepsAreShownWhereAllStepsWere) {
   Driver driver(session(), Panel::norms);
   driver.frame(5);
-  EXPECT_GE(driver.ui().state().view_last, 131);
+  EXPECT_GE(driver.ui().state().steps.last, 131);
   follow(200, 1);
   driver.frame(3);
-  EXPECT_GE(driver.ui().state().view_last, 199);
+  EXPECT_GE(driver.ui().state().steps.last, 199);
   testing::write_series(dir(), series(300, 0));
   driver.press(ImGuiKey_R, ImGuiMod_Ctrl);
-  EXPECT_GE(driver.ui().state().view_last, 299);
+  EXPECT_GE(driver.ui().state().steps.last, 299);
   follow(400, 1);
   driver.frame(3);
-  EXPECT_GE(driver.ui().state().view_last, 399) << "and goes on after it";
+  EXPECT_GE(driver.ui().state().steps.last, 399) << "and goes on after it";
   driver.wheel(640, 450, 3);
-  const double zoomed = driver.ui().state().view_last;
+  const double zoomed = driver.ui().state().steps.last;
   ASSERT_LT(zoomed, 399);
   follow(500, 1);
   driver.frame(3);
-  EXPECT_EQ(driver.ui().state().view_last, zoomed) << "a zoom stays";
+  EXPECT_EQ(driver.ui().state().steps.last, zoomed) << "a zoom stays";
 }
 
 TEST_F(Norms, FollowingKeepsAZoomAndHomeEndsIt) {
   Driver driver(session(), Panel::norms);
-  driver.ui().state().norms_view = 2;
+  norms_of(driver).plots = NormsPanel::lines;
   driver.frame(5);
   ImGui::GetIO().AddKeyEvent(ImGuiMod_Ctrl, true);
   const ImPlotRange all = Driver::values_shown(true);
@@ -346,15 +348,15 @@ TEST_F(Norms, FollowingKeepsAZoomAndHomeEndsIt) {
 
 TEST_F(Norms, TheWheelZoomsStepsAndHidesNoLayer) {
   Driver driver(session(), Panel::norms);
-  driver.ui().state().norms_view = 1;
+  norms_of(driver).plots = NormsPanel::heat_map;
   driver.frame(5);
   const ImPlotRange layers = Driver::values_shown(false);
-  const double last = driver.ui().state().view_last;
+  const double last = driver.ui().state().steps.last;
   driver.wheel(640, 450, 3);
-  EXPECT_LT(driver.ui().state().view_last, last);
+  EXPECT_LT(driver.ui().state().steps.last, last);
   EXPECT_EQ(Driver::values_shown(false).Min, layers.Min);
   EXPECT_EQ(Driver::values_shown(false).Max, layers.Max);
-  driver.ui().state().norms_view = 2;
+  norms_of(driver).plots = NormsPanel::lines;
   driver.frame(3);
   const ImPlotRange values = Driver::values_shown(true);
   driver.wheel(640, 450, 3);

@@ -62,10 +62,7 @@ class Follower {
   bool look(Session& session, UiState& state) {
     const auto start = Clock::now();
     const bool news = session.poll();
-    if (news) {
-      state.filtered_for.clear();
-      state.message = session.lost().empty() ? "New data" : "";
-    }
+    if (news) state.message = session.lost().empty() ? "New data" : "";
     const auto spent = Clock::now() - start;
     next_ = Clock::now() + std::max<Clock::duration>(std::chrono::seconds(1), spent * 20);
     return news;
@@ -109,8 +106,7 @@ void loop(GLFWwindow* window, Session& session, UiOptions options, int frames) {
       ui.state().message = other ? "Opened " + drop : other.error().text();
       if (other) session = std::move(other).value();
       glfwSetWindowTitle(window, title_of(session).c_str());
-      ui.state().filtered_for.clear();
-      ui.state().show_all();
+      ui.state().steps.show_all();
       drop.clear();
     }
     if (follower.due()) something = follower.look(session, ui.state()) || something;

@@ -1,6 +1,7 @@
 #include "viewer/model/session.h"
 
 #include <algorithm>
+#include <atomic>
 #include <filesystem>
 #include <numeric>
 #include <system_error>
@@ -57,7 +58,13 @@ Result<Session> Session::open(const std::string& path) {
   return session;
 }
 
+void Session::note_reading() {
+  static std::atomic<std::uint64_t> readings{0};
+  reading_ = ++readings;
+}
+
 Status Session::load() {
+  note_reading();
   incidents_.clear();
   manifest_.reset();
   manifest_error_.clear();
@@ -134,6 +141,7 @@ void Session::load_verdict(IncidentEntry& entry) {
 }
 
 void Session::load_incident(int row) {
+  note_reading();
   incident_.reset();
   incident_error_.clear();
   verdict_.reset();

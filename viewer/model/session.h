@@ -66,6 +66,9 @@ class Session {
   /// Command that replays the open incident; works from any folder.
   std::string replay_command() const;
 
+  /// Another number whenever something was read anew, and for every session.
+  std::uint64_t reading() const { return reading_; }
+
   const Selection& selection() const { return selection_; }
   /// Opens incident `row` and selects its culprit.
   void select_incident(int row);
@@ -100,6 +103,7 @@ class Session {
   std::vector<int> opening_order() const;
   void start_selection();
   std::string stamp() const;
+  void note_reading();
 
   std::string path_;
   bool is_run_ = false;
@@ -115,6 +119,7 @@ class Session {
   std::filesystem::file_time_type written_;  ///< when manifest or series were last written
   Selection selection_;
   std::string stamp_;
+  std::uint64_t reading_ = 0;
   std::optional<TensorDetail> detail_;
   std::optional<TensorSlice> slice_;
   std::string detail_path_, slice_path_;

@@ -1,63 +1,21 @@
 #include "viewer/panels/frame.h"
 
-#include <cstddef>
+#include <utility>
 
 #include "imgui.h"
 #include "imgui_internal.h"
+#include "viewer/panels/layout.h"
 #include "viewer/ui/style.h"
 
 namespace nanquest::viewer {
-namespace {
-
-constexpr int kPanelCount = static_cast<int>(Panel::all);
-
-#ifdef IMGUI_HAS_DOCK
-/// Each panel into the node of its place: two above, three below.
-void build_layout(ImGuiID space, ImVec2 size) {
-  ImGui::DockBuilderRemoveNode(space);
-  ImGui::DockBuilderAddNode(space, ImGuiDockNodeFlags_DockSpace);
-  ImGui::DockBuilderSetNodeSize(space, size);
-  ImGuiID top = 0, bottom = 0, nodes[5] = {};
-  const auto node = [&](Place place) -> ImGuiID& { return nodes[static_cast<int>(place)]; };
-  ImGui::DockBuilderSplitNode(space, ImGuiDir_Up, 0.55f, &top, &bottom);
-  ImGui::DockBuilderSplitNode(top, ImGuiDir_Left, 0.44f, &node(Place::top_left), &node(Place::top_right));
-  ImGui::DockBuilderSplitNode(bottom, ImGuiDir_Left, 0.22f, &node(Place::bottom_left), &bottom);
-  ImGui::DockBuilderSplitNode(bottom, ImGuiDir_Right, 0.36f, &node(Place::bottom_right),
-                              &node(Place::bottom_middle));
-  for (const PanelInfo& panel : all_panels()) ImGui::DockBuilderDockWindow(panel.title, node(panel.place));
-  ImGui::DockBuilderFinish(space);
-}
-#else
-/// The same arrangement as fixed places, for a Dear ImGui without docking.
-void place_panel(Place place, ImVec2 origin, ImVec2 size, bool again) {
-  constexpr float boxes[5][4] = {{0, 0, 0.44f, 0.55f},
-                                 {0.44f, 0, 0.56f, 0.55f},
-                                 {0, 0.55f, 0.22f, 0.45f},
-                                 {0.22f, 0.55f, 0.42f, 0.45f},
-                                 {0.64f, 0.55f, 0.36f, 0.45f}};
-  const float* box = boxes[static_cast<int>(place)];
-  const ImGuiCond when = again ? ImGuiCond_Always : ImGuiCond_FirstUseEver;
-  ImGui::SetNextWindowPos({origin.x + box[0] * size.x, origin.y + box[1] * size.y}, when);
-  ImGui::SetNextWindowSize({box[2] * size.x, box[3] * size.y}, when);
-}
-#endif
-
-}  // namespace
-
-#define PANEL(name, title, place, needs) void draw_##name(UiState&);
+#define PANEL(name, title, place, needs) std::unique_ptr<PanelView> name##_view();
 #include "viewer/panels/list.inc"
 #undef PANEL
 
-void draw_panel(Panel panel, UiState& state) {
-  switch (panel) {
-#define PANEL(name, title, place, needs) \
-  case Panel::name:                      \
-    return draw_##name(state);
+Ui::Ui(Session& session, UiOptions options) : state_(session, options) {
+#define PANEL(name, title, place, needs) views_.push_back(name##_view());
 #include "viewer/panels/list.inc"
 #undef PANEL
-    case Panel::all:
-      break;
-  }
 }
 
 void Ui::draw() {
@@ -65,10 +23,6 @@ void Ui::draw() {
   if (!state_.options.still) shortcuts();
   draw_panels();
   if (help_) draw_help();
-  if (!(state_.session.selection() == state_.seen)) {
-    state_.scroll_to_op = state_.session.selection().op != state_.seen.op;
-    state_.seen = state_.session.selection();
-  }
 }
 
 void Ui::draw_menu() {
@@ -76,10 +30,10 @@ void Ui::draw_menu() {
   if (ImGui::BeginMenu("View")) {
     if (ImGui::MenuItem("Reload", "Ctrl+R")) reload();
     if (ImGui::MenuItem("Default layout")) reset_layout();
-    if (ImGui::MenuItem("Show all steps", "Home")) state_.show_all();
+    if (ImGui::MenuItem("Show all steps", "Home")) state_.steps.show_all();
     ImGui::Separator();
     for (const PanelInfo& panel : all_panels())
-      if (ImGui::MenuItem(panel.title)) focus_request_ = static_cast<int>(panel.panel);
+      if (ImGui::MenuItem(panel.title)) state_.wanted = panel.panel;
     ImGui::Separator();
     if (ImGui::MenuItem("Keyboard", "?")) help_ = true;
     if (ImGui::MenuItem("Quit", "Ctrl+Q")) quit_ = true;
@@ -112,7 +66,7 @@ void Ui::draw_panels() {
       if (ImGui::Begin(
               entry.title, nullptr,
               ImGuiWindowFlags_NoDecoration | ImGuiWindowFlags_NoMove | ImGuiWindowFlags_NoSavedSettings))
-        draw_panel(entry.panel, state_);
+        view(entry.panel).draw(state_);
       ImGui::End();
     }
     ImGui::PopStyleVar(2);
@@ -124,19 +78,18 @@ void Ui::draw_panels() {
   if (!layout_made_ && (unknown || forget_layout_)) build_layout(space, viewport.WorkSize);
   ImGui::DockSpaceOverViewport(space, &viewport);
 #endif
+  const std::optional<Panel> wanted = std::exchange(state_.wanted, std::nullopt);
   for (const PanelInfo& entry : all_panels()) {
-    const int i = static_cast<int>(entry.panel);
 #ifndef IMGUI_HAS_DOCK
     place_panel(entry.place, viewport.WorkPos, viewport.WorkSize, forget_layout_);
 #endif
-    if (focus_request_ == i) ImGui::SetNextWindowFocus();
+    if (wanted == entry.panel) ImGui::SetNextWindowFocus();
     if (ImGui::Begin(entry.title)) {
-      if (ImGui::IsWindowFocused(ImGuiFocusedFlags_RootAndChildWindows)) focused_ = i;
-      draw_panel(entry.panel, state_);
+      if (ImGui::IsWindowFocused(ImGuiFocusedFlags_RootAndChildWindows)) focused_ = entry.panel;
+      view(entry.panel).draw(state_);
     }
     ImGui::End();
   }
-  focus_request_ = -1;
   layout_made_ = true;
   forget_layout_ = false;
 }
@@ -144,11 +97,11 @@ void Ui::draw_panels() {
 void Ui::reload() {
   const Status status = state_.session.reload();
   state_.message = status ? "Reloaded" : status.error().text();
-  state_.filtered_for.clear();
 }
 
 void Ui::step_panel(int by) {
-  focus_request_ = (focused_ + by + kPanelCount) % kPanelCount;
+  const int count = static_cast<int>(views_.size());
+  state_.wanted = static_cast<Panel>((static_cast<int>(focused_) + by + count) % count);
 }
 
 void Ui::shortcuts() {
@@ -156,15 +109,15 @@ void Ui::shortcuts() {
   if (io.KeyCtrl && ImGui::IsKeyPressed(ImGuiKey_R, false)) reload();
   if (io.KeyCtrl && ImGui::IsKeyPressed(ImGuiKey_Q, false)) quit_ = true;
   if (io.KeyCtrl && ImGui::IsKeyPressed(ImGuiKey_F, false)) {
-    focus_request_ = static_cast<int>(Panel::trace);
-    state_.focus_filter = true;
+    state_.wanted = Panel::trace;
+    view(Panel::trace).find();
   }
   if (io.KeyCtrl || io.WantTextInput) return;
   if (ImGui::IsKeyPressed(ImGuiKey_Tab, false)) step_panel(io.KeyShift ? -1 : 1);
   for (const ImWchar c : io.InputQueueCharacters)
     if (c == '?') help_ = !help_;
   if (ImGui::IsKeyPressed(ImGuiKey_Escape, false)) help_ = false;
-  if (ImGui::IsKeyPressed(ImGuiKey_Home, false)) state_.show_all();
+  if (ImGui::IsKeyPressed(ImGuiKey_Home, false)) state_.steps.show_all();
   Session& session = state_.session;
   const OpenIncident* incident = session.incident();
   const OpId op{session.selection().op};

@@ -7,20 +7,22 @@
 /// Needs current contexts of Dear ImGui and ImPlot with apply_style() done. Main thread only.
 #pragma once
 
-#include "viewer/panels/state.h"
+#include <memory>
+#include <vector>
+
+#include "viewer/panels/view.h"
 
 namespace nanquest::viewer {
-
-/// Draws one panel into the current window.
-void draw_panel(Panel panel, UiState& state);
 
 class Ui {
  public:
   /// Keeps a reference to `session`.
-  Ui(Session& session, UiOptions options) : state_(session, options) {}
+  Ui(Session& session, UiOptions options);
   /// One frame: menu, shortcuts, panels.
   void draw();
   UiState& state() { return state_; }
+  /// What a panel draws with, and remembers.
+  PanelView& view(Panel panel) { return *views_[static_cast<std::size_t>(panel)]; }
   bool wants_to_quit() const { return quit_; }
   /// Brings the default arrangement back in the next frame.
   void reset_layout() {
@@ -38,8 +40,8 @@ class Ui {
 
   UiState state_;
   bool quit_ = false, help_ = false, layout_made_ = false, forget_layout_ = false;
-  int focused_ = 0;
-  int focus_request_ = -1;
+  std::vector<std::unique_ptr<PanelView>> views_;  ///< in the order of the list
+  Panel focused_ = Panel{};
 };
 
 }  // namespace nanquest::viewer

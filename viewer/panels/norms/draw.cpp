@@ -4,7 +4,6 @@
 
 #include "viewer/model/numbers.h"
 #include "viewer/panels/norms/plots.h"
-#include "viewer/panels/state.h"
 #include "viewer/ui/style.h"
 
 namespace nanquest::viewer {
@@ -34,7 +33,7 @@ bool choice(const char* label, bool chosen) {
   return clicked;
 }
 
-void controls(UiState& state) {
+void controls(UiState& state, NormsPanel& view) {
   Session& session = state.session;
   for (int i = 0; i < kStatistics; ++i) {
     const auto s = static_cast<Statistic>(i);
@@ -48,10 +47,10 @@ void controls(UiState& state) {
   ImGui::NewLine();
   constexpr const char* views[] = {"Both", "Heat map", "Lines"};
   for (int i = 0; i < 3; ++i) {
-    if (choice(views[i], state.norms_view == i)) state.norms_view = i;
+    if (choice(views[i], view.plots == i)) view.plots = static_cast<NormsPanel::Plots>(i);
     ImGui::SameLine();
   }
-  if (ImGui::Button("All steps")) state.show_all();
+  if (ImGui::Button("All steps")) state.steps.show_all();
   if (!session.selection().layer.empty()) {
     ImGui::SameLine();
     if (ImGui::Button("All layers")) session.select_layer("");
@@ -62,23 +61,13 @@ void controls(UiState& state) {
   legend();
 }
 
-/// All steps are shown when somebody asks for it; where they were shown, those that came since are as well.
-void fit(UiState& state, const History& history) {
-  const double low = history.steps().front(), high = history.steps().back();
-  const bool others = low != state.data_first || high != state.data_last;
-  const bool all = state.view_first <= state.data_first && state.view_last >= state.data_last;
-  state.data_first = low;
-  state.data_last = high;
-  if (!state.fit_view && !(others && all)) return;
-  state.fit_view = false;
-  const double margin = std::max(0.5, (high - low) * 0.01);
-  state.view_first = low - margin;
-  state.view_last = high + margin;
-}
-
 }  // namespace
 
-void draw_norms(UiState& state) {
+std::unique_ptr<PanelView> norms_view() {
+  return std::make_unique<NormsPanel>();
+}
+
+void NormsPanel::draw(UiState& state) {
   const History& history = state.session.history();
   const Statistic s = state.session.selection().statistic;
   if (!history.has(s)) {
@@ -86,15 +75,16 @@ void draw_norms(UiState& state) {
                                                                   : state.session.series_error().c_str());
     return;
   }
-  controls(state);
-  fit(state, history);
+  controls(state, *this);
+  state.steps.fit(history);
   const float height = ImGui::GetContentRegionAvail().y;
   const bool aligned = ImPlot::BeginAlignedPlots("norms");
-  if (state.norms_view != 2)
-    draw_heat_map(state, history, s, state.norms_view == 1 ? height : height * 0.52f);
-  if (state.norms_view != 1) draw_lines(state, history, s, ImGui::GetContentRegionAvail().y);
+  if (plots != lines) draw_heat_map(state, history, s, plots == heat_map ? height : height * 0.52f);
+  if (plots != heat_map)
+    draw_lines(state, values[static_cast<int>(s)], fitted != state.steps.asked(), history, s,
+               ImGui::GetContentRegionAvail().y);
   if (aligned) ImPlot::EndAlignedPlots();
-  state.fit_values = false;
+  fitted = state.steps.asked();
 }
 
 }  // namespace nanquest::viewer

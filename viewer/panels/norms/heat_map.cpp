@@ -133,7 +133,7 @@ void react(UiState& state, const History& history, Statistic s, const HeatMap& m
   const std::string name = history.layers(s)[layer];
   ImGui::SetTooltip("%s\nstep %s\n%s %s", name.c_str(), exact_number(history.steps()[row]).c_str(),
                     statistic_title(s), exact_number(history.series(s, layer)[row]).c_str());
-  if (ImGui::IsMouseDoubleClicked(ImGuiMouseButton_Left)) return state.show_all();
+  if (ImGui::IsMouseDoubleClicked(ImGuiMouseButton_Left)) return state.steps.show_all();
   if (ImGui::IsMouseClicked(ImGuiMouseButton_Left)) {
     const double step =
         history.steps()[row];  // select_step may load another incident and with it another history
@@ -143,13 +143,6 @@ void react(UiState& state, const History& history, Statistic s, const HeatMap& m
 }
 
 }  // namespace
-
-std::pair<std::size_t, std::size_t> rows_in_view(const UiState& state, const History& history) {
-  const auto& steps = history.steps();
-  const auto first = std::lower_bound(steps.begin(), steps.end(), state.view_first - 1);
-  const auto last = std::upper_bound(first, steps.end(), state.view_last + 1);
-  return {static_cast<std::size_t>(first - steps.begin()), static_cast<std::size_t>(last - steps.begin())};
-}
 
 void draw_events(const UiState& state, const History& history) {
   ImDrawList& list = *ImPlot::GetPlotDrawList();
@@ -182,7 +175,7 @@ void draw_heat_map(UiState& state, const History& history, Statistic s, float he
     ImPlot::SetupAxes(nullptr, nullptr, ImPlotAxisFlags_NoGridLines,
                       ImPlotAxisFlags_NoGridLines | ImPlotAxisFlags_Invert | ImPlotAxisFlags_NoTickMarks |
                           ImPlotAxisFlags_Lock);
-    ImPlot::SetupAxisLinks(ImAxis_X1, &state.view_first, &state.view_last);
+    ImPlot::SetupAxisLinks(ImAxis_X1, &state.steps.first, &state.steps.last);
     const std::size_t layers = history.layers(s).size();
     // All layers, always: what is zoomed are steps.
     const double room = std::max(1.0f, height - ImGui::GetFontSize() * 2.2f - lane_height());
@@ -190,15 +183,15 @@ void draw_heat_map(UiState& state, const History& history, Statistic s, float he
                             static_cast<double>(layers), ImPlotCond_Always);
     layer_ticks(history.layers(s), height);
     ImPlot::SetupFinish();
-    const auto [first, last] = rows_in_view(state, history);
+    const auto [first, last] = state.steps.rows(history);
     const auto columns = static_cast<std::size_t>(std::max(1.0f, ImPlot::GetPlotSize().x / 2));
     const HeatMap map = history.heat_map(s, first, last, columns);
     ImPlot::PushPlotClipRect();
     draw_cells(history, map, scale);
     for (std::size_t i = 0; i < layers; ++i)
       if (history.layers(s)[i] == state.session.selection().layer) {
-        const ImVec2 a = ImPlot::PlotToPixels(state.view_first, static_cast<double>(i)),
-                     b = ImPlot::PlotToPixels(state.view_last, static_cast<double>(i + 1));
+        const ImVec2 a = ImPlot::PlotToPixels(state.steps.first, static_cast<double>(i)),
+                     b = ImPlot::PlotToPixels(state.steps.last, static_cast<double>(i + 1));
         ImPlot::GetPlotDrawList()->AddRect(a, b, IM_COL32(255, 255, 255, 220), 0, 1.5f);
       }
     draw_lane(history, map);

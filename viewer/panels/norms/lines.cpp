@@ -91,18 +91,17 @@ std::string nearest_layer(const History& history, Statistic s, std::size_t row) 
   return name;
 }
 
-/// Fits the values when the numbers have changed, unless a person has chosen what to see.
-void setup_values(UiState& state, Statistic s, double foot, double top) {
-  ShownValues& shown = state.values[static_cast<int>(s)];
+/// Fits the values when somebody asks for it, and when the numbers have changed, unless a person has chosen
+/// what to see.
+void setup_values(ShownValues& shown, bool asked, double foot, double top) {
   const bool changed = shown.low != foot || shown.high != top;
-  const bool fit = state.fit_values || (changed && !shown.own);
+  const bool fit = asked || (changed && !shown.own);
   if (fit) shown = {foot, top, false};
   ImPlot::SetupAxisLimits(ImAxis_Y1, foot, top, fit ? ImPlotCond_Always : ImPlotCond_Once);
 }
 
 /// Notices that a person has zoomed or panned the values.
-void note_values(UiState& state, Statistic s) {
-  ShownValues& shown = state.values[static_cast<int>(s)];
+void note_values(ShownValues& shown) {
   const ImPlotRange now = ImPlot::GetPlotLimits().Y;
   const auto same = [](double a, double b) { return std::abs(a - b) <= 1e-9 * std::abs(b); };
   shown.own = !same(now.Min, shown.low) || !same(now.Max, shown.high);
@@ -110,7 +109,7 @@ void note_values(UiState& state, Statistic s) {
 
 void react(UiState& state, const History& history, Statistic s) {
   if (state.options.still || !ImPlot::IsPlotHovered()) return;
-  if (ImGui::IsMouseDoubleClicked(ImGuiMouseButton_Left)) return state.show_all();
+  if (ImGui::IsMouseDoubleClicked(ImGuiMouseButton_Left)) return state.steps.show_all();
   const std::size_t row = history.row_of(std::round(ImPlot::GetPlotMousePos().x));
   std::string text = "step " + exact_number(history.steps()[row]);
   const std::string near = nearest_layer(history, s, row);
@@ -132,7 +131,8 @@ void react(UiState& state, const History& history, Statistic s) {
 
 }  // namespace
 
-void draw_lines(UiState& state, const History& history, Statistic s, float height) {
+void draw_lines(UiState& state, ShownValues& shown, bool fit, const History& history, Statistic s,
+                float height) {
   const Extremes all = history.extremes(s, 0, history.rows());
   const double foot = history.smallest_positive(s) > 0 ? history.smallest_positive(s) / 2 : 1e-3;
   const double top = all.has_finite() && all.max > 0 ? all.max * 4 : 1;
@@ -150,12 +150,12 @@ void draw_lines(UiState& state, const History& history, Statistic s, float heigh
   ImPlot::SetupAxes("step", statistic_title(s), values ? ImPlotAxisFlags_Lock : 0,
                     values ? 0 : ImPlotAxisFlags_Lock);
   ImPlot::SetupAxisScale(ImAxis_Y1, ImPlotScale_Log10);
-  ImPlot::SetupAxisLinks(ImAxis_X1, &state.view_first, &state.view_last);
-  setup_values(state, s, foot, top);
+  ImPlot::SetupAxisLinks(ImAxis_X1, &state.steps.first, &state.steps.last);
+  setup_values(shown, fit, foot, top);
   ImPlot::SetupLegend(ImPlotLocation_NorthWest, ImPlotLegendFlags_Horizontal);
   ImPlot::SetupFinish();
-  note_values(state, s);
-  const auto [first, last] = rows_in_view(state, history);
+  note_values(shown);
+  const auto [first, last] = state.steps.rows(history);
   const bool some_chosen = !state.session.selection().layer.empty();
   for (std::size_t i = 0; i < layers; ++i) {
     const std::string& name = history.layers(s)[i];

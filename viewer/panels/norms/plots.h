@@ -1,18 +1,17 @@
 /// The two plots of the norms panel. They share the range of steps and the selection.
 #pragma once
 
-#include "viewer/model/history.h"
-#include "viewer/panels/state.h"
+#include "viewer/panels/norms/view.h"
 
 namespace nanquest::viewer {
 
 /// Layers × steps, log colour. Non-finite cells are drawn on top, in colours and shapes of their own.
 void draw_heat_map(UiState& state, const History& history, Statistic s, float height);
-/// One line a layer, log scale, with a lane of marks for what is not finite.
-void draw_lines(UiState& state, const History& history, Statistic s, float height);
+/// One line a layer, log scale, with a lane of marks for what is not finite. `values`: what is shown of the
+/// statistic; `fit`: all of them, also where a person has zoomed.
+void draw_lines(UiState& state, ShownValues& values, bool fit, const History& history, Statistic s,
+                float height);
 
-/// Rows of the history that the view shows: [first, second).
-std::pair<std::size_t, std::size_t> rows_in_view(const UiState& state, const History& history);
 /// Vertical lines and marks where the gate was not `ok` and at the selected step; inside a plot.
 void draw_events(const UiState& state, const History& history);
 

@@ -3,7 +3,7 @@
 #include "imgui.h"
 #include "viewer/model/numbers.h"
 #include "viewer/model/verdict_page.h"
-#include "viewer/panels/state.h"
+#include "viewer/panels/view.h"
 #include "viewer/ui/style.h"
 
 namespace nanquest::viewer {
@@ -51,8 +51,7 @@ void incident_row(UiState& state, int row) {
   const bool chosen = state.session.selection().incident == row;
   if (ImGui::Selectable(step.c_str(), chosen, ImGuiSelectableFlags_SpanAllColumns)) {
     state.session.select_incident(row);
-    state.filtered_for.clear();
-    state.show_all();
+    state.steps.show_all();
   }
   if (ImGui::IsItemHovered())
     ImGui::SetTooltip("%s\n%s", entry.files.snapshot.c_str(),
@@ -70,9 +69,11 @@ void incident_row(UiState& state, int row) {
   ImGui::PopID();
 }
 
-}  // namespace
+struct RunsPanel : PanelView {
+  void draw(UiState& state) override;
+};
 
-void draw_runs(UiState& state) {
+void RunsPanel::draw(UiState& state) {
   const Session& session = state.session;
   about_run(session);
   if (session.incidents().empty()) ImGui::TextWrapped("%s", verdict_page(session).headline.c_str());
@@ -95,6 +96,12 @@ void draw_runs(UiState& state) {
   while (clipper.Step())
     for (int row = clipper.DisplayStart; row < clipper.DisplayEnd; ++row) incident_row(state, row);
   ImGui::EndTable();
+}
+
+}  // namespace
+
+std::unique_ptr<PanelView> runs_view() {
+  return std::make_unique<RunsPanel>();
 }
 
 }  // namespace nanquest::viewer

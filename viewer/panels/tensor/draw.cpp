@@ -5,8 +5,8 @@
 
 #include "viewer/model/numbers.h"
 #include "viewer/model/verdict_page.h"
-#include "viewer/panels/state.h"
 #include "viewer/panels/tensor/plots.h"
+#include "viewer/panels/tensor/view.h"
 #include "viewer/ui/style.h"
 
 namespace nanquest::viewer {
@@ -25,10 +25,8 @@ void tensor_choice(UiState& state, const OpenIncident& incident) {
     for (int i = clipper.DisplayStart; i < clipper.DisplayEnd; ++i) {
       const StoredTensor& t = incident.tensors[static_cast<std::size_t>(i)];
       const std::string label = t.name + "  (" + t.group + ")##" + t.path;
-      if (ImGui::Selectable(label.c_str(), t.path == state.session.selection().tensor)) {
+      if (ImGui::Selectable(label.c_str(), t.path == state.session.selection().tensor))
         state.session.select_tensor(t.path);
-        state.plane = 0;
-      }
     }
   ImGui::EndCombo();
 }
@@ -91,11 +89,11 @@ void produced(const UiState& state, const OpenIncident& incident) {
   ImGui::PopStyleColor();
 }
 
-void plane_choice(UiState& state, const TensorSlice& slice) {
+void plane_choice(std::int64_t& chosen, const TensorSlice& slice) {
   if (slice.planes > 1) {
     int plane = static_cast<int>(slice.plane);
     ImGui::SetNextItemWidth(ImGui::GetFontSize() * 9);
-    if (ImGui::SliderInt("plane", &plane, 0, static_cast<int>(slice.planes) - 1)) state.plane = plane;
+    if (ImGui::SliderInt("plane", &plane, 0, static_cast<int>(slice.planes) - 1)) chosen = plane;
     ImGui::SameLine();
   }
   ImGui::TextDisabled("%lld x %lld%s%s", static_cast<long long>(slice.rows),
@@ -105,7 +103,11 @@ void plane_choice(UiState& state, const TensorSlice& slice) {
 
 }  // namespace
 
-void draw_tensor(UiState& state) {
+std::unique_ptr<PanelView> tensor_view() {
+  return std::make_unique<TensorPanel>();
+}
+
+void TensorPanel::draw(UiState& state) {
   const OpenIncident* incident = state.session.incident();
   if (incident == nullptr) return ImGui::TextWrapped("%s", verdict_page(state.session).headline.c_str());
   tensor_choice(state, *incident);
@@ -116,6 +118,8 @@ void draw_tensor(UiState& state) {
                                                                     : state.session.tensor_error().c_str());
     return produced(state, *incident);
   }
+  if (plane_of != detail->tensor.path) plane = 0;
+  plane_of = detail->tensor.path;
   const float em = ImGui::GetFontSize();
   const bool wide = ImGui::GetContentRegionAvail().x > em * 50;
   if (wide) ImGui::BeginTable("tensor columns", 2, ImGuiTableFlags_SizingStretchSame);
@@ -127,9 +131,9 @@ void draw_tensor(UiState& state) {
   ImGui::PopID();
   fit_table(*detail);
   if (wide) ImGui::TableNextColumn();
-  if (const TensorSlice* slice = state.session.tensor_slice(state.plane);
+  if (const TensorSlice* slice = state.session.tensor_slice(plane);
       slice != nullptr && !slice->cells.empty()) {
-    plane_choice(state, *slice);
+    plane_choice(plane, *slice);
     draw_slice(state, *slice, wide ? em * 26 : em * 14);
   }
   produced(state, *incident);

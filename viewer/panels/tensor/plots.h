@@ -2,7 +2,7 @@
 #pragma once
 
 #include "viewer/model/tensors.h"
-#include "viewer/panels/state.h"
+#include "viewer/panels/view.h"
 
 namespace nanquest::viewer {
 

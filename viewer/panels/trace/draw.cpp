@@ -5,7 +5,7 @@
 #include "imgui.h"
 #include "viewer/model/numbers.h"
 #include "viewer/model/verdict_page.h"
-#include "viewer/panels/state.h"
+#include "viewer/panels/trace/view.h"
 #include "viewer/ui/style.h"
 
 namespace nanquest::viewer {
@@ -170,27 +170,26 @@ void op_details(UiState& state, const OpenIncident& incident) {
   ImGui::PopID();
 }
 
-void refilter(UiState& state, const OpenIncident& incident) {
-  const std::string key = incident.reader.path() + '\n' + state.filter;
-  if (key == state.filtered_for) return;
-  state.filtered_for = key;
-  state.visible_ops = incident.trace.filter(state.filter);
-  state.scroll_to_op = true;
+void refilter(TracePanel& view, const Session& session, const OpenIncident& incident) {
+  const std::string key = std::to_string(session.reading()) + '\n' + view.filter;
+  if (key == view.filtered_for) return;
+  view.filtered_for = key;
+  view.visible_ops = incident.trace.filter(view.filter);
+  view.scroll_to_op = true;
 }
 
-void arrows(UiState& state) {
+void arrows(UiState& state, const std::vector<OpId>& ops) {
   if (!ImGui::IsWindowFocused(ImGuiFocusedFlags_RootAndChildWindows) || ImGui::GetIO().WantTextInput ||
-      state.visible_ops.empty())
+      ops.empty())
     return;
   const int by = ImGui::IsKeyPressed(ImGuiKey_DownArrow) ? 1 : ImGui::IsKeyPressed(ImGuiKey_UpArrow) ? -1 : 0;
   if (by == 0) return;
-  const std::vector<OpId>& ops = state.visible_ops;
   const auto at = std::lower_bound(ops.begin(), ops.end(), chosen_op(state));
   const auto next = std::clamp<std::ptrdiff_t>(at - ops.begin() + by, 0, std::ssize(ops) - 1);
   state.session.select_op((ops.begin() + next)->row());
 }
 
-void op_table(UiState& state, const OpenIncident& incident, float height) {
+void op_table(TracePanel& view, UiState& state, const OpenIncident& incident, float height) {
   const bool wide = ImGui::GetContentRegionAvail().x > ImGui::GetFontSize() * 55;
   const ImGuiTableFlags flags = ImGuiTableFlags_ScrollY | ImGuiTableFlags_RowBg | ImGuiTableFlags_Resizable |
                                 ImGuiTableFlags_Hideable | ImGuiTableFlags_BordersInnerV |
@@ -198,14 +197,14 @@ void op_table(UiState& state, const OpenIncident& incident, float height) {
   if (!ImGui::BeginTable(wide ? "ops wide" : "ops", c_count, flags, {0, height})) return;
   setup_columns(wide, incident.trace.size());
   int chosen = -1;
-  const std::vector<OpId>& ops = state.visible_ops;
+  const std::vector<OpId>& ops = view.visible_ops;
   const auto found = std::lower_bound(ops.begin(), ops.end(), chosen_op(state));
   if (found != ops.end() && *found == chosen_op(state)) chosen = static_cast<int>(found - ops.begin());
-  if (state.scroll_to_op && chosen >= 0) {
+  if (view.scroll_to_op && chosen >= 0) {
     const float row = ImGui::GetTextLineHeight() + 2 * ImGui::GetStyle().CellPadding.y;
     ImGui::SetScrollY(row * std::max(0.0f, static_cast<float>(chosen) - std::floor(height * 0.4f / row)));
   }
-  state.scroll_to_op = false;
+  view.scroll_to_op = false;
   ImGuiListClipper clipper;
   clipper.Begin(static_cast<int>(ops.size()));
   while (clipper.Step())
@@ -216,19 +215,23 @@ void op_table(UiState& state, const OpenIncident& incident, float height) {
 
 }  // namespace
 
-void draw_trace(UiState& state) {
+std::unique_ptr<PanelView> trace_view() {
+  return std::make_unique<TracePanel>();
+}
+
+void TracePanel::draw(UiState& state) {
   const OpenIncident* incident = state.session.incident();
   if (incident == nullptr) return ImGui::TextWrapped("%s", verdict_page(state.session).headline.c_str());
-  if (state.focus_filter) ImGui::SetKeyboardFocusHere();
-  state.focus_filter = false;
+  if (focus_filter) ImGui::SetKeyboardFocusHere();
+  focus_filter = false;
   ImGui::SetNextItemWidth(std::min(ImGui::GetFontSize() * 18, ImGui::GetContentRegionAvail().x * 0.5f));
-  ImGui::InputTextWithHint("##filter", "Filter (Ctrl+F)", state.filter, sizeof state.filter);
-  refilter(state, *incident);
+  ImGui::InputTextWithHint("##filter", "Filter (Ctrl+F)", filter, sizeof filter);
+  refilter(*this, state.session, *incident);
   ImGui::SameLine();
   const std::string shown =
-      state.visible_ops.size() == incident->trace.size()
+      visible_ops.size() == incident->trace.size()
           ? counted(incident->trace.size(), "op")
-          : grouped(state.visible_ops.size()) + " of " + counted(incident->trace.size(), "op");
+          : grouped(visible_ops.size()) + " of " + counted(incident->trace.size(), "op");
   ImGui::TextDisabled("%s", shown.c_str());
   if (const OpId early = incident->trace.first_tight()) {
     ImGui::SameLine();
@@ -237,9 +240,11 @@ void draw_trace(UiState& state) {
         ImGui::SmallButton(label.c_str()))
       state.session.select_op(early.row());
   }
-  arrows(state);
+  arrows(state, visible_ops);
+  scroll_to_op = scroll_to_op || state.session.selection().op != seen_op;
+  seen_op = state.session.selection().op;
   const float details = ImGui::GetTextLineHeightWithSpacing() * 6.2f;
-  op_table(state, *incident,
+  op_table(*this, state, *incident,
            std::max(ImGui::GetContentRegionAvail().y - details, ImGui::GetTextLineHeight() * 5));
   op_details(state, *incident);
 }

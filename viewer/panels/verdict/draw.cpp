@@ -3,7 +3,7 @@
 #include "imgui.h"
 #include "viewer/model/numbers.h"
 #include "viewer/model/verdict_page.h"
-#include "viewer/panels/state.h"
+#include "viewer/panels/view.h"
 #include "viewer/ui/style.h"
 
 namespace nanquest::viewer {
@@ -180,9 +180,11 @@ void draw_answers(const VerdictPage& page, UiState& state) {
   details(page);
 }
 
-}  // namespace
+struct VerdictPanel : PanelView {
+  void draw(UiState& state) override;
+};
 
-void draw_verdict(UiState& state) {
+void VerdictPanel::draw(UiState& state) {
   const VerdictPage page = verdict_page(state.session);
   const bool alone = state.options.panel == Panel::verdict;
   push_text_size(alone ? 1.8f : 1.25f);
@@ -191,6 +193,12 @@ void draw_verdict(UiState& state) {
   push_text_size(alone ? 1.15f : 1.0f);
   draw_answers(page, state);
   pop_text_size();
+}
+
+}  // namespace
+
+std::unique_ptr<PanelView> verdict_view() {
+  return std::make_unique<VerdictPanel>();
 }
 
 }  // namespace nanquest::viewer

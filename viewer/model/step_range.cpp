@@ -1,0 +1,28 @@
+#include "viewer/model/step_range.h"
+
+#include <algorithm>
+
+namespace nanquest::viewer {
+
+void StepRange::fit(const History& history) {
+  if (history.empty()) return;
+  const double low = history.steps().front(), high = history.steps().back();
+  const bool others = low != data_first_ || high != data_last_;
+  const bool all = first <= data_first_ && last >= data_last_;
+  data_first_ = low;
+  data_last_ = high;
+  if (answered_ == asked_ && !(others && all)) return;
+  answered_ = asked_;
+  const double margin = std::max(0.5, (high - low) * 0.01);
+  first = low - margin;
+  last = high + margin;
+}
+
+std::pair<std::size_t, std::size_t> StepRange::rows(const History& history) const {
+  const auto& steps = history.steps();
+  const auto from = std::lower_bound(steps.begin(), steps.end(), first - 1);
+  const auto to = std::upper_bound(from, steps.end(), last + 1);
+  return {static_cast<std::size_t>(from - steps.begin()), static_cast<std::size_t>(to - steps.begin())};
+}
+
+}  // namespace nanquest::viewer

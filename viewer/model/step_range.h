@@ -1,0 +1,29 @@
+/// StepRange: the steps that plots show, one range for all of them.
+#pragma once
+
+#include <cstdint>
+#include <utility>
+
+#include "viewer/model/history.h"
+
+namespace nanquest::viewer {
+
+struct StepRange {
+  double first = 0, last = 1;  ///< shown, in steps; a plot's axis may write here
+
+  /// All steps from the next `fit` on; whoever keeps a range of values shows all of them too.
+  void show_all() { ++asked_; }
+  /// Grows with every `show_all`.
+  std::uint64_t asked() const { return asked_; }
+  /// Call before drawing. Fits the range where somebody asked for all steps, and where all that there were
+  /// are shown and others have come. An empty history leaves it as it is.
+  void fit(const History& history);
+  /// Rows of `history` in the range and their neighbours: [first, second).
+  std::pair<std::size_t, std::size_t> rows(const History& history) const;
+
+ private:
+  double data_first_ = 0, data_last_ = -1;  ///< steps that there were the last time
+  std::uint64_t asked_ = 1, answered_ = 0;
+};
+
+}  // namespace nanquest::viewer

@@ -1,0 +1,27 @@
+/// The drawing of the norms panel: layers by step as a heat map and as lines.
+#pragma once
+
+#include <cstdint>
+
+#include "viewer/model/history.h"
+#include "viewer/panels/view.h"
+
+namespace nanquest::viewer {
+
+/// Values that the lines of a statistic are shown between.
+struct ShownValues {
+  double low = 0, high = 0;  ///< as they were fitted; 0, 0: never
+  bool own = false;          ///< the person has chosen others since
+};
+
+struct NormsPanel : PanelView {
+  enum Plots { both, heat_map, lines };
+
+  void draw(UiState& state) override;
+
+  Plots plots = both;
+  ShownValues values[kStatistics];
+  std::uint64_t fitted = 0;  ///< StepRange::asked() when the values were last fitted
+};
+
+}  // namespace nanquest::viewer
