@@ -55,6 +55,11 @@ class Driver {
     return items_.count(label) != 0;
   }
 
+  /// What the last frame drew, by label.
+  const std::map<std::string, ItemSeen>& items() const {
+    return items_;
+  }
+
   /// True if the window of that title is open, not behind a tab, and large enough to be of use.
   static bool shows(const char* title) {
     const ImGuiWindow* window = ImGui::FindWindowByName(title);

@@ -109,7 +109,7 @@ void loop(GLFWwindow* window, Session& session, UiOptions options, int frames) {
       ui.state().steps.show_all();
       drop.clear();
     }
-    if (follower.due()) something = follower.look(session, ui.state()) || something;
+    if (ui.state().follow && follower.due()) something = follower.look(session, ui.state()) || something;
     pace.next(something);
     draw_frame(window, ui);
   }

@@ -15,8 +15,6 @@ bool has_layer(const History& history, const std::string& layer) {
   return false;
 }
 
-/// The layer of `history` that belongs to a module or parameter: itself, its first child, or its nearest
-/// parent.
 std::string layer_for(const History& history, std::string name) {
   for (; !name.empty();
        name.resize(name.find_last_of('.') == std::string::npos ? 0 : name.find_last_of('.'))) {
@@ -32,6 +30,20 @@ std::string layer_for(const History& history, std::string name) {
 
 bool Session::has_layer(const std::string& layer) const {
   return viewer::has_layer(history(), layer);
+}
+
+std::string Session::layer_of(const std::string& name) const {
+  return layer_for(history(), name);
+}
+
+void Session::restore(const Selection& before) {
+  if (before.incident >= static_cast<int>(incidents_.size())) return;
+  if (before.incident != selection_.incident || before.incident < 0) select_incident(before.incident);
+  const Selection fresh = selection_;
+  selection_ = before;
+  if (incident_ == nullptr) return;
+  if (selection_.op >= static_cast<std::int32_t>(incident_->trace.size())) selection_.op = fresh.op;
+  if (!incident_->reader.has_tensor(selection_.tensor)) selection_.tensor = fresh.tensor;
 }
 
 void Session::select_incident(int row) {

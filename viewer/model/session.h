@@ -63,6 +63,12 @@ class Session {
   const std::vector<SeriesWord>& series_words() const { return words_; }
   /// True if a statistic has a series of that name.
   bool has_layer(const std::string& layer) const;
+  /// The layer of the series that belongs to a module or parameter: itself, its first child, or its nearest
+  /// parent; "" if none does.
+  std::string layer_of(const std::string& name) const;
+  /// How long ago manifest or series were last written, in whole units: "under a minute", "3 hours"; "" if
+  /// nobody knows.
+  std::string age_text() const;
   /// Command that replays the open incident; works from any folder.
   std::string replay_command() const;
 
@@ -79,6 +85,8 @@ class Session {
   void select_step(double step);
   /// Selects a stored tensor and the layer it belongs to.
   void select_tensor(const std::string& path);
+  /// Goes back to what was selected before, as far as it is still there.
+  void restore(const Selection& before);
   void select_statistic(Statistic s) { selection_.statistic = s; }
 
   /// Reads everything again from disk; the selection stays where what it names still exists. If the run is

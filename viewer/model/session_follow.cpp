@@ -52,12 +52,9 @@ Status Session::reload() {
     return {};
   }
   select_incident(row);
-  const Selection fresh = selection_;
-  selection_ = before;
-  selection_.incident = row;
-  if (incident_ == nullptr) return {};
-  if (selection_.op >= static_cast<std::int32_t>(incident_->trace.size())) selection_.op = fresh.op;
-  if (!incident_->reader.has_tensor(selection_.tensor)) selection_.tensor = fresh.tensor;
+  Selection again = before;
+  again.incident = row;
+  restore(again);
   return {};
 }
 

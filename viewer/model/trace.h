@@ -47,6 +47,8 @@ class TraceView {
   std::size_t size() const { return doc_ == nullptr ? 0 : doc_->ops.size(); }
   IdRange<OpRow> ops() const { return IdRange<OpRow>(OpId{0}, OpId{size()}); }
   TraceLine line(OpId op) const;
+  /// Path of the module that `op` ran in; "" is the root.
+  std::string module(OpId op) const { return std::string(graph_->module_of(op)); }
   OpMark mark(OpId op) const { return marks_[op]; }
   /// Ops that wrote what `op` reads, in order of its arguments, each once; of memory written in many pieces
   /// the last few writers.

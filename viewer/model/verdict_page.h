@@ -46,10 +46,12 @@ VerdictPage verdict_page(const Session& session);
 
 /// What stands below the facts: rows of words, and a mark at the head of a row.
 struct PageTable {
+  enum class Kind : std::uint8_t { claims, evidence, tried, placebos, open };
   struct Row {
     std::vector<std::string> cells;
     Sign sign = Sign::none;
   };
+  Kind kind = Kind::claims;
   std::string title;
   std::vector<std::string> columns;
   std::vector<Row> rows;

@@ -5,6 +5,7 @@
 #include "imgui.h"
 #include "imgui_internal.h"
 #include "viewer/panels/layout.h"
+#include "viewer/panels/strip.h"
 #include "viewer/ui/style.h"
 
 namespace nanquest::viewer {
@@ -19,10 +20,20 @@ Ui::Ui(Session& session, UiOptions options) : state_(session, options) {
 }
 
 void Ui::draw() {
-  if (state_.options.panel == Panel::all) draw_menu();
+  if (state_.options.panel == Panel::all) {
+    draw_menu();
+    draw_strip(state_);
+  }
   if (!state_.options.still) shortcuts();
   draw_panels();
   if (help_) draw_help();
+  trail_.visit(state_.session.selection(), focused_);
+}
+
+void Ui::go_to(const Trail::Place* place) {
+  if (place == nullptr) return;
+  state_.session.restore(place->selection);
+  state_.wanted = place->panel;
 }
 
 void Ui::draw_menu() {
@@ -112,7 +123,10 @@ void Ui::shortcuts() {
     state_.wanted = Panel::trace;
     view(Panel::trace).find();
   }
-  if (io.KeyCtrl || io.WantTextInput) return;
+  if (io.KeyAlt && ImGui::IsKeyPressed(ImGuiKey_LeftArrow)) go_to(trail_.back());
+  if (io.KeyAlt && ImGui::IsKeyPressed(ImGuiKey_RightArrow)) go_to(trail_.forward());
+  if (io.KeyCtrl || io.KeyAlt || io.WantTextInput) return;
+  if (ImGui::IsKeyPressed(ImGuiKey_F, false)) state_.follow = !state_.follow;
   if (ImGui::IsKeyPressed(ImGuiKey_Tab, false)) step_panel(io.KeyShift ? -1 : 1);
   for (const ImWchar c : io.InputQueueCharacters)
     if (c == '?') help_ = !help_;
@@ -136,6 +150,8 @@ void Ui::draw_help() {
                                      {"Up, Down", "op before, after in the trace"},
                                      {"[ and ]", "to who made it, to who reads it"},
                                      {"C", "to the culprit"},
+                                     {"Alt+Left, Alt+Right", "back, forward"},
+                                     {"F", "follow the run, or not"},
                                      {"Ctrl+F", "filter the ops"},
                                      {"Ctrl+R", "reload, the selection stays"},
                                      {"Home, double click", "show all steps and values"},

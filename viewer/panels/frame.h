@@ -10,6 +10,7 @@
 #include <memory>
 #include <vector>
 
+#include "viewer/panels/trail.h"
 #include "viewer/panels/view.h"
 
 namespace nanquest::viewer {
@@ -37,11 +38,13 @@ class Ui {
   void shortcuts();
   void reload();
   void step_panel(int by);
+  void go_to(const Trail::Place* place);
 
   UiState state_;
   bool quit_ = false, help_ = false, layout_made_ = false, forget_layout_ = false;
   std::vector<std::unique_ptr<PanelView>> views_;  ///< in the order of the list
   Panel focused_ = Panel{};
+  Trail trail_;
 };
 
 }  // namespace nanquest::viewer

@@ -49,6 +49,20 @@ std::string panel_choice(bool or_all) {
   return or_all ? text + " or all" : text;
 }
 
+Panel panel_of(Link::Kind kind) {
+  switch (kind) {
+    case Link::Kind::op:
+      return Panel::trace;
+    case Link::Kind::layer:
+    case Link::Kind::step:
+      return Panel::norms;
+    case Link::Kind::sample:
+    case Link::Kind::tensor:
+      break;
+  }
+  return Panel::tensor;
+}
+
 std::string panel_text(Session& session, Panel panel) {
   if (panel != Panel::all) return info_of(panel).text(session);
   std::string all;

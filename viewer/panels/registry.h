@@ -11,6 +11,7 @@
 #include <string>
 #include <string_view>
 
+#include "viewer/model/links.h"
 #include "viewer/model/session.h"
 
 namespace nanquest::viewer {
@@ -49,6 +50,9 @@ std::optional<Panel> panel_from_name(std::string_view name);
 std::string_view panel_name(Panel panel);
 /// "verdict, norms, trace, tensor or runs", and "or all" if that may be chosen too.
 std::string panel_choice(bool or_all);
+
+/// Shows what such a link leads to.
+Panel panel_of(Link::Kind kind);
 
 /// The text of one panel or of all.
 std::string panel_text(Session& session, Panel panel);

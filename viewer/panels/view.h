@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 
+#include "viewer/model/links.h"
 #include "viewer/model/step_range.h"
 #include "viewer/panels/registry.h"
 
@@ -24,6 +25,13 @@ struct UiState {
   StepRange steps;              ///< that plots show
   std::string message;          ///< last thing worth telling, at the right of the menu bar
   std::optional<Panel> wanted;  ///< a panel to bring to the front in the next frame
+  bool follow = true;           ///< what a run writes is read as it comes
+
+  /// Selects where the link leads, and brings the panel that shows it to the front.
+  void go(const Link& link) {
+    viewer::follow(session, link);
+    wanted = panel_of(link.kind);
+  }
 };
 
 class PanelView {

@@ -50,7 +50,7 @@ void colours(ImGuiStyle& style) {
   c[ImGuiCol_TableHeaderBg] = {0.10f, 0.118f, 0.145f, 1};
   c[ImGuiCol_TableRowBgAlt] = {1, 1, 1, 0.02f};
   c[ImGuiCol_TableBorderLight] = {0.16f, 0.18f, 0.21f, 1};
-  c[ImGuiCol_NavCursor] = colour::sky;
+  c[ImGuiCol_NavCursor] = c[ImGuiCol_TextLink] = colour::sky;
 }
 
 }  // namespace
@@ -193,6 +193,26 @@ void clipped_text(const std::string& text, float width) {
   }
   ImGui::TextUnformatted((text.substr(0, low) + "...").c_str());
   if (ImGui::IsItemHovered()) ImGui::SetTooltip("%s", text.c_str());
+}
+
+void chip(const char* text, ImVec4 ground) {
+  const float pad = ImGui::GetTextLineHeight() * 0.4f;
+  const ImVec2 size = ImGui::CalcTextSize(text), at = ImGui::GetCursorScreenPos();
+  ImGui::GetWindowDrawList()->AddRectFilled(at, {at.x + size.x + 2 * pad, at.y + size.y + pad},
+                                            ImGui::GetColorU32(ground), 3);
+  ImGui::GetWindowDrawList()->AddText({at.x + pad, at.y + pad * 0.5f}, IM_COL32(255, 255, 255, 255), text);
+  ImGui::Dummy({size.x + 2 * pad, size.y + pad});
+}
+
+ImVec4 cause_colour(Label cause) {
+  return cause == Label::unknown ? ImVec4{0.35f, 0.38f, 0.42f, 1} : colour::vermillion;
+}
+
+bool lit_button(const char* label, bool lit, bool small) {
+  if (lit) ImGui::PushStyleColor(ImGuiCol_Button, with_alpha(colour::sky, 0.45f));
+  const bool clicked = small ? ImGui::SmallButton(label) : ImGui::Button(label);
+  if (lit) ImGui::PopStyleColor();
+  return clicked;
 }
 
 void heading(const char* text) {

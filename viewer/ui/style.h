@@ -7,6 +7,7 @@
 
 #include "imgui.h"
 #include "implot.h"
+#include "replay/verdict/words.h"
 #include "viewer/model/history.h"
 #include "viewer/model/pyramid.h"
 
@@ -57,6 +58,12 @@ void pop_text_size();
 float column_width(const std::string& widest, float least);
 /// One line, cut with "…" to `width` pixels; hovering shows all of it.
 void clipped_text(const std::string& text, float width);
+/// A label on a coloured ground.
+void chip(const char* text, ImVec4 ground);
+/// Ground of a cause's chip: grey for UNKNOWN.
+ImVec4 cause_colour(Label cause);
+/// A button that stays lit while its choice holds; a small one has no padding above and below.
+bool lit_button(const char* label, bool lit, bool small = false);
 /// A heading inside a panel.
 void heading(const char* text);
 

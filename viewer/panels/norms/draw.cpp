@@ -25,20 +25,12 @@ void legend() {
   ImGui::NewLine();
 }
 
-/// A button that stays lit while its choice holds.
-bool choice(const char* label, bool chosen) {
-  if (chosen) ImGui::PushStyleColor(ImGuiCol_Button, {colour::sky.x, colour::sky.y, colour::sky.z, 0.45f});
-  const bool clicked = ImGui::Button(label);
-  if (chosen) ImGui::PopStyleColor();
-  return clicked;
-}
-
 void controls(UiState& state, NormsPanel& view) {
   Session& session = state.session;
   for (int i = 0; i < kStatistics; ++i) {
     const auto s = static_cast<Statistic>(i);
     if (!session.history().has(s)) continue;
-    if (choice(statistic_title(s), session.selection().statistic == s)) session.select_statistic(s);
+    if (lit_button(statistic_title(s), session.selection().statistic == s)) session.select_statistic(s);
     ImGui::SameLine();
     const float next =
         i + 1 < kStatistics ? ImGui::CalcTextSize(statistic_title(static_cast<Statistic>(i + 1))).x : 0;
@@ -47,7 +39,7 @@ void controls(UiState& state, NormsPanel& view) {
   ImGui::NewLine();
   constexpr const char* views[] = {"Both", "Heat map", "Lines"};
   for (int i = 0; i < 3; ++i) {
-    if (choice(views[i], view.plots == i)) view.plots = static_cast<NormsPanel::Plots>(i);
+    if (lit_button(views[i], view.plots == i)) view.plots = static_cast<NormsPanel::Plots>(i);
     ImGui::SameLine();
   }
   if (ImGui::Button("All steps")) state.steps.show_all();

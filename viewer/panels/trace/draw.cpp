@@ -200,11 +200,12 @@ void op_table(TracePanel& view, UiState& state, const OpenIncident& incident, fl
   const std::vector<OpId>& ops = view.visible_ops;
   const auto found = std::lower_bound(ops.begin(), ops.end(), chosen_op(state));
   if (found != ops.end() && *found == chosen_op(state)) chosen = static_cast<int>(found - ops.begin());
-  if (view.scroll_to_op && chosen >= 0) {
+  if ((view.scroll_to_op || view.scrolled_at != height) && chosen >= 0) {
     const float row = ImGui::GetTextLineHeight() + 2 * ImGui::GetStyle().CellPadding.y;
     ImGui::SetScrollY(row * std::max(0.0f, static_cast<float>(chosen) - std::floor(height * 0.4f / row)));
   }
   view.scroll_to_op = false;
+  view.scrolled_at = height;
   ImGuiListClipper clipper;
   clipper.Begin(static_cast<int>(ops.size()));
   while (clipper.Step())

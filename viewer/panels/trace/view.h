@@ -18,6 +18,7 @@ struct TracePanel : PanelView {
   std::string filtered_for;       ///< filter and reading that visible_ops was made for
   bool focus_filter = false;
   bool scroll_to_op = true;
+  float scrolled_at = 0;         ///< height of the list then: in another one the op may be out of sight
   std::int32_t seen_op = kNone;  ///< of the last frame, to notice choices made anywhere
 };
 

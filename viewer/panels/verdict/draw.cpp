@@ -4,20 +4,11 @@
 #include "viewer/model/numbers.h"
 #include "viewer/model/verdict_page.h"
 #include "viewer/panels/view.h"
+#include "viewer/ui/flow.h"
 #include "viewer/ui/style.h"
 
 namespace nanquest::viewer {
 namespace {
-
-/// A label on a coloured ground.
-void chip(const char* text, ImVec4 ground) {
-  const float pad = ImGui::GetTextLineHeight() * 0.4f;
-  const ImVec2 size = ImGui::CalcTextSize(text), at = ImGui::GetCursorScreenPos();
-  ImGui::GetWindowDrawList()->AddRectFilled(at, {at.x + size.x + 2 * pad, at.y + size.y + pad},
-                                            ImGui::GetColorU32(ground), 3);
-  ImGui::GetWindowDrawList()->AddText({at.x + pad, at.y + pad * 0.5f}, IM_COL32(255, 255, 255, 255), text);
-  ImGui::Dummy({size.x + 2 * pad, size.y + pad});
-}
 
 /// How sure, as a bar with the number beside it.
 void confidence_bar(double confidence) {
@@ -50,7 +41,23 @@ void sign(Sign sign) {
   }
 }
 
-void fact_row(const VerdictPage& page, const Fact& fact) {
+/// The panel while it is drawn: the page, and what its words lead to.
+struct Drawn {
+  UiState& state;
+  const VerdictPage& page;
+  const Names& names;
+
+  void text(const std::string& text, const std::optional<Link>& whole = {}) const {
+    std::vector<Span> spans = names.linked(text);
+    if (whole && spans.size() == 1 && !spans[0].link) spans[0].link = whole;
+    ImGui::PushID(text.c_str());
+    if (const Link* clicked = flowing_text(spans)) state.go(*clicked);
+    ImGui::PopID();
+  }
+};
+
+void fact_row(const Drawn& drawn, const Fact& fact) {
+  const VerdictPage& page = drawn.page;
   ImGui::TableNextRow();
   ImGui::TableNextColumn();
   ImGui::TextDisabled("%s", fact.label.c_str());
@@ -58,16 +65,15 @@ void fact_row(const VerdictPage& page, const Fact& fact) {
   if (fact.label == "How sure" && page.state == VerdictPage::State::diagnosed)
     confidence_bar(page.confidence);
   sign(fact.sign);
-  ImGui::PushTextWrapPos(0);
-  ImGui::TextUnformatted(fact.text.c_str());
-  ImGui::PopTextWrapPos();
+  drawn.text(fact.text);
 }
 
-void facts_table(const VerdictPage& page) {
+void facts_table(const Drawn& drawn) {
+  const VerdictPage& page = drawn.page;
   if (page.facts.empty() || !ImGui::BeginTable("facts", 2, ImGuiTableFlags_SizingFixedFit)) return;
   ImGui::TableSetupColumn("label", ImGuiTableColumnFlags_WidthFixed, ImGui::GetFontSize() * 5.6f);
   ImGui::TableSetupColumn("text", ImGuiTableColumnFlags_WidthStretch);
-  for (const Fact& fact : page.facts) fact_row(page, fact);
+  for (const Fact& fact : page.facts) fact_row(drawn, fact);
   ImGui::EndTable();
 }
 
@@ -121,33 +127,35 @@ void setup_column(const PageTable& table, std::size_t column) {
       whole || number ? width : std::min(width, em * 20));
 }
 
-void draw_table(const PageTable& table) {
+void draw_table(const Drawn& drawn, const PageTable& table) {
   heading(table.title.c_str());
   const auto columns = static_cast<int>(table.columns.size());
   if (!ImGui::BeginTable(table.title.c_str(), columns, ImGuiTableFlags_BordersInnerH)) return;
   for (std::size_t c = 0; c < table.columns.size(); ++c) setup_column(table, c);
   if (columns > 1) ImGui::TableHeadersRow();
-  for (const PageTable::Row& row : table.rows) {
+  for (std::size_t i = 0; i < table.rows.size(); ++i) {
+    const PageTable::Row& row = table.rows[i];
+    ImGui::PushID(static_cast<int>(i));
     ImGui::TableNextRow();
     for (std::size_t c = 0; c < row.cells.size(); ++c) {
       ImGui::TableNextColumn();
       if (c == 0) sign(row.sign);
-      ImGui::PushTextWrapPos(0);
-      ImGui::TextUnformatted(row.cells[c].c_str());
-      ImGui::PopTextWrapPos();
+      const bool measured = table.kind == PageTable::Kind::evidence && c == 0;
+      drawn.text(row.cells[c], measured ? drawn.names.culprit() : std::nullopt);
     }
+    ImGui::PopID();
   }
   ImGui::EndTable();
 }
 
 /// The tables, in two columns where there is room for it: about as much in each.
-void details(const VerdictPage& page) {
-  const std::vector<PageTable> tables = verdict_tables(page);
+void details(const Drawn& drawn) {
+  const std::vector<PageTable> tables = verdict_tables(drawn.page);
   const bool wide = tables.size() > 1 && ImGui::GetContentRegionAvail().x > ImGui::GetFontSize() * 46;
   std::size_t all = 0, left = 0;
   for (const PageTable& table : tables) all += table.rows.size() + 2;
   if (!wide || !ImGui::BeginTable("details", 2, ImGuiTableFlags_SizingStretchSame)) {
-    for (const PageTable& table : tables) draw_table(table);
+    for (const PageTable& table : tables) draw_table(drawn, table);
     return;
   }
   ImGui::TableNextColumn();
@@ -157,41 +165,47 @@ void details(const VerdictPage& page) {
       second = true;
       ImGui::TableNextColumn();
     }
-    draw_table(table);
+    draw_table(drawn, table);
     left += table.rows.size() + 2;
   }
   ImGui::EndTable();
 }
 
-void draw_answers(const VerdictPage& page, UiState& state) {
+void draw_answers(const Drawn& drawn) {
+  const VerdictPage& page = drawn.page;
   if (page.cause) {
-    chip(std::string(word(*page.cause)).c_str(),
-         page.cause == Label::unknown ? ImVec4{0.35f, 0.38f, 0.42f, 1} : colour::vermillion);
+    chip(std::string(word(*page.cause)).c_str(), cause_colour(*page.cause));
     ImGui::SameLine();
     ImGui::AlignTextToFramePadding();
     clipped_text(std::string(meaning(*page.cause)), ImGui::GetContentRegionAvail().x);
   }
   ImGui::Spacing();
-  facts_table(page);
-  command_line(page, state);
+  facts_table(drawn);
+  command_line(page, drawn.state);
   if (page.state != VerdictPage::State::diagnosed) return;
   ImGui::Spacing();
   precision_ladder(page);
-  details(page);
+  details(drawn);
 }
 
 struct VerdictPanel : PanelView {
   void draw(UiState& state) override;
+
+  std::optional<Names> names;
+  std::uint64_t names_of = 0;  ///< Session::reading() that they were made of
 };
 
 void VerdictPanel::draw(UiState& state) {
+  if (!names || names_of != state.session.reading()) names.emplace(state.session);
+  names_of = state.session.reading();
   const VerdictPage page = verdict_page(state.session);
+  const Drawn drawn{state, page, *names};
   const bool alone = state.options.panel == Panel::verdict;
   push_text_size(alone ? 1.8f : 1.25f);
-  ImGui::TextWrapped("%s", page.headline.c_str());
+  drawn.text(page.headline);
   pop_text_size();
   push_text_size(alone ? 1.15f : 1.0f);
-  draw_answers(page, state);
+  draw_answers(drawn);
   pop_text_size();
 }
 

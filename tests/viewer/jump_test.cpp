@@ -1,0 +1,122 @@
+// Going from what a panel says to where it is shown: links, the strip, back and forth.
+#include <gtest/gtest.h>
+
+#include "tests/viewer/driver.h"
+#include "tests/viewer/story.h"
+
+namespace nanquest::viewer {
+namespace {
+
+using testing::Driver;
+
+class Jump : public testing::Story {
+ protected:
+  void SetUp() override {
+    testing::FixtureOptions options;
+    options.incidents = 2;
+    testing::write_run(dir(), options);
+    session_.emplace(open(dir()));
+    culprit_ = session_->incident()->doc.culprit.op;
+  }
+  Session& session() { return *session_; }
+  std::optional<Session> session_;
+  std::int32_t culprit_ = kNone;
+};
+
+/// The window that has the keyboard.
+std::string in_front() {
+  const ImGuiWindow* window = ImGui::GetCurrentContext()->NavWindow;
+  return window == nullptr ? "" : window->RootWindow->Name;
+}
+
+TEST_F(Jump, AnOpInTheVerdictLeadsToTheTrace) {
+  Driver driver(session(), Panel::all);
+  driver.frame(5);
+  session().select_op(3);
+  driver.frame(2);
+  ASSERT_TRUE(driver.click("op " + std::to_string(culprit_)));
+  EXPECT_EQ(session().selection().op, culprit_);
+  EXPECT_EQ(in_front(), "Trace");
+}
+
+TEST_F(Jump, AStepLeadsToTheNorms) {
+  Driver driver(session(), Panel::all);
+  driver.frame(5);
+  session().select_step(12);
+  driver.frame(2);
+  ASSERT_TRUE(driver.click("step 131"));
+  EXPECT_EQ(session().selection().step, 131);
+  EXPECT_EQ(in_front(), "Norms");
+}
+
+TEST_F(Jump, ARowOfTheEvidenceLeadsToTheOpThatItWasMeasuredOn) {
+  Driver driver(session(), Panel::verdict, 1280, 1400);
+  driver.frame(5);
+  session().select_op(3);
+  driver.frame(2);
+  ASSERT_TRUE(driver.click("amax of input 0 (fp16)"));
+  EXPECT_EQ(session().selection().op, culprit_);
+}
+
+TEST_F(Jump, TheStripLeadsToWhereItBroke) {
+  Driver driver(session(), Panel::all);
+  driver.frame(5);
+  session().select_op(3);
+  driver.frame(2);
+  ASSERT_TRUE(driver.click("Where it broke"));
+  EXPECT_EQ(session().selection().op, culprit_);
+  EXPECT_EQ(in_front(), "Trace");
+}
+
+TEST_F(Jump, AltArrowsGoBackAndForth) {
+  Driver driver(session(), Panel::all);
+  driver.frame(5);
+  const Selection first = session().selection();
+  session().select_op(3);
+  driver.frame(2);
+  const Selection second = session().selection();
+  session().select_step(90);  // another incident
+  driver.frame(2);
+  driver.press(ImGuiKey_LeftArrow, ImGuiMod_Alt);
+  EXPECT_EQ(session().selection(), second);
+  EXPECT_EQ(session().incident()->doc.step, 131);
+  driver.press(ImGuiKey_LeftArrow, ImGuiMod_Alt);
+  EXPECT_EQ(session().selection(), first);
+  driver.press(ImGuiKey_RightArrow, ImGuiMod_Alt);
+  driver.press(ImGuiKey_RightArrow, ImGuiMod_Alt);
+  EXPECT_EQ(session().incident()->doc.step, 90);
+}
+
+TEST_F(Jump, FollowingIsSwitchedByKeyAndButton) {
+  Driver driver(session(), Panel::all);
+  driver.frame(5);
+  EXPECT_TRUE(driver.ui().state().follow);
+  driver.press(ImGuiKey_F);
+  EXPECT_FALSE(driver.ui().state().follow);
+  ASSERT_TRUE(driver.click("FOLLOW"));
+  EXPECT_TRUE(driver.ui().state().follow);
+}
+
+TEST_F(Jump, LinksAreWhollyInTheirPanelAtEveryWidth) {
+  for (const float width : {480.0f, 640.0f, 960.0f}) {
+    Driver driver(session(), Panel::verdict, width, 3000);
+    driver.frame(5);
+    EXPECT_EQ(driver.bad_vertices(), 0);
+    for (const auto& [label, item] : driver.items()) {
+      const bool link = label.find("aten::") == 0 || label.find("blocks.") == 0;
+      EXPECT_TRUE(!link || item.x1 <= width) << label << " at " << item.x1;
+    }
+  }
+}
+
+TEST_F(Jump, TheChosenOpStaysInSightWhenTheListShrinks) {
+  Driver driver(session(), Panel::trace, 1280, 900);
+  driver.frame(5);
+  ASSERT_TRUE(driver.sees(std::to_string(culprit_)));
+  ImGui::GetIO().DisplaySize = {1280, 320};
+  driver.frame(3);
+  EXPECT_TRUE(driver.sees(std::to_string(culprit_)));
+}
+
+}  // namespace
+}  // namespace nanquest::viewer

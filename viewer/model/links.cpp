@@ -1,0 +1,157 @@
+#include "viewer/model/links.h"
+
+#include <algorithm>
+#include <charconv>
+
+namespace nanquest::viewer {
+namespace {
+
+std::string key_of(const std::string& name, const std::string& module) {
+  return name + '\n' + module;
+}
+
+/// A word of a text: [begin, end) without the marks around it.
+struct Word {
+  std::size_t begin = 0, end = 0;
+};
+
+std::vector<Word> words_of(const std::string& text) {
+  constexpr std::string_view apart = " \n\t,;()[]\"'";
+  std::vector<Word> words;
+  for (std::size_t at = 0; (at = text.find_first_not_of(apart, at)) != std::string::npos;) {
+    const std::size_t end = std::min(text.find_first_of(apart, at), text.size());
+    std::size_t last = end;
+    while (last > at && (text[last - 1] == ':' || text[last - 1] == '.')) --last;
+    if (last > at) words.push_back({at, last});
+    at = end;
+  }
+  return words;
+}
+
+std::optional<Statistic> statistic_named(std::string_view word) {
+  for (int i = 0; i < kStatistics; ++i)
+    if (word == statistic_table(static_cast<Statistic>(i))) return static_cast<Statistic>(i);
+  return std::nullopt;
+}
+
+}  // namespace
+
+Names::Names(const Session& session) : session_(&session) {
+  const OpenIncident* incident = session.incident();
+  if (incident == nullptr) return;
+  const SnapshotDoc& doc = incident->doc;
+  for (std::size_t i = 0; i < doc.ops.size(); ++i) {
+    const auto row = static_cast<std::int32_t>(i);
+    const std::string module = incident->trace.module(OpId{i});
+    ops_.try_emplace(key_of(doc.ops[i].name, module), row);
+    ops_.try_emplace(key_of(doc.ops[i].name, ""), row);
+    if (!module.empty()) modules_.try_emplace(module, row);
+  }
+  for (const StoredTensor& tensor : incident->tensors) {
+    if (!tensor.name.empty()) tensors_.try_emplace(tensor.name, tensor.path);
+    if (tensor.group == "batch" && sample_tensor_.empty()) sample_tensor_ = tensor.path;
+  }
+  culprit_ = doc.culprit.op;
+}
+
+std::optional<Link> Names::culprit() const {
+  if (culprit_ == kNone || session_->incident() == nullptr) return std::nullopt;
+  return Link{Link::Kind::op, culprit_, "", {}};
+}
+
+std::optional<Link> Names::op(const std::string& name, const std::string& module) const {
+  if (const OpenIncident* incident = session_->incident(); incident != nullptr && culprit_ != kNone) {
+    const bool same = get(incident->doc, OpId{culprit_}).name == name;
+    if (same && (module.empty() || incident->trace.module(OpId{culprit_}) == module)) return culprit();
+  }
+  const auto found = ops_.find(key_of(name, module));
+  if (found == ops_.end()) return module.empty() ? std::nullopt : op(name, "");
+  return Link{Link::Kind::op, found->second, "", {}};
+}
+
+std::optional<Link> Names::word(const std::string& word) const {
+  if (session_->has_layer(word)) return Link{Link::Kind::layer, kNone, word, {}};
+  if (const auto tensor = tensors_.find(word); tensor != tensors_.end())
+    return Link{Link::Kind::tensor, kNone, tensor->second, {}};
+  const auto module = modules_.find(word);
+  if (module == modules_.end()) return std::nullopt;
+  if (const std::string layer = session_->layer_of(word); !layer.empty())
+    return Link{Link::Kind::layer, kNone, layer, {}};
+  return Link{Link::Kind::op, module->second, "", {}};
+}
+
+bool Names::has_step(double step) const {
+  const History& history = session_->history();
+  if (std::binary_search(history.steps().begin(), history.steps().end(), step)) return true;
+  return std::any_of(session_->incidents().begin(), session_->incidents().end(),
+                     [&](const IncidentEntry& e) { return static_cast<double>(e.files.step) == step; });
+}
+
+std::optional<Link> Names::numbered(std::string_view what, const std::string& number) const {
+  std::int64_t value = 0;
+  const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), value);
+  if (error != std::errc() || end != number.data() + number.size() || value < 0) return std::nullopt;
+  const OpenIncident* incident = session_->incident();
+  if (what == "op" && incident != nullptr && static_cast<std::size_t>(value) < incident->trace.size())
+    return Link{Link::Kind::op, value, "", {}};
+  if ((what == "step" || what == "Step") && has_step(static_cast<double>(value)))
+    return Link{Link::Kind::step, value, "", {}};
+  if (what == "sample" && !sample_tensor_.empty()) return Link{Link::Kind::sample, value, sample_tensor_, {}};
+  return std::nullopt;
+}
+
+std::vector<Span> Names::linked(const std::string& text) const {
+  std::vector<Span> spans;
+  std::size_t done = 0;
+  const auto add = [&](std::size_t begin, std::size_t end, const Link& link) {
+    if (begin > done) spans.push_back({text.substr(done, begin - done), std::nullopt});
+    spans.push_back({text.substr(begin, end - begin), link});
+    done = end;
+  };
+  const std::vector<Word> words = words_of(text);
+  const auto spelt = [&](std::size_t i) {
+    return i < words.size() ? text.substr(words[i].begin, words[i].end - words[i].begin) : std::string();
+  };
+  std::optional<Statistic> statistic;
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    const std::string word = spelt(i);
+    if (const auto named = statistic_named(word)) statistic = named;
+    if (const auto link = numbered(word, spelt(i + 1))) {
+      add(words[i].begin, words[i + 1].end, *link);
+      ++i;
+    } else if (word.find("::") != std::string::npos) {
+      const std::string module = spelt(i + 1) == "in" ? spelt(i + 2) : "";
+      if (const auto op_link = op(word, module)) add(words[i].begin, words[i].end, *op_link);
+    } else if (auto place = this->word(word)) {
+      if (place->kind == Link::Kind::layer) place->statistic = statistic;
+      add(words[i].begin, words[i].end, *place);
+    }
+  }
+  if (done < text.size() || spans.empty()) spans.push_back({text.substr(done), std::nullopt});
+  return spans;
+}
+
+void follow(Session& session, const Link& link) {
+  switch (link.kind) {
+    case Link::Kind::op:
+      return session.select_op(static_cast<std::int32_t>(link.number));
+    case Link::Kind::step:
+      return session.select_step(static_cast<double>(link.number));
+    case Link::Kind::sample:
+    case Link::Kind::tensor:
+      return session.select_tensor(link.name);
+    case Link::Kind::layer:
+      session.select_layer(link.name);
+      if (link.statistic) session.select_statistic(*link.statistic);
+      const auto shows = [&](Statistic s) {
+        const auto& layers = session.history().layers(s);
+        return std::find(layers.begin(), layers.end(), link.name) != layers.end();
+      };
+      if (shows(session.selection().statistic)) return;
+      for (int i = kStatistics - 1; i >= 0; --i)
+        if (shows(static_cast<Statistic>(i))) session.select_statistic(static_cast<Statistic>(i));
+      return;
+  }
+}
+
+}  // namespace nanquest::viewer

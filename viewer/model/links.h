@@ -1,0 +1,64 @@
+/// Links: places in a run that words name. "aten::mm in blocks.3.mlp", "op 55", "step 131", "sample 3", a
+/// module, a layer, a weight: whoever reads such a word may want to go there.
+///
+///     const Names names(session);                       // once a reading
+///     for (const Span& span : names.linked(sentence)) …   // what is a link, and what is plain
+///     follow(session, *span.link);
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "viewer/model/session.h"
+
+namespace nanquest::viewer {
+
+struct Link {
+  enum class Kind : std::uint8_t { op, layer, step, sample, tensor };
+  Kind kind = Kind::op;
+  std::int64_t number = kNone;         ///< of the op, step or sample
+  std::string name;                    ///< of the layer; path of the tensor
+  std::optional<Statistic> statistic;  ///< of the layer, where the words say which
+  bool operator==(const Link&) const = default;
+};
+
+/// A stretch of a text, and where it leads.
+struct Span {
+  std::string text;
+  std::optional<Link> link;
+};
+
+/// What the words of a session's texts may name. Made for what the session holds now (Session::reading).
+class Names {
+ public:
+  /// One pass over ops, layers and tensors.
+  explicit Names(const Session& session);
+  /// Cuts a text into plain stretches and links; together they are the text.
+  std::vector<Span> linked(const std::string& text) const;
+  /// The op of that name in that module ("" for any): the culprit, else the first; none if there is none.
+  std::optional<Link> op(const std::string& name, const std::string& module) const;
+  /// What a word alone stands for: a layer, a tensor, a module; nothing else.
+  std::optional<Link> word(const std::string& word) const;
+  /// The op that the verdict or the recording blames.
+  std::optional<Link> culprit() const;
+
+ private:
+  std::optional<Link> numbered(std::string_view what, const std::string& number) const;
+  bool has_step(double step) const;
+
+  const Session* session_;
+  std::unordered_map<std::string, std::int32_t> ops_;      ///< the first by name, and by name and module
+  std::unordered_map<std::string, std::int32_t> modules_;  ///< the first op of each
+  std::unordered_map<std::string, std::string> tensors_;   ///< path by name
+  std::int32_t culprit_ = kNone;
+  std::string sample_tensor_;  ///< the batch's first tensor: where samples are seen
+};
+
+/// Selects what the link leads to.
+void follow(Session& session, const Link& link);
+
+}  // namespace nanquest::viewer

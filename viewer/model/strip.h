@@ -1,0 +1,25 @@
+/// Strip: what stands above all panels. What happened, where, how sure; where it began and where it broke.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "viewer/model/links.h"
+
+namespace nanquest::viewer {
+
+struct Strip {
+  std::optional<Label> cause;  ///< nothing before a replay
+  std::string says;  ///< "FP16_OVERFLOW", "not replayed yet", "No incident: steps 0 to 99 were finite"
+  std::vector<std::pair<std::string, std::optional<Link>>> facts;  ///< step, op, module, how sure
+  std::optional<Link> began;  ///< the first op that left less than one bit of room, up to where it broke
+  std::optional<Link> broke;  ///< the op that made the first bad value
+  std::string age;            ///< how long ago something was written, in whole units; "" if that isn't known
+};
+
+/// The strip of what is open.
+Strip strip_of(const Session& session);
+
+}  // namespace nanquest::viewer

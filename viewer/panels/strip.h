@@ -1,0 +1,11 @@
+/// The strip above all panels. Private to viewer/panels.
+#pragma once
+
+#include "viewer/panels/view.h"
+
+namespace nanquest::viewer {
+
+/// Draws it below the menu, over the whole width; panels get the room below it.
+void draw_strip(UiState& state);
+
+}  // namespace nanquest::viewer

@@ -1,0 +1,14 @@
+/// Running text with links in it.
+#pragma once
+
+#include <vector>
+
+#include "viewer/model/links.h"
+
+namespace nanquest::viewer {
+
+/// Draws the spans as one text, wrapped at the right edge of the room that is left; lines break at spaces
+/// and where the text says so. The link that was clicked in this frame, or null.
+const Link* flowing_text(const std::vector<Span>& spans);
+
+}  // namespace nanquest::viewer
