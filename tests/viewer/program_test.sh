@@ -118,5 +118,21 @@ case "$3" in
     xvfb-run -a -s "-screen 0 1280x800x24" "$viewer" "$dir/story" --frames 5 > "$dir/out" 2>&1 || { echo "FAILED: the second time"; cat "$dir/out"; failures=1; }
     [ "$before" = "$(cat "$dir/story/manifest.json" "$dir/story/incidents/"* | cksum)" ] || { echo "FAILED: the viewer changed the data"; failures=1; }
     ;;
+  idle)
+    # A run that nobody writes: once the first picture has settled nothing is drawn, and hardly anything computed.
+    touch -d "3 hours ago" "$dir/story/manifest.json" "$dir/story/series.r0.h5"
+    cat > "$dir/timed" <<'EOF'
+"$1" "$2" --seconds "$3" 2> "$4/err"; times > "$4/times"; tail -1 "$4/times" | sed 's/.*m\([0-9.]*\)s .*m\([0-9.]*\)s/\1 \2/'
+EOF
+    timed() { xvfb-run -a -s "-screen 0 1280x800x24" bash "$dir/timed" "$viewer" "$dir/story" "$1" "$dir"; }
+    timed 2 > /dev/null  # the layout is remembered from here on
+    short="$(timed 2)"; first="$(grep -o '^[0-9]* frames' "$dir/err" | cut -d' ' -f1)"
+    long="$(timed 8)"; all="$(grep -o '^[0-9]* frames' "$dir/err" | cut -d' ' -f1)"
+    echo "frames in 2 s and in 8 s: $first and $all; seconds of processor, user and system: $short and $long"
+    [ -n "$all" ] && [ "$all" -gt 0 ] || { echo "FAILED: nothing was drawn"; failures=1; }
+    [ "$all" -le $((first + 4)) ] || { echo "FAILED: frames are drawn while nothing happens"; failures=1; }
+    echo "$short $long" | awk '{ idle = ($3 + $4 - $1 - $2) / 6; printf "idle: %.2f %% of a core\n", 100 * idle; exit idle > 0.03 }' ||
+      { echo "FAILED: it computes while nothing happens"; failures=1; }
+    ;;
 esac
 exit "$failures"

@@ -243,6 +243,28 @@ TEST(Pace, DrawsAFewFramesAfterTheLastThingThatHappened) {
   EXPECT_FALSE(pace.may_wait()) << "what happens while it settles is drawn out as well";
 }
 
+TEST(Pace, DrawsNothingWhileNothingHappens) {
+  Pace pace;
+  while (!pace.may_wait()) pace.next(false);
+  for (int i = 0; i < 100; ++i) EXPECT_FALSE(pace.next(false));
+  EXPECT_TRUE(pace.next(true)) << "and at once when something does";
+}
+
+TEST_F(Ui, WhatIsHeldDownIsDrawn) {
+  Driver driver(session(), Panel::all);
+  driver.frame(3);
+  EXPECT_FALSE(input_waits());
+  ImGui::GetIO().AddKeyEvent(ImGuiKey_DownArrow, true);
+  driver.frame(5);
+  EXPECT_TRUE(input_waits()) << "a held key repeats";
+  ImGui::GetIO().AddKeyEvent(ImGuiKey_DownArrow, false);
+  driver.frame(2);
+  EXPECT_FALSE(input_waits());
+  ImGui::GetIO().AddMouseButtonEvent(0, true);
+  driver.frame(2);
+  EXPECT_TRUE(input_waits()) << "and a held button drags";
+}
+
 /// The press and the release of a quick click come in the last frame before the loop would sleep.
 TEST_F(Ui, AQuickClickIsDrawnBeforeTheWindowSleeps) {
   Driver driver(session(), Panel::runs);

@@ -22,6 +22,7 @@ struct Arguments {
   std::int64_t op = -1, step = -1;
   float scale = 1;
   int frames = -1;
+  double seconds = 0;
   bool wants_text = false;
 };
 
@@ -131,7 +132,7 @@ int show(Session& session, const Arguments& a, Panel panel) {
     return usage("--size " + a.size + " is no size",
                  "give WIDTHxHEIGHT, 320x200 to 8192x8192, as in 1280x800");
   if (a.screenshot.empty()) {
-    const Status shown = run_window(session, {panel}, {width, height, a.scale, a.frames});
+    const Status shown = run_window(session, {panel}, {width, height, a.scale, a.frames, a.seconds});
     return shown ? 0 : fail(shown.error());
   }
   const Result<Image> image = take_picture(session, {panel}, width, height, a.scale);
@@ -193,6 +194,7 @@ int main(int argc, char** argv) try {
   app.add_option("--statistic", a.statistic,
                  "grad_norm, weight_norm, update_ratio, grad_amax or weight_amax");
   app.add_option("--frames", a.frames, "Close the window after so many frames")->group("");
+  app.add_option("--seconds", a.seconds, "Close the window after so long")->group("");
   app.set_version_flag("--version", version_text());
   try {
     app.parse(argc, argv);

@@ -3,9 +3,11 @@
 #include <GLFW/glfw3.h>
 
 #include <chrono>
+#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <string>
+#include <utility>
 
 #include "backends/imgui_impl_glfw.h"
 #include "backends/imgui_impl_opengl3.h"
@@ -44,10 +46,22 @@ std::string last_error() {
   return text == nullptr ? "there is no display" : text;
 }
 
-/// A file dropped on the window: opened instead, with the same layout.
-void dropped(GLFWwindow* window, int count, const char** paths) {
-  auto* target = static_cast<std::string*>(glfwGetWindowUserPointer(window));
-  if (count > 0 && target != nullptr) *target = paths[0];
+/// What the system tells the window between frames, beside input.
+struct Told {
+  std::string dropped;   ///< a file to open instead, with the same layout
+  bool exposed = false;  ///< what was drawn is lost
+};
+
+Told* told(GLFWwindow* window) {
+  return static_cast<Told*>(glfwGetWindowUserPointer(window));
+}
+
+void on_drop(GLFWwindow* window, int count, const char** paths) {
+  if (count > 0) told(window)->dropped = paths[0];
+}
+
+void on_refresh(GLFWwindow* window) {
+  told(window)->exposed = true;
 }
 
 std::string title_of(const Session& session) {
@@ -84,35 +98,55 @@ void draw_frame(GLFWwindow* window, Ui& ui) {
   glfwSwapBuffers(window);
 }
 
-void loop(GLFWwindow* window, Session& session, UiOptions options, int frames) {
+/// Opens what was dropped on the window instead.
+void open_dropped(GLFWwindow* window, Session& session, UiState& state, const std::string& path) {
+  Result<Session> other = Session::open(path);
+  state.message = other ? "Opened " + path : other.error().text();
+  if (!other) return;
+  session = std::move(other).value();
+  glfwSetWindowTitle(window, title_of(session).c_str());
+  state.steps.show_all();
+}
+
+bool was_resized(GLFWwindow* window) {
+  int width = 0, height = 0;
+  glfwGetWindowSize(window, &width, &height);
+  const ImVec2 drawn = ImGui::GetIO().DisplaySize;
+  return drawn.x != static_cast<float>(width) || drawn.y != static_cast<float>(height);
+}
+
+void loop(GLFWwindow* window, Session& session, UiOptions options, const WindowOptions& wanted) {
   Ui ui(session, options);
-  std::string drop;
-  glfwSetWindowUserPointer(window, &drop);
-  glfwSetDropCallback(window, dropped);
+  Told events;
+  glfwSetWindowUserPointer(window, &events);
+  glfwSetDropCallback(window, on_drop);
+  glfwSetWindowRefreshCallback(window, on_refresh);
   Follower follower;
   Pace pace;
-  for (int frame = 0; !glfwWindowShouldClose(window) && !ui.wants_to_quit() && frame != frames; ++frame) {
-    if (pace.may_wait() && frames < 0)
+  std::string age;  // as it was drawn
+  const bool counts = wanted.frames >= 0;
+  int frames = 0;
+  const auto start = Clock::now();
+  const auto late = [&] {
+    return wanted.seconds > 0 && std::chrono::duration<double>(Clock::now() - start).count() > wanted.seconds;
+  };
+  while (!glfwWindowShouldClose(window) && !ui.wants_to_quit() && frames != wanted.frames && !late()) {
+    if (pace.may_wait() && !counts)
       glfwWaitEventsTimeout(1.0);
     else
       glfwPollEvents();
-    int width = 0, height = 0;
-    glfwGetWindowSize(window, &width, &height);
-    const ImVec2 before = ImGui::GetIO().DisplaySize;
-    bool something = input_waits() || !drop.empty() || before.x != static_cast<float>(width) ||
-                     before.y != static_cast<float>(height);
-    if (!drop.empty()) {
-      Result<Session> other = Session::open(drop);
-      ui.state().message = other ? "Opened " + drop : other.error().text();
-      if (other) session = std::move(other).value();
-      glfwSetWindowTitle(window, title_of(session).c_str());
-      ui.state().steps.show_all();
-      drop.clear();
+    bool something = input_waits() || was_resized(window) || std::exchange(events.exposed, false);
+    if (const std::string path = std::exchange(events.dropped, ""); !path.empty()) {
+      open_dropped(window, session, ui.state(), path);
+      something = true;
     }
     if (ui.state().follow && follower.due()) something = follower.look(session, ui.state()) || something;
-    pace.next(something);
+    if (const std::string now = session.age_text(); now != age) something = true, age = now;
+    if (!pace.next(something) && !counts) continue;
     draw_frame(window, ui);
+    ++frames;
   }
+  if (wanted.seconds > 0) std::fprintf(stderr, "%d frames\n", frames);
 }
 
 }  // namespace
@@ -142,12 +176,13 @@ Status run_window(Session& session, UiOptions options, WindowOptions wanted) {
 #ifdef IMGUI_HAS_DOCK
   io.ConfigFlags |= ImGuiConfigFlags_DockingEnable;
 #endif
+  io.ConfigInputTextCursorBlink = false;  // nobody draws while nothing happens
   const std::string settings = settings_file();
   io.IniFilename = settings.empty() ? nullptr : settings.c_str();
   apply_style(wanted.scale * (monitor > 0 ? monitor : 1));
   const bool ready = ImGui_ImplGlfw_InitForOpenGL(window, true) && ImGui_ImplOpenGL3_Init("#version 150");
   if (ready) {
-    loop(window, session, options, wanted.frames);
+    loop(window, session, options, wanted);
     ImGui_ImplOpenGL3_Shutdown();
   }
   ImGui_ImplGlfw_Shutdown();

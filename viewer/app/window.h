@@ -10,12 +10,13 @@ namespace nanquest::viewer {
 struct WindowOptions {
   int width = 1280, height = 800;
   float scale = 1;
-  int frames = -1;  ///< close by itself after so many, for tests; -1 never
+  int frames = -1;     ///< close by itself after so many, for tests; -1 never
+  double seconds = 0;  ///< close by itself after so long and say on stderr how many were drawn; 0 never
 };
 
-/// Opens the window and stays until it is closed. Follows the run: looks for news once a second. Redraws only
-/// when something happens. Remembers its layout beside the user's settings, never beside the data.
-/// `unsupported` without a display.
+/// Opens the window and stays until it is closed. Follows the run: looks for news once a second. Draws only
+/// when something happens: input, news, another age of the data. Remembers its layout beside the user's
+/// settings, never beside the data. `unsupported` without a display.
 Status run_window(Session& session, UiOptions options, WindowOptions window);
 
 }  // namespace nanquest::viewer

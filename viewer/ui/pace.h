@@ -10,16 +10,22 @@ class Pace {
  public:
   /// True if nothing is left to draw: the loop may sleep until something happens.
   bool may_wait() const { return left_ == 0; }
-  /// Call before each frame. `something`: input is waiting, or there are new data.
-  void next(bool something) { left_ = something ? kSettle : std::max(0, left_ - 1); }
+  /// Call once a turn of the loop. `something`: input is waiting, or there are new data. True if a frame is
+  /// to be drawn in this turn.
+  bool next(bool something) {
+    const bool draws = something || left_ > 0;
+    left_ = something ? kSettle : std::max(0, left_ - 1);
+    return draws;
+  }
 
  private:
   static constexpr int kSettle = 4;
   int left_ = kSettle;
 };
 
-/// True while Dear ImGui holds input that no frame has taken yet. It takes a press and its release in two
-/// frames, however fast they came: who sleeps before the second shows a stale picture.
+/// True while Dear ImGui holds input that no frame has taken yet, or a key or button is held down. It takes a
+/// press and its release in two frames, however fast they came: who sleeps before the second shows a stale
+/// picture. What is held repeats, or drags.
 bool input_waits();
 
 }  // namespace nanquest::viewer
