@@ -16,11 +16,12 @@ namespace fs = std::filesystem;
 
 /// High enough for all of the panel, and for no row of the trace to be half hidden.
 int height_of(Panel panel) {
-  return panel == Panel::verdict  ? 960
-         : panel == Panel::norms  ? 600
-         : panel == Panel::trace  ? 592
-         : panel == Panel::tensor ? 648
-                                  : 232;
+  return panel == Panel::verdict    ? 960
+         : panel == Panel::timeline ? 520
+         : panel == Panel::norms    ? 600
+         : panel == Panel::trace    ? 592
+         : panel == Panel::tensor   ? 648
+                                    : 232;
 }
 
 std::string golden_path(Panel panel) {
@@ -93,6 +94,8 @@ TEST(GoldenComparison, FindsOtherContents) {
   EXPECT_GT(share(Panel::trace, draw(Panel::trace, [](S s) { s.select_op(54); })), kShare);
   EXPECT_GT(share(Panel::tensor, draw(Panel::tensor, [](S s) { s.select_tensor("parameters/head.weight"); })),
             kShare);
+  EXPECT_GT(share(Panel::timeline, draw(Panel::timeline, [](S s) { s.select_step(60); })), kShare);
+  EXPECT_GT(share(Panel::timeline, draw(Panel::timeline, {}, true, 1)), kShare);
   EXPECT_GT(share(Panel::runs, draw(Panel::runs, {}, true, 1)), kShare);
   EXPECT_EQ(share(Panel::runs, golden(Panel::trace)), 1);  // another size
 }

@@ -39,14 +39,14 @@ TEST_F(Jump, AnOpInTheVerdictLeadsToTheTrace) {
   EXPECT_EQ(in_front(), "Trace");
 }
 
-TEST_F(Jump, AStepLeadsToTheNorms) {
+TEST_F(Jump, AStepLeadsToTheTimeline) {
   Driver driver(session(), Panel::all);
   driver.frame(5);
   session().select_step(12);
   driver.frame(2);
   ASSERT_TRUE(driver.click("step 131"));
   EXPECT_EQ(session().selection().step, 131);
-  EXPECT_EQ(in_front(), "Norms");
+  EXPECT_EQ(in_front(), "Timeline");
 }
 
 TEST_F(Jump, ARowOfTheEvidenceLeadsToTheOpThatItWasMeasuredOn) {

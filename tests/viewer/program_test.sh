@@ -25,7 +25,7 @@ case "$3" in
     expect 0 "weight_norm:head" "$viewer" "$dir/story" --csv norms --statistic weight_norm
     expect 0 "head.weight" "$viewer" "$dir/story" --text tensor --tensor head.weight
     expect 0 "nanquest-viewer runs/story" "$viewer" --help
-    expect 0 "Panels: verdict, norms, trace, tensor, runs or all" "$viewer" --help
+    expect 0 "Panels: verdict, timeline, norms, trace, tensor, runs or all" "$viewer" --help
     expect 0 "file format" "$viewer" --version
     ;;
   refuses)

@@ -7,7 +7,7 @@
 namespace nanquest::viewer {
 
 #ifdef IMGUI_HAS_DOCK
-/// Each panel into the node of its place: two above, three below.
+/// Each panel into the node of its place: verdict and runs on the left, what they are about on the right.
 void build_layout(ImGuiID space, ImVec2 size);
 #else
 /// The same arrangement as fixed places, for a Dear ImGui without docking: of the next window.

@@ -54,8 +54,9 @@ Panel panel_of(Link::Kind kind) {
     case Link::Kind::op:
       return Panel::trace;
     case Link::Kind::layer:
-    case Link::Kind::step:
       return Panel::norms;
+    case Link::Kind::step:
+      return Panel::timeline;
     case Link::Kind::sample:
     case Link::Kind::tensor:
       break;

@@ -24,7 +24,14 @@ enum class Panel : std::uint8_t {
 #undef PANEL
 
 /// Where the layout has it.
-enum class Place : std::uint8_t { top_left, top_right, bottom_left, bottom_middle, bottom_right };
+enum class Place : std::uint8_t {
+  left_top,
+  left_bottom,
+  right_top,
+  right_middle,
+  right_bottom,
+  right_corner
+};
 
 /// Without what it shows nothing but why.
 enum class Needs : std::uint8_t { nothing, verdict, snapshot };
@@ -48,7 +55,7 @@ std::span<const PanelInfo> all_panels();
 std::optional<Panel> panel_from_name(std::string_view name);
 /// "verdict", …, "all".
 std::string_view panel_name(Panel panel);
-/// "verdict, norms, trace, tensor or runs", and "or all" if that may be chosen too.
+/// "verdict, timeline, … or runs", and "or all" if that may be chosen too.
 std::string panel_choice(bool or_all);
 
 /// Shows what such a link leads to.

@@ -71,8 +71,10 @@ void NormsPanel::draw(UiState& state) {
   state.steps.fit(history);
   const float height = ImGui::GetContentRegionAvail().y;
   const bool aligned = ImPlot::BeginAlignedPlots("norms");
-  if (plots != lines) draw_heat_map(state, history, s, plots == heat_map ? height : height * 0.52f);
-  if (plots != heat_map)
+  // Two plots in so little room would be none.
+  const Plots shown = plots == both && height < ImGui::GetFontSize() * 14 ? heat_map : plots;
+  if (shown != lines) draw_heat_map(state, history, s, shown == heat_map ? height : height * 0.52f);
+  if (shown != heat_map)
     draw_lines(state, values[static_cast<int>(s)], fitted != state.steps.asked(), history, s,
                ImGui::GetContentRegionAvail().y);
   if (aligned) ImPlot::EndAlignedPlots();

@@ -5,6 +5,7 @@
 
 #include "viewer/model/numbers.h"
 #include "viewer/panels/norms/plots.h"
+#include "viewer/ui/curves.h"
 #include "viewer/ui/style.h"
 
 namespace nanquest::viewer {
@@ -144,26 +145,6 @@ void react(UiState& state, const History& history, Statistic s, const HeatMap& m
 
 }  // namespace
 
-void draw_events(const UiState& state, const History& history) {
-  ImDrawList& list = *ImPlot::GetPlotDrawList();
-  const ImVec2 origin = ImPlot::GetPlotPos(), size = ImPlot::GetPlotSize();
-  const float r = ImGui::GetFontSize() * 0.28f;
-  ImPlot::PushPlotClipRect();
-  if (state.session.selection().step >= 0) {
-    const float x = ImPlot::PlotToPixels(state.session.selection().step, 0).x;
-    list.AddLine({x, origin.y}, {x, origin.y + size.y}, IM_COL32(255, 255, 255, 150), 1.5f);
-  }
-  for (const GateEvent& e : history.events()) {
-    const float x = ImPlot::PlotToPixels(e.step, 0).x;
-    const Mark mark = e.gate == Gate::spike            ? Mark::spike
-                      : e.gate == Gate::scale_overflow ? Mark::scale_overflow
-                                                       : Mark::nan;
-    list.AddCircleFilled({x, origin.y + r * 1.8f}, r * 1.7f, IM_COL32(14, 16, 20, 230));
-    draw_mark(list, {x, origin.y + r * 1.8f}, r, mark);
-  }
-  ImPlot::PopPlotClipRect();
-}
-
 void draw_heat_map(UiState& state, const History& history, Statistic s, float height) {
   const LogScale scale(history, s);
   const float bar = ImGui::GetFontSize() * 4.6f;
@@ -196,7 +177,7 @@ void draw_heat_map(UiState& state, const History& history, Statistic s, float he
       }
     draw_lane(history, map);
     ImPlot::PopPlotClipRect();
-    draw_events(state, history);
+    draw_events(history, state.session.selection().step);
     react(state, history, s, map);
     ImPlot::EndPlot();
   }

@@ -4,54 +4,11 @@
 
 #include "viewer/model/numbers.h"
 #include "viewer/panels/norms/plots.h"
+#include "viewer/ui/curves.h"
 #include "viewer/ui/style.h"
 
 namespace nanquest::viewer {
 namespace {
-
-struct Curve {
-  std::vector<double> x, y;
-};
-
-/// Finite runs of a series, at most two points a pixel column; a gap wherever something is not finite.
-std::vector<Curve> finite_runs(const History& history, const Pyramid& series, std::size_t first,
-                               std::size_t last, double foot, float pixels) {
-  std::vector<Curve> runs(1);
-  const auto columns = std::min<std::size_t>(last - first, static_cast<std::size_t>(std::max(1.0f, pixels)));
-  for (std::size_t c = 0; c < columns; ++c) {
-    const std::size_t a = first + (last - first) * c / columns,
-                      b = first + (last - first) * (c + 1) / columns;
-    const Extremes e = series.query(a, b);
-    if (e.has_finite()) {
-      runs.back().x.push_back(history.steps()[a]);
-      runs.back().y.push_back(std::max(e.min, foot));
-      if (e.max > e.min) {
-        runs.back().x.push_back(history.steps()[b - 1]);
-        runs.back().y.push_back(std::max(e.max, foot));
-      }
-    }
-    if (e.non_finite() > 0 && !runs.back().x.empty()) runs.emplace_back();
-  }
-  return runs;
-}
-
-/// A lane at the top: one mark where a layer is not finite.
-void marker_lane(const History& history, const Pyramid& series, std::size_t first, std::size_t last,
-                 float lane) {
-  const ImVec2 origin = ImPlot::GetPlotPos(), size = ImPlot::GetPlotSize();
-  const auto columns = std::min<std::size_t>(last - first, static_cast<std::size_t>(std::max(1.0f, size.x)));
-  const float r = ImGui::GetFontSize() * 0.27f;
-  for (std::size_t c = 0; c < columns; ++c) {
-    const std::size_t a = first + (last - first) * c / columns,
-                      b = first + (last - first) * (c + 1) / columns;
-    const Extremes e = series.query(a, b);
-    if (e.non_finite() == 0) continue;
-    std::size_t row = a;
-    while (row + 1 < b && std::isfinite(series[row])) ++row;
-    const float x = ImPlot::PlotToPixels(history.steps()[row], 1).x;
-    draw_mark(*ImPlot::GetPlotDrawList(), {x, origin.y + lane}, r, worst(e));
-  }
-}
 
 /// The name of the chosen layer, left of its last finite point in view.
 void name_chosen(const UiState& state, const History& history, Statistic s, std::size_t first,
@@ -89,22 +46,6 @@ std::string nearest_layer(const History& history, Statistic s, std::size_t row) 
     }
   }
   return name;
-}
-
-/// Fits the values when somebody asks for it, and when the numbers have changed, unless a person has chosen
-/// what to see.
-void setup_values(ShownValues& shown, bool asked, double foot, double top) {
-  const bool changed = shown.low != foot || shown.high != top;
-  const bool fit = asked || (changed && !shown.own);
-  if (fit) shown = {foot, top, false};
-  ImPlot::SetupAxisLimits(ImAxis_Y1, foot, top, fit ? ImPlotCond_Always : ImPlotCond_Once);
-}
-
-/// Notices that a person has zoomed or panned the values.
-void note_values(ShownValues& shown) {
-  const ImPlotRange now = ImPlot::GetPlotLimits().Y;
-  const auto same = [](double a, double b) { return std::abs(a - b) <= 1e-9 * std::abs(b); };
-  shown.own = !same(now.Min, shown.low) || !same(now.Max, shown.high);
 }
 
 void react(UiState& state, const History& history, Statistic s) {
@@ -176,10 +117,10 @@ void draw_lines(UiState& state, ShownValues& shown, bool fit, const History& his
   ImPlot::PushPlotClipRect();
   const float lane = ImGui::GetFontSize() * 1.35f;
   for (std::size_t i = 0; i < layers && first < last; ++i)
-    marker_lane(history, history.series(s, i), first, last, lane);
+    draw_bad_lane(history, history.series(s, i), first, last, lane);
   ImPlot::PopPlotClipRect();
   name_chosen(state, history, s, first, last);
-  draw_events(state, history);
+  draw_events(history, state.session.selection().step);
   react(state, history, s);
   ImPlot::EndPlot();
 }

@@ -12,7 +12,4 @@ void draw_heat_map(UiState& state, const History& history, Statistic s, float he
 void draw_lines(UiState& state, ShownValues& values, bool fit, const History& history, Statistic s,
                 float height);
 
-/// Vertical lines and marks where the gate was not `ok` and at the selected step; inside a plot.
-void draw_events(const UiState& state, const History& history);
-
 }  // namespace nanquest::viewer

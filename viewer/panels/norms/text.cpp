@@ -1,9 +1,7 @@
-#include <cmath>
-
 #include "viewer/model/numbers.h"
 #include "viewer/model/session.h"
-#include "viewer/model/text_table.h"
 #include "viewer/panels/lines.h"
+#include "viewer/panels/series_lines.h"
 
 namespace nanquest::viewer {
 
@@ -17,30 +15,10 @@ std::string norms_text(Session& session) {
                                 exact_number(history.steps().front()), exact_number(history.steps().back()));
   for (const GateEvent& e : history.events())
     put(out, "  step {}: {}\n", exact_number(e.step), gate_words(e.gate));
-  std::vector<std::vector<std::string>> rows;
-  for (std::size_t i = 0; i < history.layers(s).size(); ++i) {
-    const Pyramid& series = history.series(s, i);
-    const Extremes all = series.query(0, series.size());
-    double last = std::nan("");
-    for (std::size_t r = series.size(); r-- > 0 && std::isnan(last);)
-      if (std::isfinite(series[r])) last = series[r];
-    std::string bad = bad_text(all.nan, all.pos_inf, all.neg_inf);
-    for (std::size_t r = 0; r < series.size(); ++r)
-      if (!std::isfinite(series[r])) {
-        bad += " (first at step " + exact_number(history.steps()[r]) + ")";
-        break;
-      }
-    rows.push_back({history.layers(s)[i], short_number(series[0]), short_number(last),
-                    all.has_finite() ? short_number(all.min) : "-",
-                    all.has_finite() ? short_number(all.max) : "-", bad});
-  }
-  return out + text_table({{"layer"},
-                           {"first", true},
-                           {"last finite", true},
-                           {"smallest", true},
-                           {"largest", true},
-                           {"not finite"}},
-                          rows);
+  std::vector<SeriesLine> lines;
+  for (std::size_t i = 0; i < history.layers(s).size(); ++i)
+    lines.push_back({history.layers(s)[i], &history.series(s, i)});
+  return out + series_table(history, "layer", lines);
 }
 
 }  // namespace nanquest::viewer

@@ -5,14 +5,9 @@
 
 #include "viewer/model/history.h"
 #include "viewer/panels/view.h"
+#include "viewer/ui/curves.h"
 
 namespace nanquest::viewer {
-
-/// Values that the lines of a statistic are shown between.
-struct ShownValues {
-  double low = 0, high = 0;  ///< as they were fitted; 0, 0: never
-  bool own = false;          ///< the person has chosen others since
-};
 
 struct NormsPanel : PanelView {
   enum Plots { both, heat_map, lines };

@@ -71,7 +71,7 @@ void bad_cell(const ValueRange& r) {
 
 enum Column { c_op, c_mark, c_name, c_module, c_phase, c_formats, c_read, c_written, c_room, c_bad, c_count };
 
-void setup_columns(bool wide, std::size_t ops) {
+void setup_columns(bool wide, bool narrow, std::size_t ops) {
   const float em = ImGui::GetFontSize();
   const auto fixed = [&](const char* name, float ems, bool shown = true) {
     ImGui::TableSetupColumn(
@@ -84,7 +84,7 @@ void setup_columns(bool wide, std::size_t ops) {
   fixed("Phase", 4.6f, wide);
   fixed("Formats", 7.0f, wide);
   fixed("Read amax", 5.2f, wide);
-  fixed("Amax", 4.6f);
+  fixed("Amax", 4.6f, !narrow);
   fixed("Room, bits", 5.2f);
   fixed("Not finite", wide ? 8.0f : 5.6f);
   ImGui::TableSetupScrollFreeze(0, 1);
@@ -191,11 +191,13 @@ void arrows(UiState& state, const std::vector<OpId>& ops) {
 
 void op_table(TracePanel& view, UiState& state, const OpenIncident& incident, float height) {
   const bool wide = ImGui::GetContentRegionAvail().x > ImGui::GetFontSize() * 55;
+  const bool narrow = ImGui::GetContentRegionAvail().x < ImGui::GetFontSize() * 34;
   const ImGuiTableFlags flags = ImGuiTableFlags_ScrollY | ImGuiTableFlags_RowBg | ImGuiTableFlags_Resizable |
                                 ImGuiTableFlags_Hideable | ImGuiTableFlags_BordersInnerV |
                                 ImGuiTableFlags_NoSavedSettings;
-  if (!ImGui::BeginTable(wide ? "ops wide" : "ops", c_count, flags, {0, height})) return;
-  setup_columns(wide, incident.trace.size());
+  if (!ImGui::BeginTable(wide ? "ops wide" : narrow ? "ops narrow" : "ops", c_count, flags, {0, height}))
+    return;
+  setup_columns(wide, narrow, incident.trace.size());
   int chosen = -1;
   const std::vector<OpId>& ops = view.visible_ops;
   const auto found = std::lower_bound(ops.begin(), ops.end(), chosen_op(state));
@@ -235,11 +237,12 @@ void TracePanel::draw(UiState& state) {
           : grouped(visible_ops.size()) + " of " + counted(incident->trace.size(), "op");
   ImGui::TextDisabled("%s", shown.c_str());
   if (const OpId early = incident->trace.first_tight()) {
-    ImGui::SameLine();
     const std::string label = "Under 1 bit of room first: op " + std::to_string(early.row());
-    if (ImGui::GetContentRegionAvail().x > ImGui::CalcTextSize(label.c_str()).x + 20 &&
-        ImGui::SmallButton(label.c_str()))
-      state.session.select_op(early.row());
+    const float right = ImGui::GetCursorScreenPos().x + ImGui::GetContentRegionAvail().x;
+    if (right - ImGui::GetItemRectMax().x > ImGui::CalcTextSize(label.c_str()).x + 30) {
+      ImGui::SameLine();
+      if (ImGui::SmallButton(label.c_str())) state.session.select_op(early.row());
+    }
   }
   arrows(state, visible_ops);
   scroll_to_op = scroll_to_op || state.session.selection().op != seen_op;

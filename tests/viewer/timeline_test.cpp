@@ -1,0 +1,120 @@
+// The timeline: what happened when, and the numbers of the whole run.
+#include "viewer/model/timeline.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <sstream>
+
+#include "tests/viewer/story.h"
+#include "viewer/panels/registry.h"
+
+namespace nanquest::viewer {
+namespace {
+
+using Lane = TimelineEvent::Lane;
+
+class Timeline : public testing::Story {
+ protected:
+  void write(testing::FixtureOptions options = {}) { testing::write_run(dir(), options); }
+  static std::vector<double> steps_of(const Session& session, Lane lane) {
+    std::vector<double> out;
+    for (const TimelineEvent& e : timeline_events(session))
+      if (e.lane == lane) out.push_back(e.step);
+    return out;
+  }
+};
+
+std::vector<std::string> names(const std::vector<TimelineCurve>& curves) {
+  std::vector<std::string> out;
+  for (const TimelineCurve& curve : curves) out.push_back(curve.name);
+  return out;
+}
+
+TEST_F(Timeline, LanesHoldWhatTheRunKnows) {
+  write({.incidents = 2});
+  const Session session = open(dir());
+  EXPECT_EQ(steps_of(session, Lane::incident), (std::vector<double>{90, 131}));
+  EXPECT_EQ(steps_of(session, Lane::skipped), (std::vector<double>{90, 131}));
+  EXPECT_EQ(steps_of(session, Lane::spike), (std::vector<double>{124}));
+  for (const TimelineEvent& e : timeline_events(session)) {
+    if (e.incident < 0) continue;
+    EXPECT_EQ(session.incidents()[static_cast<std::size_t>(e.incident)].files.step,
+              static_cast<std::int64_t>(e.step));
+  }
+}
+
+TEST_F(Timeline, AnIncidentWithoutItsFileIsThere) {
+  write({.incidents = 2});
+  std::filesystem::remove_all(dir() + "/incidents");
+  EXPECT_EQ(steps_of(open(dir()), Lane::incident), (std::vector<double>{90, 131}));
+}
+
+TEST_F(Timeline, CurvesHoldEveryFiniteValueAndNoColumnThatNobodyFilled) {
+  SeriesTable table{
+      "scalars", {"step", "loss", "scale", "lr", "grad_norm", "gate", "seconds", "accuracy", "unused"}, {}};
+  const double nan = std::nan(""), inf = std::numeric_limits<double>::infinity();
+  for (int i = 0; i < 50; ++i)
+    table.values.insert(table.values.end(), {i * 1.0, i == 7 ? inf : 3.0 - i, 1024, 0.1,
+                                             i == 9 ? nan : 1.0 + i, 0, 0.2, 0.5, nan});
+  const History history({table});
+  const auto curves = timeline_curves(history);
+  EXPECT_EQ(names(curves), (std::vector<std::string>{"loss", "grad_norm", "scale", "lr", "accuracy"}));
+  for (const TimelineCurve& curve : curves) {
+    const Extremes all = curve.values->query(0, history.rows());
+    EXPECT_LT(curve.low, all.min) << curve.name;
+    EXPECT_GT(curve.high, all.max) << curve.name;
+    EXPECT_TRUE(!curve.logarithmic || curve.low > 0) << curve.name;
+  }
+  EXPECT_FALSE(curves[0].logarithmic) << "a loss may be below zero";
+  EXPECT_TRUE(curves[1].logarithmic);
+}
+
+TEST_F(Timeline, ALossThatIsNeverFiniteIsACurveOfMarks) {
+  SeriesTable table{"scalars", {"step", "loss"}, {}};
+  for (int i = 0; i < 5; ++i) table.values.insert(table.values.end(), {i * 1.0, std::nan("")});
+  const History history({table});
+  const auto curves = timeline_curves(history);
+  ASSERT_EQ(names(curves), std::vector<std::string>{"loss"});
+  EXPECT_LT(curves[0].low, curves[0].high);
+}
+
+TEST_F(Timeline, TextAndCsvHoldTheSameEvents) {
+  write({.incidents = 2});
+  Session session = open(dir());
+  const std::string text = panel_text(session, Panel::timeline);
+  const std::string csv = *panel_csv(session, Panel::timeline);
+  for (const TimelineEvent& e : timeline_events(session)) {
+    EXPECT_TRUE(says(text, "step " + std::to_string(static_cast<int>(e.step)) + ": " + e.what)) << e.what;
+    std::istringstream lines(csv);
+    bool found = false;
+    for (std::string line; std::getline(lines, line);)
+      found =
+          found || (line.rfind(std::to_string(static_cast<int>(e.step)) + ",", 0) == 0 && says(line, e.what));
+    EXPECT_TRUE(found) << e.what;
+  }
+  EXPECT_EQ(std::count(csv.begin(), csv.end(), '\n'), 133);
+}
+
+TEST_F(Timeline, IncidentsAreListedWithoutASeries) {
+  write({.series = false, .incidents = 2});
+  std::filesystem::remove_all(dir() + "/incidents");
+  Session session = open(dir());
+  ASSERT_TRUE(session.history().empty());
+  EXPECT_TRUE(says(panel_text(session, Panel::timeline), "No series"));
+  EXPECT_TRUE(says(panel_text(session, Panel::timeline), "step 131"));
+  EXPECT_TRUE(says(*panel_csv(session, Panel::timeline), "\n131,"));
+}
+
+TEST_F(Timeline, ManyEventsAreCountedInTheText) {
+  auto tables = testing::fixture_history(131);
+  auto gates = testing::column_of(tables, "scalars", "gate");
+  for (std::size_t r = 0; r < 131; ++r) gates[r] = 1;
+  std::filesystem::create_directories(dir());
+  testing::write_series(dir(), tables);
+  Session session = open(dir());
+  EXPECT_TRUE(says(panel_text(session, Panel::timeline), "and 91 more"));
+}
+
+}  // namespace
+}  // namespace nanquest::viewer

@@ -1,0 +1,120 @@
+// The timeline under a person's hands.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "tests/viewer/driver.h"
+#include "tests/viewer/story.h"
+
+namespace nanquest::viewer {
+namespace {
+
+using testing::Driver;
+
+class TimelineUi : public testing::Story {
+ protected:
+  void SetUp() override {
+    testing::FixtureOptions options;
+    options.incidents = 2;
+    testing::write_run(dir(), options);
+    session_.emplace(open(dir()));
+  }
+  Session& session() { return *session_; }
+  /// A plot of a panel, by its label; null if it was not drawn.
+  static const ImPlotPlot* plot_of(const char* panel, const char* label) {
+    ImPool<ImPlotPlot>& plots = ImPlot::GetCurrentContext()->Plots;
+    const ImGuiWindow* window = ImGui::FindWindowByName(panel);
+    return window == nullptr ? nullptr : plots.GetByKey(ImHashStr(label, 0, window->ID));
+  }
+  /// Pixels of a place in a plot of the timeline.
+  static ImVec2 place(const char* plot, double step, double y) {
+    const ImPlotPlot* found = plot_of("Timeline", plot);
+    if (found == nullptr) return {-1, -1};
+    const auto at = [](const ImPlotAxis& axis, double value, float low, float high) {
+      return low +
+             (high - low) * static_cast<float>((value - axis.Range.Min) / (axis.Range.Max - axis.Range.Min));
+    };
+    const ImRect& r = found->PlotRect;
+    return {at(found->Axes[ImAxis_X1], step, r.Min.x, r.Max.x),
+            at(found->Axes[ImAxis_Y1], y, r.Min.y, r.Max.y)};
+  }
+  static void click(Driver& driver, ImVec2 at) {
+    ImGuiIO& io = ImGui::GetIO();
+    io.AddMousePosEvent(at.x, at.y);
+    driver.frame(2);
+    io.AddMouseButtonEvent(0, true);
+    driver.frame();
+    io.AddMouseButtonEvent(0, false);
+    driver.frame(2);
+  }
+  std::optional<Session> session_;
+};
+
+TEST_F(TimelineUi, AMarkOfAnIncidentOpensIt) {
+  Driver driver(session(), Panel::timeline);
+  driver.frame(5);
+  ASSERT_EQ(session().incident()->doc.step, 131);
+  const ImVec2 mark = place("##lanes", 90, 0.5);
+  ASSERT_GT(mark.x, 0);
+  click(driver, {mark.x + 3, mark.y});
+  EXPECT_EQ(session().incident()->doc.step, 90);
+}
+
+TEST_F(TimelineUi, AClickOnACurveSelectsItsStep) {
+  Driver driver(session(), Panel::timeline);
+  driver.frame(5);
+  const ImVec2 at = place("##loss", 40, 5);
+  ASSERT_GT(at.x, 0);
+  click(driver, at);
+  EXPECT_EQ(session().selection().step, 40);
+  EXPECT_EQ(driver.bad_vertices(), 0);
+}
+
+TEST_F(TimelineUi, TheWheelZoomsTheStepsOfAllPlots) {
+  Driver driver(session(), Panel::all, 1600, 1000);
+  driver.frame(5);
+  const double before = driver.ui().state().steps.last;
+  const ImVec2 at = place("##loss", 60, 5);
+  ASSERT_GT(at.x, 0);
+  driver.wheel(at.x, at.y, 3);
+  const StepRange& steps = driver.ui().state().steps;
+  EXPECT_LT(steps.last, before);
+  const ImPlotPlot* map = plot_of("Norms", "Layers by step");
+  ASSERT_NE(map, nullptr);
+  EXPECT_NEAR(map->Axes[ImAxis_X1].Range.Max, steps.last, 1e-9) << "the heat map shows the same steps";
+  driver.press(ImGuiKey_Home);
+  EXPECT_GE(steps.last, 131);
+}
+
+TEST_F(TimelineUi, TheWheelWithCtrlZoomsTheValuesOfOneCurve) {
+  Driver driver(session(), Panel::timeline);
+  driver.frame(5);
+  const auto shown = [&](const char* plot) {
+    return place(plot, 60, 5).y - place(plot, 60, 3).y;  // pixels from 5 to 3
+  };
+  const float loss = shown("##loss"), rate = shown("##lr");
+  const double steps = driver.ui().state().steps.last;
+  const ImVec2 at = place("##loss", 60, 5);
+  ImGui::GetIO().AddKeyEvent(ImGuiMod_Ctrl, true);
+  driver.wheel(at.x, at.y, 2);
+  ImGui::GetIO().AddKeyEvent(ImGuiMod_Ctrl, false);
+  driver.frame(2);
+  EXPECT_GT(std::abs(shown("##loss")), std::abs(loss) * 1.05f);
+  EXPECT_EQ(shown("##lr"), rate);
+  EXPECT_EQ(driver.ui().state().steps.last, steps);
+}
+
+TEST_F(TimelineUi, ARunOfNothingButNaNIsDrawn) {
+  std::vector<SeriesTable> tables = {{"scalars", {"step", "loss", "grad_norm", "scale"}, {}}};
+  for (int i = 0; i < 20; ++i)
+    tables[0].values.insert(tables[0].values.end(), {i * 1.0, std::nan(""), std::nan(""), 1024});
+  testing::write_series(dir(), tables);
+  ASSERT_TRUE(session().reload());
+  Driver driver(session(), Panel::timeline);
+  driver.frame(5);
+  EXPECT_EQ(driver.bad_vertices(), 0);
+  EXPECT_GT(driver.coloured(mark_colour(Mark::nan)), 40);
+}
+
+}  // namespace
+}  // namespace nanquest::viewer

@@ -1,0 +1,90 @@
+#include "viewer/model/timeline.h"
+
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+#include <tuple>
+
+namespace nanquest::viewer {
+namespace {
+
+struct Scalar {
+  const char *name, *title;
+  bool factors;  ///< told by factors: a logarithmic axis
+};
+constexpr Scalar kKnown[] = {{"loss", "Loss", false},
+                             {"grad_norm", "Gradient norm", true},
+                             {"scale", "Loss scale", true},
+                             {"lr", "Learning rate", false}};
+/// What the probe notes for itself: it is told elsewhere, or to nobody.
+constexpr const char* kOwn[] = {"gate", "grad_amax", "bad_gradients", "seconds", "measured"};
+
+TimelineCurve curve_of(const std::string& name, const std::string& title, bool factors,
+                       const Pyramid& values) {
+  const Extremes all = values.query(0, values.size());
+  TimelineCurve curve{name, title, factors && all.has_finite() && all.min > 0, 0, 1, &values};
+  if (!all.has_finite()) return curve;
+  if (curve.logarithmic) {
+    curve.low = all.min / 1.5;
+    curve.high = all.max * 1.5;
+  } else {
+    const double margin =
+        all.max > all.min ? (all.max - all.min) * 0.06 : std::max(std::abs(all.max) * 0.5, 1e-9);
+    curve.low = all.min - margin;
+    curve.high = all.max + margin;
+  }
+  return curve;
+}
+
+}  // namespace
+
+std::vector<TimelineCurve> timeline_curves(const History& history) {
+  std::vector<TimelineCurve> out;
+  const auto add = [&](const std::string& name, const std::string& title, bool factors) {
+    const Pyramid* values = history.scalar(name);
+    if (values == nullptr) return;
+    const Extremes all = values->query(0, values->size());
+    // A column that nobody ever filled holds nothing but NaN, and none of it is news.
+    if (all.has_finite() || all.pos_inf + all.neg_inf > 0 || name == "loss")
+      out.push_back(curve_of(name, title, factors, *values));
+  };
+  for (const Scalar& known : kKnown) add(known.name, known.title, known.factors);
+  for (const std::string& name : history.scalar_names()) {
+    const bool known =
+        std::any_of(std::begin(kKnown), std::end(kKnown), [&](const Scalar& k) { return name == k.name; }) ||
+        std::find(std::begin(kOwn), std::end(kOwn), name) != std::end(kOwn);
+    if (!known) add(name, name, false);
+  }
+  return out;
+}
+
+const char* lane_title(TimelineEvent::Lane lane) {
+  constexpr const char* titles[kLanes] = {"incidents", "skipped", "spikes"};
+  return titles[static_cast<int>(lane)];
+}
+
+std::vector<TimelineEvent> timeline_events(const Session& session) {
+  using Lane = TimelineEvent::Lane;
+  std::vector<TimelineEvent> out;
+  const std::vector<IncidentEntry>& incidents = session.incidents();
+  for (std::size_t i = 0; i < incidents.size(); ++i) {
+    const IncidentEntry& e = incidents[i];
+    const Gate gate = e.gate == "scale_overflow" ? Gate::scale_overflow
+                      : e.gate == "spike"        ? Gate::spike
+                                                 : Gate::non_finite;
+    out.push_back(
+        {Lane::incident, static_cast<double>(e.files.step), gate, static_cast<int>(i),
+         "rank " + std::to_string(e.files.rank) + ": " + (e.silent ? "silent, " : "") + e.standing()});
+  }
+  for (const GateEvent& e : session.history().events()) {
+    if (e.gate == Gate::ok) continue;
+    out.push_back(
+        {e.gate == Gate::spike ? Lane::spike : Lane::skipped, e.step, e.gate, -1, gate_words(e.gate)});
+  }
+  std::stable_sort(out.begin(), out.end(), [](const TimelineEvent& a, const TimelineEvent& b) {
+    return std::tie(a.lane, a.step) < std::tie(b.lane, b.step);
+  });
+  return out;
+}
+
+}  // namespace nanquest::viewer

@@ -1,0 +1,43 @@
+/// Timeline: the numbers of a whole run and what happened in it, on one range of steps.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "viewer/model/session.h"
+
+namespace nanquest::viewer {
+
+/// One scalar of the series, as a curve.
+struct TimelineCurve {
+  std::string name;                 ///< of its column: "loss"
+  std::string title;                ///< for people: "Loss scale"
+  bool logarithmic = false;         ///< every finite value is above 0, and they are about factors
+  double low = 0, high = 1;         ///< room for all finite values, low < high
+  const Pyramid* values = nullptr;  ///< of the history
+};
+
+/// Loss, gradient norm, loss scale, learning rate, then the program's own columns; those that are on record
+/// and hold anything. Points into `history`.
+std::vector<TimelineCurve> timeline_curves(const History& history);
+
+/// Something that happened at a step.
+struct TimelineEvent {
+  enum class Lane : std::uint8_t { incident, skipped, spike };
+  Lane lane = Lane::incident;
+  double step = 0;
+  Gate gate = Gate::non_finite;
+  int incident = -1;  ///< row of Session::incidents()
+  std::string what;   ///< "rank 0: FP16_OVERFLOW", "loss scale overflow"
+};
+inline constexpr int kLanes = 3;
+
+/// "incidents", "skipped", "spikes".
+const char* lane_title(TimelineEvent::Lane lane);
+
+/// What is known of the run, lane by lane, in the order of steps: incidents with and without a file, silent
+/// ones too; steps that were left out; spikes.
+std::vector<TimelineEvent> timeline_events(const Session& session);
+
+}  // namespace nanquest::viewer

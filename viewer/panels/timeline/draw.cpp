@@ -1,0 +1,185 @@
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "viewer/model/numbers.h"
+#include "viewer/model/timeline.h"
+#include "viewer/panels/timeline/view.h"
+
+namespace nanquest::viewer {
+namespace {
+
+using Lane = TimelineEvent::Lane;
+
+constexpr ImPlotFlags kPlot =
+    ImPlotFlags_NoLegend | ImPlotFlags_NoMouseText | ImPlotFlags_NoTitle | ImPlotFlags_NoMenus;
+constexpr ImPlotAxisFlags kBareSteps = ImPlotAxisFlags_NoTickLabels;
+
+/// The panel while it is drawn.
+struct Drawn {
+  UiState& state;
+  const History& history;
+  std::vector<TimelineCurve> curves;
+  std::vector<TimelineEvent> events;
+
+  double selected() const { return state.session.selection().step; }
+};
+
+/// Everything that is known of a step.
+void tell_step(const Drawn& drawn, double step) {
+  std::string text = "step " + exact_number(step);
+  const std::size_t row = drawn.history.row_of(step);
+  const bool known = !drawn.history.empty() && drawn.history.steps()[row] == step;
+  for (const TimelineCurve& curve : drawn.curves)
+    if (known) text += "\n" + curve.title + " " + exact_number((*curve.values)[row]);
+  for (const TimelineEvent& event : drawn.events)
+    if (event.step == step && text.size() < 900) text += "\n" + event.what;
+  ImGui::SetTooltip("%s", text.c_str());
+}
+
+/// The event of the lanes that is nearest to the mouse, within reach; null if there is none.
+const TimelineEvent* near_mouse(const std::vector<TimelineEvent>& events) {
+  const ImVec2 mouse = ImGui::GetMousePos();
+  const auto lane = static_cast<int>(std::floor(ImPlot::GetPlotMousePos().y));
+  const TimelineEvent* best = nullptr;
+  float reach = ImGui::GetFontSize() * 0.6f;
+  for (const TimelineEvent& event : events) {
+    if (static_cast<int>(event.lane) != lane) continue;
+    const float distance = std::abs(ImPlot::PlotToPixels(event.step, 1).x - mouse.x);
+    if (distance > reach) continue;
+    reach = distance;
+    best = &event;
+  }
+  return best;
+}
+
+/// Where a click selects: the event that is meant, else the nearest row.
+void react(Drawn& drawn, bool lanes) {
+  UiState& state = drawn.state;
+  if (state.options.still || !ImPlot::IsPlotHovered()) return;
+  if (ImGui::IsMouseDoubleClicked(ImGuiMouseButton_Left)) return state.steps.show_all();
+  const TimelineEvent* event = lanes ? near_mouse(drawn.events) : nullptr;
+  if (event == nullptr && drawn.history.empty()) return;
+  const double step =
+      event != nullptr ? event->step
+                       : drawn.history.steps()[drawn.history.row_of(std::round(ImPlot::GetPlotMousePos().x))];
+  tell_step(drawn, step);
+  if (!ImGui::IsMouseReleased(ImGuiMouseButton_Left)) return;
+  if (ImGui::GetIO().MouseDragMaxDistanceSqr[ImGuiMouseButton_Left] > 16) return;  // it was a drag: it panned
+  if (event != nullptr && event->incident >= 0) return state.session.select_incident(event->incident);
+  state.session.select_step(step);
+}
+
+Mark lane_mark(const TimelineEvent& event) {
+  return event.lane == Lane::spike ? Mark::spike : mark_of(event.gate);
+}
+
+void draw_marks(const Drawn& drawn) {
+  const float em = ImGui::GetFontSize();
+  ImDrawList& list = *ImPlot::GetPlotDrawList();
+  float last[kLanes] = {-1e9f, -1e9f, -1e9f};  // pixels of a lane's last mark: not two of them on one
+  for (const TimelineEvent& event : drawn.events) {
+    const auto lane = static_cast<int>(event.lane);
+    const ImVec2 centre = ImPlot::PlotToPixels(event.step, lane + 0.5);
+    const bool chosen = event.incident >= 0 && event.incident == drawn.state.session.selection().incident;
+    if (centre.x - last[lane] < 1 && !chosen) continue;
+    last[lane] = centre.x;
+    if (chosen) list.AddCircle(centre, em * 0.5f, IM_COL32(255, 255, 255, 255), 0, 1.5f);
+    draw_mark(list, centre, em * 0.28f, lane_mark(event));
+  }
+}
+
+void draw_lanes(Drawn& drawn) {
+  const float em = ImGui::GetFontSize();
+  const bool alone = drawn.curves.empty();
+  if (!ImPlot::BeginPlot("##lanes", {-1, em * (alone ? 5.6f : 4.2f)}, kPlot)) return;
+  ImPlot::SetupAxes(nullptr, nullptr, alone ? 0 : kBareSteps,
+                    ImPlotAxisFlags_Invert | ImPlotAxisFlags_Lock | ImPlotAxisFlags_NoTickMarks |
+                        ImPlotAxisFlags_NoGridLines);
+  ImPlot::SetupAxisLinks(ImAxis_X1, &drawn.state.steps.first, &drawn.state.steps.last);
+  ImPlot::SetupAxisLimits(ImAxis_Y1, 0, kLanes, ImPlotCond_Always);
+  const double at[kLanes] = {0.5, 1.5, 2.5};
+  const char* titles[kLanes];
+  for (int i = 0; i < kLanes; ++i) titles[i] = lane_title(static_cast<Lane>(i));
+  ImPlot::SetupAxisTicks(ImAxis_Y1, at, kLanes, titles);
+  ImPlot::SetupFinish();
+  ImPlot::PushPlotClipRect();
+  draw_selected_step(drawn.selected());
+  draw_marks(drawn);
+  ImPlot::PopPlotClipRect();
+  react(drawn, true);
+  ImPlot::EndPlot();
+}
+
+/// The curve's title, inside its plot: beside a low plot it would not fit.
+void draw_title(const TimelineCurve& curve, ImVec4 ink) {
+  const ImVec2 at = ImPlot::GetPlotPos(), size = ImGui::CalcTextSize(curve.title.c_str());
+  ImDrawList& list = *ImPlot::GetPlotDrawList();
+  list.AddRectFilled({at.x + 4, at.y + 2}, {at.x + size.x + 12, at.y + size.y + 4}, IM_COL32(14, 16, 20, 130),
+                     3);
+  list.AddText({at.x + 8, at.y + 3}, ImGui::GetColorU32(ink), curve.title.c_str());
+}
+
+void draw_curve(Drawn& drawn, const TimelineCurve& curve, ShownValues& shown, bool fit, float height,
+                bool last) {
+  const History& history = drawn.history;
+  // The wheel zooms steps, with Ctrl values.
+  const bool values = ImGui::GetIO().KeyCtrl;
+  if (!ImPlot::BeginPlot(("##" + curve.name).c_str(), {-1, height}, kPlot)) return;
+  ImPlot::SetupAxes(last ? "step" : nullptr, nullptr,
+                    (last ? 0 : kBareSteps) | (values ? ImPlotAxisFlags_Lock : 0),
+                    values ? 0 : ImPlotAxisFlags_Lock);
+  if (curve.logarithmic) ImPlot::SetupAxisScale(ImAxis_Y1, ImPlotScale_Log10);
+  ImPlot::SetupAxisLinks(ImAxis_X1, &drawn.state.steps.first, &drawn.state.steps.last);
+  setup_values(shown, fit, curve.low, curve.high);
+  ImPlot::SetupFinish();
+  note_values(shown);
+  const auto [first, end] = drawn.state.steps.rows(history);
+  ImPlotSpec spec;
+  spec.LineColor = series_colour(static_cast<std::size_t>(&curve - drawn.curves.data()));
+  spec.LineWeight = 1.6f;
+  const double foot = curve.logarithmic ? curve.low : -std::numeric_limits<double>::infinity();
+  for (const Curve& run : finite_runs(history, *curve.values, first, end, foot, ImPlot::GetPlotSize().x))
+    if (!run.x.empty())
+      ImPlot::PlotLine(curve.title.c_str(), run.x.data(), run.y.data(), static_cast<int>(run.x.size()), spec);
+  ImPlot::PushPlotClipRect();
+  draw_selected_step(drawn.selected());
+  if (first < end) draw_bad_lane(history, *curve.values, first, end, ImGui::GetFontSize() * 0.5f);
+  draw_title(curve, spec.LineColor);
+  ImPlot::PopPlotClipRect();
+  react(drawn, false);
+  ImPlot::EndPlot();
+}
+
+}  // namespace
+
+std::unique_ptr<PanelView> timeline_view() {
+  return std::make_unique<TimelinePanel>();
+}
+
+void TimelinePanel::draw(UiState& state) {
+  const History& history = state.session.history();
+  Drawn drawn{state, history, timeline_curves(history), timeline_events(state.session)};
+  const std::vector<TimelineCurve>& curves = drawn.curves;
+  if (curves.empty() && drawn.events.empty()) {
+    const std::string& error = state.session.series_error();
+    return ImGui::TextWrapped("%s", error.empty() ? "No series on record for this run" : error.c_str());
+  }
+  state.steps.fit(history);
+  const bool aligned = ImPlot::BeginAlignedPlots("timeline");
+  draw_lanes(drawn);
+  const float em = ImGui::GetFontSize(), gap = ImGui::GetStyle().ItemSpacing.y;
+  const auto count = static_cast<float>(std::max<std::size_t>(curves.size(), 1));
+  // The last one carries the steps' numbers; what doesn't fit is reached by scrolling.
+  const float axis = em * 2.2f;
+  const float each = std::max(em * 4, (ImGui::GetContentRegionAvail().y - axis) / count - gap);
+  for (std::size_t i = 0; i < curves.size(); ++i) {
+    const bool last = i + 1 == curves.size();
+    draw_curve(drawn, curves[i], values[curves[i].name], fitted != state.steps.asked(),
+               each + (last ? axis : 0), last);
+  }
+  if (aligned) ImPlot::EndAlignedPlots();
+  fitted = state.steps.asked();
+}
+
+}  // namespace nanquest::viewer

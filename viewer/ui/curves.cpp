@@ -1,0 +1,95 @@
+#include "viewer/ui/curves.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace nanquest::viewer {
+namespace {
+
+/// Column `c` of `columns`: rows [first, second).
+std::pair<std::size_t, std::size_t> rows_of(std::size_t first, std::size_t last, std::size_t c,
+                                            std::size_t columns) {
+  return {first + (last - first) * c / columns, first + (last - first) * (c + 1) / columns};
+}
+
+std::size_t column_count(std::size_t first, std::size_t last, float pixels) {
+  return std::min<std::size_t>(last - first, static_cast<std::size_t>(std::max(1.0f, pixels)));
+}
+
+}  // namespace
+
+std::vector<Curve> finite_runs(const History& history, const Pyramid& series, std::size_t first,
+                               std::size_t last, double foot, float pixels) {
+  std::vector<Curve> runs(1);
+  const std::size_t columns = column_count(first, last, pixels);
+  for (std::size_t c = 0; c < columns; ++c) {
+    const auto [a, b] = rows_of(first, last, c, columns);
+    const Extremes e = series.query(a, b);
+    if (e.has_finite()) {
+      runs.back().x.push_back(history.steps()[a]);
+      runs.back().y.push_back(std::max(e.min, foot));
+      if (e.max > e.min) {
+        runs.back().x.push_back(history.steps()[b - 1]);
+        runs.back().y.push_back(std::max(e.max, foot));
+      }
+    }
+    if (e.non_finite() > 0 && !runs.back().x.empty()) runs.emplace_back();
+  }
+  return runs;
+}
+
+void draw_bad_lane(const History& history, const Pyramid& series, std::size_t first, std::size_t last,
+                   float lane) {
+  const ImVec2 origin = ImPlot::GetPlotPos(), size = ImPlot::GetPlotSize();
+  const std::size_t columns = column_count(first, last, size.x);
+  const float r = ImGui::GetFontSize() * 0.27f;
+  for (std::size_t c = 0; c < columns; ++c) {
+    const auto [a, b] = rows_of(first, last, c, columns);
+    const Extremes e = series.query(a, b);
+    if (e.non_finite() == 0) continue;
+    std::size_t row = a;
+    while (row + 1 < b && std::isfinite(series[row])) ++row;
+    const float x = ImPlot::PlotToPixels(history.steps()[row], 1).x;
+    draw_mark(*ImPlot::GetPlotDrawList(), {x, origin.y + lane}, r, worst(e));
+  }
+}
+
+Mark mark_of(Gate gate) {
+  return gate == Gate::spike ? Mark::spike : gate == Gate::scale_overflow ? Mark::scale_overflow : Mark::nan;
+}
+
+void draw_selected_step(double selected) {
+  if (selected < 0) return;
+  const ImVec2 origin = ImPlot::GetPlotPos(), size = ImPlot::GetPlotSize();
+  const float x = ImPlot::PlotToPixels(selected, 1).x;
+  ImPlot::GetPlotDrawList()->AddLine({x, origin.y}, {x, origin.y + size.y}, IM_COL32(255, 255, 255, 150),
+                                     1.5f);
+}
+
+void draw_events(const History& history, double selected) {
+  ImDrawList& list = *ImPlot::GetPlotDrawList();
+  const float y = ImPlot::GetPlotPos().y, r = ImGui::GetFontSize() * 0.28f;
+  ImPlot::PushPlotClipRect();
+  draw_selected_step(selected);
+  for (const GateEvent& e : history.events()) {
+    const float x = ImPlot::PlotToPixels(e.step, 1).x;
+    list.AddCircleFilled({x, y + r * 1.8f}, r * 1.7f, IM_COL32(14, 16, 20, 230));
+    draw_mark(list, {x, y + r * 1.8f}, r, mark_of(e.gate));
+  }
+  ImPlot::PopPlotClipRect();
+}
+
+void setup_values(ShownValues& shown, bool asked, double low, double high) {
+  const bool changed = shown.low != low || shown.high != high;
+  const bool fit = asked || (changed && !shown.own);
+  if (fit) shown = {low, high, false};
+  ImPlot::SetupAxisLimits(ImAxis_Y1, low, high, fit ? ImPlotCond_Always : ImPlotCond_Once);
+}
+
+void note_values(ShownValues& shown) {
+  const ImPlotRange now = ImPlot::GetPlotLimits().Y;
+  const auto same = [](double a, double b) { return std::abs(a - b) <= 1e-9 * std::abs(b); };
+  shown.own = !same(now.Min, shown.low) || !same(now.Max, shown.high);
+}
+
+}  // namespace nanquest::viewer
