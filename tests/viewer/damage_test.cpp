@@ -37,7 +37,7 @@ class Damaged : public ::testing::Test {
   std::string dir() const { return temp_.path() + "/story"; }
   static void look_at_everything(Session& session) {
     for (const PanelInfo& panel : all_panels()) {
-      EXPECT_FALSE(panel.text(session).empty()) << panel.name;
+      EXPECT_FALSE(panel_text(session, panel.panel).empty()) << panel.name;
       (void)panel.csv(session);
     }
     for (const StoredTensor& tensor :

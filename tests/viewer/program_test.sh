@@ -118,6 +118,26 @@ case "$3" in
     xvfb-run -a -s "-screen 0 1280x800x24" "$viewer" "$dir/story" --frames 5 > "$dir/out" 2>&1 || { echo "FAILED: the second time"; cat "$dir/out"; failures=1; }
     [ "$before" = "$(cat "$dir/story/manifest.json" "$dir/story/incidents/"* | cksum)" ] || { echo "FAILED: the viewer changed the data"; failures=1; }
     ;;
+  report)
+    unset DISPLAY WAYLAND_DISPLAY
+    before="$(find "$dir/story" -type f | sort | xargs cksum | cksum)"
+    expect 0 "wrote" "$viewer" "$dir/story" --report "$dir/out.html"
+    expect 0 "wrote" "$viewer" "$dir/story" --report "$dir/out.md"
+    expect 0 "FP16_OVERFLOW" cat "$dir/out.html"
+    expect 0 "FP16._OVERFLOW" cat "$dir/out.md"
+    if "$viewer" "$dir/story" --screenshot "$dir/a.png" 2> /dev/null; then
+      [ "$(grep -o 'data:image/png;base64,iVBORw0KGgo' "$dir/out.html" | wc -l)" = 3 ] || { echo "FAILED: not three pictures"; failures=1; }
+    else
+      expect 0 "Without pictures: " cat "$dir/out.html"
+    fi
+    if command -v node > /dev/null; then
+      node "$(dirname "$0")/report_script_test.js" "$dir/out.html" || failures=$((failures + 1))
+    fi
+    expect 2 "end it in" "$viewer" "$dir/story" --report "$dir/out.pdf"; one_line
+    expect 3 "/proc/none" "$viewer" "$dir/story" --report /proc/none/out.md; one_line
+    expect 3 "no such file" "$viewer" "$dir/none" --report "$dir/none.md"; one_line
+    [ "$before" = "$(find "$dir/story" -type f | sort | xargs cksum | cksum)" ] || { echo "FAILED: the viewer changed the data"; failures=1; }
+    ;;
   idle)
     # A run that nobody writes: once the first picture has settled nothing is drawn, and hardly anything computed.
     touch -d "3 hours ago" "$dir/story/manifest.json" "$dir/story/series.r0.h5"

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "probe/snapshot/version.h"
+#include "viewer/app/report_file.h"
 #include "viewer/model/numbers.h"
 #include "viewer/panels/registry.h"
 #ifdef NANQUEST_WITH_WINDOW
@@ -18,7 +19,7 @@ using namespace nanquest;
 using namespace nanquest::viewer;
 
 struct Arguments {
-  std::string path, screenshot, panel = "all", text, csv, size = "1280x800", statistic, layer, tensor;
+  std::string path, screenshot, report, panel = "all", text, csv, size = "1280x800", statistic, layer, tensor;
   std::int64_t op = -1, step = -1;
   float scale = 1;
   int frames = -1;
@@ -32,6 +33,7 @@ constexpr const char* kExamples =
     "  nanquest-viewer runs/story --screenshot norms.png --panel norms\n"
     "  nanquest-viewer runs/story/incidents/step-00000131.r0.h5 --text verdict\n"
     "  nanquest-viewer runs/story --csv trace > trace.csv\n"
+    "  nanquest-viewer runs/story --report story.html               to be read elsewhere\n"
     "Exit codes: 0 done, 2 usage or no display, 3 bad file, 70 internal.";
 
 /// What stands below the options: the panels and examples.
@@ -61,6 +63,11 @@ int print(const std::string& text) {
   const bool whole =
       std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0;
   return whole ? 0 : fail({ErrorCode::io, "standard output cannot be written", ""});
+}
+
+int wrote(const std::string& path) {
+  std::fprintf(stderr, "wrote %s\n", path.c_str());
+  return 0;
 }
 
 /// Whether more than an error can be said of the selected incident.
@@ -139,8 +146,7 @@ int show(Session& session, const Arguments& a, Panel panel) {
   if (!image) return fail(image.error());
   const Status written = write_png(a.screenshot, *image);
   if (!written) return fail(written.error());
-  std::fprintf(stderr, "wrote %s\n", a.screenshot.c_str());
-  return 0;
+  return wrote(a.screenshot);
 }
 #else
 int show(Session&, const Arguments&, Panel) {
@@ -155,12 +161,18 @@ int run(const Arguments& a) {
   const std::string name = a.wants_text ? a.text : !a.csv.empty() ? a.csv : a.panel;
   const auto panel = panel_from_name(name);
   if (!panel) return bad_panel(name);
+  const Result<ReportKind> kind = a.report.empty() ? ReportKind::markdown : report_kind(a.report);
+  if (!kind) return fail(kind.error());
   Result<Session> session = Session::open(a.path);
   if (!session) return fail(session.error());
   if (const Status selected = select(*session, a); !selected) return fail(selected.error());
   if (const Status possible = check_shown(*session, *panel); !possible) return fail(possible.error());
   for (const std::string& complaint : session->complaints())
     std::fprintf(stderr, "nanquest-viewer: warning: %s\n", complaint.c_str());
+  if (!a.report.empty()) {
+    const Status written = write_report(*session, *kind, a.report);
+    return written ? wrote(a.report) : fail(written.error());
+  }
   if (a.wants_text) return print(panel_text(*session, *panel));
   if (a.csv.empty()) return show(*session, a, *panel);
   const Result<std::string> csv = panel_csv(*session, *panel);
@@ -182,6 +194,8 @@ int main(int argc, char** argv) try {
                    ->type_name("PANEL");
   app.add_option("--csv", a.csv, "Print a panel as comma-separated values")->type_name("PANEL");
   app.add_option("--screenshot", a.screenshot, "Write a picture; needs no display")->type_name("FILE.png");
+  app.add_option("--report", a.report, "Write all panels as one file that needs nothing beside itself")
+      ->type_name("FILE.html|FILE.md");
   app.add_option("--panel", a.panel, "Which panel to draw")->type_name("PANEL")->capture_default_str();
   app.add_option("--size", a.size, "Size of window or picture in pixels")
       ->type_name("WxH")

@@ -6,7 +6,7 @@
 
 namespace nanquest::viewer {
 
-Status write_png(const std::string& path, const Image& image) {
+Result<std::string> png_bytes(const Image& image) {
   png_image header{};
   header.version = PNG_IMAGE_VERSION;
   header.width = static_cast<png_uint_32>(image.width);
@@ -16,8 +16,15 @@ Status write_png(const std::string& path, const Image& image) {
   png_alloc_size_t bytes = PNG_IMAGE_PNG_SIZE_MAX(header);
   std::string file(bytes, '\0');
   if (!png_image_write_to_memory(&header, file.data(), &bytes, 0, image.rgb.data(), 0, nullptr))
-    return Error{ErrorCode::internal, path + ": the picture could not be packed: " + header.message, ""};
-  Status written = write_file_atomically(path, std::string_view(file).substr(0, bytes));
+    return Error{ErrorCode::internal, std::string("the picture could not be packed: ") + header.message, ""};
+  file.resize(bytes);
+  return file;
+}
+
+Status write_png(const std::string& path, const Image& image) {
+  const Result<std::string> file = png_bytes(image);
+  if (!file) return file.error();
+  Status written = write_file_atomically(path, *file);
   if (written) return written;
   return Error{ErrorCode::io, written.error().message, "choose another place with --screenshot FILE"};
 }

@@ -15,6 +15,9 @@ struct Image {
   std::vector<std::uint8_t> rgb;
 };
 
+/// The bytes of a PNG file that holds `image`. `internal` on failure.
+Result<std::string> png_bytes(const Image& image);
+
 /// Writes `image` to `path`, complete or not at all. `io` on failure.
 Status write_png(const std::string& path, const Image& image);
 

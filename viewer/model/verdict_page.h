@@ -7,20 +7,10 @@
 #include <string>
 #include <vector>
 
+#include "viewer/model/page.h"
 #include "viewer/model/session.h"
 
 namespace nanquest::viewer {
-
-/// What a mark beside a line says. `verified` stands on a fix that was tried, whose placebo failed and that
-/// nothing smaller replaces; on nothing else.
-enum class Sign : std::uint8_t { none, verified, finite, non_finite, failed, caution };
-
-/// One question and its answer.
-struct Fact {
-  std::string label;  ///< "What", "Where", "Why", "Fix", "Advice", "Blame", "How sure", "Proven by", …
-  std::string text;
-  Sign sign = Sign::none;
-};
 
 struct VerdictPage {
   enum class State { nothing_open, not_replayed, harmless, unseen, diagnosed };
@@ -43,19 +33,6 @@ struct VerdictPage {
 
 /// The page of the open incident.
 VerdictPage verdict_page(const Session& session);
-
-/// What stands below the facts: rows of words, and a mark at the head of a row.
-struct PageTable {
-  enum class Kind : std::uint8_t { claims, evidence, tried, placebos, open };
-  struct Row {
-    std::vector<std::string> cells;
-    Sign sign = Sign::none;
-  };
-  Kind kind = Kind::claims;
-  std::string title;
-  std::vector<std::string> columns;
-  std::vector<Row> rows;
-};
 
 /// Claims, evidence, what was tried, placebos and what is open; those that have rows, in this order.
 std::vector<PageTable> verdict_tables(const VerdictPage& page);

@@ -66,18 +66,18 @@ PageTable::Row placebo_row(const Counterfactual& trial) {
 
 std::vector<PageTable> verdict_tables(const VerdictPage& page) {
   using Kind = PageTable::Kind;
-  PageTable claims{Kind::claims, "Claims", {"Cause", "Stands", "Speaks", "Fact"}, {}};
+  PageTable claims{Kind::plain, "Claims", {{"Cause"}, {"Stands"}, {"Speaks"}, {"Fact"}}, {}};
   for (const Claim& claim : page.claims) add_claim(page, claim, claims);
-  PageTable evidence{Kind::evidence, "Evidence", {"Measured", "Value", "Limit"}, {}};
+  PageTable evidence{Kind::evidence, "Evidence", {{"Measured"}, {"Value"}, {"Limit"}}, {}};
   for (const Evidence& e : page.evidence) evidence.rows.push_back({{e.name, e.value, e.limit}});
-  PageTable tried{Kind::tried, "Tried on this step", {"Result", "Kind", "Change"}, {}};
-  PageTable placebos{Kind::placebos, "Placebos, which must not help", {"Result", "Change"}, {}};
+  PageTable tried{Kind::plain, "Tried on this step", {{"Result"}, {"Kind"}, {"Change"}}, {}};
+  PageTable placebos{Kind::plain, "Placebos, which must not help", {{"Result"}, {"Change"}}, {}};
   for (const Counterfactual& trial : page.trials)
     if (trial.kind == ChangeKind::placebo)
       placebos.rows.push_back(placebo_row(trial));
     else
       tried.rows.push_back(trial_row(page, trial));
-  PageTable open{Kind::open, "Open, not tested", {"Question"}, {}};
+  PageTable open{Kind::plain, "Open, not tested", {{"Question"}}, {}};
   for (const std::string& text : page.not_tested) open.rows.push_back({{text}});
   std::vector<PageTable> out = {claims, evidence, tried, placebos, open};
   std::erase_if(out, [](const PageTable& table) { return table.rows.empty(); });

@@ -2,10 +2,12 @@
 
 #include <algorithm>
 
+#include "viewer/panels/page_text.h"
+
 namespace nanquest::viewer {
 
-#define PANEL(name, title, place, needs) \
-  std::string name##_text(Session&);     \
+#define PANEL(name, title, place, needs)      \
+  PanelPage page_of_##name(Session&, Extent); \
   Result<std::string> name##_csv(Session&);
 #include "viewer/panels/list.inc"
 #undef PANEL
@@ -14,7 +16,7 @@ namespace {
 
 constexpr PanelInfo kPanels[] = {
 #define PANEL(name, title, place, needs) \
-  {Panel::name, #name, title, Place::place, Needs::needs, name##_text, name##_csv},
+  {Panel::name, #name, title, Place::place, Needs::needs, page_of_##name, name##_csv},
 #include "viewer/panels/list.inc"
 #undef PANEL
 };
@@ -65,11 +67,11 @@ Panel panel_of(Link::Kind kind) {
 }
 
 std::string panel_text(Session& session, Panel panel) {
-  if (panel != Panel::all) return info_of(panel).text(session);
+  if (panel != Panel::all) return page_text(info_of(panel).page(session, Extent::glance));
   std::string all;
   for (const PanelInfo& each : kPanels) {
     if (!all.empty()) all += '\n';
-    all.append("== ").append(each.name).append(" ==\n").append(each.text(session));
+    all.append("== ").append(each.name).append(" ==\n").append(page_text(each.page(session, Extent::glance)));
   }
   return all;
 }

@@ -1,8 +1,8 @@
-/// viewer/panels: the views of a run. Each has a folder with its text, its CSV and its drawing; all of them
+/// viewer/panels: the views of a run. Each has a folder with its page, its CSV and its drawing; all of them
 /// stand once, in list.inc. Text and CSV need no Dear ImGui: they are for terminals, scripts and screen
 /// readers.
 ///
-///     for (const PanelInfo& panel : all_panels()) std::cout << panel.title << panel.text(session);
+///     for (const PanelInfo& panel : all_panels()) std::cout << panel_text(session, panel.panel);
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 #include <string>
 #include <string_view>
 
-#include "viewer/model/links.h"
+#include "viewer/model/page.h"
 #include "viewer/model/session.h"
 
 namespace nanquest::viewer {
@@ -36,15 +36,20 @@ enum class Place : std::uint8_t {
 /// Without what it shows nothing but why.
 enum class Needs : std::uint8_t { nothing, verdict, snapshot };
 
+/// How much of a panel's tables: what a terminal takes, or all that a file may hold.
+enum class Extent : std::uint8_t { glance, whole };
+/// Rows of a table that a file may hold; of more those around what is selected, and the page says so.
+inline constexpr std::size_t kWholeRows = 2000;
+
 struct PanelInfo {
   Panel panel;
   std::string_view name;  ///< on the command line
   const char* title;      ///< of its window
   Place place;
   Needs needs;
-  /// What the panel shows, as lines of text. The selection of the session decides which layer, op and tensor.
-  /// Reads a tensor's data where the panel needs it; an unreadable one is said so in the text.
-  std::string (*text)(Session&);
+  /// What the panel shows, as facts and tables. The selection of the session decides which layer, op and
+  /// tensor. Reads a tensor's data where the panel needs it; an unreadable one is said so in the page.
+  PanelPage (*page)(Session&, Extent);
   /// The same as comma-separated values with a header line.
   Result<std::string> (*csv)(Session&);
 };

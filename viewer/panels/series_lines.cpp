@@ -3,7 +3,6 @@
 #include <cmath>
 
 #include "viewer/model/numbers.h"
-#include "viewer/model/text_table.h"
 
 namespace nanquest::viewer {
 namespace {
@@ -30,18 +29,14 @@ std::vector<std::string> row_of(const History& history, const SeriesLine& line) 
 
 }  // namespace
 
-std::string series_table(const History& history, const std::string& title,
-                         const std::vector<SeriesLine>& lines) {
-  std::vector<std::vector<std::string>> rows;
+PageTable series_table(const History& history, const std::string& title,
+                       const std::vector<SeriesLine>& lines) {
+  PageTable table;
+  table.columns = {{title},           {"first", true}, {"last finite", true}, {"smallest", true},
+                   {"largest", true}, {"not finite"}};
   for (const SeriesLine& line : lines)
-    if (line.values->size() > 0) rows.push_back(row_of(history, line));
-  return text_table({{title},
-                     {"first", true},
-                     {"last finite", true},
-                     {"smallest", true},
-                     {"largest", true},
-                     {"not finite"}},
-                    rows);
+    if (line.values->size() > 0) table.rows.push_back({row_of(history, line), Sign::none, line.place});
+  return table;
 }
 
 }  // namespace nanquest::viewer

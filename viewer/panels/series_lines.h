@@ -1,20 +1,23 @@
 /// Series as lines of a text: how they began, where they are, between what. Private to viewer/panels.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "viewer/model/history.h"
+#include "viewer/model/page.h"
 
 namespace nanquest::viewer {
 
 struct SeriesLine {
   std::string name;
   const Pyramid* values = nullptr;  ///< as long as the history
+  std::optional<Link> place = {};   ///< what the line is about
 };
 
 /// A table with a line a series, their names below `title`.
-std::string series_table(const History& history, const std::string& title,
-                         const std::vector<SeriesLine>& lines);
+PageTable series_table(const History& history, const std::string& title,
+                       const std::vector<SeriesLine>& lines);
 
 }  // namespace nanquest::viewer

@@ -107,7 +107,7 @@ void precision_ladder(const VerdictPage& page) {
 
 /// Pixels of a column's widest cell, its title among them, on one line.
 float natural_width(const PageTable& table, std::size_t column) {
-  float width = ImGui::CalcTextSize(table.columns[column].c_str()).x;
+  float width = ImGui::CalcTextSize(table.columns[column].title.c_str()).x;
   for (const PageTable::Row& row : table.rows) {
     if (column >= row.cells.size()) continue;
     const float mark = column == 0 && row.sign != Sign::none ? ImGui::GetTextLineHeight() * 1.2f : 0;
@@ -122,7 +122,7 @@ void setup_column(const PageTable& table, std::size_t column) {
   const bool whole = width <= em * 11 && column + 1 < table.columns.size();
   const bool number = width <= em * 5;
   ImGui::TableSetupColumn(
-      table.columns[column].c_str(),
+      table.columns[column].title.c_str(),
       whole || number ? ImGuiTableColumnFlags_WidthFixed : ImGuiTableColumnFlags_WidthStretch,
       whole || number ? width : std::min(width, em * 20));
 }

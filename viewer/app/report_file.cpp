@@ -1,0 +1,56 @@
+#include "viewer/app/report_file.h"
+
+#include <filesystem>
+#include <vector>
+
+#include "probe/snapshot/atomic_file.h"
+#include "viewer/report/report.h"
+#ifdef NANQUEST_WITH_WINDOW
+#include "viewer/app/offscreen.h"
+#endif
+
+namespace nanquest::viewer {
+namespace {
+
+/// The panels that show more than their words, as drawn; `note` says why there are none.
+std::vector<ReportPicture> draw_pictures(Session& session, std::string& note) {
+  std::vector<ReportPicture> pictures;
+#ifdef NANQUEST_WITH_WINDOW
+  for (const auto& [panel, height] :
+       {std::pair{Panel::timeline, 560}, {Panel::norms, 640}, {Panel::tensor, 660}}) {
+    if (panel == Panel::tensor && session.incident() == nullptr) continue;
+    const Result<Image> image = take_picture(session, {panel}, 1200, height, 1);
+    Result<std::string> png = image ? png_bytes(*image) : image.error();
+    if (!png) return note = "Without pictures: " + png.error().message, std::vector<ReportPicture>();
+    pictures.push_back({panel, std::move(png).value()});
+  }
+#else
+  (void)session;
+  note = "Without pictures: the nanquest-viewer that wrote this was built without Dear ImGui or EGL";
+#endif
+  return pictures;
+}
+
+}  // namespace
+
+Result<ReportKind> report_kind(const std::string& path) {
+  const std::string ending = std::filesystem::path(path).extension().string();
+  if (ending == ".md" || ending == ".markdown") return ReportKind::markdown;
+  if (ending == ".html" || ending == ".htm") return ReportKind::html;
+  return Error{ErrorCode::usage, "--report " + path + ": its name says neither Markdown nor HTML",
+               "end it in .md or .html"};
+}
+
+Status write_report(Session& session, ReportKind kind, const std::string& path) {
+  std::string note;
+  std::vector<ReportPicture> pictures;
+  if (kind == ReportKind::html) pictures = draw_pictures(session, note);
+  const std::string text =
+      kind == ReportKind::markdown ? report_markdown(session) : report_html(session, pictures, note);
+  const Status written = write_file_atomically(path, text);
+  return written ? Status()
+                 : Status(Error{ErrorCode::io, written.error().message,
+                                "choose another place with --report FILE"});
+}
+
+}  // namespace nanquest::viewer

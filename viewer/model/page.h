@@ -1,0 +1,47 @@
+/// Pages: what a panel says, as facts and tables. Texts, reports and drawings are made of them.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "viewer/model/links.h"
+#include "viewer/model/text_table.h"
+
+namespace nanquest::viewer {
+
+/// What a mark beside a line says. `verified` stands on a fix that was tried, whose placebo failed and that
+/// nothing smaller replaces; on nothing else.
+enum class Sign : std::uint8_t { none, verified, finite, non_finite, failed, caution };
+
+/// One question and its answer.
+struct Fact {
+  std::string label;  ///< "What", "Where", "Why", "Fix", "Advice", "Blame", "How sure", "Proven by", …
+  std::string text;
+  Sign sign = Sign::none;
+};
+
+/// What stands below the facts: rows of words, and a mark at the head of a row.
+struct PageTable {
+  enum class Kind : std::uint8_t { plain, evidence };
+  struct Row {
+    std::vector<std::string> cells;
+    Sign sign = Sign::none;
+    std::optional<Link> place = {};  ///< what the row is about, so that others can lead to it
+  };
+  Kind kind = Kind::plain;  ///< rows of the evidence were measured on the culprit
+  std::string title;
+  std::vector<TextColumn> columns;
+  std::vector<Row> rows;
+};
+
+/// A whole panel in words.
+struct PanelPage {
+  std::string headline;        ///< one line
+  std::optional<Label> cause;  ///< of the verdict
+  std::vector<Fact> facts;
+  std::vector<PageTable> tables;
+};
+
+}  // namespace nanquest::viewer

@@ -1,0 +1,46 @@
+#include "viewer/model/numbers.h"
+#include "viewer/panels/registry.h"
+#include "viewer/panels/series_lines.h"
+
+namespace nanquest::viewer {
+namespace {
+
+PageTable table_of(const History& history, Statistic s) {
+  std::vector<SeriesLine> lines;
+  for (std::size_t i = 0; i < history.layers(s).size(); ++i) {
+    const std::string& layer = history.layers(s)[i];
+    lines.push_back({layer, &history.series(s, i), Link{Link::Kind::layer, kNone, layer, s}});
+  }
+  return series_table(history, "layer", lines);
+}
+
+}  // namespace
+
+/// The chosen statistic; a file holds all of them.
+PanelPage page_of_norms(Session& session, Extent extent) {
+  PanelPage page;
+  const History& history = session.history();
+  const Statistic chosen = session.selection().statistic;
+  if (!history.has(chosen)) {
+    page.headline = std::string("No history of ") + statistic_title(chosen) +
+                    (session.series_error().empty() ? "" : ": " + session.series_error());
+    return page;
+  }
+  page.headline = std::string(statistic_title(chosen)) + ", steps " + exact_number(history.steps().front()) +
+                  " to " + exact_number(history.steps().back());
+  if (extent == Extent::glance) {
+    for (const GateEvent& e : history.events())
+      page.facts.push_back({"", "step " + exact_number(e.step) + ": " + gate_words(e.gate)});
+    page.tables.push_back(table_of(history, chosen));
+    return page;
+  }
+  for (int i = 0; i < kStatistics; ++i) {
+    const auto s = static_cast<Statistic>(i);
+    if (!history.has(s)) continue;
+    page.tables.push_back(table_of(history, s));
+    page.tables.back().title = statistic_title(s);
+  }
+  return page;
+}
+
+}  // namespace nanquest::viewer

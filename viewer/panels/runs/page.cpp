@@ -1,0 +1,62 @@
+#include "viewer/model/numbers.h"
+#include "viewer/model/verdict_page.h"
+#include "viewer/panels/registry.h"
+
+namespace nanquest::viewer {
+namespace {
+
+/// "step 90, rank 0, attempt 2"
+std::string name_of(const IncidentFiles& files) {
+  std::string text = "step " + std::to_string(files.step) + ", rank " + std::to_string(files.rank);
+  if (files.attempt > 1) text += ", attempt " + std::to_string(files.attempt);
+  return text;
+}
+
+/// Where its snapshot is, or why it can't be read; "" if none was written.
+std::string file_of(const IncidentEntry& e) {
+  if (e.snapshot == Snapshot::never_written) return "";
+  return e.error.empty() ? e.files.snapshot : e.error;
+}
+
+PageTable::Row row_of(const IncidentEntry& e, Extent extent) {
+  const std::optional<Link> place = Link{Link::Kind::step, e.files.step, "", {}};
+  if (extent == Extent::whole)
+    return {{std::to_string(e.files.step), std::to_string(e.files.rank), e.standing(),
+             e.confidence > 0 ? short_number(e.confidence * 100) + " %" : "", e.summary, file_of(e)},
+            Sign::none,
+            place};
+  const std::string file = file_of(e);
+  return {{name_of(e.files) + ": " + e.standing() + (e.summary.empty() ? "" : ". ") + e.summary +
+           (file.empty() ? "" : "\n    " + file)},
+          Sign::none,
+          place};
+}
+
+}  // namespace
+
+PanelPage page_of_runs(Session& session, Extent extent) {
+  PanelPage page;
+  page.headline = session.path();
+  const auto fact = [&](const char* label, const std::string& text) {
+    if (!text.empty()) page.facts.push_back({label, text});
+  };
+  fact("manifest", session.manifest_error());
+  fact("status", session.status());
+  if (const auto& m = session.manifest()) {
+    fact("command", m->command);
+    fact("created", m->created);
+    if (m->world_size > 1) fact("ranks", std::to_string(m->world_size));
+  }
+  fact("series", session.series_error());
+  const std::size_t incidents = session.incidents().size();
+  PageTable table;
+  table.title = incidents == 0 ? verdict_page(session).headline : counted(incidents, "incident");
+  table.columns = {{"Incident"}};
+  if (extent == Extent::whole)
+    table.columns = {{"Step", true}, {"Rank", true}, {"Cause"}, {"How sure", true}, {"Summary"}, {"File"}};
+  for (const IncidentEntry& e : session.incidents()) table.rows.push_back(row_of(e, extent));
+  page.tables.push_back(std::move(table));
+  return page;
+}
+
+}  // namespace nanquest::viewer

@@ -1,0 +1,63 @@
+#include <algorithm>
+#include <cmath>
+
+#include "viewer/model/numbers.h"
+#include "viewer/model/verdict_page.h"
+#include "viewer/panels/lines.h"
+#include "viewer/panels/registry.h"
+
+namespace nanquest::viewer {
+namespace {
+
+constexpr std::size_t kGlance = 41;  // ops around the chosen one
+
+std::string range_text(const ValueRange& range) {
+  std::string text = amax_text(range);
+  if (range.has_headroom && std::isfinite(range.headroom)) put(text, " ({:+.1f} bits)", range.headroom);
+  return text;
+}
+
+PageTable::Row row_of(const TraceView& trace, OpId op, bool chosen) {
+  const TraceLine l = trace.line(op);
+  return {{std::to_string(op.row()), chosen ? ">" : "", mark_words(trace.mark(op)),
+           std::string(phase_name(l.phase)), l.name, l.module, l.read_formats + "->" + l.write_format,
+           range_text(l.read), range_text(l.written),
+           bad_text(l.written.nan, l.written.pos_inf, l.written.neg_inf)},
+          Sign::none,
+          Link{Link::Kind::op, op.row(), "", {}}};
+}
+
+}  // namespace
+
+/// Ops around the selected one; the whole trace is what --csv is for.
+PanelPage page_of_trace(Session& session, Extent extent) {
+  const OpenIncident* incident = session.incident();
+  if (incident == nullptr) return {verdict_page(session).headline, {}, {}, {}};
+  const TraceView& trace = incident->trace;
+  const std::int32_t chosen = session.selection().op;
+  const std::size_t most = std::min(trace.size(), extent == Extent::glance ? kGlance : kWholeRows);
+  const std::size_t centre = chosen == kNone ? 0 : static_cast<std::size_t>(chosen);
+  const std::size_t last = std::min(trace.size(), std::max(most, centre + most / 2 + 1)), first = last - most;
+  PanelPage page;
+  page.headline = counted(trace.size(), "op") + " on record";
+  if (last - first < trace.size()) put(page.headline, ", {} to {} shown", first, last - 1);
+  if (const std::string source = chosen == kNone ? "" : trace.source(OpId{chosen}); !source.empty())
+    page.facts.push_back({"", "op " + std::to_string(chosen) + " comes from " + source});
+  PageTable table;
+  table.columns = {{"op", true},
+                   {""},
+                   {"mark"},
+                   {"phase"},
+                   {"name"},
+                   {"module"},
+                   {"formats"},
+                   {"read amax (room)"},
+                   {"written amax (room)"},
+                   {"not finite"}};
+  for (std::size_t i = first; i < last; ++i)
+    table.rows.push_back(row_of(trace, OpId{i}, static_cast<std::int32_t>(i) == chosen));
+  page.tables.push_back(std::move(table));
+  return page;
+}
+
+}  // namespace nanquest::viewer

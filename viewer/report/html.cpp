@@ -1,0 +1,170 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <set>
+
+#include "viewer/report/html_style.h"
+#include "viewer/report/report.h"
+
+namespace nanquest::viewer {
+namespace {
+
+std::string escaped(std::string_view text) {
+  std::string out;
+  for (const char c : text) switch (c) {
+      case '&':
+        out += "&amp;";
+        break;
+      case '<':
+        out += "&lt;";
+        break;
+      case '>':
+        out += "&gt;";
+        break;
+      case '"':
+        out += "&quot;";
+        break;
+      default:
+        out += c;
+    }
+  return out;
+}
+
+std::string base64(std::string_view bytes) {
+  constexpr std::string_view digits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  std::string out;
+  out.reserve(bytes.size() / 3 * 4 + 4);
+  for (std::size_t i = 0; i < bytes.size(); i += 3) {
+    const std::size_t left = std::min<std::size_t>(3, bytes.size() - i);
+    std::uint32_t group = 0;
+    for (std::size_t k = 0; k < 3; ++k)
+      group = group << 8 | (k < left ? static_cast<unsigned char>(bytes[i + k]) : 0u);
+    for (std::size_t k = 0; k < 4; ++k) out += k <= left ? digits[group >> (18 - 6 * k) & 63u] : '=';
+  }
+  return out;
+}
+
+/// The name of a place in the file: "op-55", "layer-head", "step-131".
+std::string anchor_of(const Link& link) {
+  constexpr std::array<const char*, 5> kinds = {"op", "layer", "step", "sample", "tensor"};
+  std::string out = kinds[static_cast<std::size_t>(link.kind)];
+  return out + "-" + (link.name.empty() ? std::to_string(link.number) : link.name);
+}
+
+std::string id_of(Panel panel) {
+  return "panel-" + std::string(panel_name(panel));
+}
+
+const char* class_of(Sign sign) {
+  constexpr const char* names[] = {"", "verified", "finite", "bad", "failed", "caution"};
+  return names[static_cast<int>(sign)];
+}
+
+class Writer {
+ public:
+  Writer(Session& session, std::span<const ReportPicture> pictures) : names_(session), pictures_(pictures) {
+    for (const PanelInfo& panel : all_panels())
+      pages_.emplace_back(&panel, panel.page(session, Extent::whole));
+    for (const auto& [info, page] : pages_)
+      for (const PageTable& table : page.tables)
+        for (const PageTable::Row& row : table.rows)
+          if (row.place) places_.insert(anchor_of(*row.place));
+  }
+
+  std::string body() {
+    for (const auto& [info, page] : pages_) put_panel(*info, page);
+    return std::move(out_);
+  }
+
+ private:
+  /// Text in which what is shown elsewhere in the file leads there.
+  std::string text(const std::string& words) const {
+    std::string out;
+    for (const Span& span : names_.linked(words)) {
+      if (!span.link) {
+        out += escaped(span.text);
+        continue;
+      }
+      const std::string anchor = anchor_of(*span.link);
+      const bool there = places_.count(anchor) != 0;
+      out += fmt::format("<a href=\"#{}\">{}</a>", escaped(there ? anchor : id_of(panel_of(span.link->kind))),
+                         escaped(span.text));
+    }
+    return out;
+  }
+
+  void put_table(const PageTable& table) {
+    if (!table.title.empty()) out_ += fmt::format("<h3>{}</h3>\n", escaped(table.title));
+    if (table.rows.empty()) return;
+    const auto side = [&](std::size_t column) { return table.columns[column].right ? "right" : ""; };
+    out_ += "<div class=\"scroll\"><table><thead><tr>";
+    for (std::size_t c = 0; c < table.columns.size(); ++c)
+      out_ += fmt::format("<th class=\"{}\">{}</th>", side(c), escaped(table.columns[c].title));
+    out_ += "</tr></thead><tbody>\n";
+    for (const PageTable::Row& row : table.rows) {
+      const std::string anchor = row.place ? anchor_of(*row.place) : "";
+      // The first row of a place is where links to it lead.
+      const bool first = !anchor.empty() && named_.insert(anchor).second;
+      out_ += first ? fmt::format("<tr id=\"{}\">", escaped(anchor)) : "<tr>";
+      for (std::size_t c = 0; c < table.columns.size(); ++c) {
+        const std::string sign = c == 0 ? class_of(row.sign) : "";
+        const std::string cell = c < row.cells.size() ? row.cells[c] : "";
+        // Rows that are a place need no link to themselves.
+        out_ +=
+            fmt::format("<td class=\"{} {}\">{}</td>", side(c), sign, row.place ? escaped(cell) : text(cell));
+      }
+      out_ += "</tr>\n";
+    }
+    out_ += "</tbody></table></div>\n";
+  }
+
+  void put_panel(const PanelInfo& info, const PanelPage& page) {
+    out_ += fmt::format("<section id=\"{}\"><h2>{}</h2>\n<p>{}</p>\n", id_of(info.panel), info.title,
+                        text(page.headline));
+    if (page.cause)
+      out_ += fmt::format("<p><span class=\"cause{}\">{}</span> {}</p>\n",
+                          *page.cause == Label::unknown ? " unknown" : "", word(*page.cause),
+                          escaped(meaning(*page.cause)));
+    if (!page.facts.empty()) {
+      out_ += "<dl>\n";
+      for (const Fact& fact : page.facts)
+        out_ += fmt::format("<dt>{}</dt><dd class=\"{}\">{}</dd>\n", escaped(fact.label), class_of(fact.sign),
+                            text(fact.text));
+      out_ += "</dl>\n";
+    }
+    for (const ReportPicture& picture : pictures_)
+      if (picture.panel == info.panel)
+        out_ += fmt::format(
+            "<img alt=\"{} as drawn; the numbers are in the tables\" src=\"data:image/png;base64,{}\">\n",
+            info.title, base64(picture.png));
+    for (const PageTable& table : page.tables) put_table(table);
+    out_ += "</section>\n";
+  }
+
+  Names names_;
+  std::span<const ReportPicture> pictures_;
+  std::vector<std::pair<const PanelInfo*, PanelPage>> pages_;
+  std::set<std::string> places_, named_;
+  std::string out_;
+};
+
+}  // namespace
+
+std::string report_html(Session& session, std::span<const ReportPicture> pictures, const std::string& note) {
+  const std::string title = escaped(session.title());
+  std::string out =
+      "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">"
+      "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">";
+  out +=
+      fmt::format("<title>{}, nanquest</title>\n<style>{}</style></head><body>\n<nav>", title, kReportStyle);
+  for (const PanelInfo& panel : all_panels())
+    out += fmt::format("<a href=\"#{}\">{}</a>", id_of(panel.panel), panel.title);
+  out += fmt::format("</nav>\n<h1>{}</h1>\n", title);
+  if (!note.empty()) out += fmt::format("<p class=\"caution\">{}</p>\n", escaped(note));
+  out += Writer(session, pictures).body();
+  out += fmt::format("<script>{}</script>\n</body></html>\n", kReportScript);
+  return out;
+}
+
+}  // namespace nanquest::viewer

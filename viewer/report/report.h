@@ -1,0 +1,30 @@
+/// viewer/report: all panels of a run as one file, to be read where the run isn't.
+///
+///     write_file_atomically("out.html", report_html(session, pictures));
+///
+/// The HTML needs nothing beside itself: pictures, style and the few lines that sort tables are in it. Same
+/// facts as the panels, made of their pages.
+#pragma once
+
+#include <span>
+#include <string>
+
+#include "viewer/panels/registry.h"
+
+namespace nanquest::viewer {
+
+/// A panel as it is drawn.
+struct ReportPicture {
+  Panel panel = Panel::all;
+  std::string png;  ///< the bytes of a PNG file
+};
+
+/// The report as Markdown, without pictures. The selection decides which incident, op and tensor.
+std::string report_markdown(Session& session);
+/// The report as HTML. `note`: why there are no pictures, "" if there is nothing to say.
+std::string report_html(Session& session, std::span<const ReportPicture> pictures, const std::string& note);
+
+/// A page as Markdown below a heading.
+std::string page_markdown(const std::string& title, const PanelPage& page);
+
+}  // namespace nanquest::viewer
