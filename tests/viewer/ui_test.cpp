@@ -139,10 +139,10 @@ TEST_F(Ui, ArrowsMoveThroughTheFilteredTrace) {
   EXPECT_EQ(session().selection().op, culprit);
 }
 
-TEST_F(Ui, ControlFFilters) {
+TEST_F(Ui, SlashFilters) {
   Driver driver(session(), Panel::all);
   driver.frame(5);
-  driver.press(ImGuiKey_F, ImGuiMod_Ctrl);
+  driver.type("/");
   driver.frame(3);
   driver.type("softmax");
   EXPECT_STREQ(trace_of(driver).filter, "softmax");

@@ -80,13 +80,6 @@ std::optional<Link> Names::word(const std::string& word) const {
   return Link{Link::Kind::op, module->second, "", {}};
 }
 
-bool Names::has_step(double step) const {
-  const History& history = session_->history();
-  if (std::binary_search(history.steps().begin(), history.steps().end(), step)) return true;
-  return std::any_of(session_->incidents().begin(), session_->incidents().end(),
-                     [&](const IncidentEntry& e) { return static_cast<double>(e.files.step) == step; });
-}
-
 std::optional<Link> Names::numbered(std::string_view what, const std::string& number) const {
   std::int64_t value = 0;
   const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), value);
@@ -94,7 +87,7 @@ std::optional<Link> Names::numbered(std::string_view what, const std::string& nu
   const OpenIncident* incident = session_->incident();
   if (what == "op" && incident != nullptr && static_cast<std::size_t>(value) < incident->trace.size())
     return Link{Link::Kind::op, value, "", {}};
-  if ((what == "step" || what == "Step") && has_step(static_cast<double>(value)))
+  if ((what == "step" || what == "Step") && session_->has_step(static_cast<double>(value)))
     return Link{Link::Kind::step, value, "", {}};
   if (what == "sample" && !sample_tensor_.empty()) return Link{Link::Kind::sample, value, sample_tensor_, {}};
   return std::nullopt;

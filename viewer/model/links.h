@@ -48,7 +48,6 @@ class Names {
 
  private:
   std::optional<Link> numbered(std::string_view what, const std::string& number) const;
-  bool has_step(double step) const;
 
   const Session* session_;
   std::unordered_map<std::string, std::int32_t> ops_;      ///< the first by name, and by name and module

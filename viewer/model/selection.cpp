@@ -32,6 +32,13 @@ bool Session::has_layer(const std::string& layer) const {
   return viewer::has_layer(history(), layer);
 }
 
+bool Session::has_step(double step) const {
+  const std::vector<double>& steps = history().steps();
+  return std::binary_search(steps.begin(), steps.end(), step) ||
+         std::any_of(incidents_.begin(), incidents_.end(),
+                     [&](const IncidentEntry& e) { return static_cast<double>(e.files.step) == step; });
+}
+
 std::string Session::layer_of(const std::string& name) const {
   return layer_for(history(), name);
 }

@@ -61,6 +61,8 @@ class Session {
   const std::string& series_error() const { return series_error_; }
   /// What the series say of their steps: all of them where no incident is known, else the one that is shown.
   const std::vector<SeriesWord>& series_words() const { return words_; }
+  /// True if the series or an incident is of that step.
+  bool has_step(double step) const;
   /// True if a statistic has a series of that name.
   bool has_layer(const std::string& layer) const;
   /// The layer of the series that belongs to a module or parameter: itself, its first child, or its nearest

@@ -8,8 +8,12 @@
 #pragma once
 
 #include <memory>
+#include <string>
 #include <vector>
 
+#include "viewer/model/search.h"
+#include "viewer/panels/action.h"
+#include "viewer/panels/finder.h"
 #include "viewer/panels/trail.h"
 #include "viewer/panels/view.h"
 
@@ -24,6 +28,10 @@ class Ui {
   UiState& state() { return state_; }
   /// What a panel draws with, and remembers.
   PanelView& view(Panel panel) { return *views_[static_cast<std::size_t>(panel)]; }
+  /// Everything that can be done now, in the order of menus.
+  std::vector<Action> actions();
+  /// The name of what was done last by menu, keys or list; "" for nothing.
+  const std::string& last_action() const { return last_action_; }
   bool wants_to_quit() const { return quit_; }
   /// Brings the default arrangement back in the next frame.
   void reset_layout() {
@@ -32,19 +40,29 @@ class Ui {
   }
 
  private:
-  void draw_menu();
-  void draw_help();
+  void draw_menu(const std::vector<Action>& actions);
+  void draw_help(const std::vector<Action>& actions);
   void draw_panels();
-  void shortcuts();
+  void draw_finders(const std::vector<Action>& actions);
+  void run(const Action& action);
   void reload();
   void step_panel(int by);
+  void step_incident(int by);
   void go_to(const Trail::Place* place);
+  void copy(const std::string& text, const char* what);
+  void add_view(std::vector<Action>& out);
+  void add_go(std::vector<Action>& out);
+  void add_copy(std::vector<Action>& out);
 
   UiState state_;
   bool quit_ = false, help_ = false, layout_made_ = false, forget_layout_ = false;
   std::vector<std::unique_ptr<PanelView>> views_;  ///< in the order of the list
   Panel focused_ = Panel{};
   Trail trail_;
+  Finder palette_{"Actions", "Do what?"}, search_{"Find", "Ops, layers, tensors, steps, samples"};
+  std::string last_action_;
+  std::vector<Hit> hits_;
+  std::string hits_of_;  ///< words and reading that they were found for
 };
 
 }  // namespace nanquest::viewer

@@ -5,9 +5,11 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "viewer/model/links.h"
 #include "viewer/model/step_range.h"
+#include "viewer/panels/action.h"
 #include "viewer/panels/registry.h"
 
 namespace nanquest::viewer {
@@ -39,8 +41,8 @@ class PanelView {
   virtual ~PanelView() = default;
   /// Draws the panel into the current window. Needs current contexts of Dear ImGui and ImPlot; main thread.
   virtual void draw(UiState& state) = 0;
-  /// Puts the cursor into the panel's filter, if it has one, in the next frame.
-  virtual void find() {}
+  /// What a person can do with the panel, beside what all can. They refer to this view and to `state`.
+  virtual std::vector<Action> actions(UiState&) { return {}; }
 };
 
 }  // namespace nanquest::viewer

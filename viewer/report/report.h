@@ -24,7 +24,4 @@ std::string report_markdown(Session& session);
 /// The report as HTML. `note`: why there are no pictures, "" if there is nothing to say.
 std::string report_html(Session& session, std::span<const ReportPicture> pictures, const std::string& note);
 
-/// A page as Markdown below a heading.
-std::string page_markdown(const std::string& title, const PanelPage& page);
-
 }  // namespace nanquest::viewer

@@ -9,6 +9,8 @@
 namespace nanquest::viewer {
 namespace {
 
+constexpr const char* kPlotTitles[] = {"Both", "Heat map", "Lines"};
+
 void legend_item(Mark mark, const char* text) {
   ImGui::AlignTextToFramePadding();
   inline_mark(mark, ImGui::GetStyle().FramePadding.y);
@@ -37,9 +39,8 @@ void controls(UiState& state, NormsPanel& view) {
     if (ImGui::GetContentRegionAvail().x < next + ImGui::GetFrameHeight() * 1.6f) ImGui::NewLine();
   }
   ImGui::NewLine();
-  constexpr const char* views[] = {"Both", "Heat map", "Lines"};
   for (int i = 0; i < 3; ++i) {
-    if (lit_button(views[i], view.plots == i)) view.plots = static_cast<NormsPanel::Plots>(i);
+    if (lit_button(kPlotTitles[i], view.plots == i)) view.plots = static_cast<NormsPanel::Plots>(i);
     ImGui::SameLine();
   }
   if (ImGui::Button("All steps")) state.steps.show_all();
@@ -57,6 +58,23 @@ void controls(UiState& state, NormsPanel& view) {
 
 std::unique_ptr<PanelView> norms_view() {
   return std::make_unique<NormsPanel>();
+}
+
+std::vector<Action> NormsPanel::actions(UiState& state) {
+  std::vector<Action> out;
+  const auto add = [&](const std::string& name, const std::function<void()>& run) {
+    out.push_back({"Layers", name, 0, [&state, run] {
+                     run();
+                     state.wanted = Panel::norms;
+                   }});
+  };
+  for (int i = 0; i < kStatistics; ++i)
+    if (const auto s = static_cast<Statistic>(i); state.session.history().has(s))
+      add(std::string("Show ") + statistic_title(s), [&state, s] { state.session.select_statistic(s); });
+  for (const Plots wanted : {both, heat_map, lines})
+    add(std::string("Norms as ") + kPlotTitles[wanted], [this, wanted] { plots = wanted; });
+  add("Show all layers", [&state] { state.session.select_layer(""); });
+  return out;
 }
 
 void NormsPanel::draw(UiState& state) {

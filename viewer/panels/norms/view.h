@@ -13,6 +13,7 @@ struct NormsPanel : PanelView {
   enum Plots { both, heat_map, lines };
 
   void draw(UiState& state) override;
+  std::vector<Action> actions(UiState& state) override;
 
   Plots plots = both;
   ShownValues values[kStatistics];

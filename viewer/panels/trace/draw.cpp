@@ -222,13 +222,21 @@ std::unique_ptr<PanelView> trace_view() {
   return std::make_unique<TracePanel>();
 }
 
+std::vector<Action> TracePanel::actions(UiState& state) {
+  const auto focus = [this, &state] {
+    state.wanted = Panel::trace;
+    focus_filter = true;
+  };
+  return {{"Ops", "Filter the ops", 0, focus, false, '/'}};
+}
+
 void TracePanel::draw(UiState& state) {
   const OpenIncident* incident = state.session.incident();
   if (incident == nullptr) return ImGui::TextWrapped("%s", verdict_page(state.session).headline.c_str());
   if (focus_filter) ImGui::SetKeyboardFocusHere();
   focus_filter = false;
   ImGui::SetNextItemWidth(std::min(ImGui::GetFontSize() * 18, ImGui::GetContentRegionAvail().x * 0.5f));
-  ImGui::InputTextWithHint("##filter", "Filter (Ctrl+F)", filter, sizeof filter);
+  ImGui::InputTextWithHint("##filter", "Filter (/)", filter, sizeof filter);
   refilter(*this, state.session, *incident);
   ImGui::SameLine();
   const std::string shown =

@@ -11,7 +11,7 @@ namespace nanquest::viewer {
 
 struct TracePanel : PanelView {
   void draw(UiState& state) override;
-  void find() override { focus_filter = true; }
+  std::vector<Action> actions(UiState& state) override;
 
   char filter[128] = "";
   std::vector<OpId> visible_ops;  ///< ops that pass the filter

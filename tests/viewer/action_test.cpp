@@ -1,0 +1,179 @@
+// Everything that can be done: by keys, by menu, by the list of actions; and finding places by words.
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "tests/viewer/driver.h"
+#include "tests/viewer/story.h"
+
+namespace nanquest::viewer {
+namespace {
+
+using testing::Driver;
+
+class Actions : public testing::Story {
+ protected:
+  void SetUp() override {
+    testing::write_run(dir(), {.incidents = 2});
+    session_.emplace(open(dir()));
+  }
+  Session& session() { return *session_; }
+  static std::set<std::string> names(Ui& ui) {
+    std::set<std::string> out;
+    for (const Action& action : ui.actions())
+      EXPECT_TRUE(out.insert(action.name).second) << action.name << " twice";
+    return out;
+  }
+  std::optional<Session> session_;
+};
+
+TEST_F(Actions, EachIsInTheListAndRunsFromIt) {
+  Driver first(session(), Panel::all);
+  first.frame(5);
+  const std::set<std::string> all = names(first.ui());
+  EXPECT_GE(all.size(), 25u);
+  for (const std::string& name : all) {
+    if (name == "Back" || name == "Forward") continue;  // only after something was looked at
+    first.press(ImGuiKey_P, ImGuiMod_Ctrl);
+    first.frame(2);
+    first.type(name.c_str());
+    ASSERT_TRUE(first.sees(name)) << name;
+    first.press(ImGuiKey_Enter);
+    first.frame(2);
+    EXPECT_EQ(first.ui().last_action(), name);
+    if (name == "All actions" || name == "Find" || name == "Keyboard") {
+      first.press(ImGuiKey_Escape);
+      first.frame(2);
+    }
+    EXPECT_EQ(first.bad_vertices(), 0) << name;
+  }
+  EXPECT_TRUE(first.ui().wants_to_quit());
+}
+
+TEST_F(Actions, KeysRunWhatTheListSaysTheyDo) {
+  Driver driver(session(), Panel::all);
+  driver.frame(5);
+  session().select_op(3);
+  driver.frame(2);
+  std::set<int> chords;
+  for (const Action& action : driver.ui().actions()) {
+    if (action.chord == 0) continue;
+    EXPECT_TRUE(chords.insert(action.chord).second) << action.name << ": two on the same keys";
+    session().select_op(30);
+    driver.frame(2);
+    ImGuiIO& io = ImGui::GetIO();
+    for (const ImGuiKey modifier : {ImGuiMod_Ctrl, ImGuiMod_Shift, ImGuiMod_Alt})
+      if (action.chord & modifier) io.AddKeyEvent(modifier, true);
+    io.AddKeyEvent(static_cast<ImGuiKey>(action.chord & ~ImGuiMod_Mask_), true);
+    driver.frame();
+    EXPECT_EQ(driver.ui().last_action(), action.name) << keys_of(action);
+    io.AddKeyEvent(static_cast<ImGuiKey>(action.chord & ~ImGuiMod_Mask_), false);
+    for (const ImGuiKey modifier : {ImGuiMod_Ctrl, ImGuiMod_Shift, ImGuiMod_Alt})
+      io.AddKeyEvent(modifier, false);
+    driver.frame(2);
+    driver.press(ImGuiKey_Escape);
+    driver.frame(2);
+  }
+}
+
+TEST_F(Actions, MenusHoldThem) {
+  std::set<std::string> menus;
+  for (const Action& action : Driver(session(), Panel::all).ui().actions()) menus.insert(action.menu);
+  EXPECT_GE(menus.size(), 5u);
+  for (const std::string& menu : menus) {
+    Driver driver(session(), Panel::all);
+    driver.frame(5);
+    ASSERT_TRUE(driver.click(menu)) << menu;
+    for (const Action& action : driver.ui().actions()) {
+      EXPECT_TRUE(action.menu != menu || driver.sees(action.name)) << action.name;
+    }
+  }
+}
+
+TEST_F(Actions, WordsOfAnActionFindIt) {
+  Driver driver(session(), Panel::all);
+  driver.frame(5);
+  driver.press(ImGuiKey_P, ImGuiMod_Ctrl);
+  driver.frame(2);
+  driver.type("norm weight");
+  driver.press(ImGuiKey_Enter);
+  driver.frame(2);
+  EXPECT_EQ(session().selection().statistic, Statistic::weight);
+  driver.press(ImGuiKey_P, ImGuiMod_Ctrl);
+  driver.frame(2);
+  driver.type("no such action");
+  driver.press(ImGuiKey_Enter);
+  driver.press(ImGuiKey_Escape);
+  EXPECT_EQ(driver.ui().last_action(), "All actions");
+}
+
+TEST_F(Actions, FindingLeadsToOpsLayersTensorsAndSteps) {
+  Driver driver(session(), Panel::all);
+  driver.frame(5);
+  const auto find = [&](const char* words) {
+    driver.press(ImGuiKey_F, ImGuiMod_Ctrl);
+    driver.frame(2);
+    driver.type(words);
+    driver.press(ImGuiKey_Enter);
+    driver.frame(3);
+  };
+  find("softmax blocks.2");
+  const OpId op{session().selection().op};
+  EXPECT_EQ(get(session().incident()->doc, op).name, "aten::_softmax");
+  EXPECT_EQ(session().incident()->trace.module(op), "blocks.2.attention");
+  find("head layer");
+  EXPECT_EQ(session().selection().layer, "head");
+  find("head.weight tensor");
+  EXPECT_EQ(session().selection().tensor, "parameters/head.weight");
+  find("step 40");
+  EXPECT_EQ(session().selection().step, 40);
+  find("90");
+  EXPECT_EQ(session().incident()->doc.step, 90);
+}
+
+TEST_F(Actions, ArrowsChooseAmongWhatWasFound) {
+  Driver driver(session(), Panel::all);
+  driver.frame(5);
+  const std::vector<Hit> hits = search(session(), "aten::mm");
+  ASSERT_GT(hits.size(), 3u);
+  driver.press(ImGuiKey_F, ImGuiMod_Ctrl);
+  driver.frame(2);
+  driver.type("aten::mm");
+  driver.press(ImGuiKey_DownArrow);
+  driver.press(ImGuiKey_DownArrow);
+  driver.press(ImGuiKey_UpArrow);
+  driver.press(ImGuiKey_Enter);
+  EXPECT_EQ(session().selection().op, hits[1].link.number);
+}
+
+TEST_F(Actions, CopiesAPanelAsTextCsvAndMarkdown) {
+  Driver driver(session(), Panel::all);
+  driver.frame(5);
+  driver.click("Runs");
+  for (const Action& action : driver.ui().actions()) {
+    if (action.menu != "Copy") continue;
+    ImGui::SetClipboardText("");
+    action.run();
+    EXPECT_NE(std::string(ImGui::GetClipboardText()).find("131"), std::string::npos) << action.name;
+  }
+}
+
+TEST(Search, HoldsEveryWordAndFindsTheCulpritFirst) {
+  const testing::TempDir temp;
+  testing::write_run(temp.path() + "/story");
+  const Result<Session> opened = Session::open(temp.path() + "/story");
+  ASSERT_TRUE(opened);
+  const Session& session = *opened;
+  const std::vector<Hit> hits = search(session, "MM aten");
+  ASSERT_FALSE(hits.empty());
+  EXPECT_EQ(hits.front().link.number, session.incident()->doc.culprit.op);
+  for (const Hit& hit : hits) EXPECT_TRUE(has_words(hit.label + " " + hit.kind, "mm aten")) << hit.label;
+  EXPECT_TRUE(search(session, "no such thing").empty());
+  std::set<std::string> kinds;
+  for (const Hit& hit : search(session, "")) kinds.insert(hit.kind);
+  EXPECT_EQ(kinds, (std::set<std::string>{"step", "layer", "tensor", "op"}));
+  EXPECT_LE(search(session, "a", 12).size(), 12u);
+}
+
+}  // namespace
+}  // namespace nanquest::viewer

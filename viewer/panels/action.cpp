@@ -1,0 +1,31 @@
+#include "viewer/panels/action.h"
+
+#include <utility>
+
+#include "imgui_internal.h"
+
+namespace nanquest::viewer {
+
+std::string keys_of(const Action& action) {
+  if (action.typed != 0) return std::string(1, action.typed);
+  std::string keys = action.chord == 0 ? "" : ImGui::GetKeyChordName(action.chord);
+  for (const auto& [from, to] :
+       {std::pair{"LeftArrow", "Left"}, {"RightArrow", "Right"}, {"LeftBracket", "["}, {"RightBracket", "]"}})
+    if (const std::size_t at = keys.find(from); at != std::string::npos)
+      keys.replace(at, std::string(from).size(), to);
+  return keys;
+}
+
+bool was_pressed(const Action& action) {
+  if (action.typed != 0) {
+    const ImVector<ImWchar>& typed = ImGui::GetIO().InputQueueCharacters;
+    return !ImGui::GetIO().WantTextInput && typed.contains(static_cast<ImWchar>(action.typed));
+  }
+  if (action.chord == 0) return false;
+  const bool whole = (action.chord & (ImGuiMod_Ctrl | ImGuiMod_Alt)) != 0;
+  if (!whole && ImGui::GetIO().WantTextInput) return false;
+  return ImGui::IsKeyChordPressed(action.chord,
+                                  action.repeats ? ImGuiInputFlags_Repeat : ImGuiInputFlags_None);
+}
+
+}  // namespace nanquest::viewer
