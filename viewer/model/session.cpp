@@ -14,16 +14,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// When the newest of the files was written; the beginning of time if none is there.
-fs::file_time_type last_written(const std::string& manifest, const std::vector<SeriesFile>& series) {
-  std::error_code ec;
-  fs::file_time_type last = fs::last_write_time(manifest, ec);
-  if (ec) last = fs::file_time_type::min();
-  for (const SeriesFile& file : series)
-    if (const auto time = fs::last_write_time(file.path, ec); !ec) last = std::max(last, time);
-  return last;
-}
-
 bool is_file(const std::string& path) {
   std::error_code ec;
   return fs::is_regular_file(path, ec);
@@ -68,6 +58,8 @@ Status Session::load() {
   incidents_.clear();
   manifest_.reset();
   manifest_error_.clear();
+  // Before anything is read: what changes while it is read is read again.
+  stamps_ = stamps();
   if (!is_run_) {
     IncidentEntry entry;
     if (auto named = parse_incident_name(path_)) entry.files = *named;
@@ -85,12 +77,12 @@ Status Session::load() {
     }
     incidents_[0].files.step = incident_ ? incident_->doc.step : verdict_->step;
     incidents_[0].files.rank = incident_ ? incident_->doc.rank : verdict_->rank;
-    stamp_ = stamp();
     return {};
   }
   Result<RunListing> listing = list_run(path_);
   if (!listing) return listing.error();
   listing_ = std::move(listing).value();
+  stamps_ = stamps();
   if (!listing_.manifest.empty()) {
     Result<Manifest> manifest = read_manifest(path_);
     if (manifest)
@@ -99,9 +91,8 @@ Status Session::load() {
       manifest_error_ = manifest.error().text();
   }
   incidents_ = list_incidents(listing_, manifest_);
-  written_ = last_written(manifest_path(path_), listing_.series);
+  note_written();
   load_series(0);
-  stamp_ = stamp();
   return {};
 }
 

@@ -94,8 +94,8 @@ class Session {
   /// Reads everything again from disk; the selection stays where what it names still exists. If the run is
   /// gone, what was read stays.
   Status reload();
-  /// Reads the series, manifest and incident list again if their files changed. True if something is new, and
-  /// if the run went away or came back.
+  /// Reads again what changed on disk: series and manifest alone where no incident or verdict is new, so that
+  /// the open incident stays open. True if something is new, and if the run went away or came back.
   bool poll();
 
   /// The selected stored tensor with its statistics, loaded on first use; null if none is selected or it is
@@ -112,7 +112,14 @@ class Session {
   void load_series(std::int32_t rank);
   std::vector<int> opening_order() const;
   void start_selection();
-  std::string stamp() const;
+  /// What the files looked like when they were read: another stamp, other contents.
+  struct Stamps {
+    std::string series, manifest, incidents;
+    bool operator==(const Stamps&) const = default;
+  };
+  Stamps stamps() const;
+  void note_written();
+  bool read_manifest_again();
   void note_reading();
 
   std::string path_;
@@ -128,7 +135,7 @@ class Session {
   std::int32_t series_rank_ = 0;             ///< whose series is shown
   std::filesystem::file_time_type written_;  ///< when manifest or series were last written
   Selection selection_;
-  std::string stamp_;
+  Stamps stamps_;
   std::uint64_t reading_ = 0;
   std::optional<TensorDetail> detail_;
   std::optional<TensorSlice> slice_;

@@ -1,6 +1,8 @@
 // A run that changes while it is shown: reading it again, noticing that it moved.
+#include <algorithm>
 #include <filesystem>
 #include <system_error>
+#include <tuple>
 #include <utility>
 
 #include "viewer/model/session.h"
@@ -58,15 +60,41 @@ Status Session::reload() {
   return {};
 }
 
-std::string Session::stamp() const {
-  if (!is_run_) return file_stamp(path_) + file_stamp(verdict_path(path_));
-  std::string out;
-  for (const SeriesFile& file : listing_.series) out += file_stamp(file.path);
-  out += file_stamp(manifest_path(path_));
-  for (const IncidentFiles& files : listing_.lost) out += file_stamp(files.verdict);
+Session::Stamps Session::stamps() const {
+  Stamps now;
+  if (!is_run_) {
+    now.incidents = file_stamp(path_) + file_stamp(verdict_path(path_));
+    return now;
+  }
+  for (const SeriesFile& file : listing_.series) now.series += file_stamp(file.path);
+  now.manifest = file_stamp(manifest_path(path_));
+  for (const IncidentFiles& files : listing_.lost) now.incidents += file_stamp(files.verdict);
   for (const IncidentFiles& files : listing_.incidents)
-    out += file_stamp(files.snapshot) + file_stamp(verdict_path(files.snapshot));
-  return out;
+    now.incidents += file_stamp(files.snapshot) + file_stamp(verdict_path(files.snapshot));
+  return now;
+}
+
+void Session::note_written() {
+  std::error_code ec;
+  written_ = fs::last_write_time(manifest_path(path_), ec);
+  if (ec) written_ = fs::file_time_type::min();
+  for (const SeriesFile& file : listing_.series)
+    if (const auto time = fs::last_write_time(file.path, ec); !ec) written_ = std::max(written_, time);
+}
+
+/// False if it can't be read, or if it knows of other incidents than before.
+bool Session::read_manifest_again() {
+  Result<Manifest> now = read_manifest(path_);
+  const auto same = [](const ManifestIncident& a, const ManifestIncident& b) {
+    return std::tie(a.step, a.rank, a.file, a.gate, a.summary) ==
+           std::tie(b.step, b.rank, b.file, b.gate, b.summary);
+  };
+  if (!now || !manifest_ ||
+      !std::equal(now->incidents.begin(), now->incidents.end(), manifest_->incidents.begin(),
+                  manifest_->incidents.end(), same))
+    return false;
+  manifest_ = std::move(now).value();
+  return true;
 }
 
 bool Session::poll() {
@@ -75,8 +103,15 @@ bool Session::poll() {
     lost_ = std::move(now);
     return news && (!lost_.empty() || reload().ok());
   }
-  if (stamp() == stamp_) return false;
-  return reload().ok();
+  const Stamps now = stamps();
+  if (now == stamps_) return false;
+  if (now.incidents != stamps_.incidents) return reload().ok();
+  if (now.manifest != stamps_.manifest && !read_manifest_again()) return reload().ok();
+  if (now.series != stamps_.series) load_series(series_rank_);
+  if (!history().has(selection_.statistic)) selection_.statistic = history().first_available();
+  stamps_ = now;
+  note_written();
+  return true;
 }
 
 }  // namespace nanquest::viewer
