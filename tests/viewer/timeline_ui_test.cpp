@@ -104,6 +104,28 @@ TEST_F(TimelineUi, TheWheelWithCtrlZoomsTheValuesOfOneCurve) {
   EXPECT_EQ(driver.ui().state().steps.last, steps);
 }
 
+/// Without a series each incident brings its own history: a click must not pull away what is being drawn.
+TEST_F(TimelineUi, AnotherIncidentBringsItsOwnHistory) {
+  const std::string run = temp_.path() + "/bare";
+  testing::write_run(run, {.series = false, .incidents = 2});
+  Session bare = open(run);
+  for (const Panel panel : {Panel::timeline, Panel::all}) {
+    bare.select_step(131);
+    Driver driver(bare, panel, 1600, 1000);
+    driver.frame(5);
+    const ImVec2 mark = place("##lanes", 90, 0.5);
+    ASSERT_GT(mark.x, 0);
+    click(driver, mark);
+    EXPECT_EQ(bare.incident()->doc.step, 90);
+    EXPECT_EQ(driver.bad_vertices(), 0);
+  }
+  Driver driver(bare, Panel::verdict);
+  driver.frame(5);
+  bare.select_step(131);
+  driver.frame(2);
+  ASSERT_TRUE(driver.click("step 131"));
+}
+
 TEST_F(TimelineUi, ARunOfNothingButNaNIsDrawn) {
   std::vector<SeriesTable> tables = {{"scalars", {"step", "loss", "grad_norm", "scale"}, {}}};
   for (int i = 0; i < 20; ++i)

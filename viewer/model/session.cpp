@@ -48,9 +48,10 @@ Result<Session> Session::open(const std::string& path) {
   return session;
 }
 
-void Session::note_reading() {
+void Session::note_reading(bool incidents) {
   static std::atomic<std::uint64_t> readings{0};
-  reading_ = ++readings;
+  content_ = ++readings;
+  if (incidents) reading_ = content_;
 }
 
 Status Session::load() {
@@ -97,6 +98,7 @@ Status Session::load() {
 }
 
 void Session::load_series(std::int32_t rank) {
+  note_reading(false);
   series_error_.clear();
   words_.clear();
   if (listing_.series.empty()) return;

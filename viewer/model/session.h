@@ -74,8 +74,10 @@ class Session {
   /// Command that replays the open incident; works from any folder.
   std::string replay_command() const;
 
-  /// Another number whenever something was read anew, and for every session.
+  /// Another number whenever an incident or the list of them was read anew, and for every session.
   std::uint64_t reading() const { return reading_; }
+  /// The same for whatever is shown: the series as well.
+  std::uint64_t content() const { return content_; }
 
   const Selection& selection() const { return selection_; }
   /// Opens incident `row` and selects its culprit.
@@ -120,7 +122,7 @@ class Session {
   Stamps stamps() const;
   void note_written();
   bool read_manifest_again();
-  void note_reading();
+  void note_reading(bool incidents = true);
 
   std::string path_;
   bool is_run_ = false;
@@ -136,7 +138,7 @@ class Session {
   std::filesystem::file_time_type written_;  ///< when manifest or series were last written
   Selection selection_;
   Stamps stamps_;
-  std::uint64_t reading_ = 0;
+  std::uint64_t reading_ = 0, content_ = 0;
   std::optional<TensorDetail> detail_;
   std::optional<TensorSlice> slice_;
   std::string detail_path_, slice_path_;

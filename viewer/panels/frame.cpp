@@ -31,6 +31,7 @@ void Ui::draw() {
   draw_panels();
   draw_finders(all);
   if (help_) draw_help(all);
+  for (const auto& act : std::exchange(state_.later, {})) act();
   trail_.visit(state_.session.selection(), focused_);
 }
 

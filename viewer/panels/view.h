@@ -2,6 +2,7 @@
 /// panels tell each other goes through the session's selection and UiState.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -29,10 +30,25 @@ struct UiState {
   std::optional<Panel> wanted;  ///< a panel to bring to the front in the next frame
   bool follow = true;           ///< what a run writes is read as it comes
 
-  /// Selects where the link leads, and brings the panel that shows it to the front.
+  /// Done after all panels are drawn: selecting may open another incident, and with it another history and
+  /// trace than those that are being drawn.
+  std::vector<std::function<void()>> later;
+
+  /// Selects where the link leads, and brings the panel that shows it to the front; later.
   void go(const Link& link) {
-    viewer::follow(session, link);
+    later.push_back([this, link] { viewer::follow(session, link); });
     wanted = panel_of(link.kind);
+  }
+  /// Selects a step, and opens its incident if it has one; later. `layer`: chosen then, if there is one.
+  void select_step(double step, const std::string& layer = "") {
+    later.push_back([this, step, layer] {
+      session.select_step(step);
+      if (!layer.empty()) session.select_layer(layer);
+    });
+  }
+  /// Opens an incident; later.
+  void select_incident(int row) {
+    later.push_back([this, row] { session.select_incident(row); });
   }
 };
 

@@ -135,12 +135,7 @@ void react(UiState& state, const History& history, Statistic s, const HeatMap& m
   ImGui::SetTooltip("%s\nstep %s\n%s %s", name.c_str(), exact_number(history.steps()[row]).c_str(),
                     statistic_title(s), exact_number(history.series(s, layer)[row]).c_str());
   if (ImGui::IsMouseDoubleClicked(ImGuiMouseButton_Left)) return state.steps.show_all();
-  if (ImGui::IsMouseClicked(ImGuiMouseButton_Left)) {
-    const double step =
-        history.steps()[row];  // select_step may load another incident and with it another history
-    state.session.select_step(step);
-    state.session.select_layer(name);
-  }
+  if (ImGui::IsMouseClicked(ImGuiMouseButton_Left)) state.select_step(history.steps()[row], name);
 }
 
 }  // namespace

@@ -63,11 +63,7 @@ void react(UiState& state, const History& history, Statistic s) {
   }
   if (const Pyramid* loss = history.scalar("loss")) text += "\nloss " + exact_number((*loss)[row]);
   ImGui::SetTooltip("%s", text.c_str());
-  if (ImGui::IsMouseClicked(ImGuiMouseButton_Left)) {
-    const double step = history.steps()[row];
-    state.session.select_step(step);
-    if (!near.empty()) state.session.select_layer(near);
-  }
+  if (ImGui::IsMouseClicked(ImGuiMouseButton_Left)) state.select_step(history.steps()[row], near);
 }
 
 }  // namespace

@@ -50,7 +50,7 @@ void incident_row(UiState& state, int row) {
   const std::string step = step_text(entry.files);
   const bool chosen = state.session.selection().incident == row;
   if (ImGui::Selectable(step.c_str(), chosen, ImGuiSelectableFlags_SpanAllColumns)) {
-    state.session.select_incident(row);
+    state.select_incident(row);
     state.steps.show_all();
   }
   if (ImGui::IsItemHovered())

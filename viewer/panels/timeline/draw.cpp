@@ -3,7 +3,6 @@
 #include <limits>
 
 #include "viewer/model/numbers.h"
-#include "viewer/model/timeline.h"
 #include "viewer/panels/timeline/view.h"
 
 namespace nanquest::viewer {
@@ -19,8 +18,8 @@ constexpr ImPlotAxisFlags kBareSteps = ImPlotAxisFlags_NoTickLabels;
 struct Drawn {
   UiState& state;
   const History& history;
-  std::vector<TimelineCurve> curves;
-  std::vector<TimelineEvent> events;
+  const std::vector<TimelineCurve>& curves;
+  const std::vector<TimelineEvent>& events;
 
   double selected() const { return state.session.selection().step; }
 };
@@ -66,8 +65,8 @@ void react(Drawn& drawn, bool lanes) {
   tell_step(drawn, step);
   if (!ImGui::IsMouseReleased(ImGuiMouseButton_Left)) return;
   if (ImGui::GetIO().MouseDragMaxDistanceSqr[ImGuiMouseButton_Left] > 16) return;  // it was a drag: it panned
-  if (event != nullptr && event->incident >= 0) return state.session.select_incident(event->incident);
-  state.session.select_step(step);
+  if (event != nullptr && event->incident >= 0) return state.select_incident(event->incident);
+  state.select_step(step);
 }
 
 Mark lane_mark(const TimelineEvent& event) {
@@ -159,8 +158,12 @@ std::unique_ptr<PanelView> timeline_view() {
 
 void TimelinePanel::draw(UiState& state) {
   const History& history = state.session.history();
-  Drawn drawn{state, history, timeline_curves(history), timeline_events(state.session)};
-  const std::vector<TimelineCurve>& curves = drawn.curves;
+  if (made_of != state.session.content()) {
+    curves = timeline_curves(history);
+    events = timeline_events(state.session);
+    made_of = state.session.content();
+  }
+  Drawn drawn{state, history, curves, events};
   if (curves.empty() && drawn.events.empty()) {
     const std::string& error = state.session.series_error();
     return ImGui::TextWrapped("%s", error.empty() ? "No series on record for this run" : error.c_str());

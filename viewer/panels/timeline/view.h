@@ -4,7 +4,9 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <vector>
 
+#include "viewer/model/timeline.h"
 #include "viewer/panels/view.h"
 #include "viewer/ui/curves.h"
 
@@ -13,6 +15,9 @@ namespace nanquest::viewer {
 struct TimelinePanel : PanelView {
   void draw(UiState& state) override;
 
+  std::vector<TimelineCurve> curves;
+  std::vector<TimelineEvent> events;
+  std::uint64_t made_of = 0;                  ///< Session::content() that they were made of
   std::map<std::string, ShownValues> values;  ///< by column
   std::uint64_t fitted = 0;                   ///< StepRange::asked() when the values were last fitted
 };
