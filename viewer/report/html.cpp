@@ -61,6 +61,13 @@ const char* class_of(Sign sign) {
   return names[static_cast<int>(sign)];
 }
 
+/// ` class="right bad"`, or nothing.
+std::string classes(bool right, Sign sign) {
+  const std::string mark = class_of(sign), side = right ? "right" : "";
+  if (mark.empty() && side.empty()) return "";
+  return " class=\"" + side + (mark.empty() || side.empty() ? "" : " ") + mark + "\"";
+}
+
 class Writer {
  public:
   Writer(Session& session, std::span<const ReportPicture> pictures) : names_(session), pictures_(pictures) {
@@ -97,10 +104,10 @@ class Writer {
   void put_table(const PageTable& table) {
     if (!table.title.empty()) out_ += fmt::format("<h3>{}</h3>\n", escaped(table.title));
     if (table.rows.empty()) return;
-    const auto side = [&](std::size_t column) { return table.columns[column].right ? "right" : ""; };
     out_ += "<div class=\"scroll\"><table><thead><tr>";
     for (std::size_t c = 0; c < table.columns.size(); ++c)
-      out_ += fmt::format("<th class=\"{}\">{}</th>", side(c), escaped(table.columns[c].title));
+      out_ += fmt::format("<th{}>{}</th>", classes(table.columns[c].right, Sign::none),
+                          escaped(table.columns[c].title));
     out_ += "</tr></thead><tbody>\n";
     for (const PageTable::Row& row : table.rows) {
       const std::string anchor = row.place ? anchor_of(*row.place) : "";
@@ -108,11 +115,10 @@ class Writer {
       const bool first = !anchor.empty() && named_.insert(anchor).second;
       out_ += first ? fmt::format("<tr id=\"{}\">", escaped(anchor)) : "<tr>";
       for (std::size_t c = 0; c < table.columns.size(); ++c) {
-        const std::string sign = c == 0 ? class_of(row.sign) : "";
         const std::string cell = c < row.cells.size() ? row.cells[c] : "";
         // Rows that are a place need no link to themselves.
-        out_ +=
-            fmt::format("<td class=\"{} {}\">{}</td>", side(c), sign, row.place ? escaped(cell) : text(cell));
+        out_ += fmt::format("<td{}>{}</td>", classes(table.columns[c].right, c == 0 ? row.sign : Sign::none),
+                            row.place ? escaped(cell) : text(cell));
       }
       out_ += "</tr>\n";
     }
@@ -129,7 +135,7 @@ class Writer {
     if (!page.facts.empty()) {
       out_ += "<dl>\n";
       for (const Fact& fact : page.facts)
-        out_ += fmt::format("<dt>{}</dt><dd class=\"{}\">{}</dd>\n", escaped(fact.label), class_of(fact.sign),
+        out_ += fmt::format("<dt>{}</dt><dd{}>{}</dd>\n", escaped(fact.label), classes(false, fact.sign),
                             text(fact.text));
       out_ += "</dl>\n";
     }
