@@ -146,6 +146,7 @@ StepAnswer AttachSession::look_back(const char* how) {
     const double value = loss.defined() ? loss.item().toDouble() : 0;
     write_incident(Gate::non_finite, loss_sentence(value) + "; " + how, answer);
   }
+  answer.skip = options_.skip_bad_updates;
   give_up_step();
   return answer;
 }
@@ -232,11 +233,11 @@ StepAnswer AttachSession::judge(const Update& update) {
       record_.begin(
           {.step = now, .lr = update.lr, .loss_scale = update.loss_scale, .sample_ids = sample_ids_});
     record_.gated(answer.gate, seen, gate_);
-    if (answer.gate == Gate::non_finite) {
-      answer.skip = options_.skip_bad_updates;
-      if (reported_step_ != now) write_incident(answer.gate, sentence(seen, norm_bad_), answer);
-    }
+    answer.gradients_bad = !seen.finite() || norm_bad_;
+    if (answer.gate == Gate::non_finite && reported_step_ != now)
+      write_incident(answer.gate, sentence(seen, norm_bad_), answer);
     report_spoiled_buffer(answer);
+    answer.skip = options_.skip_bad_updates && answer.gate == Gate::non_finite;
     if (!incidents_.beginning_known())
       append(answer.summary, incidents_.began_with(now, non_finite_state(), answer.gate != Gate::ok));
     if (answer.gate == Gate::ok) incidents_.was_well();
@@ -339,7 +340,7 @@ void AttachSession::report_spoiled_buffer(StepAnswer& answer) {
   if (written.empty()) return;
   const std::string name = spoiled_buffer(rounds_->recorder(), written, all);
   if (name.empty()) return;
-  const bool skipped = trace_->gate == Gate::scale_overflow;
+  const bool skipped = trace_->gate == Gate::scale_overflow && !options_.skip_bad_updates;
   answer.gate = Gate::non_finite;
   write_incident(answer.gate,
                  "buffer " + name + " became NaN or Inf" +
@@ -376,6 +377,7 @@ StepAnswer AttachSession::after_update() {
     if (!answer.file.empty() || !steps_.several()) close_trace();
     if (trace_) trace_->update_ends = ops_so_far();
     release_weights();
+    undo_.forget();
     sample_ids_.clear();
     updated_ = true;
   });

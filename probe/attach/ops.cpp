@@ -24,11 +24,9 @@ std::string to_json(const StepAnswer& answer) {
   std::string summary = answer.summary;
   append(summary, session()->trouble());
   if (summary.empty() && !answer.skip) return "";
-  return nlohmann::json{{"incident", answer.incident},
-                        {"stops", answer.stops},
-                        {"skip", answer.skip},
-                        {"summary", summary},
-                        {"file", answer.file}}
+  return nlohmann::json{{"incident", answer.incident}, {"stops", answer.stops},
+                        {"skip", answer.skip},         {"gradients_bad", answer.gradients_bad},
+                        {"summary", summary},          {"file", answer.file}}
       .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
@@ -133,6 +131,22 @@ bool record_step() {
   return session() && session()->record_step();
 }
 
+void remember(std::vector<at::Tensor> buffers) {
+  if (session()) session()->remember(buffers);
+}
+bool put_back() {
+  return !session() || session()->put_back();
+}
+std::string spoiled_weight() {
+  return session() ? session()->spoiled_weight() : "";
+}
+std::string widen(std::vector<at::Tensor> tensors, bool try_only) {
+  return session() ? session()->widen(tensors, try_only) : "the probe is not attached";
+}
+void keep_wide(bool keep) {
+  if (session()) session()->keep_wide(keep);
+}
+
 std::string stop(const std::string& outcome) {
   if (!session()) return "";
   const Status ended = session()->finish(outcome);
@@ -169,6 +183,11 @@ TORCH_LIBRARY(nanquest, m) {
   m.def("steps_made() -> int", &steps_made);
   m.def("standing_steps() -> int", &standing_steps);
   m.def("standing_bytes() -> int", &standing_bytes);
+  m.def("remember(Tensor[] buffers) -> ()", &remember);
+  m.def("put_back() -> bool", &put_back);
+  m.def("spoiled_weight() -> str", &spoiled_weight);
+  m.def("widen(Tensor[] tensors, bool try_only) -> str", &widen);
+  m.def("keep_wide(bool keep) -> ()", &keep_wide);
   m.def("record_step() -> bool", &record_step);
   m.def("set_step(int number) -> ()", &set_step);
   m.def("samples(str[] ids) -> ()", &samples);
@@ -185,6 +204,10 @@ __attribute__((visibility("default"))) void nanquest_push(const char* path, cons
 /// before.
 __attribute__((visibility("default"))) int nanquest_phase(int phase) {
   return static_cast<int>(nanquest::set_phase(static_cast<nanquest::Phase>(phase)));
+}
+/// A pass of the program's models begins (1), or is over (0): the random numbers drawn in it are the step's.
+__attribute__((visibility("default"))) void nanquest_pass(int begins) {
+  if (nanquest::attach::session()) nanquest::attach::session()->pass(begins != 0);
 }
 /// A module's forward ends.
 __attribute__((visibility("default"))) void nanquest_pop() {

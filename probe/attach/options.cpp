@@ -51,9 +51,9 @@ Result<AttachOptions> parse_options(const std::string& text) {
   }
   const std::string then =
       json.value("on_incident", Json("continue")).is_string() ? json.value("on_incident", "continue") : "";
-  if (then != "continue" && then != "skip" && then != "stop")
-    return wrong("on_incident", "continue, skip or stop");
-  options.skip_bad_updates = then == "skip";
+  if (then != "continue" && then != "skip" && then != "fallback_fp32" && then != "stop")
+    return wrong("on_incident", "continue, skip, fallback_fp32 or stop");
+  options.skip_bad_updates = then == "skip" || then == "fallback_fp32";
   int rank = 0, world = 1;
   for (const Status& read : {read_int(json, "watch_every", options.watch_every, 0),
                              read_int(json, "watch_first", options.watch_first, 0),

@@ -173,6 +173,8 @@ void AttachSession::hand_written(const OpTraits& op, c10::ArrayRef<const c10::IV
   if (!weight_memory_.count(memory) || !names_.parameters.any_in(memory)) return;
   by_hand_ = true;
   StepAnswer answer = before_update({}, {{}, {kByHand}}, /*gradients_follow=*/false);
+  if (std::exchange(answer.skip, false))
+    append(answer.summary, "this program writes its weights itself, so its updates are not skipped");
   if (answer.incident || !answer.summary.empty()) pending_ = std::move(answer);
 }
 

@@ -24,10 +24,12 @@
 #include <utility>
 #include <vector>
 
+#include "probe/attach/formats.h"
 #include "probe/attach/losses.h"
 #include "probe/attach/named_list.h"
 #include "probe/attach/rounds.h"
 #include "probe/attach/step_counter.h"
+#include "probe/attach/step_undo.h"
 #include "probe/base/result.h"
 #include "probe/nanquest.h"
 #include "probe/observe/observer.h"
@@ -59,7 +61,8 @@ struct AttachOptions {
 /// What a boundary of a step (a pass begins, an update begins, it is over) says.
 struct StepAnswer {
   Gate gate = Gate::ok;
-  bool skip = false;      ///< the update should not be made
+  bool skip = false;           ///< the update should not be made (of a step that was given up: it was not)
+  bool gradients_bad = false;  ///< they are NaN or Inf, which under data parallelism every rank sees
   bool incident = false;  ///< something was found; `summary` says what
   bool stops = true;      ///< an incident that may end the program, if it wants to be ended by incidents
   std::string summary;    ///< a line for the log, "" if there is nothing to say
@@ -127,6 +130,22 @@ class AttachSession : public OpSink {
   StepAnswer judge(const Update& update);
   /// The optimizer has written.
   StepAnswer after_update();
+
+  /// A step may have to be left out: what its passes write, these buffers and the random generators, is as
+  /// now when `put_back` is called before `after_update` or the next `remember`.
+  void remember(const std::vector<at::Tensor>& buffers);
+  /// A pass of the program's models begins, or is over (see StepUndo).
+  void pass(bool begins);
+  /// True unless the random generators had to stay as they are.
+  bool put_back();
+  /// A weight that some update made NaN or Inf, so that leaving out others does not help; "" if there is
+  /// none.
+  std::string spoiled_weight();
+  /// Makes the fp16 and bf16 ones of these fp32, all or none; why not, or "". `try_only`: changes nothing.
+  std::string widen(const std::vector<at::Tensor>& tensors, bool try_only);
+  /// The last `widen` is for good, or never was.
+  void keep_wide(bool keep);
+
   /// Sample ids of the coming forward pass. Those of later micro-batches follow those of the first.
   void set_samples(std::vector<std::string> ids);
   /// The step that runs (between two steps: the coming one) has this number in the program's own count.
@@ -199,6 +218,7 @@ class AttachSession : public OpSink {
   bool may_be_differentiated() const;
   std::string damage_after_update();
   std::string hidden_damage();
+  std::vector<at::Device> devices_of_weights();
   std::string spoiled_state();
   /// Names of the weights, buffers and states that are non-finite now.
   Incidents::Names non_finite_state();
@@ -263,6 +283,9 @@ class AttachSession : public OpSink {
   bool by_hand_ = false;         ///< the program wrote to a weight without an optimizer: this step's update
   std::unordered_set<const c10::StorageImpl*> weight_memory_;  ///< addresses only, to know such a write by
   StepAnswer pending_;                                          ///< found where nobody was there to be told
+  StepUndo undo_;
+  Widened widened_;
+  std::pair<std::size_t, std::vector<at::Device>> devices_{0, {at::kCPU}};  ///< of so many weights
   std::string trouble_;
 };
 

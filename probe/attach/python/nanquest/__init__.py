@@ -19,7 +19,8 @@ __all__ = ["attach", "batch", "detach", "record", "step"]
 def attach(run_dir: str = "nanquest-run", level: str = "trace", *, watch_every: int = 50, watch_first: int = 3,
            watch_after: int = 10, keep_steps: int = 2, keep_percent: int = 1,
            keep_memory_percent: int = 25, max_incidents: int = 16,
-           on_incident: str = "continue", record_steps=(), config: dict | None = None) -> bool:
+           on_incident: str = "continue", lr_backoff: float = 0.5, skip_limit: int = 5, record_steps=(),
+           config: dict | None = None) -> bool:
     """Observes the training of this process from now on. True if it does.
 
     level        "guard": loss and gradients before the optimizer writes; "trace": also records each step, so that a bad
@@ -28,8 +29,11 @@ def attach(run_dir: str = "nanquest-run", level: str = "trace", *, watch_every: 
     keep_steps   at level trace: so many steps stay with all that their updates overwrote, for damage that shows only
                  later, as long as that takes no more than keep_percent of the time of training and
                  keep_memory_percent of the free memory.
-    on_incident  "continue": do nothing; "stop": end the program with exit code 4; "skip": keep the optimizer from
-                 writing (for the optimizers that PyTorch ships).
+    on_incident  "continue": do nothing; "skip": keep the optimizer from writing (for the optimizers that PyTorch
+                 ships), buffers and generators as before the step; "fallback_fp32": that once, and from then on autocast
+                 and loss scaler off, weights and moments in fp32, the learning rate times lr_backoff; then skip;
+                 "stop": end the program with exit code 4.
+    skip_limit   so many batches skipped in a row end the program with exit code 4.
     record_steps steps that are written to run_dir/recordings, good or bad, as the level records them; see record().
     config       settings of the run, copied into its files.
 
@@ -41,7 +45,8 @@ def attach(run_dir: str = "nanquest-run", level: str = "trace", *, watch_every: 
                                                  watch_first=watch_first, watch_after=watch_after, keep_steps=keep_steps,
                                                  keep_percent=keep_percent,
                                                  keep_memory_percent=keep_memory_percent, max_incidents=max_incidents,
-                                                 on_incident=on_incident,
+                                                 on_incident=on_incident, lr_backoff=lr_backoff,
+                                                 skip_limit=skip_limit,
                                                  record_steps=tuple(record_steps),
                                                  config=dict(config or {})))
 

@@ -32,6 +32,8 @@ class Attachment:
         self.samples = None      # ids given before the start
         self.first_step = 0      # its number, if the program said so before the start
         self.said = 0            # incidents told on stderr
+        self.skipped = 0         # batches
+        self.fell_back = None    # the step after which the run went on in fp32
         self._said_once = set()
         self._next_note = 0.0
         self._lock = threading.Lock()
@@ -83,7 +85,7 @@ class Attachment:
 
     def seen(self) -> dict:
         return {"run_dir": self.run_dir, "steps": self.ops.steps_made(), "incidents": self.ops.incidents(),
-                "carried_on": self.ops.carried_on()}
+                "carried_on": self.ops.carried_on(), "skipped": self.skipped, "fell_back": self.fell_back}
 
     def step_made(self) -> None:
         """Whoever is killed has no last word, so something is said in between."""
@@ -101,16 +103,22 @@ class Attachment:
         say(line)
 
     def heed(self, answer: str):
-        """Tells what the library found; True if the optimizer should not write. Ends the program if asked to."""
+        """Tells what the library found; returns it if the optimizer is not to write. Ends the program if asked to."""
         if not answer:
-            return False
+            return None
         told = json.loads(answer)
         stop = told["incident"] and told["stops"] and self.settings.on_incident == "stop"
         self._tell(told, "; stopped" if stop else "")
         if stop:
-            self.finish("stopped at the first incident", look_back=False)
-            raise SystemExit(EXIT_ON_INCIDENT)
-        return told["skip"]
+            self.end("stopped: policy stop", said=True)
+        return told if told["skip"] else None
+
+    def end(self, outcome: str, said: bool = False) -> None:
+        """Ends the program on a non-finite step."""
+        if not said:
+            say(outcome)
+        self.finish(outcome, look_back=False)
+        raise SystemExit(EXIT_ON_INCIDENT)
 
     def _tell(self, told: dict, end: str = "") -> None:
         if not told["summary"]:
@@ -132,6 +140,7 @@ class Attachment:
         if outcome is None:
             ended_by = getattr(sys, "last_type", None)
             outcome = f"ended by {ended_by.__name__}" if ended_by else "the program ended"
+        outcome += reports.what_was_done(self.skipped, self.fell_back)
         if look_back and (answer := self.ops.program_ends(_raised())):
             self._tell(json.loads(answer))
         self.off = True

@@ -18,7 +18,7 @@ DOORS = {"replay": "nanquest-replay", "view": "nanquest-viewer"}
 EXAMPLES = """examples:
   nanquest run -- python train.py --epochs 3
   nanquest run --level watch --run-dir runs/hunt -- torchrun --nproc-per-node 2 train.py
-  nanquest run --on-incident stop -- bash job.sh
+  nanquest run --on-incident fallback_fp32 -- python train.py
   eval "$(nanquest env --run-dir runs/job)"     # for job schedulers: later Python programs attach by themselves
 
   nanquest run --explain -- python train.py     # each incident is explained beside the training
@@ -38,6 +38,13 @@ def _whole(text: str) -> int:
     if number < 0:
         raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of at least 0")
     return number
+
+
+def _share(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number above 0 and at most 1") from None
 
 
 def _steps(text: str) -> tuple:
@@ -78,8 +85,13 @@ def _parser() -> argparse.ArgumentParser:
         sub.add_argument("--record-steps", type=_steps, default=(), metavar="N,M,...",
                          help="write these steps to RUN_DIR/recordings, good or bad; steps count from 0")
         sub.add_argument("--on-incident", choices=ACTIONS, default="continue",
-                         help="stop: end the program with exit code 4; skip: keep the optimizer from writing "
+                         help="skip: keep the optimizer from writing, as if the batch had not been; fallback_fp32: once, go on "
+                              "in fp32 with a smaller learning rate, then skip; stop: end the program with exit code 4 "
                               "(default: %(default)s)")
+        sub.add_argument("--lr-backoff", type=_share, default=0.5, metavar="X",
+                         help="factor on the learning rate that fallback_fp32 leaves behind (default: %(default)s)")
+        sub.add_argument("--skip-limit", type=_whole, default=5, metavar="N",
+                         help="batches skipped in a row that end the program with exit code 4 (default: %(default)s)")
         if verb == "run":
             sub.add_argument("--explain", action="store_true",
                              help="replay each incident at once, beside the training and with the lowest priority, and say what "
@@ -93,6 +105,7 @@ def _environment(options) -> dict:
                         keep_steps=options.keep_steps, keep_percent=options.keep_percent,
                         keep_memory_percent=options.keep_memory_percent,
                         max_incidents=options.max_incidents, on_incident=options.on_incident,
+                        lr_backoff=options.lr_backoff, skip_limit=options.skip_limit,
                         record_steps=options.record_steps)
     settings.check()
     variables = settings.to_environment()

@@ -15,6 +15,7 @@ import torch
 MODULE, CLASS = "torch._inductor.output_code", "CompiledFxGraph"
 
 _attachment = None   # who listens
+ran = False          # whether a region has run
 _finder = None
 
 
@@ -37,9 +38,11 @@ def _watch(graph_class) -> None:
 
     @functools.wraps(run)
     def call(self, inputs):
+        global ran
         attachment = _attachment
         if attachment is None or attachment.off or not attachment.started or torch._C._len_torch_dispatch_stack() > 0:
             return run(self, inputs)
+        ran = True
         _tell(attachment, attachment.ops.begin_region, _tensors(inputs))
         try:
             outputs = run(self, inputs)

@@ -16,7 +16,7 @@ import torch
 from torch.compiler import is_compiling
 from torch.optim import optimizer as optimizers
 
-from . import compiled, observed, passes, preparing
+from . import compiled, fallback, observed, passes, preparing
 from .naming import is_plain, unwrap
 from .observed import elsewhere, guarded, in_backward
 from .patches import Patches
@@ -42,10 +42,14 @@ def begin(attachment, module, args, kwargs):
         # A cell called on its own last output goes on with the same pass. What a weight outside of any module went
         # into (a learned prompt) begins one as a batch does.
         if not (_computed(args) or _computed(kwargs.values())) or attachment.ops.between_steps():
-            attachment.heed(attachment.ops.begin_forward())
+            if attachment.heed(attachment.ops.begin_forward()):
+                program.policy.left_out(program.updates.optimizers())
             program.passes += 1
     if trained or (program.paths.of(root) is None and next(iter(root.parameters()), None) is not None):
         program.name_model(root)
+    if trained and program.policy.withholds:
+        program.parallel = program.parallel or type(module).__name__ == "DistributedDataParallel"
+        program.policy.undo.begins(attachment)
     if trained and program.tells_batch:
         program.name_replaced()
     if program.tells_batch:
@@ -91,6 +95,8 @@ def module_call(self, *args, **kwargs):
     """Stands in for torch.nn.Module.__call__. It runs at every module call: keep it short."""
     if is_compiling():
         return _original_call(self, *args, **kwargs)
+    if fallback.taken is not None:
+        args, kwargs = fallback.taken.inputs(self, args, kwargs)
     attachment = observed.attachment
     if attachment is None or attachment.off or (attachment.thread is not None and attachment.thread != get_ident()):
         return _original_call(self, *args, **kwargs)
@@ -112,12 +118,20 @@ def module_call(self, *args, **kwargs):
         known = seen.paths.of(self)
     if known is not None:
         attachment.handle.nanquest_push(*known)
+    outermost = not depth and seen.policy.withholds
+    if outermost:
+        attachment.handle.nanquest_pass(1)
     try:
-        result = _original_call(self, *args, **kwargs)
+        if outermost and fallback.taken is not None:
+            result = fallback.taken.call(_original_call, self, args, kwargs)
+        else:
+            result = _original_call(self, *args, **kwargs)
     finally:
         seen.depth = depth
         if known is not None:
             attachment.handle.nanquest_pop()
+        if outermost:
+            attachment.handle.nanquest_pass(0)
     if not depth and seen.passes and not seen.passes % _PASSES:
         _safely(attachment, _keep_in_sight, attachment, result)
     return result
@@ -189,6 +203,8 @@ def remove() -> None:
     # Who took the place after us calls us: then module_call stays, and passes everything on.
     if torch.nn.Module.__call__ is module_call:
         torch.nn.Module.__call__ = _original_call
+    if fallback.taken is not None:
+        fallback.taken.end()
     _patches.undo()
     while _handles:
         _handles.pop().remove()

@@ -12,6 +12,7 @@ import torch
 from torch.compiler import is_compiling
 
 from .naming import ArgumentNames, ModulePaths, ParameterNumbers, Witnesses, is_plain, models_with, unwrap
+from .policy import Policy
 from .updates import Updates
 
 attachment = None    # the Attachment that listens, or None
@@ -30,6 +31,8 @@ class Program:
         self.saw_model = False   # since the last update
         self.passes = 0          # forward passes since the last backward
         self.saw_weights = False  # some weights have names, by a model, an optimizer, or how the program calls them
+        self.parallel = False    # a model is called inside DistributedDataParallel
+        self.policy = Policy(self)
         self.updates = Updates(self)
         self.trains = Witnesses().trains
         # Level guard records no ops, so nobody asks in which module they ran or what the batch was. A profiler does.
@@ -68,6 +71,8 @@ class Program:
         if len(self.paths.known) > modules:
             self._strangers, self._patience = 0, 1
         trained = self.trains(root)
+        if trained and self.policy.withholds:
+            self.policy.undo.learn(root)
         if again:
             parts = {id(module) for module in root.modules()}
             self._held = [entry for entry in self._held if id(entry[0]()) not in parts]
@@ -114,6 +119,12 @@ class Program:
                 self.attached.ops.name_tensor(kind, name, tensor)
         if gone:
             self._held = [entry for entry in self._held if entry[0]() is not None]
+
+    def moved(self):
+        """Weights, buffers and states are the same objects with other memory."""
+        for entry in self._buffers:
+            entry[3] = 0
+        self.updates.name_states_again()
 
     def name_models_again(self, parameters):
         """Some of these have no name: a model got others in their place, or was not called yet (the forward pass of an

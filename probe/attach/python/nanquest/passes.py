@@ -23,6 +23,8 @@ def _begins(attached, roots, accumulates):
         _name_bare_leaves(attached, roots)
     losses = [r for r in roots if isinstance(r, torch.Tensor) and r.numel() == 1 and is_plain(r)]
     attached.ops.begin_backward(losses, accumulates)
+    if observed.known().policy.withholds:
+        attached.handle.nanquest_pass(1)
     return True
 
 
@@ -47,7 +49,10 @@ def _name_bare_leaves(attached, roots):
 
 @guarded
 def _ends(attached):
-    observed.known().passes = 0
+    program = observed.known()
+    program.passes = 0
+    if program.policy.withholds:
+        attached.handle.nanquest_pass(0)
     attached.ops.end_backward()
 
 

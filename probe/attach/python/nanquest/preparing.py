@@ -126,6 +126,20 @@ def _around_step(own):
     return step
 
 
+@guarded
+def _scale_stays(attached, scaler):
+    return attached.started and observed.known().updates.scale_stays(scaler)
+
+
+def _around_update(own):
+    def update(self, *args, **kwargs):
+        if not args and not kwargs and _scale_stays(self):
+            return None
+        with _Phase():
+            return own(self, *args, **kwargs)
+    return update
+
+
 def install(patches) -> None:
     for module in (torch.nn.utils, clip_grad):
         patches.put(module, "clip_grad_norm_", _around_clip)
@@ -134,4 +148,4 @@ def install(patches) -> None:
     patches.put(scaler, "scale", _around_scale)
     patches.put(scaler, "unscale_", _around_unscale)
     patches.put(scaler, "step", _around_step)
-    patches.put(scaler, "update", _around)
+    patches.put(scaler, "update", _around_update)

@@ -2,7 +2,8 @@
 
 Each Python process that the probe was loaded into leaves a file named by its number in a folder that lasts as long as the
 launcher: empty from its start, then a JSON object with "torch" (imported: its version), "off" (said why on stderr), and, once
-it trains, "run_dir", "steps", "incidents", "carried_on" (steps of damage that was there) and "ended". Nothing here fails a program.
+it trains, "run_dir", "steps", "incidents", "carried_on" (steps of damage that was there), "skipped" (batches), "fell_back" (the
+step from which it went on in fp32, or null) and "ended". Nothing here fails a program.
 """
 
 from __future__ import annotations
@@ -54,8 +55,8 @@ def _read(folder: str) -> list:
     return found
 
 
-def _count(number: int, what: str) -> str:
-    return f"{number} {what}{'s' if number != 1 else ''}"
+def _count(number: int, what: str, several: str = "") -> str:
+    return f"{number} {(several or what + 's') if number != 1 else what}"
 
 
 def _extent(processes: list) -> str:
@@ -69,6 +70,13 @@ def _extent(processes: list) -> str:
                                          f"with {at_least}{_count(sum(steps), 'step')}")
 
 
+def what_was_done(skipped: int, fell_back) -> str:
+    """What the policy did about incidents, to be put behind a sentence: "; 2 batches skipped, fp32 after step 12"."""
+    parts = ([_count(skipped, "batch", "batches") + " skipped"] if skipped else []) + (
+        [f"fp32 after step {fell_back}"] if fell_back is not None else [])
+    return "; " + ", ".join(parts) if parts else ""
+
+
 def outcome(processes: list) -> str:
     """What these, which trained, saw: "2 incidents in 77 steps; files in run"."""
     incidents, more = (sum(process[key] for process in processes) for key in ("incidents", "carried_on"))
@@ -76,7 +84,9 @@ def outcome(processes: list) -> str:
         return f"no incident in {_extent(processes)}"
     carried = f" ({more} more only carried on what was there)" if more else ""
     places = {process["run_dir"] for process in processes}
-    return f"{_count(incidents, 'incident')} in {_extent(processes)}{carried}; files in {shorter(os.path.commonpath(places))}"
+    done = what_was_done(max(process.get("skipped", 0) for process in processes),
+                         next((process["fell_back"] for process in processes if process.get("fell_back") is not None), None))
+    return f"{_count(incidents, 'incident')} in {_extent(processes)}{carried}{done}; files in {shorter(os.path.commonpath(places))}"
 
 
 def options_against(command: list) -> str:

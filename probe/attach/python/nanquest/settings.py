@@ -8,7 +8,8 @@ import os
 import sys
 
 LEVELS = ("guard", "trace", "watch")
-ACTIONS = ("continue", "stop", "skip")
+ACTIONS = ("continue", "skip", "fallback_fp32", "stop")
+WITHHOLDS = ("skip", "fallback_fp32")  # of these, those that keep the optimizer from writing
 COUNTS = ("watch_every", "watch_first", "watch_after", "keep_steps", "keep_percent", "keep_memory_percent",
           "max_incidents")
 SWITCH = "NANQUEST_ATTACH"          # "1": attach when torch is imported
@@ -34,6 +35,8 @@ class Settings:
     keep_memory_percent: int = 25
     max_incidents: int = 16
     on_incident: str = "continue"
+    lr_backoff: float = 0.5
+    skip_limit: int = 5
     record_steps: tuple = ()
     config: dict = dataclasses.field(default_factory=dict)
 
@@ -46,6 +49,10 @@ class Settings:
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int) or value < 0:
                 raise ValueError(f"{name} is {value!r}, but must be a whole number of at least 0")
+        if isinstance(self.skip_limit, bool) or not isinstance(self.skip_limit, int) or self.skip_limit < 1:
+            raise ValueError(f"skip_limit is {self.skip_limit!r}, but must be a whole number of at least 1")
+        if isinstance(self.lr_backoff, bool) or not isinstance(self.lr_backoff, (int, float)) or not 0 < self.lr_backoff <= 1:
+            raise ValueError(f"lr_backoff is {self.lr_backoff!r}, but must be above 0 and at most 1")
         if any(isinstance(step, bool) or not isinstance(step, int) or step < 0 for step in self.record_steps):
             raise ValueError(f"record_steps is {self.record_steps!r}, but must be step numbers, counted from 0")
         if self.record_steps and self.level == "guard":
@@ -56,7 +63,8 @@ class Settings:
     def to_environment(self) -> dict:
         """The variables that make children attach with these settings."""
         names = {"NANQUEST_RUN_DIR": os.path.abspath(self.run_dir), "NANQUEST_LEVEL": self.level,
-                 "NANQUEST_ON_INCIDENT": self.on_incident}
+                 "NANQUEST_ON_INCIDENT": self.on_incident, "NANQUEST_LR_BACKOFF": str(self.lr_backoff),
+                 "NANQUEST_SKIP_LIMIT": str(self.skip_limit)}
         for field in COUNTS:
             names["NANQUEST_" + field.upper()] = str(getattr(self, field))
         if self.record_steps:
@@ -76,9 +84,10 @@ class Settings:
                 if isinstance(default, tuple):
                     value = step_numbers(text)
                 else:
-                    value = int(text) if isinstance(default, int) else text
+                    value = type(default)(text)
             except ValueError:
-                wanted = "step numbers like 0,5" if isinstance(default, tuple) else "a whole number"
+                wanted = ("step numbers like 0,5" if isinstance(default, tuple) else
+                          "a number" if isinstance(default, float) else "a whole number")
                 raise ValueError(f"NANQUEST_{field.name.upper()} is {text!r}, but must be {wanted}") from None
             setattr(settings, field.name, value)
         settings.check()
@@ -89,6 +98,8 @@ class Settings:
         options = dataclasses.asdict(self)
         options.update(run_dir=run_dir, rank=rank, world_size=world_size,
                        config={"command": " ".join(getattr(sys, "orig_argv", sys.argv)),
+                               "on-incident": self.on_incident, "lr-backoff": f"{self.lr_backoff:g}",
+                               "skip-limit": str(self.skip_limit),
                                **{str(k): str(v) for k, v in self.config.items()}})
         return json.dumps(options)
 

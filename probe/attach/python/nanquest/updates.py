@@ -9,6 +9,7 @@ import weakref
 
 import torch
 
+from . import fallback
 from .naming import is_plain
 from .settings import say
 
@@ -32,11 +33,6 @@ def _rate(groups) -> float:
         if type(group.get("lr")) is float and not math.isfinite(group["lr"]):
             return group["lr"]
     return _number(groups[0].get("lr"), 0.0)
-
-
-def _can_skip(optimizer) -> bool:
-    """Whether `step` leaves parameters without a gradient, and their state, alone: so do PyTorch's own."""
-    return type(optimizer).step.__module__.startswith("torch.optim")
 
 
 class _Before:
@@ -77,6 +73,8 @@ class Updates:
         self._program = program
         self._weights = {}      # id of an optimizer -> _Weights
         self._taken = []        # (parameter, gradient) of an update that is being skipped
+        self._left_out = False  # the update that is being made is none
+        self._scale_stays = False  # … and the scaler is not to learn from it
         self._before = None     # _Before of a step that may have to be undone
         self._undo = False      # … and has to be
         self._updates = 0       # calls of `before`
@@ -129,11 +127,14 @@ class Updates:
         closure = args[1] if len(args) > 1 else kwargs.get("closure")
         follow = callable(closure)
         parameters, weights = self._of(optimizer)
-        if attachment.settings.on_incident == "skip" and isinstance(optimizer, torch.optim.LBFGS):
+        policy = self._program.policy
+        if policy.withholds and isinstance(optimizer, torch.optim.LBFGS):
             self._before = _Before(optimizer)
+        self._left_out = self._scale_stays = False
+        policy.asks_early([optimizer])
         answer = attachment.ops.before_update(*self._facts(optimizer), weights.tensors(parameters), weights.numbers,
                                              follow)
-        if attachment.heed(answer):
+        if self._is_bad(attachment, answer):
             self._skip(optimizer)
         if not follow:
             return None
@@ -159,12 +160,12 @@ class Updates:
         if attachment.off:
             return
         try:
-            skip = attachment.heed(attachment.ops.judge(*self._facts(optimizer)))
+            skip = self._is_bad(attachment, attachment.ops.judge(*self._facts(optimizer)))
         except Exception as error:  # noqa: BLE001: a training must not end because of the probe
             attachment.give_up(f"the probe is off: {type(error).__name__}: {error}")
             return
         if skip and self._before is not None:
-            self._undo = True
+            self._undo = self._left_out = True
         elif skip:
             self._skip(optimizer)
 
@@ -174,22 +175,45 @@ class Updates:
         if self._undo:
             self._before.restore(optimizer)
         self._before, self._undo = None, False
+        self._made_or_left_out()
         attachment.heed(attachment.ops.after_update())
         self._name_states(attachment, optimizer)
+
+    def _is_bad(self, attachment, answer: str) -> bool:
+        """Whether the update is to be left out."""
+        told = attachment.heed(answer)
+        return bool(told) and self._program.policy.agrees(told)
+
+    def _made_or_left_out(self) -> None:
+        policy = self._program.policy
+        if not policy.withholds:
+            return
+        if self._left_out:
+            self._left_out, self._scale_stays = False, True
+            policy.left_out(self.optimizers())
+        else:
+            policy.undo.forget()
+
+    def optimizers(self) -> list:
+        """Those that have made an update."""
+        known = (weights.optimizer() for weights in self._weights.values())
+        return [optimizer for optimizer in known if optimizer is not None]
 
     def _facts(self, optimizer):
         """Learning rate, loss scale, and whether a scaler that works inside the optimizer found an overflow."""
         found = _number(optimizer.found_inf, 0.0) if hasattr(optimizer, "found_inf") else 0.0
         scaler = self._scaler() if self._scaler is not None else None
         scale = _number(getattr(scaler, "_scale", None), 1.0) if scaler is not None else 1.0
-        return _rate(optimizer.param_groups), scale, found > 0
+        factor = fallback.taken.factor if fallback.taken is not None else 1.0
+        return _rate(optimizer.param_groups) * factor, scale, found > 0
 
     def _skip(self, optimizer) -> None:
-        if not _can_skip(optimizer):
+        if not fallback.can_skip(optimizer):
             if not self._told:
                 say(f"{type(optimizer).__name__}.step is not PyTorch's own, so its updates are not skipped")
                 self._told = True
             return
+        self._left_out = True
         for group in optimizer.param_groups:
             for parameter in group["params"]:
                 if parameter.grad is not None:
@@ -238,11 +262,24 @@ class Updates:
             self._program.name_replaced()
         parameters, weights = self._of(optimizer)
         rate, scale, _ = self._facts(optimizer)
-        attachment.heed(attachment.ops.before_update(rate, scale, True, weights.tensors(parameters),
-                                                       weights.numbers, False))
+        answer = attachment.ops.before_update(rate, scale, True, weights.tensors(parameters), weights.numbers, False)
+        self._left_out = self._is_bad(attachment, answer)
+        self._made_or_left_out()
         attachment.heed(attachment.ops.after_update())
 
+    def scale_stays(self, scaler) -> bool:
+        """Whether this scaler is not to lower its scale for a batch that is bad at any scale, and was left out."""
+        if not self._scale_stays or self._scaler is None or self._scaler() is not scaler:
+            return False
+        self._scale_stays = False
+        scaler._per_optimizer_states.clear()
+        return True
+
     # Names of what the optimizer keeps.
+
+    def name_states_again(self) -> None:
+        for weights in self._weights.values():
+            weights.state = None
 
     def _name_states(self, attachment, optimizer) -> None:
         states = optimizer.state

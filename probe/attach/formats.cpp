@@ -1,0 +1,84 @@
+#include "probe/attach/formats.h"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <map>
+#include <unordered_map>
+
+#include "probe/record/governor.h"
+#include "probe/step/one_line.h"
+
+namespace nanquest::attach {
+namespace {
+
+/// Room that is left for everybody else.
+constexpr double kShare = 0.9;
+
+bool is_narrow(const at::Tensor& t) {
+  return t.defined() && (t.scalar_type() == at::kHalf || t.scalar_type() == at::kBFloat16);
+}
+
+void set_format(const at::Tensor& tensor, at::ScalarType type) {
+  // A gradient is checked against its tensor whenever it is set: it goes second, as Module.to does it.
+  at::Tensor gradient = tensor.is_leaf() ? tensor.grad() : at::Tensor();
+  tensor.set_data(tensor.detach().to(type));
+  if (gradient.defined() && gradient.scalar_type() != type) gradient.set_data(gradient.detach().to(type));
+}
+
+std::string gigabytes(double bytes) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.2f GB", bytes / 1e9);
+  return text;
+}
+
+}  // namespace
+
+Status can_widen(const std::vector<at::Tensor>& tensors) {
+  std::unordered_map<const void*, const void*> holders;
+  std::map<std::string, std::pair<at::Device, double>> more;
+  for (const at::Tensor& t : tensors) {
+    if (!is_narrow(t)) continue;
+    const auto [holder, fresh] = holders.emplace(t.storage().unsafeGetStorageImpl(), t.unsafeGetTensorImpl());
+    if (!fresh && holder->second != t.unsafeGetTensorImpl())
+      return Error{ErrorCode::unsupported, "two of its weights or states share memory, and would no longer",
+                   ""};
+    more.try_emplace(t.device().str(), t.device(), 0).first->second.second +=
+        static_cast<double>(t.nbytes());  // twice as wide
+  }
+  for (const auto& [name, needed] : more) {
+    const auto free = static_cast<double>(free_memory(needed.first));
+    if (free > 0 && needed.second > kShare * free)
+      return Error{ErrorCode::unsupported,
+                   "weights and moments in fp32 take " + gigabytes(needed.second) + " more on " + name +
+                       ", where " + gigabytes(free) + " are free",
+                   ""};
+  }
+  return {};
+}
+
+Status Widened::widen(const std::vector<at::Tensor>& tensors) {
+  if (Status s = can_widen(tensors); !s) return s;
+  const at::NoGradGuard no_grad;
+  try {
+    for (const at::Tensor& t : tensors) {
+      if (!is_narrow(t)) continue;
+      changed_.emplace_back(t, t.scalar_type());
+      set_format(t, at::kFloat);
+    }
+  } catch (const std::exception& e) {
+    take_back();
+    return Error{ErrorCode::unsupported, one_line(e.what()), ""};
+  }
+  return {};
+}
+
+void Widened::take_back() {
+  const at::NoGradGuard no_grad;
+  for (const auto& [tensor, type] : changed_)
+    if (tensor.scalar_type() != type) set_format(tensor, type);
+  changed_.clear();
+}
+
+}  // namespace nanquest::attach
