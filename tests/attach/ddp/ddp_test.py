@@ -91,6 +91,23 @@ class DdpTest(AttachTest):
         self.assertIsNone(alone["ranks"]["first"])
         self.assertIn("left no file", alone["ranks"]["text"])
 
+    def test_ranks_do_the_same_about_a_bad_step(self):
+        import torch
+        refused = "fallback_fp32 becomes skip: "
+        for mode, said in (("ddp", "from here on: fp32"), ("ddp-amp", "from here on: fp32"),
+                           ("ddp-low", refused + "DistributedDataParallel keeps buckets in the format of the weights"),
+                           ("manual", refused + "several processes train together, but not by DistributedDataParallel"),
+                           ("ddp-loss", "under several processes the gradients decide")):
+            with self.subTest(mode):
+                err = self.together(mode, 1, mode, options=("--level", "guard", "--on-incident", "fallback_fp32"), run_dir=mode)
+                self.assertNotIn("the probe is off", err)
+                self.assertEqual(err.count(said), 1 if mode == "ddp-loss" else 2, err)
+                one, other = self.weights(mode)
+                for name, value in one.items():
+                    self.assertTrue(bool(torch.isfinite(value).all()), name)
+                    if "running" not in name:  # of each rank's own batches
+                        self.assertTrue(value.equal(other[name]), name)
+
     def test_who_was_first(self):
         for mode in MODES:
             for level in LEVELS:

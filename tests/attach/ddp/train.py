@@ -1,6 +1,7 @@
 """Two processes that train together; in step 3 the loss of rank BAD is the logarithm of zero.
 
-usage: train.py MODE BAD WEIGHTS      (MODE: ddp, bucket-view, no-sync, manual, gather; BAD -1: nobody)
+usage: train.py MODE BAD WEIGHTS      (MODE: ddp, bucket-view, no-sync, manual, gather; BAD -1: nobody;
+ddp-amp, ddp-low: under autocast, weights in bf16; ddp-loss: the loss alone is bad, its gradients are not)
 """
 import sys
 
@@ -14,7 +15,9 @@ dist.init_process_group("gloo")
 rank, size = dist.get_rank(), dist.get_world_size()
 torch.manual_seed(4)
 net = nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.BatchNorm1d(8), nn.Linear(8, 2))
-parallel = mode in ("ddp", "bucket-view", "no-sync")
+if mode == "ddp-low":
+    net.bfloat16()
+parallel = mode.startswith("ddp") or mode in ("bucket-view", "no-sync")
 model = DistributedDataParallel(net, gradient_as_bucket_view=mode == "bucket-view") if parallel else net
 optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2)
 torch.manual_seed(10 + rank)
@@ -29,9 +32,11 @@ head = Head()
 
 
 def loss_of(step):
-    y = head(model(torch.randn(6, 4)), step == 3 and rank == bad)
+    broken = step == 3 and rank == bad
+    with torch.autocast("cpu", torch.bfloat16, enabled=mode == "ddp-amp"):
+        y = head(model(torch.randn(6, 4, dtype=torch.bfloat16 if mode == "ddp-low" else None)), broken and mode != "ddp-loss")
     if mode != "gather":
-        return y.square().mean()
+        return y.square().mean() + (float("nan") if broken and mode == "ddp-loss" else 0)
     everybody = [torch.empty_like(y) for _ in range(size)]
     dist.all_gather(everybody, y.detach())
     everybody[rank] = y
