@@ -64,6 +64,7 @@ TEST_F(Program, JsonIsOneObjectWithTheWholeStory) {
 TEST_F(Program, ExitCodesAreThoseOfTheManual) {
   EXPECT_EQ(run(tiny("--policy stop --inject nan-loss@3")).code, 4);
   EXPECT_EQ(run(tiny("--policy skip --inject nan-loss@3")).code, 1);
+  EXPECT_EQ(run(tiny("--on-incident stop --inject nan-loss@3")).code, 4);
   EXPECT_EQ(run(tiny("--policy skip --inject inf-grad@3x1000 --rollback-limit 0")).code, 4);
 }
 
@@ -88,7 +89,8 @@ TEST_F(Program, VersionAndHelp) {
     EXPECT_NE(version.out.find(word), std::string::npos) << version.out;
   const Ran help = run(command("--help"));
   EXPECT_EQ(help.code, 0);
-  for (const char* word : {"Example:", "Exit codes:", "--amp-dtype", "--policy", "--lr-backoff"})
+  for (const char* word :
+       {"Example:", "Exit codes:", "--amp-dtype", "--on-incident", "--policy", "--lr-backoff"})
     EXPECT_NE(help.out.find(word), std::string::npos);
 }
 
@@ -103,6 +105,15 @@ TEST_F(Program, ConfigFileIsReadAndTheCommandLineWins) {
   EXPECT_EQ(nlohmann::json::parse(r.out)["steps"], 3);
   const auto manifest = nlohmann::json::parse(test::read_file(folder / "run/manifest.json"));
   EXPECT_NE(manifest.dump().find("\"activation\":\"relu2\""), std::string::npos) << manifest.dump();
+}
+
+TEST_F(Program, AnotherNameForASettingIsTheSameSetting) {
+  for (const char* key : {"on-incident", "policy"}) {
+    test::write_file(folder / "c.toml", std::string(key) + " = \"stop\"\n");
+    EXPECT_EQ(run(tiny("--inject nan-loss@3 --config '" + (folder / "c.toml") + "'")).code, 4) << key;
+    const auto manifest = nlohmann::json::parse(test::read_file(folder / "run/manifest.json"));
+    EXPECT_NE(manifest.dump().find("\"on-incident\":\"stop\""), std::string::npos) << manifest.dump();
+  }
 }
 
 TEST_F(Program, UnknownKeysAndFlagsNameTheWayOut) {

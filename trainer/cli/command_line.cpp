@@ -31,7 +31,8 @@ CLI::Option* add_text(CLI::App& app, const Setting& s, const TextValue& value) {
     for (const std::string& text : given)
       if (Status ok = value.set(text); !ok) throw Refused{ok.error()};
   };
-  CLI::Option* option = app.add_option_function<std::vector<std::string>>("--" + s.key, set, s.help);
+  const std::string names = "--" + s.key + (s.alias.empty() ? "" : ",--" + s.alias);
+  CLI::Option* option = app.add_option_function<std::vector<std::string>>(names, set, s.help);
   option->default_str(value.text());
   if (value.repeated) return option->multi_option_policy(CLI::MultiOptionPolicy::Throw)->expected(1, 64);
   return option->expected(1)->check(CLI::IsMember(value.words));
@@ -72,6 +73,7 @@ Status check_config_file(const CLI::App& app, const SettingList& list, const std
   std::vector<std::string> known;
   for (const Setting& s : list.all()) {
     known.push_back(s.key);
+    if (!s.alias.empty()) known.push_back(s.alias);
     if (s.negatable) known.push_back("no-" + s.key);
   }
   for (const CLI::ConfigItem& item : items) {

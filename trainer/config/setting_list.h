@@ -62,6 +62,7 @@ struct Setting {
   std::variant<bool*, int*, std::int64_t*, std::uint64_t*, double*, std::string*, TextValue> value;
   std::string type_name = {};  ///< what help calls the value; "" = by its type
   bool negatable = false;      ///< a bool that is also offered as "no-KEY"
+  std::string alias = {};      ///< another key for it, "" = none
 
   /// The value as it stands now; numbers in the shortest form that reads back as the same number.
   std::string text() const;

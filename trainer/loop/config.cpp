@@ -67,8 +67,8 @@ void declare(SettingList& list, LoopConfig& c) {
   list.add("accumulation", c.micro_batches, "parts the batch is computed in");
   list.group("Guard");
   list.add("level", c.level, "how much the probe does", Words<Level>(kLevels));
-  list.add("policy", c.policy, "after a non-finite step: retry_fp32, skip, fallback_fp32, rollback, stop",
-           Words<Policy>(kPolicies));
+  list.add("on-incident", c.policy, "what follows a non-finite step", Words<Policy>(kPolicies)).alias =
+      "policy";
   list.add("lr-backoff", c.lr_backoff, "factor on the learning rate that the fp32 fallback leaves behind");
   list.add("skip-limit", c.skip_limit, "batches skipped in a row before rolling back");
   list.add("rollback-limit", c.rollback_limit, "rollbacks before stopping");
