@@ -4,6 +4,7 @@ import unittest
 
 from attached import PROGRAMS, PackagesTest, importable, main
 
+LLAVA = PROGRAMS / "fallback_llava.py"
 PROGRAM = PROGRAMS / "fallback_huggingface.py"
 BAD = 12
 
@@ -37,6 +38,17 @@ class HuggingFaceTest(PackagesTest):
         plain = self.left(self.plain(PROGRAM, "amp", BAD, "plain.pt"), "plain.pt")
         process = self.plain(PROGRAM, "amp", BAD, "fallen.pt", "callback", "fallback_fp32")
         self.check("amp", self.left(process, "fallen.pt"), plain, process)
+
+    def test_pictures_and_words(self):
+        """LoRA, gradient checkpointing, autocast around weights in bf16, and no Trainer."""
+        plain = self.left(self.plain(LLAVA, 8 * BAD + 4, "plain.pt"), "plain.pt")
+        self.assertEqual((plain["finite"], plain["tpr"]), (False, 0.0))
+        found = self.left(self.observed(LLAVA, 8 * BAD + 4, "fallen.pt", options=("--on-incident", "fallback_fp32")), "fallen.pt")
+        self.assertTrue(found["finite"])
+        self.assertEqual(found["dtype"], "torch.float32")
+        self.assertEqual(found["rates"], {step: 0.5 * rate if step > BAD else rate for step, rate in plain["rates"].items()})
+        self.assertGreater(found["tpr"], 0.8)
+        self.assertLess(found["fpr"], 0.2)
 
     def test_a_clean_run(self):
         plain = self.left(self.plain(PROGRAM, "pure", 99, "plain.pt"), "plain.pt")

@@ -139,6 +139,23 @@ make = Mine
 """, "Mine.step is not PyTorch's own")
         self.assertIn("so its updates are not skipped", left["skip"][0])
 
+    def test_averages_of_the_weights_go_along(self):
+        script = self.scratch / "program.py"
+        script.write_text(HEAD + """
+import copy
+from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
+pure = True
+average, slow = AveragedModel(model.to(LOW), multi_avg_fn=get_ema_multi_avg_fn(0.9)), copy.deepcopy(model)
+""" + LOOP.replace("    optimizer.step()\n", """    optimizer.step()
+    average.update_parameters(model)
+    with torch.no_grad():
+        for mine, new in zip(slow.parameters(), model.parameters()): mine.lerp_(new, 0.1)
+        slow(x.to(LOW))
+"""))
+        process = self.observed(script, "left.pt", options=("--on-incident", "fallback_fp32"))
+        self.assert_exit(process)
+        self.assertIn("from here on: fp32", process.stderr)
+
     def test_large_buffers_are_left_as_they_are(self):
         script = self.scratch / "program.py"
         script.write_text(HEAD + "model.register_buffer('large', torch.zeros(2**25))\n" + LOOP)

@@ -5,10 +5,11 @@ from __future__ import annotations
 import weakref
 
 import torch
+from torch.optim.swa_utils import AveragedModel
 
 from . import compiled
 from .formats import LOW, Formats, wide
-from .naming import is_plain, unwrap
+from .naming import is_plain, living_modules, unwrap
 from .places import place_in_group
 
 taken = None    # the Fallback in force, or None
@@ -50,12 +51,24 @@ def _tensors_in(value, depth=0):
             yield from _tensors_in(each, depth + 1)
 
 
+def _shapes(model) -> list:
+    return [(name, weight.shape) for name, weight in model.named_parameters()]
+
+
+def _copies_of(models) -> list:
+    """What a program keeps beside these and mixes with them: running averages of their weights, a slower teacher."""
+    kinds, shapes = {type(model) for model in models}, [_shapes(model) for model in models]
+    return [it for it in living_modules() if isinstance(it, AveragedModel) or (
+        type(it) in kinds and all(it is not model for model in models) and _shapes(it) in shapes)]
+
+
 class Fallback:
     def __init__(self, program, optimizers, factor: float):
         self._attached = program.attached
         self._program = program
         self._optimizers = [optimizer for optimizer in optimizers if optimizer is not None]
         self._models = [root for root in program.paths.roots() if program.trains(root)]
+        self._copies = _copies_of(self._models)
         self._modules = weakref.WeakSet()   # those whose inputs are made as wide as their weights
         self._formats = Formats(factor)
         self._on_trial = False
@@ -92,8 +105,8 @@ class Fallback:
             return why
         if why := self._attached.ops.widen([tensor for tensor in self._tensors() if tensor.dtype in LOW], False):
             return why
-        self._modules.update(module for root in self._models for module in root.modules() if module._parameters)
-        self._modules.update(self._models)
+        for root in (*self._models, *self._copies):
+            self._modules.update(module for module in root.modules() if module is root or module._parameters)
         self._formats.put()
         self._program.moved()
         self._on_trial = True
@@ -113,7 +126,8 @@ class Fallback:
 
     def _tensors(self) -> list:
         """Weights, buffers and moments."""
-        buffers = [buffer for root in self._models for buffer in root.buffers()]
+        roots = (*self._models, *self._copies)
+        buffers = [tensor for root in roots for tensor in (*root.parameters(), *root.buffers())]
         states = [tensor for optimizer in self._optimizers for tensor in _tensors_in(optimizer.state)]
         found = {id(tensor): tensor for tensor in [*self._weights(), *buffers, *states]}
         return list(found.values())
@@ -122,7 +136,7 @@ class Fallback:
 
     def inputs(self, module, args, kwargs):
         """What a program made as narrow as its weights were."""
-        if self._on_trial or module not in self._modules:
+        if module not in self._modules or (self._on_trial and module in self._models):  # its own are kept as they are
             return args, kwargs
         return tuple(map(wide, args)), {key: wide(value) for key, value in kwargs.items()}
 
@@ -139,7 +153,7 @@ class Fallback:
             self._take_back(error)
             return own(module, *args, **kwargs)
         self._attached.ops.keep_wide(True)
-        self._models = self._optimizers = ()  # nobody else is to keep them alive
+        self._models = self._copies = self._optimizers = ()  # nobody else is to keep them alive
         return result
 
     def _take_back(self, error) -> None:

@@ -19,11 +19,15 @@ def unwrap(module: torch.nn.Module) -> torch.nn.Module:
     return module
 
 
-def models_with(parameters) -> list:
-    """Models of this process, not parts of others, that hold any of these parameters (ids). Looks at everything that
-    lives: for rare occasions."""
+def living_modules() -> list:
+    """Those of this process. Looks at everything that lives: for rare occasions."""
     # By type: isinstance would ask objects that only pretend to be something.
-    modules = [it for it in gc.get_objects() if issubclass(type(it), torch.nn.Module) and "_modules" in it.__dict__]
+    return [it for it in gc.get_objects() if issubclass(type(it), torch.nn.Module) and "_modules" in it.__dict__]
+
+
+def models_with(parameters) -> list:
+    """Models of this process, not parts of others, that hold any of these parameters (ids). For rare occasions."""
+    modules = living_modules()
     parts = {id(part) for module in modules for part in module._modules.values()}
     return [module for module in modules
             if id(module) not in parts and any(id(p) in parameters for p in module.parameters())]

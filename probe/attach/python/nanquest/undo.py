@@ -42,10 +42,10 @@ class Undo:
             return
         held = []
         for (ident, key), module in list(self._places.items()):
-            buffer = module()._buffers.get(key) if module() is not None else None
-            if module() is None:
+            living = module()
+            if living is None:
                 del self._places[ident, key]
-            elif buffer is not None and is_plain(buffer):
+            elif (buffer := living._buffers.get(key)) is not None and is_plain(buffer):
                 held.append((module, key, buffer))
         self._held = held
         attachment.ops.remember([buffer for _, _, buffer in held])
