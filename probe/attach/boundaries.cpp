@@ -234,6 +234,7 @@ StepAnswer AttachSession::judge(const Update& update) {
           {.step = now, .lr = update.lr, .loss_scale = update.loss_scale, .sample_ids = sample_ids_});
     record_.gated(answer.gate, seen, gate_);
     answer.gradients_bad = !seen.finite() || norm_bad_;
+    answer.scale_overflow = answer.gate == Gate::scale_overflow;
     if (answer.gate == Gate::non_finite && reported_step_ != now)
       write_incident(answer.gate, sentence(seen, norm_bad_), answer);
     report_spoiled_buffer(answer);

@@ -24,9 +24,13 @@ std::string to_json(const StepAnswer& answer) {
   std::string summary = answer.summary;
   append(summary, session()->trouble());
   if (summary.empty() && !answer.skip) return "";
-  return nlohmann::json{{"incident", answer.incident}, {"stops", answer.stops},
-                        {"skip", answer.skip},         {"gradients_bad", answer.gradients_bad},
-                        {"summary", summary},          {"file", answer.file}}
+  return nlohmann::json{{"incident", answer.incident},
+                        {"stops", answer.stops},
+                        {"skip", answer.skip},
+                        {"gradients_bad", answer.gradients_bad},
+                        {"scale_overflow", answer.scale_overflow},
+                        {"summary", summary},
+                        {"file", answer.file}}
       .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 

@@ -62,7 +62,8 @@ struct AttachOptions {
 struct StepAnswer {
   Gate gate = Gate::ok;
   bool skip = false;           ///< the update should not be made (of a step that was given up: it was not)
-  bool gradients_bad = false;  ///< they are NaN or Inf, which under data parallelism every rank sees
+  bool gradients_bad = false;  ///< they hold NaN or Inf, which under data parallelism every rank sees
+  bool scale_overflow = false;  ///< the loss scale is too high, whatever else is bad
   bool incident = false;  ///< something was found; `summary` says what
   bool stops = true;      ///< an incident that may end the program, if it wants to be ended by incidents
   std::string summary;    ///< a line for the log, "" if there is nothing to say

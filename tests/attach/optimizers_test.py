@@ -26,9 +26,9 @@ class OptimizersTest(AttachTest):
                 self.assertEqual(len(self.incidents(level)), level != "guard")
 
     def test_models_are_freed(self):
-        for level in ("guard", "trace", "watch"):
+        for level, policy in (("guard", "fallback_fp32"), ("trace", "fallback_fp32"), ("watch", "continue")):
             with self.subTest(level):
-                process = self.plain(PROGRAMS / "freed.py", f"run-{level}", level)
+                process = self.plain(PROGRAMS / "freed.py", f"run-{level}", level, policy)
                 self.assert_exit(process)
                 self.assertEqual(process.stdout, "freed\n")
                 self.assertEqual(process.stderr, "")

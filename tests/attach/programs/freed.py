@@ -40,7 +40,7 @@ def trial():
     return [weakref.ref(it) for it in (model, optimizer, model[0].weight, moment)]
 
 
-nanquest.attach(run_dir=sys.argv[1], level=sys.argv[2])
+nanquest.attach(run_dir=sys.argv[1], level=sys.argv[2], on_incident=sys.argv[3])
 after = []
 for number in range(28):
     left = trial()

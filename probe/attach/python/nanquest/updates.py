@@ -182,14 +182,17 @@ class Updates:
     def _is_bad(self, attachment, answer: str) -> bool:
         """Whether the update is to be left out."""
         told = attachment.heed(answer)
-        return bool(told) and self._program.policy.agrees(told)
+        if not told or not self._program.policy.agrees(told):
+            return False
+        self._scale_stays = not told["scale_overflow"]
+        return True
 
     def _made_or_left_out(self) -> None:
         policy = self._program.policy
         if not policy.withholds:
             return
         if self._left_out:
-            self._left_out, self._scale_stays = False, True
+            self._left_out = False
             policy.left_out(self.optimizers())
         else:
             policy.undo.forget()
@@ -262,6 +265,7 @@ class Updates:
             self._program.name_replaced()
         parameters, weights = self._of(optimizer)
         rate, scale, _ = self._facts(optimizer)
+        self._scale_stays = False
         answer = attachment.ops.before_update(rate, scale, True, weights.tensors(parameters), weights.numbers, False)
         self._left_out = self._is_bad(attachment, answer)
         self._made_or_left_out()
