@@ -122,8 +122,8 @@ class Program:
 
     def moved(self):
         """Weights, buffers and states are the same objects with other memory."""
-        for entry in self._buffers:
-            entry[3] = 0
+        for entry in self._held:
+            entry[-1] = None
         self.updates.name_states_again()
 
     def name_models_again(self, parameters):
