@@ -104,7 +104,9 @@ TEST_F(Program, ConfigFileIsReadAndTheCommandLineWins) {
   ASSERT_EQ(r.code, 0) << r.err;
   EXPECT_EQ(nlohmann::json::parse(r.out)["steps"], 3);
   const auto manifest = nlohmann::json::parse(test::read_file(folder / "run/manifest.json"));
-  EXPECT_NE(manifest.dump().find("\"activation\":\"relu2\""), std::string::npos) << manifest.dump();
+  for (const char* setting :
+       {"\"activation\":\"relu2\"", "\"warmup-ratio\":\"0.5\""})  // with dashes or underscores
+    EXPECT_NE(manifest.dump().find(setting), std::string::npos) << manifest.dump();
 }
 
 TEST_F(Program, AnotherNameForASettingIsTheSameSetting) {

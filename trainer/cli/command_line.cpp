@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <fstream>
+#include <memory>
 #include <numeric>
 #include <type_traits>
 #include <variant>
@@ -9,6 +10,16 @@
 
 namespace nanquest::trainer {
 namespace {
+
+/// TOML whose keys may have underscores where options have dashes.
+class DashedToml : public CLI::ConfigTOML {
+ public:
+  std::vector<CLI::ConfigItem> from_config(std::istream& in) const override {
+    std::vector<CLI::ConfigItem> items = CLI::ConfigTOML::from_config(in);
+    for (CLI::ConfigItem& item : items) std::replace(item.name.begin(), item.name.end(), '_', '-');
+    return items;
+  }
+};
 
 /// Fewest insertions, deletions and replacements that turn `a` into `b` (Levenshtein).
 std::size_t edit_distance(const std::string& a, const std::string& b) {
@@ -41,6 +52,7 @@ CLI::Option* add_text(CLI::App& app, const Setting& s, const TextValue& value) {
 }  // namespace
 
 void add_options(CLI::App& app, const SettingList& list) {
+  app.config_formatter(std::make_shared<DashedToml>());
   app.option_defaults()->ignore_underscore()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
   for (const Setting& s : list.all()) {
     CLI::Option* option = std::visit(
@@ -81,8 +93,7 @@ Status check_config_file(const CLI::App& app, const SettingList& list, const std
     if (!item.parents.empty())
       return Error{ErrorCode::usage, path + ": section [" + item.parents.front() + "] is not known",
                    "write all keys at the top level"};
-    std::string key = item.name;
-    std::replace(key.begin(), key.end(), '_', '-');
+    const std::string& key = item.name;
     const auto nearest = std::min_element(known.begin(), known.end(), [&](const auto& a, const auto& b) {
       return edit_distance(key, a) < edit_distance(key, b);
     });
