@@ -85,7 +85,7 @@ class Trainer(common.ProgramTest):
         self.assert_refused(self.train("--config", self.config("[model]\nwidth = 1\n")), common.USAGE, "[model]")
 
     def test_bad_values(self):
-        for option, value in (("--width", "many"), ("--amp-dtype", "fp8"), ("--policy", "hope"), ("--norm", "none"),
+        for option, value in (("--width", "many"), ("--amp-dtype", "fp8"), ("--on-incident", "hope"), ("--norm", "none"),
                               ("--warmup-ratio", "2"), ("--heads", "7")):
             process = self.train("--data", self.text, *SMALL, option, value)
             self.assert_refused(process, common.USAGE, option.lstrip("-"))

@@ -11,12 +11,17 @@
 namespace nanquest::trainer {
 namespace {
 
+std::string dashed(std::string key) {
+  std::replace(key.begin(), key.end(), '_', '-');
+  return key;
+}
+
 /// TOML whose keys may have underscores where options have dashes.
 class DashedToml : public CLI::ConfigTOML {
  public:
   std::vector<CLI::ConfigItem> from_config(std::istream& in) const override {
     std::vector<CLI::ConfigItem> items = CLI::ConfigTOML::from_config(in);
-    for (CLI::ConfigItem& item : items) std::replace(item.name.begin(), item.name.end(), '_', '-');
+    for (CLI::ConfigItem& item : items) item.name = dashed(item.name);
     return items;
   }
 };
@@ -71,14 +76,14 @@ void add_options(CLI::App& app, const SettingList& list) {
   }
 }
 
-Status check_config_file(const CLI::App& app, const SettingList& list, const std::string& path) {
+Status check_config_file(const SettingList& list, const std::string& path) {
   std::ifstream in(path);
   if (!in || in.peek() == std::ifstream::traits_type::eof())
     return Error{ErrorCode::bad_file, path + ": " + (in.is_open() ? "the file is empty" : "can't be opened"),
                  "give --config a TOML file"};
   std::vector<CLI::ConfigItem> items;
   try {
-    items = app.get_config_formatter_base()->from_config(in);
+    items = CLI::ConfigTOML().from_config(in);  // keys as they were written
   } catch (const std::exception& e) {
     return Error{ErrorCode::bad_file, path + ": " + e.what(), "it must be TOML: key = value"};
   }
@@ -93,7 +98,7 @@ Status check_config_file(const CLI::App& app, const SettingList& list, const std
     if (!item.parents.empty())
       return Error{ErrorCode::usage, path + ": section [" + item.parents.front() + "] is not known",
                    "write all keys at the top level"};
-    const std::string& key = item.name;
+    const std::string key = dashed(item.name);
     const auto nearest = std::min_element(known.begin(), known.end(), [&](const auto& a, const auto& b) {
       return edit_distance(key, a) < edit_distance(key, b);
     });

@@ -19,9 +19,9 @@ struct Refused {
 /// parts. `list` must outlive the parsing.
 void add_options(CLI::App& app, const SettingList& list);
 
-/// Reads the TOML keys of `path`, as `app` will, and returns `usage` for the first that is no key of `list`,
+/// Reads the TOML keys of `path` and returns `usage` for the first that is no key of `list`,
 /// naming the nearest one that is. Keys stand at the top level, with dashes or underscores. `bad_file` if the
 /// file can't be read.
-Status check_config_file(const CLI::App& app, const SettingList& list, const std::string& path);
+Status check_config_file(const SettingList& list, const std::string& path);
 
 }  // namespace nanquest::trainer

@@ -135,7 +135,7 @@ int parse_and_train(int argc, char** argv) {
       if (argument == "--config" && i + 1 < argc) path = argv[i + 1];
       if (argument.starts_with("--config=")) path = argument.substr(9);
       if (path.empty()) continue;
-      if (Status ok = check_config_file(app, parts.list, path); !ok) return fail(ok.error());
+      if (Status ok = check_config_file(parts.list, path); !ok) return fail(ok.error());
     }
     app.parse(argc, argv);
   } catch (const Refused& refused) {
