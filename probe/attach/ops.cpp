@@ -135,7 +135,7 @@ bool record_step() {
   return session() && session()->record_step();
 }
 
-void remember(std::vector<at::Tensor> buffers) {
+void remember(const std::vector<at::Tensor>& buffers) {
   if (session()) session()->remember(buffers);
 }
 bool put_back() {
@@ -144,7 +144,7 @@ bool put_back() {
 std::string spoiled_weight() {
   return session() ? session()->spoiled_weight() : "";
 }
-std::string widen(std::vector<at::Tensor> tensors, bool try_only) {
+std::string widen(const std::vector<at::Tensor>& tensors, bool try_only) {
   return session() ? session()->widen(tensors, try_only) : "the probe is not attached";
 }
 void keep_wide(bool keep) {

@@ -158,6 +158,7 @@ class Search {
   std::vector<Hidden> with_reasons(const std::vector<Suspect>& hidden,
                                    const std::vector<Suspect>& shown) const {
     std::vector<Hidden> found;
+    found.reserve(hidden.size());
     for (const Suspect& h : hidden)
       found.push_back({h, before(h.op, shown, [&](const Suspect& s) { return is_never_meant(s); })});
     return found;
