@@ -127,7 +127,7 @@ void ValueWatch::after_op(const OpTraits& op, WatchedOp& watched, std::uint32_t 
   }
   if (!births_.worth(op.name)) return;
   const c10::FunctionSchema& schema = op.handle.schema();
-  const auto up = type_one_up(schema, watched.inputs);
+  const auto up = FormatsUsed(schema, watched.inputs).one_up();
   if (!up) return;
   std::optional<OpResults> above;
   try {

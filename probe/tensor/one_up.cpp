@@ -27,21 +27,29 @@ at::Tensor raise(const at::Tensor& t, at::ScalarType to, bool written) {
 
 }  // namespace
 
-std::optional<at::ScalarType> type_one_up(const c10::FunctionSchema& schema,
-                                          const std::vector<c10::IValue>& inputs) {
-  bool reduced = false, single = false;
+FormatsUsed::FormatsUsed(const c10::FunctionSchema& schema, const std::vector<c10::IValue>& inputs) {
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     each_tensor(inputs[i], [&](const at::Tensor& t) {
-      if (!t.defined() || !t.is_floating_point()) return;
-      reduced = reduced || c10::isReducedFloatingType(t.scalar_type());
-      single = single || t.scalar_type() == at::kFloat;
+      if (t.defined()) add(t.scalar_type());
     });
     // A cast from fp32 down to fp16 reads fp32 only: its target is what has to be raised.
     if (inputs[i].isInt() && is_scalar_type(schema.arguments()[i]))
-      reduced = reduced || c10::isReducedFloatingType(static_cast<at::ScalarType>(inputs[i].toInt()));
+      add(static_cast<at::ScalarType>(inputs[i].toInt()));
   }
-  if (reduced) return at::kFloat;
-  if (single) return at::kDouble;
+}
+
+void FormatsUsed::add(at::ScalarType type) {
+  if (type == at::kBFloat16)
+    brain_ = true;
+  else if (c10::isReducedFloatingType(type))
+    narrow_ = true;
+  else if (type == at::kFloat)
+    single_ = true;
+}
+
+std::optional<at::ScalarType> FormatsUsed::one_up() const {
+  if (narrow_) return at::kFloat;
+  if (brain_ || single_) return at::kDouble;
   return std::nullopt;
 }
 

@@ -1,5 +1,6 @@
-/// The same op one precision up: fp16, bf16 and fp8 computed in fp32, fp32 computed in fp64. What comes out
-/// tells a range overflow of the format from the mathematics.
+/// The same op one precision up, which is the next format with a wider range: fp16 and fp8 computed in fp32,
+/// fp32 and bf16 (whose range is that of fp32) in fp64. What comes out tells a range overflow of the format
+/// from the mathematics.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -24,10 +25,22 @@ struct OpResults {
   std::vector<at::Tensor> returned, written;
 };
 
-/// The type one precision up from the widest need among `inputs`: a reduced format (also as the target of a
-/// cast) asks for fp32, fp32 for fp64. Nothing if there is no floating point, or only fp64.
-std::optional<at::ScalarType> type_one_up(const c10::FunctionSchema& schema,
-                                          const std::vector<c10::IValue>& inputs);
+/// The floating-point formats that an op reads, or casts to.
+class FormatsUsed {
+ public:
+  FormatsUsed() = default;
+  FormatsUsed(const c10::FunctionSchema& schema, const std::vector<c10::IValue>& inputs);
+  void add(at::ScalarType type);
+  /// A format shorter than fp32 is among them.
+  bool reduced() const { return narrow_ || brain_; }
+  /// The format one precision up. Nothing if there is no floating point, or only fp64.
+  std::optional<at::ScalarType> one_up() const;
+
+ private:
+  bool narrow_ = false;  ///< fp16, fp8
+  bool brain_ = false;   ///< bf16
+  bool single_ = false;
+};
 
 /// The arguments with every floating-point tensor and ScalarType raised to `to`. All that the op may write is
 /// a copy. `raise` may give another tensor in the place of one of them (undefined: none); it is raised after.

@@ -21,6 +21,11 @@ constexpr bool can_be_birth(std::uint32_t op_flags) {
   return !(op_flags & (kOpUninitialised | kOpHostWrite | kOpOpaque | kOpFailed));
 }
 
+/// True for ops whose results follow from what they were given and nothing else: no random numbers, either.
+constexpr bool follows_from_inputs(std::uint32_t op_flags) {
+  return can_be_birth(op_flags) && !(op_flags & kOpSeeded);
+}
+
 /// As many range overflows are looked at closely in one step: a step that went wrong at one place has few, and
 /// one that went wrong everywhere is told by its first ones.
 inline constexpr int kMaxBirthsJudged = 64;
@@ -55,5 +60,9 @@ struct BadConstants {
   bool any() const { return nan || infinite; }
 };
 BadConstants bad_constants(const SnapshotDoc& doc, OpId op);
+
+/// True if a constant says that the op's infinities are meant (masked_fill with -inf): they come of no
+/// overflow, and not of an update, whose infinite constant is a bad setting (a learning rate).
+bool are_meant_by_constant(const SnapshotDoc& doc, OpId op);
 
 }  // namespace nanquest

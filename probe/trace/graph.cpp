@@ -229,4 +229,10 @@ BadConstants bad_constants(const SnapshotDoc& doc, OpId op) {
   return found;
 }
 
+bool are_meant_by_constant(const SnapshotDoc& doc, OpId op) {
+  const OpRow& row = get(doc, op);
+  return row.phase != Phase::optimizer && !(row.flags & kOpBirthFiniteAbove) &&
+         bad_constants(doc, op).infinite;
+}
+
 }  // namespace nanquest

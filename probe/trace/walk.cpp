@@ -210,11 +210,8 @@ bool is_host_written(const TraceGraph& graph, const Root& root) {
 
 bool is_intended(const TraceGraph& graph, const Root& root) {
   const bool by_host = is_host_written(graph, root);
-  // An infinite constant of an update (a learning rate) is no mask.
-  if (!root.row && !by_host)
-    return !(root.kinds & kKindNan) && graph.op(root.op).phase != Phase::optimizer &&
-           !(graph.op(root.op).flags & kOpBirthFiniteAbove) && bad_constants(graph.doc(), root.op).infinite;
   if (root.kinds & kKindNan) return false;
+  if (!root.row && !by_host) return are_meant_by_constant(graph.doc(), root.op);
   const TensorId row = root.row ? root.row : graph.written(root.op).front();
   const SlotOrigin origin = get(graph.doc(), graph.slot(row)).origin;
   if (!(root.kinds & kKindPosInf))

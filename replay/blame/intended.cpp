@@ -89,9 +89,7 @@ bool is_additive_mask(const TraceGraph& graph, TensorId row) {
 bool is_said_to_be_meant(const TraceGraph& graph, const Suspect& suspect) {
   if (suspect.kinds.nan || suspect.hidden) return false;
   if (suspect.row) return is_additive_mask(graph, suspect.row);
-  const OpRow& op = graph.op(suspect.op);
-  return op.phase != Phase::optimizer &&  // an infinite learning rate is no mask
-         !(op.flags & kOpBirthFiniteAbove) && bad_constants(graph.doc(), suspect.op).infinite;
+  return are_meant_by_constant(graph.doc(), suspect.op);
 }
 
 bool is_intended(Lab& lab, const Suspect& suspect, const PerRow<OpRow, bool>& counts_for_loss) {

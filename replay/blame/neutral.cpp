@@ -11,6 +11,7 @@
 #include "probe/observe/op_traits.h"
 #include "probe/tensor/one_up.h"
 #include "probe/tensor/tensor_scan.h"
+#include "probe/trace/births.h"
 
 namespace nanquest {
 namespace {
@@ -65,14 +66,14 @@ void replace_bad(const at::Tensor& t, const BadKinds& kinds, Neutral neutral, co
 class Above {
  public:
   explicit Above(const OpRow& op) {
-    if (op.flags & (kOpSeeded | kOpOpaque | kOpHostWrite | kOpFailed | kOpUninitialised)) return;
+    if (!follows_from_inputs(op.flags)) return;
     handle_ = c10::Dispatcher::singleton().findOp({op.name, op.overload});
   }
   void look(const std::vector<c10::IValue>& arguments) {
     results_.reset();
     if (!handle_ || handle_->schema().arguments().size() != arguments.size()) return;
     const std::vector<bool> written = traits_of(*handle_).argument_written;
-    const auto type = type_one_up(handle_->schema(), arguments);
+    const auto type = FormatsUsed(handle_->schema(), arguments).one_up();
     if (type) results_ = run_raised(*handle_, written, raised(handle_->schema(), written, arguments, *type));
   }
   /// The tensor that stands for entry `entry` of `count` written ones; undefined if unknown.

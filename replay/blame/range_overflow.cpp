@@ -41,7 +41,7 @@ bool is_range_overflow(Lab& lab, const Suspect& suspect) {
   if (suspect.row || !suspect.kinds.infinite) return false;
   const OpRow& row = lab.graph().op(suspect.op);
   if (row.flags & kOpBirthFiniteAbove) return true;
-  if (row.flags & (kOpSeeded | kOpOpaque | kOpHostWrite | kOpFailed | kOpUninitialised)) return false;
+  if (!follows_from_inputs(row.flags)) return false;
   if (bad_constants(lab.graph().doc(), suspect.op).infinite ||
       lab.graph().read_counts(suspect.op).total() > 0)
     return false;

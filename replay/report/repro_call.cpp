@@ -97,9 +97,9 @@ void run_alone(const Case& c, OpId op, RecordedCall& call) {
 }
 
 std::vector<at::ScalarType> wider_types(const RecordedCall& call) {
-  const auto up = type_one_up(call.handle.schema(), call.arguments);
-  if (!up || call.generator.defined()) return {};
-  return *up == at::kFloat ? std::vector{at::kFloat, at::kDouble} : std::vector{at::kDouble};
+  const FormatsUsed formats(call.handle.schema(), call.arguments);
+  if (!formats.one_up() || call.generator.defined()) return {};
+  return formats.reduced() ? std::vector{at::kFloat, at::kDouble} : std::vector{at::kDouble};
 }
 
 Error cannot(const std::string& what, const std::string& why) {

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "probe/snapshot/check.h"
+#include "probe/tensor/one_up.h"
 #include "probe/tensor/tensor_scan.h"
 #include "probe/trace/births.h"
 #include "probe/trace/walk.h"
@@ -89,22 +90,18 @@ class Filler {
   std::vector<OpId> births_;
 };
 
-/// The precision above what the op computes in; as_recorded if there is none. Rule of probe/record/birth.h.
+/// The precision above what the op computes in; as_recorded if there is none.
 Precision one_up(const SnapshotDoc& doc, const OpPlan& op) {
   if (op.noise) return Precision::as_recorded;
-  bool low = false, single = false;
-  const auto add = [&](at::ScalarType type) {
-    low = low || c10::isReducedFloatingType(type);
-    single = single || type == at::kFloat;
-  };
+  FormatsUsed formats;
   for (const ArgPlan& arg : op.args) {
     for (const TensorId row : arg.rows)
-      if (row) add(scalar_type_of(get(doc, row).dtype));
-    if (arg.kind ==
-        ArgPlan::Kind::scalar_type)  // a cast reads the wider format only: its target is what is raised
-      low = low || c10::isReducedFloatingType(static_cast<at::ScalarType>(arg.constant.toInt()));
+      if (row) formats.add(scalar_type_of(get(doc, row).dtype));
+    if (arg.kind == ArgPlan::Kind::scalar_type)
+      formats.add(static_cast<at::ScalarType>(arg.constant.toInt()));
   }
-  return low ? Precision::fp32 : single ? Precision::fp64 : Precision::as_recorded;
+  const auto up = formats.one_up();
+  return !up ? Precision::as_recorded : *up == at::kFloat ? Precision::fp32 : Precision::fp64;
 }
 
 /// The births that are worth it, those first that could matter: what reached the harm, then what may have left
@@ -149,9 +146,8 @@ void judge(const Replayer::Impl& impl, SnapshotDoc& doc, std::vector<OpId> birth
       Badness bad;
       for (const at::Tensor& tensor : outcome.outputs) bad.add(badness(tensor));
       for (const at::Tensor& tensor : outcome.written) bad.add(badness(tensor));
-      // An op without a kernel up there, or on memory that can't grow, was run as recorded: that says
-      // nothing.
-      if (outcome.ran && !outcome.failed && outcome.note.empty()) {
+      // What was run as recorded after all says nothing.
+      if (outcome.ran && !outcome.kept_format && outcome.note.empty()) {
         get(doc, op).flags |= bad.any ? kOpBirthStays : kOpBirthFiniteAbove;
         if (!bad.any) finite = std::move(outcome);
       }

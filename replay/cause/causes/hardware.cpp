@@ -10,14 +10,13 @@
 #include <algorithm>
 #include <set>
 
+#include "probe/trace/births.h"
 #include "replay/case/values.h"
 #include "replay/cause/cause.h"
 #include "replay/trace/environment.h"
 
 namespace nanquest {
 namespace {
-
-constexpr std::uint32_t kUnfit = kOpSeeded | kOpUninitialised | kOpHostWrite | kOpOpaque | kOpFailed;
 
 /// Ops that add up in the order in which threads arrive.
 bool is_nondeterministic(const std::string& op) {
@@ -49,7 +48,6 @@ RunResult hashed(const Case& c) {
 RunResult computed_otherwise(const Case& c, bool threads) {
   at::Context& context = at::globalContext();
   const bool enabled = context.userEnabledMkldnn();
-  const int usual = at::get_num_threads();
   RunOptions options;
   options.stop_after = c.op_index();
   options.edit.op_edit[c.op_index()] = [&](std::vector<c10::IValue>&) {
@@ -61,7 +59,6 @@ RunResult computed_otherwise(const Case& c, bool threads) {
   };
   RunResult run = c.run(options);
   context.setUserEnabledMkldnn(enabled);
-  at::set_num_threads(usual);
   return run;
 }
 
@@ -98,7 +95,7 @@ bool reads_shared_memory(const Case& c) {
 
 std::optional<Finding> examine(const Case& c, const Subject&) {
   const OpRow* op = c.op();
-  if (!op || (op->flags & kUnfit) || !op->name.starts_with("aten::") ||
+  if (!op || !follows_from_inputs(op->flags) || !op->name.starts_with("aten::") ||
       is_nondeterministic(plain_name(*op)) || c.doc().basis != "every_output" ||
       c.doc().hash_kind != HashKind::contents || c.doc().environment.empty())
     return std::nullopt;

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 
+#include "probe/trace/births.h"
 #include "replay/case/values.h"
 #include "replay/cause/cause.h"
 #include "replay/cause/outside_value.h"
@@ -67,9 +68,7 @@ OpId contradicting(const Case& c, SlotId slot) {
                        [&](const TraceGraph::Read& read) { return behind[read.op]; });
   };
   for (const OpId op : c.graph().ops()) {
-    // What nobody wrote, or the host, is no result; what is drawn may be drawn otherwise.
-    if (c.graph().op(op).flags & (kOpUninitialised | kOpHostWrite | kOpFailed | kOpOpaque | kOpSeeded))
-      continue;
+    if (!follows_from_inputs(c.graph().op(op).flags)) continue;
     const auto rows = c.graph().written(op);
     const std::vector<StatsRow>& now = run.ops[op.index()].written;
     for (std::size_t i = 0; i < rows.size() && i < now.size(); ++i)
