@@ -3,7 +3,7 @@
 ///
 ///     Lab lab(replayer);
 ///     const Blame blame = find_blame(lab, recorded);
-///     if (blame.healed) say(graph.op(blame.set.front().op).name);
+///     if (!blame.set.empty()) say(graph.op(blame.set.front().op).name);
 #pragma once
 
 #include <cstdint>

@@ -21,7 +21,8 @@ std::pair<std::uint64_t, std::uint64_t> sizes_of(const TraceGraph& graph, OpId o
 bool picks_by_index(const TraceGraph& graph, OpId op) {
   const auto arguments = graph.arguments(op);
   return std::any_of(arguments.begin(), arguments.end(), [&](const TraceGraph::Argument& a) {
-    return a.row && graph.tensor(a.row).dtype == DType::int64;
+    const DType type = a.row ? graph.tensor(a.row).dtype : DType::float32;
+    return type == DType::int64 || type == DType::int32;
   });
 }
 

@@ -33,6 +33,25 @@ std::optional<at::Tensor> TwinRun::values_of(SlotId slot) const {
   return std::nullopt;
 }
 
+bool TwinRun::put(TraceEdit& edit, SlotId except) const {
+  for (const TwinValue& value : lab_.replayer().doc().twin.values) {
+    if (value.slot != kNone && SlotId{value.slot} == except) continue;
+    auto stored = lab_.replayer().tensor(value.data);
+    if (!stored) return false;
+    const auto fill = [bytes = std::move(stored).value()](const at::Tensor& to) {
+      if (to.numel() != bytes.numel()) throw std::runtime_error("the twin's values don't fit");
+      to.copy_(bytes.view(to.sizes()));
+    };
+    if (value.slot != kNone)
+      edit.slot_edit[value.slot] = fill;
+    else
+      edit.output_edit[value.op] = [fill](std::vector<at::Tensor>& written) {
+        if (!written.empty() && written[0].defined()) fill(written[0]);
+      };
+  }
+  return true;
+}
+
 bool TwinRun::reaches_harm() const {
   const SnapshotDoc& doc = lab_.replayer().doc();
   return harm_in_results_ || static_cast<std::size_t>(doc.twin.ops) == doc.ops.size();
@@ -44,20 +63,7 @@ void TwinRun::make_run() {
   if (!there() || doc.twin.ops == 0 || !lab_.has_time()) return;
   RunOptions options;
   if (static_cast<std::size_t>(doc.twin.ops) < doc.ops.size()) options.stop_after = doc.twin.ops - 1;
-  for (const TwinValue& value : doc.twin.values) {
-    auto stored = lab_.replayer().tensor(value.data);
-    if (!stored) return;
-    const auto fill = [bytes = std::move(stored).value()](const at::Tensor& to) {
-      if (to.numel() != bytes.numel()) throw std::runtime_error("the twin's values don't fit");
-      to.copy_(bytes.view(to.sizes()));
-    };
-    if (value.slot != kNone)
-      options.edit.slot_edit[value.slot] = fill;
-    else
-      options.edit.output_edit[value.op] = [fill](std::vector<at::Tensor>& written) {
-        if (!written.empty() && written[0].defined()) fill(written[0]);
-      };
-  }
+  if (!put(options.edit)) return;
   RunResult run = lab_.run(options);
   if (run.failed > failed_) return;
   for (OpId op{0}; op < end(); op = OpId{op.row() + 1})

@@ -41,6 +41,10 @@ class TwinRun {
   /// from step to step tells nothing.
   bool has_it_in_health(const Suspect& suspect);
 
+  /// Adds to `edit` that everything comes as the healthy step had it, but for the outside value in `except`.
+  /// False if something of the file can't be read.
+  bool put(TraceEdit& edit, SlotId except = {}) const;
+
   /// What the twin has in a slot's place, as a 1-D tensor of the slot's type; nothing if both steps read the
   /// same bytes there.
   std::optional<at::Tensor> values_of(SlotId slot) const;

@@ -1,19 +1,13 @@
 #include "replay/cause/diagnose.h"
 
-#include <algorithm>
-#include <cmath>
-#include <map>
-
-#include "probe/trace/collectives.h"
-#include "probe/trace/culprit.h"
 #include "replay/case/values.h"
 #include "replay/cause/arbiter.h"
 #include "replay/cause/cause.h"
 #include "replay/cause/culprit.h"
-#include "replay/cause/growth.h"
 #include "replay/cause/inside.h"
 #include "replay/cause/loss_terms.h"
 #include "replay/cause/opaque.h"
+#include "replay/cause/precision.h"
 #include "replay/cause/ranks.h"
 #include "replay/cause/samples.h"
 #include "replay/cause/twin_facts.h"
@@ -63,10 +57,6 @@ BlameInfo blame_info(const Case& c) {
   return info;
 }
 
-bool came_from_outside(Origin origin) {
-  return origin != Origin::op && origin != Origin::multi_step;
-}
-
 /// Everything of a verdict that is known before anything is tried.
 Verdict verdict_of(const Case& c, const Reproduction& reproduction, const std::string& snapshot) {
   Verdict v;
@@ -82,95 +72,14 @@ Verdict verdict_of(const Case& c, const Reproduction& reproduction, const std::s
   return v;
 }
 
-/// Growth that was seen, as evidence with its series; the first three columns.
-void add_growth(Verdict& v, const std::vector<Growth>& growth) {
-  for (std::size_t i = 0; i < growth.size() && i < 3; ++i) {
-    const Growth& g = growth[i];
-    char slope[32];
-    std::snprintf(slope, sizeof slope, "%+.3f", g.bits_per_step);
-    v.evidence.push_back(
-        {"growth of " + g.what + " over the last " + std::to_string(g.series.size()) + " steps",
-         number_text(g.first) + " to " + number_text(g.last) + ", " + slope + " bits a step", "", g.series});
-  }
-}
-
-/// Ops that have no kernel in `p` and ran in their own format there, by name; "" if there are none.
-std::string kept_format_text(const Case& c, Precision p) {
-  std::map<std::string, int> names;
-  const RunResult& run = c.whole(p);
-  for (std::size_t i = 0; i < run.ops.size(); ++i)
-    if (run.ops[i].kept_format) ++names[c.doc().ops[i].name];
-  std::string text;
-  for (const auto& [name, count] : names)
-    text += (text.empty() ? "" : ", ") + name + (count > 1 ? " (" + std::to_string(count) + ")" : "");
-  return text;
-}
-
-/// So many bits more than values grew over the whole window, from one batch to the next, are no growth.
-constexpr double kSuddenBits = 4;
-
-/// Fills `precision` and says in `explanation` what it means.
-void judge_precision(const Case& c, bool not_computed, Verdict& v) {
-  const auto result = [&](Precision p) {
-    const TrialResult result = c.result(c.whole(p));
-    return result == TrialResult::failed   ? PrecisionResult::not_run
-           : result == TrialResult::finite ? PrecisionResult::finite
-                                           : PrecisionResult::non_finite;
-  };
-  v.precision.fp32 = result(Precision::fp32);
-  v.precision.fp64 = result(Precision::fp64);
-  for (const Precision p : {Precision::fp32, Precision::fp64})
-    if (const std::string kept = kept_format_text(c, p); !kept.empty())
-      v.evidence.push_back(
-          {"ops without a kernel in " + precision_text(p) + ", run in their own format", kept});
-  std::set<std::string> aside;
-  if (c.op()) aside = layers_aside(c.graph(), OpId{c.op_index()});
-  std::vector<Growth> growth =
-      find_growth(c.doc(), [&](const std::string& layer) { return aside.count(layer) == 0; });
-  // What grew where the value was born says more than what grew most.
-  if (const std::string& module = v.culprit.module; !module.empty())
-    std::stable_partition(growth.begin(), growth.end(),
-                          [&](const Growth& g) { return g.what.find(" of " + module) != std::string::npos; });
-  add_growth(v, growth);
-  // With the same weights the batch before was much smaller: no growth from step to step did that.
-  const auto jump = growth.empty() ? std::nullopt : times_health(c);
-  if (jump && std::log2(*jump) > growth.front().bits + kSuddenBits) growth.clear();
-  const bool in_fp32 = v.precision.fp32 == PrecisionResult::finite;
-  const bool cured = in_fp32 || v.precision.fp64 == PrecisionResult::finite;
-  if (came_from_outside(v.origin) || not_computed) {
-    v.precision.verdict = PrecisionVerdict::not_a_precision_matter;
-  } else if (cured && !growth.empty()) {
-    v.precision.verdict = PrecisionVerdict::delayed;
-    v.explanation +=
-        " The step is finite in " + std::string(in_fp32 ? "fp32" : "fp64") + ", but " + growth.front().what +
-        " grew from " + number_text(growth.front().first) + " to " + number_text(growth.front().last) +
-        " over the last " + std::to_string(growth.front().series.size()) +
-        " steps: a wider format delays this, and the root is likely what makes values grow (learning rate, "
-        "warm-up, a missing normalisation).";
-    v.advice += std::string(v.advice.empty() ? "Look" : " Then look") +
-                " for the root: a smaller learning rate, a longer warm-up or a normalisation (not "
-                "tested here).";
-    v.not_tested.push_back(
-        "the root cause: why values grew over the steps before this one (a replay of one step can't show "
-        "it; try a smaller learning rate or a longer warm-up from an earlier checkpoint)");
-  } else if (cured) {
-    v.precision.verdict = PrecisionVerdict::curable;
-  } else if (v.precision.fp64 == PrecisionResult::non_finite) {
-    v.precision.verdict = PrecisionVerdict::structural;
-    const std::vector<std::int32_t>& births = c.whole(Precision::fp64).births;
-    if (std::find(births.begin(), births.end(), c.op_index()) != births.end())
-      v.explanation += " The same op fails in fp64: no number format cures it.";
-  }
-}
-
 /// The search for samples ends after as many runs.
 constexpr int kMaxSampleRuns = 48;
 
 void add_samples(const Case& c, const Finding& finding, const DiagnoseOptions& options, Verdict& v) {
   v.batch = batch_size(c.doc());
   v.poison = finding.poison;
-  if (v.poison.empty() && options.find_samples && options.try_fixes && v.origin == Origin::op &&
-      v.batch >= 2) {
+  if (v.poison.empty() && options.find_samples && options.try_fixes && options.crash.empty() &&
+      v.origin == Origin::op && v.batch >= 2) {
     if (c.has_time()) {
       if (options.progress) options.progress("which samples are needed for it");
       const SampleBisection b = bisect_samples(c, kMaxSampleRuns);
@@ -186,7 +95,7 @@ void add_samples(const Case& c, const Finding& finding, const DiagnoseOptions& o
       v.poison_ids.push_back(c.doc().sample_ids[static_cast<std::size_t>(s)]);
 }
 
-void add_not_tested(const Case& c, const FixSearch& search, Verdict& v) {
+void add_not_tested(const Case& c, const FixSearch& search, const DiagnoseOptions& options, Verdict& v) {
   for (const std::string& note : search.notes) v.not_tested.push_back(note);
   if (v.fix)
     v.not_tested.push_back(
@@ -195,7 +104,9 @@ void add_not_tested(const Case& c, const FixSearch& search, Verdict& v) {
     v.not_tested.push_back("which earlier step wrote the bad value");
   if (!v.reproduction.bit_exact)
     v.not_tested.push_back("that this replay is the same event: it did not come back bit for bit");
-  if (!c.has_time())
+  if (!options.crash.empty())
+    v.not_tested.push_back("whatever runs the step again: a kernel crashed (" + options.crash + ")");
+  else if (!c.has_time())
     v.not_tested.push_back(Lab::stopped() ? "what was left to try when it was stopped"
                                           : "what " + number_text(c.lab()->seconds()) +
                                                 " seconds left no time for (more: --budget SECONDS)");
@@ -220,64 +131,29 @@ void judge(const Case& c, const DiagnoseOptions& options, Verdict& v) {
   v.source = finding.source;
   v.advice = finding.advice;
   v.origin = finding.origin.value_or(v.origin);
-  if (finding.op == kNone) add_inside(c, v);
+  const bool runs = options.crash.empty();
+  if (finding.op == kNone && runs) add_inside(c, v);
   add_loss_terms(c, v);
   if (finding.phase) v.phase = finding.phase;
   if (finding.op != kNone) v.culprit = culprit_info(c, finding.op);
-  if (options.progress && c.twin() && c.twin()->there()) options.progress("the step on a healthy batch");
-  add_twin_facts(c, finding, v);
-  if (options.progress) options.progress("the step in fp32 and fp64");
-  judge_precision(c, finding.not_computed, v);
+  if (runs) {
+    if (options.progress && c.twin() && c.twin()->there()) options.progress("the step on a healthy batch");
+    add_twin_facts(c, finding, v);
+    if (options.progress) options.progress("the step in fp32 and fp64");
+    judge_precision(c, finding.not_computed, v);
+  }
   FixSearch search;
-  if (options.try_fixes) search = search_fixes(c, finding, options.progress);
+  if (runs && options.try_fixes) search = search_fixes(c, finding, options.progress);
   v.counterfactuals = std::move(search.tried);
   v.fix = search.fix;
   if (v.fix)
     v.fix->advice = v.advice.empty() ? "What made this step finite: " + v.fix->change + "." : v.advice;
   add_samples(c, finding, options, v);
-  add_not_tested(c, search, v);
+  add_not_tested(c, search, options, v);
   v.confidence = confidence_of(v);
 }
 
 }  // namespace
-
-namespace {
-
-/// True if what was found by trying says more than the file: not where bad values arrived from another rank,
-/// and not where another process's file must be asked.
-bool is_ours(const SnapshotDoc& doc, const Blame& blame) {
-  if (blame.set.empty()) return false;
-  const OpRow* op = find_row(doc, blame.set.front().op);
-  return op && !is_collective(op->name);
-}
-
-}  // namespace
-
-Case make_case(const Replayer& replayer, LabLimits limits) {
-  SnapshotDoc doc = replayer.doc();
-  ensure_culprit(doc);
-  const auto lab = std::make_shared<Lab>(replayer, limits);
-  Blame blame;
-  std::shared_ptr<TwinRun> twin;
-  const bool silent = doc.culprit.value == "silent";
-  if (!doc.culprit.value.empty() && (!silent || doc.twin.step >= 0)) {
-    const RunResult recorded = lab->run({});
-    twin = std::make_shared<TwinRun>(*lab, recorded);
-    if (!silent) blame = find_blame(*lab, recorded, twin.get());
-  }
-  if (is_ours(doc, blame)) blame_suspect(doc, blame.set.front());
-  Case made(
-      std::move(doc), [lab](const RunOptions& options) { return lab->run(options); },
-      [&replayer](const std::string& path) -> std::optional<at::Tensor> {
-        auto tensor = replayer.tensor(path);
-        if (!tensor) return std::nullopt;
-        return std::move(tensor).value();
-      });
-  made.set_lab(lab);
-  made.set_twin(std::move(twin));
-  made.set_blame(std::move(blame));
-  return made;
-}
 
 Reproduction reproduction_of(const VerifyResult& r) {
   Reproduction out;
@@ -304,7 +180,7 @@ Verdict diagnose(const Case& c, const Reproduction& reproduction, const std::str
     v.not_tested.push_back("everything after that");
     if (!v.found) v.unseen.ops = static_cast<std::int64_t>(c.doc().ops.size());  // nobody knows which were
   }
-  v.ranks = find_ranks(c, snapshot);
+  if (options.crash.empty()) v.ranks = find_ranks(c, snapshot);
   return v;
 }
 

@@ -17,6 +17,7 @@ namespace nanquest {
 struct DiagnoseOptions {
   bool try_fixes = true;     ///< run counterfactuals and placebos
   bool find_samples = true;  ///< which samples of the batch are needed for the failure
+  std::string crash;         ///< what a kernel crashed at, if one did: nothing is tried again
   Progress progress;         ///< told what runs next; may be empty
 };
 

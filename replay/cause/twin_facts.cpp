@@ -47,16 +47,15 @@ std::optional<Largest> largest(const Case& c, TwinRun& twin, const RunResult& ru
 
 /// The input that is the most out of the common; nothing where the two steps are not the same so far.
 std::optional<Largest> largest_input(const Case& c) {
-  TwinRun* const twin_of = c.twin();
-  const RunResult* const run_of = twin_of ? twin_of->run() : nullptr;
-  if (!run_of || !c.op() || !(OpId{c.op_index()} < twin_of->end())) return std::nullopt;
-  TwinRun& twin = *twin_of;
-  const RunResult& run = *run_of;
+  TwinRun* const twin = c.twin();
+  const RunResult* const run = twin ? twin->run() : nullptr;
+  if (!run || !c.op() || !(OpId{c.op_index()} < twin->end())) return std::nullopt;
   std::optional<Largest> most;
   const OpId op{c.op_index()};
   for (const Case::TensorArgument& argument : c.tensor_arguments(op.row())) {
-    const auto found = largest(c, twin, run, TensorId{argument.tensor}, op);
-    if (found && (!most || found->here * most->in_health > most->here * found->in_health)) most = found;
+    const auto found = largest(c, *twin, *run, TensorId{argument.tensor}, op);
+    if (found && found->here > 0 && (!most || found->here * most->in_health > most->here * found->in_health))
+      most = found;
   }
   return most;
 }

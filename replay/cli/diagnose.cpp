@@ -1,3 +1,5 @@
+#include <unistd.h>
+
 #include <cstdio>
 
 #include "probe/snapshot/atomic_file.h"
@@ -14,19 +16,23 @@ void keep(const Status& status) {
   if (!status) std::fprintf(stderr, "nanquest-replay: warning: %s\n", status.error().text().c_str());
 }
 
-void write_files_beside(const Common& common, const Case& c, const Verdict& verdict) {
+/// `runs`: whether the step may be run again for what they hold.
+void write_files_beside(const Common& common, const Case& c, const Verdict& verdict, bool runs) {
   const std::string stem = stem_of(common.snapshot);
   const Status json = write_file_atomically(stem + ".json", to_json(verdict));
   keep(json);
   if (!json) return;  // the other two would fail for the same reason, and say so twice more
   keep(write_file_atomically(stem + ".md", to_markdown(verdict)));
-  keep(write_replay_file(c, stem + ".replay.h5"));
+  if (runs) keep(write_replay_file(c, stem + ".replay.h5"));
 }
 
-/// A search that has less time than this tries nothing.
-constexpr double kNoTime = 1e-3;
+/// A search that has no more time than this tries nothing.
+constexpr double kNoTime = 1e-9;
 
-int diagnosed(const Common& common, const DiagnoseArguments& arguments, const Doing& doing) {
+/// `crash`: what a kernel crashed at before; the step is run as recorded alone then.
+int diagnosed(const Common& common, const DiagnoseArguments& arguments, const std::string& crash,
+              const Doing& doing) {
+  const bool runs = crash.empty();
   auto replayer = open_snapshot(common);
   if (!replayer) return fail(replayer.error());
   const auto device = device_for(common, replayer->doc());
@@ -40,20 +46,21 @@ int diagnosed(const Common& common, const DiagnoseArguments& arguments, const Do
   const Reproduction reproduction = reproduction_of(verify(*replayer, *device));
   const StopOnInterrupt stop;
   say("who is to blame");
-  const Case c = make_case(*replayer, {.seconds = arguments.budget});
+  const Case c = make_case(*replayer, {.seconds = runs ? arguments.budget : kNoTime});
   DiagnoseOptions options;
   options.try_fixes = !arguments.no_fixes;
   options.progress = say;
+  options.crash = crash;
   const Verdict verdict = diagnose(c, reproduction, common.snapshot, options);
   progress.clear();
-  if (!arguments.no_files) write_files_beside(common, c, verdict);
+  if (!arguments.no_files) write_files_beside(common, c, verdict, runs);
   const std::string text = common.json ? to_json(verdict)
                            : arguments.brief
                                ? to_brief(verdict)
                                : to_text(verdict, {.colour = stdout_has_colour(), .width = stdout_width()});
   std::fputs(text.c_str(), stdout);
   if (!common.json && !arguments.brief && !arguments.no_files && verdict.found)
-    std::printf("\nfiles       %s.{json,md,replay.h5}\n", stem_of(common.snapshot).c_str());
+    std::printf("\nfiles       %s.{json,md%s}\n", stem_of(common.snapshot).c_str(), runs ? ",replay.h5" : "");
   if (Lab::stopped()) return kInterrupted;
   return static_cast<int>(verdict.found || verdict.unseen.any() ? ExitCode::finding : ExitCode::ok);
 }
@@ -61,17 +68,22 @@ int diagnosed(const Common& common, const DiagnoseArguments& arguments, const Do
 }  // namespace
 
 int diagnose_command(const Common& common, const DiagnoseArguments& arguments) {
-  return sheltered([&](const Doing& doing) { return diagnosed(common, arguments, doing); },
-                   [&](const std::string& crash) {
-                     std::fprintf(stderr,
-                                  "nanquest-replay: a kernel crashed (%s); what follows was found without "
-                                  "trying anything\n",
-                                  crash.c_str());
-                     DiagnoseArguments plain = arguments;
-                     plain.no_fixes = true;
-                     plain.budget = kNoTime;
-                     return diagnosed(common, plain, [](const std::string&) {});
-                   });
+  const char* const clear = isatty(STDERR_FILENO) == 1 ? "\r\033[K" : "";  // of the progress of who crashed
+  const int code =
+      sheltered([&](const Doing& doing) { return diagnosed(common, arguments, "", doing); },
+                [&](const std::string& crash) {
+                  std::fprintf(stderr,
+                               "%snanquest-replay: a kernel crashed (%s); what follows was found without "
+                               "changing the step\n",
+                               clear, crash.c_str());
+                  return diagnosed(common, arguments, crash, [](const std::string&) {});
+                });
+  if (is_crash(code))
+    std::fprintf(stderr,
+                 "%snanquest-replay: a kernel crashes on the step as it is recorded, so nothing can be found "
+                 "here; with the torch that it was recorded with it may run (nanquest-replay info %s)\n",
+                 clear, common.snapshot.c_str());
+  return code;
 }
 
 }  // namespace nanquest::cli

@@ -54,7 +54,7 @@ int status_of(const std::function<int()>& work) {
   if (child < 0) return -1;
   if (child == 0) {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    setpgid(0, 0);  // what a terminal sends to a group comes by way of the parent, once
+    setpgid(0, 0);  // what is passed on comes by way of the parent, once; Ctrl-Z stops the parent alone
     if (getppid() != parent) _exit(128 + SIGKILL);
     const int code = work();
     std::fflush(nullptr);
@@ -72,6 +72,11 @@ int status_of(const std::function<int()>& work) {
   return status;
 }
 
+/// 128 + the signal that ended it, as shells say it, or its exit code.
+int code_of(int status) {
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
 bool is_fault(int signal) {
   return signal == SIGSEGV || signal == SIGBUS || signal == SIGILL || signal == SIGFPE || signal == SIGABRT;
 }
@@ -84,13 +89,16 @@ int sheltered(const std::function<int(const Doing&)>& work,
   const Doing tell = [&](const std::string& what) { doing.set(what); };
   const int status = status_of([&] { return work(tell); });
   if (status < 0) return work(tell);
-  if (WIFEXITED(status)) return WEXITSTATUS(status);
-  const int signal = WTERMSIG(status);
-  if (!is_fault(signal)) return 128 + signal;
+  if (WIFEXITED(status) || !is_fault(WTERMSIG(status))) return code_of(status);
   const std::string what = doing.get();
-  const std::string crash = std::string(strsignal(signal)) + (what.empty() ? "" : " while: " + what);
+  const std::string crash =
+      std::string(strsignal(WTERMSIG(status))) + (what.empty() ? "" : " while: " + what);
   const int after = status_of([&] { return instead(crash); });
-  return after < 0 ? instead(crash) : WIFEXITED(after) ? WEXITSTATUS(after) : 128 + WTERMSIG(after);
+  return after < 0 ? instead(crash) : code_of(after);
+}
+
+bool is_crash(int code) {
+  return code > 128 && is_fault(code - 128);
 }
 
 }  // namespace nanquest

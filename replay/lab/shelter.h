@@ -19,4 +19,7 @@ using Doing = std::function<void(const std::string& what)>;
 int sheltered(const std::function<int(const Doing&)>& work,
               const std::function<int(const std::string& crash)>& instead);
 
+/// True for what `sheltered` returns where `instead` was ended by a fault of the machine as well.
+bool is_crash(int code);
+
 }  // namespace nanquest

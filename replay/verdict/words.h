@@ -30,6 +30,10 @@ enum class Origin : std::uint8_t {
   loss_scale,
   multi_step
 };
+/// It was bad before the step computed anything of it.
+constexpr bool came_from_outside(Origin origin) {
+  return origin != Origin::op && origin != Origin::multi_step;
+}
 
 /// What the culprit's bad elements are. `silent`: an overflow that later ops turned into finite numbers.
 enum class BadValue : std::uint8_t { none, nan, plus_inf, minus_inf, mixed, silent };

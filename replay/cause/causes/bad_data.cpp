@@ -36,20 +36,24 @@ std::optional<Finding> examine(const Case& c, const Subject&) {
   if (value->host_write == kNone) {
     const bool in_batch = std::any_of(c.doc().batch.begin(), c.doc().batch.end(),
                                       [&](const NamedTensor& t) { return t.name == value->name; });
-    f.explanation =
-        in_batch ? "The batch was bad when the model got it: " + value->name + " holds " +
-                       bad_text(value->tensor) + samples + ". " + c.op_text(c.op_index()) +
-                       " is the first op on record that reads it; what made the batch is not on record."
-                 : "A tensor that the step did not compute was bad when it was first read, by " +
-                       c.op_text(c.op_index()) + ": it holds " + bad_text(value->tensor) + samples +
-                       ". It is no weight or buffer of a model, nor was the model called with it: a target, a "
-                       "mask, or something that the program keeps. What made it is not on record.";
-    f.advice =
-        !in_batch ? "Find where this tensor is made or last written, and check it there before the step reads it."
-                  : "Check samples for NaN and Inf when they are loaded, and after what is computed on them before the "
-        "model is called (a division by a standard deviation of 0); repair or drop these, and keep the list "
-        "of "
-        "what was dropped.";
+    if (in_batch) {
+      f.explanation = "The batch was bad when the model got it: " + value->name + " holds " +
+                      bad_text(value->tensor) + samples + ". " + c.op_text(c.op_index()) +
+                      " is the first op on record that reads it; what made the batch is not on record.";
+      f.advice =
+          "Check samples for NaN and Inf when they are loaded, and after what is computed on them before the "
+          "model is called (a division by a standard deviation of 0); repair or drop these, and keep the "
+          "list of what was dropped.";
+    } else {
+      f.source = "the tensor as it was when the step first read it, stored in the snapshot";
+      f.explanation =
+          "A tensor that the step did not compute was bad when it was first read, by " +
+          c.op_text(c.op_index()) + ": it holds " + bad_text(value->tensor) + samples +
+          ". It is no weight or buffer of a model, nor was the model called with it: a target, a mask, or "
+          "something that the program keeps. What made it is not on record.";
+      f.advice =
+          "Find where this tensor is made or last written, and check it there before the step reads it.";
+    }
   } else {
     f.source = "the numbers as the program wrote them, stored in the snapshot";
     f.explanation = "No op of the step made this value: the program put " + bad_text(value->tensor) +

@@ -20,8 +20,7 @@ constexpr double kLargeLogit = 1e4;
 at::Tensor explained(const Case& c, const Subject& subject, const at::Tensor& logits) {
   at::Tensor infinite = at::isinf(logits);
   const c10::IValue dim = argument(c, c.op_index(), "dim");
-  if (subject.op == "binary_cross_entropy_with_logits" || subject.op == "log_sigmoid_forward")
-    return infinite;
+  if (subject.op == "binary_cross_entropy_with_logits") return infinite;
   if (!dim.isInt() || logits.dim() == 0) return {};
   return at::any(at::logical_and(infinite, logits > 0), dim.toInt(), true).expand_as(logits);
 }

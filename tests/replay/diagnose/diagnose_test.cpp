@@ -85,6 +85,25 @@ TEST(Diagnose, AnOpWithoutAKernelInAnotherFormatSpoilsNoRun) {
   EXPECT_EQ(v.precision.fp64, PrecisionResult::finite);
 }
 
+TEST(Diagnose, AfterACrashNothingIsTriedAndThatIsSaid) {
+  const at::Tensor w = leaf(at::full({4}, 300.f));
+  const Incident incident =
+      testing::trained(w, [&] { return w.to(at::kHalf).square().to(at::kFloat).sum(); });
+  const Case c = make_case(incident.replayer(), {.seconds = 1e-9});
+  const auto recorded = reproduction_of(verify(incident.replayer()));
+  EXPECT_EQ(c.lab()->runs(), 1) << "as recorded";
+  const Verdict v = diagnose(c, recorded, "memory", {.crash = "Illegal instruction while: a kernel"});
+  EXPECT_TRUE(v.found);
+  EXPECT_EQ(v.culprit.op, "aten::pow") << v.culprit.op;
+  EXPECT_EQ(v.precision.fp32, PrecisionResult::not_run);
+  EXPECT_TRUE(v.counterfactuals.empty());
+  EXPECT_TRUE(c.trials().empty());
+  const bool said = std::any_of(v.not_tested.begin(), v.not_tested.end(), [](const std::string& note) {
+    return note.find("a kernel crashed (Illegal instruction while: a kernel)") != std::string::npos;
+  });
+  EXPECT_TRUE(said);
+}
+
 TEST(Bisect, FindsTheTwoSamplesAndTheModule) {
   at::Tensor x = at::rand({6, 4});
   x[1] *= 60000, x[4] *= 60000;

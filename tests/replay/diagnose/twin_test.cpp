@@ -196,22 +196,26 @@ TEST(TwinRun, ThatIsNotHealthyTellsNothingOfWhatIsMeant) {
 }
 
 TEST(TwinRun, SaysHowLargeAnInputIsInHealth) {
-  const Scratch scratch("twin_large");
-  Training t;
-  t.loss = [&] {
-    const at::Tensor h = at::linear(t.x, t.w).to(at::kHalf);
-    return at::mul(h, h).to(at::kFloat).mean();
-  };
-  const Diagnosed d(t.run(scratch, [&] { t.x.mul_(1000); }));
-  EXPECT_EQ(d.verdict.cause, Label::fp16_overflow) << d.verdict.explanation;
-  const std::string amax = d.evidence("largest finite input of aten::mul");
-  const std::size_t at = amax.find(" here, ");
-  ASSERT_NE(at, std::string::npos) << amax;
-  EXPECT_NE(amax.find("on the batch of step 2"), std::string::npos) << amax;
-  const double here = std::stod(amax), in_health = std::stod(amax.substr(at + 7));
-  EXPECT_GT(here, 255);
-  EXPECT_LT(in_health, 10);
-  EXPECT_GT(in_health, 0.01);
+  for (const bool zero_beside : {false, true}) {
+    const Scratch scratch("twin_large");
+    Training t;
+    t.loss = [&] {
+      const at::Tensor h = at::linear(t.x, t.w).to(at::kHalf);
+      const at::Tensor made = zero_beside ? at::addcmul(at::zeros_like(h), h, h) : at::mul(h, h);
+      return made.to(at::kFloat).mean();
+    };
+    const Diagnosed d(t.run(scratch, [&] { t.x.mul_(1000); }));
+    EXPECT_EQ(d.verdict.cause, Label::fp16_overflow) << d.verdict.explanation;
+    const std::string amax =
+        d.evidence(std::string("largest finite input of aten::") + (zero_beside ? "addcmul" : "mul"));
+    const std::size_t at = amax.find(" here, ");
+    ASSERT_NE(at, std::string::npos) << amax;
+    EXPECT_NE(amax.find("on the batch of step 2"), std::string::npos) << amax;
+    const double here = std::stod(amax), in_health = std::stod(amax.substr(at + 7));
+    EXPECT_GT(here, 255);
+    EXPECT_LT(in_health, 10);
+    EXPECT_GT(in_health, 0.01);
+  }
 }
 
 TEST(TwinRun, ReachesAsFarAsTheProgramsWaysAreTheSame) {

@@ -42,6 +42,17 @@ TEST(Shelter, ACrashIsToldWithWhatWasBeingDone) {
             5);
 }
 
+TEST(Shelter, ASecondCrashIsToldApartFromAnEndFromOutside) {
+  const auto crash = [] {
+    std::signal(SIGSEGV, SIG_DFL);
+    std::raise(SIGSEGV);
+    return 0;
+  };
+  EXPECT_TRUE(is_crash(
+      sheltered([&](const Doing&) { return crash(); }, [&](const std::string&) { return crash(); })));
+  for (const int code : {0, 1, 130, 128 + SIGKILL, 128 + SIGTERM}) EXPECT_FALSE(is_crash(code)) << code;
+}
+
 TEST(Shelter, WhoIsEndedFromOutsideIsNotBegunAgain) {
   EXPECT_EQ(sheltered(
                 [](const Doing&) {

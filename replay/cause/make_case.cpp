@@ -1,0 +1,50 @@
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "probe/trace/collectives.h"
+#include "replay/cause/culprit.h"
+#include "replay/cause/diagnose.h"
+#include "replay/lab/lab.h"
+
+namespace nanquest {
+namespace {
+
+/// True if what was found by trying says more than the file: not where bad values arrived from another rank,
+/// and not where another process's file must be asked.
+bool is_ours(const SnapshotDoc& doc, const Blame& blame) {
+  if (blame.set.empty()) return false;
+  const OpRow* op = find_row(doc, blame.set.front().op);
+  return op && !is_collective(op->name);
+}
+
+}  // namespace
+
+Case make_case(const Replayer& replayer, LabLimits limits) {
+  SnapshotDoc doc = replayer.doc();
+  ensure_culprit(doc);
+  const auto lab = std::make_shared<Lab>(replayer, limits);
+  Blame blame;
+  std::shared_ptr<TwinRun> twin;
+  const bool silent = doc.culprit.value == "silent";
+  if (!doc.culprit.value.empty() && (!silent || doc.twin.step >= 0)) {
+    const RunResult recorded = lab->run({});
+    twin = std::make_shared<TwinRun>(*lab, recorded);
+    if (!silent) blame = find_blame(*lab, recorded, twin.get());
+  }
+  if (is_ours(doc, blame)) blame_suspect(doc, blame.set.front());
+  Case made(
+      std::move(doc), [lab](const RunOptions& options) { return lab->run(options); },
+      [&replayer](const std::string& path) -> std::optional<at::Tensor> {
+        auto tensor = replayer.tensor(path);
+        if (!tensor) return std::nullopt;
+        return std::move(tensor).value();
+      });
+  made.set_lab(lab);
+  made.set_twin(std::move(twin));
+  made.set_blame(std::move(blame));
+  return made;
+}
+
+}  // namespace nanquest

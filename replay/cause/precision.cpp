@@ -1,0 +1,100 @@
+#include "replay/cause/precision.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "replay/case/values.h"
+#include "replay/cause/growth.h"
+#include "replay/cause/twin_facts.h"
+
+namespace nanquest {
+namespace {
+
+/// Growth that was seen, as evidence with its series; the first three columns.
+void add_growth(Verdict& v, const std::vector<Growth>& growth) {
+  for (std::size_t i = 0; i < growth.size() && i < 3; ++i) {
+    const Growth& g = growth[i];
+    char slope[32];
+    std::snprintf(slope, sizeof slope, "%+.3f", g.bits_per_step);
+    v.evidence.push_back(
+        {"growth of " + g.what + " over the last " + std::to_string(g.series.size()) + " steps",
+         number_text(g.first) + " to " + number_text(g.last) + ", " + slope + " bits a step", "", g.series});
+  }
+}
+
+/// Ops that can't run in `p` and ran in their own format there, by name; "" if there are none.
+std::string kept_format_text(const Case& c, Precision p) {
+  std::map<std::string, int> names;
+  const RunResult& run = c.whole(p);
+  for (std::size_t i = 0; i < run.ops.size(); ++i)
+    if (run.ops[i].kept_format) ++names[c.doc().ops[i].name];
+  std::string text;
+  for (const auto& [name, count] : names)
+    text += (text.empty() ? "" : ", ") + name + (count > 1 ? " (" + std::to_string(count) + ")" : "");
+  return text;
+}
+
+/// So many bits more than values grew over the whole window, from one batch to the next, are no growth.
+constexpr double kSuddenBits = 4;
+
+}  // namespace
+
+void judge_precision(const Case& c, bool not_computed, Verdict& v) {
+  const auto result = [&](Precision p) {
+    const TrialResult came_out = c.result(c.whole(p));
+    return came_out == TrialResult::failed   ? PrecisionResult::not_run
+           : came_out == TrialResult::finite ? PrecisionResult::finite
+                                             : PrecisionResult::non_finite;
+  };
+  v.precision.fp32 = result(Precision::fp32);
+  v.precision.fp64 = result(Precision::fp64);
+  for (const Precision p : {Precision::fp32, Precision::fp64})
+    if (const std::string kept = kept_format_text(c, p); !kept.empty())
+      v.evidence.push_back(
+          {"ops that can't run in " + precision_text(p) + ", run in their own format", kept});
+  std::set<std::string> aside;
+  if (c.op()) aside = layers_aside(c.graph(), OpId{c.op_index()});
+  std::vector<Growth> growth =
+      find_growth(c.doc(), [&](const std::string& layer) { return aside.count(layer) == 0; });
+  // What grew where the value was born says more than what grew most.
+  if (const std::string& module = v.culprit.module; !module.empty())
+    std::stable_partition(growth.begin(), growth.end(),
+                          [&](const Growth& g) { return g.what.find(" of " + module) != std::string::npos; });
+  add_growth(v, growth);
+  // With the same weights the batch before was much smaller: no growth from step to step did that.
+  const auto jump = growth.empty() ? std::nullopt : times_health(c);
+  if (jump && std::log2(*jump) > growth.front().bits + kSuddenBits) growth.clear();
+  const bool in_fp32 = v.precision.fp32 == PrecisionResult::finite;
+  const bool cured = in_fp32 || v.precision.fp64 == PrecisionResult::finite;
+  if (came_from_outside(v.origin) || not_computed) {
+    v.precision.verdict = PrecisionVerdict::not_a_precision_matter;
+  } else if (cured && !growth.empty()) {
+    v.precision.verdict = PrecisionVerdict::delayed;
+    v.explanation +=
+        " The step is finite in " + std::string(in_fp32 ? "fp32" : "fp64") + ", but " + growth.front().what +
+        " grew from " + number_text(growth.front().first) + " to " + number_text(growth.front().last) +
+        " over the last " + std::to_string(growth.front().series.size()) +
+        " steps: a wider format delays this, and the root is likely what makes values grow (learning rate, "
+        "warm-up, a missing normalisation).";
+    v.advice += std::string(v.advice.empty() ? "Look" : " Then look") +
+                " for the root: a smaller learning rate, a longer warm-up or a normalisation (not "
+                "tested here).";
+    v.not_tested.push_back(
+        "the root cause: why values grew over the steps before this one (a replay of one step can't show "
+        "it; try a smaller learning rate or a longer warm-up from an earlier checkpoint)");
+  } else if (cured) {
+    v.precision.verdict = PrecisionVerdict::curable;
+  } else if (v.precision.fp64 == PrecisionResult::non_finite) {
+    v.precision.verdict = PrecisionVerdict::structural;
+    const std::vector<std::int32_t>& births = c.whole(Precision::fp64).births;
+    if (std::find(births.begin(), births.end(), c.op_index()) != births.end())
+      v.explanation += " The same op fails in fp64: no number format cures it.";
+  }
+}
+
+}  // namespace nanquest

@@ -1,0 +1,14 @@
+/// precision: is the failure a matter of number formats? The whole step in wider ones, and what grew before
+/// it.
+#pragma once
+
+#include "replay/cause/cause.h"
+
+namespace nanquest {
+
+/// Fills `v.precision`, and says in explanation, advice and what was not tested what it means; growth and ops
+/// that could not run in another format become evidence. `not_computed`: the culprit's bad values came of no
+/// arithmetic (Finding). Runs the step in fp32 and fp64, if nobody has.
+void judge_precision(const Case& c, bool not_computed, Verdict& v);
+
+}  // namespace nanquest
