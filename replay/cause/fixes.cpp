@@ -93,15 +93,15 @@ class Search {
   bool halves_agree(const Change& change) {
     const Change range = half_of(case_, change, FormatHalf::range);
     const Change precision = half_of(case_, change, FormatHalf::precision);
-    const bool by_range = run_change(case_, range) == TrialResult::finite;
-    const bool by_precision = run_change(case_, precision) == TrialResult::finite;
+    const TrialResult with_range = run_change(case_, range), with_precision = run_change(case_, precision);
+    const bool by_range = with_range == TrialResult::finite,
+               by_precision = with_precision == TrialResult::finite;
     const bool needs_range = finding_.needs ? *finding_.needs == FormatHalf::range : by_range;
-    const auto report = [&](const Change& half, bool helped, bool needed) {
-      out_.tried.push_back({half.text, needed ? ChangeKind::precision : ChangeKind::placebo,
-                            helped ? TrialResult::finite : TrialResult::non_finite});
+    const auto report = [&](const Change& half, TrialResult result, bool needed) {
+      out_.tried.push_back({half.text, needed ? ChangeKind::precision : ChangeKind::placebo, result});
     };
-    report(range, by_range, needs_range);
-    report(precision, by_precision, !needs_range);
+    report(range, with_range, needs_range);
+    report(precision, with_precision, !needs_range);
     if (by_range == by_precision)
       out_.notes.push_back("\"" + change.text +
                            "\": whether it is the wider range or the finer precision that helps");
@@ -110,7 +110,8 @@ class Search {
       add_precision_placebo(case_, other, case_.op_index(), wide());
       return placebo_fails(other);
     }
-    return needs_range ? by_range && !by_precision : by_precision && !by_range;
+    return needs_range ? by_range && with_precision == TrialResult::non_finite
+                       : by_precision && with_range == TrialResult::non_finite;
   }
 
   bool helped_with(ChangeKind kind) const {
@@ -129,14 +130,9 @@ class Search {
     return exact && limit && all_finite(*exact) && finite_amax(*exact) <= *limit;
   }
 
-  /// One format up from what the culprit gives; two from bf16, where its range, which is that of fp32, was
-  /// left.
   Precision wide() const {
     const DType type = output_type();
-    if (!dtype_is_float(type) || dtype_size(type) > 2) return Precision::fp64;
-    const bool range = type == DType::bfloat16 && !case_.healthy(case_.whole(Precision::fp32)) &&
-                       case_.healthy(case_.whole(Precision::fp64));
-    return range ? Precision::fp64 : Precision::fp32;
+    return wider(case_, dtype_is_float(type) && dtype_size(type) <= 2);
   }
 
   void precision() {

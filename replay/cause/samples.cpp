@@ -80,7 +80,7 @@ SampleBisection bisect_samples(const Case& c, int max_runs) {
 
 ModuleBisection bisect_modules(const Case& c, int max_runs) {
   ModuleBisection b;
-  const Precision wide = half_precision(c.doc()) ? Precision::fp32 : Precision::fp64;
+  const Precision wide = wider(c, half_precision(c.doc()));
   b.precision = precision_text(wide);
   std::map<std::string, std::vector<std::int32_t>> ops;
   for (std::int32_t i = 0; i < static_cast<std::int32_t>(c.doc().ops.size()); ++i)

@@ -3,21 +3,12 @@
 #include <type_traits>
 
 #include "replay/case/case.h"
+#include "replay/trace/dtype_map.h"
 
 namespace nanquest {
 
 std::string precision_text(Precision precision) {
-  switch (precision) {
-    case Precision::as_recorded:
-      return "as recorded";
-    case Precision::bf16:
-      return "bf16";
-    case Precision::fp32:
-      return "fp32";
-    case Precision::fp64:
-      break;
-  }
-  return "fp64";
+  return std::string(trace::precision_name(precision));
 }
 
 namespace {

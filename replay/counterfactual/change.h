@@ -47,6 +47,9 @@ struct Change {
 std::string precision_text(Precision precision);
 
 // --- precision.cpp ---------------------------------------------------------------------------------
+/// The format in which a step is tried that goes wrong in a format shorter than fp32 (`narrow`) or in fp32:
+/// fp32 for the former, but fp64 if that is what it takes. Runs the whole step in both, if nobody has.
+Precision wider(const Case& c, bool narrow);
 /// Only this op in `precision`. Placebo: another op of the same name, else another op of about the same size.
 Change op_in(const Case& c, std::int32_t op, Precision precision);
 /// This op and the ops that read its result: the first size at which a value beyond the format survives its
@@ -190,6 +193,8 @@ Change half_of(const Case& c, const Change& change, FormatHalf half);
 
 /// What a change does to a tensor, in place.
 using Write = std::function<void(const at::Tensor&)>;
+/// Such a write: what is not finite becomes 0. Undefined tensors and those of no floats stay.
+void zero_non_finite(const at::Tensor& t);
 /// Puts what `write` puts into some elements of `t` into as many other, finite ones instead. Returns how
 /// many: 0 if `write` changes nothing or everything.
 std::int64_t write_elsewhere(const at::Tensor& t, const Write& write);

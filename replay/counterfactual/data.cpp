@@ -17,11 +17,6 @@ at::Tensor span_of(at::Tensor& storage, std::int64_t begin, std::int64_t length)
   return storage.narrow(0, begin, length);
 }
 
-void zero_non_finite(const at::Tensor& storage) {
-  if (!storage.is_floating_point()) return;
-  storage.masked_fill_(at::logical_not(at::isfinite(storage.to(at::kFloat))), 0);
-}
-
 std::int64_t elements(const NamedTensor& t) {
   std::int64_t n = 1;
   for (std::int64_t s : t.shape) n *= s;
@@ -85,26 +80,20 @@ Change replace_non_finite(const Case& c, OutsidePlace place, const std::string& 
 std::optional<Change> replace_by_healthy(const Case& c, OutsidePlace place, const std::string& what) {
   const TwinRun* twin = c.twin();
   if (!twin || !twin->there() || place.host_write != kNone) return std::nullopt;
-  const auto put = [&](std::int32_t slot, bool all, TraceEdit& edit) {
-    const auto donor = twin->values_of(SlotId{slot});
-    if (!donor) return false;
-    edit.slot_edit[slot] = [donor = *donor, all](at::Tensor& storage) {
-      if (all || storage.is_floating_point())
-        storage.copy_(all ? donor : at::where(at::isfinite(storage), storage, donor));
-    };
-    return true;
-  };
+  const auto donor = twin->values_of(SlotId{place.slot});
+  if (!donor) return std::nullopt;
   Change change;
   change.text = "non-finite elements of " + what + " replaced by what step " + std::to_string(twin->step()) +
                 " had there";
   change.kind = ChangeKind::data;
   change.price = Price::data_repair;
-  if (!put(place.slot, false, change.options.edit)) return std::nullopt;
+  change.options.edit.slot_edit[place.slot] = [donor = *donor](at::Tensor& storage) {
+    if (storage.is_floating_point() && donor.numel() == storage.numel())
+      storage.copy_(at::where(bad_mask(storage), donor, storage));
+  };
   RunOptions others;
-  for (std::size_t i = 0; i < c.doc().slots.size(); ++i)
-    if (static_cast<std::int32_t>(i) != place.slot)
-      (void)put(static_cast<std::int32_t>(i), true, others.edit);
-  if (!others.edit.slot_edit.empty()) {
+  if (twin->put(others.edit, SlotId{place.slot}) &&
+      !(others.edit.slot_edit.empty() && others.edit.output_edit.empty())) {
     change.placebo = {others};
     change.placebo_text = "everything else as step " + std::to_string(twin->step()) + " had it";
   }

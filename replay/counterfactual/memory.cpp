@@ -68,7 +68,7 @@ Change changed_before(const Case& c, std::int32_t slot, std::int32_t reader) {
   change.options.edit.slot_edit[slot] = [as_in_file](at::Tensor& storage) {
     if (!storage.is_floating_point()) return;
     *as_in_file = storage.clone();
-    storage.masked_fill_(at::logical_not(at::isfinite(storage)), 0);
+    zero_non_finite(storage);
   };
   std::size_t position = 0;
   for (const Case::TensorArgument& a : c.tensor_arguments(reader))

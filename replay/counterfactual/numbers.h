@@ -17,8 +17,9 @@ enum class NumberAs : std::uint8_t {
 /// True if `value` is this number (NaN is the same as NaN); never of a complex one.
 bool is_number(const c10::IValue& value, double number, NumberAs as);
 
-/// `value` with `number` in the place of the one in it, which stays what it is: a number, a tensor of one
-/// element, a number wrapped in a tensor. None becomes the number; what holds none is unchanged.
+/// `value` with `number` in the place of the one in it, as real as that: a number, a tensor of one element
+/// (of fp64 if it was of whole numbers), a number wrapped in a tensor. None becomes the number; what holds
+/// none is unchanged.
 c10::IValue with_number(const c10::IValue& value, double number);
 
 }  // namespace nanquest

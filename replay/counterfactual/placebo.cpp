@@ -6,6 +6,7 @@
 #include <set>
 
 #include "replay/case/case.h"
+#include "replay/case/values.h"
 #include "replay/counterfactual/change.h"
 
 namespace nanquest {
@@ -102,6 +103,10 @@ std::string placebo_module(const Case& c, const std::string& path) {
     if (!related(module, path) && !related(module, guilty) && size > best_size)
       best = module, best_size = size;
   return best;
+}
+
+void zero_non_finite(const at::Tensor& t) {
+  if (t.defined() && t.is_floating_point()) t.masked_fill_(bad_mask(t), 0);
 }
 
 std::int64_t write_elsewhere(const at::Tensor& t, const Write& write) {

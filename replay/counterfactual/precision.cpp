@@ -16,6 +16,11 @@ Change precision_change(std::string text, ChangeSize size, Price price) {
 
 }  // namespace
 
+Precision wider(const Case& c, bool narrow) {
+  const bool enough = c.healthy(c.whole(Precision::fp32)) || !c.healthy(c.whole(Precision::fp64));
+  return narrow && enough ? Precision::fp32 : Precision::fp64;
+}
+
 Change op_in(const Case& c, std::int32_t op, Precision precision) {
   Change change = precision_change(c.op_text(op) + " computed in " + precision_text(precision),
                                    ChangeSize::op, Price::protect_op);

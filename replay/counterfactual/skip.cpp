@@ -7,17 +7,16 @@
 namespace nanquest {
 namespace {
 
-void zero_non_finite(std::vector<at::Tensor>& outputs) {
-  for (at::Tensor& t : outputs)
-    if (t.defined() && t.is_floating_point()) t.masked_fill_(at::logical_not(at::isfinite(t)), 0);
+void zero_all_non_finite(std::vector<at::Tensor>& outputs) {
+  for (const at::Tensor& t : outputs) zero_non_finite(t);
 }
 
 /// What is non-finite of the op's results, and of what differentiates it, is 0.
 TraceEdit without(const Case& c, std::int32_t op) {
   TraceEdit edit;
-  edit.output_edit[op] = zero_non_finite;
+  edit.output_edit[op] = zero_all_non_finite;
   for (std::int32_t i = op + 1; i < static_cast<std::int32_t>(c.doc().ops.size()); ++i)
-    if (c.forward_of(i) == op) edit.output_edit[i] = zero_non_finite;
+    if (c.forward_of(i) == op) edit.output_edit[i] = zero_all_non_finite;
   return edit;
 }
 

@@ -146,6 +146,7 @@ StepOutcome Machine::step_in(OpId id, InputSlots& inputs, bool isolated) {
     }
     if (p != Precision::as_recorded && touches_mixed(op)) {
       out.note = "ran as recorded: it reads or writes memory that is used as several dtypes";
+      out.kept_format = true;
       p = Precision::as_recorded;
     } else if (p != Precision::as_recorded && op.noise) {
       out.note = "random numbers were drawn in the recorded dtype";
@@ -160,11 +161,12 @@ StepOutcome Machine::step_in(OpId id, InputSlots& inputs, bool isolated) {
     out.error = current_message();
   }
   if (p == Precision::as_recorded) return out;
-  try {  // so that the run can go on; the op still counts as failed
+  try {  // so that the run can go on
     Call call{inputs, isolated, {}, {}, {}, {}};
     run_call(id, Precision::as_recorded, call);
     isolated ? isolate(op, call, out) : keep(op, call);
-    out.ran = true;
+    out.ran = out.kept_format = true;
+    out.failed = false;
     out.error = "not possible in " + std::string(precision_name(p)) + ", ran as recorded: " + out.error;
   } catch (...) {
     out.ran = false;

@@ -17,6 +17,9 @@ namespace nanquest::trace {
 /// What executing one op came to.
 struct StepOutcome {
   bool ran = false, substituted = false, failed = false;
+  /// It ran as recorded although another precision was asked for: it has no kernel there, or its memory is
+  /// used as several dtypes.
+  bool kept_format = false;
   std::string error, note;
   /// Isolated runs only (nothing was stored): what the op returned and wrote, by row of OpPlan::outputs /
   /// written.

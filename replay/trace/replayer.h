@@ -86,7 +86,7 @@ struct RunOptions {
 struct OpOutcome {
   bool ran = false;
   bool kept_format =
-      false;  ///< it has no kernel in the asked precision, and ran as recorded; `error` says why
+      false;  ///< it can't run in the asked precision, and ran as recorded; `error` or `note` says why
   bool substituted = false;  ///< opaque: recorded outputs were used
   std::string error;         ///< message if the op failed
   std::string note;  ///< how this run differs from "the op in the asked precision": "ran as recorded: …"
@@ -101,7 +101,7 @@ struct RunResult {
   bool loss_finite = true, gradients_finite = true;
   double loss = 0;
   int failed = 0, substituted = 0;
-  int kept_format = 0;  ///< ops that ran as recorded, as they have no kernel in the asked precision
+  int kept_format = 0;              ///< ops that ran as recorded, as they can't run in the asked precision
   std::int32_t decided_at = kNone;  ///< the op after which the run was ended early; kNone: it went to its end
   std::vector<at::Tensor> kept;  ///< copies, one per entry of RunOptions::keep; undefined where there is none
   double seconds = 0;

@@ -57,9 +57,9 @@ void Run::step(OpId op, std::vector<at::Tensor>* written) {
   outcome.substituted = last_.substituted;
   outcome.error = last_.error;
   outcome.note = last_.note;
-  outcome.kept_format = last_.failed && last_.ran;
+  outcome.kept_format = last_.kept_format;
   result_.kept_format += outcome.kept_format;
-  result_.failed += last_.failed && !last_.ran;
+  result_.failed += last_.failed;
   result_.substituted += last_.substituted;
   if (!last_.ran && !last_.substituted) return;
   if (!options_.scan && !options_.hash && !written) return;

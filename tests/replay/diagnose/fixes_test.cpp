@@ -1,6 +1,7 @@
 // What counts as harm, for how many ops a fix is made, and what its placebo touches.
 #include "probe/observe/step_scope.h"
 #include "replay/cause/protect.h"
+#include "replay/cause/samples.h"
 #include "replay/lab/lab.h"
 #include "replay/lab/nearness.h"
 #include "tests/replay/diagnose/sample.h"
@@ -147,6 +148,19 @@ TEST(Fixes, AWholeStepOfBf16IsTriedInFp64WhereFp32IsNoWider) {
   expect_fix(v, Label::fp16_overflow);
   EXPECT_EQ(v.precision.fp32, PrecisionResult::non_finite);
   EXPECT_NE(v.fix->change.find("fp64"), std::string::npos) << v.fix->change;
+}
+
+TEST(Fixes, AStepOfFp16ThatFp32IsTooShortForIsTriedInFp64) {
+  const at::Tensor w = leaf(at::linspace(1e3, 3e3, 8).to(at::kHalf));
+  const Incident incident = trained(w, [&] { return (w * w).square().square().square().sum() * 1e-50; });
+  const Verdict v = incident.verdict();
+  expect_fix(v, Label::fp16_overflow);
+  EXPECT_EQ(v.precision.fp32, PrecisionResult::non_finite);
+  EXPECT_EQ(v.precision.verdict, PrecisionVerdict::curable);
+  EXPECT_NE(v.fix->change.find("fp64"), std::string::npos) << v.fix->change;
+  const ModuleBisection b = bisect_modules(incident.make(), 8);
+  EXPECT_EQ(b.precision, "fp64");
+  EXPECT_TRUE(b.finite_with_all);
 }
 
 TEST(FixesDeathTest, WhatIsKnownWhenItIsStoppedIsSaid) {
