@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <filesystem>
 
 #include "tests/viewer/driver.h"
 #include "tests/viewer/story.h"
@@ -124,6 +125,22 @@ TEST_F(TimelineUi, AnotherIncidentBringsItsOwnHistory) {
   bare.select_step(131);
   driver.frame(2);
   ASSERT_TRUE(driver.click("step 131"));
+}
+
+TEST_F(TimelineUi, IncidentsWithoutAnyHistoryAreInThePlot) {
+  const std::string run = temp_.path() + "/named";
+  testing::write_run(run, {.series = false, .incidents = 2});
+  std::filesystem::remove_all(run + "/incidents");
+  Session named = open(run);
+  ASSERT_TRUE(named.history().empty());
+  Driver driver(named, Panel::timeline);
+  driver.frame(5);
+  const ImPlotPlot* lanes = plot_of("Timeline", "##lanes");
+  ASSERT_NE(lanes, nullptr);
+  for (const double step : {90.0, 131.0}) EXPECT_TRUE(lanes->Axes[ImAxis_X1].Range.Contains(step)) << step;
+  const ImVec2 mark = place("##lanes", 90, 0.5);
+  click(driver, mark);
+  EXPECT_EQ(named.selection().step, 90);
 }
 
 TEST_F(TimelineUi, ARunOfNothingButNaNIsDrawn) {

@@ -149,6 +149,18 @@ TEST_F(Ui, SlashFilters) {
   EXPECT_EQ(trace_of(driver).visible_ops.size(), session().incident()->trace.filter("softmax").size());
 }
 
+TEST_F(Ui, AFilterThatCannotBeShownTakesNoKeysLater) {
+  session().restore({});
+  Driver driver(session(), Panel::trace);
+  driver.frame(3);
+  driver.type("/");
+  driver.frame(2);
+  session().select_incident(1);
+  driver.frame(3);
+  driver.type("x");
+  EXPECT_STREQ(trace_of(driver).filter, "");
+}
+
 TEST_F(Ui, ControlRReloadsAndKeepsTheSelection) {
   Driver driver(session(), Panel::all);
   driver.frame(5);
@@ -366,6 +378,23 @@ TEST_F(Norms, FollowingKeepsAZoomAndHomeEndsIt) {
   EXPECT_EQ(Driver::values_shown(true).Max, zoomed.Max);
   driver.press(ImGuiKey_Home);
   EXPECT_GE(Driver::values_shown(true).Max, 3e6);
+}
+
+TEST_F(Norms, HomeEndsAZoomOfValuesThatAreNotDrawnNow) {
+  Driver driver(session(), Panel::norms);
+  norms_of(driver).plots = NormsPanel::lines;
+  driver.frame(5);
+  const ImPlotRange all = Driver::values_shown(true);
+  ImGui::GetIO().AddKeyEvent(ImGuiMod_Ctrl, true);
+  driver.wheel(640, 450, 2);
+  ImGui::GetIO().AddKeyEvent(ImGuiMod_Ctrl, false);
+  ASSERT_LT(Driver::values_shown(true).Max, all.Max);
+  norms_of(driver).plots = NormsPanel::heat_map;
+  driver.frame(2);
+  driver.press(ImGuiKey_Home);
+  norms_of(driver).plots = NormsPanel::lines;
+  driver.frame(3);
+  EXPECT_EQ(Driver::values_shown(true).Max, all.Max);
 }
 
 TEST_F(Norms, TheWheelZoomsStepsAndHidesNoLayer) {

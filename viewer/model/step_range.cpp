@@ -5,8 +5,10 @@
 namespace nanquest::viewer {
 
 void StepRange::fit(const History& history) {
-  if (history.empty()) return;
-  const double low = history.steps().front(), high = history.steps().back();
+  if (!history.empty()) fit(history.steps().front(), history.steps().back());
+}
+
+void StepRange::fit(double low, double high) {
   const bool others = low != data_first_ || high != data_last_;
   const bool all = first <= data_first_ && last >= data_last_;
   data_first_ = low;

@@ -15,8 +15,10 @@ struct StepRange {
   void show_all() { ++asked_; }
   /// Grows with every `show_all`.
   std::uint64_t asked() const { return asked_; }
-  /// Call before drawing. Fits the range where somebody asked for all steps, and where all that there were
-  /// are shown and others have come. An empty history leaves it as it is.
+  /// Call before drawing, with the first and the last step that there are. Fits the range where somebody
+  /// asked for all steps, and where all that there were are shown and others have come.
+  void fit(double low, double high);
+  /// The same with the steps of a history; an empty one leaves the range as it is.
   void fit(const History& history);
   /// Rows of `history` in the range and their neighbours: [first, second).
   std::pair<std::size_t, std::size_t> rows(const History& history) const;

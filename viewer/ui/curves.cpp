@@ -79,10 +79,10 @@ void draw_events(const History& history, double selected) {
   ImPlot::PopPlotClipRect();
 }
 
-void setup_values(ShownValues& shown, bool asked, double low, double high) {
+void setup_values(ShownValues& shown, std::uint64_t asked, double low, double high) {
   const bool changed = shown.low != low || shown.high != high;
-  const bool fit = asked || (changed && !shown.own);
-  if (fit) shown = {low, high, false};
+  const bool fit = shown.asked != asked || (changed && !shown.own);
+  if (fit) shown = {low, high, false, asked};
   ImPlot::SetupAxisLimits(ImAxis_Y1, low, high, fit ? ImPlotCond_Always : ImPlotCond_Once);
 }
 

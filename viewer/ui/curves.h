@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <vector>
 
 #include "implot.h"
@@ -33,11 +34,13 @@ Mark mark_of(Gate gate);
 struct ShownValues {
   double low = 0, high = 0;  ///< as they were fitted; 0, 0: never
   bool own = false;          ///< the person has chosen others since
+  std::uint64_t asked = 0;   ///< StepRange::asked() when they were fitted
 };
 
-/// Before SetupFinish: fits the values to [low, high] when somebody asks for it, and when these have changed,
-/// unless a person has chosen what to see.
-void setup_values(ShownValues& shown, bool asked, double low, double high);
+/// Before SetupFinish: fits the values to [low, high] when somebody has asked for all of them since they were
+/// drawn last (`asked`: StepRange::asked()), and when these have changed, unless a person has chosen what to
+/// see.
+void setup_values(ShownValues& shown, std::uint64_t asked, double low, double high);
 /// After SetupFinish: notices that a person has zoomed or panned the values.
 void note_values(ShownValues& shown);
 

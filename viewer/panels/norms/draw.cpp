@@ -93,10 +93,8 @@ void NormsPanel::draw(UiState& state) {
   const Plots shown = plots == both && height < ImGui::GetFontSize() * 14 ? heat_map : plots;
   if (shown != lines) draw_heat_map(state, history, s, shown == heat_map ? height : height * 0.52f);
   if (shown != heat_map)
-    draw_lines(state, values[static_cast<int>(s)], fitted != state.steps.asked(), history, s,
-               ImGui::GetContentRegionAvail().y);
+    draw_lines(state, values[static_cast<int>(s)], history, s, ImGui::GetContentRegionAvail().y);
   if (aligned) ImPlot::EndAlignedPlots();
-  fitted = state.steps.asked();
 }
 
 }  // namespace nanquest::viewer

@@ -68,8 +68,7 @@ void react(UiState& state, const History& history, Statistic s) {
 
 }  // namespace
 
-void draw_lines(UiState& state, ShownValues& shown, bool fit, const History& history, Statistic s,
-                float height) {
+void draw_lines(UiState& state, ShownValues& shown, const History& history, Statistic s, float height) {
   const Extremes all = history.extremes(s, 0, history.rows());
   const double foot = history.smallest_positive(s) > 0 ? history.smallest_positive(s) / 2 : 1e-3;
   const double top = all.has_finite() && all.max > 0 ? all.max * 4 : 1;
@@ -88,7 +87,7 @@ void draw_lines(UiState& state, ShownValues& shown, bool fit, const History& his
                     values ? 0 : ImPlotAxisFlags_Lock);
   ImPlot::SetupAxisScale(ImAxis_Y1, ImPlotScale_Log10);
   ImPlot::SetupAxisLinks(ImAxis_X1, &state.steps.first, &state.steps.last);
-  setup_values(shown, fit, foot, top);
+  setup_values(shown, state.steps.asked(), foot, top);
   ImPlot::SetupLegend(ImPlotLocation_NorthWest, ImPlotLegendFlags_Horizontal);
   ImPlot::SetupFinish();
   note_values(shown);

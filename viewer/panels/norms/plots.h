@@ -7,9 +7,8 @@ namespace nanquest::viewer {
 
 /// Layers × steps, log colour. Non-finite cells are drawn on top, in colours and shapes of their own.
 void draw_heat_map(UiState& state, const History& history, Statistic s, float height);
-/// One line a layer, log scale, with a lane of marks for what is not finite. `values`: what is shown of the
-/// statistic; `fit`: all of them, also where a person has zoomed.
-void draw_lines(UiState& state, ShownValues& values, bool fit, const History& history, Statistic s,
-                float height);
+/// One line a layer, log scale, with a lane of marks for what is not finite. `shown`: the values of
+/// the statistic that are.
+void draw_lines(UiState& state, ShownValues& shown, const History& history, Statistic s, float height);
 
 }  // namespace nanquest::viewer

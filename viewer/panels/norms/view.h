@@ -1,8 +1,6 @@
 /// The drawing of the norms panel: layers by step as a heat map and as lines.
 #pragma once
 
-#include <cstdint>
-
 #include "viewer/model/history.h"
 #include "viewer/panels/view.h"
 #include "viewer/ui/curves.h"
@@ -17,7 +15,6 @@ struct NormsPanel : PanelView {
 
   Plots plots = both;
   ShownValues values[kStatistics];
-  std::uint64_t fitted = 0;  ///< StepRange::asked() when the values were last fitted
 };
 
 }  // namespace nanquest::viewer

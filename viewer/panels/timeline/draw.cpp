@@ -110,6 +110,14 @@ void draw_lanes(Drawn& drawn) {
   ImPlot::EndPlot();
 }
 
+/// Where there is no history, the steps at which something happened are all that there are.
+void fit_steps(StepRange& steps, const History& history, const std::vector<TimelineEvent>& events) {
+  steps.fit(history);
+  if (!history.empty() || events.empty()) return;
+  const auto [first, last] = std::ranges::minmax(events, {}, &TimelineEvent::step);
+  steps.fit(first.step, last.step);
+}
+
 /// The curve's title, inside its plot: beside a low plot it would not fit.
 void draw_title(const TimelineCurve& curve, ImVec4 ink) {
   const ImVec2 at = ImPlot::GetPlotPos(), size = ImGui::CalcTextSize(curve.title.c_str());
@@ -119,8 +127,7 @@ void draw_title(const TimelineCurve& curve, ImVec4 ink) {
   list.AddText({at.x + 8, at.y + 3}, ImGui::GetColorU32(ink), curve.title.c_str());
 }
 
-void draw_curve(Drawn& drawn, const TimelineCurve& curve, ShownValues& shown, bool fit, float height,
-                bool last) {
+void draw_curve(Drawn& drawn, const TimelineCurve& curve, ShownValues& shown, float height, bool last) {
   const History& history = drawn.history;
   // The wheel zooms steps, with Ctrl values.
   const bool values = ImGui::GetIO().KeyCtrl;
@@ -130,7 +137,7 @@ void draw_curve(Drawn& drawn, const TimelineCurve& curve, ShownValues& shown, bo
                     values ? 0 : ImPlotAxisFlags_Lock);
   if (curve.logarithmic) ImPlot::SetupAxisScale(ImAxis_Y1, ImPlotScale_Log10);
   ImPlot::SetupAxisLinks(ImAxis_X1, &drawn.state.steps.first, &drawn.state.steps.last);
-  setup_values(shown, fit, curve.low, curve.high);
+  setup_values(shown, drawn.state.steps.asked(), curve.low, curve.high);
   ImPlot::SetupFinish();
   note_values(shown);
   const auto [first, end] = drawn.state.steps.rows(history);
@@ -168,7 +175,7 @@ void TimelinePanel::draw(UiState& state) {
     const std::string& error = state.session.series_error();
     return ImGui::TextWrapped("%s", error.empty() ? "No series on record for this run" : error.c_str());
   }
-  state.steps.fit(history);
+  fit_steps(state.steps, history, events);
   const bool aligned = ImPlot::BeginAlignedPlots("timeline");
   draw_lanes(drawn);
   const float em = ImGui::GetFontSize(), gap = ImGui::GetStyle().ItemSpacing.y;
@@ -178,11 +185,9 @@ void TimelinePanel::draw(UiState& state) {
   const float each = std::max(em * 4, (ImGui::GetContentRegionAvail().y - axis) / count - gap);
   for (std::size_t i = 0; i < curves.size(); ++i) {
     const bool last = i + 1 == curves.size();
-    draw_curve(drawn, curves[i], values[curves[i].name], fitted != state.steps.asked(),
-               each + (last ? axis : 0), last);
+    draw_curve(drawn, curves[i], values[curves[i].name], each + (last ? axis : 0), last);
   }
   if (aligned) ImPlot::EndAlignedPlots();
-  fitted = state.steps.asked();
 }
 
 }  // namespace nanquest::viewer

@@ -19,7 +19,6 @@ struct TimelinePanel : PanelView {
   std::vector<TimelineEvent> events;
   std::uint64_t made_of = 0;                  ///< Session::content() that they were made of
   std::map<std::string, ShownValues> values;  ///< by column
-  std::uint64_t fitted = 0;                   ///< StepRange::asked() when the values were last fitted
 };
 
 }  // namespace nanquest::viewer
