@@ -2,9 +2,13 @@
 
 #include <hdf5.h>
 
+#include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
+#include <stdexcept>
 
+#include "probe/snapshot/reader.h"
 #include "probe/snapshot/seal.h"
 #include "tests/snapshot/forge.h"
 
@@ -66,6 +70,23 @@ const std::vector<Damage>& all_damages() {
       {"index", "module 1073741824 of", index},
       {"culprit", "op 1048576 of", culprit}};
   return all;
+}
+
+void spoil_tensor(const std::string& snapshot, const std::string& tensor) {
+  std::string bytes;
+  {
+    const Result<SnapshotReader> reader = SnapshotReader::open(snapshot);
+    if (!reader) throw std::runtime_error(reader.error().text());
+    const Result<TensorData> data = reader->read_range(tensor, 0, 1024);
+    if (!data) throw std::runtime_error(data.error().text());
+    bytes.assign(reinterpret_cast<const char*>(data->bytes.data()), data->bytes.size());
+  }
+  std::ifstream in(snapshot, std::ios::binary);
+  std::string file((std::istreambuf_iterator<char>(in)), std::istreambuf_iterator<char>());
+  const std::size_t at = file.find(bytes);
+  if (at == std::string::npos) throw std::runtime_error(tensor + " is not stored as it is");
+  std::memcpy(file.data() + at + 400, "\x00\x00\xc0\x7f", 4);
+  std::ofstream(snapshot, std::ios::binary) << file;
 }
 
 }  // namespace nanquest::viewer::testing

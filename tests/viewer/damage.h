@@ -15,4 +15,8 @@ struct Damage {
 
 const std::vector<Damage>& all_damages();
 
+/// Makes one value of a stored tensor another one. Its table stays as it is: nothing is noticed until the
+/// tensor is read.
+void spoil_tensor(const std::string& snapshot, const std::string& tensor);
+
 }  // namespace nanquest::viewer::testing

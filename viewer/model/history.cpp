@@ -74,6 +74,12 @@ const char* statistic_table(Statistic s) {
   return names[static_cast<int>(s)];
 }
 
+std::optional<Statistic> statistic_from_name(std::string_view table) {
+  for (int i = 0; i < kStatistics; ++i)
+    if (table == statistic_table(static_cast<Statistic>(i))) return static_cast<Statistic>(i);
+  return std::nullopt;
+}
+
 const char* gate_words(Gate gate) {
   constexpr const char* words[] = {"ok", "loss scale overflow", "non-finite", "spike"};
   return words[static_cast<int>(gate) & 3];
@@ -120,6 +126,11 @@ std::size_t History::row_of(double step) const {
   const bool before = after == steps_.end() || (after != steps_.begin() && step - after[-1] < *after - step);
   const auto end = before ? after : std::upper_bound(after, steps_.end(), *after);
   return static_cast<std::size_t>(end - steps_.begin()) - 1;
+}
+
+bool History::has(Statistic s, const std::string& layer) const {
+  const std::vector<std::string>& names = layers(s);
+  return std::find(names.begin(), names.end(), layer) != names.end();
 }
 
 Statistic History::first_available() const {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "probe/snapshot/model.h"
@@ -19,6 +20,8 @@ inline constexpr int kStatistics = 5;
 const char* statistic_title(Statistic s);
 /// "grad_norm", …: the table's name in the files.
 const char* statistic_table(Statistic s);
+/// The one of that table; nothing for any other name.
+std::optional<Statistic> statistic_from_name(std::string_view table);
 
 /// A stretch of rows whose gate was not `ok`.
 struct GateEvent {
@@ -63,6 +66,8 @@ class History {
   std::size_t row_of(double step) const;
 
   bool has(Statistic s) const { return !series_[static_cast<int>(s)].empty(); }
+  /// True if there is a series of that layer.
+  bool has(Statistic s, const std::string& layer) const;
   /// The first statistic there is; gradient if there is none.
   Statistic first_available() const;
   const std::vector<std::string>& layers(Statistic s) const { return layers_[static_cast<int>(s)]; }

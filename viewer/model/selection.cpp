@@ -8,10 +8,8 @@ namespace nanquest::viewer {
 namespace {
 
 bool has_layer(const History& history, const std::string& layer) {
-  for (int s = 0; s < kStatistics; ++s) {
-    const auto& layers = history.layers(static_cast<Statistic>(s));
-    if (std::find(layers.begin(), layers.end(), layer) != layers.end()) return true;
-  }
+  for (int s = 0; s < kStatistics; ++s)
+    if (history.has(static_cast<Statistic>(s), layer)) return true;
   return false;
 }
 
@@ -45,9 +43,11 @@ std::string Session::layer_of(const std::string& name) const {
 
 void Session::restore(const Selection& before) {
   if (before.incident >= static_cast<int>(incidents_.size())) return;
-  if (before.incident != selection_.incident || before.incident < 0) select_incident(before.incident);
+  if (before.incident != selection_.incident) select_incident(before.incident);
   const Selection fresh = selection_;
   selection_ = before;
+  if (!selection_.layer.empty() && !has_layer(selection_.layer)) selection_.layer = fresh.layer;
+  keep_statistic();
   if (incident_ == nullptr) return;
   if (selection_.op >= static_cast<std::int32_t>(incident_->trace.size())) selection_.op = fresh.op;
   if (!incident_->reader.has_tensor(selection_.tensor)) selection_.tensor = fresh.tensor;
@@ -55,10 +55,11 @@ void Session::restore(const Selection& before) {
 
 void Session::select_incident(int row) {
   selection_.incident = row;
-  if (row < 0) return;
+  if (row < 0) return load_incident(row);
   const bool open = incident_ != nullptr &&
                     incident_->reader.path() == incidents_[static_cast<std::size_t>(row)].files.snapshot;
   if (!open) load_incident(row);
+  keep_statistic();
   selection_.op = kNone;
   selection_.tensor.clear();
   selection_.layer.clear();
@@ -116,6 +117,14 @@ void Session::select_tensor(const std::string& path) {
         tensor.group == "parameters" && !layer.empty())
       selection_.layer = layer;
   }
+}
+
+/// What was read of a tensor, or why it couldn't be, is of one incident.
+void Session::forget_tensor() {
+  detail_.reset();
+  slice_.reset();
+  detail_path_.clear();
+  tensor_error_.clear();
 }
 
 const TensorDetail* Session::tensor_detail() {

@@ -101,6 +101,8 @@ void Session::load_series(std::int32_t rank) {
   note_reading(false);
   series_error_.clear();
   words_.clear();
+  // While its file can't be read, as when it is being written, a series stays; those of another rank don't.
+  if (listing_.series.empty() || rank != series_rank_) series_ = {};
   if (listing_.series.empty()) return;
   const SeriesFile* chosen = &listing_.series.front();
   for (const SeriesFile& file : listing_.series)
@@ -138,8 +140,7 @@ void Session::load_incident(int row) {
   incident_.reset();
   incident_error_.clear();
   verdict_.reset();
-  detail_.reset();
-  slice_.reset();
+  forget_tensor();
   if (row < 0 || row >= static_cast<int>(incidents_.size())) return;
   IncidentEntry& entry = incidents_[static_cast<std::size_t>(row)];
   load_verdict(entry);
@@ -182,7 +183,13 @@ void Session::start_selection() {
   select_incident(order.empty() ? -1 : order.front());
   for (std::size_t i = 1; i < order.size() && nothing(); ++i) select_incident(order[i]);
   if (!order.empty() && nothing()) select_incident(order.front());  // none can be read: the first says why
-  if (!history().has(selection_.statistic)) selection_.statistic = history().first_available();
+  keep_statistic();
+}
+
+/// Another history may lack the selected statistic. One without rows says nothing: another may come.
+void Session::keep_statistic() {
+  if (!history().empty() && !history().has(selection_.statistic))
+    selection_.statistic = history().first_available();
 }
 
 const History& Session::history() const {

@@ -114,6 +114,8 @@ class Session {
   void load_series(std::int32_t rank);
   std::vector<int> opening_order() const;
   void start_selection();
+  void keep_statistic();
+  void forget_tensor();
   /// What the files looked like when they were read: another stamp, other contents.
   struct Stamps {
     std::string series, manifest, incidents;

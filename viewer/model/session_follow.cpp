@@ -40,8 +40,7 @@ Status Session::reload() {
   const IncidentFiles shown = entry() == nullptr ? IncidentFiles{} : entry()->files;
   incident_.reset();
   verdict_.reset();
-  detail_.reset();
-  slice_.reset();
+  forget_tensor();
   selection_.incident = -1;
   if (Status loaded = load(); !loaded) return loaded;
   int row = -1;
@@ -94,6 +93,7 @@ bool Session::read_manifest_again() {
                   manifest_->incidents.end(), same))
     return false;
   manifest_ = std::move(now).value();
+  note_reading(false);
   return true;
 }
 
@@ -108,7 +108,7 @@ bool Session::poll() {
   if (now.incidents != stamps_.incidents) return reload().ok();
   if (now.manifest != stamps_.manifest && !read_manifest_again()) return reload().ok();
   if (now.series != stamps_.series) load_series(series_rank_);
-  if (!history().has(selection_.statistic)) selection_.statistic = history().first_available();
+  keep_statistic();
   stamps_ = now;
   note_written();
   return true;
