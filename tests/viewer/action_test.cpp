@@ -158,21 +158,48 @@ TEST_F(Actions, CopiesAPanelAsTextCsvAndMarkdown) {
   }
 }
 
-TEST(Search, HoldsEveryWordAndFindsTheCulpritFirst) {
-  const testing::TempDir temp;
-  testing::write_run(temp.path() + "/story");
-  const Result<Session> opened = Session::open(temp.path() + "/story");
-  ASSERT_TRUE(opened);
-  const Session& session = *opened;
-  const std::vector<Hit> hits = search(session, "MM aten");
-  ASSERT_FALSE(hits.empty());
-  EXPECT_EQ(hits.front().link.number, session.incident()->doc.culprit.op);
-  for (const Hit& hit : hits) EXPECT_TRUE(has_words(hit.label + " " + hit.kind, "mm aten")) << hit.label;
-  EXPECT_TRUE(search(session, "no such thing").empty());
-  std::set<std::string> kinds;
-  for (const Hit& hit : search(session, "")) kinds.insert(hit.kind);
-  EXPECT_EQ(kinds, (std::set<std::string>{"step", "layer", "tensor", "op"}));
-  EXPECT_LE(search(session, "a", 12).size(), 12u);
+TEST_F(Actions, OfOnePanelAloneThatOneIsCopied) {
+  Driver driver(session(), Panel::norms);
+  driver.frame(3);
+  const std::set<std::string> all = names(driver.ui());
+  EXPECT_TRUE(all.count("Copy Norms as text"));
+  EXPECT_FALSE(all.count("Copy Verdict as text"));
+}
+
+TEST_F(Actions, WhatCannotBeCopiedIsSaidAndTheClipboardStays) {
+  session().restore({});  // no incident: no tensor
+  Driver driver(session(), Panel::tensor);
+  driver.frame(3);
+  ImGui::SetClipboardText("before");
+  for (const Action& action : driver.ui().actions())
+    if (action.name == "Copy Tensor as CSV") action.run();
+  EXPECT_EQ(std::string(ImGui::GetClipboardText()), "before");
+  EXPECT_TRUE(says(driver.ui().state().message, "no stored tensor")) << driver.ui().state().message;
+}
+
+TEST_F(Actions, NothingLeadsBackToARunThatIsNoLongerShown) {
+  Driver driver(session(), Panel::all);
+  driver.frame(5);
+  session().select_op(3);
+  driver.frame(2);
+  ASSERT_TRUE(names(driver.ui()).count("Back"));
+  session() = open(dir());
+  driver.ui().begin_anew();
+  driver.frame(2);
+  EXPECT_FALSE(names(driver.ui()).count("Back"));
+}
+
+TEST_F(Actions, WhatComesWhileSomebodyLooksForItIsFound) {
+  Driver driver(session(), Panel::all);
+  driver.frame(5);
+  driver.press(ImGuiKey_F, ImGuiMod_Ctrl);
+  driver.frame(2);
+  driver.type("late_layer");
+  EXPECT_FALSE(driver.sees("late_layer"));
+  testing::write_series(dir(), {{"scalars", {"step"}, {0, 1}}, {"grad_norm", {"late_layer"}, {1, 2}}});
+  ASSERT_TRUE(session().poll());
+  driver.frame(3);
+  EXPECT_TRUE(driver.sees("late_layer"));
 }
 
 }  // namespace

@@ -1,10 +1,20 @@
 // What words of a run lead to, and what stands in the strip.
 #include "viewer/model/links.h"
 
+#include <filesystem>
+#include <set>
+
+#include "probe/snapshot/atomic_file.h"
+#include "probe/snapshot/manifest.h"
 #include "probe/snapshot/run_dir.h"
+#include "probe/snapshot/writer.h"
+#include "probe/trace/graph.h"
+#include "replay/verdict/json.h"
 #include "tests/viewer/story.h"
+#include "viewer/model/search.h"
 #include "viewer/model/strip.h"
 #include "viewer/model/verdict_page.h"
+#include "viewer/model/words.h"
 #include "viewer/panels/trail.h"
 
 namespace nanquest::viewer {
@@ -103,10 +113,10 @@ TEST_F(Links, TheStripSaysWhatTheVerdictSays) {
   const VerdictPage page = verdict_page(session);
   EXPECT_EQ(strip.cause, page.cause);
   EXPECT_EQ(strip.says, "FP16_OVERFLOW");
-  ASSERT_TRUE(strip.broke);
-  EXPECT_EQ(strip.broke->number, session.incident()->doc.culprit.op);
+  ASSERT_TRUE(strip.breaks.broke);
+  EXPECT_EQ(strip.breaks.broke->number, session.incident()->doc.culprit.op);
   std::string all;
-  for (const auto& [text, link] : strip.facts) all += text + "|";
+  for (const Span& fact : strip.facts) all += fact.text + "|";
   EXPECT_TRUE(says(all, "step 131|")) << all;
   EXPECT_TRUE(says(all, "94 % sure|")) << all;
   EXPECT_EQ(strip.age, "under a minute");
@@ -115,25 +125,80 @@ TEST_F(Links, TheStripSaysWhatTheVerdictSays) {
   EXPECT_FALSE(strip_of(session).cause);
 }
 
+/// Its doc has an op without room before the culprit, which itself leaves none.
 TEST_F(Links, WhereItBeganIsTheFirstOpWithoutRoom) {
   SnapshotDoc doc = testing::fixture_doc();
-  const std::int32_t culprit = doc.culprit.op;
-  Session session = open(dir());
-  const OpId tight = session.incident()->trace.first_tight();
-  ASSERT_TRUE(tight);
-  EXPECT_EQ(strip_of(session).began.has_value(), tight.row() < culprit);
+  for (Slot& slot : doc.slots) slot.data.clear();
+  const std::int32_t early = doc.culprit.op - 2;
+  const TraceGraph graph(doc);
+  ASSERT_FALSE(graph.written(OpId{early}).empty());
+  const std::int32_t stats = get(doc, graph.written(OpId{early}).front()).stats;
+  ASSERT_NE(stats, kNone);
+  const std::string path = temp_.path() + "/early.h5";
+  const auto breaks = [&](double amax) {
+    doc.stats[static_cast<std::size_t>(stats)].amax = amax;
+    Result<SnapshotWriter> writer = SnapshotWriter::create(path);
+    EXPECT_TRUE(writer && writer->write_doc(doc) && writer->commit());
+    const Breaks out = breaks_of(open(path));
+    std::filesystem::remove(path);
+    return out;
+  };
+  ASSERT_TRUE(breaks(1).broke);
+  EXPECT_FALSE(breaks(1).began);
+  ASSERT_TRUE(breaks(60000).began) << "of fp16's 65504";
+  EXPECT_EQ(*breaks(60000).began, Link::to_op(early));
+  EXPECT_EQ(*breaks(60000).broke, Link::to_op(doc.culprit.op));
 }
 
 TEST_F(Links, TheStripOfAHealthyRunSaysSo) {
-  testing::FixtureOptions options;
-  options.incidents = 0;
   const std::string run = temp_.path() + "/healthy";
   std::filesystem::create_directories(run);
   testing::write_series(run, testing::fixture_history(80));
   const Session session = open(run);
   EXPECT_EQ(strip_of(session).says, verdict_page(session).headline);
   EXPECT_TRUE(strip_of(session).facts.empty());
-  EXPECT_FALSE(strip_of(session).broke);
+  EXPECT_FALSE(strip_of(session).breaks.broke);
+}
+
+std::set<std::string> kinds_of(const std::vector<Hit>& hits) {
+  std::set<std::string> kinds;
+  for (const Hit& hit : hits) kinds.insert(kind_name(hit.link.kind));
+  return kinds;
+}
+
+TEST_F(Links, SearchHoldsEveryWordAndFindsTheCulpritFirst) {
+  const Session session = open(dir());
+  const std::vector<Hit> hits = search(session, "MM aten");
+  ASSERT_FALSE(hits.empty());
+  EXPECT_EQ(hits.front().link.number, session.incident()->doc.culprit.op);
+  const Words words("mm aten");
+  for (const Hit& hit : hits) EXPECT_TRUE(words.in(hit.label + " " + kind_name(hit.link.kind))) << hit.label;
+  EXPECT_TRUE(search(session, "no such thing").empty());
+  EXPECT_EQ(kinds_of(search(session, "")), (std::set<std::string>{"step", "layer", "tensor", "op"}));
+}
+
+/// Many incidents, layers and tensors leave room for ops.
+TEST_F(Links, SearchFindsSomeOfEachKindAndNoMoreThanIsAsked) {
+  Manifest manifest = *read_manifest(dir());
+  for (int step = 1000; step < 1020; ++step) manifest.incidents.push_back({step, 0, "", "spike", ""});
+  ASSERT_TRUE(write_manifest(dir(), manifest));
+  const Session session = open(dir());
+  const std::vector<Hit> hits = search(session, "", 12);
+  EXPECT_EQ(hits.size(), 12u);
+  EXPECT_EQ(kinds_of(hits), (std::set<std::string>{"step", "layer", "tensor", "op"}));
+}
+
+TEST_F(Links, SearchFindsASampleThatIsToBlame) {
+  Result<Verdict> verdict = verdict_from_json(testing::fixture_verdict());
+  ASSERT_TRUE(verdict);
+  verdict->poison = {3};
+  verdict->poison_ids = {"train.txt@96"};
+  ASSERT_TRUE(write_file_atomically(verdict_path(snapshot_), to_json(*verdict)));
+  const Session session = open(dir());
+  const std::vector<Hit> hits = search(session, "train.txt");
+  ASSERT_EQ(hits.size(), 1u);
+  EXPECT_EQ(hits[0].label, "sample 3 (train.txt@96)");
+  EXPECT_EQ(hits[0].link, Names(session).linked("sample 3").front().link);
 }
 
 TEST(Trail, GoesBackAndForthAndForgetsWhatLayAhead) {

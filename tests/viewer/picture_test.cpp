@@ -1,6 +1,8 @@
 // Pictures drawn without a display: not blank, the same twice, NaN in its colour; and what a PNG file holds.
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <filesystem>
 #include <set>
 
 #include "probe/snapshot/atomic_file.h"
@@ -59,6 +61,15 @@ TEST_F(Picture, EveryPanelIsDrawn) {
 TEST_F(Picture, IsTheSameTwice) {
   EXPECT_EQ(picture(run_, Panel::norms).rgb, picture(run_, Panel::norms).rgb);
   EXPECT_EQ(picture(run_, Panel::all).rgb, picture(run_, Panel::all).rgb);
+}
+
+/// A picture is of the run: neither of the moment that it was drawn in, nor of keys.
+TEST_F(Picture, IsTheSameLater) {
+  const Image now = picture(run_, Panel::all, 1800, 900);
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(run_))
+    std::filesystem::last_write_time(entry,
+                                     std::filesystem::file_time_type::clock::now() - std::chrono::hours(3));
+  EXPECT_EQ(now.rgb, picture(run_, Panel::all, 1800, 900).rgb);
 }
 
 TEST_F(Picture, NaNAndInfHaveTheirColours) {

@@ -107,9 +107,10 @@ Status select(Session& session, const Arguments& a) {
     session.select_tensor(path);
   }
   if (a.statistic.empty()) return {};
-  for (int i = 0; i < kStatistics; ++i)
-    if (a.statistic == statistic_table(static_cast<Statistic>(i)))
-      return session.select_statistic(static_cast<Statistic>(i)), Status();
+  if (const auto statistic = statistic_from_name(a.statistic)) {
+    session.select_statistic(*statistic);
+    return {};
+  }
   return no("there is no statistic \"" + a.statistic + "\"",
             "choose grad_norm, weight_norm, update_ratio, grad_amax or weight_amax");
 }

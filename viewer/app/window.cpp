@@ -99,13 +99,13 @@ void draw_frame(GLFWwindow* window, Ui& ui) {
 }
 
 /// Opens what was dropped on the window instead.
-void open_dropped(GLFWwindow* window, Session& session, UiState& state, const std::string& path) {
+void open_dropped(GLFWwindow* window, Session& session, Ui& ui, const std::string& path) {
   Result<Session> other = Session::open(path);
-  state.message = other ? "Opened " + path : other.error().text();
+  ui.state().message = other ? "Opened " + path : other.error().text();
   if (!other) return;
   session = std::move(other).value();
   glfwSetWindowTitle(window, title_of(session).c_str());
-  state.steps.show_all();
+  ui.begin_anew();
 }
 
 bool was_resized(GLFWwindow* window) {
@@ -137,7 +137,7 @@ void loop(GLFWwindow* window, Session& session, UiOptions options, const WindowO
       glfwPollEvents();
     bool something = input_waits() || was_resized(window) || std::exchange(events.exposed, false);
     if (const std::string path = std::exchange(events.dropped, ""); !path.empty()) {
-      open_dropped(window, session, ui.state(), path);
+      open_dropped(window, session, ui, path);
       something = true;
     }
     if (ui.state().follow && follower.due()) something = follower.look(session, ui.state()) || something;

@@ -74,6 +74,8 @@ OpenIncident::OpenIncident(SnapshotReader opened, const std::string& replay_file
     tensors = std::move(list).value();
   else
     tensors_error = list.error().text();
+  const auto batch = std::ranges::find(tensors, "batch", &StoredTensor::group);
+  if (batch != tensors.end()) sample_tensor_ = batch->path;
 }
 
 std::string IncidentEntry::standing() const {

@@ -61,6 +61,9 @@ struct OpenIncident {
   OpenIncident(const OpenIncident&) = delete;
   OpenIncident& operator=(const OpenIncident&) = delete;
 
+  /// Path of the batch's first tensor, where samples are seen; "" if none is stored.
+  const std::string& sample_tensor() const { return sample_tensor_; }
+
   SnapshotReader reader;
   std::string replay_error;  ///< why the replay file can't be read, "" if it could or was not needed
   SnapshotDoc doc;           ///< with the culprit of the verdict, where there is one
@@ -68,6 +71,9 @@ struct OpenIncident {
   History history;  ///< the steps before it, as stored in the snapshot
   std::vector<StoredTensor> tensors;
   std::string tensors_error;
+
+ private:
+  std::string sample_tensor_;
 };
 
 }  // namespace nanquest::viewer

@@ -28,13 +28,12 @@ std::vector<Word> words_of(const std::string& text) {
   return words;
 }
 
-std::optional<Statistic> statistic_named(std::string_view word) {
-  for (int i = 0; i < kStatistics; ++i)
-    if (word == statistic_table(static_cast<Statistic>(i))) return static_cast<Statistic>(i);
-  return std::nullopt;
-}
-
 }  // namespace
+
+const char* kind_name(Link::Kind kind) {
+  constexpr const char* names[] = {"op", "layer", "step", "sample", "tensor"};
+  return names[static_cast<int>(kind)];
+}
 
 Names::Names(const Session& session) : session_(&session) {
   const OpenIncident* incident = session.incident();
@@ -47,16 +46,14 @@ Names::Names(const Session& session) : session_(&session) {
     ops_.try_emplace(key_of(doc.ops[i].name, ""), row);
     if (!module.empty()) modules_.try_emplace(module, row);
   }
-  for (const StoredTensor& tensor : incident->tensors) {
+  for (const StoredTensor& tensor : incident->tensors)
     if (!tensor.name.empty()) tensors_.try_emplace(tensor.name, tensor.path);
-    if (tensor.group == "batch" && sample_tensor_.empty()) sample_tensor_ = tensor.path;
-  }
   culprit_ = doc.culprit.op;
 }
 
 std::optional<Link> Names::culprit() const {
   if (culprit_ == kNone || session_->incident() == nullptr) return std::nullopt;
-  return Link{Link::Kind::op, culprit_, "", {}};
+  return Link::to_op(culprit_);
 }
 
 std::optional<Link> Names::op(const std::string& name, const std::string& module) const {
@@ -66,18 +63,17 @@ std::optional<Link> Names::op(const std::string& name, const std::string& module
   }
   const auto found = ops_.find(key_of(name, module));
   if (found == ops_.end()) return module.empty() ? std::nullopt : op(name, "");
-  return Link{Link::Kind::op, found->second, "", {}};
+  return Link::to_op(found->second);
 }
 
 std::optional<Link> Names::word(const std::string& word) const {
-  if (session_->has_layer(word)) return Link{Link::Kind::layer, kNone, word, {}};
+  if (session_->has_layer(word)) return Link::to_layer(word);
   if (const auto tensor = tensors_.find(word); tensor != tensors_.end())
-    return Link{Link::Kind::tensor, kNone, tensor->second, {}};
+    return Link::to_tensor(tensor->second);
   const auto module = modules_.find(word);
   if (module == modules_.end()) return std::nullopt;
-  if (const std::string layer = session_->layer_of(word); !layer.empty())
-    return Link{Link::Kind::layer, kNone, layer, {}};
-  return Link{Link::Kind::op, module->second, "", {}};
+  if (const std::string layer = session_->layer_of(word); !layer.empty()) return Link::to_layer(layer);
+  return Link::to_op(module->second);
 }
 
 std::optional<Link> Names::numbered(std::string_view what, const std::string& number) const {
@@ -86,10 +82,11 @@ std::optional<Link> Names::numbered(std::string_view what, const std::string& nu
   if (error != std::errc() || end != number.data() + number.size() || value < 0) return std::nullopt;
   const OpenIncident* incident = session_->incident();
   if (what == "op" && incident != nullptr && static_cast<std::size_t>(value) < incident->trace.size())
-    return Link{Link::Kind::op, value, "", {}};
+    return Link::to_op(value);
   if ((what == "step" || what == "Step") && session_->has_step(static_cast<double>(value)))
-    return Link{Link::Kind::step, value, "", {}};
-  if (what == "sample" && !sample_tensor_.empty()) return Link{Link::Kind::sample, value, sample_tensor_, {}};
+    return Link::to_step(value);
+  if (what == "sample" && incident != nullptr && !incident->sample_tensor().empty())
+    return Link::to_sample(value, incident->sample_tensor());
   return std::nullopt;
 }
 
@@ -108,7 +105,7 @@ std::vector<Span> Names::linked(const std::string& text) const {
   std::optional<Statistic> statistic;
   for (std::size_t i = 0; i < words.size(); ++i) {
     const std::string word = spelt(i);
-    if (const auto named = statistic_named(word)) statistic = named;
+    if (const auto named = statistic_from_name(word)) statistic = named;
     if (const auto link = numbered(word, spelt(i + 1))) {
       add(words[i].begin, words[i + 1].end, *link);
       ++i;
@@ -136,13 +133,10 @@ void follow(Session& session, const Link& link) {
     case Link::Kind::layer:
       session.select_layer(link.name);
       if (link.statistic) session.select_statistic(*link.statistic);
-      const auto shows = [&](Statistic s) {
-        const auto& layers = session.history().layers(s);
-        return std::find(layers.begin(), layers.end(), link.name) != layers.end();
-      };
-      if (shows(session.selection().statistic)) return;
+      if (session.history().has(session.selection().statistic, link.name)) return;
       for (int i = kStatistics - 1; i >= 0; --i)
-        if (shows(static_cast<Statistic>(i))) session.select_statistic(static_cast<Statistic>(i));
+        if (const auto s = static_cast<Statistic>(i); session.history().has(s, link.name))
+          session.select_statistic(s);
       return;
   }
 }

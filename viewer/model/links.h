@@ -13,24 +13,10 @@
 #include <unordered_map>
 #include <vector>
 
+#include "viewer/model/link.h"
 #include "viewer/model/session.h"
 
 namespace nanquest::viewer {
-
-struct Link {
-  enum class Kind : std::uint8_t { op, layer, step, sample, tensor };
-  Kind kind = Kind::op;
-  std::int64_t number = kNone;         ///< of the op, step or sample
-  std::string name;                    ///< of the layer; path of the tensor
-  std::optional<Statistic> statistic;  ///< of the layer, where the words say which
-  bool operator==(const Link&) const = default;
-};
-
-/// A stretch of a text, and where it leads.
-struct Span {
-  std::string text;
-  std::optional<Link> link;
-};
 
 /// What the words of a session's texts may name. Made for what the session holds now (Session::reading).
 class Names {
@@ -54,7 +40,6 @@ class Names {
   std::unordered_map<std::string, std::int32_t> modules_;  ///< the first op of each
   std::unordered_map<std::string, std::string> tensors_;   ///< path by name
   std::int32_t culprit_ = kNone;
-  std::string sample_tensor_;  ///< the batch's first tensor: where samples are seen
 };
 
 /// Selects what the link leads to.

@@ -6,7 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "viewer/model/links.h"
+#include "replay/verdict/words.h"
+#include "viewer/model/link.h"
 #include "viewer/model/text_table.h"
 
 namespace nanquest::viewer {

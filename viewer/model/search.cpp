@@ -1,48 +1,31 @@
 #include "viewer/model/search.h"
 
-#include <algorithm>
-#include <cctype>
 #include <charconv>
 #include <set>
 #include <sstream>
 
-#include "viewer/model/numbers.h"
+#include "viewer/model/words.h"
 
 namespace nanquest::viewer {
 namespace {
 
-std::string lower(std::string text) {
-  for (char& c : text) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return text;
-}
-
 class Hits {
  public:
-  Hits(const std::string& words, std::size_t most) : most_(most) {
-    std::istringstream stream(lower(words));
-    for (std::string word; stream >> word;) words_.push_back(word);
-  }
+  Hits(const std::string& words, std::size_t most) : words_(words), most_(most) {}
   /// False once no more are wanted of the kind at hand.
-  bool wanted() const { return of_kind_ < most_ / 3; }
+  bool wanted() const { return of_kind_ < most_ / kGroups; }
   void begin_kind() { of_kind_ = 0; }
-  void offer(std::string label, const char* kind, Link link) {
-    if (!wanted() || !fits(label + ' ' + kind)) return;
+  void offer(std::string label, Link link) {
+    if (!wanted() || !words_.in(label + ' ' + kind_name(link.kind))) return;
     ++of_kind_;
-    found_.push_back({std::move(label), kind, std::move(link)});
+    found_.push_back({std::move(label), std::move(link)});
   }
-  bool fits(const std::string& text) const {
-    const std::string small = lower(text);
-    return std::all_of(words_.begin(), words_.end(),
-                       [&](const std::string& word) { return small.find(word) != std::string::npos; });
-  }
-  std::vector<Hit> take() {
-    found_.resize(std::min(found_.size(), most_));
-    return std::move(found_);
-  }
+  std::vector<Hit> take() { return std::move(found_); }
 
  private:
+  const Words words_;
+  static constexpr std::size_t kGroups = 4;  ///< steps and samples, layers, tensors, ops
   std::size_t most_, of_kind_ = 0;
-  std::vector<std::string> words_;
   std::vector<Hit> found_;
 };
 
@@ -57,19 +40,18 @@ void add_steps(const Session& session, const std::string& words, Hits& hits) {
     const bool whole = error == std::errc() && end == word.data() + word.size();
     if (whole && session.has_step(static_cast<double>(step))) steps.insert(step);
   }
-  for (const std::int64_t step : steps)
-    hits.offer("step " + std::to_string(step), "step", {Link::Kind::step, step, "", {}});
+  for (const std::int64_t step : steps) hits.offer("step " + std::to_string(step), Link::to_step(step));
 }
 
 void add_samples(const Session& session, Hits& hits) {
   if (!session.verdict() || session.verdict()->poison.empty() || session.incident() == nullptr) return;
-  const Names names(session);
+  const std::string& tensor = session.incident()->sample_tensor();
+  if (tensor.empty()) return;
   const Verdict& v = *session.verdict();
   for (std::size_t i = 0; i < v.poison.size(); ++i) {
     const std::string label = "sample " + std::to_string(v.poison[i]);
-    const auto link = names.linked(label).front().link;
-    if (link)
-      hits.offer(i < v.poison_ids.size() ? label + " (" + v.poison_ids[i] + ")" : label, "sample", *link);
+    hits.offer(i < v.poison_ids.size() ? label + " (" + v.poison_ids[i] + ")" : label,
+               Link::to_sample(v.poison[i], tensor));
   }
 }
 
@@ -77,7 +59,7 @@ void add_layers(const Session& session, Hits& hits) {
   std::set<std::string> seen;
   for (int s = 0; s < kStatistics; ++s)
     for (const std::string& layer : session.history().layers(static_cast<Statistic>(s)))
-      if (seen.insert(layer).second) hits.offer(layer, "layer", {Link::Kind::layer, kNone, layer, {}});
+      if (seen.insert(layer).second) hits.offer(layer, Link::to_layer(layer));
 }
 
 void add_ops(const OpenIncident& incident, Hits& hits) {
@@ -85,7 +67,7 @@ void add_ops(const OpenIncident& incident, Hits& hits) {
     const std::string module = incident.trace.module(op);
     hits.offer(
         std::to_string(op.row()) + " " + get(incident.doc, op).name + (module.empty() ? "" : " in " + module),
-        "op", {Link::Kind::op, op.row(), "", {}});
+        Link::to_op(op.row()));
   };
   // Who is to blame first, then those with a mark, then the others.
   const OpId culprit{incident.doc.culprit.op};
@@ -99,10 +81,6 @@ void add_ops(const OpenIncident& incident, Hits& hits) {
 
 }  // namespace
 
-bool has_words(const std::string& text, const std::string& words) {
-  return Hits(words, 1).fits(text);
-}
-
 std::vector<Hit> search(const Session& session, const std::string& words, std::size_t most) {
   Hits hits(words, most);
   add_steps(session, words, hits);
@@ -112,8 +90,7 @@ std::vector<Hit> search(const Session& session, const std::string& words, std::s
   const OpenIncident* incident = session.incident();
   if (incident == nullptr) return hits.take();
   hits.begin_kind();
-  for (const StoredTensor& tensor : incident->tensors)
-    hits.offer(tensor.name, "tensor", {Link::Kind::tensor, kNone, tensor.path, {}});
+  for (const StoredTensor& tensor : incident->tensors) hits.offer(tensor.name, Link::to_tensor(tensor.path));
   hits.begin_kind();
   add_ops(*incident, hits);
   return hits.take();

@@ -10,15 +10,11 @@ namespace nanquest::viewer {
 
 struct Hit {
   std::string label;  ///< "55 aten::mm in blocks.3.mlp", "blocks.3.mlp.up", "step 131"
-  std::string kind;   ///< "op", "layer", "tensor", "step", "sample"
   Link link;
 };
 
-/// Places with every word of `words` somewhere in their label or kind (case ignored), at most `most`, of each
+/// Places with every word of `words` somewhere in their label or kind (Words), at most `most`, of each
 /// kind some: steps that are named, samples that are to blame, layers, tensors, ops. One pass over the ops.
 std::vector<Hit> search(const Session& session, const std::string& words, std::size_t most = 60);
-
-/// True if every word of `words` is somewhere in `text`, case ignored.
-bool has_words(const std::string& text, const std::string& words);
 
 }  // namespace nanquest::viewer

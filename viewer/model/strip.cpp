@@ -23,6 +23,17 @@ std::string said(const Session& session, const VerdictPage& page) {
 
 }  // namespace
 
+Breaks breaks_of(const Session& session) {
+  Breaks out;
+  const OpenIncident* incident = session.incident();
+  if (incident == nullptr || incident->doc.culprit.op == kNone) return out;
+  const std::int32_t culprit = incident->doc.culprit.op;
+  out.broke = Link::to_op(culprit);
+  const OpId tight = incident->trace.first_tight();
+  if (tight && tight.row() < culprit) out.began = Link::to_op(tight.row());
+  return out;
+}
+
 Strip strip_of(const Session& session) {
   Strip strip;
   const VerdictPage page = verdict_page(session);
@@ -30,26 +41,25 @@ Strip strip_of(const Session& session) {
   strip.says = said(session, page);
   strip.age = session.age_text();
   const auto fact = [&](const std::string& text, std::optional<Link> link = {}) {
-    if (!text.empty()) strip.facts.emplace_back(text, std::move(link));
+    if (!text.empty()) strip.facts.push_back({text, std::move(link)});
   };
   const IncidentEntry* entry = session.entry();
   if (entry == nullptr) return strip;
-  fact("step " + std::to_string(entry->files.step), Link{Link::Kind::step, entry->files.step, "", {}});
+  fact("step " + std::to_string(entry->files.step), Link::to_step(entry->files.step));
+  strip.breaks = breaks_of(session);
+  const std::optional<Link>& broke = strip.breaks.broke;
   std::string op, module;
-  if (const OpenIncident* incident = session.incident(); incident && incident->doc.culprit.op != kNone) {
-    const OpId culprit{incident->doc.culprit.op};
-    strip.broke = Link{Link::Kind::op, culprit.row(), "", {}};
-    const OpId tight = incident->trace.first_tight();
-    if (tight && tight.row() < culprit.row()) strip.began = Link{Link::Kind::op, tight.row(), "", {}};
-    op = get(incident->doc, culprit).name;
-    module = incident->trace.module(culprit);
+  if (broke) {
+    const OpId culprit{static_cast<std::int32_t>(broke->number)};
+    op = get(session.incident()->doc, culprit).name;
+    module = session.incident()->trace.module(culprit);
   } else if (session.verdict() && session.verdict()->found) {
     op = session.verdict()->culprit.op;
     module = session.verdict()->culprit.module;
   }
-  fact(op, strip.broke);
+  fact(op, broke);
   const std::string layer = session.layer_of(module);
-  fact(module, layer.empty() ? strip.broke : Link{Link::Kind::layer, kNone, layer, {}});
+  fact(module, layer.empty() ? broke : Link::to_layer(layer));
   if (page.state == VerdictPage::State::diagnosed)
     fact(short_number(std::round(page.confidence * 100)) + " % sure");
   return strip;

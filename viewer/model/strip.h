@@ -3,20 +3,29 @@
 
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
-#include "viewer/model/links.h"
+#include "replay/verdict/words.h"
+#include "viewer/model/link.h"
+#include "viewer/model/session.h"
 
 namespace nanquest::viewer {
 
-struct Strip {
-  std::optional<Label> cause;  ///< nothing before a replay
-  std::string says;  ///< "FP16_OVERFLOW", "not replayed yet", "No incident: steps 0 to 99 were finite"
-  std::vector<std::pair<std::string, std::optional<Link>>> facts;  ///< step, op, module, how sure
+/// Where it went wrong in the open incident.
+struct Breaks {
   std::optional<Link> began;  ///< the first op that left less than one bit of room, up to where it broke
   std::optional<Link> broke;  ///< the op that made the first bad value
-  std::string age;            ///< how long ago something was written, in whole units; "" if that isn't known
+};
+
+/// Cheap enough for every frame.
+Breaks breaks_of(const Session& session);
+
+struct Strip {
+  std::optional<Label> cause;  ///< nothing before a replay
+  std::string says;         ///< "FP16_OVERFLOW", "not replayed yet", "No incident: steps 0 to 99 were finite"
+  std::vector<Span> facts;  ///< step, op, module, how sure
+  Breaks breaks;
+  std::string age;  ///< how long ago something was written, in whole units; "" if that isn't known
 };
 
 /// The strip of what is open.

@@ -1,13 +1,12 @@
 #include "viewer/model/trace.h"
 
 #include <algorithm>
-#include <cctype>
 #include <limits>
-#include <sstream>
 
 #include "probe/numerics/format.h"
 #include "probe/snapshot/frames.h"
 #include "viewer/model/numbers.h"
+#include "viewer/model/words.h"
 
 namespace nanquest::viewer {
 namespace {
@@ -17,11 +16,6 @@ constexpr std::size_t kMostPieces = 16;
 
 void add_once(std::vector<OpId>& list, OpId value) {
   if (std::find(list.begin(), list.end(), value) == list.end()) list.push_back(value);
-}
-
-std::string lower(std::string text) {
-  for (char& c : text) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return text;
 }
 
 }  // namespace
@@ -163,17 +157,12 @@ OpId TraceView::walk_forward(OpId op) const {
 }
 
 std::vector<OpId> TraceView::filter(const std::string& words) const {
-  std::vector<std::string> wanted;
-  std::istringstream stream(lower(words));
-  for (std::string word; stream >> word;) wanted.push_back(word);
+  const Words wanted(words);
   const auto matches = [&](OpId op) {
-    if (wanted.empty()) return true;
+    if (wanted.none()) return true;
     const TraceLine l = line(op);
-    const std::string text =
-        lower(l.name + ' ' + l.module + ' ' + l.node + ' ' + std::string(phase_name(l.phase)) + ' ' +
-              l.read_formats + ' ' + l.write_format + ' ' + mark_words(marks_[op]));
-    return std::all_of(wanted.begin(), wanted.end(),
-                       [&](const std::string& word) { return text.find(word) != std::string::npos; });
+    return wanted.in(l.name + ' ' + l.module + ' ' + l.node + ' ' + std::string(phase_name(l.phase)) + ' ' +
+                     l.read_formats + ' ' + l.write_format + ' ' + mark_words(marks_[op]));
   };
   std::vector<OpId> out;
   for (const OpId op : ops())

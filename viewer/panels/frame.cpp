@@ -17,13 +17,14 @@ Ui::Ui(Session& session, UiOptions options) : state_(session, options) {
 #define PANEL(name, title, place, needs) views_.push_back(name##_view());
 #include "viewer/panels/list.inc"
 #undef PANEL
+  if (options.panel != Panel::all) focused_ = options.panel;
 }
 
 void Ui::draw() {
   const std::vector<Action> all = actions();
   if (state_.options.panel == Panel::all) {
     draw_menu(all);
-    draw_strip(state_);
+    draw_strip(state_, strip());
   }
   if (!state_.options.still)
     for (const Action& action : all)
@@ -33,6 +34,14 @@ void Ui::draw() {
   if (help_) draw_help(all);
   for (const auto& act : std::exchange(state_.later, {})) act();
   trail_.visit(state_.session.selection(), focused_);
+}
+
+const Strip& Ui::strip() {
+  const Session& session = state_.session;
+  if (strip_content_ != session.content()) strip_ = strip_of(session);
+  strip_content_ = session.content();
+  strip_.age = session.age_text();
+  return strip_;
 }
 
 void Ui::draw_menu(const std::vector<Action>& actions) {
@@ -53,9 +62,10 @@ void Ui::draw_menu(const std::vector<Action>& actions) {
     title += ", step " + std::to_string(incident->doc.step) + ", rank " + std::to_string(incident->doc.rank);
   ImGui::TextUnformatted(title.c_str());
   const std::string& lost = state_.session.lost();
-  const std::string hint = !lost.empty()            ? lost
-                           : state_.message.empty() ? "Ctrl+P lists all actions"
-                                                    : state_.message;
+  const std::string hint = !lost.empty()             ? lost
+                           : !state_.message.empty() ? state_.message
+                           : state_.options.still    ? ""
+                                                     : "Ctrl+P lists all actions";
   const float width = ImGui::CalcTextSize(hint.c_str()).x;
   ImGui::SameLine(ImGui::GetWindowWidth() - width - 2 * ImGui::GetStyle().WindowPadding.x);
   ImGui::TextColored(lost.empty() ? colour::muted : colour::orange, "%s", hint.c_str());

@@ -7,11 +7,13 @@
 /// Needs current contexts of Dear ImGui and ImPlot with apply_style() done. Main thread only.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "viewer/model/search.h"
+#include "viewer/model/strip.h"
 #include "viewer/panels/action.h"
 #include "viewer/panels/finder.h"
 #include "viewer/panels/trail.h"
@@ -33,6 +35,11 @@ class Ui {
   /// The name of what was done last by menu, keys or list; "" for nothing.
   const std::string& last_action() const { return last_action_; }
   bool wants_to_quit() const { return quit_; }
+  /// Call when another run is shown: what was looked at in the one before leads nowhere in this one.
+  void begin_anew() {
+    trail_ = {};
+    state_.steps.show_all();
+  }
   /// Brings the default arrangement back in the next frame.
   void reset_layout() {
     layout_made_ = false;
@@ -40,6 +47,7 @@ class Ui {
   }
 
  private:
+  const Strip& strip();
   void draw_menu(const std::vector<Action>& actions);
   void draw_help(const std::vector<Action>& actions);
   void draw_panels();
@@ -49,7 +57,7 @@ class Ui {
   void step_panel(int by);
   void step_incident(int by);
   void go_to(const Trail::Place* place);
-  void copy(const std::string& text, const char* what);
+  void copy(const Result<std::string>& text, const char* what);
   void add_view(std::vector<Action>& out);
   void add_go(std::vector<Action>& out);
   void add_copy(std::vector<Action>& out);
@@ -59,10 +67,12 @@ class Ui {
   std::vector<std::unique_ptr<PanelView>> views_;  ///< in the order of the list
   Panel focused_ = Panel{};
   Trail trail_;
+  Strip strip_;
+  std::uint64_t strip_content_ = 0;  ///< Session::content() that it was made of
   Finder palette_{"Actions", "Do what?"}, search_{"Find", "Ops, layers, tensors, steps, samples"};
   std::string last_action_;
   std::vector<Hit> hits_;
-  std::string hits_of_;  ///< words and reading that they were found for
+  std::string hits_of_;  ///< words and content that they were found for
 };
 
 }  // namespace nanquest::viewer

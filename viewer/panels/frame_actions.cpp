@@ -1,6 +1,7 @@
 // What a person can do, and the lists that it can be done from.
 #include "imgui.h"
 #include "viewer/model/strip.h"
+#include "viewer/model/words.h"
 #include "viewer/panels/frame.h"
 #include "viewer/panels/page_text.h"
 #include "viewer/ui/style.h"
@@ -40,9 +41,9 @@ void Ui::add_go(std::vector<Action>& out) {
   if (trail_.can_go_back()) add("Back", ImGuiMod_Alt | ImGuiKey_LeftArrow, [this] { go_to(trail_.back()); });
   if (trail_.can_go_forward())
     add("Forward", ImGuiMod_Alt | ImGuiKey_RightArrow, [this] { go_to(trail_.forward()); });
-  const Strip strip = strip_of(state_.session);
-  if (strip.broke) add("Where it broke", ImGuiKey_C, [this, link = *strip.broke] { state_.go(link); });
-  if (strip.began) add("Where it began", ImGuiKey_B, [this, link = *strip.began] { state_.go(link); });
+  const auto [began, broke] = breaks_of(state_.session);
+  if (broke) add("Where it broke", ImGuiKey_C, [this, link = *broke] { state_.go(link); });
+  if (began) add("Where it began", ImGuiKey_B, [this, link = *began] { state_.go(link); });
   Session& session = state_.session;
   if (const OpenIncident* incident = session.incident(); incident && session.selection().op != kNone) {
     const OpId op{session.selection().op};
@@ -68,17 +69,17 @@ void Ui::add_go(std::vector<Action>& out) {
 
 void Ui::add_copy(std::vector<Action>& out) {
   const PanelInfo& info = all_panels()[static_cast<std::size_t>(focused_)];
-  const auto add = [&](const char* as, ImGuiKeyChord chord, std::function<std::string()> text) {
+  const auto add = [&](const char* as, ImGuiKeyChord chord, std::function<Result<std::string>()> text) {
     out.push_back({"Copy", std::string("Copy ") + info.title + " as " + as, chord,
                    [this, as, text = std::move(text)] { copy(text(), as); }});
   };
-  Session& session = state_.session;
-  add("text", ImGuiMod_Ctrl | ImGuiMod_Shift | ImGuiKey_C, [&] { return panel_text(session, info.panel); });
-  add("CSV", 0, [&] {
-    const Result<std::string> csv = panel_csv(session, info.panel);
-    return csv ? *csv : csv.error().text();
-  });
-  add("Markdown", 0, [&] { return page_markdown(info.title, info.page(session, Extent::whole)); });
+  // Actions outlive this call; session and list of panels outlive them.
+  Session* session = &state_.session;
+  const PanelInfo* panel = &info;
+  add("text", ImGuiMod_Ctrl | ImGuiMod_Shift | ImGuiKey_C,
+      [=] { return panel_text(*session, panel->panel); });
+  add("CSV", 0, [=] { return panel_csv(*session, panel->panel); });
+  add("Markdown", 0, [=] { return page_markdown(panel->title, panel->page(*session, Extent::whole)); });
 }
 
 void Ui::run(const Action& action) {
@@ -86,8 +87,12 @@ void Ui::run(const Action& action) {
   action.run();
 }
 
-void Ui::copy(const std::string& text, const char* what) {
-  ImGui::SetClipboardText(text.c_str());
+void Ui::copy(const Result<std::string>& text, const char* what) {
+  if (!text) {
+    state_.message = text.error().text();
+    return;
+  }
+  ImGui::SetClipboardText(text->c_str());
   state_.message = std::string("Copied as ") + what;
 }
 
@@ -115,18 +120,19 @@ void Ui::go_to(const Trail::Place* place) {
 void Ui::draw_finders(const std::vector<Action>& actions) {
   if (palette_.is_open()) {
     std::vector<Finder::Entry> entries;
+    const Words words(palette_.text());
     for (const Action& action : actions)
-      if (has_words(action.menu + ' ' + action.name, palette_.text()))
+      if (words.in(action.menu + ' ' + action.name))
         entries.push_back({action.name, keys_of(action), [this, &action] { run(action); }});
     palette_.draw(entries);
   }
   if (search_.is_open()) {
-    const std::string key = std::to_string(state_.session.reading()) + '\n' + search_.text();
+    const std::string key = std::to_string(state_.session.content()) + '\n' + search_.text();
     if (key != hits_of_) hits_ = search(state_.session, search_.text());
     hits_of_ = key;
     std::vector<Finder::Entry> entries;
     for (const Hit& hit : hits_)
-      entries.push_back({hit.label, hit.kind, [this, link = hit.link] { state_.go(link); }});
+      entries.push_back({hit.label, kind_name(hit.link.kind), [this, link = hit.link] { state_.go(link); }});
     search_.draw(entries);
   }
 }

@@ -2,7 +2,6 @@
 
 #include "imgui.h"
 #include "imgui_internal.h"
-#include "viewer/model/strip.h"
 #include "viewer/ui/style.h"
 
 namespace nanquest::viewer {
@@ -53,8 +52,7 @@ void following(UiState& state, const Strip& strip) {
 
 }  // namespace
 
-void draw_strip(UiState& state) {
-  const Strip strip = strip_of(state.session);
+void draw_strip(UiState& state, const Strip& strip) {
   const float height = ImGui::GetTextLineHeight() + 2 * ImGui::GetStyle().FramePadding.y + 4;
   ImGui::PushStyleColor(ImGuiCol_WindowBg, colour::raised);
   ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, {ImGui::GetStyle().WindowPadding.x, 4});
@@ -66,9 +64,9 @@ void draw_strip(UiState& state) {
     else
       clipped_text(strip.says, ImGui::GetContentRegionAvail().x - ImGui::GetFontSize() * 6);
     facts(state, strip);
-    jump(state, "Where it began", strip.began);
-    jump(state, "Where it broke", strip.broke);
-    following(state, strip);
+    jump(state, "Where it began", strip.breaks.began);
+    jump(state, "Where it broke", strip.breaks.broke);
+    if (!state.options.still) following(state, strip);
   }
   ImGui::End();
   ImGui::PopStyleVar();

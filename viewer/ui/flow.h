@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "viewer/model/links.h"
+#include "viewer/model/link.h"
 
 namespace nanquest::viewer {
 

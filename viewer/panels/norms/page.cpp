@@ -9,7 +9,7 @@ PageTable table_of(const History& history, Statistic s) {
   std::vector<SeriesLine> lines;
   for (std::size_t i = 0; i < history.layers(s).size(); ++i) {
     const std::string& layer = history.layers(s)[i];
-    lines.push_back({layer, &history.series(s, i), Link{Link::Kind::layer, kNone, layer, s}});
+    lines.push_back({layer, &history.series(s, i), Link::to_layer(layer, s)});
   }
   return series_table(history, "layer", lines);
 }

@@ -19,7 +19,7 @@ std::string file_of(const IncidentEntry& e) {
 }
 
 PageTable::Row row_of(const IncidentEntry& e, Extent extent) {
-  const std::optional<Link> place = Link{Link::Kind::step, e.files.step, "", {}};
+  const Link place = Link::to_step(e.files.step);
   if (extent == Extent::whole)
     return {{std::to_string(e.files.step), std::to_string(e.files.rank), e.standing(),
              e.confidence > 0 ? short_number(e.confidence * 100) + " %" : "", e.summary, file_of(e)},

@@ -1,6 +1,6 @@
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
+#include <utility>
 
 #include "imgui.h"
 #include "viewer/model/numbers.h"
@@ -231,10 +231,10 @@ std::vector<Action> TracePanel::actions(UiState& state) {
 }
 
 void TracePanel::draw(UiState& state) {
+  const bool focus = std::exchange(focus_filter, false);  // of this frame alone, whatever is drawn in it
   const OpenIncident* incident = state.session.incident();
   if (incident == nullptr) return ImGui::TextWrapped("%s", verdict_page(state.session).headline.c_str());
-  if (focus_filter) ImGui::SetKeyboardFocusHere();
-  focus_filter = false;
+  if (focus) ImGui::SetKeyboardFocusHere();
   ImGui::SetNextItemWidth(std::min(ImGui::GetFontSize() * 18, ImGui::GetContentRegionAvail().x * 0.5f));
   ImGui::InputTextWithHint("##filter", "Filter (/)", filter, sizeof filter);
   refilter(*this, state.session, *incident);

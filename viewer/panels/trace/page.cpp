@@ -24,7 +24,7 @@ PageTable::Row row_of(const TraceView& trace, OpId op, bool chosen) {
            range_text(l.read), range_text(l.written),
            bad_text(l.written.nan, l.written.pos_inf, l.written.neg_inf)},
           Sign::none,
-          Link{Link::Kind::op, op.row(), "", {}}};
+          Link::to_op(op.row())};
 }
 
 }  // namespace

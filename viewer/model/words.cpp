@@ -1,0 +1,30 @@
+#include "viewer/model/words.h"
+
+#include <algorithm>
+#include <cctype>
+#include <sstream>
+
+namespace nanquest::viewer {
+namespace {
+
+void make_lower(std::string& text) {
+  for (char& c : text) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+}
+
+}  // namespace
+
+Words::Words(const std::string& typed) {
+  std::istringstream stream(typed);
+  for (std::string word; stream >> word;) {
+    make_lower(word);
+    words_.push_back(word);
+  }
+}
+
+bool Words::in(std::string text) const {
+  make_lower(text);
+  return std::ranges::all_of(words_,
+                             [&](const std::string& word) { return text.find(word) != std::string::npos; });
+}
+
+}  // namespace nanquest::viewer
