@@ -2,12 +2,16 @@
 #include "viewer/report/report.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <regex>
 #include <set>
 
 #include "probe/snapshot/writer.h"
+#include "replay/verdict/json.h"
 #include "tests/viewer/story.h"
+#include "viewer/panels/page_text.h"
 
 namespace nanquest::viewer {
 namespace {
@@ -77,6 +81,45 @@ TEST_F(Report, EveryLinkLeadsSomewhereAndEveryPlaceIsNamedOnce) {
   EXPECT_TRUE(known.count(culprit));
   EXPECT_NE(std::find(links.begin(), links.end(), culprit), links.end());
   EXPECT_NE(std::find(links.begin(), links.end(), "step-131"), links.end());
+}
+
+/// A tensor's panel shows one of them, and the trace some of its ops: whatever else is named has no place
+/// here.
+TEST_F(Report, NoLinkLeadsToAnotherPlaceThanItsWordsName) {
+  Result<Verdict> verdict = verdict_from_json(testing::fixture_verdict());
+  ASSERT_TRUE(verdict);
+  verdict->not_tested = {"whether weight_norm of head, or blocks.1.mlp.up.weight, is to blame"};
+  std::ofstream(verdict_path(snapshot_)) << to_json(*verdict);
+  Session session = open(dir());
+  const std::string html = report_html(session, {}, "");
+  for (const char* panel : {"verdict", "norms", "trace", "tensor", "runs"})
+    EXPECT_EQ(count(html, std::string("href=\"#panel-") + panel + "\""), 1u)
+        << panel << ": all but its heading";
+  EXPECT_EQ(count(html, "<tr id=\"layer-weight_norm-head\">"), 1u);
+  EXPECT_TRUE(says(html, "<a href=\"#layer-weight_norm-head\">head</a>"));
+  EXPECT_EQ(count(html, "<tr id=\"layer-grad_norm-head\">"), 1u);
+}
+
+TEST_F(Report, CanBeReadOnPaper) {
+  Session session = open(dir());
+  EXPECT_TRUE(says(report_html(session, {}, ""), "@media print"));
+}
+
+TEST_F(Report, ExponentsAreSortedAsNumbers) {
+  Session session = open(dir());
+  const PanelPage page = all_panels()[static_cast<std::size_t>(Panel::tensor)].page(session, Extent::whole);
+  const PageTable& table = page.tables.back();
+  ASSERT_EQ(table.title, "By exponent");
+  double before = -1e9;
+  for (const PageTable::Row& row : table.rows) {
+    const double value = std::strtod(row.cells[0].c_str(), nullptr);
+    EXPECT_GT(value, before) << row.cells[0];
+    before = value;
+  }
+}
+
+TEST_F(Report, ACarriageReturnEndsNoRow) {
+  EXPECT_EQ(markdown_plain("a\r\nb\rc"), "a<br>bc");
 }
 
 TEST_F(Report, BothHoldWhatThePanelsSay) {

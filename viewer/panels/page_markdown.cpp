@@ -8,6 +8,7 @@ namespace nanquest::viewer {
 std::string markdown_plain(const std::string& text) {
   std::string out;
   for (const char c : text) {
+    if (c == '\r') continue;  // would end a table's row
     if (c == '\n') {
       out += "<br>";
       continue;

@@ -1,9 +1,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
+#include <optional>
 #include <set>
 
+#include "viewer/model/links.h"
 #include "viewer/report/html_style.h"
 #include "viewer/report/report.h"
 
@@ -45,10 +46,10 @@ std::string base64(std::string_view bytes) {
   return out;
 }
 
-/// The name of a place in the file: "op-55", "layer-head", "step-131".
+/// The name of a place in the file: "op-55", "layer-grad_norm-head", "step-131".
 std::string anchor_of(const Link& link) {
-  constexpr std::array<const char*, 5> kinds = {"op", "layer", "step", "sample", "tensor"};
-  std::string out = kinds[static_cast<std::size_t>(link.kind)];
+  std::string out = kind_name(link.kind);
+  if (link.statistic) out.append("-").append(statistic_table(*link.statistic));
   return out + "-" + (link.name.empty() ? std::to_string(link.number) : link.name);
 }
 
@@ -70,7 +71,8 @@ std::string classes(bool right, Sign sign) {
 
 class Writer {
  public:
-  Writer(Session& session, std::span<const ReportPicture> pictures) : names_(session), pictures_(pictures) {
+  Writer(Session& session, std::span<const ReportPicture> pictures)
+      : names_(session), statistic_(session.selection().statistic), pictures_(pictures) {
     for (const PanelInfo& panel : all_panels())
       pages_.emplace_back(&panel, panel.page(session, Extent::whole));
     for (const auto& [info, page] : pages_)
@@ -85,18 +87,29 @@ class Writer {
   }
 
  private:
+  /// Where in the file a link leads; "" if that isn't in it, as an op far from the culprit and every tensor
+  /// but the selected one.
+  std::string place_of(const Link& link) const {
+    if (const std::string anchor = anchor_of(link); places_.count(anchor) != 0) return anchor;
+    if (link.kind == Link::Kind::step) return id_of(panel_of(link.kind));  // the timeline is of all steps
+    if (link.kind != Link::Kind::layer || link.statistic) return "";
+    // A layer alone: its selected statistic, or the first that it has.
+    Link with = link;
+    with.statistic = statistic_;
+    for (int i = -1; i < kStatistics; ++i) {
+      if (i >= 0) with.statistic = static_cast<Statistic>(i);
+      if (const std::string anchor = anchor_of(with); places_.count(anchor) != 0) return anchor;
+    }
+    return "";
+  }
+
   /// Text in which what is shown elsewhere in the file leads there.
   std::string text(const std::string& words) const {
     std::string out;
     for (const Span& span : names_.linked(words)) {
-      if (!span.link) {
-        out += escaped(span.text);
-        continue;
-      }
-      const std::string anchor = anchor_of(*span.link);
-      const bool there = places_.count(anchor) != 0;
-      out += fmt::format("<a href=\"#{}\">{}</a>", escaped(there ? anchor : id_of(panel_of(span.link->kind))),
-                         escaped(span.text));
+      const std::string place = span.link ? place_of(*span.link) : "";
+      out += place.empty() ? escaped(span.text)
+                           : fmt::format("<a href=\"#{}\">{}</a>", escaped(place), escaped(span.text));
     }
     return out;
   }
@@ -149,6 +162,7 @@ class Writer {
   }
 
   Names names_;
+  Statistic statistic_;
   std::span<const ReportPicture> pictures_;
   std::vector<std::pair<const PanelInfo*, PanelPage>> pages_;
   std::set<std::string> places_, named_;

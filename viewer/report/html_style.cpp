@@ -26,6 +26,7 @@ tr:target { outline: 2px solid var(--link); }
 .bad::before { content: "\2717 "; color: #d55e00; } .failed::before { content: "\2013 "; }
 .caution::before { content: "\25C6 "; color: #e69f00; }
 img { max-width: 100%; height: auto; border: 1px solid var(--line); }
+@media print { .scroll { max-height: none; overflow: visible; } nav, th { position: static; } input { display: none; } }
 input { font: inherit; width: 20rem; max-width: 100%; margin-bottom: .4rem; }
 )";
 

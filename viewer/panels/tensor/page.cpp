@@ -17,11 +17,11 @@ PageTable fits_of(const TensorDetail& detail) {
 }
 
 PageTable exponents_of(const TensorDetail& detail) {
-  PageTable table{PageTable::Kind::plain, "By exponent", {{"exponent"}, {"values", true}}, {}};
+  PageTable table{PageTable::Kind::plain, "By exponent", {{"exponent of 2", true}, {"values", true}}, {}};
   for (std::size_t i = 0; i < detail.histogram.size(); ++i)
     if (detail.histogram[i])
-      table.rows.push_back({{"2^" + std::to_string(kHistogramMinExponent + static_cast<int>(i)),
-                             grouped(detail.histogram[i])}});
+      table.rows.push_back(
+          {{std::to_string(kHistogramMinExponent + static_cast<int>(i)), grouped(detail.histogram[i])}});
   return table;
 }
 
