@@ -1,12 +1,13 @@
-// nanquest-viewer: a window, a picture, text or CSV of a run.
+// nanquest-viewer: a window, a picture, text, CSV or a report of a run.
 #include <CLI/CLI.hpp>
-#include <algorithm>
 #include <cstdio>
+#include <exception>
 #include <string>
+#include <utility>
 
 #include "probe/snapshot/version.h"
+#include "viewer/app/choose.h"
 #include "viewer/app/report_file.h"
-#include "viewer/model/numbers.h"
 #include "viewer/panels/registry.h"
 #ifdef NANQUEST_WITH_WINDOW
 #include "viewer/app/offscreen.h"
@@ -17,15 +18,6 @@ namespace {
 
 using namespace nanquest;
 using namespace nanquest::viewer;
-
-struct Arguments {
-  std::string path, screenshot, report, panel = "all", text, csv, size = "1280x800", statistic, layer, tensor;
-  std::int64_t op = -1, step = -1;
-  float scale = 1;
-  int frames = -1;
-  double seconds = 0;
-  bool wants_text = false;
-};
 
 constexpr const char* kExamples =
     "Examples:\n"
@@ -70,63 +62,6 @@ int wrote(const std::string& path) {
   return 0;
 }
 
-/// Whether more than an error can be said of the selected incident.
-bool knows_something(const Session& session) {
-  return session.incident() != nullptr || session.verdict() ||
-         (session.entry() != nullptr && session.entry()->snapshot != Snapshot::here);
-}
-
-/// What the command line selects, on top of what the session chose by itself.
-Status select(Session& session, const Arguments& a) {
-  const auto no = [](const std::string& what, const std::string& hint) {
-    return Status(Error{ErrorCode::usage, what, hint});
-  };
-  if (a.step >= 0) {
-    bool found = false;
-    for (const IncidentEntry& e : session.incidents()) found = found || e.files.step == a.step;
-    if (!found) return no("there is no incident at step " + std::to_string(a.step), "--text runs lists them");
-    session.select_step(static_cast<double>(a.step));
-    if (!knows_something(session)) return Error{ErrorCode::bad_file, session.incident_error(), ""};
-  }
-  if (a.op >= 0) {
-    const std::size_t ops = session.incident() ? session.incident()->trace.size() : 0;
-    if (static_cast<std::uint64_t>(a.op) >= ops)
-      return no("there is no op " + std::to_string(a.op), "the trace holds " + counted(ops, "op"));
-    session.select_op(static_cast<std::int32_t>(a.op));
-  }
-  if (!a.layer.empty() && !session.has_layer(a.layer))
-    return no("there is no layer \"" + a.layer + "\"", "--text norms lists them");
-  if (!a.layer.empty()) session.select_layer(a.layer);
-  if (!a.tensor.empty()) {
-    std::string path;
-    if (session.incident() != nullptr)
-      for (const StoredTensor& t : session.incident()->tensors)
-        if (path.empty() && (t.path == a.tensor || t.name == a.tensor)) path = t.path;
-    if (path.empty())
-      return no("there is no stored tensor \"" + a.tensor + "\"", "give its name or its path in the file");
-    session.select_tensor(path);
-  }
-  if (a.statistic.empty()) return {};
-  if (const auto statistic = statistic_from_name(a.statistic)) {
-    session.select_statistic(*statistic);
-    return {};
-  }
-  return no("there is no statistic \"" + a.statistic + "\"",
-            "choose grad_norm, weight_norm, update_ratio, grad_amax or weight_amax");
-}
-
-/// Panels that are about one incident need one that can be read.
-Status check_shown(const Session& session, Panel panel) {
-  const auto lacks = [&](const PanelInfo& info) {
-    if (info.panel != panel) return false;
-    return info.needs == Needs::snapshot || (info.needs == Needs::verdict && !knows_something(session));
-  };
-  if (std::ranges::none_of(all_panels(), lacks) || session.incident() != nullptr ||
-      session.incident_error().empty())
-    return {};
-  return Error{ErrorCode::bad_file, session.incident_error(), ""};
-}
-
 #ifdef NANQUEST_WITH_WINDOW
 bool parse_size(const std::string& text, int& width, int& height) {
   char rest = 0;
@@ -153,7 +88,8 @@ int show(Session& session, const Arguments& a, Panel panel) {
 int show(Session&, const Arguments&, Panel) {
   return usage(
       "this nanquest-viewer was built without Dear ImGui, GLFW or EGL: it has no window and no pictures",
-      "use --text or --csv PANEL, or build it again with the packages that the configure step names");
+      "use --text, --csv PANEL or --report FILE, or build it again with the packages that the configure step "
+      "names");
 }
 #endif
 
@@ -186,7 +122,8 @@ int main(int argc, char** argv) try {
   quiet_hdf5();
   Arguments a;
   CLI::App app{
-      "Shows a run of nanquest: the verdict, the norms of every layer, the trace, tensors and incidents.",
+      "Shows a run of nanquest: the verdict, the timeline, the norms of every layer, the trace, tensors and "
+      "incidents.",
       "nanquest-viewer"};
   app.footer(footer());
   app.add_option("path", a.path, "A run directory or a snapshot")->type_name("RUN|SNAPSHOT");

@@ -19,7 +19,8 @@ namespace {
 
 Error no_drawing(const std::string& why) {
   return {ErrorCode::unsupported, "no picture can be drawn here: " + why,
-          "install Mesa's EGL (packages libegl1, libegl-mesa0, libgl1-mesa-dri), or use --text or --csv"};
+          "install Mesa's EGL (packages libegl1, libegl-mesa0, libgl1-mesa-dri), or use --text, --csv or "
+          "--report"};
 }
 
 /// An OpenGL context without any surface.

@@ -1,6 +1,7 @@
 #include "viewer/app/report_file.h"
 
 #include <filesystem>
+#include <utility>
 #include <vector>
 
 #include "probe/snapshot/atomic_file.h"
@@ -21,7 +22,10 @@ std::vector<ReportPicture> draw_pictures(Session& session, std::string& note) {
     if (panel == Panel::tensor && session.incident() == nullptr) continue;
     const Result<Image> image = take_picture(session, {panel}, 1200, height, 1);
     Result<std::string> png = image ? png_bytes(*image) : image.error();
-    if (!png) return note = "Without pictures: " + png.error().message, std::vector<ReportPicture>();
+    if (!png) {
+      note = "Without pictures: " + png.error().message;
+      return {};
+    }
     pictures.push_back({panel, std::move(png).value()});
   }
 #else

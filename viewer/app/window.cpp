@@ -37,7 +37,7 @@ std::string settings_file() {
 
 Error no_display(const std::string& why) {
   return {ErrorCode::unsupported, "no window can be opened: " + why,
-          "without a display use --screenshot FILE, --text or --csv PANEL"};
+          "without a display use --screenshot FILE, --report FILE, --text or --csv PANEL"};
 }
 
 std::string last_error() {

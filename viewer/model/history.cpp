@@ -62,24 +62,6 @@ const SeriesTable* find(const std::vector<SeriesTable>& tables, Statistic s) {
 
 }  // namespace
 
-const char* statistic_title(Statistic s) {
-  constexpr const char* titles[kStatistics] = {"Gradient norm", "Weight norm", "Update ratio",
-                                               "Gradient amax", "Weight amax"};
-  return titles[static_cast<int>(s)];
-}
-
-const char* statistic_table(Statistic s) {
-  constexpr const char* names[kStatistics] = {"grad_norm", "weight_norm", "update_ratio", "grad_amax",
-                                              "weight_amax"};
-  return names[static_cast<int>(s)];
-}
-
-std::optional<Statistic> statistic_from_name(std::string_view table) {
-  for (int i = 0; i < kStatistics; ++i)
-    if (table == statistic_table(static_cast<Statistic>(i))) return static_cast<Statistic>(i);
-  return std::nullopt;
-}
-
 const char* gate_words(Gate gate) {
   constexpr const char* words[] = {"ok", "loss scale overflow", "non-finite", "spike"};
   return words[static_cast<int>(gate) & 3];

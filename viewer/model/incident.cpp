@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <iterator>
 #include <map>
+#include <string_view>
 #include <tuple>
 #include <utility>
 
@@ -13,6 +15,9 @@ namespace nanquest::viewer {
 namespace {
 
 namespace fs = std::filesystem;
+
+/// As manifests have them, in the order of Gate.
+constexpr std::string_view kGateWords[] = {"ok", "scale_overflow", "non_finite", "spike"};
 
 bool same_trace(const SnapshotDoc& a, const SnapshotDoc& b) {
   const auto same_op = [](const OpRow& x, const OpRow& y) {
@@ -97,8 +102,12 @@ std::string IncidentEntry::known_text() const {
 }
 
 void IncidentEntry::note(Gate failed) {
-  constexpr const char* words[] = {"ok", "scale_overflow", "non_finite", "spike"};
-  if (gate.empty()) gate = words[static_cast<int>(failed) & 3];
+  if (gate.empty()) gate = kGateWords[static_cast<int>(failed) & 3];
+}
+
+Gate gate_of(const IncidentEntry& entry) {
+  const auto found = std::ranges::find(kGateWords, entry.gate);
+  return found == std::end(kGateWords) ? Gate::non_finite : static_cast<Gate>(found - std::begin(kGateWords));
 }
 
 std::vector<IncidentEntry> list_incidents(const RunListing& listing,

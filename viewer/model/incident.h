@@ -45,6 +45,9 @@ struct IncidentEntry {
   void note(Gate failed);
 };
 
+/// The gate that failed there; `non_finite` if nobody says.
+Gate gate_of(const IncidentEntry& entry);
+
 /// The incidents of a run by step, rank and attempt: those whose snapshot is there, those of which a verdict
 /// is left, and those that the manifest alone knows of. Verdicts are read.
 std::vector<IncidentEntry> list_incidents(const RunListing& listing, const std::optional<Manifest>& manifest);

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "probe/snapshot/model.h"
-#include "viewer/model/history.h"
+#include "viewer/model/statistic.h"
 
 namespace nanquest::viewer {
 

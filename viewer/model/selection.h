@@ -5,7 +5,7 @@
 #include <string>
 
 #include "probe/snapshot/model.h"
-#include "viewer/model/history.h"
+#include "viewer/model/statistic.h"
 
 namespace nanquest::viewer {
 

@@ -59,9 +59,8 @@ Status Session::load() {
   incidents_.clear();
   manifest_.reset();
   manifest_error_.clear();
-  // Before anything is read: what changes while it is read is read again.
-  stamps_ = stamps();
   if (!is_run_) {
+    stamps_ = stamps();  // before anything is read: what changes while it is read is read again
     IncidentEntry entry;
     if (auto named = parse_incident_name(path_)) entry.files = *named;
     entry.files.snapshot = path_;
@@ -83,7 +82,7 @@ Status Session::load() {
   Result<RunListing> listing = list_run(path_);
   if (!listing) return listing.error();
   listing_ = std::move(listing).value();
-  stamps_ = stamps();
+  stamps_ = stamps();  // as above
   if (!listing_.manifest.empty()) {
     Result<Manifest> manifest = read_manifest(path_);
     if (manifest)

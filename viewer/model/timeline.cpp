@@ -19,9 +19,9 @@ constexpr Scalar kKnown[] = {{"loss", "Loss", false},
 /// What the probe notes for itself: it is told elsewhere, or to nobody.
 constexpr const char* kOwn[] = {"gate", "grad_amax", "bad_gradients", "seconds", "measured"};
 
-TimelineCurve curve_of(const std::string& name, const std::string& title, bool factors,
-                       const Pyramid& values) {
-  const Extremes all = values.query(0, values.size());
+/// `all`: extremes of all values.
+TimelineCurve curve_of(const std::string& name, const std::string& title, bool factors, const Pyramid& values,
+                       const Extremes& all) {
   TimelineCurve curve{name, title, factors && all.has_finite() && all.min > 0, 0, 1, &values};
   if (!all.has_finite()) return curve;
   if (curve.logarithmic) {
@@ -46,7 +46,7 @@ std::vector<TimelineCurve> timeline_curves(const History& history) {
     const Extremes all = values->query(0, values->size());
     // A column that nobody ever filled holds nothing but NaN, and none of it is news.
     if (all.has_finite() || all.pos_inf + all.neg_inf > 0 || name == "loss")
-      out.push_back(curve_of(name, title, factors, *values));
+      out.push_back(curve_of(name, title, factors, *values, all));
   };
   for (const Scalar& known : kKnown) add(known.name, known.title, known.factors);
   for (const std::string& name : history.scalar_names()) {
@@ -69,11 +69,8 @@ std::vector<TimelineEvent> timeline_events(const Session& session) {
   const std::vector<IncidentEntry>& incidents = session.incidents();
   for (std::size_t i = 0; i < incidents.size(); ++i) {
     const IncidentEntry& e = incidents[i];
-    const Gate gate = e.gate == "scale_overflow" ? Gate::scale_overflow
-                      : e.gate == "spike"        ? Gate::spike
-                                                 : Gate::non_finite;
     out.push_back(
-        {Lane::incident, static_cast<double>(e.files.step), gate, static_cast<int>(i),
+        {Lane::incident, static_cast<double>(e.files.step), gate_of(e), static_cast<int>(i),
          "rank " + std::to_string(e.files.rank) + ": " + (e.silent ? "silent, " : "") + e.standing()});
   }
   for (const GateEvent& e : session.history().events()) {

@@ -46,7 +46,6 @@ void fill_diagnosed(VerdictPage& page, const Verdict& v) {
   page.state = VerdictPage::State::diagnosed;
   page.cause = v.cause;
   page.confidence = v.confidence;
-  page.bit_exact = v.reproduction.bit_exact;
   page.precision = v.precision;
   page.fix = v.fix;
   page.claims = v.claims;
@@ -92,7 +91,6 @@ void fill_nothing_found(VerdictPage& page, const Verdict& v) {
   const std::string step = "Step " + std::to_string(v.step);
   page.headline = all ? step + " holds nothing harmful"
                       : "Not everything of step " + std::to_string(v.step) + " could be looked at";
-  page.bit_exact = v.reproduction.bit_exact;
   page.not_tested = v.not_tested;
   if (!all) page.facts = {{"What", nothing_text(v)}, {"Advice", unseen_advice()}};
   page.facts.push_back({"Proven by", reproduction_text(v.reproduction)});

@@ -18,7 +18,6 @@ struct VerdictPage {
   std::string headline;        ///< one sentence
   std::optional<Label> cause;  ///< nothing before a replay
   double confidence = 0;       ///< 0 … 1, meaningful when diagnosed
-  bool bit_exact = false;
   std::vector<Fact> facts;
   std::string command;  ///< what to run next; "" if nothing
   PrecisionInfo precision;

@@ -4,7 +4,6 @@
 #include "viewer/model/words.h"
 #include "viewer/panels/frame.h"
 #include "viewer/panels/page_text.h"
-#include "viewer/ui/style.h"
 
 namespace nanquest::viewer {
 
@@ -68,7 +67,7 @@ void Ui::add_go(std::vector<Action>& out) {
 }
 
 void Ui::add_copy(std::vector<Action>& out) {
-  const PanelInfo& info = all_panels()[static_cast<std::size_t>(focused_)];
+  const PanelInfo& info = info_of(focused_);
   const auto add = [&](const char* as, ImGuiKeyChord chord, std::function<Result<std::string>()> text) {
     out.push_back({"Copy", std::string("Copy ") + info.title + " as " + as, chord,
                    [this, as, text = std::move(text)] { copy(text(), as); }});
@@ -138,11 +137,12 @@ void Ui::draw_finders(const std::vector<Action>& actions) {
 }
 
 void Ui::draw_help(const std::vector<Action>& actions) {
-  constexpr const char* mouse[][2] = {{"Up, Down", "op before, after in the trace"},
-                                      {"Wheel, drag", "zoom, pan the steps of a plot"},
-                                      {"Ctrl+wheel, Ctrl+drag", "zoom, pan the values of a curve"},
-                                      {"Right drag", "zoom into a box"},
-                                      {"Double click", "show all steps and values"}};
+  // What is no action: it depends on where the keyboard or the mouse is.
+  constexpr const char* others[][2] = {{"Up, Down", "in the trace: the op before, after of those listed"},
+                                       {"Wheel, drag", "zoom, pan the steps of a plot"},
+                                       {"Ctrl+wheel, Ctrl+drag", "zoom, pan the values of a curve"},
+                                       {"Right drag", "zoom into these steps, with Ctrl these values"},
+                                       {"Double click", "show all steps and values"}};
   const auto row = [](const char* keys, const char* what) {
     ImGui::TableNextRow();
     ImGui::TableNextColumn();
@@ -157,7 +157,7 @@ void Ui::draw_help(const std::vector<Action>& actions) {
       ImGui::BeginTable("keys", 2)) {
     for (const Action& action : actions)
       if (const std::string keys = keys_of(action); !keys.empty()) row(keys.c_str(), action.name.c_str());
-    for (const auto& line : mouse) row(line[0], line[1]);
+    for (const auto& line : others) row(line[0], line[1]);
     ImGui::EndTable();
   }
   ImGui::End();

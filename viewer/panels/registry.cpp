@@ -21,11 +21,11 @@ constexpr PanelInfo kPanels[] = {
 #undef PANEL
 };
 
+}  // namespace
+
 const PanelInfo& info_of(Panel panel) {
   return kPanels[static_cast<std::size_t>(panel)];
 }
-
-}  // namespace
 
 std::span<const PanelInfo> all_panels() {
   return kPanels;

@@ -56,6 +56,8 @@ struct PanelInfo {
 
 /// Every panel, in the order of the list.
 std::span<const PanelInfo> all_panels();
+/// `panel`: one of them, not all.
+const PanelInfo& info_of(Panel panel);
 /// The one of that name; "all" stands for all of them.
 std::optional<Panel> panel_from_name(std::string_view name);
 /// "verdict", …, "all".

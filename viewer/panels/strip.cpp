@@ -3,6 +3,7 @@
 #include "imgui.h"
 #include "imgui_internal.h"
 #include "viewer/ui/style.h"
+#include "viewer/ui/widgets.h"
 
 namespace nanquest::viewer {
 namespace {

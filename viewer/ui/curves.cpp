@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
+
+#include "viewer/ui/marks.h"
 
 namespace nanquest::viewer {
 namespace {
@@ -14,6 +17,20 @@ std::pair<std::size_t, std::size_t> rows_of(std::size_t first, std::size_t last,
 
 std::size_t column_count(std::size_t first, std::size_t last, float pixels) {
   return std::min<std::size_t>(last - first, static_cast<std::size_t>(std::max(1.0f, pixels)));
+}
+
+void setup_values(ShownValues& shown, std::uint64_t asked, double low, double high) {
+  const bool changed = shown.low != low || shown.high != high;
+  const bool fit = shown.asked != asked || (changed && !shown.own);
+  if (fit) shown = {low, high, false, asked};
+  ImPlot::SetupAxisLimits(ImAxis_Y1, low, high, fit ? ImPlotCond_Always : ImPlotCond_Once);
+}
+
+/// Notices that a person has zoomed or panned the values.
+void note_values(ShownValues& shown) {
+  const ImPlotRange now = ImPlot::GetPlotLimits().Y;
+  const auto same = [](double a, double b) { return std::abs(a - b) <= 1e-9 * std::abs(b); };
+  shown.own = !same(now.Min, shown.low) || !same(now.Max, shown.high);
 }
 
 }  // namespace
@@ -54,10 +71,6 @@ void draw_bad_lane(const History& history, const Pyramid& series, std::size_t fi
   }
 }
 
-Mark mark_of(Gate gate) {
-  return gate == Gate::spike ? Mark::spike : gate == Gate::scale_overflow ? Mark::scale_overflow : Mark::nan;
-}
-
 void draw_selected_step(double selected) {
   if (selected < 0) return;
   const ImVec2 origin = ImPlot::GetPlotPos(), size = ImPlot::GetPlotSize();
@@ -79,17 +92,15 @@ void draw_events(const History& history, double selected) {
   ImPlot::PopPlotClipRect();
 }
 
-void setup_values(ShownValues& shown, std::uint64_t asked, double low, double high) {
-  const bool changed = shown.low != low || shown.high != high;
-  const bool fit = shown.asked != asked || (changed && !shown.own);
-  if (fit) shown = {low, high, false, asked};
-  ImPlot::SetupAxisLimits(ImAxis_Y1, low, high, fit ? ImPlotCond_Always : ImPlotCond_Once);
-}
-
-void note_values(ShownValues& shown) {
-  const ImPlotRange now = ImPlot::GetPlotLimits().Y;
-  const auto same = [](double a, double b) { return std::abs(a - b) <= 1e-9 * std::abs(b); };
-  shown.own = !same(now.Min, shown.low) || !same(now.Max, shown.high);
+void setup_curves(StepRange& steps, ShownValues& shown, const CurveAxes& axes) {
+  const bool zooms_values = ImGui::GetIO().KeyCtrl;
+  ImPlot::SetupAxes(axes.steps, axes.values, axes.step_flags | (zooms_values ? ImPlotAxisFlags_Lock : 0),
+                    zooms_values ? 0 : ImPlotAxisFlags_Lock);
+  if (axes.logarithmic) ImPlot::SetupAxisScale(ImAxis_Y1, ImPlotScale_Log10);
+  ImPlot::SetupAxisLinks(ImAxis_X1, &steps.first, &steps.last);
+  setup_values(shown, steps.asked(), axes.low, axes.high);
+  ImPlot::SetupFinish();
+  note_values(shown);
 }
 
 }  // namespace nanquest::viewer

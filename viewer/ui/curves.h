@@ -8,7 +8,7 @@
 
 #include "implot.h"
 #include "viewer/model/history.h"
-#include "viewer/ui/style.h"
+#include "viewer/model/step_range.h"
 
 namespace nanquest::viewer {
 
@@ -27,8 +27,6 @@ void draw_bad_lane(const History& history, const Pyramid& series, std::size_t fi
 void draw_events(const History& history, double selected);
 /// The line at the selected step alone.
 void draw_selected_step(double selected);
-/// The mark of a gate's answer.
-Mark mark_of(Gate gate);
 
 /// Values that curves are shown between.
 struct ShownValues {
@@ -37,11 +35,19 @@ struct ShownValues {
   std::uint64_t asked = 0;   ///< StepRange::asked() when they were fitted
 };
 
-/// Before SetupFinish: fits the values to [low, high] when somebody has asked for all of them since they were
-/// drawn last (`asked`: StepRange::asked()), and when these have changed, unless a person has chosen what to
-/// see.
-void setup_values(ShownValues& shown, std::uint64_t asked, double low, double high);
-/// After SetupFinish: notices that a person has zoomed or panned the values.
-void note_values(ShownValues& shown);
+/// How a plot of curves over steps is set up.
+struct CurveAxes {
+  const char* steps = nullptr;  ///< titles; null for none
+  const char* values = nullptr;
+  ImPlotAxisFlags step_flags = 0;
+  bool logarithmic = false;  ///< the values
+  double low = 0, high = 1;  ///< all of them lie between
+};
+
+/// After BeginPlot, in place of all other setup. Steps are those of `steps`. Values are fitted to [low, high]
+/// when somebody has asked for all of them since they were drawn last, and when these have changed, unless a
+/// person has chosen what to see. The wheel zooms steps, with Ctrl values: one of them at a time, so that
+/// nothing leaves the plot unasked.
+void setup_curves(StepRange& steps, ShownValues& shown, const CurveAxes& axes);
 
 }  // namespace nanquest::viewer

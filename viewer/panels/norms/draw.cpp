@@ -1,10 +1,10 @@
-#include <algorithm>
-#include <cmath>
-#include <cstdio>
+#include <functional>
+#include <memory>
+#include <string>
 
-#include "viewer/model/numbers.h"
 #include "viewer/panels/norms/plots.h"
-#include "viewer/ui/style.h"
+#include "viewer/ui/marks.h"
+#include "viewer/ui/widgets.h"
 
 namespace nanquest::viewer {
 namespace {
@@ -80,11 +80,9 @@ std::vector<Action> NormsPanel::actions(UiState& state) {
 void NormsPanel::draw(UiState& state) {
   const History& history = state.session.history();
   const Statistic s = state.session.selection().statistic;
-  if (!history.has(s)) {
-    ImGui::TextWrapped("%s", state.session.series_error().empty() ? "No history on record for this run"
-                                                                  : state.session.series_error().c_str());
-    return;
-  }
+  if (!history.has(s))
+    return ImGui::TextWrapped("%s",
+                              info_of(Panel::norms).page(state.session, Extent::glance).headline.c_str());
   controls(state, *this);
   state.steps.fit(history);
   const float height = ImGui::GetContentRegionAvail().y;

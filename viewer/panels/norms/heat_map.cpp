@@ -6,6 +6,7 @@
 #include "viewer/model/numbers.h"
 #include "viewer/panels/norms/plots.h"
 #include "viewer/ui/curves.h"
+#include "viewer/ui/marks.h"
 #include "viewer/ui/style.h"
 
 namespace nanquest::viewer {
@@ -143,11 +144,9 @@ void react(UiState& state, const History& history, Statistic s, const HeatMap& m
 void draw_heat_map(UiState& state, const History& history, Statistic s, float height) {
   const LogScale scale(history, s);
   const float bar = ImGui::GetFontSize() * 4.6f;
-  constexpr ImPlotFlags flags =
-      ImPlotFlags_NoLegend | ImPlotFlags_NoMouseText | ImPlotFlags_NoTitle | ImPlotFlags_NoMenus;
   if (ImPlot::BeginPlot("Layers by step",
                         {ImGui::GetContentRegionAvail().x - bar, height - ImGui::GetStyle().ItemSpacing.y},
-                        flags)) {
+                        kBarePlot)) {
     ImPlot::SetupAxes(nullptr, nullptr, ImPlotAxisFlags_NoGridLines,
                       ImPlotAxisFlags_NoGridLines | ImPlotAxisFlags_Invert | ImPlotAxisFlags_NoTickMarks |
                           ImPlotAxisFlags_Lock);

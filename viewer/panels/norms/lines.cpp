@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 
 #include "viewer/model/numbers.h"
 #include "viewer/panels/norms/plots.h"
@@ -75,22 +74,13 @@ void draw_lines(UiState& state, ShownValues& shown, const History& history, Stat
   const std::size_t layers = history.layers(s).size();
   const bool named =
       layers <= 6;  // beyond that colours repeat: depth as colour, the name on the chosen line and on hover
-  ImPlotFlags flags = ImPlotFlags_NoMouseText | ImPlotFlags_NoTitle | ImPlotFlags_NoMenus;
-  if (!named) flags |= ImPlotFlags_NoLegend;
+  const ImPlotFlags flags = named ? kBarePlot & ~ImPlotFlags_NoLegend : kBarePlot;
   const std::string id = std::string("##lines") + statistic_table(s);
   if (!ImPlot::BeginPlot(id.c_str(),
                          {ImGui::GetContentRegionAvail().x - ImGui::GetFontSize() * 4.6f, height - 2}, flags))
     return;
-  // The wheel zooms steps, with Ctrl values: one of them at a time, so that nothing leaves the plot unasked.
-  const bool values = ImGui::GetIO().KeyCtrl;
-  ImPlot::SetupAxes("step", statistic_title(s), values ? ImPlotAxisFlags_Lock : 0,
-                    values ? 0 : ImPlotAxisFlags_Lock);
-  ImPlot::SetupAxisScale(ImAxis_Y1, ImPlotScale_Log10);
-  ImPlot::SetupAxisLinks(ImAxis_X1, &state.steps.first, &state.steps.last);
-  setup_values(shown, state.steps.asked(), foot, top);
   ImPlot::SetupLegend(ImPlotLocation_NorthWest, ImPlotLegendFlags_Horizontal);
-  ImPlot::SetupFinish();
-  note_values(shown);
+  setup_curves(state.steps, shown, {"step", statistic_title(s), 0, true, foot, top});
   const auto [first, last] = state.steps.rows(history);
   const bool some_chosen = !state.session.selection().layer.empty();
   for (std::size_t i = 0; i < layers; ++i) {

@@ -3,31 +3,25 @@
 #include "imgui.h"
 #include "viewer/model/numbers.h"
 #include "viewer/model/verdict_page.h"
+#include "viewer/panels/runs/facts.h"
 #include "viewer/panels/view.h"
+#include "viewer/ui/marks.h"
 #include "viewer/ui/style.h"
+#include "viewer/ui/widgets.h"
 
 namespace nanquest::viewer {
 namespace {
 
-void wrapped(const char* label, const std::string& text) {
-  if (text.empty()) return;
-  ImGui::TextDisabled("%s", label);
-  ImGui::SameLine(ImGui::GetFontSize() * 5.5f);
-  ImGui::PushTextWrapPos(0);
-  ImGui::TextUnformatted(text.c_str());
-  ImGui::PopTextWrapPos();
-}
-
 void about_run(const Session& session) {
+  const auto wrapped = [](const std::string& label, const std::string& text) {
+    ImGui::TextDisabled("%s", label.c_str());
+    ImGui::SameLine(ImGui::GetFontSize() * 5.5f);
+    ImGui::PushTextWrapPos(0);
+    ImGui::TextUnformatted(text.c_str());
+    ImGui::PopTextWrapPos();
+  };
   wrapped(session.is_run() ? "Run" : "Snapshot", session.path());
-  wrapped("Status", session.status());
-  if (const auto& m = session.manifest()) {
-    wrapped("Command", m->command);
-    wrapped("Started", m->created);
-    if (m->world_size > 1) wrapped("Ranks", std::to_string(m->world_size));
-  }
-  wrapped("Manifest", session.manifest_error());
-  wrapped("Series", session.series_error());
+  for (const Fact& fact : run_facts(session)) wrapped(fact.label, fact.text);
 }
 
 /// "131", "131 (2)" the second time that it failed.
@@ -62,9 +56,7 @@ void incident_row(UiState& state, int row) {
   ImGui::TableNextColumn();
   ImGui::Text("%d", entry.files.rank);
   ImGui::TableNextColumn();
-  inline_mark(entry.gate == "spike"            ? Mark::spike
-              : entry.gate == "scale_overflow" ? Mark::scale_overflow
-                                               : Mark::nan);
+  inline_mark(mark_of(gate_of(entry)));
   clipped_text(entry.standing(), ImGui::GetContentRegionAvail().x);
   ImGui::PopID();
 }

@@ -1,6 +1,7 @@
 #include "viewer/model/numbers.h"
 #include "viewer/model/verdict_page.h"
 #include "viewer/panels/registry.h"
+#include "viewer/panels/runs/facts.h"
 
 namespace nanquest::viewer {
 namespace {
@@ -34,20 +35,26 @@ PageTable::Row row_of(const IncidentEntry& e, Extent extent) {
 
 }  // namespace
 
+std::vector<Fact> run_facts(const Session& session) {
+  std::vector<Fact> facts;
+  const auto add = [&](const char* label, const std::string& text) {
+    if (!text.empty()) facts.push_back({label, text});
+  };
+  add("Status", session.status());
+  if (const auto& m = session.manifest()) {
+    add("Command", m->command);
+    add("Started", m->created);
+    if (m->world_size > 1) add("Ranks", std::to_string(m->world_size));
+  }
+  add("Manifest", session.manifest_error());
+  add("Series", session.series_error());
+  return facts;
+}
+
 PanelPage page_of_runs(Session& session, Extent extent) {
   PanelPage page;
   page.headline = session.path();
-  const auto fact = [&](const char* label, const std::string& text) {
-    if (!text.empty()) page.facts.push_back({label, text});
-  };
-  fact("manifest", session.manifest_error());
-  fact("status", session.status());
-  if (const auto& m = session.manifest()) {
-    fact("command", m->command);
-    fact("created", m->created);
-    if (m->world_size > 1) fact("ranks", std::to_string(m->world_size));
-  }
-  fact("series", session.series_error());
+  page.facts = run_facts(session);
   const std::size_t incidents = session.incidents().size();
   PageTable table;
   table.title = incidents == 0 ? verdict_page(session).headline : counted(incidents, "incident");

@@ -7,7 +7,9 @@
 #include "viewer/model/verdict_page.h"
 #include "viewer/panels/tensor/plots.h"
 #include "viewer/panels/tensor/view.h"
+#include "viewer/ui/marks.h"
 #include "viewer/ui/style.h"
+#include "viewer/ui/widgets.h"
 
 namespace nanquest::viewer {
 namespace {
@@ -18,7 +20,6 @@ void tensor_choice(UiState& state, const OpenIncident& incident) {
     if (t.path == state.session.selection().tensor) current = t.name;
   ImGui::SetNextItemWidth(-1);
   if (!ImGui::BeginCombo("##tensor", current.c_str(), ImGuiComboFlags_HeightLarge)) return;
-  std::string group;
   ImGuiListClipper clipper;
   clipper.Begin(static_cast<int>(incident.tensors.size()));
   while (clipper.Step())

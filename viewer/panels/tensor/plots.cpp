@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "viewer/model/numbers.h"
+#include "viewer/ui/marks.h"
 #include "viewer/ui/style.h"
 
 namespace nanquest::viewer {
@@ -64,9 +65,7 @@ void format_bands(const Bars& bars) {
 
 void draw_exponents(const TensorDetail& detail, float height) {
   const Bars bars = bars_of(detail);
-  const ImPlotFlags flags =
-      ImPlotFlags_NoLegend | ImPlotFlags_NoMouseText | ImPlotFlags_NoMenus | ImPlotFlags_NoTitle;
-  if (!ImPlot::BeginPlot(("##exponents" + detail.tensor.path).c_str(), {-1, height}, flags)) return;
+  if (!ImPlot::BeginPlot(("##exponents" + detail.tensor.path).c_str(), {-1, height}, kBarePlot)) return;
   ImPlot::SetupAxes("exponent of 2", "values", 0, 0);
   ImPlot::SetupAxisScale(ImAxis_Y1, ImPlotScale_Log10);
   // Room above the tallest bar for the bands: as many decades as they take of the height.
@@ -101,9 +100,7 @@ void draw_slice(const UiState& state, const TensorSlice& slice, float height) {
     if (a > 0 && (low == 0 || a < low)) low = a;
   }
   low = std::max(low, high * 1e-6);
-  const ImPlotFlags flags =
-      ImPlotFlags_NoLegend | ImPlotFlags_NoMouseText | ImPlotFlags_NoMenus | ImPlotFlags_NoTitle;
-  if (!ImPlot::BeginPlot("##slice", {-1, height}, flags)) return;
+  if (!ImPlot::BeginPlot("##slice", {-1, height}, kBarePlot)) return;
   ImPlot::SetupAxes("column", "row", ImPlotAxisFlags_NoGridLines,
                     ImPlotAxisFlags_NoGridLines | ImPlotAxisFlags_Invert);
   ImPlot::SetupAxesLimits(0, static_cast<double>(slice.columns), 0, static_cast<double>(slice.rows),

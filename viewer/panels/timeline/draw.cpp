@@ -4,14 +4,14 @@
 
 #include "viewer/model/numbers.h"
 #include "viewer/panels/timeline/view.h"
+#include "viewer/ui/marks.h"
+#include "viewer/ui/style.h"
 
 namespace nanquest::viewer {
 namespace {
 
 using Lane = TimelineEvent::Lane;
 
-constexpr ImPlotFlags kPlot =
-    ImPlotFlags_NoLegend | ImPlotFlags_NoMouseText | ImPlotFlags_NoTitle | ImPlotFlags_NoMenus;
 constexpr ImPlotAxisFlags kBareSteps = ImPlotAxisFlags_NoTickLabels;
 
 /// The panel while it is drawn.
@@ -69,10 +69,6 @@ void react(Drawn& drawn, bool lanes) {
   state.select_step(step);
 }
 
-Mark lane_mark(const TimelineEvent& event) {
-  return event.lane == Lane::spike ? Mark::spike : mark_of(event.gate);
-}
-
 void draw_marks(const Drawn& drawn) {
   const float em = ImGui::GetFontSize();
   ImDrawList& list = *ImPlot::GetPlotDrawList();
@@ -84,14 +80,14 @@ void draw_marks(const Drawn& drawn) {
     if (centre.x - last[lane] < 1 && !chosen) continue;
     last[lane] = centre.x;
     if (chosen) list.AddCircle(centre, em * 0.5f, IM_COL32(255, 255, 255, 255), 0, 1.5f);
-    draw_mark(list, centre, em * 0.28f, lane_mark(event));
+    draw_mark(list, centre, em * 0.28f, mark_of(event.gate));
   }
 }
 
 void draw_lanes(Drawn& drawn) {
   const float em = ImGui::GetFontSize();
   const bool alone = drawn.curves.empty();
-  if (!ImPlot::BeginPlot("##lanes", {-1, em * (alone ? 5.6f : 4.2f)}, kPlot)) return;
+  if (!ImPlot::BeginPlot("##lanes", {-1, em * (alone ? 5.6f : 4.2f)}, kBarePlot)) return;
   ImPlot::SetupAxes(nullptr, nullptr, alone ? 0 : kBareSteps,
                     ImPlotAxisFlags_Invert | ImPlotAxisFlags_Lock | ImPlotAxisFlags_NoTickMarks |
                         ImPlotAxisFlags_NoGridLines);
@@ -129,17 +125,10 @@ void draw_title(const TimelineCurve& curve, ImVec4 ink) {
 
 void draw_curve(Drawn& drawn, const TimelineCurve& curve, ShownValues& shown, float height, bool last) {
   const History& history = drawn.history;
-  // The wheel zooms steps, with Ctrl values.
-  const bool values = ImGui::GetIO().KeyCtrl;
-  if (!ImPlot::BeginPlot(("##" + curve.name).c_str(), {-1, height}, kPlot)) return;
-  ImPlot::SetupAxes(last ? "step" : nullptr, nullptr,
-                    (last ? 0 : kBareSteps) | (values ? ImPlotAxisFlags_Lock : 0),
-                    values ? 0 : ImPlotAxisFlags_Lock);
-  if (curve.logarithmic) ImPlot::SetupAxisScale(ImAxis_Y1, ImPlotScale_Log10);
-  ImPlot::SetupAxisLinks(ImAxis_X1, &drawn.state.steps.first, &drawn.state.steps.last);
-  setup_values(shown, drawn.state.steps.asked(), curve.low, curve.high);
-  ImPlot::SetupFinish();
-  note_values(shown);
+  if (!ImPlot::BeginPlot(("##" + curve.name).c_str(), {-1, height}, kBarePlot)) return;
+  setup_curves(
+      drawn.state.steps, shown,
+      {last ? "step" : nullptr, nullptr, last ? 0 : kBareSteps, curve.logarithmic, curve.low, curve.high});
   const auto [first, end] = drawn.state.steps.rows(history);
   ImPlotSpec spec;
   spec.LineColor = series_colour(static_cast<std::size_t>(&curve - drawn.curves.data()));
@@ -171,10 +160,9 @@ void TimelinePanel::draw(UiState& state) {
     made_of = state.session.content();
   }
   Drawn drawn{state, history, curves, events};
-  if (curves.empty() && drawn.events.empty()) {
-    const std::string& error = state.session.series_error();
-    return ImGui::TextWrapped("%s", error.empty() ? "No series on record for this run" : error.c_str());
-  }
+  if (curves.empty() && drawn.events.empty())
+    return ImGui::TextWrapped("%s",
+                              info_of(Panel::timeline).page(state.session, Extent::glance).headline.c_str());
   fit_steps(state.steps, history, events);
   const bool aligned = ImPlot::BeginAlignedPlots("timeline");
   draw_lanes(drawn);

@@ -5,69 +5,13 @@
 #include "imgui.h"
 #include "viewer/model/numbers.h"
 #include "viewer/model/verdict_page.h"
+#include "viewer/panels/trace/cells.h"
 #include "viewer/panels/trace/view.h"
 #include "viewer/ui/style.h"
+#include "viewer/ui/widgets.h"
 
 namespace nanquest::viewer {
 namespace {
-
-void draw_op_mark(OpMark mark) {
-  const float h = ImGui::GetTextLineHeight();
-  const ImVec2 at = ImGui::GetCursorScreenPos(), centre{at.x + h * 0.45f, at.y + h * 0.5f};
-  ImDrawList& list = *ImGui::GetWindowDrawList();
-  const float r = h * 0.26f;
-  switch (mark) {
-    case OpMark::culprit:
-      list.AddCircleFilled(centre, h * 0.5f, ImGui::GetColorU32(colour::vermillion));
-      draw_shape(list, centre, r, Mark::nan, IM_COL32(255, 255, 255, 255));
-      break;
-    case OpMark::lineage:
-      list.AddTriangleFilled({centre.x - r, centre.y - r}, {centre.x + r, centre.y},
-                             {centre.x - r, centre.y + r}, ImGui::GetColorU32(colour::orange));
-      break;
-    case OpMark::birth:
-      draw_mark(list, centre, r, Mark::nan);
-      break;
-    case OpMark::suppressed:
-      list.AddCircle(centre, r, ImGui::GetColorU32(colour::muted), 0, 1.5f);
-      break;
-    case OpMark::carries:
-      list.AddRectFilled({centre.x - r * 0.5f, centre.y - r * 0.5f},
-                         {centre.x + r * 0.5f, centre.y + r * 0.5f}, ImGui::GetColorU32(colour::pink));
-      break;
-    case OpMark::none:
-      break;
-  }
-  ImGui::Dummy({h, h});
-  if (mark != OpMark::none && ImGui::IsItemHovered()) ImGui::SetTooltip("%s", mark_words(mark));
-}
-
-/// Room to the format's end: a bar that is empty at 0 bits, and the number.
-void draw_room(const ValueRange& range) {
-  if (!range.has_headroom) return;
-  if (!std::isfinite(range.headroom))
-    return ImGui::TextDisabled("%s", range.non_finite() ? "none finite" : "zeros");
-  const float h = ImGui::GetTextLineHeight(), width = h * 1.6f;
-  const ImVec2 at = ImGui::GetCursorScreenPos();
-  const float share = static_cast<float>(std::clamp(range.headroom / 16, 0.0, 1.0));
-  ImDrawList& list = *ImGui::GetWindowDrawList();
-  list.AddRectFilled({at.x, at.y + h * 0.3f}, {at.x + width, at.y + h * 0.7f},
-                     ImGui::GetColorU32(ImGuiCol_Button));
-  const ImVec4 ink = range.headroom < 1   ? colour::vermillion
-                     : range.headroom < 4 ? colour::orange
-                                          : colour::green;
-  list.AddRectFilled({at.x, at.y + h * 0.3f}, {at.x + std::max(2.0f, width * share), at.y + h * 0.7f},
-                     ImGui::GetColorU32(ink));
-  ImGui::Dummy({width, h});
-  ImGui::SameLine();
-  ImGui::Text("%.1f", range.headroom);
-}
-
-void bad_cell(const ValueRange& r) {
-  if (!r.known || r.non_finite() == 0) return;
-  inline_mark(r.nan ? Mark::nan : r.pos_inf ? Mark::pos_inf : Mark::neg_inf);
-  clipped_text(bad_text(r.nan, r.pos_inf, r.neg_inf), ImGui::GetContentRegionAvail().x);
-}
 
 enum Column { c_op, c_mark, c_name, c_module, c_phase, c_formats, c_read, c_written, c_room, c_bad, c_count };
 
@@ -89,10 +33,6 @@ void setup_columns(bool wide, bool narrow, std::size_t ops) {
   fixed("Not finite", wide ? 8.0f : 5.6f);
   ImGui::TableSetupScrollFreeze(0, 1);
   ImGui::TableHeadersRow();
-}
-
-OpId chosen_op(const UiState& state) {
-  return OpId{state.session.selection().op};
 }
 
 void row_of(UiState& state, const TraceView& trace, OpId op) {
@@ -120,53 +60,7 @@ void row_of(UiState& state, const TraceView& trace, OpId op) {
   text(amax_text(line.read));
   text(amax_text(line.written));
   if (ImGui::TableNextColumn()) draw_room(line.written);
-  if (ImGui::TableNextColumn()) bad_cell(line.written);
-  ImGui::PopID();
-}
-
-void op_links(UiState& state, const char* label, const std::vector<OpId>& ops, const TraceView& trace) {
-  if (ops.empty()) return;
-  ImGui::TextDisabled("%s", label);
-  const float right = ImGui::GetWindowPos().x + ImGui::GetWindowContentRegionMax().x;
-  for (std::size_t i = 0; i < ops.size() && i < 12; ++i) {
-    const std::string text = std::to_string(ops[i].row()) + " " + trace.line(ops[i]).name;
-    ImGui::SameLine();
-    if (ImGui::GetCursorScreenPos().x + ImGui::CalcTextSize(text.c_str()).x >
-        right - ImGui::GetFontSize() * 1.5f) {
-      ImGui::TextDisabled("...");
-      return;
-    }
-    ImGui::PushID(static_cast<int>(i));
-    if (ImGui::TextLink(text.c_str())) state.session.select_op(ops[i].row());
-    ImGui::PopID();
-  }
-}
-
-/// Lines below the list: where the op stands, who made its inputs, who reads its outputs, the way to the
-/// loss.
-void op_details(UiState& state, const OpenIncident& incident) {
-  const OpId op = chosen_op(state);
-  if (!op) return ImGui::TextDisabled("Click an op to follow it");
-  const TraceLine line = incident.trace.line(op);
-  std::string text = std::to_string(op.row()) + "  " + line.name + "  " + line.read_formats + " > " +
-                     line.write_format + " " + line.write_shape;
-  if (!line.node.empty()) text += "  in " + line.node;
-  clipped_text(text, ImGui::GetContentRegionAvail().x);
-  // Where a backward op was called from is the engine's; what it differentiates is the program's.
-  if (const OpId forward{get(incident.doc, op).forward_op}; forward)
-    op_links(state, "derivative of", {forward}, incident.trace);
-  if (const std::string source = incident.trace.source(op); !source.empty())
-    clipped_text(source, ImGui::GetContentRegionAvail().x);
-  ImGui::PushID("made");
-  op_links(state, "[ made by", incident.trace.producers(op), incident.trace);
-  ImGui::PopID();
-  ImGui::PushID("read");
-  op_links(state, "] read by", incident.trace.consumers(op), incident.trace);
-  ImGui::PopID();
-  ImGui::PushID("way");
-  std::vector<OpId> way;
-  for (const std::int32_t step : incident.doc.culprit.lineage) way.emplace_back(step);
-  op_links(state, "way to the loss", way, incident.trace);
+  if (ImGui::TableNextColumn()) draw_bad(line.written);
   ImGui::PopID();
 }
 
@@ -258,7 +152,7 @@ void TracePanel::draw(UiState& state) {
   const float details = ImGui::GetTextLineHeightWithSpacing() * 6.2f;
   op_table(*this, state, *incident,
            std::max(ImGui::GetContentRegionAvail().y - details, ImGui::GetTextLineHeight() * 5));
-  op_details(state, *incident);
+  draw_op_details(state, *incident);
 }
 
 }  // namespace nanquest::viewer

@@ -6,7 +6,9 @@
 #include "imgui.h"
 #include "viewer/panels/verdict/drawn.h"
 #include "viewer/panels/view.h"
+#include "viewer/ui/marks.h"
 #include "viewer/ui/style.h"
+#include "viewer/ui/widgets.h"
 
 namespace nanquest::viewer {
 namespace {

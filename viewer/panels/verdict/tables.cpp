@@ -4,7 +4,8 @@
 #include "imgui.h"
 #include "viewer/panels/verdict/drawn.h"
 #include "viewer/ui/flow.h"
-#include "viewer/ui/style.h"
+#include "viewer/ui/marks.h"
+#include "viewer/ui/widgets.h"
 
 namespace nanquest::viewer {
 namespace {

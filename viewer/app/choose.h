@@ -1,0 +1,29 @@
+/// The command line: what it asks for, and what of it is selected in a session.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "probe/base/result.h"
+#include "viewer/model/session.h"
+#include "viewer/panels/registry.h"
+
+namespace nanquest::viewer {
+
+struct Arguments {
+  std::string path, screenshot, report, panel = "all", text, csv, size = "1280x800", statistic, layer, tensor;
+  std::int64_t op = -1, step = -1;
+  float scale = 1;
+  int frames = -1;
+  double seconds = 0;
+  bool wants_text = false;
+};
+
+/// Selects what the command line names, on top of what the session chose by itself. `usage` if it isn't
+/// there, `bad_file` if an incident that is asked for can't be shown.
+Status select(Session& session, const Arguments& arguments);
+
+/// Panels that are about one incident need one that can be read: `bad_file` without.
+Status check_shown(const Session& session, Panel panel);
+
+}  // namespace nanquest::viewer

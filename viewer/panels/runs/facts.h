@@ -1,0 +1,14 @@
+/// What is known of a run as a whole. Private to viewer/panels/runs.
+#pragma once
+
+#include <vector>
+
+#include "viewer/model/page.h"
+#include "viewer/model/session.h"
+
+namespace nanquest::viewer {
+
+/// Status, command, start, ranks, and what of manifest and series can't be read; those that there are.
+std::vector<Fact> run_facts(const Session& session);
+
+}  // namespace nanquest::viewer

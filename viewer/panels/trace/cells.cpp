@@ -1,0 +1,71 @@
+#include "viewer/panels/trace/cells.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "imgui.h"
+#include "viewer/model/numbers.h"
+#include "viewer/ui/marks.h"
+#include "viewer/ui/style.h"
+#include "viewer/ui/widgets.h"
+
+namespace nanquest::viewer {
+
+void draw_op_mark(OpMark mark) {
+  const float h = ImGui::GetTextLineHeight();
+  const ImVec2 at = ImGui::GetCursorScreenPos(), centre{at.x + h * 0.45f, at.y + h * 0.5f};
+  ImDrawList& list = *ImGui::GetWindowDrawList();
+  const float r = h * 0.26f;
+  switch (mark) {
+    case OpMark::culprit:
+      list.AddCircleFilled(centre, h * 0.5f, ImGui::GetColorU32(colour::vermillion));
+      draw_shape(list, centre, r, Mark::nan, IM_COL32(255, 255, 255, 255));
+      break;
+    case OpMark::lineage:
+      list.AddTriangleFilled({centre.x - r, centre.y - r}, {centre.x + r, centre.y},
+                             {centre.x - r, centre.y + r}, ImGui::GetColorU32(colour::orange));
+      break;
+    case OpMark::birth:
+      draw_mark(list, centre, r, Mark::nan);
+      break;
+    case OpMark::suppressed:
+      list.AddCircle(centre, r, ImGui::GetColorU32(colour::muted), 0, 1.5f);
+      break;
+    case OpMark::carries:
+      list.AddRectFilled({centre.x - r * 0.5f, centre.y - r * 0.5f},
+                         {centre.x + r * 0.5f, centre.y + r * 0.5f}, ImGui::GetColorU32(colour::pink));
+      break;
+    case OpMark::none:
+      break;
+  }
+  ImGui::Dummy({h, h});
+  if (mark != OpMark::none && ImGui::IsItemHovered()) ImGui::SetTooltip("%s", mark_words(mark));
+}
+
+void draw_room(const ValueRange& range) {
+  if (!range.has_headroom) return;
+  if (!std::isfinite(range.headroom))
+    return ImGui::TextDisabled("%s", range.non_finite() ? "none finite" : "zeros");
+  const float h = ImGui::GetTextLineHeight(), width = h * 1.6f;
+  const ImVec2 at = ImGui::GetCursorScreenPos();
+  const float share = static_cast<float>(std::clamp(range.headroom / 16, 0.0, 1.0));
+  ImDrawList& list = *ImGui::GetWindowDrawList();
+  list.AddRectFilled({at.x, at.y + h * 0.3f}, {at.x + width, at.y + h * 0.7f},
+                     ImGui::GetColorU32(ImGuiCol_Button));
+  const ImVec4 ink = range.headroom < 1   ? colour::vermillion
+                     : range.headroom < 4 ? colour::orange
+                                          : colour::green;
+  list.AddRectFilled({at.x, at.y + h * 0.3f}, {at.x + std::max(2.0f, width * share), at.y + h * 0.7f},
+                     ImGui::GetColorU32(ink));
+  ImGui::Dummy({width, h});
+  ImGui::SameLine();
+  ImGui::Text("%.1f", range.headroom);
+}
+
+void draw_bad(const ValueRange& r) {
+  if (!r.known || r.non_finite() == 0) return;
+  inline_mark(r.nan ? Mark::nan : r.pos_inf ? Mark::pos_inf : Mark::neg_inf);
+  clipped_text(bad_text(r.nan, r.pos_inf, r.neg_inf), ImGui::GetContentRegionAvail().x);
+}
+
+}  // namespace nanquest::viewer

@@ -1,0 +1,23 @@
+/// What the trace panel draws beside its list: the cells that are no plain text, and the lines below the
+/// list. Private to viewer/panels/trace.
+#pragma once
+
+#include "viewer/panels/view.h"
+
+namespace nanquest::viewer {
+
+/// Why an op is worth looking at, as a shape.
+void draw_op_mark(OpMark mark);
+/// Room to the format's end: a bar that is empty at 0 bits, and the number.
+void draw_room(const ValueRange& range);
+/// How many of the values are not finite; nothing if all are.
+void draw_bad(const ValueRange& range);
+/// Where the chosen op stands, who made its inputs, who reads its outputs, the way to the loss.
+void draw_op_details(UiState& state, const OpenIncident& incident);
+
+/// The op that is selected; none if none is.
+inline OpId chosen_op(const UiState& state) {
+  return OpId{state.session.selection().op};
+}
+
+}  // namespace nanquest::viewer

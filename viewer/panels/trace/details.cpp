@@ -1,0 +1,58 @@
+// The lines below the list of ops.
+#include <string>
+#include <vector>
+
+#include "imgui.h"
+#include "viewer/panels/trace/cells.h"
+#include "viewer/ui/widgets.h"
+
+namespace nanquest::viewer {
+namespace {
+
+void op_links(UiState& state, const char* label, const std::vector<OpId>& ops, const TraceView& trace) {
+  if (ops.empty()) return;
+  ImGui::TextDisabled("%s", label);
+  const float right = ImGui::GetWindowPos().x + ImGui::GetWindowContentRegionMax().x;
+  for (std::size_t i = 0; i < ops.size() && i < 12; ++i) {
+    const std::string text = std::to_string(ops[i].row()) + " " + trace.line(ops[i]).name;
+    ImGui::SameLine();
+    if (ImGui::GetCursorScreenPos().x + ImGui::CalcTextSize(text.c_str()).x >
+        right - ImGui::GetFontSize() * 1.5f) {
+      ImGui::TextDisabled("...");
+      return;
+    }
+    ImGui::PushID(static_cast<int>(i));
+    if (ImGui::TextLink(text.c_str())) state.session.select_op(ops[i].row());
+    ImGui::PopID();
+  }
+}
+
+}  // namespace
+
+void draw_op_details(UiState& state, const OpenIncident& incident) {
+  const OpId op = chosen_op(state);
+  if (!op) return ImGui::TextDisabled("Click an op to follow it");
+  const TraceLine line = incident.trace.line(op);
+  std::string text = std::to_string(op.row()) + "  " + line.name + "  " + line.read_formats + " > " +
+                     line.write_format + " " + line.write_shape;
+  if (!line.node.empty()) text += "  in " + line.node;
+  clipped_text(text, ImGui::GetContentRegionAvail().x);
+  // Where a backward op was called from is the engine's; what it differentiates is the program's.
+  if (const OpId forward{get(incident.doc, op).forward_op}; forward)
+    op_links(state, "derivative of", {forward}, incident.trace);
+  if (const std::string source = incident.trace.source(op); !source.empty())
+    clipped_text(source, ImGui::GetContentRegionAvail().x);
+  ImGui::PushID("made");
+  op_links(state, "[ made by", incident.trace.producers(op), incident.trace);
+  ImGui::PopID();
+  ImGui::PushID("read");
+  op_links(state, "] read by", incident.trace.consumers(op), incident.trace);
+  ImGui::PopID();
+  ImGui::PushID("way");
+  std::vector<OpId> way;
+  for (const std::int32_t step : incident.doc.culprit.lineage) way.emplace_back(step);
+  op_links(state, "way to the loss", way, incident.trace);
+  ImGui::PopID();
+}
+
+}  // namespace nanquest::viewer
