@@ -11,20 +11,14 @@ namespace {
 
 using testing::Driver;
 
-class Actions : public testing::Story {
+class Actions : public testing::OpenStory {
  protected:
-  void SetUp() override {
-    testing::write_run(dir(), {.incidents = 2});
-    session_.emplace(open(dir()));
-  }
-  Session& session() { return *session_; }
   static std::set<std::string> names(Ui& ui) {
     std::set<std::string> out;
     for (const Action& action : ui.actions())
       EXPECT_TRUE(out.insert(action.name).second) << action.name << " twice";
     return out;
   }
-  std::optional<Session> session_;
 };
 
 TEST_F(Actions, EachIsInTheListAndRunsFromIt) {

@@ -1,6 +1,8 @@
 /// A person without a display: draws frames on no backend, finds items by their label, clicks, types, and
-/// looks at what was drawn.
+/// looks at what was drawn. Dear ImGui must not be misused meanwhile.
 #pragma once
+
+#include <gtest/gtest.h>
 
 #include <cfloat>
 #include <cmath>
@@ -35,6 +37,7 @@ class Driver {
     set_item_observer([this](const ItemSeen& item) { items_[item.label] = item; });
   }
   ~Driver() {
+    EXPECT_EQ(misuse_count(), misuse_before_) << first_misuse();
     set_item_observer(nullptr);
     ImPlot::DestroyContext();
     ImGui::DestroyContext(context_);
@@ -78,8 +81,17 @@ class Driver {
 
   /// Moves to the item's centre, presses and releases; false if no such item was drawn.
   bool click(const std::string& label) {
-    if (!point_at(label)) return false;
+    const auto found = items_.find(label);
+    if (found == items_.end()) return false;
+    const ItemSeen item = found->second;
+    click_at({(item.x0 + item.x1) / 2, (item.y0 + item.y1) / 2});
+    return true;
+  }
+
+  /// Moves there, presses, releases, and moves away.
+  void click_at(ImVec2 place) {
     ImGuiIO& io = ImGui::GetIO();
+    io.AddMousePosEvent(place.x, place.y);
     frame(2);
     io.AddMouseButtonEvent(0, true);
     frame();
@@ -87,7 +99,6 @@ class Driver {
     frame(2);
     io.AddMousePosEvent(-FLT_MAX, -FLT_MAX);
     frame();
-    return true;
   }
 
   void press(ImGuiKey key, ImGuiKey modifier = ImGuiKey_None) {
@@ -185,7 +196,7 @@ class Driver {
   std::map<std::string, ItemSeen> items_;
   std::map<ImU32, int> colours_;
   std::map<ImU32, double> areas_;
-  int bad_vertices_ = 0, vertices_ = 0;
+  int bad_vertices_ = 0, vertices_ = 0, misuse_before_ = misuse_count();
 };
 
 /// What these panels remember.

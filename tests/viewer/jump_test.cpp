@@ -1,6 +1,10 @@
 // Going from what a panel says to where it is shown: links, the strip, back and forth.
 #include <gtest/gtest.h>
 
+#include <filesystem>
+
+#include "probe/snapshot/atomic_file.h"
+#include "probe/snapshot/run_dir.h"
 #include "tests/viewer/driver.h"
 #include "tests/viewer/story.h"
 
@@ -9,17 +13,20 @@ namespace {
 
 using testing::Driver;
 
-class Jump : public testing::Story {
+class Jump : public testing::OpenStory {
  protected:
   void SetUp() override {
-    testing::FixtureOptions options;
-    options.incidents = 2;
-    testing::write_run(dir(), options);
-    session_.emplace(open(dir()));
-    culprit_ = session_->incident()->doc.culprit.op;
+    OpenStory::SetUp();
+    culprit_ = session().incident()->doc.culprit.op;
   }
-  Session& session() { return *session_; }
-  std::optional<Session> session_;
+  /// Clicks on a label while another op and another step are selected.
+  bool click_from_elsewhere(Driver& driver, const std::string& label) {
+    driver.frame(5);
+    session().select_op(3);
+    session().select_step(12);
+    driver.frame(2);
+    return driver.click(label);
+  }
   std::int32_t culprit_ = kNone;
 };
 
@@ -31,39 +38,44 @@ std::string in_front() {
 
 TEST_F(Jump, AnOpInTheVerdictLeadsToTheTrace) {
   Driver driver(session(), Panel::all);
-  driver.frame(5);
-  session().select_op(3);
-  driver.frame(2);
-  ASSERT_TRUE(driver.click("op " + std::to_string(culprit_)));
+  ASSERT_TRUE(click_from_elsewhere(driver, "op " + std::to_string(culprit_)));
   EXPECT_EQ(session().selection().op, culprit_);
   EXPECT_EQ(in_front(), "Trace");
 }
 
 TEST_F(Jump, AStepLeadsToTheTimeline) {
   Driver driver(session(), Panel::all);
-  driver.frame(5);
-  session().select_step(12);
-  driver.frame(2);
-  ASSERT_TRUE(driver.click("step 131"));
+  ASSERT_TRUE(click_from_elsewhere(driver, "step 131"));
   EXPECT_EQ(session().selection().step, 131);
   EXPECT_EQ(in_front(), "Timeline");
 }
 
 TEST_F(Jump, ARowOfTheEvidenceLeadsToTheOpThatItWasMeasuredOn) {
   Driver driver(session(), Panel::verdict, 1280, 1400);
-  driver.frame(5);
-  session().select_op(3);
-  driver.frame(2);
-  ASSERT_TRUE(driver.click("amax of input 0 (fp16)"));
+  ASSERT_TRUE(click_from_elsewhere(driver, "amax of input 0 (fp16)"));
   EXPECT_EQ(session().selection().op, culprit_);
+}
+
+/// Page and links are made once, of what is shown.
+TEST_F(Jump, AVerdictThatComesIsDrawnWithItsLinks) {
+  const std::string measured = "amax of input 0 (fp16)";
+  std::filesystem::remove(verdict_path(snapshot_));
+  ASSERT_TRUE(session().reload());
+  Driver driver(session(), Panel::verdict, 1280, 1400);
+  driver.frame(5);
+  EXPECT_FALSE(driver.sees(measured));
+  ASSERT_TRUE(write_file_atomically(verdict_path(snapshot_), testing::fixture_verdict()));
+  ASSERT_TRUE(session().poll());
+  driver.frame(2);
+  EXPECT_TRUE(driver.sees(measured));
+  session().select_step(90);
+  driver.frame(2);
+  EXPECT_FALSE(driver.sees(measured));
 }
 
 TEST_F(Jump, TheStripLeadsToWhereItBroke) {
   Driver driver(session(), Panel::all);
-  driver.frame(5);
-  session().select_op(3);
-  driver.frame(2);
-  ASSERT_TRUE(driver.click("Where it broke"));
+  ASSERT_TRUE(click_from_elsewhere(driver, "Where it broke"));
   EXPECT_EQ(session().selection().op, culprit_);
   EXPECT_EQ(in_front(), "Trace");
 }

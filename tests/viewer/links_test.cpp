@@ -2,19 +2,13 @@
 #include "viewer/model/links.h"
 
 #include <filesystem>
-#include <set>
 
-#include "probe/snapshot/atomic_file.h"
-#include "probe/snapshot/manifest.h"
 #include "probe/snapshot/run_dir.h"
 #include "probe/snapshot/writer.h"
 #include "probe/trace/graph.h"
-#include "replay/verdict/json.h"
 #include "tests/viewer/story.h"
-#include "viewer/model/search.h"
 #include "viewer/model/strip.h"
 #include "viewer/model/verdict_page.h"
-#include "viewer/model/words.h"
 #include "viewer/panels/trail.h"
 
 namespace nanquest::viewer {
@@ -24,11 +18,7 @@ using Kind = Link::Kind;
 
 class Links : public testing::Story {
  protected:
-  void SetUp() override {
-    testing::FixtureOptions options;
-    options.incidents = 2;
-    snapshot_ = testing::write_run(dir(), options);
-  }
+  void SetUp() override { snapshot_ = testing::write_run(dir(), {.incidents = 2}); }
   /// The links of a text, and that nothing of the text is lost.
   static std::vector<Link> links_of(const Session& session, const std::string& text) {
     std::vector<Link> out;
@@ -158,47 +148,6 @@ TEST_F(Links, TheStripOfAHealthyRunSaysSo) {
   EXPECT_EQ(strip_of(session).says, verdict_page(session).headline);
   EXPECT_TRUE(strip_of(session).facts.empty());
   EXPECT_FALSE(strip_of(session).breaks.broke);
-}
-
-std::set<std::string> kinds_of(const std::vector<Hit>& hits) {
-  std::set<std::string> kinds;
-  for (const Hit& hit : hits) kinds.insert(kind_name(hit.link.kind));
-  return kinds;
-}
-
-TEST_F(Links, SearchHoldsEveryWordAndFindsTheCulpritFirst) {
-  const Session session = open(dir());
-  const std::vector<Hit> hits = search(session, "MM aten");
-  ASSERT_FALSE(hits.empty());
-  EXPECT_EQ(hits.front().link.number, session.incident()->doc.culprit.op);
-  const Words words("mm aten");
-  for (const Hit& hit : hits) EXPECT_TRUE(words.in(hit.label + " " + kind_name(hit.link.kind))) << hit.label;
-  EXPECT_TRUE(search(session, "no such thing").empty());
-  EXPECT_EQ(kinds_of(search(session, "")), (std::set<std::string>{"step", "layer", "tensor", "op"}));
-}
-
-/// Many incidents, layers and tensors leave room for ops.
-TEST_F(Links, SearchFindsSomeOfEachKindAndNoMoreThanIsAsked) {
-  Manifest manifest = *read_manifest(dir());
-  for (int step = 1000; step < 1020; ++step) manifest.incidents.push_back({step, 0, "", "spike", ""});
-  ASSERT_TRUE(write_manifest(dir(), manifest));
-  const Session session = open(dir());
-  const std::vector<Hit> hits = search(session, "", 12);
-  EXPECT_EQ(hits.size(), 12u);
-  EXPECT_EQ(kinds_of(hits), (std::set<std::string>{"step", "layer", "tensor", "op"}));
-}
-
-TEST_F(Links, SearchFindsASampleThatIsToBlame) {
-  Result<Verdict> verdict = verdict_from_json(testing::fixture_verdict());
-  ASSERT_TRUE(verdict);
-  verdict->poison = {3};
-  verdict->poison_ids = {"train.txt@96"};
-  ASSERT_TRUE(write_file_atomically(verdict_path(snapshot_), to_json(*verdict)));
-  const Session session = open(dir());
-  const std::vector<Hit> hits = search(session, "train.txt");
-  ASSERT_EQ(hits.size(), 1u);
-  EXPECT_EQ(hits[0].label, "sample 3 (train.txt@96)");
-  EXPECT_EQ(hits[0].link, Names(session).linked("sample 3").front().link);
 }
 
 TEST(Trail, GoesBackAndForthAndForgetsWhatLayAhead) {

@@ -8,6 +8,7 @@
 #include "probe/snapshot/writer.h"
 #include "tests/viewer/driver.h"
 #include "tests/viewer/story.h"
+#include "viewer/ui/marks.h"
 
 namespace nanquest::viewer {
 namespace {

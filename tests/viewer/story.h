@@ -3,8 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <optional>
 #include <stdexcept>
 #include <string>
+#include <utility>
 
 #include "tests/viewer/fixture.h"
 #include "viewer/model/session.h"
@@ -25,6 +27,18 @@ class Story : public ::testing::Test {
     return text.find(part) != std::string::npos;
   }
   TempDir temp_;
+};
+
+/// The fixture run with two incidents, opened.
+class OpenStory : public Story {
+ protected:
+  void SetUp() override {
+    snapshot_ = write_run(dir(), {.incidents = 2});
+    session_.emplace(open(dir()));
+  }
+  Session& session() { return *session_; }
+  std::string snapshot_;  ///< of step 131
+  std::optional<Session> session_;
 };
 
 }  // namespace nanquest::viewer::testing

@@ -6,21 +6,15 @@
 
 #include "tests/viewer/driver.h"
 #include "tests/viewer/story.h"
+#include "viewer/ui/marks.h"
 
 namespace nanquest::viewer {
 namespace {
 
 using testing::Driver;
 
-class TimelineUi : public testing::Story {
+class TimelineUi : public testing::OpenStory {
  protected:
-  void SetUp() override {
-    testing::FixtureOptions options;
-    options.incidents = 2;
-    testing::write_run(dir(), options);
-    session_.emplace(open(dir()));
-  }
-  Session& session() { return *session_; }
   /// A plot of a panel, by its label; null if it was not drawn.
   static const ImPlotPlot* plot_of(const char* panel, const char* label) {
     ImPool<ImPlotPlot>& plots = ImPlot::GetCurrentContext()->Plots;
@@ -39,16 +33,6 @@ class TimelineUi : public testing::Story {
     return {at(found->Axes[ImAxis_X1], step, r.Min.x, r.Max.x),
             at(found->Axes[ImAxis_Y1], y, r.Min.y, r.Max.y)};
   }
-  static void click(Driver& driver, ImVec2 at) {
-    ImGuiIO& io = ImGui::GetIO();
-    io.AddMousePosEvent(at.x, at.y);
-    driver.frame(2);
-    io.AddMouseButtonEvent(0, true);
-    driver.frame();
-    io.AddMouseButtonEvent(0, false);
-    driver.frame(2);
-  }
-  std::optional<Session> session_;
 };
 
 TEST_F(TimelineUi, AMarkOfAnIncidentOpensIt) {
@@ -57,7 +41,7 @@ TEST_F(TimelineUi, AMarkOfAnIncidentOpensIt) {
   ASSERT_EQ(session().incident()->doc.step, 131);
   const ImVec2 mark = place("##lanes", 90, 0.5);
   ASSERT_GT(mark.x, 0);
-  click(driver, {mark.x + 3, mark.y});
+  driver.click_at({mark.x + 3, mark.y});
   EXPECT_EQ(session().incident()->doc.step, 90);
 }
 
@@ -66,7 +50,7 @@ TEST_F(TimelineUi, AClickOnACurveSelectsItsStep) {
   driver.frame(5);
   const ImVec2 at = place("##loss", 40, 5);
   ASSERT_GT(at.x, 0);
-  click(driver, at);
+  driver.click_at(at);
   EXPECT_EQ(session().selection().step, 40);
   EXPECT_EQ(driver.bad_vertices(), 0);
 }
@@ -116,7 +100,7 @@ TEST_F(TimelineUi, AnotherIncidentBringsItsOwnHistory) {
     driver.frame(5);
     const ImVec2 mark = place("##lanes", 90, 0.5);
     ASSERT_GT(mark.x, 0);
-    click(driver, mark);
+    driver.click_at(mark);
     EXPECT_EQ(bare.incident()->doc.step, 90);
     EXPECT_EQ(driver.bad_vertices(), 0);
   }
@@ -139,7 +123,7 @@ TEST_F(TimelineUi, IncidentsWithoutAnyHistoryAreInThePlot) {
   ASSERT_NE(lanes, nullptr);
   for (const double step : {90.0, 131.0}) EXPECT_TRUE(lanes->Axes[ImAxis_X1].Range.Contains(step)) << step;
   const ImVec2 mark = place("##lanes", 90, 0.5);
-  click(driver, mark);
+  driver.click_at(mark);
   EXPECT_EQ(named.selection().step, 90);
 }
 

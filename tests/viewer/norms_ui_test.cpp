@@ -1,0 +1,137 @@
+// The plots of the norms panel: what they cover, which values and steps they show.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "tests/viewer/driver.h"
+#include "tests/viewer/story.h"
+#include "viewer/ui/marks.h"
+
+namespace nanquest::viewer {
+namespace {
+
+using testing::Driver;
+using testing::norms_of;
+
+class Norms : public testing::OpenStory {
+ protected:
+  /// `steps` steps of three layers with norms of `scale`; every `every`th is NaN (0: none).
+  static std::vector<SeriesTable> series(int steps, int every, double scale = 1) {
+    std::vector<SeriesTable> tables = {{"scalars", {"step"}, {}}, {"grad_norm", {"a", "b", "c"}, {}}};
+    for (int i = 0; i < steps; ++i) {
+      const double v = every > 0 && i % every == every - 1 ? std::nan("") : scale * (2 + std::sin(i * 0.1));
+      tables[0].values.push_back(i);
+      tables[1].values.insert(tables[1].values.end(), {v, v, v});
+    }
+    return tables;
+  }
+  void follow(int steps, double scale) {
+    testing::write_series(dir(), series(steps, 0, scale));
+    ASSERT_TRUE(session().poll());
+  }
+};
+
+/// One step in 600 is bad: so much of the map may be, and a little more for what must be seen at all.
+TEST_F(Norms, ABadStepDoesNotCoverItsNeighbours) {
+  testing::write_series(dir(), series(20000, 600));
+  ASSERT_TRUE(session().reload());
+  Driver driver(session(), Panel::norms);
+  norms_of(driver).plots = NormsPanel::heat_map;
+  driver.frame(5);
+  const double bad = driver.area(mark_colour(Mark::nan));
+  EXPECT_GT(bad, 200) << "each of them is seen";
+  EXPECT_LT(bad, 0.02 * 1280 * 800);
+}
+
+TEST_F(Norms, ACellIsAsWideAsItsStep) {
+  Driver driver(session(), Panel::norms);  // the last of 132 steps is NaN in every layer
+  norms_of(driver).plots = NormsPanel::heat_map;
+  driver.frame(5);
+  EXPECT_LT(driver.area(mark_colour(Mark::nan)), 1.05 * 1280 / 132 * 800);
+  EXPECT_GT(driver.area(mark_colour(Mark::nan)), 0.5 * 1000 / 132 * 500);
+}
+
+TEST_F(Norms, CurvesStayInThePlotWhileFollowing) {
+  Driver driver(session(), Panel::norms);
+  driver.frame(5);
+  follow(140, 1e6);
+  driver.frame(3);
+  EXPECT_GE(Driver::values_shown(true).Max, 3e6);
+  EXPECT_LE(Driver::values_shown(true).Min, 1e6);
+}
+
+/// Whoever reads the new rows: the window by itself, or a person with Ctrl+R.
+TEST_F(Norms, NewStepsAreShownWhereAllStepsWere) {
+  Driver driver(session(), Panel::norms);
+  driver.frame(5);
+  EXPECT_GE(driver.ui().state().steps.last, 131);
+  follow(200, 1);
+  driver.frame(3);
+  EXPECT_GE(driver.ui().state().steps.last, 199);
+  testing::write_series(dir(), series(300, 0));
+  driver.press(ImGuiKey_R, ImGuiMod_Ctrl);
+  EXPECT_GE(driver.ui().state().steps.last, 299);
+  follow(400, 1);
+  driver.frame(3);
+  EXPECT_GE(driver.ui().state().steps.last, 399) << "and goes on after it";
+  driver.wheel(640, 450, 3);
+  const double zoomed = driver.ui().state().steps.last;
+  ASSERT_LT(zoomed, 399);
+  follow(500, 1);
+  driver.frame(3);
+  EXPECT_EQ(driver.ui().state().steps.last, zoomed) << "a zoom stays";
+}
+
+TEST_F(Norms, FollowingKeepsAZoomAndHomeEndsIt) {
+  Driver driver(session(), Panel::norms);
+  norms_of(driver).plots = NormsPanel::lines;
+  driver.frame(5);
+  ImGui::GetIO().AddKeyEvent(ImGuiMod_Ctrl, true);
+  const ImPlotRange all = Driver::values_shown(true);
+  driver.wheel(640, 450, 2);
+  ImGui::GetIO().AddKeyEvent(ImGuiMod_Ctrl, false);
+  const ImPlotRange zoomed = Driver::values_shown(true);
+  EXPECT_LT(zoomed.Max, all.Max);
+  follow(140, 1e6);
+  driver.frame(3);
+  EXPECT_EQ(Driver::values_shown(true).Max, zoomed.Max);
+  driver.press(ImGuiKey_Home);
+  EXPECT_GE(Driver::values_shown(true).Max, 3e6);
+}
+
+TEST_F(Norms, HomeEndsAZoomOfValuesThatAreNotDrawnNow) {
+  Driver driver(session(), Panel::norms);
+  norms_of(driver).plots = NormsPanel::lines;
+  driver.frame(5);
+  const ImPlotRange all = Driver::values_shown(true);
+  ImGui::GetIO().AddKeyEvent(ImGuiMod_Ctrl, true);
+  driver.wheel(640, 450, 2);
+  ImGui::GetIO().AddKeyEvent(ImGuiMod_Ctrl, false);
+  ASSERT_LT(Driver::values_shown(true).Max, all.Max);
+  norms_of(driver).plots = NormsPanel::heat_map;
+  driver.frame(2);
+  driver.press(ImGuiKey_Home);
+  norms_of(driver).plots = NormsPanel::lines;
+  driver.frame(3);
+  EXPECT_EQ(Driver::values_shown(true).Max, all.Max);
+}
+
+TEST_F(Norms, TheWheelZoomsStepsAndHidesNoLayer) {
+  Driver driver(session(), Panel::norms);
+  norms_of(driver).plots = NormsPanel::heat_map;
+  driver.frame(5);
+  const ImPlotRange layers = Driver::values_shown(false);
+  const double last = driver.ui().state().steps.last;
+  driver.wheel(640, 450, 3);
+  EXPECT_LT(driver.ui().state().steps.last, last);
+  EXPECT_EQ(Driver::values_shown(false).Min, layers.Min);
+  EXPECT_EQ(Driver::values_shown(false).Max, layers.Max);
+  norms_of(driver).plots = NormsPanel::lines;
+  driver.frame(3);
+  const ImPlotRange values = Driver::values_shown(true);
+  driver.wheel(640, 450, 3);
+  EXPECT_EQ(Driver::values_shown(true).Max, values.Max);
+}
+
+}  // namespace
+}  // namespace nanquest::viewer
