@@ -35,7 +35,7 @@ TEST_F(Timeline, LanesHoldWhatTheRunKnows) {
   write({.incidents = 2});
   const Session session = open(dir());
   EXPECT_EQ(steps_of(session, Lane::incident), (std::vector<double>{90, 131}));
-  EXPECT_EQ(steps_of(session, Lane::skipped), (std::vector<double>{90, 131}));
+  EXPECT_EQ(steps_of(session, Lane::failed), (std::vector<double>{90, 131}));
   EXPECT_EQ(steps_of(session, Lane::spike), (std::vector<double>{124}));
   for (const TimelineEvent& e : timeline_events(session)) {
     if (e.incident < 0) continue;

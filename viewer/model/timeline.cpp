@@ -59,7 +59,7 @@ std::vector<TimelineCurve> timeline_curves(const History& history) {
 }
 
 const char* lane_title(TimelineEvent::Lane lane) {
-  constexpr const char* titles[kLanes] = {"incidents", "skipped", "spikes"};
+  constexpr const char* titles[kLanes] = {"incidents", "bad steps", "spikes"};
   return titles[static_cast<int>(lane)];
 }
 
@@ -76,7 +76,7 @@ std::vector<TimelineEvent> timeline_events(const Session& session) {
   for (const GateEvent& e : session.history().events()) {
     if (e.gate == Gate::ok) continue;
     out.push_back(
-        {e.gate == Gate::spike ? Lane::spike : Lane::skipped, e.step, e.gate, -1, gate_words(e.gate)});
+        {e.gate == Gate::spike ? Lane::spike : Lane::failed, e.step, e.gate, -1, gate_words(e.gate)});
   }
   std::stable_sort(out.begin(), out.end(), [](const TimelineEvent& a, const TimelineEvent& b) {
     return std::tie(a.lane, a.step) < std::tie(b.lane, b.step);

@@ -24,7 +24,7 @@ std::vector<TimelineCurve> timeline_curves(const History& history);
 
 /// Something that happened at a step.
 struct TimelineEvent {
-  enum class Lane : std::uint8_t { incident, skipped, spike };
+  enum class Lane : std::uint8_t { incident, failed, spike };
   Lane lane = Lane::incident;
   double step = 0;
   Gate gate = Gate::non_finite;
@@ -33,7 +33,7 @@ struct TimelineEvent {
 };
 inline constexpr int kLanes = 3;
 
-/// "incidents", "skipped", "spikes".
+/// "incidents", "bad steps", "spikes".
 const char* lane_title(TimelineEvent::Lane lane);
 
 /// What is known of the run, lane by lane, in the order of steps: incidents with and without a file, silent

@@ -22,9 +22,9 @@ th { position: sticky; top: 0; background: Canvas; cursor: pointer; }
 th[aria-sort=ascending]::after { content: " \25B2"; } th[aria-sort=descending]::after { content: " \25BC"; }
 .right { text-align: right; font-variant-numeric: tabular-nums; }
 tr:target { outline: 2px solid var(--link); }
-.verified::before { content: "\2713 "; color: #009e73; } .finite::before { content: "\25CB "; color: #2b8fc7; }
-.bad::before { content: "\2717 "; color: #d55e00; } .failed::before { content: "\2013 "; }
-.caution::before { content: "\25C6 "; color: #e69f00; }
+.verified::before { content: "\2713\00A0"; color: #009e73; } .finite::before { content: "\25CB\00A0"; color: #2b8fc7; }
+.bad::before { content: "\2717\00A0"; color: #d55e00; } .failed::before { content: "\2013\00A0"; }
+.caution::before { content: "\25C6\00A0"; color: #e69f00; }
 img { max-width: 100%; height: auto; border: 1px solid var(--line); }
 @media print { .scroll { max-height: none; overflow: visible; } nav, th { position: static; } input { display: none; } }
 input { font: inherit; width: 20rem; max-width: 100%; margin-bottom: .4rem; }
