@@ -42,12 +42,11 @@ std::size_t edit_distance(const std::string& a, const std::string& b) {
   return row[b.size()];
 }
 
-CLI::Option* add_text(CLI::App& app, const Setting& s, const TextValue& value) {
+CLI::Option* add_text(CLI::App& app, const std::string& names, const Setting& s, const TextValue& value) {
   const auto set = [&value](const std::vector<std::string>& given) {
     for (const std::string& text : given)
       if (Status ok = value.set(text); !ok) throw Refused{ok.error()};
   };
-  const std::string names = "--" + s.key + (s.alias.empty() ? "" : ",--" + s.alias);
   CLI::Option* option = app.add_option_function<std::vector<std::string>>(names, set, s.help);
   option->default_str(value.text());
   if (value.repeated) return option->multi_option_policy(CLI::MultiOptionPolicy::Throw)->expected(1, 64);
@@ -60,15 +59,16 @@ void add_options(CLI::App& app, const SettingList& list) {
   app.config_formatter(std::make_shared<DashedToml>());
   app.option_defaults()->ignore_underscore()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
   for (const Setting& s : list.all()) {
+    const std::string names = "--" + s.key + (s.alias.empty() ? "" : ",--" + s.alias);
     CLI::Option* option = std::visit(
         [&](const auto& v) -> CLI::Option* {
           using T = std::decay_t<decltype(v)>;
           if constexpr (std::is_same_v<T, TextValue>)
-            return add_text(app, s, v);
+            return add_text(app, names, s, v);
           else if constexpr (std::is_same_v<T, bool*>)
-            return app.add_flag("--" + s.key + (s.negatable ? ",!--no-" + s.key : ""), *v, s.help);
+            return app.add_flag(names + (s.negatable ? ",!--no-" + s.key : ""), *v, s.help);
           else
-            return app.add_option("--" + s.key, *v, s.help)->capture_default_str();
+            return app.add_option(names, *v, s.help)->capture_default_str();
         },
         s.value);
     option->group(s.group);
