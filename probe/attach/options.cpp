@@ -49,11 +49,10 @@ Result<AttachOptions> parse_options(const std::string& text) {
       return wrong("run_dir", "a path");
     options.probe.run_dir = json["run_dir"].get<std::string>();
   }
-  const std::string then =
-      json.value("on_incident", Json("continue")).is_string() ? json.value("on_incident", "continue") : "";
-  if (then != "continue" && then != "skip" && then != "fallback_fp32" && then != "stop")
-    return wrong("on_incident", "continue, skip, fallback_fp32 or stop");
-  options.skip_bad_updates = then == "skip" || then == "fallback_fp32";
+  if (json.contains("skip_bad_updates")) {
+    if (!json["skip_bad_updates"].is_boolean()) return wrong("skip_bad_updates", "true or false");
+    options.skip_bad_updates = json["skip_bad_updates"].get<bool>();
+  }
   int rank = 0, world = 1;
   for (const Status& read : {read_int(json, "watch_every", options.watch_every, 0),
                              read_int(json, "watch_first", options.watch_first, 0),

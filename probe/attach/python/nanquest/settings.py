@@ -96,7 +96,7 @@ class Settings:
     def to_json(self, run_dir: str, rank: int, world_size: int) -> str:
         """What the library's `start` reads."""
         options = dataclasses.asdict(self)
-        options.update(run_dir=run_dir, rank=rank, world_size=world_size,
+        options.update(run_dir=run_dir, rank=rank, world_size=world_size, skip_bad_updates=self.on_incident in WITHHOLDS,
                        config={"command": " ".join(getattr(sys, "orig_argv", sys.argv)),
                                "on-incident": self.on_incident, "lr-backoff": f"{self.lr_backoff:g}",
                                "skip-limit": str(self.skip_limit),
