@@ -3,7 +3,6 @@
 #include <ATen/ATen.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <map>
 #include <unordered_map>
 
@@ -27,12 +26,6 @@ void set_format(const at::Tensor& tensor, at::ScalarType type) {
   if (gradient.defined() && gradient.scalar_type() != type) gradient.set_data(gradient.detach().to(type));
 }
 
-std::string gigabytes(double bytes) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.2f GB", bytes / 1e9);
-  return text;
-}
-
 }  // namespace
 
 Status can_widen(const std::vector<at::Tensor>& tensors) {
@@ -44,15 +37,17 @@ Status can_widen(const std::vector<at::Tensor>& tensors) {
     if (!fresh && holder->second != t.unsafeGetTensorImpl())
       return Error{ErrorCode::unsupported, "two of its weights or states share memory, and would no longer",
                    ""};
-    more.try_emplace(t.device().str(), t.device(), 0).first->second.second +=
-        static_cast<double>(t.nbytes());  // twice as wide
+    // Twice as wide, and its gradient goes along.
+    double& needed = more.try_emplace(t.device().str(), t.device(), 0).first->second.second;
+    needed += static_cast<double>(t.nbytes());
+    if (t.is_leaf() && is_narrow(t.grad())) needed += static_cast<double>(t.grad().nbytes());
   }
   for (const auto& [name, needed] : more) {
     const auto free = static_cast<double>(free_memory(needed.first));
     if (free > 0 && needed.second > kShare * free)
       return Error{ErrorCode::unsupported,
-                   "weights and moments in fp32 take " + gigabytes(needed.second) + " more on " + name +
-                       ", where " + gigabytes(free) + " are free",
+                   "weights and moments in fp32 take " + amount(needed.second) + " more on " + name +
+                       ", where " + amount(free) + " are free",
                    ""};
   }
   return {};

@@ -21,8 +21,8 @@ namespace nanquest::attach {
 
 class Widened {
  public:
-  /// Makes fp16 and bf16 tensors fp32, all or none. `device` with the numbers if a device's free memory can't
-  /// hold them, or what LibTorch said.
+  /// Makes fp16 and bf16 tensors fp32, all or none; others are left as they are. `unsupported` with what
+  /// can_widen says, or what LibTorch said.
   Status widen(const std::vector<at::Tensor>& tensors);
   /// The formats from before `widen`.
   void take_back();
@@ -33,8 +33,8 @@ class Widened {
   std::vector<std::pair<at::Tensor, at::ScalarType>> changed_;
 };
 
-/// Whether none of these can be made fp32 now, and why: two that share memory would no longer do so, or too
-/// little is free.
+/// Whether these can be made fp32 now; if not, `unsupported` says why: two that share memory would no longer
+/// do so, or too little is free, with the numbers.
 Status can_widen(const std::vector<at::Tensor>& tensors);
 
 }  // namespace nanquest::attach

@@ -20,14 +20,14 @@ std::uint64_t number_in(const char* path) {
   return file >> value ? value : 0;
 }
 
+}  // namespace
+
 std::string amount(double bytes) {
   char text[32];
   std::snprintf(text, sizeof text, bytes < 1e9 ? "%.0f MB" : "%.1f GB",
                 bytes < 1e9 ? bytes / 1e6 : bytes / 1e9);
   return text;
 }
-
-}  // namespace
 
 std::uint64_t free_memory(at::Device device) {
   if (!device.is_cpu()) {

@@ -65,5 +65,7 @@ class UpdateGovernor {
 /// Bytes that a process can still get: of a CPU's memory the machine's, or its control group's if that is
 /// less; of a device's what its allocator tells. 0 if unknown.
 std::uint64_t free_memory(at::Device device = at::kCPU);
+/// So many bytes for a reader: "12 MB", "3.4 GB".
+std::string amount(double bytes);
 
 }  // namespace nanquest
