@@ -60,6 +60,7 @@ void AttachSession::start_step() {
   if (by_hand_) {  // nobody said that the update was over
     remember_damage();
     write_recording(pending_);
+    undo_.forget();
   }
   close_trace();
   updated_ = by_hand_ = cleared_ = differentiated_ = norm_bad_ = false;
@@ -137,6 +138,7 @@ bool AttachSession::pass_went_bad() const {
 
 StepAnswer AttachSession::look_back(const char* how) {
   StepAnswer answer;
+  answer.step = step();
   if (reported_step_ != step()) {
     at::Tensor loss = losses_.telling();
     if (!loss.defined() && trace_ && trace_->last_scalar) {
@@ -218,7 +220,7 @@ StepAnswer AttachSession::before_update(const Update& update, const Weights& wei
 StepAnswer AttachSession::judge(const Update& update) {
   StepAnswer answer;
   safely("the gate", [&] {
-    const std::int64_t now = step();
+    const std::int64_t now = answer.step = step();
     const GateResult seen = gate_.run(1.0, losses_.total());
     if (norm_.defined() && !norm_.is_cpu()) norm_bad_ = !holds_finite(norm_);
     norm_.reset();

@@ -26,6 +26,7 @@ std::string to_json(const StepAnswer& answer) {
   if (summary.empty() && !answer.skip) return "";
   return nlohmann::json{{"incident", answer.incident},
                         {"stops", answer.stops},
+                        {"step", answer.step},
                         {"skip", answer.skip},
                         {"gradients_bad", answer.gradients_bad},
                         {"scale_overflow", answer.scale_overflow},
@@ -141,6 +142,12 @@ void remember(const std::vector<at::Tensor>& buffers) {
 bool put_back() {
   return !session() || session()->put_back();
 }
+void forget() {
+  if (session()) session()->forget();
+}
+bool remembers() {
+  return session() && session()->remembers();
+}
 std::string spoiled_weight() {
   return session() ? session()->spoiled_weight() : "";
 }
@@ -189,6 +196,8 @@ TORCH_LIBRARY(nanquest, m) {
   m.def("standing_bytes() -> int", &standing_bytes);
   m.def("remember(Tensor[] buffers) -> ()", &remember);
   m.def("put_back() -> bool", &put_back);
+  m.def("forget() -> ()", &forget);
+  m.def("remembers() -> bool", &remembers);
   m.def("spoiled_weight() -> str", &spoiled_weight);
   m.def("widen(Tensor[] tensors, bool try_only) -> str", &widen);
   m.def("keep_wide(bool keep) -> ()", &keep_wide);

@@ -28,7 +28,7 @@ void AttachSession::pass(bool begins) {
 
 bool AttachSession::put_back() {
   bool all = true;
-  safely("putting buffers and generators back", [&] { all = undo_.put_back(); });
+  always("putting buffers and generators back", [&] { all = undo_.put_back(); });
   return all;
 }
 
@@ -51,7 +51,7 @@ std::string AttachSession::widen(const std::vector<at::Tensor>& tensors, bool tr
 }
 
 void AttachSession::keep_wide(bool keep) {
-  safely("the weights' formats", [&] { keep ? widened_.keep() : widened_.take_back(); });
+  always("the weights' formats", [&] { keep ? widened_.keep() : widened_.take_back(); });
 }
 
 }  // namespace nanquest::attach

@@ -63,6 +63,10 @@ AttachSession::~AttachSession() = default;
 
 void AttachSession::safely(const char* doing, const std::function<void()>& work) {
   if (off_ || forked.load(std::memory_order_relaxed)) return;
+  always(doing, work);
+}
+
+void AttachSession::always(const char* doing, const std::function<void()>& work) {
   const ObserverPause pause;
   try {
     work();

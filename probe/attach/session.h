@@ -61,6 +61,7 @@ struct AttachOptions {
 /// What a boundary of a step (a pass begins, an update begins, it is over) says.
 struct StepAnswer {
   Gate gate = Gate::ok;
+  std::int64_t step = 0;       ///< which it is about, where there is something to skip
   bool skip = false;           ///< the update should not be made (of a step that was given up: it was not)
   bool gradients_bad = false;  ///< they hold NaN or Inf, which under data parallelism every rank sees
   bool scale_overflow = false;  ///< the loss scale is too high, whatever else is bad
@@ -139,6 +140,10 @@ class AttachSession : public OpSink {
   void pass(bool begins);
   /// True unless the random generators had to stay as they are.
   bool put_back();
+  /// What was remembered is not wanted: the step goes on for good, or was none.
+  void forget() { undo_.forget(); }
+  /// Whether a step is under way that `put_back` would undo.
+  bool remembers() const { return undo_.remembers(); }
   /// A weight that some update made NaN or Inf, so that leaving out others does not help; "" if there is
   /// none.
   std::string spoiled_weight();
@@ -194,7 +199,10 @@ class AttachSession : public OpSink {
   bool watching() const;
   void bind(const Weights& weights);
   void release_weights();
+  /// Does `work` unless the session is off; what fails in it switches the session off.
   void safely(const char* doing, const std::function<void()>& work);
+  /// The same even if the session is off: for what gives the program back what was taken from it.
+  void always(const char* doing, const std::function<void()>& work);
   void write_incident(Gate gate, const std::string& what, StepAnswer& answer, bool update_made = false);
   void write_file(Gate gate, StepAnswer& answer, bool update_made);
   /// Whether the step that runs can be written.

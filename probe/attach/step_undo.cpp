@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 #include <ATen/Context.h>
 
+#include <algorithm>
 #include <cstring>
 #include <mutex>
 #include <utility>
@@ -10,8 +11,8 @@
 namespace nanquest::attach {
 namespace {
 
-at::Tensor state_of(at::Device device) {
-  at::Generator generator = at::globalContext().defaultGenerator(device);
+at::Tensor state_of(const at::Generator& it) {
+  at::Generator generator = it;  // asking is no const function
   const std::lock_guard<std::mutex> lock(generator.mutex());
   return generator.get_state();
 }
@@ -22,26 +23,21 @@ bool same(const at::Tensor& a, const at::Tensor& b) {
 
 }  // namespace
 
-void StepUndo::remember(const std::vector<at::Tensor>& buffers, std::vector<at::Device> devices) {
+void StepUndo::remember(const std::vector<at::Tensor>& buffers, const std::vector<at::Device>& devices) {
   forget();
-  devices_ = std::move(devices);
   for (const at::Tensor& buffer : buffers) buffers_.watch_buffer(buffer);
-  for (const at::Device device : devices_) random_.watch_device(device);
   buffers_.save();
-  random_.save();
-  look();
+  for (const at::Device device : devices) {
+    const at::Generator& generator = at::globalContext().defaultGenerator(device);
+    const at::Tensor now = state_of(generator);
+    random_.push_back({generator, now, now});
+  }
   remembers_ = true;
 }
 
-void StepUndo::look() {
-  seen_.clear();
-  for (const at::Device device : devices_) seen_.push_back(state_of(device));
-}
-
 bool StepUndo::drawn_since() const {
-  for (std::size_t i = 0; i < devices_.size(); ++i)
-    if (!same(seen_[i], state_of(devices_[i]))) return true;
-  return false;
+  return std::any_of(random_.begin(), random_.end(),
+                     [](const Random& r) { return !same(r.seen, state_of(r.generator)); });
 }
 
 void StepUndo::pass(bool begins) {
@@ -51,14 +47,18 @@ void StepUndo::pass(bool begins) {
   if (begins)
     drawn_outside_ = drawn_since();
   else
-    look();
+    for (Random& r : random_) r.seen = state_of(r.generator);
 }
 
 bool StepUndo::put_back() {
   if (!std::exchange(remembers_, false)) return true;
   // In the middle of a pass (an optimizer that calls the model itself) the numbers drawn are the pass's.
   const bool outside = drawn_outside_ || (depth_ == 0 && drawn_since());
-  if (!outside) random_.restore();
+  if (!outside)
+    for (Random& r : random_) {
+      const std::lock_guard<std::mutex> lock(r.generator.mutex());
+      r.generator.set_state(r.began);
+    }
   buffers_.restore();
   forget();
   return !outside;
@@ -66,8 +66,7 @@ bool StepUndo::put_back() {
 
 void StepUndo::forget() {
   buffers_ = {};
-  random_ = {};
-  seen_.clear();
+  random_.clear();
   remembers_ = drawn_outside_ = false;
 }
 

@@ -10,6 +10,7 @@
 /// Buffers are held from `remember` until the step is over. One thread.
 #pragma once
 
+#include <ATen/core/Generator.h>
 #include <ATen/core/Tensor.h>
 
 #include <vector>
@@ -21,22 +22,25 @@ namespace nanquest::attach {
 class StepUndo {
  public:
   /// Remembers the state of now: these buffers and the default generators of these devices.
-  void remember(const std::vector<at::Tensor>& buffers, std::vector<at::Device> devices);
+  void remember(const std::vector<at::Tensor>& buffers, const std::vector<at::Device>& devices);
   /// A pass of the program's models begins, or is over. Passes may lie in one another.
   void pass(bool begins);
   /// Puts back what was remembered, and forgets it; nothing if nothing was. True unless the generators had to
   /// stay.
   bool put_back();
   void forget();
+  /// Whether there is something to put back.
+  bool remembers() const { return remembers_; }
 
  private:
-  /// What the generators were like when somebody last looked.
-  void look();
+  struct Random {
+    at::Generator generator;
+    at::Tensor began, seen;  ///< bytes: at `remember`, and when somebody last looked
+  };
   bool drawn_since() const;
 
-  UndoLog buffers_, random_;
-  std::vector<at::Device> devices_;
-  std::vector<at::Tensor> seen_;
+  UndoLog buffers_;
+  std::vector<Random> random_;
   bool remembers_ = false, drawn_outside_ = false;
   int depth_ = 0;
 };
