@@ -97,11 +97,13 @@ class DdpTest(AttachTest):
         for mode, said in (("ddp", "from here on: fp32"), ("ddp-amp", "from here on: fp32"),
                            ("ddp-low", refused + "DistributedDataParallel keeps buckets in the format of the weights"),
                            ("manual", refused + "several processes train together, but not by DistributedDataParallel"),
-                           ("ddp-loss", "under several processes the gradients decide")):
+                           ("ddp-loss", "under several processes the gradients decide"),
+                           ("ddp-given-up", "under several processes the gradients decide"),
+                           ("ddp-average", "from here on: fp32")):
             with self.subTest(mode):
                 err = self.together(mode, 1, mode, options=("--level", "guard", "--on-incident", "fallback_fp32"), run_dir=mode)
                 self.assertNotIn("the probe is off", err)
-                self.assertEqual(err.count(said), 1 if mode == "ddp-loss" else 2, err)
+                self.assertEqual(err.count(said), 1 if mode in ("ddp-loss", "ddp-given-up") else 2, err)
                 one, other = self.weights(mode)
                 for name, value in one.items():
                     self.assertTrue(bool(torch.isfinite(value).all()), name)

@@ -1,7 +1,8 @@
 """Two processes that train together; in step 3 the loss of rank BAD is the logarithm of zero.
 
 usage: train.py MODE BAD WEIGHTS      (MODE: ddp, bucket-view, no-sync, manual, gather; BAD -1: nobody;
-ddp-amp, ddp-low: under autocast, weights in bf16; ddp-loss: the loss alone is bad, its gradients are not)
+ddp-amp, ddp-low: under autocast, weights in bf16; ddp-loss: the loss alone is bad, its gradients are not;
+ddp-given-up: so it is, and the ranks agree to leave the step out; ddp-average: rank 0 keeps an average in bf16)
 """
 import sys
 
@@ -19,6 +20,7 @@ if mode == "ddp-low":
     net.bfloat16()
 parallel = mode.startswith("ddp") or mode in ("bucket-view", "no-sync")
 model = DistributedDataParallel(net, gradient_as_bucket_view=mode == "bucket-view") if parallel else net
+average = torch.optim.swa_utils.AveragedModel(net).bfloat16() if mode == "ddp-average" and rank == 0 else None
 optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2)
 torch.manual_seed(10 + rank)
 
@@ -32,11 +34,11 @@ head = Head()
 
 
 def loss_of(step):
-    broken = step == 3 and rank == bad
+    broken, alone = step == 3 and rank == bad, mode in ("ddp-loss", "ddp-given-up")
     with torch.autocast("cpu", torch.bfloat16, enabled=mode == "ddp-amp"):
-        y = head(model(torch.randn(6, 4, dtype=torch.bfloat16 if mode == "ddp-low" else None)), broken and mode != "ddp-loss")
+        y = head(model(torch.randn(6, 4, dtype=torch.bfloat16 if mode == "ddp-low" else None)), broken and not alone)
     if mode != "gather":
-        return y.square().mean() + (float("nan") if broken and mode == "ddp-loss" else 0)
+        return y.square().mean() + (float("nan") if broken and alone else 0)
     everybody = [torch.empty_like(y) for _ in range(size)]
     dist.all_gather(everybody, y.detach())
     everybody[rank] = y
@@ -48,7 +50,13 @@ for step in range(5):
     if mode == "no-sync":
         with model.no_sync():
             loss_of(0).backward()
-    loss_of(step).backward()
+    loss = loss_of(step)
+    loss.backward()
+    if mode == "ddp-given-up":
+        finite = torch.isfinite(loss.detach()).float()
+        dist.all_reduce(finite, dist.ReduceOp.MIN)
+        if not finite:
+            continue
     if not parallel:
         for parameter in model.parameters():
             dist.all_reduce(parameter.grad)

@@ -2,53 +2,28 @@
 
 from __future__ import annotations
 
-import weakref
-
 import torch
 from torch.optim.swa_utils import AveragedModel
 
-from . import compiled
-from .formats import LOW, Formats, wide
-from .naming import is_plain, living_modules, unwrap
+from . import compiled, obstacles
+from .formats import Formats
+from .naming import living_modules, unwrap
 from .places import place_in_group
+from .widening import LOW, Widening
 
 taken = None    # the Fallback in force, or None
 
-_LIBRARIES = {"deepspeed": "DeepSpeed keeps weights and moments in memory of its own",
-              **dict.fromkeys(("bitsandbytes", "torchao", "gptqmodel", "auto_gptq", "awq", "hqq"),
-                              "some of its weights have 4 or 8 bits")}
+
+def before_update(optimizer, args, kwargs) -> None:
+    """A hook of every optimizer; it does not ask the probe, which may be off by then."""
+    if taken is not None:
+        taken.rates.before(optimizer)
 
 
-def can_skip(optimizer) -> bool:
-    """Whether `step` leaves parameters without a gradient, and their state, alone: so do PyTorch's own."""
-    return type(optimizer).step.__module__.startswith("torch.optim")
-
-
-def _kinds(value) -> set:
-    return {kind.__name__ for kind in type(value).__mro__}
-
-
-def _why_not_module(module) -> str:
-    if {"FullyShardedDataParallel", "FSDPModule"} & _kinds(module):
-        return "FSDP keeps weights and moments in shards"
-    return _LIBRARIES.get(type(module).__module__.partition(".")[0], "")
-
-
-def _why_not_weight(weight) -> str:
-    if "DTensor" in _kinds(weight):
-        return "FSDP keeps weights and moments in shards"
-    if weight.element_size() == 1 or weight.is_quantized:
-        return "some of its weights have 4 or 8 bits"
-    return "" if is_plain(weight) else f"some of its weights are of type {type(weight).__name__}"
-
-
-def _tensors_in(value, depth=0):
-    """Those that an optimizer keeps: in dictionaries, and LBFGS in lists."""
-    if isinstance(value, torch.Tensor):
-        yield value
-    elif depth < 3 and isinstance(value, (dict, list, tuple)):
-        for each in value.values() if isinstance(value, dict) else value:
-            yield from _tensors_in(each, depth + 1)
+def after_update(optimizer, args, kwargs) -> None:
+    """As before_update."""
+    if taken is not None:
+        taken.rates.after(optimizer)
 
 
 def _shapes(model) -> list:
@@ -63,61 +38,79 @@ def _copies_of(models) -> list:
 
 
 class Fallback:
+    """From `take` on the program's weights, autocast, scalers and rates are the fallback's. Until a call of a model in fp32 has
+    worked it is on trial."""
+
     def __init__(self, program, optimizers, factor: float):
         self._attached = program.attached
         self._program = program
-        self._optimizers = [optimizer for optimizer in optimizers if optimizer is not None]
+        self._optimizers = optimizers
         self._models = [root for root in program.paths.roots() if program.trains(root)]
         self._copies = _copies_of(self._models)
-        self._modules = weakref.WeakSet()   # those whose inputs are made as wide as their weights
+        if place_in_group()[1] > 1:  # one in 16 bits stays so: which rank keeps it must not decide what all of them do
+            self._copies = [copy for copy in self._copies
+                            if not any(tensor.dtype in LOW for tensor in (*copy.parameters(), *copy.buffers()))]
+        self._inputs = None     # Widening, once it is taken
         self._formats = Formats(factor)
         self._on_trial = False
-        self.factor = factor
+        self.rates = self._formats.rates
 
     def why_not(self) -> str:
         """What keeps this program from it, "" if nothing does. Alike on all ranks of a data-parallel program."""
+        return self._what_it_is() or self._attached.ops.widen(self._tensors(), True)
+
+    def _what_it_is(self) -> str:
+        """The same, but for memory: that is asked again when it is needed."""
         for module in (module for root in self._models for module in root.modules()):
-            if why := _why_not_module(module):
+            if why := obstacles.of_module(module):
                 return why
         for weight in self._weights():
-            if why := _why_not_weight(weight):
+            if why := obstacles.of_weight(weight):
                 return why
         for optimizer in self._optimizers:
-            if why := _LIBRARIES.get(type(optimizer).__module__.partition(".")[0], ""):
+            if why := obstacles.of_optimizer(optimizer):
                 return why
-            if not can_skip(optimizer):
-                return f"{type(optimizer).__name__}.step is not PyTorch's own"
         if compiled.ran:
             return "regions of torch.compile keep the formats that they were compiled for"
-        low = [tensor for tensor in self._tensors() if tensor.dtype in LOW]
         if place_in_group()[1] > 1:
             if not self._program.parallel:
                 return "several processes train together, but not by DistributedDataParallel, so they could part ways"
-            if low:
+            if any(tensor.dtype in LOW for tensor in self._tensors()):
                 return "DistributedDataParallel keeps buckets in the format of the weights"
-            return ""
-        return self._attached.ops.widen(low, True)
+        return ""
 
     def take(self) -> str:
         """"" if it is in force, else why it can't be: then nothing was changed."""
         global taken
-        if why := self.why_not():
+        if why := self._what_it_is():
             return why
-        if why := self._attached.ops.widen([tensor for tensor in self._tensors() if tensor.dtype in LOW], False):
-            return why
-        for root in (*self._models, *self._copies):
-            self._modules.update(module for module in root.modules() if module is root or module._parameters)
-        self._formats.put()
-        self._program.moved()
+        inputs = Widening((*self._models, *self._copies))
+        try:
+            self._formats.put()
+            if why := self._attached.ops.widen(self._tensors(), False):
+                self._formats.undo()
+                return why
+            self._program.moved()
+        except BaseException:
+            self._attached.ops.keep_wide(False)
+            self._formats.undo()
+            raise
+        inputs.put()
+        self._inputs = inputs
         self._on_trial = True
         taken = self
         return ""
 
-    def end(self) -> None:
-        """The formats of the weights stay; autocast, scalers and rates are the program's again."""
+    def end(self, taken_back: bool = False) -> None:
+        """Autocast, scalers and rates are the program's again. The formats of the weights stay, and with them what is done to
+        inputs, unless they were `taken_back`."""
         global taken
-        self._formats.undo()
         taken = None
+        self._formats.undo()
+        if taken_back:
+            self._inputs.undo()
+        else:
+            self._inputs.keep_what_was_narrow()
 
     def _weights(self) -> list:
         found = {id(p): p for root in self._models for p in root.parameters()}
@@ -128,39 +121,63 @@ class Fallback:
         """Weights, buffers and moments."""
         roots = (*self._models, *self._copies)
         buffers = [tensor for root in roots for tensor in (*root.parameters(), *root.buffers())]
-        states = [tensor for optimizer in self._optimizers for tensor in _tensors_in(optimizer.state)]
+        states = [tensor for optimizer in self._optimizers for tensor in obstacles.tensors_in(optimizer.state)]
         found = {id(tensor): tensor for tensor in [*self._weights(), *buffers, *states]}
         return list(found.values())
 
-    # At each call of a module.
+    # The trial.
 
-    def inputs(self, module, args, kwargs):
-        """What a program made as narrow as its weights were."""
-        if module not in self._modules or (self._on_trial and module in self._models):  # its own are kept as they are
-            return args, kwargs
-        return tuple(map(wide, args)), {key: wide(value) for key, value in kwargs.items()}
-
-    def call(self, own, module, args, kwargs):
-        """A model called from outside. The first call shows whether the program can do with fp32 at all: a kernel that has
-        none, or a cast in the middle of a model, raises. Then everything is as if there had been no fallback."""
+    def call(self, own, module, given, wide):
+        """A model called from outside: with arguments as they were given, and as widening.inputs made them. The first call shows whether
+        the program can do with fp32 at all: a kernel that has none, or a cast in the middle of a model, raises. Then everything is
+        as if there had been no fallback. A call without gradients can show that it can't, but not that it can."""
         if not self._on_trial or unwrap(module) not in self._models:
-            return own(module, *args, **kwargs)
-        self._on_trial = False
+            return own(module, *wide[0], **wide[1])
+        trains, undo = torch.is_grad_enabled(), self._program.policy.undo
+        if aside := not trains and not self._attached.ops.remembers():
+            self._safely(undo.begins)
+        failed = ""
         try:
-            wide_args, wide_kwargs = self.inputs(module, args, kwargs)
-            result = own(module, *wide_args, **wide_kwargs)
+            result = own(module, *wide[0], **wide[1])
         except Exception as error:  # noqa: BLE001: if it is not of our making, it comes again below
-            self._take_back(error)
-            return own(module, *args, **kwargs)
-        self._attached.ops.keep_wide(True)
-        self._models = self._copies = self._optimizers = ()  # nobody else is to keep them alive
+            if place_in_group()[1] > 1 and isinstance(error, torch.OutOfMemoryError):
+                raise  # of this rank alone: to call again would leave the others waiting for another broadcast
+            failed = f"in fp32 the model raises {type(error).__name__}: {' '.join(str(error).split())[:200]}"
+        # From here on the error, and with it all that the call had made, is gone.
+        if failed:
+            wide.clear()
+            self._safely(self._take_back, failed, trains)
+            return own(module, *given[0], **given[1])
+        if trains:
+            self._safely(self._settle)
+        elif aside:
+            self._safely(undo.forget)
         return result
 
-    def _take_back(self, error) -> None:
+    def _safely(self, work, *args) -> None:
+        """In the middle of the program's call: what fails here must not look as if that had."""
+        try:
+            work(*args)
+        except Exception as error:  # noqa: BLE001: a training must not end because of the probe
+            self._attached.give_up(f"the probe is off: the fallback: {type(error).__name__}: {' '.join(str(error).split())[:300]}")
+
+    def update_made(self) -> None:
+        """Where no model is called as a whole, an update of a later step ends the trial."""
+        if self._on_trial and self._attached.ops.step() != self._attached.fell_back:
+            self._settle()
+
+    def _settle(self) -> None:
+        self._on_trial = False
+        self._attached.ops.keep_wide(True)
+        self._models = self._copies = self._optimizers = ()  # nobody else is to keep them alive
+
+    def _take_back(self, why: str, trains: bool) -> None:
+        self._on_trial = False
         policy = self._program.policy
-        policy.undo.put_back(self._attached)
+        policy.undo.put_back()
         self._attached.ops.keep_wide(False)
-        self.end()
+        self.end(taken_back=True)
         self._program.moved()
-        policy.undo.begins(self._attached)
-        policy.fallback_failed(f"in fp32 the model raises {type(error).__name__}: {' '.join(str(error).split())[:200]}")
+        if trains:
+            policy.undo.begins()
+        policy.fallback_failed(why)

@@ -1,18 +1,16 @@
 """What the fp32 fallback puts in PyTorch's way for the rest of the run: autocast and loss scalers that do nothing, a smaller
-learning rate around each update, inputs as wide as the weights. Nothing of it is there before the fallback, and none of it
-asks the probe, which may be off by then."""
+learning rate around each update. Nothing of it is there before the fallback, and none of it asks the probe, which may be off by
+then."""
 
 from __future__ import annotations
 
 import collections
 import functools
+import weakref
 
 import torch
-from torch.optim import optimizer as optimizers
 
 from .patches import Patches
-
-LOW = (torch.float16, torch.bfloat16)
 
 
 def _update(own):
@@ -32,39 +30,35 @@ _SCALER = {
 
 
 class Rates:
-    """The learning rate of every group times a factor, from an update's begin to its end: schedulers never see it."""
+    """The learning rate of every group times a factor, from an update's begin to its end: schedulers never see it. Updates of
+    several optimizers may lie in one another, or be made on several threads."""
 
     def __init__(self, factor: float):
-        self.factor = factor
-        self._own = []       # (group, its rate, that rate times the factor) while an update is made
+        self._factor = factor
+        # Of the optimizers that are at it: [(group, its rate, that rate times the factor)].
+        self._own = weakref.WeakKeyDictionary()
 
-    def before(self, optimizer, args, kwargs) -> None:
-        self._restore()      # of an update that raised
+    def to_come(self, optimizer) -> float:
+        """What the optimizer's present rates are still to be multiplied with: 1 while they are."""
+        return 1.0 if optimizer in self._own else self._factor
+
+    def before(self, optimizer) -> None:
+        self.after(optimizer)  # of an update that raised
+        own = self._own[optimizer] = []
         for group in optimizer.param_groups:
-            own = group.get("lr")
-            if isinstance(own, (float, int, torch.Tensor)):
-                group["lr"] = smaller = own * self.factor
-                self._own.append((group, own, smaller))
+            rate = group.get("lr")
+            if isinstance(rate, (float, int, torch.Tensor)):
+                group["lr"] = smaller = rate * self._factor
+                own.append((group, rate, smaller))
 
-    def after(self, optimizer, args, kwargs) -> None:
-        self._restore()
-
-    def _restore(self) -> None:
-        while self._own:
-            group, own, smaller = self._own.pop()
+    def after(self, optimizer) -> None:
+        for group, own, smaller in self._own.pop(optimizer, ()):
             if group.get("lr") is smaller:  # else the program has set another meanwhile
                 group["lr"] = own
 
-
-def wide(value, depth=0):
-    """fp16 and bf16 tensors in it as fp32; anything else as it is."""
-    if isinstance(value, torch.Tensor):
-        return value.float() if value.dtype in LOW else value
-    if depth < 3 and type(value) in (list, tuple):
-        return type(value)(wide(each, depth + 1) for each in value)
-    if depth < 3 and type(value) is dict:
-        return {key: wide(each, depth + 1) for key, each in value.items()}
-    return value
+    def end(self) -> None:
+        for optimizer in list(self._own):
+            self.after(optimizer)
 
 
 class Formats:
@@ -73,8 +67,7 @@ class Formats:
     def __init__(self, factor: float):
         self._open = collections.Counter()  # devices of the autocast contexts that the program is in
         self._patches = Patches()
-        self._rates = Rates(factor)
-        self._handles = []
+        self.rates = Rates(factor)
 
     def put(self) -> None:
         for name, change in (("__enter__", 1), ("__exit__", -1)):
@@ -86,8 +79,6 @@ class Formats:
                 self._open[device] += 1
                 torch.set_autocast_enabled(device, False)
         torch.clear_autocast_cache()
-        self._handles = [optimizers.register_optimizer_step_pre_hook(self._rates.before),
-                         optimizers.register_optimizer_step_post_hook(self._rates.after)]
 
     def _around_switch(self, change, own):
         """Of autocast's __enter__ and __exit__, also of contexts that were made or entered before."""
@@ -104,5 +95,4 @@ class Formats:
         for device, contexts in self._open.items():
             if contexts > 0:
                 torch.set_autocast_enabled(device, True)
-        while self._handles:
-            self._handles.pop().remove()
+        self.rates.end()

@@ -16,7 +16,7 @@ import torch
 from torch.compiler import is_compiling
 from torch.optim import optimizer as optimizers
 
-from . import compiled, fallback, observed, passes, preparing
+from . import compiled, fallback, observed, passes, preparing, widening
 from .naming import is_plain, unwrap
 from .observed import elsewhere, guarded, in_backward
 from .patches import Patches
@@ -42,14 +42,17 @@ def begin(attachment, module, args, kwargs):
         # A cell called on its own last output goes on with the same pass. What a weight outside of any module went
         # into (a learned prompt) begins one as a batch does.
         if not (_computed(args) or _computed(kwargs.values())) or attachment.ops.between_steps():
-            if attachment.heed(attachment.ops.begin_forward()):
-                program.policy.left_out(program.updates.optimizers())
+            told = attachment.heed(attachment.ops.begin_forward())
+            if told and program.policy.agrees(told):
+                program.policy.left_out(told["step"], program.updates.optimizers())
+            elif told:
+                program.policy.undo.forget()
             program.passes += 1
     if trained or (program.paths.of(root) is None and next(iter(root.parameters()), None) is not None):
         program.name_model(root)
     if trained and program.policy.withholds:
         program.parallel = program.parallel or type(module).__name__ == "DistributedDataParallel"
-        program.policy.undo.begins(attachment)
+        program.policy.undo.begins()
     if trained and program.tells_batch:
         program.name_replaced()
     if program.tells_batch:
@@ -95,8 +98,9 @@ def module_call(self, *args, **kwargs):
     """Stands in for torch.nn.Module.__call__. It runs at every module call: keep it short."""
     if is_compiling():
         return _original_call(self, *args, **kwargs)
-    if fallback.taken is not None:
-        args, kwargs = fallback.taken.inputs(self, args, kwargs)
+    given = None
+    if widening.modules is not None:
+        given, (args, kwargs) = (args, kwargs), widening.inputs(self, args, kwargs)
     attachment = observed.attachment
     if attachment is None or attachment.off or (attachment.thread is not None and attachment.thread != get_ident()):
         return _original_call(self, *args, **kwargs)
@@ -123,7 +127,10 @@ def module_call(self, *args, **kwargs):
         attachment.handle.nanquest_pass(1)
     try:
         if outermost and fallback.taken is not None:
-            result = fallback.taken.call(_original_call, self, args, kwargs)
+            given = given or (args, kwargs)
+            wide = [*widening.inputs(self, args, kwargs)]  # again: it may have been taken a moment ago, in `begin`
+            del args, kwargs  # who tries the wide ones may have to let go of them
+            result = fallback.taken.call(_original_call, self, given, wide)
         else:
             result = _original_call(self, *args, **kwargs)
     finally:
@@ -179,6 +186,9 @@ def install(attachment) -> None:
     _handles.extend([
         optimizers.register_optimizer_step_pre_hook(before_step),
         optimizers.register_optimizer_step_post_hook(after_step),
+        # They are here from the start: the fallback is taken among hooks that run, when none can be added.
+        optimizers.register_optimizer_step_pre_hook(fallback.before_update),
+        optimizers.register_optimizer_step_post_hook(fallback.after_update),
     ])
     compiled.install(attachment)
     passes.install(_patches)
@@ -200,11 +210,12 @@ def _leave_to_the_compiler() -> None:
 
 
 def remove() -> None:
-    # Who took the place after us calls us: then module_call stays, and passes everything on.
-    if torch.nn.Module.__call__ is module_call:
-        torch.nn.Module.__call__ = _original_call
     if fallback.taken is not None:
         fallback.taken.end()
+    # Who took the place after us calls us: then module_call stays, and passes everything on. So it does where inputs must go
+    # on being made as wide as weights that are fp32 for good.
+    if torch.nn.Module.__call__ is module_call and widening.modules is None:
+        torch.nn.Module.__call__ = _original_call
     _patches.undo()
     while _handles:
         _handles.pop().remove()

@@ -74,6 +74,11 @@ class Witnesses:
             return False
 
 
+def held_by(members, key):
+    """What a module's _parameters or _buffers hold under `key`, or None: those of a scripted module are no dict."""
+    return members[key] if key in members else None
+
+
 class ModulePaths:
     """The path of every module, from the root it was first seen under."""
 
@@ -141,8 +146,7 @@ class ParameterNumbers:
     @staticmethod
     def _held(holder, key):
         if isinstance(holder, torch.nn.Module):
-            # A scripted module's are no dict.
-            return holder._parameters[key] if key in holder._parameters else None
+            return held_by(holder._parameters, key)
         if isinstance(holder, torch.optim.Optimizer):
             try:
                 return holder.param_groups[key[0]]["params"][key[1]]

@@ -11,7 +11,7 @@ from threading import get_ident
 import torch
 from torch.compiler import is_compiling
 
-from .naming import ArgumentNames, ModulePaths, ParameterNumbers, Witnesses, is_plain, models_with, unwrap
+from .naming import ArgumentNames, ModulePaths, ParameterNumbers, Witnesses, held_by, is_plain, models_with, unwrap
 from .policy import Policy
 from .updates import Updates
 
@@ -109,8 +109,7 @@ class Program:
             if module is None:
                 gone = True
                 continue
-            held = getattr(module, group)  # of a scripted module no dict
-            tensor = held[key] if key in held else None
+            tensor = held_by(getattr(module, group), key)
             if tensor is None or not is_plain(tensor):
                 continue
             mark = _mark(tensor)

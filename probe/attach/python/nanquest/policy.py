@@ -16,7 +16,7 @@ class Policy:
         self._program = program
         self._settings = program.attached.settings
         self.withholds = self._settings.on_incident in WITHHOLDS
-        self.undo = Undo()
+        self.undo = Undo(program.attached)
         self._failed = ""      # why the fallback had to be taken back
         self._asked = False    # whether there can be one
         self._last_bad, self._in_a_row = -2, 0
@@ -27,7 +27,7 @@ class Policy:
         if told["gradients_bad"] or place_in_group()[1] == 1:
             return True
         self._attached.say_once("a step is bad on this rank although its gradients are finite: under several processes the "
-                                "gradients decide, so its update is made")
+                                "gradients decide")
         return False
 
     def asks_early(self, optimizers) -> None:
@@ -38,10 +38,9 @@ class Policy:
         if why := Fallback(self._program, optimizers, self._settings.lr_backoff).why_not():
             self._refuse(why)
 
-    def left_out(self, optimizers) -> None:
+    def left_out(self, step: int, optimizers) -> None:
         """The update of this step was not made."""
-        step = self._attached.ops.step()
-        self.undo.put_back(self._attached)
+        self.undo.put_back()
         if name := self._attached.ops.spoiled_weight():
             self._attached.end(f"stopped: {name} is not finite, which leaving out updates does not heal")
         why = "policy skip"
@@ -59,11 +58,10 @@ class Policy:
 
     def fallback_failed(self, why: str) -> None:
         """It was taken back, and will not be tried again."""
+        step, self._attached.fell_back = self._attached.fell_back, None
         self._failed = why
-        self._last_bad, self._in_a_row = self._attached.fell_back, 1
-        self._attached.fell_back = None
-        self._attached.skipped += 1
         self._refuse(why)
+        self._skip(step, why)
 
     def _refuse(self, why: str) -> None:
         self._attached.say_once(f"fallback_fp32 becomes skip: {why}")

@@ -6,61 +6,62 @@ import weakref
 
 import torch
 
-from .naming import is_plain
-from .settings import say
+from .naming import held_by, is_plain
 
 LIMIT = 64 * 2**20  # bytes of buffers that are copied in every step
 
 
 class Undo:
-    def __init__(self):
-        self._places = {}    # (id of a module, key) -> weak reference to the module: buffers of models that train
-        self._bytes = 0
-        self._held = None    # (weak module, key, buffer) of the step that runs
+    """The library knows whether a step is under way; the buffers' places are known here."""
+
+    def __init__(self, attachment):
+        self._attached = attachment
+        self._places = {}    # (id of a module, key) -> (weak reference to it, bytes): buffers of models that train
+        self._held = ()      # (weak module, key, buffer) of the step that runs
 
     def learn(self, root) -> None:
         """The buffers of a model that trains, smallest first; masks of booleans are constants."""
         found = [(module, key, buffer) for module in root.modules() for key, buffer in module._buffers.items()
                  if buffer is not None and is_plain(buffer) and buffer.dtype != torch.bool]
-        left = []
+        self._places = {place: entry for place, entry in self._places.items() if entry[0]() is not None}
+        copied, left = sum(size for _, size in self._places.values()), []
         for module, key, buffer in sorted(found, key=lambda entry: entry[2].numel() * entry[2].element_size()):
-            if (known := self._places.get((id(module), key))) is not None and known() is module:
+            if (known := self._places.get((id(module), key))) is not None and known[0]() is module:
                 continue
             size = buffer.numel() * buffer.element_size()
-            if self._bytes + size > LIMIT:
-                left.append(buffer)
+            if copied + size > LIMIT:
+                left.append(size)
                 continue
-            self._bytes += size
-            self._places[id(module), key] = weakref.ref(module)
+            copied += size
+            self._places[id(module), key] = weakref.ref(module), size
         if left:
-            say(f"{len(left)} buffers of {sum(b.numel() * b.element_size() for b in left) / 1e6:.0f} MB stay as they are when a "
-                f"step is skipped: no more than {LIMIT // 2**20} MiB are copied in every step")
+            self._attached.say_once(f"{len(left)} buffers of {sum(left) / 1e6:.0f} MB stay as they are when a step is skipped: no "
+                                    f"more than {LIMIT // 2**20} MiB are copied in every step")
 
-    def begins(self, attachment) -> None:
+    def begins(self) -> None:
         """A pass begins: the first one of a step is where a skipped step goes back to."""
-        if self._held is not None:
+        if self._attached.ops.remembers():
             return
         held = []
-        for (ident, key), module in list(self._places.items()):
+        for (_, key), (module, _) in self._places.items():
             living = module()
-            if living is None:
-                del self._places[ident, key]
-            elif (buffer := living._buffers.get(key)) is not None and is_plain(buffer):
+            if living is not None and (buffer := held_by(living._buffers, key)) is not None and is_plain(buffer):
                 held.append((module, key, buffer))
         self._held = held
-        attachment.ops.remember([buffer for _, _, buffer in held])
+        self._attached.ops.remember([buffer for _, _, buffer in held])
 
-    def put_back(self, attachment) -> None:
+    def put_back(self) -> None:
         """Buffers and generators are as they were when the step began."""
-        if not attachment.ops.put_back():
-            attachment.say_once("this program draws random numbers between its passes: those of a skipped step stay drawn, so that "
-                                "it does not get the same batch again")
-        for module, key, buffer in self._held or ():
+        held, self._held = self._held if self._attached.ops.remembers() else (), ()
+        if not self._attached.ops.put_back():
+            self._attached.say_once("this program draws random numbers between its passes: those of a skipped step stay drawn, so that "
+                                    "it does not get the same batch again")
+        for module, key, buffer in held:
             # A program may have put another in its place.
-            if module() is not None and module()._buffers.get(key) is not buffer:
+            if module() is not None and held_by(module()._buffers, key) is not buffer:
                 module()._buffers[key] = buffer
-        self._held = None
 
     def forget(self) -> None:
-        """The step was made."""
-        self._held = None
+        """The step was made, or stays as it is: nothing is to be put back, and no buffer is held any longer."""
+        self._held = ()
+        self._attached.ops.forget()

@@ -11,6 +11,7 @@ import torch
 
 from . import fallback
 from .naming import is_plain
+from .obstacles import can_skip
 from .settings import say
 
 FORWARD = 1  # the phase, as the library numbers it
@@ -193,9 +194,11 @@ class Updates:
             return
         if self._left_out:
             self._left_out = False
-            policy.left_out(self.optimizers())
-        else:
-            policy.undo.forget()
+            policy.left_out(self._program.attached.ops.step(), self.optimizers())
+            return
+        policy.undo.forget()
+        if fallback.taken is not None:
+            fallback.taken.update_made()
 
     def optimizers(self) -> list:
         """Those that have made an update."""
@@ -205,13 +208,14 @@ class Updates:
     def _facts(self, optimizer):
         """Learning rate, loss scale, and whether a scaler that works inside the optimizer found an overflow."""
         found = _number(optimizer.found_inf, 0.0) if hasattr(optimizer, "found_inf") else 0.0
+        if fallback.taken is not None:  # scalers do nothing then, whatever they hold
+            return _rate(optimizer.param_groups) * fallback.taken.rates.to_come(optimizer), 1.0, found > 0
         scaler = self._scaler() if self._scaler is not None else None
         scale = _number(getattr(scaler, "_scale", None), 1.0) if scaler is not None else 1.0
-        factor = fallback.taken.factor if fallback.taken is not None else 1.0
-        return _rate(optimizer.param_groups) * factor, scale, found > 0
+        return _rate(optimizer.param_groups), scale, found > 0
 
     def _skip(self, optimizer) -> None:
-        if not fallback.can_skip(optimizer):
+        if not can_skip(optimizer):
             if not self._told:
                 say(f"{type(optimizer).__name__}.step is not PyTorch's own, so its updates are not skipped")
                 self._told = True
