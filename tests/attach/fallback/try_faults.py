@@ -1,6 +1,6 @@
 """Planted faults in programs that know nothing of the probe, and what becomes of each under --on-incident fallback_fp32.
 
-usage: try_faults.py [--table]      (--table: the rows for the README)
+usage: try_faults.py [--table]      (--table: what became of each kind of fault, too)
 
 Every case runs twice, alone and attached. What is right is known by how the fault was made:
 recovered: one incident, weights finite, every later update made, and the loss on held-out data below half of what it was when

@@ -12,23 +12,26 @@ Then `nanquest-replay FILE` replays an incident without Python.
 
 from __future__ import annotations
 
+from .settings import Settings
+
 __version__ = "0.1.0"
 __all__ = ["attach", "batch", "detach", "record", "step"]
 
 
-def attach(run_dir: str = "nanquest-run", level: str = "trace", *, watch_every: int = 50, watch_first: int = 3,
-           watch_after: int = 10, keep_steps: int = 2, keep_percent: int = 1,
-           keep_memory_percent: int = 25, max_incidents: int = 16,
-           on_incident: str = "continue", lr_backoff: float = 0.5, skip_limit: int = 5, record_steps=(),
-           config: dict | None = None) -> bool:
+def attach(run_dir: str = Settings.run_dir, level: str = Settings.level, *, watch_every: int = Settings.watch_every,
+           watch_first: int = Settings.watch_first, watch_after: int = Settings.watch_after,
+           keep_steps: int = Settings.keep_steps, keep_percent: int = Settings.keep_percent,
+           keep_memory_percent: int = Settings.keep_memory_percent, max_incidents: int = Settings.max_incidents,
+           on_incident: str = Settings.on_incident, lr_backoff: float = Settings.lr_backoff,
+           skip_limit: int = Settings.skip_limit, record_steps=Settings.record_steps, config: dict | None = None) -> bool:
     """Observes the training of this process from now on. True if it does.
 
     level        "guard": loss and gradients before the optimizer writes; "trace": also records each step, so that a bad
                  one can be replayed; "watch": also looks at every value that any operation writes.
     watch_every  at level trace: every so many steps are looked at as by level watch (0 = only the first ones).
     keep_steps   at level trace: so many steps stay with all that their updates overwrote, for damage that shows only
-                 later, as long as that takes no more than keep_percent of the time of training and
-                 keep_memory_percent of the free memory.
+                 later, as long as that takes no more than keep_percent of the time of training (or a tenth of a
+                 millisecond of a step) and keep_memory_percent of the free memory.
     on_incident  "continue": do nothing; "skip": keep the optimizer from writing (for the optimizers that PyTorch
                  ships), buffers and generators as before the step; "fallback_fp32": that once, and from then on autocast
                  and loss scaler off, weights and moments in fp32, the learning rate times lr_backoff; then skip;
@@ -41,14 +44,11 @@ def attach(run_dir: str = "nanquest-run", level: str = "trace", *, watch_every: 
     here (another PyTorch version than it was built for), one line on stderr says so and False is returned.
     """
     from . import attachment
-    return attachment.attach(attachment.Settings(run_dir=run_dir, level=level, watch_every=watch_every,
-                                                 watch_first=watch_first, watch_after=watch_after, keep_steps=keep_steps,
-                                                 keep_percent=keep_percent,
-                                                 keep_memory_percent=keep_memory_percent, max_incidents=max_incidents,
-                                                 on_incident=on_incident, lr_backoff=lr_backoff,
-                                                 skip_limit=skip_limit,
-                                                 record_steps=tuple(record_steps),
-                                                 config=dict(config or {})))
+    return attachment.attach(Settings(run_dir=run_dir, level=level, watch_every=watch_every, watch_first=watch_first,
+                                      watch_after=watch_after, keep_steps=keep_steps, keep_percent=keep_percent,
+                                      keep_memory_percent=keep_memory_percent, max_incidents=max_incidents,
+                                      on_incident=on_incident, lr_backoff=lr_backoff, skip_limit=skip_limit,
+                                      record_steps=tuple(record_steps), config=dict(config or {})))
 
 
 def detach(outcome: str = "detached") -> None:

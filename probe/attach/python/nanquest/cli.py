@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import os
 import shlex
 import shutil
@@ -65,32 +66,32 @@ def _parser() -> argparse.ArgumentParser:
                        ("env", "print shell lines that do the same for later commands")):
         sub = verbs.add_parser(verb, help=text, description=text, epilog=EXAMPLES,
                                formatter_class=argparse.RawDescriptionHelpFormatter)
-        sub.add_argument("--level", choices=LEVELS, default="trace",
+        sub.add_argument("--level", choices=LEVELS, default=Settings.level,
                          help="guard: loss and gradients only; trace: also record every step; watch: also look at "
                               "every value that is written (default: %(default)s)")
-        sub.add_argument("--run-dir", default="nanquest-run", metavar="DIR", help="for the files (default: %(default)s)")
-        sub.add_argument("--watch-every", type=_whole, default=50, metavar="N",
+        sub.add_argument("--run-dir", default=Settings.run_dir, metavar="DIR", help="for the files (default: %(default)s)")
+        sub.add_argument("--watch-every", type=_whole, default=Settings.watch_every, metavar="N",
                          help="at level trace, every so many steps are looked at as by watch (default: %(default)s)")
-        sub.add_argument("--keep-steps", type=_whole, default=2, metavar="N",
+        sub.add_argument("--keep-steps", type=_whole, default=Settings.keep_steps, metavar="N",
                          help="at level trace, so many steps stay with all that their updates overwrote, for damage that "
                               "shows only later (default: %(default)s; 0 = none)")
-        sub.add_argument("--keep-percent", type=_whole, default=1, metavar="N",
+        sub.add_argument("--keep-percent", type=_whole, default=Settings.keep_percent, metavar="N",
                          help="how much of the training's time --keep-steps may take, in percent; where it would take "
-                              "more, fewer steps stay (default: %(default)s)")
-        sub.add_argument("--keep-memory-percent", type=_whole, default=25, metavar="N",
+                              "more, fewer steps stay; a tenth of a millisecond it takes of any step (default: %(default)s)")
+        sub.add_argument("--keep-memory-percent", type=_whole, default=Settings.keep_memory_percent, metavar="N",
                          help="how much of the free memory --keep-steps may take, in percent; where it would take more, "
                               "none stay (default: %(default)s)")
-        sub.add_argument("--max-incidents", type=_whole, default=16, metavar="N",
+        sub.add_argument("--max-incidents", type=_whole, default=Settings.max_incidents, metavar="N",
                          help="files written at most (default: %(default)s)")
-        sub.add_argument("--record-steps", type=_steps, default=(), metavar="N,M,...",
+        sub.add_argument("--record-steps", type=_steps, default=Settings.record_steps, metavar="N,M,...",
                          help="write these steps to RUN_DIR/recordings, good or bad; steps count from 0")
-        sub.add_argument("--on-incident", choices=ACTIONS, default="continue",
+        sub.add_argument("--on-incident", choices=ACTIONS, default=Settings.on_incident,
                          help="skip: keep the optimizer from writing, as if the batch had not been; fallback_fp32: once, go on "
                               "in fp32 with a smaller learning rate, then skip; stop: end the program with exit code 4 "
                               "(default: %(default)s)")
-        sub.add_argument("--lr-backoff", type=_share, default=0.5, metavar="X",
+        sub.add_argument("--lr-backoff", type=_share, default=Settings.lr_backoff, metavar="X",
                          help="factor on the learning rate that fallback_fp32 leaves behind (default: %(default)s)")
-        sub.add_argument("--skip-limit", type=_whole, default=5, metavar="N",
+        sub.add_argument("--skip-limit", type=_whole, default=Settings.skip_limit, metavar="N",
                          help="batches skipped in a row that end the program with exit code 4 (default: %(default)s)")
         if verb == "run":
             sub.add_argument("--explain", action="store_true",
@@ -101,12 +102,8 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _environment(options) -> dict:
-    settings = Settings(run_dir=options.run_dir, level=options.level, watch_every=options.watch_every,
-                        keep_steps=options.keep_steps, keep_percent=options.keep_percent,
-                        keep_memory_percent=options.keep_memory_percent,
-                        max_incidents=options.max_incidents, on_incident=options.on_incident,
-                        lr_backoff=options.lr_backoff, skip_limit=options.skip_limit,
-                        record_steps=options.record_steps)
+    settings = Settings(**{field.name: getattr(options, field.name) for field in dataclasses.fields(Settings)
+                           if hasattr(options, field.name)})
     settings.check()
     variables = settings.to_environment()
     bootstrap = os.path.join(os.path.dirname(os.path.abspath(__file__)), "bootstrap")

@@ -3,7 +3,7 @@
 Each Python process that the probe was loaded into leaves a file named by its number in a folder that lasts as long as the
 launcher: empty from its start, then a JSON object with "torch" (imported: its version), "off" (said why on stderr), and, once
 it trains, "run_dir", "steps", "incidents", "carried_on" (steps of damage that was there), "skipped" (batches), "fell_back" (the
-step from which it went on in fp32, or null) and "ended". Nothing here fails a program.
+step after which it went on in fp32, or null) and "ended". Nothing here fails a program.
 """
 
 from __future__ import annotations
