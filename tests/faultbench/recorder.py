@@ -23,7 +23,7 @@ def attach(job):
     settings = Settings(run_dir=os.path.join(job["out"], "run"), level=job["level"], on_incident=job["on_incident"])
     settings.check()
     os.environ.update(settings.to_environment(), **{RUN_ID: f"{os.getpid()}-{int(time.time())}"})
-    from nanquest.attachment import attach_by_environment
+    from nanquest.process import attach_by_environment
     attach_by_environment()
 
 

@@ -21,7 +21,7 @@ import torch
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parents[2] / "probe" / "attach" / "python")]
 import nanquest  # noqa: E402
-from nanquest import attachment  # noqa: E402
+from nanquest import process  # noqa: E402
 import program  # noqa: E402
 
 FORMATS = ("fp32", "bf16", "fp16", "pure-bf16", "pure-fp16")
@@ -65,7 +65,7 @@ def attached(run):
     found, code = {}, 0
     with tempfile.TemporaryDirectory(prefix="nanquest-fault-") as folder:
         assert nanquest.attach(run_dir=os.path.join(folder, "run"), level="guard", on_incident="fallback_fp32")
-        it = attachment.current
+        it = process.current
         try:
             program.train(run, found=found)
         except SystemExit as end:

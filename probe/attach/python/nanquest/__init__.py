@@ -43,18 +43,18 @@ def attach(run_dir: str = Settings.run_dir, level: str = Settings.level, *, watc
     A second call, or one in a process that `nanquest run` has attached to, changes nothing. If the probe can't work
     here (another PyTorch version than it was built for), one line on stderr says so and False is returned.
     """
-    from . import attachment
-    return attachment.attach(Settings(run_dir=run_dir, level=level, watch_every=watch_every, watch_first=watch_first,
-                                      watch_after=watch_after, keep_steps=keep_steps, keep_percent=keep_percent,
-                                      keep_memory_percent=keep_memory_percent, max_incidents=max_incidents,
-                                      on_incident=on_incident, lr_backoff=lr_backoff, skip_limit=skip_limit,
-                                      record_steps=tuple(record_steps), config=dict(config or {})))
+    from . import process
+    return process.attach(Settings(run_dir=run_dir, level=level, watch_every=watch_every, watch_first=watch_first,
+                                   watch_after=watch_after, keep_steps=keep_steps, keep_percent=keep_percent,
+                                   keep_memory_percent=keep_memory_percent, max_incidents=max_incidents,
+                                   on_incident=on_incident, lr_backoff=lr_backoff, skip_limit=skip_limit,
+                                   record_steps=tuple(record_steps), config=dict(config or {})))
 
 
 def detach(outcome: str = "detached") -> None:
     """Ends the observation; the files are complete then. Harmless if nothing is attached."""
-    from . import attachment
-    attachment.detach(outcome)
+    from . import process
+    process.detach(outcome)
 
 
 def batch(ids) -> None:
@@ -63,8 +63,8 @@ def batch(ids) -> None:
     `ids` is one per sample: a list, a tensor, an array; or the batch itself if it is a dictionary that holds them under
     "id", "ids", "idx", "index", "sample_id" or the like. Anything else is ignored with a line on stderr.
     """
-    from . import attachment
-    attachment.name_samples(ids)
+    from . import process
+    process.name_samples(ids)
 
 
 def step(number: int | None = None) -> int:
@@ -74,8 +74,8 @@ def step(number: int | None = None) -> int:
     different weights in turn make one step together, and an update that a loss scaler leaves out counts as well. With
     `number`, the step that runs (between two steps: the coming one) gets that number, for programs that resume.
     """
-    from . import attachment
-    return attachment.step(number)
+    from . import process
+    return process.step(number)
 
 
 def record() -> bool:
@@ -84,5 +84,5 @@ def record() -> bool:
     It is written to run_dir/recordings when the step ends; nanquest-replay runs it again like an incident. False if
     nothing is attached, or at level "guard", which records nothing.
     """
-    from . import attachment
-    return attachment.record()
+    from . import process
+    return process.record()

@@ -13,7 +13,7 @@ from transformers import TrainerCallback
 
 import nanquest
 
-from . import attachment
+from . import process
 from .samples import SampleOrder
 
 
@@ -25,10 +25,10 @@ class NanquestCallback(TrainerCallback):
         self._order = None
 
     def on_train_begin(self, args, state, control, train_dataloader=None, **kwargs):
-        if attachment.current is None:
+        if process.current is None:
             nanquest.attach(**self._settings)
         told = args.to_sanitized_dict() if hasattr(args, "to_sanitized_dict") else vars(args)
-        attachment.configure({f"trainer.{key}": value for key, value in told.items() if value not in (None, "", [])})
+        process.configure({f"trainer.{key}": value for key, value in told.items() if value not in (None, "", [])})
         # Several processes share the indices out among themselves.
         self._order = SampleOrder.of(train_dataloader) if getattr(args, "world_size", 1) == 1 else None
 

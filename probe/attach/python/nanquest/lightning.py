@@ -15,7 +15,7 @@ import sys
 
 import nanquest
 
-from . import attachment
+from . import process
 from .samples import as_names
 
 
@@ -38,12 +38,12 @@ class NanquestCallback(_callback_class()):
         self._settings = settings
 
     def on_fit_start(self, trainer, pl_module):
-        if attachment.current is None:
+        if process.current is None:
             nanquest.attach(**self._settings)
         told = {"precision": getattr(trainer, "precision", None),
                 "accumulate_grad_batches": getattr(trainer, "accumulate_grad_batches", None),
                 "gradient_clip_val": getattr(trainer, "gradient_clip_val", None), **dict(getattr(pl_module, "hparams", {}))}
-        attachment.configure({f"trainer.{key}": value for key, value in told.items() if value is not None})
+        process.configure({f"trainer.{key}": value for key, value in told.items() if value is not None})
 
     def on_train_batch_start(self, trainer, pl_module, batch, batch_idx, *args):
         # In the middle of an accumulation global_step is still that of the step that runs.

@@ -28,7 +28,7 @@ def _import_nanquest():
 def _attach():
     try:
         _import_nanquest()
-        from nanquest.attachment import attach_by_environment
+        from nanquest.process import attach_by_environment
         attach_by_environment()
     except Exception as error:
         sys.stderr.write(f"nanquest: the probe is off: {type(error).__name__}: {error}\n")
