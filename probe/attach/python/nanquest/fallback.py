@@ -128,9 +128,9 @@ class Fallback:
     # The trial.
 
     def call(self, own, module, given, wide):
-        """A model called from outside: with arguments as they were given, and as widening.inputs made them. The first call shows whether
-        the program can do with fp32 at all: a kernel that has none, or a cast in the middle of a model, raises. Then everything is
-        as if there had been no fallback. A call without gradients can show that it can't, but not that it can."""
+        """A model called from outside, with arguments as they were given, and as widening.inputs made them. The first call shows
+        whether the program can do with fp32 at all: a kernel that has none, or a cast in the middle of a model, raises. Then
+        everything is as if there had been no fallback. A call without gradients can show that it can't, but not that it can."""
         if not self._on_trial or unwrap(module) not in self._models:
             return own(module, *wide[0], **wide[1])
         trains, undo = torch.is_grad_enabled(), self._program.policy.undo

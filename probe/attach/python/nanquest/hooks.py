@@ -44,7 +44,7 @@ def begin(attachment, module, args, kwargs):
         if not (_computed(args) or _computed(kwargs.values())) or attachment.ops.between_steps():
             told = attachment.heed(attachment.ops.begin_forward())
             if told and program.policy.agrees(told):
-                program.policy.left_out(told["step"], program.updates.optimizers())
+                program.policy.left_out(told["step"], program.written.optimizers())
             elif told:
                 program.policy.undo.forget()
             program.passes += 1

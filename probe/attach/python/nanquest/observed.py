@@ -13,7 +13,9 @@ from torch.compiler import is_compiling
 
 from .naming import ArgumentNames, ModulePaths, ParameterNumbers, Witnesses, held_by, is_plain, models_with, unwrap
 from .policy import Policy
+from .scaling import Scaling
 from .updates import Updates
+from .written import Written
 
 attachment = None    # the Attachment that listens, or None
 program = None       # Program, once the training thread has shown itself
@@ -33,6 +35,8 @@ class Program:
         self.saw_weights = False  # some weights have names, by a model, an optimizer, or how the program calls them
         self.parallel = False    # a model is called inside DistributedDataParallel
         self.policy = Policy(self)
+        self.written = Written(self)
+        self.scaling = Scaling()
         self.updates = Updates(self)
         self.trains = Witnesses().trains
         # Level guard records no ops, so nobody asks in which module they ran or what the batch was. A profiler does.
@@ -123,7 +127,7 @@ class Program:
         """Weights, buffers and states are the same objects with other memory."""
         for entry in self._held:
             entry[-1] = None
-        self.updates.name_states_again()
+        self.written.name_states_again()
 
     def name_models_again(self, parameters):
         """Some of these have no name: a model got others in their place, or was not called yet (the forward pass of an

@@ -35,10 +35,10 @@ def _clipped(attached, parameters, norm):
     if not attached.started or (isinstance(norm, torch.Tensor) and not is_plain(norm)):
         return
     program = observed.known()
-    if program.updates.scaler_found_overflow():
+    if program.scaling.found_overflow():
         return
     norm = norm if isinstance(norm, torch.Tensor) else torch.tensor(float(norm))
-    attached.heed(attached.ops.clipped(norm, *program.updates.numbered(parameters)))
+    attached.heed(attached.ops.clipped(norm, *program.written.numbered(parameters)))
 
 
 def _around_clip(own):
@@ -72,7 +72,7 @@ def _around(own):
 def _note_scaled(attached, scaler, scaled, loss):
     if not attached.started:
         return
-    observed.known().updates.scales_with(attached, scaler)
+    observed.known().scaling.scales_with(attached, scaler)
     pairs = [(scaled, loss)] if isinstance(loss, torch.Tensor) else zip(scaled, loss)
     for after, before in pairs:
         if after is not before and is_plain(before) and is_plain(after):
@@ -90,7 +90,7 @@ def _around_scale(own):
 @guarded
 def _unscaled(attached, scaler, optimizer):
     if attached.started and scaler.is_enabled():
-        observed.known().updates.unscaled(scaler, optimizer)
+        observed.known().scaling.unscaled(scaler, optimizer)
 
 
 def _around_unscale(own):
@@ -128,7 +128,7 @@ def _around_step(own):
 
 @guarded
 def _scale_stays(attached, scaler):
-    return attached.started and observed.known().updates.scale_stays(scaler)
+    return attached.started and observed.known().scaling.scale_stays(scaler)
 
 
 def _around_update(own):

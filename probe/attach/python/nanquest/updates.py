@@ -5,25 +5,15 @@ from __future__ import annotations
 import copy
 import functools
 import math
-import weakref
 
 import torch
 
 from . import fallback
-from .naming import is_plain
 from .obstacles import can_skip
+from .scaling import number_in
 from .settings import say
 
 FORWARD = 1  # the phase, as the library numbers it
-
-
-def _number(value, otherwise: float) -> float:
-    """A float out of a number or a tensor. The gate waits for the device anyway."""
-    if type(value) is float:
-        return value
-    if isinstance(value, torch.Tensor):
-        return float(value) if value.numel() == 1 else otherwise
-    return float(value) if isinstance(value, (int, float)) else otherwise
 
 
 def _rate(groups) -> float:
@@ -33,7 +23,7 @@ def _rate(groups) -> float:
     for group in groups[1:]:
         if type(group.get("lr")) is float and not math.isfinite(group["lr"]):
             return group["lr"]
-    return _number(groups[0].get("lr"), 0.0)
+    return number_in(groups[0].get("lr"), 0.0)
 
 
 class _Before:
@@ -52,69 +42,16 @@ class _Before:
         optimizer.state.update(self.state)
 
 
-class _Weights:
-    """The weights of one optimizer, and the library's numbers for those that it can look at."""
-
-    def __init__(self, optimizer, ids, numbers, names):
-        self.optimizer = weakref.ref(optimizer)
-        self.ids, self.names = ids, names
-        self.state = None    # what the optimizer's state looked like when it was named
-        self._seen = [number >= 0 for number in numbers]
-        self._all_seen = all(self._seen)
-        own = -2 - id(optimizer) % (1 << 62)
-        # An optimizer of others only must still be told from the next one.
-        self.numbers = [number for number in numbers if number >= 0] or [own]
-
-    def tensors(self, parameters):
-        return parameters if self._all_seen else [p for p, seen in zip(parameters, self._seen) if seen]
-
-
 class Updates:
     def __init__(self, program):
         self._program = program
-        self._weights = {}      # id of an optimizer -> _Weights
+        self._written, self._scaling = program.written, program.scaling
         self._taken = []        # (parameter, gradient) of an update that is being skipped
         self._left_out = False  # the update that is being made is none
-        self._scale_stays = False  # … and the scaler is not to learn from it
         self._before = None     # _Before of a step that may have to be undone
         self._undo = False      # … and has to be
         self._updates = 0       # calls of `before`
-        self._scaler = None     # weak: the loss scaler that works on this step's gradients
-        self._scale_named = 0   # id of the scaler's tensor that has a name
-        self._unscaled = None   # weak: the optimizer whose gradients it has unscaled
         self._told = False
-
-    # What an optimizer is about to write.
-
-    def numbered(self, parameters):
-        """(tensors, numbers) for the library: those of them that it knows."""
-        parameters = [parameters] if isinstance(parameters, torch.Tensor) else parameters
-        known = [(p, self._program.numbers.of(p)) for p in parameters if isinstance(p, torch.Tensor)]
-        known = [(p, entry[0]) for p, entry in known if entry is not None and entry[0] >= 0]
-        return [p for p, _ in known], [number for _, number in known]
-
-    def _of(self, optimizer):
-        groups = optimizer.param_groups
-        parameters = groups[0]["params"] if len(groups) == 1 else [p for group in groups for p in group["params"]]
-        ids = [*map(id, parameters)]
-        weights = self._weights.get(id(optimizer))
-        if weights is None or weights.ids != ids or weights.optimizer() is not optimizer:
-            self._weights = {key: kept for key, kept in self._weights.items() if kept.optimizer() is not None}
-            weights = self._weights[id(optimizer)] = self._number(optimizer, ids)
-        return parameters, weights
-
-    def _number(self, optimizer, ids) -> _Weights:
-        numbers = self._program.numbers
-        parameters = [p for group in optimizer.param_groups for p in group["params"]]
-        if any(numbers.of(p) is None for p in parameters):
-            self._program.name_models_again(parameters)
-        found = []
-        for g, group in enumerate(optimizer.param_groups):
-            for i, parameter in enumerate(group["params"]):
-                if numbers.of(parameter) is None:
-                    self._program.name_parameter(f"group{g}.{i}", parameter, optimizer, (g, i))
-                found.append(numbers.of(parameter) or (-1, ""))
-        return _Weights(optimizer, ids, [number for number, _ in found], [name for _, name in found])
 
     # Around `Optimizer.step`.
 
@@ -127,15 +64,15 @@ class Updates:
             self._program.name_replaced()
         closure = args[1] if len(args) > 1 else kwargs.get("closure")
         follow = callable(closure)
-        parameters, weights = self._of(optimizer)
+        parameters, weights = self._written.of(optimizer)
         policy = self._program.policy
         if policy.withholds and isinstance(optimizer, torch.optim.LBFGS):
             self._before = _Before(optimizer)
-        self._left_out = self._scale_stays = False
+        self._left_out = self._scaling.stays = False
         policy.asks_early([optimizer])
         answer = attachment.ops.before_update(*self._facts(optimizer), weights.tensors(parameters), weights.numbers,
                                              follow)
-        if self._is_bad(attachment, answer):
+        if self._leaves_out(attachment, answer):
             self._skip(optimizer)
         if not follow:
             return None
@@ -161,7 +98,7 @@ class Updates:
         if attachment.off:
             return
         try:
-            skip = self._is_bad(attachment, attachment.ops.judge(*self._facts(optimizer)))
+            skip = self._leaves_out(attachment, attachment.ops.judge(*self._facts(optimizer)))
         except Exception as error:  # noqa: BLE001: a training must not end because of the probe
             attachment.give_up(f"the probe is off: {type(error).__name__}: {error}")
             return
@@ -178,14 +115,14 @@ class Updates:
         self._before, self._undo = None, False
         self._made_or_left_out()
         attachment.heed(attachment.ops.after_update())
-        self._name_states(attachment, optimizer)
+        self._written.name_states(attachment, optimizer)
 
-    def _is_bad(self, attachment, answer: str) -> bool:
+    def _leaves_out(self, attachment, answer: str) -> bool:
         """Whether the update is to be left out."""
         told = attachment.heed(answer)
         if not told or not self._program.policy.agrees(told):
             return False
-        self._scale_stays = not told["scale_overflow"]
+        self._scaling.stays = not told["scale_overflow"]
         return True
 
     def _made_or_left_out(self) -> None:
@@ -194,25 +131,18 @@ class Updates:
             return
         if self._left_out:
             self._left_out = False
-            policy.left_out(self._program.attached.ops.step(), self.optimizers())
+            policy.left_out(self._program.attached.ops.step(), self._written.optimizers())
             return
         policy.undo.forget()
         if fallback.taken is not None:
             fallback.taken.update_made()
 
-    def optimizers(self) -> list:
-        """Those that have made an update."""
-        known = (weights.optimizer() for weights in self._weights.values())
-        return [optimizer for optimizer in known if optimizer is not None]
-
     def _facts(self, optimizer):
         """Learning rate, loss scale, and whether a scaler that works inside the optimizer found an overflow."""
-        found = _number(optimizer.found_inf, 0.0) if hasattr(optimizer, "found_inf") else 0.0
+        found = number_in(optimizer.found_inf, 0.0) if hasattr(optimizer, "found_inf") else 0.0
         if fallback.taken is not None:  # scalers do nothing then, whatever they hold
             return _rate(optimizer.param_groups) * fallback.taken.rates.to_come(optimizer), 1.0, found > 0
-        scaler = self._scaler() if self._scaler is not None else None
-        scale = _number(getattr(scaler, "_scale", None), 1.0) if scaler is not None else 1.0
-        return _rate(optimizer.param_groups), scale, found > 0
+        return _rate(optimizer.param_groups), self._scaling.scale(), found > 0
 
     def _skip(self, optimizer) -> None:
         if not can_skip(optimizer):
@@ -234,79 +164,22 @@ class Updates:
             if parameter.grad is None:
                 parameter.grad = gradient
 
-    # A loss scaler's part.
-
-    def scales_with(self, attachment, scaler) -> None:
-        """Names the tensor that holds the scale, once."""
-        scale = getattr(scaler, "_scale", None)
-        if scale is None or self._scale_named == id(scale) or not is_plain(scale):
-            return
-        self._scale_named = id(scale)
-        attachment.ops.name_tensor("scale", "loss_scale", scale)
-
-    def unscaled(self, scaler, optimizer) -> None:
-        self._scaler, self._unscaled = weakref.ref(scaler), weakref.ref(optimizer)
-
-    def scaler_found_overflow(self) -> bool:
-        """Whether the gradients that were unscaled last hold NaN or Inf: the scaler will skip that update."""
-        scaler = self._scaler() if self._scaler is not None else None
-        optimizer = self._unscaled() if self._unscaled is not None else None
-        if scaler is None or optimizer is None:
-            return False
-        state = scaler._per_optimizer_states.get(id(optimizer), {})
-        return any(_number(found, 0.0) > 0 for found in state.get("found_inf_per_device", {}).values())
-
     def scaled_step(self, scaler) -> int:
-        self._scaler = weakref.ref(scaler)
+        """GradScaler.step begins: what scaler_skipped is to be told."""
+        self._scaling.begins_step(scaler)
         return self._updates
 
     def scaler_skipped(self, attachment, optimizer, updates) -> None:
         """After GradScaler.step: if the optimizer was not asked, the scaler has found an overflow."""
-        self._unscaled = None
+        self._scaling.ends_step()
         if self._updates != updates:
             return
         if self._program.tells_batch:
             self._program.name_replaced()
-        parameters, weights = self._of(optimizer)
+        parameters, weights = self._written.of(optimizer)
         rate, scale, _ = self._facts(optimizer)
-        self._scale_stays = False
+        self._scaling.stays = False
         answer = attachment.ops.before_update(rate, scale, True, weights.tensors(parameters), weights.numbers, False)
-        self._left_out = self._is_bad(attachment, answer)
+        self._left_out = self._leaves_out(attachment, answer)
         self._made_or_left_out()
         attachment.heed(attachment.ops.after_update())
-
-    def scale_stays(self, scaler) -> bool:
-        """Whether this scaler is not to lower its scale for a batch that is bad at any scale, and was left out."""
-        if not self._scale_stays or self._scaler is None or self._scaler() is not scaler:
-            return False
-        self._scale_stays = False
-        scaler._per_optimizer_states.clear()
-        return True
-
-    # Names of what the optimizer keeps.
-
-    def name_states_again(self) -> None:
-        for weights in self._weights.values():
-            weights.state = None
-
-    def _name_states(self, attachment, optimizer) -> None:
-        states = optimizer.state
-        first = next(iter(states.values()), None)
-        if not isinstance(first, dict):
-            return
-        look = [len(states)]
-        for value in first.values():
-            if isinstance(value, torch.Tensor):
-                look.append(id(value))
-        weights = self._weights.get(id(optimizer))
-        if weights is not None and weights.state == look and weights.optimizer() is optimizer:
-            return
-        parameters, weights = self._of(optimizer)
-        weights.state = look
-        for parameter, name in zip(parameters, weights.names):
-            state = optimizer.state.get(parameter)
-            if not name or not isinstance(state, dict):
-                continue
-            for key, value in state.items():
-                if isinstance(value, torch.Tensor) and is_plain(value):
-                    attachment.ops.name_tensor("state", f"{key}.{name}", value)
