@@ -85,7 +85,8 @@ build() {
 test_in() {
   local folder="$1"
   shift
-  ctest --test-dir "$folder" -j "$jobs" --output-on-failure --no-tests=error "$@"
+  # What a background job ignores its children ignore as well, and some tests interrupt theirs.
+  env --default-signal=INT,QUIT,HUP ctest --test-dir "$folder" -j "$jobs" --output-on-failure --no-tests=error "$@"
 }
 
 run_benchmarks() {

@@ -45,12 +45,12 @@ TEST(UpdateGovernor, WhatCostsLittleIsKeptInEveryStep) {
 TEST(UpdateGovernor, ATrifleIsKeptWhateverShareOfAShortStepItIs) {
   const auto kept = [](double seconds, double share) {
     UpdateGovernor governor({.time_share = share});
-    int kept = 0;
+    int times = 0;
     for (int i = 0; i < 100; ++i) {
-      if (governor.wants(kBytes)) ++kept, governor.kept(cost(seconds));
+      if (governor.wants(kBytes)) ++times, governor.kept(cost(seconds));
       governor.step_took(0.001);
     }
-    return kept;
+    return times;
   };
   EXPECT_EQ(kept(90e-6, 0.01), 99);
   EXPECT_EQ(kept(190e-6, 0.01), 50);
