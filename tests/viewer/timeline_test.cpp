@@ -70,6 +70,16 @@ TEST_F(Timeline, CurvesHoldEveryFiniteValueAndNoColumnThatNobodyFilled) {
   EXPECT_TRUE(curves[1].logarithmic);
 }
 
+TEST_F(Timeline, ARateThatNobodyGaveIsNoCurve) {
+  for (const double rate : {0.0, 1e-3}) {
+    SeriesTable table{"scalars", {"step", "loss", "lr", "grad_norm"}, {}};
+    for (int i = 0; i < 5; ++i) table.values.insert(table.values.end(), {i * 1.0, 2.0, i * rate, 0});
+    const History history({table});
+    EXPECT_EQ(names(timeline_curves(history)),
+              rate > 0 ? std::vector<std::string>({"loss", "lr"}) : std::vector<std::string>({"loss"}));
+  }
+}
+
 TEST_F(Timeline, ALossThatIsNeverFiniteIsACurveOfMarks) {
   SeriesTable table{"scalars", {"step", "loss"}, {}};
   for (int i = 0; i < 5; ++i) table.values.insert(table.values.end(), {i * 1.0, std::nan("")});

@@ -44,8 +44,10 @@ std::vector<TimelineCurve> timeline_curves(const History& history) {
     const Pyramid* values = history.scalar(name);
     if (values == nullptr) return;
     const Extremes all = values->query(0, values->size());
-    // A column that nobody ever filled holds nothing but NaN, and none of it is news.
-    if (all.has_finite() || all.pos_inf + all.neg_inf > 0 || name == "loss")
+    // A column that nobody ever filled holds nothing but NaN, or, where the probe is told nothing (the rate
+    // of updates by hand, gradients that no gate looked at), nothing but 0: none of it is news.
+    const bool given = (name != "lr" && name != "grad_norm") || all.min != 0 || all.max != 0 || all.nan > 0;
+    if ((all.has_finite() && given) || all.pos_inf + all.neg_inf > 0 || name == "loss")
       out.push_back(curve_of(name, title, factors, *values, all));
   };
   for (const Scalar& known : kKnown) add(known.name, known.title, known.factors);
