@@ -345,6 +345,29 @@ TEST(Resume, RefusesOtherSettingsAndMissingCheckpoints) {
   auto other = make_trainer(folder, config, quick_model());
   ASSERT_FALSE(other);
   EXPECT_EQ(other.error().code, ErrorCode::usage);
+  EXPECT_NE(other.error().message.find("seed is 43, was 42"), std::string::npos) << other.error().text();
+  config.seed = 42;
+  config.training["beta1"] = "0.8";  // unknown to the checkpoint: nothing to compare with
+  EXPECT_TRUE(make_trainer(folder, config, quick_model()));
+}
+
+// A program that gives its settings as text is compared by them, one that gives none by the loop's own.
+TEST(Resume, ComparesWhatTheProgramTrainsWith) {
+  const Folder folder;
+  LoopConfig config = quick_config(folder, 6);
+  config.training = {{"optimizer", "mine 1"}};
+  config.stop_after = 2;
+  (void)train(folder, config, quick_model());
+  config.resume = true;
+  config.training = {{"optimizer", "mine 2"}};
+  config.schedule.peak = 1e-2;
+  auto other = make_trainer(folder, config, quick_model());
+  ASSERT_FALSE(other);
+  EXPECT_NE(other.error().message.find("lr is 0.01, was 0.003; optimizer is mine 2, was mine 1"),
+            std::string::npos)
+      << other.error().text();
+  config.changes = {"optimizer", "lr"};
+  EXPECT_EQ(train(folder, config, quick_model())->steps.front().step, 2);
 }
 
 TEST(Create, RefusesHalfWeightsAndUnwritablePlaces) {

@@ -208,6 +208,16 @@ TEST(TrainState, EveryNumberComesBackExactly) {
   state.scaler = {.scale = 4096, .good_steps = 17, .overflows = 5, .patience = 2, .enabled = true};
   state.tensors = samples();
   state.fingerprint = "model 1";
+  state.data_fingerprint = "data 1";
+  state.settings = {{"lr", "0.1"}, {"on-incident", "skip"}};
+  state.story = {.first_loss = 1.0 / 3,
+                 .first_incident_step = 7,
+                 .loss_at_incident = 0.1,
+                 .last_eval = std::nan(""),
+                 .recent_losses = {0.1, 1e-300},
+                 .incidents = {"run/incidents/a \"b\".h5"},
+                 .skipped_samples = {"text.txt@17", "größe@0"},
+                 .scale_history = {{3, 65536, 32768}}};
   ASSERT_TRUE(save_state(folder / "s.safetensors", state));
   auto back = load_state(folder / "s.safetensors");
   ASSERT_TRUE(back) << back.error().text();
@@ -219,6 +229,19 @@ TEST(TrainState, EveryNumberComesBackExactly) {
   EXPECT_EQ(back->scaler.good_steps, 17);
   EXPECT_EQ(back->scaler.patience, 2);
   EXPECT_EQ(back->fingerprint, "model 1");
+  EXPECT_EQ(back->data_fingerprint, "data 1");
+  EXPECT_EQ(back->settings, state.settings);
+  EXPECT_EQ(back->story.first_loss, 1.0 / 3);
+  EXPECT_EQ(back->story.first_incident_step, 7);
+  EXPECT_EQ(back->story.loss_at_incident, 0.1);
+  EXPECT_TRUE(std::isnan(back->story.last_eval));
+  EXPECT_EQ(back->story.recent_losses, state.story.recent_losses);
+  EXPECT_EQ(back->story.incidents, state.story.incidents);
+  EXPECT_EQ(back->story.skipped_samples, state.story.skipped_samples);
+  ASSERT_EQ(back->story.scale_history.size(), 1u);
+  EXPECT_EQ(back->story.scale_history[0].step, 3);
+  EXPECT_EQ(back->story.scale_history[0].from, 65536);
+  EXPECT_EQ(back->story.scale_history[0].to, 32768);
   ASSERT_TRUE(write_safetensors(folder / "w.safetensors", samples(), {}));
   EXPECT_EQ(load_state(folder / "w.safetensors").error().code,
             ErrorCode::bad_file);  // weights are not a state

@@ -133,6 +133,30 @@ TEST(SettingList, EachPartChecksItsOwn) {
   EXPECT_TRUE(list.check());
 }
 
+TEST(SettingList, KnowsWhatDecidesTheTraining) {
+  GptConfig model;
+  DataOptions data;
+  AdamWOptions adamw;
+  ScheduleOptions schedule;
+  LoopConfig loop;
+  NumericsOptions numerics;
+  std::string path;
+  SettingList list;
+  declare(list, path, data);
+  declare(list, model);
+  declare(list, schedule);
+  declare(list, adamw);
+  declare(list, loop);
+  declare(list, numerics);
+  const auto training = list.training();
+  for (const char* key : {"lr", "warmup-ratio", "weight-decay", "beta2", "dropout", "seed", "batch-size",
+                          "accumulation", "grad-clip", "amp-dtype", "tf32", "device", "on-incident"})
+    EXPECT_TRUE(training.contains(key)) << key;
+  for (const char* key : {"run-dir", "data", "resume", "steps", "epochs", "stop-after", "save-every",
+                          "eval-every", "level", "width", "init-std"})
+    EXPECT_FALSE(training.contains(key)) << key;
+}
+
 // Otherwise two parts would write to one option of the command line.
 TEST(SettingList, NoKeyIsDeclaredTwiceAndEveryOneIsExplained) {
   GptConfig model;

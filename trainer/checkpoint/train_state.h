@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
+#include <vector>
 
 #include "probe/base/result.h"
 #include "trainer/precision/grad_scaler.h"
@@ -26,18 +28,32 @@ struct Counters {
   double best_eval = 0;     ///< lowest held-out loss, 0 = none yet
 };
 
+/// What a run has told so far. Nothing is computed from it; a resumed run tells it to its end.
+struct Story {
+  double first_loss = 0;                     ///< of the first applied step
+  std::int64_t first_incident_step = -1;     ///< -1 = none yet
+  double loss_at_incident = 0;               ///< mean of up to 20 steps before it
+  double last_eval = 0;                      ///< the task's first metric, 0 = none yet
+  std::vector<double> recent_losses;         ///< of the last 20 applied steps
+  std::vector<std::string> incidents;        ///< snapshot files
+  std::vector<std::string> skipped_samples;  ///< ids of dropped samples
+  std::vector<ScaleChange> scale_history;
+};
+
 /// Tensors of a state: weights by name, buffers and moments, generators. Clones, independent of the run.
 struct TrainState {
   Counters counters;
   GradScaler::State scaler;
   NamedTensors tensors;     ///< "model.…", "buffer.…", "exp_avg.…", "rng.cpu", …
-  std::string fingerprint;  ///< of the settings that must not change between stop and resume
+  std::string fingerprint, data_fingerprint;    ///< Task's own
+  std::map<std::string, std::string> settings;  ///< those that decide what is trained
+  Story story;
 };
 
 /// Writes one complete checkpoint file, atomically.
 Status save_state(const std::string& path, const TrainState& state);
 
-/// Reads it back; `bad_file` names what is missing.
+/// Reads it back; `bad_file` names what is missing or damaged. Its checksums must be there.
 Result<TrainState> load_state(const std::string& path);
 
 }  // namespace nanquest::trainer

@@ -42,6 +42,13 @@ std::size_t edit_distance(const std::string& a, const std::string& b) {
   return row[b.size()];
 }
 
+/// The one of `known` (at least one) that is least unlike `key`.
+const std::string& nearest_of(const std::vector<std::string>& known, const std::string& key) {
+  return *std::min_element(known.begin(), known.end(), [&](const auto& a, const auto& b) {
+    return edit_distance(key, a) < edit_distance(key, b);
+  });
+}
+
 CLI::Option* add_text(CLI::App& app, const std::string& names, const Setting& s, const TextValue& value) {
   const auto set = [&value](const std::vector<std::string>& given) {
     for (const std::string& text : given)
@@ -99,13 +106,40 @@ Status check_config_file(const SettingList& list, const std::string& path) {
       return Error{ErrorCode::usage, path + ": section [" + item.parents.front() + "] is not known",
                    "write all keys at the top level"};
     const std::string key = dashed(item.name);
-    const auto nearest = std::min_element(known.begin(), known.end(), [&](const auto& a, const auto& b) {
-      return edit_distance(key, a) < edit_distance(key, b);
-    });
-    if (*nearest != key)
+    const std::string& nearest = nearest_of(known, key);
+    if (nearest != key)
       return Error{ErrorCode::usage, path + ": unknown key \"" + item.name + "\"",
-                   "did you mean \"" + *nearest + "\"?"};
+                   "did you mean \"" + nearest + "\"?"};
   }
+  return {};
+}
+
+Status take_changes(const SettingList& list, std::vector<std::string>& arguments,
+                    std::set<std::string>& keys) {
+  std::vector<std::string> known, kept, changes;
+  for (const Setting& s : list.all()) known.push_back(s.key);
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    std::string change;
+    if (arguments[i].starts_with("--set=")) {
+      change = arguments[i].substr(6);
+    } else if (arguments[i] == "--set" && i + 1 < arguments.size()) {
+      change = arguments[++i];
+    } else {
+      kept.push_back(arguments[i]);
+      continue;
+    }
+    const std::size_t equals = change.find('=');
+    if (equals == std::string::npos || equals + 1 == change.size())
+      return Error{ErrorCode::usage, "--set " + change + " has no value", "give --set KEY=VALUE"};
+    const std::string key = dashed(change.substr(0, equals));
+    if (const std::string& nearest = nearest_of(known, key); nearest != key)
+      return Error{ErrorCode::usage, "--set " + change + ": unknown setting \"" + key + "\"",
+                   "did you mean \"" + nearest + "\"?"};
+    keys.insert(key);
+    changes.push_back("--" + key + change.substr(equals));
+  }
+  arguments = std::move(kept);
+  arguments.insert(arguments.end(), changes.begin(), changes.end());
   return {};
 }
 

@@ -2,6 +2,7 @@
 // Room trainer/cli: the program around the library. Everything that prints is here.
 #include <torch/version.h>
 
+#include <algorithm>
 #include <csignal>
 #include <cstdio>
 
@@ -78,6 +79,7 @@ Result<std::unique_ptr<Trainer>> make_trainer(Parts& parts, Progress& progress) 
   loop.device = *device;
   loop.amp = parts.numerics.amp;
   loop.settings = parts.list.as_text();
+  loop.training = parts.list.training();
   set_numerics(loop.seed, parts.numerics);
   Result<std::unique_ptr<Model>> model = make_gpt(parts.model, loop.seed, loop.device);
   if (!model) return model.error();
@@ -126,6 +128,10 @@ int parse_and_train(int argc, char** argv) {
   app.set_version_flag("--version", version_text(), "print versions and exit");
   Parts parts;
   add_options(app, parts.list);
+  // Taken out of the arguments below; here for --help.
+  app.add_option("--set",
+                 "KEY=VALUE: this setting, also where the checkpoint that --resume goes on from has another")
+      ->group("Run");
   app.set_config("--config", "", "TOML file with any of these options, without the dashes in front");
   try {
     // The file is checked before CLI11 reads it, because its own complaint names no way out.
@@ -137,7 +143,10 @@ int parse_and_train(int argc, char** argv) {
       if (path.empty()) continue;
       if (Status ok = check_config_file(parts.list, path); !ok) return fail(ok.error());
     }
-    app.parse(argc, argv);
+    std::vector<std::string> arguments(argv + 1, argv + argc);
+    if (Status ok = take_changes(parts.list, arguments, parts.loop.changes); !ok) return fail(ok.error());
+    std::reverse(arguments.begin(), arguments.end());  // as CLI11 wants them
+    app.parse(arguments);
   } catch (const Refused& refused) {
     return fail(refused.error);
   } catch (const CLI::ParseError& e) {

@@ -42,6 +42,11 @@ Setting& SettingList::insert(Setting setting) {
   return *settings_.insert(later, std::move(setting));
 }
 
+void SettingList::incidental(std::initializer_list<std::string_view> keys) {
+  for (Setting& s : settings_)
+    if (std::find(keys.begin(), keys.end(), s.key) != keys.end()) s.incidental = true;
+}
+
 Status SettingList::check() const {
   for (const auto& question : checks_)
     if (Status s = question(); !s) return s;
@@ -51,6 +56,13 @@ Status SettingList::check() const {
 std::map<std::string, std::string> SettingList::as_text() const {
   std::map<std::string, std::string> text;
   for (const Setting& s : settings_) text[s.key] = s.text();
+  return text;
+}
+
+std::map<std::string, std::string> SettingList::training() const {
+  std::map<std::string, std::string> text;
+  for (const Setting& s : settings_)
+    if (!s.incidental) text[s.key] = s.text();
   return text;
 }
 

@@ -14,6 +14,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <initializer_list>
 #include <map>
 #include <optional>
 #include <span>
@@ -60,6 +61,9 @@ struct Setting {
   std::string key;          ///< as on the command line, without the dashes in front: "warmup-ratio"
   std::string help, group;  ///< one sentence; the heading it stands under
   std::variant<bool*, int*, std::int64_t*, std::uint64_t*, double*, std::string*, TextValue> value;
+  /// Changes nothing of what is trained (a path, how often to save), or is compared in another way (the
+  /// model's shape): a run may be resumed with another value.
+  bool incidental = false;
   std::string type_name = {};  ///< what help calls the value; "" = by its type
   bool negatable = false;      ///< a bool that is also offered as "no-KEY"
   std::string alias = {};      ///< another key for it, "" = none
@@ -97,6 +101,8 @@ class SettingList {
     return add(key, std::move(by_word), help);
   }
 
+  /// Marks declared settings as incidental.
+  void incidental(std::initializer_list<std::string_view> keys);
   /// Adds a question to ask once all settings are given.
   void check(std::function<Status()> question) { checks_.push_back(std::move(question)); }
   /// Asks all questions in the order of their adding; the first that is not answered with yes.
@@ -106,6 +112,8 @@ class SettingList {
   const std::vector<Setting>& all() const { return settings_; }
   /// Every setting as text, by key.
   std::map<std::string, std::string> as_text() const;
+  /// Those that decide what is trained, by key: what a resumed run must have in common with its checkpoint.
+  std::map<std::string, std::string> training() const;
 
  private:
   Setting& insert(Setting setting);

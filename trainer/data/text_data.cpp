@@ -188,6 +188,7 @@ void declare(SettingList& list, std::string& path, DataOptions& options) {
   list.group("Run");
   list.add("data", path, "text file, or folder of text files (read recursively)").type_name = "FILE|DIR";
   list.add("holdout-every", options.eval_every, "every n-th window is held out (0 = none)");
+  list.incidental({"data", "holdout-every"});  // compared by fingerprint
   list.check([&] { return check(options); });
 }
 

@@ -77,6 +77,8 @@ void declare(SettingList& list, LoopConfig& c) {
   list.add("inject", injections_as_text(c.injections),
            "damage on purpose, to try a policy: nan-loss@BATCH, inf-grad@BATCH, with xCOUNT and :amp "
            "(only in low precision)");
+  list.incidental({"run-dir", "resume", "steps", "epochs", "stop-after", "save-every", "eval-every",
+                   "eval-windows", "level", "inject"});
 }
 
 Status check(const LoopConfig& c) {

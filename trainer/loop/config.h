@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -58,8 +59,12 @@ struct LoopConfig {
   std::string run_dir = "nanquest-run";
   Level level = Level::guard;
   bool resume = false;
-  std::uint64_t seed = 42;                      ///< of the run; a checkpoint with another one is refused
+  std::uint64_t seed = 42;                      ///< of the run
   std::map<std::string, std::string> settings;  ///< all settings as text, for the manifest
+  /// Settings of other parts (optimizer, schedule, data) that decide what is trained, as text; the loop's own
+  /// are added. A resume with another value than its checkpoint's is refused, unless `changes` names it.
+  std::map<std::string, std::string> training;
+  std::set<std::string> changes;  ///< keys of settings that a resume may take another value of
   std::vector<Injection> injections;
 };
 

@@ -16,7 +16,8 @@ NamedTensors Trainer::learned() const {
 }
 
 TrainState Trainer::save() const {
-  TrainState state{counters_, scaler_.state(), learned(), fingerprint_};
+  TrainState state{counters_, scaler_.state(), learned(), task_->fingerprint(), task_->data_fingerprint(),
+                   training_, story()};
   for (const auto& [name, r] : rng_states(config_.device)) state.tensors.emplace_back("rng." + name, r);
   for (auto& [name, t] : state.tensors) t = t.clone();
   return state;
@@ -38,7 +39,10 @@ Status Trainer::restore(const TrainState& state) {
                    "resume with the settings the run was started with"};
   NamedTensors generators = rng_states(config_.device);
   for (auto& [name, generator] : generators) {
-    generator = find("rng." + name, generator);
+    const at::Tensor found = find("rng." + name, generator);
+    // A device that the run was not on before has no state to go on from: its generator stays as it is.
+    if (!found.defined() && config_.changes.contains("device") && !stored.contains("rng." + name)) continue;
+    generator = found;
     if (!generator.defined())
       return Error{ErrorCode::bad_file, "the checkpoint's rng." + name + " is missing or of another kind",
                    "start anew"};

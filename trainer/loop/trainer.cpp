@@ -9,14 +9,6 @@
 #include "trainer/precision/device.h"
 
 namespace nanquest::trainer {
-namespace {
-
-std::string fingerprint_of(const LoopConfig& c, const Task& task) {
-  return task.fingerprint() + "; seed=" + std::to_string(c.seed) + " batch=" + std::to_string(c.batch_size) +
-         "x" + std::to_string(c.micro_batches) + " amp=" + short_name(c.amp);
-}
-
-}  // namespace
 
 double mean(const std::deque<double>& values) {
   return values.empty()
@@ -32,7 +24,7 @@ Trainer::Trainer(LoopConfig config, std::unique_ptr<Task> task, std::unique_ptr<
       listener_(std::move(listener)),
       scaler_(config_.scaler, config_.amp == at::kHalf),
       amp_(config_.amp),
-      fingerprint_(fingerprint_of(config_, *task_)) {}
+      training_(training_settings(config_)) {}
 
 Result<std::unique_ptr<Trainer>> Trainer::create(LoopConfig config, std::unique_ptr<Task> task,
                                                  std::unique_ptr<Optimizer> optimizer, Listener listener) {
@@ -52,17 +44,6 @@ Result<std::unique_ptr<Trainer>> Trainer::create(LoopConfig config, std::unique_
     return Error{ErrorCode::io, t->config_.run_dir + ": can't be made: " + ec.message(),
                  "choose another --run-dir"};
   return t;
-}
-
-Status Trainer::resume() {
-  Result<TrainState> state = load_state(checkpoint("state"));
-  if (!state) return state.error();
-  if (state->fingerprint != fingerprint_)
-    return Error{
-        ErrorCode::usage,
-        config_.run_dir + ": its checkpoint was made with other settings (" + state->fingerprint + ")",
-        "resume with the same model, data, seed and batch (now: " + fingerprint_ + ")"};
-  return restore(*state);
 }
 
 Status Trainer::open_probe() {

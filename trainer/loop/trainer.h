@@ -56,8 +56,16 @@ class Trainer {
   Trainer(LoopConfig config, std::unique_ptr<Task> task, std::unique_ptr<Optimizer> optimizer,
           Listener listener);
 
-  // trainer.cpp: begin and end of a run
+  // resume.cpp: going on from a checkpoint
   Status resume();
+  /// Whether `state` is of this model, this data and these settings; `usage` names what is not.
+  Status fits(const TrainState& state) const;
+  Status check_settings(const TrainState& state) const;
+  /// What has been told of the run so far, and telling it on.
+  Story story() const;
+  void take_up(const Story& story);
+
+  // trainer.cpp: begin and end of a run
   Status open_probe();
   Status train();
   Status end_run();
@@ -116,7 +124,7 @@ class Trainer {
   Listener listener_;
   GradScaler scaler_;
   at::ScalarType amp_;
-  std::string fingerprint_;  ///< of all that must not change between stop and resume
+  std::map<std::string, std::string> training_;  ///< settings that a resume must agree with
   std::unique_ptr<Probe> probe_;
   std::optional<RunClaim> claim_;  ///< at level off; else the probe has it
   Counters counters_;
@@ -126,6 +134,9 @@ class Trainer {
   bool state_was_corrupt_ = false, stopped_ = false;
   std::atomic<bool> stop_requested_{false};
 };
+
+/// All settings that decide what is trained: those of `config.training` and of the loop itself.
+std::map<std::string, std::string> training_settings(const LoopConfig& config);
 
 /// Mean of `values`, 0 if there are none.
 double mean(const std::deque<double>& values);

@@ -153,7 +153,7 @@ class Gpt final : public Model {
     declare(list, c);
     std::string text = "gpt";
     for (const Setting& s : list.all())
-      if (s.key != "init-std") text += " " + s.key + "=" + s.text();
+      if (s.key != "init-std" && s.key != "dropout") text += " " + s.key + "=" + s.text();
     return text;
   }
 

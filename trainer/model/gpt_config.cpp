@@ -32,6 +32,9 @@ void declare(SettingList& list, GptConfig& c) {
   list.add("init-std", c.init_std, "standard deviation of fresh weights");
   list.add("dropout", c.dropout, "share of activations dropped");
   list.add("tied-head", c.tied_head, "the output layer reuses the embedding (default)").negatable = true;
+  // All but dropout are in the fingerprint, or matter to fresh weights only.
+  list.incidental({"depth", "width", "heads", "context", "hidden", "norm", "qk-norm", "activation",
+                   "init-std", "tied-head"});
   list.check([&c] { return check(c); });
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "probe/base/result.h"
@@ -59,6 +60,8 @@ class GradScaler {
   void take_back(std::int64_t step, const State& before);
 
   const std::vector<ScaleChange>& history() const { return history_; }
+  /// Puts back what a checkpoint remembers of the run before it.
+  void set_history(std::vector<ScaleChange> history) { history_ = std::move(history); }
   std::int64_t overflows() const { return overflows_; }
 
   State state() const { return {scale_, good_steps_, overflows_, patience_, enabled_}; }

@@ -68,8 +68,10 @@ class Task {
 
   /// Lines for a person, "WHAT: …", about data and model.
   virtual std::vector<std::string> description() const { return {}; }
-  /// All of model and data that a checkpoint of this task depends on, as text.
+  /// All of the model that a checkpoint depends on, as text: words "KEY=VALUE", so that two can be compared.
   virtual std::string fingerprint() const { return ""; }
+  /// All of the data that a position in its order depends on, as text.
+  virtual std::string data_fingerprint() const { return ""; }
 };
 
 /// `tally[name]`, NaN if there is none.

@@ -54,7 +54,8 @@ class TextTask final : public Task {
             "model: " + std::to_string(weights) + " weights, " + model_->description() + ", on " +
                 parameters().front().second.device().str()};
   }
-  std::string fingerprint() const override { return model_->fingerprint() + "; " + data_.fingerprint(); }
+  std::string fingerprint() const override { return model_->fingerprint(); }
+  std::string data_fingerprint() const override { return data_.fingerprint(); }
 
  private:
   std::unique_ptr<Model> model_;

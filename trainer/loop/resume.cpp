@@ -1,0 +1,113 @@
+// Going on from a checkpoint: whether it is of the same training, and what it tells of the run so far.
+#include <filesystem>
+#include <sstream>
+
+#include "trainer/loop/trainer.h"
+#include "trainer/precision/device.h"
+
+namespace nanquest::trainer {
+namespace {
+
+/// The words in which two fingerprints differ: "width=16 is width=32 now". Both whole if they have no common
+/// form.
+std::string difference(const std::string& then, const std::string& now) {
+  std::istringstream a(then), b(now);
+  std::string words, old_word, new_word;
+  while (a >> old_word && b >> new_word) {
+    if (old_word == new_word) continue;
+    words += (words.empty() ? "" : ", ") + old_word + " is " + new_word + " now";
+  }
+  return words.empty() ? then + " is " + now + " now" : words;
+}
+
+/// A value as an option takes it: quoted if a shell would see more than one word.
+std::string quoted(const std::string& value) {
+  const bool plain = !value.empty() && value.find_first_of(" \t\"'\\$`*?<>|&;()[]{}~#!") == std::string::npos;
+  return plain ? value : "'" + value + "'";
+}
+
+}  // namespace
+
+std::map<std::string, std::string> training_settings(const LoopConfig& config) {
+  std::map<std::string, std::string> all = config.training;
+  LoopConfig own = config;  // a list points into what it lists
+  SettingList list;
+  declare(list, own);
+  declare(list, own.scaler);
+  for (const auto& [key, text] : list.training()) all[key] = text;
+  all["amp-dtype"] = short_name(config.amp);
+  // Those of a schedule that nobody gave as text. Its length may change: a run may be made longer.
+  SettingList schedule;
+  schedule.add("lr", own.schedule.peak, "");
+  schedule.add("min-lr-ratio", own.schedule.floor_ratio, "");
+  if (!all.contains("warmup-ratio")) schedule.add("warmup-steps", own.schedule.warmup_steps, "");
+  for (const auto& [key, text] : schedule.as_text()) all[key] = text;
+  return all;
+}
+
+Status Trainer::resume() {
+  Result<TrainState> state = load_state(checkpoint("state"));
+  if (!state) return state.error();
+  if (Status s = fits(*state); !s) return s;
+  if (Status s = restore(*state); !s) return s;
+  take_up(state->story);
+  return {};
+}
+
+Status Trainer::fits(const TrainState& state) const {
+  const auto other = [&](const char* what, const std::string& then, const std::string& now) {
+    return Error{ErrorCode::usage,
+                 config_.run_dir + ": its checkpoint is of " + what + ": " + difference(then, now),
+                 "resume with what the run was begun with, or start anew without --resume"};
+  };
+  if (const std::string now = task_->fingerprint(); now != state.fingerprint)
+    return other("another model", state.fingerprint, now);
+  if (const std::string now = task_->data_fingerprint(); now != state.data_fingerprint)
+    return other("other data", state.data_fingerprint, now);
+  return check_settings(state);
+}
+
+Status Trainer::check_settings(const TrainState& state) const {
+  std::string differ, keep, change;
+  for (const auto& [key, now] : training_) {
+    const auto then = state.settings.find(key);
+    if (then == state.settings.end() || then->second == now) continue;
+    const std::string both = key + " is " + now + ", was " + then->second;
+    if (config_.changes.contains(key)) {
+      say("from step " + std::to_string(state.counters.optimizer_step) + " on: " + both);
+      continue;
+    }
+    differ += (differ.empty() ? "" : "; ") + both;
+    keep += " --" + key + " " + quoted(then->second);
+    change += " --set " + key + "=" + quoted(now);
+  }
+  if (differ.empty()) return {};
+  return Error{ErrorCode::usage, config_.run_dir + ": settings differ from its checkpoint's: " + differ,
+               "to go on as before give" + keep + "; to change it from here on give" + change};
+}
+
+Story Trainer::story() const {
+  return {.first_loss = summary_.first_loss,
+          .first_incident_step = summary_.first_incident_step,
+          .loss_at_incident = summary_.loss_at_incident,
+          .last_eval = summary_.eval_loss,
+          .recent_losses = {recent_losses_.begin(), recent_losses_.end()},
+          .incidents = summary_.incidents,
+          .skipped_samples = summary_.skipped_samples,
+          .scale_history = scaler_.history()};
+}
+
+void Trainer::take_up(const Story& story) {
+  summary_.first_loss = story.first_loss;
+  summary_.first_incident_step = story.first_incident_step;
+  summary_.loss_at_incident = story.loss_at_incident;
+  summary_.eval_loss = story.last_eval;
+  summary_.incidents = story.incidents;
+  summary_.skipped_samples = story.skipped_samples;
+  recent_losses_.assign(story.recent_losses.begin(), story.recent_losses.end());
+  scaler_.set_history(story.scale_history);
+  std::error_code ec;
+  if (std::filesystem::exists(checkpoint("best"), ec)) summary_.best_weights = checkpoint("best");
+}
+
+}  // namespace nanquest::trainer
