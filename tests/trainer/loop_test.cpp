@@ -167,8 +167,9 @@ TEST(Acceptance, BestIsNeverNonFinite) {
   EXPECT_LT(held_out[1], held_out[0]);  // better by the metric, and yet:
   EXPECT_EQ(summary->best_eval_loss, held_out[0]);
   EXPECT_EQ(summary->exit, ExitCode::state_corrupt) << told;
-  for (const char* name : {"best", "final", "state"}) {
-    auto file = read_safetensors(config.run_dir + "/checkpoints/" + name + ".safetensors");
+  for (const std::string& name : {config.run_dir + "/checkpoints/best.safetensors",
+                                  config.run_dir + "/checkpoints/final.safetensors", summary->state_file}) {
+    auto file = read_safetensors(name);
     ASSERT_TRUE(file);
     EXPECT_TRUE(all_finite(file->tensors)) << name;
   }

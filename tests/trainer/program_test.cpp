@@ -1,9 +1,12 @@
 // nanquest-trainer as a person starts it: exit codes, words, files.
 #include <signal.h>
 
+#include <algorithm>
 #include <chrono>
+#include <cstdio>
 #include <nlohmann/json.hpp>
 #include <thread>
+#include <vector>
 
 #include "tests/trainer/helpers.h"
 
@@ -27,6 +30,20 @@ class Program : public testing::Test {
                    arguments);
   }
   Ran run(const std::string& full) const { return test::run(full, folder); }
+  /// Names of the files in the run's folder of checkpoints, sorted.
+  std::vector<std::string> checkpoints() const {
+    std::vector<std::string> names;
+    std::error_code ec;
+    for (const auto& entry : std::filesystem::directory_iterator(folder / "run/checkpoints", ec))
+      names.push_back(entry.path().filename().string());
+    std::sort(names.begin(), names.end());
+    return names;
+  }
+  std::string state(int batches) const {
+    char name[40];
+    std::snprintf(name, sizeof name, "state-%08d.safetensors", batches);
+    return folder / ("run/checkpoints/" + std::string(name));
+  }
   static bool one_line(const std::string& text) {
     return !text.empty() && text.find('\n') == text.size() - 1;
   }
@@ -42,7 +59,7 @@ TEST_F(Program, TrainsAndSaysWhatItUses) {
   EXPECT_NE(r.err.find("held-out loss"), std::string::npos);
   EXPECT_EQ(r.err.find('\r'), std::string::npos);  // no bar and no colours outside a terminal
   EXPECT_EQ(r.err.find('\033'), std::string::npos);
-  for (const char* name : {"final", "best", "state"})
+  for (const char* name : {"final", "best", "state-00000012"})
     EXPECT_TRUE(std::filesystem::exists(folder / ("run/checkpoints/" + std::string(name) + ".safetensors")))
         << name;
 }
@@ -274,7 +291,7 @@ TEST_F(Program, ResumingNothingLeavesNothing) {
 
 TEST_F(Program, DamagedCheckpointIsRefused) {
   ASSERT_EQ(run(tiny("--stop-after 3")).code, 0);
-  const std::string path = folder / "run/checkpoints/state.safetensors";
+  const std::string path = state(3);
   const std::string whole = test::read_file(path);
   test::write_file(path, whole.substr(0, whole.size() / 2));
   const Ran r = run(tiny("--resume"));
@@ -302,9 +319,12 @@ TEST_F(Program, KilledAndResumedEndsWithTheSameBytes) {
       execl("/bin/sh", "sh", "-c", ("exec " + full).c_str(), nullptr);
       _exit(127);
     }
-    const std::string state = folder / "run/checkpoints/state.safetensors";
-    for (int i = 0; i < 600 && !std::filesystem::exists(state); ++i)
-      std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    const auto saved = [&] {
+      const std::vector<std::string> names = checkpoints();
+      return std::any_of(names.begin(), names.end(),
+                         [](const std::string& n) { return n.starts_with("state-") && n.ends_with("s"); });
+    };
+    for (int i = 0; i < 600 && !saved(); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(50));
     std::this_thread::sleep_for(std::chrono::milliseconds(150 + 130 * round));
     kill(child, SIGKILL);
     int status = 0;
@@ -315,6 +335,78 @@ TEST_F(Program, KilledAndResumedEndsWithTheSameBytes) {
   const Ran last = run(tiny(longer + "--resume"));
   ASSERT_EQ(last.code, 0) << last.err;
   EXPECT_EQ(test::read_file(folder / "run/checkpoints/final.safetensors"), whole);
+  EXPECT_EQ(checkpoints(),  // nothing that was half written
+            (std::vector<std::string>{"best.safetensors", "final.safetensors", "state-00000148.safetensors",
+                                      "state-00000149.safetensors", "state-00000150.safetensors"}));
+}
+
+TEST_F(Program, TheLastCheckpointsAreKeptByStepsAndByTime) {
+  using Names = std::vector<std::string>;
+  const Names ends = {"best.safetensors", "final.safetensors"};
+  const auto kept = [&](const std::string& arguments) {
+    std::filesystem::remove_all(folder / "run");
+    const Ran r = run(tiny(arguments));
+    EXPECT_EQ(r.code, 0) << r.err;
+    Names states = checkpoints();
+    EXPECT_EQ(Names(states.begin(), states.begin() + 2), ends);
+    states.erase(states.begin(), states.begin() + 2);
+    return states;
+  };
+  EXPECT_EQ(kept(""), Names{"state-00000012.safetensors"});
+  EXPECT_EQ(kept("--save-every 5 --keep-last 2"),
+            (Names{"state-00000010.safetensors", "state-00000012.safetensors"}));
+  EXPECT_EQ(kept("--save-minutes 1e-9"), (Names{"state-00000010.safetensors", "state-00000011.safetensors",
+                                                "state-00000012.safetensors"}));
+  EXPECT_EQ(kept("--save-minutes 0"), Names{"state-00000012.safetensors"});
+  EXPECT_EQ(run(tiny("--keep-last 0")).code, 2);
+  EXPECT_EQ(run(tiny("--save-minutes -1")).code, 2);
+}
+
+TEST_F(Program, WhatWasBeforeAnIncidentIsSavedBeforeThePolicyActs) {
+  const std::string longer = "--json --amp-dtype bf16 --dropout 0.1 --inject nan-loss@5:amp ";
+  const Ran whole = run(tiny(longer));
+  ASSERT_EQ(whole.code, 1) << whole.err;
+  ASSERT_TRUE(std::filesystem::exists(state(5)));
+  std::filesystem::remove(state(12));  // as if the program had been killed right after the incident
+  const Ran again = run(tiny(longer + "--resume"));
+  ASSERT_EQ(again.code, 1) << again.err;
+  EXPECT_NE(again.err.find("step 5 is not finite in bf16"), std::string::npos) << again.err;
+  auto a = nlohmann::json::parse(whole.out), b = nlohmann::json::parse(again.out);
+  for (auto* j : {&a, &b}) {
+    j->erase("seconds");
+    j->erase("snapshots");  // the second is another file
+  }
+  EXPECT_EQ(a, b);
+}
+
+TEST_F(Program, ADamagedCheckpointIsNamedAndTheOneBeforeIsUsed) {
+  ASSERT_EQ(run(tiny("--dropout 0.2")).code, 0);
+  const std::string whole = test::read_file(folder / "run/checkpoints/final.safetensors");
+  std::filesystem::remove_all(folder / "run");
+  ASSERT_EQ(run(tiny("--dropout 0.2 --save-every 3 --stop-after 8")).code, 0);
+  std::string newest = test::read_file(state(8));
+  const std::size_t counter = newest.find("\"data_position\":\"16\"");
+  ASSERT_NE(counter, std::string::npos);
+  newest.replace(counter, 20, "\"data_position\":\"18\"");  // still a sensible header, and a wrong one
+  test::write_file(state(8), newest);
+  test::write_file(state(9) + ".tmp-1-0", "half");
+  const Ran r = run(tiny("--dropout 0.2 --resume"));
+  EXPECT_EQ(r.code, 0) << r.err;
+  EXPECT_NE(r.err.find(state(8) +
+                       ": the checksum of its header does not match: the file was damaged; going on "
+                       "from the one before, " +
+                       state(6)),
+            std::string::npos)
+      << r.err;
+  EXPECT_EQ(test::read_file(folder / "run/checkpoints/final.safetensors"), whole);
+  EXPECT_FALSE(std::filesystem::exists(state(9) + ".tmp-1-0"));
+  EXPECT_TRUE(std::filesystem::exists(state(8) + ".damaged"));
+  for (const std::string& name : checkpoints())
+    if (name.starts_with("state-")) test::write_file(folder / ("run/checkpoints/" + name), "x");
+  const Ran none = run(tiny("--dropout 0.2 --resume"));
+  EXPECT_EQ(none.code, 3);
+  EXPECT_TRUE(one_line(none.err)) << none.err;
+  EXPECT_NE(none.err.find(state(12)), std::string::npos) << none.err;
 }
 
 TEST_F(Program, AnInterruptSavesAndCanBeResumed) {

@@ -166,6 +166,27 @@ TEST(Safetensors, EveryTruncationAndEveryFlippedBitIsFound) {
     }
 }
 
+// What the header says, its metadata too, is under a checksum: a digit that became another is noticed.
+TEST(Safetensors, AnotherDigitInTheHeaderIsFound) {
+  const test::Folder folder;
+  const NamedTensors none_and_some{
+      {"b", at::zeros({0, 2})}, {"a", at::zeros({3, 0})}, {"w", at::ones({2, 3})}};
+  ASSERT_TRUE(write_safetensors(folder / "a.safetensors", none_and_some, {{"step", "123"}}));
+  const std::string whole = test::read_file(folder / "a.safetensors");
+  EXPECT_TRUE(read_safetensors(folder / "a.safetensors")->whole);
+  for (const auto& [right, wrong] : {std::pair("\"123\"", "\"124\""), std::pair("\"step\"", "\"stop\""),
+                                     std::pair("[2,3]", "[3,2]"), std::pair("\"w\"", "\"v\"")}) {
+    std::string damaged = whole;
+    const std::size_t at = damaged.find(right);
+    ASSERT_NE(at, std::string::npos) << right;
+    damaged.replace(at, std::string(right).size(), wrong);
+    test::write_file(folder / "b.safetensors", damaged);
+    const auto file = read_safetensors(folder / "b.safetensors");
+    ASSERT_FALSE(file) << wrong;
+    EXPECT_NE(file.error().message.find("checksum of its header"), std::string::npos) << file.error().text();
+  }
+}
+
 // Files of before nq64 have a sum that nobody knows any more: they are read, and it is no metadata.
 TEST(Safetensors, FilesWithTheOldSumAreRead) {
   const test::Folder folder;
@@ -175,6 +196,7 @@ TEST(Safetensors, FilesWithTheOldSumAreRead) {
                                3));
   const auto file = read_safetensors(folder / "old.safetensors");
   ASSERT_TRUE(file) << file.error().text();
+  EXPECT_FALSE(file->whole);
   EXPECT_EQ(file->tensors.size(), 1u);
   EXPECT_EQ(file->metadata, (std::map<std::string, std::string>{{"format", "pt"}}));
 }

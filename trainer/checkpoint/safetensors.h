@@ -19,13 +19,15 @@ namespace nanquest::trainer {
 
 struct SafetensorsFile {
   NamedTensors tensors;                         ///< on the CPU, owned, in the order of their bytes
-  std::map<std::string, std::string> metadata;  ///< without our checksum entry
+  std::map<std::string, std::string> metadata;  ///< without our checksums
+  bool whole = false;  ///< it has our checksums over header and data (both are right, else it is an error)
   /// The tensor of that name, undefined if there is none.
   at::Tensor find(const std::string& name) const;
 };
 
 /// Writes `tensors` (any device, made contiguous one at a time) and `metadata`, complete or not at all, with
-/// a checksum over the data in the metadata. Error `io`, or `unsupported` for a dtype that the format lacks.
+/// checksums over the data and over the header in the metadata. Error `io`, or `unsupported` for a dtype that
+/// the format lacks.
 Status write_safetensors(const std::string& path, const NamedTensors& tensors,
                          const std::map<std::string, std::string>& metadata);
 

@@ -131,15 +131,26 @@ SafetensorsFile read_or_throw(std::ifstream& in, std::uint64_t size) {
   const std::vector<Entry> entries =
       entries_of(parse_strictly(text), file.metadata, size - sizeof length - length);
   PartHashes sum;
+  std::vector<SafetensorsEntry> described;
   for (const Entry& e : entries) {
     at::Tensor t = at::empty(e.shape, at::TensorOptions().dtype(e.type));
     if (t.nbytes() > 0 &&
         !in.read(static_cast<char*>(t.mutable_data_ptr()), static_cast<std::streamsize>(t.nbytes())))
       throw Bad{"truncated"};
     sum.add(hash_contents(t.const_data_ptr(), t.nbytes()));
+    described.push_back({e.name, std::string(safetensors_name(e.type).value_or("")), e.shape, t.nbytes()});
     file.tensors.emplace_back(e.name, std::move(t));
   }
+  bool head_is_whole = false;
+  if (const auto stored = file.metadata.find(std::string(kHeadKey)); stored != file.metadata.end()) {
+    const std::string head = head_text(file.metadata, described);
+    if (stored->second != hash_text(hash_contents(head.data(), head.size())))
+      throw Bad{"the checksum of its header does not match: the file was damaged"};
+    head_is_whole = true;
+    file.metadata.erase(stored);
+  }
   if (const auto stored = file.metadata.find(std::string(kHashKey)); stored != file.metadata.end()) {
+    file.whole = head_is_whole;
     if (stored->second != hash_text(sum.finish()))
       throw Bad{"the checksum does not match: the file was damaged"};
     file.metadata.erase(stored);

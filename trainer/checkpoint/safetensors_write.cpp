@@ -40,6 +40,8 @@ Status write_safetensors(const std::string& path, const NamedTensors& tensors,
   std::map<std::string, std::string> all = metadata;
   all.emplace("format", "pt");
   all[std::string(kHashKey)] = hash_text(sum.finish());
+  const std::string text = head_text(all, entries);
+  all[std::string(kHeadKey)] = hash_text(hash_contents(text.data(), text.size()));
   const std::string head = safetensors_head(entries, all);
   Result<AtomicFile> file = AtomicFile::create(path);
   if (!file) return file.error();

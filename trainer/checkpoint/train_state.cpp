@@ -106,6 +106,9 @@ Result<TrainState> load_state(const std::string& path) {
                  path + ": a checkpoint of another version of this program (" + kind->second + ", not " +
                      kFormat + ")",
                  "finish that run with the version that began it"};
+  if (!file->whole)
+    return Error{ErrorCode::bad_file, path + ": its checksum is missing: the file was damaged",
+                 "use an older checkpoint"};
   TrainState state;
   std::string missing;
   each_number(state, [&](const char* name, auto& value) {

@@ -57,7 +57,10 @@ void declare(SettingList& list, LoopConfig& c) {
   list.add("steps", c.steps, "optimizer steps in all (0 = from --epochs)");
   list.add("epochs", c.epochs, "passes over the data; used when --steps is 0 (both 0 = 3 passes)");
   list.add("stop-after", c.stop_after, "end after so many steps, resumably (0 = don't)");
-  list.add("save-every", c.save_every, "steps between resumable checkpoints (0 = at the end only)");
+  list.add("save-every", c.save_every, "steps between resumable checkpoints (0 = by time only)");
+  list.add("save-minutes", c.save_minutes,
+           "minutes between resumable checkpoints (0 = by steps only); also at the end and at incidents");
+  list.add("keep-last", c.keep_last, "how many of them are kept; final and best stay anyway");
   list.add("eval-every", c.eval_every, "steps between held-out losses (0 = at the end only)");
   list.add("eval-windows", c.eval_samples, "held-out windows looked at (0 = never)");
   list.add("seed", c.seed, "of weights, dropout and data order");
@@ -77,8 +80,8 @@ void declare(SettingList& list, LoopConfig& c) {
   list.add("inject", injections_as_text(c.injections),
            "damage on purpose, to try a policy: nan-loss@BATCH, inf-grad@BATCH, with xCOUNT and :amp "
            "(only in low precision)");
-  list.incidental({"run-dir", "resume", "steps", "epochs", "stop-after", "save-every", "eval-every",
-                   "eval-windows", "level", "inject"});
+  list.incidental({"run-dir", "resume", "steps", "epochs", "stop-after", "save-every", "save-minutes",
+                   "keep-last", "eval-every", "eval-windows", "level", "inject"});
 }
 
 Status check(const LoopConfig& c) {
@@ -96,6 +99,8 @@ Status check(const LoopConfig& c) {
   if (!(c.lr_backoff > 0 && c.lr_backoff <= 1))
     return wrong("lr-backoff must be above 0 and at most 1", "try 0.5");
   if (!(c.grad_clip >= 0)) return wrong("grad-clip must not be negative", "0 switches clipping off");
+  if (!(c.save_minutes >= 0)) return wrong("save-minutes must not be negative", "0 saves by steps only");
+  if (c.keep_last < 1) return wrong("keep-last must be at least 1", "try 3");
   if (c.ring_every < 1 || c.ring_depth < 1)
     return wrong("ring-every and ring-depth must be at least 1", "try 20 and 3");
   return {};

@@ -53,7 +53,9 @@ struct LoopConfig {
   std::int64_t ring_depth = 3;      ///< how many of them
   std::int64_t eval_every = 50;     ///< 0 = only at the end
   std::int64_t eval_samples = 64;   ///< held-out samples looked at, at most
-  std::int64_t save_every = 0;      ///< steps between resumable checkpoints; 0 = only at the end
+  std::int64_t save_every = 0;      ///< steps between resumable checkpoints; 0 = by time only
+  double save_minutes = 10;         ///< minutes between them; 0 = by steps only. One is written at the end
+  std::int64_t keep_last = 3;       ///< of them, how many are kept
   at::Device device{at::kCPU};      ///< that the task's weights are on
   at::ScalarType amp = at::kFloat;  ///< kHalf, kBFloat16, or kFloat for none
   std::string run_dir = "nanquest-run";

@@ -5,6 +5,7 @@
 namespace nanquest::trainer {
 
 Trainer::Next Trainer::incident(const StepReport& report, const Batch& batch) {
+  if (!report.state_corrupt) save_before_policy();
   ++counters_.incidents;
   if (summary_.first_incident_step < 0) {
     summary_.first_incident_step = counters_.optimizer_step;

@@ -2,6 +2,7 @@
 #include <filesystem>
 #include <sstream>
 
+#include "trainer/checkpoint/state_files.h"
 #include "trainer/loop/trainer.h"
 #include "trainer/precision/device.h"
 
@@ -46,11 +47,17 @@ std::map<std::string, std::string> training_settings(const LoopConfig& config) {
 }
 
 Status Trainer::resume() {
-  Result<TrainState> state = load_state(checkpoint("state"));
-  if (!state) return state.error();
-  if (Status s = fits(*state); !s) return s;
-  if (Status s = restore(*state); !s) return s;
-  take_up(state->story);
+  Result<FoundState> found = newest_state(checkpoints());
+  if (!found) return found.error();
+  for (const std::string& remark : found->remarks) say(remark);
+  const TrainState& state = found->state;
+  if (Status s = fits(state); !s) return s;
+  if (Status s = restore(state); !s) return s;
+  take_up(state.story);
+  damaged_ = std::move(found->damaged);
+  summary_.state_file = found->path;
+  saved_step_ = counters_.optimizer_step;
+  saved_batches_ = counters_.data_steps;
   return {};
 }
 

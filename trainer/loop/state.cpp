@@ -1,7 +1,6 @@
 // States of a run: cloned, put back, written down.
 #include <ATen/ATen.h>
 
-#include "trainer/checkpoint/safetensors.h"
 #include "trainer/loop/trainer.h"
 #include "trainer/precision/device.h"
 
@@ -15,10 +14,15 @@ NamedTensors Trainer::learned() const {
   return all;
 }
 
-TrainState Trainer::save() const {
+TrainState Trainer::present() const {
   TrainState state{counters_, scaler_.state(), learned(), task_->fingerprint(), task_->data_fingerprint(),
                    training_, story()};
   for (const auto& [name, r] : rng_states(config_.device)) state.tensors.emplace_back("rng." + name, r);
+  return state;
+}
+
+TrainState Trainer::save() const {
+  TrainState state = present();
   for (auto& [name, t] : state.tensors) t = t.clone();
   return state;
 }
@@ -75,33 +79,11 @@ Status Trainer::return_to(const TrainState& good) {
   kept.optimizer_step = good.counters.optimizer_step;
   if (Status s = restore(good); !s) return s;
   counters_ = kept;
+  saved_step_ = -1;  // what is at that step from now on is something else
   if (counters_.fell_back) {
     amp_ = at::kFloat;
     scaler_.disable();
   }
-  return {};
-}
-
-std::string Trainer::checkpoint(const std::string& name) const {
-  return config_.run_dir + "/checkpoints/" + name + ".safetensors";
-}
-
-Status Trainer::write_state() {
-  const NvtxRange range("checkpoint");
-  const std::string path = checkpoint("state");
-  Status s = save_state(path, save());
-  if (s) summary_.state_file = path;
-  return s;
-}
-
-Status Trainer::write_weights(const std::string& name, std::map<std::string, std::string> facts,
-                              std::string& path) {
-  const std::string file = checkpoint(name);
-  NamedTensors weights = task_->parameters();
-  for (const auto& b : task_->buffers()) weights.push_back(b);
-  facts["step"] = std::to_string(counters_.optimizer_step);
-  if (Status s = write_safetensors(file, weights, facts); !s) return s;
-  path = file;
   return {};
 }
 

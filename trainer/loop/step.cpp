@@ -154,8 +154,7 @@ Status Trainer::after_step(const StepReport& report, const Batch& batch, double 
   probe_->log("tokens_per_second", event.tokens_per_second);
   if (listener_.on_step) listener_.on_step(event);
   if (counters_.optimizer_step % config_.ring_every == 0) remember_state();
-  if (config_.save_every > 0 && counters_.optimizer_step % config_.save_every == 0) return write_state();
-  return {};
+  return time_to_save() ? write_state() : Status();
 }
 
 }  // namespace nanquest::trainer

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <numeric>
 
+#include "trainer/checkpoint/state_files.h"
 #include "trainer/precision/device.h"
 
 namespace nanquest::trainer {
@@ -39,10 +40,13 @@ Result<std::unique_ptr<Trainer>> Trainer::create(LoopConfig config, std::unique_
     if (Status s = t->resume(); !s) return s.error();
   if (Status s = t->open_probe(); !s) return s.error();
   std::error_code ec;
-  std::filesystem::create_directories(t->config_.run_dir + "/checkpoints", ec);
+  std::filesystem::create_directories(t->checkpoints(), ec);
   if (ec)
     return Error{ErrorCode::io, t->config_.run_dir + ": can't be made: " + ec.message(),
                  "choose another --run-dir"};
+  // Now that the run directory is claimed, nobody else writes here.
+  remove_half_written(t->checkpoints());
+  for (const std::string& path : t->damaged_) set_aside(path);
   return t;
 }
 
@@ -96,6 +100,7 @@ Status Trainer::train() {
   const std::int64_t end = config_.stop_after > 0
                                ? std::min(config_.steps, counters_.optimizer_step + config_.stop_after)
                                : config_.steps;
+  last_save_ = std::chrono::steady_clock::now();
   remember_state();
   while (counters_.optimizer_step < end && !stopped_ && !stop_requested_) {
     Result<Next> next = one_batch();

@@ -13,6 +13,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <deque>
 #include <memory>
 #include <optional>
@@ -99,6 +100,8 @@ class Trainer {
   void tell_failed(const StepReport& report) const;
 
   // state.cpp: states to go back to
+  /// The state as it is now: handles, not clones.
+  TrainState present() const;
   /// Handles to weights, buffers and the optimizer's state, by their names in a checkpoint.
   NamedTensors learned() const;
   /// Adds the present state to the ring, or goes back if it is not finite.
@@ -108,9 +111,17 @@ class Trainer {
   /// Weights, moments, buffers, generators and scaler of `good`; of the counters only the optimizer step goes
   /// back.
   Status return_to(const TrainState& good);
-  /// The file of that name among the checkpoints.
+
+  // saving.cpp: what is written down, and when
+  /// The folder of the checkpoints, and the weights of that name in it.
+  std::string checkpoints() const;
   std::string checkpoint(const std::string& name) const;
+  /// Whether `save_every` or `save_minutes` asks for a checkpoint after this step.
+  bool time_to_save() const;
   Status write_state();
+  Status write_state(const TrainState& state);
+  /// A checkpoint of what was before an incident's policy changes anything; a failure is only told.
+  void save_before_policy();
   /// Weights and buffers, with `facts`, as the checkpoint NAME; `path` gets where.
   Status write_weights(const std::string& name, std::map<std::string, std::string> facts, std::string& path);
 
@@ -131,6 +142,9 @@ class Trainer {
   Summary summary_;
   std::deque<TrainState> ring_;
   std::deque<double> recent_losses_;
+  std::vector<std::string> damaged_;  ///< newer checkpoints that a resume had to pass over
+  std::chrono::steady_clock::time_point last_save_;
+  std::int64_t saved_step_ = -1, saved_batches_ = -1;  ///< of the newest checkpoint; -1 = none
   bool state_was_corrupt_ = false, stopped_ = false;
   std::atomic<bool> stop_requested_{false};
 };
