@@ -187,7 +187,7 @@ TEST(Ladder, SkipsThenRollsBackThenStops) {
   EXPECT_TRUE(c.fell_back);        // first rung
   EXPECT_EQ(c.rollbacks, 2);       // third, after each three skips
   EXPECT_EQ(c.skipped, 9);         // second: 3 + 3 + 3
-  EXPECT_EQ(c.optimizer_step, 8);  // the last state kept in memory
+  EXPECT_EQ(c.optimizer_step, 4);  // the last state but one kept in memory: the second rollback goes two back
   EXPECT_EQ(c.backoff, 0.5);       // taken once, kept through rollbacks
   EXPECT_EQ(run->summary.exit, ExitCode::non_finite);
   EXPECT_EQ(c.data_position, (10 + 9) * config.batch_size);
@@ -250,6 +250,25 @@ TEST(Policies, RollbackReturnsToTheLastKeptStateAndPassesTheBadBatch) {
   EXPECT_EQ(run->summary.counters.optimizer_step, 20);
   EXPECT_EQ(run->summary.counters.data_position,
             (20 + 2 + 1) * config.batch_size);  // steps 8 and 9 were taken twice
+}
+
+TEST(Policies, TheNthRollbackGoesNStatesBack) {
+  const Folder folder;
+  LoopConfig config = quick_config(folder, 20);
+  config.policy = Policy::rollback;
+  config.rollback_limit = 4;
+  config.injections = {nan_loss(18, 2), nan_loss(21, 2)};
+  const auto run = train(folder, config, quick_model());
+  std::string told;
+  for (const std::string& m : run->messages)
+    if (const auto at = m.find("back to the state before step "); at != std::string::npos)
+      told += m.substr(at + 30, m.find(',', at) - at - 30) + " ";
+  // States of steps 8, 12 and 16 are kept. Two batches at once: 16, then 12, and what was kept at 16 is gone.
+  // Batch 20 is fine, 21 is not: three back from 12 is more than there is, so the oldest; the same for four.
+  EXPECT_EQ(told, "16 12 8 8 ");
+  EXPECT_EQ(run->summary.counters.rollbacks, 4);
+  EXPECT_EQ(run->summary.counters.optimizer_step, 20);
+  EXPECT_EQ(run->summary.exit, ExitCode::finding);
 }
 
 TEST(Policies, CorruptWeightsAreRolledBackAndSaidSo) {

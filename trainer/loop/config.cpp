@@ -76,7 +76,8 @@ void declare(SettingList& list, LoopConfig& c) {
   list.add("skip-limit", c.skip_limit, "batches skipped in a row before rolling back");
   list.add("rollback-limit", c.rollback_limit, "rollbacks before stopping");
   list.add("ring-every", c.ring_every, "steps between states kept in memory for a rollback");
-  list.add("ring-depth", c.ring_depth, "how many of them");
+  list.add("ring-depth", c.ring_depth,
+           "how many of them (at most --rollback-limit): the n-th rollback goes n of them back");
   list.add("inject", injections_as_text(c.injections),
            "damage on purpose, to try a policy: nan-loss@BATCH, inf-grad@BATCH, with xCOUNT and :amp "
            "(only in low precision)");

@@ -50,7 +50,7 @@ struct LoopConfig {
   std::int64_t skip_limit = 5;      ///< consecutive skipped batches before rolling back
   std::int64_t rollback_limit = 2;  ///< rollbacks before stopping
   std::int64_t ring_every = 20;     ///< steps between in-memory states to roll back to
-  std::int64_t ring_depth = 3;      ///< how many of them
+  std::int64_t ring_depth = 3;      ///< how many of them, at most `rollback_limit`
   std::int64_t eval_every = 50;     ///< 0 = only at the end
   std::int64_t eval_samples = 64;   ///< held-out samples looked at, at most
   std::int64_t save_every = 0;      ///< steps between resumable checkpoints; 0 = by time only

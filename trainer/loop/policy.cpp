@@ -82,8 +82,8 @@ Trainer::Next Trainer::roll_back(const Batch& batch, const std::string& why) {
     if (corrupt && !ring_.empty()) (void)return_to(ring_.back());
     return stop(why + ", and " + std::to_string(counters_.rollbacks) + " rollbacks did not help");
   }
-  if (Status s = return_to(ring_.back()); !s) return stop(s.error().text());
   ++counters_.rollbacks;
+  if (Status s = return_to(state_to_go_back_to()); !s) return stop(s.error().text());
   counters_.consecutive_skips = 0;
   if (!batch.ids.empty()) {
     pass_batch();

@@ -1,6 +1,8 @@
 // States of a run: cloned, put back, written down.
 #include <ATen/ATen.h>
 
+#include <algorithm>
+
 #include "trainer/loop/trainer.h"
 #include "trainer/precision/device.h"
 
@@ -71,7 +73,17 @@ void Trainer::remember_state() {
     return;
   }
   ring_.push_back(save());
-  if (static_cast<std::int64_t>(ring_.size()) > config_.ring_depth) ring_.pop_front();
+  // The n-th rollback goes n states back, so more than there may be rollbacks are of no use.
+  const std::int64_t depth = std::max<std::int64_t>(1, std::min(config_.ring_depth, config_.rollback_limit));
+  while (static_cast<std::int64_t>(ring_.size()) > depth) ring_.pop_front();
+}
+
+const TrainState& Trainer::state_to_go_back_to() {
+  const auto back = static_cast<std::size_t>(counters_.rollbacks);
+  const std::size_t keep = ring_.size() - std::min(back, ring_.size()) + 1;
+  // What came after it is of a future that won't be.
+  ring_.erase(ring_.begin() + static_cast<std::ptrdiff_t>(keep), ring_.end());
+  return ring_.back();
 }
 
 Status Trainer::return_to(const TrainState& good) {

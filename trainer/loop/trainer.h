@@ -106,6 +106,9 @@ class Trainer {
   NamedTensors learned() const;
   /// Adds the present state to the ring, or goes back if it is not finite.
   void remember_state();
+  /// The state that the rollback just counted goes back to: the n-th goes n states back, so that a run whose
+  /// trouble began earlier gets out of it; the oldest there is if that is too far. Newer ones are dropped.
+  const TrainState& state_to_go_back_to();
   /// Whether weights, buffers and (with `moments`) the optimizer's state are finite.
   bool state_is_finite(bool moments) const;
   /// Weights, moments, buffers, generators and scaler of `good`; of the counters only the optimizer step goes
