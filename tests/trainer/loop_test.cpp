@@ -3,6 +3,7 @@
 #include "tests/trainer/loop_fixture.h"
 
 #include <cmath>
+#include <stdexcept>
 
 #include "trainer/checkpoint/safetensors.h"
 
@@ -388,6 +389,90 @@ TEST(Resume, ComparesWhatTheProgramTrainsWith) {
       << other.error().text();
   config.changes = {"optimizer", "lr"};
   EXPECT_EQ(train(folder, config, quick_model())->steps.front().step, 2);
+}
+
+/// Fails in one forward pass, after it has drawn from the generator as any other.
+class FailingModel final : public Model {
+ public:
+  FailingModel(int at, bool memory) : inner_(quick_model(0.3)), at_(at), memory_(memory) {}
+  at::Tensor forward(const at::Tensor& tokens, bool training) override {
+    at::Tensor logits = inner_->forward(tokens, training);
+    if (training && calls_++ == at_) {
+      if (memory_) return at::zeros({std::int64_t{1} << 50});
+      throw std::runtime_error("the model has had enough\nof this");
+    }
+    return logits;
+  }
+  NamedTensors parameters() const override { return inner_->parameters(); }
+  std::string fingerprint() const override { return inner_->fingerprint(); }
+
+ private:
+  std::unique_ptr<Model> inner_;
+  int at_, calls_ = 0;
+  bool memory_;
+};
+
+// What was trained until then is saved, and goes on bit for bit as if nothing had happened.
+TEST(Failure, AnExceptionOrNoMemoryLeavesAResumableState) {
+  for (const bool memory : {false, true}) {
+    const Folder folder, other;
+    LoopConfig config = quick_config(folder, 10);
+    config.level = memory ? Level::off : Level::guard;
+    const TrainState whole = train(folder, config, quick_model(0.3))->trainer->save();
+    config.run_dir = other / "run";
+    auto trainer = make_trainer(other, config, std::make_unique<FailingModel>(6, memory));
+    ASSERT_TRUE(trainer);
+    const auto summary = (*trainer)->run();
+    ASSERT_FALSE(summary);
+    EXPECT_EQ(exit_code(summary.error().code), 70);
+    EXPECT_TRUE(summary.error().message.starts_with(memory ? "step 6: out of memory: "
+                                                           : "step 6: the model has had enough"))
+        << summary.error().text();
+    EXPECT_EQ(summary.error().message.find('\n'), std::string::npos);
+    trainer->reset();
+    config.resume = true;
+    const auto resumed = train(other, config, quick_model(0.3));
+    EXPECT_EQ(resumed->steps.front().step, 6);
+    EXPECT_EQ(differences(whole, resumed->trainer->save()), std::vector<std::string>{});
+  }
+}
+
+/// Moves the first weight and fails, in the update of one step.
+class FailingOptimizer final : public Optimizer {
+ public:
+  FailingOptimizer(NamedTensors parameters, std::int64_t at)
+      : Optimizer(std::move(parameters)), inner_(std::move(*make_adamw(this->parameters(), {}))), at_(at) {}
+  void step(double lr) override {
+    if (steps_++ == at_) {
+      const at::NoGradGuard no_grad;
+      at::Tensor(parameters().front().second).add_(1);
+      throw std::runtime_error("half an update");
+    }
+    inner_->step(lr);
+  }
+  NamedTensors state() const override { return inner_->state(); }
+
+ private:
+  std::unique_ptr<Optimizer> inner_;
+  std::int64_t at_, steps_ = 0;
+};
+
+TEST(Failure, HalfAnUpdateIsNotSaved) {
+  const Folder folder, other;
+  LoopConfig config = quick_config(folder, 10);
+  const TrainState whole = train(folder, config, quick_model(0.3))->trainer->save();
+  config.run_dir = other / "run";
+  set_numerics(config.seed, {.deterministic = true, .threads = 1});
+  auto task = make_text_task(quick_model(0.3), test::quick_data(other));
+  auto optimizer = std::make_unique<FailingOptimizer>(task->parameters(), 6);
+  auto trainer = Trainer::create(config, std::move(task), std::move(optimizer), {});
+  ASSERT_TRUE(trainer);
+  ASSERT_FALSE((*trainer)->run());
+  trainer->reset();
+  config.resume = true;
+  const auto resumed = train(other, config, quick_model(0.3));
+  EXPECT_EQ(resumed->steps.front().step, 4);  // the newest of the states kept in memory
+  EXPECT_EQ(differences(whole, resumed->trainer->save()), std::vector<std::string>{});
 }
 
 TEST(Create, RefusesHalfWeightsAndUnwritablePlaces) {

@@ -409,26 +409,36 @@ TEST_F(Program, ADamagedCheckpointIsNamedAndTheOneBeforeIsUsed) {
   EXPECT_NE(none.err.find(state(12)), std::string::npos) << none.err;
 }
 
-TEST_F(Program, AnInterruptSavesAndCanBeResumed) {
-  const std::string longer = "--steps 100000 --eval-every 0 ";
-  const pid_t child = fork();
-  ASSERT_GE(child, 0);
-  if (child == 0) {
-    if (freopen("/dev/null", "w", stdout) == nullptr ||
-        freopen((folder / "err").c_str(), "w", stderr) == nullptr)
-      _exit(126);
-    execl("/bin/sh", "sh", "-c", ("exec " + tiny(longer)).c_str(), nullptr);
-    _exit(127);
+TEST_F(Program, AnInterruptSavesSaysHowToGoOnAndHasItsOwnExitCode) {
+  for (const int signal : {SIGINT, SIGTERM}) {
+    const std::string longer = "--steps 100000 --eval-every 0 --level guard ";
+    const pid_t child = fork();
+    ASSERT_GE(child, 0);
+    if (child == 0) {
+      if (freopen("/dev/null", "w", stdout) == nullptr ||
+          freopen((folder / "err").c_str(), "w", stderr) == nullptr)
+        _exit(126);
+      execl("/bin/sh", "sh", "-c", ("exec " + tiny(longer)).c_str(), nullptr);
+      _exit(127);
+    }
+    for (int i = 0; i < 600 && test::read_file(folder / "err").find("step 0/") == std::string::npos; ++i)
+      std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    kill(child, signal);
+    int status = 0;
+    waitpid(child, &status, 0);
+    ASSERT_TRUE(WIFEXITED(status));
+    const std::string said = test::read_file(folder / "err"), words = " steps, saved; go on with: ";
+    EXPECT_EQ(WEXITSTATUS(status), 128 + signal) << said;
+    const std::size_t at = said.find(words);
+    ASSERT_NE(at, std::string::npos) << said;
+    const std::string given = said.substr(at + words.size(), said.find('\n', at) - at - words.size());
+    EXPECT_TRUE(given.ends_with(" --resume")) << given;
+    const Ran r = run(given + " --stop-after 2");
+    EXPECT_EQ(r.code, 0) << r.err;
+    EXPECT_EQ(r.err.find("step 0/"), std::string::npos) << r.err;
+    std::filesystem::remove_all(folder / "run");
+    std::filesystem::remove(folder / "err");
   }
-  for (int i = 0; i < 600 && test::read_file(folder / "err").find("step 0/") == std::string::npos; ++i)
-    std::this_thread::sleep_for(std::chrono::milliseconds(50));
-  kill(child, SIGINT);
-  int status = 0;
-  waitpid(child, &status, 0);
-  ASSERT_TRUE(WIFEXITED(status));
-  EXPECT_EQ(WEXITSTATUS(status), 0) << test::read_file(folder / "err");
-  const Ran r = run(tiny(longer + "--resume --stop-after 2"));
-  EXPECT_EQ(r.code, 0) << r.err;
 }
 
 #ifdef NANQUEST_TEST_NVTX

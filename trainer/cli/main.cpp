@@ -10,6 +10,7 @@
 #include "trainer/cli/command_line.h"
 #include "trainer/cli/progress.h"
 #include "trainer/cli/report.h"
+#include "trainer/config/shell_word.h"
 #include "trainer/data/text_data.h"
 #include "trainer/loop/trainer.h"
 #include "trainer/model/gpt.h"
@@ -23,8 +24,22 @@ namespace {
 
 Trainer* running = nullptr;
 
-void on_signal(int) {
-  if (running != nullptr) running->request_stop();
+/// The first signal ends the run at the next step; a second one ends the program as it would any other (what
+/// is being written then is not seen).
+void on_signal(int signal) {
+  std::signal(signal, SIG_DFL);
+  if (running != nullptr) running->request_stop(128 + signal);
+}
+
+/// The command of this process, with --resume.
+std::string resume_command(int argc, char** argv) {
+  std::string command;
+  bool resumes = false;
+  for (int i = 0; i < argc; ++i) {
+    command += (i > 0 ? " " : "") + shell_word(argv[i]);
+    resumes = resumes || std::string(argv[i]) == "--resume";
+  }
+  return command + (resumes ? "" : " --resume");
 }
 
 std::string version_text() {
@@ -46,6 +61,7 @@ struct Parts {
   ScheduleOptions schedule;
   AdamWOptions adamw;
   bool json = false;
+  std::string resume;  ///< the command that goes on with the run
   SettingList list;
 
   Parts() {
@@ -108,8 +124,13 @@ int train(Parts& parts) {
   std::signal(SIGTERM, on_signal);
   Result<Summary> summary = (*trainer)->run();
   running = nullptr;
+  std::signal(SIGINT, SIG_DFL);
+  std::signal(SIGTERM, SIG_DFL);
   progress.close();
   if (!summary) return fail(summary.error());
+  if (static_cast<int>(summary->exit) > 128)
+    progress.on_message("interrupted after " + std::to_string(summary->counters.optimizer_step) +
+                        " steps, saved; go on with: " + parts.resume);
   std::fputs(parts.json ? (summary_as_json(*summary) + "\n").c_str() : summary_as_text(*summary).c_str(),
              stdout);
   return static_cast<int>(summary->exit);
@@ -124,7 +145,8 @@ int parse_and_train(int argc, char** argv) {
       "  nanquest-trainer --config samples/configs/story.toml --run-dir runs/story\n"
       "Exit codes: 0 finished, 1 finished with skips or incidents, 2 usage, 3 bad file, 4 stopped on a "
       "non-finite step,\n"
-      "5 state was corrupt and rolled back, 70 internal.");
+      "5 state was corrupt and rolled back, 70 internal, 130 and 143 interrupted (Ctrl-C, SIGTERM): saved, "
+      "resumable.");
   app.set_version_flag("--version", version_text(), "print versions and exit");
   Parts parts;
   add_options(app, parts.list);
@@ -155,6 +177,7 @@ int parse_and_train(int argc, char** argv) {
     return fail(
         {ErrorCode::usage, text.substr(0, text.find('\n')), "nanquest-trainer --help lists the options"});
   }
+  parts.resume = resume_command(argc, argv);
   return train(parts);
 }
 

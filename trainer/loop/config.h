@@ -98,7 +98,7 @@ struct Listener {
 
 /// How a run ended.
 struct Summary {
-  ExitCode exit = ExitCode::ok;
+  ExitCode exit = ExitCode::ok;  ///< or what `request_stop` was given
   std::string outcome;  ///< "finished", "stopped: …", "interrupted, resumable"
   Counters counters;
   double first_loss = 0, last_loss = 0;  ///< of the first applied step, mean of the last 20

@@ -3,6 +3,7 @@
 #include <sstream>
 
 #include "trainer/checkpoint/state_files.h"
+#include "trainer/config/shell_word.h"
 #include "trainer/loop/trainer.h"
 #include "trainer/precision/device.h"
 
@@ -19,12 +20,6 @@ std::string difference(const std::string& then, const std::string& now) {
     words += (words.empty() ? "" : ", ") + old_word + " is " + new_word + " now";
   }
   return words.empty() ? then + " is " + now + " now" : words;
-}
-
-/// A value as an option takes it: quoted if a shell would see more than one word.
-std::string quoted(const std::string& value) {
-  const bool plain = !value.empty() && value.find_first_of(" \t\"'\\$`*?<>|&;()[]{}~#!") == std::string::npos;
-  return plain ? value : "'" + value + "'";
 }
 
 }  // namespace
@@ -85,8 +80,8 @@ Status Trainer::check_settings(const TrainState& state) const {
       continue;
     }
     differ += (differ.empty() ? "" : "; ") + both;
-    keep += " --" + key + " " + quoted(then->second);
-    change += " --set " + key + "=" + quoted(now);
+    keep += " --" + key + " " + shell_word(then->second);
+    change += " --set " + key + "=" + shell_word(now);
   }
   if (differ.empty()) return {};
   return Error{ErrorCode::usage, config_.run_dir + ": settings differ from its checkpoint's: " + differ,

@@ -91,6 +91,7 @@ Status Trainer::return_to(const TrainState& good) {
   kept.optimizer_step = good.counters.optimizer_step;
   if (Status s = restore(good); !s) return s;
   counters_ = kept;
+  consistent_ = true;
   saved_step_ = -1;  // what is at that step from now on is something else
   if (counters_.fell_back) {
     amp_ = at::kFloat;

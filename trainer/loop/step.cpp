@@ -124,7 +124,11 @@ StepReport Trainer::apply(const StepReport& report) {
     }
     optimizer_->step(next_lr());
   };
-  return probe_->update(counters_.optimizer_step, work);
+  consistent_ = false;
+  StepReport report_of_update = probe_->update(counters_.optimizer_step, work);
+  // An update that spoiled something was undone, or left it spoiled.
+  if (!report_of_update.ok()) consistent_ = !report_of_update.state_corrupt;
+  return report_of_update;
 }
 
 void Trainer::pass_batch() {
@@ -134,9 +138,6 @@ void Trainer::pass_batch() {
 
 Status Trainer::after_step(const StepReport& report, const Batch& batch, double seconds) {
   const std::int64_t step = counters_.optimizer_step, tokens = task_->loss_count(batch);
-  if (step == 0)
-    for (const std::string& name : optimizer_->without_gradient())
-      say("weight " + name + " gets no gradient");
   StepEvent event = event_of(report);
   event.tokens_per_second = seconds > 0 ? static_cast<double>(tokens) / seconds : 0;
   ++counters_.optimizer_step;
@@ -147,6 +148,10 @@ Status Trainer::after_step(const StepReport& report, const Batch& batch, double 
   if (step == 0) summary_.first_loss = report.loss;
   recent_losses_.push_back(report.loss);
   if (recent_losses_.size() > 20) recent_losses_.pop_front();
+  consistent_ = true;
+  if (step == 0)
+    for (const std::string& name : optimizer_->without_gradient())
+      say("weight " + name + " gets no gradient");
 
   const bool evaluate_now = config_.eval_every > 0 && counters_.optimizer_step % config_.eval_every == 0;
   if (evaluate_now && counters_.optimizer_step < config_.steps)

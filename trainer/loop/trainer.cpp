@@ -84,9 +84,7 @@ Result<Summary> Trainer::run() {
     ended = train();
     if (ended) ended = end_run();
   } catch (const std::exception& e) {
-    std::string text = e.what();
-    ended =
-        Error{ErrorCode::internal, "LibTorch refused an operation: " + text.substr(0, text.find('\n')), ""};
+    ended = failed(e);
   }
   if (!ended) {
     (void)probe_->finish("failed: " + ended.error().message);
@@ -102,7 +100,7 @@ Status Trainer::train() {
                                : config_.steps;
   last_save_ = std::chrono::steady_clock::now();
   remember_state();
-  while (counters_.optimizer_step < end && !stopped_ && !stop_requested_) {
+  while (counters_.optimizer_step < end && !stopped_ && stop_code_ == 0) {
     Result<Next> next = one_batch();
     if (!next) return next.error();
   }
@@ -126,6 +124,8 @@ Status Trainer::end_run() {
   if (summary_.outcome.empty()) summary_.outcome = complete ? "finished" : "interrupted, resumable";
   if (stopped_) {
     summary_.exit = ExitCode::non_finite;
+  } else if (!complete && stop_code_ != 0) {
+    summary_.exit = static_cast<ExitCode>(stop_code_.load());
   } else if (state_was_corrupt_) {
     summary_.exit = ExitCode::state_corrupt;
   } else if (counters_.incidents > 0 || counters_.skipped > 0) {

@@ -32,11 +32,13 @@ class Trainer {
                                                  std::unique_ptr<Optimizer> optimizer, Listener listener);
 
   /// Trains to the end (or to the stop). Files are written on the way; an error is returned only where going
-  /// on makes no sense (disk full at a checkpoint, LibTorch refused an op).
+  /// on makes no sense (disk full at a checkpoint; LibTorch refused an op or memory, or task, optimizer or
+  /// listener threw: then a resumable state is written first).
   Result<Summary> run();
 
-  /// Asks `run` to save and return after the current step; callable from a signal handler.
-  void request_stop() { stop_requested_ = true; }
+  /// Asks `run` to save and return after the current step; a run that this keeps from its end has `exit_code`
+  /// as its summary's exit. Callable from a signal handler.
+  void request_stop(int exit_code) { stop_code_ = exit_code; }
 
   /// The task's metrics over the held-out samples, without gradients.
   std::vector<Metric> evaluate();
@@ -125,6 +127,10 @@ class Trainer {
   Status write_state(const TrainState& state);
   /// A checkpoint of what was before an incident's policy changes anything; a failure is only told.
   void save_before_policy();
+  /// What the end of a run by `e` is called, after saving what there is of it.
+  Error failed(const std::exception& e);
+  /// Writes the present state if it is consistent, otherwise the newest one that is kept in memory.
+  void save_before_ending();
   /// Weights and buffers, with `facts`, as the checkpoint NAME; `path` gets where.
   Status write_weights(const std::string& name, std::map<std::string, std::string> facts, std::string& path);
 
@@ -149,7 +155,9 @@ class Trainer {
   std::chrono::steady_clock::time_point last_save_;
   std::int64_t saved_step_ = -1, saved_batches_ = -1;  ///< of the newest checkpoint; -1 = none
   bool state_was_corrupt_ = false, stopped_ = false;
-  std::atomic<bool> stop_requested_{false};
+  /// False while the weights, and what counts how often they moved, don't agree.
+  bool consistent_ = true;
+  std::atomic<int> stop_code_{0};  ///< of who asked to stop; 0 = nobody
 };
 
 /// All settings that decide what is trained: those of `config.training` and of the loop itself.
