@@ -60,6 +60,19 @@ TEST(Schedule, WarmsUpForAShareOfTheStepsAndForAtLeastOne) {
   EXPECT_EQ((ScheduleOptions{.peak = 2}).over(10).lr(0, 1), 2);
 }
 
+TEST(AdamW, DecaysMatricesAndNeitherNormsNorBiases) {
+  at::Tensor matrix = at::ones({3, 2}).set_requires_grad(true), norm = at::ones({3}).set_requires_grad(true);
+  auto adamw = make_adamw({{"norm", norm}, {"matrix", matrix}}, {.weight_decay = 0.5});
+  ASSERT_TRUE(adamw);
+  for (const at::Tensor& t : {matrix, norm}) t.mutable_grad() = at::zeros_like(t);
+  (*adamw)->step(0.1);
+  (*adamw)->step(0.1);
+  EXPECT_TRUE(at::allclose(matrix, at::full({3, 2}, 0.95 * 0.95)));
+  EXPECT_TRUE(at::equal(norm, at::ones({3})));
+  for (const auto& [name, t] : (*adamw)->state())
+    EXPECT_TRUE(!name.starts_with("step.") || t.item<double>() == 2) << name;
+}
+
 TEST(Scaler, HalvesGrowsAndRemembers) {
   GradScaler s({.initial = 1024, .growth_interval = 3});
   EXPECT_TRUE(s.overflow(0));

@@ -24,7 +24,9 @@ def reference(source, target):
     model.load_state_dict(weights, strict=True)
 
     out = {}
-    optimizer = torch.optim.AdamW(model.parameters(), lr=config["lr"], betas=(0.9, 0.99), eps=1e-8, weight_decay=0.1)
+    groups = [{"params": [p for p in model.parameters() if p.dim() >= 2], "weight_decay": 0.1},
+              {"params": [p for p in model.parameters() if p.dim() < 2], "weight_decay": 0.0}]
+    optimizer = torch.optim.AdamW(groups, lr=config["lr"], betas=(0.9, 0.99), eps=1e-8)
     losses = []
     for step, window in enumerate(tensors["windows"]):
         optimizer.zero_grad()

@@ -7,6 +7,11 @@
 namespace nanquest::trainer {
 namespace {
 
+/// What moves with the same settings.
+struct Group {
+  std::vector<at::Tensor> weights, gradients, m, v, counts;
+};
+
 class AdamW final : public Optimizer {
  public:
   AdamW(NamedTensors parameters, const AdamWOptions& options)
@@ -20,20 +25,19 @@ class AdamW final : public Optimizer {
 
   void step(double lr) override {
     const at::NoGradGuard no_grad;
-    std::vector<at::Tensor> weights, gradients, m, v, counts;
+    Group decayed, others;
     for (std::size_t i = 0; i < parameters().size(); ++i) {
       const at::Tensor& p = parameters()[i].second;
       if (!p.grad().defined()) continue;
-      weights.push_back(p);
-      gradients.push_back(p.grad());
-      m.push_back(exp_avg_[i]);
-      v.push_back(exp_avg_sq_[i]);
-      counts.push_back(steps_[i]);
+      Group& group = options_.weight_decay != 0 && p.dim() >= 2 ? decayed : others;
+      group.weights.push_back(p);
+      group.gradients.push_back(p.grad());
+      group.m.push_back(exp_avg_[i]);
+      group.v.push_back(exp_avg_sq_[i]);
+      group.counts.push_back(steps_[i]);
     }
-    if (weights.empty()) return;
-    at::_foreach_add_(counts, 1);
-    at::_fused_adamw_(weights, gradients, m, v, {}, counts, lr, options_.beta1, options_.beta2,
-                      options_.weight_decay, options_.eps, /*amsgrad=*/false, /*maximize=*/false);
+    update(decayed, lr, options_.weight_decay);
+    update(others, lr, 0);
   }
 
   NamedTensors state() const override {
@@ -48,6 +52,13 @@ class AdamW final : public Optimizer {
   }
 
  private:
+  void update(Group& group, double lr, double weight_decay) const {
+    if (group.weights.empty()) return;
+    at::_foreach_add_(group.counts, 1);
+    at::_fused_adamw_(group.weights, group.gradients, group.m, group.v, {}, group.counts, lr, options_.beta1,
+                      options_.beta2, weight_decay, options_.eps, /*amsgrad=*/false, /*maximize=*/false);
+  }
+
   AdamWOptions options_;
   std::vector<at::Tensor> exp_avg_, exp_avg_sq_, steps_;
 };
@@ -56,7 +67,7 @@ class AdamW final : public Optimizer {
 
 void declare(SettingList& list, AdamWOptions& o) {
   list.group("Optimizer");
-  list.add("weight-decay", o.weight_decay, "of AdamW");
+  list.add("weight-decay", o.weight_decay, "of AdamW, on matrices; not on norms and biases");
   list.add("beta1", o.beta1, "of AdamW");
   list.add("beta2", o.beta2, "of AdamW");
   list.add("adam-eps", o.eps, "of AdamW");

@@ -19,7 +19,9 @@ void declare(SettingList& list, AdamWOptions& options);
 /// Names the first setting that makes no sense.
 Status check(const AdamWOptions& options);
 
-/// Fused, in place. Its state is "exp_avg.NAME", "exp_avg_sq.NAME" and "step.NAME". `usage` as `check`.
+/// Fused, in place. `weight_decay` pulls on parameters of two dimensions and more; norms and biases, which
+/// have one, it would only take away from what they are there for. Its state is "exp_avg.NAME",
+/// "exp_avg_sq.NAME" and "step.NAME". `usage` as `check`.
 Result<std::unique_ptr<Optimizer>> make_adamw(NamedTensors parameters, const AdamWOptions& options);
 
 }  // namespace nanquest::trainer
