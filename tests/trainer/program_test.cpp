@@ -282,6 +282,37 @@ TEST_F(Program, AResumedRunTellsTheWholeStory) {
   EXPECT_EQ(a, b);
 }
 
+TEST_F(Program, ARunBeginsWithTheWeightsOfAnother) {
+  ASSERT_EQ(run(tiny("--lr 0.01")).code, 0);
+  const std::vector<std::string> names = {"final.safetensors", "state-00000012.safetensors"};
+  for (const std::string& name : names)
+    std::filesystem::copy_file(folder / ("run/checkpoints/" + name), folder / name);
+  for (const std::string& name : names) {
+    const std::string from = " --init-from '" + (folder / name) + "' ";
+    const Ran r = run(tiny("--json --seed 7 --steps 1 --lr 1e-30 --warmup-ratio 0" + from));
+    ASSERT_EQ(r.code, 0) << r.err;
+    const Ran fresh = run(tiny("--json --seed 7 --steps 1 --lr 1e-30 --warmup-ratio 0"));
+    const double begun = nlohmann::json::parse(r.out)["loss"]["start"],
+                 anew = nlohmann::json::parse(fresh.out)["loss"]["start"];
+    EXPECT_LT(begun, anew - 0.1) << "what the other run has learned";
+    const Ran other = run(tiny("--width 32 --no-tied-head" + from));
+    EXPECT_EQ(other.code, 3);
+    EXPECT_TRUE(one_line(other.err)) << other.err;
+    EXPECT_NE(other.err.find(folder / name), std::string::npos) << other.err;
+    EXPECT_NE(other.err.find("weight is [256, 16], not [256, 32]"), std::string::npos) << other.err;
+    EXPECT_NE(other.err.find(" more"), std::string::npos) << other.err;
+    const Ran head = run(tiny("--no-tied-head" + from));
+    EXPECT_NE(head.err.find(" is missing ("), std::string::npos) << head.err;
+  }
+  EXPECT_EQ(run(tiny("--init-from /nowhere/at/all")).code, 3);
+  // The same command with --resume goes on from the run's own state.
+  const std::string from = "--stop-after 3 --init-from '" + (folder / "final.safetensors") + "' ";
+  ASSERT_EQ(run(tiny(from)).code, 0);
+  const Ran resumed = run(tiny(from + "--resume"));
+  EXPECT_EQ(resumed.code, 0) << resumed.err;
+  EXPECT_EQ(resumed.err.find("weights: from"), std::string::npos) << resumed.err;
+}
+
 TEST_F(Program, ResumingNothingLeavesNothing) {
   const Ran r = run(tiny("--resume"));
   EXPECT_EQ(r.code, 3);

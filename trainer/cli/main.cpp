@@ -7,6 +7,7 @@
 #include <cstdio>
 
 #include "probe/nanquest.h"
+#include "trainer/checkpoint/weights.h"
 #include "trainer/cli/command_line.h"
 #include "trainer/cli/progress.h"
 #include "trainer/cli/report.h"
@@ -53,7 +54,7 @@ int fail(const Error& error) {
 
 /// The parts that this program is made of, as a person sets them.
 struct Parts {
-  std::string path;
+  std::string path, init_from;
   DataOptions data;
   LoopConfig loop;
   NumericsOptions numerics;
@@ -75,7 +76,11 @@ struct Parts {
     declare(list, numerics);
     declare(list, loop.scaler);
     list.group("Run");
+    list.add("init-from", init_from,
+             "begin with the weights of this safetensors file, as final and best are (a resume has its own)")
+        .type_name = "FILE";
     list.add("json", json, "print the summary as JSON");
+    list.incidental({"init-from", "json"});
   }
   Parts(const Parts&) = delete;
   Parts& operator=(const Parts&) = delete;
@@ -100,6 +105,12 @@ Result<std::unique_ptr<Trainer>> make_trainer(Parts& parts, Progress& progress) 
   Result<std::unique_ptr<Model>> model = make_gpt(parts.model, loop.seed, loop.device);
   if (!model) return model.error();
   std::unique_ptr<Task> task = make_text_task(std::move(*model), std::move(*data));
+  if (!parts.init_from.empty() && !loop.resume) {
+    NamedTensors weights = task->parameters();
+    for (const auto& buffer : task->buffers()) weights.push_back(buffer);
+    if (Status ok = load_weights(parts.init_from, weights); !ok) return ok.error();
+    progress.on_message("weights: from " + parts.init_from);
+  }
   loop.steps = steps_of(loop, *task);
   loop.schedule = parts.schedule.over(loop.steps);
   Result<std::unique_ptr<Optimizer>> optimizer = make_adamw(task->parameters(), parts.adamw);
