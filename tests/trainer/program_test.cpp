@@ -64,6 +64,17 @@ TEST_F(Program, TrainsAndSaysWhatItUses) {
         << name;
 }
 
+TEST_F(Program, ARunIsNoTextToTrainOnWhereverItLies) {
+  // At level off the folder holds checkpoints and nothing else of the program's.
+  const std::string inside = "--level off --run-dir '" + (folder / "data/run") + "' ";
+  ASSERT_EQ(run(tiny(inside)).code, 0);
+  ASSERT_TRUE(std::filesystem::exists(folder / "data/run/checkpoints/final.safetensors"));
+  ASSERT_FALSE(std::filesystem::exists(folder / "data/run/series.r0.h5"));
+  test::write_file(folder / "data/run/notes.md", test::some_text(4000));
+  const Ran again = run(tiny(inside + "--resume --steps 13"));
+  EXPECT_EQ(again.code, 0) << again.err;
+}
+
 TEST_F(Program, JsonIsOneObjectWithTheWholeStory) {
   const Ran r = run(tiny("--json --amp-dtype fp16 --inject nan-loss@5:amp"));
   EXPECT_EQ(r.code, 1) << r.err;

@@ -10,6 +10,7 @@
 #include <system_error>
 
 #include "probe/nanquest.h"
+#include "trainer/checkpoint/state_files.h"
 #include "trainer/data/order.h"
 #include "trainer/data/utf8.h"
 
@@ -40,8 +41,7 @@ bool looks_like_text(const fs::path& path) {
 bool generated(const fs::path& folder) {
   std::error_code ec;
   return folder.filename().string().starts_with('.') || fs::exists(folder / "CMakeCache.txt", ec) ||
-         fs::exists(folder / "series.r0.h5", ec) ||
-         fs::exists(folder / "checkpoints" / "state.safetensors", ec);
+         fs::exists(folder / "series.r0.h5", ec) || !state_files((folder / "checkpoints").string()).empty();
 }
 
 }  // namespace
