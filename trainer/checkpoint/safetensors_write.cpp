@@ -17,6 +17,10 @@ at::Tensor plain(const at::Tensor& t) {
   return t.detach().to(at::kCPU).contiguous();
 }
 
+std::string no_type_for(const std::string& path, const std::string& name, at::ScalarType type) {
+  return path + ": safetensors has no type for " + name + " (" + c10::toString(type) + ")";
+}
+
 }  // namespace
 
 Status write_safetensors(const std::string& path, const NamedTensors& tensors,
@@ -30,9 +34,7 @@ Status write_safetensors(const std::string& path, const NamedTensors& tensors,
   for (auto& [name, t] : sorted) {
     const auto type = safetensors_name(t.scalar_type());
     if (!type)
-      return Error{
-          ErrorCode::unsupported,
-          path + ": safetensors has no type for " + name + " (" + c10::toString(t.scalar_type()) + ")", ""};
+      return Error{ErrorCode::unsupported, no_type_for(path, name, t.scalar_type()), ""};
     t = plain(t);
     sum.add(hash_contents(t.const_data_ptr(), t.nbytes()));
     entries.push_back({name, std::string(*type), t.sizes().vec(), t.nbytes()});

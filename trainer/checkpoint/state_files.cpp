@@ -40,8 +40,8 @@ std::vector<std::string> state_files(const std::string& folder) {
   for (const std::string& name : names_in(folder))
     if (const std::int64_t number = number_of(name); number >= 0) found.emplace_back(number, name);
   std::sort(found.rbegin(), found.rend());
-  std::vector<std::string> paths;
-  for (const auto& [number, name] : found) paths.push_back(folder + "/" + name);
+  std::vector<std::string> paths(found.size(), folder + "/");
+  for (std::size_t i = 0; i < found.size(); ++i) paths[i] += found[i].second;
   return paths;
 }
 
@@ -91,9 +91,10 @@ void set_aside(const std::string& path) {
 }
 
 void remove_half_written(const std::string& folder) {
+  const std::string half_written = std::string(kEnd) + ".tmp-";
   for (const std::string& name : names_in(folder)) {
     std::error_code ec;
-    if (name.find(std::string(kEnd) + ".tmp-") != std::string::npos) fs::remove(folder + "/" + name, ec);
+    if (name.find(half_written) != std::string::npos) fs::remove(fs::path(folder) / name, ec);
   }
 }
 

@@ -1,6 +1,7 @@
 #include "trainer/checkpoint/weights.h"
 
 #include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
 
 #include <map>
 #include <string_view>

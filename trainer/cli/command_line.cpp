@@ -42,6 +42,11 @@ std::size_t edit_distance(const std::string& a, const std::string& b) {
   return row[b.size()];
 }
 
+Error unknown_setting(const std::string& change, const std::string& key, const std::string& nearest) {
+  return {ErrorCode::usage, "--set " + change + ": unknown setting \"" + key + "\"",
+          "did you mean \"" + nearest + "\"?"};
+}
+
 /// The one of `known` (at least one) that is least unlike `key`.
 const std::string& nearest_of(const std::vector<std::string>& known, const std::string& key) {
   return *std::min_element(known.begin(), known.end(), [&](const auto& a, const auto& b) {
@@ -133,8 +138,7 @@ Status take_changes(const SettingList& list, std::vector<std::string>& arguments
       return Error{ErrorCode::usage, "--set " + change + " has no value", "give --set KEY=VALUE"};
     const std::string key = dashed(change.substr(0, equals));
     if (const std::string& nearest = nearest_of(known, key); nearest != key)
-      return Error{ErrorCode::usage, "--set " + change + ": unknown setting \"" + key + "\"",
-                   "did you mean \"" + nearest + "\"?"};
+      return unknown_setting(change, key, nearest);
     keys.insert(key);
     changes.push_back("--" + key + change.substr(equals));
   }

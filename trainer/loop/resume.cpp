@@ -17,7 +17,7 @@ std::string difference(const std::string& then, const std::string& now) {
   std::string words, old_word, new_word;
   while (a >> old_word && b >> new_word) {
     if (old_word == new_word) continue;
-    words += (words.empty() ? "" : ", ") + old_word + " is " + new_word + " now";
+    words.append(words.empty() ? "" : ", ").append(old_word).append(" is ").append(new_word).append(" now");
   }
   return words.empty() ? then + " is " + now + " now" : words;
 }
@@ -74,7 +74,7 @@ Status Trainer::check_settings(const TrainState& state) const {
   for (const auto& [key, now] : training_) {
     const auto then = state.settings.find(key);
     if (then == state.settings.end() || then->second == now) continue;
-    const std::string both = key + " is " + now + ", was " + then->second;
+    const std::string both = std::string(key).append(" is ").append(now).append(", was ").append(then->second);
     if (config_.changes.contains(key)) {
       say("from step " + std::to_string(state.counters.optimizer_step) + " on: " + both);
       continue;

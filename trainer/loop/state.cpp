@@ -1,5 +1,6 @@
 // States of a run: cloned, put back, written down.
 #include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
 
 #include <algorithm>
 

@@ -1,5 +1,6 @@
 // One attempt at one batch, and what follows a good one.
 #include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
 
 #include <chrono>
 #include <cmath>
