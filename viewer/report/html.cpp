@@ -90,7 +90,7 @@ class Writer {
   /// Where in the file a link leads; "" if that isn't in it, as an op far from the culprit and every tensor
   /// but the selected one.
   std::string place_of(const Link& link) const {
-    if (const std::string anchor = anchor_of(link); places_.count(anchor) != 0) return anchor;
+    if (std::string anchor = anchor_of(link); places_.count(anchor) != 0) return anchor;
     if (link.kind == Link::Kind::step) return id_of(panel_of(link.kind));  // the timeline is of all steps
     if (link.kind != Link::Kind::layer || link.statistic) return "";
     // A layer alone: its selected statistic, or the first that it has.
@@ -98,7 +98,7 @@ class Writer {
     with.statistic = statistic_;
     for (int i = -1; i < kStatistics; ++i) {
       if (i >= 0) with.statistic = static_cast<Statistic>(i);
-      if (const std::string anchor = anchor_of(with); places_.count(anchor) != 0) return anchor;
+      if (std::string anchor = anchor_of(with); places_.count(anchor) != 0) return anchor;
     }
     return "";
   }
