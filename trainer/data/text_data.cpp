@@ -10,7 +10,6 @@
 #include <system_error>
 
 #include "probe/nanquest.h"
-#include "trainer/checkpoint/state_files.h"
 #include "trainer/data/order.h"
 #include "trainer/data/utf8.h"
 
@@ -37,11 +36,18 @@ bool looks_like_text(const fs::path& path) {
          name == "LICENSE" || name == "Makefile";
 }
 
+bool holds_weights(const fs::path& folder) {
+  std::error_code ec;
+  for (fs::directory_iterator at(folder, ec), end; !ec && at != end; at.increment(ec))
+    if (at->path().extension() == ".safetensors") return true;
+  return false;
+}
+
 /// Folders whose text nobody wrote: hidden ones, build trees, and the runs of this program.
 bool generated(const fs::path& folder) {
   std::error_code ec;
   return folder.filename().string().starts_with('.') || fs::exists(folder / "CMakeCache.txt", ec) ||
-         fs::exists(folder / "series.r0.h5", ec) || !state_files((folder / "checkpoints").string()).empty();
+         fs::exists(folder / "series.r0.h5", ec) || holds_weights(folder / "checkpoints");
 }
 
 }  // namespace
