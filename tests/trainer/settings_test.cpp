@@ -133,7 +133,17 @@ TEST(SettingList, EachPartChecksItsOwn) {
   EXPECT_TRUE(list.check());
 }
 
-TEST(SettingList, KnowsWhatDecidesTheTraining) {
+/// Every part's settings in one list, as the program has them.
+struct AllSettings {
+  AllSettings() {
+    declare(list, path, data);
+    declare(list, model);
+    declare(list, schedule);
+    declare(list, adamw);
+    declare(list, loop);
+    declare(list, numerics);
+    declare(list, loop.scaler);
+  }
   GptConfig model;
   DataOptions data;
   AdamWOptions adamw;
@@ -142,12 +152,11 @@ TEST(SettingList, KnowsWhatDecidesTheTraining) {
   NumericsOptions numerics;
   std::string path;
   SettingList list;
-  declare(list, path, data);
-  declare(list, model);
-  declare(list, schedule);
-  declare(list, adamw);
-  declare(list, loop);
-  declare(list, numerics);
+};
+
+TEST(SettingList, KnowsWhatDecidesTheTraining) {
+  const AllSettings every;
+  const SettingList& list = every.list;
   const auto training = list.training();
   for (const char* key : {"lr", "warmup-ratio", "weight-decay", "beta2", "dropout", "seed", "batch-size",
                           "accumulation", "grad-clip", "amp-dtype", "tf32", "device", "on-incident"})
@@ -159,21 +168,8 @@ TEST(SettingList, KnowsWhatDecidesTheTraining) {
 
 // Otherwise two parts would write to one option of the command line.
 TEST(SettingList, NoKeyIsDeclaredTwiceAndEveryOneIsExplained) {
-  GptConfig model;
-  DataOptions data;
-  AdamWOptions adamw;
-  ScheduleOptions schedule;
-  LoopConfig loop;
-  NumericsOptions numerics;
-  std::string path;
-  SettingList list;
-  declare(list, path, data);
-  declare(list, model);
-  declare(list, schedule);
-  declare(list, adamw);
-  declare(list, loop);
-  declare(list, numerics);
-  declare(list, loop.scaler);
+  const AllSettings every;
+  const SettingList& list = every.list;
   EXPECT_EQ(list.as_text().size(), list.all().size());
   for (const Setting& s : list.all()) {
     EXPECT_FALSE(s.help.empty()) << s.key;
