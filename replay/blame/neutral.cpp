@@ -1,17 +1,14 @@
 #include "replay/blame/neutral.h"
 
 #include <ATen/ATen.h>
-#include <ATen/core/dispatch/Dispatcher.h>
 
 #include <memory>
 #include <optional>
 #include <vector>
 
 #include "probe/numerics/format.h"
-#include "probe/observe/op_traits.h"
-#include "probe/tensor/one_up.h"
 #include "probe/tensor/tensor_scan.h"
-#include "probe/trace/births.h"
+#include "replay/lab/call_again.h"
 
 namespace nanquest {
 namespace {
@@ -62,44 +59,28 @@ void replace_bad(const at::Tensor& t, const BadKinds& kinds, Neutral neutral, co
   t.copy_(at::where(mask, instead, wide));
 }
 
-/// What the op gives one precision up on what it was given; a list as long as its written range, or empty.
-class Above {
- public:
-  explicit Above(const OpRow& op) {
-    if (!follows_from_inputs(op.flags)) return;
-    handle_ = c10::Dispatcher::singleton().findOp({op.name, op.overload});
-  }
-  void look(const std::vector<c10::IValue>& arguments) {
-    results_.reset();
-    if (!handle_ || handle_->schema().arguments().size() != arguments.size()) return;
-    const std::vector<bool> written = traits_of(*handle_).argument_written;
-    const auto type = FormatsUsed(handle_->schema(), arguments).one_up();
-    if (type) results_ = run_raised(*handle_, written, raised(handle_->schema(), written, arguments, *type));
-  }
-  /// The tensor that stands for entry `entry` of `count` written ones; undefined if unknown.
-  at::Tensor of(std::size_t entry, std::size_t count) const {
-    if (!results_) return {};
-    for (const auto* tensors : {&results_->returned, &results_->written})
-      if (tensors->size() == count) return (*tensors)[entry];
-    return {};
-  }
-
- private:
-  std::optional<c10::OperatorHandle> handle_;
-  std::optional<OpResults> results_;
-};
+/// Of what a call gave, the tensor that stands for entry `entry` of `count` written ones; undefined if
+/// unknown.
+at::Tensor entry_of(const std::optional<OpResults>& results, std::size_t entry, std::size_t count) {
+  if (!results) return {};
+  for (const auto* tensors : {&results->returned, &results->written})
+    if (tensors->size() == count) return (*tensors)[entry];
+  return {};
+}
 
 void neutralise_op(const TraceGraph& graph, const Suspect& suspect, Neutral neutral, TraceEdit& edit) {
-  const auto above = std::make_shared<Above>(graph.op(suspect.op));
+  const auto above = std::make_shared<std::optional<OpResults>>();  // one precision up, on what it is given
   const std::int32_t op = suspect.op.row();
   if (neutral == Neutral::above || neutral == Neutral::healthy)
-    edit.op_edit[op] = [above](std::vector<c10::IValue>& stack) {
-      above->look(stack);
+    edit.op_edit[op] = [above, &row = graph.op(suspect.op)](std::vector<c10::IValue>& stack) {
+      const CallAgain call(row, stack);
+      const auto type = call.one_up();
+      *above = type ? call.in(*type) : std::nullopt;
       return false;
     };
   edit.output_edit[op] = [above, neutral, kinds = suspect.kinds](std::vector<at::Tensor>& written) {
     for (std::size_t i = 0; i < written.size(); ++i)
-      replace_bad(written[i], kinds, neutral, above->of(i, written.size()));
+      replace_bad(written[i], kinds, neutral, entry_of(*above, i, written.size()));
   };
 }
 

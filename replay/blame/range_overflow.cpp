@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "probe/trace/births.h"
-#include "replay/lab/moved_call.h"
+#include "replay/lab/call_again.h"
 
 namespace nanquest {
 namespace {
@@ -15,13 +15,13 @@ namespace {
 constexpr double kStep = 1e-3;
 
 /// The suspect's call as recorded; nothing if it did not run.
-std::optional<MovedCall> call_of(Lab& lab, OpId op) {
-  std::optional<MovedCall> call;
+std::optional<CallAgain> call_of(Lab& lab, OpId op) {
+  std::optional<CallAgain> call;
   RunOptions options;
   options.scan = false;
   options.stop_after = op.row();
   options.edit.op_edit[op.row()] = [&](std::vector<c10::IValue>& stack) {
-    call.emplace(lab.graph().op(op), stack);
+    call = CallAgain(lab.graph().op(op), stack).raised_to(at::kDouble);
     return false;
   };
   (void)lab.run(options);
@@ -29,10 +29,10 @@ std::optional<MovedCall> call_of(Lab& lab, OpId op) {
 }
 
 /// What comes out with every input moved by `way` steps.
-std::vector<at::Tensor> moved(const MovedCall& call, int way) {
-  return call.run([way](const at::Tensor& t) {
+std::vector<at::Tensor> moved(const CallAgain& call, int way) {
+  return told_by(call.in(at::kDouble, [way](const at::Tensor& t) {
     return can_be_moved(t) ? t + way * kStep * (t.abs() + 1) : at::Tensor();
-  });
+  }));
 }
 
 }  // namespace
@@ -47,7 +47,7 @@ bool is_range_overflow(Lab& lab, const Suspect& suspect) {
     return false;
   const auto call = call_of(lab, suspect.op);
   if (!call) return false;
-  const auto here = call->run(), up = moved(*call, 1), down = moved(*call, -1);
+  const auto here = told_by(call->in(at::kDouble)), up = moved(*call, 1), down = moved(*call, -1);
   if (here.size() != up.size() || here.size() != down.size()) return false;
   for (std::size_t i = 0; i < here.size(); ++i) {
     if (!here[i].defined() || !here[i].is_floating_point() || here[i].sizes() != up[i].sizes() ||

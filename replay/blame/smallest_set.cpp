@@ -91,11 +91,19 @@ std::vector<Suspect> SetSearch::before(OpId op, const std::vector<Suspect>& susp
   return found;
 }
 
-std::vector<Suspect> SetSearch::smallest_set(std::vector<Suspect> open) {
-  if (open.empty()) return {};
-  std::vector<Suspect> hidden, made;
+std::vector<Suspect> SetSearch::without_consequences(std::vector<Suspect> open) const {
+  const std::vector<Suspect> all = open;
+  std::erase_if(open, [&](const Suspect& s) {
+    return !s.row && !s.kinds.infinite && lab_.graph().read_counts(s.op).total() > 0 &&
+           !before(s.op, all, [&](const Suspect& o) { return o.kinds.infinite && !(o == s); }).empty();
+  });
+  return open;
+}
+
+bool SetSearch::heals_with_hidden(std::vector<Suspect>& open, std::vector<Suspect>& hidden) {
   bool healed = heals(open);
   // An outside value that has nothing to do with it may do harm of its own when it is replaced.
+  std::vector<Suspect> made;
   std::copy_if(open.begin(), open.end(), std::back_inserter(made), [](const Suspect& s) { return !s.row; });
   if (!healed && !made.empty() && made.size() < open.size() && heals(made)) open = made, healed = true;
   for (int round = 0; round < kMaxRounds && !healed && lab_.has_time(); ++round) {
@@ -104,7 +112,18 @@ std::vector<Suspect> SetSearch::smallest_set(std::vector<Suspect> open) {
     hidden.insert(hidden.end(), more.begin(), more.end());
     healed = heals(joined(open, hidden));
   }
-  if (!healed) return {};
+  return healed;
+}
+
+std::vector<Suspect> SetSearch::smallest_set(std::vector<Suspect> open) {
+  if (open.empty()) return {};
+  std::vector<Suspect> reasons = without_consequences(open), hidden;
+  if (reasons.size() < open.size() && heals_with_hidden(reasons, hidden)) {
+    open = std::move(reasons);
+  } else {
+    hidden.clear();
+    if (!heals_with_hidden(open, hidden)) return {};
+  }
   if (std::none_of(open.begin(), open.end(), [&](const Suspect& s) { return is_never_meant(s); })) {
     // Any of them may have been meant.
     open = joined(open, hidden);

@@ -51,6 +51,11 @@ class SetSearch {
   std::vector<Suspect> hidden_by(const std::vector<Suspect>& set);
   std::vector<Hidden> with_reasons(const std::vector<Suspect>& hidden,
                                    const std::vector<Suspect>& shown) const;
+  /// The step is well without `open` (which may lose what came from outside), or else without it and what
+  /// shows only then, which `hidden` gets.
+  bool heals_with_hidden(std::vector<Suspect>& open, std::vector<Suspect>& hidden);
+  /// Those that made no NaN out of infinities that others of them had made: that follows from them.
+  std::vector<Suspect> without_consequences(std::vector<Suspect> open) const;
   static std::vector<Suspect> freed_by(const std::vector<Suspect>& set, const std::vector<Hidden>& hidden);
   std::vector<Suspect> joined(std::vector<Suspect> a, const std::vector<Suspect>& b) const;
 

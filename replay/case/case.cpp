@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "replay/case/values.h"
+#include "replay/lab/call_again.h"
 
 namespace nanquest {
 namespace {

@@ -8,7 +8,7 @@
 #include <cmath>
 
 #include "replay/case/values.h"
-#include "replay/lab/moved_call.h"
+#include "replay/lab/call_again.h"
 
 namespace nanquest {
 namespace {
@@ -30,16 +30,10 @@ at::Tensor direction(const at::Tensor& t, int way) {
   return at::where(wave >= 0, wave * 0.4 + 0.6, wave * 0.4 - 0.6) * sign;
 }
 
-/// The arguments of one call as the op itself wants them; unchanged if this LibTorch has no such op.
-std::vector<c10::IValue> as_lists(const OpRow& op, const std::vector<c10::IValue>& arguments) {
-  const auto handle = c10::Dispatcher::singleton().findOp({op.name, op.overload});
-  return handle ? nanquest::as_lists(handle->schema(), arguments) : arguments;
-}
-
 class Probe {
  public:
   Probe(const OpRow& op, const std::vector<c10::IValue>& arguments)
-      : call_(op, as_lists(op, arguments)), here_(call_.run()) {}
+      : call_(CallAgain(op, arguments).raised_to(at::kDouble)), here_(told_by(call_.in(at::kDouble))) {}
 
   std::vector<Slopes> slopes() {
     std::vector<Slopes> found(here_.size());
@@ -56,13 +50,13 @@ class Probe {
   static bool usable(const at::Tensor& t) { return t.defined() && t.scalar_type() == at::kDouble; }
 
   Outputs away(const Ladder& ladder, double step, int way) const {
-    return call_.run([&](const at::Tensor& t) -> at::Tensor {
+    return told_by(call_.in(at::kDouble, [&](const at::Tensor& t) -> at::Tensor {
       if (!can_be_moved(t)) return {};
       const at::Tensor zero = t == 0;
       const at::Tensor moved =
           t + direction(t, way) * (ladder.zeros ? at::full({}, step, at::kDouble) : t.abs() * step);
       return at::where(ladder.zeros ? zero : at::logical_not(zero), moved, t);
-    });
+    }));
   }
 
   void look(const Ladder& ladder, int way, std::vector<Slopes>& found) const {
@@ -107,7 +101,7 @@ class Probe {
     s.singular = at::logical_or(s.singular, mask);
   }
 
-  MovedCall call_;
+  CallAgain call_;
   Outputs here_;
 };
 

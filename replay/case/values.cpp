@@ -1,16 +1,13 @@
 #include "replay/case/values.h"
 
 #include <ATen/ATen.h>
-#include <ATen/core/dispatch/Dispatcher.h>
 
-#include <algorithm>
 #include <cmath>
 #include <cstdio>
 
 #include "probe/numerics/format.h"
-#include "probe/observe/draws.h"
-#include "probe/tensor/one_up.h"
 #include "probe/tensor/tensor_scan.h"
+#include "replay/lab/call_again.h"
 
 namespace nanquest {
 namespace {
@@ -22,15 +19,6 @@ std::optional<Format> format_of_tensor(const at::Tensor& t) {
 
 at::ScalarType type_of(Precision precision) {
   return precision == Precision::fp64 ? at::kDouble : at::kFloat;
-}
-
-/// One call's argument of an op on lists as the list of one that its schema asks for.
-c10::IValue as_declared(const c10::Argument& declared, const c10::IValue& value) {
-  const auto list = declared.type()->cast<c10::ListType>();
-  if (!list || value.isList() || value.isNone()) return value;
-  c10::impl::GenericList one(list->getElementType());
-  one.push_back(value);
-  return one;
 }
 
 }  // namespace
@@ -161,44 +149,13 @@ std::string number_text(double value) {
   return text;
 }
 
-std::vector<c10::IValue> as_lists(const c10::FunctionSchema& schema, std::vector<c10::IValue> arguments) {
-  for (std::size_t i = 0; i < arguments.size() && i < schema.arguments().size(); ++i)
-    arguments[i] = as_declared(schema.arguments()[i], arguments[i]);
-  return arguments;
-}
-
-c10::IValue copy_of(const c10::IValue& value) {
-  if (value.isTensor())
-    return value.toTensor().defined() ? c10::IValue(value.toTensor().detach().clone()) : value;
-  if (value.isTensorList()) {
-    c10::List<at::Tensor> list;
-    for (const at::Tensor& t : value.toTensorVector()) list.push_back(t.defined() ? t.detach().clone() : t);
-    return list;
-  }
-  return value;
-}
-
 std::optional<std::vector<at::Tensor>> evaluate_all(const OpRow& op,
                                                     const std::vector<c10::IValue>& arguments,
                                                     Precision precision) {
-  try {
-    const auto handle = c10::Dispatcher::singleton().findOp({op.name, op.overload});
-    if (!handle || handle->schema().arguments().size() != arguments.size()) return std::nullopt;
-    const OpTraits& traits = traits_of(*handle);
-    if (draws(traits, {arguments.data(), arguments.size()})) return std::nullopt;
-    std::vector<c10::IValue> given = as_lists(handle->schema(), arguments);
-    if (precision == Precision::as_recorded)
-      std::transform(given.begin(), given.end(), given.begin(), copy_of);
-    else
-      given = raised(handle->schema(), traits.argument_written, given, type_of(precision));
-    auto results = run_raised(*handle, traits.argument_written, std::move(given));
-    if (!results) return std::nullopt;
-    std::vector<at::Tensor> outputs = results->returned.empty() ? results->written : results->returned;
-    for (at::Tensor& t : outputs) t = t.defined() ? t.detach().clone() : t;
-    return outputs;
-  } catch (const std::exception&) {
-    return std::nullopt;  // no kernel in this precision: the caller says that it could not be checked
-  }
+  const CallAgain call(op, arguments);
+  auto results = precision == Precision::as_recorded ? call.as_it_was() : call.in(type_of(precision));
+  if (!results) return std::nullopt;
+  return told_by(std::move(results));
 }
 
 std::optional<at::Tensor> evaluate(const OpRow& op, const std::vector<c10::IValue>& arguments,

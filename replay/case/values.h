@@ -2,7 +2,6 @@
 #pragma once
 
 #include <ATen/core/Tensor.h>
-#include <ATen/core/function_schema.h>
 
 #include <optional>
 #include <string>
@@ -62,18 +61,10 @@ std::string count_text(std::int64_t n, const std::string& noun);
 /// 0.12345 -> "0.123", 3.5e38 -> "3.5000e+38" (held against "3.4028e+38").
 std::string number_text(double value);
 
-/// A copy that nobody else writes into; lists of tensors are copied element by element.
-c10::IValue copy_of(const c10::IValue& value);
-
-/// The arguments of one call of an op on lists as the op itself wants them: lists of one. Of every other op
-/// they stay as they are.
-std::vector<c10::IValue> as_lists(const c10::FunctionSchema& schema, std::vector<c10::IValue> arguments);
-
 /// Runs the op once more on these arguments, with every floating tensor and every dtype argument among them
 /// changed to `precision` (fp32 or fp64; as_recorded: unchanged), outside the replayer. What
-/// OpValues::outputs holds of a recorded call comes back, in that order. For one call of an op on lists give
-/// that call's arguments. Nothing if the op draws random numbers (what it drew would be other numbers), has
-/// no such kernel or gives no tensor. Arguments are copied: an in-place op changes nothing of the caller's.
+/// OpValues::outputs holds of a recorded call comes back, in that order; nothing where CallAgain refuses, or
+/// the op gives no tensor. An in-place op changes nothing of the caller's.
 std::optional<std::vector<at::Tensor>> evaluate_all(const OpRow& op,
                                                     const std::vector<c10::IValue>& arguments,
                                                     Precision precision);

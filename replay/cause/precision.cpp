@@ -84,7 +84,7 @@ void judge_precision(const Case& c, bool not_computed, Verdict& v) {
     v.advice += std::string(v.advice.empty() ? "Look" : " Then look") +
                 " for the root: a smaller learning rate, a longer warm-up or a normalisation (not "
                 "tested here).";
-    v.not_tested.push_back(
+    v.not_tested.emplace_back(
         "the root cause: why values grew over the steps before this one (a replay of one step can't show "
         "it; try a smaller learning rate or a longer warm-up from an earlier checkpoint)");
   } else if (cured) {

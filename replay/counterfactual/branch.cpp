@@ -60,6 +60,39 @@ bool same_elements(const Case& c, TensorId a, TensorId b) {
   return c.graph().slot(a) == c.graph().slot(b) && same_view(c.graph().tensor(a), c.graph().tensor(b));
 }
 
+/// `forward` and its derivatives read `value` at these places.
+RunOptions reading_instead(const Case& c, std::int32_t forward, const std::vector<Replaced>& where,
+                           double value) {
+  RunOptions options;
+  std::vector<std::int32_t> ops = derivative_ops(c, forward);
+  ops.insert(ops.begin(), forward);
+  for (const std::int32_t op : ops) {
+    std::vector<Replaced> here;
+    for (const Case::TensorArgument& a : c.tensor_arguments(op))
+      for (const Replaced& r : where)
+        if (same_elements(c, r.row, TensorId{a.tensor}))
+          here.push_back({static_cast<std::size_t>(a.position), r.row, r.mask});
+    if (here.empty()) continue;
+    options.edit.op_edit[op] = [here, value](std::vector<c10::IValue>& stack) {
+      for (const Replaced& r : here) {
+        const at::Tensor t = r.position < stack.size() ? tensor_of(stack[r.position]) : at::Tensor();
+        if (t.defined() && t.sizes() == r.mask.sizes()) stack[r.position] = put(t, r.mask, value);
+      }
+      return false;
+    };
+  }
+  return options;
+}
+
+/// As many elements beside those of each mask, as far as there are any; empty if a mask leaves none.
+std::vector<Replaced> elsewhere(std::vector<Replaced> where) {
+  for (Replaced& r : where) {
+    r.mask = spread_choice(at::logical_not(r.mask), count_true(r.mask));
+    if (count_true(r.mask) == 0) return {};
+  }
+  return where;
+}
+
 /// The first floating tensor of `op` gets `n` elements of `value`.
 std::optional<RunOptions> elements_set(const Case& c, std::int32_t op, std::int64_t n, double value) {
   const std::vector<Case::TensorArgument> arguments = c.tensor_arguments(op);
@@ -96,30 +129,19 @@ std::optional<Change> safe_branch(const Case& c, std::int32_t forward, const at:
   const auto value = safe_number(c, forward, where);
   if (!value) return std::nullopt;
   Change change;
-  std::vector<std::int32_t> ops = derivative_ops(c, forward);
-  ops.insert(ops.begin(), forward);
-  for (const std::int32_t op : ops) {
-    std::vector<Replaced> here;
-    for (const Case::TensorArgument& a : c.tensor_arguments(op))
-      for (const Replaced& r : where)
-        if (same_elements(c, r.row, TensorId{a.tensor}))
-          here.push_back({static_cast<std::size_t>(a.position), r.row, r.mask});
-    if (here.empty()) continue;
-    change.options.edit.op_edit[op] = [here, number = *value](std::vector<c10::IValue>& stack) {
-      for (const Replaced& r : here) {
-        const at::Tensor t = r.position < stack.size() ? tensor_of(stack[r.position]) : at::Tensor();
-        if (t.defined() && t.sizes() == r.mask.sizes()) stack[r.position] = put(t, r.mask, number);
-      }
-      return false;
-    };
-  }
+  change.options = reading_instead(c, forward, where, *value);
   const std::int64_t n = count_true(where.front().mask);
   change.text = c.op_text(forward) + " reads " + number_text(*value) + " in " + count_text(n, "element") +
                 " that the step doesn't use (a second where() before it)";
   change.kind = ChangeKind::op;
   change.size = ChangeSize::op;
   change.price = Price::protect_op;
-  add_placebo(c, forward, n, *value, change);
+  if (const std::vector<Replaced> others = elsewhere(where); !others.empty()) {
+    change.placebo = {reading_instead(c, forward, others, *value)};
+    change.placebo_text = "the same in as many elements of " + c.op_text(forward) + " that the step uses";
+  } else {
+    add_placebo(c, forward, n, *value, change);
+  }
   return change;
 }
 

@@ -195,6 +195,9 @@ Change half_of(const Case& c, const Change& change, FormatHalf half);
 using Write = std::function<void(const at::Tensor&)>;
 /// Such a write: what is not finite becomes 0. Undefined tensors and those of no floats stay.
 void zero_non_finite(const at::Tensor& t);
+/// `count` of the elements that are true in `from` (all of them if there are no more), spread over them so
+/// that no sample gets more than its share; a mask.
+at::Tensor spread_choice(const at::Tensor& from, std::int64_t count);
 /// Puts what `write` puts into some elements of `t` into as many other, finite ones instead. Returns how
 /// many: 0 if `write` changes nothing or everything.
 std::int64_t write_elsewhere(const at::Tensor& t, const Write& write);

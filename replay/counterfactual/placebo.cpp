@@ -109,6 +109,15 @@ void zero_non_finite(const at::Tensor& t) {
   if (t.defined() && t.is_floating_point()) t.masked_fill_(bad_mask(t), 0);
 }
 
+at::Tensor spread_choice(const at::Tensor& from, std::int64_t count) {
+  const at::Tensor places = from.flatten().nonzero().flatten();
+  const std::int64_t n = std::min(count, places.numel());
+  at::Tensor mask = at::zeros({from.numel()}, at::kBool);
+  if (n > 0)
+    mask.index_fill_(0, places.index({at::floor_divide(at::arange(n, at::kLong) * places.numel(), n)}), true);
+  return mask.view(from.sizes());
+}
+
 std::int64_t write_elsewhere(const at::Tensor& t, const Write& write) {
   const at::Tensor before = t.clone();
   write(t);
@@ -117,15 +126,9 @@ std::int64_t write_elsewhere(const at::Tensor& t, const Write& write) {
   const at::Tensor same =
       at::logical_or(before == after, at::logical_and(at::isnan(before), at::isnan(after)));
   const at::Tensor put = after.masked_select(at::logical_not(same));
-  const at::Tensor others = at::logical_and(same, at::isfinite(before)).flatten().nonzero().flatten();
-  const std::int64_t n = std::min(put.numel(), others.numel());
-  if (n == 0) return 0;
-  // Spread over all of them, so that no sample gets more than its share.
-  const at::Tensor chosen = others.index({at::floor_divide(at::arange(n, at::kLong) * others.numel(), n)});
-  at::Tensor mask = at::zeros({t.numel()}, at::kBool);
-  mask.index_fill_(0, chosen, true);
-  t.masked_scatter_(mask.view(t.sizes()), put);
-  return n;
+  const at::Tensor mask = spread_choice(at::logical_and(same, at::isfinite(before)), put.numel());
+  t.masked_scatter_(mask, put);
+  return count_true(mask);
 }
 
 void add_precision_placebo(const Case& c, Change& change, std::int32_t op, Precision precision) {

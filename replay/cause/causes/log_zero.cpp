@@ -3,6 +3,8 @@
 // cause.
 #include <ATen/ATen.h>
 
+#include <algorithm>
+
 #include "replay/case/origin.h"
 #include "replay/case/semantics.h"
 #include "replay/case/values.h"
@@ -25,6 +27,13 @@ std::string origin_of_zeros(const Case& c, std::int32_t maker) {
   return text + ".";
 }
 
+bool another_forward_op_is_to_blame(const Case& c) {
+  const std::vector<Suspect>& set = c.blame().set;
+  return std::any_of(set.begin(), set.end(), [&](const Suspect& s) {
+    return s.op.row() != c.op_index() && c.row(s.op.row())->phase == Phase::forward;
+  });
+}
+
 Finding finding(const Case& c, const Elements& e, std::int64_t bad) {
   const OpSemantics& log = *e.semantics;
   const std::string point(log.pole_text), argument(log.argument);
@@ -44,6 +53,9 @@ Finding finding(const Case& c, const Elements& e, std::int64_t bad) {
   if (plain || log.op == "log1p") {
     f.wanted.push_back(
         guard_argument(c, c.op_index(), log.argument, plain ? Guard::zero_to_eps : Guard::minus_one_to_eps));
+    // What divides by the same zeros wants a number whose reciprocal the format holds, too.
+    if (plain && another_forward_op_is_to_blame(c))
+      f.wanted.push_back(guard_argument(c, c.op_index(), log.argument, Guard::zero_to_safe_root));
   } else {
     const auto [low, high] = safe_interval(log, e.output);
     f.wanted.push_back(clamp_argument(c, c.op_index(), log.argument, low, high));

@@ -74,7 +74,8 @@ TEST(BadData, WhatTheProgramItselfFilledDuringTheStep) {
   const at::Tensor w = leaf(at::ones({4}));
   const Incident incident = testing::trained(w, [&] {
     const at::Tensor returns = at::empty({4});
-    for (int i = 0; i < 4; ++i) returns.data_ptr<float>()[i] = i < 2 ? kInf : 1.0f + static_cast<float>(i);
+    for (int i = 0; i < 4; ++i)
+      returns.data_ptr<float>()[i] = i < 2 ? static_cast<float>(kInf) : 1.0f + static_cast<float>(i);
     return (w * (returns - returns.mean())).sum();
   });
   const Verdict v = incident.verdict();
@@ -93,7 +94,8 @@ TEST(BadData, AlsoWhereTheTensorIsDetachedInPlaceAsPythonsAre) {
   const at::Tensor w = leaf(at::ones({4}));
   const Incident incident = testing::trained(w, [&] {
     at::Tensor returns = at::empty({4});
-    for (int i = 0; i < 4; ++i) returns.data_ptr<float>()[i] = i < 2 ? kInf : 1.0f + static_cast<float>(i);
+    for (int i = 0; i < 4; ++i)
+      returns.data_ptr<float>()[i] = i < 2 ? static_cast<float>(kInf) : 1.0f + static_cast<float>(i);
     returns.detach_();
     returns = at::lift_fresh(returns);
     return (w * (returns - returns.mean())).sum();

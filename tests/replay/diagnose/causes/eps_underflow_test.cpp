@@ -71,7 +71,7 @@ TEST(EpsUnderflow, AnEpsilonOfZeroInANorm) {
 }
 
 TEST(EpsUnderflow, AnEpsilonOfZeroInAnOptimizer) {
-  for (const at::Scalar eps : {at::Scalar(0.0), at::Scalar(0)}) {  // also as programs write it
+  for (const at::Scalar& eps : {at::Scalar(0.0), at::Scalar(0)}) {  // also as programs write it
     const at::Tensor w = leaf(at::ones({3})), m = at::zeros({3}), v = at::zeros({3});
     StepState state;
     state.parameters = {{"w", w}};

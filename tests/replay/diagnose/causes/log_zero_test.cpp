@@ -52,6 +52,22 @@ TEST(LogZero, OtherLogarithmsOtherFormatsInPlace) {
   expect_cause(trained(w, [&] { return (w * 1).log_().sum(); }), Label::log_zero, "aten::log_");
 }
 
+TEST(LogZero, BesideADivisionByTheSameZeros) {
+  // A variance of 0: its logarithm is -Inf, what is divided by it +Inf, and their sum NaN. That follows.
+  const at::Tensor w = leaf(at::tensor({0.f, 0.5f, 1.f}));
+  const Verdict v = trained(w, [&] {
+                      const at::Tensor variance = w * w;
+                      const at::Tensor logarithm = at::log(variance);
+                      return (logarithm + at::ones({3}) / variance).mean();
+                    }).verdict();
+  EXPECT_EQ(v.cause, Label::log_zero);
+  EXPECT_EQ(v.culprit.op, "aten::log");
+  ASSERT_GT(v.blame.set.size(), 1U);
+  EXPECT_EQ(v.blame.set[1].op, "aten::div");
+  ASSERT_TRUE(v.fix.has_value());
+  EXPECT_EQ(v.fix->change, "zeros replaced by a small eps before aten::log");
+}
+
 TEST(LogZero, BesideAnInfinityThatWasMeant) {
   // log(0) = -Inf of a mask is one thing, the zero that underflowed beside it another.
   const at::Tensor w = leaf(at::tensor({0.f, -0.5f, 0.5f}));

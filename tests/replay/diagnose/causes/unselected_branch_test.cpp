@@ -46,6 +46,23 @@ TEST(UnselectedBranch, WhereOverRootPowAndLog) {
   }
 }
 
+TEST(UnselectedBranch, ItsPlaceboTouchesOtherElementsOfTheBranch) {
+  // What the root is taken of comes from a bias alone: there a number would heal as well.
+  const at::Tensor w = leaf(at::tensor({0.f, 2.f, 3.f}));
+  StepState state;
+  state.parameters = {{"w", w}};
+  const Verdict v = Incident(state, [&] {
+                      const at::Tensor square = (w * 1).square();
+                      const at::Tensor root = at::where(square > 0, at::sqrt(square), at::zeros({3}));
+                      const at::Tensor loss = (root - 1).square().mean();
+                      loss.backward();
+                      return loss;
+                    }).verdict();
+  EXPECT_EQ(v.cause, Label::unselected_branch);
+  ASSERT_TRUE(v.fix.has_value());
+  EXPECT_TRUE(v.fix->verified);
+}
+
 TEST(UnselectedBranch, AnOverflowThatIsThrownAway) {
   const at::Tensor w = leaf(at::tensor({200.f, 1.f, -3.f}));
   const Finding f = finding_of(w, [&] { return at::where(w > 80, w, at::log1p(at::exp(w))).sum(); });
