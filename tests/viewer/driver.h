@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <cfloat>
+#include <chrono>
 #include <cmath>
 #include <map>
 #include <string>
@@ -23,8 +24,8 @@ namespace nanquest::viewer::testing {
 
 class Driver {
  public:
-  Driver(Session& session, Panel panel, float width = 1280, float height = 800)
-      : context_(ImGui::CreateContext()), ui_(session, {panel}) {
+  Driver(Session& session, Panel panel, float width = 1280, float height = 800, Loader* loader = nullptr)
+      : context_(ImGui::CreateContext()), ui_(session, {panel}, loader) {
     ImPlot::CreateContext();
     ImGuiIO& io = ImGui::GetIO();
     io.IniFilename = nullptr;
@@ -99,6 +100,14 @@ class Driver {
     frame(2);
     io.AddMousePosEvent(-FLT_MAX, -FLT_MAX);
     frame();
+  }
+
+  /// Frames until nobody waits for anything that is read, at most a minute.
+  void read(Loader& loader) {
+    while (loader.busy()) {
+      ASSERT_TRUE(loader.wait(std::chrono::minutes(1)));
+      frame();
+    }
   }
 
   void press(ImGuiKey key, ImGuiKey modifier = ImGuiKey_None) {

@@ -25,6 +25,27 @@ class Norms : public testing::OpenStory {
     }
     return tables;
   }
+  /// Clicks a title of the table of layers; false if it isn't drawn. Buttons above have the same words.
+  static bool click_title(Driver& driver, const std::string& title) {
+    for (ImGuiTable* table : tables()) {
+      for (int c = 0; c < table->ColumnsCount; ++c) {
+        if (ImGui::TableGetColumnName(table, c) != title) continue;
+        const ImGuiTableColumn& column = table->Columns[c];
+        driver.click_at(
+            {(column.MinX + column.MaxX) / 2, table->OuterRect.Min.y + ImGui::GetTextLineHeight() / 2});
+        return true;
+      }
+    }
+    return false;
+  }
+  static std::vector<ImGuiTable*> tables() {
+    std::vector<ImGuiTable*> out;
+    ImPool<ImGuiTable>& all = ImGui::GetCurrentContext()->Tables;
+    for (int i = 0; i < all.GetBufSize(); ++i)
+      if (ImGuiTable* table = all.TryGetMapData(i); table != nullptr && table->ColumnsCount > 4)
+        out.push_back(table);
+    return out;
+  }
   void follow(int steps, double scale) {
     testing::write_series(dir(), series(steps, 0, scale));
     ASSERT_TRUE(session().poll());
@@ -131,6 +152,32 @@ TEST_F(Norms, TheWheelZoomsStepsAndHidesNoLayer) {
   const ImPlotRange values = Driver::values_shown(true);
   driver.wheel(640, 450, 3);
   EXPECT_EQ(Driver::values_shown(true).Max, values.Max);
+}
+
+TEST_F(Norms, TheTableIsSortedSearchedAndLeadsToALayer) {
+  Driver driver(session(), Panel::norms);
+  driver.frame(5);
+  ASSERT_TRUE(driver.click("Table"));
+  driver.frame(3);
+  EXPECT_TRUE(driver.sees("##layers"));
+  const auto& layers = norms_of(driver).layers;
+  ASSERT_EQ(layers.rows.size(), session().history().layers(Statistic::gradient).size());
+  EXPECT_EQ(layers.rows.front().layer, "token_embedding");
+  session().select_step(100);
+  driver.frame(2);
+  ASSERT_TRUE(click_title(driver, "Weight norm"));
+  const auto weight = [&](std::size_t row) { return *layers.rows[row].values[1]; };
+  for (std::size_t i = 1; i < layers.rows.size(); ++i) EXPECT_GE(weight(i - 1), weight(i));
+  EXPECT_GT(weight(0), weight(layers.rows.size() - 1));
+  ASSERT_TRUE(driver.click(layers.rows.front().layer));
+  EXPECT_EQ(session().selection().layer, layers.rows.front().layer);
+  for (const Action& action : driver.ui().actions())
+    if (action.name == "Search layers") action.run();
+  driver.frame(3);
+  driver.type("blocks.2 mlp");
+  ASSERT_EQ(layers.rows.size(), 2u);
+  EXPECT_GE(weight(0), weight(1)) << "still sorted";
+  EXPECT_EQ(driver.bad_vertices(), 0);
 }
 
 }  // namespace

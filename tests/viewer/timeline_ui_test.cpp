@@ -6,6 +6,7 @@
 
 #include "tests/viewer/driver.h"
 #include "tests/viewer/story.h"
+#include "viewer/panels/timeline/view.h"
 #include "viewer/ui/marks.h"
 
 namespace nanquest::viewer {
@@ -52,6 +53,47 @@ TEST_F(TimelineUi, AClickOnACurveSelectsItsStep) {
   ASSERT_GT(at.x, 0);
   driver.click_at(at);
   EXPECT_EQ(session().selection().step, 40);
+  EXPECT_EQ(driver.bad_vertices(), 0);
+}
+
+TEST_F(TimelineUi, ADragMeasuresACurveAndMovesNothing) {
+  Driver driver(session(), Panel::timeline);
+  driver.frame(5);
+  const auto measured = [&] {
+    return static_cast<TimelinePanel&>(driver.ui().view(Panel::timeline)).measure;
+  };
+  const double first = driver.ui().state().steps.first;
+  const ImVec2 from = place("##loss", 20, 5), to = place("##loss", 60, 5);
+  ImGuiIO& io = ImGui::GetIO();
+  const auto drag = [&] {
+    io.AddMousePosEvent(from.x, from.y);
+    driver.frame(2);
+    io.AddMouseButtonEvent(0, true);
+    driver.frame();
+    io.AddMousePosEvent((from.x + to.x) / 2, from.y);
+    driver.frame();
+    io.AddMousePosEvent(to.x, to.y);
+    driver.frame();
+    io.AddMouseButtonEvent(0, false);
+    driver.frame(2);
+  };
+  drag();
+  ASSERT_TRUE(measured());
+  EXPECT_EQ(measured()->curve, "loss");
+  EXPECT_EQ(std::round(measured()->from), 20);
+  EXPECT_EQ(std::round(measured()->to), 60);
+  EXPECT_EQ(driver.ui().state().steps.first, first);
+  EXPECT_EQ(session().selection().step, 131) << "a drag selects no step";
+  driver.click_at(from);
+  EXPECT_FALSE(measured()) << "a click ends it";
+  io.AddKeyEvent(ImGuiMod_Shift, true);
+  drag();
+  io.AddKeyEvent(ImGuiMod_Shift, false);
+  driver.frame(2);
+  EXPECT_FALSE(measured());
+  EXPECT_LT(driver.ui().state().steps.first, first - 10) << "with Shift it pans";
+  driver.press(ImGuiKey_Home);
+  EXPECT_NEAR(driver.ui().state().steps.first, first, 1e-9);
   EXPECT_EQ(driver.bad_vertices(), 0);
 }
 

@@ -1,7 +1,9 @@
 // nanquest-viewer: a window, a picture, text, CSV or a report of a run.
 #include <CLI/CLI.hpp>
+#include <chrono>
 #include <cstdio>
 #include <exception>
+#include <memory>
 #include <string>
 #include <utility>
 
@@ -62,6 +64,11 @@ int wrote(const std::string& path) {
   return 0;
 }
 
+void warn_of(const Session& session) {
+  for (const std::string& complaint : session.complaints())
+    std::fprintf(stderr, "nanquest-viewer: warning: %s\n", complaint.c_str());
+}
+
 #ifdef NANQUEST_WITH_WINDOW
 bool parse_size(const std::string& text, int& width, int& height) {
   char rest = 0;
@@ -69,27 +76,60 @@ bool parse_size(const std::string& text, int& width, int& height) {
          width <= 8192 && height <= 8192;
 }
 
+int no_size(const Arguments& a) {
+  return usage("--size " + a.size + " is no size", "give WIDTHxHEIGHT, 320x200 to 8192x8192, as in 1280x800");
+}
+
 int show(Session& session, const Arguments& a, Panel panel) {
   int width = 0, height = 0;
-  if (!parse_size(a.size, width, height))
-    return usage("--size " + a.size + " is no size",
-                 "give WIDTHxHEIGHT, 320x200 to 8192x8192, as in 1280x800");
-  if (a.screenshot.empty()) {
-    const Status shown = run_window(session, {panel}, {width, height, a.scale, a.frames, a.seconds});
-    return shown ? 0 : fail(shown.error());
-  }
+  if (!parse_size(a.size, width, height)) return no_size(a);
   const Result<Image> image = take_picture(session, {panel}, width, height, a.scale);
   if (!image) return fail(image.error());
   const Status written = write_png(a.screenshot, *image);
   if (!written) return fail(written.error());
   return wrote(a.screenshot);
 }
+
+/// The window opens at once, or as soon as the run is read where that is quick: what can't be read then is
+/// said here, later in the window.
+int show_window(const Arguments& a, Panel panel) {
+  WindowOptions wanted{0, 0, a.scale, a.frames, a.seconds};
+  if (!parse_size(a.size, wanted.width, wanted.height)) return no_size(a);
+  constexpr std::chrono::milliseconds quick{400};
+  Session session = Session::nothing(a.path);
+  Status outcome;
+  const auto opened = std::make_shared<Status>();
+  Loader loader;
+  const auto open = [&a, panel, opened](Session& shown) {
+    Result<Session> read = Session::open(a.path, shown.progress());
+    *opened = !read ? Status(read.error()) : select(*read, a);
+    if (opened->ok()) *opened = check_shown(*read, panel);
+    shown = opened->ok() ? std::move(read).value() : Session::nothing(a.path, opened->error().text());
+    return true;
+  };
+  const auto tell = [&] {
+    outcome = *opened;
+    warn_of(session);
+  };
+  loader.ask(session, {session.title(), open, tell, true});
+  if (loader.wait(quick)) loader.collect(session);
+  if (!outcome) return fail(outcome.error());
+  const Status shown = run_window(session, loader, {panel}, wanted);
+  if (!shown) return fail(shown.error());
+  return outcome ? 0 : exit_code(outcome.error().code);
+}
 #else
-int show(Session&, const Arguments&, Panel) {
+int no_window() {
   return usage(
       "this nanquest-viewer was built without Dear ImGui, GLFW or EGL: it has no window and no pictures",
       "use --text, --csv PANEL or --report FILE, or build it again with the packages that the configure step "
       "names");
+}
+int show(Session&, const Arguments&, Panel) {
+  return no_window();
+}
+int show_window(const Arguments&, Panel) {
+  return no_window();
 }
 #endif
 
@@ -100,12 +140,13 @@ int run(const Arguments& a) {
   if (!panel) return bad_panel(name);
   const Result<ReportKind> kind = a.report.empty() ? ReportKind::markdown : report_kind(a.report);
   if (!kind) return fail(kind.error());
+  if (a.report.empty() && !a.wants_text && a.csv.empty() && a.screenshot.empty())
+    return show_window(a, *panel);
   Result<Session> session = Session::open(a.path);
   if (!session) return fail(session.error());
   if (const Status selected = select(*session, a); !selected) return fail(selected.error());
   if (const Status possible = check_shown(*session, *panel); !possible) return fail(possible.error());
-  for (const std::string& complaint : session->complaints())
-    std::fprintf(stderr, "nanquest-viewer: warning: %s\n", complaint.c_str());
+  warn_of(*session);
   if (!a.report.empty()) {
     const Status written = write_report(*session, *kind, a.report);
     return written ? wrote(a.report) : fail(written.error());

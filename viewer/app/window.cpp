@@ -2,10 +2,13 @@
 
 #include <GLFW/glfw3.h>
 
+#include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <memory>
 #include <string>
 #include <utility>
 
@@ -68,22 +71,28 @@ std::string title_of(const Session& session) {
   return "nanquest, " + session.title();
 }
 
-/// Looks for news at most once a second, and never spends more than a twentieth of the time on it.
+/// Has news looked for at most once a second, and never for more than a twentieth of the time.
 class Follower {
  public:
-  bool due() const { return Clock::now() >= next_; }
-  /// True if there is something new.
-  bool look(Session& session, UiState& state) {
-    const auto start = Clock::now();
-    const bool news = session.poll();
-    if (news) state.message = session.lost().empty() ? "New data" : "";
-    const auto spent = Clock::now() - start;
-    next_ = Clock::now() + std::max<Clock::duration>(std::chrono::seconds(1), spent * 20);
-    return news;
+  void look(UiState& state) {
+    const auto now = Clock::now();
+    if (!state.follow || now < next_ || state.loader->busy() || state.session.is_nothing()) return;
+    next_ = now + std::max<Clock::duration>(std::chrono::seconds(1), spent_->load() * 20);
+    const auto poll = [spent = spent_](Session& session) {
+      const auto start = Clock::now();
+      const bool news = session.poll();
+      *spent = Clock::now() - start;
+      return news;
+    };
+    const auto tell = [&state] { state.message = state.session.lost().empty() ? "New data" : ""; };
+    state.read({"news", poll, tell, false, /*quiet=*/true});
   }
 
  private:
   Clock::time_point next_ = Clock::now() + std::chrono::seconds(1);
+  /// By the last look; the loader's thread may still look when this object is gone.
+  std::shared_ptr<std::atomic<Clock::duration>> spent_ =
+      std::make_shared<std::atomic<Clock::duration>>(Clock::duration::zero());
 };
 
 void draw_frame(GLFWwindow* window, Ui& ui) {
@@ -98,16 +107,6 @@ void draw_frame(GLFWwindow* window, Ui& ui) {
   glfwSwapBuffers(window);
 }
 
-/// Opens what was dropped on the window instead.
-void open_dropped(GLFWwindow* window, Session& session, Ui& ui, const std::string& path) {
-  Result<Session> other = Session::open(path);
-  ui.state().message = other ? "Opened " + path : other.error().text();
-  if (!other) return;
-  session = std::move(other).value();
-  glfwSetWindowTitle(window, title_of(session).c_str());
-  ui.begin_anew();
-}
-
 bool was_resized(GLFWwindow* window) {
   int width = 0, height = 0;
   glfwGetWindowSize(window, &width, &height);
@@ -115,15 +114,23 @@ bool was_resized(GLFWwindow* window) {
   return drawn.x != static_cast<float>(width) || drawn.y != static_cast<float>(height);
 }
 
-void loop(GLFWwindow* window, Session& session, UiOptions options, const WindowOptions& wanted) {
-  Ui ui(session, options);
+/// What the window shows beside the picture, and what of the picture changes by itself.
+struct Changing {
+  std::string title, age, doing;
+  bool operator==(const Changing&) const = default;
+};
+
+void loop(GLFWwindow* window, Session& session, Loader& loader, UiOptions options,
+          const WindowOptions& wanted) {
+  Ui ui(session, options, &loader);
+  loader.wake_with([] { glfwPostEmptyEvent(); });
   Told events;
   glfwSetWindowUserPointer(window, &events);
   glfwSetDropCallback(window, on_drop);
   glfwSetWindowRefreshCallback(window, on_refresh);
   Follower follower;
   Pace pace;
-  std::string age;  // as it was drawn
+  Changing drawn;
   const bool counts = wanted.frames >= 0;
   int frames = 0;
   const auto start = Clock::now();
@@ -132,26 +139,27 @@ void loop(GLFWwindow* window, Session& session, UiOptions options, const WindowO
   };
   while (!glfwWindowShouldClose(window) && !ui.wants_to_quit() && frames != wanted.frames && !late()) {
     if (pace.may_wait() && !counts)
-      glfwWaitEventsTimeout(1.0);
+      glfwWaitEventsTimeout(loader.doing().empty() ? 1.0 : 0.1);
     else
       glfwPollEvents();
     bool something = input_waits() || was_resized(window) || std::exchange(events.exposed, false);
-    if (const std::string path = std::exchange(events.dropped, ""); !path.empty()) {
-      open_dropped(window, session, ui, path);
-      something = true;
-    }
-    if (ui.state().follow && follower.due()) something = follower.look(session, ui.state()) || something;
-    if (const std::string now = session.age_text(); now != age) something = true, age = now;
+    if (const std::string path = std::exchange(events.dropped, ""); !path.empty()) ui.state().open(path);
+    follower.look(ui.state());
+    something = ui.collect() || something;
+    const Changing now{title_of(session), session.age_text(), loader.doing()};
+    if (now.title != drawn.title) glfwSetWindowTitle(window, now.title.c_str());
+    if (now != drawn) something = true, drawn = now;
     if (!pace.next(something) && !counts) continue;
     draw_frame(window, ui);
     ++frames;
   }
+  loader.wake_with({});
   if (wanted.seconds > 0) std::fprintf(stderr, "%d frames\n", frames);
 }
 
 }  // namespace
 
-Status run_window(Session& session, UiOptions options, WindowOptions wanted) {
+Status run_window(Session& session, Loader& loader, UiOptions options, WindowOptions wanted) {
   if (!glfwInit()) return no_display(last_error());
   glfwWindowHint(GLFW_CONTEXT_VERSION_MAJOR, 3);
   glfwWindowHint(GLFW_CONTEXT_VERSION_MINOR, 2);
@@ -182,7 +190,7 @@ Status run_window(Session& session, UiOptions options, WindowOptions wanted) {
   apply_style(wanted.scale * (monitor > 0 ? monitor : 1));
   const bool ready = ImGui_ImplGlfw_InitForOpenGL(window, true) && ImGui_ImplOpenGL3_Init("#version 150");
   if (ready) {
-    loop(window, session, options, wanted);
+    loop(window, session, loader, options, wanted);
     ImGui_ImplOpenGL3_Shutdown();
   }
   ImGui_ImplGlfw_Shutdown();

@@ -14,9 +14,10 @@ struct WindowOptions {
   double seconds = 0;  ///< close by itself after so long and say on stderr how many were drawn; 0 never
 };
 
-/// Opens the window and stays until it is closed. Follows the run: looks for news once a second. Draws only
-/// when something happens: input, news, another age of the data. Remembers its layout beside the user's
-/// settings, never beside the data. `unsupported` without a display.
-Status run_window(Session& session, UiOptions options, WindowOptions window);
+/// Opens the window and stays until it is closed. All reading is the loader's: what it is at when the window
+/// opens is shown as it comes. Follows the run: looks for news once a second. Draws only when something
+/// happens: input, news, another age of the data. Remembers its layout beside the user's settings, never
+/// beside the data. `unsupported` without a display.
+Status run_window(Session& session, Loader& loader, UiOptions options, WindowOptions window);
 
 }  // namespace nanquest::viewer

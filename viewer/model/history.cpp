@@ -67,9 +67,18 @@ const char* gate_words(Gate gate) {
   return words[static_cast<int>(gate) & 3];
 }
 
-History::History(const std::vector<SeriesTable>& tables) {
-  std::size_t rows = 0;
-  for (const SeriesTable& table : tables) rows = std::max(rows, table.rows());
+History::History(const std::vector<SeriesTable>& tables, Progress* progress, std::uint64_t work) {
+  std::size_t rows = 0, columns = 0, looked_at = 0;
+  for (const SeriesTable& table : tables) {
+    rows = std::max(rows, table.rows());
+    columns += table.columns.size();
+  }
+  columns = std::max<std::size_t>(columns, 1);
+  const auto advance_to = [&](std::size_t column) {
+    if (progress != nullptr) progress->advance(work * column / columns - work * looked_at / columns);
+    looked_at = column;
+    return progress == nullptr || !progress->stopped();
+  };
   const SeriesTable* scalars = find(tables, "scalars");
   steps_ = steps_of(scalars, rows);
   // A run that went back to an earlier step writes that step again.
@@ -83,6 +92,7 @@ History::History(const std::vector<SeriesTable>& tables) {
     if (scalars->columns[c] == "step") continue;
     scalar_names_.push_back(scalars->columns[c]);
     scalars_.emplace_back(column_of(*scalars, c, order));
+    if (!advance_to(looked_at + 1)) return;
   }
   if (const Pyramid* gates = scalar("gate"))
     for (std::size_t r = 0; r < rows; ++r)
@@ -98,8 +108,10 @@ History::History(const std::vector<SeriesTable>& tables) {
           smallest_positive_[i] = v;
       layers_[i].push_back(table->columns[c]);
       series_[i].emplace_back(std::move(values));
+      if (!advance_to(looked_at + 1)) return;
     }
   }
+  (void)advance_to(columns);
 }
 
 std::size_t History::row_of(double step) const {

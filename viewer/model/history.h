@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "probe/snapshot/model.h"
+#include "viewer/model/progress.h"
 #include "viewer/model/pyramid.h"
 #include "viewer/model/statistic.h"
 
@@ -43,7 +44,9 @@ class History {
   History() = default;
   /// Takes the tables of a series file or of a snapshot. Without a "step" column rows are numbered from 0.
   /// Rows stand in the order of their steps; those of one step in the order in which they were written.
-  explicit History(const std::vector<SeriesTable>& tables);
+  /// `progress`: advances column by column by `work` in all; told to stop, columns are missing.
+  explicit History(const std::vector<SeriesTable>& tables, Progress* progress = nullptr,
+                   std::uint64_t work = 0);
 
   std::size_t rows() const { return steps_.size(); }
   bool empty() const { return steps_.empty(); }

@@ -83,6 +83,10 @@ OpenIncident::OpenIncident(SnapshotReader opened, const std::string& replay_file
   if (batch != tensors.end()) sample_tensor_ = batch->path;
 }
 
+bool OpenIncident::holds(const std::string& path) const {
+  return std::ranges::find(tensors, path, &StoredTensor::path) != tensors.end();
+}
+
 std::string IncidentEntry::standing() const {
   const std::string found = cause.empty() ? "" : cause + ", ";
   if (snapshot == Snapshot::never_written) return found + "no snapshot was written";

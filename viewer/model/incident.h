@@ -56,7 +56,8 @@ std::vector<IncidentEntry> list_incidents(const RunListing& listing, const std::
 /// overflowed, before what no gate saw; then the one that more is known of.
 bool opens_before(const IncidentEntry& a, const IncidentEntry& b);
 
-/// The opened snapshot with everything derived from it.
+/// The opened snapshot with everything derived from it. Once made it is only looked at; the file behind
+/// `reader` has one user at a time, the thread that reads.
 struct OpenIncident {
   /// `replay_file`: what nanquest-replay left beside it ("" if nothing): a step that nobody watched was
   /// recorded without statistics, and has those that replay took. `verdict`: whom it blames is the culprit.
@@ -66,6 +67,8 @@ struct OpenIncident {
 
   /// Path of the batch's first tensor, where samples are seen; "" if none is stored.
   const std::string& sample_tensor() const { return sample_tensor_; }
+  /// True if a tensor of that path is stored; looks at no file.
+  bool holds(const std::string& path) const;
 
   SnapshotReader reader;
   std::string replay_error;  ///< why the replay file can't be read, "" if it could or was not needed

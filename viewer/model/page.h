@@ -25,13 +25,15 @@ struct Fact {
 
 /// What stands below the facts: rows of words, and a mark at the head of a row.
 struct PageTable {
-  enum class Kind : std::uint8_t { plain, evidence };
+  enum class Kind : std::uint8_t { plain, evidence, series, source };
   struct Row {
     std::vector<std::string> cells;
     Sign sign = Sign::none;
     std::optional<Link> place = {};  ///< what the row is about, so that others can lead to it
   };
-  Kind kind = Kind::plain;  ///< rows of the evidence were measured on the culprit
+  /// Rows of the evidence were measured on the culprit; those of `series` can be drawn as lines; those of
+  /// `source` are lines of a program, whose white space counts.
+  Kind kind = Kind::plain;
   std::string title;
   std::vector<TextColumn> columns;
   std::vector<Row> rows;

@@ -33,7 +33,7 @@ bool Session::has_layer(const std::string& layer) const {
 bool Session::has_step(double step) const {
   const std::vector<double>& steps = history().steps();
   return std::binary_search(steps.begin(), steps.end(), step) ||
-         std::any_of(incidents_.begin(), incidents_.end(),
+         std::any_of(incidents().begin(), incidents().end(),
                      [&](const IncidentEntry& e) { return static_cast<double>(e.files.step) == step; });
 }
 
@@ -42,7 +42,7 @@ std::string Session::layer_of(const std::string& name) const {
 }
 
 void Session::restore(const Selection& before) {
-  if (before.incident >= static_cast<int>(incidents_.size())) return;
+  if (before.incident >= static_cast<int>(incidents().size())) return;
   if (before.incident != selection_.incident) select_incident(before.incident);
   const Selection fresh = selection_;
   selection_ = before;
@@ -50,20 +50,20 @@ void Session::restore(const Selection& before) {
   keep_statistic();
   if (incident_ == nullptr) return;
   if (selection_.op >= static_cast<std::int32_t>(incident_->trace.size())) selection_.op = fresh.op;
-  if (!incident_->reader.has_tensor(selection_.tensor)) selection_.tensor = fresh.tensor;
+  if (!incident_->holds(selection_.tensor)) selection_.tensor = fresh.tensor;
 }
 
 void Session::select_incident(int row) {
   selection_.incident = row;
   if (row < 0) return load_incident(row);
   const bool open = incident_ != nullptr &&
-                    incident_->reader.path() == incidents_[static_cast<std::size_t>(row)].files.snapshot;
+                    incident_->reader.path() == incidents()[static_cast<std::size_t>(row)].files.snapshot;
   if (!open) load_incident(row);
   keep_statistic();
   selection_.op = kNone;
   selection_.tensor.clear();
   selection_.layer.clear();
-  selection_.step = static_cast<double>(incidents_[static_cast<std::size_t>(row)].files.step);
+  selection_.step = static_cast<double>(incidents()[static_cast<std::size_t>(row)].files.step);
   if (incident_ == nullptr) {
     if (verdict_) selection_.layer = layer_for(history(), verdict_->culprit.module);
     return;
@@ -84,7 +84,7 @@ void Session::select_op(std::int32_t op) {
   const std::string layer = module.empty() ? "" : layer_for(history(), module);
   if (!layer.empty()) selection_.layer = layer;
   if (const std::string data = incident_->trace.stored_data(OpId{op});
-      !data.empty() && incident_->reader.has_tensor(data))
+      !data.empty() && incident_->holds(data))
     selection_.tensor = data;
 }
 
@@ -100,12 +100,26 @@ void Session::select_layer(const std::string& layer) {
   if (best != nullptr) selection_.tensor = best->path;
 }
 
+int Session::incident_to_open(double step) const {
+  const auto is_of_step = [&](const IncidentEntry& e) { return static_cast<double>(e.files.step) == step; };
+  if (entry() != nullptr && is_of_step(*entry())) return -1;  // one of several of that step may be open
+  const auto found = std::ranges::find_if(incidents(), is_of_step);
+  return found == incidents().end() ? -1 : static_cast<int>(found - incidents().begin());
+}
+
 void Session::select_step(double step) {
   selection_.step = step;
-  const auto is_of_step = [&](const IncidentEntry& e) { return static_cast<double>(e.files.step) == step; };
-  if (entry() != nullptr && is_of_step(*entry())) return;  // one of several of that step may be open
-  const auto found = std::find_if(incidents_.begin(), incidents_.end(), is_of_step);
-  if (found != incidents_.end()) select_incident(static_cast<int>(found - incidents_.begin()));
+  if (const int row = incident_to_open(step); row >= 0) select_incident(row);
+}
+
+void Session::keep(const Session& older) {
+  const bool same = entry() != nullptr && older.entry() != nullptr &&
+                    entry()->files.snapshot == older.entry()->files.snapshot &&
+                    entry()->files.step == older.entry()->files.step;
+  Selection wanted = same || entry() == older.entry() ? older.selection_ : selection_;
+  wanted.incident = selection_.incident;
+  wanted.statistic = older.selection_.statistic;
+  restore(wanted);
 }
 
 void Session::select_tensor(const std::string& path) {
@@ -127,37 +141,50 @@ void Session::forget_tensor() {
   tensor_error_.clear();
 }
 
+const TensorDetail* Session::read_detail() const {
+  return incident_ != nullptr && detail_path_ == selection_.tensor ? detail_.get() : nullptr;
+}
+
+const TensorSlice* Session::read_slice(std::int64_t plane) const {
+  return read_detail() != nullptr && slice_path_ == detail_path_ && slice_plane_ == plane ? slice_.get()
+                                                                                          : nullptr;
+}
+
+bool Session::tensor_waits(std::int64_t plane) const {
+  if (incident_ == nullptr || !incident_->holds(selection_.tensor)) return false;
+  const bool failed = detail_path_ == selection_.tensor && !tensor_error_.empty();
+  return !failed && read_slice(plane) == nullptr;
+}
+
 const TensorDetail* Session::tensor_detail() {
   if (incident_ == nullptr) return nullptr;
-  if (detail_path_ == selection_.tensor && (detail_ || !tensor_error_.empty()))
-    return detail_ ? &*detail_ : nullptr;
+  if (detail_path_ == selection_.tensor && (detail_ || !tensor_error_.empty())) return detail_.get();
   detail_.reset();
   tensor_error_.clear();
   detail_path_ = selection_.tensor;
   for (const StoredTensor& tensor : incident_->tensors) {
     if (tensor.path != selection_.tensor) continue;
-    Result<TensorDetail> detail = load_detail(incident_->reader, tensor);
+    Result<TensorDetail> detail = load_detail(incident_->reader, tensor, kReadElements, progress_);
     if (detail)
-      detail_ = std::move(detail).value();
+      detail_ = std::make_shared<TensorDetail>(std::move(detail).value());
     else
       tensor_error_ = detail.error().text();
   }
-  return detail_ ? &*detail_ : nullptr;
+  return detail_.get();
 }
 
 const TensorSlice* Session::tensor_slice(std::int64_t plane) {
   const TensorDetail* detail = tensor_detail();
-  if (detail == nullptr) return nullptr;
-  if (slice_ && slice_path_ == detail->tensor.path && slice_plane_ == plane) return &*slice_;
+  if (detail == nullptr || read_slice(plane) != nullptr) return read_slice(plane);
   slice_.reset();
   Result<TensorSlice> slice = load_slice(incident_->reader, detail->tensor, plane);
   slice_path_ = detail->tensor.path;
   slice_plane_ = plane;
   if (slice)
-    slice_ = std::move(slice).value();
+    slice_ = std::make_shared<TensorSlice>(std::move(slice).value());
   else
     tensor_error_ = slice.error().text();
-  return slice_ ? &*slice_ : nullptr;
+  return slice_.get();
 }
 
 }  // namespace nanquest::viewer

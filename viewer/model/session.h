@@ -4,7 +4,8 @@
 ///     std::string text = panel_text(*session, Panel::verdict);
 ///
 /// A Session holds one run (or one snapshot), the incident that is open, and the selection that all panels
-/// share. Nothing here writes a file. One thread.
+/// share. Nothing here writes a file. One thread a session; a copy is cheap, for what was read is shared and
+/// never changed again: a Loader reads into a copy on another thread.
 #pragma once
 
 #include <filesystem>
@@ -18,8 +19,10 @@
 #include "probe/snapshot/run_dir.h"
 #include "replay/verdict/json.h"
 #include "viewer/model/incident.h"
+#include "viewer/model/progress.h"
 #include "viewer/model/selection.h"
 #include "viewer/model/series_word.h"
+#include "viewer/model/source.h"
 
 namespace nanquest::viewer {
 
@@ -29,20 +32,32 @@ class Session {
   /// opens that snapshot, and its verdict is enough. `bad_file` for anything else. Which of a run's incidents
   /// is open: `opens_before`; one of which neither snapshot nor verdict can be read is passed over
   /// (IncidentEntry::error) as long as another can.
-  static Result<Session> open(const std::string& path);
+  /// `progress`, if given, is told how far it is and ends it early: then what was read so far is of no use.
+  static Result<Session> open(const std::string& path, Progress* progress = nullptr);
+  /// A session of which nothing was read, as long as somebody waits for it or where it could not be. `why`: a
+  /// sentence, or "" while it is being read.
+  static Session nothing(const std::string& path, const std::string& why = "");
+  /// True for one of `nothing`; `nothing_because` is its sentence.
+  bool is_nothing() const { return nothing_; }
+  const std::string& nothing_because() const { return nothing_because_; }
+  /// Whom later readings tell how far they are; null for nobody. Must outlive them.
+  void report_to(Progress* progress) { progress_ = progress; }
+  Progress* progress() const { return progress_; }
 
   const std::string& path() const { return path_; }
   /// "story" for runs/story.
-  std::string title() const;
+  const std::string& title() const { return title_; }
   bool is_run() const { return is_run_; }
   const std::optional<Manifest>& manifest() const { return manifest_; }
   const std::string& manifest_error() const { return manifest_error_; }
-  const std::vector<IncidentEntry>& incidents() const { return incidents_; }
+  const std::vector<IncidentEntry>& incidents() const { return *incidents_; }
   /// The open incident, or null; its verdict may be there although its snapshot can't be read.
   const OpenIncident* incident() const { return incident_.get(); }
+  /// The same, to be kept: the file stays open as long as anybody has it.
+  const std::shared_ptr<const OpenIncident>& held_incident() const { return incident_; }
   /// The selected line of the incident list, or null.
   const IncidentEntry* entry() const {
-    return selection_.incident < 0 ? nullptr : &incidents_[static_cast<std::size_t>(selection_.incident)];
+    return selection_.incident < 0 ? nullptr : &(*incidents_)[static_cast<std::size_t>(selection_.incident)];
   }
   const std::string& incident_error() const { return incident_error_; }
   /// The verdict of the selected incident, if there is one.
@@ -56,6 +71,10 @@ class Session {
   std::string status() const;
   /// What is there and can't be read, one line each: manifest, series, snapshots that were tried.
   std::vector<std::string> complaints() const;
+  /// The frames that the blamed op was called from, innermost first; empty if none are on record.
+  const std::vector<std::string>& culprit_stack() const { return culprit_stack_; }
+  /// The program's lines there, as they are on this machine.
+  const Source& source() const { return source_; }
   /// The run's series, else the open snapshot's history; empty if there is neither.
   const History& history() const;
   const std::string& series_error() const { return series_error_; }
@@ -72,7 +91,7 @@ class Session {
   /// nobody knows.
   std::string age_text() const;
   /// Command that replays the open incident; works from any folder.
-  std::string replay_command() const;
+  const std::string& replay_command() const { return replay_command_; }
 
   /// Another number whenever an incident or the list of them was read anew, and for every session.
   std::uint64_t reading() const { return reading_; }
@@ -87,10 +106,15 @@ class Session {
   /// Selects a layer ("" for all) and, where there is one, its stored weight.
   void select_layer(const std::string& layer);
   void select_step(double step);
+  /// True if `select_step` would open another incident, and so read files.
+  bool opens_another(double step) const { return incident_to_open(step) >= 0; }
   /// Selects a stored tensor and the layer it belongs to.
   void select_tensor(const std::string& path);
   /// Goes back to what was selected before, as far as it is still there.
   void restore(const Selection& before);
+  /// Takes over what a person has selected in an older state of this session while this one was being read;
+  /// reads nothing.
+  void keep(const Session& older);
   void select_statistic(Statistic s) { selection_.statistic = s; }
 
   /// Reads everything again from disk; the selection stays where what it names still exists. If the run is
@@ -104,6 +128,11 @@ class Session {
   /// unreadable.
   const TensorDetail* tensor_detail();
   const TensorSlice* tensor_slice(std::int64_t plane);
+  /// What of it was read already; these two read nothing.
+  const TensorDetail* read_detail() const;
+  const TensorSlice* read_slice(std::int64_t plane) const;
+  /// True if `tensor_slice` would read: the selected tensor is there, and neither it nor an error was read.
+  bool tensor_waits(std::int64_t plane) const;
   const std::string& tensor_error() const { return tensor_error_; }
 
  private:
@@ -112,7 +141,9 @@ class Session {
   void load_incident(int row);
   void load_verdict(IncidentEntry& entry);
   void load_series(std::int32_t rank);
+  void load_source(const IncidentEntry& entry);
   std::vector<int> opening_order() const;
+  int incident_to_open(double step) const;
   void start_selection();
   void keep_statistic();
   void forget_tensor();
@@ -125,26 +156,36 @@ class Session {
   void note_written();
   bool read_manifest_again();
   void note_reading(bool incidents = true);
+  /// The list, to be changed: others keep theirs.
+  std::vector<IncidentEntry>& own_incidents();
+  bool stopped() const { return progress_ != nullptr && progress_->stopped(); }
 
-  std::string path_;
-  bool is_run_ = false;
-  RunListing listing_;
+  /// What was read: shared by copies, and replaced, never changed.
+  template <class T>
+  using Read = std::shared_ptr<const T>;
+
+  std::string path_, title_, replay_command_, nothing_because_;
+  bool is_run_ = false, nothing_ = false;
+  Read<RunListing> listing_ = std::make_shared<RunListing>();
   std::optional<Manifest> manifest_;
   std::string manifest_error_, incident_error_, series_error_, tensor_error_, lost_;
   std::optional<Verdict> verdict_;
-  std::vector<IncidentEntry> incidents_;
-  std::unique_ptr<OpenIncident> incident_;
-  History series_;
+  Read<std::vector<IncidentEntry>> incidents_ = std::make_shared<std::vector<IncidentEntry>>();
+  Read<OpenIncident> incident_;
+  Read<History> series_ = std::make_shared<History>();
   std::vector<SeriesWord> words_;
+  std::vector<std::string> culprit_stack_;
+  Source source_;
   std::int32_t series_rank_ = 0;             ///< whose series is shown
   std::filesystem::file_time_type written_;  ///< when manifest or series were last written
   Selection selection_;
-  Stamps stamps_;
+  Read<Stamps> stamps_ = std::make_shared<Stamps>();
   std::uint64_t reading_ = 0, content_ = 0;
-  std::optional<TensorDetail> detail_;
-  std::optional<TensorSlice> slice_;
+  Read<TensorDetail> detail_;
+  Read<TensorSlice> slice_;
   std::string detail_path_, slice_path_;
   std::int64_t slice_plane_ = -1;
+  Progress* progress_ = nullptr;
 };
 
 }  // namespace nanquest::viewer

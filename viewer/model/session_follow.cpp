@@ -34,8 +34,10 @@ std::string gone(const std::string& path, bool is_run, RunListing& listing) {
 }  // namespace
 
 Status Session::reload() {
-  lost_ = gone(path_, is_run_, listing_);
+  RunListing listing = *listing_;
+  lost_ = gone(path_, is_run_, listing);
   if (!lost_.empty()) return Error{ErrorCode::bad_file, lost_, ""};
+  listing_ = std::make_shared<RunListing>(std::move(listing));
   const Selection before = selection_;
   const IncidentFiles shown = entry() == nullptr ? IncidentFiles{} : entry()->files;
   incident_.reset();
@@ -44,8 +46,8 @@ Status Session::reload() {
   selection_.incident = -1;
   if (Status loaded = load(); !loaded) return loaded;
   int row = -1;
-  for (std::size_t i = 0; i < incidents_.size(); ++i)
-    if (const IncidentFiles& files = incidents_[i].files;
+  for (std::size_t i = 0; i < incidents().size(); ++i)
+    if (const IncidentFiles& files = incidents()[i].files;
         before.incident >= 0 && files.snapshot == shown.snapshot && files.step == shown.step)
       row = static_cast<int>(i);
   if (row < 0) {
@@ -65,10 +67,10 @@ Session::Stamps Session::stamps() const {
     now.incidents = file_stamp(path_) + file_stamp(verdict_path(path_));
     return now;
   }
-  for (const SeriesFile& file : listing_.series) now.series += file_stamp(file.path);
+  for (const SeriesFile& file : listing_->series) now.series += file_stamp(file.path);
   now.manifest = file_stamp(manifest_path(path_));
-  for (const IncidentFiles& files : listing_.lost) now.incidents += file_stamp(files.verdict);
-  for (const IncidentFiles& files : listing_.incidents)
+  for (const IncidentFiles& files : listing_->lost) now.incidents += file_stamp(files.verdict);
+  for (const IncidentFiles& files : listing_->incidents)
     now.incidents += file_stamp(files.snapshot) + file_stamp(verdict_path(files.snapshot));
   return now;
 }
@@ -77,7 +79,7 @@ void Session::note_written() {
   std::error_code ec;
   written_ = fs::last_write_time(manifest_path(path_), ec);
   if (ec) written_ = fs::file_time_type::min();
-  for (const SeriesFile& file : listing_.series)
+  for (const SeriesFile& file : listing_->series)
     if (const auto time = fs::last_write_time(file.path, ec); !ec) written_ = std::max(written_, time);
 }
 
@@ -98,18 +100,22 @@ bool Session::read_manifest_again() {
 }
 
 bool Session::poll() {
-  if (std::string now = gone(path_, is_run_, listing_); !now.empty() || !lost_.empty()) {
-    const bool news = now.empty() || lost_.empty();
-    lost_ = std::move(now);
+  if (nothing_) return false;
+  auto listing = std::make_shared<RunListing>(*listing_);
+  std::string where = gone(path_, is_run_, *listing);
+  listing_ = std::move(listing);
+  if (!where.empty() || !lost_.empty()) {
+    const bool news = where.empty() || lost_.empty();
+    lost_ = std::move(where);
     return news && (!lost_.empty() || reload().ok());
   }
-  const Stamps now = stamps();
-  if (now == stamps_) return false;
-  if (now.incidents != stamps_.incidents) return reload().ok();
-  if (now.manifest != stamps_.manifest && !read_manifest_again()) return reload().ok();
-  if (now.series != stamps_.series) load_series(series_rank_);
+  Stamps now = stamps();
+  if (now == *stamps_) return false;
+  if (now.incidents != stamps_->incidents) return reload().ok();
+  if (now.manifest != stamps_->manifest && !read_manifest_again()) return reload().ok();
+  if (now.series != stamps_->series) load_series(series_rank_);
   keep_statistic();
-  stamps_ = now;
+  stamps_ = std::make_shared<Stamps>(std::move(now));
   note_written();
   return true;
 }

@@ -12,17 +12,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Single quotes for a shell, only where they are needed.
-std::string shell_quoted(const std::string& text) {
-  const bool plain = !text.empty() && text.find_first_not_of(
-                                          "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-                                          "0123456789_./-+=:,@%") == std::string::npos;
-  if (plain) return text;
-  std::string out = "'";
-  for (const char c : text) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return out + "'";
-}
-
 /// "3 hours": whole units.
 std::string in_units(std::chrono::seconds age) {
   const auto s = static_cast<std::uint64_t>(std::max<std::int64_t>(age.count(), 0));
@@ -42,35 +31,17 @@ std::string Session::age_text() const {
   return !is_run_ || written_ == fs::file_time_type::min() ? "" : in_units(age_of(written_));
 }
 
-std::string Session::title() const {
-  fs::path path(path_);
-  if (path.filename().empty()) path = path.parent_path();
-  if (path.filename() == "." || path.filename() == "..") {
-    std::error_code ec;
-    path = fs::canonical(path, ec);
-  }
-  return path.filename().string();
-}
-
 std::vector<std::string> Session::complaints() const {
   std::vector<std::string> all;
   for (const std::string& error : {lost_, manifest_error_})
     if (!error.empty()) all.push_back(error);
   for (const SeriesWord& word : words_)
     if (!word.error.empty()) all.push_back(word.error);
-  for (const IncidentEntry& entry : incidents_)
+  for (const IncidentEntry& entry : incidents())
     for (const std::string& error : {entry.error, entry.verdict_error})
       if (!error.empty()) all.push_back(error);
   if (incident_ && !incident_->replay_error.empty()) all.push_back(incident_->replay_error);
   return all;
-}
-
-std::string Session::replay_command() const {
-  if (entry() == nullptr) return "";
-  const std::string& snapshot = entry()->files.snapshot;
-  std::error_code ec;
-  const fs::path whole = fs::weakly_canonical(snapshot, ec);
-  return "nanquest-replay " + shell_quoted(ec ? snapshot : whole.string());
 }
 
 std::string Session::status() const {

@@ -110,19 +110,23 @@ std::string not_finite_text(const TensorDetail& d) {
 }
 
 Result<TensorDetail> load_detail(const SnapshotReader& reader, const StoredTensor& tensor,
-                                 std::uint64_t max_elements) {
+                                 std::uint64_t max_elements, Progress* progress) {
   TensorDetail out;
   out.tensor = tensor;
   const std::uint64_t total = element_count(tensor.shape);
   const std::uint64_t wanted = std::min(total, max_elements);
   out.partial = wanted < total;
   HashState hash;
+  if (progress != nullptr) progress->expect(wanted * dtype_size(tensor.dtype));
   for (std::uint64_t at = 0; at < wanted; at += kChunk) {
+    if (progress != nullptr && progress->stopped())
+      return Error{ErrorCode::io, tensor.path + ": reading was stopped", ""};
     Result<TensorData> data = reader.read_range(tensor.path, at, std::min(kChunk, wanted - at));
     if (!data) return data.error();
     const std::size_t n = data->bytes.size() / dtype_size(data->dtype);
     out.scan.merge(scan(data->dtype, data->bytes.data(), n, &out.histogram));
     count_fits(*data, out.fits);
+    if (progress != nullptr) progress->advance(data->bytes.size());
     if (at + kChunk < wanted)
       hash.add_blocks(data->bytes.data(), data->bytes.size() / kHashBlock);
     else if (!out.partial)

@@ -9,6 +9,7 @@
 #include "probe/numerics/format.h"
 #include "probe/numerics/scan.h"
 #include "probe/snapshot/reader.h"
+#include "viewer/model/progress.h"
 #include "viewer/model/pyramid.h"
 
 namespace nanquest::viewer {
@@ -63,10 +64,12 @@ struct TensorSlice {
 /// Every tensor in the file, parameters first, names filled from the tables.
 Result<std::vector<StoredTensor>> list_tensors(const SnapshotReader& reader);
 
+inline constexpr std::uint64_t kReadElements = 64ull << 20;  ///< of a tensor, unless somebody wants others
+
 /// Reads up to `max_elements` of `tensor` and counts. Errors are the reader's; one that was read whole is
-/// checked against its checksum.
+/// checked against its checksum. `progress` advances by the bytes; told to stop: `io`.
 Result<TensorDetail> load_detail(const SnapshotReader& reader, const StoredTensor& tensor,
-                                 std::uint64_t max_elements = 64ull << 20);
+                                 std::uint64_t max_elements = kReadElements, Progress* progress = nullptr);
 
 /// Reads one plane (cut to the range) and reduces it to at most `max_cells` cells a side.
 Result<TensorSlice> load_slice(const SnapshotReader& reader, const StoredTensor& tensor, std::int64_t plane,

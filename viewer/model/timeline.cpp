@@ -5,6 +5,8 @@
 #include <iterator>
 #include <tuple>
 
+#include "viewer/model/numbers.h"
+
 namespace nanquest::viewer {
 namespace {
 
@@ -58,6 +60,22 @@ std::vector<TimelineCurve> timeline_curves(const History& history) {
     if (!known) add(name, name, false);
   }
   return out;
+}
+
+std::string measure_text(const History& history, const TimelineCurve& curve, const Measure& measure) {
+  if (history.empty()) return "";
+  const std::size_t from = history.row_of(measure.from), to = history.row_of(measure.to);
+  const double first = history.steps()[from], last = history.steps()[to];
+  const double a = (*curve.values)[from], b = (*curve.values)[to];
+  std::string text = exact_number(std::abs(last - first)) +
+                     (std::abs(last - first) == 1 ? " step (" : " steps (") + exact_number(first) + " to " +
+                     exact_number(last) + "): " + curve.title + " " + short_number(a) + " to " +
+                     short_number(b);
+  if (std::isfinite(b - a)) text.append(", ").append(b >= a ? "+" : "").append(short_number(b - a));
+  if (curve.logarithmic && a > 0 && std::isfinite(b / a)) text += ", x " + short_number(b / a);
+  const Extremes all = curve.values->query(std::min(from, to), std::max(from, to) + 1);
+  if (all.non_finite() > 0) text += "; " + bad_text(all.nan, all.pos_inf, all.neg_inf) + " among them";
+  return text;
 }
 
 const char* lane_title(TimelineEvent::Lane lane) {

@@ -22,6 +22,15 @@ struct TimelineCurve {
 /// and hold anything. Points into `history`.
 std::vector<TimelineCurve> timeline_curves(const History& history);
 
+/// A stretch of a curve between two steps, in the order in which they were pointed at.
+struct Measure {
+  std::string curve;  ///< the name of its column
+  double from = 0, to = 0;
+};
+/// "40 steps (20 to 60): Loss 5.2 to 4.0, -1.2", with the factor where the curve is about factors, and how
+/// many of its values are not finite. Steps are those of the nearest rows; "" without rows.
+std::string measure_text(const History& history, const TimelineCurve& curve, const Measure& measure);
+
 /// Something that happened at a step.
 struct TimelineEvent {
   enum class Lane : std::uint8_t { incident, failed, spike };

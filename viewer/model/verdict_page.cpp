@@ -123,10 +123,12 @@ VerdictPage verdict_page(const Session& session) {
   const OpenIncident* incident = session.incident();
   const std::optional<Verdict>& verdict = session.verdict();
   if (verdict) {
-    if (verdict->found)
+    if (verdict->found) {
       fill_diagnosed(page, *verdict);
-    else
+      page.series = series_of(session, *verdict);
+    } else {
       fill_nothing_found(page, *verdict);
+    }
     if (incident == nullptr)
       page.facts.push_back(
           {"Snapshot", "no ops and tensors can be shown: " + session.incident_error(), Sign::caution});
@@ -136,6 +138,8 @@ VerdictPage verdict_page(const Session& session) {
   } else {
     fill_nothing_open(page, session);
   }
+  if (const Source& source = session.source(); !source.why.empty())
+    page.facts.push_back({"Source", source.why});
   return page;
 }
 

@@ -9,6 +9,7 @@
 
 #include "viewer/model/page.h"
 #include "viewer/model/session.h"
+#include "viewer/model/verdict_series.h"
 
 namespace nanquest::viewer {
 
@@ -26,6 +27,7 @@ struct VerdictPage {
   std::vector<Evidence> evidence;
   std::vector<Counterfactual> trials;  ///< placebos among them
   std::vector<std::string> not_tested;
+  std::vector<LayerSeries> series;  ///< of the layers that it names
 
   bool fix_verified() const { return fix && fix->verified; }
 };
@@ -35,5 +37,7 @@ VerdictPage verdict_page(const Session& session);
 
 /// Claims, evidence, what was tried, placebos and what is open; those that have rows, in this order.
 std::vector<PageTable> verdict_tables(const VerdictPage& page);
+/// From where the blamed op was called, and the program's lines there; those that have rows.
+std::vector<PageTable> place_tables(const Session& session);
 
 }  // namespace nanquest::viewer

@@ -1,6 +1,7 @@
 // The tables of the verdict page: what was heard, measured and tried, and what is open.
 #include <algorithm>
 
+#include "probe/snapshot/frames.h"
 #include "viewer/model/numbers.h"
 #include "viewer/model/verdict_page.h"
 
@@ -81,6 +82,26 @@ std::vector<PageTable> verdict_tables(const VerdictPage& page) {
   for (const std::string& text : page.not_tested) open.rows.push_back({{text}});
   std::vector<PageTable> out = {claims, evidence, tried, placebos, open};
   std::erase_if(out, [](const PageTable& table) { return table.rows.empty(); });
+  return out;
+}
+
+std::vector<PageTable> place_tables(const Session& session) {
+  std::vector<PageTable> out;
+  const std::vector<std::string>& stack = session.culprit_stack();
+  const Source& source = session.source();
+  if (!stack.empty()) {
+    out.push_back({PageTable::Kind::plain, "Called from, innermost first", {{"Frame"}}, {}});
+    for (const std::string& frame : stack)
+      out.back().rows.push_back({{(frame == program_frame(stack) ? "> " : "  ") + frame}});
+  }
+  if (!source.lines.empty()) {
+    out.push_back({PageTable::Kind::source, "Source, " + source.path, {{"Line", true}, {"Code"}}, {}});
+    for (std::size_t i = 0; i < source.lines.size(); ++i) {
+      const std::size_t line = source.first + i;
+      out.back().rows.push_back(
+          {{(line == source.line ? "> " : "") + std::to_string(line), source.lines[i]}});
+    }
+  }
   return out;
 }
 

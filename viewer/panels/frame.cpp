@@ -5,6 +5,7 @@
 #include "imgui.h"
 #include "imgui_internal.h"
 #include "viewer/panels/layout.h"
+#include "viewer/panels/reading.h"
 #include "viewer/panels/strip.h"
 #include "viewer/ui/style.h"
 
@@ -13,7 +14,8 @@ namespace nanquest::viewer {
 #include "viewer/panels/list.inc"
 #undef PANEL
 
-Ui::Ui(Session& session, UiOptions options) : state_(session, options) {
+Ui::Ui(Session& session, UiOptions options, Loader* loader) : state_(session, options, loader) {
+  state_.on_other_run = [this] { begin_anew(); };
 #define PANEL(name, title, place, needs) views_.push_back(name##_view());
 #include "viewer/panels/list.inc"
 #undef PANEL
@@ -21,6 +23,7 @@ Ui::Ui(Session& session, UiOptions options) : state_(session, options) {
 }
 
 void Ui::draw() {
+  (void)collect();
   const std::vector<Action> all = actions();
   if (state_.options.panel == Panel::all) {
     draw_menu(all);
@@ -33,7 +36,16 @@ void Ui::draw() {
   draw_finders(all);
   if (help_) draw_help(all);
   for (const auto& act : std::exchange(state_.later, {})) act();
-  trail_.visit(state_.session.selection(), focused_);
+  if (state_.doing().empty()) trail_.visit(state_.session.selection(), focused_);
+}
+
+/// Before anything is drawn of what is replaced.
+bool Ui::collect() {
+  if (state_.loader == nullptr || !state_.loader->has_news()) return false;
+  const bool news = state_.loader->collect(state_.session);
+  const std::string& trouble = state_.loader->trouble();
+  if (!trouble.empty()) state_.message = "Could not be read: " + trouble;
+  return news || !trouble.empty();
 }
 
 const Strip& Ui::strip() {
@@ -72,6 +84,13 @@ void Ui::draw_menu(const std::vector<Action>& actions) {
   ImGui::EndMainMenuBar();
 }
 
+void Ui::draw_panel(Panel panel) {
+  if (state_.session.is_nothing())
+    draw_nothing(state_);
+  else
+    view(panel).draw(state_);
+}
+
 void Ui::draw_panels() {
   const ImGuiViewport& viewport = *ImGui::GetMainViewport();
   if (state_.options.panel != Panel::all) {
@@ -84,7 +103,7 @@ void Ui::draw_panels() {
       if (ImGui::Begin(
               entry.title, nullptr,
               ImGuiWindowFlags_NoDecoration | ImGuiWindowFlags_NoMove | ImGuiWindowFlags_NoSavedSettings))
-        view(entry.panel).draw(state_);
+        draw_panel(entry.panel);
       ImGui::End();
     }
     ImGui::PopStyleVar(2);
@@ -104,7 +123,7 @@ void Ui::draw_panels() {
     if (wanted == entry.panel) ImGui::SetNextWindowFocus();
     if (ImGui::Begin(entry.title)) {
       if (ImGui::IsWindowFocused(ImGuiFocusedFlags_RootAndChildWindows)) focused_ = entry.panel;
-      view(entry.panel).draw(state_);
+      draw_panel(entry.panel);
     }
     ImGui::End();
   }

@@ -23,8 +23,11 @@ namespace nanquest::viewer {
 
 class Ui {
  public:
-  /// Keeps a reference to `session`.
-  Ui(Session& session, UiOptions options);
+  /// Keeps a reference to `session`, and reads with `loader` if there is one: both outlive it.
+  Ui(Session& session, UiOptions options, Loader* loader = nullptr);
+  /// Shows what was read since. True if there is anything new to draw. Not between frames alone: `draw`
+  /// begins with it.
+  bool collect();
   /// One frame: menu, shortcuts, panels.
   void draw();
   UiState& state() { return state_; }
@@ -51,13 +54,14 @@ class Ui {
   void draw_menu(const std::vector<Action>& actions);
   void draw_help(const std::vector<Action>& actions);
   void draw_panels();
+  void draw_panel(Panel panel);
   void draw_finders(const std::vector<Action>& actions);
   void run(const Action& action);
   void reload();
   void step_panel(int by);
   void step_incident(int by);
   void go_to(const Trail::Place* place);
-  void copy(const Result<std::string>& text, const char* what);
+  void copy(const char* what, std::function<Result<std::string>(Session&)> text);
   void add_view(std::vector<Action>& out);
   void add_go(std::vector<Action>& out);
   void add_copy(std::vector<Action>& out);

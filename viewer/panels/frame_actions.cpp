@@ -23,6 +23,8 @@ void Ui::add_view(std::vector<Action>& out) {
   };
   add("All actions", ImGuiMod_Ctrl | ImGuiKey_P, [this] { palette_.open(); });
   add("Reload", ImGuiMod_Ctrl | ImGuiKey_R, [this] { reload(); });
+  if (!state_.doing().empty() && !palette_.is_open() && !search_.is_open())
+    add("Stop reading", ImGuiKey_Escape, [this] { state_.loader->cancel(); });
   add("Follow the run, or not", ImGuiKey_F, [this] { state_.follow = !state_.follow; });
   add("Show all steps and values", ImGuiKey_Home, [this] { state_.steps.show_all(); });
   add("Default layout", 0, [this] { reset_layout(); });
@@ -68,17 +70,17 @@ void Ui::add_go(std::vector<Action>& out) {
 
 void Ui::add_copy(std::vector<Action>& out) {
   const PanelInfo& info = info_of(focused_);
-  const auto add = [&](const char* as, ImGuiKeyChord chord, std::function<Result<std::string>()> text) {
+  using Text = std::function<Result<std::string>(Session&)>;
+  const auto add = [&](const char* as, ImGuiKeyChord chord, Text text) {
     out.push_back({"Copy", std::string("Copy ") + info.title + " as " + as, chord,
-                   [this, as, text = std::move(text)] { copy(text(), as); }});
+                   [this, as, text = std::move(text)] { copy(as, text); }});
   };
-  // Actions outlive this call; session and list of panels outlive them.
-  Session* session = &state_.session;
-  const PanelInfo* panel = &info;
+  const PanelInfo* panel = &info;  // actions outlive this call; the list of panels outlives them
   add("text", ImGuiMod_Ctrl | ImGuiMod_Shift | ImGuiKey_C,
-      [=] { return panel_text(*session, panel->panel); });
-  add("CSV", 0, [=] { return panel_csv(*session, panel->panel); });
-  add("Markdown", 0, [=] { return page_markdown(panel->title, panel->page(*session, Extent::whole)); });
+      [=](Session& session) { return panel_text(session, panel->panel); });
+  add("CSV", 0, [=](Session& session) { return panel_csv(session, panel->panel); });
+  add("Markdown", 0,
+      [=](Session& session) { return page_markdown(panel->title, panel->page(session, Extent::whole)); });
 }
 
 void Ui::run(const Action& action) {
@@ -86,18 +88,28 @@ void Ui::run(const Action& action) {
   action.run();
 }
 
-void Ui::copy(const Result<std::string>& text, const char* what) {
-  if (!text) {
-    state_.message = text.error().text();
-    return;
-  }
-  ImGui::SetClipboardText(text->c_str());
-  state_.message = std::string("Copied as ") + what;
+/// A panel's text may need what nobody has read yet, and the whole of a long trace takes a while.
+void Ui::copy(const char* what, std::function<Result<std::string>(Session&)> text) {
+  const auto made = std::make_shared<Result<std::string>>(std::string());
+  const auto make = [made, text = std::move(text)](Session& session) {
+    *made = text(session);
+    return true;
+  };
+  state_.read({"it to be copied", make, [this, what, made] {
+                 if (*made) ImGui::SetClipboardText((*made)->c_str());
+                 state_.message = *made ? std::string("Copied as ") + what : made->error().text();
+               }});
 }
 
 void Ui::reload() {
-  const Status status = state_.session.reload();
-  state_.message = status ? "Reloaded" : status.error().text();
+  if (state_.session.is_nothing()) return state_.open(state_.session.path());
+  const auto status = std::make_shared<Status>();
+  const auto again = [status](Session& session) {
+    *status = session.reload();
+    return true;
+  };
+  state_.read({"it again", again,
+               [this, status] { state_.message = *status ? "Reloaded" : status->error().text(); }});
 }
 
 void Ui::step_panel(int by) {
@@ -107,12 +119,12 @@ void Ui::step_panel(int by) {
 
 void Ui::step_incident(int by) {
   const int count = static_cast<int>(state_.session.incidents().size());
-  state_.session.select_incident((state_.session.selection().incident + by + count) % count);
+  state_.select_incident((state_.session.selection().incident + by + count) % count);
 }
 
 void Ui::go_to(const Trail::Place* place) {
   if (place == nullptr) return;
-  state_.session.restore(place->selection);
+  state_.restore(place->selection);
   state_.wanted = place->panel;
 }
 
@@ -140,6 +152,7 @@ void Ui::draw_help(const std::vector<Action>& actions) {
   // What is no action: it depends on where the keyboard or the mouse is.
   constexpr const char* others[][2] = {{"Up, Down", "in the trace: the op before, after of those listed"},
                                        {"Wheel, drag", "zoom, pan the steps of a plot"},
+                                       {"Drag on the timeline", "measure a curve; with Shift: pan"},
                                        {"Ctrl+wheel, Ctrl+drag", "zoom, pan the values of a curve"},
                                        {"Right drag", "zoom into these steps, with Ctrl these values"},
                                        {"Double click", "show all steps and values"}};

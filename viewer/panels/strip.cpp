@@ -2,6 +2,7 @@
 
 #include "imgui.h"
 #include "imgui_internal.h"
+#include "viewer/panels/reading.h"
 #include "viewer/ui/style.h"
 #include "viewer/ui/widgets.h"
 
@@ -60,6 +61,11 @@ void draw_strip(UiState& state, const Strip& strip) {
   constexpr ImGuiWindowFlags flags = ImGuiWindowFlags_NoDecoration | ImGuiWindowFlags_NoSavedSettings |
                                      ImGuiWindowFlags_NoDocking | ImGuiWindowFlags_NoNavFocus;
   if (ImGui::BeginViewportSideBar("Strip", ImGui::GetMainViewport(), ImGuiDir_Up, height, flags)) {
+    if (!state.doing().empty()) {
+      ImGui::AlignTextToFramePadding();
+      draw_reading(state, false);
+      ImGui::SameLine(0, ImGui::GetFontSize() * 0.9f);
+    }
     if (strip.cause)
       chip(strip.says.c_str(), cause_colour(*strip.cause));
     else

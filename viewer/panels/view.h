@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "viewer/model/links.h"
+#include "viewer/model/loader.h"
 #include "viewer/model/step_range.h"
 #include "viewer/panels/action.h"
 #include "viewer/panels/registry.h"
@@ -22,7 +23,8 @@ struct UiOptions {
 
 /// What all panels see and may change.
 struct UiState {
-  UiState(Session& shown, UiOptions chosen) : session(shown), options(chosen) {}
+  UiState(Session& shown, UiOptions chosen, Loader* reads = nullptr)
+      : session(shown), options(chosen), loader(reads) {}
   Session& session;
   UiOptions options;
   StepRange steps;              ///< that plots show
@@ -34,22 +36,30 @@ struct UiState {
   /// trace than those that are being drawn.
   std::vector<std::function<void()>> later;
 
+  /// Reads on a thread of its own; null: whoever wants something read waits for it.
+  Loader* loader = nullptr;
+
+  /// Has something read. With a loader it is there in a later frame, otherwise at once: not while anything is
+  /// drawn of what it replaces.
+  void read(Loader::Errand errand);
+  /// Shows another run or snapshot instead, or says why not.
+  void open(const std::string& path);
+  /// What somebody waits for: "reading step 90, 40 %"; "" for nothing.
+  std::string doing() const { return loader == nullptr ? "" : loader->doing(); }
+
   /// Selects where the link leads, and brings the panel that shows it to the front; later.
-  void go(const Link& link) {
-    later.push_back([this, link] { viewer::follow(session, link); });
-    wanted = panel_of(link.kind);
-  }
+  void go(const Link& link);
   /// Selects a step, and opens its incident if it has one; later. `layer`: chosen then, if there is one.
-  void select_step(double step, const std::string& layer = "") {
-    later.push_back([this, step, layer] {
-      session.select_step(step);
-      if (!layer.empty()) session.select_layer(layer);
-    });
-  }
+  void select_step(double step, const std::string& layer = "");
   /// Opens an incident; later.
-  void select_incident(int row) {
-    later.push_back([this, row] { session.select_incident(row); });
-  }
+  void select_incident(int row);
+  /// Goes back to a selection.
+  void restore(const Selection& before);
+  /// Something else is shown now: what was looked at before leads nowhere in it.
+  std::function<void()> on_other_run = {};
+
+ private:
+  std::string name_of(int row) const;
 };
 
 class PanelView {

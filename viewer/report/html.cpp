@@ -130,6 +130,10 @@ class Writer {
       for (std::size_t c = 0; c < table.columns.size(); ++c) {
         const std::string cell = c < row.cells.size() ? row.cells[c] : "";
         // Rows that are a place need no link to themselves.
+        if (table.kind == PageTable::Kind::source) {
+          out_ += "<td class=\"code\">" + escaped(cell) + "</td>";
+          continue;
+        }
         out_ += fmt::format("<td{}>{}</td>", classes(table.columns[c].right, c == 0 ? row.sign : Sign::none),
                             row.place ? escaped(cell) : text(cell));
       }

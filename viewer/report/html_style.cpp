@@ -18,6 +18,7 @@ dt { opacity: .75; } dd { margin: 0; white-space: pre-line; overflow-wrap: anywh
 .scroll { overflow-x: auto; max-height: 40rem; }
 table { border-collapse: collapse; width: 100%; }
 th, td { text-align: left; padding: .2rem .6rem; border-bottom: 1px solid var(--line); vertical-align: top; white-space: pre-line; }
+td.code { white-space: pre; font-family: ui-monospace, monospace; }
 th { position: sticky; top: 0; background: Canvas; cursor: pointer; }
 th[aria-sort=ascending]::after { content: " \25B2"; } th[aria-sort=descending]::after { content: " \25BC"; }
 .right { text-align: right; font-variant-numeric: tabular-nums; }

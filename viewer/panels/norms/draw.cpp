@@ -9,7 +9,7 @@
 namespace nanquest::viewer {
 namespace {
 
-constexpr const char* kPlotTitles[] = {"Both", "Heat map", "Lines"};
+constexpr const char* kPlotTitles[] = {"Both", "Heat map", "Lines", "Table"};
 
 void legend_item(Mark mark, const char* text) {
   ImGui::AlignTextToFramePadding();
@@ -39,7 +39,7 @@ void controls(UiState& state, NormsPanel& view) {
     if (ImGui::GetContentRegionAvail().x < next + ImGui::GetFrameHeight() * 1.6f) ImGui::NewLine();
   }
   ImGui::NewLine();
-  for (int i = 0; i < 3; ++i) {
+  for (int i = 0; i < 4; ++i) {
     if (lit_button(kPlotTitles[i], view.plots == i)) view.plots = static_cast<NormsPanel::Plots>(i);
     ImGui::SameLine();
   }
@@ -52,6 +52,16 @@ void controls(UiState& state, NormsPanel& view) {
   ImGui::SameLine(0, ImGui::GetFontSize() * 1.5f);
   if (ImGui::GetContentRegionAvail().x < needed) ImGui::NewLine();
   legend();
+}
+
+/// The table, beside the heat map where there is room for both.
+void draw_as_table(UiState& state, NormsPanel& view, const History& history, Statistic s) {
+  const ImVec2 room = ImGui::GetContentRegionAvail();
+  if (room.x < ImGui::GetFontSize() * 52) return draw_layer_table(state, view, history, s, room.y);
+  if (ImGui::BeginChild("map", {room.x * 0.45f, room.y})) draw_heat_map(state, history, s, room.y);
+  ImGui::EndChild();
+  ImGui::SameLine();
+  draw_layer_table(state, view, history, s, room.y);
 }
 
 }  // namespace
@@ -71,9 +81,13 @@ std::vector<Action> NormsPanel::actions(UiState& state) {
   for (int i = 0; i < kStatistics; ++i)
     if (const auto s = static_cast<Statistic>(i); state.session.history().has(s))
       add(std::string("Show ") + statistic_title(s), [&state, s] { state.session.select_statistic(s); });
-  for (const Plots wanted : {both, heat_map, lines})
+  for (const Plots wanted : {both, heat_map, lines, table})
     add(std::string("Norms as ") + kPlotTitles[wanted], [this, wanted] { plots = wanted; });
   add("Show all layers", [&state] { state.session.select_layer(""); });
+  add("Search layers", [this] {
+    plots = table;
+    focus_search = true;
+  });
   return out;
 }
 
@@ -86,6 +100,7 @@ void NormsPanel::draw(UiState& state) {
   controls(state, *this);
   state.steps.fit(history);
   const float height = ImGui::GetContentRegionAvail().y;
+  if (plots == table) return draw_as_table(state, *this, history, s);
   const bool aligned = ImPlot::BeginAlignedPlots("norms");
   // Two plots in so little room would be none.
   const Plots shown = plots == both && height < ImGui::GetFontSize() * 14 ? heat_map : plots;

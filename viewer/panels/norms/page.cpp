@@ -1,3 +1,4 @@
+#include "viewer/model/layer_table.h"
 #include "viewer/model/numbers.h"
 #include "viewer/panels/registry.h"
 #include "viewer/panels/series_lines.h"
@@ -12,6 +13,12 @@ PageTable table_of(const History& history, Statistic s) {
     lines.push_back({layer, &history.series(s, i), Link::to_layer(layer, s)});
   }
   return series_table(history, "layer", lines);
+}
+
+PageTable at_step(const Session& session, Statistic chosen) {
+  const History& history = session.history();
+  return page_table(
+      layer_table(history, chosen, layer_row(history, session.selection().step), 0, history.rows()));
 }
 
 }  // namespace
@@ -31,9 +38,11 @@ PanelPage page_of_norms(Session& session, Extent extent) {
   if (extent == Extent::glance) {
     for (const GateEvent& e : history.events())
       page.facts.push_back({"", "step " + exact_number(e.step) + ": " + gate_words(e.gate)});
-    page.tables.push_back(table_of(history, chosen));
+    page.tables = {table_of(history, chosen), at_step(session, chosen)};
     return page;
   }
+  page.tables.push_back(at_step(session, chosen));
+  page.tables.back().title = "All layers at one step";
   for (int i = 0; i < kStatistics; ++i) {
     const auto s = static_cast<Statistic>(i);
     if (!history.has(s)) continue;

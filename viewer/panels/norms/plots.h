@@ -10,5 +10,8 @@ void draw_heat_map(UiState& state, const History& history, Statistic s, float he
 /// One line a layer, log scale, with a lane of marks for what is not finite. `shown`: the values of
 /// the statistic that are.
 void draw_lines(UiState& state, ShownValues& shown, const History& history, Statistic s, float height);
+/// A field to search, and the layers at the selected step (the last one where none is) as a table that is
+/// sorted by clicks on its titles.
+void draw_layer_table(UiState& state, NormsPanel& view, const History& history, Statistic s, float height);
 
 }  // namespace nanquest::viewer

@@ -1,20 +1,25 @@
-/// The drawing of the norms panel: layers by step as a heat map and as lines.
+/// The drawing of the norms panel: layers by step as a heat map, as lines and as a table.
 #pragma once
 
 #include "viewer/model/history.h"
+#include "viewer/model/layer_table.h"
 #include "viewer/panels/view.h"
 #include "viewer/ui/curves.h"
 
 namespace nanquest::viewer {
 
 struct NormsPanel : PanelView {
-  enum Plots { both, heat_map, lines };
+  enum Plots { both, heat_map, lines, table };
 
   void draw(UiState& state) override;
   std::vector<Action> actions(UiState& state) override;
 
   Plots plots = both;
   ShownValues values[kStatistics];
+  char search[128] = "";
+  LayerTable layers;      ///< of the table, as it was drawn last
+  std::string layers_of;  ///< what it was made of
+  bool focus_search = false;
 };
 
 }  // namespace nanquest::viewer

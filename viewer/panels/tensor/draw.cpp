@@ -5,6 +5,7 @@
 
 #include "viewer/model/numbers.h"
 #include "viewer/model/verdict_page.h"
+#include "viewer/panels/reading.h"
 #include "viewer/panels/tensor/plots.h"
 #include "viewer/panels/tensor/view.h"
 #include "viewer/ui/marks.h"
@@ -102,6 +103,28 @@ void plane_choice(std::int64_t& chosen, const TensorSlice& slice) {
                       slice.partial ? ", cut" : "");
 }
 
+/// Has the selected tensor read. Where somebody stopped that, it is for them to say when to go on.
+void ask_for_tensor(UiState& state, TensorPanel& panel) {
+  if (!state.session.tensor_waits(panel.plane) || !state.doing().empty()) return;
+  const std::string wanted = std::to_string(state.session.reading()) + '\n' +
+                             state.session.selection().tensor + '\n' + std::to_string(panel.plane);
+  const std::uint64_t stops = state.loader == nullptr ? 0 : state.loader->stops();
+  if (panel.asked_for == wanted && panel.stops != stops) return;
+  panel.asked_for = wanted;
+  panel.stops = stops;
+  const auto load = [plane = panel.plane](Session& session) {
+    (void)session.tensor_slice(plane);
+    return true;
+  };
+  state.read({state.session.selection().tensor, load});
+}
+
+void draw_waiting(UiState& state, TensorPanel& panel) {
+  if (!state.doing().empty()) return draw_reading(state, true);
+  ImGui::TextUnformatted("Not read");
+  if (ImGui::SmallButton("Read it")) panel.asked_for.clear();
+}
+
 }  // namespace
 
 std::unique_ptr<PanelView> tensor_view() {
@@ -112,15 +135,20 @@ void TensorPanel::draw(UiState& state) {
   const OpenIncident* incident = state.session.incident();
   if (incident == nullptr) return ImGui::TextWrapped("%s", verdict_page(state.session).headline.c_str());
   tensor_choice(state, *incident);
-  const TensorDetail* detail = state.session.tensor_detail();
+  if (plane_of != state.session.selection().tensor) plane = 0;
+  plane_of = state.session.selection().tensor;
+  ask_for_tensor(state, *this);
+  const TensorDetail* detail = state.session.read_detail();
+  if (detail == nullptr && state.session.tensor_waits(plane)) {
+    draw_waiting(state, *this);
+    return produced(state, *incident);
+  }
   if (detail == nullptr) {
     ImGui::TextWrapped("%s", !incident->tensors_error.empty()       ? incident->tensors_error.c_str()
                              : state.session.tensor_error().empty() ? "No stored tensor is selected"
                                                                     : state.session.tensor_error().c_str());
     return produced(state, *incident);
   }
-  if (plane_of != detail->tensor.path) plane = 0;
-  plane_of = detail->tensor.path;
   const float em = ImGui::GetFontSize();
   const bool wide = ImGui::GetContentRegionAvail().x > em * 50;
   if (wide) ImGui::BeginTable("tensor columns", 2, ImGuiTableFlags_SizingStretchSame);
@@ -132,8 +160,7 @@ void TensorPanel::draw(UiState& state) {
   ImGui::PopID();
   fit_table(*detail);
   if (wide) ImGui::TableNextColumn();
-  if (const TensorSlice* slice = state.session.tensor_slice(plane);
-      slice != nullptr && !slice->cells.empty()) {
+  if (const TensorSlice* slice = state.session.read_slice(plane); slice != nullptr && !slice->cells.empty()) {
     plane_choice(plane, *slice);
     draw_slice(state, *slice, wide ? em * 26 : em * 14);
   }

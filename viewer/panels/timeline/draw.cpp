@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "viewer/model/numbers.h"
+#include "viewer/panels/timeline/measure.h"
 #include "viewer/panels/timeline/view.h"
 #include "viewer/ui/marks.h"
 #include "viewer/ui/style.h"
@@ -20,6 +21,7 @@ struct Drawn {
   const History& history;
   const std::vector<TimelineCurve>& curves;
   const std::vector<TimelineEvent>& events;
+  std::optional<Measure>& measure;
 
   double selected() const { return state.session.selection().step; }
 };
@@ -58,7 +60,7 @@ void react(Drawn& drawn, bool lanes) {
   if (state.options.still || !ImPlot::IsPlotHovered()) return;
   if (ImGui::IsMouseDoubleClicked(ImGuiMouseButton_Left)) return state.steps.show_all();
   const TimelineEvent* event = lanes ? near_mouse(drawn.events) : nullptr;
-  if (event == nullptr && drawn.history.empty()) return;
+  if ((event == nullptr && drawn.history.empty()) || ImGui::IsMouseDown(ImGuiMouseButton_Left)) return;
   const double step =
       event != nullptr ? event->step
                        : drawn.history.steps()[drawn.history.row_of(std::round(ImPlot::GetPlotMousePos().x))];
@@ -141,7 +143,9 @@ void draw_curve(Drawn& drawn, const TimelineCurve& curve, ShownValues& shown, fl
   draw_selected_step(drawn.selected());
   if (first < end) draw_bad_lane(history, *curve.values, first, end, ImGui::GetFontSize() * 0.5f);
   draw_title(curve, spec.LineColor);
+  draw_measure(drawn.measure, history, curve);
   ImPlot::PopPlotClipRect();
+  if (!drawn.state.options.still) react_to_drag(drawn.measure, history, curve);
   react(drawn, false);
   ImPlot::EndPlot();
 }
@@ -159,11 +163,12 @@ void TimelinePanel::draw(UiState& state) {
     events = timeline_events(state.session);
     made_of = state.session.content();
   }
-  Drawn drawn{state, history, curves, events};
+  Drawn drawn{state, history, curves, events, measure};
   if (curves.empty() && drawn.events.empty())
     return ImGui::TextWrapped("%s",
                               info_of(Panel::timeline).page(state.session, Extent::glance).headline.c_str());
   fit_steps(state.steps, history, events);
+  const DragMeasures drag;
   const bool aligned = ImPlot::BeginAlignedPlots("timeline");
   draw_lanes(drawn);
   const float em = ImGui::GetFontSize(), gap = ImGui::GetStyle().ItemSpacing.y;

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,7 @@ struct TimelinePanel : PanelView {
   std::vector<TimelineEvent> events;
   std::uint64_t made_of = 0;                  ///< Session::content() that they were made of
   std::map<std::string, ShownValues> values;  ///< by column
+  std::optional<Measure> measure;             ///< what a drag measured last; a click ends it
 };
 
 }  // namespace nanquest::viewer

@@ -5,6 +5,7 @@
 
 #include "imgui.h"
 #include "viewer/panels/verdict/drawn.h"
+#include "viewer/panels/verdict/page.h"
 #include "viewer/panels/view.h"
 #include "viewer/ui/marks.h"
 #include "viewer/ui/style.h"
@@ -87,9 +88,10 @@ void draw_answers(Drawn& drawn) {
   ImGui::Spacing();
   facts_table(drawn);
   command_line(page, drawn.state);
-  if (page.state != VerdictPage::State::diagnosed) return;
-  ImGui::Spacing();
-  precision_ladder(page);
+  if (page.state == VerdictPage::State::diagnosed) {
+    ImGui::Spacing();
+    precision_ladder(page);
+  }
   draw_tables(drawn);
 }
 
@@ -110,7 +112,7 @@ void VerdictPanel::note(const Session& session) {
   if (shown && shown_of == session.content()) return;
   shown_of = session.content();
   const VerdictPage page = verdict_page(session);
-  shown = Shown{page, verdict_tables(page), {}};
+  shown = Shown{page, tables_of(session, page), {}};
 }
 
 void VerdictPanel::draw(UiState& state) {

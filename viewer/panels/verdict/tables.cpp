@@ -5,6 +5,7 @@
 #include "viewer/panels/verdict/drawn.h"
 #include "viewer/ui/flow.h"
 #include "viewer/ui/marks.h"
+#include "viewer/ui/sparkline.h"
 #include "viewer/ui/widgets.h"
 
 namespace nanquest::viewer {
@@ -32,7 +33,47 @@ void setup_column(const PageTable& table, std::size_t column) {
       whole || number ? width : std::min(width, em * 20));
 }
 
+/// The series of the layers that are named, a line each, and their words.
+void draw_series(Drawn& drawn, const PageTable& table) {
+  heading(table.title.c_str());
+  const History& history = drawn.state.session.history();
+  const float em = ImGui::GetFontSize();
+  for (std::size_t i = 0; i < table.rows.size(); ++i) {
+    const std::vector<std::string>& cells = table.rows[i].cells;
+    const LayerSeries& named = drawn.shown.page.series[i];
+    const std::vector<std::string>& layers = history.layers(named.statistic);
+    const auto layer = static_cast<std::size_t>(std::ranges::find(layers, named.layer) - layers.begin());
+    ImGui::PushID(static_cast<int>(i));
+    const Link place = Link::to_layer(named.layer, named.statistic);
+    if (flowing_text({{cells[0], place}}) != nullptr) drawn.state.go(place);
+    if (layer < layers.size())
+      sparkline(history, history.series(named.statistic, layer), drawn.state.session.selection().step,
+                {std::min(ImGui::GetContentRegionAvail().x - em * 10, em * 16), em * 1.6f});
+    ImGui::SameLine(0, em * 0.7f);
+    ImGui::TextDisabled("%s to %s", cells[1].c_str(), cells[2].c_str());
+    if (!cells.back().empty()) drawn.text(cells.back());
+    ImGui::PopID();
+  }
+}
+
+/// Lines of a program: nothing of them is a link, and their white space stays.
+void draw_code(const PageTable& table) {
+  heading(table.title.c_str());
+  for (const PageTable::Row& row : table.rows) {
+    const bool here = row.cells[0].starts_with('>');
+    const float em = ImGui::GetFontSize();
+    ImGui::PushStyleColor(ImGuiCol_Text, ImGui::GetColorU32(here ? ImGuiCol_Text : ImGuiCol_TextDisabled));
+    ImGui::SetCursorPosX(ImGui::GetCursorPosX() + em * 3.5f - ImGui::CalcTextSize(row.cells[0].c_str()).x);
+    ImGui::TextUnformatted(row.cells[0].c_str());
+    ImGui::SameLine(0, em);
+    ImGui::TextUnformatted(row.cells[1].c_str());
+    ImGui::PopStyleColor();
+  }
+}
+
 void draw_table(Drawn& drawn, const PageTable& table) {
+  if (table.kind == PageTable::Kind::source) return draw_code(table);
+  if (table.kind == PageTable::Kind::series) return draw_series(drawn, table);
   heading(table.title.c_str());
   const auto columns = static_cast<int>(table.columns.size());
   if (!ImGui::BeginTable(table.title.c_str(), columns, ImGuiTableFlags_BordersInnerH)) return;

@@ -1,0 +1,13 @@
+/// Paths as people and shells read them. These ask the file system.
+#pragma once
+
+#include <string>
+
+namespace nanquest::viewer {
+
+/// The command that replays a snapshot, quoted for a shell; works from any folder.
+std::string command_to_replay(const std::string& snapshot);
+/// "story" for "runs/story", "runs/story/" and for "." inside it.
+std::string last_name(const std::string& path);
+
+}  // namespace nanquest::viewer

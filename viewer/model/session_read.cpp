@@ -1,0 +1,111 @@
+// What a session reads: series, verdicts, snapshots.
+#include <filesystem>
+#include <memory>
+#include <system_error>
+#include <utility>
+
+#include "probe/snapshot/frames.h"
+#include "probe/snapshot/series.h"
+#include "viewer/model/path_words.h"
+#include "viewer/model/session.h"
+
+namespace nanquest::viewer {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// About what the tables of a snapshot cost to be read, in bytes: nobody knows how much of the file they are.
+constexpr std::uint64_t kIncidentCost = 8 << 20;
+
+}  // namespace
+
+void Session::load_series(std::int32_t rank) {
+  note_reading(false);
+  series_error_.clear();
+  words_.clear();
+  const std::vector<SeriesFile>& files = listing_->series;
+  // While its file can't be read, as when it is being written, a series stays; those of another rank don't.
+  if (files.empty() || rank != series_rank_) series_ = std::make_shared<History>();
+  if (files.empty()) return;
+  const SeriesFile* chosen = &files.front();
+  for (const SeriesFile& file : files)
+    if (file.rank == rank) chosen = &file;
+  series_rank_ = rank;
+  for (const SeriesFile& file : files) {
+    if (&file != chosen && !incidents().empty()) continue;
+    if (stopped()) return;
+    std::error_code ec;
+    const std::uintmax_t size = fs::file_size(file.path, ec);
+    const std::uint64_t bytes = ec ? 0 : size;
+    if (progress_ != nullptr) progress_->expect(2 * bytes);  // to be read, and to be looked at
+    Result<std::vector<SeriesTable>> tables = read_series(file.path);
+    if (progress_ != nullptr) progress_->advance(tables ? bytes : 2 * bytes);
+    const auto history = tables ? std::make_shared<const History>(*tables, progress_, bytes) : nullptr;
+    words_.push_back(word_of(file.rank, history ? *history : History()));
+    if (!tables) words_.back().error = tables.error().text();
+    if (&file != chosen) continue;
+    if (history)
+      series_ = history;
+    else
+      series_error_ = words_.back().error;
+  }
+}
+
+void Session::load_verdict(IncidentEntry& entry) {
+  verdict_.reset();
+  entry.verdict_error.clear();
+  if (entry.files.verdict.empty()) return;
+  Result<Verdict> verdict = read_verdict(entry.files.verdict);
+  if (!verdict) {
+    entry.verdict_error = verdict.error().text();
+    return;
+  }
+  verdict_ = std::move(verdict).value();
+  entry.note(*verdict_);
+}
+
+/// Of what the verdict blames, else of what the recording does.
+void Session::load_source(const IncidentEntry& entry) {
+  culprit_stack_.clear();
+  if (verdict_ && verdict_->found)
+    culprit_stack_ = verdict_->culprit.stack;
+  else if (!verdict_ && incident_ && incident_->doc.culprit.op != kNone)
+    culprit_stack_ = program_stack(incident_->doc, OpId{incident_->doc.culprit.op});
+  std::error_code ec;
+  const fs::file_time_type written = fs::last_write_time(entry.files.snapshot, ec);
+  source_ = read_source(program_frame(culprit_stack_), ec ? fs::file_time_type::max() : written);
+}
+
+void Session::load_incident(int row) {
+  note_reading();
+  incident_.reset();
+  incident_error_.clear();
+  verdict_.reset();
+  culprit_stack_.clear();
+  source_ = {};
+  replay_command_.clear();
+  forget_tensor();
+  if (row < 0 || row >= static_cast<int>(incidents().size()) || stopped()) return;
+  IncidentEntry& entry = own_incidents()[static_cast<std::size_t>(row)];
+  load_verdict(entry);
+  replay_command_ = command_to_replay(entry.files.snapshot);
+  if (is_run_ && entry.files.rank != series_rank_) load_series(entry.files.rank);
+  if (entry.snapshot != Snapshot::here) {
+    incident_error_ = entry.snapshot == Snapshot::lost
+                          ? entry.files.snapshot + ": is not here (copy it from where the run was written)"
+                          : "no snapshot of step " + std::to_string(entry.files.step) + " was written";
+    return load_source(entry);
+  }
+  if (progress_ != nullptr) progress_->expect(kIncidentCost);
+  Result<SnapshotReader> reader = SnapshotReader::open(entry.files.snapshot);
+  entry.error = reader ? "" : reader.error().text();
+  if (reader) entry.note(reader->doc().gate);
+  if (reader)
+    incident_ = std::make_shared<const OpenIncident>(std::move(reader).value(), entry.files.replay, verdict_);
+  else
+    incident_error_ = entry.error;
+  load_source(entry);
+  if (progress_ != nullptr) progress_->advance(kIncidentCost);
+}
+
+}  // namespace nanquest::viewer

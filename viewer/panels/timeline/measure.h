@@ -1,0 +1,29 @@
+/// Dragging over a curve measures it. Private to viewer/panels/timeline.
+#pragma once
+
+#include <optional>
+
+#include "viewer/model/timeline.h"
+#include "viewer/ui/curves.h"
+
+namespace nanquest::viewer {
+
+/// While alive, a drag moves no plot: with Shift it does.
+class DragMeasures {
+ public:
+  DragMeasures();
+  ~DragMeasures();
+  DragMeasures(const DragMeasures&) = delete;
+  DragMeasures& operator=(const DragMeasures&) = delete;
+
+ private:
+  int before_;
+};
+
+/// Inside the plot of `curve`: begins, changes or ends a measure with the mouse, as far as it is of this
+/// curve.
+void react_to_drag(std::optional<Measure>& measure, const History& history, const TimelineCurve& curve);
+/// Draws it, if it is of this curve: both ends, what lies between, and its words.
+void draw_measure(const std::optional<Measure>& measure, const History& history, const TimelineCurve& curve);
+
+}  // namespace nanquest::viewer
