@@ -109,6 +109,9 @@ case "$3" in
     expect 2 "text" "$viewer" "$dir/story"; one_line
     expect 0 "wrote" "$viewer" "$dir/story" --screenshot "$dir/a.png" --panel norms --size 800x500
     expect 2 "is no size" "$viewer" "$dir/story" --screenshot "$dir/b.png" --size 12
+    expect 2 "no theme" "$viewer" "$dir/story" --screenshot "$dir/b.png" --theme pink; one_line
+    expect 0 "wrote" "$viewer" "$dir/story" --screenshot "$dir/light.png" --panel norms --size 800x500 --theme light
+    cmp -s "$dir/a.png" "$dir/light.png" && { echo "FAILED: the light theme is the dark one"; failures=$((failures + 1)); }
     expect 3 "/proc/none" "$viewer" "$dir/story" --screenshot /proc/none/b.png; one_line
     ;;
   window)

@@ -226,7 +226,7 @@ TEST_F(Ui, SurvivesARunThatVanishesOrBreaks) {
   driver.press(ImGuiKey_R, ImGuiMod_Ctrl);
   driver.frame(3);
   EXPECT_EQ(session().incidents().size(), incidents) << "what was read stays";
-  EXPECT_GT(driver.coloured(ImGui::GetColorU32(colour::orange)), 40) << "and it is said";
+  EXPECT_GT(driver.coloured(ImGui::GetColorU32(colour().orange)), 40) << "and it is said";
   EXPECT_EQ(driver.bad_vertices(), 0);
 }
 

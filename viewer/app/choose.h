@@ -11,7 +11,8 @@
 namespace nanquest::viewer {
 
 struct Arguments {
-  std::string path, screenshot, report, panel = "all", text, csv, size = "1280x800", statistic, layer, tensor;
+  std::string path, screenshot, report, panel = "all", text, csv, size = "1280x800", statistic, layer, tensor,
+                                        theme;
   std::int64_t op = -1, step = -1;
   float scale = 1;
   int frames = -1;

@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <exception>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -80,10 +81,16 @@ int no_size(const Arguments& a) {
   return usage("--size " + a.size + " is no size", "give WIDTHxHEIGHT, 320x200 to 8192x8192, as in 1280x800");
 }
 
+int no_theme(const Arguments& a) {
+  return usage("there is no theme \"" + a.theme + "\"", "choose dark, light or high-contrast");
+}
+
 int show(Session& session, const Arguments& a, Panel panel) {
   int width = 0, height = 0;
   if (!parse_size(a.size, width, height)) return no_size(a);
-  const Result<Image> image = take_picture(session, {panel}, width, height, a.scale);
+  const std::optional<Theme> theme = theme_from_name(a.theme.empty() ? "dark" : a.theme);
+  if (!theme) return no_theme(a);
+  const Result<Image> image = take_picture(session, {panel}, width, height, a.scale, *theme);
   if (!image) return fail(image.error());
   const Status written = write_png(a.screenshot, *image);
   if (!written) return fail(written.error());
@@ -93,8 +100,10 @@ int show(Session& session, const Arguments& a, Panel panel) {
 /// The window opens at once, or as soon as the run is read where that is quick: what can't be read then is
 /// said here, later in the window.
 int show_window(const Arguments& a, Panel panel) {
-  WindowOptions wanted{0, 0, a.scale, a.frames, a.seconds};
+  WindowOptions wanted{0, 0, a.scale, a.frames, a.seconds, std::nullopt};
   if (!parse_size(a.size, wanted.width, wanted.height)) return no_size(a);
+  wanted.theme = theme_from_name(a.theme);
+  if (!wanted.theme && !a.theme.empty()) return no_theme(a);
   constexpr std::chrono::milliseconds quick{400};
   Session session = Session::nothing(a.path);
   Status outcome;
@@ -179,6 +188,8 @@ int main(int argc, char** argv) try {
   app.add_option("--size", a.size, "Size of window or picture in pixels")
       ->type_name("WxH")
       ->capture_default_str();
+  app.add_option("--theme", a.theme, "Colours: dark, light or high-contrast (a window: as it was last)")
+      ->type_name("THEME");
   app.add_option("--scale", a.scale, "Size of text and controls")->capture_default_str();
   app.add_option("--step", a.step, "Open the incident at this step");
   app.add_option("--op", a.op, "Select this op of the trace");

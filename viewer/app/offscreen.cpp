@@ -131,7 +131,7 @@ Image draw_frames(const Gl& gl, Session& session, UiOptions options, int width, 
     ui.draw();
     ImGui::Render();
     gl.viewport(0, 0, width, height);
-    gl.clear_colour(colour::ground.x, colour::ground.y, colour::ground.z, 1);
+    gl.clear_colour(colour().ground.x, colour().ground.y, colour().ground.z, 1);
     gl.clear(GL_COLOR_BUFFER_BIT);
     ImGui_ImplOpenGL3_RenderDrawData(ImGui::GetDrawData());
   }
@@ -140,7 +140,8 @@ Image draw_frames(const Gl& gl, Session& session, UiOptions options, int width, 
 
 }  // namespace
 
-Result<Image> take_picture(Session& session, UiOptions options, int width, int height, float scale) {
+Result<Image> take_picture(Session& session, UiOptions options, int width, int height, float scale,
+                           Theme theme) {
   Context context;
   if (Status opened = context.open(); !opened) return opened.error();
   const Gl gl;
@@ -154,7 +155,7 @@ Result<Image> take_picture(Session& session, UiOptions options, int width, int h
 #ifdef IMGUI_HAS_DOCK
   io.ConfigFlags |= ImGuiConfigFlags_DockingEnable;
 #endif
-  apply_style(scale);
+  apply_style(scale, theme);
   Result<Image> image = no_drawing("the OpenGL of this machine is not usable");
   if (ImGui_ImplOpenGL3_Init("#version 150")) {
     image = draw_frames(gl, session, options, width, height);

@@ -16,6 +16,7 @@
 #include "backends/imgui_impl_opengl3.h"
 #include "imgui.h"
 #include "implot.h"
+#include "viewer/app/remember.h"
 #include "viewer/ui/pace.h"
 #include "viewer/ui/style.h"
 
@@ -188,6 +189,9 @@ Status run_window(Session& session, Loader& loader, UiOptions options, WindowOpt
   const std::string settings = settings_file();
   io.IniFilename = settings.empty() ? nullptr : settings.c_str();
   apply_style(wanted.scale * (monitor > 0 ? monitor : 1));
+  remember_theme();
+  if (io.IniFilename != nullptr) ImGui::LoadIniSettingsFromDisk(io.IniFilename);
+  if (wanted.theme) set_theme(*wanted.theme);
   const bool ready = ImGui_ImplGlfw_InitForOpenGL(window, true) && ImGui_ImplOpenGL3_Init("#version 150");
   if (ready) {
     loop(window, session, loader, options, wanted);

@@ -1,9 +1,12 @@
 /// The window: GLFW and OpenGL 3.2.
 #pragma once
 
+#include <optional>
+
 #include "probe/base/result.h"
 #include "viewer/model/session.h"
 #include "viewer/panels/frame.h"
+#include "viewer/ui/theme.h"
 
 namespace nanquest::viewer {
 
@@ -12,6 +15,7 @@ struct WindowOptions {
   float scale = 1;
   int frames = -1;     ///< close by itself after so many, for tests; -1 never
   double seconds = 0;  ///< close by itself after so long and say on stderr how many were drawn; 0 never
+  std::optional<Theme> theme;  ///< nothing: the one that was chosen last
 };
 
 /// Opens the window and stays until it is closed. All reading is the loader's: what it is at when the window

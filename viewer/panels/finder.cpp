@@ -22,7 +22,7 @@ void Finder::draw(const std::vector<Entry>& entries) {
   ImGui::SetNextWindowPos({viewport.WorkPos.x + (viewport.WorkSize.x - size.x) / 2, viewport.WorkPos.y + em});
   ImGui::SetNextWindowSize(size);
   if (fresh_) ImGui::SetNextWindowFocus();
-  ImGui::PushStyleColor(ImGuiCol_WindowBg, colour::raised);
+  ImGui::PushStyleColor(ImGuiCol_WindowBg, colour().raised);
   constexpr ImGuiWindowFlags flags = ImGuiWindowFlags_NoTitleBar | ImGuiWindowFlags_NoResize |
                                      ImGuiWindowFlags_NoMove | ImGuiWindowFlags_NoDocking |
                                      ImGuiWindowFlags_NoSavedSettings | ImGuiWindowFlags_NoNav;

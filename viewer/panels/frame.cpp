@@ -80,7 +80,7 @@ void Ui::draw_menu(const std::vector<Action>& actions) {
                                                      : "Ctrl+P lists all actions";
   const float width = ImGui::CalcTextSize(hint.c_str()).x;
   ImGui::SameLine(ImGui::GetWindowWidth() - width - 2 * ImGui::GetStyle().WindowPadding.x);
-  ImGui::TextColored(lost.empty() ? colour::muted : colour::orange, "%s", hint.c_str());
+  ImGui::TextColored(lost.empty() ? colour().muted : colour().orange, "%s", hint.c_str());
   ImGui::EndMainMenuBar();
 }
 

@@ -1,9 +1,11 @@
 // What a person can do, and the lists that it can be done from.
 #include "imgui.h"
+#include "imgui_internal.h"
 #include "viewer/model/strip.h"
 #include "viewer/model/words.h"
 #include "viewer/panels/frame.h"
 #include "viewer/panels/page_text.h"
+#include "viewer/ui/theme.h"
 
 namespace nanquest::viewer {
 
@@ -18,7 +20,7 @@ std::vector<Action> Ui::actions() {
 }
 
 void Ui::add_view(std::vector<Action>& out) {
-  const auto add = [&](const char* name, ImGuiKeyChord chord, std::function<void()> run) {
+  const auto add = [&](const std::string& name, ImGuiKeyChord chord, std::function<void()> run) {
     out.push_back({"View", name, chord, std::move(run)});
   };
   add("All actions", ImGuiMod_Ctrl | ImGuiKey_P, [this] { palette_.open(); });
@@ -28,6 +30,12 @@ void Ui::add_view(std::vector<Action>& out) {
   add("Follow the run, or not", ImGuiKey_F, [this] { state_.follow = !state_.follow; });
   add("Show all steps and values", ImGuiKey_Home, [this] { state_.steps.show_all(); });
   add("Default layout", 0, [this] { reset_layout(); });
+  for (const Theme theme : kThemes)
+    if (theme != current_theme())
+      add(std::string("Theme ") + theme_name(theme), 0, [theme] {
+        set_theme(theme);
+        ImGui::MarkIniSettingsDirty();
+      });
   add("Keyboard", 0, [this] { help_ = !help_; });
   out.back().typed = '?';
   add("Quit", ImGuiMod_Ctrl | ImGuiKey_Q, [this] { quit_ = true; });

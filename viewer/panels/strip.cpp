@@ -56,7 +56,7 @@ void following(UiState& state, const Strip& strip) {
 
 void draw_strip(UiState& state, const Strip& strip) {
   const float height = ImGui::GetTextLineHeight() + 2 * ImGui::GetStyle().FramePadding.y + 4;
-  ImGui::PushStyleColor(ImGuiCol_WindowBg, colour::raised);
+  ImGui::PushStyleColor(ImGuiCol_WindowBg, colour().raised);
   ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, {ImGui::GetStyle().WindowPadding.x, 4});
   constexpr ImGuiWindowFlags flags = ImGuiWindowFlags_NoDecoration | ImGuiWindowFlags_NoSavedSettings |
                                      ImGuiWindowFlags_NoDocking | ImGuiWindowFlags_NoNavFocus;

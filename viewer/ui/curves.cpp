@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "viewer/ui/marks.h"
+#include "viewer/ui/style.h"
 
 namespace nanquest::viewer {
 namespace {
@@ -75,7 +76,7 @@ void draw_selected_step(double selected) {
   if (selected < 0) return;
   const ImVec2 origin = ImPlot::GetPlotPos(), size = ImPlot::GetPlotSize();
   const float x = ImPlot::PlotToPixels(selected, 1).x;
-  ImPlot::GetPlotDrawList()->AddLine({x, origin.y}, {x, origin.y + size.y}, IM_COL32(255, 255, 255, 150),
+  ImPlot::GetPlotDrawList()->AddLine({x, origin.y}, {x, origin.y + size.y}, faint(colour().strong, 0.59f),
                                      1.5f);
 }
 
@@ -86,7 +87,7 @@ void draw_events(const History& history, double selected) {
   draw_selected_step(selected);
   for (const GateEvent& e : history.events()) {
     const float x = ImPlot::PlotToPixels(e.step, 1).x;
-    list.AddCircleFilled({x, y + r * 1.8f}, r * 1.7f, IM_COL32(14, 16, 20, 230));
+    list.AddCircleFilled({x, y + r * 1.8f}, r * 1.7f, faint(colour().plot, 0.90f));
     draw_mark(list, {x, y + r * 1.8f}, r, mark_of(e.gate));
   }
   ImPlot::PopPlotClipRect();

@@ -9,22 +9,22 @@ namespace nanquest::viewer {
 ImU32 mark_colour(Mark mark) {
   switch (mark) {
     case Mark::nan:
-      return ImGui::GetColorU32(colour::vermillion);
+      return ImGui::GetColorU32(colour().vermillion);
     case Mark::pos_inf:
-      return ImGui::GetColorU32(colour::pink);
+      return ImGui::GetColorU32(colour().pink);
     case Mark::neg_inf:
-      return IM_COL32(255, 255, 255, 255);
+      return ImGui::GetColorU32(colour().strong);
     case Mark::spike:
-      return ImGui::GetColorU32(colour::orange);
+      return ImGui::GetColorU32(colour().orange);
     case Mark::scale_overflow:
     case Mark::failed:
-      return ImGui::GetColorU32(colour::muted);
+      return ImGui::GetColorU32(colour().muted);
     case Mark::verified:
-      return ImGui::GetColorU32(colour::green);
+      return ImGui::GetColorU32(colour().green);
     case Mark::finite:
       break;
   }
-  return ImGui::GetColorU32(colour::sky);
+  return ImGui::GetColorU32(colour().sky);
 }
 
 void draw_shape(ImDrawList& list, ImVec2 c, float r, Mark mark, ImU32 ink) {

@@ -46,12 +46,12 @@ void sparkline(const History& history, const Pyramid& series, double step, ImVec
   const Frame frame = frame_of(history, all, {at.x, at.y + lane}, {size.x, size.y - lane});
   ImDrawList& list = *ImGui::GetWindowDrawList();
   if (step >= frame.first && step <= frame.last)
-    list.AddLine({frame.x(step), at.y}, {frame.x(step), at.y + size.y}, ImGui::GetColorU32(colour::muted));
+    list.AddLine({frame.x(step), at.y}, {frame.x(step), at.y + size.y}, ImGui::GetColorU32(colour().muted));
   constexpr double foot = -std::numeric_limits<double>::infinity();
   for (const Curve& run : finite_runs(history, series, 0, series.size(), foot, size.x)) {
     for (std::size_t i = 0; i < run.x.size(); ++i) list.PathLineTo({frame.x(run.x[i]), frame.y(run.y[i])});
     if (run.x.size() == 1) list.PathLineTo({frame.x(run.x[0]) + 1, frame.y(run.y[0])});
-    list.PathStroke(ImGui::GetColorU32(colour::sky), 0, 1.5f);
+    list.PathStroke(ImGui::GetColorU32(colour().sky), 0, 1.5f);
   }
   const auto columns = static_cast<std::size_t>(std::max(1.0f, size.x / std::max(lane, 1.0f)));
   for (std::size_t c = 0; c < columns && all.non_finite() > 0; ++c) {

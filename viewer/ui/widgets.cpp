@@ -40,16 +40,18 @@ void chip(const char* text, ImVec4 ground) {
   const ImVec2 size = ImGui::CalcTextSize(text), at = ImGui::GetCursorScreenPos();
   ImGui::GetWindowDrawList()->AddRectFilled(at, {at.x + size.x + 2 * pad, at.y + size.y + pad},
                                             ImGui::GetColorU32(ground), 3);
-  ImGui::GetWindowDrawList()->AddText({at.x + pad, at.y + pad * 0.5f}, IM_COL32(255, 255, 255, 255), text);
+  ImGui::GetWindowDrawList()->AddText({at.x + pad, at.y + pad * 0.5f}, ImGui::GetColorU32(colour().on_chip),
+                                      text);
   ImGui::Dummy({size.x + 2 * pad, size.y + pad});
 }
 
 ImVec4 cause_colour(Label cause) {
-  return cause == Label::unknown ? ImVec4{0.35f, 0.38f, 0.42f, 1} : colour::vermillion;
+  return cause == Label::unknown ? colour().grey_chip : colour().chip;
 }
 
 bool lit_button(const char* label, bool lit, bool small) {
-  if (lit) ImGui::PushStyleColor(ImGuiCol_Button, ImVec4(colour::sky.x, colour::sky.y, colour::sky.z, 0.45f));
+  if (lit)
+    ImGui::PushStyleColor(ImGuiCol_Button, ImVec4(colour().sky.x, colour().sky.y, colour().sky.z, 0.45f));
   const bool clicked = small ? ImGui::SmallButton(label) : ImGui::Button(label);
   if (lit) ImGui::PopStyleColor();
   return clicked;
@@ -57,7 +59,7 @@ bool lit_button(const char* label, bool lit, bool small) {
 
 void heading(const char* text) {
   ImGui::Dummy({0, ImGui::GetTextLineHeight() * 0.35f});
-  ImGui::PushStyleColor(ImGuiCol_Text, colour::sky);
+  ImGui::PushStyleColor(ImGuiCol_Text, colour().sky);
   ImGui::TextUnformatted(text);
   ImGui::PopStyleColor();
   ImGui::Separator();

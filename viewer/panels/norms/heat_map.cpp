@@ -94,7 +94,8 @@ void draw_bad(const Box& box, const Extremes& e, std::size_t rows) {
   list.AddRectFilled(box.a, {std::max(box.b.x, box.a.x + 1), box.b.y}, mark_colour(mark));
   const float r = std::min({width * 0.3f, height * 0.3f, ImGui::GetFontSize() * 0.3f});
   if (r < 2) return;
-  draw_shape(list, {(box.a.x + box.b.x) / 2, (box.a.y + box.b.y) / 2}, r, mark, IM_COL32(20, 20, 20, 255));
+  draw_shape(list, {(box.a.x + box.b.x) / 2, (box.a.y + box.b.y) / 2}, r, mark,
+             ImGui::GetColorU32(colour().on_mark));
 }
 
 void draw_cells(const History& history, const HeatMap& map, const LogScale& scale) {
@@ -167,7 +168,7 @@ void draw_heat_map(UiState& state, const History& history, Statistic s, float he
       if (history.layers(s)[i] == state.session.selection().layer) {
         const ImVec2 a = ImPlot::PlotToPixels(state.steps.first, static_cast<double>(i)),
                      b = ImPlot::PlotToPixels(state.steps.last, static_cast<double>(i + 1));
-        ImPlot::GetPlotDrawList()->AddRect(a, b, IM_COL32(255, 255, 255, 220), 0, 1.5f);
+        ImPlot::GetPlotDrawList()->AddRect(a, b, faint(colour().strong, 0.86f), 0, 1.5f);
       }
     draw_lane(history, map);
     ImPlot::PopPlotClipRect();

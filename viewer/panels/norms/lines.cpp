@@ -26,8 +26,8 @@ void name_chosen(const UiState& state, const History& history, Statistic s, std:
     const float above = std::max(at.y - size.y * 0.5f, ImPlot::GetPlotPos().y + size.y * 2.2f);
     ImDrawList& list = *ImPlot::GetPlotDrawList();
     list.AddRectFilled({left - 4, above - 2}, {left + size.x + 4, above + size.y + 2},
-                       IM_COL32(14, 16, 20, 220), 3);
-    list.AddText({left, above}, IM_COL32(255, 255, 255, 255), name.c_str());
+                       faint(colour().plot, 0.86f), 3);
+    list.AddText({left, above}, ImGui::GetColorU32(colour().strong), name.c_str());
   }
 }
 
@@ -89,7 +89,7 @@ void draw_lines(UiState& state, ShownValues& shown, const History& history, Stat
     ImPlotSpec spec;
     const double depth =
         0.2 + 0.8 * static_cast<double>(i) / static_cast<double>(std::max<std::size_t>(layers, 2) - 1);
-    spec.LineColor = chosen  ? ImVec4{1, 1, 1, 1}
+    spec.LineColor = chosen  ? colour().strong
                      : named ? series_colour(i)
                              : ImGui::ColorConvertU32ToFloat4(viridis(depth));
     spec.LineColor.w = some_chosen && !chosen ? 0.6f : 1.0f;

@@ -71,7 +71,7 @@ void RunsPanel::draw(UiState& state) {
   if (session.incidents().empty()) ImGui::TextWrapped("%s", verdict_page(session).headline.c_str());
   if (!session.incidents().empty()) heading(counted(session.incidents().size(), "incident").c_str());
   if (!session.incident_error().empty()) {
-    ImGui::PushStyleColor(ImGuiCol_Text, colour::orange);
+    ImGui::PushStyleColor(ImGuiCol_Text, colour().orange);
     ImGui::TextWrapped("%s", session.incident_error().c_str());
     ImGui::PopStyleColor();
   }

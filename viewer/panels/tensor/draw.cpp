@@ -85,7 +85,7 @@ void produced(const UiState& state, const OpenIncident& incident) {
   heading(("Op " + std::to_string(op) + ", " + line.name).c_str());
   range_line("reads", line.read);
   range_line("writes", line.written);
-  ImGui::PushStyleColor(ImGuiCol_Text, colour::muted);
+  ImGui::PushStyleColor(ImGuiCol_Text, colour().muted);
   ImGui::TextWrapped(
       "What an op makes lives in the step only: the file keeps its statistics, not its bytes.");
   ImGui::PopStyleColor();

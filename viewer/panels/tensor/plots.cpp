@@ -56,7 +56,7 @@ void format_bands(const Bars& bars) {
     const std::string name(f.name);
     const float right = std::min(x_of(f.max_exponent + 0.5), origin.x + size.x);
     const float at = right - ImGui::CalcTextSize(name.c_str()).x - 4;
-    list.AddText({at, y + h * 0.5f - ImGui::GetFontSize() * 0.5f}, IM_COL32(255, 255, 255, 255),
+    list.AddText({at, y + h * 0.5f - ImGui::GetFontSize() * 0.5f}, ImGui::GetColorU32(colour().strong),
                  name.c_str());
   }
 }
@@ -78,7 +78,7 @@ void draw_exponents(const TensorDetail& detail, float height) {
   ImPlot::PushPlotClipRect();
   for (std::size_t i = 0; i < bars.x.size(); ++i)
     list.AddRectFilled(ImPlot::PlotToPixels(bars.x[i] - 0.42, bars.y[i]),
-                       ImPlot::PlotToPixels(bars.x[i] + 0.42, 0.5), ImGui::GetColorU32(colour::sky));
+                       ImPlot::PlotToPixels(bars.x[i] + 0.42, 0.5), ImGui::GetColorU32(colour().sky));
   format_bands(bars);
   ImPlot::PopPlotClipRect();
   if (ImPlot::IsPlotHovered()) {
@@ -122,7 +122,7 @@ void draw_slice(const UiState& state, const TensorSlice& slice, float height) {
         draw_shape(
             list, {(a.x + b.x) / 2, (a.y + b.y) / 2},
             std::min({(high_corner.x - low_corner.x) * 0.3f, (high_corner.y - low_corner.y) * 0.3f, 6.0f}),
-            worst(e), IM_COL32(20, 20, 20, 255));
+            worst(e), ImGui::GetColorU32(colour().on_mark));
       } else if (e.has_finite()) {
         const double v = std::max(std::abs(e.min), std::abs(e.max));
         const double t = v > 0 && high > low ? std::log(v / low) / std::log(high / low) : v > 0 ? 0.5 : 0;

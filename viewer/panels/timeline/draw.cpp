@@ -81,7 +81,7 @@ void draw_marks(const Drawn& drawn) {
     const bool chosen = event.incident >= 0 && event.incident == drawn.state.session.selection().incident;
     if (centre.x - last[lane] < 1 && !chosen) continue;
     last[lane] = centre.x;
-    if (chosen) list.AddCircle(centre, em * 0.5f, IM_COL32(255, 255, 255, 255), 0, 1.5f);
+    if (chosen) list.AddCircle(centre, em * 0.5f, ImGui::GetColorU32(colour().strong), 0, 1.5f);
     draw_mark(list, centre, em * 0.28f, mark_of(event.gate));
   }
 }
@@ -120,8 +120,8 @@ void fit_steps(StepRange& steps, const History& history, const std::vector<Timel
 void draw_title(const TimelineCurve& curve, ImVec4 ink) {
   const ImVec2 at = ImPlot::GetPlotPos(), size = ImGui::CalcTextSize(curve.title.c_str());
   ImDrawList& list = *ImPlot::GetPlotDrawList();
-  list.AddRectFilled({at.x + 4, at.y + 2}, {at.x + size.x + 12, at.y + size.y + 4}, IM_COL32(14, 16, 20, 130),
-                     3);
+  list.AddRectFilled({at.x + 4, at.y + 2}, {at.x + size.x + 12, at.y + size.y + 4},
+                     faint(colour().plot, 0.51f), 3);
   list.AddText({at.x + 8, at.y + 3}, ImGui::GetColorU32(ink), curve.title.c_str());
 }
 

@@ -46,8 +46,8 @@ void draw_measure(const std::optional<Measure>& measure, const History& history,
   const ImVec2 origin = ImPlot::GetPlotPos(), size = ImPlot::GetPlotSize();
   const ImVec2 a = place_of(history, curve, measure->from), b = place_of(history, curve, measure->to);
   ImDrawList& list = *ImPlot::GetPlotDrawList();
-  const ImU32 ink = ImGui::GetColorU32(colour::text);
-  ImVec4 veil = colour::text;
+  const ImU32 ink = ImGui::GetColorU32(colour().text);
+  ImVec4 veil = colour().text;
   veil.w = 0.10f;
   list.AddRectFilled({std::min(a.x, b.x), origin.y}, {std::max(a.x, b.x), origin.y + size.y},
                      ImGui::GetColorU32(veil));
@@ -58,7 +58,7 @@ void draw_measure(const std::optional<Measure>& measure, const History& history,
   const float left = std::clamp((a.x + b.x - room.x) / 2, origin.x + 4,
                                 std::max(origin.x + 4, origin.x + size.x - room.x - 4));
   const float top = origin.y + size.y - room.y - 5;
-  ImVec4 ground = colour::ground;
+  ImVec4 ground = colour().ground;
   ground.w = 0.9f;
   list.AddRectFilled({left - 4, top - 2}, {left + room.x + 4, top + room.y + 2}, ImGui::GetColorU32(ground),
                      3);

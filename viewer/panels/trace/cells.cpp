@@ -18,22 +18,22 @@ void draw_op_mark(OpMark mark) {
   const float r = h * 0.26f;
   switch (mark) {
     case OpMark::culprit:
-      list.AddCircleFilled(centre, h * 0.5f, ImGui::GetColorU32(colour::vermillion));
-      draw_shape(list, centre, r, Mark::nan, IM_COL32(255, 255, 255, 255));
+      list.AddCircleFilled(centre, h * 0.5f, ImGui::GetColorU32(colour().vermillion));
+      draw_shape(list, centre, r, Mark::nan, ImGui::GetColorU32(colour().on_chip));
       break;
     case OpMark::lineage:
       list.AddTriangleFilled({centre.x - r, centre.y - r}, {centre.x + r, centre.y},
-                             {centre.x - r, centre.y + r}, ImGui::GetColorU32(colour::orange));
+                             {centre.x - r, centre.y + r}, ImGui::GetColorU32(colour().orange));
       break;
     case OpMark::birth:
       draw_mark(list, centre, r, Mark::nan);
       break;
     case OpMark::suppressed:
-      list.AddCircle(centre, r, ImGui::GetColorU32(colour::muted), 0, 1.5f);
+      list.AddCircle(centre, r, ImGui::GetColorU32(colour().muted), 0, 1.5f);
       break;
     case OpMark::carries:
       list.AddRectFilled({centre.x - r * 0.5f, centre.y - r * 0.5f},
-                         {centre.x + r * 0.5f, centre.y + r * 0.5f}, ImGui::GetColorU32(colour::pink));
+                         {centre.x + r * 0.5f, centre.y + r * 0.5f}, ImGui::GetColorU32(colour().pink));
       break;
     case OpMark::none:
       break;
@@ -52,9 +52,9 @@ void draw_room(const ValueRange& range) {
   ImDrawList& list = *ImGui::GetWindowDrawList();
   list.AddRectFilled({at.x, at.y + h * 0.3f}, {at.x + width, at.y + h * 0.7f},
                      ImGui::GetColorU32(ImGuiCol_Button));
-  const ImVec4 ink = range.headroom < 1   ? colour::vermillion
-                     : range.headroom < 4 ? colour::orange
-                                          : colour::green;
+  const ImVec4 ink = range.headroom < 1   ? colour().vermillion
+                     : range.headroom < 4 ? colour().orange
+                                          : colour().green;
   list.AddRectFilled({at.x, at.y + h * 0.3f}, {at.x + std::max(2.0f, width * share), at.y + h * 0.7f},
                      ImGui::GetColorU32(ink));
   ImGui::Dummy({width, h});

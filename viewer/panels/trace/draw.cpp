@@ -42,7 +42,7 @@ void row_of(UiState& state, const TraceView& trace, OpId op) {
   ImGui::TableNextRow();
   if (trace.mark(op) == OpMark::culprit)
     ImGui::TableSetBgColor(ImGuiTableBgTarget_RowBg1,
-                           ImGui::GetColorU32({colour::vermillion.x, colour::vermillion.y, 0, 0.45f}));
+                           ImGui::GetColorU32({colour().vermillion.x, colour().vermillion.y, 0, 0.45f}));
   ImGui::TableNextColumn();
   const std::string index = std::to_string(op.row());
   if (ImGui::Selectable(index.c_str(), chosen,

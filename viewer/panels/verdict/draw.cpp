@@ -23,7 +23,7 @@ void confidence_bar(double confidence) {
                      ImGui::GetColorU32(ImGuiCol_Button), 2);
   list.AddRectFilled({at.x, at.y + h * 0.25f},
                      {at.x + width * static_cast<float>(confidence), at.y + h * 0.75f},
-                     ImGui::GetColorU32(colour::sky), 2);
+                     ImGui::GetColorU32(colour().sky), 2);
   ImGui::Dummy({width, h});
   ImGui::SameLine();
 }

@@ -1,0 +1,10 @@
+/// What a window remembers of a person's choices beside its layout, in the same file.
+#pragma once
+
+namespace nanquest::viewer {
+
+/// Adds the theme to what Dear ImGui keeps in its settings file, and takes it from there. Call once, before
+/// the file is read (the first frame, or ImGui::LoadIniSettingsFromDisk).
+void remember_theme();
+
+}  // namespace nanquest::viewer
