@@ -23,7 +23,8 @@ def attach(run_dir: str = Settings.run_dir, level: str = Settings.level, *, watc
            keep_steps: int = Settings.keep_steps, keep_percent: int = Settings.keep_percent,
            keep_memory_percent: int = Settings.keep_memory_percent, max_incidents: int = Settings.max_incidents,
            on_incident: str = Settings.on_incident, lr_backoff: float = Settings.lr_backoff,
-           skip_limit: int = Settings.skip_limit, record_steps=Settings.record_steps, config: dict | None = None) -> bool:
+           skip_limit: int = Settings.skip_limit, record_steps=Settings.record_steps, quarantine: str = Settings.quarantine,
+           config: dict | None = None) -> bool:
     """Observes the training of this process from now on. True if it does.
 
     level        "guard": loss and gradients before the optimizer writes; "trace": also records each step, so that a bad
@@ -38,6 +39,8 @@ def attach(run_dir: str = Settings.run_dir, level: str = Settings.level, *, watc
                  "stop": end the program with exit code 4.
     skip_limit   so many batches skipped in a row end the program with exit code 4.
     record_steps steps that are written to run_dir/recordings, good or bad, as the level records them; see record().
+    quarantine   a file: samples of a step that was an incident are named in it, and those that it names are left out where
+                 a DataLoader draws them by index. Where that can't be, a line on stderr says so.
     config       settings of the run, copied into its files.
 
     A second call, or one in a process that `nanquest run` has attached to, changes nothing. If the probe can't work
@@ -48,7 +51,7 @@ def attach(run_dir: str = Settings.run_dir, level: str = Settings.level, *, watc
                                    watch_after=watch_after, keep_steps=keep_steps, keep_percent=keep_percent,
                                    keep_memory_percent=keep_memory_percent, max_incidents=max_incidents,
                                    on_incident=on_incident, lr_backoff=lr_backoff, skip_limit=skip_limit,
-                                   record_steps=tuple(record_steps), config=dict(config or {})))
+                                   record_steps=tuple(record_steps), quarantine=quarantine, config=dict(config or {})))
 
 
 def detach(outcome: str = "detached") -> None:

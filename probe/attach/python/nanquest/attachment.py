@@ -11,6 +11,7 @@ import time
 
 from . import library, reports
 from .places import claim, place_in_group, shorter
+from .quarantine import Quarantine
 from .settings import Settings, say
 
 EXIT_ON_INCIDENT = 4
@@ -30,6 +31,9 @@ class Attachment:
         self.off = False
         self.run_dir = os.path.abspath(settings.run_dir)
         self.samples = None      # ids given before the start
+        self.named_samples = None  # ids that the program has named last
+        self.drawing = None      # drawing.Drawing, once somebody wants to know which samples a step is made of
+        self.quarantine = Quarantine(settings.quarantine) if settings.quarantine else None
         self.first_step = 0      # its number, if the program said so before the start
         self.said = 0            # incidents told on stderr
         self.skipped = 0         # batches
@@ -89,6 +93,7 @@ class Attachment:
 
     def step_made(self) -> None:
         """Whoever is killed has no last word, so something is said in between."""
+        self.named_samples = None
         if time.monotonic() >= self._next_note:
             self.note()
 
@@ -102,16 +107,29 @@ class Attachment:
         reports.note(off=line)
         say(line)
 
-    def heed(self, answer: str):
-        """Tells what the library found; returns it if the optimizer is not to write. Ends the program if asked to."""
+    def heed(self, answer: str, of_batch: bool = True):
+        """Tells what the library found; returns it if the optimizer is not to write. Ends the program if asked to. `of_batch`:
+        what it found is the doing of the step's passes, not of its update."""
         if not answer:
             return None
         told = json.loads(answer)
         stop = told["incident"] and told["stops"] and self.settings.on_incident == "stop"
         self._tell(told, "; stopped" if stop else "")
+        if of_batch and told["incident"] and told["stops"]:
+            self._put_into_quarantine(told["step"])
         if stop:
             self.end("stopped: policy stop", said=True)
         return told if told["skip"] else None
+
+    def _put_into_quarantine(self, step: int) -> None:
+        if self.quarantine is None or self.ops.spoiled_weight():  # weights that are lost are no batch's fault
+            return
+        batches, why_not = self.drawing.of_step(step)
+        if not batches and self.named_samples:
+            batches = [self.drawing.named(self.named_samples)]
+        line = self.quarantine.add(step, batches, why_not, self.run_dir)
+        if self.said <= LINES:
+            say(line)
 
     def end(self, outcome: str, said: bool = False) -> None:
         """Ends the program on a non-finite step."""
@@ -144,6 +162,8 @@ class Attachment:
         if look_back and (answer := self.ops.program_ends(_raised())):
             self._tell(json.loads(answer))
         self.off = True
+        if self.quarantine is not None and (line := self.quarantine.end()):
+            say(line)
         seen, heard = self.seen(), self.note(ended=True)
         error = self.ops.stop(outcome)
         if error:

@@ -93,6 +93,9 @@ def _parser() -> argparse.ArgumentParser:
                          help="factor on the learning rate that fallback_fp32 leaves behind (default: %(default)s)")
         sub.add_argument("--skip-limit", type=_whole, default=Settings.skip_limit, metavar="N",
                          help="batches skipped in a row that end the program with exit code 4 (default: %(default)s)")
+        sub.add_argument("--quarantine", default=Settings.quarantine, metavar="FILE",
+                         help="samples of a step that was an incident are named in this file, and those that it names are left "
+                              "out where a DataLoader draws them by index (default: none)")
         if verb == "run":
             sub.add_argument("--explain", action="store_true",
                              help="replay each incident at once, beside the training and with the lowest priority, and say what "

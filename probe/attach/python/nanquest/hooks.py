@@ -16,7 +16,7 @@ import torch
 from torch.compiler import is_compiling
 from torch.optim import optimizer as optimizers
 
-from . import compiled, fallback, observed, passes, preparing, widening
+from . import compiled, drawing, fallback, observed, passes, preparing, widening
 from .naming import is_plain, unwrap
 from .observed import elsewhere, guarded, in_backward
 from .patches import Patches
@@ -48,6 +48,8 @@ def begin(attachment, module, args, kwargs):
             elif told:
                 program.policy.undo.forget()
             program.passes += 1
+            if attachment.drawing is not None:
+                program.names_samples(args, kwargs)
     if trained or (program.paths.of(root) is None and next(iter(root.parameters()), None) is not None):
         program.name_model(root)
     if trained and program.policy.withholds:
@@ -193,10 +195,20 @@ def install(attachment) -> None:
     compiled.install(attachment)
     passes.install(_patches)
     preparing.install(_patches)
+    if attachment.quarantine is not None:
+        follow_batches()
     if not _child_hook:
         _child_hook = True
         _leave_to_the_compiler()
         os.register_at_fork(after_in_child=_in_child)
+
+
+def follow_batches() -> None:
+    """From here on it is known which samples a step is made of, where torch's DataLoader draws them."""
+    attachment = observed.attachment
+    if attachment is not None and attachment.drawing is None:
+        attachment.drawing = drawing.Drawing(attachment.quarantine)
+        drawing.install(_patches, attachment.drawing)
 
 
 def _leave_to_the_compiler() -> None:

@@ -14,7 +14,6 @@ from transformers import TrainerCallback
 import nanquest
 
 from . import process
-from .samples import SampleOrder
 
 
 class NanquestCallback(TrainerCallback):
@@ -22,17 +21,16 @@ class NanquestCallback(TrainerCallback):
 
     def __init__(self, **settings):
         self._settings = settings
-        self._order = None
+        self._loader = None
 
     def on_train_begin(self, args, state, control, train_dataloader=None, **kwargs):
         if process.current is None:
             nanquest.attach(**self._settings)
         told = args.to_sanitized_dict() if hasattr(args, "to_sanitized_dict") else vars(args)
         process.configure({f"trainer.{key}": value for key, value in told.items() if value not in (None, "", [])})
-        # Several processes share the indices out among themselves.
-        self._order = SampleOrder.of(train_dataloader) if getattr(args, "world_size", 1) == 1 else None
+        process.follow_batches()
+        self._loader = train_dataloader
 
     def on_step_begin(self, args, state, control, **kwargs):
         nanquest.step(state.global_step)
-        if self._order is not None and (ids := self._order.take(args.gradient_accumulation_steps)):
-            nanquest.batch(ids)
+        process.take_batches(self._loader, args.gradient_accumulation_steps)

@@ -53,6 +53,14 @@ class Program:
         self.numbers.know(tensor, name, number, owner, key)
         return number
 
+    def names_samples(self, args, kwargs):
+        """A model that trains is called: which samples with, where that is known."""
+        ids = self.attached.drawing.passes(self.attached.ops.step(), (*args, kwargs))
+        if ids and self.attached.named_samples is None:
+            self.attached.ops.samples(ids)
+        if self.attached.quarantine is not None and (line := self.attached.quarantine.why_not(self.attached.drawing.datasets)):
+            self.attached.say_once(line)
+
     def met_stranger(self):
         """A module that has no path is about to run inside another. It may have been added to a model since that was named:
         then all are looked at again. What never gets a path (modules made in a forward pass) causes ever fewer looks. It

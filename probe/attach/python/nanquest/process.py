@@ -60,10 +60,24 @@ def name_samples(ids) -> None:
     if names is None:
         current.say_once("nanquest.batch got neither sample ids nor a dictionary that holds them, and ignores it")
         return
+    current.named_samples = names
     if current.started:
         current.ops.samples(names)
     else:
         current.samples = names
+
+
+def follow_batches() -> None:
+    """For a Trainer's callback: from here on it is known what its DataLoaders draw."""
+    if current is not None and not current.off:
+        from . import hooks
+        hooks.follow_batches()
+
+
+def take_batches(loader, count: int) -> None:
+    """For a Trainer's callback: the step that begins is made of the next `count` batches of this loader."""
+    if current is not None and current.drawing is not None and (ids := current.drawing.takes(loader, count)):
+        name_samples(ids)
 
 
 def step(number=None) -> int:

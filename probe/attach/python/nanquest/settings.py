@@ -38,6 +38,7 @@ class Settings:
     lr_backoff: float = 0.5
     skip_limit: int = 5
     record_steps: tuple = ()
+    quarantine: str = ""
     config: dict = dataclasses.field(default_factory=dict)
 
     def check(self) -> None:
@@ -57,8 +58,21 @@ class Settings:
             raise ValueError(f"record_steps is {self.record_steps!r}, but must be step numbers, counted from 0")
         if self.record_steps and self.level == "guard":
             raise ValueError("record_steps needs level trace or watch; level guard records nothing")
+        if why := self._why_no_quarantine():
+            raise ValueError(f"quarantine is {self.quarantine!r}, but {why}")
         if not isinstance(self.run_dir, (str, os.PathLike)) or not os.fspath(self.run_dir):
             raise ValueError("run_dir is empty; give the directory for the files of this run")
+
+    def _why_no_quarantine(self) -> str:
+        if not isinstance(self.quarantine, (str, os.PathLike)):
+            return "must be the path of a file"
+        path = os.path.abspath(self.quarantine)
+        if not self.quarantine or os.path.isfile(path):
+            return "" if not self.quarantine or os.access(path, os.R_OK | os.W_OK) else "that file may not be read and written"
+        if os.path.exists(path):
+            return "that is no file"
+        folder = os.path.dirname(path)
+        return "" if os.path.isdir(folder) and os.access(folder, os.W_OK) else f"no file can be made in {folder}"
 
     def to_environment(self) -> dict:
         """The variables that make children attach with these settings."""
@@ -67,6 +81,8 @@ class Settings:
                  "NANQUEST_SKIP_LIMIT": str(self.skip_limit)}
         for field in COUNTS:
             names["NANQUEST_" + field.upper()] = str(getattr(self, field))
+        if self.quarantine:
+            names["NANQUEST_QUARANTINE"] = os.path.abspath(self.quarantine)
         if self.record_steps:
             names["NANQUEST_RECORD_STEPS"] = ",".join(map(str, self.record_steps))
         return {SWITCH: "1", **names}
@@ -96,10 +112,12 @@ class Settings:
     def to_json(self, run_dir: str, rank: int, world_size: int) -> str:
         """What the library's `start` reads."""
         options = dataclasses.asdict(self)
-        options.update(run_dir=run_dir, rank=rank, world_size=world_size, skip_bad_updates=self.on_incident in WITHHOLDS,
+        options.update(quarantine=os.fspath(self.quarantine), run_dir=run_dir, rank=rank, world_size=world_size,
+                       skip_bad_updates=self.on_incident in WITHHOLDS,
                        config={"command": " ".join(getattr(sys, "orig_argv", sys.argv)),
                                "on-incident": self.on_incident, "lr-backoff": f"{self.lr_backoff:g}",
                                "skip-limit": str(self.skip_limit),
+                               **({"quarantine": os.path.abspath(self.quarantine)} if self.quarantine else {}),
                                **{str(k): str(v) for k, v in self.config.items()}})
         return json.dumps(options)
 

@@ -114,7 +114,7 @@ class Updates:
             self._before.restore(optimizer)
         self._before, self._undo = None, False
         self._made_or_left_out()
-        attachment.heed(attachment.ops.after_update())
+        attachment.heed(attachment.ops.after_update(), of_batch=False)
         self._written.name_states(attachment, optimizer)
 
     def _leaves_out(self, attachment, answer: str) -> bool:
@@ -182,4 +182,4 @@ class Updates:
         answer = attachment.ops.before_update(rate, scale, True, weights.tensors(parameters), weights.numbers, False)
         self._left_out = self._leaves_out(attachment, answer)
         self._made_or_left_out()
-        attachment.heed(attachment.ops.after_update())
+        attachment.heed(attachment.ops.after_update(), of_batch=False)
