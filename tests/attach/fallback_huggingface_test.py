@@ -28,7 +28,7 @@ class HuggingFaceTest(PackagesTest):
         self.assertLess(found["after"], 0.5 * found["before"])
 
     def test_the_trainer(self):
-        for how in ("amp", "pure"):
+        for how in ("amp", "pure", *(["lora"] if importable("peft") else [])):
             with self.subTest(how):
                 plain = self.left(self.plain(PROGRAM, how, BAD, "plain.pt"), "plain.pt")
                 process = self.observed(PROGRAM, how, BAD, "fallen.pt", options=("--on-incident", "fallback_fp32"), run_dir=how)
@@ -39,6 +39,7 @@ class HuggingFaceTest(PackagesTest):
         process = self.plain(PROGRAM, "amp", BAD, "fallen.pt", "callback", "fallback_fp32")
         self.check("amp", self.left(process, "fallen.pt"), plain, process)
 
+    @unittest.skipUnless(importable("peft"), "needs peft")
     def test_pictures_and_words(self):
         """LoRA, gradient checkpointing, autocast around weights in bf16, and no Trainer."""
         plain = self.left(self.plain(LLAVA, 8 * BAD + 4, "plain.pt"), "plain.pt")

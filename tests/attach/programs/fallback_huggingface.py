@@ -1,7 +1,8 @@
 """The Trainer of transformers teaches a small vision transformer to tell bright pictures from dark ones; batch BAD has a pixel
 that is NaN.
 
-usage: fallback_huggingface.py amp|pure BAD OUT.pt [callback POLICY]      (pure: weights in bf16, gradient checkpointing)
+usage: fallback_huggingface.py amp|pure|lora BAD OUT.pt [callback POLICY]
+(pure: weights in bf16, gradient checkpointing; lora: so, frozen and with adapters of PEFT, under autocast)
 """
 import sys
 
@@ -13,8 +14,13 @@ transformers.set_seed(42)
 model = transformers.ViTForImageClassification(transformers.ViTConfig(
     hidden_size=32, num_hidden_layers=2, num_attention_heads=2, intermediate_size=64, image_size=8, patch_size=4, num_labels=2,
     hidden_dropout_prob=0.1))
-if how == "pure":
+if how != "amp":
     model.to(torch.bfloat16)
+if how == "lora":
+    import peft
+    model = peft.get_peft_model(model, peft.LoraConfig(
+        r=8, lora_alpha=32, lora_dropout=0.05, target_modules=["q_proj", "k_proj", "v_proj", "o_proj", "fc1", "fc2"],
+        modules_to_save=["classifier"]))
 drawn = 0
 
 
@@ -58,7 +64,7 @@ if "callback" in sys.argv:
 before = held_out()
 trainer = transformers.Trainer(
     model, transformers.TrainingArguments(
-        "out", max_steps=30, per_device_train_batch_size=8, bf16=how == "amp", use_cpu=True, gradient_checkpointing=how == "pure",
+        "out", max_steps=30, per_device_train_batch_size=8, bf16=how != "pure", use_cpu=True, gradient_checkpointing=how != "amp",
         learning_rate=3e-3, warmup_steps=3, lr_scheduler_type="cosine", max_grad_norm=1.0, report_to="none",
         save_strategy="no", disable_tqdm=True), train_dataset=Pictures(), data_collator=collate, callbacks=callbacks)
 trainer.train()

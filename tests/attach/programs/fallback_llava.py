@@ -1,4 +1,4 @@
-"""A LLaVA with random weights learns to answer Yes or No about pictures from a JSONL: LoRA on frozen bf16 weights, gradient
+"""A LLaVA with random weights learns to answer Yes or No about pictures from a JSONL: LoRA by PEFT on frozen bf16 weights, gradient
 checkpointing, AdamW, warm-up and cosine, clipping. The picture with number BAD is broken.
 
 usage: fallback_llava.py BAD OUT.pt       (BAD -1: none); prints true and false positive rates
@@ -9,6 +9,7 @@ import pathlib
 import sys
 
 import numpy
+import peft
 import torch
 import transformers
 from PIL import Image
@@ -32,28 +33,15 @@ def make(folder, count):
     return [json.loads(line) for line in open(folder / "rows.jsonl")]
 
 
-class LoRA(nn.Module):
-    def __init__(self, base, rank=8, alpha=32, dropout=0.05):
-        super().__init__()
-        self.base, self.scale, self.dropout = base, alpha / rank, nn.Dropout(dropout)
-        self.a = nn.Linear(base.in_features, rank, bias=False, dtype=LOW)
-        self.b = nn.Linear(rank, base.out_features, bias=False, dtype=LOW)
-        nn.init.zeros_(self.b.weight)
-
-    def forward(self, x):
-        return self.base(x) + self.b(self.a(self.dropout(x))) * self.scale
-
-
 small = dict(hidden_size=32, intermediate_size=64, num_hidden_layers=2, num_attention_heads=2)
 model = transformers.LlavaForConditionalGeneration(transformers.LlavaConfig(
     text_config=transformers.LlamaConfig(vocab_size=96, max_position_embeddings=32, pad_token_id=0, **small),
     vision_config=transformers.CLIPVisionConfig(image_size=16, patch_size=8, **small), image_token_index=IMAGE,
     image_seq_length=4)).to(LOW)
-model.requires_grad_(False)
-for name, module in list(model.named_modules()):
-    if isinstance(module, nn.Linear) and name.rpartition(".")[2] in (
-            "q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj", "fc1", "fc2", "linear_1", "linear_2"):
-        setattr(model.get_submodule(name.rpartition(".")[0]), name.rpartition(".")[2], LoRA(module))
+model = peft.get_peft_model(model, peft.LoraConfig(r=8, lora_alpha=32, lora_dropout=0.05, target_modules=[
+    "q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj", "fc1", "fc2", "linear_1", "linear_2"]),
+    autocast_adapter_dtype=False)
+model.enable_input_require_grads()
 model.gradient_checkpointing_enable()
 model.train()
 
