@@ -26,8 +26,8 @@ def free_port():
 
 
 class DdpTest(AttachTest):
-    def together(self, *arguments, options=None, run_dir="run"):
-        """Both ranks, with the probe if there are options."""
+    def together(self, *arguments, options=None, run_dir="run", code=0):
+        """Both ranks, with the probe if there are options. What they said on stderr."""
         program = [sys.executable, HERE / "train.py", *arguments]
         probe = [sys.executable, "-m", "nanquest", "run", "--run-dir", run_dir, *(options or ()), "--"]
         if ALL:
@@ -43,7 +43,7 @@ class DdpTest(AttachTest):
         errors = []
         for process in running:
             out, err = process.communicate(timeout=280)
-            self.assertEqual(process.returncode, 0, err)
+            self.assertEqual(process.returncode, code, err)
             errors.append(err)
         return "\n".join(errors)
 
@@ -109,6 +109,30 @@ class DdpTest(AttachTest):
                     self.assertTrue(bool(torch.isfinite(value).all()), name)
                     if "running" not in name:  # of each rank's own batches
                         self.assertTrue(value.equal(other[name]), name)
+
+    def test_ranks_whose_gradients_nobody_sums_agree(self):
+        options, agrees = ("--level", "guard", "--on-incident", "skip"), "the 2 ranks agree whether to leave it out"
+        self.together("local-absent", 1, "wanted")
+        err = self.together("local", 1, "local", options=options, run_dir="local")
+        self.assertEqual(err.count("step 3: batch skipped: policy skip"), 1, err)
+        self.assertEqual(err.count("step 3: batch skipped: it is bad on rank 1"), 1, err)
+        self.assertEqual(err.count(agrees), 1, err)
+        self.assert_same_bits("wanted", "local")
+        err = self.together("local-absent", 1, "healthy", options=options, run_dir="healthy")
+        self.assertIn(agrees, err)
+        self.assertNotIn("skipped", err)
+        self.assert_same_bits("wanted", "healthy")
+        self.assertNotIn(agrees, self.together("ddp", -1, "ddp", options=options, run_dir="ddp"))
+
+    def test_ranks_whose_weights_are_lost_end_together(self):
+        err = self.together("local-state", 1, "lost", options=("--level", "guard", "--on-incident", "skip"), code=4)
+        self.assertEqual(err.count("is not finite, which leaving out updates does not heal"), 2, err)
+        self.assertEqual(err.count("a weight of rank 1 is not finite"), 1, err)
+
+    def test_ranks_that_do_not_come_are_not_waited_for(self):
+        err = self.together("local-short", 1, "short", options=("--level", "guard", "--on-incident", "skip"))
+        self.assertIn("the ranks can't agree whether to leave updates out, so each decides for itself", err)
+        self.assertEqual(err.count("step 3: batch skipped"), 2, err)
 
     def test_who_was_first(self):
         for mode in MODES:

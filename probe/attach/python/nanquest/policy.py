@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from .fallback import Fallback
 from .places import place_in_group
+from .ranks import Ranks
 from .settings import WITHHOLDS, say
 from .undo import Undo
 
@@ -18,17 +19,29 @@ class Policy:
         self.withholds = self._settings.on_incident in WITHHOLDS
         self.undo = Undo(program.attached)
         self._failed = ""      # why the fallback had to be taken back
+        self._ranks = Ranks(program.attached.say_once)
+        self._bad_rank = -1    # the first rank that wanted the update left out that is being made
         self._asked = False    # whether there can be one
         self._last_bad, self._in_a_row = -2, 0
 
     def agrees(self, told: dict) -> bool:
         """Whether an update is left out that the library would leave out. Gradients that DistributedDataParallel has summed are
         alike on all ranks; a loss or a buffer is not, and ranks that do different things never meet again."""
+        self._bad_rank = -1
         if told["gradients_bad"] or place_in_group()[1] == 1:
             return True
         self._attached.say_once("a step is bad on this rank although its gradients are finite: under several processes the "
                                 "gradients decide")
         return False
+
+    def leaves_out(self, told) -> bool:
+        """Whether an update is left out, of which the library says `told` (None: nothing). Where gradients are not summed by
+        DistributedDataParallel, all ranks do what one of them has to."""
+        self._bad_rank = -1
+        if not self.withholds or self._program.parallel or place_in_group()[1] == 1:
+            return bool(told) and self.agrees(told)
+        self._bad_rank = self._ranks.first_of(bool(told))
+        return self._bad_rank >= 0
 
     def asks_early(self, optimizers) -> None:
         """At the first update: says at once that there will be no fallback, if there can't be one."""
@@ -41,9 +54,13 @@ class Policy:
     def left_out(self, step: int, optimizers) -> None:
         """The update of this step was not made."""
         self.undo.put_back()
-        if name := self._attached.ops.spoiled_weight():
+        name, rank = self._attached.ops.spoiled_weight(), place_in_group()[0]
+        together, self._bad_rank = self._bad_rank, -1
+        spoiled = self._ranks.first_of(bool(name)) if together >= 0 else rank if name else -1
+        if spoiled >= 0:
+            name = name or f"a weight of rank {spoiled}"
             self._attached.end(f"stopped: {name} is not finite, which leaving out updates does not heal")
-        why = "policy skip"
+        why = "policy skip" if together in (-1, rank) else f"it is bad on rank {together}"
         if self._settings.on_incident == "fallback_fp32":
             why = "the fp32 fallback was already taken"
             if self._attached.fell_back is None:

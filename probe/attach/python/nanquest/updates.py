@@ -72,7 +72,7 @@ class Updates:
         policy.asks_early([optimizer])
         answer = attachment.ops.before_update(*self._facts(optimizer), weights.tensors(parameters), weights.numbers,
                                              follow)
-        if self._leaves_out(attachment, answer):
+        if self._leaves_out(attachment, answer, in_closure=follow):
             self._skip(optimizer)
         if not follow:
             return None
@@ -98,7 +98,7 @@ class Updates:
         if attachment.off:
             return
         try:
-            skip = self._leaves_out(attachment, attachment.ops.judge(*self._facts(optimizer)))
+            skip = self._leaves_out(attachment, attachment.ops.judge(*self._facts(optimizer)), in_closure=True)
         except Exception as error:  # noqa: BLE001: a training must not end because of the probe
             attachment.give_up(f"the probe is off: {type(error).__name__}: {error}")
             return
@@ -117,12 +117,14 @@ class Updates:
         attachment.heed(attachment.ops.after_update(), of_batch=False)
         self._written.name_states(attachment, optimizer)
 
-    def _leaves_out(self, attachment, answer: str) -> bool:
+    def _leaves_out(self, attachment, answer: str, in_closure: bool = False) -> bool:
         """Whether the update is to be left out."""
         told = attachment.heed(answer)
-        if not told or not self._program.policy.agrees(told):
+        policy = self._program.policy
+        # How often a closure is called is each rank's own affair.
+        if not (told and policy.agrees(told) if in_closure else policy.leaves_out(told)):
             return False
-        self._scaling.stays = not told["scale_overflow"]
+        self._scaling.stays = told is None or not told["scale_overflow"]
         return True
 
     def _made_or_left_out(self) -> None:
