@@ -33,10 +33,10 @@ KEEPING = {"MALLOC_MMAP_MAX_": "0", "MALLOC_TRIM_THRESHOLD_": str(1 << 40)}
 
 
 class Worker:
-    def __init__(self, model, level, scratch, variables):
+    def __init__(self, model, level, scratch, variables, *policy):
         command = [sys.executable, str(HERE / "attach_worker.py"), model]
         if level:
-            command += [level, os.path.join(scratch, f"{model}-{level}")]
+            command += [level, os.path.join(scratch, "-".join((model, level, *policy))), *policy]
         path = filter(None, [str(ROOT / "probe" / "attach" / "python"), os.environ.get("PYTHONPATH")])
         environment = dict(os.environ, PYTHONPATH=os.pathsep.join(path), **variables)
         environment.setdefault("NANQUEST_ATTACH_LIBRARY", str(ROOT / "build" / "lib" / "libnanquest_attach.so"))
