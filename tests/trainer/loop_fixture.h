@@ -28,6 +28,11 @@ inline LoopConfig quick_config(const Folder& folder, std::int64_t steps) {
   return c;
 }
 
+/// A loss that is NaN, from batch `at` on for `count` batches.
+inline Injection nan_loss(std::int64_t at, std::int64_t count = 1, bool amp_only = false) {
+  return {Injection::Kind::nan_loss, at, count, amp_only};
+}
+
 /// What a run told, and the trainer itself.
 struct Run {
   std::vector<StepEvent> steps;

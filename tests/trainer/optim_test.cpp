@@ -17,23 +17,59 @@
 namespace nanquest::trainer {
 namespace {
 
-TEST(Device, FormatsThatItLacksAreRefusedWithAWayOut) {
+TEST(Device, WhatIsLeftOpenIsWhatTheDeviceIsBestAt) {
   const at::Device gpu(at::kCUDA, 0), cpu(at::kCPU);
+  const auto settled = [](at::Device device, int major) {
+    NumericsOptions options;
+    const auto remarks = settle_formats(options, device, major);
+    EXPECT_EQ(remarks->size(), 1u);
+    EXPECT_NE(remarks->front().find(short_name(*options.amp)), std::string::npos) << remarks->front();
+    return *options.amp;
+  };
+  EXPECT_EQ(settled(cpu, 0), at::kFloat);
+  EXPECT_EQ(settled(gpu, 7), at::kHalf);
+  EXPECT_EQ(settled(gpu, 8), at::kBFloat16);
+  EXPECT_EQ(settled(gpu, 12), at::kBFloat16);
+  EXPECT_EQ(settled(gpu, 0), at::kHalf) << "a device that does not tell";
+}
+
+TEST(Device, AFormatThatItLacksBecomesFp32OrIsRefused) {
+  const at::Device gpu(at::kCUDA, 0), cpu(at::kCPU);
+  const auto settle = [](NumericsOptions& options, at::Device device, int major) {
+    return settle_formats(options, device, major);
+  };
   for (const int major : {7, 8, 9}) {
-    const Status bf16 = check_formats({.amp = at::kBFloat16}, gpu, major);
-    EXPECT_EQ(bf16.ok(), major >= 8);
-    EXPECT_EQ(check_formats({.tf32 = true}, gpu, major).ok(), major >= 8);
-    EXPECT_TRUE(check_formats({.amp = at::kHalf}, gpu, major));
-    if (bf16) continue;
-    EXPECT_EQ(bf16.error().code, ErrorCode::unsupported);
-    EXPECT_EQ(exit_code(bf16.error().code), 2);
-    EXPECT_NE(bf16.error().text().find("--amp-dtype fp16"), std::string::npos);
+    for (const bool strict : {false, true}) {
+      NumericsOptions options{.amp = at::kBFloat16, .tf32_matmul = true, .strict = strict};
+      const auto remarks = settle(options, gpu, major);
+      ASSERT_EQ(remarks.ok(), major >= 8 || !strict);
+      if (!remarks) {
+        EXPECT_EQ(exit_code(remarks.error().code), 2);
+        EXPECT_NE(remarks.error().text().find("--strict"), std::string::npos);
+        continue;
+      }
+      EXPECT_EQ(options.amp, major >= 8 ? at::kBFloat16 : at::kFloat);
+      EXPECT_EQ(options.tf32_matmul, major >= 8);
+      EXPECT_FALSE(options.tf32_conv);
+      EXPECT_EQ(remarks->size(), major >= 8 ? 0u : 2u);
+    }
   }
-  EXPECT_TRUE(check_formats({.amp = at::kBFloat16}, cpu, 0));
-  EXPECT_FALSE(check_formats({.tf32 = true}, cpu, 0));
-  EXPECT_EQ(usable_device({.device = "cpu", .amp = at::kHalf})->type(), at::kCPU);
-  EXPECT_EQ(usable_device({.device = "tpu"}).error().code, ErrorCode::usage);
-  EXPECT_EQ(usable_device({.tf32 = true}).error().code, ErrorCode::unsupported);
+  NumericsOptions options{.amp = at::kHalf, .tf32_conv = true};
+  EXPECT_EQ(settle(options, cpu, 0)->size(), 1u);
+  EXPECT_FALSE(options.tf32_conv);
+  EXPECT_EQ(options.amp, at::kHalf);
+  EXPECT_EQ(find_device("tpu").error().code, ErrorCode::usage);
+}
+
+// Kernels of one use take tf32, those of the other do not.
+TEST(Device, Tf32IsSwitchedForMatmulsAndConvolutionsApart) {
+  if (!at::hasCUDA()) GTEST_SKIP() << "no CUDA here";
+  for (const bool matmul : {false, true}) {
+    set_numerics(1, {.tf32_matmul = matmul, .tf32_conv = !matmul});
+    EXPECT_EQ(at::globalContext().allowTF32CuBLAS(), matmul);
+    EXPECT_EQ(at::globalContext().allowTF32CuDNN(), !matmul);
+  }
+  set_numerics(1, {});
 }
 
 TEST(Schedule, WarmsUpFromTheFirstStepAndFollowsTheCosine) {
@@ -45,6 +81,36 @@ TEST(Schedule, WarmsUpFromTheFirstStepAndFollowsTheCosine) {
   EXPECT_NEAR(s.lr(29, 1), 1.0 + std::cos(std::numbers::pi / 4), 1e-12);
   EXPECT_NEAR(s.lr(104, 1), 0.0, 1e-12);
   EXPECT_NEAR(s.lr(1000, 1), 0.0, 1e-12);
+}
+
+TEST(Schedule, FallsAsAskedAfterTheWarmUp) {
+  // 10 steps up, 90 for what follows, floor 0.2: by hand.
+  const auto at = [](Decay decay, std::int64_t step) {
+    return Schedule{.peak = 1,
+                    .warmup_steps = 10,
+                    .total_steps = 100,
+                    .floor_ratio = 0.2,
+                    .decay = decay,
+                    .decay_steps = 20}
+        .shape(step);
+  };
+  for (const Decay decay : {Decay::cosine, Decay::linear, Decay::constant, Decay::wsd}) {
+    EXPECT_DOUBLE_EQ(at(decay, 4), 0.5);
+    EXPECT_DOUBLE_EQ(at(decay, 10), 1.0);
+  }
+  EXPECT_DOUBLE_EQ(at(Decay::constant, 99), 1.0);
+  EXPECT_DOUBLE_EQ(at(Decay::linear, 55), 0.6);  // half way between 1 and 0.2
+  EXPECT_DOUBLE_EQ(at(Decay::linear, 100), 0.2);
+  EXPECT_DOUBLE_EQ(at(Decay::wsd, 80), 1.0);
+  EXPECT_DOUBLE_EQ(at(Decay::wsd, 85), 0.8);  // a quarter of the way
+  EXPECT_DOUBLE_EQ(at(Decay::wsd, 200), 0.2);
+  EXPECT_DOUBLE_EQ(at(Decay::cosine, 55), 0.6);
+  EXPECT_NEAR(at(Decay::cosine, 25), 0.2 + 0.8 * (1 + std::sqrt(3.0) / 2) / 2, 1e-12);  // a sixth: 30 degrees
+  // A decay that is longer than what follows the warm-up begins behind it.
+  EXPECT_DOUBLE_EQ(
+      (Schedule{.warmup_steps = 50, .total_steps = 100, .decay = Decay::wsd, .decay_steps = 90}.shape(50)),
+      1.0);
+  EXPECT_EQ((ScheduleOptions{.decay = Decay::wsd, .decay_ratio = 0.25}.over(200).decay_steps), 50);
 }
 
 TEST(Schedule, BackoffIsAFactorOnEveryLaterStep) {

@@ -5,11 +5,7 @@
 
 #include <limits>
 
-#include "trainer/data/text_data.h"
-#include "trainer/loop/config.h"
-#include "trainer/model/gpt.h"
-#include "trainer/optim/adamw.h"
-#include "trainer/precision/device.h"
+#include "trainer/program/parts.h"
 
 namespace nanquest::trainer {
 namespace {
@@ -127,48 +123,29 @@ TEST(SettingList, EachPartChecksItsOwn) {
   data.eval_every = 1, refused("holdout-every"), data.eval_every = 0;
   schedule.peak = 0, refused("lr"), schedule.peak = 1;
   schedule.warmup_ratio = 1.5, refused("warmup-ratio"), schedule.warmup_ratio = 0;
+  schedule.decay_ratio = 0, refused("decay-ratio"), schedule.decay_ratio = 1;
   adamw.beta2 = 1, refused("beta2"), adamw.beta2 = 0.9;
   scaler.floor = 0, refused("scale-floor"), scaler.floor = 1;
   scaler.hysteresis = 0, refused("scale-hysteresis"), scaler.hysteresis = 1;
   EXPECT_TRUE(list.check());
 }
 
-/// Every part's settings in one list, as the program has them.
-struct AllSettings {
-  AllSettings() {
-    declare(list, path, data);
-    declare(list, model);
-    declare(list, schedule);
-    declare(list, adamw);
-    declare(list, loop);
-    declare(list, numerics);
-    declare(list, loop.scaler);
-  }
-  GptConfig model;
-  DataOptions data;
-  AdamWOptions adamw;
-  ScheduleOptions schedule;
-  LoopConfig loop;
-  NumericsOptions numerics;
-  std::string path;
-  SettingList list;
-};
-
 TEST(SettingList, KnowsWhatDecidesTheTraining) {
-  const AllSettings every;
+  const Parts every;
   const SettingList& list = every.list;
   const auto training = list.training();
-  for (const char* key : {"lr", "warmup-ratio", "weight-decay", "beta2", "dropout", "seed", "batch-size",
-                          "accumulation", "grad-clip", "amp-dtype", "tf32", "device", "on-incident"})
+  for (const char* key :
+       {"lr", "warmup-ratio", "weight-decay", "beta2", "dropout", "seed", "batch-size", "accumulation",
+        "grad-clip", "amp-dtype", "tf32-matmul", "tf32-conv", "schedule", "device", "on-incident"})
     EXPECT_TRUE(training.contains(key)) << key;
   for (const char* key : {"run-dir", "data", "resume", "steps", "epochs", "stop-after", "save-every",
-                          "eval-every", "level", "width", "init-std"})
+                          "eval-every", "level", "width", "init-std", "strict", "init-from"})
     EXPECT_FALSE(training.contains(key)) << key;
 }
 
 // Otherwise two parts would write to one option of the command line.
 TEST(SettingList, NoKeyIsDeclaredTwiceAndEveryOneIsExplained) {
-  const AllSettings every;
+  const Parts every;
   const SettingList& list = every.list;
   EXPECT_EQ(list.as_text().size(), list.all().size());
   for (const Setting& s : list.all()) {

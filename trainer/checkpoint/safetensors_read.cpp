@@ -9,6 +9,7 @@
 
 #include "probe/nanquest.h"
 #include "trainer/checkpoint/safetensors.h"
+#include "trainer/checkpoint/safetensors_hash.h"
 #include "trainer/checkpoint/safetensors_types.h"
 
 namespace nanquest::trainer {

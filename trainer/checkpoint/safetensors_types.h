@@ -1,19 +1,11 @@
-/// Names of element types in the safetensors format, and the hash in files of ours.
+/// Names in safetensors files: of element types, and of our hashes in the metadata.
 #pragma once
 
 #include <c10/core/ScalarType.h>
 
-#include <cstdint>
-#include <cstdio>
-#include <map>
 #include <optional>
-#include <set>
-#include <string>
 #include <string_view>
 #include <utility>
-#include <vector>
-
-#include "probe/nanquest.h"
 
 namespace nanquest::trainer {
 
@@ -54,29 +46,5 @@ inline std::optional<std::string_view> safetensors_name(at::ScalarType wanted) {
 inline constexpr std::string_view kHashKey = "nanquest.nq64p";
 inline constexpr std::string_view kHeadKey = "nanquest.head";  ///< nq64 of `head_text`, as 16 hex digits
 inline constexpr std::string_view kOldSumKey = "nanquest.checksum";
-
-/// What the header says, in a form that does not depend on how its JSON is written: metadata by key, without
-/// the entry of this hash itself, then name, type and shape of the tensors by name (their order, as that of
-/// their bytes, is not unique where some are empty).
-inline std::string head_text(const std::map<std::string, std::string>& metadata,
-                             const std::vector<SafetensorsEntry>& tensors) {
-  std::string text;
-  for (const auto& [key, value] : metadata)
-    if (key != kHeadKey) text.append(key).append(1, '\0').append(value).append(1, '\0');
-  std::set<std::string> described;
-  for (const SafetensorsEntry& t : tensors) {
-    std::string one = t.name + '\0' + t.type;
-    for (const std::int64_t size : t.shape) one.append(1, ' ').append(std::to_string(size));
-    described.insert(std::move(one));
-  }
-  for (const std::string& one : described) text.append(one).append(1, '\0');
-  return text;
-}
-
-inline std::string hash_text(std::uint64_t hash) {
-  char text[17];
-  std::snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(hash));
-  return text;
-}
 
 }  // namespace nanquest::trainer

@@ -5,6 +5,7 @@
 
 #include "probe/nanquest.h"
 #include "trainer/checkpoint/safetensors.h"
+#include "trainer/checkpoint/safetensors_hash.h"
 #include "trainer/checkpoint/safetensors_types.h"
 
 namespace nanquest::trainer {
@@ -33,8 +34,7 @@ Status write_safetensors(const std::string& path, const NamedTensors& tensors,
   std::vector<SafetensorsEntry> entries;
   for (auto& [name, t] : sorted) {
     const auto type = safetensors_name(t.scalar_type());
-    if (!type)
-      return Error{ErrorCode::unsupported, no_type_for(path, name, t.scalar_type()), ""};
+    if (!type) return Error{ErrorCode::unsupported, no_type_for(path, name, t.scalar_type()), ""};
     t = plain(t);
     sum.add(hash_contents(t.const_data_ptr(), t.nbytes()));
     entries.push_back({name, std::string(*type), t.sizes().vec(), t.nbytes()});

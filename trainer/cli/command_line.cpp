@@ -20,9 +20,9 @@ std::string dashed(std::string key) {
 class DashedToml : public CLI::ConfigTOML {
  public:
   std::vector<CLI::ConfigItem> from_config(std::istream& in) const override {
-    std::vector<CLI::ConfigItem> items = CLI::ConfigTOML::from_config(in);
-    for (CLI::ConfigItem& item : items) item.name = dashed(item.name);
-    return items;
+    std::vector<CLI::ConfigItem> read = CLI::ConfigTOML::from_config(in);
+    for (CLI::ConfigItem& item : read) item.name = dashed(item.name);
+    return read;
   }
 };
 

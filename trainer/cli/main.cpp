@@ -7,18 +7,12 @@
 #include <cstdio>
 
 #include "probe/nanquest.h"
-#include "trainer/checkpoint/weights.h"
 #include "trainer/cli/command_line.h"
 #include "trainer/cli/progress.h"
 #include "trainer/cli/report.h"
 #include "trainer/config/shell_word.h"
-#include "trainer/data/text_data.h"
-#include "trainer/loop/trainer.h"
-#include "trainer/model/gpt.h"
-#include "trainer/optim/adamw.h"
-#include "trainer/precision/device.h"
 #include "trainer/precision/formats.h"
-#include "trainer/text/text_task.h"
+#include "trainer/program/parts.h"
 
 namespace nanquest::trainer {
 namespace {
@@ -52,83 +46,31 @@ int fail(const Error& error) {
   return exit_code(error.code);
 }
 
-/// The parts that this program is made of, as a person sets them.
-struct Parts {
-  std::string path, init_from;
-  DataOptions data;
-  LoopConfig loop;
-  NumericsOptions numerics;
-  GptConfig model;
-  ScheduleOptions schedule;
-  AdamWOptions adamw;
+/// What this program is told beyond the parts of a run.
+struct Asked {
+  Parts parts;
   bool json = false;
   std::string resume;  ///< the command that goes on with the run
-  SettingList list;
 
-  Parts() {
-    loop.steps = 0;
-    for (const char* heading : {"Run", "Model", "Optimizer", "Precision", "Guard"}) list.group(heading);
-    declare(list, path, data);
-    declare(list, model);
-    declare(list, schedule);
-    declare(list, adamw);
-    declare(list, loop);
-    declare(list, numerics);
-    declare(list, loop.scaler);
-    list.group("Run");
-    list.add("init-from", init_from,
-             "begin with the weights of this safetensors file, as final and best are (a resume has its own)")
-        .type_name = "FILE";
-    list.add("json", json, "print the summary as JSON");
-    list.incidental({"init-from", "json"});
+  Asked() {
+    parts.list.group("Run");
+    parts.list.add("json", json, "print the summary as JSON");
+    parts.list.incidental({"json"});
   }
-  Parts(const Parts&) = delete;
-  Parts& operator=(const Parts&) = delete;
 };
 
-Result<std::unique_ptr<Trainer>> make_trainer(Parts& parts, Progress& progress) {
-  if (parts.path.empty())
-    return Error{ErrorCode::usage, "no data", "give --data FILE or FOLDER, or a --config that names it"};
-  if (Status ok = parts.list.check(); !ok) return ok.error();
-  LoopConfig& loop = parts.loop;
-  parts.data.context = parts.model.context;
-  parts.data.seed = loop.seed;
-  Result<TextData> data = TextData::open(parts.path, parts.data);
-  if (!data) return data.error();
-  const Result<at::Device> device = usable_device(parts.numerics);
-  if (!device) return device.error();
-  loop.device = *device;
-  loop.amp = parts.numerics.amp;
-  loop.settings = parts.list.as_text();
-  loop.training = parts.list.training();
-  set_numerics(loop.seed, parts.numerics);
-  Result<std::unique_ptr<Model>> model = make_gpt(parts.model, loop.seed, loop.device);
-  if (!model) return model.error();
-  std::unique_ptr<Task> task = make_text_task(std::move(*model), std::move(*data));
-  if (!parts.init_from.empty() && !loop.resume) {
-    NamedTensors weights = task->parameters();
-    for (const auto& buffer : task->buffers()) weights.push_back(buffer);
-    if (Status ok = load_weights(parts.init_from, weights); !ok) return ok.error();
-    progress.on_message("weights: from " + parts.init_from);
-  }
-  loop.steps = steps_of(loop, *task);
-  loop.schedule = parts.schedule.over(loop.steps);
-  Result<std::unique_ptr<Optimizer>> optimizer = make_adamw(task->parameters(), parts.adamw);
-  if (!optimizer) return optimizer.error();
-  progress.every(loop.steps / 40);
-  return Trainer::create(loop, std::move(task), std::move(*optimizer),
-                         {[&](const StepEvent& e) { progress.on_step(e); },
-                          [&](const std::string& m) { progress.on_message(m); }});
-}
-
-int train(Parts& parts) {
+int train(Asked& asked) {
   Progress progress;
-  Result<std::unique_ptr<Trainer>> trainer = make_trainer(parts, progress);
+  Result<std::unique_ptr<Trainer>> trainer =
+      make_trainer(asked.parts, {[&](const StepEvent& e) { progress.on_step(e); },
+                                 [&](const std::string& m) { progress.on_message(m); }});
   if (!trainer) return fail(trainer.error());
+  const LoopConfig& loop = asked.parts.loop;
+  progress.every(loop.steps / 40);
   Task& task = (*trainer)->task();
   for (const std::string& line : task.description()) progress.on_message(line);
   for (const FormatFact& fact :
-       formats_in_use(task.parameters(), (*trainer)->optimizer().state(), parts.loop.device, parts.loop.amp))
+       formats_in_use(task.parameters(), (*trainer)->optimizer().state(), loop.device, loop.amp))
     progress.on_message("format: " + fact.what + ": " + fact.format + " (" + fact.why + ")");
   running = trainer->get();
   std::signal(SIGINT, on_signal);
@@ -141,8 +83,8 @@ int train(Parts& parts) {
   if (!summary) return fail(summary.error());
   if (static_cast<int>(summary->exit) > 128)
     progress.on_message("interrupted after " + std::to_string(summary->counters.optimizer_step) +
-                        " steps, saved; go on with: " + parts.resume);
-  std::fputs(parts.json ? (summary_as_json(*summary) + "\n").c_str() : summary_as_text(*summary).c_str(),
+                        " steps, saved; go on with: " + asked.resume);
+  std::fputs(asked.json ? (summary_as_json(*summary) + "\n").c_str() : summary_as_text(*summary).c_str(),
              stdout);
   return static_cast<int>(summary->exit);
 }
@@ -159,7 +101,8 @@ int parse_and_train(int argc, char** argv) {
       "5 state was corrupt and rolled back, 70 internal, 130 and 143 interrupted (Ctrl-C, SIGTERM): saved, "
       "resumable.");
   app.set_version_flag("--version", version_text(), "print versions and exit");
-  Parts parts;
+  Asked asked;
+  Parts& parts = asked.parts;
   add_options(app, parts.list);
   // Taken out of the arguments below; here for --help.
   app.add_option("--set",
@@ -188,8 +131,8 @@ int parse_and_train(int argc, char** argv) {
     return fail(
         {ErrorCode::usage, text.substr(0, text.find('\n')), "nanquest-trainer --help lists the options"});
   }
-  parts.resume = resume_command(argc, argv);
-  return train(parts);
+  asked.resume = resume_command(argc, argv);
+  return train(asked);
 }
 
 }  // namespace

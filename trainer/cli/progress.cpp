@@ -7,6 +7,8 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "trainer/metrics/remaining_time.h"
+
 namespace nanquest::trainer {
 namespace {
 
@@ -54,6 +56,7 @@ std::string Progress::line(const StepEvent& e) const {
     std::snprintf(text, sizeof text, "  held-out %.100s %.4f", metric.name.c_str(), metric.value);
     all += text;
   }
+  if (e.seconds_left && e.step + 1 < e.steps) all += "  eta " + duration_text(*e.seconds_left);
   return all + gate_word(e.gate);
 }
 

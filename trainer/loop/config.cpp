@@ -63,6 +63,9 @@ void declare(SettingList& list, LoopConfig& c) {
   list.add("keep-last", c.keep_last, "how many of them are kept; final and best stay anyway");
   list.add("eval-every", c.eval_every, "steps between held-out losses (0 = at the end only)");
   list.add("eval-windows", c.eval_samples, "held-out windows looked at (0 = never)");
+  list.add("metrics-every", c.metrics_every,
+           "steps between lines of metrics.jsonl in the run directory (0 = no such file)");
+  list.add("metrics-csv", c.metrics_csv, "the same lines as metrics.csv too");
   list.add("seed", c.seed, "of weights, dropout and data order");
   list.group("Optimizer");
   list.add("grad-clip", c.grad_clip, "largest gradient norm (0 = no clipping)");
@@ -82,7 +85,8 @@ void declare(SettingList& list, LoopConfig& c) {
            "damage on purpose, to try a policy: nan-loss@BATCH, inf-grad@BATCH, with xCOUNT and :amp "
            "(only in low precision)");
   list.incidental({"run-dir", "resume", "steps", "epochs", "stop-after", "save-every", "save-minutes",
-                   "keep-last", "eval-every", "eval-windows", "level", "inject"});
+                   "keep-last", "eval-every", "eval-windows", "level", "inject", "metrics-every",
+                   "metrics-csv"});
 }
 
 Status check(const LoopConfig& c) {
@@ -102,6 +106,7 @@ Status check(const LoopConfig& c) {
   if (!(c.grad_clip >= 0)) return wrong("grad-clip must not be negative", "0 switches clipping off");
   if (!(c.save_minutes >= 0)) return wrong("save-minutes must not be negative", "0 saves by steps only");
   if (c.keep_last < 1) return wrong("keep-last must be at least 1", "try 3");
+  if (c.metrics_every < 0) return wrong("metrics-every must not be negative", "0 writes no metrics");
   if (c.ring_every < 1 || c.ring_depth < 1)
     return wrong("ring-every and ring-depth must be at least 1", "try 20 and 3");
   return {};

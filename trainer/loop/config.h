@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -56,6 +57,8 @@ struct LoopConfig {
   std::int64_t save_every = 0;      ///< steps between resumable checkpoints; 0 = by time only
   double save_minutes = 10;         ///< minutes between them; 0 = by steps only. One is written at the end
   std::int64_t keep_last = 3;       ///< of them, how many are kept
+  std::int64_t metrics_every = 1;   ///< steps between lines of run_dir/metrics.jsonl; 0 = no such file
+  bool metrics_csv = false;         ///< also run_dir/metrics.csv
   at::Device device{at::kCPU};      ///< that the task's weights are on
   at::ScalarType amp = at::kFloat;  ///< kHalf, kBFloat16, or kFloat for none
   std::string run_dir = "nanquest-run";
@@ -87,7 +90,8 @@ struct StepEvent {
   std::int64_t step = 0, steps = 0;
   double loss = 0, grad_norm = 0, scale = 1, lr = 0, tokens_per_second = 0;
   Gate gate = Gate::ok;
-  std::vector<Metric> held_out;  ///< empty: not evaluated after this step
+  std::vector<Metric> held_out;        ///< empty: not evaluated after this step
+  std::optional<double> seconds_left;  ///< until the last step is done; nothing while that is not known
 };
 
 /// Who listens. Called on the training thread.
@@ -99,7 +103,7 @@ struct Listener {
 /// How a run ended.
 struct Summary {
   ExitCode exit = ExitCode::ok;  ///< or what `request_stop` was given
-  std::string outcome;  ///< "finished", "stopped: …", "interrupted, resumable"
+  std::string outcome;           ///< "finished", "stopped: …", "interrupted, resumable"
   Counters counters;
   double first_loss = 0, last_loss = 0;  ///< of the first applied step, mean of the last 20
   double loss_at_incident = 0;           ///< mean of up to 20 steps before the first incident, 0 = none

@@ -1,4 +1,5 @@
 // Going on from a checkpoint: whether it is of the same training, and what it tells of the run so far.
+#include <cstdio>
 #include <filesystem>
 #include <sstream>
 
@@ -9,6 +10,9 @@
 
 namespace nanquest::trainer {
 namespace {
+
+/// Of the settings in a checkpoint the one that a resume may change without --set.
+constexpr const char* kLength = "steps";
 
 /// The words in which two fingerprints differ: "width=16 is width=32 now". Both whole if they have no common
 /// form.
@@ -32,6 +36,7 @@ std::map<std::string, std::string> training_settings(const LoopConfig& config) {
   declare(list, own.scaler);
   for (const auto& [key, text] : list.training()) all[key] = text;
   all["amp-dtype"] = short_name(config.amp);
+  all["schedule"] = word_for(config.schedule.decay);
   // Those of a schedule that nobody gave as text. Its length may change: a run may be made longer.
   SettingList schedule;
   schedule.add("lr", own.schedule.peak, "");
@@ -47,6 +52,7 @@ Status Trainer::resume() {
   for (const std::string& remark : found->remarks) say(remark);
   const TrainState& state = found->state;
   if (Status s = fits(state); !s) return s;
+  tell_of_length(state);
   if (Status s = restore(state); !s) return s;
   take_up(state.story);
   damaged_ = std::move(found->damaged);
@@ -74,7 +80,8 @@ Status Trainer::check_settings(const TrainState& state) const {
   for (const auto& [key, now] : training_) {
     const auto then = state.settings.find(key);
     if (then == state.settings.end() || then->second == now) continue;
-    const std::string both = std::string(key).append(" is ").append(now).append(", was ").append(then->second);
+    const std::string both =
+        std::string(key).append(" is ").append(now).append(", was ").append(then->second);
     if (config_.changes.contains(key)) {
       say("from step " + std::to_string(state.counters.optimizer_step) + " on: " + both);
       continue;
@@ -86,6 +93,26 @@ Status Trainer::check_settings(const TrainState& state) const {
   if (differ.empty()) return {};
   return Error{ErrorCode::usage, config_.run_dir + ": settings differ from its checkpoint's: " + differ,
                "to go on as before give" + keep + "; to change it from here on give" + change};
+}
+
+void Trainer::tell_of_length(const TrainState& state) const {
+  const auto then = state.settings.find(kLength);
+  const std::string now = std::to_string(config_.steps);
+  if (then == state.settings.end() || then->second == now) return;
+  const Schedule& schedule = config_.schedule;
+  const std::string steps = "steps is " + now + ", was " + then->second;
+  if (schedule.decay == Decay::constant) return say(steps);
+  char rate[24];
+  std::snprintf(rate, sizeof rate, "%.4g",
+                schedule.lr(state.counters.optimizer_step, state.counters.backoff));
+  say(steps + ": the " + word_for(schedule.decay) +
+      " schedule is stretched over them, so the rate goes on at " + rate + " and not where it was");
+}
+
+std::map<std::string, std::string> Trainer::settings_on_record() const {
+  std::map<std::string, std::string> all = training_;
+  all[kLength] = std::to_string(config_.steps);
+  return all;
 }
 
 Story Trainer::story() const {

@@ -18,8 +18,13 @@ NamedTensors Trainer::learned() const {
 }
 
 TrainState Trainer::present() const {
-  TrainState state{counters_, scaler_.state(), learned(), task_->fingerprint(), task_->data_fingerprint(),
-                   training_, story()};
+  TrainState state{counters_,
+                   scaler_.state(),
+                   learned(),
+                   task_->fingerprint(),
+                   task_->data_fingerprint(),
+                   settings_on_record(),
+                   story()};
   for (const auto& [name, r] : rng_states(config_.device)) state.tensors.emplace_back("rng." + name, r);
   return state;
 }
@@ -93,6 +98,7 @@ Status Trainer::return_to(const TrainState& good) {
   if (Status s = restore(good); !s) return s;
   counters_ = kept;
   consistent_ = true;
+  each_metrics_file([&](MetricsLog& log) { return log.cut(counters_.optimizer_step); });
   saved_step_ = -1;  // what is at that step from now on is something else
   if (counters_.fell_back) {
     amp_ = at::kFloat;

@@ -158,6 +158,10 @@ Status Trainer::after_step(const StepReport& report, const Batch& batch, double 
   if (evaluate_now && counters_.optimizer_step < config_.steps)
     if (Status s = evaluate_and_keep_best(event); !s) return s;
   probe_->log("tokens_per_second", event.tokens_per_second);
+  remaining_.add(std::chrono::duration<double>(std::chrono::steady_clock::now() - began_).count());
+  event.seconds_left = remaining_.left(config_.steps - counters_.optimizer_step);
+  write_metrics(event);
+  last_event_ = event;
   if (listener_.on_step) listener_.on_step(event);
   if (counters_.optimizer_step % config_.ring_every == 0) remember_state();
   return time_to_save() ? write_state() : Status();

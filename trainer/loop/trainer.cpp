@@ -38,6 +38,7 @@ Result<std::unique_ptr<Trainer>> Trainer::create(LoopConfig config, std::unique_
       new Trainer(std::move(config), std::move(task), std::move(optimizer), std::move(listener)));
   if (t->config_.resume)
     if (Status s = t->resume(); !s) return s.error();
+  const std::set<std::string> earlier = t->earlier_runs();
   if (Status s = t->open_probe(); !s) return s.error();
   std::error_code ec;
   std::filesystem::create_directories(t->checkpoints(), ec);
@@ -47,6 +48,7 @@ Result<std::unique_ptr<Trainer>> Trainer::create(LoopConfig config, std::unique_
   // Now that the run directory is claimed, nobody else writes here.
   remove_half_written(t->checkpoints());
   for (const std::string& path : t->damaged_) set_aside(path);
+  if (Status s = t->open_metrics(earlier); !s) return s.error();
   return t;
 }
 
@@ -110,8 +112,8 @@ Status Trainer::train() {
 Status Trainer::end_run() {
   const bool complete = counters_.optimizer_step >= config_.steps && !stopped_;
   if (complete) {
-    StepEvent last;
-    if (Status s = evaluate_and_keep_best(last); !s) return s;
+    if (Status s = evaluate_and_keep_best(last_event_); !s) return s;
+    rewrite_last_metrics();
   }
   if (Status s = write_final_weights(); !s) return s;
   summary_.counters = counters_;

@@ -17,8 +17,11 @@
 #include <deque>
 #include <memory>
 #include <optional>
+#include <set>
 
 #include "trainer/loop/config.h"
+#include "trainer/metrics/metrics_log.h"
+#include "trainer/metrics/remaining_time.h"
 #include "trainer/optim/optimizer.h"
 #include "trainer/task/task.h"
 
@@ -64,6 +67,10 @@ class Trainer {
   /// Whether `state` is of this model, this data and these settings; `usage` names what is not.
   Status fits(const TrainState& state) const;
   Status check_settings(const TrainState& state) const;
+  /// Says so if the run is longer or shorter than it was: the schedule is another one then.
+  void tell_of_length(const TrainState& state) const;
+  /// What a checkpoint holds: `training_`, and the run's length.
+  std::map<std::string, std::string> settings_on_record() const;
   /// What has been told of the run so far, and telling it on.
   Story story() const;
   void take_up(const Story& story);
@@ -134,6 +141,18 @@ class Trainer {
   /// Weights and buffers, with `facts`, as the checkpoint NAME; `path` gets where.
   Status write_weights(const std::string& name, std::map<std::string, std::string> facts, std::string& path);
 
+  // metrics.cpp: numbers for other programs
+  /// The runs in `earlier/`: what the probe moved away when it took the run directory.
+  std::set<std::string> earlier_runs() const;
+  /// Opens the files; those of an earlier run go where the rest of it went.
+  Status open_metrics(const std::set<std::string>& earlier_before);
+  /// What a line says of a step that was applied; all names, also of what is not known.
+  Numbers numbers_of(const StepEvent& event) const;
+  void write_metrics(const StepEvent& event);
+  /// The line of the last step again, now that its weights were evaluated.
+  void rewrite_last_metrics();
+  void each_metrics_file(const std::function<Status(MetricsLog&)>& work);
+
   // evaluation.cpp
   /// Evaluates, and writes the weights down if they are the best so far.
   Status evaluate_and_keep_best(StepEvent& event);
@@ -151,6 +170,10 @@ class Trainer {
   Summary summary_;
   std::deque<TrainState> ring_;
   std::deque<double> recent_losses_;
+  std::vector<MetricsLog> metrics_;
+  StepEvent last_event_;  ///< of the last step that this process has applied; `steps` 0 = none
+  RemainingTime remaining_;
+  std::chrono::steady_clock::time_point began_ = std::chrono::steady_clock::now();
   std::vector<std::string> damaged_;  ///< newer checkpoints that a resume had to pass over
   std::chrono::steady_clock::time_point last_save_;
   std::int64_t saved_step_ = -1, saved_batches_ = -1;  ///< of the newest checkpoint; -1 = none

@@ -9,8 +9,10 @@
 namespace nanquest::trainer {
 namespace {
 
-constexpr std::pair<at::ScalarType, std::string_view> kAmpFormats[] = {
-    {at::kFloat, "fp32"}, {at::kBFloat16, "bf16"}, {at::kHalf, "fp16"}};
+using Format = std::optional<at::ScalarType>;  // none: as the device has them
+
+constexpr std::pair<Format, std::string_view> kAmpFormats[] = {
+    {std::nullopt, "auto"}, {at::kFloat, "fp32"}, {at::kBFloat16, "bf16"}, {at::kHalf, "fp16"}};
 
 at::Generator generator_of(at::Device device) {
   return at::globalContext().defaultGenerator(device);
@@ -60,31 +62,53 @@ void declare(SettingList& list, NumericsOptions& o) {
   list.add("threads", o.threads, "CPU threads (0 = LibTorch's choice)");
   list.add("deterministic", o.deterministic, "refuse kernels that give other bits each time");
   list.group("Precision");
-  list.add("amp-dtype", o.amp, "fp32 (no autocast), bf16 or fp16", Words<at::ScalarType>(kAmpFormats));
-  list.add("tf32", o.tf32, "multiply fp32 as tf32 on CUDA").negatable = true;
+  list.add(
+      "amp-dtype", o.amp,
+      "fp32 (no autocast), bf16 or fp16; auto: bf16 on CUDA from compute capability 8.0 on, fp16 before, "
+      "fp32 on a CPU",
+      Words<Format>(kAmpFormats));
+  list.add("tf32-matmul", o.tf32_matmul, "multiply fp32 matrices as tf32 on CUDA").negatable = true;
+  list.add("tf32-conv", o.tf32_conv, "the same for convolutions").negatable = true;
+  list.add("strict", o.strict, "refuse a format that the device lacks, in place of using fp32");
+  list.incidental({"strict"});
 }
 
-Result<at::Device> usable_device(const NumericsOptions& options) {
-  Result<at::Device> device = find_device(options.device);
-  if (!device) return device;
-  if (Status s = check_formats(options, *device, cuda_major(*device)); !s) return s.error();
-  return device;
-}
-
-Status check_formats(const NumericsOptions& options, at::Device device, int major) {
-  if (options.amp == at::kBFloat16 && device.is_cuda() && major < 8)
-    return Error{ErrorCode::unsupported,
-                 "bf16 is only emulated on " + device.str() + " (compute capability below 8.0)",
-                 "use --amp-dtype fp16 or fp32"};
-  if (options.tf32 && !(device.is_cuda() && major >= 8))
-    return Error{ErrorCode::unsupported,
-                 "tf32 is not a format of " + device.str() + " (it needs CUDA and compute capability 8.0)",
-                 "leave --tf32 out"};
-  return {};
+Result<std::vector<std::string>> settle_formats(NumericsOptions& options, at::Device device, int major) {
+  constexpr int kAmpere = 8;
+  const bool modern = device.is_cuda() && major >= kAmpere;
+  const std::string capability =
+      major > 0 ? "compute capability " + std::to_string(major) + ".x" : "compute capability unknown";
+  const std::string where = device.str() + (device.is_cuda() ? " (" + capability + ")" : "");
+  std::vector<std::string> remarks;
+  if (!options.amp) {
+    options.amp = modern ? at::kBFloat16 : device.is_cuda() ? at::kHalf : at::kFloat;
+    remarks.push_back("amp-dtype auto: " + short_name(*options.amp) + " on " + where);
+  }
+  const auto lacking = [&](const std::string& key, const std::string& what) -> Status {
+    if (options.strict)
+      return Error{ErrorCode::unsupported, key + ": " + what,
+                   "without --strict fp32 is used in its place; --amp-dtype auto takes what the device has"};
+    remarks.push_back(key + ": " + what + "; fp32 is used in its place");
+    return {};
+  };
+  if (options.amp == at::kBFloat16 && device.is_cuda() && !modern) {
+    if (Status s = lacking("amp-dtype", "bf16 is only emulated on " + where + ", it needs 8.0"); !s)
+      return s.error();
+    options.amp = at::kFloat;
+  }
+  const std::pair<const char*, bool*> multipliers[] = {{"tf32-matmul", &options.tf32_matmul},
+                                                       {"tf32-conv", &options.tf32_conv}};
+  for (const auto& [key, wanted] : multipliers) {
+    if (!*wanted || modern) continue;
+    if (Status s = lacking(key, where + " has no tf32, it needs CUDA and compute capability 8.0"); !s)
+      return s.error();
+    *wanted = false;
+  }
+  return remarks;
 }
 
 std::string short_name(at::ScalarType dtype) {
-  const std::string name = word_of(dtype, Words<at::ScalarType>(kAmpFormats));
+  const std::string name = word_of<Format>(dtype, kAmpFormats);
   if (!name.empty()) return name;
   return dtype == at::kDouble ? "fp64" : c10::toString(dtype);
 }
@@ -98,8 +122,8 @@ void set_numerics(std::uint64_t seed, const NumericsOptions& options) {
     setenv("CUBLAS_WORKSPACE_CONFIG", ":4096:8", 0);
   }
   if (at::hasCUDA()) {
-    at::globalContext().setAllowTF32CuBLAS(options.tf32);
-    at::globalContext().setAllowTF32CuDNN(options.tf32);
+    at::globalContext().setAllowTF32CuBLAS(options.tf32_matmul);
+    at::globalContext().setAllowTF32CuDNN(options.tf32_conv);
   }
   if (options.threads > 0) at::set_num_threads(options.threads);
 }

@@ -3,7 +3,9 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "probe/base/result.h"
 #include "trainer/config/setting_list.h"
@@ -17,8 +19,10 @@ Result<at::Device> find_device(const std::string& name);
 /// Where to compute and in which formats, as a person gives it.
 struct NumericsOptions {
   std::string device = "cpu";
-  at::ScalarType amp = at::kFloat;  ///< of autocast; kFloat = none
-  bool tf32 = false;                ///< for fp32 matmuls and convolutions on CUDA
+  /// Of autocast; kFloat = none, nothing = what the device is best at.
+  std::optional<at::ScalarType> amp = std::nullopt;
+  bool tf32_matmul = false, tf32_conv = false;  ///< fp32 matmuls and convolutions on CUDA, rounded to tf32
+  bool strict = false;                          ///< a format that the device lacks is an error
   bool deterministic = false;
   int threads = 0;  ///< of the CPU; 0 = as LibTorch chooses
 };
@@ -26,14 +30,12 @@ struct NumericsOptions {
 /// Declares them: device, threads and deterministic in the group Run, the formats in Precision.
 void declare(SettingList& list, NumericsOptions& options);
 
-/// The device that `options` names, if it is there and has the formats that they ask for; `usage` or
-/// `unsupported` with the way out otherwise.
-Result<at::Device> usable_device(const NumericsOptions& options);
-
-/// Whether `device` of that major compute capability (0 on a CPU) has the format for autocast, and tf32 if
-/// that is wanted. bf16 needs 8.0 on CUDA: LibTorch's own answer includes emulation, which is no use for
+/// Puts into `options` the formats that are really used on `device` of that major compute capability (0 on a
+/// CPU): for `amp` left open bf16 from 8.0 on, else fp16, and fp32 on a CPU; fp32 in place of what the device
+/// lacks. A line for each choice that was made so. With `strict` the first format that is lacking is
+/// `unsupported`. bf16 and tf32 need 8.0: LibTorch's own answer includes emulation, which is no use for
 /// training.
-Status check_formats(const NumericsOptions& options, at::Device device, int cuda_major);
+Result<std::vector<std::string>> settle_formats(NumericsOptions& options, at::Device device, int cuda_major);
 /// Major compute capability of `device`, 0 if it is not a CUDA device or unknown.
 int cuda_major(at::Device device);
 
@@ -41,7 +43,7 @@ int cuda_major(at::Device device);
 std::string short_name(at::ScalarType dtype);
 
 /// Sets the process-wide switches that change numbers: the seed of the default generators, deterministic
-/// kernels, TF32, CPU threads.
+/// kernels, TF32 for each of its two uses, CPU threads.
 void set_numerics(std::uint64_t seed, const NumericsOptions& options);
 
 /// State of the default generators of CPU and (if it is CUDA) `device`, as uint8 tensors on the CPU.

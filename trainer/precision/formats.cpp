@@ -83,7 +83,10 @@ std::vector<FormatFact> formats_in_use(const NamedTensors& parameters, const Nam
   facts.push_back({"loss", short_name(loss.scalar_type()), "logits are lifted before the cross-entropy"});
   facts.push_back({"gradient norm", "fp64", "a square of 1e20 leaves fp32"});
   if (device.is_cuda())
-    facts.push_back({"tf32", at::globalContext().allowTF32CuBLAS() ? "on" : "off", "for what stays fp32"});
+    facts.push_back({"tf32",
+                     std::string("matmul ") + (at::globalContext().allowTF32CuBLAS() ? "on" : "off") +
+                         ", convolution " + (at::globalContext().allowTF32CuDNN() ? "on" : "off"),
+                     "for what stays fp32"});
   return facts;
 }
 
