@@ -1,8 +1,11 @@
 """nanquest-trainer as a person meets it: help, exit codes, and what it says to bad input and bad disks."""
 
+import importlib.util
 import json
 import pathlib
 import subprocess
+import sys
+import unittest
 
 import common
 
@@ -32,6 +35,39 @@ class Trainer(common.ProgramTest):
         self.assertEqual(len(list(self.run_dir.glob("series.r0.h5"))), 1)
         self.assertTrue(list(self.run_dir.rglob("*.safetensors")))
         self.assert_nothing_half_written(self.run_dir)
+
+    # --- metrics ----------------------------------------------------------------------------------
+    def to_tensorboard(self, *arguments):
+        script = common.ROOT / "samples" / "metrics" / "to_tensorboard.py"
+        return subprocess.run([sys.executable, str(script), *map(str, arguments)], capture_output=True, text=True,
+                              timeout=120)
+
+    def test_what_is_no_run_makes_no_events(self):
+        self.assert_refused(self.to_tensorboard(self.scratch / "nowhere"), common.BAD_FILE, "nowhere")
+        self.assert_refused(self.to_tensorboard(self.text), common.BAD_FILE, "text.txt")
+
+    @unittest.skipUnless(importlib.util.find_spec("tensorboard"), "tensorboard is not installed")
+    def test_tensorboard_reads_the_same_numbers(self):
+        from tensorboard.backend.event_processing import event_accumulator
+        from tensorboard.util import tensor_util
+
+        self.assert_exit(self.train("--data", self.text, *SMALL, "--eval-every", 3), common.OK)
+        path = self.run_dir / "metrics.jsonl"
+        rows = [json.loads(line) for line in path.read_text().splitlines()]
+        with path.open("a") as file:
+            file.write('{"step": 8, "los')
+        process = self.to_tensorboard(self.run_dir)
+        self.assert_exit(process, common.OK)
+        self.assertIn("8 steps, 1 lines that are not whole left out", process.stdout)
+        events = event_accumulator.EventAccumulator(str(self.run_dir / "tensorboard"), {"tensors": 0})
+        events.Reload()
+        for name in ("loss", "lr", "grad_norm", "eval_loss"):
+            read = [(e.step, float(tensor_util.make_ndarray(e.tensor_proto))) for e in events.Tensors(name)]
+            wanted = [(row["step"], row[name]) for row in rows if name in row]
+            self.assertEqual([step for step, _ in read], [step for step, _ in wanted])
+            for (_, a), (_, b) in zip(read, wanted):
+                self.assertAlmostEqual(a, b, delta=1e-6 * abs(b))
+        self.assert_refused(self.to_tensorboard(self.run_dir), common.USAGE, "--out")
 
     # --- data -------------------------------------------------------------------------------------
     def test_no_data(self):
