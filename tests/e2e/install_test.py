@@ -1,5 +1,7 @@
 """A stranger's project: nanquest installed into a prefix, found by find_package, linked, built and run."""
 
+import difflib
+import json
 import os
 import pathlib
 import re
@@ -18,13 +20,13 @@ class Stranger(common.ProgramTest):
         self.assertEqual(process.returncode, 0, f"{command}\n{process.stdout}\n{process.stderr}")
         return process
 
-    def build_sample(self, *components):
-        """Installs the components into a prefix and builds samples/stranger with them; returns its build folder."""
+    def build_sample(self, *components, sample="stranger"):
+        """Installs the components into a prefix and builds a sample with them; returns its build folder."""
         prefix, build = self.scratch / "prefix", self.scratch / "build"
         for component in components:
             self.run_ok(CMAKE, "--install", BUILD, "--prefix", prefix, "--component", component)
         # From a copy elsewhere, so that nothing of this checkout is found by accident.
-        source = shutil.copytree(common.ROOT / "samples" / "stranger", self.scratch / "source")
+        source = shutil.copytree(common.ROOT / "samples" / sample, self.scratch / "source")
         self.run_ok(CMAKE, "-S", source, "-B", build, "-G", "Ninja", "-DCMAKE_BUILD_TYPE=Release",
                     f"-DCMAKE_PREFIX_PATH={prefix}")
         self.run_ok(CMAKE, "--build", build)
@@ -53,6 +55,30 @@ class Stranger(common.ProgramTest):
         self.assertTrue(common.incident_of(run).stat().st_size > 0)
         self.assertTrue((run / "checkpoints" / "final.safetensors").exists())
         self.assertFalse((self.scratch / "prefix" / "include" / "nanquest" / "trainer" / "cli").exists())
+
+    def test_a_loop_of_its_own_gets_the_whole_fallback(self):
+        if not (common.BIN / "nanquest-trainer").exists():
+            self.skipTest("this build has no trainer")
+        build = self.build_sample("probe", "train", sample="cpp_loop")
+        before = subprocess.run([str(build / "before")], capture_output=True, text=True, timeout=120, cwd=self.scratch)
+        self.assertRegex(before.stdout, r"^loss -?nan$")
+        after = subprocess.run([str(build / "after")], capture_output=True, text=True, timeout=120, cwd=self.scratch)
+        self.assert_exit(after, common.OK)
+        loss = float(re.fullmatch(r"loss (\S+), 1 incidents, rate times 0\.5\n", after.stdout)[1])
+        self.assertLess(loss, 0.5, "it learns on: the targets' variance is 4")
+        self.assertIn("is not finite in fp16", after.stderr)
+        self.assertIn("from here on: fp32, learning rate times 0.5", after.stderr)
+        self.assertTrue(common.incident_of(self.scratch / "run").stat().st_size > 0)
+        state = (self.scratch / "run" / "state.safetensors").read_bytes()
+        header = json.loads(state[8:8 + int.from_bytes(state[:8], "little")])
+        self.assertEqual(header["__metadata__"]["fell_back"], "1")
+        self.assertIn("model.0.weight", header)
+
+    def test_the_fallback_is_at_most_thirty_lines(self):
+        folder = common.ROOT / "samples" / "cpp_loop"
+        before, after = ((folder / name).read_text().splitlines() for name in ("before.cpp", "after.cpp"))
+        added = [line for line in difflib.ndiff(before, after) if line.startswith("+ ") and not line.startswith("+ //")]
+        self.assertLessEqual(len(added), 30)
 
     def test_programs_are_installed_and_start(self):
         prefix = self.scratch / "prefix"

@@ -1,4 +1,5 @@
 // nanquest-trainer as a person starts it: exit codes, words, files.
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "tests/trainer/program_fixture.h"
@@ -109,6 +110,50 @@ TEST_F(Program, ARunBeginsWithTheWeightsOfAnother) {
   const Ran resumed = run(tiny(from + "--resume"));
   EXPECT_EQ(resumed.code, 0) << resumed.err;
   EXPECT_EQ(resumed.err.find("weights: from"), std::string::npos) << resumed.err;
+}
+
+TEST_F(Program, SkippedBatchesGoIntoQuarantineAndStayOut) {
+  const std::string ids = folder / "ids.txt", with = "--on-incident skip --quarantine '" + ids + "' ";
+  const Ran hit = run(tiny(with + "--json --inject nan-loss@3"));
+  ASSERT_EQ(hit.code, 1) << hit.err;
+  EXPECT_NE(hit.err.find("quarantine: " + ids + " names 0 samples"), std::string::npos) << hit.err;
+  const auto skipped = nlohmann::json::parse(hit.out)["skipped_samples"].get<std::vector<std::string>>();
+  ASSERT_EQ(skipped.size(), 2u);
+  EXPECT_EQ(test::read_file(ids),
+            "# batch 3 of " + (folder / "run") + ": policy skip\n" + skipped[0] + "\n" + skipped[1] + "\n");
+  // A whole pass and more without them: in the fourth batch, where they were, are others.
+  const Ran clean = run(tiny(with + "--json --steps 150 --eval-every 0 --inject nan-loss@3"));
+  EXPECT_NE(clean.err.find(" names 2 samples"), std::string::npos) << clean.err;
+  const auto others = nlohmann::json::parse(clean.out)["skipped_samples"].get<std::vector<std::string>>();
+  ASSERT_EQ(others.size(), 2u);
+  for (const std::string& id : others) EXPECT_EQ(std::count(skipped.begin(), skipped.end(), id), 0) << id;
+  // A resume without the list, which would use them again, is refused.
+  const Ran without = run(tiny("--on-incident skip --steps 150 --eval-every 0 --resume"));
+  EXPECT_EQ(without.code, 2);
+  EXPECT_NE(without.err.find("quarantine"), std::string::npos) << without.err;
+  std::filesystem::remove_all(folder / "run");
+  const Ran nowhere = run(tiny("--quarantine /no/such/folder/ids.txt"));
+  EXPECT_EQ(nowhere.code, 3);
+  EXPECT_TRUE(one_line(nowhere.err)) << nowhere.err;
+  EXPECT_FALSE(std::filesystem::exists(folder / "run"));
+}
+
+TEST_F(Program, EveryOptimizerAndClipResumesBitForBit) {
+  for (const std::string like :
+       {"--optimizer sgd --lr 0.1 --schedule wsd", "--zclip --spam --module-clip 0.5 --z-loss 1e-3"}) {
+    std::filesystem::remove_all(folder / "run");
+    const std::string full = like + " --steps 40 --eval-every 0 ";
+    const Ran once = run(tiny(full));
+    ASSERT_EQ(once.code, 0) << once.err;
+    const std::string whole = test::read_file(folder / "run/checkpoints/final.safetensors");
+    std::filesystem::remove_all(folder / "run");
+    ASSERT_EQ(run(tiny(full + "--stop-after 29")).code, 0);
+    ASSERT_EQ(run(tiny(full + "--resume")).code, 0);
+    EXPECT_EQ(test::read_file(folder / "run/checkpoints/final.safetensors"), whole) << like;
+  }
+  const Ran r = run(tiny("--optimizer sgd --spam"));
+  EXPECT_EQ(r.code, 2);
+  EXPECT_TRUE(one_line(r.err)) << r.err;
 }
 
 #ifdef NANQUEST_TEST_NVTX

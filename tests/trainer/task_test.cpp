@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "tests/trainer/loop_fixture.h"
+#include "trainer/text/next_token.h"
 
 namespace nanquest::trainer {
 namespace {
@@ -195,6 +196,27 @@ TEST(TextTask, CountsWhatItsLossAddsUp) {
   const Tally tally = task->tally(batch, batch.tensors);
   EXPECT_NEAR(task->metrics(tally)[0].value, task->loss_sum(batch.tensors, false).item<double>() / 12, 1e-9);
   EXPECT_TRUE(std::isnan(task->metrics({})[0].value));
+}
+
+// Against the formula, term by term, and against its gradient 2 z softmax.
+TEST(NextToken, ZLossIsTheSquaredLogOfSoftmaxsSum) {
+  at::manual_seed(3);
+  const at::Tensor logits = (at::randn({1, 3, 5}) * 4).set_requires_grad(true);
+  const at::Tensor targets = at::tensor(std::vector<std::int64_t>{1, -100, 4}).reshape({1, 3});
+  const double weight = 0.25, without = next_token_loss(logits, targets).item<double>();
+  const at::Tensor loss = next_token_loss(logits, targets, weight);
+  double wanted = without;
+  for (const std::int64_t row : {0, 2}) {
+    double sum = 0;
+    for (std::int64_t i = 0; i < 5; ++i) sum += std::exp(logits[0][row][i].item<double>());
+    wanted += weight * std::log(sum) * std::log(sum);
+  }
+  EXPECT_NEAR(loss.item<double>(), wanted, 1e-4);
+  (loss - next_token_loss(logits, targets)).backward();
+  const at::Tensor rows = logits.detach()[0], sums = at::logsumexp(rows, -1, true);
+  at::Tensor gradient = 2 * weight * sums * rows.softmax(-1);
+  gradient[1].zero_();  // left out
+  EXPECT_TRUE(at::allclose(logits.grad()[0], gradient, 1e-4, 1e-5));
 }
 
 }  // namespace

@@ -44,7 +44,7 @@ struct Story {
 struct TrainState {
   Counters counters;
   GradScaler::State scaler;
-  NamedTensors tensors;     ///< "model.…", "buffer.…", "exp_avg.…", "rng.cpu", …
+  NamedTensors tensors;                         ///< "model.…", "buffer.…", "exp_avg.…", "rng.cpu", …
   std::string fingerprint, data_fingerprint;    ///< Task's own
   std::map<std::string, std::string> settings;  ///< those that decide what is trained
   Story story;

@@ -81,6 +81,9 @@ void declare(SettingList& list, LoopConfig& c) {
   list.add("ring-every", c.ring_every, "steps between states kept in memory for a rollback");
   list.add("ring-depth", c.ring_depth,
            "how many of them (at most --rollback-limit): the n-th rollback goes n of them back");
+  list.add("quarantine", c.quarantine,
+           "file of sample ids, one a line, that are never used; those of skipped batches are added")
+      .type_name = "FILE";
   list.add("inject", injections_as_text(c.injections),
            "damage on purpose, to try a policy: nan-loss@BATCH, inf-grad@BATCH, with xCOUNT and :amp "
            "(only in low precision)");
@@ -101,14 +104,11 @@ Status check(const LoopConfig& c) {
                  "make the batch size a multiple of --accumulation");
   if (Status s = check(c.schedule); !s) return s;
   if (Status s = check(c.scaler); !s) return s;
-  if (!(c.lr_backoff > 0 && c.lr_backoff <= 1))
-    return wrong("lr-backoff must be above 0 and at most 1", "try 0.5");
+  if (Status s = check(static_cast<const LadderOptions&>(c)); !s) return s;
   if (!(c.grad_clip >= 0)) return wrong("grad-clip must not be negative", "0 switches clipping off");
   if (!(c.save_minutes >= 0)) return wrong("save-minutes must not be negative", "0 saves by steps only");
   if (c.keep_last < 1) return wrong("keep-last must be at least 1", "try 3");
   if (c.metrics_every < 0) return wrong("metrics-every must not be negative", "0 writes no metrics");
-  if (c.ring_every < 1 || c.ring_depth < 1)
-    return wrong("ring-every and ring-depth must be at least 1", "try 20 and 3");
   return {};
 }
 

@@ -15,20 +15,12 @@
 #include "probe/nanquest.h"
 #include "trainer/checkpoint/train_state.h"
 #include "trainer/config/setting_list.h"
+#include "trainer/loop/ladder.h"
 #include "trainer/optim/schedule.h"
 #include "trainer/precision/grad_scaler.h"
 #include "trainer/task/task.h"
 
 namespace nanquest::trainer {
-
-/// What to do about a step whose loss or gradients are not finite. The step itself is always undone first.
-enum class Policy : std::uint8_t {
-  retry_fp32,     ///< the same batch once more in fp32, then on as before; skip if that fails too
-  skip,           ///< drop the batch
-  fallback_fp32,  ///< once: the whole run goes on in fp32 with a smaller learning rate; after that, skip
-  rollback,       ///< back to the last good state, with the data moved past the bad batch
-  stop,           ///< save and end
-};
 
 /// Deliberate damage, for tests of the harness: from batch `at` on, `count` batches.
 struct Injection {
@@ -37,7 +29,7 @@ struct Injection {
   bool only_low_precision = false;  ///< not when the batch is computed in fp32
 };
 
-struct LoopConfig {
+struct LoopConfig : LadderOptions {
   std::int64_t steps = 1000;       ///< optimizer steps of the whole run
   std::int64_t epochs = 0;         ///< passes over the data that `steps_of` counts; 0 = 3
   std::int64_t stop_after = 0;     ///< end (resumably) after so many steps of this process; 0 = don't
@@ -45,18 +37,14 @@ struct LoopConfig {
   std::int64_t micro_batches = 1;  ///< parts the batch is split into, gradients accumulated
   Schedule schedule;
   ScalerOptions scaler;
-  double grad_clip = 1.0;   ///< largest gradient norm; 0 = no clipping
-  double lr_backoff = 0.5;  ///< factor of the fp32 fallback
-  Policy policy = Policy::fallback_fp32;
-  std::int64_t skip_limit = 5;      ///< consecutive skipped batches before rolling back
-  std::int64_t rollback_limit = 2;  ///< rollbacks before stopping
-  std::int64_t ring_every = 20;     ///< steps between in-memory states to roll back to
-  std::int64_t ring_depth = 3;      ///< how many of them, at most `rollback_limit`
-  std::int64_t eval_every = 50;     ///< 0 = only at the end
-  std::int64_t eval_samples = 64;   ///< held-out samples looked at, at most
-  std::int64_t save_every = 0;      ///< steps between resumable checkpoints; 0 = by time only
-  double save_minutes = 10;         ///< minutes between them; 0 = by steps only. One is written at the end
-  std::int64_t keep_last = 3;       ///< of them, how many are kept
+  double grad_clip = 1.0;          ///< largest gradient norm; 0 = no clipping
+  std::int64_t eval_every = 50;    ///< 0 = only at the end
+  std::int64_t eval_samples = 64;  ///< held-out samples looked at, at most
+  std::int64_t save_every = 0;     ///< steps between resumable checkpoints; 0 = by time only
+  double save_minutes = 10;        ///< minutes between them; 0 = by steps only. One is written at the end
+  std::int64_t keep_last = 3;      ///< of them, how many are kept
+  std::string
+      quarantine;  ///< file of sample ids that are never used; those of skipped batches are added; "" = none
   std::int64_t metrics_every = 1;   ///< steps between lines of run_dir/metrics.jsonl; 0 = no such file
   bool metrics_csv = false;         ///< also run_dir/metrics.csv
   at::Device device{at::kCPU};      ///< that the task's weights are on
@@ -88,7 +76,8 @@ Result<Injection> parse_injection(const std::string& text);
 /// One line of progress.
 struct StepEvent {
   std::int64_t step = 0, steps = 0;
-  double loss = 0, grad_norm = 0, scale = 1, lr = 0, tokens_per_second = 0;
+  double loss = 0, grad_norm = 0, scale = 1, lr = 0;
+  double seconds = 0, tokens_per_second = 0;  ///< of the step with all its attempts; 0 = not known
   Gate gate = Gate::ok;
   std::vector<Metric> held_out;        ///< empty: not evaluated after this step
   std::optional<double> seconds_left;  ///< until the last step is done; nothing while that is not known

@@ -11,7 +11,7 @@ namespace nanquest::trainer {
 std::vector<Metric> Trainer::evaluate() {
   const NvtxRange range("evaluate");
   const at::NoGradGuard no_grad;
-  const AutocastGuard autocast(config_.device.type(), amp_);
+  const AutocastGuard autocast(config_.device.type(), ladder_.run_format());
   const std::int64_t samples = std::min(config_.eval_samples, task_->eval_samples());
   Tally sum;
   for (std::int64_t at = 0; at < samples; at += config_.batch_size) {
@@ -34,7 +34,7 @@ Status Trainer::evaluate_and_keep_best(StepEvent& event) {
     return {};
   }
   if (counters_.best_eval != 0 && decisive.value >= counters_.best_eval) return {};
-  if (!state_is_finite(false)) {
+  if (!learned_.finite(false)) {
     say("some weights are not finite; they are not called best");
     return {};
   }

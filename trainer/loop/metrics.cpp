@@ -75,7 +75,7 @@ Numbers Trainer::numbers_of(const StepEvent& event) const {
                      {"loss", event.loss},
                      {"lr", event.lr},
                      {"grad_norm", event.grad_norm},
-                     {"loss_scale", scaler_.enabled() ? event.scale : kUnknown},
+                     {"loss_scale", ladder_.scaler().enabled() ? event.scale : kUnknown},
                      {"tokens", static_cast<double>(c.tokens)},
                      {"tokens_per_second", known(event.tokens_per_second)},
                      {"skipped", static_cast<double>(c.skipped)},

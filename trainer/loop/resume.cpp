@@ -62,6 +62,16 @@ Status Trainer::resume() {
   return {};
 }
 
+TrainState Trainer::save() const {
+  TrainState state = ladder_.present();
+  for (auto& [name, t] : state.tensors) t = t.clone();
+  return state;
+}
+
+Status Trainer::restore(const TrainState& state) {
+  return ladder_.restore(state, config_.changes.contains("device"));
+}
+
 Status Trainer::fits(const TrainState& state) const {
   const auto other = [&](const char* what, const std::string& then, const std::string& now) {
     return Error{ErrorCode::usage,
@@ -123,7 +133,7 @@ Story Trainer::story() const {
           .recent_losses = {recent_losses_.begin(), recent_losses_.end()},
           .incidents = summary_.incidents,
           .skipped_samples = summary_.skipped_samples,
-          .scale_history = scaler_.history()};
+          .scale_history = ladder_.scaler().history()};
 }
 
 void Trainer::take_up(const Story& story) {
@@ -134,7 +144,7 @@ void Trainer::take_up(const Story& story) {
   summary_.incidents = story.incidents;
   summary_.skipped_samples = story.skipped_samples;
   recent_losses_.assign(story.recent_losses.begin(), story.recent_losses.end());
-  scaler_.set_history(story.scale_history);
+  ladder_.scaler().set_history(story.scale_history);
   std::error_code ec;
   if (std::filesystem::exists(checkpoint("best"), ec)) summary_.best_weights = checkpoint("best");
 }

@@ -42,7 +42,7 @@ bool Trainer::time_to_save() const {
 }
 
 Status Trainer::write_state() {
-  return write_state(present());
+  return write_state(ladder_.present());
 }
 
 Status Trainer::write_state(const TrainState& state) {
@@ -58,7 +58,7 @@ Status Trainer::write_state(const TrainState& state) {
 
 void Trainer::save_before_policy() {
   // Batches skipped in a row leave the weights alone: one file serves them all.
-  if (saved_step_ == counters_.optimizer_step || !state_is_finite(true)) return;
+  if (saved_step_ == counters_.optimizer_step || !learned_.finite(true)) return;
   if (Status s = write_state(); !s) say("no checkpoint before the policy acts: " + s.error().text());
 }
 
@@ -80,12 +80,13 @@ Error Trainer::failed(const std::exception& e) {
 void Trainer::save_before_ending() {
   optimizer_->clear_gradients();
   // What failed in the middle of an update has moved some weights and not others.
-  const bool as_it_is = consistent_ && state_is_finite(true);
+  const bool as_it_is = consistent_ && learned_.finite(true);
   Status saved;
   if (as_it_is) {
     saved = write_state();
-  } else if (!ring_.empty() && ring_.back().counters.data_steps > saved_batches_) {
-    saved = write_state(ring_.back());
+  } else if (const TrainState* kept = ladder_.newest();
+             kept != nullptr && kept->counters.data_steps > saved_batches_) {
+    saved = write_state(*kept);
   }
   if (!saved) {
     say("nothing could be saved: " + saved.error().text());

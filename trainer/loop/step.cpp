@@ -61,7 +61,7 @@ StepReport Trainer::attempt(const Batch& batch, at::ScalarType format) {
   for (const auto& [name, t] : batch.tensors) inputs.batch.emplace_back(name, t.to(config_.device));
   inputs.step = counters_.optimizer_step;
   inputs.lr = next_lr();
-  inputs.loss_scale = format == at::kHalf ? scaler_.scale() : 1.0;
+  inputs.loss_scale = ladder_.loss_scale();
   inputs.sample_ids = batch.ids;
   inputs.sample_texts = batch.texts;
   const std::int64_t count = task_->loss_count(batch);
@@ -74,7 +74,7 @@ StepEvent Trainer::event_of(const StepReport& report) const {
   event.steps = config_.steps;
   event.loss = report.loss;
   event.grad_norm = report.grad_norm;
-  event.scale = scaler_.scale();
+  event.scale = ladder_.scaler().scale();
   event.lr = next_lr();
   event.gate = report.gate;
   return event;
@@ -83,73 +83,75 @@ StepEvent Trainer::event_of(const StepReport& report) const {
 Result<Trainer::Next> Trainer::one_batch() {
   const NvtxRange range("step");
   const auto start = std::chrono::steady_clock::now();
-  Batch batch;
-  {
+  Result<Batch> batch = [&] {
     const NvtxRange loading("data");
-    batch = task_->train_batch(counters_.data_position, config_.batch_size);
+    return next_batch();
+  }();
+  if (!batch) {
+    save_before_ending();
+    return batch.error();
   }
-  const GradScaler::State scale_before = scaler_.state();
   for (;;) {
-    const StepReport report = attempt(batch, amp_);
-    if (report.gate == Gate::scale_overflow && scaler_.overflow(counters_.optimizer_step) &&
-        !report.state_corrupt) {
-      // The scale's own calibration: the step never happened, the same batch is tried at the new scale.
-      tell_failed(report);
-      continue;
-    }
-    if (report.ok()) {
+    const StepReport report = attempt(*batch, ladder_.format());
+    Ladder::Answer answer = ladder_.after(report);
+    StepEvent event = event_of(report);
+    if (answer.next == Ladder::Next::update) {
       if (!report.summary.empty()) say(report.summary);
       const StepReport updated = apply(report);
-      if (!updated.ok()) {
-        const Next next = incident(updated, batch);
-        if (next != Next::retry) return next;
-        continue;
+      answer = ladder_.updated(updated);
+      if (updated.ok()) {
+        consistent_ = true;
+        event.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+        if (Status s = after_step(event, *batch); !s) return s.error();
+        return follow(ladder_.keep(), nullptr);
       }
-      const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-      if (Status s = after_step(report, batch, seconds); !s) return s.error();
-      return Next::advance;
     }
-    // Not finite at any scale: what the scale lost on this batch would slow down the steps to come.
-    scaler_.take_back(counters_.optimizer_step, scale_before);
-    const Next next = incident(report, batch);
-    if (next != Next::retry) return next;
+    if (answer.next != Ladder::Next::again) return follow(answer, &*batch);
+    if (answer.why.empty()) tell_failed(report);
   }
 }
 
 StepReport Trainer::apply(const StepReport& report) {
   const NvtxRange range("optimizer");
+  const bool may_clip = config_.grad_clip > 0 && report.grad_norm > 0;
+  const double factor = may_clip ? report.clip_coefficient(config_.grad_clip) : 1.0;
+  if (counters_.optimizer_step == 0)
+    for (const std::string& remark : gradient_remarks(optimizer_->parameters(), ladder_.format()))
+      say(remark);
+  std::optional<UpdateWatch> watch;
+  if (at_full_rate()) watch.emplace(optimizer_->parameters());
   const auto work = [&] {
-    if (config_.grad_clip > 0 && report.grad_norm > 0) {
-      const double factor = report.clip_coefficient(config_.grad_clip);
-      if (factor < 1.0) optimizer_->scale_gradients(factor);
-    }
+    if (factor < 1.0) optimizer_->scale_gradients(factor);
     optimizer_->step(next_lr());
   };
   consistent_ = false;
   StepReport report_of_update = probe_->update(counters_.optimizer_step, work);
   // An update that spoiled something was undone, or left it spoiled.
-  if (!report_of_update.ok()) consistent_ = !report_of_update.state_corrupt;
+  if (!report_of_update.ok()) {
+    consistent_ = !report_of_update.state_corrupt;
+    return report_of_update;
+  }
+  const auto tell = [&](const std::optional<std::string>& remark) {
+    if (remark) say(*remark);
+  };
+  if (watch) tell(watch->look(optimizer_->parameters()));
+  if (config_.grad_clip > 0) tell(clip_watch_.add(factor < 1.0));
   return report_of_update;
 }
 
 void Trainer::pass_batch() {
   ++counters_.data_steps;
-  counters_.data_position += config_.batch_size;
+  counters_.data_position += batch_span_;
 }
 
-Status Trainer::after_step(const StepReport& report, const Batch& batch, double seconds) {
-  const std::int64_t step = counters_.optimizer_step, tokens = task_->loss_count(batch);
-  StepEvent event = event_of(report);
-  event.tokens_per_second = seconds > 0 ? static_cast<double>(tokens) / seconds : 0;
-  ++counters_.optimizer_step;
+Status Trainer::after_step(StepEvent event, const Batch& batch) {
+  const std::int64_t step = event.step, tokens = task_->loss_count(batch);
+  event.tokens_per_second = event.seconds > 0 ? static_cast<double>(tokens) / event.seconds : 0;
   pass_batch();
-  counters_.consecutive_skips = 0;
   counters_.tokens += tokens;
-  scaler_.good_step(step);
-  if (step == 0) summary_.first_loss = report.loss;
-  recent_losses_.push_back(report.loss);
+  if (step == 0) summary_.first_loss = event.loss;
+  recent_losses_.push_back(event.loss);
   if (recent_losses_.size() > 20) recent_losses_.pop_front();
-  consistent_ = true;
   if (step == 0)
     for (const std::string& name : optimizer_->without_gradient())
       say("weight " + name + " gets no gradient");
@@ -163,7 +165,6 @@ Status Trainer::after_step(const StepReport& report, const Batch& batch, double 
   write_metrics(event);
   last_event_ = event;
   if (listener_.on_step) listener_.on_step(event);
-  if (counters_.optimizer_step % config_.ring_every == 0) remember_state();
   return time_to_save() ? write_state() : Status();
 }
 

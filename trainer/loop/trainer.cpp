@@ -23,8 +23,9 @@ Trainer::Trainer(LoopConfig config, std::unique_ptr<Task> task, std::unique_ptr<
       task_(std::move(task)),
       optimizer_(std::move(optimizer)),
       listener_(std::move(listener)),
-      scaler_(config_.scaler, config_.amp == at::kHalf),
-      amp_(config_.amp),
+      learned_(
+          *optimizer_, [this] { return task_->buffers(); }, config_.device),
+      ladder_(config_, config_.scaler, config_.amp, learned_, counters_, ladder_listener()),
       training_(training_settings(config_)) {}
 
 Result<std::unique_ptr<Trainer>> Trainer::create(LoopConfig config, std::unique_ptr<Task> task,
@@ -36,6 +37,13 @@ Result<std::unique_ptr<Trainer>> Trainer::create(LoopConfig config, std::unique_
                    "keep weights in fp32; --amp-dtype lowers the computation alone"};
   std::unique_ptr<Trainer> t(
       new Trainer(std::move(config), std::move(task), std::move(optimizer), std::move(listener)));
+  if (!t->config_.quarantine.empty()) {
+    Result<Quarantine> quarantine = Quarantine::open(t->config_.quarantine);
+    if (!quarantine) return quarantine.error();
+    t->quarantine_ = std::move(*quarantine);
+    t->say("quarantine: " + t->config_.quarantine + " names " + std::to_string(t->quarantine_->size()) +
+           " samples");
+  }
   if (t->config_.resume)
     if (Status s = t->resume(); !s) return s.error();
   const std::set<std::string> earlier = t->earlier_runs();
@@ -101,7 +109,7 @@ Status Trainer::train() {
                                ? std::min(config_.steps, counters_.optimizer_step + config_.stop_after)
                                : config_.steps;
   last_save_ = std::chrono::steady_clock::now();
-  remember_state();
+  if (follow(ladder_.keep(), nullptr) == Next::stop) return {};
   while (counters_.optimizer_step < end && !stopped_ && stop_code_ == 0) {
     Result<Next> next = one_batch();
     if (!next) return next.error();
@@ -120,33 +128,34 @@ Status Trainer::end_run() {
   summary_.best_eval_loss = counters_.best_eval;
   summary_.last_loss = mean(recent_losses_);
   summary_.final_lr = next_lr();
-  summary_.final_scale = scaler_.scale();
-  summary_.final_format = short_name(amp_);
-  summary_.scale_history = scaler_.history();
+  summary_.final_scale = ladder_.scaler().scale();
+  summary_.final_format = short_name(ladder_.run_format());
+  summary_.scale_history = ladder_.scaler().history();
   if (summary_.outcome.empty()) summary_.outcome = complete ? "finished" : "interrupted, resumable";
   if (stopped_) {
     summary_.exit = ExitCode::non_finite;
   } else if (!complete && stop_code_ != 0) {
     summary_.exit = static_cast<ExitCode>(stop_code_.load());
-  } else if (state_was_corrupt_) {
+  } else if (state_was_corrupt_ || ladder_.was_corrupt()) {
     summary_.exit = ExitCode::state_corrupt;
-  } else if (counters_.incidents > 0 || counters_.skipped > 0) {
+  } else if (counters_.incidents > 0 || counters_.skipped > 0 || !summary_.skipped_samples.empty()) {
     summary_.exit = ExitCode::finding;
   }
   return probe_->finish(summary_.outcome);
 }
 
 Status Trainer::write_final_weights() {
-  if (!state_is_finite(false)) {
+  if (!learned_.finite(false)) {
     state_was_corrupt_ = true;
-    if (ring_.empty() || !return_to(ring_.back())) {
+    if (!ladder_.return_to_newest()) {
       say("the weights are not finite and there is no older state; nothing is written");
     } else {
+      went_back();
       say("the weights are not finite: what is written is the state before step " +
           std::to_string(counters_.optimizer_step));
     }
   }
-  if (!state_is_finite(false)) return {};
+  if (!learned_.finite(false)) return {};
   if (Status s = write_state(); !s) return s;
   return write_weights("final", {}, summary_.final_weights);
 }

@@ -20,9 +20,11 @@
 #include <set>
 
 #include "trainer/loop/config.h"
+#include "trainer/loop/health.h"
 #include "trainer/metrics/metrics_log.h"
 #include "trainer/metrics/remaining_time.h"
 #include "trainer/optim/optimizer.h"
+#include "trainer/task/quarantine.h"
 #include "trainer/task/task.h"
 
 namespace nanquest::trainer {
@@ -57,7 +59,7 @@ class Trainer {
   Status restore(const TrainState& state);
 
  private:
-  enum class Next : std::uint8_t { advance, retry, stop };
+  enum class Next : std::uint8_t { advance, stop };
 
   Trainer(LoopConfig config, std::unique_ptr<Task> task, std::unique_ptr<Optimizer> optimizer,
           Listener listener);
@@ -92,37 +94,32 @@ class Trainer {
   /// Clip and update. Not ok: the update spoiled weights or moments (`state_corrupt`) or was undone because
   /// of it.
   StepReport apply(const StepReport& report);
-  Status after_step(const StepReport& report, const Batch& batch, double seconds);
+  bool at_full_rate() const { return counters_.optimizer_step == config_.schedule.warmup_steps; }
+  /// What follows a step that was applied, of which `event` tells.
+  Status after_step(StepEvent event, const Batch& batch);
   /// Counts the batch as looked at, so that the next one follows.
   void pass_batch();
   /// The line of progress for `report`, at the current step.
   StepEvent event_of(const StepReport& report) const;
 
-  // policy.cpp: what follows a step that had to be undone
-  Next incident(const StepReport& report, const Batch& batch);
-  Next fall_back(const Batch& batch);
-  Next retry_in_fp32(const Batch& batch);
-  Next skip(const Batch& batch, const std::string& why);
-  Next roll_back(const Batch& batch, const std::string& why);
+  // incident.cpp: what the ladder's answers mean to this loop
+  LadderListener ladder_listener();
+  /// Notes an attempt that failed for good, before the ladder does anything about it.
+  void note_incident(const StepReport& report);
+  /// Does what an answer asks of the loop; `batch` null if the answer is to none.
+  Next follow(const Ladder::Answer& answer, const Batch* batch);
   Next stop(const std::string& why);
   /// Tells the listener of an attempt that was undone.
   void tell_failed(const StepReport& report) const;
+  /// What came of going back to an older state.
+  void went_back();
 
-  // state.cpp: states to go back to
-  /// The state as it is now: handles, not clones.
-  TrainState present() const;
-  /// Handles to weights, buffers and the optimizer's state, by their names in a checkpoint.
-  NamedTensors learned() const;
-  /// Adds the present state to the ring, or goes back if it is not finite.
-  void remember_state();
-  /// The state that the rollback just counted goes back to: the n-th goes n states back, so that a run whose
-  /// trouble began earlier gets out of it; the oldest there is if that is too far. Newer ones are dropped.
-  const TrainState& state_to_go_back_to();
-  /// Whether weights, buffers and (with `moments`) the optimizer's state are finite.
-  bool state_is_finite(bool moments) const;
-  /// Weights, moments, buffers, generators and scaler of `good`; of the counters only the optimizer step goes
-  /// back.
-  Status return_to(const TrainState& good);
+  // batches.cpp: which samples are taken
+  Result<Batch> next_batch();
+  /// Notes samples that were not learned from, and with a file of them that they are never to be used again.
+  void drop(const std::vector<std::string>& ids, const std::string& why);
+  /// Samples of `batch` that may not be used, by row.
+  Result<std::vector<bool>> unfit(const Batch& batch);
 
   // saving.cpp: what is written down, and when
   /// The folder of the checkpoints, and the weights of that name in it.
@@ -161,16 +158,19 @@ class Trainer {
   std::unique_ptr<Task> task_;
   std::unique_ptr<Optimizer> optimizer_;
   Listener listener_;
-  GradScaler scaler_;
-  at::ScalarType amp_;
+  Counters counters_;
+  Learned learned_;
+  Ladder ladder_;
   std::map<std::string, std::string> training_;  ///< settings that a resume must agree with
   std::unique_ptr<Probe> probe_;
   std::optional<RunClaim> claim_;  ///< at level off; else the probe has it
-  Counters counters_;
   Summary summary_;
-  std::deque<TrainState> ring_;
+  std::optional<Quarantine> quarantine_;
+  std::set<std::string> unfit_;  ///< ids of samples that were found so
+  std::int64_t batch_span_ = 0;  ///< samples of the order that the present batch has used up
   std::deque<double> recent_losses_;
   std::vector<MetricsLog> metrics_;
+  ClipWatch clip_watch_;
   StepEvent last_event_;  ///< of the last step that this process has applied; `steps` 0 = none
   RemainingTime remaining_;
   std::chrono::steady_clock::time_point began_ = std::chrono::steady_clock::now();

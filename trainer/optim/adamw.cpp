@@ -15,8 +15,8 @@ struct Group {
 
 class AdamW final : public Optimizer {
  public:
-  AdamW(NamedTensors parameters, const AdamWOptions& options)
-      : Optimizer(std::move(parameters)), options_(options) {
+  AdamW(NamedTensors parameters, const AdamWOptions& options, const std::vector<MoveRule>& rules)
+      : Optimizer(std::move(parameters)), options_(options), rules_(by_rule(rules)) {
     for (const auto& [name, p] : this->parameters()) {
       exp_avg_.push_back(at::zeros_like(p, p.options().requires_grad(false)));
       exp_avg_sq_.push_back(at::zeros_like(p, p.options().requires_grad(false)));
@@ -26,19 +26,19 @@ class AdamW final : public Optimizer {
 
   void step(double lr) override {
     const at::NoGradGuard no_grad;
-    Group decayed, others;
-    for (std::size_t i = 0; i < parameters().size(); ++i) {
-      const at::Tensor& p = parameters()[i].second;
-      if (!p.grad().defined()) continue;
-      Group& group = options_.weight_decay != 0 && p.dim() >= 2 ? decayed : others;
-      group.weights.push_back(p);
-      group.gradients.push_back(p.grad());
-      group.m.push_back(exp_avg_[i]);
-      group.v.push_back(exp_avg_sq_[i]);
-      group.counts.push_back(steps_[i]);
+    for (const auto& [rule, members] : rules_) {
+      Group group;
+      for (const std::size_t i : members) {
+        const at::Tensor& p = parameters()[i].second;
+        if (!p.grad().defined()) continue;
+        group.weights.push_back(p);
+        group.gradients.push_back(p.grad());
+        group.m.push_back(exp_avg_[i]);
+        group.v.push_back(exp_avg_sq_[i]);
+        group.counts.push_back(steps_[i]);
+      }
+      update(group, lr * rule.lr_factor, rule.weight_decay);
     }
-    update(decayed, lr, options_.weight_decay);
-    update(others, lr, 0);
   }
 
   NamedTensors state() const override {
@@ -61,6 +61,7 @@ class AdamW final : public Optimizer {
   }
 
   AdamWOptions options_;
+  std::vector<std::pair<MoveRule, std::vector<std::size_t>>> rules_;
   std::vector<at::Tensor> exp_avg_, exp_avg_sq_, steps_;
 };
 
@@ -68,7 +69,7 @@ class AdamW final : public Optimizer {
 
 void declare(SettingList& list, AdamWOptions& o) {
   list.group("Optimizer");
-  list.add("weight-decay", o.weight_decay, "of AdamW, on matrices; not on norms and biases");
+  list.add("weight-decay", o.weight_decay, "on matrices; not on norms and biases");
   list.add("beta1", o.beta1, "of AdamW");
   list.add("beta2", o.beta2, "of AdamW");
   list.add("adam-eps", o.eps, "of AdamW");
@@ -83,7 +84,9 @@ Status check(const AdamWOptions& o) {
 
 Result<std::unique_ptr<Optimizer>> make_adamw(NamedTensors parameters, const AdamWOptions& options) {
   if (Status s = check(options); !s) return s.error();
-  return std::unique_ptr<Optimizer>(std::make_unique<AdamW>(std::move(parameters), options));
+  Result<std::vector<MoveRule>> rules = move_rules(parameters, options.groups, options.weight_decay);
+  if (!rules) return rules.error();
+  return std::unique_ptr<Optimizer>(std::make_unique<AdamW>(std::move(parameters), options, *rules));
 }
 
 }  // namespace nanquest::trainer

@@ -25,7 +25,7 @@ void Optimizer::cast_to_fp32() {
   const at::NoGradGuard no_grad;
   for (const NamedTensors& group : {parameters_, state()})
     for (at::Tensor t : group | std::views::values)
-      if (t.is_floating_point() && t.scalar_type() != at::kFloat) t.set_data(t.to(at::kFloat));
+      if (t.is_floating_point() && c10::elementSize(t.scalar_type()) < sizeof(float)) t.set_data(t.to(at::kFloat));
 }
 
 std::vector<std::string> Optimizer::without_gradient() const {

@@ -34,8 +34,8 @@ class Optimizer {
   void scale_gradients(double factor);
   /// Drops the gradients.
   void clear_gradients();
-  /// Casts weights and state to fp32 in place. `Tensor::to` on the weights alone would leave low-precision
-  /// moments behind and the next step would silently mix formats.
+  /// Casts weights and state of narrower formats to fp32 in place. `Tensor::to` on the weights alone would
+  /// leave low-precision moments behind and the next step would silently mix formats.
   void cast_to_fp32();
   /// Names of parameters that have no gradient now.
   std::vector<std::string> without_gradient() const;

@@ -4,7 +4,6 @@
 #include <vector>
 
 #include "trainer/checkpoint/weights.h"
-#include "trainer/text/text_task.h"
 
 namespace nanquest::trainer {
 namespace {
@@ -21,6 +20,19 @@ Status settle(Parts& parts, std::vector<std::string>& remarks) {
   return {};
 }
 
+constexpr std::pair<OptimizerKind, std::string_view> kOptimizers[] = {{OptimizerKind::adamw, "adamw"},
+                                                                      {OptimizerKind::sgd, "sgd"}};
+
+Result<std::unique_ptr<Optimizer>> make_optimizer(const Parts& parts, const Task& task) {
+  SgdOptions sgd = parts.sgd;
+  sgd.weight_decay = parts.adamw.weight_decay;
+  Result<std::unique_ptr<Optimizer>> optimizer = parts.optimizer == OptimizerKind::sgd
+                                                     ? make_sgd(task.parameters(), sgd)
+                                                     : make_adamw(task.parameters(), parts.adamw);
+  if (!optimizer) return optimizer.error();
+  return with_clips(std::move(*optimizer), parts.clips);
+}
+
 Status begin_with(const std::string& path, const Task& task) {
   NamedTensors weights = task.parameters();
   for (const auto& buffer : task.buffers()) weights.push_back(buffer);
@@ -35,8 +47,13 @@ Parts::Parts() {
   declare(list, path, data);
   declare(list, model);
   declare(list, schedule);
+  list.group("Optimizer");
+  list.add("optimizer", optimizer, "adamw or sgd", Words<OptimizerKind>(kOptimizers));
   declare(list, adamw);
+  declare(list, sgd);
   declare(list, loop);
+  declare(list, clips);
+  declare(list, text);
   declare(list, numerics);
   declare(list, loop.scaler);
   list.group("Run");
@@ -62,14 +79,14 @@ Result<std::unique_ptr<Trainer>> make_trainer(Parts& parts, const Listener& list
   set_numerics(loop.seed, parts.numerics);
   Result<std::unique_ptr<Model>> model = make_gpt(parts.model, loop.seed, loop.device);
   if (!model) return model.error();
-  std::unique_ptr<Task> task = make_text_task(std::move(*model), std::move(*data));
+  std::unique_ptr<Task> task = make_text_task(std::move(*model), std::move(*data), parts.text);
   if (!parts.init_from.empty() && !loop.resume) {
     if (Status ok = begin_with(parts.init_from, *task); !ok) return ok.error();
     remarks.push_back("weights: from " + parts.init_from);
   }
   loop.steps = steps_of(loop, *task);
   loop.schedule = parts.schedule.over(loop.steps);
-  Result<std::unique_ptr<Optimizer>> optimizer = make_adamw(task->parameters(), parts.adamw);
+  Result<std::unique_ptr<Optimizer>> optimizer = make_optimizer(parts, *task);
   if (!optimizer) return optimizer.error();
   Result<std::unique_ptr<Trainer>> trainer =
       Trainer::create(loop, std::move(task), std::move(*optimizer), listener);

@@ -14,9 +14,14 @@
 #include "trainer/loop/trainer.h"
 #include "trainer/model/gpt.h"
 #include "trainer/optim/adamw.h"
+#include "trainer/optim/clips.h"
+#include "trainer/optim/sgd.h"
 #include "trainer/precision/device.h"
+#include "trainer/text/text_task.h"
 
 namespace nanquest::trainer {
+
+enum class OptimizerKind : std::uint8_t { adamw, sgd };
 
 /// All settings of a run, in one list that points into this.
 struct Parts {
@@ -25,8 +30,12 @@ struct Parts {
   LoopConfig loop;
   NumericsOptions numerics;
   GptConfig model;
+  TextOptions text;
   ScheduleOptions schedule;
+  OptimizerKind optimizer = OptimizerKind::adamw;
   AdamWOptions adamw;
+  SgdOptions sgd;  ///< its weight decay is that of `adamw`
+  ClipSwitches clips;
   SettingList list;
 
   Parts();

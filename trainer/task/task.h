@@ -24,6 +24,12 @@ struct Batch {
   std::vector<std::string> texts;  ///< one a sample, or none: what a person reads
 };
 
+/// Why a sample may not be used.
+struct Fault {
+  std::int64_t row = 0;  ///< of the batch
+  std::string what;      ///< "targets holds 300 at 5, not one of 256"
+};
+
 /// Sums over samples, by name. Those of two sets of samples are added name by name.
 using Tally = std::map<std::string, double>;
 
@@ -53,6 +59,9 @@ class Task {
   /// Held-out samples [first, first + size); `first + size` is at most `eval_samples()`.
   virtual Batch eval_batch(std::int64_t first, std::int64_t size) const;
 
+  /// The samples of `batch` that no step should see: looked for before it is computed. By default those with
+  /// a non-finite number (`finite_faults`).
+  virtual std::vector<Fault> faults(const Batch& batch) const;
   /// How many things `loss_sum` adds up over `batch` (targets, without padding). Asked before the forward
   /// pass, so that all micro-batches of a step are divided by the same number.
   virtual std::int64_t loss_count(const Batch& batch) const = 0;
@@ -73,6 +82,9 @@ class Task {
   /// All of the data that a position in its order depends on, as text.
   virtual std::string data_fingerprint() const { return ""; }
 };
+
+/// One for each sample that has a NaN or an infinity among the numbers of a tensor.
+std::vector<Fault> finite_faults(const Batch& batch);
 
 /// `tally[name]`, NaN if there is none.
 double tallied(const Tally& tally, const std::string& name);

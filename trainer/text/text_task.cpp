@@ -9,6 +9,8 @@
 namespace nanquest::trainer {
 namespace {
 
+constexpr std::int64_t kBytes = 256;
+
 /// ", 3 binary files skipped", or nothing if there are none.
 std::string counted(std::int64_t n, const char* what) {
   return n > 0 ? ", " + std::to_string(n) + " " + what : "";
@@ -22,7 +24,8 @@ Batch batch_of(TextWindows windows) {
 
 class TextTask final : public Task {
  public:
-  TextTask(std::unique_ptr<Model> model, TextData data) : model_(std::move(model)), data_(std::move(data)) {}
+  TextTask(std::unique_ptr<Model> model, TextData data, const TextOptions& options)
+      : model_(std::move(model)), data_(std::move(data)), options_(options) {}
 
   NamedTensors parameters() const override { return model_->parameters(); }
   NamedTensors buffers() const override { return model_->buffers(); }
@@ -35,11 +38,15 @@ class TextTask final : public Task {
     return batch_of(data_.eval_batch(first, size));
   }
 
+  std::vector<Fault> faults(const Batch& batch) const override {
+    return token_faults(batch.tensors[0].second, batch.tensors[1].second, kBytes, data_.context());
+  }
   std::int64_t loss_count(const Batch& batch) const override {
     return count_targets(batch.tensors[1].second);
   }
   at::Tensor loss_sum(const NamedTensors& tensors, bool training) override {
-    return next_token_loss(model_->forward(tensors[0].second, training), tensors[1].second);
+    return next_token_loss(model_->forward(tensors[0].second, training), tensors[1].second,
+                           training ? options_.z_loss : 0);
   }
 
   std::vector<std::string> description() const override {
@@ -60,12 +67,24 @@ class TextTask final : public Task {
  private:
   std::unique_ptr<Model> model_;
   TextData data_;
+  TextOptions options_;
 };
 
 }  // namespace
 
-std::unique_ptr<Task> make_text_task(std::unique_ptr<Model> model, TextData data) {
-  return std::make_unique<TextTask>(std::move(model), std::move(data));
+void declare(SettingList& list, TextOptions& options) {
+  list.group("Optimizer");
+  list.add("z-loss", options.z_loss,
+           "weight of the squared log of softmax's sum in the training loss (0 = none, 1e-4 is usual)");
+  list.check([&options]() -> Status {
+    if (options.z_loss >= 0) return {};
+    return Error{ErrorCode::usage, "z-loss must not be negative", "try 1e-4"};
+  });
+}
+
+std::unique_ptr<Task> make_text_task(std::unique_ptr<Model> model, TextData data,
+                                     const TextOptions& options) {
+  return std::make_unique<TextTask>(std::move(model), std::move(data), options);
 }
 
 }  // namespace nanquest::trainer

@@ -1,0 +1,114 @@
+// Which samples a step is made of: the order of the task, without those that may not be used.
+#include <ATen/ATen.h>
+
+#include <algorithm>
+
+#include "trainer/loop/trainer.h"
+
+namespace nanquest::trainer {
+namespace {
+
+constexpr const char* kMend =
+    "mend it, or leave it out: --quarantine FILE with its id in it, or another --on-incident";
+
+/// The rows of `batch` that `out` does not name.
+Batch without(const Batch& batch, const std::vector<bool>& out) {
+  std::vector<std::int64_t> rows;
+  for (std::size_t i = 0; i < out.size(); ++i)
+    if (!out[i]) rows.push_back(static_cast<std::int64_t>(i));
+  const at::Tensor index = at::tensor(rows, at::kLong);
+  Batch kept;
+  for (const auto& [name, t] : batch.tensors) kept.tensors.emplace_back(name, t.index_select(0, index));
+  for (const std::int64_t row : rows) {
+    const auto at = static_cast<std::size_t>(row);
+    if (at < batch.ids.size()) kept.ids.push_back(batch.ids[at]);
+    if (at < batch.texts.size()) kept.texts.push_back(batch.texts[at]);
+  }
+  return kept;
+}
+
+/// Puts the rows of `more` behind those of `batch`.
+Status append(Batch& batch, const Batch& more) {
+  for (std::size_t i = 0; i < batch.tensors.size(); ++i) {
+    at::Tensor& t = batch.tensors[i].second;
+    const at::Tensor& other = more.tensors[i].second;
+    if (t.sizes().slice(1) != other.sizes().slice(1))
+      return Error{ErrorCode::usage,
+                   batch.tensors[i].first +
+                       ": samples of other batches have another shape, so none can stand in for one "
+                       "that may not be used",
+                   "let the task pad all samples to one length"};
+    t = at::cat({t, other});
+  }
+  batch.ids.insert(batch.ids.end(), more.ids.begin(), more.ids.end());
+  batch.texts.insert(batch.texts.end(), more.texts.begin(), more.texts.end());
+  return {};
+}
+
+std::int64_t rows_of(const Batch& batch) {
+  return batch.tensors.empty() ? 0 : batch.tensors.front().second.size(0);
+}
+
+}  // namespace
+
+Result<std::vector<bool>> Trainer::unfit(const Batch& batch) {
+  std::vector<bool> out(static_cast<std::size_t>(rows_of(batch)), false);
+  if (quarantine_)
+    for (std::size_t i = 0; i < out.size() && i < batch.ids.size(); ++i)
+      out[i] = quarantine_->holds(batch.ids[i]);
+  for (const Fault& fault : task_->faults(batch)) {
+    const auto row = static_cast<std::size_t>(fault.row);
+    if (out.at(row)) continue;
+    out[row] = true;
+    const std::string id = row < batch.ids.size() ? batch.ids[row]
+                                                  : "row " + std::to_string(row) + " of the batch at " +
+                                                        std::to_string(counters_.data_position);
+    if (config_.policy == Policy::stop)
+      return Error{ErrorCode::bad_file, "sample " + id + ": " + fault.what, kMend};
+    if (!unfit_.insert(id).second) continue;  // it comes again in each pass
+    say("sample " + id + ": " + fault.what + "; it is left out");
+    drop({id}, fault.what);
+  }
+  return out;
+}
+
+Result<Batch> Trainer::next_batch() {
+  const std::int64_t size = config_.batch_size;
+  Batch batch;
+  batch_span_ = 0;
+  while (rows_of(batch) < size) {
+    const std::int64_t missing = size - rows_of(batch);
+    Batch more = task_->train_batch(counters_.data_position + batch_span_, missing);
+    batch_span_ += missing;
+    const Result<std::vector<bool>> out = unfit(more);
+    if (!out) return out.error();
+    if (std::find(out->begin(), out->end(), true) != out->end()) more = without(more, *out);
+    if (batch.tensors.empty()) {
+      batch = std::move(more);
+    } else if (Status s = append(batch, more); !s) {
+      return s.error();
+    }
+    if (rows_of(batch) == size && task_->loss_count(batch) <= 0) {
+      const std::string what =
+          "the batch of samples " + batch.ids.front() + " to " + batch.ids.back() + " has no target";
+      if (config_.policy == Policy::stop) return Error{ErrorCode::bad_file, what, kMend};
+      say(what + "; they are left out");
+      drop(batch.ids, "no target is left");
+      batch = {};
+    }
+    if (rows_of(batch) == 0 && batch_span_ >= task_->train_samples() + size)
+      return Error{ErrorCode::bad_file,
+                   "none of the " + std::to_string(task_->train_samples()) + " samples may be used",
+                   quarantine_ ? "look at " + quarantine_->path() : "look at the lines above"};
+  }
+  return batch;
+}
+
+void Trainer::drop(const std::vector<std::string>& ids, const std::string& why) {
+  summary_.skipped_samples.insert(summary_.skipped_samples.end(), ids.begin(), ids.end());
+  if (!quarantine_) return;
+  const std::string where = "batch " + std::to_string(counters_.data_steps) + " of " + config_.run_dir;
+  if (Status s = quarantine_->add(ids, where + ": " + why); !s) say(s.error().text());
+}
+
+}  // namespace nanquest::trainer

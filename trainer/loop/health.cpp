@@ -1,0 +1,126 @@
+#include "trainer/loop/health.h"
+
+#include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
+
+#include <algorithm>
+#include <cctype>
+#include <cstdio>
+#include <map>
+#include <sstream>
+
+#include "trainer/precision/device.h"
+
+namespace nanquest::trainer {
+namespace {
+
+constexpr double kApart = 100;          // norms of layers, one to the other
+constexpr double kVanished = 1e-12;     // of the largest norm
+constexpr double kFlushed = 0.1;        // share of zeros
+constexpr double kSwallowed = 0.5;      // share of updates
+constexpr std::int64_t kLooked = 4096;  // elements of each weight
+
+std::string text_of(const char* format, double value) {
+  char text[40];
+  std::snprintf(text, sizeof text, format, value);
+  return text;
+}
+
+/// The first part of `name` that is a number; nothing if none is.
+std::optional<std::int64_t> layer_of(const std::string& name) {
+  std::istringstream parts(name);
+  for (std::string part; std::getline(parts, part, '.');)
+    if (!part.empty() && part.size() < 10 &&
+        std::all_of(part.begin(), part.end(), [](unsigned char c) { return std::isdigit(c) != 0; }))
+      return std::stoll(part);
+  return std::nullopt;
+}
+
+/// Share of zeros in the rows of a matrix that hold anything else: a row of zeros is one that was not used.
+double zeros_among_used(const at::Tensor& gradient) {
+  const at::Tensor rows = gradient.reshape({gradient.size(0), -1}), zero = rows.eq(0);
+  const at::Tensor used = zero.all(1).logical_not();
+  const double elements = used.sum().item<double>() * static_cast<double>(rows.size(1));
+  return elements == 0 ? 0 : zero.sum(1).mul(used).sum().item<double>() / elements;
+}
+
+/// Every n-th element, so that there are at most kLooked.
+at::Tensor some_of(const at::Tensor& t) {
+  const at::Tensor flat = t.detach().reshape({-1});
+  return flat.slice(0, 0, flat.numel(), std::max<std::int64_t>(1, (flat.numel() + kLooked - 1) / kLooked));
+}
+
+}  // namespace
+
+std::optional<std::string> ClipWatch::add(bool clipped) {
+  steps_.push_back(clipped);
+  if (steps_.size() > kSteps) steps_.pop_front();
+  const auto count = static_cast<std::size_t>(std::count(steps_.begin(), steps_.end(), true));
+  if (told_ || steps_.size() < kSteps || count < kMost) return std::nullopt;
+  told_ = true;
+  return std::to_string(count) + " of the last " + std::to_string(kSteps) +
+         " steps were clipped: the gradient norm is above --grad-clip as a rule, so the clip sets the rate "
+         "(a larger --grad-clip or a smaller --lr says what is meant)";
+}
+
+std::vector<std::string> gradient_remarks(const NamedTensors& parameters, at::ScalarType amp) {
+  const at::NoGradGuard no_grad;
+  std::map<std::int64_t, double> layers;
+  std::vector<std::pair<std::string, double>> norms;
+  std::vector<std::string> remarks;
+  double largest = 0;
+  for (const auto& [name, p] : parameters) {
+    if (!p.grad().defined()) continue;
+    const double squares = p.grad().to(at::kDouble).square().sum().item<double>();
+    norms.emplace_back(name, std::sqrt(squares));
+    largest = std::max(largest, norms.back().second);
+    if (const auto layer = layer_of(name)) layers[*layer] += squares;
+    if (amp != at::kHalf || p.dim() < 2) continue;
+    if (const double zeros = zeros_among_used(p.grad()); zeros > kFlushed)
+      remarks.push_back(
+          text_of("%.0f", 100 * zeros) + " % of the gradient of " + name +
+          " is exactly zero in fp16: too small for the format (a larger --init-scale, or bf16)");
+  }
+  const auto by_norm = [](const auto& a, const auto& b) { return a.second < b.second; };
+  if (!layers.empty()) {
+    const auto [least, most] = std::minmax_element(layers.begin(), layers.end(), by_norm);
+    const double apart = std::sqrt(most->second / least->second);
+    if (least->second > 0 && apart > kApart)
+      remarks.push_back("gradient norms are " + text_of("%.0f", apart) + " times apart over depth: layer " +
+                        std::to_string(most->first) + " has " + text_of("%.3g", std::sqrt(most->second)) +
+                        ", layer " + std::to_string(least->first) + " " +
+                        text_of("%.3g", std::sqrt(least->second)) +
+                        " (norms before the blocks, or smaller fresh weights, even that out)");
+  }
+  for (const auto& [name, norm] : norms)
+    if (largest > 0 && norm < kVanished * largest)
+      remarks.push_back("the gradient of " + name + " vanishes: its norm is " + text_of("%.3g", norm) +
+                        ", that of the largest " + text_of("%.3g", largest));
+  return remarks;
+}
+
+UpdateWatch::UpdateWatch(const NamedTensors& parameters) {
+  const at::NoGradGuard no_grad;
+  for (const auto& [name, p] : parameters)
+    before_.push_back(p.grad().defined() ? some_of(p).clone() : at::Tensor());
+}
+
+std::optional<std::string> UpdateWatch::look(const NamedTensors& parameters) const {
+  const at::NoGradGuard no_grad;
+  double moving = 0, stuck = 0;
+  std::string format;
+  for (std::size_t i = 0; i < parameters.size(); ++i) {
+    const at::Tensor& p = parameters[i].second;
+    if (!before_[i].defined() || !p.grad().defined()) continue;
+    const at::Tensor meant = some_of(p.grad()).ne(0);
+    moving += meant.sum().item<double>();
+    stuck += meant.logical_and(some_of(p).eq(before_[i])).sum().item<double>();
+    format = short_name(p.scalar_type());
+  }
+  if (moving == 0 || stuck / moving <= kSwallowed) return std::nullopt;
+  return text_of("%.0f", 100 * stuck / moving) +
+         " % of the weights with a gradient did not move: the update is less than " + format +
+         " can add to them (a larger --lr, or weights in a wider format)";
+}
+
+}  // namespace nanquest::trainer

@@ -1,0 +1,59 @@
+/// What holds an update back beyond the loop's clip of the whole norm. Each goes around an optimizer and is
+/// one itself; what it remembers is part of its state, so a checkpoint, a rollback and an undone step have
+/// it.
+///
+///     Result<std::unique_ptr<Optimizer>> adamw = make_adamw(weights, {});
+///     std::unique_ptr<Optimizer> held = make_zclip(std::move(*adamw), {});
+///
+/// Gradients must be finite, as they are behind the gate.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "probe/base/result.h"
+#include "trainer/config/setting_list.h"
+#include "trainer/optim/optimizer.h"
+
+namespace nanquest::trainer {
+
+/// Every module's gradient (its weights' together; a module is a name without its last part) is scaled down
+/// to at most `largest`, so that one that explodes does not starve the others of their share of a common
+/// clip.
+std::unique_ptr<Optimizer> make_module_clip(std::unique_ptr<Optimizer> inner, double largest);
+
+/// ZClip (Kumar and others, 2025): a norm that is far above what norms were lately is taken back to there.
+struct ZClipOptions {
+  double z = 2.5;            ///< standard deviations from which on it acts
+  double alpha = 0.97;       ///< of the moving mean and variance of norms: the share of the past
+  std::int64_t warmup = 25;  ///< steps that mean and variance begin with; it does not act in them
+};
+
+/// With z-score s = (norm - mean) / deviation above `z`, the gradient is scaled to the norm
+/// mean + (z² / s) · deviation; mean and variance move by the norm that was let through.
+std::unique_ptr<Optimizer> make_zclip(std::unique_ptr<Optimizer> inner, const ZClipOptions& options);
+
+/// SPAM (Huang and others, 2025): elements that spike are clipped one by one, and Adam's moments are
+/// forgotten every so often, as a spike stays in them for hundreds of steps.
+struct SpamOptions {
+  double threshold = 5000;  ///< an element with g² > threshold · v becomes sign(g) · sqrt(threshold · v)
+  std::int64_t interval = 500;  ///< steps between resets of the moments; 0 = never
+  std::int64_t warmup = 150;    ///< steps after a reset in which the rate rises along a cosine
+  std::int64_t settle = 20;  ///< steps after the beginning or a reset in which v knows too little to clip by
+};
+
+/// `usage` if `inner` has no second moments ("exp_avg_sq.NAME"): it goes around AdamW alone.
+Result<std::unique_ptr<Optimizer>> make_spam(std::unique_ptr<Optimizer> inner, const SpamOptions& options);
+
+/// The switches of all three, as a person gives them: 0 or false = off.
+struct ClipSwitches {
+  double module_clip = 0;
+  bool zclip = false, spam = false;
+};
+
+/// Declares them, in the group Optimizer.
+void declare(SettingList& list, ClipSwitches& switches);
+/// Puts what is switched on around `inner`; gradients meet the module clip first, then SPAM, then ZClip.
+Result<std::unique_ptr<Optimizer>> with_clips(std::unique_ptr<Optimizer> inner, const ClipSwitches& switches);
+
+}  // namespace nanquest::trainer
