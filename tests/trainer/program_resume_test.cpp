@@ -89,6 +89,15 @@ TEST_F(ProgramResume, AResumeNamesEverySettingThatDiffersAndTheWayOut) {
   EXPECT_EQ(run(tiny("--resume --lr 0.01 --grad-clip 0.5 --save-every 5")).code, 0);
 }
 
+// The command that the refusal names must be one that works.
+TEST_F(ProgramResume, ASwitchIsNamedAsItCanBeGiven) {
+  ASSERT_EQ(run(tiny("--zclip --stop-after 3")).code, 0);
+  const Ran r = run(tiny("--resume"));
+  EXPECT_EQ(r.code, 2);
+  EXPECT_NE(r.err.find("to go on as before give --zclip=true;"), std::string::npos) << r.err;
+  EXPECT_EQ(run(tiny("--resume --zclip=true")).code, 0);
+}
+
 TEST_F(ProgramResume, ChangesThatAreNoneAreRefused) {
   for (const char* bad : {"--set lr", "--set lr=", "--set=lrr=1", "--set lr=fast", "--set"}) {
     const Ran r = run(tiny(bad));

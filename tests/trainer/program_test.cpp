@@ -132,6 +132,7 @@ TEST_F(Program, SkippedBatchesGoIntoQuarantineAndStayOut) {
   EXPECT_EQ(without.code, 2);
   EXPECT_NE(without.err.find("quarantine"), std::string::npos) << without.err;
   std::filesystem::remove_all(folder / "run");
+  EXPECT_TRUE(one_line(without.err)) << without.err;
   const Ran nowhere = run(tiny("--quarantine /no/such/folder/ids.txt"));
   EXPECT_EQ(nowhere.code, 3);
   EXPECT_TRUE(one_line(nowhere.err)) << nowhere.err;

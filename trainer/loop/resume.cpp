@@ -97,7 +97,9 @@ Status Trainer::check_settings(const TrainState& state) const {
       continue;
     }
     differ += (differ.empty() ? "" : "; ") + both;
-    keep += " --" + key + " " + shell_word(then->second);
+    // A switch takes its value by the sign alone.
+    const bool is_switch = then->second == "true" || then->second == "false";
+    keep += " --" + key + (is_switch ? "=" : " ") + shell_word(then->second);
     change += " --set " + key + "=" + shell_word(now);
   }
   if (differ.empty()) return {};

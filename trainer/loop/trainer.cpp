@@ -41,8 +41,6 @@ Result<std::unique_ptr<Trainer>> Trainer::create(LoopConfig config, std::unique_
     Result<Quarantine> quarantine = Quarantine::open(t->config_.quarantine);
     if (!quarantine) return quarantine.error();
     t->quarantine_ = std::move(*quarantine);
-    t->say("quarantine: " + t->config_.quarantine + " names " + std::to_string(t->quarantine_->size()) +
-           " samples");
   }
   if (t->config_.resume)
     if (Status s = t->resume(); !s) return s.error();
@@ -57,6 +55,9 @@ Result<std::unique_ptr<Trainer>> Trainer::create(LoopConfig config, std::unique_
   remove_half_written(t->checkpoints());
   for (const std::string& path : t->damaged_) set_aside(path);
   if (Status s = t->open_metrics(earlier); !s) return s.error();
+  if (t->quarantine_)
+    t->say("quarantine: " + t->config_.quarantine + " names " + std::to_string(t->quarantine_->size()) +
+           " samples");
   return t;
 }
 
