@@ -33,7 +33,7 @@ std::pair<std::string, std::size_t> place_of(const std::string& frame) {
 }
 
 /// Control characters of a stranger's file say nothing to a person.
-std::string shown(std::string text) {
+std::string shown(const std::string& text) {
   std::string out;
   for (const char c : text.substr(0, kWidest))
     out += c == '\t' ? std::string(4, ' ') : std::string(1, static_cast<unsigned char>(c) < 32 ? ' ' : c);
