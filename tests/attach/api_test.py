@@ -42,6 +42,18 @@ class ApiTest(AttachTest):
         self.assertIn("13", str(verdict["samples"]))
         self.assertIn("trainer.lr", config)
 
+    def test_functions_that_are_told_of_incidents(self):
+        process = self.plain(PROGRAMS / "listeners.py", "run")
+        self.assert_exit(process)
+        rows = [line.split("|") for line in process.stdout.splitlines()]
+        self.assertEqual([row[0] for row in rows], ["3", "5"])
+        for row, file in zip(rows, self.incidents()):
+            self.assertEqual(row[1:3], [str(self.scratch / "run"), str(file)])
+            self.assertTrue(row[3].startswith(f"step {row[0]}: "), row)
+        failed = [line for line in self.probes_lines(process) if "no route to the pager" in line]
+        self.assertEqual(len(failed), 1, process.stderr)
+        self.assertIn("fails, which is told of incidents, raised OSError", failed[0])
+
 
 if __name__ == "__main__":
     main()

@@ -15,7 +15,7 @@ from __future__ import annotations
 from .settings import Settings
 
 __version__ = "0.1.0"
-__all__ = ["attach", "batch", "detach", "record", "step"]
+__all__ = ["attach", "batch", "detach", "on_incident", "record", "step"]
 
 
 def attach(run_dir: str = Settings.run_dir, level: str = Settings.level, *, watch_every: int = Settings.watch_every,
@@ -58,6 +58,20 @@ def detach(outcome: str = "detached") -> None:
     """Ends the observation; the files are complete then. Harmless if nothing is attached."""
     from . import process
     process.detach(outcome)
+
+
+def on_incident(listener):
+    """`listener` is called at every incident from now on, before or after `attach`, with an object that has `step`, `cause` (a
+    line), `directory` of the run and `file` ("" if none was written). One that raises is said so and not called again: nothing
+    of it reaches the training. Returns `listener`, so it can be a decorator.
+
+        @nanquest.on_incident
+        def page_me(incident):
+            send(f"step {incident.step}: {incident.cause}")
+    """
+    from . import told
+    told.listeners.append(listener)
+    return listener
 
 
 def batch(ids) -> None:

@@ -9,7 +9,7 @@ import sys
 import threading
 import time
 
-from . import library, reports
+from . import library, reports, told as listening
 from .places import claim, place_in_group, shorter
 from .quarantine import Quarantine
 from .settings import Settings, say
@@ -116,7 +116,7 @@ class Attachment:
         stop = told["incident"] and told["stops"] and self.settings.on_incident == "stop"
         self._tell(told, "; stopped" if stop else "")
         if of_batch and told["incident"] and told["stops"]:
-            self._put_into_quarantine(told["step"])
+            self._put_into_quarantine(self._step_of(told))
         if stop:
             self.end("stopped: policy stop", said=True)
         return told if told["skip"] else None
@@ -138,10 +138,16 @@ class Attachment:
         self.finish(outcome, look_back=False)
         raise SystemExit(EXIT_ON_INCIDENT)
 
+    def _step_of(self, told: dict) -> int:
+        """Which step an answer is about: the one that runs, where it does not say."""
+        return told["step"] or self.ops.step()
+
     def _tell(self, told: dict, end: str = "") -> None:
         if not told["summary"]:
             return
         self.said += told["incident"]
+        if told["incident"]:
+            listening.tell(listening.Incident(self._step_of(told), told["summary"], self.run_dir, told["file"]))
         if self.said <= LINES:
             self.note()
         if told["incident"] and self.said > LINES:
