@@ -15,6 +15,12 @@ OPTIMIZERS = {
     "adamw-fused": lambda p: torch.optim.AdamW(p, lr=1e-2, fused=True),
     "rmsprop": lambda p: torch.optim.RMSprop(p, lr=2e-3),
     "adafactor": lambda p: torch.optim.Adafactor(p, lr=0.1),
+    "nadam": lambda p: torch.optim.NAdam(p, lr=1e-2, eps=1e-4),
+    "adamax": lambda p: torch.optim.Adamax(p, lr=2e-2, eps=1e-4),
+    "asgd": lambda p: torch.optim.ASGD(p, lr=0.2),
+    "rprop": lambda p: torch.optim.Rprop(p, lr=1e-3),
+    "adagrad": lambda p: torch.optim.Adagrad(p, lr=0.3, eps=1e-4),
+    "radam": lambda p: torch.optim.RAdam(p, lr=5e-2, eps=1e-4),
 }
 
 
@@ -71,6 +77,8 @@ def _spoil(run, model, optimizer):
         model[0].weight.grad[0, 3] = float("inf")
     elif run.where == "buffer":
         model.norms.fill_(float("inf"))
+    elif run.where == "moment":
+        next(value for value in optimizer.state[model[0].weight].values() if value.dim() == 2)[1, 0] = float("nan")
     elif run.where == "weight":
         model[0].weight.data[1, 1] = float("nan")
     elif run.where == "rate":

@@ -1,6 +1,7 @@
 """Planted faults in programs that know nothing of the probe, and what becomes of each under --on-incident fallback_fp32.
 
-usage: try_faults.py [--table]      (--table: what became of each kind of fault, too)
+usage: try_faults.py [--few | --all] [--table] [--rows]      (--few: eight of them; --all: every optimizer with every fault;
+--table, --rows: also what became of each kind of fault, of each fault, in Markdown)
 
 Every case runs twice, alone and attached. What is right is known by how the fault was made:
 recovered: one incident, weights finite, every later update made, and the loss on held-out data below half of what it was when
@@ -26,11 +27,16 @@ import program  # noqa: E402
 
 FORMATS = ("fp32", "bf16", "fp16", "pure-bf16", "pure-fp16")
 ADAPTIVE = ("adamw", "adamw-fused", "rmsprop", "adafactor")
+MORE = ("nadam", "adamax", "asgd", "rprop", "adagrad", "radam")
 EVER, THRICE, STEPS = -1, 3, 100
+OFTEN = {1: "once", THRICE: "three times", EVER: "for ever"}
+# Faults that harm nobody: these rates bound a step of another size, and these moments never reach a weight as numbers.
+HARMLESS = {("rate", "adafactor"), ("rate", "rprop"), ("moment", "asgd"), ("moment", "rprop")}
+SPOILS = ("weight", "moment", "rate")  # what no update that is left out heals
 HALVINGS = 10  # of the loss scale, until it is 1
 KINDS = {"input": "NaN in a batch", "inf": "Inf in a batch", "target": "NaN in a target", "loss": "NaN loss",
          "root": "finite loss, NaN gradient", "gradient": "Inf in a gradient", "overflow": "loss overflows fp16, once or for ever",
-         "weight": "NaN written to a weight", "rate": "infinite rate", "clean": "nothing"}
+         "weight": "NaN written to a weight", "moment": "NaN written to a moment", "rate": "infinite rate", "clean": "nothing"}
 
 
 def scalers(run):
@@ -38,21 +44,24 @@ def scalers(run):
     return run.format == "fp16" and run.where in ("inf", "root", "gradient")
 
 
-def optimizers(format):
+def optimizers(format, every):
     # The squares of gradients don't fit into fp16: that program is lost without any fault.
-    return ("sgd",) if format == "pure-fp16" else ("sgd", *ADAPTIVE)
+    return ("sgd",) if format == "pure-fp16" else ("sgd", *ADAPTIVE, *(MORE if every else ()))
 
 
-def cases():
-    """(Run, what is right)."""
+def cases(every):
+    """(Run, what is right). `every`: each fault with each optimizer, not with one of them in turn."""
     for format in FORMATS:
-        names = optimizers(format)
+        names = optimizers(format, every)
         for number, where in enumerate(("input", "inf", "target", "loss", "root", "gradient")):
             for count, right in ((1, "recovered"), (THRICE, "skipped"), (EVER, "stopped")):
-                run = program.Run(format, names[(number + count) % len(names)], where, count=count, steps=STEPS)
-                yield run, "clean" if scalers(run) and count > 0 else right
-        for where in ("weight", "rate"):
-            yield program.Run(format, names[0], where, steps=STEPS), "stopped"
+                for name in names if every else (names[(number + count) % len(names)],):
+                    run = program.Run(format, name, where, count=count, steps=STEPS)
+                    yield run, "clean" if scalers(run) and count > 0 else right
+        for where in SPOILS:
+            for name in names if every else names[:1]:
+                if (where, name) not in HARMLESS:
+                    yield program.Run(format, name, where, steps=STEPS), "stopped"
         for name in names:
             yield program.Run(format, name, at=99), "clean"
     for format in ("fp16", "pure-fp16"):  # what the fallback is for
@@ -90,9 +99,10 @@ def judged(run):
         untouched = same(plain, found) and not skipped and fell_back is None and not code
         return ("clean" if untouched else "touched"), alone
     if code:
-        spoils = run.where in ("weight", "rate")
+        spoils = run.where in SPOILS
         # The step after the fault shows what was spoiled; or the fallback, and five batches more.
-        due = 2 if spoils else 1 + 5 + (HALVINGS if scalers(run) else 0)
+        late = run.where == "rate" and run.optimizer == "asgd"  # it takes a rate from the update before
+        due = 2 + late if spoils else 1 + 5 + (HALVINGS if scalers(run) else 0)
         in_time = len(found["losses"]) == run.at + due
         return ("stopped" if code == 4 and in_time and (spoils or program.finite(found)) else f"ended with {code}"), alone
     if not program.finite(found):
@@ -116,13 +126,22 @@ def table(rows):
         print(f"| {words} | " + " | ".join(cells) + " |")
 
 
+def each(rows):
+    print("| planted | format | optimizer | how often | became | without the probe |")
+    print("|---|---|---|---|---|---|")
+    for run, _, got, alone in rows:
+        often = OFTEN[run.count] if run.at < run.steps else ""
+        print(f"| {KINDS[run.where] if often else KINDS['clean']} | {run.format} | {run.optimizer} | {often} | {got} | {alone} |")
+
+
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("--table", action="store_true")
+    for name in ("few", "all", "table", "rows"):
+        parser.add_argument(f"--{name}", action="store_true")
     options = parser.parse_args()
     torch.set_num_threads(1)
-    rows = []
-    for run, right in cases():
+    rows, wanted = [], [*cases(options.all)]
+    for run, right in wanted[4::len(wanted) // 8] if options.few else wanted:
         got, alone = judged(run)
         rows.append((run, right, got, alone))
         if got != right:
@@ -131,6 +150,8 @@ def main():
     right = sum(got == wanted for _, wanted, got, _ in rows)
     if options.table:
         table(rows)
+    if options.rows:
+        each(rows)
     print(f"{right} of {len(rows)} right: {len(faults)} planted faults, {len(rows) - len(faults)} clean runs; "
           f"{sum(alone == 'lost' for *_, alone in faults)} of the faults lose the run without the probe")
     return 0 if right == len(rows) else 1
