@@ -67,6 +67,10 @@ bool between_steps() {
   return session() && session()->between_steps();
 }
 
+void begin_aside() {
+  if (session()) session()->begin_aside();
+}
+
 std::string begin_forward() {
   return session() ? to_json(session()->begin_forward()) : "";
 }
@@ -174,6 +178,7 @@ TORCH_LIBRARY(nanquest, m) {
   m.def("name_tensor(str kind, str name, Tensor tensor) -> ()", &name_tensor);
   m.def("begin_forward() -> str", &begin_forward);
   m.def("between_steps() -> bool", &between_steps);
+  m.def("begin_aside() -> ()", &begin_aside);
   m.def(
       "before_update(float lr, float loss_scale, bool scale_overflow, Tensor[] weights, int[] numbers, "
       "bool gradients_follow) -> str",

@@ -16,6 +16,9 @@ namespace {
 /// Those of a rollout are, which is held until its end.
 constexpr int kForwardsWithoutBackward = 64;
 
+/// So many passes of teachers and the like may come before a step; an evaluation of one is longer than that.
+constexpr int kPassesAside = 16;
+
 /// The number at the beginning of a storage.
 at::Tensor number_in(const c10::Storage& storage, at::ScalarType type) {
   return at::empty({0}, at::TensorOptions(type)).set_(storage, 0, {}, {});
@@ -39,7 +42,8 @@ StepAnswer AttachSession::begin_forward() {
     if (given_up && pass_went_bad()) answer = look_back("the program goes on without an update");
     if (updated_ || by_hand_) {
       start_step();
-    } else if (!trace_ || (trace_->forwards >= kForwardsWithoutBackward && !may_be_differentiated())) {
+    } else if (!trace_ || (trace_->forwards >= kForwardsWithoutBackward && !may_be_differentiated()) ||
+               (only_aside() && !rounds_->recorder().left_something())) {
       new_trace();
     } else if (trace_->forwards == 0 && differentiated_) {
       set_micro_batch(current_micro_batch() + 1);
@@ -47,6 +51,19 @@ StepAnswer AttachSession::begin_forward() {
     if (trace_) ++trace_->forwards;
   });
   return answer;
+}
+
+void AttachSession::begin_aside() {
+  if (!rounds_ || !between_steps()) return;
+  listen();
+  safely("a pass aside", [&] {
+    if (updated_ || by_hand_)
+      start_step();
+    else if (!trace_ || trace_->asides >= kPassesAside || !rounds_->recorder().left_something())
+      new_trace();
+    (void)set_phase(Phase::forward);
+    if (trace_) ++trace_->asides;
+  });
 }
 
 void AttachSession::note_scaled(const at::Tensor& scaled, const at::Tensor& loss) {

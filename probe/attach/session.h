@@ -61,14 +61,14 @@ struct AttachOptions {
 /// What a boundary of a step (a pass begins, an update begins, it is over) says.
 struct StepAnswer {
   Gate gate = Gate::ok;
-  std::int64_t step = 0;       ///< which it is about, where there is something to skip
-  bool skip = false;           ///< the update should not be made (of a step that was given up: it was not)
-  bool gradients_bad = false;  ///< they hold NaN or Inf, which under data parallelism every rank sees
+  std::int64_t step = 0;        ///< which it is about, where there is something to skip
+  bool skip = false;            ///< the update should not be made (of a step that was given up: it was not)
+  bool gradients_bad = false;   ///< they hold NaN or Inf, which under data parallelism every rank sees
   bool scale_overflow = false;  ///< the loss scale is too high, whatever else is bad
-  bool incident = false;  ///< something was found; `summary` says what
-  bool stops = true;      ///< an incident that may end the program, if it wants to be ended by incidents
-  std::string summary;    ///< a line for the log, "" if there is nothing to say
-  std::string file;       ///< the incident's snapshot, "" if none was written
+  bool incident = false;        ///< something was found; `summary` says what
+  bool stops = true;    ///< an incident that may end the program, if it wants to be ended by incidents
+  std::string summary;  ///< a line for the log, "" if there is nothing to say
+  std::string file;     ///< the incident's snapshot, "" if none was written
 };
 
 /// What the caller knows when an update begins.
@@ -103,8 +103,13 @@ class AttachSession : public OpSink {
   /// A forward pass that will be differentiated begins; the first after an update begins a new step. Says
   /// what is wrong with the pass before if the program went on without an update.
   StepAnswer begin_forward();
-  /// Whether the next forward pass, whatever it is given, begins a step: none runs.
-  bool between_steps() const { return updated_ || by_hand_ || (rounds_ && !trace_); }
+  /// Whether the next forward pass, whatever it is given, begins a step: none runs, or nothing but passes
+  /// aside.
+  bool between_steps() const { return updated_ || by_hand_ || (rounds_ && (!trace_ || only_aside())); }
+  /// Between two steps a model begins to compute that no update will write: a teacher, a target network, an
+  /// encoder that is frozen. If something of it is still there when the next forward pass begins, it is that
+  /// step's beginning. Without effect while a step runs.
+  void begin_aside();
   /// A loss scaler made `scaled` from `loss`.
   void note_scaled(const at::Tensor& scaled, const at::Tensor& loss);
   /// Backward starts at `roots`. `accumulates`: into .grad; otherwise the gradients are returned.
@@ -121,8 +126,8 @@ class AttachSession : public OpSink {
   StepAnswer clipped(const at::Tensor& norm, const Weights& weights);
   /// The program cleared gradients.
   void gradients_cleared();
-  /// The program ends, perhaps in the middle of a step. `raised`: the error that ends it, "" if none does; one that a
-  /// NaN brought about (a distribution or a loss that refuses it) is an incident.
+  /// The program ends, perhaps in the middle of a step. `raised`: the error that ends it, "" if none does;
+  /// one that a NaN brought about (a distribution or a loss that refuses it) is an incident.
   StepAnswer program_ends(const std::string& raised);
   /// The optimizer is about to write `weights`. Several optimizers may do so in one step (see StepCounter).
   /// With `gradients_follow` the optimizer computes them itself, by a closure: `judge` is called when they
@@ -223,6 +228,10 @@ class AttachSession : public OpSink {
   StepAnswer look_at_what_raised(const std::string& raised);
   void give_up_step();
   bool pass_went_bad() const;
+  /// All that the step that runs did so far are passes aside.
+  bool only_aside() const {
+    return trace_ && trace_->asides > 0 && trace_->forwards == 0 && !differentiated_;
+  }
   /// The forward passes since the last backward are held by the program, as those of a rollout are.
   bool may_be_differentiated() const;
   std::string damage_after_update();
@@ -236,7 +245,8 @@ class AttachSession : public OpSink {
   bool only_carries_on(const Incidents::Names& bad, bool update_made);
   /// Whether the step, as far as it was watched, went bad by tensors that the last incident damaged.
   bool damaged_state_explains_it();
-  /// The step that runs, or an earlier one, as a file. `culprit`: a line about it, "" if it was not looked for.
+  /// The step that runs, or an earlier one, as a file. `culprit`: a line about it, "" if it was not looked
+  /// for.
   Status write_round(record::Step& step, const RoundFacts& facts, Gate gate, const std::string& path,
                      std::string& culprit);
   RoundFacts facts_of_round();
@@ -262,10 +272,11 @@ class AttachSession : public OpSink {
     at::ScalarType last_scalar_type = at::kFloat;
     bool inner_gradients = false;       ///< some were taken that are differentiated again
     std::function<bool()> scalar_held;  ///< with inner gradients: whether last_scalar's graph is still held
-    std::size_t update_begins = 0;  ///< first op of the optimizer
+    std::size_t update_begins = 0;      ///< first op of the optimizer
     Gate gate = Gate::ok;
-    std::size_t update_ends = 0;  ///< first op after it
-    int forwards = 0;             ///< forward passes since the last backward
+    std::size_t update_ends = 0;       ///< first op after it
+    int forwards = 0;                  ///< forward passes since the last backward
+    int asides = 0;                    ///< passes aside before the first (begin_aside)
     std::function<bool()> graph_held;  ///< whether one of them can still be differentiated; empty: none can
     bool weights_finite = false, states_finite = false;  ///< see RoundFacts
   };
@@ -275,8 +286,8 @@ class AttachSession : public OpSink {
   HiddenDamage hidden_damage_;
   std::vector<std::string> sample_ids_;
   StepCounter steps_;
-  std::int64_t offset_ = 0;              ///< of the program's own numbers
-  std::vector<std::size_t> bound_;       ///< parameters that the gate holds now
+  std::int64_t offset_ = 0;                  ///< of the program's own numbers
+  std::vector<std::size_t> bound_;           ///< parameters that the gate holds now
   std::int64_t reported_step_ = -1'000'000;  ///< the last bad step, as an incident or as what carries one on
   std::pair<std::size_t, std::uint64_t> state_bytes_;  ///< of so many states
   StepJudge judge_;
@@ -291,7 +302,7 @@ class AttachSession : public OpSink {
   bool in_closure_ = false;      ///< the optimizer computes gradients itself, and is at it
   bool by_hand_ = false;         ///< the program wrote to a weight without an optimizer: this step's update
   std::unordered_set<const c10::StorageImpl*> weight_memory_;  ///< addresses only, to know such a write by
-  StepAnswer pending_;                                          ///< found where nobody was there to be told
+  StepAnswer pending_;                                         ///< found where nobody was there to be told
   StepUndo undo_;
   Widened widened_;
   std::pair<std::size_t, std::vector<at::Device>> devices_{0, {at::kCPU}};  ///< of so many weights

@@ -44,9 +44,9 @@ void Recorder::forget_if_produced(const at::Tensor& tensor) {
   const c10::StorageImpl* storage = tensor.storage().unsafeGetStorageImpl();
   const std::uint32_t slot = current_->slots.find(storage);
   if (slot == record::SlotIndex::kMissing || !current_->slots[slot].produced) return;
-  // What a module made (a generator's picture, detached) is the step's own, whoever is given it.
-  const std::uint32_t writer = current_->slots[slot].writer;
-  if (writer != UINT32_MAX && current_->ops[writer].module) return;
+  // What a module made (a generator's picture, a frozen encoder's latents with noise) is the step's own,
+  // whoever is given it.
+  if (current_->slots[slot].of_model) return;
   current_->slots.forget(storage);
 }
 
@@ -192,6 +192,16 @@ bool Recorder::wrote(const c10::StorageImpl* storage) {
   if (!current_ || !current_->usable || !storage) return false;
   const std::uint32_t slot = current_->slots.find(storage);
   return slot != record::SlotIndex::kMissing && current_->slots[slot].writer != UINT32_MAX;
+}
+
+bool Recorder::left_something() {
+  const std::lock_guard lock(mutex_);
+  if (!current_ || !recording_) return false;
+  for (std::uint32_t slot = 0; slot < current_->slots.size(); ++slot)
+    if (const record::SlotRecord& each = current_->slots[slot];
+        each.produced && each.of_model && !each.storage.expired())
+      return true;
+  return false;
 }
 
 bool Recorder::hides_damage() {

@@ -88,7 +88,7 @@ class Recorder : public OpSink {
   std::vector<const record::TwinBatch*> twins_before(std::int64_t number) const;
 
   /// A tensor that an op of the step made is, from here on, what the program gives to its model: it counts as
-  /// memory from outside when it is used next.
+  /// memory from outside when it is used next, unless it goes back to what a module made.
   void forget_if_produced(const at::Tensor& tensor);
   /// The tensor as it is now.
   SeenTensor see(const at::Tensor& tensor);
@@ -97,6 +97,8 @@ class Recorder : public OpSink {
   void complete();
   /// Whether an op of the step that runs, or has just ended, wrote to this storage.
   bool wrote(const c10::StorageImpl* storage);
+  /// Whether anything that modules computed in the step that runs is still there.
+  bool left_something();
   /// Of a watched step that runs: an op's overflow changed a finite result.
   bool hides_damage();
   /// Of a watched step that runs: non-finite values that ops from `first` on left, in this phase, in memory

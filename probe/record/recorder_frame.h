@@ -18,6 +18,7 @@ struct Recorder::Frame final : OpFrame, Pooled<Recorder::Frame> {
   std::vector<at::Tensor> written;  // mutable arguments, held until the op is done
   std::vector<at::Tensor> inner;    // memory inside written arguments that are no plain memory themselves
   std::unique_ptr<record::WatchedOp> watched;
+  bool of_model = false;    // SlotRecord::of_model of what it writes
   bool host_wrote = false;  // behind the dispatcher, what the op reads
 };
 

@@ -99,6 +99,7 @@ void Recorder::record_argument(const OpTraits& op, std::size_t index, const c10:
       const bool blind = written && op.argument_overwritten[index];
       const std::uint32_t slot = outside_or_known(t, blind, op.awaits, host_write);
       link_maker(t, slot);
+      frame.of_model = frame.of_model || step.slots[slot].of_model;
       if (written) about_to_write(slot);
       const std::uint32_t token = words.size();
       put_tensor(words, t, slot, host_write ? record::kHostWriteBefore : 0);
@@ -169,6 +170,7 @@ std::unique_ptr<Recorder::Frame> Recorder::add_op(const OpTraits& op,
   record.phase = current_phase();
   record.micro_batch = current_micro_batch();
   record.module = current_module();
+  frame->of_model = record.module != nullptr;
   if (const NodeContext node = current_node(); node.in_backward) {
     record.phase = Phase::backward;
     record.node = node.name.data();
@@ -265,6 +267,7 @@ void Recorder::record_output(const OpTraits& op, Frame& frame, ReturnKind kind, 
   if (fresh) {
     step.slots[slot].initialised = !op.uninitialised;
     step.slots[slot].writer = frame.op;
+    step.slots[slot].of_model = frame.of_model;
   }
   const std::uint32_t token = step.words.size();
   put_tensor(step.words, t, slot, fresh ? record::kNewMemory : 0);
@@ -297,6 +300,7 @@ void Recorder::record_written(const OpTraits& op, Frame& frame, const at::Tensor
   written.bytes = std::max<std::uint64_t>(written.bytes, t.storage().nbytes());
   written.initialised = !op.uninitialised;
   written.writer = frame.op;
+  written.of_model = written.of_model || frame.of_model;
   const std::uint32_t token = step.words.size();
   put_tensor(step.words, t, slot, 0);
   if (op.collective) {

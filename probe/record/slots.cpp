@@ -13,7 +13,8 @@ std::uint64_t hash_of_samples(const void* data, std::size_t bytes) {
   if (!data || bytes < sizeof(std::uint64_t)) return bytes;
   const std::size_t last = bytes - sizeof(std::uint64_t);
   for (std::size_t i = 0; i < kSamples; ++i)
-    std::memcpy(&samples[i], static_cast<const std::byte*>(data) + last / (kSamples - 1) * i, sizeof samples[i]);
+    std::memcpy(&samples[i], static_cast<const std::byte*>(data) + last / (kSamples - 1) * i,
+                sizeof samples[i]);
   std::memcpy(&samples[kSamples], static_cast<const std::byte*>(data) + last, sizeof samples[kSamples]);
   return hash_bytes(samples, sizeof samples);
 }
@@ -65,7 +66,7 @@ std::uint32_t SlotIndex::add(const at::Tensor& tensor, bool produced) {
   record.writer = UINT32_MAX;
   record.initialised = true;
   record.lost = record.changed_unseen = record.written_late = record.forgotten = record.shared = record.late =
-      false;
+      record.of_model = false;
   record.saved = nullptr;
   insert(storage.unsafeGetStorageImpl(), size_);
   return size_++;

@@ -26,6 +26,7 @@ struct SlotRecord {
   bool late = false;            ///< a collective wrote it and nobody has read it since
   bool shared = false;  ///< others than LibTorch may write to it; its bytes had this hash when last seen
   std::uint64_t shared_hash = 0;
+  bool of_model = false;   ///< an op inside a module wrote it, or one that was given such memory
   bool forgotten = false;  ///< its storage counts as another one from some op on
 
   // First values of an outside storage: either its copy, or a reference for as long as nobody writes.
@@ -37,8 +38,8 @@ struct SlotRecord {
   at::Tensor saved_on_device;
 };
 
-/// A hash of samples spread over the bytes, both ends included: tells without reading everything that a buffer
-/// was filled anew. A few changed elements can escape it.
+/// A hash of samples spread over the bytes, both ends included: tells without reading everything that a
+/// buffer was filled anew. A few changed elements can escape it.
 std::uint64_t hash_of_samples(const void* data, std::size_t bytes);
 
 /// Whether the values of a storage that is only referred to are others than at first, as far as that can be

@@ -21,6 +21,19 @@ bool writes_unsaid(std::string_view op, std::string_view argument) {
                         "aten::batch_norm_gather_stats_with_counts"});
 }
 
+/// Kernels that take of this argument how large it is, and no element.
+bool takes_shape_only(std::string_view op, std::size_t position) {
+  if (!op.starts_with("aten::")) return false;
+  if (position == 0) return op.ends_with("_like") || op.starts_with("aten::new_");
+  return position == 1 &&
+         is_one_of(op, {"aten::nll_loss_backward", "aten::nll_loss2d_backward", "aten::avg_pool2d_backward",
+                        "aten::avg_pool3d_backward", "aten::_adaptive_avg_pool2d_backward",
+                        "aten::_adaptive_avg_pool3d_backward", "aten::adaptive_max_pool2d_backward",
+                        "aten::max_pool2d_with_indices_backward", "aten::max_pool3d_with_indices_backward",
+                        "aten::reflection_pad1d_backward", "aten::reflection_pad2d_backward",
+                        "aten::replication_pad1d_backward", "aten::replication_pad2d_backward"});
+}
+
 }  // namespace
 
 bool overwrites_blindly(std::string_view op) {
@@ -46,7 +59,8 @@ ArgumentUse argument_use(std::string_view op, const DeclaredArgument& argument) 
   use.written = argument.mutated || writes_unsaid(op, argument.name) || (first && collective_writes(op));
   const bool overwritten =
       use.written && (argument.out || overwrites_blindly(op) || (first && collective_overwrites(op)));
-  use.read = !overwritten && !awaits_collective(op) && !reads_scratch(op, argument.name);
+  use.read = !overwritten && !awaits_collective(op) && !reads_scratch(op, argument.name) &&
+             !takes_shape_only(op, argument.position);
   return use;
 }
 

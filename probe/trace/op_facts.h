@@ -23,8 +23,9 @@ struct DeclaredArgument {
 };
 
 /// What `op` does with that argument: the schema's word, corrected by what its kernels are known to do. What
-/// is overwritten whole (out=, fill_, copy_, what a gather receives) and working memory that only a backward
-/// operator can read are not read.
+/// is overwritten whole (out=, fill_, copy_, what a gather receives), working memory that only a backward
+/// operator can read and what only lends its shape (randn_like, the input in the derivative of a mean over
+/// windows) are not read.
 ArgumentUse argument_use(std::string_view op, const DeclaredArgument& argument);
 
 /// True if `op` writes its first argument without reading it ("aten::fill_", "aten::copy_", …): what was

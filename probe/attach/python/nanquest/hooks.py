@@ -27,9 +27,12 @@ _patches = Patches()
 
 def begin(attachment, module, args, kwargs):
     """A model is called from outside any module."""
-    if not torch.is_grad_enabled() or in_backward() or elsewhere():
+    if in_backward() or elsewhere():
         return
     root = unwrap(module)
+    if not torch.is_grad_enabled():
+        _begin_aside(attachment, root, args, kwargs)
+        return
     if not attachment.started:
         # Another thread than the main one shows that it trains by its first update.
         if (threading.current_thread() is not threading.main_thread()
@@ -50,6 +53,8 @@ def begin(attachment, module, args, kwargs):
             program.passes += 1
             if attachment.drawing is not None:
                 program.names_samples(args, kwargs)
+    elif attachment.ops.between_steps():
+        attachment.ops.begin_aside()
     if trained or (program.paths.of(root) is None and next(iter(root.parameters()), None) is not None):
         program.name_model(root)
     if trained and program.policy.withholds:
@@ -60,6 +65,22 @@ def begin(attachment, module, args, kwargs):
     if program.tells_batch:
         for name, tensor in program.arguments.of(root, args, kwargs):
             attachment.ops.name_tensor("batch", name, tensor)
+
+
+def _begin_aside(attachment, root, args, kwargs):
+    """A model is called without gradients. What an optimizer writes is only evaluated; another one (a teacher, a target
+    network, an encoder that is frozen) may compute what the coming step trains with, which is then a part of it."""
+    program = observed.program
+    if program is None or not attachment.started or not program.tells_batch:
+        return
+    if not attachment.ops.between_steps() or program.updates_it(root):
+        return
+    attachment.ops.begin_aside()
+    if program.paths.of(root) is None and next(iter(root.parameters()), None) is not None:
+        program.name_model(root)
+    program.name_replaced()
+    for name, tensor in program.arguments.of(root, args, kwargs):
+        attachment.ops.name_tensor("batch", name, tensor)
 
 
 def _computed(values) -> bool:

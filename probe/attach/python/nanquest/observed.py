@@ -61,6 +61,12 @@ class Program:
         if self.attached.quarantine is not None and (line := self.attached.quarantine.why_not(self.attached.drawing.datasets)):
             self.attached.say_once(line)
 
+    def updates_it(self, root) -> bool:
+        """Whether an optimizer writes this model, as far as it requires gradients. As long as none has been seen, one may."""
+        if not self.trains(root):
+            return False
+        return not self.written.optimizers() or self.written.writes(next(p for p in root.parameters() if p.requires_grad))
+
     def met_stranger(self):
         """A module that has no path is about to run inside another. It may have been added to a model since that was named:
         then all are looked at again. What never gets a path (modules made in a forward pass) causes ever fewer looks. It

@@ -69,6 +69,10 @@ class Written:
         known = (weights.optimizer() for weights in self._weights.values())
         return [optimizer for optimizer in known if optimizer is not None]
 
+    def writes(self, parameter) -> bool:
+        """Whether one of them holds it."""
+        return any(id(parameter) in weights.ids for weights in self._weights.values() if weights.optimizer() is not None)
+
     def name_states_again(self) -> None:
         """They are asked for anew at the next update."""
         for weights in self._weights.values():
