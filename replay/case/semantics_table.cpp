@@ -142,17 +142,23 @@ Tensor product_size(Operands x) {
 Bounds positive(double eps, double) {
   return {eps, kOpen};
 }
+/// Away from 1 by a margin of which the format, whose numbers there are `eps` apart, holds half of the
+/// digits: else the derivative at the bound, a power of the margin, would be off by what the bound was
+/// rounded.
+double margin(double eps) {
+  return std::sqrt(eps);
+}
 Bounds above_minus_one(double eps, double) {
-  return {-1 + 4 * eps, kOpen};
+  return {-1 + margin(eps), kOpen};
 }
 Bounds above_one(double eps, double) {
-  return {1 + 4 * eps, kOpen};
+  return {1 + margin(eps), kOpen};
 }
 Bounds inside_one(double eps, double) {
-  return {-1 + 4 * eps, 1 - 4 * eps};
+  return {-1 + margin(eps), 1 - margin(eps)};
 }
 Bounds inside_unit(double eps, double) {
-  return {4 * eps, 1 - 4 * eps};
+  return {margin(eps), 1 - margin(eps)};
 }
 Bounds half_bits(double, double bits) {
   return {kOpen, bits / 2 / kLog2E};

@@ -36,6 +36,39 @@ std::vector<Number> numbers_of(const Case& c, std::int32_t op) {
   return found;
 }
 
+bool writes_marks(const std::string& op) {
+  static const std::set<std::string> names = {"fill",
+                                              "full",
+                                              "full_like",
+                                              "new_full",
+                                              "masked_fill",
+                                              "where",
+                                              "scalar_tensor",
+                                              "nan_to_num",
+                                              "constant_pad_nd",
+                                              "clamp",
+                                              "clamp_min",
+                                              "clamp_max",
+                                              "threshold",
+                                              "index_fill",
+                                              "lift_fresh",
+                                              "copy",
+                                              "_to_copy",
+                                              "clone",
+                                              "eq",
+                                              "ne",
+                                              "lt",
+                                              "gt",
+                                              "le",
+                                              "ge",
+                                              "scatter",
+                                              "triu",
+                                              "tril",
+                                              "maximum",
+                                              "minimum"};
+  return names.count(op) > 0;
+}
+
 std::string role_of(const Case& c, std::int32_t op, const Number& n) {
   std::string argument = n.name + " of " + c.row(op)->name;
   if (n.name == "lr") return "the learning rate (" + argument + ")";

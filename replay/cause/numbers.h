@@ -23,6 +23,9 @@ struct Number {
 /// are neither learned nor gathered over steps nor data.
 std::vector<Number> numbers_of(const Case& c, std::int32_t op);
 
+/// Ops (by plain_name) that write a number down: NaN and infinity are marks there.
+bool writes_marks(const std::string& op);
+
 /// What the number is in words of training, where what it does tells: what weights are changed by in an
 /// update is times the learning rate, and decay shrinks them by a factor. Else the argument and its op.
 std::string role_of(const Case& c, std::int32_t op, const Number& n);

@@ -156,11 +156,19 @@ Change writing_argument(const Case& c, std::int32_t op, std::string_view argumen
   return change;
 }
 
+/// What is close to 1 or -1, and is not, as "1 - 0.0005".
+std::string bound_text(double bound) {
+  const double one = bound < 0 ? -1 : 1;
+  const double off = bound - one;
+  if (off == 0 || std::abs(off) > 0.1) return number_text(bound);
+  return number_text(one) + (off < 0 ? " - " : " + ") + number_text(std::abs(off));
+}
+
 /// [low, high] in words; "" for an end that is open.
 std::string interval_text(double low, double high) {
-  if (std::isnan(low)) return "at most " + number_text(high);
-  if (std::isnan(high)) return "at least " + number_text(low);
-  return "between " + number_text(low) + " and " + number_text(high);
+  if (std::isnan(low)) return "at most " + bound_text(high);
+  if (std::isnan(high)) return "at least " + bound_text(low);
+  return "between " + bound_text(low) + " and " + bound_text(high);
 }
 
 }  // namespace

@@ -1,10 +1,17 @@
-// BAD_DATA: the batch itself holds NaN or Inf. Proof: the stored batch tensor, read from the file.
+// BAD_DATA: the batch itself holds NaN or Inf. Proof: the stored batch tensor, read from the file; or that
+// the program wrote NaN into its data by an op that was given NaN as a constant.
 #include <ATen/ATen.h>
 
 #include <algorithm>
+#include <cmath>
+#include <utility>
 
+#include "probe/trace/births.h"
+#include "replay/blame/suspects.h"
+#include "replay/case/scale.h"
 #include "replay/case/values.h"
 #include "replay/cause/cause.h"
+#include "replay/cause/numbers.h"
 #include "replay/cause/outside_value.h"
 
 namespace nanquest {
@@ -19,7 +26,56 @@ std::vector<std::int64_t> bad_samples(const Case& c, const at::Tensor& tensor) {
   return found;
 }
 
+/// Nothing of a model went into what `op` reads: it works on data.
+bool works_on_data(const Case& c, std::int32_t op) {
+  const PerRow<OpRow, bool> came_from = ancestors(c.graph(), OpId{op});
+  for (const OpId before : c.graph().ops()) {
+    if (!came_from[before]) continue;
+    if (!c.graph().module_of(before).empty()) return false;
+    for (const TensorId row : c.graph().reads(before)) {
+      const SlotOrigin origin = get(c.doc(), c.graph().slot(row)).origin;
+      if (origin != SlotOrigin::produced && origin != SlotOrigin::input && origin != SlotOrigin::external)
+        return false;
+    }
+  }
+  return true;
+}
+
+/// NaN that an op of the program was told to write into data, between the passes of its models. Infinities
+/// may be marks.
+std::optional<Finding> written_by_program(const Case& c) {
+  if (!c.op() || c.op()->phase != Phase::forward || !bad_constants(c.doc(), OpId{c.op_index()}).nan)
+    return std::nullopt;
+  const std::vector<Number> numbers = numbers_of(c, c.op_index());
+  const auto nan =
+      std::find_if(numbers.begin(), numbers.end(), [](const Number& n) { return std::isnan(n.value); });
+  if (nan == numbers.end() || nan->tensor != kNone || !writes_marks(plain_name(*c.op())) ||
+      !works_on_data(c, c.op_index()))
+    return std::nullopt;
+  Finding f;
+  f.origin = Origin::input;
+  f.phase = Phase::input;
+  f.not_computed = true;
+  f.source = "the constant as it was handed to the op";
+  f.evidence.push_back({"the number that is written", "nan"});
+  const std::string line = called_from(c, c.op_index());
+  if (!line.empty()) f.evidence.push_back({"called from", line});
+  f.explanation = "The program itself wrote NaN into its data: " + c.op_text(c.op_index()) +
+                  " was given it as a constant" + (line.empty() ? "" : " (" + line + ")") +
+                  ", and nothing of a model went into what it wrote to.";
+  f.advice =
+      "If NaN marks what is missing there, leave it out of everything that is computed from it (a mask, "
+      "nan_to_num, nanmean) "
+      "before the model or the loss sees it.";
+  Change change = replace_setting(c, c.op_index(),
+                                  {"the number that is written into the data", nan->position, nan->value, 0});
+  change.kind = ChangeKind::data;
+  f.wanted.push_back(std::move(change));
+  return f;
+}
+
 std::optional<Finding> examine(const Case& c, const Subject&) {
+  if (c.culprit().origin == word(Origin::op)) return written_by_program(c);
   const auto value = outside_value(c);
   if (!value || value->group != "batch") return std::nullopt;
   Finding f;
@@ -75,7 +131,7 @@ std::optional<Finding> examine(const Case& c, const Subject&) {
 
 NANQUEST_CAUSE(bad_data) = {
     .label = Label::bad_data,
-    .origins = {Origin::input},
+    .origins = {Origin::input, Origin::op},
     .examine = examine,
 };
 

@@ -17,40 +17,6 @@
 namespace nanquest {
 namespace {
 
-/// Ops that write a number down: NaN and infinity are marks there.
-bool writes_marks(const std::string& op) {
-  static const std::set<std::string> names = {"fill",
-                                              "full",
-                                              "full_like",
-                                              "new_full",
-                                              "masked_fill",
-                                              "where",
-                                              "scalar_tensor",
-                                              "nan_to_num",
-                                              "constant_pad_nd",
-                                              "clamp",
-                                              "clamp_min",
-                                              "clamp_max",
-                                              "threshold",
-                                              "index_fill",
-                                              "lift_fresh",
-                                              "copy",
-                                              "_to_copy",
-                                              "clone",
-                                              "eq",
-                                              "ne",
-                                              "lt",
-                                              "gt",
-                                              "le",
-                                              "ge",
-                                              "scatter",
-                                              "triu",
-                                              "tril",
-                                              "maximum",
-                                              "minimum"};
-  return names.count(op) > 0;
-}
-
 /// What the op made goes into a softmax or a sigmoid within a few ops: it was a logit.
 bool is_logit(const Case& c, std::int32_t op) {
   static const std::set<std::string> ends = {

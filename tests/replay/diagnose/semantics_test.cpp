@@ -148,5 +148,27 @@ TEST(SemanticsTable, SafeIntervalsLieInsideTheDomain) {
     }
 }
 
+TEST(SemanticsTable, DerivativesAtTheBoundsAreThoseOfWiderNumbers) {
+  using Unary = at::Tensor (*)(const at::Tensor&);
+  const std::pair<const char*, Unary> functions[] = {{"acos", at::acos},   {"asin", at::asin},
+                                                     {"acosh", at::acosh}, {"atanh", at::atanh},
+                                                     {"log1p", at::log1p}, {"erfinv", at::erfinv}};
+  for (const auto& [name, function] : functions) {
+    const OpSemantics* semantics = semantics_of(name);
+    ASSERT_TRUE(semantics && semantics->safe) << name;
+    const auto [low, high] = safe_interval(*semantics, at::zeros({}, at::kFloat));
+    for (const double bound : {low, high}) {
+      if (std::isnan(bound)) continue;
+      const auto derivative = [&](at::ScalarType type) {
+        const at::Tensor x = at::full({}, bound, type).requires_grad_();
+        function(x).backward();
+        return x.grad().to(at::kDouble).item<double>();
+      };
+      const double exact = derivative(at::kDouble);
+      EXPECT_NEAR(derivative(at::kFloat), exact, 2e-4 * std::abs(exact)) << name << " at " << bound;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace nanquest

@@ -69,6 +69,30 @@ TEST(BadData, InASecondTensorOfTheBatch) {
   EXPECT_EQ(v.poison, (std::vector<std::int64_t>{0}));
 }
 
+TEST(BadData, NaNThatTheProgramWritesIntoItsTargetDuringTheStep) {
+  const at::Tensor w = leaf(at::ones({4})), target = at::ones({4});
+  const Verdict v = testing::trained(w, [&] {
+                      const at::Tensor made = w * 2, noisy = target + 1;
+                      noisy[3] = kNaN;
+                      return (made - noisy).square().sum();
+                    }).verdict();
+  EXPECT_EQ(v.cause, Label::bad_data) << v.explanation;
+  EXPECT_EQ(v.origin, Origin::input);
+  EXPECT_EQ(v.culprit.op, "aten::fill_");
+  EXPECT_NE(v.explanation.find("wrote NaN into its data"), std::string::npos) << v.explanation;
+  EXPECT_TRUE(v.fix.has_value()) << v.advice;
+}
+
+TEST(BadData, NaNThatIsWrittenIntoWhatTheModelMadeIsNoData) {
+  const at::Tensor w = leaf(at::ones({4}));
+  const Verdict v = testing::trained(w, [&] {
+                      const at::Tensor hidden = w * 2;
+                      hidden.masked_fill_(at::arange(4) == 1, kNaN);
+                      return hidden.square().sum();
+                    }).verdict();
+  EXPECT_EQ(v.cause, Label::unknown) << v.explanation;
+}
+
 TEST(BadData, WhatTheProgramItselfFilledDuringTheStep) {
   // As torch.tensor(list of numbers) does: memory of the step, written by no operation.
   const at::Tensor w = leaf(at::ones({4}));
