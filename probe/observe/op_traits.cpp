@@ -3,7 +3,9 @@
 #include <ATen/DeviceAccelerator.h>
 #include <ATen/autocast_mode.h>
 #include <c10/core/TensorOptions.h>
+#include <algorithm>
 
+#include <algorithm>
 #include <memory>
 #include <mutex>
 #include <string_view>
@@ -62,11 +64,17 @@ std::unique_ptr<OpTraits> make_traits(const c10::OperatorHandle& handle) {
   }
   traits->in_place = !traits->argument_written.empty() && traits->argument_written[0] && !traits->opaque;
   traits->copies = traits->name == "aten::clone";
+  traits->moves = traits->name == "aten::copy_";
   for (const c10::Argument& result : schema.returns()) {
     const auto* alias = result.alias_info();
     traits->returns.push_back(!alias ? ReturnKind::fresh
                                      : (alias->isWrite() ? ReturnKind::written : ReturnKind::view));
   }
+  traits->views = !traits->opaque && !traits->foreign && !traits->returns.empty() &&
+                  std::all_of(traits->returns.begin(), traits->returns.end(),
+                              [](ReturnKind kind) { return kind == ReturnKind::view; }) &&
+                  std::none_of(traits->argument_written.begin(), traits->argument_written.end(),
+                               [](bool w) { return w; });
   return traits;
 }
 

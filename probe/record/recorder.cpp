@@ -57,6 +57,7 @@ void Recorder::begin_step(std::int64_t number, bool watch) {
   current_->clear();
   current_->number = number;
   current_->usable = true;
+  thread_ = at::RecordFunction::currentThreadId();
   if (watch) current_->watch = std::make_unique<record::ValueWatch>(*current_, options_.stacks);
   recording_ = error_.empty();
   updating_ = false;

@@ -105,8 +105,8 @@ class Recorder : public OpSink {
   /// that is still there.
   /// Waits for the device.
   bool left_non_finite(std::size_t first, Phase phase);
-  /// The first NaN or +Inf (-Inf is often meant) of what the step wrote last and somebody still has: that element of
-  /// its memory, without dimensions. Undefined if there is none. Looks at all of it.
+  /// The first NaN or +Inf (-Inf is often meant) of what the step wrote last and somebody still has: that
+  /// element of its memory, without dimensions. Undefined if there is none. Looks at all of it.
   at::Tensor last_non_finite();
 
   bool recording() const { return recording_; }
@@ -156,6 +156,8 @@ class Recorder : public OpSink {
   /// What a collective writes is kept when somebody has waited for it.
   void keep_later(Frame& frame, const at::Tensor& tensor, std::uint32_t slot, std::uint32_t token,
                   bool argument);
+  bool is_inside_collective() const;
+  bool finishes_collective(const OpTraits& op, c10::ArrayRef<const c10::IValue> inputs) const;
   bool draws_on_device(const record::OpRecord& op) const;
   void keep_values(const Frame& frame, c10::ArrayRef<const c10::IValue> outputs);
   /// … which is the case when it is read: its values are kept now.
@@ -170,6 +172,7 @@ class Recorder : public OpSink {
   record::Step* current_ = nullptr;
   record::Step* before_ = nullptr;  // recorded before the current one: its records are the template
   bool recording_ = false, updating_ = false;
+  std::uint64_t thread_ = 0;       // on which the step was begun
   std::uint32_t ops_between_ = 0;  // since recording stopped
   record::UpdateCost update_cost_;
   record::TwinBatch twins_[2];  // the file of a step may be written when the next one is well

@@ -65,7 +65,7 @@ void Recorder::keep_later(Frame& frame, const at::Tensor& tensor, std::uint32_t 
   const OpRecord& op = step.ops[frame.op];
   step.slots[slot].late = true;
   const std::uint32_t number = argument ? op.fresh + op.written : op.outputs - 1;
-  step.late.push_back({{frame.op, number, argument}, slot, token, tensor.storage()});
+  step.late.push_back({{frame.op, number, argument}, slot, token, step.slots.size(), tensor.storage()});
   if (step.watch) step.watch->will_write(slot, token);
 }
 

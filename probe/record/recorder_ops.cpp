@@ -97,7 +97,7 @@ void Recorder::record_argument(const OpTraits& op, std::size_t index, const c10:
       const at::Tensor& t = values.defined() ? values : given;
       bool host_write = false;
       const bool blind = written && op.argument_overwritten[index];
-      const std::uint32_t slot = outside_or_known(t, blind, op.awaits, host_write);
+      const std::uint32_t slot = outside_or_known(t, blind, op.awaits || op.views, host_write);
       link_maker(t, slot);
       frame.of_model = frame.of_model || step.slots[slot].of_model;
       if (written) about_to_write(slot);
@@ -106,7 +106,8 @@ void Recorder::record_argument(const OpTraits& op, std::size_t index, const c10:
       frame.host_wrote = frame.host_wrote || host_write;
       if (frame.watched) {
         if (host_write) step.watch->written_by_host(slot);
-        const bool read = op.argument_read[index] && step.slots[slot].initialised;
+        // What a collective will write nobody looks at before somebody has waited for it.
+        const bool read = op.argument_read[index] && step.slots[slot].initialised && !step.slots[slot].late;
         step.watch->argument(op, *frame.watched, t, slot, token, read, written);
       }
       if (written) frame.written.push_back(t);
@@ -186,6 +187,7 @@ std::unique_ptr<Recorder::Frame> Recorder::add_op(const OpTraits& op,
     record.node_length = sizeof(kEndOfBackward) - 1;
   }
   record.opaque = op.opaque;
+  step.talks = step.talks || op.collective;
   if (op.seeded) {
     record::GeneratorState state = record::state_of(inputs);
     if (state.on_cpu || draws(op, inputs)) {
@@ -204,6 +206,29 @@ std::unique_ptr<Recorder::Frame> Recorder::add_op(const OpTraits& op,
   return frame;
 }
 
+/// What a process group's own thread does for a collective (staging copies of what goes over the wire) is the
+/// collective's.
+bool Recorder::is_inside_collective() const {
+  return current_->talks && at::RecordFunction::currentThreadId() != thread_ && !current_node().in_backward &&
+         torch::autograd::get_current_graph_task_id() == -1;
+}
+
+/// Who waits for a collective may have to copy what arrived from the process group's own memory to where it
+/// was wanted (gloo's reduce_scatter): memory that the step sees for the first time since, written to what
+/// the collective is to write.
+bool Recorder::finishes_collective(const OpTraits& op, c10::ArrayRef<const c10::IValue> inputs) const {
+  const record::Step& step = *current_;
+  if (step.late.empty() || !op.moves || !inputs[0].isTensor() || !inputs[1].isTensor()) return false;
+  const at::Tensor &to = inputs[0].toTensor(), &from = inputs[1].toTensor();
+  if (!to.defined() || !from.defined() || !can_record(to) || !can_record(from)) return false;
+  const std::uint32_t target = step.slots.find(to.storage().unsafeGetStorageImpl());
+  const std::uint32_t source = step.slots.find(from.storage().unsafeGetStorageImpl());
+  return std::any_of(step.late.begin(), step.late.end(), [&](const record::LateOutput& late) {
+    return late.slot == target && source >= late.known &&
+           (source == record::SlotIndex::kMissing || !step.slots[source].produced);
+  });
+}
+
 std::unique_ptr<OpFrame> Recorder::on_start(const OpTraits& op, c10::ArrayRef<const c10::IValue> inputs) {
   std::unique_lock lock(mutex_);
   if (!recording_) {
@@ -211,6 +236,7 @@ std::unique_ptr<OpFrame> Recorder::on_start(const OpTraits& op, c10::ArrayRef<co
     if (++ops_between_ % kLookEvery == 0) let_go_of_the_past();
     return nullptr;
   }
+  if (is_inside_collective() || finishes_collective(op, inputs)) return nullptr;
   if (!current_->watch && (current_->ops.size() >= options_.max_ops || holds_too_much())) {
     give_up_step();
     return nullptr;

@@ -20,7 +20,7 @@ Step::Step() = default;
 Step::~Step() = default;
 
 void Step::let_go() {
-  usable = false;
+  usable = talks = false;
   watch.reset();
   slots.clear();
   outside.clear();

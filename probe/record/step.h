@@ -1,7 +1,7 @@
 /// One recorded step: flat records of its ops, and the values that they need to run again.
 ///
-/// A step knows storages by weak references (SlotIndex), so an address that two steps know is the same storage
-/// in both: that is what a record of many steps without gaps would be built on.
+/// A step knows storages by weak references (SlotIndex), so an address that two steps know is the same
+/// storage in both: that is what a record of many steps without gaps would be built on.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -81,6 +81,7 @@ struct OpaqueOutput {
 struct LateOutput {
   OutputPlace place;
   std::uint32_t slot, token;  ///< place of its token among the step's words
+  std::uint32_t known;        ///< so many slots had the step then
   c10::Storage storage;
 };
 
@@ -99,6 +100,7 @@ struct Step {
   ~Step();
   std::int64_t number = 0;
   bool usable = false;  ///< its tables can be made
+  bool talks = false;   ///< a collective was among its ops
   std::vector<OpRecord> ops;
   Words words;
   SlotIndex slots;
@@ -109,7 +111,7 @@ struct Step {
   std::vector<OpaqueOutput> opaque;
   std::vector<LateOutput> late;
   std::uint64_t opaque_bytes = 0, kept_on_device = 0;  ///< of `opaque`, in all and in a device's memory
-  std::vector<MadeNode> nodes;  ///< those that OpRecord::made doesn't tell
+  std::vector<MadeNode> nodes;                         ///< those that OpRecord::made doesn't tell
   std::vector<std::shared_ptr<Stack>>
       stacks;  ///< per op; those past the last op are left over from an earlier step
   std::vector<std::string> notes;

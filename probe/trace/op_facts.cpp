@@ -34,6 +34,12 @@ bool takes_shape_only(std::string_view op, std::size_t position) {
                         "aten::replication_pad1d_backward", "aten::replication_pad2d_backward"});
 }
 
+/// The buffer of a gather of sharded weights: each rank's part is copied in, the rest is what the gather
+/// receives. Its schema says neither.
+bool is_gather_buffer(std::string_view op, std::size_t position) {
+  return op == "fsdp::all_gather_copy_in" && position == 1;
+}
+
 }  // namespace
 
 bool overwrites_blindly(std::string_view op) {
@@ -56,9 +62,12 @@ bool returns_uninitialised(std::string_view op) {
 ArgumentUse argument_use(std::string_view op, const DeclaredArgument& argument) {
   const bool first = argument.position == 0;
   ArgumentUse use;
-  use.written = argument.mutated || writes_unsaid(op, argument.name) || (first && collective_writes(op));
+  const bool gathers = is_gather_buffer(op, argument.position);
+  use.written =
+      argument.mutated || gathers || writes_unsaid(op, argument.name) || (first && collective_writes(op));
   const bool overwritten =
-      use.written && (argument.out || overwrites_blindly(op) || (first && collective_overwrites(op)));
+      gathers ||
+      (use.written && (argument.out || overwrites_blindly(op) || (first && collective_overwrites(op))));
   use.read = !overwritten && !awaits_collective(op) && !reads_scratch(op, argument.name) &&
              !takes_shape_only(op, argument.position);
   return use;

@@ -224,6 +224,10 @@ TEST(OpFacts, OneRuleForWhatIsRead) {
   EXPECT_TRUE(use("c10d::allreduce_", {"tensors", 0, false, false}).written);
   EXPECT_FALSE(use("c10d::recv_", {"tensors", 0, false, false}).read);
   EXPECT_FALSE(use("_c10d_functional::wait_tensor", {"tensor", 0, false, false}).read);
+  EXPECT_TRUE(use("fsdp::all_gather_copy_in", {"all_gather_inputs", 0, false, false}).read);
+  EXPECT_FALSE(use("fsdp::all_gather_copy_in", {"all_gather_output", 1, false, false}).read);
+  EXPECT_TRUE(use("fsdp::all_gather_copy_in", {"all_gather_output", 1, false, false}).written);
+  EXPECT_FALSE(use("aten::randn_like", {"self", 0, false, false}).read);
 }
 
 TEST(Ids, ARowThatIsNotThereIsAFailedCheckAndNotMemoryOfSomebodyElse) {

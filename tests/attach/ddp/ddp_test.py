@@ -3,58 +3,19 @@
 usage: ddp_test.py [--all]      (--all: every way of training together, at each level, under torchrun)
 """
 
-import os
-import pathlib
-import socket
-import subprocess
 import sys
 
-HERE = pathlib.Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE.parent))
+from together import TogetherTest
 
-from attached import AttachTest, main  # noqa: E402
+from attached import main
 
 ALL = "--all" in sys.argv
 MODES = ("ddp", "bucket-view", "no-sync", "manual", "gather") if ALL else ("ddp",)
 LEVELS = ("watch", "trace") if ALL else ("watch",)
 
 
-def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return str(s.getsockname()[1])
-
-
-class DdpTest(AttachTest):
-    def together(self, *arguments, options=None, run_dir="run", code=0):
-        """Both ranks, with the probe if there are options. What they said on stderr."""
-        program = [sys.executable, HERE / "train.py", *arguments]
-        probe = [sys.executable, "-m", "nanquest", "run", "--run-dir", run_dir, *(options or ()), "--"]
-        if ALL:
-            agent = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", "--master-port", free_port()]
-            commands = [([*(probe if options is not None else ()), *agent, *program[1:]], {})]
-        else:  # what torchrun would set, without its own process
-            port, run = free_port(), f"test {os.getpid()} {run_dir}"
-            commands = [([*(probe if options is not None else ()), *program],
-                         {"RANK": str(r), "LOCAL_RANK": str(r), "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port,
-                          "NANQUEST_RUN_ID": run}) for r in (0, 1)]
-        running = [subprocess.Popen([str(c) for c in command], cwd=self.scratch, text=True, stdout=subprocess.PIPE,
-                                    stderr=subprocess.PIPE, env=self.environment(**more)) for command, more in commands]
-        errors = []
-        for process in running:
-            out, err = process.communicate(timeout=280)
-            self.assertEqual(process.returncode, code, err)
-            errors.append(err)
-        return "\n".join(errors)
-
-    def weights(self, name):
-        import torch
-        return [torch.load(self.scratch / f"{name}.{rank}") for rank in (0, 1)]
-
-    def assert_same_bits(self, one, other):
-        for a, b in zip(self.weights(one), self.weights(other)):
-            for name, value in a.items():
-                self.assertEqual(value.numpy().tobytes(), b[name].numpy().tobytes(), name)
+class DdpTest(TogetherTest):
+    launched = ALL
 
     def check(self, mode, level):
         run = f"run-{mode}-{level}"

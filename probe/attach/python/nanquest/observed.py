@@ -14,6 +14,7 @@ from torch.compiler import is_compiling
 from .naming import ArgumentNames, ModulePaths, ParameterNumbers, Witnesses, held_by, is_plain, models_with, unwrap
 from .policy import Policy
 from .scaling import Scaling
+from .sharded import own_part
 from .updates import Updates
 from .written import Written
 
@@ -49,7 +50,8 @@ class Program:
     def name_parameter(self, name, tensor, owner, key):
         """The library's number for a parameter that `owner` holds under `key`."""
         self.saw_weights = True
-        number = self.attached.ops.name_parameter(name, tensor) if is_plain(tensor) else -1
+        part = own_part(tensor)
+        number = self.attached.ops.name_parameter(name, part) if is_plain(part) else -1
         self.numbers.know(tensor, name, number, owner, key)
         return number
 
@@ -97,7 +99,7 @@ class Program:
         for path, module in root.named_modules():
             place = prefix + path + "." if path else prefix
             for key, parameter in module._parameters.items():
-                if parameter is None or not is_plain(parameter):
+                if parameter is None or not is_plain(own_part(parameter)):
                     continue
                 if not parameter.requires_grad:
                     self._hold(module, "_parameters", key, "parameter" if trained else "buffer", place + key)
@@ -107,7 +109,7 @@ class Program:
                 if trained:
                     self.name_parameter(place + key, parameter, module, key)
                 else:
-                    self.attached.ops.name_tensor("buffer", place + key, parameter)
+                    self.attached.ops.name_tensor("buffer", place + key, own_part(parameter))
             for key, buffer in module._buffers.items():
                 if buffer is not None and is_plain(buffer):
                     self.attached.ops.name_tensor("buffer", place + key, buffer)
@@ -127,7 +129,7 @@ class Program:
             if module is None:
                 gone = True
                 continue
-            tensor = held_by(getattr(module, group), key)
+            tensor = own_part(held_by(getattr(module, group), key))
             if tensor is None or not is_plain(tensor):
                 continue
             mark = _mark(tensor)
@@ -155,7 +157,8 @@ class Program:
 
 
 def _mark(tensor):
-    return id(tensor), tensor.data_ptr()
+    part = own_part(tensor)
+    return id(part), part.data_ptr()
 
 
 def known() -> Program:

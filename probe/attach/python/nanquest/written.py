@@ -7,23 +7,26 @@ import weakref
 import torch
 
 from .naming import is_plain
+from .sharded import any_sharded, own_part, part_with_gradient
 
 
 class _Weights:
     """The weights of one optimizer, and the library's numbers for those that it can look at."""
 
-    def __init__(self, optimizer, ids, numbers, names):
+    def __init__(self, optimizer, parameters, ids, numbers, names):
         self.optimizer = weakref.ref(optimizer)
         self.ids, self.names = ids, names
         self.state = None    # what the optimizer's state looked like when it was named
         self._seen = [number >= 0 for number in numbers]
         self._all_seen = all(self._seen)
+        self._sharded = any_sharded(parameters)
         own = -2 - id(optimizer) % (1 << 62)
         # An optimizer of others only must still be told from the next one.
         self.numbers = [number for number in numbers if number >= 0] or [own]
 
     def tensors(self, parameters):
-        return parameters if self._all_seen else [p for p, seen in zip(parameters, self._seen) if seen]
+        seen = parameters if self._all_seen else [p for p, seen in zip(parameters, self._seen) if seen]
+        return [*map(part_with_gradient, seen)] if self._sharded else seen
 
 
 class Written:
@@ -38,7 +41,7 @@ class Written:
         parameters = [parameters] if isinstance(parameters, torch.Tensor) else parameters
         known = [(p, self._program.numbers.of(p)) for p in parameters if isinstance(p, torch.Tensor)]
         known = [(p, entry[0]) for p, entry in known if entry is not None and entry[0] >= 0]
-        return [p for p, _ in known], [number for _, number in known]
+        return [part_with_gradient(p) for p, _ in known], [number for _, number in known]
 
     def of(self, optimizer):
         """(parameters of an optimizer, _Weights)."""
@@ -62,7 +65,7 @@ class Written:
                 if numbers.of(parameter) is None:
                     self._program.name_parameter(f"group{g}.{i}", parameter, optimizer, (g, i))
                 found.append(numbers.of(parameter) or (-1, ""))
-        return _Weights(optimizer, ids, [number for number, _ in found], [name for _, name in found])
+        return _Weights(optimizer, parameters, ids, [number for number, _ in found], [name for _, name in found])
 
     def optimizers(self) -> list:
         """Those that have made an update."""
@@ -98,5 +101,6 @@ class Written:
             if not name or not isinstance(state, dict):
                 continue
             for key, value in state.items():
+                value = own_part(value)
                 if isinstance(value, torch.Tensor) and is_plain(value):
                     attachment.ops.name_tensor("state", f"{key}.{name}", value)

@@ -1,0 +1,40 @@
+"""Weights that are spread over processes (DTensor, as fully_shard and tensor parallelism make them): the library looks at this
+process' part."""
+
+from __future__ import annotations
+
+import sys
+
+import torch
+
+from .naming import is_plain
+
+
+def is_sharded(tensor) -> bool:
+    # A program that shards nothing has not imported it.
+    tensors = sys.modules.get("torch.distributed.tensor")
+    kind = getattr(tensors, "DTensor", None)
+    return kind is not None and isinstance(tensor, kind)
+
+
+def own_part(tensor):
+    """The tensor itself, or this process' part of one that is spread. Shares its memory."""
+    return tensor._local_tensor if is_sharded(tensor) else tensor
+
+
+def part_with_gradient(parameter):
+    """The same of a weight, with this process' part of its gradient as its .grad. The program's tensors stay as they are."""
+    if not is_sharded(parameter):
+        return parameter
+    part = parameter._local_tensor.detach()
+    gradient = parameter.grad
+    if gradient is not None and is_plain(own_part(gradient)):
+        try:
+            part.grad = own_part(gradient)
+        except RuntimeError:  # of another shape or format than the weight: it is not looked at
+            pass
+    return part
+
+
+def any_sharded(tensors) -> bool:
+    return any(is_sharded(tensor) for tensor in tensors if isinstance(tensor, torch.Tensor))

@@ -1,0 +1,84 @@
+"""Weights that are spread over two processes: the rank that did it says what it was, the other from where it came, what it left
+behind is carried on, and training is what it is without the probe.
+
+usage: sharded_test.py [--all]      (--all: every way of spreading them, at each level, under torchrun)
+"""
+
+import sys
+
+from together import TogetherTest
+
+from attached import main
+
+ALL = "--all" in sys.argv
+WAYS = ("fsdp2", "tensor", "fsdp1") if ALL else ("fsdp2",)
+LEVELS = ("watch", "trace") if ALL else ("watch",)
+
+
+class ShardedTest(TogetherTest):
+    program, launched = "sharded.py", ALL
+
+    def run_both(self, way, fault, level):
+        self.clear("run")
+        err = self.together(way, fault, "seen", options=("--level", level), run_dir="run")
+        self.assertNotIn("the probe is off", err)
+        return err
+
+    def verdicts(self, way, fault, level):
+        err = self.run_both(way, fault, level)
+        files = {rank: self.scratch / "run" / "incidents" / f"step-00000005.r{rank}.h5" for rank in (0, 1)}
+        for file in files.values():
+            self.assertTrue(file.exists(), err)
+        self.assertEqual(len(self.incidents()), 2, err)  # what it leaves behind is no other incident
+        for file in files.values():
+            self.assert_bit_exact(file)
+        return [self.replay("diagnose", files[rank], "--no-fixes") for rank in (0, 1)]
+
+    def each(self, ways):
+        return ((way, level) for way in WAYS if way in ways for level in LEVELS)
+
+    def test_a_bad_batch_of_one_rank(self):
+        for way, level in self.each(("fsdp2", "fsdp1")):
+            with self.subTest(way, level=level):
+                other, own = self.verdicts(way, "batch", level)
+                self.assertEqual((own["cause"], own["origin"], own["samples"]["poison"]), ("BAD_DATA", "input", [3]), own)
+                self.assertIn("reduce_scatter", other["culprit"]["op"], other)
+                self.assertFalse(other["ranks"]["local"], other["ranks"])
+                self.assertEqual(other["ranks"]["first"]["rank"], 1, other["ranks"])
+
+    def test_a_part_of_a_weight_that_is_bad(self):
+        for way, level in self.each(("fsdp2", "tensor")):
+            with self.subTest(way, level=level):
+                other, own = self.verdicts(way, "weight", level)
+                self.assertEqual((own["cause"], own["culprit"]["tensor"]), ("BAD_STATE", "1.down.weight"), own)
+                self.assertFalse(other["ranks"]["local"], other["ranks"])
+                self.assertEqual(other["ranks"]["first"]["rank"], 1, other["ranks"])
+
+    def test_a_batch_that_all_ranks_share(self):
+        for way, level in self.each(("tensor",)):
+            with self.subTest(way, level=level):
+                for own in self.verdicts(way, "batch", level):
+                    self.assertEqual((own["cause"], own["origin"]), ("BAD_DATA", "input"), own)
+
+    def test_an_operation_of_one_rank(self):
+        for way, level in self.each(("fsdp2",)):
+            with self.subTest(way, level=level):
+                err = self.run_both(way, "op", level)
+                file = self.scratch / "run" / "incidents" / "step-00000005.r1.h5"
+                self.assertTrue(file.exists(), err)
+                own = self.replay("diagnose", file, "--no-fixes")
+                self.assertEqual((own["cause"], own["culprit"]["op"]), ("LOG_ZERO", "aten::log"), own)
+
+    def test_healthy_training_is_what_it_is_without_the_probe(self):
+        for way, level in self.each(WAYS):
+            with self.subTest(way, level=level):
+                self.together(way, "healthy", "plain")
+                self.run_both(way, "healthy", level)
+                self.assertEqual(self.incidents(), [])
+                self.assert_same_bits("plain", "seen")
+
+
+if __name__ == "__main__":
+    if ALL:
+        sys.argv.remove("--all")
+    main()
