@@ -170,12 +170,17 @@ Status CheckedFile::take_place(const std::string& name, hid_t dataset, H5D_layou
   return {};
 }
 
-bool CheckedFile::read_whole(const std::string& name, const StoredDataset& d, std::byte* out) const {
+bool CheckedFile::read_slices(const std::string& name, const StoredDataset& d, std::uint64_t first,
+                              std::uint64_t count, std::byte* out) const {
   const h5::Id dataset(H5Dopen2(file_.get(), name.c_str(), H5P_DEFAULT), H5Dclose);
   const h5::Id in_file(dataset ? H5Dget_space(dataset.get()) : -1, H5Sclose);
   if (!in_file) return false;
   // Exactly the shape that was looked at: a file that is being written may have grown since.
-  const std::vector<hsize_t> extent(d.shape.begin(), d.shape.end()), start(d.shape.size(), 0);
+  std::vector<hsize_t> extent(d.shape.begin(), d.shape.end()), start(d.shape.size(), 0);
+  if (!extent.empty()) {
+    start[0] = first;
+    extent[0] = count;
+  }
   const int rank = static_cast<int>(extent.size());
   if (H5Sget_simple_extent_ndims(in_file.get()) != rank) return false;
   const h5::Id in_memory(rank == 0 ? H5Screate(H5S_SCALAR) : H5Screate_simple(rank, extent.data(), nullptr),
@@ -201,11 +206,15 @@ Status CheckedFile::read(const std::string& name, std::uint64_t first, std::uint
     if (read_at(raw_.get(), out, count * size, *d.offset + first * size)) return {};
     return system_error(path_, "reading " + name);
   }
-  // Compact or chunked: libhdf5 gathers the whole of it.
-  std::vector<std::byte> whole(count == d.elements ? 0 : d.bytes);
-  std::byte* target = whole.empty() ? out : whole.data();
-  if (!read_whole(name, d, target)) return h5::failure(path_, "reading " + name, ErrorCode::bad_file);
-  if (!whole.empty()) std::memcpy(out, whole.data() + first * size, count * size);
+  // Compact or chunked: libhdf5 gathers whole slices of the first axis.
+  const std::uint64_t slices = d.shape.empty() ? 1 : static_cast<std::uint64_t>(d.shape[0]);
+  const std::uint64_t each = d.elements / slices;
+  const std::uint64_t from = first / each, wanted = (first + count + each - 1) / each - from;
+  std::vector<std::byte> more(count == wanted * each ? 0 : wanted * each * size);
+  std::byte* target = more.empty() ? out : more.data();
+  if (!read_slices(name, d, from, wanted, target))
+    return h5::failure(path_, "reading " + name, ErrorCode::bad_file);
+  if (!more.empty()) std::memcpy(out, more.data() + (first - from * each) * size, count * size);
   return {};
 }
 

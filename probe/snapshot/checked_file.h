@@ -54,7 +54,9 @@ class CheckedFile {
   Status take_place(const std::string& name, hid_t dataset, H5D_layout_t layout, StoredDataset& out) const;
   /// The dtype of a dataset that does not name it.
   std::optional<DType> guess_dtype(hid_t type) const;
-  bool read_whole(const std::string& name, const StoredDataset& d, std::byte* out) const;
+  /// Slices [first, first + count) of the first axis; of a scalar the one that there is.
+  bool read_slices(const std::string& name, const StoredDataset& d, std::uint64_t first, std::uint64_t count,
+                   std::byte* out) const;
   Error refuse(const std::string& what) const;
 
   std::string path_;

@@ -1,18 +1,23 @@
-#include "probe/snapshot/series.h"
+#include <sys/stat.h>
 
 #include <algorithm>
+#include <bit>
 #include <charconv>
 #include <exception>
 #include <limits>
 #include <new>
 
 #include "probe/snapshot/reader.h"
+#include "probe/snapshot/series.h"
+#include "probe/snapshot/series_follow.h"
 #include "probe/snapshot/series_format.h"
 #include "probe/snapshot/table_reader.h"
 
 namespace nanquest {
+namespace {
 
-Result<std::vector<SeriesTable>> read_series(const std::string& path) try {
+/// The rows from `from` on that are complete in every table.
+Result<std::vector<SeriesTable>> read_rows(const std::string& path, std::size_t from) {
   const h5::Quiet quiet;
   Result<CheckedFile> file = CheckedFile::open(path, true);
   if (!file) return file.error();
@@ -29,7 +34,7 @@ Result<std::vector<SeriesTable>> read_series(const std::string& path) try {
                  "use a newer nanquest"};
   TableFileReader tables(*file, ReaderLimits{}.max_rows);
   std::vector<SeriesTable> out;
-  tables.read_history(out);
+  tables.read_history(out, from);
   if (!tables.ok()) return tables.status().error();
   std::size_t complete = std::numeric_limits<std::size_t>::max();
   for (const SeriesTable& t : out) {
@@ -39,10 +44,78 @@ Result<std::vector<SeriesTable>> read_series(const std::string& path) try {
   }
   for (SeriesTable& t : out) t.values.resize(complete * t.columns.size());
   return out;
+}
+
+/// `read` with what it may throw made an error of `path`.
+template <class Read>
+auto guarded(const std::string& path, const Read& read) -> decltype(read()) try {
+  return read();
 } catch (const std::bad_alloc&) {
   return Error{ErrorCode::bad_file, path + ": needs more memory than there is", ""};
 } catch (const std::exception& e) {
   return Error{ErrorCode::internal, path + ": " + e.what(), ""};
+}
+
+/// Which file has that name now; zeros if none has.
+SeriesPlace place_of(const std::string& path) {
+  SeriesPlace place;
+  struct stat is {};
+  if (::stat(path.c_str(), &is) == 0) {
+    place.device = is.st_dev;
+    place.inode = is.st_ino;
+  }
+  return place;
+}
+
+/// Whether `last` is the first row of `now`, bit for bit: NaN is like itself.
+bool begins_with(const std::vector<SeriesTable>& now, const std::vector<SeriesTable>& last) {
+  const auto same = [](double a, double b) {
+    return std::bit_cast<std::uint64_t>(a) == std::bit_cast<std::uint64_t>(b);
+  };
+  return std::equal(now.begin(), now.end(), last.begin(), last.end(),
+                    [&](const SeriesTable& a, const SeriesTable& b) {
+                      return a.name == b.name && a.columns == b.columns && a.rows() > 0 &&
+                             std::equal(b.values.begin(), b.values.end(), a.values.begin(), same);
+                    });
+}
+
+void keep_last_row(const std::vector<SeriesTable>& tables, SeriesPlace& place) {
+  place.last.clear();
+  for (const SeriesTable& t : tables) {
+    const auto width = static_cast<std::ptrdiff_t>(std::min(t.columns.size(), t.values.size()));
+    place.last.push_back({t.name, t.columns, {t.values.end() - width, t.values.end()}});
+  }
+}
+
+Result<SeriesNews> read_on(const std::string& path, SeriesPlace& place) {
+  SeriesPlace now = place_of(path);  // before it is read: a file that takes its name meanwhile is another one
+  if (place.rows > 0 && now.device == place.device && now.inode == place.inode) {
+    Result<std::vector<SeriesTable>> tail = read_rows(path, place.rows - 1);
+    if (!tail) return tail.error();
+    if (begins_with(*tail, place.last)) {
+      keep_last_row(*tail, place);
+      for (SeriesTable& t : *tail)
+        t.values.erase(t.values.begin(), t.values.begin() + static_cast<std::ptrdiff_t>(t.columns.size()));
+      if (!tail->empty()) place.rows += tail->front().rows();
+      return SeriesNews{true, std::move(tail).value()};
+    }
+  }
+  Result<std::vector<SeriesTable>> all = read_rows(path, 0);
+  if (!all) return all.error();
+  now.rows = all->empty() ? 0 : all->front().rows();
+  keep_last_row(*all, now);
+  place = std::move(now);
+  return SeriesNews{false, std::move(all).value()};
+}
+
+}  // namespace
+
+Result<std::vector<SeriesTable>> read_series(const std::string& path) {
+  return guarded(path, [&] { return read_rows(path, 0); });
+}
+
+Result<SeriesNews> read_series_on(const std::string& path, SeriesPlace& place) {
+  return guarded(path, [&] { return read_on(path, place); });
 }
 
 }  // namespace nanquest

@@ -1,5 +1,7 @@
 #include "probe/snapshot/table_reader.h"
 
+#include <algorithm>
+
 namespace nanquest {
 namespace {
 
@@ -86,7 +88,7 @@ TableFileReader::Table TableFileReader::table(const std::string& group, const ch
   return Table(*this, group);
 }
 
-void TableFileReader::read_history(std::vector<SeriesTable>& history) {
+void TableFileReader::read_history(std::vector<SeriesTable>& history, std::uint64_t from_row) {
   std::vector<std::string> names;
   table("history/@index", "series_index").texts("names", names);
   for (const std::string& name : names) {
@@ -99,8 +101,10 @@ void TableFileReader::read_history(std::vector<SeriesTable>& history) {
     if (static_cast<std::uint64_t>(values->shape[1]) != series.columns.size())
       return fail(group + " has " + std::to_string(values->shape[1]) + " columns and " +
                   std::to_string(series.columns.size()) + " names");
-    series.values.resize(values->elements);
-    if (Status read = file_.read(group + "/values", 0, values->elements,
+    const std::uint64_t rows = static_cast<std::uint64_t>(values->shape[0]), width = series.columns.size();
+    const std::uint64_t first = std::min(from_row, rows) * width;
+    series.values.resize(values->elements - first);
+    if (Status read = file_.read(group + "/values", first, series.values.size(),
                                  reinterpret_cast<std::byte*>(series.values.data()));
         !read) {
       status_ = read;

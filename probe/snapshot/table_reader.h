@@ -21,7 +21,8 @@ class TableFileReader {
   Table table(const std::string& group, const char* kind);
   /// Whether a table that may be left out is there.
   bool has(const std::string& group, bool) const { return file_.has_group(group); }
-  void read_history(std::vector<SeriesTable>& history);
+  /// Every table with its rows from `from_row` on; none where it has fewer.
+  void read_history(std::vector<SeriesTable>& history, std::uint64_t from_row = 0);
 
   /// The 1-D column `name`; `required` ones must be there.
   template <class T>
