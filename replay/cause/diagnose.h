@@ -17,8 +17,8 @@ namespace nanquest {
 struct DiagnoseOptions {
   bool try_fixes = true;     ///< run counterfactuals and placebos
   bool find_samples = true;  ///< which samples of the batch are needed for the failure
-  std::string crash;         ///< what a kernel crashed at, if one did: nothing is tried again
-  Progress progress;         ///< told what runs next; may be empty
+  std::string crash = {};    ///< what a kernel crashed at, if one did: nothing is tried again
+  Progress progress = {};    ///< told what runs next; may be empty
 };
 
 /// What went wrong, why, and what helped. `reproduction` is taken as it is; beside the file `snapshot` those

@@ -25,9 +25,9 @@ class Claim : public ::testing::Test {
     Manifest manifest;
     manifest.created = "2026-01-02T03:04:05Z";
     ASSERT_TRUE(write_manifest(run_, manifest));
-    for (const char* name :
-         {"series.r0.h5", "series.r1.h5", "incidents/step-00000007.r0.h5", "incidents/step-00000007.r0.json",
-          "recordings/step-00000005.r0.h5", "checkpoints/final.safetensors", "notes.txt"})
+    for (const char* name : {"series.r0.h5", "series.r1.h5", "incidents/step-00000007.r0.h5",
+                             "incidents/step-00000007.r0.json", "recordings/step-00000005.r0.h5",
+                             "checkpoints/final.safetensors", "metrics.jsonl", "metrics.csv", "notes.txt"})
       ASSERT_TRUE(write_file_atomically(run_ + "/" + name, name));
   }
   std::size_t left_in_run() const {
@@ -63,6 +63,8 @@ TEST_F(Claim, AnEarlierRunIsMovedWholeAndCanBeListed) {
   ASSERT_EQ(listing->incidents.size(), 1u);
   EXPECT_NE(listing->incidents[0].verdict, "");
   EXPECT_TRUE(fs::exists(recordings_dir(earlier_) + "/step-00000005.r0.h5"));
+  for (const char* metrics : {"metrics.jsonl", "metrics.csv"})
+    EXPECT_EQ(*read_whole_file(earlier_ + "/" + metrics), metrics);
   EXPECT_EQ(*read_whole_file(earlier_ + "/checkpoints/final.safetensors"), "checkpoints/final.safetensors");
 }
 

@@ -1,8 +1,6 @@
 // The run's numbers in files that other programs read.
 #include <chrono>
 #include <filesystem>
-#include <set>
-#include <system_error>
 
 #include "trainer/loop/trainer.h"
 
@@ -17,44 +15,15 @@ double seconds_since_1970() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
 
-/// Gives `from` the name of `to`, with a number behind it if that is taken.
-std::error_code rename_to_free(const fs::path& from, const fs::path& to) {
-  std::error_code ec;
-  fs::create_directories(to.parent_path(), ec);
-  fs::path free = to;
-  for (int n = 2; fs::exists(free, ec); ++n)
-    free = to.parent_path() / (to.stem().string() + "-" + std::to_string(n) + to.extension().string());
-  fs::rename(from, free, ec);
-  return ec;
-}
-
 }  // namespace
 
-std::set<std::string> Trainer::earlier_runs() const {
-  std::set<std::string> runs;
-  std::error_code ec;
-  for (fs::directory_iterator at(fs::path(config_.run_dir) / "earlier", ec), end; !ec && at != end;
-       at.increment(ec))
-    if (at->is_directory(ec)) runs.insert(at->path().string());
-  return runs;
-}
-
-Status Trainer::open_metrics(const std::set<std::string>& earlier_before) {
+Status Trainer::open_metrics() {
   if (config_.metrics_every == 0) return {};
-  fs::path aside = fs::path(config_.run_dir) / "earlier";
-  for (const std::string& run : earlier_runs())
-    if (!earlier_before.contains(run)) aside = run;  // where the rest of that run was moved just now
   std::vector<std::string> columns;
   for (const auto& [name, value] : numbers_of({})) columns.push_back(name);
   for (const auto& [name, form] :
        {std::pair{kJsonl, MetricsLog::Form::jsonl}, std::pair{kCsv, MetricsLog::Form::csv}}) {
     const fs::path path = fs::path(config_.run_dir) / name;
-    std::error_code ec;
-    if (!config_.resume && fs::exists(path, ec))
-      if (ec = rename_to_free(path, aside / name); ec)
-        return Error{ErrorCode::io,
-                     path.string() + ": that of an earlier run can't be moved: " + ec.message(),
-                     "move it away"};
     if (form == MetricsLog::Form::csv && !config_.metrics_csv) continue;
     Result<MetricsLog> log = MetricsLog::open(path.string(), form, counters_.optimizer_step, columns);
     if (!log) return log.error();

@@ -44,7 +44,6 @@ Result<std::unique_ptr<Trainer>> Trainer::create(LoopConfig config, std::unique_
   }
   if (t->config_.resume)
     if (Status s = t->resume(); !s) return s.error();
-  const std::set<std::string> earlier = t->earlier_runs();
   if (Status s = t->open_probe(); !s) return s.error();
   std::error_code ec;
   std::filesystem::create_directories(t->checkpoints(), ec);
@@ -54,10 +53,12 @@ Result<std::unique_ptr<Trainer>> Trainer::create(LoopConfig config, std::unique_
   // Now that the run directory is claimed, nobody else writes here.
   remove_half_written(t->checkpoints());
   for (const std::string& path : t->damaged_) set_aside(path);
-  if (Status s = t->open_metrics(earlier); !s) return s.error();
-  if (t->quarantine_)
+  if (Status s = t->open_metrics(); !s) return s.error();
+  if (t->quarantine_) {
+    for (const std::string& remark : t->quarantine_->remarks()) t->say(remark);
     t->say("quarantine: " + t->config_.quarantine + " names " + std::to_string(t->quarantine_->size()) +
            " samples");
+  }
   return t;
 }
 

@@ -139,10 +139,8 @@ class Trainer {
   Status write_weights(const std::string& name, std::map<std::string, std::string> facts, std::string& path);
 
   // metrics.cpp: numbers for other programs
-  /// The runs in `earlier/`: what the probe moved away when it took the run directory.
-  std::set<std::string> earlier_runs() const;
-  /// Opens the files; those of an earlier run go where the rest of it went.
-  Status open_metrics(const std::set<std::string>& earlier_before);
+  /// Opens the files; those of an earlier run went where the rest of it is.
+  Status open_metrics();
   /// What a line says of a step that was applied; all names, also of what is not known.
   Numbers numbers_of(const StepEvent& event) const;
   void write_metrics(const StepEvent& event);

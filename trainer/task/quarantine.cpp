@@ -4,13 +4,15 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <charconv>
+#include <cstdint>
 #include <cstring>
 #include <sstream>
 
 namespace nanquest::trainer {
 namespace {
 
-constexpr const char* kRemark = "# ";
+constexpr const char* kHex = "0123456789ABCDEF";
 
 Error refused(const std::string& path, const std::string& what) {
   return {ErrorCode::io, path + ": " + what + ": " + std::strerror(errno),
@@ -28,8 +30,34 @@ Status append(const std::string& path, const std::string& text) {
   return s;
 }
 
-bool is_id(const std::string& line) {
-  return !line.empty() && !line.starts_with(kRemark) && line != "#";
+/// The one word that stands for `id` in the file: what ends a word there, and % itself, as %20 and the like.
+std::string as_word(const std::string& id) {
+  std::string word;
+  for (const char c : id) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte > ' ' && byte != 0x7f && c != '#' && c != '%')
+      word += c;
+    else
+      word.append({'%', kHex[byte >> 4], kHex[byte & 15]});
+  }
+  return word;
+}
+
+/// The id that `word` stands for. A % without two digits of hex behind it is itself.
+std::string as_id(const std::string& word) {
+  std::string id;
+  for (std::size_t i = 0; i < word.size(); ++i) {
+    unsigned value = 0;
+    const char* digits = word.data() + i + 1;
+    if (word[i] == '%' && i + 2 < word.size() &&
+        std::from_chars(digits, digits + 2, value, 16).ptr == digits + 2) {
+      id += static_cast<char>(value);
+      i += 2;
+    } else {
+      id += word[i];
+    }
+  }
+  return id;
 }
 
 }  // namespace
@@ -45,27 +73,27 @@ Result<Quarantine> Quarantine::open(const std::string& path) {
   if (text->find('\0') != std::string::npos)
     return Error{ErrorCode::bad_file, path + ": not a text of sample ids, one a line", "give another file"};
   std::istringstream in(*text);
+  std::int64_t number = 0;
   for (std::string line; std::getline(in, line);) {
-    if (line.ends_with('\r')) line.pop_back();
-    if (is_id(line)) quarantine.ids_.insert(line);
+    ++number;
+    std::istringstream words(line.substr(0, line.find('#')));
+    std::string id, dataset, more;
+    if (!(words >> id)) continue;
+    words >> dataset;
+    if (words >> more)
+      quarantine.remarks_.push_back("quarantine " + path + ": line " + std::to_string(number) +
+                                    " is not understood: write an id with %20 for each space in it");
+    else
+      quarantine.ids_.insert(as_id(id));
   }
   return quarantine;
 }
 
 Status Quarantine::add(const std::vector<std::string>& ids, const std::string& why) {
   std::string lines;
-  Status odd;
-  for (const std::string& id : ids) {
-    if (!ids_.insert(id).second) continue;
-    if (is_id(id) && id.find_first_of("\r\n") == std::string::npos)
-      lines.append(id).append("\n");
-    else
-      odd = Error{ErrorCode::unsupported, path_ + ": the sample id \"" + id + "\" can't be written there",
-                  "ids must be one line and not begin with \"# \""};
-  }
-  if (lines.empty()) return odd;
-  if (Status s = append(path_, kRemark + why + "\n" + lines); !s) return s;
-  return odd;
+  for (const std::string& id : ids)
+    if (ids_.insert(id).second && !id.empty()) lines.append(as_word(id)).append("\n");
+  return lines.empty() ? Status() : append(path_, "# " + why + "\n" + lines);
 }
 
 }  // namespace nanquest::trainer

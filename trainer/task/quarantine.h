@@ -15,7 +15,9 @@
 
 namespace nanquest::trainer {
 
-/// The file is text for people too: one id a line, lines that begin with "# " and empty ones are remarks.
+/// The file is text for people too, of the same form as that of attached Python programs: one id a line, what
+/// follows a # is a comment. A second word names a data set to those programs; here the id alone counts. In
+/// an id stand %20, %23, %25 for a space, #, %, and the like for line breaks.
 class Quarantine {
  public:
   /// Reads the file; makes it if it is not there. `bad_file` or `io`, naming the path.
@@ -25,14 +27,16 @@ class Quarantine {
   std::size_t size() const { return ids_.size(); }
   bool empty() const { return ids_.empty(); }
   const std::string& path() const { return path_; }
+  /// A line about each line of the file that was not understood when it was opened.
+  const std::vector<std::string>& remarks() const { return remarks_; }
 
   /// Takes `ids` in and appends those that are new, below a remark that says why. They hold for this process
-  /// even where the file can't be written (`io`). An id with a line break, or one that reads like a remark,
-  /// is not for a file: `unsupported`.
+  /// even where the file can't be written (`io`).
   Status add(const std::vector<std::string>& ids, const std::string& why);
 
  private:
   std::string path_;
+  std::vector<std::string> remarks_;
   std::unordered_set<std::string> ids_;
 };
 
