@@ -25,7 +25,7 @@ Status append(const std::string& path, const std::string& text) {
   if (file < 0) return refused(path, "can't be opened");
   const bool whole = ::write(file, text.data(), text.size()) == static_cast<ssize_t>(text.size());
   const bool kept = whole && ::fsync(file) == 0;
-  const Status s = kept ? Status() : refused(path, "can't be written");
+  Status s = kept ? Status() : refused(path, "can't be written");
   ::close(file);
   return s;
 }
