@@ -2,6 +2,7 @@
 
 import os
 import pathlib
+import signal
 import socket
 import subprocess
 import sys
@@ -10,6 +11,10 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
 
 from attached import AttachTest  # noqa: E402
+
+# What a process says that PyTorch's own threads outlived (seen once in some hundreds of runs without the probe, pytorch issue 190489).
+# Weights are saved by then: a program without the probe is forgiven, one with it is not.
+AT_ITS_END = "terminate called without an active exception"
 
 
 def free_port():
@@ -35,11 +40,10 @@ class TogetherTest(AttachTest):
                           "NANQUEST_RUN_ID": run}) for r in (0, 1)]
         running = [subprocess.Popen([str(c) for c in command], cwd=self.scratch, text=True, stdout=subprocess.PIPE,
                                     stderr=subprocess.PIPE, env=self.environment(**more)) for command, more in commands]
-        errors = []
-        for process in running:
-            out, err = process.communicate(timeout=280)
-            self.assertEqual(process.returncode, code, err)
-            errors.append(err)
+        errors = [process.communicate(timeout=280)[1] for process in running]
+        for process, err in zip(running, errors):
+            if not (options is None and process.returncode == -signal.SIGABRT and AT_ITS_END in err):
+                self.assertEqual(process.returncode, code, "\n".join(errors))
         return "\n".join(errors)
 
     def weights(self, name):

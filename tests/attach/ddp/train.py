@@ -84,4 +84,5 @@ for step in range(5):
 if mode == "local-short":
     dist.barrier()
 torch.save(net.state_dict(), f"{weights}.{rank}")
+loss = model = None  # hold the process group: its threads would outlive its end and meet the interpreter's
 dist.destroy_process_group()
