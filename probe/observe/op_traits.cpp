@@ -3,7 +3,6 @@
 #include <ATen/DeviceAccelerator.h>
 #include <ATen/autocast_mode.h>
 #include <c10/core/TensorOptions.h>
-#include <algorithm>
 
 #include <algorithm>
 #include <memory>

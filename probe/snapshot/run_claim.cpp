@@ -43,9 +43,6 @@ bool holds_something(const std::string& directory) {
   return !error && at != fs::directory_iterator();
 }
 
-/// What a training program writes beside the probe's own files.
-constexpr const char* kMetrics[] = {"metrics.jsonl", "metrics.csv"};
-
 /// What an earlier run left, without the series of ranks that are at work.
 std::vector<std::string> leftovers(const std::string& run_dir, std::int32_t rank) {
   std::vector<std::string> out;
@@ -53,7 +50,7 @@ std::vector<std::string> leftovers(const std::string& run_dir, std::int32_t rank
        {incidents_dir(run_dir), recordings_dir(run_dir), checkpoints_dir(run_dir)})
     if (holds_something(directory)) out.push_back(directory);
   std::error_code error;
-  for (const char* name : kMetrics)
+  for (const char* name : {kMetricsJsonl, kMetricsCsv})
     if (const fs::path path = fs::path(run_dir) / name; fs::is_regular_file(path, error))
       out.push_back(path.string());
   const Result<RunListing> listing = list_run(run_dir);

@@ -17,6 +17,10 @@
 
 namespace nanquest {
 
+/// In the run directory: a training program's numbers for other programs, which belong to the run.
+inline constexpr const char* kMetricsJsonl = "metrics.jsonl";
+inline constexpr const char* kMetricsCsv = "metrics.csv";
+
 class Descriptor;
 
 /// Copies share the claim; the last one gives it back.

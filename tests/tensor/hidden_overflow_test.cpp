@@ -109,8 +109,9 @@ TEST_P(HiddenOverflow, IsHarmIfSomethingFiniteComesOutWrong) {
   // Independent of how it is found: the program's results in fp64, as numbers of the format.
   const double tolerance = c.type == at::kHalf ? 1e-2 : c.type == at::kBFloat16 ? 3e-2 : 1e-5;
   const at::Tensor truth = c.program(x).to(c.type);
-  if (std::string(c.name) != "clamped")  // whose other branch fp64 takes
+  if (std::string(c.name) != "clamped") {  // whose other branch fp64 takes
     ASSERT_EQ(at::allclose(result, truth, tolerance, 1e-7), !c.harmful) << result << truth;
+  }
 
   int births = 0;
   for (const OpRow& op : rec.doc.ops) {
@@ -126,7 +127,7 @@ TEST_P(HiddenOverflow, IsHarmIfSomethingFiniteComesOutWrong) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Cases, HiddenOverflow, ::testing::ValuesIn(kCases),
-                         [](const auto& info) { return std::string(info.param.name); });
+                         [](const auto& one) { return std::string(one.param.name); });
 
 TEST(HiddenOverflowFollowing, WhatGoesIntoARandomOpIsNotKnown) {
   const at::Tensor x = at::tensor({300.0, 1.0, 2.0, 3.0}).to(at::kHalf);

@@ -14,6 +14,21 @@ std::string with_header(const std::string& header, std::size_t data_bytes) {
   return file + header + std::string(data_bytes, 'x');
 }
 
+/// What a header says of a tensor; all of it as JSON.
+std::string tensor(const char* name, const char* dtype, const char* shape, const char* offsets) {
+  return std::string("\"") + name + R"(":{"dtype":")" + dtype + R"(","shape":)" + shape +
+         R"(,"data_offsets":)" + offsets + "}";
+}
+
+/// A file of one tensor, and of two.
+std::string one(const char* dtype, const char* shape, const char* offsets, std::size_t data_bytes) {
+  return with_header("{" + tensor("a", dtype, shape, offsets) + "}", data_bytes);
+}
+
+std::string two(const std::string& first, const std::string& second, std::size_t data_bytes) {
+  return with_header("{" + first + "," + second + "}", data_bytes);
+}
+
 TEST(Safetensors, HostileFilesAreRefusedWithTheirName) {
   const test::Folder folder;
   std::string huge(8, '\xff');
@@ -28,35 +43,23 @@ TEST(Safetensors, HostileFilesAreRefusedWithTheirName) {
       {"not an object", with_header("[1]", 0)},
       {"leading space", with_header(" {}", 0)},
       {"no tensor of this data", with_header("{}", 4)},
-      {"unknown type", with_header(R"({"a":{"dtype":"Q7","shape":[1],"data_offsets":[0,4]}})", 4)},
+      {"unknown type", one("Q7", "[1]", "[0,4]", 4)},
       {"type is a number", with_header(R"({"a":{"dtype":7,"shape":[1],"data_offsets":[0,4]}})", 4)},
-      {"negative size", with_header(R"({"a":{"dtype":"F32","shape":[-1],"data_offsets":[0,4]}})", 4)},
-      {"fractional size", with_header(R"({"a":{"dtype":"F32","shape":[1.0],"data_offsets":[0,4]}})", 4)},
-      {"size overflow",
-       with_header(R"({"a":{"dtype":"F32","shape":[4294967296,4294967296],"data_offsets":[0,0]}})", 0)},
-      {"size overflow to zero",
-       with_header(R"({"a":{"dtype":"F32","shape":[4611686018427387904],"data_offsets":[0,0]}})", 0)},
-      {"size mismatch", with_header(R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,4]}})", 4)},
-      {"end before begin", with_header(R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[4,0]}})", 4)},
-      {"hole at the start", with_header(R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[4,8]}})", 8)},
-      {"hole",
-       with_header(
-           R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},"b":{"dtype":"F32","shape":[1],"data_offsets":[8,12]}})",
-           12)},
-      {"overlap",
-       with_header(
-           R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},"b":{"dtype":"F32","shape":[2],"data_offsets":[4,12]}})",
-           12)},
-      {"data beyond file", with_header(R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}})", 4)},
-      {"bytes left over", with_header(R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}})", 5)},
-      {"name twice",
-       with_header(
-           R"({"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]},"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]}})",
-           1)},
+      {"negative size", one("F32", "[-1]", "[0,4]", 4)},
+      {"fractional size", one("F32", "[1.0]", "[0,4]", 4)},
+      {"size overflow", one("F32", "[4294967296,4294967296]", "[0,0]", 0)},
+      {"size overflow to zero", one("F32", "[4611686018427387904]", "[0,0]", 0)},
+      {"size mismatch", one("F32", "[2]", "[0,4]", 4)},
+      {"end before begin", one("F32", "[1]", "[4,0]", 4)},
+      {"hole at the start", one("F32", "[1]", "[4,8]", 8)},
+      {"hole", two(tensor("a", "F32", "[1]", "[0,4]"), tensor("b", "F32", "[1]", "[8,12]"), 12)},
+      {"overlap", two(tensor("a", "F32", "[2]", "[0,8]"), tensor("b", "F32", "[2]", "[4,12]"), 12)},
+      {"data beyond file", one("F32", "[2]", "[0,8]", 4)},
+      {"bytes left over", one("F32", "[1]", "[0,4]", 5)},
+      {"name twice", two(tensor("a", "U8", "[1]", "[0,1]"), tensor("a", "U8", "[1]", "[0,1]"), 1)},
       {"extra field", with_header(R"({"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1],"x":1}})", 1)},
       {"field missing", with_header(R"({"a":{"dtype":"U8","shape":[1]}})", 1)},
-      {"nine dimensions",
-       with_header(R"({"a":{"dtype":"U8","shape":[1,1,1,1,1,1,1,1,1],"data_offsets":[0,1]}})", 1)},
+      {"nine dimensions", one("U8", "[1,1,1,1,1,1,1,1,1]", "[0,1]", 1)},
       {"metadata not text", with_header(R"({"__metadata__":{"a":1}})", 0)},
       {"nested deeply", with_header(deep, 0)},
       {"bad utf-8", with_header("{\"\xff\xfe\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0,1]}}", 1)},

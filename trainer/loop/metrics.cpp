@@ -8,9 +8,6 @@ namespace nanquest::trainer {
 namespace fs = std::filesystem;
 namespace {
 
-constexpr const char* kJsonl = "metrics.jsonl";
-constexpr const char* kCsv = "metrics.csv";
-
 double seconds_since_1970() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
@@ -22,7 +19,7 @@ Status Trainer::open_metrics() {
   std::vector<std::string> columns;
   for (const auto& [name, value] : numbers_of({})) columns.push_back(name);
   for (const auto& [name, form] :
-       {std::pair{kJsonl, MetricsLog::Form::jsonl}, std::pair{kCsv, MetricsLog::Form::csv}}) {
+       {std::pair{kMetricsJsonl, MetricsLog::Form::jsonl}, std::pair{kMetricsCsv, MetricsLog::Form::csv}}) {
     const fs::path path = fs::path(config_.run_dir) / name;
     if (form == MetricsLog::Form::csv && !config_.metrics_csv) continue;
     Result<MetricsLog> log = MetricsLog::open(path.string(), form, counters_.optimizer_step, columns);

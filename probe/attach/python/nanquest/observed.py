@@ -117,7 +117,7 @@ class Program:
                         self._hold(module, "_buffers", key, "buffer", place + key)
 
     def _hold(self, module, group, key, kind, name):
-        self._held.append([weakref.ref(module), group, key, kind, name, _mark(getattr(module, group)[key])])
+        self._held.append([weakref.ref(module), group, key, kind, name, _mark(own_part(getattr(module, group)[key]))])
 
     def name_replaced(self):
         """Buffers are replaced by assignment, frozen parameters get other memory (an average that is written to .data). No
@@ -157,8 +157,7 @@ class Program:
 
 
 def _mark(tensor):
-    part = own_part(tensor)
-    return id(part), part.data_ptr()
+    return id(tensor), tensor.data_ptr()
 
 
 def known() -> Program:

@@ -5,8 +5,6 @@ from __future__ import annotations
 
 import sys
 
-import torch
-
 from .naming import is_plain
 
 
@@ -37,4 +35,4 @@ def part_with_gradient(parameter):
 
 
 def any_sharded(tensors) -> bool:
-    return any(is_sharded(tensor) for tensor in tensors if isinstance(tensor, torch.Tensor))
+    return any(map(is_sharded, tensors))
