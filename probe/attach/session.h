@@ -42,9 +42,6 @@
 
 namespace nanquest::attach {
 
-/// The number for StepCounter of all weights together that a program writes by hand.
-inline constexpr std::int64_t kByHand = -1;
-
 /// Settings of a session.
 struct AttachOptions {
   ProbeOptions probe;    ///< run directory, level, rank, …

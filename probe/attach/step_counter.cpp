@@ -21,7 +21,8 @@ std::int64_t StepCounter::begin() {
 }
 
 std::int64_t StepCounter::update(const std::vector<std::int64_t>& weights) {
-  if (guessed_ && !written_in(weights, step_ - 1))
+  const bool by_hand = weights.size() == 1 && weights.front() == kByHand;
+  if (guessed_ && !by_hand && !written_in(weights, step_ - 1))
     --step_;
   else if (open_ && written_in(weights, step_))
     ++step_;

@@ -4,7 +4,8 @@
 /// optimizer has one step per update, one with several optimizers for several parts of a model one step for
 /// all of them together, and so has a pair of networks that train each other in turn. A part that is updated
 /// less often than another one (a critic that is trained five times as often) shares the step of the update
-/// before it.
+/// before it. What a program writes by hand between gradients and an optimizer's update (a weight that it
+/// mends, a decay) belongs to that update's step, however seldom it does so.
 ///
 ///     counter.begin();             // a forward pass begins: the step that it will probably belong to
 ///     counter.update({0, 1, 2});   // these weights are about to be written: the step that it is
@@ -15,6 +16,9 @@
 #include <vector>
 
 namespace nanquest::attach {
+
+/// The number of all weights together that a program writes by hand.
+inline constexpr std::int64_t kByHand = -1;
 
 class StepCounter {
  public:

@@ -90,5 +90,18 @@ TEST(StepCounter, Made) {
   EXPECT_EQ(counter.step(), 1);
 }
 
+// A weight that is mended by hand now and then is no part of the model that is updated less often.
+TEST(StepCounter, WhatIsWrittenByHandNowAndThenIsOfTheStepThatRuns) {
+  StepCounter counter;
+  for (std::int64_t step = 0; step < 9; ++step) {
+    EXPECT_EQ(counter.begin(), step);
+    if (step == 5 || step == 7) {
+      EXPECT_EQ(counter.update({kByHand}), step);
+    }
+    EXPECT_EQ(counter.update({0, 1}), step);
+  }
+  EXPECT_EQ(counter.made(), 9);
+}
+
 }  // namespace
 }  // namespace nanquest::attach
