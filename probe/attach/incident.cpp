@@ -35,7 +35,7 @@ StepState AttachSession::state_of_step(const RoundFacts& facts) const {
 }
 
 Status AttachSession::write_round(record::Step& step, const RoundFacts& facts, Gate gate,
-                                  const std::string& path, std::string& culprit) {
+                                  const std::string& path, Told& told) {
   // Loss and gradients of a step that is over are gone.
   const bool runs = &step == rounds_->now();
   StepNames named;
@@ -45,7 +45,7 @@ Status AttachSession::write_round(record::Step& step, const RoundFacts& facts, G
   fill_header(doc, state_of_step(facts));
   doc.gate = gate;
   tables.finish(named);
-  if (doc.culprit.op != kNone) culprit = one_line(describe_culprit(doc));
+  if (doc.culprit.op != kNone) told = {one_line(describe_culprit(doc)), arrived_by(doc)};
   return write_snapshot(tables.recording, path);
 }
 
@@ -54,13 +54,25 @@ Incidents::Names AttachSession::non_finite_state() {
                                {names_.parameters.living(), names_.buffers.living(), names_.states.living()});
 }
 
-bool AttachSession::damaged_state_explains_it() {
-  if (!trace_ || !trace_->watched || !on_record()) return true;
+std::optional<StepTables> AttachSession::blamed_so_far() {
+  if (!trace_ || !trace_->watched || !on_record()) return std::nullopt;
   StepNames named;
   StepTables tables = rounds_->tables(*rounds_->now(), names_, batch_, results(), named);
-  SnapshotDoc& doc = tables.recording.doc;
-  if (!find_culprit(doc)) return true;
-  return incidents_.is_damaged(Incidents::name_of(doc.culprit.origin, doc.culprit.tensor_name));
+  if (!find_culprit(tables.recording.doc)) return std::nullopt;
+  return tables;
+}
+
+bool AttachSession::damaged_state_explains_it() {
+  const std::optional<StepTables> tables = blamed_so_far();
+  if (!tables) return true;
+  const Culprit& culprit = tables->recording.doc.culprit;
+  return incidents_.is_damaged(Incidents::name_of(culprit.origin, culprit.tensor_name));
+}
+
+bool AttachSession::arrival_explains_it() {
+  if (incidents_.arrives_by().empty()) return false;
+  const std::optional<StepTables> tables = blamed_so_far();
+  return tables && arrived_by(tables->recording.doc) == incidents_.arrives_by();
 }
 
 bool AttachSession::only_carries_on(const Incidents::Names& bad, bool update_made) {
@@ -77,6 +89,10 @@ void AttachSession::write_incident(Gate gate, const std::string& what, StepAnswe
     append(answer.summary, incidents_.carry_on(step(), bad));
     return;
   }
+  if (!update_made && arrival_explains_it()) {
+    append(answer.summary, incidents_.carry_on(step(), {}));
+    return;
+  }
   incidents_.begin(step(), /*gate_failed=*/gate != Gate::ok && !update_made);
   answer.incident = true;
   answer.summary = "step " + std::to_string(step()) + ": " + what;
@@ -91,7 +107,8 @@ void AttachSession::write_incident(Gate gate, const std::string& what, StepAnswe
 }
 
 void AttachSession::write_file(Gate gate, StepAnswer& answer, bool update_made) {
-  std::string culprit, spoiled;
+  Told told;
+  std::string spoiled;
   const KeptRound* origin = round_that_spoiled(spoiled, update_made);
   if (!origin && !on_record()) {
     append(answer.summary,
@@ -106,13 +123,14 @@ void AttachSession::write_file(Gate gate, StepAnswer& answer, bool update_made) 
   Status written;
   if (origin) {
     append(answer.summary, "the update of step " + std::to_string(of) + " spoiled " + spoiled);
-    written = write_round(*rounds_->of(*origin), origin->facts, gate, path, culprit);
+    written = write_round(*rounds_->of(*origin), origin->facts, gate, path, told);
     rounds_->told(*origin);
   } else {
-    written = write_round(*rounds_->now(), facts_of_round(), gate, path, culprit);
+    written = write_round(*rounds_->now(), facts_of_round(), gate, path, told);
     trace_->keeps = false;  // it is told
   }
-  append(answer.summary, culprit);
+  append(answer.summary, told.culprit);
+  incidents_.arrived(told.arrived_by);
   if (written)
     answer.file = path;
   else
@@ -156,14 +174,14 @@ void AttachSession::write_recording(StepAnswer& answer) {
   if (!on_record() || options_.record_steps.erase(step()) == 0 || incidents_.last_step() == step()) return;
   std::error_code error;
   std::filesystem::create_directories(recordings_dir(options_.probe.run_dir), error);
-  std::string culprit;
+  Told told;
   const std::string path = free_recording_path(options_.probe.run_dir, step(), options_.probe.rank);
-  const Status written = write_round(*rounds_->now(), facts_of_round(), trace_->gate, path, culprit);
+  const Status written = write_round(*rounds_->now(), facts_of_round(), trace_->gate, path, told);
   const std::string what =
       written ? "recorded as asked" : "not recorded: " + one_line(written.error().text());
   append(answer.summary, "step " + std::to_string(step()) + ": " + what);
   if (!written) return;
-  append(answer.summary, culprit);
+  append(answer.summary, told.culprit);
   answer.file = path;
 }
 

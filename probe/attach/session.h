@@ -240,12 +240,20 @@ class AttachSession : public OpSink {
   /// Whether this bad step shows nothing but what the last incident left behind. `bad`: what is non-finite
   /// now.
   bool only_carries_on(const Incidents::Names& bad, bool update_made);
+  /// The tables of the step that runs, with its culprit; none if it was not watched or shows no culprit.
+  std::optional<StepTables> blamed_so_far();
   /// Whether the step, as far as it was watched, went bad by tensors that the last incident damaged.
   bool damaged_state_explains_it();
-  /// The step that runs, or an earlier one, as a file. `culprit`: a line about it, "" if it was not looked
-  /// for.
+  /// Whether it went bad by what still arrives from another process as in the last incident.
+  bool arrival_explains_it();
+  /// What is told of the culprit of a step that was written: a line, and the collective by which its values
+  /// came from another process. "" where it was not looked for, or they did not.
+  struct Told {
+    std::string culprit, arrived_by;
+  };
+  /// The step that runs, or an earlier one, as a file.
   Status write_round(record::Step& step, const RoundFacts& facts, Gate gate, const std::string& path,
-                     std::string& culprit);
+                     Told& told);
   RoundFacts facts_of_round();
   RoundResults results() const { return {losses_.telling(), gate_.parameters()}; }
   /// The step whose update spoiled a weight that this step found spoiled, or a state that it did; null if

@@ -49,6 +49,7 @@ void Incidents::begin(std::int64_t step, bool gate_failed) {
   last_ = step;
   last_file_.clear();
   damaged_.clear();
+  arrives_.clear();
   carried_by_last_ = 0;
 }
 
@@ -77,8 +78,8 @@ std::string Incidents::carry_on(std::int64_t step, const Names& bad) {
   if (log_) log_->carried_on(++carried_by_last_);
   if (carried_by_last_ > 1) return "";
   const auto named = std::find_if(bad.begin(), bad.end(), [&](const auto& name) { return is_damaged(name); });
-  std::string line =
-      "step " + std::to_string(step) + ": " + (named == bad.end() ? *damaged_.begin() : *named);
+  std::string line = "step " + std::to_string(step) + ": ";
+  line += named != bad.end() ? *named : bad.empty() ? "what arrives by " + arrives_ : *damaged_.begin();
   if (bad.size() > 1)
     line += " and " + std::to_string(bad.size() - 1) +
             (bad.size() > 2 ? " other weights, buffers and moments" : " other tensor");

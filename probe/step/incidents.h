@@ -58,7 +58,10 @@ class Incidents {
   /// Counts a new incident, in this step: one that loss or gradients show, or else what they don't.
   void begin(std::int64_t step, bool gate_failed = true);
   /// A step ran to its gate and was well, whatever the last incident left behind.
-  void was_well() { harmless_ = harmless_ || !gate_failed_; }
+  void was_well() {
+    harmless_ = harmless_ || !gate_failed_;
+    arrives_.clear();
+  }
   /// Whether what the last incident left behind was not seen in loss and gradients, although steps were made
   /// with it. The first step in which they are bad is news then.
   bool was_harmless() const { return harmless_; }
@@ -73,9 +76,15 @@ class Incidents {
   bool carries_on(const Names& bad) const;
   /// Whether this tensor is known to hold the last incident's damage.
   bool is_damaged(const std::string& name) const { return damaged_.count(name) > 0; }
-  /// Counts a step that carries on the last incident's damage, of which `bad` is what it shows. A line for
-  /// the first of them, then "".
+  /// Counts a step that carries on the last incident's damage, of which `bad` is what it shows; none if it is
+  /// what arrives. A line for the first of them, then "".
   std::string carry_on(std::int64_t step, const Names& bad);
+  /// Bad values of the last incident came from another process, by the collective `by`; "" if they did not.
+  /// Until a step is well, more of them by the same way are no news: whose they are is told by the file of
+  /// that process.
+  void arrived(std::string by) { arrives_ = std::move(by); }
+  /// The collective by which bad values may be expected, "" if none.
+  const std::string& arrives_by() const { return arrives_; }
   /// After the update of an incident's step, or of one that carried it on: what is non-finite now.
   void left_behind(const Names& bad);
   /// Whether every one of `count` tensors is known to be damaged: then nobody needs to look again.
@@ -91,7 +100,7 @@ class Incidents {
   int max_files_;
   int count_ = 0, files_ = 0;
   std::int64_t last_ = -1'000'000, carried_on_ = 0, carried_by_last_ = 0;
-  std::string last_file_;
+  std::string last_file_, arrives_;
   bool gate_failed_ = true, harmless_ = false;  ///< of the last incident
   std::set<std::string> damaged_, from_the_beginning_;
   bool beginning_known_ = false;

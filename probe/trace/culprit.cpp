@@ -219,12 +219,27 @@ void name_culprit(SnapshotDoc& doc, OpId op, TensorId row, const ArgumentName& a
   doc.culprit.suppressed = suppressed;
 }
 
+namespace {
+
+std::string op_and_module(const SnapshotDoc& doc, const OpRow& op) {
+  const ModuleRow* module = find_row(doc, ModuleId{op.module});
+  return module ? op.name + " in " + module->path : op.name;
+}
+
+}  // namespace
+
+std::string arrived_by(const SnapshotDoc& doc) {
+  const Culprit& c = doc.culprit;
+  const OpRow* op = find_row(doc, OpId{c.op});
+  if (!op || c.origin != "op" || c.value == "silent" || !is_collective(op->name)) return "";
+  return op_and_module(doc, *op);
+}
+
 std::string describe_culprit(const SnapshotDoc& doc) {
   const Culprit& c = doc.culprit;
   const OpRow* op = find_row(doc, OpId{c.op});
   if (!op) return "no harmful non-finite value was found in the recorded step";
-  std::string where = op->name;
-  if (const ModuleRow* module = find_row(doc, ModuleId{op->module})) where += " in " + module->path;
+  std::string where = op_and_module(doc, *op);
   where.append(" (")
       .append(phase_name(op->phase))
       .append(op->node.empty() ? "" : ", " + op->node)
@@ -238,7 +253,7 @@ std::string describe_culprit(const SnapshotDoc& doc) {
                                       : c.origin + " " + (c.tensor_name.empty() ? "tensor" : c.tensor_name)) +
            " held " + what + " when it was first read, by " + where;
   if (c.value == "silent") return where + " overflowed and a later op hid it";
-  if (is_collective(op->name)) return what + " arrived by " + where + "; what this process gave was finite";
+  if (!arrived_by(doc).empty()) return what + " arrived by " + where + "; what this process gave was finite";
   return where + " made " + what + " out of " +
          (!(op->flags & kOpBirth)                ? "infinities that were there"
           : bad_constants(doc, OpId{c.op}).any() ? "finite tensors and a number that is not finite"

@@ -48,6 +48,10 @@ bool find_culprit(SnapshotDoc& doc, const ArgumentName& argument_name = {});
 /// to read them in `row`.
 void name_culprit(SnapshotDoc& doc, OpId op, TensorId row, const ArgumentName& argument_name = {});
 
+/// The collective by which the culprit's values came from another process, "c10d::allreduce_ in
+/// blocks.1.mlp"; "" if they did not.
+std::string arrived_by(const SnapshotDoc& doc);
+
 /// One or two sentences: "aten::mm in blocks.1.mlp (forward) made 17 +Inf out of finite inputs".
 std::string describe_culprit(const SnapshotDoc& doc);
 

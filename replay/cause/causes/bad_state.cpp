@@ -72,7 +72,8 @@ std::optional<Finding> examine(const Case& c, const Subject&) {
   f.explanation = "The step began with a bad value: " + value->name + " (" + value->group +
                   ") already held " + bad_text(value->tensor) + ". " + c.op_text(c.op_index()) +
                   " is the first op that reads it; the damage was done in an earlier step or in the file "
-                  "it was loaded from.";
+                  "it was loaded from" +
+                  (c.doc().step == 0 ? ", or it was never given a value after to_empty or skip_init." : ".");
   f.advice = value->group == "buffers" ? "Load the last good checkpoint; a running statistic keeps one bad "
                                          "batch for ever, so undo skipped steps "
                                          "completely or reset the statistic."

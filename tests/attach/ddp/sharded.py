@@ -1,6 +1,9 @@
 """A program whose weights are spread over two processes.
 
-usage: sharded.py fsdp2|tensor|fsdp1 batch|weight|op|healthy SAVE_AS      the fault comes in step 5, on rank 1
+usage: sharded.py fsdp2|tensor|fsdp1 batch|weight|op|arrives|returns|healthy SAVE_AS      the fault comes in step 5, on rank 1
+
+arrives, returns: a bad weight whose other rank learns of it by the sum of the forward pass alone; it stays, or is mended
+after the step and comes again in step 7.
 """
 
 import sys
@@ -25,6 +28,10 @@ dist.init_process_group("gloo")
 rank = dist.get_rank()
 torch.manual_seed(0)
 model = nn.Sequential(Block(), Block(), nn.Linear(32, 8))
+arrives = fault in ("arrives", "returns")
+if arrives:
+    model = nn.Sequential(Block())
+    model[0].norm.requires_grad_(False)
 mesh = init_device_mesh("cpu", (2,))
 if way == "fsdp2":
     from torch.distributed.fsdp import fully_shard
@@ -46,6 +53,11 @@ def local(tensor):
     return getattr(tensor, "_local_tensor", tensor).detach()
 
 
+def put_into_weight(value):
+    with torch.no_grad():
+        local(next(p for n, p in reversed([*model.named_parameters()]) if n.endswith("down.weight"))).view(-1)[7] = value
+
+
 # Ranks that share a model's parts are given the same batch, others their own.
 torch.manual_seed(100 if way == "tensor" else 100 + rank)
 for step in range(8):
@@ -53,16 +65,20 @@ for step in range(8):
     x, target = torch.randn(16, 32), torch.randn(16, 8)
     if bad and fault == "batch":
         x[3, 4] = float("nan")
-    if bad and fault == "weight":
-        part = next(p for n, p in model.named_parameters() if n.endswith("1.down.weight"))
-        with torch.no_grad():
-            local(part).view(-1)[7] = float("nan")
+    bad = bad or fault == "returns" and step == 7 and rank == 1
+    if bad and (fault == "weight" or arrives and rank == 1):
+        put_into_weight(float("nan"))
     y = model(x)
     if bad and fault == "op":
         y = torch.log(y.clamp(min=0))
-    loss = (y - target).square().mean()
+    loss = y.sum() if arrives else (y - target).square().mean()
     optimizer.zero_grad()
     loss.backward()
+    if bad and fault == "returns" and rank == 1:
+        put_into_weight(0)
+        for parameter in model.parameters():
+            if parameter.grad is not None:
+                local(parameter.grad).zero_()
     if way == "fsdp1":
         model.clip_grad_norm_(1.0)
     elif way == "fsdp2":

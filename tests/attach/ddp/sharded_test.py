@@ -69,6 +69,20 @@ class ShardedTest(TogetherTest):
                 own = self.replay("diagnose", file, "--no-fixes")
                 self.assertEqual((own["cause"], own["culprit"]["op"]), ("LOG_ZERO", "aten::log"), own)
 
+    def steps_of_incidents(self, fault):
+        err = self.run_both("tensor", fault, "watch")
+        return err, {rank: sorted(path.name[5:13] for path in self.incidents() if path.name.endswith(f".r{rank}.h5")) for rank in (0, 1)}
+
+    def test_what_still_arrives_is_counted(self):
+        err, steps = self.steps_of_incidents("arrives")
+        self.assertEqual(steps, {0: ["00000005"], 1: ["00000005"]}, err)
+        self.assertRegex(err, r"step 6: what arrives by _?c10d\S*::all_?reduce\S* in 0.down is still NaN or Inf from step 5")
+        self.assertIn("(4 more only carried on" if ALL else "(2 more only carried on", err)  # said once a launch
+
+    def test_what_arrives_after_a_good_step_is_news(self):
+        err, steps = self.steps_of_incidents("returns")
+        self.assertEqual(steps, {0: ["00000005", "00000007"], 1: ["00000005", "00000007"]}, err)
+
     def test_healthy_training_is_what_it_is_without_the_probe(self):
         for way, level in self.each(WAYS):
             with self.subTest(way, level=level):
