@@ -5,7 +5,7 @@ import subprocess
 import sys
 import unittest
 
-from attached import PROGRAMS, AttachTest, PackagesTest, importable, main
+from attached import BIN, PROGRAMS, AttachTest, PackagesTest, importable, main
 
 PROGRAM = PROGRAMS / "quarantine.py"
 OPTIONS = ("--on-incident", "skip", "--quarantine", "bad.txt", "--level", "guard")
@@ -57,6 +57,18 @@ class QuarantineTest(AttachTest):
         self.assertEqual(steps(process), steps(self.plain(PROGRAM, "plain", "13,5")))
         self.assertIn("line 5 is not understood", process.stderr)
         self.assertIn("2 of its 3 samples were drawn and left out", process.stderr)
+
+    @unittest.skipUnless((BIN / "nanquest-trainer").exists(), "the trainer is not built")
+    def test_the_trainer_reads_what_was_written(self):
+        self.run_it("plain")
+        (self.scratch / "text.txt").write_text("some words " * 400)
+        small = ("--steps", "1", "--depth", "1", "--width", "16", "--heads", "1", "--context", "32", "--eval-windows", "0")
+        process = subprocess.run([BIN / "nanquest-trainer", "--data", "text.txt", *small, "--quarantine", "bad.txt"], cwd=self.scratch,
+                                 text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=100)
+        self.assertEqual(process.returncode, 0, process.stdout)
+        self.assertGreater(len(self.named()), 0)
+        self.assertIn(f"bad.txt names {len(self.named())} samples", process.stdout)
+        self.assertNotIn("not understood", process.stdout)
 
     def test_nothing_is_guessed(self):
         process = self.run_it("copied")
