@@ -1,6 +1,6 @@
 """Trains models of the matrix for a few steps each. It knows nothing of nanquest.
 
-usage: program.py RESULT_FILE STEPS MODEL/OPTIMIZER/PRECISION/HABITS…
+usage: program.py RESULT_FILE STEPS DEVICE MODEL/OPTIMIZER/PRECISION/HABITS…      (DEVICE: cpu, nqdev, cuda, …)
 
 Writes one line of JSON for each: the losses, and a hash of all weights and buffers after every step; or
 the error with which it ended.
@@ -9,6 +9,7 @@ the error with which it ended.
 import hashlib
 import json
 import os
+import pathlib
 import sys
 import warnings
 
@@ -29,27 +30,32 @@ def fingerprint(model):
     state = hashlib.sha256()
     for name, value in sorted(model.state_dict().items()):
         state.update(name.encode())
-        state.update(value.detach().contiguous().reshape(-1).view(torch.uint8).numpy().tobytes())
+        state.update(value.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().tobytes())
     return state.hexdigest()[:32]
 
 
-def train(model_name, optimizer_name, precision, habit_names, steps):
+def moved(batch, device):
+    """The batch on the device, but for the lengths, which PyTorch wants on the host."""
+    return {k: v.to(device) if isinstance(v, torch.Tensor) and k != "lengths" else v for k, v in batch.items()}
+
+
+def train(model_name, optimizer_name, precision, habit_names, steps, device):
     torch.manual_seed(7)
     numpy.random.seed(7)
     task = models.build(model_name)
-    task.model.train()
+    task.model.to(device).train()
     habits = habits_.Habits(habit_names.split("+"), task)
     optimizer = optimizers.OPTIMIZERS[optimizer_name](habits.groups())
     scheduler = habits.scheduler(optimizer)
     dtype = PRECISIONS[precision]
-    scaler = torch.amp.GradScaler("cpu", enabled=precision == "fp16", init_scale=256.0)
+    scaler = torch.amp.GradScaler(device, enabled=precision == "fp16", init_scale=256.0)
     batches = habits.batches(seed=100)
     losses, weights = [], []
     for _ in range(steps):
         optimizer.zero_grad(set_to_none="zero-in-place" not in habit_names)
         for _ in range(habits.micro_batches):
-            batch = habits.before_forward(next(batches))
-            with torch.autocast("cpu", dtype or torch.bfloat16, enabled=dtype is not None), habits.around_forward():
+            batch = habits.before_forward(moved(next(batches), device))
+            with torch.autocast(device, dtype or torch.bfloat16, enabled=dtype is not None), habits.around_forward():
                 loss = habits.of_loss(task.loss(task.model, batch))
             scaler.scale(loss).backward()
         if {"clip", "clip-value"} & habits.names:
@@ -67,12 +73,19 @@ def train(model_name, optimizer_name, precision, habit_names, steps):
 
 def main():
     torch.set_num_threads(1)
-    with open(sys.argv[1], "w", encoding="utf-8") as file:
-        for spec in sys.argv[3:]:
+    result_file, steps, device, *specs = sys.argv[1:]
+    if device == "nqdev":  # the accelerator made for tests; its streams run in an order that this seed tells
+        sys.path.append(str(pathlib.Path(__file__).resolve().parents[2] / "device"))
+        import nqdev
+        nqdev.set_seed(1)
+    with open(result_file, "w", encoding="utf-8") as file:
+        for spec in specs:
             try:
-                result = train(*spec.split("/"), steps=int(sys.argv[2]))
+                result = train(*spec.split("/"), int(steps), device)
             except RuntimeError as error:
                 result = {"error": " ".join(str(error).split())}
+                if device == "nqdev":  # else every later call fails, as after a kernel's error on a GPU
+                    nqdev.heal()
             print(json.dumps({"spec": spec, **result}), file=file, flush=True)
 
 

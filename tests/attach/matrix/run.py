@@ -5,6 +5,7 @@
   run.py --all                  # every combination
   run.py --only 'gpt2/.*/bf16/' # those that match
   run.py --all --table          # and writes the result into the README, between its markers
+  run.py --device nqdev         # on the accelerator made for tests (NANQUEST_DEVICE_LIBRARY); replayed on the CPU
 
 A combination is MODEL/OPTIMIZER/PRECISION/HABITS. Each is trained at level watch, where every written output of step 1 is
 compared, and at level trace, where what survived of step 4 is. Wanted of each: all of it equal, no op failed, no incident,
@@ -84,18 +85,21 @@ def last_line(text):
     return lines[-1] if lines else ""
 
 
-def trained(specs, folder, command=(), **more):
+def trained(specs, folder, device, command=(), **more):
     """Results of program.py by combination, and what went wrong ("" if nothing)."""
-    code, _, err = finished([*command, sys.executable, HERE / "program.py", "result", STEPS, *specs], folder, len(specs), **more)
+    if "NANQUEST_DEVICE_LIBRARY" in os.environ:
+        more["NANQUEST_DEVICE_LIBRARY"] = os.environ["NANQUEST_DEVICE_LIBRARY"]
+    program = [sys.executable, HERE / "program.py", "result", STEPS, device, *specs]
+    code, _, err = finished([*command, *program], folder, len(specs), **more)
     lines = (folder / "result").read_text().splitlines() if (folder / "result").exists() else []
     results = {r["spec"]: r for r in map(json.loads, lines)}
     return results, err, "" if code == 0 else f"ended with {code}: {last_line(err)}"
 
 
-def plain(specs, scratch):
+def plain(specs, scratch, device):
     """The programs without the probe: those of one model share a process."""
     folder = pathlib.Path(tempfile.mkdtemp(dir=scratch))
-    results, _, trouble = trained(specs, folder)
+    results, _, trouble = trained(specs, folder, device)
     shutil.rmtree(folder)
     return results, trouble
 
@@ -117,7 +121,7 @@ def replayed(file, folder):
     return verdict
 
 
-def observe(group, without, scratch, keep):
+def observe(group, without, scratch, options):
     """Combinations of one model and precision under the probe, one after the other in a process: its rows."""
     possible = [spec for spec in group if "error" not in without.get(spec, {})]
     rows = {spec: {"spec": spec, "trouble": [], "seconds": 0} for spec in group}
@@ -130,7 +134,7 @@ def observe(group, without, scratch, keep):
         command = [sys.executable, "-m", "nanquest", "run", "--level", level, "--watch-every", "0", "--run-dir", "run", "--record-steps",
                    ",".join(map(str, asked.values())), "--"]
         package = os.pathsep.join([str(attached.PACKAGE), environment()["PYTHONPATH"]])
-        results, err, trouble = trained(possible, folder, command, PYTHONPATH=package,
+        results, err, trouble = trained(possible, folder, options.device, command, PYTHONPATH=package,
                                         NANQUEST_ATTACH_LIBRARY=str(attached.LIBRARY))
         seconds = round((time.monotonic() - start) / len(possible), 1)
         trouble = [trouble] if trouble else []
@@ -142,7 +146,7 @@ def observe(group, without, scratch, keep):
             trouble.append(f"{seen} steps were seen of {STEPS * len(possible)}")
         if trouble and len(possible) > 1:  # one by one, to see whose trouble it is
             shutil.rmtree(folder)
-            return [row for spec in group for row in observe([spec], without, scratch, keep)]
+            return [row for spec in group for row in observe([spec], without, scratch, options)]
         for spec, number in asked.items():
             row = rows[spec]
             row["seconds"] = round(row["seconds"] + seconds, 1)
@@ -151,7 +155,7 @@ def observe(group, without, scratch, keep):
             row[level]["bitwise"] = spec in without and results.get(spec, {}).get("weights") == without[spec]["weights"]
             if not row[level]["bitwise"]:
                 row["trouble"].append(f"{level}: the weights are not those of the same program without the probe")
-        if keep and any(row["trouble"] for row in rows.values()):
+        if options.keep and any(row["trouble"] for row in rows.values()):
             print(f"  kept: {folder}", flush=True)
         else:
             shutil.rmtree(folder)
@@ -202,13 +206,13 @@ def run_all(specs, options, done):
         groups.setdefault(key, []).append(spec)
     try:
         with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
-            alone = {model: pool.submit(plain, group, scratch) for model, group in by_model.items()}
+            alone = {model: pool.submit(plain, group, scratch, options.device) for model, group in by_model.items()}
 
             def one(key):
                 without, trouble = alone[key[0]].result()
                 if trouble:
                     print(f"the program without the probe {trouble}", flush=True)
-                return observe(groups[key], without, scratch, options.keep)
+                return observe(groups[key], without, scratch, options)
 
             for future in concurrent.futures.as_completed([pool.submit(one, key) for key in groups]):
                 for row in future.result():
@@ -235,6 +239,7 @@ def main():
     parser.add_argument("--all", action="store_true", help="every combination, not only the fast part")
     parser.add_argument("--only", metavar="REGEX", help="those of all whose name matches; or one of any habits, written out")
     parser.add_argument("--jobs", type=int, default=1, help="programs at a time (default: %(default)s)")
+    parser.add_argument("--device", default="cpu", help="where the programs train (default: %(default)s)")
     parser.add_argument("--one-process", action="store_true", help="one process for all of them, as for the fast part")
     parser.add_argument("--out", type=pathlib.Path, default=pathlib.Path("matrix"), help="folder of results.jsonl")
     parser.add_argument("--resume", action="store_true", help="run only what has not passed in results.jsonl")
@@ -247,7 +252,8 @@ def main():
     for needed in (attached.LIBRARY, attached.BIN / "nanquest-replay"):
         if not needed.exists():
             parser.error(f"{needed} is missing; build nanquest_attach_python and nanquest-replay first")
-    specs = list(combinations.all_of_them() if options.all or options.only else combinations.FAST)
+    specs = list(combinations.all_of_them() if options.all or options.only
+                 else combinations.FAST if options.device == "cpu" else combinations.ON_DEVICE)
     if options.only:
         specs = [s for s in specs if re.search(options.only, s)] or [options.only]
     specs = runnable(specs)
@@ -259,7 +265,9 @@ def main():
         results.unlink()
     run_all([s for s in specs if s not in done or done[s]["trouble"]], options, done)
     bad = [s for s in specs if done.get(s, {"trouble": ["not run"]})["trouble"]]
-    print(f"{len(specs) - len(bad)} of {len(specs)} combinations came back bit for bit and changed nothing")
+    impossible = sum("impossible" in done.get(s, {}) for s in specs if s not in bad)
+    print(f"{len(specs) - len(bad) - impossible} of {len(specs) - impossible} combinations came back bit for bit and changed nothing"
+          + (f"; {impossible} more PyTorch can't do here" if impossible else ""))
     if options.table:
         table.write(attached.ROOT / "README.md", done)
     return 1 if bad else 0

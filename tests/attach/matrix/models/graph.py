@@ -17,9 +17,9 @@ class GraphLayer(nn.Module):
     def forward(self, x, source, target):
         x = self.linear(x)
         message = x[source]
-        empty = torch.zeros(x.shape, dtype=x.dtype)
+        empty = x.new_zeros(x.shape)
         if self.how == "mean":
-            degree = torch.zeros(x.shape[0], dtype=x.dtype).index_add(0, target, torch.ones(EDGES, dtype=x.dtype))
+            degree = x.new_zeros(x.shape[0]).index_add(0, target, x.new_ones(EDGES))
             return empty.index_add(0, target, message) / degree.clamp(min=1)[:, None]
         where = target[:, None].expand_as(message)
         if self.how == "sum":
