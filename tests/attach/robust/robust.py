@@ -17,7 +17,7 @@ PROGRAMS = HERE / "programs"
 LEVELS = ("guard", "trace", "watch")
 # A shell starts what it puts into the background with SIGINT ignored, and children inherit that.
 signal.signal(signal.SIGINT, signal.default_int_handler)
-FILES = re.compile(r"(earlier/[0-9TZ-]+/)?(manifest\.json|series\.r0\.h5|incidents/step-\d{8}\.r0(\.\d+)?\.h5)|\.process\.r0|\.lock\.r0")
+FILES = re.compile(r"(earlier/[0-9TZ-]+/)?(manifest\.json|series\.r0\.h5|(?:incidents|recordings)/step-\d{8}\.r0(\.\d+)?\.h5)|\.process\.r0|\.lock\.r0")
 TEMPORARY = re.compile(r".*\.tmp-\d+-\d+")
 
 
