@@ -54,43 +54,36 @@ Incidents::Names AttachSession::non_finite_state() {
                                {names_.parameters.living(), names_.buffers.living(), names_.states.living()});
 }
 
-std::optional<StepTables> AttachSession::blamed_so_far() {
-  if (!trace_ || !trace_->watched || !on_record()) return std::nullopt;
+AttachSession::Blame AttachSession::blamed_so_far() {
+  if (!trace_ || !trace_->watched || !on_record()) return {};
   StepNames named;
   StepTables tables = rounds_->tables(*rounds_->now(), names_, batch_, results(), named);
-  if (!find_culprit(tables.recording.doc)) return std::nullopt;
-  return tables;
+  const SnapshotDoc& doc = tables.recording.doc;
+  if (!find_culprit(tables.recording.doc)) return {};
+  return {true, Incidents::name_of(doc.culprit.origin, doc.culprit.tensor_name), arrived_by(doc)};
 }
 
-bool AttachSession::damaged_state_explains_it() {
-  const std::optional<StepTables> tables = blamed_so_far();
-  if (!tables) return true;
-  const Culprit& culprit = tables->recording.doc.culprit;
-  return incidents_.is_damaged(Incidents::name_of(culprit.origin, culprit.tensor_name));
-}
-
-bool AttachSession::arrival_explains_it() {
-  if (incidents_.arrives_by().empty()) return false;
-  const std::optional<StepTables> tables = blamed_so_far();
-  return tables && arrived_by(tables->recording.doc) == incidents_.arrives_by();
-}
-
-bool AttachSession::only_carries_on(const Incidents::Names& bad, bool update_made) {
-  if (!incidents_.carries_on(bad)) return false;
-  if (!update_made) return !incidents_.was_harmless() && damaged_state_explains_it();
-  // The step was good before its update: what that spoiled is news.
-  return std::all_of(bad.begin(), bad.end(), [&](const auto& name) { return incidents_.is_damaged(name); });
+std::optional<Incidents::Names> AttachSession::of_last_incident(const Incidents::Names& bad, bool update_made) {
+  const bool by_state = incidents_.carries_on(bad), arrives = !incidents_.arrives_by().empty();
+  if (update_made) {
+    // The step was good before its update: what that spoiled is news.
+    const bool known =
+        std::all_of(bad.begin(), bad.end(), [&](const auto& name) { return incidents_.is_damaged(name); });
+    return by_state && known ? std::optional(bad) : std::nullopt;
+  }
+  const bool by_damage = by_state && !incidents_.was_harmless();
+  if (!by_damage && !arrives) return std::nullopt;
+  const Blame blame = blamed_so_far();
+  if (by_damage && (!blame.known || incidents_.is_damaged(blame.state))) return bad;
+  if (arrives && blame.known && blame.arrived_by == incidents_.arrives_by()) return Incidents::Names();
+  return std::nullopt;
 }
 
 void AttachSession::write_incident(Gate gate, const std::string& what, StepAnswer& answer, bool update_made) {
   reported_step_ = step();
   const auto bad = incidents_.count() > 0 ? non_finite_state() : Incidents::Names();
-  if (only_carries_on(bad, update_made)) {
-    append(answer.summary, incidents_.carry_on(step(), bad));
-    return;
-  }
-  if (!update_made && arrival_explains_it()) {
-    append(answer.summary, incidents_.carry_on(step(), {}));
+  if (const auto carried = of_last_incident(bad, update_made)) {
+    append(answer.summary, incidents_.carry_on(step(), *carried));
     return;
   }
   incidents_.begin(step(), /*gate_failed=*/gate != Gate::ok && !update_made);

@@ -26,6 +26,7 @@ std::string to_json(const StepAnswer& answer) {
   if (summary.empty() && !answer.skip) return "";
   return nlohmann::json{{"incident", answer.incident},
                         {"stops", answer.stops},
+                        {"forecast", answer.forecast},
                         {"step", answer.step},
                         {"skip", answer.skip},
                         {"gradients_bad", answer.gradients_bad},

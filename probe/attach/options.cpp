@@ -53,6 +53,11 @@ Result<AttachOptions> parse_options(const std::string& text) {
     if (!json["skip_bad_updates"].is_boolean()) return wrong("skip_bad_updates", "true or false");
     options.skip_bad_updates = json["skip_bad_updates"].get<bool>();
   }
+  if (json.contains("on_forecast")) {
+    const Json& word = json["on_forecast"];
+    if (word != "say" && word != "stop" && word != "off") return wrong("on_forecast", "say, stop or off");
+    options.forecast = word != "off";
+  }
   int rank = 0, world = 1;
   for (const Status& read : {read_int(json, "watch_every", options.watch_every, 0),
                              read_int(json, "watch_first", options.watch_first, 0),

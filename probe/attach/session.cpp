@@ -8,6 +8,7 @@
 #include <functional>
 
 #include "probe/attach/graph_holder.h"
+#include "probe/snapshot/run_dir.h"
 #include "probe/step/one_line.h"
 #include "probe/tensor/copy_memory.h"
 
@@ -34,7 +35,8 @@ AttachSession::AttachSession(AttachOptions options, RunLog log)
     : options_(std::move(options)),
       log_(std::move(log)),
       record_(options_.probe),
-      incidents_(&log_, options_.probe.max_incidents) {}
+      incidents_(&log_, options_.probe.max_incidents),
+      ranges_(ranges_path(options_.probe.run_dir, options_.probe.rank), options_.probe.resume) {}
 
 Result<std::unique_ptr<AttachSession>> AttachSession::start(AttachOptions options) {
   try {

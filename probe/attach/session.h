@@ -35,8 +35,10 @@
 #include "probe/observe/observer.h"
 #include "probe/step/gate.h"
 #include "probe/step/hidden_damage.h"
+#include "probe/step/forecast.h"
 #include "probe/step/incidents.h"
 #include "probe/step/judge.h"
+#include "probe/step/range_record.h"
 #include "probe/step/run_log.h"
 #include "probe/step/step_record.h"
 
@@ -52,6 +54,7 @@ struct AttachOptions {
   int keep_percent = 1;  ///< … while that takes no more of the time of training
   int keep_memory_percent = 25;         ///< … and of the free memory
   std::set<std::int64_t> record_steps;  ///< steps that become files, good or bad, as the level records them
+  bool forecast = true;                 ///< say what is about to leave its format's range
   bool skip_bad_updates = false;        ///< ask the caller to keep the optimizer from writing
 };
 
@@ -64,6 +67,7 @@ struct StepAnswer {
   bool scale_overflow = false;  ///< the loss scale is too high, whatever else is bad
   bool incident = false;        ///< something was found; `summary` says what
   bool stops = true;    ///< an incident that may end the program, if it wants to be ended by incidents
+  bool forecast = false;  ///< something is about to leave its format's range; `summary` says what
   std::string summary;  ///< a line for the log, "" if there is nothing to say
   std::string file;     ///< the incident's snapshot, "" if none was written
 };
@@ -215,6 +219,10 @@ class AttachSession : public OpSink {
   void report_spoiled_buffer(StepAnswer& answer);
   /// Writes of hidden damage that this watched step has shown so far.
   void report_hidden_damage(StepAnswer& answer);
+  /// At the gate of a good step: how far its values reach, and what is about to leave its range.
+  void foresee(StepAnswer& answer);
+  /// Whether an overflow of this place would do no harm, as far as the step that runs tells.
+  bool would_be_harmless(const record::RangePlace& place);
   /// At the gate, the update is the next: is it recorded, or does the trace of an unwatched step end here?
   void pass_gate(StepAnswer& answer, bool rate_is_finite);
   std::uint64_t bytes_of_update(at::Device& device);
@@ -237,15 +245,16 @@ class AttachSession : public OpSink {
   std::string spoiled_state();
   /// Names of the weights, buffers and states that are non-finite now.
   Incidents::Names non_finite_state();
-  /// Whether this bad step shows nothing but what the last incident left behind. `bad`: what is non-finite
-  /// now.
-  bool only_carries_on(const Incidents::Names& bad, bool update_made);
-  /// The tables of the step that runs, with its culprit; none if it was not watched or shows no culprit.
-  std::optional<StepTables> blamed_so_far();
-  /// Whether the step, as far as it was watched, went bad by tensors that the last incident damaged.
-  bool damaged_state_explains_it();
-  /// Whether it went bad by what still arrives from another process as in the last incident.
-  bool arrival_explains_it();
+  /// If this bad step shows nothing but what the last incident left behind: its names among `bad`, which is
+  /// what is non-finite now; none if it is what still arrives from another process.
+  std::optional<Incidents::Names> of_last_incident(const Incidents::Names& bad, bool update_made);
+  /// Of the step that runs, as far as it was watched: what its culprit is.
+  struct Blame {
+    bool known = false;  ///< false: it was not watched, or shows no culprit
+    std::string state;       ///< of the program's state, as Incidents names it; "" if it is none
+    std::string arrived_by;  ///< the collective by which its values came from another process; "" if they did not
+  };
+  Blame blamed_so_far();
   /// What is told of the culprit of a step that was written: a line, and the collective by which its values
   /// came from another process. "" where it was not looked for, or they did not.
   struct Told {
@@ -297,6 +306,8 @@ class AttachSession : public OpSink {
   std::pair<std::size_t, std::uint64_t> state_bytes_;  ///< of so many states
   StepJudge judge_;
   Incidents incidents_;
+  Forecast forecast_;
+  RangeRecord ranges_;
   bool updated_ = false, off_ = false, told_ = false;
   double loss_scale_ = 1;
   Losses losses_;

@@ -57,6 +57,7 @@ void Recorder::begin_step(std::int64_t number, bool watch) {
   current_->clear();
   current_->number = number;
   current_->usable = true;
+  range_watch_.begin_step();
   thread_ = at::RecordFunction::currentThreadId();
   if (watch) current_->watch = std::make_unique<record::ValueWatch>(*current_, options_.stacks);
   recording_ = error_.empty();
@@ -208,6 +209,19 @@ bool Recorder::left_something() {
 bool Recorder::hides_damage() {
   const std::lock_guard lock(mutex_);
   return current_ && current_->watch && current_->watch->hides_damage();
+}
+
+std::vector<record::SeenRange> Recorder::ranges() {
+  const std::lock_guard lock(mutex_);
+  if (!current_) return {};
+  if (!current_->watch) return range_watch_.seen();
+  current_->watch->settle();
+  return record::ranges_of(*current_);
+}
+
+void Recorder::look_at(std::vector<record::RangePlace> places) {
+  const std::lock_guard lock(mutex_);
+  range_watch_.look_at(std::move(places));
 }
 
 bool Recorder::left_non_finite(std::size_t first, Phase phase) {

@@ -37,6 +37,7 @@
 #include <vector>
 
 #include "probe/observe/observer.h"
+#include "probe/record/range_watch.h"
 #include "probe/record/step.h"
 #include "probe/record/twin.h"
 
@@ -109,6 +110,12 @@ class Recorder : public OpSink {
   /// element of its memory, without dimensions. Undefined if there is none. Looks at all of it.
   at::Tensor last_non_finite();
 
+  /// How far the values of the step that runs reach so far: of a watched step all places, of another those of
+  /// `look_at`. Waits for the device where something lies on one.
+  std::vector<record::SeenRange> ranges();
+  /// These places are looked at in steps that nobody watches, from here on; none: no more.
+  void look_at(std::vector<record::RangePlace> places);
+
   bool recording() const { return recording_; }
   /// Ops of the step that is recorded or was recorded last.
   std::size_t op_count() const { return current_ ? current_->ops.size() : 0; }
@@ -177,6 +184,7 @@ class Recorder : public OpSink {
   record::UpdateCost update_cost_;
   record::TwinBatch twins_[2];  // the file of a step may be written when the next one is well
   int last_twin_ = 0;
+  record::RangeWatch range_watch_;
   std::vector<std::vector<at::Tensor>> spare_;  // for frames
   std::string error_;
 };

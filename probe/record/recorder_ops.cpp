@@ -365,7 +365,10 @@ void Recorder::on_end(const OpTraits& op, OpFrame& base, c10::ArrayRef<const c10
     record.ended = true;
     if ((record.opaque || op.foreign || draws_on_device(record) || needs_its_device(op)) && !op.collective)
       keep_values(frame, outputs);
-    if (frame.watched) step.watch->after_op(op, *frame.watched, frame.op);
+    if (frame.watched)
+      step.watch->after_op(op, *frame.watched, frame.op);
+    else if (range_watch_.wants(record))
+      range_watch_.saw(record, outputs, frame.written);
   }
   frame.written.clear();
   spare_.push_back(std::move(frame.written));

@@ -21,12 +21,6 @@ bool is_infinite_number(const c10::IValue& value) {
   return value.isDouble() && std::isinf(value.toDouble());
 }
 
-/// Words of a tensor's token after its header.
-std::size_t words_after(const Header& header) {
-  if (header.flags & kTensorUndefined) return 0;
-  return header.flags & kTensorOpaque ? header.dim : 1 + 2 * std::size_t{header.dim};
-}
-
 bool is_reduced(const at::Tensor& t) {
   return t.is_floating_point() && t.element_size() <= 2;
 }

@@ -110,6 +110,12 @@ class Reader {
   const std::uint64_t* at_;
 };
 
+/// Words of a tensor's token after its header.
+inline std::size_t words_after(const Header& header) {
+  if (header.flags & kTensorUndefined) return 0;
+  return header.flags & kTensorOpaque ? header.dim : 1 + 2 * std::size_t{header.dim};
+}
+
 inline std::uint32_t Words::place_of(const Reader& reader) const {
   return static_cast<std::uint32_t>(reader.place() - data_.get());
 }

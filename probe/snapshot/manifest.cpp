@@ -23,10 +23,14 @@ json to_json(const Manifest& m) {
     incidents.push_back(
         {{"step", i.step}, {"rank", i.rank}, {"file", i.file}, {"gate", i.gate}, {"summary", i.summary},
          {"carried_on", i.carried_on}});
+  json forecasts = json::array();
+  for (const ManifestForecast& f : m.forecasts)
+    forecasts.push_back({{"step", f.step}, {"rank", f.rank}, {"text", f.text}, {"place", f.place}, {"bits", f.bits},
+                         {"steps", f.steps}, {"earliest", f.earliest}, {"latest", f.latest}});
   return {{"format", kFormat},      {"format_version", kVersion}, {"created", m.created},
           {"nanquest", m.nanquest}, {"command", m.command},       {"config", m.config},
           {"rank", m.rank},         {"world_size", m.world_size}, {"status", m.status},
-          {"outcome", m.outcome},   {"incidents", incidents}};
+          {"outcome", m.outcome},   {"incidents", incidents}, {"forecasts", forecasts}};
 }
 
 Manifest from_json(const json& j) {
@@ -44,6 +48,9 @@ Manifest from_json(const json& j) {
     m.incidents.push_back({i.at("step").get<std::int64_t>(), i.value("rank", 0), i.value("file", ""),
                            i.value("gate", ""), i.value("summary", ""),
                            i.value("carried_on", std::int64_t{0})});
+  for (const json& f : j.value("forecasts", json::array()))
+    m.forecasts.push_back({f.at("step").get<std::int64_t>(), f.value("rank", 0), f.value("text", ""), f.value("place", ""),
+                           f.value("bits", 0.0), f.value("steps", 0.0), f.value("earliest", 0.0), f.value("latest", -1.0)});
   return m;
 }
 

@@ -24,6 +24,16 @@ struct ManifestIncident {
   std::int64_t carried_on = 0;  ///< steps after it that only carried on its damage
 };
 
+/// One forecast: what was said to leave its format's range soon.
+struct ManifestForecast {
+  std::int64_t step = 0;
+  std::int32_t rank = 0;
+  std::string text;   ///< one line for people
+  std::string place;  ///< "aten::bmm in blocks.3.attention (forward, float16)"
+  double bits = 0;    ///< of headroom left then
+  double steps = 0, earliest = 0, latest = 0;  ///< until it is used up; latest below 0: perhaps never
+};
+
 struct Manifest {
   std::string created;   ///< UTC, "2025-01-02T03:04:05Z"
   std::string nanquest;  ///< version of the program
@@ -33,6 +43,7 @@ struct Manifest {
   std::string status = "running";  ///< "running", "finished", "stopped", "failed"
   std::string outcome;             ///< one line for people: how it ended
   std::vector<ManifestIncident> incidents;
+  std::vector<ManifestForecast> forecasts;
   std::string format_version;  ///< filled by read_manifest
 };
 

@@ -56,8 +56,12 @@ std::vector<std::string> leftovers(const std::string& run_dir, std::int32_t rank
   const Result<RunListing> listing = list_run(run_dir);
   if (!listing) return out;
   if (!listing->manifest.empty()) out.push_back(listing->manifest);
-  for (const SeriesFile& series : listing->series)
-    if (series.rank == rank || holder(run_dir, series.rank) == 0) out.push_back(series.path);
+  for (const SeriesFile& series : listing->series) {
+    if (series.rank != rank && holder(run_dir, series.rank) != 0) continue;
+    out.push_back(series.path);
+    if (const std::string ranges = ranges_path(run_dir, series.rank); fs::is_regular_file(ranges, error))
+      out.push_back(ranges);
+  }
   return out;
 }
 

@@ -80,6 +80,9 @@ std::string manifest_path(const std::string& run_dir) {
 std::string series_path(const std::string& run_dir, std::int32_t rank) {
   return join(run_dir, "series.r" + std::to_string(rank) + ".h5");
 }
+std::string ranges_path(const std::string& run_dir, std::int32_t rank) {
+  return join(run_dir, "ranges.r" + std::to_string(rank) + ".h5");
+}
 std::string incidents_dir(const std::string& run_dir) {
   return join(run_dir, "incidents");
 }

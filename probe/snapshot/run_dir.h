@@ -2,6 +2,7 @@
 ///
 ///     run/manifest.json
 ///     run/series.r0.h5
+///     run/ranges.r0.h5
 ///     run/incidents/step-00000131.r0.h5            snapshot
 ///     run/incidents/step-00000131.r0.json .md .replay.h5   what replay found
 ///     run/recordings/step-00000005.r0.h5            snapshot of a step that was asked for, good or bad
@@ -21,6 +22,8 @@ namespace nanquest {
 std::string manifest_path(const std::string& run_dir);
 /// run/series.r0.h5
 std::string series_path(const std::string& run_dir, std::int32_t rank);
+/// run/ranges.r0.h5: how far the values of every place reached, at the steps that were looked at whole
+std::string ranges_path(const std::string& run_dir, std::int32_t rank);
 /// run/incidents
 std::string incidents_dir(const std::string& run_dir);
 /// run/incidents/step-00000131.r0.h5

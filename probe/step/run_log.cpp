@@ -80,6 +80,13 @@ void RunLog::carried_on(std::int64_t steps) {
   if (Clock::now() - written_ >= kWriteEvery) (void)write(Durable::soon);
 }
 
+Status RunLog::forecast(ManifestForecast told) {
+  if (manifest_.forecasts.size() >= kMostListed) return {};
+  told.rank = manifest_.rank;
+  manifest_.forecasts.push_back(std::move(told));
+  return write(Durable::soon);
+}
+
 Status RunLog::end(const std::string& status, const std::string& outcome) {
   manifest_.status = status;
   manifest_.outcome = outcome;

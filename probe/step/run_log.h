@@ -29,6 +29,8 @@ class RunLog {
   /// So many steps after the last incident have only carried on its damage. Written with the next incident, at
   /// the end, or about once a second.
   void carried_on(std::int64_t steps);
+  /// Notes that something is about to leave its range; `told.rank` is filled here.
+  Status forecast(ManifestForecast told);
   /// The end: `status` is "finished" or another word of Manifest::status.
   Status end(const std::string& status, const std::string& outcome);
 

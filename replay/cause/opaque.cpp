@@ -5,7 +5,7 @@
 #include <string>
 
 #include "probe/observe/op_traits.h"
-#include "probe/trace/collectives.h"
+#include "probe/trace/culprit.h"
 #include "replay/trace/unseen.h"
 #include "replay/verdict/sentences.h"
 
@@ -44,7 +44,7 @@ std::optional<Finding> opaque_finding(const Case& c) {
                     " came out. Its kernels are no ops, so which of them it was can't be seen; run with "
                     "TORCH_COMPILE_DISABLE=1 to see the op.";
     f.advice = "Run the step again with TORCH_COMPILE_DISABLE=1.";
-  } else if (is_collective(op->name)) {
+  } else if (!arrived_by(c.doc()).empty()) {
     f.explanation = bad + " arrived by " + op->name + " from another rank: what this rank gave was finite.";
     f.advice = "Look at the rank that made it; its file of the same step names the op.";
   } else {

@@ -8,6 +8,7 @@
 
 #include "probe/snapshot/run_dir.h"
 #include "probe/trace/collectives.h"
+#include "probe/trace/culprit.h"
 #include "replay/cause/diagnose.h"
 #include "replay/trace/replayer.h"
 
@@ -41,7 +42,7 @@ Part part_of(const Case& c, const std::string& file) {
   if (!op) return part;
   part.name = op->name;
   part.module = c.module_of(part.op);
-  part.local = part.harmed && !(part.origin == Origin::op && is_collective(op->name));
+  part.local = part.harmed && arrived_by(c.doc()).empty();
   for (std::int32_t i = 0; i < part.op; ++i) part.collectives += is_collective(c.row(i)->name);
   return part;
 }

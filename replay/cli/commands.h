@@ -37,6 +37,13 @@ struct DiagnoseArguments {
   double budget = 0;  ///< seconds; 0: 20 times the step, at least 30
 };
 
+struct HeadroomArguments {
+  std::string run;  ///< directory
+  double bits = 2;
+  bool json = false;
+};
+
+int headroom_command(const HeadroomArguments& arguments);
 int diagnose_command(const Common& common, const DiagnoseArguments& arguments);
 int verify_command(const Common& common);
 int run_command(const Common& common, const RunArguments& arguments);

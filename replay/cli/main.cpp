@@ -26,6 +26,7 @@ struct Arguments {
   std::string what;
   int rows = 20;
   DiagnoseArguments diagnose;
+  HeadroomArguments headroom;
   std::function<int()> action;
 };
 
@@ -105,6 +106,12 @@ void add_subcommands(CLI::App& app, Arguments& a) {
   compare->add_flag("--local", a.run.local, "Each op on its recorded inputs");
   compare->add_option("--module", a.run.modules, "PATH=fp32; repeatable")->allow_extra_args(false);
   compare->add_option("--rows", a.rows, "Outputs shown, worst first")->check(CLI::PositiveNumber);
+  CLI::App* headroom = subcommand(app, a, "headroom", "What a run's values have left to the end of their formats",
+                                  [&a] { return headroom_command(a.headroom); });
+  headroom->add_option("run", a.headroom.run, "Directory of a run")->required()->type_name("RUN_DIR");
+  headroom->add_option("--bits", a.headroom.bits, "Shown is what has no more left; 1 bit is a factor of 2")
+      ->capture_default_str();
+  headroom->add_flag("--json", a.headroom.json, "Print the result as JSON");
   add_common(*subcommand(app, a, "info", "What the snapshot holds", [&a] { return info_command(a.common); }),
              a.common, true);
 }

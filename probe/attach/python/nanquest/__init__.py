@@ -15,14 +15,15 @@ from __future__ import annotations
 from .settings import Settings
 
 __version__ = "0.1.0"
-__all__ = ["attach", "batch", "detach", "on_incident", "record", "step"]
+__all__ = ["attach", "batch", "detach", "on_forecast", "on_incident", "record", "step"]
 
 
 def attach(run_dir: str = Settings.run_dir, level: str = Settings.level, *, watch_every: int = Settings.watch_every,
            watch_first: int = Settings.watch_first, watch_after: int = Settings.watch_after,
            keep_steps: int = Settings.keep_steps, keep_percent: int = Settings.keep_percent,
            keep_memory_percent: int = Settings.keep_memory_percent, max_incidents: int = Settings.max_incidents,
-           on_incident: str = Settings.on_incident, lr_backoff: float = Settings.lr_backoff,
+           on_incident: str = Settings.on_incident, on_forecast: str = Settings.on_forecast,
+           lr_backoff: float = Settings.lr_backoff,
            skip_limit: int = Settings.skip_limit, record_steps=Settings.record_steps, quarantine: str = Settings.quarantine,
            config: dict | None = None) -> bool:
     """Observes the training of this process from now on. True if it does.
@@ -37,6 +38,8 @@ def attach(run_dir: str = Settings.run_dir, level: str = Settings.level, *, watc
                  ships), buffers and generators as before the step; "fallback_fp32": that once, and from then on autocast
                  and loss scaler off, weights and moments in fp32, the learning rate times lr_backoff; then skip;
                  "stop": end the program with exit code 4.
+    on_forecast  at levels trace and watch, when an operation is about to leave its format's range: "say" a line, "stop" (end
+                 the program with exit code 4 before it happens), "off": do not look.
     skip_limit   so many batches skipped in a row end the program with exit code 4.
     record_steps steps that are written to run_dir/recordings, good or bad, as the level records them; see record().
     quarantine   a file: samples of a step that was an incident are named in it, and those that it names are left out where
@@ -50,7 +53,8 @@ def attach(run_dir: str = Settings.run_dir, level: str = Settings.level, *, watc
     return process.attach(Settings(run_dir=run_dir, level=level, watch_every=watch_every, watch_first=watch_first,
                                    watch_after=watch_after, keep_steps=keep_steps, keep_percent=keep_percent,
                                    keep_memory_percent=keep_memory_percent, max_incidents=max_incidents,
-                                   on_incident=on_incident, lr_backoff=lr_backoff, skip_limit=skip_limit,
+                                   on_incident=on_incident, on_forecast=on_forecast,
+                                   lr_backoff=lr_backoff, skip_limit=skip_limit,
                                    record_steps=tuple(record_steps), quarantine=quarantine, config=dict(config or {})))
 
 
@@ -70,7 +74,15 @@ def on_incident(listener):
             send(f"step {incident.step}: {incident.cause}")
     """
     from . import told
-    told.listeners.append(listener)
+    told.listeners[told.Incident].append(listener)
+    return listener
+
+
+def on_forecast(listener):
+    """The same for forecasts: `listener` gets an object with `step`, `text` (what is about to leave its format's range, and
+    when) and `directory` of the run. Returns `listener`."""
+    from . import told
+    told.listeners[told.Forecast].append(listener)
     return listener
 
 

@@ -113,12 +113,13 @@ class Attachment:
         if not answer:
             return None
         told = json.loads(answer)
-        stop = told["incident"] and told["stops"] and self.settings.on_incident == "stop"
+        stop = (told["incident"] and told["stops"] and self.settings.on_incident == "stop" or
+                told["forecast"] and self.settings.on_forecast == "stop")
         self._tell(told, "; stopped" if stop else "")
         if of_batch and told["incident"] and told["stops"]:
             self._put_into_quarantine(self._step_of(told))
         if stop:
-            self.end("stopped: policy stop", said=True)
+            self.end("stopped: policy stop" if told["incident"] else "stopped: on a forecast", said=True)
         return told if told["skip"] else None
 
     def _put_into_quarantine(self, step: int) -> None:
@@ -148,6 +149,8 @@ class Attachment:
         self.said += told["incident"]
         if told["incident"]:
             listening.tell(listening.Incident(self._step_of(told), told["summary"], self.run_dir, told["file"]))
+        if told["forecast"]:
+            listening.tell(listening.Forecast(self._step_of(told), told["summary"], self.run_dir))
         if self.said <= LINES:
             self.note()
         if told["incident"] and self.said > LINES:

@@ -11,7 +11,7 @@ import sys
 import time
 
 from . import __version__, explain, launcher, library, programs, reports
-from .settings import ACTIONS, LEVELS, REPORTS, RUN_ID, Settings, step_numbers
+from .settings import ACTIONS, FORECASTS, LEVELS, REPORTS, RUN_ID, Settings, step_numbers
 
 USAGE_ERROR, NOT_FOUND = 2, 127
 DOORS = {"replay": "nanquest-replay", "view": "nanquest-viewer"}
@@ -89,6 +89,9 @@ def _parser() -> argparse.ArgumentParser:
                          help="skip: keep the optimizer from writing, as if the batch had not been; fallback_fp32: once, go on "
                               "in fp32 with a smaller learning rate, then skip; stop: end the program with exit code 4 "
                               "(default: %(default)s)")
+        sub.add_argument("--on-forecast", choices=FORECASTS, default=Settings.on_forecast,
+                         help="when an operation is about to leave its format's range, at levels trace and watch; say: a line; "
+                              "stop: end the program with exit code 4 before it happens; off: do not look (default: %(default)s)")
         sub.add_argument("--lr-backoff", type=_share, default=Settings.lr_backoff, metavar="X",
                          help="factor on the learning rate that fallback_fp32 leaves behind (default: %(default)s)")
         sub.add_argument("--skip-limit", type=_whole, default=Settings.skip_limit, metavar="N",

@@ -8,6 +8,7 @@ import os
 import sys
 
 LEVELS = ("guard", "trace", "watch")
+FORECASTS = ("say", "stop", "off")
 ACTIONS = ("continue", "skip", "fallback_fp32", "stop")
 WITHHOLDS = ("skip", "fallback_fp32")  # of these, those that keep the optimizer from writing
 COUNTS = ("watch_every", "watch_first", "watch_after", "keep_steps", "keep_percent", "keep_memory_percent",
@@ -35,6 +36,7 @@ class Settings:
     keep_memory_percent: int = 25
     max_incidents: int = 16
     on_incident: str = "continue"
+    on_forecast: str = "say"
     lr_backoff: float = 0.5
     skip_limit: int = 5
     record_steps: tuple = ()
@@ -43,7 +45,8 @@ class Settings:
 
     def check(self) -> None:
         """ValueError that names what is wrong."""
-        for name, value, known in (("level", self.level, LEVELS), ("on_incident", self.on_incident, ACTIONS)):
+        for name, value, known in (("level", self.level, LEVELS), ("on_incident", self.on_incident, ACTIONS),
+                                   ("on_forecast", self.on_forecast, FORECASTS)):
             if value not in known:
                 raise ValueError(f"{name} is {value!r}, but must be {', '.join(known[:-1])} or {known[-1]}")
         for name in COUNTS:
@@ -77,7 +80,8 @@ class Settings:
     def to_environment(self) -> dict:
         """The variables that make children attach with these settings."""
         names = {"NANQUEST_RUN_DIR": os.path.abspath(self.run_dir), "NANQUEST_LEVEL": self.level,
-                 "NANQUEST_ON_INCIDENT": self.on_incident, "NANQUEST_LR_BACKOFF": str(self.lr_backoff),
+                 "NANQUEST_ON_INCIDENT": self.on_incident, "NANQUEST_ON_FORECAST": self.on_forecast,
+                 "NANQUEST_LR_BACKOFF": str(self.lr_backoff),
                  "NANQUEST_SKIP_LIMIT": str(self.skip_limit)}
         for field in COUNTS:
             names["NANQUEST_" + field.upper()] = str(getattr(self, field))

@@ -1,4 +1,4 @@
-"""Who is told of an incident besides stderr: functions that the program has given."""
+"""Who is told of incidents and forecasts besides stderr: functions that the program has given."""
 
 from __future__ import annotations
 
@@ -17,15 +17,25 @@ class Incident:
     file: str       #: the snapshot, "" if none was written
 
 
-listeners = []
+@dataclasses.dataclass(frozen=True)
+class Forecast:
+    """What a function given to nanquest.on_forecast gets."""
+
+    step: int       #: as the program counts
+    text: str       #: what is about to leave its format's range, and when
+    directory: str  #: of the run's files; manifest.json has the numbers
 
 
-def tell(incident: Incident) -> None:
-    """All of them. What fails is said, is not asked again, and never reaches the training."""
-    for listener in [*listeners]:
+listeners = {Incident: [], Forecast: []}
+
+
+def tell(news) -> None:
+    """All who asked for news of this kind. What fails is said, is not asked again, and never reaches the training."""
+    asked = listeners[type(news)]
+    for listener in [*asked]:
         try:
-            listener(incident)
+            listener(news)
         except Exception as error:  # noqa: BLE001
-            listeners.remove(listener)
-            say(f"{getattr(listener, '__qualname__', type(listener).__qualname__)}, which is told of incidents, raised "
+            asked.remove(listener)
+            say(f"{getattr(listener, '__qualname__', type(listener).__qualname__)}, which is told of {type(news).__name__.lower()}s, raised "
                 f"{type(error).__name__}: {' '.join(str(error).split())[:200]}; it is not called again")

@@ -1,0 +1,61 @@
+#include "probe/trace/saturation.h"
+
+#include <algorithm>
+#include <set>
+#include <string_view>
+#include <vector>
+
+namespace nanquest {
+namespace {
+
+constexpr std::size_t kMostOps = 64;
+
+/// "tanh" of "aten::tanh_"; "" for what is not ATen's.
+std::string_view plain_name(const std::string& name) {
+  std::string_view plain = name;
+  if (!plain.starts_with("aten::")) return "";
+  plain.remove_prefix(6);
+  if (plain.ends_with('_')) plain.remove_suffix(1);
+  return plain;
+}
+
+bool is_one_of(std::string_view name, std::initializer_list<std::string_view> names) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+bool bounds(std::string_view name) {
+  return is_one_of(name, {"tanh", "sigmoid", "erf", "clamp", "clamp_max", "hardtanh", "hardsigmoid"});
+}
+
+/// Steps of a formula that an infinity goes through as one.
+bool carries(std::string_view name) {
+  return is_one_of(name, {"add", "sub", "mul", "neg", "_to_copy", "copy", "clone"});
+}
+
+}  // namespace
+
+bool only_saturates(const TraceGraph& graph, OpId op) {
+  std::set<OpId> known{op};
+  std::vector<OpId> open{op};
+  bool bounded = false;
+  while (!open.empty()) {
+    const OpId at = open.back();
+    open.pop_back();
+    const std::vector<OpId> readers = graph.consumers(at);
+    if (readers.empty()) return false;  // somebody outside the step may read it
+    for (const OpId reader : readers) {
+      if (graph.op(reader).phase != Phase::forward) return false;
+      const std::string_view name = plain_name(graph.op(reader).name);
+      if (bounds(name))
+        bounded = true;
+      else if (!carries(name))
+        return false;
+      else if (known.insert(reader).second)
+        open.push_back(reader);
+    }
+    if (known.size() > kMostOps) return false;
+  }
+  return bounded;
+}
+
+}  // namespace nanquest
