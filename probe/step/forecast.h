@@ -29,7 +29,7 @@ namespace nanquest {
 
 /// What is told, and when.
 struct ForecastRule {
-  double near_bits = 3;    ///< no farther than this from the end
+  double near_bits = 3.5;    ///< no farther than this from the end
   double horizon = 64;     ///< steps until the line reaches it
   double sure = 3;         ///< the slope is so many standard errors from flat
   std::size_t least = 6;   ///< looks at the place
