@@ -90,7 +90,9 @@ std::optional<Foreseen> Forecast::take(std::int64_t step, const std::vector<reco
     }
     still = still || (track.told && bits <= rule_.near_bits);
   }
-  if (whole || least_bits_ < kClose) choose_nearest();
+  if (whole) choose_nearest();
+  // What came near since then is looked at more often from now on.
+  for (const record::RangePlace& place : nearest_) least_bits_ = std::min(least_bits_, tracks_[place].looks.back().second);
   // Others that follow the first one on its way are no news.
   if (telling_ && still) first.reset();
   telling_ = still;
