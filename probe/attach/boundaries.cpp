@@ -73,8 +73,8 @@ StepAnswer AttachSession::judge(const Update& update) {
       append(answer.summary, incidents_.began_with(now, non_finite_state(), answer.gate != Gate::ok));
     if (answer.gate == Gate::ok) incidents_.was_well();
     if (trace_ && answer.gate == Gate::ok && reported_step_ != now) {
+      foresee(answer);  // while nothing new runs on the device since the gate has waited for it
       rounds_->healthy(now, names_, batch_);
-      foresee(answer);
     }
     if (trace_ && !in_closure_) pass_gate(answer, std::isfinite(update.lr));
     if (in_closure_) losses_.clear();  // each evaluation is judged by its own

@@ -38,7 +38,12 @@ bool AttachSession::would_be_harmless(const record::RangePlace& place) {
     const OpRow& op = graph.op(id);
     const std::string path =
         op.module == kNone ? "" : doc.modules[static_cast<std::size_t>(op.module)].path;
-    if (op.name != place.op->name || op.phase != place.phase || path != (place.module ? place.module->path : ""))
+    const auto written = graph.written(id);
+    const bool writes_the_type = std::any_of(written.begin(), written.end(), [&](TensorId row) {
+      return row && graph.tensor(row).dtype == place.type;
+    });
+    if (op.name != place.op->name || op.phase != place.phase || !writes_the_type ||
+        path != (place.module ? place.module->path : ""))
       continue;
     any = true;
     if (!only_saturates(graph, id)) return false;

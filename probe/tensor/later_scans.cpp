@@ -9,6 +9,19 @@
 #include "probe/tensor/tensor_scan.h"
 
 namespace nanquest {
+namespace {
+
+/// Whoever has just waited for the stream (the gate) has waited for what was taken before as well.
+bool has_run(const c10::impl::VirtualGuardImpl& device, const c10::Stream& stream) {
+  try {
+    return device.queryStream(stream);
+  } catch (const std::exception&) {  // a device that can't be asked, or that failed
+    return false;
+  }
+}
+
+}  // namespace
+
 bool LaterScans::take(const at::Tensor& tensor, bool hash, std::int32_t row) {
   const auto type = is_plain(tensor) ? dtype_of(tensor.scalar_type()) : std::nullopt;
   if (!type) return false;
@@ -30,8 +43,10 @@ LaterScans::~LaterScans() {
 }
 
 void LaterScans::wait() {
-  for (const c10::Stream& stream : std::exchange(streams_, {}))
-    c10::impl::VirtualGuardImpl(stream.device_type()).synchronizeStream(stream);
+  for (const c10::Stream& stream : std::exchange(streams_, {})) {
+    const c10::impl::VirtualGuardImpl device(stream.device_type());
+    if (!has_run(device, stream)) device.synchronizeStream(stream);
+  }
 }
 
 std::vector<std::pair<std::int32_t, StatsRow>> LaterScans::read() {
