@@ -105,7 +105,9 @@ void AttachSession::write_file(Gate gate, StepAnswer& answer, bool update_made) 
   const KeptRound* origin = round_that_spoiled(spoiled, update_made);
   if (!origin && !on_record()) {
     append(answer.summary,
-           update_made ? "no trace of this step was kept (its gradients were finite; level watch keeps all)"
+           graph_ran_in_ == step() ? "a captured graph ran in this step, which nobody can look into: run the program without "
+                                     "graphs for a file that replays"
+           : update_made ? "no trace of this step was kept (its gradients were finite; level watch keeps all)"
                        : "nothing was on record: no module was called to begin this step (where none ever is, the "
                          "record begins with the second step)");
     append(answer.summary, rounds_->why_not());

@@ -141,6 +141,13 @@ bool record_step() {
   return session() && session()->record_step();
 }
 
+void capture(bool begins) {
+  if (session()) session()->capture(begins);
+}
+void graph_ran() {
+  if (session()) session()->graph_ran();
+}
+
 void remember(const std::vector<at::Tensor>& buffers) {
   if (session()) session()->remember(buffers);
 }
@@ -200,6 +207,8 @@ TORCH_LIBRARY(nanquest, m) {
   m.def("steps_made() -> int", &steps_made);
   m.def("standing_steps() -> int", &standing_steps);
   m.def("standing_bytes() -> int", &standing_bytes);
+  m.def("capture(bool begins) -> ()", &capture);
+  m.def("graph_ran() -> ()", &graph_ran);
   m.def("remember(Tensor[] buffers) -> ()", &remember);
   m.def("put_back() -> bool", &put_back);
   m.def("forget() -> ()", &forget);

@@ -60,6 +60,11 @@ void Rounds::watch_update() {
   if (open_) recorder_.begin_update(/*keep_values=*/true);
 }
 
+void Rounds::lose() {
+  recorder_.lose();
+  kept_.clear();
+}
+
 void Rounds::healthy(std::int64_t step, const Names& names, const NamedList& batch) {
   if (!now()) return;
   const auto add = [](record::Addresses& to, const NamedList& from) {

@@ -69,6 +69,8 @@ class Rounds {
   bool begin_update(std::uint64_t bytes, at::Device device, bool asked);
   /// The same for a watched round, whose update is watched as well.
   void watch_update();
+  /// A graph that was captured is made, or runs: no round is on record until the next begins.
+  void lose();
   /// The round is well so far: what it has read from outside is kept for one that goes bad
   /// (probe/record/twin.h). `step` is its number as the program counts.
   void healthy(std::int64_t step, const Names& names, const NamedList& batch);

@@ -64,7 +64,7 @@ Result<std::unique_ptr<AttachSession>> AttachSession::start(AttachOptions option
 AttachSession::~AttachSession() = default;
 
 void AttachSession::safely(const char* doing, const std::function<void()>& work) {
-  if (off_ || forked.load(std::memory_order_relaxed)) return;
+  if (off_ || captures_ || forked.load(std::memory_order_relaxed)) return;
   always(doing, work);
 }
 
@@ -96,10 +96,24 @@ std::string AttachSession::trouble() {
   return text;
 }
 
+void AttachSession::capture(bool begins) {
+  captures_ = false;
+  graph_ran();
+  captures_ = begins;
+}
+
+void AttachSession::graph_ran() {
+  safely("a captured graph", [&] {
+    if (rounds_) rounds_->lose();
+    graph_ran_in_ = step();
+  });
+}
+
 bool AttachSession::watching() const {
   if (options_.probe.level == Level::watch) return true;
   if (step() < options_.watch_first || step() - incidents_.last_step() <= options_.watch_after) return true;
-  return options_.watch_every > 0 && step() % options_.watch_every == 0;
+  if (options_.watch_every > 0 && step() % options_.watch_every == 0) return true;
+  return rounds_ && rounds_->recorder().asks_for_watching();
 }
 
 void AttachSession::new_trace() {
@@ -139,7 +153,7 @@ Status AttachSession::finish(const std::string& outcome) {
 
 std::unique_ptr<OpFrame> AttachSession::on_start(const OpTraits& op,
                                                  c10::ArrayRef<const c10::IValue> inputs) {
-  if (off_ || forked.load(std::memory_order_relaxed)) return nullptr;
+  if (off_ || captures_ || forked.load(std::memory_order_relaxed)) return nullptr;
   if (differentiated_ && !updated_) hand_written(op, inputs);
   if (trace_ && updated_ && current_phase() != Phase::optimizer &&
       ops_so_far() > trace_->update_ends + kOpsAfterUpdate)

@@ -14,6 +14,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -138,6 +139,12 @@ class AttachSession : public OpSink {
   StepAnswer judge(const Update& update);
   /// The optimizer has written.
   StepAnswer after_update();
+
+  /// The program captures a graph of its device's work (torch.cuda.graph), from `begins` on until it is told false: nothing
+  /// that runs now computes anything, and whoever waits for the device spoils the capture. All calls do nothing then.
+  void capture(bool begins);
+  /// Such a graph was replayed: the step that runs computed what nobody saw.
+  void graph_ran();
 
   /// A step may have to be left out: what its passes write, these buffers and the random generators, is as
   /// now when `put_back` is called before `after_update` or the next `remember`.
@@ -309,6 +316,8 @@ class AttachSession : public OpSink {
   Forecast forecast_;
   RangeRecord ranges_;
   bool updated_ = false, off_ = false, told_ = false;
+  std::atomic<bool> captures_{false};  ///< a graph is being captured
+  std::int64_t graph_ran_in_ = -1;     ///< the last step in which a captured graph ran
   double loss_scale_ = 1;
   Losses losses_;
   at::Tensor norm_;              ///< of the gradients, as clipping found it; may lie on a device

@@ -59,7 +59,10 @@ void Recorder::begin_step(std::int64_t number, bool watch) {
   current_->usable = true;
   range_watch_.begin_step();
   thread_ = at::RecordFunction::currentThreadId();
-  if (watch) current_->watch = std::make_unique<record::ValueWatch>(*current_, options_.stacks);
+  if (watch) {
+    open_overflows_.begin_watched_step();
+    current_->watch = std::make_unique<record::ValueWatch>(*current_, options_.stacks, open_overflows_);
+  }
   recording_ = error_.empty();
   updating_ = false;
 }
@@ -71,6 +74,13 @@ void Recorder::begin_update(bool keep_values) {
   if (keep_values || !current_) return;
   recording_ = false;
   current_->let_go();
+}
+
+void Recorder::lose() {
+  const std::lock_guard lock(mutex_);
+  if (current_) give_up_step();
+  for (Step* step : kept_) step->let_go();
+  kept_.clear();
 }
 
 void Recorder::stop() {
@@ -204,6 +214,11 @@ bool Recorder::left_something() {
         each.produced && each.of_model && !each.storage.expired())
       return true;
   return false;
+}
+
+bool Recorder::asks_for_watching() {
+  const std::lock_guard lock(mutex_);
+  return open_overflows_.any();
 }
 
 bool Recorder::hides_damage() {

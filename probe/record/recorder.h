@@ -37,6 +37,7 @@
 #include <vector>
 
 #include "probe/observe/observer.h"
+#include "probe/record/open_overflows.h"
 #include "probe/record/range_watch.h"
 #include "probe/record/step.h"
 #include "probe/record/twin.h"
@@ -74,6 +75,9 @@ class Recorder : public OpSink {
   /// The optimizer is about to write. With `keep_values` recording goes on and what it overwrites is copied
   /// first; without, recording stops and the step can't be asked for after the update.
   void begin_update(bool keep_values);
+  /// What the steps on record read may have been overwritten unseen (by a graph that was captured): none of them can be
+  /// asked for any more, and no more ops go into the one that runs.
+  void lose();
   /// No more ops go into the step; it can be asked for until it ends.
   void stop();
   /// Recording stops. `keep`: the step stays until k later ones were begun.
@@ -100,6 +104,8 @@ class Recorder : public OpSink {
   bool wrote(const c10::StorageImpl* storage);
   /// Whether anything that modules computed in the step that runs is still there.
   bool left_something();
+  /// The next step should be watched: one on a device left open whether overflows were hidden.
+  bool asks_for_watching();
   /// Of a watched step that runs: an op's overflow changed a finite result.
   bool hides_damage();
   /// Of a watched step that runs: non-finite values that ops from `first` on left, in this phase, in memory
@@ -185,6 +191,7 @@ class Recorder : public OpSink {
   record::TwinBatch twins_[2];  // the file of a step may be written when the next one is well
   int last_twin_ = 0;
   record::RangeWatch range_watch_;
+  record::OpenOverflows open_overflows_;
   std::vector<std::vector<at::Tensor>> spare_;  // for frames
   std::string error_;
 };

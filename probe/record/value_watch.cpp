@@ -128,12 +128,22 @@ void ValueWatch::settle() {
     StatsRow& stats = stats_rows_[static_cast<std::size_t>(row)];
     stats = hash_of(stats);
   }
-  const auto any_bad = [&](const std::vector<std::int32_t>& rows) {
-    return std::any_of(rows.begin(), rows.end(), [&](std::int32_t row) { return non_finite(row); });
-  };
-  for (const Unjudged& op : std::exchange(unjudged_, {}))
-    if (is_birth(op.op, op.inputs_finite && !any_bad(op.in), op.made_bad || any_bad(op.out), op.unseen))
-      flags_of(op.op) |= kOpBirth;
+  for (const Unjudged& op : std::exchange(unjudged_, {})) {
+    if (!is_birth(op.op, op.inputs_finite && !any_bad(op.in), op.made_bad || any_bad(op.out), op.unseen)) continue;
+    flags_of(op.op) |= kOpBirth;
+    if (any_infinite(op.out)) open_.add(step_.ops[op.op]);
+  }
+}
+
+bool ValueWatch::any_bad(const std::vector<std::int32_t>& rows) const {
+  return std::any_of(rows.begin(), rows.end(), [&](std::int32_t row) { return non_finite(row); });
+}
+
+bool ValueWatch::any_infinite(const std::vector<std::int32_t>& rows) const {
+  return std::any_of(rows.begin(), rows.end(), [&](std::int32_t row) {
+    const StatsRow& stats = stats_rows_[static_cast<std::size_t>(row)];
+    return stats.pos_inf + stats.neg_inf > 0;
+  });
 }
 
 bool ValueWatch::looked_at_later(std::uint32_t slot, Look look) {

@@ -7,8 +7,8 @@
 /// anyway: they are looked at when somebody wants to know, which in a good step nobody does.
 ///
 /// What lies on a device is not waited for: its rows are filled, and its ops judged, when somebody wants to
-/// know
-/// (`settle`). Whether an overflow there was hidden by later ops is not asked: nobody keeps what the op read.
+/// know (`settle`). Nobody keeps what such an op read, so whether it overflowed its format, and whether later
+/// ops hid that, the next watched step asks (open_overflows.h).
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "probe/observe/op_traits.h"
+#include "probe/record/open_overflows.h"
 #include "probe/record/step.h"
 #include "probe/tensor/hidden_overflow.h"
 #include "probe/tensor/later_scans.h"
@@ -47,20 +48,21 @@ struct WatchedOp {
   bool inputs_finite = true;
   bool inputs_kept = true;  ///< `inputs` are still what the op read, once it has run
   bool made_bad = false;
+  bool asked = false;  ///< on a device it is waited for
 };
 
 /// Not thread-safe: the recorder locks. Runs ATen ops, which its owner keeps from being observed.
 class ValueWatch {
  public:
-  /// Of `step`, which outlives it. `stacks`: a birth whose stack nobody has gathered gets one.
-  ValueWatch(Step& step, bool stacks) : step_(step), stacks_(stacks) {}
+  /// Of `step`, which outlives it as `open` does. `stacks`: a birth whose stack nobody has gathered gets one.
+  ValueWatch(Step& step, bool stacks, OpenOverflows& open) : step_(step), stacks_(stacks), open_(open) {}
 
   /// An op is about to begin; its arguments have not been put down yet.
   void before_arguments(const OpTraits& op, c10::ArrayRef<const c10::IValue> inputs);
   /// An argument was put down at `token`. `written`: the op will write it.
   void argument(const OpTraits& op, WatchedOp& watched, const at::Tensor& tensor, std::uint32_t slot,
                 std::uint32_t token, bool read, bool written);
-  /// All were. `written`: those that the op will write.
+  /// All were, and the op's record is the step's last. `written`: those that the op will write.
   void before_op(const OpTraits& op, WatchedOp& watched, c10::ArrayRef<const c10::IValue> inputs,
                  const std::vector<at::Tensor>& written, bool opaque);
   /// The op has run; nothing of what it made has been put down yet.
@@ -140,6 +142,8 @@ class ValueWatch {
   std::int32_t look_later(const at::Tensor& tensor, bool hash);
   /// Whether the op of this number is a birth, once all that it read and made is known.
   bool is_birth(std::uint32_t op, bool inputs_finite, bool made_bad, const std::vector<std::size_t>& unseen);
+  bool any_bad(const std::vector<std::int32_t>& rows) const;
+  bool any_infinite(const std::vector<std::int32_t>& rows) const;
   std::int32_t stats_for(const at::Tensor& tensor, std::uint32_t slot, Look look);
   /// First values of an outside storage are kept anyway and can be looked at when somebody wants to know.
   bool looked_at_later(std::uint32_t slot, Look look);
@@ -151,7 +155,7 @@ class ValueWatch {
   void look_ahead(std::vector<at::Tensor> tensors, Look look);
   /// A tensor that an op reads and writes, as it is before: a copy where that costs little, or the first
   /// values that are kept anyway. Undefined where neither is to be had.
-  at::Tensor before_written(const at::Tensor& tensor);
+  at::Tensor before_written(const at::Tensor& tensor, bool asked);
   void keep_inputs(const OpTraits& op, c10::ArrayRef<const c10::IValue> inputs,
                    const std::vector<at::Tensor>& written, WatchedOp& watched);
   std::uint32_t& flags_of(std::uint32_t op);
@@ -159,6 +163,7 @@ class ValueWatch {
 
   Step& step_;
   bool stacks_;
+  OpenOverflows& open_;
   std::vector<Seen> seen_;  // in the order of the words
   std::vector<StatsRow> stats_rows_;
   std::vector<bool> waiting_;  // by row: on a device, not filled yet

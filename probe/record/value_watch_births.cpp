@@ -27,8 +27,8 @@ bool is_reduced(const at::Tensor& t) {
 
 }  // namespace
 
-at::Tensor ValueWatch::before_written(const at::Tensor& tensor) {
-  if (!tensor.is_cpu()) return {};  // nobody will ask before the op is long over
+at::Tensor ValueWatch::before_written(const at::Tensor& tensor, bool asked) {
+  if (!tensor.is_cpu() && !asked) return {};  // nobody will ask before the op is long over
   if (is_reduced(tensor) || tensor.nbytes() <= kSmallBytes) return tensor.detach().clone();
   const std::uint32_t slot =
       can_record(tensor) ? step_.slots.find(tensor.storage().unsafeGetStorageImpl()) : SlotIndex::kMissing;
@@ -53,7 +53,7 @@ void ValueWatch::keep_inputs(const OpTraits& op, c10::ArrayRef<const c10::IValue
                          std::any_of(written.begin(), written.end(), [&](const at::Tensor& w) {
                            return w.storage().is_alias_of(memory.storage());
                          });
-    at::Tensor before = !changes ? t : values.defined() ? at::Tensor() : before_written(t);
+    at::Tensor before = !changes ? t : values.defined() ? at::Tensor() : before_written(t, watched.asked);
     watched.inputs_kept = watched.inputs_kept && (before.defined() || !t.defined());
     return before;
   };
@@ -73,6 +73,7 @@ void ValueWatch::before_op(const OpTraits& op, WatchedOp& watched, c10::ArrayRef
                            const std::vector<at::Tensor>& written, bool opaque) {
   ready_.clear();
   const at::NoGradGuard no_grad;
+  watched.asked = open_.asks(step_.ops.back());
   keep_inputs(op, inputs, written, watched);
   watched.made.written = written;
   if (!hidden_->any() || op.uninitialised) return;  // such an op reads sizes only
@@ -101,7 +102,12 @@ void ValueWatch::after_op(const OpTraits& op, WatchedOp& watched, std::uint32_t 
   ready_.clear();
   const at::NoGradGuard no_grad;
   hidden_->after(std::move(watched.reader), watched.made);
-  if (!watched.waiting_in.empty() || !watched.waiting_out.empty()) {
+  const bool waits = !watched.waiting_in.empty() || !watched.waiting_out.empty();
+  if (waits && watched.asked) {
+    settle();
+    watched.inputs_finite = watched.inputs_finite && !any_bad(watched.waiting_in);
+    watched.made_bad = watched.made_bad || any_bad(watched.waiting_out);
+  } else if (waits) {
     unjudged_.push_back({index, watched.inputs_finite, watched.made_bad, std::move(watched.waiting_in),
                          std::move(watched.waiting_out), std::move(watched.unseen)});
     if (later_.full()) settle();

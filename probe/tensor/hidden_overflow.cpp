@@ -1,6 +1,7 @@
 #include "probe/tensor/hidden_overflow.h"
 
 #include <ATen/ATen.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
 
 #include <algorithm>
 #include <limits>
@@ -62,6 +63,19 @@ bool only_views(const c10::OperatorHandle& op, const std::vector<bool>& argument
   return std::none_of(argument_written.begin(), argument_written.end(),
                       [](bool written) { return written; }) &&
          std::all_of(returns.begin(), returns.end(), [](const c10::Argument& r) { return r.alias_info(); });
+}
+
+/// What is followed may be read on another stream of the device, which knows nothing of this one's work.
+void wait_for_work_on(const OpResults& made) {
+  std::vector<at::Device> devices;
+  for (const auto* tensors : {&made.returned, &made.written})
+    for (const at::Tensor& t : *tensors)
+      if (t.defined() && !t.is_cpu() && std::find(devices.begin(), devices.end(), t.device()) == devices.end())
+        devices.push_back(t.device());
+  for (const at::Device& device : devices) {
+    const c10::impl::VirtualGuardImpl guard(device.type());
+    guard.synchronizeStream(guard.getStream(device));
+  }
 }
 
 /// A program that asks for infinities to be replaced knows of them: the largest number in their place is what
@@ -149,6 +163,7 @@ void HiddenOverflows::begins(std::int32_t op, const OpResults& made, const OpRes
   try {
     each(made.returned, above.returned);
     each(made.written, above.written);
+    wait_for_work_on(made);
   } catch (...) {  // memory is short: nothing more is known of it
     lost_.insert(op);
   }
@@ -243,6 +258,7 @@ void HiddenOverflows::after(ReaderPtr reader, const OpResults& made) {
   try {
     each(made.returned, as_is->returned, belongs->returned);
     each(made.written, as_is->written, belongs->written);
+    wait_for_work_on(made);
   } catch (...) {
     lose(reader->causes);
   }

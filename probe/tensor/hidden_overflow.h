@@ -30,7 +30,8 @@
 
 namespace nanquest {
 
-/// Not thread-safe: its owner locks. Runs ATen ops, which its owner must keep from being observed.
+/// Not thread-safe: its owner locks. Runs ATen ops, which its owner must keep from being observed. On a device
+/// it waits for what it follows.
 class HiddenOverflows {
  public:
   /// Numbers of ops, as the owner counts them.

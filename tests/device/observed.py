@@ -41,6 +41,33 @@ class DeviceOnly(nn.Module):
         return self.layers(x)
 
 
+class Rounded(nn.Module):
+    """Rounds what goes through it to fp8, there and back, and leaves the gradient as it is."""
+
+    def forward(self, x):
+        return x + (x.detach().to(torch.float8_e4m3fn).float() - x.detach())
+
+
+def rounding():
+    return nn.Sequential(nn.Linear(8, 16), Rounded(), nn.ReLU(), nn.Linear(16, 2))
+
+
+class Squares(nn.Module):
+    """Large inputs overflow fp16 in a square, and what reads it gives finite numbers all the same: zeros where numbers
+    belong (a norm), or the right ones (a tanh)."""
+
+    def __init__(self, harmful):
+        super().__init__()
+        self.harmful, self.first, self.last = harmful, nn.Linear(8, 16), nn.Linear(16, 2)
+
+    def forward(self, x):
+        x = self.first(x)
+        half = x.half()
+        square = half.pow(2)
+        x = half * square.mean(-1, keepdim=True).rsqrt() if self.harmful else half.detach().clamp(-1, 1) * square.detach().tanh()
+        return self.last(x.float())
+
+
 class TwoDevices(nn.Module):
     """Half of it on each device; the activations go from peer to peer."""
 
@@ -101,6 +128,9 @@ KINDS = {
     "fused": (mlp, lambda p: torch.optim.AdamW(p, lr=1e-2, fused=True), None),
     "dropout": (dropping, lambda p: torch.optim.SGD(p, lr=1e-2, momentum=0.9), None),
     "fp16": (mlp, lambda p: torch.optim.AdamW(p, lr=1e-2), torch.float16),
+    "fp8": (rounding, lambda p: torch.optim.SGD(p, lr=1e-2), None),
+    "silent": (lambda: Squares(True), lambda p: torch.optim.SGD(p, lr=1e-3), None),
+    "saturates": (lambda: Squares(False), lambda p: torch.optim.SGD(p, lr=1e-3), None),
     "device_only": (DeviceOnly, lambda p: torch.optim.SGD(p, lr=1e-2), None),
     "two_devices": (TwoDevices, lambda p: torch.optim.AdamW(p, lr=1e-2), None),
     "side_stream": (SideStream, lambda p: torch.optim.AdamW(p, lr=1e-2), None),
@@ -113,7 +143,7 @@ ORDINARY = ("adamw", "fused", "dropout", "fp16")
 
 def train(kind, fault="", seed=1):
     """(weights on the CPU, counts of the device's events in the last steps). In step BAD something goes wrong: "batch"
-    or "rate"."""
+    or "rate"; or from then on: "large" inputs."""
     make, optimizer, amp = KINDS[kind]
     moved = kind == "moved"
     nqdev.set_seed(seed)
@@ -131,6 +161,8 @@ def train(kind, fault="", seed=1):
         x = torch.randn(4, 8)
         if step == BAD and fault == "batch":
             x[1, 3] = float("nan")
+        if step >= BAD and fault == "large":
+            x = x * 3000
         if step == BAD and fault == "rate":
             for group in optimizer.param_groups:
                 group["lr"] = float("inf")
@@ -162,19 +194,22 @@ def train_while_it_fails(kind):
 class Observed(unittest.TestCase):
     """A test of trainings that the probe watches."""
 
+    script = Path(__file__).resolve()  # whose `--train` runs them (run_under_probe)
+
     def setUp(self):
         scratch = tempfile.TemporaryDirectory()
         self.addCleanup(scratch.cleanup)
         self.scratch = Path(scratch.name)
 
-    def observed(self, level, kind, fault="", seeds=1):
+    def observed(self, level, kind, fault="", seeds=1, watch_every=0):
         """(run directory, [weights, counts] for each seed) of such trainings in a process of its own."""
         run, out = self.scratch / f"{level}-{kind}", self.scratch / "out.pt"
         environment = dict(os.environ, PYTHONPATH=os.pathsep.join([str(PACKAGE), str(HERE)]))
-        process = subprocess.run([sys.executable, str(Path(__file__).resolve()), "--train", kind, fault, str(seeds),
-                                  level, str(run), str(out)], env=environment, cwd=self.scratch, capture_output=True,
+        process = subprocess.run([sys.executable, str(self.script), "--train", kind, fault, str(seeds),
+                                  level, str(run), str(out), str(watch_every)], env=environment, cwd=self.scratch, capture_output=True,
                                  text=True, timeout=280 + SEEDS)
         self.assertEqual(process.returncode, 0, process.stderr)
+        self.said = process.stderr
         if fault != "failures":
             self.assertNotIn("the probe is off", process.stderr)
         return run, torch.load(out)
@@ -193,15 +228,15 @@ class Observed(unittest.TestCase):
             with self.subTest(kind=kind, level=level, seed=seed):
                 self.assert_same_bits(weights, alone)
 
-    def verdict(self, run):
-        """Of the first incident, by a replay on the CPU."""
+    def verdict(self, run, step=BAD):
+        """Of the first incident, which is of this step, by a replay on the CPU."""
         files = sorted(run.glob("incidents/*.r0.h5"))
         self.assertTrue(files, [str(p) for p in run.rglob("*")])
         replay = subprocess.run([str(BIN / "nanquest-replay"), "-q", str(files[0])], capture_output=True, text=True,
                                 timeout=280)
         self.assertEqual(replay.returncode, 1, replay.stdout + replay.stderr)
         verdict = json.loads(files[0].with_suffix(".json").read_text())
-        self.assertEqual(verdict["step"], BAD)
+        self.assertEqual(verdict["step"], step)
         self.assertTrue(verdict["reproduction"]["bit_exact"], verdict["reproduction"])
         return verdict
 
@@ -215,13 +250,18 @@ class Observed(unittest.TestCase):
         return replay.returncode, json.loads(replay.stdout or "null"), replay.stderr
 
 
-if __name__ == "__main__":
-    kind, fault, seeds, level, run_dir, out = sys.argv[sys.argv.index("--train") + 1:]
+def run_under_probe(train):
+    """The process that `observed` starts."""
+    kind, fault, seeds, level, run_dir, out, watch_every = sys.argv[sys.argv.index("--train") + 1:]
     import nanquest
-    # No step is watched at level trace, so that the standing trace records.
-    if not nanquest.attach(run_dir, level, watch_first=0, watch_every=0, keep_percent=1000000):
+    # As a rule no step is watched at level trace, so that the standing trace records.
+    if not nanquest.attach(run_dir, level, watch_first=0, watch_every=int(watch_every), keep_percent=1000000):
         raise SystemExit("the probe did not attach")
     if fault == "failures":
         torch.save(train_while_it_fails(kind), out)
         sys.exit()
     torch.save([train(kind, fault, seed) for seed in range(1, int(seeds) + 1)], out)
+
+
+if __name__ == "__main__":
+    run_under_probe(train)

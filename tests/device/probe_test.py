@@ -2,7 +2,7 @@
 
 import unittest
 
-from observed import COUNTED_FROM, ORDINARY, STEPS, Observed, train
+from observed import BAD, COUNTED_FROM, ORDINARY, STEPS, Observed, train
 
 
 class ProbeTest(Observed):
@@ -44,7 +44,8 @@ class ProbeTest(Observed):
                 self.assertEqual(verdict["phase"], "optimizer")
 
     def test_a_bad_batch_is_found_and_its_step_comes_back_bit_for_bit_on_the_cpu(self):
-        for kind, level in [(kind, "trace") for kind in ORDINARY] + [("fused", "watch"), ("dropout", "watch")]:
+        for kind, level in [(kind, "trace") for kind in ORDINARY] + [("fused", "watch"), ("dropout", "watch"), ("fp8", "trace"),
+                                                                         ("fp8", "watch")]:
             with self.subTest(kind=kind, level=level):
                 run, [(weights, _)] = self.observed(level, kind, "batch")
                 self.assert_same_bits(weights, train(kind, "batch")[0])
@@ -52,6 +53,19 @@ class ProbeTest(Observed):
                 self.assertEqual(verdict["cause"], "BAD_DATA", verdict["explanation"])
                 self.assertEqual(verdict["culprit"]["module"], "0")
                 self.assertTrue(verdict["fix"]["verified"])
+
+    def test_an_overflow_that_later_ops_hide_is_asked_about_in_the_step_after_it(self):
+        for level, watch_every in (("watch", 0), ("trace", BAD)):
+            with self.subTest(level):
+                run, [(weights, _)] = self.observed(level, "silent", "large", watch_every=watch_every)
+                self.assert_same_bits(weights, train("silent", "large")[0])
+                verdict = self.verdict(run, BAD + 1)
+                self.assertEqual((verdict["cause"], verdict["culprit"]["op"]), ("FP16_OVERFLOW", "aten::pow"), verdict)
+
+    def test_an_overflow_that_does_no_harm_is_no_incident(self):
+        run, [(weights, _)] = self.observed("watch", "saturates", "large")
+        self.assert_same_bits(weights, train("saturates", "large")[0])
+        self.assertEqual(list(run.glob("incidents/*")), [])
 
     def test_no_bit_changes_in_whatever_order_streams_run(self):
         for kind, level in [(kind, "trace") for kind in ORDINARY] + [("adamw", "guard"), ("dropout", "watch"), ("fp16", "watch")]:

@@ -11,6 +11,7 @@
 #include <set>
 #include <vector>
 
+#include "tests/device/backend/graph.h"
 #include "tests/device/backend/memory.h"
 #include "tests/device/backend/queue.h"
 #include "tests/device/backend/state.h"
@@ -25,6 +26,7 @@ struct Block {
   c10::StreamId stream = 0;
   std::set<c10::StreamId> used_by = {};  ///< other streams
   std::vector<EventPtr> awaited = {};    ///< once it is free
+  const Captured* graph = nullptr;       ///< the one that will use it again
 };
 
 struct Pool {
@@ -37,23 +39,24 @@ Pool& pool(int device) {
   return pools->at(static_cast<std::size_t>(device));
 }
 
-bool fits(const Block& block, std::size_t bytes, c10::StreamId stream) {
-  return block.stream == stream && block.bytes >= bytes && block.bytes <= 2 * bytes &&
+bool fits(const Block& block, std::size_t bytes, c10::StreamId stream, const Captured* graph) {
+  return block.graph == graph && block.stream == stream && block.bytes >= bytes && block.bytes <= 2 * bytes &&
          std::all_of(block.awaited.begin(), block.awaited.end(),
                      [](const EventPtr& e) { return is_done(e); });
 }
 
 Block* take(int device, std::size_t bytes, c10::StreamId stream) {
   std::vector<Block*>& free = pool(device).free;
+  const Captured* const graph = capturing(device, stream);
   for (std::size_t i = free.size(); i-- > 0;) {
-    if (!fits(*free[i], bytes, stream)) continue;
+    if (!fits(*free[i], bytes, stream, graph)) continue;
     Block* const block = free[i];
     free.erase(free.begin() + static_cast<std::ptrdiff_t>(i));
     block->awaited.clear();
     return block;
   }
   void* const at = more_memory(device, bytes);
-  return at ? new Block{at, bytes, device, stream} : nullptr;
+  return at ? new Block{at, bytes, device, stream, {}, {}, graph} : nullptr;
 }
 
 void give_back(void* context) {
@@ -156,6 +159,12 @@ void record_stream(const c10::DataPtr& block, const c10::Stream& stream) {
   const std::lock_guard lock(mutex());
   auto* const used = block.cast_context<Block>(&give_back);
   if (used && used->stream != stream.id()) used->used_by.insert(stream.id());
+}
+
+void release_graph(const Captured* graph) {
+  const std::lock_guard lock(mutex());
+  for (Block* const block : pool(graph->device).free)
+    if (block->graph == graph) block->graph = nullptr;
 }
 
 std::int64_t live_bytes(int device) {

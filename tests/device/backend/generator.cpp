@@ -7,6 +7,7 @@
 #include <random>
 #include <vector>
 
+#include "tests/device/backend/graph.h"
 #include "tests/device/backend/memory.h"
 
 namespace nqdev {
@@ -30,6 +31,7 @@ class Counting final : public c10::GeneratorImpl {
     std::memcpy(&draw_, state.data(), sizeof draw_);
   }
   c10::intrusive_ptr<c10::TensorImpl> get_state() const override {
+    TORCH_CHECK(!capturing(device().index()), "nqdev: a generator can't tell its state while a graph is captured");
     at::Tensor state = at::empty({sizeof draw_}, at::TensorOptions().dtype(at::kByte).device(at::kCPU));
     std::memcpy(state.mutable_data_ptr(), &draw_, sizeof draw_);
     return state.getIntrusivePtr();

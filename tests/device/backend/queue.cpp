@@ -9,6 +9,7 @@
 #include <random>
 #include <vector>
 
+#include "tests/device/backend/graph.h"
 #include "tests/device/backend/memory.h"
 #include "tests/device/backend/state.h"
 
@@ -136,6 +137,7 @@ c10::StreamId new_stream(int device) {
 
 void enqueue(int device, c10::StreamId stream, std::function<void()> task) {
   const std::lock_guard lock(mutex());
+  if (Captured* const graph = capturing(device, stream)) return graph->tasks.push_back(std::move(task));
   std::deque<Task>& queue = world().queues[{device, stream}];
   queue.push_back({std::move(task), nullptr, 0});
   roll_dice(queue);
@@ -143,6 +145,7 @@ void enqueue(int device, c10::StreamId stream, std::function<void()> task) {
 
 void record(const EventPtr& event, int device, c10::StreamId stream) {
   const std::lock_guard lock(mutex());
+  if (capturing(device, stream)) return;  // order within one stream is the graph's own
   const std::int64_t version = ++event->recorded;
   enqueue(device, stream, [event, version] {
     event->done = std::max(event->done, version);
@@ -152,7 +155,7 @@ void record(const EventPtr& event, int device, c10::StreamId stream) {
 
 void wait(const EventPtr& event, int device, c10::StreamId stream) {
   const std::lock_guard lock(mutex());
-  if (event->recorded == 0) return;
+  if (event->recorded == 0 || capturing(device, stream)) return;
   std::deque<Task>& queue = world().queues[{device, stream}];
   queue.push_back({{}, event, event->recorded});
   roll_dice(queue);
@@ -160,6 +163,7 @@ void wait(const EventPtr& event, int device, c10::StreamId stream) {
 
 bool is_idle(int device, c10::StreamId stream) {
   const std::lock_guard lock(mutex());
+  if (capturing(device, stream)) forbid_waiting(device);
   return world().queues[{device, stream}].empty();
 }
 
@@ -170,6 +174,7 @@ bool is_done(const EventPtr& event) {
 
 void synchronise(int device, c10::StreamId stream) {
   const std::lock_guard lock(mutex());
+  forbid_waiting(device);
   count(Counter::synchronisations);
   std::deque<Task>& queue = world().queues[{device, stream}];
   run_until([&] { return queue.empty(); }, &queue);
@@ -178,6 +183,7 @@ void synchronise(int device, c10::StreamId stream) {
 
 void synchronise_device(int device) {
   const std::lock_guard lock(mutex());
+  forbid_waiting(device);
   count(Counter::synchronisations);
   for (auto& [key, queue] : world().queues)
     if (key.first == device) run_until([&queue = queue] { return queue.empty(); }, &queue);

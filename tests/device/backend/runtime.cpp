@@ -7,6 +7,7 @@
 
 #include "tests/device/backend/allocator.h"
 #include "tests/device/backend/generator.h"
+#include "tests/device/backend/graph.h"
 #include "tests/device/backend/memory.h"
 #include "tests/device/backend/queue.h"
 #include "tests/device/backend/state.h"
@@ -116,6 +117,7 @@ C10_REGISTER_GUARD_IMPL(PrivateUse1, Guard)
 
 [[maybe_unused]] const bool registered = [] {
   c10::register_privateuse1_backend("nqdev");
+  register_graphs();
   static Hooks hooks;
   at::RegisterPrivateUse1HooksInterface(&hooks);
   return true;

@@ -117,6 +117,14 @@ class Updates:
         attachment.heed(attachment.ops.after_update(), of_batch=False)
         self._written.name_states(attachment, optimizer)
 
+    def was_made(self, attachment, optimizer) -> None:
+        """An update that was made where nobody could be asked before: its gradients are judged all the same."""
+        parameters, weights = self._written.of(optimizer)
+        rate, scale, _ = self._facts(optimizer)
+        attachment.heed(attachment.ops.before_update(rate, scale, False, weights.tensors(parameters), weights.numbers, False))
+        attachment.heed(attachment.ops.after_update(), of_batch=False)
+        self._written.name_states(attachment, optimizer)
+
     def _leaves_out(self, attachment, answer: str, in_closure: bool = False) -> bool:
         """Whether the update is to be left out."""
         told = attachment.heed(answer)
