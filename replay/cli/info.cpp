@@ -55,7 +55,8 @@ void print_text(const SnapshotReader& reader) {
     std::printf("environment %s = %.120s\n", name.c_str(), value.c_str());
 }
 
-/// [step, loss] of the steps that the file's history has, oldest first; losses that are no number are left out.
+/// [step, loss] of the steps that the file's history has, oldest first; losses that are no number are left
+/// out.
 nlohmann::ordered_json losses_of(const SnapshotDoc& doc) {
   nlohmann::ordered_json found = nlohmann::ordered_json::array();
   for (const SeriesTable& table : doc.history) {

@@ -138,7 +138,9 @@ void judge_run(RehearsedRun& run, const Baseline& b, bool claims, bool nothing_c
   run.mean = mean_of(between(run, b.from, b.to));
   run.end_mean = mean_of(losses.last(window));
   run.outlives = claims && run.end() >= b.latest + kOutlive;
-  run.learns = run.end_mean <= (std::isnan(run.mean) ? first_mean : run.mean) + b.off;
+  // By its own scatter: a run that explodes scatters without end.
+  const double off = 2 * scatter(losses.last(window));
+  run.learns = run.end_mean <= (std::isnan(run.mean) ? first_mean : run.mean) + off;
   run.cures = false;
   run.remark = "";
   if (!tried(run)) {
@@ -163,9 +165,11 @@ std::string explain(const Rehearsal& r, const RehearsedRoot& root) {
       static_cast<std::size_t>(std::count_if(r.runs.begin(), r.runs.end(), [&](const RehearsedRun& run) {
         return run.kind == RehearsedKind::placebo && tried(run) && !same(run, r.runs.front());
       }));
-  const std::string placebos = count == 0 ? ""
-                                          : " and so do " + std::to_string(count) + " placebos by step " +
-                                                std::to_string(r.failed_steps.back());
+  const std::string placebos = count == 0
+                                   ? std::string()
+                                   : (count == 1 ? std::string(" and so does a placebo")
+                                                 : " and so do " + std::to_string(count) + " placebos") +
+                                         " by step " + std::to_string(r.failed_steps.back());
   const std::string bad =
       "unchanged the run goes bad at step " + std::to_string(*r.runs.front().failed_step) + placebos;
   if (root.change.empty()) return bad + "; nothing of what was tried cures it";

@@ -10,7 +10,7 @@ namespace {
 
 std::string number(double value) {
   char text[32];
-  std::snprintf(text, sizeof text, "%.4f", value);
+  std::snprintf(text, sizeof text, std::abs(value) < 1e5 ? "%.4f" : "%.3e", value);
   return std::isnan(value) ? "–" : text;
 }
 
@@ -71,9 +71,9 @@ std::string rehearsal_text(const Rehearsal& r) {
   std::size_t width = 14;
   for (const RehearsedRun& run : r.runs)
     if (run.kind == RehearsedKind::change) width = std::max(width, run.change.size() + 2);
-  std::string text = "rehearsed     step " + std::to_string(r.step) +
-                     (r.program.empty() ? "" : " of " + r.program) +
-                     (r.began.empty() ? "" : ", from " + r.began) + "\n";
+  std::string text =
+      "rehearsed     step " + std::to_string(r.step) + (r.began.empty() ? "" : ", from " + r.began) + "\n";
+  if (!r.program.empty()) text += "program       " + r.program + "\n";
   text += "as recorded   ";
   text += !r.as_recorded   ? "no losses on record to compare with"
           : *r.as_recorded ? "yes: the losses of the unchanged run, bit for bit"

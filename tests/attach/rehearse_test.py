@@ -3,7 +3,7 @@
 import json
 import sys
 
-from attached import BIN, PROGRAMS, AttachTest, main
+from attached import BIN, PROGRAMS, AttachTest, main, nightly
 
 PROGRAM = PROGRAMS / "rehearsed.py"
 
@@ -71,6 +71,7 @@ class RehearseTest(AttachTest):
         self.assertIsNone(runs["skip=40"]["failed_step"])
         self.assertEqual((root["cause"], root["change"], root["verified"]), ("BAD_DATA", "skip=40", True))
 
+    @nightly
     def test_steps_that_the_program_does_not_count_are_known_by_their_losses(self):
         """SGD counts no updates."""
         snapshot = self.incident("batch", "optimizer=sgd", "save=state.pt@20")
@@ -93,6 +94,22 @@ class RehearseTest(AttachTest):
         verdict = self.replay(snapshot, "--no-fixes")
         self.assertEqual(verdict["root"]["cause"], verdict["cause"])
 
+    @nightly
+    def test_ranks_that_train_together(self):
+        torchrun = (sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", PROGRAM)
+        self.nanquest("run", "--run-dir", "ranks", "--", *torchrun, "batch", 45)
+        snapshot = next(path for path in self.incidents("ranks") if path.name == "step-00000040.r1.h5")
+        process = self.nanquest("rehearse", snapshot, "--placebos", "1", "--steps", "16", "--set", "lr=*0.5", "--set", "skip=40",
+                                "--", *torchrun, "batch", 300)
+        self.assert_exit(process)
+        document = json.loads((snapshot.parent / "step-00000040.r1.rehearsal.json").read_text())
+        self.assert_as_they_are(document, 40)
+        self.assertEqual(document["rank"], 1)
+        runs = self.runs(document)
+        self.assertEqual(runs["lr=*0.5"]["failed_step"], 40)
+        self.assertEqual((document["root"]["cause"], document["root"]["change"]), ("BAD_DATA", "skip=40"))
+
+    @nightly
     def test_what_nothing_cures(self):
         snapshot = self.incident("hopeless")
         process, document = self.rehearsed(snapshot, "hopeless", "--set", "lr=*0.5,clip=1.0", "--set", "skip=40", code=1)

@@ -4,9 +4,10 @@
 
 rate: the learning rate is too high, so that the values grow out of fp32; batch: the batch of step 40 holds a NaN; hopeless: from
 step 40 on the loss is NaN whatever came before; half: activations of a growing size, in fp16; raises: as hopeless, but the program
-looks at its loss and raises.
+looks at its loss and raises. Under torchrun the ranks train together, and the bad batch is rank 1's.
 """
 import math
+import os
 import sys
 
 import torch
@@ -19,6 +20,10 @@ given = dict(word.split("=") for word in sys.argv[3:])
 torch.manual_seed(1)
 data = torch.Generator().manual_seed(2)
 model = nn.Linear(8, 1) if mode == "rate" else nn.Sequential(nn.Linear(8, 16), nn.Tanh(), nn.Linear(16, 1))
+rank = int(os.environ.get("RANK", 1))
+if "RANK" in os.environ:
+    torch.distributed.init_process_group("gloo")
+    model = nn.parallel.DistributedDataParallel(model)
 if given.get("optimizer", "sgd" if mode == "rate" else "adamw") == "sgd":
     optimizer = torch.optim.SGD(model.parameters(), lr=1.2 if mode == "rate" else 0.02)
 else:
@@ -38,7 +43,7 @@ for step in range(steps):
         continue
     if f"@{step}" in given.get("save", ""):
         torch.save({"model": model.state_dict(), "optimizer": optimizer.state_dict(), "step": step}, given["save"].split("@")[0])
-    if mode == "batch" and step == AT:
+    if mode == "batch" and step == AT and rank == 1:
         x[3, 2] = math.nan
     with torch.autocast("cpu", torch.float16, enabled=mode == "half"):
         out = model(x)
@@ -56,3 +61,6 @@ for step in range(steps):
     scaler.update()
     scheduler.step()
     print(f"step {step} loss {loss.item():.4f}", flush=True)
+if "RANK" in os.environ:
+    del model, loss, out  # they hold the process group
+    torch.distributed.destroy_process_group()

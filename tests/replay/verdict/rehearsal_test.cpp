@@ -180,6 +180,21 @@ TEST(Rehearsal, FilesThatAreNoneAreRefusedSayingWhy) {
             "rehearsal: runs[0].kind: \"other\" is not one of unchanged, placebo, change");
 }
 
+/// An unchanged run that explodes scatters without end; what only survives is not to profit from that.
+TEST(Rehearsal, WhatClimbsBesideAnExplosionDoesNotLearn) {
+  Rehearsal r = rehearsal({change("lr=*0.1", 168, false, 0.001), change("clip=1.0", 168, false, -0.1)});
+  for (RehearsedRun& run : r.runs)
+    for (std::size_t i = 0; run.kind != RehearsedKind::change && i < run.losses.size(); ++i)
+      run.losses[i] = std::exp2(static_cast<double>(i));
+  judge(r);
+  EXPECT_TRUE(r.runs[3].cures) << r.runs[3].remark;
+  EXPECT_TRUE(last(r).outlives);
+  EXPECT_FALSE(last(r).learns);
+  EXPECT_FALSE(last(r).cures);
+  EXPECT_EQ(r.root->cured, (std::vector<std::string>{"lr=*0.1"}));
+  EXPECT_NE(rehearsal_text(r).find("e+1"), std::string::npos) << "numbers of this size are not written out";
+}
+
 TEST(Rehearsal, TheTable) {
   const Rehearsal r = rehearsal({change("lr=*0.5", 168, false), change("clip=0.1", 105, true)});
   EXPECT_EQ(

@@ -80,12 +80,16 @@ class Rehearsal:
 
     def _all(self, rehearser) -> None:
         until = self._step + self._options.steps
-        unchanged = self._make(rehearser, "the program as it is", Trial("unchanged"), until)
-        self._align(unchanged)
-        self._check(unchanged)
+        unchanged = self._unchanged(rehearser, until)
+        if unchanged.failed_step is None and unchanged.end > self._step:
+            # Buffers, and values that reach neither loss nor gradients, are looked at there only.
+            rehearser.level = "trace"
+            self.trials.clear()
+            unchanged = self._unchanged(rehearser, until)
         if unchanged.failed_step not in (self._step, self._step + 1):
             return
-        seed, wanted = 0, self._options.placebos
+        # What is changed in the first update shows in the second step's loss.
+        seed, wanted = 0, self._options.placebos if len(unchanged.losses) > 1 else 0
         while sum(trial.kind == "placebo" for trial in self.trials) < wanted and seed < wanted * SEEDS:
             seed += 1
             placebo = self._make(rehearser, f"placebo, seed {seed}", Trial("placebo", f"seed {seed}"), until, placebo=seed)
@@ -96,6 +100,13 @@ class Rehearsal:
         until = max(trial.failed_step or 0 for trial in self.trials) + self._options.steps
         for change in self._changes(unchanged):
             self._make(rehearser, change.text, Trial("change", change.text), until, change=change)
+
+    def _unchanged(self, rehearser, until: int) -> Trial:
+        at = "" if rehearser.level == "guard" else f", at level {rehearser.level}"
+        unchanged = self._make(rehearser, f"the program as it is{at}", Trial("unchanged"), until)
+        self._align(unchanged)
+        self._check(unchanged)
+        return unchanged
 
     def _make(self, rehearser, what: str, trial: Trial, until: int, **how) -> Trial:
         self._progress.begins(what)
@@ -139,6 +150,10 @@ class Rehearsal:
                 say(f"the command begins with step {self._first} of the recorded run: its losses are the same from there on")
         steps = range(unchanged.first_step, unchanged.end)
         self._as_recorded = bool(self._agrees(unchanged, 0)) if any(step in self._recorded for step in steps) else None
+        if self._as_recorded is False:
+            other = next(step for step, loss in zip(steps, unchanged.losses) if loss is not None and self._recorded.get(step, loss) != loss)
+            say(f"step {other}: the loss is {unchanged.losses[other - steps.start]:.6g}, on record it is {self._recorded[other]:.6g}: does the "
+                "program fix its seed, and is it given the same data?")
 
     def _agrees(self, unchanged: Trial, shift: int) -> int:
         """How many losses are on record, if all of these are the same there; 0 else."""

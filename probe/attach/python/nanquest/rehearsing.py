@@ -13,6 +13,7 @@ import json
 import math
 import os
 import random
+import re
 
 import torch
 from torch.optim import optimizer as optimizers
@@ -31,6 +32,7 @@ from .widening import LOW
 _TRAINERS = {"TrainerState": ("transformers",), "Trainer": ("lightning", "pytorch_lightning")}
 _WORDS = {torch.float16: (torch.int16, 0), torch.bfloat16: (torch.int16, 0), torch.float32: (torch.int32, 0),
           torch.float64: (torch.int64, 0)}
+_PASSES = 10_000  # so many without an update: there will be none
 _CUT = {torch.float16: 13, torch.bfloat16: 16}  # bits of fp32 that autocast to these cuts off
 
 
@@ -63,7 +65,8 @@ class Role:
         self.change = Change(**plan["change"])
         self.rates = Rates(changes=self._settings())
         self._file = None
-        self._begun = self._passed = self._over = False
+        self._begun = self._over = False
+        self._passes = 0          # of models that train
         self._told = -1           # the last step whose loss was told
         self._low = None          # the 16-bit format of autocast, if it was on
 
@@ -115,7 +118,8 @@ class Role:
         """The library found an incident, which is the end, unless this step is to be left out."""
         if not self._over and step not in self.change.skip:
             self._over = True
-            self._tell(failed=step, failure=summary.partition("; level guard keeps no trace")[0])
+            # What follows is of the file that there is none of.
+            self._tell(failed=step, failure=re.split("; (?:level guard keeps no trace|no snapshot: )", summary)[0])
 
     def ends_if_bad(self) -> None:
         if self._over:
@@ -138,9 +142,11 @@ class Role:
 
     def first_pass(self, program) -> None:
         """A model is about to be called that trains."""
-        if self._passed:
+        self._passes += 1
+        if self._passes > _PASSES and self._told < 0:
+            self.refuse("no optimizer of PyTorch writes its weights, so nothing can be changed in its steps, nor can they be counted")
+        if self._passes > 1:
             return
-        self._passed = True
         self._begin()
         if self.change.fp32:
             if why := Fallback(program, living_optimizers(), 1.0).take():

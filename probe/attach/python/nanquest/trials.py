@@ -80,6 +80,7 @@ class Rehearser:
         self._folder = tempfile.mkdtemp(prefix="nanquest-rehearse-")
         self._process = None
         self._count = 0
+        self.level = "guard"
 
     def close(self) -> None:
         """Ends what runs, and leaves nothing behind."""
@@ -92,7 +93,8 @@ class Rehearser:
         here = os.path.join(self._folder, str(self._count))
         reports, log = os.path.join(here, "reports"), os.path.join(here, "output")
         os.makedirs(reports)
-        settings = Settings(run_dir=os.path.join(here, "run"), level="guard", on_forecast="off", skip_limit=1_000_000)
+        settings = Settings(run_dir=os.path.join(here, "run"), level=self.level, on_forecast="off", max_incidents=0,
+                            keep_steps=0, skip_limit=1_000_000)
         environment = dict(os.environ, **launcher.environment_of(settings))
         environment[PLAN] = json.dumps({"reports": reports, "until": until, "first_step": first_step, "placebo": placebo,
                                         "change": (change or Change()).to_dict()})
