@@ -138,9 +138,10 @@ void judge_run(RehearsedRun& run, const Baseline& b, bool claims, bool nothing_c
   run.mean = mean_of(between(run, b.from, b.to));
   run.end_mean = mean_of(losses.last(window));
   run.outlives = claims && run.end() >= b.latest + kOutlive;
-  // By its own scatter: a run that explodes scatters without end.
-  const double off = 2 * scatter(losses.last(window));
-  run.learns = run.end_mean <= (std::isnan(run.mean) ? first_mean : run.mean) + off;
+  // By the scatter that it has there itself: what explodes later scatters without end.
+  const std::span<const double> before =
+      std::isnan(run.mean) ? losses.first(window) : between(run, b.from, b.to);
+  run.learns = run.end_mean <= mean_of(before) + 2 * scatter(before);
   run.cures = false;
   run.remark = "";
   if (!tried(run)) {

@@ -35,7 +35,7 @@ std::string row(const std::string& name, const std::string& bad, const std::stri
                 const std::string& before, const std::string& end, const std::string& remark,
                 std::size_t width) {
   std::string line = in_column(name, width, true) + in_column(bad, 12) + in_column(past, 12) +
-                     in_column(before, 19) + in_column(end, 13) + (remark.empty() ? "" : "  " + remark);
+                     in_column(before, 24) + in_column(end, 13) + (remark.empty() ? "" : "  " + remark);
   return line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
 }
 

@@ -182,15 +182,20 @@ TEST(Rehearsal, FilesThatAreNoneAreRefusedSayingWhy) {
 
 /// An unchanged run that explodes scatters without end; what only survives is not to profit from that.
 TEST(Rehearsal, WhatClimbsBesideAnExplosionDoesNotLearn) {
-  Rehearsal r = rehearsal({change("lr=*0.1", 168, false, 0.001), change("clip=1.0", 168, false, -0.1)});
+  RehearsedRun later = change("lr=*0.5", 130, true, 0.001);
+  for (std::size_t i = 70; i < later.losses.size(); ++i) later.losses[i] = std::exp2(static_cast<double>(i));
+  Rehearsal r =
+      rehearsal({change("lr=*0.1", 168, false, 0.001), later, change("clip=1.0", 168, false, -0.1)});
   for (RehearsedRun& run : r.runs)
     for (std::size_t i = 0; run.kind != RehearsedKind::change && i < run.losses.size(); ++i)
       run.losses[i] = std::exp2(static_cast<double>(i));
   judge(r);
   EXPECT_TRUE(r.runs[3].cures) << r.runs[3].remark;
-  EXPECT_TRUE(last(r).outlives);
-  EXPECT_FALSE(last(r).learns);
-  EXPECT_FALSE(last(r).cures);
+  for (const RehearsedRun& run : {r.runs[4], last(r)}) {
+    EXPECT_TRUE(run.outlives) << run.change;
+    EXPECT_FALSE(run.learns) << run.change;
+    EXPECT_FALSE(run.cures) << run.change;
+  }
   EXPECT_EQ(r.root->cured, (std::vector<std::string>{"lr=*0.1"}));
   EXPECT_NE(rehearsal_text(r).find("e+1"), std::string::npos) << "numbers of this size are not written out";
 }
@@ -201,11 +206,11 @@ TEST(Rehearsal, TheTable) {
       rehearsal_text(r),
       "rehearsed     step 100, from state-40\n"
       "as recorded   no losses on record to compare with\n\n"
-      "run            bad at step  steps past        loss before  loss at end\n"
-      "unchanged              100           –             3.5000       3.4900\n"
-      "2 placebos       99 to 103           –             3.5000            –\n"
-      "lr=*0.5                  –          64             3.5000       2.8100  cures, verified for the run\n"
-      "clip=0.1               105           1             3.5000       3.4400  goes bad too\n\n"
+      "run            bad at step  steps past             loss before  loss at end\n"
+      "unchanged              100           –                  3.5000       3.4900\n"
+      "2 placebos       99 to 103           –                  3.5000            –\n"
+      "lr=*0.5                  –          64                  3.5000       2.8100  cures, verified for the run\n"
+      "clip=0.1               105           1                  3.5000       3.4400  goes bad too\n\n"
       "root          DIVERGENCE: unchanged the run goes bad at step 100 and so do 2 placebos by step 103; "
       "with "
       "lr=*0.5 it goes on for 64 steps past that and learns\n");
