@@ -50,6 +50,7 @@ StepAnswer AttachSession::judge(const Update& update) {
   safely("the gate", [&] {
     const std::int64_t now = answer.step = step();
     const GateResult seen = gate_.run(1.0, losses_.total());
+    loss_ = losses_.empty() ? std::numeric_limits<double>::quiet_NaN() : seen.loss;
     if (norm_.defined() && !norm_.is_cpu()) norm_bad_ = !holds_finite(norm_);
     norm_.reset();
     answer.gate = judge_.judge(seen, {.loss_scale = update.loss_scale,

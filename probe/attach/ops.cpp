@@ -121,6 +121,9 @@ std::int64_t carried_on() {
 std::int64_t step() {
   return session() ? session()->step() : 0;
 }
+double loss() {
+  return session() ? session()->loss() : std::numeric_limits<double>::quiet_NaN();
+}
 std::int64_t steps_made() {
   return session() ? session()->steps_made() : 0;
 }
@@ -204,6 +207,7 @@ TORCH_LIBRARY(nanquest, m) {
   m.def("incidents() -> int", &incidents);
   m.def("carried_on() -> int", &carried_on);
   m.def("step() -> int", &step);
+  m.def("loss() -> float", &loss);
   m.def("steps_made() -> int", &steps_made);
   m.def("standing_steps() -> int", &standing_steps);
   m.def("standing_bytes() -> int", &standing_bytes);

@@ -17,6 +17,7 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <set>
@@ -177,6 +178,8 @@ class AttachSession : public OpSink {
   int incidents() const { return incidents_.count(); }
   /// Steps that only carried on the damage of an incident.
   std::int64_t carried_on() const { return incidents_.carried_on(); }
+  /// What the gate saw last as a step's loss (see Losses::total); NaN where it saw none.
+  double loss() const { return loss_; }
   /// Number of the step that runs or has just been made, and how many were made.
   std::int64_t step() const { return steps_.step() + offset_; }
   std::int64_t steps_made() const { return steps_.made(); }
@@ -319,6 +322,7 @@ class AttachSession : public OpSink {
   std::atomic<bool> captures_{false};  ///< a graph is being captured
   std::int64_t graph_ran_in_ = -1;     ///< the last step in which a captured graph ran
   double loss_scale_ = 1;
+  double loss_ = std::numeric_limits<double>::quiet_NaN();
   Losses losses_;
   at::Tensor norm_;              ///< of the gradients, as clipping found it; may lie on a device
   bool norm_bad_ = false;        ///< it was NaN or Inf in this step

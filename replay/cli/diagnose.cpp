@@ -7,6 +7,7 @@
 #include "replay/lab/shelter.h"
 #include "replay/report/report.h"
 #include "replay/verdict/json.h"
+#include "replay/verdict/root.h"
 
 namespace nanquest::cli {
 namespace {
@@ -51,7 +52,8 @@ int diagnosed(const Common& common, const DiagnoseArguments& arguments, const st
   options.try_fixes = !arguments.no_fixes;
   options.progress = say;
   options.crash = crash;
-  const Verdict verdict = diagnose(c, reproduction, common.snapshot, options);
+  Verdict verdict = diagnose(c, reproduction, common.snapshot, options);
+  take_root(verdict, common.snapshot);
   progress.clear();
   if (!arguments.no_files) write_files_beside(common, c, verdict, runs);
   const std::string text = common.json ? to_json(verdict)

@@ -1,3 +1,5 @@
+#include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -53,6 +55,23 @@ void print_text(const SnapshotReader& reader) {
     std::printf("environment %s = %.120s\n", name.c_str(), value.c_str());
 }
 
+/// [step, loss] of the steps that the file's history has, oldest first; losses that are no number are left
+/// out.
+nlohmann::ordered_json losses_of(const SnapshotDoc& doc) {
+  nlohmann::ordered_json found = nlohmann::ordered_json::array();
+  for (const SeriesTable& table : doc.history) {
+    const auto column = [&](const char* name) {
+      return static_cast<std::size_t>(std::find(table.columns.begin(), table.columns.end(), name) -
+                                      table.columns.begin());
+    };
+    const std::size_t width = table.columns.size(), step = column("step"), loss = column("loss");
+    for (std::size_t row = 0; row < table.rows() && step < width && loss < width; ++row)
+      if (const double value = table.values[row * width + loss]; std::isfinite(value))
+        found.push_back({static_cast<std::int64_t>(table.values[row * width + step]), value});
+  }
+  return found;
+}
+
 void print_json(const SnapshotReader& reader) {
   const SnapshotDoc& doc = reader.doc();
   nlohmann::ordered_json modules = nlohmann::ordered_json::array();
@@ -74,6 +93,7 @@ void print_json(const SnapshotReader& reader) {
       {"modules", modules},
       {"environment", doc.environment},
       {"config", doc.config},
+      {"losses", losses_of(doc)},
       {"culprit", describe_culprit(doc)}};
   if (doc.twin.step >= 0)
     j["twin"] = {{"step", doc.twin.step},

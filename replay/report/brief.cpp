@@ -28,7 +28,8 @@ std::string to_brief(const Verdict& v) {
   if (!v.found) return nothing_text(v) + "\n" + (v.unseen.any() ? "do: " + unseen_advice() + "\n" : "");
   const std::string count = v.culprit.count == 0 ? "" : std::to_string(v.culprit.count) + " ";
   return step + std::string(word(v.cause)) + ", " + count + spoken(v.culprit.value, v.culprit.count) + ": " +
-         where_text(v) + "\nwhy: " + sentences(v.explanation, 2) + "\ndo: " + do_text(v) + "\n";
+         where_text(v) + "\nwhy: " + sentences(v.explanation, 2) + "\ndo: " + do_text(v) + "\n" +
+         (v.root ? "root: " + root_text(*v.root) + "\n" : "");
 }
 
 }  // namespace nanquest

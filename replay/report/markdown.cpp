@@ -58,6 +58,7 @@ std::string to_markdown(const Verdict& v) {
   out << "- **What:** " << v.culprit.count << " bad elements (" << word(v.culprit.value) << ")\n";
   out << "- **Why:** " << v.explanation << "\n";
   if (const std::string blame = blame_text(v.blame); !blame.empty()) out << "- **Blame:** " << blame << "\n";
+  if (v.root) out << "- **Root:** " << root_text(*v.root) << "\n";
   for (const Claim& c : v.claims)
     if (c.cause != v.cause || !c.facts_against.empty()) out << "- **Claimed too:** " << claim_text(c) << "\n";
   if (v.ranks) out << "- **Ranks:** " << v.ranks->text << "\n";

@@ -85,6 +85,7 @@ std::string to_text(const Verdict& v, const TextStyle& style) {
   else if (!v.advice.empty())
     page.block("do", v.advice + " (not verified on this step)", "1;33");
   if (v.fix) page.block("tried", fix_text(*v.fix));
+  if (v.root) page.block("root", root_text(*v.root), v.root->change.empty() ? "1;33" : "1;32");
   if (const std::string blame = blame_text(v.blame); !blame.empty()) page.block("blame", blame);
   page.block("sure", confidence_text(v));
   if (const std::string text = precision_text(v); !text.empty()) page.block("precision", text);

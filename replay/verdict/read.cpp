@@ -105,6 +105,12 @@ RootCause root_from(const Fields& j) {
   j.take("cause", r.cause);
   j.take("change", r.change);
   j.take("steps", r.steps);
+  j.take("scope", r.scope);
+  j.take("verified", r.verified);
+  j.take("cured", r.cured);
+  j.take("tried", r.tried);
+  j.take("explanation", r.explanation);
+  j.take("file", r.file);
   return r;
 }
 

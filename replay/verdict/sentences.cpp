@@ -1,5 +1,6 @@
 #include "replay/verdict/sentences.h"
 
+#include <algorithm>
 #include <cstdio>
 
 namespace nanquest {
@@ -142,6 +143,32 @@ std::string nothing_text(const Verdict& v) {
 std::string unseen_advice() {
   return "Run the step with these values in memory that the probe reads (dense instead of sparse, nested or "
          "wrapped), then replay its file.";
+}
+
+std::string root_text(const RootCause& root) {
+  std::string text(word(root.cause));
+  text.append(" (").append(meaning(root.cause)).append(")");
+  if (!root.change.empty())
+    text.append(root.verified ? ", cured for the run by " : ", cured by ")
+        .append(root.change)
+        .append(": ")
+        .append(std::to_string(root.steps))
+        .append(root.steps == 1 ? " step" : " steps")
+        .append(" past the failure");
+  const auto list = [&](const char* lead, const auto& wanted) {
+    std::string names;
+    for (const std::string& change : root.tried)
+      if (wanted(change)) names.append(names.empty() ? "" : ", ").append(change);
+    if (!names.empty()) text.append("; ").append(lead).append(names);
+  };
+  const auto cures = [&](const std::string& change) {
+    return std::find(root.cured.begin(), root.cured.end(), change) != root.cured.end();
+  };
+  list("cured too by ", [&](const std::string& change) { return change != root.change && cures(change); });
+  list(root.change.empty() ? "nothing that was tried cures it: " : "tried in vain: ",
+       [&](const std::string& change) { return change != root.change && !cures(change); });
+  if (!root.file.empty()) text.append("; losses of all runs: ").append(root.file);
+  return text;
 }
 
 std::string fix_text(const Fix& f) {

@@ -13,13 +13,17 @@ std::string blamed_text(const Blamed& blamed);
 /// What was found by replacing suspects' bad values; "" if nothing was tried.
 std::string blame_text(const BlameInfo& blame);
 
-/// "DOMAIN: 3 of 3 bad elements lie below 0; against it: …". What speaks against a claim is said in full, what
-/// speaks for it by its first fact.
+/// "DOMAIN: 3 of 3 bad elements lie below 0; against it: …". What speaks against a claim is said in full,
+/// what speaks for it by its first fact.
 std::string claim_text(const Claim& claim);
 
-/// What was tried to prove the fix: "\"…\" heals this step; the irrelevant change of the same size that was tried
-/// does not, nor does anything smaller that was tried".
+/// What was tried to prove the fix: "\"…\" heals this step; the irrelevant change of the same size that was
+/// tried does not, nor does anything smaller that was tried".
 std::string fix_text(const Fix& fix);
+
+/// "DIVERGENCE (values grew over many steps), cured for the run by lr=*0.5: 64 steps past the failure; tried
+/// in vain: clip=1.0; losses of all runs: …".
+std::string root_text(const RootCause& root);
 
 /// "the step came back bit for bit (360 written outputs compared)", or how much of it did not and why that
 /// may be.

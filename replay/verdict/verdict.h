@@ -94,8 +94,8 @@ struct Blamed {
   std::string tensor;  ///< name of the outside value; "" for what an op made
 };
 
-/// Who is to blame, as replay tried it: the step is well again if the bad values of `set` alone are replaced by
-/// harmless ones, and with no smaller set that was tried.
+/// Who is to blame, as replay tried it: the step is well again if the bad values of `set` alone are replaced
+/// by harmless ones, and with no smaller set that was tried.
 struct BlameInfo {
   bool tried = false;
   std::vector<Blamed> set;       ///< in the order of the step, the culprit first; empty if nothing healed it
@@ -109,11 +109,16 @@ struct Claim {
   std::vector<std::string> facts_for, facts_against;
 };
 
-/// What made the values that went wrong, steps before: found by running them again.
+/// What made the values that went wrong, steps before: found by running them again, changed (rehearsal.h).
 struct RootCause {
   Label cause = Label::unknown;
-  std::string change;  ///< what cured it
-  std::int64_t steps = 0;
+  std::string change;      ///< the cheapest that cured it; "" if nothing did
+  std::int64_t steps = 0;  ///< good ones past the failure, with `change`
+  Scope scope = Scope::run;
+  bool verified = false;                            ///< for the run: the steps are enough
+  std::vector<std::string> cured = {}, tried = {};  ///< all that cured it; all that was tried
+  std::string explanation = {};                     ///< one sentence
+  std::string file = {};  ///< name of the rehearsal, which has the losses of all runs
 };
 
 /// What of the step nobody could look at: neither the recording nor a replay has its values.

@@ -97,7 +97,9 @@ Json claim_json(const Claim& c) {
 }
 
 Json root_json(const RootCause& r) {
-  return {{"cause", word(r.cause)}, {"change", r.change}, {"steps", r.steps}};
+  return {{"cause", word(r.cause)}, {"change", r.change},           {"steps", r.steps},
+          {"scope", word(r.scope)}, {"verified", r.verified},       {"cured", r.cured},
+          {"tried", r.tried},       {"explanation", r.explanation}, {"file", r.file}};
 }
 
 Json unseen_json(const Unseen& u) {

@@ -6,6 +6,7 @@
 
 #include "probe/snapshot/frames.h"
 #include "probe/snapshot/series.h"
+#include "replay/verdict/root.h"
 #include "viewer/model/path_words.h"
 #include "viewer/model/session.h"
 
@@ -61,6 +62,7 @@ void Session::load_verdict(IncidentEntry& entry) {
     return;
   }
   verdict_ = std::move(verdict).value();
+  take_root(*verdict_, entry.files.snapshot);
   entry.note(*verdict_);
 }
 

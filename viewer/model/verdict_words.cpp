@@ -61,14 +61,6 @@ std::string advice_text(const Verdict& v) {
   return advice.empty() || same ? "" : "not tried on this step: " + advice;
 }
 
-std::string root_text(const RootCause& root) {
-  std::string text(word(root.cause));
-  text.append(": ").append(meaning(root.cause));
-  if (!root.change.empty()) text += "; cured by \"" + root.change + "\"";
-  if (root.steps > 0) text += ", run for " + counted(static_cast<std::uint64_t>(root.steps), "step");
-  return text;
-}
-
 std::string samples_text(const Verdict& v) {
   if (v.poison.empty()) return "";
   constexpr std::size_t kNamed = 8;

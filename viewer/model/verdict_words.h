@@ -19,7 +19,5 @@ std::string samples_text(const Verdict& v);
 Fact fix_fact(const Verdict& v);
 /// What a person may do about it beyond the change that was tried: nobody tried that. "" if there is no more.
 std::string advice_text(const Verdict& v);
-/// What made the values that went wrong, steps before.
-std::string root_text(const RootCause& root);
 
 }  // namespace nanquest::viewer

@@ -25,7 +25,15 @@ inline Verdict full_verdict() {
              {{"aten::mm", 412, "blocks.3.mlp", Phase::backward, ""}},
              {{"aten::masked_fill", 7, "", Phase::forward, "mask"}},
              3};
-  v.root = RootCause{Label::divergence, "lr * 0.5", 64};
+  v.root = RootCause{Label::divergence,
+                     "lr=*0.5",
+                     64,
+                     Scope::run,
+                     true,
+                     {"lr=*0.5", "clip=1"},
+                     {"lr=*0.5", "clip=1", "skip=131"},
+                     "with lr=*0.5 it goes on",
+                     "step-00000131.r0.rehearsal.json"};
   v.cause = Label::fp16_overflow;
   v.confidence = 0.987654;
   v.explanation = "aten::mm computes 1.2e+05, but fp16 ends at 65504.";

@@ -84,6 +84,11 @@ TEST(VerdictJson, HoldsEveryFieldOfTheContract) {
   EXPECT_EQ(j["blame"]["set"][0]["index"], 412);
   EXPECT_EQ(j["blame"]["intended"][0]["tensor"], "mask");
   EXPECT_EQ(j["root"]["cause"], "DIVERGENCE");
+  EXPECT_EQ(j["root"]["scope"], "run");
+  EXPECT_EQ(j["root"]["verified"], true);
+  EXPECT_EQ(j["root"]["cured"], (std::vector<std::string>{"lr=*0.5", "clip=1"}));
+  EXPECT_EQ(j["root"]["tried"].size(), 3u);
+  EXPECT_EQ(j["root"]["file"], "step-00000131.r0.rehearsal.json");
   EXPECT_EQ(j["step"], 131);
   EXPECT_EQ(j["reproduction"]["bit_exact"], true);
   EXPECT_EQ(j["reproduction"]["basis"], "survivors");

@@ -38,6 +38,7 @@ class Attachment:
         self.said = 0            # incidents told on stderr
         self.skipped = 0         # batches
         self.fell_back = None    # the step after which the run went on in fp32
+        self.rehearsal = None    # rehearsing.Role, where the process is one's
         self._said_once = set()
         self._next_note = 0.0
         self._lock = threading.Lock()
@@ -105,6 +106,8 @@ class Attachment:
     def give_up(self, line: str) -> None:
         self.off = True
         reports.note(off=line)
+        if self.rehearsal is not None:
+            self.rehearsal.lost(line)
         say(line)
 
     def heed(self, answer: str, of_batch: bool = True):
@@ -116,6 +119,8 @@ class Attachment:
         stop = (told["incident"] and told["stops"] and self.settings.on_incident == "stop" or
                 told["forecast"] and self.settings.on_forecast == "stop")
         self._tell(told, "; stopped" if stop else "")
+        if self.rehearsal is not None:
+            self.rehearsal.ends_if_bad()
         if of_batch and told["incident"] and told["stops"]:
             self._put_into_quarantine(self._step_of(told))
         if stop:
@@ -149,6 +154,8 @@ class Attachment:
         self.said += told["incident"]
         if told["incident"]:
             listening.tell(listening.Incident(self._step_of(told), told["summary"], self.run_dir, told["file"]))
+            if self.rehearsal is not None and told["stops"]:
+                self.rehearsal.went_bad(self._step_of(told), told["summary"])
         if told["forecast"]:
             listening.tell(listening.Forecast(self._step_of(told), told["summary"], self.run_dir))
         if self.said <= LINES:

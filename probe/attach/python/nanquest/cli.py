@@ -6,14 +6,12 @@ import argparse
 import dataclasses
 import os
 import shlex
-import shutil
 import sys
-import time
 
-from . import __version__, explain, launcher, library, programs, reports
-from .settings import ACTIONS, FORECASTS, LEVELS, REPORTS, RUN_ID, Settings, step_numbers
+from . import __version__, explain, launcher, library, programs, rehearse, reports
+from .launcher import USAGE_ERROR
+from .settings import ACTIONS, FORECASTS, LEVELS, REPORTS, Settings, step_numbers
 
-USAGE_ERROR, NOT_FOUND = 2, 127
 DOORS = {"replay": "nanquest-replay", "view": "nanquest-viewer"}
 
 EXAMPLES = """examples:
@@ -23,6 +21,7 @@ EXAMPLES = """examples:
   eval "$(nanquest env --run-dir runs/job)"     # for job schedulers: later Python programs attach by themselves
 
   nanquest run --explain -- python train.py     # each incident is explained beside the training
+  nanquest rehearse nanquest-run/incidents/step-00000131.r0.h5 -- python train.py    # would a smaller rate have saved it?
   nanquest replay nanquest-run/incidents/step-00000131.r0.h5
   nanquest view nanquest-run
 
@@ -59,7 +58,8 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="nanquest", description="NaN forensics for PyTorch programs.", epilog=EXAMPLES,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--version", action="store_true", help="versions of the package and of its PyTorch")
-    verbs = parser.add_subparsers(dest="verb", metavar="run|env|replay|view")
+    verbs = parser.add_subparsers(dest="verb", metavar="run|env|rehearse|replay|view")
+    rehearse.add_to(verbs)
     for verb, program in DOORS.items():  # main has opened them already; here they are for the help
         verbs.add_parser(verb, help=f"the program {program}; nanquest {verb} --help shows its options", add_help=False)
     for verb, text in (("run", "run a command; every PyTorch program in it is observed"),
@@ -111,28 +111,15 @@ def _environment(options) -> dict:
     settings = Settings(**{field.name: getattr(options, field.name) for field in dataclasses.fields(Settings)
                            if hasattr(options, field.name)})
     settings.check()
-    variables = settings.to_environment()
-    bootstrap = os.path.join(os.path.dirname(os.path.abspath(__file__)), "bootstrap")
-    before = [path for path in os.environ.get("PYTHONPATH", "").split(os.pathsep) if path and path != bootstrap]
-    variables["PYTHONPATH"] = os.pathsep.join([bootstrap, *before])
-    variables[RUN_ID] = f"{os.getpid()}-{int(time.time())}"
-    return variables
+    return launcher.environment_of(settings)
 
 
 def _run(options) -> int:
     command = options.command[1:] if options.command[:1] == ["--"] else options.command
-    if not command:
-        print("nanquest: no command; write: nanquest run -- python train.py", file=sys.stderr)
-        return USAGE_ERROR
-    if shutil.which(command[0]) is None:
-        found = os.path.exists(command[0])
-        print(f"nanquest: {command[0]}: {'not executable; write: nanquest run -- python ' + command[0] if found else 'no such command'}",
-              file=sys.stderr)
-        return launcher.NOT_EXECUTABLE if found else NOT_FOUND
-    if not os.path.exists(library.path()):
-        print(f"nanquest: {library.path()} is missing; build it (target nanquest_attach_python) and name it in "
-              "NANQUEST_ATTACH_LIBRARY, or install the package", file=sys.stderr)
-        return USAGE_ERROR
+    line, code = launcher.why_not(command, "run")
+    if line:
+        print(f"nanquest: {line}", file=sys.stderr)
+        return code
     environment = dict(os.environ, **_environment(options))
     try:
         explainer = explain.Explainer(options.run_dir) if options.explain else None
@@ -154,7 +141,11 @@ def main(arguments: list | None = None) -> int:
     if arguments[:1] and arguments[0] in DOORS:  # everything after it is that program's
         return programs.become(DOORS[arguments[0]], arguments[1:])
     parser = _parser()
-    options = parser.parse_args(arguments)
+    # What follows "--" is the command's; a positional argument of the verb before it would take its options too.
+    cut = arguments.index("--") if arguments[:1] == ["rehearse"] and "--" in arguments else len(arguments)
+    options = parser.parse_args(arguments[:cut])
+    if options.verb == "rehearse":
+        options.command = arguments[cut + 1:]
     if options.version:
         try:
             torch_version = library.built_for(library.path())
@@ -168,6 +159,8 @@ def main(arguments: list | None = None) -> int:
     try:
         if options.verb == "run":
             return _run(options)
+        if options.verb == "rehearse":
+            return rehearse.main(options)
         for name, value in _environment(options).items():
             print(f"export {name}={shlex.quote(value)}")
         return 0

@@ -30,12 +30,14 @@ _SCALER = {
 
 
 class Rates:
-    """The learning rate of every group times a factor, from an update's begin to its end: schedulers never see it. Updates of
-    several optimizers may lie in one another, or be made on several threads."""
+    """The learning rate of every group, or others of its settings, changed from an update's begin to its end: schedulers never
+    see it. Updates of several optimizers may lie in one another, or be made on several threads."""
 
-    def __init__(self, factor: float):
+    def __init__(self, factor: float = 1.0, changes: dict | None = None):
         self._factor = factor
-        # Of the optimizers that are at it: [(group, its rate, that rate times the factor)].
+        # Name of a setting -> what becomes of its value.
+        self._changes = changes if changes is not None else {"lr": lambda rate: rate * factor}
+        # Of the optimizers that are at it: [(group, name, its value, what it has become)].
         self._own = weakref.WeakKeyDictionary()
 
     def to_come(self, optimizer) -> float:
@@ -46,15 +48,16 @@ class Rates:
         self.after(optimizer)  # of an update that raised
         own = self._own[optimizer] = []
         for group in optimizer.param_groups:
-            rate = group.get("lr")
-            if isinstance(rate, (float, int, torch.Tensor)):
-                group["lr"] = smaller = rate * self._factor
-                own.append((group, rate, smaller))
+            for name, change in self._changes.items():
+                value = group.get(name)
+                if isinstance(value, (float, int, tuple, torch.Tensor)):
+                    group[name] = changed = change(value)
+                    own.append((group, name, value, changed))
 
     def after(self, optimizer) -> None:
-        for group, own, smaller in self._own.pop(optimizer, ()):
-            if group.get("lr") is smaller:  # else the program has set another meanwhile
-                group["lr"] = own
+        for group, name, own, changed in self._own.pop(optimizer, ()):
+            if group.get(name) is changed:  # else the program has set another meanwhile
+                group[name] = own
 
     def end(self) -> None:
         for optimizer in list(self._own):

@@ -16,7 +16,7 @@ import torch
 from torch.compiler import is_compiling
 from torch.optim import optimizer as optimizers
 
-from . import compiled, drawing, fallback, graphs, observed, passes, preparing, widening
+from . import compiled, drawing, fallback, graphs, observed, passes, preparing, rehearsing, widening
 from .naming import is_plain, unwrap
 from .observed import elsewhere, guarded, in_backward
 from .patches import Patches
@@ -60,6 +60,8 @@ def begin(attachment, module, args, kwargs):
     if trained and program.policy.withholds:
         program.parallel = program.parallel or type(module).__name__ == "DistributedDataParallel"
         program.policy.undo.begins()
+    if trained and attachment.rehearsal is not None:
+        attachment.rehearsal.first_pass(program)
     if trained and program.tells_batch:
         program.name_replaced()
     if program.tells_batch:
@@ -213,6 +215,7 @@ def install(attachment) -> None:
         optimizers.register_optimizer_step_pre_hook(fallback.before_update),
         optimizers.register_optimizer_step_post_hook(fallback.after_update),
     ])
+    _handles.extend(rehearsing.install(attachment, _patches))
     compiled.install(attachment)
     passes.install(_patches)
     preparing.install(_patches)

@@ -5,12 +5,15 @@ from __future__ import annotations
 import ctypes
 import os
 import resource
+import shutil
 import signal
 import sys
+import time
 
-from .settings import say
+from . import library
+from .settings import RUN_ID, Settings, say
 
-NOT_EXECUTABLE = 126
+USAGE_ERROR, NOT_EXECUTABLE, NOT_FOUND = 2, 126, 127
 PR_SET_PDEATHSIG = 1
 SI_KERNEL = 0x80  # sent by the kernel
 TYPED = {signal.SIGINT, signal.SIGQUIT, signal.SIGTSTP, signal.SIGWINCH}  # the terminal sends these to the whole group
@@ -19,6 +22,30 @@ STOPS = {signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU}
 NOT_OURS = {signal.SIGKILL, signal.SIGSTOP, signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGABRT,
             signal.SIGTRAP, signal.SIGSYS, signal.SIGPIPE, signal.SIGXFSZ, signal.SIGXCPU, signal.SIGTTIN, signal.SIGTTOU}
 HEARD = signal.valid_signals() - NOT_OURS
+
+
+def environment_of(settings: Settings) -> dict:
+    """The variables by which every Python program attaches as `settings` say, in a run of its own."""
+    variables = settings.to_environment()
+    bootstrap = os.path.join(os.path.dirname(os.path.abspath(__file__)), "bootstrap")
+    before = [path for path in os.environ.get("PYTHONPATH", "").split(os.pathsep) if path and path != bootstrap]
+    variables["PYTHONPATH"] = os.pathsep.join([bootstrap, *before])
+    variables[RUN_ID] = f"{os.getpid()}-{int(time.time())}"
+    return variables
+
+
+def why_not(command: list, verb: str) -> tuple:
+    """(line, exit code) of a command that can't be started under `nanquest VERB`; ("", 0) of one that can."""
+    if not command:
+        return f"no command; write: nanquest {verb} -- python train.py", USAGE_ERROR
+    if shutil.which(command[0]) is None:
+        if os.path.exists(command[0]):
+            return f"{command[0]}: not executable; write: nanquest {verb} -- python {command[0]}", NOT_EXECUTABLE
+        return f"{command[0]}: no such command", NOT_FOUND
+    if not os.path.exists(library.path()):
+        return (f"{library.path()} is missing; build it (target nanquest_attach_python) and name it in NANQUEST_ATTACH_LIBRARY, or "
+                "install the package"), USAGE_ERROR
+    return "", 0
 
 
 def run(command: list, environment: dict) -> int:

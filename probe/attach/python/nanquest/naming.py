@@ -25,6 +25,11 @@ def living_modules() -> list:
     return [it for it in gc.get_objects() if issubclass(type(it), torch.nn.Module) and "_modules" in it.__dict__]
 
 
+def living_optimizers() -> list:
+    """Those of this process that hold weights themselves, not by another one inside. For rare occasions."""
+    return [it for it in gc.get_objects() if issubclass(type(it), torch.optim.Optimizer) and "param_groups" in it.__dict__]
+
+
 def models_with(parameters) -> list:
     """Models of this process, not parts of others, that hold any of these parameters (ids). For rare occasions."""
     modules = living_modules()

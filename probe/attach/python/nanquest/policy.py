@@ -16,7 +16,8 @@ class Policy:
         self._attached = program.attached
         self._program = program
         self._settings = program.attached.settings
-        self.withholds = self._settings.on_incident in WITHHOLDS
+        self._rehearsal = program.attached.rehearsal
+        self.withholds = self._settings.on_incident in WITHHOLDS or (self._rehearsal is not None and self._rehearsal.withholds)
         self.undo = Undo(program.attached)
         self._failed = ""      # why the fallback had to be taken back
         self._ranks = Ranks(program.attached.say_once)
@@ -77,6 +78,8 @@ class Policy:
         """It was taken back, and will not be tried again."""
         step, self._attached.fell_back = self._attached.fell_back, None
         self._failed = why
+        if self._rehearsal is not None:
+            self._rehearsal.refuse(f"precision=fp32 is not possible here: {why}")
         self._refuse(why)
         self._skip(step, why)
 

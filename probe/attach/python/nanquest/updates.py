@@ -70,11 +70,15 @@ class Updates:
             self._before = _Before(optimizer)
         self._left_out = self._scaling.stays = False
         policy.asks_early([optimizer])
+        if attachment.rehearsal is not None:
+            attachment.rehearsal.before_update(optimizer)
         answer = attachment.ops.before_update(*self._facts(optimizer), weights.tensors(parameters), weights.numbers,
                                              follow)
         if self._leaves_out(attachment, answer, in_closure=follow):
             self._skip(optimizer)
         if not follow:
+            if attachment.rehearsal is not None:
+                attachment.rehearsal.gradients_are_there(optimizer)
             return None
         observed = self._observed(attachment, optimizer, closure)
         return ((args[0], observed, *args[2:]), kwargs) if len(args) > 1 else (args, dict(kwargs, closure=observed))
@@ -106,6 +110,8 @@ class Updates:
             self._undo = self._left_out = True
         elif skip:
             self._skip(optimizer)
+        if attachment.rehearsal is not None:
+            attachment.rehearsal.gradients_are_there(optimizer)
 
     def after(self, attachment, optimizer) -> None:
         if self._taken:
@@ -129,6 +135,9 @@ class Updates:
         """Whether the update is to be left out."""
         told = attachment.heed(answer)
         policy = self._program.policy
+        if attachment.rehearsal is not None and attachment.rehearsal.leaves_out():
+            self._scaling.stays = True
+            return True
         # How often a closure is called is each rank's own affair.
         if not (told and policy.agrees(told) if in_closure else policy.leaves_out(told)):
             return False
@@ -193,3 +202,5 @@ class Updates:
         self._left_out = self._leaves_out(attachment, answer)
         self._made_or_left_out()
         attachment.heed(attachment.ops.after_update(), of_batch=False)
+        if attachment.rehearsal is not None:
+            attachment.rehearsal.after_update()
