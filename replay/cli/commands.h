@@ -43,7 +43,13 @@ struct HeadroomArguments {
   bool json = false;
 };
 
+struct JudgeArguments {
+  std::string file;  ///< a rehearsal; "-": stdin
+  bool json = false;
+};
+
 int headroom_command(const HeadroomArguments& arguments);
+int judge_command(const JudgeArguments& arguments);
 int diagnose_command(const Common& common, const DiagnoseArguments& arguments);
 int verify_command(const Common& common);
 int run_command(const Common& common, const RunArguments& arguments);

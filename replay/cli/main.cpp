@@ -27,6 +27,7 @@ struct Arguments {
   int rows = 20;
   DiagnoseArguments diagnose;
   HeadroomArguments headroom;
+  JudgeArguments judge;
   std::function<int()> action;
 };
 
@@ -112,6 +113,12 @@ void add_subcommands(CLI::App& app, Arguments& a) {
   headroom->add_option("--bits", a.headroom.bits, "Shown is what has no more left; 1 bit is a factor of 2")
       ->capture_default_str();
   headroom->add_flag("--json", a.headroom.json, "Print the result as JSON");
+  CLI::App* judge = subcommand(app, a, "judge", "What a rehearsal says: which change cures the run",
+                               [&a] { return judge_command(a.judge); });
+  judge->add_option("rehearsal", a.judge.file, "A file step-*.rehearsal.json, or - for stdin")
+      ->required()
+      ->type_name("FILE");
+  judge->add_flag("--json", a.judge.json, "Print it as JSON, judged");
   add_common(*subcommand(app, a, "info", "What the snapshot holds", [&a] { return info_command(a.common); }),
              a.common, true);
 }

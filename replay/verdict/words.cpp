@@ -94,6 +94,14 @@ std::span<const Word<TrialResult>> words<TrialResult>() {
   return all;
 }
 
+template <>
+std::span<const Word<RehearsedKind>> words<RehearsedKind>() {
+  static constexpr Word<RehearsedKind> all[] = {{RehearsedKind::unchanged, "unchanged"},
+                                                {RehearsedKind::placebo, "placebo"},
+                                                {RehearsedKind::change, "change"}};
+  return all;
+}
+
 std::string spoken(BadValue value, std::uint64_t count) {
   return value_words(word(value), count == 1);
 }

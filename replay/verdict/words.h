@@ -63,6 +63,9 @@ enum class Scope : std::uint8_t { op, step, run };
 /// What came out of the step with a change. `failed`: an op could not run that runs as recorded.
 enum class TrialResult : std::uint8_t { finite, non_finite, failed };
 
+/// What a run of a rehearsal changes: nothing, a last bit of one weight, or what was asked for.
+enum class RehearsedKind : std::uint8_t { unchanged, placebo, change };
+
 template <class E>
 struct Word {
   E value;
@@ -118,5 +121,7 @@ template <>
 std::span<const Word<Scope>> words<Scope>();
 template <>
 std::span<const Word<TrialResult>> words<TrialResult>();
+template <>
+std::span<const Word<RehearsedKind>> words<RehearsedKind>();
 
 }  // namespace nanquest
