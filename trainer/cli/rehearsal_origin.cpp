@@ -21,10 +21,14 @@ struct Kept {
 };
 
 /// The step in question and its snapshot. `earliest`: that the state asked for is at.
-Status find_step(Origin& o, const OriginWish& wish, const std::vector<Kept>& kept, std::int64_t earliest) {
+Status find_step(Origin& o, const OriginWish& wish, const std::vector<Kept>& kept,
+                 const std::vector<ManifestIncident>& happened, std::int64_t earliest) {
   const Result<RunListing> run = list_run(o.run_dir);
   if (!run) return run.error();
   std::optional<std::int64_t> step = wish.step;
+  // As they happened: behind a rollback one of an earlier step may follow.
+  for (const ManifestIncident& incident : happened)
+    if (!step && incident.step >= earliest) step = incident.step;
   for (const IncidentFiles& incident : run->incidents)
     if (!step && incident.step >= earliest) step = incident.step;
   // At level off there are no snapshots; a checkpoint remembers.
@@ -88,7 +92,9 @@ Result<Origin> find_origin(const OriginWish& wish) {
   std::optional<Kept> asked;
   if (!folder) {
     Result<TrainState> state = load_state(wish.given);
-    if (!state) return state.error();
+    if (!state)
+      return Error{state.error().code, state.error().message,
+                   "give the run's folder, or one of its checkpoints/state-*.safetensors"};
     asked = {wish.given, std::move(*state)};
   }
   o.run_dir = folder ? wish.given : fs::absolute(wish.given, ec).parent_path().parent_path().string();
@@ -99,7 +105,9 @@ Result<Origin> find_origin(const OriginWish& wish) {
   o.settings = manifest->config;
   o.command = manifest->command;
   const std::vector<Kept> kept = states_of(o.run_dir);
-  if (Status s = find_step(o, wish, kept, asked ? asked->state.counters.optimizer_step : 0); !s)
+  if (Status s =
+          find_step(o, wish, kept, manifest->incidents, asked ? asked->state.counters.optimizer_step : 0);
+      !s)
     return s.error();
   const std::size_t earlier = static_cast<std::size_t>(
       kept.empty() ? 0
@@ -132,7 +140,10 @@ Result<Origin> find_origin(const OriginWish& wish) {
     o.quarantined_later.insert(all.begin() + static_cast<std::ptrdiff_t>(std::min(then, all.size())),
                                all.end());
   }
-  o.losses = recorded_losses(o.run_dir, o.step);
+  // Behind a rollback the record is of steps that were taken again, with other samples.
+  const std::int64_t rollbacks = o.state ? o.state->counters.rollbacks : 0;
+  if (kept.empty() || kept.front().state.counters.rollbacks == rollbacks)
+    o.losses = recorded_losses(o.run_dir, o.step);
   return o;
 }
 

@@ -127,7 +127,12 @@ class Rehearser {
     for (const std::string& change : plan_.changes) {
       Parts parts;
       if (Status s = fill(parts, settings_, change); !s) return s.error();
+      if (Status s = same_model(parts, change); !s) return s.error();
     }
+    if (listener_.say)
+      listener_.say("rehearse: step " + std::to_string(origin_.step) + " of " + origin_.run_dir + ", from " +
+                    origin_.began + ", " + std::to_string(origin_.step - origin_.first_step()) +
+                    " steps before it");
     std::int64_t end = origin_.step + plan_.steps + 1;
     if (Status s = one({.kind = RehearsedKind::unchanged}, end); !s) return s.error();
     compare_with_record();
@@ -149,6 +154,19 @@ class Rehearser {
 
  private:
   bool stopped() const { return listener_.stopped && listener_.stopped(); }
+
+  /// Weights of another shape have no state to begin with, but a run can begin with them.
+  Status same_model(const Parts& parts, const std::string& change) const {
+    if (!origin_.state) return {};
+    for (const Setting& s : parts.list.all())
+      if (s.group == "Model" && s.incidental && parts.loop.changes.contains(s.key))
+        return Error{
+            ErrorCode::usage,
+            "--set " + change + ": " + s.key + " makes another model, and " + origin_.began +
+                " has the weights of this one",
+            "--before " + std::to_string(origin_.step) + " begins at the beginning, where it can be changed"};
+    return {};
+  }
 
   void compare_with_record() {
     const std::vector<double>& losses = result_.runs.front().losses;
@@ -205,7 +223,13 @@ class Rehearser {
     };
     Parts parts;
     Result<std::unique_ptr<Trainer>> trainer = trainer_for(parts, run.change, end, {hear, {}});
-    if (!trainer) return trainer.error();
+    if (!trainer && run.kind == RehearsedKind::unchanged) return trainer.error();
+    if (!trainer) {
+      run.not_tried = trainer.error().message;
+      tell(run, end);
+      result_.runs.push_back(std::move(run));
+      return {};
+    }
     training = trainer->get();
     if (seed > 0) run.change = flip_last_bit(training->task(), parts.loop.amp, seed);
     if (listener_.trains) listener_.trains(training);

@@ -66,8 +66,6 @@ int rehearse_as(const Wishes& w) {
   const Result<Origin> origin = find_origin(w.origin);
   if (!origin) return fail(origin.error());
   const auto say = [](const std::string& text) { std::fprintf(stderr, "%s\n", text.c_str()); };
-  say("rehearse: step " + std::to_string(origin->step) + " of " + origin->run_dir + ", from " +
-      origin->began + ", " + std::to_string(origin->step - origin->first_step()) + " steps before it");
   std::signal(SIGINT, on_interrupt);
   std::signal(SIGTERM, on_interrupt);
   const Result<Rehearsal> result = rehearse(*origin, w.plan,
