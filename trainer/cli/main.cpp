@@ -9,6 +9,7 @@
 #include "probe/nanquest.h"
 #include "trainer/cli/command_line.h"
 #include "trainer/cli/progress.h"
+#include "trainer/cli/rehearse.h"
 #include "trainer/cli/report.h"
 #include "trainer/config/shell_word.h"
 #include "trainer/precision/formats.h"
@@ -96,6 +97,7 @@ int parse_and_train(int argc, char** argv) {
   app.footer(
       "Example:\n  nanquest-trainer --data docs --amp-dtype fp16 --steps 500 --run-dir runs/first\n"
       "  nanquest-trainer --config samples/configs/story.toml --run-dir runs/story\n"
+      "  nanquest-trainer rehearse runs/story --set 'lr=*0.5'    which change would have saved it (rehearse --help)\n"
       "Exit codes: 0 finished, 1 finished with skips or incidents, 2 usage, 3 bad file, 4 stopped on a "
       "non-finite step,\n"
       "5 state was corrupt and rolled back, 70 internal, 130 and 143 interrupted (Ctrl-C, SIGTERM): saved, "
@@ -140,6 +142,8 @@ int parse_and_train(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   try {
+    if (argc > 1 && std::string(argv[1]) == "rehearse")
+      return nanquest::trainer::rehearse_command(argc - 2, argv + 2);
     return nanquest::trainer::parse_and_train(argc, argv);
   } catch (const std::exception& e) {
     std::fprintf(stderr, "nanquest-trainer: internal error: %s\n", e.what());

@@ -59,6 +59,9 @@ struct LoopConfig : LadderOptions {
   std::map<std::string, std::string> training;
   std::set<std::string> changes;  ///< keys of settings that a resume may take another value of
   std::vector<Injection> injections;
+  /// A try of what a run would do: nothing is written anywhere, nobody acts on an incident, and the first ends it.
+  bool rehearsal = false;
+  std::set<std::string> not_yet_quarantined;  ///< of a rehearsal: ids that its run put into `quarantine` later
 };
 
 /// Declares the settings of the loop, in the groups Run, Optimizer and Guard. Device, format, schedule and
@@ -79,6 +82,7 @@ struct StepEvent {
   double loss = 0, grad_norm = 0, scale = 1, lr = 0;
   double seconds = 0, tokens_per_second = 0;  ///< of the step with all its attempts; 0 = not known
   Gate gate = Gate::ok;
+  std::string what;                    ///< of an attempt that was undone: what was seen, "step 12: the loss is NaN"
   std::vector<Metric> held_out;        ///< empty: not evaluated after this step
   std::optional<double> seconds_left;  ///< until the last step is done; nothing while that is not known
 };

@@ -50,15 +50,19 @@ Status Trainer::resume() {
   Result<FoundState> found = newest_state(checkpoints());
   if (!found) return found.error();
   for (const std::string& remark : found->remarks) say(remark);
-  const TrainState& state = found->state;
-  if (Status s = fits(state); !s) return s;
-  tell_of_length(state);
-  if (Status s = restore(state); !s) return s;
-  take_up(state.story);
+  if (Status s = go_on_from(found->state); !s) return s;
   damaged_ = std::move(found->damaged);
   summary_.state_file = found->path;
   saved_step_ = counters_.optimizer_step;
   saved_batches_ = counters_.data_steps;
+  return {};
+}
+
+Status Trainer::go_on_from(const TrainState& state) {
+  if (Status s = fits(state); !s) return s;
+  tell_of_length(state);
+  if (Status s = restore(state); !s) return s;
+  take_up(state.story);
   return {};
 }
 

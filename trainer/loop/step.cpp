@@ -77,6 +77,7 @@ StepEvent Trainer::event_of(const StepReport& report) const {
   event.scale = ladder_.scaler().scale();
   event.lr = next_lr();
   event.gate = report.gate;
+  if (!report.ok()) event.what = report.summary;
   return event;
 }
 

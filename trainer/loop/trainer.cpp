@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cmath>
 #include <filesystem>
+#include <limits>
 #include <numeric>
 
 #include "trainer/checkpoint/state_files.h"
@@ -17,6 +18,20 @@ double mean(const std::deque<double>& values) {
              : std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
 }
 
+namespace {
+
+/// A rehearsal stops where the run would have acted, and has nothing to go back to.
+LadderOptions ladder_options(const LoopConfig& config) {
+  LadderOptions options = config;
+  if (!config.rehearsal) return options;
+  options.policy = Policy::stop;
+  options.rollback_limit = 0;
+  options.ring_every = std::numeric_limits<std::int64_t>::max();
+  return options;
+}
+
+}  // namespace
+
 Trainer::Trainer(LoopConfig config, std::unique_ptr<Task> task, std::unique_ptr<Optimizer> optimizer,
                  Listener listener)
     : config_(std::move(config)),
@@ -25,7 +40,7 @@ Trainer::Trainer(LoopConfig config, std::unique_ptr<Task> task, std::unique_ptr<
       listener_(std::move(listener)),
       learned_(
           *optimizer_, [this] { return task_->buffers(); }, config_.device),
-      ladder_(config_, config_.scaler, config_.amp, learned_, counters_, ladder_listener()),
+      ladder_(ladder_options(config_), config_.scaler, config_.amp, learned_, counters_, ladder_listener()),
       training_(training_settings(config_)) {}
 
 Result<std::unique_ptr<Trainer>> Trainer::create(LoopConfig config, std::unique_ptr<Task> task,
@@ -37,23 +52,11 @@ Result<std::unique_ptr<Trainer>> Trainer::create(LoopConfig config, std::unique_
                    "keep weights in fp32; --amp-dtype lowers the computation alone"};
   std::unique_ptr<Trainer> t(
       new Trainer(std::move(config), std::move(task), std::move(optimizer), std::move(listener)));
-  if (!t->config_.quarantine.empty()) {
-    Result<Quarantine> quarantine = Quarantine::open(t->config_.quarantine);
-    if (!quarantine) return quarantine.error();
-    t->quarantine_ = std::move(*quarantine);
-  }
+  if (Status s = t->open_quarantine(); !s) return s.error();
   if (t->config_.resume)
     if (Status s = t->resume(); !s) return s.error();
   if (Status s = t->open_probe(); !s) return s.error();
-  std::error_code ec;
-  std::filesystem::create_directories(t->checkpoints(), ec);
-  if (ec)
-    return Error{ErrorCode::io, t->config_.run_dir + ": can't be made: " + ec.message(),
-                 "choose another --run-dir"};
-  // Now that the run directory is claimed, nobody else writes here.
-  remove_half_written(t->checkpoints());
-  for (const std::string& path : t->damaged_) set_aside(path);
-  if (Status s = t->open_metrics(); !s) return s.error();
+  if (Status s = t->open_files(); !s) return s.error();
   if (t->quarantine_) {
     for (const std::string& remark : t->quarantine_->remarks()) t->say(remark);
     t->say("quarantine: " + t->config_.quarantine + " names " + std::to_string(t->quarantine_->size()) +
@@ -62,8 +65,31 @@ Result<std::unique_ptr<Trainer>> Trainer::create(LoopConfig config, std::unique_
   return t;
 }
 
+Status Trainer::open_quarantine() {
+  if (config_.quarantine.empty()) return {};
+  Result<Quarantine> quarantine = config_.rehearsal
+                                      ? Quarantine::read(config_.quarantine, config_.not_yet_quarantined)
+                                      : Quarantine::open(config_.quarantine);
+  if (!quarantine) return quarantine.error();
+  quarantine_ = std::move(*quarantine);
+  return {};
+}
+
+Status Trainer::open_files() {
+  if (config_.rehearsal) return {};
+  std::error_code ec;
+  std::filesystem::create_directories(checkpoints(), ec);
+  if (ec)
+    return Error{ErrorCode::io, config_.run_dir + ": can't be made: " + ec.message(),
+                 "choose another --run-dir"};
+  // Now that the run directory is claimed, nobody else writes here.
+  remove_half_written(checkpoints());
+  for (const std::string& path : damaged_) set_aside(path);
+  return open_metrics();
+}
+
 Status Trainer::open_probe() {
-  if (config_.level == Level::off) {
+  if (config_.level == Level::off && !config_.rehearsal) {
     // The probe makes no directory then, but checkpoints still go there.
     Result<RunClaim> claim = RunClaim::take(config_.run_dir, 0, config_.resume);
     if (!claim) return claim.error();
@@ -72,7 +98,7 @@ Status Trainer::open_probe() {
   }
   ProbeOptions options;
   options.run_dir = config_.run_dir;
-  options.level = config_.level;
+  options.level = config_.rehearsal ? Level::off : config_.level;
   options.resume = config_.resume;
   options.min_loss_scale = config_.scaler.floor;
   options.config = config_.settings;

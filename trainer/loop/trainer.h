@@ -57,6 +57,9 @@ class Trainer {
   /// A clone of everything that a step may change, and the way back.
   TrainState save() const;
   Status restore(const TrainState& state);
+  /// `restore` of a checkpoint's state, if it is of this model, this data and these settings (but for
+  /// `LoopConfig::changes`); `usage` names what is not. What was told of the run so far is told on.
+  Status go_on_from(const TrainState& state);
 
  private:
   enum class Next : std::uint8_t { advance, stop };
@@ -79,6 +82,9 @@ class Trainer {
 
   // trainer.cpp: begin and end of a run
   Status open_probe();
+  /// Makes the run directory's own files, and looks after those of an earlier process. Not in a rehearsal.
+  Status open_files();
+  Status open_quarantine();
   Status train();
   Status end_run();
   Status write_final_weights();

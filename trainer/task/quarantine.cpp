@@ -7,6 +7,7 @@
 #include <charconv>
 #include <cstdint>
 #include <cstring>
+#include <filesystem>
 #include <sstream>
 
 namespace nanquest::trainer {
@@ -68,10 +69,25 @@ Result<Quarantine> Quarantine::open(const std::string& path) {
   const int file = ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
   if (file < 0) return refused(path, "can't be opened");
   ::close(file);
-  Result<std::string> text = read_whole_file(path);
+  if (Status s = quarantine.take({}); !s) return s.error();
+  return quarantine;
+}
+
+Result<Quarantine> Quarantine::read(const std::string& path, const std::set<std::string>& but) {
+  Quarantine quarantine;
+  quarantine.path_ = path;
+  quarantine.kept_ = false;
+  std::error_code ec;
+  if (!std::filesystem::exists(path, ec)) return quarantine;
+  if (Status s = quarantine.take(but); !s) return s.error();
+  return quarantine;
+}
+
+Status Quarantine::take(const std::set<std::string>& but) {
+  Result<std::string> text = read_whole_file(path_);
   if (!text) return text.error();
   if (text->find('\0') != std::string::npos)
-    return Error{ErrorCode::bad_file, path + ": not a text of sample ids, one a line", "give another file"};
+    return Error{ErrorCode::bad_file, path_ + ": not a text of sample ids, one a line", "give another file"};
   std::istringstream in(*text);
   std::int64_t number = 0;
   for (std::string line; std::getline(in, line);) {
@@ -81,19 +97,19 @@ Result<Quarantine> Quarantine::open(const std::string& path) {
     if (!(words >> id)) continue;
     words >> dataset;
     if (words >> more)
-      quarantine.remarks_.push_back("quarantine " + path + ": line " + std::to_string(number) +
-                                    " is not understood: write an id with %20 for each space in it");
-    else
-      quarantine.ids_.insert(as_id(id));
+      remarks_.push_back("quarantine " + path_ + ": line " + std::to_string(number) +
+                         " is not understood: write an id with %20 for each space in it");
+    else if (std::string meant = as_id(id); !but.contains(meant))
+      ids_.insert(std::move(meant));
   }
-  return quarantine;
+  return {};
 }
 
 Status Quarantine::add(const std::vector<std::string>& ids, const std::string& why) {
   std::string lines;
   for (const std::string& id : ids)
     if (ids_.insert(id).second && !id.empty()) lines.append(as_word(id)).append("\n");
-  return lines.empty() ? Status() : append(path_, "# " + why + "\n" + lines);
+  return lines.empty() || !kept_ ? Status() : append(path_, "# " + why + "\n" + lines);
 }
 
 }  // namespace nanquest::trainer

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstddef>
+#include <set>
 #include <string>
 #include <unordered_set>
 #include <vector>
@@ -22,6 +23,8 @@ class Quarantine {
  public:
   /// Reads the file; makes it if it is not there. `bad_file` or `io`, naming the path.
   static Result<Quarantine> open(const std::string& path);
+  /// Reads the file, if it is there, without ever writing to it; ids of `but` are passed over.
+  static Result<Quarantine> read(const std::string& path, const std::set<std::string>& but = {});
 
   bool holds(const std::string& id) const { return ids_.contains(id); }
   std::size_t size() const { return ids_.size(); }
@@ -35,7 +38,10 @@ class Quarantine {
   Status add(const std::vector<std::string>& ids, const std::string& why);
 
  private:
+  Status take(const std::set<std::string>& but);
+
   std::string path_;
+  bool kept_ = true;  ///< what is added goes into the file
   std::vector<std::string> remarks_;
   std::unordered_set<std::string> ids_;
 };
