@@ -8,10 +8,9 @@ import os
 import shlex
 import shutil
 import sys
-import time
 
 from . import __version__, explain, launcher, library, programs, reports
-from .settings import ACTIONS, FORECASTS, LEVELS, REPORTS, RUN_ID, Settings, step_numbers
+from .settings import ACTIONS, FORECASTS, LEVELS, REPORTS, Settings, step_numbers
 
 USAGE_ERROR, NOT_FOUND = 2, 127
 DOORS = {"replay": "nanquest-replay", "view": "nanquest-viewer"}
@@ -59,9 +58,12 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="nanquest", description="NaN forensics for PyTorch programs.", epilog=EXAMPLES,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--version", action="store_true", help="versions of the package and of its PyTorch")
-    verbs = parser.add_subparsers(dest="verb", metavar="run|env|replay|view")
+    verbs = parser.add_subparsers(dest="verb", metavar="run|env|replay|view|doctor")
     for verb, program in DOORS.items():  # main has opened them already; here they are for the help
         verbs.add_parser(verb, help=f"the program {program}; nanquest {verb} --help shows its options", add_help=False)
+    asked = verbs.add_parser("doctor", help="what would be seen here, and why not")
+    asked.add_argument("--run-dir", default=Settings.run_dir, metavar="DIR", help="where the files would go (default: %(default)s)")
+    asked.add_argument("--json", action="store_true", help="the same for programs")
     for verb, text in (("run", "run a command; every PyTorch program in it is observed"),
                        ("env", "print shell lines that do the same for later commands")):
         sub = verbs.add_parser(verb, help=text, description=text, epilog=EXAMPLES,
@@ -111,12 +113,7 @@ def _environment(options) -> dict:
     settings = Settings(**{field.name: getattr(options, field.name) for field in dataclasses.fields(Settings)
                            if hasattr(options, field.name)})
     settings.check()
-    variables = settings.to_environment()
-    bootstrap = os.path.join(os.path.dirname(os.path.abspath(__file__)), "bootstrap")
-    before = [path for path in os.environ.get("PYTHONPATH", "").split(os.pathsep) if path and path != bootstrap]
-    variables["PYTHONPATH"] = os.pathsep.join([bootstrap, *before])
-    variables[RUN_ID] = f"{os.getpid()}-{int(time.time())}"
-    return variables
+    return launcher.environment(settings)
 
 
 def _run(options) -> int:
@@ -168,6 +165,9 @@ def main(arguments: list | None = None) -> int:
     try:
         if options.verb == "run":
             return _run(options)
+        if options.verb == "doctor":
+            from . import doctor
+            return doctor.report(options.run_dir, options.json)
         for name, value in _environment(options).items():
             print(f"export {name}={shlex.quote(value)}")
         return 0

@@ -7,8 +7,9 @@ import os
 import resource
 import signal
 import sys
+import time
 
-from .settings import say
+from .settings import RUN_ID, Settings, say
 
 NOT_EXECUTABLE = 126
 PR_SET_PDEATHSIG = 1
@@ -19,6 +20,14 @@ STOPS = {signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU}
 NOT_OURS = {signal.SIGKILL, signal.SIGSTOP, signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGABRT,
             signal.SIGTRAP, signal.SIGSYS, signal.SIGPIPE, signal.SIGXFSZ, signal.SIGXCPU, signal.SIGTTIN, signal.SIGTTOU}
 HEARD = signal.valid_signals() - NOT_OURS
+
+
+def environment(settings: Settings) -> dict:
+    """The variables that make a later Python program attach by itself: the settings, and our sitecustomize before others."""
+    bootstrap = os.path.join(os.path.dirname(os.path.abspath(__file__)), "bootstrap")
+    before = [path for path in os.environ.get("PYTHONPATH", "").split(os.pathsep) if path and path != bootstrap]
+    return {**settings.to_environment(), "PYTHONPATH": os.pathsep.join([bootstrap, *before]),
+            RUN_ID: f"{os.getpid()}-{int(time.time())}"}
 
 
 def run(command: list, environment: dict) -> int:

@@ -13,10 +13,21 @@ ACTIONS = ("continue", "skip", "fallback_fp32", "stop")
 WITHHOLDS = ("skip", "fallback_fp32")  # of these, those that keep the optimizer from writing
 COUNTS = ("watch_every", "watch_first", "watch_after", "keep_steps", "keep_percent", "keep_memory_percent",
           "max_incidents")
+OFF = "NANQUEST"                    # "off": nothing of nanquest does anything, however it is attached
 SWITCH = "NANQUEST_ATTACH"          # "1": attach when torch is imported
 LIBRARY = "NANQUEST_ATTACH_LIBRARY"  # path of libnanquest_attach.so
 RUN_ID = "NANQUEST_RUN_ID"          # the same in all processes of one run
 REPORTS = "NANQUEST_REPORTS"        # the folder in which processes tell `nanquest run` what they saw
+
+
+def switched_off(environment=os.environ) -> bool:
+    """Whether NANQUEST=off (bootstrap/sitecustomize.py asks the same, without importing this)."""
+    return environment.get(OFF, "").strip().lower() in ("off", "0", "false", "no")
+
+
+def variable(field: str) -> str:
+    """The environment variable for a field of Settings."""
+    return "NANQUEST_" + field.upper()
 
 
 def step_numbers(text: str) -> tuple:
@@ -84,7 +95,7 @@ class Settings:
                  "NANQUEST_LR_BACKOFF": str(self.lr_backoff),
                  "NANQUEST_SKIP_LIMIT": str(self.skip_limit)}
         for field in COUNTS:
-            names["NANQUEST_" + field.upper()] = str(getattr(self, field))
+            names[variable(field)] = str(getattr(self, field))
         if self.quarantine:
             names["NANQUEST_QUARANTINE"] = os.path.abspath(self.quarantine)
         if self.record_steps:
@@ -96,7 +107,7 @@ class Settings:
         """ValueError for a variable that can't be read."""
         settings = Settings()
         for field in dataclasses.fields(Settings):
-            text = environment.get("NANQUEST_" + field.name.upper())
+            text = environment.get(variable(field.name))
             if text is None or field.name == "config":
                 continue
             default = getattr(settings, field.name)
@@ -108,7 +119,7 @@ class Settings:
             except ValueError:
                 wanted = ("step numbers like 0,5" if isinstance(default, tuple) else
                           "a number" if isinstance(default, float) else "a whole number")
-                raise ValueError(f"NANQUEST_{field.name.upper()} is {text!r}, but must be {wanted}") from None
+                raise ValueError(f"{variable(field.name)} is {text!r}, but must be {wanted}") from None
             setattr(settings, field.name, value)
         settings.check()
         return settings
