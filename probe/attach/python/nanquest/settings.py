@@ -7,6 +7,9 @@ import json
 import os
 import sys
 
+from .muting import places
+from .sizes import size_in
+
 LEVELS = ("guard", "trace", "watch")
 FORECASTS = ("say", "stop", "off")
 ACTIONS = ("continue", "skip", "fallback_fp32", "stop")
@@ -52,6 +55,8 @@ class Settings:
     skip_limit: int = 5
     record_steps: tuple = ()
     quarantine: str = ""
+    max_disk: str = ""
+    mute_file: str = ".nanquest-mute.json"
     config: dict = dataclasses.field(default_factory=dict)
 
     def check(self) -> None:
@@ -72,6 +77,8 @@ class Settings:
             raise ValueError(f"record_steps is {self.record_steps!r}, but must be step numbers, counted from 0")
         if self.record_steps and self.level == "guard":
             raise ValueError("record_steps needs level trace or watch; level guard records nothing")
+        if self.max_disk:
+            size_in(self.max_disk)
         if why := self._why_no_quarantine():
             raise ValueError(f"quarantine is {self.quarantine!r}, but {why}")
         if not isinstance(self.run_dir, (str, os.PathLike)) or not os.fspath(self.run_dir):
@@ -98,6 +105,9 @@ class Settings:
             names[variable(field)] = str(getattr(self, field))
         if self.quarantine:
             names["NANQUEST_QUARANTINE"] = os.path.abspath(self.quarantine)
+        names["NANQUEST_MUTE_FILE"] = os.path.abspath(self.mute_file)
+        if self.max_disk:
+            names["NANQUEST_MAX_DISK"] = str(self.max_disk)
         if self.record_steps:
             names["NANQUEST_RECORD_STEPS"] = ",".join(map(str, self.record_steps))
         return {SWITCH: "1", **names}
@@ -127,11 +137,13 @@ class Settings:
     def to_json(self, run_dir: str, rank: int, world_size: int) -> str:
         """What the library's `start` reads."""
         options = dataclasses.asdict(self)
-        options.update(quarantine=os.fspath(self.quarantine), run_dir=run_dir, rank=rank, world_size=world_size,
+        share = size_in(self.max_disk) // max(world_size, 1) if self.max_disk else 0
+        options.update(max_disk=share, muted=places(self.mute_file), mute_file=os.fspath(self.mute_file), quarantine=os.fspath(self.quarantine), run_dir=run_dir, rank=rank, world_size=world_size,
                        skip_bad_updates=self.on_incident in WITHHOLDS,
                        config={"command": " ".join(getattr(sys, "orig_argv", sys.argv)),
                                "on-incident": self.on_incident, "lr-backoff": f"{self.lr_backoff:g}",
                                "skip-limit": str(self.skip_limit),
+                               **({"max-disk": str(self.max_disk)} if self.max_disk else {}),
                                **({"quarantine": os.path.abspath(self.quarantine)} if self.quarantine else {}),
                                **{str(k): str(v) for k, v in self.config.items()}})
         return json.dumps(options)
