@@ -9,6 +9,23 @@
 
 namespace nanquest::attach {
 
+void AttachSession::pause() {
+  safely("a pause", [&] {
+    resumes_ = false;
+    if (std::exchange(paused_, true)) return;
+    if (trace_) trace_->keeps = false;
+    close_trace();
+    // What steps read is kept from being overwritten only as long as somebody is told of it.
+    if (!inside_observed_op()) rounds_.reset();
+  });
+}
+
+void AttachSession::end_pause() {
+  if (!std::exchange(resumes_, false)) return;
+  paused_ = false;
+  begin_rounds();
+}
+
 void AttachSession::start_step() {
   if (by_hand_) {  // nobody said that the update was over
     remember_damage();
@@ -16,6 +33,7 @@ void AttachSession::start_step() {
     undo_.forget();
   }
   close_trace();
+  end_pause();
   updated_ = by_hand_ = cleared_ = differentiated_ = norm_bad_ = false;
   (void)set_phase(Phase::forward);
   (void)steps_.begin();
@@ -49,6 +67,10 @@ StepAnswer AttachSession::judge(const Update& update) {
   StepAnswer answer;
   safely("the gate", [&] {
     const std::int64_t now = answer.step = step();
+    if (paused_) {
+      norm_.reset();
+      return;
+    }
     const GateResult seen = gate_.run(1.0, losses_.total());
     loss_ = losses_.empty() ? std::numeric_limits<double>::quiet_NaN() : seen.loss;
     if (norm_.defined() && !norm_.is_cpu()) norm_bad_ = !holds_finite(norm_);
@@ -134,7 +156,7 @@ StepAnswer AttachSession::after_update() {
   safely("after the update", [&] {
     (void)set_phase(Phase::forward);
     in_closure_ = false;
-    const std::string what = damage_after_update();
+    const std::string what = paused_ ? "" : damage_after_update();
     if (reported_step_ != step() && !what.empty() &&
         (incidents_.began_well() || !incidents_.since_beginning(non_finite_state()))) {
       answer.gate = Gate::non_finite;

@@ -46,8 +46,30 @@ Status AttachSession::write_round(record::Step& step, const RoundFacts& facts, G
   doc.gate = gate;
   tables.finish(named);
   if (doc.culprit.op != kNone) told = {one_line(describe_culprit(doc)), arrived_by(doc)};
+  std::uint64_t bytes = 0;
+  for (const auto& [name, data] : tables.recording.data) bytes += data.defined() ? data.nbytes() : 0;
+  if (const Status room = make_room(bytes); !room) return room;
   return write_snapshot(tables.recording, path);
 }
+
+Status AttachSession::make_room(std::uint64_t bytes) {
+  if (!budget_.bounded()) return {};
+  // Tables, and what a file is more than its data.
+  const auto go = budget_.to_go(bytes + bytes / 16 + (std::uint64_t{256} << 10));
+  if (!go) return go.error();
+  for (const std::string& path : *go) log_.removed(path, budget_.remove(path), "max_disk: for a newer file");
+  return {};
+}
+
+void AttachSession::keep_in_budget(const std::string& path, FileBudget::Kind kind, std::string& line) {
+  budget_.wrote(path, kind);
+  if (!budget_.over()) return;
+  // It took more than was thought.
+  if (const Status room = make_room(0); room && !budget_.over()) return;
+  log_.removed(path, budget_.remove(path), "max_disk: it is larger than what is left");
+  append(line, "snapshot removed: it is larger than what max_disk leaves (give a larger --max-disk)");
+}
+
 
 Incidents::Names AttachSession::non_finite_state() {
   return Incidents::non_finite(state_pass_,
@@ -60,7 +82,12 @@ AttachSession::Blame AttachSession::blamed_so_far() {
   StepTables tables = rounds_->tables(*rounds_->now(), names_, batch_, results(), named);
   const SnapshotDoc& doc = tables.recording.doc;
   if (!find_culprit(tables.recording.doc)) return {};
-  return {true, Incidents::name_of(doc.culprit.origin, doc.culprit.tensor_name), arrived_by(doc)};
+  Blame blame{true, Incidents::name_of(doc.culprit.origin, doc.culprit.tensor_name), arrived_by(doc)};
+  if (doc.culprit.op == kNone) return blame;
+  const OpRow& op = doc.ops[static_cast<std::size_t>(doc.culprit.op)];
+  blame.op = op.name;
+  if (op.module != kNone) blame.module = doc.modules[static_cast<std::size_t>(op.module)].path;
+  return blame;
 }
 
 std::optional<Incidents::Names> AttachSession::of_last_incident(const Incidents::Names& bad, bool update_made) {
@@ -81,12 +108,21 @@ std::optional<Incidents::Names> AttachSession::of_last_incident(const Incidents:
 
 void AttachSession::write_incident(Gate gate, const std::string& what, StepAnswer& answer, bool update_made) {
   reported_step_ = step();
-  const auto bad = incidents_.count() > 0 ? non_finite_state() : Incidents::Names();
+  const bool first = incidents_.count() + incidents_.muted() == 0;
+  const auto bad = first ? Incidents::Names() : non_finite_state();
   if (const auto carried = of_last_incident(bad, update_made)) {
     append(answer.summary, incidents_.carry_on(step(), *carried));
     return;
   }
-  incidents_.begin(step(), /*gate_failed=*/gate != Gate::ok && !update_made);
+  const bool wake = !first && step() - incidents_.last_step() <= options_.watch_after;
+  const Blame blame = options_.muted.empty() ? Blame() : blamed_so_far();
+  const bool muted = options_.muted.count({blame.op, blame.module}) > 0;
+  incidents_.begin(step(), /*gate_failed=*/gate != Gate::ok && !update_made, muted);
+  if (muted) {
+    append(answer.summary, incidents_.end(gate, "", "step " + std::to_string(step()) + ": " + what + "; " + blame.op +
+                                                        " in " + blame.module + " is muted"));
+    return;
+  }
   answer.incident = true;
   answer.summary = "step " + std::to_string(step()) + ": " + what;
   std::string why_not;
@@ -95,6 +131,10 @@ void AttachSession::write_incident(Gate gate, const std::string& what, StepAnswe
         "level guard keeps no trace of the step; run it again with --level trace for a file that replays";
   else if (incidents_.may_write(why_not))
     write_file(gate, answer, update_made);
+  if (!answer.file.empty()) {
+    keep_in_budget(answer.file, wake ? FileBudget::Kind::wake : FileBudget::Kind::incident, answer.summary);
+    if (!std::filesystem::exists(answer.file)) answer.file.clear();
+  }
   append(answer.summary, why_not);
   append(answer.summary, incidents_.end(gate, answer.file, answer.summary));
 }
@@ -178,6 +218,7 @@ void AttachSession::write_recording(StepAnswer& answer) {
   if (!written) return;
   append(answer.summary, told.culprit);
   answer.file = path;
+  keep_in_budget(path, FileBudget::Kind::recording, answer.summary);
 }
 
 }  // namespace nanquest::attach

@@ -115,6 +115,9 @@ std::string program_ends(const std::string& raised) {
 std::int64_t incidents() {
   return session() ? session()->incidents() : 0;
 }
+std::int64_t muted() {
+  return session() ? session()->muted() : 0;
+}
 std::int64_t carried_on() {
   return session() ? session()->carried_on() : 0;
 }
@@ -149,6 +152,11 @@ void capture(bool begins) {
 }
 void graph_ran() {
   if (session()) session()->graph_ran();
+}
+
+void pause(bool begins) {
+  if (!session()) return;
+  begins ? session()->pause() : session()->resume();
 }
 
 void remember(const std::vector<at::Tensor>& buffers) {
@@ -206,6 +214,7 @@ TORCH_LIBRARY(nanquest, m) {
   m.def("program_ends(str raised) -> str", &program_ends);
   m.def("incidents() -> int", &incidents);
   m.def("carried_on() -> int", &carried_on);
+  m.def("muted() -> int", &muted);
   m.def("step() -> int", &step);
   m.def("loss() -> float", &loss);
   m.def("steps_made() -> int", &steps_made);
@@ -221,6 +230,7 @@ TORCH_LIBRARY(nanquest, m) {
   m.def("widen(Tensor[] tensors, bool try_only) -> str", &widen);
   m.def("keep_wide(bool keep) -> ()", &keep_wide);
   m.def("record_step() -> bool", &record_step);
+  m.def("pause(bool begins) -> ()", &pause);
   m.def("set_step(int number) -> ()", &set_step);
   m.def("samples(str[] ids) -> ()", &samples);
 }

@@ -19,6 +19,16 @@ Status read_int(const Json& json, const char* key, int& into, int least) {
   return {};
 }
 
+Status read_muted(const Json& json, std::set<std::pair<std::string, std::string>>& into) {
+  if (!json.contains("muted")) return {};
+  for (const Json& place : json["muted"]) {
+    if (!place.is_array() || place.size() != 2 || !place[0].is_string() || !place[1].is_string())
+      return wrong("muted", "a list of pairs of operation and module");
+    into.emplace(place[0].get<std::string>(), place[1].get<std::string>());
+  }
+  return {};
+}
+
 Status read_steps(const Json& json, std::set<std::int64_t>& into) {
   if (!json.contains("record_steps")) return {};
   for (const Json& step : json["record_steps"]) {
@@ -58,6 +68,10 @@ Result<AttachOptions> parse_options(const std::string& text) {
     if (word != "say" && word != "stop" && word != "off") return wrong("on_forecast", "say, stop or off");
     options.forecast = word != "off";
   }
+  if (json.contains("max_disk")) {
+    if (!json["max_disk"].is_number_unsigned()) return wrong("max_disk", "a number of bytes");
+    options.max_disk = json["max_disk"].get<std::uint64_t>();
+  }
   int rank = 0, world = 1;
   for (const Status& read : {read_int(json, "watch_every", options.watch_every, 0),
                              read_int(json, "watch_first", options.watch_first, 0),
@@ -66,7 +80,8 @@ Result<AttachOptions> parse_options(const std::string& text) {
                              read_int(json, "keep_percent", options.keep_percent, 0),
                              read_int(json, "keep_memory_percent", options.keep_memory_percent, 0),
                              read_int(json, "max_incidents", options.probe.max_incidents, 0),
-                             read_steps(json, options.record_steps), read_int(json, "rank", rank, 0),
+                             read_steps(json, options.record_steps),
+                             read_muted(json, options.muted), read_int(json, "rank", rank, 0),
                              read_int(json, "world_size", world, 1)})
     if (!read) return read.error();
   options.probe.rank = rank;

@@ -107,6 +107,7 @@ void AttachSession::gradients_cleared() {
 StepAnswer AttachSession::clipped(const at::Tensor& norm, const Weights& weights) {
   StepAnswer answer;
   safely("the norm of the gradients", [&] {
+    if (paused_) return;
     norm_ = norm.detach();
     if (!norm_.is_cpu() || holds_finite(norm_)) return;
     norm_bad_ = true;
@@ -132,7 +133,7 @@ bool AttachSession::pass_went_bad() const {
 StepAnswer AttachSession::look_back(const char* how) {
   StepAnswer answer;
   answer.step = step();
-  if (reported_step_ != step()) {
+  if (!paused_ && reported_step_ != step()) {
     at::Tensor loss = losses_.telling();
     if (!loss.defined() && trace_ && trace_->last_scalar) {
       loss = number_in(trace_->last_scalar, trace_->last_scalar_type);
@@ -141,15 +142,17 @@ StepAnswer AttachSession::look_back(const char* how) {
     const double value = loss.defined() ? loss.item().toDouble() : 0;
     write_incident(Gate::non_finite, loss_sentence(value) + "; " + how, answer);
   }
-  answer.skip = options_.skip_bad_updates;
+  answer.skip = options_.skip_bad_updates && !paused_;
   give_up_step();
   return answer;
 }
 
 void AttachSession::give_up_step() {
-  const GateResult seen = gate_.run(1.0, losses_.telling());
-  record_.begin({.step = step(), .loss_scale = loss_scale_, .sample_ids = sample_ids_});
-  record_.gated(Gate::non_finite, seen, gate_);
+  if (!paused_) {
+    const GateResult seen = gate_.run(1.0, losses_.telling());
+    record_.begin({.step = step(), .loss_scale = loss_scale_, .sample_ids = sample_ids_});
+    record_.gated(Gate::non_finite, seen, gate_);
+  }
   steps_.give_up();
   sample_ids_.clear();
   losses_.clear();

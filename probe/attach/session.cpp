@@ -36,6 +36,7 @@ AttachSession::AttachSession(AttachOptions options, RunLog log)
       log_(std::move(log)),
       record_(options_.probe),
       incidents_(&log_, options_.probe.max_incidents),
+      budget_(options_.max_disk),
       ranges_(ranges_path(options_.probe.run_dir, options_.probe.rank), options_.probe.resume) {}
 
 Result<std::unique_ptr<AttachSession>> AttachSession::start(AttachOptions options) {
@@ -46,11 +47,7 @@ Result<std::unique_ptr<AttachSession>> AttachSession::start(AttachOptions option
     session->pending_.summary = session->log_.earlier_text();
     forget_in_children();
     if (session->options_.probe.level >= Level::trace) {
-      // At level watch each step tells itself what happened in it.
-      const bool keeps = session->options_.probe.level == Level::trace;
-      session->rounds_ = std::make_unique<Rounds>(keeps ? session->options_.keep_steps : 0,
-                                                  session->options_.keep_percent / 100.0,
-                                                  session->options_.keep_memory_percent / 100.0);
+      session->begin_rounds();
       auto observer = ObserverSession::start(*session);
       if (!observer) return observer.error();
       session->observer_.emplace(std::move(observer).value());
@@ -62,6 +59,14 @@ Result<std::unique_ptr<AttachSession>> AttachSession::start(AttachOptions option
 }
 
 AttachSession::~AttachSession() = default;
+
+void AttachSession::begin_rounds() {
+  if (options_.probe.level < Level::trace) return;
+  // At level watch each step tells itself what happened in it.
+  const bool keeps = options_.probe.level == Level::trace;
+  rounds_ = std::make_unique<Rounds>(keeps ? options_.keep_steps : 0, options_.keep_percent / 100.0,
+                                     options_.keep_memory_percent / 100.0);
+}
 
 void AttachSession::safely(const char* doing, const std::function<void()>& work) {
   if (off_ || captures_ || forked.load(std::memory_order_relaxed)) return;
@@ -119,7 +124,7 @@ bool AttachSession::watching() const {
 void AttachSession::new_trace() {
   close_trace();
   batch_.clear();
-  if (!rounds_) return;
+  if (!rounds_ || paused_) return;
   trace_.emplace(Trace{});
   trace_->watched = watching();
   if (!trace_->watched) release_spare_copies();

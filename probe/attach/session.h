@@ -35,6 +35,7 @@
 #include "probe/base/result.h"
 #include "probe/nanquest.h"
 #include "probe/observe/observer.h"
+#include "probe/step/file_budget.h"
 #include "probe/step/gate.h"
 #include "probe/step/hidden_damage.h"
 #include "probe/step/forecast.h"
@@ -57,6 +58,8 @@ struct AttachOptions {
   int keep_memory_percent = 25;         ///< … and of the free memory
   std::set<std::int64_t> record_steps;  ///< steps that become files, good or bad, as the level records them
   bool forecast = true;                 ///< say what is about to leave its format's range
+  std::uint64_t max_disk = 0;           ///< bytes that files of this rank's steps may take together; 0 = no bound
+  std::set<std::pair<std::string, std::string>> muted;  ///< op and module of culprits that nobody wants to hear of
   bool skip_bad_updates = false;        ///< ask the caller to keep the optimizer from writing
 };
 
@@ -171,11 +174,18 @@ class AttachSession : public OpSink {
   /// The step that runs (between two steps: the coming one) has this number in the program's own count.
   void set_step(std::int64_t number) { offset_ = number - steps_.made(); }
 
+  /// From here on steps are counted and nothing else: not judged, recorded or written, and what was on record is
+  /// forgotten. `resume` ends that with the next step that begins.
+  void pause();
+  void resume() { resumes_ = paused_; }
+
   /// Asks for a file of the step that runs (between two steps: of the coming one). False at level guard,
   /// which records nothing.
   bool record_step();
 
   int incidents() const { return incidents_.count(); }
+  /// Incidents that were not told, as AttachOptions::muted wants it.
+  int muted() const { return incidents_.muted(); }
   /// Steps that only carried on the damage of an incident.
   std::int64_t carried_on() const { return incidents_.carried_on(); }
   /// What the gate saw last as a step's loss (see Losses::total); NaN where it saw none.
@@ -204,6 +214,9 @@ class AttachSession : public OpSink {
   void close_trace();
   std::size_t ops_so_far() const { return rounds_->recorder().op_count(); }
   void start_step();
+  /// A new step begins: the first after a pause, if that was to end.
+  void end_pause();
+  void begin_rounds();
   /// After an incident's step: what it left non-finite, by which later steps are told to carry it on.
   void remember_damage();
   /// Ops are told again, if an update that nobody records had stopped that.
@@ -263,6 +276,7 @@ class AttachSession : public OpSink {
     bool known = false;  ///< false: it was not watched, or shows no culprit
     std::string state;       ///< of the program's state, as Incidents names it; "" if it is none
     std::string arrived_by;  ///< the collective by which its values came from another process; "" if they did not
+    std::string op = {}, module = {};
   };
   Blame blamed_so_far();
   /// What is told of the culprit of a step that was written: a line, and the collective by which its values
@@ -271,6 +285,9 @@ class AttachSession : public OpSink {
     std::string culprit, arrived_by;
   };
   /// The step that runs, or an earlier one, as a file.
+  /// What goes so that a file of about these bytes fits into the disk share; an error if it never does.
+  Status make_room(std::uint64_t bytes);
+  void keep_in_budget(const std::string& path, FileBudget::Kind kind, std::string& line);
   Status write_round(record::Step& step, const RoundFacts& facts, Gate gate, const std::string& path,
                      Told& told);
   RoundFacts facts_of_round();
@@ -316,11 +333,13 @@ class AttachSession : public OpSink {
   std::pair<std::size_t, std::uint64_t> state_bytes_;  ///< of so many states
   StepJudge judge_;
   Incidents incidents_;
+  FileBudget budget_;
   Forecast forecast_;
   RangeRecord ranges_;
   bool updated_ = false, off_ = false, told_ = false;
   std::atomic<bool> captures_{false};  ///< a graph is being captured
   std::int64_t graph_ran_in_ = -1;     ///< the last step in which a captured graph ran
+  bool paused_ = false, resumes_ = false;  ///< steps are only counted; and until the next one begins
   double loss_scale_ = 1;
   double loss_ = std::numeric_limits<double>::quiet_NaN();
   Losses losses_;

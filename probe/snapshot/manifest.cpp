@@ -22,7 +22,10 @@ json to_json(const Manifest& m) {
   for (const ManifestIncident& i : m.incidents)
     incidents.push_back(
         {{"step", i.step}, {"rank", i.rank}, {"file", i.file}, {"gate", i.gate}, {"summary", i.summary},
-         {"carried_on", i.carried_on}});
+         {"carried_on", i.carried_on}, {"muted", i.muted}});
+  json removed = json::array();
+  for (const ManifestRemoval& r : m.removed)
+    removed.push_back({{"file", r.file}, {"bytes", r.bytes}, {"why", r.why}});
   json forecasts = json::array();
   for (const ManifestForecast& f : m.forecasts)
     forecasts.push_back({{"step", f.step}, {"rank", f.rank}, {"text", f.text}, {"place", f.place}, {"bits", f.bits},
@@ -30,7 +33,8 @@ json to_json(const Manifest& m) {
   return {{"format", kFormat},      {"format_version", kVersion}, {"created", m.created},
           {"nanquest", m.nanquest}, {"command", m.command},       {"config", m.config},
           {"rank", m.rank},         {"world_size", m.world_size}, {"status", m.status},
-          {"outcome", m.outcome},   {"incidents", incidents}, {"forecasts", forecasts}};
+          {"outcome", m.outcome},   {"incidents", incidents}, {"forecasts", forecasts},
+          {"removed", removed}};
 }
 
 Manifest from_json(const json& j) {
@@ -47,7 +51,9 @@ Manifest from_json(const json& j) {
   for (const json& i : j.value("incidents", json::array()))
     m.incidents.push_back({i.at("step").get<std::int64_t>(), i.value("rank", 0), i.value("file", ""),
                            i.value("gate", ""), i.value("summary", ""),
-                           i.value("carried_on", std::int64_t{0})});
+                           i.value("carried_on", std::int64_t{0}), i.value("muted", false)});
+  for (const json& r : j.value("removed", json::array()))
+    m.removed.push_back({r.value("file", ""), r.value("bytes", std::uint64_t{0}), r.value("why", "")});
   for (const json& f : j.value("forecasts", json::array()))
     m.forecasts.push_back({f.at("step").get<std::int64_t>(), f.value("rank", 0), f.value("text", ""), f.value("place", ""),
                            f.value("bits", 0.0), f.value("steps", 0.0), f.value("earliest", 0.0), f.value("latest", -1.0)});

@@ -22,6 +22,14 @@ struct ManifestIncident {
   std::string gate;     ///< "ok", "scale_overflow", "non_finite", "spike"
   std::string summary;  ///< one line for people
   std::int64_t carried_on = 0;  ///< steps after it that only carried on its damage
+  bool muted = false;           ///< somebody said not to be told of it again; there is no file
+};
+
+/// A snapshot that was removed again.
+struct ManifestRemoval {
+  std::string file;  ///< relative to the run directory
+  std::uint64_t bytes = 0;
+  std::string why;  ///< one line for people
 };
 
 /// One forecast: what was said to leave its format's range soon.
@@ -44,6 +52,7 @@ struct Manifest {
   std::string outcome;             ///< one line for people: how it ended
   std::vector<ManifestIncident> incidents;
   std::vector<ManifestForecast> forecasts;
+  std::vector<ManifestRemoval> removed;  ///< in the order in which they went
   std::string format_version;  ///< filled by read_manifest
 };
 

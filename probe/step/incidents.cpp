@@ -42,8 +42,9 @@ bool Incidents::since_beginning(const Names& bad) const {
   });
 }
 
-void Incidents::begin(std::int64_t step, bool gate_failed) {
-  ++count_;
+void Incidents::begin(std::int64_t step, bool gate_failed, bool muted) {
+  ++(muted ? muted_ : count_);
+  last_muted_ = muted;
   gate_failed_ = gate_failed;
   harmless_ = false;
   last_ = step;
@@ -65,7 +66,7 @@ bool Incidents::may_write(std::string& why) {
 std::string Incidents::end(Gate gate, const std::string& file, const std::string& summary) {
   last_file_ = file;
   if (!log_) return "";
-  const Status noted = log_->incident(last_, gate, file, summary);
+  const Status noted = log_->incident(last_, gate, file, summary, last_muted_);
   return noted ? "" : "manifest not written: " + one_line(noted.error().text());
 }
 
@@ -74,9 +75,9 @@ bool Incidents::carries_on(const Names& bad) const {
 }
 
 std::string Incidents::carry_on(std::int64_t step, const Names& bad) {
-  ++carried_on_;
+  carried_on_ += last_muted_ ? 0 : 1;
   if (log_) log_->carried_on(++carried_by_last_);
-  if (carried_by_last_ > 1) return "";
+  if (carried_by_last_ > 1 || last_muted_) return "";
   const auto named = std::find_if(bad.begin(), bad.end(), [&](const auto& name) { return is_damaged(name); });
   std::string line = "step " + std::to_string(step) + ": ";
   line += named != bad.end() ? *named : bad.empty() ? "what arrives by " + arrives_ : *damaged_.begin();

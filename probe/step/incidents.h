@@ -56,7 +56,8 @@ class Incidents {
   bool since_beginning(const Names& bad) const;
 
   /// Counts a new incident, in this step: one that loss or gradients show, or else what they don't.
-  void begin(std::int64_t step, bool gate_failed = true);
+  /// `muted`: somebody said not to be told of it; neither is what carries on its damage.
+  void begin(std::int64_t step, bool gate_failed = true, bool muted = false);
   /// A step ran to its gate and was well, whatever the last incident left behind.
   void was_well() {
     harmless_ = harmless_ || !gate_failed_;
@@ -91,6 +92,8 @@ class Incidents {
   bool all_damaged(std::size_t count) const { return damaged_.size() >= count; }
 
   int count() const { return count_; }
+  /// Those that nobody wants to be told of; they are not in `count`.
+  int muted() const { return muted_; }
   std::int64_t carried_on() const { return carried_on_; }
   /// The step of the last incident; far in the past if there was none.
   std::int64_t last_step() const { return last_; }
@@ -98,7 +101,8 @@ class Incidents {
  private:
   RunLog* log_;
   int max_files_;
-  int count_ = 0, files_ = 0;
+  int count_ = 0, files_ = 0, muted_ = 0;
+  bool last_muted_ = false;
   std::int64_t last_ = -1'000'000, carried_on_ = 0, carried_by_last_ = 0;
   std::string last_file_, arrives_;
   bool gate_failed_ = true, harmless_ = false;  ///< of the last incident

@@ -65,11 +65,20 @@ Status RunLog::write(Durable durable) {
   return write_manifest(run_dir_, manifest_, durable);
 }
 
-Status RunLog::incident(std::int64_t step, Gate gate, const std::string& path, const std::string& summary) {
-  const std::string file =
-      path.empty() ? path : std::filesystem::path(path).lexically_relative(run_dir_).string();
+std::string RunLog::relative(const std::string& path) const {
+  return path.empty() ? path : std::filesystem::path(path).lexically_relative(run_dir_).string();
+}
+
+void RunLog::removed(const std::string& path, std::uint64_t bytes, const std::string& why) {
+  const std::string file = relative(path);
+  if (manifest_.removed.size() < kMostListed) manifest_.removed.push_back({file, bytes, why});
+  (void)write(Durable::soon);
+}
+
+Status RunLog::incident(std::int64_t step, Gate gate, const std::string& path, const std::string& summary, bool muted) {
+  const std::string file = relative(path);
   if (manifest_.incidents.size() >= kMostListed && file.empty()) return {};
-  manifest_.incidents.push_back({step, manifest_.rank, file, gate_name(gate), summary});
+  manifest_.incidents.push_back({step, manifest_.rank, file, gate_name(gate), summary, 0, muted});
   if (file.empty() && Clock::now() - written_ < kWriteEvery) return {};
   return write(Durable::soon);  // the snapshots themselves are on the disk; training waits for this
 }

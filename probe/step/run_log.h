@@ -25,7 +25,10 @@ class RunLog {
   std::string earlier_text() const { return claim_.earlier_text(); }
 
   /// Notes an incident; `path` is "" if no snapshot was written.
-  Status incident(std::int64_t step, Gate gate, const std::string& path, const std::string& summary);
+  Status incident(std::int64_t step, Gate gate, const std::string& path, const std::string& summary,
+                  bool muted = false);
+  /// Notes that a snapshot of `bytes` was removed, and why.
+  void removed(const std::string& path, std::uint64_t bytes, const std::string& why);
   /// So many steps after the last incident have only carried on its damage. Written with the next incident, at
   /// the end, or about once a second.
   void carried_on(std::int64_t steps);
@@ -38,6 +41,8 @@ class RunLog {
   RunLog(RunClaim claim, std::string run_dir, Manifest manifest)
       : claim_(std::move(claim)), run_dir_(std::move(run_dir)), manifest_(std::move(manifest)) {}
   Status write(Durable durable);
+  /// As the manifest names it; "" stays "".
+  std::string relative(const std::string& path) const;
 
   RunClaim claim_;
   std::string run_dir_;

@@ -53,7 +53,7 @@ class AttachTest(unittest.TestCase):
     def environment(self, **more):
         path = os.pathsep.join(filter(None, [str(PACKAGE), os.environ.get("PYTHONPATH", "")]))
         clean = {k: v for k, v in os.environ.items() if not k.startswith("NANQUEST_")}
-        return dict(clean, PYTHONPATH=path, NANQUEST_ATTACH_LIBRARY=str(LIBRARY), OMP_NUM_THREADS="1", **more)
+        return {**clean, "PYTHONPATH": path, "NANQUEST_ATTACH_LIBRARY": str(LIBRARY), "OMP_NUM_THREADS": "1", **more}
 
     def nanquest(self, *arguments, **more):
         """`python -m nanquest ARGUMENTS`, finished."""

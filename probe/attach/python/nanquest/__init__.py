@@ -15,7 +15,7 @@ from __future__ import annotations
 from .settings import Settings
 
 __version__ = "0.1.0"
-__all__ = ["attach", "batch", "detach", "on_forecast", "on_incident", "record", "step"]
+__all__ = ["attach", "batch", "detach", "on_forecast", "on_incident", "pause", "record", "resume", "step"]
 
 
 def attach(run_dir: str = Settings.run_dir, level: str = Settings.level, *, watch_every: int = Settings.watch_every,
@@ -25,7 +25,7 @@ def attach(run_dir: str = Settings.run_dir, level: str = Settings.level, *, watc
            on_incident: str = Settings.on_incident, on_forecast: str = Settings.on_forecast,
            lr_backoff: float = Settings.lr_backoff,
            skip_limit: int = Settings.skip_limit, record_steps=Settings.record_steps, quarantine: str = Settings.quarantine,
-           config: dict | None = None) -> bool:
+           max_disk: str = Settings.max_disk, mute_file: str = Settings.mute_file, config: dict | None = None) -> bool:
     """Observes the training of this process from now on. True if it does.
 
     level        "guard": loss and gradients before the optimizer writes; "trace": also records each step, so that a bad
@@ -44,8 +44,12 @@ def attach(run_dir: str = Settings.run_dir, level: str = Settings.level, *, watc
     record_steps steps that are written to run_dir/recordings, good or bad, as the level records them; see record().
     quarantine   a file: samples of a step that was an incident are named in it, and those that it names are left out where
                  a DataLoader draws them by index. Where that can't be, a line on stderr says so.
+    max_disk     "20G": the files of steps are kept under it, of several processes each under its share. The first incident
+                 and the newest file stay; of the others those soon after another incident go first, the oldest before the rest.
+    mute_file    incidents that this file names are counted, not written and not told; see `nanquest mute`.
     config       settings of the run, copied into its files.
 
+    With NANQUEST=off in the environment nothing happens, and False is returned.
     A second call, or one in a process that `nanquest run` has attached to, changes nothing. If the probe can't work
     here (another PyTorch version than it was built for), one line on stderr says so and False is returned.
     """
@@ -55,7 +59,7 @@ def attach(run_dir: str = Settings.run_dir, level: str = Settings.level, *, watc
                                    keep_memory_percent=keep_memory_percent, max_incidents=max_incidents,
                                    on_incident=on_incident, on_forecast=on_forecast,
                                    lr_backoff=lr_backoff, skip_limit=skip_limit,
-                                   record_steps=tuple(record_steps), quarantine=quarantine, config=dict(config or {})))
+                                   record_steps=tuple(record_steps), quarantine=quarantine, max_disk=max_disk, mute_file=mute_file, config=dict(config or {})))
 
 
 def detach(outcome: str = "detached") -> None:
@@ -115,3 +119,22 @@ def record() -> bool:
     """
     from . import process
     return process.record()
+
+
+def pause():
+    """From here on steps are counted and nothing else: none is judged, recorded or written, and --on-incident does nothing.
+    Ends with the first step that begins after resume(); as a context manager it ends by itself:
+
+        with nanquest.pause():
+            provoke(model)
+
+    On the thread that trains; harmless if nothing is attached.
+    """
+    from . import pausing
+    return pausing.pause()
+
+
+def resume() -> None:
+    """Ends a pause. A step in whose middle it is called still belongs to the pause."""
+    from . import pausing
+    pausing.resume()

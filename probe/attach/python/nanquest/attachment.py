@@ -29,6 +29,7 @@ class Attachment:
         self.ops = None          # torch.ops.nanquest
         self.thread = None       # identity of the thread that trains, once it has begun
         self.off = False
+        self.paused = False      # see pausing
         self.run_dir = os.path.abspath(settings.run_dir)
         self.samples = None      # ids given before the start
         self.named_samples = None  # ids that the program has named last
@@ -81,6 +82,8 @@ class Attachment:
             self.ops.samples(self.samples)
         if self.first_step:
             self.ops.set_step(self.first_step)
+        if self.paused:
+            self.ops.pause(True)
         self.note()
 
     def note(self, ended: bool = False) -> bool:
@@ -90,7 +93,7 @@ class Attachment:
 
     def seen(self) -> dict:
         return {"run_dir": self.run_dir, "steps": self.ops.steps_made(), "incidents": self.ops.incidents(),
-                "carried_on": self.ops.carried_on(), "skipped": self.skipped, "fell_back": self.fell_back}
+                "carried_on": self.ops.carried_on(), "muted": self.ops.muted(), "skipped": self.skipped, "fell_back": self.fell_back}
 
     def step_made(self) -> None:
         """Whoever is killed has no last word, so something is said in between."""
@@ -184,7 +187,7 @@ class Attachment:
         error = self.ops.stop(outcome)
         if error:
             say(f"the files are not complete: {error}")
-        if not heard and seen["incidents"]:
+        if not heard and (seen["incidents"] or seen["muted"]):
             say(reports.outcome([{**seen, "ended": True}]))
 
 

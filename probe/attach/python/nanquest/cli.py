@@ -6,11 +6,12 @@ import argparse
 import dataclasses
 import os
 import shlex
+import shutil
 import sys
 
 from . import __version__, explain, launcher, library, programs, rehearse, reports
 from .launcher import USAGE_ERROR
-from .settings import ACTIONS, FORECASTS, LEVELS, REPORTS, Settings, step_numbers
+from .settings import ACTIONS, FORECASTS, LEVELS, OFF, REPORTS, Settings, say, step_numbers, switched_off
 
 DOORS = {"replay": "nanquest-replay", "view": "nanquest-viewer"}
 
@@ -58,10 +59,21 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="nanquest", description="NaN forensics for PyTorch programs.", epilog=EXAMPLES,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--version", action="store_true", help="versions of the package and of its PyTorch")
-    verbs = parser.add_subparsers(dest="verb", metavar="run|env|rehearse|replay|view")
+    verbs = parser.add_subparsers(dest="verb", metavar="run|env|rehearse|replay|view|doctor|mute")
     rehearse.add_to(verbs)
     for verb, program in DOORS.items():  # main has opened them already; here they are for the help
         verbs.add_parser(verb, help=f"the program {program}; nanquest {verb} --help shows its options", add_help=False)
+    asked = verbs.add_parser("doctor", help="what would be seen here, and why not")
+    asked.add_argument("--run-dir", default=Settings.run_dir, metavar="DIR", help="where the files would go (default: %(default)s)")
+    asked.add_argument("--json", action="store_true", help="the same for programs")
+    mute = verbs.add_parser("mute", help="don't alarm here again", description="Later runs count incidents of the same operation and "
+                            "module, and neither write nor tell them. Only steps whose values are looked at know operation and module: all at "
+                            "level watch, at level trace the first ones, every --watch-every, and those after an incident. The cause is not "
+                            "known then: another one in the same place is muted too.")
+    mute.add_argument("what", nargs="?", metavar="SNAPSHOT|VERDICT", help="an incident's file, or what nanquest-replay said of it (.json)")
+    mute.add_argument("--mute-file", default=Settings.mute_file, metavar="FILE", help="default: %(default)s")
+    mute.add_argument("--list", action="store_true", help="what is muted, with numbers")
+    mute.add_argument("--remove", type=_whole, metavar="N", help="no longer muted")
     for verb, text in (("run", "run a command; every PyTorch program in it is observed"),
                        ("env", "print shell lines that do the same for later commands")):
         sub = verbs.add_parser(verb, help=text, description=text, epilog=EXAMPLES,
@@ -99,6 +111,11 @@ def _parser() -> argparse.ArgumentParser:
         sub.add_argument("--quarantine", default=Settings.quarantine, metavar="FILE",
                          help="samples of a step that was an incident are named in this file, and those that it names are left "
                               "out where a DataLoader draws them by index (default: none)")
+        sub.add_argument("--max-disk", default=Settings.max_disk, metavar="SIZE",
+                         help="20G: what incidents and recordings may take; the first incident and the newest file stay, of the others those "
+                              "soon after another incident go first, then the oldest; of several processes each has its share (default: no bound)")
+        sub.add_argument("--mute-file", default=Settings.mute_file, metavar="FILE",
+                         help="incidents that it names are counted, not written and not told; see nanquest mute (default: %(default)s)")
         if verb == "run":
             sub.add_argument("--explain", action="store_true",
                              help="replay each incident at once, beside the training and with the lowest priority, and say what "
@@ -116,6 +133,9 @@ def _environment(options) -> dict:
 
 def _run(options) -> int:
     command = options.command[1:] if options.command[:1] == ["--"] else options.command
+    if command and switched_off() and shutil.which(command[0]) is not None:
+        say(f"switched off by {OFF}={os.environ[OFF]}: the program runs without the probe")
+        return launcher.become(command)
     line, code = launcher.why_not(command, "run")
     if line:
         print(f"nanquest: {line}", file=sys.stderr)
@@ -161,6 +181,15 @@ def main(arguments: list | None = None) -> int:
             return _run(options)
         if options.verb == "rehearse":
             return rehearse.main(options)
+        if options.verb == "doctor":
+            from . import doctor
+            return doctor.report(options.run_dir, options.json)
+        if options.verb == "mute":
+            from . import muting
+            return muting.command(options.what, options.mute_file, options.list, options.remove)
+        if switched_off():
+            print(f"# {OFF}={os.environ[OFF]}: nothing is attached")
+            return 0
         for name, value in _environment(options).items():
             print(f"export {name}={shlex.quote(value)}")
         return 0

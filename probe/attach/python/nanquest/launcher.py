@@ -70,17 +70,33 @@ def _become(command, environment, mask, on_child, launcher) -> None:
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
         if os.getppid() != launcher:
             os._exit(NOT_EXECUTABLE)
-        for number in (signal.SIGPIPE, signal.SIGXFSZ):  # Python ignores them
-            signal.signal(number, signal.SIG_DFL)
         signal.signal(signal.SIGCHLD, on_child)
-        if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-            signal.signal(signal.SIGINT, signal.SIG_DFL)
+        _forget_python()
         signal.pthread_sigmask(signal.SIG_SETMASK, mask)
         os.execvpe(command[0], command, environment)
     except OSError as error:
         say(f"{command[0]}: {error.strerror}")
     finally:
         os._exit(NOT_EXECUTABLE)
+
+
+def _forget_python() -> None:
+    """Signals as a shell would hand them to a command."""
+    for number in (signal.SIGPIPE, signal.SIGXFSZ):  # Python ignores them
+        signal.signal(number, signal.SIG_DFL)
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
+def become(command: list) -> int:
+    """The command in this process's place. Returns only if it can't be started: the exit code."""
+    sys.stdout.flush()
+    _forget_python()
+    try:
+        os.execvp(command[0], command)
+    except OSError as error:
+        say(f"{command[0]}: {error.strerror}")
+    return NOT_EXECUTABLE
 
 
 def _wait(pid: int) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from . import library, reports
 from .attachment import Attachment
-from .settings import Settings, say
+from .settings import Settings, say, switched_off
 
 current: Attachment | None = None
 
@@ -13,6 +13,8 @@ current: Attachment | None = None
 def attach(settings: Settings) -> bool:
     """See nanquest.attach."""
     global current
+    if switched_off():
+        return False
     settings.check()
     if current is not None and not current.off:
         return True

@@ -80,13 +80,15 @@ def what_was_done(skipped: int, fell_back) -> str:
 def outcome(processes: list) -> str:
     """What these, which trained, saw: "2 incidents in 77 steps; files in run"."""
     incidents, more = (sum(process[key] for process in processes) for key in ("incidents", "carried_on"))
+    muted = sum(process.get("muted", 0) for process in processes)
+    quiet = f"; {muted} muted (nanquest mute --list)" if muted else ""
     if not incidents:
-        return f"no incident in {_extent(processes)}"
+        return f"no incident in {_extent(processes)}{quiet}"
     carried = f" ({more} more only carried on what was there)" if more else ""
     places = {process["run_dir"] for process in processes}
     done = what_was_done(max(process.get("skipped", 0) for process in processes),
                          next((process["fell_back"] for process in processes if process.get("fell_back") is not None), None))
-    return f"{_count(incidents, 'incident')} in {_extent(processes)}{carried}{done}; files in {shorter(os.path.commonpath(places))}"
+    return f"{_count(incidents, 'incident')} in {_extent(processes)}{carried}{quiet}{done}; files in {shorter(os.path.commonpath(places))}"
 
 
 def options_against(command: list) -> str:

@@ -7,17 +7,31 @@ import json
 import os
 import sys
 
+from .muting import places
+from .sizes import size_in
+
 LEVELS = ("guard", "trace", "watch")
 FORECASTS = ("say", "stop", "off")
 ACTIONS = ("continue", "skip", "fallback_fp32", "stop")
 WITHHOLDS = ("skip", "fallback_fp32")  # of these, those that keep the optimizer from writing
 COUNTS = ("watch_every", "watch_first", "watch_after", "keep_steps", "keep_percent", "keep_memory_percent",
           "max_incidents")
+OFF = "NANQUEST"                    # "off": nothing of nanquest does anything, however it is attached
 SWITCH = "NANQUEST_ATTACH"          # "1": attach when torch is imported
 LIBRARY = "NANQUEST_ATTACH_LIBRARY"  # path of libnanquest_attach.so
 RUN_ID = "NANQUEST_RUN_ID"          # the same in all processes of one run
 PLAN = "NANQUEST_REHEARSAL"         # what a process of a rehearsal has to do (rehearsing.py)
 REPORTS = "NANQUEST_REPORTS"        # the folder in which processes tell `nanquest run` what they saw
+
+
+def switched_off(environment=os.environ) -> bool:
+    """Whether NANQUEST=off (bootstrap/sitecustomize.py asks the same, without importing this)."""
+    return environment.get(OFF, "").strip().lower() in ("off", "0", "false", "no")
+
+
+def variable(field: str) -> str:
+    """The environment variable for a field of Settings."""
+    return "NANQUEST_" + field.upper()
 
 
 def step_numbers(text: str) -> tuple:
@@ -42,6 +56,8 @@ class Settings:
     skip_limit: int = 5
     record_steps: tuple = ()
     quarantine: str = ""
+    max_disk: str = ""
+    mute_file: str = ".nanquest-mute.json"
     config: dict = dataclasses.field(default_factory=dict)
 
     def check(self) -> None:
@@ -62,6 +78,8 @@ class Settings:
             raise ValueError(f"record_steps is {self.record_steps!r}, but must be step numbers, counted from 0")
         if self.record_steps and self.level == "guard":
             raise ValueError("record_steps needs level trace or watch; level guard records nothing")
+        if self.max_disk:
+            size_in(self.max_disk)
         if why := self._why_no_quarantine():
             raise ValueError(f"quarantine is {self.quarantine!r}, but {why}")
         if not isinstance(self.run_dir, (str, os.PathLike)) or not os.fspath(self.run_dir):
@@ -85,9 +103,12 @@ class Settings:
                  "NANQUEST_LR_BACKOFF": str(self.lr_backoff),
                  "NANQUEST_SKIP_LIMIT": str(self.skip_limit)}
         for field in COUNTS:
-            names["NANQUEST_" + field.upper()] = str(getattr(self, field))
+            names[variable(field)] = str(getattr(self, field))
         if self.quarantine:
             names["NANQUEST_QUARANTINE"] = os.path.abspath(self.quarantine)
+        names["NANQUEST_MUTE_FILE"] = os.path.abspath(self.mute_file)
+        if self.max_disk:
+            names["NANQUEST_MAX_DISK"] = str(self.max_disk)
         if self.record_steps:
             names["NANQUEST_RECORD_STEPS"] = ",".join(map(str, self.record_steps))
         return {SWITCH: "1", **names}
@@ -97,7 +118,7 @@ class Settings:
         """ValueError for a variable that can't be read."""
         settings = Settings()
         for field in dataclasses.fields(Settings):
-            text = environment.get("NANQUEST_" + field.name.upper())
+            text = environment.get(variable(field.name))
             if text is None or field.name == "config":
                 continue
             default = getattr(settings, field.name)
@@ -109,7 +130,7 @@ class Settings:
             except ValueError:
                 wanted = ("step numbers like 0,5" if isinstance(default, tuple) else
                           "a number" if isinstance(default, float) else "a whole number")
-                raise ValueError(f"NANQUEST_{field.name.upper()} is {text!r}, but must be {wanted}") from None
+                raise ValueError(f"{variable(field.name)} is {text!r}, but must be {wanted}") from None
             setattr(settings, field.name, value)
         settings.check()
         return settings
@@ -117,11 +138,13 @@ class Settings:
     def to_json(self, run_dir: str, rank: int, world_size: int) -> str:
         """What the library's `start` reads."""
         options = dataclasses.asdict(self)
-        options.update(quarantine=os.fspath(self.quarantine), run_dir=run_dir, rank=rank, world_size=world_size,
+        share = size_in(self.max_disk) // max(world_size, 1) if self.max_disk else 0
+        options.update(max_disk=share, muted=places(self.mute_file), mute_file=os.fspath(self.mute_file), quarantine=os.fspath(self.quarantine), run_dir=run_dir, rank=rank, world_size=world_size,
                        skip_bad_updates=self.on_incident in WITHHOLDS,
                        config={"command": " ".join(getattr(sys, "orig_argv", sys.argv)),
                                "on-incident": self.on_incident, "lr-backoff": f"{self.lr_backoff:g}",
                                "skip-limit": str(self.skip_limit),
+                               **({"max-disk": str(self.max_disk)} if self.max_disk else {}),
                                **({"quarantine": os.path.abspath(self.quarantine)} if self.quarantine else {}),
                                **{str(k): str(v) for k, v in self.config.items()}})
         return json.dumps(options)

@@ -88,17 +88,24 @@ def _run_the_other():
     spec.loader.exec_module(module)
 
 
-def _say_here():
+def _say_here(facts=""):
     """`nanquest run` wants to know which processes the probe was in (nanquest/reports.py)."""
     folder = os.environ.get("NANQUEST_REPORTS")
     if folder and os.path.isdir(folder):
-        open(os.path.join(folder, str(os.getpid())), "w").close()
+        with open(os.path.join(folder, str(os.getpid())), "w") as file:
+            file.write(facts)
+
+
+def _switched_off():
+    return os.environ.get("NANQUEST", "").strip().lower() in ("off", "0", "false", "no")
 
 
 if os.environ.get("NANQUEST_ATTACH") == "1":
     try:
-        _say_here()
-        if "torch" in sys.modules:
+        _say_here('{"off": "NANQUEST=off"}' if _switched_off() else "")
+        if _switched_off():
+            pass
+        elif "torch" in sys.modules:
             _attach()
         else:
             _wait_for_torch()

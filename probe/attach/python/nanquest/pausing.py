@@ -1,0 +1,49 @@
+"""What is behind nanquest.pause and nanquest.resume."""
+
+from __future__ import annotations
+
+import threading
+
+from . import process
+
+
+class Pause:
+    """The answer of nanquest.pause: as a context manager it ends what it began."""
+
+    def __init__(self, began: bool):
+        self._began = began
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        if self._began:
+            resume()
+
+
+def _heard(attachment) -> bool:
+    if attachment is None or attachment.off:
+        return False
+    if attachment.started and attachment.thread != threading.get_ident():
+        attachment.say_once("nanquest.pause and nanquest.resume are heard on the thread that trains only")
+        return False
+    return True
+
+
+def _set(paused: bool) -> bool:
+    """True if that is new."""
+    attachment = process.current
+    if not _heard(attachment) or attachment.paused == paused:
+        return False
+    attachment.paused = paused
+    if attachment.started:
+        attachment.ops.pause(paused)
+    return True
+
+
+def pause() -> Pause:
+    return Pause(_set(True))
+
+
+def resume() -> None:
+    _set(False)

@@ -1,0 +1,31 @@
+"""The environment variables that nanquest reads, and those set here that it does not know. docs/running.md says what each does."""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import os
+
+from . import settings
+
+# Beside one for each field of Settings: what the package itself asks for, and what the programs do.
+OTHERS = (settings.OFF, settings.SWITCH, settings.LIBRARY, settings.RUN_ID, settings.PLAN, settings.REPORTS, "NANQUEST_BIN", "NANQUEST_SIMD")
+# Of the build and the tests: known here so that who builds is not told of typos.
+BUILDING = ("NANQUEST_CACHE", "NANQUEST_SKIP_PACKAGES", "NANQUEST_TEST_PACKAGES", "NANQUEST_NIGHTLY", "NANQUEST_PYTHON")
+
+
+def known() -> list:
+    """All that may be set for a run."""
+    fields = [settings.variable(field.name) for field in dataclasses.fields(settings.Settings) if field.name != "config"]
+    return sorted({*OTHERS, *fields})
+
+
+def set_here(environment=os.environ) -> tuple:
+    """(name -> value of those that are known, name -> the nearest known name or "" of those that are not)."""
+    ours, strangers, names = {}, {}, known()
+    for name, value in sorted(environment.items()):
+        if name in names:
+            ours[name] = value
+        elif (name.startswith("NANQUEST") or name.startswith("NANOQUEST")) and name not in BUILDING:
+            strangers[name] = next(iter(difflib.get_close_matches(name, names, 1)), "")
+    return ours, strangers
