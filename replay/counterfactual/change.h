@@ -12,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include "probe/trace/samples.h"
 #include "replay/lab/format_half.h"
 #include "replay/trace/replayer.h"
 #include "replay/verdict/words.h"
@@ -88,9 +89,6 @@ std::optional<Change> replace_samples(const Case& c, const std::vector<std::int6
 /// (true): the row sees everything. `in_place`: for later readers of the scores too.
 Change open_masked_rows(const Case& c, std::int32_t op, std::string_view argument,
                         const std::vector<std::int64_t>& dims, bool in_place = false);
-/// Samples in the batch: the common first dimension of its tensors, agreeing with the sample ids; 0 if
-/// unknown.
-std::int64_t batch_size(const SnapshotDoc& doc);
 
 // --- guard.cpp -------------------------------------------------------------------------------------
 /// What a guard does to the bad elements of the tensor that an op reads, before it reads it.

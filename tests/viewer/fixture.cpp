@@ -68,9 +68,27 @@ void write_values(SnapshotWriter& writer, const std::string& path, DType dtype,
   need(writer.write_tensor(path, {dtype, shape, bytes.data()}));
 }
 
+/// The pictures that are in the batch: a disc each, larger from sample to sample; sample 3 has a bar of NaN and
+/// one infinity.
+void write_pictures(SnapshotWriter& writer, const SnapshotDoc& doc) {
+  for (const NamedTensor& t : doc.batch) {
+    std::vector<float> pixels(8 * 3 * 16 * 16);
+    for (int i = 0; i < static_cast<int>(pixels.size()); ++i) {
+      const int sample = i / 768, channel = i % 768 / 256, row = i % 256 / 16, column = i % 16;
+      const bool disc = std::hypot(row - 7.5, column - 7.5) < sample + 1;
+      float value = disc ? 1.5f - 0.5f * static_cast<float>(channel) : -1;
+      if (sample == 3 && row == 4 && column > 8) value = std::nanf("");
+      if (sample == 3 && channel == 0 && row == 10 && column == 3) value = HUGE_VALF;
+      pixels[static_cast<std::size_t>(i)] = value;
+    }
+    need(writer.write_tensor(t.data, {t.dtype, t.shape, pixels.data()}));
+  }
+}
+
 void write_snapshot(const std::string& path, SnapshotDoc doc) {
   Result<SnapshotWriter> writer = SnapshotWriter::create(path);
   if (!writer) throw std::runtime_error(writer.error().text());
+  write_pictures(*writer, doc);
   std::set<std::string> done;
   unsigned seed = 1;
   for (std::size_t i = 0; i < doc.tensors.size(); ++i) {
@@ -134,7 +152,7 @@ std::vector<SeriesTable> fixture_history(int steps) {
   return tables;
 }
 
-std::string fixture_verdict() {
+std::string fixture_verdict(bool poisoned) {
   Result<Verdict> verdict = read_verdict(NANQUEST_GOLDEN_VERDICTS "/fp16_overflow.json");
   if (!verdict) throw std::runtime_error(verdict.error().text());
   // Replay said it of the sample fp16_overflow; here the same happens to an op of the fixture's trace.
@@ -148,6 +166,11 @@ std::string fixture_verdict() {
   verdict->culprit.count = doc.culprit.count;
   verdict->culprit.first = doc.culprit.first;
   verdict->culprit.stack = doc.stacks[static_cast<std::size_t>(op.stack)];
+  if (poisoned) {
+    verdict->poison = {3};
+    verdict->poison_ids = {doc.sample_ids[3]};
+    verdict->batch = static_cast<std::int64_t>(doc.sample_ids.size());
+  }
   return to_json(*verdict);
 }
 
@@ -179,6 +202,7 @@ std::string write_run(const std::string& run_dir, const FixtureOptions& options)
   const std::string snapshot = incident_path(run_dir, kBadStep, 0);
   SnapshotDoc doc = fixture_doc();
   doc.history = history;
+  if (options.poisoned) doc.batch.push_back({"image", "batch/image", DType::float32, {8, 3, 16, 16}, kNone});
   if (!options.watched) {
     doc.basis = "survivors";
     if (options.replayed) write_snapshot(replay_path(snapshot), doc);
@@ -188,7 +212,7 @@ std::string write_run(const std::string& run_dir, const FixtureOptions& options)
     for (OpRow& op : doc.ops) op.flags &= ~kOpBirth;
   }
   write_snapshot(snapshot, doc);
-  if (options.replayed) std::ofstream(verdict_path(snapshot)) << fixture_verdict();
+  if (options.replayed) std::ofstream(verdict_path(snapshot)) << fixture_verdict(options.poisoned);
   Manifest manifest;
   manifest.created = "2025-01-02T03:00:00Z";
   manifest.command = "nanquest-trainer --config samples/configs/story.toml --run-dir runs/story";

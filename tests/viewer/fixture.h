@@ -14,6 +14,7 @@ struct FixtureOptions {
       true;  ///< false: recorded without statistics and culprit; if replayed, its replay file has them
   bool series = true;  ///< with series.r0.h5
   bool manifest = true;
+  bool poisoned = false;  ///< with pictures in the batch, of which one holds NaN: the verdict blames sample 3
   int incidents = 1;  ///< the second one (step 90) is a loss-scale overflow without a verdict
 };
 
@@ -24,8 +25,9 @@ inline constexpr std::int32_t kBlocks = 4;
 SnapshotDoc fixture_doc();
 /// The history of the steps before (scalars, grad_norm, weight_norm, update_ratio, grad_amax).
 std::vector<SeriesTable> fixture_history(int steps = 132);
-/// A verdict that replay wrote (tests/golden/verdicts), of the culprit of fixture_doc.
-std::string fixture_verdict();
+/// A verdict that replay wrote (tests/golden/verdicts), of the culprit of fixture_doc. `poisoned`: it blames
+/// sample 3 of the batch.
+std::string fixture_verdict(bool poisoned = false);
 
 /// The series of a rank, all rows of these tables, in place of one that is there. Throws as write_run does.
 void write_series(const std::string& run_dir, const std::vector<SeriesTable>& tables, std::int32_t rank = 0);

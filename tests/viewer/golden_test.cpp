@@ -21,6 +21,7 @@ int height_of(Panel panel) {
          : panel == Panel::norms    ? 600
          : panel == Panel::trace    ? 592
          : panel == Panel::tensor   ? 648
+         : panel == Panel::batch    ? 560
                                     : 232;
 }
 
@@ -38,7 +39,8 @@ Image golden(Panel panel) {
 Image draw(Panel panel, const std::function<void(Session&)>& change = {}, bool replayed = true,
            int incidents = 2) {
   const TempDir temp;
-  write_run(temp.path() + "/story", {.replayed = replayed, .incidents = incidents});
+  write_run(temp.path() + "/story",
+            {.replayed = replayed, .poisoned = panel == Panel::batch, .incidents = incidents});
   const fs::path before = fs::current_path();
   fs::current_path(temp.path());
   Result<Session> session = Session::open("story");
@@ -94,6 +96,8 @@ TEST(GoldenComparison, FindsOtherContents) {
   EXPECT_GT(share(Panel::trace, draw(Panel::trace, [](S s) { s.select_op(54); })), kShare);
   EXPECT_GT(share(Panel::tensor, draw(Panel::tensor, [](S s) { s.select_tensor("parameters/head.weight"); })),
             kShare);
+  EXPECT_GT(share(Panel::batch, draw(Panel::batch, [](S s) { s.select_sample(5); })), kShare);
+  EXPECT_GT(share(Panel::batch, draw(Panel::batch, {}, false)), kShare);
   EXPECT_GT(share(Panel::timeline, draw(Panel::timeline, [](S s) { s.select_step(60); })), kShare);
   EXPECT_GT(share(Panel::timeline, draw(Panel::timeline, {}, true, 1)), kShare);
   EXPECT_GT(share(Panel::runs, draw(Panel::runs, {}, true, 1)), kShare);

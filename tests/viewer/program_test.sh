@@ -23,9 +23,11 @@ case "$3" in
     expect 0 "== norms ==" "$viewer" --text "$dir/story"
     expect 0 "first bad" "$viewer" "$snapshot" --csv trace
     expect 0 "weight_norm:head" "$viewer" "$dir/story" --csv norms --statistic weight_norm
+    expect 0 "notes.md:4096" "$viewer" "$dir/story" --text batch
+    expect 0 "sample,id,verdict" "$viewer" "$dir/story" --csv batch
     expect 0 "head.weight" "$viewer" "$dir/story" --text tensor --tensor head.weight
     expect 0 "nanquest-viewer runs/story" "$viewer" --help
-    expect 0 "Panels: verdict, timeline, norms, trace, tensor, runs or all" "$viewer" --help
+    expect 0 "Panels: verdict, timeline, norms, trace, batch, tensor, runs or all" "$viewer" --help
     expect 0 "file format" "$viewer" --version
     ;;
   refuses)

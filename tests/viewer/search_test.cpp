@@ -33,7 +33,7 @@ TEST_F(Search, HoldsEveryWordAndFindsTheCulpritFirst) {
   const Words words("mm aten");
   for (const Hit& hit : hits) EXPECT_TRUE(words.in(hit.label + " " + kind_name(hit.link.kind))) << hit.label;
   EXPECT_TRUE(search(session, "no such thing").empty());
-  EXPECT_EQ(kinds_of(search(session, "")), (std::set<std::string>{"step", "layer", "tensor", "op"}));
+  EXPECT_EQ(kinds_of(search(session, "")), (std::set<std::string>{"step", "sample", "layer", "tensor", "op"}));
 }
 
 /// Many incidents, layers and tensors leave room for ops.
@@ -47,16 +47,24 @@ TEST_F(Search, FindsSomeOfEachKindAndNoMoreThanIsAsked) {
   EXPECT_EQ(kinds_of(hits), (std::set<std::string>{"step", "layer", "tensor", "op"}));
 }
 
-TEST_F(Search, FindsASampleThatIsToBlame) {
+TEST_F(Search, FindsASampleByItsId) {
+  const Session session = open(dir());
+  const std::vector<Hit> hits = search(session, "notes.md:77");
+  ASSERT_EQ(hits.size(), 1u);
+  EXPECT_EQ(hits[0].label, "sample 2 (notes.md:77)");
+  EXPECT_EQ(hits[0].link.number, 2);
+}
+
+TEST_F(Search, FindsASampleThatIsToBlameFirst) {
   Result<Verdict> verdict = verdict_from_json(testing::fixture_verdict());
   ASSERT_TRUE(verdict);
   verdict->poison = {3};
-  verdict->poison_ids = {"train.txt@96"};
+  verdict->poison_ids = {"notes.md:4096"};
   ASSERT_TRUE(write_file_atomically(verdict_path(snapshot_), to_json(*verdict)));
   const Session session = open(dir());
-  const std::vector<Hit> hits = search(session, "train.txt");
-  ASSERT_EQ(hits.size(), 1u);
-  EXPECT_EQ(hits[0].label, "sample 3 (train.txt@96)");
+  const std::vector<Hit> hits = search(session, "sample");
+  ASSERT_EQ(hits.size(), 8u);
+  EXPECT_EQ(hits[0].label, "sample 3 (notes.md:4096)");
   EXPECT_EQ(hits[0].link, Names(session).linked("sample 3").front().link);
 }
 

@@ -85,7 +85,9 @@ std::optional<Link> Names::numbered(std::string_view what, const std::string& nu
     return Link::to_op(value);
   if ((what == "step" || what == "Step") && session_->has_step(static_cast<double>(value)))
     return Link::to_step(value);
-  if (what == "sample" && incident != nullptr && !incident->sample_tensor().empty())
+  if (what != "sample" || incident == nullptr) return std::nullopt;
+  const std::int64_t samples = sample_count(incident->doc);
+  if (samples > 0 ? value < samples : !incident->sample_tensor().empty())
     return Link::to_sample(value, incident->sample_tensor());
   return std::nullopt;
 }
@@ -128,6 +130,8 @@ void follow(Session& session, const Link& link) {
     case Link::Kind::step:
       return session.select_step(static_cast<double>(link.number));
     case Link::Kind::sample:
+      session.select_sample(link.number);
+      return session.select_tensor(link.name);
     case Link::Kind::tensor:
       return session.select_tensor(link.name);
     case Link::Kind::layer:

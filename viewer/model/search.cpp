@@ -1,5 +1,6 @@
 #include "viewer/model/search.h"
 
+#include <algorithm>
 #include <charconv>
 #include <set>
 #include <sstream>
@@ -43,16 +44,23 @@ void add_steps(const Session& session, const std::string& words, Hits& hits) {
   for (const std::int64_t step : steps) hits.offer("step " + std::to_string(step), Link::to_step(step));
 }
 
+/// Those that are to blame first.
 void add_samples(const Session& session, Hits& hits) {
-  if (!session.verdict() || session.verdict()->poison.empty() || session.incident() == nullptr) return;
-  const std::string& tensor = session.incident()->sample_tensor();
-  if (tensor.empty()) return;
-  const Verdict& v = *session.verdict();
-  for (std::size_t i = 0; i < v.poison.size(); ++i) {
-    const std::string label = "sample " + std::to_string(v.poison[i]);
-    hits.offer(i < v.poison_ids.size() ? label + " (" + v.poison_ids[i] + ")" : label,
-               Link::to_sample(v.poison[i], tensor));
-  }
+  if (session.incident() == nullptr) return;
+  const OpenIncident& incident = *session.incident();
+  const std::vector<std::string>& ids = incident.doc.sample_ids;
+  const auto blamed = session.verdict() ? session.verdict()->poison : std::vector<std::int64_t>();
+  const auto offer = [&](std::int64_t sample) {
+    const std::string label = "sample " + std::to_string(sample);
+    const auto at = static_cast<std::size_t>(sample);
+    hits.offer(at < ids.size() ? label + " (" + ids[at] + ")" : label,
+               Link::to_sample(sample, incident.sample_tensor()));
+  };
+  const std::int64_t count = sample_count(incident.doc);
+  for (const std::int64_t sample : blamed)
+    if (sample >= 0 && sample < count) offer(sample);
+  for (std::int64_t sample = 0; sample < count && hits.wanted(); ++sample)
+    if (std::ranges::count(blamed, sample) == 0) offer(sample);
 }
 
 void add_layers(const Session& session, Hits& hits) {

@@ -51,6 +51,7 @@ void Session::restore(const Selection& before) {
   if (incident_ == nullptr) return;
   if (selection_.op >= static_cast<std::int32_t>(incident_->trace.size())) selection_.op = fresh.op;
   if (!incident_->holds(selection_.tensor)) selection_.tensor = fresh.tensor;
+  if (selection_.sample >= sample_count(incident_->doc)) selection_.sample = fresh.sample;
 }
 
 void Session::select_incident(int row) {
@@ -63,6 +64,7 @@ void Session::select_incident(int row) {
   selection_.op = kNone;
   selection_.tensor.clear();
   selection_.layer.clear();
+  start_sample();
   selection_.step = static_cast<double>(incidents()[static_cast<std::size_t>(row)].files.step);
   if (incident_ == nullptr) {
     if (verdict_) selection_.layer = layer_for(history(), verdict_->culprit.module);
@@ -137,6 +139,7 @@ void Session::select_tensor(const std::string& path) {
 void Session::forget_tensor() {
   detail_.reset();
   slice_.reset();
+  batch_.reset();
   detail_path_.clear();
   tensor_error_.clear();
 }

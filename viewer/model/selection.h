@@ -15,6 +15,7 @@ struct Selection {
   std::string layer;        ///< column of the norms: a layer's name; "" for all
   double step = -1;         ///< -1 for none
   std::string tensor;       ///< path of a stored tensor; "" if none
+  std::int64_t sample = -1;  ///< of the batch, -1 for none
   Statistic statistic = Statistic::gradient;
 
   bool operator==(const Selection&) const = default;

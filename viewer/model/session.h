@@ -18,6 +18,7 @@
 #include "probe/snapshot/manifest.h"
 #include "probe/snapshot/run_dir.h"
 #include "replay/verdict/json.h"
+#include "viewer/model/batch.h"
 #include "viewer/model/incident.h"
 #include "viewer/model/progress.h"
 #include "viewer/model/selection.h"
@@ -135,6 +136,14 @@ class Session {
   bool tensor_waits(std::int64_t plane) const;
   const std::string& tensor_error() const { return tensor_error_; }
 
+  /// Selects a sample of the batch.
+  void select_sample(std::int64_t sample);
+  /// The batch of the open incident, loaded on first use; null if none is open. `read_batch` reads nothing.
+  const Batch* batch();
+  const Batch* read_batch() const { return batch_.get(); }
+  /// True if `batch` would read.
+  bool batch_waits() const { return incident_ != nullptr && batch_ == nullptr; }
+
  private:
   Session() = default;
   Status load();
@@ -147,6 +156,7 @@ class Session {
   void start_selection();
   void keep_statistic();
   void forget_tensor();
+  void start_sample();
   /// What the files looked like when they were read: another stamp, other contents.
   struct Stamps {
     std::string series, manifest, incidents;
@@ -183,6 +193,7 @@ class Session {
   std::uint64_t reading_ = 0, content_ = 0;
   Read<TensorDetail> detail_;
   Read<TensorSlice> slice_;
+  Read<Batch> batch_;
   std::string detail_path_, slice_path_;
   std::int64_t slice_plane_ = -1;
   Progress* progress_ = nullptr;

@@ -15,12 +15,6 @@ static_assert(kChunk % kHashBlock == 0);
 constexpr std::uint64_t kSliceElements = 16ull << 20;
 constexpr std::int64_t kWrap = 64;  // row length of a one-dimensional tensor
 
-std::uint64_t element_count(const std::vector<std::int64_t>& shape) {
-  std::uint64_t n = 1;
-  for (const std::int64_t d : shape) n *= static_cast<std::uint64_t>(std::max<std::int64_t>(d, 0));
-  return n;
-}
-
 std::string group_of(const std::string& path) {
   const std::string head = path.substr(0, path.find('/'));
   return head == "trace" ? "step data" : head;
@@ -47,6 +41,12 @@ struct Limits {
 };
 
 }  // namespace
+
+std::uint64_t element_count(const std::vector<std::int64_t>& shape) {
+  std::uint64_t n = 1;
+  for (const std::int64_t d : shape) n *= static_cast<std::uint64_t>(std::max<std::int64_t>(d, 0));
+  return n;
+}
 
 Result<std::vector<StoredTensor>> list_tensors(const SnapshotReader& reader) {
   Result<std::vector<TensorInfo>> infos = reader.tensors();
@@ -109,13 +109,9 @@ std::string not_finite_text(const TensorDetail& d) {
   return bad + (d.scan.first_bad >= 0 ? ", first at " + std::to_string(d.scan.first_bad) : "");
 }
 
-Result<TensorDetail> load_detail(const SnapshotReader& reader, const StoredTensor& tensor,
-                                 std::uint64_t max_elements, Progress* progress) {
-  TensorDetail out;
-  out.tensor = tensor;
-  const std::uint64_t total = element_count(tensor.shape);
-  const std::uint64_t wanted = std::min(total, max_elements);
-  out.partial = wanted < total;
+Status read_chunks(const SnapshotReader& reader, const StoredTensor& tensor, std::uint64_t max_elements,
+                   Progress* progress, const ChunkVisit& visit) {
+  const std::uint64_t total = element_count(tensor.shape), wanted = std::min(total, max_elements);
   HashState hash;
   if (progress != nullptr) progress->expect(wanted * dtype_size(tensor.dtype));
   for (std::uint64_t at = 0; at < wanted; at += kChunk) {
@@ -123,16 +119,28 @@ Result<TensorDetail> load_detail(const SnapshotReader& reader, const StoredTenso
       return Error{ErrorCode::io, tensor.path + ": reading was stopped", ""};
     Result<TensorData> data = reader.read_range(tensor.path, at, std::min(kChunk, wanted - at));
     if (!data) return data.error();
-    const std::size_t n = data->bytes.size() / dtype_size(data->dtype);
-    out.scan.merge(scan(data->dtype, data->bytes.data(), n, &out.histogram));
-    count_fits(*data, out.fits);
+    visit(*data, at);
     if (progress != nullptr) progress->advance(data->bytes.size());
     if (at + kChunk < wanted)
       hash.add_blocks(data->bytes.data(), data->bytes.size() / kHashBlock);
-    else if (!out.partial)
+    else if (wanted == total)
       if (Status good = reader.check(tensor.path, hash.finish(data->bytes.data(), data->bytes.size())); !good)
-        return good.error();
+        return good;
   }
+  return {};
+}
+
+Result<TensorDetail> load_detail(const SnapshotReader& reader, const StoredTensor& tensor,
+                                 std::uint64_t max_elements, Progress* progress) {
+  TensorDetail out;
+  out.tensor = tensor;
+  out.partial = max_elements < element_count(tensor.shape);
+  const auto count = [&](const TensorData& data, std::uint64_t) {
+    const std::size_t n = data.bytes.size() / dtype_size(data.dtype);
+    out.scan.merge(scan(data.dtype, data.bytes.data(), n, &out.histogram));
+    count_fits(data, out.fits);
+  };
+  if (Status read = read_chunks(reader, tensor, max_elements, progress, count); !read) return read.error();
   return out;
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -66,8 +67,17 @@ Result<std::vector<StoredTensor>> list_tensors(const SnapshotReader& reader);
 
 inline constexpr std::uint64_t kReadElements = 64ull << 20;  ///< of a tensor, unless somebody wants others
 
-/// Reads up to `max_elements` of `tensor` and counts. Errors are the reader's; one that was read whole is
-/// checked against its checksum. `progress` advances by the bytes; told to stop: `io`.
+/// Elements of a tensor of that shape; a negative size counts as 0.
+std::uint64_t element_count(const std::vector<std::int64_t>& shape);
+
+/// Elements in their order, from the one numbered `first` on.
+using ChunkVisit = std::function<void(const TensorData& data, std::uint64_t first)>;
+/// Reads up to `max_elements` of `tensor`, some millions at a time. Errors are the reader's; one that was
+/// read whole is checked against its checksum. `progress` advances by the bytes; told to stop: `io`.
+Status read_chunks(const SnapshotReader& reader, const StoredTensor& tensor, std::uint64_t max_elements,
+                   Progress* progress, const ChunkVisit& visit);
+
+/// Reads up to `max_elements` of `tensor` and counts; errors as above.
 Result<TensorDetail> load_detail(const SnapshotReader& reader, const StoredTensor& tensor,
                                  std::uint64_t max_elements = kReadElements, Progress* progress = nullptr);
 

@@ -22,6 +22,11 @@ void build_layout(ImGuiID space, ImVec2 size) {
   split(bottom, ImGuiDir_Right, 0.38f, node(Place::right_corner), node(Place::right_bottom));
   for (const PanelInfo& panel : all_panels()) ImGui::DockBuilderDockWindow(panel.title, node(panel.place));
   ImGui::DockBuilderFinish(space);
+  // Of those that share a place the last in the list is in front.
+  for (const PanelInfo& panel : all_panels()) {
+    const ImGuiID window = ImHashStr(panel.title);
+    ImGui::DockBuilderGetNode(node(panel.place))->SelectedTabId = ImHashStr("#TAB", 0, window);
+  }
 }
 #else
 void place_panel(Place place, ImVec2 origin, ImVec2 size, bool again) {

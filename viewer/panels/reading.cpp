@@ -1,5 +1,7 @@
 #include "viewer/panels/reading.h"
 
+#include <utility>
+
 #include "imgui.h"
 
 namespace nanquest::viewer {
@@ -12,6 +14,26 @@ void draw_reading(UiState& state, bool wide) {
   if (!wide) ImGui::SameLine(0, em * 0.7f);
   if (ImGui::SmallButton("Stop")) state.loader->cancel();
   if (ImGui::IsItemHovered()) ImGui::SetTooltip("What is shown stays (Esc)");
+}
+
+void Wish::ask(UiState& state, const std::string& of, const std::string& what,
+               std::function<void(Session&)> read) {
+  if (!state.doing().empty()) return;
+  const std::string wanted = std::to_string(state.session.reading()) + '\n' + of;
+  const std::uint64_t stops = state.loader == nullptr ? 0 : state.loader->stops();
+  if (asked_for_ == wanted && stops_ != stops) return;
+  asked_for_ = wanted;
+  stops_ = stops;
+  state.read({what, [read = std::move(read)](Session& session) {
+                read(session);
+                return true;
+              }});
+}
+
+void Wish::draw(UiState& state) {
+  if (!state.doing().empty()) return draw_reading(state, true);
+  ImGui::TextUnformatted("Not read");
+  if (ImGui::SmallButton("Read it")) asked_for_.clear();
 }
 
 void draw_nothing(UiState& state) {

@@ -60,6 +60,7 @@ Panel panel_of(Link::Kind kind) {
     case Link::Kind::step:
       return Panel::timeline;
     case Link::Kind::sample:
+      return Panel::batch;
     case Link::Kind::tensor:
       break;
   }

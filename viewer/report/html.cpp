@@ -50,7 +50,8 @@ std::string base64(std::string_view bytes) {
 std::string anchor_of(const Link& link) {
   std::string out = kind_name(link.kind);
   if (link.statistic) out.append("-").append(statistic_table(*link.statistic));
-  return out + "-" + (link.name.empty() ? std::to_string(link.number) : link.name);
+  const bool numbered = link.name.empty() || link.kind == Link::Kind::sample;
+  return out + "-" + (numbered ? std::to_string(link.number) : link.name);
 }
 
 std::string id_of(Panel panel) {

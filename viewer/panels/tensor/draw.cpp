@@ -103,26 +103,12 @@ void plane_choice(std::int64_t& chosen, const TensorSlice& slice) {
                       slice.partial ? ", cut" : "");
 }
 
-/// Has the selected tensor read. Where somebody stopped that, it is for them to say when to go on.
+/// Has the selected tensor read.
 void ask_for_tensor(UiState& state, TensorPanel& panel) {
-  if (!state.session.tensor_waits(panel.plane) || !state.doing().empty()) return;
-  const std::string wanted = std::to_string(state.session.reading()) + '\n' +
-                             state.session.selection().tensor + '\n' + std::to_string(panel.plane);
-  const std::uint64_t stops = state.loader == nullptr ? 0 : state.loader->stops();
-  if (panel.asked_for == wanted && panel.stops != stops) return;
-  panel.asked_for = wanted;
-  panel.stops = stops;
-  const auto load = [plane = panel.plane](Session& session) {
-    (void)session.tensor_slice(plane);
-    return true;
-  };
-  state.read({state.session.selection().tensor, load});
-}
-
-void draw_waiting(UiState& state, TensorPanel& panel) {
-  if (!state.doing().empty()) return draw_reading(state, true);
-  ImGui::TextUnformatted("Not read");
-  if (ImGui::SmallButton("Read it")) panel.asked_for.clear();
+  if (!state.session.tensor_waits(panel.plane)) return;
+  const std::string& path = state.session.selection().tensor;
+  panel.wish.ask(state, path + '\n' + std::to_string(panel.plane), path,
+                 [plane = panel.plane](Session& session) { (void)session.tensor_slice(plane); });
 }
 
 }  // namespace
@@ -140,7 +126,7 @@ void TensorPanel::draw(UiState& state) {
   ask_for_tensor(state, *this);
   const TensorDetail* detail = state.session.read_detail();
   if (detail == nullptr && state.session.tensor_waits(plane)) {
-    draw_waiting(state, *this);
+    wish.draw(state);
     return produced(state, *incident);
   }
   if (detail == nullptr) {

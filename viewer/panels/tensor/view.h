@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string>
 
+#include "viewer/panels/reading.h"
 #include "viewer/panels/view.h"
 
 namespace nanquest::viewer {
@@ -13,8 +14,7 @@ struct TensorPanel : PanelView {
 
   std::int64_t plane = 0;
   std::string plane_of;     ///< the tensor whose plane that is
-  std::string asked_for;    ///< what was to be read last
-  std::uint64_t stops = 0;  ///< Loader::stops() then
+  Wish wish;
 };
 
 }  // namespace nanquest::viewer
