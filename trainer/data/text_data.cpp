@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
+#include <span>
 #include <system_error>
 
 #include "probe/nanquest.h"
@@ -91,6 +92,10 @@ Status TextData::add_folder(const std::string& path) {
     }
   }
   std::sort(found.begin(), found.end());
+  std::uintmax_t bytes = 0;
+  for (const fs::path& file : found)
+    if (const std::uintmax_t size = fs::file_size(file, ec); !ec && size < kLargestFile) bytes += size;
+  bytes_.reserve(bytes);  // growing would hold it twice for a while
   for (const fs::path& file : found)
     if (Status s = add_file(file.string(), false); !s) return s;
   return {};
@@ -112,19 +117,24 @@ Status TextData::add_file(const std::string& path, bool named) {
     if (!named) return ++skipped_short_, Status{};
     return bad(path, "the file is empty", "give a text file");
   }
-  std::vector<std::uint8_t> content(size);
-  if (!in.read(reinterpret_cast<char*>(content.data()), static_cast<std::streamsize>(size))) {
+  // Read to where it stays: the corpus is in memory once.
+  const std::size_t begin = bytes_.size();
+  bytes_.resize(begin + size);
+  const std::span<const std::uint8_t> content = std::span(bytes_).subspan(begin);
+  if (!in.read(reinterpret_cast<char*>(bytes_.data() + begin), static_cast<std::streamsize>(size))) {
+    bytes_.resize(begin);
     if (!named) return ++skipped_other_, Status{};
     return bad(path, "could not be read to its end", "check the disk");
   }
-  if (const std::size_t odd = first_non_text(content); odd != content.size()) {
+  if (const std::size_t odd = first_non_text(content); odd != size) {
+    const std::uint8_t byte = content[odd];
+    bytes_.resize(begin);
     if (!named) return ++skipped_binary_, Status{};
     return bad(path,
-               "not UTF-8 text: byte " + std::to_string(content[odd]) + " at offset " + std::to_string(odd),
+               "not UTF-8 text: byte " + std::to_string(byte) + " at offset " + std::to_string(odd),
                "convert it, for example with iconv -t UTF-8");
   }
-  files_.push_back({path, bytes_.size(), content.size()});
-  bytes_.insert(bytes_.end(), content.begin(), content.end());
+  files_.push_back({path, begin, size});
   return {};
 }
 
