@@ -16,6 +16,7 @@ struct Selection {
   double step = -1;         ///< -1 for none
   std::string tensor;       ///< path of a stored tensor; "" if none
   std::int64_t sample = -1;  ///< of the batch, -1 for none
+  std::string place;         ///< whose headroom is shown; "" for the least of all places
   Statistic statistic = Statistic::gradient;
 
   bool operator==(const Selection&) const = default;
