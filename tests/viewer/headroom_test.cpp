@@ -99,7 +99,8 @@ TEST_F(HeadroomOf, TextAndCsvHoldCurvePlacesAndForecasts) {
   };
   EXPECT_TRUE(says(csv, std::string("least_headroom_bits,least_headroom_place,\"headroom_bits:") + kFar));
   EXPECT_TRUE(says(line("50"), std::string(",5.5,\"") + kNear + "\",,")) << line("50");
-  EXPECT_TRUE(says(line("100"), std::string(",1.5,\"") + kFar + "\",1.5,\"" + kNear + " reaches")) << line("100");
+  EXPECT_TRUE(says(line("100"), std::string(",1.5,\"") + kFar + "\",1.5,\"" + kNear + " reaches"))
+      << line("100");
   EXPECT_TRUE(line("60").ends_with(",,,,")) << line("60");
 }
 

@@ -44,8 +44,8 @@ inline void watch(const std::string& run_dir) {
     good = writer->append(rows).ok();
   }
   Manifest manifest = *read_manifest(run_dir);
-  manifest.forecasts = {{100, 0, std::string(kNear) + " reaches the end of fp16 in about 34 steps", kNear, 2, 34,
-                         30, 40}};
+  manifest.forecasts = {
+      {100, 0, std::string(kNear) + " reaches the end of fp16 in about 34 steps", kNear, 2, 34, 30, 40}};
   if (!good || !writer->flush() || !write_manifest(run_dir, manifest))
     throw std::runtime_error("no ranges could be written");
 }

@@ -40,7 +40,11 @@ Headroom::Headroom(const std::vector<PlaceRanges>& ranges) {
         nearest_[row] = place.place;
       }
       if (bits < nearest.bits)
-        nearest = {place.place,   bits, place.steps[i], place.amax[i], at_or_nan(place.zero, i),
+        nearest = {place.place,
+                   bits,
+                   place.steps[i],
+                   place.amax[i],
+                   at_or_nan(place.zero, i),
                    at_or_nan(place.subnormal, i)};
     }
     if (std::isfinite(nearest.bits)) places_.push_back(nearest);

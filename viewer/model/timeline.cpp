@@ -22,8 +22,8 @@ constexpr Scalar kKnown[] = {{"loss", "Loss", false},
 constexpr const char* kOwn[] = {"gate", "grad_amax", "bad_gradients", "seconds", "measured"};
 
 /// `all`: extremes of all values.
-TimelineCurve curve_of(const History& history, const std::string& name, const std::string& title, bool factors,
-                       const Pyramid& values, const Extremes& all) {
+TimelineCurve curve_of(const History& history, const std::string& name, const std::string& title,
+                       bool factors, const Pyramid& values, const Extremes& all) {
   TimelineCurve curve{name, title, factors && all.has_finite() && all.min > 0, 0, 1, &values, &history};
   if (!all.has_finite()) return curve;
   if (curve.logarithmic) {
@@ -117,8 +117,8 @@ std::vector<TimelineEvent> timeline_events(const Session& session) {
     out.push_back(
         {e.gate == Gate::spike ? Lane::spike : Lane::failed, e.step, e.gate, -1, gate_words(e.gate)});
   }
-  for (const ManifestForecast& f : session.manifest() ? session.manifest()->forecasts
-                                                      : std::vector<ManifestForecast>()) {
+  for (const ManifestForecast& f :
+       session.manifest() ? session.manifest()->forecasts : std::vector<ManifestForecast>()) {
     const auto step = static_cast<double>(f.step);
     out.push_back({Lane::forecast, step, Gate::ok, -1, f.text, f.place, step + f.earliest,
                    f.latest < 0 ? step : step + f.latest});

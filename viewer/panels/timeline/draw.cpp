@@ -163,7 +163,8 @@ void draw_curve(Drawn& drawn, const TimelineCurve& curve, ShownValues& shown, fl
       ImPlot::PlotLine(curve.title.c_str(), run.x.data(), run.y.data(), static_cast<int>(run.x.size()), spec);
   ImPlot::PushPlotClipRect();
   draw_selected_step(drawn.selected());
-  if (first < end && &history == &drawn.history) draw_bad_lane(history, *curve.values, first, end, ImGui::GetFontSize() * 0.5f);
+  if (first < end && &history == &drawn.history)
+    draw_bad_lane(history, *curve.values, first, end, ImGui::GetFontSize() * 0.5f);
   draw_title(curve, spec.LineColor);
   draw_measure(drawn.measure, curve);
   ImPlot::PopPlotClipRect();

@@ -43,7 +43,8 @@ void react_to_drag(std::optional<Measure>& measure, const TimelineCurve& curve) 
 }
 
 void draw_measure(const std::optional<Measure>& measure, const TimelineCurve& curve) {
-  if (!measure || measure->curve != curve.name || curve.history->empty() || measure->from == measure->to) return;
+  if (!measure || measure->curve != curve.name || curve.history->empty() || measure->from == measure->to)
+    return;
   const ImVec2 origin = ImPlot::GetPlotPos(), size = ImPlot::GetPlotSize();
   const ImVec2 a = place_of(curve, measure->from), b = place_of(curve, measure->to);
   ImDrawList& list = *ImPlot::GetPlotDrawList();

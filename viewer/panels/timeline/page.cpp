@@ -35,7 +35,11 @@ std::string share_text(double share) {
 PageTable places_of(const Headroom& headroom, std::size_t most) {
   PageTable table{PageTable::Kind::plain,
                   "headroom",
-                  {{"place"}, {"least bits", true}, {"at step", true}, {"largest |x|", true}, {"zero", true},
+                  {{"place"},
+                   {"least bits", true},
+                   {"at step", true},
+                   {"largest |x|", true},
+                   {"zero", true},
                    {"subnormal", true}},
                   {}};
   for (std::size_t i = 0; i < std::min(most, headroom.places().size()); ++i) {
