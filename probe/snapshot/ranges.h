@@ -20,6 +20,7 @@ inline constexpr const char* kRangeTables[] = {"amax", "headroom", "zero", "subn
 struct PlaceRanges {
   std::string place;
   std::vector<double> steps, amax, headroom;
+  std::vector<double> zero, subnormal;  ///< shares, 0 … 1; empty where the file has none
 };
 
 /// Reads the file, also while it is being written. `bad_file` if it is none of these.

@@ -187,12 +187,13 @@ TEST_F(BatchOf, TextAndCsvHoldTheSameFacts) {
   Session session = open(dir());
   EXPECT_EQ(session.selection().sample, 3) << "the sample to blame is selected";
   const std::string text = panel_text(session, Panel::batch), csv = *panel_csv(session, Panel::batch);
-  EXPECT_TRUE(says(text, "sample 3 (notes.md:4096) of samples 0 to 7; without it the step is finite")) << text;
+  EXPECT_TRUE(says(text, "sample 3 (notes.md:4096) of samples 0 to 7; without it the step is finite"))
+      << text;
   EXPECT_TRUE(says(csv, ",,,image,float32,\"[8, 3, 16, 16]\",sample,-1,1.5,21,1,0,,\n")) << csv;
   const BatchPage page = batch_page(session, session.batch());
   for (const SampleWords& sample : page.samples) {
-    const std::string head = std::to_string(sample.number) + "," + sample.id + "," +
-                             blamed_words(sample.blamed) + ",";
+    const std::string head =
+        std::to_string(sample.number) + "," + sample.id + "," + blamed_words(sample.blamed) + ",";
     EXPECT_TRUE(says(csv, "\n" + head + "image,")) << head;
     EXPECT_TRUE(says(csv, "\n" + head + "tokens,")) << head;
     EXPECT_TRUE(says(text, sample.id));

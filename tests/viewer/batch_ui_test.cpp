@@ -39,9 +39,9 @@ TEST_F(BatchUi, HoldsTheFactsOfText) {
   ASSERT_EQ(drawn.samples.size(), page.tables[1].rows.size());
   for (std::size_t i = 0; i < drawn.samples.size(); ++i) {
     const SampleWords& s = drawn.samples[i];
-    EXPECT_EQ(page.tables[1].rows[i].cells, (std::vector<std::string>{std::to_string(s.number), s.id,
-                                                                      s.blamed ? "to blame" : "", s.not_finite,
-                                                                      s.holds, s.text}));
+    EXPECT_EQ(page.tables[1].rows[i].cells,
+              (std::vector<std::string>{std::to_string(s.number), s.id, s.blamed ? "to blame" : "",
+                                        s.not_finite, s.holds, s.text}));
   }
   EXPECT_EQ(driver.bad_vertices(), 0);
 }

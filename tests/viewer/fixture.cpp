@@ -68,8 +68,8 @@ void write_values(SnapshotWriter& writer, const std::string& path, DType dtype,
   need(writer.write_tensor(path, {dtype, shape, bytes.data()}));
 }
 
-/// The pictures that are in the batch: a disc each, larger from sample to sample; sample 3 has a bar of NaN and
-/// one infinity.
+/// The pictures that are in the batch: a disc each, larger from sample to sample; sample 3 has a bar of NaN
+/// and one infinity.
 void write_pictures(SnapshotWriter& writer, const SnapshotDoc& doc) {
   for (const NamedTensor& t : doc.batch) {
     std::vector<float> pixels(8 * 3 * 16 * 16);

@@ -15,7 +15,7 @@ struct FixtureOptions {
   bool series = true;  ///< with series.r0.h5
   bool manifest = true;
   bool poisoned = false;  ///< with pictures in the batch, of which one holds NaN: the verdict blames sample 3
-  int incidents = 1;  ///< the second one (step 90) is a loss-scale overflow without a verdict
+  int incidents = 1;      ///< the second one (step 90) is a loss-scale overflow without a verdict
 };
 
 inline constexpr std::int64_t kBadStep = 131;

@@ -154,7 +154,8 @@ SnapshotDoc fixture_doc() {
   doc.modules = {{"", "Gpt"}};
   doc.sample_ids = {"book.txt:1024", "book.txt:2048", "notes.md:77",   "notes.md:4096",
                     "book.txt:0",    "book.txt:3072", "notes.md:1101", "notes.md:8192"};
-  for (const std::string& id : doc.sample_ids) doc.sample_texts.push_back("A line of " + id + "\n\tand another.");
+  for (const std::string& id : doc.sample_ids)
+    doc.sample_texts.push_back("A line of " + id + "\n\tand another.");
   Builder b(doc);
   Value tokens = b.stored(SlotOrigin::input, "batch.tokens", "batch/tokens", DType::int64, {8, 128}, 255);
   Value table = b.stored(SlotOrigin::parameter, "token_embedding.weight", "parameters/token_embedding.weight",

@@ -33,7 +33,8 @@ TEST_F(Search, HoldsEveryWordAndFindsTheCulpritFirst) {
   const Words words("mm aten");
   for (const Hit& hit : hits) EXPECT_TRUE(words.in(hit.label + " " + kind_name(hit.link.kind))) << hit.label;
   EXPECT_TRUE(search(session, "no such thing").empty());
-  EXPECT_EQ(kinds_of(search(session, "")), (std::set<std::string>{"step", "sample", "layer", "tensor", "op"}));
+  EXPECT_EQ(kinds_of(search(session, "")),
+            (std::set<std::string>{"step", "sample", "layer", "tensor", "op"}));
 }
 
 /// Many incidents, layers and tensors leave room for ops.

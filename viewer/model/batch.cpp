@@ -30,8 +30,7 @@ std::optional<Picture> picture_of(DType dtype, const std::vector<std::int64_t>& 
     return Picture{s[2], s[3], s[1], s[3], 1, s[2] * s[3]};
   if (s.size() == 4 && colours(s[3]) && fits(s[1], s[2]))
     return Picture{s[1], s[2], s[3], s[2] * s[3], s[3], 1};
-  if (s.size() == 3 && dtype == DType::uint8 && fits(s[1], s[2]))
-    return Picture{s[1], s[2], 1, s[2], 1, 0};
+  if (s.size() == 3 && dtype == DType::uint8 && fits(s[1], s[2])) return Picture{s[1], s[2], 1, s[2], 1, 0};
   return std::nullopt;
 }
 
@@ -70,8 +69,8 @@ class Painter {
     const double span = all.has_finite() && all.max > all.min ? all.max - all.min : 1;
     const std::size_t area = static_cast<std::size_t>(rows_ * columns_);
     for (std::int64_t s = 0; s < samples_; ++s) {
-      Thumbnail& picture =
-          out.emplace_back(static_cast<int>(rows_), static_cast<int>(columns_), std::vector<Thumbnail::Cell>());
+      Thumbnail& picture = out.emplace_back(static_cast<int>(rows_), static_cast<int>(columns_),
+                                            std::vector<Thumbnail::Cell>());
       for (std::size_t i = 0; i < area; ++i) {
         const Sums& cell = cells_[static_cast<std::size_t>(s) * area + i];
         const auto shade = [&](std::size_t channel) {
@@ -144,7 +143,8 @@ std::optional<Batch> load_batch(const OpenIncident& incident, Progress* progress
     const auto stored = std::ranges::find(incident.tensors, named.data, &StoredTensor::path);
     BatchTensor& tensor = batch.tensors.emplace_back();
     const bool there = stored != incident.tensors.end();
-    tensor.tensor = there ? *stored : StoredTensor{named.data, named.name, "batch", named.dtype, named.shape, 0};
+    tensor.tensor =
+        there ? *stored : StoredTensor{named.data, named.name, "batch", named.dtype, named.shape, 0};
     tensor.tensor.name = named.name;
     const std::vector<std::int64_t>& shape = tensor.tensor.shape;
     tensor.by_sample = batch.samples > 0 && !shape.empty() && shape[0] == batch.samples;

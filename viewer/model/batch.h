@@ -24,10 +24,10 @@ struct Thumbnail {
 /// One tensor of the batch.
 struct BatchTensor {
   StoredTensor tensor;
-  std::string error;       ///< why it can't be read; "" if it could
-  Extremes all;            ///< of the elements that were read; of complex numbers, of their parts
-  bool partial = false;    ///< there are more elements than those that were read
-  bool by_sample = false;  ///< its first dimension counts the samples
+  std::string error;              ///< why it can't be read; "" if it could
+  Extremes all;                   ///< of the elements that were read; of complex numbers, of their parts
+  bool partial = false;           ///< there are more elements than those that were read
+  bool by_sample = false;         ///< its first dimension counts the samples
   std::vector<Extremes> samples;  ///< of each sample; empty unless `by_sample`
   /// Whole numbers: the first values of each sample, no more than kBatchValues.
   std::vector<std::vector<std::int64_t>> values;

@@ -12,10 +12,10 @@
 namespace nanquest::viewer {
 
 struct Link {
-  enum class Kind : std::uint8_t { op, layer, step, sample, tensor };
+  enum class Kind : std::uint8_t { op, layer, step, sample, tensor, place };
   Kind kind = Kind::op;
   std::int64_t number = kNone;         ///< of the op, step or sample
-  std::string name;                    ///< of the layer; path of the tensor
+  std::string name;                    ///< of the layer or place; path of the tensor
   std::optional<Statistic> statistic;  ///< of the layer, where the words say which
   bool operator==(const Link&) const = default;
 
@@ -28,10 +28,12 @@ struct Link {
   static Link to_sample(std::int64_t sample, std::string path) {
     return {Kind::sample, sample, std::move(path), {}};
   }
+  /// Of a program whose ranges are on record: "aten::bmm in blocks.3.attention (forward, float16)".
+  static Link to_place(std::string place) { return {Kind::place, kNone, std::move(place), {}}; }
   static Link to_tensor(std::string path) { return {Kind::tensor, kNone, std::move(path), {}}; }
 };
 
-/// "op", "layer", "step", "sample", "tensor".
+/// "op", "layer", "step", "sample", "tensor", "place".
 const char* kind_name(Link::Kind kind);
 
 /// A stretch of a text, and where it leads.

@@ -31,7 +31,7 @@ std::vector<Word> words_of(const std::string& text) {
 }  // namespace
 
 const char* kind_name(Link::Kind kind) {
-  constexpr const char* names[] = {"op", "layer", "step", "sample", "tensor"};
+  constexpr const char* names[] = {"op", "layer", "step", "sample", "tensor", "place"};
   return names[static_cast<int>(kind)];
 }
 
@@ -92,6 +92,14 @@ std::optional<Link> Names::numbered(std::string_view what, const std::string& nu
   return std::nullopt;
 }
 
+/// The place whose name stands there; "" if none does.
+std::string Names::place_at(const std::string& text, std::size_t at) const {
+  const std::size_t end = text.find(')', at);
+  if (end == std::string::npos) return "";
+  const std::string name = text.substr(at, end + 1 - at);
+  return session_->headroom().bits(name) == nullptr || name.find('\n') != std::string::npos ? "" : name;
+}
+
 std::vector<Span> Names::linked(const std::string& text) const {
   std::vector<Span> spans;
   std::size_t done = 0;
@@ -111,6 +119,10 @@ std::vector<Span> Names::linked(const std::string& text) const {
     if (const auto link = numbered(word, spelt(i + 1))) {
       add(words[i].begin, words[i + 1].end, *link);
       ++i;
+    } else if (const std::string name = place_at(text, words[i].begin); !name.empty()) {
+      const std::size_t end = words[i].begin + name.size();
+      add(words[i].begin, end, Link::to_place(name));
+      while (i + 1 < words.size() && words[i + 1].begin < end) ++i;
     } else if (word.find("::") != std::string::npos) {
       const std::string module = spelt(i + 1) == "in" ? spelt(i + 2) : "";
       if (const auto op_link = op(word, module)) add(words[i].begin, words[i].end, *op_link);
@@ -134,6 +146,8 @@ void follow(Session& session, const Link& link) {
       return session.select_tensor(link.name);
     case Link::Kind::tensor:
       return session.select_tensor(link.name);
+    case Link::Kind::place:
+      return session.select_place(link.name);
     case Link::Kind::layer:
       session.select_layer(link.name);
       if (link.statistic) session.select_statistic(*link.statistic);

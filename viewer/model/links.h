@@ -33,6 +33,7 @@ class Names {
   std::optional<Link> culprit() const;
 
  private:
+  std::string place_at(const std::string& text, std::size_t at) const;
   std::optional<Link> numbered(std::string_view what, const std::string& number) const;
 
   const Session* session_;

@@ -95,6 +95,8 @@ std::vector<Hit> search(const Session& session, const std::string& words, std::s
   add_samples(session, hits);
   hits.begin_kind();
   add_layers(session, hits);
+  for (const HeadroomPlace& place : session.headroom().places())
+    hits.offer(place.name, Link::to_place(place.name));
   const OpenIncident* incident = session.incident();
   if (incident == nullptr) return hits.take();
   hits.begin_kind();

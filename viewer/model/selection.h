@@ -10,12 +10,13 @@
 namespace nanquest::viewer {
 
 struct Selection {
-  int incident = -1;        ///< row of Session::incidents(), -1 if none
-  std::int32_t op = kNone;  ///< row of the trace
-  std::string layer;        ///< column of the norms: a layer's name; "" for all
-  double step = -1;         ///< -1 for none
-  std::string tensor;       ///< path of a stored tensor; "" if none
+  int incident = -1;         ///< row of Session::incidents(), -1 if none
+  std::int32_t op = kNone;   ///< row of the trace
+  std::string layer;         ///< column of the norms: a layer's name; "" for all
+  double step = -1;          ///< -1 for none
+  std::string tensor;        ///< path of a stored tensor; "" if none
   std::int64_t sample = -1;  ///< of the batch, -1 for none
+  std::string place;         ///< whose headroom is shown; "" for the least of all places
   Statistic statistic = Statistic::gradient;
 
   bool operator==(const Selection&) const = default;

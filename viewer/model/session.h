@@ -19,6 +19,7 @@
 #include "probe/snapshot/run_dir.h"
 #include "replay/verdict/json.h"
 #include "viewer/model/batch.h"
+#include "viewer/model/headroom.h"
 #include "viewer/model/incident.h"
 #include "viewer/model/progress.h"
 #include "viewer/model/selection.h"
@@ -79,6 +80,9 @@ class Session {
   /// The run's series, else the open snapshot's history; empty if there is neither.
   const History& history() const;
   const std::string& series_error() const { return series_error_; }
+  /// How far the values of every place reached; empty where that is not on record.
+  const Headroom& headroom() const { return *headroom_; }
+  const std::string& headroom_error() const { return headroom_error_; }
   /// What the series say of their steps: all of them where no incident is known, else the one that is shown.
   const std::vector<SeriesWord>& series_words() const { return words_; }
   /// True if the series or an incident is of that step.
@@ -107,6 +111,8 @@ class Session {
   /// Selects a layer ("" for all) and, where there is one, its stored weight.
   void select_layer(const std::string& layer);
   void select_step(double step);
+  /// Selects a place whose headroom is on record ("" for the least of all), and the layer that it belongs to.
+  void select_place(const std::string& place);
   /// True if `select_step` would open another incident, and so read files.
   bool opens_another(double step) const { return incident_to_open(step) >= 0; }
   /// Selects a stored tensor and the layer it belongs to.
@@ -150,6 +156,7 @@ class Session {
   void load_incident(int row);
   void load_verdict(IncidentEntry& entry);
   void load_series(std::int32_t rank);
+  void load_headroom(std::int32_t rank);
   void load_source(const IncidentEntry& entry);
   std::vector<int> opening_order() const;
   int incident_to_open(double step) const;
@@ -178,11 +185,12 @@ class Session {
   bool is_run_ = false, nothing_ = false;
   Read<RunListing> listing_ = std::make_shared<RunListing>();
   std::optional<Manifest> manifest_;
-  std::string manifest_error_, incident_error_, series_error_, tensor_error_, lost_;
+  std::string manifest_error_, incident_error_, series_error_, headroom_error_, tensor_error_, lost_;
   std::optional<Verdict> verdict_;
   Read<std::vector<IncidentEntry>> incidents_ = std::make_shared<std::vector<IncidentEntry>>();
   Read<OpenIncident> incident_;
   Read<History> series_ = std::make_shared<History>();
+  Read<Headroom> headroom_ = std::make_shared<Headroom>();
   std::vector<SeriesWord> words_;
   std::vector<std::string> culprit_stack_;
   Source source_;

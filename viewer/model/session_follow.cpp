@@ -67,7 +67,8 @@ Session::Stamps Session::stamps() const {
     now.incidents = file_stamp(path_) + file_stamp(verdict_path(path_));
     return now;
   }
-  for (const SeriesFile& file : listing_->series) now.series += file_stamp(file.path);
+  for (const SeriesFile& file : listing_->series)
+    now.series += file_stamp(file.path) + file_stamp(ranges_path(path_, file.rank));
   now.manifest = file_stamp(manifest_path(path_));
   for (const IncidentFiles& files : listing_->lost) now.incidents += file_stamp(files.verdict);
   for (const IncidentFiles& files : listing_->incidents)

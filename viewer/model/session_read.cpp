@@ -20,8 +20,25 @@ constexpr std::uint64_t kIncidentCost = 8 << 20;
 
 }  // namespace
 
+/// A run without it has no headroom, and nothing is missing.
+void Session::load_headroom(std::int32_t rank) {
+  headroom_error_.clear();
+  const std::string path = ranges_path(path_, rank);
+  std::error_code ec;
+  if (!fs::exists(path, ec)) {
+    headroom_ = std::make_shared<Headroom>();
+    return;
+  }
+  const Result<std::vector<PlaceRanges>> ranges = read_ranges(path);
+  if (ranges)
+    headroom_ = std::make_shared<Headroom>(*ranges);
+  else
+    headroom_error_ = ranges.error().text();
+}
+
 void Session::load_series(std::int32_t rank) {
   note_reading(false);
+  load_headroom(rank);
   series_error_.clear();
   words_.clear();
   const std::vector<SeriesFile>& files = listing_->series;

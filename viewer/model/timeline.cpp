@@ -22,9 +22,9 @@ constexpr Scalar kKnown[] = {{"loss", "Loss", false},
 constexpr const char* kOwn[] = {"gate", "grad_amax", "bad_gradients", "seconds", "measured"};
 
 /// `all`: extremes of all values.
-TimelineCurve curve_of(const std::string& name, const std::string& title, bool factors, const Pyramid& values,
-                       const Extremes& all) {
-  TimelineCurve curve{name, title, factors && all.has_finite() && all.min > 0, 0, 1, &values};
+TimelineCurve curve_of(const History& history, const std::string& name, const std::string& title,
+                       bool factors, const Pyramid& values, const Extremes& all) {
+  TimelineCurve curve{name, title, factors && all.has_finite() && all.min > 0, 0, 1, &values, &history};
   if (!all.has_finite()) return curve;
   if (curve.logarithmic) {
     curve.low = all.min / 1.5;
@@ -50,7 +50,7 @@ std::vector<TimelineCurve> timeline_curves(const History& history) {
     // of updates by hand, gradients that no gate looked at), nothing but 0: none of it is news.
     const bool given = (name != "lr" && name != "grad_norm") || all.min != 0 || all.max != 0 || all.nan > 0;
     if ((all.has_finite() && given) || all.pos_inf + all.neg_inf > 0 || name == "loss")
-      out.push_back(curve_of(name, title, factors, *values, all));
+      out.push_back(curve_of(history, name, title, factors, *values, all));
   };
   for (const Scalar& known : kKnown) add(known.name, known.title, known.factors);
   for (const std::string& name : history.scalar_names()) {
@@ -62,7 +62,21 @@ std::vector<TimelineCurve> timeline_curves(const History& history) {
   return out;
 }
 
-std::string measure_text(const History& history, const TimelineCurve& curve, const Measure& measure) {
+std::vector<TimelineCurve> timeline_curves(const Session& session) {
+  std::vector<TimelineCurve> out = timeline_curves(session.history());
+  const Headroom& headroom = session.headroom();
+  const std::string& place = session.selection().place;
+  const Pyramid* bits = headroom.empty() ? nullptr : headroom.bits(place);
+  if (bits == nullptr) return out;
+  Extremes all = bits->query(0, bits->size());
+  all.min = std::min(all.min, 0.0);  // where the format ends
+  const std::string title = place.empty() ? "Least headroom, bits" : "Headroom, bits: " + place;
+  out.push_back(curve_of(headroom.history(), "headroom", title, false, *bits, all));
+  return out;
+}
+
+std::string measure_text(const TimelineCurve& curve, const Measure& measure) {
+  const History& history = *curve.history;
   if (history.empty()) return "";
   const std::size_t from = history.row_of(measure.from), to = history.row_of(measure.to);
   const double first = history.steps()[from], last = history.steps()[to];
@@ -79,8 +93,13 @@ std::string measure_text(const History& history, const TimelineCurve& curve, con
 }
 
 const char* lane_title(TimelineEvent::Lane lane) {
-  constexpr const char* titles[kLanes] = {"incidents", "bad steps", "spikes"};
+  constexpr const char* titles[kLanes] = {"incidents", "bad steps", "spikes", "forecasts"};
   return titles[static_cast<int>(lane)];
+}
+
+int shown_lanes(const std::vector<TimelineEvent>& events) {
+  const bool forecasts = std::ranges::count(events, TimelineEvent::Lane::forecast, &TimelineEvent::lane) > 0;
+  return forecasts ? kLanes : kLanes - 1;
 }
 
 std::vector<TimelineEvent> timeline_events(const Session& session) {
@@ -97,6 +116,12 @@ std::vector<TimelineEvent> timeline_events(const Session& session) {
     if (e.gate == Gate::ok) continue;
     out.push_back(
         {e.gate == Gate::spike ? Lane::spike : Lane::failed, e.step, e.gate, -1, gate_words(e.gate)});
+  }
+  for (const ManifestForecast& f :
+       session.manifest() ? session.manifest()->forecasts : std::vector<ManifestForecast>()) {
+    const auto step = static_cast<double>(f.step);
+    out.push_back({Lane::forecast, step, Gate::ok, -1, f.text, f.place, step + f.earliest,
+                   f.latest < 0 ? step : step + f.latest});
   }
   std::stable_sort(out.begin(), out.end(), [](const TimelineEvent& a, const TimelineEvent& b) {
     return std::tie(a.lane, a.step) < std::tie(b.lane, b.step);

@@ -11,16 +11,20 @@ namespace nanquest::viewer {
 
 /// One scalar of the series, as a curve.
 struct TimelineCurve {
-  std::string name;                 ///< of its column: "loss"
-  std::string title;                ///< for people: "Loss scale"
-  bool logarithmic = false;         ///< every finite value is above 0, and they are about factors
-  double low = 0, high = 1;         ///< room for all finite values, low < high
-  const Pyramid* values = nullptr;  ///< of the history
+  std::string name;                  ///< of its column: "loss"
+  std::string title;                 ///< for people: "Loss scale"
+  bool logarithmic = false;          ///< every finite value is above 0, and they are about factors
+  double low = 0, high = 1;          ///< room for all finite values, low < high
+  const Pyramid* values = nullptr;   ///< of the history
+  const History* history = nullptr;  ///< whose steps they are of
 };
 
 /// Loss, gradient norm, loss scale, learning rate, then the program's own columns; those that are on record
 /// and hold anything. Points into `history`.
 std::vector<TimelineCurve> timeline_curves(const History& history);
+/// The same of a session, then the headroom of the place that is selected, or the least of all, where it is
+/// on record. Points into what the session holds.
+std::vector<TimelineCurve> timeline_curves(const Session& session);
 
 /// A stretch of a curve between two steps, in the order in which they were pointed at.
 struct Measure {
@@ -29,24 +33,28 @@ struct Measure {
 };
 /// "40 steps (20 to 60): Loss 5.2 to 4.0, -1.2", with the factor where the curve is about factors, and how
 /// many of its values are not finite. Steps are those of the nearest rows; "" without rows.
-std::string measure_text(const History& history, const TimelineCurve& curve, const Measure& measure);
+std::string measure_text(const TimelineCurve& curve, const Measure& measure);
 
 /// Something that happened at a step.
 struct TimelineEvent {
-  enum class Lane : std::uint8_t { incident, failed, spike };
+  enum class Lane : std::uint8_t { incident, failed, spike, forecast };
   Lane lane = Lane::incident;
   double step = 0;
   Gate gate = Gate::non_finite;
-  int incident = -1;  ///< row of Session::incidents()
-  std::string what;   ///< "rank 0: FP16_OVERFLOW", "loss scale overflow"
+  int incident = -1;        ///< row of Session::incidents()
+  std::string what;         ///< "rank 0: FP16_OVERFLOW", "loss scale overflow", a forecast's own words
+  std::string place = {};   ///< of a forecast
+  double from = 0, to = 0;  ///< of a forecast: steps between which its format ends; to < from: perhaps never
 };
-inline constexpr int kLanes = 3;
+inline constexpr int kLanes = 4;
+/// Lanes that are shown: that of forecasts only where there are any.
+int shown_lanes(const std::vector<TimelineEvent>& events);
 
-/// "incidents", "bad steps", "spikes".
+/// "incidents", "bad steps", "spikes", "forecasts".
 const char* lane_title(TimelineEvent::Lane lane);
 
 /// What is known of the run, lane by lane, in the order of steps: incidents with and without a file, silent
-/// ones too; steps that were left out; spikes.
+/// ones too; steps that were left out; spikes; what was said to leave its format soon.
 std::vector<TimelineEvent> timeline_events(const Session& session);
 
 }  // namespace nanquest::viewer

@@ -12,8 +12,8 @@ namespace nanquest::viewer {
 /// "reading step 90, 40 %", a bar and Stop; nothing while nobody waits for anything. `wide`: on lines of its
 /// own.
 void draw_reading(UiState& state, bool wide);
-/// What a panel has read by itself, once for every thing that it shows. Where somebody stopped that, it is for
-/// them to say when to go on.
+/// What a panel has read by itself, once for every thing that it shows. Where somebody stopped that, it is
+/// for them to say when to go on.
 class Wish {
  public:
   /// Has it read, unless something is being read or it was asked for before. `of`: which thing, of those that

@@ -58,6 +58,7 @@ Panel panel_of(Link::Kind kind) {
     case Link::Kind::layer:
       return Panel::norms;
     case Link::Kind::step:
+    case Link::Kind::place:
       return Panel::timeline;
     case Link::Kind::sample:
       return Panel::batch;

@@ -19,6 +19,8 @@ ImU32 mark_colour(Mark mark) {
     case Mark::scale_overflow:
     case Mark::failed:
       return ImGui::GetColorU32(colour().muted);
+    case Mark::forecast:
+      return ImGui::GetColorU32(colour().yellow);
     case Mark::verified:
       return ImGui::GetColorU32(colour().green);
     case Mark::finite:
@@ -53,6 +55,9 @@ void draw_shape(ImDrawList& list, ImVec2 c, float r, Mark mark, ImU32 ink) {
       list.AddPolyline(tick, 3, ink, 0, std::max(2.0f, r * 0.5f));
       break;
     }
+    case Mark::forecast:
+      list.AddTriangleFilled({c.x - r, c.y - r}, {c.x + r, c.y}, {c.x - r, c.y + r}, ink);
+      break;
     case Mark::failed:
       list.AddRectFilled({c.x - r, c.y - r * 0.25f}, {c.x + r, c.y + r * 0.25f}, ink);
       break;

@@ -11,12 +11,23 @@ namespace nanquest::viewer {
 
 /// What a mark stands for; each has its own colour and shape. Green is a fix that was verified and nothing
 /// else.
-enum class Mark : std::uint8_t { nan, pos_inf, neg_inf, spike, scale_overflow, finite, verified, failed };
+enum class Mark : std::uint8_t {
+  nan,
+  pos_inf,
+  neg_inf,
+  spike,
+  scale_overflow,
+  finite,
+  verified,
+  failed,
+  forecast
+};
 
-/// Opaque colour of a mark: vermillion, pink, white, orange, grey, sky, green, grey.
+/// Opaque colour of a mark: vermillion, pink, white, orange, grey, sky, green, grey,
+/// yellow.
 ImU32 mark_colour(Mark mark);
-/// Draws the mark's shape (cross, triangle up, triangle down, diamond, square, ring, tick, bar) with
-/// half-size `r` pixels.
+/// Draws the mark's shape (cross, triangle up, triangle down, diamond, square, ring, tick, bar, arrow to the
+/// right) with half-size `r` pixels.
 void draw_mark(ImDrawList& list, ImVec2 centre, float r, Mark mark);
 /// Same shape in one given colour, for marks on a cell of their own colour.
 void draw_shape(ImDrawList& list, ImVec2 centre, float r, Mark mark, ImU32 ink);

@@ -18,8 +18,8 @@ const Thumbnail* picture_of(const BatchTensor& tensor, std::int64_t sample) {
   return at < tensor.pictures.size() ? &tensor.pictures[at] : nullptr;
 }
 
-/// Pixels, `height` the longer side; those that are not finite in the colour of their mark, with a frame around
-/// all of them.
+/// Pixels, `height` the longer side; those that are not finite in the colour of their mark, with a frame
+/// around all of them.
 void draw_picture(const Thumbnail& picture, float height) {
   const ImVec2 at = ImGui::GetCursorScreenPos();
   const float side = height / static_cast<float>(std::max(picture.rows, picture.columns));
@@ -210,8 +210,7 @@ std::vector<Action> BatchPanel::actions(UiState& state) {
 
 void BatchPanel::draw(UiState& state) {
   Session& session = state.session;
-  if (session.batch_waits())
-    wish.ask(state, "batch", "the batch", [](Session& s) { (void)s.batch(); });
+  if (session.batch_waits()) wish.ask(state, "batch", "the batch", [](Session& s) { (void)s.batch(); });
   if (made_of != session.content() || batch != session.read_batch()) {
     made_of = session.content();
     batch = session.read_batch();

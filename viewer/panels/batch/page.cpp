@@ -8,7 +8,7 @@
 namespace nanquest::viewer {
 namespace {
 
-constexpr std::size_t kGlance = 40;    // samples
+constexpr std::size_t kGlance = 40;     // samples
 constexpr std::size_t kMostText = 120;  // characters of a cell, at a glance
 
 PageTable tensors_of(const BatchPage& batch) {
@@ -39,7 +39,8 @@ PageTable samples_of(const BatchPage& batch, std::size_t chosen, Extent extent) 
   for (const char* title : {"verdict", "not finite", "holds"}) table.columns.push_back({title});
   if (texts) table.columns.push_back({"text"});
   const std::size_t count = batch.samples.size(), most = extent == Extent::glance ? kGlance : kWholeRows;
-  const std::size_t first = count <= most ? 0 : std::min(chosen > most / 2 ? chosen - most / 2 : 0, count - most);
+  const std::size_t first =
+      count <= most ? 0 : std::min(chosen > most / 2 ? chosen - most / 2 : 0, count - most);
   const std::size_t wide = extent == Extent::glance ? kMostText : std::string::npos;
   for (std::size_t i = first; i < std::min(count, first + most); ++i) {
     const SampleWords& s = batch.samples[i];
@@ -55,8 +56,11 @@ PageTable samples_of(const BatchPage& batch, std::size_t chosen, Extent extent) 
     table.rows.push_back(std::move(row));
   }
   if (count > most)
-    table.title.append(" ").append(grouped(first)).append(" to ").append(grouped(first + most - 1)).append(
-        " of " + grouped(count) + "; --csv batch holds them all");
+    table.title.append(" ")
+        .append(grouped(first))
+        .append(" to ")
+        .append(grouped(first + most - 1))
+        .append(" of " + grouped(count) + "; --csv batch holds them all");
   return table;
 }
 

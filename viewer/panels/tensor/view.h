@@ -13,7 +13,7 @@ struct TensorPanel : PanelView {
   void draw(UiState& state) override;
 
   std::int64_t plane = 0;
-  std::string plane_of;     ///< the tensor whose plane that is
+  std::string plane_of;  ///< the tensor whose plane that is
   Wish wish;
 };
 

@@ -1,4 +1,6 @@
+#include <cmath>
 #include <map>
+#include <set>
 #include <sstream>
 
 #include "viewer/model/numbers.h"
@@ -7,20 +9,43 @@
 
 namespace nanquest::viewer {
 
-/// One row a step: every scalar on record, the gate's answer, and the incidents of that step. Incidents of
-/// steps that no series holds follow.
+/// One row a step: every scalar on record, the gate's answer, and the incidents of that step, and at
+/// watched steps the headroom. Steps that no series holds follow.
 Result<std::string> timeline_csv(Session& session) {
   const History& history = session.history();
-  std::map<double, std::string> incidents, gates;
-  for (const TimelineEvent& e : timeline_events(session)) {
-    std::string& text = e.lane == TimelineEvent::Lane::incident ? incidents[e.step] : gates[e.step];
+  using Lane = TimelineEvent::Lane;
+  const std::vector<TimelineEvent> events = timeline_events(session);
+  const Headroom& headroom = session.headroom();
+  const std::string& place = session.selection().place;
+  const bool forecasts = shown_lanes(events) == kLanes;
+  std::map<double, std::string> incidents, gates, foretold;
+  for (const TimelineEvent& e : events) {
+    std::string& text = e.lane == Lane::incident   ? incidents[e.step]
+                        : e.lane == Lane::forecast ? foretold[e.step]
+                                                   : gates[e.step];
     text += (text.empty() ? "" : "; ") + e.what;
   }
   std::ostringstream out;
   out << "step";
   for (const std::string& name : history.scalar_names())
     if (name != "gate") out << ',' << csv_field(name);
-  out << ",gate,incidents\n";
+  out << ",gate,incidents";
+  if (!headroom.empty()) out << ",least_headroom_bits,least_headroom_place";
+  if (!headroom.empty() && !place.empty()) out << ',' << csv_field("headroom_bits:" + place);
+  if (forecasts) out << ",forecasts";
+  out << '\n';
+  // Of the steps that were looked at whole.
+  const auto bits_at = [&](double step) {
+    const History& watched = headroom.history();
+    const std::size_t r = watched.row_of(step);
+    const bool known = !watched.empty() && watched.steps()[r] == step;
+    const auto bits = [&](const std::string& of) {
+      const double value = known ? (*headroom.bits(of))[r] : std::nan("");
+      return std::isnan(value) ? "" : exact_number(value);
+    };
+    std::string text = "," + bits("") + "," + csv_field(known ? headroom.nearest(r) : "");
+    return place.empty() ? text : text + "," + bits(place);
+  };
   const auto row = [&](double step, std::size_t r) {
     out << exact_number(step);
     for (std::size_t i = 0; i < history.scalar_names().size(); ++i)
@@ -28,10 +53,17 @@ Result<std::string> timeline_csv(Session& session) {
         out << ',' << (r < history.rows() ? exact_number(history.scalars()[i][r]) : "");
     const auto gate = gates.find(step), incident = incidents.find(step);
     out << ',' << csv_field(gate == gates.end() ? "" : gate->second) << ','
-        << csv_field(incident == incidents.end() ? "" : one_line(incident->second)) << '\n';
+        << csv_field(incident == incidents.end() ? "" : one_line(incident->second));
+    if (!headroom.empty()) out << bits_at(step);
+    if (forecasts) out << ',' << csv_field(foretold.count(step) ? one_line(foretold[step]) : "");
+    out << '\n';
   };
   for (std::size_t r = 0; r < history.rows(); ++r) row(history.steps()[r], r);
-  for (const auto& [step, what] : incidents)
+  std::set<double> others;  // that no series holds
+  for (const auto* steps : {&incidents, &foretold})
+    for (const auto& [step, what] : *steps) others.insert(step);
+  for (const double step : headroom.history().steps()) others.insert(step);
+  for (const double step : others)
     if (history.empty() || history.steps()[history.row_of(step)] != step) row(step, history.rows());
   return out.str();
 }

@@ -31,8 +31,17 @@ void tell_step(const Drawn& drawn, double step) {
   std::string text = "step " + exact_number(step);
   const std::size_t row = drawn.history.row_of(step);
   const bool known = !drawn.history.empty() && drawn.history.steps()[row] == step;
-  for (const TimelineCurve& curve : drawn.curves)
-    if (known) text += "\n" + curve.title + " " + exact_number((*curve.values)[row]);
+  for (const TimelineCurve& curve : drawn.curves) {
+    if (curve.history == &drawn.history) {
+      if (known) text += "\n" + curve.title + " " + exact_number((*curve.values)[row]);
+      continue;
+    }
+    const std::size_t watched = curve.history->row_of(step);
+    if (curve.history->steps()[watched] != step) continue;
+    text += "\n" + curve.title + " " + exact_number((*curve.values)[watched]);
+    if (drawn.state.session.selection().place.empty())
+      text += ": " + drawn.state.session.headroom().nearest(watched);
+  }
   for (const TimelineEvent& event : drawn.events)
     if (event.step == step && text.size() < 900) text += "\n" + event.what;
   ImGui::SetTooltip("%s", text.c_str());
@@ -68,13 +77,14 @@ void react(Drawn& drawn, bool lanes) {
   if (!ImGui::IsMouseReleased(ImGuiMouseButton_Left)) return;
   if (ImGui::GetIO().MouseDragMaxDistanceSqr[ImGuiMouseButton_Left] > 16) return;  // it was a drag: it panned
   if (event != nullptr && event->incident >= 0) return state.select_incident(event->incident);
+  if (event != nullptr && !event->place.empty()) state.go(Link::to_place(event->place));
   state.select_step(step);
 }
 
 void draw_marks(const Drawn& drawn) {
   const float em = ImGui::GetFontSize();
   ImDrawList& list = *ImPlot::GetPlotDrawList();
-  float last[kLanes] = {-1e9f, -1e9f, -1e9f};  // pixels of a lane's last mark: not two of them on one
+  float last[kLanes] = {-1e9f, -1e9f, -1e9f, -1e9f};  // pixels of a lane's last mark: not two of them on one
   for (const TimelineEvent& event : drawn.events) {
     const auto lane = static_cast<int>(event.lane);
     const ImVec2 centre = ImPlot::PlotToPixels(event.step, lane + 0.5);
@@ -82,23 +92,35 @@ void draw_marks(const Drawn& drawn) {
     if (centre.x - last[lane] < 1 && !chosen) continue;
     last[lane] = centre.x;
     if (chosen) list.AddCircle(centre, em * 0.5f, ImGui::GetColorU32(colour().strong), 0, 1.5f);
-    draw_mark(list, centre, em * 0.28f, mark_of(event.gate));
+    if (event.lane != Lane::forecast) {
+      draw_mark(list, centre, em * 0.28f, mark_of(event.gate));
+      continue;
+    }
+    // From where it was said to where the format ends.
+    const ImU32 ink = mark_colour(Mark::forecast);
+    const float from = ImPlot::PlotToPixels(event.from, 1).x, to = ImPlot::PlotToPixels(event.to, 1).x;
+    list.AddLine(centre, {from, centre.y}, ink);
+    if (to >= from)
+      list.AddRectFilled({from, centre.y - em * 0.3f}, {std::max(to, from + 3), centre.y + em * 0.3f}, ink);
+    draw_mark(list, centre, em * 0.28f, Mark::forecast);
   }
 }
 
 void draw_lanes(Drawn& drawn) {
   const float em = ImGui::GetFontSize();
   const bool alone = drawn.curves.empty();
-  if (!ImPlot::BeginPlot("##lanes", {-1, em * (alone ? 5.6f : 4.2f)}, kBarePlot)) return;
+  const int lanes = shown_lanes(drawn.events);
+  const float height = em * (lanes == kLanes ? 5.4f : 4.2f) + (alone ? em * 1.4f : 0);
+  if (!ImPlot::BeginPlot("##lanes", {-1, height}, kBarePlot)) return;
   ImPlot::SetupAxes(nullptr, nullptr, alone ? 0 : kBareSteps,
                     ImPlotAxisFlags_Invert | ImPlotAxisFlags_Lock | ImPlotAxisFlags_NoTickMarks |
                         ImPlotAxisFlags_NoGridLines);
   ImPlot::SetupAxisLinks(ImAxis_X1, &drawn.state.steps.first, &drawn.state.steps.last);
-  ImPlot::SetupAxisLimits(ImAxis_Y1, 0, kLanes, ImPlotCond_Always);
-  const double at[kLanes] = {0.5, 1.5, 2.5};
+  ImPlot::SetupAxisLimits(ImAxis_Y1, 0, lanes, ImPlotCond_Always);
+  const double at[kLanes] = {0.5, 1.5, 2.5, 3.5};
   const char* titles[kLanes];
   for (int i = 0; i < kLanes; ++i) titles[i] = lane_title(static_cast<Lane>(i));
-  ImPlot::SetupAxisTicks(ImAxis_Y1, at, kLanes, titles);
+  ImPlot::SetupAxisTicks(ImAxis_Y1, at, lanes, titles);
   ImPlot::SetupFinish();
   ImPlot::PushPlotClipRect();
   draw_selected_step(drawn.selected());
@@ -126,7 +148,7 @@ void draw_title(const TimelineCurve& curve, ImVec4 ink) {
 }
 
 void draw_curve(Drawn& drawn, const TimelineCurve& curve, ShownValues& shown, float height, bool last) {
-  const History& history = drawn.history;
+  const History& history = *curve.history;
   if (!ImPlot::BeginPlot(("##" + curve.name).c_str(), {-1, height}, kBarePlot)) return;
   setup_curves(
       drawn.state.steps, shown,
@@ -141,11 +163,12 @@ void draw_curve(Drawn& drawn, const TimelineCurve& curve, ShownValues& shown, fl
       ImPlot::PlotLine(curve.title.c_str(), run.x.data(), run.y.data(), static_cast<int>(run.x.size()), spec);
   ImPlot::PushPlotClipRect();
   draw_selected_step(drawn.selected());
-  if (first < end) draw_bad_lane(history, *curve.values, first, end, ImGui::GetFontSize() * 0.5f);
+  if (first < end && &history == &drawn.history)
+    draw_bad_lane(history, *curve.values, first, end, ImGui::GetFontSize() * 0.5f);
   draw_title(curve, spec.LineColor);
-  draw_measure(drawn.measure, history, curve);
+  draw_measure(drawn.measure, curve);
   ImPlot::PopPlotClipRect();
-  if (!drawn.state.options.still) react_to_drag(drawn.measure, history, curve);
+  if (!drawn.state.options.still) react_to_drag(drawn.measure, curve);
   react(drawn, false);
   ImPlot::EndPlot();
 }
@@ -156,10 +179,22 @@ std::unique_ptr<PanelView> timeline_view() {
   return std::make_unique<TimelinePanel>();
 }
 
+std::vector<Action> TimelinePanel::actions(UiState& state) {
+  const Headroom& headroom = state.session.headroom();
+  if (headroom.empty()) return {};
+  const auto show = [&state](const std::string& place) { state.go(Link::to_place(place)); };
+  if (!state.session.selection().place.empty())
+    return {{"Headroom", "Least headroom of all places", 0, [show] { show(""); }}};
+  return {{"Headroom", "Headroom of the nearest place", 0,
+           [show, place = headroom.places().front().name] { show(place); }}};
+}
+
 void TimelinePanel::draw(UiState& state) {
   const History& history = state.session.history();
-  if (made_of != state.session.content()) {
-    curves = timeline_curves(history);
+  const std::string& place = state.session.selection().place;
+  if (made_of != state.session.content() || place != place_of) {
+    curves = timeline_curves(state.session);
+    place_of = place;
     events = timeline_events(state.session);
     made_of = state.session.content();
   }

@@ -15,7 +15,8 @@ bool dragged() {
 }
 
 /// Pixels of a row, at the plot's foot where its value is none.
-ImVec2 place_of(const History& history, const TimelineCurve& curve, double step) {
+ImVec2 place_of(const TimelineCurve& curve, double step) {
+  const History& history = *curve.history;
   const std::size_t row = history.row_of(step);
   const double value = (*curve.values)[row];
   return ImPlot::PlotToPixels(history.steps()[row], std::isfinite(value) ? value : curve.low);
@@ -31,8 +32,8 @@ DragMeasures::~DragMeasures() {
   ImPlot::GetInputMap().PanMod = before_;
 }
 
-void react_to_drag(std::optional<Measure>& measure, const History& history, const TimelineCurve& curve) {
-  if (history.empty() || ImGui::GetIO().KeyShift) return;
+void react_to_drag(std::optional<Measure>& measure, const TimelineCurve& curve) {
+  if (curve.history->empty() || ImGui::GetIO().KeyShift) return;
   const double here = ImPlot::GetPlotMousePos().x;
   if (ImPlot::IsPlotHovered() && ImGui::IsMouseClicked(ImGuiMouseButton_Left))
     measure = {curve.name, here, here};
@@ -41,10 +42,11 @@ void react_to_drag(std::optional<Measure>& measure, const History& history, cons
   if (ImGui::IsMouseReleased(ImGuiMouseButton_Left) && !dragged()) measure.reset();
 }
 
-void draw_measure(const std::optional<Measure>& measure, const History& history, const TimelineCurve& curve) {
-  if (!measure || measure->curve != curve.name || history.empty() || measure->from == measure->to) return;
+void draw_measure(const std::optional<Measure>& measure, const TimelineCurve& curve) {
+  if (!measure || measure->curve != curve.name || curve.history->empty() || measure->from == measure->to)
+    return;
   const ImVec2 origin = ImPlot::GetPlotPos(), size = ImPlot::GetPlotSize();
-  const ImVec2 a = place_of(history, curve, measure->from), b = place_of(history, curve, measure->to);
+  const ImVec2 a = place_of(curve, measure->from), b = place_of(curve, measure->to);
   ImDrawList& list = *ImPlot::GetPlotDrawList();
   const ImU32 ink = ImGui::GetColorU32(colour().text);
   ImVec4 veil = colour().text;
@@ -53,7 +55,7 @@ void draw_measure(const std::optional<Measure>& measure, const History& history,
                      ImGui::GetColorU32(veil));
   for (const ImVec2 end : {a, b}) list.AddLine({end.x, origin.y}, {end.x, origin.y + size.y}, ink);
   list.AddLine(a, b, ink, 1.5f);
-  const std::string text = measure_text(history, curve, *measure);
+  const std::string text = measure_text(curve, *measure);
   const ImVec2 room = ImGui::CalcTextSize(text.c_str());
   const float left = std::clamp((a.x + b.x - room.x) / 2, origin.x + 4,
                                 std::max(origin.x + 4, origin.x + size.x - room.x - 4));

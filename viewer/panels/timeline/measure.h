@@ -22,8 +22,8 @@ class DragMeasures {
 
 /// Inside the plot of `curve`: begins, changes or ends a measure with the mouse, as far as it is of this
 /// curve.
-void react_to_drag(std::optional<Measure>& measure, const History& history, const TimelineCurve& curve);
+void react_to_drag(std::optional<Measure>& measure, const TimelineCurve& curve);
 /// Draws it, if it is of this curve: both ends, what lies between, and its words.
-void draw_measure(const std::optional<Measure>& measure, const History& history, const TimelineCurve& curve);
+void draw_measure(const std::optional<Measure>& measure, const TimelineCurve& curve);
 
 }  // namespace nanquest::viewer

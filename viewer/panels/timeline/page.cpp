@@ -1,3 +1,7 @@
+#include <algorithm>
+#include <optional>
+#include <utility>
+
 #include "viewer/model/numbers.h"
 #include "viewer/model/timeline.h"
 #include "viewer/panels/registry.h"
@@ -7,6 +11,7 @@ namespace nanquest::viewer {
 namespace {
 
 constexpr std::size_t kGlance = 40;  // events of a lane
+constexpr std::size_t kPlaces = 12;  // with their headroom
 
 PageTable table_of(TimelineEvent::Lane lane, const std::vector<TimelineEvent>& events, std::size_t most) {
   PageTable table{PageTable::Kind::plain, lane_title(lane), {{"Event"}}, {}};
@@ -14,10 +19,38 @@ PageTable table_of(TimelineEvent::Lane lane, const std::vector<TimelineEvent>& e
   for (const TimelineEvent& e : events) {
     if (e.lane != lane || ++count > most) continue;
     table.rows.push_back({{"step " + exact_number(e.step) + ": " + e.what}});
+    if (!e.place.empty()) table.rows.back().place = Link::to_place(e.place);
   }
   if (count > most)
     table.rows.push_back({{"and " + grouped(count - most) + " more: --csv timeline holds them all"}});
   if (count == 0) table.rows.push_back({{"none"}});
+  return table;
+}
+
+std::string share_text(double share) {
+  return share >= 0 ? short_number(100 * share) + " %" : "-";
+}
+
+/// Each place where it came nearest to the end of its format.
+PageTable places_of(const Headroom& headroom, std::size_t most) {
+  PageTable table{PageTable::Kind::plain,
+                  "headroom",
+                  {{"place"},
+                   {"least bits", true},
+                   {"at step", true},
+                   {"largest |x|", true},
+                   {"zero", true},
+                   {"subnormal", true}},
+                  {}};
+  for (std::size_t i = 0; i < std::min(most, headroom.places().size()); ++i) {
+    const HeadroomPlace& p = headroom.places()[i];
+    table.rows.push_back({{p.name, short_number(p.bits), exact_number(p.step), short_number(p.amax),
+                           share_text(p.zero), share_text(p.subnormal)},
+                          Sign::none,
+                          Link::to_place(p.name)});
+  }
+  if (const std::size_t count = headroom.places().size(); count > most)
+    table.title += ", the nearest " + grouped(most) + " of " + counted(count, "place");
   return table;
 }
 
@@ -32,12 +65,20 @@ PanelPage page_of_timeline(Session& session, Extent extent) {
       : session.series_error().empty() ? "No series on record for this run"
                                        : "No series on record for this run: " + session.series_error();
   std::vector<SeriesLine> lines;
-  for (const TimelineCurve& curve : timeline_curves(history)) lines.push_back({curve.name, curve.values});
+  std::optional<PageTable> headroom;
+  for (const TimelineCurve& curve : timeline_curves(session))
+    if (curve.history == &history)
+      lines.push_back({curve.name, curve.values});
+    else
+      headroom = series_table(*curve.history, "at watched steps", {{curve.title, curve.values}});
   if (!lines.empty()) page.tables.push_back(series_table(history, "series", lines));
+  if (headroom) page.tables.push_back(*std::move(headroom));
   const std::vector<TimelineEvent> events = timeline_events(session);
-  for (int i = 0; i < kLanes; ++i)
-    page.tables.push_back(table_of(static_cast<TimelineEvent::Lane>(i), events,
-                                   extent == Extent::glance ? kGlance : kWholeRows));
+  const std::size_t most = extent == Extent::glance ? kGlance : kWholeRows;
+  for (int i = 0; i < shown_lanes(events); ++i)
+    page.tables.push_back(table_of(static_cast<TimelineEvent::Lane>(i), events, most));
+  if (!session.headroom().empty())
+    page.tables.push_back(places_of(session.headroom(), extent == Extent::glance ? kPlaces : kWholeRows));
   return page;
 }
 

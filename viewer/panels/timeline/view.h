@@ -15,9 +15,11 @@ namespace nanquest::viewer {
 
 struct TimelinePanel : PanelView {
   void draw(UiState& state) override;
+  std::vector<Action> actions(UiState& state) override;
 
   std::vector<TimelineCurve> curves;
   std::vector<TimelineEvent> events;
+  std::string place_of;                       ///< whose headroom is among them
   std::uint64_t made_of = 0;                  ///< Session::content() that they were made of
   std::map<std::string, ShownValues> values;  ///< by column
   std::optional<Measure> measure;             ///< what a drag measured last; a click ends it
