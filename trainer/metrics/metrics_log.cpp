@@ -1,6 +1,7 @@
 #include "trainer/metrics/metrics_log.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -93,6 +94,9 @@ Error MetricsLog::refused(const std::string& what) const {
 }
 
 Status MetricsLog::cut(std::int64_t first) {
+  // A pipe or a device holds no lines of an earlier run, and reading one may never end.
+  struct stat file {};
+  if (::fstat(file_, &file) != 0 || !S_ISREG(file.st_mode)) return {};
   std::ifstream in(path_, std::ios::binary);
   std::int64_t keep = 0;
   std::string line;
