@@ -69,8 +69,8 @@ class Painter {
     const double span = all.has_finite() && all.max > all.min ? all.max - all.min : 1;
     const std::size_t area = static_cast<std::size_t>(rows_ * columns_);
     for (std::int64_t s = 0; s < samples_; ++s) {
-      Thumbnail& picture = out.emplace_back(Thumbnail{static_cast<int>(rows_), static_cast<int>(columns_),
-                                            std::vector<Thumbnail::Cell>()});
+      Thumbnail& picture = out.emplace_back(
+          Thumbnail{static_cast<int>(rows_), static_cast<int>(columns_), std::vector<Thumbnail::Cell>()});
       for (std::size_t i = 0; i < area; ++i) {
         const Sums& cell = cells_[static_cast<std::size_t>(s) * area + i];
         const auto shade = [&](std::size_t channel) {
