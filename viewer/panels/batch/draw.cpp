@@ -32,7 +32,9 @@ void draw_picture(const Thumbnail& picture, float height) {
   int top = picture.rows, left = picture.columns, bottom = -1, right = -1;  // of what is not finite
   for (int row = 0; row < picture.rows; ++row)
     for (int column = 0; column < picture.columns; ++column) {
-      const Thumbnail::Cell& c = picture.cells[static_cast<std::size_t>(row * picture.columns + column)];
+      const Thumbnail::Cell& c =
+          picture.cells[static_cast<std::size_t>(row) * static_cast<std::size_t>(picture.columns) +
+                        static_cast<std::size_t>(column)];
       list.AddRectFilled(
           corner(row, column), corner(row + 1, column + 1),
           c.bad.non_finite() > 0 ? mark_colour(worst(c.bad)) : IM_COL32(c.red, c.green, c.blue, 255));
