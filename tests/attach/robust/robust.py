@@ -17,7 +17,7 @@ PROGRAMS = HERE / "programs"
 LEVELS = ("guard", "trace", "watch")
 # A shell starts what it puts into the background with SIGINT ignored, and children inherit that.
 signal.signal(signal.SIGINT, signal.default_int_handler)
-FILES = re.compile(r"(earlier/[0-9TZ-]+/)?(manifest\.json|series\.r0\.h5|(?:incidents|recordings)/step-\d{8}\.r0(\.\d+)?\.h5)|\.process\.r0|\.lock\.r0")
+FILES = re.compile(r"(earlier/[0-9TZ-]+/)?(manifest\.json|(?:series|ranges)\.r0\.h5|(?:incidents|recordings)/step-\d{8}\.r0(\.\d+)?\.h5)|\.process\.r0|\.lock\.r0")
 TEMPORARY = re.compile(r".*\.tmp-\d+-\d+")
 
 
@@ -61,9 +61,10 @@ class RobustTest(attached.AttachTest):
             for incident in manifest["incidents"]:
                 if incident["file"]:
                     self.assertTrue((root / incident["file"]).exists(), incident)
-        if (root / "series.r0.h5").exists():
-            with h5py.File(root / "series.r0.h5", "r", swmr=killed) as series:
-                series["history/scalars/values"][:]
+        for name, table in (("series.r0.h5", "history/scalars/values"), ("ranges.r0.h5", "history/steps/values")):
+            if (root / name).exists():
+                with h5py.File(root / name, "r", swmr=killed) as series:
+                    series[table][:]
         found = self.incidents(run_dir)
         for snapshot in found:
             with h5py.File(snapshot) as file:
