@@ -70,7 +70,6 @@ void AttachSession::keep_in_budget(const std::string& path, FileBudget::Kind kin
   append(line, "snapshot removed: it is larger than what max_disk leaves (give a larger --max-disk)");
 }
 
-
 Incidents::Names AttachSession::non_finite_state() {
   return Incidents::non_finite(state_pass_,
                                {names_.parameters.living(), names_.buffers.living(), names_.states.living()});

@@ -284,10 +284,11 @@ class AttachSession : public OpSink {
   struct Told {
     std::string culprit, arrived_by;
   };
-  /// The step that runs, or an earlier one, as a file.
-  /// What goes so that a file of about these bytes fits into the disk share; an error if it never does.
+  /// Removes what has to go so that a file of about these bytes fits into the disk share; an error if it never does.
   Status make_room(std::uint64_t bytes);
+  /// The file was written. One that is larger than was thought, and than what is left, is removed; `line` says so.
   void keep_in_budget(const std::string& path, FileBudget::Kind kind, std::string& line);
+  /// The step that runs, or an earlier one, as a file.
   Status write_round(record::Step& step, const RoundFacts& facts, Gate gate, const std::string& path,
                      Told& told);
   RoundFacts facts_of_round();
