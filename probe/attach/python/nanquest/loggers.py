@@ -95,8 +95,7 @@ class Loggers:
         try:
             return what()
         except Exception as error:  # noqa: BLE001
-            self._on = False
-            say(f"the program's loggers are told nothing: asking for them {failure(error)}")
+            self._attached.say_once(f"the program's loggers may not be told of incidents: asking for them {failure(error)}")
             return otherwise
 
     def _found(self) -> list:
