@@ -225,7 +225,7 @@ nq_setup() {
     if "$NANQUEST_PYTHON" -c 'import pip, sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then
       NANQUEST_TEST_PACKAGES="$NANQUEST_CACHE/test-packages-$({ cat "$nanquest_root/cmake/requirements-models.txt"
         "$NANQUEST_PYTHON" -c 'import sys; print(sys.version_info[:2])'; } | nq_hash)"
-      nq_make "$NANQUEST_TEST_PACKAGES" "models that tests train (transformers, torchvision; 40 MB to download)" nq_test_packages
+      nq_make "$NANQUEST_TEST_PACKAGES" "what tests train and log with (transformers, torchvision, tensorboard; 46 MB to download)" nq_test_packages
     else
       nq_say "tests that train models of transformers and torchvision are off: they need Python 3.11 with pip"
     fi

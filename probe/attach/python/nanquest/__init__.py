@@ -25,7 +25,8 @@ def attach(run_dir: str = Settings.run_dir, level: str = Settings.level, *, watc
            on_incident: str = Settings.on_incident, on_forecast: str = Settings.on_forecast,
            lr_backoff: float = Settings.lr_backoff,
            skip_limit: int = Settings.skip_limit, record_steps=Settings.record_steps, quarantine: str = Settings.quarantine,
-           max_disk: str = Settings.max_disk, mute_file: str = Settings.mute_file, config: dict | None = None) -> bool:
+           max_disk: str = Settings.max_disk, mute_file: str = Settings.mute_file, loggers: str = Settings.loggers,
+           config: dict | None = None) -> bool:
     """Observes the training of this process from now on. True if it does.
 
     level        "guard": loss and gradients before the optimizer writes; "trace": also records each step, so that a bad
@@ -47,6 +48,8 @@ def attach(run_dir: str = Settings.run_dir, level: str = Settings.level, *, watc
     max_disk     "20G": the files of steps are kept under it, of several processes each under its share. The first incident
                  and the newest file stay; of the others those soon after another incident go first, the oldest before the rest.
     mute_file    incidents that this file names are counted, not written and not told; see `nanquest mute`.
+    loggers      "on": incidents are also told to the loggers that the program itself has open (TensorBoard, W&B, MLflow, Lightning's),
+                 as nanquest/incidents at the step and a text; "off": they are not.
     config       settings of the run, copied into its files.
 
     With NANQUEST=off in the environment nothing happens, and False is returned.
@@ -59,7 +62,8 @@ def attach(run_dir: str = Settings.run_dir, level: str = Settings.level, *, watc
                                    keep_memory_percent=keep_memory_percent, max_incidents=max_incidents,
                                    on_incident=on_incident, on_forecast=on_forecast,
                                    lr_backoff=lr_backoff, skip_limit=skip_limit,
-                                   record_steps=tuple(record_steps), quarantine=quarantine, max_disk=max_disk, mute_file=mute_file, config=dict(config or {})))
+                                   record_steps=tuple(record_steps), quarantine=quarantine, max_disk=max_disk, mute_file=mute_file,
+                                   loggers=loggers, config=dict(config or {})))
 
 
 def detach(outcome: str = "detached") -> None:

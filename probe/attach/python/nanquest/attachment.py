@@ -10,6 +10,7 @@ import threading
 import time
 
 from . import library, reports, told as listening
+from .loggers import Loggers
 from .places import claim, place_in_group, shorter
 from .quarantine import Quarantine
 from .settings import Settings, say
@@ -40,6 +41,7 @@ class Attachment:
         self.skipped = 0         # batches
         self.fell_back = None    # the step after which the run went on in fp32
         self.rehearsal = None    # rehearsing.Role, where the process is one's
+        self.loggers = Loggers(self)
         self._said_once = set()
         self._next_note = 0.0
         self._lock = threading.Lock()
@@ -100,6 +102,7 @@ class Attachment:
         self.named_samples = None
         if time.monotonic() >= self._next_note:
             self.note()
+            self.loggers.verdicts()
 
     def say_once(self, line: str) -> None:
         if line not in self._said_once:
@@ -156,7 +159,8 @@ class Attachment:
             return
         self.said += told["incident"]
         if told["incident"]:
-            listening.tell(listening.Incident(self._step_of(told), told["summary"], self.run_dir, told["file"]))
+            listening.tell(news := listening.Incident(self._step_of(told), told["summary"], self.run_dir, told["file"]))
+            self.loggers.incident(news, self.said)
             if self.rehearsal is not None and told["stops"]:
                 self.rehearsal.went_bad(self._step_of(told), told["summary"])
         if told["forecast"]:
@@ -178,7 +182,8 @@ class Attachment:
             ended_by = getattr(sys, "last_type", None)
             outcome = f"ended by {ended_by.__name__}" if ended_by else "the program ended"
         outcome += reports.what_was_done(self.skipped, self.fell_back)
-        if look_back and (answer := self.ops.program_ends(_raised())):
+        self.loggers.verdicts()
+        if look_back and (answer := self.ops.program_ends(reports.raised())):
             self._tell(json.loads(answer))
         self.off = True
         if self.quarantine is not None and (line := self.quarantine.end()):
@@ -189,12 +194,3 @@ class Attachment:
             say(f"the files are not complete: {error}")
         if not heard and (seen["incidents"] or seen["muted"]):
             say(reports.outcome([{**seen, "ended": True}]))
-
-
-def _raised() -> str:
-    """The error that ends the program, in a line; "" if none does, or if somebody stops it."""
-    error = getattr(sys, "last_value", None)
-    if not isinstance(error, Exception):
-        return ""
-    lines = str(error).splitlines()
-    return f"{type(error).__name__}: {lines[0][:200]}" if lines else type(error).__name__

@@ -11,7 +11,7 @@ import sys
 
 from . import __version__, explain, launcher, library, programs, rehearse, reports
 from .launcher import USAGE_ERROR
-from .settings import ACTIONS, FORECASTS, LEVELS, OFF, REPORTS, Settings, say, step_numbers, switched_off
+from .settings import ACTIONS, FORECASTS, LEVELS, LOGGERS, OFF, REPORTS, Settings, say, step_numbers, switched_off
 
 DOORS = {"replay": "nanquest-replay", "view": "nanquest-viewer"}
 
@@ -116,6 +116,9 @@ def _parser() -> argparse.ArgumentParser:
                               "soon after another incident go first, then the oldest; of several processes each has its share (default: no bound)")
         sub.add_argument("--mute-file", default=Settings.mute_file, metavar="FILE",
                          help="incidents that it names are counted, not written and not told; see nanquest mute (default: %(default)s)")
+        sub.add_argument("--loggers", choices=LOGGERS, default=Settings.loggers,
+                         help="on: incidents are also told to the loggers that the program itself has open (TensorBoard, W&B, MLflow, "
+                              "Lightning's), as nanquest/incidents and a text; off: they are not (default: %(default)s)")
         if verb == "run":
             sub.add_argument("--explain", action="store_true",
                              help="replay each incident at once, beside the training and with the lowest priority, and say what "

@@ -68,8 +68,10 @@ class Policy:
                 why = self._failed or Fallback(self._program, optimizers, self._settings.lr_backoff).take()
                 if not why:
                     self._attached.fell_back = step
-                    say(f"step {step}: its update is left out; from here on: fp32, learning rate times "
-                        f"{self._settings.lr_backoff:g}")
+                    line = (f"step {step}: its update is left out; from here on: fp32, learning rate times "
+                            f"{self._settings.lr_backoff:g}")
+                    say(line)
+                    self._attached.loggers.fell_back(step, line)
                     return
                 self._refuse(why)
         self._skip(step, why)
@@ -90,6 +92,7 @@ class Policy:
         if step != self._last_bad:  # else another optimizer of the same step
             self._attached.skipped += 1
             self._in_a_row = self._in_a_row + 1 if step == self._last_bad + 1 else 1
+            self._attached.loggers.skipped(step, self._attached.skipped)
         self._last_bad = step
         if self._attached.skipped <= LINES:
             say(f"step {step}: batch skipped: {why}")

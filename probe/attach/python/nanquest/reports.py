@@ -12,6 +12,7 @@ import json
 import os
 import re
 import shutil
+import sys
 import tempfile
 
 from .places import shorter
@@ -75,6 +76,15 @@ def what_was_done(skipped: int, fell_back) -> str:
     parts = ([_count(skipped, "batch", "batches") + " skipped"] if skipped else []) + (
         [f"fp32 after step {fell_back}"] if fell_back is not None else [])
     return "; " + ", ".join(parts) if parts else ""
+
+
+def raised() -> str:
+    """The error that ends the program, in a line; "" if none does, or if somebody stops it."""
+    error = getattr(sys, "last_value", None)
+    if not isinstance(error, Exception):
+        return ""
+    lines = str(error).splitlines()
+    return f"{type(error).__name__}: {lines[0][:200]}" if lines else type(error).__name__
 
 
 def outcome(processes: list) -> str:

@@ -62,6 +62,11 @@ class Scaling:
         """What the loss was multiplied with, 1 if no scaler was seen."""
         return number_in(getattr(self._scaler(), "_scale", None), 1.0)
 
+    def known_scale(self):
+        """The same, but None if no scaler that is at work was seen."""
+        scaler = self._scaler()
+        return self.scale() if scaler is not None and scaler.is_enabled() else None
+
     def scale_stays(self, scaler) -> bool:
         """Whether this scaler is not to lower its scale for a batch that is bad at any scale, and was left out."""
         if not self.stays or self._scaler() is not scaler:

@@ -29,6 +29,11 @@ class Forecast:
 listeners = {Incident: [], Forecast: []}
 
 
+def failure(error: Exception) -> str:
+    """For a line: what somebody raised who was told something."""
+    return f"raised {type(error).__name__}: {' '.join(str(error).split())[:200]}"
+
+
 def tell(news) -> None:
     """All who asked for news of this kind. What fails is said, is not asked again, and never reaches the training."""
     asked = listeners[type(news)]
@@ -37,5 +42,5 @@ def tell(news) -> None:
             listener(news)
         except Exception as error:  # noqa: BLE001
             asked.remove(listener)
-            say(f"{getattr(listener, '__qualname__', type(listener).__qualname__)}, which is told of {type(news).__name__.lower()}s, raised "
-                f"{type(error).__name__}: {' '.join(str(error).split())[:200]}; it is not called again")
+            say(f"{getattr(listener, '__qualname__', type(listener).__qualname__)}, which is told of {type(news).__name__.lower()}s, "
+                f"{failure(error)}; it is not called again")

@@ -93,7 +93,7 @@ class Rehearser:
         here = os.path.join(self._folder, str(self._count))
         reports, log = os.path.join(here, "reports"), os.path.join(here, "output")
         os.makedirs(reports)
-        settings = Settings(run_dir=os.path.join(here, "run"), level=self.level, on_forecast="off", max_incidents=0,
+        settings = Settings(run_dir=os.path.join(here, "run"), level=self.level, on_forecast="off", loggers="off", max_incidents=0,
                             keep_steps=0, skip_limit=1_000_000)
         environment = dict(os.environ, **launcher.environment_of(settings))
         environment[PLAN] = json.dumps({"reports": reports, "until": until, "first_step": first_step, "placebo": placebo,
