@@ -32,8 +32,14 @@ struct Opened {
   std::vector<at::Tensor> recorded;  ///< what the compiled region gave
 };
 
-std::string joined(const std::string& outer, const std::string& inner) {
-  return outer.empty() || inner.empty() ? outer + inner : outer + "." + inner;
+/// The path of a module inside the region, which ran in `outer`. A model itself is called by the name of its type, which is
+/// no part of its modules' paths.
+std::string path_inside(const Case& c, const std::string& outer, const std::string& inner) {
+  if (inner.empty()) return outer;
+  const auto& modules = c.doc().modules;
+  const bool whole = std::any_of(modules.begin(), modules.end(),
+                                 [&](const ModuleRow& row) { return row.path == outer && row.type == outer; });
+  return whole || outer.empty() ? inner : outer + "." + inner;
 }
 
 /// Copies of what the region read, as it was then, by the names that its memory has.
@@ -48,14 +54,15 @@ NamedTensors inputs_of(const Case& c) {
 }
 
 /// Modules and stacks of the recording become those of the graph: paths begin with the number of their node.
-void name_ops(const RegionGraph& graph, const std::string& outer, SnapshotDoc& doc) {
+void name_ops(const Case& c, const RegionGraph& graph, SnapshotDoc& doc) {
+  const std::string outer = c.module_of(c.op_index());
   std::vector<std::int32_t> stacks(doc.modules.size(), kNone);
   for (std::size_t row = 0; row < doc.modules.size(); ++row) {
     std::string& path = doc.modules[row].path;
     const std::size_t bar = path.find(kAfterNumber);
     if (bar == std::string::npos) continue;
     const RegionNode& node = graph.nodes().at(std::stoul(path.substr(0, bar)));
-    path = joined(outer, node.module);
+    path = path_inside(c, outer, node.module);
     if (node.stack.empty()) continue;
     stacks[row] = static_cast<std::int32_t>(doc.stacks.size());
     doc.stacks.push_back(node.stack);
@@ -103,7 +110,7 @@ Opened open(const Case& c, const RegionGraph& graph, const RegionCall& call) {
   };
   opened.recording = record_parts(parts);
   if (!opened.recording.failure.empty()) throw std::runtime_error(opened.recording.failure);
-  name_ops(graph, c.module_of(c.op_index()), opened.recording.doc);
+  name_ops(c, graph, opened.recording.doc);
   return opened;
 }
 

@@ -15,6 +15,7 @@ import os
 import sys
 
 import torch
+from torch.utils._python_dispatch import _disable_current_modes
 
 from . import region_graph
 
@@ -30,9 +31,18 @@ def _tensors(values):
     return [value for value in values if isinstance(value, torch.Tensor)]
 
 
+def _real(tensors) -> bool:
+    """Whether there is something to compute: while it compiles, PyTorch calls with tensors that have shapes alone."""
+    return all(type(tensor) in (torch.Tensor, torch.nn.Parameter) for tensor in tensors)
+
+
 def _tell(attachment, operator, *arguments) -> None:
     try:
-        operator(*arguments)
+        if torch._C._len_torch_dispatch_stack() > 0:  # the first call of what was compiled runs under a mode of PyTorch's own
+            with _disable_current_modes():
+                operator(*arguments)
+        else:
+            operator(*arguments)
     except Exception as error:  # noqa: BLE001: a training must not end because of the probe
         attachment.give_up(f"the probe is off: a compiled graph: {type(error).__name__}: {str(error)[:300]}")
 
@@ -48,10 +58,10 @@ def _watch_calls(module) -> None:
     def call(self, inputs):
         global ran
         attachment = _attachment
-        if attachment is None or attachment.off or not attachment.started or torch._C._len_torch_dispatch_stack() > 0:
+        if attachment is None or attachment.off or not attachment.started or not _real(tensors := _tensors(inputs)):
             return run(self, inputs)
         ran = True
-        _tell(attachment, attachment.ops.begin_region, _tensors(inputs), getattr(self, "_nanquest_graph", NO_GRAPH),
+        _tell(attachment, attachment.ops.begin_region, tensors, getattr(self, "_nanquest_graph", NO_GRAPH),
               [value for value in inputs if isinstance(value, int)])
         try:
             outputs = run(self, inputs)
