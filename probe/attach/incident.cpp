@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <utility>
 
+#include "probe/attach/region_graphs.h"
 #include "probe/attach/session.h"
 #include "probe/record/header.h"
 #include "probe/snapshot/run_dir.h"
@@ -45,6 +46,7 @@ Status AttachSession::write_round(record::Step& step, const RoundFacts& facts, G
   fill_header(doc, state_of_step(facts));
   doc.gate = gate;
   tables.finish(named);
+  add_region_graphs(tables.recording);
   if (doc.culprit.op != kNone) told = {one_line(describe_culprit(doc)), arrived_by(doc)};
   std::uint64_t bytes = 0;
   for (const auto& [name, data] : tables.recording.data) bytes += data.defined() ? data.nbytes() : 0;

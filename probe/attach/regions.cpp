@@ -1,14 +1,23 @@
-// What Python tells of graphs that torch.compile made: one op each, since nobody sees what runs inside.
+// What Python tells of graphs that torch.compile made: one op each, since nobody sees what runs inside, and the
+// graph that the compiler was given.
 #include <torch/library.h>
 
+#include <string>
+
+#include "probe/attach/region_graphs.h"
 #include "probe/observe/observer.h"
 
 namespace nanquest::attach {
 namespace {
 
-void begin_region(at::TensorList inputs) {
+void region_graph(std::int64_t number, std::string graph) {
+  keep_region_graph(number, std::move(graph));
+}
+
+/// `graph` as `region_graph` was told it, below 0 if nobody was; `sizes`: inputs that are no tensors.
+void begin_region(at::TensorList inputs, std::int64_t graph, at::IntArrayRef sizes) {
   static const auto op = c10::Dispatcher::singleton().findSchemaOrThrow(kCompiledRegion, "");
-  const c10::IValue arguments[] = {c10::IValue(inputs)};
+  const c10::IValue arguments[] = {c10::IValue(inputs), c10::IValue(graph), c10::IValue(sizes)};
   open_region(traits_of(op), arguments);
 }
 
@@ -25,8 +34,9 @@ void leave_region() {
 }  // namespace
 
 TORCH_LIBRARY_FRAGMENT(nanquest, m) {
-  m.def("compiled_region(Tensor[] inputs) -> Tensor[]");  // a name for traces; never called
-  m.def("begin_region(Tensor[] inputs) -> ()", &begin_region);
+  m.def("compiled_region(Tensor[] inputs, int graph, int[] sizes) -> Tensor[]");  // a name for traces; never called
+  m.def("region_graph(int number, str graph) -> ()", &region_graph);
+  m.def("begin_region(Tensor[] inputs, int graph, int[] sizes) -> ()", &begin_region);
   m.def("end_region(Tensor[] outputs) -> ()", &end_region);
   m.def("leave_region() -> ()", &leave_region);
 }

@@ -12,7 +12,7 @@
 namespace nanquest {
 
 inline constexpr int kFormatMajor = 2;
-inline constexpr int kFormatMinor = 1;  // 1: the healthy twin
+inline constexpr int kFormatMinor = 2;  // 1: the healthy twin; 2: graphs of compiled regions
 inline constexpr const char* kFormatName = "nanquest.snapshot";
 /// Name of the checksum of tensors (hash_bytes of probe/numerics/scan.h, defined in hash.h there); another
 /// one gets another name.

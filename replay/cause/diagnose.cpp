@@ -9,6 +9,7 @@
 #include "replay/cause/opaque.h"
 #include "replay/cause/precision.h"
 #include "replay/cause/ranks.h"
+#include "replay/cause/region.h"
 #include "replay/cause/samples.h"
 #include "replay/cause/twin_facts.h"
 #include "replay/lab/lab.h"
@@ -150,6 +151,7 @@ void judge(const Case& c, const DiagnoseOptions& options, Verdict& v) {
     v.fix->advice = v.advice.empty() ? "What made this step finite: " + v.fix->change + "." : v.advice;
   add_samples(c, finding, options, v);
   add_not_tested(c, search, options, v);
+  if (runs) look_into_region(c, options, v);
   v.confidence = confidence_of(v);
 }
 

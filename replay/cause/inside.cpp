@@ -1,14 +1,13 @@
 #include "replay/cause/inside.h"
 
 #include <algorithm>
-#include <map>
 
-#include "probe/record/record.h"
 #include "replay/case/values.h"
 #include "replay/cause/arbiter.h"
 #include "replay/cause/cause.h"
 #include "replay/cause/diagnose.h"
 #include "replay/cause/parts.h"
+#include "replay/cause/record_parts.h"
 #include "replay/verdict/sentences.h"
 
 namespace nanquest {
@@ -22,25 +21,6 @@ std::size_t first_bad_call(const Case& c) {
   return bad == calls.end() ? 0 : static_cast<std::size_t>(bad - calls.begin());
 }
 
-/// The parts' run as a replayer; nothing if it can't be had.
-std::optional<Replayer> recorded(const Parts& parts) {
-  StepState state;
-  state.batch = parts.given;
-  state.buffers = parts.results;  // what is left in them is harm, whatever the phase
-  const Recording recording = record_step(state,
-                                          [&] {
-                                            parts.run();
-                                            return at::Tensor();
-                                          },
-                                          {.watch = true, .stacks = false});
-  if (!recording.failure.empty()) return std::nullopt;
-  std::map<std::string, at::Tensor> data;
-  for (const auto& [path, tensor] : recording.data) data.emplace(path, tensor.clone());
-  auto replayer = Replayer::from_memory(recording.doc, std::move(data));
-  if (!replayer) return std::nullopt;
-  return std::move(replayer).value();
-}
-
 }  // namespace
 
 void add_inside(const Case& whole, Verdict& v) {
@@ -48,7 +28,9 @@ void add_inside(const Case& whole, Verdict& v) {
   c.focus(first_bad_call(c));
   const auto parts = parts_of(c);
   if (!parts) return;
-  const auto replayer = recorded(*parts);
+  const Recording recording = record_parts(*parts);
+  if (!recording.failure.empty()) return;
+  const auto replayer = replayer_of(recording);
   if (!replayer) return;
   const Case inner = make_case(*replayer);
   // Not where its parts are well, and not where they only hand on what was bad before.

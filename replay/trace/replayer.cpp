@@ -113,6 +113,10 @@ RunResult Replayer::run(const RunOptions& options, const Checkpoint& from) const
 std::int32_t Checkpoint::op() const {
   return state_->op.row();
 }
+at::Tensor Checkpoint::value(std::int32_t tensor) const {
+  return state_->slots.view(TensorId{tensor});
+}
+
 std::uint64_t Checkpoint::bytes() const {
   return state_->slots.bytes();
 }

@@ -118,6 +118,8 @@ class Checkpoint {
   /// The first op that has not run.
   std::int32_t op() const;
   std::uint64_t bytes() const;
+  /// A tensor row as it is there: a view, not to be written to. Throws std::runtime_error if it can't be had.
+  at::Tensor value(std::int32_t tensor) const;
   State& state() const { return *state_; }
 
  private:

@@ -68,6 +68,7 @@ void fill_culprit(const Fields& j, CulpritInfo& c) {
   j.take("index", c.index);
   j.take("node", c.node);
   j.take("module", c.module);
+  j.take("inside", c.inside);
   j.take("tensor", c.tensor);
   j.take("value", c.value);
   j.take("count", c.count);

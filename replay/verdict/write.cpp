@@ -70,6 +70,7 @@ Json culprit_json(const CulpritInfo& c) {
           {"index", c.index},
           {"node", text_or_null(c.node)},
           {"module", c.module},
+          {"inside", text_or_null(c.inside)},
           {"tensor", text_or_null(c.tensor)},
           {"value", word(c.value)},
           {"count", c.count},

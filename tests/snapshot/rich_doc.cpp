@@ -119,6 +119,7 @@ std::vector<std::pair<std::string, TensorData>> rich_tensors() {
   out.emplace_back("optimizer/large", pattern(DType::float32, {20, 1000}));  // lies outside the sealed part
   out.emplace_back("twin/data/000000", pattern(DType::int64, {8}));
   out.emplace_back("twin/data/000001", pattern(DType::float16, {3}));
+  out.emplace_back("regions/000003", pattern(DType::uint8, {11}));
   return out;
 }
 

@@ -138,6 +138,15 @@ TEST(VerdictJson, ComesBackTheSame) {
   EXPECT_TRUE(std::isnan(back->evidence[1].series[1]));
 }
 
+TEST(VerdictJson, AnOpInsideAnotherSaysSo) {
+  Verdict v = full_verdict();
+  EXPECT_TRUE(Json::parse(to_json(v))["culprit"]["inside"].is_null());
+  v.culprit.inside = "nanquest::compiled_region";
+  const auto back = verdict_from_json(to_json(v));
+  ASSERT_TRUE(back) << back.error().text();
+  EXPECT_EQ(back->culprit.inside, v.culprit.inside);
+}
+
 /// The full verdict with one field changed, as a file.
 std::string with(const std::string& pointer, const Json& value) {
   Json j = Json::parse(to_json(full_verdict()));

@@ -1,0 +1,17 @@
+/// The graphs that torch.compile was given in this process, for the files of steps in which they ran.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "probe/record/record.h"
+
+namespace nanquest::attach {
+
+/// Keeps the text of a graph (region_graph.py) under the number that its calls are told with. Any thread.
+void keep_region_graph(std::int64_t number, std::string graph);
+
+/// Adds the graphs of the recording's compiled regions to its data.
+void add_region_graphs(Recording& recording);
+
+}  // namespace nanquest::attach

@@ -1,0 +1,25 @@
+/// The op that stands for a compiled region ("nanquest::compiled_region"): what its row says besides tensors, and where
+/// a file has the graph that the compiler was given.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "probe/snapshot/model.h"
+
+namespace nanquest {
+
+/// A call of a compiled region.
+struct RegionCall {
+  std::int64_t graph = -1;           ///< number of its graph in the process that recorded it; below 0: none was seen
+  std::vector<std::int64_t> sizes;   ///< inputs that are no tensors, in order
+};
+
+/// What the row says; a call without a graph for rows of files that know none.
+RegionCall region_call(const SnapshotDoc& doc, const OpRow& op);
+
+/// Path in the file of a graph: its text as uint8.
+std::string region_graph_path(std::int64_t graph);
+
+}  // namespace nanquest

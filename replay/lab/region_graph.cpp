@@ -1,0 +1,158 @@
+#include "replay/lab/region_graph.h"
+
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <c10/core/GradMode.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <stdexcept>
+#include <utility>
+
+#include "replay/lab/region_values.h"
+#include "replay/trace/operators.h"
+
+namespace nanquest {
+
+using region::Json;
+using region::Results;
+
+struct RegionGraph::Impl {
+  std::vector<bool> inputs;              ///< true: a tensor
+  std::vector<RegionNode> nodes;
+  std::vector<Json> arguments;           ///< of the nodes
+  Json outputs;
+  std::vector<std::size_t> last_reader;  ///< of each value: the node after which nobody needs it
+  bool draws = false;
+};
+
+namespace {
+
+constexpr std::size_t kMaxNodes = 1u << 20;
+constexpr const char* kSizes = "sizes::";
+constexpr const char* kConstant = "constant";
+
+/// Calls `use` with the number of every value that the JSON refers to.
+template <class Use>
+void each_reference(const Json& j, const Use& use) {
+  if (region::is_reference(j)) {
+    use(j.at("value").get<std::size_t>());
+  } else if (j.is_array()) {
+    for (const Json& each : j) each_reference(each, use);
+  }
+}
+
+RegionNode node_of(const Json& j, const Json& modules, const Json& stacks, std::int64_t number) {
+  RegionNode node;
+  node.number = number;
+  node.op = j.at("op").get<std::string>();
+  node.overload = j.value("overload", "");
+  if (j.contains("module")) {
+    const Json& module = modules.at(j.at("module").get<std::size_t>());
+    node.module = module.at(0).get<std::string>();
+    node.module_type = module.at(1).get<std::string>();
+  }
+  if (j.contains("stack")) node.stack = stacks.at(j.at("stack").get<std::size_t>()).get<std::vector<std::string>>();
+  return node;
+}
+
+Error bad(const std::string& what) {
+  return {ErrorCode::bad_file, "the graph of a compiled region: " + what, ""};
+}
+
+/// The operator's results, one value each. What lay on a device is put `here`.
+Results called(const RegionNode& node, const Json& arguments, const std::vector<Results>& values,
+               c10::Device here) {
+  const std::string name = node.overload.empty() ? node.op : node.op + "." + node.overload;
+  if (trace::is_refused(node.op, node.overload)) throw std::runtime_error(name + " is never run from a file");
+  const auto handle = c10::Dispatcher::singleton().findSchema({node.op, node.overload});
+  if (!handle) throw std::runtime_error("there is no operator " + name + " here");
+  const auto& wanted = handle->schema().arguments();
+  if (arguments.size() != wanted.size()) throw std::runtime_error(name + " has other arguments here");
+  std::vector<c10::IValue> stack;
+  for (std::size_t i = 0; i < wanted.size(); ++i) {
+    stack.push_back(region::argument(arguments[i], wanted[i], values));
+    if (stack.back().isDevice() && !stack.back().toDevice().is_cpu()) stack.back() = here;
+  }
+  handle->callBoxed(stack);
+  // A list is what several results of one operator are, as for those that return as many.
+  if (stack.size() == 1 && stack[0].isTensorList()) {
+    Results results;
+    for (const at::Tensor& t : stack[0].toTensorVector()) results.emplace_back(t);
+    return results;
+  }
+  return stack;
+}
+
+}  // namespace
+
+RegionGraph::RegionGraph(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+RegionGraph::RegionGraph(RegionGraph&&) noexcept = default;
+RegionGraph& RegionGraph::operator=(RegionGraph&&) noexcept = default;
+RegionGraph::~RegionGraph() = default;
+
+Result<RegionGraph> RegionGraph::parse(const std::string& text) {
+  try {
+    const Json j = Json::parse(text);
+    if (j.contains("refused")) return bad(j.at("refused").get<std::string>());
+    auto impl = std::make_unique<Impl>();
+    for (const Json& input : j.at("inputs")) impl->inputs.push_back(input.get<std::string>() == "tensor");
+    const Json& nodes = j.at("nodes");
+    if (nodes.size() > kMaxNodes) return bad("it has more than a million operators");
+    impl->last_reader.assign(impl->inputs.size() + nodes.size(), 0);
+    for (std::size_t i = 0; i < nodes.size(); ++i) {
+      impl->nodes.push_back(node_of(nodes[i], j.at("modules"), j.at("stacks"), static_cast<std::int64_t>(i)));
+      impl->arguments.push_back(nodes[i].at("arguments"));
+      each_reference(impl->arguments.back(), [&](std::size_t value) { impl->last_reader.at(value) = i; });
+    }
+    impl->outputs = j.at("outputs");
+    each_reference(impl->outputs, [&](std::size_t value) { impl->last_reader.at(value) = nodes.size(); });
+    impl->draws = j.at("draws").get<bool>();
+    return RegionGraph(std::move(impl));
+  } catch (const std::exception& e) {
+    return bad(std::string(e.what()).substr(0, 200));
+  }
+}
+
+const std::vector<RegionNode>& RegionGraph::nodes() const {
+  return impl_->nodes;
+}
+
+bool RegionGraph::draws() const {
+  return impl_->draws;
+}
+
+std::vector<at::Tensor> RegionGraph::run(const std::vector<at::Tensor>& tensors,
+                                         const std::vector<std::int64_t>& sizes,
+                                         const std::function<void(const RegionNode&)>& before) const {
+  const c10::NoGradGuard no_gradients;
+  std::vector<Results> values;
+  const c10::Device here = tensors.empty() ? c10::Device(c10::kCPU) : tensors.front().device();
+  std::size_t next_tensor = 0, next_size = 0;
+  for (const bool is_tensor : impl_->inputs) {
+    if (is_tensor ? next_tensor >= tensors.size() : next_size >= sizes.size())
+      throw std::runtime_error("the region was called with fewer inputs than its graph has");
+    values.push_back({is_tensor ? c10::IValue(tensors[next_tensor++]) : c10::IValue(sizes[next_size++])});
+  }
+  for (std::size_t i = 0; i < impl_->nodes.size(); ++i) {
+    const RegionNode& node = impl_->nodes[i];
+    const Json& arguments = impl_->arguments[i];
+    before(node);
+    if (node.op == kConstant)
+      values.push_back({c10::IValue(region::constant(arguments.at(0), here))});
+    else if (node.op.starts_with(kSizes))
+      values.push_back({region::arithmetic(node.op.substr(std::string(kSizes).size()), arguments, values)});
+    else
+      values.push_back(called(node, arguments, values, here));
+    each_reference(arguments, [&](std::size_t value) {
+      if (impl_->last_reader[value] == i) values[value].clear();
+    });
+  }
+  std::vector<at::Tensor> outputs;
+  for (const Json& output : impl_->outputs) {
+    const c10::IValue value = output.is_null() ? c10::IValue() : region::referred(output, values);
+    outputs.push_back(value.isTensor() ? value.toTensor() : at::Tensor());
+  }
+  return outputs;
+}
+
+}  // namespace nanquest

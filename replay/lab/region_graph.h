@@ -1,0 +1,55 @@
+/// region_graph: what torch.compile was given to compile, run operator by operator, without Python.
+///
+///     const auto graph = RegionGraph::parse(text);        // a file's "regions/000003"
+///     std::vector<at::Tensor> outputs = graph->run(inputs, sizes, [](const RegionNode& node) { … });
+///
+/// The text is JSON, written by region_graph.py of the Python package, whose head tells the form. It may come from
+/// anybody: operators that reach outside of tensors are refused, and whatever else is wrong with it is an error.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "probe/base/result.h"
+
+namespace nanquest {
+
+/// One operator of a graph.
+struct RegionNode {
+  std::int64_t number = 0;           ///< in the order of the graph
+  std::string op, overload;          ///< "aten::add", "Tensor"
+  std::string module;                ///< path below what was compiled, "" for itself or unknown
+  std::string module_type;           ///< "Linear", "" if unknown
+  std::vector<std::string> stack;    ///< innermost first: "file:line function"
+};
+
+class RegionGraph {
+ public:
+  /// `bad_file` with the reason if the text is no such graph, or says itself why it could not be told.
+  static Result<RegionGraph> parse(const std::string& text);
+  RegionGraph(RegionGraph&&) noexcept;
+  RegionGraph& operator=(RegionGraph&&) noexcept;
+  ~RegionGraph();
+
+  const std::vector<RegionNode>& nodes() const;
+  /// Some numbers were drawn in kernels, where nobody can draw them again: a run has others.
+  bool draws() const;
+
+  /// Runs it on `tensors` (which it may write to, as the region did) and `sizes`, the inputs that are numbers, each in
+  /// order. `before` is told of each operator before it runs. Returns one tensor per output, undefined where it gives
+  /// none or a number. Throws what ATen throws, and std::runtime_error for a graph that doesn't fit.
+  std::vector<at::Tensor> run(const std::vector<at::Tensor>& tensors, const std::vector<std::int64_t>& sizes,
+                              const std::function<void(const RegionNode&)>& before) const;
+
+ private:
+  struct Impl;
+  explicit RegionGraph(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace nanquest

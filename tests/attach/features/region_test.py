@@ -1,0 +1,138 @@
+"""Regions of torch.compile opened: the operator inside is named, with its module, cause and a fix, forward and backward; where
+the compiled code is wrong, COMPILER. The programs know nothing of the probe."""
+
+import pathlib
+import sys
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent))
+
+from attached import AttachTest, main, nightly  # noqa: E402
+
+# What goes bad is step 3; WHAT says how.
+PROGRAM = """
+import sys, torch
+from torch import nn
+WHAT, DYNAMIC = sys.argv[2], sys.argv[3] == "dynamic"
+
+class Block(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.norm, self.fc = nn.LayerNorm(16), nn.Linear(16, 16)
+
+    def forward(self, x, shift):
+        y = self.fc(self.norm(x))
+        if WHAT == "overflow":      # fp16 ends at 65504
+            y = (y.half() @ (shift * torch.ones(16, 16)).half()).float()
+        if WHAT == "domain":
+            y = (y.sigmoid() + shift).log()
+        if WHAT == "backward":      # finite forward; the derivative of sqrt at 0 is infinite, times 0
+            y = (y * shift).square().sum(-1, keepdim=True).sqrt() + y
+        return x + y
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.blocks = nn.ModuleList([Block(), Block()])
+        self.drop = nn.Dropout(0.1 if WHAT == "dropout" else 0.0)
+
+    def forward(self, x, shift):
+        x = self.blocks[0](x, {"domain": 0.5, "overflow": 0.1}.get(WHAT, 1.0) * torch.ones(()))
+        x = self.drop(x)
+        return (self.blocks[1](x, shift) / (shift if WHAT == "dropout" else 1)).square().mean()
+
+if WHAT == "miscompiled":           # a pass of the compiler that gets a sign wrong
+    import torch._inductor.config as settings
+    from torch._inductor.custom_graph_pass import CustomGraphPass
+
+    class Wrong(CustomGraphPass):
+        def __call__(self, graph):
+            for node in graph.nodes:
+                if node.target is torch.ops.aten.rsqrt.default:
+                    with graph.inserting_before(node):
+                        node.args = (graph.call_function(torch.ops.aten.neg.default, (node.args[0],)),)
+
+        def uuid(self):
+            return "a wrong pass"
+
+    settings.post_grad_custom_post_pass = Wrong()
+
+torch.manual_seed(0)
+net = Net()
+compiled = torch.compile(net, dynamic=DYNAMIC)
+optimizer = torch.optim.SGD(net.parameters(), lr=0.01)
+good, bad = {"overflow": (0.1, 6e4), "domain": (0.5, -2.0), "backward": (1.0, 0.0), "dropout": (1.0, 0.0),
+             "miscompiled": (1.0, 1.0)}[WHAT]
+for step in range(5):
+    optimizer.zero_grad()
+    compiled(torch.randn(6 + (step if DYNAMIC else 0), 16), torch.tensor(bad if step == 3 else good)).backward()
+    optimizer.step()
+torch.save(net.state_dict(), sys.argv[1])
+"""
+
+
+class RegionTest(AttachTest):
+    def verdict_of(self, what, level, dynamic=False):
+        program = self.scratch / "train.py"
+        program.write_text(PROGRAM)
+        run = f"{what}-{level}"
+        process = self.observed(program, f"{run}.pt", what, "dynamic" if dynamic else "static", run_dir=run,
+                                options=("--level", level, "--watch-every", "0"))
+        self.assert_exit(process)
+        snapshot = self.incidents(run)[0]
+        self.assertEqual(snapshot.name, f"step-{0 if what == 'miscompiled' else 3:08}.r0.h5")
+        self.assert_bit_exact(snapshot)
+        return self.replay("diagnose", snapshot)
+
+    def assert_inside(self, verdict, op, module, line):
+        culprit = verdict["culprit"]
+        self.assertEqual((culprit["op"], culprit["module"], culprit["inside"]), (op, module, "nanquest::compiled_region"), verdict)
+        source = PROGRAM.splitlines()[int(culprit["stack"][0].split(":")[1].split()[0]) - 1]
+        self.assertIn(line, source, culprit["stack"])
+
+    def test_an_overflow_in_a_module(self):
+        verdict = self.verdict_of("overflow", "trace")
+        self.assert_inside(verdict, "aten::mm", "blocks.1", "y.half()")
+        self.assertEqual(verdict["cause"], "FP16_OVERFLOW", verdict)
+        self.assertTrue(verdict["fix"] and verdict["fix"]["verified"], verdict)
+
+    def test_the_backward_pass(self):
+        verdict = self.verdict_of("backward", "watch")
+        self.assertEqual(verdict["phase"], "backward")
+        self.assertEqual(verdict["culprit"]["inside"], "nanquest::compiled_region", verdict)
+        self.assertEqual(verdict["culprit"]["module"], "blocks.1", verdict)
+
+    def test_a_compiler_that_is_wrong(self):
+        verdict = self.verdict_of("miscompiled", "watch")
+        self.assertEqual((verdict["cause"], verdict["culprit"]["op"]), ("COMPILER", "nanquest::compiled_region"), verdict)
+
+    @nightly
+    def test_other_shapes_and_levels(self):
+        for level in ("trace", "watch"):
+            with self.subTest(level):
+                verdict = self.verdict_of("domain", level, dynamic=True)
+                self.assert_inside(verdict, "aten::log", "blocks.1", ".log()")
+                self.assertEqual(verdict["cause"], "DOMAIN", verdict)
+
+    @nightly
+    def test_with_numbers_that_the_kernels_draw(self):
+        verdict = self.verdict_of("dropout", "watch")
+        self.assert_inside(verdict, "aten::div", "Net", "shift if WHAT")
+        self.assertTrue(any("random numbers" in line for line in verdict["not_tested"]), verdict)
+
+    @nightly
+    def test_a_cache_that_has_the_graphs(self):
+        """PyTorch's own switch keeps its cache of autograd's graphs on: then the region stays closed, and that is said."""
+        program = self.scratch / "train.py"
+        program.write_text(PROGRAM)
+        for run in ("first", "second"):
+            self.assert_exit(self.observed(program, f"{run}.pt", "domain", "static", run_dir=run,
+                                           options=("--level", "watch"), TORCHINDUCTOR_AUTOGRAD_CACHE="1",
+                                           TORCHINDUCTOR_CACHE_DIR=str(self.scratch / "cache")))
+        verdict = self.replay("diagnose", self.incidents("second")[0])
+        self.assertEqual((verdict["culprit"]["op"], verdict["cause"]), ("nanquest::compiled_region", "UNKNOWN"), verdict)
+        self.assertTrue(any("its graph is not in this file" in line for line in verdict["not_tested"]), verdict)
+
+
+if __name__ == "__main__":
+    main()
