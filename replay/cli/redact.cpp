@@ -111,7 +111,7 @@ void print(const Common& common, const RedactArguments& arguments, const Redacto
   std::string names;
   for (const std::string& ending : beside) names.append(names.empty() ? "" : ", ").append(ending);
   if (!beside.empty())
-    std::printf("beside      the original's %s are not redacted: give away the new file alone\n",
+    std::printf("beside      not redacted: the original's %s; give away the new file alone\n",
                 names.c_str());
 }
 

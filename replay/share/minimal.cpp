@@ -138,21 +138,52 @@ class Search {
     return !what.empty() && attempt(what, std::move(next));
   }
 
-  static std::vector<Step> steps() {
+  std::vector<Step> steps() const {
     const auto clear = [](auto& member) {
       const bool any = !member.empty();
       member.clear();
       return any;
     };
-    return {{"the history of the steps before",
-             [=](SnapshotDoc& doc) { return clear(doc.history) | clear(doc.history_samples); }},
-            {"the batch of the healthy step",
-             [](SnapshotDoc& doc) { return std::exchange(doc.twin, Twin{}).step >= 0; }},
-            {"the texts of the samples", [=](SnapshotDoc& doc) { return clear(doc.sample_texts); }},
-            {"the settings of the run", [](SnapshotDoc& doc) {
-               return std::erase_if(doc.config,
-                                    [](const auto& entry) { return !is_sharing_key(entry.first); }) > 0;
-             }}};
+    std::vector<Step> all = {
+        {"the history of the steps before",
+         [=](SnapshotDoc& doc) { return clear(doc.history) | clear(doc.history_samples); }},
+        {"the history of other layers",
+         [module = before_.verdict.culprit.module](SnapshotDoc& doc) { return only_layer(doc, module); }}};
+    for (const SeriesTable& table : before_.doc.history)
+      all.push_back({"the history of " + table.name, [name = table.name](SnapshotDoc& doc) {
+                       return std::erase_if(doc.history,
+                                            [&](const SeriesTable& t) { return t.name == name; }) > 0;
+                     }});
+    all.push_back({"the batch of the healthy step",
+                   [](SnapshotDoc& doc) { return std::exchange(doc.twin, Twin{}).step >= 0; }});
+    all.push_back({"the texts of the samples", [=](SnapshotDoc& doc) { return clear(doc.sample_texts); }});
+    all.push_back({"the settings of the run", [](SnapshotDoc& doc) {
+                     return std::erase_if(doc.config,
+                                          [](const auto& entry) { return !is_sharing_key(entry.first); }) > 0;
+                   }});
+    return all;
+  }
+
+  /// Of series per layer those of this module and what lies in it; false if there are no others.
+  static bool only_layer(SnapshotDoc& doc, const std::string& module) {
+    bool any = false;
+    for (SeriesTable& table : doc.history) {
+      if (table.name == "scalars") continue;
+      const std::size_t width = table.columns.size(), rows = table.rows();
+      const auto stays = [&](const std::string& column) {
+        return column == "step" || column == module || column.starts_with(module + ".");
+      };
+      SeriesTable part{table.name, {}, {}};
+      for (const std::string& column : table.columns)
+        if (stays(column)) part.columns.push_back(column);
+      if (part.columns.size() == width) continue;
+      for (std::size_t row = 0; row < rows; ++row)
+        for (std::size_t c = 0; c < width; ++c)
+          if (stays(table.columns[c])) part.values.push_back(table.values[row * width + c]);
+      table = std::move(part);
+      any = true;
+    }
+    return any;
   }
 
   const Replayer& replayer_;

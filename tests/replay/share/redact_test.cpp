@@ -73,7 +73,8 @@ class Redact : public ::testing::Test {
     state.config = {{"data", "/home/planted_user/data"}, {"note", "planted-setting"}};
     state.history = {{"weight_norm", {"step", "planted_head"}, {15, 1.5, 16, 1.75}},
                      {"scalars", {"step", "loss"}, {15, 2.5, 16, 123.456789}}};
-    state.history_samples = {{"planted-client-3"}, {}};
+    state.history_samples.resize(2);
+    state.history_samples[0].emplace_back("planted-client-3");
     Recording recording = record_step(state, [&] {
       const ModuleScope scope("planted_head", "PlantedHead");
       const at::Tensor found = at::embedding(table, tokens).mean(1);
@@ -83,7 +84,7 @@ class Redact : public ::testing::Test {
     });
     recording.doc.host = "planted-host";
     recording.doc.environment["env.PLANTED"] = "planted-value";
-    recording.doc.stacks.push_back({"planted_train.py:17 step"});
+    recording.doc.stacks.emplace_back(1, "planted_train.py:17 step");
     recording.doc.ops[0].stack = static_cast<std::int32_t>(recording.doc.stacks.size()) - 1;
     ASSERT_TRUE(find_culprit(recording.doc));
     const Status written = write_snapshot(recording, original_);
@@ -129,7 +130,9 @@ TEST_F(Redact, WhatIsAskedToGoIsInNoByteAndTheRestStays) {
       }
       const auto reader = SnapshotReader::open(shared_);
       ASSERT_TRUE(reader.ok()) << reader.error().text();
-      for (const TensorInfo& tensor : *reader->tensors()) EXPECT_TRUE(reader->read_tensor(tensor.path).ok());
+      const auto tensors = reader->tensors();
+      ASSERT_TRUE(tensors.ok());
+      for (const TensorInfo& tensor : *tensors) EXPECT_TRUE(reader->read_tensor(tensor.path).ok());
     }
 }
 

@@ -74,7 +74,9 @@ TEST(Scramble, FloatsKeepWhatMattersAndNothingElse) {
     EXPECT_GT(largest(after), largest(before) * 15 / 16) << info(format).name;
     // By chance: a value of few digits may be drawn again in its own place.
     EXPECT_LT(static_cast<double>(same), 0.2 * static_cast<double>(before.size())) << info(format).name;
-    if (info(format).mantissa_bits >= 23) EXPECT_LE(same, 1u) << "the largest may have no more digits";
+    if (info(format).mantissa_bits >= 23) {
+      EXPECT_LE(same, 1u) << "the largest may have no more digits";
+    }
   }
 }
 
