@@ -32,6 +32,11 @@ std::size_t row_of(const std::vector<std::int64_t>& shape, std::size_t count) {
   return shape.empty() || shape.back() <= 0 ? count : static_cast<std::size_t>(shape.back());
 }
 
+template <class T>
+std::int64_t whole(T value) {
+  return static_cast<std::int64_t>(value);  // NOLINT(bugprone-signed-char-misuse): a number, not a character
+}
+
 }  // namespace
 
 Scrambler::Scrambler() {
@@ -115,14 +120,14 @@ void Scrambler::integers(std::byte* bytes, std::size_t count, std::size_t slice,
     std::shuffle(values.begin() + static_cast<std::ptrdiff_t>(begin),
                  values.begin() + static_cast<std::ptrdiff_t>(std::min(count, begin + part)), random_);
   if (!mask) {
-    const auto end = static_cast<std::int64_t>(most);
+    const std::int64_t end = whole(most);
     if (vocabulary <= 0) vocabulary = std::max<std::int64_t>(0, end) + 1;
     Bijection negative, beyond;
     for (T& value : values) {
-      const auto v = static_cast<std::int64_t>(value);
+      const std::int64_t v = whole(value);
       std::int64_t other = v;
       if (v < 0 && v != -1 && v != -100)
-        other = image(negative, v, static_cast<std::int64_t>(least), -2);
+        other = image(negative, v, whole(least), -2);
       else if (v >= vocabulary)
         other = image(beyond, v, vocabulary, end);
       else if (v >= 0)

@@ -35,6 +35,11 @@ class Moved {
   std::vector<std::int32_t> new_;
 };
 
+/// Place of the `i`-th row of a range.
+std::size_t place(std::int32_t first, std::int32_t i) {
+  return static_cast<std::size_t>(first) + static_cast<std::size_t>(i);
+}
+
 std::string opaque_folder(std::int32_t op) {
   char text[16];
   std::snprintf(text, sizeof text, "%06d", op);
@@ -82,17 +87,17 @@ class Selection {
     OpRow op = old;
     op.first_arg = static_cast<std::int32_t>(doc_.args.size());
     for (std::int32_t i = 0; i < old.arg_count; ++i) {
-      ArgRow arg = from_.args[static_cast<std::size_t>(old.first_arg + i)];
+      ArgRow arg = from_.args[place(old.first_arg, i)];
       arg.tensor = tensors_(arg.tensor);
       doc_.args.push_back(std::move(arg));
     }
     // An op's outputs are neighbours: rows that are there already are taken again.
     op.first_output = static_cast<std::int32_t>(doc_.tensors.size());
     for (std::int32_t i = 0; i < old.output_count; ++i)
-      doc_.tensors.push_back(from_.tensors[static_cast<std::size_t>(old.first_output + i)]);
+      doc_.tensors.push_back(from_.tensors[place(old.first_output, i)]);
     op.first_written = static_cast<std::int32_t>(doc_.written.size());
     for (std::int32_t i = 0; i < old.written_count; ++i) {
-      const std::int32_t row = from_.written[static_cast<std::size_t>(old.first_written + i)];
+      const std::int32_t row = from_.written[place(old.first_written, i)];
       const std::int32_t output = row - old.first_output;
       doc_.written.push_back(row != kNone && output >= 0 && output < old.output_count
                                  ? op.first_output + output
@@ -111,16 +116,14 @@ class Selection {
     made_.assign(doc_.slots.size(), false);
     for (const OpRow& op : doc_.ops)
       for (std::int32_t i = 0; i < op.output_count; ++i)
-        if (const std::int32_t slot = doc_.tensors[static_cast<std::size_t>(op.first_output + i)].slot;
-            slot != kNone)
+        if (const std::int32_t slot = doc_.tensors[place(op.first_output, i)].slot; slot != kNone)
           made_[static_cast<std::size_t>(slot)] = true;
     // What a missing op would have written has another value now; an update comes after the step's outcome.
     for (std::size_t i = 0; i < from_.ops.size(); ++i) {
       const OpRow& op = from_.ops[i];
       if (new_op_[i] != kNone || op.phase == Phase::optimizer) continue;
       for (std::int32_t k = 0; k < op.written_count; ++k)
-        if (const std::int32_t row = from_.written[static_cast<std::size_t>(op.first_written + k)];
-            row != kNone)
+        if (const std::int32_t row = from_.written[place(op.first_written, k)]; row != kNone)
           if (const std::int32_t slot = from_.tensors[static_cast<std::size_t>(row)].slot; slot != kNone)
             made_[static_cast<std::size_t>(slot)] = false;
     }
