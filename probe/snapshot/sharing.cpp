@@ -52,10 +52,10 @@ void set_sharing(SnapshotDoc& doc, const Sharing& sharing) {
 
 std::vector<std::pair<std::string, std::string>> sharing_lines(const Sharing& sharing) {
   std::vector<std::pair<std::string, std::string>> lines;
-  if (!sharing.wrong.empty()) lines.emplace_back("said to be wrong", sharing.wrong);
+  if (!sharing.wrong.empty()) lines.emplace_back("corrected", "the verdict is wrong: " + sharing.wrong);
   if (!sharing.redacted.empty()) lines.emplace_back("redacted", joined(sharing.redacted, "; "));
   if (!sharing.left_out.empty()) lines.emplace_back("left out", joined(sharing.left_out, "; "));
-  if (!sharing.verdict.empty()) lines.emplace_back("verdict before", sharing.verdict);
+  if (!sharing.verdict.empty()) lines.emplace_back("original", "its verdict: " + sharing.verdict);
   return lines;
 }
 

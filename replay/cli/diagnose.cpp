@@ -34,7 +34,7 @@ void add_sharing(const SnapshotDoc& doc, Verdict& verdict) {
     if (verdict.found)
       verdict.evidence.push_back({"this file, " + what, text});
     else
-      verdict.not_tested.push_back("this file, " + what + ": " + text);
+      verdict.not_tested.push_back(std::string("this file, ").append(what).append(": ").append(text));
 }
 
 /// A search that has no more time than this tries nothing.

@@ -61,7 +61,7 @@ class ShareTest(AttachTest):
         self.assertTrue(said["verdict_before"].startswith("BAD_DATA"), said)
         # A value that is not finite stays where it is; where values were dropped, only the record of it does.
         self.assertEqual(said["same_verdict"], how == "--scramble", said)
-        self.assertEqual(self.replay("info", shared)["shared"]["verdict before"], said["verdict_before"])
+        self.assertEqual(self.replay("info", shared)["shared"]["verdict_before"], said["verdict_before"])
 
     def the_smallest_says_the_same(self, original):
         small = self.scratch / "small.h5"

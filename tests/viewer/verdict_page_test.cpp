@@ -207,8 +207,8 @@ TEST_F(Page, SaysWhatTheFileHasLostSinceItsRunWroteIt) {
   ASSERT_TRUE(session) << session.error().text();
   const VerdictPage page = verdict_page(*session);
   const std::pair<const char*, const char*> expected[] = {{"Redacted", "weights (dropped); names (renamed)"},
-                                                          {"Verdict before", "FP16_OVERFLOW: aten::mm"},
-                                                          {"Said to be wrong", "a mask"}};
+                                                          {"Original", "its verdict: FP16_OVERFLOW: aten::mm"},
+                                                          {"Corrected", "the verdict is wrong: a mask"}};
   for (const auto& [label, text] : expected) {
     const Fact* found = fact(page, label);
     ASSERT_NE(found, nullptr) << label;
