@@ -34,8 +34,8 @@ void print_text(const SnapshotReader& reader) {
   const SnapshotDoc& doc = reader.doc();
   std::printf("snapshot    %s (format %d.%d, written by %s)\n", reader.path().c_str(), reader.format_major(),
               reader.format_minor(), doc.writer.c_str());
-  std::printf("step        %lld, rank %d of %d%s%s\n", static_cast<long long>(doc.step), doc.rank, doc.world_size,
-              doc.created_utc.empty() ? "" : ", ", doc.created_utc.c_str());
+  std::printf("step        %lld, rank %d of %d%s%s\n", static_cast<long long>(doc.step), doc.rank,
+              doc.world_size, doc.created_utc.empty() ? "" : ", ", doc.created_utc.c_str());
   std::printf("culprit     %s\n", describe_culprit(doc).c_str());
   for (const auto& [what, text] : sharing_lines(sharing_of(doc)))
     std::printf("%-11s %s\n", what.c_str(), text.c_str());

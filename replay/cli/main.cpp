@@ -85,13 +85,15 @@ void add_budget(CLI::App& sub, double& seconds) {
 }
 
 void add_wrong(CLI::App& sub, std::string& wrong) {
-  sub.add_option("--wrong", wrong, "The verdict is wrong: what it really was; kept in the new file and shown with it")
+  sub.add_option("--wrong", wrong,
+                 "The verdict is wrong: what it really was; kept in the new file and shown with it")
       ->type_name("TEXT");
 }
 
 /// A flag that adds its name to what is redacted.
 void add_private(CLI::App& sub, std::vector<std::string>& what, const std::string& name, const char* about) {
-  sub.add_flag_callback("--" + name, [&what, name] { what.push_back(name); }, about);
+  sub.add_flag_callback(
+      "--" + name, [&what, name] { what.push_back(name); }, about);
 }
 
 void add_redact(CLI::App& app, Arguments& a) {
@@ -102,15 +104,17 @@ void add_redact(CLI::App& app, Arguments& a) {
       ->required()
       ->type_name("OUT.h5");
   add_private(*redact, a.redact.what, "texts", "Texts of the samples, and the integers of the batch");
-  add_private(*redact, a.redact.what, "samples", "The whole batch, the healthy step's too, and the ids of samples");
+  add_private(*redact, a.redact.what, "samples",
+              "The whole batch, the healthy step's too, and the ids of samples");
   add_private(*redact, a.redact.what, "weights", "Weights, buffers, optimizer states; norms to a sixteenth");
   add_private(*redact, a.redact.what, "paths", "Files and lines; settings and variables that name a place");
   add_private(*redact, a.redact.what, "machine", "Host, time, processor, environment variables");
   add_private(*redact, a.redact.what, "settings", "Settings of the run");
   add_private(*redact, a.redact.what, "history", "Losses, rates and norms of the steps before");
   add_private(*redact, a.redact.what, "names", "Names of modules, weights and own functions become others");
-  CLI::Option* scramble = redact->add_flag("--scramble", a.redact.scramble,
-                                           "Other values of the same kind and size in place of values (the default)");
+  CLI::Option* scramble =
+      redact->add_flag("--scramble", a.redact.scramble,
+                       "Other values of the same kind and size in place of values (the default)");
   redact->add_flag("--drop", a.redact.drop, "No values in their place: what reads them can't be run again")
       ->excludes(scramble);
   redact->add_flag("--no-check", a.redact.no_check, "Don't diagnose the file before and after");
@@ -128,10 +132,13 @@ void add_minimal(CLI::App& app, Arguments& a) {
   minimal->add_option("-o,--output", a.minimal.output, "The new file; nothing is written over")
       ->required()
       ->type_name("OUT.h5");
-  minimal->add_option("--tries", a.minimal.tries, "Diagnoses at most")->check(CLI::PositiveNumber)->capture_default_str();
+  minimal->add_option("--tries", a.minimal.tries, "Diagnoses at most")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
   add_wrong(*minimal, a.minimal.wrong);
   add_budget(*minimal, a.minimal.budget);
-  minimal->footer("Example:\n  nanquest-replay minimal step-00000131.r0.h5 -o small.h5 --wrong \"the batch was fine\"");
+  minimal->footer(
+      "Example:\n  nanquest-replay minimal step-00000131.r0.h5 -o small.h5 --wrong \"the batch was fine\"");
 }
 
 void add_subcommands(CLI::App& app, Arguments& a) {
@@ -167,8 +174,9 @@ void add_subcommands(CLI::App& app, Arguments& a) {
   compare->add_flag("--local", a.run.local, "Each op on its recorded inputs");
   compare->add_option("--module", a.run.modules, "PATH=fp32; repeatable")->allow_extra_args(false);
   compare->add_option("--rows", a.rows, "Outputs shown, worst first")->check(CLI::PositiveNumber);
-  CLI::App* headroom = subcommand(app, a, "headroom", "What a run's values have left to the end of their formats",
-                                  [&a] { return headroom_command(a.headroom); });
+  CLI::App* headroom =
+      subcommand(app, a, "headroom", "What a run's values have left to the end of their formats",
+                 [&a] { return headroom_command(a.headroom); });
   headroom->add_option("run", a.headroom.run, "Directory of a run")->required()->type_name("RUN_DIR");
   headroom->add_option("--bits", a.headroom.bits, "Shown is what has no more left; 1 bit is a factor of 2")
       ->capture_default_str();

@@ -24,8 +24,8 @@ int recorded_number(const SnapshotDoc& doc, const std::string& key, int otherwis
   return code == std::errc() && end == text.data() + text.size() ? value : otherwise;
 }
 
-/// True if the entry's value of this process does not matter to a replay of a step whose memory lies on the CPU
-/// alone, or not.
+/// True if the entry's value of this process does not matter to a replay of a step whose memory lies on the
+/// CPU alone, or not.
 bool beside_the_point(const std::string& key, bool cpu_alone) {
   if (key.starts_with("autocast_")) return true;  // casts are ops of the trace; replay runs without autocast
   return cpu_alone && (key.ends_with("_cudnn") || key.ends_with("_cublas"));

@@ -45,8 +45,7 @@ TEST_F(MinimalFile, GivesTheSameVerdictAndHoldsLess) {
     const auto whole = SnapshotReader::open(original), part = SnapshotReader::open(small);
     ASSERT_TRUE(whole.ok() && part.ok());
     EXPECT_LT(part->doc().ops.size(), whole->doc().ops.size()) << sample;
-    EXPECT_EQ(json("info --json '" + small + "'")["shared"]["wrong"],
-              "not " + std::string(sample));
+    EXPECT_EQ(json("info --json '" + small + "'")["shared"]["wrong"], "not " + std::string(sample));
   }
 }
 
