@@ -37,6 +37,21 @@ struct DiagnoseArguments {
   double budget = 0;  ///< seconds; 0: 20 times the step, at least 30
 };
 
+struct RedactArguments {
+  std::string output;
+  std::vector<std::string> what;  ///< names of private_things(); empty: all but history and names
+  bool drop = false, scramble = false;
+  bool no_check = false;  ///< write only
+  std::string wrong;      ///< what it really was
+  double budget = 0;      ///< of each diagnosis, as DiagnoseArguments
+};
+
+struct MinimalArguments {
+  std::string output, wrong;
+  int tries = 16;
+  double budget = 0;
+};
+
 struct HeadroomArguments {
   std::string run;  ///< directory
   double bits = 2;
@@ -57,6 +72,11 @@ int bisect_command(const Common& common, const std::string& what);
 int repro_command(const Common& common, const ReproArguments& arguments);
 int compare_command(const Common& common, const RunArguments& arguments, int rows);
 int info_command(const Common& common);
+int redact_command(const Common& common, const RedactArguments& arguments);
+int minimal_command(const Common& common, const MinimalArguments& arguments);
+
+/// "1.3 MB", "340 bytes".
+std::string size_text(std::uint64_t bytes);
 
 /// "1.2e+05" for tables of the program; never "nan" without being one.
 std::string short_number(double value);

@@ -86,6 +86,21 @@ std::string stem_of(const std::string& snapshot) {
                                                           : snapshot;
 }
 
+std::string size_text(std::uint64_t bytes) {
+  constexpr double kThousand = 1000;
+  if (bytes < 1000) return std::to_string(bytes) + " bytes";
+  double size = static_cast<double>(bytes) / kThousand;
+  const char* unit = "kB";
+  for (const char* larger : {"MB", "GB", "TB"}) {
+    if (size < kThousand) break;
+    size /= kThousand;
+    unit = larger;
+  }
+  char text[32];
+  std::snprintf(text, sizeof text, "%.1f %s", size, unit);
+  return text;
+}
+
 std::string short_number(double value) {
   if (std::isnan(value)) return "nan";
   char text[32];

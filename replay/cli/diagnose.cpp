@@ -3,6 +3,7 @@
 #include <cstdio>
 
 #include "probe/snapshot/atomic_file.h"
+#include "probe/snapshot/sharing.h"
 #include "replay/cli/commands.h"
 #include "replay/lab/shelter.h"
 #include "replay/report/report.h"
@@ -25,6 +26,15 @@ void write_files_beside(const Common& common, const Case& c, const Verdict& verd
   if (!json) return;  // the other two would fail for the same reason, and say so twice more
   keep(write_file_atomically(stem + ".md", to_markdown(verdict)));
   if (runs) keep(write_replay_file(c, stem + ".replay.h5"));
+}
+
+/// What was done to the file since its run wrote it: a verdict on it must be read with that.
+void add_sharing(const SnapshotDoc& doc, Verdict& verdict) {
+  for (const auto& [what, text] : sharing_lines(sharing_of(doc)))
+    if (verdict.found)
+      verdict.evidence.push_back({"this file, " + what, text});
+    else
+      verdict.not_tested.push_back(std::string("this file, ").append(what).append(": ").append(text));
 }
 
 /// A search that has no more time than this tries nothing.
@@ -54,6 +64,7 @@ int diagnosed(const Common& common, const DiagnoseArguments& arguments, const st
   options.crash = crash;
   Verdict verdict = diagnose(c, reproduction, common.snapshot, options);
   take_root(verdict, common.snapshot);
+  add_sharing(c.doc(), verdict);
   progress.clear();
   if (!arguments.no_files) write_files_beside(common, c, verdict, runs);
   const std::string text = common.json ? to_json(verdict)

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "probe/snapshot/reader.h"
+#include "probe/snapshot/sharing.h"
 #include "probe/trace/culprit.h"
 #include "replay/cli/commands.h"
 
@@ -33,9 +34,11 @@ void print_text(const SnapshotReader& reader) {
   const SnapshotDoc& doc = reader.doc();
   std::printf("snapshot    %s (format %d.%d, written by %s)\n", reader.path().c_str(), reader.format_major(),
               reader.format_minor(), doc.writer.c_str());
-  std::printf("step        %lld, rank %d of %d, %s\n", static_cast<long long>(doc.step), doc.rank,
-              doc.world_size, doc.created_utc.c_str());
+  std::printf("step        %lld, rank %d of %d%s%s\n", static_cast<long long>(doc.step), doc.rank,
+              doc.world_size, doc.created_utc.empty() ? "" : ", ", doc.created_utc.c_str());
   std::printf("culprit     %s\n", describe_culprit(doc).c_str());
+  for (const auto& [what, text] : sharing_lines(sharing_of(doc)))
+    std::printf("%-11s %s\n", what.c_str(), text.c_str());
   std::printf("trace       %zu ops, %zu storages, %zu tensor uses, basis %s\n", doc.ops.size(),
               doc.slots.size(), doc.tensors.size(), doc.basis.c_str());
   std::printf(
@@ -95,6 +98,11 @@ void print_json(const SnapshotReader& reader) {
       {"config", doc.config},
       {"losses", losses_of(doc)},
       {"culprit", describe_culprit(doc)}};
+  if (const Sharing sharing = sharing_of(doc); !sharing_lines(sharing).empty())
+    j["shared"] = {{"redacted", sharing.redacted},
+                   {"left_out", sharing.left_out},
+                   {"verdict_before", sharing.verdict},
+                   {"wrong", sharing.wrong}};
   if (doc.twin.step >= 0)
     j["twin"] = {{"step", doc.twin.step},
                  {"ops", doc.twin.ops},

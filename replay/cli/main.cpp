@@ -15,6 +15,8 @@ constexpr const char* kExample = R"(Example:
       verifies bit for bit, names the cause, tries fixes; writes .json, .md and .replay.h5 beside the snapshot
   nanquest-replay run step.h5 --module blocks.1.mlp=fp32
   nanquest-replay bisect samples step.h5
+  nanquest-replay redact step.h5 -o for-you.h5
+      a copy that can be given away, and what it still shows
 
 Exit code: 0 nothing harmful (or bit-exact), 1 a finding, 2 usage, 3 bad file, 70 internal.)";
 
@@ -28,6 +30,8 @@ struct Arguments {
   DiagnoseArguments diagnose;
   HeadroomArguments headroom;
   JudgeArguments judge;
+  RedactArguments redact;
+  MinimalArguments minimal;
   std::function<int()> action;
 };
 
@@ -74,6 +78,69 @@ void add_diagnose_flags(CLI::App& app, Arguments& a) {
       ->type_name("SECONDS");
 }
 
+void add_budget(CLI::App& sub, double& seconds) {
+  sub.add_option("--budget", seconds, "Seconds for each diagnosis (default: 20 times the step, at least 30)")
+      ->check(CLI::PositiveNumber)
+      ->type_name("SECONDS");
+}
+
+void add_wrong(CLI::App& sub, std::string& wrong) {
+  sub.add_option("--wrong", wrong,
+                 "The verdict is wrong: what it really was; kept in the new file and shown with it")
+      ->type_name("TEXT");
+}
+
+/// A flag that adds its name to what is redacted.
+void add_private(CLI::App& sub, std::vector<std::string>& what, const std::string& name, const char* about) {
+  sub.add_flag_callback(
+      "--" + name, [&what, name] { what.push_back(name); }, about);
+}
+
+void add_redact(CLI::App& app, Arguments& a) {
+  CLI::App* redact = subcommand(app, a, "redact", "A copy that can be given away, and what it still shows",
+                                [&a] { return redact_command(a.common, a.redact); });
+  add_common(*redact, a.common, true);
+  redact->add_option("-o,--output", a.redact.output, "The new file; nothing is written over")
+      ->required()
+      ->type_name("OUT.h5");
+  add_private(*redact, a.redact.what, "texts", "Texts of the samples, and the integers of the batch");
+  add_private(*redact, a.redact.what, "samples",
+              "The whole batch, the healthy step's too, and the ids of samples");
+  add_private(*redact, a.redact.what, "weights", "Weights, buffers, optimizer states; norms to a sixteenth");
+  add_private(*redact, a.redact.what, "paths", "Files and lines; settings and variables that name a place");
+  add_private(*redact, a.redact.what, "machine", "Host, time, processor, environment variables");
+  add_private(*redact, a.redact.what, "settings", "Settings of the run");
+  add_private(*redact, a.redact.what, "history", "Losses, rates and norms of the steps before");
+  add_private(*redact, a.redact.what, "names", "Names of modules, weights and own functions become others");
+  CLI::Option* scramble =
+      redact->add_flag("--scramble", a.redact.scramble,
+                       "Other values of the same kind and size in place of values (the default)");
+  redact->add_flag("--drop", a.redact.drop, "No values in their place: what reads them can't be run again")
+      ->excludes(scramble);
+  redact->add_flag("--no-check", a.redact.no_check, "Don't diagnose the file before and after");
+  add_wrong(*redact, a.redact.wrong);
+  add_budget(*redact, a.redact.budget);
+  redact->footer(
+      "Without any of --texts … --names: all but history and names.\n"
+      "Example:\n  nanquest-replay redact step-00000131.r0.h5 -o for-you.h5 --weights --samples --names");
+}
+
+void add_minimal(CLI::App& app, Arguments& a) {
+  CLI::App* minimal = subcommand(app, a, "minimal", "The smallest copy that gives the same verdict",
+                                 [&a] { return minimal_command(a.common, a.minimal); });
+  add_common(*minimal, a.common, true);
+  minimal->add_option("-o,--output", a.minimal.output, "The new file; nothing is written over")
+      ->required()
+      ->type_name("OUT.h5");
+  minimal->add_option("--tries", a.minimal.tries, "Diagnoses at most")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  add_wrong(*minimal, a.minimal.wrong);
+  add_budget(*minimal, a.minimal.budget);
+  minimal->footer(
+      "Example:\n  nanquest-replay minimal step-00000131.r0.h5 -o small.h5 --wrong \"the batch was fine\"");
+}
+
 void add_subcommands(CLI::App& app, Arguments& a) {
   CLI::App* verify = subcommand(app, a, "verify", "Run as recorded and compare every output bit for bit",
                                 [&a] { return verify_command(a.common); });
@@ -107,8 +174,9 @@ void add_subcommands(CLI::App& app, Arguments& a) {
   compare->add_flag("--local", a.run.local, "Each op on its recorded inputs");
   compare->add_option("--module", a.run.modules, "PATH=fp32; repeatable")->allow_extra_args(false);
   compare->add_option("--rows", a.rows, "Outputs shown, worst first")->check(CLI::PositiveNumber);
-  CLI::App* headroom = subcommand(app, a, "headroom", "What a run's values have left to the end of their formats",
-                                  [&a] { return headroom_command(a.headroom); });
+  CLI::App* headroom =
+      subcommand(app, a, "headroom", "What a run's values have left to the end of their formats",
+                 [&a] { return headroom_command(a.headroom); });
   headroom->add_option("run", a.headroom.run, "Directory of a run")->required()->type_name("RUN_DIR");
   headroom->add_option("--bits", a.headroom.bits, "Shown is what has no more left; 1 bit is a factor of 2")
       ->capture_default_str();
@@ -119,6 +187,8 @@ void add_subcommands(CLI::App& app, Arguments& a) {
       ->required()
       ->type_name("FILE");
   judge->add_flag("--json", a.judge.json, "Print it as JSON, judged");
+  add_redact(app, a);
+  add_minimal(app, a);
   add_common(*subcommand(app, a, "info", "What the snapshot holds", [&a] { return info_command(a.common); }),
              a.common, true);
 }

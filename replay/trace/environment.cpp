@@ -9,6 +9,7 @@
 #include <mutex>
 
 #include "probe/record/record.h"
+#include "probe/snapshot/sharing.h"
 
 namespace nanquest::trace {
 namespace {
@@ -23,8 +24,8 @@ int recorded_number(const SnapshotDoc& doc, const std::string& key, int otherwis
   return code == std::errc() && end == text.data() + text.size() ? value : otherwise;
 }
 
-/// True if the entry's value of this process does not matter to a replay of a step whose memory lies on the CPU
-/// alone, or not.
+/// True if the entry's value of this process does not matter to a replay of a step whose memory lies on the
+/// CPU alone, or not.
 bool beside_the_point(const std::string& key, bool cpu_alone) {
   if (key.starts_with("autocast_")) return true;  // casts are ops of the trace; replay runs without autocast
   return cpu_alone && (key.ends_with("_cudnn") || key.ends_with("_cublas"));
@@ -70,8 +71,10 @@ std::vector<std::string> environment_differences(const SnapshotDoc& doc) {
     if (key == "num_threads") line += " (set to the recorded number for the run)";
     differences.push_back(std::move(line));
   }
+  // Whether a variable was set is not known of a file from which they may have been taken out.
+  const bool redacted = !sharing_of(doc).redacted.empty();
   for (const auto& [key, value] : here)
-    if (key.starts_with("env.") && !doc.environment.empty() && !doc.environment.count(key))
+    if (!redacted && key.starts_with("env.") && !doc.environment.empty() && !doc.environment.count(key))
       differences.push_back(key + ": recorded (unset), here " + value);
   return differences;
 }

@@ -8,6 +8,8 @@
 #include <functional>
 #include <sstream>
 
+#include "probe/snapshot/sharing.h"
+#include "probe/snapshot/writer.h"
 #include "tests/viewer/fixture.h"
 #include "viewer/model/verdict_page.h"
 #include "viewer/panels/registry.h"
@@ -191,6 +193,29 @@ TEST_F(Page, TextAndCsvHoldWhatThePanelDraws) {
     EXPECT_NE(csv.find("trial:placebo,"), std::string::npos);
   }
   EXPECT_GE(seen, 7);
+}
+
+TEST_F(Page, SaysWhatTheFileHasLostSinceItsRunWroteIt) {
+  const std::string path = temp_.path() + "/given.h5";
+  SnapshotDoc doc = testing::fixture_doc();
+  set_sharing(doc, {{"weights (dropped)", "names (renamed)"}, {}, "FP16_OVERFLOW: aten::mm", "a mask"});
+  Result<SnapshotWriter> writer = SnapshotWriter::create(path);
+  ASSERT_TRUE(writer) << writer.error().text();
+  ASSERT_TRUE(writer->write_doc(doc).ok());
+  ASSERT_TRUE(writer->commit().ok());
+  Result<Session> session = Session::open(path);
+  ASSERT_TRUE(session) << session.error().text();
+  const VerdictPage page = verdict_page(*session);
+  const std::pair<const char*, const char*> expected[] = {{"Redacted", "weights (dropped); names (renamed)"},
+                                                          {"Original", "its verdict: FP16_OVERFLOW: aten::mm"},
+                                                          {"Corrected", "the verdict is wrong: a mask"}};
+  for (const auto& [label, text] : expected) {
+    const Fact* found = fact(page, label);
+    ASSERT_NE(found, nullptr) << label;
+    EXPECT_EQ(found->text, text);
+    EXPECT_EQ(found->sign, Sign::caution);
+  }
+  EXPECT_EQ(fact(page, "Left out"), nullptr);
 }
 
 }  // namespace

@@ -1,8 +1,10 @@
 #include "viewer/model/verdict_page.h"
 
 #include <algorithm>
+#include <cctype>
 
 #include "probe/snapshot/frames.h"
+#include "probe/snapshot/sharing.h"
 #include "replay/verdict/confidence.h"
 #include "replay/verdict/sentences.h"
 #include "viewer/model/numbers.h"
@@ -96,6 +98,15 @@ void fill_nothing_found(VerdictPage& page, const Verdict& v) {
   page.facts.push_back({"Proven by", reproduction_text(v.reproduction)});
 }
 
+/// What was done to the file since its run wrote it. A verdict that was made of it names that too.
+void add_sharing(VerdictPage& page, const SnapshotDoc& doc) {
+  for (const auto& [what, text] : sharing_lines(sharing_of(doc))) {
+    std::string label = what;
+    label[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(label[0])));
+    page.facts.push_back({label, text, Sign::caution});
+  }
+}
+
 /// What is known where neither verdict nor snapshot can be shown.
 void fill_nothing_open(VerdictPage& page, const Session& session) {
   const IncidentEntry* entry = session.entry();
@@ -138,6 +149,7 @@ VerdictPage verdict_page(const Session& session) {
   } else {
     fill_nothing_open(page, session);
   }
+  if (incident != nullptr) add_sharing(page, incident->doc);
   if (const Source& source = session.source(); !source.why.empty())
     page.facts.push_back({"Source", source.why});
   return page;

@@ -1,0 +1,176 @@
+// nanquest-replay redact SNAPSHOT -o OUT: a copy that can be given away.
+#include "replay/share/redact.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "probe/trace/culprit.h"
+#include "replay/cli/commands.h"
+#include "replay/lab/shelter.h"
+#include "replay/share/judge.h"
+
+namespace nanquest::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// What the new file was found to be.
+struct Checked {
+  std::string replay;      ///< how far the step comes back
+  std::string verdict;     ///< on the new file; "" if it was not asked for
+  std::string difference;  ///< from the verdict before; "" if they say the same
+};
+
+std::set<Private> wanted(const RedactArguments& arguments) {
+  std::set<Private> what;
+  for (const auto& [thing, name] : private_things()) {
+    const bool asked = std::find(arguments.what.begin(), arguments.what.end(), name) != arguments.what.end();
+    const bool usual = thing != Private::history && thing != Private::names;
+    if (arguments.what.empty() ? usual : asked) what.insert(thing);
+  }
+  return what;
+}
+
+/// How far the step comes back, in words.
+std::string replay_text(const Reproduction& r, std::size_t ops) {
+  if (r.failed_ops > 0)
+    return std::to_string(r.failed_ops) + " of " + std::to_string(ops) +
+           " operations can't be run any more; the recorded trace and its culprit stay";
+  switch (r.agreement()) {
+    case Agreement::bit_for_bit:
+      return "the step still replays bit for bit (" + std::to_string(r.outputs_compared) +
+             " outputs compared)";
+    case Agreement::within_bounds:
+      return "the step still replays within its bounds";
+    case Agreement::differs:
+      return std::to_string(r.mismatched) + " of " + std::to_string(r.outputs_compared) +
+             " outputs come out differently here";
+    case Agreement::not_compared:
+      break;
+  }
+  return "the step runs on other values now and no longer replays bit for bit; the recorded trace and its "
+         "culprit stay";
+}
+
+Checked check(const std::string& path, const RedactArguments& arguments, const Verdict& before,
+              const std::function<void(const std::string&)>& say) {
+  const auto replayer = Replayer::open(path);
+  if (!replayer) return {replayer.error().text(), "", ""};
+  say("the new file, run again and diagnosed");
+  const Judged now = judge_step(*replayer, path, arguments.budget, {});
+  return {replay_text(now.verdict.reproduction, now.doc.ops.size()),
+          verdict_line(now.verdict, now.verdict.culprit.module), difference(before, now.verdict)};
+}
+
+/// Reports beside the original, which say what was in it.
+std::vector<std::string> reports_beside(const std::string& snapshot) {
+  std::vector<std::string> found;
+  for (const char* ending : {".json", ".md", ".replay.h5", ".rehearsal.json", ".repro.py", ".repro.cpp"}) {
+    std::error_code ignored;
+    if (fs::exists(stem_of(snapshot) + ending, ignored)) found.emplace_back(ending);
+  }
+  return found;
+}
+
+void print(const Common& common, const RedactArguments& arguments, const Redactor& redactor,
+           const Checked& checked, const std::string& before) {
+  const std::uint64_t bytes = fs::file_size(arguments.output), was = fs::file_size(common.snapshot);
+  const std::vector<std::string> beside = reports_beside(common.snapshot);
+  if (common.json) {
+    const nlohmann::ordered_json j = {
+        {"output", arguments.output},
+        {"bytes", bytes},
+        {"bytes_before", was},
+        {"redacted", redactor.gone()},
+        {"stays", redactor.stays()},
+        {"replay", checked.replay},
+        {"verdict_before", before},
+        {"verdict", checked.verdict},
+        {"same_verdict", !checked.verdict.empty() && checked.difference.empty()},
+        {"difference", checked.difference}};
+    std::printf("%s\n", j.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace).c_str());
+    return;
+  }
+  std::printf("%s: %s (the original has %s and is as it was)\n", arguments.output.c_str(),
+              size_text(bytes).c_str(), size_text(was).c_str());
+  const auto list = [](const char* label, const std::vector<std::string>& lines) {
+    for (std::size_t i = 0; i < lines.size(); ++i)
+      std::printf("%-11s %s\n", i ? "" : label, lines[i].c_str());
+  };
+  list("redacted", redactor.gone());
+  list("stays", redactor.stays());
+  std::printf("replay      %s\n", checked.replay.c_str());
+  if (!before.empty()) std::printf("verdict     %s (before; kept in the new file)\n", before.c_str());
+  if (!checked.verdict.empty() && checked.difference.empty())
+    std::printf("            the new file gives the same\n");
+  else if (!checked.verdict.empty())
+    std::printf("            the new file gives another: %s (%s)\n", checked.verdict.c_str(),
+                checked.difference.c_str());
+  std::string names;
+  for (const std::string& ending : beside) names.append(names.empty() ? "" : ", ").append(ending);
+  if (!beside.empty())
+    std::printf("beside      not redacted: the original's %s; give away the new file alone\n",
+                names.c_str());
+}
+
+/// `crash`: what a kernel crashed at before; nothing is diagnosed then.
+int redacted(const Common& common, const RedactArguments& arguments, const std::string& crash,
+             const Doing& doing) {
+  auto replayer = open_snapshot(common);
+  if (!replayer) return fail(replayer.error());
+  Progressor progress(common.quiet);
+  const auto say = [&](const std::string& what) {
+    doing(what);
+    progress.say(what);
+  };
+  const bool checks = !arguments.no_check && crash.empty();
+  const StopOnInterrupt stop;
+  Judged before{{}, replayer->doc()};
+  if (checks) {
+    say("the file as it is, diagnosed");
+    before = judge_step(*replayer, common.snapshot, arguments.budget, {});
+  } else if (before.doc.culprit.value.empty()) {
+    find_culprit(before.doc);
+  }
+  if (Lab::stopped()) return kInterrupted;
+  Redactor redactor(replayer->reader(), before.doc, {wanted(arguments), arguments.drop});
+  Sharing sharing = sharing_of(redactor.doc());
+  for (std::string& line : redactor.gone()) sharing.redacted.push_back(std::move(line));
+  if (checks && sharing.verdict.empty())
+    sharing.verdict = verdict_line(before.verdict, redactor.module_name(before.verdict.culprit.module));
+  if (!arguments.wrong.empty()) sharing.wrong = arguments.wrong;
+  set_sharing(redactor.doc(), sharing);
+  say("writing " + arguments.output);
+  if (const Status written = redactor.write(arguments.output); !written) return fail(written.error());
+  Checked checked;
+  if (checks) {
+    Verdict expected = before.verdict;
+    expected.culprit.op = redactor.doc().ops.empty() || expected.culprit.index < 0
+                              ? expected.culprit.op
+                              : redactor.doc().ops[static_cast<std::size_t>(expected.culprit.index)].name;
+    if (redactor.values_go()) expected.reproduction = {};  // said in words of its own
+    checked = check(arguments.output, arguments, expected, say);
+  } else {
+    checked.replay = crash.empty() ? "not tried" : "not tried: a kernel crashed (" + crash + ")";
+  }
+  progress.clear();
+  print(common, arguments, redactor, checked, sharing.verdict);
+  return static_cast<int>(ExitCode::ok);
+}
+
+}  // namespace
+
+int redact_command(const Common& common, const RedactArguments& arguments) {
+  if (const Status free = free_place(arguments.output); !free) return fail(free.error());
+  return sheltered([&](const Doing& doing) { return redacted(common, arguments, "", doing); },
+                   [&](const std::string& crash) {
+                     // Whether or not it was written before the crash: it is ours, and made again.
+                     std::error_code ignored;
+                     fs::remove(arguments.output, ignored);
+                     return redacted(common, arguments, crash, [](const std::string&) {});
+                   });
+}
+
+}  // namespace nanquest::cli
