@@ -1,11 +1,12 @@
 // The trainer at level guard, standing ready for throughput_bench.py: a line "N" on stdin makes N steps; the
-// answer is their seconds and the last loss.
+// answer is their seconds, and how many of them the processor worked on it.
 //
 // usage: throughput_worker 4x128|gpt2 written|fused|prefetch TEXT RUN_DIR THREADS
 // The first line on stdout says that it is ready.
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <ctime>
 #include <iostream>
 #include <string>
 
@@ -34,10 +35,12 @@ T need(Result<T> result) {
 /// Answers what was asked for and waits for the next line; the program ends with its input.
 class Turns {
  public:
-  void after_step(double loss) {
+  void after_step() {
     if (--left_ > 0) return;
     if (asked_) {
-      std::printf("%.9f %.6f\n", std::chrono::duration<double>(Clock::now() - began_).count(), loss);
+      const std::chrono::duration<double> passed = Clock::now() - began_;
+      std::printf("%.9f %.9f\n", passed.count(),
+                  static_cast<double>(std::clock() - worked_) / CLOCKS_PER_SEC);
     } else {
       std::puts("ready");
     }
@@ -47,12 +50,14 @@ class Turns {
     asked_ = true;
     left_ = std::stoll(line);
     began_ = Clock::now();
+    worked_ = std::clock();
   }
 
  private:
   std::int64_t left_ = kWarmUp;
   bool asked_ = false;
   Clock::time_point began_;
+  std::clock_t worked_ = 0;
 };
 
 int work(const std::string& name, const std::string& kind, const std::string& text,
@@ -75,7 +80,7 @@ int work(const std::string& name, const std::string& kind, const std::string& te
   auto optimizer = need(make_adamw(task->parameters(), {}));
   Turns turns;
   auto trainer = need(Trainer::create(config, std::move(task), std::move(optimizer),
-                                      {[&](const StepEvent& event) { turns.after_step(event.loss); }, {}}));
+                                      {[&](const StepEvent&) { turns.after_step(); }, {}}));
   (void)need(trainer->run());
   return 0;
 }
