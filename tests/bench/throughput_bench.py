@@ -19,8 +19,8 @@ import tempfile
 from attach_bench import HERE, KEEPING, ROOT, Worker
 
 # model: (steps a block, rounds, goals of the trainer's ways; None: given to compare with)
-MODELS = {"4x128": (10, 15, {"fused": 1.0, "written": None, "prefetch": None}),
-          "gpt2": (1, 12, {"fused": 1.0, "written": None})}
+MODELS = {"4x128": (10, 15, {"fused": 1.0, "written": 1.0, "prefetch": None}),
+          "gpt2": (1, 12, {"fused": 1.0, "written": 1.0})}
 WORKER = pathlib.Path(os.environ.get("NANQUEST_BENCH_WORKERS", ROOT / "build" / "bin" / "bench-workers")) / "throughput_worker"
 
 
