@@ -63,7 +63,8 @@ Parts::Parts() {
   list.incidental({"init-from"});
   list.check([this]() -> Status {
     if (clips.qk_clip == 0 || !model.qk_norm) return {};
-    return Error{ErrorCode::usage, "qk-clip has nothing to scale with qk-norm: a norm takes the scale out again",
+    return Error{ErrorCode::usage,
+                 "qk-clip has nothing to scale with qk-norm: a norm takes the scale out again",
                  "give one of the two"};
   });
 }
