@@ -13,6 +13,7 @@
 #include <ATen/Parallel.h>
 
 #include "tests/bench/report.h"
+#include "trainer/loop/prefetch.h"
 #include "trainer/loop/trainer.h"
 #include "trainer/model/gpt.h"
 #include "trainer/optim/adamw.h"
@@ -101,6 +102,12 @@ void measure(const Size& size, const std::string& directory) {
   std::printf("# trainer %s: time over that of the same step in a bare loop, which takes %.2f ms\n",
               size.name, milliseconds[milliseconds.size() / 2]);
   report(std::string("trainer_") + size.name + "_vs_bare_loop", ratios, size.goal, Better::lower);
+  // What --prefetch could save at most: it is off by default as long as this is next to nothing.
+  std::vector<double> shares;
+  for (std::int64_t i = 0; i < 100; ++i)
+    shares.push_back(seconds([&] { (void)load(trainer->task(), i * size.batch, size.batch); }) * 1e3 /
+                     milliseconds[milliseconds.size() / 2]);
+  report(std::string("trainer_") + size.name + "_batch_share", shares, 0.01, Better::lower);
 }
 
 }  // namespace

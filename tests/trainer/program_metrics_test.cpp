@@ -69,6 +69,36 @@ TEST_F(ProgramMetrics, HoldsALineAStepWithWhatIsKnown) {
   EXPECT_EQ(rows, 12u);
 }
 
+TEST_F(ProgramMetrics, QkClipSaysHowLargeLogitsAreAndHowManyHeadsItScaled) {
+  const std::string last = "--eval-every 0 --seed 4 --init-std 0.3 ";
+  ASSERT_EQ(run(tiny(last)).code, 0);
+  const std::string without = test::read_file(folder / "run/checkpoints/final.safetensors");
+  EXPECT_FALSE(lines().front().contains("qk_logit"));
+  std::filesystem::remove_all(folder / "run");
+  ASSERT_EQ(run(tiny(last + "--qk-clip 1e6")).code, 0);
+  EXPECT_EQ(test::read_file(folder / "run/checkpoints/final.safetensors"), without)
+      << "looking at logits changes no bit of what is learned";
+  double largest = 0;
+  for (const json& line : lines()) {
+    EXPECT_EQ(line.at("qk_clipped"), 0);
+    largest = std::max(largest, line.at("qk_logit").get<double>());
+  }
+  ASSERT_GT(largest, 0);
+  std::filesystem::remove_all(folder / "run");
+  const Ran r = run(tiny(last + "--qk-clip " + std::to_string(largest / 4)));
+  ASSERT_EQ(r.code, 0) << r.err;
+  double clipped = 0;
+  for (const json& line : lines()) {
+    EXPECT_LE(line.at("qk_clipped"), 2) << "there are two heads";
+    EXPECT_EQ(line.at("qk_clipped") > 0, line.at("qk_logit") > largest / 4) << line;
+    clipped += line.at("qk_clipped").get<double>();
+  }
+  EXPECT_GT(clipped, 0);
+  EXPECT_EQ(
+      json::parse(test::read_file(folder / "run/manifest.json")).dump().find("qk-clip") == std::string::npos,
+      false);
+}
+
 TEST_F(ProgramMetrics, AScaleIsTheScaleOfTheStepAndARolledBackStepStandsOnce) {
   const Ran r = run(
       tiny("--amp-dtype fp16 --init-scale 4096 --on-incident rollback --ring-every 4 --inject nan-loss@6"));

@@ -141,7 +141,8 @@ TEST_F(Program, SkippedBatchesGoIntoQuarantineAndStayOut) {
 
 TEST_F(Program, EveryOptimizerAndClipResumesBitForBit) {
   for (const std::string like :
-       {"--optimizer sgd --lr 0.1 --schedule wsd", "--zclip --spam --module-clip 0.5 --z-loss 1e-3"}) {
+       {"--optimizer sgd --lr 0.1 --schedule wsd",
+        "--zclip --spam --module-clip 0.5 --z-loss 1e-3 --qk-clip 0.001 --attention fused --prefetch"}) {
     std::filesystem::remove_all(folder / "run");
     const std::string full = like + " --steps 40 --eval-every 0 ";
     const Ran once = run(tiny(full));
@@ -152,9 +153,11 @@ TEST_F(Program, EveryOptimizerAndClipResumesBitForBit) {
     ASSERT_EQ(run(tiny(full + "--resume")).code, 0);
     EXPECT_EQ(test::read_file(folder / "run/checkpoints/final.safetensors"), whole) << like;
   }
-  const Ran r = run(tiny("--optimizer sgd --spam"));
-  EXPECT_EQ(r.code, 2);
-  EXPECT_TRUE(one_line(r.err)) << r.err;
+  for (const char* wrong : {"--optimizer sgd --spam", "--qk-clip 100 --qk-norm", "--qk-clip -1"}) {
+    const Ran r = run(tiny(wrong));
+    EXPECT_EQ(r.code, 2) << wrong;
+    EXPECT_TRUE(one_line(r.err)) << r.err;
+  }
 }
 
 #ifdef NANQUEST_TEST_NVTX

@@ -117,11 +117,13 @@ class Rows final : public Task {
   at::Tensor x_ = at::ones({12}), w_ = at::ones({1}).set_requires_grad(true);
 };
 
-class RowsLoop : public testing::Test {
+/// Each with and without batches made ahead.
+class RowsLoop : public testing::TestWithParam<bool> {
  protected:
   Result<Summary> train(LoopConfig config) {
     seen.clear();
     told.clear();
+    config.prefetch = GetParam();
     auto task = std::make_unique<Rows>(&seen);
     auto adamw = make_adamw(task->parameters(), {});
     auto trainer = Trainer::create(std::move(config), std::move(task), std::move(*adamw),
@@ -134,7 +136,7 @@ class RowsLoop : public testing::Test {
   std::string told;
 };
 
-TEST_F(RowsLoop, AnUnfitSampleIsNamedOnceAndTheNextOneTakesItsPlace) {
+TEST_P(RowsLoop, AnUnfitSampleIsNamedOnceAndTheNextOneTakesItsPlace) {
   LoopConfig config = test::quick_config(folder, 6);
   config.level = Level::off;
   const auto summary = train(config);
@@ -151,7 +153,7 @@ TEST_F(RowsLoop, AnUnfitSampleIsNamedOnceAndTheNextOneTakesItsPlace) {
   EXPECT_EQ(summary->counters.incidents, 0);
 }
 
-TEST_F(RowsLoop, WithPolicyStopItEndsTheRunByName) {
+TEST_P(RowsLoop, WithPolicyStopItEndsTheRunByName) {
   LoopConfig config = test::quick_config(folder, 6);
   config.policy = Policy::stop;
   const auto summary = train(config);
@@ -163,7 +165,7 @@ TEST_F(RowsLoop, WithPolicyStopItEndsTheRunByName) {
       << "what was learned is kept";
 }
 
-TEST_F(RowsLoop, WhatIsInQuarantineIsNeverUsedAndSkippedBatchesGoThere) {
+TEST_P(RowsLoop, WhatIsInQuarantineIsNeverUsedAndSkippedBatchesGoThere) {
   LoopConfig config = test::quick_config(folder, 4);
   config.quarantine = folder / "ids.txt";
   config.policy = Policy::skip;
@@ -180,7 +182,7 @@ TEST_F(RowsLoop, WhatIsInQuarantineIsNeverUsedAndSkippedBatchesGoThere) {
   EXPECT_EQ(told.find("row 5"), std::string::npos) << "known, so not told again";
 }
 
-TEST_F(RowsLoop, NothingLeftIsAnErrorAndNoEndlessSearch) {
+TEST_P(RowsLoop, NothingLeftIsAnErrorAndNoEndlessSearch) {
   LoopConfig config = test::quick_config(folder, 4);
   config.quarantine = folder / "ids.txt";
   std::string all;
@@ -194,7 +196,7 @@ TEST_F(RowsLoop, NothingLeftIsAnErrorAndNoEndlessSearch) {
 }
 
 // Interrupted and taken up, the samples are the same as without an interruption.
-TEST_F(RowsLoop, AResumeGoesOnBehindTheSamplesThatWereLeftOut) {
+TEST_P(RowsLoop, AResumeGoesOnBehindTheSamplesThatWereLeftOut) {
   LoopConfig config = test::quick_config(folder, 6);
   config.stop_after = 2;
   ASSERT_TRUE(train(config));
@@ -206,6 +208,9 @@ TEST_F(RowsLoop, AResumeGoesOnBehindTheSamplesThatWereLeftOut) {
   EXPECT_EQ(all, (std::vector<std::int64_t>{0, 1, 2, 3, 4, 6, 7, 8, 9,  10, 11, 0,
                                             1, 2, 3, 4, 6, 7, 8, 9, 10, 11, 0,  1}));
 }
+
+INSTANTIATE_TEST_SUITE_P(Prefetch, RowsLoop, testing::Bool(),
+                         [](const auto& info) { return info.param ? "On" : "Off"; });
 
 }  // namespace
 }  // namespace nanquest::trainer

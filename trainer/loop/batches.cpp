@@ -2,6 +2,7 @@
 #include <ATen/ATen.h>
 
 #include <algorithm>
+#include <system_error>
 
 #include "trainer/loop/trainer.h"
 
@@ -51,12 +52,13 @@ std::int64_t rows_of(const Batch& batch) {
 
 }  // namespace
 
-Result<std::vector<bool>> Trainer::unfit(const Batch& batch) {
+Result<std::vector<bool>> Trainer::unfit(const Samples& samples) {
+  const Batch& batch = samples.batch;
   std::vector<bool> out(static_cast<std::size_t>(rows_of(batch)), false);
   if (quarantine_)
     for (std::size_t i = 0; i < out.size() && i < batch.ids.size(); ++i)
       out[i] = quarantine_->holds(batch.ids[i]);
-  for (const Fault& fault : task_->faults(batch)) {
+  for (const Fault& fault : samples.faults) {
     const auto row = static_cast<std::size_t>(fault.row);
     if (out.at(row)) continue;
     out[row] = true;
@@ -78,10 +80,12 @@ Result<Batch> Trainer::next_batch() {
   batch_span_ = 0;
   while (rows_of(batch) < size) {
     const std::int64_t missing = size - rows_of(batch);
-    Batch more = task_->train_batch(counters_.data_position + batch_span_, missing);
+    const std::int64_t position = counters_.data_position + batch_span_;
+    Samples samples = prefetcher_ ? prefetcher_->take(position, missing) : load(*task_, position, missing);
     batch_span_ += missing;
-    const Result<std::vector<bool>> out = unfit(more);
+    const Result<std::vector<bool>> out = unfit(samples);
     if (!out) return out.error();
+    Batch more = std::move(samples.batch);
     if (std::find(out->begin(), out->end(), true) != out->end()) more = without(more, *out);
     if (batch.tensors.empty()) {
       batch = std::move(more);
@@ -101,7 +105,17 @@ Result<Batch> Trainer::next_batch() {
                    "none of the " + std::to_string(task_->train_samples()) + " samples may be used",
                    quarantine_ ? "look at " + quarantine_->path() : "look at the lines above"};
   }
+  if (prefetcher_) prefetcher_->ahead(counters_.data_position + batch_span_, size);
   return batch;
+}
+
+void Trainer::begin_prefetching() {
+  if (!config_.prefetch) return;
+  try {
+    prefetcher_ = std::make_unique<Prefetcher>(*task_);
+  } catch (const std::system_error& e) {
+    say(std::string("no thread to make batches ahead on (") + e.what() + "): each is made when it is needed");
+  }
 }
 
 void Trainer::drop(const std::vector<std::string>& ids, const std::string& why) {

@@ -66,6 +66,9 @@ void declare(SettingList& list, LoopConfig& c) {
   list.add("metrics-every", c.metrics_every,
            "steps between lines of metrics.jsonl in the run directory (0 = no such file)");
   list.add("metrics-csv", c.metrics_csv, "the same lines as metrics.csv too");
+  list.add(
+      "prefetch", c.prefetch,
+      "make the next batch on a thread of its own while a step runs (of use where making one takes long)");
   list.add("seed", c.seed, "of weights, dropout and data order");
   list.group("Optimizer");
   list.add("grad-clip", c.grad_clip, "largest gradient norm (0 = no clipping)");
@@ -89,7 +92,7 @@ void declare(SettingList& list, LoopConfig& c) {
            "(only in low precision)");
   list.incidental({"run-dir", "resume", "steps", "epochs", "stop-after", "save-every", "save-minutes",
                    "keep-last", "eval-every", "eval-windows", "level", "inject", "metrics-every",
-                   "metrics-csv"});
+                   "metrics-csv", "prefetch"});
 }
 
 Status check(const LoopConfig& c) {

@@ -45,6 +45,9 @@ struct LoopConfig : LadderOptions {
   std::int64_t keep_last = 3;      ///< of them, how many are kept
   std::string
       quarantine;  ///< file of sample ids that are never used; those of skipped batches are added; "" = none
+  /// The next batch is made on a thread of its own while a step runs; the same batches in the same order. Worth
+  /// it where making one takes a time that counts (files decoded, pictures scaled), which text in memory does not.
+  bool prefetch = false;
   std::int64_t metrics_every = 1;   ///< steps between lines of run_dir/metrics.jsonl; 0 = no such file
   bool metrics_csv = false;         ///< also run_dir/metrics.csv
   at::Device device{at::kCPU};      ///< that the task's weights are on

@@ -10,6 +10,7 @@ namespace nanquest::trainer {
 
 std::vector<Metric> Trainer::evaluate() {
   const NvtxRange range("evaluate");
+  if (prefetcher_) prefetcher_->settle();
   const at::NoGradGuard no_grad;
   const AutocastGuard autocast(config_.device.type(), ladder_.run_format());
   const std::int64_t samples = std::min(config_.eval_samples, task_->eval_samples());

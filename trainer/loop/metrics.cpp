@@ -47,6 +47,7 @@ Numbers Trainer::numbers_of(const StepEvent& event) const {
                      {"skipped", static_cast<double>(c.skipped)},
                      {"incidents", static_cast<double>(c.incidents)},
                      {"rollbacks", static_cast<double>(c.rollbacks)}};
+  for (const auto& number : optimizer_->numbers()) numbers.push_back(number);
   for (const Metric& metric : event.held_out.empty() ? task_->metrics({}) : event.held_out)
     numbers.emplace_back("eval_" + metric.name, metric.value);
   return numbers;

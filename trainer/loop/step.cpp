@@ -33,6 +33,7 @@ at::Tensor Trainer::compute(const NamedTensors& tensors, std::int64_t count, at:
                             double scale) {
   const std::int64_t rows = config_.batch_size / config_.micro_batches;
   at::Tensor sum;
+  forget(attention_);
   for (std::int64_t i = 0; i < config_.micro_batches; ++i) {
     at::Tensor loss;
     set_micro_batch(static_cast<std::int32_t>(i));
@@ -160,6 +161,7 @@ Status Trainer::after_step(StepEvent event, const Batch& batch) {
   const bool evaluate_now = config_.eval_every > 0 && counters_.optimizer_step % config_.eval_every == 0;
   if (evaluate_now && counters_.optimizer_step < config_.steps)
     if (Status s = evaluate_and_keep_best(event); !s) return s;
+  for (const auto& [name, value] : optimizer_->numbers()) probe_->log(name, value);
   probe_->log("tokens_per_second", event.tokens_per_second);
   remaining_.add(std::chrono::duration<double>(std::chrono::steady_clock::now() - began_).count());
   event.seconds_left = remaining_.left(config_.steps - counters_.optimizer_step);

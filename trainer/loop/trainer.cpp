@@ -41,6 +41,7 @@ Trainer::Trainer(LoopConfig config, std::unique_ptr<Task> task, std::unique_ptr<
       learned_(
           *optimizer_, [this] { return task_->buffers(); }, config_.device),
       ladder_(ladder_options(config_), config_.scaler, config_.amp, learned_, counters_, ladder_listener()),
+      attention_(task_->attention()),
       training_(training_settings(config_)) {}
 
 Result<std::unique_ptr<Trainer>> Trainer::create(LoopConfig config, std::unique_ptr<Task> task,
@@ -111,6 +112,7 @@ Status Trainer::open_probe() {
   // New names are only taken before the first step.
   const double nan = std::nan("");
   for (const Metric& metric : task_->metrics({})) probe_->log("eval_" + metric.name, nan);
+  for (const auto& [name, value] : optimizer_->numbers()) probe_->log(name, nan);
   probe_->log("tokens_per_second", nan);
   return {};
 }
@@ -120,10 +122,12 @@ Result<Summary> Trainer::run() {
   Status ended;
   try {
     ended = train();
+    prefetcher_.reset();
     if (ended) ended = end_run();
   } catch (const std::exception& e) {
     ended = failed(e);
   }
+  prefetcher_.reset();
   if (!ended) {
     (void)probe_->finish("failed: " + ended.error().message);
     return ended.error();
@@ -138,6 +142,7 @@ Status Trainer::train() {
                                : config_.steps;
   last_save_ = std::chrono::steady_clock::now();
   if (follow(ladder_.keep(), nullptr) == Next::stop) return {};
+  begin_prefetching();
   while (counters_.optimizer_step < end && !stopped_ && stop_code_ == 0) {
     Result<Next> next = one_batch();
     if (!next) return next.error();

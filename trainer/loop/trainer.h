@@ -21,6 +21,7 @@
 
 #include "trainer/loop/config.h"
 #include "trainer/loop/health.h"
+#include "trainer/loop/prefetch.h"
 #include "trainer/metrics/metrics_log.h"
 #include "trainer/metrics/remaining_time.h"
 #include "trainer/optim/optimizer.h"
@@ -125,7 +126,8 @@ class Trainer {
   /// Notes samples that were not learned from, and with a file of them that they are never to be used again.
   void drop(const std::vector<std::string>& ids, const std::string& why);
   /// Samples of `batch` that may not be used, by row.
-  Result<std::vector<bool>> unfit(const Batch& batch);
+  Result<std::vector<bool>> unfit(const Samples& samples);
+  void begin_prefetching();
 
   // saving.cpp: what is written down, and when
   /// The folder of the checkpoints, and the weights of that name in it.
@@ -165,6 +167,7 @@ class Trainer {
   Counters counters_;
   Learned learned_;
   Ladder ladder_;
+  std::vector<AttentionHeads> attention_;  ///< whose logits are looked at
   std::map<std::string, std::string> training_;  ///< settings that a resume must agree with
   std::unique_ptr<Probe> probe_;
   std::optional<RunClaim> claim_;  ///< at level off; else the probe has it
@@ -185,6 +188,7 @@ class Trainer {
   /// False while the weights, and what counts how often they moved, don't agree.
   bool consistent_ = true;
   std::atomic<int> stop_code_{0};  ///< of who asked to stop; 0 = nobody
+  std::unique_ptr<Prefetcher> prefetcher_;  ///< while `train` runs, if it is wanted; uses the task
 };
 
 /// All settings that decide what is trained: those of `config.training` and of the loop itself.

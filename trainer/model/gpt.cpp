@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <limits>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -13,26 +14,37 @@
 namespace nanquest::trainer {
 namespace {
 
-constexpr std::int64_t kBytes = 256;
-
-/// Causal self-attention, written out so that scores, mask and softmax are ops of their own in a trace.
+/// Causal self-attention. Written out, scores, mask and softmax are ops of their own in a trace.
 struct Attention {
   Linear qkv, out;
   LayerNorm q_norm, k_norm;
   std::int64_t heads = 0;
   bool qk_norm = false;
+  AttentionForm form;
+  std::optional<AttentionHeads> watched = {};
 
   Attention(ParameterStore& store, const std::string& path, const GptConfig& c, double residual_std)
       : qkv(store, path, "qkv", c.width, 3 * c.width, c.init_std),
         out(store, path, "out", c.width, c.width, residual_std),
         heads(c.heads),
-        qk_norm(c.qk_norm) {
+        qk_norm(c.qk_norm),
+        form(c.attention) {
+    if (c.watch_logits) watched = heads_of(path, c.width);
     if (!qk_norm) return;
     q_norm = LayerNorm(store, path, "q_norm", c.width / c.heads, false);
     k_norm = LayerNorm(store, path, "k_norm", c.width / c.heads, false);
   }
 
-  at::Tensor operator()(const at::Tensor& x) const {
+  /// Queries are the first rows of what makes all three, keys the next.
+  AttentionHeads heads_of(const std::string& path, std::int64_t width) const {
+    const at::Tensor weight = qkv.weight.detach(), bias = qkv.bias.detach();
+    return {.name = path,
+            .queries = {weight.narrow(0, 0, width), bias.narrow(0, 0, width)},
+            .keys = {weight.narrow(0, width, width), bias.narrow(0, width, width)},
+            .peaks = at::zeros({heads}, weight.options())};
+  }
+
+  at::Tensor operator()(const at::Tensor& x, bool training) const {
     const ModuleScope here("attention", "Attention");
     const std::int64_t batch = x.size(0), time = x.size(1), width = x.size(2), head_width = width / heads;
     const std::vector<at::Tensor> parts = qkv(x).split(width, 2);
@@ -45,11 +57,20 @@ struct Attention {
       q = q_norm(q);
       k = k_norm(k);
     }
+    if (training && watched) watched->see(q, k);
+    const at::Tensor seen = form == AttentionForm::fused
+                                ? at::scaled_dot_product_attention(q, k, v, {}, 0.0, true)
+                                : written_out(q, k, v);
+    return out(seen.transpose(1, 2).reshape({batch, time, width}));
+  }
+
+  static at::Tensor written_out(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v) {
+    const std::int64_t time = q.size(2), head_width = q.size(3);
     const at::Tensor scores = at::matmul(q, k.transpose(-2, -1)) / std::sqrt(static_cast<double>(head_width));
-    const at::Tensor future = at::ones({time, time}, x.options().dtype(at::kBool)).triu(1);
+    const at::Tensor future = at::ones({time, time}, q.options().dtype(at::kBool)).triu(1);
     const at::Tensor weights =
         scores.masked_fill(future, -std::numeric_limits<double>::infinity()).softmax(-1);
-    return out(at::matmul(weights, v).transpose(1, 2).reshape({batch, time, width}));
+    return at::matmul(weights, v);
   }
 };
 
@@ -105,10 +126,10 @@ struct Block {
       return dropout > 0 ? at::dropout(t, dropout, training) : t;
     };
     if (place == NormPlace::pre) {
-      x = x + drop(attention(norm1(x)));
+      x = x + drop(attention(norm1(x), training));
       return x + drop(mlp(norm2(x)));
     }
-    x = norm1(x + drop(attention(x)));
+    x = norm1(x + drop(attention(x, training)));
     return norm2(x + drop(mlp(x)));
   }
 };
@@ -118,14 +139,14 @@ class Gpt final : public Model {
   Gpt(const GptConfig& c, std::uint64_t seed, at::Device device)
       : config_(c),
         store_(seed, device),
-        tokens_(store_, "token_embedding", kBytes, c.width, c.init_std),
+        tokens_(store_, "token_embedding", c.vocabulary, c.width, c.init_std),
         positions_(store_, "position_embedding", c.context, c.width, c.init_std) {
     const double residual_std = c.init_std / std::sqrt(2.0 * static_cast<double>(c.depth));
     blocks_.reserve(static_cast<std::size_t>(c.depth));
     for (std::int64_t i = 0; i < c.depth; ++i) blocks_.emplace_back(store_, i, c, residual_std);
     final_norm_ = LayerNorm(store_, "", "final_norm", c.width);
     if (!c.tied_head) {
-      head_ = Linear(store_, "", "head", c.width, kBytes, c.init_std, false);
+      head_ = Linear(store_, "", "head", c.width, c.vocabulary, c.init_std, false);
       return;
     }
     head_.name = "head";
@@ -143,6 +164,12 @@ class Gpt final : public Model {
   }
 
   NamedTensors parameters() const override { return store_.all(); }
+  std::vector<AttentionHeads> attention() const override {
+    std::vector<AttentionHeads> layers;
+    for (const Block& block : blocks_)
+      if (block.attention.watched) layers.push_back(*block.attention.watched);
+    return layers;
+  }
   std::string description() const override {
     return std::to_string(config_.depth) + " blocks of width " + std::to_string(config_.width);
   }
@@ -153,7 +180,8 @@ class Gpt final : public Model {
     declare(list, c);
     std::string text = "gpt";
     for (const Setting& s : list.all())
-      if (s.key != "init-std" && s.key != "dropout") text += " " + s.key + "=" + s.text();
+      if (s.key != "init-std" && s.key != "dropout" && s.key != "attention")
+        text += " " + s.key + "=" + s.text();
     return text;
   }
 

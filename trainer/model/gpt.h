@@ -13,6 +13,11 @@ namespace nanquest::trainer {
 
 enum class NormPlace : std::uint8_t { pre, post };
 enum class Activation : std::uint8_t { gelu, relu2, swiglu };
+/// How attention is computed.
+enum class AttentionForm : std::uint8_t {
+  written,  ///< scores, mask and softmax as ops of their own, each with its values in a snapshot
+  fused,    ///< LibTorch's scaled_dot_product_attention: one op, faster; its scores are in no snapshot
+};
 
 struct GptConfig {
   std::int64_t depth = 4, width = 128, heads = 4;
@@ -24,6 +29,9 @@ struct GptConfig {
   double init_std = 0.02;  ///< projections into the residual stream get init_std / √(2·depth)
   double dropout = 0.0;    ///< after the embedding and before each addition to the residual stream
   bool tied_head = true;   ///< the output layer reuses the token embedding
+  AttentionForm attention = AttentionForm::written;
+  std::int64_t vocabulary = 256;  ///< tokens; no setting, as text is bytes here
+  bool watch_logits = false;      ///< `Model::attention` gives the layers; costs the product of q and k again
 
   /// `hidden` with its default filled in.
   std::int64_t hidden_width() const;

@@ -11,6 +11,8 @@ constexpr std::pair<NormPlace, std::string_view> kNormPlaces[] = {{NormPlace::pr
                                                                   {NormPlace::post, "post"}};
 constexpr std::pair<Activation, std::string_view> kActivations[] = {
     {Activation::gelu, "gelu"}, {Activation::relu2, "relu2"}, {Activation::swiglu, "swiglu"}};
+constexpr std::pair<AttentionForm, std::string_view> kAttention[] = {{AttentionForm::written, "written"},
+                                                                     {AttentionForm::fused, "fused"}};
 
 }  // namespace
 
@@ -31,8 +33,11 @@ void declare(SettingList& list, GptConfig& c) {
   list.add("activation", c.activation, "gelu, relu2 or swiglu", Words<Activation>(kActivations));
   list.add("init-std", c.init_std, "standard deviation of fresh weights");
   list.add("dropout", c.dropout, "share of activations dropped");
+  list.add("attention", c.attention,
+           "written: scores and softmax are ops of their own in a snapshot; fused: one op, faster",
+           Words<AttentionForm>(kAttention));
   list.add("tied-head", c.tied_head, "the output layer reuses the embedding (default)").negatable = true;
-  // All but dropout are in the fingerprint, or matter to fresh weights only.
+  // All but dropout and attention are in the fingerprint, or matter to fresh weights only.
   list.incidental({"depth", "width", "heads", "context", "hidden", "norm", "qk-norm", "activation",
                    "init-std", "tied-head"});
   list.check([&c] { return check(c); });
@@ -52,6 +57,8 @@ Status check(const GptConfig& c) {
         "make the width a multiple of the heads");
   if (c.context < 1 || c.context > 1 << 20)
     return wrong("context " + std::to_string(c.context) + " is out of range", "1 to 1048576 bytes");
+  if (c.vocabulary < 1)
+    return wrong("vocabulary " + std::to_string(c.vocabulary) + " is out of range", "256 for bytes");
   if (c.hidden < 0)
     return wrong("hidden " + std::to_string(c.hidden) + " is negative", "0 means the default");
   if (!(c.init_std > 0) || !std::isfinite(c.init_std))

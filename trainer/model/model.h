@@ -8,7 +8,9 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
+#include "trainer/task/attention_heads.h"
 #include "trainer/task/named_tensors.h"
 
 namespace nanquest::trainer {
@@ -26,6 +28,8 @@ class Model {
   virtual NamedTensors parameters() const = 0;
   /// Tensors that `forward` may change in place (running statistics), owned by the model.
   virtual NamedTensors buffers() const { return {}; }
+  /// Layers whose attention logits `forward` looks at while it trains, if it was made to.
+  virtual std::vector<AttentionHeads> attention() const { return {}; }
 
   /// The shape in a person's words: "4 blocks of width 128".
   virtual std::string description() const { return ""; }

@@ -10,10 +10,12 @@
 
 #include <cstdint>
 #include <memory>
+#include <vector>
 
 #include "probe/base/result.h"
 #include "trainer/config/setting_list.h"
 #include "trainer/optim/optimizer.h"
+#include "trainer/task/attention_heads.h"
 
 namespace nanquest::trainer {
 
@@ -45,15 +47,25 @@ struct SpamOptions {
 /// `usage` if `inner` has no second moments ("exp_avg_sq.NAME"): it goes around AdamW alone.
 Result<std::unique_ptr<Optimizer>> make_spam(std::unique_ptr<Optimizer> inner, const SpamOptions& options);
 
-/// The switches of all three, as a person gives them: 0 or false = off.
+/// QK-Clip of MuonClip (Kimi Team, "Kimi K2: open agentic intelligence", 2025, arXiv:2507.20534, section
+/// 2.1): after the update, queries and keys of each head whose largest logit in this step was above `tau` are
+/// scaled by √(tau / that logit) each, biases too: but for the update itself the same batch would now have
+/// `tau`. Moments stay as they are. Its numbers are "qk_logit", the largest logit of the step, and
+/// "qk_clipped", how many heads were scaled. `usage` if there are no `layers`.
+Result<std::unique_ptr<Optimizer>> make_qk_clip(std::unique_ptr<Optimizer> inner,
+                                                std::vector<AttentionHeads> layers, double tau);
+
+/// The switches of all of them, as a person gives them: 0 or false = off.
 struct ClipSwitches {
-  double module_clip = 0;
+  double module_clip = 0, qk_clip = 0;
   bool zclip = false, spam = false;
 };
 
 /// Declares them, in the group Optimizer.
 void declare(SettingList& list, ClipSwitches& switches);
-/// Puts what is switched on around `inner`; gradients meet the module clip first, then SPAM, then ZClip.
-Result<std::unique_ptr<Optimizer>> with_clips(std::unique_ptr<Optimizer> inner, const ClipSwitches& switches);
+/// Puts what is switched on around `inner`; gradients meet the module clip first, then SPAM, then ZClip, and
+/// the weights QK-Clip at the end. `layers` are those that it clips.
+Result<std::unique_ptr<Optimizer>> with_clips(std::unique_ptr<Optimizer> inner, const ClipSwitches& switches,
+                                              std::vector<AttentionHeads> layers = {});
 
 }  // namespace nanquest::trainer

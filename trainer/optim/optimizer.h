@@ -8,6 +8,7 @@
 #pragma once
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "trainer/task/named_tensors.h"
@@ -28,6 +29,8 @@ class Optimizer {
   /// Handles to all that `step` changes besides the parameters, by a name that is the same in every run:
   /// "exp_avg.blocks.0.mlp.up.weight". Whole from the start, so that a checkpoint can be put back into it.
   virtual NamedTensors state() const = 0;
+  /// What the last step was like, for the run's metrics; all names from the start, NaN before the first step.
+  virtual std::vector<std::pair<std::string, double>> numbers() const { return {}; }
 
   const NamedTensors& parameters() const { return parameters_; }
   /// Multiplies every gradient in place; the caller already knows their norm, so clipping costs one pass.

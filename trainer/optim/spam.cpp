@@ -75,14 +75,27 @@ void declare(SettingList& list, ClipSwitches& s) {
   list.add("module-clip", s.module_clip, "largest gradient norm of each module (0 = no clipping by module)");
   list.add("zclip", s.zclip, "take gradient norms far above those of late back to there");
   list.add("spam", s.spam, "clip elements that spike, forget Adam's moments every 500 steps");
+  list.add(
+      "qk-clip", s.qk_clip,
+      "largest attention logit: heads above it have queries and keys scaled down (0 = off, 100 is usual)");
   list.check([&s]() -> Status {
-    if (s.module_clip >= 0) return {};
-    return Error{ErrorCode::usage, "module-clip must not be negative", "0 switches it off"};
+    for (const auto& [value, key] :
+         {std::pair{s.module_clip, "module-clip"}, std::pair{s.qk_clip, "qk-clip"}})
+      if (!(value >= 0 && std::isfinite(value)))
+        return Error{ErrorCode::usage, std::string(key) + " must be a number that is not negative",
+                     "0 switches it off"};
+    return {};
   });
 }
 
-Result<std::unique_ptr<Optimizer>> with_clips(std::unique_ptr<Optimizer> inner,
-                                              const ClipSwitches& switches) {
+Result<std::unique_ptr<Optimizer>> with_clips(std::unique_ptr<Optimizer> inner, const ClipSwitches& switches,
+                                              std::vector<AttentionHeads> layers) {
+  if (switches.qk_clip > 0) {
+    Result<std::unique_ptr<Optimizer>> held =
+        make_qk_clip(std::move(inner), std::move(layers), switches.qk_clip);
+    if (!held) return held.error();
+    inner = std::move(*held);
+  }
   if (switches.zclip) inner = make_zclip(std::move(inner), {});
   if (switches.spam) {
     Result<std::unique_ptr<Optimizer>> held = make_spam(std::move(inner), {});

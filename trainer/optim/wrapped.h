@@ -2,19 +2,22 @@
 #pragma once
 
 #include <memory>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "trainer/optim/optimizer.h"
 
 namespace nanquest::trainer {
 
-/// Does nothing of its own: the base of what changes gradients before the update.
+/// Does nothing of its own: the base of what changes gradients before the update or weights after it.
 class Wrapped : public Optimizer {
  public:
   explicit Wrapped(std::unique_ptr<Optimizer> inner)
       : Optimizer(inner->parameters()), inner_(std::move(inner)) {}
   void step(double lr) override { inner_->step(lr); }
   NamedTensors state() const override { return inner_->state(); }
+  std::vector<std::pair<std::string, double>> numbers() const override { return inner_->numbers(); }
 
  private:
   std::unique_ptr<Optimizer> inner_;

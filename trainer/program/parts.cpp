@@ -30,7 +30,7 @@ Result<std::unique_ptr<Optimizer>> make_optimizer(const Parts& parts, const Task
                                                      ? make_sgd(task.parameters(), sgd)
                                                      : make_adamw(task.parameters(), parts.adamw);
   if (!optimizer) return optimizer.error();
-  return with_clips(std::move(*optimizer), parts.clips);
+  return with_clips(std::move(*optimizer), parts.clips, task.attention());
 }
 
 Status begin_with(const std::string& path, const Task& task) {
@@ -61,6 +61,12 @@ Parts::Parts() {
            "begin with the weights of this safetensors file, as final and best are (a resume has its own)")
       .type_name = "FILE";
   list.incidental({"init-from"});
+  list.check([this]() -> Status {
+    if (clips.qk_clip == 0 || !model.qk_norm) return {};
+    return Error{ErrorCode::usage,
+                 "qk-clip has nothing to scale with qk-norm: a norm takes the scale out again",
+                 "give one of the two"};
+  });
 }
 
 Result<std::unique_ptr<Trainer>> make_trainer(Parts& parts, const Listener& listener) {
@@ -70,6 +76,7 @@ Result<std::unique_ptr<Trainer>> make_trainer(Parts& parts, const Listener& list
   LoopConfig& loop = parts.loop;
   parts.data.context = parts.model.context;
   parts.data.seed = loop.seed;
+  parts.model.watch_logits = parts.clips.qk_clip > 0;
   Result<TextData> data = TextData::open(parts.path, parts.data);
   if (!data) return data.error();
   std::vector<std::string> remarks;

@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "trainer/task/attention_heads.h"
 #include "trainer/task/named_tensors.h"
 
 namespace nanquest::trainer {
@@ -39,7 +40,8 @@ struct Metric {
   double value = 0;  ///< NaN if no sample was looked at
 };
 
-/// A model, its data and its loss. One thread.
+/// A model, its data and its loss. One thread, but for `LoopConfig::prefetch`: then `train_batch` and `faults`
+/// are called on a thread of their own while everything but them and `eval_batch` may run.
 class Task {
  public:
   virtual ~Task() = default;
@@ -48,6 +50,9 @@ class Task {
   virtual NamedTensors parameters() const = 0;
   /// Tensors that a training step may change in place (running statistics), owned by the task.
   virtual NamedTensors buffers() const { return {}; }
+  /// Attention layers whose logits `loss_sum` looks at while it trains; the loop makes it forget them before
+  /// each attempt. None by default.
+  virtual std::vector<AttentionHeads> attention() const { return {}; }
 
   /// Samples in one pass over the data; at least 1.
   virtual std::int64_t train_samples() const = 0;

@@ -29,6 +29,7 @@ class TextTask final : public Task {
 
   NamedTensors parameters() const override { return model_->parameters(); }
   NamedTensors buffers() const override { return model_->buffers(); }
+  std::vector<AttentionHeads> attention() const override { return model_->attention(); }
   std::int64_t train_samples() const override { return data_.train_windows(); }
   Batch train_batch(std::int64_t position, std::int64_t size) const override {
     return batch_of(data_.train_batch(position, size));

@@ -1,0 +1,40 @@
+#include "trainer/task/attention_heads.h"
+
+#include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
+#include <c10/core/impl/LocalDispatchKeySet.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace nanquest::trainer {
+namespace {
+
+constexpr std::int64_t kRows = 128;  // of queries at a time
+
+}  // namespace
+
+void AttentionHeads::see(const at::Tensor& q, const at::Tensor& k) const {
+  const at::NoGradGuard no_grad;
+  const c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::autocast_dispatch_keyset);
+  const std::int64_t time = q.size(2);
+  const double scale = 1 / std::sqrt(static_cast<double>(q.size(3)));
+  const at::Tensor queries_now = q.detach().to(at::kFloat) * scale;
+  const at::Tensor keys_now = k.detach().to(at::kFloat).transpose(-2, -1);
+  at::Tensor highest = peaks;
+  for (std::int64_t begin = 0; begin < time; begin += kRows) {
+    const std::int64_t rows = std::min(kRows, time - begin), end = begin + rows;
+    const at::Tensor future = at::ones({rows, end}, q.options().dtype(at::kBool)).triu(begin + 1);
+    const at::Tensor logits = at::matmul(queries_now.narrow(2, begin, rows), keys_now.narrow(3, 0, end))
+                                  .masked_fill_(future, -std::numeric_limits<double>::infinity());
+    highest = at::maximum(highest, logits.amax({0, 2, 3}));
+  }
+  at::Tensor(peaks).copy_(highest);
+}
+
+void forget(const std::vector<AttentionHeads>& layers) {
+  for (const AttentionHeads& layer : layers) at::Tensor(layer.peaks).zero_();
+}
+
+}  // namespace nanquest::trainer
