@@ -3,7 +3,9 @@
 #include <charconv>
 #include <filesystem>
 
+#include "probe/observe/op_traits.h"
 #include "probe/snapshot/writer.h"
+#include "probe/trace/regions.h"
 
 namespace nanquest {
 
@@ -17,11 +19,20 @@ std::int32_t opaque_op(const std::string& path) {
   return code == std::errc() && end != path.data() + path.size() && *end == '/' ? op : kNone;
 }
 
+std::set<std::string> region_graph_paths(const SnapshotDoc& doc) {
+  std::set<std::string> paths;
+  for (const OpRow& op : doc.ops)
+    if (op.name == kCompiledRegion) paths.insert(region_graph_path(region_call(doc, op).graph));
+  return paths;
+}
+
 CopiedPaths named_paths(const SnapshotReader& file, const SnapshotDoc& doc) {
   CopiedPaths paths;
   each_path(doc, [&](const std::string& path) {
     if (!path.empty() && file.has_tensor(path)) paths[path] = path;
   });
+  for (const std::string& path : region_graph_paths(doc))
+    if (file.has_tensor(path)) paths[path] = path;
   const auto all = file.tensors();
   if (!all) return paths;
   for (const TensorInfo& tensor : *all) {

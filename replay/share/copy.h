@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <map>
+#include <set>
 #include <string>
 
 #include "probe/snapshot/reader.h"
@@ -32,7 +33,10 @@ extern const char* const kOpaqueValues;
 /// The op that a path of opaque values belongs to; kNone for any other path.
 std::int32_t opaque_op(const std::string& path);
 
-/// Every tensor that the doc names or that belongs to one of its opaque ops, under its own path.
+/// Paths of the graphs of the doc's compiled regions, which its ops have by number.
+std::set<std::string> region_graph_paths(const SnapshotDoc& doc);
+
+/// Every tensor that the doc names, that is such a graph, or that belongs to one of its opaque ops, under its own path.
 CopiedPaths named_paths(const SnapshotReader& file, const SnapshotDoc& doc);
 
 /// Writes `doc`, which has the new paths, and the tensors of `from` that `paths` names. `change` may replace

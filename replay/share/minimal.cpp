@@ -50,7 +50,7 @@ class Search {
     if (found_.tries >= options_.most_tries || Lab::stopped()) return false;
     ++found_.tries;
     if (options_.progress) options_.progress("without " + what);
-    std::set<std::string> used;
+    std::set<std::string> used = region_graph_paths(next.part.doc);
     each_path(next.part.doc, [&](const std::string& path) { used.insert(path); });
     std::erase_if(next.part.paths, [&](const auto& entry) {
       return used.count(entry.second) == 0 && opaque_op(entry.second) == kNone;

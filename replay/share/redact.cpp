@@ -75,6 +75,9 @@ Redactor::Redactor(const SnapshotReader& file, const SnapshotDoc& doc, RedactOpt
   }
   clear_words();
   if (asked(Private::names)) rename_all();
+  // A graph holds places and names of the program's code, and small constants.
+  if (values_go() || asked(Private::paths) || asked(Private::names))
+    for (const std::string& path : region_graph_paths(doc)) graphs_go_ = paths_.erase(path) > 0 || graphs_go_;
 }
 
 /// What can't be told apart belongs to both: a value without a name may be a target or a frozen model's
@@ -246,6 +249,7 @@ std::vector<std::string> Redactor::gone() const {
     const bool values = thing == Private::texts || thing == Private::samples || thing == Private::weights;
     lines.push_back(name + (values ? how : thing == Private::names ? " (renamed)" : " (dropped)"));
   }
+  if (graphs_go_) lines.emplace_back("graphs of compiled regions (dropped: the operation inside one can't be found again)");
   if (values_go()) lines.push_back("hashes (dropped), statistics (to a sixteenth)");
   return lines;
 }

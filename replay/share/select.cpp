@@ -253,6 +253,8 @@ Selected select_ops(const SnapshotDoc& doc, const std::vector<bool>& keep, const
     else if (const auto same = paths.find(path); same != paths.end())
       moved[path] = path;
   });
+  for (const std::string& path : region_graph_paths(out.doc))
+    if (paths.count(path) != 0) moved[path] = path;
   out.paths = std::move(moved);
   return out;
 }
