@@ -1,5 +1,5 @@
-// What Python tells of graphs that torch.compile made: one op each, since nobody sees what runs inside, and the
-// graph that the compiler was given.
+// What Python tells of graphs that torch.compile made: one op each, since nobody sees what runs inside, and
+// the graph that the compiler was given.
 #include <torch/library.h>
 
 #include <string>
@@ -34,7 +34,8 @@ void leave_region() {
 }  // namespace
 
 TORCH_LIBRARY_FRAGMENT(nanquest, m) {
-  m.def("compiled_region(Tensor[] inputs, int graph, int[] sizes) -> Tensor[]");  // a name for traces; never called
+  m.def("compiled_region(Tensor[] inputs, int graph, int[] sizes) -> Tensor[]");  // a name for traces; never
+                                                                                  // called
   m.def("region_graph(int number, str graph) -> ()", &region_graph);
   m.def("begin_region(Tensor[] inputs, int graph, int[] sizes) -> ()", &begin_region);
   m.def("end_region(Tensor[] outputs) -> ()", &end_region);

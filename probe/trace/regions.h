@@ -1,5 +1,5 @@
-/// The op that stands for a compiled region ("nanquest::compiled_region"): what its row says besides tensors, and where
-/// a file has the graph that the compiler was given.
+/// The op that stands for a compiled region ("nanquest::compiled_region"): what its row says besides tensors,
+/// and where a file has the graph that the compiler was given.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +12,8 @@ namespace nanquest {
 
 /// A call of a compiled region.
 struct RegionCall {
-  std::int64_t graph = -1;           ///< number of its graph in the process that recorded it; below 0: none was seen
-  std::vector<std::int64_t> sizes;   ///< inputs that are no tensors, in order
+  std::int64_t graph = -1;  ///< number of its graph in the process that recorded it; below 0: none was seen
+  std::vector<std::int64_t> sizes;  ///< inputs that are no tensors, in order
 };
 
 /// What the row says; a call without a graph for rows of files that know none.

@@ -1,5 +1,5 @@
-/// record_parts: work that is known as its parts, recorded like a step, so that everything that is asked of a step can be
-/// asked of it.
+/// record_parts: work that is known as its parts, recorded like a step, so that everything that is asked of a
+/// step can be asked of it.
 #pragma once
 
 #include <optional>
@@ -9,8 +9,8 @@
 
 namespace nanquest {
 
-/// Runs the parts under the recorder: `given` is the batch, and what is left in `results` is harm, whatever the phase.
-/// Recording::failure says what ended it, "" if nothing did.
+/// Runs the parts under the recorder: `given` is the batch, and what is left in `results` is harm, whatever
+/// the phase. Recording::failure says what ended it, "" if nothing did.
 Recording record_parts(const Parts& parts);
 
 /// The recording as something that can be run again; independent of it. Nothing if it can't be had.

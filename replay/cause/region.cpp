@@ -32,13 +32,14 @@ struct Opened {
   std::vector<at::Tensor> recorded;  ///< what the compiled region gave
 };
 
-/// The path of a module inside the region, which ran in `outer`. A model itself is called by the name of its type, which is
-/// no part of its modules' paths.
+/// The path of a module inside the region, which ran in `outer`. A model itself is called by the name of its
+/// type, which is no part of its modules' paths.
 std::string path_inside(const Case& c, const std::string& outer, const std::string& inner) {
   if (inner.empty()) return outer;
   const auto& modules = c.doc().modules;
-  const bool whole = std::any_of(modules.begin(), modules.end(),
-                                 [&](const ModuleRow& row) { return row.path == outer && row.type == outer; });
+  const bool whole = std::any_of(modules.begin(), modules.end(), [&](const ModuleRow& row) {
+    return row.path == outer && row.type == outer;
+  });
   return whole || outer.empty() ? inner : outer + "." + inner;
 }
 
@@ -114,7 +115,8 @@ Opened open(const Case& c, const RegionGraph& graph, const RegionCall& call) {
   return opened;
 }
 
-/// The largest difference between compiled and one by one, in parts of the largest value, over what both have finite.
+/// The largest difference between compiled and one by one, in parts of the largest value, over what both have
+/// finite.
 double furthest(const Opened& opened) {
   double worst = 0;
   for (std::size_t i = 0; i < opened.outputs.size() && i < opened.recorded.size(); ++i) {
@@ -133,8 +135,9 @@ const char* const kOneByOne = "the region's operators one by one";
 
 void add_comparison(const Opened& opened, const RegionGraph& graph, Verdict& v) {
   if (graph.draws()) {
-    v.not_tested.push_back("that the region's operators one by one give what it gave: its kernels drew random numbers, which "
-                           "can't be drawn again");
+    v.not_tested.push_back(
+        "that the region's operators one by one give what it gave: its kernels drew random numbers, which "
+        "can't be drawn again");
     return;
   }
   v.evidence.push_back({std::string(kOneByOne) + ", furthest from what it gave, of the largest value",
@@ -151,25 +154,32 @@ void take(const Verdict& inner, Verdict& v) {
   v.culprit.first = inner.culprit.first;
   if (!inner.culprit.stack.empty()) v.culprit.stack = inner.culprit.stack;
   v.cause = inner.cause;
-  v.explanation = "Inside a torch.compile region, whose operators were run one by one on what it was given: " +
-                  inner.explanation;
+  v.explanation =
+      "Inside a torch.compile region, whose operators were run one by one on what it was given: " +
+      inner.explanation;
   v.advice = inner.advice;
   v.source = inner.source;
   v.claims = inner.claims;
   v.precision = inner.precision;
   v.fix = inner.fix;
   v.evidence.insert(v.evidence.end(), inner.evidence.begin(), inner.evidence.end());
-  v.counterfactuals.insert(v.counterfactuals.end(), inner.counterfactuals.begin(), inner.counterfactuals.end());
-  v.not_tested.push_back("what the rest of the step does with what was changed inside the region: what comes after it was "
-                         "compiled for the values that it gave");
+  v.counterfactuals.insert(v.counterfactuals.end(), inner.counterfactuals.begin(),
+                           inner.counterfactuals.end());
+  v.not_tested.push_back(
+      "what the rest of the step does with what was changed inside the region: what comes after it was "
+      "compiled for the values that it gave");
 }
 
 void call_it_the_compiler(Verdict& v) {
   v.cause = Label::compiler;
-  v.explanation = "The compiled region gives NaN or Inf where its operators, run one by one on the same values, give finite "
-                  "numbers, as they do in fp64.";
-  v.advice = "Run this part without torch.compile (torch.compiler.disable on its function, or TORCH_COMPILE_DISABLE=1 for all), "
-             "and report it to PyTorch with this file.";
+  v.explanation =
+      "The compiled region gives NaN or Inf where its operators, run one by one on the same values, give "
+      "finite "
+      "numbers, as they do in fp64.";
+  v.advice =
+      "Run this part without torch.compile (torch.compiler.disable on its function, or "
+      "TORCH_COMPILE_DISABLE=1 for all), "
+      "and report it to PyTorch with this file.";
   v.source = "the graph that the compiler was given, run by PyTorch's own kernels";
 }
 
@@ -179,10 +189,11 @@ void look(const Case& c, const RegionGraph& graph, const DiagnoseOptions& option
   if (!replayer) throw std::runtime_error("its recording can't be run");
   add_comparison(opened, graph, v);
   const Case inner = make_case(*replayer);
-  const bool reproduced = std::any_of(opened.recorded.begin(), opened.recorded.end(), [&](const at::Tensor& t) {
-    const auto i = static_cast<std::size_t>(&t - opened.recorded.data());
-    return t.defined() && !all_finite(t) && !all_finite(opened.outputs[i]);
-  });
+  const bool reproduced =
+      std::any_of(opened.recorded.begin(), opened.recorded.end(), [&](const at::Tensor& t) {
+        const auto i = static_cast<std::size_t>(&t - opened.recorded.data());
+        return t.defined() && !all_finite(t) && !all_finite(opened.outputs[i]);
+      });
   if (!reproduced) {
     const RunResult exact = inner.run({.precision = Precision::fp64});
     if (!graph.draws() && exact.failed == 0 && exact.births.empty())
@@ -210,8 +221,9 @@ void look_into_region(const Case& c, const DiagnoseOptions& options, Verdict& v)
   const RegionCall call = region_call(c.doc(), *c.op());
   const auto text = call.graph < 0 ? std::nullopt : c.read(region_graph_path(call.graph));
   if (!text) {
-    v.not_tested.push_back("which operator of the region it was: its graph is not in this file (it was compiled before the "
-                           "probe came, or came from a cache of compiled graphs)");
+    v.not_tested.push_back(
+        "which operator of the region it was: its graph is not in this file (it was compiled before the "
+        "probe came, or came from a cache of compiled graphs)");
     return;
   }
   const auto graph = RegionGraph::parse(

@@ -34,7 +34,7 @@ struct ReproArguments {
 struct DiagnoseArguments {
   bool no_files = false, no_fixes = false;
   bool brief = false;  ///< three lines
-  double budget = 0;  ///< seconds; 0: 20 times the step, at least 30
+  double budget = 0;   ///< seconds; 0: 20 times the step, at least 30
 };
 
 struct RedactArguments {
@@ -101,8 +101,8 @@ class Progressor {
  private:
   bool quiet_, terminal_, shown_ = false;
 };
-/// While it lives, Ctrl-C ends what is being tried, so that what is known can be printed; a second one ends the
-/// program as always.
+/// While it lives, Ctrl-C ends what is being tried, so that what is known can be printed; a second one ends
+/// the program as always.
 class StopOnInterrupt {
  public:
   StopOnInterrupt();

@@ -111,8 +111,7 @@ void print(const Common& common, const RedactArguments& arguments, const Redacto
   std::string names;
   for (const std::string& ending : beside) names.append(names.empty() ? "" : ", ").append(ending);
   if (!beside.empty())
-    std::printf("beside      not redacted: the original's %s; give away the new file alone\n",
-                names.c_str());
+    std::printf("beside      not redacted: the original's %s; give away the new file alone\n", names.c_str());
 }
 
 /// `crash`: what a kernel crashed at before; nothing is diagnosed then.

@@ -17,9 +17,9 @@ using region::Json;
 using region::Results;
 
 struct RegionGraph::Impl {
-  std::vector<bool> inputs;              ///< true: a tensor
+  std::vector<bool> inputs;  ///< true: a tensor
   std::vector<RegionNode> nodes;
-  std::vector<Json> arguments;           ///< of the nodes
+  std::vector<Json> arguments;  ///< of the nodes
   Json outputs;
   std::vector<std::size_t> last_reader;  ///< of each value: the node after which nobody needs it
   bool draws = false;
@@ -51,7 +51,8 @@ RegionNode node_of(const Json& j, const Json& modules, const Json& stacks, std::
     node.module = module.at(0).get<std::string>();
     node.module_type = module.at(1).get<std::string>();
   }
-  if (j.contains("stack")) node.stack = stacks.at(j.at("stack").get<std::size_t>()).get<std::vector<std::string>>();
+  if (j.contains("stack"))
+    node.stack = stacks.at(j.at("stack").get<std::size_t>()).get<std::vector<std::string>>();
   return node;
 }
 

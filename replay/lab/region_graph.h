@@ -3,8 +3,9 @@
 ///     const auto graph = RegionGraph::parse(text);        // a file's "regions/000003"
 ///     std::vector<at::Tensor> outputs = graph->run(inputs, sizes, [](const RegionNode& node) { … });
 ///
-/// The text is JSON, written by region_graph.py of the Python package, whose head tells the form. It may come from
-/// anybody: operators that reach outside of tensors are refused, and whatever else is wrong with it is an error.
+/// The text is JSON, written by region_graph.py of the Python package, whose head tells the form. It may come
+/// from anybody: operators that reach outside of tensors are refused, and whatever else is wrong with it is
+/// an error.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -21,11 +22,11 @@ namespace nanquest {
 
 /// One operator of a graph.
 struct RegionNode {
-  std::int64_t number = 0;           ///< in the order of the graph
-  std::string op, overload;          ///< "aten::add", "Tensor"
-  std::string module;                ///< path below what was compiled, "" for itself or unknown
-  std::string module_type;           ///< "Linear", "" if unknown
-  std::vector<std::string> stack;    ///< innermost first: "file:line function"
+  std::int64_t number = 0;         ///< in the order of the graph
+  std::string op, overload;        ///< "aten::add", "Tensor"
+  std::string module;              ///< path below what was compiled, "" for itself or unknown
+  std::string module_type;         ///< "Linear", "" if unknown
+  std::vector<std::string> stack;  ///< innermost first: "file:line function"
 };
 
 class RegionGraph {
@@ -40,9 +41,10 @@ class RegionGraph {
   /// Some numbers were drawn in kernels, where nobody can draw them again: a run has others.
   bool draws() const;
 
-  /// Runs it on `tensors` (which it may write to, as the region did) and `sizes`, the inputs that are numbers, each in
-  /// order. `before` is told of each operator before it runs. Returns one tensor per output, undefined where it gives
-  /// none or a number. Throws what ATen throws, and std::runtime_error for a graph that doesn't fit.
+  /// Runs it on `tensors` (which it may write to, as the region did) and `sizes`, the inputs that are
+  /// numbers, each in order. `before` is told of each operator before it runs. Returns one tensor per output,
+  /// undefined where it gives none or a number. Throws what ATen throws, and std::runtime_error for a graph
+  /// that doesn't fit.
   std::vector<at::Tensor> run(const std::vector<at::Tensor>& tensors, const std::vector<std::int64_t>& sizes,
                               const std::function<void(const RegionNode&)>& before) const;
 

@@ -102,7 +102,8 @@ c10::IValue list(const Json& j, const c10::Argument& wanted, const c10::TypePtr&
     case TypeKind::SymIntType:
       return filled(c10::List<std::int64_t>(), [&](const Json& e) { return integer(e, values); });
     case TypeKind::FloatType:
-      return filled(c10::List<double>(), [&](const Json& e) { return number(e, values).toScalar().toDouble(); });
+      return filled(c10::List<double>(),
+                    [&](const Json& e) { return number(e, values).toScalar().toDouble(); });
     case TypeKind::BoolType:
       return filled(c10::List<bool>(), [&](const Json& e) { return number(e, values).toScalar().toBool(); });
     case TypeKind::TensorType:
@@ -112,7 +113,8 @@ c10::IValue list(const Json& j, const c10::Argument& wanted, const c10::TypePtr&
         return e.is_null() ? std::optional<at::Tensor>() : std::optional(tensor(e, values));
       });
     default: {
-      if (element->kind() != TypeKind::NumberType) refuse("a list of " + element->str() + " can't be made here");
+      if (element->kind() != TypeKind::NumberType)
+        refuse("a list of " + element->str() + " can't be made here");
       c10::List<c10::IValue> made(element);
       for (std::size_t i = 0; i < n; ++i) made.push_back(number(at(i), values));
       return made;
@@ -126,16 +128,25 @@ c10::IValue converted(const Json& j, const c10::Argument& wanted, const c10::Typ
     case TypeKind::OptionalType:
       if (j.is_null()) return {};
       return converted(j, wanted, type->expectRef<c10::OptionalType>().getElementType(), values);
-    case TypeKind::TensorType: return tensor(j, values);
-    case TypeKind::ListType: return list(j, wanted, type->expectRef<c10::ListType>().getElementType(), values);
+    case TypeKind::TensorType:
+      return tensor(j, values);
+    case TypeKind::ListType:
+      return list(j, wanted, type->expectRef<c10::ListType>().getElementType(), values);
     case TypeKind::IntType:
-    case TypeKind::SymIntType: return integer(j, values);
-    case TypeKind::FloatType: return number(j, values).toScalar().toDouble();
-    case TypeKind::BoolType: return number(j, values).toScalar().toBool();
-    case TypeKind::NumberType: return number(j, values);
-    case TypeKind::StringType: return j.get<std::string>();
-    case TypeKind::DeviceObjType: return c10::Device(j.at("device").get<std::string>());
-    default: break;
+    case TypeKind::SymIntType:
+      return integer(j, values);
+    case TypeKind::FloatType:
+      return number(j, values).toScalar().toDouble();
+    case TypeKind::BoolType:
+      return number(j, values).toScalar().toBool();
+    case TypeKind::NumberType:
+      return number(j, values);
+    case TypeKind::StringType:
+      return j.get<std::string>();
+    case TypeKind::DeviceObjType:
+      return c10::Device(j.at("device").get<std::string>());
+    default:
+      break;
   }
   if (j.is_null()) return {};  // generators and the like
   refuse("an argument of type " + type->str() + " can't be made here");
@@ -150,7 +161,8 @@ bool is_reference(const Json& j) {
 const c10::IValue& referred(const Json& j, const std::vector<Results>& values) {
   const auto index = j.at("value").get<std::size_t>();
   const std::size_t item = j.contains("item") ? j.at("item").get<std::size_t>() : 0;
-  if (index >= values.size() || item >= values[index].size()) refuse("it reads a value that it does not have");
+  if (index >= values.size() || item >= values[index].size())
+    refuse("it reads a value that it does not have");
   return values[index][item];
 }
 

@@ -1,5 +1,5 @@
-/// region_values: arguments of a compiled region's operators, from JSON to what the operator's schema wants. Internal to
-/// region_graph.
+/// region_values: arguments of a compiled region's operators, from JSON to what the operator's schema wants.
+/// Internal to region_graph.
 #pragma once
 
 #include <ATen/core/function_schema.h>

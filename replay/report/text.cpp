@@ -56,7 +56,8 @@ std::string where_text(const Verdict& v) {
     text.append(" (").append(word(*v.phase)).append(v.culprit.node.empty() ? "" : ", " + v.culprit.node) +=
         ")";
   if (v.culprit.index >= 0)
-    text += (v.culprit.inside.empty() ? ", op " : ", inside " + v.culprit.inside + ", op ") + std::to_string(v.culprit.index);
+    text += (v.culprit.inside.empty() ? ", op " : ", inside " + v.culprit.inside + ", op ") +
+            std::to_string(v.culprit.index);
   if (!v.culprit.tensor.empty()) text += ", reading " + v.culprit.tensor;
   return text;
 }

@@ -36,7 +36,8 @@ std::int32_t opaque_op(const std::string& path);
 /// Paths of the graphs of the doc's compiled regions, which its ops have by number.
 std::set<std::string> region_graph_paths(const SnapshotDoc& doc);
 
-/// Every tensor that the doc names, that is such a graph, or that belongs to one of its opaque ops, under its own path.
+/// Every tensor that the doc names, that is such a graph, or that belongs to one of its opaque ops, under its
+/// own path.
 CopiedPaths named_paths(const SnapshotReader& file, const SnapshotDoc& doc);
 
 /// Writes `doc`, which has the new paths, and the tensors of `from` that `paths` names. `change` may replace

@@ -249,7 +249,8 @@ std::vector<std::string> Redactor::gone() const {
     const bool values = thing == Private::texts || thing == Private::samples || thing == Private::weights;
     lines.push_back(name + (values ? how : thing == Private::names ? " (renamed)" : " (dropped)"));
   }
-  if (graphs_go_) lines.emplace_back("graphs of compiled regions (dropped: the operation inside one can't be found again)");
+  if (graphs_go_)
+    lines.emplace_back("graphs of compiled regions (dropped: the operation inside one can't be found again)");
   if (values_go()) lines.push_back("hashes (dropped), statistics (to a sixteenth)");
   return lines;
 }

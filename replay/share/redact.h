@@ -83,7 +83,7 @@ class Redactor {
   SnapshotDoc doc_;
   RedactOptions options_;
   CopiedPaths paths_;
-  bool graphs_go_ = false;  ///< of compiled regions
+  bool graphs_go_ = false;                    ///< of compiled regions
   std::map<std::string, Content> contents_;   ///< what goes, by its old path
   std::map<std::string, std::string> words_;  ///< parts of names, and what they are called now
 };

@@ -78,8 +78,8 @@ struct CulpritInfo {
   std::int64_t index = -1;  ///< row of the trace, -1 if none
   std::string node;         ///< backward node, "" outside backward
   std::string module;       ///< "" is the root
-  std::string inside;       ///< `op` is one of this op's own, which is row `index`: "nanquest::compiled_region"
-  std::string tensor;       ///< name of the bad input, weight, buffer or state
+  std::string inside;  ///< `op` is one of this op's own, which is row `index`: "nanquest::compiled_region"
+  std::string tensor;  ///< name of the bad input, weight, buffer or state
   BadValue value = BadValue::none;
   std::uint64_t count = 0;  ///< bad elements
   std::vector<std::int64_t> first;

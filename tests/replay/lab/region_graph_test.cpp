@@ -36,11 +36,11 @@ TEST(RegionGraph, NodesReadInputsSizesAndEachOther) {
 }
 
 TEST(RegionGraph, OneOfSeveralResultsConstantsAndPlaces) {
-  const std::string text =
-      graph_of(R"({"op":"constant","arguments":[{"tensor":{"dtype":"float16","device":"cpu","shape":[],"values":[{"number":"-inf"}]}}]},
+  const std::string text = graph_of(
+      R"({"op":"constant","arguments":[{"tensor":{"dtype":"float16","device":"cpu","shape":[],"values":[{"number":"-inf"}]}}]},
     {"op":"aten::sort","overload":"","arguments":[{"value":0},0,true],"module":0,"stack":0},
     {"op":"aten::maximum","overload":"","arguments":[{"value":3,"item":0},{"value":2}]})",
-               R"([{"value":4},{"value":3,"item":1},{"value":2}])");
+      R"([{"value":4},{"value":3,"item":1},{"value":2}])");
   const auto outputs = run(text, at::tensor({1.0F, 3.0F, 2.0F}));
   EXPECT_TRUE(at::equal(outputs[0], at::tensor({3.0F, 2.0F, 1.0F})));
   EXPECT_TRUE(at::equal(outputs[1], at::tensor({1, 2, 0}, at::kLong)));
@@ -53,31 +53,37 @@ TEST(RegionGraph, OneOfSeveralResultsConstantsAndPlaces) {
 
 TEST(RegionGraph, WritesReachTheInputAsTheyDidInTheRegion) {
   const at::Tensor x = at::zeros({3});
-  (void)run(graph_of(R"({"op":"aten::copy_","overload":"","arguments":[{"value":0},{"value":1},false]})", "[]"), x, 7);
+  (void)run(
+      graph_of(R"({"op":"aten::copy_","overload":"","arguments":[{"value":0},{"value":1},false]})", "[]"), x,
+      7);
   EXPECT_TRUE(at::equal(x, at::full({3}, 7.0F)));
 }
 
 TEST(RegionGraph, WhatIsNoGraphIsSaid) {
-  for (const std::string text : {"", "{", "[]", R"({"inputs":[]})", R"({"inputs":["tensor"],"modules":[],"stacks":[],"nodes":[{"op":
+  for (const std::string text :
+       {"", "{", "[]", R"({"inputs":[]})", R"({"inputs":["tensor"],"modules":[],"stacks":[],"nodes":[{"op":
     "aten::neg","arguments":[{"value":9}]}],"outputs":[],"draws":false})"}) {
     const auto graph = RegionGraph::parse(text);
     ASSERT_FALSE(graph) << text;
     EXPECT_EQ(graph.error().code, ErrorCode::bad_file) << text;
   }
-  EXPECT_NE(RegionGraph::parse(R"({"refused":"it calls flex_attention, which is no operator"})").error().message.find(
-                "flex_attention"),
+  EXPECT_NE(RegionGraph::parse(R"({"refused":"it calls flex_attention, which is no operator"})")
+                .error()
+                .message.find("flex_attention"),
             std::string::npos);
 }
 
 TEST(RegionGraph, WhatDoesNotFitThrows) {
   const at::Tensor x = at::ones({2});
-  for (const std::string node : {R"({"op":"aten::no_such","overload":"","arguments":[]})",
-                                 R"({"op":"aten::neg","overload":"","arguments":[]})",
-                                 R"({"op":"aten::neg","overload":"","arguments":[{"value":1}]},{"op":"aten::neg","overload":"","arguments":["text"]})",
-                                 R"({"op":"aten::neg","overload":"","arguments":[{"value":0,"item":1}]})",
-                                 R"({"op":"aten::view","overload":"","arguments":[{"value":0},[-7]]})",
-                                 R"({"op":"sizes::mod","arguments":[1,0]})", R"({"op":"sizes::no","arguments":[1,1]})",
-                                 R"({"op":"aten::from_file","overload":"","arguments":["/etc/passwd",null,1,null,null,null,null]})"}) {
+  for (
+      const std::string node :
+      {R"({"op":"aten::no_such","overload":"","arguments":[]})",
+       R"({"op":"aten::neg","overload":"","arguments":[]})",
+       R"({"op":"aten::neg","overload":"","arguments":[{"value":1}]},{"op":"aten::neg","overload":"","arguments":["text"]})",
+       R"({"op":"aten::neg","overload":"","arguments":[{"value":0,"item":1}]})",
+       R"({"op":"aten::view","overload":"","arguments":[{"value":0},[-7]]})",
+       R"({"op":"sizes::mod","arguments":[1,0]})", R"({"op":"sizes::no","arguments":[1,1]})",
+       R"({"op":"aten::from_file","overload":"","arguments":["/etc/passwd",null,1,null,null,null,null]})"}) {
     const auto graph = RegionGraph::parse(graph_of(node, "[]"));
     ASSERT_TRUE(graph) << node << graph.error().message;
     EXPECT_ANY_THROW(graph->run({x}, {2}, [](const RegionNode&) {})) << node;

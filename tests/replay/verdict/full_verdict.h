@@ -17,7 +17,7 @@ inline Verdict full_verdict() {
   v.reproduction.elsewhere = {"cuda:0", "cpu", 0.03125, 0.0004, 2};
   v.reproduction.failed_ops = 1;
   v.phase = Phase::backward;
-  v.culprit = {"aten::mm",         412, "MmBackward0", "blocks.3.mlp", "",    "fc.weight",
+  v.culprit = {"aten::mm",         412, "MmBackward0", "blocks.3.mlp",        "", "fc.weight",
                BadValue::plus_inf, 17,  {0, 3},        {"mlp.cpp:12 forward"}};
   v.origin = Origin::parameter;
   v.claims = {{Label::fp16_overflow, {"amax 1.2e+05"}, {}}, {Label::domain, {}, {"no argument is negative"}}};
