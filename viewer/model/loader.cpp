@@ -82,8 +82,9 @@ bool Loader::collect(Session& session) {
   const Statistic statistic = session.selection().statistic;
   if (job->errand.selects && statistic != job->before.statistic && job->session.history().has(statistic))
     job->session.select_statistic(statistic);
-  else if (!job->errand.selects && session.selection() != job->before)
-    job->session.keep(session);
+  if (job->errand.selects && session.selection().what_if != job->before.what_if)
+    job->session.select_what_if(session.selection().what_if);
+  if (!job->errand.selects && session.selection() != job->before) job->session.keep(session);
   std::swap(session, job->session);
   if (job->errand.done) job->errand.done();
   return true;

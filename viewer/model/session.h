@@ -19,6 +19,7 @@
 #include "probe/snapshot/run_dir.h"
 #include "replay/verdict/json.h"
 #include "viewer/model/batch.h"
+#include "viewer/model/elements.h"
 #include "viewer/model/headroom.h"
 #include "viewer/model/incident.h"
 #include "viewer/model/progress.h"
@@ -142,6 +143,23 @@ class Session {
   bool tensor_waits(std::int64_t plane) const;
   const std::string& tensor_error() const { return tensor_error_; }
 
+  /// The element of the selected tensor that is looked at: the selected one, else the first that is not
+  /// finite, else the first. `select_element`: one that the tensor lacks changes nothing.
+  std::uint64_t shown_element() const;
+  void select_element(std::uint64_t element);
+  /// Selects the next element that is not finite, or the one before, around the end. In words where it is, or
+  /// that there is none. Reads.
+  Result<std::string> select_bad(Direction direction);
+  /// The elements around the one that is looked at, loaded on first use; null where the tensor is unreadable
+  /// or empty. The other two read nothing; `elements_wait`: true if `elements` would.
+  const ElementPage* elements();
+  const ElementPage* read_elements() const;
+  bool elements_wait() const;
+  /// "parameters/head.weight[1, 6] = nan  0x7e00  0 11111 1000000000", of what was read; "" for nothing.
+  std::string element_text() const;
+  /// What its values are held against.
+  void select_what_if(const WhatIf& what) { selection_.what_if = what; }
+
   /// Selects a sample of the batch.
   void select_sample(std::int64_t sample);
   /// The batch of the open incident, loaded on first use; null if none is open. `read_batch` reads nothing.
@@ -163,6 +181,8 @@ class Session {
   void start_selection();
   void keep_statistic();
   void forget_tensor();
+  void show_tensor(const std::string& path);
+  const StoredTensor* stored_tensor() const;
   void start_sample();
   /// What the files looked like when they were read: another stamp, other contents.
   struct Stamps {
@@ -202,7 +222,8 @@ class Session {
   Read<TensorDetail> detail_;
   Read<TensorSlice> slice_;
   Read<Batch> batch_;
-  std::string detail_path_, slice_path_;
+  Read<ElementPage> elements_;
+  std::string detail_path_, slice_path_, elements_path_;
   std::int64_t slice_plane_ = -1;
   Progress* progress_ = nullptr;
 };

@@ -34,6 +34,8 @@ void Ui::draw() {
       if (was_pressed(action)) run(action);
   draw_panels();
   draw_finders(all);
+  open_.draw(state_);
+  pictures_.draw(state_);
   if (help_) draw_help(all);
   for (const auto& act : std::exchange(state_.later, {})) act();
   if (state_.doing().empty()) trail_.visit(state_.session.selection(), focused_);

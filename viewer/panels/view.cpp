@@ -3,6 +3,8 @@
 #include <memory>
 #include <utility>
 
+#include "viewer/model/settings.h"
+
 namespace nanquest::viewer {
 
 void UiState::read(Loader::Errand errand) {
@@ -17,17 +19,20 @@ std::string UiState::name_of(int row) const {
 }
 
 void UiState::open(const std::string& path) {
-  const auto why = std::make_shared<std::string>();
-  const auto work = [path, why](Session& shown) {
+  const auto why = std::make_shared<std::string>(), besides = std::make_shared<std::string>();
+  const auto work = [path, why, besides, settings = options.settings](Session& shown) {
     Result<Session> other = Session::open(path, shown.progress());
-    if (other)
-      shown = std::move(other).value();
-    else
+    if (!other) {
       *why = other.error().text();
+      return true;
+    }
+    shown = std::move(other).value();
+    if (const Status noted = note_recent(settings, path); !noted)
+      *besides = "; it is not kept among the recent runs: " + noted.error().text();
     return true;
   };
-  const auto done = [this, path, why] {
-    message = why->empty() ? "Opened " + path : *why;
+  const auto done = [this, path, why, besides] {
+    message = why->empty() ? "Opened " + path + *besides : *why;
     if (why->empty() && on_other_run) on_other_run();
   };
   read({path, work, done, true});

@@ -17,8 +17,9 @@
 namespace nanquest::viewer {
 
 struct UiOptions {
-  Panel panel = Panel::all;  ///< one panel alone fills the window; `all` is the docked layout
-  bool still = false;        ///< for pictures: no menu hints, nothing that follows the mouse
+  Panel panel = Panel::all;   ///< one panel alone fills the window; `all` is the docked layout
+  bool still = false;         ///< for pictures: no menu hints, nothing that follows the mouse
+  std::string settings = {};  ///< folder in which the recent runs are kept; "" for nowhere
 };
 
 /// What all panels see and may change.
