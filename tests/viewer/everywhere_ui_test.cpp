@@ -102,6 +102,39 @@ TEST_F(Everywhere, AtMostTwentyRecentRunsNewestFirstEachOnce) {
   EXPECT_FALSE(note_recent("/proc/none", dir()));
 }
 
+TEST_F(Everywhere, ControlBPutsAnotherRunBesideThisOne) {
+  std::vector<SeriesTable> tables = testing::fixture_history(160);
+  for (std::size_t step = 60; step < 160; ++step) testing::column_of(tables, "scalars", "loss")[step] += 1;
+  testing::write_series(other(), tables);
+  Loader loader;
+  Driver driver(session(), Panel::all, 1600, 1000, &loader);
+  driver.frame(5);
+  driver.read(loader);
+  driver.frame(2);
+  const int before = driver.vertices();
+  driver.press(ImGuiKey_B, ImGuiMod_Ctrl);
+  driver.frame(2);
+  driver.type(other().c_str());
+  driver.press(ImGuiKey_Enter);
+  driver.read(loader);
+  driver.frame(3);
+  ASSERT_NE(session().other(), nullptr) << driver.ui().state().message;
+  EXPECT_TRUE(says(driver.ui().state().message, "story and other differ from step 60 on"));
+  EXPECT_GT(driver.ui().state().steps.last, 158) << "one range of steps has room for both";
+  EXPECT_GT(driver.vertices(), before + 200) << "their curves are beside each other";
+  ASSERT_TRUE(driver.click("step 60"));  // where the loss parts
+  driver.read(loader);
+  driver.frame(2);
+  EXPECT_EQ(session().selection().step, 60);
+  EXPECT_NE(session().other(), nullptr);
+  ASSERT_TRUE(driver.ui().run_named("End the comparison"));
+  driver.read(loader);
+  driver.frame(3);
+  EXPECT_EQ(session().other(), nullptr);
+  EXPECT_FALSE(driver.ui().run_named("End the comparison"));
+  EXPECT_EQ(driver.bad_vertices(), 0);
+}
+
 TEST(PathAsTyped, IsWithoutWhatComesWithIt) {
   EXPECT_EQ(path_as_typed("  runs/my story \n"), "runs/my story");
   EXPECT_EQ(path_as_typed("\"/a b\""), "/a b");
@@ -114,22 +147,24 @@ TEST(PathAsTyped, IsWithoutWhatComesWithIt) {
 TEST_F(Everywhere, ControlPlusAndMinusChangeTheSizeAndZeroBringsItBack) {
   Driver driver(session(), Panel::all);
   driver.frame(5);
-  const float before = ImGui::GetFontSize();
+  // Of a word of the menu, in pixels.
+  const auto width = [&] { return driver.items().at("File").x1 - driver.items().at("File").x0; };
+  const float before = width();
   driver.press(ImGuiKey_Equal, ImGuiMod_Ctrl);
   EXPECT_EQ(current_size(), 110);
   EXPECT_EQ(driver.ui().state().message, "Size 110 %");
-  EXPECT_NEAR(ImGui::GetFontSize(), before * 1.1f, 0.5f);
+  EXPECT_NEAR(width(), before * 1.1f, 2);
   driver.press(ImGuiKey_KeypadAdd, ImGuiMod_Ctrl);
   EXPECT_EQ(current_size(), 125);
   for (int i = 0; i < 20; ++i) driver.press(ImGuiKey_Equal, ImGuiMod_Ctrl);
   EXPECT_EQ(current_size(), kMostSize);
-  EXPECT_NEAR(ImGui::GetFontSize(), before * 4, 0.5f);
   driver.frame(3);
+  EXPECT_NEAR(width(), before * 4, 8);
   for (int i = 0; i < 20; ++i) driver.press(ImGuiKey_Minus, ImGuiMod_Ctrl);
   EXPECT_EQ(current_size(), kLeastSize);
   driver.press(ImGuiKey_0, ImGuiMod_Ctrl);
   EXPECT_EQ(current_size(), 100);
-  EXPECT_EQ(ImGui::GetFontSize(), before);
+  EXPECT_EQ(width(), before);
   EXPECT_EQ(ImGui::GetStyle().WindowPadding.x, 12);
   EXPECT_EQ(driver.bad_vertices(), 0);
 }

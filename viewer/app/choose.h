@@ -13,7 +13,7 @@ namespace nanquest::viewer {
 
 struct Arguments {
   std::string path, screenshot, report, panel = "all", text, csv, size = "1280x800", statistic, layer, tensor,
-                                        theme, what_if;
+                                        theme, what_if, compare;
   std::int64_t op = -1, step = -1, element = -1;
   std::vector<std::string> actions;
   float scale = 1;

@@ -115,6 +115,7 @@ int show_window(const Arguments& a, Panel panel) {
     Result<Session> read = Session::open(a.path, shown.progress());
     *opened = !read ? Status(read.error()) : select(*read, a);
     if (opened->ok()) *opened = check_shown(*read, panel);
+    if (opened->ok() && !a.compare.empty()) *opened = read->compare_with(a.compare);
     if (opened->ok()) (void)note_recent(settings, a.path);  // without it the run is shown all the same
     shown = opened->ok() ? std::move(read).value() : Session::nothing(a.path, opened->error().text());
     return true;
@@ -158,6 +159,8 @@ int run(const Arguments& a) {
   if (!session) return fail(session.error());
   if (const Status selected = select(*session, a); !selected) return fail(selected.error());
   if (const Status possible = check_shown(*session, *panel); !possible) return fail(possible.error());
+  if (!a.compare.empty())
+    if (const Status compared = session->compare_with(a.compare); !compared) return fail(compared.error());
   warn_of(*session);
   if (!a.report.empty()) {
     const Status written = write_report(*session, *kind, a.report);
@@ -198,6 +201,7 @@ int main(int argc, char** argv) try {
   app.add_option("--op", a.op, "Select this op of the trace");
   app.add_option("--layer", a.layer, "Select this layer");
   app.add_option("--tensor", a.tensor, "Select this stored tensor");
+  app.add_option("--compare", a.compare, "Put a second run beside it")->type_name("RUN|SNAPSHOT");
   app.add_option("--element", a.element, "Select this element of the tensor");
   app.add_option("--what-if", a.what_if, "Hold the tensor against this format at this scale: fp16, bf16:2^12")
       ->type_name("FORMAT[:SCALE]");

@@ -102,7 +102,7 @@ bool make_framebuffer(const Gl& gl, int width, int height) {
 }
 
 /// The layout settles within a few frames (docking, plot axes, tables); then one frame is kept.
-Result<Image> draw_frames(const Gl& gl, Session& session, UiOptions options, int width, int height) {
+Result<Image> draw_frames(const Gl& gl, Session& session, const UiOptions& options, int width, int height) {
   ImGuiIO& io = ImGui::GetIO();
   Ui ui(session, options);
   for (int frame = 0; frame < 6; ++frame) {

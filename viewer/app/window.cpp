@@ -103,7 +103,7 @@ struct Changing {
   bool operator==(const Changing&) const = default;
 };
 
-void loop(GLFWwindow* window, Session& session, Loader& loader, UiOptions options,
+void loop(GLFWwindow* window, Session& session, Loader& loader, const UiOptions& options,
           const WindowOptions& wanted) {
   Ui ui(session, options, &loader);
   loader.wake_with([] { glfwPostEmptyEvent(); });
@@ -147,7 +147,7 @@ void loop(GLFWwindow* window, Session& session, Loader& loader, UiOptions option
 
 }  // namespace
 
-Status run_window(Session& session, Loader& loader, UiOptions options, WindowOptions wanted) {
+Status run_window(Session& session, Loader& loader, const UiOptions& options, const WindowOptions& wanted) {
   if (!glfwInit()) return no_display(last_error());
   glfwWindowHint(GLFW_CONTEXT_VERSION_MAJOR, 3);
   glfwWindowHint(GLFW_CONTEXT_VERSION_MINOR, 2);

@@ -25,6 +25,6 @@ struct WindowOptions {
 /// opens is shown as it comes. Follows the run: looks for news once a second. Draws only when something
 /// happens: input, news, another age of the data. Remembers its layout beside the user's settings, never
 /// beside the data. `unsupported` without a display.
-Status run_window(Session& session, Loader& loader, UiOptions options, WindowOptions window);
+Status run_window(Session& session, Loader& loader, const UiOptions& options, const WindowOptions& window);
 
 }  // namespace nanquest::viewer

@@ -98,8 +98,12 @@ std::string Loader::doing() const {
 
 void Loader::perform(Job& job) {
   const auto keep = [&] {
-    const auto& incident = job.session.held_incident();
-    if (incident != nullptr && std::ranges::find(kept_, incident) == kept_.end()) kept_.push_back(incident);
+    const Session& shown = job.session;
+    for (const Session* session : {&shown, shown.other()}) {
+      if (session == nullptr || session->held_incident() == nullptr) continue;
+      const auto& incident = session->held_incident();
+      if (std::ranges::find(kept_, incident) == kept_.end()) kept_.push_back(incident);
+    }
   };
   keep();
   job.session.report_to(&job.progress);

@@ -12,6 +12,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "probe/base/result.h"
@@ -19,6 +20,7 @@
 #include "probe/snapshot/run_dir.h"
 #include "replay/verdict/json.h"
 #include "viewer/model/batch.h"
+#include "viewer/model/comparison.h"
 #include "viewer/model/elements.h"
 #include "viewer/model/headroom.h"
 #include "viewer/model/incident.h"
@@ -125,6 +127,15 @@ class Session {
   void keep(const Session& older);
   void select_statistic(Statistic s) { selection_.statistic = s; }
 
+  /// Opens a second run (or snapshot) beside this one; "" for none any more. On failure, as of `open`, what
+  /// was there stays. Reads.
+  Status compare_with(const std::string& path);
+  /// The second run, and what differs; null while there is none.
+  const Session* other() const { return other_.get(); }
+  const Comparison* comparison() const { return comparison_.get(); }
+  /// First and last step of the series that are shown, of both runs if there are two; nothing without any.
+  std::optional<std::pair<double, double>> steps_shown() const;
+
   /// Reads everything again from disk; the selection stays where what it names still exists. If the run is
   /// gone, what was read stays.
   Status reload();
@@ -171,6 +182,10 @@ class Session {
  private:
   Session() = default;
   Status load();
+  Status reload_own();
+  bool poll_own();
+  bool poll_other();
+  void compare_again();
   void load_incident(int row);
   void load_verdict(IncidentEntry& entry);
   void load_series(std::int32_t rank);
@@ -223,6 +238,8 @@ class Session {
   Read<TensorSlice> slice_;
   Read<Batch> batch_;
   Read<ElementPage> elements_;
+  Read<Session> other_;
+  Read<Comparison> comparison_;
   std::string detail_path_, slice_path_, elements_path_;
   std::int64_t slice_plane_ = -1;
   Progress* progress_ = nullptr;

@@ -114,8 +114,11 @@ const ElementPage* Session::elements() {
   if (detail == nullptr || !elements_wait()) return read_elements();
   Result<ElementPage> page = load_elements(incident_->reader, detail->tensor, shown_element());
   elements_path_ = selection_.tensor;
-  elements_ = page ? std::make_shared<ElementPage>(std::move(page).value()) : nullptr;
-  if (!page) tensor_error_ = page.error().text();
+  elements_.reset();
+  if (page)
+    elements_ = std::make_shared<ElementPage>(std::move(page).value());
+  else
+    tensor_error_ = page.error().text();
   return read_elements();
 }
 

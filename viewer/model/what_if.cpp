@@ -74,7 +74,8 @@ std::string scale_text(int scale) {
 
 std::string what_if_text(const FitCounts& counts, const WhatIf& what) {
   const Fit fit = counts.in(what.format, what.scale);
-  const std::string where = std::string(info(what.format).name) + " at " + scale_text(what.scale) + ": ";
+  const std::string where = std::string(info(what.format).name) + " at " + (what.scale == 0 ? "scale " : "") +
+                            scale_text(what.scale) + ": ";
   if (counts.count() == 0) return where + "no value is finite and above or below zero";
   if (fit == Fit{}) return where + "all " + counted(counts.count(), "value") + " that are not zero fit";
   return where + fmt::format("{} of {} overflow, {} become zero, {} subnormal", grouped(fit.overflow),

@@ -83,7 +83,7 @@ class Ui {
   Strip strip_;
   std::uint64_t strip_content_ = 0;  ///< Session::content() that it was made of
   Finder palette_{"Actions", "Do what?"}, search_{"Find", "Ops, layers, tensors, steps, samples"};
-  OpenDialog open_;
+  OpenDialog open_{"Open", "Open", &UiState::open}, compare_{"Compare", "Compare with", &UiState::compare};
   PictureSaver pictures_;
   std::string last_action_;
   std::vector<Hit> hits_;

@@ -24,6 +24,10 @@ std::vector<Action> Ui::actions() {
 
 void Ui::add_file(std::vector<Action>& out) {
   out.push_back({"File", "Open a run", ImGuiMod_Ctrl | ImGuiKey_O, [this] { open_.open(); }});
+  out.push_back(
+      {"File", "Compare with another run", ImGuiMod_Ctrl | ImGuiKey_B, [this] { compare_.open(); }});
+  if (state_.session.other() != nullptr)
+    out.push_back({"File", "End the comparison", 0, [this] { state_.compare(""); }});
   out.push_back({"File", "Save the panel as picture", ImGuiMod_Ctrl | ImGuiKey_S,
                  [this, panel = focused_] { pictures_.want(state_, panel); }});
   out.push_back({"File", "Save the panel as picture named", ImGuiMod_Ctrl | ImGuiMod_Shift | ImGuiKey_S,
@@ -57,7 +61,8 @@ void Ui::add_view(std::vector<Action>& out) {
   };
   add("All actions", ImGuiMod_Ctrl | ImGuiKey_P, [this] { palette_.open(); });
   add("Reload", ImGuiMod_Ctrl | ImGuiKey_R, [this] { reload(); });
-  const bool asks = palette_.is_open() || search_.is_open() || open_.is_open() || pictures_.is_open();
+  const bool asks =
+      palette_.is_open() || search_.is_open() || open_.is_open() || compare_.is_open() || pictures_.is_open();
   if (!state_.doing().empty() && !asks)
     add("Stop reading", ImGuiKey_Escape, [this] { state_.loader->cancel(); });
   add("Follow the run, or not", ImGuiKey_F, [this] { state_.follow = !state_.follow; });

@@ -32,6 +32,7 @@ void Ui::draw_help(const std::vector<Action>& actions) {
                                        {"Drag on the timeline", "measure a curve; with Shift: pan"},
                                        {"Ctrl+wheel, Ctrl+drag", "zoom, pan the values of a curve"},
                                        {"Right drag", "zoom into these steps, with Ctrl these values"},
+                                       {"Click on a plane", "of a tensor: look at that element"},
                                        {"Double click", "show all steps and values"}};
   const auto row = [](const char* keys, const char* what) {
     ImGui::TableNextRow();

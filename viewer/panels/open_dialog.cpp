@@ -28,7 +28,7 @@ void OpenDialog::list(UiState& state) {
   const auto ask = [listed = listed_, folder = state.options.settings](Session&) {
     listed->runs = recent_runs(folder);
     listed->known = true;
-    return false;
+    return true;  // it is to be drawn
   };
   state.read({"recent runs", ask, {}, false, /*quiet=*/true});
 }
@@ -42,9 +42,11 @@ void OpenDialog::draw(UiState& state) {
   if (listed_ != nullptr && listed_->known)
     for (const RecentRun& run : listed_->runs)
       if (words.in(run.path))
-        recent.push_back({run.path, run.there ? "" : "is gone", [&state, at = run.path] { state.open(at); }});
+        recent.push_back(
+            {run.path, run.there ? "" : "is gone", [this, &state, at = run.path] { (state.*act_)(at); }});
   std::vector<Finder::Entry> entries;
-  if (!path.empty()) entries.push_back({"Open " + path, "", [&state, path] { state.open(path); }});
+  if (!path.empty())
+    entries.push_back({verb_ + (" " + path), "", [this, &state, path] { (state.*act_)(path); }});
   // Words that are no path are meant to find one of them.
   const bool first = path.find('/') != std::string::npos;
   entries.insert(first ? entries.end() : entries.begin(), recent.begin(), recent.end());

@@ -38,6 +38,24 @@ void UiState::open(const std::string& path) {
   read({path, work, done, true});
 }
 
+void UiState::fit_steps() {
+  if (const auto span = session.steps_shown()) steps.fit(span->first, span->second);
+}
+
+void UiState::compare(const std::string& path) {
+  const auto status = std::make_shared<Status>();
+  const auto work = [path, status](Session& shown) {
+    *status = shown.compare_with(path);
+    return true;
+  };
+  read({path.empty() ? "the run" : path, work, [this, status] {
+          const Comparison* comparison = session.comparison();
+          message = !*status                ? status->error().text()
+                    : comparison == nullptr ? "One run is shown"
+                                            : comparison->headline();
+        }});
+}
+
 void UiState::go(const Link& link) {
   wanted = panel_of(link.kind);
   if (link.kind == Link::Kind::step) return select_step(static_cast<double>(link.number));

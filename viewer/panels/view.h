@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "viewer/model/links.h"
@@ -25,7 +26,7 @@ struct UiOptions {
 /// What all panels see and may change.
 struct UiState {
   UiState(Session& shown, UiOptions chosen, Loader* reads = nullptr)
-      : session(shown), options(chosen), loader(reads) {}
+      : session(shown), options(std::move(chosen)), loader(reads) {}
   Session& session;
   UiOptions options;
   StepRange steps;              ///< that plots show
@@ -56,6 +57,10 @@ struct UiState {
   void select_incident(int row);
   /// Goes back to a selection.
   void restore(const Selection& before);
+  /// Fits the range of steps to those of the run, and of the one beside it.
+  void fit_steps();
+  /// Opens another run beside the one that is shown, or says why not; "" ends that.
+  void compare(const std::string& path);
   /// Something else is shown now: what was looked at before leads nowhere in it.
   std::function<void()> on_other_run = {};
 
