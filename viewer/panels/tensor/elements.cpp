@@ -64,15 +64,18 @@ void element_row(UiState& state, const TensorPanel& panel, const Element& e, boo
 }  // namespace
 
 void step_bad(UiState& state, TensorPanel& panel, Direction direction) {
-  const auto said = std::make_shared<Result<std::string>>(std::string());
-  const auto step = [said, direction](Session& session) {
-    *said = session.select_bad(direction);
-    return true;
-  };
   state.wanted = Panel::tensor;
   panel.reveal = true;
-  state.read({"the next bad element", step,
-              [&state, said] { state.message = *said ? **said : said->error().text(); }, true});
+  // Later: without a loader it is read at once, and the elements that are being drawn are replaced.
+  state.later.push_back([&state, direction] {
+    const auto said = std::make_shared<Result<std::string>>(std::string());
+    const auto step = [said, direction](Session& session) {
+      *said = session.select_bad(direction);
+      return true;
+    };
+    state.read({"the next bad element", step,
+                [&state, said] { state.message = *said ? **said : said->error().text(); }, true});
+  });
 }
 
 void draw_elements(UiState& state, TensorPanel& panel) {
