@@ -20,7 +20,7 @@ int height_of(Panel panel) {
          : panel == Panel::timeline ? 520
          : panel == Panel::norms    ? 600
          : panel == Panel::trace    ? 592
-         : panel == Panel::tensor   ? 648
+         : panel == Panel::tensor   ? 760
          : panel == Panel::batch    ? 560
                                     : 232;
 }

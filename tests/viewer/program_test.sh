@@ -26,6 +26,11 @@ case "$3" in
     expect 0 "notes.md:4096" "$viewer" "$dir/story" --text batch
     expect 0 "sample,id,verdict" "$viewer" "$dir/story" --csv batch
     expect 0 "head.weight" "$viewer" "$dir/story" --text tensor --tensor head.weight
+    expect 0 "70 >.*nan  0x7e00  0 11111 1000000000" "$viewer" "$dir/story" --text tensor --tensor slot_data/000099 --element 70
+    expect 0 "fp16 at 2^4 (16): 427 of 4,090 values overflow" "$viewer" "$dir/story" --text tensor --tensor slot_data/000099 --what-if fp16:16
+    "$make_run" "$dir/again" > /dev/null
+    expect 0 "story and again are equal in all 132 steps" "$viewer" "$dir/story" --compare "$dir/again" --text runs
+    expect 0 "kind,what,story,again" "$viewer" "$dir/story" --compare "$dir/again" --csv runs
     expect 0 "nanquest-viewer runs/story" "$viewer" --help
     expect 0 "Panels: verdict, timeline, norms, trace, batch, tensor, runs or all" "$viewer" --help
     expect 0 "file format" "$viewer" --version
@@ -37,9 +42,13 @@ case "$3" in
     expect 2 "no op" "$viewer" "$dir/story" --text trace --op 99999; one_line
     expect 2 "no layer" "$viewer" "$dir/story" --text norms --layer head.nonsense; one_line
     expect 2 "no stored tensor" "$viewer" "$dir/story" --text tensor --tensor none; one_line
+    expect 2 "no element 4096" "$viewer" "$dir/story" --text tensor --tensor slot_data/000099 --element 4096; one_line
+    expect 2 "no power of two" "$viewer" "$dir/story" --text tensor --what-if fp16:3; one_line
+    expect 2 "choose one of fp32" "$viewer" "$dir/story" --text tensor --what-if fp12; one_line
     expect 2 "no incident at step" "$viewer" "$dir/story" --text verdict --step 5; one_line
     expect 2 "" "$viewer" --no-such-flag
     expect 3 "no such file" "$viewer" "$dir/none" --text; one_line
+    expect 3 "none: no such file" "$viewer" "$dir/story" --compare "$dir/none" --text runs; one_line
     mkdir "$dir/empty"; expect 3 "$dir/empty" "$viewer" "$dir/empty" --text; one_line
     head -c 3000 "$snapshot" > "$dir/cut.h5"; expect 3 "cut.h5" "$viewer" "$dir/cut.h5" --text; one_line
     echo "not a snapshot" > "$dir/text.h5"; expect 3 "text.h5" "$viewer" "$dir/text.h5" --text; one_line
@@ -117,11 +126,18 @@ case "$3" in
     expect 3 "/proc/none" "$viewer" "$dir/story" --screenshot /proc/none/b.png; one_line
     ;;
   window)
-    before="$(cat "$dir/story/manifest.json" "$dir/story/incidents/"* | cksum)"
+    before="$(find "$dir/story" -type f | sort | xargs cksum | cksum)"
     xvfb-run -a -s "-screen 0 1280x800x24" "$viewer" "$dir/story" --frames 30 > "$dir/out" 2>&1 || { echo "FAILED: the window"; cat "$dir/out"; failures=1; }
     [ -s "$dir/config/nanquest/viewer.ini" ] || { echo "FAILED: the layout was not remembered"; failures=1; }
     xvfb-run -a -s "-screen 0 1280x800x24" "$viewer" "$dir/story" --frames 5 > "$dir/out" 2>&1 || { echo "FAILED: the second time"; cat "$dir/out"; failures=1; }
-    [ "$before" = "$(cat "$dir/story/manifest.json" "$dir/story/incidents/"* | cksum)" ] || { echo "FAILED: the viewer changed the data"; failures=1; }
+    # What a person does in it: a larger size that is remembered, a picture of a panel in the working directory.
+    mkdir "$dir/work"
+    (cd "$dir/work" && xvfb-run -a -s "-screen 0 1280x800x24" "$viewer" "$dir/story" --frames 12 --do "Larger" --do "Save the panel as picture") > "$dir/out" 2>&1 || { echo "FAILED: actions"; cat "$dir/out"; failures=1; }
+    grep -q "^Size=110$" "$dir/config/nanquest/viewer.ini" || { echo "FAILED: the size was not remembered"; failures=1; }
+    head -c 4 "$dir/work/"story-step131-*.png 2> /dev/null | grep -q "PNG" || { echo "FAILED: no picture"; cat "$dir/out"; ls "$dir/work"; failures=1; }
+    (cd "$dir/story" && xvfb-run -a -s "-screen 0 1280x800x24" "$viewer" . --frames 12 --do "Save the panel as picture") > "$dir/out" 2>&1 || { echo "FAILED: actions in a run"; cat "$dir/out"; failures=1; }
+    [ "$(cat "$dir/config/nanquest/recent")" = "$dir/story" ] || { echo "FAILED: recent runs"; cat "$dir/config/nanquest/recent"; failures=1; }
+    [ "$before" = "$(find "$dir/story" -type f | sort | xargs cksum | cksum)" ] || { echo "FAILED: the viewer changed the data"; failures=1; }
     ;;
   report)
     unset DISPLAY WAYLAND_DISPLAY

@@ -85,7 +85,7 @@ TEST_F(ReadingUi, BackAndForthAcrossIncidents) {
   Driver driver(session(), Panel::all, 1600, 1000, &loader_);
   driver.frame(5);
   driver.read(loader_);
-  driver.press(ImGuiKey_N);
+  driver.press(ImGuiKey_I);
   driver.read(loader_);
   driver.frame(2);
   ASSERT_EQ(session().incident()->doc.step, 90);
@@ -130,7 +130,7 @@ TEST_F(ReadingUi, CopyingReadsWhatIsMissing) {
   for (const Action& action : driver.ui().actions())
     if (action.name == "Copy Tensor as CSV") action.run();
   driver.read(loader_);
-  EXPECT_TRUE(says(ImGui::GetClipboardText(), "parameters/head.weight,zero,")) << ImGui::GetClipboardText();
+  EXPECT_TRUE(says(ImGui::GetClipboardText(), "parameters/head.weight,exponent,zero,")) << ImGui::GetClipboardText();
 }
 
 /// A large run opens its window before it is read.

@@ -44,6 +44,17 @@ Status select(Session& session, const Arguments& a) {
       return no("there is no stored tensor \"" + a.tensor + "\"", "give its name or its path in the file");
     session.select_tensor(path);
   }
+  if (a.element >= 0) {
+    session.select_element(static_cast<std::uint64_t>(a.element));
+    if (session.selection().element != a.element)
+      return no("there is no element " + std::to_string(a.element) + " in the selected tensor",
+                "--text tensor says how many it has; --tensor selects another");
+  }
+  if (!a.what_if.empty()) {
+    const Result<WhatIf> what = what_if_from(a.what_if);
+    if (!what) return what.error();
+    session.select_what_if(*what);
+  }
   if (a.statistic.empty()) return {};
   if (const auto statistic = statistic_from_name(a.statistic)) {
     session.select_statistic(*statistic);

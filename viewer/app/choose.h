@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "probe/base/result.h"
 #include "viewer/model/session.h"
@@ -12,8 +13,9 @@ namespace nanquest::viewer {
 
 struct Arguments {
   std::string path, screenshot, report, panel = "all", text, csv, size = "1280x800", statistic, layer, tensor,
-                                        theme;
-  std::int64_t op = -1, step = -1;
+                                        theme, what_if, compare;
+  std::int64_t op = -1, step = -1, element = -1;
+  std::vector<std::string> actions;
   float scale = 1;
   int frames = -1;
   double seconds = 0;

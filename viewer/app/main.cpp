@@ -15,6 +15,7 @@
 #ifdef NANQUEST_WITH_WINDOW
 #include "viewer/app/offscreen.h"
 #include "viewer/app/window.h"
+#include "viewer/model/settings.h"
 #endif
 
 namespace {
@@ -100,7 +101,7 @@ int show(Session& session, const Arguments& a, Panel panel) {
 /// The window opens at once, or as soon as the run is read where that is quick: what can't be read then is
 /// said here, later in the window.
 int show_window(const Arguments& a, Panel panel) {
-  WindowOptions wanted{0, 0, a.scale, a.frames, a.seconds, std::nullopt};
+  WindowOptions wanted{0, 0, a.scale, a.frames, a.seconds, a.actions};
   if (!parse_size(a.size, wanted.width, wanted.height)) return no_size(a);
   wanted.theme = theme_from_name(a.theme);
   if (!wanted.theme && !a.theme.empty()) return no_theme(a);
@@ -109,10 +110,13 @@ int show_window(const Arguments& a, Panel panel) {
   Status outcome;
   const auto opened = std::make_shared<Status>();
   Loader loader;
-  const auto open = [&a, panel, opened](Session& shown) {
+  const std::string settings = settings_folder();
+  const auto open = [&a, panel, opened, settings](Session& shown) {
     Result<Session> read = Session::open(a.path, shown.progress());
     *opened = !read ? Status(read.error()) : select(*read, a);
     if (opened->ok()) *opened = check_shown(*read, panel);
+    if (opened->ok() && !a.compare.empty()) *opened = read->compare_with(a.compare);
+    if (opened->ok()) (void)note_recent(settings, a.path);  // without it the run is shown all the same
     shown = opened->ok() ? std::move(read).value() : Session::nothing(a.path, opened->error().text());
     return true;
   };
@@ -123,7 +127,7 @@ int show_window(const Arguments& a, Panel panel) {
   loader.ask(session, {session.title(), open, tell, true});
   if (loader.wait(quick)) loader.collect(session);
   if (!outcome) return fail(outcome.error());
-  const Status shown = run_window(session, loader, {panel}, wanted);
+  const Status shown = run_window(session, loader, {panel, false, settings}, wanted);
   if (!shown) return fail(shown.error());
   return outcome ? 0 : exit_code(outcome.error().code);
 }
@@ -155,6 +159,8 @@ int run(const Arguments& a) {
   if (!session) return fail(session.error());
   if (const Status selected = select(*session, a); !selected) return fail(selected.error());
   if (const Status possible = check_shown(*session, *panel); !possible) return fail(possible.error());
+  if (!a.compare.empty())
+    if (const Status compared = session->compare_with(a.compare); !compared) return fail(compared.error());
   warn_of(*session);
   if (!a.report.empty()) {
     const Status written = write_report(*session, *kind, a.report);
@@ -195,9 +201,14 @@ int main(int argc, char** argv) try {
   app.add_option("--op", a.op, "Select this op of the trace");
   app.add_option("--layer", a.layer, "Select this layer");
   app.add_option("--tensor", a.tensor, "Select this stored tensor");
+  app.add_option("--compare", a.compare, "Put a second run beside it")->type_name("RUN|SNAPSHOT");
+  app.add_option("--element", a.element, "Select this element of the tensor");
+  app.add_option("--what-if", a.what_if, "Hold the tensor against this format at this scale: fp16, bf16:2^12")
+      ->type_name("FORMAT[:SCALE]");
   app.add_option("--statistic", a.statistic,
                  "grad_norm, weight_norm, update_ratio, grad_amax or weight_amax");
   app.add_option("--frames", a.frames, "Close the window after so many frames")->group("");
+  app.add_option("--do", a.actions, "Do what bears this name in the list of actions")->group("");
   app.add_option("--seconds", a.seconds, "Close the window after so long")->group("");
   app.set_version_flag("--version", version_text());
   try {

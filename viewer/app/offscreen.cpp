@@ -6,12 +6,12 @@
 #include <GL/gl.h>
 #include <GL/glext.h>
 
-#include <algorithm>
 #include <cfloat>
 
 #include "backends/imgui_impl_opengl3.h"
 #include "imgui.h"
 #include "implot.h"
+#include "viewer/app/pixels.h"
 #include "viewer/ui/style.h"
 
 namespace nanquest::viewer {
@@ -85,11 +85,8 @@ struct Gl {
   void (*clear_colour)(GLfloat, GLfloat, GLfloat,
                        GLfloat) = get<void (*)(GLfloat, GLfloat, GLfloat, GLfloat)>("glClearColor");
   void (*clear)(GLbitfield) = get<void (*)(GLbitfield)>("glClear");
-  void (*pixel_store)(GLenum, GLint) = get<void (*)(GLenum, GLint)>("glPixelStorei");
-  void (*read_pixels)(GLint, GLint, GLsizei, GLsizei, GLenum, GLenum, void*) =
-      get<void (*)(GLint, GLint, GLsizei, GLsizei, GLenum, GLenum, void*)>("glReadPixels");
   bool complete() const {
-    return gen_framebuffers && gen_renderbuffers && attach && status && viewport && clear && read_pixels;
+    return gen_framebuffers && gen_renderbuffers && attach && status && viewport && clear;
   }
 };
 
@@ -104,22 +101,8 @@ bool make_framebuffer(const Gl& gl, int width, int height) {
   return gl.status(GL_FRAMEBUFFER) == GL_FRAMEBUFFER_COMPLETE;
 }
 
-Image read_image(const Gl& gl, int width, int height) {
-  std::vector<std::uint8_t> upside_down(static_cast<std::size_t>(width) * static_cast<std::size_t>(height) *
-                                        3);
-  gl.pixel_store(GL_PACK_ALIGNMENT, 1);
-  gl.read_pixels(0, 0, width, height, GL_RGB, GL_UNSIGNED_BYTE, upside_down.data());
-  Image image{width, height, std::vector<std::uint8_t>(upside_down.size())};
-  const std::size_t stride = static_cast<std::size_t>(width) * 3;
-  for (int y = 0; y < height; ++y)
-    std::copy_n(
-        upside_down.begin() + static_cast<std::ptrdiff_t>(stride * static_cast<std::size_t>(height - 1 - y)),
-        stride, image.rgb.begin() + static_cast<std::ptrdiff_t>(stride * static_cast<std::size_t>(y)));
-  return image;
-}
-
 /// The layout settles within a few frames (docking, plot axes, tables); then one frame is kept.
-Image draw_frames(const Gl& gl, Session& session, UiOptions options, int width, int height) {
+Result<Image> draw_frames(const Gl& gl, Session& session, const UiOptions& options, int width, int height) {
   ImGuiIO& io = ImGui::GetIO();
   Ui ui(session, options);
   for (int frame = 0; frame < 6; ++frame) {
@@ -135,7 +118,7 @@ Image draw_frames(const Gl& gl, Session& session, UiOptions options, int width, 
     gl.clear(GL_COLOR_BUFFER_BIT);
     ImGui_ImplOpenGL3_RenderDrawData(ImGui::GetDrawData());
   }
-  return read_image(gl, width, height);
+  return read_pixels(eglGetProcAddress, 0, 0, width, height);
 }
 
 }  // namespace

@@ -3,8 +3,8 @@
 
 namespace nanquest::viewer {
 
-/// Adds the theme to what Dear ImGui keeps in its settings file, and takes it from there. Call once, before
-/// the file is read (the first frame, or ImGui::LoadIniSettingsFromDisk).
-void remember_theme();
+/// Adds theme and size to what Dear ImGui keeps in its settings file, and takes them from there. Call once,
+/// before the file is read (the first frame, or ImGui::LoadIniSettingsFromDisk).
+void remember_choices();
 
 }  // namespace nanquest::viewer

@@ -18,7 +18,7 @@ std::vector<ReportPicture> draw_pictures(Session& session, std::string& note) {
   std::vector<ReportPicture> pictures;
 #ifdef NANQUEST_WITH_WINDOW
   for (const auto& [panel, height] :
-       {std::pair{Panel::timeline, 560}, {Panel::norms, 640}, {Panel::tensor, 660}}) {
+       {std::pair{Panel::timeline, 560}, {Panel::norms, 640}, {Panel::tensor, 760}}) {
     if (panel == Panel::tensor && session.incident() == nullptr) continue;
     const Result<Image> image = take_picture(session, {panel}, 1200, height, 1);
     Result<std::string> png = image ? png_bytes(*image) : image.error();

@@ -3,19 +3,19 @@
 #include <GLFW/glfw3.h>
 
 #include <algorithm>
-#include <atomic>
 #include <chrono>
 #include <cstdio>
-#include <cstdlib>
 #include <filesystem>
-#include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "backends/imgui_impl_glfw.h"
 #include "backends/imgui_impl_opengl3.h"
 #include "imgui.h"
 #include "implot.h"
+#include "viewer/app/follower.h"
+#include "viewer/app/pixels.h"
 #include "viewer/app/remember.h"
 #include "viewer/ui/pace.h"
 #include "viewer/ui/style.h"
@@ -23,20 +23,11 @@
 namespace nanquest::viewer {
 namespace {
 
-namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
 
-/// $XDG_CONFIG_HOME/nanquest/viewer.ini; "" if there is no place for it.
-std::string settings_file() {
-  const char* config = std::getenv("XDG_CONFIG_HOME");
-  const char* home = std::getenv("HOME");
-  fs::path folder = config != nullptr && config[0] != '\0' ? fs::path(config)
-                    : home != nullptr                      ? fs::path(home) / ".config"
-                                                           : fs::path();
-  if (folder.empty()) return "";
-  std::error_code ec;
-  fs::create_directories(folder / "nanquest", ec);
-  return ec ? "" : (folder / "nanquest" / "viewer.ini").string();
+/// "" if there is no place for it.
+std::string settings_file(const std::string& folder) {
+  return folder.empty() ? "" : (std::filesystem::path(folder) / "viewer.ini").string();
 }
 
 Error no_display(const std::string& why) {
@@ -72,29 +63,19 @@ std::string title_of(const Session& session) {
   return "nanquest, " + session.title();
 }
 
-/// Has news looked for at most once a second, and never for more than a twentieth of the time.
-class Follower {
- public:
-  void look(UiState& state) {
-    const auto now = Clock::now();
-    if (!state.follow || now < next_ || state.loader->busy() || state.session.is_nothing()) return;
-    next_ = now + std::max<Clock::duration>(std::chrono::seconds(1), spent_->load() * 20);
-    const auto poll = [spent = spent_](Session& session) {
-      const auto start = Clock::now();
-      const bool news = session.poll();
-      *spent = Clock::now() - start;
-      return news;
-    };
-    const auto tell = [&state] { state.message = state.session.lost().empty() ? "New data" : ""; };
-    state.read({"news", poll, tell, false, /*quiet=*/true});
-  }
-
- private:
-  Clock::time_point next_ = Clock::now() + std::chrono::seconds(1);
-  /// By the last look; the loader's thread may still look when this object is gone.
-  std::shared_ptr<std::atomic<Clock::duration>> spent_ =
-      std::make_shared<std::atomic<Clock::duration>>(Clock::duration::zero());
-};
+/// Writes what was just drawn of a panel, as far as it is in the window; `width` and `height` of that, in
+/// pixels.
+Status take(const PictureSaver::Due& wanted, int width, int height) {
+  const ImVec2 scale = ImGui::GetIO().DisplayFramebufferScale;
+  const auto within = [](float at, float factor, int most) {
+    return std::clamp(static_cast<int>(at * factor), 0, most);
+  };
+  const int left = within(wanted.from.x, scale.x, width), right = within(wanted.to.x, scale.x, width);
+  const int top = within(wanted.from.y, scale.y, height), bottom = within(wanted.to.y, scale.y, height);
+  const Result<Image> image =
+      read_pixels(glfwGetProcAddress, left, height - bottom, right - left, bottom - top);
+  return image ? write_png(wanted.path, *image) : Status(image.error());
+}
 
 void draw_frame(GLFWwindow* window, Ui& ui) {
   ImGui_ImplOpenGL3_NewFrame();
@@ -105,6 +86,7 @@ void draw_frame(GLFWwindow* window, Ui& ui) {
   int width = 0, height = 0;
   glfwGetFramebufferSize(window, &width, &height);
   ImGui_ImplOpenGL3_RenderDrawData(ImGui::GetDrawData());
+  if (const auto wanted = ui.picture_due()) ui.picture_taken(wanted->path, take(*wanted, width, height));
   glfwSwapBuffers(window);
 }
 
@@ -121,7 +103,7 @@ struct Changing {
   bool operator==(const Changing&) const = default;
 };
 
-void loop(GLFWwindow* window, Session& session, Loader& loader, UiOptions options,
+void loop(GLFWwindow* window, Session& session, Loader& loader, const UiOptions& options,
           const WindowOptions& wanted) {
   Ui ui(session, options, &loader);
   loader.wake_with([] { glfwPostEmptyEvent(); });
@@ -132,6 +114,7 @@ void loop(GLFWwindow* window, Session& session, Loader& loader, UiOptions option
   Follower follower;
   Pace pace;
   Changing drawn;
+  std::vector<std::string> actions = wanted.actions;
   const bool counts = wanted.frames >= 0;
   int frames = 0;
   const auto start = Clock::now();
@@ -153,6 +136,10 @@ void loop(GLFWwindow* window, Session& session, Loader& loader, UiOptions option
     if (!pace.next(something) && !counts) continue;
     draw_frame(window, ui);
     ++frames;
+    if (!session.is_nothing())
+      for (const std::string& name : std::exchange(actions, {}))
+        if (!ui.run_named(name))
+          std::fprintf(stderr, "nanquest-viewer: there is no action \"%s\" now\n", name.c_str());
   }
   loader.wake_with({});
   if (wanted.seconds > 0) std::fprintf(stderr, "%d frames\n", frames);
@@ -160,7 +147,7 @@ void loop(GLFWwindow* window, Session& session, Loader& loader, UiOptions option
 
 }  // namespace
 
-Status run_window(Session& session, Loader& loader, UiOptions options, WindowOptions wanted) {
+Status run_window(Session& session, Loader& loader, const UiOptions& options, const WindowOptions& wanted) {
   if (!glfwInit()) return no_display(last_error());
   glfwWindowHint(GLFW_CONTEXT_VERSION_MAJOR, 3);
   glfwWindowHint(GLFW_CONTEXT_VERSION_MINOR, 2);
@@ -186,10 +173,10 @@ Status run_window(Session& session, Loader& loader, UiOptions options, WindowOpt
   io.ConfigFlags |= ImGuiConfigFlags_DockingEnable;
 #endif
   io.ConfigInputTextCursorBlink = false;  // nobody draws while nothing happens
-  const std::string settings = settings_file();
+  const std::string settings = settings_file(options.settings);
   io.IniFilename = settings.empty() ? nullptr : settings.c_str();
   apply_style(wanted.scale * (monitor > 0 ? monitor : 1));
-  remember_theme();
+  remember_choices();
   if (io.IniFilename != nullptr) ImGui::LoadIniSettingsFromDisk(io.IniFilename);
   if (wanted.theme) set_theme(*wanted.theme);
   const bool ready = ImGui_ImplGlfw_InitForOpenGL(window, true) && ImGui_ImplOpenGL3_Init("#version 150");

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "probe/base/result.h"
 #include "viewer/model/session.h"
@@ -15,13 +17,14 @@ struct WindowOptions {
   float scale = 1;
   int frames = -1;     ///< close by itself after so many, for tests; -1 never
   double seconds = 0;  ///< close by itself after so long and say on stderr how many were drawn; 0 never
-  std::optional<Theme> theme;  ///< nothing: the one that was chosen last
+  std::vector<std::string> actions = {};  ///< to be done once the run is shown, for tests
+  std::optional<Theme> theme = {};        ///< nothing: the one that was chosen last
 };
 
 /// Opens the window and stays until it is closed. All reading is the loader's: what it is at when the window
 /// opens is shown as it comes. Follows the run: looks for news once a second. Draws only when something
 /// happens: input, news, another age of the data. Remembers its layout beside the user's settings, never
 /// beside the data. `unsupported` without a display.
-Status run_window(Session& session, Loader& loader, UiOptions options, WindowOptions window);
+Status run_window(Session& session, Loader& loader, const UiOptions& options, const WindowOptions& window);
 
 }  // namespace nanquest::viewer

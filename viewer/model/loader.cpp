@@ -82,8 +82,9 @@ bool Loader::collect(Session& session) {
   const Statistic statistic = session.selection().statistic;
   if (job->errand.selects && statistic != job->before.statistic && job->session.history().has(statistic))
     job->session.select_statistic(statistic);
-  else if (!job->errand.selects && session.selection() != job->before)
-    job->session.keep(session);
+  if (job->errand.selects && session.selection().what_if != job->before.what_if)
+    job->session.select_what_if(session.selection().what_if);
+  if (!job->errand.selects && session.selection() != job->before) job->session.keep(session);
   std::swap(session, job->session);
   if (job->errand.done) job->errand.done();
   return true;
@@ -97,8 +98,12 @@ std::string Loader::doing() const {
 
 void Loader::perform(Job& job) {
   const auto keep = [&] {
-    const auto& incident = job.session.held_incident();
-    if (incident != nullptr && std::ranges::find(kept_, incident) == kept_.end()) kept_.push_back(incident);
+    const Session& shown = job.session;
+    for (const Session* session : {&shown, shown.other()}) {
+      if (session == nullptr || session->held_incident() == nullptr) continue;
+      const auto& incident = session->held_incident();
+      if (std::ranges::find(kept_, incident) == kept_.end()) kept_.push_back(incident);
+    }
   };
   keep();
   job.session.report_to(&job.progress);

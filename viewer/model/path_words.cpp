@@ -1,6 +1,8 @@
 #include "viewer/model/path_words.h"
 
+#include <cstdlib>
 #include <filesystem>
+#include <string_view>
 #include <system_error>
 
 namespace nanquest::viewer {
@@ -35,6 +37,20 @@ std::string last_name(const std::string& whole) {
     path = fs::canonical(path, ec);
   }
   return path.filename().string();
+}
+
+std::string path_as_typed(const std::string& text) {
+  constexpr const char* space = " \t\r\n";
+  constexpr std::string_view scheme = "file://";
+  const std::size_t first = text.find_first_not_of(space);
+  if (first == std::string::npos) return "";
+  std::string path = text.substr(first, text.find_last_not_of(space) - first + 1);
+  if (path.size() > 1 && path.front() == path.back() && (path.front() == '\'' || path.front() == '"'))
+    path = path.substr(1, path.size() - 2);
+  if (path.starts_with(scheme)) path.erase(0, scheme.size());
+  const char* home = std::getenv("HOME");
+  if (home != nullptr && (path == "~" || path.starts_with("~/"))) path.replace(0, 1, home);
+  return path;
 }
 
 }  // namespace nanquest::viewer

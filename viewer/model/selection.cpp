@@ -51,7 +51,10 @@ void Session::restore(const Selection& before) {
   keep_statistic();
   if (incident_ == nullptr) return;
   if (selection_.op >= static_cast<std::int32_t>(incident_->trace.size())) selection_.op = fresh.op;
-  if (!incident_->holds(selection_.tensor)) selection_.tensor = fresh.tensor;
+  if (!incident_->holds(selection_.tensor)) show_tensor(fresh.tensor);
+  const StoredTensor* tensor = stored_tensor();
+  if (tensor == nullptr || selection_.element >= static_cast<std::int64_t>(element_count(tensor->shape)))
+    selection_.element = -1;
   if (selection_.sample >= sample_count(incident_->doc)) selection_.sample = fresh.sample;
 }
 
@@ -63,7 +66,7 @@ void Session::select_incident(int row) {
   if (!open) load_incident(row);
   keep_statistic();
   selection_.op = kNone;
-  selection_.tensor.clear();
+  show_tensor("");
   selection_.layer.clear();
   start_sample();
   selection_.step = static_cast<double>(incidents()[static_cast<std::size_t>(row)].files.step);
@@ -75,8 +78,7 @@ void Session::select_incident(int row) {
   const std::string& bad = incident_->doc.culprit.tensor_name;
   for (const StoredTensor& tensor : incident_->tensors)
     if (!bad.empty() && tensor.name == bad) select_tensor(tensor.path);
-  if (selection_.tensor.empty() && !incident_->tensors.empty())
-    selection_.tensor = incident_->tensors.front().path;
+  if (selection_.tensor.empty() && !incident_->tensors.empty()) show_tensor(incident_->tensors.front().path);
 }
 
 void Session::select_op(std::int32_t op) {
@@ -88,7 +90,7 @@ void Session::select_op(std::int32_t op) {
   if (!layer.empty()) selection_.layer = layer;
   if (const std::string data = incident_->trace.stored_data(OpId{op});
       !data.empty() && incident_->holds(data))
-    selection_.tensor = data;
+    show_tensor(data);
 }
 
 void Session::select_layer(const std::string& layer) {
@@ -100,7 +102,7 @@ void Session::select_layer(const std::string& layer) {
         tensor.group == "parameters" && (tensor.name == layer || tensor.name.rfind(layer + ".", 0) == 0);
     if (belongs && (best == nullptr || tensor.bytes > best->bytes)) best = &tensor;
   }
-  if (best != nullptr) selection_.tensor = best->path;
+  if (best != nullptr) show_tensor(best->path);
 }
 
 void Session::select_place(const std::string& place) {
@@ -136,66 +138,11 @@ void Session::select_tensor(const std::string& path) {
   if (incident_ == nullptr) return;
   for (const StoredTensor& tensor : incident_->tensors) {
     if (tensor.path != path) continue;
-    selection_.tensor = path;
+    show_tensor(path);
     if (const std::string layer = layer_for(history(), tensor.name);
         tensor.group == "parameters" && !layer.empty())
       selection_.layer = layer;
   }
-}
-
-/// What was read of a tensor, or why it couldn't be, is of one incident.
-void Session::forget_tensor() {
-  detail_.reset();
-  slice_.reset();
-  batch_.reset();
-  detail_path_.clear();
-  tensor_error_.clear();
-}
-
-const TensorDetail* Session::read_detail() const {
-  return incident_ != nullptr && detail_path_ == selection_.tensor ? detail_.get() : nullptr;
-}
-
-const TensorSlice* Session::read_slice(std::int64_t plane) const {
-  return read_detail() != nullptr && slice_path_ == detail_path_ && slice_plane_ == plane ? slice_.get()
-                                                                                          : nullptr;
-}
-
-bool Session::tensor_waits(std::int64_t plane) const {
-  if (incident_ == nullptr || !incident_->holds(selection_.tensor)) return false;
-  const bool failed = detail_path_ == selection_.tensor && !tensor_error_.empty();
-  return !failed && read_slice(plane) == nullptr;
-}
-
-const TensorDetail* Session::tensor_detail() {
-  if (incident_ == nullptr) return nullptr;
-  if (detail_path_ == selection_.tensor && (detail_ || !tensor_error_.empty())) return detail_.get();
-  detail_.reset();
-  tensor_error_.clear();
-  detail_path_ = selection_.tensor;
-  for (const StoredTensor& tensor : incident_->tensors) {
-    if (tensor.path != selection_.tensor) continue;
-    Result<TensorDetail> detail = load_detail(incident_->reader, tensor, kReadElements, progress_);
-    if (detail)
-      detail_ = std::make_shared<TensorDetail>(std::move(detail).value());
-    else
-      tensor_error_ = detail.error().text();
-  }
-  return detail_.get();
-}
-
-const TensorSlice* Session::tensor_slice(std::int64_t plane) {
-  const TensorDetail* detail = tensor_detail();
-  if (detail == nullptr || read_slice(plane) != nullptr) return read_slice(plane);
-  slice_.reset();
-  Result<TensorSlice> slice = load_slice(incident_->reader, detail->tensor, plane);
-  slice_path_ = detail->tensor.path;
-  slice_plane_ = plane;
-  if (slice)
-    slice_ = std::make_shared<TensorSlice>(std::move(slice).value());
-  else
-    tensor_error_ = slice.error().text();
-  return slice_.get();
 }
 
 }  // namespace nanquest::viewer

@@ -12,6 +12,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "probe/base/result.h"
@@ -19,6 +20,8 @@
 #include "probe/snapshot/run_dir.h"
 #include "replay/verdict/json.h"
 #include "viewer/model/batch.h"
+#include "viewer/model/comparison.h"
+#include "viewer/model/elements.h"
 #include "viewer/model/headroom.h"
 #include "viewer/model/incident.h"
 #include "viewer/model/progress.h"
@@ -124,6 +127,15 @@ class Session {
   void keep(const Session& older);
   void select_statistic(Statistic s) { selection_.statistic = s; }
 
+  /// Opens a second run (or snapshot) beside this one; "" for none any more. On failure, as of `open`, what
+  /// was there stays. Reads.
+  Status compare_with(const std::string& path);
+  /// The second run, and what differs; null while there is none.
+  const Session* other() const { return other_.get(); }
+  const Comparison* comparison() const { return comparison_.get(); }
+  /// First and last step of the series that are shown, of both runs if there are two; nothing without any.
+  std::optional<std::pair<double, double>> steps_shown() const;
+
   /// Reads everything again from disk; the selection stays where what it names still exists. If the run is
   /// gone, what was read stays.
   Status reload();
@@ -142,6 +154,23 @@ class Session {
   bool tensor_waits(std::int64_t plane) const;
   const std::string& tensor_error() const { return tensor_error_; }
 
+  /// The element of the selected tensor that is looked at: the selected one, else the first that is not
+  /// finite, else the first. `select_element`: one that the tensor lacks changes nothing.
+  std::uint64_t shown_element() const;
+  void select_element(std::uint64_t element);
+  /// Selects the next element that is not finite, or the one before, around the end. In words where it is, or
+  /// that there is none. Reads.
+  Result<std::string> select_bad(Direction direction);
+  /// The elements around the one that is looked at, loaded on first use; null where the tensor is unreadable
+  /// or empty. The other two read nothing; `elements_wait`: true if `elements` would.
+  const ElementPage* elements();
+  const ElementPage* read_elements() const;
+  bool elements_wait() const;
+  /// "parameters/head.weight[1, 6] = nan  0x7e00  0 11111 1000000000", of what was read; "" for nothing.
+  std::string element_text() const;
+  /// What its values are held against.
+  void select_what_if(const WhatIf& what) { selection_.what_if = what; }
+
   /// Selects a sample of the batch.
   void select_sample(std::int64_t sample);
   /// The batch of the open incident, loaded on first use; null if none is open. `read_batch` reads nothing.
@@ -153,6 +182,10 @@ class Session {
  private:
   Session() = default;
   Status load();
+  Status reload_own();
+  bool poll_own();
+  bool poll_other();
+  void compare_again();
   void load_incident(int row);
   void load_verdict(IncidentEntry& entry);
   void load_series(std::int32_t rank);
@@ -163,6 +196,8 @@ class Session {
   void start_selection();
   void keep_statistic();
   void forget_tensor();
+  void show_tensor(const std::string& path);
+  const StoredTensor* stored_tensor() const;
   void start_sample();
   /// What the files looked like when they were read: another stamp, other contents.
   struct Stamps {
@@ -202,7 +237,10 @@ class Session {
   Read<TensorDetail> detail_;
   Read<TensorSlice> slice_;
   Read<Batch> batch_;
-  std::string detail_path_, slice_path_;
+  Read<ElementPage> elements_;
+  Read<Session> other_;
+  Read<Comparison> comparison_;
+  std::string detail_path_, slice_path_, elements_path_;
   std::int64_t slice_plane_ = -1;
   Progress* progress_ = nullptr;
 };

@@ -33,7 +33,7 @@ std::string gone(const std::string& path, bool is_run, RunListing& listing) {
 
 }  // namespace
 
-Status Session::reload() {
+Status Session::reload_own() {
   RunListing listing = *listing_;
   lost_ = gone(path_, is_run_, listing);
   if (!lost_.empty()) return Error{ErrorCode::bad_file, lost_, ""};
@@ -100,7 +100,7 @@ bool Session::read_manifest_again() {
   return true;
 }
 
-bool Session::poll() {
+bool Session::poll_own() {
   if (nothing_) return false;
   auto listing = std::make_shared<RunListing>(*listing_);
   std::string where = gone(path_, is_run_, *listing);
@@ -108,12 +108,12 @@ bool Session::poll() {
   if (!where.empty() || !lost_.empty()) {
     const bool news = where.empty() || lost_.empty();
     lost_ = std::move(where);
-    return news && (!lost_.empty() || reload().ok());
+    return news && (!lost_.empty() || reload_own().ok());
   }
   Stamps now = stamps();
   if (now == *stamps_) return false;
-  if (now.incidents != stamps_->incidents) return reload().ok();
-  if (now.manifest != stamps_->manifest && !read_manifest_again()) return reload().ok();
+  if (now.incidents != stamps_->incidents) return reload_own().ok();
+  if (now.manifest != stamps_->manifest && !read_manifest_again()) return reload_own().ok();
   if (now.series != stamps_->series) load_series(series_rank_);
   keep_statistic();
   stamps_ = std::make_shared<Stamps>(std::move(now));

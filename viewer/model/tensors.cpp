@@ -1,7 +1,6 @@
 #include "viewer/model/tensors.h"
 
 #include <algorithm>
-#include <cmath>
 #include <map>
 
 #include "probe/numerics/hash.h"
@@ -26,19 +25,6 @@ int group_rank(const std::string& group) {
     if (group == order[i]) return i;
   return 5;
 }
-
-/// Where a format stops holding values.
-struct Limits {
-  double overflow, flush, normal;
-  bool overflow_at_tie;
-  explicit Limits(Format format) {
-    const FormatInfo& f = info(format);
-    overflow = f.max_finite + std::ldexp(1.0, f.max_exponent - f.mantissa_bits - 1);
-    overflow_at_tie = !std::isfinite(round_to(format, overflow));
-    flush = f.min_subnormal / 2;  // the tie goes to zero, which is even
-    normal = f.min_normal;
-  }
-};
 
 }  // namespace
 
@@ -68,28 +54,6 @@ Result<std::vector<StoredTensor>> list_tensors(const SnapshotReader& reader) {
     return group_rank(a.group) < group_rank(b.group);
   });
   return out;
-}
-
-void count_fits(const TensorData& data, std::vector<FormatFit>& fits) {
-  if (!dtype_is_float(data.dtype)) return;
-  if (fits.empty())
-    for (const Format format : kFitFormats) fits.push_back({format, 0, 0, 0});
-  std::vector<Limits> limits;
-  limits.reserve(fits.size());
-  for (const FormatFit& fit : fits) limits.emplace_back(fit.format);
-  for_each_value(data, [&](double x) {
-    const double a = std::abs(x);
-    if (!(a > 0) || !std::isfinite(a)) return;
-    for (std::size_t i = 0; i < fits.size(); ++i) {
-      const Limits& l = limits[i];
-      if (a > l.overflow || (a == l.overflow && l.overflow_at_tie))
-        ++fits[i].overflow;
-      else if (a <= l.flush)
-        ++fits[i].flushed;
-      else if (a < l.normal)
-        ++fits[i].subnormal;
-    }
-  });
 }
 
 std::string largest_text(const ScanResult& s) {
@@ -135,10 +99,11 @@ Result<TensorDetail> load_detail(const SnapshotReader& reader, const StoredTenso
   TensorDetail out;
   out.tensor = tensor;
   out.partial = max_elements < element_count(tensor.shape);
+  if (dtype_is_float(tensor.dtype)) out.fits.emplace();
   const auto count = [&](const TensorData& data, std::uint64_t) {
     const std::size_t n = data.bytes.size() / dtype_size(data.dtype);
     out.scan.merge(scan(data.dtype, data.bytes.data(), n, &out.histogram));
-    count_fits(data, out.fits);
+    if (out.fits) for_each_value(data, [&](double x) { out.fits->add(x); });
   };
   if (Status read = read_chunks(reader, tensor, max_elements, progress, count); !read) return read.error();
   return out;

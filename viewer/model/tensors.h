@@ -3,11 +3,12 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "probe/base/result.h"
-#include "probe/numerics/format.h"
+#include "probe/numerics/fit.h"
 #include "probe/numerics/scan.h"
 #include "probe/snapshot/reader.h"
 #include "viewer/model/progress.h"
@@ -25,24 +26,12 @@ struct StoredTensor {
   std::uint64_t bytes = 0;
 };
 
-/// What would become of a tensor's finite, non-zero values in a format.
-struct FormatFit {
-  Format format = Format::fp32;
-  std::uint64_t overflow = 0;   ///< would not be finite
-  std::uint64_t flushed = 0;    ///< would be zero
-  std::uint64_t subnormal = 0;  ///< below the smallest normal number, and not flushed
-};
-
-/// The formats that a tensor is held against, widest first.
-inline constexpr Format kFitFormats[] = {Format::fp32, Format::bf16, Format::fp16, Format::fp8_e5m2,
-                                         Format::fp8_e4m3};
-
 struct TensorDetail {
   StoredTensor tensor;
   ScanResult scan;
   ExponentHistogram histogram{};
-  std::vector<FormatFit> fits;  ///< empty for integers
-  bool partial = false;         ///< only the first `scan.count` elements were read
+  std::optional<FitCounts> fits;  ///< in other formats; nothing for integers, bool and complex numbers
+  bool partial = false;           ///< only the first `scan.count` elements were read
 };
 
 /// "2 NaN, 17 +Inf, first at 70", "none", or that only a part was looked at.
@@ -84,9 +73,6 @@ Result<TensorDetail> load_detail(const SnapshotReader& reader, const StoredTenso
 /// Reads one plane (cut to the range) and reduces it to at most `max_cells` cells a side.
 Result<TensorSlice> load_slice(const SnapshotReader& reader, const StoredTensor& tensor, std::int64_t plane,
                                std::int64_t max_cells = 96);
-
-/// Adds what each format would do to the elements; integers, bool and complex numbers add nothing.
-void count_fits(const TensorData& data, std::vector<FormatFit>& fits);
 
 /// Calls `visit(value)` for each element of a real float, integer or bool tensor, in order.
 template <class Visit>

@@ -21,11 +21,10 @@ constexpr Scalar kKnown[] = {{"loss", "Loss", false},
 /// What the probe notes for itself: it is told elsewhere, or to nobody.
 constexpr const char* kOwn[] = {"gate", "grad_amax", "bad_gradients", "seconds", "measured"};
 
-/// `all`: extremes of all values.
-TimelineCurve curve_of(const History& history, const std::string& name, const std::string& title,
-                       bool factors, const Pyramid& values, const Extremes& all) {
-  TimelineCurve curve{name, title, factors && all.has_finite() && all.min > 0, 0, 1, &values, &history};
-  if (!all.has_finite()) return curve;
+/// The axis of a curve: `all`, extremes of all its values.
+void make_room(TimelineCurve& curve, bool factors, const Extremes& all) {
+  curve.logarithmic = factors && all.has_finite() && all.min > 0;
+  if (!all.has_finite()) return;
   if (curve.logarithmic) {
     curve.low = all.min / 1.5;
     curve.high = all.max * 1.5;
@@ -35,7 +34,28 @@ TimelineCurve curve_of(const History& history, const std::string& name, const st
     curve.low = all.min - margin;
     curve.high = all.max + margin;
   }
+}
+
+TimelineCurve curve_of(const History& history, const std::string& name, const std::string& title,
+                       bool factors, const Pyramid& values, const Extremes& all) {
+  TimelineCurve curve{name, title, false, 0, 1, &values, &history};
+  make_room(curve, factors, all);
   return curve;
+}
+
+/// Puts the other run's curve beside, where it has one.
+void put_beside(TimelineCurve& curve, const History& other) {
+  curve.other = other.scalar(curve.name);
+  if (curve.other == nullptr || curve.other->size() == 0) {
+    curve.other = nullptr;
+    return;
+  }
+  curve.other_history = &other;
+  Extremes all = curve.values->query(0, curve.values->size());
+  all.add(curve.other->query(0, curve.other->size()));
+  const bool factors =
+      std::ranges::any_of(kKnown, [&](const Scalar& k) { return k.factors && curve.name == k.name; });
+  make_room(curve, factors, all);
 }
 
 }  // namespace
@@ -64,6 +84,8 @@ std::vector<TimelineCurve> timeline_curves(const History& history) {
 
 std::vector<TimelineCurve> timeline_curves(const Session& session) {
   std::vector<TimelineCurve> out = timeline_curves(session.history());
+  if (session.other() != nullptr)
+    for (TimelineCurve& curve : out) put_beside(curve, session.other()->history());
   const Headroom& headroom = session.headroom();
   const std::string& place = session.selection().place;
   const Pyramid* bits = headroom.empty() ? nullptr : headroom.bits(place);

@@ -17,13 +17,15 @@ struct TimelineCurve {
   double low = 0, high = 1;          ///< room for all finite values, low < high
   const Pyramid* values = nullptr;   ///< of the history
   const History* history = nullptr;  ///< whose steps they are of
+  const Pyramid* other = nullptr;    ///< the same of the run beside it, if there is one
+  const History* other_history = nullptr;
 };
 
 /// Loss, gradient norm, loss scale, learning rate, then the program's own columns; those that are on record
 /// and hold anything. Points into `history`.
 std::vector<TimelineCurve> timeline_curves(const History& history);
-/// The same of a session, then the headroom of the place that is selected, or the least of all, where it is
-/// on record. Points into what the session holds.
+/// The same of a session, with those of the run beside it, then the headroom of the place that is selected,
+/// or the least of all, where it is on record. Points into what the session holds.
 std::vector<TimelineCurve> timeline_curves(const Session& session);
 
 /// A stretch of a curve between two steps, in the order in which they were pointed at.

@@ -9,8 +9,11 @@ namespace nanquest::viewer {
 std::string keys_of(const Action& action) {
   if (action.typed != 0) return std::string(1, action.typed);
   std::string keys = action.chord == 0 ? "" : ImGui::GetKeyChordName(action.chord);
-  for (const auto& [from, to] :
-       {std::pair{"LeftArrow", "Left"}, {"RightArrow", "Right"}, {"LeftBracket", "["}, {"RightBracket", "]"}})
+  for (const auto& [from, to] : {std::pair{"LeftArrow", "Left"},
+                                 {"RightArrow", "Right"},
+                                 {"LeftBracket", "["},
+                                 {"RightBracket", "]"},
+                                 {"Equal", "Plus"}})
     if (const std::size_t at = keys.find(from); at != std::string::npos)
       keys.replace(at, std::string(from).size(), to);
   return keys;
@@ -24,8 +27,10 @@ bool was_pressed(const Action& action) {
   if (action.chord == 0) return false;
   const bool whole = (action.chord & (ImGuiMod_Ctrl | ImGuiMod_Alt)) != 0;
   if (!whole && ImGui::GetIO().WantTextInput) return false;
-  return ImGui::IsKeyChordPressed(action.chord,
-                                  action.repeats ? ImGuiInputFlags_Repeat : ImGuiInputFlags_None);
+  const ImGuiInputFlags flags = action.repeats ? ImGuiInputFlags_Repeat : ImGuiInputFlags_None;
+  bool pressed = ImGui::IsKeyChordPressed(action.chord, flags);
+  for (const ImGuiKeyChord chord : action.also) pressed = pressed || ImGui::IsKeyChordPressed(chord, flags);
+  return pressed;
 }
 
 }  // namespace nanquest::viewer

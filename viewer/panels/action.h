@@ -14,8 +14,9 @@ struct Action {
   std::string name;  ///< "Show all steps"; no two are the same
   ImGuiKeyChord chord = 0;
   std::function<void()> run;
-  bool repeats = false;  ///< while its key is held
-  char typed = 0;        ///< instead of keys: a character, wherever the keyboard has it
+  bool repeats = false;                  ///< while its key is held
+  char typed = 0;                        ///< instead of keys: a character, wherever the keyboard has it
+  std::vector<ImGuiKeyChord> also = {};  ///< the same on other keys, as those of the number pad
 };
 
 /// "Ctrl+R"; "" for none.

@@ -43,7 +43,7 @@ void Finder::draw(const std::vector<Entry>& entries) {
 }
 
 void Finder::draw_list(const std::vector<Entry>& entries, bool enter) {
-  if (entries.empty()) return ImGui::TextDisabled("Nothing of that name");
+  if (entries.empty()) return ImGui::TextDisabled("%s", none_);
   const int last = static_cast<int>(entries.size()) - 1;
   const bool down = ImGui::IsKeyPressed(ImGuiKey_DownArrow), up = ImGui::IsKeyPressed(ImGuiKey_UpArrow);
   chosen_ = std::clamp(chosen_ + (down ? 1 : 0) - (up ? 1 : 0), 0, last);

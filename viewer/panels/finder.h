@@ -14,8 +14,9 @@ class Finder {
     std::function<void()> run;
   };
 
-  /// `title` of the window; `invites`: what stands in the empty field.
-  Finder(const char* title, const char* invites) : title_(title), invites_(invites) {}
+  /// `title` of the window; `invites`: what stands in the empty field; `none`: where there are no entries.
+  Finder(const char* title, const char* invites, const char* none = "Nothing of that name")
+      : title_(title), invites_(invites), none_(none) {}
   void open();
   bool is_open() const { return open_; }
   const char* text() const { return text_; }
@@ -25,8 +26,8 @@ class Finder {
  private:
   void draw_list(const std::vector<Entry>& entries, bool enter);
 
-  const char *title_, *invites_;
-  char text_[128] = "";
+  const char *title_, *invites_, *none_;
+  char text_[4096] = "";  // paths are typed as well
   bool open_ = false, fresh_ = false;
   int chosen_ = 0;
 };

@@ -14,12 +14,12 @@ namespace nanquest::viewer {
 #include "viewer/panels/list.inc"
 #undef PANEL
 
-Ui::Ui(Session& session, UiOptions options, Loader* loader) : state_(session, options, loader) {
+Ui::Ui(Session& session, UiOptions options, Loader* loader) : state_(session, std::move(options), loader) {
   state_.on_other_run = [this] { begin_anew(); };
 #define PANEL(name, title, place, needs) views_.push_back(name##_view());
 #include "viewer/panels/list.inc"
 #undef PANEL
-  if (options.panel != Panel::all) focused_ = options.panel;
+  if (state_.options.panel != Panel::all) focused_ = state_.options.panel;
 }
 
 void Ui::draw() {
@@ -34,6 +34,9 @@ void Ui::draw() {
       if (was_pressed(action)) run(action);
   draw_panels();
   draw_finders(all);
+  open_.draw(state_);
+  compare_.draw(state_);
+  pictures_.draw(state_);
   if (help_) draw_help(all);
   for (const auto& act : std::exchange(state_.later, {})) act();
   if (state_.doing().empty()) trail_.visit(state_.session.selection(), focused_);

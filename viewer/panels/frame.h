@@ -16,6 +16,8 @@
 #include "viewer/model/strip.h"
 #include "viewer/panels/action.h"
 #include "viewer/panels/finder.h"
+#include "viewer/panels/open_dialog.h"
+#include "viewer/panels/picture.h"
 #include "viewer/panels/trail.h"
 #include "viewer/panels/view.h"
 
@@ -35,6 +37,11 @@ class Ui {
   PanelView& view(Panel panel) { return *views_[static_cast<std::size_t>(panel)]; }
   /// Everything that can be done now, in the order of menus.
   std::vector<Action> actions();
+  /// Does what bears that name; false if nothing does now.
+  bool run_named(const std::string& name);
+  /// The picture that is to be taken of the frame that was drawn last, once; `picture_taken`: whether it was.
+  std::optional<PictureSaver::Due> picture_due() { return pictures_.due(); }
+  void picture_taken(const std::string& path, const Status& taken);
   /// The name of what was done last by menu, keys or list; "" for nothing.
   const std::string& last_action() const { return last_action_; }
   bool wants_to_quit() const { return quit_; }
@@ -62,7 +69,9 @@ class Ui {
   void step_incident(int by);
   void go_to(const Trail::Place* place);
   void copy(const char* what, std::function<Result<std::string>(Session&)> text);
+  void add_file(std::vector<Action>& out);
   void add_view(std::vector<Action>& out);
+  void add_size(std::vector<Action>& out);
   void add_go(std::vector<Action>& out);
   void add_copy(std::vector<Action>& out);
 
@@ -74,6 +83,8 @@ class Ui {
   Strip strip_;
   std::uint64_t strip_content_ = 0;  ///< Session::content() that it was made of
   Finder palette_{"Actions", "Do what?"}, search_{"Find", "Ops, layers, tensors, steps, samples"};
+  OpenDialog open_{"Open", "Open", &UiState::open}, compare_{"Compare", "Compare with", &UiState::compare};
+  PictureSaver pictures_;
   std::string last_action_;
   std::vector<Hit> hits_;
   std::string hits_of_;  ///< words and content that they were found for

@@ -1,16 +1,19 @@
-// What a person can do, and the lists that it can be done from.
+// What a person can do.
+#include <filesystem>
+#include <system_error>
+
 #include "imgui.h"
 #include "imgui_internal.h"
 #include "viewer/model/strip.h"
-#include "viewer/model/words.h"
 #include "viewer/panels/frame.h"
 #include "viewer/panels/page_text.h"
-#include "viewer/ui/theme.h"
+#include "viewer/ui/style.h"
 
 namespace nanquest::viewer {
 
 std::vector<Action> Ui::actions() {
   std::vector<Action> out;
+  add_file(out);
   add_view(out);
   add_go(out);
   add_copy(out);
@@ -19,13 +22,48 @@ std::vector<Action> Ui::actions() {
   return out;
 }
 
+void Ui::add_file(std::vector<Action>& out) {
+  out.push_back({"File", "Open a run", ImGuiMod_Ctrl | ImGuiKey_O, [this] { open_.open(); }});
+  out.push_back(
+      {"File", "Compare with another run", ImGuiMod_Ctrl | ImGuiKey_B, [this] { compare_.open(); }});
+  if (state_.session.other() != nullptr)
+    out.push_back({"File", "End the comparison", 0, [this] { state_.compare(""); }});
+  out.push_back({"File", "Save the panel as picture", ImGuiMod_Ctrl | ImGuiKey_S,
+                 [this, panel = focused_] { pictures_.want(state_, panel); }});
+  out.push_back({"File", "Save the panel as picture named", ImGuiMod_Ctrl | ImGuiMod_Shift | ImGuiKey_S,
+                 [this, panel = focused_] { pictures_.ask(panel); }});
+}
+
+/// Sizes change when nothing is drawn any more in this frame.
+void Ui::add_size(std::vector<Action>& out) {
+  const auto add = [&](const char* name, ImGuiKey key, std::vector<ImGuiKeyChord> also, auto size) {
+    out.push_back({"View", name, ImGuiMod_Ctrl | static_cast<ImGuiKeyChord>(key), [this, size] {
+                     state_.later.push_back([this, size] {
+                       set_size(size(current_size()));
+                       ImGui::MarkIniSettingsDirty();
+                       state_.message = "Size " + std::to_string(current_size()) + " %";
+                     });
+                   }});
+    out.back().repeats = true;
+    out.back().also = std::move(also);
+  };
+  add("Larger", ImGuiKey_Equal,
+      {ImGuiMod_Ctrl | ImGuiMod_Shift | ImGuiKey_Equal, ImGuiMod_Ctrl | ImGuiKey_KeypadAdd},
+      [](int now) { return size_after(now, 1); });
+  add("Smaller", ImGuiKey_Minus, {ImGuiMod_Ctrl | ImGuiKey_KeypadSubtract},
+      [](int now) { return size_after(now, -1); });
+  add("Normal size", ImGuiKey_0, {ImGuiMod_Ctrl | ImGuiKey_Keypad0}, [](int) { return 100; });
+}
+
 void Ui::add_view(std::vector<Action>& out) {
   const auto add = [&](const std::string& name, ImGuiKeyChord chord, std::function<void()> run) {
     out.push_back({"View", name, chord, std::move(run)});
   };
   add("All actions", ImGuiMod_Ctrl | ImGuiKey_P, [this] { palette_.open(); });
   add("Reload", ImGuiMod_Ctrl | ImGuiKey_R, [this] { reload(); });
-  if (!state_.doing().empty() && !palette_.is_open() && !search_.is_open())
+  const bool asks =
+      palette_.is_open() || search_.is_open() || open_.is_open() || compare_.is_open() || pictures_.is_open();
+  if (!state_.doing().empty() && !asks)
     add("Stop reading", ImGuiKey_Escape, [this] { state_.loader->cancel(); });
   add("Follow the run, or not", ImGuiKey_F, [this] { state_.follow = !state_.follow; });
   add("Show all steps and values", ImGuiKey_Home, [this] { state_.steps.show_all(); });
@@ -36,6 +74,7 @@ void Ui::add_view(std::vector<Action>& out) {
         set_theme(theme);
         ImGui::MarkIniSettingsDirty();
       });
+  add_size(out);
   add("Keyboard", 0, [this] { help_ = !help_; });
   out.back().typed = '?';
   add("Quit", ImGuiMod_Ctrl | ImGuiKey_Q, [this] { quit_ = true; });
@@ -65,8 +104,8 @@ void Ui::add_go(std::vector<Action>& out) {
     walk("To an op that reads it", ImGuiKey_RightBracket, incident->trace.walk_forward(op));
   }
   if (session.incidents().size() > 1) {
-    add("Next incident", ImGuiKey_N, [this] { step_incident(1); });
-    add("Previous incident", ImGuiMod_Shift | ImGuiKey_N, [this] { step_incident(-1); });
+    add("Next incident", ImGuiKey_I, [this] { step_incident(1); });
+    add("Previous incident", ImGuiMod_Shift | ImGuiKey_I, [this] { step_incident(-1); });
   }
   add("Next panel", ImGuiKey_Tab, [this] { step_panel(1); });
   add("Previous panel", ImGuiMod_Shift | ImGuiKey_Tab, [this] { step_panel(-1); });
@@ -94,6 +133,18 @@ void Ui::add_copy(std::vector<Action>& out) {
 void Ui::run(const Action& action) {
   last_action_ = action.name;
   action.run();
+}
+
+bool Ui::run_named(const std::string& name) {
+  for (const Action& action : actions())
+    if (action.name == name) return run(action), true;
+  return false;
+}
+
+void Ui::picture_taken(const std::string& path, const Status& taken) {
+  std::error_code ec;
+  const std::filesystem::path whole = std::filesystem::absolute(path, ec);
+  state_.message = taken ? "Saved " + (ec ? path : whole.string()) : taken.error().text();
 }
 
 /// A panel's text may need what nobody has read yet, and the whole of a long trace takes a while.
@@ -134,55 +185,6 @@ void Ui::go_to(const Trail::Place* place) {
   if (place == nullptr) return;
   state_.restore(place->selection);
   state_.wanted = place->panel;
-}
-
-void Ui::draw_finders(const std::vector<Action>& actions) {
-  if (palette_.is_open()) {
-    std::vector<Finder::Entry> entries;
-    const Words words(palette_.text());
-    for (const Action& action : actions)
-      if (words.in(action.menu + ' ' + action.name))
-        entries.push_back({action.name, keys_of(action), [this, &action] { run(action); }});
-    palette_.draw(entries);
-  }
-  if (search_.is_open()) {
-    const std::string key = std::to_string(state_.session.content()) + '\n' + search_.text();
-    if (key != hits_of_) hits_ = search(state_.session, search_.text());
-    hits_of_ = key;
-    std::vector<Finder::Entry> entries;
-    for (const Hit& hit : hits_)
-      entries.push_back({hit.label, kind_name(hit.link.kind), [this, link = hit.link] { state_.go(link); }});
-    search_.draw(entries);
-  }
-}
-
-void Ui::draw_help(const std::vector<Action>& actions) {
-  // What is no action: it depends on where the keyboard or the mouse is.
-  constexpr const char* others[][2] = {{"Up, Down", "in the trace: the op before, after of those listed"},
-                                       {"Wheel, drag", "zoom, pan the steps of a plot"},
-                                       {"Drag on the timeline", "measure a curve; with Shift: pan"},
-                                       {"Ctrl+wheel, Ctrl+drag", "zoom, pan the values of a curve"},
-                                       {"Right drag", "zoom into these steps, with Ctrl these values"},
-                                       {"Double click", "show all steps and values"}};
-  const auto row = [](const char* keys, const char* what) {
-    ImGui::TableNextRow();
-    ImGui::TableNextColumn();
-    ImGui::TextUnformatted(keys);
-    ImGui::TableNextColumn();
-    ImGui::TextDisabled("%s", what);
-  };
-  ImGui::SetNextWindowPos(ImGui::GetMainViewport()->GetCenter(), ImGuiCond_Appearing, {0.5f, 0.5f});
-  if (ImGui::Begin("Keyboard", &help_,
-                   ImGuiWindowFlags_AlwaysAutoResize | ImGuiWindowFlags_NoDocking |
-                       ImGuiWindowFlags_NoSavedSettings) &&
-      ImGui::BeginTable("keys", 2)) {
-    for (const Action& action : actions)
-      if (const std::string keys = keys_of(action); !keys.empty()) row(keys.c_str(), action.name.c_str());
-    for (const auto& line : others) row(line[0], line[1]);
-    ImGui::EndTable();
-  }
-  ImGui::End();
-  if (ImGui::IsKeyPressed(ImGuiKey_Escape, false)) help_ = false;
 }
 
 }  // namespace nanquest::viewer

@@ -3,6 +3,8 @@
 #include <memory>
 #include <utility>
 
+#include "viewer/model/settings.h"
+
 namespace nanquest::viewer {
 
 void UiState::read(Loader::Errand errand) {
@@ -17,20 +19,41 @@ std::string UiState::name_of(int row) const {
 }
 
 void UiState::open(const std::string& path) {
-  const auto why = std::make_shared<std::string>();
-  const auto work = [path, why](Session& shown) {
+  const auto why = std::make_shared<std::string>(), besides = std::make_shared<std::string>();
+  const auto work = [path, why, besides, settings = options.settings](Session& shown) {
     Result<Session> other = Session::open(path, shown.progress());
-    if (other)
-      shown = std::move(other).value();
-    else
+    if (!other) {
       *why = other.error().text();
+      return true;
+    }
+    shown = std::move(other).value();
+    if (const Status noted = note_recent(settings, path); !noted)
+      *besides = "; it is not kept among the recent runs: " + noted.error().text();
     return true;
   };
-  const auto done = [this, path, why] {
-    message = why->empty() ? "Opened " + path : *why;
+  const auto done = [this, path, why, besides] {
+    message = why->empty() ? "Opened " + path + *besides : *why;
     if (why->empty() && on_other_run) on_other_run();
   };
   read({path, work, done, true});
+}
+
+void UiState::fit_steps() {
+  if (const auto span = session.steps_shown()) steps.fit(span->first, span->second);
+}
+
+void UiState::compare(const std::string& path) {
+  const auto status = std::make_shared<Status>();
+  const auto work = [path, status](Session& shown) {
+    *status = shown.compare_with(path);
+    return true;
+  };
+  read({path.empty() ? "the run" : path, work, [this, status] {
+          const Comparison* comparison = session.comparison();
+          message = !*status                ? status->error().text()
+                    : comparison == nullptr ? "One run is shown"
+                                            : comparison->headline();
+        }});
 }
 
 void UiState::go(const Link& link) {

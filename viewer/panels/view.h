@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "viewer/model/links.h"
@@ -17,14 +18,15 @@
 namespace nanquest::viewer {
 
 struct UiOptions {
-  Panel panel = Panel::all;  ///< one panel alone fills the window; `all` is the docked layout
-  bool still = false;        ///< for pictures: no menu hints, nothing that follows the mouse
+  Panel panel = Panel::all;   ///< one panel alone fills the window; `all` is the docked layout
+  bool still = false;         ///< for pictures: no menu hints, nothing that follows the mouse
+  std::string settings = {};  ///< folder in which the recent runs are kept; "" for nowhere
 };
 
 /// What all panels see and may change.
 struct UiState {
   UiState(Session& shown, UiOptions chosen, Loader* reads = nullptr)
-      : session(shown), options(chosen), loader(reads) {}
+      : session(shown), options(std::move(chosen)), loader(reads) {}
   Session& session;
   UiOptions options;
   StepRange steps;              ///< that plots show
@@ -55,6 +57,10 @@ struct UiState {
   void select_incident(int row);
   /// Goes back to a selection.
   void restore(const Selection& before);
+  /// Fits the range of steps to those of the run, and of the one beside it.
+  void fit_steps();
+  /// Opens another run beside the one that is shown, or says why not; "" ends that.
+  void compare(const std::string& path);
   /// Something else is shown now: what was looked at before leads nowhere in it.
   std::function<void()> on_other_run = {};
 

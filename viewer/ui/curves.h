@@ -20,6 +20,8 @@ struct Curve {
 /// finite. Nothing lies below `foot`.
 std::vector<Curve> finite_runs(const History& history, const Pyramid& series, std::size_t first,
                                std::size_t last, double foot, float pixels);
+/// A run of a curve in dashes, so that it is told from one that is drawn through.
+void draw_dashes(const Curve& run, ImU32 ink);
 /// One mark where a series is not finite, `lane` pixels below the plot's top.
 void draw_bad_lane(const History& history, const Pyramid& series, std::size_t first, std::size_t last,
                    float lane);

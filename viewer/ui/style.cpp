@@ -1,6 +1,7 @@
 #include "viewer/ui/style.h"
 
 #include <algorithm>
+#include <iterator>
 
 extern const unsigned char nanquest_embedded_font[];
 extern const unsigned int nanquest_embedded_font_size;
@@ -22,10 +23,12 @@ void load_font() {
                              static_cast<int>(nanquest_embedded_font_size), 16.0f, &config);
 }
 
-}  // namespace
+float base = 1;
+int percent = 100;
 
-void apply_style(float scale, Theme theme) {
-  load_font();
+/// Sizes of everything but colours, which set_theme gives.
+void size_everything() {
+  const float scale = base * static_cast<float>(percent) / 100;
   ImGuiStyle style;
   style.WindowPadding = {12, 10};
   style.ItemSpacing = {8, 6};
@@ -46,7 +49,37 @@ void apply_style(float scale, Theme theme) {
   plot = ImPlotStyle();
   plot.PlotPadding = {4 * scale, 4 * scale};
   plot.MousePosPadding = {6 * scale, 6 * scale};
+}
+
+}  // namespace
+
+void apply_style(float scale, Theme theme) {
+  load_font();
+  base = scale;
+  percent = 100;
+  size_everything();
   set_theme(theme);
+}
+
+void set_size(int wanted) {
+  percent = std::clamp(wanted, kLeastSize, kMostSize);
+  size_everything();
+  set_theme(current_theme());
+}
+
+int current_size() {
+  return percent;
+}
+
+int size_after(int now, int by) {
+  constexpr int steps[] = {50, 67, 80, 90, 100, 110, 125, 150, 175, 200, 250, 300, 400};
+  static_assert(steps[0] == kLeastSize && steps[std::size(steps) - 1] == kMostSize);
+  if (by > 0) {
+    const auto* const above = std::ranges::upper_bound(steps, now);
+    return above == std::end(steps) ? kMostSize : *above;
+  }
+  const auto* const at = std::ranges::lower_bound(steps, now);
+  return at == std::begin(steps) ? kLeastSize : *(at - 1);
 }
 
 ImU32 faint(ImVec4 ink, float alpha) {

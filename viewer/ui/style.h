@@ -13,8 +13,17 @@ namespace nanquest::viewer {
 inline constexpr ImPlotFlags kBarePlot =
     ImPlotFlags_NoLegend | ImPlotFlags_NoMouseText | ImPlotFlags_NoTitle | ImPlotFlags_NoMenus;
 
-/// Sets theme, plot style and font for the current contexts. `scale` multiplies all sizes (1 = 16 px text).
+/// Sets theme, plot style and font for the current contexts. `scale` multiplies all sizes (1 = 16 px text);
+/// the size that a person chose is 100 % then.
 void apply_style(float scale, Theme theme = Theme::dark);
+
+/// Sizes that a person may choose, in percent of that scale.
+inline constexpr int kLeastSize = 50, kMostSize = 400;
+/// Puts a size in force, the nearest one that may be chosen; not while a window is drawn.
+void set_size(int percent);
+int current_size();
+/// The next larger size, or smaller one (`by` below 0), of those that people step through.
+int size_after(int percent, int by);
 /// A colour that lets what is behind it show through.
 ImU32 faint(ImVec4 ink, float alpha);
 

@@ -98,7 +98,7 @@ void NormsPanel::draw(UiState& state) {
     return ImGui::TextWrapped("%s",
                               info_of(Panel::norms).page(state.session, Extent::glance).headline.c_str());
   controls(state, *this);
-  state.steps.fit(history);
+  state.fit_steps();
   const float height = ImGui::GetContentRegionAvail().y;
   if (plots == table) return draw_as_table(state, *this, history, s);
   const bool aligned = ImPlot::BeginAlignedPlots("norms");

@@ -6,7 +6,27 @@
 
 namespace nanquest::viewer {
 
+namespace {
+
+/// With a second run beside it: what differs, a line each.
+std::string comparison_csv(const Comparison& c) {
+  std::ostringstream out;
+  record(out, std::string("kind"), std::string("what"), c.here, c.there);
+  const auto line = [&](const std::string& kind, const std::string& what, const std::string& a,
+                        const std::string& b) { record(out, kind, what, one_line(a), one_line(b)); };
+  for (const Difference& d : c.settings) line("setting", d.what, d.here, d.there);
+  for (const SeriesDifference& s : c.series)
+    if (s.at)
+      line("series", "first difference of " + s.name + " (step " + exact_number(*s.at) + ")",
+           exact_number(s.here), exact_number(s.there));
+  for (const Difference& d : c.incidents) line("incident", d.what, d.here, d.there);
+  return out.str();
+}
+
+}  // namespace
+
 Result<std::string> runs_csv(Session& session) {
+  if (session.comparison() != nullptr) return comparison_csv(*session.comparison());
   std::ostringstream out;
   out << "step,rank,attempt,gate,cause,confidence,summary,snapshot,verdict\n";
   for (const IncidentEntry& e : session.incidents())

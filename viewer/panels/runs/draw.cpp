@@ -61,12 +61,46 @@ void incident_row(UiState& state, int row) {
   ImGui::PopID();
 }
 
+/// Between the run and the one beside it.
+void differences(UiState& state, const Comparison& c) {
+  ImGui::PushTextWrapPos(0);
+  ImGui::TextUnformatted(c.headline().c_str());
+  ImGui::PopTextWrapPos();
+  for (const PageTable& table : comparison_tables(c)) {
+    heading(table.title.c_str());
+    const auto columns = static_cast<int>(table.columns.size());
+    if (!ImGui::BeginTable(table.title.c_str(), columns,
+                           ImGuiTableFlags_BordersInnerH | ImGuiTableFlags_SizingStretchProp))
+      continue;
+    for (const TextColumn& column : table.columns) ImGui::TableSetupColumn(column.title.c_str());
+    ImGui::TableHeadersRow();
+    for (std::size_t r = 0; r < table.rows.size(); ++r) {
+      const PageTable::Row& row = table.rows[r];
+      ImGui::PushID(static_cast<int>(r));
+      ImGui::TableNextRow();
+      for (std::size_t i = 0; i < row.cells.size(); ++i) {
+        ImGui::TableNextColumn();
+        if (row.place && row.cells[i].starts_with("step ")) {
+          if (ImGui::TextLink(row.cells[i].c_str())) state.go(*row.place);
+          continue;
+        }
+        ImGui::PushTextWrapPos(0);
+        ImGui::TextUnformatted(row.cells[i].c_str());
+        ImGui::PopTextWrapPos();
+      }
+      ImGui::PopID();
+    }
+    ImGui::EndTable();
+  }
+}
+
 struct RunsPanel : PanelView {
   void draw(UiState& state) override;
 };
 
 void RunsPanel::draw(UiState& state) {
   const Session& session = state.session;
+  if (session.comparison() != nullptr) differences(state, *session.comparison());
   about_run(session);
   if (session.incidents().empty()) ImGui::TextWrapped("%s", verdict_page(session).headline.c_str());
   if (!session.incidents().empty()) heading(counted(session.incidents().size(), "incident").c_str());
@@ -76,7 +110,8 @@ void RunsPanel::draw(UiState& state) {
     ImGui::PopStyleColor();
   }
   if (session.incidents().empty() ||
-      !ImGui::BeginTable("incidents", 3, ImGuiTableFlags_BordersInnerH | ImGuiTableFlags_ScrollY))
+      !ImGui::BeginTable("incidents", 3, ImGuiTableFlags_BordersInnerH | ImGuiTableFlags_ScrollY,
+                         {0, session.comparison() == nullptr ? 0 : ImGui::GetFontSize() * 9}))
     return;
   ImGui::TableSetupScrollFreeze(0, 1);
   ImGui::TableSetupColumn("Step", ImGuiTableColumnFlags_WidthFixed, step_width(session.incidents()));

@@ -11,4 +11,7 @@ namespace nanquest::viewer {
 /// Status, command, start, ranks, and what of manifest and series can't be read; those that there are.
 std::vector<Fact> run_facts(const Session& session);
 
+/// What differs between the run and the one beside it: settings, series, incidents.
+std::vector<PageTable> comparison_tables(const Comparison& comparison);
+
 }  // namespace nanquest::viewer

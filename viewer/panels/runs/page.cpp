@@ -19,6 +19,14 @@ std::string file_of(const IncidentEntry& e) {
   return e.error.empty() ? e.files.snapshot : e.error;
 }
 
+PageTable difference_table(const Comparison& c, const std::string& title,
+                           const std::vector<Difference>& differences) {
+  PageTable table{PageTable::Kind::plain, title, {{""}, {c.here}, {c.there}}, {}};
+  for (const Difference& d : differences)
+    table.rows.push_back({{d.what, d.here, d.there}, Sign::none, d.place});
+  return table;
+}
+
 PageTable::Row row_of(const IncidentEntry& e, Extent extent) {
   const Link place = Link::to_step(e.files.step);
   if (extent == Extent::whole)
@@ -51,10 +59,35 @@ std::vector<Fact> run_facts(const Session& session) {
   return facts;
 }
 
+std::vector<PageTable> comparison_tables(const Comparison& c) {
+  std::vector<PageTable> tables;
+  if (!c.settings.empty()) tables.push_back(difference_table(c, "Settings that differ", c.settings));
+  PageTable series{PageTable::Kind::plain,
+                   "Where the series part",
+                   {{""}, {"first difference", true}, {c.here, true}, {c.there, true}},
+                   {}};
+  for (const SeriesDifference& s : c.series) {
+    if (s.at)
+      series.rows.push_back(
+          {{s.name, "step " + exact_number(*s.at), exact_number(s.here), exact_number(s.there)},
+           Sign::none,
+           Link::to_step(static_cast<std::int64_t>(*s.at))});
+    else
+      series.rows.push_back({{s.name, "none in " + counted(s.steps, "step"), "", ""}});
+  }
+  if (!series.rows.empty()) tables.push_back(std::move(series));
+  if (!c.incidents.empty()) tables.push_back(difference_table(c, "Incidents of both", c.incidents));
+  return tables;
+}
+
 PanelPage page_of_runs(Session& session, Extent extent) {
   PanelPage page;
   page.headline = session.path();
   page.facts = run_facts(session);
+  if (const Comparison* c = session.comparison(); c != nullptr) {
+    page.facts.push_back({"Beside", c->headline()});
+    page.tables = comparison_tables(*c);
+  }
   const std::size_t incidents = session.incidents().size();
   PageTable table;
   table.title = incidents == 0 ? verdict_page(session).headline : counted(incidents, "incident");

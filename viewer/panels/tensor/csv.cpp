@@ -12,18 +12,31 @@ Result<std::string> tensor_csv(Session& session) {
                  session.tensor_error().empty() ? "no stored tensor is selected" : session.tensor_error(),
                  ""};
   std::ostringstream out;
-  out << "tensor,exponent,count\n";
-  const ScanResult& s = detail->scan;
-  const auto line = [&](const std::string& bin, std::uint64_t count) {
-    record(out, detail->tensor.path, bin, std::to_string(count));
+  out << "tensor,table,at,value,hex,bits\n";
+  const auto line = [&](const std::string& table, const std::string& at, const std::string& value,
+                        const std::string& hex = "", const std::string& bits = "") {
+    record(out, detail->tensor.path, table, at, value, hex, bits);
   };
-  line("zero", s.zero);
+  const ScanResult& s = detail->scan;
+  line("exponent", "zero", std::to_string(s.zero));
   for (int i = 0; i < kHistogramBins; ++i)
     if (const std::uint64_t n = detail->histogram[static_cast<std::size_t>(i)])
-      line(std::to_string(kHistogramMinExponent + i), n);
-  line("nan", s.nan);
-  line("+inf", s.pos_inf);
-  line("-inf", s.neg_inf);
+      line("exponent", std::to_string(kHistogramMinExponent + i), std::to_string(n));
+  line("exponent", "nan", std::to_string(s.nan));
+  line("exponent", "+inf", std::to_string(s.pos_inf));
+  line("exponent", "-inf", std::to_string(s.neg_inf));
+  if (detail->fits) {
+    const int scale = session.selection().what_if.scale;
+    for (const Format format : kFitFormats) {
+      const std::string table = std::string(info(format).name) + " at 2^" + std::to_string(scale);
+      const Fit fit = detail->fits->in(format, scale);
+      line(table, "overflow", std::to_string(fit.overflow));
+      line(table, "zero", std::to_string(fit.flushed));
+      line(table, "subnormal", std::to_string(fit.subnormal));
+    }
+  }
+  if (const ElementPage* page = session.elements(); page != nullptr)
+    for (const Element& e : page->elements) line("element", std::to_string(e.index), e.exact, e.hex, e.bits);
   return out.str();
 }
 

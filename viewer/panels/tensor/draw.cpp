@@ -2,12 +2,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
+#include <utility>
 
 #include "viewer/model/numbers.h"
 #include "viewer/model/verdict_page.h"
 #include "viewer/panels/reading.h"
+#include "viewer/panels/tensor/parts.h"
 #include "viewer/panels/tensor/plots.h"
-#include "viewer/panels/tensor/view.h"
 #include "viewer/ui/marks.h"
 #include "viewer/ui/style.h"
 #include "viewer/ui/widgets.h"
@@ -47,27 +49,6 @@ void numbers(const TensorDetail& d) {
                                             : "all finite");
 }
 
-void fit_table(const TensorDetail& d) {
-  if (d.fits.empty() ||
-      !ImGui::BeginTable("fits", 4, ImGuiTableFlags_BordersInnerH | ImGuiTableFlags_SizingStretchSame))
-    return;
-  for (const char* name : {"In format", "overflows", "becomes 0", "subnormal"}) ImGui::TableSetupColumn(name);
-  ImGui::TableHeadersRow();
-  for (const FormatFit& fit : d.fits) {
-    ImGui::TableNextRow();
-    ImGui::TableNextColumn();
-    ImGui::TextUnformatted(std::string(info(fit.format).name).c_str());
-    ImGui::TableNextColumn();
-    if (fit.overflow) inline_mark(Mark::pos_inf);
-    ImGui::TextUnformatted(percent_text(fit.overflow, d.scan.count).c_str());
-    ImGui::TableNextColumn();
-    ImGui::TextUnformatted(percent_text(fit.flushed, d.scan.count).c_str());
-    ImGui::TableNextColumn();
-    ImGui::TextUnformatted(percent_text(fit.subnormal, d.scan.count).c_str());
-  }
-  ImGui::EndTable();
-}
-
 void range_line(const char* label, const ValueRange& r) {
   if (!r.known) return;
   std::string text = std::string(label) + " amax " + amax_text(r);
@@ -105,16 +86,46 @@ void plane_choice(std::int64_t& chosen, const TensorSlice& slice) {
 
 /// Has the selected tensor read.
 void ask_for_tensor(UiState& state, TensorPanel& panel) {
-  if (!state.session.tensor_waits(panel.plane)) return;
+  if (!state.session.tensor_waits(panel.plane) && !state.session.elements_wait()) return;
   const std::string& path = state.session.selection().tensor;
-  panel.wish.ask(state, path + '\n' + std::to_string(panel.plane), path,
-                 [plane = panel.plane](Session& session) { (void)session.tensor_slice(plane); });
+  const std::string place =
+      std::to_string(panel.plane) + '\n' + std::to_string(state.session.shown_element() / kElementPage);
+  panel.wish.ask(state, path + '\n' + place, path, [plane = panel.plane](Session& session) {
+    (void)session.tensor_slice(plane);
+    (void)session.elements();
+  });
 }
 
 }  // namespace
 
 std::unique_ptr<PanelView> tensor_view() {
   return std::make_unique<TensorPanel>();
+}
+
+std::vector<Action> TensorPanel::actions(UiState& state) {
+  Session& session = state.session;
+  if (session.incident() == nullptr || !session.incident()->holds(session.selection().tensor)) return {};
+  std::vector<Action> out;
+  const auto add = [&](const char* name, ImGuiKeyChord chord, std::function<void()> run) {
+    out.push_back({"Values", name, chord, std::move(run)});
+  };
+  add("Next bad element", ImGuiKey_N, [this, &state] { step_bad(state, *this, Direction::forward); });
+  add("Previous bad element", ImGuiMod_Shift | ImGuiKey_N,
+      [this, &state] { step_bad(state, *this, Direction::backward); });
+  add("Hex and bits, or not", ImGuiKey_X, [this] { bits = !bits; });
+  add("Copy the element with all digits", ImGuiMod_Shift | ImGuiKey_C, [&state] {
+    const std::string text = state.session.element_text();
+    if (!text.empty()) ImGui::SetClipboardText(text.c_str());
+    state.message = text.empty() ? "No element was read" : "Copied " + text;
+  });
+  const auto what = [&](const char* name, ImGuiKey key, WhatIf wanted) {
+    add(name, key, [&session, wanted] { session.select_what_if(wanted); });
+  };
+  const WhatIf now = session.selection().what_if;
+  what("What if: next format", ImGuiKey_W, next_format(now));
+  what("What if: double the scale", ImGuiKey_Period, scaled(now, 1));
+  what("What if: halve the scale", ImGuiKey_Comma, scaled(now, -1));
+  return out;
 }
 
 void TensorPanel::draw(UiState& state) {
@@ -144,12 +155,13 @@ void TensorPanel::draw(UiState& state) {
       incident->reader.path().c_str());  // a tensor of that name in another incident has other limits
   draw_exponents(*detail, wide ? em * 24 : em * 13);
   ImGui::PopID();
-  fit_table(*detail);
+  draw_formats(state, *detail);
   if (wide) ImGui::TableNextColumn();
   if (const TensorSlice* slice = state.session.read_slice(plane); slice != nullptr && !slice->cells.empty()) {
     plane_choice(plane, *slice);
     draw_slice(state, *slice, wide ? em * 26 : em * 14);
   }
+  draw_elements(state, *this);
   produced(state, *incident);
   if (wide) ImGui::EndTable();
 }

@@ -1,18 +1,29 @@
+#include <algorithm>
+
 #include "viewer/model/numbers.h"
 #include "viewer/panels/registry.h"
 
 namespace nanquest::viewer {
 namespace {
 
-PageTable fits_of(const TensorDetail& detail) {
+constexpr std::uint64_t kGlance = 8;  // elements before and after the one that is looked at
+
+PageTable fits_of(const TensorDetail& detail, const WhatIf& what) {
   PageTable table{PageTable::Kind::plain,
-                  "In other formats",
-                  {{"format"}, {"overflow", true}, {"flushed to zero", true}, {"subnormal", true}},
+                  "In other formats" + (what.scale == 0 ? "" : ", times " + scale_text(what.scale)),
+                  {{"format"},
+                   {"overflow", true},
+                   {"flushed to zero", true},
+                   {"subnormal", true},
+                   {"harmless scales", true}},
                   {}};
-  for (const FormatFit& fit : detail.fits)
+  const std::uint64_t count = detail.scan.count;
+  for (const Format format : kFitFormats) {
+    const Fit fit = detail.fits->in(format, what.scale);
     table.rows.push_back(
-        {{std::string(info(fit.format).name), percent_text(fit.overflow, detail.scan.count),
-          percent_text(fit.flushed, detail.scan.count), percent_text(fit.subnormal, detail.scan.count)}});
+        {{std::string(info(format).name), percent_text(fit.overflow, count), percent_text(fit.flushed, count),
+          percent_text(fit.subnormal, count), harmless_text(*detail.fits, format)}});
+  }
   return table;
 }
 
@@ -25,9 +36,29 @@ PageTable exponents_of(const TensorDetail& detail) {
   return table;
 }
 
+PageTable elements_of(const ElementPage& page, std::uint64_t shown, DType dtype, Extent extent) {
+  const std::uint64_t around = extent == Extent::glance ? kGlance : kElementPage;
+  const bool placed = !page.elements.front().position.empty();
+  PageTable table{PageTable::Kind::plain, "", {{"element", true}}, {}};
+  if (placed) table.columns.push_back({"place"});
+  table.columns.insert(table.columns.end(), {{"value", true}, {"hex"}, {bits_title(dtype)}});
+  std::uint64_t last = 0;
+  for (const Element& e : page.elements) {
+    if (e.index + around < shown || e.index > shown + around) continue;
+    if (table.rows.empty()) table.title = "Elements " + grouped(e.index);
+    std::vector<std::string> cells = {grouped(e.index) + (e.index == shown ? " >" : "")};
+    if (placed) cells.push_back(e.position);
+    cells.insert(cells.end(), {e.exact, e.hex, e.bits});
+    table.rows.push_back({std::move(cells), e.finite ? Sign::none : Sign::non_finite});
+    last = e.index;
+  }
+  table.title += " to " + grouped(last) + " of " + grouped(page.total);
+  return table;
+}
+
 }  // namespace
 
-PanelPage page_of_tensor(Session& session, Extent) {
+PanelPage page_of_tensor(Session& session, Extent extent) {
   PanelPage page;
   const TensorDetail* detail = session.tensor_detail();
   if (detail == nullptr) {
@@ -45,7 +76,13 @@ PanelPage page_of_tensor(Session& session, Extent) {
   page.facts.push_back({"zeros", grouped(s.zero)});
   page.facts.push_back({"subnormal", grouped(s.subnormal)});
   page.facts.push_back({"not finite", not_finite_text(*detail)});
-  if (!detail->fits.empty()) page.tables.push_back(fits_of(*detail));
+  const WhatIf& what = session.selection().what_if;
+  if (detail->fits) {
+    page.facts.push_back({"what if", what_if_text(*detail->fits, what)});
+    page.tables.push_back(fits_of(*detail, what));
+  }
+  if (const ElementPage* elements = session.elements(); elements != nullptr)
+    page.tables.push_back(elements_of(*elements, session.shown_element(), detail->tensor.dtype, extent));
   page.tables.push_back(exponents_of(*detail));
   return page;
 }

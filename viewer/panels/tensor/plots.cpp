@@ -91,7 +91,7 @@ void draw_exponents(const TensorDetail& detail, float height) {
   ImPlot::EndPlot();
 }
 
-void draw_slice(const UiState& state, const TensorSlice& slice, float height) {
+void draw_slice(UiState& state, const TensorSlice& slice, float height) {
   double low = 0, high = 0;
   for (const Extremes& e : slice.cells) {
     if (!e.has_finite()) continue;
@@ -134,6 +134,10 @@ void draw_slice(const UiState& state, const TensorSlice& slice, float height) {
     const ImPlotPoint at = ImPlot::GetPlotMousePos();
     const auto r = static_cast<std::int64_t>(at.y / dy), c = static_cast<std::int64_t>(at.x / dx);
     if (r >= 0 && c >= 0 && r < slice.cell_rows && c < slice.cell_columns) {
+      if (ImGui::IsMouseReleased(ImGuiMouseButton_Left))
+        state.session.select_element(static_cast<std::uint64_t>(
+            (slice.plane * slice.rows + static_cast<std::int64_t>(at.y)) * slice.columns +
+            static_cast<std::int64_t>(at.x)));
       const Extremes& e = slice.at(r, c);
       const std::string values =
           e.has_finite()

@@ -8,7 +8,7 @@ namespace nanquest::viewer {
 
 /// Count of values per binary exponent (log scale), with the range of each number format as a band above.
 void draw_exponents(const TensorDetail& detail, float height);
-/// |value| of a plane as a heat map, non-finite cells marked.
-void draw_slice(const UiState& state, const TensorSlice& slice, float height);
+/// |value| of a plane as a heat map, non-finite cells marked. A click selects the element.
+void draw_slice(UiState& state, const TensorSlice& slice, float height);
 
 }  // namespace nanquest::viewer

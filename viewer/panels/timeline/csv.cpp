@@ -17,6 +17,7 @@ Result<std::string> timeline_csv(Session& session) {
   const std::vector<TimelineEvent> events = timeline_events(session);
   const Headroom& headroom = session.headroom();
   const std::string& place = session.selection().place;
+  const std::vector<TimelineCurve> curves = timeline_curves(session);
   const bool forecasts = shown_lanes(events) == kLanes;
   std::map<double, std::string> incidents, gates, foretold;
   for (const TimelineEvent& e : events) {
@@ -33,6 +34,9 @@ Result<std::string> timeline_csv(Session& session) {
   if (!headroom.empty()) out << ",least_headroom_bits,least_headroom_place";
   if (!headroom.empty() && !place.empty()) out << ',' << csv_field("headroom_bits:" + place);
   if (forecasts) out << ",forecasts";
+  const History* other = session.other() == nullptr ? nullptr : &session.other()->history();
+  for (const TimelineCurve& curve : curves)
+    if (curve.other != nullptr) out << ',' << csv_field(curve.name + " of " + session.comparison()->there);
   out << '\n';
   // Of the steps that were looked at whole.
   const auto bits_at = [&](double step) {
@@ -56,6 +60,11 @@ Result<std::string> timeline_csv(Session& session) {
         << csv_field(incident == incidents.end() ? "" : one_line(incident->second));
     if (!headroom.empty()) out << bits_at(step);
     if (forecasts) out << ',' << csv_field(foretold.count(step) ? one_line(foretold[step]) : "");
+    const std::size_t beside = other == nullptr ? 0 : other->row_of(step);
+    for (const TimelineCurve& curve : curves) {
+      if (curve.other == nullptr) continue;
+      out << ',' << (other->steps()[beside] == step ? exact_number((*curve.other)[beside]) : "");
+    }
     out << '\n';
   };
   for (std::size_t r = 0; r < history.rows(); ++r) row(history.steps()[r], r);
@@ -63,6 +72,7 @@ Result<std::string> timeline_csv(Session& session) {
   for (const auto* steps : {&incidents, &foretold})
     for (const auto& [step, what] : *steps) others.insert(step);
   for (const double step : headroom.history().steps()) others.insert(step);
+  if (other != nullptr) others.insert(other->steps().begin(), other->steps().end());
   for (const double step : others)
     if (history.empty() || history.steps()[history.row_of(step)] != step) row(step, history.rows());
   return out.str();

@@ -34,6 +34,10 @@ void tell_step(const Drawn& drawn, double step) {
   for (const TimelineCurve& curve : drawn.curves) {
     if (curve.history == &drawn.history) {
       if (known) text += "\n" + curve.title + " " + exact_number((*curve.values)[row]);
+      const std::size_t there = curve.other == nullptr ? 0 : curve.other_history->row_of(step);
+      if (curve.other != nullptr && curve.other_history->steps()[there] == step)
+        text += (known ? ", " : "\n" + curve.title + " ") + drawn.state.session.comparison()->there + " " +
+                exact_number((*curve.other)[there]);
       continue;
     }
     const std::size_t watched = curve.history->row_of(step);
@@ -131,20 +135,25 @@ void draw_lanes(Drawn& drawn) {
 }
 
 /// Where there is no history, the steps at which something happened are all that there are.
-void fit_steps(StepRange& steps, const History& history, const std::vector<TimelineEvent>& events) {
-  steps.fit(history);
-  if (!history.empty() || events.empty()) return;
+void fit_steps(UiState& state, const std::vector<TimelineEvent>& events) {
+  StepRange& steps = state.steps;
+  state.fit_steps();
+  if (state.session.steps_shown() || events.empty()) return;
   const auto [first, last] = std::ranges::minmax(events, {}, &TimelineEvent::step);
   steps.fit(first.step, last.step);
 }
 
 /// The curve's title, inside its plot: beside a low plot it would not fit.
-void draw_title(const TimelineCurve& curve, ImVec4 ink) {
-  const ImVec2 at = ImPlot::GetPlotPos(), size = ImGui::CalcTextSize(curve.title.c_str());
+void draw_title(const TimelineCurve& curve, ImVec4 ink, const Comparison* beside) {
+  const std::string other = curve.other == nullptr || beside == nullptr ? "" : "   - - -  " + beside->there;
+  const ImVec2 at = ImPlot::GetPlotPos(), size = ImGui::CalcTextSize((curve.title + other).c_str());
   ImDrawList& list = *ImPlot::GetPlotDrawList();
   list.AddRectFilled({at.x + 4, at.y + 2}, {at.x + size.x + 12, at.y + size.y + 4},
                      faint(colour().plot, 0.51f), 3);
   list.AddText({at.x + 8, at.y + 3}, ImGui::GetColorU32(ink), curve.title.c_str());
+  if (!other.empty())
+    list.AddText({at.x + 8 + ImGui::CalcTextSize(curve.title.c_str()).x, at.y + 3},
+                 ImGui::GetColorU32(colour().text), other.c_str());
 }
 
 void draw_curve(Drawn& drawn, const TimelineCurve& curve, ShownValues& shown, float height, bool last) {
@@ -162,10 +171,16 @@ void draw_curve(Drawn& drawn, const TimelineCurve& curve, ShownValues& shown, fl
     if (!run.x.empty())
       ImPlot::PlotLine(curve.title.c_str(), run.x.data(), run.y.data(), static_cast<int>(run.x.size()), spec);
   ImPlot::PushPlotClipRect();
+  if (curve.other != nullptr) {
+    const auto [from, to] = drawn.state.steps.rows(*curve.other_history);
+    for (const Curve& run :
+         finite_runs(*curve.other_history, *curve.other, from, to, foot, ImPlot::GetPlotSize().x))
+      draw_dashes(run, ImGui::GetColorU32(colour().text));
+  }
   draw_selected_step(drawn.selected());
   if (first < end && &history == &drawn.history)
     draw_bad_lane(history, *curve.values, first, end, ImGui::GetFontSize() * 0.5f);
-  draw_title(curve, spec.LineColor);
+  draw_title(curve, spec.LineColor, drawn.state.session.comparison());
   draw_measure(drawn.measure, curve);
   ImPlot::PopPlotClipRect();
   if (!drawn.state.options.still) react_to_drag(drawn.measure, curve);
@@ -202,7 +217,7 @@ void TimelinePanel::draw(UiState& state) {
   if (curves.empty() && drawn.events.empty())
     return ImGui::TextWrapped("%s",
                               info_of(Panel::timeline).page(state.session, Extent::glance).headline.c_str());
-  fit_steps(state.steps, history, events);
+  fit_steps(state, events);
   const DragMeasures drag;
   const bool aligned = ImPlot::BeginAlignedPlots("timeline");
   draw_lanes(drawn);

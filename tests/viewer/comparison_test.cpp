@@ -1,0 +1,127 @@
+// Two runs beside each other: where they part, in words, as CSV, and with the range of steps that they share.
+#include "viewer/model/comparison.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "probe/snapshot/manifest.h"
+#include "tests/viewer/story.h"
+#include "viewer/model/timeline.h"
+#include "viewer/panels/registry.h"
+
+namespace nanquest::viewer {
+namespace {
+
+class Comparing : public testing::Story {
+ protected:
+  /// The story, and the same with another learning rate: its loss is another from step 41 on, it goes on to
+  /// step 149, and only its own step 131 failed.
+  void SetUp() override {
+    testing::write_run(dir(), {.incidents = 2});
+    testing::write_run(other(), {.replayed = false, .incidents = 1});
+    std::vector<SeriesTable> tables = testing::fixture_history(150);
+    const testing::Column loss = testing::column_of(tables, "scalars", "loss");
+    for (std::size_t step = 41; step < 150; ++step) loss[step] += 0.25;
+    testing::write_series(other(), tables);
+    for (const auto& [run, rate] : {std::pair{dir(), "0.006"}, {other(), "0.003"}}) {
+      Manifest manifest = *read_manifest(run);
+      manifest.config = {{"lr", rate}, {"steps", "200"}};
+      if (run == dir()) manifest.config["seed"] = "7";
+      ASSERT_TRUE(write_manifest(run, manifest));
+    }
+  }
+  std::string other() const { return temp_.path() + "/other"; }
+  Session both() {
+    Session session = open(dir());
+    EXPECT_TRUE(session.compare_with(other()));
+    return session;
+  }
+};
+
+TEST_F(Comparing, SaysWhereTheyPart) {
+  const Session session = both();
+  const Comparison& c = *session.comparison();
+  ASSERT_FALSE(c.series.empty());
+  EXPECT_EQ(c.series[0].name, "loss");
+  EXPECT_EQ(c.series[0].steps, 132U);
+  EXPECT_EQ(c.series[0].at, 41.0);
+  EXPECT_EQ(c.series[0].there, c.series[0].here + 0.25);
+  for (const SeriesDifference& s : c.series) EXPECT_TRUE(s.name == "loss" || !s.at) << s.name;
+  EXPECT_TRUE(c.headline().starts_with("story and other differ from step 41 on: loss ")) << c.headline();
+  std::map<std::string, std::pair<std::string, std::string>> settings;
+  for (const Difference& d : c.settings) settings[d.what] = {d.here, d.there};
+  EXPECT_EQ(settings, (decltype(settings){{"lr", {"0.006", "0.003"}}, {"seed", {"7", "-"}}}));
+  ASSERT_EQ(c.incidents.size(), 2U);
+  EXPECT_EQ(c.incidents[0].what, "step 90, rank 0");
+  EXPECT_EQ(c.incidents[0].there, "-");
+  EXPECT_EQ(c.incidents[1].here, "FP16_OVERFLOW");
+  EXPECT_EQ(c.incidents[1].there, "not replayed yet");
+}
+
+/// NaN of the same step is no difference, whatever its payload; another sign of zero is one.
+TEST_F(Comparing, OfTheSameRunIsEqual) {
+  Session session = open(dir());
+  ASSERT_TRUE(session.compare_with(dir()));
+  const Comparison& c = *session.comparison();
+  EXPECT_TRUE(c.settings.empty());
+  for (const SeriesDifference& s : c.series) EXPECT_FALSE(s.at) << s.name;
+  EXPECT_NE(c.here, c.there);
+  EXPECT_TRUE(says(c.headline(), "equal in all 132 steps that both have")) << c.headline();
+}
+
+TEST_F(Comparing, TextAndCsvSayTheSame) {
+  Session session = both();
+  const std::string text = panel_text(session, Panel::runs), csv = *panel_csv(session, Panel::runs);
+  for (const char* part : {"differ from step 41 on", "0.006", "0.003", "step 90, rank 0", "FP16_OVERFLOW"})
+    EXPECT_TRUE(says(text, part)) << part << " in\n" << text;
+  EXPECT_TRUE(csv.starts_with("kind,what,story,other\n")) << csv;
+  EXPECT_TRUE(says(csv, "setting,lr,0.006,0.003\n")) << csv;
+  EXPECT_TRUE(says(csv, "incident,\"step 90, rank 0\",not replayed yet,-\n")) << csv;
+  EXPECT_TRUE(says(csv, "series,first difference of loss (step 41),")) << csv;
+  const std::string timeline = *panel_csv(session, Panel::timeline);
+  EXPECT_TRUE(says(timeline.substr(0, timeline.find('\n')), "loss of other")) << timeline.substr(0, 200);
+  EXPECT_TRUE(says(timeline, "\n149,")) << "a step that only the other run has";
+  EXPECT_TRUE(says(panel_text(session, Panel::timeline), "series of other"));
+}
+
+TEST_F(Comparing, CurvesOfBothHaveRoomInOneRange) {
+  const Session session = both();
+  const std::vector<TimelineCurve> curves = timeline_curves(session);
+  ASSERT_FALSE(curves.empty());
+  EXPECT_EQ(curves[0].name, "loss");
+  ASSERT_NE(curves[0].other, nullptr);
+  const Extremes there = curves[0].other->query(0, curves[0].other->size());
+  EXPECT_GT(curves[0].high, there.max);
+  EXPECT_EQ(session.steps_shown(), (std::pair{0.0, 149.0}));
+}
+
+TEST_F(Comparing, FollowsBothAndEndsWhenAsked) {
+  Session session = both();
+  EXPECT_FALSE(session.poll());
+  std::vector<SeriesTable> tables = testing::fixture_history(160);
+  testing::write_series(other(), tables);
+  EXPECT_TRUE(session.poll());
+  EXPECT_EQ(session.other()->history().rows(), 160U);
+  EXPECT_FALSE(session.comparison()->series[0].at);
+  ASSERT_TRUE(session.reload());
+  ASSERT_NE(session.other(), nullptr);
+  ASSERT_TRUE(session.compare_with(""));
+  EXPECT_EQ(session.other(), nullptr);
+  EXPECT_EQ(session.comparison(), nullptr);
+  EXPECT_FALSE(says(panel_text(session, Panel::runs), "other"));
+}
+
+TEST_F(Comparing, ARunThatIsNotThereIsSaidAndTheOneBeforeStays) {
+  Session session = both();
+  const Status status = session.compare_with(temp_.path() + "/none");
+  ASSERT_FALSE(status);
+  EXPECT_TRUE(says(status.error().text(), "/none: no such file")) << status.error().text();
+  EXPECT_NE(session.other(), nullptr);
+}
+
+}  // namespace
+}  // namespace nanquest::viewer

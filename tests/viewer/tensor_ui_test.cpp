@@ -1,0 +1,128 @@
+// The tensor as it is drawn: from one bad element to the next, hex and bits, what if.
+#include <gtest/gtest.h>
+
+#include "tests/viewer/driver.h"
+#include "tests/viewer/story.h"
+#include "viewer/panels/tensor/view.h"
+#include "viewer/ui/marks.h"
+
+namespace nanquest::viewer {
+namespace {
+
+using testing::Driver;
+
+class TensorUi : public testing::OpenStory {
+ protected:
+  void SetUp() override {
+    OpenStory::SetUp();
+    session().select_tensor("trace/slot_data/000099");
+  }
+  static TensorPanel& tensor_of(Driver& driver) {
+    return static_cast<TensorPanel&>(driver.ui().view(Panel::tensor));
+  }
+};
+
+TEST_F(TensorUi, NGoesToTheNextBadElementAndShiftNBack) {
+  Driver driver(session(), Panel::all, 1600, 1200);
+  driver.frame(5);
+  for (const std::int64_t want : {70, 71, 200}) {
+    driver.press(ImGuiKey_N);
+    EXPECT_EQ(session().selection().element, want);
+  }
+  EXPECT_EQ(driver.ui().state().message, "element 200 of 4,096 [3, 8]: +Inf");
+  driver.press(ImGuiKey_N, ImGuiMod_Shift);
+  EXPECT_EQ(session().selection().element, 71);
+  session().select_tensor("parameters/head.weight");
+  driver.frame(3);
+  driver.press(ImGuiKey_N);
+  EXPECT_EQ(driver.ui().state().message, "head.weight: every element is finite");
+  EXPECT_EQ(driver.bad_vertices(), 0);
+}
+
+TEST_F(TensorUi, TheElementThatIsLookedAtIsInSight) {
+  Driver driver(session(), Panel::tensor, 1280, 1000);
+  driver.frame(5);
+  EXPECT_TRUE(driver.sees("70##element")) << "the first bad one";
+  EXPECT_FALSE(driver.sees("200##element"));
+  driver.press(ImGuiKey_N, ImGuiMod_Shift);
+  driver.frame(3);
+  EXPECT_TRUE(driver.sees("3,000##element")) << "on another page of elements";
+  ASSERT_TRUE(driver.click("3,001##element"));
+  EXPECT_EQ(session().selection().element, 3001);
+  ASSERT_TRUE(driver.click("Next bad"));
+  EXPECT_EQ(session().selection().element, 70);
+  ASSERT_TRUE(driver.click("Previous bad"));
+  EXPECT_EQ(session().selection().element, 3000);
+}
+
+TEST_F(TensorUi, IsReadOnTheLoadersThread) {
+  Loader loader;
+  Driver driver(session(), Panel::tensor, 1280, 1000, &loader);
+  driver.frame(1);
+  EXPECT_EQ(session().read_elements(), nullptr);
+  driver.read(loader);
+  driver.frame(2);
+  EXPECT_NE(session().read_elements(), nullptr);
+  for (const std::int64_t want : {70, 71, 200, 1000}) {
+    driver.press(ImGuiKey_N);
+    driver.read(loader);
+    driver.frame(1);
+    EXPECT_EQ(session().selection().element, want);
+  }
+  EXPECT_EQ(driver.ui().state().message, "element 1,000 of 4,096 [15, 40]: NaN");
+  driver.press(ImGuiKey_Period);
+  EXPECT_EQ(session().selection().what_if.scale, 1) << "and nothing has to be read for that";
+  EXPECT_FALSE(loader.busy());
+}
+
+TEST_F(TensorUi, HexAndBitsAreASwitchOfTheTable) {
+  Driver driver(session(), Panel::tensor, 1280, 1000);
+  driver.frame(4);
+  const int before = driver.vertices();
+  driver.press(ImGuiKey_X);
+  driver.frame(3);
+  EXPECT_TRUE(tensor_of(driver).bits);
+  EXPECT_GT(driver.vertices(), before + 400);
+  ASSERT_TRUE(driver.click("Hex and bits"));
+  EXPECT_FALSE(tensor_of(driver).bits);
+}
+
+TEST_F(TensorUi, CopiesAnElementWithAllItsDigits) {
+  Driver driver(session(), Panel::tensor);
+  driver.frame(4);
+  session().select_element(72);  // -1.1 * 2^12 in fp16
+  driver.frame(2);
+  driver.press(ImGuiKey_C, ImGuiMod_Shift);
+  EXPECT_EQ(std::string(ImGui::GetClipboardText()),
+            "trace/slot_data/000099[1, 8] = -4504  0xec66  1 11011 0001100110");
+}
+
+TEST_F(TensorUi, KeysAndClicksChooseWhatItIsHeldAgainst) {
+  Driver driver(session(), Panel::tensor, 1280, 1000);
+  driver.frame(4);
+  for (int i = 0; i < 4; ++i) driver.press(ImGuiKey_Period);
+  driver.press(ImGuiKey_Comma);
+  EXPECT_EQ(session().selection().what_if, (WhatIf{Format::fp16, 3}));
+  driver.press(ImGuiKey_W);
+  EXPECT_EQ(session().selection().what_if.format, Format::fp8_e5m2);
+  ASSERT_TRUE(driver.click("bf16"));
+  EXPECT_EQ(session().selection().what_if, (WhatIf{Format::bf16, 3}));
+  ASSERT_TRUE(driver.click("+"));
+  EXPECT_EQ(session().selection().what_if.scale, 4);
+  EXPECT_EQ(driver.bad_vertices(), 0);
+}
+
+/// Trying scales is no way that somebody would want to go back step by step.
+TEST_F(TensorUi, BackLeadsToAnElementNotToAScale) {
+  Driver driver(session(), Panel::tensor);
+  driver.frame(4);
+  driver.press(ImGuiKey_N);
+  driver.press(ImGuiKey_N);
+  driver.press(ImGuiKey_Period);
+  driver.press(ImGuiKey_Period);
+  driver.press(ImGuiKey_LeftArrow, ImGuiMod_Alt);
+  EXPECT_EQ(session().selection().element, 70);
+}
+
+}  // namespace
+}  // namespace nanquest::viewer

@@ -1,0 +1,56 @@
+#include "viewer/panels/open_dialog.h"
+
+#include <atomic>
+#include <string>
+
+#include "viewer/model/path_words.h"
+#include "viewer/model/words.h"
+
+namespace nanquest::viewer {
+
+/// What the reading thread finds out.
+struct OpenDialog::Listed {
+  std::vector<RecentRun> runs;
+  std::atomic<bool> known{false};
+};
+
+void OpenDialog::open() {
+  finder_.open();
+  listed_.reset();
+}
+
+/// Where the recent runs are nobody knows but the file systems that they lie on: they are asked on the thread
+/// that reads. Another wish may have taken its place, then it is asked again.
+void OpenDialog::list(UiState& state) {
+  const bool busy = state.loader != nullptr && state.loader->busy();
+  if (busy || (listed_ != nullptr && listed_->known)) return;
+  listed_ = std::make_shared<Listed>();
+  const auto ask = [listed = listed_, folder = state.options.settings](Session&) {
+    listed->runs = recent_runs(folder);
+    listed->known = true;
+    return true;  // it is to be drawn
+  };
+  state.read({"recent runs", ask, {}, false, /*quiet=*/true});
+}
+
+void OpenDialog::draw(UiState& state) {
+  if (!finder_.is_open()) return;
+  list(state);
+  std::vector<Finder::Entry> recent;
+  const std::string path = path_as_typed(finder_.text());
+  const Words words(finder_.text());
+  if (listed_ != nullptr && listed_->known)
+    for (const RecentRun& run : listed_->runs)
+      if (words.in(run.path))
+        recent.push_back(
+            {run.path, run.there ? "" : "is gone", [this, &state, at = run.path] { (state.*act_)(at); }});
+  std::vector<Finder::Entry> entries;
+  if (!path.empty())
+    entries.push_back({verb_ + (" " + path), "", [this, &state, path] { (state.*act_)(path); }});
+  // Words that are no path are meant to find one of them.
+  const bool first = path.find('/') != std::string::npos;
+  entries.insert(first ? entries.end() : entries.begin(), recent.begin(), recent.end());
+  finder_.draw(entries);
+}
+
+}  // namespace nanquest::viewer
