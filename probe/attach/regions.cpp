@@ -2,6 +2,7 @@
 // the graph that the compiler was given.
 #include <torch/library.h>
 
+#include <optional>
 #include <string>
 
 #include "probe/attach/region_graphs.h"
@@ -31,11 +32,23 @@ void leave_region() {
   close_region({});
 }
 
+/// What PyTorch does to compile is nothing that the program computes: ops of this thread in between are nobody's. May nest.
+void compiling(bool begins) {
+  thread_local int depth = 0;
+  thread_local std::optional<ObserverPause> pause;
+  if (begins) {
+    if (depth++ == 0) pause.emplace();
+  } else if (depth > 0 && --depth == 0) {
+    pause.reset();
+  }
+}
+
 }  // namespace
 
 TORCH_LIBRARY_FRAGMENT(nanquest, m) {
   m.def("compiled_region(Tensor[] inputs, int graph, int[] sizes) -> Tensor[]");  // a name for traces; never
                                                                                   // called
+  m.def("compiling(bool begins) -> ()", &compiling);
   m.def("region_graph(int number, str graph) -> ()", &region_graph);
   m.def("begin_region(Tensor[] inputs, int graph, int[] sizes) -> ()", &begin_region);
   m.def("end_region(Tensor[] outputs) -> ()", &end_region);

@@ -254,6 +254,7 @@ std::string describe_culprit(const SnapshotDoc& doc) {
            " held " + what + " when it was first read, by " + where;
   if (c.value == "silent") return where + " overflowed and a later op hid it";
   if (!arrived_by(doc).empty()) return what + " arrived by " + where + "; what this process gave was finite";
+  if (op->flags & kOpOpaque) return where + " gave " + what + "; what runs inside it is not on record";
   return where + " made " + what + " out of " +
          (!(op->flags & kOpBirth)                ? "infinities that were there"
           : bad_constants(doc, OpId{c.op}).any() ? "finite tensors and a number that is not finite"

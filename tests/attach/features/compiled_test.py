@@ -1,4 +1,4 @@
-"""What torch.compile made is one region: the verdict says so, and how to see the op inside."""
+"""What torch.compile made is one region, which is opened: the verdict names the op inside, and no bit of the training changes."""
 
 import pathlib
 import sys
@@ -33,7 +33,7 @@ torch.save(net.state_dict(), sys.argv[1])
 
 
 class CompiledTest(AttachTest):
-    def test_the_verdict_names_the_region(self):
+    def test_the_verdict_names_the_op_in_the_region(self):
         import torch
 
         program = self.scratch / "train.py"
@@ -50,9 +50,8 @@ class CompiledTest(AttachTest):
                 self.assertEqual(snapshot.name, "step-00000003.r0.h5")
                 self.assertGreater(self.assert_bit_exact(snapshot)["opaque_ops"], 0)
                 verdict = self.replay("diagnose", snapshot)
-                self.assertEqual((verdict["culprit"]["op"], verdict["cause"]), ("nanquest::compiled_region", "UNKNOWN"), verdict)
+                self.assertEqual((verdict["culprit"]["op"], verdict["cause"]), ("aten::log", "DOMAIN"), verdict)
                 self.assertIn("inside a torch.compile region", verdict["explanation"].lower())
-                self.assertIn("TORCH_COMPILE_DISABLE=1", verdict["explanation"])
                 self.assertTrue(any("nanquest::compiled_region" in line for line in verdict["not_tested"]), verdict)
 
     def test_without_the_compiler_the_op_is_named(self):

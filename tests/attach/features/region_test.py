@@ -104,6 +104,7 @@ class RegionTest(AttachTest):
 
     def test_a_compiler_that_is_wrong(self):
         verdict = self.verdict_of("miscompiled", "watch")
+        self.assertEqual(verdict["reproduction"]["opaque_ops"], 2, "what it took to compile is no part of the step")
         self.assertEqual((verdict["cause"], verdict["culprit"]["op"]), ("COMPILER", "nanquest::compiled_region"), verdict)
 
     @nightly

@@ -7,6 +7,7 @@ operators, which are seen.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import importlib.abc
 import importlib.machinery
@@ -111,7 +112,33 @@ def _number(attachment, compiled, told) -> None:
     _tell(attachment, attachment.ops.region_graph, number, told)
 
 
-WATCHED = {"torch._inductor.output_code": _watch_calls, "torch._inductor.compile_fx": _watch_compiler}
+def _watch_compiling(module) -> None:
+    """Wraps what PyTorch does around each compilation, of a frame or of its backward, once: what runs meanwhile is no op of the
+    program's."""
+    handler = getattr(module, "CompilationCallbackHandler", None)
+    own = getattr(handler, "install_callbacks", None)
+    if own is None or getattr(own, "_nanquest", False):
+        return
+
+    @contextlib.contextmanager
+    def install_callbacks(self, *args, **kwargs):
+        attachment = _attachment
+        away = attachment is not None and not attachment.off and attachment.started
+        if away:
+            _tell(attachment, attachment.ops.compiling, True)
+        try:
+            with own(self, *args, **kwargs):
+                yield
+        finally:
+            if away:
+                _tell(attachment, attachment.ops.compiling, False)
+
+    install_callbacks._nanquest = True
+    handler.install_callbacks = install_callbacks
+
+
+WATCHED = {"torch._dynamo.callback": _watch_compiling, "torch._inductor.output_code": _watch_calls,
+           "torch._inductor.compile_fx": _watch_compiler}
 
 
 class _Finder(importlib.abc.MetaPathFinder):
