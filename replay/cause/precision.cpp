@@ -11,6 +11,7 @@
 #include "replay/case/values.h"
 #include "replay/cause/growth.h"
 #include "replay/cause/twin_facts.h"
+#include "replay/verdict/root.h"
 
 namespace nanquest {
 namespace {
@@ -81,9 +82,7 @@ void judge_precision(const Case& c, bool not_computed, Verdict& v) {
         " over the last " + std::to_string(growth.front().series.size()) +
         " steps: a wider format delays this, and the root is likely what makes values grow (learning rate, "
         "warm-up, a missing normalisation).";
-    v.advice += std::string(v.advice.empty() ? "Look" : " Then look") +
-                " for the root: a smaller learning rate, a longer warm-up or a normalisation (not "
-                "tested here).";
+    v.advice += (v.advice.empty() ? "" : " ") + root_advice(v.advice.empty());
     v.not_tested.emplace_back(
         "the root cause: why values grew over the steps before this one (a replay of one step can't show "
         "it; try a smaller learning rate or a longer warm-up from an earlier checkpoint)");

@@ -28,7 +28,26 @@ RootCause root_of(const RehearsedRoot& found, const Verdict& verdict, const std:
   return root;
 }
 
+/// Nobody is sent to look for what was tried.
+void advise(std::string& advice, const RootCause& root) {
+  for (const bool alone : {false, true}) {
+    const std::string sentence = root_advice(alone);
+    const std::size_t at = advice.find(sentence);
+    if (at == std::string::npos) continue;
+    advice.replace(at, sentence.size(),
+                   std::string(alone ? "A" : "Then a") + "gainst the root: " +
+                       (root.change.empty() ? "nothing that was tried cures the run."
+                                            : root.change + ", which cured the run when it was tried."));
+    return;
+  }
+}
+
 }  // namespace
+
+std::string root_advice(bool alone) {
+  return std::string(alone ? "Look" : "Then look") +
+         " for the root: a smaller learning rate, a longer warm-up or a normalisation (not tested here).";
+}
 
 void take_root(Verdict& verdict, const std::string& snapshot) {
   const std::filesystem::path path = rehearsal_path(snapshot);
@@ -48,6 +67,8 @@ void take_root(Verdict& verdict, const std::string& snapshot) {
     return;
   }
   verdict.root = root_of(*rehearsal->root, verdict, name);
+  advise(verdict.advice, *verdict.root);
+  if (verdict.fix) advise(verdict.fix->advice, *verdict.root);
   std::erase_if(verdict.not_tested, [](const std::string& line) { return line.starts_with(kMissed); });
 }
 

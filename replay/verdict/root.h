@@ -11,9 +11,13 @@
 
 namespace nanquest {
 
+/// The advice of a verdict that no root is known for; `alone`: nothing is advised before it.
+std::string root_advice(bool alone);
+
 /// Fills `verdict.root` from the rehearsal beside `snapshot`, if there is one of this step and rank that
 /// claims a root; what stood there stays otherwise. A file that can't be read, and one that claims no root,
-/// become a line of `not_tested`; where a root is known, the line that misses it goes.
+/// become a line of `not_tested`; where a root is known, the line that misses it goes, and `root_advice`
+/// becomes what was tried.
 void take_root(Verdict& verdict, const std::string& snapshot);
 
 }  // namespace nanquest

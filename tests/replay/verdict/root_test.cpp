@@ -34,6 +34,7 @@ class Root : public ::testing::Test {
     Verdict v;
     v.step = 131;
     v.cause = Label::fp16_overflow;
+    v.advice = "Train in bf16. " + root_advice(false);
     v.not_tested = {"the root cause: a replay of one step can't show it", "another thing"};
     take_root(v, snapshot_);
     return v;
@@ -64,6 +65,15 @@ TEST_F(Root, WhatCuredIsSaidWhereverTheVerdictIs) {
   EXPECT_NE(to_text(v).find("root        DIVERGENCE"), std::string::npos) << to_text(v);
   EXPECT_NE(to_markdown(v).find("- **Root:** DIVERGENCE"), std::string::npos);
   EXPECT_NE(to_brief(v).find("root: DIVERGENCE"), std::string::npos);
+}
+
+TEST_F(Root, WhatWasTriedIsAdvisedAndNotToBeLookedFor) {
+  EXPECT_NE(taken().advice.find("not tested here"), std::string::npos);
+  write("DIVERGENCE", "lr=*0.5");
+  EXPECT_EQ(taken().advice,
+            "Train in bf16. Then against the root: lr=*0.5, which cured the run when it was tried.");
+  write("UNKNOWN", "");
+  EXPECT_EQ(taken().advice, "Train in bf16. Then against the root: nothing that was tried cures the run.");
 }
 
 TEST_F(Root, AWiderFormatLeavesTheCauseOfTheStep) {
