@@ -66,16 +66,17 @@ Json reproduction_json(const Reproduction& r) {
 }
 
 Json culprit_json(const CulpritInfo& c) {
-  return {{"op", text_or_null(c.op)},
-          {"index", c.index},
-          {"node", text_or_null(c.node)},
-          {"module", c.module},
-          {"inside", text_or_null(c.inside)},
-          {"tensor", text_or_null(c.tensor)},
-          {"value", word(c.value)},
-          {"count", c.count},
-          {"first", c.first},
-          {"stack", c.stack}};
+  Json j = {{"op", text_or_null(c.op)},
+            {"index", c.index},
+            {"node", text_or_null(c.node)},
+            {"module", c.module},
+            {"tensor", text_or_null(c.tensor)},
+            {"value", word(c.value)},
+            {"count", c.count},
+            {"first", c.first},
+            {"stack", c.stack}};
+  if (!c.inside.empty()) j["inside"] = c.inside;
+  return j;
 }
 
 Json blamed_json(const Blamed& b) {
