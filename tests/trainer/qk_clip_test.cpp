@@ -3,8 +3,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <string>
 #include <vector>
 
+#include "probe/record/record.h"
 #include "tests/trainer/helpers.h"
 #include "trainer/model/gpt.h"
 #include "trainer/optim/clips.h"
@@ -125,6 +127,25 @@ TEST_F(QkClip, AFusedKernelAndALowFormatAreLookedAtAlike) {
   }
   // Queries and keys are rounded then, not the logits: 8 bits, a few of which add up.
   for (std::size_t h = 0; h < kHeads; ++h) EXPECT_NEAR(peak(*model, h), wanted[h], 0.03 * wanted[h]) << h;
+}
+
+/// Names of the ops that a recording of one pass has.
+std::vector<std::string> ops_of_a_pass(bool watched, const at::Tensor& tokens) {
+  GptConfig config = one_block(AttentionForm::fused);
+  config.watch_logits = watched;
+  const auto model = std::move(*make_gpt(config, 3, at::kCPU));
+  const Recording recording = record_step({}, [&] { return model->forward(tokens, true).sum(); });
+  EXPECT_EQ(recording.failure, "");
+  forget(model->attention());
+  std::vector<std::string> names;
+  for (const OpRow& op : recording.doc.ops) names.push_back(op.name);
+  return names;
+}
+
+TEST_F(QkClip, LookingAtLogitsIsNoPartOfTheStep) {
+  const std::vector<std::string> without = ops_of_a_pass(false, tokens);
+  EXPECT_GT(without.size(), 10u);
+  EXPECT_EQ(ops_of_a_pass(true, tokens), without);
 }
 
 TEST_F(QkClip, HeadsAboveTauAreScaledToItAndAllElseStaysBitForBit) {

@@ -2,6 +2,7 @@
 
 #include <ATen/ATen.h>
 #include <ATen/core/grad_mode.h>
+#include <ATen/record_function.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
 
 #include <algorithm>
@@ -16,6 +17,7 @@ constexpr std::int64_t kRows = 128;  // of queries at a time
 }  // namespace
 
 void AttentionHeads::see(const at::Tensor& q, const at::Tensor& k) const {
+  const at::DisableRecordFunctionGuard unseen;  // who watches the attention is no part of the step
   const at::NoGradGuard no_grad;
   const c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::autocast_dispatch_keyset);
   const std::int64_t time = q.size(2);
@@ -34,6 +36,7 @@ void AttentionHeads::see(const at::Tensor& q, const at::Tensor& k) const {
 }
 
 void forget(const std::vector<AttentionHeads>& layers) {
+  const at::DisableRecordFunctionGuard unseen;
   for (const AttentionHeads& layer : layers) at::Tensor(layer.peaks).zero_();
 }
 
