@@ -7,9 +7,10 @@
 
 namespace nanquest {
 
-/// Whether a frame ("file:line function") lies in an installed library or in the interpreter.
+/// Whether a frame ("file:line function") lies in an installed library, in the interpreter, or in the probe.
 inline bool is_library_frame(std::string_view frame) {
-  for (const std::string_view part : {"/site-packages/", "/dist-packages/", "/lib/python3", "/lib64/python3"})
+  for (const std::string_view part :
+       {"/site-packages/", "/dist-packages/", "/lib/python3", "/lib64/python3", "/attach/python/nanquest/"})
     if (frame.find(part) != std::string_view::npos) return true;
   return frame.empty() || frame.front() == '<';
 }

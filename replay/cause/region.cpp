@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "probe/numerics/format.h"
 #include "probe/observe/module_scope.h"
 #include "probe/observe/op_traits.h"
 #include "probe/tensor/tensor_scan.h"
@@ -57,6 +58,8 @@ NamedTensors inputs_of(const Case& c) {
 /// Modules and stacks of the recording become those of the graph: paths begin with the number of their node.
 void name_ops(const Case& c, const RegionGraph& graph, SnapshotDoc& doc) {
   const std::string outer = c.module_of(c.op_index());
+  const auto first = static_cast<std::int32_t>(doc.stacks.size());
+  doc.stacks.insert(doc.stacks.end(), graph.stacks().begin(), graph.stacks().end());
   std::vector<std::int32_t> stacks(doc.modules.size(), kNone);
   for (std::size_t row = 0; row < doc.modules.size(); ++row) {
     std::string& path = doc.modules[row].path;
@@ -64,20 +67,18 @@ void name_ops(const Case& c, const RegionGraph& graph, SnapshotDoc& doc) {
     if (bar == std::string::npos) continue;
     const RegionNode& node = graph.nodes().at(std::stoul(path.substr(0, bar)));
     path = path_inside(c, outer, node.module);
-    if (node.stack.empty()) continue;
-    stacks[row] = static_cast<std::int32_t>(doc.stacks.size());
-    doc.stacks.push_back(node.stack);
+    if (node.stack >= 0) stacks[row] = first + node.stack;
   }
   for (OpRow& op : doc.ops)
     if (op.module != kNone) op.stack = stacks.at(static_cast<std::size_t>(op.module));
 }
 
 /// While it lives, ops belong to the node that was entered last.
-struct Scope {
-  Scope() { push_module("", ""); }
-  ~Scope() { pop_module(); }
-  Scope(const Scope&) = delete;
-  Scope& operator=(const Scope&) = delete;
+struct InNode {
+  InNode() { push_module("", ""); }
+  ~InNode() { pop_module(); }
+  InNode(const InNode&) = delete;
+  InNode& operator=(const InNode&) = delete;
   static void enter(const RegionNode& node) {
     pop_module();
     push_module(std::to_string(node.number) + kAfterNumber + node.module, node.module_type);
@@ -101,8 +102,11 @@ Opened open(const Case& c, const RegionGraph& graph, const RegionCall& call) {
     parts.results.emplace_back("output " + std::to_string(i), places[i]);
   }
   parts.run = [&] {
-    const Scope scope;
-    std::vector<at::Tensor> outputs = graph.run(tensors, call.sizes, &Scope::enter);
+    const InNode in_node;
+    std::vector<at::Tensor> outputs = graph.run(tensors, call.sizes, [&](const RegionNode& node) {
+      if (!c.has_time()) throw std::runtime_error("there is no time left (more: --budget SECONDS)");
+      InNode::enter(node);
+    });
     std::erase_if(outputs, [](const at::Tensor& t) { return !t.defined(); });
     if (outputs.size() != places.size()) throw std::runtime_error("it gives another number of tensors");
     for (std::size_t i = 0; i < places.size(); ++i)
@@ -144,6 +148,45 @@ void add_comparison(const Opened& opened, const RegionGraph& graph, Verdict& v) 
                         number_text(furthest(opened))});
 }
 
+/// True if the operators one by one go bad in the elements that the region gave as bad, but for one in a
+/// hundred.
+bool goes_bad_alike(const Opened& opened) {
+  for (std::size_t i = 0; i < opened.recorded.size(); ++i) {
+    const at::Tensor &a = opened.recorded[i], &b = opened.outputs[i];
+    if (!a.defined() || all_finite(a)) continue;
+    if (a.sizes() != b.sizes()) return false;
+    if (100 * a.isfinite().ne(b.isfinite()).sum().item<std::int64_t>() > a.numel()) return false;
+  }
+  return true;
+}
+
+/// True if the culprit is an fp16 overflow that is not why the values are bad. Compiled code keeps fp32
+/// between fused operators, so what overflows one by one need not have done so there.
+bool overflowed_only_here(const Case& inner, const Verdict& verdict) {
+  const OpRow* op = inner.op();
+  if (verdict.cause != Label::fp16_overflow || verdict.precision.fp32 != PrecisionResult::non_finite || !op)
+    return false;
+  const TensorRow* output = find_row(inner.doc(), TensorId{op->first_output});
+  return op->output_count > 0 && output && output->dtype == DType::float16;
+}
+
+/// True if what the region gave as bad is, one by one, so near the end of its format that rounding once
+/// instead of after each operator may decide: neither is wrong then.
+bool at_the_end_of_its_format(const Opened& opened) {
+  constexpr double kNear = 0.9;
+  for (std::size_t i = 0; i < opened.recorded.size(); ++i) {
+    const at::Tensor &a = opened.recorded[i], &b = opened.outputs[i];
+    if (!a.defined() || all_finite(a) || a.sizes() != b.sizes() || !a.is_floating_point()) continue;
+    const at::Tensor there = a.isfinite().logical_not().logical_and(b.isfinite());
+    const double largest =
+        b.to(at::kDouble).abs().where(there, at::zeros({}, at::kDouble)).max().item<double>();
+    const auto type = dtype_of(a.scalar_type());
+    const auto format = type ? format_of(*type) : std::nullopt;
+    if (format && largest >= kNear * info(*format).max_finite) return true;
+  }
+  return false;
+}
+
 /// The verdict on what is inside takes the place of that on the region.
 void take(const Verdict& inner, Verdict& v) {
   v.culprit.inside = v.culprit.op;
@@ -162,6 +205,7 @@ void take(const Verdict& inner, Verdict& v) {
   v.claims = inner.claims;
   v.precision = inner.precision;
   v.fix = inner.fix;
+  if (v.fix) v.fix->scope = Scope::region;
   v.evidence.insert(v.evidence.end(), inner.evidence.begin(), inner.evidence.end());
   v.counterfactuals.insert(v.counterfactuals.end(), inner.counterfactuals.begin(),
                            inner.counterfactuals.end());
@@ -196,10 +240,21 @@ void look(const Case& c, const RegionGraph& graph, const DiagnoseOptions& option
       });
   if (!reproduced) {
     const RunResult exact = inner.run({.precision = Precision::fp64});
-    if (!graph.draws() && exact.failed == 0 && exact.births.empty())
+    const bool near = at_the_end_of_its_format(opened);
+    if (!graph.draws() && exact.failed == 0 && exact.births.empty() && !near)
       call_it_the_compiler(v);
     else
-      v.explanation += " Its operators one by one give finite values.";
+      v.explanation += near ? " Its operators one by one give finite values, so near the end of the format "
+                              "that it depends on "
+                              "how often they are rounded."
+                            : " Its operators one by one give finite values.";
+    return;
+  }
+  if (!graph.draws() && !goes_bad_alike(opened)) {
+    v.explanation +=
+        " Its operators one by one go bad in other elements: compiled code rounds less often, so this is not "
+        "what "
+        "happened there.";
     return;
   }
   if (inner.culprit().value.empty() || inner.culprit().origin != word(Origin::op) || !inner.op()) {
@@ -211,7 +266,13 @@ void look(const Case& c, const RegionGraph& graph, const DiagnoseOptions& option
   same.outputs_compared = static_cast<std::int64_t>(inner.doc().ops.size());
   DiagnoseOptions inside = options;
   inside.find_samples = false;
-  take(diagnose(inner, same, "", inside), v);
+  const Verdict found = diagnose(inner, same, "", inside);
+  if (overflowed_only_here(inner, found)) {
+    v.explanation += " One by one, " + inner.op_text(inner.op_index()) +
+                     " leaves the range of fp16, which is not why the values are bad: they are in fp32 too.";
+    return;
+  }
+  take(found, v);
 }
 
 }  // namespace

@@ -77,6 +77,10 @@ int minimised(const Common& common, const MinimalArguments& arguments, const Doi
     difference = nanquest::difference(found.verdict, now.verdict);
   }
   progress.clear();
+  if (Lab::stopped()) {  // nobody has seen that it still shows the same
+    fs::remove(arguments.output);
+    return kInterrupted;
+  }
   if (!difference.empty()) {
     fs::remove(arguments.output);
     return fail(changed("the verdict is not the same twice: " + difference,

@@ -64,6 +64,18 @@ Checked check(const std::string& path, const RedactArguments& arguments, const V
           verdict_line(now.verdict, now.verdict.culprit.module), difference(before, now.verdict)};
 }
 
+/// The verdict with its operation called as in the new file.
+Verdict as_written(Verdict verdict, Redactor& redactor, bool renames) {
+  CulpritInfo& culprit = verdict.culprit;
+  const std::vector<OpRow>& ops = redactor.doc().ops;
+  if (!culprit.inside.empty()) {  // its name is in no table
+    if (renames && !culprit.op.starts_with("aten::")) culprit.op = "custom::operator";
+  } else if (culprit.index >= 0 && static_cast<std::size_t>(culprit.index) < ops.size()) {
+    culprit.op = ops[static_cast<std::size_t>(culprit.index)].name;
+  }
+  return verdict;
+}
+
 /// Reports beside the original, which say what was in it.
 std::vector<std::string> reports_beside(const std::string& snapshot) {
   std::vector<std::string> found;
@@ -137,18 +149,21 @@ int redacted(const Common& common, const RedactArguments& arguments, const std::
   Redactor redactor(replayer->reader(), before.doc, {wanted(arguments), arguments.drop});
   Sharing sharing = sharing_of(redactor.doc());
   for (std::string& line : redactor.gone()) sharing.redacted.push_back(std::move(line));
+  // What an earlier copy says of its original may hold names as well.
+  const bool renames = wanted(arguments).count(Private::names) != 0;
+  if (renames) sharing.verdict.clear();
   if (checks && sharing.verdict.empty())
-    sharing.verdict = verdict_line(before.verdict, redactor.module_name(before.verdict.culprit.module));
+    sharing.verdict = verdict_line(as_written(before.verdict, redactor, renames),
+                                   redactor.module_name(before.verdict.culprit.module));
   if (!arguments.wrong.empty()) sharing.wrong = arguments.wrong;
   set_sharing(redactor.doc(), sharing);
   say("writing " + arguments.output);
   if (const Status written = redactor.write(arguments.output); !written) return fail(written.error());
   Checked checked;
   if (checks) {
-    Verdict expected = before.verdict;
-    expected.culprit.op = redactor.doc().ops.empty() || expected.culprit.index < 0
-                              ? expected.culprit.op
-                              : redactor.doc().ops[static_cast<std::size_t>(expected.culprit.index)].name;
+    Verdict expected = as_written(before.verdict, redactor, renames);
+    if (redactor.graphs_go() && !expected.culprit.inside.empty())
+      expected.culprit.op = expected.culprit.inside;
     if (redactor.values_go()) expected.reproduction = {};  // said in words of its own
     checked = check(arguments.output, arguments, expected, say);
   } else {

@@ -19,6 +19,7 @@ using region::Results;
 struct RegionGraph::Impl {
   std::vector<bool> inputs;  ///< true: a tensor
   std::vector<RegionNode> nodes;
+  std::vector<std::vector<std::string>> stacks;
   std::vector<Json> arguments;  ///< of the nodes
   Json outputs;
   std::vector<std::size_t> last_reader;  ///< of each value: the node after which nobody needs it
@@ -41,7 +42,7 @@ void each_reference(const Json& j, const Use& use) {
   }
 }
 
-RegionNode node_of(const Json& j, const Json& modules, const Json& stacks, std::int64_t number) {
+RegionNode node_of(const Json& j, const Json& modules, std::size_t stacks, std::int64_t number) {
   RegionNode node;
   node.number = number;
   node.op = j.at("op").get<std::string>();
@@ -51,9 +52,21 @@ RegionNode node_of(const Json& j, const Json& modules, const Json& stacks, std::
     node.module = module.at(0).get<std::string>();
     node.module_type = module.at(1).get<std::string>();
   }
-  if (j.contains("stack"))
-    node.stack = stacks.at(j.at("stack").get<std::size_t>()).get<std::vector<std::string>>();
+  if (j.contains("stack")) node.stack = j.at("stack").get<std::int32_t>();
+  if (node.stack < -1 || node.stack >= static_cast<std::int64_t>(stacks))
+    throw std::runtime_error("a stack that is not there");
   return node;
+}
+
+constexpr int kDeepest = 64;  // lists in lists; real ones go to 8
+
+/// Throws for text that is no JSON, or whose lists are nested so deep that looking into them ends the
+/// process.
+Json parsed(const std::string& text) {
+  return Json::parse(text, [](int depth, Json::parse_event_t, const Json&) {
+    if (depth > kDeepest) throw std::runtime_error("its lists are nested too deep");
+    return true;
+  });
 }
 
 Error bad(const std::string& what) {
@@ -93,17 +106,22 @@ RegionGraph::~RegionGraph() = default;
 
 Result<RegionGraph> RegionGraph::parse(const std::string& text) {
   try {
-    const Json j = Json::parse(text);
+    const Json j = parsed(text);
     if (j.contains("refused")) return bad(j.at("refused").get<std::string>());
     auto impl = std::make_unique<Impl>();
     for (const Json& input : j.at("inputs")) impl->inputs.push_back(input.get<std::string>() == "tensor");
     const Json& nodes = j.at("nodes");
     if (nodes.size() > kMaxNodes) return bad("it has more than a million operators");
+    impl->stacks = j.at("stacks").get<std::vector<std::vector<std::string>>>();
     impl->last_reader.assign(impl->inputs.size() + nodes.size(), 0);
     for (std::size_t i = 0; i < nodes.size(); ++i) {
-      impl->nodes.push_back(node_of(nodes[i], j.at("modules"), j.at("stacks"), static_cast<std::int64_t>(i)));
+      impl->nodes.push_back(
+          node_of(nodes[i], j.at("modules"), impl->stacks.size(), static_cast<std::int64_t>(i)));
       impl->arguments.push_back(nodes[i].at("arguments"));
-      each_reference(impl->arguments.back(), [&](std::size_t value) { impl->last_reader.at(value) = i; });
+      each_reference(impl->arguments.back(), [&](std::size_t value) {
+        if (value >= impl->inputs.size() + i) throw std::runtime_error("a value is read before it is made");
+        impl->last_reader[value] = i;
+      });
     }
     impl->outputs = j.at("outputs");
     each_reference(impl->outputs, [&](std::size_t value) { impl->last_reader.at(value) = nodes.size(); });
@@ -116,6 +134,10 @@ Result<RegionGraph> RegionGraph::parse(const std::string& text) {
 
 const std::vector<RegionNode>& RegionGraph::nodes() const {
   return impl_->nodes;
+}
+
+const std::vector<std::vector<std::string>>& RegionGraph::stacks() const {
+  return impl_->stacks;
 }
 
 bool RegionGraph::draws() const {

@@ -22,11 +22,11 @@ namespace nanquest {
 
 /// One operator of a graph.
 struct RegionNode {
-  std::int64_t number = 0;         ///< in the order of the graph
-  std::string op, overload;        ///< "aten::add", "Tensor"
-  std::string module;              ///< path below what was compiled, "" for itself or unknown
-  std::string module_type;         ///< "Linear", "" if unknown
-  std::vector<std::string> stack;  ///< innermost first: "file:line function"
+  std::int64_t number = 0;   ///< in the order of the graph
+  std::string op, overload;  ///< "aten::add", "Tensor"
+  std::string module;        ///< path below what was compiled, "" for itself or unknown
+  std::string module_type;   ///< "Linear", "" if unknown
+  std::int32_t stack = -1;   ///< of RegionGraph::stacks; -1: unknown
 };
 
 class RegionGraph {
@@ -38,6 +38,8 @@ class RegionGraph {
   ~RegionGraph();
 
   const std::vector<RegionNode>& nodes() const;
+  /// Stacks of the nodes, frames innermost first: "file:line function".
+  const std::vector<std::vector<std::string>>& stacks() const;
   /// Some numbers were drawn in kernels, where nobody can draw them again: a run has others.
   bool draws() const;
 

@@ -96,7 +96,7 @@ class Search {
           std::find(choices.begin(), choices.end(), keep) == choices.end())
         choices.push_back(std::move(keep));
     };
-    consider({doc.loss}, {always.end() - 2, always.end()});
+    consider({doc.loss}, {doc.culprit.op, static_cast<std::int32_t>(before_.verdict.culprit.index)});
     consider({doc.loss}, always);
     for (const std::int32_t gradient : doc.gradients)
       if (gradient != kNone && graph.bad(TensorId{gradient})) {

@@ -45,6 +45,12 @@ bool names_a_place(const std::string& text) {
   return text.find('/') != std::string::npos || text.find('\\') != std::string::npos;
 }
 
+/// Series that tell of weights and gradients; of the scalars, norms and largest values alone.
+bool is_of_weights(const std::string& table, const std::string& column) {
+  if (table != "scalars") return column != "step";
+  return column.find("norm") != std::string::npos || column.find("amax") != std::string::npos;
+}
+
 /// Entries of the environment that a replay sets or compares and that are the same on many machines.
 bool needed_to_replay(const std::string& key) {
   return !key.starts_with("env.") && key != "cpu_model" && key.find("name") == std::string::npos;
@@ -73,11 +79,11 @@ Redactor::Redactor(const SnapshotReader& file, const SnapshotDoc& doc, RedactOpt
     for (StatsRow& row : doc_.stats) row.has_hash = false, row.hash = 0;
     doc_.hash_kind = HashKind::contents;
   }
-  clear_words();
-  if (asked(Private::names)) rename_all();
   // A graph holds places and names of the program's code, and small constants.
   if (values_go() || asked(Private::paths) || asked(Private::names))
     for (const std::string& path : region_graph_paths(doc)) graphs_go_ = paths_.erase(path) > 0 || graphs_go_;
+  clear_words();
+  if (asked(Private::names)) rename_all();
 }
 
 /// What can't be told apart belongs to both: a value without a name may be a target or a frozen model's
@@ -205,9 +211,23 @@ void Redactor::clear_statistics() {
   doc_.stats = std::move(rows);
   if (asked(Private::weights))
     for (SeriesTable& table : doc_.history)
-      if (table.name != "scalars")
-        for (std::size_t i = 0; i < table.values.size(); ++i)
-          if (table.columns[i % table.columns.size()] != "step") table.values[i] = coarse(table.values[i]);
+      for (std::size_t i = 0; i < table.values.size(); ++i)
+        if (is_of_weights(table.name, table.columns[i % table.columns.size()]))
+          table.values[i] = coarse(table.values[i]);
+}
+
+/// Texts that operators were given: those of the program's own may say anything.
+void Redactor::clear_texts_of_arguments() {
+  for (const OpRow& op : doc_.ops) {
+    const bool own = asked(Private::names) && !op.name.starts_with("aten::");
+    const auto end = std::min<std::int64_t>(std::int64_t{op.first_arg} + op.arg_count,
+                                            static_cast<std::int64_t>(doc_.args.size()));
+    for (std::int64_t i = std::max(op.first_arg, 0); i < end; ++i) {
+      ArgRow& token = doc_.args[static_cast<std::size_t>(i)];
+      if (token.kind == ArgKind::string && (own || (asked(Private::paths) && names_a_place(token.text))))
+        token.text.clear();
+    }
+  }
 }
 
 void Redactor::clear_words() {
@@ -228,6 +248,7 @@ void Redactor::clear_words() {
     doc_.stacks.clear();
     for (OpRow& op : doc_.ops) op.stack = kNone;
   }
+  clear_texts_of_arguments();
   if (asked(Private::paths)) {
     const auto nowhere = [](const auto& entry) { return !names_a_place(entry.second); };
     keep(doc_.config, nowhere);
@@ -272,7 +293,8 @@ std::vector<std::string> Redactor::stays() const {
                                : "the history of the steps before");
   unless(Private::names, "names of modules, weights and functions");
   lines.emplace_back(
-      "operations with their shapes, formats and number arguments, states of random generators");
+      "operations with their shapes, formats, and arguments that are numbers or words, states of random "
+      "generators");
   return lines;
 }
 

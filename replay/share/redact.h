@@ -49,6 +49,8 @@ class Redactor {
   SnapshotDoc& doc() { return doc_; }
   /// The module path of the original as the new file calls it.
   std::string module_name(const std::string& path);
+  /// Graphs of compiled regions went: what is inside one can't be told any more.
+  bool graphs_go() const { return graphs_go_; }
   /// One line each: what went, and what stays.
   std::vector<std::string> gone() const;
   std::vector<std::string> stays() const;
@@ -77,6 +79,7 @@ class Redactor {
   void drop_contents();
   void clear_statistics();
   void clear_words();
+  void clear_texts_of_arguments();
   void rename_all();
 
   const SnapshotReader& file_;

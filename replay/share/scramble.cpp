@@ -25,7 +25,10 @@ void store(std::byte* at, std::uint64_t bits, int width) {
 
 /// Elements of one index of the first axis; all of a vector.
 std::size_t slice_of(const std::vector<std::int64_t>& shape, std::size_t count) {
-  return shape.size() < 2 || shape[0] <= 0 ? count : count / static_cast<std::size_t>(shape[0]);
+  // At least one element: whoever forged the shape would let a walk by slices never end.
+  return shape.size() < 2 || shape[0] <= 0
+             ? count
+             : std::max<std::size_t>(1, count / static_cast<std::size_t>(shape[0]));
 }
 
 std::size_t row_of(const std::vector<std::int64_t>& shape, std::size_t count) {

@@ -4,8 +4,16 @@
 
 namespace nanquest {
 
+namespace {
+
+bool of_a_region(const Verdict& v) {
+  return !v.culprit.inside.empty() || v.cause == Label::compiler;
+}
+
+}  // namespace
+
 Counted counted_like(const Verdict& v) {
-  if (v.cause == Label::unknown || !v.reproduction.bit_exact) return kNotExact;
+  if (v.cause == Label::unknown || !v.reproduction.bit_exact || of_a_region(v)) return kNeverCounted;
   return v.fix && v.fix->verified ? kWithVerifiedFix : kExplained;
 }
 
@@ -21,8 +29,9 @@ std::string confidence_text(const Verdict& v) {
   if (v.cause == Label::unknown || std::abs(v.confidence - confidence_of(v)) > 0.0051) return text;
   const Counted counted = counted_like(v);
   if (counted.all == 0)
-    return text +
-           " (the step did not come back bit for bit: how often such verdicts are right was never counted)";
+    return text + " (" +
+           (v.reproduction.bit_exact ? "of a compiled region" : "the step did not come back bit for bit") +
+           ": how often such verdicts are right was never counted)";
   return text + " (" + std::to_string(counted.right) + " of " + std::to_string(counted.all) +
          " verdicts with " + (v.fix ? "a verified fix" : "an explanation but no verified fix") +
          " were right)";

@@ -20,8 +20,9 @@ struct Counted {
 };
 
 /// What speaks for a cause, from more to less: a fix that was verified on this very step; the cause's own
-/// test, on a step that came back bit for bit. Nothing was counted of steps that came back otherwise.
-constexpr Counted kWithVerifiedFix{82, 86}, kExplained{21, 23}, kNotExact{0, 0};
+/// test, on a step that came back bit for bit. Nothing was counted of steps that came back otherwise, nor of
+/// what is said of the inside of compiled regions.
+constexpr Counted kWithVerifiedFix{82, 86}, kExplained{21, 23}, kNeverCounted{0, 0};
 
 /// Those of the verdict's kind; nothing counts for one that names no cause.
 Counted counted_like(const Verdict& verdict);

@@ -172,7 +172,8 @@ std::string root_text(const RootCause& root) {
 }
 
 std::string fix_text(const Fix& f) {
-  std::string text = "\"" + f.change + "\" heals this step";
+  std::string text =
+      "\"" + f.change + (f.scope == Scope::region ? "\" heals the region" : "\" heals this step");
   if (f.placebo_failed) text += "; the irrelevant change of the same size that was tried does not";
   if (f.minimal)
     text += f.placebo_failed ? ", nor does anything smaller that was tried"

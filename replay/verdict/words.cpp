@@ -82,7 +82,8 @@ std::span<const Word<ChangeKind>> words<ChangeKind>() {
 
 template <>
 std::span<const Word<Scope>> words<Scope>() {
-  static constexpr Word<Scope> all[] = {{Scope::op, "op"}, {Scope::step, "step"}, {Scope::run, "run"}};
+  static constexpr Word<Scope> all[] = {
+      {Scope::op, "op"}, {Scope::region, "region"}, {Scope::step, "step"}, {Scope::run, "run"}};
   return all;
 }
 

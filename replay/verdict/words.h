@@ -58,7 +58,7 @@ enum class Agreement : std::uint8_t { bit_for_bit, within_bounds, differs, not_c
 enum class ChangeKind : std::uint8_t { precision, data, op, hyperparameter, placebo };
 
 /// How far the run with a change went.
-enum class Scope : std::uint8_t { op, step, run };
+enum class Scope : std::uint8_t { op, region, step, run };
 
 /// What came out of the step with a change. `failed`: an op could not run that runs as recorded.
 enum class TrialResult : std::uint8_t { finite, non_finite, failed };

@@ -48,7 +48,8 @@ TEST(RegionGraph, OneOfSeveralResultsConstantsAndPlaces) {
   EXPECT_EQ(outputs[2].item<double>(), -INFINITY);
   const auto graph = RegionGraph::parse(text);
   EXPECT_EQ(graph->nodes()[1].module, "blocks.0");
-  EXPECT_EQ(graph->nodes()[1].stack, std::vector<std::string>{"model.py:3 forward"});
+  EXPECT_EQ(graph->stacks().at(static_cast<std::size_t>(graph->nodes()[1].stack)),
+            std::vector<std::string>{"model.py:3 forward"});
 }
 
 TEST(RegionGraph, WritesReachTheInputAsTheyDidInTheRegion) {
@@ -71,6 +72,16 @@ TEST(RegionGraph, WhatIsNoGraphIsSaid) {
                 .error()
                 .message.find("flex_attention"),
             std::string::npos);
+}
+
+TEST(RegionGraph, WhatWouldEndTheProcessIsRefused) {
+  std::string deep = "0";
+  for (int i = 0; i < 200; ++i) deep = "[" + deep + "]";
+  for (const std::string& node : {R"({"op":"aten::neg","arguments":[)" + deep + "]}",
+                                  std::string(R"({"op":"constant","arguments":[0,{"value":900000}]})"),
+                                  std::string(R"({"op":"sizes::neg","arguments":[1,{"value":2}]})"),
+                                  std::string(R"({"op":"aten::neg","arguments":[],"stack":7})")})
+    EXPECT_FALSE(RegionGraph::parse(graph_of(node, "[]"))) << node.substr(0, 80);
 }
 
 TEST(RegionGraph, WhatDoesNotFitThrows) {

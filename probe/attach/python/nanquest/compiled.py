@@ -14,8 +14,11 @@ import importlib.machinery
 import itertools
 import os
 import sys
+import time
 
 import torch
+from torch._subclasses.fake_tensor import is_fake
+from torch._subclasses.functional_tensor import FunctionalTensor
 from torch.utils._python_dispatch import _disable_current_modes
 
 from . import region_graph
@@ -26,19 +29,29 @@ _attachment = None   # who listens
 ran = False          # whether a region has run
 _finder = None
 _numbers = itertools.count()
+_PROCESS = (os.getpid(), time.time_ns())
+_untold = []         # (number, graph) that the library does not know yet
+
+
+def _records() -> bool:
+    """Whether ops are recorded in this process, or will be."""
+    return _attachment is not None and not _attachment.off and _attachment.settings.level != "guard"
 
 
 def _tensors(values):
     return [value for value in values if isinstance(value, torch.Tensor)]
 
 
-def _real(tensors) -> bool:
+def _real(values) -> bool:
     """Whether there is something to compute: while it compiles, PyTorch calls with tensors that have shapes alone."""
-    return all(type(tensor) in (torch.Tensor, torch.nn.Parameter) for tensor in tensors)
+    return not any(isinstance(value, torch.Tensor) and (is_fake(value) or isinstance(value, FunctionalTensor))
+                   for value in values)
 
 
-def _tell(attachment, operator, *arguments) -> None:
+def _tell(attachment, name, *arguments) -> None:
+    """Calls the library's operator of this name."""
     try:
+        operator = getattr(attachment.ops, name)
         if torch._C._len_torch_dispatch_stack() > 0:  # the first call of what was compiled runs under a mode of PyTorch's own
             with _disable_current_modes():
                 operator(*arguments)
@@ -59,17 +72,20 @@ def _watch_calls(module) -> None:
     def call(self, inputs):
         global ran
         attachment = _attachment
-        if attachment is None or attachment.off or not attachment.started or not _real(tensors := _tensors(inputs)):
+        if attachment is None or attachment.off or not attachment.started or not _real(inputs):
             return run(self, inputs)
         ran = True
-        _tell(attachment, attachment.ops.begin_region, tensors, getattr(self, "_nanquest_graph", NO_GRAPH),
+        process, number = getattr(self, "_nanquest_graph", (None, NO_GRAPH))
+        _tell_graphs(attachment)
+        # Nothing of ours may hold the inputs while it runs: what it was given, it frees as soon as it has read it.
+        _tell(attachment, "begin_region", _tensors(inputs), number if process == _PROCESS else NO_GRAPH,
               [value for value in inputs if isinstance(value, int)])
         try:
             outputs = run(self, inputs)
         except BaseException:
-            _tell(attachment, attachment.ops.leave_region)
+            _tell(attachment, "leave_region")
             raise
-        _tell(attachment, attachment.ops.end_region,
+        _tell(attachment, "end_region",
               _tensors(outputs if isinstance(outputs, (tuple, list)) else (outputs,)))
         return outputs
 
@@ -82,34 +98,49 @@ def _watch_compiler(module) -> None:
     own = getattr(module, "_compile_fx_inner", None)
     if own is None or getattr(own, "_nanquest", False):
         return
-    # Where the cache of autograd's graphs has what was compiled, nobody is given a graph. The compiled code is cached apart.
-    if "TORCHINDUCTOR_AUTOGRAD_CACHE" not in os.environ and hasattr(torch, "_functorch"):
-        settings = getattr(torch._functorch, "config", None)
-        if hasattr(settings, "enable_autograd_cache"):
-            settings.enable_autograd_cache = False
-
     @functools.wraps(own)
     def compile_inner(graph_module, *args, **kwargs):
-        attachment = _attachment
-        told = None
-        if attachment is not None and not attachment.off:
-            told = region_graph.told(graph_module)  # before lowering changes it
+        told = region_graph.told(graph_module) if _records() else None  # before lowering changes it
         result = own(graph_module, *args, **kwargs)
         if told is not None:
-            _number(attachment, result, told)
+            _number(result, told)
         return result
 
     compile_inner._nanquest = True
     module._compile_fx_inner = compile_inner
 
 
-def _number(attachment, compiled, told) -> None:
+def _number(compiled, told) -> None:
     number = next(_numbers)
     try:
-        compiled._nanquest_graph = number
+        compiled._nanquest_graph = (_PROCESS, number)  # caches keep it: in another process it means nothing
     except Exception:  # noqa: BLE001: a result of another kind, whose calls nobody sees
         return
-    _tell(attachment, attachment.ops.region_graph, number, told)
+    _untold.append((number, told))
+
+
+def _tell_graphs(attachment) -> None:
+    """What was compiled before training began waits until a region runs in it."""
+    while _untold:
+        _tell(attachment, "region_graph", *_untold.pop())
+
+
+def _watch_cache(module) -> None:
+    """Where PyTorch's cache of autograd's graphs has what was compiled, nobody is given a graph: it isn't asked, unless somebody
+    wants just that. Compiled code is cached apart."""
+    own = getattr(module, "should_use_local_autograd_cache", None)
+    if own is None or getattr(own, "_nanquest", False) or "TORCHINDUCTOR_AUTOGRAD_CACHE" in os.environ:
+        return
+
+    @functools.wraps(own)
+    def should_use_local_autograd_cache():
+        settings = module.torch._functorch.config
+        wanted = any(getattr(settings, name, False) for name in
+                     ("force_autograd_cache", "strict_autograd_cache", "bundled_autograd_cache"))
+        return own() if wanted or not _records() else False
+
+    should_use_local_autograd_cache._nanquest = True
+    module.should_use_local_autograd_cache = should_use_local_autograd_cache
 
 
 def _watch_compiling(module) -> None:
@@ -125,20 +156,20 @@ def _watch_compiling(module) -> None:
         attachment = _attachment
         away = attachment is not None and not attachment.off and attachment.started
         if away:
-            _tell(attachment, attachment.ops.compiling, True)
+            _tell(attachment, "compiling", True)
         try:
             with own(self, *args, **kwargs):
                 yield
         finally:
             if away:
-                _tell(attachment, attachment.ops.compiling, False)
+                _tell(attachment, "compiling", False)
 
     install_callbacks._nanquest = True
     handler.install_callbacks = install_callbacks
 
 
-WATCHED = {"torch._dynamo.callback": _watch_compiling, "torch._inductor.output_code": _watch_calls,
-           "torch._inductor.compile_fx": _watch_compiler}
+WATCHED = {"torch._dynamo.callback": _watch_compiling, "torch._functorch.aot_autograd": _watch_cache,
+           "torch._inductor.output_code": _watch_calls, "torch._inductor.compile_fx": _watch_compiler}
 
 
 class _Finder(importlib.abc.MetaPathFinder):
