@@ -60,14 +60,20 @@ if WHAT == "miscompiled":           # a pass of the compiler that gets a sign wr
 torch.manual_seed(0)
 net = Net()
 compiled = torch.compile(net, dynamic=DYNAMIC)
+if WHAT == "healthy":               # compiled and called before anything is trained
+    with torch.no_grad():
+        compiled(torch.randn(3, 16), torch.tensor(1.0))
 optimizer = torch.optim.SGD(net.parameters(), lr=0.01)
 good, bad = {"overflow": (0.1, 6e4), "domain": (0.5, -2.0), "backward": (1.0, 0.0), "dropout": (1.0, 0.0),
-             "miscompiled": (1.0, 1.0)}[WHAT]
+             "miscompiled": (1.0, 1.0), "healthy": (1.0, 1.0)}[WHAT]
 for step in range(5):
     optimizer.zero_grad()
     compiled(torch.randn(6 + (step if DYNAMIC else 0), 16), torch.tensor(bad if step == 3 else good)).backward()
     optimizer.step()
 torch.save(net.state_dict(), sys.argv[1])
+if WHAT == "healthy":
+    from torch._dynamo.utils import counters
+    print("graphs", counters["stats"]["unique_graphs"])
 """
 
 
@@ -106,6 +112,21 @@ class RegionTest(AttachTest):
         verdict = self.verdict_of("miscompiled", "watch")
         self.assertEqual(verdict["reproduction"]["opaque_ops"], 2, "what it took to compile is no part of the step")
         self.assertEqual((verdict["cause"], verdict["culprit"]["op"]), ("COMPILER", "nanquest::compiled_region"), verdict)
+
+    def test_a_training_that_is_well_keeps_its_bits_and_its_graphs(self):
+        import torch
+
+        program = self.scratch / "train.py"
+        program.write_text(PROGRAM)
+        plain = self.plain(program, "plain.pt", "healthy", "dynamic")
+        self.assert_exit(plain)
+        process = self.observed(program, "seen.pt", "healthy", "dynamic")
+        self.assert_exit(process)
+        self.assertIn("no incident in 5 steps", process.stderr)
+        self.assertEqual(plain.stdout, process.stdout, "as many graphs: dynamic shapes stay dynamic")
+        plain, seen = (torch.load(self.scratch / f) for f in ("plain.pt", "seen.pt"))
+        for name, value in plain.items():
+            self.assertEqual(value.numpy().tobytes(), seen[name].numpy().tobytes(), name)
 
     @nightly
     def test_other_shapes_and_levels(self):
