@@ -41,6 +41,7 @@ std::vector<Secret> secrets() {
           {"samples", "pixels", bytes_of({kPixel})},
           {"weights", "weights", bytes_of({kWeight, -kWeight / 3})},
           {"weights", "largest weight, as a statistic", bytes_of({static_cast<double>(kWeight)})},
+          {"weights", "norm of the gradients", bytes_of({77.654321})},
           {"machine", "host", "planted-host"},
           {"machine", "variable", "planted-value"},
           {"settings", "setting", "planted-setting"},
@@ -72,7 +73,7 @@ class Redact : public ::testing::Test {
     state.sample_texts = {"the planted words", "", "", ""};
     state.config = {{"data", "/home/planted_user/data"}, {"note", "planted-setting"}};
     state.history = {{"weight_norm", {"step", "planted_head"}, {15, 1.5, 16, 1.75}},
-                     {"scalars", {"step", "loss"}, {15, 2.5, 16, 123.456789}}};
+                     {"scalars", {"step", "loss", "grad_norm"}, {15, 2.5, 1.0, 16, 123.456789, 77.654321}}};
     state.history_samples.resize(2);
     state.history_samples[0].emplace_back("planted-client-3");
     Recording recording = record_step(state, [&] {
@@ -180,6 +181,16 @@ TEST_F(Redact, PathsAloneLeaveTheReplayBitForBit) {
   EXPECT_NE(said["replay"].get<std::string>().find("still replays bit for bit"), std::string::npos)
       << said.dump(2);
   EXPECT_TRUE(said["same_verdict"]) << said.dump(2);
+}
+
+TEST_F(Redact, NamesLeaveWhatAnEarlierCopySaysOfItsOriginal) {
+  done("--paths");
+  ASSERT_TRUE(holds("aten::log in planted_head"));  // its verdict before, kept in the copy
+  const std::string again = scratch_ / "again.h5";
+  const Output o = run_program(
+      std::string(NANQUEST_REPLAY) + " redact -q '" + shared_ + "' -o '" + again + "' --names", scratch_);
+  ASSERT_EQ(o.code, 0) << o.err;
+  EXPECT_EQ(slurp(again).find("planted_head"), std::string::npos);
 }
 
 TEST_F(Redact, PlacesThatCantBeWrittenAreOneLineAndLeaveNothing) {
