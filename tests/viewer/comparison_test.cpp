@@ -3,44 +3,20 @@
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <map>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "probe/snapshot/manifest.h"
-#include "tests/viewer/story.h"
+#include "tests/viewer/comparing.h"
 #include "viewer/model/timeline.h"
 #include "viewer/panels/registry.h"
 
 namespace nanquest::viewer {
 namespace {
 
-class Comparing : public testing::Story {
- protected:
-  /// The story, and the same with another learning rate: its loss is another from step 41 on, it goes on to
-  /// step 149, and only its own step 131 failed.
-  void SetUp() override {
-    testing::write_run(dir(), {.incidents = 2});
-    testing::write_run(other(), {.replayed = false, .incidents = 1});
-    std::vector<SeriesTable> tables = testing::fixture_history(150);
-    const testing::Column loss = testing::column_of(tables, "scalars", "loss");
-    for (std::size_t step = 41; step < 150; ++step) loss[step] += 0.25;
-    testing::write_series(other(), tables);
-    for (const auto& [run, rate] : {std::pair{dir(), "0.006"}, {other(), "0.003"}}) {
-      Manifest manifest = *read_manifest(run);
-      manifest.config = {{"lr", rate}, {"steps", "200"}};
-      if (run == dir()) manifest.config["seed"] = "7";
-      ASSERT_TRUE(write_manifest(run, manifest));
-    }
-  }
-  std::string other() const { return temp_.path() + "/other"; }
-  Session both() {
-    Session session = open(dir());
-    EXPECT_TRUE(session.compare_with(other()));
-    return session;
-  }
-};
+using testing::Comparing;
 
 TEST_F(Comparing, SaysWhereTheyPart) {
   const Session session = both();
@@ -73,6 +49,15 @@ TEST_F(Comparing, OfTheSameRunIsEqual) {
   EXPECT_TRUE(says(c.headline(), "equal in all 132 steps that both have")) << c.headline();
 }
 
+/// As after a resume: what was measured before is not known until it is measured again.
+TEST_F(Comparing, ASnapshotHasNoSettingsToDiffer) {
+  Session session = open(dir());
+  ASSERT_TRUE(session.compare_with(other() + "/incidents/step-00000131.r0.h5"));
+  EXPECT_TRUE(session.comparison()->settings.empty());
+  EXPECT_FALSE(session.comparison()->series.empty());
+}
+
+/// The other run did step 100 twice, the first time with NaN; both did step 60 twice.
 TEST_F(Comparing, TextAndCsvSayTheSame) {
   Session session = both();
   const std::string text = panel_text(session, Panel::runs), csv = *panel_csv(session, Panel::runs);
@@ -113,6 +98,19 @@ TEST_F(Comparing, FollowsBothAndEndsWhenAsked) {
   EXPECT_EQ(session.other(), nullptr);
   EXPECT_EQ(session.comparison(), nullptr);
   EXPECT_FALSE(says(panel_text(session, Panel::runs), "other"));
+}
+
+TEST_F(Comparing, ARunThatWentAwayIsLost) {
+  Session session = both();
+  std::filesystem::rename(other(), other() + "-moved");
+  EXPECT_TRUE(session.poll());
+  EXPECT_EQ(session.lost(), "");
+  EXPECT_TRUE(says(session.lost_of_any(), "/other is gone")) << session.lost_of_any();
+  EXPECT_NE(session.comparison(), nullptr) << "what was read stays";
+  EXPECT_FALSE(session.poll());
+  std::filesystem::rename(other() + "-moved", other());
+  EXPECT_TRUE(session.poll());
+  EXPECT_EQ(session.lost_of_any(), "");
 }
 
 TEST_F(Comparing, ARunThatIsNotThereIsSaidAndTheOneBeforeStays) {

@@ -168,7 +168,8 @@ TEST_F(Elements, WhatIfTheyWereOfAnotherFormatAtAnotherScale) {
   Session session = half();
   session.select_what_if(*what_if_from("fp16:2^4"));
   const std::string text = panel_text(session, Panel::tensor);
-  EXPECT_TRUE(says(text, "fp16 at 2^4 (16): 427 of 4,090 values overflow, 0 become zero, 432 subnormal"))
+  EXPECT_TRUE(
+      says(text, "fp16 at 2^4 (16): 427 of 4,090 finite values overflow, 0 become zero, 432 subnormal; 6"))
       << text;
   EXPECT_TRUE(says(text, "In other formats, times 2^4 (16)"));
   EXPECT_TRUE(says(text, "2^-2 to 2^0")) << text;
@@ -177,6 +178,43 @@ TEST_F(Elements, WhatIfTheyWereOfAnotherFormatAtAnotherScale) {
   EXPECT_TRUE(says(csv, "element,70,nan,0x7e00,0 11111 1000000000"));
   for (const char* part : {"Elements 62 to 78 of 4,096", "70 >  [1, 6]", "nan  0x7e00  0 11111 1000000000"})
     EXPECT_TRUE(says(text, part)) << part << " in\n" << text;
+}
+
+TEST(WhatIfWords, SayWhatIsNotFiniteAlready) {
+  const auto text = [](const std::vector<double>& values, std::uint64_t non_finite) {
+    FitCounts counts;
+    for (const double value : values) counts.add(value);
+    return what_if_text(counts, {Format::fp16, 0}, non_finite);
+  };
+  EXPECT_EQ(text({1, 2, 0}, 3),
+            "fp16 at scale 1: all 2 finite values that are not zero fit; 3 are not finite already");
+  EXPECT_EQ(text({1, 2}, 0), "fp16 at scale 1: all 2 values that are not zero fit");
+  EXPECT_EQ(text({0, 5}, 1),
+            "fp16 at scale 1: the one finite value that is not zero fits; 1 is not finite already");
+  EXPECT_EQ(text({5}, 0), "fp16 at scale 1: the one value that is not zero fits");
+  EXPECT_EQ(
+      text({1e6, 1}, 1),
+      "fp16 at scale 1: 1 of 2 finite values overflows, 0 become zero, 0 subnormal; 1 is not finite already");
+  EXPECT_EQ(text({}, 2), "fp16 at scale 1: no value is finite and above or below zero");
+}
+
+TEST(Planes, HoldTheirElements) {
+  EXPECT_EQ(plane_holding({2, 3, 4, 5}, 39), 1);
+  EXPECT_EQ(plane_holding({2, 3, 4, 5}, 40), 2);
+  EXPECT_EQ(plane_holding({500}, 499), 0);
+  EXPECT_EQ(plane_holding({2, 0}, 0), 0);
+}
+
+TEST_F(Elements, HaveACellInTheirPlaneAlone) {
+  const std::vector<float> values(std::size_t{3} * 200 * 4);
+  Session session = with(DType::float32, {3, 200, 4}, values.data());
+  const TensorSlice* slice = session.tensor_slice(1);
+  ASSERT_NE(slice, nullptr);
+  ASSERT_EQ(slice->cell_rows, 96);
+  EXPECT_EQ(slice->first, 800U);
+  EXPECT_EQ(slice->cell_of(800), (std::pair<std::int64_t, std::int64_t>{0, 0}));
+  EXPECT_EQ(slice->cell_of(1599), (std::pair<std::int64_t, std::int64_t>{95, 3}));
+  for (const std::uint64_t outside : {0U, 799U, 1600U}) EXPECT_FALSE(slice->cell_of(outside)) << outside;
 }
 
 TEST(WhatIfWords, SayFormatAndPowerOfTwo) {

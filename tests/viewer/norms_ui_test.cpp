@@ -64,6 +64,20 @@ TEST_F(Norms, ABadStepDoesNotCoverItsNeighbours) {
   EXPECT_LT(bad, 0.02 * 1280 * 800);
 }
 
+/// Large text in a low window leaves no room for the bar of colours: none is drawn upside down.
+TEST_F(Norms, TheBarOfColoursNeedsRoom) {
+  Driver driver(session(), Panel::norms);
+  apply_style(2);
+  norms_of(driver).plots = NormsPanel::heat_map;
+  driver.frame(5);
+  const ImU32 lowest = viridis(0.5 / 64);
+  EXPECT_GT(driver.area(lowest), 0);
+  ImGui::GetIO().DisplaySize.y = 120;
+  driver.frame(5);
+  EXPECT_EQ(driver.area(lowest), 0);
+  EXPECT_EQ(driver.bad_vertices(), 0);
+}
+
 TEST_F(Norms, ACellIsAsWideAsItsStep) {
   Driver driver(session(), Panel::norms);  // the last of 132 steps is NaN in every layer
   norms_of(driver).plots = NormsPanel::heat_map;

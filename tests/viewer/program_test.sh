@@ -27,7 +27,7 @@ case "$3" in
     expect 0 "sample,id,verdict" "$viewer" "$dir/story" --csv batch
     expect 0 "head.weight" "$viewer" "$dir/story" --text tensor --tensor head.weight
     expect 0 "70 >.*nan  0x7e00  0 11111 1000000000" "$viewer" "$dir/story" --text tensor --tensor slot_data/000099 --element 70
-    expect 0 "fp16 at 2^4 (16): 427 of 4,090 values overflow" "$viewer" "$dir/story" --text tensor --tensor slot_data/000099 --what-if fp16:16
+    expect 0 "fp16 at 2^4 (16): 427 of 4,090 finite values overflow" "$viewer" "$dir/story" --text tensor --tensor slot_data/000099 --what-if fp16:16
     "$make_run" "$dir/again" > /dev/null
     expect 0 "story and again are equal in all 132 steps" "$viewer" "$dir/story" --compare "$dir/again" --text runs
     expect 0 "kind,what,story,again" "$viewer" "$dir/story" --compare "$dir/again" --csv runs
@@ -43,6 +43,12 @@ case "$3" in
     expect 2 "no layer" "$viewer" "$dir/story" --text norms --layer head.nonsense; one_line
     expect 2 "no stored tensor" "$viewer" "$dir/story" --text tensor --tensor none; one_line
     expect 2 "no element 4096" "$viewer" "$dir/story" --text tensor --tensor slot_data/000099 --element 4096; one_line
+    for number in -5 -1; do
+      expect 2 "no element $number" "$viewer" "$dir/story" --text tensor --element "$number"; one_line
+      expect 2 "no op $number" "$viewer" "$dir/story" --text trace --op "$number"; one_line
+      expect 2 "no incident at step $number" "$viewer" "$dir/story" --text verdict --step "$number"; one_line
+    done
+    for scale in nan 0.4 5; do expect 2 "scale must lie between" "$viewer" "$dir/story" --text --scale "$scale"; one_line; done
     expect 2 "no power of two" "$viewer" "$dir/story" --text tensor --what-if fp16:3; one_line
     expect 2 "choose one of fp32" "$viewer" "$dir/story" --text tensor --what-if fp12; one_line
     expect 2 "no incident at step" "$viewer" "$dir/story" --text verdict --step 5; one_line

@@ -2,10 +2,14 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <chrono>
+#include <filesystem>
+#include <string>
 #include <thread>
 
 #include "tests/viewer/driver.h"
 #include "tests/viewer/story.h"
+#include "viewer/app/follower.h"
 
 namespace nanquest::viewer {
 namespace {
@@ -55,6 +59,34 @@ TEST_F(ReadingUi, PanelsStayUsableMeanwhile) {
   EXPECT_EQ(session().selection().statistic, Statistic::weight)
       << "and what was chosen meanwhile stays chosen";
   EXPECT_EQ(driver.bad_vertices(), 0);
+}
+
+TEST_F(ReadingUi, ARunBesideThatWentAwayIsNoNewData) {
+  const std::string other = temp_.path() + "/other";
+  testing::write_run(other);
+  ASSERT_TRUE(session().compare_with(other));
+  Driver driver(session(), Panel::all, 1600, 1000, &loader_);
+  driver.frame(5);
+  driver.read(loader_);
+  driver.frame(2);
+  const int warned = driver.coloured(ImGui::GetColorU32(colour().orange));
+  Follower follower;
+  const auto look = [&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1050));
+    driver.ui().state().message.clear();
+    follower.look(driver.ui().state());
+    driver.read(loader_);
+    driver.frame(2);
+  };
+  std::filesystem::remove_all(other);
+  look();
+  EXPECT_EQ(driver.ui().state().message, "");
+  EXPECT_TRUE(session().lost_of_any().ends_with("what is shown was read before")) << session().lost_of_any();
+  EXPECT_GT(driver.coloured(ImGui::GetColorU32(colour().orange)), warned) << "said in the menu bar";
+  testing::write_run(other);
+  look();
+  EXPECT_EQ(driver.ui().state().message, "New data");
+  EXPECT_EQ(driver.coloured(ImGui::GetColorU32(colour().orange)), warned);
 }
 
 TEST_F(ReadingUi, EscapeAndTheButtonStop) {
@@ -130,7 +162,8 @@ TEST_F(ReadingUi, CopyingReadsWhatIsMissing) {
   for (const Action& action : driver.ui().actions())
     if (action.name == "Copy Tensor as CSV") action.run();
   driver.read(loader_);
-  EXPECT_TRUE(says(ImGui::GetClipboardText(), "parameters/head.weight,exponent,zero,")) << ImGui::GetClipboardText();
+  EXPECT_TRUE(says(ImGui::GetClipboardText(), "parameters/head.weight,exponent,zero,"))
+      << ImGui::GetClipboardText();
 }
 
 /// A large run opens its window before it is read.

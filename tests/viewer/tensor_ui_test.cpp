@@ -1,8 +1,14 @@
 // The tensor as it is drawn: from one bad element to the next, hex and bits, what if.
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <cstdint>
+#include <string>
+#include <utility>
+
 #include "tests/viewer/driver.h"
 #include "tests/viewer/story.h"
+#include "viewer/panels/tensor/plots.h"
 #include "viewer/panels/tensor/view.h"
 #include "viewer/ui/marks.h"
 
@@ -53,6 +59,80 @@ TEST_F(TensorUi, TheElementThatIsLookedAtIsInSight) {
   EXPECT_EQ(session().selection().element, 70);
   ASSERT_TRUE(driver.click("Previous bad"));
   EXPECT_EQ(session().selection().element, 3000);
+}
+
+/// 8 pictures of 3 channels, 16 x 16: sample 3 is bad in all of them, from its row 4 on.
+TEST_F(TensorUi, ThePlaneIsThatOfTheElement) {
+  const std::string run = temp_.path() + "/pictures";
+  testing::write_run(run, {.poisoned = true});
+  for (const bool with_loader : {false, true}) {
+    Session pictures = open(run);
+    pictures.select_tensor("batch/image");
+    Loader loader;
+    Driver driver(pictures, Panel::tensor, 1280, 1000, with_loader ? &loader : nullptr);
+    const auto settle = [&] {
+      driver.frame(3);
+      driver.read(loader);
+      driver.frame(3);
+    };
+    settle();
+    EXPECT_EQ(tensor_of(driver).plane, 9) << "of the first bad element";
+    const TensorSlice* slice = pictures.read_slice(9);
+    ASSERT_NE(slice, nullptr);
+    EXPECT_EQ(slice->cell_of(pictures.shown_element()), (std::pair<std::int64_t, std::int64_t>{4, 9}));
+    const int framed = driver.coloured(ImGui::GetColorU32(colour().strong));
+    tensor_of(driver).plane = 0;  // as the person's own choice
+    settle();
+    EXPECT_EQ(tensor_of(driver).plane, 0);
+    EXPECT_LT(driver.coloured(ImGui::GetColorU32(colour().strong)), framed) << "no cell is framed";
+    driver.press(ImGuiKey_N, ImGuiMod_Shift);
+    settle();
+    EXPECT_EQ(tensor_of(driver).plane, 11) << "of the last bad element";
+    pictures.select_element(300);
+    settle();
+    EXPECT_EQ(tensor_of(driver).plane, 1);
+    pictures.select_tensor("parameters/head.weight");
+    settle();
+    EXPECT_EQ(tensor_of(driver).plane, 0);
+    EXPECT_EQ(driver.bad_vertices(), 0);
+  }
+}
+
+/// Against the counts of what fits: numbers at the ends of a band, multiplied by the scale.
+TEST(TensorBands, AreWhereAFormatsNumbersAreTimesTheScale) {
+  for (const Format format : kFitFormats)
+    for (const int scale : {0, 12, -7}) {
+      const Band band = band_of(format, scale);
+      const auto fit = [&](double exponent) {
+        FitCounts counts;
+        counts.add(std::exp2(exponent));
+        return counts.in(format, scale);
+      };
+      EXPECT_EQ(fit(band.last), Fit{}) << info(format).name << " " << scale;
+      EXPECT_EQ(fit(band.normal), Fit{}) << info(format).name << " " << scale;
+      if (format == Format::fp32 || format == Format::bf16) continue;  // a double's exponents end near theirs
+      EXPECT_EQ(fit(band.last + 1).overflow, 1U) << info(format).name << " " << scale;
+      EXPECT_EQ(fit(band.normal - 1).subnormal, 1U) << info(format).name << " " << scale;
+      EXPECT_EQ(fit(band.subnormal).subnormal, 1U) << info(format).name << " " << scale;
+      EXPECT_EQ(fit(band.subnormal - 2).flushed, 1U) << info(format).name << " " << scale;
+    }
+}
+
+TEST_F(TensorUi, TheExponentsSayTheScaleThatTheFormatsAreHeldAt) {
+  Driver driver(session(), Panel::tensor, 1280, 1000);
+  driver.frame(4);
+  const auto label = [] {
+    ImPool<ImPlotPlot>& plots = ImPlot::GetCurrentContext()->Plots;
+    for (int i = 0; i < plots.GetBufSize(); ++i)
+      if (const ImPlotPlot& plot = *plots.GetByIndex(i); plot.Axes[ImAxis_Y1].Scale == ImPlotScale_Log10)
+        return std::string(plot.GetAxisLabel(plot.Axes[ImAxis_X1]));
+    return std::string();
+  };
+  EXPECT_EQ(label(), "exponent of 2");
+  session().select_what_if({Format::fp16, 12});
+  driver.frame(2);
+  EXPECT_EQ(label(), "exponent of 2; formats of values times 2^12");
+  EXPECT_EQ(driver.bad_vertices(), 0);
 }
 
 TEST_F(TensorUi, IsReadOnTheLoadersThread) {

@@ -19,18 +19,19 @@ Status select(Session& session, const Arguments& a) {
   const auto no = [](const std::string& what, const std::string& hint) {
     return Status(Error{ErrorCode::usage, what, hint});
   };
-  if (a.step >= 0) {
+  if (a.step) {
     bool found = false;
-    for (const IncidentEntry& e : session.incidents()) found = found || e.files.step == a.step;
-    if (!found) return no("there is no incident at step " + std::to_string(a.step), "--text runs lists them");
-    session.select_step(static_cast<double>(a.step));
+    for (const IncidentEntry& e : session.incidents()) found = found || e.files.step == *a.step;
+    if (!found)
+      return no("there is no incident at step " + std::to_string(*a.step), "--text runs lists them");
+    session.select_step(static_cast<double>(*a.step));
     if (!knows_something(session)) return Error{ErrorCode::bad_file, session.incident_error(), ""};
   }
-  if (a.op >= 0) {
+  if (a.op) {
     const std::size_t ops = session.incident() ? session.incident()->trace.size() : 0;
-    if (static_cast<std::uint64_t>(a.op) >= ops)
-      return no("there is no op " + std::to_string(a.op), "the trace holds " + counted(ops, "op"));
-    session.select_op(static_cast<std::int32_t>(a.op));
+    if (*a.op < 0 || static_cast<std::uint64_t>(*a.op) >= ops)
+      return no("there is no op " + std::to_string(*a.op), "the trace holds " + counted(ops, "op"));
+    session.select_op(static_cast<std::int32_t>(*a.op));
   }
   if (!a.layer.empty() && !session.has_layer(a.layer))
     return no("there is no layer \"" + a.layer + "\"", "--text norms lists them");
@@ -44,10 +45,10 @@ Status select(Session& session, const Arguments& a) {
       return no("there is no stored tensor \"" + a.tensor + "\"", "give its name or its path in the file");
     session.select_tensor(path);
   }
-  if (a.element >= 0) {
-    session.select_element(static_cast<std::uint64_t>(a.element));
-    if (session.selection().element != a.element)
-      return no("there is no element " + std::to_string(a.element) + " in the selected tensor",
+  if (a.element) {
+    if (*a.element >= 0) session.select_element(static_cast<std::uint64_t>(*a.element));
+    if (*a.element < 0 || session.selection().element != *a.element)
+      return no("there is no element " + std::to_string(*a.element) + " in the selected tensor",
                 "--text tensor says how many it has; --tensor selects another");
   }
   if (!a.what_if.empty()) {

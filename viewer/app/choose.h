@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,7 +15,7 @@ namespace nanquest::viewer {
 struct Arguments {
   std::string path, screenshot, report, panel = "all", text, csv, size = "1280x800", statistic, layer, tensor,
                                         theme, what_if, compare;
-  std::int64_t op = -1, step = -1, element = -1;
+  std::optional<std::int64_t> op, step, element;
   std::vector<std::string> actions;
   float scale = 1;
   int frames = -1;

@@ -25,7 +25,7 @@ class Follower {
       *spent = Clock::now() - start;
       return news;
     };
-    const auto tell = [&state] { state.message = state.session.lost().empty() ? "New data" : ""; };
+    const auto tell = [&state] { state.message = state.session.lost_of_any().empty() ? "New data" : ""; };
     state.read({"news", poll, tell, false, /*quiet=*/true});
   }
 

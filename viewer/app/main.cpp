@@ -147,7 +147,7 @@ int show_window(const Arguments&, Panel) {
 #endif
 
 int run(const Arguments& a) {
-  if (a.scale < 0.5f || a.scale > 4) return usage("--scale must lie between 0.5 and 4", "");
+  if (!(a.scale >= 0.5f && a.scale <= 4)) return usage("--scale must lie between 0.5 and 4", "");
   const std::string name = a.wants_text ? a.text : !a.csv.empty() ? a.csv : a.panel;
   const auto panel = panel_from_name(name);
   if (!panel) return bad_panel(name);

@@ -8,21 +8,22 @@
 #include <set>
 #include <utility>
 
+#include "viewer/model/columns.h"
 #include "viewer/model/numbers.h"
 #include "viewer/model/session.h"
 
 namespace nanquest::viewer {
 namespace {
 
+constexpr std::size_t kToldNames = 12;  // of the series that one run alone has
+
 /// What a manifest says of how a run was made and ended.
-std::map<std::string, std::string> settings_of(const Session& session) {
+std::map<std::string, std::string> settings_of(const Session& session, const Manifest& m) {
   std::map<std::string, std::string> out;
-  const std::optional<Manifest>& m = session.manifest();
-  if (!m) return out;
-  for (const auto& [key, value] : m->config) out[key] = value;
-  out["command"] = m->command;
-  out["nanquest"] = m->nanquest;
-  out["ranks"] = std::to_string(m->world_size);
+  for (const auto& [key, value] : m.config) out[key] = value;
+  out["command"] = m.command;
+  out["nanquest"] = m.nanquest;
+  out["ranks"] = std::to_string(m.world_size);
   out["status"] = session.status();
   return out;
 }
@@ -42,6 +43,11 @@ std::vector<Difference> differing(const Map& here, const Map& there) {
   return out;
 }
 
+/// What is of the probe alone is told elsewhere, and the clock never says the same twice.
+bool is_compared(const std::string& column) {
+  return !is_own_column(column) && !is_clock_column(column);
+}
+
 bool same(double a, double b) {
   return std::bit_cast<std::uint64_t>(a) == std::bit_cast<std::uint64_t>(b) ||
          (std::isnan(a) && std::isnan(b));
@@ -51,19 +57,34 @@ bool same(double a, double b) {
 SeriesDifference series_difference(const std::string& name, const History& here, const History& there) {
   SeriesDifference out;
   out.name = name;
+  const bool logged = known_column(name) == nullptr;
   const Pyramid &a = *here.scalar(name), &b = *there.scalar(name);
+  std::optional<double> seen;  // the step that was counted last
   for (std::size_t i = 0, j = 0; i < here.rows() && j < there.rows();) {
     if (here.steps()[i] != there.steps()[j]) {
       ++(here.steps()[i] < there.steps()[j] ? i : j);
       continue;
     }
-    ++out.steps;
-    if (!out.at && !same(a[i], b[j])) {
+    if (seen != here.steps()[i]) ++out.steps;
+    seen = here.steps()[i];
+    const bool not_logged = logged && std::isnan(a[i]) != std::isnan(b[j]);
+    if (!out.at && !not_logged && !same(a[i], b[j])) {
       out.at = here.steps()[i];
       out.here = a[i];
       out.there = b[j];
     }
     ++i, ++j;
+  }
+  return out;
+}
+
+/// Columns of `one` that are compared, hold anything, and are not in `other`.
+std::vector<std::string> only_in(const History& one, const History& other) {
+  std::vector<std::string> out;
+  for (const std::string& name : one.scalar_names()) {
+    if (!is_compared(name) || other.scalar(name) != nullptr) continue;
+    const Pyramid& values = *one.scalar(name);
+    if (values.query(0, values.size()).nan < values.size()) out.push_back(name);
   }
   return out;
 }
@@ -96,15 +117,19 @@ std::vector<Difference> incidents_of(const Session& here, const Session& there) 
 }  // namespace
 
 Comparison compare(const Session& here, const Session& there) {
-  Comparison out{here.title(), there.title(), {}, {}, {}};
+  Comparison out;
+  out.here = here.title(), out.there = there.title();
   if (out.here == out.there) out.here = here.path(), out.there = there.path();
   if (out.here == out.there) out.there += " (again)";
-  out.settings = differing(settings_of(here), settings_of(there));
+  if (here.manifest() && there.manifest())
+    out.settings = differing(settings_of(here, *here.manifest()), settings_of(there, *there.manifest()));
   const History &a = here.history(), &b = there.history();
   for (const std::string& name : a.scalar_names())
-    if (name != "seconds" && b.scalar(name) != nullptr) out.series.push_back(series_difference(name, a, b));
+    if (is_compared(name) && b.scalar(name) != nullptr) out.series.push_back(series_difference(name, a, b));
   std::stable_partition(out.series.begin(), out.series.end(),
                         [](const SeriesDifference& s) { return s.name == "loss"; });
+  out.only_here = only_in(a, b);
+  out.only_there = only_in(b, a);
   out.incidents = incidents_of(here, there);
   return out;
 }
@@ -119,6 +144,19 @@ std::string Comparison::headline() const {
   if (!first->at) return both + " are equal in all " + counted(first->steps, "step") + " that both have";
   return both + " differ from step " + exact_number(*first->at) + " on: " + first->name + " " +
          exact_number(first->here) + " against " + exact_number(first->there);
+}
+
+std::vector<std::string> Comparison::only_lines() const {
+  std::vector<std::string> lines;
+  for (const auto& [run, names] : {std::pair(&here, &only_here), std::pair(&there, &only_there)}) {
+    if (names->empty()) continue;
+    std::string line = "only in " + *run + ": ";
+    for (std::size_t i = 0; i < std::min(names->size(), kToldNames); ++i)
+      line.append(i == 0 ? "" : ", ").append((*names)[i]);
+    if (names->size() > kToldNames) line += " and " + grouped(names->size() - kToldNames) + " more";
+    lines.push_back(std::move(line));
+  }
+  return lines;
 }
 
 }  // namespace nanquest::viewer

@@ -122,6 +122,11 @@ std::size_t History::row_of(double step) const {
   return static_cast<std::size_t>(end - steps_.begin()) - 1;
 }
 
+std::pair<std::size_t, std::size_t> History::rows_at(double step) const {
+  const auto [first, last] = std::equal_range(steps_.begin(), steps_.end(), step);
+  return {static_cast<std::size_t>(first - steps_.begin()), static_cast<std::size_t>(last - steps_.begin())};
+}
+
 bool History::has(Statistic s, const std::string& layer) const {
   const std::vector<std::string>& names = layers(s);
   return std::find(names.begin(), names.end(), layer) != names.end();

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "probe/snapshot/model.h"
@@ -56,6 +57,9 @@ class History {
   double end_of(std::size_t last) const;
   /// Row whose step is nearest, the last one of that step; 0 if there are none.
   std::size_t row_of(double step) const;
+  /// Rows [first, last) of exactly that step: more than one where it was repeated, none where it isn't on
+  /// record.
+  std::pair<std::size_t, std::size_t> rows_at(double step) const;
 
   bool has(Statistic s) const { return !series_[static_cast<int>(s)].empty(); }
   /// True if there is a series of that layer.

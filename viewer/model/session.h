@@ -71,6 +71,10 @@ class Session {
   std::string verdict_error() const { return entry() == nullptr ? "" : entry()->verdict_error; }
   /// That the run was moved or removed while it was shown; "" while it is there.
   const std::string& lost() const { return lost_; }
+  /// The same of this run, else of the one beside it.
+  const std::string& lost_of_any() const {
+    return lost_.empty() && other_ != nullptr ? other_->lost_ : lost_;
+  }
   /// "finished: went on in fp32", that it is gone, or for how long a run that is called running has written
   /// nothing; "" if nothing says how the run stands.
   std::string status() const;

@@ -109,6 +109,18 @@ Result<TensorDetail> load_detail(const SnapshotReader& reader, const StoredTenso
   return out;
 }
 
+std::int64_t plane_holding(const std::vector<std::int64_t>& shape, std::uint64_t element) {
+  if (shape.size() < 2 || element_count(shape) == 0) return 0;
+  const std::uint64_t area = element_count({shape.end() - 2, shape.end()});
+  return static_cast<std::int64_t>(element / area);
+}
+
+std::optional<std::pair<std::int64_t, std::int64_t>> TensorSlice::cell_of(std::uint64_t element) const {
+  if (element < first || element - first >= static_cast<std::uint64_t>(rows * columns)) return std::nullopt;
+  const auto within = static_cast<std::int64_t>(element - first);
+  return std::pair(within / columns * cell_rows / rows, within % columns * cell_columns / columns);
+}
+
 Result<TensorSlice> load_slice(const SnapshotReader& reader, const StoredTensor& tensor, std::int64_t plane,
                                std::int64_t max_cells) {
   TensorSlice out;
@@ -128,15 +140,15 @@ Result<TensorSlice> load_slice(const SnapshotReader& reader, const StoredTensor&
   }
   out.plane = std::clamp<std::int64_t>(plane, 0, out.planes - 1);
   const std::uint64_t area = static_cast<std::uint64_t>(out.rows) * static_cast<std::uint64_t>(out.columns);
-  const std::uint64_t first = static_cast<std::uint64_t>(out.plane) * area;
-  std::uint64_t count = std::min(area, total - first);
+  out.first = static_cast<std::uint64_t>(out.plane) * area;
+  std::uint64_t count = std::min(area, total - out.first);
   if (count > kSliceElements) {
     count = kSliceElements;
     out.partial = true;
     out.columns = std::min<std::int64_t>(out.columns, static_cast<std::int64_t>(count));
     out.rows = static_cast<std::int64_t>(count) / out.columns;
   }
-  Result<TensorData> data = reader.read_range(tensor.path, first, count);
+  Result<TensorData> data = reader.read_range(tensor.path, out.first, count);
   if (!data) return data.error();
   out.cell_rows = std::min(out.rows, max_cells);
   out.cell_columns = std::min(out.columns, max_cells);

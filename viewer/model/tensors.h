@@ -5,6 +5,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "probe/base/result.h"
@@ -46,10 +47,15 @@ struct TensorSlice {
   std::int64_t rows = 0, columns = 0;  ///< of the plane
   std::int64_t planes = 1, plane = 0;  ///< leading dimensions, flattened
   std::int64_t cell_rows = 0, cell_columns = 0;
+  std::uint64_t first = 0;  ///< the element of the tensor that it begins with
   bool wrapped = false, partial = false;
   std::vector<Extremes> cells;  ///< cell_rows × cell_columns, of the values themselves
   const Extremes& at(std::int64_t r, std::int64_t c) const { return cells[r * cell_columns + c]; }
+  /// Row and column of the cell that holds an element of the tensor; nothing if none does.
+  std::optional<std::pair<std::int64_t, std::int64_t>> cell_of(std::uint64_t element) const;
 };
+/// The plane that holds an element of a tensor of that shape.
+std::int64_t plane_holding(const std::vector<std::int64_t>& shape, std::uint64_t element);
 
 /// Every tensor in the file, parameters first, names filled from the tables.
 Result<std::vector<StoredTensor>> list_tensors(const SnapshotReader& reader);

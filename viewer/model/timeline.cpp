@@ -2,24 +2,15 @@
 
 #include <algorithm>
 #include <cmath>
-#include <iterator>
 #include <tuple>
 
+#include "viewer/model/columns.h"
 #include "viewer/model/numbers.h"
 
 namespace nanquest::viewer {
 namespace {
 
-struct Scalar {
-  const char *name, *title;
-  bool factors;  ///< told by factors: a logarithmic axis
-};
-constexpr Scalar kKnown[] = {{"loss", "Loss", false},
-                             {"grad_norm", "Gradient norm", true},
-                             {"scale", "Loss scale", true},
-                             {"lr", "Learning rate", false}};
-/// What the probe notes for itself: it is told elsewhere, or to nobody.
-constexpr const char* kOwn[] = {"gate", "grad_amax", "bad_gradients", "seconds", "measured"};
+constexpr std::size_t kToldRows = 4;  // of one step
 
 /// The axis of a curve: `all`, extremes of all its values.
 void make_room(TimelineCurve& curve, bool factors, const Extremes& all) {
@@ -53,9 +44,8 @@ void put_beside(TimelineCurve& curve, const History& other) {
   curve.other_history = &other;
   Extremes all = curve.values->query(0, curve.values->size());
   all.add(curve.other->query(0, curve.other->size()));
-  const bool factors =
-      std::ranges::any_of(kKnown, [&](const Scalar& k) { return k.factors && curve.name == k.name; });
-  make_room(curve, factors, all);
+  const KnownColumn* known = known_column(curve.name);
+  make_room(curve, known != nullptr && known->factors, all);
 }
 
 }  // namespace
@@ -72,13 +62,9 @@ std::vector<TimelineCurve> timeline_curves(const History& history) {
     if ((all.has_finite() && given) || all.pos_inf + all.neg_inf > 0 || name == "loss")
       out.push_back(curve_of(history, name, title, factors, *values, all));
   };
-  for (const Scalar& known : kKnown) add(known.name, known.title, known.factors);
-  for (const std::string& name : history.scalar_names()) {
-    const bool known =
-        std::any_of(std::begin(kKnown), std::end(kKnown), [&](const Scalar& k) { return name == k.name; }) ||
-        std::find(std::begin(kOwn), std::end(kOwn), name) != std::end(kOwn);
-    if (!known) add(name, name, false);
-  }
+  for (const KnownColumn& known : kKnownColumns) add(known.name, known.title, known.factors);
+  for (const std::string& name : history.scalar_names())
+    if (known_column(name) == nullptr && !is_own_column(name)) add(name, name, false);
   return out;
 }
 
@@ -95,6 +81,14 @@ std::vector<TimelineCurve> timeline_curves(const Session& session) {
   const std::string title = place.empty() ? "Least headroom, bits" : "Headroom, bits: " + place;
   out.push_back(curve_of(headroom.history(), "headroom", title, false, *bits, all));
   return out;
+}
+
+std::string values_at(const History& history, const Pyramid& values, double step) {
+  const auto [first, last] = history.rows_at(step);
+  const std::size_t from = last - first > kToldRows ? last - kToldRows : first;
+  std::string text = from > first ? grouped(from - first) + " before" : "";
+  for (std::size_t r = from; r < last; ++r) text += (text.empty() ? "" : ", then ") + exact_number(values[r]);
+  return text;
 }
 
 std::string measure_text(const TimelineCurve& curve, const Measure& measure) {

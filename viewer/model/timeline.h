@@ -37,6 +37,10 @@ struct Measure {
 /// many of its values are not finite. Steps are those of the nearest rows; "" without rows.
 std::string measure_text(const TimelineCurve& curve, const Measure& measure);
 
+/// What `values` of that history are at a step: "2.5"; "nan, then 2.5" where it was repeated, and how many
+/// there are before the last few; "" where no row is of that step.
+std::string values_at(const History& history, const Pyramid& values, double step);
+
 /// Something that happened at a step.
 struct TimelineEvent {
   enum class Lane : std::uint8_t { incident, failed, spike, forecast };

@@ -72,14 +72,25 @@ std::string scale_text(int scale) {
          (scale > 0 && scale <= readable ? " (" + grouped(std::uint64_t{1} << scale) + ")" : "");
 }
 
-std::string what_if_text(const FitCounts& counts, const WhatIf& what) {
+std::string what_if_text(const FitCounts& counts, const WhatIf& what, std::uint64_t non_finite) {
   const Fit fit = counts.in(what.format, what.scale);
   const std::string where = std::string(info(what.format).name) + " at " + (what.scale == 0 ? "scale " : "") +
                             scale_text(what.scale) + ": ";
   if (counts.count() == 0) return where + "no value is finite and above or below zero";
-  if (fit == Fit{}) return where + "all " + counted(counts.count(), "value") + " that are not zero fit";
-  return where + fmt::format("{} of {} overflow, {} become zero, {} subnormal", grouped(fit.overflow),
-                             counted(counts.count(), "value"), grouped(fit.flushed), grouped(fit.subnormal));
+  const std::string kind = non_finite == 0 ? "value" : "finite value";
+  const std::string already =
+      non_finite == 0
+          ? ""
+          : "; " + grouped(non_finite) + (non_finite == 1 ? " is" : " are") + " not finite already";
+  if (fit == Fit{} && counts.count() == 1)
+    return where + "the one " + kind + " that is not zero fits" + already;
+  if (fit == Fit{})
+    return where + "all " + counted(counts.count(), kind) + " that are not zero fit" + already;
+  return where +
+         fmt::format("{} of {} overflow{}, {} become{} zero, {} subnormal", grouped(fit.overflow),
+                     counted(counts.count(), kind), fit.overflow == 1 ? "s" : "", grouped(fit.flushed),
+                     fit.flushed == 1 ? "s" : "", grouped(fit.subnormal)) +
+         already;
 }
 
 std::string harmless_text(const FitCounts& counts, Format format) {

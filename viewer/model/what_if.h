@@ -1,6 +1,7 @@
 /// What if a tensor's values were of another format, at another loss scale?
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "probe/base/result.h"
@@ -23,8 +24,9 @@ WhatIf next_format(const WhatIf& what);
 
 /// "2^12 (4,096)", "2^-3", "1".
 std::string scale_text(int scale);
-/// "fp16 at 2^12 (4,096): 3 of 4,096 values overflow, 12 become zero, 40 subnormal".
-std::string what_if_text(const FitCounts& counts, const WhatIf& what);
+/// "fp16 at 2^12 (4,096): 3 of 4,096 values overflow, 12 become zero, 40 subnormal". `non_finite`: how many
+/// values are left out of the counts, because there is nothing to ask of them.
+std::string what_if_text(const FitCounts& counts, const WhatIf& what, std::uint64_t non_finite);
 /// Scales at which no value overflows and none becomes zero: "2^-3 to 2^13", "up to 2^13",
 /// "any", "none".
 std::string harmless_text(const FitCounts& counts, Format format);

@@ -76,7 +76,7 @@ void Ui::draw_menu(const std::vector<Action>& actions) {
   if (const OpenIncident* incident = state_.session.incident())
     title += ", step " + std::to_string(incident->doc.step) + ", rank " + std::to_string(incident->doc.rank);
   ImGui::TextUnformatted(title.c_str());
-  const std::string& lost = state_.session.lost();
+  const std::string& lost = state_.session.lost_of_any();
   const std::string hint = !lost.empty()             ? lost
                            : !state_.message.empty() ? state_.message
                            : state_.options.still    ? ""

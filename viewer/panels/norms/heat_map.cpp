@@ -31,7 +31,9 @@ struct LogScale {
 void scale_bar(const LogScale& scale, float height) {
   const float em = ImGui::GetFontSize();
   const ImVec2 at = ImGui::GetCursorScreenPos();
+  ImGui::Dummy({em * 4, height});
   const float top = at.y + em * 0.4f, bottom = at.y + height - em * 1.9f;
+  if (bottom <= top) return;  // large text in a low window
   ImDrawList& list = *ImGui::GetWindowDrawList();
   constexpr int steps = 64;
   for (int i = 0; i < steps; ++i) {
@@ -46,7 +48,6 @@ void scale_bar(const LogScale& scale, float height) {
     const float y = bottom - (bottom - top) * static_cast<float>(i) / 2 - em * 0.5f;
     list.AddText({at.x + em * 0.95f, y}, ImGui::GetColorU32(ImGuiCol_TextDisabled), text.c_str());
   }
-  ImGui::Dummy({em * 4, height});
 }
 
 /// Names of the layers as ticks, thinned out where rows are lower than the text.

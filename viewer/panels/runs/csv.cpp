@@ -19,6 +19,8 @@ std::string comparison_csv(const Comparison& c) {
     if (s.at)
       line("series", "first difference of " + s.name + " (step " + exact_number(*s.at) + ")",
            exact_number(s.here), exact_number(s.there));
+  for (const std::string& name : c.only_here) line("series", name, "on record", "-");
+  for (const std::string& name : c.only_there) line("series", name, "-", "on record");
   for (const Difference& d : c.incidents) line("incident", d.what, d.here, d.there);
   return out.str();
 }

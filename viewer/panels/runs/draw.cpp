@@ -65,6 +65,7 @@ void incident_row(UiState& state, int row) {
 void differences(UiState& state, const Comparison& c) {
   ImGui::PushTextWrapPos(0);
   ImGui::TextUnformatted(c.headline().c_str());
+  for (const std::string& line : c.only_lines()) ImGui::TextUnformatted(line.c_str());
   ImGui::PopTextWrapPos();
   for (const PageTable& table : comparison_tables(c)) {
     heading(table.title.c_str());

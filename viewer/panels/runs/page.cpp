@@ -86,6 +86,7 @@ PanelPage page_of_runs(Session& session, Extent extent) {
   page.facts = run_facts(session);
   if (const Comparison* c = session.comparison(); c != nullptr) {
     page.facts.push_back({"Beside", c->headline()});
+    for (const std::string& line : c->only_lines()) page.facts.push_back({"", line});
     page.tables = comparison_tables(*c);
   }
   const std::size_t incidents = session.incidents().size();

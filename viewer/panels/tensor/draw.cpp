@@ -84,16 +84,37 @@ void plane_choice(std::int64_t& chosen, const TensorSlice& slice) {
                       slice.partial ? ", cut" : "");
 }
 
+/// Where another element is looked at, its plane is shown; the person may then choose another. As long as
+/// nothing was read, nobody knows which element that is, unless it was selected.
+void follow_element(const Session& session, const OpenIncident& incident, TensorPanel& panel) {
+  const std::string& path = session.selection().tensor;
+  if (panel.plane_of != path) {
+    panel.plane = 0;
+    panel.followed.reset();
+  }
+  panel.plane_of = path;
+  const std::uint64_t shown = session.shown_element();
+  const bool known = session.selection().element >= 0 || session.read_detail() != nullptr;
+  if (!known || panel.followed == shown) return;
+  panel.followed = shown;
+  for (const StoredTensor& t : incident.tensors)
+    if (t.path == path) panel.plane = plane_holding(t.shape, shown);
+}
+
 /// Has the selected tensor read.
 void ask_for_tensor(UiState& state, TensorPanel& panel) {
   if (!state.session.tensor_waits(panel.plane) && !state.session.elements_wait()) return;
   const std::string& path = state.session.selection().tensor;
   const std::string place =
       std::to_string(panel.plane) + '\n' + std::to_string(state.session.shown_element() / kElementPage);
-  panel.wish.ask(state, path + '\n' + place, path, [plane = panel.plane](Session& session) {
-    (void)session.tensor_slice(plane);
-    (void)session.elements();
-  });
+  panel.wish.ask(state, path + '\n' + place, path,
+                 [plane = panel.plane, chosen = panel.followed.has_value()](Session& session) {
+                   const TensorDetail* detail = session.tensor_detail();
+                   const bool follows = !chosen && detail != nullptr;
+                   (void)session.tensor_slice(
+                       follows ? plane_holding(detail->tensor.shape, session.shown_element()) : plane);
+                   (void)session.elements();
+                 });
 }
 
 }  // namespace
@@ -132,9 +153,9 @@ void TensorPanel::draw(UiState& state) {
   const OpenIncident* incident = state.session.incident();
   if (incident == nullptr) return ImGui::TextWrapped("%s", verdict_page(state.session).headline.c_str());
   tensor_choice(state, *incident);
-  if (plane_of != state.session.selection().tensor) plane = 0;
-  plane_of = state.session.selection().tensor;
+  follow_element(state.session, *incident, *this);
   ask_for_tensor(state, *this);
+  follow_element(state.session, *incident, *this);  // without a loader it was read just now
   const TensorDetail* detail = state.session.read_detail();
   if (detail == nullptr && state.session.tensor_waits(plane)) {
     wish.draw(state);
@@ -153,7 +174,7 @@ void TensorPanel::draw(UiState& state) {
   numbers(*detail);
   ImGui::PushID(
       incident->reader.path().c_str());  // a tensor of that name in another incident has other limits
-  draw_exponents(*detail, wide ? em * 24 : em * 13);
+  draw_exponents(*detail, state.session.selection().what_if.scale, wide ? em * 24 : em * 13);
   ImGui::PopID();
   draw_formats(state, *detail);
   if (wide) ImGui::TableNextColumn();

@@ -52,7 +52,8 @@ void draw_formats(UiState& state, const TensorDetail& d) {
     for (const Format format : kFitFormats) format_row(state.session, d, format);
     ImGui::EndTable();
   }
-  ImGui::TextWrapped("%s", what_if_text(*d.fits, state.session.selection().what_if).c_str());
+  ImGui::TextWrapped("%s",
+                     what_if_text(*d.fits, state.session.selection().what_if, d.scan.non_finite()).c_str());
 }
 
 }  // namespace nanquest::viewer

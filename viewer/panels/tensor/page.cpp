@@ -78,7 +78,7 @@ PanelPage page_of_tensor(Session& session, Extent extent) {
   page.facts.push_back({"not finite", not_finite_text(*detail)});
   const WhatIf& what = session.selection().what_if;
   if (detail->fits) {
-    page.facts.push_back({"what if", what_if_text(*detail->fits, what)});
+    page.facts.push_back({"what if", what_if_text(*detail->fits, what, s.non_finite())});
     page.tables.push_back(fits_of(*detail, what));
   }
   if (const ElementPage* elements = session.elements(); elements != nullptr)

@@ -16,7 +16,7 @@ struct Bars {
   int low = -16, high = 16;
 };
 
-Bars bars_of(const TensorDetail& d) {
+Bars bars_of(const TensorDetail& d, int scale) {
   Bars bars;
   bool any = false;
   for (int i = 0; i < kHistogramBins; ++i) {
@@ -31,30 +31,29 @@ Bars bars_of(const TensorDetail& d) {
     any = true;
   }
   // fp16's whole range is always in view: most questions are about it.
-  bars.low = std::min(bars.low, -26) - 2;
-  bars.high = std::max(bars.high, 17) + 2;
+  bars.low = std::min(bars.low, -26 - scale) - 2;
+  bars.high = std::max(bars.high, 17 - scale) + 2;
   return bars;
 }
 
 /// One row a format: solid where it is normal, faint where subnormal.
-void format_bands(const Bars& bars) {
+void format_bands(const Bars& bars, int scale) {
   ImDrawList& list = *ImPlot::GetPlotDrawList();
   const ImVec2 origin = ImPlot::GetPlotPos(), size = ImPlot::GetPlotSize();
   const float h = ImGui::GetFontSize() * 0.8f;
   for (std::size_t i = 0; i < std::size(kFitFormats); ++i) {
-    const FormatInfo& f = info(kFitFormats[i]);
-    const double tail = std::log2(f.min_subnormal);
+    const Band band = band_of(kFitFormats[i], scale);
     const auto x_of = [&](double exponent) {
       return ImPlot::PlotToPixels(std::clamp<double>(exponent, bars.low - 4.0, bars.high + 4.0), 1).x;
     };
     const float y = origin.y + 4 + static_cast<float>(i) * (h + 3);
     const ImVec4 c = series_colour(i);
-    list.AddRectFilled({x_of(f.min_exponent - 0.5), y}, {x_of(f.max_exponent + 0.5), y + h},
+    list.AddRectFilled({x_of(band.normal - 0.5), y}, {x_of(band.last + 0.5), y + h},
                        ImGui::GetColorU32({c.x, c.y, c.z, 0.55f}));
-    list.AddRectFilled({x_of(tail - 0.5), y}, {x_of(f.min_exponent - 0.5), y + h},
+    list.AddRectFilled({x_of(band.subnormal - 0.5), y}, {x_of(band.normal - 0.5), y + h},
                        ImGui::GetColorU32({c.x, c.y, c.z, 0.22f}));
-    const std::string name(f.name);
-    const float right = std::min(x_of(f.max_exponent + 0.5), origin.x + size.x);
+    const std::string name(info(kFitFormats[i]).name);
+    const float right = std::min(x_of(band.last + 0.5), origin.x + size.x);
     const float at = right - ImGui::CalcTextSize(name.c_str()).x - 4;
     list.AddText({at, y + h * 0.5f - ImGui::GetFontSize() * 0.5f}, ImGui::GetColorU32(colour().strong),
                  name.c_str());
@@ -63,10 +62,17 @@ void format_bands(const Bars& bars) {
 
 }  // namespace
 
-void draw_exponents(const TensorDetail& detail, float height) {
-  const Bars bars = bars_of(detail);
+Band band_of(Format format, int scale) {
+  const FormatInfo& f = info(format);
+  return {std::log2(f.min_subnormal) - scale, static_cast<double>(f.min_exponent) - scale,
+          static_cast<double>(f.max_exponent) - scale};
+}
+
+void draw_exponents(const TensorDetail& detail, int scale, float height) {
+  const Bars bars = bars_of(detail, scale);
   if (!ImPlot::BeginPlot(("##exponents" + detail.tensor.path).c_str(), {-1, height}, kBarePlot)) return;
-  ImPlot::SetupAxes("exponent of 2", "values", 0, 0);
+  const std::string bands = scale == 0 ? "" : "; formats of values times 2^" + std::to_string(scale);
+  ImPlot::SetupAxes(("exponent of 2" + bands).c_str(), "values", 0, 0);
   ImPlot::SetupAxisScale(ImAxis_Y1, ImPlotScale_Log10);
   // Room above the tallest bar for the bands: as many decades as they take of the height.
   const double lanes = std::size(kFitFormats) * (ImGui::GetFontSize() * 0.8 + 3) + 8;
@@ -79,7 +85,7 @@ void draw_exponents(const TensorDetail& detail, float height) {
   for (std::size_t i = 0; i < bars.x.size(); ++i)
     list.AddRectFilled(ImPlot::PlotToPixels(bars.x[i] - 0.42, bars.y[i]),
                        ImPlot::PlotToPixels(bars.x[i] + 0.42, 0.5), ImGui::GetColorU32(colour().sky));
-  format_bands(bars);
+  format_bands(bars, scale);
   ImPlot::PopPlotClipRect();
   if (ImPlot::IsPlotHovered()) {
     const int exponent = static_cast<int>(std::lround(ImPlot::GetPlotMousePos().x)),
@@ -129,15 +135,22 @@ void draw_slice(UiState& state, const TensorSlice& slice, float height) {
         list.AddRectFilled(low_corner, high_corner, viridis(t));
       }
     }
+  if (const auto cell = slice.cell_of(state.session.shown_element())) {
+    const auto [r, c] = *cell;
+    const ImVec2 a = ImPlot::PlotToPixels(static_cast<double>(c) * dx, static_cast<double>(r) * dy),
+                 b = ImPlot::PlotToPixels(static_cast<double>(c + 1) * dx, static_cast<double>(r + 1) * dy);
+    list.AddRect({std::min(a.x, b.x) - 2, std::min(a.y, b.y) - 2},
+                 {std::max(a.x, b.x) + 2, std::max(a.y, b.y) + 2}, ImGui::GetColorU32(colour().strong), 0, 2);
+  }
   ImPlot::PopPlotClipRect();
   if (!state.options.still && ImPlot::IsPlotHovered()) {
     const ImPlotPoint at = ImPlot::GetPlotMousePos();
     const auto r = static_cast<std::int64_t>(at.y / dy), c = static_cast<std::int64_t>(at.x / dx);
     if (r >= 0 && c >= 0 && r < slice.cell_rows && c < slice.cell_columns) {
       if (ImGui::IsMouseReleased(ImGuiMouseButton_Left))
-        state.session.select_element(static_cast<std::uint64_t>(
-            (slice.plane * slice.rows + static_cast<std::int64_t>(at.y)) * slice.columns +
-            static_cast<std::int64_t>(at.x)));
+        state.session.select_element(
+            slice.first + static_cast<std::uint64_t>(static_cast<std::int64_t>(at.y) * slice.columns +
+                                                     static_cast<std::int64_t>(at.x)));
       const Extremes& e = slice.at(r, c);
       const std::string values =
           e.has_finite()

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,7 +17,8 @@ struct TensorPanel : PanelView {
   std::vector<Action> actions(UiState& state) override;
 
   std::int64_t plane = 0;
-  std::string plane_of;  ///< the tensor whose plane that is
+  std::string plane_of;                   ///< the tensor whose plane that is
+  std::optional<std::uint64_t> followed;  ///< the element that the plane was chosen for
   Wish wish;
   bool bits = false;    ///< elements with their bytes
   bool reveal = false;  ///< the elements come into sight with the next one that is gone to

@@ -1,16 +1,25 @@
+#include <algorithm>
 #include <cmath>
+#include <limits>
 #include <map>
 #include <set>
 #include <sstream>
+#include <utility>
 
 #include "viewer/model/numbers.h"
 #include "viewer/model/timeline.h"
 #include "viewer/panels/records.h"
 
 namespace nanquest::viewer {
+namespace {
+
+constexpr std::size_t kNoRow = std::numeric_limits<std::size_t>::max();
+
+}  // namespace
 
 /// One row a step: every scalar on record, the gate's answer, and the incidents of that step, and at
-/// watched steps the headroom. Steps that no series holds follow.
+/// watched steps the headroom. A step that was repeated has a row each time, those of the run beside it in
+/// the same order. Steps that no series of this run holds follow.
 Result<std::string> timeline_csv(Session& session) {
   const History& history = session.history();
   using Lane = TimelineEvent::Lane;
@@ -47,10 +56,12 @@ Result<std::string> timeline_csv(Session& session) {
       const double value = known ? (*headroom.bits(of))[r] : std::nan("");
       return std::isnan(value) ? "" : exact_number(value);
     };
-    std::string text = "," + bits("") + "," + csv_field(known ? headroom.nearest(r) : "");
-    return place.empty() ? text : text + "," + bits(place);
+    std::string text = ",";
+    text.append(bits("")).append(",").append(csv_field(known ? headroom.nearest(r) : ""));
+    if (!place.empty()) text.append(",").append(bits(place));
+    return text;
   };
-  const auto row = [&](double step, std::size_t r) {
+  const auto row = [&](double step, std::size_t r, std::size_t beside) {
     out << exact_number(step);
     for (std::size_t i = 0; i < history.scalar_names().size(); ++i)
       if (history.scalar_names()[i] != "gate")
@@ -60,21 +71,28 @@ Result<std::string> timeline_csv(Session& session) {
         << csv_field(incident == incidents.end() ? "" : one_line(incident->second));
     if (!headroom.empty()) out << bits_at(step);
     if (forecasts) out << ',' << csv_field(foretold.count(step) ? one_line(foretold[step]) : "");
-    const std::size_t beside = other == nullptr ? 0 : other->row_of(step);
-    for (const TimelineCurve& curve : curves) {
-      if (curve.other == nullptr) continue;
-      out << ',' << (other->steps()[beside] == step ? exact_number((*curve.other)[beside]) : "");
-    }
+    for (const TimelineCurve& curve : curves)
+      if (curve.other != nullptr)
+        out << ',' << (beside < curve.other->size() ? exact_number((*curve.other)[beside]) : "");
     out << '\n';
   };
-  for (std::size_t r = 0; r < history.rows(); ++r) row(history.steps()[r], r);
+  const auto rows_of = [&](double step) {
+    const auto [here, here_end] = history.rows_at(step);
+    const auto [there, there_end] =
+        other == nullptr ? std::pair<std::size_t, std::size_t>{} : other->rows_at(step);
+    const std::size_t count = std::max({here_end - here, there_end - there, std::size_t{1}});
+    for (std::size_t i = 0; i < count; ++i)
+      row(step, here + i < here_end ? here + i : kNoRow, there + i < there_end ? there + i : kNoRow);
+    return here_end;
+  };
+  for (std::size_t r = 0; r < history.rows();) r = rows_of(history.steps()[r]);
   std::set<double> others;  // that no series holds
   for (const auto* steps : {&incidents, &foretold})
     for (const auto& [step, what] : *steps) others.insert(step);
   for (const double step : headroom.history().steps()) others.insert(step);
   if (other != nullptr) others.insert(other->steps().begin(), other->steps().end());
   for (const double step : others)
-    if (history.empty() || history.steps()[history.row_of(step)] != step) row(step, history.rows());
+    if (const auto [first, last] = history.rows_at(step); first == last) (void)rows_of(step);
   return out.str();
 }
 

@@ -29,22 +29,16 @@ struct Drawn {
 /// Everything that is known of a step.
 void tell_step(const Drawn& drawn, double step) {
   std::string text = "step " + exact_number(step);
-  const std::size_t row = drawn.history.row_of(step);
-  const bool known = !drawn.history.empty() && drawn.history.steps()[row] == step;
   for (const TimelineCurve& curve : drawn.curves) {
-    if (curve.history == &drawn.history) {
-      if (known) text += "\n" + curve.title + " " + exact_number((*curve.values)[row]);
-      const std::size_t there = curve.other == nullptr ? 0 : curve.other_history->row_of(step);
-      if (curve.other != nullptr && curve.other_history->steps()[there] == step)
-        text += (known ? ", " : "\n" + curve.title + " ") + drawn.state.session.comparison()->there + " " +
-                exact_number((*curve.other)[there]);
-      continue;
-    }
-    const std::size_t watched = curve.history->row_of(step);
-    if (curve.history->steps()[watched] != step) continue;
-    text += "\n" + curve.title + " " + exact_number((*curve.values)[watched]);
-    if (drawn.state.session.selection().place.empty())
-      text += ": " + drawn.state.session.headroom().nearest(watched);
+    const std::string here = values_at(*curve.history, *curve.values, step);
+    const std::string there =
+        curve.other == nullptr ? "" : values_at(*curve.other_history, *curve.other, step);
+    if (here.empty() && there.empty()) continue;
+    text.append("\n").append(curve.title).append(here.empty() ? "" : " ").append(here);
+    if (!there.empty())
+      text += (here.empty() ? " " : "; ") + drawn.state.session.comparison()->there + " " + there;
+    if (curve.history != &drawn.history && drawn.state.session.selection().place.empty())
+      text += ": " + drawn.state.session.headroom().nearest(curve.history->row_of(step));
   }
   for (const TimelineEvent& event : drawn.events)
     if (event.step == step && text.size() < 900) text += "\n" + event.what;

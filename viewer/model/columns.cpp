@@ -1,0 +1,54 @@
+#include "viewer/model/columns.h"
+
+#include <algorithm>
+#include <cctype>
+#include <iterator>
+#include <string_view>
+#include <vector>
+
+namespace nanquest::viewer {
+namespace {
+
+constexpr std::string_view kOwn[] = {"gate", "grad_amax", "bad_gradients", "seconds", "measured"};
+/// Words that nothing but a measure of time, or of how much was done in it, has in its name.
+constexpr std::string_view kClock[] = {"second",     "seconds", "sec",      "secs",    "ms",
+                                       "minutes",    "hours",   "eta",      "elapsed", "duration",
+                                       "latency",    "runtime", "walltime", "clock",   "wallclock",
+                                       "throughput", "fps",     "tflops",   "mfu"};
+
+/// "train/tokens_per_second" in small letters: train, tokens, per, second.
+std::vector<std::string> words_of(const std::string& name) {
+  std::vector<std::string> words(1);
+  for (const char c : name) {
+    const auto letter = static_cast<unsigned char>(c);
+    if (std::isalnum(letter))
+      words.back() += static_cast<char>(std::tolower(letter));
+    else if (!words.back().empty())
+      words.emplace_back();
+  }
+  if (words.back().empty()) words.pop_back();
+  return words;
+}
+
+}  // namespace
+
+const KnownColumn* known_column(const std::string& name) {
+  const auto* const found =
+      std::ranges::find_if(kKnownColumns, [&](const KnownColumn& known) { return name == known.name; });
+  return found == std::end(kKnownColumns) ? nullptr : found;
+}
+
+bool is_own_column(const std::string& name) {
+  return std::ranges::find(kOwn, name) != std::end(kOwn);
+}
+
+bool is_clock_column(const std::string& name) {
+  const std::vector<std::string> words = words_of(name);
+  if (words.empty()) return false;
+  // "time" and "s" are common elsewhere ("time_embedding_norm"): at the end alone they are of the clock.
+  if (words.back() == "time" || name.ends_with("/s") || name.ends_with("_per_s")) return true;
+  return std::ranges::any_of(
+      words, [](const std::string& word) { return std::ranges::find(kClock, word) != std::end(kClock); });
+}
+
+}  // namespace nanquest::viewer
