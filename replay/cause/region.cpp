@@ -1,143 +1,22 @@
 #include "replay/cause/region.h"
 
-#include <ATen/ATen.h>
-
 #include <algorithm>
-#include <cmath>
 #include <string>
-#include <utility>
-#include <vector>
 
-#include "probe/numerics/format.h"
-#include "probe/observe/module_scope.h"
 #include "probe/observe/op_traits.h"
-#include "probe/tensor/tensor_scan.h"
 #include "probe/trace/regions.h"
 #include "replay/case/values.h"
 #include "replay/cause/cause.h"
+#include "replay/cause/opened_region.h"
 #include "replay/cause/record_parts.h"
-#include "replay/lab/lab.h"
-#include "replay/lab/region_graph.h"
 #include "replay/verdict/sentences.h"
 
 namespace nanquest {
 namespace {
 
-/// Between the number of a node and its module, in the module paths of the recording.
-constexpr char kAfterNumber = '|';
-
-/// What one run of the region's operators on its recorded inputs gave.
-struct Opened {
-  Recording recording;
-  std::vector<at::Tensor> outputs;   ///< one per recorded output
-  std::vector<at::Tensor> recorded;  ///< what the compiled region gave
-};
-
-/// The path of a module inside the region, which ran in `outer`. A model itself is called by the name of its
-/// type, which is no part of its modules' paths.
-std::string path_inside(const Case& c, const std::string& outer, const std::string& inner) {
-  if (inner.empty()) return outer;
-  const auto& modules = c.doc().modules;
-  const bool whole = std::any_of(modules.begin(), modules.end(), [&](const ModuleRow& row) {
-    return row.path == outer && row.type == outer;
-  });
-  return whole || outer.empty() ? inner : outer + "." + inner;
-}
-
-/// Copies of what the region read, as it was then, by the names that its memory has.
-NamedTensors inputs_of(const Case& c) {
-  const Checkpoint before = c.lab()->replayer().checkpoint(c.op_index());
-  NamedTensors inputs;
-  for (const TraceGraph::Argument& argument : c.graph().arguments(OpId{c.op_index()})) {
-    const std::string name = c.slot_text(c.graph().slot(argument.row).row());
-    inputs.emplace_back(name, before.value(argument.row.row()).detach().clone());
-  }
-  return inputs;
-}
-
-/// Modules and stacks of the recording become those of the graph: paths begin with the number of their node.
-void name_ops(const Case& c, const RegionGraph& graph, SnapshotDoc& doc) {
-  const std::string outer = c.module_of(c.op_index());
-  const auto first = static_cast<std::int32_t>(doc.stacks.size());
-  doc.stacks.insert(doc.stacks.end(), graph.stacks().begin(), graph.stacks().end());
-  std::vector<std::int32_t> stacks(doc.modules.size(), kNone);
-  for (std::size_t row = 0; row < doc.modules.size(); ++row) {
-    std::string& path = doc.modules[row].path;
-    const std::size_t bar = path.find(kAfterNumber);
-    if (bar == std::string::npos) continue;
-    const RegionNode& node = graph.nodes().at(std::stoul(path.substr(0, bar)));
-    path = path_inside(c, outer, node.module);
-    if (node.stack >= 0) stacks[row] = first + node.stack;
-  }
-  for (OpRow& op : doc.ops)
-    if (op.module != kNone) op.stack = stacks.at(static_cast<std::size_t>(op.module));
-}
-
-/// While it lives, ops belong to the node that was entered last.
-struct InNode {
-  InNode() { push_module("", ""); }
-  ~InNode() { pop_module(); }
-  InNode(const InNode&) = delete;
-  InNode& operator=(const InNode&) = delete;
-  static void enter(const RegionNode& node) {
-    pop_module();
-    push_module(std::to_string(node.number) + kAfterNumber + node.module, node.module_type);
-  }
-};
-
-/// Throws what the operators throw, and std::runtime_error where the file lacks something.
-Opened open(const Case& c, const RegionGraph& graph, const RegionCall& call) {
-  Opened opened;
-  opened.recorded = c.values(c.op_index()).outputs;
-  const NamedTensors inputs = inputs_of(c);
-  std::vector<at::Tensor> tensors;
-  for (const auto& [name, tensor] : inputs) tensors.push_back(tensor);
-  Parts parts;
-  parts.given = inputs;
-  std::vector<at::Tensor> places(opened.recorded.size());
-  for (std::size_t i = 0; i < places.size(); ++i) {
-    // What was well is no harm, whatever its operators give.
-    if (!opened.recorded[i].defined() || all_finite(opened.recorded[i])) continue;
-    places[i] = at::zeros_like(opened.recorded[i]);
-    parts.results.emplace_back("output " + std::to_string(i), places[i]);
-  }
-  parts.run = [&] {
-    const InNode in_node;
-    std::vector<at::Tensor> outputs = graph.run(tensors, call.sizes, [&](const RegionNode& node) {
-      if (!c.has_time()) throw std::runtime_error("there is no time left (more: --budget SECONDS)");
-      InNode::enter(node);
-    });
-    std::erase_if(outputs, [](const at::Tensor& t) { return !t.defined(); });
-    if (outputs.size() != places.size()) throw std::runtime_error("it gives another number of tensors");
-    for (std::size_t i = 0; i < places.size(); ++i)
-      if (places[i].defined()) places[i].copy_(outputs[i]);
-    opened.outputs = std::move(outputs);
-  };
-  opened.recording = record_parts(parts);
-  if (!opened.recording.failure.empty()) throw std::runtime_error(opened.recording.failure);
-  name_ops(c, graph, opened.recording.doc);
-  return opened;
-}
-
-/// The largest difference between compiled and one by one, in parts of the largest value, over what both have
-/// finite.
-double furthest(const Opened& opened) {
-  double worst = 0;
-  for (std::size_t i = 0; i < opened.outputs.size() && i < opened.recorded.size(); ++i) {
-    const at::Tensor &a = opened.recorded[i], &b = opened.outputs[i];
-    if (!a.defined() || !a.is_floating_point() || a.sizes() != b.sizes() || a.numel() == 0) continue;
-    const at::Tensor x = a.to(at::kDouble), y = b.to(at::kDouble);
-    const at::Tensor both = x.isfinite().logical_and(y.isfinite());
-    const double largest = y.abs().where(both, at::zeros({}, at::kDouble)).max().item<double>();
-    const double off = (x - y).abs().where(both, at::zeros({}, at::kDouble)).max().item<double>();
-    if (largest > 0) worst = std::max(worst, off / largest);
-  }
-  return worst;
-}
-
 const char* const kOneByOne = "the region's operators one by one";
 
-void add_comparison(const Opened& opened, const RegionGraph& graph, Verdict& v) {
+void add_comparison(const OpenedRegion& opened, const RegionGraph& graph, Verdict& v) {
   if (graph.draws()) {
     v.not_tested.push_back(
         "that the region's operators one by one give what it gave: its kernels drew random numbers, which "
@@ -148,18 +27,6 @@ void add_comparison(const Opened& opened, const RegionGraph& graph, Verdict& v) 
                         number_text(furthest(opened))});
 }
 
-/// True if the operators one by one go bad in the elements that the region gave as bad, but for one in a
-/// hundred.
-bool goes_bad_alike(const Opened& opened) {
-  for (std::size_t i = 0; i < opened.recorded.size(); ++i) {
-    const at::Tensor &a = opened.recorded[i], &b = opened.outputs[i];
-    if (!a.defined() || all_finite(a)) continue;
-    if (a.sizes() != b.sizes()) return false;
-    if (100 * a.isfinite().ne(b.isfinite()).sum().item<std::int64_t>() > a.numel()) return false;
-  }
-  return true;
-}
-
 /// True if the culprit is an fp16 overflow that is not why the values are bad. Compiled code keeps fp32
 /// between fused operators, so what overflows one by one need not have done so there.
 bool overflowed_only_here(const Case& inner, const Verdict& verdict) {
@@ -168,23 +35,6 @@ bool overflowed_only_here(const Case& inner, const Verdict& verdict) {
     return false;
   const TensorRow* output = find_row(inner.doc(), TensorId{op->first_output});
   return op->output_count > 0 && output && output->dtype == DType::float16;
-}
-
-/// True if what the region gave as bad is, one by one, so near the end of its format that rounding once
-/// instead of after each operator may decide: neither is wrong then.
-bool at_the_end_of_its_format(const Opened& opened) {
-  constexpr double kNear = 0.9;
-  for (std::size_t i = 0; i < opened.recorded.size(); ++i) {
-    const at::Tensor &a = opened.recorded[i], &b = opened.outputs[i];
-    if (!a.defined() || all_finite(a) || a.sizes() != b.sizes() || !a.is_floating_point()) continue;
-    const at::Tensor there = a.isfinite().logical_not().logical_and(b.isfinite());
-    const double largest =
-        b.to(at::kDouble).abs().where(there, at::zeros({}, at::kDouble)).max().item<double>();
-    const auto type = dtype_of(a.scalar_type());
-    const auto format = type ? format_of(*type) : std::nullopt;
-    if (format && largest >= kNear * info(*format).max_finite) return true;
-  }
-  return false;
 }
 
 /// The verdict on what is inside takes the place of that on the region.
@@ -228,7 +78,7 @@ void call_it_the_compiler(Verdict& v) {
 }
 
 void look(const Case& c, const RegionGraph& graph, const DiagnoseOptions& options, Verdict& v) {
-  const Opened opened = open(c, graph, region_call(c.doc(), *c.op()));
+  const OpenedRegion opened = open_region_of(c, graph);
   const auto replayer = replayer_of(opened.recording);
   if (!replayer) throw std::runtime_error("its recording can't be run");
   add_comparison(opened, graph, v);
@@ -240,13 +90,13 @@ void look(const Case& c, const RegionGraph& graph, const DiagnoseOptions& option
       });
   if (!reproduced) {
     const RunResult exact = inner.run({.precision = Precision::fp64});
-    const bool near = at_the_end_of_its_format(opened);
+    const bool near = !graph.draws() && rounding_decides(c, graph, opened);
     if (!graph.draws() && exact.failed == 0 && exact.births.empty() && !near)
       call_it_the_compiler(v);
     else
-      v.explanation += near ? " Its operators one by one give finite values, so near the end of the format "
-                              "that it depends on "
-                              "how often they are rounded."
+      v.explanation += near ? " Its operators one by one give finite values, but a last bit decides: "
+                              "compiled code, which rounds "
+                              "less often, may differ there without being wrong."
                             : " Its operators one by one give finite values.";
     return;
   }
