@@ -21,7 +21,7 @@ struct RegionGraph::Impl {
   std::vector<RegionNode> nodes;
   std::vector<std::vector<std::string>> stacks;
   std::vector<Json> arguments;  ///< of the nodes
-  Json outputs;
+  std::vector<Json> outputs;
   std::vector<std::size_t> last_reader;  ///< of each value: the node after which nobody needs it
   bool draws = false;
 };
@@ -123,8 +123,10 @@ Result<RegionGraph> RegionGraph::parse(const std::string& text) {
         impl->last_reader[value] = i;
       });
     }
-    impl->outputs = j.at("outputs");
-    each_reference(impl->outputs, [&](std::size_t value) { impl->last_reader.at(value) = nodes.size(); });
+    for (const Json& output : j.at("outputs")) {
+      impl->outputs.push_back(output);
+      each_reference(output, [&](std::size_t value) { impl->last_reader.at(value) = nodes.size(); });
+    }
     impl->draws = j.at("draws").get<bool>();
     return RegionGraph(std::move(impl));
   } catch (const std::exception& e) {
