@@ -133,7 +133,8 @@ def summary(processes: list, command: list, code: int) -> str:
     if any("torch" in process for process in processes):
         if code:
             return f"nothing was observed: the program ended with code {code} before a step of a training was made"
-        return f"nothing was observed: torch was imported, but no step of a training was made; {elsewhere}"
+        return ("nothing was observed: torch was imported, but no step of a training was made (one of an optimizer that is itself "
+                f"compiled, or under compiled autograd, is not seen); {elsewhere}")
     if processes:
         return "" if code else f"nothing was observed: torch was not imported; {elsewhere}"
     if option := options_against(command):
