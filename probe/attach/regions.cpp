@@ -32,7 +32,8 @@ void leave_region() {
   close_region({});
 }
 
-/// What PyTorch does to compile is nothing that the program computes: ops of this thread in between are nobody's. May nest.
+/// What PyTorch does to compile is nothing that the program computes: ops of this thread in between are
+/// nobody's. May nest.
 void compiling(bool begins) {
   thread_local int depth = 0;
   thread_local std::optional<ObserverPause> pause;
@@ -46,8 +47,8 @@ void compiling(bool begins) {
 }  // namespace
 
 TORCH_LIBRARY_FRAGMENT(nanquest, m) {
-  m.def("compiled_region(Tensor[] inputs, int graph, int[] sizes) -> Tensor[]");  // a name for traces; never
-                                                                                  // called
+  // A name for traces; never called.
+  m.def("compiled_region(Tensor[] inputs, int graph, int[] sizes) -> Tensor[]");
   m.def("compiling(bool begins) -> ()", &compiling);
   m.def("region_graph(int number, str graph) -> ()", &region_graph);
   m.def("begin_region(Tensor[] inputs, int graph, int[] sizes) -> ()", &begin_region);

@@ -137,10 +137,10 @@ case "$3" in
     [ -s "$dir/config/nanquest/viewer.ini" ] || { echo "FAILED: the layout was not remembered"; failures=1; }
     xvfb-run -a -s "-screen 0 1280x800x24" "$viewer" "$dir/story" --frames 5 > "$dir/out" 2>&1 || { echo "FAILED: the second time"; cat "$dir/out"; failures=1; }
     # What a person does in it: a larger size that is remembered, a picture of a panel in the working directory.
-    mkdir "$dir/work"
-    (cd "$dir/work" && xvfb-run -a -s "-screen 0 1280x800x24" "$viewer" "$dir/story" --frames 12 --do "Larger" --do "Save the panel as picture") > "$dir/out" 2>&1 || { echo "FAILED: actions"; cat "$dir/out"; failures=1; }
+    mkdir "$dir/saved"
+    (cd "$dir/saved" && xvfb-run -a -s "-screen 0 1280x800x24" "$viewer" "$dir/story" --frames 12 --do "Larger" --do "Save the panel as picture") > "$dir/out" 2>&1 || { echo "FAILED: actions"; cat "$dir/out"; failures=1; }
     grep -q "^Size=110$" "$dir/config/nanquest/viewer.ini" || { echo "FAILED: the size was not remembered"; failures=1; }
-    head -c 4 "$dir/work/"story-step131-*.png 2> /dev/null | grep -q "PNG" || { echo "FAILED: no picture"; cat "$dir/out"; ls "$dir/work"; failures=1; }
+    head -c 4 "$dir/saved/"story-step131-*.png 2> /dev/null | grep -q "PNG" || { echo "FAILED: no picture"; cat "$dir/out"; ls "$dir/saved"; failures=1; }
     (cd "$dir/story" && xvfb-run -a -s "-screen 0 1280x800x24" "$viewer" . --frames 12 --do "Save the panel as picture") > "$dir/out" 2>&1 || { echo "FAILED: actions in a run"; cat "$dir/out"; failures=1; }
     [ "$(cat "$dir/config/nanquest/recent")" = "$dir/story" ] || { echo "FAILED: recent runs"; cat "$dir/config/nanquest/recent"; failures=1; }
     [ "$before" = "$(find "$dir/story" -type f | sort | xargs cksum | cksum)" ] || { echo "FAILED: the viewer changed the data"; failures=1; }

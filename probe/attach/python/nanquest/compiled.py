@@ -23,7 +23,7 @@ from torch.utils._python_dispatch import _disable_current_modes
 
 from . import region_graph
 
-NO_GRAPH = -1        # of a region whose graph nobody saw: it was compiled before the probe came
+NO_GRAPH = -1        # of a region whose graph nobody saw: compiled before the probe came, or out of a cache
 
 _attachment = None   # who listens
 ran = False          # whether a region has run
@@ -42,10 +42,10 @@ def _tensors(values):
     return [value for value in values if isinstance(value, torch.Tensor)]
 
 
-def _real(values) -> bool:
-    """Whether there is something to compute: while it compiles, PyTorch calls with tensors that have shapes alone."""
-    return not any(isinstance(value, torch.Tensor) and (is_fake(value) or isinstance(value, FunctionalTensor))
-                   for value in values)
+def _traces(values) -> bool:
+    """Whether PyTorch calls with tensors that have shapes alone, as it does while it compiles: under a mode of its own."""
+    return torch._C._len_torch_dispatch_stack() > 0 and any(
+        isinstance(value, torch.Tensor) and (is_fake(value) or isinstance(value, FunctionalTensor)) for value in values)
 
 
 def _tell(attachment, name, *arguments) -> None:
@@ -72,7 +72,7 @@ def _watch_calls(module) -> None:
     def call(self, inputs):
         global ran
         attachment = _attachment
-        if attachment is None or attachment.off or not attachment.started or not _real(inputs):
+        if attachment is None or attachment.off or not attachment.started or _traces(inputs):
             return run(self, inputs)
         ran = True
         process, number = getattr(self, "_nanquest_graph", (None, NO_GRAPH))
@@ -98,6 +98,7 @@ def _watch_compiler(module) -> None:
     own = getattr(module, "_compile_fx_inner", None)
     if own is None or getattr(own, "_nanquest", False):
         return
+
     @functools.wraps(own)
     def compile_inner(graph_module, *args, **kwargs):
         told = region_graph.told(graph_module) if _records() else None  # before lowering changes it
@@ -205,7 +206,7 @@ def _stop_waiting() -> None:
 
 
 def install(attachment) -> None:
-    """Wraps both now, or when they are made."""
+    """Wraps what is watched now, or when it is made."""
     global _attachment, _finder
     _attachment = attachment
     _stop_waiting()
