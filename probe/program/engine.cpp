@@ -25,15 +25,17 @@ class HeardEngine final : public torch::autograd::Engine {
  private:
   struct Pass {
     Pass(const torch::autograd::edge_list& roots, bool accumulates, bool again)
-        : accumulates(accumulates), again(again) {
-      if (depth++ == 0) told.load()->begins(roots, accumulates, again);
+        : accumulates_(accumulates), again_(again) {
+      if (depth++ == 0) told.load()->begins(roots, accumulates_, again_);
     }
     ~Pass() {
-      if (--depth == 0) told.load()->ends(accumulates, again);
+      if (--depth == 0) told.load()->ends(accumulates_, again_);
     }
     Pass(const Pass&) = delete;
     Pass& operator=(const Pass&) = delete;
-    bool accumulates, again;
+
+   private:
+    bool accumulates_, again_;
   };
 };
 

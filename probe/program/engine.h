@@ -2,7 +2,7 @@
 /// program begins and ends.
 #pragma once
 
-#include <torch/csrc/autograd/edge.h>
+#include <torch/csrc/autograd/function.h>
 
 namespace nanquest::program {
 
