@@ -16,6 +16,17 @@ constexpr int kExitOnIncident = 4;
 constexpr int kLines = 3;
 constexpr std::chrono::seconds kBetweenNotes{1};
 
+/// The end of the thread that trains, or of the program on that thread: before LibTorch's own thread-local
+/// objects go, which were made before this one, and before HDF5 closes itself.
+struct AtThreadEnd {
+  Attachment* attachment = nullptr;
+  ~AtThreadEnd() {
+    if (attachment) attachment->end("");
+  }
+};
+thread_local AtThreadEnd at_thread_end;
+Attachment* at_exit = nullptr;
+
 }  // namespace
 
 bool Attachment::begin() {
@@ -36,6 +47,8 @@ bool Attachment::begin() {
       }
       session_ = std::move(made).value();
       thread_ = std::this_thread::get_id();
+      at_thread_end.attachment = at_exit = this;
+      (void)std::atexit([] { at_exit->end(""); });  // for a program that another thread ends
       say("attached; files go to " + shorter(options_.probe.run_dir));
       note(seen());
     } catch (const std::exception& problem) {
@@ -69,7 +82,8 @@ nlohmann::json Attachment::seen() const {
 void Attachment::heed(const attach::StepAnswer& answer) {
   if (!session_) return;
   if (const std::string trouble = session_->trouble(); !trouble.empty()) say(trouble);
-  const bool stop = stops_ && answer.incident && answer.stops;
+  const bool stop = (stops_.on_incident && answer.incident && answer.stops) ||
+                    (stops_.on_forecast && answer.forecast);
   tell(answer, stop ? "; stopped" : "");
   if (std::chrono::steady_clock::now() >= next_note_) {
     next_note_ = std::chrono::steady_clock::now() + kBetweenNotes;

@@ -19,7 +19,11 @@ namespace nanquest::program {
 
 class Attachment final : public BackwardListener {
  public:
-  explicit Attachment(attach::AttachOptions options, bool stops) : options_(std::move(options)), stops_(stops) {}
+  /// What ends the program with exit code 4.
+  struct Stops {
+    bool on_incident = false, on_forecast = false;
+  };
+  Attachment(attach::AttachOptions options, Stops stops) : options_(std::move(options)), stops_(stops) {}
 
   /// Begins to observe the calling thread, which trains; false if that failed before, or fails, with a line.
   bool begin();
@@ -38,7 +42,7 @@ class Attachment final : public BackwardListener {
   nlohmann::json seen() const;
 
   attach::AttachOptions options_;
-  bool stops_;  ///< incidents end the program
+  Stops stops_;
   std::once_flag begun_;
   std::thread::id thread_;
   std::unique_ptr<attach::AttachSession> session_;

@@ -83,12 +83,11 @@ extern "C" __attribute__((visibility("default"))) void nanquest_program_begin() 
       return say("the probe is off: " + options.error().text());
     }
     options->probe.config["command"] = command_line();
-    const auto action = options->probe.config.find("on-incident");
-    const bool stops = action != options->probe.config.end() && action->second == "stop";
+    const auto asked = nlohmann::json::parse(text ? text : "{}");
+    const Attachment::Stops stops{asked.value("on_incident", "") == "stop", asked.value("on_forecast", "") == "stop"};
     options->skip_bad_updates = false;  // the program's optimizer asks nobody
     attachment = new Attachment(std::move(options).value(), stops);
     before = std::set_terminate(terminates);
-    (void)std::atexit([] { attachment->end(""); });
     listen_to_backward(*attachment);
     on_first_op(begins);
   } catch (const std::exception& problem) {
