@@ -73,17 +73,20 @@ void Attachment::ends(bool accumulates, bool again) {
 }
 
 nlohmann::json Attachment::seen() const {
-  return {{"run_dir", options_.probe.run_dir},       {"steps", session_->steps_made()},
-          {"incidents", session_->incidents()},      {"carried_on", session_->carried_on()},
-          {"muted", session_->muted()},              {"skipped", 0},
+  return {{"run_dir", options_.probe.run_dir},
+          {"steps", session_->steps_made()},
+          {"incidents", session_->incidents()},
+          {"carried_on", session_->carried_on()},
+          {"muted", session_->muted()},
+          {"skipped", 0},
           {"fell_back", nullptr}};
 }
 
 void Attachment::heed(const attach::StepAnswer& answer) {
   if (!session_) return;
   if (const std::string trouble = session_->trouble(); !trouble.empty()) say(trouble);
-  const bool stop = (stops_.on_incident && answer.incident && answer.stops) ||
-                    (stops_.on_forecast && answer.forecast);
+  const bool stop =
+      (stops_.on_incident && answer.incident && answer.stops) || (stops_.on_forecast && answer.forecast);
   tell(answer, stop ? "; stopped" : "");
   if (std::chrono::steady_clock::now() >= next_note_) {
     next_note_ = std::chrono::steady_clock::now() + kBetweenNotes;
@@ -103,7 +106,8 @@ void Attachment::tell(const attach::StepAnswer& answer, const std::string& end) 
       say("more incidents follow; they are named in " + shorter(options_.probe.run_dir + "/manifest.json"));
     return;
   }
-  say(answer.summary + end + (answer.file.empty() ? "" : "; see it with: nanquest-replay " + shorter(answer.file)));
+  say(answer.summary + end +
+      (answer.file.empty() ? "" : "; see it with: nanquest-replay " + shorter(answer.file)));
 }
 
 void Attachment::end(const std::string& raised) {
@@ -115,7 +119,8 @@ void Attachment::end(const std::string& raised) {
   }
   nlohmann::json facts = seen();
   if (trains_here())
-    if (const Status done = session_->finish(raised.empty() ? "the program ended" : "ended by " + raised); !done)
+    if (const Status done = session_->finish(raised.empty() ? "the program ended" : "ended by " + raised);
+        !done)
       say("the files are not complete: " + done.error().text());
   facts["ended"] = true;
   note(facts);

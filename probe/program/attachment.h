@@ -1,12 +1,12 @@
-/// Attachment: the probe in a program that is not Python. It waits; with the first op that begins to train, on
-/// whatever thread that runs, it makes the run directory and observes that thread. It tells what is found and
-/// completes the files when the program ends. One in a process, for good.
+/// Attachment: the probe in a program that is not Python. It waits; with the first op that begins to train,
+/// on whatever thread that runs, it makes the run directory and observes that thread. It tells what is found
+/// and completes the files when the program ends. One in a process, for good.
 #pragma once
 
 #include <chrono>
 #include <memory>
-#include <nlohmann/json_fwd.hpp>
 #include <mutex>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <thread>
 

@@ -71,8 +71,8 @@ std::pair<std::vector<at::Tensor>, std::vector<std::int64_t>> Leaves::weights(
     if (leaf.number < 0) continue;
     at::Tensor weight = lock(leaf);
     if (!weight.defined()) continue;
-    const bool wanted = memory.empty() ? weight.grad().defined()
-                                       : memory.count(weight.storage().unsafeGetStorageImpl()) > 0;
+    const bool wanted =
+        memory.empty() ? weight.grad().defined() : memory.count(weight.storage().unsafeGetStorageImpl()) > 0;
     if (!wanted) continue;
     found.first.push_back(std::move(weight));
     found.second.push_back(leaf.number);

@@ -2,9 +2,9 @@
 /// op made and that an update writes; it is called by its place among them, in the order of their first use,
 /// and its sizes: "leaf 3 [128, 64]".
 ///
-///     leaves.meet(t);                        // an op is about to read a differentiable tensor that no op made
-///     leaves.look_again();                   // gradients are there: who has one becomes a weight
-///     if (leaves.holds(storage)) …           // somebody writes to a weight
+///     leaves.meet(t);                        // an op is about to read a differentiable tensor that no op
+///     made leaves.look_again();                   // gradients are there: who has one becomes a weight if
+///     (leaves.holds(storage)) …           // somebody writes to a weight
 ///
 /// No tensor is kept alive. Of one thread.
 #pragma once
@@ -57,7 +57,8 @@ class Leaves {
 
   Name name_;
   std::vector<Leaf> leaves_;  // in the order in which they were met
-  std::unordered_set<const at::TensorImpl*> known_;  // addresses stay theirs while `leaves_` holds them weakly
+  std::unordered_set<const at::TensorImpl*>
+      known_;  // addresses stay theirs while `leaves_` holds them weakly
   std::unordered_map<const c10::StorageImpl*, std::size_t> memory_;  // to a place in leaves_
   std::size_t named_ = 0;
 };

@@ -75,15 +75,19 @@ void load_probe(const char* torch) {
   using Version = std::uint64_t (*)();
   const auto version = reinterpret_cast<Version>(dlsym(library, "aoti_torch_abi_version"));
   if (!version)
-    return give_up("the probe was built for LibTorch %s, but this program has one from before 2.9; the program "
-                   "runs without the probe (build nanquest against %s)", NANQUEST_TORCH_VERSION, torch);
+    return give_up(
+        "the probe was built for LibTorch %s, but this program has one from before 2.9; the program "
+        "runs without the probe (build nanquest against %s)",
+        NANQUEST_TORCH_VERSION, torch);
   char text[32];
   const std::uint64_t number = version();
   std::snprintf(text, sizeof(text), "%u.%u.%u", unsigned(number >> 56), unsigned(number >> 48 & 255),
                 unsigned(number >> 40 & 255));
   if (std::strcmp(text, NANQUEST_TORCH_VERSION) != 0)
-    return give_up("the probe was built for LibTorch %s, but this program has %s; the program runs without the "
-                   "probe (build nanquest against %s)", NANQUEST_TORCH_VERSION, text, torch);
+    return give_up(
+        "the probe was built for LibTorch %s, but this program has %s; the program runs without the "
+        "probe (build nanquest against %s)",
+        NANQUEST_TORCH_VERSION, text, torch);
   Dl_info self{};
   char path[PATH_MAX];
   if (!dladdr(reinterpret_cast<void*>(&load_probe), &self) || !self.dli_fname) return;
@@ -101,16 +105,19 @@ void load_probe(const char* torch) {
 void tell_of_late_torch() {
   const char* torch = torch_path();
   if (!*torch || is_python()) return;
-  give_up("nothing was observed: the program loaded LibTorch only while it ran (dlopen); set LD_PRELOAD=%s before "
-          "nanquest run, and it is there from the start", torch);
+  give_up(
+      "nothing was observed: the program loaded LibTorch only while it ran (dlopen); set LD_PRELOAD=%s "
+      "before "
+      "nanquest run, and it is there from the start",
+      torch);
 }
 
 bool is_wanted() {
   const char* attach = std::getenv("NANQUEST_ATTACH");
   if (!attach || std::strcmp(attach, "1") != 0) return false;
   const char* off = std::getenv("NANQUEST");
-  return !off || (strcasecmp(off, "off") != 0 && strcasecmp(off, "false") != 0 && strcasecmp(off, "no") != 0 &&
-                  std::strcmp(off, "0") != 0);
+  return !off || (strcasecmp(off, "off") != 0 && strcasecmp(off, "false") != 0 &&
+                  strcasecmp(off, "no") != 0 && std::strcmp(off, "0") != 0);
 }
 
 int start(int argc, char** argv, char** environment) {
@@ -128,8 +135,9 @@ int start(int argc, char** argv, char** environment) {
 }  // namespace
 
 extern "C" __attribute__((visibility("default"))) int __libc_start_main(Main main, int argc, char** argv,
-                                                                         void (*init)(), void (*fini)(),
-                                                                         void (*loader_fini)(), void* stack_end) {
+                                                                        void (*init)(), void (*fini)(),
+                                                                        void (*loader_fini)(),
+                                                                        void* stack_end) {
   program_main = main;
   const auto own = reinterpret_cast<StartMain>(dlsym(RTLD_NEXT, "__libc_start_main"));
   return own(start, argc, argv, init, fini, loader_fini, stack_end);

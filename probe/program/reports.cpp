@@ -71,7 +71,8 @@ int number_in_environment(std::initializer_list<const char*> names, int otherwis
     const std::string text = variable(name);
     int number = 0;
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-    if (!text.empty() && error == std::errc() && end == text.data() + text.size() && number >= 0) return number;
+    if (!text.empty() && error == std::errc() && end == text.data() + text.size() && number >= 0)
+      return number;
   }
   return otherwise;
 }

@@ -1,4 +1,5 @@
-// What libnanquest_preload.so calls before the program's main: from here on the probe waits for its first step.
+// What libnanquest_preload.so calls before the program's main: from here on the probe waits for its first
+// step.
 #include <torch/headeronly/version.h>
 
 #include <cxxabi.h>
@@ -84,7 +85,8 @@ extern "C" __attribute__((visibility("default"))) void nanquest_program_begin() 
     }
     options->probe.config["command"] = command_line();
     const auto asked = nlohmann::json::parse(text ? text : "{}");
-    const Attachment::Stops stops{asked.value("on_incident", "") == "stop", asked.value("on_forecast", "") == "stop"};
+    const Attachment::Stops stops{asked.value("on_incident", "") == "stop",
+                                  asked.value("on_forecast", "") == "stop"};
     options->skip_bad_updates = false;  // the program's optimizer asks nobody
     attachment = new Attachment(std::move(options).value(), stops);
     before = std::set_terminate(terminates);

@@ -72,13 +72,15 @@ std::unique_ptr<OpFrame> StepFinder::on_saved_copy(const OpTraits& copy, OpFrame
 }
 
 void StepFinder::note_number(const at::Tensor& output) {
-  if (!output.defined() || output.numel() != 1 || !output.requires_grad() || !output.is_floating_point()) return;
+  if (!output.defined() || output.numel() != 1 || !output.requires_grad() || !output.is_floating_point())
+    return;
   if (!output.grad_fn()) return;
   numbers_[next_number_++ % numbers_.size()] = {output.grad_fn().get(), output.variable_data()};
 }
 
 void StepFinder::look(const OpTraits& op, c10::ArrayRef<const c10::IValue> inputs) {
-  if (!inputs.empty() && !op.argument_written.empty() && op.argument_written[0] && write(op, inputs[0], inputs))
+  if (!inputs.empty() && !op.argument_written.empty() && op.argument_written[0] &&
+      write(op, inputs[0], inputs))
     return;
   if (updating_) {
     const auto last_time = updates_.find(first_written_);
@@ -95,7 +97,8 @@ void StepFinder::look(const OpTraits& op, c10::ArrayRef<const c10::IValue> input
   }
 }
 
-bool StepFinder::write(const OpTraits& op, const c10::IValue& first, c10::ArrayRef<const c10::IValue> inputs) {
+bool StepFinder::write(const OpTraits& op, const c10::IValue& first,
+                       c10::ArrayRef<const c10::IValue> inputs) {
   const c10::StorageImpl* memory = memory_of(first);
   if (!memory || !leaves_.holds(memory)) return false;
   const at::Tensor weight = leaves_.at(memory);
@@ -170,7 +173,8 @@ void StepFinder::begin_update(const c10::StorageImpl* first, double rate) {
   first_written_ = first;
   update_ = {};
   const auto last_time = updates_.find(first);
-  auto [tensors, numbers] = leaves_.weights(last_time == updates_.end() ? Memories{} : last_time->second.written);
+  auto [tensors, numbers] =
+      leaves_.weights(last_time == updates_.end() ? Memories{} : last_time->second.written);
   told_(session_.before_update({.lr = rate}, {std::move(tensors), std::move(numbers)},
                                /*gradients_follow=*/false));
 }

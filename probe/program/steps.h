@@ -1,10 +1,10 @@
 /// StepFinder: where the steps of a program begin and end that tells nothing of itself.
 ///
 /// All it has are the ops that run and when backward begins. A forward pass begins where an op first reads a
-/// weight differentiably; an update begins where, after backward, somebody writes to a weight, and is over with
-/// the last of as many writes as the update of the same weights took last time, at the latest with the next
-/// forward pass. It stands between the observer and the session, which is told what a Python program's hooks
-/// would tell it.
+/// weight differentiably; an update begins where, after backward, somebody writes to a weight, and is over
+/// with the last of as many writes as the update of the same weights took last time, at the latest with the
+/// next forward pass. It stands between the observer and the session, which is told what a Python program's
+/// hooks would tell it.
 ///
 /// Of the thread that trains; `backward_begins` and `backward_ends` as well.
 #pragma once
@@ -71,11 +71,11 @@ class StepFinder final : public OpSink {
   Told told_;
   Leaves leaves_;
   bool in_backward_ = false;
-  bool passing_ = false;     ///< a forward pass runs, or has run
+  bool passing_ = false;        ///< a forward pass runs, or has run
   bool has_gradients_ = false;  ///< backward ran since the last update
   bool in_grad_ = true;         ///< … and left them in .grad
   bool updating_ = false;
-  const at::TensorImpl* pass_leaf_ = nullptr;  ///< the first that the pass has read; an address only
+  const at::TensorImpl* pass_leaf_ = nullptr;        ///< the first that the pass has read; an address only
   const c10::StorageImpl* first_written_ = nullptr;  ///< of the update that runs or was made last
   Update update_;                                    ///< the one that runs
   std::unordered_map<const c10::StorageImpl*, Update> updates_;  ///< by the weight that they write first

@@ -1,5 +1,5 @@
-// A program that has no LibTorch, or one that it does nothing with, or loads one while it runs: what it is linked
-// with, and its arguments, say which. It ends with the code that its first argument is.
+// A program that has no LibTorch, or one that it does nothing with, or loads one while it runs: what it is
+// linked with, and its arguments, say which. It ends with the code that its first argument is.
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>

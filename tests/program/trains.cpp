@@ -1,5 +1,5 @@
-// A LibTorch program that knows nothing of nanquest: trains in the way that its first argument names, and prints
-// every loss and a sum over the weights' bits, so that two runs can be compared bit for bit.
+// A LibTorch program that knows nothing of nanquest: trains in the way that its first argument names, and
+// prints every loss and a sum over the weights' bits, so that two runs can be compared bit for bit.
 //
 //     trains WAY [BAD]     BAD: in this step (from 0) the batch holds a NaN
 #include <torch/torch.h>
@@ -59,7 +59,8 @@ void train(torch::nn::Sequential model, torch::optim::Optimizer& optimizer) {
     for (int i = 0; i < micro; ++i) {
       const auto x = batch(i == micro - 1 ? step : -2);
       loss = torch::mse_loss(model->forward(x), target(x));
-      if (way == "raises" && !std::isfinite(loss.item<float>())) throw std::runtime_error("the loss is not finite");
+      if (way == "raises" && !std::isfinite(loss.item<float>()))
+        throw std::runtime_error("the loss is not finite");
       if (way == "leaves_out" && !std::isfinite(loss.item<float>())) break;
       loss.backward();
     }
@@ -79,12 +80,14 @@ void train(torch::nn::Sequential model, torch::optim::Optimizer& optimizer) {
 
 /// Two networks that train each other in turn.
 void train_pair() {
-  auto maker = torch::nn::Sequential(torch::nn::Linear(4, 6)), judge = torch::nn::Sequential(torch::nn::Linear(6, 1));
+  auto maker = torch::nn::Sequential(torch::nn::Linear(4, 6)),
+       judge = torch::nn::Sequential(torch::nn::Linear(6, 1));
   torch::optim::Adam of_maker(maker->parameters(), 1e-2), of_judge(judge->parameters(), 1e-2);
   for (int step = 0; step < kSteps; ++step) {
     judge->zero_grad();
     const auto fake = maker->forward(torch::randn({8, 4}));
-    auto loss = torch::softplus(-judge->forward(batch(step))).mean() + torch::softplus(judge->forward(fake.detach())).mean();
+    auto loss = torch::softplus(-judge->forward(batch(step))).mean() +
+                torch::softplus(judge->forward(fake.detach())).mean();
     loss.backward();
     of_judge.step();
     maker->zero_grad();
@@ -122,7 +125,8 @@ void recur() {
     const auto x = batch(step);
     auto state = std::make_tuple(torch::zeros({8, 5}), torch::zeros({8, 5}));
     for (int i = 0; i < 4; ++i) state = cell->forward(x, state);
-    const auto loss = std::get<0>(state).square().mean() + std::get<0>(layer->forward(x.unsqueeze(0))).square().mean();
+    const auto loss =
+        std::get<0>(state).square().mean() + std::get<0>(layer->forward(x.unsqueeze(0))).square().mean();
     loss.backward();
     optimizer.step();
     tell(step, loss);
