@@ -36,9 +36,9 @@
 #include "probe/nanquest.h"
 #include "probe/observe/observer.h"
 #include "probe/step/file_budget.h"
-#include "probe/step/forecast.h"
 #include "probe/step/gate.h"
 #include "probe/step/hidden_damage.h"
+#include "probe/step/forecast.h"
 #include "probe/step/incidents.h"
 #include "probe/step/judge.h"
 #include "probe/step/range_record.h"
@@ -58,10 +58,9 @@ struct AttachOptions {
   int keep_memory_percent = 25;         ///< … and of the free memory
   std::set<std::int64_t> record_steps;  ///< steps that become files, good or bad, as the level records them
   bool forecast = true;                 ///< say what is about to leave its format's range
-  std::uint64_t max_disk = 0;  ///< bytes that files of this rank's steps may take together; 0 = no bound
-  std::set<std::pair<std::string, std::string>>
-      muted;                      ///< op and module of culprits that nobody wants to hear of
-  bool skip_bad_updates = false;  ///< ask the caller to keep the optimizer from writing
+  std::uint64_t max_disk = 0;           ///< bytes that files of this rank's steps may take together; 0 = no bound
+  std::set<std::pair<std::string, std::string>> muted;  ///< op and module of culprits that nobody wants to hear of
+  bool skip_bad_updates = false;        ///< ask the caller to keep the optimizer from writing
 };
 
 /// What a boundary of a step (a pass begins, an update begins, it is over) says.
@@ -72,10 +71,10 @@ struct StepAnswer {
   bool gradients_bad = false;   ///< they hold NaN or Inf, which under data parallelism every rank sees
   bool scale_overflow = false;  ///< the loss scale is too high, whatever else is bad
   bool incident = false;        ///< something was found; `summary` says what
-  bool stops = true;      ///< an incident that may end the program, if it wants to be ended by incidents
+  bool stops = true;    ///< an incident that may end the program, if it wants to be ended by incidents
   bool forecast = false;  ///< something is about to leave its format's range; `summary` says what
-  std::string summary;    ///< a line for the log, "" if there is nothing to say
-  std::string file;       ///< the incident's snapshot, "" if none was written
+  std::string summary;  ///< a line for the log, "" if there is nothing to say
+  std::string file;     ///< the incident's snapshot, "" if none was written
 };
 
 /// What the caller knows when an update begins.
@@ -93,11 +92,11 @@ struct Weights {
 
 class AttachSession : public OpSink {
  public:
-  /// Makes the run directory and begins to observe this thread. `front`, for a program that tells nothing
-  /// itself: what it makes of the session is told of all ops, at every level and without a rest, and hands on
-  /// to the session; it must live as long.
-  static Result<std::unique_ptr<AttachSession>> start(
-      AttachOptions options, const std::function<OpSink&(AttachSession&)>& front = {});
+  /// Makes the run directory and begins to observe this thread. `front`, for a program that tells nothing itself:
+  /// what it makes of the session is told of all ops, at every level and without a rest, and hands on to the
+  /// session; it must live as long.
+  static Result<std::unique_ptr<AttachSession>> start(AttachOptions options,
+                                                      const std::function<OpSink&(AttachSession&)>& front = {});
   ~AttachSession() override;
 
   /// Gives a tensor its name in traces and snapshots. No tensor is kept alive by that. Returns the
@@ -148,9 +147,8 @@ class AttachSession : public OpSink {
   /// The optimizer has written.
   StepAnswer after_update();
 
-  /// The program captures a graph of its device's work (torch.cuda.graph), from `begins` on until it is told
-  /// false: nothing that runs now computes anything, and whoever waits for the device spoils the capture. All
-  /// calls do nothing then.
+  /// The program captures a graph of its device's work (torch.cuda.graph), from `begins` on until it is told false: nothing
+  /// that runs now computes anything, and whoever waits for the device spoils the capture. All calls do nothing then.
   void capture(bool begins);
   /// Such a graph was replayed: the step that runs computed what nobody saw.
   void graph_ran();
@@ -179,8 +177,8 @@ class AttachSession : public OpSink {
   /// The step that runs (between two steps: the coming one) has this number in the program's own count.
   void set_step(std::int64_t number) { offset_ = number - steps_.made(); }
 
-  /// From here on steps are counted and nothing else: not judged, recorded or written, and what was on record
-  /// is forgotten. `resume` ends that with the next step that begins.
+  /// From here on steps are counted and nothing else: not judged, recorded or written, and what was on record is
+  /// forgotten. `resume` ends that with the next step that begins.
   void pause();
   void resume() { resumes_ = paused_; }
 
@@ -279,9 +277,8 @@ class AttachSession : public OpSink {
   /// Of the step that runs, as far as it was watched: what its culprit is.
   struct Blame {
     bool known = false;  ///< false: it was not watched, or shows no culprit
-    std::string state;   ///< of the program's state, as Incidents names it; "" if it is none
-    std::string
-        arrived_by;  ///< the collective by which its values came from another process; "" if they did not
+    std::string state;       ///< of the program's state, as Incidents names it; "" if it is none
+    std::string arrived_by;  ///< the collective by which its values came from another process; "" if they did not
     std::string op = {}, module = {};
   };
   Blame blamed_so_far();
@@ -290,11 +287,9 @@ class AttachSession : public OpSink {
   struct Told {
     std::string culprit, arrived_by;
   };
-  /// Removes what has to go so that a file of about these bytes fits into the disk share; an error if it
-  /// never does.
+  /// Removes what has to go so that a file of about these bytes fits into the disk share; an error if it never does.
   Status make_room(std::uint64_t bytes);
-  /// The file was written. One that is larger than was thought, and than what is left, is removed; `line`
-  /// says so.
+  /// The file was written. One that is larger than was thought, and than what is left, is removed; `line` says so.
   void keep_in_budget(const std::string& path, FileBudget::Kind kind, std::string& line);
   /// The step that runs, or an earlier one, as a file.
   Status write_round(record::Step& step, const RoundFacts& facts, Gate gate, const std::string& path,
@@ -347,8 +342,8 @@ class AttachSession : public OpSink {
   Forecast forecast_;
   RangeRecord ranges_;
   bool updated_ = false, off_ = false, told_ = false;
-  std::atomic<bool> captures_{false};      ///< a graph is being captured
-  std::int64_t graph_ran_in_ = -1;         ///< the last step in which a captured graph ran
+  std::atomic<bool> captures_{false};  ///< a graph is being captured
+  std::int64_t graph_ran_in_ = -1;     ///< the last step in which a captured graph ran
   bool paused_ = false, resumes_ = false;  ///< steps are only counted; and until the next one begins
   double loss_scale_ = 1;
   double loss_ = std::numeric_limits<double>::quiet_NaN();
