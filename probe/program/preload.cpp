@@ -23,6 +23,7 @@ using StartMain = int (*)(Main, int, char**, void (*)(), void (*)(), void (*)(),
 constexpr char kTorch[] = "libtorch_cpu.so";
 
 Main program_main = nullptr;
+void (*end_probe)() = nullptr;
 
 /// One line on stderr, and to `nanquest run`: the probe is off, and why. `text` holds nothing that JSON would
 /// have to write in another way.
@@ -99,6 +100,7 @@ void load_probe(const char* torch) {
   void* probe = dlopen(path, RTLD_NOW | RTLD_LOCAL);
   if (!probe) return give_up("the probe is off: it can't be loaded: %s", dlerror());
   if (const auto begin = reinterpret_cast<void (*)()>(dlsym(probe, "nanquest_program_begin"))) begin();
+  end_probe = reinterpret_cast<void (*)()>(dlsym(probe, "nanquest_program_end"));
 }
 
 /// Nobody is told when a library comes later.
@@ -129,7 +131,9 @@ int start(int argc, char** argv, char** environment) {
       (void)std::atexit(tell_of_late_torch);
     forget_errors();
   }
-  return program_main(argc, argv, environment);
+  const int code = program_main(argc, argv, environment);
+  if (end_probe) end_probe();  // before objects of the program and of LibTorch go
+  return code;
 }
 
 }  // namespace

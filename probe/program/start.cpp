@@ -97,3 +97,8 @@ extern "C" __attribute__((visibility("default"))) void nanquest_program_begin() 
     say(std::string("the probe is off: ") + problem.what());
   }
 }
+
+/// The program's main has returned.
+extern "C" __attribute__((visibility("default"))) void nanquest_program_end() {
+  if (nanquest::program::attachment) nanquest::program::attachment->end("");
+}

@@ -125,6 +125,9 @@ def look(command: list) -> Program:
     if any(each.startswith("libasan.so") for each in libraries):
         return Program(native=True, torch=True, refused=f"{name} is built with AddressSanitizer, which wants to be the first library: {without}; "
                        "build it without")
+    if re.search("[ :]", preload()):
+        return Program(native=True, torch=True, refused=f"{preload()} has a space or a colon in its path, where the loader parts names: {without}; "
+                       "install nanquest elsewhere")
     if not os.path.exists(preload()):
         return Program(native=True, torch=True, refused=f"{preload()} is missing: {name} runs without the probe; build it (target nanquest_preload)")
     return Program(preload=True, torch=True, native=True)
@@ -145,7 +148,7 @@ def why_not(program: Program, settings: Settings) -> str:
 
 def environment(settings: Settings) -> dict:
     """The variables by which programs with LibTorch attach as `settings` say; {} where the library is missing."""
-    if not os.path.exists(preload()):
+    if not os.path.exists(preload()) or re.search("[ :]", preload()):
         return {}
     before = [path for path in re.split(r"[: ]", os.environ.get("LD_PRELOAD", "")) if path and path != preload()]
     return {"LD_PRELOAD": ":".join([*before, preload()]),
