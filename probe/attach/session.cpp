@@ -36,6 +36,8 @@ AttachSession::AttachSession(AttachOptions options, RunLog log)
       record_(options_.probe),
       incidents_(&log_, options_.probe.max_incidents),
       budget_(options_.max_disk),
+      election_(options_.probe.run_dir, options_.probe.rank, options_.probe.world_size,
+                {.from_ranks = options_.few_files_from, .restart = options_.restart}),
       ranges_(ranges_path(options_.probe.run_dir, options_.probe.rank), options_.probe.resume) {}
 
 Result<std::unique_ptr<AttachSession>> AttachSession::start(AttachOptions options) {

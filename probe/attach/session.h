@@ -36,6 +36,7 @@
 #include "probe/base/result.h"
 #include "probe/nanquest.h"
 #include "probe/observe/observer.h"
+#include "probe/step/election.h"
 #include "probe/step/file_budget.h"
 #include "probe/step/forecast.h"
 #include "probe/step/gate.h"
@@ -62,6 +63,8 @@ struct AttachOptions {
   std::uint64_t max_disk = 0;  ///< bytes that files of this rank's steps may take together; 0 = no bound
   std::set<std::pair<std::string, std::string>>
       muted;                      ///< op and module of culprits that nobody wants to hear of
+  int few_files_from = 8;         ///< so many ranks: only those that matter write whole files; 0 = all always
+  int restart = 0;                ///< how often the launcher has started the ranks again
   bool skip_bad_updates = false;  ///< ask the caller to keep the optimizer from writing
 };
 
@@ -296,6 +299,7 @@ class AttachSession : public OpSink {
   /// came from another process. "" where it was not looked for, or they did not.
   struct Told {
     std::string culprit, arrived_by;
+    std::string left_to;  ///< of a step that was not written: which rank's file tells it (Election)
   };
   /// Removes what has to go so that a file of about these bytes fits into the disk share; an error if it
   /// never does.
@@ -303,9 +307,12 @@ class AttachSession : public OpSink {
   /// The file was written. One that is larger than was thought, and than what is left, is removed; `line`
   /// says so.
   void keep_in_budget(const std::string& path, FileBudget::Kind kind, std::string& line);
-  /// The step that runs, or an earlier one, as a file.
+  /// What this rank says of its bad step to the others.
+  RankRow row_of(const SnapshotDoc& doc) const;
+  /// The step that runs, or an earlier one, as a file. An incident's (`elects`) only if this rank is among
+  /// those that write one; `told.left_to` says so otherwise.
   Status write_round(record::Step& step, const RoundFacts& facts, Gate gate, const std::string& path,
-                     Told& told);
+                     Told& told, bool elects);
   RoundFacts facts_of_round();
   RoundResults results() const { return {losses_.telling(), gate_.parameters()}; }
   /// The step whose update spoiled a weight that this step found spoiled, or a state that it did; null if
@@ -360,6 +367,7 @@ class AttachSession : public OpSink {
   StepJudge judge_;
   Incidents incidents_;
   FileBudget budget_;
+  Election election_;
   Forecast forecast_;
   RangeRecord ranges_;
   bool updated_ = false, off_ = false, told_ = false;
