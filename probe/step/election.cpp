@@ -70,7 +70,7 @@ Seat Election::hold(std::int64_t step, RankRow row) {
   if (!needed()) return {};
   const int times = ++held_[step];
   std::string attempt = options_.restart || times > 1 ? std::to_string(options_.restart + 1) : "";
-  if (times > 1) attempt += "-" + std::to_string(times);
+  if (times > 1) attempt.append("-").append(std::to_string(times));
   row.step = step;
   row.rank = rank_;
   row.world_size = world_size_;

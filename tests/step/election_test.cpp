@@ -130,7 +130,9 @@ TEST_F(ElectionTest, AFolderThatCannotBeWrittenAndAHalfWrittenClaim) {
 }
 
 TEST_F(ElectionTest, ALineOfARowIsReadAsItWasWritten) {
-  RankRow row{Standing::loss_bad, 3, std::string(5000, 'x') + "\"\n", 12, 7, 4096, 9};
+  std::string text(5000, 'x');
+  text += "\"\n";
+  const RankRow row{Standing::loss_bad, 3, text, 12, 7, 4096, 9};
   const std::string line = to_line(row);
   EXPECT_LT(line.size(), 4096u);
   EXPECT_EQ(line.find('\n'), line.size() - 1);
