@@ -56,7 +56,7 @@ Status AttachSession::write_round(record::Step& step, const RoundFacts& facts, G
   }
   std::uint64_t bytes = 0;
   for (const auto& [name, data] : tables.recording.data) bytes += data.defined() ? data.nbytes() : 0;
-  if (const Status room = make_room(bytes); !room) return room;
+  if (Status room = make_room(bytes); !room) return room;
   return write_snapshot(tables.recording, path);
 }
 
