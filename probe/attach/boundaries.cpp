@@ -59,7 +59,8 @@ StepAnswer AttachSession::before_update(const Update& update, const Weights& wei
   });
   StepAnswer answer = gradients_follow ? StepAnswer{} : judge(update);
   // After a hand-written update nobody says that it is over.
-  if (observer_ && rounds_ && !trace_ && !by_hand_ && rounds_->recorder().idle()) observer_->rest();
+  if (observer_ && rounds_ && !trace_ && !by_hand_ && !followed_ && rounds_->recorder().idle())
+    observer_->rest();
   return answer;
 }
 

@@ -40,16 +40,18 @@ AttachSession::AttachSession(AttachOptions options, RunLog log)
                 {.from_ranks = options_.few_files_from, .restart = options_.restart}),
       ranges_(ranges_path(options_.probe.run_dir, options_.probe.rank), options_.probe.resume) {}
 
-Result<std::unique_ptr<AttachSession>> AttachSession::start(AttachOptions options) {
+Result<std::unique_ptr<AttachSession>> AttachSession::start(
+    AttachOptions options, const std::function<OpSink&(AttachSession&)>& front) {
   try {
     auto log = RunLog::create(options.probe);
     if (!log) return log.error();
     std::unique_ptr<AttachSession> session(new AttachSession(std::move(options), std::move(log).value()));
     session->pending_.summary = session->log_.earlier_text();
     forget_in_children();
-    if (session->options_.probe.level >= Level::trace) {
+    session->followed_ = static_cast<bool>(front);
+    if (session->followed_ || session->options_.probe.level >= Level::trace) {
       session->begin_rounds();
-      auto observer = ObserverSession::start(*session);
+      auto observer = ObserverSession::start(front ? front(*session) : *session);
       if (!observer) return observer.error();
       session->observer_.emplace(std::move(observer).value());
     }
@@ -160,7 +162,7 @@ Status AttachSession::finish(const std::string& outcome) {
 std::unique_ptr<OpFrame> AttachSession::on_start(const OpTraits& op,
                                                  c10::ArrayRef<const c10::IValue> inputs) {
   if (off_ || captures_ || forked.load(std::memory_order_relaxed)) return nullptr;
-  if (differentiated_ && !updated_) hand_written(op, inputs);
+  if (differentiated_ && !updated_ && !followed_) hand_written(op, inputs);
   if (trace_ && updated_ && current_phase() != Phase::optimizer &&
       ops_so_far() > trace_->update_ends + kOpsAfterUpdate)
     close_trace();

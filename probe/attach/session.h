@@ -97,8 +97,11 @@ struct Weights {
 
 class AttachSession : public OpSink {
  public:
-  /// Makes the run directory and begins to observe this thread.
-  static Result<std::unique_ptr<AttachSession>> start(AttachOptions options);
+  /// Makes the run directory and begins to observe this thread. `front`, for a program that tells nothing itself:
+  /// what it makes of the session is told of all ops, at every level and without a rest, and hands on to the
+  /// session; it must live as long.
+  static Result<std::unique_ptr<AttachSession>> start(AttachOptions options,
+                                                      const std::function<OpSink&(AttachSession&)>& front = {});
   ~AttachSession() override;
 
   /// Gives a tensor its name in traces and snapshots. No tensor is kept alive by that. Returns the
@@ -356,6 +359,7 @@ class AttachSession : public OpSink {
   };
   std::optional<Trace> trace_;
   std::optional<ObserverSession> observer_;
+  bool followed_ = false;  ///< by somebody in front, who finds the steps in the ops
   TensorPass state_pass_;
   HiddenDamage hidden_damage_;
   std::vector<std::string> sample_ids_;

@@ -209,6 +209,38 @@ ObserverSession::~ObserverSession() {
   active_sink.store(nullptr, std::memory_order_release);
 }
 
+namespace {
+
+std::atomic<bool (*)(c10::ArrayRef<const c10::IValue>)> asked{nullptr};
+std::atomic<at::CallbackHandle> asking{0};
+
+std::unique_ptr<at::ObserverContext> ask(const at::RecordFunction& fn) {
+  const auto begins = asked.load();
+  if (!begins || state().busy) return nullptr;
+  bool begun = false;
+  {
+    const ObserverPause pause;
+    try {
+      begun = begins(fn.inputs());
+    } catch (...) {
+      return nullptr;
+    }
+  }
+  if (!begun || !asked.exchange(nullptr)) return nullptr;
+  at::removeCallback(asking);
+  return on_start(fn);
+}
+
+}  // namespace
+
+void on_first_op(bool (*begins)(c10::ArrayRef<const c10::IValue> inputs)) {
+  asked = begins;
+  asking = at::addGlobalCallback(at::RecordFunctionCallback(ask, on_end)
+                                     .needsInputs(true)
+                                     .needsOutputs(true)
+                                     .scopes({at::RecordScope::FUNCTION}));
+}
+
 NodeContext current_node() {
   const ThreadState& s = state();
   if (s.node_count > 0) {

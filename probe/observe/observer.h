@@ -75,6 +75,11 @@ class ObserverSession {
   bool resting_ = false;
 };
 
+/// For a program that does not say when it begins to train: `begins` is asked before every op, on the thread
+/// of that op and with what it is given, until it returns true. It has started a session on that thread then,
+/// which is told of this very op, or of its parts, as its first. Asking stops with that. Once in a process.
+void on_first_op(bool (*begins)(c10::ArrayRef<const c10::IValue> inputs));
+
 /// Node that runs on the calling thread now. Cheap; meant for sinks.
 NodeContext current_node();
 

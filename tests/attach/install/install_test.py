@@ -119,7 +119,8 @@ class Installed(Scratch):
         release = re.match(r"\d+\.\d+\.\d+", torch.__version__).group()
         self.assertEqual(library.with_suffix(".version").read_text().strip(), release)
         self.assertIn(f"for PyTorch {release}", self.in_environment("nanquest", "--version").stdout)
-        for file in (library, self.bin / "nanquest-replay"):
+        self.assertTrue(library.with_name("libnanquest_preload.so").exists())  # needs the C library alone
+        for file in (library, library.with_name("libnanquest_program.so"), self.bin / "nanquest-replay"):
             linked = self.run_ok("ldd", file).stdout
             self.assertNotIn("not found", linked)
             self.assertIn(str(pathlib.Path(torch.__file__).resolve().parent / "lib" / "libtorch_cpu.so"), linked)

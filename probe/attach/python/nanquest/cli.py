@@ -9,7 +9,7 @@ import shlex
 import shutil
 import sys
 
-from . import __version__, explain, launcher, library, programs, rehearse, reports
+from . import __version__, explain, launcher, library, native, programs, rehearse, reports
 from .launcher import USAGE_ERROR
 from .settings import ACTIONS, FORECASTS, LEVELS, LOGGERS, OFF, REPORTS, Settings, say, step_numbers, switched_off
 
@@ -19,6 +19,7 @@ EXAMPLES = """examples:
   nanquest run -- python train.py --epochs 3
   nanquest run --level watch --run-dir runs/hunt -- torchrun --nproc-per-node 2 train.py
   nanquest run --on-incident fallback_fp32 -- python train.py
+  nanquest run -- ./train data/               # a C++ program that is linked with LibTorch
   eval "$(nanquest env --run-dir runs/job)"     # for job schedulers: later Python programs attach by themselves
 
   nanquest run --explain -- python train.py     # each incident is explained beside the training
@@ -130,11 +131,11 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _environment(options) -> dict:
+def _settings(options) -> Settings:
     settings = Settings(**{field.name: getattr(options, field.name) for field in dataclasses.fields(Settings)
                            if hasattr(options, field.name)})
     settings.check()
-    return launcher.environment_of(settings)
+    return settings
 
 
 def _run(options) -> int:
@@ -146,7 +147,15 @@ def _run(options) -> int:
     if line:
         print(f"nanquest: {line}", file=sys.stderr)
         return code
-    environment = dict(os.environ, **_environment(options))
+    settings, program = _settings(options), native.look(command)
+    if line := native.why_not(program, settings):
+        print(f"nanquest: {line}", file=sys.stderr)
+        return USAGE_ERROR
+    environment = dict(os.environ, **launcher.environment_of(settings))
+    if program.preload:
+        environment.update(native.environment(settings))
+    if program.refused:
+        say(program.refused)
     try:
         explainer = explain.Explainer(options.run_dir) if options.explain else None
     except programs.Missing as problem:
@@ -156,7 +165,7 @@ def _run(options) -> int:
     folder = reports.new_folder()
     environment[REPORTS] = folder or ""
     status = launcher.run(command, environment)
-    reports.say_and_remove(folder, command, os.waitstatus_to_exitcode(status))
+    reports.say_and_remove(folder, command, os.waitstatus_to_exitcode(status), program)
     if explainer:
         explainer.finish()
     return launcher.end_as(status)
@@ -196,7 +205,7 @@ def main(arguments: list | None = None) -> int:
         if switched_off():
             print(f"# {OFF}={os.environ[OFF]}: nothing is attached")
             return 0
-        for name, value in _environment(options).items():
+        for name, value in launcher.environment_of(_settings(options)).items():
             print(f"export {name}={shlex.quote(value)}")
         return 0
     except ValueError as error:

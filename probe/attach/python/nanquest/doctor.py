@@ -13,7 +13,7 @@ import subprocess
 import sys
 import tempfile
 
-from . import __version__, doctor_machine, launcher, library, programs
+from . import __version__, doctor_machine, launcher, library, native, programs
 from .findings import OK, PROBLEM, WARNING, Finding
 from .settings import LIBRARY, OFF, Settings, switched_off
 from .sizes import in_words
@@ -45,6 +45,13 @@ def _library() -> Finding:
     except library.Unfit as unfit:
         return Finding("probe", PROBLEM, str(unfit), "pip install . (in nanquest's folder) with this torch", True)
     return Finding("probe", OK, f"nanquest {__version__}, built for PyTorch {library.built_for(path)}: {path}")
+
+
+def _native() -> Finding:
+    """Whether programs that are not Python can take in the probe. That is not tried: there may be no compiler here."""
+    if not os.path.exists(native.preload()):
+        return Finding("C++ programs", WARNING, f"{native.preload()} is missing, so they run without the probe", "pip install . (in nanquest's folder)")
+    return Finding("C++ programs", OK, f"those linked with LibTorch {library.built_for(library.path())} are observed under nanquest run")
 
 
 def _train(run_dir: str, hooked: bool) -> tuple:
@@ -130,6 +137,7 @@ def look(run_dir: str) -> list:
     found = [*_python_and_torch(), _library()]
     facts = {}
     if not any(each.blocks for each in found):
+        found.append(_native())
         with tempfile.TemporaryDirectory(prefix="nanquest-doctor-") as folder:
             tiny = os.path.join(folder, "run")
             facts, said = _train(tiny, hooked=True)

@@ -122,13 +122,28 @@ def options_against(command: list) -> str:
     return ""
 
 
-def summary(processes: list, command: list, code: int) -> str:
-    """The launcher's last line after a command that ended with `code`; "" if nothing is to be said that was not said before."""
+def _of_native(processes: list, program, code: int) -> str:
+    """The same of a program that is no Python and trained nothing, nor did anything that it started."""
+    if program.refused or code and not program.torch:
+        return ""
+    if not program.torch and not any("torch" in process for process in processes):
+        return "nothing was observed: neither a program that is linked with LibTorch nor a Python that lets the probe in was run"
+    if code:
+        return f"nothing was observed: the program ended with code {code} before a step of a training was made"
+    return ("nothing was observed: the program has LibTorch, but made no step of a training (a backward pass, then an update that writes to the "
+            "weights in place)")
+
+
+def summary(processes: list, command: list, code: int, program=None) -> str:
+    """The launcher's last line after a command that ended with `code`; "" if nothing is to be said that was not said before.
+    `program`: what native.look says of it."""
     trained = [process for process in processes if process.get("steps") or process.get("incidents")]
     if trained:
         return outcome(trained)
     if any("off" in process or "launched" in process for process in processes) or (not processes and code in NO_START):
         return ""
+    if program is not None and program.native:
+        return _of_native(processes, program, code)
     elsewhere = f"in a process that starts with a cleaned environment or on another machine, {FROM_INSIDE}"
     if any("torch" in process for process in processes):
         if code:
@@ -143,12 +158,12 @@ def summary(processes: list, command: list, code: int) -> str:
             f"leave that away, or {FROM_INSIDE}")
 
 
-def say_and_remove(folder: str | None, command: list, code: int) -> None:
+def say_and_remove(folder: str | None, command: list, code: int, program=None) -> None:
     """The end of a run."""
     if folder is None:
         return
     try:
-        if line := summary(_read(folder), command, code):
+        if line := summary(_read(folder), command, code, program):
             say(line)
         shutil.rmtree(folder)
     except (OSError, ValueError, KeyError, TypeError) as problem:

@@ -22,6 +22,7 @@ SWITCH = "NANQUEST_ATTACH"          # "1": attach when torch is imported
 LIBRARY = "NANQUEST_ATTACH_LIBRARY"  # path of libnanquest_attach.so
 RUN_ID = "NANQUEST_RUN_ID"          # the same in all processes of one run
 PLAN = "NANQUEST_REHEARSAL"         # what a process of a rehearsal has to do (rehearsing.py)
+PROGRAM = "NANQUEST_PROGRAM"        # the settings for programs that are not Python, as JSON (native.py)
 REPORTS = "NANQUEST_REPORTS"        # the folder in which processes tell `nanquest run` what they saw
 
 

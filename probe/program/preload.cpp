@@ -1,0 +1,148 @@
+// libnanquest_preload.so: what `nanquest run` puts in front of a program that is not Python.
+//
+// It takes the place of the C library's start of the program, so that it comes after all constructors of the
+// program's libraries and before main. If the program's LibTorch is there and is the one that the probe was
+// built for, it loads libnanquest_program.so, which lies beside it; every other program runs as if this were
+// not there. It knows nothing but the C library, as each child of the program loads it too.
+#include <dlfcn.h>
+#include <link.h>
+#include <unistd.h>
+
+#include <climits>
+#include <cstdarg>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+namespace {
+
+using Main = int (*)(int, char**, char**);
+using StartMain = int (*)(Main, int, char**, void (*)(), void (*)(), void (*)(), void*);
+
+constexpr char kTorch[] = "libtorch_cpu.so";
+
+Main program_main = nullptr;
+void (*end_probe)() = nullptr;
+
+/// One line on stderr, and to `nanquest run`: the probe is off, and why. `text` holds nothing that JSON would
+/// have to write in another way.
+__attribute__((format(printf, 1, 2))) void give_up(const char* format, ...) {
+  char text[512], path[PATH_MAX];
+  va_list arguments;
+  va_start(arguments, format);
+  std::vsnprintf(text, sizeof(text), format, arguments);
+  va_end(arguments);
+  (void)dprintf(STDERR_FILENO, "nanquest: %s\n", text);
+  const char* folder = std::getenv("NANQUEST_REPORTS");
+  if (!folder || !*folder || std::snprintf(path, sizeof(path), "%s/%d", folder, getpid()) >= PATH_MAX) return;
+  if (FILE* file = std::fopen(path, "we")) {
+    std::fprintf(file, "{\"off\": \"%s\"}", text);
+    std::fclose(file);
+  }
+}
+
+bool is_torch(const char* path) {
+  const char* name = std::strrchr(path, '/');
+  return std::strncmp(name ? name + 1 : path, kTorch, sizeof(kTorch) - 1) == 0;
+}
+
+/// Where the program's LibTorch lies, "" if it has none.
+int find_torch(dl_phdr_info* library, std::size_t, void* found) {
+  if (!is_torch(library->dlpi_name)) return 0;
+  *static_cast<const char**>(found) = library->dlpi_name;
+  return 1;
+}
+const char* torch_path() {
+  const char* found = "";
+  dl_iterate_phdr(find_torch, &found);
+  return found;
+}
+
+/// Python tells its programs apart by itself (nanquest/bootstrap).
+bool is_python() {
+  return dlsym(RTLD_DEFAULT, "Py_IsInitialized") != nullptr;
+}
+
+/// Nothing for the program's own dlerror() to find.
+void forget_errors() {
+  (void)dlerror();
+}
+
+void load_probe(const char* torch) {
+  // Under exactly this name the probe would find it; under another one a second LibTorch would be loaded.
+  void* library = dlopen(kTorch, RTLD_LAZY | RTLD_NOLOAD);
+  if (!library) return give_up("the probe is off: %s is not called %s", torch, kTorch);
+  using Version = std::uint64_t (*)();
+  const auto version = reinterpret_cast<Version>(dlsym(library, "aoti_torch_abi_version"));
+  if (!version)
+    return give_up(
+        "the probe was built for LibTorch %s, but this program has one from before 2.9; the program "
+        "runs without the probe (build nanquest against %s)",
+        NANQUEST_TORCH_VERSION, torch);
+  char text[32];
+  const std::uint64_t number = version();
+  std::snprintf(text, sizeof(text), "%u.%u.%u", unsigned(number >> 56), unsigned(number >> 48 & 255),
+                unsigned(number >> 40 & 255));
+  if (std::strcmp(text, NANQUEST_TORCH_VERSION) != 0)
+    return give_up(
+        "the probe was built for LibTorch %s, but this program has %s; the program runs without the "
+        "probe (build nanquest against %s)",
+        NANQUEST_TORCH_VERSION, text, torch);
+  Dl_info self{};
+  char path[PATH_MAX];
+  if (!dladdr(reinterpret_cast<void*>(&load_probe), &self) || !self.dli_fname) return;
+  const char* name = std::strrchr(self.dli_fname, '/');
+  const int folder = name ? int(name - self.dli_fname) : 1;
+  if (std::snprintf(path, sizeof(path), "%.*s/libnanquest_program.so", folder, name ? self.dli_fname : ".") >=
+      PATH_MAX)
+    return;
+  void* probe = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+  if (!probe) return give_up("the probe is off: it can't be loaded: %s", dlerror());
+  if (const auto begin = reinterpret_cast<void (*)()>(dlsym(probe, "nanquest_program_begin"))) begin();
+  end_probe = reinterpret_cast<void (*)()>(dlsym(probe, "nanquest_program_end"));
+}
+
+/// Nobody is told when a library comes later.
+void tell_of_late_torch() {
+  const char* torch = torch_path();
+  if (!*torch || is_python()) return;
+  give_up(
+      "nothing was observed: the program loaded LibTorch only while it ran (dlopen); set LD_PRELOAD=%s "
+      "before "
+      "nanquest run, and it is there from the start",
+      torch);
+}
+
+bool is_wanted() {
+  const char* attach = std::getenv("NANQUEST_ATTACH");
+  if (!attach || std::strcmp(attach, "1") != 0) return false;
+  const char* off = std::getenv("NANQUEST");
+  return !off || (strcasecmp(off, "off") != 0 && strcasecmp(off, "false") != 0 &&
+                  strcasecmp(off, "no") != 0 && std::strcmp(off, "0") != 0);
+}
+
+int start(int argc, char** argv, char** environment) {
+  if (is_wanted() && !is_python()) {
+    const char* torch = torch_path();
+    if (*torch)
+      load_probe(torch);
+    else
+      (void)std::atexit(tell_of_late_torch);
+    forget_errors();
+  }
+  const int code = program_main(argc, argv, environment);
+  if (end_probe) end_probe();  // before objects of the program and of LibTorch go
+  return code;
+}
+
+}  // namespace
+
+extern "C" __attribute__((visibility("default"))) int __libc_start_main(Main main, int argc, char** argv,
+                                                                        void (*init)(), void (*fini)(),
+                                                                        void (*loader_fini)(),
+                                                                        void* stack_end) {
+  program_main = main;
+  const auto own = reinterpret_cast<StartMain>(dlsym(RTLD_NEXT, "__libc_start_main"));
+  return own(start, argc, argv, init, fini, loader_fini, stack_end);
+}
