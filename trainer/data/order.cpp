@@ -32,4 +32,13 @@ std::uint64_t shuffled(std::uint64_t index, std::uint64_t count, std::uint64_t s
   return index;
 }
 
+std::uint64_t shuffled_in_groups(std::uint64_t index, std::uint64_t count, std::uint64_t group,
+                                 std::uint64_t seed, std::uint64_t epoch) {
+  if (group <= 1) return shuffled(index, count, seed, epoch);
+  const std::uint64_t groups = count / group, whole = groups * group;
+  if (index >= whole) return whole + shuffled(index - whole, count - whole, seed, epoch);
+  const std::uint64_t chosen = shuffled(index / group, groups, seed, epoch);
+  return chosen * group + shuffled(index % group, group, mix(seed ^ chosen), epoch);
+}
+
 }  // namespace nanquest::trainer
