@@ -59,7 +59,8 @@ struct PreparedData::Reader {
 
   explicit Reader(const json& all) {
     if (!all.is_object()) throw Bad{"not a JSON object"};
-    if (field<std::string>(all, "format") != "nanquest.prepared") throw Bad{"not a manifest of prepared data"};
+    if (field<std::string>(all, "format") != "nanquest.prepared")
+      throw Bad{"not a manifest of prepared data"};
     if (const auto version = field<std::uint32_t>(all, "version"); version != kPreparedVersion)
       throw Bad{"of version " + std::to_string(version) + ", this program reads " +
                 std::to_string(kPreparedVersion)};
@@ -79,20 +80,36 @@ struct PreparedData::Reader {
     for (const json& shard : field<json>(all, "shards")) {
       const auto source = field<std::uint64_t>(shard, "file");
       if (source >= sources.size()) throw Bad{"a shard is of a file that is not listed"};
-      shards.push_back({field<std::string>(shard, "name"), sources[source], field<std::uint64_t>(shard, "bytes"),
-                        field<std::uint64_t>(shard, "tokens"), field<std::uint64_t>(shard, "samples"),
-                        field<std::uint64_t>(shard, "rows"), field<std::uint32_t>(shard, "crc32")});
+      shards.push_back({field<std::string>(shard, "name"), sources[source],
+                        field<std::uint64_t>(shard, "bytes"), field<std::uint64_t>(shard, "tokens"),
+                        field<std::uint64_t>(shard, "samples"), field<std::uint64_t>(shard, "rows"),
+                        field<std::uint32_t>(shard, "crc32")});
     }
     if (shards.empty()) throw Bad{"no shards"};
   }
 };
 
+bool PreparedData::is(const std::string& folder) {
+  // A run has a manifest of that name too.
+  std::error_code ec;
+  for (std::filesystem::directory_iterator at(folder, ec), end; !ec && at != end; at.increment(ec)) {
+    const std::string name = at->path().filename().string();
+    if (name.starts_with("shard-") && at->path().extension() == ".bin") return true;
+  }
+  const Result<std::string> text = read_whole_file(folder + "/" + kManifest);
+  return text && text->find("\"nanquest.prepared\"") != std::string::npos;
+}
+
 Result<std::unique_ptr<PreparedData>> PreparedData::open(const std::string& folder,
                                                          const DataOptions& options) {
   const std::string path = folder + "/" + kManifest;
-  const auto bad = [&](const std::string& what) { return Error{ErrorCode::bad_file, path + ": " + what, kAgain}; };
+  const auto bad = [&](const std::string& what) {
+    return Error{ErrorCode::bad_file, path + ": " + what, kAgain};
+  };
   const Result<std::string> text = read_whole_file(path);
-  if (!text) return text.error();
+  if (!text)
+    return Error{text.error().code, text.error().message,
+                 "let nanquest prepare finish: the same command goes on"};
   std::unique_ptr<PreparedData> data(new PreparedData);
   try {
     const json all = json::parse(*text, nullptr, /*allow_exceptions=*/false);
@@ -112,10 +129,11 @@ Result<std::unique_ptr<PreparedData>> PreparedData::open(const std::string& fold
   data->seed_ = options.seed;
   data->split_ = Split(data->rows_, options.eval_every);
   if (data->train_rows() < 1)
-    return Error{ErrorCode::usage, folder + ": no row is left to train on", "give more data, or --holdout-every 0"};
+    return Error{ErrorCode::usage, folder + ": no row is left to train on",
+                 "give more data, or --holdout-every 0"};
   if (data->group_ > 1) data->sort_by_length();
-  data->fingerprint_ += " groups=" + std::to_string(data->group_) +
-                        " holdout=" + std::to_string(options.eval_every);
+  data->fingerprint_ +=
+      " groups=" + std::to_string(data->group_) + " holdout=" + std::to_string(options.eval_every);
   return data;
 }
 
@@ -129,11 +147,14 @@ Status PreparedData::open_shards(const std::string& folder, const Reader& manife
     Result<PreparedFile> opened = PreparedFile::open(path);
     if (!opened) return opened.error();
     const PreparedFile& file = *opened;
-    const auto wrong = [&](const std::string& what) { return Error{ErrorCode::bad_file, path + ": " + what, kAgain}; };
+    const auto wrong = [&](const std::string& what) {
+      return Error{ErrorCode::bad_file, path + ": " + what, kAgain};
+    };
     if (file.bytes().size() != wanted.bytes || file.tokens() != wanted.tokens ||
         file.samples() != wanted.samples || file.rows() != wanted.rows)
       return wrong("not the shard that the manifest describes");
-    if (crc32(file.bytes()) != wanted.crc32) return wrong("its checksum does not match: the file was damaged");
+    if (crc32(file.bytes()) != wanted.crc32)
+      return wrong("its checksum does not match: the file was damaged");
     about += wanted.name + '\0' + std::to_string(wanted.bytes) + '\0' + std::to_string(wanted.crc32) + '\0';
     for (std::uint64_t row = 0; row < file.rows(); ++row)
       longest_ = std::max(longest_, static_cast<std::int64_t>(file.row_tokens(row)));
@@ -160,23 +181,16 @@ void PreparedData::sort_by_length() {
 }
 
 TokenRows PreparedData::train_batch(std::int64_t position, std::int64_t size) const {
-  const auto count = static_cast<std::uint64_t>(train_rows());
+  if (by_length_.empty()) return gather(train_rows_at(split_, position, size, seed_));
+  const auto count = by_length_.size(), group = static_cast<std::size_t>(group_);
   std::vector<std::int64_t> rows;
-  for (std::int64_t i = 0; i < size; ++i) {
-    const auto at = static_cast<std::uint64_t>(position + i);
-    const std::uint64_t chosen =
-        shuffled_in_groups(at % count, count, static_cast<std::uint64_t>(group_), seed_, at / count);
-    rows.push_back(by_length_.empty() ? split_.train_row(static_cast<std::int64_t>(chosen))
-                                      : by_length_[chosen]);
-  }
+  for (auto at = static_cast<std::uint64_t>(position); rows.size() < static_cast<std::size_t>(size); ++at)
+    rows.push_back(by_length_[shuffled_in_groups(at % count, count, group, seed_, at / count)]);
   return gather(rows);
 }
 
 TokenRows PreparedData::eval_batch(std::int64_t first, std::int64_t size) const {
-  std::vector<std::int64_t> rows;
-  for (std::int64_t i = first; i < std::min(first + size, eval_rows()); ++i)
-    rows.push_back(split_.held_out_row(i));
-  return gather(rows);
+  return gather(held_out_rows_at(split_, first, size));
 }
 
 std::pair<const PreparedData::Shard*, std::uint64_t> PreparedData::find(std::int64_t row) const {
@@ -213,8 +227,8 @@ TokenRows PreparedData::gather(const std::vector<std::int64_t>& rows) const {
     for (std::uint64_t sample = first; sample < last; ++sample) {
       id.append(sample > first ? "+" : "").append(std::to_string(file.line(sample)));
       const std::uint64_t from = file.sample_begin(sample), to = file.sample_begin(sample + 1);
-      // The row's last token is only a target; that of a text before it has no target, as the next text's first
-      // token does not follow from it.
+      // The row's last token is only a target; that of a text before it has no target, as the next text's
+      // first token does not follow from it.
       for (std::uint64_t n = from; n < to && n + 1 < end; ++n, ++at) {
         token[at] = file.token(n);
         if (n + 1 < to && file.learned(n + 1)) target[at] = file.token(n + 1);
@@ -234,9 +248,9 @@ TokenRows PreparedData::gather(const std::vector<std::int64_t>& rows) const {
 }
 
 std::string PreparedData::description() const {
-  return std::to_string(samples_) + " samples in " + std::to_string(rows_) + " rows, " + std::to_string(tokens_) +
-         " tokens, the longest row " + std::to_string(longest_) + "; " + std::to_string(train_rows()) +
-         " rows to train on, " + std::to_string(eval_rows()) + " held out";
+  return std::to_string(samples_) + " samples in " + std::to_string(rows_) + " rows, " +
+         std::to_string(tokens_) + " tokens, the longest row " + std::to_string(longest_) + "; " +
+         std::to_string(train_rows()) + " rows to train on, " + std::to_string(eval_rows()) + " held out";
 }
 
 }  // namespace nanquest::trainer

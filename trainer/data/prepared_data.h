@@ -10,7 +10,6 @@
 #include "probe/base/result.h"
 #include "trainer/data/order.h"
 #include "trainer/data/prepared_file.h"
-#include "trainer/data/text_data.h"
 #include "trainer/data/token_data.h"
 
 namespace nanquest::trainer {
@@ -24,10 +23,13 @@ struct TokenizerFile {
 /// Rows of one or several texts each. A row's id is "file:line", of several "file:3+7+9".
 class PreparedData final : public TokenData {
  public:
-  /// Reads `folder`/manifest.json, maps its shards and checks them against it: sizes, checksums, order. Of the
-  /// options the seed and `eval_every` count. `bad_file` names what is wrong; `usage` if nothing is left to
-  /// train on.
+  /// Reads `folder`/manifest.json, maps its shards and checks them against it: sizes, checksums, order. Of
+  /// the options the seed and `eval_every` count. `bad_file` names what is wrong; `usage` if nothing is left
+  /// to train on.
   static Result<std::unique_ptr<PreparedData>> open(const std::string& folder, const DataOptions& options);
+
+  /// Whether `folder` holds a manifest of prepared data, or shards without one.
+  static bool is(const std::string& folder);
 
   std::int64_t train_rows() const override { return split_.to_train(); }
   std::int64_t eval_rows() const override { return split_.held_out(); }
@@ -46,8 +48,8 @@ class PreparedData final : public TokenData {
  private:
   struct Shard {
     PreparedFile file;
-    std::string source;           ///< the file that its lines are of
-    std::int64_t first_row = 0;   ///< of all rows
+    std::string source;          ///< the file that its lines are of
+    std::int64_t first_row = 0;  ///< of all rows
   };
 
   struct Reader;  ///< of the manifest
@@ -62,7 +64,7 @@ class PreparedData final : public TokenData {
   std::map<std::string, TokenizerFile> tokenizer_;
   Split split_{0, 0};
   std::uint64_t seed_ = 0;
-  std::int64_t group_ = 0;              ///< rows of similar length that stay together, 0 = any
+  std::int64_t group_ = 0;               ///< rows of similar length that stay together, 0 = any
   std::vector<std::int64_t> by_length_;  ///< with groups: the rows to train on, the longest first
   std::int64_t longest_ = 0, vocabulary_ = 0, padding_ = 0, tokens_ = 0, samples_ = 0, rows_ = 0;
   bool packed_ = false;

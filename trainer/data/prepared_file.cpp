@@ -58,7 +58,8 @@ Result<PreparedFile> PreparedFile::open(const std::string& path) {
   file.file_ = std::move(*mapped);
   Cutter cutter(file.bytes());
   const std::span<const Head> heads = cutter.take<Head>(1);
-  if (heads.empty() || std::memcmp(heads[0].magic, "nqtokens", 8) != 0) return bad("not a shard of prepared data");
+  if (heads.empty() || std::memcmp(heads[0].magic, "nqtokens", 8) != 0)
+    return bad("not a shard of prepared data");
   const Head& head = heads[0];
   if (head.version != kPreparedVersion)
     return bad("of version " + std::to_string(head.version) + ", this program reads " +

@@ -1,4 +1,5 @@
-/// A shard of prepared data: the bytes that nanquest prepare writes (prepare_shards.py), described in docs/data.md.
+/// A shard of prepared data: the bytes that nanquest prepare writes (prepare_shards.py), described in
+/// docs/data.md.
 #pragma once
 
 #include <cstdint>

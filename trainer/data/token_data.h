@@ -12,7 +12,24 @@
 #include <string>
 #include <vector>
 
+#include "probe/base/result.h"
+#include "trainer/config/setting_list.h"
+
 namespace nanquest::trainer {
+
+struct DataOptions {
+  std::int64_t context =
+      128;                  ///< tokens a window predicts, where data is cut into windows; it reads one more
+  std::uint64_t seed = 42;  ///< of the order
+  std::int64_t eval_every = 20;  ///< every n-th row is held out; 0 = none
+  std::int64_t vocabulary = 0;   ///< tokens that a .bin may hold; 0 = up to its largest
+};
+
+/// Declares --data (into `path`), --holdout-every and --vocabulary. The window's length is the model's to
+/// say, the seed the loop's.
+void declare(SettingList& list, std::string& path, DataOptions& options);
+/// Names the first setting that makes no sense.
+Status check(const DataOptions& options);
 
 /// Some rows, padded at their ends to the longest of them. int64 [rows, time] on the CPU.
 struct TokenRows {
@@ -20,7 +37,7 @@ struct TokenRows {
   /// Of rows that hold several texts: the place of a token in its text, and that text's number in the row.
   /// Undefined where a row is one text.
   at::Tensor positions = {}, parts = {};
-  std::vector<std::string> ids;        ///< one a row: "file@offset", "file:line", "file:3+7"
+  std::vector<std::string> ids = {};    ///< one a row: "file@offset", "file:line", "file:3+7"
   std::vector<std::string> texts = {};  ///< one a row as valid UTF-8, or none
 };
 
@@ -51,11 +68,7 @@ class TokenData {
   virtual std::string fingerprint() const = 0;
 };
 
-/// Pads the rows of `a` and `b` on the right to the same length: tokens with `padding`, targets with -100.
-/// Those that came from `TokenData`.
-void even_out(TokenRows& a, TokenRows& b, std::int64_t padding);
-
-/// `t` [rows, time] as [rows, `time`], filled up with `value`.
+/// `t` [rows, time] as [rows, `time`] or more, filled up with `value` on the right.
 at::Tensor filled_up(const at::Tensor& t, std::int64_t time, std::int64_t value);
 
 }  // namespace nanquest::trainer

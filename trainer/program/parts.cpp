@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "trainer/checkpoint/weights.h"
+#include "trainer/data/open_tokens.h"
 
 namespace nanquest::trainer {
 namespace {
@@ -77,8 +78,14 @@ Result<std::unique_ptr<Trainer>> make_trainer(Parts& parts, const Listener& list
   parts.data.context = parts.model.context;
   parts.data.seed = loop.seed;
   parts.model.watch_logits = parts.clips.qk_clip > 0;
-  Result<TextData> data = TextData::open(parts.path, parts.data);
+  Result<std::unique_ptr<TokenData>> data = open_tokens(parts.path, parts.data);
   if (!data) return data.error();
+  if ((*data)->packed())
+    return Error{ErrorCode::usage,
+                 parts.path + ": rows of several texts, which this model does not keep apart",
+                 "prepare without --packing, or give it to nanquest-trainer finetune"};
+  parts.model.vocabulary = (*data)->vocabulary();
+  parts.model.context = (*data)->longest();
   std::vector<std::string> remarks;
   if (Status ok = settle(parts, remarks); !ok) return ok.error();
   loop.settings = parts.list.as_text();
