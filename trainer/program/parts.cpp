@@ -83,7 +83,7 @@ Result<std::unique_ptr<Trainer>> make_trainer(Parts& parts, const Listener& list
   if ((*data)->packed())
     return Error{ErrorCode::usage,
                  parts.path + ": rows of several texts, which this model does not keep apart",
-                 "prepare without --packing, or give it to nanquest-trainer finetune"};
+                 "prepare it without --packing"};
   parts.model.vocabulary = (*data)->vocabulary();
   parts.model.context = (*data)->longest();
   std::vector<std::string> remarks;

@@ -24,13 +24,13 @@ FOUND, DONE, USAGE, BAD_FILE, INTERRUPTED = 1, 0, 2, 3, 130
 AT_ONCE = 256    # lines that are given to the tokenizer together
 USUAL = 1024     # tokens of a row, where the model bears more
 
-HELP = """turns lines of JSON into tokens for nanquest-trainer finetune, with the tokenizer and chat template of a model folder. A line is
+HELP = """turns lines of JSON into tokens for nanquest-trainer, with the tokenizer and chat template of a model folder. A line is
 {"text": …}, {"prompt": …, "completion": …} or {"messages": [{"role": …, "content": …}, …]} (with "tools", if the template takes them).
 Images are not prepared yet."""
 EXAMPLE = """examples:
   nanquest prepare --model models/tiny-llama --data chats.jsonl --out prepared
   nanquest prepare --model models/tiny-llama --data a.jsonl b.jsonl --max-length 2048 --packing --out prepared
-  nanquest-trainer finetune --model models/tiny-llama --data prepared --run-dir runs/first
+  nanquest-trainer --data prepared --run-dir runs/first
 
 The same command again goes on where an interrupted one ended. Exit code: 0 done, 1 done but for lines that were passed over, 2 usage,
 3 a bad file (the line is named), 130 interrupted."""
@@ -46,7 +46,7 @@ def _least(least: int):
 
 def add_to(verbs) -> None:
     """The sub-command's options."""
-    sub = verbs.add_parser("prepare", help="lines of JSON to tokens for nanquest-trainer finetune", description=HELP, epilog=EXAMPLE,
+    sub = verbs.add_parser("prepare", help="lines of JSON to tokens for nanquest-trainer", description=HELP, epilog=EXAMPLE,
                            formatter_class=argparse.RawDescriptionHelpFormatter)
     sub.add_argument("--model", required=True, metavar="DIR", help="folder of a Hugging Face model: config.json and tokenizer")
     sub.add_argument("--data", required=True, nargs="+", metavar="FILE", help="files of JSON lines")
@@ -202,7 +202,7 @@ def _tell(manifest: dict, options) -> None:
     for name, word in (("cut", "cut off"), ("split", "split")):
         if total[name]:
             print(f"{word:<16} {_count(total[name], 'line')} with more than {settings['max_length']} tokens (--max-length)")
-    print(f"next             nanquest-trainer finetune --model {options.model} --data {options.out}")
+    print(f"next             nanquest-trainer --data {options.out}")
 
 
 def _prepare(options) -> int:

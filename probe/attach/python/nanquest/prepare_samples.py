@@ -115,7 +115,7 @@ class Maker:
 
     def _text(self, number: int, content: bytes) -> Text:
         try:
-            line = json.loads(content)
+            line = json.loads(content.rstrip())
         except UnicodeDecodeError as problem:
             raise Broken(f"not UTF-8 (byte {problem.start} of the line)") from None
         except json.JSONDecodeError as problem:
