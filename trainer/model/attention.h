@@ -15,15 +15,15 @@ enum class AttentionForm : std::uint8_t {
 
 struct AttentionCall {
   AttentionForm form = AttentionForm::written;
-  double scale = 0;    ///< factor on the scores; 0 = 1/√(width of a head)
-  double cap = 0;      ///< scores become cap·tanh(score/cap); 0 = none. Always written out
+  double divisor = 0;  ///< of the scores; 0 = √(width of a head)
+  double cap = 0;      ///< scores become cap·tanh(score / cap), which is always written out; 0 = none
   double dropout = 0;  ///< share of the softmax's results dropped
   /// bool, [time, time] or [batch, 1, time, time], true where a query may look; undefined = causal.
   at::Tensor visible = {};
 };
 
-/// softmax(scale·q·kᵀ)·v with `q` [batch, heads, time, width], `k` and `v` the same or with fewer heads, each
-/// of which serves heads/their number in a row. Returns [batch, heads, time, width of v].
+/// softmax(q·kᵀ / divisor)·v of `q` [batch, heads, time, width]; `k` and `v` like it or with fewer heads,
+/// each of which serves as many in a row. Returns [batch, heads, time, width].
 at::Tensor attend(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const AttentionCall& call);
 
 }  // namespace nanquest::trainer
