@@ -17,7 +17,8 @@ struct Refused {
   Error error;
 };
 
-/// One object of the file. A key whose value is null is as good as absent, as it is for transformers.
+/// One object of the file. A key whose value is null is as good as absent, but for those where null says
+/// "none".
 class ConfigReader {
  public:
   /// `where` is what errors put before a key: "DIR/config.json: " or "DIR/config.json: rope_scaling.".
@@ -25,6 +26,8 @@ class ConfigReader {
       : object_(&object), where_(std::move(where)) {}
 
   bool has(const std::string& key) const;
+  /// It is there, and null.
+  bool none(const std::string& key) const { return object_->contains(key) && !has(key); }
   /// Values between 1 and 2³⁰; the first refuses an absent key.
   std::int64_t size(const std::string& key) const;
   std::int64_t size(const std::string& key, std::int64_t if_absent) const;

@@ -103,13 +103,14 @@ std::int64_t usual_window(const ConfigReader& file, const DecoderConfig& c, std:
   if (c.family == "gemma2") return (i + 1) % 2 != 0 ? window : 0;
   if (c.family == "gemma3_text") return (i + 1) % file.size("sliding_window_pattern", 6) != 0 ? window : 0;
   const bool qwen = c.family == "qwen2" || c.family == "qwen3";
-  return qwen && i >= file.number("max_window_layers", 28) ? window : 0;
+  return qwen && static_cast<double>(i) >= file.number("max_window_layers", 28) ? window : 0;
 }
 
 void read_windows(const ConfigReader& file, DecoderConfig& c) {
   const bool qwen = c.family == "qwen2" || c.family == "qwen3";
   const bool gemma = c.family == "gemma2" || c.family == "gemma3_text";
-  std::int64_t window = file.size("sliding_window", gemma ? 4096 : 0);
+  const std::int64_t usual = qwen || gemma || c.family == "mistral" ? 4096 : 0;
+  std::int64_t window = file.none("sliding_window") ? 0 : file.size("sliding_window", usual);
   if (qwen && !file.flag("use_sliding_window", false)) window = 0;
   const std::vector<std::string> kinds =
       qwen || gemma ? file.texts("layer_types") : std::vector<std::string>{};
@@ -157,8 +158,12 @@ void read_llama_like(const ConfigReader& file, const Family& family, DecoderConf
   c.attention_dropout = file.number("attention_dropout", 0);
   if (family.four_norms) {
     c.score_divisor = std::sqrt(file.number("query_pre_attn_scalar", 256, 1e-6));
-    c.logit_cap = file.number("final_logit_softcapping", 0);
-    if (c.family == "gemma2") c.score_cap = file.number("attn_logit_softcapping", 0);
+    const auto cap = [&](const char* key, double usual) {
+      return file.none(key) ? 0 : file.number(key, c.family == "gemma2" ? usual : 0);
+    };
+    c.logit_cap = cap("final_logit_softcapping", 30);
+    // transformers computes Gemma 3 without it, whatever the file says.
+    if (c.family == "gemma2") c.score_cap = cap("attn_logit_softcapping", 50);
   }
   read_windows(file, c);
   read_rope(file, c);
