@@ -12,9 +12,11 @@
 #pragma once
 
 #include <c10/core/Device.h>
+#include <c10/core/ScalarType.h>
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "probe/base/result.h"
@@ -29,10 +31,11 @@ namespace nanquest::trainer {
 /// How a folder's model is to be trained.
 struct PretrainedOptions {
   LoraOptions lora;     ///< `lora.on`: adapters train, all weights of the folder are frozen
-  std::string adapter;  ///< folder in PEFT's format whose adapters are put in and trained on; "" = fresh ones
-  bool frozen = false;  ///< nothing trains: to sample or to measure
-  AttentionForm attention = AttentionForm::fused;  ///< soft-capped scores are always written out
-  bool checkpointing = false;  ///< a layer's activations are computed again in backward, not kept
+  std::string adapter;  ///< folder of PEFT's whose adapters are put in and trained on, with its rank, scale
+                        ///< and dropout in place of those of `lora`; "" = fresh ones, if `lora.on`
+  bool frozen = false;                             ///< nothing trains: to sample or to measure
+  AttentionForm attention = AttentionForm::fused;  ///< capped scores (Gemma 2) are written out in any case
+  bool checkpointing = false;  ///< what a layer computes is computed again in backward, not kept
   at::Device device{at::kCPU};
   std::uint64_t seed = 42;  ///< of fresh adapters
 };
@@ -68,11 +71,13 @@ class PretrainedModel : public Model {
   /// Weights that no training moves, by Hugging Face's names, in their own format.
   virtual NamedTensors frozen() const = 0;
 
-  /// Writes a folder that `from_pretrained` loads: config.json, weights (each in the format it had in the
-  /// folder it came from; in shards where they are large) and the tokenizer's and other small files of the
-  /// folder it came from, as they are. Adapters are merged into a copy of what they adapt. All or nothing for
-  /// each file, config.json last. `folder` may not be the folder that the weights came from (`usage`).
-  virtual Status save(const std::string& folder) const = 0;
+  /// Writes a folder that `from_pretrained` loads and that gives the same logits: config.json, weights (in
+  /// shards where they are large), the tokenizer's and other small files as they were. Adapters are merged
+  /// into a copy of what they adapt. With `format` (fp32, fp16 or bf16) all weights are rounded to it;
+  /// without, trained ones are fp32 and all others as they came. Each file is complete or absent, config.json
+  /// comes last. `usage` if `folder` is the one that the weights came from.
+  virtual Status save(const std::string& folder,
+                      std::optional<at::ScalarType> format = std::nullopt) const = 0;
   /// Writes adapter_config.json and adapter_model.safetensors as PEFT loads them; `usage` without adapters.
   virtual Status save_adapter(const std::string& folder) const = 0;
 };
