@@ -39,7 +39,7 @@ at::Generator generator_of(at::Device device) {
                          : at::globalContext().defaultGenerator(device);
 }
 
-at::Tensor state_of(const at::Generator& generator) {
+at::Tensor state_of(at::Generator generator) {
   const std::scoped_lock lock(generator.mutex());
   return generator.get_state();
 }
