@@ -63,6 +63,7 @@ Decoder::Decoder(std::string folder, DecoderConfig config, const PretrainedOptio
   frozen_ = make.frozen;
   formats_ = make.formats;
   adapted_ = !make.adapted.empty();
+  frozen_hash_ = make.frozen_hash.finish();
   if (c.gpt2) return;
   rope_ = Rope(c.rope, c.head_width, c.context, options.device);
   local_rope_ = Rope(c.local_rope, c.head_width, c.context, options.device);
@@ -70,7 +71,9 @@ Decoder::Decoder(std::string folder, DecoderConfig config, const PretrainedOptio
 
 Pass Decoder::pass_of(const DecoderInput& input, const at::Tensor& positions, bool training) const {
   const at::NoGradGuard no_grad;
-  Pass pass{.form = options_.attention, .training = training};
+  Pass pass;
+  pass.form = options_.attention;
+  pass.training = training;
   const std::int64_t time = input.tokens.size(1);
   for (const std::int64_t window : config_.windows)
     if (!pass.visible.contains(window))
@@ -148,6 +151,7 @@ std::string Decoder::fingerprint() const {
       if (p.lora) adapted += p.place.path() + "\n";
     });
     add("lora-modules", hash_contents(adapted.data(), adapted.size()));
+    add("frozen", frozen_hash_);
   }
   return text;
 }

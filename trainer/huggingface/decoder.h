@@ -1,6 +1,7 @@
 /// The decoder itself. Inside this room only: others load it by `load_pretrained`.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <string>
@@ -48,6 +49,7 @@ class Decoder final : public PretrainedModel {
   NamedTensors trained_, frozen_;
   std::map<std::string, at::ScalarType> formats_;
   bool adapted_ = false;
+  std::uint64_t frozen_hash_ = 0;
 };
 
 template <class F>

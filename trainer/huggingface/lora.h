@@ -16,7 +16,7 @@ struct LoraOptions {
   bool rank_scaled = false;  ///< the scale is alpha / √r (PEFT: use_rslora)
   /// Modules that are adapted, with commas between: ends of their names ("q_proj,v_proj"), "all-linear" for
   /// every linear layer but the head, or "" for those that PEFT takes for the family.
-  std::string targets;
+  std::string targets = {};
 
   double scale() const;
 };

@@ -33,7 +33,7 @@ struct PretrainedOptions {
   LoraOptions lora;     ///< `lora.on`: adapters train, all weights of the folder are frozen
   std::string adapter;  ///< folder of PEFT's whose adapters are put in and trained on, with its rank, scale
                         ///< and dropout in place of those of `lora`; "" = fresh ones, if `lora.on`
-  bool frozen = false;                             ///< nothing trains: to sample or to measure
+  bool frozen = false;  ///< nothing trains: to sample or to measure
   AttentionForm attention = AttentionForm::fused;  ///< capped scores (Gemma 2) are written out in any case
   bool checkpointing = false;  ///< what a layer computes is computed again in backward, not kept
   at::Device device{at::kCPU};

@@ -36,6 +36,8 @@ at::Tensor WeightMaker::weight(const std::string& name, at::IntArrayRef shape) {
   if (value.is_meta()) return value;  // noted; `check` will say so
   formats[name] = value.scalar_type();
   if (trains_) return train(name, value);
+  // A checkpoint of adapters is worth nothing on other weights: what they are is in the model's fingerprint.
+  frozen_hash.add(hash_contents(value.const_data_ptr(), value.nbytes()));
   frozen.emplace_back(name, value.to(device_));
   return frozen.back().second;
 }

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "probe/nanquest.h"
 #include "trainer/huggingface/adapter_files.h"
 #include "trainer/huggingface/folder_weights.h"
 #include "trainer/huggingface/pretrained.h"
@@ -38,6 +39,7 @@ class WeightMaker {
   NamedTensors trained, frozen;
   std::map<std::string, at::ScalarType> formats;  ///< that the folder has them in
   std::vector<std::string> adapted;               ///< modules, in the order of their making
+  PartHashes frozen_hash;                         ///< of the bytes of the folder's frozen weights
 
  private:
   bool targeted(const std::string& module) const;

@@ -124,6 +124,20 @@ TEST(Pretrained, ModulesAreCalledAsHuggingFaceCallsThem) {
   EXPECT_NE(report.summary.find("model.layers.0.mlp.up_proj"), std::string::npos) << report.summary;
 }
 
+TEST(Lora, TheFingerprintIsOfTheFrozenWeightsToo) {
+  const test::Folder folder;
+  NamedTensors weights = test::tiny_llama_weights();
+  const auto of = [&](const char* name, const PretrainedOptions& options) {
+    return loaded(test::write_folder(folder / name, test::tiny_llama(), weights), options)->fingerprint();
+  };
+  const std::string before = of("a", adapted()), trained = of("b", {});
+  EXPECT_EQ(of("c", adapted()), before);
+  EXPECT_NE(of("d", adapted("q_proj")), before);
+  test::weight(weights, "model.norm.weight")[3] += 1;
+  EXPECT_NE(of("e", adapted()), before);
+  EXPECT_EQ(of("f", {}), trained);
+}
+
 TEST(Lora, ATargetThatIsNowhereIsNamedWithWhatIsThere) {
   const test::Folder folder;
   const auto model = load_pretrained(test::write_tiny_llama(folder / "m"), adapted("q_proj,c_attn"));
@@ -148,7 +162,9 @@ std::string said_of_adapter(const std::string& folder, const json& change, const
   json config = json::parse(test::read_file(folder + "/a/adapter_config.json"));
   config.update(change);
   test::write_file(folder + "/a/adapter_config.json", config.dump());
-  if (!tensors.empty()) EXPECT_TRUE(write_safetensors(folder + "/a/adapter_model.safetensors", tensors, {}));
+  if (!tensors.empty()) {
+    EXPECT_TRUE(write_safetensors(folder + "/a/adapter_model.safetensors", tensors, {}));
+  }
   PretrainedOptions options;
   options.adapter = folder + "/a";
   const auto again = load_pretrained(folder + "/m", options);

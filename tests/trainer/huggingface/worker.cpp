@@ -2,6 +2,7 @@
 // writes the numbers that it holds against transformers and PEFT. Ends with 1 and a line for each case that
 // was refused.
 #include <ATen/ATen.h>
+#include <ATen/Parallel.h>
 
 #include <fstream>
 #include <iostream>
