@@ -126,6 +126,7 @@ Result<std::unique_ptr<PreparedData>> PreparedData::open(const std::string& fold
   } catch (const std::exception& e) {  // nlohmann's own
     return bad(e.what());
   }
+  data->folder_ = folder;
   data->seed_ = options.seed;
   data->split_ = Split(data->rows_, options.eval_every);
   if (data->train_rows() < 1)
@@ -245,6 +246,21 @@ TokenRows PreparedData::gather(const std::vector<std::int64_t>& rows) const {
     batch.ids.push_back(std::move(id));
   }
   return batch;
+}
+
+Status PreparedData::made_for(const std::string& folder) const {
+  for (const auto& [name, made_by] : tokenizer_) {
+    if (name.find('/') != std::string::npos) continue;
+    const std::string path = folder + "/" + name;
+    const Result<std::string> content = read_whole_file(path);
+    if (!content) continue;
+    if (content->size() == made_by.bytes &&
+        crc32(std::as_bytes(std::span(content->data(), content->size()))) == made_by.crc32)
+      continue;
+    return Error{ErrorCode::usage, folder_ + ": made by another tokenizer than " + path,
+                 "nanquest prepare --model " + folder + " makes tokens that this model knows"};
+  }
+  return {};
 }
 
 std::string PreparedData::description() const {

@@ -42,6 +42,9 @@ class PreparedData final : public TokenData {
   std::string description() const override;
   std::string fingerprint() const override { return fingerprint_; }
 
+  /// Whether the tokenizer of the model in `folder` is the one that made the tokens, as far as both have
+  /// files of it; `usage` names the file that is another.
+  Status made_for(const std::string& folder) const;
   /// Files of the tokenizer that made the tokens, by name.
   const std::map<std::string, TokenizerFile>& tokenizer() const { return tokenizer_; }
 
@@ -60,6 +63,7 @@ class PreparedData final : public TokenData {
   std::pair<const Shard*, std::uint64_t> find(std::int64_t row) const;
   TokenRows gather(const std::vector<std::int64_t>& rows) const;
 
+  std::string folder_;
   std::vector<Shard> shards_;
   std::map<std::string, TokenizerFile> tokenizer_;
   Split split_{0, 0};
