@@ -24,7 +24,8 @@ bool is_bin(const fs::path& path) {
 
 /// val.bin, tiny_shakespeare_val.bin, fineweb_val_000000.bin
 bool held_out_by_name(const fs::path& path) {
-  const std::string stem = "_" + path.stem().string() + "_";
+  std::string stem("_");
+  stem.append(path.stem().string()).append("_");
   return stem.find("_val_") != std::string::npos;
 }
 

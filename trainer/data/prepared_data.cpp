@@ -64,7 +64,8 @@ struct PreparedData::Reader {
     if (const auto version = field<std::uint32_t>(all, "version"); version != kPreparedVersion)
       throw Bad{"of version " + std::to_string(version) + ", this program reads " +
                 std::to_string(kPreparedVersion)};
-    const json settings = field<json>(all, "settings"), maker = field<json>(all, "tokenizer");
+    const json settings = field<json>(all, "settings"), maker = field<json>(all, "tokenizer"),
+               tokenizer_files = field<json>(maker, "files");
     packing = field<bool>(settings, "packing");
     groups = field<std::int64_t>(settings, "length_groups");
     longest = field<std::int64_t>(all, "longest");
@@ -73,7 +74,7 @@ struct PreparedData::Reader {
     for (const char* key : {"eos", "pad"})  // the last that there is
       if (maker.contains(key) && maker[key].is_number_unsigned()) padding = field<std::int64_t>(maker, key);
     if (padding >= vocabulary) padding = 0;
-    for (const auto& [name, file] : field<json>(maker, "files").items())
+    for (const auto& [name, file] : tokenizer_files.items())
       tokenizer[name] = {field<std::uint64_t>(file, "bytes"), field<std::uint32_t>(file, "crc32")};
     std::vector<std::string> sources;
     for (const json& file : field<json>(all, "files")) sources.push_back(field<std::string>(file, "path"));
