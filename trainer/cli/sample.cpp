@@ -82,13 +82,16 @@ int sample_as(Wishes& w) {
   if (const auto chosen = settle_formats(w.numerics, *device, cuda_major(*device)); !chosen)
     return fail(chosen.error());
   set_numerics(w.sampling.seed, w.numerics);
-  PretrainedOptions options{.adapter = w.adapter, .frozen = true, .device = *device};
+  PretrainedOptions options;
+  options.adapter = w.adapter;
+  options.frozen = true;
+  options.device = *device;
   Result<std::unique_ptr<PretrainedModel>> model = load_pretrained(w.folder, options);
   if (!model) return fail(model.error());
   const DecoderConfig& config = (*model)->config();
   const NextLogits next = [&](const at::Tensor& tokens) {
     const at::NoGradGuard no_grad;
-    const AutocastGuard autocast(*device, *w.numerics.amp);
+    const AutocastGuard autocast(device->type(), *w.numerics.amp);
     return (*model)->forward(tokens.to(*device), /*training=*/false).select(0, 0).select(0, -1);
   };
   const auto answer = [&](const std::string& text) -> int {
