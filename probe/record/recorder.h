@@ -24,8 +24,8 @@
 /// Of the last healthy step what it read from outside, and what does not live on, is copied (twin.h), for the
 /// file of a step that goes bad after it.
 ///
-/// With RecorderOptions::tape the record goes on where a step ends: what updates do that nobody keeps, and what runs
-/// between two steps, is recorded as well (without values), and all of it stays on a tape (tape.h).
+/// With RecorderOptions::tape the record goes on where a step ends: what updates do that nobody keeps, and
+/// what runs between two steps, is recorded as well (without values), and all of it stays on a tape (tape.h).
 ///
 /// Of a watched step a ValueWatch is shown every tensor as well: then each row has statistics and a hash, and
 /// the ops that made something bad are known while the step runs. Of others the proof of a replay is what is
@@ -80,8 +80,8 @@ class Recorder : public OpSink {
   /// The optimizer is about to write. With `keep_values` recording goes on and what it overwrites is copied
   /// first; without, recording stops and the step can't be asked for after the update.
   void begin_update(bool keep_values);
-  /// What the steps on record read may have been overwritten unseen (by a graph that was captured): none of them can be
-  /// asked for any more, and no more ops go into the one that runs.
+  /// What the steps on record read may have been overwritten unseen (by a graph that was captured): none of
+  /// them can be asked for any more, and no more ops go into the one that runs.
   void lose();
   /// No more ops go into the step; it can be asked for until it ends.
   void stop();
@@ -121,8 +121,9 @@ class Recorder : public OpSink {
   /// element of its memory, without dimensions. Undefined if there is none. Looks at all of it.
   at::Tensor last_non_finite();
 
-  /// The gate of the step that runs, `number` as the program counts, was passed; its update, with this learning rate,
-  /// is next. `loss` (may be undefined) is what was seen as its loss, `value` its number. For the tape alone.
+  /// The gate of the step that runs, `number` as the program counts, was passed; its update, with this
+  /// learning rate, is next. `loss` (may be undefined) is what was seen as its loss, `value` its number. For
+  /// the tape alone.
   void passed_gate(std::int64_t number, double rate, const at::Tensor& loss, double value);
   /// The update is over. For the tape alone.
   void updated();
@@ -183,7 +184,8 @@ class Recorder : public OpSink {
   /// What ops go into is over: it goes onto the tape.
   void put_on_tape();
   void end_tape(const std::string& why);
-  /// The step is over, or may not be asked for any more: what runs until the next one goes onto the tape alone.
+  /// The step is over, or may not be asked for any more: what runs until the next one goes onto the tape
+  /// alone.
   void record_between();
   void note_for_tape(const OpTraits& op, const Frame& frame, c10::ArrayRef<const c10::IValue> outputs);
   void share_stack(const Frame& frame, std::unique_lock<std::mutex>& lock);
@@ -206,9 +208,9 @@ class Recorder : public OpSink {
   std::vector<std::unique_ptr<record::Step>> all_;
   std::vector<record::Step*> kept_;  // oldest first
   record::Step* current_ = nullptr;
-  record::Step between_;           // what runs between two steps, for the tape
-  record::Step* into_ = nullptr;   // where ops go: `current_` or `between_`
-  bool put_ = false;               // it is on tape already
+  record::Step between_;          // what runs between two steps, for the tape
+  record::Step* into_ = nullptr;  // where ops go: `current_` or `between_`
+  bool put_ = false;              // it is on tape already
   std::unique_ptr<record::Tape> tape_;
   record::Step* before_ = nullptr;  // recorded before the current one: its records are the template
   bool recording_ = false, updating_ = false;

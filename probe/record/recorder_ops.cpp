@@ -151,8 +151,7 @@ void Recorder::share_stack(const Frame& frame, std::unique_lock<std::mutex>& loc
   lock.unlock();
   std::shared_ptr<Stack> stack = Stack::gather();
   lock.lock();
-  if (recording_ && frame.step == into_ && frame.number == into_->number)
-    step.stacks[op] = std::move(stack);
+  if (recording_ && frame.step == into_ && frame.number == into_->number) step.stacks[op] = std::move(stack);
 }
 
 std::unique_ptr<Recorder::Frame> Recorder::add_op(const OpTraits& op,

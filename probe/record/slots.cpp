@@ -50,7 +50,8 @@ void SlotIndex::grow() {
   for (std::size_t n = places; n > 1; n /= 2) --shift_;
   stamp_ = 1;
   for (std::uint32_t slot = 0; slot < size_; ++slot)
-    if (const auto* storage = records_[slot].storage._unsafe_get_target(); storage && !records_[slot].forgotten)
+    if (const auto* storage = records_[slot].storage._unsafe_get_target();
+        storage && !records_[slot].forgotten)
       insert(storage, slot);
 }
 

@@ -40,9 +40,12 @@ std::uint64_t look_at(const c10::Storage& storage) {
 
 void Tape::begin() {
   if (off_ || options_.steps <= 0) return;
-  const auto anchor = [&] { anchors_.push_back({first_ + static_cast<std::int64_t>(stretches_.size()), 0, 0, {}}); };
+  const auto anchor = [&] {
+    anchors_.push_back({first_ + static_cast<std::int64_t>(stretches_.size()), 0, 0, {}});
+  };
   if (anchors_.empty()) {
-    if (room_ == 0) room_ = static_cast<std::uint64_t>(options_.memory_share * static_cast<double>(free_memory()));
+    if (room_ == 0)
+      room_ = static_cast<std::uint64_t>(options_.memory_share * static_cast<double>(free_memory()));
     return anchor();
   }
   if (anchors_.back().gates < options_.steps) return;
@@ -186,7 +189,8 @@ Tape::Stretch Tape::stretch_of(const Step& step) {
     part.slots.push_back({id, slot.bytes, slot.first_bytes, slot.type, slot.device});
   }
   for (const HostWrite& write : step.host_writes)
-    if (const auto at = known_.find(step.slots[write.slot].storage._unsafe_get_target()); at != known_.end()) {
+    if (const auto at = known_.find(step.slots[write.slot].storage._unsafe_get_target());
+        at != known_.end()) {
       at->second.written = true;
       if (at->second.foreign)
         if (const auto memory = at->second.storage.lock(); memory && memory->data())
@@ -240,7 +244,8 @@ void Tape::join(Step& whole, const Stretch& part, std::unordered_map<std::uint32
     copy.first_output += words;
     if (copy.generator != kNone) copy.generator += generators;
   }
-  for (const HostWrite& write : part.host_writes) whole.host_writes.emplace_back(write).slot = place[write.slot];
+  for (const HostWrite& write : part.host_writes)
+    whole.host_writes.emplace_back(write).slot = place[write.slot];
   whole.generators.insert(whole.generators.end(), part.generators.begin(), part.generators.end());
   for (const HostRead& read : part.reads) whole.reads.emplace_back(read).op += ops;
   for (const TapeMark& mark : part.marks) {

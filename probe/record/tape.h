@@ -6,11 +6,11 @@
 ///     auto whole = tape.whole(&now);   // all of it as one long step, for StepTables
 ///
 /// Storages keep their identity from stretch to stretch: by their address, which a weak reference keeps from
-/// becoming another's. What the tape itself left in a storage is not stored; everything else is copied when it is
-/// read first (weights, moments and buffers after an anchor; a batch in every step; what the host wrote), never
-/// held: a loader's shared memory must not be pinned. So an anchor is the moment from which on everything that is
-/// met counts as unknown. There are up to two of them, the steps since the older one are at hand; what nobody has
-/// written since the older one read it is shared by both.
+/// becoming another's. What the tape itself left in a storage is not stored; everything else is copied when
+/// it is read first (weights, moments and buffers after an anchor; a batch in every step; what the host
+/// wrote), never held: a loader's shared memory must not be pinned. So an anchor is the moment from which on
+/// everything that is met counts as unknown. There are up to two of them, the steps since the older one are
+/// at hand; what nobody has written since the older one read it is shared by both.
 ///
 /// Whatever can't be run again from its record cuts the tape: nothing before the cut is of use.
 #pragma once
@@ -29,9 +29,9 @@
 namespace nanquest::record {
 
 struct TapeOptions {
-  int steps = 0;                ///< so many at least are at hand when all is well, up to twice as many; 0: no tape
-  double memory_share = 0.25;   ///< of the memory that is free when the first anchor begins
-  int futile = 3;               ///< cuts in a row before so many steps were on it: then there is none any more
+  int steps = 0;  ///< so many at least are at hand when all is well, up to twice as many; 0: no tape
+  double memory_share = 0.25;  ///< of the memory that is free when the first anchor begins
+  int futile = 3;              ///< cuts in a row before so many steps were on it: then there is none any more
 };
 
 class Tape {
@@ -49,9 +49,9 @@ class Tape {
   /// The same, once each time that it is worth a word to the user, otherwise "".
   std::string complaint();
 
-  /// A stretch of ops meets a storage for the first time, of which `slot` is its record: what is in it is copied if no
-  /// anchor's record tells it. If somebody wrote to it behind the dispatcher since the tape saw it last, it counts as
-  /// another storage from here on. Throws std::bad_alloc.
+  /// A stretch of ops meets a storage for the first time, of which `slot` is its record: what is in it is
+  /// copied if no anchor's record tells it. If somebody wrote to it behind the dispatcher since the tape saw
+  /// it last, it counts as another storage from here on. Throws std::bad_alloc.
   void read(const at::Tensor& tensor, const SlotRecord& slot);
   /// The stretch is over, and its records stay here.
   void append(const Step& step);
@@ -63,8 +63,8 @@ class Tape {
   /// Bytes held.
   std::uint64_t memory() const { return held_; }
 
-  /// All since the older anchor as one step, `now` (may be null) being the stretch that has not been appended yet. Its
-  /// values are the tape's own memory: right until the tape goes on. Null if there is no tape.
+  /// All since the older anchor as one step, `now` (may be null) being the stretch that has not been appended
+  /// yet. Its values are the tape's own memory: right until the tape goes on. Null if there is no tape.
   std::unique_ptr<Step> whole(const Step* now);
 
  private:

@@ -18,8 +18,8 @@ Header header_of(ArgKind kind, std::int64_t number = 0);
 /// kNewMemory.
 void put_tensor(Words& words, const at::Tensor& tensor, std::uint32_t slot, std::uint8_t more);
 
-/// Another token: how the tensor at `token` lies in its memory, over the memory of `flat`, a 1-D tensor of its
-/// type. Undefined if it doesn't fit, or `flat` is undefined.
+/// Another token: how the tensor at `token` lies in its memory, over the memory of `flat`, a 1-D tensor of
+/// its type. Undefined if it doesn't fit, or `flat` is undefined.
 at::Tensor view_at(const std::uint64_t* token, const at::Tensor& flat);
 
 /// Calls `tensor` with the place (of its header) of every tensor among `count` tokens from `at` on.
