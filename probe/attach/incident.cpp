@@ -54,10 +54,26 @@ Status AttachSession::write_round(record::Step& step, const RoundFacts& facts, G
     told.left_to = seat.line;
     if (!seat.whole) return {};
   }
+  std::unique_ptr<record::Step> held;
+  tables.recording.tape = tape_so_far(held);
   std::uint64_t bytes = 0;
-  for (const auto& [name, data] : tables.recording.data) bytes += data.defined() ? data.nbytes() : 0;
+  const auto count = [&](const NamedTensors& all) {
+    for (const auto& [name, data] : all) bytes += data.defined() ? data.nbytes() : 0;
+  };
+  count(tables.recording.data);
+  if (tables.recording.tape) count(tables.recording.tape->data);
   if (const Status room = make_room(bytes); !room) return room;
   return write_snapshot(tables.recording, path);
+}
+
+std::shared_ptr<TapeRecording> AttachSession::tape_so_far(std::unique_ptr<record::Step>& held) {
+  held = rounds_->recorder().taped();
+  if (!held) return nullptr;
+  StepNames named;
+  StepTables tables = rounds_->tables(*held, names_, batch_, results(), named);
+  tables.finish({});  // what has a name is in its slot; what has none there the steps did not read
+  std::shared_ptr<TapeRecording> tape = tables.tape();
+  return check_tape(tape->doc) ? tape : nullptr;
 }
 
 RankRow AttachSession::row_of(const SnapshotDoc& doc) const {
