@@ -101,8 +101,10 @@ verdict="${incident%.h5}.json"
 grep -Eq '"bit_exact": *true' "$verdict" || fail "the step did not come back bit for bit; see $verdict"
 
 stage "Pictures"
+pictures="$run-pictures"  # beside the run: nothing is written into one
+mkdir -p "$pictures"
 for panel in verdict norms; do
-  "$bin/nanquest-viewer" "$run" --screenshot "$run/$panel.png" --panel "$panel" --size 1280x860 >&2 ||
+  "$bin/nanquest-viewer" "$run" --screenshot "$pictures/$panel.png" --panel "$panel" --size 1280x860 >&2 ||
     fail "drawing the panel $panel failed (exit code $?)"
 done
 
@@ -111,7 +113,7 @@ cat <<TEXT
 run       $run
 incident  $incident
 verdict   $verdict (and .md beside it)
-pictures  $run/verdict.png $run/norms.png
+pictures  $pictures/verdict.png $pictures/norms.png
 window    $bin/nanquest-viewer $run
 TEXT
 

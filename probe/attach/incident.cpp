@@ -9,6 +9,7 @@
 #include "probe/record/header.h"
 #include "probe/snapshot/run_dir.h"
 #include "probe/step/one_line.h"
+#include "probe/trace/collectives.h"
 #include "probe/trace/culprit.h"
 
 namespace nanquest::attach {
@@ -36,7 +37,7 @@ StepState AttachSession::state_of_step(const RoundFacts& facts) const {
 }
 
 Status AttachSession::write_round(record::Step& step, const RoundFacts& facts, Gate gate,
-                                  const std::string& path, Told& told) {
+                                  const std::string& path, Told& told, bool elects) {
   // Loss and gradients of a step that is over are gone.
   const bool runs = &step == rounds_->now();
   StepNames named;
@@ -47,11 +48,29 @@ Status AttachSession::write_round(record::Step& step, const RoundFacts& facts, G
   doc.gate = gate;
   tables.finish(named);
   add_region_graphs(tables.recording);
-  if (doc.culprit.op != kNone) told = {one_line(describe_culprit(doc)), arrived_by(doc)};
+  if (doc.culprit.op != kNone) told = {one_line(describe_culprit(doc)), arrived_by(doc), ""};
+  if (elects && election_.needed()) {
+    const Seat seat = election_.hold(facts.step, row_of(doc));
+    told.left_to = seat.line;
+    if (!seat.whole) return {};
+  }
   std::uint64_t bytes = 0;
   for (const auto& [name, data] : tables.recording.data) bytes += data.defined() ? data.nbytes() : 0;
-  if (const Status room = make_room(bytes); !room) return room;
+  if (Status room = make_room(bytes); !room) return room;
   return write_snapshot(tables.recording, path);
+}
+
+RankRow AttachSession::row_of(const SnapshotDoc& doc) const {
+  RankRow row;
+  if (!doc.culprit.value.empty()) {
+    row.standing = arrived_by(doc).empty() ? Standing::made_here : Standing::arrived;
+    row.text = one_line(describe_culprit(doc));
+    row.collectives = std::count_if(doc.ops.begin(), doc.ops.begin() + std::max(doc.culprit.op, 0),
+                                    [](const OpRow& op) { return is_collective(op.name); });
+  } else if (const at::Tensor loss = losses_.telling(); loss.defined() && !holds_finite(loss)) {
+    row.standing = Standing::loss_bad;
+  }
+  return row;
 }
 
 Status AttachSession::make_room(std::uint64_t bytes) {
@@ -159,15 +178,17 @@ void AttachSession::write_file(Gate gate, StepAnswer& answer, bool update_made) 
   Status written;
   if (origin) {
     append(answer.summary, "the update of step " + std::to_string(of) + " spoiled " + spoiled);
-    written = write_round(*rounds_->of(*origin), origin->facts, gate, path, told);
+    written = write_round(*rounds_->of(*origin), origin->facts, gate, path, told, /*elects=*/true);
     rounds_->told(*origin);
   } else {
-    written = write_round(*rounds_->now(), facts_of_round(), gate, path, told);
+    written = write_round(*rounds_->now(), facts_of_round(), gate, path, told, /*elects=*/true);
     trace_->keeps = false;  // it is told
   }
   append(answer.summary, told.culprit);
   incidents_.arrived(told.arrived_by);
-  if (written)
+  if (!told.left_to.empty())
+    append(answer.summary, told.left_to);
+  else if (written)
     answer.file = path;
   else
     append(answer.summary, "snapshot not written: " + one_line(written.error().text()));
@@ -212,7 +233,8 @@ void AttachSession::write_recording(StepAnswer& answer) {
   std::filesystem::create_directories(recordings_dir(options_.probe.run_dir), error);
   Told told;
   const std::string path = free_recording_path(options_.probe.run_dir, step(), options_.probe.rank);
-  const Status written = write_round(*rounds_->now(), facts_of_round(), trace_->gate, path, told);
+  const Status written =
+      write_round(*rounds_->now(), facts_of_round(), trace_->gate, path, told, /*elects=*/false);
   const std::string what =
       written ? "recorded as asked" : "not recorded: " + one_line(written.error().text());
   append(answer.summary, "step " + std::to_string(step()) + ": " + what);

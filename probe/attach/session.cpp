@@ -7,7 +7,6 @@
 #include <exception>
 #include <functional>
 
-#include "probe/attach/graph_holder.h"
 #include "probe/snapshot/run_dir.h"
 #include "probe/step/one_line.h"
 #include "probe/tensor/copy_memory.h"
@@ -37,6 +36,8 @@ AttachSession::AttachSession(AttachOptions options, RunLog log)
       record_(options_.probe),
       incidents_(&log_, options_.probe.max_incidents),
       budget_(options_.max_disk),
+      election_(options_.probe.run_dir, options_.probe.rank, options_.probe.world_size,
+                {.from_ranks = options_.few_files_from, .restart = options_.restart}),
       ranges_(ranges_path(options_.probe.run_dir, options_.probe.rank), options_.probe.resume) {}
 
 Result<std::unique_ptr<AttachSession>> AttachSession::start(
@@ -214,7 +215,7 @@ void AttachSession::note_scalar(c10::ArrayRef<const c10::IValue> outputs) {
   if (t.layout() != at::kStrided || t.storage_offset() != 0 || t.storage().nbytes() > kScalarBytes) return;
   trace_->last_scalar = t.storage();
   trace_->last_scalar_type = t.scalar_type();
-  if (trace_->inner_gradients) trace_->scalar_held = graph_holder(t);
+  trace_->scalar_graph = WeakGraph(t);
 }
 
 void AttachSession::on_error(const char* what) {

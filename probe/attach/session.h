@@ -32,13 +32,15 @@
 #include "probe/attach/rounds.h"
 #include "probe/attach/step_counter.h"
 #include "probe/attach/step_undo.h"
+#include "probe/attach/weak_graph.h"
 #include "probe/base/result.h"
 #include "probe/nanquest.h"
 #include "probe/observe/observer.h"
+#include "probe/step/election.h"
 #include "probe/step/file_budget.h"
+#include "probe/step/forecast.h"
 #include "probe/step/gate.h"
 #include "probe/step/hidden_damage.h"
-#include "probe/step/forecast.h"
 #include "probe/step/incidents.h"
 #include "probe/step/judge.h"
 #include "probe/step/range_record.h"
@@ -58,9 +60,12 @@ struct AttachOptions {
   int keep_memory_percent = 25;         ///< … and of the free memory
   std::set<std::int64_t> record_steps;  ///< steps that become files, good or bad, as the level records them
   bool forecast = true;                 ///< say what is about to leave its format's range
-  std::uint64_t max_disk = 0;           ///< bytes that files of this rank's steps may take together; 0 = no bound
-  std::set<std::pair<std::string, std::string>> muted;  ///< op and module of culprits that nobody wants to hear of
-  bool skip_bad_updates = false;        ///< ask the caller to keep the optimizer from writing
+  std::uint64_t max_disk = 0;  ///< bytes that files of this rank's steps may take together; 0 = no bound
+  std::set<std::pair<std::string, std::string>>
+      muted;                      ///< op and module of culprits that nobody wants to hear of
+  int few_files_from = 8;         ///< so many ranks: only those that matter write whole files; 0 = all always
+  int restart = 0;                ///< how often the launcher has started the ranks again
+  bool skip_bad_updates = false;  ///< ask the caller to keep the optimizer from writing
 };
 
 /// What a boundary of a step (a pass begins, an update begins, it is over) says.
@@ -71,10 +76,10 @@ struct StepAnswer {
   bool gradients_bad = false;   ///< they hold NaN or Inf, which under data parallelism every rank sees
   bool scale_overflow = false;  ///< the loss scale is too high, whatever else is bad
   bool incident = false;        ///< something was found; `summary` says what
-  bool stops = true;    ///< an incident that may end the program, if it wants to be ended by incidents
+  bool stops = true;      ///< an incident that may end the program, if it wants to be ended by incidents
   bool forecast = false;  ///< something is about to leave its format's range; `summary` says what
-  std::string summary;  ///< a line for the log, "" if there is nothing to say
-  std::string file;     ///< the incident's snapshot, "" if none was written
+  std::string summary;    ///< a line for the log, "" if there is nothing to say
+  std::string file;       ///< the incident's snapshot, "" if none was written
 };
 
 /// What the caller knows when an update begins.
@@ -147,8 +152,9 @@ class AttachSession : public OpSink {
   /// The optimizer has written.
   StepAnswer after_update();
 
-  /// The program captures a graph of its device's work (torch.cuda.graph), from `begins` on until it is told false: nothing
-  /// that runs now computes anything, and whoever waits for the device spoils the capture. All calls do nothing then.
+  /// The program captures a graph of its device's work (torch.cuda.graph), from `begins` on until it is told
+  /// false: nothing that runs now computes anything, and whoever waits for the device spoils the capture. All
+  /// calls do nothing then.
   void capture(bool begins);
   /// Such a graph was replayed: the step that runs computed what nobody saw.
   void graph_ran();
@@ -177,8 +183,8 @@ class AttachSession : public OpSink {
   /// The step that runs (between two steps: the coming one) has this number in the program's own count.
   void set_step(std::int64_t number) { offset_ = number - steps_.made(); }
 
-  /// From here on steps are counted and nothing else: not judged, recorded or written, and what was on record is
-  /// forgotten. `resume` ends that with the next step that begins.
+  /// From here on steps are counted and nothing else: not judged, recorded or written, and what was on record
+  /// is forgotten. `resume` ends that with the next step that begins.
   void pause();
   void resume() { resumes_ = paused_; }
 
@@ -259,6 +265,15 @@ class AttachSession : public OpSink {
   StepAnswer look_at_what_raised(const std::string& raised);
   void give_up_step();
   bool pass_went_bad() const;
+  /// Another forward pass is about to begin, or the program ends (`how` says which): tells what is wrong with
+  /// the pass before if the step goes on, or ends, without an update. Returns whether that is so.
+  bool judge_pass(const char* how, bool ends, StepAnswer& answer);
+  /// Whether the bad pass may be differentiated by the backward of a later one.
+  bool may_share_backward() const;
+  /// Backward starts at `roots`, and a pass before it is in doubt.
+  void settle_doubt(const std::vector<at::Tensor>& roots);
+  /// The pass in doubt was thrown away: a step of its own, without an update.
+  StepAnswer thrown_away(const char* how);
   /// All that the step that runs did so far are passes aside.
   bool only_aside() const {
     return trace_ && trace_->asides > 0 && trace_->forwards == 0 && !differentiated_;
@@ -277,8 +292,9 @@ class AttachSession : public OpSink {
   /// Of the step that runs, as far as it was watched: what its culprit is.
   struct Blame {
     bool known = false;  ///< false: it was not watched, or shows no culprit
-    std::string state;       ///< of the program's state, as Incidents names it; "" if it is none
-    std::string arrived_by;  ///< the collective by which its values came from another process; "" if they did not
+    std::string state;   ///< of the program's state, as Incidents names it; "" if it is none
+    std::string
+        arrived_by;  ///< the collective by which its values came from another process; "" if they did not
     std::string op = {}, module = {};
   };
   Blame blamed_so_far();
@@ -286,14 +302,20 @@ class AttachSession : public OpSink {
   /// came from another process. "" where it was not looked for, or they did not.
   struct Told {
     std::string culprit, arrived_by;
+    std::string left_to;  ///< of a step that was not written: which rank's file tells it (Election)
   };
-  /// Removes what has to go so that a file of about these bytes fits into the disk share; an error if it never does.
+  /// Removes what has to go so that a file of about these bytes fits into the disk share; an error if it
+  /// never does.
   Status make_room(std::uint64_t bytes);
-  /// The file was written. One that is larger than was thought, and than what is left, is removed; `line` says so.
+  /// The file was written. One that is larger than was thought, and than what is left, is removed; `line`
+  /// says so.
   void keep_in_budget(const std::string& path, FileBudget::Kind kind, std::string& line);
-  /// The step that runs, or an earlier one, as a file.
+  /// What this rank says of its bad step to the others.
+  RankRow row_of(const SnapshotDoc& doc) const;
+  /// The step that runs, or an earlier one, as a file. An incident's (`elects`) only if this rank is among
+  /// those that write one; `told.left_to` says so otherwise.
   Status write_round(record::Step& step, const RoundFacts& facts, Gate gate, const std::string& path,
-                     Told& told);
+                     Told& told, bool elects);
   RoundFacts facts_of_round();
   RoundResults results() const { return {losses_.telling(), gate_.parameters()}; }
   /// The step whose update spoiled a weight that this step found spoiled, or a state that it did; null if
@@ -308,6 +330,15 @@ class AttachSession : public OpSink {
   Names names_;
   NamedList batch_;
   std::unique_ptr<Rounds> rounds_;  ///< of levels trace and watch
+  /// A bad pass after which another one began, before any backward: was it thrown away, or is the other's
+  /// backward its own as well? A loop that leaves a bad loss out and two passes of a discriminator look
+  /// alike until backward begins.
+  struct Doubt {
+    c10::Storage scalar;  ///< its loss
+    at::ScalarType scalar_type = at::kFloat;
+    WeakGraph graph;                   ///< what that was computed from
+    std::vector<std::string> samples;  ///< of its pass
+  };
   /// The step that runs, while it is on record.
   struct Trace {
     bool watched = false;
@@ -315,14 +346,15 @@ class AttachSession : public OpSink {
     c10::Storage
         last_scalar;  ///< of the last differentiable number of the forward pass: its loss, most likely
     at::ScalarType last_scalar_type = at::kFloat;
-    bool inner_gradients = false;       ///< some were taken that are differentiated again
-    std::function<bool()> scalar_held;  ///< with inner gradients: whether last_scalar's graph is still held
-    std::size_t update_begins = 0;      ///< first op of the optimizer
+    bool inner_gradients = false;   ///< some were taken that are differentiated again
+    WeakGraph scalar_graph;         ///< what last_scalar was computed from
+    std::size_t update_begins = 0;  ///< first op of the optimizer
     Gate gate = Gate::ok;
-    std::size_t update_ends = 0;       ///< first op after it
-    int forwards = 0;                  ///< forward passes since the last backward
-    int asides = 0;                    ///< passes aside before the first (begin_aside)
-    std::function<bool()> graph_held;  ///< whether one of them can still be differentiated; empty: none can
+    std::size_t update_ends = 0;  ///< first op after it
+    int forwards = 0;             ///< forward passes since the last backward
+    int asides = 0;               ///< passes aside before the first (begin_aside)
+    WeakGraph pass_graph;         ///< of what one of them gave, if that was asked for (made_by_pass)
+    std::optional<Doubt> doubt;
     bool weights_finite = false, states_finite = false;  ///< see RoundFacts
   };
   std::optional<Trace> trace_;
@@ -339,21 +371,23 @@ class AttachSession : public OpSink {
   StepJudge judge_;
   Incidents incidents_;
   FileBudget budget_;
+  Election election_;
   Forecast forecast_;
   RangeRecord ranges_;
   bool updated_ = false, off_ = false, told_ = false;
-  std::atomic<bool> captures_{false};  ///< a graph is being captured
-  std::int64_t graph_ran_in_ = -1;     ///< the last step in which a captured graph ran
+  std::atomic<bool> captures_{false};      ///< a graph is being captured
+  std::int64_t graph_ran_in_ = -1;         ///< the last step in which a captured graph ran
   bool paused_ = false, resumes_ = false;  ///< steps are only counted; and until the next one begins
   double loss_scale_ = 1;
   double loss_ = std::numeric_limits<double>::quiet_NaN();
   Losses losses_;
-  at::Tensor norm_;              ///< of the gradients, as clipping found it; may lie on a device
-  bool norm_bad_ = false;        ///< it was NaN or Inf in this step
-  bool cleared_ = false;         ///< gradients were cleared since the last backward
-  bool differentiated_ = false;  ///< backward ran since the last update
-  bool in_closure_ = false;      ///< the optimizer computes gradients itself, and is at it
-  bool by_hand_ = false;         ///< the program wrote to a weight without an optimizer: this step's update
+  at::Tensor norm_;               ///< of the gradients, as clipping found it; may lie on a device
+  bool norm_bad_ = false;         ///< it was NaN or Inf in this step
+  bool cleared_ = false;          ///< gradients were cleared since the last backward
+  bool cleared_in_pass_ = false;  ///< … and since the last forward pass began
+  bool differentiated_ = false;   ///< backward ran since the last update
+  bool in_closure_ = false;       ///< the optimizer computes gradients itself, and is at it
+  bool by_hand_ = false;          ///< the program wrote to a weight without an optimizer: this step's update
   std::unordered_set<const c10::StorageImpl*> weight_memory_;  ///< addresses only, to know such a write by
   StepAnswer pending_;                                         ///< found where nobody was there to be told
   StepUndo undo_;

@@ -66,4 +66,14 @@ constexpr bool dtype_is_float(DType t) {
   return static_cast<int>(t) <= 5;
 }
 
+/// True for the complex types, whose elements are two numbers of half the size.
+constexpr bool dtype_is_complex(DType t) {
+  return t == DType::complex64 || t == DType::complex128;
+}
+
+/// True for the types whose elements can be NaN or Inf.
+constexpr bool dtype_has_nan(DType t) {
+  return dtype_is_float(t) || dtype_is_complex(t);
+}
+
 }  // namespace nanquest

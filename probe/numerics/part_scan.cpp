@@ -8,16 +8,12 @@
 namespace nanquest {
 namespace {
 
-bool is_complex(DType type) {
-  return type == DType::complex64 || type == DType::complex128;
-}
-
 std::size_t reals(DType type, std::size_t n) {
-  return is_complex(type) ? 2 * n : n;
+  return dtype_is_complex(type) ? 2 * n : n;
 }
 
 std::size_t real_size(DType type) {
-  return is_complex(type) ? dtype_size(type) / 2 : dtype_size(type);
+  return dtype_is_complex(type) ? dtype_size(type) / 2 : dtype_size(type);
 }
 
 /// Integers: zeros and the largest magnitude.

@@ -21,7 +21,10 @@ constexpr std::chrono::seconds kBetweenNotes{1};
 struct AtThreadEnd {
   Attachment* attachment = nullptr;
   ~AtThreadEnd() {
-    if (attachment) attachment->end("");
+    try {
+      if (attachment) attachment->end("");
+    } catch (...) {  // it would end the program, which is about to end well
+    }
   }
 };
 thread_local AtThreadEnd at_thread_end;

@@ -10,7 +10,7 @@ namespace {
 /// Formats with the exponents of fp32 or more.
 bool headroom_is_wide(DType type) {
   return type == DType::float32 || type == DType::float64 || type == DType::bfloat16 ||
-         type == DType::complex64 || type == DType::complex128;
+         dtype_is_complex(type);
 }
 
 /// exp that overflows a wide format is how sigmoids and softpluses saturate; 1/inf is the zero that they

@@ -6,6 +6,7 @@
 #include <tuple>
 #include <vector>
 
+#include "probe/snapshot/rank_row.h"
 #include "probe/snapshot/run_dir.h"
 #include "probe/trace/collectives.h"
 #include "probe/trace/culprit.h"
@@ -15,7 +16,7 @@
 namespace nanquest {
 namespace {
 
-constexpr std::size_t kMaxFiles = 32;
+constexpr std::size_t kMaxFiles = 32, kMaxRows = 65536;
 
 /// What one rank's file says of the step.
 struct Part {
@@ -87,7 +88,30 @@ std::string first_in_words(const RankCulprit& first) {
          (first.op.empty() ? "" : "first read by " + op + "; ") + first.file + ").";
 }
 
-std::string in_words(const Ranks& ranks, const Part& own, const std::vector<Part>& others) {
+using Rows = std::map<std::int32_t, RankRow>;
+
+/// "Ranks 2, 3, … left a row instead of a file: 12 got it by a collective, 1 had a bad loss."
+std::string rows_in_words(const Ranks& ranks, const Rows& rows) {
+  constexpr std::pair<Standing, const char*> kinds[] = {
+      {Standing::made_here, "had something bad of its own"},
+      {Standing::loss_bad, "had a bad loss"},
+      {Standing::arrived, "got it by a collective"},
+      {Standing::unknown, "had bad gradients, nobody knows whence"}};
+  std::string text, kinds_text;
+  for (const auto& [standing, words] : kinds) {
+    const auto count = std::count_if(
+        rows.begin(), rows.end(), [kind = standing](const auto& row) { return row.second.standing == kind; });
+    if (count > 0) kinds_text += (kinds_text.empty() ? ": " : ", ") + std::to_string(count) + " " + words;
+  }
+  text = std::string(rows.size() > 1 ? " Ranks " : " Rank ") + list(ranks.rows) +
+         " left a row instead of a file" + kinds_text + ".";
+  const std::int32_t first = rows.begin()->second.first;
+  if (!ranks.first && std::find(ranks.missing.begin(), ranks.missing.end(), first) != ranks.missing.end())
+    text += " They name rank " + std::to_string(first) + " as the first, whose file is not here.";
+  return text;
+}
+
+std::string in_words(const Ranks& ranks, const Part& own, const std::vector<Part>& others, const Rows& rows) {
   const std::string self = "rank " + std::to_string(own.rank) + " of " + std::to_string(ranks.world_size);
   std::string text;
   if (own.local) {
@@ -101,7 +125,7 @@ std::string in_words(const Ranks& ranks, const Part& own, const std::vector<Part
   } else {
     text = "This is " + self + "; what it gave to " + ranks.arrived_by + " (op " +
            std::to_string(ranks.arrived_index) + ") was finite, the bad value arrived by it.";
-    const bool all_finite = ranks.missing.empty() &&
+    const bool all_finite = ranks.missing.empty() && ranks.rows.empty() &&
                             std::none_of(others.begin(), others.end(), [](const Part& p) { return p.local; });
     if (ranks.first)
       text += " Rank " + std::to_string(ranks.first->rank) + " was first: ";
@@ -119,6 +143,7 @@ std::string in_words(const Ranks& ranks, const Part& own, const std::vector<Part
   if (!ranks.missing.empty())
     text += std::string(ranks.missing.size() > 1 ? " Ranks " : " Rank ") + list(ranks.missing) +
             " left no file of this step here.";
+  if (!rows.empty()) text += rows_in_words(ranks, rows);
   return text;
 }
 
@@ -146,8 +171,12 @@ std::optional<Ranks> find_ranks(const Case& own_case, const std::string& snapsho
     others.push_back(part_of(other, file));
     ranks.files.emplace_back(rank, file);
   }
+  Rows rows = rank_rows_beside(snapshot, kMaxRows);
+  rows.erase(doc.rank);
+  for (const Part& p : others) rows.erase(p.rank);
+  for (const auto& [rank, row] : rows) ranks.rows.push_back(rank);
   for (std::int32_t rank = 0; rank < doc.world_size && ranks.missing.size() < 1024; ++rank)
-    if (rank != doc.rank &&
+    if (rank != doc.rank && !rows.count(rank) &&
         std::none_of(others.begin(), others.end(), [&](const Part& p) { return p.rank == rank; }))
       ranks.missing.push_back(rank);
   std::vector<Part> all = others;
@@ -160,7 +189,7 @@ std::optional<Ranks> find_ranks(const Case& own_case, const std::string& snapsho
   if (first)
     ranks.first = RankCulprit{first->rank, first->name,   first->module, first->op,
                               first->file, first->origin, first->tensor};
-  ranks.text = in_words(ranks, own, others);
+  ranks.text = in_words(ranks, own, others, rows);
   return ranks;
 } catch (const std::exception&) {
   return std::nullopt;

@@ -2,11 +2,13 @@
 /// progress and failures to stderr; the returned number is the program's exit code (design §8).
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
 #include "probe/base/result.h"
 #include "replay/cause/diagnose.h"
+#include "replay/lab/shelter.h"
 
 namespace nanquest::cli {
 
@@ -101,6 +103,8 @@ class Progressor {
  private:
   bool quiet_, terminal_, shown_ = false;
 };
+/// Tells both who shelters the work (see sheltered) and who waits for it. They outlive what is returned.
+std::function<void(const std::string& what)> saying(const Doing& doing, Progressor& progress);
 /// While it lives, Ctrl-C ends what is being tried, so that what is known can be printed; a second one ends
 /// the program as always.
 class StopOnInterrupt {

@@ -44,6 +44,13 @@ void Progressor::say(const std::string& what) {
   }
 }
 
+std::function<void(const std::string& what)> saying(const Doing& doing, Progressor& progress) {
+  return [&](const std::string& what) {
+    doing(what);
+    progress.say(what);
+  };
+}
+
 void Progressor::clear() {
   if (shown_) std::fprintf(stderr, "\r\033[K");
   shown_ = false;

@@ -49,10 +49,7 @@ int diagnosed(const Common& common, const DiagnoseArguments& arguments, const st
   const auto device = device_for(common, replayer->doc());
   if (!device) return fail(device.error());
   Progressor progress(common.quiet);
-  const auto say = [&](const std::string& what) {
-    doing(what);
-    progress.say(what);
-  };
+  const auto say = saying(doing, progress);
   say("verifying: the step as recorded");
   const Reproduction reproduction = reproduction_of(verify(*replayer, *device));
   const StopOnInterrupt stop;

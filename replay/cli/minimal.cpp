@@ -45,10 +45,7 @@ int minimised(const Common& common, const MinimalArguments& arguments, const Doi
   auto replayer = open_snapshot(common);
   if (!replayer) return fail(replayer.error());
   Progressor progress(common.quiet);
-  const auto say = [&](const std::string& what) {
-    doing(what);
-    progress.say(what);
-  };
+  const auto say = saying(doing, progress);
   const StopOnInterrupt stop;
   say("the file as it is, diagnosed");
   const Judged before = judge_step(*replayer, common.snapshot, arguments.budget, {});

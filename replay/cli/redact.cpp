@@ -132,10 +132,7 @@ int redacted(const Common& common, const RedactArguments& arguments, const std::
   auto replayer = open_snapshot(common);
   if (!replayer) return fail(replayer.error());
   Progressor progress(common.quiet);
-  const auto say = [&](const std::string& what) {
-    doing(what);
-    progress.say(what);
-  };
+  const auto say = saying(doing, progress);
   const bool checks = !arguments.no_check && crash.empty();
   const StopOnInterrupt stop;
   Judged before{{}, replayer->doc()};

@@ -28,10 +28,6 @@ std::vector<bool> wrapped_numbers(const SnapshotDoc& doc) {
   return all;
 }
 
-bool is_real(DType dtype) {
-  return dtype_is_float(dtype) || dtype == DType::complex64 || dtype == DType::complex128;
-}
-
 /// A magnitude by its first five binary digits.
 double coarse(double value) {
   if (!std::isfinite(value) || value == 0) return value;
@@ -89,7 +85,7 @@ Redactor::Redactor(const SnapshotReader& file, const SnapshotDoc& doc, RedactOpt
 /// What can't be told apart belongs to both: a value without a name may be a target or a frozen model's
 /// weight.
 bool Redactor::goes(SlotOrigin origin, DType dtype) const {
-  const bool of_text = asked(Private::texts) && !is_real(dtype);
+  const bool of_text = asked(Private::texts) && !dtype_has_nan(dtype);
   switch (origin) {
     case SlotOrigin::parameter:
     case SlotOrigin::buffer:
@@ -197,7 +193,7 @@ void Redactor::clear_statistics() {
   for (TensorRow& tensor : doc_.tensors) {
     if (tensor.stats == kNone) continue;
     // The largest of some token ids is one of them.
-    if (!is_real(tensor.dtype)) {
+    if (!dtype_has_nan(tensor.dtype)) {
       tensor.stats = kNone;
       continue;
     }

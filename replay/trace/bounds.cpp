@@ -42,8 +42,8 @@ double distance(DType type, const StatsRow& recorded, const StatsRow& now) {
       recorded.neg_inf != now.neg_inf)
     return kOtherKind;
   const double largest = relative(recorded.amax, now.amax);
-  const bool real = dtype_is_float(type) || type == DType::complex64 || type == DType::complex128;
-  if (real) return std::max(largest, relative(std::sqrt(recorded.sum_squares), std::sqrt(now.sum_squares)));
+  if (dtype_has_nan(type))
+    return std::max(largest, relative(std::sqrt(recorded.sum_squares), std::sqrt(now.sum_squares)));
   if (recorded.count == 0) return largest;
   const double zeros = std::abs(static_cast<double>(recorded.zero) - static_cast<double>(now.zero));
   return std::max(largest, zeros / static_cast<double>(recorded.count));

@@ -12,9 +12,8 @@ namespace {
 
 /// True if the row can hold NaN or Inf.
 bool holds_numbers(const TensorRow& row) {
-  const bool complex = row.dtype == DType::complex64 || row.dtype == DType::complex128;
   const bool empty = std::find(row.sizes.begin(), row.sizes.end(), 0) != row.sizes.end();
-  return !empty && (dtype_is_float(row.dtype) || complex) && !(row.flags & kTensorUndefined);
+  return !empty && dtype_has_nan(row.dtype) && !(row.flags & kTensorUndefined);
 }
 
 bool is_opaque(const TensorRow& row) {

@@ -143,6 +143,7 @@ Ranks ranks_from(const Fields& j) {
   j.take("world_size", r.world_size);
   j.take("local", r.local);
   j.take("missing", r.missing);
+  j.take("rows", r.rows);
   j.take("text", r.text);
   j.object("arrived_by", [&](const Fields& by) {
     by.take("op", r.arrived_by);

@@ -156,7 +156,8 @@ struct Ranks {
   std::int64_t arrived_index = -1;   ///< its row in this rank's trace
   std::optional<RankCulprit> first;  ///< the first rank that made one, if its file is here
   std::vector<std::pair<std::int32_t, std::string>> files;  ///< of the other ranks, by rank
-  std::vector<std::int32_t> missing;                        ///< ranks without a file of this step
+  std::vector<std::int32_t> missing;                        ///< ranks that left nothing of this step
+  std::vector<std::int32_t> rows;                           ///< ranks that left a row instead of a file
   std::string text;                                         ///< all of it in words
 };
 

@@ -127,13 +127,15 @@ Json ranks_json(const Ranks& r) {
   Json arrived = nullptr, files = Json::object();
   if (!r.arrived_by.empty()) arrived = {{"op", r.arrived_by}, {"index", r.arrived_index}};
   for (const auto& [rank, file] : r.files) files[std::to_string(rank)] = file;
-  return {{"world_size", r.world_size},
-          {"local", r.local},
-          {"arrived_by", arrived},
-          {"first", r.first ? rank_culprit_json(*r.first) : Json(nullptr)},
-          {"files", files},
-          {"missing", r.missing},
-          {"text", r.text}};
+  Json j = {{"world_size", r.world_size},
+            {"local", r.local},
+            {"arrived_by", arrived},
+            {"first", r.first ? rank_culprit_json(*r.first) : Json(nullptr)},
+            {"files", files},
+            {"missing", r.missing},
+            {"text", r.text}};
+  if (!r.rows.empty()) j["rows"] = r.rows;
+  return j;
 }
 
 Json json_of(const Verdict& v) {

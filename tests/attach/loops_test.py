@@ -30,7 +30,10 @@ CASES = {
     "saturated": Case(None),
     "update": Case(2, op="aten::addcdiv_", phase="optimizer"),
     "scaled": Case(3, "BAD_DATA", phase="input"),
+    "shared_backward": Case(2, "BAD_DATA", module="0", phase="input"),
+    "thrown_away": Case(2, "BAD_DATA", phase="input"),
 }
+EVERY = {"shared_backward": (2, 4), "thrown_away": (2, 4, 8)}  # files of these steps, and no others
 
 
 class LoopsTest(AttachTest):
@@ -49,6 +52,8 @@ class LoopsTest(AttachTest):
             return
         self.assertTrue(found, "no incident")
         self.assertEqual(found[0].name, f"step-{case.step:08d}.r0.h5")
+        for steps in [EVERY[name] for name in EVERY if run.endswith(f"/{name}")]:
+            self.assertEqual([file.name for file in found], [f"step-{step:08d}.r0.h5" for step in steps])
         self.assert_bit_exact(found[0])
         verdict = self.replay("diagnose", found[0])
         culprit = {key: verdict["culprit"][key] for key in ("op", "module")}

@@ -67,7 +67,7 @@ class Demo(common.ProgramTest):
 
     def test_6_pictures_show_something(self):
         for name in ("verdict.png", "norms.png"):
-            width, height, colours = look_at_png(common.STORY / name)
+            width, height, colours = look_at_png(common.STORY.with_name(common.STORY.name + "-pictures") / name)
             self.assertGreaterEqual(width, 640)
             self.assertGreaterEqual(height, 360)
             self.assertGreater(colours, 30, f"{name} holds {colours} colours only")

@@ -8,6 +8,7 @@
 
 #include "tests/viewer/driver.h"
 #include "tests/viewer/story.h"
+#include "viewer/model/kept.h"
 #include "viewer/model/path_words.h"
 #include "viewer/model/settings.h"
 
@@ -232,6 +233,11 @@ TEST_F(Everywhere, APictureMayBeNamedButNotInsideTheRun) {
   EXPECT_TRUE(may_write(session(), dir() + "2/a.png"));
   const Session snapshot = open(snapshot_);
   EXPECT_FALSE(may_write(snapshot, dir() + "/incidents/a.png"));
+  EXPECT_FALSE(may_write(snapshot, dir() + "/a.png")) << "it lies in a run";
+  fs::copy_file(snapshot_, temp_.path() + "/taken.h5");
+  const Session taken = open(temp_.path() + "/taken.h5");
+  EXPECT_TRUE(may_write(taken, temp_.path() + "/a.png")) << "it was taken out of its run";
+  EXPECT_FALSE(may_write(taken, temp_.path() + "/./taken.h5"));
 }
 
 TEST_F(Everywhere, APictureNeverReplacesOneThatIsThere) {

@@ -130,6 +130,11 @@ case "$3" in
     expect 0 "wrote" "$viewer" "$dir/story" --screenshot "$dir/light.png" --panel norms --size 800x500 --theme light
     cmp -s "$dir/a.png" "$dir/light.png" && { echo "FAILED: the light theme is the dark one"; failures=$((failures + 1)); }
     expect 3 "/proc/none" "$viewer" "$dir/story" --screenshot /proc/none/b.png; one_line
+    for place in "$dir/story/b.png" "$dir/story/incidents/b.png"; do
+      expect 2 "nothing is written into a run" "$viewer" "$dir/story" --screenshot "$place"; one_line
+      expect 2 "nothing is written into a run" "$viewer" "$snapshot" --screenshot "$place"; one_line
+      [ ! -e "$place" ] || { echo "FAILED: a picture in a run"; failures=$((failures + 1)); }
+    done
     ;;
   window)
     before="$(find "$dir/story" -type f | sort | xargs cksum | cksum)"
@@ -163,6 +168,7 @@ case "$3" in
     expect 2 "end it in" "$viewer" "$dir/story" --report "$dir/out.pdf"; one_line
     expect 3 "/proc/none" "$viewer" "$dir/story" --report /proc/none/out.md; one_line
     expect 3 "no such file" "$viewer" "$dir/none" --report "$dir/none.md"; one_line
+    expect 2 "nothing is written into a run" "$viewer" "$dir/story" --report "$dir/story/out.md"; one_line
     [ "$before" = "$(find "$dir/story" -type f | sort | xargs cksum | cksum)" ] || { echo "FAILED: the viewer changed the data"; failures=1; }
     ;;
   idle)

@@ -11,6 +11,7 @@
 #include "probe/snapshot/version.h"
 #include "viewer/app/choose.h"
 #include "viewer/app/report_file.h"
+#include "viewer/model/kept.h"
 #include "viewer/panels/registry.h"
 #ifdef NANQUEST_WITH_WINDOW
 #include "viewer/app/offscreen.h"
@@ -159,6 +160,9 @@ int run(const Arguments& a) {
   if (!session) return fail(session.error());
   if (const Status selected = select(*session, a); !selected) return fail(selected.error());
   if (const Status possible = check_shown(*session, *panel); !possible) return fail(possible.error());
+  for (const std::string& written : {a.report, a.screenshot})
+    if (const Status may = written.empty() ? Status() : may_write(*session, written); !may)
+      return fail(may.error());
   if (!a.compare.empty())
     if (const Status compared = session->compare_with(a.compare); !compared) return fail(compared.error());
   warn_of(*session);

@@ -97,8 +97,7 @@ class Painter {
 
 void read(const SnapshotReader& reader, BatchTensor& out, Progress* progress) {
   const StoredTensor& t = out.tensor;
-  const bool complex = t.dtype == DType::complex64 || t.dtype == DType::complex128;
-  const bool whole = !dtype_is_float(t.dtype) && !complex;
+  const bool complex = dtype_is_complex(t.dtype), whole = !dtype_has_nan(t.dtype);
   const std::int64_t samples = out.by_sample ? t.shape[0] : 0, parts = complex ? 2 : 1;
   const std::int64_t row = samples > 0 ? static_cast<std::int64_t>(element_count(t.shape)) / samples : 0;
   out.samples.resize(static_cast<std::size_t>(samples));

@@ -62,7 +62,7 @@ Element real(DType type, const std::byte* at) {
 }
 
 Element element(DType type, const std::byte* at) {
-  if (type != DType::complex64 && type != DType::complex128) return real(type, at);
+  if (!dtype_is_complex(type)) return real(type, at);
   const DType part = type == DType::complex64 ? DType::float32 : DType::float64;
   const Element a = real(part, at), b = real(part, at + dtype_size(part));
   return {0,
@@ -149,9 +149,7 @@ Result<ElementPage> load_elements(const SnapshotReader& reader, const StoredTens
 Result<std::optional<std::uint64_t>> find_bad(const SnapshotReader& reader, const StoredTensor& tensor,
                                               std::optional<std::uint64_t> from, Direction direction,
                                               Progress* progress) {
-  const bool may_be_bad =
-      dtype_is_float(tensor.dtype) || tensor.dtype == DType::complex64 || tensor.dtype == DType::complex128;
-  if (!may_be_bad) return std::optional<std::uint64_t>();
+  if (!dtype_has_nan(tensor.dtype)) return std::optional<std::uint64_t>();
   const std::uint64_t total = element_count(tensor.shape);
   const bool forward = direction == Direction::forward;
   if (progress != nullptr) progress->expect(tensor.bytes);

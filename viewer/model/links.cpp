@@ -46,6 +46,14 @@ Names::Names(const Session& session) : session_(&session) {
     ops_.try_emplace(key_of(doc.ops[i].name, ""), row);
     if (!module.empty()) modules_.try_emplace(module, row);
   }
+  // A module whose ops are all its children's: "blocks.3". One without a dot is a word like any other.
+  for (std::size_t i = 0; i < doc.ops.size(); ++i) {
+    std::string above = incident->trace.module(OpId{i});
+    for (std::size_t dot; (dot = above.rfind('.')) != std::string::npos && above.find('.') != dot;) {
+      above.resize(dot);
+      if (!modules_.try_emplace(above, static_cast<std::int32_t>(i)).second) break;
+    }
+  }
   for (const StoredTensor& tensor : incident->tensors)
     if (!tensor.name.empty()) tensors_.try_emplace(tensor.name, tensor.path);
   culprit_ = doc.culprit.op;

@@ -25,13 +25,14 @@ struct Fact {
 
 /// What stands below the facts: rows of words, and a mark at the head of a row.
 struct PageTable {
-  enum class Kind : std::uint8_t { plain, evidence, series, source };
+  enum class Kind : std::uint8_t { plain, evidence, series, source, rehearsed };
   struct Row {
     std::vector<std::string> cells;
     Sign sign = Sign::none;
     std::optional<Link> place = {};  ///< what the row is about, so that others can lead to it
   };
-  /// Rows of the evidence were measured on the culprit; those of `series` can be drawn as lines; those of
+  /// Rows of the evidence were measured on the culprit; those of `series` and
+  /// `rehearsed` can be drawn as lines; those of
   /// `source` are lines of a program, whose white space counts.
   Kind kind = Kind::plain;
   std::string title;

@@ -99,6 +99,8 @@ Status Session::load() {
     IncidentFiles& files = own_incidents()[0].files;
     files.step = incident_ ? incident_->doc.step : verdict_->step;
     files.rank = incident_ ? incident_->doc.rank : verdict_->rank;
+    rehearsed_ = std::make_shared<std::vector<RehearsedCurve>>(
+        read_rehearsed(path_, files.step, files.rank, rehearsed_error_));
     return {};
   }
   Result<RunListing> listing = list_run(path_);

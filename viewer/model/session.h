@@ -25,6 +25,7 @@
 #include "viewer/model/headroom.h"
 #include "viewer/model/incident.h"
 #include "viewer/model/progress.h"
+#include "viewer/model/rehearsed.h"
 #include "viewer/model/selection.h"
 #include "viewer/model/series_word.h"
 #include "viewer/model/source.h"
@@ -84,6 +85,8 @@ class Session {
   const std::vector<std::string>& culprit_stack() const { return culprit_stack_; }
   /// The program's lines there, as they are on this machine.
   const Source& source() const { return source_; }
+  /// The runs that were rehearsed of the selected incident; none if it was not, or its file can't be read.
+  const std::vector<RehearsedCurve>& rehearsed() const { return *rehearsed_; }
   /// The run's series, else the open snapshot's history; empty if there is neither.
   const History& history() const;
   const std::string& series_error() const { return series_error_; }
@@ -224,12 +227,14 @@ class Session {
   bool is_run_ = false, nothing_ = false;
   Read<RunListing> listing_ = std::make_shared<RunListing>();
   std::optional<Manifest> manifest_;
-  std::string manifest_error_, incident_error_, series_error_, headroom_error_, tensor_error_, lost_;
+  std::string manifest_error_, incident_error_, series_error_, headroom_error_, rehearsed_error_,
+      tensor_error_, lost_;
   std::optional<Verdict> verdict_;
   Read<std::vector<IncidentEntry>> incidents_ = std::make_shared<std::vector<IncidentEntry>>();
   Read<OpenIncident> incident_;
   Read<History> series_ = std::make_shared<History>();
   Read<Headroom> headroom_ = std::make_shared<Headroom>();
+  Read<std::vector<RehearsedCurve>> rehearsed_ = std::make_shared<std::vector<RehearsedCurve>>();
   std::vector<SeriesWord> words_;
   std::vector<std::string> culprit_stack_;
   Source source_;

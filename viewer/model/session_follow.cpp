@@ -64,7 +64,7 @@ Status Session::reload_own() {
 Session::Stamps Session::stamps() const {
   Stamps now;
   if (!is_run_) {
-    now.incidents = file_stamp(path_) + file_stamp(verdict_path(path_));
+    now.incidents = file_stamp(path_) + file_stamp(verdict_path(path_)) + file_stamp(rehearsal_path(path_));
     return now;
   }
   for (const SeriesFile& file : listing_->series)
@@ -72,7 +72,8 @@ Session::Stamps Session::stamps() const {
   now.manifest = file_stamp(manifest_path(path_));
   for (const IncidentFiles& files : listing_->lost) now.incidents += file_stamp(files.verdict);
   for (const IncidentFiles& files : listing_->incidents)
-    now.incidents += file_stamp(files.snapshot) + file_stamp(verdict_path(files.snapshot));
+    now.incidents += file_stamp(files.snapshot) + file_stamp(verdict_path(files.snapshot)) +
+                     file_stamp(rehearsal_path(files.snapshot));
   return now;
 }
 

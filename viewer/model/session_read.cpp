@@ -100,6 +100,8 @@ void Session::load_incident(int row) {
   incident_.reset();
   incident_error_.clear();
   verdict_.reset();
+  rehearsed_ = std::make_shared<std::vector<RehearsedCurve>>();
+  rehearsed_error_.clear();
   culprit_stack_.clear();
   source_ = {};
   replay_command_.clear();
@@ -107,6 +109,8 @@ void Session::load_incident(int row) {
   if (row < 0 || row >= static_cast<int>(incidents().size()) || stopped()) return;
   IncidentEntry& entry = own_incidents()[static_cast<std::size_t>(row)];
   load_verdict(entry);
+  rehearsed_ = std::make_shared<std::vector<RehearsedCurve>>(
+      read_rehearsed(entry.files.snapshot, entry.files.step, entry.files.rank, rehearsed_error_));
   replay_command_ = command_to_replay(entry.files.snapshot);
   if (is_run_ && entry.files.rank != series_rank_) load_series(entry.files.rank);
   if (entry.snapshot != Snapshot::here) {

@@ -11,7 +11,7 @@ namespace nanquest::viewer {
 namespace {
 
 std::uint64_t reals_of(DType dtype) {
-  return dtype == DType::complex64 || dtype == DType::complex128 ? 2 : 1;
+  return dtype_is_complex(dtype) ? 2 : 1;
 }
 
 }  // namespace

@@ -33,7 +33,7 @@ std::string Session::age_text() const {
 
 std::vector<std::string> Session::complaints() const {
   std::vector<std::string> all;
-  for (const std::string& error : {lost_, manifest_error_, headroom_error_})
+  for (const std::string& error : {lost_, manifest_error_, headroom_error_, rehearsed_error_})
     if (!error.empty()) all.push_back(error);
   for (const SeriesWord& word : words_)
     if (!word.error.empty()) all.push_back(word.error);

@@ -29,9 +29,20 @@ void make_room(TimelineCurve& curve, bool factors, const Extremes& all) {
 
 TimelineCurve curve_of(const History& history, const std::string& name, const std::string& title,
                        bool factors, const Pyramid& values, const Extremes& all) {
-  TimelineCurve curve{name, title, false, 0, 1, &values, &history};
+  TimelineCurve curve{name, title, false, 0, 1, &values, given_from(name, values), &history};
   make_room(curve, factors, all);
   return curve;
+}
+
+/// Room for what is drawn beside as well.
+void make_room_again(TimelineCurve& curve, const Pyramid& beside) {
+  Extremes all = curve.values->query(0, curve.values->size());
+  if (curve.other != nullptr) all.add(curve.other->query(0, curve.other->size()));
+  for (const RehearsedCurve* run : curve.rehearsed)
+    if (run->cures) all.add(run->losses()->query(0, run->losses()->size()));
+  all.add(beside.query(0, beside.size()));
+  const KnownColumn* known = known_column(curve.name);
+  make_room(curve, known != nullptr && known->factors, all);
 }
 
 /// Puts the other run's curve beside, where it has one.
@@ -42,13 +53,27 @@ void put_beside(TimelineCurve& curve, const History& other) {
     return;
   }
   curve.other_history = &other;
-  Extremes all = curve.values->query(0, curve.values->size());
-  all.add(curve.other->query(0, curve.other->size()));
-  const KnownColumn* known = known_column(curve.name);
-  make_room(curve, known != nullptr && known->factors, all);
+  make_room_again(curve, *curve.other);
+}
+
+/// Puts the runs that were rehearsed beside. Those that go bad may grow without bound before: the axis has
+/// room for those that don't, and for the run itself.
+void put_rehearsed(TimelineCurve& curve, const std::vector<RehearsedCurve>& rehearsed) {
+  for (const RehearsedCurve& run : rehearsed) {
+    if (run.losses() == nullptr) continue;
+    curve.rehearsed.push_back(&run);
+    if (run.cures) make_room_again(curve, *run.losses());
+  }
 }
 
 }  // namespace
+
+std::size_t given_from(const std::string& column, const Pyramid& values) {
+  if (known_column(column) != nullptr || is_own_column(column)) return 0;
+  std::size_t row = 0;
+  while (row < values.size() && std::isnan(values[row])) ++row;
+  return row < values.size() ? row : 0;
+}
 
 std::vector<TimelineCurve> timeline_curves(const History& history) {
   std::vector<TimelineCurve> out;
@@ -72,6 +97,8 @@ std::vector<TimelineCurve> timeline_curves(const Session& session) {
   std::vector<TimelineCurve> out = timeline_curves(session.history());
   if (session.other() != nullptr)
     for (TimelineCurve& curve : out) put_beside(curve, session.other()->history());
+  for (TimelineCurve& curve : out)
+    if (curve.name == "loss") put_rehearsed(curve, session.rehearsed());
   const Headroom& headroom = session.headroom();
   const std::string& place = session.selection().place;
   const Pyramid* bits = headroom.empty() ? nullptr : headroom.bits(place);
@@ -83,8 +110,9 @@ std::vector<TimelineCurve> timeline_curves(const Session& session) {
   return out;
 }
 
-std::string values_at(const History& history, const Pyramid& values, double step) {
-  const auto [first, last] = history.rows_at(step);
+std::string values_at(const History& history, const Pyramid& values, double step, std::size_t given_from) {
+  const auto [begin, last] = history.rows_at(step);
+  const std::size_t first = std::min(std::max(begin, given_from), last);
   const std::size_t from = last - first > kToldRows ? last - kToldRows : first;
   std::string text = from > first ? grouped(from - first) + " before" : "";
   for (std::size_t r = from; r < last; ++r) text += (text.empty() ? "" : ", then ") + exact_number(values[r]);
@@ -103,7 +131,8 @@ std::string measure_text(const TimelineCurve& curve, const Measure& measure) {
                      short_number(b);
   if (std::isfinite(b - a)) text.append(", ").append(b >= a ? "+" : "").append(short_number(b - a));
   if (curve.logarithmic && a > 0 && std::isfinite(b / a)) text += ", x " + short_number(b / a);
-  const Extremes all = curve.values->query(std::min(from, to), std::max(from, to) + 1);
+  const Extremes all =
+      curve.values->query(std::max(std::min(from, to), curve.given_from), std::max(from, to) + 1);
   if (all.non_finite() > 0) text += "; " + bad_text(all.nan, all.pos_inf, all.neg_inf) + " among them";
   return text;
 }

@@ -16,10 +16,18 @@ struct TimelineCurve {
   bool logarithmic = false;          ///< every finite value is above 0, and they are about factors
   double low = 0, high = 1;          ///< room for all finite values, low < high
   const Pyramid* values = nullptr;   ///< of the history
+  std::size_t given_from = 0;        ///< the first row that the program gave a value for (`given_from`)
   const History* history = nullptr;  ///< whose steps they are of
   const Pyramid* other = nullptr;    ///< the same of the run beside it, if there is one
   const History* other_history = nullptr;
+  /// Of the loss: what it was in the runs that were rehearsed of the open incident.
+  std::vector<const RehearsedCurve*> rehearsed = {};
 };
+
+/// A program's own column ("eval_loss") is told from some step on: rows before it hold NaN because nobody had
+/// measured anything, which is no finding. The first row that holds something; 0 for the columns that the
+/// probe writes, which are told in every row, and where nothing else is.
+std::size_t given_from(const std::string& column, const Pyramid& values);
 
 /// Loss, gradient norm, loss scale, learning rate, then the program's own columns; those that are on record
 /// and hold anything. Points into `history`.
@@ -39,7 +47,8 @@ std::string measure_text(const TimelineCurve& curve, const Measure& measure);
 
 /// What `values` of that history are at a step: "2.5"; "nan, then 2.5" where it was repeated, and how many
 /// there are before the last few; "" where no row is of that step.
-std::string values_at(const History& history, const Pyramid& values, double step);
+/// `given_from`: rows before hold nothing.
+std::string values_at(const History& history, const Pyramid& values, double step, std::size_t given_from = 0);
 
 /// Something that happened at a step.
 struct TimelineEvent {

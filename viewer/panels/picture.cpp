@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "imgui_internal.h"
+#include "viewer/model/kept.h"
 #include "viewer/model/path_words.h"
 
 namespace nanquest::viewer {
@@ -16,15 +17,6 @@ namespace fs = std::filesystem;
 
 /// Menus and lists close, tabs come to the front, in so many frames.
 constexpr int kSettle = 3;
-
-/// True if `path` lies in `folder`, however they are written.
-bool inside(const fs::path& path, const fs::path& folder) {
-  std::error_code ec;
-  const fs::path target = fs::weakly_canonical(fs::absolute(path, ec), ec),
-                 home = fs::weakly_canonical(folder, ec);
-  const auto [end, unused] = std::mismatch(home.begin(), home.end(), target.begin(), target.end());
-  return end == home.end();
-}
 
 }  // namespace
 
@@ -39,15 +31,6 @@ std::string picture_path(const Session& session, Panel panel, const std::string&
   for (int n = 2; fs::exists(path, ec); ++n)
     path = fs::path(folder) / (name + "-" + std::to_string(n) + ".png");
   return path.string();
-}
-
-Status may_write(const Session& session, const std::string& path) {
-  const fs::path shown(session.path());
-  std::error_code ec;
-  const fs::path kept = session.is_run() ? shown : fs::absolute(shown, ec).parent_path();
-  if (!inside(path, kept)) return {};
-  return Error{ErrorCode::usage, path + " lies in " + kept.string() + ", and nothing is written into a run",
-               "name another folder (\"Save the panel as picture named\"), or start the viewer in one"};
 }
 
 void PictureSaver::want(UiState& state, Panel panel, const std::string& path) {

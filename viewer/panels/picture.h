@@ -14,8 +14,6 @@ namespace nanquest::viewer {
 /// "story-step131-verdict.png", with a number where files of that name are there already; in `folder` ("" for
 /// the working directory).
 std::string picture_path(const Session& session, Panel panel, const std::string& folder = "");
-/// Nothing may be written into what is looked at: `usage` for a path inside the run, or beside the snapshot.
-Status may_write(const Session& session, const std::string& path);
 
 class PictureSaver {
  public:

@@ -9,18 +9,18 @@ namespace {
 
 std::vector<std::string> row_of(const History& history, const SeriesLine& line) {
   const Pyramid& series = *line.values;
-  const Extremes all = series.query(0, series.size());
+  const Extremes all = series.query(line.given_from, series.size());
   double last = std::nan("");
   for (std::size_t r = series.size(); r-- > 0 && std::isnan(last);)
     if (std::isfinite(series[r])) last = series[r];
   std::string bad = bad_text(all.nan, all.pos_inf, all.neg_inf);
-  for (std::size_t r = 0; r < series.size(); ++r)
+  for (std::size_t r = line.given_from; r < series.size(); ++r)
     if (!std::isfinite(series[r])) {
       bad += " (first at step " + exact_number(history.steps()[r]) + ")";
       break;
     }
   return {line.name,
-          short_number(series[0]),
+          short_number(series[line.given_from]),
           short_number(last),
           all.has_finite() ? short_number(all.min) : "-",
           all.has_finite() ? short_number(all.max) : "-",

@@ -14,6 +14,7 @@ struct SeriesLine {
   std::string name;
   const Pyramid* values = nullptr;  ///< as long as the history
   std::optional<Link> place = {};   ///< what the line is about
+  std::size_t given_from = 0;       ///< rows before it hold nothing
 };
 
 /// A table with a line a series, their names below `title`.

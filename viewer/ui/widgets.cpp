@@ -35,6 +35,26 @@ void clipped_text(const std::string& text, float width) {
   if (ImGui::IsItemHovered()) ImGui::SetTooltip("%s", text.c_str());
 }
 
+std::string cut_in_front(const std::string& text, float width) {
+  if (ImGui::CalcTextSize(text.c_str()).x <= width) return text;
+  std::size_t low = 0, high = text.size();  // characters that are left out
+  while (low < high) {
+    const std::size_t middle = (low + high) / 2;
+    if (ImGui::CalcTextSize(("..." + text.substr(middle)).c_str()).x <= width)
+      high = middle;
+    else
+      low = middle + 1;
+  }
+  while (high < text.size() && (static_cast<unsigned char>(text[high]) & 0xc0u) == 0x80u) ++high;
+  return "..." + text.substr(high);
+}
+
+void clipped_path(const std::string& text, float width) {
+  const std::string shown = cut_in_front(text, width);
+  ImGui::TextUnformatted(shown.c_str());
+  if (shown != text && ImGui::IsItemHovered()) ImGui::SetTooltip("%s", text.c_str());
+}
+
 void chip(const char* text, ImVec4 ground) {
   const float pad = ImGui::GetTextLineHeight() * 0.4f;
   const ImVec2 size = ImGui::CalcTextSize(text), at = ImGui::GetCursorScreenPos();

@@ -15,6 +15,10 @@ void pop_text_size();
 float column_width(const std::string& widest, float least);
 /// One line, cut with "…" to `width` pixels; hovering shows all of it.
 void clipped_text(const std::string& text, float width);
+/// The same, cut in front: of a path or a module the end is what tells it from others.
+void clipped_path(const std::string& text, float width);
+/// What `clipped_path` would show.
+std::string cut_in_front(const std::string& text, float width);
 /// A label on a coloured ground.
 void chip(const char* text, ImVec4 ground);
 /// Ground of a cause's chip: grey for UNKNOWN.

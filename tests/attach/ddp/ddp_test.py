@@ -95,6 +95,17 @@ class DdpTest(TogetherTest):
         self.assertIn("the ranks can't agree whether to leave updates out, so each decides for itself", err)
         self.assertEqual(err.count("step 3: batch skipped"), 2, err)
 
+    def test_of_many_ranks_a_few_write_whole_files(self):
+        options = ("--level", "watch", "--few-files-from", "5")
+        err = self.together("ddp", 1, "many", options=options, run_dir="many", ranks=5)
+        incidents = self.scratch / "many" / "incidents"
+        there = sorted(file.name for file in incidents.iterdir() if "step-00000003" in file.name)
+        self.assertEqual(there, ["step-00000003.first", *(f"step-00000003.r{rank}.h5" for rank in range(4)), "step-00000003.r4.row"], err)
+        self.assertIn("no file of this rank: rank 1 was first to say that it is its own (aten::log", err)
+        own = self.replay("diagnose", incidents / "step-00000003.r1.h5", "--no-fixes", "--no-files")["ranks"]
+        self.assertEqual((own["local"], own["rows"], own["missing"]), (True, [4], []), own)
+        self.assertIn("Rank 4 left a row instead of a file: 1 got it by a collective.", own["text"])
+
     def test_who_was_first(self):
         for mode in MODES:
             for level in LEVELS:

@@ -26,25 +26,25 @@ def free_port():
 class TogetherTest(AttachTest):
     program, launched = "train.py", False  # launched: by torchrun
 
-    def together(self, *arguments, options=None, run_dir="run", code=0):
-        """Both ranks, with the probe if there are options. What they said on stderr."""
+    def together(self, *arguments, options=None, run_dir="run", code=0, ranks=2):
+        """All ranks, with the probe if there are options. What they said on stderr."""
         program = [sys.executable, HERE / self.program, *arguments]
         probe = [sys.executable, "-m", "nanquest", "run", "--run-dir", run_dir, *(options or ()), "--"]
         if self.launched:
-            agent = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", "--master-port", free_port()]
+            agent = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", str(ranks), "--master-port", free_port()]
             commands = [([*(probe if options is not None else ()), *agent, *program[1:]], {})]
         else:  # what torchrun would set, without its own process
             port, run = free_port(), f"test {os.getpid()} {run_dir}"
             commands = [([*(probe if options is not None else ()), *program],
-                         {"RANK": str(r), "LOCAL_RANK": str(r), "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port,
-                          "NANQUEST_RUN_ID": run}) for r in (0, 1)]
+                         {"RANK": str(r), "LOCAL_RANK": str(r), "WORLD_SIZE": str(ranks), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port,
+                          "NANQUEST_RUN_ID": run}) for r in range(ranks)]
         running = [subprocess.Popen([str(c) for c in command], cwd=self.scratch, text=True, stdout=subprocess.PIPE,
                                     stderr=subprocess.PIPE, env=self.environment(**more)) for command, more in commands]
         errors = [process.communicate(timeout=280)[1] for process in running]
         for process, err in zip(running, errors):
             # torchrun ends with 1 and names what its processes ended with.
             if self.launched and code:
-                self.assertEqual((process.returncode, err.count(f"exitcode  : {code} ")), (1, 2), err)
+                self.assertEqual((process.returncode, err.count(f"exitcode  : {code} ")), (1, ranks), err)
             elif not (options is None and process.returncode == -signal.SIGABRT and AT_ITS_END in err):
                 self.assertEqual(process.returncode, code, "\n".join(errors))
         return "\n".join(errors)

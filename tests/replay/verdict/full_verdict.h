@@ -54,7 +54,8 @@ inline Verdict full_verdict() {
                   400,
                   RankCulprit{2, "aten::mm", "head", 17, "step-00000131.r2.h5", Origin::buffer, "mean"},
                   {{2, "step-00000131.r2.h5"}},
-                  {1, 3},
+                  {1},
+                  {3},
                   "Rank 2 was first."};
   return v;
 }

@@ -64,10 +64,16 @@ void cell(const std::string& text) {
 }
 
 void draw_tensors(UiState& state, const BatchPage& page) {
-  constexpr ImGuiTableFlags flags = ImGuiTableFlags_BordersInnerH | ImGuiTableFlags_SizingFixedFit;
+  constexpr ImGuiTableFlags flags = ImGuiTableFlags_BordersInnerH | ImGuiTableFlags_SizingFixedFit |
+                                    ImGuiTableFlags_Resizable | ImGuiTableFlags_NoSavedSettings;
   if (page.tensors.empty() || !ImGui::BeginTable("tensors", 6, flags)) return;
-  for (const char* title : {"Tensor", "Type", "Shape", "Values", "Not finite"})
-    ImGui::TableSetupColumn(title);
+  // A long name takes what is left by columns that would be of no use when cut.
+  float widest = 0;
+  for (const TensorWords& t : page.tensors) widest = std::max(widest, ImGui::CalcTextSize(t.name.c_str()).x);
+  const float name =
+      std::min(widest, std::max(ImGui::GetContentRegionAvail().x * 0.3f, ImGui::GetFontSize() * 5));
+  ImGui::TableSetupColumn("Tensor", ImGuiTableColumnFlags_WidthFixed, name);
+  for (const char* title : {"Type", "Shape", "Values", "Not finite"}) ImGui::TableSetupColumn(title);
   ImGui::TableSetupColumn("Samples", ImGuiTableColumnFlags_WidthStretch);
   ImGui::TableHeadersRow();
   for (std::size_t i = 0; i < page.tensors.size(); ++i) {
@@ -75,7 +81,9 @@ void draw_tensors(UiState& state, const BatchPage& page) {
     ImGui::PushID(static_cast<int>(i));
     ImGui::TableNextRow();
     ImGui::TableNextColumn();
-    if (ImGui::TextLink(t.name.c_str())) state.go(Link::to_tensor(t.path));
+    const std::string shown = cut_in_front(t.name, name);
+    if (ImGui::TextLink(shown.c_str())) state.go(Link::to_tensor(t.path));
+    if (shown != t.name && ImGui::IsItemHovered()) ImGui::SetTooltip("%s", t.name.c_str());
     for (const std::string& text : {t.dtype, t.shape, t.range}) {
       ImGui::TableNextColumn();
       ImGui::TextUnformatted(text.c_str());
@@ -113,7 +121,8 @@ void sample_row(Samples& drawn, const SampleWords& s) {
     ImGui::TableNextColumn();
     if (const Thumbnail* picture = picture_of(*drawn.pictured, s.number)) draw_picture(*picture, inner);
   }
-  cell(s.id);
+  ImGui::TableNextColumn();
+  clipped_path(s.id, ImGui::GetContentRegionAvail().x);  // mostly a path: file, then where in it
   ImGui::TableNextColumn();
   not_finite(s.bad, s.not_finite);
   cell(s.text.empty() ? s.holds : s.text);
@@ -123,6 +132,15 @@ void sample_row(Samples& drawn, const SampleWords& s) {
 float row_height(const BatchTensor* pictured) {
   const float text = ImGui::GetTextLineHeight();
   return 2 * ImGui::GetStyle().CellPadding.y + (pictured ? ImGui::GetFontSize() * 3.2f : text * 1.4f);
+}
+
+/// Pixels of the widest of such words, of the first samples: a title's at least.
+float widest_of(const std::vector<SampleWords>& samples, std::string SampleWords::*words) {
+  constexpr std::size_t kAsked = 256;
+  float width = ImGui::GetFontSize() * 1.4f;
+  for (std::size_t i = 0; i < std::min(samples.size(), kAsked); ++i)
+    width = std::max(width, ImGui::CalcTextSize((samples[i].*words).c_str()).x);
+  return width;
 }
 
 /// In `room` pixels at most, and no more than its rows need.
@@ -137,13 +155,14 @@ void draw_samples(BatchPanel& panel, UiState& state, const BatchTensor* pictured
   const auto fixed = [&](const char* title, float width) {
     ImGui::TableSetupColumn(title, ImGuiTableColumnFlags_WidthFixed, width);
   };
-  const bool ids = std::ranges::any_of(panel.page.samples, [](const auto& s) { return !s.id.empty(); });
   const bool texts = std::ranges::any_of(panel.page.samples, [](const auto& s) { return !s.text.empty(); });
+  // Ids and findings have the width that they need, as long as the text has as much.
+  const float most = std::max(ImGui::GetContentRegionAvail().x * 0.3f, em * 7.2f);
   fixed("Sample", column_width(std::to_string(panel.page.samples.size()), 3.4f));
   fixed("Verdict", ImGui::CalcTextSize(blamed_words(true)).x + em);
   if (pictured) fixed("Picture", em * 3.2f);
-  fixed("Id", ids ? em * 8 : em * 1.4f);
-  fixed("Not finite", em * 7.2f);
+  fixed("Id", std::min(widest_of(panel.page.samples, &SampleWords::id), most));
+  fixed("Not finite", std::min(widest_of(panel.page.samples, &SampleWords::not_finite) + em * 1.4f, most));
   ImGui::TableSetupColumn(texts ? "Text" : "Holds", ImGuiTableColumnFlags_WidthStretch);
   ImGui::TableSetupScrollFreeze(0, 1);
   ImGui::TableHeadersRow();

@@ -43,6 +43,8 @@ Result<std::string> timeline_csv(Session& session) {
   if (!headroom.empty()) out << ",least_headroom_bits,least_headroom_place";
   if (!headroom.empty() && !place.empty()) out << ',' << csv_field("headroom_bits:" + place);
   if (forecasts) out << ",forecasts";
+  for (const RehearsedCurve& run : session.rehearsed())
+    out << ',' << csv_field("loss rehearsed, " + run.name);
   const History* other = session.other() == nullptr ? nullptr : &session.other()->history();
   for (const TimelineCurve& curve : curves)
     if (curve.other != nullptr) out << ',' << csv_field(curve.name + " of " + session.comparison()->there);
@@ -61,16 +63,23 @@ Result<std::string> timeline_csv(Session& session) {
     if (!place.empty()) text.append(",").append(bits(place));
     return text;
   };
+  std::vector<std::size_t> given;  // the first row of each scalar; empty cells before it
+  for (std::size_t i = 0; i < history.scalar_names().size(); ++i)
+    given.push_back(given_from(history.scalar_names()[i], history.scalars()[i]));
   const auto row = [&](double step, std::size_t r, std::size_t beside) {
     out << exact_number(step);
     for (std::size_t i = 0; i < history.scalar_names().size(); ++i)
       if (history.scalar_names()[i] != "gate")
-        out << ',' << (r < history.rows() ? exact_number(history.scalars()[i][r]) : "");
+        out << ',' << (r >= given[i] && r < history.rows() ? exact_number(history.scalars()[i][r]) : "");
     const auto gate = gates.find(step), incident = incidents.find(step);
     out << ',' << csv_field(gate == gates.end() ? "" : gate->second) << ','
         << csv_field(incident == incidents.end() ? "" : one_line(incident->second));
     if (!headroom.empty()) out << bits_at(step);
     if (forecasts) out << ',' << csv_field(foretold.count(step) ? one_line(foretold[step]) : "");
+    for (const RehearsedCurve& run : session.rehearsed()) {
+      const auto [here, end] = run.history.rows_at(step);
+      out << ',' << (here < end ? exact_number((*run.losses())[here]) : "");
+    }
     for (const TimelineCurve& curve : curves)
       if (curve.other != nullptr)
         out << ',' << (beside < curve.other->size() ? exact_number((*curve.other)[beside]) : "");
@@ -90,6 +99,8 @@ Result<std::string> timeline_csv(Session& session) {
   for (const auto* steps : {&incidents, &foretold})
     for (const auto& [step, what] : *steps) others.insert(step);
   for (const double step : headroom.history().steps()) others.insert(step);
+  for (const RehearsedCurve& run : session.rehearsed())
+    others.insert(run.history.steps().begin(), run.history.steps().end());
   if (other != nullptr) others.insert(other->steps().begin(), other->steps().end());
   for (const double step : others)
     if (const auto [first, last] = history.rows_at(step); first == last) (void)rows_of(step);

@@ -30,7 +30,7 @@ struct Drawn {
 void tell_step(const Drawn& drawn, double step) {
   std::string text = "step " + exact_number(step);
   for (const TimelineCurve& curve : drawn.curves) {
-    const std::string here = values_at(*curve.history, *curve.values, step);
+    const std::string here = values_at(*curve.history, *curve.values, step, curve.given_from);
     const std::string there =
         curve.other == nullptr ? "" : values_at(*curve.other_history, *curve.other, step);
     if (here.empty() && there.empty()) continue;
@@ -139,7 +139,10 @@ void fit_steps(UiState& state, const std::vector<TimelineEvent>& events) {
 
 /// The curve's title, inside its plot: beside a low plot it would not fit.
 void draw_title(const TimelineCurve& curve, ImVec4 ink, const Comparison* beside) {
-  const std::string other = curve.other == nullptr || beside == nullptr ? "" : "   - - -  " + beside->there;
+  std::string other = curve.other == nullptr || beside == nullptr ? "" : "   - - -  " + beside->there;
+  if (!curve.rehearsed.empty())
+    other +=
+        "   - - -  " + counted(curve.rehearsed.size(), "rehearsed run") + ", those that cure it brighter";
   const ImVec2 at = ImPlot::GetPlotPos(), size = ImGui::CalcTextSize((curve.title + other).c_str());
   ImDrawList& list = *ImPlot::GetPlotDrawList();
   list.AddRectFilled({at.x + 4, at.y + 2}, {at.x + size.x + 12, at.y + size.y + 4},
@@ -165,6 +168,12 @@ void draw_curve(Drawn& drawn, const TimelineCurve& curve, ShownValues& shown, fl
     if (!run.x.empty())
       ImPlot::PlotLine(curve.title.c_str(), run.x.data(), run.y.data(), static_cast<int>(run.x.size()), spec);
   ImPlot::PushPlotClipRect();
+  for (const RehearsedCurve* run : curve.rehearsed) {
+    const auto [from, to] = drawn.state.steps.rows(run->history);
+    for (const Curve& piece :
+         finite_runs(run->history, *run->losses(), from, to, foot, ImPlot::GetPlotSize().x))
+      draw_dashes(piece, faint(run->cures ? colour().sky : colour().muted, run->cures ? 0.9f : 0.55f));
+  }
   if (curve.other != nullptr) {
     const auto [from, to] = drawn.state.steps.rows(*curve.other_history);
     for (const Curve& run :
@@ -172,8 +181,8 @@ void draw_curve(Drawn& drawn, const TimelineCurve& curve, ShownValues& shown, fl
       draw_dashes(run, ImGui::GetColorU32(colour().text));
   }
   draw_selected_step(drawn.selected());
-  if (first < end && &history == &drawn.history)
-    draw_bad_lane(history, *curve.values, first, end, ImGui::GetFontSize() * 0.5f);
+  if (const std::size_t given = std::max(first, curve.given_from); given < end && &history == &drawn.history)
+    draw_bad_lane(history, *curve.values, given, end, ImGui::GetFontSize() * 0.5f);
   draw_title(curve, spec.LineColor, drawn.state.session.comparison());
   draw_measure(drawn.measure, curve);
   ImPlot::PopPlotClipRect();

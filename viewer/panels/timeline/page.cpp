@@ -68,18 +68,20 @@ PanelPage page_of_timeline(Session& session, Extent extent) {
   std::optional<PageTable> headroom;
   for (const TimelineCurve& curve : timeline_curves(session))
     if (curve.history == &history)
-      lines.push_back({curve.name, curve.values});
+      lines.push_back({curve.name, curve.values, {}, curve.given_from});
     else
       headroom = series_table(*curve.history, "at watched steps", {{curve.title, curve.values}});
   if (!lines.empty()) page.tables.push_back(series_table(history, "series", lines));
   if (const Session* other = session.other(); other != nullptr) {
     std::vector<SeriesLine> beside;
     for (const TimelineCurve& curve : timeline_curves(session))
-      if (curve.other != nullptr) beside.push_back({curve.name, curve.other});
+      if (curve.other != nullptr)
+        beside.push_back({curve.name, curve.other, {}, given_from(curve.name, *curve.other)});
     if (!beside.empty())
       page.tables.push_back(
           series_table(other->history(), "series of " + session.comparison()->there, beside));
   }
+  if (!session.rehearsed().empty()) page.tables.push_back(rehearsed_table(session.rehearsed()));
   if (headroom) page.tables.push_back(*std::move(headroom));
   const std::vector<TimelineEvent> events = timeline_events(session);
   const std::size_t most = extent == Extent::glance ? kGlance : kWholeRows;

@@ -30,6 +30,7 @@ PageTable series_rows(const Session& session, const VerdictPage& page) {
 std::vector<PageTable> tables_of(const Session& session, const VerdictPage& page) {
   std::vector<PageTable> out = verdict_tables(page);
   if (!page.series.empty()) out.push_back(series_rows(session, page));
+  if (!session.rehearsed().empty()) out.push_back(rehearsed_table(session.rehearsed()));
   for (PageTable& table : place_tables(session)) out.push_back(std::move(table));
   return out;
 }

@@ -56,6 +56,27 @@ void draw_series(Drawn& drawn, const PageTable& table) {
   }
 }
 
+/// The runs that were rehearsed, a line each.
+void draw_rehearsed(Drawn& drawn, const PageTable& table) {
+  heading(table.title.c_str());
+  const std::vector<RehearsedCurve>& curves = drawn.state.session.rehearsed();
+  const float em = ImGui::GetFontSize();
+  for (std::size_t i = 0; i < std::min(table.rows.size(), curves.size()); ++i) {
+    const RehearsedCurve& curve = curves[i];
+    ImGui::PushID(static_cast<int>(i));
+    draw_sign(table.rows[i].sign);
+    drawn.text(curve.name);
+    if (const Pyramid* losses = curve.losses(); losses != nullptr) {
+      sparkline(curve.history, *losses, -1,
+                {std::min(ImGui::GetContentRegionAvail().x - em * 10, em * 16), em * 1.4f});
+      ImGui::SameLine(0, em * 0.7f);
+      ImGui::TextDisabled("%s to %s", table.rows[i].cells[1].c_str(), table.rows[i].cells[2].c_str());
+    }
+    drawn.text(curve.result);
+    ImGui::PopID();
+  }
+}
+
 /// Lines of a program: nothing of them is a link, and their white space stays.
 void draw_code(const PageTable& table) {
   heading(table.title.c_str());
@@ -74,6 +95,7 @@ void draw_code(const PageTable& table) {
 void draw_table(Drawn& drawn, const PageTable& table) {
   if (table.kind == PageTable::Kind::source) return draw_code(table);
   if (table.kind == PageTable::Kind::series) return draw_series(drawn, table);
+  if (table.kind == PageTable::Kind::rehearsed) return draw_rehearsed(drawn, table);
   heading(table.title.c_str());
   const auto columns = static_cast<int>(table.columns.size());
   if (!ImGui::BeginTable(table.title.c_str(), columns, ImGuiTableFlags_BordersInnerH)) return;

@@ -96,6 +96,9 @@ def _parser() -> argparse.ArgumentParser:
                               "none stay (default: %(default)s)")
         sub.add_argument("--max-incidents", type=_whole, default=Settings.max_incidents, metavar="N",
                          help="files written at most (default: %(default)s)")
+        sub.add_argument("--few-files-from", type=_whole, default=Settings.few_files_from, metavar="N",
+                         help="of so many processes and more only those write a whole file of an incident whose file matters: the one that "
+                              "was first, its neighbours and one far away; the others a row (default: %(default)s; 0: all, however many)")
         sub.add_argument("--record-steps", type=_steps, default=Settings.record_steps, metavar="N,M,...",
                          help="write these steps to RUN_DIR/recordings, good or bad; steps count from 0")
         sub.add_argument("--on-incident", choices=ACTIONS, default=Settings.on_incident,

@@ -50,7 +50,8 @@ def load(library: str) -> ctypes.PyDLL:
     try:
         handle = ctypes.PyDLL(library, mode=ctypes.RTLD_LOCAL)
     except OSError as error:
-        raise Unfit(f"the probe can't be loaded: {error}") from None
+        raise Unfit(f"the probe can't be loaded: {error}; the program runs without the probe (install nanquest again in this "
+                    "environment to build it anew)") from None
     handle.nanquest_push.argtypes = [ctypes.c_char_p, ctypes.c_char_p]
     handle.nanquest_push.restype = None
     handle.nanquest_phase.argtypes = [ctypes.c_int]

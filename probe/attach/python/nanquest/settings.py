@@ -16,7 +16,7 @@ LOGGERS = ("on", "off")
 ACTIONS = ("continue", "skip", "fallback_fp32", "stop")
 WITHHOLDS = ("skip", "fallback_fp32")  # of these, those that keep the optimizer from writing
 COUNTS = ("watch_every", "watch_first", "watch_after", "keep_steps", "keep_percent", "keep_memory_percent",
-          "max_incidents")
+          "max_incidents", "few_files_from")
 OFF = "NANQUEST"                    # "off": nothing of nanquest does anything, however it is attached
 SWITCH = "NANQUEST_ATTACH"          # "1": attach when torch is imported
 LIBRARY = "NANQUEST_ATTACH_LIBRARY"  # path of libnanquest_attach.so
@@ -52,6 +52,7 @@ class Settings:
     keep_percent: int = 1
     keep_memory_percent: int = 25
     max_incidents: int = 16
+    few_files_from: int = 8
     on_incident: str = "continue"
     on_forecast: str = "say"
     lr_backoff: float = 0.5
@@ -142,7 +143,8 @@ class Settings:
         """What the library's `start` reads."""
         options = dataclasses.asdict(self)
         share = size_in(self.max_disk) // max(world_size, 1) if self.max_disk else 0
-        options.update(max_disk=share, muted=places(self.mute_file), mute_file=os.fspath(self.mute_file), quarantine=os.fspath(self.quarantine), run_dir=run_dir, rank=rank, world_size=world_size,
+        restart = os.environ.get("TORCHELASTIC_RESTART_COUNT", "")
+        options.update(restart=int(restart) if restart.isdecimal() else 0, max_disk=share, muted=places(self.mute_file), mute_file=os.fspath(self.mute_file), quarantine=os.fspath(self.quarantine), run_dir=run_dir, rank=rank, world_size=world_size,
                        skip_bad_updates=self.on_incident in WITHHOLDS,
                        config={"command": " ".join(getattr(sys, "orig_argv", sys.argv)),
                                "on-incident": self.on_incident, "lr-backoff": f"{self.lr_backoff:g}",

@@ -1,0 +1,91 @@
+#include "probe/step/election.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <filesystem>
+#include <optional>
+#include <thread>
+#include <utility>
+
+#include "probe/snapshot/atomic_file.h"
+
+namespace nanquest {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr std::size_t kMaxLine = 4096;
+constexpr std::chrono::milliseconds kFirstLook{10}, kLongestLook{160};
+
+enum class Claim { won, lost, failed };
+
+/// Says that this rank is first, unless somebody has.
+Claim claim(const std::string& path, const std::string& line) {
+  const int file = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+  if (file < 0) return errno == EEXIST ? Claim::lost : Claim::failed;
+  const bool written = ::write(file, line.data(), line.size()) == static_cast<ssize_t>(line.size());
+  const bool closed = ::close(file) == 0;
+  if (written && closed) return Claim::won;
+  ::unlink(path.c_str());  // a full disk: half a line would keep others waiting
+  return Claim::failed;
+}
+
+std::optional<RankRow> read_first(const std::string& path) {
+  const auto text = read_whole_file(path, kMaxLine);
+  return text ? rank_row_from(*text) : std::nullopt;
+}
+
+/// Looks for what the first rank says, ever more seldom, until `until`.
+std::optional<RankRow> wait_for_first(const std::string& path, Clock::time_point until) {
+  for (auto pause = kFirstLook;; pause = std::min(2 * pause, kLongestLook)) {
+    if (auto first = read_first(path)) return first;
+    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(until - Clock::now());
+    if (left.count() <= 0) return std::nullopt;
+    std::this_thread::sleep_for(std::min(pause, left));
+  }
+}
+
+bool says_its_own(Standing standing) {
+  return standing == Standing::made_here || standing == Standing::loss_bad;
+}
+
+}  // namespace
+
+Seat Election::seat(const RankRow& own, const RankRow& first) const {
+  const std::int32_t behind =
+      (rank_ - first.rank + world_size_) % world_size_;  // ranks from the first to this one
+  const bool near = behind == 0 || behind == 1 || behind == world_size_ - 1 || behind == world_size_ / 2;
+  const bool earlier =
+      own.standing == Standing::made_here && own.collectives >= 0 && first.collectives > own.collectives;
+  if (near || earlier) return {};
+  return {false, "no file of this rank: rank " + std::to_string(first.rank) +
+                     " was first to say that it is its own" +
+                     (first.text.empty() ? "" : " (" + first.text + ")") + "; a row stands in its place"};
+}
+
+Seat Election::hold(std::int64_t step, RankRow row) {
+  if (!needed()) return {};
+  const int times = ++held_[step];
+  std::string attempt = options_.restart || times > 1 ? std::to_string(options_.restart + 1) : "";
+  if (times > 1) attempt.append("-").append(std::to_string(times));
+  row.step = step;
+  row.rank = rank_;
+  row.world_size = world_size_;
+  const std::string path = first_rank_path(run_dir_, step, attempt);
+  std::error_code ignored;
+  std::filesystem::create_directories(std::filesystem::path(path).parent_path(), ignored);
+  if (says_its_own(row.standing) && claim(path, to_line(row)) != Claim::lost) return {};
+  const auto first = wait_for_first(path, Clock::now() + options_.patience);
+  if (!first || first->step != step || first->world_size != world_size_) return {};
+  Seat found = seat(row, *first);
+  if (found.whole) return found;
+  row.first = first->rank;
+  const Status written =
+      write_file_atomically(rank_row_path(run_dir_, step, rank_, attempt), to_line(row), Durable::soon);
+  return written ? found : Seat{};
+}
+
+}  // namespace nanquest

@@ -1,0 +1,46 @@
+#include "viewer/model/kept.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <system_error>
+
+#include "probe/snapshot/run_dir.h"
+
+namespace nanquest::viewer {
+namespace {
+
+namespace fs = std::filesystem;
+
+fs::path whole(const std::string& path) {
+  std::error_code ec;
+  fs::path all = fs::weakly_canonical(fs::absolute(path, ec), ec);
+  return all.has_filename() ? all : all.parent_path();  // of "runs/story/"
+}
+
+/// True if `path` lies in `folder`, or is it, however they are written.
+bool inside(const fs::path& path, const fs::path& folder) {
+  const auto [end, unused] = std::mismatch(folder.begin(), folder.end(), path.begin(), path.end());
+  return end == folder.end();
+}
+
+}  // namespace
+
+std::string run_around(const std::string& snapshot) {
+  const fs::path file = whole(snapshot), run = file.parent_path().parent_path();
+  const bool is_place =
+      file.parent_path() == incidents_dir(run.string()) || file.parent_path() == recordings_dir(run.string());
+  return is_place && list_run(run.string()) ? run.string() : "";
+}
+
+Status may_write(const Session& session, const std::string& path) {
+  const std::string run = session.is_run() ? session.path() : run_around(session.path());
+  const std::string kept = run.empty() ? session.path() : run;
+  if (!inside(whole(path), whole(kept))) return {};
+  return Error{ErrorCode::usage,
+               run.empty()
+                   ? path + " is what is shown, and nothing is written into that"
+                   : path + " lies in " + whole(kept).string() + ", and nothing is written into a run",
+               "name another folder"};
+}
+
+}  // namespace nanquest::viewer

@@ -1,0 +1,20 @@
+/// kept: files that nobody may write while they are looked at.
+#pragma once
+
+#include <string>
+
+#include "probe/base/result.h"
+#include "viewer/model/session.h"
+
+namespace nanquest::viewer {
+
+/// The run directory that a snapshot lies in (run/incidents/step-00000131.r0.h5, and its recordings); "" for
+/// one that was taken out of its run. Asks the file system.
+std::string run_around(const std::string& snapshot);
+
+/// Nothing is written into what is looked at: `usage` for a path inside the run, inside the run of a
+/// snapshot, and for the snapshot itself. One rule for pictures and reports, from the window and from the
+/// command line. Asks the file system.
+Status may_write(const Session& session, const std::string& path);
+
+}  // namespace nanquest::viewer
