@@ -33,7 +33,6 @@ class Program:
     """What `nanquest run` is about to start."""
     preload: bool = False   # it, or what it starts, may take in the probe by LD_PRELOAD
     torch: bool = False     # it is linked with LibTorch itself
-    native: bool = False    # it is no Python, and no script
     refused: str = ""       # it has LibTorch, but the probe can't get in: a line
 
 
@@ -111,26 +110,26 @@ def look(command: list) -> Program:
         return Program(preload=True)
     without = "it runs without the probe"
     if start[4:5] == b"\x01":
-        return Program(native=True, refused=f"{name} has 32 bits, and the probe 64: {without}" if _holds_torch(path) else "")
+        return Program(refused=f"{name} has 32 bits, and the probe 64: {without}" if _holds_torch(path) else "")
     loader = _loader(path)
     libraries = _libraries(path, loader) if loader else []
     if TORCH not in libraries:
         if not _holds_torch(path):
-            return Program(preload=True, native=True)
-        return Program(native=True, refused=f"{name} has LibTorch inside (linked statically), where no library gets in from outside: {without}; "
+            return Program(preload=True)
+        return Program(refused=f"{name} has LibTorch inside (linked statically), where no library gets in from outside: {without}; "
                        "link it with libtorch.so, or build it with nanquest::probe")
     if _has_other_rights(path):
-        return Program(native=True, torch=True, refused=f"{name} runs with the rights of another (setuid, setgid or capabilities), so the loader takes in no "
+        return Program(torch=True, refused=f"{name} runs with the rights of another (setuid, setgid or capabilities), so the loader takes in no "
                        f"other library: {without}; run a copy of the file without them")
     if any(each.startswith("libasan.so") for each in libraries):
-        return Program(native=True, torch=True, refused=f"{name} is built with AddressSanitizer, which wants to be the first library: {without}; "
+        return Program(torch=True, refused=f"{name} is built with AddressSanitizer, which wants to be the first library: {without}; "
                        "build it without")
     if re.search("[ :]", preload()):
-        return Program(native=True, torch=True, refused=f"{preload()} has a space or a colon in its path, where the loader parts names: {without}; "
+        return Program(torch=True, refused=f"{preload()} has a space or a colon in its path, where the loader parts names: {without}; "
                        "install nanquest elsewhere")
     if not os.path.exists(preload()):
-        return Program(native=True, torch=True, refused=f"{preload()} is missing: {name} runs without the probe; build it (target nanquest_preload)")
-    return Program(preload=True, torch=True, native=True)
+        return Program(torch=True, refused=f"{preload()} is missing: {name} runs without the probe; build it (target nanquest_preload)")
+    return Program(preload=True, torch=True)
 
 
 def preload() -> str:

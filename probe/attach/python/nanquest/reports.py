@@ -122,12 +122,10 @@ def options_against(command: list) -> str:
     return ""
 
 
-def _of_native(processes: list, program, code: int) -> str:
-    """The same of a program that is no Python and trained nothing, nor did anything that it started."""
-    if program.refused or code and not program.torch:
+def _of_native(program, code: int) -> str:
+    """The same of a program that is linked with LibTorch and made no step."""
+    if program.refused:
         return ""
-    if not program.torch and not any("torch" in process for process in processes):
-        return "nothing was observed: neither a program that is linked with LibTorch nor a Python that lets the probe in was run"
     if code:
         return f"nothing was observed: the program ended with code {code} before a step of a training was made"
     return ("nothing was observed: the program has LibTorch, but made no step of a training (a backward pass, then an update that writes to the "
@@ -142,8 +140,8 @@ def summary(processes: list, command: list, code: int, program=None) -> str:
         return outcome(trained)
     if any("off" in process or "launched" in process for process in processes) or (not processes and code in NO_START):
         return ""
-    if program is not None and program.native:
-        return _of_native(processes, program, code)
+    if program is not None and (program.torch or program.refused):
+        return _of_native(program, code)
     elsewhere = f"in a process that starts with a cleaned environment or on another machine, {FROM_INSIDE}"
     if any("torch" in process for process in processes):
         if code:
@@ -154,8 +152,8 @@ def summary(processes: list, command: list, code: int, program=None) -> str:
         return "" if code else f"nothing was observed: torch was not imported; {elsewhere}"
     if option := options_against(command):
         return f"nothing was observed: {os.path.basename(command[0])} {option} keeps the probe out; leave it away, or {FROM_INSIDE}"
-    return ("nothing was observed: no Python started that lets the probe in (-I, -E, -S and a cleaned environment keep it out); "
-            f"leave that away, or {FROM_INSIDE}")
+    return ("nothing was observed: no Python started that lets the probe in (-I, -E, -S and a cleaned environment keep it out: leave that "
+            f"away, or {FROM_INSIDE}), and no program that is linked with LibTorch")
 
 
 def say_and_remove(folder: str | None, command: list, code: int, program=None) -> None:
