@@ -109,7 +109,7 @@ TEST(Pretrained, TheSameSeedGivesTheSameAdapters) {
 TEST(Pretrained, ModulesAreCalledAsHuggingFaceCallsThem) {
   const test::Folder folder;
   const auto model = loaded(test::write_tiny_llama(folder / "m"), adapted("up_proj"));
-  at::Tensor(model->parameters().front().second).fill_(NAN);
+  model->parameters().front().second.detach().fill_(NAN);
   ProbeOptions options;
   options.run_dir = folder / "run";
   const auto probe = std::move(*Probe::create(options));

@@ -27,6 +27,8 @@ from safetensors.torch import load_file, save_file
 
 import models
 
+transformers.utils.logging.disable_progress_bar()
+
 WORKER = os.environ["NANQUEST_TEST_WORKER"]
 SEEDS = range(5) if os.environ.get("NANQUEST_NIGHTLY") == "1" else range(1)
 LR, STEPS, BATCH, TIME = 1e-3, 10, 3, 21
@@ -118,8 +120,8 @@ class ReferenceTest(unittest.TestCase):
         self.near(found["logits_after"], logits_of(model, self.inputs["tokens"]), 1e-3, f"{name}: after ten steps")
         return found
 
-    def loaded(self, folder):
-        return transformers.AutoModelForCausalLM.from_pretrained(folder, attn_implementation="eager").eval()
+    def loaded(self, folder, dtype="auto"):
+        return transformers.AutoModelForCausalLM.from_pretrained(folder, attn_implementation="eager", dtype=dtype).eval()
 
     def test_every_family_and_rope_type(self):
         made = {}
@@ -192,9 +194,10 @@ class ReferenceTest(unittest.TestCase):
             for name, targets in (("llama_default", ["q_proj", "v_proj"]), ("qwen2", "all-linear"),
                                   ("gemma2", ["o_proj", "down_proj"]), ("gpt2", ["c_attn", "mlp.c_proj"])):
                 name = f"{name}.{seed}"
-                base = models.make(models.configurations(seed)[name.split(".")[0]], seed).bfloat16()
-                base.save_pretrained(self.scratch / name)  # frozen weights keep their own format
-                base = base.float()
+                made_here = models.make(models.configurations(seed)[name.split(".")[0]], seed)
+                made_here.bfloat16().save_pretrained(self.scratch / name)  # frozen weights keep their own format
+                # Loaded anew: bfloat16() has rounded the tables of angles as well, which are no weights.
+                base = self.loaded(self.scratch / name, torch.float32)
                 adapted = peft.get_peft_model(base, peft.LoraConfig(
                     r=4, lora_alpha=6, lora_dropout=0.0, target_modules=targets, task_type="CAUSAL_LM",
                     use_rslora="qwen2" in name, fan_in_fan_out="gpt2" in name))
@@ -210,8 +213,7 @@ class ReferenceTest(unittest.TestCase):
         self.bench.run()
         for name, adapted in made.items():
             found = self.compare(name, adapted, "base_model.model.")
-            base = transformers.AutoModelForCausalLM.from_pretrained(
-                self.scratch / name, attn_implementation="eager", dtype=torch.float32)
+            base = self.loaded(self.scratch / name, torch.float32)
             again = peft.PeftModel.from_pretrained(base, self.scratch / f"{name}.ours").eval()
             self.near(logits_of(again, self.inputs["tokens"]), found["logits_after"], LOGITS, f"{name}: ours in PEFT")
             merged = self.loaded(self.scratch / f"{name}.merged")
