@@ -15,9 +15,10 @@ namespace nanquest::trainer {
 namespace {
 
 /// Tables that a text of tokens of one place is looked up in, in fp32 whatever they are kept in.
-at::Tensor looked_up(const at::Tensor& table, const at::Tensor& indices, const std::string& name) {
+at::Tensor looked_up(const at::Tensor& table, const at::Tensor& indices, const std::string& name,
+                     std::int64_t padding_row = -1) {
   const ModuleScope here(name, "Embedding");
-  return at::embedding(table, indices).to(at::kFloat);
+  return at::embedding(table, indices, padding_row).to(at::kFloat);
 }
 
 /// bool [time, time] or [batch, 1, time, time], true where a query may look; undefined if that is all before
@@ -89,7 +90,7 @@ Pass Decoder::pass_of(const DecoderInput& input, const at::Tensor& positions, bo
 
 at::Tensor Decoder::embed(const at::Tensor& tokens, const at::Tensor& positions, bool training) const {
   const DecoderConfig& c = config_;
-  at::Tensor x = looked_up(tokens_, tokens, c.gpt2 ? "wte" : "embed_tokens");
+  at::Tensor x = looked_up(tokens_, tokens, c.gpt2 ? "wte" : "embed_tokens", c.padding_row);
   if (c.gemma) x = x * std::sqrt(static_cast<double>(c.width));
   if (!c.gpt2) return x;
   x = x + looked_up(positions_, positions, "wpe");

@@ -193,8 +193,17 @@ DecoderConfig read_or_throw(const nlohmann::json& object, const std::string& whe
   }
   check(file, c);
   c.end_tokens = file.tokens("eos_token_id");
-  for (const auto& [key, token] : {std::pair("bos_token_id", &c.begin_token), {"pad_token_id", &c.pad_token}})
-    if (const std::vector<std::int64_t> given = file.tokens(key); !given.empty()) *token = given.front();
+  if (const auto begin = file.tokens("bos_token_id"); !begin.empty()) c.begin_token = begin.front();
+  if (const auto pad = file.tokens("pad_token_id"); !pad.empty()) c.pad_token = pad.front();
+  if (family.gemma && !file.has("pad_token_id") && !file.none("pad_token_id")) c.pad_token = 0;
+  if (c.gpt2 || c.pad_token == -1) {
+    if (!c.gpt2 && file.has("pad_token_id")) c.padding_row = c.vocabulary - 1;
+    return c;
+  }
+  // As torch.nn.Embedding counts: negative ones from the end.
+  c.padding_row = c.pad_token < 0 ? c.vocabulary + c.pad_token : c.pad_token;
+  if (c.padding_row < 0 || c.padding_row >= c.vocabulary)
+    file.wrong("pad_token_id is " + std::to_string(c.pad_token) + ", no token");
   return c;
 }
 

@@ -52,6 +52,9 @@ struct DecoderConfig {
   std::vector<std::int64_t> end_tokens;           ///< of generation_config.json, or else of config.json
   std::int64_t begin_token = -1, pad_token = -1;  ///< -1 = none
 
+  /// Row of the table of tokens that learns nothing from being looked up, as transformers has it; -1 = none.
+  std::int64_t padding_row = -1;
+
   /// Name of the modules before the layers: "model", "transformer".
   std::string root() const { return gpt2 ? "transformer" : "model"; }
 };

@@ -50,6 +50,7 @@ TEST(DecoderConfig, WhatIsNotKnownIsNamedWithWhatIs) {
       {with("head_dim", 5), ErrorCode::bad_file, "head_dim is odd"},
       {with("num_hidden_layers", 1000000), ErrorCode::bad_file, "more than 10000"},
       {with("attention_dropout", 1.5), ErrorCode::bad_file, "dropout"},
+      {with("pad_token_id", 31), ErrorCode::bad_file, "pad_token_id is 31, no token"},
       {with("eos_token_id", {"a"}), ErrorCode::bad_file, "not a token"},
       {with("tie_word_embeddings", 1), ErrorCode::bad_file, "neither true nor false"},
   };
@@ -94,6 +95,7 @@ TEST(DecoderConfig, DefaultsAreThoseOfTheFamily) {
   EXPECT_EQ(std::tuple(gemma->score_cap, gemma->logit_cap, gemma->score_divisor),
             std::tuple(50.0, 30.0, 16.0));
   EXPECT_TRUE(gemma->tied_head);
+  EXPECT_EQ(std::tuple(gemma->pad_token, gemma->padding_row), std::tuple(0, 0));
   EXPECT_EQ(gemma->head_width, 256);
 }
 

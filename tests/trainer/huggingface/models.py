@@ -5,7 +5,7 @@ import random
 import torch
 import transformers
 
-VOCABULARY, CONTEXT = 97, 48
+VOCABULARY, CONTEXT, PADDING = 97, 48, 3
 
 ROPES = {
     "default": {"rope_type": "default", "rope_theta": 10000.0},
@@ -25,7 +25,8 @@ def common(rng, head_width=None):
     width = head_width or rng.choice([8, 16])
     return {"vocab_size": VOCABULARY, "hidden_size": keys * shared * width, "num_attention_heads": keys * shared,
             "num_key_value_heads": keys, "num_hidden_layers": 3, "intermediate_size": rng.choice([24, 40]),
-            "max_position_embeddings": CONTEXT, "initializer_range": 0.1, "eos_token_id": 1, "bos_token_id": 2}
+            "max_position_embeddings": CONTEXT, "initializer_range": 0.1, "eos_token_id": 1, "bos_token_id": 2,
+            "pad_token_id": PADDING}
 
 
 def wide(rng):
