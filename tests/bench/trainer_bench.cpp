@@ -50,7 +50,7 @@ class Bare {
         batch_(size.batch) {}
 
   void step() {
-    const TextWindows batch = data_.train_batch(position_, batch_);
+    const TokenRows batch = data_.train_batch(position_, batch_);
     position_ += batch_;
     optimizer_->clear_gradients();
     const at::Tensor loss = next_token_loss(model_->forward(batch.tokens, true), batch.targets) /

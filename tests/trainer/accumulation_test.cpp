@@ -31,9 +31,9 @@ class MaskedText final : public Task {
  public:
   explicit MaskedText(const Folder& folder) : data_(test::quick_data(folder)), model_(quick_model()) {}
   NamedTensors parameters() const override { return model_->parameters(); }
-  std::int64_t train_samples() const override { return data_.train_windows(); }
+  std::int64_t train_samples() const override { return data_.train_rows(); }
   Batch train_batch(std::int64_t position, std::int64_t size) const override {
-    TextWindows w = data_.train_batch(position, size);
+    TokenRows w = data_.train_batch(position, size);
     for (std::int64_t row = 0; row < size; ++row)
       w.targets[row].narrow(0, 0, row + 1 == size ? w.targets.size(1) : 3 * row).fill_(-100);
     return {{{"tokens", w.tokens}, {"targets", w.targets}}, w.ids, {}};

@@ -64,8 +64,8 @@ TEST(Data, WindowsPredictTheNextByteAndKnowWhereTheyAreFrom) {
   test::write_file(folder / "a.txt", text);
   auto data = TextData::open(folder / "a.txt", {.context = 16, .seed = 3, .eval_every = 10});
   ASSERT_TRUE(data) << data.error().text();
-  EXPECT_EQ(data->train_windows() + data->eval_windows(), static_cast<std::int64_t>((text.size() - 1) / 16));
-  const TextWindows batch = data->train_batch(0, 5);
+  EXPECT_EQ(data->train_rows() + data->eval_rows(), static_cast<std::int64_t>((text.size() - 1) / 16));
+  const TokenRows batch = data->train_batch(0, 5);
   for (std::int64_t row = 0; row < 5; ++row) {
     const std::string& id = batch.ids[static_cast<std::size_t>(row)];
     const auto offset = std::stoul(id.substr(id.find('@') + 1));
@@ -84,7 +84,7 @@ TEST(Data, OneEpochSeesEveryWindowOnceAndNeverAHeldOutOne) {
   test::write_file(folder / "d/sub/a.md", test::some_text(700));
   auto data = TextData::open(folder / "d", {.context = 16, .seed = 3, .eval_every = 7});
   ASSERT_TRUE(data);
-  const std::int64_t n = data->train_windows();
+  const std::int64_t n = data->train_rows();
   std::set<std::string> first, second, held_out;
   for (std::int64_t i = 0; i < n; ++i) {
     first.insert(data->train_batch(i, 1).ids[0]);
@@ -93,7 +93,7 @@ TEST(Data, OneEpochSeesEveryWindowOnceAndNeverAHeldOutOne) {
   for (const std::string& id : data->eval_batch(0, 1000).ids) held_out.insert(id);
   EXPECT_EQ(static_cast<std::int64_t>(first.size()), n);
   EXPECT_EQ(first, second);
-  EXPECT_EQ(static_cast<std::int64_t>(held_out.size()), data->eval_windows());
+  EXPECT_EQ(static_cast<std::int64_t>(held_out.size()), data->eval_rows());
   for (const std::string& id : held_out) EXPECT_FALSE(first.contains(id)) << id;
   EXPECT_NE(data->train_batch(0, 8).ids, data->train_batch(n, 8).ids);
   EXPECT_EQ(data->train_batch(5, 3).ids[1], data->train_batch(6, 1).ids[0]);

@@ -14,12 +14,6 @@ namespace {
 
 constexpr std::size_t kMostNamed = 6;
 
-std::string shape_of(const at::Tensor& t) {
-  std::string text;
-  for (const std::int64_t size : t.sizes()) text += (text.empty() ? "" : ", ") + std::to_string(size);
-  return "[" + text + "]";
-}
-
 /// The weights of a file by their names in a model.
 std::map<std::string, at::Tensor> weights_of(const SafetensorsFile& file) {
   const auto kind = file.metadata.find("kind");
@@ -35,6 +29,19 @@ std::map<std::string, at::Tensor> weights_of(const SafetensorsFile& file) {
 
 }  // namespace
 
+std::string shape_text(at::IntArrayRef sizes) {
+  std::string text;
+  for (const std::int64_t size : sizes) text += (text.empty() ? "" : ", ") + std::to_string(size);
+  return "[" + text + "]";
+}
+
+Error does_not_fit(const std::string& path, const std::vector<std::string>& wrong) {
+  std::string text = path + ": does not fit the model: ";
+  for (std::size_t i = 0; i < wrong.size() && i < kMostNamed; ++i) text += (i > 0 ? "; " : "") + wrong[i];
+  if (wrong.size() > kMostNamed) text += "; and " + std::to_string(wrong.size() - kMostNamed) + " more";
+  return {ErrorCode::bad_file, text, "give weights of a model of this shape"};
+}
+
 Status load_weights(const std::string& path, const NamedTensors& targets) {
   const at::NoGradGuard no_grad;
   Result<SafetensorsFile> file = read_safetensors(path);
@@ -49,7 +56,7 @@ Status load_weights(const std::string& path, const NamedTensors& targets) {
       continue;
     }
     if (found->second.sizes() != target.sizes())
-      wrong.push_back(name + " is " + shape_of(found->second) + ", not " + shape_of(target));
+      wrong.push_back(name + " is " + shape_text(found->second.sizes()) + ", not " + shape_text(target.sizes()));
     else if (found->second.is_floating_point() &&
              !at::isfinite(found->second.to(at::kDouble)).all().item<bool>())
       wrong.push_back(name + " holds NaN or Inf");
@@ -61,10 +68,7 @@ Status load_weights(const std::string& path, const NamedTensors& targets) {
     for (auto& [target, value] : copies) target.copy_(value);
     return {};
   }
-  std::string text = path + ": does not fit the model: ";
-  for (std::size_t i = 0; i < wrong.size() && i < kMostNamed; ++i) text += (i > 0 ? "; " : "") + wrong[i];
-  if (wrong.size() > kMostNamed) text += "; and " + std::to_string(wrong.size() - kMostNamed) + " more";
-  return Error{ErrorCode::bad_file, text, "give weights of a model of this shape"};
+  return does_not_fit(path, wrong);
 }
 
 }  // namespace nanquest::trainer

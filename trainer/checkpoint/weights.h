@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "probe/base/result.h"
 #include "trainer/task/named_tensors.h"
@@ -12,5 +13,12 @@ namespace nanquest::trainer {
 /// device, by name), cast to their format. All or nothing: `bad_file` names what is missing, what the model
 /// does not have, which shapes differ and which values are not finite. A resumable state gives its weights.
 Status load_weights(const std::string& path, const NamedTensors& targets);
+
+/// What is said of a file whose tensors are not those of the model: `wrong` holds one clause for each, and the
+/// first few are told.
+Error does_not_fit(const std::string& path, const std::vector<std::string>& wrong);
+
+/// "[2, 3]".
+std::string shape_text(at::IntArrayRef sizes);
 
 }  // namespace nanquest::trainer

@@ -1,16 +1,18 @@
-// nanquest-trainer: trains a byte-level GPT on text files under the guard of nanquest.
-// Room trainer/cli: the program around the library. Everything that prints is here.
+// nanquest-trainer: trains a GPT on text or tokens, or fine-tunes a Hugging Face model, under the guard of
+// nanquest. Room trainer/cli: the program around the library. Everything that prints is here.
 #include <torch/version.h>
 
 #include <algorithm>
 #include <csignal>
 #include <cstdio>
+#include <memory>
 
 #include "probe/nanquest.h"
 #include "trainer/cli/command_line.h"
 #include "trainer/cli/progress.h"
 #include "trainer/cli/rehearse.h"
 #include "trainer/cli/report.h"
+#include "trainer/cli/sample.h"
 #include "trainer/config/shell_word.h"
 #include "trainer/precision/formats.h"
 #include "trainer/program/parts.h"
@@ -53,7 +55,7 @@ struct Asked {
   bool json = false;
   std::string resume;  ///< the command that goes on with the run
 
-  Asked() {
+  explicit Asked(ModelKind kind) : parts(kind) {
     parts.list.group("Run");
     parts.list.add("json", json, "print the summary as JSON");
     parts.list.incidental({"json"});
@@ -82,6 +84,11 @@ int train(Asked& asked) {
   std::signal(SIGTERM, SIG_DFL);
   progress.close();
   if (!summary) return fail(summary.error());
+  if (asked.parts.loaded != nullptr && !summary->final_weights.empty()) {
+    const Result<std::string> saved = save_pretrained(asked.parts);
+    if (!saved) return fail(saved.error());
+    progress.on_message("what was learned: " + *saved);
+  }
   if (static_cast<int>(summary->exit) > 128)
     progress.on_message("interrupted after " + std::to_string(summary->counters.optimizer_step) +
                         " steps, saved; go on with: " + asked.resume);
@@ -90,20 +97,53 @@ int train(Asked& asked) {
   return static_cast<int>(summary->exit);
 }
 
-int parse_and_train(int argc, char** argv) {
-  CLI::App app(
-      "Trains a byte-level GPT on text files; a step that is not finite is undone, recorded and survived.",
-      "nanquest-trainer");
-  app.footer(
-      "Example:\n  nanquest-trainer --data docs --amp-dtype fp16 --steps 500 --run-dir runs/first\n"
-      "  nanquest-trainer --config samples/configs/story.toml --run-dir runs/story\n"
-      "  nanquest-trainer rehearse runs/story --set 'lr=*0.5'    which change would have saved it (rehearse --help)\n"
-      "Exit codes: 0 finished, 1 finished with skips or incidents, 2 usage, 3 bad file, 4 stopped on a "
-      "non-finite step,\n"
-      "5 state was corrupt and rolled back, 70 internal, 130 and 143 interrupted (Ctrl-C, SIGTERM): saved, "
-      "resumable.");
+constexpr const char* kExitCodes =
+    "Exit codes: 0 finished, 1 finished with skips or incidents, 2 usage, 3 bad file, 4 stopped on a "
+    "non-finite "
+    "step,\n5 state was corrupt and rolled back, 70 internal, 130 and 143 interrupted (Ctrl-C, SIGTERM): "
+    "saved, "
+    "resumable.";
+
+/// Name, what it does and examples of the command for models of a kind.
+std::unique_ptr<CLI::App> app_for(ModelKind kind) {
+  if (kind == ModelKind::gpt) {
+    auto app = std::make_unique<CLI::App>(
+        "Trains a GPT on text or tokens; a step that is not finite is undone, recorded and survived.",
+        "nanquest-trainer");
+    app->footer(
+        std::string(
+            "Example:\n  nanquest-trainer --data docs --amp-dtype fp16 --steps 500 --run-dir runs/first\n"
+            "  nanquest-trainer --config samples/configs/story.toml --run-dir runs/story\n"
+            "  nanquest-trainer finetune ...                           a Hugging Face model (finetune "
+            "--help)\n"
+            "  nanquest-trainer sample ...                             what it says now (sample --help)\n"
+            "  nanquest-trainer rehearse runs/story --set 'lr=*0.5'    which change would have saved it "
+            "(rehearse --help)\n") +
+        kExitCodes);
+    return app;
+  }
+  auto app = std::make_unique<CLI::App>(
+      "Fine-tunes a Hugging Face model folder on tokens of nanquest prepare; a step that is not finite is "
+      "undone, "
+      "recorded and survived.",
+      "nanquest-trainer finetune");
+  app->footer(
+      std::string(
+          "Example:\n  nanquest prepare --model models/tiny-llama --data chats.jsonl --out prepared\n"
+          "  nanquest-trainer finetune --model models/tiny-llama --data prepared --lora --lr 2e-4 "
+          "--run-dir runs/chats\n"
+          "What was learned stands in RUN-DIR/adapter for PEFT, or without --lora in RUN-DIR/model for "
+          "from_pretrained.\n") +
+      kExitCodes);
+  return app;
+}
+
+/// `first`: number of the first argument that is an option.
+int parse_and_train(ModelKind kind, int first, int argc, char** argv) {
+  const std::unique_ptr<CLI::App> made = app_for(kind);
+  CLI::App& app = *made;
   app.set_version_flag("--version", version_text(), "print versions and exit");
-  Asked asked;
+  Asked asked(kind);
   Parts& parts = asked.parts;
   add_options(app, parts.list);
   // Taken out of the arguments below; here for --help.
@@ -113,7 +153,7 @@ int parse_and_train(int argc, char** argv) {
   app.set_config("--config", "", "TOML file with any of these options, without the dashes in front");
   try {
     // The file is checked before CLI11 reads it, because its own complaint names no way out.
-    for (int i = 1; i < argc; ++i) {
+    for (int i = first; i < argc; ++i) {
       const std::string argument = argv[i];
       std::string path;
       if (argument == "--config" && i + 1 < argc) path = argv[i + 1];
@@ -121,7 +161,7 @@ int parse_and_train(int argc, char** argv) {
       if (path.empty()) continue;
       if (Status ok = check_config_file(parts.list, path); !ok) return fail(ok.error());
     }
-    std::vector<std::string> arguments(argv + 1, argv + argc);
+    std::vector<std::string> arguments(argv + first, argv + argc);
     if (Status ok = take_changes(parts.list, arguments, parts.loop.changes); !ok) return fail(ok.error());
     std::reverse(arguments.begin(), arguments.end());  // as CLI11 wants them
     app.parse(arguments);
@@ -131,7 +171,7 @@ int parse_and_train(int argc, char** argv) {
     if (e.get_exit_code() == 0) return app.exit(e);  // --help, --version
     std::string text = e.what();
     return fail(
-        {ErrorCode::usage, text.substr(0, text.find('\n')), "nanquest-trainer --help lists the options"});
+        {ErrorCode::usage, text.substr(0, text.find('\n')), app.get_name() + " --help lists the options"});
   }
   asked.resume = resume_command(argc, argv);
   return train(asked);
@@ -142,9 +182,12 @@ int parse_and_train(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   try {
-    if (argc > 1 && std::string(argv[1]) == "rehearse")
-      return nanquest::trainer::rehearse_command(argc - 2, argv + 2);
-    return nanquest::trainer::parse_and_train(argc, argv);
+    using namespace nanquest::trainer;
+    const std::string verb = argc > 1 ? argv[1] : "";
+    if (verb == "rehearse") return rehearse_command(argc - 2, argv + 2);
+    if (verb == "sample") return sample_command(argc - 2, argv + 2);
+    if (verb == "finetune") return parse_and_train(ModelKind::pretrained, 2, argc, argv);
+    return parse_and_train(ModelKind::gpt, 1, argc, argv);
   } catch (const std::exception& e) {
     std::fprintf(stderr, "nanquest-trainer: internal error: %s\n", e.what());
     return static_cast<int>(nanquest::ExitCode::internal);

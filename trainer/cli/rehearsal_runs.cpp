@@ -125,7 +125,7 @@ class Rehearser {
 
   Result<Rehearsal> all() {
     for (const std::string& change : plan_.changes) {
-      Parts parts;
+      Parts parts(kind_of(settings_));
       if (Status s = fill(parts, settings_, change); !s) return s.error();
       if (Status s = same_model(parts, change); !s) return s.error();
     }
@@ -221,7 +221,7 @@ class Rehearser {
       useless = true;
       training->request_stop(1);
     };
-    Parts parts;
+    Parts parts(kind_of(settings_));
     Result<std::unique_ptr<Trainer>> trainer = trainer_for(parts, run.change, end, {hear, {}});
     if (!trainer && run.kind == RehearsedKind::unchanged) return trainer.error();
     if (!trainer) {

@@ -13,6 +13,11 @@ std::string number(double value) {
   return text;
 }
 
+/// Whether no update was ever made, so that there is no loss to tell of.
+bool learned_nothing(const Summary& s) {
+  return s.counters.tokens == 0;
+}
+
 }  // namespace
 
 std::string summary_as_text(const Summary& s) {
@@ -20,11 +25,15 @@ std::string summary_as_text(const Summary& s) {
   std::string text = "outcome          " + s.outcome + "\n";
   text += "steps            " + std::to_string(c.optimizer_step) + " updates, " + std::to_string(c.skipped) +
           " batches skipped, " + std::to_string(c.rollbacks) + " rollbacks, in " + number(s.seconds) + " s\n";
-  text += "loss             " + number(s.first_loss) + " at the start, ";
-  if (s.first_incident_step >= 0)
-    text += number(s.loss_at_incident) + " before the incident at step " +
-            std::to_string(s.first_incident_step) + ", ";
-  text += number(s.last_loss) + " at the end (mean of the last 20)\n";
+  if (learned_nothing(s)) {
+    text += "loss             none: no step was learned from\n";
+  } else {
+    text += "loss             " + number(s.first_loss) + " at the start, ";
+    if (s.first_incident_step >= 0)
+      text += number(s.loss_at_incident) + " before the incident at step " +
+              std::to_string(s.first_incident_step) + ", ";
+    text += number(s.last_loss) + " at the end (mean of the last 20)\n";
+  }
   if (c.best_eval != 0)
     text += "held-out loss    " + number(s.eval_loss) + ", best " + number(s.best_eval_loss) + "\n";
   text += "precision        " + s.final_format + " at the end" +
@@ -54,9 +63,10 @@ std::string summary_as_json(const Summary& s) {
   j["tokens"] = c.tokens;
   j["first_incident_step"] =
       s.first_incident_step >= 0 ? nlohmann::json(s.first_incident_step) : nlohmann::json(nullptr);
-  j["loss"] = {{"start", finite(s.first_loss)},
-               {"before_incident", finite(s.loss_at_incident)},
-               {"end", finite(s.last_loss)}};
+  const auto loss = [&](double v) { return learned_nothing(s) ? nlohmann::json(nullptr) : finite(v); };
+  j["loss"] = {{"start", loss(s.first_loss)},
+               {"before_incident", loss(s.loss_at_incident)},
+               {"end", loss(s.last_loss)}};
   j["eval_loss"] = c.best_eval != 0
                        ? nlohmann::json{{"last", finite(s.eval_loss)}, {"best", finite(s.best_eval_loss)}}
                        : nlohmann::json(nullptr);

@@ -1,5 +1,6 @@
 #include "trainer/data/order.h"
 
+#include <algorithm>
 #include <bit>
 
 namespace nanquest::trainer {
@@ -30,6 +31,33 @@ std::uint64_t shuffled(std::uint64_t index, std::uint64_t count, std::uint64_t s
     index = (left << half) | right;
   } while (index >= count);
   return index;
+}
+
+std::uint64_t shuffled_in_groups(std::uint64_t index, std::uint64_t count, std::uint64_t group,
+                                 std::uint64_t seed, std::uint64_t epoch) {
+  if (group <= 1) return shuffled(index, count, seed, epoch);
+  const std::uint64_t groups = count / group, whole = groups * group;
+  if (index >= whole) return whole + shuffled(index - whole, count - whole, seed, epoch);
+  const std::uint64_t chosen = shuffled(index / group, groups, seed, epoch);
+  return chosen * group + shuffled(index % group, group, mix(seed ^ chosen), epoch);
+}
+
+std::vector<std::int64_t> train_rows_at(const Split& split, std::int64_t position, std::int64_t size,
+                                        std::uint64_t seed) {
+  const auto count = static_cast<std::uint64_t>(split.to_train());
+  std::vector<std::int64_t> rows;
+  for (std::int64_t i = 0; i < size; ++i) {
+    const auto at = static_cast<std::uint64_t>(position + i);
+    rows.push_back(split.train_row(static_cast<std::int64_t>(shuffled(at % count, count, seed, at / count))));
+  }
+  return rows;
+}
+
+std::vector<std::int64_t> held_out_rows_at(const Split& split, std::int64_t first, std::int64_t size) {
+  std::vector<std::int64_t> rows;
+  for (std::int64_t i = first; i < std::min(first + size, split.held_out()); ++i)
+    rows.push_back(split.held_out_row(i));
+  return rows;
 }
 
 }  // namespace nanquest::trainer

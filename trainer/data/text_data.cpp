@@ -11,7 +11,6 @@
 #include <system_error>
 
 #include "probe/nanquest.h"
-#include "trainer/data/order.h"
 #include "trainer/data/utf8.h"
 
 namespace nanquest::trainer {
@@ -64,7 +63,7 @@ Result<TextData> TextData::open(const std::string& path, const DataOptions& opti
   const bool folder = fs::is_directory(status);
   if (Status s = folder ? data.add_folder(path) : data.add_file(path, true); !s) return s.error();
   data.cut();
-  if (data.train_.empty()) {
+  if (data.train_rows() < 1) {
     const std::string need = std::to_string(options.context + 1) + " bytes";
     if (data.files_.empty() && folder)
       return bad(
@@ -130,8 +129,7 @@ Status TextData::add_file(const std::string& path, bool named) {
     const std::uint8_t byte = content[odd];
     bytes_.resize(begin);
     if (!named) return ++skipped_binary_, Status{};
-    return bad(path,
-               "not UTF-8 text: byte " + std::to_string(byte) + " at offset " + std::to_string(odd),
+    return bad(path, "not UTF-8 text: byte " + std::to_string(byte) + " at offset " + std::to_string(odd),
                "convert it, for example with iconv -t UTF-8");
   }
   files_.push_back({path, begin, size});
@@ -140,20 +138,17 @@ Status TextData::add_file(const std::string& path, bool named) {
 
 void TextData::cut() {
   const auto context = static_cast<std::size_t>(options_.context);
-  std::int64_t number = 0;
   for (std::size_t f = 0; f < files_.size(); ++f) {
     if (files_[f].size < context + 1) ++skipped_short_;
-    for (std::size_t at = 0; at + context + 1 <= files_[f].size; at += context, ++number) {
-      const bool held_out =
-          options_.eval_every > 0 && number % options_.eval_every == options_.eval_every - 1;
-      (held_out ? eval_ : train_).push_back({static_cast<std::uint32_t>(f), static_cast<std::uint32_t>(at)});
-    }
+    for (std::size_t at = 0; at + context + 1 <= files_[f].size; at += context)
+      windows_.push_back({static_cast<std::uint32_t>(f), static_cast<std::uint32_t>(at)});
   }
+  split_ = Split(static_cast<std::int64_t>(windows_.size()), options_.eval_every);
 }
 
-TextWindows TextData::gather(const std::vector<Window>& windows) const {
+TokenRows TextData::gather(const std::vector<Window>& windows) const {
   const std::int64_t rows = static_cast<std::int64_t>(windows.size()), context = options_.context;
-  TextWindows batch{at::empty({rows, context}, at::kLong), at::empty({rows, context}, at::kLong), {}, {}};
+  TokenRows batch{at::empty({rows, context}, at::kLong), at::empty({rows, context}, at::kLong)};
   auto* tokens = batch.tokens.mutable_data_ptr<std::int64_t>();
   auto* targets = batch.targets.mutable_data_ptr<std::int64_t>();
   for (const Window& w : windows) {
@@ -167,20 +162,28 @@ TextWindows TextData::gather(const std::vector<Window>& windows) const {
   return batch;
 }
 
-TextWindows TextData::train_batch(std::int64_t position, std::int64_t size) const {
+TokenRows TextData::train_batch(std::int64_t position, std::int64_t size) const {
   std::vector<Window> windows;
-  const auto count = static_cast<std::uint64_t>(train_.size());
-  for (std::int64_t i = 0; i < size; ++i) {
-    const auto at = static_cast<std::uint64_t>(position + i);
-    windows.push_back(train_[shuffled(at % count, count, options_.seed, at / count)]);
-  }
+  for (const std::int64_t row : train_rows_at(split_, position, size, options_.seed))
+    windows.push_back(windows_[static_cast<std::size_t>(row)]);
   return gather(windows);
 }
 
-TextWindows TextData::eval_batch(std::int64_t first, std::int64_t size) const {
-  const auto begin = eval_.begin() + std::min<std::int64_t>(first, eval_windows());
-  const auto end = begin + std::min<std::int64_t>(size, eval_.end() - begin);
-  return gather({begin, end});
+TokenRows TextData::eval_batch(std::int64_t first, std::int64_t size) const {
+  std::vector<Window> windows;
+  for (const std::int64_t row : held_out_rows_at(split_, first, size))
+    windows.push_back(windows_[static_cast<std::size_t>(row)]);
+  return gather(windows);
+}
+
+std::string TextData::description() const {
+  const auto counted = [](std::int64_t n, const char* what) {
+    return n > 0 ? ", " + std::to_string(n) + " " + what : "";
+  };
+  return std::to_string(files()) + " files, " + std::to_string(bytes()) + " bytes, " +
+         std::to_string(train_rows()) + " windows to train on, " + std::to_string(eval_rows()) + " held out" +
+         counted(skipped_binary_, "binary files skipped") + counted(skipped_short_, "files too short") +
+         counted(skipped_other_, "other files passed over");
 }
 
 std::string TextData::fingerprint() const {
@@ -198,21 +201,6 @@ std::string TextData::fingerprint() const {
                 static_cast<unsigned long long>(hash(names.data(), names.size())),
                 static_cast<unsigned long long>(hash(bytes_.data(), bytes_.size())));
   return text;
-}
-
-void declare(SettingList& list, std::string& path, DataOptions& options) {
-  list.group("Run");
-  list.add("data", path, "text file, or folder of text files (read recursively)").type_name = "FILE|DIR";
-  list.add("holdout-every", options.eval_every, "every n-th window is held out (0 = none)");
-  list.incidental({"data", "holdout-every"});  // compared by fingerprint
-  list.check([&] { return check(options); });
-}
-
-Status check(const DataOptions& options) {
-  if (options.eval_every >= 0 && options.eval_every != 1) return {};
-  return Error{ErrorCode::usage,
-               "holdout-every " + std::to_string(options.eval_every) + " leaves nothing to train on",
-               "0 holds nothing out, 20 each twentieth window"};
 }
 
 }  // namespace nanquest::trainer

@@ -29,7 +29,8 @@ Batch without(const Batch& batch, const std::vector<bool>& out) {
 }
 
 /// Puts the rows of `more` behind those of `batch`.
-Status append(Batch& batch, const Batch& more) {
+Status append(const Task& task, Batch& batch, Batch more) {
+  task.even_out(batch, more);
   for (std::size_t i = 0; i < batch.tensors.size(); ++i) {
     at::Tensor& t = batch.tensors[i].second;
     const at::Tensor& other = more.tensors[i].second;
@@ -38,7 +39,7 @@ Status append(Batch& batch, const Batch& more) {
                    batch.tensors[i].first +
                        ": samples of other batches have another shape, so none can stand in for one "
                        "that may not be used",
-                   "let the task pad all samples to one length"};
+                   "let the task's even_out pad them to one length"};
     t = at::cat({t, other});
   }
   batch.ids.insert(batch.ids.end(), more.ids.begin(), more.ids.end());
@@ -89,7 +90,7 @@ Result<Batch> Trainer::next_batch() {
     if (std::find(out->begin(), out->end(), true) != out->end()) more = without(more, *out);
     if (batch.tensors.empty()) {
       batch = std::move(more);
-    } else if (Status s = append(batch, more); !s) {
+    } else if (Status s = append(*task_, batch, std::move(more)); !s) {
       return s.error();
     }
     if (rows_of(batch) == size && task_->loss_count(batch) <= 0) {

@@ -3,7 +3,6 @@
 #include <ATen/ATen.h>
 
 #include <cmath>
-#include <limits>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -14,7 +13,7 @@
 namespace nanquest::trainer {
 namespace {
 
-/// Causal self-attention. Written out, scores, mask and softmax are ops of their own in a trace.
+/// Causal self-attention.
 struct Attention {
   Linear qkv, out;
   LayerNorm q_norm, k_norm;
@@ -58,19 +57,8 @@ struct Attention {
       k = k_norm(k);
     }
     if (training && watched) watched->see(q, k);
-    const at::Tensor seen = form == AttentionForm::fused
-                                ? at::scaled_dot_product_attention(q, k, v, {}, 0.0, true)
-                                : written_out(q, k, v);
+    const at::Tensor seen = attend(q, k, v, {.form = form});
     return out(seen.transpose(1, 2).reshape({batch, time, width}));
-  }
-
-  static at::Tensor written_out(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v) {
-    const std::int64_t time = q.size(2), head_width = q.size(3);
-    const at::Tensor scores = at::matmul(q, k.transpose(-2, -1)) / std::sqrt(static_cast<double>(head_width));
-    const at::Tensor future = at::ones({time, time}, q.options().dtype(at::kBool)).triu(1);
-    const at::Tensor weights =
-        scores.masked_fill(future, -std::numeric_limits<double>::infinity()).softmax(-1);
-    return at::matmul(weights, v);
   }
 };
 

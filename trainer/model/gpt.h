@@ -7,18 +7,13 @@
 
 #include "probe/base/result.h"
 #include "trainer/config/setting_list.h"
+#include "trainer/model/attention.h"
 #include "trainer/model/model.h"
 
 namespace nanquest::trainer {
 
 enum class NormPlace : std::uint8_t { pre, post };
 enum class Activation : std::uint8_t { gelu, relu2, swiglu };
-/// How attention is computed.
-enum class AttentionForm : std::uint8_t {
-  written,  ///< scores, mask and softmax as ops of their own, each with its values in a snapshot
-  fused,    ///< LibTorch's scaled_dot_product_attention: one op, faster; its scores are in no snapshot
-};
-
 struct GptConfig {
   std::int64_t depth = 4, width = 128, heads = 4;
   std::int64_t context = 128;  ///< longest sequence, in bytes

@@ -1,9 +1,14 @@
 #include "trainer/program/parts.h"
 
+#include <algorithm>
+#include <filesystem>
 #include <utility>
 #include <vector>
 
 #include "trainer/checkpoint/weights.h"
+#include "trainer/data/bin_data.h"
+#include "trainer/data/open_tokens.h"
+#include "trainer/data/prepared_data.h"
 
 namespace nanquest::trainer {
 namespace {
@@ -33,6 +38,71 @@ Result<std::unique_ptr<Optimizer>> make_optimizer(const Parts& parts, const Task
   return with_clips(std::move(*optimizer), parts.clips, task.attention());
 }
 
+struct MadeTask {
+  std::unique_ptr<Task> task;
+  PretrainedModel* loaded = nullptr;
+};
+
+Result<MadeTask> make_gpt_task(Parts& parts) {
+  parts.data.context = parts.model.context;
+  parts.model.watch_logits = parts.clips.qk_clip > 0;
+  Result<std::unique_ptr<TokenData>> data = open_tokens(parts.path, parts.data);
+  if (!data) return data.error();
+  if ((*data)->packed())
+    return Error{ErrorCode::usage,
+                 parts.path + ": rows of several texts, which this model does not keep apart",
+                 "prepare it without --packing, or give it to nanquest-trainer finetune"};
+  parts.model.vocabulary = (*data)->vocabulary();
+  parts.model.context = (*data)->longest();
+  Result<std::unique_ptr<Model>> model = make_gpt(parts.model, parts.loop.seed, parts.loop.device);
+  if (!model) return model.error();
+  return MadeTask{make_text_task(std::move(*model), std::move(*data), parts.text)};
+}
+
+/// Tokens for `model`: prepared with its tokenizer, or .bin, of which that can't be known.
+Result<std::unique_ptr<TokenData>> tokens_for(const PretrainedModel& model, const Parts& parts) {
+  if (PreparedData::is(parts.path)) {
+    Result<std::unique_ptr<PreparedData>> data = PreparedData::open(parts.path, parts.data);
+    if (!data) return data.error();
+    if (Status s = (*data)->made_for(parts.folder); !s) return s.error();
+    return std::unique_ptr<TokenData>(std::move(*data));
+  }
+  if (!BinData::is(parts.path))
+    return Error{std::filesystem::exists(parts.path) ? ErrorCode::usage : ErrorCode::bad_file,
+                 parts.path + ": no tokens: neither prepared data nor .bin",
+                 "nanquest prepare --model " + parts.folder + " --data FILE.jsonl --out DIR makes some"};
+  DataOptions options = parts.data;
+  options.context = parts.context > 0 ? parts.context : std::min<std::int64_t>(1024, model.config().context);
+  if (options.vocabulary == 0) options.vocabulary = model.config().vocabulary;
+  Result<std::unique_ptr<BinData>> data = BinData::open(parts.path, options);
+  if (!data) return data.error();
+  return std::unique_ptr<TokenData>(std::move(*data));
+}
+
+Result<MadeTask> make_pretrained_task(Parts& parts) {
+  if (parts.folder.empty())
+    return Error{ErrorCode::usage, "no model", "give --model FOLDER, a Hugging Face model on this machine"};
+  parts.pretrained.device = parts.loop.device;
+  parts.pretrained.seed = parts.loop.seed;
+  Result<std::unique_ptr<PretrainedModel>> made = load_pretrained(parts.folder, parts.pretrained);
+  if (!made) return made.error();
+  PretrainedModel* model = made->get();
+  Result<std::unique_ptr<TokenData>> data = tokens_for(*model, parts);
+  if (!data) return data.error();
+  TextOptions text = parts.text;
+  text.vocabulary = model->config().vocabulary;
+  text.longest = model->config().context;
+  const LogitsOf logits = [model](const NamedTensors& batch, bool training) {
+    DecoderInput input{.tokens = batch[0].second};
+    if (batch.size() > 2) {
+      input.positions = batch[2].second;
+      input.texts = batch[3].second;
+    }
+    return model->forward(input, training);
+  };
+  return MadeTask{make_text_task(std::move(*made), std::move(*data), text, logits), model};
+}
+
 Status begin_with(const std::string& path, const Task& task) {
   NamedTensors weights = task.parameters();
   for (const auto& buffer : task.buffers()) weights.push_back(buffer);
@@ -41,11 +111,25 @@ Status begin_with(const std::string& path, const Task& task) {
 
 }  // namespace
 
-Parts::Parts() {
+Parts::Parts(ModelKind model_kind) : kind(model_kind) {
   loop.steps = 0;
   for (const char* heading : {"Run", "Model", "Optimizer", "Precision", "Guard"}) list.group(heading);
   declare(list, path, data);
-  declare(list, model);
+  if (kind == ModelKind::gpt) {
+    declare(list, model);
+  } else {
+    schedule.peak = 2e-5;
+    list.group("Model");
+    list.add("model", folder, "Hugging Face model folder on this machine").type_name = "FOLDER";
+    declare(list, pretrained);
+    list.add("context", context,
+             "tokens a window of a .bin predicts (0 = 1024, or what the model bears if that is less)");
+    list.incidental({"model"});  // compared by fingerprint
+    list.check([this]() -> Status {
+      if (context >= 0) return {};
+      return Error{ErrorCode::usage, "context must not be negative", "0 leaves it to the model"};
+    });
+  }
   declare(list, schedule);
   list.group("Optimizer");
   list.add("optimizer", optimizer, "adamw or sgd", Words<OptimizerKind>(kOptimizers));
@@ -62,11 +146,19 @@ Parts::Parts() {
       .type_name = "FILE";
   list.incidental({"init-from"});
   list.check([this]() -> Status {
-    if (clips.qk_clip == 0 || !model.qk_norm) return {};
+    if (clips.qk_clip == 0) return {};
+    if (kind == ModelKind::pretrained)
+      return Error{ErrorCode::usage, "qk-clip is not known for models of a folder", "leave it out"};
+    if (!model.qk_norm) return {};
     return Error{ErrorCode::usage,
                  "qk-clip has nothing to scale with qk-norm: a norm takes the scale out again",
                  "give one of the two"};
   });
+}
+
+ModelKind kind_of(const std::map<std::string, std::string>& settings) {
+  const auto found = settings.find("model");
+  return found != settings.end() && !found->second.empty() ? ModelKind::pretrained : ModelKind::gpt;
 }
 
 Result<std::unique_ptr<Trainer>> make_trainer(Parts& parts, const Listener& listener) {
@@ -74,19 +166,16 @@ Result<std::unique_ptr<Trainer>> make_trainer(Parts& parts, const Listener& list
     return Error{ErrorCode::usage, "no data", "give --data FILE or FOLDER, or a --config that names it"};
   if (Status ok = parts.list.check(); !ok) return ok.error();
   LoopConfig& loop = parts.loop;
-  parts.data.context = parts.model.context;
   parts.data.seed = loop.seed;
-  parts.model.watch_logits = parts.clips.qk_clip > 0;
-  Result<TextData> data = TextData::open(parts.path, parts.data);
-  if (!data) return data.error();
   std::vector<std::string> remarks;
   if (Status ok = settle(parts, remarks); !ok) return ok.error();
+  set_numerics(loop.seed, parts.numerics);
+  Result<MadeTask> made = parts.kind == ModelKind::gpt ? make_gpt_task(parts) : make_pretrained_task(parts);
+  if (!made) return made.error();
+  std::unique_ptr<Task> task = std::move(made->task);
+  parts.loaded = made->loaded;
   loop.settings = parts.list.as_text();
   loop.training = parts.list.training();
-  set_numerics(loop.seed, parts.numerics);
-  Result<std::unique_ptr<Model>> model = make_gpt(parts.model, loop.seed, loop.device);
-  if (!model) return model.error();
-  std::unique_ptr<Task> task = make_text_task(std::move(*model), std::move(*data), parts.text);
   if (!parts.init_from.empty() && !loop.resume) {
     if (Status ok = begin_with(parts.init_from, *task); !ok) return ok.error();
     remarks.push_back("weights: from " + parts.init_from);
@@ -101,6 +190,16 @@ Result<std::unique_ptr<Trainer>> make_trainer(Parts& parts, const Listener& list
   if (trainer && listener.on_message)
     for (const std::string& remark : remarks) listener.on_message(remark);
   return trainer;
+}
+
+Result<std::string> save_pretrained(const Parts& parts) {
+  const PretrainedModel& model = *parts.loaded;
+  const std::string& run_dir = parts.loop.run_dir;
+  const bool adapts = parts.pretrained.lora.on || !parts.pretrained.adapter.empty();
+  const std::string folder = run_dir + (adapts ? "/adapter" : "/model");
+  const Status saved = adapts ? model.save_adapter(folder) : model.save(folder);
+  if (!saved) return saved.error();
+  return folder;
 }
 
 }  // namespace nanquest::trainer

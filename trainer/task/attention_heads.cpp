@@ -6,8 +6,9 @@
 #include <c10/core/impl/LocalDispatchKeySet.h>
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
+
+#include "trainer/task/causal.h"
 
 namespace nanquest::trainer {
 namespace {
@@ -21,15 +22,15 @@ void AttentionHeads::see(const at::Tensor& q, const at::Tensor& k) const {
   const at::NoGradGuard no_grad;
   const c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::autocast_dispatch_keyset);
   const std::int64_t time = q.size(2);
-  const double scale = 1 / std::sqrt(static_cast<double>(q.size(3)));
+  const double scale = 1 / score_divisor(q.size(3));
   const at::Tensor queries_now = q.detach().to(at::kFloat) * scale;
   const at::Tensor keys_now = k.detach().to(at::kFloat).transpose(-2, -1);
   at::Tensor highest = peaks;
   for (std::int64_t begin = 0; begin < time; begin += kRows) {
     const std::int64_t rows = std::min(kRows, time - begin), end = begin + rows;
-    const at::Tensor future = at::ones({rows, end}, q.options().dtype(at::kBool)).triu(begin + 1);
+    const at::Tensor hidden = future(rows, end, begin, q.options());
     const at::Tensor logits = at::matmul(queries_now.narrow(2, begin, rows), keys_now.narrow(3, 0, end))
-                                  .masked_fill_(future, -std::numeric_limits<double>::infinity());
+                                  .masked_fill_(hidden, -std::numeric_limits<double>::infinity());
     highest = at::maximum(highest, logits.amax({0, 2, 3}));
   }
   at::Tensor(peaks).copy_(highest);

@@ -40,8 +40,8 @@ struct Metric {
   double value = 0;  ///< NaN if no sample was looked at
 };
 
-/// A model, its data and its loss. One thread, but for `LoopConfig::prefetch`: then `train_batch` and `faults`
-/// are called on a thread of their own while everything but them and `eval_batch` may run.
+/// A model, its data and its loss. One thread, but for `LoopConfig::prefetch`: then `train_batch` and
+/// `faults` are called on a thread of their own while everything but them and `eval_batch` may run.
 class Task {
  public:
   virtual ~Task() = default;
@@ -63,6 +63,10 @@ class Task {
   virtual std::int64_t eval_samples() const { return 0; }
   /// Held-out samples [first, first + size); `first + size` is at most `eval_samples()`.
   virtual Batch eval_batch(std::int64_t first, std::int64_t size) const;
+
+  /// Gives the samples of two batches the same shape, by padding, so that one of them can stand in for one
+  /// that may not be used. Nothing by default: all samples have one shape.
+  virtual void even_out(Batch& /*a*/, Batch& /*b*/) const {}
 
   /// The samples of `batch` that no step should see: looked for before it is computed. By default those with
   /// a non-finite number (`finite_faults`).

@@ -1,0 +1,250 @@
+"""`nanquest prepare`: lines of JSON to the shards that the trainer reads, with the tokenizer and chat template of a model folder."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+import multiprocessing
+import os
+import signal
+import sys
+import time
+import zlib
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+
+from . import prepare_plan, prepare_samples, prepare_shards
+from .prepare_plan import Refused
+from .prepare_samples import LEARN, LONG, Broken, Maker, Settings
+from .settings import say
+from .sizes import in_words
+
+FOUND, DONE, USAGE, BAD_FILE, INTERRUPTED = 1, 0, 2, 3, 130
+AT_ONCE = 256    # lines that are given to the tokenizer together
+USUAL = 1024     # tokens of a row, where the model bears more
+
+HELP = """turns lines of JSON into tokens for nanquest-trainer, with the tokenizer and chat template of a model folder. A line is
+{"text": …}, {"prompt": …, "completion": …} or {"messages": [{"role": …, "content": …}, …]} (with "tools", if the template takes them).
+Images are not prepared yet."""
+EXAMPLE = """examples:
+  nanquest prepare --model models/tiny-llama --data chats.jsonl --out prepared
+  nanquest prepare --model models/tiny-llama --data a.jsonl b.jsonl --max-length 2048 --packing --out prepared
+  nanquest-trainer --data prepared --run-dir runs/first
+
+The same command again goes on where an interrupted one ended. Exit code: 0 done, 1 done but for lines that were passed over, 2 usage,
+3 a bad file (the line is named), 130 interrupted."""
+
+
+def _least(least: int):
+    def whole(text: str) -> int:
+        if not text.isdigit() or int(text) < least:
+            raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of at least {least}")
+        return int(text)
+    return whole
+
+
+def add_to(verbs) -> None:
+    """The sub-command's options."""
+    sub = verbs.add_parser("prepare", help="lines of JSON to tokens for nanquest-trainer", description=HELP, epilog=EXAMPLE,
+                           formatter_class=argparse.RawDescriptionHelpFormatter)
+    sub.add_argument("--model", required=True, metavar="DIR", help="folder of a Hugging Face model: config.json and tokenizer")
+    sub.add_argument("--data", required=True, nargs="+", metavar="FILE", help="files of JSON lines")
+    sub.add_argument("--out", required=True, metavar="DIR", help="folder for the shards; made if it is not there")
+    sub.add_argument("--max-length", type=_least(2), default=None, metavar="N",
+                     help=f"tokens of a row at most (default: {USUAL}, or what the model bears if that is less)")
+    sub.add_argument("--long", choices=LONG, default=Settings.long,
+                     help="what becomes of a line with more tokens: cut off, split into several, passed over (default: %(default)s)")
+    sub.add_argument("--learn", choices=LEARN, default=Settings.learn,
+                     help="which tokens the loss counts: completions and what the assistant says, only its last message, or all; of "
+                          '"text" always all (default: %(default)s)')
+    sub.add_argument("--no-eos", dest="eos", action="store_false", help="put no end-of-text token behind text and completions")
+    sub.add_argument("--packing", action="store_true", help="several samples in a row, as many as fit; none sees another")
+    sub.add_argument("--length-groups", type=_least(2), default=0, metavar="N",
+                     help="rows of similar length are learned from together, in groups of N: less padding (default: rows of any length)")
+    sub.add_argument("--skip-broken", action="store_true", help="pass over lines that can't be used; the manifest names them")
+    sub.add_argument("--processes", type=_least(1), default=None, metavar="N", help="default: one a core")
+    sub.add_argument("--overwrite", action="store_true", help="replace other prepared data in --out")
+    sub.add_argument("--json", action="store_true", help="print the summary as JSON")
+
+
+def _config(folder: str) -> dict:
+    path = os.path.join(folder, "config.json")
+    if not os.path.isdir(folder):
+        raise Refused(f"{folder}: no such folder; give --model a Hugging Face model folder on this machine", USAGE)
+    try:
+        with open(path, encoding="utf-8") as file:
+            config = json.load(file)
+        return {**config, **(config.get("text_config") or {})}
+    except (OSError, ValueError, TypeError) as problem:
+        raise Refused(f"{path}: {getattr(problem, 'strerror', None) or problem}; give --model a Hugging Face model folder") from None
+
+
+def _tokenizer(folder: str):
+    os.environ["TOKENIZERS_PARALLELISM"] = "false"  # a process a core is what is parallel here
+    os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
+    try:
+        return prepare_samples.load_tokenizer(folder)
+    except ImportError as problem:
+        raise Refused(f"the Python {sys.executable} has no {problem.name or 'transformers'}; pip install transformers", USAGE) from None
+    except Exception as problem:  # transformers raises what it likes
+        raise Refused(f"{folder}: no tokenizer could be read: {str(problem).strip().splitlines()[0] if str(problem).strip() else problem!r}") from None
+
+
+def _settings(options, config: dict) -> Settings:
+    bears = next((config[name] for name in ("max_position_embeddings", "n_positions", "n_ctx") if isinstance(config.get(name), int)), None)
+    if options.max_length and bears and options.max_length > bears:
+        raise Refused(f"--max-length {options.max_length} is more than the {bears} tokens that the model bears (config.json)", USAGE)
+    if options.packing and options.length_groups:
+        raise Refused("--packing makes all rows about as long, so --length-groups has nothing to do; give one of the two", USAGE)
+    return Settings(options.max_length or min(USUAL, bears or USUAL), options.long, options.learn, options.eos, options.packing,
+                    options.length_groups, options.skip_broken)
+
+
+# In the worker processes: forked, so that they have the tokenizer.
+_maker: Maker | None = None
+
+
+def _begin_worker() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the terminal's Ctrl-C is for the one who gives out the work
+
+
+def _make(shard: prepare_plan.Cut, out: str, settings: Settings) -> dict:
+    """Writes a shard; what became of its lines. Broken names file and line."""
+    report = {"file": shard.file, "lines": 0, "skipped": 0, "cut": 0, "split": 0, "reasons": []}
+    samples, waiting = [], []
+    try:
+        for line in shard.lines():
+            report["lines"] += 1
+            waiting.append(line)
+            if len(waiting) == AT_ONCE:
+                samples += _maker.samples(waiting, report)
+                waiting = []
+        samples += _maker.samples(waiting, report)
+    except Broken as problem:
+        raise Broken(f"{shard.path}:{problem}") from None
+    rows = prepare_shards.packed(samples, settings.max_length) if settings.packing else [[sample] for sample in samples]
+    content = prepare_shards.shard_bytes(rows)
+    report.update(bytes=len(content), crc32=zlib.crc32(content), rows=len(rows), samples=len(samples),
+                  tokens=sum(len(sample.tokens) for sample in samples), learned=sum(sum(sample.learned[1:]) for sample in samples),
+                  longest=max((sum(len(sample.tokens) for sample in row) for row in rows), default=0),
+                  largest=max((max(sample.tokens) for sample in samples), default=0))
+    prepare_shards.write_json(os.path.join(out, shard.name() + ".json"), report)
+    prepare_shards.write_whole(os.path.join(out, shard.name() + ".bin"), content)
+    return report
+
+
+class _Progress:
+    """A line that moves on a terminal, some lines elsewhere."""
+
+    def __init__(self, shards: int):
+        self._shards, self._done, self._tokens, self._began, self._told = shards, 0, 0, time.monotonic(), 0.0
+        self._moves = sys.stderr.isatty()
+
+    def add(self, report: dict) -> None:
+        self._done += 1
+        self._tokens += report["tokens"]
+        now = time.monotonic()
+        if self._moves:
+            print(f"\r{self._done}/{self._shards} shards, {self._tokens} tokens", end="", file=sys.stderr, flush=True)
+        elif now - self._told >= 10 and now - self._began >= 10:
+            self._told = now
+            say(f"{self._done} of {self._shards} shards, {self._tokens} tokens")
+
+    def close(self) -> None:
+        if self._moves and self._done:
+            print(file=sys.stderr)
+
+
+def _make_all(cuts: list, options, settings: Settings) -> list:
+    """The reports of all shards, in order. The first broken line of the data is the one that is named."""
+    reports = [prepare_plan.done(options.out, shard) for shard in cuts]
+    waiting = [shard for shard, report in zip(cuts, reports) if report is None]
+    if len(waiting) < len(cuts):
+        say(f"{len(cuts) - len(waiting)} of {len(cuts)} shards are there already")
+    progress = _Progress(len(waiting))
+    pool = ProcessPoolExecutor(min(options.processes or len(os.sched_getaffinity(0)), max(len(waiting), 1)),
+                               multiprocessing.get_context("fork"), _begin_worker)
+    try:
+        for shard, made in [(shard, pool.submit(_make, shard, options.out, settings)) for shard in waiting]:
+            reports[shard.number] = made.result()
+            progress.add(reports[shard.number])
+    except BrokenProcessPool:
+        raise Refused("a process was killed, maybe for want of memory; the same command goes on, --processes 1 takes the least", BAD_FILE) from None
+    finally:
+        progress.close()
+        pool.shutdown(cancel_futures=True)
+    return reports
+
+
+def _manifest(options, settings: Settings, config: dict, tokenizer: dict, hashes: list, cuts: list, reports: list, key: str) -> dict:
+    total = {name: sum(report[name] for report in reports) for name in ("lines", "rows", "samples", "tokens", "learned", "skipped", "cut", "split")}
+    shards = [{"name": shard.name() + ".bin", **{name: report[name] for name in ("file", "bytes", "crc32", "tokens", "samples", "rows")}}
+              for shard, report in zip(cuts, reports) if report["rows"]]
+    return {"format": "nanquest.prepared", "version": prepare_shards.VERSION, "key": key,
+            "files": [{"path": path, "sha256": sha256} for path, sha256 in zip(options.data, hashes)],
+            "settings": dataclasses.asdict(settings), "tokenizer": tokenizer, "model": {"path": options.model, "vocabulary": config.get("vocab_size")},
+            "total": total, "longest": max(report["longest"] for report in reports), "largest": max(report["largest"] for report in reports),
+            "skipped": [[options.data[report["file"]] + f":{line}", why] for report in reports for line, why in report["reasons"]],
+            "shards": shards}
+
+
+def _count(number: int, word: str) -> str:
+    return f"{number} {word}{'' if number == 1 else 's'}"
+
+
+def _tell(manifest: dict, options) -> None:
+    total, settings = manifest["total"], manifest["settings"]
+    print(f"prepared         {total['samples']} samples in {total['rows']} rows, {total['tokens']} tokens, {total['learned']} of them learned; "
+          f"{in_words(sum(shard['bytes'] for shard in manifest['shards']))} in {_count(len(manifest['shards']), 'shard')}")
+    if total["skipped"]:
+        print(f"passed over      {_count(total['skipped'], 'line')}; the first: {manifest['skipped'][0][0]}: {manifest['skipped'][0][1]}")
+    for name, word in (("cut", "cut off"), ("split", "split")):
+        if total[name]:
+            print(f"{word:<16} {_count(total[name], 'line')} with more than {settings['max_length']} tokens (--max-length)")
+    print(f"next             nanquest-trainer --data {options.out}")
+
+
+def _prepare(options) -> int:
+    global _maker
+    config = _config(options.model)
+    settings = _settings(options, config)
+    tokenizer = _tokenizer(options.model)
+    if isinstance(config.get("vocab_size"), int) and len(tokenizer) > config["vocab_size"]:
+        say(f"the tokenizer knows {len(tokenizer)} tokens, the model {config['vocab_size']}: a line that uses the others will be refused in training")
+    _maker = Maker(tokenizer, settings)
+    cuts, hashes = prepare_plan.cut(options.data)
+    identity = prepare_samples.identity(options.model, tokenizer)
+    key = prepare_plan.key_of(dataclasses.asdict(settings), hashes, identity)
+    with prepare_plan.claimed(options.out):
+        manifest = prepare_plan.begin(options.out, key, options.overwrite)
+        if manifest is None:
+            reports = _make_all(cuts, options, settings)
+            manifest = _manifest(options, settings, config, identity, hashes, cuts, reports, key)
+            if not manifest["total"]["rows"]:
+                why = f" (the first: {manifest['skipped'][0][0]}: {manifest['skipped'][0][1]})" if manifest["skipped"] else ""
+                raise Refused(f"{', '.join(options.data)}: no line could be used{why}")
+            prepare_plan.finish(options.out, manifest)
+    if options.json:
+        print(json.dumps({name: manifest[name] for name in ("format", "version", "total", "longest", "skipped")}, indent=1))
+    else:
+        _tell(manifest, options)
+    return FOUND if manifest["total"]["skipped"] else DONE
+
+
+def main(options) -> int:
+    """Exit code."""
+    try:
+        return _prepare(options)
+    except KeyboardInterrupt:
+        say("interrupted; the same command goes on")
+        return INTERRUPTED
+    except Broken as problem:
+        say(f"{problem}; mend it, or --skip-broken passes over such lines")
+        return BAD_FILE
+    except Refused as problem:
+        say(str(problem))
+        return problem.code
+    except OSError as problem:
+        say(f"{problem.filename or options.out}: {problem.strerror or problem}; the same command goes on once that is mended")
+        return BAD_FILE

@@ -1,0 +1,83 @@
+"""The bytes of prepared data: a folder of shards and their manifest, read by the trainer (trainer/data/prepared_data.h).
+docs/data.md describes both; a change of meaning bumps VERSION there, here and in trainer/data/prepared_file.h."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import struct
+
+VERSION = 1
+MAGIC = b"nqtokens"
+HEAD = struct.Struct("<8sIIQQQ24x")  # magic, version, bytes of a token, tokens, samples, rows
+MANIFEST = "manifest.json"
+PART = ".part"
+
+
+@dataclasses.dataclass
+class Sample:
+    """A line's tokens, or a piece of them. `learned`: 1 for each token that the loss counts."""
+    line: int
+    tokens: list
+    learned: list
+
+
+def write_whole(path: str, content: bytes) -> None:
+    """The file is there complete, or not at all."""
+    try:
+        with open(path + PART, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(path + PART, path)
+    except OSError:
+        try:
+            os.unlink(path + PART)
+        except OSError:
+            pass
+        raise
+
+
+def write_json(path: str, content: dict) -> None:
+    write_whole(path, (json.dumps(content, indent=1, ensure_ascii=False) + "\n").encode())
+
+
+def _padded(content: bytes) -> bytes:
+    """To a multiple of 8, so that what follows can be used where it lies."""
+    return content + bytes(-len(content) % 8)
+
+
+def shard_bytes(rows: list) -> bytes:
+    """A shard of `rows`, each a list of samples."""
+    import numpy as np
+    samples = [sample for row in rows for sample in row]
+    lengths = [len(sample.tokens) for sample in samples]
+    tokens = np.fromiter((t for sample in samples for t in sample.tokens), np.uint32, sum(lengths))
+    learned = np.fromiter((b for sample in samples for b in sample.learned), np.uint8, sum(lengths))
+    if not tokens.size or int(tokens.max()) < 1 << 16:
+        tokens = tokens.astype(np.uint16)
+    starts = np.concatenate([[0], np.cumsum(lengths, dtype=np.uint64)]).astype("<u8")
+    firsts = np.concatenate([[0], np.cumsum([len(row) for row in rows], dtype=np.uint64)]).astype("<u8")
+    lines = np.array([sample.line for sample in samples], "<u4")
+    head = HEAD.pack(MAGIC, VERSION, tokens.itemsize, tokens.size, len(samples), len(rows))
+    little = tokens.astype(tokens.dtype.newbyteorder("<"))
+    return b"".join([head, _padded(little.tobytes()), _padded(learned.tobytes()), starts.tobytes(), firsts.tobytes(), _padded(lines.tobytes())])
+
+
+def packed(samples: list, room: int) -> list:
+    """Rows of whole samples, none longer than `room` tokens: each sample goes into the first of the last 64 open rows where
+    it fits."""
+    rows, is_open = [], []  # an open row: [tokens left, row]
+    for sample in samples:
+        size = len(sample.tokens)
+        place = next((row for row in is_open if row[0] >= size), None)
+        if place is None:
+            place = [room, []]
+            rows.append(place[1])
+            is_open.append(place)
+            if len(is_open) > 64:
+                is_open.pop(0)
+        place[0] -= size
+        place[1].append(sample)
+    return rows

@@ -1,0 +1,253 @@
+"""Models of Hugging Face folders in C++ against transformers and PEFT: small random ones of every family and rope type.
+
+NANQUEST_NIGHTLY=1: several random configurations of each.
+"""
+
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE), os.environ.get("NANQUEST_TEST_PACKAGES", "")]
+os.environ["HF_HUB_OFFLINE"] = "1"
+
+try:
+    import peft
+    import transformers
+except ImportError:
+    print("skipped: transformers and peft are not installed (cmake/requirements-models.txt)")
+    sys.exit(77)
+import torch
+from safetensors.torch import load_file, save_file
+
+import models
+
+transformers.utils.logging.disable_progress_bar()
+
+WORKER = os.environ["NANQUEST_TEST_WORKER"]
+SEEDS = range(5) if os.environ.get("NANQUEST_NIGHTLY") == "1" else range(1)
+LR, STEPS, BATCH, TIME = 1e-3, 10, 3, 21
+LOGITS, GRADIENTS, LOSSES = 1e-5, 2e-4, 2e-4
+
+torch.set_num_threads(1)
+
+
+def far(a, b):
+    """How far `a` is from `b`: relative, over all elements."""
+    a, b = a.double(), b.double()
+    return ((a - b).norm() / (b.norm() + 1e-30)).item()
+
+
+def logits_of(model, tokens):
+    with torch.no_grad():
+        return model(input_ids=tokens, use_cache=False).logits
+
+
+def trained(model, windows):
+    """Gradients of the first window by name, and the losses of a step of AdamW on each."""
+    weights = {n: p for n, p in model.named_parameters() if p.requires_grad}
+    groups = [{"params": [p for p in weights.values() if p.dim() >= 2], "weight_decay": 0.1},
+              {"params": [p for p in weights.values() if p.dim() < 2], "weight_decay": 0.0}]
+    optimizer = torch.optim.AdamW(groups, lr=LR)
+    gradients, losses = {}, []
+    for window in windows:
+        logits = model(input_ids=window[:, :-1], use_cache=False).logits
+        loss = torch.nn.functional.cross_entropy(logits.flatten(0, 1), window[:, 1:].flatten())
+        optimizer.zero_grad()
+        loss.backward()
+        losses.append(loss.item())
+        gradients = gradients or {n: p.grad.clone() for n, p in weights.items()}
+        optimizer.step()
+    return gradients, torch.tensor(losses, dtype=torch.float64)
+
+
+class Bench:
+    """Cases that are computed by one start of the worker."""
+
+    def __init__(self, folder):
+        self.folder, self.cases = folder, []
+
+    def add(self, name, folder, inputs, **more):
+        inputs_file = self.folder / f"{name}.inputs.safetensors"
+        save_file({k: v.contiguous() for k, v in inputs.items()}, inputs_file)
+        self.cases.append({"name": name, "folder": str(folder), "inputs": str(inputs_file),
+                           "results": str(self.folder / f"{name}.results.safetensors"),
+                           **{k: str(v) if isinstance(v, pathlib.Path) else v for k, v in more.items()}})
+
+    def run(self):
+        file = self.folder / "cases.json"
+        file.write_text(json.dumps(self.cases))
+        ended = subprocess.run([WORKER, str(file)], text=True, capture_output=True)
+        if ended.returncode:
+            raise AssertionError(ended.stderr)
+
+    def results(self, name):
+        return load_file(self.folder / f"{name}.results.safetensors")
+
+
+class ReferenceTest(unittest.TestCase):
+
+    def setUp(self):
+        self.scratch = pathlib.Path(tempfile.mkdtemp(prefix="nanquest-huggingface-"))
+        self.addCleanup(shutil.rmtree, self.scratch, ignore_errors=True)
+        self.bench = Bench(self.scratch)
+        torch.manual_seed(11)
+        self.inputs = {"tokens": torch.randint(0, models.VOCABULARY, (BATCH, TIME)),
+                       "windows": torch.randint(0, models.VOCABULARY, (STEPS, BATCH, TIME + 1))}
+        # Its row in the table learns nothing from being looked up.
+        self.inputs["windows"][0, :, 4] = models.PADDING
+
+    def near(self, a, b, most, what):
+        self.assertEqual(a.shape, b.shape, what)
+        self.assertLess(far(a, b), most, what)
+
+    def compare(self, name, model, prefix=""):
+        """What the worker found against what `model` does; trains it."""
+        found = self.bench.results(name)
+        self.near(found["logits"], logits_of(model, self.inputs["tokens"]), LOGITS, f"{name}: logits")
+        model.train()
+        gradients, losses = trained(model, self.inputs["windows"])
+        model.eval()
+        names = {n.removeprefix(prefix).replace(".default", ""): g for n, g in gradients.items()}
+        self.assertEqual(set(names), {n[5:] for n in found if n.startswith("grad.")}, name)
+        for n, gradient in names.items():
+            self.near(found["grad." + n], gradient, GRADIENTS, f"{name}: gradient of {n}")
+        worst = ((found["losses"] - losses).abs() / losses).max().item()
+        self.assertLess(worst, LOSSES, f"{name}: losses {found['losses']} and {losses}")
+        self.near(found["logits_after"], logits_of(model, self.inputs["tokens"]), 1e-3, f"{name}: after ten steps")
+        return found
+
+    def loaded(self, folder, dtype="auto"):
+        return transformers.AutoModelForCausalLM.from_pretrained(folder, attn_implementation="eager", dtype=dtype).eval()
+
+    def test_every_family_and_rope_type(self):
+        made = {}
+        for seed in SEEDS:
+            for name, config in models.configurations(seed).items():
+                name = f"{name}.{seed}"
+                made[name] = models.make(config, seed)
+                folder = self.scratch / name
+                shard = {"max_shard_size": "20KB"} if name.startswith(("llama_yarn.", "gemma2.")) else {}
+                made[name].save_pretrained(folder, **shard)
+                self.assertEqual((folder / "model.safetensors.index.json").exists(), bool(shard), name)
+                more = {"checkpointing": True} if "window" in name or "gpt2." in name else {}
+                self.bench.add(name, folder, self.inputs, save=self.scratch / f"{name}.saved",
+                               written="biases" in name, **more)
+        self.bench.run()
+        for name, model in made.items():
+            found = self.compare(name, model)
+            again = self.loaded(self.scratch / f"{name}.saved")
+            self.near(logits_of(again, self.inputs["tokens"]), found["logits_after"], LOGITS, f"{name}: saved")
+            self.assertEqual(set(again.state_dict()), set(model.state_dict()), name)
+
+    def test_files_of_earlier_versions(self):
+        """rope_theta beside rope_scaling, weights without their first part, masks and tables among them."""
+        config = models.configurations(3)["llama_llama3"]
+        model = models.make(config, 3)
+        folder = self.scratch / "llama"
+        model.save_pretrained(folder)
+        text = json.loads((folder / "config.json").read_text())
+        rope = text.pop("rope_parameters")
+        text["rope_theta"] = rope.pop("rope_theta")
+        rope["type"] = rope.pop("rope_type")
+        text["rope_scaling"] = rope
+        text["torch_dtype"] = text.pop("dtype", "float32")
+        (folder / "config.json").write_text(json.dumps(text))
+        weights = load_file(folder / "model.safetensors")
+        weights["model.layers.0.self_attn.rotary_emb.inv_freq"] = torch.ones(4)
+        save_file(weights, folder / "model.safetensors")
+        gpt = models.make(models.configurations(3)["gpt2"], 3)
+        gpt_folder = self.scratch / "gpt2"
+        gpt.save_pretrained(gpt_folder)
+        weights = {n.removeprefix("transformer."): w for n, w in load_file(gpt_folder / "model.safetensors").items()}
+        weights["h.0.attn.bias"] = torch.ones(1, 1, 48, 48).tril()
+        save_file(weights, gpt_folder / "model.safetensors")
+        self.bench.add("llama", folder, self.inputs)
+        self.bench.add("gpt2", gpt_folder, self.inputs, save=self.scratch / "saved")
+        self.bench.run()
+        self.compare("llama", model)
+        self.compare("gpt2", gpt)
+        self.near(logits_of(self.loaded(self.scratch / "saved"), self.inputs["tokens"]),
+                  self.bench.results("gpt2")["logits_after"], LOGITS, "saved")
+
+    def test_texts_packed_into_a_row_see_themselves_alone(self):
+        lengths = [5, 9, 7]
+        tokens = self.inputs["tokens"][:1]
+        packed = {"tokens": tokens, "positions": torch.cat([torch.arange(n) for n in lengths])[None],
+                  "texts": torch.cat([torch.full((n,), i) for i, n in enumerate(lengths)])[None]}
+        made = {}
+        for name in ("llama_default", "mistral_window", "gemma3", "gpt2"):
+            made[name] = models.make(models.configurations(5)[name], 5)
+            made[name].save_pretrained(self.scratch / name)
+            self.bench.add(name, self.scratch / name, packed)
+        self.bench.run()
+        for name, model in made.items():
+            alone = torch.cat([logits_of(model, part) for part in tokens.split(lengths, 1)], 1)
+            self.near(self.bench.results(name)["logits"], alone, LOGITS, name)
+
+    def test_adapters_of_peft_and_ours(self):
+        made = {}
+        for seed in SEEDS:
+            for name, targets in (("llama_default", ["q_proj", "v_proj"]), ("qwen2", "all-linear"),
+                                  ("gemma2", ["o_proj", "down_proj"]), ("gpt2", ["c_attn", "mlp.c_proj"])):
+                name = f"{name}.{seed}"
+                made_here = models.make(models.configurations(seed)[name.split(".")[0]], seed)
+                made_here.bfloat16().save_pretrained(self.scratch / name)  # frozen weights keep their own format
+                # Loaded anew: bfloat16() has rounded the tables of angles as well, which are no weights.
+                base = self.loaded(self.scratch / name, torch.float32)
+                adapted = peft.get_peft_model(base, peft.LoraConfig(
+                    r=4, lora_alpha=6, lora_dropout=0.0, target_modules=targets, task_type="CAUSAL_LM",
+                    use_rslora="qwen2" in name, fan_in_fan_out="gpt2" in name))
+                with torch.no_grad():
+                    for n, p in adapted.named_parameters():
+                        if "lora_B" in n:
+                            p.normal_(0, 0.2)
+                adapted.save_pretrained(self.scratch / f"{name}.theirs")
+                made[name] = adapted
+                self.bench.add(name, self.scratch / name, self.inputs, adapter=self.scratch / f"{name}.theirs",
+                               save_adapter=self.scratch / f"{name}.ours", save=self.scratch / f"{name}.merged",
+                               checkpointing="llama" in name)
+        self.bench.run()
+        for name, adapted in made.items():
+            found = self.compare(name, adapted, "base_model.model.")
+            base = self.loaded(self.scratch / name, torch.float32)
+            again = peft.PeftModel.from_pretrained(base, self.scratch / f"{name}.ours").eval()
+            self.near(logits_of(again, self.inputs["tokens"]), found["logits_after"], LOGITS, f"{name}: ours in PEFT")
+            merged = self.loaded(self.scratch / f"{name}.merged")
+            self.assertEqual(merged.dtype, torch.float32, name)
+            self.near(logits_of(merged, self.inputs["tokens"]), found["logits_after"], LOGITS, f"{name}: merged")
+
+    def test_fresh_adapters_begin_as_the_model(self):
+        model = models.make(models.configurations(7)["mistral"], 7)
+        model.save_pretrained(self.scratch / "base")
+        self.bench.add("fresh", self.scratch / "base", {"tokens": self.inputs["tokens"]}, lora={"r": 3, "alpha": 12},
+                       save_adapter=self.scratch / "ours", save=self.scratch / "rounded", format="bf16")
+        self.bench.run()
+        self.near(self.bench.results("fresh")["logits"], logits_of(model, self.inputs["tokens"]), LOGITS, "fresh")
+        again = peft.PeftModel.from_pretrained(model, self.scratch / "ours")
+        config = again.peft_config["default"]
+        self.assertEqual((config.r, config.lora_alpha, set(config.target_modules)), (3, 12, {"q_proj", "v_proj"}))
+        self.assertEqual(self.loaded(self.scratch / "rounded").dtype, torch.bfloat16)
+
+    def test_small_files_go_with_the_model(self):
+        model = models.make(models.configurations(7)["qwen3"], 7)
+        folder = self.scratch / "base"
+        model.save_pretrained(folder)
+        (folder / "tokenizer.json").write_text('{"version": "1.0"}')
+        (folder / "notes.bin").write_text("not a part of it")
+        self.bench.add("model", folder, {"tokens": self.inputs["tokens"]}, save=self.scratch / "saved")
+        self.bench.run()
+        saved = {f.name for f in (self.scratch / "saved").iterdir()}
+        self.assertLessEqual({"tokenizer.json", "config.json", "model.safetensors", "generation_config.json"}, saved)
+        self.assertNotIn("notes.bin", saved)
+        config = [(self.scratch / n / "config.json").read_text() for n in ("base", "saved")]
+        self.assertEqual(config[0], config[1])
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1] + sys.argv[1:])

@@ -1,0 +1,16 @@
+/// Whatever `--data` names, as rows of tokens.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "probe/base/result.h"
+#include "trainer/data/token_data.h"
+
+namespace nanquest::trainer {
+
+/// A folder that nanquest prepare made, .bin files, or text as bytes: by what stands at `path`. Errors are
+/// those of PreparedData, BinData and TextData.
+Result<std::unique_ptr<TokenData>> open_tokens(const std::string& path, const DataOptions& options);
+
+}  // namespace nanquest::trainer

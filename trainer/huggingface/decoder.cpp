@@ -1,0 +1,160 @@
+#include "trainer/huggingface/decoder.h"
+
+#include <ATen/ATen.h>
+
+#include <cmath>
+#include <cstdio>
+#include <set>
+#include <utility>
+
+#include "probe/nanquest.h"
+#include "trainer/huggingface/checkpointing.h"
+#include "trainer/task/causal.h"
+
+namespace nanquest::trainer {
+namespace {
+
+/// Tables that a text of tokens of one place is looked up in, in fp32 whatever they are kept in.
+at::Tensor looked_up(const at::Tensor& table, const at::Tensor& indices, const std::string& name,
+                     std::int64_t padding_row = -1) {
+  const ModuleScope here(name, "Embedding");
+  return at::embedding(table, indices, padding_row).to(at::kFloat);
+}
+
+/// bool [time, time] or [batch, 1, time, time], true where a query may look; undefined if that is all before
+/// it.
+at::Tensor visible_of(std::int64_t window, std::int64_t time, const at::Tensor& texts,
+                      const at::TensorOptions& options) {
+  const bool narrow = window > 0 && window < time;
+  if (!narrow && !texts.defined()) return {};
+  at::Tensor visible = future(time, time, 0, options).logical_not();
+  if (narrow) visible = visible.triu(1 - window);
+  if (texts.defined()) visible = visible.logical_and(texts.unsqueeze(2).eq(texts.unsqueeze(1)).unsqueeze(1));
+  return visible;
+}
+
+}  // namespace
+
+Decoder::Decoder(std::string folder, DecoderConfig config, const PretrainedOptions& options,
+                 const LoraOptions& lora, std::vector<std::string> targets, WeightMaker& make)
+    : folder_(std::move(folder)),
+      config_(std::move(config)),
+      options_(options),
+      lora_(lora),
+      targets_(std::move(targets)),
+      root_{"", config_.root(), class_prefix(config_) + "Model"} {
+  const DecoderConfig& c = config_;
+  tokens_ =
+      make.weight(root_.name + (c.gpt2 ? ".wte.weight" : ".embed_tokens.weight"), {c.vocabulary, c.width});
+  if (c.gpt2) positions_ = make.weight(root_.name + ".wpe.weight", {c.context, c.width});
+  const std::string parent = root_.name + (c.gpt2 ? ".h" : ".layers");
+  for (std::int64_t i = 0; i < c.depth; ++i) {
+    const std::size_t before = make.trained.size();
+    const Place place{parent, std::to_string(i), class_prefix(c) + (c.gpt2 ? "Block" : "DecoderLayer")};
+    DecoderLayer layer(make, place, c, i);
+    for (std::size_t j = before; j < make.trained.size(); ++j)
+      layer.trained.push_back(make.trained[j].second);
+    layers_.push_back(std::move(layer));
+  }
+  final_norm_ =
+      Norm(make, {root_.name, c.gpt2 ? "ln_f" : "norm", c.gpt2 ? "LayerNorm" : class_prefix(c) + "RMSNorm"},
+           c.width, c);
+  head_ = c.tied_head ? tokens_ : make.weight("lm_head.weight", {c.vocabulary, c.width});
+  trained_ = make.trained;
+  frozen_ = make.frozen;
+  formats_ = make.formats;
+  adapted_ = !make.adapted.empty();
+  frozen_hash_ = make.frozen_hash.finish();
+  if (c.gpt2) return;
+  rope_ = Rope(c.rope, c.head_width, c.context, options.device);
+  local_rope_ = Rope(c.local_rope, c.head_width, c.context, options.device);
+}
+
+Pass Decoder::pass_of(const DecoderInput& input, const at::Tensor& positions, bool training) const {
+  const at::NoGradGuard no_grad;
+  Pass pass;
+  pass.form = options_.attention;
+  pass.training = training;
+  const std::int64_t time = input.tokens.size(1);
+  for (const std::int64_t window : config_.windows)
+    if (!pass.visible.contains(window))
+      pass.visible[window] = visible_of(window, time, input.texts, input.tokens.options());
+  if (config_.gpt2) return pass;
+  const bool by_length = rope_.by_length() || local_rope_.by_length();
+  const std::int64_t length =
+      by_length && input.positions.defined() ? input.positions.max().item<std::int64_t>() + 1 : time;
+  pass.rotation = rope_.of(positions, length);
+  pass.local_rotation = config_.family == "gemma3_text" ? local_rope_.of(positions, length) : pass.rotation;
+  return pass;
+}
+
+at::Tensor Decoder::embed(const at::Tensor& tokens, const at::Tensor& positions, bool training) const {
+  const DecoderConfig& c = config_;
+  at::Tensor x = looked_up(tokens_, tokens, c.gpt2 ? "wte" : "embed_tokens", c.padding_row);
+  if (c.gemma) x = x * std::sqrt(static_cast<double>(c.width));
+  if (!c.gpt2) return x;
+  x = x + looked_up(positions_, positions, "wpe");
+  return training && c.embedding_dropout > 0 ? at::dropout(x, c.embedding_dropout, true) : x;
+}
+
+at::Tensor Decoder::forward(const DecoderInput& input, bool training) {
+  const at::Tensor positions = input.positions.defined()
+                                   ? input.positions
+                                   : at::arange(input.tokens.size(1), input.tokens.options()).unsqueeze(0);
+  const Pass pass = pass_of(input, positions, training);
+  at::Tensor x;
+  {
+    const ModuleScope here(root_.name, root_.type);
+    x = embed(input.tokens, positions, training);
+    {
+      const ModuleScope list(config_.gpt2 ? "h" : "layers", "ModuleList");
+      for (const DecoderLayer& layer : layers_)
+        x = options_.checkpointing && training
+                ? checkpointed([&layer, pass](const at::Tensor& in) { return layer(in, pass); }, x,
+                               layer.trained)
+                : layer(x, pass);
+    }
+    x = final_norm_(x);
+  }
+  const ModuleScope here("lm_head", "Linear");
+  const at::Tensor logits = project(x, head_, {});
+  return config_.logit_cap > 0 ? at::tanh(logits / config_.logit_cap) * config_.logit_cap : logits;
+}
+
+std::string Decoder::description() const {
+  std::int64_t trained = 0, frozen = 0;
+  for (const auto& [name, t] : trained_) trained += t.numel();
+  for (const auto& [name, t] : frozen_) frozen += t.numel();
+  return config_.architecture + " with " + std::to_string(config_.depth) + " layers of width " +
+         std::to_string(config_.width) + ", " + std::to_string(trained) + " weights trained, " +
+         std::to_string(frozen) + " frozen";
+}
+
+std::string Decoder::fingerprint() const {
+  const DecoderConfig& c = config_;
+  std::string text = "family=" + c.family;
+  const auto add = [&](const char* key, auto value) {
+    text += std::string(" ") + key + "=" + std::to_string(value);
+  };
+  add("vocabulary", c.vocabulary);
+  add("width", c.width);
+  add("hidden", c.hidden);
+  add("depth", c.depth);
+  add("heads", c.heads);
+  add("key-heads", c.key_heads);
+  add("head-width", c.head_width);
+  add("context", c.context);
+  if (adapted_) {
+    add("lora-r", lora_.r);
+    add("lora-scale", lora_.scale());
+    std::string adapted;
+    each_projection([&](const Projection& p) {
+      if (p.lora) adapted += p.place.path() + "\n";
+    });
+    add("lora-modules", hash_contents(adapted.data(), adapted.size()));
+    add("frozen", frozen_hash_);
+  }
+  return text;
+}
+
+}  // namespace nanquest::trainer
