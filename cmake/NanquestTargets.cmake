@@ -32,9 +32,7 @@ function(nanquest_torch_target target)
     target_compile_features(nanquest_torch_pch PUBLIC cxx_std_20)
     # Named here and not in a header of ours: no path of this checkout gets into it, so ccache serves other clones.
     target_precompile_headers(nanquest_torch_pch PRIVATE
-      <ATen/ATen.h> <ATen/autocast_mode.h> <ATen/core/dispatch/Dispatcher.h> <ATen/record_function.h>
-      <torch/csrc/autograd/autograd.h> <torch/csrc/autograd/engine.h> <torch/csrc/autograd/function.h>
-      <torch/csrc/autograd/variable.h>)
+      <ATen/ATen.h> <ATen/autocast_mode.h> <ATen/core/dispatch/Dispatcher.h> <ATen/record_function.h>)
   endif()
   target_precompile_headers(${target} REUSE_FROM nanquest_torch_pch)
 endfunction()

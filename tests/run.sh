@@ -131,7 +131,7 @@ case "$mode" in
     ;;
   tidy)
     # Of a configuration that nobody builds: clang can't read another compiler's precompiled headers.
-    configure release build/tidy -DCMAKE_DISABLE_PRECOMPILE_HEADERS=ON -DNANQUEST_CUDA=OFF
+    configure release build/tidy -DNANQUEST_UNITY=OFF -DCMAKE_DISABLE_PRECOMPILE_HEADERS=ON -DNANQUEST_CUDA=OFF
     which=(--since "${NANQUEST_TIDY_BASE:-origin/main}")
     [ "${#skipped[@]}" -gt 0 ] || which=(--all)
     "$NANQUEST_PYTHON" cmake/tidy.py build/tidy "${which[@]}" --jobs "$jobs"

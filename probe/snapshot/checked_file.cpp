@@ -8,9 +8,9 @@
 namespace nanquest {
 namespace {
 
-constexpr int kDeepest = 16;
+constexpr int kDeepestGroup = 16;
 constexpr std::size_t kMostObjects = 1'000'000;
-constexpr int kMostDimensions = 8;
+constexpr int kMostExtents = 8;
 constexpr std::uint64_t kFreeClaim = 64ull
                                      << 20;  ///< compressed data may claim this much whatever their size
 constexpr std::uint64_t kMostRatio = 1000;
@@ -79,7 +79,7 @@ Result<CheckedFile> CheckedFile::open(const std::string& path, bool swmr) {
 }
 
 Status CheckedFile::walk(const std::string& group, hid_t id, int depth) {
-  if (depth > kDeepest) return refuse("groups deeper than " + std::to_string(kDeepest));
+  if (depth > kDeepestGroup) return refuse("groups deeper than " + std::to_string(kDeepestGroup));
   std::vector<Link> links;
   if (H5Literate(id, H5_INDEX_NAME, H5_ITER_NATIVE, nullptr, collect_link, &links) < 0)
     return h5::failure(path_, "listing group /" + group, ErrorCode::bad_file);
@@ -119,7 +119,7 @@ Status CheckedFile::look_at(const std::string& name, hid_t dataset) {
   if (layout == H5D_VIRTUAL) return refuse("/" + name + " is a virtual dataset");
   if (!filters_allowed(creation.get())) return refuse("/" + name + " needs a filter that is not allowed");
   const int rank = H5Sget_simple_extent_ndims(space.get());
-  if (rank < 0 || rank > kMostDimensions) return refuse("/" + name + " has more than 8 dimensions");
+  if (rank < 0 || rank > kMostExtents) return refuse("/" + name + " has more than 8 dimensions");
   const H5S_class_t space_class = H5Sget_simple_extent_type(space.get());
   if (space_class != H5S_SIMPLE && space_class != H5S_SCALAR) return {};
 
@@ -141,7 +141,7 @@ Status CheckedFile::look_at(const std::string& name, hid_t dataset) {
 }
 
 Status CheckedFile::take_shape(const std::string& name, hid_t space, StoredDataset& out) const {
-  hsize_t extent[kMostDimensions] = {};
+  hsize_t extent[kMostExtents] = {};
   const int rank = H5Sget_simple_extent_dims(space, extent, nullptr);
   if (rank < 0) return h5::failure(path_, "reading the shape of /" + name, ErrorCode::bad_file);
   out.elements = 1;

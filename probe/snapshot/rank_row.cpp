@@ -32,7 +32,7 @@ std::string dotted(const std::string& attempt) {
 }
 
 template <class T>
-bool take(const Json& json, const char* key, T& into) {
+bool take_field(const Json& json, const char* key, T& into) {
   const auto found = json.find(key);
   if (found == json.end() || !found->is_number_integer()) return false;
   into = found->get<T>();
@@ -65,14 +65,14 @@ std::optional<RankRow> rank_row_from(const std::string& line) {
   if (line.empty() || line.back() != '\n') return std::nullopt;
   const Json json = Json::parse(line, nullptr, /*allow_exceptions=*/false);
   RankRow row;
-  if (!json.is_object() || !take(json, "step", row.step) || !take(json, "rank", row.rank) ||
-      !take(json, "world_size", row.world_size) || !take(json, "collectives", row.collectives) ||
+  if (!json.is_object() || !take_field(json, "step", row.step) || !take_field(json, "rank", row.rank) ||
+      !take_field(json, "world_size", row.world_size) || !take_field(json, "collectives", row.collectives) ||
       !json.contains("standing") || !json["standing"].is_string())
     return std::nullopt;
   for (std::size_t i = 0; i < kStandings.size(); ++i)
     if (json["standing"] == kStandings[i]) row.standing = static_cast<Standing>(i);
   if (json.contains("text") && json["text"].is_string()) row.text = json["text"].get<std::string>();
-  (void)take(json, "first", row.first);
+  (void)take_field(json, "first", row.first);
   if (row.rank < 0 || row.world_size < 1 || row.rank >= row.world_size) return std::nullopt;
   return row;
 }

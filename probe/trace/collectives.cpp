@@ -1,17 +1,15 @@
 #include "probe/trace/collectives.h"
 
-#include <initializer_list>
+#include "probe/base/one_of.h"
 
 namespace nanquest {
 namespace {
 
 constexpr std::string_view kSpace = "c10d::";
 
-bool is_one_of(std::string_view op, std::initializer_list<std::string_view> names) {
-  if (op.substr(0, kSpace.size()) != kSpace) return false;
-  for (const std::string_view name : names)
-    if (op.substr(kSpace.size()) == name) return true;
-  return false;
+/// Name of an operator of c10d without its name space; empty for others.
+std::string_view of_c10d(std::string_view op) {
+  return op.starts_with(kSpace) ? op.substr(kSpace.size()) : std::string_view();
 }
 
 }  // namespace
@@ -21,17 +19,16 @@ bool awaits_collective(std::string_view op) {
 }
 
 bool is_collective(std::string_view op) {
-  return (op.substr(0, kSpace.size()) == kSpace || op.substr(0, 17) == "_c10d_functional:") &&
-         !awaits_collective(op);
+  return (op.starts_with(kSpace) || op.substr(0, 17) == "_c10d_functional:") && !awaits_collective(op);
 }
 
 bool collective_writes(std::string_view op) {
-  return op.substr(0, kSpace.size()) == kSpace && !is_one_of(op, {"send", "barrier", "monitored_barrier_"});
+  return op.starts_with(kSpace) && !is_one_of(of_c10d(op), {"send", "barrier", "monitored_barrier_"});
 }
 
 bool collective_overwrites(std::string_view op) {
   return collective_writes(op) &&
-         !is_one_of(op, {"allreduce_", "allreduce_coalesced_", "broadcast_", "reduce_"});
+         !is_one_of(of_c10d(op), {"allreduce_", "allreduce_coalesced_", "broadcast_", "reduce_"});
 }
 
 }  // namespace nanquest

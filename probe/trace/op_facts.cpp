@@ -1,17 +1,10 @@
 #include "probe/trace/op_facts.h"
 
-#include <initializer_list>
-
+#include "probe/base/one_of.h"
 #include "probe/trace/collectives.h"
 
 namespace nanquest {
 namespace {
-
-bool is_one_of(std::string_view op, std::initializer_list<std::string_view> names) {
-  for (const std::string_view name : names)
-    if (op == name) return true;
-  return false;
-}
 
 /// Running statistics: the kernels of a batch norm write them although its schema doesn't say so.
 bool writes_unsaid(std::string_view op, std::string_view argument) {

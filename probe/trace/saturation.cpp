@@ -5,6 +5,8 @@
 #include <string_view>
 #include <vector>
 
+#include "probe/base/one_of.h"
+
 namespace nanquest {
 namespace {
 
@@ -17,10 +19,6 @@ std::string_view plain_name(const std::string& name) {
   plain.remove_prefix(6);
   if (plain.ends_with('_')) plain.remove_suffix(1);
   return plain;
-}
-
-bool is_one_of(std::string_view name, std::initializer_list<std::string_view> names) {
-  return std::find(names.begin(), names.end(), name) != names.end();
 }
 
 bool bounds(std::string_view name) {

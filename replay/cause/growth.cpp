@@ -66,13 +66,13 @@ std::vector<double> measured_rows(const SnapshotDoc& doc) {
 }
 
 /// A series that was looked at.
-struct Candidate {
+struct RisingSeries {
   std::optional<Growth> growth;  ///< where it rises enough to be said
   double chance = 1;             ///< of rising as much
 };
 
 /// The last `window` rows of `all`.
-Candidate growth_in(const std::vector<double>& all, std::size_t window, double threshold, bool sparse) {
+RisingSeries growth_in(const std::vector<double>& all, std::size_t window, double threshold, bool sparse) {
   Growth g;
   g.series.assign(all.end() - static_cast<std::ptrdiff_t>(std::min(window, all.size())), all.end());
   const Trend trend = log2_trend(g.series);
@@ -109,7 +109,7 @@ std::optional<Growth> runaway(const std::vector<double>& all) {
 }
 
 /// The window of the column in which it grew most.
-Candidate growth_of(const SeriesTable& table, std::size_t column, const std::vector<double>& measured) {
+RisingSeries growth_of(const SeriesTable& table, std::size_t column, const std::vector<double>& measured) {
   const std::vector<double> all = column_of(table, column, measured);
   if (measured.empty())
     if (auto g = runaway(all)) return {std::move(g), 0};
@@ -120,9 +120,9 @@ Candidate growth_of(const SeriesTable& table, std::size_t column, const std::vec
       std::count_if(all.end() - static_cast<std::ptrdiff_t>(std::min(kWindows[0], all.size())), all.end(),
                     [](double x) { return std::isfinite(x); }) < kMinPoints;
   if (sparse) return growth_in(all, all.size(), threshold, true);
-  Candidate best;
+  RisingSeries best;
   for (std::size_t window : kWindows) {
-    Candidate one = growth_in(all, window, threshold, false);
+    RisingSeries one = growth_in(all, window, threshold, false);
     const double chance = std::min(best.chance, one.chance);
     if (one.growth && (!best.growth || one.growth->bits > best.growth->bits)) best = std::move(one);
     best.chance = chance;
@@ -148,7 +148,7 @@ std::set<std::string> layers_aside(const TraceGraph& graph, OpId op) {
 }
 
 std::vector<Growth> find_growth(const SnapshotDoc& doc, const LayerFilter& is_of_interest) {
-  std::vector<Candidate> looked_at;
+  std::vector<RisingSeries> looked_at;
   const std::vector<double> measured = measured_rows(doc);
   for (const SeriesTable& table : doc.history) {
     const bool scalars = table.name == "scalars";
@@ -156,7 +156,7 @@ std::vector<Growth> find_growth(const SnapshotDoc& doc, const LayerFilter& is_of
     for (std::size_t column = 0; column < table.columns.size(); ++column) {
       if (scalars && !should_stay(table.columns[column])) continue;
       if (!scalars && is_of_interest && !is_of_interest(table.columns[column])) continue;
-      Candidate one = growth_of(table, column, is_of_weights(table.name) ? measured : std::vector<double>{});
+      RisingSeries one = growth_of(table, column, is_of_weights(table.name) ? measured : std::vector<double>{});
       if (one.growth)
         one.growth->what = scalars ? table.columns[column] : table.name + " of " + table.columns[column];
       looked_at.push_back(std::move(one));
@@ -164,10 +164,10 @@ std::vector<Growth> find_growth(const SnapshotDoc& doc, const LayerFilter& is_of
   }
   std::vector<double> chances;
   chances.reserve(looked_at.size());
-  for (const Candidate& one : looked_at) chances.push_back(one.chance);
+  for (const RisingSeries& one : looked_at) chances.push_back(one.chance);
   const double counts = largest_that_counts(std::move(chances), kChanceShare);
   std::vector<Growth> found;
-  for (Candidate& one : looked_at)
+  for (RisingSeries& one : looked_at)
     if (one.growth && one.chance <= counts) found.push_back(std::move(*one.growth));
   std::stable_sort(found.begin(), found.end(),
                    [](const Growth& a, const Growth& b) { return a.bits > b.bits; });

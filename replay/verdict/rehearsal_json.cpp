@@ -81,7 +81,7 @@ RehearsedRun run_from(const Fields& j) {
   return run;
 }
 
-RehearsedRoot root_from(const Fields& j) {
+RehearsedRoot rehearsed_root_from(const Fields& j) {
   RehearsedRoot root;
   j.take("cause", root.cause);
   j.take("change", root.change);
@@ -93,8 +93,9 @@ RehearsedRoot root_from(const Fields& j) {
   return root;
 }
 
-Error bad(const std::string& message,
-          const std::string& hint = "make it again with nanquest-trainer rehearse or nanquest rehearse") {
+Error bad_rehearsal(
+    const std::string& message,
+    const std::string& hint = "make it again with nanquest-trainer rehearse or nanquest rehearse") {
   return {ErrorCode::bad_file, "rehearsal: " + message, hint};
 }
 
@@ -121,18 +122,18 @@ std::string to_json(const Rehearsal& r) {
 
 Result<Rehearsal> rehearsal_from_json(const std::string& text) {
   const nlohmann::json j = nlohmann::json::parse(text, nullptr, false);
-  if (!j.is_object()) return bad("not a JSON object");
+  if (!j.is_object()) return bad_rehearsal("not a JSON object");
   std::string wrong, format;
   std::int64_t version = 0;
   const Fields fields(j, "", wrong);
   fields.take("format", format);
-  if (format != kFormat) return bad(std::string("\"format\" is not \"") + kFormat + "\"");
+  if (format != kFormat) return bad_rehearsal(std::string("\"format\" is not \"") + kFormat + "\"");
   fields.take("version", version);
-  if (version < 1) return bad("it has no version");
+  if (version < 1) return bad_rehearsal("it has no version");
   if (version > kRehearsalVersion)
-    return bad("of version " + std::to_string(version) + ", this program knows version " +
-                   std::to_string(kRehearsalVersion),
-               "use a newer nanquest");
+    return bad_rehearsal("of version " + std::to_string(version) + ", this program knows version " +
+                             std::to_string(kRehearsalVersion),
+                         "use a newer nanquest");
   Rehearsal r;
   fields.take("snapshot", r.snapshot);
   fields.take("step", r.step);
@@ -146,9 +147,9 @@ Result<Rehearsal> rehearsal_from_json(const std::string& text) {
     f.take("failed_steps", r.failed_steps);
     take_numbers(f, "loss", r.loss);
   });
-  fields.object("root", [&](const Fields& f) { r.root = root_from(f); });
+  fields.object("root", [&](const Fields& f) { r.root = rehearsed_root_from(f); });
   fields.take("not_tried", r.not_tried);
-  if (!wrong.empty()) return bad(wrong);
+  if (!wrong.empty()) return bad_rehearsal(wrong);
   return r;
 }
 

@@ -8,7 +8,7 @@
 namespace nanquest {
 namespace {
 
-std::string number(double value) {
+std::string number_or_dash(double value) {
   char text[32];
   std::snprintf(text, sizeof text, std::abs(value) < 1e5 ? "%.4f" : "%.3e", value);
   return std::isnan(value) ? "–" : text;
@@ -20,7 +20,9 @@ std::string step_or_dash(const std::optional<std::int64_t>& step) {
 
 /// "3.3110 to 3.4021", one number if there is no more.
 std::string range(double least, double most) {
-  return number(least) == number(most) ? number(least) : number(least) + " to " + number(most);
+  return number_or_dash(least) == number_or_dash(most)
+             ? number_or_dash(least)
+             : number_or_dash(least) + " to " + number_or_dash(most);
 }
 
 /// What fits into a column: a dash is three bytes wide and one column.
@@ -89,8 +91,8 @@ std::string rehearsal_text(const Rehearsal& r) {
         !r.failed_steps.empty() && run.kind == RehearsedKind::change && run.end() - 1 > r.failed_steps.back();
     text +=
         row(run.kind == RehearsedKind::unchanged ? "unchanged" : run.change, step_or_dash(run.failed_step),
-            past ? std::to_string(run.end() - 1 - r.failed_steps.back()) : "–", number(run.mean),
-            number(run.end_mean), run.remark, width);
+            past ? std::to_string(run.end() - 1 - r.failed_steps.back()) : "–", number_or_dash(run.mean),
+            number_or_dash(run.end_mean), run.remark, width);
   }
   text += "\nroot          ";
   text += r.root ? r.root->cause + ": " + r.root->explanation : "not claimed: " + r.not_tried;

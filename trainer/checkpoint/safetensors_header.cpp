@@ -16,7 +16,7 @@ using Entry = SafetensorsHeader::Tensor;
 constexpr std::uint64_t kLargestHeader = 100'000'000;
 constexpr std::size_t kMostDimensions = 8;
 constexpr std::size_t kMostTensors = 1'000'000;
-constexpr int kDeepest = 4;
+constexpr int kDeepestHeader = 4;
 
 std::uint64_t unsigned_of(const json& value, const std::string& name) {
   if (!value.is_number_unsigned()) throw BadFile{name + ": a shape or an offset is not an unsigned integer"};
@@ -101,7 +101,7 @@ SafetensorsHeader read_safetensors_header(std::istream& in, std::uint64_t size) 
   SafetensorsHeader header;
   header.data_at = sizeof length + length;
   header.tensors =
-      entries_of(parse_strictly(text, "the header", kDeepest), header.metadata, size - header.data_at);
+      entries_of(parse_strictly(text, "the header", kDeepestHeader), header.metadata, size - header.data_at);
   return header;
 }
 

@@ -44,11 +44,6 @@ std::string version_text() {
   return "nanquest-trainer " NANQUEST_VERSION "\nLibTorch " TORCH_VERSION "\n" + file_versions();
 }
 
-int fail(const Error& error) {
-  std::fprintf(stderr, "nanquest-trainer: %s\n", error.text().c_str());
-  return exit_code(error.code);
-}
-
 /// What this program is told beyond the parts of a run.
 struct Asked {
   Parts parts;

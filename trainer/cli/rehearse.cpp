@@ -10,34 +10,30 @@
 
 #include "probe/snapshot/atomic_file.h"
 #include "trainer/cli/rehearsal_runs.h"
+#include "trainer/cli/report.h"
 
 namespace nanquest::trainer {
 namespace {
 
 constexpr int kInterrupted = 130;
 
-std::atomic<Trainer*> running{nullptr};
+std::atomic<Trainer*> rehearsing{nullptr};
 std::atomic<bool> interrupted{false};
 
 /// The first signal ends what runs at its next step; a second one the program, as always.
 void on_interrupt(int signal) {
   std::signal(signal, SIG_DFL);
   interrupted = true;
-  if (Trainer* trainer = running) trainer->request_stop(kInterrupted);
+  if (Trainer* trainer = rehearsing) trainer->request_stop(kInterrupted);
 }
 
-int fail(const Error& error) {
-  std::fprintf(stderr, "nanquest-trainer: %s\n", error.text().c_str());
-  return exit_code(error.code);
-}
-
-struct Wishes {
+struct RehearsalWishes {
   OriginWish origin;
   RehearsalPlan plan;
   bool json = false, no_file = false;
 };
 
-void add_options(CLI::App& app, Wishes& w) {
+void add_options(CLI::App& app, RehearsalWishes& w) {
   app.add_option("state", w.origin.given,
                  "a run's folder: from its last checkpoint that is early enough, else from its beginning; or "
                  "a checkpoint")
@@ -62,7 +58,7 @@ void add_options(CLI::App& app, Wishes& w) {
   app.add_flag("--no-file", w.no_file, "write nothing beside the snapshot");
 }
 
-int rehearse_as(const Wishes& w) {
+int rehearse_as(const RehearsalWishes& w) {
   const Result<Origin> origin = find_origin(w.origin);
   if (!origin) return fail(origin.error());
   const auto say = [](const std::string& text) { std::fprintf(stderr, "%s\n", text.c_str()); };
@@ -70,7 +66,7 @@ int rehearse_as(const Wishes& w) {
   std::signal(SIGTERM, on_interrupt);
   const Result<Rehearsal> result = rehearse(*origin, w.plan,
                                             {.say = say,
-                                             .trains = [](Trainer* trainer) { running = trainer; },
+                                             .trains = [](Trainer* trainer) { rehearsing = trainer; },
                                              .stopped = [] { return interrupted.load(); }});
   std::signal(SIGINT, SIG_DFL);
   std::signal(SIGTERM, SIG_DFL);
@@ -104,7 +100,7 @@ int rehearse_command(int count, char** arguments) {
       "Exit codes: 0 something cures, 1 nothing does or the incident did not come again, 2 usage, 3 bad "
       "file, 130 "
       "interrupted.");
-  Wishes wishes;
+  RehearsalWishes wishes;
   add_options(app, wishes);
   std::vector<std::string> words(arguments, arguments + count);
   std::reverse(words.begin(), words.end());  // as CLI11 wants them

@@ -20,6 +20,11 @@ bool learned_nothing(const Summary& s) {
 
 }  // namespace
 
+int fail(const Error& error) {
+  std::fprintf(stderr, "nanquest-trainer: %s\n", error.text().c_str());
+  return exit_code(error.code);
+}
+
 std::string summary_as_text(const Summary& s) {
   const Counters& c = s.counters;
   std::string text = "outcome          " + s.outcome + "\n";

@@ -3,10 +3,13 @@
 
 #include <string>
 
+#include "probe/base/result.h"
 #include "trainer/loop/config.h"
 
 namespace nanquest::trainer {
 
+/// Prints `error` on stderr as one line of this program; the exit code it stands for.
+int fail(const Error& error);
 /// A few lines for a person.
 std::string summary_as_text(const Summary& summary);
 /// The same as one JSON object: format "nanquest.training", version 1.

@@ -11,6 +11,7 @@
 #include <sstream>
 
 #include "trainer/cli/command_line.h"
+#include "trainer/cli/report.h"
 #include "trainer/huggingface/pretrained.h"
 #include "trainer/precision/autocast.h"
 #include "trainer/precision/device.h"
@@ -21,14 +22,14 @@ namespace {
 
 using Tokens = std::vector<std::int64_t>;
 
-struct Wishes {
+struct SampleWishes {
   std::string folder, adapter, prompt;
   SamplingOptions sampling;
   NumericsOptions numerics;
   bool json = false;
   SettingList list;
 
-  Wishes() {
+  SampleWishes() {
     for (const char* heading : {"Run", "Model", "Sampling", "Precision"}) list.group(heading);
     list.group("Model");
     list.add("model", folder, "Hugging Face model folder on this machine").type_name = "FOLDER";
@@ -42,11 +43,6 @@ struct Wishes {
     declare(list, numerics);
   }
 };
-
-int fail(const Error& error) {
-  std::fprintf(stderr, "nanquest-trainer: %s\n", error.text().c_str());
-  return exit_code(error.code);
-}
 
 Result<Tokens> tokens_of(const std::string& text, std::int64_t vocabulary) {
   Tokens tokens;
@@ -73,7 +69,7 @@ std::string joined(const Tokens& tokens) {
   return text;
 }
 
-int sample_as(Wishes& w) {
+int sample_as(SampleWishes& w) {
   if (w.folder.empty())
     return fail({ErrorCode::usage, "no model", "give --model FOLDER, a Hugging Face model on this machine"});
   if (Status s = w.list.check(); !s) return fail(s.error());
@@ -133,7 +129,7 @@ int sample_command(int count, char** arguments) {
       "  nanquest sample --model models/tiny-llama --adapter runs/chats/adapter 'The loss'    the same with "
       "text\n"
       "Exit codes: 0 done, 2 usage, 3 bad file.");
-  Wishes wishes;
+  SampleWishes wishes;
   add_options(app, wishes.list);
   std::vector<std::string> words(arguments, arguments + count);
   std::reverse(words.begin(), words.end());  // as CLI11 wants them

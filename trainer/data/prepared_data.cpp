@@ -17,7 +17,6 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::int64_t kLeftOut = -100;
 constexpr const char* kManifest = "manifest.json";
 constexpr const char* kAgain = "prepare the data again, or copy the whole folder";
 

@@ -17,6 +17,9 @@
 
 namespace nanquest::trainer {
 
+/// Target of a position that is left out of the loss: ignore_index of torch.nn.functional.cross_entropy.
+inline constexpr std::int64_t kLeftOut = -100;
+
 struct DataOptions {
   std::int64_t context =
       128;                  ///< tokens a window predicts, where data is cut into windows; it reads one more
@@ -33,7 +36,7 @@ Status check(const DataOptions& options);
 
 /// Some rows, padded at their ends to the longest of them. int64 [rows, time] on the CPU.
 struct TokenRows {
-  at::Tensor tokens, targets;  ///< the token after each; -100 where there is none to learn
+  at::Tensor tokens, targets;  ///< the token after each; kLeftOut where there is none to learn
   /// Of rows that hold several texts: the place of a token in its text, and that text's number in the row.
   /// Undefined where a row is one text.
   at::Tensor positions = {}, parts = {};

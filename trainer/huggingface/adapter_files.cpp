@@ -15,7 +15,7 @@ namespace nanquest::trainer {
 namespace {
 
 constexpr std::string_view kPrefix = "base_model.model.";
-constexpr int kDeepest = 16;
+constexpr int kDeepestAdapter = 16;
 constexpr std::size_t kLargestConfig = std::size_t{16} << 20;
 
 /// Refuses what changes the result of an adapter and is not computed here.
@@ -37,7 +37,7 @@ std::string joined(const std::vector<std::string>& parts) {
 }
 
 LoraOptions read_options(const std::string& text, const std::string& path) {
-  const nlohmann::json object = parse_strictly(text, "the file", kDeepest);
+  const nlohmann::json object = parse_strictly(text, "the file", kDeepestAdapter);
   const ConfigReader file(object, path + ": ");
   check_extras(file, object);
   LoraOptions lora;

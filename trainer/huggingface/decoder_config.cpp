@@ -12,7 +12,7 @@
 namespace nanquest::trainer {
 namespace {
 
-constexpr int kDeepest = 32;
+constexpr int kDeepestConfig = 32;
 constexpr std::size_t kLargestConfig = std::size_t{16} << 20;
 
 /// What a family is without config.json saying so.
@@ -211,7 +211,7 @@ DecoderConfig read_or_throw(const nlohmann::json& object, const std::string& whe
 
 Result<DecoderConfig> parse_decoder_config(const std::string& text, const std::string& path) {
   try {
-    return read_or_throw(parse_strictly(text, "the file", kDeepest), path);
+    return read_or_throw(parse_strictly(text, "the file", kDeepestConfig), path);
   } catch (const Refused& e) {
     return e.error;
   } catch (const BadFile& e) {
@@ -234,7 +234,7 @@ Result<DecoderConfig> read_decoder_config(const std::string& folder) {
   Result<std::string> more = read_whole_file(generation, kLargestConfig);
   if (!more) return more.error();
   try {
-    const nlohmann::json object = parse_strictly(*more, "the file", kDeepest);
+    const nlohmann::json object = parse_strictly(*more, "the file", kDeepestConfig);
     const std::vector<std::int64_t> tokens = ConfigReader(object, generation + ": ").tokens("eos_token_id");
     if (!tokens.empty()) config->end_tokens = tokens;
   } catch (const Refused& e) {

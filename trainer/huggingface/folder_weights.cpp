@@ -14,11 +14,11 @@
 namespace nanquest::trainer {
 namespace {
 
-constexpr int kDeepest = 6;
+constexpr int kDeepestIndex = 6;
 
 /// The shards of an index by the tensors in them. Throws BadFile.
 std::map<std::string, std::string> weight_map(const std::string& text) {
-  const nlohmann::json index = parse_strictly(text, "the index", kDeepest);
+  const nlohmann::json index = parse_strictly(text, "the index", kDeepestIndex);
   const auto map = index.find("weight_map");
   if (map == index.end() || !map->is_object()) throw BadFile{"weight_map is missing"};
   std::map<std::string, std::string> shards;

@@ -7,11 +7,10 @@
 #include <string>
 
 #include "probe/nanquest.h"
+#include "trainer/data/token_data.h"
 
 namespace nanquest::trainer {
 namespace {
-
-constexpr std::int64_t kLeftOut = -100;
 
 using Row = std::span<const std::int64_t>;
 

@@ -11,8 +11,6 @@
 namespace nanquest::trainer {
 namespace {
 
-constexpr std::int64_t kLeftOut = -100;
-
 Batch batch_of(TokenRows rows) {
   Batch batch{{{"tokens", std::move(rows.tokens)}, {"targets", std::move(rows.targets)}},
               std::move(rows.ids),

@@ -140,7 +140,7 @@ std::optional<Finding> by_hand(const Case& c, const Subject& subject) {
   return f;
 }
 
-std::optional<Finding> examine(const Case& c, const Subject& subject) {
+std::optional<Finding> examine_all_masked_row(const Case& c, const Subject& subject) {
   if (subject.op == "sub" || subject.op == "div") return by_hand(c, subject);
   return subject.argument == "self" ? softmax(c, subject) : attention(c, subject);
 }
@@ -161,7 +161,7 @@ NANQUEST_CAUSE(all_masked_row) = {
             {"_scaled_dot_product_attention_math", "attn_mask"},
             {"sub", ""},
             {"div", ""}},
-    .examine = examine,
+    .examine = examine_all_masked_row,
 };
 
 }  // namespace nanquest

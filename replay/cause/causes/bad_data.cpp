@@ -74,7 +74,7 @@ std::optional<Finding> written_by_program(const Case& c) {
   return f;
 }
 
-std::optional<Finding> examine(const Case& c, const Subject&) {
+std::optional<Finding> examine_bad_data(const Case& c, const Subject&) {
   if (c.culprit().origin == word(Origin::op)) return written_by_program(c);
   const auto value = outside_value(c);
   if (!value || value->group != "batch") return std::nullopt;
@@ -132,7 +132,7 @@ std::optional<Finding> examine(const Case& c, const Subject&) {
 NANQUEST_CAUSE(bad_data) = {
     .label = Label::bad_data,
     .origins = {Origin::input, Origin::op},
-    .examine = examine,
+    .examine = examine_bad_data,
 };
 
 }  // namespace nanquest

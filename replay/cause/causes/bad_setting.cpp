@@ -140,7 +140,7 @@ bool alone(const Case& c, std::int32_t op, std::size_t position) {
   return true;
 }
 
-std::optional<Finding> examine(const Case& c, const Subject&) {
+std::optional<Finding> examine_bad_setting(const Case& c, const Subject&) {
   const OpValues& values = c.values(c.op_index());
   if (!c.op() || values.outputs.empty() || all_finite(values.bad_output())) return std::nullopt;
   std::vector<std::pair<Number, Reason>> found;
@@ -185,7 +185,7 @@ NANQUEST_CAUSE(bad_setting) = {
     .label = Label::bad_setting,
     .supersedes = {Label::div_zero, Label::eps_underflow, Label::zero_times_inf, Label::domain,
                    Label::bad_data, Label::bad_state, Label::fp16_overflow, Label::inf_logit},
-    .examine = examine,
+    .examine = examine_bad_setting,
 };
 
 }  // namespace nanquest

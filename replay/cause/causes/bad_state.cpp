@@ -62,7 +62,7 @@ std::optional<Finding> negative_square(const Case& c) {
   return std::nullopt;
 }
 
-std::optional<Finding> examine(const Case& c, const Subject&) {
+std::optional<Finding> examine_bad_state(const Case& c, const Subject&) {
   if (c.culprit().origin == word(Origin::op)) return negative_square(c);
   const auto value = outside_value(c);
   if (!value || value->group == "batch") return std::nullopt;
@@ -90,7 +90,7 @@ NANQUEST_CAUSE(bad_state) = {
     .label = Label::bad_state,
     .origins = {Origin::op, Origin::parameter, Origin::buffer, Origin::optimizer_state},
     .supersedes = {Label::domain},
-    .examine = examine,
+    .examine = examine_bad_state,
 };
 
 }  // namespace nanquest

@@ -117,7 +117,7 @@ at::Tensor bad_matrices(const at::Tensor& out, const at::Tensor& near) {
   return bad;
 }
 
-std::optional<Finding> examine(const Case& c, const Subject&) {
+std::optional<Finding> examine_degenerate_linalg(const Case& c, const Subject&) {
   const bool backward = c.op() && c.op()->phase == Phase::backward;
   const std::int32_t forward = backward ? c.forward_of(c.op_index()) : kNone;
   const Operation* differentiated = operation_of(c.row(forward));
@@ -173,7 +173,7 @@ std::optional<Finding> examine(const Case& c, const Subject&) {
 NANQUEST_CAUSE(degenerate_linalg) = {
     .label = Label::degenerate_linalg,
     .origins = {Origin::op},
-    .examine = examine,
+    .examine = examine_degenerate_linalg,
 };
 
 }  // namespace nanquest

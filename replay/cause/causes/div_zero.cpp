@@ -47,7 +47,7 @@ Finding finding(const Case& c, const Elements& e, std::int64_t bad) {
   return f;
 }
 
-std::optional<Finding> examine(const Case& c, const Subject&) {
+std::optional<Finding> examine_div_zero(const Case& c, const Subject&) {
   // A derivative that divides by 0 is singular there: another cause.
   if (c.op()->phase == Phase::backward && c.forward_of(c.op_index()) != kNone && !is_written_by_hand(*c.op()))
     return std::nullopt;
@@ -73,7 +73,7 @@ NANQUEST_CAUSE(div_zero) = {
             {"pow", "self"},
             {"addcdiv", "tensor2"}},
     .yields_to = {Label::all_masked_row, Label::eps_underflow, Label::mask_overflow, Label::domain},
-    .examine = examine,
+    .examine = examine_div_zero,
 };
 
 }  // namespace nanquest

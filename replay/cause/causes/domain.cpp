@@ -60,7 +60,7 @@ Finding finding(const Case& c, const Elements& e, const at::Tensor& outside, std
   return f;
 }
 
-std::optional<Finding> examine(const Case& c, const Subject&) {
+std::optional<Finding> examine_domain(const Case& c, const Subject&) {
   const auto e = elements_of(c, c.op_index());
   if (!e || count_true(e->born) == 0) return std::nullopt;
   const bool closed = e->semantics->pole_kind != Pole::boundary;
@@ -95,7 +95,7 @@ NANQUEST_CAUSE(domain) = {
             {"lgamma", "self"},
             {"digamma", "self"},
             {"pow", "self"}},
-    .examine = examine,
+    .examine = examine_domain,
 };
 
 }  // namespace nanquest

@@ -87,7 +87,7 @@ Finding finding(const Case& c, const Count& count, std::int64_t bad) {
   return f;
 }
 
-std::optional<Finding> examine(const Case& c, const Subject& reduction) {
+std::optional<Finding> examine_empty_reduction(const Case& c, const Subject& reduction) {
   const at::Tensor out = c.values(c.op_index()).bad_output();
   if (!out.defined() || !out.is_floating_point() || all_finite(out)) return std::nullopt;
   const auto count = count_of(c, reduction, out);
@@ -117,7 +117,7 @@ NANQUEST_CAUSE(empty_reduction) = {
             {"multi_margin_loss", "self"},
             {"binary_cross_entropy", "self"},
             {"binary_cross_entropy_with_logits", "self"}},
-    .examine = examine,
+    .examine = examine_empty_reduction,
 };
 
 }  // namespace nanquest

@@ -172,7 +172,7 @@ std::optional<Finding> own_argument(const Case& c) {
   return std::nullopt;
 }
 
-std::optional<Finding> examine(const Case& c, const Subject&) {
+std::optional<Finding> examine_eps_underflow(const Case& c, const Subject&) {
   if (!c.op()) return std::nullopt;
   auto f = at_a_pole(c);
   return f ? f : own_argument(c);
@@ -183,7 +183,7 @@ std::optional<Finding> examine(const Case& c, const Subject&) {
 NANQUEST_CAUSE(eps_underflow) = {
     .label = Label::eps_underflow,
     .origins = {Origin::op},
-    .examine = examine,
+    .examine = examine_eps_underflow,
 };
 
 }  // namespace nanquest

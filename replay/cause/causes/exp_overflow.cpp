@@ -65,7 +65,7 @@ Finding finding(const Case& c, const Elements& e) {
   return f;
 }
 
-std::optional<Finding> examine(const Case& c, const Subject&) {
+std::optional<Finding> examine_exp_overflow(const Case& c, const Subject&) {
   const auto e = elements_of(c, c.op_index());
   if (!e || count_true(e->born) == 0) return std::nullopt;
   const at::Tensor explained = at::logical_and(e->exponential(), e->beyond());
@@ -86,7 +86,7 @@ NANQUEST_CAUSE(exp_overflow) = {
             {"special_i0", "self"},
             {"i0", "self"},
             {"pow", ""}},
-    .examine = examine,
+    .examine = examine_exp_overflow,
 };
 
 }  // namespace nanquest

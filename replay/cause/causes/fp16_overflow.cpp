@@ -120,7 +120,7 @@ std::optional<Overflow> overflow_of(const Case& c, const OpValues& values, std::
   return fits_when_smaller(c, values) ? std::optional(o) : std::nullopt;
 }
 
-std::optional<Finding> examine(const Case& c, const Subject&) {
+std::optional<Finding> examine_fp16_overflow(const Case& c, const Subject&) {
   if (!c.op()) return std::nullopt;
   const OpValues& values = c.values(c.op_index());
   for (const at::Tensor& t : tensors_in(values.arguments))
@@ -144,7 +144,7 @@ NANQUEST_CAUSE(fp16_overflow) = {
                   Label::degenerate_linalg, Label::infeasible_target, Label::eps_underflow,
                   Label::logspace_inf_grad, Label::mask_overflow, Label::inf_logit, Label::zero_times_inf,
                   Label::domain},
-    .examine = examine,
+    .examine = examine_fp16_overflow,
 };
 
 }  // namespace nanquest

@@ -93,7 +93,7 @@ bool reads_shared_memory(const Case& c) {
   });
 }
 
-std::optional<Finding> examine(const Case& c, const Subject&) {
+std::optional<Finding> examine_hardware(const Case& c, const Subject&) {
   const OpRow* op = c.op();
   if (!op || !follows_from_inputs(op->flags) || !op->name.starts_with("aten::") ||
       is_nondeterministic(plain_name(*op)) || c.doc().basis != "every_output" ||
@@ -159,7 +159,7 @@ NANQUEST_CAUSE(hardware) = {
     .label = Label::hardware,
     .origins = {Origin::op},
     .yields_to = {Label::race, Label::uninitialized},
-    .examine = examine,
+    .examine = examine_hardware,
 };
 
 }  // namespace nanquest

@@ -75,7 +75,7 @@ std::optional<Finding> all_classes_count(const Case& c, const Subject& subject, 
   return f;
 }
 
-std::optional<Finding> examine(const Case& c, const Subject& subject) {
+std::optional<Finding> examine_inf_logit(const Case& c, const Subject& subject) {
   const OpValues& values = c.values(c.op_index());
   const at::Tensor x = tensor_of(argument(c, c.op_index(), subject.argument));
   const at::Tensor out = values.bad_output();
@@ -116,7 +116,7 @@ NANQUEST_CAUSE(inf_logit) = {
             {"log_softmax", "self"},
             {"_safe_softmax", "self"},
             {"binary_cross_entropy_with_logits", "self"}},
-    .examine = examine,
+    .examine = examine_inf_logit,
 };
 
 }  // namespace nanquest

@@ -152,7 +152,7 @@ std::optional<Finding> class_loss(const Case& c, const at::Tensor& out) {
   return f;
 }
 
-std::optional<Finding> examine(const Case& c, const Subject& subject) {
+std::optional<Finding> examine_infeasible_target(const Case& c, const Subject& subject) {
   const at::Tensor out =
       c.values(c.op_index()).outputs.empty() ? at::Tensor() : c.values(c.op_index()).outputs.front();
   if (!out.defined() || all_finite(out)) return std::nullopt;
@@ -165,7 +165,7 @@ NANQUEST_CAUSE(infeasible_target) = {
     .label = Label::infeasible_target,
     .origins = {Origin::op},
     .ops = {{"_ctc_loss", "targets"}, {"nll_loss_forward", "target"}, {"nll_loss2d_forward", "target"}},
-    .examine = examine,
+    .examine = examine_infeasible_target,
 };
 
 }  // namespace nanquest

@@ -63,7 +63,7 @@ Finding finding(const Case& c, const Elements& e, std::int64_t bad) {
   return f;
 }
 
-std::optional<Finding> examine(const Case& c, const Subject&) {
+std::optional<Finding> examine_log_zero(const Case& c, const Subject&) {
   const auto e = elements_of(c, c.op_index());
   if (!e || e->semantics->pole_kind != Pole::logarithm || count_true(e->born) == 0) return std::nullopt;
   if (count_true(at::logical_and(e->born, at::logical_not(e->at_pole()))) > 0) return std::nullopt;
@@ -84,7 +84,7 @@ NANQUEST_CAUSE(log_zero) = {
             {"special_xlog1py", "other"},
             {"logit", "self"}},
     .yields_to = {Label::eps_underflow},
-    .examine = examine,
+    .examine = examine_log_zero,
 };
 
 }  // namespace nanquest

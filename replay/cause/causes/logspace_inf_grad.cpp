@@ -132,7 +132,7 @@ std::optional<Finding> log_of_sum(const Case& c, const at::Tensor& bad) {
   return f;
 }
 
-std::optional<Finding> examine(const Case& c, const Subject&) {
+std::optional<Finding> examine_logspace_inf_grad(const Case& c, const Subject&) {
   const OpValues& values = c.values(c.op_index());
   if (!c.op() || values.outputs.empty() || !values.bad_output().is_floating_point()) return std::nullopt;
   const at::Tensor out = wide(values.bad_output());
@@ -154,7 +154,7 @@ NANQUEST_CAUSE(logspace_inf_grad) = {
     .origins = {Origin::op},
     .phases = {Phase::forward, Phase::backward},
     .supersedes = {Label::all_masked_row},  // whose differences it knows the purpose of
-    .examine = examine,
+    .examine = examine_logspace_inf_grad,
 };
 
 }  // namespace nanquest

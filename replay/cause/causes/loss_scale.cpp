@@ -143,7 +143,7 @@ std::optional<Finding> beyond_the_format(const Case& c, const LossScale& scale, 
                  scale.value);
 }
 
-std::optional<Finding> examine(const Case& c, const Subject&) {
+std::optional<Finding> examine_loss_scale(const Case& c, const Subject&) {
   const auto scale = loss_scale_of(c);
   const std::int32_t slot = scale_slot(c, scale);
   if (auto f = computed(c, scale, slot)) return f;
@@ -170,7 +170,7 @@ NANQUEST_CAUSE(loss_scale) = {
     .label = Label::loss_scale,
     .supersedes = {Label::div_zero, Label::fp16_overflow, Label::bad_setting, Label::bad_data,
                    Label::bad_state, Label::zero_times_inf, Label::eps_underflow},
-    .examine = examine,
+    .examine = examine_loss_scale,
 };
 
 }  // namespace nanquest

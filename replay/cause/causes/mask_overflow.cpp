@@ -87,13 +87,13 @@ bool is_mask(const Case& c, std::int32_t op, std::string_view name, double const
   return false;
 }
 
-struct Culprit {
+struct MaskFill {
   std::string_view operand;
   double constant = 0;
   double without = 0;  ///< amax of the result at these elements with the mask at rest
 };
 
-Finding finding(const Case& c, const Culprit& mask, const at::Tensor& out, const at::Tensor& exact,
+Finding finding(const Case& c, const MaskFill& mask, const at::Tensor& out, const at::Tensor& exact,
                 const at::Tensor& bad) {
   const double limit = *format_max(out);
   const at::Tensor there = exact.masked_select(bad);
@@ -143,7 +143,7 @@ std::optional<at::Tensor> at_rest(const Case& c, std::string_view name, const at
   return evaluate(*c.op(), arguments, Precision::fp64);
 }
 
-std::optional<Culprit> mask_in(const Case& c, std::string_view name, const at::Tensor& out,
+std::optional<MaskFill> mask_in(const Case& c, std::string_view name, const at::Tensor& out,
                                const at::Tensor& bad) {
   const at::Tensor given = operand(c, c.op_index(), name);
   const auto shaped = given.defined() ? broadcast(given, out.sizes()) : std::nullopt;
@@ -161,10 +161,10 @@ std::optional<Culprit> mask_in(const Case& c, std::string_view name, const at::T
   const double without = finite_amax(left);
   if (!all_finite(left) || without > *format_max(out)) return std::nullopt;
   const double low = there.min().item<double>(), high = there.max().item<double>();
-  return Culprit{name, std::abs(low) > std::abs(high) ? low : high, without};
+  return MaskFill{name, std::abs(low) > std::abs(high) ? low : high, without};
 }
 
-std::optional<Finding> examine(const Case& c, const Subject& subject) {
+std::optional<Finding> examine_mask_overflow(const Case& c, const Subject& subject) {
   const OpValues& values = c.values(c.op_index());
   const at::Tensor out = values.bad_output();
   if (!out.defined() || !out.is_floating_point()) return std::nullopt;
@@ -178,7 +178,7 @@ std::optional<Finding> examine(const Case& c, const Subject& subject) {
   if (count_true(bad) == 0 || count_true(harmful) > 0) return std::nullopt;
   if (count_true(at::logical_and(bad, wide(*exact).abs() < *format_max(out) * (1 - 1e-3))) > 0)
     return std::nullopt;
-  std::optional<Culprit> mask;
+  std::optional<MaskFill> mask;
   for (const std::string_view name : {"self", "other", "tensor1", "tensor2"}) {
     if (name != "self" && (subject.op == "_to_copy" || subject.op == "copy")) continue;
     auto found = mask_in(c, name, out, bad);
@@ -210,7 +210,7 @@ NANQUEST_CAUSE(mask_overflow) = {
             {"where", ""},
             {"baddbmm", "self"},
             {"addmm", "self"}},
-    .examine = examine,
+    .examine = examine_mask_overflow,
 };
 
 }  // namespace nanquest

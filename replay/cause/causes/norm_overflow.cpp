@@ -115,7 +115,7 @@ Finding finding(const Case& c, const std::vector<std::int32_t>& way, double exac
   return f;
 }
 
-std::optional<Finding> examine(const Case& c, const Subject&) {
+std::optional<Finding> examine_norm_overflow(const Case& c, const Subject&) {
   const std::int32_t op = c.op_index();
   if (!c.op() || !c.op()->node.empty() || !is_square_or_sum(c, op)) return std::nullopt;
   const OpValues& values = c.values(op);
@@ -143,7 +143,7 @@ std::optional<Finding> examine(const Case& c, const Subject&) {
 NANQUEST_CAUSE(norm_overflow) = {
     .label = Label::norm_overflow,
     .origins = {Origin::op},
-    .examine = examine,
+    .examine = examine_norm_overflow,
 };
 
 }  // namespace nanquest

@@ -117,7 +117,7 @@ std::optional<Finding> changed_unseen(const Case& c) {
   return f;
 }
 
-std::optional<Finding> examine(const Case& c, const Subject&) {
+std::optional<Finding> examine_race(const Case& c, const Subject&) {
   if (auto found = changed_unseen(c)) return found;
   int tried = 0;
   for (const OpId op : c.graph().ops()) {
@@ -157,7 +157,7 @@ NANQUEST_CAUSE(race) = {
     .supersedes = {Label::bad_data, Label::log_zero, Label::div_zero, Label::domain, Label::exp_overflow,
                    Label::fp16_overflow, Label::zero_times_inf, Label::inf_logit, Label::singular_grad,
                    Label::unselected_branch, Label::eps_underflow, Label::bad_setting},
-    .examine = examine,
+    .examine = examine_race,
 };
 
 }  // namespace nanquest

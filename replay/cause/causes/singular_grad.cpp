@@ -80,7 +80,7 @@ const Slopes* explaining(const std::vector<std::vector<Slopes>>& calls, const at
   return nullptr;
 }
 
-std::optional<Finding> examine(const Case& c, const Subject&) {
+std::optional<Finding> examine_singular_grad(const Case& c, const Subject&) {
   const std::int32_t forward = c.forward_of(c.op_index());
   const OpRow* op = c.row(forward);
   const OpValues& values = c.values(c.op_index());
@@ -106,7 +106,7 @@ NANQUEST_CAUSE(singular_grad) = {
     .phases = {Phase::backward},
     .derivative_of = true,
     .yields_to = {Label::unselected_branch, Label::logspace_inf_grad},
-    .examine = examine,
+    .examine = examine_singular_grad,
 };
 
 }  // namespace nanquest

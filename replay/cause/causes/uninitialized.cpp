@@ -46,7 +46,7 @@ std::vector<std::int32_t> sources(const Case& c) {
   return {found.begin(), found.end()};
 }
 
-std::optional<Finding> examine(const Case& c, const Subject&) {
+std::optional<Finding> examine_uninitialized(const Case& c, const Subject&) {
   if (!c.op()) return std::nullopt;
   const std::vector<std::int32_t> memory = sources(c);
   if (memory.empty()) return std::nullopt;
@@ -89,7 +89,7 @@ NANQUEST_CAUSE(uninitialized) = {
     .label = Label::uninitialized,
     .supersedes = {Label::bad_data, Label::bad_state, Label::div_zero, Label::log_zero, Label::domain,
                    Label::exp_overflow, Label::fp16_overflow, Label::zero_times_inf, Label::inf_logit},
-    .examine = examine,
+    .examine = examine_uninitialized,
 };
 
 }  // namespace nanquest

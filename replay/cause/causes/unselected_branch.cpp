@@ -157,7 +157,7 @@ std::optional<Finding> forward(const Case& c) {
   return f;
 }
 
-std::optional<Finding> examine(const Case& c, const Subject&) {
+std::optional<Finding> examine_unselected_branch(const Case& c, const Subject&) {
   const OpValues& values = c.values(c.op_index());
   if (!c.op() || values.outputs.empty() || !values.bad_output().is_floating_point()) return std::nullopt;
   return c.op()->phase == Phase::backward ? backward(c) : forward(c);
@@ -173,7 +173,7 @@ NANQUEST_CAUSE(unselected_branch) = {
     .supersedes = {Label::log_zero, Label::div_zero, Label::domain, Label::exp_overflow, Label::fp16_overflow,
                    Label::eps_underflow, Label::zero_times_inf, Label::inf_logit, Label::mask_overflow,
                    Label::empty_reduction},
-    .examine = examine,
+    .examine = examine_unselected_branch,
 };
 
 }  // namespace nanquest

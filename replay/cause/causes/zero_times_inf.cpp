@@ -76,7 +76,7 @@ Finding finding(const Case& c, const Factors& factors, const at::Tensor& a, cons
   return f;
 }
 
-std::optional<Finding> examine(const Case& c, const Subject& subject) {
+std::optional<Finding> examine_zero_times_inf(const Case& c, const Subject& subject) {
   const auto factors = factors_of(subject.op);
   const at::Tensor out = c.values(c.op_index()).bad_output();
   if (!factors || !out.defined() || !out.is_floating_point()) return std::nullopt;
@@ -107,7 +107,7 @@ NANQUEST_CAUSE(zero_times_inf) = {
             {"dot", ""},
             {"mv", ""},
             {"addmv", ""}},
-    .examine = examine,
+    .examine = examine_zero_times_inf,
 };
 
 }  // namespace nanquest
