@@ -13,13 +13,13 @@
 namespace nanquest::viewer {
 namespace {
 
-constexpr double kInf = std::numeric_limits<double>::infinity();
+constexpr double kTableInf = std::numeric_limits<double>::infinity();
 
 /// Three layers over three steps; the weights of "b" are not on record.
 History three() {
   const double nan = std::nan("");
   return History({{"scalars", {"step"}, {10, 20, 30}},
-                  {"grad_norm", {"b", "a", "c.x"}, {1, 2, 3, 4, nan, 6, 7, kInf, 0.5}},
+                  {"grad_norm", {"b", "a", "c.x"}, {1, 2, 3, 4, nan, 6, 7, kTableInf, 0.5}},
                   {"weight_norm", {"a", "c.x"}, {5, 6, 5, 6, 5, 6}}});
 }
 
