@@ -23,7 +23,7 @@ using test::quick_model;
 using test::train;
 
 /// Numbers at a position, and a log of who asked for which.
-class Numbers final : public Task {
+class NumberTask final : public Task {
  public:
   struct Log {
     std::mutex mutex;
@@ -36,7 +36,7 @@ class Numbers final : public Task {
     bool steps_wait = false;  ///< a step ends only when the batch behind it was begun
     std::vector<std::int64_t> seen;
   };
-  explicit Numbers(Log& log) : log_(log) {}
+  explicit NumberTask(Log& log) : log_(log) {}
 
   NamedTensors parameters() const override { return {{"w", w_}}; }
   std::int64_t train_samples() const override { return 1000; }
@@ -77,7 +77,7 @@ Result<Summary> count(const Folder& folder, Numbers::Log& log, bool prefetch, st
   LoopConfig config = quick_config(folder, steps);
   config.level = Level::off;
   config.prefetch = prefetch;
-  auto task = std::make_unique<Numbers>(log);
+  auto task = std::make_unique<NumberTask>(log);
   auto adamw = make_adamw(task->parameters(), {});
   Trainer* running = nullptr;
   auto trainer = Trainer::create(config, std::move(task), std::move(*adamw),
@@ -146,7 +146,7 @@ TEST(Prefetch, AnInterruptedRunEndsAndAnExceptionOfTheStepDoesToo) {
 TEST(Prefetch, WhatWasMadeForAnotherPositionIsNotTaken) {
   Numbers::Log log;
   log.fails_at = 100;
-  const Numbers task(log);
+  const NumberTask task(log);
   Prefetcher prefetcher(task);
   for (const auto& [asked, size] : {std::pair{8, 4}, std::pair{4, 3}, std::pair{100, 4}}) {
     prefetcher.ahead(asked, size);
