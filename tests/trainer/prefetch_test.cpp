@@ -72,7 +72,7 @@ class NumberTask final : public Task {
   at::Tensor w_ = at::ones({1}).set_requires_grad(true);
 };
 
-Result<Summary> count(const Folder& folder, Numbers::Log& log, bool prefetch, std::int64_t steps,
+Result<Summary> count(const Folder& folder, NumberTask::Log& log, bool prefetch, std::int64_t steps,
                       const std::function<void(Trainer&, const StepEvent&)>& on_step = {}) {
   LoopConfig config = quick_config(folder, steps);
   config.level = Level::off;
@@ -92,13 +92,13 @@ Result<Summary> count(const Folder& folder, Numbers::Log& log, bool prefetch, st
 
 TEST(Prefetch, TheNextBatchIsMadeWhileAStepRunsAndNeverTwoAtOnce) {
   const Folder folder;
-  Numbers::Log log;
+  NumberTask::Log log;
   log.steps_wait = true;
   ASSERT_TRUE(count(folder, log, true, 5));
   EXPECT_EQ(log.seen, (std::vector<std::int64_t>{0, 4, 8, 12, 16}));
   EXPECT_FALSE(log.two_at_once);
   EXPECT_EQ(log.threads.size(), 2u) << "the first batch is made by who needs it, the others by the thread";
-  Numbers::Log plain;
+  NumberTask::Log plain;
   const Folder other;
   ASSERT_TRUE(count(other, plain, false, 5));
   EXPECT_EQ(plain.seen, log.seen);
@@ -109,7 +109,7 @@ TEST(Prefetch, AnErrorComesWithItsStepAndIsTheSameAsWithout) {
   std::vector<std::string> errors;
   for (const bool prefetch : {false, true}) {
     const Folder folder;
-    Numbers::Log log;
+    NumberTask::Log log;
     log.fails_at = 13;  // in the fourth batch, which is made while the third is learned from
     const auto summary = count(folder, log, prefetch, 6);
     ASSERT_FALSE(summary);
@@ -121,14 +121,14 @@ TEST(Prefetch, AnErrorComesWithItsStepAndIsTheSameAsWithout) {
   EXPECT_EQ(errors[1], errors[0]);
   // One that no step comes to is nobody's.
   const Folder folder;
-  Numbers::Log log;
+  NumberTask::Log log;
   log.fails_at = 13;
   EXPECT_TRUE(count(folder, log, true, 3));
 }
 
 TEST(Prefetch, AnInterruptedRunEndsAndAnExceptionOfTheStepDoesToo) {
   const Folder folder, other;
-  Numbers::Log log;
+  NumberTask::Log log;
   log.steps_wait = true;
   const auto stopped = count(folder, log, true, 100, [](Trainer& t, const StepEvent& e) {
     if (e.step == 2) t.request_stop(130);
@@ -144,7 +144,7 @@ TEST(Prefetch, AnInterruptedRunEndsAndAnExceptionOfTheStepDoesToo) {
 }
 
 TEST(Prefetch, WhatWasMadeForAnotherPositionIsNotTaken) {
-  Numbers::Log log;
+  NumberTask::Log log;
   log.fails_at = 100;
   const NumberTask task(log);
   Prefetcher prefetcher(task);
