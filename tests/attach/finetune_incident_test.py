@@ -8,7 +8,7 @@ import unittest
 from attached import importable, main
 from finetuned import FinetuneTest
 
-SMALL = ("--batch-size", 8, "--steps", 15)
+SMALL = ("--batch-size", 8, "--steps", 24)
 
 
 @unittest.skipUnless(importable("transformers"), "transformers is not installed")
@@ -20,7 +20,7 @@ class FinetuneIncidentTest(FinetuneTest):
         process = self.finetune("run", *SMALL, "--lr", 1e-3, "--amp-dtype", "fp16", "--level", "trace", *options, code=1)
         summary = json.loads(process.stdout)
         self.assertEqual(summary["outcome"], "finished", process.stderr)
-        self.assertEqual(summary["steps"], 15)
+        self.assertEqual(summary["steps"], 24)
         verdict = self.replay("diagnose", self.scratch / summary["snapshots"][0])
         self.assertEqual(verdict["cause"], "FP16_OVERFLOW", verdict)
         self.assertEqual((verdict["culprit"]["module"], verdict["culprit"]["op"], verdict["phase"]),
@@ -72,12 +72,13 @@ class RefusedTest(FinetuneTest):
     def test_models(self):
         self.sample()
         self.prepare()
-        for number, (values, what) in enumerate((({"model_type": "mamba"}, "mamba"), ({"hidden_act": "xielu"}, "xielu"),
-                                                 ({"rope_parameters": {"rope_type": "spiral", "rope_theta": 1e4}}, "spiral"),
-                                                 ({"num_hidden_layers": 3}, "model.layers.2."), ({"intermediate_size": 64}, "mlp."))):
+        for number, (values, what, code) in enumerate((
+                ({"model_type": "mamba"}, 'model_type "mamba" is not known (known: llama, ', 2), ({"hidden_act": "xielu"}, 'hidden_act "xielu" is not known (known: silu, ', 2),
+                ({"rope_parameters": {"rope_type": "spiral", "rope_theta": 1e4}}, 'rope_type "spiral" is not known (known: default, ', 2),
+                ({"num_hidden_layers": 3}, "model.layers.2.", 3), ({"intermediate_size": 64}, "mlp.", 3))):
             with self.subTest(what):
                 folder = self.changed(f"other{number}", **values)
-                self.assert_one_line(self.refused(model=folder, code=3), folder, what)
+                self.assert_one_line(self.refused(model=folder, code=code), folder, what)
         with self.subTest("cut short"):
             self.changed("short")
             weights = pathlib.Path("short/model.safetensors")
@@ -104,7 +105,7 @@ class RefusedTest(FinetuneTest):
             said = self.prepare(out="broken", code=3)
             self.assertEqual(said.count("\n"), 1, said)
             self.assertIn("x.jsonl:2: not JSON", said)
-            self.assert_one_line(self.refused(data="broken", code=3), "broken")
+            self.assert_one_line(self.refused(data="broken", code=2), "broken: no tokens", "nanquest prepare --model llama")
         with self.subTest("a damaged shard"):
             shutil.copytree("data", "damaged")
             shard = next(pathlib.Path("damaged").glob("shard-*.bin"))

@@ -114,7 +114,7 @@ Status begin_with(const std::string& path, const Task& task) {
 Parts::Parts(ModelKind model_kind) : kind(model_kind) {
   loop.steps = 0;
   for (const char* heading : {"Run", "Model", "Optimizer", "Precision", "Guard"}) list.group(heading);
-  declare(list, path, data);
+  declare(list, path, data, /*takes_text=*/kind == ModelKind::gpt);
   if (kind == ModelKind::gpt) {
     declare(list, model);
   } else {
@@ -136,7 +136,7 @@ Parts::Parts(ModelKind model_kind) : kind(model_kind) {
   declare(list, adamw);
   declare(list, sgd);
   declare(list, loop);
-  declare(list, clips);
+  declare(list, clips, /*shows_heads=*/kind == ModelKind::gpt);
   declare(list, text);
   declare(list, numerics);
   declare(list, loop.scaler);
@@ -146,10 +146,7 @@ Parts::Parts(ModelKind model_kind) : kind(model_kind) {
       .type_name = "FILE";
   list.incidental({"init-from"});
   list.check([this]() -> Status {
-    if (clips.qk_clip == 0) return {};
-    if (kind == ModelKind::pretrained)
-      return Error{ErrorCode::usage, "qk-clip is not known for models of a folder", "leave it out"};
-    if (!model.qk_norm) return {};
+    if (clips.qk_clip == 0 || !model.qk_norm) return {};
     return Error{ErrorCode::usage,
                  "qk-clip has nothing to scale with qk-norm: a norm takes the scale out again",
                  "give one of the two"};
