@@ -21,8 +21,11 @@ SEED = 1  # the one that print_rows has
 @functools.cache
 def tiny_llama():
     """samples/finetune/tiny_llama.py as a module."""
+    import torch
     import transformers
+    torch.set_num_threads(1)
     transformers.utils.logging.disable_progress_bar()
+    transformers.utils.logging.set_verbosity_error()
     sys.path.append(str(ROOT / "samples" / "finetune"))
     import tiny_llama
     return tiny_llama
