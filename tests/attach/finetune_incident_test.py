@@ -123,6 +123,24 @@ class RefusedTest(FinetuneTest):
             self.assertIn(f"tokens holds 9999 at", process.stderr)
             self.assertTrue(json.loads(process.stdout)["skipped_samples"])
 
+    def test_what_an_earlier_run_learned_goes_along_with_it_and_nothing_is_overwritten(self):
+        self.sample()
+        self.prepare()
+        short = ("--batch-size", 8, "--steps", 2)
+        first = json.loads(self.finetune("run", *short, "--lora").stdout)
+        self.assertEqual(first["files"]["learned"], "run/adapter")
+        kept = pathlib.Path("run/adapter/adapter_model.safetensors").read_bytes()
+        self.assert_one_line(self.finetune("run", *short, "--adapter", "run/adapter", code=2), "run/adapter: lies in the run directory", "--run-dir")
+        process = self.finetune("run", *short)
+        moved, = pathlib.Path("run/earlier").iterdir()
+        self.assertEqual((moved / "adapter" / "adapter_model.safetensors").read_bytes(), kept)
+        self.assertEqual(json.loads(process.stdout)["files"]["learned"], "run/model")
+        self.assertFalse(pathlib.Path("run/adapter").exists())
+        self.assert_one_line(self.finetune("run", *short, model="run/model", code=2), "run/model: lies in the run directory")
+        pathlib.Path("mine/model").mkdir(parents=True)
+        self.assert_one_line(self.finetune("mine", *short, code=2), "mine/model: is there already, and of no run in mine")
+        self.assertEqual(list(pathlib.Path("mine").iterdir()), [pathlib.Path("mine/model")])
+
     def test_samples(self):
         self.sample()
         for prompt, what in (("1 x", "x is not one of 360 tokens"), ("1 360", "360 is not one of 360 tokens"), ("-1", "-1 is not one"), (" ", "without a token"),
