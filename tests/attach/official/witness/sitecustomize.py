@@ -1,5 +1,6 @@
 """What a program says itself of its steps, whatever the probe says: every Tensor.backward leaves the loss, bit for bit, as a line in
-the folder WITNESS, in a file of its rank. With this folder on PYTHONPATH Python loads it at its start."""
+the folder WITNESS, in a file of its rank, and every update a line whether its gradients are finite. With this folder on PYTHONPATH
+Python loads it at its start."""
 
 import importlib.util
 import os
@@ -7,15 +8,24 @@ import sys
 
 
 def _watch(torch):
+    from torch.optim.optimizer import register_optimizer_step_pre_hook
     backward = torch.Tensor.backward
     path = os.path.join(os.environ["WITNESS"], "rank-" + os.environ.get("RANK", os.environ.get("LOCAL_RANK", "0")))
 
-    def told(self, *arguments, **more):
+    def tell(line):
         with open(path, "a", encoding="utf-8") as file:
-            print(float(self.detach()).hex(), file=file)
+            print(line, file=file)
+
+    def told(self, *arguments, **more):
+        tell(float(self.detach()).hex())
         return backward(self, *arguments, **more)
 
+    def before_an_update(optimizer, *_):
+        gradients = [weight.grad for group in optimizer.param_groups for weight in group["params"] if weight.grad is not None]
+        tell("update " + ("well" if all(bool(torch.isfinite(gradient).all()) for gradient in gradients) else "bad"))
+
     torch.Tensor.backward = told
+    register_optimizer_step_pre_hook(before_an_update)
 
 
 class _Finder:
