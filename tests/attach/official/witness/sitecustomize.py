@@ -8,7 +8,7 @@ import sys
 
 
 def _watch(torch):
-    from torch.optim.optimizer import register_optimizer_step_pre_hook
+    from torch.optim.optimizer import register_optimizer_step_post_hook
     backward = torch.Tensor.backward
     path = os.path.join(os.environ["WITNESS"], "rank-" + os.environ.get("RANK", os.environ.get("LOCAL_RANK", "0")))
 
@@ -20,12 +20,12 @@ def _watch(torch):
         tell(float(self.detach()).hex())
         return backward(self, *arguments, **more)
 
-    def before_an_update(optimizer, *_):
+    def after_an_update(optimizer, *_):
         gradients = [weight.grad for group in optimizer.param_groups for weight in group["params"] if weight.grad is not None]
         tell("update " + ("well" if all(bool(torch.isfinite(gradient).all()) for gradient in gradients) else "bad"))
 
     torch.Tensor.backward = told
-    register_optimizer_step_pre_hook(before_an_update)
+    register_optimizer_step_post_hook(after_an_update)
 
 
 class _Finder:
