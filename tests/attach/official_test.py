@@ -52,6 +52,7 @@ def finite(step):
 
 class OfficialTest(PackagesTest):
     hub = None
+    home = "home"  # of what datasets prepares and finds again by its name alone
 
     @classmethod
     def setUpClass(cls):
@@ -70,6 +71,7 @@ class OfficialTest(PackagesTest):
 
     def poison_glue(self):
         """From here on the hub's MRPC is the one with a bad sample: the programs have its name written in them."""
+        self.home = "home-poisoned"
         (self.scratch / "nyu-mll").unlink()
         (self.scratch / "nyu-mll").mkdir()
         (self.scratch / "nyu-mll" / "glue").symlink_to(self.hub / "glue-poisoned")
@@ -77,7 +79,7 @@ class OfficialTest(PackagesTest):
     def environment(self, **more):
         found = super().environment()
         found["PYTHONPATH"] = os.pathsep.join([found["PYTHONPATH"], str(OFFICIAL / "packages")])
-        home = str(self.shared / "home")
+        home = str(self.shared / self.home)
         return {**found, "HF_DATASETS_OFFLINE": "1", "HF_HOME": home, "TOKENIZERS_PARALLELISM": "false", "NO_COLOR": "1",
                 "CUDA_VISIBLE_DEVICES": "", "PL_USE_MOCKED_MNIST": "1", **more}
 
