@@ -25,6 +25,8 @@ struct WindowOptions {
 /// opens is shown as it comes. Follows the run: looks for news once a second. Draws only when something
 /// happens: input, news, another age of the data. Remembers its layout beside the user's settings, never
 /// beside the data. `unsupported` without a display.
-Status run_window(Session& session, Loader& loader, const UiOptions& options, const WindowOptions& window);
+/// `arrival`: what was kept of the run, filled by what reads it; at the end it says how the run is left.
+Status run_window(Session& session, Loader& loader, const UiOptions& options, Arrival& arrival,
+                  const WindowOptions& window);
 
 }  // namespace nanquest::viewer

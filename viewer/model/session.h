@@ -24,6 +24,7 @@
 #include "viewer/model/elements.h"
 #include "viewer/model/headroom.h"
 #include "viewer/model/incident.h"
+#include "viewer/model/note.h"
 #include "viewer/model/progress.h"
 #include "viewer/model/rehearsed.h"
 #include "viewer/model/selection.h"
@@ -178,6 +179,10 @@ class Session {
   /// What its values are held against.
   void select_what_if(const WhatIf& what) { selection_.what_if = what; }
 
+  /// What a person wrote on places of this run; it is kept elsewhere (desk.h), never in the run.
+  const std::vector<Note>& notes() const { return notes_; }
+  void set_notes(std::vector<Note> notes) { notes_ = std::move(notes); }
+
   /// Selects a sample of the batch.
   void select_sample(std::int64_t sample);
   /// The batch of the open incident, loaded on first use; null if none is open. `read_batch` reads nothing.
@@ -251,6 +256,7 @@ class Session {
   Read<Comparison> comparison_;
   std::string detail_path_, slice_path_, elements_path_;
   std::int64_t slice_plane_ = -1;
+  std::vector<Note> notes_;
   Progress* progress_ = nullptr;
 };
 

@@ -13,6 +13,10 @@ struct StepRange {
 
   /// All steps from the next `fit` on; whoever keeps a range of values shows all of them too.
   void show_all() { ++asked_; }
+  /// Shows these, whatever there are; whoever looks at all steps later sees what has come since.
+  void show(double from, double to);
+  /// True while all steps are shown that there were at the last `fit`.
+  bool shows_all() const { return known_ && first <= data_first_ && last >= data_last_; }
   /// Grows with every `show_all`.
   std::uint64_t asked() const { return asked_; }
   /// Call before drawing, with the first and the last step that there are. Fits the range where somebody
@@ -25,6 +29,7 @@ struct StepRange {
 
  private:
   double data_first_ = 0, data_last_ = -1;  ///< steps that there were the last time
+  bool known_ = false;
   std::uint64_t asked_ = 1, answered_ = 0;
 };
 
