@@ -32,7 +32,7 @@ case "$3" in
     expect 0 "story and again are equal in all 132 steps" "$viewer" "$dir/story" --compare "$dir/again" --text runs
     expect 0 "kind,what,story,again" "$viewer" "$dir/story" --compare "$dir/again" --csv runs
     expect 0 "nanquest-viewer runs/story" "$viewer" --help
-    expect 0 "Panels: verdict, timeline, norms, trace, batch, tensor, runs or all" "$viewer" --help
+    expect 0 "Panels: verdict, timeline, norms, trace, batch, tensor, ranks, runs or all" "$viewer" --help
     expect 0 "  curves: how it came" "$viewer" --help
     expect 0 "file format" "$viewer" --version
     ;;

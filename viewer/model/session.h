@@ -9,6 +9,7 @@
 #pragma once
 
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -17,6 +18,7 @@
 
 #include "probe/base/result.h"
 #include "probe/snapshot/manifest.h"
+#include "probe/snapshot/rank_row.h"
 #include "probe/snapshot/run_dir.h"
 #include "replay/verdict/json.h"
 #include "viewer/model/batch.h"
@@ -86,6 +88,8 @@ class Session {
   const std::vector<std::string>& culprit_stack() const { return culprit_stack_; }
   /// The program's lines there, as they are on this machine.
   const Source& source() const { return source_; }
+  /// What other ranks wrote of the step of the selected incident instead of a file, by rank.
+  const std::map<std::int32_t, RankRow>& rank_rows() const { return *rank_rows_; }
   /// The runs that were rehearsed of the selected incident; none if it was not, or its file can't be read.
   const std::vector<RehearsedCurve>& rehearsed() const { return *rehearsed_; }
   /// The run's series, else the open snapshot's history; empty if there is neither.
@@ -202,6 +206,7 @@ class Session {
   void load_verdict(IncidentEntry& entry);
   void load_series(std::int32_t rank);
   void load_headroom(std::int32_t rank);
+  void load_ranks(const IncidentEntry& entry);
   void load_source(const IncidentEntry& entry);
   std::vector<int> opening_order() const;
   int incident_to_open(double step) const;
@@ -239,6 +244,7 @@ class Session {
   Read<OpenIncident> incident_;
   Read<History> series_ = std::make_shared<History>();
   Read<Headroom> headroom_ = std::make_shared<Headroom>();
+  Read<std::map<std::int32_t, RankRow>> rank_rows_ = std::make_shared<std::map<std::int32_t, RankRow>>();
   Read<std::vector<RehearsedCurve>> rehearsed_ = std::make_shared<std::vector<RehearsedCurve>>();
   std::vector<SeriesWord> words_;
   std::vector<std::string> culprit_stack_;

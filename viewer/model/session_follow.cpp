@@ -20,6 +20,12 @@ std::string file_stamp(const std::string& path) {
   return path + ":" + std::to_string(size) + ":" + std::to_string(time.time_since_epoch().count()) + ";";
 }
 
+std::string folder_stamp(const std::string& path) {
+  std::error_code ec;
+  const auto time = fs::last_write_time(path, ec);
+  return ec ? "" : std::to_string(time.time_since_epoch().count()) + ";";
+}
+
 /// "" while a run or a snapshot is where it was opened; then `listing` is what the run holds now.
 std::string gone(const std::string& path, bool is_run, RunListing& listing) {
   std::error_code ec;
@@ -70,6 +76,8 @@ Session::Stamps Session::stamps() const {
   for (const SeriesFile& file : listing_->series)
     now.series += file_stamp(file.path) + file_stamp(ranges_path(path_, file.rank));
   now.manifest = file_stamp(manifest_path(path_));
+  // A rank that leaves a row makes no incident: the folder changes all the same.
+  if (manifest_ && manifest_->world_size > 1) now.incidents += folder_stamp(incidents_dir(path_));
   for (const IncidentFiles& files : listing_->lost) now.incidents += file_stamp(files.verdict);
   for (const IncidentFiles& files : listing_->incidents)
     now.incidents += file_stamp(files.snapshot) + file_stamp(verdict_path(files.snapshot)) +

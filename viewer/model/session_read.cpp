@@ -95,6 +95,17 @@ void Session::load_source(const IncidentEntry& entry) {
   source_ = read_source(program_frame(culprit_stack_), ec ? fs::file_time_type::max() : written);
 }
 
+/// Rows beside the file of one process would be another run's: nobody looks for them.
+void Session::load_ranks(const IncidentEntry& entry) {
+  constexpr std::size_t most = 65536;
+  rank_rows_ = std::make_shared<std::map<std::int32_t, RankRow>>();
+  const bool many = (manifest_ && manifest_->world_size > 1) ||
+                    (incident_ && incident_->doc.world_size > 1) || (verdict_ && verdict_->ranks);
+  if (many)
+    rank_rows_ =
+        std::make_shared<std::map<std::int32_t, RankRow>>(rank_rows_beside(entry.files.snapshot, most));
+}
+
 void Session::load_incident(int row) {
   note_reading();
   incident_.reset();
@@ -102,6 +113,7 @@ void Session::load_incident(int row) {
   verdict_.reset();
   rehearsed_ = std::make_shared<std::vector<RehearsedCurve>>();
   rehearsed_error_.clear();
+  rank_rows_ = std::make_shared<std::map<std::int32_t, RankRow>>();
   culprit_stack_.clear();
   source_ = {};
   replay_command_.clear();
@@ -117,6 +129,7 @@ void Session::load_incident(int row) {
     incident_error_ = entry.snapshot == Snapshot::lost
                           ? entry.files.snapshot + ": is not here (copy it from where the run was written)"
                           : "no snapshot of step " + std::to_string(entry.files.step) + " was written";
+    load_ranks(entry);
     return load_source(entry);
   }
   if (progress_ != nullptr) progress_->expect(kIncidentCost);
@@ -127,6 +140,7 @@ void Session::load_incident(int row) {
     incident_ = std::make_shared<const OpenIncident>(std::move(reader).value(), entry.files.replay, verdict_);
   else
     incident_error_ = entry.error;
+  load_ranks(entry);
   load_source(entry);
   if (progress_ != nullptr) progress_->advance(kIncidentCost);
 }
