@@ -34,7 +34,7 @@ enum class Place : std::uint8_t {
   right_bottom,
   right_corner
 };
-inline constexpr std::size_t kPlaces = 7;
+inline constexpr std::size_t kLayoutPlaces = 7;
 
 /// Without what it shows nothing but why.
 enum class Needs : std::uint8_t { nothing, verdict, snapshot };
