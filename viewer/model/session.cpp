@@ -116,6 +116,7 @@ Status Session::load() {
   }
   incidents_ = std::make_shared<std::vector<IncidentEntry>>(list_incidents(*listing_, manifest_));
   note_written();
+  series_place_ = {};
   load_series(0);
   return {};
 }

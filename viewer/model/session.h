@@ -20,6 +20,7 @@
 #include "probe/snapshot/manifest.h"
 #include "probe/snapshot/rank_row.h"
 #include "probe/snapshot/run_dir.h"
+#include "probe/snapshot/series_follow.h"
 #include "replay/verdict/json.h"
 #include "viewer/model/batch.h"
 #include "viewer/model/comparison.h"
@@ -205,6 +206,7 @@ class Session {
   void load_incident(int row);
   void load_verdict(IncidentEntry& entry);
   void load_series(std::int32_t rank);
+  std::shared_ptr<const History> read_shown_series(const std::string& path, std::uint64_t bytes);
   void load_headroom(std::int32_t rank);
   void load_ranks(const IncidentEntry& entry);
   void load_source(const IncidentEntry& entry);
@@ -250,6 +252,7 @@ class Session {
   std::vector<std::string> culprit_stack_;
   Source source_;
   std::int32_t series_rank_ = 0;             ///< whose series is shown
+  SeriesPlace series_place_;                 ///< how far that was read
   std::filesystem::file_time_type written_;  ///< when manifest or series were last written
   Selection selection_;
   Read<Stamps> stamps_ = std::make_shared<Stamps>();

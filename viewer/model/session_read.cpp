@@ -36,6 +36,24 @@ void Session::load_headroom(std::int32_t rank) {
     headroom_error_ = ranges.error().text();
 }
 
+/// Goes on where the last reading ended, as far as the file is still the one that was read. Null, and
+/// `series_error_` says why, if it can't be read.
+std::shared_ptr<const History> Session::read_shown_series(const std::string& path, std::uint64_t bytes) {
+  const bool whole = series_place_.rows == 0;
+  if (progress_ != nullptr && whole) progress_->expect(2 * bytes);  // to be read, and to be looked at
+  Result<SeriesNews> news = read_series_on(path, series_place_);
+  if (news && news->appended) {
+    auto grown = std::make_shared<History>(*series_);
+    if (grown->append(news->tables)) return grown;
+    series_place_ = {};  // a step was repeated: its rows stand elsewhere now
+    return read_shown_series(path, bytes);
+  }
+  if (progress_ != nullptr && whole) progress_->advance(news ? bytes : 2 * bytes);
+  if (news) return std::make_shared<const History>(news->tables, progress_, whole ? bytes : 0);
+  series_error_ = news.error().text();
+  return nullptr;
+}
+
 void Session::load_series(std::int32_t rank) {
   note_reading(false);
   load_headroom(rank);
@@ -43,7 +61,10 @@ void Session::load_series(std::int32_t rank) {
   words_.clear();
   const std::vector<SeriesFile>& files = listing_->series;
   // While its file can't be read, as when it is being written, a series stays; those of another rank don't.
-  if (files.empty() || rank != series_rank_) series_ = std::make_shared<History>();
+  if (files.empty() || rank != series_rank_) {
+    series_ = std::make_shared<History>();
+    series_place_ = {};
+  }
   if (files.empty()) return;
   const SeriesFile* chosen = &files.front();
   for (const SeriesFile& file : files)
@@ -55,17 +76,18 @@ void Session::load_series(std::int32_t rank) {
     std::error_code ec;
     const std::uintmax_t size = fs::file_size(file.path, ec);
     const std::uint64_t bytes = ec ? 0 : size;
-    if (progress_ != nullptr) progress_->expect(2 * bytes);  // to be read, and to be looked at
-    Result<std::vector<SeriesTable>> tables = read_series(file.path);
+    if (&file == chosen) {
+      const std::shared_ptr<const History> read = read_shown_series(file.path, bytes);
+      words_.push_back(word_of(file.rank, read ? *read : History()));
+      words_.back().error = series_error_;
+      if (read) series_ = read;
+      continue;
+    }
+    if (progress_ != nullptr) progress_->expect(2 * bytes);
+    const Result<std::vector<SeriesTable>> tables = read_series(file.path);
     if (progress_ != nullptr) progress_->advance(tables ? bytes : 2 * bytes);
-    const auto history = tables ? std::make_shared<const History>(*tables, progress_, bytes) : nullptr;
-    words_.push_back(word_of(file.rank, history ? *history : History()));
+    words_.push_back(word_of(file.rank, tables ? History(*tables, progress_, bytes) : History()));
     if (!tables) words_.back().error = tables.error().text();
-    if (&file != chosen) continue;
-    if (history)
-      series_ = history;
-    else
-      series_error_ = words_.back().error;
   }
 }
 
