@@ -35,6 +35,9 @@ case "$3" in
     expect 0 "Panels: verdict, timeline, norms, trace, batch, tensor, ranks, runs or all" "$viewer" --help
     expect 0 "  curves: how it came" "$viewer" --help
     expect 0 "file format" "$viewer" --version
+    # Read by a child first, all says the same.
+    "$viewer" "$dir/story" --text > "$dir/plain"; "$viewer" "$dir/story" --sandbox --text > "$dir/apart"
+    cmp "$dir/plain" "$dir/apart" || { echo "FAILED: --sandbox says something else"; failures=$((failures + 1)); }
     ;;
   refuses)
     expect 2 "nothing to show" "$viewer"; one_line
@@ -57,6 +60,10 @@ case "$3" in
     expect 2 "choose one of fp32" "$viewer" "$dir/story" --text tensor --what-if fp12; one_line
     expect 2 "no incident at step" "$viewer" "$dir/story" --text verdict --step 5; one_line
     expect 2 "" "$viewer" --no-such-flag
+    # A child that does not come back: a sentence of every file, and what needs none of them is shown.
+    expect 3 "step-00000131.r0.h5: the reader did not end within its time (it is not opened" "$viewer" "$dir/story" --sandbox --sandbox-seconds 0 --text trace; one_line
+    expect 0 "FP16_OVERFLOW" "$viewer" "$dir/story" --sandbox --sandbox-seconds 0 --text verdict
+    expect 0 "warning: .*series.r0.h5: the reader did not end" "$viewer" "$dir/story" --sandbox --sandbox-seconds 0 --text verdict
     expect 3 "no such file" "$viewer" "$dir/none" --text; one_line
     expect 3 "none: no such file" "$viewer" "$dir/story" --compare "$dir/none" --text runs; one_line
     mkdir "$dir/empty"; expect 3 "$dir/empty" "$viewer" "$dir/empty" --text; one_line
@@ -167,6 +174,13 @@ case "$3" in
     grep -q '"layout": "tensors"' "$desk" || { echo "FAILED: it was not taken up"; cat "$desk"; failures=1; }
     window --layout curves
     grep -q '"layout": "curves"' "$desk" || { echo "FAILED: --layout"; cat "$desk"; failures=1; }
+    # What is dropped onto it is shown, as it was left; what is no run is said, and the one that is shown stays.
+    "$make_run" "$dir/second" > /dev/null
+    echo "no run" > "$dir/rubbish"
+    xvfb-run -a -s "-screen 0 1280x800x24" "$viewer" "$dir/story" --frames 60 --drop "$dir/rubbish" --drop "$dir/second" > "$dir/out" 2>&1 || { echo "FAILED: drop"; cat "$dir/out"; failures=1; }
+    [ "$(head -1 "$dir/config/nanquest/recent")" = "$dir/second" ] || { echo "FAILED: what was dropped is not shown"; cat "$dir/config/nanquest/recent"; failures=1; }
+    grep -q rubbish "$dir/config/nanquest/recent" && { echo "FAILED: rubbish was opened"; failures=1; }
+    ls "$dir/state/nanquest/runs/"second-*.json > /dev/null 2>&1 || { echo "FAILED: how the second was left"; failures=1; }
     echo "no desk" > "$desk"; window
     grep -q "warning: $desk: not JSON" "$dir/out" || { echo "FAILED: a desk that nobody can read"; cat "$dir/out"; failures=1; }
     [ "$before" = "$(find "$dir/story" -type f | sort | xargs cksum | cksum)" ] || { echo "FAILED: the viewer changed the data"; failures=1; }

@@ -20,7 +20,10 @@ struct Arguments {
   float scale = 1;
   int frames = -1;
   double seconds = 0;
-  bool wants_text = false, fresh = false;
+  bool wants_text = false, fresh = false, sandbox = false;
+  std::string taste, taste_file;  ///< what a child process of --sandbox is to do
+  double sandbox_seconds = 120;
+  std::vector<std::string> drops;  ///< onto the window
 };
 
 /// Selects what the command line names, on top of what the session chose by itself. `usage` if it isn't

@@ -12,6 +12,7 @@
 #include "viewer/app/choose.h"
 #include "viewer/app/report_file.h"
 #include "viewer/model/kept.h"
+#include "viewer/model/taster.h"
 #include "viewer/panels/layouts.h"
 #include "viewer/panels/registry.h"
 #ifdef NANQUEST_WITH_WINDOW
@@ -113,6 +114,7 @@ int show(Session& session, const Arguments& a, Panel panel) {
 /// said here, later in the window.
 int show_window(const Arguments& a, Panel panel) {
   WindowOptions wanted{0, 0, a.scale, a.frames, a.seconds, a.actions};
+  wanted.drops = a.drops;
   if (!parse_size(a.size, wanted.width, wanted.height)) return no_size(a);
   wanted.theme = theme_from_name(a.theme);
   if (!wanted.theme && !a.theme.empty()) return no_theme(a);
@@ -222,6 +224,13 @@ int main(int argc, char** argv) try {
   app.add_option("--layout", a.layout, "How the panels stand (a window: as they were last)")
       ->type_name("LAYOUT");
   app.add_flag("--fresh", a.fresh, "A window as if the run had never been opened; nothing of it is kept");
+  app.add_flag(
+      "--sandbox", a.sandbox,
+      "Have every file read by a child process first: one that makes the reader crash is not opened");
+  app.add_option("--sandbox-seconds", a.sandbox_seconds, "How long that may take")->group("");
+  app.add_option("--taste", a.taste, "What a child process reads a file as")->group("");
+  app.add_option("--taste-file", a.taste_file, "The file that it reads")->group("");
+  app.add_option("--drop", a.drops, "Drop this onto the window once the run is shown")->group("");
   app.add_option("--size", a.size, "Size of window or picture in pixels")
       ->type_name("WxH")
       ->capture_default_str();
@@ -248,6 +257,14 @@ int main(int argc, char** argv) try {
     const int code = app.exit(error);
     return code == 0 ? 0 : static_cast<int>(ExitCode::usage);
   }
+  if (!a.taste.empty()) {
+    taste(a.taste == "series"   ? Taste::series
+          : a.taste == "ranges" ? Taste::ranges
+                                : Taste::snapshot,
+          a.taste_file);
+    return 0;
+  }
+  if (a.sandbox) taste_with(child_taster("/proc/self/exe", {.seconds = a.sandbox_seconds}));
   a.wants_text = text->count() > 0;
   // `--text RUN`: the word after --text is then no panel but the run.
   if (a.wants_text && a.path.empty() && !panel_from_name(a.text)) std::swap(a.path, a.text);

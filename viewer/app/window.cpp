@@ -115,7 +115,7 @@ void loop(GLFWwindow* window, Session& session, Loader& loader, const UiOptions&
   Follower follower;
   Pace pace;
   Changing drawn;
-  std::vector<std::string> actions = wanted.actions;
+  std::vector<std::string> actions = wanted.actions, drops = wanted.drops;
   const bool counts = wanted.frames >= 0;
   int frames = 0;
   const auto start = Clock::now();
@@ -139,6 +139,13 @@ void loop(GLFWwindow* window, Session& session, Loader& loader, const UiOptions&
     draw_frame(window, ui);
     layout = ui.layout().name;
     ++frames;
+    if (!drops.empty() && !session.is_nothing() && !loader.busy()) {
+      // As GLFW calls it when the system says that something was dropped.
+      const std::string path = drops.front();
+      const char* paths[] = {path.c_str()};
+      drops.erase(drops.begin());
+      on_drop(window, 1, paths);
+    }
     if (!session.is_nothing())
       for (const std::string& name : std::exchange(actions, {}))
         if (!ui.run_named(name))

@@ -18,6 +18,7 @@ struct WindowOptions {
   int frames = -1;     ///< close by itself after so many, for tests; -1 never
   double seconds = 0;  ///< close by itself after so long and say on stderr how many were drawn; 0 never
   std::vector<std::string> actions = {};  ///< to be done once the run is shown, for tests
+  std::vector<std::string> drops = {};    ///< then dropped onto it one after the other, for tests
   std::optional<Theme> theme = {};        ///< nothing: the one that was chosen last
 };
 

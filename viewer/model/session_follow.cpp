@@ -5,20 +5,13 @@
 #include <tuple>
 #include <utility>
 
+#include "viewer/model/file_stamp.h"
 #include "viewer/model/session.h"
 
 namespace nanquest::viewer {
 namespace {
 
 namespace fs = std::filesystem;
-
-std::string file_stamp(const std::string& path) {
-  std::error_code ec;
-  const auto size = fs::file_size(path, ec);
-  if (ec) return path + "?";
-  const auto time = fs::last_write_time(path, ec);
-  return path + ":" + std::to_string(size) + ":" + std::to_string(time.time_since_epoch().count()) + ";";
-}
 
 std::string folder_stamp(const std::string& path) {
   std::error_code ec;
@@ -38,6 +31,14 @@ std::string gone(const std::string& path, bool is_run, RunListing& listing) {
 }
 
 }  // namespace
+
+std::string file_stamp(const std::string& path) {
+  std::error_code ec;
+  const auto size = fs::file_size(path, ec);
+  if (ec) return path + "?";
+  const auto time = fs::last_write_time(path, ec);
+  return path + ":" + std::to_string(size) + ":" + std::to_string(time.time_since_epoch().count()) + ";";
+}
 
 Status Session::reload_own() {
   RunListing listing = *listing_;
