@@ -70,10 +70,6 @@ TEST_F(DeskUi, AnotherRunAndBackIsAsItWasLeft) {
   Driver driver(session(), Panel::all);
   driver.ui().state().options.folders = folders();
   driver.frame(5);
-  // Opened as a person does, so that it is known what the run opens with.
-  driver.ui().state().open(dir());
-  driver.frame(5);
-  EXPECT_EQ(driver.ui().state().message, "Opened " + dir());
   session().select_op(30);
   session().select_statistic(Statistic::weight);
   driver.press(ImGuiKey_2, ImGuiMod_Alt);

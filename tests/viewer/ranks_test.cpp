@@ -2,7 +2,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <sstream>
 
 #include "probe/snapshot/atomic_file.h"
@@ -14,21 +13,12 @@
 namespace nanquest::viewer {
 namespace {
 
-namespace fs = std::filesystem;
-
 class RankGrids : public testing::Story {
  protected:
-  /// `world` ranks, of which 0 and 3 have whole files and all others but the last a row.
+  /// As write_ranks does. `verdict_names_first`: it blames rank 0.
   void write(std::int32_t world, bool verdict_names_first) {
     const std::string snapshot = testing::write_run(dir());
-    fs::copy(snapshot, incident_path(dir(), 131, 3));
-    for (std::int32_t rank = 1; rank + 1 < world; ++rank)
-      if (rank != 3)
-        write_row({rank == 2 ? Standing::made_here : Standing::arrived, rank == 2 ? 9 : -1,
-                   rank == 2 ? "aten::log in head (forward)" : "", 131, rank, world, 3});
-    Manifest manifest = *read_manifest(dir());
-    manifest.world_size = world;
-    ASSERT_TRUE(write_manifest(dir(), manifest));
+    testing::write_ranks(dir(), world);
     if (!verdict_names_first) return;
     Verdict verdict = *read_verdict(verdict_path(snapshot));
     verdict.ranks = Ranks{};

@@ -1,11 +1,6 @@
 // The grid of ranks as it is drawn and clicked.
 #include <gtest/gtest.h>
 
-#include <filesystem>
-
-#include "probe/snapshot/atomic_file.h"
-#include "probe/snapshot/manifest.h"
-#include "probe/snapshot/rank_row.h"
 #include "tests/viewer/driver.h"
 #include "tests/viewer/story.h"
 #include "viewer/ui/marks.h"
@@ -18,15 +13,8 @@ using testing::Driver;
 class RanksUi : public testing::Story {
  protected:
   void write(std::int32_t world) {
-    const std::string snapshot = testing::write_run(dir());
-    std::filesystem::copy(snapshot, incident_path(dir(), 131, 3));
-    for (std::int32_t rank = 4; rank < world; ++rank) {
-      const RankRow row{Standing::arrived, -1, "", 131, rank, world, 3};
-      ASSERT_TRUE(write_file_atomically(rank_row_path(dir(), 131, rank), to_line(row), Durable::soon));
-    }
-    Manifest manifest = *read_manifest(dir());
-    manifest.world_size = world;
-    ASSERT_TRUE(write_manifest(dir(), manifest));
+    testing::write_run(dir());
+    testing::write_ranks(dir(), world);
   }
 };
 

@@ -28,6 +28,11 @@ void StepRange::show(double from, double to) {
   answered_ = asked_;
 }
 
+std::optional<std::pair<double, double>> StepRange::chosen() const {
+  if (answered_ != asked_ || shows_all()) return std::nullopt;
+  return std::pair(first, last);
+}
+
 std::pair<std::size_t, std::size_t> StepRange::rows(const History& history) const {
   const auto& steps = history.steps();
   const auto from = std::lower_bound(steps.begin(), steps.end(), first - 1);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <utility>
 
 #include "viewer/model/history.h"
@@ -17,6 +18,8 @@ struct StepRange {
   void show(double from, double to);
   /// True while all steps are shown that there were at the last `fit`.
   bool shows_all() const { return known_ && first <= data_first_ && last >= data_last_; }
+  /// Those that somebody chose to see; nothing while all are shown.
+  std::optional<std::pair<double, double>> chosen() const;
   /// Grows with every `show_all`.
   std::uint64_t asked() const { return asked_; }
   /// Call before drawing, with the first and the last step that there are. Fits the range where somebody

@@ -17,6 +17,7 @@ namespace nanquest::viewer {
 Ui::Ui(Session& session, UiOptions options, Loader* loader) : state_(session, std::move(options), loader) {
   state_.on_other_run = [this] { begin_anew(); };
   state_.left = [this] { return desk(); };
+  kept_.first = shown_incident(session);
 #define PANEL(name, title, place, needs) views_.push_back(name##_view());
 #include "viewer/panels/list.inc"
 #undef PANEL

@@ -20,8 +20,7 @@ Desk Ui::desk() {
     for (const Panel panel : panels_in_front()) now.front.emplace_back(panel_name(panel));
   }
 #endif
-  now.steps.reset();
-  if (!state_.steps.shows_all()) now.steps = {state_.steps.first, state_.steps.last};
+  now.steps = state_.steps.chosen();
   now.shown = shown_incident(session);
   now.selection = session.selection();
   now.selection->incident = -1;
