@@ -13,6 +13,7 @@
 #include <stdexcept>
 
 #include "probe/numerics/format.h"
+#include "probe/snapshot/atomic_file.h"
 #include "probe/snapshot/manifest.h"
 #include "probe/snapshot/rank_row.h"
 #include "probe/snapshot/run_dir.h"

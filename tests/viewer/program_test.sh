@@ -172,6 +172,8 @@ case "$3" in
     cmp -s "$desk" "$dir/desk" || { echo "FAILED: --fresh keeps"; failures=1; }
     window
     grep -q '"layout": "tensors"' "$desk" || { echo "FAILED: it was not taken up"; cat "$desk"; failures=1; }
+    window --theme dark
+    grep -q '"theme": "dark"' "$desk" || { echo "FAILED: --theme"; cat "$desk"; failures=1; }
     window --layout curves
     grep -q '"layout": "curves"' "$desk" || { echo "FAILED: --layout"; cat "$desk"; failures=1; }
     # What is dropped onto it is shown, as it was left; what is no run is said, and the one that is shown stays.

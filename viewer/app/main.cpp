@@ -102,8 +102,8 @@ int show(Session& session, const Arguments& a, Panel panel) {
   if (!parse_size(a.size, width, height)) return no_size(a);
   const std::optional<Theme> theme = theme_from_name(a.theme.empty() ? "dark" : a.theme);
   if (!theme) return no_theme(a);
-  const Result<Image> image =
-      take_picture(session, {panel, true, {}, layout_from_name(a.layout)}, width, height, a.scale, *theme);
+  const Result<Image> image = take_picture(session, {panel, true, {}, true, layout_from_name(a.layout)},
+                                           width, height, a.scale, *theme);
   if (!image) return fail(image.error());
   const Status written = write_png(a.screenshot, *image);
   if (!written) return fail(written.error());
@@ -145,7 +145,8 @@ int show_window(const Arguments& a, Panel panel) {
   if (loader->wait(quick)) loader->collect(session);
   if (!outcome) return fail(outcome.error());
   const Status shown =
-      run_window(session, *loader, {panel, false, folders, layout_from_name(a.layout)}, *arrival, wanted);
+      run_window(session, *loader, {panel, false, folders, !a.theme.empty(), layout_from_name(a.layout)},
+                 *arrival, wanted);
   if (!shown) return fail(shown.error());
   loader.reset();  // it may be writing notes
   if (const Status kept = arrival->there ? write_desk(folders.state, session, arrival->desk) : Status();

@@ -31,7 +31,8 @@ Desk Ui::desk() {
 /// The theme of a run that nobody left stays as it is, and its panels where they are.
 void Ui::resume(const Arrival& arrival) {
   kept_ = arrival.desk;
-  if (const auto theme = theme_from_name(kept_.theme); theme && *theme != current_theme()) {
+  if (const auto theme = theme_from_name(kept_.theme);
+      theme && *theme != current_theme() && !state_.options.own_theme) {
     set_theme(*theme);
     ImGui::MarkIniSettingsDirty();
   }

@@ -23,6 +23,7 @@ struct UiOptions {
   Panel panel = Panel::all;            ///< one panel alone fills the window; `all` is the docked layout
   bool still = false;                  ///< for pictures: no menu hints, nothing that follows the mouse
   OwnFolders folders = {};             ///< in which recent runs are kept, and how each was left
+  bool own_theme = false;              ///< somebody asked for the theme: no run changes it
   const LayoutInfo* layout = nullptr;  ///< null: as it was last, or the default
 };
 
