@@ -100,30 +100,33 @@ void append(SeriesWriter& writer, std::size_t step) {
   (void)writer.append({scalars, row, row});
 }
 
-/// Frames of a window of 1280 x 800 pixels while somebody zooms in and out.
-void zoom(Session& session, Panel panel, const char* name) {
-  ImGui::CreateContext();
-  ImPlot::CreateContext();
-  ImGuiIO& io = ImGui::GetIO();
-  io.IniFilename = nullptr;
-  io.BackendFlags |= ImGuiBackendFlags_RendererHasTextures;
+/// A window of 1280 x 800 pixels without a backend: what a frame costs before it is rasterised.
+class Window {
+ public:
+  Window(Session& session, Panel panel) : context_(ImGui::CreateContext()), ui_(session, {panel}) {
+    ImPlot::CreateContext();
+    ImGuiIO& io = ImGui::GetIO();
+    io.IniFilename = nullptr;
+    io.BackendFlags |= ImGuiBackendFlags_RendererHasTextures;
 #ifdef IMGUI_HAS_DOCK
-  io.ConfigFlags |= ImGuiConfigFlags_DockingEnable;
+    io.ConfigFlags |= ImGuiConfigFlags_DockingEnable;
 #endif
-  io.DisplaySize = {1280, 800};
-  apply_style(1);
-  Ui ui(session, {panel});
-  std::vector<double> times;
-  for (int frame = 0; frame < 60; ++frame) {
-    io.DeltaTime = 1.0f / 60;
-    if (frame >= 10) {
-      const double half = static_cast<double>(kSteps) / 2 / (1 + std::abs(frame - 35 % 50) * 0.2);
-      ui.state().steps.first = static_cast<double>(kSteps) / 2 - half;
-      ui.state().steps.last = static_cast<double>(kSteps) / 2 + half;
-    }
+    io.DisplaySize = {1280, 800};
+    apply_style(1);
+    for (int i = 0; i < 10; ++i) (void)frame();
+  }
+  ~Window() {
+    ImPlot::DestroyContext();
+    ImGui::DestroyContext(context_);
+  }
+  Window(const Window&) = delete;
+  Window& operator=(const Window&) = delete;
+  /// Milliseconds of one.
+  double frame() {
+    ImGui::GetIO().DeltaTime = 1.0f / 60;
     const double took = bench::seconds([&] {
       ImGui::NewFrame();
-      ui.draw();
+      ui_.draw();
       ImGui::Render();
     });
     for (ImTextureData* texture : ImGui::GetPlatformIO().Textures)
@@ -131,15 +134,33 @@ void zoom(Session& session, Panel panel, const char* name) {
         texture->SetTexID(1);
         texture->SetStatus(ImTextureStatus_OK);
       }
-    if (frame >= 10) times.push_back(took * 1e3);
+    return took * 1e3;
+  }
+  Ui& ui() {
+    return ui_;
+  }
+
+ private:
+  ImGuiContext* context_;
+  Ui ui_;
+};
+
+/// Frames while somebody zooms in and out.
+void zoom(Session& session, Panel panel, const char* name) {
+  Window window(session, panel);
+  std::vector<double> times;
+  for (int i = 0; i < 50; ++i) {
+    const double middle = static_cast<double>(kSteps) / 2, half = middle / (1 + std::abs(i - 25) * 0.2);
+    window.ui().state().steps.first = middle - half;
+    window.ui().state().steps.last = middle + half;
+    times.push_back(window.frame());
   }
   bench::report(name, times, 8, bench::Better::lower);
-  ImPlot::DestroyContext();
-  ImGui::DestroyContext();
 }
 
 void follow(Session& session, SeriesWriter& writer, const std::string& series) {
-  std::vector<double> times, ratios;
+  Window window(session, Panel::all);
+  std::vector<double> times, ratios, frames;
   for (std::size_t i = 0; i < 12; ++i) {
     append(writer, kSteps + i);
     (void)writer.flush();
@@ -147,6 +168,7 @@ void follow(Session& session, SeriesWriter& writer, const std::string& series) {
     const double ours = bench::seconds([&] { news = session.poll(); });
     if (!news || session.history().rows() != kSteps + i + 1)
       std::printf("viewer/following saw nothing new\n");
+    frames.push_back(window.frame());
     const double plain = bench::seconds([&] {
       const auto all = read_series(series);
       if (all) (void)History(*all).rows();
@@ -156,6 +178,7 @@ void follow(Session& session, SeriesWriter& writer, const std::string& series) {
   }
   bench::report("viewer/following one row more, ms", times, 16, bench::Better::lower);
   bench::report("viewer/following, to reading it all", ratios, 0.1, bench::Better::lower);
+  bench::report("viewer/a frame with a row more, ms", frames, 16, bench::Better::lower);
 }
 
 }  // namespace
