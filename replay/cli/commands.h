@@ -69,6 +69,7 @@ int headroom_command(const HeadroomArguments& arguments);
 int judge_command(const JudgeArguments& arguments);
 int diagnose_command(const Common& common, const DiagnoseArguments& arguments);
 int verify_command(const Common& common);
+int rewind_command(const Common& common);
 int run_command(const Common& common, const RunArguments& arguments);
 int bisect_command(const Common& common, const std::string& what);
 int repro_command(const Common& common, const ReproArguments& arguments);

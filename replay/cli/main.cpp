@@ -146,6 +146,11 @@ void add_subcommands(CLI::App& app, Arguments& a) {
                                 [&a] { return verify_command(a.common); });
   add_common(*verify, a.common, true);
   add_device(*verify, a.common);
+  CLI::App* rewind =
+      subcommand(app, a, "rewind", "Run the steps before the incident again (of a run with --tape)",
+                 [&a] { return rewind_command(a.common); });
+  add_common(*rewind, a.common, true);
+  add_device(*rewind, a.common);
   CLI::App* run = subcommand(app, a, "run", "Run the step, every output of every op checked",
                              [&a] { return run_command(a.common, a.run); });
   add_common(*run, a.common, true);

@@ -166,6 +166,9 @@ class Replayer {
   std::unique_ptr<Impl> impl_;
 };
 
+/// A stored tensor of a file, on the CPU. Errors as SnapshotReader::read_tensor.
+Result<at::Tensor> read_as_tensor(const SnapshotReader& file, const std::string& path);
+
 /// The device that the step's memory lay on, as the recording names it: the first that is no "cpu".
 std::string recorded_device(const SnapshotDoc& doc);
 
