@@ -57,14 +57,14 @@ Result<Replayer> Replayer::open(const std::string& path) {
   }
 }
 
-Result<Replayer> Replayer::from_memory(SnapshotDoc doc, std::map<std::string, at::Tensor> data) {
+Result<Replayer> Replayer::from_memory(SnapshotDoc doc, std::map<std::string, at::Tensor> data, bool look) {
   try {
     auto impl = std::make_unique<Impl>();
     impl->own_doc = std::move(doc);
     impl->data = std::move(data);
     for (auto& [path, tensor] : impl->data) tensor = tensor.detach().cpu().contiguous();
     impl->planned = trace::make_plan(impl->recorded());
-    impl->complete();
+    if (look) impl->complete();
     return Replayer(std::move(impl));
   } catch (const std::exception& e) {
     return Error{ErrorCode::usage, std::string("the trace can't be understood: ") + e.what(), ""};

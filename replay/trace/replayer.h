@@ -133,8 +133,9 @@ class Replayer {
   static Result<Replayer> open(const std::string& path);
   /// Replays tables that never were in a file: `data` holds the tensors that the doc names by path (CPU,
   /// contiguous; Recording::data as a map). They are read, never written. Index columns need not be trusted:
-  /// an op with a bad one fails.
-  static Result<Replayer> from_memory(SnapshotDoc doc, std::map<std::string, at::Tensor> data);
+  /// an op with a bad one fails. Without `look` a trace without statistics stays so: nothing is run here.
+  static Result<Replayer> from_memory(SnapshotDoc doc, std::map<std::string, at::Tensor> data,
+                                      bool look = true);
   Replayer(Replayer&&) noexcept;
   Replayer& operator=(Replayer&&) noexcept;
   ~Replayer();

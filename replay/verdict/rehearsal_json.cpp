@@ -113,6 +113,7 @@ std::string to_json(const Rehearsal& r) {
                      {"began", r.began},
                      {"horizon", r.horizon},
                      {"as_recorded", or_null(r.as_recorded)},
+                     {"again", or_null(r.again)},
                      {"runs", runs},
                      {"spread", {{"failed_steps", r.failed_steps}, {"loss", numbers(r.loss)}}},
                      {"root", r.root ? root_json(*r.root) : Ordered(nullptr)},
@@ -142,6 +143,7 @@ Result<Rehearsal> rehearsal_from_json(const std::string& text) {
   fields.take("began", r.began);
   fields.take("horizon", r.horizon);
   fields.take("as_recorded", r.as_recorded);
+  fields.take("again", r.again);
   fields.list("runs", [&](const Fields& f) { r.runs.push_back(run_from(f)); });
   fields.object("spread", [&](const Fields& f) {
     f.take("failed_steps", r.failed_steps);
