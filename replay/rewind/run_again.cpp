@@ -212,7 +212,7 @@ class Watched {
 
   void watch_decisions() {
     for (const TapeRead& read : tape_.reads) {
-      if (!decides(doc_, read)) continue;
+      if (!decides(graph_, read)) continue;
       reads_[read.op] = [this, read](std::vector<c10::IValue>& stack) {
         if (stack.empty() || !stack[0].isTensor()) return false;
         const at::Tensor& asked = stack[0].toTensor();

@@ -155,6 +155,10 @@ TempDir::TempDir() {
   path_ = name;
 }
 
+std::size_t TempDir::entries(const std::string& folder) const {
+  return static_cast<std::size_t>(std::distance(std::filesystem::directory_iterator(path_ / folder), {}));
+}
+
 TempDir::~TempDir() {
   std::error_code ignored;
   std::filesystem::remove_all(path_, ignored);

@@ -39,6 +39,8 @@ class TempDir {
   ~TempDir();
   std::string operator/(const std::string& name) const { return (path_ / name).string(); }
   std::string string() const { return path_.string(); }
+  /// How many files and folders are in it, or right below one of its folders ("a/b").
+  std::size_t entries(const std::string& folder = "") const;
 
  private:
   std::filesystem::path path_;
