@@ -138,7 +138,8 @@ AttachSession::Blame AttachSession::blamed_so_far() {
   return blame;
 }
 
-std::optional<Incidents::Names> AttachSession::of_last_incident(const Incidents::Names& bad, bool update_made) {
+std::optional<Incidents::Names> AttachSession::of_last_incident(const Incidents::Names& bad,
+                                                                bool update_made) {
   const bool by_state = incidents_.carries_on(bad), arrives = !incidents_.arrives_by().empty();
   if (update_made) {
     // The step was good before its update: what that spoiled is news.
@@ -167,8 +168,9 @@ void AttachSession::write_incident(Gate gate, const std::string& what, StepAnswe
   const bool muted = options_.muted.count({blame.op, blame.module}) > 0;
   incidents_.begin(step(), /*gate_failed=*/gate != Gate::ok && !update_made, muted);
   if (muted) {
-    append(answer.summary, incidents_.end(gate, "", "step " + std::to_string(step()) + ": " + what + "; " + blame.op +
-                                                        " in " + blame.module + " is muted"));
+    append(answer.summary, incidents_.end(gate, "",
+                                          "step " + std::to_string(step()) + ": " + what + "; " + blame.op +
+                                              " in " + blame.module + " is muted"));
     return;
   }
   answer.incident = true;
@@ -193,11 +195,13 @@ void AttachSession::write_file(Gate gate, StepAnswer& answer, bool update_made) 
   const KeptRound* origin = round_that_spoiled(spoiled, update_made);
   if (!origin && !on_record()) {
     append(answer.summary,
-           graph_ran_in_ == step() ? "a captured graph ran in this step, which nobody can look into: run the program without "
-                                     "graphs for a file that replays"
-           : update_made ? "no trace of this step was kept (its gradients were finite; level watch keeps all)"
-                       : "nothing was on record: no module was called to begin this step (where none ever is, the "
-                         "record begins with the second step)");
+           graph_ran_in_ == step()
+               ? "a captured graph ran in this step, which nobody can look into: run the program without "
+                 "graphs for a file that replays"
+           : update_made
+               ? "no trace of this step was kept (its gradients were finite; level watch keeps all)"
+               : "nothing was on record: no module was called to begin this step (where none ever is, the "
+                 "record begins with the second step)");
     append(answer.summary, rounds_->why_not());
     return;
   }

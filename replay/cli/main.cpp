@@ -143,11 +143,11 @@ void add_minimal(CLI::App& app, Arguments& a) {
 }
 
 void add_rewind(CLI::App& app, Arguments& a) {
-  CLI::App* rewind = subcommand(
-      app, a, "rewind",
-      "Run the steps before the incident again, from the tape in its file (nanquest run --tape), as they were "
-      "and with one thing changed",
-      [&a] { return rewind_command(a.common, a.rewind); });
+  CLI::App* rewind = subcommand(app, a, "rewind",
+                                "Run the steps before the incident again, from the tape in its file "
+                                "(nanquest run --tape), as they were "
+                                "and with one thing changed",
+                                [&a] { return rewind_command(a.common, a.rewind); });
   add_common(*rewind, a.common, true);
   add_device(*rewind, a.common);
   rewind
@@ -160,11 +160,13 @@ void add_rewind(CLI::App& app, Arguments& a) {
   rewind->add_option("--placebos", a.rewind.placebos, "Runs with a last bit of one weight changed")
       ->check(CLI::Range(0, 1000))
       ->capture_default_str();
-  rewind->add_flag("--only-check", a.rewind.only_check, "Only whether the steps reach the incident bit for bit");
+  rewind->add_flag("--only-check", a.rewind.only_check,
+                   "Only whether the steps reach the incident bit for bit");
   rewind->add_flag("--no-file", a.rewind.no_file, "Write nothing beside the snapshot");
   rewind->footer(
       "Example:\n  nanquest-replay rewind step-00000131.r0.h5 --set 'lr=*0.25'\n"
-      "Exit code: 0 a change cures (or, with --only-check, the incident is reached), 1 none does or it is not "
+      "Exit code: 0 a change cures (or, with --only-check, the incident is reached), 1 none does or it is "
+      "not "
       "reached, 2 usage, 3 bad file, 130 interrupted.");
 }
 

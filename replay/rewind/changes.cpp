@@ -71,7 +71,8 @@ Result<TapeChange> parse_change(const std::string& text, const SnapshotDoc& tape
   const std::size_t equals = std::min(text.find('='), text.size());
   const std::string key = text.substr(0, equals);
   const std::string value = equals < text.size() ? text.substr(equals + 1) : "";
-  if (value.find(',') != std::string::npos) return usage(text, "one change at a time, each with its own --set");
+  if (value.find(',') != std::string::npos)
+    return usage(text, "one change at a time, each with its own --set");
   TapeChange made;
   char* end = nullptr;
   if (key == "lr") {
@@ -100,8 +101,8 @@ Result<TapeChange> parse_change(const std::string& text, const SnapshotDoc& tape
   }
   if (key == "skip") {
     if (value != std::to_string(bad_step))
-      return usage(text, "of a tape only the incident's own step, " + std::to_string(bad_step) +
-                             ", can be left out");
+      return usage(
+          text, "of a tape only the incident's own step, " + std::to_string(bad_step) + ", can be left out");
     made.leaves_out = true;
     return made;
   }
@@ -133,9 +134,12 @@ std::optional<TapeRunner::Change> placebo(const Replayer& tape, std::uint64_t se
     if (!stored || stored->numel() == 0) continue;
     const auto count = static_cast<std::uint64_t>(stored->nbytes() / dtype_size(facts.dtype));
     const auto i = static_cast<std::int64_t>(next_random(state) % count);
-    at::Tensor one = stored->contiguous().view({-1}).view(at::kByte).narrow(
-        0, i * static_cast<std::int64_t>(dtype_size(facts.dtype)),
-        static_cast<std::int64_t>(dtype_size(facts.dtype))).clone();
+    at::Tensor one = stored->contiguous()
+                         .view({-1})
+                         .view(at::kByte)
+                         .narrow(0, i * static_cast<std::int64_t>(dtype_size(facts.dtype)),
+                                 static_cast<std::int64_t>(dtype_size(facts.dtype)))
+                         .clone();
     if (!flip(one.mutable_data_ptr(), facts.dtype, 0, bits)) continue;
     TapeRunner::Change change;
     change.slots[slot] = [i, bits, format = facts.dtype](at::Tensor& weight) {

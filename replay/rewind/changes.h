@@ -28,7 +28,8 @@ Result<TapeChange> parse_change(const std::string& text, const SnapshotDoc& tape
 std::vector<std::string> usual_changes(const SnapshotDoc& tape, std::int64_t bad_step);
 
 /// The last bit of one element of one weight at the anchor, of the format that it is computed in, drawn by
-/// `seed`. `text` says which: "the last bit of fc.weight[17], seed 2". Nothing if no weight can be changed so.
+/// `seed`. `text` says which: "the last bit of fc.weight[17], seed 2". Nothing if no weight can be changed
+/// so.
 std::optional<TapeRunner::Change> placebo(const Replayer& tape, std::uint64_t seed, std::string& text);
 
 }  // namespace nanquest

@@ -91,7 +91,8 @@ Result<Rehearsal> Rewind::try_changes(const RewindPlan& plan, c10::Device device
   r.runs.push_back(std::move(unchanged));
   // One that changes nothing is drawn again, as often as there are to be some.
   std::int64_t useful = 0;
-  for (std::uint64_t seed = 1; useful < plan.placebos && seed <= 2 * static_cast<std::uint64_t>(plan.placebos);  ++seed) {
+  for (std::uint64_t seed = 1;
+       useful < plan.placebos && seed <= 2 * static_cast<std::uint64_t>(plan.placebos); ++seed) {
     RehearsedRun run{.kind = RehearsedKind::placebo, .first_step = first};
     const auto change = placebo(runner->replayer(), seed, run.change);
     if (!change) break;
@@ -101,10 +102,10 @@ Result<Rehearsal> Rewind::try_changes(const RewindPlan& plan, c10::Device device
     tell(run);
     r.runs.push_back(std::move(run));
   }
-  const std::string too_short =
-      "the tape ends " + std::to_string(beyond) + " steps after the failure, its own steps once more included, and " +
-      "a cure must be seen for " + std::to_string(kOutlive);
-  for (std::size_t i = 0; i < changes.size();  ++i) {
+  const std::string too_short = "the tape ends " + std::to_string(beyond) +
+                                " steps after the failure, its own steps once more included, and " +
+                                "a cure must be seen for " + std::to_string(kOutlive);
+  for (std::size_t i = 0; i < changes.size(); ++i) {
     RehearsedRun run{.kind = RehearsedKind::change, .change = changes[i], .first_step = first};
     run.not_tried = beyond < kOutlive ? too_short
                     : parsed[i].leaves_out && last != step_

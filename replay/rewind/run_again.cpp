@@ -47,10 +47,18 @@ bool decides(const TraceGraph& graph, const TapeRead& read) {
 class Watched {
  public:
   Watched(const TapeRunner& runner, const TapeRunner::Change& change, RehearsedRun& run)
-      : runner_(runner), tape_(runner.tape_), doc_(runner.doc()), graph_(*runner.graph_), change_(change), run_(run) {}
+      : runner_(runner),
+        tape_(runner.tape_),
+        doc_(runner.doc()),
+        graph_(*runner.graph_),
+        change_(change),
+        run_(run) {}
 
   /// False: the change can't be made, and `not_tried` says why.
   bool plan() {
+    for (std::size_t i = 0; i < doc_.slots.size(); ++i)
+      if (doc_.slots[i].origin == SlotOrigin::parameter && dtype_is_float(doc_.slots[i].dtype))
+        weights_.push_back(static_cast<std::int32_t>(i));
     const std::vector<StepSpan> spans = spans_of(tape_);
     for (std::size_t s = 0; s < spans.size(); ++s) {
       const TapeStep& step = tape_.steps[s];
@@ -101,7 +109,8 @@ class Watched {
 
   std::int32_t slot_of(std::int32_t row) const { return doc_.tensors[static_cast<std::size_t>(row)].slot; }
   std::int32_t written_row(std::int32_t op, std::size_t entry) const {
-    return doc_.written[static_cast<std::size_t>(doc_.ops[static_cast<std::size_t>(op)].first_written) + entry];
+    return doc_
+        .written[static_cast<std::size_t>(doc_.ops[static_cast<std::size_t>(op)].first_written) + entry];
   }
 
   [[noreturn]] void bad(std::int64_t step, std::string what) {
@@ -117,7 +126,8 @@ class Watched {
       for (std::size_t k = 0; k < written.size(); ++k)
         if (written_row(step.loss_op, k) == step.loss && written[k].defined() && written[k].numel() == 1)
           loss_ = written[k].to(at::kDouble).item<double>();
-      if (!std::isfinite(loss_)) bad(step.step, std::isnan(loss_) ? "the loss is NaN" : "the loss is infinite");
+      if (!std::isfinite(loss_))
+        bad(step.step, std::isnan(loss_) ? "the loss is NaN" : "the loss is infinite");
     });
   }
 
@@ -129,7 +139,8 @@ class Watched {
       if (!last) continue;
       at(last.row(), [this, step, slot, op = last.row()](Written& written) {
         for (std::size_t k = 0; k < written.size(); ++k)
-          if (written[k].defined() && slot_of(written_row(op, k)) == slot.row() && trace::badness(written[k]).any)
+          if (written[k].defined() && slot_of(written_row(op, k)) == slot.row() &&
+              trace::badness(written[k]).any)
             bad(step.step, "a gradient is not finite");
       });
     }
@@ -137,14 +148,14 @@ class Watched {
 
   /// What the update writes into weights: looked at when the last of it is done, and made smaller if asked.
   bool watch_update(const TapeStep& step) {
-    for (std::size_t i = 0; i < doc_.slots.size(); ++i) {
-      if (doc_.slots[i].origin != SlotOrigin::parameter || !dtype_is_float(doc_.slots[i].dtype)) continue;
-      const auto slot = static_cast<std::int32_t>(i);
+    for (const std::int32_t slot : weights_) {
       const std::vector<TraceGraph::Write>& writes = graph_.writes(SlotId{slot});
-      const auto begin = std::lower_bound(writes.begin(), writes.end(), step.gate,
-                                          [](const auto& write, std::int32_t op) { return write.op.row() < op; });
-      const auto end = std::lower_bound(begin, writes.end(), step.end,
-                                        [](const auto& write, std::int32_t op) { return write.op.row() < op; });
+      const auto begin =
+          std::lower_bound(writes.begin(), writes.end(), step.gate,
+                           [](const auto& write, std::int32_t op) { return write.op.row() < op; });
+      const auto end =
+          std::lower_bound(begin, writes.end(), step.end,
+                           [](const auto& write, std::int32_t op) { return write.op.row() < op; });
       if (begin == end) continue;
       const TraceGraph::Write last = *std::prev(end);
       if (change_.rate != 1 && copies(graph_.op(last.op)))
@@ -154,8 +165,7 @@ class Watched {
         if (entry >= written.size() || !written[entry].defined()) return;
         at::Tensor weight = whole_memory(written[entry]);
         if (change_.rate != 1) shorten(slot, weight);
-        if (trace::badness(weight).any)
-          bad(step.step, "the update made " + name_of(slot) + " non-finite");
+        if (trace::badness(weight).any) bad(step.step, "the update made " + name_of(slot) + " non-finite");
       });
       if (change_.rate != 1) ++scaled_;
     }
@@ -169,16 +179,13 @@ class Watched {
                                           [](std::int32_t o, const TapeStep& step) { return o < step.gate; });
       return after != tape_.steps.begin() && std::prev(after)->end != kNone && op < std::prev(after)->end;
     };
-    for (std::size_t i = 0; i < doc_.slots.size(); ++i) {
-      if (doc_.slots[i].origin != SlotOrigin::parameter || !dtype_is_float(doc_.slots[i].dtype)) continue;
-      for (const TraceGraph::Write& write : graph_.writes(SlotId{i}))
+    for (const std::int32_t slot : weights_)
+      for (const TraceGraph::Write& write : graph_.writes(SlotId{slot}))
         if (!in_update(write.op.row()))
-          at(write.op.row(), [this, slot = static_cast<std::int32_t>(i),
-                              entry = static_cast<std::size_t>(write.entry)](Written& written) {
+          at(write.op.row(), [this, slot, entry = static_cast<std::size_t>(write.entry)](Written& written) {
             if (entry < written.size() && written[entry].defined())
               before_[slot] = whole_memory(written[entry]).clone();
           });
-    }
   }
 
   std::string name_of(std::int32_t slot) const {
@@ -229,7 +236,8 @@ class Watched {
       at(read.op, [this, read](Written&) {
         if (!otherwise_) return;
         run_.ended_itself = true;
-        run_.failure = "at step " + std::to_string(run_.end()) + " the program would have decided otherwise (" +
+        run_.failure = "at step " + std::to_string(run_.end()) +
+                       " the program would have decided otherwise (" +
                        doc_.ops[static_cast<std::size_t>(read.op)].name + ")";
         throw RunIsOver();
       });
@@ -242,6 +250,7 @@ class Watched {
   const TraceGraph& graph_;
   const TapeRunner::Change& change_;
   RehearsedRun& run_;
+  std::vector<std::int32_t> weights_;  // slots
   std::map<std::int32_t, std::vector<Action>> actions_;
   std::map<std::int32_t, std::function<bool(std::vector<c10::IValue>&)>> reads_;
   std::map<std::int32_t, at::Tensor> before_;

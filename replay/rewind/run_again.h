@@ -24,8 +24,9 @@ namespace nanquest {
 /// A tape that can be run: its tables, and how often as it is asked for. Holds what it was given.
 class TapeRunner {
  public:
-  /// `bad_step`: where the incident was; its gradients (doc.gradients) are looked at there. `left_out`: a step
-  /// that the tape is without, told as one of unknown loss; nothing: none. `data` as Replayer::from_memory.
+  /// `bad_step`: where the incident was; its gradients (doc.gradients) are looked at there. `left_out`: a
+  /// step that the tape is without, told as one of unknown loss; nothing: none. `data` as
+  /// Replayer::from_memory.
   static Result<TapeRunner> make(TapeDoc tape, const std::map<std::string, at::Tensor>& data,
                                  std::int64_t bad_step, std::optional<std::int64_t> left_out = {});
 
@@ -39,9 +40,9 @@ class TapeRunner {
     /// As TraceEdit::slot_edit.
     std::map<std::int32_t, std::function<void(at::Tensor&)>> slots = {};
   };
-  /// Fills losses, failed_step and failure of `run`, or why it could not be made (`not_tried`). A run that came
-  /// to a decision of the host which would have been another (a read that is not what was recorded) ended
-  /// itself there, and `failure` says so. Never throws.
+  /// Fills losses, failed_step and failure of `run`, or why it could not be made (`not_tried`). A run that
+  /// came to a decision of the host which would have been another (a read that is not what was recorded)
+  /// ended itself there, and `failure` says so. Never throws.
   void run(const Change& change, c10::Device device, RehearsedRun& run) const;
 
  private:

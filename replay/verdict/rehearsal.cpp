@@ -158,9 +158,10 @@ void judge_run(const Rehearsal& r, RehearsedRun& run, const Baseline& b, bool cl
     run.cures = run.outlives && run.learns && low;
     const bool verified = fresh_past(r, run, b) >= kVerified;
     run.remark = run.cures       ? verified ? "cures, verified for the run" : "cures, as far as it went"
-                 : !run.outlives ? run.failed_step                              ? "goes bad too"
-                                   : run.ended_itself && !run.failure.empty() ? run.failure
-                                                                              : "did not go on for long enough"
+                 : !run.outlives ? run.failed_step ? "goes bad too"
+                                   : run.ended_itself && !run.failure.empty()
+                                       ? run.failure
+                                       : "did not go on for long enough"
                  : !run.learns   ? "stays finite, but its loss climbs"
                                  : "stays finite, but learns less";
   }
@@ -184,8 +185,9 @@ std::string explain(const Rehearsal& r, const RehearsedRoot& root) {
   return bad + "; with " + root.change + " it goes on for " + std::to_string(root.steps) +
          " steps past that and learns" +
          (root.verified ? ""
-          : r.again     ? ", on the batches of the steps before once more (which is no proof for the run: rehearse it)"
-                        : " (too few to be sure of the run)");
+          : r.again
+              ? ", on the batches of the steps before once more (which is no proof for the run: rehearse it)"
+              : " (too few to be sure of the run)");
 }
 
 RehearsedRoot root_of(const Rehearsal& r, const Baseline& b) {
@@ -221,7 +223,8 @@ void judge(Rehearsal& r) {
   if (b.failed) r.failed_steps = {b.earliest, b.latest};
   if (!std::isnan(b.most)) r.loss = {b.least, b.most};
   for (RehearsedRun& run : r.runs)
-    judge_run(r, run, b, r.not_tried.empty(), run.kind != RehearsedKind::unchanged && same(run, r.runs.front()));
+    judge_run(r, run, b, r.not_tried.empty(),
+              run.kind != RehearsedKind::unchanged && same(run, r.runs.front()));
   const bool any = std::any_of(r.runs.begin(), r.runs.end(), [](const RehearsedRun& run) {
     return run.kind == RehearsedKind::change && tried(run);
   });

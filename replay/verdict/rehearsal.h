@@ -36,9 +36,9 @@ struct RehearsedRun {
   std::int64_t first_step = 0;
   std::vector<double> losses = {};  ///< of every good step from the first on; NaN: left out on purpose
   std::optional<std::int64_t> failed_step = {};  ///< the bad step that ended it
-  std::string failure = {};  ///< "the loss is NaN"; of one that ended itself: why, if that is known
-  bool ended_itself = false;                     ///< it was over before its horizon, by itself
-  std::string not_tried = {};                    ///< why this run could not be made: it says nothing then
+  std::string failure = {};    ///< "the loss is NaN"; of one that ended itself: why, if that is known
+  bool ended_itself = false;   ///< it was over before its horizon, by itself
+  std::string not_tried = {};  ///< why this run could not be made: it says nothing then
 
   // By `judge`. Means are NaN where there is nothing to take them of.
   double mean = std::nan("");      ///< loss over the common steps

@@ -38,6 +38,7 @@ class TapeTest(AttachTest):
         self.assertGreaterEqual(bad - said["first_step"], KEPT, said)
         self.assertLessEqual(bad - said["first_step"], 2 * KEPT, said)
         self.assertGreater(said["outputs_compared"], 3, said)
+        self.assertEqual(self.replay("info", snapshot)["tape"], {"first_step": said["first_step"], "last_step": bad})
         # Weights were stored once, as the anchor found them, and the step alone is as it was.
         self.assert_bit_exact(snapshot)
         # Too few steps to see a cure in: that is said, and no root is claimed.
