@@ -60,6 +60,17 @@ Result<VerifyResult> Rewind::verify(c10::Device device) const {
   return nanquest::verify(*replayer, device);
 }
 
+/// What the run goes on without need not be bad by itself: other weights may take it.
+std::string Rewind::doubt_of_batch(c10::Device device) const {
+  auto alone = TapeRunner::make(last_step_alone(tape_), data_, step_);
+  RehearsedRun run{.kind = RehearsedKind::change, .change = "the last step alone"};
+  if (!alone) return "";
+  alone->run({}, device, run);
+  if (!run.not_tried.empty() || run.failed_step || run.losses.empty()) return "";
+  return "goes on, but the step's batch is well on the weights of step " +
+         std::to_string(tape_.steps.front().step) + ": it is not the batch alone";
+}
+
 Result<Rehearsal> Rewind::try_changes(const RewindPlan& plan, c10::Device device,
                                       const std::function<void(const std::string&)>& said) const {
   const std::vector<std::string> changes =
@@ -121,6 +132,7 @@ Result<Rehearsal> Rewind::try_changes(const RewindPlan& plan, c10::Device device
       with = &*without;
     }
     if (run.not_tried.empty()) with->run(parsed[i].change, device, run);
+    if (run.not_tried.empty() && parsed[i].leaves_out && !run.failed_step) run.doubt = doubt_of_batch(device);
     tell(run);
     r.runs.push_back(std::move(run));
   }

@@ -52,6 +52,9 @@ class Rewind {
                                 const std::function<void(const std::string&)>& said) const;
 
  private:
+  /// Of a run that goes on without the incident's step: why its batch is not what was bad; "" if it may be.
+  std::string doubt_of_batch(c10::Device device) const;
+
   TapeDoc tape_;
   std::map<std::string, at::Tensor> data_;
   std::string name_;

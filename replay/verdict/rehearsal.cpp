@@ -155,7 +155,7 @@ void judge_run(const Rehearsal& r, RehearsedRun& run, const Baseline& b, bool cl
     run.remark = "changed nothing";
   } else if (run.kind == RehearsedKind::change && claims) {
     const bool low = b.from == b.to || run.mean <= b.most + b.off;
-    run.cures = run.outlives && run.learns && low;
+    run.cures = run.outlives && run.learns && low && run.doubt.empty();
     const bool verified = fresh_past(r, run, b) >= kVerified;
     run.remark = run.cures       ? verified ? "cures, verified for the run" : "cures, as far as it went"
                  : !run.outlives ? run.failed_step ? "goes bad too"
@@ -163,7 +163,8 @@ void judge_run(const Rehearsal& r, RehearsedRun& run, const Baseline& b, bool cl
                                        ? run.failure
                                        : "did not go on for long enough"
                  : !run.learns   ? "stays finite, but its loss climbs"
-                                 : "stays finite, but learns less";
+                 : !low          ? "stays finite, but learns less"
+                                 : run.doubt;
   }
   if (run.remark.empty() && run.kind == RehearsedKind::change && !(run.end_mean < first_mean))
     run.remark = "its loss at the end is not below that at the beginning";

@@ -94,7 +94,7 @@ struct Rehearsal {
 /// - It learns if its last 16 losses are not above its own on the common steps (without any: on its first
 /// 16), within
 ///   2·s/√n of what it was there. What only survives while its loss climbs is no cure.
-/// - It cures if all three. That is verified for the run with 64 good steps past the latest failure, of which
+/// - It cures if all three, and whoever made it has no doubt. That is verified for the run with 64 good steps past the latest failure, of which
 /// none may be on batches that came before (Rehearsal::again).
 /// - The root is named after the cheapest change that cures: precision before data before the optimizer's
 /// settings.

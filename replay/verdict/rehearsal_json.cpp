@@ -36,6 +36,7 @@ Ordered run_json(const RehearsedRun& run) {
           {"failure", run.failure},
           {"ended_itself", run.ended_itself},
           {"not_tried", run.not_tried},
+          {"doubt", run.doubt},
           {"mean", number(run.mean)},
           {"end_mean", number(run.end_mean)},
           {"outlives", run.outlives},
@@ -72,6 +73,7 @@ RehearsedRun run_from(const Fields& j) {
   j.take("failure", run.failure);
   j.take("ended_itself", run.ended_itself);
   j.take("not_tried", run.not_tried);
+  j.take("doubt", run.doubt);
   j.take("mean", run.mean);
   j.take("end_mean", run.end_mean);
   j.take("outlives", run.outlives);

@@ -10,9 +10,8 @@ from torch import nn
 torch.manual_seed(1)
 model = nn.Sequential(nn.Linear(8, 16), nn.Tanh(), nn.Linear(16, 1))
 optimizer = torch.optim.AdamW(model.parameters(), lr=0.01)
-made = torch.Generator().manual_seed(2)
 for step in range(int(sys.argv[1])):
-    x = torch.randn(32, 8, generator=made)
+    x = torch.randn(32, 8)
     y = x[:, :1] - x[:, 1:2]
     if step == int(sys.argv[2]):
         y[5] = 1e30

@@ -147,6 +147,17 @@ TEST(OnceMore, TheLastStepCanBeLeftOut) {
   expect_same(losses(made, once_more(made.tape, 3, true), {}, 13), by_hand(3, 0.5, 1, false));
 }
 
+TEST(OnceMore, TheLastStepAloneRunsOnTheFirstWeights) {
+  const HandMade made;
+  auto runner = TapeRunner::make(last_step_alone(made.tape), made.data, 13);
+  ASSERT_TRUE(runner) << runner.error().text();
+  RehearsedRun run;
+  runner->run({}, at::kCPU, run);
+  EXPECT_EQ(run.not_tried, "");
+  EXPECT_EQ(run.first_step, 13);
+  expect_same(run.losses, {1.0 * kSteps});
+}
+
 TEST(OnceMore, EveryUpdateIsSoMuchOfWhatItWas) {
   const HandMade made;
   expect_same(losses(made, once_more(made.tape, 3), {.rate = 0.25}), by_hand(3, 0.125));

@@ -86,6 +86,15 @@ TEST(Rehearsal, ARunThatEndedItselfSaysWhy) {
   EXPECT_EQ(last(rehearsal({other})).remark, other.failure);
 }
 
+TEST(Rehearsal, WhereThereIsADoubtThereIsNoCure) {
+  RehearsedRun skipped = change("skip=100", 180, false);
+  skipped.doubt = "the batch is well on other weights";
+  const Rehearsal r = rehearsal({skipped, change("lr=*0.5", 180, false)});
+  EXPECT_FALSE(r.runs[3].cures);
+  EXPECT_EQ(r.runs[3].remark, skipped.doubt);
+  EXPECT_EQ(r.root->cause, "DIVERGENCE");
+}
+
 TEST(Rehearsal, ResetMomentsThatAloneCureAreABadState) {
   EXPECT_EQ(rehearsal({change("lr=*0.5", 101, true), change("moments=reset", 180, false)}).root->cause,
             "BAD_STATE");
