@@ -79,7 +79,8 @@ TEST(FullDisk, ALimitOnTheSizeOfFilesDoesNotKill) {
   }
 }
 
-const std::vector<SeriesTable> kDiskTables = {{"scalars", {"step", "loss"}, {}}, {"norms", {"a", "b", "c"}, {}}};
+const std::vector<SeriesTable> kDiskTables = {{"scalars", {"step", "loss"}, {}},
+                                              {"norms", {"a", "b", "c"}, {}}};
 
 /// Appends rows of steps first … last-1, flushing now and then; the first failure, or success.
 Status append_steps(SeriesWriter& writer, int first, int last) {

@@ -22,8 +22,8 @@
 namespace nanquest {
 namespace {
 
-constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
-constexpr double kInf = std::numeric_limits<double>::infinity();
+using nanquest::testing::kInf;
+using nanquest::testing::kNaN;
 
 std::vector<double> doubling_every(double steps, int n) {
   std::vector<double> v;
