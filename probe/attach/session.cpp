@@ -7,6 +7,7 @@
 #include <exception>
 #include <functional>
 
+#include "probe/observe/memory_of.h"
 #include "probe/snapshot/run_dir.h"
 #include "probe/step/one_line.h"
 #include "probe/tensor/copy_memory.h"
@@ -68,7 +69,7 @@ void AttachSession::begin_rounds() {
   // At level watch each step tells itself what happened in it.
   const bool keeps = options_.probe.level == Level::trace;
   rounds_ = std::make_unique<Rounds>(keeps ? options_.keep_steps : 0, options_.keep_percent / 100.0,
-                                     options_.keep_memory_percent / 100.0);
+                                     options_.keep_memory_percent / 100.0, options_.tape);
 }
 
 void AttachSession::safely(const char* doing, const std::function<void()>& work) {
@@ -191,14 +192,8 @@ void AttachSession::hand_written(const OpTraits& op, c10::ArrayRef<const c10::IV
   if (inputs.empty() || !op.argument_written[0] || current_phase() != Phase::forward ||
       current_node().in_backward)
     return;
-  at::Tensor written;
-  if (inputs[0].isTensor())
-    written = inputs[0].toTensor();
-  else if (inputs[0].isTensorList() && !inputs[0].toTensorList().empty())
-    written = inputs[0].toTensorList().get(0);
-  if (!written.defined() || !written.has_storage()) return;
-  const c10::StorageImpl* memory = written.storage().unsafeGetStorageImpl();
-  if (!weight_memory_.count(memory) || !names_.parameters.any_in(memory)) return;
+  const c10::StorageImpl* memory = memory_of(inputs[0]);
+  if (!memory || !weight_memory_.count(memory) || !names_.parameters.any_in(memory)) return;
   by_hand_ = true;
   StepAnswer answer = before_update({}, {{}, {kByHand}}, /*gradients_follow=*/false);
   if (std::exchange(answer.skip, false))

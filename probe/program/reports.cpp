@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <cerrno>
 #include <charconv>
 #include <cstdio>
 #include <cstdlib>
@@ -9,6 +10,8 @@
 #include <filesystem>
 #include <fstream>
 #include <sstream>
+
+#include "probe/snapshot/new_file.h"
 
 namespace nanquest::program {
 namespace {
@@ -23,18 +26,6 @@ std::string variable(const char* name) {
 std::string content(const fs::path& path) {
   std::ifstream file(path);
   return (std::ostringstream() << file.rdbuf()).str();
-}
-
-/// Makes the file with this text; false if there is one.
-bool make_mark(const fs::path& path, const std::string& text) {
-  FILE* file = std::fopen(path.c_str(), "wxe");
-  if (!file) {
-    if (errno == EEXIST) return false;
-    throw fs::filesystem_error("can't be written", path, {errno, std::generic_category()});
-  }
-  (void)std::fputs(text.c_str(), file);
-  (void)std::fclose(file);
-  return true;
 }
 
 }  // namespace
@@ -85,7 +76,10 @@ std::string claim(const std::string& run_dir, int rank) {
   const fs::path mark = fs::path(run_dir) / (".process.r" + std::to_string(rank));
   const std::string mine = run + " " + process + "\n";
   for (int attempt = 0; attempt < 2; ++attempt) {
-    if (make_mark(mark, mine)) return run_dir;
+    const NewFile made = make_new_file(mark.string(), mine);
+    if (made == NewFile::made) return run_dir;
+    if (made == NewFile::failed)
+      throw fs::filesystem_error("can't be written", mark, {errno, std::generic_category()});
     const std::string holder = content(mark);
     if (holder.substr(0, holder.find(' ')) == run && holder != mine) break;
     fs::remove(mark);  // an earlier run's

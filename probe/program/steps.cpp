@@ -7,20 +7,11 @@
 #include <utility>
 
 #include "probe/attach/losses.h"
+#include "probe/observe/memory_of.h"
 #include "probe/observe/op_traits.h"
 
 namespace nanquest::program {
 namespace {
-
-/// The memory of a tensor, or of the first of a list.
-const c10::StorageImpl* memory_of(const c10::IValue& value) {
-  at::Tensor tensor;
-  if (value.isTensor())
-    tensor = value.toTensor();
-  else if (value.isTensorList() && !value.toTensorList().empty())
-    tensor = value.toTensorList().get(0);
-  return tensor.defined() && tensor.has_storage() ? tensor.storage().unsafeGetStorageImpl() : nullptr;
-}
 
 double number_at(c10::ArrayRef<const c10::IValue> inputs, std::size_t position) {
   return position < inputs.size() && inputs[position].isScalar() ? inputs[position].toScalar().toDouble() : 0;

@@ -1,16 +1,13 @@
 #include "probe/step/election.h"
 
-#include <fcntl.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
 #include <filesystem>
 #include <optional>
 #include <thread>
 #include <utility>
 
 #include "probe/snapshot/atomic_file.h"
+#include "probe/snapshot/new_file.h"
 
 namespace nanquest {
 namespace {
@@ -19,19 +16,6 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::size_t kMaxLine = 4096;
 constexpr std::chrono::milliseconds kFirstLook{10}, kLongestLook{160};
-
-enum class Claim { won, lost, failed };
-
-/// Says that this rank is first, unless somebody has.
-Claim claim(const std::string& path, const std::string& line) {
-  const int file = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
-  if (file < 0) return errno == EEXIST ? Claim::lost : Claim::failed;
-  const bool written = ::write(file, line.data(), line.size()) == static_cast<ssize_t>(line.size());
-  const bool closed = ::close(file) == 0;
-  if (written && closed) return Claim::won;
-  ::unlink(path.c_str());  // a full disk: half a line would keep others waiting
-  return Claim::failed;
-}
 
 std::optional<RankRow> read_first(const std::string& path) {
   const auto text = read_whole_file(path, kMaxLine);
@@ -77,7 +61,7 @@ Seat Election::hold(std::int64_t step, RankRow row) {
   const std::string path = first_rank_path(run_dir_, step, attempt);
   std::error_code ignored;
   std::filesystem::create_directories(std::filesystem::path(path).parent_path(), ignored);
-  if (says_its_own(row.standing) && claim(path, to_line(row)) != Claim::lost) return {};
+  if (says_its_own(row.standing) && make_new_file(path, to_line(row)) != NewFile::exists) return {};
   const auto first = wait_for_first(path, Clock::now() + options_.patience);
   if (!first || first->step != step || first->world_size != world_size_) return {};
   Seat found = seat(row, *first);

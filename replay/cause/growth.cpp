@@ -24,6 +24,9 @@ constexpr std::size_t kMinRunaway = 3;
 /// By so much what begins at zero and grows evenly may grow in the later half of its steps: one, and the
 /// scatter of it.
 constexpr double kEvenBits = 1.25;
+/// A rate that is so many times larger than any before it was not meant.
+constexpr double kRateJump = 1000;
+constexpr std::size_t kLastRates = 2;
 
 /// True for columns of "scalars" that should not grow; learning rate, scale, counters and times may.
 bool should_stay(const std::string& column) {
@@ -58,10 +61,10 @@ std::vector<double> column_of(const SeriesTable& table, std::size_t column,
   return series;
 }
 
-/// Column "measured" of the scalars; empty if there is none.
-std::vector<double> measured_rows(const SnapshotDoc& doc) {
+/// The column of the scalars; empty if there is none.
+std::vector<double> scalars_of(const SnapshotDoc& doc, const std::string& column) {
   for (const SeriesTable& table : doc.history) {
-    const auto found = std::find(table.columns.begin(), table.columns.end(), "measured");
+    const auto found = std::find(table.columns.begin(), table.columns.end(), column);
     if (table.name == "scalars" && found != table.columns.end())
       return column_of(table, static_cast<std::size_t>(found - table.columns.begin()), {});
   }
@@ -167,7 +170,7 @@ std::set<std::string> layers_aside(const TraceGraph& graph, OpId op) {
 
 std::vector<Growth> find_growth(const SnapshotDoc& doc, const LayerFilter& is_of_interest) {
   std::vector<RisingSeries> looked_at;
-  const std::vector<double> measured = measured_rows(doc);
+  const std::vector<double> measured = scalars_of(doc, "measured");
   for (const SeriesTable& table : doc.history) {
     const bool scalars = table.name == "scalars";
     if (!scalars && !is_layer_table(table.name)) continue;
@@ -193,6 +196,22 @@ std::vector<Growth> find_growth(const SnapshotDoc& doc, const LayerFilter& is_of
   std::stable_sort(found.begin(), found.end(),
                    [](const Growth& a, const Growth& b) { return a.bits > b.bits; });
   return found;
+}
+
+std::optional<RateJump> find_rate_jump(const SnapshotDoc& doc) {
+  const std::vector<double> rates = scalars_of(doc, "lr"), steps = scalars_of(doc, "step");
+  if (rates.size() <= kLastRates || steps.size() != rates.size()) return std::nullopt;
+  const auto last = rates.end() - static_cast<std::ptrdiff_t>(kLastRates);
+  RateJump jump;
+  for (auto rate = rates.begin(); rate != rates.end(); ++rate) {
+    if (rate >= last && jump.before > 0 && *rate > kRateJump * jump.before) {
+      jump.rate = *rate;
+      jump.step = static_cast<std::int64_t>(steps[static_cast<std::size_t>(rate - rates.begin())]);
+      return jump;
+    }
+    jump.before = std::max(jump.before, *rate);
+  }
+  return std::nullopt;
 }
 
 }  // namespace nanquest

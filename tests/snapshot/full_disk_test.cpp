@@ -13,10 +13,6 @@ using testing::in_child;
 using testing::set_disk_space;
 using testing::TempDir;
 
-std::size_t entries(const std::string& directory) {
-  return static_cast<std::size_t>(std::distance(std::filesystem::directory_iterator(directory), {}));
-}
-
 std::string in_words(const Status& status) {
   return status.ok() ? "written"
                      : std::to_string(static_cast<int>(status.error().code)) + status.error().text();
@@ -43,7 +39,7 @@ int write_with_every_space(const TempDir& dir, bool can_reserve, int error, cons
     EXPECT_EQ(text[0] - '0', static_cast<int>(ErrorCode::io)) << space << ": " << text;
     EXPECT_NE(text.find(path + ": "), std::string::npos) << space << ": " << text;
     EXPECT_NE(text.find(words), std::string::npos) << space << ": " << text;
-    EXPECT_EQ(entries(dir.string()), 0u) << space;
+    EXPECT_EQ(dir.entries(), 0u) << space;
   }
   return refused;
 }
@@ -79,11 +75,12 @@ TEST(FullDisk, ALimitOnTheSizeOfFilesDoesNotKill) {
       return writer ? "made" : writer.error().text();
     });
     EXPECT_NE(made.find("File too large (free some space"), std::string::npos) << bytes << ": " << made;
-    EXPECT_EQ(entries(dir.string()), 0u) << bytes;
+    EXPECT_EQ(dir.entries(), 0u) << bytes;
   }
 }
 
-const std::vector<SeriesTable> kTables = {{"scalars", {"step", "loss"}, {}}, {"norms", {"a", "b", "c"}, {}}};
+const std::vector<SeriesTable> kDiskTables = {{"scalars", {"step", "loss"}, {}},
+                                              {"norms", {"a", "b", "c"}, {}}};
 
 /// Appends rows of steps first … last-1, flushing now and then; the first failure, or success.
 Status append_steps(SeriesWriter& writer, int first, int last) {
@@ -118,7 +115,7 @@ TEST(FullDisk, ASeriesKeepsWhatItHas) {
       const std::string path = dir / "s.h5";
       const std::string text = in_child([&] {
         set_disk_space(dir.string(), space, can_reserve);
-        Result<SeriesWriter> writer = SeriesWriter::create(path, kTables);
+        Result<SeriesWriter> writer = SeriesWriter::create(path, kDiskTables);
         return writer ? in_words(append_steps(*writer, 0, 10'000)) : in_words(writer.error());
       });
       if (text != "written") {
@@ -126,7 +123,7 @@ TEST(FullDisk, ASeriesKeepsWhatItHas) {
         EXPECT_NE(text.find("No space left on device (free some space"), std::string::npos)
             << space << ": " << text;
       }
-      if (entries(dir.string()) == 0) continue;
+      if (dir.entries() == 0) continue;
       Result<std::vector<SeriesTable>> got = read_series(path);
       ASSERT_TRUE(got) << space << " " << can_reserve << ": " << got.error().text();
       expect_true_rows(*got);
@@ -142,7 +139,7 @@ TEST(FullDisk, ASeriesGoesOnWhenThereIsRoomAgain) {
   const std::string path = dir / "s.h5";
   const std::string text = in_child([&]() -> std::string {
     set_disk_space(dir.string(), 2'500'000);
-    Result<SeriesWriter> writer = SeriesWriter::create(path, kTables);
+    Result<SeriesWriter> writer = SeriesWriter::create(path, kDiskTables);
     if (!writer) return writer.error().text();
     if (append_steps(*writer, 0, 60'000)) return "was not refused";
     set_disk_space(dir.string(), 100'000'000);

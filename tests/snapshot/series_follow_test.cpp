@@ -17,7 +17,7 @@ namespace {
 
 using testing::TempDir;
 
-const std::vector<SeriesTable> kTables = {{"scalars", {"step", "loss"}, {}}, {"grad_norm", {"fc"}, {}}};
+const std::vector<SeriesTable> kFollowTables = {{"scalars", {"step", "loss"}, {}}, {"grad_norm", {"fc"}, {}}};
 
 /// Steps [first, last); every second norm is NaN. `seed` makes other losses.
 void append(SeriesWriter& writer, int first, int last, double seed = 0) {
@@ -30,7 +30,7 @@ void append(SeriesWriter& writer, int first, int last, double seed = 0) {
 }
 
 Result<SeriesWriter> write(const std::string& path, int rows, double seed = 0) {
-  Result<SeriesWriter> writer = SeriesWriter::create(path, kTables);
+  Result<SeriesWriter> writer = SeriesWriter::create(path, kFollowTables);
   if (writer) append(*writer, 0, rows, seed);
   return writer;
 }

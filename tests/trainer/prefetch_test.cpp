@@ -23,7 +23,7 @@ using test::quick_model;
 using test::train;
 
 /// Numbers at a position, and a log of who asked for which.
-class Numbers final : public Task {
+class NumberTask final : public Task {
  public:
   struct Log {
     std::mutex mutex;
@@ -36,7 +36,7 @@ class Numbers final : public Task {
     bool steps_wait = false;  ///< a step ends only when the batch behind it was begun
     std::vector<std::int64_t> seen;
   };
-  explicit Numbers(Log& log) : log_(log) {}
+  explicit NumberTask(Log& log) : log_(log) {}
 
   NamedTensors parameters() const override { return {{"w", w_}}; }
   std::int64_t train_samples() const override { return 1000; }
@@ -72,12 +72,12 @@ class Numbers final : public Task {
   at::Tensor w_ = at::ones({1}).set_requires_grad(true);
 };
 
-Result<Summary> count(const Folder& folder, Numbers::Log& log, bool prefetch, std::int64_t steps,
+Result<Summary> count(const Folder& folder, NumberTask::Log& log, bool prefetch, std::int64_t steps,
                       const std::function<void(Trainer&, const StepEvent&)>& on_step = {}) {
   LoopConfig config = quick_config(folder, steps);
   config.level = Level::off;
   config.prefetch = prefetch;
-  auto task = std::make_unique<Numbers>(log);
+  auto task = std::make_unique<NumberTask>(log);
   auto adamw = make_adamw(task->parameters(), {});
   Trainer* running = nullptr;
   auto trainer = Trainer::create(config, std::move(task), std::move(*adamw),
@@ -92,13 +92,13 @@ Result<Summary> count(const Folder& folder, Numbers::Log& log, bool prefetch, st
 
 TEST(Prefetch, TheNextBatchIsMadeWhileAStepRunsAndNeverTwoAtOnce) {
   const Folder folder;
-  Numbers::Log log;
+  NumberTask::Log log;
   log.steps_wait = true;
   ASSERT_TRUE(count(folder, log, true, 5));
   EXPECT_EQ(log.seen, (std::vector<std::int64_t>{0, 4, 8, 12, 16}));
   EXPECT_FALSE(log.two_at_once);
   EXPECT_EQ(log.threads.size(), 2u) << "the first batch is made by who needs it, the others by the thread";
-  Numbers::Log plain;
+  NumberTask::Log plain;
   const Folder other;
   ASSERT_TRUE(count(other, plain, false, 5));
   EXPECT_EQ(plain.seen, log.seen);
@@ -109,7 +109,7 @@ TEST(Prefetch, AnErrorComesWithItsStepAndIsTheSameAsWithout) {
   std::vector<std::string> errors;
   for (const bool prefetch : {false, true}) {
     const Folder folder;
-    Numbers::Log log;
+    NumberTask::Log log;
     log.fails_at = 13;  // in the fourth batch, which is made while the third is learned from
     const auto summary = count(folder, log, prefetch, 6);
     ASSERT_FALSE(summary);
@@ -121,14 +121,14 @@ TEST(Prefetch, AnErrorComesWithItsStepAndIsTheSameAsWithout) {
   EXPECT_EQ(errors[1], errors[0]);
   // One that no step comes to is nobody's.
   const Folder folder;
-  Numbers::Log log;
+  NumberTask::Log log;
   log.fails_at = 13;
   EXPECT_TRUE(count(folder, log, true, 3));
 }
 
 TEST(Prefetch, AnInterruptedRunEndsAndAnExceptionOfTheStepDoesToo) {
   const Folder folder, other;
-  Numbers::Log log;
+  NumberTask::Log log;
   log.steps_wait = true;
   const auto stopped = count(folder, log, true, 100, [](Trainer& t, const StepEvent& e) {
     if (e.step == 2) t.request_stop(130);
@@ -144,9 +144,9 @@ TEST(Prefetch, AnInterruptedRunEndsAndAnExceptionOfTheStepDoesToo) {
 }
 
 TEST(Prefetch, WhatWasMadeForAnotherPositionIsNotTaken) {
-  Numbers::Log log;
+  NumberTask::Log log;
   log.fails_at = 100;
-  const Numbers task(log);
+  const NumberTask task(log);
   Prefetcher prefetcher(task);
   for (const auto& [asked, size] : {std::pair{8, 4}, std::pair{4, 3}, std::pair{100, 4}}) {
     prefetcher.ahead(asked, size);

@@ -17,14 +17,14 @@ namespace {
 
 using test::Folder;
 using test::write_file;
-using Numbers = std::vector<std::int64_t>;
+using Tokens = std::vector<std::int64_t>;
 
 template <class T>
 std::string bytes_of(const std::vector<T>& values) {
   return {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(T)};
 }
 
-Numbers row(const at::Tensor& t, std::int64_t n) {
+Tokens row(const at::Tensor& t, std::int64_t n) {
   const at::Tensor r = t[n].contiguous();
   return {r.const_data_ptr<std::int64_t>(), r.const_data_ptr<std::int64_t>() + r.numel()};
 }
@@ -79,7 +79,7 @@ TEST(Bin, NanoGptsTokensAreCutIntoWindows) {
   const TokenRows rows = (*data)->train_batch(0, 62);
   std::set<std::int64_t> begins;
   for (std::int64_t i = 0; i < 62; ++i) {
-    const Numbers tokens = row(rows.tokens, i), targets = row(rows.targets, i);
+    const Tokens tokens = row(rows.tokens, i), targets = row(rows.targets, i);
     begins.insert(tokens[0]);
     for (std::size_t n = 0; n < 16; ++n) {
       EXPECT_EQ(tokens[n], tokens[0] + static_cast<std::int64_t>(n));
@@ -200,14 +200,14 @@ TEST_F(Prepared, MasksPositionsAndNumbersAreRightAtBorders) {
   const std::int64_t packed = rows.ids[0] == "x.jsonl:3+5" ? 0 : 1, single = 1 - packed;
   EXPECT_EQ(rows.ids[static_cast<std::size_t>(packed)], "x.jsonl:3+5");
   EXPECT_EQ(rows.ids[static_cast<std::size_t>(single)], "x.jsonl:9");
-  EXPECT_EQ(row(rows.tokens, packed), (Numbers{10, 11, 12, 13, 20, 21}));
+  EXPECT_EQ(row(rows.tokens, packed), (Tokens{10, 11, 12, 13, 20, 21}));
   // 20 begins a text: it follows from nothing, though it is marked as learned.
-  EXPECT_EQ(row(rows.targets, packed), (Numbers{-100, 12, 13, -100, 21, 22}));
-  EXPECT_EQ(row(rows.positions, packed), (Numbers{0, 1, 2, 3, 0, 1}));
-  EXPECT_EQ(row(rows.parts, packed), (Numbers{0, 0, 0, 0, 1, 1}));
-  EXPECT_EQ(row(rows.tokens, single), (Numbers{30, 31, 32, 33, 2, 2}));
-  EXPECT_EQ(row(rows.targets, single), (Numbers{-100, -100, -100, 34, -100, -100}));
-  EXPECT_EQ(row(rows.parts, single), (Numbers{0, 0, 0, 0, 1, 1})) << "padding is a text of its own";
+  EXPECT_EQ(row(rows.targets, packed), (Tokens{-100, 12, 13, -100, 21, 22}));
+  EXPECT_EQ(row(rows.positions, packed), (Tokens{0, 1, 2, 3, 0, 1}));
+  EXPECT_EQ(row(rows.parts, packed), (Tokens{0, 0, 0, 0, 1, 1}));
+  EXPECT_EQ(row(rows.tokens, single), (Tokens{30, 31, 32, 33, 2, 2}));
+  EXPECT_EQ(row(rows.targets, single), (Tokens{-100, -100, -100, 34, -100, -100}));
+  EXPECT_EQ(row(rows.parts, single), (Tokens{0, 0, 0, 0, 1, 1})) << "padding is a text of its own";
 }
 
 TEST_F(Prepared, EveryDamageIsNamed) {

@@ -104,7 +104,7 @@ class Builder {
   SnapshotDoc& doc_;
 };
 
-constexpr auto kHalf = DType::float16;
+constexpr auto kFixtureHalf = DType::float16;
 constexpr auto kFull = DType::float32;
 constexpr auto kForward = Phase::forward;
 
@@ -118,24 +118,26 @@ Value block(Builder& b, int i, Value x, double growth, std::int32_t& culprit) {
   };
   Value n1 =
       b.op("aten::native_layer_norm", kForward, name + ".norm1", {x}, kFull, {8, 128, 64}, 6 + growth / 100);
-  Value h = b.op("aten::_to_copy", kForward, attention, {n1}, kHalf, {8, 128, 64}, n1.amax);
-  Value w = b.op("aten::_to_copy", kForward, attention, {weight(attention + ".qkv", {192, 64})}, kHalf,
+  Value h = b.op("aten::_to_copy", kForward, attention, {n1}, kFixtureHalf, {8, 128, 64}, n1.amax);
+  Value w = b.op("aten::_to_copy", kForward, attention, {weight(attention + ".qkv", {192, 64})}, kFixtureHalf,
                  {192, 64}, 0.5);
-  Value qkv = b.op("aten::mm", kForward, attention, {h, w}, kHalf, {1024, 192}, 30 + growth / 10);
-  Value scores = b.op("aten::bmm", kForward, attention, {qkv, qkv}, kHalf, {32, 128, 128}, 200 + growth);
-  Value p = b.op("aten::_softmax", kForward, attention, {scores}, kHalf, {32, 128, 128}, 1);
-  Value mixed = b.op("aten::bmm", kForward, attention, {p, qkv}, kHalf, {32, 128, 16}, 25 + growth / 12);
-  Value out = b.op("aten::mm", kForward, attention, {mixed, weight(attention + ".proj", {64, 64})}, kHalf,
-                   {1024, 64}, 40 + growth / 8);
+  Value qkv = b.op("aten::mm", kForward, attention, {h, w}, kFixtureHalf, {1024, 192}, 30 + growth / 10);
+  Value scores =
+      b.op("aten::bmm", kForward, attention, {qkv, qkv}, kFixtureHalf, {32, 128, 128}, 200 + growth);
+  Value p = b.op("aten::_softmax", kForward, attention, {scores}, kFixtureHalf, {32, 128, 128}, 1);
+  Value mixed =
+      b.op("aten::bmm", kForward, attention, {p, qkv}, kFixtureHalf, {32, 128, 16}, 25 + growth / 12);
+  Value out = b.op("aten::mm", kForward, attention, {mixed, weight(attention + ".proj", {64, 64})},
+                   kFixtureHalf, {1024, 64}, 40 + growth / 8);
   Value y = b.op("aten::add", kForward, name, {x, out}, kFull, {8, 128, 64}, x.amax + out.amax);
   Value n2 =
       b.op("aten::native_layer_norm", kForward, name + ".norm2", {y}, kFull, {8, 128, 64}, 7 + growth / 90);
-  Value up = b.op("aten::mm", kForward, mlp, {n2, weight(mlp + ".up", {256, 64})}, kHalf, {1024, 256},
+  Value up = b.op("aten::mm", kForward, mlp, {n2, weight(mlp + ".up", {256, 64})}, kFixtureHalf, {1024, 256},
                   300 + growth * 4);
-  Value act = b.op("aten::gelu", kForward, mlp, {up}, kHalf, {1024, 256}, up.amax);
+  Value act = b.op("aten::gelu", kForward, mlp, {up}, kFixtureHalf, {1024, 256}, up.amax);
   const bool bad = i == kBlocks - 1;
-  Value down = b.op("aten::mm", kForward, mlp, {act, weight(mlp + ".down", {64, 256})}, kHalf, {1024, 64},
-                    bad ? 65472 : 500 + growth * 12, 0, bad ? 17 : 0);
+  Value down = b.op("aten::mm", kForward, mlp, {act, weight(mlp + ".down", {64, 256})}, kFixtureHalf,
+                    {1024, 64}, bad ? 65472 : 500 + growth * 12, 0, bad ? 17 : 0);
   if (bad) culprit = b.last();
   return b.op("aten::add", kForward, name, {y, down}, kFull, {8, 128, 64}, y.amax + down.amax, 0, down.inf);
 }
@@ -169,7 +171,7 @@ SnapshotDoc fixture_doc() {
   Value head =
       b.stored(SlotOrigin::parameter, "head.weight", "parameters/head.weight", kFull, {256, 64}, 0.3);
   doc.culprit.lineage.push_back(b.last());
-  Value logits = b.op("aten::mm", kForward, "head", {n, head}, kHalf, {1024, 256}, 0, 4352);
+  Value logits = b.op("aten::mm", kForward, "head", {n, head}, kFixtureHalf, {1024, 256}, 0, 4352);
   doc.culprit.lineage.push_back(b.last());
   Value logp = b.op("aten::_log_softmax", kForward, "", {logits}, kFull, {1024, 256}, 0, 4352);
   doc.culprit.lineage.push_back(b.last());
@@ -180,8 +182,10 @@ SnapshotDoc fixture_doc() {
                  0, "NllLossBackward0");
   g = b.op("aten::_log_softmax_backward_data", Phase::backward, "", {g, logp}, kFull, {1024, 256}, 0, 262144,
            0, "LogSoftmaxBackward0");
-  Value gw = b.op("aten::mm", Phase::backward, "head", {g, n}, kHalf, {256, 64}, 0, 16384, 0, "MmBackward0");
-  g = b.op("aten::mm", Phase::backward, "head", {g, head}, kHalf, {1024, 64}, 0, 65536, 0, "MmBackward0");
+  Value gw =
+      b.op("aten::mm", Phase::backward, "head", {g, n}, kFixtureHalf, {256, 64}, 0, 16384, 0, "MmBackward0");
+  g = b.op("aten::mm", Phase::backward, "head", {g, head}, kFixtureHalf, {1024, 64}, 0, 65536, 0,
+           "MmBackward0");
   doc.gradients = {doc.ops[doc.ops.size() - 2].first_output};
   doc.ops[static_cast<std::size_t>(culprit)].flags = kOpBirth | kOpBirthFiniteAbove;
   doc.stacks = {{"model/gpt.cpp:141 nanquest::trainer::Mlp::forward",

@@ -13,13 +13,13 @@
 namespace nanquest::viewer {
 namespace {
 
-constexpr double kInf = std::numeric_limits<double>::infinity();
+constexpr double kTableInf = std::numeric_limits<double>::infinity();
 
 /// Three layers over three steps; the weights of "b" are not on record.
 History three() {
   const double nan = std::nan("");
   return History({{"scalars", {"step"}, {10, 20, 30}},
-                  {"grad_norm", {"b", "a", "c.x"}, {1, 2, 3, 4, nan, 6, 7, kInf, 0.5}},
+                  {"grad_norm", {"b", "a", "c.x"}, {1, 2, 3, 4, nan, 6, 7, kTableInf, 0.5}},
                   {"weight_norm", {"a", "c.x"}, {5, 6, 5, 6, 5, 6}}});
 }
 
@@ -29,13 +29,13 @@ std::vector<std::string> names(const LayerTable& table) {
   return out;
 }
 
-using Names = std::vector<std::string>;
+using NameList = std::vector<std::string>;
 
 TEST(LayerTable, HoldsEveryStatisticAtTheStepAndWhatWasOverTheRows) {
   const LayerTable table = layer_table(three(), Statistic::gradient, 1, 0, 3);
   EXPECT_EQ(table.step, 20);
-  EXPECT_EQ(table.columns, (Names{"Gradient norm", "Weight norm", "Smallest", "Largest", "NaN", "Inf"}));
-  EXPECT_EQ(names(table), (Names{"b", "a", "c.x"}));
+  EXPECT_EQ(table.columns, (NameList{"Gradient norm", "Weight norm", "Smallest", "Largest", "NaN", "Inf"}));
+  EXPECT_EQ(names(table), (NameList{"b", "a", "c.x"}));
   using Values = std::vector<std::optional<double>>;
   EXPECT_EQ(table.rows[0].values, (Values{4, std::nullopt, 1, 7, 0, 0}));
   EXPECT_TRUE(std::isnan(*table.rows[1].values[0]));
@@ -50,22 +50,22 @@ TEST(LayerTable, HoldsEveryStatisticAtTheStepAndWhatWasOverTheRows) {
 TEST(LayerTable, SortsWhatIsNotFiniteAboveAllNumbers) {
   LayerTable table = layer_table(three(), Statistic::gradient, 1, 0, 3);
   table.sort(0, true);
-  EXPECT_EQ(names(table), (Names{"a", "c.x", "b"})) << "NaN, 6, 4";
+  EXPECT_EQ(names(table), (NameList{"a", "c.x", "b"})) << "NaN, 6, 4";
   table.sort(0, false);
-  EXPECT_EQ(names(table), (Names{"b", "c.x", "a"}));
+  EXPECT_EQ(names(table), (NameList{"b", "c.x", "a"}));
   table.sort(1, false);
-  EXPECT_EQ(names(table), (Names{"a", "c.x", "b"})) << "what has no value is last";
+  EXPECT_EQ(names(table), (NameList{"a", "c.x", "b"})) << "what has no value is last";
   table.sort(1, true);
-  EXPECT_EQ(names(table), (Names{"c.x", "a", "b"}));
+  EXPECT_EQ(names(table), (NameList{"c.x", "a", "b"}));
   table.sort(-1, false);
-  EXPECT_EQ(names(table), (Names{"a", "b", "c.x"}));
+  EXPECT_EQ(names(table), (NameList{"a", "b", "c.x"}));
   LayerTable end = layer_table(three(), Statistic::gradient, 2, 0, 3);
   end.sort(0, true);
-  EXPECT_EQ(names(end), (Names{"a", "b", "c.x"})) << "+Inf, 7, 0.5";
+  EXPECT_EQ(names(end), (NameList{"a", "b", "c.x"})) << "+Inf, 7, 0.5";
 }
 
 TEST(LayerTable, WordsFindLayers) {
-  EXPECT_EQ(names(layer_table(three(), Statistic::gradient, 0, 0, 3, "X c")), Names{"c.x"});
+  EXPECT_EQ(names(layer_table(three(), Statistic::gradient, 0, 0, 3, "X c")), NameList{"c.x"});
   EXPECT_TRUE(layer_table(three(), Statistic::gradient, 0, 0, 3, "none").rows.empty());
   EXPECT_TRUE(layer_table(History(), Statistic::gradient, 0, 0, 0).rows.empty());
 }

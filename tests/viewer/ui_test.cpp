@@ -20,9 +20,9 @@ using testing::Driver;
 using testing::norms_of;
 using testing::trace_of;
 
-class Ui : public testing::OpenStory {};
+class UiTest : public testing::OpenStory {};
 
-TEST_F(Ui, EveryPanelDrawsOnlyFiniteVertices) {
+TEST_F(UiTest, EveryPanelDrawsOnlyFiniteVertices) {
   std::vector<Panel> panels = {Panel::all};
   for (const PanelInfo& info : all_panels()) panels.push_back(info.panel);
   for (const Panel panel : panels)
@@ -34,7 +34,7 @@ TEST_F(Ui, EveryPanelDrawsOnlyFiniteVertices) {
     }
 }
 
-TEST_F(Ui, EveryStatisticDrawsOnlyFiniteVertices) {
+TEST_F(UiTest, EveryStatisticDrawsOnlyFiniteVertices) {
   Driver norms(session(), Panel::norms);
   for (int s = 0; s < kStatistics; ++s) {
     session().select_statistic(static_cast<Statistic>(s));
@@ -43,7 +43,7 @@ TEST_F(Ui, EveryStatisticDrawsOnlyFiniteVertices) {
   EXPECT_EQ(norms.bad_vertices(), 0);
 }
 
-TEST_F(Ui, EveryTensorDrawsOnlyFiniteVertices) {
+TEST_F(UiTest, EveryTensorDrawsOnlyFiniteVertices) {
   Driver driver(session(), Panel::tensor);
   const std::vector<StoredTensor> tensors = session().incident()->tensors;
   for (const StoredTensor& tensor : tensors) {
@@ -54,7 +54,7 @@ TEST_F(Ui, EveryTensorDrawsOnlyFiniteVertices) {
   EXPECT_EQ(driver.bad_vertices(), 0);
 }
 
-TEST_F(Ui, NonFiniteValuesAreLoud) {
+TEST_F(UiTest, NonFiniteValuesAreLoud) {
   Driver driver(session(), Panel::norms);
   driver.frame(4);
   EXPECT_GT(driver.coloured(mark_colour(Mark::nan)), 40);      // a whole column of cells, and the lane
@@ -64,7 +64,7 @@ TEST_F(Ui, NonFiniteValuesAreLoud) {
   EXPECT_LT(driver.coloured(mark_colour(Mark::pos_inf)), 20);
 }
 
-TEST_F(Ui, GreenIsAFixThatWasVerified) {
+TEST_F(UiTest, GreenIsAFixThatWasVerified) {
   const auto green = [](Session& shown) {
     Driver driver(shown, Panel::verdict);
     driver.frame(4);
@@ -80,7 +80,7 @@ TEST_F(Ui, GreenIsAFixThatWasVerified) {
   EXPECT_EQ(green(session()), 0) << "on a change that was not verified";
 }
 
-TEST_F(Ui, ClickingAStatisticShowsIt) {
+TEST_F(UiTest, ClickingAStatisticShowsIt) {
   Driver driver(session(), Panel::norms);
   driver.frame(4);
   ASSERT_TRUE(driver.click("Weight norm"));
@@ -90,7 +90,7 @@ TEST_F(Ui, ClickingAStatisticShowsIt) {
   EXPECT_EQ(norms_of(driver).plots, NormsPanel::heat_map);
 }
 
-TEST_F(Ui, ClickingAnOpSelectsItEverywhere) {
+TEST_F(UiTest, ClickingAnOpSelectsItEverywhere) {
   Driver driver(session(), Panel::trace);
   driver.frame(4);
   const std::int32_t culprit = session().selection().op;
@@ -101,7 +101,7 @@ TEST_F(Ui, ClickingAnOpSelectsItEverywhere) {
   EXPECT_EQ(session().selection().tensor, "parameters/blocks.3.mlp.up.weight");
 }
 
-TEST_F(Ui, BracketsWalkAlongTheData) {
+TEST_F(UiTest, BracketsWalkAlongTheData) {
   Driver driver(session(), Panel::trace);
   driver.frame(4);
   const std::int32_t culprit = session().selection().op;
@@ -115,7 +115,7 @@ TEST_F(Ui, BracketsWalkAlongTheData) {
   EXPECT_EQ(session().selection().op, culprit);
 }
 
-TEST_F(Ui, ArrowsMoveThroughTheFilteredTrace) {
+TEST_F(UiTest, ArrowsMoveThroughTheFilteredTrace) {
   Driver driver(session(), Panel::trace);
   driver.frame(4);
   const std::int32_t culprit = session().selection().op;
@@ -126,7 +126,7 @@ TEST_F(Ui, ArrowsMoveThroughTheFilteredTrace) {
   EXPECT_EQ(session().selection().op, culprit);
 }
 
-TEST_F(Ui, SlashFilters) {
+TEST_F(UiTest, SlashFilters) {
   Driver driver(session(), Panel::all);
   driver.frame(5);
   driver.type("/");
@@ -136,7 +136,7 @@ TEST_F(Ui, SlashFilters) {
   EXPECT_EQ(trace_of(driver).visible_ops.size(), session().incident()->trace.filter("softmax").size());
 }
 
-TEST_F(Ui, AFilterThatCannotBeShownTakesNoKeysLater) {
+TEST_F(UiTest, AFilterThatCannotBeShownTakesNoKeysLater) {
   session().restore({});
   Driver driver(session(), Panel::trace);
   driver.frame(3);
@@ -148,7 +148,7 @@ TEST_F(Ui, AFilterThatCannotBeShownTakesNoKeysLater) {
   EXPECT_STREQ(trace_of(driver).filter, "");
 }
 
-TEST_F(Ui, ControlRReloadsAndKeepsTheSelection) {
+TEST_F(UiTest, ControlRReloadsAndKeepsTheSelection) {
   Driver driver(session(), Panel::all);
   driver.frame(5);
   session().select_op(3);
@@ -159,7 +159,7 @@ TEST_F(Ui, ControlRReloadsAndKeepsTheSelection) {
   EXPECT_EQ(session().selection(), before);
 }
 
-TEST_F(Ui, QuestionMarkShowsTheKeys) {
+TEST_F(UiTest, QuestionMarkShowsTheKeys) {
   Driver driver(session(), Panel::all);
   driver.frame(4);
   const int before = driver.vertices();
@@ -169,7 +169,7 @@ TEST_F(Ui, QuestionMarkShowsTheKeys) {
   EXPECT_LT(driver.vertices(), before + 200);
 }
 
-TEST_F(Ui, ClickingAnIncidentOpensIt) {
+TEST_F(UiTest, ClickingAnIncidentOpensIt) {
   Driver driver(session(), Panel::runs);
   driver.frame(4);
   ASSERT_TRUE(driver.click("90"));
@@ -177,7 +177,7 @@ TEST_F(Ui, ClickingAnIncidentOpensIt) {
   EXPECT_EQ(verdict_page(session()).state, VerdictPage::State::not_replayed);
 }
 
-TEST_F(Ui, ADamagedIncidentIsSaidAndTheOthersCanBeOpened) {
+TEST_F(UiTest, ADamagedIncidentIsSaidAndTheOthersCanBeOpened) {
   for (const testing::Damage& damage : testing::all_damages()) {
     SCOPED_TRACE(damage.name);
     const std::string run = temp_.path() + "/" + damage.name;
@@ -207,7 +207,7 @@ TEST_F(Ui, ADamagedIncidentIsSaidAndTheOthersCanBeOpened) {
   }
 }
 
-TEST_F(Ui, DefaultLayoutShowsEveryPanel) {
+TEST_F(UiTest, DefaultLayoutShowsEveryPanel) {
   Driver driver(session(), Panel::all);
   driver.frame(5);
   // Those that share a place are tabs of it, the last of them in front.
@@ -218,7 +218,7 @@ TEST_F(Ui, DefaultLayoutShowsEveryPanel) {
   for (const char* item : {"Weight norm", "##filter", "90"}) EXPECT_TRUE(driver.sees(item)) << item;
 }
 
-TEST_F(Ui, SurvivesARunThatVanishesOrBreaks) {
+TEST_F(UiTest, SurvivesARunThatVanishesOrBreaks) {
   Driver driver(session(), Panel::all);
   driver.frame(4);
   std::filesystem::resize_file(snapshot_, 64);
@@ -253,7 +253,7 @@ TEST(Pace, DrawsNothingWhileNothingHappens) {
   EXPECT_TRUE(pace.next(true)) << "and at once when something does";
 }
 
-TEST_F(Ui, WhatIsHeldDownIsDrawn) {
+TEST_F(UiTest, WhatIsHeldDownIsDrawn) {
   Driver driver(session(), Panel::all);
   driver.frame(3);
   EXPECT_FALSE(input_waits());
@@ -269,7 +269,7 @@ TEST_F(Ui, WhatIsHeldDownIsDrawn) {
 }
 
 /// The press and the release of a quick click come in the last frame before the loop would sleep.
-TEST_F(Ui, AQuickClickIsDrawnBeforeTheWindowSleeps) {
+TEST_F(UiTest, AQuickClickIsDrawnBeforeTheWindowSleeps) {
   Driver driver(session(), Panel::runs);
   Pace pace;
   for (driver.frame(); !pace.may_wait(); driver.frame()) pace.next(input_waits());

@@ -17,7 +17,7 @@ constexpr std::string_view kClock[] = {"second",     "seconds", "sec",      "sec
                                        "throughput", "fps",     "tflops",   "mfu"};
 
 /// "train/tokens_per_second" in small letters: train, tokens, per, second.
-std::vector<std::string> words_of(const std::string& name) {
+std::vector<std::string> lower_words(const std::string& name) {
   std::vector<std::string> words(1);
   for (const char c : name) {
     const auto letter = static_cast<unsigned char>(c);
@@ -43,7 +43,7 @@ bool is_own_column(const std::string& name) {
 }
 
 bool is_clock_column(const std::string& name) {
-  const std::vector<std::string> words = words_of(name);
+  const std::vector<std::string> words = lower_words(name);
   if (words.empty()) return false;
   // "time" and "s" are common elsewhere ("time_embedding_norm"): at the end alone they are of the clock.
   if (words.back() == "time" || name.ends_with("/s") || name.ends_with("_per_s")) return true;

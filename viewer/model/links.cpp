@@ -15,7 +15,7 @@ struct Word {
   std::size_t begin = 0, end = 0;
 };
 
-std::vector<Word> words_of(const std::string& text) {
+std::vector<Word> spelt_words(const std::string& text) {
   constexpr std::string_view apart = " \n\t,;()[]\"'";
   std::vector<Word> words;
   for (std::size_t at = 0; (at = text.find_first_not_of(apart, at)) != std::string::npos;) {
@@ -116,7 +116,7 @@ std::vector<Span> Names::linked(const std::string& text) const {
     spans.push_back({text.substr(begin, end - begin), link});
     done = end;
   };
-  const std::vector<Word> words = words_of(text);
+  const std::vector<Word> words = spelt_words(text);
   const auto spelt = [&](std::size_t i) {
     return i < words.size() ? text.substr(words[i].begin, words[i].end - words[i].begin) : std::string();
   };

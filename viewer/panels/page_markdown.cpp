@@ -25,7 +25,7 @@ std::string markdown_plain(const std::string& text) {
 
 namespace {
 
-void put_table(std::string& out, const PageTable& table) {
+void put_markdown_table(std::string& out, const PageTable& table) {
   if (!table.title.empty()) out += "### " + markdown_plain(table.title) + "\n\n";
   if (table.rows.empty()) return;
   std::string rule;
@@ -54,7 +54,7 @@ std::string page_markdown(const std::string& title, const PanelPage& page) {
                ? "- " + markdown_plain(fact.text) + "\n"
                : "- **" + markdown_plain(fact.label) + "**: " + markdown_plain(fact.text) + "\n";
   if (!page.facts.empty()) out += "\n";
-  for (const PageTable& table : page.tables) put_table(out, table);
+  for (const PageTable& table : page.tables) put_markdown_table(out, table);
   return out;
 }
 

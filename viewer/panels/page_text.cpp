@@ -8,7 +8,7 @@
 namespace nanquest::viewer {
 namespace {
 
-void put_table(std::string& out, const PageTable& table) {
+void put_plain_table(std::string& out, const PageTable& table) {
   std::vector<std::vector<std::string>> rows;
   for (const PageTable::Row& row : table.rows) rows.push_back(row.cells);
   if (!table.title.empty()) out += (out.empty() ? "" : "\n") + table.title + '\n';
@@ -29,7 +29,7 @@ std::string page_text(const PanelPage& page) {
       std::any_of(page.facts.begin(), page.facts.end(), [](const Fact& fact) { return !fact.label.empty(); });
   for (const Fact& fact : page.facts)
     labelled ? paragraph(out, fact.label, fact.text) : put(out, "  {}\n", fact.text);
-  for (const PageTable& table : page.tables) put_table(out, table);
+  for (const PageTable& table : page.tables) put_plain_table(out, table);
   return out;
 }
 

@@ -34,7 +34,7 @@ bool another_forward_op_is_to_blame(const Case& c) {
   });
 }
 
-Finding finding(const Case& c, const Elements& e, std::int64_t bad) {
+Finding finding_of_zero(const Case& c, const Elements& e, std::int64_t bad) {
   const OpSemantics& log = *e.semantics;
   const std::string point(log.pole_text), argument(log.argument);
   const std::string elements = std::to_string(bad) + " of " + count_text(e.output.numel(), "element");
@@ -67,7 +67,7 @@ std::optional<Finding> examine_log_zero(const Case& c, const Subject&) {
   const auto e = elements_of(c, c.op_index());
   if (!e || e->semantics->pole_kind != Pole::logarithm || count_true(e->born) == 0) return std::nullopt;
   if (count_true(at::logical_and(e->born, at::logical_not(e->at_pole()))) > 0) return std::nullopt;
-  return finding(c, *e, count_true(e->born));
+  return finding_of_zero(c, *e, count_true(e->born));
 }
 
 }  // namespace

@@ -132,7 +132,7 @@ struct PinnedAllocator final : c10::Allocator {
   }
 };
 
-const c10::AllocatorRegisterer<c10::DeviceType::PrivateUse1> registered(device_allocator());
+const c10::AllocatorRegisterer<c10::DeviceType::PrivateUse1> allocator_registered(device_allocator());
 
 }  // namespace
 

@@ -13,10 +13,10 @@ namespace nqdev {
 namespace {
 
 using c10::IValue;
-constexpr c10::DeviceType kType = c10::DeviceType::PrivateUse1;
+constexpr c10::DeviceType kDevice = c10::DeviceType::PrivateUse1;
 
 c10::Device device_number(int device) {
-  return {kType, static_cast<c10::DeviceIndex>(device)};
+  return {kDevice, static_cast<c10::DeviceIndex>(device)};
 }
 
 /// The value with its tensors, and its devices if asked for, replaced.
@@ -33,7 +33,7 @@ IValue mapped(const IValue& value, const Converter& with) {
       list.push_back(element.isNone() ? std::optional<at::Tensor>() : with.tensor(element.toTensor()));
     return list;
   }
-  if (value.isDevice() && value.toDevice().type() == kType) return with.device;
+  if (value.isDevice() && value.toDevice().type() == kDevice) return with.device;
   return value;
 }
 
@@ -165,7 +165,7 @@ void write_back(const c10::FunctionSchema& schema, const std::vector<IValue>& co
 
 std::optional<int> device_in(const IValue& value) {
   std::optional<int> found;
-  if (value.isDevice() && value.toDevice().type() == kType && value.toDevice().has_index())
+  if (value.isDevice() && value.toDevice().type() == kDevice && value.toDevice().has_index())
     return value.toDevice().index();
   each_tensor_in(value, [&](const at::Tensor& t) {
     if (!found && is_ours(t)) found = t.device().index();

@@ -188,7 +188,7 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
 }
 
 namespace {
-[[maybe_unused]] const bool registered = (register_one_kernel_each(), true);
+[[maybe_unused]] const bool kernels_registered = (register_one_kernel_each(), true);
 }  // namespace
 
 }  // namespace nqdev

@@ -115,7 +115,7 @@ struct Hooks final : at::PrivateUse1HooksInterface {
 
 C10_REGISTER_GUARD_IMPL(PrivateUse1, Guard)
 
-[[maybe_unused]] const bool registered = [] {
+[[maybe_unused]] const bool runtime_registered = [] {
   c10::register_privateuse1_backend("nqdev");
   register_graphs();
   static Hooks hooks;

@@ -10,7 +10,7 @@ namespace {
 
 std::array<std::int64_t, static_cast<std::size_t>(Counter::count_)> counters{};
 std::array<std::int64_t, static_cast<std::size_t>(Failure::count_)> planned{-1, -1, -1};
-std::string pending;
+std::string pending_error;
 bool lost = false;
 
 [[noreturn]] void throw_lost() {
@@ -52,14 +52,14 @@ bool fails_now(Failure what) {
 
 void set_pending_error(const char* text) {
   const std::lock_guard lock(mutex());
-  if (pending.empty()) pending = text;
+  if (pending_error.empty()) pending_error = text;
 }
 
 void throw_pending_error() {
   const std::lock_guard lock(mutex());
   if (lost) throw_lost();
-  if (pending.empty()) return;
-  TORCH_CHECK(false, "nqdev: an earlier kernel failed: ", pending);
+  if (pending_error.empty()) return;
+  TORCH_CHECK(false, "nqdev: an earlier kernel failed: ", pending_error);
 }
 
 void check_alive() {
@@ -70,7 +70,7 @@ void check_alive() {
 
 void heal() {
   const std::lock_guard lock(mutex());
-  pending.clear();
+  pending_error.clear();
   planned.fill(-1);
   lost = false;
 }

@@ -9,7 +9,7 @@
 namespace faultbench {
 namespace {
 
-bool bad(const at::Tensor& t) {
+bool holds_bad(const at::Tensor& t) {
   return t.defined() && t.is_floating_point() && t.numel() > 0 && !at::isfinite(t).all().item<bool>();
 }
 bool has_nan(const at::Tensor& t) {
@@ -22,7 +22,7 @@ std::pair<bool, bool> look(const Values& values) {
   std::pair<bool, bool> found;
   for (const c10::IValue& value : values) {
     if (value.isTensor()) {
-      found.first = found.first || bad(value.toTensor());
+      found.first = found.first || holds_bad(value.toTensor());
       found.second = found.second || has_nan(value.toTensor());
     }
   }

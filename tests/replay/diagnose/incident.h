@@ -49,6 +49,20 @@ class Incident {
   std::unique_ptr<Replayer> replayer_;
 };
 
+/// What is found of a step whose loss is f() and whose one parameter is `w`.
+inline Finding finding_of(const at::Tensor& w, const std::function<at::Tensor()>& f) {
+  StepState state;
+  state.parameters = {{"w", w}};
+  w.mutable_grad() = at::Tensor();  // an earlier step's would be added to
+  return Incident(state,
+                  [&] {
+                    const at::Tensor loss = f();
+                    loss.backward();
+                    return loss;
+                  })
+      .finding();
+}
+
 /// The first counterfactual whose text contains `part`; fails the test if there is none.
 inline Counterfactual tried(const Verdict& v, const std::string& part) {
   for (const Counterfactual& c : v.counterfactuals)

@@ -29,7 +29,7 @@ Recording record_blind(const Step& step) {
 }
 
 /// fp16 values leave their range, and 1/sqrt(infinity) is a finite 0 where a number belongs.
-Step hidden_overflow() {
+Step overflow_in_half() {
   const at::Tensor w = at::full({4}, 300.0).to(at::kHalf).set_requires_grad(true);
   Step step;
   step.state.parameters = {{"w", w}};
@@ -43,7 +43,7 @@ Step hidden_overflow() {
 
 TEST(StandingHidden, BirthsOfADeviceAreJudgedWhenItsFileIsOpened) {
   constexpr std::uint32_t kJudged = kOpBirthFiniteAbove | kOpBirthStays | kOpHidesDamage | kOpHidesNothing;
-  const Step step = hidden_overflow();
+  const Step step = overflow_in_half();
   Recording recording = record_step(step.state, step.run, {.stacks = false});
   const SnapshotDoc told = recording.doc;
   ASSERT_EQ(told.culprit.value, "silent");

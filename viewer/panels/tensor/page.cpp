@@ -6,7 +6,7 @@
 namespace nanquest::viewer {
 namespace {
 
-constexpr std::uint64_t kGlance = 8;  // elements before and after the one that is looked at
+constexpr std::uint64_t kGlanceElements = 8;  // elements before and after the one that is looked at
 
 PageTable fits_of(const TensorDetail& detail, const WhatIf& what) {
   PageTable table{PageTable::Kind::plain,
@@ -37,7 +37,7 @@ PageTable exponents_of(const TensorDetail& detail) {
 }
 
 PageTable elements_of(const ElementPage& page, std::uint64_t shown, DType dtype, Extent extent) {
-  const std::uint64_t around = extent == Extent::glance ? kGlance : kElementPage;
+  const std::uint64_t around = extent == Extent::glance ? kGlanceElements : kElementPage;
   const bool placed = !page.elements.front().position.empty();
   PageTable table{PageTable::Kind::plain, "", {{"element", true}}, {}};
   if (placed) table.columns.push_back({"place"});

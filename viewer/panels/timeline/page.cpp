@@ -10,8 +10,8 @@
 namespace nanquest::viewer {
 namespace {
 
-constexpr std::size_t kGlance = 40;  // events of a lane
-constexpr std::size_t kPlaces = 12;  // with their headroom
+constexpr std::size_t kGlanceEvents = 40;  // events of a lane
+constexpr std::size_t kPlaces = 12;        // with their headroom
 
 PageTable table_of(TimelineEvent::Lane lane, const std::vector<TimelineEvent>& events, std::size_t most) {
   PageTable table{PageTable::Kind::plain, lane_title(lane), {{"Event"}}, {}};
@@ -84,7 +84,7 @@ PanelPage page_of_timeline(Session& session, Extent extent) {
   if (!session.rehearsed().empty()) page.tables.push_back(rehearsed_table(session.rehearsed()));
   if (headroom) page.tables.push_back(*std::move(headroom));
   const std::vector<TimelineEvent> events = timeline_events(session);
-  const std::size_t most = extent == Extent::glance ? kGlance : kWholeRows;
+  const std::size_t most = extent == Extent::glance ? kGlanceEvents : kWholeRows;
   for (int i = 0; i < shown_lanes(events); ++i)
     page.tables.push_back(table_of(static_cast<TimelineEvent::Lane>(i), events, most));
   if (!session.headroom().empty())

@@ -9,7 +9,7 @@
 namespace nanquest::viewer {
 namespace {
 
-constexpr std::size_t kGlance = 41;  // ops around the chosen one
+constexpr std::size_t kGlanceOps = 41;  // ops around the chosen one
 
 std::string range_text(const ValueRange& range) {
   std::string text = amax_text(range);
@@ -35,7 +35,7 @@ PanelPage page_of_trace(Session& session, Extent extent) {
   if (incident == nullptr) return {verdict_page(session).headline, {}, {}, {}};
   const TraceView& trace = incident->trace;
   const std::int32_t chosen = session.selection().op;
-  const std::size_t most = std::min(trace.size(), extent == Extent::glance ? kGlance : kWholeRows);
+  const std::size_t most = std::min(trace.size(), extent == Extent::glance ? kGlanceOps : kWholeRows);
   const std::size_t centre = chosen == kNone ? 0 : static_cast<std::size_t>(chosen);
   const std::size_t last = std::min(trace.size(), std::max(most, centre + most / 2 + 1)), first = last - most;
   PanelPage page;

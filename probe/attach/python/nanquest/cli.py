@@ -11,7 +11,7 @@ import sys
 
 from . import __version__, explain, launcher, library, native, prepare, programs, rehearse, reports, sample
 from .launcher import USAGE_ERROR
-from .settings import ACTIONS, FORECASTS, LEVELS, LOGGERS, OFF, REPORTS, Settings, say, step_numbers, switched_off
+from .settings import ACTIONS, FORECASTS, LEVELS, LOGGERS, OFF, REPORTS, TAPE, Settings, say, step_numbers, switched_off
 
 DOORS = {"replay": "nanquest-replay", "view": "nanquest-viewer"}
 
@@ -96,6 +96,9 @@ def _parser() -> argparse.ArgumentParser:
         sub.add_argument("--keep-memory-percent", type=_whole, default=Settings.keep_memory_percent, metavar="N",
                          help="how much of the free memory --keep-steps may take, in percent; where it would take more, "
                               "none stay (default: %(default)s)")
+        sub.add_argument("--tape", type=_whole, nargs="?", const=TAPE, default=Settings.tape, metavar="K",
+                         help="keep an unbroken record of the last K to 2 K steps, in up to --keep-memory-percent of the free memory; "
+                              f"an incident's file holds it, for nanquest-replay rewind (without K: {TAPE}; default: none)")
         sub.add_argument("--max-incidents", type=_whole, default=Settings.max_incidents, metavar="N",
                          help="files written at most (default: %(default)s)")
         sub.add_argument("--few-files-from", type=_whole, default=Settings.few_files_from, metavar="N",

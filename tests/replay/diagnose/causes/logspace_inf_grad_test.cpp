@@ -19,20 +19,7 @@ TEST(LogspaceInfGrad, ItsSampleIsExplained) {
   EXPECT_EQ(v.precision.verdict, PrecisionVerdict::structural);
 }
 
-Finding finding_of(const at::Tensor& w, const std::function<at::Tensor()>& f) {
-  StepState state;
-  state.parameters = {{"w", w}};
-  w.mutable_grad() = at::Tensor();  // an earlier step's would be added to
-  return Incident(state,
-                  [&] {
-                    const at::Tensor loss = f();
-                    loss.backward();
-                    return loss;
-                  })
-      .finding();
-}
-
-at::Tensor closed_row() {
+at::Tensor a_closed_row() {
   at::Tensor mask = at::zeros({3, 4}, at::kBool);
   mask[1].fill_(true);
   mask[2][0] = true;
@@ -40,7 +27,7 @@ at::Tensor closed_row() {
 }
 
 TEST(LogspaceInfGrad, LogsumexpAndItsKindInSeveralFormats) {
-  const at::Tensor w = leaf(at::randn({3, 4})), mask = closed_row();
+  const at::Tensor w = leaf(at::randn({3, 4})), mask = a_closed_row();
   for (const at::ScalarType type : {at::kFloat, at::kHalf, at::kDouble}) {
     const Finding f = finding_of(w, [&] {
       const at::Tensor x = w.to(type) + at::zeros({3, 4}).to(type).masked_fill(mask, -kInf);
@@ -52,7 +39,7 @@ TEST(LogspaceInfGrad, LogsumexpAndItsKindInSeveralFormats) {
 }
 
 TEST(LogspaceInfGrad, AMaximumTakenAwayByHand) {
-  const at::Tensor w = leaf(at::randn({3, 4})), mask = closed_row();
+  const at::Tensor w = leaf(at::randn({3, 4})), mask = a_closed_row();
   const Finding f = finding_of(w, [&] {
     const at::Tensor x = w.masked_fill(mask, -kInf);
     const at::Tensor m = at::amax(x, 1, true);
@@ -63,7 +50,7 @@ TEST(LogspaceInfGrad, AMaximumTakenAwayByHand) {
 
 TEST(LogspaceInfGrad, EmptyPartsThatAreMerged) {
   // Two parts of an attention, each with its own maximum and sum: in row 1 both saw nothing.
-  const at::Tensor w = leaf(at::randn({3, 4})), mask = closed_row();
+  const at::Tensor w = leaf(at::randn({3, 4})), mask = a_closed_row();
   const Finding f = finding_of(w, [&] {
     const at::Tensor x = w.masked_fill(mask, -kInf);
     const at::Tensor m1 = at::amax(x.narrow(1, 0, 2), 1), m2 = at::amax(x.narrow(1, 2, 2), 1);
@@ -74,7 +61,7 @@ TEST(LogspaceInfGrad, EmptyPartsThatAreMerged) {
 }
 
 TEST(LogspaceInfGrad, TheLogOfASumOfNothing) {
-  const at::Tensor w = leaf(at::randn({3, 4})), mask = closed_row();
+  const at::Tensor w = leaf(at::randn({3, 4})), mask = a_closed_row();
   const Finding f = finding_of(w, [&] {
     const at::Tensor x = w.masked_fill(mask, -kInf);
     return at::sigmoid(at::exp(x).sum(1).log()).sum() + at::logsumexp(at::exp(x).sum(1).log(), 0);
@@ -83,7 +70,7 @@ TEST(LogspaceInfGrad, TheLogOfASumOfNothing) {
 }
 
 TEST(LogspaceInfGrad, ASoftmaxByHandIsNot) {
-  const at::Tensor w = leaf(at::randn({3, 4})), mask = closed_row();
+  const at::Tensor w = leaf(at::randn({3, 4})), mask = a_closed_row();
   const Finding f = finding_of(w, [&] {
     const at::Tensor x = w.masked_fill(mask, -kInf);
     const at::Tensor e = at::exp(x - at::amax(x, 1, true));

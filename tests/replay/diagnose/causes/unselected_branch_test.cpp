@@ -16,20 +16,6 @@ TEST(UnselectedBranch, ItsSampleIsExplainedAndTheFixIsVerified) {
                                                .poison = {2}});
 }
 
-/// The label of a step whose loss is the sum of `f(w)`.
-Finding finding_of(const at::Tensor& w, const std::function<at::Tensor()>& f) {
-  StepState state;
-  state.parameters = {{"w", w}};
-  w.mutable_grad() = at::Tensor();  // an earlier step's would be added to
-  return Incident(state,
-                  [&] {
-                    const at::Tensor loss = f();
-                    loss.backward();
-                    return loss;
-                  })
-      .finding();
-}
-
 TEST(UnselectedBranch, WhereOverRootPowAndLog) {
   const at::Tensor w = leaf(at::tensor({0.f, 4.f, 0.f, 9.f}));
   const at::Tensor zero = at::zeros({4});

@@ -1,0 +1,22 @@
+#include "probe/snapshot/new_file.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+namespace nanquest {
+
+NewFile make_new_file(const std::string& path, std::string_view text) {
+  const int file = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+  if (file < 0) return errno == EEXIST ? NewFile::exists : NewFile::failed;
+  const bool written = ::write(file, text.data(), text.size()) == static_cast<ssize_t>(text.size());
+  int why = written ? 0 : errno;
+  if (::close(file) != 0 && why == 0) why = errno;
+  if (written && why == 0) return NewFile::made;
+  ::unlink(path.c_str());  // a full disk: half a text would keep others waiting
+  errno = why == 0 ? ENOSPC : why;
+  return NewFile::failed;
+}
+
+}  // namespace nanquest
