@@ -120,7 +120,7 @@ class RefusedTest(FinetuneTest):
         with self.subTest("tokens that the model has not"):
             pathlib.Path("x.bin").write_bytes(b"".join(n.to_bytes(2, "little") for n in [*range(len(tokenizer)), 9999] * 40))
             process = self.finetune("left-out", *SMALL, "--context", 16, data="x.bin", code=1)
-            self.assertIn(f"tokens holds 9999 at", process.stderr)
+            self.assertIn("tokens holds 9999 at", process.stderr)
             self.assertTrue(json.loads(process.stdout)["skipped_samples"])
 
     def test_what_an_earlier_run_learned_goes_along_with_it(self):
