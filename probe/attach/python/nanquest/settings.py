@@ -17,6 +17,8 @@ ACTIONS = ("continue", "skip", "fallback_fp32", "stop")
 WITHHOLDS = ("skip", "fallback_fp32")  # of these, those that keep the optimizer from writing
 COUNTS = ("watch_every", "watch_first", "watch_after", "keep_steps", "keep_percent", "keep_memory_percent",
           "max_incidents", "few_files_from")
+EXIT_ON_INCIDENT = 4  # of a program that --on-incident, --on-forecast or --skip-limit ends
+
 OFF = "NANQUEST"                    # "off": nothing of nanquest does anything, however it is attached
 SWITCH = "NANQUEST_ATTACH"          # "1": attach when torch is imported
 LIBRARY = "NANQUEST_ATTACH_LIBRARY"  # path of libnanquest_attach.so
