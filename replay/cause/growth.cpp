@@ -21,6 +21,9 @@ constexpr double kRisingShare = 0.75;
 /// twice in a row.
 constexpr double kRunaway = 16;
 constexpr std::size_t kMinRunaway = 3;
+/// By so much what begins at zero and grows evenly may grow in the later half of its steps: one, and the
+/// scatter of it.
+constexpr double kEvenBits = 1.25;
 /// A rate that is so many times larger than any before it was not meant.
 constexpr double kRateJump = 1000;
 constexpr std::size_t kLastRates = 2;
@@ -134,6 +137,21 @@ RisingSeries growth_of(const SeriesTable& table, std::size_t column, const std::
   return best;
 }
 
+/// A factor of a LoRA adapter, of PEFT or ours.
+bool of_adapter(const std::string& column) {
+  return column.find("lora_A") != std::string::npos || column.find("lora_B") != std::string::npos;
+}
+
+/// Whether the later half of the series, oldest first, grew by more than what begins at zero and grows evenly
+/// does in it: it doubles.
+bool more_than_evenly(const std::vector<double>& series) {
+  const auto usable = [](double x) { return std::isfinite(x) && x > 0; };
+  const auto middle =
+      std::find_if(series.begin() + static_cast<std::ptrdiff_t>(series.size() / 2), series.end(), usable);
+  const auto last = std::find_if(series.rbegin(), series.rend(), usable);
+  return middle != series.end() && std::log2(*last / *middle) > kEvenBits;
+}
+
 }  // namespace
 
 std::set<std::string> layers_aside(const TraceGraph& graph, OpId op) {
@@ -161,6 +179,8 @@ std::vector<Growth> find_growth(const SnapshotDoc& doc, const LayerFilter& is_of
       if (!scalars && is_of_interest && !is_of_interest(table.columns[column])) continue;
       RisingSeries one =
           growth_of(table, column, is_of_weights(table.name) ? measured : std::vector<double>{});
+      if (one.growth && of_adapter(table.columns[column]) && !more_than_evenly(one.growth->series))
+        one.growth.reset();
       if (one.growth)
         one.growth->what = scalars ? table.columns[column] : table.name + " of " + table.columns[column];
       looked_at.push_back(std::move(one));

@@ -39,6 +39,10 @@ std::set<std::string> layers_aside(const TraceGraph& graph, OpId op);
 /// between them the history repeats the last value). Then the whole history is the window, and 5 points are
 /// enough if each is above all before it: by chance that is 1 in 120.
 ///
+/// A LoRA adapter's second factor begins at zero, and the first one's gradient with it: their first steps are
+/// a growth by the rate alone, which says nothing. Theirs counts where the later half of the steps grew by
+/// more than that, 1.25 bits.
+///
 /// Many series are looked at, and some rise by chance: those are said that stand out of all that were looked
 /// at (trend.h; at most one in twenty by chance). Layers without `is_of_interest` are not looked at; empty:
 /// all are.

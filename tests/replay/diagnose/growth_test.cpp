@@ -52,6 +52,17 @@ SnapshotDoc with_column(const std::string& table, const std::string& column,
   return doc;
 }
 
+TEST(Growth, AnAdapterThatBeginsAtZeroHasNotGrown) {
+  std::vector<double> evenly;
+  for (int i = 1; i <= 24; ++i) evenly.push_back(1e-3 * i);
+  EXPECT_FALSE(find_growth(with_column("weight_amax", "q_proj", evenly)).empty());
+  for (const char* layer : {"q_proj.lora_B", "q_proj.lora_B.default"}) {
+    EXPECT_TRUE(find_growth(with_column("weight_amax", layer, evenly)).empty()) << layer;
+    EXPECT_FALSE(find_growth(with_column("weight_amax", layer, doubling_every(4, 24))).empty()) << layer;
+  }
+  EXPECT_TRUE(find_growth(with_column("grad_norm", "q_proj.lora_A", evenly)).empty());
+}
+
 /// Steps from 7 on with these learning rates.
 SnapshotDoc with_rates(const std::vector<double>& rates) {
   SnapshotDoc doc;
