@@ -11,11 +11,7 @@ import sys
 
 from . import __version__, explain, launcher, library, native, prepare, programs, rehearse, reports, sample
 from .launcher import USAGE_ERROR
-<<<<<<< HEAD
-from .settings import ACTIONS, EXIT_ON_INCIDENT, FORECASTS, LEVELS, LOGGERS, OFF, REPORTS, Settings, say, step_numbers, switched_off
-=======
-from .settings import ACTIONS, FORECASTS, LEVELS, LOGGERS, OFF, REPORTS, TAPE, Settings, say, step_numbers, switched_off
->>>>>>> origin/next
+from .settings import ACTIONS, EXIT_ON_INCIDENT, FORECASTS, LEVELS, LOGGERS, OFF, REPORTS, TAPE, Settings, say, step_numbers, switched_off
 
 DOORS = {"replay": "nanquest-replay", "view": "nanquest-viewer"}
 
