@@ -15,6 +15,7 @@ void AttachSession::pause() {
     if (std::exchange(paused_, true)) return;
     if (trace_) trace_->keeps = false;
     close_trace();
+    cut_tape("steps were not recorded in a pause");
     // What steps read is kept from being overwritten only as long as somebody is told of it.
     if (!inside_observed_op()) rounds_.reset();
   });
@@ -28,6 +29,7 @@ void AttachSession::end_pause() {
 
 void AttachSession::start_step() {
   if (by_hand_) {  // nobody said that the update was over
+    if (rounds_) rounds_->recorder().updated();
     remember_damage();
     write_recording(pending_);
     undo_.forget();
@@ -47,6 +49,7 @@ void AttachSession::start_step() {
 StepAnswer AttachSession::before_update(const Update& update, const Weights& weights, bool gradients_follow) {
   safely("the beginning of the update", [&] {
     if (gradients_follow && (updated_ || !trace_)) start_step();
+    if (gradients_follow) cut_tape("the optimizer computes gradients itself");
     bind(weights);
     (void)steps_.update(weights.numbers);
     in_closure_ = gradients_follow;
@@ -87,6 +90,8 @@ StepAnswer AttachSession::judge(const Update& update) {
       record_.begin(
           {.step = now, .lr = update.lr, .loss_scale = update.loss_scale, .sample_ids = sample_ids_});
     record_.gated(answer.gate, seen, gate_);
+    if (options_.tape > 0 && rounds_ && !in_closure_)
+      rounds_->recorder().passed_gate(now, update.lr, losses_.telling(), loss_);
     answer.gradients_bad = !seen.finite() || norm_bad_;
     answer.scale_overflow = answer.gate == Gate::scale_overflow;
     if (answer.gate == Gate::non_finite && reported_step_ != now)
@@ -171,6 +176,10 @@ StepAnswer AttachSession::after_update() {
     // Its tables are closed once they are written; else another optimizer may still have its turn.
     if (!answer.file.empty() || !steps_.several()) close_trace();
     if (trace_) trace_->update_ends = ops_so_far();
+    if (rounds_) {
+      rounds_->recorder().updated();
+      if (record::Tape* tape = rounds_->recorder().tape()) append(answer.summary, tape->complaint());
+    }
     release_weights();
     undo_.forget();
     sample_ids_.clear();

@@ -54,10 +54,38 @@ Status AttachSession::write_round(record::Step& step, const RoundFacts& facts, G
     told.left_to = seat.line;
     if (!seat.whole) return {};
   }
+  std::unique_ptr<record::Step> held;
+  std::string no_tape;
+  tables.recording.tape = tape_so_far(held, no_tape);
+  if (!no_tape.empty())
+    told.no_tape = "the file is without its tape, which could not be put together: " + one_line(no_tape);
   std::uint64_t bytes = 0;
-  for (const auto& [name, data] : tables.recording.data) bytes += data.defined() ? data.nbytes() : 0;
+  const auto count = [&](const NamedTensors& all) {
+    for (const auto& [name, data] : all) bytes += data.defined() ? data.nbytes() : 0;
+  };
+  count(tables.recording.data);
+  if (tables.recording.tape) count(tables.recording.tape->data);
   if (Status room = make_room(bytes); !room) return room;
   return write_snapshot(tables.recording, path);
+}
+
+std::shared_ptr<TapeRecording> AttachSession::tape_so_far(std::unique_ptr<record::Step>& held,
+                                                          std::string& why_not) try {
+  held = rounds_->recorder().taped();
+  if (!held) return nullptr;
+  StepNames named;
+  StepTables tables = rounds_->tables(*held, names_, batch_, results(), named);
+  tables.finish({});  // what has a name is in its slot; what has none there the steps did not read
+  std::shared_ptr<TapeRecording> tape = tables.tape();
+  if (const Status sound = check_tape(tape->doc); !sound) {
+    why_not = sound.error().message;
+    return nullptr;
+  }
+  return tape;
+} catch (const std::exception& e) {
+  // The step's own file is worth more than the steps before it.
+  why_not = e.what();
+  return nullptr;
 }
 
 RankRow AttachSession::row_of(const SnapshotDoc& doc) const {
@@ -110,7 +138,8 @@ AttachSession::Blame AttachSession::blamed_so_far() {
   return blame;
 }
 
-std::optional<Incidents::Names> AttachSession::of_last_incident(const Incidents::Names& bad, bool update_made) {
+std::optional<Incidents::Names> AttachSession::of_last_incident(const Incidents::Names& bad,
+                                                                bool update_made) {
   const bool by_state = incidents_.carries_on(bad), arrives = !incidents_.arrives_by().empty();
   if (update_made) {
     // The step was good before its update: what that spoiled is news.
@@ -139,8 +168,9 @@ void AttachSession::write_incident(Gate gate, const std::string& what, StepAnswe
   const bool muted = options_.muted.count({blame.op, blame.module}) > 0;
   incidents_.begin(step(), /*gate_failed=*/gate != Gate::ok && !update_made, muted);
   if (muted) {
-    append(answer.summary, incidents_.end(gate, "", "step " + std::to_string(step()) + ": " + what + "; " + blame.op +
-                                                        " in " + blame.module + " is muted"));
+    append(answer.summary, incidents_.end(gate, "",
+                                          "step " + std::to_string(step()) + ": " + what + "; " + blame.op +
+                                              " in " + blame.module + " is muted"));
     return;
   }
   answer.incident = true;
@@ -165,11 +195,13 @@ void AttachSession::write_file(Gate gate, StepAnswer& answer, bool update_made) 
   const KeptRound* origin = round_that_spoiled(spoiled, update_made);
   if (!origin && !on_record()) {
     append(answer.summary,
-           graph_ran_in_ == step() ? "a captured graph ran in this step, which nobody can look into: run the program without "
-                                     "graphs for a file that replays"
-           : update_made ? "no trace of this step was kept (its gradients were finite; level watch keeps all)"
-                       : "nothing was on record: no module was called to begin this step (where none ever is, the "
-                         "record begins with the second step)");
+           graph_ran_in_ == step()
+               ? "a captured graph ran in this step, which nobody can look into: run the program without "
+                 "graphs for a file that replays"
+           : update_made
+               ? "no trace of this step was kept (its gradients were finite; level watch keeps all)"
+               : "nothing was on record: no module was called to begin this step (where none ever is, the "
+                 "record begins with the second step)");
     append(answer.summary, rounds_->why_not());
     return;
   }
@@ -185,6 +217,7 @@ void AttachSession::write_file(Gate gate, StepAnswer& answer, bool update_made) 
     trace_->keeps = false;  // it is told
   }
   append(answer.summary, told.culprit);
+  append(answer.summary, told.no_tape);
   incidents_.arrived(told.arrived_by);
   if (!told.left_to.empty())
     append(answer.summary, told.left_to);
@@ -240,6 +273,7 @@ void AttachSession::write_recording(StepAnswer& answer) {
   append(answer.summary, "step " + std::to_string(step()) + ": " + what);
   if (!written) return;
   append(answer.summary, told.culprit);
+  append(answer.summary, told.no_tape);
   answer.file = path;
   keep_in_budget(path, FileBudget::Kind::recording, answer.summary);
 }

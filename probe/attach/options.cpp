@@ -79,6 +79,7 @@ Result<AttachOptions> parse_options(const std::string& text) {
                              read_int(json, "keep_steps", options.keep_steps, 0),
                              read_int(json, "keep_percent", options.keep_percent, 0),
                              read_int(json, "keep_memory_percent", options.keep_memory_percent, 0),
+                             read_int(json, "tape", options.tape, 0),
                              read_int(json, "max_incidents", options.probe.max_incidents, 0),
                              read_int(json, "few_files_from", options.few_files_from, 0),
                              read_int(json, "restart", options.restart, 0),

@@ -28,7 +28,10 @@ void AttachSession::pass(bool begins) {
 
 bool AttachSession::put_back() {
   bool all = true;
-  always("putting buffers and generators back", [&] { all = undo_.put_back(); });
+  always("putting buffers and generators back", [&] {
+    cut_tape("a step was undone");
+    all = undo_.put_back();
+  });
   return all;
 }
 
@@ -44,6 +47,7 @@ std::string AttachSession::spoiled_weight() {
 std::string AttachSession::widen(const std::vector<at::Tensor>& tensors, bool try_only) {
   std::string why_not = "the probe is off";
   safely("making weights fp32", [&] {
+    if (!try_only) cut_tape("the weights got another format");
     const Status done = try_only ? can_widen(tensors) : widened_.widen(tensors);
     why_not = done ? "" : done.error().message;
   });
@@ -51,7 +55,10 @@ std::string AttachSession::widen(const std::vector<at::Tensor>& tensors, bool tr
 }
 
 void AttachSession::keep_wide(bool keep) {
-  always("the weights' formats", [&] { keep ? widened_.keep() : widened_.take_back(); });
+  always("the weights' formats", [&] {
+    if (!keep) cut_tape("the weights got another format");
+    keep ? widened_.keep() : widened_.take_back();
+  });
 }
 
 }  // namespace nanquest::attach

@@ -57,8 +57,9 @@ struct RoundResults {
 
 class Rounds {
  public:
-  /// `keep_share` of the time of training, `memory_share` of the free memory, for keeping `keep_steps` rounds.
-  Rounds(int keep_steps, double keep_share, double memory_share);
+  /// `keep_share` of the time of training, `memory_share` of the free memory, for keeping `keep_steps`
+  /// rounds. As much memory again is for a tape of `tape` steps; 0: there is none.
+  Rounds(int keep_steps, double keep_share, double memory_share, int tape);
 
   Recorder& recorder() { return recorder_; }
 

@@ -69,7 +69,7 @@ void AttachSession::begin_rounds() {
   // At level watch each step tells itself what happened in it.
   const bool keeps = options_.probe.level == Level::trace;
   rounds_ = std::make_unique<Rounds>(keeps ? options_.keep_steps : 0, options_.keep_percent / 100.0,
-                                     options_.keep_memory_percent / 100.0);
+                                     options_.keep_memory_percent / 100.0, options_.tape);
 }
 
 void AttachSession::safely(const char* doing, const std::function<void()>& work) {

@@ -57,7 +57,8 @@ struct AttachOptions {
   int watch_after = 10;  ///< … and so many steps after an incident
   int keep_steps = 2;    ///< level trace: steps that stay with what their updates overwrote; 0 = none
   int keep_percent = 1;  ///< … while that takes no more of the time of training
-  int keep_memory_percent = 25;         ///< … and of the free memory
+  int keep_memory_percent = 25;  ///< … and of the free memory
+  int tape = 0;  ///< so many steps at least stay in an unbroken record (probe/record/tape.h); 0 = none
   std::set<std::int64_t> record_steps;  ///< steps that become files, good or bad, as the level records them
   bool forecast = true;                 ///< say what is about to leave its format's range
   std::uint64_t max_disk = 0;  ///< bytes that files of this rank's steps may take together; 0 = no bound
@@ -260,6 +261,13 @@ class AttachSession : public OpSink {
   std::uint64_t bytes_of_update(at::Device& device);
   /// Writes the step's file if somebody asked for it and no incident's file holds it; its trace is complete.
   void write_recording(StepAnswer& answer);
+  /// The tape up to now, for the file of a step; null where there is none, and where it could not be put
+  /// together (`why_not` is said then). `held` keeps what its values are.
+  std::shared_ptr<TapeRecording> tape_so_far(std::unique_ptr<record::Step>& held, std::string& why_not);
+  /// Something happened that no op told of: `why`, as Tape::cut wants it.
+  void cut_tape(const char* why) {
+    if (rounds_) rounds_->recorder().cut_tape(why);
+  }
   StepAnswer look_back(const char* how);
   /// The step in which the program was ended by `raised`, if something that it made is bad.
   StepAnswer look_at_what_raised(const std::string& raised);
@@ -303,6 +311,7 @@ class AttachSession : public OpSink {
   struct Told {
     std::string culprit, arrived_by;
     std::string left_to;  ///< of a step that was not written: which rank's file tells it (Election)
+    std::string no_tape;  ///< why the file is without its tape, "" where nothing went wrong
   };
   /// Removes what has to go so that a file of about these bytes fits into the disk share; an error if it
   /// never does.

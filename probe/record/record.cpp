@@ -73,15 +73,19 @@ Recording record_step(const StepState& state, const std::function<at::Tensor()>&
 Status write_snapshot(const Recording& recording, const std::string& path) {
   auto writer = SnapshotWriter::create(path);
   if (!writer) return writer.error();
-  for (const auto& [name, tensor] : recording.data) {
-    const auto type = dtype_of(tensor.scalar_type());
-    if (!type) return Error{ErrorCode::internal, name + ": element type can't be stored", ""};
-    const at::Tensor flat = tensor.contiguous();
-    const Status stored =
-        writer->write_tensor(name, {*type, flat.sizes(), flat.numel() ? flat.const_data_ptr() : nullptr});
-    if (!stored) return stored;
-  }
-  if (Status stored = writer->write_doc(recording.doc); !stored) return stored;
+  const NamedTensors none;
+  for (const NamedTensors* data : {&recording.data, recording.tape ? &recording.tape->data : &none})
+    for (const auto& [name, tensor] : *data) {
+      const auto type = dtype_of(tensor.scalar_type());
+      if (!type) return Error{ErrorCode::internal, name + ": element type can't be stored", ""};
+      const at::Tensor flat = tensor.contiguous();
+      const Status stored =
+          writer->write_tensor(name, {*type, flat.sizes(), flat.numel() ? flat.const_data_ptr() : nullptr});
+      if (!stored) return stored;
+    }
+  if (Status stored = writer->write_doc(recording.doc, recording.tape ? &recording.tape->doc : nullptr);
+      !stored)
+    return stored;
   return writer->commit();
 }
 

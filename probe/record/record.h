@@ -15,6 +15,7 @@
 
 #include <functional>
 #include <map>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -22,6 +23,7 @@
 #include "probe/base/result.h"
 #include "probe/observe/step_scope.h"
 #include "probe/snapshot/model.h"
+#include "probe/snapshot/tape.h"
 
 namespace nanquest {
 
@@ -45,13 +47,20 @@ struct RecordOptions {
   bool stacks = true;  ///< C++/Python stack of every op gathered; symbolised for the culprit only
 };
 
+/// The steps before it, as one long trace (tape.h).
+struct TapeRecording {
+  TapeDoc doc;
+  NamedTensors data;
+};
+
 /// A recorded step: tables, and the bytes they name.
 struct Recording {
   SnapshotDoc doc;
-  NamedTensors data;               ///< path in the file -> CPU tensor, contiguous
-  at::Tensor loss;                 ///< what the step returned
-  std::string failure;             ///< message of the exception that ended the step, "" if none
-  std::vector<std::string> notes;  ///< what could not be recorded faithfully
+  NamedTensors data;                    ///< path in the file -> CPU tensor, contiguous
+  at::Tensor loss;                      ///< what the step returned
+  std::string failure;                  ///< message of the exception that ended the step, "" if none
+  std::vector<std::string> notes;       ///< what could not be recorded faithfully
+  std::shared_ptr<TapeRecording> tape;  ///< null: there is none
 };
 
 /// Runs `step` once under the recorder. `step` returns the loss (may be undefined). Exceptions of

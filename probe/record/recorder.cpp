@@ -13,6 +13,7 @@ using record::Step;
 
 Recorder::Recorder(RecorderOptions options) : options_(options) {
   options_.keep_steps = std::max(options_.keep_steps, 0);
+  if (options_.tape.steps > 0) tape_ = std::make_unique<record::Tape>(options_.tape);
 }
 
 Recorder::~Recorder() = default;
@@ -40,7 +41,7 @@ void Recorder::age(std::int64_t number) {
 
 void Recorder::forget_if_produced(const at::Tensor& tensor) {
   const std::lock_guard lock(mutex_);
-  if (!recording_ || !tensor.defined() || !can_record(tensor)) return;
+  if (!recording_ || into_ != current_ || !tensor.defined() || !can_record(tensor)) return;
   const c10::StorageImpl* storage = tensor.storage().unsafeGetStorageImpl();
   const std::uint32_t slot = current_->slots.find(storage);
   if (slot == record::SlotIndex::kMissing || !current_->slots[slot].produced) return;
@@ -52,9 +53,12 @@ void Recorder::forget_if_produced(const at::Tensor& tensor) {
 
 void Recorder::begin_step(std::int64_t number, bool watch) {
   const std::lock_guard lock(mutex_);
+  put_on_tape();
   age(number);
-  current_ = &free_step();
+  current_ = into_ = &free_step();
   current_->clear();
+  put_ = false;
+  if (tape_) tape_->begin();
   current_->number = number;
   current_->usable = true;
   range_watch_.begin_step();
@@ -72,12 +76,15 @@ void Recorder::begin_update(bool keep_values) {
   update_cost_ = {};
   updating_ = true;
   if (keep_values || !current_) return;
+  put_on_tape();
   recording_ = false;
   current_->let_go();
+  record_between();
 }
 
 void Recorder::lose() {
   const std::lock_guard lock(mutex_);
+  end_tape("a captured graph ran, and nobody can look into it");
   if (current_) give_up_step();
   for (Step* step : kept_) step->let_go();
   kept_.clear();
@@ -96,9 +103,16 @@ bool Recorder::idle() {
 
 void Recorder::end_step(bool keep) {
   const std::lock_guard lock(mutex_);
+  if (current_ && current_->usable && keep && into_ == current_) settle_all();
+  const bool was_recording = recording_;
   recording_ = updating_ = false;
   ops_between_ = 0;
-  if (current_ && current_->usable && keep) settle_all();
+  if (into_ == current_) {
+    put_on_tape();
+    if (was_recording) record_between();
+  } else {
+    recording_ = was_recording;
+  }
   if (!current_ || std::find(kept_.begin(), kept_.end(), current_) != kept_.end()) return;
   if (keep && current_->usable && options_.keep_steps > 0) {
     kept_.push_back(current_);
@@ -111,7 +125,7 @@ void Recorder::end_step(bool keep) {
 
 void Recorder::release_values() {
   const std::lock_guard lock(mutex_);
-  if (current_ && !current_->usable && !recording_) current_->values.release();
+  if (current_ && !current_->usable && !(recording_ && into_ == current_)) current_->values.release();
 }
 
 void Recorder::keep_healthy(std::int64_t number, const record::TwinNames& names) {
@@ -154,10 +168,12 @@ std::size_t Recorder::memory() const {
   std::size_t all = 0;
   for (const auto& step : all_) all += step->memory();
   for (const record::TwinBatch& twin : twins_) all += twin.memory();
+  if (tape_) all += tape_->memory();
   return all;
 }
 
 void Recorder::give_up_step() {
+  if (tape_) tape_->cut("a step took more than its record may");
   recording_ = false;
   current_->let_go();
 }
@@ -208,7 +224,7 @@ bool Recorder::wrote(const c10::StorageImpl* storage) {
 
 bool Recorder::left_something() {
   const std::lock_guard lock(mutex_);
-  if (!current_ || !recording_) return false;
+  if (!current_ || !recording_ || into_ != current_) return false;
   for (std::uint32_t slot = 0; slot < current_->slots.size(); ++slot)
     if (const record::SlotRecord& each = current_->slots[slot];
         each.produced && each.of_model && !each.storage.expired())

@@ -24,6 +24,9 @@
 /// Of the last healthy step what it read from outside, and what does not live on, is copied (twin.h), for the
 /// file of a step that goes bad after it.
 ///
+/// With RecorderOptions::tape the record goes on where a step ends: what updates do that nobody keeps, and
+/// what runs between two steps, is recorded as well (without values), and all of it stays on a tape (tape.h).
+///
 /// Of a watched step a ValueWatch is shown every tensor as well: then each row has statistics and a hash, and
 /// the ops that made something bad are known while the step runs. Of others the proof of a replay is what is
 /// alive: loss, gradients, and all memory that the step wrote last and that nobody has freed.
@@ -40,6 +43,7 @@
 #include "probe/record/open_overflows.h"
 #include "probe/record/range_watch.h"
 #include "probe/record/step.h"
+#include "probe/record/tape.h"
 #include "probe/record/twin.h"
 
 namespace nanquest {
@@ -52,6 +56,7 @@ struct RecorderOptions {
   /// So are all finished steps that together do, once the program does something else than training: it may
   /// have deleted its model and need the room.
   std::uint64_t hold_after_bytes = 256ull << 20;
+  record::TapeOptions tape = {};  ///< an unbroken record of many steps (tape.h); none by default
 };
 
 /// A tensor at some moment of a step, for a row of tables that are made later (StepTables::add).
@@ -75,8 +80,8 @@ class Recorder : public OpSink {
   /// The optimizer is about to write. With `keep_values` recording goes on and what it overwrites is copied
   /// first; without, recording stops and the step can't be asked for after the update.
   void begin_update(bool keep_values);
-  /// What the steps on record read may have been overwritten unseen (by a graph that was captured): none of them can be
-  /// asked for any more, and no more ops go into the one that runs.
+  /// What the steps on record read may have been overwritten unseen (by a graph that was captured): none of
+  /// them can be asked for any more, and no more ops go into the one that runs.
   void lose();
   /// No more ops go into the step; it can be asked for until it ends.
   void stop();
@@ -115,6 +120,19 @@ class Recorder : public OpSink {
   /// The first NaN or +Inf (-Inf is often meant) of what the step wrote last and somebody still has: that
   /// element of its memory, without dimensions. Undefined if there is none. Looks at all of it.
   at::Tensor last_non_finite();
+
+  /// The gate of the step that runs, `number` as the program counts, was passed; its update, with this
+  /// learning rate, is next. `loss` (may be undefined) is what was seen as its loss, `value` its number. For
+  /// the tape alone.
+  void passed_gate(std::int64_t number, double rate, const at::Tensor& loss, double value);
+  /// The update is over. For the tape alone.
+  void updated();
+  /// Something happened that is not on record: what was on tape is of no use any more (Tape::cut).
+  void cut_tape(const std::string& why);
+  /// The tape; null if there is none.
+  record::Tape* tape() { return tape_.get(); }
+  /// All that is on tape as one long step (Tape::whole), up to now. Null if there is nothing.
+  std::unique_ptr<record::Step> taped();
 
   /// How far the values of the step that runs reach so far: of a watched step all places, of another those of
   /// `look_at`. Waits for the device where something lies on one.
@@ -162,7 +180,14 @@ class Recorder : public OpSink {
   void give_up_step();
   bool holds_too_much();
   void let_go_of_the_past();
-  void about_to_write(std::uint32_t slot);
+  void about_to_write(record::Step& step, std::uint32_t slot);
+  /// What ops go into is over: it goes onto the tape.
+  void put_on_tape();
+  void end_tape(const std::string& why);
+  /// The step is over, or may not be asked for any more: what runs until the next one goes onto the tape
+  /// alone.
+  void record_between();
+  void note_for_tape(const OpTraits& op, const Frame& frame, c10::ArrayRef<const c10::IValue> outputs);
   void share_stack(const Frame& frame, std::unique_lock<std::mutex>& lock);
   void record_output(const OpTraits& op, Frame& frame, ReturnKind kind, const at::Tensor& tensor);
   void record_written(const OpTraits& op, Frame& frame, const at::Tensor& tensor);
@@ -183,6 +208,10 @@ class Recorder : public OpSink {
   std::vector<std::unique_ptr<record::Step>> all_;
   std::vector<record::Step*> kept_;  // oldest first
   record::Step* current_ = nullptr;
+  record::Step between_;          // what runs between two steps, for the tape
+  record::Step* into_ = nullptr;  // where ops go: `current_` or `between_`
+  bool put_ = false;              // it is on tape already
+  std::unique_ptr<record::Tape> tape_;
   record::Step* before_ = nullptr;  // recorded before the current one: its records are the template
   bool recording_ = false, updating_ = false;
   std::uint64_t thread_ = 0;       // on which the step was begun

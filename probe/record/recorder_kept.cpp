@@ -35,12 +35,12 @@ void keep(Step& step, record::OutputPlace place, const at::Tensor& t) {
 
 /// What is drawn on a device can't be drawn again on another.
 bool Recorder::draws_on_device(const OpRecord& op) const {
-  return op.generator != kNone && !current_->generators[static_cast<std::size_t>(op.generator)].on_cpu;
+  return op.generator != kNone && !into_->generators[static_cast<std::size_t>(op.generator)].on_cpu;
 }
 
 void Recorder::keep_values(const Frame& frame, c10::ArrayRef<const c10::IValue> outputs) {
   const at::NoGradGuard no_grad;
-  Step& step = *current_;
+  Step& step = *into_;
   const OpRecord& op = step.ops[frame.op];
   const bool drawn = draws_on_device(op);
   std::uint32_t number = 0, entry = op.fresh;
@@ -61,7 +61,7 @@ void Recorder::keep_values(const Frame& frame, c10::ArrayRef<const c10::IValue> 
 
 void Recorder::keep_later(Frame& frame, const at::Tensor& tensor, std::uint32_t slot, std::uint32_t token,
                           bool argument) {
-  Step& step = *current_;
+  Step& step = *into_;
   const OpRecord& op = step.ops[frame.op];
   step.slots[slot].late = true;
   const std::uint32_t number = argument ? op.fresh + op.written : op.outputs - 1;

@@ -64,7 +64,7 @@ bool same_op(const OpRecord& a, const Words& words_a, const OpRecord& b, const W
 void Recorder::link_maker(const at::Tensor& tensor, std::uint32_t slot) {
   // Asking a view for its node may make one.
   if (!tensor.requires_grad() || tensor.is_view()) return;
-  record::Step& step = *current_;
+  record::Step& step = *into_;
   const std::uint32_t writer = step.slots[slot].writer;
   const auto* node = writer == UINT32_MAX ? nullptr : torch::autograd::impl::grad_fn_unsafe(tensor);
   if (!node) return;
@@ -76,7 +76,7 @@ void Recorder::link_maker(const at::Tensor& tensor, std::uint32_t slot) {
 
 void Recorder::record_argument(const OpTraits& op, std::size_t index, const c10::IValue& value,
                                Frame& frame) {
-  record::Step& step = *current_;
+  record::Step& step = *into_;
   Words& words = step.words;
   OpRecord& record = step.ops.back();
   const bool written = op.argument_written[index];
@@ -100,7 +100,7 @@ void Recorder::record_argument(const OpTraits& op, std::size_t index, const c10:
       const std::uint32_t slot = outside_or_known(t, blind, op.awaits || op.views, host_write);
       link_maker(t, slot);
       frame.of_model = frame.of_model || step.slots[slot].of_model;
-      if (written) about_to_write(slot);
+      if (written) about_to_write(step, slot);
       const std::uint32_t token = words.size();
       put_tensor(words, t, slot, host_write ? record::kHostWriteBefore : 0);
       frame.host_wrote = frame.host_wrote || host_write;
@@ -133,7 +133,7 @@ void Recorder::record_argument(const OpTraits& op, std::size_t index, const c10:
 }
 
 void Recorder::share_stack(const Frame& frame, std::unique_lock<std::mutex>& lock) {
-  record::Step& step = *current_;
+  record::Step& step = *into_;
   const std::uint32_t op = frame.op;
   // A backward op's own frames are the engine's: where unwinding takes long, only those of a birth are worth
   // it.
@@ -151,15 +151,14 @@ void Recorder::share_stack(const Frame& frame, std::unique_lock<std::mutex>& loc
   lock.unlock();
   std::shared_ptr<Stack> stack = Stack::gather();
   lock.lock();
-  if (recording_ && frame.step == current_ && frame.number == current_->number)
-    step.stacks[op] = std::move(stack);
+  if (recording_ && frame.step == into_ && frame.number == into_->number) step.stacks[op] = std::move(stack);
 }
 
 std::unique_ptr<Recorder::Frame> Recorder::add_op(const OpTraits& op,
                                                   c10::ArrayRef<const c10::IValue> inputs) {
-  record::Step& step = *current_;
+  record::Step& step = *into_;
   auto frame = std::make_unique<Frame>();
-  frame->step = current_;
+  frame->step = into_;
   frame->number = step.number;
   frame->op = static_cast<std::uint32_t>(step.ops.size());
   if (!spare_.empty()) {
@@ -209,7 +208,7 @@ std::unique_ptr<Recorder::Frame> Recorder::add_op(const OpTraits& op,
 /// What a process group's own thread does for a collective (staging copies of what goes over the wire) is the
 /// collective's.
 bool Recorder::is_inside_collective() const {
-  return current_->talks && at::RecordFunction::currentThreadId() != thread_ && !current_node().in_backward &&
+  return into_->talks && at::RecordFunction::currentThreadId() != thread_ && !current_node().in_backward &&
          torch::autograd::get_current_graph_task_id() == -1;
 }
 
@@ -217,7 +216,7 @@ bool Recorder::is_inside_collective() const {
 /// was wanted (gloo's reduce_scatter): memory that the step sees for the first time since, written to what
 /// the collective is to write.
 bool Recorder::finishes_collective(const OpTraits& op, c10::ArrayRef<const c10::IValue> inputs) const {
-  const record::Step& step = *current_;
+  const record::Step& step = *into_;
   if (step.late.empty() || !op.moves || !inputs[0].isTensor() || !inputs[1].isTensor()) return false;
   const at::Tensor &to = inputs[0].toTensor(), &from = inputs[1].toTensor();
   if (!to.defined() || !from.defined() || !can_record(to) || !can_record(from)) return false;
@@ -231,19 +230,23 @@ bool Recorder::finishes_collective(const OpTraits& op, c10::ArrayRef<const c10::
 
 std::unique_ptr<OpFrame> Recorder::on_start(const OpTraits& op, c10::ArrayRef<const c10::IValue> inputs) {
   std::unique_lock lock(mutex_);
-  if (!recording_) {
+  if (!recording_ || into_ != current_) {
     if (current_ && current_->usable) late_write(op, inputs);
     if (++ops_between_ % kLookEvery == 0) let_go_of_the_past();
-    return nullptr;
+    if (!recording_) return nullptr;
   }
   if (is_inside_collective() || finishes_collective(op, inputs)) return nullptr;
-  if (!current_->watch && (current_->ops.size() >= options_.max_ops || holds_too_much())) {
+  if (into_ != current_ && into_->ops.size() >= options_.max_ops) {
+    end_tape("between two steps more than " + std::to_string(options_.max_ops) + " operations ran");
+    return nullptr;
+  }
+  if (into_ == current_ && !into_->watch && (into_->ops.size() >= options_.max_ops || holds_too_much())) {
     give_up_step();
     return nullptr;
   }
   const Timed timed(updating_ ? &update_cost_.seconds : nullptr);
   std::unique_ptr<Frame> frame = add_op(op, inputs);
-  if (options_.stacks) share_stack(*frame, lock);
+  if (options_.stacks && into_ == current_) share_stack(*frame, lock);
   return frame;
 }
 
@@ -253,8 +256,8 @@ std::unique_ptr<OpFrame> Recorder::on_saved_copy(const OpTraits& copy, OpFrame& 
   auto& outer = static_cast<Frame&>(outer_frame);
   // Ops that other threads have begun since then know their places, and can't be moved. What the host wrote
   // is on record as part of the outer op's reading.
-  if (!recording_ || outer.step != current_ || outer.number != current_->number || outer.host_wrote ||
-      outer.op + 1 != current_->ops.size())
+  if (!recording_ || outer.step != into_ || outer.number != into_->number || outer.host_wrote ||
+      outer.op + 1 != into_->ops.size())
     return nullptr;
   const bool of_overwritten = std::any_of(
       outer.written.begin(), outer.written.end(),
@@ -262,7 +265,7 @@ std::unique_ptr<OpFrame> Recorder::on_saved_copy(const OpTraits& copy, OpFrame& 
   if (!of_overwritten) return nullptr;
   const Timed timed(updating_ ? &update_cost_.seconds : nullptr);
   std::unique_ptr<Frame> frame = add_op(copy, inputs);
-  record::Step& step = *current_;
+  record::Step& step = *into_;
   std::swap(frame->op, outer.op);
   std::swap(step.ops[frame->op], step.ops[outer.op]);
   if (frame->op < step.stacks.size()) {
@@ -273,7 +276,7 @@ std::unique_ptr<OpFrame> Recorder::on_saved_copy(const OpTraits& copy, OpFrame& 
 }
 
 void Recorder::record_output(const OpTraits& op, Frame& frame, ReturnKind kind, const at::Tensor& given) {
-  record::Step& step = *current_;
+  record::Step& step = *into_;
   OpRecord& record = step.ops[frame.op];
   ++record.outputs;
   at::Tensor values;
@@ -298,7 +301,7 @@ void Recorder::record_output(const OpTraits& op, Frame& frame, ReturnKind kind, 
   const std::uint32_t token = step.words.size();
   put_tensor(step.words, t, slot, fresh ? record::kNewMemory : 0);
   if (frame.watched) frame.watched->made.returned.push_back(fresh ? t : at::Tensor());
-  if (fresh && op.collective)
+  if (fresh && op.collective && into_ == current_)
     keep_later(frame, t, slot, token, /*argument=*/false);
   else if (fresh && frame.watched)
     step.watch->wrote(op, *frame.watched, t, slot, token, static_cast<int>(record.outputs) - 1);
@@ -319,7 +322,7 @@ void Recorder::record_output(const OpTraits& op, Frame& frame, ReturnKind kind, 
 }
 
 void Recorder::record_written(const OpTraits& op, Frame& frame, const at::Tensor& t) {
-  record::Step& step = *current_;
+  record::Step& step = *into_;
   const std::uint32_t slot = step.slots.find(t.storage().unsafeGetStorageImpl());
   if (slot == record::SlotIndex::kMissing) return;
   SlotRecord& written = step.slots[slot];
@@ -329,7 +332,7 @@ void Recorder::record_written(const OpTraits& op, Frame& frame, const at::Tensor
   written.of_model = written.of_model || frame.of_model;
   const std::uint32_t token = step.words.size();
   put_tensor(step.words, t, slot, 0);
-  if (op.collective) {
+  if (op.collective && into_ == current_) {
     keep_later(frame, t, slot, token, /*argument=*/true);
   } else {
     if (written.shared) written.shared_hash = hash_of_storage(t.storage());
@@ -342,9 +345,9 @@ void Recorder::on_end(const OpTraits& op, OpFrame& base, c10::ArrayRef<const c10
   const std::lock_guard lock(mutex_);
   auto& frame = static_cast<Frame&>(base);
   // The step may have ended while another thread was inside the op.
-  if (recording_ && frame.step == current_ && frame.number == current_->number) {
+  if (recording_ && frame.step == into_ && frame.number == into_->number) {
     const Timed timed(updating_ ? &update_cost_.seconds : nullptr);
-    record::Step& step = *current_;
+    record::Step& step = *into_;
     if (frame.watched) step.watch->before_outputs(op, outputs, frame.written);
     step.ops[frame.op].first_output = step.words.size();
     frame.known = step.slots.size();
@@ -363,7 +366,9 @@ void Recorder::on_end(const OpTraits& op, OpFrame& base, c10::ArrayRef<const c10
     OpRecord& record = step.ops[frame.op];
     record.returned_nothing = outputs.empty();
     record.ended = true;
-    if ((record.opaque || op.foreign || draws_on_device(record) || needs_its_device(op)) && !op.collective)
+    if (tape_ && tape_->running()) note_for_tape(op, frame, outputs);
+    if ((record.opaque || op.foreign || draws_on_device(record) || needs_its_device(op)) && !op.collective &&
+        into_ == current_)
       keep_values(frame, outputs);
     if (frame.watched)
       step.watch->after_op(op, *frame.watched, frame.op);

@@ -40,7 +40,7 @@ bool written_by_others(SlotRecord& record, const c10::Storage& storage) {
 }  // namespace
 
 void Recorder::add_host_write(const at::Tensor& tensor, std::uint32_t slot) {
-  record::Step& step = *current_;
+  record::Step& step = *into_;
   const c10::Storage& storage = tensor.storage();
   step.slots[slot].initialised = true;
   HostWrite write{slot, tensor.scalar_type(), current_phase(), storage.nbytes(), nullptr, {}};
@@ -56,7 +56,7 @@ void Recorder::add_host_write(const at::Tensor& tensor, std::uint32_t slot) {
 
 std::uint32_t Recorder::outside_or_known(const at::Tensor& tensor, bool blind, bool awaits,
                                          bool& host_write) {
-  record::Step& step = *current_;
+  record::Step& step = *into_;
   const c10::Storage& storage = tensor.storage();
   std::uint32_t slot = step.slots.find(storage.unsafeGetStorageImpl());
   if (slot != record::SlotIndex::kMissing) {
@@ -77,6 +77,8 @@ std::uint32_t Recorder::outside_or_known(const at::Tensor& tensor, bool blind, b
   step.outside.push_back(slot);
   SlotRecord& record = step.slots[slot];
   if (record.first_bytes == 0) return slot;
+  if (tape_) tape_->read(tensor, record);
+  if (into_ != current_) return slot;  // nobody asks for what ran between two steps, but the tape
   record.shared = may_be_shared(tensor, step.watch != nullptr);
   if (record.shared) record.shared_hash = hash_of_storage(storage);
   if (storage.device().is_cpu() && (record.first_bytes <= record::kCopyAtOnce || record.shared)) {
@@ -96,17 +98,17 @@ std::uint32_t Recorder::outside_or_known(const at::Tensor& tensor, bool blind, b
   return slot;
 }
 
-void Recorder::about_to_write(std::uint32_t slot) {
-  SlotRecord& record = current_->slots[slot];
+void Recorder::about_to_write(record::Step& step, std::uint32_t slot) {
+  SlotRecord& record = step.slots[slot];
   if (!record.live) return;
-  const std::uint64_t grown = current_->values.grown();
+  const std::uint64_t grown = step.values.grown();
   const record::Timed timed(updating_ ? &update_cost_.copying : nullptr);
   record.changed_unseen = record::changed_since(record);
   if (!record.device.is_cpu()) {
     const auto options = at::TensorOptions().dtype(at::kByte).device(record.device);
     record.saved_on_device = at::empty({0}, options).set_(record.live).clone();
   } else if (record.live.nbytes() >= record.first_bytes && record.live.data()) {
-    std::byte* copy = current_->values.take(record.first_bytes);
+    std::byte* copy = step.values.take(record.first_bytes);
     parallel_copy(copy, record.live.data(), record.first_bytes);
     record.saved = copy;
   } else {
@@ -114,7 +116,7 @@ void Recorder::about_to_write(std::uint32_t slot) {
   }
   if (updating_) {
     update_cost_.bytes += record.first_bytes;
-    update_cost_.grew = update_cost_.grew || current_->values.grown() != grown;
+    update_cost_.grew = update_cost_.grew || step.values.grown() != grown;
   }
   record.live = {};
   record.version = {};
@@ -127,7 +129,7 @@ void Recorder::late_write(const OpTraits& op, c10::ArrayRef<const c10::IValue> i
       if (!t.defined() || !can_record(t)) return;
       const std::uint32_t slot = current_->slots.find(t.storage().unsafeGetStorageImpl());
       if (slot == record::SlotIndex::kMissing) return;
-      about_to_write(slot);
+      about_to_write(*current_, slot);
       current_->slots[slot].written_late = true;
     });
   }

@@ -50,7 +50,18 @@ void SlotIndex::grow() {
   for (std::size_t n = places; n > 1; n /= 2) --shift_;
   stamp_ = 1;
   for (std::uint32_t slot = 0; slot < size_; ++slot)
-    if (!records_[slot].forgotten) insert(records_[slot].storage._unsafe_get_target(), slot);
+    if (const auto* storage = records_[slot].storage._unsafe_get_target();
+        storage && !records_[slot].forgotten)
+      insert(storage, slot);
+}
+
+std::uint32_t SlotIndex::add(SlotRecord record) {
+  if ((size_ + 1) * 2 > places_.size()) grow();
+  if (size_ == records_.size()) records_.emplace_back();
+  const c10::StorageImpl* const storage = record.storage._unsafe_get_target();
+  records_[size_] = std::move(record);
+  if (storage) insert(storage, size_);
+  return size_++;
 }
 
 std::uint32_t SlotIndex::add(const at::Tensor& tensor, bool produced) {

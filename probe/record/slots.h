@@ -57,6 +57,8 @@ class SlotIndex {
   std::uint32_t find(const c10::StorageImpl* storage) const;
   /// A new slot for a storage that has none.
   std::uint32_t add(const at::Tensor& tensor, bool produced);
+  /// The same for one of which everything is known already; without a storage nothing finds it.
+  std::uint32_t add(SlotRecord record);
   /// Forgets all storages and lets go of all references.
   void clear();
   /// What is known of this storage ends here: it gets a new slot when it is used next.

@@ -30,6 +30,8 @@ void Step::let_go() {
   opaque.clear();
   late.clear();
   nodes.clear();
+  reads.clear();
+  marks.clear();
   notes.clear();
   held = look_at = opaque_bytes = kept_on_device = 0;
 }

@@ -1,7 +1,7 @@
 /// One recorded step: flat records of its ops, and the values that they need to run again.
 ///
 /// A step knows storages by weak references (SlotIndex), so an address that two steps know is the same
-/// storage in both: that is what a record of many steps without gaps would be built on.
+/// storage in both: that is what a record of many steps without gaps (tape.h) is built on.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -85,6 +85,23 @@ struct LateOutput {
   c10::Storage storage;
 };
 
+/// A number that an op gave to the host, which may decide by it.
+struct HostRead {
+  std::uint32_t op;
+  double value;
+  bool whole;  ///< a truth value or an integer
+};
+
+/// A moment that a record of many steps has to know again: a gate was passed, or an update is over.
+struct TapeMark {
+  std::uint32_t op = 0;   ///< the first op after it
+  bool gate = true;       ///< false: the end of an update
+  std::int64_t step = 0;  ///< of a gate: its number as the program counts …
+  double rate = 0;        ///< … the learning rate of its update …
+  double loss_value = 0;  ///< … what was seen as its loss, NaN if nothing was …
+  std::uint32_t loss_op = UINT32_MAX, loss_slot = 0;  ///< … and the op that wrote it last, and where
+};
+
 /// What it took to record an update with the values that it overwrote.
 struct UpdateCost {
   std::uint64_t bytes = 0;  ///< copied
@@ -114,6 +131,9 @@ struct Step {
   std::vector<MadeNode> nodes;                         ///< those that OpRecord::made doesn't tell
   std::vector<std::shared_ptr<Stack>>
       stacks;  ///< per op; those past the last op are left over from an earlier step
+  std::vector<HostRead> reads;
+  std::vector<TapeMark> marks;
+  bool of_tape = false;  ///< many steps in one, made when somebody asked (tape.h): memory is as it is now
   std::vector<std::string> notes;
   std::unique_ptr<ValueWatch> watch;  ///< null: nobody looks at values
   std::uint64_t held = 0,

@@ -180,7 +180,7 @@ void StepTables::finish(const StepNames& names) {
   keep_first("buffers", names.buffers, doc.buffers);
   keep_first("optimizer", names.optimizer, doc.optimizer);
   keep_first("batch", names.batch, doc.batch);
-  add_twin();
+  if (!step_.of_tape) add_twin();
   if (step_.watch) {
     (void)find_culprit(doc, argument_name_of);
     return symbolise_culprit();

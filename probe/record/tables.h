@@ -74,6 +74,10 @@ class StepTables {
   /// Makes `recording` independent of the program's memory; its data keep `recorder`, whose step this is.
   void own(const std::shared_ptr<const Recorder>& recorder);
 
+  /// After `finish`, of a step that is many (Recorder::taped): the tables with what stands beside their ops,
+  /// whose values then lie under kTapePrefix. They refer to the step's memory.
+  std::shared_ptr<TapeRecording> tape();
+
   const std::vector<std::shared_ptr<Stack>>& stacks() const { return stacks_; }
 
   Recording recording;

@@ -66,7 +66,7 @@ at::Tensor StepTables::values_now(std::uint32_t slot) const {
     return storage.data() ? record::typed_bytes(storage.data(), storage.nbytes(), at::kByte, storage)
                           : at::Tensor{};
   };
-  if (&step_ == recorder_.current()) return now();
+  if (&step_ == recorder_.current() || step_.of_tape) return now();
   const Step* next = recorder_.find(step_.number + 1);
   if (!next || record.produced) return {};
   const std::uint32_t there = next->slots.find(record.storage._unsafe_get_target());

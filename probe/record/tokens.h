@@ -18,9 +18,42 @@ Header header_of(ArgKind kind, std::int64_t number = 0);
 /// kNewMemory.
 void put_tensor(Words& words, const at::Tensor& tensor, std::uint32_t slot, std::uint8_t more);
 
-/// Another token: how the tensor at `token` lies in its memory, over the memory of `flat`, a 1-D tensor of its
-/// type. Undefined if it doesn't fit, or `flat` is undefined.
+/// Another token: how the tensor at `token` lies in its memory, over the memory of `flat`, a 1-D tensor of
+/// its type. Undefined if it doesn't fit, or `flat` is undefined.
 at::Tensor view_at(const std::uint64_t* token, const at::Tensor& flat);
+
+/// Calls `tensor` with the place (of its header) of every tensor among `count` tokens from `at` on.
+template <class F>
+void each_tensor_token(const std::uint64_t* at, std::uint32_t count, F&& tensor) {
+  Reader reader(at);
+  for (; count > 0; --count) {
+    const std::uint64_t* const place = reader.place();
+    const Header header = reader.header();
+    switch (header.kind) {
+      case ArgKind::tensor:
+        tensor(place, header);
+        (void)reader.numbers(words_after(header));
+        break;
+      case ArgKind::integer:
+      case ArgKind::real:
+      case ArgKind::list:
+      case ArgKind::opaque:
+        (void)reader.numbers(1);
+        break;
+      case ArgKind::complex:
+        (void)reader.numbers(2);
+        break;
+      case ArgKind::string:
+        (void)reader.text(static_cast<std::size_t>(header.number));
+        break;
+      case ArgKind::none:
+      case ArgKind::boolean:
+      case ArgKind::device:
+      case ArgKind::generator:
+        break;
+    }
+  }
+}
 
 /// Everything but tensors, lists and tuples; false for something that can't be rebuilt.
 bool put_scalar(Words& words, const c10::IValue& value);

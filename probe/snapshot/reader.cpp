@@ -82,6 +82,34 @@ const std::string& SnapshotReader::path() const {
 const SnapshotDoc& SnapshotReader::doc() const {
   return impl_->doc;
 }
+bool SnapshotReader::has_tape() const {
+  return impl_->file.has_group(std::string(kTapePrefix) + "steps");
+}
+
+Result<TapeDoc> SnapshotReader::read_tape() const try {
+  const h5::Quiet quiet;
+  if (!has_tape())
+    return Error{ErrorCode::bad_file, impl_->path + ": holds no tape, the steps before the incident",
+                 "record with nanquest run --tape"};
+  TapeDoc tape;
+  TableFileReader tables(impl_->file, impl_->limits.max_rows);
+  tables.set_prefix(kTapePrefix);
+  visit_tape(tables, tape);
+  if (!tables.ok()) return tables.status().error();
+  tape.trace.step = impl_->doc.step;
+  tape.trace.rank = impl_->doc.rank;
+  tape.trace.world_size = impl_->doc.world_size;
+  tape.trace.writer = impl_->doc.writer;
+  if (Status good = check_tape(tape); !good)
+    return Error{ErrorCode::bad_file, impl_->path + ": " + good.error().message,
+                 "the file was not written by a sound nanquest"};
+  return tape;
+} catch (const std::bad_alloc&) {
+  return too_big(impl_->path);
+} catch (const std::exception& e) {
+  return Error{ErrorCode::internal, impl_->path + ": " + e.what(), ""};
+}
+
 int SnapshotReader::format_major() const {
   return impl_->seal.major;
 }

@@ -11,6 +11,7 @@
 
 #include "probe/base/result.h"
 #include "probe/snapshot/model.h"
+#include "probe/snapshot/tape.h"
 
 namespace nanquest {
 
@@ -44,6 +45,11 @@ class SnapshotReader {
 
   const std::string& path() const;
   const SnapshotDoc& doc() const;
+  /// Whether the file holds the steps before the incident.
+  bool has_tape() const;
+  /// Their tables, which are read when they are asked for only. `bad_file` if there are none or they are
+  /// unsound.
+  Result<TapeDoc> read_tape() const;
   int format_major() const;
   int format_minor() const;
 

@@ -8,11 +8,12 @@
 #pragma once
 
 #include "probe/snapshot/model.h"
+#include "probe/snapshot/tape.h"
 
 namespace nanquest {
 
 inline constexpr int kFormatMajor = 2;
-inline constexpr int kFormatMinor = 2;  // 1: the healthy twin; 2: graphs of compiled regions
+inline constexpr int kFormatMinor = 3;  // 1: the healthy twin; 2: graphs of compiled regions; 3: the tape
 inline constexpr const char* kFormatName = "nanquest.snapshot";
 /// Name of the checksum of tensors (hash_bytes of probe/numerics/scan.h, defined in hash.h there); another
 /// one gets another name.
@@ -173,6 +174,24 @@ void visit_doc(File& file, Doc& doc) {
   visit_stats(file, doc.stats);
   visit_culprit(file, doc.culprit);
   if (file.has("twin", doc.twin.step >= 0)) visit_twin(file, doc.twin);
+}
+
+/// Tables of the tape, for a `file` that puts kTapePrefix before all names.
+template <class File, class Tape>
+void visit_tape(File& file, Tape& tape) {
+  visit_doc(file, tape.trace);
+  auto t = file.table("steps", "tape_steps");
+  t.number("step", tape.steps, &TapeStep::step);
+  t.number("gate", tape.steps, &TapeStep::gate);
+  t.number("end", tape.steps, &TapeStep::end);
+  t.number("loss_op", tape.steps, &TapeStep::loss_op);
+  t.number("loss", tape.steps, &TapeStep::loss);
+  t.number("rate", tape.steps, &TapeStep::rate);
+  t.number("loss_value", tape.steps, &TapeStep::loss_value);
+  auto reads = file.table("reads", "tape_reads");
+  reads.number("op", tape.reads, &TapeRead::op);
+  reads.number("value", tape.reads, &TapeRead::value);
+  reads.number("whole", tape.reads, &TapeRead::whole);
 }
 
 }  // namespace nanquest

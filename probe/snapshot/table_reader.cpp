@@ -71,7 +71,8 @@ std::vector<std::string> TableFileReader::lookup(const std::string& name,
   return out;
 }
 
-TableFileReader::Table TableFileReader::table(const std::string& group, const char* kind) {
+TableFileReader::Table TableFileReader::table(const std::string& name, const char* kind) {
+  const std::string group = prefix_ + name;
   std::string stored;
   std::int64_t version = 0;
   if (ok() && !file_.has_group(group)) fail("holds no group " + group);

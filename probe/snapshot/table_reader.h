@@ -18,9 +18,11 @@ class TableFileReader {
   /// Reads the string table. `file` must outlive this object.
   TableFileReader(const CheckedFile& file, std::uint64_t max_rows);
 
-  Table table(const std::string& group, const char* kind);
+  /// The names of all tables that follow begin with this.
+  void set_prefix(std::string prefix) { prefix_ = std::move(prefix); }
+  Table table(const std::string& name, const char* kind);
   /// Whether a table that may be left out is there.
-  bool has(const std::string& group, bool) const { return file_.has_group(group); }
+  bool has(const std::string& group, bool) const { return file_.has_group(prefix_ + group); }
   /// Every table with its rows from `from_row` on; none where it has fewer.
   void read_history(std::vector<SeriesTable>& history, std::uint64_t from_row = 0);
 
@@ -39,6 +41,7 @@ class TableFileReader {
   const StoredDataset* find(const std::string& name, DType dtype, std::size_t rank);
 
   const CheckedFile& file_;
+  std::string prefix_;
   std::uint64_t max_rows_;
   std::uint64_t text_bytes_ = 0;
   Status status_;

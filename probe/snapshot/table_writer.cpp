@@ -15,8 +15,8 @@ bool TableFileWriter::make_group(const std::string& group, const char* kind) {
 }
 
 TableFileWriter::Table TableFileWriter::table(const std::string& group, const char* kind) {
-  make_group(group, kind);
-  return Table(*this, group);
+  make_group(prefix_ + group, kind);
+  return Table(*this, prefix_ + group);
 }
 
 bool TableFileWriter::write(const std::string& name, DType dtype, const std::vector<std::uint64_t>& shape,

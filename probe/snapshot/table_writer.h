@@ -21,6 +21,8 @@ class TableFileWriter {
   /// `sink` must outlive this object.
   explicit TableFileWriter(Sink& sink) : sink_(sink) {}
 
+  /// The names of all tables that follow begin with this.
+  void set_prefix(std::string prefix) { prefix_ = std::move(prefix); }
   /// A group for the columns of one table.
   Table table(const std::string& group, const char* kind);
   /// Whether a table that may be left out is written, which is what the writer says.
@@ -41,6 +43,7 @@ class TableFileWriter {
 
  private:
   Sink& sink_;
+  std::string prefix_;
   Status status_;
   std::set<std::string> groups_;
   std::unordered_map<std::string, std::uint32_t> rows_;

@@ -136,15 +136,22 @@ Status SnapshotWriter::write_tensor(const std::string& path, const TensorView& t
   return Error{ErrorCode::internal, path + ": " + e.what(), ""};
 }
 
-Status SnapshotWriter::write_doc(const SnapshotDoc& doc) try {
+Status SnapshotWriter::write_doc(const SnapshotDoc& doc, const TapeDoc* tape) try {
   if (!impl_ || impl_->temporary.empty()) return Error{ErrorCode::usage, "this writer is spent", ""};
   if (impl_->root) return Error{ErrorCode::usage, impl_->path + ": the doc was already written", ""};
   if (Status good = check_doc(doc); !good)
+    return Error{ErrorCode::internal, impl_->path + ": not written, " + good.error().message, ""};
+  if (Status good = tape ? check_tape(*tape) : Status(); !good)
     return Error{ErrorCode::internal, impl_->path + ": not written, " + good.error().message, ""};
   if (doc.hash_kind != HashKind::contents)
     return Error{ErrorCode::usage, impl_->path + ": not written, its hashes are those of format 1", ""};
   visit_doc(impl_->tables, doc);
   impl_->tables.write_history(doc.history);
+  if (tape) {
+    impl_->tables.set_prefix(kTapePrefix);
+    visit_tape(impl_->tables, *tape);
+    impl_->tables.set_prefix("");
+  }
   impl_->tables.write_strings();
   if (impl_->tables.ok())
     impl_->root = {doc.writer, doc.created_utc, doc.host, doc.step, doc.rank, doc.world_size};

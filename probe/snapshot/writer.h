@@ -11,6 +11,7 @@
 
 #include "probe/base/result.h"
 #include "probe/snapshot/model.h"
+#include "probe/snapshot/tape.h"
 
 namespace nanquest {
 
@@ -33,8 +34,8 @@ class SnapshotWriter {
   /// in one name; '/' separates groups. Bytes are copied out before the call returns.
   Status write_tensor(const std::string& path, const TensorView& tensor);
 
-  /// Stores all tables of the doc. Call once, before `commit`.
-  Status write_doc(const SnapshotDoc& doc);
+  /// Stores all tables of the doc, and of the tape if there is one. Call once, before `commit`.
+  Status write_doc(const SnapshotDoc& doc, const TapeDoc* tape = nullptr);
 
   /// Makes the file appear under its name. After it the writer is spent.
   Status commit();

@@ -2,6 +2,7 @@
 /// progress and failures to stderr; the returned number is the program's exit code (design §8).
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <string>
 #include <vector>
@@ -60,6 +61,13 @@ struct HeadroomArguments {
   bool json = false;
 };
 
+struct RewindArguments {
+  std::vector<std::string> changes;  ///< "lr=*0.5"; empty: the usual ones
+  std::int64_t placebos = 8;
+  bool only_check = false;  ///< no changes
+  bool no_file = false;
+};
+
 struct JudgeArguments {
   std::string file;  ///< a rehearsal; "-": stdin
   bool json = false;
@@ -69,6 +77,7 @@ int headroom_command(const HeadroomArguments& arguments);
 int judge_command(const JudgeArguments& arguments);
 int diagnose_command(const Common& common, const DiagnoseArguments& arguments);
 int verify_command(const Common& common);
+int rewind_command(const Common& common, const RewindArguments& arguments);
 int run_command(const Common& common, const RunArguments& arguments);
 int bisect_command(const Common& common, const std::string& what);
 int repro_command(const Common& common, const ReproArguments& arguments);

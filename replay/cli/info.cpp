@@ -3,6 +3,8 @@
 #include <cstdio>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <utility>
 
 #include "probe/snapshot/reader.h"
 #include "probe/snapshot/sharing.h"
@@ -30,6 +32,14 @@ std::string twin_text(const SnapshotReader& reader) {
          std::to_string(twin.ops) + " of " + std::to_string(reader.doc().ops.size()) + " ops are alike";
 }
 
+/// The steps on the file's tape: first and last; nothing if it holds none that can be read.
+std::optional<std::pair<std::int64_t, std::int64_t>> taped_steps(const SnapshotReader& reader) {
+  if (!reader.has_tape()) return std::nullopt;
+  const auto tape = reader.read_tape();
+  if (!tape || tape->steps.empty()) return std::nullopt;
+  return std::pair(tape->steps.front().step, std::max(tape->steps.back().step, reader.doc().step));
+}
+
 void print_text(const SnapshotReader& reader) {
   const SnapshotDoc& doc = reader.doc();
   std::printf("snapshot    %s (format %d.%d, written by %s)\n", reader.path().c_str(), reader.format_major(),
@@ -47,6 +57,9 @@ void print_text(const SnapshotReader& reader) {
       doc.sample_ids.size());
   if (const std::string twin = twin_text(reader); !twin.empty())
     std::printf("twin        %s\n", twin.c_str());
+  if (const auto steps = taped_steps(reader))
+    std::printf("tape        steps %lld to %lld (nanquest-replay rewind)\n",
+                static_cast<long long>(steps->first), static_cast<long long>(steps->second));
   for (const SeriesTable& t : doc.history)
     std::printf("history     %s: %zu steps × %zu columns\n", t.name.c_str(), t.rows(), t.columns.size());
   std::map<std::string, int> ops;
@@ -108,6 +121,8 @@ void print_json(const SnapshotReader& reader) {
                  {"ops", doc.twin.ops},
                  {"tensors", doc.twin.values.size()},
                  {"bytes", twin_bytes(reader)}};
+  if (const auto steps = taped_steps(reader))
+    j["tape"] = {{"first_step", steps->first}, {"last_step", steps->second}};
   std::printf("%s\n", j.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace).c_str());
 }
 

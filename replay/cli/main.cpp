@@ -30,6 +30,7 @@ struct Arguments {
   DiagnoseArguments diagnose;
   HeadroomArguments headroom;
   JudgeArguments judge;
+  RewindArguments rewind;
   RedactArguments redact;
   MinimalArguments minimal;
   std::function<int()> action;
@@ -141,11 +142,40 @@ void add_minimal(CLI::App& app, Arguments& a) {
       "Example:\n  nanquest-replay minimal step-00000131.r0.h5 -o small.h5 --wrong \"the batch was fine\"");
 }
 
+void add_rewind(CLI::App& app, Arguments& a) {
+  CLI::App* rewind = subcommand(app, a, "rewind",
+                                "Run the steps before the incident again, from the tape in its file "
+                                "(nanquest run --tape), as they were "
+                                "and with one thing changed",
+                                [&a] { return rewind_command(a.common, a.rewind); });
+  add_common(*rewind, a.common, true);
+  add_device(*rewind, a.common);
+  rewind
+      ->add_option("--set", a.rewind.changes,
+                   "lr=*FACTOR, moments=reset, precision=fp32|bf16|fp64 or skip=STEP, each a run of its own; "
+                   "repeatable (default: lr=*0.5, lr=*0.1, moments=reset, precision=fp32 where 16 bits were "
+                   "used, and the incident's step skipped)")
+      ->allow_extra_args(false)
+      ->type_name("KEY=VALUE");
+  rewind->add_option("--placebos", a.rewind.placebos, "Runs with a last bit of one weight changed")
+      ->check(CLI::Range(0, 1000))
+      ->capture_default_str();
+  rewind->add_flag("--only-check", a.rewind.only_check,
+                   "Only whether the steps reach the incident bit for bit");
+  rewind->add_flag("--no-file", a.rewind.no_file, "Write nothing beside the snapshot");
+  rewind->footer(
+      "Example:\n  nanquest-replay rewind step-00000131.r0.h5 --set 'lr=*0.25'\n"
+      "Exit code: 0 a change cures (or, with --only-check, the incident is reached), 1 none does or it is "
+      "not "
+      "reached, 2 usage, 3 bad file, 130 interrupted.");
+}
+
 void add_subcommands(CLI::App& app, Arguments& a) {
   CLI::App* verify = subcommand(app, a, "verify", "Run as recorded and compare every output bit for bit",
                                 [&a] { return verify_command(a.common); });
   add_common(*verify, a.common, true);
   add_device(*verify, a.common);
+  add_rewind(app, a);
   CLI::App* run = subcommand(app, a, "run", "Run the step, every output of every op checked",
                              [&a] { return run_command(a.common, a.run); });
   add_common(*run, a.common, true);

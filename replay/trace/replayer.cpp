@@ -18,18 +18,24 @@
 
 namespace nanquest {
 
+Result<at::Tensor> read_as_tensor(const SnapshotReader& file, const std::string& path) {
+  Result<TensorData> read = file.read_tensor(path);
+  if (!read) return read.error();
+  at::Tensor tensor = at::empty(read->shape, scalar_type_of(read->dtype));
+  if (tensor.nbytes() != read->bytes.size())
+    return Error{ErrorCode::bad_file, file.path() + ": '" + path + "' has another size than it says", ""};
+  if (!read->bytes.empty()) std::memcpy(tensor.mutable_data_ptr(), read->bytes.data(), read->bytes.size());
+  return tensor;
+}
+
 at::Tensor Replayer::Impl::load(const std::string& path) const {
   const auto known = data.find(path);
   if (known != data.end()) return known->second;
   if (!reader) throw std::runtime_error("'" + path + "' is not among the given tensors");
-  Result<TensorData> read = reader->read_tensor(path);
-  if (!read) throw std::runtime_error(read.error().text());
-  at::Tensor tensor = at::empty(read->shape, scalar_type_of(read->dtype));
-  if (tensor.nbytes() != read->bytes.size())
-    throw std::runtime_error("'" + path + "' has another size than it says");
-  if (!read->bytes.empty()) std::memcpy(tensor.mutable_data_ptr(), read->bytes.data(), read->bytes.size());
-  data.emplace(path, tensor);
-  return tensor;
+  Result<at::Tensor> tensor = read_as_tensor(*reader, path);
+  if (!tensor) throw std::runtime_error(tensor.error().text());
+  data.emplace(path, *tensor);
+  return std::move(tensor).value();
 }
 
 Replayer::Replayer(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -51,14 +57,14 @@ Result<Replayer> Replayer::open(const std::string& path) {
   }
 }
 
-Result<Replayer> Replayer::from_memory(SnapshotDoc doc, std::map<std::string, at::Tensor> data) {
+Result<Replayer> Replayer::from_memory(SnapshotDoc doc, std::map<std::string, at::Tensor> data, bool look) {
   try {
     auto impl = std::make_unique<Impl>();
     impl->own_doc = std::move(doc);
     impl->data = std::move(data);
     for (auto& [path, tensor] : impl->data) tensor = tensor.detach().cpu().contiguous();
     impl->planned = trace::make_plan(impl->recorded());
-    impl->complete();
+    if (look) impl->complete();
     return Replayer(std::move(impl));
   } catch (const std::exception& e) {
     return Error{ErrorCode::usage, std::string("the trace can't be understood: ") + e.what(), ""};

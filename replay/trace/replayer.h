@@ -133,8 +133,9 @@ class Replayer {
   static Result<Replayer> open(const std::string& path);
   /// Replays tables that never were in a file: `data` holds the tensors that the doc names by path (CPU,
   /// contiguous; Recording::data as a map). They are read, never written. Index columns need not be trusted:
-  /// an op with a bad one fails.
-  static Result<Replayer> from_memory(SnapshotDoc doc, std::map<std::string, at::Tensor> data);
+  /// an op with a bad one fails. Without `look` a trace without statistics stays so: nothing is run here.
+  static Result<Replayer> from_memory(SnapshotDoc doc, std::map<std::string, at::Tensor> data,
+                                      bool look = true);
   Replayer(Replayer&&) noexcept;
   Replayer& operator=(Replayer&&) noexcept;
   ~Replayer();
@@ -165,6 +166,9 @@ class Replayer {
   explicit Replayer(std::unique_ptr<Impl> impl);
   std::unique_ptr<Impl> impl_;
 };
+
+/// A stored tensor of a file, on the CPU. Errors as SnapshotReader::read_tensor.
+Result<at::Tensor> read_as_tensor(const SnapshotReader& file, const std::string& path);
 
 /// The device that the step's memory lay on, as the recording names it: the first that is no "cpu".
 std::string recorded_device(const SnapshotDoc& doc);

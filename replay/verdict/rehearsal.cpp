@@ -24,8 +24,8 @@ constexpr std::array kPrices = std::to_array<Price>(
      {"lr", "DIVERGENCE", 2},           {"warmup", "DIVERGENCE", 2},    {"warmup-ratio", "DIVERGENCE", 2},
      {"clip", "DIVERGENCE", 2},         {"grad-clip", "DIVERGENCE", 2}, {"module-clip", "DIVERGENCE", 2},
      {"zclip", "DIVERGENCE", 2},        {"spam", "DIVERGENCE", 2},      {"z-loss", "DIVERGENCE", 2},
-     {"qk-clip", "DIVERGENCE", 2},      {"qk-norm", "DIVERGENCE", 2}});
-constexpr Price kOther = {"", "UNKNOWN", 3};
+     {"qk-clip", "DIVERGENCE", 2},      {"qk-norm", "DIVERGENCE", 2},   {"moments", "BAD_STATE", 3}});
+constexpr Price kOther = {"", "UNKNOWN", 4};
 
 /// The dearest part of "lr=*0.5,clip=1".
 Price price_of(const std::string& change) {
@@ -131,7 +131,12 @@ Baseline baseline_of(const Rehearsal& r) {
   return b;
 }
 
-void judge_run(RehearsedRun& run, const Baseline& b, bool claims, bool nothing_changed) {
+/// Good steps past the latest failure that verify something: on batches that did not come before.
+std::int64_t fresh_past(const Rehearsal& r, const RehearsedRun& run, const Baseline& b) {
+  return std::min(run.end(), r.again.value_or(run.end())) - 1 - b.latest;
+}
+
+void judge_run(const Rehearsal& r, RehearsedRun& run, const Baseline& b, bool claims, bool nothing_changed) {
   const std::span<const double> losses = run.losses;
   const auto window = std::min<std::size_t>(losses.size(), kOutlive);
   const double first_mean = mean_of(losses.first(window));
@@ -150,12 +155,16 @@ void judge_run(RehearsedRun& run, const Baseline& b, bool claims, bool nothing_c
     run.remark = "changed nothing";
   } else if (run.kind == RehearsedKind::change && claims) {
     const bool low = b.from == b.to || run.mean <= b.most + b.off;
-    run.cures = run.outlives && run.learns && low;
-    const bool verified = run.end() - 1 - b.latest >= kVerified;
+    run.cures = run.outlives && run.learns && low && run.doubt.empty();
+    const bool verified = fresh_past(r, run, b) >= kVerified;
     run.remark = run.cures       ? verified ? "cures, verified for the run" : "cures, as far as it went"
-                 : !run.outlives ? run.failed_step ? "goes bad too" : "did not go on for long enough"
+                 : !run.outlives ? run.failed_step ? "goes bad too"
+                                   : run.ended_itself && !run.failure.empty()
+                                       ? run.failure
+                                       : "did not go on for long enough"
                  : !run.learns   ? "stays finite, but its loss climbs"
-                                 : "stays finite, but learns less";
+                 : !low          ? "stays finite, but learns less"
+                                 : run.doubt;
   }
   if (run.remark.empty() && run.kind == RehearsedKind::change && !(run.end_mean < first_mean))
     run.remark = "its loss at the end is not below that at the beginning";
@@ -175,12 +184,17 @@ std::string explain(const Rehearsal& r, const RehearsedRoot& root) {
       "unchanged the run goes bad at step " + std::to_string(*r.runs.front().failed_step) + placebos;
   if (root.change.empty()) return bad + "; nothing of what was tried cures it";
   return bad + "; with " + root.change + " it goes on for " + std::to_string(root.steps) +
-         " steps past that and learns" + (root.verified ? "" : " (too few to be sure of the run)");
+         " steps past that and learns" +
+         (root.verified ? ""
+          : r.again
+              ? ", on the batches of the steps before once more (which is no proof for the run: rehearse it)"
+              : " (too few to be sure of the run)");
 }
 
 RehearsedRoot root_of(const Rehearsal& r, const Baseline& b) {
   RehearsedRoot root;
   Price cheapest = {"", "UNKNOWN", kOther.price + 1};
+  const RehearsedRun* with = nullptr;
   for (const RehearsedRun& run : r.runs) {
     if (run.kind != RehearsedKind::change || !tried(run)) continue;
     root.tried.push_back(run.change);
@@ -191,9 +205,10 @@ RehearsedRoot root_of(const Rehearsal& r, const Baseline& b) {
     cheapest = price;
     root.change = run.change;
     root.steps = run.end() - 1 - b.latest;
+    with = &run;
   }
   root.cause = cheapest.cause;
-  root.verified = !root.change.empty() && root.steps >= kVerified;
+  root.verified = with && fresh_past(r, *with, b) >= kVerified;
   root.explanation = explain(r, root);
   return root;
 }
@@ -209,11 +224,17 @@ void judge(Rehearsal& r) {
   if (b.failed) r.failed_steps = {b.earliest, b.latest};
   if (!std::isnan(b.most)) r.loss = {b.least, b.most};
   for (RehearsedRun& run : r.runs)
-    judge_run(run, b, r.not_tried.empty(), run.kind != RehearsedKind::unchanged && same(run, r.runs.front()));
+    judge_run(r, run, b, r.not_tried.empty(),
+              run.kind != RehearsedKind::unchanged && same(run, r.runs.front()));
   const bool any = std::any_of(r.runs.begin(), r.runs.end(), [](const RehearsedRun& run) {
     return run.kind == RehearsedKind::change && tried(run);
   });
-  if (r.not_tried.empty() && !any) r.not_tried = "no change was tried";
+  if (r.not_tried.empty() && !any) {
+    const auto why = std::find_if(r.runs.begin(), r.runs.end(), [](const RehearsedRun& run) {
+      return run.kind == RehearsedKind::change && !tried(run);
+    });
+    r.not_tried = "no change was tried" + (why == r.runs.end() ? "" : ": " + why->not_tried);
+  }
   if (r.not_tried.empty()) r.root = root_of(r, b);
 }
 

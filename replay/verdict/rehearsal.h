@@ -36,9 +36,10 @@ struct RehearsedRun {
   std::int64_t first_step = 0;
   std::vector<double> losses = {};  ///< of every good step from the first on; NaN: left out on purpose
   std::optional<std::int64_t> failed_step = {};  ///< the bad step that ended it
-  std::string failure = {};                      ///< "the loss is NaN"
-  bool ended_itself = false;                     ///< it was over before its horizon, by itself
-  std::string not_tried = {};                    ///< why this run could not be made: it says nothing then
+  std::string failure = {};    ///< "the loss is NaN"; of one that ended itself: why, if that is known
+  bool ended_itself = false;   ///< it was over before its horizon, by itself
+  std::string not_tried = {};  ///< why this run could not be made: it says nothing then
+  std::string doubt = {};      ///< why it is no cure, although it may look like one
 
   // By `judge`. Means are NaN where there is nothing to take them of.
   double mean = std::nan("");      ///< loss over the common steps
@@ -69,6 +70,9 @@ struct Rehearsal {
   std::int64_t horizon = 64;  ///< steps beyond the incident
   std::optional<bool> as_recorded =
       {};  ///< the unchanged run's losses, bit for bit; nothing: none to compare with
+  /// From this step on batches are those of the steps before once more (nanquest-replay rewind, which has no
+  /// others): such steps may cure, and verify nothing for the run.
+  std::optional<std::int64_t> again = {};
   std::vector<RehearsedRun> runs = {};  ///< as they were made, the unchanged one first
 
   // By `judge`
@@ -91,7 +95,8 @@ struct Rehearsal {
 /// - It learns if its last 16 losses are not above its own on the common steps (without any: on its first
 /// 16), within
 ///   2·s/√n of what it was there. What only survives while its loss climbs is no cure.
-/// - It cures if all three. That is verified for the run with 64 good steps past the latest failure.
+/// - It cures if all three, and whoever made it has no doubt. That is verified for the run with 64 good steps
+/// past the latest failure, of which none may be on batches that came before (Rehearsal::again).
 /// - The root is named after the cheapest change that cures: precision before data before the optimizer's
 /// settings.
 void judge(Rehearsal& rehearsal);

@@ -36,6 +36,7 @@ Ordered run_json(const RehearsedRun& run) {
           {"failure", run.failure},
           {"ended_itself", run.ended_itself},
           {"not_tried", run.not_tried},
+          {"doubt", run.doubt},
           {"mean", number(run.mean)},
           {"end_mean", number(run.end_mean)},
           {"outlives", run.outlives},
@@ -72,6 +73,7 @@ RehearsedRun run_from(const Fields& j) {
   j.take("failure", run.failure);
   j.take("ended_itself", run.ended_itself);
   j.take("not_tried", run.not_tried);
+  j.take("doubt", run.doubt);
   j.take("mean", run.mean);
   j.take("end_mean", run.end_mean);
   j.take("outlives", run.outlives);
@@ -113,6 +115,7 @@ std::string to_json(const Rehearsal& r) {
                      {"began", r.began},
                      {"horizon", r.horizon},
                      {"as_recorded", or_null(r.as_recorded)},
+                     {"again", or_null(r.again)},
                      {"runs", runs},
                      {"spread", {{"failed_steps", r.failed_steps}, {"loss", numbers(r.loss)}}},
                      {"root", r.root ? root_json(*r.root) : Ordered(nullptr)},
@@ -142,6 +145,7 @@ Result<Rehearsal> rehearsal_from_json(const std::string& text) {
   fields.take("began", r.began);
   fields.take("horizon", r.horizon);
   fields.take("as_recorded", r.as_recorded);
+  fields.take("again", r.again);
   fields.list("runs", [&](const Fields& f) { r.runs.push_back(run_from(f)); });
   fields.object("spread", [&](const Fields& f) {
     f.take("failed_steps", r.failed_steps);

@@ -80,6 +80,9 @@ std::string rehearsal_text(const Rehearsal& r) {
   text += !r.as_recorded   ? "no losses on record to compare with"
           : *r.as_recorded ? "yes: the losses of the unchanged run, bit for bit"
                            : "no: the losses of the unchanged run are others";
+  if (r.again)
+    text +=
+        "\nbatches       from step " + std::to_string(*r.again) + " on those of the steps before, once more";
   text += "\n\n" + row("run", "bad at step", "steps past", "loss before", "loss at end", "", width);
   bool placebos = false;
   for (const RehearsedRun& run : r.runs) {

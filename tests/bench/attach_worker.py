@@ -1,7 +1,7 @@
 """Trains a model in blocks of steps, on demand: a line "N" on stdin makes N steps; the answer is their seconds and how many
 of them passed inside the probe's own functions around forward, backward and update (0 for other levels than guard).
 
-usage: attach_worker.py gpt2|resnet50|tiny|mlp [LEVEL RUN_DIR [ON_INCIDENT]]; with the probe if LEVEL is given, or, for the level "empty", with
+usage: attach_worker.py gpt2|resnet50|tiny|mlp [LEVEL RUN_DIR [ON_INCIDENT [TAPE]]]; with the probe if LEVEL is given, or, for the level "empty", with
 PyTorch's empty observer. The first line on stdout says that it is ready.
 """
 import sys
@@ -102,7 +102,7 @@ def main():
 
         # Watched steps are the business of level watch: at level trace they would fall into some blocks only.
         if not nanquest.attach(level=sys.argv[2], run_dir=sys.argv[3], watch_first=0, watch_every=0,
-                               on_incident=(sys.argv[4:] or ["continue"])[0]):
+                               on_incident=(sys.argv[4:] or ["continue"])[0], tape=int((sys.argv[5:] or ["0"])[0])):
             sys.exit(1)
         if sys.argv[2] == "guard":
             from nanquest import hooks, passes, updates

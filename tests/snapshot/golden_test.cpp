@@ -15,12 +15,22 @@ void expect_golden(const std::string& name, int major, int minor, HashKind hash_
   EXPECT_EQ(reader->doc().hash_kind, hash_kind);
   const bool has_twin = major > 2 || (major == 2 && minor >= 1);
   const bool has_regions = major > 2 || (major == 2 && minor >= 2);
+  const bool has_tape = major > 2 || (major == 2 && minor >= 3);
   SnapshotDoc want = testing::rich_doc();
   if (!has_twin) want.twin = {};
   testing::expect_same_doc(reader->doc(), want);
+  EXPECT_EQ(reader->has_tape(), has_tape);
+  if (has_tape) {
+    const Result<TapeDoc> tape = reader->read_tape();
+    ASSERT_TRUE(tape) << tape.error().text();
+    testing::expect_same_tape(*tape, testing::rich_tape());
+  } else {
+    EXPECT_EQ(reader->read_tape().error().code, ErrorCode::bad_file);
+  }
   for (const auto& [tensor_name, tensor] : testing::rich_tensors()) {
     if (!has_twin && tensor_name.starts_with("twin/")) continue;
     if (!has_regions && tensor_name.starts_with("regions/")) continue;
+    if (!has_tape && tensor_name.starts_with("tape/")) continue;
     Result<TensorData> got = reader->read_tensor(tensor_name);
     ASSERT_TRUE(got) << got.error().text();
     EXPECT_EQ(got->dtype, tensor.dtype) << tensor_name;
@@ -48,6 +58,10 @@ TEST(Golden, Snapshot2_1OpensAndIsUnchanged) {
 
 TEST(Golden, Snapshot2_2OpensAndIsUnchanged) {
   expect_golden("snapshot-2.2.h5", 2, 2, HashKind::contents);
+}
+
+TEST(Golden, Snapshot2_3OpensAndIsUnchanged) {
+  expect_golden("snapshot-2.3.h5", 2, 3, HashKind::contents);
 }
 
 }  // namespace

@@ -17,14 +17,20 @@ namespace nanquest::testing {
 /// The doc; the same on every call.
 SnapshotDoc rich_doc();
 
+/// The tape that goes with it.
+TapeDoc rich_tape();
+
 /// One tensor of each dtype, a rank-0 one, an empty one and one of rank 8, with fixed contents.
 std::vector<std::pair<std::string, TensorData>> rich_tensors();
 
-/// Writes both as one snapshot.
+/// Writes all as one snapshot.
 Status write_rich(const std::string& path);
 
 /// Fails the running test for every field in which the two differ (doubles are compared by their bits).
 void expect_same_doc(const SnapshotDoc& got, const SnapshotDoc& want);
+
+/// The same for tapes.
+void expect_same_tape(const TapeDoc& got, const TapeDoc& want);
 
 /// A directory of this test's own, removed afterwards.
 class TempDir {

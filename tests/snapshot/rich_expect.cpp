@@ -165,4 +165,24 @@ void expect_same_doc(const SnapshotDoc& got, const SnapshotDoc& want) {
   expect_culprit(got.culprit, want.culprit);
 }
 
+void expect_same_tape(const TapeDoc& got, const TapeDoc& want) {
+  expect_same_doc(got.trace, want.trace);
+  expect_rows(
+      "tape/steps", got.steps, want.steps, +[](const TapeStep& a, const TapeStep& b) {
+        EXPECT_EQ(a.step, b.step);
+        EXPECT_EQ(a.gate, b.gate);
+        EXPECT_EQ(a.end, b.end);
+        EXPECT_EQ(a.loss_op, b.loss_op);
+        EXPECT_EQ(a.loss, b.loss);
+        expect_double(a.rate, b.rate, "tape.rate");
+        expect_double(a.loss_value, b.loss_value, "tape.loss_value");
+      });
+  expect_rows(
+      "tape/reads", got.reads, want.reads, +[](const TapeRead& a, const TapeRead& b) {
+        EXPECT_EQ(a.op, b.op);
+        expect_double(a.value, b.value, "tape.value");
+        EXPECT_EQ(a.whole, b.whole);
+      });
+}
+
 }  // namespace nanquest::testing

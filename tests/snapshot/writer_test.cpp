@@ -70,6 +70,26 @@ TEST(Writer, AnUnsoundDocIsNotWritten) {
       << status.error().text();
 }
 
+TEST(Writer, AnUnsoundTapeIsNotWritten) {
+  const std::vector<std::pair<void (*)(TapeDoc&), std::string>> damages = {
+      {[](TapeDoc& tape) { tape.trace.ops[1].module = 99; }, "the tape's trace/ops row 1: module 99 of 2"},
+      {[](TapeDoc& tape) { tape.steps[1].gate = 3; }, "tape/steps row 1: its gate is out of order"},
+      {[](TapeDoc& tape) { tape.steps[0].end = 0; }, "tape/steps row 0: its end is out of order"},
+      {[](TapeDoc& tape) { tape.steps[0].loss = 4; }, "tape/steps row 0: its loss is in no table"},
+      {[](TapeDoc& tape) { tape.reads[1].op = 2; }, "tape/reads row 1: its op is out of order"}};
+  for (const auto& [damage, said] : damages) {
+    TempDir dir;
+    Result<SnapshotWriter> writer = SnapshotWriter::create(dir / "a.h5");
+    ASSERT_TRUE(writer);
+    TapeDoc tape = testing::rich_tape();
+    damage(tape);
+    const SnapshotDoc doc = testing::rich_doc();
+    const Status status = writer->write_doc(doc, &tape);
+    ASSERT_FALSE(status) << said;
+    EXPECT_NE(status.error().message.find(said), std::string::npos) << status.error().text();
+  }
+}
+
 TEST(Writer, ADirectoryThatCannotBeMadeIsNamed) {
   TempDir dir;
   std::ofstream(dir / "file") << "x";

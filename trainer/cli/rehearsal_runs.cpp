@@ -9,6 +9,7 @@
 #include <cmath>
 #include <sstream>
 
+#include "replay/verdict/last_bit.h"
 #include "trainer/cli/command_line.h"
 #include "trainer/program/parts.h"
 
@@ -89,17 +90,11 @@ Status fill(Parts& parts, const Settings& settings, const std::string& change) {
 std::string flip_last_bit(const Task& task, at::ScalarType amp, std::uint64_t seed) {
   const at::NoGradGuard no_grad;
   const NamedTensors weights = task.parameters();
-  const std::uint32_t bit = amp == at::kHalf ? 1U << 13 : amp == at::kBFloat16 ? 1U << 16 : 1U;
+  const std::uint32_t bit = last_bit(amp == at::kHalf ? 10 : amp == at::kBFloat16 ? 7 : 23);
   std::uint64_t x = seed;
-  const auto next = [&x] {  // splitmix64
-    std::uint64_t z = (x += 0x9e3779b97f4a7c15ULL);
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ULL;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebULL;
-    return z ^ (z >> 31);
-  };
   for (int attempt = 0; attempt < 1000; ++attempt) {
-    const auto& [name, weight] = weights[next() % weights.size()];
-    const auto i = static_cast<std::int64_t>(next() % static_cast<std::uint64_t>(weight.numel()));
+    const auto& [name, weight] = weights[next_random(x) % weights.size()];
+    const auto i = static_cast<std::int64_t>(next_random(x) % static_cast<std::uint64_t>(weight.numel()));
     at::Tensor element = weight.view({-1}).select(0, i);
     const auto value = element.item<float>();
     if (!std::isnormal(value)) continue;  // a bit of nothing is nothing

@@ -54,6 +54,54 @@ TEST(Rehearsal, AChangeThatOutlivesAndLearnsCures) {
   EXPECT_FALSE(rehearsal({change("lr=*0.5", 167, false)}).root->verified) << "63 are too few to be sure";
 }
 
+TEST(Rehearsal, StepsOnBatchesThatCameBeforeCureAndVerifyNothing) {
+  Rehearsal r = rehearsal({change("lr=*0.5", 180, false)});
+  r.again = 101;
+  judge(r);
+  EXPECT_EQ(last(r).remark, "cures, as far as it went");
+  ASSERT_TRUE(r.root);
+  EXPECT_FALSE(r.root->verified);
+  EXPECT_EQ(r.root->steps, 76);
+  EXPECT_NE(r.root->explanation.find("on the batches of the steps before once more"), std::string::npos)
+      << r.root->explanation;
+  r.again = 168;  // 104 to 167 were new
+  judge(r);
+  EXPECT_TRUE(r.root->verified);
+  const Result<Rehearsal> read = rehearsal_from_json(to_json(r));
+  ASSERT_TRUE(read) << read.error().text();
+  EXPECT_EQ(read->again, r.again);
+  EXPECT_NE(rehearsal_text(r).find("batches       from step 168 on"), std::string::npos) << rehearsal_text(r);
+}
+
+TEST(Rehearsal, WhyNoChangeCouldBeTriedIsSaid) {
+  RehearsedRun short_one = change("lr=*0.5", kFirst, false);
+  short_one.not_tried = "the tape is too short";
+  EXPECT_EQ(rehearsal({short_one}).not_tried, "no change was tried: the tape is too short");
+}
+
+TEST(Rehearsal, ARunThatEndedItselfSaysWhy) {
+  RehearsedRun other = change("lr=*0.5", 105, false);
+  other.ended_itself = true;
+  other.failure = "at step 105 the program would have decided otherwise";
+  EXPECT_EQ(last(rehearsal({other})).remark, other.failure);
+}
+
+TEST(Rehearsal, WhereThereIsADoubtThereIsNoCure) {
+  RehearsedRun skipped = change("skip=100", 180, false);
+  skipped.doubt = "the batch is well on other weights";
+  const Rehearsal r = rehearsal({skipped, change("lr=*0.5", 180, false)});
+  EXPECT_FALSE(r.runs[3].cures);
+  EXPECT_EQ(r.runs[3].remark, skipped.doubt);
+  EXPECT_EQ(r.root->cause, "DIVERGENCE");
+}
+
+TEST(Rehearsal, ResetMomentsThatAloneCureAreABadState) {
+  EXPECT_EQ(rehearsal({change("lr=*0.5", 101, true), change("moments=reset", 180, false)}).root->cause,
+            "BAD_STATE");
+  EXPECT_EQ(rehearsal({change("moments=reset", 180, false), change("lr=*0.5", 180, false)}).root->cause,
+            "DIVERGENCE");
+}
+
 TEST(Rehearsal, SixteenStepsMoreThanTheLatestPlacebo) {
   EXPECT_TRUE(last(rehearsal({change("lr=*0.5", 119, true)})).outlives);
   const Rehearsal r = rehearsal({change("lr=*0.5", 118, true)});
@@ -209,7 +257,8 @@ TEST(Rehearsal, TheTable) {
       "run            bad at step  steps past             loss before  loss at end\n"
       "unchanged              100           –                  3.5000       3.4900\n"
       "2 placebos       99 to 103           –                  3.5000            –\n"
-      "lr=*0.5                  –          64                  3.5000       2.8100  cures, verified for the run\n"
+      "lr=*0.5                  –          64                  3.5000       2.8100  cures, verified for the "
+      "run\n"
       "clip=0.1               105           1                  3.5000       3.4400  goes bad too\n\n"
       "root          DIVERGENCE: unchanged the run goes bad at step 100 and so do 2 placebos by step 103; "
       "with "

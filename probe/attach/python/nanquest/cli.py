@@ -9,9 +9,9 @@ import shlex
 import shutil
 import sys
 
-from . import __version__, explain, launcher, library, native, prepare, programs, rehearse, reports
+from . import __version__, explain, launcher, library, native, prepare, programs, rehearse, reports, sample
 from .launcher import USAGE_ERROR
-from .settings import ACTIONS, FORECASTS, LEVELS, LOGGERS, OFF, REPORTS, Settings, say, step_numbers, switched_off
+from .settings import ACTIONS, FORECASTS, LEVELS, LOGGERS, OFF, REPORTS, TAPE, Settings, say, step_numbers, switched_off
 
 DOORS = {"replay": "nanquest-replay", "view": "nanquest-viewer"}
 
@@ -60,9 +60,10 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="nanquest", description="NaN forensics for PyTorch programs.", epilog=EXAMPLES,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--version", action="store_true", help="versions of the package and of its PyTorch")
-    verbs = parser.add_subparsers(dest="verb", metavar="run|env|rehearse|prepare|replay|view|doctor|mute")
+    verbs = parser.add_subparsers(dest="verb", metavar="run|env|rehearse|prepare|sample|replay|view|doctor|mute")
     rehearse.add_to(verbs)
     prepare.add_to(verbs)
+    sample.add_to(verbs)
     for verb, program in DOORS.items():  # main has opened them already; here they are for the help
         verbs.add_parser(verb, help=f"the program {program}; nanquest {verb} --help shows its options", add_help=False)
     asked = verbs.add_parser("doctor", help="what would be seen here, and why not")
@@ -95,6 +96,9 @@ def _parser() -> argparse.ArgumentParser:
         sub.add_argument("--keep-memory-percent", type=_whole, default=Settings.keep_memory_percent, metavar="N",
                          help="how much of the free memory --keep-steps may take, in percent; where it would take more, "
                               "none stay (default: %(default)s)")
+        sub.add_argument("--tape", type=_whole, nargs="?", const=TAPE, default=Settings.tape, metavar="K",
+                         help="keep an unbroken record of the last K to 2 K steps, in up to --keep-memory-percent of the free memory; "
+                              f"an incident's file holds it, for nanquest-replay rewind (without K: {TAPE}; default: none)")
         sub.add_argument("--max-incidents", type=_whole, default=Settings.max_incidents, metavar="N",
                          help="files written at most (default: %(default)s)")
         sub.add_argument("--few-files-from", type=_whole, default=Settings.few_files_from, metavar="N",
@@ -199,6 +203,8 @@ def main(arguments: list | None = None) -> int:
             return rehearse.main(options)
         if options.verb == "prepare":
             return prepare.main(options)
+        if options.verb == "sample":
+            return sample.main(options)
         if options.verb == "doctor":
             from . import doctor
             return doctor.report(options.run_dir, options.json)

@@ -16,7 +16,8 @@ LOGGERS = ("on", "off")
 ACTIONS = ("continue", "skip", "fallback_fp32", "stop")
 WITHHOLDS = ("skip", "fallback_fp32")  # of these, those that keep the optimizer from writing
 COUNTS = ("watch_every", "watch_first", "watch_after", "keep_steps", "keep_percent", "keep_memory_percent",
-          "max_incidents", "few_files_from")
+          "max_incidents", "few_files_from", "tape")
+TAPE = 64                           # steps of a tape that is asked for without a number
 OFF = "NANQUEST"                    # "off": nothing of nanquest does anything, however it is attached
 SWITCH = "NANQUEST_ATTACH"          # "1": attach when torch is imported
 LIBRARY = "NANQUEST_ATTACH_LIBRARY"  # path of libnanquest_attach.so
@@ -53,6 +54,7 @@ class Settings:
     keep_memory_percent: int = 25
     max_incidents: int = 16
     few_files_from: int = 8
+    tape: int = 0
     on_incident: str = "continue"
     on_forecast: str = "say"
     lr_backoff: float = 0.5
@@ -82,6 +84,8 @@ class Settings:
             raise ValueError(f"record_steps is {self.record_steps!r}, but must be step numbers, counted from 0")
         if self.record_steps and self.level == "guard":
             raise ValueError("record_steps needs level trace or watch; level guard records nothing")
+        if self.tape and self.level == "guard":
+            raise ValueError("tape needs level trace or watch; level guard records nothing")
         if self.max_disk:
             size_in(self.max_disk)
         if why := self._why_no_quarantine():

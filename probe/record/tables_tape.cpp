@@ -1,0 +1,71 @@
+// StepTables: a step that is many, with where each of them ends and what the host was told.
+#include <ATen/ATen.h>
+
+#include <cmath>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "probe/record/tables.h"
+
+namespace nanquest {
+namespace {
+
+std::int32_t loss_row(const SnapshotDoc& doc, std::int32_t op, std::uint32_t slot) {
+  const OpRow& row = doc.ops[static_cast<std::size_t>(op)];
+  std::int32_t found = kNone;
+  for (std::int32_t i = 0; i < row.written_count; ++i) {
+    const std::int32_t written = doc.written[static_cast<std::size_t>(row.first_written + i)];
+    if (doc.tensors[static_cast<std::size_t>(written)].slot == static_cast<std::int32_t>(slot))
+      found = written;
+  }
+  return found;
+}
+
+/// Its place in the file of a tape.
+void move_under_tape(SnapshotDoc& doc) {
+  const auto move = [](std::string& path) {
+    if (!path.empty()) path.insert(0, kTapePrefix);
+  };
+  for (Slot& slot : doc.slots) move(slot.data);
+  for (OpRow& op : doc.ops) move(op.host_data);
+  for (auto* group : {&doc.parameters, &doc.buffers, &doc.optimizer, &doc.batch})
+    for (NamedTensor& named : *group) move(named.data);
+  for (std::string& state : doc.rng_states) move(state);
+  move(doc.rng_data);
+}
+
+}  // namespace
+
+std::shared_ptr<TapeRecording> StepTables::tape() {
+  auto made = std::make_shared<TapeRecording>();
+  made->doc.trace = std::move(recording.doc);
+  SnapshotDoc& doc = made->doc.trace;
+  const auto row = [&](std::uint32_t op) {
+    return op < rows_.size() ? rows_[op] : static_cast<std::int32_t>(doc.ops.size());
+  };
+  for (const record::TapeMark& mark : step_.marks) {
+    if (!mark.gate) {
+      if (!made->doc.steps.empty()) made->doc.steps.back().end = row(mark.op);
+      continue;
+    }
+    // Several optimizers in one step: the update of the first has begun it, that of the last ends it.
+    if (!made->doc.steps.empty() && made->doc.steps.back().step == mark.step) continue;
+    TapeStep& step = made->doc.steps.emplace_back();
+    step.step = mark.step;
+    step.gate = row(mark.op);
+    step.rate = mark.rate;
+    step.loss_value = mark.loss_value;
+    if (mark.loss_op == UINT32_MAX) continue;
+    step.loss = loss_row(doc, row(mark.loss_op), mark.loss_slot);
+    if (step.loss != kNone) step.loss_op = row(mark.loss_op);
+  }
+  for (const record::HostRead& read : step_.reads)
+    made->doc.reads.push_back({row(read.op), read.value, read.whole});
+  move_under_tape(doc);
+  for (auto& [path, tensor] : recording.data) made->data.emplace_back(kTapePrefix + path, std::move(tensor));
+  recording = {};
+  return made;
+}
+
+}  // namespace nanquest

@@ -1,0 +1,155 @@
+#include "replay/rewind/changes.h"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <cstring>
+
+#include "probe/tensor/tensor_scan.h"
+#include "replay/verdict/last_bit.h"
+
+namespace nanquest {
+namespace {
+
+constexpr const char* kKnown =
+    "a tape can be run with lr=*FACTOR, moments=reset, precision=fp32|bf16|fp64 and skip=STEP; anything else "
+    "changes the program: nanquest rehearse";
+
+Error usage(const std::string& text, const std::string& what) {
+  return {ErrorCode::usage, "--set " + text + ": " + what, kKnown};
+}
+
+bool has_format(const SnapshotDoc& doc, DType format) {
+  return std::any_of(doc.tensors.begin(), doc.tensors.end(),
+                     [&](const TensorRow& row) { return row.dtype == format; });
+}
+
+/// Counters of steps stay as they are: a moment has more than one element, or its weight has only one.
+std::vector<std::int32_t> moments_of(const SnapshotDoc& doc) {
+  std::vector<std::int32_t> moments;
+  for (std::size_t i = 0; i < doc.slots.size(); ++i) {
+    const Slot& slot = doc.slots[i];
+    if (slot.origin == SlotOrigin::optimizer_state && dtype_is_float(slot.dtype) &&
+        slot.bytes > dtype_size(slot.dtype) && !slot.data.empty())
+      moments.push_back(static_cast<std::int32_t>(i));
+  }
+  return moments;
+}
+
+/// Bits of fraction that computing keeps of a weight of `format`.
+int fraction_bits(const SnapshotDoc& doc) {
+  return has_format(doc, DType::float16) ? 10 : has_format(doc, DType::bfloat16) ? 7 : 23;
+}
+
+/// Changes element `i` of CPU memory of `format` by its last bit; false if it holds no normal number.
+bool flip(void* memory, DType format, std::int64_t i, int bits) {
+  const std::size_t size = dtype_size(format);
+  auto* const place = static_cast<std::byte*>(memory) + static_cast<std::size_t>(i) * size;
+  if (format == DType::float32) {
+    float value = 0;
+    std::memcpy(&value, place, sizeof value);
+    if (!std::isnormal(value)) return false;
+    std::uint32_t raw = 0;
+    std::memcpy(&raw, place, sizeof raw);
+    raw ^= last_bit(bits);
+    std::memcpy(place, &raw, sizeof raw);
+    return true;
+  }
+  std::uint64_t raw = 0;
+  std::memcpy(&raw, place, size);
+  if (raw == 0) return false;
+  raw ^= 1;
+  std::memcpy(place, &raw, size);
+  return true;
+}
+
+}  // namespace
+
+Result<TapeChange> parse_change(const std::string& text, const SnapshotDoc& tape, std::int64_t bad_step) {
+  const std::size_t equals = std::min(text.find('='), text.size());
+  const std::string key = text.substr(0, equals);
+  const std::string value = equals < text.size() ? text.substr(equals + 1) : "";
+  if (value.find(',') != std::string::npos)
+    return usage(text, "one change at a time, each with its own --set");
+  TapeChange made;
+  char* end = nullptr;
+  if (key == "lr") {
+    made.change.rate = value.starts_with('*') ? std::strtod(value.c_str() + 1, &end) : -1;
+    if (!end || *end != '\0' || end == value.c_str() + 1 || !(made.change.rate >= 0) ||
+        !std::isfinite(made.change.rate))
+      return usage(text, "a tape knows updates, not rates: a factor of them is wanted, lr=*0.5");
+    return made;
+  }
+  if (key == "moments" && value == "reset") {
+    for (const std::int32_t slot : moments_of(tape))
+      made.change.slots[slot] = [](at::Tensor& moment) { moment.zero_(); };
+    if (made.change.slots.empty()) made.not_tried = "the optimizer kept no moments when the tape began";
+    return made;
+  }
+  if (key == "precision") {
+    if (value == "fp32")
+      made.change.precision = Precision::fp32;
+    else if (value == "bf16")
+      made.change.precision = Precision::bf16;
+    else if (value == "fp64")
+      made.change.precision = Precision::fp64;
+    else
+      return usage(text, "no such precision");
+    return made;
+  }
+  if (key == "skip") {
+    if (value != std::to_string(bad_step))
+      return usage(
+          text, "of a tape only the incident's own step, " + std::to_string(bad_step) + ", can be left out");
+    made.leaves_out = true;
+    return made;
+  }
+  return usage(text, "not on a tape");
+}
+
+std::vector<std::string> usual_changes(const SnapshotDoc& tape, std::int64_t bad_step) {
+  std::vector<std::string> changes = {"lr=*0.5", "lr=*0.1", "moments=reset"};
+  if (has_format(tape, DType::float16) || has_format(tape, DType::bfloat16))
+    changes.emplace_back("precision=fp32");
+  changes.push_back("skip=" + std::to_string(bad_step));
+  return changes;
+}
+
+std::optional<TapeRunner::Change> placebo(const Replayer& tape, std::uint64_t seed, std::string& text) {
+  const SnapshotDoc& doc = tape.doc();
+  std::vector<std::int32_t> weights;
+  for (std::size_t i = 0; i < doc.slots.size(); ++i)
+    if (const Slot& slot = doc.slots[i]; slot.origin == SlotOrigin::parameter && !slot.data.empty() &&
+                                         dtype_is_float(slot.dtype) && slot.bytes >= dtype_size(slot.dtype))
+      weights.push_back(static_cast<std::int32_t>(i));
+  if (weights.empty()) return std::nullopt;
+  const int bits = fraction_bits(doc);
+  std::uint64_t state = seed;
+  for (int attempt = 0; attempt < 1000; ++attempt) {
+    const std::int32_t slot = weights[next_random(state) % weights.size()];
+    const Slot& facts = doc.slots[static_cast<std::size_t>(slot)];
+    const auto stored = tape.tensor(facts.data);
+    if (!stored || stored->numel() == 0) continue;
+    const auto count = static_cast<std::uint64_t>(stored->nbytes() / dtype_size(facts.dtype));
+    const auto i = static_cast<std::int64_t>(next_random(state) % count);
+    at::Tensor one = stored->contiguous()
+                         .view({-1})
+                         .view(at::kByte)
+                         .narrow(0, i * static_cast<std::int64_t>(dtype_size(facts.dtype)),
+                                 static_cast<std::int64_t>(dtype_size(facts.dtype)))
+                         .clone();
+    if (!flip(one.mutable_data_ptr(), facts.dtype, 0, bits)) continue;
+    TapeRunner::Change change;
+    change.slots[slot] = [i, bits, format = facts.dtype](at::Tensor& weight) {
+      (void)flip(weight.mutable_data_ptr(), format, i, bits);
+    };
+    text = "the last bit of " + (facts.name.empty() ? "a weight" : facts.name) + "[" + std::to_string(i) +
+           "], seed " + std::to_string(seed);
+    return change;
+  }
+  return std::nullopt;
+}
+
+}  // namespace nanquest

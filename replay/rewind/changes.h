@@ -1,0 +1,35 @@
+/// changes: what a rewind can do differently, read from words, and placebos.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "probe/base/result.h"
+#include "replay/rewind/run_again.h"
+
+namespace nanquest {
+
+/// One thing to try on a tape.
+struct TapeChange {
+  TapeRunner::Change change;
+  bool leaves_out = false;  ///< the incident's step is not made
+  std::string not_tried;    ///< why there is nothing to try, "" if there is
+};
+
+/// "lr=*0.5" (every update is so much of what it was), "moments=reset" (what the optimizer keeps is zero at
+/// the anchor), "precision=fp32" (or bf16, fp64; every op), "skip=131" (the incident's step is left out).
+/// `usage` for other words; they say what a tape can't change.
+Result<TapeChange> parse_change(const std::string& text, const SnapshotDoc& tape, std::int64_t bad_step);
+
+/// What is tried where nobody asks for anything else: two smaller rates, moments reset, fp32 where 16 bits
+/// were used, the incident's step left out.
+std::vector<std::string> usual_changes(const SnapshotDoc& tape, std::int64_t bad_step);
+
+/// The last bit of one element of one weight at the anchor, of the format that it is computed in, drawn by
+/// `seed`. `text` says which: "the last bit of fc.weight[17], seed 2". Nothing if no weight can be changed
+/// so.
+std::optional<TapeRunner::Change> placebo(const Replayer& tape, std::uint64_t seed, std::string& text);
+
+}  // namespace nanquest

@@ -1,0 +1,34 @@
+/// once_more: a tape whose steps come a second time behind its end, so that a run which does not go bad at
+/// the incident has somewhere to go on.
+///
+/// What the steps carry from one to the next (weights, moments, buffers) goes on from where it is; batches,
+/// masks and numbers that the host computed are those of the tape again. The incident's own step does not
+/// come again. Plain tables, no torch.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "probe/snapshot/tape.h"
+
+namespace nanquest {
+
+/// Ops [begin, end) of each step of a tape: what runs after an update belongs to the next step.
+struct StepSpan {
+  std::int32_t begin = 0, end = 0;
+};
+std::vector<StepSpan> spans_of(const TapeDoc& tape);
+
+/// The step that goes bad may have no gate on the tape: then it gets one at the tape's end, as step `number`.
+void close_last_step(TapeDoc& tape, std::int64_t number);
+
+/// The tape, and behind it up to `steps` of its steps from the first on, numbered on from the last; without
+/// its last step in both if `leave_out_last`. A tape that check_tape calls sound gives a sound one. Its rows
+/// keep their numbers. Needs at least one step.
+TapeDoc once_more(const TapeDoc& tape, std::int64_t steps, bool leave_out_last = false);
+
+/// The last step alone, as it would have run where the tape begins: its batch on the weights of then. What
+/// earlier steps made for it is not there, and ops that read it fail. Needs at least one step.
+TapeDoc last_step_alone(const TapeDoc& tape);
+
+}  // namespace nanquest

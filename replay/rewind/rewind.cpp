@@ -1,0 +1,143 @@
+#include "replay/rewind/rewind.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "replay/rewind/changes.h"
+#include "replay/rewind/once_more.h"
+#include "replay/rewind/run_again.h"
+
+namespace nanquest {
+namespace {
+
+std::string outcome(const RehearsedRun& run) {
+  if (!run.not_tried.empty()) return "not tried: " + run.not_tried;
+  if (run.failed_step) return "bad at step " + std::to_string(*run.failed_step) + ": " + run.failure;
+  const std::string until = "well until step " + std::to_string(run.end() - 1);
+  return run.failure.empty() ? until : until + ": " + run.failure;
+}
+
+std::string name_of(const RehearsedRun& run) {
+  return run.kind == RehearsedKind::unchanged ? "unchanged" : run.change;
+}
+
+}  // namespace
+
+Result<Rewind> Rewind::open(const SnapshotReader& file) {
+  auto tape = file.read_tape();
+  if (!tape) return tape.error();
+  Rewind made;
+  made.tape_ = std::move(tape).value();
+  made.tape_.trace.environment = file.doc().environment;
+  made.step_ = file.doc().step;
+  made.rank_ = file.doc().rank;
+  made.name_ = file.path().substr(file.path().rfind('/') + 1);
+  close_last_step(made.tape_, made.step_);
+  const auto tensors = file.tensors();
+  if (!tensors) return tensors.error();
+  for (const TensorInfo& tensor : *tensors) {
+    if (!tensor.path.starts_with(kTapePrefix)) continue;
+    auto read = read_as_tensor(file, tensor.path);
+    if (!read) return read.error();
+    made.data_.emplace(tensor.path, std::move(read).value());
+  }
+  return made;
+}
+
+std::int64_t Rewind::step_of(std::int32_t op) const {
+  const std::vector<StepSpan> spans = spans_of(tape_);
+  const auto found =
+      std::find_if(spans.begin(), spans.end(), [&](const StepSpan& span) { return op < span.end; });
+  if (tape_.steps.empty()) return step_;
+  return found == spans.end() ? tape_.steps.back().step
+                              : tape_.steps[static_cast<std::size_t>(found - spans.begin())].step;
+}
+
+Result<VerifyResult> Rewind::verify(c10::Device device) const {
+  auto replayer = Replayer::from_memory(tape_.trace, data_, /*look=*/false);
+  if (!replayer) return Error{ErrorCode::bad_file, name_ + ": its tape: " + replayer.error().message, ""};
+  return nanquest::verify(*replayer, device);
+}
+
+/// What the run goes on without need not be bad by itself: other weights may take it.
+std::string Rewind::doubt_of_batch(c10::Device device) const {
+  auto alone = TapeRunner::make(last_step_alone(tape_), data_, step_);
+  RehearsedRun run{.kind = RehearsedKind::change, .change = "the last step alone"};
+  if (!alone) return "";
+  alone->run({}, device, run);
+  if (!run.not_tried.empty() || run.failed_step || run.losses.empty()) return "";
+  return "goes on, but the step's batch is well on the weights of step " +
+         std::to_string(tape_.steps.front().step) + ": it is not the batch alone";
+}
+
+Result<Rehearsal> Rewind::try_changes(const RewindPlan& plan, c10::Device device,
+                                      const std::function<void(const std::string&)>& said) const {
+  const std::vector<std::string> changes =
+      plan.changes.empty() ? usual_changes(tape_.trace, step_) : plan.changes;
+  std::vector<TapeChange> parsed;
+  for (const std::string& text : changes) {
+    auto change = parse_change(text, tape_.trace, step_);
+    if (!change) return change.error();
+    parsed.push_back(std::move(change).value());
+  }
+  if (tape_.steps.empty()) return Error{ErrorCode::bad_file, name_ + ": its tape holds no step", ""};
+  const std::int64_t beyond =
+      std::min<std::int64_t>(plan.steps, static_cast<std::int64_t>(tape_.steps.size()) - 1);
+  const std::int64_t first = tape_.steps.front().step, last = tape_.steps.back().step;
+  Rehearsal r{.snapshot = name_, .step = step_, .rank = rank_, .horizon = beyond};
+  r.program = "nanquest-replay rewind";
+  r.began = "the tape's beginning, step " + std::to_string(first);
+  r.as_recorded = true;
+  r.again = last + 1;
+  auto runner = TapeRunner::make(once_more(tape_, beyond), data_, step_);
+  if (!runner) return runner.error();
+  std::optional<TapeRunner> without;
+  const auto tell = [&](const RehearsedRun& run) {
+    if (said) said(name_of(run) + ": " + outcome(run));
+  };
+  RehearsedRun unchanged{.kind = RehearsedKind::unchanged, .first_step = first};
+  runner->run({}, device, unchanged);
+  tell(unchanged);
+  r.runs.push_back(std::move(unchanged));
+  // One that changes nothing is drawn again, as often as there are to be some.
+  std::int64_t useful = 0;
+  for (std::uint64_t seed = 1;
+       useful < plan.placebos && seed <= 2 * static_cast<std::uint64_t>(plan.placebos); ++seed) {
+    RehearsedRun run{.kind = RehearsedKind::placebo, .first_step = first};
+    const auto change = placebo(runner->replayer(), seed, run.change);
+    if (!change) break;
+    runner->run(*change, device, run);
+    if (run.losses == r.runs.front().losses && run.failed_step == r.runs.front().failed_step) continue;
+    ++useful;
+    tell(run);
+    r.runs.push_back(std::move(run));
+  }
+  const std::string too_short = "the tape ends " + std::to_string(beyond) +
+                                " steps after the failure, its own steps once more included, and " +
+                                "a cure must be seen for " + std::to_string(kOutlive);
+  for (std::size_t i = 0; i < changes.size(); ++i) {
+    RehearsedRun run{.kind = RehearsedKind::change, .change = changes[i], .first_step = first};
+    run.not_tried = beyond < kOutlive ? too_short
+                    : parsed[i].leaves_out && last != step_
+                        ? "the tape goes on after step " + std::to_string(step_)
+                        : parsed[i].not_tried;
+    const TapeRunner* with = &*runner;
+    if (run.not_tried.empty() && parsed[i].leaves_out) {
+      if (!without) {
+        auto made = TapeRunner::make(once_more(tape_, beyond, true), data_, step_, step_);
+        if (!made) return made.error();
+        without.emplace(std::move(made).value());
+      }
+      with = &*without;
+    }
+    if (run.not_tried.empty()) with->run(parsed[i].change, device, run);
+    if (run.not_tried.empty() && parsed[i].leaves_out && !run.failed_step) run.doubt = doubt_of_batch(device);
+    tell(run);
+    r.runs.push_back(std::move(run));
+  }
+  judge(r);
+  return r;
+}
+
+}  // namespace nanquest

@@ -1,0 +1,65 @@
+/// rewind: the root of an incident, tried on the steps of its file's tape alone.
+///
+///     Result<Rewind> rewind = Rewind::open(file);              // the tape, checked
+///     const VerifyResult same = rewind->verify(device);        // unchanged it must reach the incident
+///     Rehearsal r = rewind->try_changes({}, device, say);      // only then: one change at a time, placebos
+///
+/// A run that does not go bad at the incident goes on with the tape's steps once more (once_more.h), as far
+/// as there are: that is what a tape has to show beyond the failure. It can't verify a cure for the run, and
+/// where it has fewer than kOutlive such steps nothing is tried. What cures is judged by the one rule
+/// (replay/verdict/rehearsal.h), so verdicts and the viewer show it as any rehearsal.
+#pragma once
+
+#include <c10/core/Device.h>
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "probe/base/result.h"
+#include "probe/snapshot/reader.h"
+#include "probe/snapshot/tape.h"
+#include "replay/trace/replayer.h"
+#include "replay/verdict/rehearsal.h"
+
+namespace nanquest {
+
+struct RewindPlan {
+  std::vector<std::string> changes = {};  ///< as parse_change; empty: usual_changes
+  std::int64_t placebos = 8;
+  std::int64_t steps = kVerified;  ///< beyond the incident, at most
+};
+
+class Rewind {
+ public:
+  /// Reads the tape and all its values. `bad_file` if there is none, or it is unsound.
+  static Result<Rewind> open(const SnapshotReader& file);
+
+  /// The tape's tables without the trace, the incident's step last.
+  const std::vector<TapeStep>& steps() const { return tape_.steps; }
+  const SnapshotDoc& trace() const { return tape_.trace; }
+  /// The step that `op` of the trace belongs to.
+  std::int64_t step_of(std::int32_t op) const;
+
+  /// As recorded, against all that is known of what the steps left.
+  Result<VerifyResult> verify(c10::Device device) const;
+
+  /// Runs unchanged, with placebos and with each change, and judges. A change that can't be read: `usage`,
+  /// before anything runs. `said` (may be empty) hears of each run.
+  Result<Rehearsal> try_changes(const RewindPlan& plan, c10::Device device,
+                                const std::function<void(const std::string&)>& said) const;
+
+ private:
+  /// Of a run that goes on without the incident's step: why its batch is not what was bad; "" if it may be.
+  std::string doubt_of_batch(c10::Device device) const;
+
+  TapeDoc tape_;
+  std::map<std::string, at::Tensor> data_;
+  std::string name_;
+  std::int64_t step_ = 0;
+  std::int32_t rank_ = 0;
+};
+
+}  // namespace nanquest

@@ -1,0 +1,286 @@
+#include "replay/rewind/run_again.h"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <cmath>
+#include <stdexcept>
+#include <utility>
+#include <vector>
+
+#include "replay/rewind/once_more.h"
+#include "replay/trace/watch.h"
+
+namespace nanquest {
+namespace {
+
+using Written = std::vector<at::Tensor>;
+using Action = std::function<void(Written&)>;
+
+/// Thrown out of a run that has nothing more to tell.
+struct RunIsOver {};
+
+/// All of the memory that `part` lies in.
+at::Tensor whole_memory(const at::Tensor& part) {
+  const auto count = static_cast<std::int64_t>(part.storage().nbytes() / part.element_size());
+  return at::empty({0}, part.options()).set_(part.storage(), 0, {count}, {1});
+}
+
+/// "aten::copy_" and its like: a weight that is given what another memory holds.
+bool copies(const OpRow& op) {
+  return op.name == "aten::copy_" || op.name == "aten::_foreach_copy_";
+}
+
+/// A truth value or an integer; or a loss scaler's mark that a gradient was not finite, by which it decides
+/// although that is a real number.
+bool decides(const TraceGraph& graph, const TapeRead& read) {
+  if (read.whole) return true;
+  const auto arguments = graph.arguments(OpId{read.op});
+  if (arguments.empty() || !graph.slot(arguments[0].row)) return false;
+  const OpId maker = graph.producer(arguments[0].row, OpId{read.op});
+  return maker && graph.op(maker).name == "aten::_amp_foreach_non_finite_check_and_unscale_";
+}
+
+}  // namespace
+
+/// One run: what is done at which op.
+class Watched {
+ public:
+  Watched(const TapeRunner& runner, const TapeRunner::Change& change, RehearsedRun& run)
+      : runner_(runner),
+        tape_(runner.tape_),
+        doc_(runner.doc()),
+        graph_(*runner.graph_),
+        change_(change),
+        run_(run) {}
+
+  /// False: the change can't be made, and `not_tried` says why.
+  bool plan() {
+    for (std::size_t i = 0; i < doc_.slots.size(); ++i)
+      if (doc_.slots[i].origin == SlotOrigin::parameter && dtype_is_float(doc_.slots[i].dtype))
+        weights_.push_back(static_cast<std::int32_t>(i));
+    const std::vector<StepSpan> spans = spans_of(tape_);
+    for (std::size_t s = 0; s < spans.size(); ++s) {
+      const TapeStep& step = tape_.steps[s];
+      if (spans[s].end <= spans[s].begin) continue;
+      watch_loss(step);
+      if (step.step == runner_.bad_step_) watch_gradients(step);
+      if (step.end != kNone && step.end > step.gate && !watch_update(step)) return false;
+      at(spans[s].end - 1, [this, step](Written&) { step_is_over(step.step); });
+    }
+    watch_decisions();
+    if (change_.rate != 1) watch_other_writes();
+    if (change_.rate != 1 && scaled_ == 0) return refuse("no update of a weight is on the tape");
+    return true;
+  }
+
+  void go(c10::Device device) {
+    RunOptions options;
+    options.precision = change_.precision;
+    options.scan = false;
+    options.device = device;
+    options.edit.slot_edit = change_.slots;
+    for (const auto& [op, edit] : reads_) options.edit.op_edit[op] = edit;
+    for (const auto& [op, actions] : actions_)
+      options.edit.output_edit[op] = [&list = actions](Written& written) {
+        for (const Action& action : list) action(written);
+      };
+    RunResult result;
+    try {
+      result = runner_.replayer().run(options);
+    } catch (const RunIsOver&) {
+      return;
+    }
+    const auto failed = std::find_if(result.ops.begin(), result.ops.end(),
+                                     [](const OpOutcome& op) { return !op.ran && !op.error.empty(); });
+    if (result.failed > 0 && failed != result.ops.end()) {
+      run_.losses.clear();
+      run_.not_tried = failed->error;
+    }
+  }
+
+ private:
+  bool refuse(const char* why) {
+    run_.not_tried = why;
+    return false;
+  }
+
+  void at(std::int32_t op, Action action) { actions_[op].push_back(std::move(action)); }
+
+  std::int32_t slot_of(std::int32_t row) const { return doc_.tensors[static_cast<std::size_t>(row)].slot; }
+  std::int32_t written_row(std::int32_t op, std::size_t entry) const {
+    return doc_
+        .written[static_cast<std::size_t>(doc_.ops[static_cast<std::size_t>(op)].first_written) + entry];
+  }
+
+  [[noreturn]] void bad(std::int64_t step, std::string what) {
+    note_left_out(step);
+    run_.failed_step = step;
+    run_.failure = std::move(what);
+    throw RunIsOver();
+  }
+
+  void watch_loss(const TapeStep& step) {
+    if (step.loss_op == kNone) return;
+    at(step.loss_op, [this, step](Written& written) {
+      for (std::size_t k = 0; k < written.size(); ++k)
+        if (written_row(step.loss_op, k) == step.loss && written[k].defined() && written[k].numel() == 1)
+          loss_ = written[k].to(at::kDouble).item<double>();
+      if (!std::isfinite(loss_))
+        bad(step.step, std::isnan(loss_) ? "the loss is NaN" : "the loss is infinite");
+    });
+  }
+
+  void watch_gradients(const TapeStep& step) {
+    for (const std::int32_t row : doc_.gradients) {
+      const SlotId slot = graph_.slot(TensorId{row});
+      if (!slot) continue;
+      const OpId last = graph_.producer(TensorId{row}, OpId{step.gate});
+      if (!last) continue;
+      at(last.row(), [this, step, slot, op = last.row()](Written& written) {
+        for (std::size_t k = 0; k < written.size(); ++k)
+          if (written[k].defined() && slot_of(written_row(op, k)) == slot.row() &&
+              trace::badness(written[k]).any)
+            bad(step.step, "a gradient is not finite");
+      });
+    }
+  }
+
+  /// What the update writes into weights: looked at when the last of it is done, and made smaller if asked.
+  bool watch_update(const TapeStep& step) {
+    for (const std::int32_t slot : weights_) {
+      const std::vector<TraceGraph::Write>& writes = graph_.writes(SlotId{slot});
+      const auto begin =
+          std::lower_bound(writes.begin(), writes.end(), step.gate,
+                           [](const auto& write, std::int32_t op) { return write.op.row() < op; });
+      const auto end =
+          std::lower_bound(begin, writes.end(), step.end,
+                           [](const auto& write, std::int32_t op) { return write.op.row() < op; });
+      if (begin == end) continue;
+      const TraceGraph::Write last = *std::prev(end);
+      if (change_.rate != 1 && copies(graph_.op(last.op)))
+        return refuse("the weights are copies of others, which the tape does not know as such");
+      const auto entry = static_cast<std::size_t>(last.entry);
+      at(last.op.row(), [this, step, slot, entry](Written& written) {
+        if (entry >= written.size() || !written[entry].defined()) return;
+        at::Tensor weight = whole_memory(written[entry]);
+        if (change_.rate != 1) shorten(slot, weight);
+        if (trace::badness(weight).any) bad(step.step, "the update made " + name_of(slot) + " non-finite");
+      });
+      if (change_.rate != 1) ++scaled_;
+    }
+    return true;
+  }
+
+  /// What writes a weight between two updates is no update, and stays as it is.
+  void watch_other_writes() {
+    const auto in_update = [&](std::int32_t op) {
+      const auto after = std::upper_bound(tape_.steps.begin(), tape_.steps.end(), op,
+                                          [](std::int32_t o, const TapeStep& step) { return o < step.gate; });
+      return after != tape_.steps.begin() && std::prev(after)->end != kNone && op < std::prev(after)->end;
+    };
+    for (const std::int32_t slot : weights_)
+      for (const TraceGraph::Write& write : graph_.writes(SlotId{slot}))
+        if (!in_update(write.op.row()))
+          at(write.op.row(), [this, slot, entry = static_cast<std::size_t>(write.entry)](Written& written) {
+            if (entry < written.size() && written[entry].defined())
+              before_[slot] = whole_memory(written[entry]).clone();
+          });
+  }
+
+  std::string name_of(std::int32_t slot) const {
+    const std::string& name = doc_.slots[static_cast<std::size_t>(slot)].name;
+    return name.empty() ? "a weight" : name;
+  }
+
+  /// weight = before + rate · (after − before), in fp32 at least.
+  void shorten(std::int32_t slot, at::Tensor& weight) {
+    at::Tensor& before = before_[slot];
+    if (!before.defined()) {
+      Result<at::Tensor> first = runner_.replayer().tensor(doc_.slots[static_cast<std::size_t>(slot)].data);
+      if (!first) throw std::runtime_error(first.error().text());
+      before = first->to(weight.device()).reshape({-1});
+    }
+    const at::ScalarType wide = at::promote_types(weight.scalar_type(), at::kFloat);
+    weight.copy_(at::lerp(before.to(wide), weight.to(wide), change_.rate));
+    before = weight.clone();
+  }
+
+  /// A step that was left out is one of which nothing is known.
+  void note_left_out(std::int64_t step) {
+    if (runner_.left_out_ && step > *runner_.left_out_ && !std::exchange(told_left_out_, true))
+      run_.losses.push_back(std::nan(""));
+  }
+
+  void step_is_over(std::int64_t step) {
+    note_left_out(step);
+    run_.losses.push_back(std::exchange(loss_, std::nan("")));
+  }
+
+  void watch_decisions() {
+    for (const TapeRead& read : tape_.reads) {
+      if (!decides(graph_, read)) continue;
+      reads_[read.op] = [this, read](std::vector<c10::IValue>& stack) {
+        if (stack.empty() || !stack[0].isTensor()) return false;
+        const at::Tensor& asked = stack[0].toTensor();
+        double now = std::nan("");
+        if (stack.size() > 1 && stack[1].isTensor())
+          now = asked.equal(stack[1].toTensor()) ? 1 : 0;
+        else if (asked.defined() && asked.numel() == 1)
+          now = asked.to(at::kDouble).item<double>();
+        else
+          return false;
+        otherwise_ = read.whole ? now != read.value : (now == 0) != (read.value == 0);
+        return false;
+      };
+      at(read.op, [this, read](Written&) {
+        if (!otherwise_) return;
+        run_.ended_itself = true;
+        run_.failure = "at step " + std::to_string(run_.end()) +
+                       " the program would have decided otherwise (" +
+                       doc_.ops[static_cast<std::size_t>(read.op)].name + ")";
+        throw RunIsOver();
+      });
+    }
+  }
+
+  const TapeRunner& runner_;
+  const TapeDoc& tape_;
+  const SnapshotDoc& doc_;
+  const TraceGraph& graph_;
+  const TapeRunner::Change& change_;
+  RehearsedRun& run_;
+  std::vector<std::int32_t> weights_;  // slots
+  std::map<std::int32_t, std::vector<Action>> actions_;
+  std::map<std::int32_t, std::function<bool(std::vector<c10::IValue>&)>> reads_;
+  std::map<std::int32_t, at::Tensor> before_;
+  double loss_ = std::nan("");
+  int scaled_ = 0;
+  bool otherwise_ = false, told_left_out_ = false;
+};
+
+Result<TapeRunner> TapeRunner::make(TapeDoc tape, const std::map<std::string, at::Tensor>& data,
+                                    std::int64_t bad_step, std::optional<std::int64_t> left_out) {
+  Result<Replayer> replayer = Replayer::from_memory(std::exchange(tape.trace, {}), data, /*look=*/false);
+  if (!replayer) return replayer.error();
+  TapeRunner runner(std::move(replayer).value(), std::move(tape));
+  runner.graph_ = std::make_shared<const TraceGraph>(runner.doc());
+  runner.bad_step_ = bad_step;
+  runner.left_out_ = left_out;
+  return runner;
+}
+
+void TapeRunner::run(const Change& change, c10::Device device, RehearsedRun& run) const try {
+  if (tape_.steps.empty()) {
+    run.not_tried = "the tape holds no step";
+    return;
+  }
+  run.first_step = tape_.steps.front().step;
+  Watched watched(*this, change, run);
+  if (watched.plan()) watched.go(device);
+} catch (const std::exception& e) {
+  run.losses.clear();
+  run.not_tried = e.what();
+}
+
+}  // namespace nanquest

@@ -1,0 +1,59 @@
+/// run_again: the steps of a tape run once, with one thing changed, watched for losses and for the step that
+/// goes bad.
+#pragma once
+
+#include <c10/core/Device.h>
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include <ATen/core/Tensor.h>
+
+#include "probe/snapshot/tape.h"
+#include "probe/trace/graph.h"
+#include "replay/trace/replayer.h"
+#include "replay/verdict/rehearsal.h"
+
+namespace nanquest {
+
+/// A tape that can be run: its tables, and how often as it is asked for. Holds what it was given.
+class TapeRunner {
+ public:
+  /// `bad_step`: where the incident was; its gradients (doc.gradients) are looked at there. `left_out`: a
+  /// step that the tape is without, told as one of unknown loss; nothing: none. `data` as
+  /// Replayer::from_memory.
+  static Result<TapeRunner> make(TapeDoc tape, const std::map<std::string, at::Tensor>& data,
+                                 std::int64_t bad_step, std::optional<std::int64_t> left_out = {});
+
+  const SnapshotDoc& doc() const { return replayer_.doc(); }
+  const Replayer& replayer() const { return replayer_; }
+
+  /// What to do differently.
+  struct Change {
+    Precision precision = Precision::as_recorded;  ///< of every op
+    double rate = 1;  ///< every update: weight = before + rate · (after − before)
+    /// As TraceEdit::slot_edit.
+    std::map<std::int32_t, std::function<void(at::Tensor&)>> slots = {};
+  };
+  /// Fills losses, failed_step and failure of `run`, or why it could not be made (`not_tried`). A run that
+  /// came to a decision of the host which would have been another (a read that is not what was recorded)
+  /// ended itself there, and `failure` says so. Never throws.
+  void run(const Change& change, c10::Device device, RehearsedRun& run) const;
+
+ private:
+  TapeRunner(Replayer replayer, TapeDoc tape) : replayer_(std::move(replayer)), tape_(std::move(tape)) {}
+  friend class Watched;
+
+  Replayer replayer_;
+  std::shared_ptr<const TraceGraph> graph_;
+  TapeDoc tape_;  ///< without its trace, which the replayer has
+  std::int64_t bad_step_ = 0;
+  std::optional<std::int64_t> left_out_;
+};
+
+}  // namespace nanquest
