@@ -107,13 +107,15 @@ for panel in verdict norms; do
   "$bin/nanquest-viewer" "$run" --screenshot "$pictures/$panel.png" --panel "$panel" --size 1280x860 >&2 ||
     fail "drawing the panel $panel failed (exit code $?)"
 done
+"$bin/nanquest-viewer" "$run" --screenshot "$pictures/window.png" --layout overview --size 1280x720 >&2 ||
+  fail "drawing the window failed (exit code $?)"
 
 stage "Told in $((SECONDS - began)) s"
 cat <<TEXT
 run       $run
 incident  $incident
 verdict   $verdict (and .md beside it)
-pictures  $pictures/verdict.png $pictures/norms.png
+pictures  $pictures/window.png $pictures/verdict.png $pictures/norms.png
 window    $bin/nanquest-viewer $run
 TEXT
 

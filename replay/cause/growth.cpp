@@ -21,6 +21,12 @@ constexpr double kRisingShare = 0.75;
 /// twice in a row.
 constexpr double kRunaway = 16;
 constexpr std::size_t kMinRunaway = 3;
+/// By so much what begins at zero and grows evenly may grow in the later half of its steps: one, and the
+/// scatter of it.
+constexpr double kEvenBits = 1.25;
+/// A rate that is so many times larger than any before it was not meant.
+constexpr double kRateJump = 1000;
+constexpr std::size_t kLastRates = 2;
 
 /// True for columns of "scalars" that should not grow; learning rate, scale, counters and times may.
 bool should_stay(const std::string& column) {
@@ -55,10 +61,10 @@ std::vector<double> column_of(const SeriesTable& table, std::size_t column,
   return series;
 }
 
-/// Column "measured" of the scalars; empty if there is none.
-std::vector<double> measured_rows(const SnapshotDoc& doc) {
+/// The column of the scalars; empty if there is none.
+std::vector<double> scalars_of(const SnapshotDoc& doc, const std::string& column) {
   for (const SeriesTable& table : doc.history) {
-    const auto found = std::find(table.columns.begin(), table.columns.end(), "measured");
+    const auto found = std::find(table.columns.begin(), table.columns.end(), column);
     if (table.name == "scalars" && found != table.columns.end())
       return column_of(table, static_cast<std::size_t>(found - table.columns.begin()), {});
   }
@@ -131,6 +137,21 @@ RisingSeries growth_of(const SeriesTable& table, std::size_t column, const std::
   return best;
 }
 
+/// A factor of a LoRA adapter, of PEFT or ours.
+bool of_adapter(const std::string& column) {
+  return column.find("lora_A") != std::string::npos || column.find("lora_B") != std::string::npos;
+}
+
+/// Whether the later half of the series, oldest first, grew by more than what begins at zero and grows evenly
+/// does in it: it doubles.
+bool more_than_evenly(const std::vector<double>& series) {
+  const auto usable = [](double x) { return std::isfinite(x) && x > 0; };
+  const auto middle =
+      std::find_if(series.begin() + static_cast<std::ptrdiff_t>(series.size() / 2), series.end(), usable);
+  const auto last = std::find_if(series.rbegin(), series.rend(), usable);
+  return middle != series.end() && std::log2(*last / *middle) > kEvenBits;
+}
+
 }  // namespace
 
 std::set<std::string> layers_aside(const TraceGraph& graph, OpId op) {
@@ -149,14 +170,17 @@ std::set<std::string> layers_aside(const TraceGraph& graph, OpId op) {
 
 std::vector<Growth> find_growth(const SnapshotDoc& doc, const LayerFilter& is_of_interest) {
   std::vector<RisingSeries> looked_at;
-  const std::vector<double> measured = measured_rows(doc);
+  const std::vector<double> measured = scalars_of(doc, "measured");
   for (const SeriesTable& table : doc.history) {
     const bool scalars = table.name == "scalars";
     if (!scalars && !is_layer_table(table.name)) continue;
     for (std::size_t column = 0; column < table.columns.size(); ++column) {
       if (scalars && !should_stay(table.columns[column])) continue;
       if (!scalars && is_of_interest && !is_of_interest(table.columns[column])) continue;
-      RisingSeries one = growth_of(table, column, is_of_weights(table.name) ? measured : std::vector<double>{});
+      RisingSeries one =
+          growth_of(table, column, is_of_weights(table.name) ? measured : std::vector<double>{});
+      if (one.growth && of_adapter(table.columns[column]) && !more_than_evenly(one.growth->series))
+        one.growth.reset();
       if (one.growth)
         one.growth->what = scalars ? table.columns[column] : table.name + " of " + table.columns[column];
       looked_at.push_back(std::move(one));
@@ -172,6 +196,22 @@ std::vector<Growth> find_growth(const SnapshotDoc& doc, const LayerFilter& is_of
   std::stable_sort(found.begin(), found.end(),
                    [](const Growth& a, const Growth& b) { return a.bits > b.bits; });
   return found;
+}
+
+std::optional<RateJump> find_rate_jump(const SnapshotDoc& doc) {
+  const std::vector<double> rates = scalars_of(doc, "lr"), steps = scalars_of(doc, "step");
+  if (rates.size() <= kLastRates || steps.size() != rates.size()) return std::nullopt;
+  const auto last = rates.end() - static_cast<std::ptrdiff_t>(kLastRates);
+  RateJump jump;
+  for (auto rate = rates.begin(); rate != rates.end(); ++rate) {
+    if (rate >= last && jump.before > 0 && *rate > kRateJump * jump.before) {
+      jump.rate = *rate;
+      jump.step = static_cast<std::int64_t>(steps[static_cast<std::size_t>(rate - rates.begin())]);
+      return jump;
+    }
+    jump.before = std::max(jump.before, *rate);
+  }
+  return std::nullopt;
 }
 
 }  // namespace nanquest

@@ -1,7 +1,9 @@
 /// growth: did values grow over the steps before the incident? That is what one step's replay can't see.
 #pragma once
 
+#include <cstdint>
 #include <functional>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -37,9 +39,24 @@ std::set<std::string> layers_aside(const TraceGraph& graph, OpId op);
 /// between them the history repeats the last value). Then the whole history is the window, and 5 points are
 /// enough if each is above all before it: by chance that is 1 in 120.
 ///
+/// A LoRA adapter's second factor begins at zero, and the first one's gradient with it: their first steps are
+/// a growth by the rate alone, which says nothing. Theirs counts where the later half of the steps grew by
+/// more than that, 1.25 bits.
+///
 /// Many series are looked at, and some rise by chance: those are said that stand out of all that were looked
 /// at (trend.h; at most one in twenty by chance). Layers without `is_of_interest` are not looked at; empty:
 /// all are.
 std::vector<Growth> find_growth(const SnapshotDoc& doc, const LayerFilter& is_of_interest = {});
+
+/// A learning rate that stands out.
+struct RateJump {
+  std::int64_t step = 0;  ///< whose update was made with it
+  double rate = 0;
+  double before = 0;  ///< the largest of all steps before that
+};
+
+/// One of the last two updates before the incident was made with more than 1000 times the largest rate of all
+/// before it: no warm-up or restart does that. Nothing if no rate above 0 came before.
+std::optional<RateJump> find_rate_jump(const SnapshotDoc& doc);
 
 }  // namespace nanquest

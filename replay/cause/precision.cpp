@@ -28,6 +28,16 @@ void add_growth(Verdict& v, const std::vector<Growth>& growth) {
   }
 }
 
+/// A learning rate that stood out: what came of it can't be told from one step, that it was there can.
+void add_rate_jump(Verdict& v, const RateJump& jump) {
+  const std::string step = std::to_string(jump.step), rate = number_text(jump.rate),
+                    before = number_text(jump.before);
+  v.evidence.push_back(
+      {"learning rate of step " + step, rate + ", where " + before + " was the largest before it"});
+  v.explanation += " The update of step " + step + " was made with a learning rate of " + rate + ", where " +
+                   before + " was the largest before it: look at its schedule first.";
+}
+
 /// Ops that can't run in `p` and ran in their own format there, by name; "" if there are none.
 std::string kept_format_text(const Case& c, Precision p) {
   std::map<std::string, int> names;
@@ -67,6 +77,7 @@ void judge_precision(const Case& c, bool not_computed, Verdict& v) {
     std::stable_partition(growth.begin(), growth.end(),
                           [&](const Growth& g) { return g.what.find(" of " + module) != std::string::npos; });
   add_growth(v, growth);
+  if (const auto jump = find_rate_jump(c.doc())) add_rate_jump(v, *jump);
   // With the same weights the batch before was much smaller: no growth from step to step did that.
   const auto jump = growth.empty() ? std::nullopt : times_health(c);
   if (jump && std::log2(*jump) > growth.front().bits + kSuddenBits) growth.clear();

@@ -1,5 +1,5 @@
 /// fields: the members of a JSON object taken one by one into typed variables; what can't be taken is named.
-/// Private to replay/verdict.
+/// For verdicts and what else is a small JSON file (viewer/model/desk).
 #pragma once
 
 #include <concepts>

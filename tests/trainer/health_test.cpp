@@ -53,6 +53,11 @@ TEST(GradientRemarks, AGradientThatVanishes) {
   ASSERT_EQ(told.size(), 1u);
   EXPECT_TRUE(told[0].starts_with("the gradient of a.w vanishes: its norm is 0, that of the largest 1.41"))
       << told[0];
+  EXPECT_TRUE(gradient_remarks(
+                  {{"q.lora_A.weight", with_gradient({2}, 0)}, {"q.lora_B.weight", with_gradient({2}, 1)}},
+                  at::kFloat)
+                  .empty())
+      << "B of a fresh adapter is zero, and A's gradient with it";
 }
 
 // What fp16 itself makes of gradients around its smallest number, 2^-24.

@@ -36,7 +36,8 @@ TEST_F(Actions, EachIsInTheListAndRunsFromIt) {
     first.frame(2);
     EXPECT_EQ(first.ui().last_action(), name);
     const bool asks = name == "All actions" || name == "Find" || name == "Keyboard" || name == "Open a run" ||
-                      name == "Compare with another run" || name.ends_with("picture named");
+                      name == "Notes" || name == "Compare with another run" ||
+                      name.ends_with("picture named");
     if (asks) {
       first.press(ImGuiKey_Escape);
       first.frame(2);

@@ -35,7 +35,7 @@ class Everywhere : public testing::OpenStory {
 
 TEST_F(Everywhere, ControlOOpensAPathThatIsTyped) {
   Driver driver(session(), Panel::all);
-  driver.ui().state().options.settings = settings();
+  driver.ui().state().options.folders.settings = settings();
   driver.frame(5);
   driver.press(ImGuiKey_O, ImGuiMod_Ctrl);
   driver.frame(2);
@@ -51,7 +51,7 @@ TEST_F(Everywhere, ControlOOpensAPathThatIsTyped) {
 
 TEST_F(Everywhere, WhatCannotBeOpenedIsSaidAndTheRunStays) {
   Driver driver(session(), Panel::all);
-  driver.ui().state().options.settings = settings();
+  driver.ui().state().options.folders.settings = settings();
   driver.frame(5);
   driver.press(ImGuiKey_O, ImGuiMod_Ctrl);
   driver.frame(2);
@@ -68,7 +68,7 @@ TEST_F(Everywhere, RecentRunsAreListedAndWordsChooseAmongThem) {
     ASSERT_TRUE(note_recent(settings(), path));
   Loader loader;
   Driver driver(session(), Panel::all, 1280, 800, &loader);
-  driver.ui().state().options.settings = settings();
+  driver.ui().state().options.folders.settings = settings();
   driver.frame(5);
   driver.read(loader);
   driver.press(ImGuiKey_O, ImGuiMod_Ctrl);

@@ -13,7 +13,9 @@
 #include <stdexcept>
 
 #include "probe/numerics/format.h"
+#include "probe/snapshot/atomic_file.h"
 #include "probe/snapshot/manifest.h"
+#include "probe/snapshot/rank_row.h"
 #include "probe/snapshot/run_dir.h"
 #include "probe/snapshot/series.h"
 #include "probe/snapshot/writer.h"
@@ -230,6 +232,20 @@ std::string write_run(const std::string& run_dir, const FixtureOptions& options)
   }
   if (options.manifest) need(write_manifest(run_dir, manifest));
   return snapshot;
+}
+
+void write_ranks(const std::string& run_dir, std::int32_t world) {
+  fs::copy(incident_path(run_dir, kBadStep, 0), incident_path(run_dir, kBadStep, 3));
+  for (std::int32_t rank = 1; rank + 1 < world; ++rank) {
+    RankRow row{Standing::arrived, -1, "", kBadStep, rank, world, 3};
+    if (rank == 2) row = {Standing::made_here, 9, "aten::log in head (forward)", kBadStep, rank, world, 3};
+    if (rank != 3)
+      need(write_file_atomically(rank_row_path(run_dir, kBadStep, rank), to_line(row), Durable::soon));
+  }
+  Result<Manifest> manifest = read_manifest(run_dir);
+  if (!manifest) throw std::runtime_error(manifest.error().text());
+  manifest->world_size = world;
+  need(write_manifest(run_dir, *manifest));
 }
 
 TempDir::TempDir() {

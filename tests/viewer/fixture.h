@@ -42,6 +42,11 @@ Column column_of(std::vector<SeriesTable>& tables, const std::string& table, con
 /// failure.
 std::string write_run(const std::string& run_dir, const FixtureOptions& options = {});
 
+/// Makes a run that `write_run` wrote one of `world` processes: of step 131 ranks 0 and 3 have whole files, the
+/// last one nothing, all others a row that names rank 3 as the first; rank 2 had something bad of its own. Throws
+/// as write_run does.
+void write_ranks(const std::string& run_dir, std::int32_t world);
+
 /// A new empty directory under the system's temporary one, removed when the object goes.
 class TempDir {
  public:

@@ -19,6 +19,12 @@ namespace {
 using testing::kFar;
 using testing::kNear;
 
+std::vector<double> values_of(const Pyramid& series) {
+  std::vector<double> values;
+  for (std::size_t i = 0; i < series.size(); ++i) values.push_back(series[i]);
+  return values;
+}
+
 class HeadroomOf : public testing::Story {
  protected:
   Session watched() {
@@ -33,8 +39,7 @@ TEST_F(HeadroomOf, TheLeastOfAllPlacesAndItsPlace) {
   const Headroom& headroom = session.headroom();
   EXPECT_EQ(headroom.history().steps(), testing::kWatched);
   const Pyramid& least = *headroom.bits("");
-  EXPECT_EQ(std::vector<double>(least.values().begin(), least.values().end()),
-            (std::vector<double>{9, 5.5, 1.5, 0.25}));
+  EXPECT_EQ(values_of(least), (std::vector<double>{9, 5.5, 1.5, 0.25}));
   EXPECT_EQ(headroom.nearest(2), kFar);
   EXPECT_EQ(headroom.nearest(3), kNear);
   ASSERT_EQ(headroom.places().size(), 2u);

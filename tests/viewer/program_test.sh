@@ -3,7 +3,7 @@
 set -u
 viewer="$1"; make_run="$2"; dir="$(mktemp -d)"; failures=0
 trap 'rm -rf "$dir"' EXIT
-export XDG_CONFIG_HOME="$dir/config"
+export XDG_CONFIG_HOME="$dir/config" XDG_STATE_HOME="$dir/state"
 "$make_run" "$dir/story" > /dev/null || exit 1
 snapshot="$dir/story/incidents/step-00000131.r0.h5"
 
@@ -32,12 +32,19 @@ case "$3" in
     expect 0 "story and again are equal in all 132 steps" "$viewer" "$dir/story" --compare "$dir/again" --text runs
     expect 0 "kind,what,story,again" "$viewer" "$dir/story" --compare "$dir/again" --csv runs
     expect 0 "nanquest-viewer runs/story" "$viewer" --help
-    expect 0 "Panels: verdict, timeline, norms, trace, batch, tensor, runs or all" "$viewer" --help
+    expect 0 "Panels: verdict, timeline, norms, trace, batch, tensor, ranks, runs or all" "$viewer" --help
+    expect 0 "  curves: how it came" "$viewer" --help
     expect 0 "file format" "$viewer" --version
+    # Read by a child first, all says the same.
+    "$viewer" "$dir/story" --text > "$dir/plain"; "$viewer" "$dir/story" --sandbox --text > "$dir/apart"
+    cmp "$dir/plain" "$dir/apart" || { echo "FAILED: --sandbox says something else"; failures=$((failures + 1)); }
     ;;
   refuses)
     expect 2 "nothing to show" "$viewer"; one_line
     expect 2 "no panel" "$viewer" "$dir/story" --text nonsense; one_line
+    expect 2 'no layout "series" (choose overview, curves, tensors or compare)' "$viewer" "$dir/story" --layout series; one_line
+    expect 2 "no layout" "$viewer" "$dir/story" --text --layout Overview; one_line
+    expect 2 "arranges all panels" "$viewer" "$dir/story" --screenshot "$dir/a.png" --panel norms --layout curves; one_line
     expect 2 "one panel at a time" "$viewer" "$dir/story" --csv all; one_line
     expect 2 "no op" "$viewer" "$dir/story" --text trace --op 99999; one_line
     expect 2 "no layer" "$viewer" "$dir/story" --text norms --layer head.nonsense; one_line
@@ -53,6 +60,10 @@ case "$3" in
     expect 2 "choose one of fp32" "$viewer" "$dir/story" --text tensor --what-if fp12; one_line
     expect 2 "no incident at step" "$viewer" "$dir/story" --text verdict --step 5; one_line
     expect 2 "" "$viewer" --no-such-flag
+    # A child that does not come back: a sentence of every file, and what needs none of them is shown.
+    expect 3 "step-00000131.r0.h5: the reader did not end within its time (it is not opened" "$viewer" "$dir/story" --sandbox --sandbox-seconds 0 --text trace; one_line
+    expect 0 "FP16_OVERFLOW" "$viewer" "$dir/story" --sandbox --sandbox-seconds 0 --text verdict
+    expect 0 "warning: .*series.r0.h5: the reader did not end" "$viewer" "$dir/story" --sandbox --sandbox-seconds 0 --text verdict
     expect 3 "no such file" "$viewer" "$dir/none" --text; one_line
     expect 3 "none: no such file" "$viewer" "$dir/story" --compare "$dir/none" --text runs; one_line
     mkdir "$dir/empty"; expect 3 "$dir/empty" "$viewer" "$dir/empty" --text; one_line
@@ -129,6 +140,10 @@ case "$3" in
     expect 2 "no theme" "$viewer" "$dir/story" --screenshot "$dir/b.png" --theme pink; one_line
     expect 0 "wrote" "$viewer" "$dir/story" --screenshot "$dir/light.png" --panel norms --size 800x500 --theme light
     cmp -s "$dir/a.png" "$dir/light.png" && { echo "FAILED: the light theme is the dark one"; failures=$((failures + 1)); }
+    for layout in overview curves tensors compare; do
+      expect 0 "wrote" "$viewer" "$dir/story" --screenshot "$dir/$layout.png" --layout "$layout" --size 1280x720
+      [ "$layout" = overview ] || ! cmp -s "$dir/overview.png" "$dir/$layout.png" || { echo "FAILED: $layout is the overview"; failures=$((failures + 1)); }
+    done
     expect 3 "/proc/none" "$viewer" "$dir/story" --screenshot /proc/none/b.png; one_line
     for place in "$dir/story/b.png" "$dir/story/incidents/b.png"; do
       expect 2 "nothing is written into a run" "$viewer" "$dir/story" --screenshot "$place"; one_line
@@ -148,6 +163,28 @@ case "$3" in
     head -c 4 "$dir/saved/"story-step131-*.png 2> /dev/null | grep -q "PNG" || { echo "FAILED: no picture"; cat "$dir/out"; ls "$dir/saved"; failures=1; }
     (cd "$dir/story" && xvfb-run -a -s "-screen 0 1280x800x24" "$viewer" . --frames 12 --do "Save the panel as picture") > "$dir/out" 2>&1 || { echo "FAILED: actions in a run"; cat "$dir/out"; failures=1; }
     [ "$(cat "$dir/config/nanquest/recent")" = "$dir/story" ] || { echo "FAILED: recent runs"; cat "$dir/config/nanquest/recent"; failures=1; }
+    # How it was left is kept, and not in the run; --fresh keeps nothing.
+    desk="$(ls "$dir/state/nanquest/runs/"story-*.json)"
+    window() { xvfb-run -a -s "-screen 0 1280x800x24" "$viewer" "$dir/story" --frames 12 "$@" > "$dir/out" 2>&1 || { echo "FAILED: $*"; cat "$dir/out"; failures=1; }; }
+    window --do "Layout tensors" --do "Theme light"
+    grep -q '"layout": "tensors"' "$desk" && grep -q '"theme": "light"' "$desk" || { echo "FAILED: how it was left"; cat "$desk"; failures=1; }
+    cp "$desk" "$dir/desk"; window --fresh --do "Layout compare"
+    cmp -s "$desk" "$dir/desk" || { echo "FAILED: --fresh keeps"; failures=1; }
+    window
+    grep -q '"layout": "tensors"' "$desk" || { echo "FAILED: it was not taken up"; cat "$desk"; failures=1; }
+    window --theme dark
+    grep -q '"theme": "dark"' "$desk" || { echo "FAILED: --theme"; cat "$desk"; failures=1; }
+    window --layout curves
+    grep -q '"layout": "curves"' "$desk" || { echo "FAILED: --layout"; cat "$desk"; failures=1; }
+    # What is dropped onto it is shown, as it was left; what is no run is said, and the one that is shown stays.
+    "$make_run" "$dir/second" > /dev/null
+    echo "no run" > "$dir/rubbish"
+    xvfb-run -a -s "-screen 0 1280x800x24" "$viewer" "$dir/story" --frames 60 --drop "$dir/rubbish" --drop "$dir/second" > "$dir/out" 2>&1 || { echo "FAILED: drop"; cat "$dir/out"; failures=1; }
+    [ "$(head -1 "$dir/config/nanquest/recent")" = "$dir/second" ] || { echo "FAILED: what was dropped is not shown"; cat "$dir/config/nanquest/recent"; failures=1; }
+    grep -q rubbish "$dir/config/nanquest/recent" && { echo "FAILED: rubbish was opened"; failures=1; }
+    ls "$dir/state/nanquest/runs/"second-*.json > /dev/null 2>&1 || { echo "FAILED: how the second was left"; failures=1; }
+    echo "no desk" > "$desk"; window
+    grep -q "warning: $desk: not JSON" "$dir/out" || { echo "FAILED: a desk that nobody can read"; cat "$dir/out"; failures=1; }
     [ "$before" = "$(find "$dir/story" -type f | sort | xargs cksum | cksum)" ] || { echo "FAILED: the viewer changed the data"; failures=1; }
     ;;
   report)

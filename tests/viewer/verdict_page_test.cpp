@@ -206,9 +206,10 @@ TEST_F(Page, SaysWhatTheFileHasLostSinceItsRunWroteIt) {
   Result<Session> session = Session::open(path);
   ASSERT_TRUE(session) << session.error().text();
   const VerdictPage page = verdict_page(*session);
-  const std::pair<const char*, const char*> expected[] = {{"Redacted", "weights (dropped); names (renamed)"},
-                                                          {"Original", "its verdict: FP16_OVERFLOW: aten::mm"},
-                                                          {"Corrected", "the verdict is wrong: a mask"}};
+  const std::pair<const char*, const char*> expected[] = {
+      {"Redacted", "weights (dropped); names (renamed)"},
+      {"Original", "its verdict: FP16_OVERFLOW: aten::mm"},
+      {"Corrected", "the verdict is wrong: a mask"}};
   for (const auto& [label, text] : expected) {
     const Fact* found = fact(page, label);
     ASSERT_NE(found, nullptr) << label;

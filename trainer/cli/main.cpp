@@ -57,6 +57,13 @@ struct Asked {
   }
 };
 
+/// Who shows a person what stands in `learned`.
+std::string sample_command_of(const Parts& parts, const std::string& learned) {
+  const bool adapts = learned.ends_with("/adapter");
+  return "nanquest sample --model " + shell_word(adapts ? parts.folder : learned) +
+         (adapts ? " --adapter " + shell_word(learned) : "") + " 'the beginning of a text'";
+}
+
 int train(Asked& asked) {
   Progress progress;
   Result<std::unique_ptr<Trainer>> trainer =
@@ -82,7 +89,8 @@ int train(Asked& asked) {
   if (asked.parts.loaded != nullptr && !summary->final_weights.empty()) {
     const Result<std::string> saved = save_pretrained(asked.parts);
     if (!saved) return fail(saved.error());
-    progress.on_message("what was learned: " + *saved);
+    summary->learned = *saved;
+    summary->learned_command = sample_command_of(asked.parts, *saved);
   }
   if (static_cast<int>(summary->exit) > 128)
     progress.on_message("interrupted after " + std::to_string(summary->counters.optimizer_step) +

@@ -49,6 +49,8 @@ std::string summary_as_text(const Summary& s) {
   for (const std::string& path : s.incidents) text += "snapshot         " + path + "\n";
   if (!s.final_weights.empty()) text += "final weights    " + s.final_weights + "\n";
   if (!s.best_weights.empty()) text += "best weights     " + s.best_weights + "\n";
+  if (!s.learned.empty())
+    text += "learned          " + s.learned + "\n" + "try it           " + s.learned_command + "\n";
   return text;
 }
 
@@ -85,7 +87,8 @@ std::string summary_as_json(const Summary& s) {
     history.push_back({{"step", change.step}, {"from", change.from}, {"to", change.to}});
   j["snapshots"] = s.incidents;
   j["skipped_samples"] = s.skipped_samples;
-  j["files"] = {{"final", s.final_weights}, {"best", s.best_weights}, {"state", s.state_file}};
+  j["files"] = {
+      {"final", s.final_weights}, {"best", s.best_weights}, {"state", s.state_file}, {"learned", s.learned}};
   j["seconds"] = s.seconds;
   return j.dump(2, ' ', false, nlohmann::json::error_handler_t::replace);
 }

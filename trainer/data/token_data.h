@@ -28,9 +28,9 @@ struct DataOptions {
   std::int64_t vocabulary = 0;   ///< tokens that a .bin may hold; 0 = up to its largest
 };
 
-/// Declares --data (into `path`), --holdout-every and --vocabulary. The window's length is the model's to
-/// say, the seed the loop's.
-void declare(SettingList& list, std::string& path, DataOptions& options);
+/// Declares --data (into `path`; with text or without among what it may be), --holdout-every and
+/// --vocabulary. The window's length is the model's to say, the seed the loop's.
+void declare(SettingList& list, std::string& path, DataOptions& options, bool takes_text = true);
 /// Names the first setting that makes no sense.
 Status check(const DataOptions& options);
 

@@ -122,12 +122,11 @@ at::Tensor Decoder::forward(const DecoderInput& input, bool training) {
 }
 
 std::string Decoder::description() const {
-  std::int64_t trained = 0, frozen = 0;
-  for (const auto& [name, t] : trained_) trained += t.numel();
+  std::int64_t frozen = 0;
   for (const auto& [name, t] : frozen_) frozen += t.numel();
-  return config_.architecture + " with " + std::to_string(config_.depth) + " layers of width " +
-         std::to_string(config_.width) + ", " + std::to_string(trained) + " weights trained, " +
-         std::to_string(frozen) + " frozen";
+  return (adapted_ ? "to adapt " : "") + config_.architecture + " with " + std::to_string(config_.depth) +
+         " layers of width " + std::to_string(config_.width) +
+         (frozen > 0 ? " and " + std::to_string(frozen) + " weights that stay as they are" : "");
 }
 
 std::string Decoder::fingerprint() const {

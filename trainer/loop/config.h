@@ -45,14 +45,17 @@ struct LoopConfig : LadderOptions {
   std::int64_t keep_last = 3;      ///< of them, how many are kept
   std::string
       quarantine;  ///< file of sample ids that are never used; those of skipped batches are added; "" = none
-  /// The next batch is made on a thread of its own while a step runs; the same batches in the same order. Worth
-  /// it where making one takes a time that counts (files decoded, pictures scaled), which text in memory does not.
+  /// The next batch is made on a thread of its own while a step runs; the same batches in the same order.
+  /// Worth it where making one takes a time that counts (files decoded, pictures scaled), which text in
+  /// memory does not.
   bool prefetch = false;
   std::int64_t metrics_every = 1;   ///< steps between lines of run_dir/metrics.jsonl; 0 = no such file
   bool metrics_csv = false;         ///< also run_dir/metrics.csv
   at::Device device{at::kCPU};      ///< that the task's weights are on
   at::ScalarType amp = at::kFloat;  ///< kHalf, kBFloat16, or kFloat for none
   std::string run_dir = "nanquest-run";
+  std::vector<std::string>
+      left_beside;  ///< names in it that whoever runs this leaves there: they belong to the run
   Level level = Level::guard;
   bool resume = false;
   std::uint64_t seed = 42;                      ///< of the run
@@ -62,9 +65,11 @@ struct LoopConfig : LadderOptions {
   std::map<std::string, std::string> training;
   std::set<std::string> changes;  ///< keys of settings that a resume may take another value of
   std::vector<Injection> injections;
-  /// A try of what a run would do: nothing is written anywhere, nobody acts on an incident, and the first ends it.
+  /// A try of what a run would do: nothing is written anywhere, nobody acts on an incident, and the first
+  /// ends it.
   bool rehearsal = false;
-  std::set<std::string> not_yet_quarantined;  ///< of a rehearsal: ids that its run put into `quarantine` later
+  std::set<std::string>
+      not_yet_quarantined;  ///< of a rehearsal: ids that its run put into `quarantine` later
 };
 
 /// Declares the settings of the loop, in the groups Run, Optimizer and Guard. Device, format, schedule and
@@ -85,8 +90,8 @@ struct StepEvent {
   double loss = 0, grad_norm = 0, scale = 1, lr = 0;
   double seconds = 0, tokens_per_second = 0;  ///< of the step with all its attempts; 0 = not known
   Gate gate = Gate::ok;
-  std::string what;                    ///< of an attempt that was undone: what was seen, "step 12: the loss is NaN"
-  std::vector<Metric> held_out;        ///< empty: not evaluated after this step
+  std::string what;              ///< of an attempt that was undone: what was seen, "step 12: the loss is NaN"
+  std::vector<Metric> held_out;  ///< empty: not evaluated after this step
   std::optional<double> seconds_left;  ///< until the last step is done; nothing while that is not known
 };
 
@@ -111,6 +116,9 @@ struct Summary {
   std::vector<std::string> skipped_samples;  ///< ids of dropped samples
   std::vector<ScaleChange> scale_history;
   std::string final_weights, best_weights, state_file;  ///< "" if not written
+  /// Folder of what was learned in another program's form, and a command that shows it; "" if there is none.
+  /// Filled in by who writes it.
+  std::string learned, learned_command;
   double seconds = 0;
 };
 

@@ -44,6 +44,11 @@ double zeros_among_used(const at::Tensor& gradient) {
   return elements == 0 ? 0 : zero.sum(1).mul(used).sum().item<double>() / elements;
 }
 
+/// Of an adapter's two factors the second one begins at zero, so the first one's gradient does too.
+bool of_fresh_adapter(const std::string& name) {
+  return name.ends_with(".lora_A.weight");
+}
+
 /// Every n-th element, so that there are at most kLooked.
 at::Tensor some_of(const at::Tensor& t) {
   const at::Tensor flat = t.detach().reshape({-1});
@@ -93,7 +98,7 @@ std::vector<std::string> gradient_remarks(const NamedTensors& parameters, at::Sc
                         " (norms before the blocks, or smaller fresh weights, even that out)");
   }
   for (const auto& [name, norm] : norms)
-    if (largest > 0 && norm < kVanished * largest)
+    if (largest > 0 && norm < kVanished * largest && !(norm == 0 && of_fresh_adapter(name)))
       remarks.push_back("the gradient of " + name + " vanishes: its norm is " + text_of("%.3g", norm) +
                         ", that of the largest " + text_of("%.3g", largest));
   return remarks;

@@ -61,8 +61,8 @@ struct ClipSwitches {
   bool zclip = false, spam = false;
 };
 
-/// Declares them, in the group Optimizer.
-void declare(SettingList& list, ClipSwitches& switches);
+/// Declares them, in the group Optimizer; QK-Clip only for models that show their attention heads.
+void declare(SettingList& list, ClipSwitches& switches, bool shows_heads = true);
 /// Puts what is switched on around `inner`; gradients meet the module clip first, then SPAM, then ZClip, and
 /// the weights QK-Clip at the end. `layers` are those that it clips.
 Result<std::unique_ptr<Optimizer>> with_clips(std::unique_ptr<Optimizer> inner, const ClipSwitches& switches,

@@ -70,14 +70,15 @@ Result<std::unique_ptr<Optimizer>> make_spam(std::unique_ptr<Optimizer> inner, c
   return std::unique_ptr<Optimizer>(std::make_unique<Spam>(std::move(inner), options));
 }
 
-void declare(SettingList& list, ClipSwitches& s) {
+void declare(SettingList& list, ClipSwitches& s, bool shows_heads) {
   list.group("Optimizer");
   list.add("module-clip", s.module_clip, "largest gradient norm of each module (0 = no clipping by module)");
   list.add("zclip", s.zclip, "take gradient norms far above those of late back to there");
   list.add("spam", s.spam, "clip elements that spike, forget Adam's moments every 500 steps");
-  list.add(
-      "qk-clip", s.qk_clip,
-      "largest attention logit: heads above it have queries and keys scaled down (0 = off, 100 is usual)");
+  if (shows_heads)
+    list.add(
+        "qk-clip", s.qk_clip,
+        "largest attention logit: heads above it have queries and keys scaled down (0 = off, 100 is usual)");
   list.check([&s]() -> Status {
     for (const auto& [value, key] :
          {std::pair{s.module_clip, "module-clip"}, std::pair{s.qk_clip, "qk-clip"}})

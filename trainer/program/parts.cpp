@@ -79,9 +79,37 @@ Result<std::unique_ptr<TokenData>> tokens_for(const PretrainedModel& model, cons
   return std::unique_ptr<TokenData>(std::move(*data));
 }
 
+constexpr const char *kAdapterFolder = "adapter", *kModelFolder = "model";
+
+/// Folder for what is learned.
+std::string learned_folder(const Parts& parts) {
+  const bool adapts = parts.pretrained.lora.on || !parts.pretrained.adapter.empty();
+  return parts.loop.run_dir + "/" + (adapts ? kAdapterFolder : kModelFolder);
+}
+
+/// What is learned must overwrite nothing but what an earlier run in the same directory has learned.
+Status check_learned_folder(const Parts& parts) {
+  const std::string folder = learned_folder(parts);
+  std::error_code ec;
+  for (const std::string* source : {&parts.folder, &parts.pretrained.adapter})
+    for (const char* name : {kAdapterFolder, kModelFolder})
+      if (!source->empty() && std::filesystem::equivalent(parts.loop.run_dir + "/" + name, *source, ec))
+        return Error{ErrorCode::usage,
+                     *source + ": lies in the run directory, where what is learned will be written",
+                     "give another --run-dir"};
+  if (!std::filesystem::exists(folder, ec) ||
+      std::filesystem::exists(parts.loop.run_dir + "/manifest.json", ec))
+    return {};
+  return Error{ErrorCode::usage, folder + ": is there already, and of no run in " + parts.loop.run_dir,
+               "give another --run-dir"};
+}
+
 Result<MadeTask> make_pretrained_task(Parts& parts) {
   if (parts.folder.empty())
     return Error{ErrorCode::usage, "no model", "give --model FOLDER, a Hugging Face model on this machine"};
+  if (!parts.loop.rehearsal)
+    if (Status s = check_learned_folder(parts); !s) return s.error();
+  parts.loop.left_beside = {kAdapterFolder, kModelFolder};
   parts.pretrained.device = parts.loop.device;
   parts.pretrained.seed = parts.loop.seed;
   Result<std::unique_ptr<PretrainedModel>> made = load_pretrained(parts.folder, parts.pretrained);
@@ -114,7 +142,7 @@ Status begin_with(const std::string& path, const Task& task) {
 Parts::Parts(ModelKind model_kind) : kind(model_kind) {
   loop.steps = 0;
   for (const char* heading : {"Run", "Model", "Optimizer", "Precision", "Guard"}) list.group(heading);
-  declare(list, path, data);
+  declare(list, path, data, /*takes_text=*/kind == ModelKind::gpt);
   if (kind == ModelKind::gpt) {
     declare(list, model);
   } else {
@@ -136,7 +164,7 @@ Parts::Parts(ModelKind model_kind) : kind(model_kind) {
   declare(list, adamw);
   declare(list, sgd);
   declare(list, loop);
-  declare(list, clips);
+  declare(list, clips, /*shows_heads=*/kind == ModelKind::gpt);
   declare(list, text);
   declare(list, numerics);
   declare(list, loop.scaler);
@@ -146,10 +174,7 @@ Parts::Parts(ModelKind model_kind) : kind(model_kind) {
       .type_name = "FILE";
   list.incidental({"init-from"});
   list.check([this]() -> Status {
-    if (clips.qk_clip == 0) return {};
-    if (kind == ModelKind::pretrained)
-      return Error{ErrorCode::usage, "qk-clip is not known for models of a folder", "leave it out"};
-    if (!model.qk_norm) return {};
+    if (clips.qk_clip == 0 || !model.qk_norm) return {};
     return Error{ErrorCode::usage,
                  "qk-clip has nothing to scale with qk-norm: a norm takes the scale out again",
                  "give one of the two"};
@@ -194,10 +219,8 @@ Result<std::unique_ptr<Trainer>> make_trainer(Parts& parts, const Listener& list
 
 Result<std::string> save_pretrained(const Parts& parts) {
   const PretrainedModel& model = *parts.loaded;
-  const std::string& run_dir = parts.loop.run_dir;
-  const bool adapts = parts.pretrained.lora.on || !parts.pretrained.adapter.empty();
-  const std::string folder = run_dir + (adapts ? "/adapter" : "/model");
-  const Status saved = adapts ? model.save_adapter(folder) : model.save(folder);
+  const std::string folder = learned_folder(parts);
+  const Status saved = folder.ends_with(kAdapterFolder) ? model.save_adapter(folder) : model.save(folder);
   if (!saved) return saved.error();
   return folder;
 }

@@ -14,13 +14,16 @@ namespace nanquest::viewer {
 
 struct Arguments {
   std::string path, screenshot, report, panel = "all", text, csv, size = "1280x800", statistic, layer, tensor,
-                                        theme, what_if, compare;
+                                        theme, what_if, compare, layout;
   std::optional<std::int64_t> op, step, element;
   std::vector<std::string> actions;
   float scale = 1;
   int frames = -1;
   double seconds = 0;
-  bool wants_text = false;
+  bool wants_text = false, fresh = false, sandbox = false;
+  std::string taste, taste_file;  ///< what a child process of --sandbox is to do
+  double sandbox_seconds = 120;
+  std::vector<std::string> drops;  ///< onto the window
 };
 
 /// Selects what the command line names, on top of what the session chose by itself. `usage` if it isn't

@@ -12,10 +12,13 @@
 #include "viewer/app/choose.h"
 #include "viewer/app/report_file.h"
 #include "viewer/model/kept.h"
+#include "viewer/model/taster.h"
+#include "viewer/panels/layouts.h"
 #include "viewer/panels/registry.h"
 #ifdef NANQUEST_WITH_WINDOW
 #include "viewer/app/offscreen.h"
 #include "viewer/app/window.h"
+#include "viewer/model/opening.h"
 #include "viewer/model/settings.h"
 #endif
 
@@ -33,9 +36,12 @@ constexpr const char* kExamples =
     "  nanquest-viewer runs/story --report story.html               to be read elsewhere\n"
     "Exit codes: 0 done, 2 usage or no display, 3 bad file, 70 internal.";
 
-/// What stands below the options: the panels and examples.
+/// What stands below the options: panels, layouts and examples.
 std::string footer() {
-  return "Panels: " + panel_choice(true) + ".\n" + kExamples;
+  std::string text = "Panels: " + panel_choice(true) + ".\nLayouts, Alt+1 to Alt+4 in a window:\n";
+  for (const LayoutInfo& layout : all_layouts())
+    text += "  " + std::string(layout.name) + ": " + layout.purpose + "\n";
+  return text + kExamples;
 }
 
 std::string version_text() {
@@ -49,6 +55,10 @@ int fail(const Error& error) {
 
 int usage(const std::string& message, const std::string& hint) {
   return fail({ErrorCode::usage, message, hint});
+}
+
+int bad_layout(const std::string& name) {
+  return usage("there is no layout \"" + name + "\"", "choose " + layout_choice());
 }
 
 int bad_panel(const std::string& name) {
@@ -92,7 +102,8 @@ int show(Session& session, const Arguments& a, Panel panel) {
   if (!parse_size(a.size, width, height)) return no_size(a);
   const std::optional<Theme> theme = theme_from_name(a.theme.empty() ? "dark" : a.theme);
   if (!theme) return no_theme(a);
-  const Result<Image> image = take_picture(session, {panel}, width, height, a.scale, *theme);
+  const Result<Image> image = take_picture(session, {panel, true, {}, true, layout_from_name(a.layout)},
+                                           width, height, a.scale, *theme);
   if (!image) return fail(image.error());
   const Status written = write_png(a.screenshot, *image);
   if (!written) return fail(written.error());
@@ -103,6 +114,7 @@ int show(Session& session, const Arguments& a, Panel panel) {
 /// said here, later in the window.
 int show_window(const Arguments& a, Panel panel) {
   WindowOptions wanted{0, 0, a.scale, a.frames, a.seconds, a.actions};
+  wanted.drops = a.drops;
   if (!parse_size(a.size, wanted.width, wanted.height)) return no_size(a);
   wanted.theme = theme_from_name(a.theme);
   if (!wanted.theme && !a.theme.empty()) return no_theme(a);
@@ -110,26 +122,37 @@ int show_window(const Arguments& a, Panel panel) {
   Session session = Session::nothing(a.path);
   Status outcome;
   const auto opened = std::make_shared<Status>();
-  Loader loader;
-  const std::string settings = settings_folder();
-  const auto open = [&a, panel, opened, settings](Session& shown) {
-    Result<Session> read = Session::open(a.path, shown.progress());
-    *opened = !read ? Status(read.error()) : select(*read, a);
-    if (opened->ok()) *opened = check_shown(*read, panel);
-    if (opened->ok() && !a.compare.empty()) *opened = read->compare_with(a.compare);
-    if (opened->ok()) (void)note_recent(settings, a.path);  // without it the run is shown all the same
-    shown = opened->ok() ? std::move(read).value() : Session::nothing(a.path, opened->error().text());
+  const auto arrival = std::make_shared<Arrival>();
+  const auto trouble = std::make_shared<std::string>();
+  std::optional<Loader> loader(std::in_place);
+  const OwnFolders folders{settings_folder(), a.fresh ? "" : state_folder()};
+  const auto open = [&a, panel, opened, arrival, trouble, folders](Session& shown) {
+    Result<Opening> read = open_as_left(a.path, folders, shown.progress());
+    *opened = !read ? Status(read.error()) : select(read->session, a);
+    if (opened->ok()) *opened = check_shown(read->session, panel);
+    if (opened->ok() && !a.compare.empty()) *opened = read->session.compare_with(a.compare);
+    if (read) *trouble = read->trouble;
+    if (opened->ok()) *arrival = {std::move(read->desk), read->resumed, true};
+    shown = opened->ok() ? std::move(read->session) : Session::nothing(a.path, opened->error().text());
     return true;
   };
   const auto tell = [&] {
     outcome = *opened;
     warn_of(session);
+    if (!trouble->empty()) std::fprintf(stderr, "nanquest-viewer: warning: %s\n", trouble->c_str());
   };
-  loader.ask(session, {session.title(), open, tell, true});
-  if (loader.wait(quick)) loader.collect(session);
+  loader->ask(session, {session.title(), open, tell, true});
+  if (loader->wait(quick)) loader->collect(session);
   if (!outcome) return fail(outcome.error());
-  const Status shown = run_window(session, loader, {panel, false, settings}, wanted);
+  const Status shown =
+      run_window(session, *loader, {panel, false, folders, !a.theme.empty(), layout_from_name(a.layout)},
+                 *arrival, wanted);
   if (!shown) return fail(shown.error());
+  loader.reset();  // it may be writing notes
+  if (const Status kept = arrival->there ? write_desk(folders.state, session, arrival->desk) : Status();
+      !kept)
+    std::fprintf(stderr, "nanquest-viewer: warning: how the run was left is not kept: %s\n",
+                 kept.error().text().c_str());
   return outcome ? 0 : exit_code(outcome.error().code);
 }
 #else
@@ -152,6 +175,10 @@ int run(const Arguments& a) {
   const std::string name = a.wants_text ? a.text : !a.csv.empty() ? a.csv : a.panel;
   const auto panel = panel_from_name(name);
   if (!panel) return bad_panel(name);
+  if (!a.layout.empty() && layout_from_name(a.layout) == nullptr) return bad_layout(a.layout);
+  if (!a.layout.empty() && *panel != Panel::all)
+    return usage("--layout arranges all panels, and one alone is asked for",
+                 "leave out --layout or the panel");
   const Result<ReportKind> kind = a.report.empty() ? ReportKind::markdown : report_kind(a.report);
   if (!kind) return fail(kind.error());
   if (a.report.empty() && !a.wants_text && a.csv.empty() && a.screenshot.empty())
@@ -195,6 +222,16 @@ int main(int argc, char** argv) try {
   app.add_option("--report", a.report, "Write all panels as one file that needs nothing beside itself")
       ->type_name("FILE.html|FILE.md");
   app.add_option("--panel", a.panel, "Which panel to draw")->type_name("PANEL")->capture_default_str();
+  app.add_option("--layout", a.layout, "How the panels stand (a window: as they were last)")
+      ->type_name("LAYOUT");
+  app.add_flag("--fresh", a.fresh, "A window as if the run had never been opened; nothing of it is kept");
+  app.add_flag(
+      "--sandbox", a.sandbox,
+      "Have every file read by a child process first: one that makes the reader crash is not opened");
+  app.add_option("--sandbox-seconds", a.sandbox_seconds, "How long that may take")->group("");
+  app.add_option("--taste", a.taste, "What a child process reads a file as")->group("");
+  app.add_option("--taste-file", a.taste_file, "The file that it reads")->group("");
+  app.add_option("--drop", a.drops, "Drop this onto the window once the run is shown")->group("");
   app.add_option("--size", a.size, "Size of window or picture in pixels")
       ->type_name("WxH")
       ->capture_default_str();
@@ -221,6 +258,14 @@ int main(int argc, char** argv) try {
     const int code = app.exit(error);
     return code == 0 ? 0 : static_cast<int>(ExitCode::usage);
   }
+  if (!a.taste.empty()) {
+    taste(a.taste == "series"   ? Taste::series
+          : a.taste == "ranges" ? Taste::ranges
+                                : Taste::snapshot,
+          a.taste_file);
+    return 0;
+  }
+  if (a.sandbox) taste_with(child_taster("/proc/self/exe", {.seconds = a.sandbox_seconds}));
   a.wants_text = text->count() > 0;
   // `--text RUN`: the word after --text is then no panel but the run.
   if (a.wants_text && a.path.empty() && !panel_from_name(a.text)) std::swap(a.path, a.text);

@@ -103,9 +103,10 @@ struct Changing {
   bool operator==(const Changing&) const = default;
 };
 
-void loop(GLFWwindow* window, Session& session, Loader& loader, const UiOptions& options,
-          const WindowOptions& wanted) {
+void loop(GLFWwindow* window, Session& session, Loader& loader, const UiOptions& options, Arrival& arrival,
+          const WindowOptions& wanted, std::string& layout) {
   Ui ui(session, options, &loader);
+  ui.assume_layout(layout);
   loader.wake_with([] { glfwPostEmptyEvent(); });
   Told events;
   glfwSetWindowUserPointer(window, &events);
@@ -114,7 +115,7 @@ void loop(GLFWwindow* window, Session& session, Loader& loader, const UiOptions&
   Follower follower;
   Pace pace;
   Changing drawn;
-  std::vector<std::string> actions = wanted.actions;
+  std::vector<std::string> actions = wanted.actions, drops = wanted.drops;
   const bool counts = wanted.frames >= 0;
   int frames = 0;
   const auto start = Clock::now();
@@ -130,24 +131,35 @@ void loop(GLFWwindow* window, Session& session, Loader& loader, const UiOptions&
     if (const std::string path = std::exchange(events.dropped, ""); !path.empty()) ui.state().open(path);
     follower.look(ui.state());
     something = ui.collect() || something;
+    if (std::exchange(arrival.there, false)) ui.state().arrived = std::move(arrival);
     const Changing now{title_of(session), session.age_text(), loader.doing()};
     if (now.title != drawn.title) glfwSetWindowTitle(window, now.title.c_str());
     if (now != drawn) something = true, drawn = now;
     if (!pace.next(something) && !counts) continue;
     draw_frame(window, ui);
+    layout = ui.layout().name;
     ++frames;
+    if (!drops.empty() && !session.is_nothing() && !loader.busy()) {
+      // As GLFW calls it when the system says that something was dropped.
+      const std::string path = drops.front();
+      const char* paths[] = {path.c_str()};
+      drops.erase(drops.begin());
+      on_drop(window, 1, paths);
+    }
     if (!session.is_nothing())
       for (const std::string& name : std::exchange(actions, {}))
         if (!ui.run_named(name))
           std::fprintf(stderr, "nanquest-viewer: there is no action \"%s\" now\n", name.c_str());
   }
   loader.wake_with({});
+  if (!session.is_nothing()) arrival = {ui.desk(), false, true};
   if (wanted.seconds > 0) std::fprintf(stderr, "%d frames\n", frames);
 }
 
 }  // namespace
 
-Status run_window(Session& session, Loader& loader, const UiOptions& options, const WindowOptions& wanted) {
+Status run_window(Session& session, Loader& loader, const UiOptions& options, Arrival& arrival,
+                  const WindowOptions& wanted) {
   if (!glfwInit()) return no_display(last_error());
   glfwWindowHint(GLFW_CONTEXT_VERSION_MAJOR, 3);
   glfwWindowHint(GLFW_CONTEXT_VERSION_MINOR, 2);
@@ -173,15 +185,16 @@ Status run_window(Session& session, Loader& loader, const UiOptions& options, co
   io.ConfigFlags |= ImGuiConfigFlags_DockingEnable;
 #endif
   io.ConfigInputTextCursorBlink = false;  // nobody draws while nothing happens
-  const std::string settings = settings_file(options.settings);
+  const std::string settings = settings_file(options.folders.settings);
   io.IniFilename = settings.empty() ? nullptr : settings.c_str();
   apply_style(wanted.scale * (monitor > 0 ? monitor : 1));
-  remember_choices();
+  std::string layout;
+  remember_choices(layout);
   if (io.IniFilename != nullptr) ImGui::LoadIniSettingsFromDisk(io.IniFilename);
   if (wanted.theme) set_theme(*wanted.theme);
   const bool ready = ImGui_ImplGlfw_InitForOpenGL(window, true) && ImGui_ImplOpenGL3_Init("#version 150");
   if (ready) {
-    loop(window, session, loader, options, wanted);
+    loop(window, session, loader, options, arrival, wanted, layout);
     ImGui_ImplOpenGL3_Shutdown();
   }
   ImGui_ImplGlfw_Shutdown();

@@ -94,24 +94,66 @@ History::History(const std::vector<SeriesTable>& tables, Progress* progress, std
     scalars_.emplace_back(column_of(*scalars, c, order));
     if (!advance_to(looked_at + 1)) return;
   }
-  if (const Pyramid* gates = scalar("gate"))
-    for (std::size_t r = 0; r < rows; ++r)
-      if (const double g = (*gates)[r]; g >= 1 && g <= 3)
-        events_.push_back({r, steps_[r], static_cast<Gate>(g)});
+  if (const Pyramid* gates = scalar("gate")) add_events(*gates, 0);
   for (int i = 0; i < kStatistics; ++i) {
     const SeriesTable* table = find(tables, static_cast<Statistic>(i));
     if (table == nullptr || table->rows() == 0) continue;
     for (std::size_t c = 0; c < table->columns.size(); ++c) {
       std::vector<double> values = column_of(*table, c, order);
-      for (const double v : values)
-        if (v > 0 && std::isfinite(v) && (smallest_positive_[i] == 0 || v < smallest_positive_[i]))
-          smallest_positive_[i] = v;
+      note_smallest(i, values);
       layers_[i].push_back(table->columns[c]);
       series_[i].emplace_back(std::move(values));
       if (!advance_to(looked_at + 1)) return;
     }
   }
   (void)advance_to(columns);
+}
+
+void History::note_smallest(int statistic, std::span<const double> values) {
+  double& smallest = smallest_positive_[statistic];
+  for (const double v : values)
+    if (v > 0 && std::isfinite(v) && (smallest == 0 || v < smallest)) smallest = v;
+}
+
+bool History::append(const std::vector<SeriesTable>& more) {
+  const SeriesTable* scalars = find(more, "scalars");
+  const std::size_t before = rows(), rows = more.empty() ? 0 : more.front().rows();
+  if (scalars == nullptr || scalars->columns.empty() || scalars->columns.front() != "step" || before == 0)
+    return false;
+  const auto others = [&](const SeriesTable* table, const std::vector<std::string>& names, std::size_t from) {
+    return table == nullptr ? !names.empty()
+                            : table->rows() != rows ||
+                                  !std::equal(table->columns.begin() + static_cast<std::ptrdiff_t>(from),
+                                              table->columns.end(), names.begin(), names.end());
+  };
+  if (others(scalars, scalar_names_, 1)) return false;
+  for (int i = 0; i < kStatistics; ++i)
+    if (others(find(more, static_cast<Statistic>(i)), layers_[i], 0)) return false;
+  std::vector<double> steps;
+  double last = steps_.back();
+  for (std::size_t r = 0; r < rows; ++r) {
+    const double step = scalars->values[r * scalars->columns.size()];
+    if (!(step >= last)) return false;
+    steps.push_back(last = step);
+  }
+  std::vector<std::size_t> order(rows);
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  steps_.insert(steps_.end(), steps.begin(), steps.end());
+  spacing_ = spacing_of(steps_);
+  for (std::size_t c = 0; c < scalars_.size(); ++c) scalars_[c].append(column_of(*scalars, c + 1, order));
+  if (const Pyramid* gates = scalar("gate")) add_events(*gates, before);
+  for (int i = 0; i < kStatistics; ++i)
+    for (std::size_t c = 0; c < series_[i].size(); ++c) {
+      const std::vector<double> values = column_of(*find(more, static_cast<Statistic>(i)), c, order);
+      note_smallest(i, values);
+      series_[i][c].append(values);
+    }
+  return true;
+}
+
+void History::add_events(const Pyramid& gates, std::size_t from) {
+  for (std::size_t r = from; r < gates.size(); ++r)
+    if (const double g = gates[r]; g >= 1 && g <= 3) events_.push_back({r, steps_[r], static_cast<Gate>(g)});
 }
 
 std::size_t History::row_of(double step) const {
@@ -192,6 +234,12 @@ HeatMap History::heat_map(Statistic s, std::size_t first, std::size_t last, std:
     for (std::size_t c = 0; c < map.columns; ++c)
       map.cells.push_back({layer.query(map.edges[c], map.edges[c + 1])});
   return map;
+}
+
+Extremes HeatMap::column(std::size_t c) const {
+  Extremes all;
+  for (std::size_t layer = 0; layer < layers; ++layer) all.add(at(layer, c).extremes);
+  return all;
 }
 
 const Pyramid* History::scalar(const std::string& name) const {

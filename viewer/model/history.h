@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -31,6 +32,8 @@ struct HeatMap {
   std::size_t layers = 0, columns = 0;
   std::vector<HeatCell> cells;
   std::vector<std::size_t> edges;
+  /// Over all layers.
+  Extremes column(std::size_t c) const;
   const HeatCell& at(std::size_t layer, std::size_t column) const { return cells[layer * columns + column]; }
 };
 
@@ -48,6 +51,11 @@ class History {
   /// `progress`: advances column by column by `work` in all; told to stop, columns are missing.
   explicit History(const std::vector<SeriesTable>& tables, Progress* progress = nullptr,
                    std::uint64_t work = 0);
+
+  /// Goes on with rows of tables like those that it was made of, in place of making it anew: costs what is
+  /// appended, and a copy of the steps. Copies that were made before stay as they are. False, and nothing
+  /// changes, where the rows are of earlier steps than the last or the tables are others.
+  bool append(const std::vector<SeriesTable>& more);
 
   std::size_t rows() const { return steps_.size(); }
   bool empty() const { return steps_.empty(); }
@@ -93,6 +101,9 @@ class History {
   double spacing_ = 1;  ///< of the steps: their median distance
   std::vector<std::string> layers_[kStatistics];
   std::vector<Pyramid> series_[kStatistics];
+  void add_events(const Pyramid& gates, std::size_t from);
+  void note_smallest(int statistic, std::span<const double> values);
+
   double smallest_positive_[kStatistics] = {};
   std::vector<std::string> scalar_names_;
   std::vector<Pyramid> scalars_;

@@ -10,6 +10,7 @@
 
 #include "probe/trace/walk.h"
 #include "replay/verdict/json.h"
+#include "viewer/model/taster.h"
 
 namespace nanquest::viewer {
 namespace {
@@ -32,7 +33,7 @@ bool same_trace(const SnapshotDoc& a, const SnapshotDoc& b) {
 SnapshotDoc told(const SnapshotDoc& recorded, const std::string& replay_file, std::string& error) {
   SnapshotDoc doc = recorded;
   if (doc.basis != "survivors" || replay_file.empty()) return doc;
-  const Result<SnapshotReader> replay = SnapshotReader::open(replay_file);
+  const Result<SnapshotReader> replay = open_tasted(replay_file);
   if (!replay) {
     error = replay.error().text();
     return doc;

@@ -25,6 +25,10 @@ bool inside(const fs::path& path, const fs::path& folder) {
 
 }  // namespace
 
+std::string whole_path(const std::string& path) {
+  return whole(path).string();
+}
+
 std::string run_around(const std::string& snapshot) {
   const fs::path file = whole(snapshot), run = file.parent_path().parent_path();
   const bool is_place =

@@ -8,6 +8,10 @@
 
 namespace nanquest::viewer {
 
+/// The whole path of a file or folder, without links and dots and without a "/" at its end. Asks the file
+/// system.
+std::string whole_path(const std::string& path);
+
 /// The run directory that a snapshot lies in (run/incidents/step-00000131.r0.h5, and its recordings); "" for
 /// one that was taken out of its run. Asks the file system.
 std::string run_around(const std::string& snapshot);

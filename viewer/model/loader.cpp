@@ -85,6 +85,8 @@ bool Loader::collect(Session& session) {
   if (job->errand.selects && session.selection().what_if != job->before.what_if)
     job->session.select_what_if(session.selection().what_if);
   if (!job->errand.selects && session.selection() != job->before) job->session.keep(session);
+  // What a person wrote while it was read.
+  if (session.path() == job->session.path() && !session.is_nothing()) job->session.set_notes(session.notes());
   std::swap(session, job->session);
   if (job->errand.done) job->errand.done();
   return true;

@@ -21,6 +21,32 @@ void Extremes::add(double value) {
   }
 }
 
+/// Four at a time, and one by one only where one of them is not finite: most stretches are finite, and the
+/// view of a run asks for a hundred thousand of them a frame.
+void Extremes::add(std::span<const double> values) {
+  constexpr std::size_t lanes = 4;
+  double low[lanes], high[lanes], poison[lanes] = {};
+  std::fill_n(low, lanes, min);
+  std::fill_n(high, lanes, max);
+  std::size_t i = 0;
+  for (; i + lanes <= values.size(); i += lanes)
+    for (std::size_t lane = 0; lane < lanes; ++lane) {
+      const double value = values[i + lane];
+      low[lane] = value < low[lane] ? value : low[lane];
+      high[lane] = value > high[lane] ? value : high[lane];
+      poison[lane] += value * 0;  // NaN where the value is NaN or infinite
+    }
+  if (poison[0] + poison[1] + poison[2] + poison[3] == 0) {
+    for (std::size_t lane = 0; lane < lanes; ++lane) {
+      min = std::min(min, low[lane]);
+      max = std::max(max, high[lane]);
+    }
+  } else {
+    i = 0;
+  }
+  for (; i < values.size(); ++i) add(values[i]);
+}
+
 void Extremes::add(const Extremes& other) {
   min = std::min(min, other.min);
   max = std::max(max, other.max);
@@ -30,26 +56,49 @@ void Extremes::add(const Extremes& other) {
 }
 
 Pyramid::Pyramid(std::vector<double> values) : values_(std::move(values)) {
-  std::vector<Extremes> level((values_.size() + kBase - 1) / kBase);
-  for (std::size_t i = 0; i < values_.size(); ++i) level[i / kBase].add(values_[i]);
-  while (!level.empty()) {
-    std::vector<Extremes> next((level.size() + kFan - 1) / kFan);
-    for (std::size_t i = 0; i < level.size(); ++i) next[i / kFan].add(level[i]);
-    const bool top = level.size() == 1;
-    levels_.push_back(std::move(level));
-    if (top) break;
-    level = std::move(next);
-  }
+  complete_blocks();
+}
+
+void Pyramid::append(std::span<const double> more) {
+  values_.append(more);
+  complete_blocks();
+}
+
+/// Of values and of each level: an incomplete block is never asked for.
+void Pyramid::complete_blocks() {
+  std::vector<Extremes> blocks;
+  const auto grow = [&](std::size_t level, std::size_t below, std::size_t fan, const auto& value) {
+    const std::size_t complete = below / fan;
+    if (level == levels_.size() && complete > 0) levels_.emplace_back();
+    blocks.clear();
+    for (std::size_t b = level < levels_.size() ? levels_[level].size() : 0; b < complete; ++b) {
+      blocks.emplace_back();
+      for (std::size_t i = b * fan; i < (b + 1) * fan; ++i) blocks.back().add(value(i));
+    }
+    if (!blocks.empty()) levels_[level].append(blocks);
+    return complete;
+  };
+  std::size_t below = grow(0, values_.size(), kBase, [&](std::size_t i) { return values_[i]; });
+  for (std::size_t level = 1; below > 0; ++level)
+    below = grow(level, below, kFan, [&](std::size_t i) { return levels_[level - 1][i]; });
 }
 
 Extremes Pyramid::query(std::size_t first, std::size_t last) const {
   Extremes out;
   last = std::min(last, values_.size());
-  while (first < last && first % kBase != 0) out.add(values_[first++]);
-  while (first < last && last % kBase != 0) out.add(values_[--last]);
+  const auto scan = [&](std::size_t from, std::size_t to) {
+    values_.stretches(from, to, [&](std::span<const double> values) { out.add(values); });
+  };
+  // Values before the first whole block, and those after the last one.
+  const std::size_t inner = std::min(last, (first + kBase - 1) / kBase * kBase);
+  const std::size_t outer = std::max(inner, last / kBase * kBase);
+  scan(first, inner);
+  scan(outer, last);
+  first = inner;
+  last = outer;
   if (first >= last) return out;
   std::size_t a = first / kBase, b = last / kBase;
-  for (const std::vector<Extremes>& level : levels_) {
+  for (const Grown<Extremes>& level : levels_) {
     while (a < b && a % kFan != 0) out.add(level[a++]);
     while (a < b && b % kFan != 0) out.add(level[--b]);
     if (a >= b) return out;

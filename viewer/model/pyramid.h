@@ -1,13 +1,15 @@
 /// Pyramid: the extremes of any stretch of a long series, in microseconds, with nothing non-finite lost.
 ///
-/// Blocks of 64 values, then levels of 4 blocks each. A query reads at most 2·63 values and a few blocks of
-/// every level.
+/// Blocks of 64 values, then levels of 4 blocks each, complete ones alone. A query reads at most 2·63 values
+/// and a few blocks of every level. A copy is cheap, and so is one that has grown by a few values.
 #pragma once
 
 #include <cstdint>
 #include <limits>
 #include <span>
 #include <vector>
+
+#include "viewer/model/grown.h"
 
 namespace nanquest::viewer {
 
@@ -21,6 +23,7 @@ struct Extremes {
   std::uint64_t non_finite() const { return nan + pos_inf + neg_inf; }
   void add(double value);
   void add(const Extremes& other);
+  void add(std::span<const double> values);
 };
 
 class Pyramid {
@@ -31,14 +34,17 @@ class Pyramid {
 
   std::size_t size() const { return values_.size(); }
   double operator[](std::size_t i) const { return values_[i]; }
-  std::span<const double> values() const { return values_; }
+  /// Goes on with these; copies that were made before stay as they are. Costs what is appended.
+  void append(std::span<const double> more);
   /// Extremes of values [first, last); an empty or reversed stretch gives an empty result, `last` is cut to
   /// the size.
   Extremes query(std::size_t first, std::size_t last) const;
 
  private:
-  std::vector<double> values_;
-  std::vector<std::vector<Extremes>> levels_;
+  void complete_blocks();
+
+  Grown<double> values_;
+  std::vector<Grown<Extremes>> levels_;
 };
 
 }  // namespace nanquest::viewer

@@ -4,6 +4,7 @@
 #include <charconv>
 #include <set>
 #include <sstream>
+#include <string_view>
 
 #include "viewer/model/words.h"
 
@@ -70,7 +71,23 @@ void add_layers(const Session& session, Hits& hits) {
       if (seen.insert(layer).second) hits.offer(layer, Link::to_layer(layer));
 }
 
-void add_ops(const OpenIncident& incident, Hits& hits) {
+/// Of these words those that only an op's name or module can hold: a number may be the op's own, and "in" and
+/// "op" stand beside every one.
+std::string words_of_ops(const std::string& typed) {
+  std::string out;
+  std::istringstream stream(typed);
+  for (std::string word; stream >> word;) {
+    std::string lower = word;
+    make_lower(lower);
+    const bool number = word.find_first_not_of("0123456789") == std::string::npos;
+    const bool beside = std::string_view("in").find(lower) != std::string_view::npos ||
+                        std::string_view(kind_name(Link::Kind::op)).find(lower) != std::string_view::npos;
+    if (!number && !beside) out += word + ' ';
+  }
+  return out;
+}
+
+void add_ops(const OpenIncident& incident, const std::string& typed, Hits& hits) {
   const auto offer = [&](OpId op) {
     const std::string module = incident.trace.module(op);
     hits.offer(
@@ -80,8 +97,9 @@ void add_ops(const OpenIncident& incident, Hits& hits) {
   // Who is to blame first, then those with a mark, then the others.
   const OpId culprit{incident.doc.culprit.op};
   if (culprit) offer(culprit);
+  const std::vector<OpId> likely = incident.trace.filter(words_of_ops(typed));
   for (const bool marked : {true, false})
-    for (const OpId op : incident.trace.ops()) {
+    for (const OpId op : likely) {
       if (!hits.wanted()) return;
       if (op != culprit && (incident.trace.mark(op) != OpMark::none) == marked) offer(op);
     }
@@ -102,7 +120,7 @@ std::vector<Hit> search(const Session& session, const std::string& words, std::s
   hits.begin_kind();
   for (const StoredTensor& tensor : incident->tensors) hits.offer(tensor.name, Link::to_tensor(tensor.path));
   hits.begin_kind();
-  add_ops(*incident, hits);
+  add_ops(*incident, words, hits);
   return hits.take();
 }
 

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "viewer/model/path_words.h"
+#include "viewer/model/taster.h"
 
 namespace nanquest::viewer {
 namespace {
@@ -93,7 +94,7 @@ Status Session::load() {
     if (incident_ == nullptr && !verdict_) {
       if (entry.snapshot == Snapshot::lost)
         return Error{ErrorCode::bad_file, incidents()[0].verdict_error, ""};
-      Result<SnapshotReader> again = SnapshotReader::open(path_);
+      Result<SnapshotReader> again = open_tasted(path_);
       return again ? Error{ErrorCode::bad_file, incident_error_, ""} : again.error();
     }
     IncidentFiles& files = own_incidents()[0].files;
@@ -116,6 +117,7 @@ Status Session::load() {
   }
   incidents_ = std::make_shared<std::vector<IncidentEntry>>(list_incidents(*listing_, manifest_));
   note_written();
+  series_place_ = {};
   load_series(0);
   return {};
 }

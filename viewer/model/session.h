@@ -9,6 +9,7 @@
 #pragma once
 
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -17,13 +18,16 @@
 
 #include "probe/base/result.h"
 #include "probe/snapshot/manifest.h"
+#include "probe/snapshot/rank_row.h"
 #include "probe/snapshot/run_dir.h"
+#include "probe/snapshot/series_follow.h"
 #include "replay/verdict/json.h"
 #include "viewer/model/batch.h"
 #include "viewer/model/comparison.h"
 #include "viewer/model/elements.h"
 #include "viewer/model/headroom.h"
 #include "viewer/model/incident.h"
+#include "viewer/model/note.h"
 #include "viewer/model/progress.h"
 #include "viewer/model/rehearsed.h"
 #include "viewer/model/selection.h"
@@ -85,6 +89,8 @@ class Session {
   const std::vector<std::string>& culprit_stack() const { return culprit_stack_; }
   /// The program's lines there, as they are on this machine.
   const Source& source() const { return source_; }
+  /// What other ranks wrote of the step of the selected incident instead of a file, by rank.
+  const std::map<std::int32_t, RankRow>& rank_rows() const { return *rank_rows_; }
   /// The runs that were rehearsed of the selected incident; none if it was not, or its file can't be read.
   const std::vector<RehearsedCurve>& rehearsed() const { return *rehearsed_; }
   /// The run's series, else the open snapshot's history; empty if there is neither.
@@ -178,6 +184,10 @@ class Session {
   /// What its values are held against.
   void select_what_if(const WhatIf& what) { selection_.what_if = what; }
 
+  /// What a person wrote on places of this run; it is kept elsewhere (desk.h), never in the run.
+  const std::vector<Note>& notes() const { return notes_; }
+  void set_notes(std::vector<Note> notes) { notes_ = std::move(notes); }
+
   /// Selects a sample of the batch.
   void select_sample(std::int64_t sample);
   /// The batch of the open incident, loaded on first use; null if none is open. `read_batch` reads nothing.
@@ -196,7 +206,9 @@ class Session {
   void load_incident(int row);
   void load_verdict(IncidentEntry& entry);
   void load_series(std::int32_t rank);
+  std::shared_ptr<const History> read_shown_series(const std::string& path, std::uint64_t bytes);
   void load_headroom(std::int32_t rank);
+  void load_ranks(const IncidentEntry& entry);
   void load_source(const IncidentEntry& entry);
   std::vector<int> opening_order() const;
   int incident_to_open(double step) const;
@@ -234,11 +246,13 @@ class Session {
   Read<OpenIncident> incident_;
   Read<History> series_ = std::make_shared<History>();
   Read<Headroom> headroom_ = std::make_shared<Headroom>();
+  Read<std::map<std::int32_t, RankRow>> rank_rows_ = std::make_shared<std::map<std::int32_t, RankRow>>();
   Read<std::vector<RehearsedCurve>> rehearsed_ = std::make_shared<std::vector<RehearsedCurve>>();
   std::vector<SeriesWord> words_;
   std::vector<std::string> culprit_stack_;
   Source source_;
   std::int32_t series_rank_ = 0;             ///< whose series is shown
+  SeriesPlace series_place_;                 ///< how far that was read
   std::filesystem::file_time_type written_;  ///< when manifest or series were last written
   Selection selection_;
   Read<Stamps> stamps_ = std::make_shared<Stamps>();
@@ -251,6 +265,7 @@ class Session {
   Read<Comparison> comparison_;
   std::string detail_path_, slice_path_, elements_path_;
   std::int64_t slice_plane_ = -1;
+  std::vector<Note> notes_;
   Progress* progress_ = nullptr;
 };
 

@@ -5,6 +5,7 @@
 #include <tuple>
 #include <utility>
 
+#include "viewer/model/file_stamp.h"
 #include "viewer/model/session.h"
 
 namespace nanquest::viewer {
@@ -12,12 +13,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::string file_stamp(const std::string& path) {
+std::string folder_stamp(const std::string& path) {
   std::error_code ec;
-  const auto size = fs::file_size(path, ec);
-  if (ec) return path + "?";
   const auto time = fs::last_write_time(path, ec);
-  return path + ":" + std::to_string(size) + ":" + std::to_string(time.time_since_epoch().count()) + ";";
+  return ec ? "" : std::to_string(time.time_since_epoch().count()) + ";";
 }
 
 /// "" while a run or a snapshot is where it was opened; then `listing` is what the run holds now.
@@ -32,6 +31,14 @@ std::string gone(const std::string& path, bool is_run, RunListing& listing) {
 }
 
 }  // namespace
+
+std::string file_stamp(const std::string& path) {
+  std::error_code ec;
+  const auto size = fs::file_size(path, ec);
+  if (ec) return path + "?";
+  const auto time = fs::last_write_time(path, ec);
+  return path + ":" + std::to_string(size) + ":" + std::to_string(time.time_since_epoch().count()) + ";";
+}
 
 Status Session::reload_own() {
   RunListing listing = *listing_;
@@ -70,6 +77,8 @@ Session::Stamps Session::stamps() const {
   for (const SeriesFile& file : listing_->series)
     now.series += file_stamp(file.path) + file_stamp(ranges_path(path_, file.rank));
   now.manifest = file_stamp(manifest_path(path_));
+  // A rank that leaves a row makes no incident: the folder changes all the same.
+  if (manifest_ && manifest_->world_size > 1) now.incidents += folder_stamp(incidents_dir(path_));
   for (const IncidentFiles& files : listing_->lost) now.incidents += file_stamp(files.verdict);
   for (const IncidentFiles& files : listing_->incidents)
     now.incidents += file_stamp(files.snapshot) + file_stamp(verdict_path(files.snapshot)) +

@@ -9,6 +9,7 @@
 #include "replay/verdict/root.h"
 #include "viewer/model/path_words.h"
 #include "viewer/model/session.h"
+#include "viewer/model/taster.h"
 
 namespace nanquest::viewer {
 namespace {
@@ -29,11 +30,33 @@ void Session::load_headroom(std::int32_t rank) {
     headroom_ = std::make_shared<Headroom>();
     return;
   }
-  const Result<std::vector<PlaceRanges>> ranges = read_ranges(path);
+  const Status well = tasted(Taste::ranges, path);
+  const Result<std::vector<PlaceRanges>> ranges =
+      well ? read_ranges(path) : Result<std::vector<PlaceRanges>>(well.error());
   if (ranges)
     headroom_ = std::make_shared<Headroom>(*ranges);
   else
     headroom_error_ = ranges.error().text();
+}
+
+/// Goes on where the last reading ended, as far as the file is still the one that was read. Null, and
+/// `series_error_` says why, if it can't be read.
+std::shared_ptr<const History> Session::read_shown_series(const std::string& path, std::uint64_t bytes) {
+  const bool whole = series_place_.rows == 0;
+  if (progress_ != nullptr && whole) progress_->expect(2 * bytes);  // to be read, and to be looked at
+  // Rows that come later are not tasted: by then the file has been read, and it changes every second.
+  const Status well = whole ? tasted(Taste::series, path) : Status();
+  Result<SeriesNews> news = well ? read_series_on(path, series_place_) : Result<SeriesNews>(well.error());
+  if (news && news->appended) {
+    auto grown = std::make_shared<History>(*series_);
+    if (grown->append(news->tables)) return grown;
+    series_place_ = {};  // a step was repeated: its rows stand elsewhere now
+    return read_shown_series(path, bytes);
+  }
+  if (progress_ != nullptr && whole) progress_->advance(news ? bytes : 2 * bytes);
+  if (news) return std::make_shared<const History>(news->tables, progress_, whole ? bytes : 0);
+  series_error_ = news.error().text();
+  return nullptr;
 }
 
 void Session::load_series(std::int32_t rank) {
@@ -43,7 +66,10 @@ void Session::load_series(std::int32_t rank) {
   words_.clear();
   const std::vector<SeriesFile>& files = listing_->series;
   // While its file can't be read, as when it is being written, a series stays; those of another rank don't.
-  if (files.empty() || rank != series_rank_) series_ = std::make_shared<History>();
+  if (files.empty() || rank != series_rank_) {
+    series_ = std::make_shared<History>();
+    series_place_ = {};
+  }
   if (files.empty()) return;
   const SeriesFile* chosen = &files.front();
   for (const SeriesFile& file : files)
@@ -55,17 +81,20 @@ void Session::load_series(std::int32_t rank) {
     std::error_code ec;
     const std::uintmax_t size = fs::file_size(file.path, ec);
     const std::uint64_t bytes = ec ? 0 : size;
-    if (progress_ != nullptr) progress_->expect(2 * bytes);  // to be read, and to be looked at
-    Result<std::vector<SeriesTable>> tables = read_series(file.path);
+    if (&file == chosen) {
+      const std::shared_ptr<const History> read = read_shown_series(file.path, bytes);
+      words_.push_back(word_of(file.rank, read ? *read : History()));
+      words_.back().error = series_error_;
+      if (read) series_ = read;
+      continue;
+    }
+    if (progress_ != nullptr) progress_->expect(2 * bytes);
+    const Status well = tasted(Taste::series, file.path);
+    const Result<std::vector<SeriesTable>> tables =
+        well ? read_series(file.path) : Result<std::vector<SeriesTable>>(well.error());
     if (progress_ != nullptr) progress_->advance(tables ? bytes : 2 * bytes);
-    const auto history = tables ? std::make_shared<const History>(*tables, progress_, bytes) : nullptr;
-    words_.push_back(word_of(file.rank, history ? *history : History()));
+    words_.push_back(word_of(file.rank, tables ? History(*tables, progress_, bytes) : History()));
     if (!tables) words_.back().error = tables.error().text();
-    if (&file != chosen) continue;
-    if (history)
-      series_ = history;
-    else
-      series_error_ = words_.back().error;
   }
 }
 
@@ -95,6 +124,17 @@ void Session::load_source(const IncidentEntry& entry) {
   source_ = read_source(program_frame(culprit_stack_), ec ? fs::file_time_type::max() : written);
 }
 
+/// Rows beside the file of one process would be another run's: nobody looks for them.
+void Session::load_ranks(const IncidentEntry& entry) {
+  constexpr std::size_t most = 65536;
+  rank_rows_ = std::make_shared<std::map<std::int32_t, RankRow>>();
+  const bool many = (manifest_ && manifest_->world_size > 1) ||
+                    (incident_ && incident_->doc.world_size > 1) || (verdict_ && verdict_->ranks);
+  if (many)
+    rank_rows_ =
+        std::make_shared<std::map<std::int32_t, RankRow>>(rank_rows_beside(entry.files.snapshot, most));
+}
+
 void Session::load_incident(int row) {
   note_reading();
   incident_.reset();
@@ -102,6 +142,7 @@ void Session::load_incident(int row) {
   verdict_.reset();
   rehearsed_ = std::make_shared<std::vector<RehearsedCurve>>();
   rehearsed_error_.clear();
+  rank_rows_ = std::make_shared<std::map<std::int32_t, RankRow>>();
   culprit_stack_.clear();
   source_ = {};
   replay_command_.clear();
@@ -117,16 +158,18 @@ void Session::load_incident(int row) {
     incident_error_ = entry.snapshot == Snapshot::lost
                           ? entry.files.snapshot + ": is not here (copy it from where the run was written)"
                           : "no snapshot of step " + std::to_string(entry.files.step) + " was written";
+    load_ranks(entry);
     return load_source(entry);
   }
   if (progress_ != nullptr) progress_->expect(kIncidentCost);
-  Result<SnapshotReader> reader = SnapshotReader::open(entry.files.snapshot);
+  Result<SnapshotReader> reader = open_tasted(entry.files.snapshot);
   entry.error = reader ? "" : reader.error().text();
   if (reader) entry.note(reader->doc().gate);
   if (reader)
     incident_ = std::make_shared<const OpenIncident>(std::move(reader).value(), entry.files.replay, verdict_);
   else
     incident_error_ = entry.error;
+  load_ranks(entry);
   load_source(entry);
   if (progress_ != nullptr) progress_->advance(kIncidentCost);
 }

@@ -33,17 +33,21 @@ std::vector<std::string> kept_in(const std::string& folder) {
 
 }  // namespace
 
-std::string settings_folder() {
-  const char* config = std::getenv("XDG_CONFIG_HOME");
+std::string own_folder(const char* variable, const char* otherwise) {
+  const char* chosen = std::getenv(variable);
   const char* home = std::getenv("HOME");
-  fs::path folder = config != nullptr && config[0] != '\0' ? fs::path(config)
-                    : home != nullptr                      ? fs::path(home) / ".config"
-                                                           : fs::path();
+  const fs::path folder = chosen != nullptr && chosen[0] != '\0' ? fs::path(chosen)
+                          : home != nullptr                      ? fs::path(home) / otherwise
+                                                                 : fs::path();
+  return folder.empty() ? "" : (folder / "nanquest").string();
+}
+
+std::string settings_folder() {
+  const std::string folder = own_folder("XDG_CONFIG_HOME", ".config");
   if (folder.empty()) return "";
-  folder /= "nanquest";
   std::error_code ec;
   fs::create_directories(folder, ec);
-  return ec ? "" : folder.string();
+  return ec ? "" : folder;
 }
 
 std::vector<RecentRun> recent_runs(const std::string& folder) {

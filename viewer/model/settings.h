@@ -12,6 +12,10 @@ namespace nanquest::viewer {
 /// $XDG_CONFIG_HOME/nanquest, else ~/.config/nanquest, made if need be; "" if there is no place for it.
 std::string settings_folder();
 
+/// A place of the user's own for files of one kind: $`variable`/nanquest, else ~/`otherwise`/nanquest; "" if
+/// neither is known. Makes nothing.
+std::string own_folder(const char* variable, const char* otherwise);
+
 /// A run or snapshot that was opened before.
 struct RecentRun {
   std::string path;   ///< absolute

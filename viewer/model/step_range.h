@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <utility>
 
 #include "viewer/model/history.h"
@@ -13,6 +14,12 @@ struct StepRange {
 
   /// All steps from the next `fit` on; whoever keeps a range of values shows all of them too.
   void show_all() { ++asked_; }
+  /// Shows these, whatever there are; whoever looks at all steps later sees what has come since.
+  void show(double from, double to);
+  /// True while all steps are shown that there were at the last `fit`.
+  bool shows_all() const { return known_ && first <= data_first_ && last >= data_last_; }
+  /// Those that somebody chose to see; nothing while all are shown.
+  std::optional<std::pair<double, double>> chosen() const;
   /// Grows with every `show_all`.
   std::uint64_t asked() const { return asked_; }
   /// Call before drawing, with the first and the last step that there are. Fits the range where somebody
@@ -25,6 +32,7 @@ struct StepRange {
 
  private:
   double data_first_ = 0, data_last_ = -1;  ///< steps that there were the last time
+  bool known_ = false;
   std::uint64_t asked_ = 1, answered_ = 0;
 };
 

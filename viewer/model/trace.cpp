@@ -1,7 +1,10 @@
 #include "viewer/model/trace.h"
 
 #include <algorithm>
+#include <array>
 #include <limits>
+#include <string_view>
+#include <unordered_map>
 
 #include "probe/numerics/format.h"
 #include "probe/snapshot/frames.h"
@@ -13,6 +16,28 @@ namespace {
 
 /// More are no help to a reader, and would cost much of memory that is written piece by piece.
 constexpr std::size_t kMostPieces = 16;
+
+/// Numbers from 0 on for values as they come.
+template <class T>
+class Numbers {
+ public:
+  std::uint32_t of(const T& value) {
+    return numbers_.try_emplace(value, static_cast<std::uint32_t>(numbers_.size())).first->second;
+  }
+
+ private:
+  std::unordered_map<T, std::uint32_t> numbers_;
+};
+
+/// What the searched text of an op is made of, as numbers.
+using Parts = std::array<std::uint32_t, 8>;
+struct PartsHash {
+  std::size_t operator()(const Parts& parts) const {
+    std::uint64_t hash = 0;
+    for (const std::uint32_t part : parts) hash = (hash ^ part) * 0x9e3779b97f4a7c15ull, hash ^= hash >> 29;
+    return hash;
+  }
+};
 
 void add_once(std::vector<OpId>& list, OpId value) {
   if (std::find(list.begin(), list.end(), value) == list.end()) list.push_back(value);
@@ -81,7 +106,8 @@ TraceView::TraceView(const SnapshotDoc& doc)
       graph_(doc),
       marks_(doc.ops.size(), OpMark::none),
       producers_(doc.ops.size()),
-      consumers_(doc.ops.size()) {
+      consumers_(doc.ops.size()),
+      text_of_(doc.ops.size()) {
   for (const OpId op : ops()) {
     std::vector<OpId>& makers = producers_[op];
     for (const TensorId row : graph_->reads(op)) {
@@ -105,6 +131,45 @@ TraceView::TraceView(const SnapshotDoc& doc)
   for (const std::int32_t op : doc.culprit.suppressed) set(op, OpMark::suppressed);
   for (const std::int32_t op : doc.culprit.lineage) set(op, OpMark::lineage);
   set(doc.culprit.op, OpMark::culprit);
+  note_searched();
+}
+
+std::string TraceView::searched(OpId op) const {
+  const TraceLine l = line(op);
+  return l.name + ' ' + l.module + ' ' + l.node + ' ' + std::string(phase_name(l.phase)) + ' ' +
+         l.read_formats + ' ' + l.write_format + ' ' + mark_words(marks_[op]);
+}
+
+/// Ops of the same parts say the same, and their text is made once.
+void TraceView::note_searched() {
+  Numbers<std::string_view> names;
+  Numbers<std::string> formats;
+  std::unordered_map<Parts, std::uint32_t, PartsHash> seen;
+  std::string read;
+  for (const OpId id : ops()) {
+    const OpRow& op = graph_->op(id);
+    read.clear();
+    for (const TensorId row : graph_->reads(id)) {
+      const char format = static_cast<char>(graph_->tensor(row).dtype);
+      if (read.empty() || read.back() != format) read += format;
+    }
+    const std::vector<TensorId> writes = shown_writes(id);
+    const auto written = writes.empty() ? 0 : 1 + static_cast<std::uint32_t>(graph_->tensor(writes[0]).dtype);
+    const Parts parts{names.of(op.name),
+                      names.of(op.overload),
+                      names.of(op.node),
+                      names.of(graph_->module_of(id)),
+                      formats.of(read),
+                      written,
+                      static_cast<std::uint32_t>(op.phase),
+                      static_cast<std::uint32_t>(marks_[id])};
+    const auto [at, is_new] = seen.try_emplace(parts, static_cast<std::uint32_t>(texts_.size()));
+    if (is_new) {
+      texts_.push_back(searched(id));
+      make_lower(texts_.back());
+    }
+    text_of_[id] = at->second;
+  }
 }
 
 TraceLine TraceView::line(OpId id) const {
@@ -158,15 +223,12 @@ OpId TraceView::walk_forward(OpId op) const {
 
 std::vector<OpId> TraceView::filter(const std::string& words) const {
   const Words wanted(words);
-  const auto matches = [&](OpId op) {
-    if (wanted.none()) return true;
-    const TraceLine l = line(op);
-    return wanted.in(l.name + ' ' + l.module + ' ' + l.node + ' ' + std::string(phase_name(l.phase)) + ' ' +
-                     l.read_formats + ' ' + l.write_format + ' ' + mark_words(marks_[op]));
-  };
+  std::vector<char> matches(texts_.size());  // vector<bool> would be slower to ask a million times
+  for (std::size_t i = 0; i < texts_.size(); ++i) matches[i] = wanted.in_lower(texts_[i]) ? 1 : 0;
   std::vector<OpId> out;
+  out.reserve(size());
   for (const OpId op : ops())
-    if (matches(op)) out.push_back(op);
+    if (matches[text_of_[op]]) out.push_back(op);
   return out;
 }
 

@@ -76,6 +76,8 @@ class TraceView {
 
  private:
   std::vector<TensorId> shown_writes(OpId op) const;
+  std::string searched(OpId op) const;
+  void note_searched();
   ValueRange range(std::span<const TensorId> rows) const;
 
   const SnapshotDoc* doc_ = nullptr;
@@ -83,6 +85,9 @@ class TraceView {
   PerRow<OpRow, OpMark> marks_;
   PerRow<OpRow, std::vector<OpId>> producers_, consumers_;
   OpId first_tight_;
+  /// What a filter looks into, in lower case: of a million ops most say the same as others.
+  std::vector<std::string> texts_;
+  PerRow<OpRow, std::uint32_t> text_of_;
 };
 
 /// Frames that `op` was called from, innermost first: those of its forward op (the engine calls a backward

@@ -55,6 +55,10 @@ Result<WhatIf> what_if_from(const std::string& text) {
   return what;
 }
 
+std::string what_if_word(const WhatIf& what) {
+  return std::string(info(what.format).name) + ":2^" + std::to_string(what.scale);
+}
+
 WhatIf scaled(const WhatIf& what, int by) {
   return {what.format, std::clamp(what.scale + by, -kMostFitScale, kMostFitScale)};
 }

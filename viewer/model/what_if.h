@@ -18,6 +18,8 @@ struct WhatIf {
 /// "fp16", "bf16:4096", "fp8_e4m3:2^-3". `usage` for another format, or what is no power of two within
 /// 2^-kMostFitScale and 2^kMostFitScale.
 Result<WhatIf> what_if_from(const std::string& text);
+/// The same as a text that what_if_from takes.
+std::string what_if_word(const WhatIf& what);
 /// The same format at another scale, or the format after it at the same one; both stay within what there is.
 WhatIf scaled(const WhatIf& what, int by);
 WhatIf next_format(const WhatIf& what);

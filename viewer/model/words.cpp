@@ -5,13 +5,10 @@
 #include <sstream>
 
 namespace nanquest::viewer {
-namespace {
 
 void make_lower(std::string& text) {
   for (char& c : text) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
 }
-
-}  // namespace
 
 Words::Words(const std::string& typed) {
   std::istringstream stream(typed);
@@ -23,8 +20,12 @@ Words::Words(const std::string& typed) {
 
 bool Words::in(std::string text) const {
   make_lower(text);
-  return std::ranges::all_of(words_,
-                             [&](const std::string& word) { return text.find(word) != std::string::npos; });
+  return in_lower(text);
+}
+
+bool Words::in_lower(std::string_view text) const {
+  return std::ranges::all_of(
+      words_, [&](const std::string& word) { return text.find(word) != std::string_view::npos; });
 }
 
 }  // namespace nanquest::viewer

@@ -16,14 +16,23 @@ namespace nanquest::viewer {
 
 Ui::Ui(Session& session, UiOptions options, Loader* loader) : state_(session, std::move(options), loader) {
   state_.on_other_run = [this] { begin_anew(); };
+  state_.left = [this] { return desk(); };
+  kept_.first = shown_incident(session);
 #define PANEL(name, title, place, needs) views_.push_back(name##_view());
 #include "viewer/panels/list.inc"
 #undef PANEL
   if (state_.options.panel != Panel::all) focused_ = state_.options.panel;
+  if (state_.options.layout != nullptr) show_layout(*state_.options.layout);
 }
 
 void Ui::draw() {
   (void)collect();
+  if (const auto arrival = std::exchange(state_.arrived, std::nullopt)) resume(*arrival);
+  const bool busy = state_.loader != nullptr && state_.loader->busy();
+  if (state_.unkept && !busy) {
+    state_.unkept = false;
+    state_.keep_desk();
+  }
   const std::vector<Action> all = actions();
   if (state_.options.panel == Panel::all) {
     draw_menu(all);
@@ -36,6 +45,7 @@ void Ui::draw() {
   draw_finders(all);
   open_.draw(state_);
   compare_.draw(state_);
+  notes_.draw(state_);
   pictures_.draw(state_);
   if (help_) draw_help(all);
   for (const auto& act : std::exchange(state_.later, {})) act();
@@ -115,13 +125,13 @@ void Ui::draw_panels() {
 #ifdef IMGUI_HAS_DOCK
   const ImGuiID space = ImGui::GetID("nanquest layout");
   const bool unknown = ImGui::DockBuilderGetNode(space) == nullptr;  // nothing was remembered
-  if (!layout_made_ && (unknown || forget_layout_)) build_layout(space, viewport.WorkSize);
+  if (!layout_made_ && (unknown || forget_layout_)) build_layout(space, viewport.WorkSize, *layout_);
   ImGui::DockSpaceOverViewport(space, &viewport);
 #endif
   const std::optional<Panel> wanted = std::exchange(state_.wanted, std::nullopt);
   for (const PanelInfo& entry : all_panels()) {
 #ifndef IMGUI_HAS_DOCK
-    place_panel(entry.place, viewport.WorkPos, viewport.WorkSize, forget_layout_);
+    place_panel(entry, *layout_, viewport.WorkPos, viewport.WorkSize, forget_layout_);
 #endif
     if (wanted == entry.panel) ImGui::SetNextWindowFocus();
     if (ImGui::Begin(entry.title)) {
@@ -130,6 +140,10 @@ void Ui::draw_panels() {
     }
     ImGui::End();
   }
+#ifdef IMGUI_HAS_DOCK
+  if (layout_made_)  // tabs are there from the second frame on
+    for (const Panel panel : std::exchange(front_, {})) show_tab(panel);
+#endif
   layout_made_ = true;
   forget_layout_ = false;
 }

@@ -16,6 +16,8 @@
 #include "viewer/model/strip.h"
 #include "viewer/panels/action.h"
 #include "viewer/panels/finder.h"
+#include "viewer/panels/layouts.h"
+#include "viewer/panels/notes.h"
 #include "viewer/panels/open_dialog.h"
 #include "viewer/panels/picture.h"
 #include "viewer/panels/trail.h"
@@ -45,16 +47,28 @@ class Ui {
   /// The name of what was done last by menu, keys or list; "" for nothing.
   const std::string& last_action() const { return last_action_; }
   bool wants_to_quit() const { return quit_; }
+  /// How the run is left now; `resume` takes that up again, as far as the run is still like that. What cannot
+  /// be seen of it yet is there two frames later.
+  Desk desk();
+  void resume(const Arrival& arrival);
   /// Call when another run is shown: what was looked at in the one before leads nowhere in this one.
   void begin_anew() {
     trail_ = {};
     state_.steps.show_all();
   }
-  /// Brings the default arrangement back in the next frame.
-  void reset_layout() {
+  /// Arranges the panels anew in the next frame.
+  void show_layout(const LayoutInfo& layout) {
+    layout_ = &layout;
     layout_made_ = false;
     forget_layout_ = true;
   }
+  /// The panels stand as they were remembered: by the layout of that name.
+  void assume_layout(std::string_view name) {
+    if (const LayoutInfo* known = layout_from_name(name); known != nullptr && !forget_layout_)
+      layout_ = known;
+  }
+  /// The one that was asked for last; a person may have moved panels since.
+  const LayoutInfo& layout() const { return *layout_; }
 
  private:
   const Strip& strip();
@@ -62,6 +76,7 @@ class Ui {
   void draw_help(const std::vector<Action>& actions);
   void draw_panels();
   void draw_panel(Panel panel);
+  bool asks() const;
   void draw_finders(const std::vector<Action>& actions);
   void run(const Action& action);
   void reload();
@@ -77,6 +92,7 @@ class Ui {
 
   UiState state_;
   bool quit_ = false, help_ = false, layout_made_ = false, forget_layout_ = false;
+  const LayoutInfo* layout_ = all_layouts().data();
   std::vector<std::unique_ptr<PanelView>> views_;  ///< in the order of the list
   Panel focused_ = Panel{};
   Trail trail_;
@@ -84,7 +100,10 @@ class Ui {
   std::uint64_t strip_content_ = 0;  ///< Session::content() that it was made of
   Finder palette_{"Actions", "Do what?"}, search_{"Find", "Ops, layers, tensors, steps, samples"};
   OpenDialog open_{"Open", "Open", &UiState::open}, compare_{"Compare", "Compare with", &UiState::compare};
+  NotesDialog notes_;
   PictureSaver pictures_;
+  Desk kept_;                 ///< what was kept of the run when it was opened
+  std::vector<Panel> front_;  ///< to be brought to the front once they are drawn
   std::string last_action_;
   std::vector<Hit> hits_;
   std::string hits_of_;  ///< words and content that they were found for

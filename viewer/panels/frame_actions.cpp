@@ -26,12 +26,20 @@ void Ui::add_file(std::vector<Action>& out) {
   out.push_back({"File", "Open a run", ImGuiMod_Ctrl | ImGuiKey_O, [this] { open_.open(); }});
   out.push_back(
       {"File", "Compare with another run", ImGuiMod_Ctrl | ImGuiKey_B, [this] { compare_.open(); }});
+  out.push_back(
+      {"File", "Notes", ImGuiMod_Ctrl | ImGuiKey_N, [this, panel = focused_] { notes_.open(panel); }});
   if (state_.session.other() != nullptr)
     out.push_back({"File", "End the comparison", 0, [this] { state_.compare(""); }});
   out.push_back({"File", "Save the panel as picture", ImGuiMod_Ctrl | ImGuiKey_S,
                  [this, panel = focused_] { pictures_.want(state_, panel); }});
   out.push_back({"File", "Save the panel as picture named", ImGuiMod_Ctrl | ImGuiMod_Shift | ImGuiKey_S,
                  [this, panel = focused_] { pictures_.ask(panel); }});
+}
+
+/// True while a field is open in which a person types.
+bool Ui::asks() const {
+  return palette_.is_open() || search_.is_open() || open_.is_open() || compare_.is_open() ||
+         notes_.is_open() || pictures_.is_open();
 }
 
 /// Sizes change when nothing is drawn any more in this frame.
@@ -61,13 +69,17 @@ void Ui::add_view(std::vector<Action>& out) {
   };
   add("All actions", ImGuiMod_Ctrl | ImGuiKey_P, [this] { palette_.open(); });
   add("Reload", ImGuiMod_Ctrl | ImGuiKey_R, [this] { reload(); });
-  const bool asks =
-      palette_.is_open() || search_.is_open() || open_.is_open() || compare_.is_open() || pictures_.is_open();
-  if (!state_.doing().empty() && !asks)
+  if (!state_.doing().empty() && !asks())
     add("Stop reading", ImGuiKey_Escape, [this] { state_.loader->cancel(); });
   add("Follow the run, or not", ImGuiKey_F, [this] { state_.follow = !state_.follow; });
   add("Show all steps and values", ImGuiKey_Home, [this] { state_.steps.show_all(); });
-  add("Default layout", 0, [this] { reset_layout(); });
+  int key = ImGuiKey_1;
+  for (const LayoutInfo& layout : all_layouts())
+    add("Layout " + std::string(layout.name), ImGuiMod_Alt | static_cast<ImGuiKeyChord>(key++),
+        [this, &layout] {
+          show_layout(layout);
+          state_.message = "Layout " + std::string(layout.name) + ": " + layout.purpose;
+        });
   for (const Theme theme : kThemes)
     if (theme != current_theme())
       add(std::string("Theme ") + theme_name(theme), 0, [theme] {

@@ -1,42 +1,73 @@
 #include "viewer/panels/layout.h"
 
+#include <vector>
+
 #include "imgui_internal.h"
 
 namespace nanquest::viewer {
 
 #ifdef IMGUI_HAS_DOCK
-void build_layout(ImGuiID space, ImVec2 size) {
+namespace {
+
+/// Of those whose box fills `part`; cuts the node until each has one of its own.
+void fill_node(ImGuiID node, const Box& part, const std::vector<Tabs>& all) {
+  if (const auto cut = cut_of(part, all)) {
+    Box first = part, second = part;
+    if (cut->upright) {
+      first.width = cut->at - part.x;
+      second.x = cut->at;
+      second.width = part.width - first.width;
+    } else {
+      first.height = cut->at - part.y;
+      second.y = cut->at;
+      second.height = part.height - first.height;
+    }
+    const float share = cut->upright ? first.width / part.width : first.height / part.height;
+    ImGuiID there = 0, rest = 0;
+    ImGui::DockBuilderSplitNode(node, cut->upright ? ImGuiDir_Left : ImGuiDir_Up, share, &there, &rest);
+    fill_node(there, first, all);
+    return fill_node(rest, second, all);
+  }
+  for (const Tabs& tabs : all) {
+    const float x = tabs.box.x + tabs.box.width / 2, y = tabs.box.y + tabs.box.height / 2;
+    if (x < part.x || x > part.x + part.width || y < part.y || y > part.y + part.height) continue;
+    for (const Panel panel : tabs.panels) ImGui::DockBuilderDockWindow(info_of(panel).title, node);
+    // The node that the window is given to remembers its tab by the window's name.
+    ImGui::DockBuilderGetNode(node)->SelectedTabId =
+        ImHashStr("#TAB", 0, ImHashStr(info_of(tabs.front).title));
+  }
+}
+
+}  // namespace
+
+void build_layout(ImGuiID space, ImVec2 size, const LayoutInfo& layout) {
   ImGui::DockBuilderRemoveNode(space);
   ImGui::DockBuilderAddNode(space, ImGuiDockNodeFlags_DockSpace);
   ImGui::DockBuilderSetNodeSize(space, size);
-  ImGuiID left = 0, right = 0, nodes[6] = {};
-  const auto node = [&](Place place) -> ImGuiID& { return nodes[static_cast<int>(place)]; };
-  const auto split = [](ImGuiID what, ImGuiDir side, float share, ImGuiID& there, ImGuiID& rest) {
-    ImGui::DockBuilderSplitNode(what, side, share, &there, &rest);
-  };
-  split(space, ImGuiDir_Left, 0.37f, left, right);
-  split(left, ImGuiDir_Up, 0.64f, node(Place::left_top), node(Place::left_bottom));
-  ImGuiID lower = 0, bottom = 0;
-  split(right, ImGuiDir_Up, 0.29f, node(Place::right_top), lower);
-  split(lower, ImGuiDir_Up, 0.48f, node(Place::right_middle), bottom);
-  split(bottom, ImGuiDir_Right, 0.38f, node(Place::right_corner), node(Place::right_bottom));
-  for (const PanelInfo& panel : all_panels()) ImGui::DockBuilderDockWindow(panel.title, node(panel.place));
+  fill_node(space, {}, tabs_of(layout));
   ImGui::DockBuilderFinish(space);
-  // Of those that share a place the last in the list is in front.
-  for (const PanelInfo& panel : all_panels()) {
-    const ImGuiID window = ImHashStr(panel.title);
-    ImGui::DockBuilderGetNode(node(panel.place))->SelectedTabId = ImHashStr("#TAB", 0, window);
-  }
+}
+
+void show_tab(Panel panel) {
+  const ImGuiWindow* window = ImGui::FindWindowByName(info_of(panel).title);
+  if (window != nullptr && window->DockNode != nullptr && window->DockNode->TabBar != nullptr)
+    window->DockNode->TabBar->NextSelectedTabId = window->TabId;
+}
+
+std::vector<Panel> panels_in_front() {
+  std::vector<Panel> seen;
+  for (const PanelInfo& panel : all_panels())
+    if (const ImGuiWindow* window = ImGui::FindWindowByName(panel.title);
+        window != nullptr && window->Active && !window->Hidden)
+      seen.push_back(panel.panel);
+  return seen;
 }
 #else
-void place_panel(Place place, ImVec2 origin, ImVec2 size, bool again) {
-  constexpr float boxes[6][4] = {{0, 0, 0.37f, 0.64f},         {0, 0.64f, 0.37f, 0.36f},
-                                 {0.37f, 0, 0.63f, 0.29f},     {0.37f, 0.29f, 0.63f, 0.34f},
-                                 {0.37f, 0.63f, 0.39f, 0.37f}, {0.76f, 0.63f, 0.24f, 0.37f}};
-  const float* box = boxes[static_cast<int>(place)];
+void place_panel(const PanelInfo& panel, const LayoutInfo& layout, ImVec2 origin, ImVec2 size, bool again) {
+  const Box& box = layout.boxes[static_cast<std::size_t>(panel.place)];
   const ImGuiCond when = again ? ImGuiCond_Always : ImGuiCond_FirstUseEver;
-  ImGui::SetNextWindowPos({origin.x + box[0] * size.x, origin.y + box[1] * size.y}, when);
-  ImGui::SetNextWindowSize({box[2] * size.x, box[3] * size.y}, when);
+  ImGui::SetNextWindowPos({origin.x + box.x * size.x, origin.y + box.y * size.y}, when);
+  ImGui::SetNextWindowSize({box.width * size.x, box.height * size.y}, when);
 }
 #endif
 

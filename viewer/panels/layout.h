@@ -1,17 +1,21 @@
-/// Where the panels stand by default. Private to viewer/panels.
+/// Where the panels stand in a window. Private to viewer/panels.
 #pragma once
 
 #include "imgui.h"
-#include "viewer/panels/registry.h"
+#include "viewer/panels/layouts.h"
 
 namespace nanquest::viewer {
 
 #ifdef IMGUI_HAS_DOCK
-/// Each panel into the node of its place: verdict and runs on the left, what they are about on the right.
-void build_layout(ImGuiID space, ImVec2 size);
+/// Each panel into the node of its box.
+void build_layout(ImGuiID space, ImVec2 size, const LayoutInfo& layout);
+/// Brings a panel to the front of those that share its node, without the keyboard going there.
+void show_tab(Panel panel);
+/// The panels that can be seen: those that are no tab behind another.
+std::vector<Panel> panels_in_front();
 #else
 /// The same arrangement as fixed places, for a Dear ImGui without docking: of the next window.
-void place_panel(Place place, ImVec2 origin, ImVec2 size, bool again);
+void place_panel(const PanelInfo& panel, const LayoutInfo& layout, ImVec2 origin, ImVec2 size, bool again);
 #endif
 
 }  // namespace nanquest::viewer

@@ -25,7 +25,7 @@ void OpenDialog::list(UiState& state) {
   const bool busy = state.loader != nullptr && state.loader->busy();
   if (busy || (listed_ != nullptr && listed_->known)) return;
   listed_ = std::make_shared<Listed>();
-  const auto ask = [listed = listed_, folder = state.options.settings](Session&) {
+  const auto ask = [listed = listed_, folder = state.options.folders.settings](Session&) {
     listed->runs = recent_runs(folder);
     listed->known = true;
     return true;  // it is to be drawn

@@ -5,6 +5,7 @@
 ///     for (const PanelInfo& panel : all_panels()) std::cout << panel_text(session, panel.panel);
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -23,15 +24,17 @@ enum class Panel : std::uint8_t {
 };
 #undef PANEL
 
-/// Where the layout has it.
+/// Where a layout has it (layouts.h); named for where the default one does.
 enum class Place : std::uint8_t {
   left_top,
   left_bottom,
+  side,
   right_top,
   right_middle,
   right_bottom,
   right_corner
 };
+inline constexpr std::size_t kLayoutPlaces = 7;
 
 /// Without what it shows nothing but why.
 enum class Needs : std::uint8_t { nothing, verdict, snapshot };

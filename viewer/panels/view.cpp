@@ -3,8 +3,6 @@
 #include <memory>
 #include <utility>
 
-#include "viewer/model/settings.h"
-
 namespace nanquest::viewer {
 
 void UiState::read(Loader::Errand errand) {
@@ -19,23 +17,40 @@ std::string UiState::name_of(int row) const {
 }
 
 void UiState::open(const std::string& path) {
-  const auto why = std::make_shared<std::string>(), besides = std::make_shared<std::string>();
-  const auto work = [path, why, besides, settings = options.settings](Session& shown) {
-    Result<Session> other = Session::open(path, shown.progress());
+  const auto why = std::make_shared<std::string>();
+  const auto arrival = std::make_shared<Arrival>();
+  const Desk desk = left ? left() : Desk();
+  const auto work = [path, why, arrival, desk, folders = options.folders](Session& shown) {
+    const Status kept = shown.is_nothing() ? Status() : write_desk(folders.state, shown, desk);
+    Result<Opening> other = open_as_left(path, folders, shown.progress());
     if (!other) {
       *why = other.error().text();
       return true;
     }
-    shown = std::move(other).value();
-    if (const Status noted = note_recent(settings, path); !noted)
-      *besides = "; it is not kept among the recent runs: " + noted.error().text();
+    *why = kept ? other->trouble : kept.error().text();
+    *arrival = {std::move(other->desk), other->resumed, true};
+    shown = std::move(other->session);
     return true;
   };
-  const auto done = [this, path, why, besides] {
-    message = why->empty() ? "Opened " + path + *besides : *why;
-    if (why->empty() && on_other_run) on_other_run();
+  const auto done = [this, path, why, arrival] {
+    const bool opened = arrival->there;
+    message = !opened ? *why : "Opened " + path + (why->empty() ? "" : "; " + *why);
+    if (!opened) return;
+    if (on_other_run) on_other_run();
+    arrived = std::move(*arrival);
   };
   read({path, work, done, true});
+}
+
+void UiState::keep_desk() {
+  if (options.folders.state.empty() || !left) return;
+  const auto why = std::make_shared<std::string>();
+  const auto write = [desk = left(), why, folder = options.folders.state](Session& shown) {
+    const Status kept = write_desk(folder, shown, desk);
+    if (!kept) *why = kept.error().text();
+    return !kept;
+  };
+  read({"notes", write, [this, why] { message = *why; }, false, /*quiet=*/true});
 }
 
 void UiState::fit_steps() {
@@ -60,6 +75,24 @@ void UiState::go(const Link& link) {
   wanted = panel_of(link.kind);
   if (link.kind == Link::Kind::step) return select_step(static_cast<double>(link.number));
   later.push_back([this, link] { viewer::follow(session, link); });
+}
+
+void UiState::go(const Note& note) {
+  wanted = panel_of(note.place.kind);
+  later.push_back([this, note] {
+    const int row = row_of(session, note.incident);
+    const bool other = row >= 0 && row != session.selection().incident;
+    const auto select = [note, row, other](Session& shown) {
+      if (other) shown.select_incident(row);
+      viewer::follow(shown, note.place);
+      return true;
+    };
+    const bool is_step = note.place.kind == Link::Kind::step;
+    if (other || (is_step && session.opens_another(static_cast<double>(note.place.number))))
+      read({note.where(), select, {}, true});
+    else
+      select(session);
+  });
 }
 
 void UiState::select_step(double step, const std::string& layer) {

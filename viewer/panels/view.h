@@ -11,16 +11,27 @@
 
 #include "viewer/model/links.h"
 #include "viewer/model/loader.h"
+#include "viewer/model/opening.h"
 #include "viewer/model/step_range.h"
 #include "viewer/panels/action.h"
+#include "viewer/panels/layouts.h"
 #include "viewer/panels/registry.h"
 
 namespace nanquest::viewer {
 
 struct UiOptions {
-  Panel panel = Panel::all;   ///< one panel alone fills the window; `all` is the docked layout
-  bool still = false;         ///< for pictures: no menu hints, nothing that follows the mouse
-  std::string settings = {};  ///< folder in which the recent runs are kept; "" for nowhere
+  Panel panel = Panel::all;            ///< one panel alone fills the window; `all` is the docked layout
+  bool still = false;                  ///< for pictures: no menu hints, nothing that follows the mouse
+  OwnFolders folders = {};             ///< in which recent runs are kept, and how each was left
+  bool own_theme = false;              ///< somebody asked for the theme: no run changes it
+  const LayoutInfo* layout = nullptr;  ///< null: as it was last, or the default
+};
+
+/// What a person kept of a run that was just opened.
+struct Arrival {
+  Desk desk;
+  bool resumed = false;  ///< what was selected then is selected
+  bool there = false;
 };
 
 /// What all panels see and may change.
@@ -33,6 +44,7 @@ struct UiState {
   std::string message;          ///< last thing worth telling, at the right of the menu bar
   std::optional<Panel> wanted;  ///< a panel to bring to the front in the next frame
   bool follow = true;           ///< what a run writes is read as it comes
+  bool unkept = false;          ///< notes were written or removed that are not in their file yet
 
   /// Done after all panels are drawn: selecting may open another incident, and with it another history and
   /// trace than those that are being drawn.
@@ -44,13 +56,17 @@ struct UiState {
   /// Has something read. With a loader it is there in a later frame, otherwise at once: not while anything is
   /// drawn of what it replaces.
   void read(Loader::Errand errand);
-  /// Shows another run or snapshot instead, or says why not.
+  /// Shows another run or snapshot instead, as it was left, or says why not. How this one is left is kept.
   void open(const std::string& path);
+  /// Keeps how the run is left, and the notes on it; nobody waits for that.
+  void keep_desk();
   /// What somebody waits for: "reading step 90, 40 %"; "" for nothing.
   std::string doing() const { return loader == nullptr ? "" : loader->doing(); }
 
   /// Selects where the link leads, and brings the panel that shows it to the front; later.
   void go(const Link& link);
+  /// The same, of the incident that the note was written on.
+  void go(const Note& note);
   /// Selects a step, and opens its incident if it has one; later. `layer`: chosen then, if there is one.
   void select_step(double step, const std::string& layer = "");
   /// Opens an incident; later.
@@ -63,6 +79,10 @@ struct UiState {
   void compare(const std::string& path);
   /// Something else is shown now: what was looked at before leads nowhere in it.
   std::function<void()> on_other_run = {};
+  /// How the run is left now.
+  std::function<Desk()> left = {};
+  /// A run was opened as it had been left, or had not been: to be taken up in the next frame.
+  std::optional<Arrival> arrived = {};
 
  private:
   std::string name_of(int row) const;

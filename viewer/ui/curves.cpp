@@ -36,22 +36,25 @@ void note_values(ShownValues& shown) {
 
 }  // namespace
 
+void add_to_runs(std::vector<Curve>& runs, const Extremes& stretch, double first, double last, double foot) {
+  if (stretch.has_finite()) {
+    runs.back().x.push_back(first);
+    runs.back().y.push_back(std::max(stretch.min, foot));
+    if (stretch.max > stretch.min) {
+      runs.back().x.push_back(last);
+      runs.back().y.push_back(std::max(stretch.max, foot));
+    }
+  }
+  if (stretch.non_finite() > 0 && !runs.back().x.empty()) runs.emplace_back();
+}
+
 std::vector<Curve> finite_runs(const History& history, const Pyramid& series, std::size_t first,
                                std::size_t last, double foot, float pixels) {
   std::vector<Curve> runs(1);
   const std::size_t columns = column_count(first, last, pixels);
   for (std::size_t c = 0; c < columns; ++c) {
     const auto [a, b] = rows_of(first, last, c, columns);
-    const Extremes e = series.query(a, b);
-    if (e.has_finite()) {
-      runs.back().x.push_back(history.steps()[a]);
-      runs.back().y.push_back(std::max(e.min, foot));
-      if (e.max > e.min) {
-        runs.back().x.push_back(history.steps()[b - 1]);
-        runs.back().y.push_back(std::max(e.max, foot));
-      }
-    }
-    if (e.non_finite() > 0 && !runs.back().x.empty()) runs.emplace_back();
+    add_to_runs(runs, series.query(a, b), history.steps()[a], history.steps()[b - 1], foot);
   }
   return runs;
 }

@@ -16,6 +16,9 @@ struct Curve {
   std::vector<double> x, y;
 };
 
+/// Adds a stretch of a series to its runs: one point at `first`, one at `last` where there are two values;
+/// after what is not finite another run begins.
+void add_to_runs(std::vector<Curve>& runs, const Extremes& stretch, double first, double last, double foot);
 /// Finite runs of rows [first, last), at most two points a pixel column; a gap wherever something is not
 /// finite. Nothing lies below `foot`.
 std::vector<Curve> finite_runs(const History& history, const Pyramid& series, std::size_t first,

@@ -47,6 +47,13 @@ std::string advice_for(const std::string& format) {
          "missing normalisation), scale the inputs down before this op, or compute it in a wider format.";
 }
 
+/// What the bad elements of this output became: sums that overflow on the way end in Inf - Inf or 0 * Inf
+/// too.
+std::string what_became_of(const at::Tensor& out, std::int64_t bad) {
+  const std::int64_t nans = count_true(at::isnan(wide(out)));
+  return nans == 0 ? "infinite" : nans == bad ? "NaN" : "infinite or NaN";
+}
+
 Finding finding(const Case& c, const Overflow& o) {
   const double limit = *format_max(o.out), amax = finite_amax(o.exact);
   const std::string format = format_name(o.out), wider = precision_text(o.wider);
@@ -70,8 +77,8 @@ Finding finding(const Case& c, const Overflow& o) {
                   (o.inside ? " adds up values (squares, a sum) beyond " + format + " on the way to " +
                                   number_text(amax) + "; " + format + " ends at "
                             : " computes a value of " + number_text(amax) + ", but " + format + " ends at ") +
-                  number_text(limit) + ": " + count_text(bad, "element") +
-                  " became infinite although every input was finite.";
+                  number_text(limit) + ": " + count_text(bad, "element") + " became " +
+                  what_became_of(o.out, bad) + " although every input was finite.";
   if (c.op()->phase == Phase::backward && !o.inside)
     if (const double scale = step_loss_scale(c); scale > 1) judge_loss_scale(c, scale, amax, limit, f);
   f.advice = f.wanted.empty() ? "" : "Let the loss scaler lower its scale (it overflowed, not the model). ";

@@ -52,6 +52,46 @@ SnapshotDoc with_column(const std::string& table, const std::string& column,
   return doc;
 }
 
+TEST(Growth, AnAdapterThatBeginsAtZeroHasNotGrown) {
+  std::vector<double> evenly;
+  for (int i = 1; i <= 24; ++i) evenly.push_back(1e-3 * i);
+  EXPECT_FALSE(find_growth(with_column("weight_amax", "q_proj", evenly)).empty());
+  for (const char* layer : {"q_proj.lora_B", "q_proj.lora_B.default"}) {
+    EXPECT_TRUE(find_growth(with_column("weight_amax", layer, evenly)).empty()) << layer;
+    EXPECT_FALSE(find_growth(with_column("weight_amax", layer, doubling_every(4, 24))).empty()) << layer;
+  }
+  EXPECT_TRUE(find_growth(with_column("grad_norm", "q_proj.lora_A", evenly)).empty());
+}
+
+/// Steps from 7 on with these learning rates.
+SnapshotDoc with_rates(const std::vector<double>& rates) {
+  SnapshotDoc doc;
+  doc.history = {{"scalars", {"step", "lr"}, {}}};
+  for (std::size_t i = 0; i < rates.size(); ++i) {
+    doc.history[0].values.push_back(static_cast<double>(7 + i));
+    doc.history[0].values.push_back(rates[i]);
+  }
+  return doc;
+}
+
+TEST(Growth, ALearningRateThatStandsOutIsFound) {
+  for (const std::vector<double>& rates :
+       {std::vector<double>{2e-4, 4e-4, 0, 1.5e37}, {2e-4, 4e-4, 1.5e37, 1.5e37}}) {
+    const auto jump = find_rate_jump(with_rates(rates));
+    ASSERT_TRUE(jump);
+    EXPECT_EQ(jump->step, rates[2] > 1 ? 9 : 10);
+    EXPECT_EQ(jump->rate, 1.5e37);
+    EXPECT_EQ(jump->before, 4e-4);
+  }
+  EXPECT_FALSE(find_rate_jump(with_rates({})));
+  EXPECT_FALSE(find_rate_jump(with_rates({1e-4, 1.0})));                   // too few steps
+  EXPECT_FALSE(find_rate_jump(with_rates({0, 0, 0, 1e-3})));               // a warm-up begins
+  EXPECT_FALSE(find_rate_jump(with_rates({1e-5, 2e-5, 3e-5, 4e-5})));      // and goes on
+  EXPECT_FALSE(find_rate_jump(with_rates({1e-3, 1e-7, 1e-7, 1e-3})));      // a restart
+  EXPECT_FALSE(find_rate_jump(with_rates({1e-3, 10, 1e-3, 1e-3, 1e-3})));  // long ago
+  EXPECT_FALSE(find_rate_jump(with_rates({kNaN, kNaN, kNaN, kNaN})));
+}
+
 TEST(Growth, TooFewPointsSayNothing) {
   EXPECT_TRUE(find_growth(with_column("grad_norm", "fc", {1, 2, 4, 8, 16, 32, 64})).empty());
   EXPECT_FALSE(find_growth(with_column("grad_norm", "fc", {1, 2, 4, 8, 16, 32, 64, 128})).empty());

@@ -8,8 +8,8 @@
 namespace nanquest::viewer {
 namespace {
 
-constexpr std::size_t kGlanceSamples = 40;     // samples
-constexpr std::size_t kMostText = 120;  // characters of a cell, at a glance
+constexpr std::size_t kGlanceSamples = 40;  // samples
+constexpr std::size_t kMostText = 120;      // characters of a cell, at a glance
 
 PageTable tensors_of(const BatchPage& batch) {
   PageTable table{PageTable::Kind::plain,
@@ -38,7 +38,8 @@ PageTable samples_of(const BatchPage& batch, std::size_t chosen, Extent extent) 
   if (ids) table.columns.push_back({"id"});
   for (const char* title : {"verdict", "not finite", "holds"}) table.columns.push_back({title});
   if (texts) table.columns.push_back({"text"});
-  const std::size_t count = batch.samples.size(), most = extent == Extent::glance ? kGlanceSamples : kWholeRows;
+  const std::size_t count = batch.samples.size(),
+                    most = extent == Extent::glance ? kGlanceSamples : kWholeRows;
   const std::size_t first =
       count <= most ? 0 : std::min(chosen > most / 2 ? chosen - most / 2 : 0, count - most);
   const std::size_t wide = extent == Extent::glance ? kMostText : std::string::npos;

@@ -15,6 +15,7 @@ namespace {
 /// Colours by the logarithm between the smallest positive and the largest value.
 struct LogScale {
   double low = 0, high = 1;
+  double factor = 1, offset = 0;
   bool any = false;  ///< there is a value > 0
   LogScale(const History& history, Statistic s) {
     const Extremes all = history.extremes(s, 0, history.rows());
@@ -24,8 +25,11 @@ struct LogScale {
     high = all.has_finite() && all.max > 0 ? std::log10(all.max) : low + 1;
     low = std::max(low, high - 9);  // a few exact zeros must not flatten everything else
     if (high - low < 1e-3) high = low + 1e-3;
+    constexpr double tens = 0.30102999566398120;  // log10(2): log2 is the quicker one
+    factor = tens / (high - low);
+    offset = low / (high - low);
   }
-  double at(double value) const { return value > 0 ? (std::log10(value) - low) / (high - low) : 0; }
+  double at(double value) const { return value > 0 ? std::log2(value) * factor - offset : 0; }
 };
 
 void scale_bar(const LogScale& scale, float height) {
@@ -71,15 +75,28 @@ struct Box {
   ImVec2 a, b;
 };
 
-Box cell_box(const History& history, const HeatMap& map, std::size_t layer, std::size_t column) {
-  const auto& steps = history.steps();
-  const std::size_t first = map.edges[column], last = map.edges[column + 1];
-  const ImVec2 a = ImPlot::PlotToPixels(steps[first] - 0.5, static_cast<double>(layer));
-  const ImVec2 b = ImPlot::PlotToPixels(history.end_of(last) - 0.5, static_cast<double>(layer + 1));
-  // Whole pixels, so that neighbours meet without a seam.
-  return {{std::floor(std::min(a.x, b.x)), std::floor(std::min(a.y, b.y))},
-          {std::floor(std::max(a.x, b.x)), std::floor(std::max(a.y, b.y))}};
-}
+/// Where columns and layers of a map lie, in whole pixels, so that neighbours meet without a seam.
+class Places {
+ public:
+  Places(const History& history, const HeatMap& map) {
+    const auto& steps = history.steps();
+    for (std::size_t c = 0; c < map.columns; ++c) {
+      left_.push_back(std::floor(ImPlot::PlotToPixels(steps[map.edges[c]] - 0.5, 0).x));
+      right_.push_back(std::floor(ImPlot::PlotToPixels(history.end_of(map.edges[c + 1]) - 0.5, 0).x));
+    }
+    for (std::size_t layer = 0; layer <= map.layers; ++layer)
+      top_.push_back(std::floor(ImPlot::PlotToPixels(0, static_cast<double>(layer)).y));
+  }
+  /// Columns [first, last] of a layer.
+  Box box(std::size_t layer, std::size_t first, std::size_t last) const {
+    return {{left_[first], top_[layer]}, {right_[last], top_[layer + 1]}};
+  }
+  bool meet(std::size_t column) const { return right_[column] == left_[column + 1]; }
+  float middle(std::size_t column) const { return (left_[column] + right_[column]) / 2; }
+
+ private:
+  std::vector<float> left_, right_, top_;
+};
 
 /// A cell without a finite value is painted whole, with its mark. One that holds both shows the finite ones,
 /// and at its foot as much of the bad colour as its share, a line at least: it covers no healthy cell.
@@ -99,15 +116,38 @@ void draw_bad(const Box& box, const Extremes& e, std::size_t rows) {
              ImGui::GetColorU32(colour().on_mark));
 }
 
-void draw_cells(const History& history, const HeatMap& map, const LogScale& scale) {
+/// viridis in as many steps as a channel of a picture has.
+ImU32 cell_colour(double t) {
+  constexpr int steps = 256;
+  static const std::vector<ImU32> colours = [] {
+    std::vector<ImU32> all;
+    for (int i = 0; i < steps; ++i) all.push_back(viridis(static_cast<double>(i) / (steps - 1)));
+    return all;
+  }();
+  return colours[static_cast<std::size_t>(std::lround(std::clamp(t, 0.0, 1.0) * (steps - 1)))];
+}
+
+/// Neighbours of one colour are one rectangle.
+void draw_cells(const HeatMap& map, const Places& places, const LogScale& scale) {
   ImDrawList& list = *ImPlot::GetPlotDrawList();
-  for (std::size_t layer = 0; layer < map.layers; ++layer)
-    for (std::size_t column = 0; column < map.columns; ++column) {
-      const Extremes& e = map.at(layer, column).extremes;
-      const Box box = cell_box(history, map, layer, column);
-      if (e.has_finite()) list.AddRectFilled(box.a, box.b, viridis(scale.at(e.max)));
-      if (e.non_finite() > 0) draw_bad(box, e, map.edges[column + 1] - map.edges[column]);
+  for (std::size_t layer = 0; layer < map.layers; ++layer) {
+    const auto cell = [&](std::size_t column) -> const Extremes& { return map.at(layer, column).extremes; };
+    for (std::size_t first = 0; first < map.columns;) {
+      std::size_t last = first;
+      if (cell(first).has_finite()) {
+        const ImU32 ink = cell_colour(scale.at(cell(first).max));
+        while (last + 1 < map.columns && cell(last + 1).has_finite() && places.meet(last) &&
+               cell_colour(scale.at(cell(last + 1).max)) == ink)
+          ++last;
+        const Box box = places.box(layer, first, last);
+        list.AddRectFilled(box.a, box.b, ink);
+      }
+      first = last + 1;
     }
+    for (std::size_t c = 0; c < map.columns; ++c)
+      if (cell(c).non_finite() > 0)
+        draw_bad(places.box(layer, c, c), cell(c), map.edges[c + 1] - map.edges[c]);
+  }
 }
 
 /// Pixels above the first layer, for marks that are wider than a step.
@@ -116,16 +156,12 @@ float lane_height() {
 }
 
 /// A mark in the lane above every column that holds something bad: one bad step among a million is seen.
-void draw_lane(const History& history, const HeatMap& map) {
+void draw_lane(const HeatMap& map, const Places& places) {
   ImDrawList& list = *ImPlot::GetPlotDrawList();
   const float r = ImGui::GetFontSize() * 0.28f, y = ImPlot::GetPlotPos().y + r * 1.8f;
-  for (std::size_t column = 0; column < map.columns; ++column) {
-    Extremes all;
-    for (std::size_t layer = 0; layer < map.layers; ++layer) all.add(map.at(layer, column).extremes);
-    if (all.non_finite() == 0) continue;
-    const Box box = cell_box(history, map, 0, column);
-    draw_mark(list, {(box.a.x + box.b.x) / 2, y}, r, worst(all));
-  }
+  for (std::size_t column = 0; column < map.columns; ++column)
+    if (const Extremes all = map.column(column); all.non_finite() > 0)
+      draw_mark(list, {places.middle(column), y}, r, worst(all));
 }
 
 void react(UiState& state, const History& history, Statistic s, const HeatMap& map) {
@@ -143,7 +179,20 @@ void react(UiState& state, const History& history, Statistic s, const HeatMap& m
 
 }  // namespace
 
-void draw_heat_map(UiState& state, const History& history, Statistic s, float height) {
+const HeatMap& shown_map(UiState& state, ShownMap& shown, const History& history, Statistic s, float pixels) {
+  constexpr std::size_t most = 80'000;  // cells a frame
+  const auto [first, last] = state.steps.rows(history);
+  const std::size_t layers = std::max<std::size_t>(history.layers(s).size(), 1);
+  const auto columns = std::min(static_cast<std::size_t>(std::max(1.0f, pixels / 2)),
+                                std::max<std::size_t>(most / layers, 100));
+  const std::uint64_t content = state.session.content();
+  if (shown.content != content || shown.statistic != s || shown.first != first || shown.last != last ||
+      shown.columns != columns)
+    shown = {history.heat_map(s, first, last, columns), s, first, last, columns, content};
+  return shown.map;
+}
+
+void draw_heat_map(UiState& state, ShownMap& shown, const History& history, Statistic s, float height) {
   const LogScale scale(history, s);
   const float bar = ImGui::GetFontSize() * 4.6f;
   if (ImPlot::BeginPlot("Layers by step",
@@ -160,18 +209,17 @@ void draw_heat_map(UiState& state, const History& history, Statistic s, float he
                             static_cast<double>(layers), ImPlotCond_Always);
     layer_ticks(history.layers(s), height);
     ImPlot::SetupFinish();
-    const auto [first, last] = state.steps.rows(history);
-    const auto columns = static_cast<std::size_t>(std::max(1.0f, ImPlot::GetPlotSize().x / 2));
-    const HeatMap map = history.heat_map(s, first, last, columns);
+    const HeatMap& map = shown_map(state, shown, history, s, ImPlot::GetPlotSize().x);
+    const Places places(history, map);
     ImPlot::PushPlotClipRect();
-    draw_cells(history, map, scale);
+    draw_cells(map, places, scale);
     for (std::size_t i = 0; i < layers; ++i)
       if (history.layers(s)[i] == state.session.selection().layer) {
         const ImVec2 a = ImPlot::PlotToPixels(state.steps.first, static_cast<double>(i)),
                      b = ImPlot::PlotToPixels(state.steps.last, static_cast<double>(i + 1));
         ImPlot::GetPlotDrawList()->AddRect(a, b, faint(colour().strong, 0.86f), 0, 1.5f);
       }
-    draw_lane(history, map);
+    draw_lane(map, places);
     ImPlot::PopPlotClipRect();
     draw_events(history, state.session.selection().step);
     react(state, history, s, map);

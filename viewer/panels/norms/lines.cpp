@@ -4,6 +4,7 @@
 #include "viewer/model/numbers.h"
 #include "viewer/panels/norms/plots.h"
 #include "viewer/ui/curves.h"
+#include "viewer/ui/marks.h"
 #include "viewer/ui/style.h"
 
 namespace nanquest::viewer {
@@ -65,9 +66,29 @@ void react(UiState& state, const History& history, Statistic s) {
   if (ImGui::IsMouseClicked(ImGuiMouseButton_Left)) state.select_step(history.steps()[row], near);
 }
 
+/// The runs of a layer's cells: what finite_runs gives for as many pixels, without looking at the values
+/// again.
+std::vector<Curve> runs_of_cells(const History& history, const HeatMap& map, std::size_t layer, double foot) {
+  std::vector<Curve> runs(1);
+  for (std::size_t c = 0; c < map.columns; ++c)
+    add_to_runs(runs, map.at(layer, c).extremes, history.steps()[map.edges[c]],
+                history.steps()[map.edges[c + 1] - 1], foot);
+  return runs;
+}
+
+/// One lane for all layers.
+void draw_bundle_lane(const History& history, const HeatMap& map, float lane) {
+  const float r = ImGui::GetFontSize() * 0.27f, y = ImPlot::GetPlotPos().y + lane;
+  for (std::size_t c = 0; c < map.columns; ++c)
+    if (const Extremes all = map.column(c); all.non_finite() > 0) {
+      const double middle = (history.steps()[map.edges[c]] + history.steps()[map.edges[c + 1] - 1]) / 2;
+      draw_mark(*ImPlot::GetPlotDrawList(), {ImPlot::PlotToPixels(middle, 1).x, y}, r, worst(all));
+    }
+}
+
 }  // namespace
 
-void draw_lines(UiState& state, ShownValues& shown, const History& history, Statistic s, float height) {
+void draw_lines(UiState& state, NormsPanel& view, const History& history, Statistic s, float height) {
   const Extremes all = history.extremes(s, 0, history.rows());
   const double foot = history.smallest_positive(s) > 0 ? history.smallest_positive(s) / 2 : 1e-3;
   const double top = all.has_finite() && all.max > 0 ? all.max * 4 : 1;
@@ -80,8 +101,11 @@ void draw_lines(UiState& state, ShownValues& shown, const History& history, Stat
                          {ImGui::GetContentRegionAvail().x - ImGui::GetFontSize() * 4.6f, height - 2}, flags))
     return;
   ImPlot::SetupLegend(ImPlotLocation_NorthWest, ImPlotLegendFlags_Horizontal);
-  setup_curves(state.steps, shown, {"step", statistic_title(s), 0, true, foot, top});
+  setup_curves(state.steps, view.values[static_cast<int>(s)],
+               {"step", statistic_title(s), 0, true, foot, top});
   const auto [first, last] = state.steps.rows(history);
+  const HeatMap& map = shown_map(state, view.map, history, s, ImPlot::GetPlotSize().x);
+  const bool bundle = layers > kFewLayers;
   const bool some_chosen = !state.session.selection().layer.empty();
   for (std::size_t i = 0; i < layers; ++i) {
     const std::string& name = history.layers(s)[i];
@@ -94,14 +118,16 @@ void draw_lines(UiState& state, ShownValues& shown, const History& history, Stat
                              : ImGui::ColorConvertU32ToFloat4(viridis(depth));
     spec.LineColor.w = some_chosen && !chosen ? 0.6f : 1.0f;
     spec.LineWeight = chosen ? 3.0f : 1.6f;
-    for (const Curve& run :
-         finite_runs(history, history.series(s, i), first, last, foot, ImPlot::GetPlotSize().x))
+    for (const Curve& run : bundle && !chosen ? runs_of_cells(history, map, i, foot)
+                                              : finite_runs(history, history.series(s, i), first, last, foot,
+                                                            ImPlot::GetPlotSize().x))
       if (!run.x.empty())
         ImPlot::PlotLine(name.c_str(), run.x.data(), run.y.data(), static_cast<int>(run.x.size()), spec);
   }
   ImPlot::PushPlotClipRect();
   const float lane = ImGui::GetFontSize() * 1.35f;
-  for (std::size_t i = 0; i < layers && first < last; ++i)
+  if (bundle) draw_bundle_lane(history, map, lane);
+  for (std::size_t i = 0; i < layers && first < last && !bundle; ++i)
     draw_bad_lane(history, history.series(s, i), first, last, lane);
   ImPlot::PopPlotClipRect();
   name_chosen(state, history, s, first, last);

@@ -5,11 +5,16 @@
 
 namespace nanquest::viewer {
 
+/// Layers whose lines are drawn one by one; more are a bundle, in which a pixel column each would be for
+/// nobody.
+inline constexpr std::size_t kFewLayers = 64;
+/// What the plots show of rows [first, last) in a plot of so many pixels: a column for every two pixels,
+/// fewer where there are many layers. Made anew when any of that changes.
+const HeatMap& shown_map(UiState& state, ShownMap& shown, const History& history, Statistic s, float pixels);
 /// Layers × steps, log colour. Non-finite cells are drawn on top, in colours and shapes of their own.
-void draw_heat_map(UiState& state, const History& history, Statistic s, float height);
-/// One line a layer, log scale, with a lane of marks for what is not finite. `shown`: the values of
-/// the statistic that are.
-void draw_lines(UiState& state, ShownValues& shown, const History& history, Statistic s, float height);
+void draw_heat_map(UiState& state, ShownMap& shown, const History& history, Statistic s, float height);
+/// One line a layer, log scale, with a lane of marks for what is not finite.
+void draw_lines(UiState& state, NormsPanel& view, const History& history, Statistic s, float height);
 /// A field to search, and the layers at the selected step (the last one where none is) as a table that is
 /// sorted by clicks on its titles.
 void draw_layer_table(UiState& state, NormsPanel& view, const History& history, Statistic s, float height);

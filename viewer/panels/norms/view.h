@@ -1,12 +1,24 @@
 /// The drawing of the norms panel: layers by step as a heat map, as lines and as a table.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
 #include "viewer/model/history.h"
 #include "viewer/model/layer_table.h"
 #include "viewer/panels/view.h"
 #include "viewer/ui/curves.h"
 
 namespace nanquest::viewer {
+
+/// The heat map that is shown, and what it was made of.
+struct ShownMap {
+  HeatMap map;
+  Statistic statistic = Statistic::gradient;
+  std::size_t first = 0, last = 0, columns = 0;
+  std::uint64_t content = 0;  ///< Session::content()
+};
 
 struct NormsPanel : PanelView {
   enum Plots { both, heat_map, lines, table };
@@ -15,6 +27,7 @@ struct NormsPanel : PanelView {
   std::vector<Action> actions(UiState& state) override;
 
   Plots plots = both;
+  ShownMap map;
   ShownValues values[kStatistics];
   char search[128] = "";
   LayerTable layers;      ///< of the table, as it was drawn last

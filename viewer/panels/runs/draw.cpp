@@ -95,6 +95,19 @@ void differences(UiState& state, const Comparison& c) {
   }
 }
 
+void notes(UiState& state) {
+  if (state.session.notes().empty()) return;
+  heading("Notes");
+  int id = 0;
+  for (const Note& note : state.session.notes()) {
+    ImGui::PushID(id++);
+    if (ImGui::TextLink(note.where().c_str())) state.go(note);
+    ImGui::SameLine();
+    ImGui::TextWrapped("%s", note.text.c_str());
+    ImGui::PopID();
+  }
+}
+
 struct RunsPanel : PanelView {
   void draw(UiState& state) override;
 };
@@ -103,6 +116,7 @@ void RunsPanel::draw(UiState& state) {
   const Session& session = state.session;
   if (session.comparison() != nullptr) differences(state, *session.comparison());
   about_run(session);
+  notes(state);
   if (session.incidents().empty()) ImGui::TextWrapped("%s", verdict_page(session).headline.c_str());
   if (!session.incidents().empty()) heading(counted(session.incidents().size(), "incident").c_str());
   if (!session.incident_error().empty()) {

@@ -89,6 +89,12 @@ PanelPage page_of_runs(Session& session, Extent extent) {
     for (const std::string& line : c->only_lines()) page.facts.push_back({"", line});
     page.tables = comparison_tables(*c);
   }
+  if (!session.notes().empty()) {
+    PageTable notes{PageTable::Kind::plain, "Notes", {{"On"}, {"Note"}}, {}};
+    for (const Note& note : session.notes())
+      notes.rows.push_back({{note.where(), note.text}, Sign::none, note.place});
+    page.tables.push_back(std::move(notes));
+  }
   const std::size_t incidents = session.incidents().size();
   PageTable table;
   table.title = incidents == 0 ? verdict_page(session).headline : counted(incidents, "incident");

@@ -11,7 +11,7 @@ namespace nanquest::viewer {
 namespace {
 
 constexpr std::size_t kGlanceEvents = 40;  // events of a lane
-constexpr std::size_t kPlaces = 12;  // with their headroom
+constexpr std::size_t kPlaces = 12;        // with their headroom
 
 PageTable table_of(TimelineEvent::Lane lane, const std::vector<TimelineEvent>& events, std::size_t most) {
   PageTable table{PageTable::Kind::plain, lane_title(lane), {{"Event"}}, {}};

@@ -9,7 +9,7 @@ import shlex
 import shutil
 import sys
 
-from . import __version__, explain, launcher, library, native, prepare, programs, rehearse, reports
+from . import __version__, explain, launcher, library, native, prepare, programs, rehearse, reports, sample
 from .launcher import USAGE_ERROR
 from .settings import ACTIONS, FORECASTS, LEVELS, LOGGERS, OFF, REPORTS, TAPE, Settings, say, step_numbers, switched_off
 
@@ -60,9 +60,10 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="nanquest", description="NaN forensics for PyTorch programs.", epilog=EXAMPLES,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--version", action="store_true", help="versions of the package and of its PyTorch")
-    verbs = parser.add_subparsers(dest="verb", metavar="run|env|rehearse|prepare|replay|view|doctor|mute")
+    verbs = parser.add_subparsers(dest="verb", metavar="run|env|rehearse|prepare|sample|replay|view|doctor|mute")
     rehearse.add_to(verbs)
     prepare.add_to(verbs)
+    sample.add_to(verbs)
     for verb, program in DOORS.items():  # main has opened them already; here they are for the help
         verbs.add_parser(verb, help=f"the program {program}; nanquest {verb} --help shows its options", add_help=False)
     asked = verbs.add_parser("doctor", help="what would be seen here, and why not")
@@ -202,6 +203,8 @@ def main(arguments: list | None = None) -> int:
             return rehearse.main(options)
         if options.verb == "prepare":
             return prepare.main(options)
+        if options.verb == "sample":
+            return sample.main(options)
         if options.verb == "doctor":
             from . import doctor
             return doctor.report(options.run_dir, options.json)

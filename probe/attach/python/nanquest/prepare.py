@@ -7,6 +7,7 @@ import dataclasses
 import json
 import multiprocessing
 import os
+import shlex
 import signal
 import sys
 import time
@@ -14,13 +15,12 @@ import zlib
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 
-from . import prepare_plan, prepare_samples, prepare_shards
-from .prepare_plan import Refused
+from . import model_folder, prepare_plan, prepare_samples, prepare_shards
+from .model_folder import BAD_FILE, DONE, FOUND, INTERRUPTED, USAGE, Refused
 from .prepare_samples import LEARN, LONG, Broken, Maker, Settings
 from .settings import say
 from .sizes import in_words
 
-FOUND, DONE, USAGE, BAD_FILE, INTERRUPTED = 1, 0, 2, 3, 130
 AT_ONCE = 256    # lines that are given to the tokenizer together
 USUAL = 1024     # tokens of a row, where the model bears more
 
@@ -30,7 +30,7 @@ Images are not prepared yet."""
 EXAMPLE = """examples:
   nanquest prepare --model models/tiny-llama --data chats.jsonl --out prepared
   nanquest prepare --model models/tiny-llama --data a.jsonl b.jsonl --max-length 2048 --packing --out prepared
-  nanquest-trainer --data prepared --run-dir runs/first
+  nanquest-trainer finetune --model models/tiny-llama --data prepared --lora --run-dir runs/chats
 
 The same command again goes on where an interrupted one ended. Exit code: 0 done, 1 done but for lines that were passed over, 2 usage,
 3 a bad file (the line is named), 130 interrupted."""
@@ -66,29 +66,6 @@ def add_to(verbs) -> None:
     sub.add_argument("--processes", type=_least(1), default=None, metavar="N", help="default: one a core")
     sub.add_argument("--overwrite", action="store_true", help="replace other prepared data in --out")
     sub.add_argument("--json", action="store_true", help="print the summary as JSON")
-
-
-def _config(folder: str) -> dict:
-    path = os.path.join(folder, "config.json")
-    if not os.path.isdir(folder):
-        raise Refused(f"{folder}: no such folder; give --model a Hugging Face model folder on this machine", USAGE)
-    try:
-        with open(path, encoding="utf-8") as file:
-            config = json.load(file)
-        return {**config, **(config.get("text_config") or {})}
-    except (OSError, ValueError, TypeError) as problem:
-        raise Refused(f"{path}: {getattr(problem, 'strerror', None) or problem}; give --model a Hugging Face model folder") from None
-
-
-def _tokenizer(folder: str):
-    os.environ["TOKENIZERS_PARALLELISM"] = "false"  # a process a core is what is parallel here
-    os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
-    try:
-        return prepare_samples.load_tokenizer(folder)
-    except ImportError as problem:
-        raise Refused(f"the Python {sys.executable} has no {problem.name or 'transformers'}; pip install transformers", USAGE) from None
-    except Exception as problem:  # transformers raises what it likes
-        raise Refused(f"{folder}: no tokenizer could be read: {str(problem).strip().splitlines()[0] if str(problem).strip() else problem!r}") from None
 
 
 def _settings(options, config: dict) -> Settings:
@@ -202,14 +179,14 @@ def _tell(manifest: dict, options) -> None:
     for name, word in (("cut", "cut off"), ("split", "split")):
         if total[name]:
             print(f"{word:<16} {_count(total[name], 'line')} with more than {settings['max_length']} tokens (--max-length)")
-    print(f"next             nanquest-trainer --data {options.out}")
+    print(f"next             nanquest-trainer finetune --model {shlex.quote(options.model)} --data {shlex.quote(options.out)}")
 
 
 def _prepare(options) -> int:
     global _maker
-    config = _config(options.model)
+    config = model_folder.config_of(options.model)
     settings = _settings(options, config)
-    tokenizer = _tokenizer(options.model)
+    tokenizer = model_folder.tokenizer_of(options.model)
     if isinstance(config.get("vocab_size"), int) and len(tokenizer) > config["vocab_size"]:
         say(f"the tokenizer knows {len(tokenizer)} tokens, the model {config['vocab_size']}: a line that uses the others will be refused in training")
     _maker = Maker(tokenizer, settings)

@@ -13,18 +13,11 @@ import hashlib
 import json
 import os
 
+from .model_folder import Refused
 from .prepare_shards import MANIFEST, PART, VERSION, write_json
 
 PLAN = "plan.json"
 LEAST, MOST, MANY = 256 << 10, 16 << 20, 32  # bytes of data in a shard; so many shards, where that is between the two
-
-
-class Refused(Exception):
-    """One line for a person, and the exit code."""
-
-    def __init__(self, text: str, code: int = 3):
-        super().__init__(text)
-        self.code = code
 
 
 @dataclasses.dataclass

@@ -44,15 +44,6 @@ class Text:
     tokens: list | None = None
 
 
-def load_tokenizer(folder: str):
-    """Of a local model folder; ImportError and what transformers raises."""
-    from transformers import AutoTokenizer
-    tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
-    if not tokenizer.is_fast:
-        raise ValueError(f"{folder}: its tokenizer does not say which characters a token stands for (it is not a fast one)")
-    return tokenizer
-
-
 def identity(folder: str, tokenizer) -> dict:
     """By which another tokenizer is told from this one: its files with size and CRC-32, and what can change beside them."""
     import os

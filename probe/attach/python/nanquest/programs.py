@@ -1,4 +1,4 @@
-"""The programs beside the package: nanquest-replay, nanquest-viewer."""
+"""The programs beside the package: nanquest-replay, nanquest-trainer, nanquest-viewer."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ import sysconfig
 
 FOLDER = "NANQUEST_BIN"
 GET = {"nanquest-replay": "install nanquest, or build the target nanquest-replay",
+       "nanquest-trainer": "install it with the trainer (pip install . -C cmake.define.NANQUEST_TRAINER=ON), or build the "
+                           "target nanquest-trainer",
        "nanquest-viewer": "install it with the viewer (pip install . -C cmake.define.NANQUEST_VIEWER=ON), or build the "
                           "target nanquest-viewer"}
 

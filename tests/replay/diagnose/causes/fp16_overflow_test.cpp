@@ -156,6 +156,15 @@ TEST(Fp16Overflow, ANormWhoseSquaresOverflow) {
                "aten::native_layer_norm");
 }
 
+TEST(Fp16Overflow, SaysWhatTheElementsBecame) {
+  const at::Tensor w = leaf(at::full({2}, 3e38f)), v = leaf(at::tensor({3e38f, 1.f, 0.f, -1.f}));
+  const std::string infinite = trained(w, [&] { return (w * 4).sum(); }).finding().explanation;
+  EXPECT_NE(infinite.find("2 elements became infinite although"), std::string::npos) << infinite;
+  const std::string nan =
+      trained(v, [&] { return at::layer_norm(v, {4}).pow(2).sum(); }).finding().explanation;
+  EXPECT_NE(nan.find("4 elements became NaN although"), std::string::npos) << nan;
+}
+
 TEST(Fp16Overflow, OfAnOpOnListsInTheOptimizer) {
   const at::Tensor w = leaf(at::full({1}, 3e38f)), v = leaf(at::ones({3}));
   StepState state;
