@@ -59,6 +59,7 @@ class Watched {
     for (std::size_t i = 0; i < doc_.slots.size(); ++i)
       if (doc_.slots[i].origin == SlotOrigin::parameter && dtype_is_float(doc_.slots[i].dtype))
         weights_.push_back(static_cast<std::int32_t>(i));
+    watch_decisions();  // before a step is counted: its last op may ask
     const std::vector<StepSpan> spans = spans_of(tape_);
     for (std::size_t s = 0; s < spans.size(); ++s) {
       const TapeStep& step = tape_.steps[s];
@@ -68,7 +69,6 @@ class Watched {
       if (step.end != kNone && step.end > step.gate && !watch_update(step)) return false;
       at(spans[s].end - 1, [this, step](Written&) { step_is_over(step.step); });
     }
-    watch_decisions();
     if (change_.rate != 1) watch_other_writes();
     if (change_.rate != 1 && scaled_ == 0) return refuse("no update of a weight is on the tape");
     return true;
