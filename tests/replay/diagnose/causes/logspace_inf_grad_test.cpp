@@ -4,6 +4,7 @@
 namespace nanquest {
 namespace {
 
+using testing::found_in;
 using testing::Incident;
 using testing::kInf;
 using testing::leaf;
