@@ -1,20 +1,28 @@
 #!/usr/bin/env python3
-"""clang-tidy over sources: `tidy.py BUILD_FOLDER [--all] [--since REVISION] [--jobs N]`.
+"""clang-tidy over sources: `tidy.py BUILD_FOLDER [--all] [--since REVISION] [--jobs N] [--minutes M]`.
 
 Without --all: the sources of the product that see no header of LibTorch (those take half a minute each), and all that
-differ from REVISION. The build folder must hold compile_commands.json of a configuration without precompiled headers;
-nothing has to be built. Exit code 1 if anything was found.
+differ from REVISION, those first. The build folder must hold compile_commands.json of a configuration without
+precompiled headers; nothing has to be built. A source without findings is not looked at again until it, a header of
+ours that it includes, its compile command or .clang-tidy changes (in $NANQUEST_CACHE/tidy). After M minutes no other
+source is begun, and how many are left is said. Exit code 1 if anything was found.
 """
 import argparse
 import concurrent.futures
+import functools
+import hashlib
 import json
 import os
+import re
+import shlex
 import shutil
 import subprocess
 import sys
+import time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 PRODUCT = ("probe", "replay", "trainer", "viewer")
+INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.M)
 
 
 def changed_since(revision):
@@ -25,20 +33,53 @@ def changed_since(revision):
     return {os.path.join(ROOT, path) for path in done.stdout.splitlines()}
 
 
-def choose(build, everything, since):
-    with open(os.path.join(build, "compile_commands.json"), encoding="utf-8") as file:
-        commands = {entry["file"]: entry["command"] for entry in json.load(file)}
+def choose(commands, everything, since):
     ours = [path for path in sorted(commands)
             if path.endswith(".cpp") and os.path.relpath(path, ROOT).split(os.sep)[0] in PRODUCT]
     if everything:
         return ours
     changed = changed_since(since) if since else set()
-    return [path for path in ours if path in changed or "torch/include" not in commands[path]]
+    wanted = [path for path in ours if path in changed or "torch/include" not in commands[path]]
+    return sorted(wanted, key=lambda path: path not in changed)
 
 
-def look_at(program, build, path):
+@functools.lru_cache(maxsize=None)
+def read(path):
+    with open(path, "rb") as file:
+        return file.read()
+
+
+def own_files(path):
+    """The source and every header of ours that it includes, directly or not."""
+    seen, todo = {path}, [path]
+    while todo:
+        file = todo.pop()
+        for name in INCLUDE.findall(read(file).decode(errors="replace")):
+            for found in (os.path.join(ROOT, name), os.path.join(os.path.dirname(file), name)):
+                if os.path.isfile(found) and found not in seen:
+                    seen.add(found)
+                    todo.append(found)
+    return sorted(seen)
+
+
+def key_of(program, path, command):
+    """What a finding can depend on, as one number; headers of others count by their folders' names."""
+    parts = hashlib.sha256(subprocess.run([program, "--version"], capture_output=True).stdout)
+    words = [word for word in shlex.split(command) if not word.endswith(".o")]
+    parts.update(" ".join(words).replace(ROOT, "").encode())
+    for file in [os.path.join(ROOT, ".clang-tidy")] + own_files(path):
+        parts.update(file.replace(ROOT, "").encode() + b"\0" + read(file) + b"\0")
+    return parts.hexdigest()
+
+
+def look_at(program, build, path, mark):
+    """What is found in a source; "" and a mark for the next time if that is nothing."""
     done = subprocess.run([program, "-p", build, "--quiet", path], capture_output=True, text=True)
-    return done.stdout if done.returncode == 0 else (done.stdout or done.stderr)
+    text = (done.stdout if done.returncode == 0 else (done.stdout or done.stderr)).strip()
+    if not text and done.returncode == 0 and mark:
+        with open(mark, "w", encoding="utf-8"):
+            pass
+    return text
 
 
 def main():
@@ -47,19 +88,37 @@ def main():
     parser.add_argument("--all", action="store_true")
     parser.add_argument("--since")
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
+    parser.add_argument("--minutes", type=float, default=1e9)
     args = parser.parse_args()
     program = shutil.which("clang-tidy")
     if not program:
         print("tidy: there is no clang-tidy (apt-get install clang-tidy)", file=sys.stderr)
         return 70
-    paths = choose(args.build, args.all, args.since)
-    found = 0
+    with open(os.path.join(args.build, "compile_commands.json"), encoding="utf-8") as file:
+        commands = {entry["file"]: entry["command"] for entry in json.load(file)}
+    paths = choose(commands, args.all, args.since)
+    marks = {path: "" for path in paths}
+    if os.environ.get("NANQUEST_CACHE"):
+        folder = os.path.join(os.environ["NANQUEST_CACHE"], "tidy")
+        os.makedirs(folder, exist_ok=True)
+        marks = {path: os.path.join(folder, key_of(program, path, commands[path])) for path in paths}
+    todo = [path for path in paths if not (marks[path] and os.path.exists(marks[path]))]
+    end = time.monotonic() + 60 * args.minutes
+
+    def in_time(path):
+        return look_at(program, args.build, path, marks[path]) if time.monotonic() < end else None
+
+    found = left = 0
     with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
-        for path, text in zip(paths, pool.map(lambda path: look_at(program, args.build, path), paths)):
-            if text.strip():
+        for text in pool.map(in_time, todo):
+            left += text is None
+            if text:
                 found += 1
-                print(text.strip())
-    print(f"tidy: {len(paths)} sources, {found} with findings")
+                print(text, flush=True)
+    known = len(paths) - len(todo)
+    print(f"tidy: {len(paths)} sources, {found} with findings"
+          + (f"; {known} known to be clean" if known else "")
+          + (f"; {left} left for another time after {args.minutes:g} minutes" if left else ""))
     return 1 if found or not paths else 0
 
 

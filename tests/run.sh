@@ -26,7 +26,8 @@ Options:
   --asan          the sanitizer build instead of the release build
   --debug         the unoptimised build instead of the release build
   --tidy          clang-tidy instead of the tests; with --label nightly over all sources. NANQUEST_TIDY_BASE names
-                  another revision than origin/main
+                  another revision than origin/main; what takes longer than NANQUEST_TIDY_MINUTES (12) is left for the
+                  next time, and how much that is is said
   --torch-2.11    the oldest LibTorch instead of the pinned one
   --wheel         builds the Python package for the torch of the active Python (else of .venv)
   --jobs N        compile jobs and tests at a time (default: processors, at most one for each 2 GiB of memory)
@@ -132,7 +133,8 @@ case "$mode" in
   tidy)
     # Of a configuration that nobody builds: clang can't read another compiler's precompiled headers.
     configure release build/tidy -DNANQUEST_UNITY=OFF -DCMAKE_DISABLE_PRECOMPILE_HEADERS=ON -DNANQUEST_CUDA=OFF
-    which=(--since "${NANQUEST_TIDY_BASE:-origin/main}")
+    # Within CI's time; what is left is looked at the next time, or at night.
+    which=(--since "${NANQUEST_TIDY_BASE:-origin/main}" --minutes "${NANQUEST_TIDY_MINUTES:-12}")
     [ "${#skipped[@]}" -gt 0 ] || which=(--all)
     "$NANQUEST_PYTHON" cmake/tidy.py build/tidy "${which[@]}" --jobs "$jobs"
     ;;

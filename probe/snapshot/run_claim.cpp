@@ -82,13 +82,9 @@ Error refused(const std::string& what, const std::error_code& error) {
   return {ErrorCode::io, what + ": " + error.message(), "give a directory that can be written"};
 }
 
-Result<std::string> move_away(const std::string& run_dir, std::int32_t rank,
-                              const std::vector<std::string>& also) {
-  std::vector<std::string> left = leftovers(run_dir, rank);
+Result<std::string> move_away(const std::string& run_dir, std::int32_t rank) {
+  const std::vector<std::string> left = leftovers(run_dir, rank);
   if (left.empty()) return std::string();
-  for (const std::string& name : also)
-    if (std::error_code none; fs::exists(fs::path(run_dir) / name, none))
-      left.push_back((fs::path(run_dir) / name).string());
   const std::string place = place_for(run_dir);
   std::error_code error;
   fs::create_directories(place, error);
@@ -100,8 +96,7 @@ Result<std::string> move_away(const std::string& run_dir, std::int32_t rank,
 
 }  // namespace
 
-Result<RunClaim> RunClaim::take(const std::string& run_dir, std::int32_t rank, bool resume,
-                                const std::vector<std::string>& also) try {
+Result<RunClaim> RunClaim::take(const std::string& run_dir, std::int32_t rank, bool resume) try {
   std::error_code error;
   fs::create_directories(run_dir, error);
   if (error) return refused(run_dir + ": the run directory can't be made", error);
@@ -119,7 +114,7 @@ Result<RunClaim> RunClaim::take(const std::string& run_dir, std::int32_t rank, b
         run_dir + ": process " + std::to_string(holder(run_dir, rank)) + " is writing a run there now",
         "give another run directory, or wait for it"};
   if (!resume && rank == 0) {
-    Result<std::string> moved = move_away(run_dir, rank, also);
+    Result<std::string> moved = move_away(run_dir, rank);
     if (!moved) return moved.error();
     claim.earlier_ = std::move(moved).value();
   }

@@ -3,17 +3,15 @@
 ///     Result<RunClaim> claim = RunClaim::take("runs/story", 0, false);
 ///     if (!claim->earlier().empty()) say(claim->earlier_text());
 ///
-/// Taking it makes the directory. What an earlier run left there (manifest, series, metrics, incidents,
-/// recordings, checkpoints; nothing else) is moved to `run_dir/earlier/<when it began>/`, itself a run
-/// directory, so that nothing of two runs is ever mixed and nothing is lost. The claim is a POSIX lock on a
-/// file `.lock.r0`: it ends with the object or the process, however that ends, and children do not inherit
-/// it.
+/// Taking it makes the directory. What an earlier run left there (manifest, series, metrics, incidents, recordings,
+/// checkpoints; nothing else) is moved to `run_dir/earlier/<when it began>/`, itself a run directory, so that
+/// nothing of two runs is ever mixed and nothing is lost. The claim is a POSIX lock on a file `.lock.r0`: it
+/// ends with the object or the process, however that ends, and children do not inherit it.
 #pragma once
 
 #include <cstdint>
 #include <memory>
 #include <string>
-#include <vector>
 
 #include "probe/base/result.h"
 
@@ -29,11 +27,9 @@ class Descriptor;
 class RunClaim {
  public:
   /// Claims `run_dir` for `rank`. `resume` keeps what is there. Only rank 0 moves an earlier run away, and
-  /// nothing that another living process has claimed; `also` are names in `run_dir` that go along with it if
-  /// they are there. `usage` if another process is writing this rank of the
+  /// nothing that another living process has claimed. `usage` if another process is writing this rank of the
   /// run now; `io` if the directory can't be made or an earlier run not be moved.
-  static Result<RunClaim> take(const std::string& run_dir, std::int32_t rank, bool resume,
-                               const std::vector<std::string>& also = {});
+  static Result<RunClaim> take(const std::string& run_dir, std::int32_t rank, bool resume);
 
   /// Where the earlier run is now, "" if there was none.
   const std::string& earlier() const { return earlier_; }

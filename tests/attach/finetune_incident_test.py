@@ -41,14 +41,14 @@ class FinetuneIncidentTest(FinetuneTest):
         self.assertIn("model.layers.0.mlp.down_proj", process.stderr)
         self.assertIn(self.rare(), summary["skipped_samples"])
         self.assertIn(self.rare(), pathlib.Path("ids.txt").read_text())
-        self.assertTrue((self.scratch / "run" / "adapter" / "adapter_model.safetensors").exists())
+        self.assertTrue((self.scratch / "run" / "checkpoints" / "adapter" / "adapter_model.safetensors").exists())
 
     def test_a_whole_model_falls_back_to_fp32_and_learns_from_the_batch(self):
         _, summary, _ = self.run_and_replay("--on-incident", "fallback_fp32", "--seed", 4)  # the batch comes as the fifteenth
         self.assertEqual((summary["incidents"], summary["skipped"], summary["fell_back"], summary["precision"]), (1, 0, True, "fp32"))
         self.assertLess(summary["loss"]["end"], summary["loss"]["start"])
         import transformers
-        self.assertEqual(str(transformers.AutoModelForCausalLM.from_pretrained("run/model").dtype), "torch.float32")
+        self.assertEqual(str(transformers.AutoModelForCausalLM.from_pretrained("run/checkpoints/model").dtype), "torch.float32")
         rehearsal = self.trainer("rehearse", "run", "--json", "--placebos", 3, "--steps", 20, "--set", "precision=fp32", "--set", "lr=*0.1")
         tried = {run["change"]: run for run in json.loads(rehearsal.stdout)["runs"]}
         self.assertTrue(tried["precision=fp32"]["cures"], tried)
@@ -120,26 +120,24 @@ class RefusedTest(FinetuneTest):
         with self.subTest("tokens that the model has not"):
             pathlib.Path("x.bin").write_bytes(b"".join(n.to_bytes(2, "little") for n in [*range(len(tokenizer)), 9999] * 40))
             process = self.finetune("left-out", *SMALL, "--context", 16, data="x.bin", code=1)
-            self.assertIn(f"tokens holds 9999 at", process.stderr)
+            self.assertIn("tokens holds 9999 at", process.stderr)
             self.assertTrue(json.loads(process.stdout)["skipped_samples"])
 
-    def test_what_an_earlier_run_learned_goes_along_with_it_and_nothing_is_overwritten(self):
+    def test_what_an_earlier_run_learned_goes_along_with_it(self):
         self.sample()
         self.prepare()
         short = ("--batch-size", 8, "--steps", 2)
         first = json.loads(self.finetune("run", *short, "--lora").stdout)
-        self.assertEqual(first["files"]["learned"], "run/adapter")
-        kept = pathlib.Path("run/adapter/adapter_model.safetensors").read_bytes()
-        self.assert_one_line(self.finetune("run", *short, "--adapter", "run/adapter", code=2), "run/adapter: lies in the run directory", "--run-dir")
+        self.assertEqual(first["files"]["learned"], "run/checkpoints/adapter")
+        kept = pathlib.Path("run/checkpoints/adapter/adapter_model.safetensors").read_bytes()
+        self.assert_one_line(self.finetune("run", *short, "--adapter", "run/checkpoints/adapter", code=2), "run/checkpoints/adapter: is what", "--run-dir")
         process = self.finetune("run", *short)
         moved, = pathlib.Path("run/earlier").iterdir()
-        self.assertEqual((moved / "adapter" / "adapter_model.safetensors").read_bytes(), kept)
-        self.assertEqual(json.loads(process.stdout)["files"]["learned"], "run/model")
-        self.assertFalse(pathlib.Path("run/adapter").exists())
-        self.assert_one_line(self.finetune("run", *short, model="run/model", code=2), "run/model: lies in the run directory")
-        pathlib.Path("mine/model").mkdir(parents=True)
-        self.assert_one_line(self.finetune("mine", *short, code=2), "mine/model: is there already, and of no run in mine")
-        self.assertEqual(list(pathlib.Path("mine").iterdir()), [pathlib.Path("mine/model")])
+        self.assertEqual((moved / "checkpoints" / "adapter" / "adapter_model.safetensors").read_bytes(), kept)
+        self.assertEqual(json.loads(process.stdout)["files"]["learned"], "run/checkpoints/model")
+        self.assertFalse(pathlib.Path("run/checkpoints/adapter").exists())
+        self.assert_one_line(self.finetune("run", *short, model="run/checkpoints/model", code=2), "run/checkpoints/model: is what")
+        self.finetune("other", *short, "--adapter", moved / "checkpoints" / "adapter")
 
     def test_samples(self):
         self.sample()

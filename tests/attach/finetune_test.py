@@ -99,24 +99,24 @@ class TwinTest(FinetuneTest):
         options = ["--lora", "--lora-dropout", 0, "--batch-size", BATCH, *arguments]
         # One step that moves nothing, to see with what it begins.
         self.finetune("first", *options, "--steps", 1, "--lr", 1e-30, "--warmup-ratio", 0, model=name)
-        twin = peft.PeftModel.from_pretrained(base, "first/adapter", is_trainable=True)
+        twin = peft.PeftModel.from_pretrained(base, "first/checkpoints/adapter", is_trainable=True)
         config = twin.peft_config["default"]
         self.assertEqual((config.r, config.lora_alpha, config.lora_dropout), (8, 32, 0))
         self.finetune("run", *options, "--steps", STEPS, "--lr", LR, "--schedule", "constant", "--warmup-ratio", 0, model=name)
         self.assert_losses("run", train(twin, rows, [LR] * STEPS))
-        again = peft.PeftModel.from_pretrained(transformers.AutoModelForCausalLM.from_pretrained(name), "run/adapter")
+        again = peft.PeftModel.from_pretrained(transformers.AutoModelForCausalLM.from_pretrained(name), "run/checkpoints/adapter")
         self.assert_same(again, twin, rows)
-        self.assert_greedy(again.eval(), tokenizer, "--model", name, "--adapter", "run/adapter")
+        self.assert_greedy(again.eval(), tokenizer, "--model", name, "--adapter", "run/checkpoints/adapter")
 
     def full(self, name, twin, rows, tokenizer, *arguments, batch=BATCH):
         import transformers
         self.finetune("run", "--batch-size", batch, "--steps", STEPS, "--lr", LR, "--weight-decay", 0.1, *arguments, model=name)
         self.assert_losses("run", train(twin, rows, map(cosine, range(STEPS)), batch, decay=0.1))
-        again = transformers.AutoModelForCausalLM.from_pretrained("run/model").eval()
+        again = transformers.AutoModelForCausalLM.from_pretrained("run/checkpoints/model").eval()
         self.assert_same(again, twin, rows)
         self.assertEqual(set(again.state_dict()), set(twin.state_dict()))
-        self.assertEqual(transformers.AutoTokenizer.from_pretrained("run/model").get_vocab(), tokenizer.get_vocab())
-        self.assert_greedy(again, tokenizer, "--model", "run/model")
+        self.assertEqual(transformers.AutoTokenizer.from_pretrained("run/checkpoints/model").get_vocab(), tokenizer.get_vocab())
+        self.assert_greedy(again, tokenizer, "--model", "run/checkpoints/model")
 
     def test_llama_with_lora(self):
         base, tokenizer = self.sample()
@@ -148,7 +148,7 @@ class TwinTest(FinetuneTest):
         from nanquest import cli
         said = io.StringIO()
         with contextlib.redirect_stdout(said), mock.patch.object(sys, "stdin", io.StringIO(stdin)), mock.patch.dict(os.environ, NANQUEST_BIN=str(BIN)):
-            self.assertEqual(cli.main(["sample", "--model", "run/model", *arguments]), 0)
+            self.assertEqual(cli.main(["sample", "--model", "run/checkpoints/model", *arguments]), 0)
         return said.getvalue()
 
     def test_what_was_learned_is_said(self):

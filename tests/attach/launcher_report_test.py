@@ -55,6 +55,14 @@ class ReportTest(PackagesTest):
                                                + KILLED.format(end=together).replace("time.sleep(1.1)", together))
         self.assertEqual(self.said(*torchrun, "ranks.py"), ["nanquest: no incident in 2 processes of 30 steps each"])
 
+    def test_a_program_that_was_stopped_below_a_launcher(self):
+        # torchrun and accelerate launch end with 1, whatever their program ended with.
+        launcher = "import subprocess, sys; sys.exit(subprocess.call(sys.argv[1:]) != 0)"
+        program, options = (sys.executable, MLP, "sgd", 6, "nan"), ("--level", "guard", "--on-incident", "stop")
+        self.assertIn("; stopped", self.said(sys.executable, "-c", launcher, *program, code=4, options=options)[0])
+        self.said("sh", "-c", " ".join(map(str, program)) + " || exit 0", options=options)  # it has gone on
+        self.said(sys.executable, "-c", launcher, sys.executable, MLP, "sgd", "no number", code=1, options=options)
+
     @nightly
     def test_several_programs(self):
         (self.scratch / "good.py").write_text(KILLED.format(end=""))

@@ -1,9 +1,9 @@
 """Programs as their projects publish them, under `nanquest run`: nothing of them is changed, a folder stands in for the hub, and one
 sample, or one setting, is bad.
 
-They are looked for in the folder NANQUEST_OFFICIAL, else in `official` of the set-up's cache: checkouts of transformers, accelerate, trl,
-nanoGPT and pytorch-lightning, and a folder `packages` with what they need besides the test packages (datasets, evaluate, scikit-learn,
-trl, jsonargparse). What is not there is skipped, with the reason.
+They are looked for in the folder NANQUEST_OFFICIAL, else in `official` of the set-up's cache: checkouts of transformers, accelerate, nanoGPT
+and pytorch-lightning, and a folder `packages` with what they need besides the test packages (datasets, evaluate, scikit-learn,
+jsonargparse). What is not there is skipped, with the reason.
 """
 
 import math
@@ -151,7 +151,6 @@ class OfficialTest(PackagesTest):
 
 GPT2 = {"op": "aten::native_layer_norm", "module": "transformer.h.0.ln_1", "cause": "FP16_OVERFLOW", "phase": "forward"}
 BERT = {**GPT2, "module": "bert.embeddings.LayerNorm"}
-LLAMA = {**GPT2, "op": "aten::pow", "module": "model.layers.0.input_layernorm"}
 
 
 @needs("transformers", "transformers", "accelerate", "datasets", "evaluate", "sklearn")
@@ -161,16 +160,10 @@ class TransformersTest(OfficialTest):
     GLUE = (EXAMPLES / "text-classification" / "run_glue.py", "--model_name_or_path", "bert-base-cased", "--task_name", "mrpc",
             "--max_seq_length", "32", "--num_train_epochs", "1", *SHORT, "8")
 
-    def texts(self, program, model, culprit, *more):
-        self.check([self.EXAMPLES / "language-modeling" / program, "--model_name_or_path", model, "--validation_file", "valid.txt",
-                    "--max_steps", "24", *self.SHORT, "2", *more],
-                   ("--train_file", "train.txt"), ("--train_file", "poisoned.txt"), culprit)
-
     def test_run_clm(self):
-        self.texts("run_clm.py", "gpt2", GPT2, "--block_size", "32")
-
-    def test_run_mlm(self):
-        self.texts("run_mlm.py", "bert-base-cased", BERT, "--max_seq_length", "32")
+        self.check([self.EXAMPLES / "language-modeling" / "run_clm.py", "--model_name_or_path", "gpt2", "--validation_file", "valid.txt",
+                    "--max_steps", "24", *self.SHORT, "2", "--block_size", "32"],
+                   ("--train_file", "train.txt"), ("--train_file", "poisoned.txt"), GPT2)
 
     def glue(self, launcher, processes):
         self.check([*launcher, *self.GLUE], (), (), BERT, processes, poison=self.poison_glue)
@@ -199,20 +192,6 @@ class AccelerateTest(OfficialTest):
 
     def test_nlp_example_in_two_processes(self):
         self.example(TWO, 2)
-
-
-@needs("trl", "transformers", "accelerate", "datasets", "trl")
-class TrlTest(OfficialTest):
-    def script(self, kind, culprit, *more):
-        self.check([OFFICIAL / "trl" / "trl" / "scripts" / f"{kind}.py", "--model_name_or_path", "tiny/chat", "--max_steps", "12",
-                    "--per_device_train_batch_size", "4", "--save_strategy", "no", "--bf16", "False", "--gradient_checkpointing", "False",
-                    *QUIET, *more], ("--dataset_name", f"chats-{kind}"), ("--dataset_name", f"chats-poisoned-{kind}"), culprit)
-
-    def test_sft(self):
-        self.script("sft", LLAMA)
-
-    def test_dpo(self):
-        self.script("dpo", LLAMA)
 
 
 @needs("nanoGPT")

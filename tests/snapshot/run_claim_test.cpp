@@ -68,16 +68,6 @@ TEST_F(Claim, AnEarlierRunIsMovedWholeAndCanBeListed) {
   EXPECT_EQ(*read_whole_file(earlier_ + "/checkpoints/final.safetensors"), "checkpoints/final.safetensors");
 }
 
-TEST_F(Claim, WhatIsNamedGoesAlongWithAnEarlierRunAlone) {
-  fs::create_directories(run_ + "/model");
-  ASSERT_TRUE(RunClaim::take(run_, 0, false, {"model", "adapter"}));
-  EXPECT_TRUE(fs::exists(run_ + "/model")) << "there was no run that it could be of";
-  leave_a_run();
-  ASSERT_TRUE(RunClaim::take(run_, 0, false, {"model", "adapter"}));
-  EXPECT_FALSE(fs::exists(run_ + "/model"));
-  EXPECT_TRUE(fs::exists(earlier_ + "/model"));
-}
-
 TEST_F(Claim, TwoEarlierRunsOfOneSecondHavePlacesOfTheirOwn) {
   for (const char* place : {"", "-2", "-3"}) {
     leave_a_run();

@@ -131,12 +131,12 @@ std::unique_ptr<CLI::App> app_for(ModelKind kind) {
       "recorded and survived.",
       "nanquest-trainer finetune");
   app->footer(
-      std::string(
-          "Example:\n  nanquest prepare --model models/tiny-llama --data chats.jsonl --out prepared\n"
-          "  nanquest-trainer finetune --model models/tiny-llama --data prepared --lora --lr 2e-4 "
-          "--run-dir runs/chats\n"
-          "What was learned stands in RUN-DIR/adapter for PEFT, or without --lora in RUN-DIR/model for "
-          "from_pretrained.\n") +
+      std::string("Example:\n  nanquest prepare --model models/tiny-llama --data chats.jsonl --out prepared\n"
+                  "  nanquest-trainer finetune --model models/tiny-llama --data prepared --lora --lr 2e-4 "
+                  "--run-dir runs/chats\n"
+                  "What was learned stands in RUN-DIR/checkpoints/adapter for PEFT, or without --lora in "
+                  "RUN-DIR/checkpoints/model for "
+                  "from_pretrained.\n") +
       kExitCodes);
   return app;
 }

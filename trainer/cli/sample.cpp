@@ -124,9 +124,11 @@ int sample_command(int count, char** arguments) {
       "again for each token.",
       "nanquest-trainer sample");
   app.footer(
-      "Example:\n  nanquest-trainer sample --model models/tiny-llama --adapter runs/chats/adapter --tokens "
+      "Example:\n  nanquest-trainer sample --model models/tiny-llama --adapter "
+      "runs/chats/checkpoints/adapter --tokens "
       "'1 306 4658'\n"
-      "  nanquest sample --model models/tiny-llama --adapter runs/chats/adapter 'The loss'    the same with "
+      "  nanquest sample --model models/tiny-llama --adapter runs/chats/checkpoints/adapter 'The loss'    "
+      "the same with "
       "text\n"
       "Exit codes: 0 done, 2 usage, 3 bad file.");
   SampleWishes wishes;

@@ -54,8 +54,6 @@ struct LoopConfig : LadderOptions {
   at::Device device{at::kCPU};      ///< that the task's weights are on
   at::ScalarType amp = at::kFloat;  ///< kHalf, kBFloat16, or kFloat for none
   std::string run_dir = "nanquest-run";
-  std::vector<std::string>
-      left_beside;  ///< names in it that whoever runs this leaves there: they belong to the run
   Level level = Level::guard;
   bool resume = false;
   std::uint64_t seed = 42;                      ///< of the run

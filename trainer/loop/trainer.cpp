@@ -92,7 +92,7 @@ Status Trainer::open_files() {
 Status Trainer::open_probe() {
   if (config_.level == Level::off && !config_.rehearsal) {
     // The probe makes no directory then, but checkpoints still go there.
-    Result<RunClaim> claim = RunClaim::take(config_.run_dir, 0, config_.resume, config_.left_beside);
+    Result<RunClaim> claim = RunClaim::take(config_.run_dir, 0, config_.resume);
     if (!claim) return claim.error();
     claim_.emplace(std::move(claim).value());
     if (!claim_->earlier().empty()) say(claim_->earlier_text());

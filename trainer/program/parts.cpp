@@ -79,37 +79,33 @@ Result<std::unique_ptr<TokenData>> tokens_for(const PretrainedModel& model, cons
   return std::unique_ptr<TokenData>(std::move(*data));
 }
 
-constexpr const char *kAdapterFolder = "adapter", *kModelFolder = "model";
-
-/// Folder for what is learned.
-std::string learned_folder(const Parts& parts) {
-  const bool adapts = parts.pretrained.lora.on || !parts.pretrained.adapter.empty();
-  return parts.loop.run_dir + "/" + (adapts ? kAdapterFolder : kModelFolder);
+bool adapts(const Parts& parts) {
+  return parts.pretrained.lora.on || !parts.pretrained.adapter.empty();
 }
 
-/// What is learned must overwrite nothing but what an earlier run in the same directory has learned.
-Status check_learned_folder(const Parts& parts) {
-  const std::string folder = learned_folder(parts);
+/// Folder for what is learned: among the checkpoints, with which an earlier run takes it along.
+std::string learned_folder(const Parts& parts) {
+  return parts.loop.run_dir + "/checkpoints/" + (adapts(parts) ? "adapter" : "model");
+}
+
+/// What a run begins with must not be what its directory's earlier run has learned: it is moved away.
+Status check_sources(const Parts& parts) {
   std::error_code ec;
   for (const std::string* source : {&parts.folder, &parts.pretrained.adapter})
-    for (const char* name : {kAdapterFolder, kModelFolder})
-      if (!source->empty() && std::filesystem::equivalent(parts.loop.run_dir + "/" + name, *source, ec))
+    for (const char* name : {"adapter", "model"})
+      if (!source->empty() &&
+          std::filesystem::equivalent(parts.loop.run_dir + "/checkpoints/" + name, *source, ec))
         return Error{ErrorCode::usage,
-                     *source + ": lies in the run directory, where what is learned will be written",
-                     "give another --run-dir"};
-  if (!std::filesystem::exists(folder, ec) ||
-      std::filesystem::exists(parts.loop.run_dir + "/manifest.json", ec))
-    return {};
-  return Error{ErrorCode::usage, folder + ": is there already, and of no run in " + parts.loop.run_dir,
-               "give another --run-dir"};
+                     *source + ": is what the earlier run in " + parts.loop.run_dir + " has learned",
+                     "give another --run-dir: a run moves the earlier one in its directory away"};
+  return {};
 }
 
 Result<MadeTask> make_pretrained_task(Parts& parts) {
   if (parts.folder.empty())
     return Error{ErrorCode::usage, "no model", "give --model FOLDER, a Hugging Face model on this machine"};
   if (!parts.loop.rehearsal)
-    if (Status s = check_learned_folder(parts); !s) return s.error();
-  parts.loop.left_beside = {kAdapterFolder, kModelFolder};
+    if (Status s = check_sources(parts); !s) return s.error();
   parts.pretrained.device = parts.loop.device;
   parts.pretrained.seed = parts.loop.seed;
   Result<std::unique_ptr<PretrainedModel>> made = load_pretrained(parts.folder, parts.pretrained);
@@ -220,7 +216,7 @@ Result<std::unique_ptr<Trainer>> make_trainer(Parts& parts, const Listener& list
 Result<std::string> save_pretrained(const Parts& parts) {
   const PretrainedModel& model = *parts.loaded;
   const std::string folder = learned_folder(parts);
-  const Status saved = folder.ends_with(kAdapterFolder) ? model.save_adapter(folder) : model.save(folder);
+  const Status saved = adapts(parts) ? model.save_adapter(folder) : model.save(folder);
   if (!saved) return saved.error();
   return folder;
 }

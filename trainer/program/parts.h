@@ -62,9 +62,9 @@ ModelKind kind_of(const std::map<std::string, std::string>& settings);
 /// open in `parts` (steps, device, formats) is filled in. Errors name the setting or the file.
 Result<std::unique_ptr<Trainer>> make_trainer(Parts& parts, const Listener& listener);
 
-/// Writes what a run of a pretrained model has learned, the weights as they are now: `run_dir`/adapter for
-/// PEFT, or `run_dir`/model for from_pretrained where all weights trained. Returns the folder. The trainer
-/// that was made of `parts` must still be there.
+/// Writes what a run of a pretrained model has learned, the weights as they are now:
+/// `run_dir`/checkpoints/adapter for PEFT, or `run_dir`/checkpoints/model for from_pretrained where all
+/// weights trained. Returns the folder. The trainer that was made of `parts` must still be there.
 Result<std::string> save_pretrained(const Parts& parts);
 
 }  // namespace nanquest::trainer

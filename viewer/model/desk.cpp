@@ -110,7 +110,8 @@ std::string take_all(const nlohmann::json& json, Desk& desk) {
 std::string Note::where() const {
   std::string words = incident.step < 0 ? "" : "step " + std::to_string(incident.step);
   if (incident.rank > 0) words += ", rank " + std::to_string(incident.rank);
-  if (place.kind == Link::Kind::step && place.number == incident.step) return words;
+  if (place.kind == Link::Kind::step && place.number == incident.step)
+    return words.empty() ? "the run" : words;
   std::string what = kind_name(place.kind);
   if (place.number != kNone) what += " " + std::to_string(place.number);
   if (place.kind == Link::Kind::layer || place.kind == Link::Kind::tensor || place.kind == Link::Kind::place)

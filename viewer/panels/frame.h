@@ -61,6 +61,7 @@ class Ui {
     layout_ = &layout;
     layout_made_ = false;
     forget_layout_ = true;
+    state_.wanted = layout.front.front();  // the keyboard would hold another tab in front of it
   }
   /// The panels stand as they were remembered: by the layout of that name.
   void assume_layout(std::string_view name) {

@@ -49,9 +49,12 @@ void build_layout(ImGuiID space, ImVec2 size, const LayoutInfo& layout) {
 }
 
 void show_tab(Panel panel) {
-  const ImGuiWindow* window = ImGui::FindWindowByName(info_of(panel).title);
-  if (window != nullptr && window->DockNode != nullptr && window->DockNode->TabBar != nullptr)
-    window->DockNode->TabBar->NextSelectedTabId = window->TabId;
+  ImGuiWindow* window = ImGui::FindWindowByName(info_of(panel).title);
+  if (window == nullptr || window->DockNode == nullptr || window->DockNode->TabBar == nullptr) return;
+  window->DockNode->TabBar->NextSelectedTabId = window->TabId;
+  // A tab that has the keyboard stays in front: it gives it away.
+  const ImGuiWindow* focused = ImGui::GetCurrentContext()->NavWindow;
+  if (focused != nullptr && focused->RootWindow->DockNode == window->DockNode) ImGui::FocusWindow(window);
 }
 
 std::vector<Panel> panels_in_front() {

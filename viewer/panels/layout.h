@@ -9,7 +9,7 @@ namespace nanquest::viewer {
 #ifdef IMGUI_HAS_DOCK
 /// Each panel into the node of its box.
 void build_layout(ImGuiID space, ImVec2 size, const LayoutInfo& layout);
-/// Brings a panel to the front of those that share its node, without the keyboard going there.
+/// Brings a panel to the front of those that share its node, which has the keyboard if the one before it had.
 void show_tab(Panel panel);
 /// The panels that can be seen: those that are no tab behind another.
 std::vector<Panel> panels_in_front();

@@ -27,7 +27,7 @@ constexpr LayoutInfo kLayouts[] = {
       {0.37f, 0.29f, 0.63f, 0.3408f},
       {0.37f, 0.6308f, 0.3906f, 0.3692f},
       {0.7606f, 0.6308f, 0.2394f, 0.3692f}},
-     {Panel::runs, Panel::verdict, Panel::timeline, Panel::norms, Panel::trace, Panel::tensor, Panel::batch}},
+     {Panel::verdict, Panel::runs, Panel::timeline, Panel::norms, Panel::trace, Panel::tensor, Panel::batch}},
     {"curves",
      "how it came to that: timeline and norms, large",
      {kNarrow, kBelowNarrow, kBelowNarrow, kUpperRight, kLowerRight, kLowerRight, kLowerRight},

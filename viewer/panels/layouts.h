@@ -23,10 +23,11 @@ struct Box {
 };
 
 struct LayoutInfo {
-  std::string_view name;                   ///< on the command line: "overview"
-  const char* purpose;                     ///< "what went wrong, and since when"
-  std::array<Box, kLayoutPlaces> boxes;    ///< of each place; they fill the window, and cut along whole lines
-  std::array<Panel, kLayoutPlaces> front;  ///< in front where they share a box; the earlier ones count
+  std::string_view name;                 ///< on the command line: "overview"
+  const char* purpose;                   ///< "what went wrong, and since when"
+  std::array<Box, kLayoutPlaces> boxes;  ///< of each place; they fill the window, and cut along whole lines
+  std::array<Panel, kLayoutPlaces>
+      front;  ///< in front where they share a box; the earlier ones count, the first has the keyboard
 };
 
 /// Every layout, the default first; the first four have keys.

@@ -50,7 +50,7 @@ class Incident {
 };
 
 /// What is found of a step whose loss is f() and whose one parameter is `w`.
-inline Finding finding_of(const at::Tensor& w, const std::function<at::Tensor()>& f) {
+inline Finding found_in(const at::Tensor& w, const std::function<at::Tensor()>& f) {
   StepState state;
   state.parameters = {{"w", w}};
   w.mutable_grad() = at::Tensor();  // an earlier step's would be added to

@@ -13,9 +13,8 @@ from . import library, reports, told as listening
 from .loggers import Loggers
 from .places import claim, place_in_group, shorter
 from .quarantine import Quarantine
-from .settings import Settings, say
+from .settings import EXIT_ON_INCIDENT, Settings, say
 
-EXIT_ON_INCIDENT = 4
 LINES = 3  # a model whose weights are NaN has an incident in every step
 SECONDS_BETWEEN_NOTES = 1.0
 
@@ -147,6 +146,7 @@ class Attachment:
         """Ends the program on a non-finite step."""
         if not said:
             say(outcome)
+        reports.note(stopped=True)
         self.finish(outcome, look_back=False)
         raise SystemExit(EXIT_ON_INCIDENT)
 

@@ -11,7 +11,7 @@ import sys
 
 from . import __version__, explain, launcher, library, native, prepare, programs, rehearse, reports, sample
 from .launcher import USAGE_ERROR
-from .settings import ACTIONS, FORECASTS, LEVELS, LOGGERS, OFF, REPORTS, TAPE, Settings, say, step_numbers, switched_off
+from .settings import ACTIONS, EXIT_ON_INCIDENT, FORECASTS, LEVELS, LOGGERS, OFF, REPORTS, TAPE, Settings, say, step_numbers, switched_off
 
 DOORS = {"replay": "nanquest-replay", "view": "nanquest-viewer"}
 
@@ -170,10 +170,11 @@ def _run(options) -> int:
     folder = reports.new_folder()
     environment[REPORTS] = folder or ""
     status = launcher.run(command, environment)
-    reports.say_and_remove(folder, command, os.waitstatus_to_exitcode(status), program)
+    stopped = reports.say_and_remove(folder, command, os.waitstatus_to_exitcode(status), program)
     if explainer:
         explainer.finish()
-    return launcher.end_as(status)
+    # A launcher in between (torchrun, accelerate launch) has made a code of its own of it.
+    return EXIT_ON_INCIDENT if stopped and os.waitstatus_to_exitcode(status) > 0 else launcher.end_as(status)
 
 
 def main(arguments: list | None = None) -> int:

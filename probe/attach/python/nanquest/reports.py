@@ -3,7 +3,7 @@
 Each Python process that the probe was loaded into leaves a file named by its number in a folder that lasts as long as the
 launcher: empty from its start, then a JSON object with "torch" (imported: its version), "off" (said why on stderr), and, once
 it trains, "run_dir", "steps", "incidents", "carried_on" (steps of damage that was there), "skipped" (batches), "fell_back" (the
-step after which it went on in fp32, or null) and "ended". Nothing here fails a program.
+step after which it went on in fp32, or null), "ended", and "stopped" where the probe ended it. Nothing here fails a program.
 """
 
 from __future__ import annotations
@@ -156,13 +156,16 @@ def summary(processes: list, command: list, code: int, program=None) -> str:
             f"away, or {FROM_INSIDE}), and no program that is linked with LibTorch")
 
 
-def say_and_remove(folder: str | None, command: list, code: int, program=None) -> None:
-    """The end of a run."""
+def say_and_remove(folder: str | None, command: list, code: int, program=None) -> bool:
+    """The end of a run; whether the probe has stopped one of its processes."""
     if folder is None:
-        return
+        return False
     try:
-        if line := summary(_read(folder), command, code, program):
+        processes = _read(folder)
+        if line := summary(processes, command, code, program):
             say(line)
         shutil.rmtree(folder)
+        return any(process.get("stopped") for process in processes)
     except (OSError, ValueError, KeyError, TypeError) as problem:
         say(f"what the processes told can't be read: {problem}")
+        return False

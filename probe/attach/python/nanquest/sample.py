@@ -15,8 +15,8 @@ HELP = """goes on with texts, by a Hugging Face model folder and what was learne
 of the standard input is."""
 EXAMPLE = """examples:
   nanquest sample --model models/tiny-llama "The loss"
-  nanquest sample --model models/tiny-llama --adapter runs/chats/adapter --chat "Why did it diverge?"
-  nanquest sample --model runs/chats/model --temperature 0.8 --top-p 0.95 --seed 7 "The loss"
+  nanquest sample --model models/tiny-llama --adapter runs/chats/checkpoints/adapter --chat "Why did it diverge?"
+  nanquest sample --model runs/chats/checkpoints/model --temperature 0.8 --top-p 0.95 --seed 7 "The loss"
 
 Exit code: 0 done, 2 usage, 3 a bad file, 130 interrupted."""
 

@@ -17,6 +17,7 @@ ACTIONS = ("continue", "skip", "fallback_fp32", "stop")
 WITHHOLDS = ("skip", "fallback_fp32")  # of these, those that keep the optimizer from writing
 COUNTS = ("watch_every", "watch_first", "watch_after", "keep_steps", "keep_percent", "keep_memory_percent",
           "max_incidents", "few_files_from", "tape")
+EXIT_ON_INCIDENT = 4                # of a program that --on-incident, --on-forecast or --skip-limit ends
 TAPE = 64                           # steps of a tape that is asked for without a number
 OFF = "NANQUEST"                    # "off": nothing of nanquest does anything, however it is attached
 SWITCH = "NANQUEST_ATTACH"          # "1": attach when torch is imported

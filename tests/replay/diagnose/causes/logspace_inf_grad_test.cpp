@@ -29,7 +29,7 @@ at::Tensor a_closed_row() {
 TEST(LogspaceInfGrad, LogsumexpAndItsKindInSeveralFormats) {
   const at::Tensor w = leaf(at::randn({3, 4})), mask = a_closed_row();
   for (const at::ScalarType type : {at::kFloat, at::kHalf, at::kDouble}) {
-    const Finding f = finding_of(w, [&] {
+    const Finding f = found_in(w, [&] {
       const at::Tensor x = w.to(type) + at::zeros({3, 4}).to(type).masked_fill(mask, -kInf);
       const at::Tensor both = at::logaddexp(x.select(1, 0), x.select(1, 1));
       return at::where(at::isfinite(both), both, at::zeros_like(both)).to(at::kFloat).sum();
@@ -40,7 +40,7 @@ TEST(LogspaceInfGrad, LogsumexpAndItsKindInSeveralFormats) {
 
 TEST(LogspaceInfGrad, AMaximumTakenAwayByHand) {
   const at::Tensor w = leaf(at::randn({3, 4})), mask = a_closed_row();
-  const Finding f = finding_of(w, [&] {
+  const Finding f = found_in(w, [&] {
     const at::Tensor x = w.masked_fill(mask, -kInf);
     const at::Tensor m = at::amax(x, 1, true);
     return (at::exp(x - m).sum(1, true).log() + m).sum();
@@ -51,7 +51,7 @@ TEST(LogspaceInfGrad, AMaximumTakenAwayByHand) {
 TEST(LogspaceInfGrad, EmptyPartsThatAreMerged) {
   // Two parts of an attention, each with its own maximum and sum: in row 1 both saw nothing.
   const at::Tensor w = leaf(at::randn({3, 4})), mask = a_closed_row();
-  const Finding f = finding_of(w, [&] {
+  const Finding f = found_in(w, [&] {
     const at::Tensor x = w.masked_fill(mask, -kInf);
     const at::Tensor m1 = at::amax(x.narrow(1, 0, 2), 1), m2 = at::amax(x.narrow(1, 2, 2), 1);
     const at::Tensor m = at::maximum(m1, m2);
@@ -62,7 +62,7 @@ TEST(LogspaceInfGrad, EmptyPartsThatAreMerged) {
 
 TEST(LogspaceInfGrad, TheLogOfASumOfNothing) {
   const at::Tensor w = leaf(at::randn({3, 4})), mask = a_closed_row();
-  const Finding f = finding_of(w, [&] {
+  const Finding f = found_in(w, [&] {
     const at::Tensor x = w.masked_fill(mask, -kInf);
     return at::sigmoid(at::exp(x).sum(1).log()).sum() + at::logsumexp(at::exp(x).sum(1).log(), 0);
   });
@@ -71,7 +71,7 @@ TEST(LogspaceInfGrad, TheLogOfASumOfNothing) {
 
 TEST(LogspaceInfGrad, ASoftmaxByHandIsNot) {
   const at::Tensor w = leaf(at::randn({3, 4})), mask = a_closed_row();
-  const Finding f = finding_of(w, [&] {
+  const Finding f = found_in(w, [&] {
     const at::Tensor x = w.masked_fill(mask, -kInf);
     const at::Tensor e = at::exp(x - at::amax(x, 1, true));
     return (e / e.sum(1, true)).pow(2).sum();
@@ -83,13 +83,13 @@ TEST(LogspaceInfGrad, AMaskTakenFromAMaskIsNot) {
   const at::Tensor w = leaf(at::zeros({4}));
   at::Tensor mask = at::zeros({4});
   mask[1] = kInf;
-  const Finding f = finding_of(w, [&] { return at::softmax((w - mask) + mask, 0).pow(2).sum(); });
+  const Finding f = found_in(w, [&] { return at::softmax((w - mask) + mask, 0).pow(2).sum(); });
   EXPECT_NE(f.label, Label::logspace_inf_grad) << f.explanation;
 }
 
 TEST(LogspaceInfGrad, ARootAtZeroIsNot) {
   const at::Tensor w = leaf(at::tensor({0.f, 4.f}));
-  EXPECT_EQ(finding_of(w, [&] { return at::sqrt(w).sum(); }).label, Label::singular_grad);
+  EXPECT_EQ(found_in(w, [&] { return at::sqrt(w).sum(); }).label, Label::singular_grad);
 }
 
 }  // namespace

@@ -20,7 +20,7 @@ TEST(UnselectedBranch, WhereOverRootPowAndLog) {
   const at::Tensor w = leaf(at::tensor({0.f, 4.f, 0.f, 9.f}));
   const at::Tensor zero = at::zeros({4});
   const auto branch = [&](const std::function<at::Tensor()>& f) {
-    return finding_of(w, [&] { return at::where(w > 0, f(), zero).sum(); });
+    return found_in(w, [&] { return at::where(w > 0, f(), zero).sum(); });
   };
   for (const auto& f : std::vector<std::function<at::Tensor()>>{
            [&] { return at::sqrt(w); }, [&] { return at::pow(w, 0.3); }, [&] { return at::log(w); },
@@ -51,7 +51,7 @@ TEST(UnselectedBranch, ItsPlaceboTouchesOtherElementsOfTheBranch) {
 
 TEST(UnselectedBranch, AnOverflowThatIsThrownAway) {
   const at::Tensor w = leaf(at::tensor({200.f, 1.f, -3.f}));
-  const Finding f = finding_of(w, [&] { return at::where(w > 80, w, at::log1p(at::exp(w))).sum(); });
+  const Finding f = found_in(w, [&] { return at::where(w > 80, w, at::log1p(at::exp(w))).sum(); });
   EXPECT_EQ(f.label, Label::unselected_branch) << f.explanation;
 }
 
@@ -71,7 +71,7 @@ TEST(UnselectedBranch, WhatForwardThrowsAwayDoesItsHarmInBackward) {
 
 TEST(UnselectedBranch, WhatNanToNumTakesOut) {
   const at::Tensor w = leaf(at::tensor({1.f, 2.f})), n = at::tensor({0.f, 4.f});
-  const Finding f = finding_of(w, [&] { return at::nan_to_num(w * n / n, 0.0).sum(); });
+  const Finding f = found_in(w, [&] { return at::nan_to_num(w * n / n, 0.0).sum(); });
   EXPECT_EQ(f.label, Label::unselected_branch) << f.explanation;
 }
 
@@ -96,9 +96,9 @@ TEST(UnselectedBranch, TheChoiceMustComeBeforeTheFirstSingularOp) {
 
 TEST(UnselectedBranch, AMaskOfZerosAndAMaximum) {
   const at::Tensor w = leaf(at::tensor({0.f, 4.f})), keep = at::tensor({0.f, 1.f});
-  const Finding masked = finding_of(w, [&] { return (at::sqrt(w) * keep).sum(); });
+  const Finding masked = found_in(w, [&] { return (at::sqrt(w) * keep).sum(); });
   EXPECT_EQ(masked.label, Label::unselected_branch) << masked.explanation;
-  const Finding clamped = finding_of(w, [&] { return at::clamp_min(at::sqrt(w), 1e-3).sum(); });
+  const Finding clamped = found_in(w, [&] { return at::clamp_min(at::sqrt(w), 1e-3).sum(); });
   EXPECT_EQ(clamped.label, Label::unselected_branch) << clamped.explanation;
 }
 
@@ -108,7 +108,7 @@ TEST(UnselectedBranch, WholeRowsOfAReduction) {
   const at::Tensor w = leaf(values);
   const at::Tensor valid = at::arange(3) != 1;
   const Finding f =
-      finding_of(w, [&] { return at::where(valid, w.pow(2).sum(1).sqrt(), at::zeros({3})).sum(); });
+      found_in(w, [&] { return at::where(valid, w.pow(2).sum(1).sqrt(), at::zeros({3})).sum(); });
   EXPECT_EQ(f.label, Label::unselected_branch) << f.explanation;
 }
 
@@ -129,21 +129,21 @@ TEST(UnselectedBranch, ItsFixLeavesTheLossAlone) {
 
 TEST(UnselectedBranch, ARootThatIsUsedIsNot) {
   const at::Tensor w = leaf(at::tensor({0.f, 4.f}));
-  EXPECT_NE(finding_of(w, [&] { return at::where(w >= 0, at::sqrt(w), at::zeros({2})).sum(); }).label,
+  EXPECT_NE(found_in(w, [&] { return at::where(w >= 0, at::sqrt(w), at::zeros({2})).sum(); }).label,
             Label::unselected_branch);
 }
 
 TEST(UnselectedBranch, ADerivativeOfZeroThatIsNoSelectionIsNot) {
   // The square sends 2 sqrt(0) = 0 back to the root: nothing was thrown away.
   const at::Tensor w = leaf(at::tensor({0.f, 4.f}));
-  const Finding f = finding_of(w, [&] { return at::sqrt(w).pow(2).sum(); });
+  const Finding f = found_in(w, [&] { return at::sqrt(w).pow(2).sum(); });
   EXPECT_EQ(f.label, Label::singular_grad) << f.explanation;
 }
 
 TEST(UnselectedBranch, SaturationIsNoSelection) {
   // tanh(1 / 0) = 1 counts in the loss.
   const at::Tensor w = leaf(at::tensor({0.f, 4.f}));
-  EXPECT_NE(finding_of(w, [&] { return at::tanh(at::reciprocal(w)).sum(); }).label, Label::unselected_branch);
+  EXPECT_NE(found_in(w, [&] { return at::tanh(at::reciprocal(w)).sum(); }).label, Label::unselected_branch);
 }
 
 TEST(UnselectedBranch, BadBatchUnderAMaskIsNot) {
