@@ -130,7 +130,8 @@ TEST(Tape, AFileHoldsItsStepsAndTheyComeBackFromThere) {
     before = step.end;
   }
   std::map<std::string, at::Tensor> data;
-  for (const TensorInfo& tensor : file->tensors().value()) {
+  const std::vector<TensorInfo> tensors = file->tensors().value();
+  for (const TensorInfo& tensor : tensors) {
     EXPECT_TRUE(tensor.path.starts_with(kTapePrefix)) << tensor.path;
     data[tensor.path] = read_as_tensor(*file, tensor.path).value();
   }
