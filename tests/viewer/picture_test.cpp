@@ -43,8 +43,11 @@ class Picture : public ::testing::Test {
 TEST_F(Picture, EveryPanelIsDrawn) {
   std::vector<Panel> panels = {Panel::all};
   for (const PanelInfo& info : all_panels()) panels.push_back(info.panel);
+  const std::string of_ranks = temp_.path() + "/ranks";
+  testing::write_run(of_ranks);
+  testing::write_ranks(of_ranks, 64);
   for (const Panel panel : panels) {
-    const Image image = picture(run_, panel);
+    const Image image = picture(panel == Panel::ranks ? of_ranks : run_, panel);
     ASSERT_EQ(image.rgb.size(), 1280u * 800u * 3u);
     std::set<int> colours;
     int ground = 0;

@@ -2,13 +2,14 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
-#include <map>
+#include <set>
 
 #include "probe/snapshot/atomic_file.h"
 #include "tests/viewer/damage.h"
 #include "tests/viewer/driver.h"
 #include "tests/viewer/story.h"
 #include "viewer/model/verdict_page.h"
+#include "viewer/panels/layouts.h"
 #include "viewer/ui/marks.h"
 #include "viewer/ui/pace.h"
 #include "viewer/ui/style.h"
@@ -25,9 +26,11 @@ class UiTest : public testing::OpenStory {};
 TEST_F(UiTest, EveryPanelDrawsOnlyFiniteVertices) {
   std::vector<Panel> panels = {Panel::all};
   for (const PanelInfo& info : all_panels()) panels.push_back(info.panel);
+  testing::write_ranks(dir(), 6);
+  Session of_ranks = open(dir());
   for (const Panel panel : panels)
     for (const float width : {1280.0f, 400.0f}) {
-      Driver driver(session(), panel, width, 600);
+      Driver driver(panel == Panel::ranks ? of_ranks : session(), panel, width, 600);
       driver.frame(5);
       EXPECT_GT(driver.vertices(), 300) << panel_name(panel);
       EXPECT_EQ(driver.bad_vertices(), 0) << panel_name(panel);
@@ -210,11 +213,11 @@ TEST_F(UiTest, ADamagedIncidentIsSaidAndTheOthersCanBeOpened) {
 TEST_F(UiTest, DefaultLayoutShowsEveryPanel) {
   Driver driver(session(), Panel::all);
   driver.frame(5);
-  // Those that share a place are tabs of it, the last of them in front.
-  std::map<Place, const PanelInfo*> front;
-  for (const PanelInfo& panel : all_panels()) front[panel.place] = &panel;
+  // Those that share a box are tabs of it, one of them in front.
+  std::set<Panel> front;
+  for (const Tabs& tabs : tabs_of(all_layouts().front())) front.insert(tabs.front);
   for (const PanelInfo& panel : all_panels())
-    EXPECT_EQ(Driver::shows(panel.title), front[panel.place] == &panel) << panel.title;
+    EXPECT_EQ(Driver::shows(panel.title), front.count(panel.panel) == 1) << panel.title;
   for (const char* item : {"Weight norm", "##filter", "90"}) EXPECT_TRUE(driver.sees(item)) << item;
 }
 

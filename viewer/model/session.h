@@ -220,7 +220,7 @@ class Session {
   void start_sample();
   /// What the files looked like when they were read: another stamp, other contents.
   struct Stamps {
-    std::string series, manifest, incidents;
+    std::string series, manifest, incidents, folder;
     bool operator==(const Stamps&) const = default;
   };
   Stamps stamps() const;

@@ -77,8 +77,7 @@ Session::Stamps Session::stamps() const {
   for (const SeriesFile& file : listing_->series)
     now.series += file_stamp(file.path) + file_stamp(ranges_path(path_, file.rank));
   now.manifest = file_stamp(manifest_path(path_));
-  // A rank that leaves a row makes no incident: the folder changes all the same.
-  if (manifest_ && manifest_->world_size > 1) now.incidents += folder_stamp(incidents_dir(path_));
+  now.folder = folder_stamp(incidents_dir(path_));
   for (const IncidentFiles& files : listing_->lost) now.incidents += file_stamp(files.verdict);
   for (const IncidentFiles& files : listing_->incidents)
     now.incidents += file_stamp(files.snapshot) + file_stamp(verdict_path(files.snapshot)) +
@@ -121,8 +120,10 @@ bool Session::poll_own() {
     return news && (!lost_.empty() || reload_own().ok());
   }
   Stamps now = stamps();
+  // A rank that leaves a row makes no incident: the folder changes all the same.
+  if (!manifest_ || manifest_->world_size < 2) now.folder = stamps_->folder;
   if (now == *stamps_) return false;
-  if (now.incidents != stamps_->incidents) return reload_own().ok();
+  if (now.incidents != stamps_->incidents || now.folder != stamps_->folder) return reload_own().ok();
   if (now.manifest != stamps_->manifest && !read_manifest_again()) return reload_own().ok();
   if (now.series != stamps_->series) load_series(series_rank_);
   keep_statistic();

@@ -125,7 +125,13 @@ void Ui::draw_panels() {
 #ifdef IMGUI_HAS_DOCK
   const ImGuiID space = ImGui::GetID("nanquest layout");
   const bool unknown = ImGui::DockBuilderGetNode(space) == nullptr;  // nothing was remembered
-  if (!layout_made_ && (unknown || forget_layout_)) build_layout(space, viewport.WorkSize, *layout_);
+  if (!layout_made_ && (unknown || forget_layout_)) {
+    build_layout(space, viewport.WorkSize, *layout_);
+    // Windows that appear for the first time come to the front one after the other, whatever their node
+    // remembers.
+    if (front_.empty())
+      for (const Tabs& tabs : tabs_of(*layout_)) front_.push_back(tabs.front);
+  }
   ImGui::DockSpaceOverViewport(space, &viewport);
 #endif
   const std::optional<Panel> wanted = std::exchange(state_.wanted, std::nullopt);
