@@ -2,7 +2,7 @@
 """clang-tidy over sources: `tidy.py BUILD_FOLDER [--all] [--since REVISION] [--jobs N] [--minutes M]`.
 
 Without --all: the sources of the product that see no header of LibTorch (those take half a minute each), and all that
-differ from REVISION, those first. The build folder must hold compile_commands.json of a configuration without
+differ from REVISION, those first. Sources that are compiled together (NANQUEST_UNITY) are looked at together. The build folder must hold compile_commands.json of a configuration without
 precompiled headers; nothing has to be built. A source without findings is not looked at again until it, a header of
 ours that it includes, its compile command or .clang-tidy changes (in $NANQUEST_CACHE/tidy). After M minutes no other
 source is begun, and how many are left is said. Exit code 1 if anything was found.
@@ -22,6 +22,7 @@ import time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 PRODUCT = ("probe", "replay", "trainer", "viewer")
+GROUPED = re.compile(r'^#include "(/[^"]+\.cpp)"', re.M)
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.M)
 
 
@@ -33,14 +34,21 @@ def changed_since(revision):
     return {os.path.join(ROOT, path) for path in done.stdout.splitlines()}
 
 
+def sources_of(path):
+    """The product's sources that a compiled file holds: itself, or those that are compiled together as it."""
+    together = GROUPED.findall(read(path).decode(errors="replace")) if path.endswith("_cxx.cxx") else [path]
+    return [source for source in together
+            if source.endswith(".cpp") and os.path.relpath(source, ROOT).split(os.sep)[0] in PRODUCT]
+
+
 def choose(commands, everything, since):
-    ours = [path for path in sorted(commands)
-            if path.endswith(".cpp") and os.path.relpath(path, ROOT).split(os.sep)[0] in PRODUCT]
+    ours = [path for path in sorted(commands) if sources_of(path)]
     if everything:
         return ours
     changed = changed_since(since) if since else set()
-    wanted = [path for path in ours if path in changed or "torch/include" not in commands[path]]
-    return sorted(wanted, key=lambda path: path not in changed)
+    news = {path for path in ours if changed.intersection(sources_of(path))}
+    wanted = [path for path in ours if path in news or "torch/include" not in commands[path]]
+    return sorted(wanted, key=lambda path: path not in news)
 
 
 @functools.lru_cache(maxsize=None)
@@ -51,7 +59,8 @@ def read(path):
 
 def own_files(path):
     """The source and every header of ours that it includes, directly or not."""
-    seen, todo = {path}, [path]
+    seen = set(sources_of(path))
+    todo = list(seen)
     while todo:
         file = todo.pop()
         for name in INCLUDE.findall(read(file).decode(errors="replace")):
@@ -116,7 +125,8 @@ def main():
                 found += 1
                 print(text, flush=True)
     known = len(paths) - len(todo)
-    print(f"tidy: {len(paths)} sources, {found} with findings"
+    count = sum(len(sources_of(path)) for path in paths)
+    print(f"tidy: {count} sources in {len(paths)} units, {found} of them with findings"
           + (f"; {known} known to be clean" if known else "")
           + (f"; {left} left for another time after {args.minutes:g} minutes" if left else ""))
     return 1 if found or not paths else 0

@@ -79,7 +79,7 @@ Status write_snapshot(const Recording& recording, const std::string& path) {
       const auto type = dtype_of(tensor.scalar_type());
       if (!type) return Error{ErrorCode::internal, name + ": element type can't be stored", ""};
       const at::Tensor flat = tensor.contiguous();
-      const Status stored =
+      Status stored =
           writer->write_tensor(name, {*type, flat.sizes(), flat.numel() ? flat.const_data_ptr() : nullptr});
       if (!stored) return stored;
     }
