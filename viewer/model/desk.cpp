@@ -149,7 +149,7 @@ Result<Desk> read_desk(const std::string& folder, const std::string& run) {
 Status write_desk(const std::string& folder, const Session& session, const Desk& desk) {
   const std::string path = desk_path(folder, session.path());
   if (path.empty() || desk.unreadable) return {};
-  if (const Status may = may_write(session, path); !may) return may;
+  if (Status may = may_write(session, path); !may) return may;
   Json json = {{"format", kFormat},     {"version", kDeskVersion}, {"run", whole_path(session.path())},
                {"layout", desk.layout}, {"theme", desk.theme},     {"front", desk.front}};
   if (desk.steps) json["steps"] = {desk.steps->first, desk.steps->second};
