@@ -85,6 +85,7 @@ Result<SnapshotReader> open_tasted(const std::string& path) {
 Status run_apart(const std::vector<std::string>& command, const ChildLimits& limits) {
   std::vector<std::string> words = command;
   std::vector<char*> arguments;
+  arguments.reserve(words.size() + 1);
   for (std::string& word : words) arguments.push_back(word.data());
   arguments.push_back(nullptr);
   const pid_t child = fork();
