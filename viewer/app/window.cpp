@@ -131,7 +131,7 @@ void loop(GLFWwindow* window, Session& session, Loader& loader, const UiOptions&
     if (const std::string path = std::exchange(events.dropped, ""); !path.empty()) ui.state().open(path);
     follower.look(ui.state());
     something = ui.collect() || something;
-    if (std::exchange(arrival.there, false)) ui.state().arrived = std::move(arrival);
+    if (std::exchange(arrival.there, false)) ui.state().arrived = arrival;
     const Changing now{title_of(session), session.age_text(), loader.doing()};
     if (now.title != drawn.title) glfwSetWindowTitle(window, now.title.c_str());
     if (now != drawn) something = true, drawn = now;
