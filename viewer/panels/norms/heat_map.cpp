@@ -121,6 +121,7 @@ ImU32 cell_colour(double t) {
   constexpr int steps = 256;
   static const std::vector<ImU32> colours = [] {
     std::vector<ImU32> all;
+    all.reserve(static_cast<std::size_t>(steps));
     for (int i = 0; i < steps; ++i) all.push_back(viridis(static_cast<double>(i) / (steps - 1)));
     return all;
   }();
