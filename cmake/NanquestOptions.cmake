@@ -6,7 +6,7 @@ foreach(part TORCH VIEWER CUDA PYTHON TESTS)
 endforeach()
 option(NANQUEST_SANITIZE "AddressSanitizer and UndefinedBehaviorSanitizer" OFF)
 option(NANQUEST_WERROR "Warnings are errors" OFF)
-option(NANQUEST_UNITY "Compile eight sources at a time: all of it takes a third of the time; OFF for work on a few files" ON)
+option(NANQUEST_UNITY "Compile eight sources at a time: a whole build is much quicker; OFF for work on a few files" ON)
 
 if(NOT CMAKE_BUILD_TYPE)
   set(CMAKE_BUILD_TYPE Release CACHE STRING "" FORCE)

@@ -71,9 +71,9 @@ def own_files(path):
     return sorted(seen)
 
 
-def key_of(program, path, command):
+def key_of(version, path, command):
     """What a finding can depend on, as one number; headers of others count by their folders' names."""
-    parts = hashlib.sha256(subprocess.run([program, "--version"], capture_output=True).stdout)
+    parts = hashlib.sha256(version)
     words = [word for word in shlex.split(command) if not word.endswith(".o")]
     parts.update(" ".join(words).replace(ROOT, "").encode())
     for file in [os.path.join(ROOT, ".clang-tidy")] + own_files(path):
@@ -113,7 +113,8 @@ def main():
     if os.environ.get("NANQUEST_CACHE"):
         folder = os.path.join(os.environ["NANQUEST_CACHE"], "tidy")
         os.makedirs(folder, exist_ok=True)
-        marks = {path: os.path.join(folder, key_of(program, path, commands[path])) for path in paths}
+        version = subprocess.run([program, "--version"], capture_output=True).stdout
+        marks = {path: os.path.join(folder, key_of(version, path, commands[path])) for path in paths}
     todo = [path for path in paths if not (marks[path] and os.path.exists(marks[path]))]
     end = time.monotonic() + 60 * args.minutes
 

@@ -16,7 +16,6 @@ namespace {
 
 constexpr std::string_view kPrefix = "base_model.model.";
 constexpr int kDeepestAdapter = 16;
-constexpr std::size_t kLargestAdapterConfig = std::size_t{16} << 20;
 
 /// Refuses what changes the result of an adapter and is not computed here.
 void check_extras(const ConfigReader& file, const nlohmann::json& object) {
@@ -62,7 +61,7 @@ Result<AdapterFolder> read_adapter(const std::string& folder) {
   if (!std::filesystem::exists(path, ec))
     return Error{ErrorCode::bad_file, folder + " is no folder of an adapter: it has no adapter_config.json",
                  "give the folder that PEFT's save_pretrained made"};
-  Result<std::string> text = read_whole_file(path, kLargestAdapterConfig);
+  Result<std::string> text = read_whole_file(path, kLargestConfig);
   if (!text) return text.error();
   try {
     adapter.lora = read_options(*text, path);

@@ -17,6 +17,9 @@ struct Refused {
   Error error;
 };
 
+/// Bytes of a file of settings, of a model or an adapter; what is larger is none.
+inline constexpr std::size_t kLargestConfig = std::size_t{16} << 20;
+
 /// One object of the file. A key whose value is null is as good as absent, but for those where null says
 /// "none".
 class ConfigReader {

@@ -13,7 +13,6 @@ namespace nanquest::trainer {
 namespace {
 
 constexpr int kDeepestConfig = 32;
-constexpr std::size_t kLargestConfig = std::size_t{16} << 20;
 
 /// What a family is without config.json saying so.
 struct Family {
