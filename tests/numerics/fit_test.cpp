@@ -10,7 +10,7 @@
 namespace nanquest {
 namespace {
 
-std::ostream& operator<<(std::ostream& out, const Fit& fit) {
+[[maybe_unused]] std::ostream& operator<<(std::ostream& out, const Fit& fit) {
   return out << fit.overflow << " overflow, " << fit.flushed << " flushed, " << fit.subnormal << " subnormal";
 }
 

@@ -210,7 +210,9 @@ TEST(Blame, MemoryThatLivesOnIsHarmedIfItStaysBad) {
       if (mended) s.op("aten::clamp_", {whole(shadow, 4, kOneInf)}, {whole(shadow, 4)});
       const bool harm = !mended && origin != SlotOrigin::input;
       EXPECT_EQ(find_culprit(s.doc), harm);
-      if (harm) EXPECT_EQ(s.doc.culprit.op, log.row());
+      if (harm) {
+        EXPECT_EQ(s.doc.culprit.op, log.row());
+      }
     }
 }
 

@@ -28,8 +28,13 @@ Status tasted(Taste as, const std::string& path);
 Result<SnapshotReader> open_tasted(const std::string& path);
 
 struct ChildLimits {
-  double seconds = 120;                           ///< until it is ended
-  std::uint64_t memory = std::uint64_t{8} << 30;  ///< bytes of address space
+#ifdef __SANITIZE_ADDRESS__
+  static constexpr std::uint64_t kMemory = ~std::uint64_t{0};  // the sanitizer reserves terabytes of addresses
+#else
+  static constexpr std::uint64_t kMemory = std::uint64_t{8} << 30;
+#endif
+  double seconds = 120;            ///< until it is ended
+  std::uint64_t memory = kMemory;  ///< bytes of address space
 };
 /// Runs a program with no input and no output, no files written and no core left. `bad_file`, with the words
 /// of how it ended, if a signal ended it or it took too long; ok for every exit code: what is merely wrong
