@@ -8,15 +8,15 @@
 #include <cstring>
 
 #include "probe/tensor/tensor_scan.h"
+#include "replay/rewind/outside_writes.h"
 #include "replay/verdict/last_bit.h"
 
 namespace nanquest {
 namespace {
 
 constexpr const char* kKnown =
-    "a tape can be run with lr=*FACTOR, warmup=STEPS, clip=NORM, moments=reset, precision=fp32|bf16|fp64 and "
-    "skip=STEP; anything else "
-    "changes the program: nanquest rehearse";
+    "a tape can be run with lr=*FACTOR, warmup=STEPS, clip=NORM, moments=reset, precision=fp32|bf16|fp64, "
+    "undo=STEP and skip=STEP; anything else changes the program: nanquest rehearse";
 
 Error usage(const std::string& text, const std::string& what) {
   return {ErrorCode::usage, "--set " + text + ": " + what, kKnown};
@@ -113,6 +113,12 @@ Result<TapeChange> parse_change(const std::string& text, const SnapshotDoc& tape
       return usage(text, "no such precision");
     return made;
   }
+  if (key == "undo") {
+    const long long step = std::strtoll(value.c_str(), &end, 10);
+    if (value.empty() || *end != '\0') return usage(text, "a step is wanted, undo=120");
+    made.change.undo = step;
+    return made;
+  }
   if (key == "skip") {
     if (value != std::to_string(bad_step))
       return usage(
@@ -128,6 +134,7 @@ std::vector<std::string> usual_changes(const TapeDoc& tape, std::int64_t bad_ste
                                       "clip=1", "moments=reset"};
   if (has_format(tape.trace, DType::float16) || has_format(tape.trace, DType::bfloat16))
     changes.emplace_back("precision=fp32");
+  for (const std::int64_t step : odd_steps(tape)) changes.push_back("undo=" + std::to_string(step));
   changes.push_back("skip=" + std::to_string(bad_step));
   return changes;
 }

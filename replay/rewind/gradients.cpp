@@ -47,8 +47,8 @@ Result<std::vector<TapeGradient>> gradients_of(const TraceGraph& graph, const St
   for (std::int32_t i = step.gate; i < step.end; ++i) {
     if (unscales(graph, OpId{i})) return unsupported(step, "the optimizer takes the loss scale off itself");
     for (const TensorId row : graph.written(OpId{i}))
-      if (const SlotId slot = graph.slot(row); slot && origin(slot) == SlotOrigin::parameter &&
-                                               weights.insert(slot.row()).second)
+      if (const SlotId slot = graph.slot(row);
+          slot && origin(slot) == SlotOrigin::parameter && weights.insert(slot.row()).second)
         of_weights.insert(graph.tensor(row).sizes);
   }
   for (std::int32_t i = step.gate; i < step.end; ++i)

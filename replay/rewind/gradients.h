@@ -17,9 +17,9 @@ struct TapeGradient {
 };
 
 /// What the ops of the update [step.gate, step.end) read that the same step made before its gate, with the
-/// sizes of the weights that are written there, one for each; nothing if none is. `unsupported`, with the reason, where they
-/// can't be told apart, are parts of larger memory, or still carry a loss scale that the optimizer itself
-/// takes off. The step's update was made.
+/// sizes of the weights that are written there, one for each; nothing if none is. `unsupported`, with the
+/// reason, where they can't be told apart, are parts of larger memory, or still carry a loss scale that the
+/// optimizer itself takes off. The step's update was made.
 Result<std::vector<TapeGradient>> gradients_of(const TraceGraph& graph, const StepSpan& span,
                                                const TapeStep& step);
 

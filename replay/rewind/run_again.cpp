@@ -12,6 +12,7 @@
 
 #include "replay/rewind/gradients.h"
 #include "replay/rewind/once_more.h"
+#include "replay/rewind/outside_writes.h"
 #include "replay/trace/watch.h"
 
 namespace nanquest {
@@ -73,7 +74,11 @@ class Watched {
         return false;
       at(spans[s].end - 1, [this, step](Written&) { step_is_over(step.step); });
     }
-    if (slower()) watch_other_writes();
+    if (slower() || change_.undo) {
+      const std::vector<OutsideWrite> others = outside_writes(graph_, tape_.steps, spans);
+      if (slower()) watch_other_writes(others);
+      if (change_.undo && !undo(others)) return false;
+    }
     if ((slower() || change_.clip > 0) && updates_ == 0)
       return refuse("no update of a weight is on the tape");
     return true;
@@ -220,19 +225,48 @@ class Watched {
   }
 
   /// What writes a weight between two updates is no update, and stays as it is.
-  void watch_other_writes() {
-    const auto in_update = [&](std::int32_t op) {
-      const auto after = std::upper_bound(tape_.steps.begin(), tape_.steps.end(), op,
-                                          [](std::int32_t o, const TapeStep& step) { return o < step.gate; });
-      return after != tape_.steps.begin() && std::prev(after)->end != kNone && op < std::prev(after)->end;
+  void watch_other_writes(const std::vector<OutsideWrite>& others) {
+    for (const OutsideWrite& other : others)
+      if (std::binary_search(weights_.begin(), weights_.end(), other.slot.row()))
+        at(other.write.op.row(), [this, slot = other.slot.row(),
+                                  entry = static_cast<std::size_t>(other.write.entry)](Written& written) {
+          if (entry < written.size() && written[entry].defined())
+            before_[slot] = whole_memory(written[entry]).clone();
+        });
+  }
+
+  /// False: the step writes nothing there.
+  bool undo(const std::vector<OutsideWrite>& others) {
+    const auto last = std::find_if(tape_.steps.begin(), tape_.steps.end(),
+                                   [this](const TapeStep& step) { return step.step == runner_.bad_step_; });
+    const auto once = static_cast<std::size_t>(last - tape_.steps.begin()) + 1;
+    bool any = false;
+    for (const OutsideWrite& other : others) {
+      const std::size_t first = other.step < once ? other.step : other.step - once;
+      if (tape_.steps[first].step != *change_.undo) continue;
+      any = true;
+      take_back(other);
+    }
+    return any || refuse("step " + std::to_string(*change_.undo) +
+                         " writes no weight and no moment outside of its update");
+  }
+
+  /// The memory as it was before the op, put back behind it.
+  void take_back(const OutsideWrite& other) {
+    const auto kept = std::make_shared<at::Tensor>();
+    std::vector<std::int32_t> positions;
+    for (const TraceGraph::Argument& argument : graph_.arguments(other.write.op))
+      if (graph_.slot(argument.row) == other.slot) positions.push_back(argument.position);
+    reads_[other.write.op.row()] = [kept, positions](std::vector<c10::IValue>& stack) {
+      for (const std::int32_t position : positions)
+        if (const auto i = static_cast<std::size_t>(position); i < stack.size() && stack[i].isTensor())
+          *kept = whole_memory(stack[i].toTensor()).clone();
+      return false;
     };
-    for (const std::int32_t slot : weights_)
-      for (const TraceGraph::Write& write : graph_.writes(SlotId{slot}))
-        if (!in_update(write.op.row()))
-          at(write.op.row(), [this, slot, entry = static_cast<std::size_t>(write.entry)](Written& written) {
-            if (entry < written.size() && written[entry].defined())
-              before_[slot] = whole_memory(written[entry]).clone();
-          });
+    at(other.write.op.row(), [kept, entry = static_cast<std::size_t>(other.write.entry)](Written& written) {
+      if (kept->defined() && entry < written.size() && written[entry].defined())
+        whole_memory(written[entry]).copy_(*kept);
+    });
   }
 
   std::string name_of(std::int32_t slot) const {

@@ -41,6 +41,9 @@ class TapeRunner {
     std::int64_t warmup = 0;
     /// Largest 2-norm of an update's gradients together; longer ones are scaled down to it. 0: any.
     double clip = 0;
+    /// What this step writes into weights and the optimizer's state outside of its update is taken back, also
+    /// where it comes again.
+    std::optional<std::int64_t> undo = {};
     /// As TraceEdit::slot_edit.
     std::map<std::int32_t, std::function<void(at::Tensor&)>> slots = {};
   };

@@ -18,14 +18,15 @@ struct Price {
 
 /// Settings by what it costs to change them, in the words of Python programs and of nanquest-trainer.
 constexpr std::array kPrices = std::to_array<Price>(
-    {{"precision", "PRECISION", 0},     {"amp-dtype", "PRECISION", 0},  {"skip", "BAD_DATA", 1},
-     {"weight-decay", "DIVERGENCE", 2}, {"momentum", "DIVERGENCE", 2},  {"beta1", "DIVERGENCE", 2},
-     {"beta2", "DIVERGENCE", 2},        {"eps", "DIVERGENCE", 2},       {"adam-eps", "DIVERGENCE", 2},
-     {"lr", "DIVERGENCE", 2},           {"warmup", "DIVERGENCE", 2},    {"warmup-ratio", "DIVERGENCE", 2},
-     {"clip", "DIVERGENCE", 2},         {"grad-clip", "DIVERGENCE", 2}, {"module-clip", "DIVERGENCE", 2},
-     {"zclip", "DIVERGENCE", 2},        {"spam", "DIVERGENCE", 2},      {"z-loss", "DIVERGENCE", 2},
-     {"qk-clip", "DIVERGENCE", 2},      {"qk-norm", "DIVERGENCE", 2},   {"moments", "BAD_STATE", 3}});
-constexpr Price kOther = {"", "UNKNOWN", 4};
+    {{"precision", "PRECISION", 0},     {"amp-dtype", "PRECISION", 0},  {"skip", "BAD_DATA", 2},
+     {"weight-decay", "DIVERGENCE", 3}, {"momentum", "DIVERGENCE", 3},  {"beta1", "DIVERGENCE", 3},
+     {"beta2", "DIVERGENCE", 3},        {"eps", "DIVERGENCE", 3},       {"adam-eps", "DIVERGENCE", 3},
+     {"lr", "DIVERGENCE", 3},           {"warmup", "DIVERGENCE", 3},    {"warmup-ratio", "DIVERGENCE", 3},
+     {"clip", "DIVERGENCE", 3},         {"grad-clip", "DIVERGENCE", 3}, {"module-clip", "DIVERGENCE", 3},
+     {"zclip", "DIVERGENCE", 3},        {"spam", "DIVERGENCE", 3},      {"z-loss", "DIVERGENCE", 3},
+     {"qk-clip", "DIVERGENCE", 3},      {"qk-norm", "DIVERGENCE", 3},   {"moments", "BAD_STATE", 4},
+     {"undo", "BAD_STATE", 1}});
+constexpr Price kOther = {"", "UNKNOWN", 5};
 
 /// The dearest part of "lr=*0.5,clip=1".
 Price price_of(const std::string& change) {

@@ -4,7 +4,7 @@ import json
 import math
 import subprocess
 
-from attached import BIN, PROGRAMS, AttachTest, main
+from attached import BIN, PROGRAMS, ROOT, AttachTest, main
 
 PROGRAM, STEPS, KEPT = PROGRAMS / "diverges.py", 30, 8
 LONG = 20  # as many as a cure must be seen for, and some
@@ -93,6 +93,13 @@ class TapeTest(AttachTest):
         self.assertIsNone(left_out["losses"][bad - said["first_step"]])
         for change in ("lr=*0.5", "lr=*0.1", "moments=reset", "clip=1"):
             self.assertEqual(self.run_of(rehearsal, change)["failed_step"], bad, change)
+
+    def test_a_spoiled_moment_is_found_with_the_step_that_wrote_it(self):
+        process = self.observed(ROOT / "tests" / "attach" / "roots" / "made.py", "residual", "state", 1, 75, "out.json",
+                                options=("--level", "trace", "--tape", LONG))
+        self.assert_exit(process)
+        rehearsal = self.replay("rewind", self.incidents()[0], "--placebos", 1)["rehearsal"]
+        self.assertEqual((rehearsal["root"]["cause"], rehearsal["root"]["change"]), ("BAD_STATE", "undo=70"), rehearsal)
 
     def test_what_a_tape_cannot_change_is_said(self):
         _, snapshot = self.recorded("--tape", KEPT)

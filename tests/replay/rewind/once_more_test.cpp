@@ -9,6 +9,7 @@
 #include <string>
 
 #include "replay/rewind/changes.h"
+#include "replay/rewind/outside_writes.h"
 #include "replay/rewind/run_again.h"
 
 namespace nanquest {
@@ -69,14 +70,16 @@ struct HandMade {
     return op.first_output;
   }
 
-  /// `scale`: each batch is multiplied in place by 2 before it is used.
-  explicit HandMade(bool scale = false) {
+  /// `scale`: each batch is multiplied in place by 2 before it is used. `odd`: in this step 2 is added to the
+  /// weight before anything else.
+  explicit HandMade(bool scale = false, int odd = -1) {
     const double rate = 0.5;
     const std::int32_t w = slot("w", SlotOrigin::parameter, 1);
     const std::int32_t one = slot("one", SlotOrigin::external, 1);
     const std::int32_t two = slot("two", SlotOrigin::external, 2);
     for (int i = 0; i < kSteps; ++i) {
       const std::int32_t x = slot("x" + std::to_string(i), SlotOrigin::external, static_cast<float>(i + 1));
+      if (i == odd) op("aten::add_", "Tensor", w, two, w);
       if (scale) op("aten::mul_", "Tensor", x, two, x);
       const std::int32_t loss = op("aten::mul", "Tensor", w, x, made());
       TapeStep step{
@@ -198,6 +201,17 @@ TEST(OnceMore, LongGradientsAreClipped) {
   EXPECT_EQ(run.not_tried, "no update has gradients of such a norm: the largest is 3");
   EXPECT_EQ(run.change, "clip=4");
   EXPECT_TRUE(run.losses.empty());
+}
+
+TEST(OnceMore, WhatIsWrittenOutsideOfUpdatesIsTakenBack) {
+  EXPECT_TRUE(odd_steps(HandMade().tape).empty());
+  const HandMade made(false, 2);
+  EXPECT_EQ(odd_steps(made.tape), std::vector<std::int64_t>{12});
+  EXPECT_GT(losses(made, made.tape)[2], by_hand(0, 0.5)[2] + 5);
+  expect_same(losses(made, once_more(made.tape, 3), {.undo = 12}), by_hand(3, 0.5));
+  RehearsedRun run;
+  TapeRunner::make(made.tape, made.data, 13)->run({.undo = 11}, at::kCPU, run);
+  EXPECT_EQ(run.not_tried, "step 11 writes no weight and no moment outside of its update");
 }
 
 TEST(OnceMore, AnUpdateWhoseGradientsNobodyKnowsIsNotClipped) {

@@ -1,0 +1,37 @@
+#include "replay/rewind/outside_writes.h"
+
+#include <algorithm>
+#include <set>
+
+namespace nanquest {
+
+std::vector<OutsideWrite> outside_writes(const TraceGraph& graph, std::span<const TapeStep> steps,
+                                         std::span<const StepSpan> spans) {
+  std::vector<OutsideWrite> found;
+  const std::vector<Slot>& slots = graph.doc().slots;
+  for (std::size_t i = 0; i < slots.size(); ++i) {
+    if (slots[i].origin != SlotOrigin::parameter && slots[i].origin != SlotOrigin::optimizer_state) continue;
+    const SlotId slot{static_cast<std::int32_t>(i)};
+    for (const TraceGraph::Write& write : graph.writes(slot)) {
+      const auto span =
+          std::find_if(spans.begin(), spans.end(), [&](const StepSpan& s) { return write.op.row() < s.end; });
+      if (span == spans.end()) continue;
+      const auto step = static_cast<std::size_t>(span - spans.begin());
+      if (steps[step].end == kNone || write.op.row() < steps[step].gate) found.push_back({step, slot, write});
+    }
+  }
+  return found;
+}
+
+std::vector<std::int64_t> odd_steps(const TapeDoc& tape) {
+  constexpr std::size_t kMost = 2;
+  std::set<std::size_t> with;
+  for (const OutsideWrite& write : outside_writes(TraceGraph(tape.trace), tape.steps, spans_of(tape)))
+    with.insert(write.step);
+  if (with.size() > kMost || with.size() * 4 > tape.steps.size()) return {};
+  std::vector<std::int64_t> numbers;
+  for (const std::size_t step : with) numbers.push_back(tape.steps[step].step);
+  return numbers;
+}
+
+}  // namespace nanquest
