@@ -1,11 +1,11 @@
 """Whether a rewind names the root, on made runs whose root is known by construction (made.py): five architectures, four causes.
 
-usage: try_roots.py [--few | --unseen] [--jobs N] [--rows] [--table]
+usage: try_roots.py [--unseen] [--jobs N] [--rows] [--table]
 
-Runs that do not go bad count as nothing. "right": the root is that of the construction; "unknown": none is claimed, or
-UNKNOWN; "wrong": anything else. What a spoiled moment did is no root that a rewind can try: there every claim is wrong. That a
-rate is to blame is checked with the program itself: at a tenth of it the same run stays finite. Without --unseen the seeds are
-1 to 3, which were looked at while this was built; with it 101 to 104. Goals: right 85 %, wrong 3 % at most.
+Runs that do not go bad count as nothing. "right": the root is that of the construction; "unknown": none is claimed, or UNKNOWN;
+"wrong": anything else. That a rate is to blame is checked with the program itself: at a tenth of it the same run stays finite.
+Without --unseen the seeds are 1 to 3, which were looked at while this was built; with it 101 to 104. Goals: right 85 %, wrong
+3 % at most.
 """
 
 import argparse
@@ -63,13 +63,12 @@ def judge(result):
 
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("--few", action="store_true")
     parser.add_argument("--unseen", action="store_true")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--rows", action="store_true")
     parser.add_argument("--table", action="store_true")
     options = parser.parse_args()
-    cases = [("perceptron", "rate", 1), ("decoder", "half", 1)] if options.few else cases_of((101, 102, 103, 104) if options.unseen else (1, 2, 3))
+    cases = cases_of((101, 102, 103, 104) if options.unseen else (1, 2, 3))
     with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
         results = list(pool.map(run, cases))
     count = dict.fromkeys(("right", "unknown", "wrong", "healthy"), 0)
@@ -86,9 +85,8 @@ def main():
             print(f"| {ROOTS[cause]} ({cause}) | {row['right']} | {row['unknown']} | {row['wrong']} |")
     tried = sum(count.values()) - count["healthy"]
     print(f"{tried} runs went bad: {count['right']} right, {count['unknown']} unknown, {count['wrong']} wrong")
-    assert tried >= (2 if options.few else 20), "too few runs went bad"
+    assert tried >= 20, "too few runs went bad"
     assert count["wrong"] <= 0.03 * tried, "wrong roots"
-    assert not options.few or count["right"] == tried, "roots not found"
 
 
 if __name__ == "__main__":
