@@ -130,8 +130,9 @@ Result<TapeChange> parse_change(const std::string& text, const SnapshotDoc& tape
 }
 
 std::vector<std::string> usual_changes(const TapeDoc& tape, std::int64_t bad_step) {
-  std::vector<std::string> changes = {"lr=*0.5", "lr=*0.1", "warmup=" + std::to_string(tape.steps.size()),
-                                      "clip=1", "moments=reset"};
+  std::vector<std::string> changes = {"lr=*0.5",  "lr=*0.1",
+                                      "lr=*0.01", "warmup=" + std::to_string(tape.steps.size()),
+                                      "clip=1",   "moments=reset"};
   if (has_format(tape.trace, DType::float16) || has_format(tape.trace, DType::bfloat16))
     changes.emplace_back("precision=fp32");
   for (const std::int64_t step : odd_steps(tape)) changes.push_back("undo=" + std::to_string(step));

@@ -25,7 +25,7 @@ struct TapeChange {
 /// is left out). `usage` for other words; they say what a tape can't change.
 Result<TapeChange> parse_change(const std::string& text, const SnapshotDoc& tape, std::int64_t bad_step);
 
-/// What is tried where nobody asks for anything else: two smaller rates, a warm-up as long as the tape, a
+/// What is tried where nobody asks for anything else: three smaller rates, a warm-up as long as the tape, a
 /// clip at 1, moments reset, odd writes undone (odd_steps), fp32 where 16 bits were used, the incident's step
 /// left out.
 std::vector<std::string> usual_changes(const TapeDoc& tape, std::int64_t bad_step);
