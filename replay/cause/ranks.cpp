@@ -6,6 +6,7 @@
 #include <tuple>
 #include <vector>
 
+#include "probe/snapshot/collect.h"
 #include "probe/snapshot/rank_row.h"
 #include "probe/snapshot/run_dir.h"
 #include "probe/trace/collectives.h"
@@ -66,12 +67,6 @@ std::map<std::int32_t, std::string> siblings(const std::string& snapshot, std::i
   return files;
 }
 
-std::string list(const std::vector<std::int32_t>& ranks) {
-  std::string text;
-  for (std::size_t i = 0; i < ranks.size() && i < 8; ++i) text += (i ? ", " : "") + std::to_string(ranks[i]);
-  return text + (ranks.size() > 8 ? ", …" : "");
-}
-
 /// "parameter fc.weight was bad when the step began".
 std::string brought_in(Origin origin, const std::string& tensor) {
   const std::string kind(spoken(origin));
@@ -103,7 +98,7 @@ std::string rows_in_words(const Ranks& ranks, const Rows& rows) {
         rows.begin(), rows.end(), [kind = standing](const auto& row) { return row.second.standing == kind; });
     if (count > 0) kinds_text += (kinds_text.empty() ? ": " : ", ") + std::to_string(count) + " " + words;
   }
-  text = std::string(rows.size() > 1 ? " Ranks " : " Rank ") + list(ranks.rows) +
+  text = std::string(rows.size() > 1 ? " Ranks " : " Rank ") + ranks_in_words(ranks.rows) +
          " left a row instead of a file" + kinds_text + ".";
   const std::int32_t first = rows.begin()->second.first;
   if (!ranks.first && std::find(ranks.missing.begin(), ranks.missing.end(), first) != ranks.missing.end())
@@ -139,9 +134,9 @@ std::string in_words(const Ranks& ranks, const Part& own, const std::vector<Part
   for (const Part& p : others)
     if (p.harmed && !p.local) got.push_back(p.rank);
   if (own.local && !got.empty())
-    text += std::string(got.size() > 1 ? " Ranks " : " Rank ") + list(got) + " got it by a collective.";
+    text += std::string(got.size() > 1 ? " Ranks " : " Rank ") + ranks_in_words(got) + " got it by a collective.";
   if (!ranks.missing.empty())
-    text += std::string(ranks.missing.size() > 1 ? " Ranks " : " Rank ") + list(ranks.missing) +
+    text += std::string(ranks.missing.size() > 1 ? " Ranks " : " Rank ") + ranks_in_words(ranks.missing) +
             " left no file of this step here.";
   if (!rows.empty()) text += rows_in_words(ranks, rows);
   return text;

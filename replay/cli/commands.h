@@ -73,6 +73,13 @@ struct JudgeArguments {
   bool json = false;
 };
 
+struct CollectArguments {
+  std::vector<std::string> from;  ///< directories or files
+  std::string output;
+  bool json = false;
+};
+
+int collect_command(const CollectArguments& arguments);
 int headroom_command(const HeadroomArguments& arguments);
 int judge_command(const JudgeArguments& arguments);
 int diagnose_command(const Common& common, const DiagnoseArguments& arguments);

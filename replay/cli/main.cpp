@@ -30,6 +30,7 @@ struct Arguments {
   DiagnoseArguments diagnose;
   HeadroomArguments headroom;
   JudgeArguments judge;
+  CollectArguments collect;
   RewindArguments rewind;
   RedactArguments redact;
   MinimalArguments minimal;
@@ -126,6 +127,24 @@ void add_redact(CLI::App& app, Arguments& a) {
       "Example:\n  nanquest-replay redact step-00000131.r0.h5 -o for-you.h5 --weights --samples --names");
 }
 
+void add_collect(CLI::App& app, Arguments& a) {
+  CLI::App* collect = subcommand(app, a, "collect", "A run's files of several nodes into one run directory",
+                                 [&a] { return collect_command(a.collect); });
+  collect
+      ->add_option("from", a.collect.from,
+                   "Run directories of the nodes, folders of snapshots, or single snapshots")
+      ->required()
+      ->type_name("DIR");
+  collect->add_option("-o,--output", a.collect.output, "The new run directory; nothing is written over")
+      ->required()
+      ->type_name("OUT");
+  collect->add_flag("--json", a.collect.json, "Print what was taken as JSON");
+  collect->footer(
+      "Files are copied and read against their checksums; OUT appears complete or not at all.\n"
+      "Example:\n  nanquest-replay collect node0/run node1/run -o run\n"
+      "Exit code: 0 collected, 2 not one run, or OUT is there already, 3 a damaged file or a failing disk.");
+}
+
 void add_minimal(CLI::App& app, Arguments& a) {
   CLI::App* minimal = subcommand(app, a, "minimal", "The smallest copy that gives the same verdict",
                                  [&a] { return minimal_command(a.common, a.minimal); });
@@ -219,6 +238,7 @@ void add_subcommands(CLI::App& app, Arguments& a) {
   judge->add_flag("--json", a.judge.json, "Print it as JSON, judged");
   add_redact(app, a);
   add_minimal(app, a);
+  add_collect(app, a);
   add_common(*subcommand(app, a, "info", "What the snapshot holds", [&a] { return info_command(a.common); }),
              a.common, true);
 }
