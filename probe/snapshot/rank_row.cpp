@@ -29,9 +29,9 @@ std::string dotted(const std::string& attempt) {
 }
 
 template <class T>
-bool take_field(const Json& json, const char* key, T& into) {
-  const auto found = json.find(key);
-  if (found == json.end() || !found->is_number_integer()) return false;
+bool take_field(const Json& object, const char* key, T& into) {
+  const auto found = object.find(key);
+  if (found == object.end() || !found->is_number_integer()) return false;
   into = found->get<T>();
   return true;
 }
