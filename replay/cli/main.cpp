@@ -13,6 +13,8 @@ using namespace nanquest::cli;
 constexpr const char* kExample = R"(Example:
   nanquest-replay run/incidents/step-00000131.r0.h5
       verifies bit for bit, names the cause, tries fixes; writes .json, .md and .replay.h5 beside the snapshot
+  nanquest-replay run/incidents/step-00000131.r*.h5
+      several ranks of a step together, the collectives between them really done
   nanquest-replay run step.h5 --module blocks.1.mlp=fp32
   nanquest-replay bisect samples step.h5
   nanquest-replay redact step.h5 -o for-you.h5
@@ -31,6 +33,8 @@ struct Arguments {
   HeadroomArguments headroom;
   JudgeArguments judge;
   CollectArguments collect;
+  RanksArguments ranks;
+  std::vector<std::string> more;  ///< snapshots of other ranks, after the first
   RewindArguments rewind;
   RedactArguments redact;
   MinimalArguments minimal;
@@ -125,6 +129,25 @@ void add_redact(CLI::App& app, Arguments& a) {
   redact->footer(
       "Without any of --texts … --names: all but history and names.\n"
       "Example:\n  nanquest-replay redact step-00000131.r0.h5 -o for-you.h5 --weights --samples --names");
+}
+
+void add_ranks(CLI::App& app, Arguments& a) {
+  CLI::App* ranks =
+      subcommand(app, a, "ranks", "Several ranks of a step together (what several SNAPSHOTs alone do)",
+                 [&a] { return ranks_command(a.ranks); });
+  ranks->add_option("files", a.ranks.files, "The step's snapshots, one a rank; or a run directory")
+      ->required()
+      ->type_name("SNAPSHOT");
+  ranks->add_option("--step", a.ranks.step, "Of a run directory: this step instead of its first incident")
+      ->check(CLI::NonNegativeNumber);
+  ranks->add_flag("--json", a.ranks.json, "Print the result as JSON");
+  ranks->add_flag("-q,--quiet", a.ranks.quiet, "No progress on stderr");
+  ranks->add_flag("--no-files", a.ranks.no_files, "Write nothing beside the snapshots");
+  ranks->footer(
+      "Every rank runs up to its next collective, which is then really done and held against what each rank\n"
+      "recorded; a bad value is followed from the rank that made it to the loss and gradients that show it.\n"
+      "Example:\n  nanquest-replay run/incidents/step-00000131.r*.h5\n"
+      "Exit code: 0 nothing harmful and every collective as recorded, 1 a finding, 2 usage, 3 bad file.");
 }
 
 void add_collect(CLI::App& app, Arguments& a) {
@@ -239,6 +262,7 @@ void add_subcommands(CLI::App& app, Arguments& a) {
   add_redact(app, a);
   add_minimal(app, a);
   add_collect(app, a);
+  add_ranks(app, a);
   add_common(*subcommand(app, a, "info", "What the snapshot holds", [&a] { return info_command(a.common); }),
              a.common, true);
 }
@@ -252,6 +276,8 @@ int main(int argc, char** argv) try {
   app.footer(kExample);
   app.set_version_flag("--version", version_text);
   add_common(app, a.common, false);
+  app.add_option("more", a.more, "Snapshots of the same step's other ranks: all are replayed together")
+      ->type_name("SNAPSHOT");
   add_diagnose_flags(app, a);
   add_device(app, a.common);
   add_subcommands(app, a);
@@ -277,7 +303,11 @@ int main(int argc, char** argv) try {
     std::fprintf(stderr, "nanquest-replay: %s (see nanquest-replay --help)\n", error.what());
     return static_cast<int>(nanquest::ExitCode::usage);
   }
-  return a.action ? a.action() : diagnose_command(a.common, a.diagnose);
+  if (a.action) return a.action();
+  if (a.more.empty()) return diagnose_command(a.common, a.diagnose);
+  a.ranks = {std::move(a.more), -1, a.common.json, a.common.quiet, a.diagnose.no_files};
+  a.ranks.files.insert(a.ranks.files.begin(), a.common.snapshot);
+  return ranks_command(a.ranks);
 } catch (const std::exception& error) {
   std::fprintf(stderr, "nanquest-replay: %s\n", error.what());
   return static_cast<int>(nanquest::ExitCode::internal);
