@@ -14,8 +14,8 @@ namespace nanquest {
 namespace {
 
 /// By c10d::ReduceOp::RedOpType.
-constexpr std::array<const char*, 9> kReductionWords = {"sum", "avg", "product", "min",       "max",
-                                                        "band", "bor", "bxor",   "premul_sum"};
+constexpr std::array<const char*, 9> kReductionWords = {"sum",  "avg", "product", "min",       "max",
+                                                        "band", "bor", "bxor",    "premul_sum"};
 
 std::string type_of_object(const c10::IValue& value) {
   return value.isObject() ? value.type()->annotation_str() : std::string();

@@ -1,4 +1,5 @@
-/// process_groups: what c10d's objects among the arguments of a collective are, in words that a file can hold.
+/// process_groups: what c10d's objects among the arguments of a collective are, in words that a file can
+/// hold.
 #pragma once
 
 #include <ATen/core/ivalue.h>

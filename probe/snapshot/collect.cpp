@@ -102,7 +102,8 @@ class Collecting {
       return add(fs::path("incidents") / source.filename(), source);
     }
     if (!fs::is_directory(source, error))
-      refuse(ErrorCode::bad_file, source.string() + ": neither a directory nor a file", "look at how it is written");
+      refuse(ErrorCode::bad_file, source.string() + ": neither a directory nor a file",
+             "look at how it is written");
     const std::size_t before = files_.size() + manifests_.size();
     add_run(source);
     const bool recordings = fs::absolute(source).lexically_normal().filename() == "recordings";
@@ -134,7 +135,8 @@ class Collecting {
     for (const auto& entry : fs::directory_iterator(source)) {
       const std::string name = entry.path().filename().string();
       if (entry.is_directory() && (name == "earlier" || name.starts_with("process-")))
-        note(entry.path().string() + " stays where it is: a run of its own; give it by itself if it is meant");
+        note(entry.path().string() +
+             " stays where it is: a run of its own; give it by itself if it is meant");
     }
   }
 
@@ -154,12 +156,13 @@ class Collecting {
     if (same_bytes(there->second, source)) return note(source.string() + " is there twice, and the same");
     if (ends_with(source, ".first")) return choose_first(there->second, source);
     refuse(ErrorCode::usage,
-           name.string() + " is in " + there->second.string() + " and in " + source.string() + ", and they differ",
+           name.string() + " is in " + there->second.string() + " and in " + source.string() +
+               ", and they differ",
            "two runs, or two attempts: collect each by itself");
   }
 
-  /// Nodes without a shared run directory elect each for itself: the rank with fewer collectives before it was
-  /// first (election.h).
+  /// Nodes without a shared run directory elect each for itself: the rank with fewer collectives before it
+  /// was first (election.h).
   void choose_first(fs::path& there, const fs::path& other) {
     const auto row = [](const fs::path& path) {
       const auto text = read_whole_file(path.string(), kMostRowBytes);
@@ -172,8 +175,9 @@ class Collecting {
     const bool better = b && (!a || place(*b) < place(*a));
     const fs::path left = better ? there : other;
     if (better) there = other;
-    note(left.string() + " is left out: rank " + std::to_string((better ? b : a) ? (better ? b : a)->rank : -1) +
-         " of " + there.string() + " was before it");
+    note(left.string() + " is left out: rank " +
+         std::to_string((better ? b : a) ? (better ? b : a)->rank : -1) + " of " + there.string() +
+         " was before it");
   }
 
   /// Number of processes, settings and what the names say, of every snapshot.
@@ -218,8 +222,8 @@ class Collecting {
       const SnapshotDoc& doc = file.doc();
       if (doc.step != named->step || doc.rank != named->rank)
         refuse(ErrorCode::bad_file,
-               source.string() + " holds step " + std::to_string(doc.step) + " of rank " + std::to_string(doc.rank) +
-                   ", which is not what it is called",
+               source.string() + " holds step " + std::to_string(doc.step) + " of rank " +
+                   std::to_string(doc.rank) + ", which is not what it is called",
                "give it the name it had");
       agree(source.string(), doc.world_size,
             std::map<std::string, std::string>(doc.config.begin(), doc.config.end()));
@@ -258,7 +262,8 @@ class Collecting {
       const SnapshotReader copied = must(SnapshotReader::open((part / name).string()));
       for (const TensorInfo& tensor : must(copied.tensors()))
         if (const auto data = copied.read_tensor(tensor.path); !data)
-          refuse(data.error().code, source.string() + ": " + tensor.path + " is damaged (its checksum is another)",
+          refuse(data.error().code,
+                 source.string() + ": " + tensor.path + " is damaged (its checksum is another)",
                  "copy it again from where it was written, or leave it out");
     }
   }
@@ -337,7 +342,8 @@ std::string step_in_words(const CollectedStep& step, std::int32_t world_size) {
 }
 
 Result<Collected> collect_run(const std::vector<std::string>& from, const std::string& out) try {
-  if (from.empty()) return Error{ErrorCode::usage, "no directory to collect from", "give those of the run's nodes"};
+  if (from.empty())
+    return Error{ErrorCode::usage, "no directory to collect from", "give those of the run's nodes"};
   fs::path target = fs::path(out).lexically_normal();
   if (!target.has_filename()) target = target.parent_path();
   return Collecting(from, target.string()).write();

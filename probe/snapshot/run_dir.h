@@ -76,7 +76,7 @@ struct RunListing {
   std::string manifest;                  ///< "" if the file is not there
   std::vector<SeriesFile> series;        ///< by rank
   std::vector<IncidentFiles> incidents;  ///< by step, rank, attempt
-  std::vector<IncidentFiles> lost;       ///< whose verdict is there, but not their snapshot; in the same order
+  std::vector<IncidentFiles> lost;  ///< whose verdict is there, but not their snapshot; in the same order
 };
 
 /// What the name of a file of a step says.

@@ -42,18 +42,20 @@ constexpr std::array kShapes = {
     Shape{"_c10d_functional::broadcast_", Pattern::broadcast, 0, 2, -1, -1, 1},
 };
 
-constexpr std::array<std::pair<std::string_view, Reduction>, 9> kReductions = {{{"sum", Reduction::sum},
-                                                                                {"avg", Reduction::average},
-                                                                                {"product", Reduction::product},
-                                                                                {"min", Reduction::min},
-                                                                                {"max", Reduction::max},
-                                                                                {"band", Reduction::band},
-                                                                                {"bor", Reduction::bor},
-                                                                                {"bxor", Reduction::bxor},
-                                                                                {"", Reduction::none}}};
+constexpr std::array<std::pair<std::string_view, Reduction>, 9> kReductions = {
+    {{"sum", Reduction::sum},
+     {"avg", Reduction::average},
+     {"product", Reduction::product},
+     {"min", Reduction::min},
+     {"max", Reduction::max},
+     {"band", Reduction::band},
+     {"bor", Reduction::bor},
+     {"bxor", Reduction::bxor},
+     {"", Reduction::none}}};
 
 const Shape* shape_of(std::string_view op) {
-  const auto found = std::find_if(kShapes.begin(), kShapes.end(), [&](const Shape& s) { return s.name == op; });
+  const auto found =
+      std::find_if(kShapes.begin(), kShapes.end(), [&](const Shape& s) { return s.name == op; });
   return found == kShapes.end() ? nullptr : &*found;
 }
 
@@ -78,7 +80,8 @@ std::vector<Node> arguments_of(const SnapshotDoc& doc, const OpRow& op) {
     }
     node.row = &doc.args[static_cast<std::size_t>(at++)];
     if (node.row->kind == ArgKind::list)
-      for (std::int64_t i = 0; i < node.row->integer && sound; ++i) node.elements.push_back(self(self, depth + 1));
+      for (std::int64_t i = 0; i < node.row->integer && sound; ++i)
+        node.elements.push_back(self(self, depth + 1));
     return node;
   };
   std::vector<Node> arguments;

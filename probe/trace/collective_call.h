@@ -30,11 +30,11 @@ struct CollectiveCall {
   Pattern pattern = Pattern::reduce;
   Reduction reduction = Reduction::none;  ///< `unknown`: older files don't say
   std::string group;                      ///< name of the process group; "": the file doesn't say
-  std::vector<std::int32_t> ranks;        ///< the group's members as global ranks; empty: the file doesn't say
-  std::int64_t size = 0;                  ///< of the group, as an argument says it; 0: none does
-  std::int64_t root = 0;                  ///< of a broadcast: place in the group, or global rank if `ranks` is empty
+  std::vector<std::int32_t> ranks;  ///< the group's members as global ranks; empty: the file doesn't say
+  std::int64_t size = 0;            ///< of the group, as an argument says it; 0: none does
+  std::int64_t root = 0;  ///< of a broadcast: place in the group, or global rank if `ranks` is empty
   std::vector<FlatRows> inputs, outputs;  ///< as many of the one as of the other; outputs are written rows
-  std::vector<std::int32_t> written;      ///< entry of the op's written range, for each row of `outputs` in turn
+  std::vector<std::int32_t> written;  ///< entry of the op's written range, for each row of `outputs` in turn
 };
 
 /// Nothing if `op` is no collective, one that is not of these patterns (sends, all-to-all, barriers), or one

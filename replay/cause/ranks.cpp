@@ -76,7 +76,8 @@ std::string rows_in_words(const Ranks& ranks, const Rows& rows) {
   return text;
 }
 
-std::string in_words(const Ranks& ranks, const RankPart& own, const std::vector<RankPart>& others, const Rows& rows) {
+std::string in_words(const Ranks& ranks, const RankPart& own, const std::vector<RankPart>& others,
+                     const Rows& rows) {
   const std::string self = "rank " + std::to_string(own.rank) + " of " + std::to_string(ranks.world_size);
   std::string text;
   if (own.local) {
@@ -90,8 +91,9 @@ std::string in_words(const Ranks& ranks, const RankPart& own, const std::vector<
   } else {
     text = "This is " + self + "; what it gave to " + ranks.arrived_by + " (op " +
            std::to_string(ranks.arrived_index) + ") was finite, the bad value arrived by it.";
-    const bool all_finite = ranks.missing.empty() && ranks.rows.empty() &&
-                            std::none_of(others.begin(), others.end(), [](const RankPart& p) { return p.local; });
+    const bool all_finite =
+        ranks.missing.empty() && ranks.rows.empty() &&
+        std::none_of(others.begin(), others.end(), [](const RankPart& p) { return p.local; });
     if (ranks.first)
       text += " Rank " + std::to_string(ranks.first->rank) + " was first: ";
     else if (all_finite && !others.empty())
@@ -104,7 +106,8 @@ std::string in_words(const Ranks& ranks, const RankPart& own, const std::vector<
   for (const RankPart& p : others)
     if (p.harmed && !p.local) got.push_back(p.rank);
   if (own.local && !got.empty())
-    text += std::string(got.size() > 1 ? " Ranks " : " Rank ") + ranks_in_words(got) + " got it by a collective.";
+    text +=
+        std::string(got.size() > 1 ? " Ranks " : " Rank ") + ranks_in_words(got) + " got it by a collective.";
   if (!ranks.missing.empty())
     text += std::string(ranks.missing.size() > 1 ? " Ranks " : " Rank ") + ranks_in_words(ranks.missing) +
             " left no file of this step here.";

@@ -22,7 +22,7 @@ constexpr double kSecondsPerRank = 20;
 
 /// A rank under examination.
 struct Examined {
-  const OpenRank& open;
+  const OpenRank* open = nullptr;
   Case examined;
   RankPart part;
   VerifyResult verified;
@@ -58,7 +58,8 @@ CollectiveAtRank at_rank(const Examined& rank, const CollectivePart& part) {
   return at;
 }
 
-/// Whether the inputs of the collective are what they were: nothing before it came out otherwise than recorded.
+/// Whether the inputs of the collective are what they were: nothing before it came out otherwise than
+/// recorded.
 bool came_back_until(const VerifyResult& verified, std::int32_t op) {
   return verified.first_mismatch == kNone || verified.first_mismatch >= op;
 }
@@ -94,7 +95,8 @@ CollectiveInfo collective_info(const CollectiveRun& run, const std::vector<Exami
   return info;
 }
 
-/// Collectives that bring bad values from ranks that have them to ranks that don't, from the first bad one on.
+/// Collectives that bring bad values from ranks that have them to ranks that don't, from the first bad one
+/// on.
 std::vector<RankHop> follow(const std::vector<CollectiveInfo>& collectives, std::set<std::int32_t> have,
                             const RankPart* first) {
   std::vector<RankHop> path;
@@ -102,7 +104,8 @@ std::vector<RankHop> follow(const std::vector<CollectiveInfo>& collectives, std:
     RankHop hop;
     hop.collective = static_cast<std::int64_t>(i);
     for (const CollectiveAtRank& at : collectives[i].at) {
-      const bool after = !first || at.rank != first->rank || came_from_outside(first->origin) || at.index >= first->op;
+      const bool after =
+          !first || at.rank != first->rank || came_from_outside(first->origin) || at.index >= first->op;
       if (have.count(at.rank) && at.gave_bad && after) hop.from.push_back(at.rank);
       if (!have.count(at.rank) && at.got_bad) hop.to.push_back(at.rank);
     }
@@ -176,7 +179,7 @@ RanksProof prove(const std::vector<Examined>& ranks, const RankPart& first, cons
   for (const Neutral neutral : {Neutral::above, Neutral::zero, Neutral::one}) {
     std::vector<Lane> lanes;
     for (const Examined& rank : ranks) {
-      lanes.push_back({rank.part.rank, &rank.open.replayer, {}});
+      lanes.push_back({rank.part.rank, &rank.open->replayer, {}});
       if (&rank == &*from) neutralise(rank.examined.graph(), *suspect, neutral, lanes.back().edit);
     }
     const TogetherRun run = run_together(lanes, GoOn::with_computed);
@@ -205,16 +208,18 @@ void find_where_it_came_from(const std::vector<Examined>& ranks, RanksVerdict& v
       v.made_by = static_cast<std::int64_t>(i);
     } else {
       v.finding = RanksFinding::unknown;
-      v.came_from = c.missing.empty()
-                        ? c.op + ", which could not be done here"
-                        : std::string(c.missing.size() == 1 ? "rank " : "ranks ") + ranks_in_words(c.missing) +
-                              (c.missing.size() == 1 ? ", whose file is not here, by " : ", whose files are not here, by ") +
-                              c.op;
+      v.came_from = c.missing.empty() ? c.op + ", which could not be done here"
+                                      : std::string(c.missing.size() == 1 ? "rank " : "ranks ") +
+                                            ranks_in_words(c.missing) +
+                                            (c.missing.size() == 1 ? ", whose file is not here, by "
+                                                                   : ", whose files are not here, by ") +
+                                            c.op;
     }
     v.path = follow(v.collectives, have, nullptr);
     return;
   }
-  const bool harmed = std::any_of(ranks.begin(), ranks.end(), [](const Examined& e) { return e.part.harmed; });
+  const bool harmed =
+      std::any_of(ranks.begin(), ranks.end(), [](const Examined& e) { return e.part.harmed; });
   if (!harmed && v.shown.empty()) return;
   v.finding = RanksFinding::unknown;
   v.came_from = "no rank whose file is here, and by no collective that was seen";
@@ -232,8 +237,8 @@ Status one_step(const std::vector<OpenRank>& ranks) {
     const SnapshotDoc& doc = rank.replayer.doc();
     if (doc.step != first.step)
       return Error{ErrorCode::usage,
-                   rank.file + " is of step " + std::to_string(doc.step) + ", " + ranks.front().file + " of step " +
-                       std::to_string(first.step),
+                   rank.file + " is of step " + std::to_string(doc.step) + ", " + ranks.front().file +
+                       " of step " + std::to_string(first.step),
                    hint};
     if (doc.world_size != first.world_size)
       return Error{ErrorCode::usage,
@@ -242,12 +247,14 @@ Status one_step(const std::vector<OpenRank>& ranks) {
                    hint};
     if (const auto [there, is_new] = seen.emplace(doc.rank, rank.file); !is_new)
       return Error{ErrorCode::usage,
-                   there->second + " and " + rank.file + " are both of rank " + std::to_string(doc.rank), hint};
+                   there->second + " and " + rank.file + " are both of rank " + std::to_string(doc.rank),
+                   hint};
   }
   return {};
 }
 
-RanksVerdict judge_together(const std::vector<OpenRank>& open, const std::function<void(const std::string&)>& say) {
+RanksVerdict judge_together(const std::vector<OpenRank>& open,
+                            const std::function<void(const std::string&)>& say) {
   const auto doing = [&](const std::string& what) {
     if (say) say(what);
   };
@@ -258,20 +265,21 @@ RanksVerdict judge_together(const std::vector<OpenRank>& open, const std::functi
     Case made = make_case(one.replayer, {.seconds = kSecondsPerRank});
     RankPart part = rank_part(made, one.file);
     doing(name + ": the step as recorded");
-    ranks.push_back({one, std::move(made), std::move(part), verify(one.replayer)});
+    ranks.push_back({&one, std::move(made), std::move(part), verify(one.replayer)});
   }
-  std::sort(ranks.begin(), ranks.end(), [](const auto& a, const auto& b) { return a.part.rank < b.part.rank; });
+  std::sort(ranks.begin(), ranks.end(),
+            [](const auto& a, const auto& b) { return a.part.rank < b.part.rank; });
   RanksVerdict v;
   v.step = ranks.front().examined.doc().step;
   v.world_size = ranks.front().examined.doc().world_size;
   std::vector<RankPart> parts;
   std::vector<Lane> lanes;
   for (const Examined& rank : ranks) {
-    v.files.push_back({rank.part.rank, rank.open.file, reproduction_of(rank.verified)});
+    v.files.push_back({rank.part.rank, rank.open->file, reproduction_of(rank.verified)});
     parts.push_back(rank.part);
-    lanes.push_back({rank.part.rank, &rank.open.replayer, {}});
+    lanes.push_back({rank.part.rank, &rank.open->replayer, {}});
   }
-  const auto rows = rank_rows_beside(ranks.front().open.file, kMostRankRows);
+  const auto rows = rank_rows_beside(ranks.front().open->file, kMostRankRows);
   for (std::int32_t rank = 0; rank < v.world_size && v.missing.size() < 1024; ++rank)
     if (std::none_of(parts.begin(), parts.end(), [&](const RankPart& p) { return p.rank == rank; }))
       (rows.count(rank) ? v.rows : v.missing).push_back(rank);

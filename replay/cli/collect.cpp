@@ -19,8 +19,9 @@ std::string collected_json(const Collected& all) {
                      {"files", step.files},
                      {"rows", step.rows},
                      {"missing", step.missing}});
-  const Json j = {{"run_dir", all.run_dir}, {"world_size", all.world_size}, {"files", all.files},
-                  {"bytes", all.bytes},     {"steps", steps},               {"notes", all.notes}};
+  const Json j = {{"run_dir", all.run_dir}, {"world_size", all.world_size},
+                  {"files", all.files},     {"bytes", all.bytes},
+                  {"steps", steps},         {"notes", all.notes}};
   return j.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 

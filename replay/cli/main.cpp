@@ -267,6 +267,17 @@ void add_subcommands(CLI::App& app, Arguments& a) {
              a.common, true);
 }
 
+/// "verfy step.h5": the first word was taken for a snapshot.
+bool looks_like_command(const std::string& word) {
+  return !word.empty() && word.find_first_of("./") == std::string::npos;
+}
+
+int no_such_command(const std::string& word) {
+  std::fprintf(stderr, "nanquest-replay: \"%s\" is not a sub-command (see nanquest-replay --help)\n",
+               word.c_str());
+  return static_cast<int>(nanquest::ExitCode::usage);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) try {
@@ -293,11 +304,8 @@ int main(int argc, char** argv) try {
   } catch (const CLI::CallForVersion& version) {
     return std::printf("%s\n", version.what()), 0;
   } catch (const CLI::ExtrasError& error) {
-    // "verfy step.h5": the first word was taken for the snapshot.
-    const std::string& word = a.common.snapshot;
-    const bool command = !a.action && !word.empty() && word.find_first_of("./") == std::string::npos;
-    std::fprintf(stderr, "nanquest-replay: %s (see nanquest-replay --help)\n",
-                 command ? ("\"" + word + "\" is not a sub-command").c_str() : error.what());
+    if (!a.action && looks_like_command(a.common.snapshot)) return no_such_command(a.common.snapshot);
+    std::fprintf(stderr, "nanquest-replay: %s (see nanquest-replay --help)\n", error.what());
     return static_cast<int>(nanquest::ExitCode::usage);
   } catch (const CLI::ParseError& error) {
     std::fprintf(stderr, "nanquest-replay: %s (see nanquest-replay --help)\n", error.what());
@@ -305,6 +313,7 @@ int main(int argc, char** argv) try {
   }
   if (a.action) return a.action();
   if (a.more.empty()) return diagnose_command(a.common, a.diagnose);
+  if (looks_like_command(a.common.snapshot)) return no_such_command(a.common.snapshot);
   a.ranks = {std::move(a.more), -1, a.common.json, a.common.quiet, a.diagnose.no_files};
   a.ranks.files.insert(a.ranks.files.begin(), a.common.snapshot);
   return ranks_command(a.ranks);

@@ -23,7 +23,8 @@ Result<std::vector<std::string>> files_of_step(const std::string& run_dir, std::
   for (const IncidentFiles& incident : listing->incidents)
     if (incident.step == step) by_rank[incident.rank] = incident.snapshot;
   if (by_rank.empty())
-    return Error{ErrorCode::usage, run_dir + ": no file of step " + std::to_string(step), "nanquest-viewer lists them"};
+    return Error{ErrorCode::usage, run_dir + ": no file of step " + std::to_string(step),
+                 "nanquest-viewer lists them"};
   std::vector<std::string> files;
   for (const auto& [rank, file] : by_rank) files.push_back(file);
   return files;

@@ -30,10 +30,9 @@ Range range_of(at::ScalarType type) {
 at::Tensor stacked(const std::vector<Given>& given, std::size_t item) {
   std::vector<at::Tensor> rows;
   for (const Given& one : given) {
-    if (item >= one.size() || !one[item].defined())
-      throw std::runtime_error("what a rank gave is not there");
-    if (!rows.empty() && (one[item].scalar_type() != rows.front().scalar_type() ||
-                          one[item].numel() != rows.front().numel()))
+    if (item >= one.size() || !one[item].defined()) throw std::runtime_error("what a rank gave is not there");
+    if (!rows.empty() &&
+        (one[item].scalar_type() != rows.front().scalar_type() || one[item].numel() != rows.front().numel()))
       throw std::runtime_error("the ranks gave tensors of different sizes or types");
     rows.push_back(one[item]);
   }
@@ -94,11 +93,14 @@ Reduced reduce(Reduction reduction, const at::Tensor& rows) {
     case Reduction::max:
       return {rows.amax(0), {}, {}};
     case Reduction::band:
-      return {fold(rows, [](const at::Tensor& a, const at::Tensor& b) { return at::bitwise_and(a, b); }), {}, {}};
+      return {
+          fold(rows, [](const at::Tensor& a, const at::Tensor& b) { return at::bitwise_and(a, b); }), {}, {}};
     case Reduction::bor:
-      return {fold(rows, [](const at::Tensor& a, const at::Tensor& b) { return at::bitwise_or(a, b); }), {}, {}};
+      return {
+          fold(rows, [](const at::Tensor& a, const at::Tensor& b) { return at::bitwise_or(a, b); }), {}, {}};
     case Reduction::bxor:
-      return {fold(rows, [](const at::Tensor& a, const at::Tensor& b) { return at::bitwise_xor(a, b); }), {}, {}};
+      return {
+          fold(rows, [](const at::Tensor& a, const at::Tensor& b) { return at::bitwise_xor(a, b); }), {}, {}};
     case Reduction::sum:
     case Reduction::average:
     case Reduction::product:
@@ -138,7 +140,10 @@ at::Tensor same(const at::Tensor& a, const at::Tensor& b) {
   const at::Tensor x = a.is_complex() ? at::view_as_real(a).flatten() : a;
   const at::Tensor y = b.is_complex() ? at::view_as_real(b).flatten() : b;
   const std::int64_t bytes = x.element_size();
-  const at::ScalarType bits = bytes == 8 ? at::kLong : bytes == 4 ? at::kInt : bytes == 2 ? at::kShort : at::kChar;
+  const at::ScalarType bits = bytes == 8   ? at::kLong
+                              : bytes == 4 ? at::kInt
+                              : bytes == 2 ? at::kShort
+                                           : at::kChar;
   const at::Tensor equal = at::eq(x.view(bits), y.view(bits));
   return x.is_floating_point() ? at::logical_or(equal, at::logical_and(at::isnan(x), at::isnan(y))) : equal;
 }
@@ -178,7 +183,8 @@ Expected collective_result(const CollectiveCall& call, const std::vector<Given>&
 }
 
 Matched hold_against(const Expected& expected, const std::vector<at::Tensor>& recorded) {
-  if (expected.values.size() != recorded.size()) throw std::runtime_error("the results are not as many as computed");
+  if (expected.values.size() != recorded.size())
+    throw std::runtime_error("the results are not as many as computed");
   Matched out;
   bool all_same = true;
   for (std::size_t item = 0; item < recorded.size(); ++item) {
@@ -197,7 +203,8 @@ Matched hold_against(const Expected& expected, const std::vector<at::Tensor>& re
     if (expected.bounds[item].defined()) {
       const at::Tensor off = at::sub(got.to(at::kDouble), want.to(at::kDouble)).abs();
       // The computed one was rounded to the format as well.
-      const at::Tensor bound = expected.bounds[item] + want.to(at::kDouble).abs() * range_of(got.scalar_type()).roundoff;
+      const at::Tensor bound =
+          expected.bounds[item] + want.to(at::kDouble).abs() * range_of(got.scalar_type()).roundoff;
       // Beside an infinity or NaN there is nothing to be near to.
       const at::Tensor near = at::logical_and(at::isfinite(want), at::le(off, bound));
       fits = at::logical_or(fits, near);
@@ -215,7 +222,9 @@ Matched hold_against(const Expected& expected, const std::vector<at::Tensor>& re
       const auto at_element = at::argmin(fits.to(at::kByte)).item<std::int64_t>();
       out.first = out.elements + at_element;
       const auto value = [&](const at::Tensor& t) {
-        return (t.is_complex() ? at::view_as_real(t).flatten() : t)[at_element].to(at::kDouble).item<double>();
+        return (t.is_complex() ? at::view_as_real(t).flatten() : t)[at_element]
+            .to(at::kDouble)
+            .item<double>();
       };
       out.recorded = value(got);
       out.computed = value(want);

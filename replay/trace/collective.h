@@ -1,5 +1,5 @@
-/// collective: computes what a recorded collective gives out of what the ranks of its group gave in, and holds
-/// it against what was recorded.
+/// collective: computes what a recorded collective gives out of what the ranks of its group gave in, and
+/// holds it against what was recorded.
 ///
 /// Exact is what has one result whatever the order: copies, integers, min and max, bit operations, and a sum
 /// or product of two. A floating-point sum of more may have been added up in any order and grouping: it is

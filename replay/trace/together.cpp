@@ -58,7 +58,8 @@ class Walker {
     return found == done_.end() ? 0 : found->second;
   }
 
-  /// Runs the collective: its recorded results are held against what is expected, or, `computed`, become that.
+  /// Runs the collective: its recorded results are held against what is expected, or, `computed`, become
+  /// that.
   CollectivePart pass(const Expected* expected, bool computed, std::string& why_not) {
     CollectivePart part;
     part.op = op_.row();
@@ -129,7 +130,8 @@ class Walker {
     }
   }
 
-  void compare(const Expected& expected, std::vector<at::Tensor>& written, bool computed, CollectivePart& part) {
+  void compare(const Expected& expected, std::vector<at::Tensor>& written, bool computed,
+               CollectivePart& part) {
     std::vector<at::Tensor> recorded;
     std::size_t entry = 0;
     for (const FlatRows& rows : call_->outputs) {
@@ -195,8 +197,8 @@ class Together {
  private:
   using Group = std::vector<Walker*>;
 
-  /// Ranks that a collective is among, by what its file says; those of all lanes that use a group of that name
-  /// where it doesn't.
+  /// Ranks that a collective is among, by what its file says; those of all lanes that use a group of that
+  /// name where it doesn't.
   std::vector<std::int32_t> members(const Walker& walker) const {
     const CollectiveCall& call = *walker.call();
     if (!call.ranks.empty()) return call.ranks;
@@ -216,7 +218,8 @@ class Together {
     Group group;
     if (!walker.call()) return group;
     for (const std::int32_t rank : members(walker)) {
-      const auto found = std::find_if(walkers_.begin(), walkers_.end(), [&](const auto& w) { return w->rank() == rank; });
+      const auto found =
+          std::find_if(walkers_.begin(), walkers_.end(), [&](const auto& w) { return w->rank() == rank; });
       if (found == walkers_.end()) continue;
       Walker& other = **found;
       if (!other.waits() || !other.call() || other.call()->group != walker.call()->group ||
@@ -268,8 +271,8 @@ class Together {
     if (call.reduction == Reduction::unknown) call.reduction = Reduction::sum;
     try {
       for (const Walker* walker : group)
-        expected.push_back(trace::collective_result(
-            call, given, static_cast<std::size_t>(place(made, walker->rank()))));
+        expected.push_back(
+            trace::collective_result(call, given, static_cast<std::size_t>(place(made, walker->rank()))));
     } catch (const std::exception& e) {
       made.why_not = e.what();
       expected.clear();
@@ -284,8 +287,8 @@ class Together {
     std::string why_not;
     for (std::size_t i = 0; i < group.size(); ++i) {
       const std::int32_t rank = group[i]->rank();
-      made.parts[rank] = group[i]->pass(expected.empty() ? nullptr : &expected[i],
-                                        go_on_ == GoOn::with_computed, why_not);
+      made.parts[rank] =
+          group[i]->pass(expected.empty() ? nullptr : &expected[i], go_on_ == GoOn::with_computed, why_not);
     }
     if (!why_not.empty()) made.why_not = why_not;
     const bool differs = std::any_of(made.parts.begin(), made.parts.end(), [](const auto& part) {

@@ -33,25 +33,27 @@ enum class GoOn : std::uint8_t { as_recorded, with_computed };
 
 /// A collective as one rank had it.
 struct CollectivePart {
-  std::int32_t op = kNone;  ///< row of that rank's doc.ops
-  bool gave_bad = false;    ///< something it gave was NaN or Inf
-  bool got_bad = false;     ///< something it went on with is
+  std::int32_t op = kNone;                ///< row of that rank's doc.ops
+  bool gave_bad = false;                  ///< something it gave was NaN or Inf
+  bool got_bad = false;                   ///< something it went on with is
   std::optional<trace::Matched> matched;  ///< nothing where it could not be computed
 };
 
 /// One collective of the step.
 struct CollectiveRun {
-  std::string name;                         ///< "c10d::allreduce_"
-  std::optional<CollectiveCall> call;       ///< of its first rank; nothing if it is of a kind that is not done here
-  std::vector<std::int32_t> ranks;          ///< members of the group, as far as they are known
-  std::vector<std::int32_t> missing;        ///< members whose file is not among the lanes
+  std::string name;  ///< "c10d::allreduce_"
+  std::optional<CollectiveCall>
+      call;                           ///< of its first rank; nothing if it is of a kind that is not done here
+  std::vector<std::int32_t> ranks;    ///< members of the group, as far as they are known
+  std::vector<std::int32_t> missing;  ///< members whose file is not among the lanes
   std::map<std::int32_t, CollectivePart> parts;  ///< by rank
   std::string why_not;  ///< why it was not computed, "" if it was; then the recorded results were used
 };
 
 struct TogetherRun {
-  std::vector<CollectiveRun> collectives;     ///< in an order in which they can have happened
-  std::map<std::int32_t, RunResult> results;  ///< by rank; `kept`: loss, then the gradients in the order of the doc
+  std::vector<CollectiveRun> collectives;  ///< in an order in which they can have happened
+  std::map<std::int32_t, RunResult>
+      results;  ///< by rank; `kept`: loss, then the gradients in the order of the doc
 };
 
 /// Runs all lanes to their ends. Lanes are of one step and of different ranks. One run at a time per process.

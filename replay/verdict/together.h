@@ -46,14 +46,14 @@ struct CollectiveAtRank {
 };
 
 struct CollectiveInfo {
-  std::string op;         ///< "c10d::allreduce_"
-  std::string group;      ///< "" if the files don't say
-  std::string reduction;  ///< "sum"; "" for one that does not reduce
+  std::string op;                            ///< "c10d::allreduce_"
+  std::string group;                         ///< "" if the files don't say
+  std::string reduction;                     ///< "sum"; "" for one that does not reduce
   std::vector<std::int32_t> ranks, missing;  ///< members; those whose inputs are not here
   Follows follows = Follows::unknown;        ///< the worst of its ranks
-  double distance = 0, bound = 0;            ///< `within`: the largest that was seen, and what was allowed there
-  std::string why_not;                       ///< `unknown`: why
-  std::vector<CollectiveAtRank> at;          ///< by rank
+  double distance = 0, bound = 0;    ///< `within`: the largest that was seen, and what was allowed there
+  std::string why_not;               ///< `unknown`: why
+  std::vector<CollectiveAtRank> at;  ///< by rank
 };
 
 /// A collective that brought the bad value to ranks that did not have it.

@@ -61,8 +61,8 @@ TogetherJson told_first(const RanksVerdict& v) {
 }  // namespace
 
 std::string to_json(const RanksVerdict& v) {
-  TogetherJson files = TogetherJson::array(), collectives = TogetherJson::array(), path = TogetherJson::array(),
-               shown = TogetherJson::array();
+  TogetherJson files = TogetherJson::array(), collectives = TogetherJson::array(),
+               path = TogetherJson::array(), shown = TogetherJson::array();
   for (const RankFile& f : v.files)
     files.push_back({{"rank", f.rank},
                      {"file", f.file},

@@ -73,7 +73,8 @@ std::string told_counts(const RanksVerdict& v) {
   for (const CollectiveInfo& c : v.collectives) ++counts[c.follows];
   std::string text;
   const auto add = [&](Follows follows, const char* words) {
-    if (counts[follows] > 0) text += (text.empty() ? "" : "; ") + std::to_string(counts[follows]) + " " + words;
+    if (counts[follows] > 0)
+      text += (text.empty() ? "" : "; ") + std::to_string(counts[follows]) + " " + words;
   };
   add(Follows::exact, "came out as recorded, bit for bit");
   add(Follows::within, "within what the order of a sum may change");
@@ -124,7 +125,8 @@ std::string to_text(const RanksVerdict& v) {
                                            std::to_string(v.world_size) + " together");
   switch (v.finding) {
     case RanksFinding::none:
-      text += told_line("nothing", "no rank's loss or gradients are bad, and no collective is not as recorded");
+      text +=
+          told_line("nothing", "no rank's loss or gradients are bad, and no collective is not as recorded");
       if (v.any_differs()) text.erase(text.rfind("nothing"));
       break;
     case RanksFinding::rank:
@@ -132,8 +134,8 @@ std::string to_text(const RanksVerdict& v) {
       break;
     case RanksFinding::collective: {
       const CollectiveInfo& c = v.collectives[static_cast<std::size_t>(v.made_by)];
-      text += told_line("FIRST", told_collective_name(c) +
-                                     ": every rank gave finite numbers, what it made of them is not");
+      text += told_line(
+          "FIRST", told_collective_name(c) + ": every rank gave finite numbers, what it made of them is not");
       break;
     }
     case RanksFinding::unknown:
@@ -141,8 +143,9 @@ std::string to_text(const RanksVerdict& v) {
       break;
   }
   for (const RankHop& hop : v.path)
-    text += told_line("path", told_ranks(hop.from) + " to " + told_ranks(hop.to) + " by " +
-                                  told_collective_name(v.collectives[static_cast<std::size_t>(hop.collective)]));
+    text +=
+        told_line("path", told_ranks(hop.from) + " to " + told_ranks(hop.to) + " by " +
+                              told_collective_name(v.collectives[static_cast<std::size_t>(hop.collective)]));
   for (const RankShown& s : v.shown) text += told_line("shown", told_shown(s));
   if (v.finding == RanksFinding::rank) text += told_line("proof", told_proof(v));
   for (const CollectiveInfo& c : v.collectives)
@@ -151,9 +154,9 @@ std::string to_text(const RanksVerdict& v) {
         text += told_line("WRONG", told_collective_name(c) + ": what rank " + std::to_string(at.rank) +
                                        " recorded does not follow from what " + told_ranks(c.ranks) +
                                        " gave: element " + std::to_string(at.first) + " is " +
-                                       told_value(at.recorded) + ", computed " + told_value(at.computed) + " (" +
-                                       std::to_string(at.different) + " of " + std::to_string(at.elements) +
-                                       " differ)");
+                                       told_value(at.recorded) + ", computed " + told_value(at.computed) +
+                                       " (" + std::to_string(at.different) + " of " +
+                                       std::to_string(at.elements) + " differ)");
   text += told_line("collectives", told_counts(v));
   std::map<std::string, int> reasons;
   for (const CollectiveInfo& c : v.collectives)
@@ -161,12 +164,12 @@ std::string to_text(const RanksVerdict& v) {
   for (const auto& [reason, count] : reasons)
     text += told_line("", "- " + reason + (count > 1 ? " (" + std::to_string(count) + " of them)" : ""));
   for (const RankFile& f : v.files)
-    text += told_line("replay", "rank " + std::to_string(f.rank) + ": " +
-                                    (f.reproduction.bit_exact
-                                         ? "bit for bit"
-                                         : std::to_string(f.reproduction.mismatched) + " outputs differ") +
-                                    ", " + std::to_string(f.reproduction.outputs_compared) + " compared (" + f.file +
-                                    ")");
+    text += told_line(
+        "replay",
+        "rank " + std::to_string(f.rank) + ": " +
+            (f.reproduction.bit_exact ? "bit for bit"
+                                      : std::to_string(f.reproduction.mismatched) + " outputs differ") +
+            ", " + std::to_string(f.reproduction.outputs_compared) + " compared (" + f.file + ")");
   if (!v.rows.empty()) text += told_line("", told_ranks(v.rows) + " left rows instead of files");
   if (!v.missing.empty())
     text += told_line("", told_ranks(v.missing) + (v.missing.size() == 1 ? " is" : " are") + " not there");
