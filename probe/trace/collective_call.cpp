@@ -6,6 +6,7 @@
 #include <set>
 #include <utility>
 
+#include "probe/trace/argument_tree.h"
 #include "probe/trace/collectives.h"
 
 namespace nanquest {
@@ -59,44 +60,14 @@ const Shape* shape_of(std::string_view op) {
   return found == kShapes.end() ? nullptr : &*found;
 }
 
-/// An argument as its tokens: a value, or a list of them.
-struct Node {
-  const ArgRow* row = nullptr;
-  std::vector<Node> elements;
-};
-
-/// The op's arguments; empty if the tokens are no whole arguments.
-std::vector<Node> arguments_of(const SnapshotDoc& doc, const OpRow& op) {
-  const auto all = static_cast<std::int64_t>(doc.args.size());
-  if (op.first_arg < 0 || op.arg_count < 0 || op.first_arg + std::int64_t{op.arg_count} > all) return {};
-  std::int32_t at = op.first_arg;
-  const std::int32_t end = op.first_arg + op.arg_count;
-  bool sound = true;
-  const auto next = [&](const auto& self, int depth) -> Node {
-    Node node;
-    if (at >= end || depth > 8) {
-      sound = false;
-      return node;
-    }
-    node.row = &doc.args[static_cast<std::size_t>(at++)];
-    if (node.row->kind == ArgKind::list)
-      for (std::int64_t i = 0; i < node.row->integer && sound; ++i)
-        node.elements.push_back(self(self, depth + 1));
-    return node;
-  };
-  std::vector<Node> arguments;
-  while (at < end && sound) arguments.push_back(next(next, 0));
-  return sound ? arguments : std::vector<Node>();
-}
-
 /// Tensors of an argument: one is one item, a list is an item each, a list of lists an item a list.
-std::vector<FlatRows> items_of(const Node& node) {
+std::vector<FlatRows> items_of(const ArgumentTree& node) {
   if (node.row->kind == ArgKind::tensor) return {{TensorId{node.row->tensor}}};
   std::vector<FlatRows> items;
-  for (const Node& element : node.elements) {
+  for (const ArgumentTree& element : node.elements) {
     FlatRows rows;
     if (element.row->kind == ArgKind::tensor) rows.push_back(TensorId{element.row->tensor});
-    for (const Node& inner : element.elements)
+    for (const ArgumentTree& inner : element.elements)
       if (inner.row->kind == ArgKind::tensor) rows.push_back(TensorId{inner.row->tensor});
     items.push_back(std::move(rows));
   }
@@ -104,7 +75,7 @@ std::vector<FlatRows> items_of(const Node& node) {
 }
 
 /// What an argument says of a group or a reduction: a functional's string, or what an object is in words.
-std::string said(const Node& node, std::string_view prefix) {
+std::string said(const ArgumentTree& node, std::string_view prefix) {
   const std::string& text = node.row->text;
   if (node.row->kind == ArgKind::string) return text;
   return node.row->kind == ArgKind::opaque && text.starts_with(prefix) ? text.substr(prefix.size()) : "";
@@ -147,23 +118,23 @@ std::optional<CollectiveCall> collective_call(const SnapshotDoc& doc, OpId id) {
   const OpRow* op = find_row(doc, id);
   const Shape* shape = op ? shape_of(op->name) : nullptr;
   if (!shape) return std::nullopt;
-  const std::vector<Node> arguments = arguments_of(doc, *op);
-  const auto argument = [&](int position) -> const Node* {
+  const std::vector<ArgumentTree> arguments = argument_trees(doc, *op);
+  const auto argument = [&](int position) -> const ArgumentTree* {
     return position >= 0 && static_cast<std::size_t>(position) < arguments.size()
                ? &arguments[static_cast<std::size_t>(position)]
                : nullptr;
   };
-  const Node *inputs = argument(shape->inputs), *group = argument(shape->group);
+  const ArgumentTree *inputs = argument(shape->inputs), *group = argument(shape->group);
   if (!inputs || !group) return std::nullopt;
   CollectiveCall call;
   call.pattern = shape->pattern;
   call.inputs = items_of(*inputs);
   call.group = said(*group, kProcessGroupText);
   call.ranks = ranks_of(doc, call.group);
-  if (const Node* reduction = argument(shape->reduction))
+  if (const ArgumentTree* reduction = argument(shape->reduction))
     call.reduction = reduction_of(said(*reduction, kReduceOpText));
-  if (const Node* size = argument(shape->size)) call.size = size->row->integer;
-  if (const Node* root = argument(shape->root)) call.root = root->row->integer;
+  if (const ArgumentTree* size = argument(shape->size)) call.size = size->row->integer;
+  if (const ArgumentTree* root = argument(shape->root)) call.root = root->row->integer;
   const auto first = op->first_written, count = op->written_count;
   if (first < 0 || count < 0 || first + std::int64_t{count} > static_cast<std::int64_t>(doc.written.size()) ||
       call.inputs.empty() || count % static_cast<std::int32_t>(call.inputs.size()) != 0)
@@ -190,7 +161,7 @@ std::vector<std::string> process_groups_in(const SnapshotDoc& doc) {
   for (const OpRow& op : doc.ops) {
     const Shape* shape = is_collective(op.name) ? shape_of(op.name) : nullptr;
     if (!shape) continue;
-    const std::vector<Node> arguments = arguments_of(doc, op);
+    const std::vector<ArgumentTree> arguments = argument_trees(doc, op);
     if (static_cast<std::size_t>(shape->group) >= arguments.size()) continue;
     if (std::string name = said(arguments[static_cast<std::size_t>(shape->group)], kProcessGroupText);
         !name.empty())

@@ -9,6 +9,7 @@
 
 #include "probe/trace/collectives.h"
 #include "replay/trace/environment.h"
+#include "replay/trace/fsdp_copies.h"
 #include "replay/trace/replayer_state.h"
 
 namespace nanquest {
@@ -25,7 +26,8 @@ bool carries_nothing(const std::string& op) {
 /// One rank on its way.
 class Walker {
  public:
-  explicit Walker(const Lane& lane) : rank_(lane.rank), impl_(lane.replayer->impl()) {
+  Walker(const Lane& lane, bool computed)
+      : rank_(lane.rank), computed_(computed), impl_(lane.replayer->impl()) {
     options_.edit = lane.edit;
     options_.keep = impl_.doc().gradients;
     options_.keep.insert(options_.keep.begin(), impl_.doc().loss);
@@ -58,9 +60,9 @@ class Walker {
     return found == done_.end() ? 0 : found->second;
   }
 
-  /// Runs the collective: its recorded results are held against what is expected, or, `computed`, become
-  /// that.
-  CollectivePart pass(const Expected* expected, bool computed, std::string& why_not) {
+  /// Runs the collective: its recorded results are held against what is expected, and in a run that goes on
+  /// with what was computed become that.
+  CollectivePart pass(const Expected* expected, std::string& why_not) {
     CollectivePart part;
     part.op = op_.row();
     part.gave_bad = gave_bad_;
@@ -68,7 +70,7 @@ class Walker {
     const auto asked = own == options_.edit.output_edit.end() ? nullptr : own->second;
     options_.edit.output_edit[op_.row()] = [&](std::vector<at::Tensor>& written) {
       try {
-        if (expected) compare(*expected, written, computed, part);
+        if (expected) compare(*expected, written, part);
       } catch (const std::exception& e) {
         why_not = e.what();
       }
@@ -101,6 +103,11 @@ class Walker {
     for (; op_ < end_; op_ = OpId{op_.row() + 1}) {
       const std::string& name = get(impl_.doc(), op_).name;
       if (is_collective(name) && !carries_nothing(name)) break;
+      if (computed_ && trace::is_fsdp_copy(get(impl_.doc(), op_)) &&
+          !options_.edit.output_edit.count(op_.row()))
+        options_.edit.output_edit[op_.row()] = [this, op = op_](std::vector<at::Tensor>& written) {
+          copy_again(op, written);
+        };
       run_->step(op_);
       run_->finish_op(op_);
     }
@@ -108,6 +115,13 @@ class Walker {
     given_.clear();
     gave_bad_ = false;
     if (op_ < end_) collect();
+  }
+
+  /// Of a copy that nobody but FSDP has a kernel for. Where it can't be done it stays what was recorded.
+  void copy_again(OpId op, std::vector<at::Tensor>& written) try {
+    trace::copy_as_fsdp(
+        impl_.doc(), get(impl_.doc(), op), [this](TensorId row) { return run_->value(row); }, written);
+  } catch (const std::exception&) {
   }
 
   /// What it gives to the collective that it has come to.
@@ -130,8 +144,7 @@ class Walker {
     }
   }
 
-  void compare(const Expected& expected, std::vector<at::Tensor>& written, bool computed,
-               CollectivePart& part) {
+  void compare(const Expected& expected, std::vector<at::Tensor>& written, CollectivePart& part) {
     std::vector<at::Tensor> recorded;
     std::size_t entry = 0;
     for (const FlatRows& rows : call_->outputs) {
@@ -144,7 +157,7 @@ class Walker {
       recorded.push_back(at::cat(parts));
     }
     part.matched = trace::hold_against(expected, recorded);
-    if (!computed) return;
+    if (!computed_) return;
     entry = 0;
     for (std::size_t item = 0; item < call_->outputs.size(); ++item) {
       std::int64_t from = 0;
@@ -157,6 +170,7 @@ class Walker {
   }
 
   std::int32_t rank_;
+  bool computed_;
   const Replayer::Impl& impl_;
   RunOptions options_;
   std::unique_ptr<trace::Run> run_;
@@ -170,8 +184,9 @@ class Walker {
 
 class Together {
  public:
-  Together(const std::vector<Lane>& lanes, GoOn go_on) : go_on_(go_on) {
-    for (const Lane& lane : lanes) walkers_.push_back(std::make_unique<Walker>(lane));
+  Together(const std::vector<Lane>& lanes, GoOn go_on) {
+    for (const Lane& lane : lanes)
+      walkers_.push_back(std::make_unique<Walker>(lane, go_on == GoOn::with_computed));
   }
 
   TogetherRun run() {
@@ -188,7 +203,11 @@ class Together {
         }
       }
       if (!first) break;
-      if (!moved) pass_alone(*first, "the other ranks do not come to it: their collectives are others");
+      if (moved) continue;
+      // One of a kind that is not done here holds up the others.
+      for (const auto& walker : walkers_)
+        if (walker->waits() && !walker->call()) first = walker.get();
+      pass_alone(*first, "the other ranks do not come to it: their collectives are others");
     }
     for (const auto& walker : walkers_) out_.results[walker->rank()] = walker->finish();
     return std::move(out_);
@@ -287,8 +306,7 @@ class Together {
     std::string why_not;
     for (std::size_t i = 0; i < group.size(); ++i) {
       const std::int32_t rank = group[i]->rank();
-      made.parts[rank] =
-          group[i]->pass(expected.empty() ? nullptr : &expected[i], go_on_ == GoOn::with_computed, why_not);
+      made.parts[rank] = group[i]->pass(expected.empty() ? nullptr : &expected[i], why_not);
     }
     if (!why_not.empty()) made.why_not = why_not;
     const bool differs = std::any_of(made.parts.begin(), made.parts.end(), [](const auto& part) {
@@ -307,7 +325,7 @@ class Together {
     if (!made.call) made.ranks = {walker.rank()};
     std::string ignored;
     const std::int32_t rank = walker.rank();
-    made.parts[rank] = walker.pass(nullptr, false, ignored);
+    made.parts[rank] = walker.pass(nullptr, ignored);
     out_.collectives.push_back(std::move(made));
   }
 
@@ -321,7 +339,6 @@ class Together {
     return text;
   }
 
-  GoOn go_on_;
   std::vector<std::unique_ptr<Walker>> walkers_;
   TogetherRun out_;
 };
