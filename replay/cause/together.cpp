@@ -7,6 +7,7 @@
 
 #include "probe/snapshot/collect.h"
 #include "probe/snapshot/rank_row.h"
+#include "probe/trace/collectives.h"
 #include "probe/trace/graph.h"
 #include "replay/blame/neutral.h"
 #include "replay/cause/diagnose.h"
@@ -19,6 +20,8 @@ namespace {
 constexpr std::size_t kMostRankRows = 65536;
 /// Of trying who is to blame on one rank: another rank's share can't be tried there.
 constexpr double kSecondsPerRank = 20;
+/// Of one rank that are made harmless together.
+constexpr std::size_t kMostPlaces = 6;
 
 /// A rank under examination.
 struct Examined {
@@ -139,7 +142,7 @@ std::vector<RankShown> shown_at_end(const std::vector<Examined>& ranks, const To
   return all;
 }
 
-/// What to make harmless: the first bad value, of an op or from outside.
+/// The first bad value, of an op or from outside.
 std::optional<Suspect> suspect_of(const Examined& rank) {
   if (rank.part.op == kNone) return std::nullopt;
   Suspect suspect;
@@ -155,19 +158,54 @@ std::optional<Suspect> suspect_of(const Examined& rank) {
   return std::nullopt;
 }
 
-std::string what_is_changed(const RankPart& part) {
-  const std::string of_rank = " of rank " + std::to_string(part.rank);
-  if (part.origin == Origin::op)
-    return "the bad values of " + part.name + (part.module.empty() ? "" : " in " + part.module) + ", op " +
-           std::to_string(part.op) + of_rank + ",";
-  const std::string kind(spoken(part.origin));
-  return "the bad values of the " + kind +
-         (part.tensor.empty() || part.tensor == kind ? std::string() : " " + part.tensor) + of_rank;
+std::string what_is_changed(const Examined& rank, const std::vector<Suspect>& set) {
+  std::string text = "the bad values of ";
+  for (std::size_t i = 0; i < set.size(); ++i) {
+    const std::int32_t op = set[i].op.row();
+    if (i > 0) text += i + 1 == set.size() ? " and " : ", ";
+    if (i == 0 && rank.part.origin != Origin::op) {
+      const std::string kind(spoken(rank.part.origin));
+      text += "the " + kind;
+      if (!rank.part.tensor.empty() && rank.part.tensor != kind) text += " " + rank.part.tensor;
+    } else {
+      text += rank.examined.op_text(op) + ", op " + std::to_string(op);
+    }
+  }
+  return text + (rank.part.origin == Origin::op || set.size() > 1 ? ", of rank " : " of rank ") +
+         std::to_string(rank.part.rank);
 }
 
+/// One of those that a run still makes, and that no collective brought; nothing if there is none but `set`.
+std::optional<Suspect> next_maker(const TraceGraph& graph, const RunResult& run,
+                                  const std::vector<Suspect>& set) {
+  std::vector<Suspect> makers = makers_in(graph, run);
+  sort_by_time(graph, makers);
+  for (Suspect& maker : makers) {
+    const bool known =
+        std::any_of(set.begin(), set.end(), [&](const Suspect& s) { return s.op == maker.op; });
+    if (known || is_collective(graph.op(maker.op).name)) continue;
+    maker.kinds = {true, true};
+    return maker;
+  }
+  return std::nullopt;
+}
+
+/// All ranks with `set` of one of them made harmless.
+TogetherRun run_healed(const std::vector<Examined>& ranks, const Examined& from,
+                       const std::vector<Suspect>& set, Neutral neutral) {
+  std::vector<Lane> lanes;
+  for (const Examined& rank : ranks) {
+    lanes.push_back({rank.part.rank, &rank.open->replayer, {}, &rank == &from});
+    if (&rank == &from)
+      for (const Suspect& suspect : set)
+        neutralise(rank.examined.graph(), suspect, neutral, lanes.back().edit);
+  }
+  return run_together(lanes, GoOn::with_computed);
+}
+
+/// The first bad value made harmless; and, where the rank then makes others (a pole's derivative), these too.
 RanksProof prove(const std::vector<Examined>& ranks, const RankPart& first, const TogetherRun& recorded) {
   RanksProof proof;
-  proof.change = what_is_changed(first);
   const bool harm = std::any_of(recorded.results.begin(), recorded.results.end(),
                                 [](const auto& r) { return !r.second.finite(); });
   const auto from =
@@ -176,17 +214,23 @@ RanksProof prove(const std::vector<Examined>& ranks, const RankPart& first, cons
   if (!harm) proof.why_not = "neither loss nor gradients are bad";
   if (harm && !suspect) proof.why_not = "no operation read the bad value";
   if (!proof.why_not.empty()) return proof;
+  proof.change = what_is_changed(*from, {*suspect});
   for (const Neutral neutral : {Neutral::above, Neutral::zero, Neutral::one}) {
-    std::vector<Lane> lanes;
-    for (const Examined& rank : ranks) {
-      lanes.push_back({rank.part.rank, &rank.open->replayer, {}});
-      if (&rank == &*from) neutralise(rank.examined.graph(), *suspect, neutral, lanes.back().edit);
+    std::vector<Suspect> set = {*suspect};
+    while (set.size() <= kMostPlaces) {
+      const TogetherRun run = run_healed(ranks, *from, set, neutral);
+      proof.tried = run.results.size() == ranks.size();
+      if (!proof.tried) break;
+      proof.healed = std::all_of(run.results.begin(), run.results.end(),
+                                 [](const auto& r) { return r.second.finite(); });
+      if (proof.healed) {
+        proof.change = what_is_changed(*from, set);
+        return proof;
+      }
+      const auto more = next_maker(from->examined.graph(), run.results.at(first.rank), set);
+      if (!more) break;
+      set.push_back(*more);
     }
-    const TogetherRun run = run_together(lanes, GoOn::with_computed);
-    proof.tried = run.results.size() == ranks.size();
-    proof.healed = proof.tried && std::all_of(run.results.begin(), run.results.end(),
-                                              [](const auto& r) { return r.second.finite(); });
-    if (proof.healed) break;
   }
   if (!proof.tried) proof.why_not = "the ranks could not be run together";
   return proof;

@@ -131,18 +131,25 @@ void add_redact(CLI::App& app, Arguments& a) {
       "Example:\n  nanquest-replay redact step-00000131.r0.h5 -o for-you.h5 --weights --samples --names");
 }
 
+RanksArguments asked_of_ranks(Arguments& a) {
+  a.ranks.json = a.common.json;
+  a.ranks.quiet = a.common.quiet;
+  a.ranks.no_files = a.diagnose.no_files;
+  return a.ranks;
+}
+
 void add_ranks(CLI::App& app, Arguments& a) {
   CLI::App* ranks =
       subcommand(app, a, "ranks", "Several ranks of a step together (what several SNAPSHOTs alone do)",
-                 [&a] { return ranks_command(a.ranks); });
+                 [&a] { return ranks_command(asked_of_ranks(a)); });
   ranks->add_option("files", a.ranks.files, "The step's snapshots, one a rank; or a run directory")
       ->required()
       ->type_name("SNAPSHOT");
   ranks->add_option("--step", a.ranks.step, "Of a run directory: this step instead of its first incident")
       ->check(CLI::NonNegativeNumber);
-  ranks->add_flag("--json", a.ranks.json, "Print the result as JSON");
-  ranks->add_flag("-q,--quiet", a.ranks.quiet, "No progress on stderr");
-  ranks->add_flag("--no-files", a.ranks.no_files, "Write nothing beside the snapshots");
+  ranks->add_flag("--json", a.common.json, "Print the result as JSON");
+  ranks->add_flag("-q,--quiet", a.common.quiet, "No progress on stderr");
+  ranks->add_flag("--no-files", a.diagnose.no_files, "Write nothing beside the snapshots");
   ranks->footer(
       "Every rank runs up to its next collective, which is then really done and held against what each rank\n"
       "recorded; a bad value is followed from the rank that made it to the loss and gradients that show it.\n"
@@ -314,9 +321,9 @@ int main(int argc, char** argv) try {
   if (a.action) return a.action();
   if (a.more.empty()) return diagnose_command(a.common, a.diagnose);
   if (looks_like_command(a.common.snapshot)) return no_such_command(a.common.snapshot);
-  a.ranks = {std::move(a.more), -1, a.common.json, a.common.quiet, a.diagnose.no_files};
-  a.ranks.files.insert(a.ranks.files.begin(), a.common.snapshot);
-  return ranks_command(a.ranks);
+  a.ranks.files = {a.common.snapshot};
+  a.ranks.files.insert(a.ranks.files.end(), a.more.begin(), a.more.end());
+  return ranks_command(asked_of_ranks(a));
 } catch (const std::exception& error) {
   std::fprintf(stderr, "nanquest-replay: %s\n", error.what());
   return static_cast<int>(nanquest::ExitCode::internal);

@@ -31,7 +31,7 @@ class Walker {
     options_.edit = lane.edit;
     options_.keep = impl_.doc().gradients;
     options_.keep.insert(options_.keep.begin(), impl_.doc().loss);
-    options_.scan = false;
+    options_.scan = lane.scan;
     {
       const trace::RunScope scope(impl_.doc());
       run_ = std::make_unique<trace::Run>(impl_, options_);

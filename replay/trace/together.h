@@ -25,6 +25,7 @@ struct Lane {
   std::int32_t rank = 0;
   const Replayer* replayer = nullptr;  ///< outlives the run
   TraceEdit edit = {};
+  bool scan = false;  ///< statistics of every written output, in its result
 };
 
 /// What ranks go on with after a collective: what they recorded, bit for bit, or what was computed (where all

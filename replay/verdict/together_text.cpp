@@ -28,7 +28,10 @@ std::string told_value(double value) {
 
 /// "c10d::allreduce_ (sum; op 60 of rank 0, 69 of rank 1)".
 std::string told_collective_name(const CollectiveInfo& c) {
-  std::string text = c.op + " (" + (c.reduction.empty() ? "" : c.reduction + "; ");
+  std::string text = c.op + " (" +
+                     (c.reduction.empty()        ? ""
+                      : c.reduction == "unknown" ? "taken for a sum; "
+                                                 : c.reduction + "; ");
   for (std::size_t i = 0; i < c.at.size() && i < 4; ++i)
     text += (i ? ", " : "op ") + std::to_string(c.at[i].index) + " of rank " + std::to_string(c.at[i].rank);
   return text + (c.at.size() > 4 ? ", …)" : ")");
@@ -64,7 +67,7 @@ std::string told_proof(const RanksVerdict& v) {
   if (!p.tried) return "not tried: " + p.why_not;
   return p.change + " made harmless, and the collectives done anew: " +
          (p.healed ? "loss and gradients of " + told_ranks(ranks) + " are finite"
-                   : "that alone does not heal " + told_ranks(ranks));
+                   : "that does not heal all of " + told_ranks(ranks));
 }
 
 /// "5 follow from what the ranks gave, bit for bit; 1 within what the order of a sum may change".
