@@ -6,6 +6,7 @@ import json
 import pathlib
 import shutil
 import subprocess
+import tempfile
 
 from together import TogetherTest
 
@@ -15,6 +16,30 @@ FLIP = BIN / "tests" / "flip_bit"
 
 
 class RanksTest(TogetherTest):
+    """Tests share what they look at: every program is run once."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.shared = pathlib.Path(tempfile.mkdtemp(prefix="nanquest-attach-"))
+        cls.addClassCleanup(shutil.rmtree, cls.shared, ignore_errors=True)
+
+    def setUp(self):
+        super().setUp()
+        self.scratch = self.shared
+
+    def ran(self, run, program, *arguments, ranks=2):
+        """The run directory of a program with the probe."""
+        if not (self.scratch / run).exists():
+            self.program = program
+            self.together(*arguments, f"{run}-weights", options=("--level", "watch", "--record-steps", "1"), run_dir=run, ranks=ranks)
+        return self.scratch / run
+
+    def two(self):
+        return self.ran("run", "train.py", "ddp", "1")
+
+    def three(self):
+        return self.ran("three", "train.py", "ddp", "1", ranks=3)
+
     def replayed(self, *arguments, code=1):
         """What `nanquest-replay FILE…` says, as JSON."""
         done = subprocess.run([str(BIN / "nanquest-replay"), "-q", "--json", *map(str, arguments)], cwd=self.scratch, text=True,
@@ -39,16 +64,15 @@ class RanksTest(TogetherTest):
         return [collective["op"] for collective in verdict["collectives"]]
 
     def refused(self, *arguments, code, says):
-        done = subprocess.run([str(BIN / "nanquest-replay"), *map(str, arguments)], cwd=self.scratch, text=True, capture_output=True,
-                              timeout=300)
+        done = subprocess.run([str(BIN / "nanquest-replay"), "-q", *map(str, arguments)], cwd=self.scratch, text=True,
+                              capture_output=True, timeout=300)
         self.assertEqual(done.returncode, code, done.stderr)
         self.assertEqual(len(done.stderr.strip().splitlines()), 1, done.stderr)
         self.assertIn(says, done.stderr)
 
 
-class DdpRanksTest(RanksTest):
     def test_ddp(self):
-        self.together("ddp", 1, "seen", options=("--level", "watch", "--record-steps", "1"), run_dir="run")
+        self.two()
         files = self.files(3)
 
         verdict = self.replayed(*files)
@@ -102,13 +126,12 @@ class DdpRanksTest(RanksTest):
         self.assertIn("what rank 0 recorded does not follow from what ranks 0, 1 gave: element 5", self.text(bent, healthy[1]))
 
 
-class ManyRanksTest(RanksTest):
     def test_more_than_two(self):
         """Sums of three: in whatever order, within what that may change. And without the rank that did it."""
-        err = self.together("ddp", 1, "seen", options=("--level", "watch"), run_dir="run", ranks=3)
-        files = self.files(3, ranks=3)
+        self.three()
+        files = self.files(3, "three", ranks=3)
         verdict = self.replayed(*files, "--no-files")
-        self.assertEqual((verdict["first"]["rank"], verdict["proof"]["healed"]), (1, True), err)
+        self.assertEqual((verdict["first"]["rank"], verdict["proof"]["healed"]), (1, True), verdict)
         for collective in verdict["collectives"]:
             self.assertIn(collective["follows"], ("exact", "within"), collective)
         self.assertEqual(verdict["path"][-1]["from"], [1])
@@ -122,12 +145,9 @@ class ManyRanksTest(RanksTest):
         self.assertEqual(self.replayed(files[1], files[2], "--no-files")["first"]["rank"], 1)
 
 
-class ShardedRanksTest(RanksTest):
-    program = "sharded.py"
-
     def test_fsdp2(self):
-        self.together("fsdp2", "batch", "seen", options=("--level", "watch"), run_dir="run")
-        verdict = self.replayed(*self.files(5), "--no-files")
+        self.ran("fsdp2", "sharded.py", "fsdp2", "batch")
+        verdict = self.replayed(*self.files(5, "fsdp2"), "--no-files")
         first = verdict["first"]
         self.assertEqual((first["rank"], first["origin"]), (1, "input"), verdict)
         kinds = set(self.all_follow(verdict))
@@ -137,8 +157,8 @@ class ShardedRanksTest(RanksTest):
         self.assertTrue(verdict["proof"]["healed"], verdict["proof"])
 
     def test_tensor_parallel(self):
-        self.together("tensor", "weight", "seen", options=("--level", "watch"), run_dir="run")
-        verdict = self.replayed(*self.files(5), "--no-files")
+        self.ran("tensor", "sharded.py", "tensor", "weight")
+        verdict = self.replayed(*self.files(5, "tensor"), "--no-files")
         first = verdict["first"]
         self.assertEqual((first["rank"], first["origin"], first["tensor"]), (1, "parameter", "1.down.weight"), verdict)
         self.assertEqual(set(self.all_follow(verdict)), {"_c10d_functional::all_reduce"})
@@ -147,7 +167,6 @@ class ShardedRanksTest(RanksTest):
         self.assertTrue(verdict["proof"]["healed"], verdict["proof"])
 
 
-class CollectTest(RanksTest):
     def collect(self, *arguments, code=0):
         done = self.nanquest("collect", *arguments, NANQUEST_BIN=str(BIN))
         self.assert_exit(done, code)
@@ -158,8 +177,7 @@ class CollectTest(RanksTest):
                 if path.is_file() and not path.name.startswith(".")}
 
     def test_scattered_files(self):
-        self.together("ddp", 1, "seen", options=("--level", "watch", "--record-steps", "1"), run_dir="run")
-        run = self.scratch / "run"
+        run = self.two()
         nodes = [self.scratch / f"node{rank}" / "run" for rank in (0, 1)]  # what two machines would have
         for rank, node in enumerate(nodes):
             for path in run.rglob("*"):
@@ -202,8 +220,7 @@ class CollectTest(RanksTest):
         (other / snapshot).write_bytes(bytes(damaged))
         refused(nodes[0], other.parent, "-o", "new", says=snapshot, code=3)
         refused(self.scratch / "node0", "-o", "new", says="holds nothing of a run", code=3)
-        self.together("manual", -1, "alone", options=("--level", "watch", "--record-steps", "1"), run_dir="alone", ranks=1)
-        refused(nodes[0], self.scratch / "alone", "-o", "new", says="", code=2)
+        refused(nodes[0], self.three() / "incidents" / "step-00000003.r2.h5", "-o", "new", says="of a run of 3 processes")
 
 
 if __name__ == "__main__":
