@@ -167,6 +167,19 @@ class RanksTest(TogetherTest):
         self.assertTrue(verdict["proof"]["healed"], verdict["proof"])
 
 
+    def test_groups_of_some_ranks(self):
+        self.ran("groups", "groups.py", ranks=4)
+        verdict = self.replayed(*self.files(2, "groups", ranks=4), "--no-files")
+        first = verdict["first"]
+        self.assertEqual((first["rank"], first["origin"]), (2, "input"), verdict)
+        self.all_follow(verdict)
+        groups = {tuple(c["ranks"]) for c in verdict["collectives"]}
+        self.assertEqual(groups, {(0, 1), (2, 3), (0, 2), (1, 3)})
+        # To the other of its pair, then from each to one of the other pair.
+        self.assertEqual([(hop["from"], hop["to"]) for hop in verdict["path"]][0], ([2], [3]))
+        self.assertEqual(sorted((hop["from"], hop["to"]) for hop in verdict["path"]), [([2], [0]), ([2], [3]), ([3], [1])])
+        self.assertTrue(verdict["proof"]["healed"], verdict["proof"])
+
     def collect(self, *arguments, code=0):
         done = self.nanquest("collect", *arguments, NANQUEST_BIN=str(BIN))
         self.assert_exit(done, code)
