@@ -6,12 +6,14 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <optional>
 #include <set>
 #include <system_error>
 #include <tuple>
 
 #include "probe/snapshot/atomic_file.h"
 #include "probe/snapshot/manifest.h"
+#include "probe/snapshot/one_run.h"
 #include "probe/snapshot/rank_row.h"
 #include "probe/snapshot/reader.h"
 #include "probe/snapshot/run_claim.h"
@@ -103,7 +105,7 @@ class Collecting {
     }
     if (!fs::is_directory(source, error))
       refuse(ErrorCode::bad_file, source.string() + ": neither a directory nor a file",
-             "look at how it is written");
+             "look how it is spelt");
     const std::size_t before = files_.size() + manifests_.size();
     add_run(source);
     const bool recordings = fs::absolute(source).lexically_normal().filename() == "recordings";
@@ -180,41 +182,24 @@ class Collecting {
          " was before it");
   }
 
-  /// Number of processes, settings and what the names say, of every snapshot.
+  /// Number of processes, settings and what the names say, of every manifest and snapshot.
   void check_one_run() {
-    std::string first;
-    std::map<std::string, std::string> config;
-    std::int32_t world_size = 0;
-    const auto agree = [&](const std::string& who, std::int32_t size,
-                           const std::map<std::string, std::string>& settings) {
-      if (first.empty()) {
-        first = who;
-        world_size = size;
-        config = settings;
-        return;
-      }
-      if (size != world_size)
-        refuse(ErrorCode::usage,
-               who + " is of a run of " + std::to_string(size) + " processes, " + first + " of one of " +
-                   std::to_string(world_size),
-               "give the directories of one run");
-      for (const auto& [key, value] : settings)
-        if (const auto other = config.find(key); other != config.end() && other->second != value)
-          refuse(ErrorCode::usage,
-                 who + " has the setting " + key + " = " + value + ", " + first + " has " + other->second,
-                 "give the directories of one run");
+    std::optional<RunMark> first;
+    const auto agree = [&](RunMark mark) {
+      if (first)
+        if (const Status same = of_one_run(mark, *first); !same) throw Refusal{same.error()};
+      if (!first || first->config.empty()) first = std::move(mark);
     };
-    for (const auto& [source, manifest] : manifests_) agree(manifest_path(source), manifest.world_size, {});
-    if (manifests_.size() > 1)
-      for (std::size_t i = 1; i < manifests_.size(); ++i)
-        if (manifests_[i].second.rank == manifests_[0].second.rank &&
-            manifests_[i].second.created != manifests_[0].second.created)
-          refuse(ErrorCode::usage,
-                 manifest_path(manifests_[0].first) + " and " + manifest_path(manifests_[i].first) +
-                     " are both of rank " + std::to_string(manifests_[0].second.rank) + ", begun at " +
-                     manifests_[0].second.created + " and " + manifests_[i].second.created + ": two runs",
-                 "give the directories of one run");
-    first.clear();
+    for (const auto& [source, manifest] : manifests_) {
+      const auto& [begun, earliest] = manifests_.front();
+      if (manifest.rank == earliest.rank && manifest.created != earliest.created)
+        refuse(ErrorCode::usage,
+               manifest_path(begun) + " and " + manifest_path(source) + " are both of rank " +
+                   std::to_string(manifest.rank) + ", begun at " + earliest.created + " and " +
+                   manifest.created + ": two runs",
+               "give the directories of one run");
+      agree({manifest_path(source), manifest.world_size, {}});
+    }
     for (const auto& [name, source] : files_) {
       const auto named = parse_incident_name(name);
       if (!named) continue;
@@ -225,17 +210,9 @@ class Collecting {
                source.string() + " holds step " + std::to_string(doc.step) + " of rank " +
                    std::to_string(doc.rank) + ", which is not what it is called",
                "give it the name it had");
-      agree(source.string(), doc.world_size,
-            std::map<std::string, std::string>(doc.config.begin(), doc.config.end()));
-      result_.world_size = doc.world_size;
+      agree({source.string(), doc.world_size, doc.config});
     }
-    if (!first.empty() && !manifests_.empty() && manifests_[0].second.world_size != world_size)
-      refuse(ErrorCode::usage,
-             first + " is of a run of " + std::to_string(world_size) + " processes, " +
-                 manifest_path(manifests_[0].first) + " of one of " +
-                 std::to_string(manifests_[0].second.world_size),
-             "give the directories of one run");
-    if (first.empty() && !manifests_.empty()) result_.world_size = manifests_[0].second.world_size;
+    if (first) result_.world_size = first->world_size;
   }
 
   void claim_place() const {

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "probe/snapshot/collect.h"
+#include "probe/snapshot/one_run.h"
 #include "probe/snapshot/rank_row.h"
 #include "probe/trace/collectives.h"
 #include "probe/trace/graph.h"
@@ -284,11 +285,10 @@ Status one_step(const std::vector<OpenRank>& ranks) {
                    rank.file + " is of step " + std::to_string(doc.step) + ", " + ranks.front().file +
                        " of step " + std::to_string(first.step),
                    hint};
-    if (doc.world_size != first.world_size)
-      return Error{ErrorCode::usage,
-                   rank.file + " is of a run of " + std::to_string(doc.world_size) + " processes, " +
-                       ranks.front().file + " of one of " + std::to_string(first.world_size),
-                   hint};
+    if (const Status same = of_one_run({rank.file, doc.world_size, doc.config},
+                                       {ranks.front().file, first.world_size, first.config});
+        !same)
+      return same.error();
     if (const auto [there, is_new] = seen.emplace(doc.rank, rank.file); !is_new)
       return Error{ErrorCode::usage,
                    there->second + " and " + rank.file + " are both of rank " + std::to_string(doc.rank),

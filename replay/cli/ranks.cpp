@@ -24,7 +24,7 @@ Result<std::vector<std::string>> files_of_step(const std::string& run_dir, std::
     if (incident.step == step) by_rank[incident.rank] = incident.snapshot;
   if (by_rank.empty())
     return Error{ErrorCode::usage, run_dir + ": no file of step " + std::to_string(step),
-                 "nanquest-viewer lists them"};
+                 "nanquest-viewer " + run_dir + " lists its incidents"};
   std::vector<std::string> files;
   for (const auto& [rank, file] : by_rank) files.push_back(file);
   return files;

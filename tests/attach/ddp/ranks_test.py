@@ -105,6 +105,7 @@ class RanksTest(TogetherTest):
 
         self.refused(files[0], files[0], code=2, says="are both of rank 0")
         self.refused(files[0], self.files(1, folder="recordings")[1], code=2, says="is of step 1")
+        self.refused(files[0], self.three() / "incidents" / "step-00000003.r1.h5", code=2, says="is of a run of 3 processes")
         self.refused("verfy", files[0], code=2, says='"verfy" is not a sub-command')
         self.tampered(files)
 
@@ -158,6 +159,8 @@ class RanksTest(TogetherTest):
 
     def test_tensor_parallel(self):
         self.ran("tensor", "sharded.py", "tensor", "weight")
+        self.ran("fsdp2", "sharded.py", "fsdp2", "batch")
+        self.refused(self.files(5, "tensor")[0], self.files(5, "fsdp2")[1], code=2, says="are of two runs: their command is")
         verdict = self.replayed(*self.files(5, "tensor"), "--no-files")
         first = verdict["first"]
         self.assertEqual((first["rank"], first["origin"], first["tensor"]), (1, "parameter", "1.down.weight"), verdict)
