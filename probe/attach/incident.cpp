@@ -6,13 +6,28 @@
 
 #include "probe/attach/region_graphs.h"
 #include "probe/attach/session.h"
+#include "probe/observe/process_groups.h"
 #include "probe/record/header.h"
 #include "probe/snapshot/run_dir.h"
 #include "probe/step/one_line.h"
+#include "probe/trace/collective_call.h"
 #include "probe/trace/collectives.h"
 #include "probe/trace/culprit.h"
 
 namespace nanquest::attach {
+namespace {
+
+/// Who the members of the groups are whose collectives are on record.
+void add_process_groups(SnapshotDoc& doc) {
+  for (const std::string& name : process_groups_in(doc)) {
+    std::string ranks;
+    for (const std::uint64_t rank : ranks_of_process_group(name))
+      ranks += (ranks.empty() ? "" : " ") + std::to_string(rank);
+    if (!ranks.empty()) doc.environment[std::string(kProcessGroupKey) + name] = ranks;
+  }
+}
+
+}  // namespace
 
 RoundFacts AttachSession::facts_of_round() {
   return {step(),
@@ -47,6 +62,7 @@ Status AttachSession::write_round(record::Step& step, const RoundFacts& facts, G
   fill_header(doc, state_of_step(facts));
   doc.gate = gate;
   tables.finish(named);
+  add_process_groups(doc);
   add_region_graphs(tables.recording);
   if (doc.culprit.op != kNone) told = {one_line(describe_culprit(doc)), arrived_by(doc), ""};
   if (elects && election_.needed()) {

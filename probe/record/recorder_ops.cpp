@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "probe/observe/draws.h"
+#include "probe/observe/process_groups.h"
 #include "probe/observe/step_scope.h"
 #include "probe/record/recorder.h"
 #include "probe/record/recorder_frame.h"
@@ -126,7 +127,7 @@ void Recorder::record_argument(const OpTraits& op, std::size_t index, const c10:
     } else {
       record.opaque = true;
       words.put(header_of(ArgKind::opaque));
-      words.put_value(record::kept_text(v.tagKind()));
+      words.put_value(record::kept_text(op.collective ? words_for_object(v) : v.tagKind()));
     }
   };
   put(put, value);

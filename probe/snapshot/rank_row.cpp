@@ -4,7 +4,6 @@
 #include <array>
 #include <filesystem>
 #include <nlohmann/json.hpp>
-#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -21,10 +20,8 @@ constexpr std::array<const char*, 4> kStandings = {"unknown", "arrived", "loss b
 /// A row is written with one call and read with one.
 constexpr std::size_t kMaxText = 1024, kMaxLine = 4096;
 
-/// "step-00000131" of a step.
-std::string stem(const std::string& run_dir, std::int64_t step) {
-  const std::string zero = incident_path(run_dir, step, 0);  // …/step-00000131.r0.h5
-  return zero.substr(0, zero.size() - std::string_view(".r0.h5").size());
+std::string in_incidents(const std::string& run_dir, const std::string& name) {
+  return (fs::path(incidents_dir(run_dir)) / name).string();
 }
 
 std::string dotted(const std::string& attempt) {
@@ -32,9 +29,9 @@ std::string dotted(const std::string& attempt) {
 }
 
 template <class T>
-bool take_field(const Json& json, const char* key, T& into) {
-  const auto found = json.find(key);
-  if (found == json.end() || !found->is_number_integer()) return false;
+bool take_field(const Json& object, const char* key, T& into) {
+  const auto found = object.find(key);
+  if (found == object.end() || !found->is_number_integer()) return false;
   into = found->get<T>();
   return true;
 }
@@ -43,11 +40,11 @@ bool take_field(const Json& json, const char* key, T& into) {
 
 std::string rank_row_path(const std::string& run_dir, std::int64_t step, std::int32_t rank,
                           const std::string& attempt) {
-  return stem(run_dir, step) + ".r" + std::to_string(rank) + dotted(attempt) + ".row";
+  return in_incidents(run_dir, rank_stem(step, rank) + dotted(attempt) + ".row");
 }
 
 std::string first_rank_path(const std::string& run_dir, std::int64_t step, const std::string& attempt) {
-  return stem(run_dir, step) + dotted(attempt) + ".first";
+  return in_incidents(run_dir, step_stem(step) + dotted(attempt) + ".first");
 }
 
 std::string to_line(const RankRow& row) {
@@ -82,13 +79,14 @@ std::map<std::int32_t, RankRow> rank_rows_beside(const std::string& snapshot, st
   const auto self = parse_incident_name(snapshot);
   if (!self) return rows;
   const fs::path directory = fs::path(snapshot).parent_path();
-  const std::string wanted = fs::path(stem("", self->step)).filename().string() + ".r";
   std::vector<fs::path> found;
   std::error_code error;
   fs::directory_iterator at(directory.empty() ? "." : directory, error);
-  for (const fs::directory_iterator end; !error && at != end; at.increment(error))
-    if (at->path().extension() == ".row" && at->path().filename().string().rfind(wanted, 0) == 0)
-      found.push_back(at->path());
+  for (const fs::directory_iterator end; !error && at != end; at.increment(error)) {
+    if (at->path().extension() != ".row") continue;
+    const auto file = parse_step_file(at->path().string());
+    if (file && file->rank >= 0 && file->step == self->step) found.push_back(at->path());
+  }
   // "….r7.row" before "….r7.2.row" before "….r7.10.row".
   std::sort(found.begin(), found.end(), [](const fs::path& a, const fs::path& b) {
     const std::string one = a.stem().string(), other = b.stem().string();

@@ -17,14 +17,8 @@ std::string join(const std::string& directory, const std::string& name) {
   return (fs::path(directory) / name).string();
 }
 
-std::string incident_stem(std::int64_t step, std::int32_t rank) {
-  char text[64];
-  std::snprintf(text, sizeof text, "step-%08lld.r%d", static_cast<long long>(step), static_cast<int>(rank));
-  return text;
-}
-
 std::string free_path(const std::string& directory, std::int64_t step, std::int32_t rank) {
-  const std::string stem = incident_stem(step, rank);
+  const std::string stem = rank_stem(step, rank);
   std::string path = join(directory, stem + ".h5");
   std::error_code error;
   for (int attempt = 2; fs::exists(path, error); ++attempt)
@@ -74,6 +68,15 @@ std::vector<std::string> files_in(const std::string& directory) {
 
 }  // namespace
 
+std::string step_stem(std::int64_t step) {
+  char text[48];
+  std::snprintf(text, sizeof text, "step-%08lld", static_cast<long long>(step));
+  return text;
+}
+std::string rank_stem(std::int64_t step, std::int32_t rank) {
+  return step_stem(step) + ".r" + std::to_string(rank);
+}
+
 std::string manifest_path(const std::string& run_dir) {
   return join(run_dir, "manifest.json");
 }
@@ -87,7 +90,7 @@ std::string incidents_dir(const std::string& run_dir) {
   return join(run_dir, "incidents");
 }
 std::string incident_path(const std::string& run_dir, std::int64_t step, std::int32_t rank) {
-  return join(incidents_dir(run_dir), incident_stem(step, rank) + ".h5");
+  return join(incidents_dir(run_dir), rank_stem(step, rank) + ".h5");
 }
 std::string checkpoints_dir(const std::string& run_dir) {
   return join(run_dir, "checkpoints");
@@ -121,11 +124,27 @@ std::string snapshot_beside(const std::string& path) {
   return "";
 }
 
-std::optional<IncidentFiles> parse_incident_name(const std::string& path) {
+std::optional<StepFile> parse_step_file(const std::string& path) {
   const std::string name = fs::path(path).filename().string();
   std::string_view rest = name;
+  StepFile out;
+  if (!take(rest, "step-", out.step)) return std::nullopt;
+  if (std::string_view after = rest; take(after, ".r", out.rank))
+    rest = after;
+  else
+    out.rank = -1;
+  if (rest.empty() || rest.front() != '.') return std::nullopt;
+  out.ending = rest;
+  return out;
+}
+
+std::optional<IncidentFiles> parse_incident_name(const std::string& path) {
+  const auto file = parse_step_file(path);
+  if (!file || file->rank < 0) return std::nullopt;
   IncidentFiles out;
-  if (!take(rest, "step-", out.step) || !take(rest, ".r", out.rank)) return std::nullopt;
+  out.step = file->step;
+  out.rank = file->rank;
+  std::string_view rest = file->ending;
   if (rest != ".h5" && (!take(rest, ".", out.attempt) || rest != ".h5")) return std::nullopt;
   out.snapshot = path;
   return out;

@@ -24,6 +24,13 @@ std::string manifest_path(const std::string& run_dir);
 std::string series_path(const std::string& run_dir, std::int32_t rank);
 /// run/ranges.r0.h5: how far the values of every place reached, at the steps that were looked at whole
 std::string ranges_path(const std::string& run_dir, std::int32_t rank);
+/// run/incidents/step-00000131.r7.row and ….first hold what ranks say of a step (rank_row.h).
+
+/// "step-00000131": what every file of a step begins with.
+std::string step_stem(std::int64_t step);
+/// "step-00000131.r7": what every file of a rank's step begins with.
+std::string rank_stem(std::int64_t step, std::int32_t rank);
+
 /// run/incidents
 std::string incidents_dir(const std::string& run_dir);
 /// run/incidents/step-00000131.r0.h5
@@ -69,8 +76,18 @@ struct RunListing {
   std::string manifest;                  ///< "" if the file is not there
   std::vector<SeriesFile> series;        ///< by rank
   std::vector<IncidentFiles> incidents;  ///< by step, rank, attempt
-  std::vector<IncidentFiles> lost;       ///< whose verdict is there, but not their snapshot; in the same order
+  std::vector<IncidentFiles> lost;  ///< whose verdict is there, but not their snapshot; in the same order
 };
+
+/// What the name of a file of a step says.
+struct StepFile {
+  std::int64_t step = 0;
+  std::int32_t rank = -1;  ///< -1: of all ranks ("step-00000131.first")
+  std::string ending;      ///< what follows: ".h5", ".2.h5", ".replay.h5", ".2-2.row"
+};
+
+/// Nothing if the file (a path or a name) is not called like one of a step.
+std::optional<StepFile> parse_step_file(const std::string& path);
 
 /// Step, rank and attempt out of a snapshot's file name, or nothing if it is not called like one.
 std::optional<IncidentFiles> parse_incident_name(const std::string& path);

@@ -15,6 +15,13 @@ bool collective_writes(std::string_view op);
 /// … and not read before: the outputs of a gather, what is received.
 bool collective_overwrites(std::string_view op);
 
+/// What stands in a file (ArgRow::text) for c10d's objects, before the reduction's word ("sum") and the
+/// group's name. Files of before say only that it is an object.
+inline constexpr std::string_view kReduceOpText = "c10d::ReduceOp ",
+                                  kProcessGroupText = "c10d::ProcessGroup ";
+/// Key of SnapshotDoc::environment, before the group's name; its value is the global ranks, "0 2".
+inline constexpr std::string_view kProcessGroupKey = "process_group.";
+
 /// An operator that waits for a collective: its argument must not be looked at before.
 bool awaits_collective(std::string_view op);
 

@@ -6,6 +6,7 @@
 #include <tuple>
 #include <vector>
 
+#include "probe/snapshot/collect.h"
 #include "probe/snapshot/rank_row.h"
 #include "probe/snapshot/run_dir.h"
 #include "probe/trace/collectives.h"
@@ -17,36 +18,6 @@ namespace nanquest {
 namespace {
 
 constexpr std::size_t kMaxFiles = 32, kMaxRows = 65536;
-
-/// What one rank's file says of the step.
-struct Part {
-  std::int32_t rank = 0;
-  std::string file;
-  bool harmed = false;  ///< a culprit was found
-  bool local = false;   ///< … and it is not what a collective brought
-  Origin origin = Origin::op;
-  std::int32_t op = kNone;
-  std::string name, module, tensor;
-  int collectives = 0;  ///< before the culprit: the one clock that all ranks share
-};
-
-Part part_of(const Case& c, const std::string& file) {
-  Part part;
-  part.rank = c.doc().rank;
-  part.file = file;
-  part.harmed = !c.culprit().value.empty();
-  part.local = part.harmed;
-  part.origin = from_word<Origin>(c.culprit().origin).value_or(Origin::op);
-  part.tensor = c.culprit().tensor_name;
-  part.op = c.op_index();
-  const OpRow* op = c.op();
-  if (!op) return part;
-  part.name = op->name;
-  part.module = c.module_of(part.op);
-  part.local = part.harmed && arrived_by(c.doc()).empty();
-  for (std::int32_t i = 0; i < part.op; ++i) part.collectives += is_collective(c.row(i)->name);
-  return part;
-}
 
 /// Files of the same step beside `snapshot`, by rank; the last attempt of each.
 std::map<std::int32_t, std::string> siblings(const std::string& snapshot, std::int32_t own) {
@@ -64,12 +35,6 @@ std::map<std::int32_t, std::string> siblings(const std::string& snapshot, std::i
   std::map<std::int32_t, std::string> files;
   for (const auto& [rank, file] : found) files.emplace(rank, file.second);
   return files;
-}
-
-std::string list(const std::vector<std::int32_t>& ranks) {
-  std::string text;
-  for (std::size_t i = 0; i < ranks.size() && i < 8; ++i) text += (i ? ", " : "") + std::to_string(ranks[i]);
-  return text + (ranks.size() > 8 ? ", …" : "");
 }
 
 /// "parameter fc.weight was bad when the step began".
@@ -103,7 +68,7 @@ std::string rows_in_words(const Ranks& ranks, const Rows& rows) {
         rows.begin(), rows.end(), [kind = standing](const auto& row) { return row.second.standing == kind; });
     if (count > 0) kinds_text += (kinds_text.empty() ? ": " : ", ") + std::to_string(count) + " " + words;
   }
-  text = std::string(rows.size() > 1 ? " Ranks " : " Rank ") + list(ranks.rows) +
+  text = std::string(rows.size() > 1 ? " Ranks " : " Rank ") + ranks_in_words(ranks.rows) +
          " left a row instead of a file" + kinds_text + ".";
   const std::int32_t first = rows.begin()->second.first;
   if (!ranks.first && std::find(ranks.missing.begin(), ranks.missing.end(), first) != ranks.missing.end())
@@ -111,7 +76,8 @@ std::string rows_in_words(const Ranks& ranks, const Rows& rows) {
   return text;
 }
 
-std::string in_words(const Ranks& ranks, const Part& own, const std::vector<Part>& others, const Rows& rows) {
+std::string in_words(const Ranks& ranks, const RankPart& own, const std::vector<RankPart>& others,
+                     const Rows& rows) {
   const std::string self = "rank " + std::to_string(own.rank) + " of " + std::to_string(ranks.world_size);
   std::string text;
   if (own.local) {
@@ -125,8 +91,9 @@ std::string in_words(const Ranks& ranks, const Part& own, const std::vector<Part
   } else {
     text = "This is " + self + "; what it gave to " + ranks.arrived_by + " (op " +
            std::to_string(ranks.arrived_index) + ") was finite, the bad value arrived by it.";
-    const bool all_finite = ranks.missing.empty() && ranks.rows.empty() &&
-                            std::none_of(others.begin(), others.end(), [](const Part& p) { return p.local; });
+    const bool all_finite =
+        ranks.missing.empty() && ranks.rows.empty() &&
+        std::none_of(others.begin(), others.end(), [](const RankPart& p) { return p.local; });
     if (ranks.first)
       text += " Rank " + std::to_string(ranks.first->rank) + " was first: ";
     else if (all_finite && !others.empty())
@@ -136,12 +103,13 @@ std::string in_words(const Ranks& ranks, const Part& own, const std::vector<Part
   }
   if (ranks.first && ranks.first->rank != own.rank) text += first_in_words(*ranks.first);
   std::vector<std::int32_t> got;
-  for (const Part& p : others)
+  for (const RankPart& p : others)
     if (p.harmed && !p.local) got.push_back(p.rank);
   if (own.local && !got.empty())
-    text += std::string(got.size() > 1 ? " Ranks " : " Rank ") + list(got) + " got it by a collective.";
+    text +=
+        std::string(got.size() > 1 ? " Ranks " : " Rank ") + ranks_in_words(got) + " got it by a collective.";
   if (!ranks.missing.empty())
-    text += std::string(ranks.missing.size() > 1 ? " Ranks " : " Rank ") + list(ranks.missing) +
+    text += std::string(ranks.missing.size() > 1 ? " Ranks " : " Rank ") + ranks_in_words(ranks.missing) +
             " left no file of this step here.";
   if (!rows.empty()) text += rows_in_words(ranks, rows);
   return text;
@@ -149,46 +117,70 @@ std::string in_words(const Ranks& ranks, const Part& own, const std::vector<Part
 
 }  // namespace
 
+RankPart rank_part(const Case& c, const std::string& file) {
+  RankPart part;
+  part.rank = c.doc().rank;
+  part.file = file;
+  part.harmed = !c.culprit().value.empty();
+  part.local = part.harmed;
+  part.origin = from_word<Origin>(c.culprit().origin).value_or(Origin::op);
+  part.tensor = c.culprit().tensor_name;
+  part.op = c.op_index();
+  const OpRow* op = c.op();
+  if (!op) return part;
+  part.name = op->name;
+  part.module = c.module_of(part.op);
+  part.local = part.harmed && arrived_by(c.doc()).empty();
+  for (std::int32_t i = 0; i < part.op; ++i) part.collectives += is_collective(c.row(i)->name);
+  return part;
+}
+
+const RankPart* first_part(const std::vector<RankPart>& parts) {
+  const RankPart* first = nullptr;
+  for (const RankPart& p : parts)
+    if (p.local && (!first || std::tie(p.collectives, p.op, p.rank) <
+                                  std::tie(first->collectives, first->op, first->rank)))
+      first = &p;
+  return first;
+}
+
+RankCulprit culprit_of(const RankPart& part) {
+  return {part.rank, part.name, part.module, part.op, part.file, part.origin, part.tensor};
+}
+
 std::optional<Ranks> find_ranks(const Case& own_case, const std::string& snapshot) try {
   const SnapshotDoc& doc = own_case.doc();
   if (doc.world_size <= 1) return std::nullopt;
   Ranks ranks;
   ranks.world_size = doc.world_size;
-  const Part own = part_of(own_case, snapshot);
+  const RankPart own = rank_part(own_case, snapshot);
   ranks.local = own.local;
   if (own.harmed && !own.local) {
     ranks.arrived_by = own.name;
     ranks.arrived_index = own.op;
   }
   const auto files = siblings(snapshot, doc.rank);
-  std::vector<Part> others;
+  std::vector<RankPart> others;
   for (const auto& [rank, file] : files) {
     if (others.size() == kMaxFiles) break;
     auto replayer = Replayer::open(file);
     if (!replayer) continue;
     const Case other = make_case(*replayer);
     if (other.doc().step != doc.step || other.doc().world_size != doc.world_size) continue;
-    others.push_back(part_of(other, file));
+    others.push_back(rank_part(other, file));
     ranks.files.emplace_back(rank, file);
   }
   Rows rows = rank_rows_beside(snapshot, kMaxRows);
   rows.erase(doc.rank);
-  for (const Part& p : others) rows.erase(p.rank);
+  for (const RankPart& p : others) rows.erase(p.rank);
   for (const auto& [rank, row] : rows) ranks.rows.push_back(rank);
   for (std::int32_t rank = 0; rank < doc.world_size && ranks.missing.size() < 1024; ++rank)
     if (rank != doc.rank && !rows.count(rank) &&
-        std::none_of(others.begin(), others.end(), [&](const Part& p) { return p.rank == rank; }))
+        std::none_of(others.begin(), others.end(), [&](const RankPart& p) { return p.rank == rank; }))
       ranks.missing.push_back(rank);
-  std::vector<Part> all = others;
+  std::vector<RankPart> all = others;
   all.push_back(own);
-  const Part* first = nullptr;
-  for (const Part& p : all)
-    if (p.local && (!first || std::tie(p.collectives, p.op, p.rank) <
-                                  std::tie(first->collectives, first->op, first->rank)))
-      first = &p;
-  if (first)
-    ranks.first = RankCulprit{first->rank, first->name,   first->module, first->op,
-                              first->file, first->origin, first->tensor};
+  if (const RankPart* first = first_part(all)) ranks.first = culprit_of(*first);
   ranks.text = in_words(ranks, own, others, rows);
   return ranks;
 } catch (const std::exception&) {

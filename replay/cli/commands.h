@@ -73,6 +73,20 @@ struct JudgeArguments {
   bool json = false;
 };
 
+struct CollectArguments {
+  std::vector<std::string> from;  ///< directories or files
+  std::string output;
+  bool json = false;
+};
+
+struct RanksArguments {
+  std::vector<std::string> files;  ///< one a rank; or one run directory
+  std::int64_t step = -1;          ///< of the run directory; -1: its first incident
+  bool json = false, quiet = false, no_files = false;
+};
+
+int ranks_command(const RanksArguments& arguments);
+int collect_command(const CollectArguments& arguments);
 int headroom_command(const HeadroomArguments& arguments);
 int judge_command(const JudgeArguments& arguments);
 int diagnose_command(const Common& common, const DiagnoseArguments& arguments);

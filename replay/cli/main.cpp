@@ -13,6 +13,8 @@ using namespace nanquest::cli;
 constexpr const char* kExample = R"(Example:
   nanquest-replay run/incidents/step-00000131.r0.h5
       verifies bit for bit, names the cause, tries fixes; writes .json, .md and .replay.h5 beside the snapshot
+  nanquest-replay run/incidents/step-00000131.r*.h5
+      several ranks of a step together, the collectives between them really done
   nanquest-replay run step.h5 --module blocks.1.mlp=fp32
   nanquest-replay bisect samples step.h5
   nanquest-replay redact step.h5 -o for-you.h5
@@ -30,6 +32,9 @@ struct Arguments {
   DiagnoseArguments diagnose;
   HeadroomArguments headroom;
   JudgeArguments judge;
+  CollectArguments collect;
+  RanksArguments ranks;
+  std::vector<std::string> more;  ///< snapshots of other ranks, after the first
   RewindArguments rewind;
   RedactArguments redact;
   MinimalArguments minimal;
@@ -124,6 +129,50 @@ void add_redact(CLI::App& app, Arguments& a) {
   redact->footer(
       "Without any of --texts … --names: all but history and names.\n"
       "Example:\n  nanquest-replay redact step-00000131.r0.h5 -o for-you.h5 --weights --samples --names");
+}
+
+RanksArguments asked_of_ranks(Arguments& a) {
+  a.ranks.json = a.common.json;
+  a.ranks.quiet = a.common.quiet;
+  a.ranks.no_files = a.diagnose.no_files;
+  return a.ranks;
+}
+
+void add_ranks(CLI::App& app, Arguments& a) {
+  CLI::App* ranks =
+      subcommand(app, a, "ranks", "Several ranks of a step together (what several SNAPSHOTs alone do)",
+                 [&a] { return ranks_command(asked_of_ranks(a)); });
+  ranks->add_option("files", a.ranks.files, "The step's snapshots, one a rank; or a run directory")
+      ->required()
+      ->type_name("SNAPSHOT");
+  ranks->add_option("--step", a.ranks.step, "Of a run directory: this step instead of its first incident")
+      ->check(CLI::NonNegativeNumber);
+  ranks->add_flag("--json", a.common.json, "Print the result as JSON");
+  ranks->add_flag("-q,--quiet", a.common.quiet, "No progress on stderr");
+  ranks->add_flag("--no-files", a.diagnose.no_files, "Write nothing beside the snapshots");
+  ranks->footer(
+      "Every rank runs up to its next collective, which is then really done and held against what each rank\n"
+      "recorded; a bad value is followed from the rank that made it to the loss and gradients that show it.\n"
+      "Example:\n  nanquest-replay run/incidents/step-00000131.r*.h5\n"
+      "Exit code: 0 nothing harmful and every collective as recorded, 1 a finding, 2 usage, 3 bad file.");
+}
+
+void add_collect(CLI::App& app, Arguments& a) {
+  CLI::App* collect = subcommand(app, a, "collect", "A run's files of several nodes into one run directory",
+                                 [&a] { return collect_command(a.collect); });
+  collect
+      ->add_option("from", a.collect.from,
+                   "Run directories of the nodes, folders of snapshots, or single snapshots")
+      ->required()
+      ->type_name("DIR");
+  collect->add_option("-o,--output", a.collect.output, "The new run directory; nothing is written over")
+      ->required()
+      ->type_name("OUT");
+  collect->add_flag("--json", a.collect.json, "Print what was taken as JSON");
+  collect->footer(
+      "Files are copied and read against their checksums; OUT appears complete or not at all.\n"
+      "Example:\n  nanquest-replay collect node0/run node1/run -o run\n"
+      "Exit code: 0 collected, 2 not one run, or OUT is there already, 3 a damaged file or a failing disk.");
 }
 
 void add_minimal(CLI::App& app, Arguments& a) {
@@ -222,8 +271,21 @@ void add_subcommands(CLI::App& app, Arguments& a) {
   judge->add_flag("--json", a.judge.json, "Print it as JSON, judged");
   add_redact(app, a);
   add_minimal(app, a);
+  add_collect(app, a);
+  add_ranks(app, a);
   add_common(*subcommand(app, a, "info", "What the snapshot holds", [&a] { return info_command(a.common); }),
              a.common, true);
+}
+
+/// "verfy step.h5": the first word was taken for a snapshot.
+bool looks_like_command(const std::string& word) {
+  return !word.empty() && word.find_first_of("./") == std::string::npos;
+}
+
+int no_such_command(const std::string& word) {
+  std::fprintf(stderr, "nanquest-replay: \"%s\" is not a sub-command (see nanquest-replay --help)\n",
+               word.c_str());
+  return static_cast<int>(nanquest::ExitCode::usage);
 }
 
 }  // namespace
@@ -235,6 +297,8 @@ int main(int argc, char** argv) try {
   app.footer(kExample);
   app.set_version_flag("--version", version_text);
   add_common(app, a.common, false);
+  app.add_option("more", a.more, "Snapshots of the same step's other ranks: all are replayed together")
+      ->type_name("SNAPSHOT");
   add_diagnose_flags(app, a);
   add_device(app, a.common);
   add_subcommands(app, a);
@@ -250,17 +314,19 @@ int main(int argc, char** argv) try {
   } catch (const CLI::CallForVersion& version) {
     return std::printf("%s\n", version.what()), 0;
   } catch (const CLI::ExtrasError& error) {
-    // "verfy step.h5": the first word was taken for the snapshot.
-    const std::string& word = a.common.snapshot;
-    const bool command = !a.action && !word.empty() && word.find_first_of("./") == std::string::npos;
-    std::fprintf(stderr, "nanquest-replay: %s (see nanquest-replay --help)\n",
-                 command ? ("\"" + word + "\" is not a sub-command").c_str() : error.what());
+    if (!a.action && looks_like_command(a.common.snapshot)) return no_such_command(a.common.snapshot);
+    std::fprintf(stderr, "nanquest-replay: %s (see nanquest-replay --help)\n", error.what());
     return static_cast<int>(nanquest::ExitCode::usage);
   } catch (const CLI::ParseError& error) {
     std::fprintf(stderr, "nanquest-replay: %s (see nanquest-replay --help)\n", error.what());
     return static_cast<int>(nanquest::ExitCode::usage);
   }
-  return a.action ? a.action() : diagnose_command(a.common, a.diagnose);
+  if (a.action) return a.action();
+  if (a.more.empty()) return diagnose_command(a.common, a.diagnose);
+  if (looks_like_command(a.common.snapshot)) return no_such_command(a.common.snapshot);
+  a.ranks.files = {a.common.snapshot};
+  a.ranks.files.insert(a.ranks.files.end(), a.more.begin(), a.more.end());
+  return ranks_command(asked_of_ranks(a));
 } catch (const std::exception& error) {
   std::fprintf(stderr, "nanquest-replay: %s\n", error.what());
   return static_cast<int>(nanquest::ExitCode::internal);

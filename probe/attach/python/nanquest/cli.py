@@ -13,7 +13,7 @@ from . import __version__, explain, launcher, library, native, prepare, programs
 from .launcher import USAGE_ERROR
 from .settings import ACTIONS, EXIT_ON_INCIDENT, FORECASTS, LEVELS, LOGGERS, OFF, REPORTS, TAPE, Settings, say, step_numbers, switched_off
 
-DOORS = {"replay": "nanquest-replay", "view": "nanquest-viewer"}
+DOORS = {"replay": ("nanquest-replay",), "view": ("nanquest-viewer",), "collect": ("nanquest-replay", "collect")}
 
 EXAMPLES = """examples:
   nanquest run -- python train.py --epochs 3
@@ -60,12 +60,12 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="nanquest", description="NaN forensics for PyTorch programs.", epilog=EXAMPLES,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--version", action="store_true", help="versions of the package and of its PyTorch")
-    verbs = parser.add_subparsers(dest="verb", metavar="run|env|rehearse|prepare|sample|replay|view|doctor|mute")
+    verbs = parser.add_subparsers(dest="verb", metavar="run|env|rehearse|prepare|sample|replay|view|collect|doctor|mute")
     rehearse.add_to(verbs)
     prepare.add_to(verbs)
     sample.add_to(verbs)
     for verb, program in DOORS.items():  # main has opened them already; here they are for the help
-        verbs.add_parser(verb, help=f"the program {program}; nanquest {verb} --help shows its options", add_help=False)
+        verbs.add_parser(verb, help=f"the program {' '.join(program)}; nanquest {verb} --help shows its options", add_help=False)
     asked = verbs.add_parser("doctor", help="what would be seen here, and why not")
     asked.add_argument("--run-dir", default=Settings.run_dir, metavar="DIR", help="where the files would go (default: %(default)s)")
     asked.add_argument("--json", action="store_true", help="the same for programs")
@@ -180,7 +180,8 @@ def _run(options) -> int:
 def main(arguments: list | None = None) -> int:
     arguments = sys.argv[1:] if arguments is None else arguments
     if arguments[:1] and arguments[0] in DOORS:  # everything after it is that program's
-        return programs.become(DOORS[arguments[0]], arguments[1:])
+        program, *first = DOORS[arguments[0]]
+        return programs.become(program, [*first, *arguments[1:]])
     parser = _parser()
     # What follows "--" is the command's; a positional argument of the verb before it would take its options too.
     cut = arguments.index("--") if arguments[:1] == ["rehearse"] and "--" in arguments else len(arguments)

@@ -1,0 +1,50 @@
+/// collect: a run's files that lie scattered over the nodes it ran on, brought into one run directory.
+///
+///     Result<Collected> all = collect_run({"node0/run", "node1/run"}, "run");
+///     for (const CollectedStep& step : all->steps) say(step_in_words(step, all->world_size));
+///
+/// Files are copied, never moved. The new directory appears complete or not at all: it is put together under
+/// another name beside it, every snapshot is read from there against its checksums, and then it is renamed.
+/// What an interruption leaves is called `<out>.partial-<process>` and belongs to nobody.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "probe/base/result.h"
+
+namespace nanquest {
+
+/// What there is of one step, rank by rank; each rank is in one of the three.
+struct CollectedStep {
+  std::int64_t step = 0;
+  bool recording = false;             ///< in recordings/: asked for, not an incident
+  std::vector<std::int32_t> files;    ///< ranks with a snapshot
+  std::vector<std::int32_t> rows;     ///< ranks that left a row instead (rank_row.h)
+  std::vector<std::int32_t> missing;  ///< ranks of which there is nothing
+};
+
+struct Collected {
+  std::string run_dir;
+  std::int32_t world_size = 1;
+  std::vector<CollectedStep> steps;  ///< incidents before recordings, each by step
+  std::uint64_t files = 0, bytes = 0;
+  std::vector<std::string> notes;  ///< what was not taken, and what was there more than once; a line each
+};
+
+/// Copies what `from` holds (run directories, folders of snapshots, single files) into the new run directory
+/// `out`, which must not exist or be empty. Taken are manifests (joined into one), series, ranges, metrics,
+/// incidents with all that lies beside them, and recordings; not checkpoints and earlier runs.
+/// `usage`: nothing given, `out` holds something, or the sources are not one run (another number of
+/// processes, other settings, files that have one name and differ); `bad_file`: a source that holds nothing
+/// of a run, or a damaged file; `io`. On failure nothing is left in `out`'s place.
+Result<Collected> collect_run(const std::vector<std::string>& from, const std::string& out);
+
+/// "0, 1, 3"; of more than eight the first eight and "…".
+std::string ranks_in_words(const std::vector<std::int32_t>& ranks);
+
+/// "step 131: ranks 0, 1, 3 of 4; rank 2 is not there".
+std::string step_in_words(const CollectedStep& step, std::int32_t world_size);
+
+}  // namespace nanquest

@@ -1,0 +1,38 @@
+#include "probe/snapshot/one_run.h"
+
+#include <algorithm>
+#include <regex>
+
+namespace nanquest {
+namespace {
+
+/// What of a setting is the run's, whichever rank or machine says it.
+std::string without_place(const std::string& key, const std::string& value) {
+  if (key != "command") return value;
+  static const std::regex local_rank("\\s--local[-_]rank(=|\\s)\\d+");
+  const std::string plain = std::regex_replace(value, local_rank, "");
+  return plain.substr(std::min(plain.find(' '), plain.size()));
+}
+
+}  // namespace
+
+Status of_one_run(const RunMark& one, const RunMark& other) {
+  const std::string hint = "give the files of one run";
+  if (one.world_size != other.world_size)
+    return Error{ErrorCode::usage,
+                 one.path + " is of a run of " + std::to_string(one.world_size) + " processes, " +
+                     other.path + " of one of " + std::to_string(other.world_size),
+                 hint};
+  for (const auto& [key, value] : one.config) {
+    const auto there = other.config.find(key);
+    if (there == other.config.end() || without_place(key, there->second) == without_place(key, value))
+      continue;
+    return Error{ErrorCode::usage,
+                 one.path + " and " + other.path + " are of two runs: their " + key + " is \"" + value +
+                     "\" and \"" + there->second + "\"",
+                 hint};
+  }
+  return {};
+}
+
+}  // namespace nanquest

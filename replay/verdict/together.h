@@ -1,0 +1,109 @@
+/// together: what came of replaying several ranks of a step together: whose bad value was first, by which
+/// collectives it went on, what it reached, and whether every collective's recorded result follows from what
+/// the ranks gave.
+///
+///     std::puts(to_text(verdict).c_str());       // for people
+///     write_file_atomically(path, to_json(verdict));
+///
+/// The file "nanquest.ranks", version 1. A new field may be added at any time; a change of meaning bumps
+/// kRanksVersion.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "replay/verdict/verdict.h"
+
+namespace nanquest {
+
+inline constexpr std::int64_t kRanksVersion = 1;
+
+/// How a recorded result agrees with the one that was computed of what all ranks gave. `within`: a sum of
+/// more than two whose order is nobody's promise, and no further off than any order can bring it. `unknown`:
+/// it could not be computed.
+enum class Follows : std::uint8_t { exact, within, differs, unknown };
+std::string_view word(Follows follows);
+
+/// What was found. `rank`: a rank made the bad value, or began the step with it; `collective`: all ranks gave
+/// finite numbers and got bad ones; `unknown`: it came from a rank whose inputs are not here; `none`: no harm
+/// was seen.
+enum class RanksFinding : std::uint8_t { none, rank, collective, unknown };
+std::string_view word(RanksFinding finding);
+
+/// A collective as one rank had it.
+struct CollectiveAtRank {
+  std::int32_t rank = 0;
+  std::int64_t index = -1;  ///< row of that rank's trace
+  std::string module;       ///< "" is the root
+  bool gave_bad = false, got_bad = false;
+  Follows follows = Follows::unknown;
+  std::int64_t elements = 0, different = 0;  ///< of its result
+  std::int64_t first = -1;                   ///< the first that differs, counted through all of its tensors
+  double recorded = 0, computed = 0;         ///< there
+};
+
+struct CollectiveInfo {
+  std::string op;                            ///< "c10d::allreduce_"
+  std::string group;                         ///< "" if the files don't say
+  std::string reduction;                     ///< "sum"; "" for one that does not reduce
+  std::vector<std::int32_t> ranks, missing;  ///< members; those whose inputs are not here
+  Follows follows = Follows::unknown;        ///< the worst of its ranks
+  double distance = 0, bound = 0;    ///< `within`: the largest that was seen, and what was allowed there
+  std::string why_not;               ///< `unknown`: why
+  std::vector<CollectiveAtRank> at;  ///< by rank
+};
+
+/// A collective that brought the bad value to ranks that did not have it.
+struct RankHop {
+  std::int64_t collective = -1;  ///< index in RanksVerdict::collectives
+  std::vector<std::int32_t> from, to;
+};
+
+/// What is bad at the end of a rank's step.
+struct RankShown {
+  std::int32_t rank = 0;
+  bool loss = false;
+  std::vector<std::string> gradients;  ///< names of their parameters
+};
+
+/// The ranks run once more, the first bad value alone made harmless, every collective computed anew.
+struct RanksProof {
+  bool tried = false, healed = false;
+  std::string change;   ///< what was made harmless
+  std::string why_not;  ///< why it was not tried
+};
+
+struct RankFile {
+  std::int32_t rank = 0;
+  std::string file;
+  Reproduction reproduction;
+};
+
+struct RanksVerdict {
+  std::int64_t step = 0;
+  std::int32_t world_size = 1;
+  std::vector<RankFile> files;              ///< by rank
+  std::vector<std::int32_t> missing, rows;  ///< ranks without a file: that left nothing; that left a row
+  std::vector<CollectiveInfo> collectives;  ///< in the order of the step
+  RanksFinding finding = RanksFinding::none;
+  std::optional<RankCulprit> first;
+  BadValue value = BadValue::none;  ///< of `first`
+  std::int64_t made_by = -1;        ///< `collective`: index of the one that made it
+  std::string came_from;            ///< `unknown`: "ranks 2, 3, whose files are not here"
+  std::vector<RankHop> path;
+  std::vector<RankShown> shown;
+  RanksProof proof;
+
+  bool any_differs() const;
+};
+
+/// The file's content, indented, ends with a newline.
+std::string to_json(const RanksVerdict& verdict);
+
+/// For a terminal; ends with a newline.
+std::string to_text(const RanksVerdict& verdict);
+
+}  // namespace nanquest
