@@ -5,24 +5,11 @@
 #include <utility>
 
 #include "probe/nanquest.h"
+#include "trainer/huggingface/activation.h"
 #include "trainer/task/causal.h"
 
 namespace nanquest::trainer {
 namespace {
-
-at::Tensor bent(const at::Tensor& x, MlpActivation activation) {
-  switch (activation) {
-    case MlpActivation::silu:
-      return at::silu(x);
-    case MlpActivation::gelu:
-      return at::gelu(x);
-    case MlpActivation::gelu_tanh:
-      return at::gelu(x, "tanh");
-    case MlpActivation::relu:
-      break;
-  }
-  return at::relu(x);
-}
 
 at::Tensor dropped(const at::Tensor& x, double share, bool training) {
   return training && share > 0 ? at::dropout(x, share, true) : x;
@@ -34,6 +21,22 @@ const char* linear_class(const DecoderConfig& c) {
 
 }  // namespace
 
+at::Tensor bent(const at::Tensor& x, MlpActivation activation) {
+  switch (activation) {
+    case MlpActivation::silu:
+      return at::silu(x);
+    case MlpActivation::gelu:
+      return at::gelu(x);
+    case MlpActivation::gelu_tanh:
+      return at::gelu(x, "tanh");
+    case MlpActivation::quick_gelu:
+      return x * at::sigmoid(1.702 * x);
+    case MlpActivation::relu:
+      break;
+  }
+  return at::relu(x);
+}
+
 std::string class_prefix(const DecoderConfig& c) {
   for (const char* end : {"ForCausalLM", "LMHeadModel"})
     if (c.architecture.ends_with(end)) return c.architecture.substr(0, c.architecture.rfind(end));
@@ -44,6 +47,12 @@ Norm::Norm(WeightMaker& make, Place where, std::int64_t width, const DecoderConf
     : place(std::move(where)), eps(c.norm_eps), plus_one(c.gemma) {
   weight = make.weight(place.path() + ".weight", {width});
   if (c.gpt2) bias = make.weight(place.path() + ".bias", {width});
+}
+
+Norm::Norm(WeightMaker& make, Place where, std::int64_t width, double epsilon)
+    : place(std::move(where)), eps(epsilon) {
+  weight = make.weight(place.path() + ".weight", {width});
+  bias = make.weight(place.path() + ".bias", {width});
 }
 
 at::Tensor Norm::operator()(const at::Tensor& x) const {

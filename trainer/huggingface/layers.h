@@ -37,6 +37,10 @@ struct Projection {
   at::Tensor merged() const;
 };
 
+/// A frozen weight in the format of what it is multiplied with; under autocast that is autocast's business.
+/// Undefined stays undefined.
+at::Tensor weight_for(const at::Tensor& x, const at::Tensor& weight);
+
 /// x·Wᵀ + b without a module of its own; `bias` may be undefined.
 at::Tensor project(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias);
 
@@ -50,6 +54,8 @@ struct Norm {
 
   Norm() = default;
   Norm(WeightMaker& make, Place where, std::int64_t width, const DecoderConfig& config);
+  /// Of mean and variance, with a bias.
+  Norm(WeightMaker& make, Place where, std::int64_t width, double epsilon);
   at::Tensor operator()(const at::Tensor& x) const;
 };
 
