@@ -193,7 +193,9 @@ DecoderConfig read_or_throw(const nlohmann::json& object, const std::string& whe
 
 /// A LLaVA: a language model, and what it sees with. `where` as ConfigReader wants it.
 DecoderConfig read_llava(const nlohmann::json& object, const ConfigReader& file, const std::string& where) {
-  check_extras(file, {.name = "llava", .architecture = "LlavaForConditionalGeneration"});
+  check_extras(
+      file,
+      {.name = "llava", .architecture = "LlavaForConditionalGeneration", .head_width = 0, .tied = false});
   (void)file.inside("text_config");  // must be there
   const nlohmann::json text = completed(object["text_config"]);
   const ConfigReader language(text, where + "text_config.");
