@@ -119,7 +119,8 @@ void declare(SettingList& list, PretrainedOptions& o) {
            "written: scores and softmax are ops of their own in a snapshot; fused: one op, faster",
            Words<AttentionForm>(kForms));
   list.add("checkpointing", o.checkpointing,
-           "what a layer computes is computed again in backward: less memory, a third more time");
+           "what a layer computes is computed again in backward: less memory, a third more time")
+      .negatable = true;
   list.incidental({"adapter"});
   list.check([&o] { return check(o); });
 }
