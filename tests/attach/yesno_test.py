@@ -3,9 +3,13 @@ tokens, the losses of twenty steps, true and false positive rates, what is saved
 
 import json
 import math
+import os
 import pathlib
+import shlex
 import shutil
+import sys
 import unittest
+from unittest import mock
 
 from attached import importable, main
 from finetuned import FinetuneTest, run_sample
@@ -198,6 +202,21 @@ class PrepareTest(PicturesTest):
         self.assertIn("bare: its processor has no chat template", self.prepare(data="pictures/x.jsonl", model="bare", out="other", code=3))
 
 
+    def test_lines_are_prepared_by_the_trainer(self):
+        self.sample()
+        command = self.scratch / "bin" / "nanquest"
+        command.parent.mkdir()
+        command.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m nanquest "$@"\n')
+        command.chmod(0o755)
+        with mock.patch.dict(os.environ, PATH=f"{command.parent}:{os.environ['PATH']}"):
+            summary = self.summary("run", "--steps", 1, data="pictures/train.jsonl")
+            self.assertEqual(summary["steps"], 1)
+            self.assertTrue(pathlib.Path("pictures/train.prepared/manifest.json").exists())
+            pathlib.Path("pictures/broken.jsonl").write_text('{"path": "0.png", "label": 3}\n')
+            process = self.yesno("other", "--steps", 1, data="pictures/broken.jsonl", code=3)
+            self.assertIn("pictures/broken.jsonl:1: its label is 3", process.stderr)
+
+
 @unittest.skipUnless(importable("transformers") and importable("PIL"), "transformers and Pillow are not installed")
 class IncidentTest(PicturesTest):
     def test_one_picture_overflows_and_the_rate_stays_halved(self):
@@ -261,7 +280,8 @@ class RefusedTest(PicturesTest):
         content[-20] ^= 1
         shard.write_bytes(content)
         self.assert_one_line(self.refused(data="damaged", code=3), str(shard), "checksum")
-        self.assert_one_line(self.refused(data="pictures/train.jsonl", code=2), "pictures/train.jsonl", "nanquest prepare --model llava")
+        with mock.patch.dict(os.environ, PATH="/usr/bin:/bin"):
+            self.assert_one_line(self.refused(data="pictures/train.jsonl", code=2), "pictures/train.jsonl: not prepared", "nanquest prepare --model llava")
         self.assert_one_line(self.refused(data="none", code=3), "none: no pictures")
         self.assert_one_line(self.finetune("run", "--steps", 2, model="llava", code=2), "data: pictures with labels", "nanquest-trainer yesno")
         self.prepare("--question", "Is it dark?", data="pictures/val.jsonl", out="val")

@@ -9,6 +9,7 @@
 
 #include "probe/nanquest.h"
 #include "trainer/cli/command_line.h"
+#include "trainer/cli/prepare_first.h"
 #include "trainer/cli/progress.h"
 #include "trainer/cli/rehearse.h"
 #include "trainer/cli/report.h"
@@ -64,7 +65,18 @@ std::string sample_command_of(const Parts& parts, const std::string& learned) {
          (adapts ? " --adapter " + shell_word(learned) : "") + " 'the beginning of a text'";
 }
 
+/// Lines where prepared pictures are wanted are prepared; an exit code if that failed, else 0.
+int prepare_pictures(Parts& parts) {
+  for (std::string* path : {&parts.path, &parts.held_out_path}) {
+    const NotPrepared why = prepare_first(parts.folder, *path);
+    if (why.exit_code != 0) return why.told ? why.exit_code : fail(why.error);
+  }
+  return 0;
+}
+
 int train(Asked& asked) {
+  if (asked.parts.kind == ModelKind::yesno)
+    if (const int code = prepare_pictures(asked.parts); code != 0) return code;
   Progress progress;
   Result<std::unique_ptr<Trainer>> trainer =
       make_trainer(asked.parts, {[&](const StepEvent& e) { progress.on_step(e); },
@@ -136,11 +148,15 @@ std::unique_ptr<CLI::App> app_for(ModelKind kind) {
         "step that is not finite is undone, recorded and survived.",
         "nanquest-trainer yesno");
     app->footer(
-        std::string("Example:\n  nanquest prepare --model models/llava --data pictures.jsonl --out prepared\n"
-                    "  nanquest-trainer yesno --model models/llava --data prepared --lora --amp-dtype bf16 "
-                    "--run-dir runs/yesno\n"
-                    "What was learned stands in RUN-DIR/checkpoints/adapter for PEFT, or without --lora in "
-                    "RUN-DIR/checkpoints/model for from_pretrained.\n") +
+        std::string(
+            "Example:\n  nanquest-trainer yesno --model models/llava --data pictures.jsonl --lora --run-dir "
+            "runs/yesno\n"
+            "  nanquest prepare --model models/llava --data pictures.jsonl --out prepared   the same in two "
+            "steps\n"
+            "  nanquest-trainer yesno --model models/llava --data prepared --lora --amp-dtype bf16 "
+            "--run-dir runs/yesno\n"
+            "What was learned stands in RUN-DIR/checkpoints/adapter for PEFT, or without --lora in "
+            "RUN-DIR/checkpoints/model for from_pretrained.\n") +
         kExitCodes);
     return app;
   }

@@ -191,9 +191,11 @@ void begin_as_yesno(Parts& parts) {
 
 void declare_pictures(SettingList& list, Parts& parts) {
   list.group("Run");
-  list.add("data", parts.path, "folder of nanquest prepare, of pictures with labels").type_name = "DIR";
+  list.add("data", parts.path,
+           "folder of nanquest prepare, of pictures with labels; or their lines, then that is called first")
+      .type_name = "DIR|FILE";
   list.add("val-data", parts.held_out_path, "another one, to evaluate on (default: held out of --data)")
-      .type_name = "DIR";
+      .type_name = "DIR|FILE";
   list.add("holdout-every", parts.data.eval_every,
            "every n-th picture is held out, where there is no --val-data (0 = none)");
   list.incidental({"data", "val-data", "holdout-every"});  // compared by fingerprint
