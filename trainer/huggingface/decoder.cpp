@@ -168,6 +168,10 @@ std::string Decoder::fingerprint() const {
   add("key-heads", c.key_heads);
   add("head-width", c.head_width);
   add("context", c.context);
+  if (c.experts > 0) {
+    add("experts", c.experts);
+    add("experts-per-token", c.experts_per_token);
+  }
   if (c.images) {
     add("vision-width", c.images->vision.width);
     add("vision-depth", c.images->vision.depth);

@@ -27,6 +27,7 @@ struct Family {
 constexpr Family kFamilies[] = {
     {.name = "llama", .architecture = "LlamaForCausalLM", .head_width = 0, .tied = false},
     {.name = "mistral", .architecture = "MistralForCausalLM", .head_width = 0, .tied = false},
+    {.name = "mixtral", .architecture = "MixtralForCausalLM", .head_width = 0, .tied = false},
     {.name = "qwen2", .architecture = "Qwen2ForCausalLM", .head_width = 0, .tied = false},
     {.name = "qwen3", .architecture = "Qwen3ForCausalLM", .head_width = 128, .tied = false, .qk_norm = true},
     {.name = "gemma", .architecture = "GemmaForCausalLM", .head_width = 256, .tied = true, .gemma = true},
@@ -92,7 +93,7 @@ void read_gpt2(const ConfigReader& file, DecoderConfig& c) {
 /// The window of layer `i` where config.json doesn't list the kinds of layers.
 std::int64_t usual_window(const ConfigReader& file, const DecoderConfig& c, std::int64_t window,
                           std::int64_t i) {
-  if (c.family == "mistral") return window;
+  if (c.family == "mistral" || c.family == "mixtral") return window;
   if (c.family == "gemma2") return (i + 1) % 2 != 0 ? window : 0;
   if (c.family == "gemma3_text") return (i + 1) % file.size("sliding_window_pattern", 6) != 0 ? window : 0;
   const bool qwen = c.family == "qwen2" || c.family == "qwen3";
@@ -123,6 +124,14 @@ void read_windows(const ConfigReader& file, DecoderConfig& c) {
   }
 }
 
+void read_experts(const ConfigReader& file, DecoderConfig& c) {
+  c.experts = file.size("num_local_experts", 8);
+  c.experts_per_token = file.size("num_experts_per_tok", 2);
+  if (c.experts > 4096) file.wrong(std::to_string(c.experts) + " experts are more than 4096");
+  if (c.experts_per_token > c.experts) file.wrong("num_experts_per_tok is more than num_local_experts");
+  if (file.number("router_jitter_noise", 0) > 0) file.unknown("router_jitter_noise", "above 0", "0");
+}
+
 void read_llama_like(const ConfigReader& file, const Family& family, DecoderConfig& c) {
   c.width = file.size("hidden_size");
   c.depth = file.size("num_hidden_layers");
@@ -144,7 +153,8 @@ void read_llama_like(const ConfigReader& file, const Family& family, DecoderConf
   const char* key = family.four_norms ? "hidden_activation" : "hidden_act";
   c.activation = file.word<MlpActivation>(key, family.gemma ? "gelu_pytorch_tanh" : "silu", kActivations);
   if (c.family == "gemma" && c.activation == MlpActivation::gelu) c.activation = MlpActivation::gelu_tanh;
-  const bool bias = c.family != "mistral" && c.family != "qwen2" && file.flag("attention_bias", false);
+  const bool bias = c.family != "mistral" && c.family != "mixtral" && c.family != "qwen2" &&
+                    file.flag("attention_bias", false);
   c.qkv_bias = bias || c.family == "qwen2";
   c.out_bias = bias;
   c.mlp_bias = c.family == "llama" && file.flag("mlp_bias", false);
@@ -158,6 +168,7 @@ void read_llama_like(const ConfigReader& file, const Family& family, DecoderConf
     // transformers computes Gemma 3 without it, whatever the file says.
     if (c.family == "gemma2") c.score_cap = cap("attn_logit_softcapping", 50);
   }
+  if (c.family == "mixtral") read_experts(file, c);
   read_windows(file, c);
   read_rope(file, c);
 }

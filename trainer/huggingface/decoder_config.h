@@ -38,7 +38,8 @@ struct DecoderConfig {
   std::string architecture;           ///< "LlamaForCausalLM"
   std::int64_t vocabulary = 0, width = 0, hidden = 0, depth = 0;
   std::int64_t heads = 0, key_heads = 0, head_width = 0;
-  std::int64_t context = 0;  ///< longest text (max_position_embeddings)
+  std::int64_t experts = 0, experts_per_token = 0;  ///< of Mixtral; 0 = one MLP for all tokens
+  std::int64_t context = 0;                         ///< longest text (max_position_embeddings)
   double norm_eps = 1e-6;
   MlpActivation activation = MlpActivation::silu;
   RopeConfig rope, local_rope;  ///< the second in layers with a window; the same but in Gemma 3

@@ -6,6 +6,7 @@
 
 #include "probe/nanquest.h"
 #include "trainer/huggingface/activation.h"
+#include "trainer/huggingface/experts.h"
 #include "trainer/task/causal.h"
 
 namespace nanquest::trainer {
@@ -144,8 +145,12 @@ at::Tensor GatedMlp::operator()(const at::Tensor& x, const Pass& pass) const {
 DecoderLayer::DecoderLayer(WeightMaker& make, Place where, const DecoderConfig& c, std::int64_t layer)
     : place(std::move(where)),
       attention(make, {place.path(), c.gpt2 ? "attn" : "self_attn", class_prefix(c) + "Attention"}, c, layer),
-      mlp(make, {place.path(), "mlp", class_prefix(c) + "MLP"}, c),
       four_norms(c.four_norms) {
+  if (c.experts > 0)
+    experts = std::make_shared<const ExpertMlp>(
+        make, Place{place.path(), "mlp", class_prefix(c) + "SparseMoeBlock"}, c);
+  else
+    mlp = GatedMlp(make, {place.path(), "mlp", class_prefix(c) + "MLP"}, c);
   const auto norm = [&](const char* name) {
     return Norm(make, {place.path(), name, c.gpt2 ? "LayerNorm" : class_prefix(c) + "RMSNorm"}, c.width, c);
   };
@@ -164,7 +169,8 @@ at::Tensor DecoderLayer::operator()(at::Tensor x, const Pass& pass) const {
   at::Tensor y = attention(before_attention(x), pass);
   if (four_norms) y = after_attention(y);
   x = x + y;
-  y = mlp(before_mlp(x), pass);
+  y = before_mlp(x);
+  y = experts ? (*experts)(y) : mlp(y, pass);
   if (four_norms) y = after_mlp(y);
   return x + y;
 }

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -84,9 +85,12 @@ struct GatedMlp {
   Projection gate, up, down;  ///< no gate in GPT-2
   const DecoderConfig* config = nullptr;
 
+  GatedMlp() = default;
   GatedMlp(WeightMaker& make, Place where, const DecoderConfig& c);
   at::Tensor operator()(const at::Tensor& x, const Pass& pass) const;
 };
+
+struct ExpertMlp;  ///< experts.h
 
 struct DecoderLayer {
   Place place;
@@ -94,6 +98,7 @@ struct DecoderLayer {
       after_mlp;  ///< the "after" ones with `four_norms` alone
   SelfAttention attention;
   GatedMlp mlp;
+  std::shared_ptr<const ExpertMlp> experts;  ///< of Mixtral, in place of it
   bool four_norms = false;
   std::vector<at::Tensor> trained;  ///< all weights of it that train
 

@@ -42,6 +42,13 @@ std::string llava_name(const std::string& given) {
   return name;
 }
 
+/// Files call Mixtral's MLP otherwise than transformers calls the module.
+std::string mixtral_name(const std::string& given) {
+  constexpr std::string_view kInFiles = ".block_sparse_moe.";
+  const std::size_t at = given.find(kInFiles);
+  return at == std::string::npos ? given : given.substr(0, at) + ".mlp." + given.substr(at + kInFiles.size());
+}
+
 void rename(AdapterFolder& adapter) {
   std::map<std::string, at::Tensor> tensors;
   for (auto& [name, t] : adapter.tensors) tensors.emplace(llava_name(name), std::move(t));
@@ -78,10 +85,12 @@ Result<std::unique_ptr<PretrainedModel>> load(const std::string& folder, const P
   if (!config) return config.error();
   Result<FolderWeights> weights = FolderWeights::open(folder);
   if (!weights) return weights.error();
-  if (config->images)
+  if (config->images) {
     weights->rename(llava_name);
-  else
+  } else {
+    if (config->experts > 0) weights->rename(mixtral_name);
     weights->leave_out(config->root());
+  }
   pass_over_tables(*weights, *config);
   pass_over_tied_head(*weights, *config);
   LoraOptions lora = options.lora;

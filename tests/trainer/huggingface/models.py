@@ -45,6 +45,7 @@ def configurations(seed):
     found["llama_biases"] = t.LlamaConfig(**wide(rng), attention_bias=True, mlp_bias=True, tie_word_embeddings=True)
     found["mistral"] = t.MistralConfig(**common(rng), sliding_window=None)
     found["mistral_window"] = t.MistralConfig(**common(rng), sliding_window=5)
+    found["mixtral"] = t.MixtralConfig(**common(rng), num_local_experts=4, num_experts_per_tok=2, sliding_window=None)
     found["qwen2"] = t.Qwen2Config(**common(rng))
     found["qwen2_window"] = t.Qwen2Config(**common(rng), use_sliding_window=True, sliding_window=6, max_window_layers=1,
                                           tie_word_embeddings=True)
