@@ -33,11 +33,12 @@ at::Tensor ExpertMlp::operator()(const at::Tensor& x) const {
   const ModuleScope inner("experts", "MixtralExperts");
   at::Tensor sum = at::zeros_like(flat);
   for (std::size_t i = 0; i < experts.size(); ++i) {
+    const Expert& expert = experts[i];
     const at::Tensor places = chosen.eq(static_cast<std::int64_t>(i)).nonzero();
-    if (places.size(0) == 0) continue;
+    // One that trains has a gradient of zero then, so that its moments go on as in one tensor of all experts.
+    if (places.size(0) == 0 && !expert.gate.requires_grad()) continue;
     const at::Tensor token = places.select(1, 0);
     const at::Tensor in = flat.index_select(0, token);
-    const Expert& expert = experts[i];
     const at::Tensor h = bent(project(in, expert.gate, {}), config->activation) * project(in, expert.up, {});
     const at::Tensor weight =
         share.flatten().index_select(0, token * config->experts_per_token + places.select(1, 1)).unsqueeze(1);
