@@ -128,6 +128,11 @@ class ReferenceTest(unittest.TestCase):
         names = dict(part for named in names.items() for part in of_experts(*named))
         self.assertEqual(set(names), {n[5:] for n in found if n.startswith("grad.")}, name)
         for n, gradient in names.items():
+            if n.endswith("k_proj.bias") and "vision_tower" in n:
+                # Added to all scores of a query alike, where no angle depends on the place: zero, but for rounding.
+                most = 1e-5 * names[n.replace("k_proj", "q_proj")].norm()
+                self.assertLess(max(found["grad." + n].norm(), gradient.norm()), most, n)
+                continue
             self.near(found["grad." + n], gradient, GRADIENTS, f"{name}: gradient of {n}")
         worst = ((found["losses"] - losses).abs() / losses).max().item()
         self.assertLess(worst, LOSSES, f"{name}: losses {found['losses']} and {losses}")
