@@ -128,7 +128,10 @@ nq_oldest_torch() {  # FOLDER
 
 nq_test_packages() {  # FOLDER
   "$NANQUEST_PYTHON" -m pip --disable-pip-version-check --quiet install --no-deps --no-compile --target "$1" \
-    -r "$nanquest_root/cmake/requirements-models.txt" >&2
+    -r "$nanquest_root/cmake/requirements-models.txt" >&2 || return
+  # Compiling transformers at each start would be half of what a short program of a test takes. Tests write no bytecode:
+  # one of a process whose files may not grow would be cut short, and Python would believe it.
+  "$NANQUEST_PYTHON" -m compileall -q -j 0 "$1" >/dev/null || true
 }
 
 # Version of torch in a Python, and whether the modules that tests import are there: "2.15.0 all|some".
@@ -224,7 +227,7 @@ nq_setup() {
   if [ "${NANQUEST_WANT_TEST_PACKAGES:-0}" = 1 ]; then
     if "$NANQUEST_PYTHON" -c 'import pip, sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then
       NANQUEST_TEST_PACKAGES="$NANQUEST_CACHE/test-packages-$({ cat "$nanquest_root/cmake/requirements-models.txt"
-        "$NANQUEST_PYTHON" -c 'import sys; print(sys.version_info[:2])'; } | nq_hash)"
+        "$NANQUEST_PYTHON" -c 'import sys; print(sys.version_info[:2])'; echo compiled; } | nq_hash)"
       nq_make "$NANQUEST_TEST_PACKAGES" "what tests train and log with (transformers, torchvision, tensorboard; 46 MB to download)" nq_test_packages
     else
       nq_say "tests that train models of transformers and torchvision are off: they need Python 3.11 with pip"

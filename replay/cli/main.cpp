@@ -151,10 +151,12 @@ void add_rewind(CLI::App& app, Arguments& a) {
   add_common(*rewind, a.common, true);
   add_device(*rewind, a.common);
   rewind
-      ->add_option("--set", a.rewind.changes,
-                   "lr=*FACTOR, moments=reset, precision=fp32|bf16|fp64 or skip=STEP, each a run of its own; "
-                   "repeatable (default: lr=*0.5, lr=*0.1, moments=reset, precision=fp32 where 16 bits were "
-                   "used, and the incident's step skipped)")
+      ->add_option(
+          "--set", a.rewind.changes,
+          "lr=*FACTOR, warmup=STEPS, clip=NORM, moments=reset, precision=fp32|bf16|fp64 or skip=STEP, "
+          "each a run of its own; repeatable (default: lr=*0.5, lr=*0.1, a warm-up as long as the "
+          "tape, clip=1, moments=reset, precision=fp32 where 16 bits were used, and the incident's "
+          "step skipped)")
       ->allow_extra_args(false)
       ->type_name("KEY=VALUE");
   rewind->add_option("--placebos", a.rewind.placebos, "Runs with a last bit of one weight changed")

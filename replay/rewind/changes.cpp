@@ -14,7 +14,8 @@ namespace nanquest {
 namespace {
 
 constexpr const char* kKnown =
-    "a tape can be run with lr=*FACTOR, moments=reset, precision=fp32|bf16|fp64 and skip=STEP; anything else "
+    "a tape can be run with lr=*FACTOR, warmup=STEPS, clip=NORM, moments=reset, precision=fp32|bf16|fp64 and "
+    "skip=STEP; anything else "
     "changes the program: nanquest rehearse";
 
 Error usage(const std::string& text, const std::string& what) {
@@ -82,6 +83,19 @@ Result<TapeChange> parse_change(const std::string& text, const SnapshotDoc& tape
       return usage(text, "a tape knows updates, not rates: a factor of them is wanted, lr=*0.5");
     return made;
   }
+  if (key == "warmup" || key == "clip") {
+    const double number = std::strtod(value.c_str(), &end);
+    if (value.empty() || *end != '\0' || !(number > 0) || !std::isfinite(number))
+      return usage(text,
+                   key == "clip" ? "a norm above 0 is wanted, clip=1.0" : "steps are wanted, warmup=32");
+    if (key == "clip")
+      made.change.clip = number;
+    else if (number != std::floor(number) || number > 1e9)
+      return usage(text, "steps are wanted, warmup=32");
+    else
+      made.change.warmup = static_cast<std::int64_t>(number);
+    return made;
+  }
   if (key == "moments" && value == "reset") {
     for (const std::int32_t slot : moments_of(tape))
       made.change.slots[slot] = [](at::Tensor& moment) { moment.zero_(); };
@@ -109,9 +123,10 @@ Result<TapeChange> parse_change(const std::string& text, const SnapshotDoc& tape
   return usage(text, "not on a tape");
 }
 
-std::vector<std::string> usual_changes(const SnapshotDoc& tape, std::int64_t bad_step) {
-  std::vector<std::string> changes = {"lr=*0.5", "lr=*0.1", "moments=reset"};
-  if (has_format(tape, DType::float16) || has_format(tape, DType::bfloat16))
+std::vector<std::string> usual_changes(const TapeDoc& tape, std::int64_t bad_step) {
+  std::vector<std::string> changes = {"lr=*0.5", "lr=*0.1", "warmup=" + std::to_string(tape.steps.size()),
+                                      "clip=1", "moments=reset"};
+  if (has_format(tape.trace, DType::float16) || has_format(tape.trace, DType::bfloat16))
     changes.emplace_back("precision=fp32");
   changes.push_back("skip=" + std::to_string(bad_step));
   return changes;

@@ -18,14 +18,15 @@ struct TapeChange {
   std::string not_tried;    ///< why there is nothing to try, "" if there is
 };
 
-/// "lr=*0.5" (every update is so much of what it was), "moments=reset" (what the optimizer keeps is zero at
-/// the anchor), "precision=fp32" (or bf16, fp64; every op), "skip=131" (the incident's step is left out).
-/// `usage` for other words; they say what a tape can't change.
+/// "lr=*0.5" (every update is so much of what it was), "warmup=32" (updates grow to what they were over so
+/// many), "clip=1" (gradients of an update have at most that 2-norm together), "moments=reset" (what the
+/// optimizer keeps is zero at the anchor), "precision=fp32" (or bf16, fp64; every op), "skip=131" (the
+/// incident's step is left out). `usage` for other words; they say what a tape can't change.
 Result<TapeChange> parse_change(const std::string& text, const SnapshotDoc& tape, std::int64_t bad_step);
 
-/// What is tried where nobody asks for anything else: two smaller rates, moments reset, fp32 where 16 bits
-/// were used, the incident's step left out.
-std::vector<std::string> usual_changes(const SnapshotDoc& tape, std::int64_t bad_step);
+/// What is tried where nobody asks for anything else: two smaller rates, a warm-up as long as the tape, a
+/// clip at 1, moments reset, fp32 where 16 bits were used, the incident's step left out.
+std::vector<std::string> usual_changes(const TapeDoc& tape, std::int64_t bad_step);
 
 /// The last bit of one element of one weight at the anchor, of the format that it is computed in, drawn by
 /// `seed`. `text` says which: "the last bit of fc.weight[17], seed 2". Nothing if no weight can be changed

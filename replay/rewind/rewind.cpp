@@ -73,8 +73,7 @@ std::string Rewind::doubt_of_batch(c10::Device device) const {
 
 Result<Rehearsal> Rewind::try_changes(const RewindPlan& plan, c10::Device device,
                                       const std::function<void(const std::string&)>& said) const {
-  const std::vector<std::string> changes =
-      plan.changes.empty() ? usual_changes(tape_.trace, step_) : plan.changes;
+  const std::vector<std::string> changes = plan.changes.empty() ? usual_changes(tape_, step_) : plan.changes;
   std::vector<TapeChange> parsed;
   for (const std::string& text : changes) {
     auto change = parse_change(text, tape_.trace, step_);

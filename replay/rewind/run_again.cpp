@@ -4,10 +4,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iomanip>
+#include <sstream>
 #include <stdexcept>
 #include <utility>
 #include <vector>
 
+#include "replay/rewind/gradients.h"
 #include "replay/rewind/once_more.h"
 #include "replay/trace/watch.h"
 
@@ -66,11 +69,13 @@ class Watched {
       if (spans[s].end <= spans[s].begin) continue;
       watch_loss(step);
       if (step.step == runner_.bad_step_) watch_gradients(step);
-      if (step.end != kNone && step.end > step.gate && !watch_update(step)) return false;
+      if (step.end != kNone && step.end > step.gate && !(clip(spans[s], step) && watch_update(step)))
+        return false;
       at(spans[s].end - 1, [this, step](Written&) { step_is_over(step.step); });
     }
-    if (change_.rate != 1) watch_other_writes();
-    if (change_.rate != 1 && scaled_ == 0) return refuse("no update of a weight is on the tape");
+    if (slower()) watch_other_writes();
+    if ((slower() || change_.clip > 0) && updates_ == 0)
+      return refuse("no update of a weight is on the tape");
     return true;
   }
 
@@ -89,8 +94,8 @@ class Watched {
     try {
       result = runner_.replayer().run(options);
     } catch (const RunIsOver&) {
-      return;
     }
+    if (change_.clip > 0 && clipped_ == 0 && run_.not_tried.empty()) nothing_to_clip();
     const auto failed = std::find_if(result.ops.begin(), result.ops.end(),
                                      [](const OpOutcome& op) { return !op.ran && !op.error.empty(); });
     if (result.failed > 0 && failed != result.ops.end()) {
@@ -100,9 +105,18 @@ class Watched {
   }
 
  private:
-  bool refuse(const char* why) {
-    run_.not_tried = why;
+  bool refuse(std::string why) {
+    run_.not_tried = std::move(why);
     return false;
+  }
+
+  bool slower() const { return change_.rate != 1 || change_.warmup > 0; }
+
+  void nothing_to_clip() {
+    run_ = {.kind = run_.kind, .change = run_.change, .first_step = run_.first_step};
+    std::ostringstream why;
+    why << "no update has gradients of such a norm: the largest is " << std::setprecision(4) << longest_;
+    run_.not_tried = why.str();
   }
 
   void at(std::int32_t op, Action action) { actions_[op].push_back(std::move(action)); }
@@ -146,8 +160,40 @@ class Watched {
     }
   }
 
+  /// Before the update its gradients get a norm of at most `clip` together, by the formula of
+  /// torch.nn.utils.clip_grad_norm_. False: they are not known.
+  bool clip(const StepSpan& span, const TapeStep& step) {
+    if (change_.clip <= 0) return true;
+    const Result<std::vector<TapeGradient>> gradients = gradients_of(graph_, span, step);
+    if (!gradients) return refuse(gradients.error().message);
+    if (gradients->empty()) return true;
+    const auto held = std::make_shared<std::vector<at::Tensor>>();
+    for (const TapeGradient& gradient : *gradients)
+      at(gradient.op, [held, entry = static_cast<std::size_t>(gradient.entry)](Written& written) {
+        if (entry < written.size() && written[entry].defined()) held->push_back(written[entry]);
+      });
+    at(step.gate - 1, [this, held](Written&) {
+      std::vector<at::Tensor> norms;
+      norms.reserve(held->size());
+      for (const at::Tensor& gradient : *held)
+        norms.push_back(at::linalg_vector_norm(gradient, 2, c10::nullopt, false, at::kFloat));
+      const auto norm = at::linalg_vector_norm(at::stack(norms), 2).item<double>();
+      longest_ = std::max(longest_, norm);
+      if (const double share = change_.clip / (norm + 1e-6); share < 1) {
+        for (at::Tensor& gradient : *held) gradient.mul_(share);
+        ++clipped_;
+      }
+      held->clear();
+    });
+    return true;
+  }
+
   /// What the update writes into weights: looked at when the last of it is done, and made smaller if asked.
   bool watch_update(const TapeStep& step) {
+    const double warm =
+        change_.warmup > 0 ? static_cast<double>(updates_ + 1) / static_cast<double>(change_.warmup) : 1;
+    const double share = change_.rate * std::min(warm, 1.0);
+    bool any = false;
     for (const std::int32_t slot : weights_) {
       const std::vector<TraceGraph::Write>& writes = graph_.writes(SlotId{slot});
       const auto begin =
@@ -157,18 +203,19 @@ class Watched {
           std::lower_bound(begin, writes.end(), step.end,
                            [](const auto& write, std::int32_t op) { return write.op.row() < op; });
       if (begin == end) continue;
+      any = true;
       const TraceGraph::Write last = *std::prev(end);
-      if (change_.rate != 1 && copies(graph_.op(last.op)))
+      if (slower() && copies(graph_.op(last.op)))
         return refuse("the weights are copies of others, which the tape does not know as such");
       const auto entry = static_cast<std::size_t>(last.entry);
-      at(last.op.row(), [this, step, slot, entry](Written& written) {
+      at(last.op.row(), [this, step, slot, entry, share](Written& written) {
         if (entry >= written.size() || !written[entry].defined()) return;
         at::Tensor weight = whole_memory(written[entry]);
-        if (change_.rate != 1) shorten(slot, weight);
+        if (slower()) shorten(slot, weight, share);
         if (trace::badness(weight).any) bad(step.step, "the update made " + name_of(slot) + " non-finite");
       });
-      if (change_.rate != 1) ++scaled_;
     }
+    if (any) ++updates_;
     return true;
   }
 
@@ -193,16 +240,18 @@ class Watched {
     return name.empty() ? "a weight" : name;
   }
 
-  /// weight = before + rate · (after − before), in fp32 at least.
-  void shorten(std::int32_t slot, at::Tensor& weight) {
+  /// weight = before + share · (after − before), in fp32 at least.
+  void shorten(std::int32_t slot, at::Tensor& weight, double share) {
     at::Tensor& before = before_[slot];
     if (!before.defined()) {
       Result<at::Tensor> first = runner_.replayer().tensor(doc_.slots[static_cast<std::size_t>(slot)].data);
       if (!first) throw std::runtime_error(first.error().text());
       before = first->to(weight.device()).reshape({-1});
     }
-    const at::ScalarType wide = at::promote_types(weight.scalar_type(), at::kFloat);
-    weight.copy_(at::lerp(before.to(wide), weight.to(wide), change_.rate));
+    if (share != 1) {
+      const at::ScalarType wide = at::promote_types(weight.scalar_type(), at::kFloat);
+      weight.copy_(at::lerp(before.to(wide), weight.to(wide), share));
+    }
     before = weight.clone();
   }
 
@@ -255,7 +304,9 @@ class Watched {
   std::map<std::int32_t, std::function<bool(std::vector<c10::IValue>&)>> reads_;
   std::map<std::int32_t, at::Tensor> before_;
   double loss_ = std::nan("");
-  int scaled_ = 0;
+  std::int64_t updates_ = 0;  // that write a weight
+  std::int64_t clipped_ = 0;
+  double longest_ = 0;  // norm of an update's gradients
   bool otherwise_ = false, told_left_out_ = false;
 };
 

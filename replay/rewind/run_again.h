@@ -37,6 +37,10 @@ class TapeRunner {
   struct Change {
     Precision precision = Precision::as_recorded;  ///< of every op
     double rate = 1;  ///< every update: weight = before + rate · (after − before)
+    /// Updates over which that grows to `rate`, the first with a share of 1 / warmup; 0: from the first on.
+    std::int64_t warmup = 0;
+    /// Largest 2-norm of an update's gradients together; longer ones are scaled down to it. 0: any.
+    double clip = 0;
     /// As TraceEdit::slot_edit.
     std::map<std::int32_t, std::function<void(at::Tensor&)>> slots = {};
   };

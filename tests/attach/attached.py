@@ -21,6 +21,12 @@ LIBRARY = pathlib.Path(os.environ.get("NANQUEST_ATTACH_LIBRARY", ROOT / "build" 
 NIGHT = os.environ.get("NANQUEST_NIGHTLY") == "1"
 nightly = unittest.skipUnless(NIGHT, "at night only (NANQUEST_NIGHTLY=1)")
 
+
+def by_day(few, more):
+    """Cases of a loop: `few` always, `more` at night too. Each start of a program is some five seconds of processor time."""
+    return (*few, *more) if NIGHT else few
+
+
 OPAQUE, RECOMPUTED = 1 << 3, 1 << 4  # flags of an op in a file
 
 

@@ -3,7 +3,7 @@
 import json
 import shutil
 
-from attached import PROGRAMS, AttachTest, main
+from attached import PROGRAMS, AttachTest, by_day, main
 
 MLP, TRANSFORMER, BARE = PROGRAMS / "mlp.py", PROGRAMS / "transformer.py", PROGRAMS / "bare.py"
 
@@ -28,7 +28,7 @@ class IncidentTest(AttachTest):
         return verdict
 
     def test_infinite_sample(self):
-        for optimizer in ("adamw-foreach", "adamw-fused", "adamw", "sgd", "adafactor"):
+        for optimizer in by_day(("adamw-foreach", "adafactor"), ("adamw-fused", "adamw", "sgd")):
             with self.subTest(optimizer):
                 snapshot = self.first_incident(MLP, optimizer, 4, "inf", step=4)
                 self.assert_bit_exact(snapshot)
@@ -42,7 +42,7 @@ class IncidentTest(AttachTest):
         self.assert_cause(snapshot, "BAD_DATA", module="0", value="nan", count=1)
 
     def test_the_step_after_it_has_bad_weights(self):
-        for level in ("watch", "trace"):
+        for level in by_day(("trace",), ("watch",)):
             with self.subTest(level):
                 process = self.observed(MLP, "sgd", 4, "nan", run_dir=level,
                                         options=("--level", level, "--record-steps", "5"))
@@ -53,7 +53,7 @@ class IncidentTest(AttachTest):
                 self.assert_cause(after, "BAD_STATE")
 
     def test_what_only_carries_on_the_damage_is_said_once(self):
-        for level in ("guard", "trace", "watch"):
+        for level in by_day(("guard", "watch"), ("trace",)):
             with self.subTest(level):
                 process = self.observed(MLP, "sgd", 4, "nan", run_dir=level, options=("--level", level))
                 self.assert_exit(process)
@@ -72,7 +72,7 @@ class IncidentTest(AttachTest):
                           "    loss.backward()\n"
                           "    for p in model.parameters():\n"
                           "        p.data.add_(p.grad, alpha=-0.1)\n")
-        for level in ("trace", "watch"):
+        for level in by_day(("trace",), ("watch",)):
             with self.subTest(level):
                 process = self.observed(script, run_dir=level, options=("--level", level))
                 self.assert_exit(process)
@@ -82,9 +82,9 @@ class IncidentTest(AttachTest):
                 self.assertEqual([(i["step"], i["carried_on"]) for i in manifest["incidents"]], [(4, 3)])
 
     def test_fp16_overflow_in_a_transformer(self):
-        for arguments in (("fp16", "foreach", 4, "none", 1), ("fp16", "fused", 4, "none", 2),
-                          ("fp16", "foreach", 4, "scaler", 1), ("fp16", "fused", 4, "scaler", 1),
-                          ("fp16", "foreach", 1, "scaler", 2)):
+        for arguments in by_day((("fp16", "fused", 4, "none", 2), ("fp16", "foreach", 1, "scaler", 2)),
+                                (("fp16", "foreach", 4, "none", 1), ("fp16", "foreach", 4, "scaler", 1),
+                                 ("fp16", "fused", 4, "scaler", 1))):
             with self.subTest(arguments):
                 snapshot = self.first_incident(TRANSFORMER, *arguments, step=arguments[2])
                 self.assert_bit_exact(snapshot)
@@ -133,7 +133,7 @@ class IncidentTest(AttachTest):
         self.assert_bit_exact(self.incidents()[0])
 
     def test_skip(self):
-        for optimizer in ("adamw-foreach", "adamw-fused", "sgd", "adafactor"):
+        for optimizer in by_day(("adamw-fused", "sgd"), ("adamw-foreach", "adafactor")):
             with self.subTest(optimizer):
                 run = f"run-{optimizer}"
                 process = self.observed(MLP, optimizer, 4, "nan", "weights.pt", run_dir=run,

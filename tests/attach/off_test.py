@@ -4,7 +4,7 @@ import shlex
 import subprocess
 import sys
 
-from attached import HERE, PROGRAMS, AttachTest, main
+from attached import HERE, PROGRAMS, AttachTest, by_day, main
 
 MLP = PROGRAMS / "mlp.py"
 ASKS = ("import sys, torch; l = torch.nn.Linear(2, 1); o = torch.optim.SGD(l.parameters(), lr=1.0)\n"
@@ -24,7 +24,7 @@ class OffTest(AttachTest):
 
     def test_run(self):
         (self.scratch / "asks.py").write_text(ASKS)
-        for value in ("off", "0"):
+        for value in by_day(("off",), ("0",)):
             with self.subTest(value):
                 process = self.observed("asks.py", NANQUEST=value)
                 self.assert_nothing(process, lines=1)
@@ -40,7 +40,7 @@ class OffTest(AttachTest):
 
     def test_what_it_does_not_mean(self):
         (self.scratch / "asks.py").write_text(ASKS)
-        for value in ("on", ""):
+        for value in by_day(("on",), ("",)):
             with self.subTest(value):
                 self.assertEqual(self.observed("asks.py", NANQUEST=value).stdout, "True True\n")
 

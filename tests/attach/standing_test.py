@@ -6,7 +6,7 @@ import os
 import re
 import unittest.mock
 
-from attached import PROGRAMS, AttachTest, main, stands
+from attached import PROGRAMS, AttachTest, by_day, main, stands
 
 UPDATE, HEAVY = PROGRAMS / "update.py", PROGRAMS / "heavy.py"
 # The first three steps are watched, and after them none that is no incident. Copying may cost what it wants.
@@ -145,7 +145,7 @@ class StandingTest(AttachTest):
 
     def test_training_is_what_it_is_without(self):
         digest = {}
-        for what in ("none", "eps-foreach", "overflow"):
+        for what in by_day(("overflow",), ("none", "eps-foreach")):
             for kind in ("plain", "observed"):
                 weights = self.scratch / f"{what}-{kind}.pt"
                 if kind == "plain":
@@ -172,7 +172,7 @@ class StandingTest(AttachTest):
         self.assertTrue(said, kept.stderr)
         room = float(said.group(1)) * (1000 if said.group(2) == "GB" else 1)
         self.assertLess(int(kept.stdout), plain + room + 100)
-        for spare in (("--keep-steps", "0"), ("--keep-memory-percent", "0")):
+        for spare in by_day((("--keep-memory-percent", "0"),), (("--keep-steps", "0"),)):
             with self.subTest(spare):
                 none = self.observed(HEAVY, run_dir=spare[0].strip("-"), options=spare)
                 self.assertNotIn("up to", none.stderr)

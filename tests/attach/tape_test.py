@@ -52,16 +52,18 @@ class TapeTest(AttachTest):
     def test_a_smaller_rate_is_what_the_program_does_with_one(self):
         process, snapshot = self.recorded("--tape", LONG)
         bad = int(snapshot.name[5:13])
-        said = self.replay("rewind", snapshot, "--set", "lr=*0.5", "--set", "lr=*0.1", "--set", "moments=reset")
+        changes = ("lr=*0.5", "lr=*0.1", "warmup=7", "clip=1.5")
+        said = self.replay("rewind", snapshot, *(word for change in (*changes, "moments=reset") for word in ("--set", change)))
         rehearsal, first = said["rehearsal"], said["first_step"]
         self.assertGreater(bad - first, 16, "too few to see a cure in")
         unchanged, seen = rehearsal["runs"][0], losses_of(process)
         self.assertEqual((unchanged["failed_step"], unchanged["failure"]), (bad, "the loss is infinite"))
         self.assertEqual([f"{loss:.9g}" for loss in unchanged["losses"]], [f"{seen[step]:.9g}" for step in range(first, bad)])
-        # The program itself with that rate from there on, as far as batches are new to both.
-        for change, factor in (("lr=*0.5", 0.5), ("lr=*0.1", 0.1)):
-            really = losses_of(self.plain(PROGRAM, bad + 1, first, factor))
+        # The program itself so changed from there on, as far as batches are new to both.
+        for change in changes:
+            really = losses_of(self.plain(PROGRAM, bad + 1, first, change))
             tried = self.run_of(rehearsal, change)["losses"]
+            self.assertGreater(len(tried), 10, change)
             for step in range(first, min(bad, first + len(tried))):
                 self.assertTrue(math.isclose(tried[step - first], really[step], rel_tol=1e-3), (change, step, tried[step - first], really[step]))
         cured = self.run_of(rehearsal, "lr=*0.1")
@@ -89,12 +91,12 @@ class TapeTest(AttachTest):
         self.assertEqual(rehearsal["root"]["cause"], "BAD_DATA")
         left_out = self.run_of(rehearsal, f"skip={bad}")
         self.assertIsNone(left_out["losses"][bad - said["first_step"]])
-        for change in ("lr=*0.5", "lr=*0.1", "moments=reset"):
+        for change in ("lr=*0.5", "lr=*0.1", "moments=reset", "clip=1"):
             self.assertEqual(self.run_of(rehearsal, change)["failed_step"], bad, change)
 
     def test_what_a_tape_cannot_change_is_said(self):
         _, snapshot = self.recorded("--tape", KEPT)
-        for change, words in (("clip=1", "not on a tape"), ("lr=0.1", "a factor of them is wanted"), ("skip=3", "only the incident's own step"),
+        for change, words in (("eps=1e-3", "not on a tape"), ("clip=0", "a norm above 0 is wanted"), ("warmup=some", "steps are wanted"), ("lr=0.1", "a factor of them is wanted"), ("skip=3", "only the incident's own step"),
                               ("lr=*0.5,moments=reset", "one change at a time")):
             process = subprocess.run([BIN / "nanquest-replay", "rewind", snapshot, "--set", change], text=True, capture_output=True)
             self.assertEqual(process.returncode, 2, process)

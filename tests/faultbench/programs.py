@@ -21,7 +21,7 @@ LIBRARY = pathlib.Path(os.environ.get("NANQUEST_ATTACH_LIBRARY", ROOT / "build" 
 def environment():
     clean = {k: v for k, v in os.environ.items() if not k.startswith("NANQUEST_")}
     path = os.pathsep.join(filter(None, [str(PACKAGE), clean.get("PYTHONPATH", "")]))
-    return dict(clean, PYTHONPATH=path, NANQUEST_ATTACH_LIBRARY=str(LIBRARY), OMP_NUM_THREADS="1")
+    return dict(clean, PYTHONPATH=path, NANQUEST_ATTACH_LIBRARY=str(LIBRARY), OMP_NUM_THREADS="1", PYTHONDONTWRITEBYTECODE="1")
 
 
 class Recorder:

@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "probe/snapshot/run_dir.h"
+#include "tests/trace/steps.h"
 #include "tests/viewer/damage.h"
 #include "tests/viewer/story.h"
 #include "viewer/panels/registry.h"
@@ -28,6 +29,28 @@ TEST_F(Selecting, ReadingASeriesOfOtherLayersAndStatisticsSelectsAmongThem) {
   EXPECT_TRUE(session.history().has(session.selection().statistic));
   EXPECT_TRUE(session.selection().layer.empty() || session.has_layer(session.selection().layer))
       << session.selection().layer;
+}
+
+/// As under autocast, where an op reads casts of what is stored.
+TEST(StoredData, IsTheLargestThatAnOpReadsAlsoThroughCasts) {
+  nanquest::testing::Steps s;
+  const auto stored = [&](std::int64_t elements, const std::string& name) {
+    const SlotId slot = s.slot(elements, SlotOrigin::parameter, name);
+    get(s.doc, slot).data = "parameters/" + name;
+    return slot;
+  };
+  using nanquest::testing::whole;
+  const SlotId bias = stored(4, "bias"), weight = stored(16, "weight"), x = s.slot(4), y = s.slot(4);
+  const SlotId half_bias = s.slot(4), half_weight = s.slot(16), twice = s.slot(16);
+  s.op("aten::randn", {}, {whole(x, 4)});
+  s.op("aten::_to_copy", {whole(bias, 4)}, {whole(half_bias, 4)});
+  s.op("aten::_to_copy", {whole(weight, 16)}, {whole(half_weight, 16)});
+  s.op("aten::clone", {whole(half_weight, 16)}, {whole(twice, 16)});
+  const OpId read = s.op("aten::addmm", {whole(half_bias, 4), whole(x, 4), whole(twice, 16)}, {whole(y, 4)});
+  const OpId after = s.op("aten::relu", {whole(y, 4)}, {whole(s.slot(4), 4)});
+  const TraceView view(s.doc);
+  EXPECT_EQ(view.stored_data(read), "parameters/weight");
+  EXPECT_EQ(view.stored_data(after), "");
 }
 
 TEST_F(Selecting, GoingBackToAllLayersKeepsAll) {

@@ -29,6 +29,11 @@ class Numbers {
   std::unordered_map<T, std::uint32_t> numbers_;
 };
 
+/// Gives the values it reads, as a cast does.
+bool is_copy(const OpRow& op) {
+  return op.name == "aten::_to_copy" || op.name == "aten::copy_" || op.name == "aten::clone";
+}
+
 /// What the searched text of an op is made of, as numbers.
 using Parts = std::array<std::uint32_t, 8>;
 struct PartsHash {
@@ -232,13 +237,23 @@ std::vector<OpId> TraceView::filter(const std::string& words) const {
   return out;
 }
 
+TensorId TraceView::copied(TensorId row, OpId before) const {
+  while (get(*doc_, graph_->slot(row)).data.empty()) {
+    const OpId maker = graph_->producer(row, before);
+    if (!maker || !is_copy(graph_->op(maker)) || graph_->reads(maker).size() != 1) break;
+    row = graph_->reads(maker)[0];
+    before = maker;
+  }
+  return row;
+}
+
 std::string TraceView::stored_data(OpId id) const {
   const OpRow& op = graph_->op(id);
   if (!op.host_data.empty()) return op.host_data;
   std::string best;
   std::uint64_t most = 0;
   for (const TensorId row : graph_->reads(id)) {
-    const Slot& slot = get(*doc_, graph_->slot(row));
+    const Slot& slot = get(*doc_, graph_->slot(copied(row, id)));
     if (slot.data.empty()) continue;
     const bool is_float = dtype_is_float(graph_->tensor(row).dtype);
     const std::uint64_t weight = slot.bytes + (is_float ? 1ull << 40 : 0) + 1;

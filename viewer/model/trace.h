@@ -64,8 +64,8 @@ class TraceView {
   /// Ops with every word of `words` somewhere in name, module, node, phase or formats (case ignored). All if
   /// empty.
   std::vector<OpId> filter(const std::string& words) const;
-  /// Stored tensor (path) that `op` reads or, for a host write, wrote; "" if its data were all produced in
-  /// the step.
+  /// Stored tensor (path) that `op` reads, also through copies and casts, or, for a host write, wrote: the
+  /// largest, numbers before indices; "" if its data were all produced in the step.
   std::string stored_data(OpId op) const;
   /// The program's own line that `op` comes from: of a backward op that of what it differentiates. "" if no
   /// stack was recorded.
@@ -75,6 +75,8 @@ class TraceView {
   OpId first_tight() const { return first_tight_; }
 
  private:
+  /// What `row` copies, as it is before `before`; itself if it is no copy.
+  TensorId copied(TensorId row, OpId before) const;
   std::vector<TensorId> shown_writes(OpId op) const;
   std::string searched(OpId op) const;
   void note_searched();

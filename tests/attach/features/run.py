@@ -48,7 +48,8 @@ def features():
 def environment(**more):
     clean = {k: v for k, v in os.environ.items() if not k.startswith("NANQUEST_") or k == "NANQUEST_TEST_OPS"}
     path = os.pathsep.join(filter(None, [str(attached.PACKAGE), os.environ.get("PYTHONPATH", "")]))
-    return dict(clean, PYTHONPATH=path, NANQUEST_ATTACH_LIBRARY=str(attached.LIBRARY), OMP_NUM_THREADS="1", **more)
+    return dict(clean, PYTHONPATH=path, NANQUEST_ATTACH_LIBRARY=str(attached.LIBRARY), OMP_NUM_THREADS="1",
+                PYTHONDONTWRITEBYTECODE="1", **more)
 
 
 def trained(names, folder, command=()):

@@ -16,8 +16,8 @@ namespace {
 
 constexpr int kSteps = 4;
 
-/// Numbers w (a weight) and x0, x1, … (batches). Each step: loss = w · x, then the update w −= rate · x. The
-/// last step has no update.
+/// Numbers w (a weight) and x0, x1, … (batches). Each step: loss = w · x and its gradient x, as a product;
+/// then the update w −= rate · gradient. The last step has no update.
 struct HandMade {
   TapeDoc tape;
   std::map<std::string, at::Tensor> data;
@@ -73,6 +73,7 @@ struct HandMade {
   explicit HandMade(bool scale = false) {
     const double rate = 0.5;
     const std::int32_t w = slot("w", SlotOrigin::parameter, 1);
+    const std::int32_t one = slot("one", SlotOrigin::external, 1);
     const std::int32_t two = slot("two", SlotOrigin::external, 2);
     for (int i = 0; i < kSteps; ++i) {
       const std::int32_t x = slot("x" + std::to_string(i), SlotOrigin::external, static_cast<float>(i + 1));
@@ -80,9 +81,11 @@ struct HandMade {
       const std::int32_t loss = op("aten::mul", "Tensor", w, x, made());
       TapeStep step{
           .step = 10 + i, .loss_op = static_cast<std::int32_t>(tape.trace.ops.size()) - 1, .loss = loss};
+      const std::int32_t gradient = made();
+      op("aten::mul", "Tensor", x, one, gradient);
       step.gate = static_cast<std::int32_t>(tape.trace.ops.size());
       if (i + 1 < kSteps) {
-        op("aten::sub_", "Tensor", w, x, w, &rate);
+        op("aten::sub_", "Tensor", w, gradient, w, &rate);
         step.end = static_cast<std::int32_t>(tape.trace.ops.size());
       }
       tape.steps.push_back(step);
@@ -161,6 +164,51 @@ TEST(OnceMore, TheLastStepAloneRunsOnTheFirstWeights) {
 TEST(OnceMore, EveryUpdateIsSoMuchOfWhatItWas) {
   const HandMade made;
   expect_same(losses(made, once_more(made.tape, 3), {.rate = 0.25}), by_hand(3, 0.125));
+}
+
+/// The rate of the n-th update from one on, and its gradient.
+std::vector<double> by_hand(const std::function<double(int)>& rate,
+                            const std::function<double(double)>& gradient) {
+  std::vector<double> all;
+  double w = 1;
+  int update = 0;
+  for (int i = 0; i < 2 * kSteps - 1; ++i) {
+    const double x = i % kSteps + 1;
+    all.push_back(w * x);
+    if (i + 1 != kSteps) w -= rate(++update) * gradient(x);
+  }
+  return all;
+}
+
+TEST(OnceMore, UpdatesGrowOverAWarmUp) {
+  const HandMade made;
+  const auto same = [](double x) { return x; };
+  expect_same(losses(made, once_more(made.tape, 3), {.warmup = 5}),
+              by_hand([](int n) { return 0.5 * std::min(n / 5.0, 1.0); }, same));
+  expect_same(losses(made, once_more(made.tape, 3), {.warmup = 1}), by_hand([](int) { return 0.5; }, same));
+}
+
+TEST(OnceMore, LongGradientsAreClipped) {
+  const HandMade made;
+  expect_same(losses(made, once_more(made.tape, 3), {.clip = 1.5}),
+              by_hand([](int) { return 0.5; }, [](double x) { return std::min(x, 1.5); }));
+  auto runner = TapeRunner::make(once_more(made.tape, 3), made.data, 13);
+  RehearsedRun run{.kind = RehearsedKind::change, .change = "clip=4"};
+  runner->run({.clip = 4}, at::kCPU, run);
+  EXPECT_EQ(run.not_tried, "no update has gradients of such a norm: the largest is 3");
+  EXPECT_EQ(run.change, "clip=4");
+  EXPECT_TRUE(run.losses.empty());
+}
+
+TEST(OnceMore, AnUpdateWhoseGradientsNobodyKnowsIsNotClipped) {
+  HandMade made;
+  made.tape.trace
+      .tensors[static_cast<std::size_t>(made.tape.trace.args[made.tape.trace.args.size() - 6].tensor)]
+      .sizes = {1};
+  auto runner = TapeRunner::make(made.tape, made.data, 13);
+  RehearsedRun run;
+  runner->run({.clip = 1}, at::kCPU, run);
+  EXPECT_NE(run.not_tried.find("can't be told"), std::string::npos) << run.not_tried;
 }
 
 TEST(OnceMore, AStepWithoutAGateGetsOne) {
