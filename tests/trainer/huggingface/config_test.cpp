@@ -86,7 +86,8 @@ TEST(DecoderConfig, WhatALlavaCanNotBeIsNamed) {
 TEST(DecoderConfig, WhatIsNotKnownIsNamedWithWhatIs) {
   const std::tuple<json, ErrorCode, const char*> cases[] = {
       {with("model_type", "mamba"), ErrorCode::unsupported,
-       "m/config.json: model_type \"mamba\" is not known (known: llama, mistral, mixtral, qwen2, qwen3, gemma, "
+       "m/config.json: model_type \"mamba\" is not known (known: llama, mistral, mixtral, qwen2, qwen3, "
+       "gemma, "
        "gemma2, "
        "gemma3_text, gpt2, llava)"},
       {with("hidden_act", "mish"), ErrorCode::unsupported,
