@@ -182,19 +182,22 @@ class PrepareTest(PicturesTest):
                   '{"path": "text.png", "label": 1}': "text.png: can't be read as a picture", '{"path": 3, "label": 1}': "it names no picture",
                   '{"text": "a run"}': "text among lines with pictures", '{"label": 1}': "it names no picture"}
         lines = pathlib.Path("pictures/x.jsonl")
-        for line, why in broken.items():
-            with self.subTest(why):
+        for line in list(broken)[:3]:
+            with self.subTest(line):
                 lines.write_text(json.dumps(good) + "\n" + line + "\n")
                 told = self.prepare(data="pictures/x.jsonl", code=3)
                 self.assertEqual(told.count("\n"), 1, told)
-                self.assertIn("nanquest: pictures/x.jsonl:2: ", told)
-                self.assertIn(why, told)
-                self.assertIn("--skip-broken", told)
+                for part in ("nanquest: pictures/x.jsonl:2: ", broken[line], "--skip-broken"):
+                    self.assertIn(part, told)
                 self.assertFalse(pathlib.Path("data/manifest.json").exists())
         lines.write_text("\n".join([json.dumps(good), *broken]))
         self.prepare("--skip-broken", data="pictures/x.jsonl", code=1)
         self.assertEqual([row["id"] for row in self.rows(kind="pictures")], ["pictures/x.jsonl:1"])
-        self.assertEqual(len(json.loads(pathlib.Path("data/manifest.json").read_text())["skipped"]), len(broken))
+        skipped = json.loads(pathlib.Path("data/manifest.json").read_text())["skipped"]
+        self.assertEqual(len(skipped), len(broken))
+        for number, ((where, said_why), why) in enumerate(zip(skipped, broken.values())):
+            self.assertEqual(where, f"pictures/x.jsonl:{number + 2}")
+            self.assertIn(why, said_why)
         self.assertIn("--packing is for text", self.prepare("--packing", data="pictures/x.jsonl", out="other", code=2))
         shutil.copytree("llava", "bare")
         pathlib.Path("bare/chat_template.jinja").unlink()
