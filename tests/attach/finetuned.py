@@ -2,6 +2,7 @@
 
 import contextlib
 import functools
+import importlib
 import io
 import json
 import os
@@ -19,16 +20,24 @@ SEED = 1  # the one that print_rows has
 
 
 @functools.cache
-def tiny_llama():
-    """samples/finetune/tiny_llama.py as a module."""
+def sample_module(name):
+    """samples/finetune/NAME.py as a module."""
     import torch
     import transformers
     torch.set_num_threads(1)
     transformers.utils.logging.disable_progress_bar()
     transformers.utils.logging.set_verbosity_error()
     sys.path.append(str(ROOT / "samples" / "finetune"))
-    import tiny_llama
-    return tiny_llama
+    return importlib.import_module(name)
+
+
+def run_sample(name, *arguments):
+    with contextlib.redirect_stdout(io.StringIO()):
+        sys.argv[1:], before = arguments, sys.argv[1:]
+        try:
+            sample_module(name).main()
+        finally:
+            sys.argv[1:] = before
 
 
 class FinetuneTest(PackagesTest):
@@ -41,22 +50,16 @@ class FinetuneTest(PackagesTest):
 
     def sample(self, folder="llama"):
         """The sample's model in `folder`, its chats in x.jsonl; (model, tokenizer)."""
-        made = tiny_llama()
-        with contextlib.redirect_stdout(io.StringIO()):
-            sys.argv[1:], before = [folder, "x.jsonl"], sys.argv[1:]
-            try:
-                made.main()
-            finally:
-                sys.argv[1:] = before
+        run_sample("tiny_llama", folder, "x.jsonl")
         import transformers
         return transformers.AutoModelForCausalLM.from_pretrained(folder), transformers.AutoTokenizer.from_pretrained(folder)
 
-    def prepare(self, *options, model="llama", out="data", code=0):
+    def prepare(self, *options, model="llama", out="data", code=0, data="x.jsonl"):
         """The command in this process, which has imported transformers already; what it said on stderr."""
         from nanquest import cli
         said, told = io.StringIO(), io.StringIO()
         with contextlib.redirect_stdout(said), contextlib.redirect_stderr(told):
-            ended = cli.main(["prepare", "--model", model, "--data", "x.jsonl", "--out", out, "--processes", "1", *options])
+            ended = cli.main(["prepare", "--model", model, "--data", data, "--out", out, "--processes", "1", *options])
         self.assertEqual(ended, code, said.getvalue() + told.getvalue())
         return told.getvalue()
 
@@ -67,16 +70,16 @@ class FinetuneTest(PackagesTest):
         self.assert_exit(process, code)
         return process
 
-    def finetune(self, run, *arguments, code=0, model="llama", data="data"):
-        return self.trainer("finetune", "--model", model, "--data", data, "--run-dir", run, "--seed", SEED, "--threads", 1, "--json",
+    def finetune(self, run, *arguments, code=0, model="llama", data="data", verb="finetune"):
+        return self.trainer(verb, "--model", model, "--data", data, "--run-dir", run, "--seed", SEED, "--threads", 1, "--json",
                             "--holdout-every", 0, *arguments, code=code)
 
     def losses(self, run):
         return [json.loads(line)["loss"] for line in (self.scratch / run / "metrics.jsonl").read_text().splitlines()]
 
-    def rows(self, data="data"):
+    def rows(self, data="data", kind="16"):
         """In the order in which the first pass learns from them."""
-        process = subprocess.run([ROWS, data, "16"], cwd=self.scratch, text=True, capture_output=True, timeout=60, check=False)
+        process = subprocess.run([ROWS, data, kind], cwd=self.scratch, text=True, capture_output=True, timeout=60, check=False)
         self.assert_exit(process)
         return [json.loads(line) for line in process.stdout.splitlines()]
 

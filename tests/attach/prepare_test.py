@@ -185,9 +185,9 @@ class PrepareTest(PackagesTest):
         broken = {'{"text": ': "not JSON: Expecting value at character 9", "[1]": "not a JSON object", '{"a": 1}': "it holds a: write",
                   '{"text": 3}': '"text" is not text', '{"prompt": "a", "completion": ["b"]}': "must both be text",
                   '{"messages": [{"role": "user", "content": "a"}]}': "no message of the role assistant",
-                  '{"messages": "a"}': '"messages" is not a list', '{"image": "a.png", "label": 1}': "images are not prepared yet",
+                  '{"messages": "a"}': '"messages" is not a list', '{"image": "a.png", "label": 1}': "a picture among lines of text",
                   '{"text": "\\ud800"}': "surrogate", "[" * 5000: "nested too deeply",
-                  '{"messages": [{"role": "user", "content": [{"type": "image"}]}]}': "images are not prepared yet"}
+                  '{"messages": [{"role": "user", "content": [{"type": "image"}]}]}': "pictures in chats are not prepared"}
         for line, why in broken.items():
             with self.subTest(why):
                 self.data({"text": "a run"}, line)
@@ -209,7 +209,7 @@ class PrepareTest(PackagesTest):
         self.model()
         self.data({"text": "a run"})
         for arguments, code, what in ((("--model", "none"), 2, "none: no such folder"), (("--data", "none.jsonl"), 3, "none.jsonl: no such file"),
-                                      (("--packing", "--length-groups", "8"), 2, "give one of the two")):
+                                      (("--packing", "--length-groups", "8"), 2, "give one of the two"), (("--question", "Why?"), 2, "--question is for pictures")):
             process = self.prepare(*arguments, code=code)
             self.assertEqual(process.stderr.count("\n"), 1, process.stderr)
             self.assertIn(what, process.stderr)

@@ -9,6 +9,7 @@
 
 #include "probe/nanquest.h"
 #include "trainer/cli/command_line.h"
+#include "trainer/cli/prepare_first.h"
 #include "trainer/cli/progress.h"
 #include "trainer/cli/rehearse.h"
 #include "trainer/cli/report.h"
@@ -64,7 +65,18 @@ std::string sample_command_of(const Parts& parts, const std::string& learned) {
          (adapts ? " --adapter " + shell_word(learned) : "") + " 'the beginning of a text'";
 }
 
+/// Lines where prepared pictures are wanted are prepared; an exit code if that failed, else 0.
+int prepare_pictures(Parts& parts) {
+  for (std::string* path : {&parts.path, &parts.held_out_path}) {
+    const NotPrepared why = prepare_first(parts.folder, *path);
+    if (why.exit_code != 0) return why.told ? why.exit_code : fail(why.error);
+  }
+  return 0;
+}
+
 int train(Asked& asked) {
+  if (asked.parts.kind == ModelKind::yesno)
+    if (const int code = prepare_pictures(asked.parts); code != 0) return code;
   Progress progress;
   Result<std::unique_ptr<Trainer>> trainer =
       make_trainer(asked.parts, {[&](const StepEvent& e) { progress.on_step(e); },
@@ -90,7 +102,8 @@ int train(Asked& asked) {
     const Result<std::string> saved = save_pretrained(asked.parts);
     if (!saved) return fail(saved.error());
     summary->learned = *saved;
-    summary->learned_command = sample_command_of(asked.parts, *saved);
+    if (asked.parts.kind == ModelKind::pretrained)
+      summary->learned_command = sample_command_of(asked.parts, *saved);
   }
   if (static_cast<int>(summary->exit) > 128)
     progress.on_message("interrupted after " + std::to_string(summary->counters.optimizer_step) +
@@ -119,9 +132,31 @@ std::unique_ptr<CLI::App> app_for(ModelKind kind) {
             "  nanquest-trainer --config samples/configs/story.toml --run-dir runs/story\n"
             "  nanquest-trainer finetune ...                           a Hugging Face model (finetune "
             "--help)\n"
+            "  nanquest-trainer yesno ...                              a LLaVA that answers about pictures "
+            "(yesno --help)\n"
             "  nanquest-trainer sample ...                             what it says now (sample --help)\n"
             "  nanquest-trainer rehearse runs/story --set 'lr=*0.5'    which change would have saved it "
             "(rehearse --help)\n") +
+        kExitCodes);
+    return app;
+  }
+  if (kind == ModelKind::yesno) {
+    auto app = std::make_unique<CLI::App>(
+        "Fine-tunes a LLaVA to answer a question about pictures with Yes or No, by the one token that comes "
+        "next; tells how many of those labelled Yes (TPR) and of those labelled No (FPR) it answers with "
+        "Yes. A "
+        "step that is not finite is undone, recorded and survived.",
+        "nanquest-trainer yesno");
+    app->footer(
+        std::string(
+            "Example:\n  nanquest-trainer yesno --model models/llava --data pictures.jsonl --lora --run-dir "
+            "runs/yesno\n"
+            "  nanquest prepare --model models/llava --data pictures.jsonl --out prepared   the same in two "
+            "steps\n"
+            "  nanquest-trainer yesno --model models/llava --data prepared --lora --amp-dtype bf16 "
+            "--run-dir runs/yesno\n"
+            "What was learned stands in RUN-DIR/checkpoints/adapter for PEFT, or without --lora in "
+            "RUN-DIR/checkpoints/model for from_pretrained.\n") +
         kExitCodes);
     return app;
   }
@@ -189,6 +224,7 @@ int main(int argc, char** argv) {
     const std::string verb = argc > 1 ? argv[1] : "";
     if (verb == "rehearse") return rehearse_command(argc - 2, argv + 2);
     if (verb == "sample") return sample_command(argc - 2, argv + 2);
+    if (verb == "yesno") return parse_and_train(ModelKind::yesno, 2, argc, argv);
     if (verb == "finetune") return parse_and_train(ModelKind::pretrained, 2, argc, argv);
     return parse_and_train(ModelKind::gpt, 1, argc, argv);
   } catch (const std::exception& e) {

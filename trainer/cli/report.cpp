@@ -41,6 +41,10 @@ std::string summary_as_text(const Summary& s) {
   }
   if (c.best_eval != 0)
     text += "held-out loss    " + number(s.eval_loss) + ", best " + number(s.best_eval_loss) + "\n";
+  // The first was told of above.
+  for (std::size_t i = 1; i < s.held_out.size(); ++i)
+    text += (i == 1 ? "held-out         " : ", ") + s.held_out[i].name + " " + number(s.held_out[i].value);
+  if (s.held_out.size() > 1) text += "\n";
   text += "precision        " + s.final_format + " at the end" +
           (c.fell_back ? " (fell back), learning rate times " + std::to_string(c.backoff) : "") + "\n";
   if (!s.scale_history.empty())
@@ -49,8 +53,8 @@ std::string summary_as_text(const Summary& s) {
   for (const std::string& path : s.incidents) text += "snapshot         " + path + "\n";
   if (!s.final_weights.empty()) text += "final weights    " + s.final_weights + "\n";
   if (!s.best_weights.empty()) text += "best weights     " + s.best_weights + "\n";
-  if (!s.learned.empty())
-    text += "learned          " + s.learned + "\n" + "try it           " + s.learned_command + "\n";
+  if (!s.learned.empty()) text += "learned          " + s.learned + "\n";
+  if (!s.learned_command.empty()) text += "try it           " + s.learned_command + "\n";
   return text;
 }
 
@@ -77,6 +81,8 @@ std::string summary_as_json(const Summary& s) {
   j["eval_loss"] = c.best_eval != 0
                        ? nlohmann::json{{"last", finite(s.eval_loss)}, {"best", finite(s.best_eval_loss)}}
                        : nlohmann::json(nullptr);
+  auto& held_out = j["held_out"] = nlohmann::json::object();
+  for (const Metric& metric : s.held_out) held_out[metric.name] = finite(metric.value);
   j["fell_back"] = c.fell_back;
   j["backoff"] = c.backoff;
   j["lr"] = s.final_lr;

@@ -11,37 +11,14 @@
 
 #include "probe/nanquest.h"
 #include "trainer/data/crc32.h"
+#include "trainer/data/manifest.h"
 
 namespace nanquest::trainer {
 namespace {
 
 using nlohmann::json;
 
-constexpr const char* kManifest = "manifest.json";
 constexpr const char* kAgain = "prepare the data again, or copy the whole folder";
-
-/// What a manifest lacks.
-struct Bad {
-  std::string what;
-};
-
-template <class T>
-T field(const json& object, const char* key) {
-  const auto found = object.find(key);
-  if (found == object.end()) throw Bad{std::string("\"") + key + "\" is missing"};
-  if constexpr (std::is_same_v<T, std::string>) {
-    if (!found->is_string()) throw Bad{std::string("\"") + key + "\" is not text"};
-  } else if constexpr (std::is_same_v<T, bool>) {
-    if (!found->is_boolean()) throw Bad{std::string("\"") + key + "\" is neither true nor false"};
-  } else if constexpr (std::is_same_v<T, json>) {
-    if (!found->is_object() && !found->is_array()) throw Bad{std::string("\"") + key + "\" holds nothing"};
-  } else {
-    if (!found->is_number_unsigned() ||
-        found->template get<std::uint64_t>() > static_cast<std::uint64_t>(std::numeric_limits<T>::max()))
-      throw Bad{std::string("\"") + key + "\" is no whole number, or too large a one"};
-  }
-  return found->template get<T>();
-}
 
 }  // namespace
 
@@ -57,35 +34,37 @@ struct PreparedData::Reader {
   bool packing = false;
 
   explicit Reader(const json& all) {
-    if (!all.is_object()) throw Bad{"not a JSON object"};
-    if (field<std::string>(all, "format") != "nanquest.prepared")
-      throw Bad{"not a manifest of prepared data"};
-    if (const auto version = field<std::uint32_t>(all, "version"); version != kPreparedVersion)
-      throw Bad{"of version " + std::to_string(version) + ", this program reads " +
-                std::to_string(kPreparedVersion)};
-    const json settings = field<json>(all, "settings"), maker = field<json>(all, "tokenizer"),
-               tokenizer_files = field<json>(maker, "files");
-    packing = field<bool>(settings, "packing");
-    groups = field<std::int64_t>(settings, "length_groups");
-    longest = field<std::int64_t>(all, "longest");
-    largest = field<std::int64_t>(all, "largest");
-    vocabulary = std::max(field<std::int64_t>(maker, "size"), largest + 1);
+    if (!all.is_object()) throw BadManifest{"not a JSON object"};
+    if (manifest_field<std::string>(all, "format") != "nanquest.prepared")
+      throw BadManifest{"not a manifest of prepared data"};
+    if (const auto version = manifest_field<std::uint32_t>(all, "version"); version != kPreparedVersion)
+      throw BadManifest{"of version " + std::to_string(version) + ", this program reads " +
+                        std::to_string(kPreparedVersion)};
+    const json settings = manifest_field<json>(all, "settings"),
+               maker = manifest_field<json>(all, "tokenizer");
+    packing = manifest_field<bool>(settings, "packing");
+    groups = manifest_field<std::int64_t>(settings, "length_groups");
+    longest = manifest_field<std::int64_t>(all, "longest");
+    largest = manifest_field<std::int64_t>(all, "largest");
+    vocabulary = std::max(manifest_field<std::int64_t>(maker, "size"), largest + 1);
     for (const char* key : {"eos", "pad"})  // the last that there is
-      if (maker.contains(key) && maker[key].is_number_unsigned()) padding = field<std::int64_t>(maker, key);
+      if (maker.contains(key) && maker[key].is_number_unsigned())
+        padding = manifest_field<std::int64_t>(maker, key);
     if (padding >= vocabulary) padding = 0;
-    for (const auto& [name, file] : tokenizer_files.items())
-      tokenizer[name] = {field<std::uint64_t>(file, "bytes"), field<std::uint32_t>(file, "crc32")};
+    tokenizer = tokenizer_files(maker);
     std::vector<std::string> sources;
-    for (const json& file : field<json>(all, "files")) sources.push_back(field<std::string>(file, "path"));
-    for (const json& shard : field<json>(all, "shards")) {
-      const auto source = field<std::uint64_t>(shard, "file");
-      if (source >= sources.size()) throw Bad{"a shard is of a file that is not listed"};
-      shards.push_back({field<std::string>(shard, "name"), sources[source],
-                        field<std::uint64_t>(shard, "bytes"), field<std::uint64_t>(shard, "tokens"),
-                        field<std::uint64_t>(shard, "samples"), field<std::uint64_t>(shard, "rows"),
-                        field<std::uint32_t>(shard, "crc32")});
+    for (const json& file : manifest_field<json>(all, "files"))
+      sources.push_back(manifest_field<std::string>(file, "path"));
+    for (const json& shard : manifest_field<json>(all, "shards")) {
+      const auto source = manifest_field<std::uint64_t>(shard, "file");
+      if (source >= sources.size()) throw BadManifest{"a shard is of a file that is not listed"};
+      shards.push_back(
+          {manifest_field<std::string>(shard, "name"), sources[source],
+           manifest_field<std::uint64_t>(shard, "bytes"), manifest_field<std::uint64_t>(shard, "tokens"),
+           manifest_field<std::uint64_t>(shard, "samples"), manifest_field<std::uint64_t>(shard, "rows"),
+           manifest_field<std::uint32_t>(shard, "crc32")});
     }
-    if (shards.empty()) throw Bad{"no shards"};
+    if (shards.empty()) throw BadManifest{"no shards"};
   }
 };
 
@@ -114,6 +93,9 @@ Result<std::unique_ptr<PreparedData>> PreparedData::open(const std::string& fold
   try {
     const json all = json::parse(*text, nullptr, /*allow_exceptions=*/false);
     if (all.is_discarded()) return bad("not JSON");
+    if (is_pictures(all))
+      return Error{ErrorCode::usage, folder + ": pictures with labels, no text to go on with",
+                   "nanquest-trainer yesno learns from them"};
     const Reader manifest(all);
     if (Status s = data->open_shards(folder, manifest); !s) return s.error();
     data->tokenizer_ = manifest.tokenizer;
@@ -121,7 +103,7 @@ Result<std::unique_ptr<PreparedData>> PreparedData::open(const std::string& fold
     data->padding_ = manifest.padding;
     data->group_ = manifest.groups;
     data->packed_ = manifest.packing;
-  } catch (const Bad& e) {
+  } catch (const BadManifest& e) {
     return bad(e.what);
   } catch (const std::exception& e) {  // nlohmann's own
     return bad(e.what());
@@ -141,9 +123,7 @@ Result<std::unique_ptr<PreparedData>> PreparedData::open(const std::string& fold
 Status PreparedData::open_shards(const std::string& folder, const Reader& manifest) {
   std::string about;
   for (const Reader::Shard& wanted : manifest.shards) {
-    // A manifest from elsewhere must not lead out of its folder.
-    if (wanted.name.empty() || wanted.name.find('/') != std::string::npos || wanted.name.starts_with('.'))
-      throw Bad{"a shard's name is \"" + wanted.name.substr(0, 80) + "\""};
+    check_shard_name(wanted.name);
     const std::string path = folder + "/" + wanted.name;
     Result<PreparedFile> opened = PreparedFile::open(path);
     if (!opened) return opened.error();
@@ -249,18 +229,7 @@ TokenRows PreparedData::gather(const std::vector<std::int64_t>& rows) const {
 }
 
 Status PreparedData::made_for(const std::string& folder) const {
-  for (const auto& [name, made_by] : tokenizer_) {
-    if (name.find('/') != std::string::npos) continue;
-    const std::string path = folder + "/" + name;
-    const Result<std::string> content = read_whole_file(path);
-    if (!content) continue;
-    if (content->size() == made_by.bytes &&
-        crc32(std::as_bytes(std::span(content->data(), content->size()))) == made_by.crc32)
-      continue;
-    return Error{ErrorCode::usage, folder_ + ": made by another tokenizer than " + path,
-                 "nanquest prepare --model " + folder + " makes tokens that this model knows"};
-  }
-  return {};
+  return made_by_tokenizer_of(folder, folder_, tokenizer_);
 }
 
 std::string PreparedData::description() const {

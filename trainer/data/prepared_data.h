@@ -11,14 +11,9 @@
 #include "trainer/data/order.h"
 #include "trainer/data/prepared_file.h"
 #include "trainer/data/token_data.h"
+#include "trainer/data/tokenizer_file.h"
 
 namespace nanquest::trainer {
-
-/// A file by which one tokenizer is told from another.
-struct TokenizerFile {
-  std::uint64_t bytes = 0;
-  std::uint32_t crc32 = 0;
-};
 
 /// Rows of one or several texts each. A row's id is "file:line", of several "file:3+7+9".
 class PreparedData final : public TokenData {

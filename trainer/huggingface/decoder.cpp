@@ -44,6 +44,7 @@ Decoder::Decoder(std::string folder, DecoderConfig config, const PretrainedOptio
       targets_(std::move(targets)),
       root_{"", config_.root(), class_prefix(config_) + "Model"} {
   const DecoderConfig& c = config_;
+  if (c.images) images_.emplace(make, "model", *c.images, c.width);
   tokens_ =
       make.weight(root_.name + (c.gpt2 ? ".wte.weight" : ".embed_tokens.weight"), {c.vocabulary, c.width});
   if (c.gpt2) positions_ = make.weight(root_.name + ".wpe.weight", {c.context, c.width});
@@ -63,6 +64,7 @@ Decoder::Decoder(std::string folder, DecoderConfig config, const PretrainedOptio
   trained_ = make.trained;
   frozen_ = make.frozen;
   formats_ = make.formats;
+  file_names_ = make.file_names;
   adapted_ = !make.adapted.empty();
   frozen_hash_ = make.frozen_hash.finish();
   if (c.gpt2) return;
@@ -97,6 +99,19 @@ at::Tensor Decoder::embed(const at::Tensor& tokens, const at::Tensor& positions,
   return training && c.embedding_dropout > 0 ? at::dropout(x, c.embedding_dropout, true) : x;
 }
 
+at::Tensor Decoder::with_images(const at::Tensor& x, const DecoderInput& input, bool training) const {
+  const at::Tensor seen =
+      (*images_)(input.pixels,
+                 {.form = options_.attention, .training = training, .checkpointing = options_.checkpointing});
+  const at::Tensor places = input.tokens.eq(config_.images->image_token).unsqueeze(-1);
+  return x.masked_scatter(places, seen.to(x.scalar_type()));
+}
+
+at::Tensor Decoder::inside(const std::function<at::Tensor()>& run) const {
+  const ModuleScope here(images_ ? "language_model" : root_.name, root_.type);
+  return run();
+}
+
 at::Tensor Decoder::forward(const DecoderInput& input, bool training) {
   const at::Tensor positions = input.positions.defined()
                                    ? input.positions
@@ -104,21 +119,28 @@ at::Tensor Decoder::forward(const DecoderInput& input, bool training) {
   const Pass pass = pass_of(input, positions, training);
   at::Tensor x;
   {
-    const ModuleScope here(root_.name, root_.type);
-    x = embed(input.tokens, positions, training);
-    {
-      const ModuleScope list(config_.gpt2 ? "h" : "layers", "ModuleList");
-      for (const DecoderLayer& layer : layers_)
-        x = options_.checkpointing && training
-                ? checkpointed([&layer, pass](const at::Tensor& in) { return layer(in, pass); }, x,
-                               layer.trained)
-                : layer(x, pass);
-    }
-    x = final_norm_(x);
+    std::optional<ModuleScope> outer;
+    if (images_) outer.emplace("model", "LlavaModel");
+    x = inside([&] { return embed(input.tokens, positions, training); });
+    if (images_ && input.pixels.defined()) x = with_images(x, input, training);
+    x = inside([&] { return hidden(x, pass); });
   }
+  if (input.last > 0 && input.last < x.size(1)) x = x.narrow(1, x.size(1) - input.last, input.last);
   const ModuleScope here("lm_head", "Linear");
   const at::Tensor logits = project(x, head_, {});
   return config_.logit_cap > 0 ? at::tanh(logits / config_.logit_cap) * config_.logit_cap : logits;
+}
+
+at::Tensor Decoder::hidden(at::Tensor x, const Pass& pass) const {
+  {
+    const ModuleScope list(config_.gpt2 ? "h" : "layers", "ModuleList");
+    for (const DecoderLayer& layer : layers_)
+      x = options_.checkpointing && pass.training
+              ? checkpointed([&layer, pass](const at::Tensor& in) { return layer(in, pass); }, x,
+                             layer.trained)
+              : layer(x, pass);
+  }
+  return final_norm_(x);
 }
 
 std::string Decoder::description() const {
@@ -126,6 +148,9 @@ std::string Decoder::description() const {
   for (const auto& [name, t] : frozen_) frozen += t.numel();
   return (adapted_ ? "to adapt " : "") + config_.architecture + " with " + std::to_string(config_.depth) +
          " layers of width " + std::to_string(config_.width) +
+         (images_ ? ", seeing by " + std::to_string(config_.images->vision.depth) + " of width " +
+                        std::to_string(config_.images->vision.width)
+                  : "") +
          (frozen > 0 ? " and " + std::to_string(frozen) + " weights that stay as they are" : "");
 }
 
@@ -143,6 +168,15 @@ std::string Decoder::fingerprint() const {
   add("key-heads", c.key_heads);
   add("head-width", c.head_width);
   add("context", c.context);
+  if (c.experts > 0) {
+    add("experts", c.experts);
+    add("experts-per-token", c.experts_per_token);
+  }
+  if (c.images) {
+    add("vision-width", c.images->vision.width);
+    add("vision-depth", c.images->vision.depth);
+    add("image-tokens", c.images->tokens());
+  }
   if (adapted_) {
     add("lora-r", lora_.r);
     add("lora-scale", lora_.scale());

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -9,6 +10,7 @@
 
 #include "trainer/huggingface/layers.h"
 #include "trainer/huggingface/pretrained.h"
+#include "trainer/huggingface/vision_tower.h"
 
 namespace nanquest::trainer {
 
@@ -30,6 +32,12 @@ class Decoder final : public PretrainedModel {
  private:
   Pass pass_of(const DecoderInput& input, const at::Tensor& positions, bool training) const;
   at::Tensor embed(const at::Tensor& tokens, const at::Tensor& positions, bool training) const;
+  /// `x` with what is seen in `input.pixels` in the places of image tokens.
+  at::Tensor with_images(const at::Tensor& x, const DecoderInput& input, bool training) const;
+  /// Layers and the norm behind them.
+  at::Tensor hidden(at::Tensor x, const Pass& pass) const;
+  /// The module of the decoder, in which `run` computes.
+  at::Tensor inside(const std::function<at::Tensor()>& run) const;
   NamedTensors weights_to_save(std::optional<at::ScalarType> format) const;
   /// Calls f(projection) for all of them.
   template <class F>
@@ -40,6 +48,7 @@ class Decoder final : public PretrainedModel {
   PretrainedOptions options_;
   LoraOptions lora_;
   std::vector<std::string> targets_;
+  std::optional<ImageReader> images_;
   Rope rope_, local_rope_;
   Place root_;
   at::Tensor tokens_, positions_;  ///< tables; the second of GPT-2
@@ -48,6 +57,7 @@ class Decoder final : public PretrainedModel {
   at::Tensor head_;
   NamedTensors trained_, frozen_;
   std::map<std::string, at::ScalarType> formats_;
+  std::map<std::string, std::string> file_names_;  ///< of weights that their folder calls otherwise
   bool adapted_ = false;
   std::uint64_t frozen_hash_ = 0;
 };
@@ -59,6 +69,7 @@ void Decoder::each_projection(F&& f) const {
          {&layer.attention.q, &layer.attention.k, &layer.attention.v, &layer.attention.qkv,
           &layer.attention.out, &layer.mlp.gate, &layer.mlp.up, &layer.mlp.down})
       if (p->weight.defined()) f(*p);
+  if (images_) images_->each_projection(f);
 }
 
 }  // namespace nanquest::trainer

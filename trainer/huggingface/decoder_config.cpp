@@ -6,6 +6,7 @@
 
 #include "probe/nanquest.h"
 #include "trainer/checkpoint/strict_json.h"
+#include "trainer/huggingface/activation.h"
 #include "trainer/huggingface/config_reader.h"
 #include "trainer/huggingface/rope_config.h"
 
@@ -26,6 +27,7 @@ struct Family {
 constexpr Family kFamilies[] = {
     {.name = "llama", .architecture = "LlamaForCausalLM", .head_width = 0, .tied = false},
     {.name = "mistral", .architecture = "MistralForCausalLM", .head_width = 0, .tied = false},
+    {.name = "mixtral", .architecture = "MixtralForCausalLM", .head_width = 0, .tied = false},
     {.name = "qwen2", .architecture = "Qwen2ForCausalLM", .head_width = 0, .tied = false},
     {.name = "qwen3", .architecture = "Qwen3ForCausalLM", .head_width = 128, .tied = false, .qk_norm = true},
     {.name = "gemma", .architecture = "GemmaForCausalLM", .head_width = 256, .tied = true, .gemma = true},
@@ -45,14 +47,6 @@ constexpr Family kFamilies[] = {
     {.name = "gpt2", .architecture = "GPT2LMHeadModel", .head_width = 0, .tied = true},
 };
 
-constexpr std::pair<MlpActivation, std::string_view> kActivations[] = {
-    {MlpActivation::silu, "silu"},
-    {MlpActivation::silu, "swish"},
-    {MlpActivation::gelu, "gelu"},
-    {MlpActivation::gelu_tanh, "gelu_new"},
-    {MlpActivation::gelu_tanh, "gelu_pytorch_tanh"},
-    {MlpActivation::relu, "relu"}};
-
 const Family& family_of(const ConfigReader& file) {
   const std::string given = file.text("model_type", "");
   std::string known;
@@ -60,6 +54,7 @@ const Family& family_of(const ConfigReader& file) {
     if (given == family.name) return family;
     known.append(known.empty() ? "" : ", ").append(family.name);
   }
+  known += ", llava";
   if (given.empty()) file.wrong("model_type is missing");
   file.unknown("model_type", given, known);
 }
@@ -98,7 +93,7 @@ void read_gpt2(const ConfigReader& file, DecoderConfig& c) {
 /// The window of layer `i` where config.json doesn't list the kinds of layers.
 std::int64_t usual_window(const ConfigReader& file, const DecoderConfig& c, std::int64_t window,
                           std::int64_t i) {
-  if (c.family == "mistral") return window;
+  if (c.family == "mistral" || c.family == "mixtral") return window;
   if (c.family == "gemma2") return (i + 1) % 2 != 0 ? window : 0;
   if (c.family == "gemma3_text") return (i + 1) % file.size("sliding_window_pattern", 6) != 0 ? window : 0;
   const bool qwen = c.family == "qwen2" || c.family == "qwen3";
@@ -129,6 +124,14 @@ void read_windows(const ConfigReader& file, DecoderConfig& c) {
   }
 }
 
+void read_experts(const ConfigReader& file, DecoderConfig& c) {
+  c.experts = file.size("num_local_experts", 8);
+  c.experts_per_token = file.size("num_experts_per_tok", 2);
+  if (c.experts > 4096) file.wrong(std::to_string(c.experts) + " experts are more than 4096");
+  if (c.experts_per_token > c.experts) file.wrong("num_experts_per_tok is more than num_local_experts");
+  if (file.number("router_jitter_noise", 0) > 0) file.unknown("router_jitter_noise", "above 0", "0");
+}
+
 void read_llama_like(const ConfigReader& file, const Family& family, DecoderConfig& c) {
   c.width = file.size("hidden_size");
   c.depth = file.size("num_hidden_layers");
@@ -150,7 +153,8 @@ void read_llama_like(const ConfigReader& file, const Family& family, DecoderConf
   const char* key = family.four_norms ? "hidden_activation" : "hidden_act";
   c.activation = file.word<MlpActivation>(key, family.gemma ? "gelu_pytorch_tanh" : "silu", kActivations);
   if (c.family == "gemma" && c.activation == MlpActivation::gelu) c.activation = MlpActivation::gelu_tanh;
-  const bool bias = c.family != "mistral" && c.family != "qwen2" && file.flag("attention_bias", false);
+  const bool bias = c.family != "mistral" && c.family != "mixtral" && c.family != "qwen2" &&
+                    file.flag("attention_bias", false);
   c.qkv_bias = bias || c.family == "qwen2";
   c.out_bias = bias;
   c.mlp_bias = c.family == "llama" && file.flag("mlp_bias", false);
@@ -164,6 +168,7 @@ void read_llama_like(const ConfigReader& file, const Family& family, DecoderConf
     // transformers computes Gemma 3 without it, whatever the file says.
     if (c.family == "gemma2") c.score_cap = cap("attn_logit_softcapping", 50);
   }
+  if (c.family == "mixtral") read_experts(file, c);
   read_windows(file, c);
   read_rope(file, c);
 }
@@ -176,8 +181,50 @@ void check(const ConfigReader& file, const DecoderConfig& c) {
     if (share >= 1) file.wrong("a dropout is " + std::to_string(share) + ", not below 1");
 }
 
+/// What a language model inside a LLaVA is without its text_config saying so: the first such files hold
+/// little more than its family.
+nlohmann::json completed(nlohmann::json text) {
+  const auto usual = [&](const char* key, std::int64_t value) {
+    if (!text.contains(key) || text[key].is_null()) text[key] = value;
+  };
+  if (!text.contains("model_type")) text["model_type"] = "llama";
+  const bool llama = text["model_type"] == "llama";
+  if (!llama && text["model_type"] != "mistral") return text;
+  usual("vocab_size", 32000);
+  usual("hidden_size", 4096);
+  usual("intermediate_size", llama ? 11008 : 14336);
+  usual("num_hidden_layers", 32);
+  usual("num_attention_heads", 32);
+  usual("max_position_embeddings", llama ? 2048 : 131072);
+  if (!llama) usual("num_key_value_heads", 8);
+  return text;
+}
+
+DecoderConfig read_or_throw(const nlohmann::json& object, const std::string& where);
+
+/// A LLaVA: a language model, and what it sees with. `where` as ConfigReader wants it.
+DecoderConfig read_llava(const nlohmann::json& object, const ConfigReader& file, const std::string& where) {
+  check_extras(
+      file,
+      {.name = "llava", .architecture = "LlavaForConditionalGeneration", .head_width = 0, .tied = false});
+  (void)file.inside("text_config");  // must be there
+  const nlohmann::json text = completed(object["text_config"]);
+  const ConfigReader language(text, where + "text_config.");
+  const std::string family = language.text("model_type", "");
+  if (family != "llama" && family != "mistral" && family != "qwen2" && family != "qwen3")
+    language.unknown("model_type", family, "llama, mistral, qwen2, qwen3");
+  DecoderConfig c = read_or_throw(text, where + "text_config.");
+  c.tied_head = c.tied_head || file.flag("tie_word_embeddings", false);
+  c.images = read_image_config(file);
+  if (c.images->image_token >= c.vocabulary)
+    file.wrong("image_token_index is " + std::to_string(c.images->image_token) + ", the vocabulary has " +
+               std::to_string(c.vocabulary) + " tokens");
+  return c;
+}
+
 DecoderConfig read_or_throw(const nlohmann::json& object, const std::string& where) {
-  const ConfigReader file(object, where + ": ");
+  const ConfigReader file(object, where);
+  if (file.text("model_type", "") == "llava") return read_llava(object, file, where);
   const Family& family = family_of(file);
   check_extras(file, family);
   DecoderConfig c;
@@ -210,7 +257,7 @@ DecoderConfig read_or_throw(const nlohmann::json& object, const std::string& whe
 
 Result<DecoderConfig> parse_decoder_config(const std::string& text, const std::string& path) {
   try {
-    return read_or_throw(parse_strictly(text, "the file", kDeepestConfig), path);
+    return read_or_throw(parse_strictly(text, "the file", kDeepestConfig), path + ": ");
   } catch (const Refused& e) {
     return e.error;
   } catch (const BadFile& e) {

@@ -4,15 +4,18 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "probe/base/result.h"
+#include "trainer/huggingface/image_config.h"
 
 namespace nanquest::trainer {
 
-/// How hidden values bend inside the MLP; `gelu_tanh` is the usual approximation of `gelu`.
-enum class MlpActivation : std::uint8_t { silu, gelu, gelu_tanh, relu };
+/// How hidden values bend inside the MLP; `gelu_tanh` is the usual approximation of `gelu`, `quick_gelu` is
+/// x·sigmoid(1.702·x).
+enum class MlpActivation : std::uint8_t { silu, gelu, gelu_tanh, relu, quick_gelu };
 
 /// How rotary embeddings are stretched to longer texts; `plain` is Hugging Face's "default".
 enum class RopeType : std::uint8_t { plain, linear, dynamic, llama3, yarn };
@@ -30,11 +33,13 @@ struct RopeConfig {
 };
 
 struct DecoderConfig {
-  std::string family;        ///< model_type: "llama", "qwen2", …
-  std::string architecture;  ///< "LlamaForCausalLM"
+  std::optional<ImageConfig> images;  ///< of a LLaVA, whose language model the rest describes
+  std::string family;                 ///< model_type: "llama", "qwen2", …
+  std::string architecture;           ///< "LlamaForCausalLM"
   std::int64_t vocabulary = 0, width = 0, hidden = 0, depth = 0;
   std::int64_t heads = 0, key_heads = 0, head_width = 0;
-  std::int64_t context = 0;  ///< longest text (max_position_embeddings)
+  std::int64_t experts = 0, experts_per_token = 0;  ///< of Mixtral; 0 = one MLP for all tokens
+  std::int64_t context = 0;                         ///< longest text (max_position_embeddings)
   double norm_eps = 1e-6;
   MlpActivation activation = MlpActivation::silu;
   RopeConfig rope, local_rope;  ///< the second in layers with a window; the same but in Gemma 3
@@ -55,8 +60,8 @@ struct DecoderConfig {
   /// Row of the table of tokens that learns nothing from being looked up, as transformers has it; -1 = none.
   std::int64_t padding_row = -1;
 
-  /// Name of the modules before the layers: "model", "transformer".
-  std::string root() const { return gpt2 ? "transformer" : "model"; }
+  /// Name of the module around the layers: "model", "transformer", "model.language_model".
+  std::string root() const { return gpt2 ? "transformer" : images ? "model.language_model" : "model"; }
 };
 
 /// Reads `folder`/config.json and, for the tokens that end a text, generation_config.json. `unsupported` in

@@ -54,9 +54,12 @@ Status Decoder::save(const std::string& folder, std::optional<at::ScalarType> fo
   if (ec) return Error{ErrorCode::io, folder + ": can't be made: " + ec.message(), "choose another folder"};
   if (std::filesystem::equivalent(folder, folder_, ec))
     return refused(folder + " is where the model came from", "save into another folder");
-  const NamedTensors weights = weights_to_save(format);
+  NamedTensors weights = weights_to_save(format);
   bool same = true;
   for (const auto& [name, t] : weights) same = same && t.scalar_type() == formats_.at(name);
+  // Whoever loaded the folder's names loads these too.
+  for (auto& [name, t] : weights)
+    if (const auto found = file_names_.find(name); found != file_names_.end()) name = found->second;
   // Without config.json it is no folder of a model, until all of it is there.
   std::filesystem::remove(folder + "/config.json", ec);
   if (Status s = write_weights(folder, weights); !s) return s;

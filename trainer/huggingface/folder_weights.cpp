@@ -115,6 +115,23 @@ void FolderWeights::leave_out(const std::string& root) {
   root_ = prefix;
 }
 
+void FolderWeights::rename(const std::function<std::string(const std::string&)>& name_of) {
+  std::map<std::string, at::Tensor> tensors;
+  left_.clear();
+  for (auto& [in_file, t] : tensors_) {
+    const std::string name = name_of(in_file);
+    if (name != in_file) renamed_[name] = in_file;
+    if (!tensors.emplace(name, std::move(t)).second) note(in_file + " and another tensor are both " + name);
+    left_.insert(name);
+  }
+  tensors_ = std::move(tensors);
+}
+
+std::string FolderWeights::renamed(const std::string& name) const {
+  const auto found = renamed_.find(name);
+  return found == renamed_.end() ? "" : found->second;
+}
+
 std::string FolderWeights::in_file(const std::string& name) const {
   return !root_.empty() && name.starts_with(root_) ? name.substr(root_.size()) : name;
 }

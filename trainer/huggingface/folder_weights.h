@@ -4,6 +4,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <functional>
 #include <map>
 #include <set>
 #include <string>
@@ -21,6 +22,10 @@ class FolderWeights {
   /// Hugging Face models without a head have names without their first part: then it is left out here as
   /// well.
   void leave_out(const std::string& root);
+  /// From now on all tensors are known by the name that `name_of` gives for the one in the file.
+  void rename(const std::function<std::string(const std::string&)>& name_of);
+  /// What `name` is called in the file, if `rename` changed it; else "".
+  std::string renamed(const std::string& name) const;
   /// The tensor of that name: a mapped view. What is wrong with it (missing, other shape, no number format
   /// that weights have, not finite) is noted, and something of that shape given that nobody may compute with.
   at::Tensor take(const std::string& name, at::IntArrayRef shape);
@@ -48,6 +53,7 @@ class FolderWeights {
   std::map<std::string, at::Tensor> tensors_;
   std::set<std::string> left_;
   std::vector<std::string> wrong_;
+  std::map<std::string, std::string> renamed_;
 };
 
 /// "F32", "BF16", …: those of weights.

@@ -5,24 +5,12 @@
 #include <utility>
 
 #include "probe/nanquest.h"
+#include "trainer/huggingface/activation.h"
+#include "trainer/huggingface/experts.h"
 #include "trainer/task/causal.h"
 
 namespace nanquest::trainer {
 namespace {
-
-at::Tensor bent(const at::Tensor& x, MlpActivation activation) {
-  switch (activation) {
-    case MlpActivation::silu:
-      return at::silu(x);
-    case MlpActivation::gelu:
-      return at::gelu(x);
-    case MlpActivation::gelu_tanh:
-      return at::gelu(x, "tanh");
-    case MlpActivation::relu:
-      break;
-  }
-  return at::relu(x);
-}
 
 at::Tensor dropped(const at::Tensor& x, double share, bool training) {
   return training && share > 0 ? at::dropout(x, share, true) : x;
@@ -34,6 +22,22 @@ const char* linear_class(const DecoderConfig& c) {
 
 }  // namespace
 
+at::Tensor bent(const at::Tensor& x, MlpActivation activation) {
+  switch (activation) {
+    case MlpActivation::silu:
+      return at::silu(x);
+    case MlpActivation::gelu:
+      return at::gelu(x);
+    case MlpActivation::gelu_tanh:
+      return at::gelu(x, "tanh");
+    case MlpActivation::quick_gelu:
+      return x * at::sigmoid(1.702 * x);
+    case MlpActivation::relu:
+      break;
+  }
+  return at::relu(x);
+}
+
 std::string class_prefix(const DecoderConfig& c) {
   for (const char* end : {"ForCausalLM", "LMHeadModel"})
     if (c.architecture.ends_with(end)) return c.architecture.substr(0, c.architecture.rfind(end));
@@ -44,6 +48,12 @@ Norm::Norm(WeightMaker& make, Place where, std::int64_t width, const DecoderConf
     : place(std::move(where)), eps(c.norm_eps), plus_one(c.gemma) {
   weight = make.weight(place.path() + ".weight", {width});
   if (c.gpt2) bias = make.weight(place.path() + ".bias", {width});
+}
+
+Norm::Norm(WeightMaker& make, Place where, std::int64_t width, double epsilon)
+    : place(std::move(where)), eps(epsilon) {
+  weight = make.weight(place.path() + ".weight", {width});
+  bias = make.weight(place.path() + ".bias", {width});
 }
 
 at::Tensor Norm::operator()(const at::Tensor& x) const {
@@ -135,8 +145,12 @@ at::Tensor GatedMlp::operator()(const at::Tensor& x, const Pass& pass) const {
 DecoderLayer::DecoderLayer(WeightMaker& make, Place where, const DecoderConfig& c, std::int64_t layer)
     : place(std::move(where)),
       attention(make, {place.path(), c.gpt2 ? "attn" : "self_attn", class_prefix(c) + "Attention"}, c, layer),
-      mlp(make, {place.path(), "mlp", class_prefix(c) + "MLP"}, c),
       four_norms(c.four_norms) {
+  if (c.experts > 0)
+    experts = std::make_shared<const ExpertMlp>(
+        make, Place{place.path(), "mlp", class_prefix(c) + "SparseMoeBlock"}, c);
+  else
+    mlp = GatedMlp(make, {place.path(), "mlp", class_prefix(c) + "MLP"}, c);
   const auto norm = [&](const char* name) {
     return Norm(make, {place.path(), name, c.gpt2 ? "LayerNorm" : class_prefix(c) + "RMSNorm"}, c.width, c);
   };
@@ -155,7 +169,8 @@ at::Tensor DecoderLayer::operator()(at::Tensor x, const Pass& pass) const {
   at::Tensor y = attention(before_attention(x), pass);
   if (four_norms) y = after_attention(y);
   x = x + y;
-  y = mlp(before_mlp(x), pass);
+  y = before_mlp(x);
+  y = experts ? (*experts)(y) : mlp(y, pass);
   if (four_norms) y = after_mlp(y);
   return x + y;
 }

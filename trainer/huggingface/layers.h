@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -37,6 +38,10 @@ struct Projection {
   at::Tensor merged() const;
 };
 
+/// A frozen weight in the format of what it is multiplied with; under autocast that is autocast's business.
+/// Undefined stays undefined.
+at::Tensor weight_for(const at::Tensor& x, const at::Tensor& weight);
+
 /// x·Wᵀ + b without a module of its own; `bias` may be undefined.
 at::Tensor project(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias);
 
@@ -50,6 +55,8 @@ struct Norm {
 
   Norm() = default;
   Norm(WeightMaker& make, Place where, std::int64_t width, const DecoderConfig& config);
+  /// Of mean and variance, with a bias.
+  Norm(WeightMaker& make, Place where, std::int64_t width, double epsilon);
   at::Tensor operator()(const at::Tensor& x) const;
 };
 
@@ -78,9 +85,12 @@ struct GatedMlp {
   Projection gate, up, down;  ///< no gate in GPT-2
   const DecoderConfig* config = nullptr;
 
+  GatedMlp() = default;
   GatedMlp(WeightMaker& make, Place where, const DecoderConfig& c);
   at::Tensor operator()(const at::Tensor& x, const Pass& pass) const;
 };
+
+struct ExpertMlp;  ///< experts.h
 
 struct DecoderLayer {
   Place place;
@@ -88,6 +98,7 @@ struct DecoderLayer {
       after_mlp;  ///< the "after" ones with `four_norms` alone
   SelfAttention attention;
   GatedMlp mlp;
+  std::shared_ptr<const ExpertMlp> experts;  ///< of Mixtral, in place of it
   bool four_norms = false;
   std::vector<at::Tensor> trained;  ///< all weights of it that train
 

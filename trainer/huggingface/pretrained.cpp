@@ -26,6 +26,35 @@ std::vector<std::string> targets_of(const std::string& text, const DecoderConfig
   return config.gpt2 ? std::vector<std::string>{"c_attn"} : std::vector<std::string>{"q_proj", "v_proj"};
 }
 
+/// The name that today's transformers has for a weight or an adapter of a LLaVA: earlier versions, and what
+/// they saved, had the model's parts beside one another and two more modules on the way.
+std::string llava_name(const std::string& given) {
+  constexpr std::pair<std::string_view, std::string_view> kBegins[] = {
+      {"language_model.lm_head.", "lm_head."},
+      {"language_model.", "model.language_model."},
+      {"vision_tower.", "model.vision_tower."},
+      {"multi_modal_projector.", "model.multi_modal_projector."},
+      {"model.language_model.model.", "model.language_model."},
+      {"model.vision_tower.vision_model.", "model.vision_tower."}};
+  std::string name = given;
+  for (const auto& [before, now] : kBegins)
+    if (name.starts_with(before)) name = std::string(now) + name.substr(before.size());
+  return name;
+}
+
+/// Files call Mixtral's MLP otherwise than transformers calls the module.
+std::string mixtral_name(const std::string& given) {
+  constexpr std::string_view kInFiles = ".block_sparse_moe.";
+  const std::size_t at = given.find(kInFiles);
+  return at == std::string::npos ? given : given.substr(0, at) + ".mlp." + given.substr(at + kInFiles.size());
+}
+
+void rename(AdapterFolder& adapter) {
+  std::map<std::string, at::Tensor> tensors;
+  for (auto& [name, t] : adapter.tensors) tensors.emplace(llava_name(name), std::move(t));
+  adapter.tensors = std::move(tensors);
+}
+
 /// Tensors that older files have besides the weights: masks and tables that are computed here.
 void pass_over_tables(FolderWeights& weights, const DecoderConfig& c) {
   for (std::int64_t i = 0; i < c.depth; ++i) {
@@ -37,6 +66,7 @@ void pass_over_tables(FolderWeights& weights, const DecoderConfig& c) {
       weights.pass_over(layer + ".self_attn.rotary_emb.inv_freq");
     }
   }
+  if (c.images) weights.pass_over("model.vision_tower.embeddings.position_ids");
 }
 
 /// A head that is told to be the table of tokens may stand in the file once more, but must be the same.
@@ -55,7 +85,12 @@ Result<std::unique_ptr<PretrainedModel>> load(const std::string& folder, const P
   if (!config) return config.error();
   Result<FolderWeights> weights = FolderWeights::open(folder);
   if (!weights) return weights.error();
-  weights->leave_out(config->root());
+  if (config->images) {
+    weights->rename(llava_name);
+  } else {
+    if (config->experts > 0) weights->rename(mixtral_name);
+    weights->leave_out(config->root());
+  }
   pass_over_tables(*weights, *config);
   pass_over_tied_head(*weights, *config);
   LoraOptions lora = options.lora;
@@ -65,6 +100,7 @@ Result<std::unique_ptr<PretrainedModel>> load(const std::string& folder, const P
     if (!read) return read.error();
     adapter = std::move(*read);
     lora = adapter->lora;
+    if (config->images) rename(*adapter);
   }
   std::vector<std::string> targets;
   if (lora.on && !(adapter && lora.targets.empty())) targets = targets_of(lora.targets, *config);
@@ -92,7 +128,8 @@ void declare(SettingList& list, PretrainedOptions& o) {
            "written: scores and softmax are ops of their own in a snapshot; fused: one op, faster",
            Words<AttentionForm>(kForms));
   list.add("checkpointing", o.checkpointing,
-           "what a layer computes is computed again in backward: less memory, a third more time");
+           "what a layer computes is computed again in backward: less memory, a third more time")
+      .negatable = true;
   list.incidental({"adapter"});
   list.check([&o] { return check(o); });
 }

@@ -46,21 +46,26 @@ void declare(SettingList& list, PretrainedOptions& options);
 /// Names the first setting that makes no sense.
 Status check(const PretrainedOptions& options);
 
-/// What `forward` reads. All int64 [batch, time], on the device of the weights.
+/// What `forward` reads, on the device of the weights: int64 [batch, time] where nothing else is said.
 struct DecoderInput {
   at::Tensor tokens;
   at::Tensor positions = {};  ///< place of each token in its text; undefined = 0, 1, 2, … in each row
   /// Number of the text that each token belongs to, of rows packed with several: a token sees its own text
   /// alone. Undefined = a row is one text. Padding at the end of a row needs none: nobody looks ahead.
   at::Tensor texts = {};
+  /// Of a LLaVA: fp32 [images, channels, height, width], the images of the first row, then of the second, …;
+  /// each takes the places of config().images->tokens() image tokens, which the rows must hold as many times.
+  at::Tensor pixels = {};
+  std::int64_t last = 0;  ///< logits of so many positions at the end are wanted alone; 0 = of all
 };
 
-/// A decoder with weights of a folder. Trained weights are fp32, frozen ones are kept in their own format and
-/// computed with in that of the activations: fp32, or what autocast around `forward` says. Not thread-safe.
+/// A decoder with weights of a folder, or the one of a LLaVA with all that it sees with. Trained weights are
+/// fp32, frozen ones are kept in their own format and computed with in that of the activations: fp32, or what
+/// autocast around `forward` says. Not thread-safe.
 class PretrainedModel : public Model {
  public:
   using Model::forward;
-  /// Logits [batch, time, vocabulary]; dropout is active only if `training`.
+  /// Logits [batch, time or `last`, vocabulary]; dropout is active only if `training`.
   virtual at::Tensor forward(const DecoderInput& input, bool training) = 0;
   at::Tensor forward(const at::Tensor& tokens, bool training) override {
     return forward(DecoderInput{.tokens = tokens}, training);

@@ -5,20 +5,15 @@
 #include "trainer/huggingface/layers.h"
 
 namespace nanquest::trainer {
-namespace {
-
-/// A frozen weight in the format of what it is multiplied with; under autocast that is autocast's business.
-at::Tensor as(const at::Tensor& weight, const at::Tensor& x) {
+at::Tensor weight_for(const at::Tensor& x, const at::Tensor& weight) {
   if (!weight.defined() || weight.scalar_type() == x.scalar_type() ||
       at::autocast::is_autocast_enabled(x.device().type()))
     return weight;
   return weight.to(x.scalar_type());
 }
 
-}  // namespace
-
 at::Tensor project(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias) {
-  return at::linear(x, as(weight, x), as(bias, x));
+  return at::linear(x, weight_for(x, weight), weight_for(x, bias));
 }
 
 Projection::Projection(WeightMaker& make, Place where, std::int64_t in, std::int64_t out, bool with_bias,

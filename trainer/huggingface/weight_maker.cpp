@@ -35,6 +35,7 @@ at::Tensor WeightMaker::weight(const std::string& name, at::IntArrayRef shape) {
   const at::Tensor value = from_.take(name, shape);
   if (value.is_meta()) return value;  // noted; `check` will say so
   formats[name] = value.scalar_type();
+  if (const std::string in_file = from_.renamed(name); !in_file.empty()) file_names[name] = in_file;
   if (trains_) return train(name, value);
   // A checkpoint of adapters is worth nothing on other weights: what they are is in the model's fingerprint.
   frozen_hash.add(hash_contents(value.const_data_ptr(), value.nbytes()));

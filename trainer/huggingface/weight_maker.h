@@ -38,6 +38,7 @@ class WeightMaker {
   Status check() const;
   NamedTensors trained, frozen;
   std::map<std::string, at::ScalarType> formats;  ///< that the folder has them in
+  std::map<std::string, std::string> file_names;  ///< of weights that the folder calls otherwise
   std::vector<std::string> adapted;               ///< modules, in the order of their making
   PartHashes frozen_hash;                         ///< of the bytes of the folder's frozen weights
 

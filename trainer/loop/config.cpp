@@ -61,8 +61,9 @@ void declare(SettingList& list, LoopConfig& c) {
   list.add("save-minutes", c.save_minutes,
            "minutes between resumable checkpoints (0 = by steps only); also at the end and at incidents");
   list.add("keep-last", c.keep_last, "how many of them are kept; final and best stay anyway");
-  list.add("eval-every", c.eval_every, "steps between held-out losses (0 = at the end only)");
-  list.add("eval-windows", c.eval_samples, "held-out windows looked at (0 = never)");
+  list.add("eval-every", c.eval_every,
+           "steps between held-out losses (0 = at the end only, -1 = after each pass over the data)");
+  list.add("eval-windows", c.eval_samples, "held-out windows looked at (0 = never, -1 = all)");
   list.add("metrics-every", c.metrics_every,
            "steps between lines of metrics.jsonl in the run directory (0 = no such file)");
   list.add("metrics-csv", c.metrics_csv, "the same lines as metrics.csv too");
@@ -115,10 +116,14 @@ Status check(const LoopConfig& c) {
   return {};
 }
 
+std::int64_t steps_in_pass(const LoopConfig& c, const Task& task) {
+  const std::int64_t size = std::max<std::int64_t>(1, c.batch_size);
+  return (task.train_samples() + size - 1) / size;
+}
+
 std::int64_t steps_of(const LoopConfig& c, const Task& task) {
   if (c.steps > 0) return c.steps;
-  const std::int64_t passes = c.epochs > 0 ? c.epochs : 3, size = std::max<std::int64_t>(1, c.batch_size);
-  return passes * ((task.train_samples() + size - 1) / size);
+  return (c.epochs > 0 ? c.epochs : 3) * steps_in_pass(c, task);
 }
 
 Result<Injection> parse_injection(const std::string& text) {

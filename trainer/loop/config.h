@@ -76,6 +76,9 @@ void declare(SettingList& list, LoopConfig& config);
 /// Names the first setting that makes no sense, also of schedule and scaler.
 Status check(const LoopConfig& config);
 
+/// Steps of one pass over the task's data.
+std::int64_t steps_in_pass(const LoopConfig& config, const Task& task);
+
 /// `config.steps`, or if that is 0 the steps that its epochs take.
 std::int64_t steps_of(const LoopConfig& config, const Task& task);
 
@@ -108,6 +111,7 @@ struct Summary {
   double loss_at_incident = 0;           ///< mean of up to 20 steps before the first incident, 0 = none
   std::int64_t first_incident_step = -1;
   double eval_loss = 0, best_eval_loss = 0;  ///< the task's first metric; 0 = never evaluated
+  std::vector<Metric> held_out;              ///< all of the task's metrics, when last evaluated
   double final_lr = 0, final_scale = 1;
   std::string final_format;
   std::vector<std::string> incidents;        ///< snapshot files

@@ -30,6 +30,7 @@ Status Trainer::evaluate_and_keep_best(StepEvent& event) {
   for (const Metric& metric : event.held_out) probe_->log("eval_" + metric.name, metric.value);
   const Metric& decisive = event.held_out.front();
   summary_.eval_loss = decisive.value;
+  summary_.held_out = event.held_out;
   if (!std::isfinite(decisive.value)) {
     say("the held-out " + decisive.name + " is not finite; these weights are not called best");
     return {};

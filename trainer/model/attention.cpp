@@ -25,9 +25,12 @@ at::Tensor written_out(const at::Tensor& q, const at::Tensor& k, const at::Tenso
   at::Tensor scores =
       at::matmul(q, k.transpose(-2, -1)) / (call.divisor > 0 ? call.divisor : score_divisor(q.size(3)));
   if (call.cap > 0) scores = at::tanh(scores / call.cap) * call.cap;
-  const at::Tensor hidden =
-      call.visible.defined() ? call.visible.logical_not() : future(time, k.size(2), 0, q.options());
-  at::Tensor weights = scores.masked_fill(hidden, -std::numeric_limits<double>::infinity()).softmax(-1);
+  if (!call.everywhere) {
+    const at::Tensor hidden =
+        call.visible.defined() ? call.visible.logical_not() : future(time, k.size(2), 0, q.options());
+    scores = scores.masked_fill(hidden, -std::numeric_limits<double>::infinity());
+  }
+  at::Tensor weights = scores.softmax(-1);
   if (call.dropout > 0) weights = at::dropout(weights, call.dropout, true);
   return at::matmul(weights, v);
 }
@@ -38,10 +41,10 @@ at::Tensor attend(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
   const at::Tensor keys = repeated(k, q.size(1)), values = repeated(v, q.size(1));
   if (call.form == AttentionForm::written || call.cap > 0) return written_out(q, keys, values, call);
   std::optional<at::Tensor> visible;
-  if (call.visible.defined()) visible = call.visible;
+  if (call.visible.defined() && !call.everywhere) visible = call.visible;
   const std::optional<double> scale = call.divisor > 0 ? std::optional(1 / call.divisor) : std::nullopt;
-  return at::scaled_dot_product_attention(q, keys, values, visible, call.dropout, !visible.has_value(),
-                                          scale);
+  return at::scaled_dot_product_attention(q, keys, values, visible, call.dropout,
+                                          !visible.has_value() && !call.everywhere, scale);
 }
 
 }  // namespace nanquest::trainer

@@ -20,6 +20,7 @@ struct AttentionCall {
   double dropout = 0;  ///< share of the softmax's results dropped
   /// bool, [time, time] or [batch, 1, time, time], true where a query may look; undefined = causal.
   at::Tensor visible = {};
+  bool everywhere = false;  ///< every query looks at every key; `visible` is not looked at
 };
 
 /// softmax(q·kᵀ / divisor)·v of `q` [batch, heads, time, width]; `k` and `v` like it or with fewer heads,

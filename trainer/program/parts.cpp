@@ -8,7 +8,9 @@
 #include "trainer/checkpoint/weights.h"
 #include "trainer/data/bin_data.h"
 #include "trainer/data/open_tokens.h"
+#include "trainer/data/picture_data.h"
 #include "trainer/data/prepared_data.h"
+#include "trainer/yesno/yesno_task.h"
 
 namespace nanquest::trainer {
 namespace {
@@ -101,14 +103,19 @@ Status check_sources(const Parts& parts) {
   return {};
 }
 
-Result<MadeTask> make_pretrained_task(Parts& parts) {
+/// The model that is trained on, checked against what the run writes.
+Result<std::unique_ptr<PretrainedModel>> make_pretrained(Parts& parts) {
   if (parts.folder.empty())
     return Error{ErrorCode::usage, "no model", "give --model FOLDER, a Hugging Face model on this machine"};
   if (!parts.loop.rehearsal)
     if (Status s = check_sources(parts); !s) return s.error();
   parts.pretrained.device = parts.loop.device;
   parts.pretrained.seed = parts.loop.seed;
-  Result<std::unique_ptr<PretrainedModel>> made = load_pretrained(parts.folder, parts.pretrained);
+  return load_pretrained(parts.folder, parts.pretrained);
+}
+
+Result<MadeTask> make_pretrained_task(Parts& parts) {
+  Result<std::unique_ptr<PretrainedModel>> made = make_pretrained(parts);
   if (!made) return made.error();
   PretrainedModel* model = made->get();
   Result<std::unique_ptr<TokenData>> data = tokens_for(*model, parts);
@@ -127,6 +134,74 @@ Result<MadeTask> make_pretrained_task(Parts& parts) {
   return MadeTask{make_text_task(std::move(*made), std::move(*data), text, logits), model};
 }
 
+/// Pictures with a question that the model's tokenizer made.
+Result<std::unique_ptr<PictureData>> pictures_for(const Parts& parts, const std::string& path,
+                                                  std::int64_t held_out_every) {
+  if (!PreparedData::is(path))
+    return Error{std::filesystem::exists(path) ? ErrorCode::usage : ErrorCode::bad_file,
+                 path + ": no pictures of nanquest prepare",
+                 "nanquest prepare --model " + parts.folder + " --data FILE.jsonl --out DIR makes some"};
+  DataOptions options = parts.data;
+  options.eval_every = held_out_every;
+  Result<std::unique_ptr<PictureData>> data = PictureData::open(path, options);
+  if (!data) return data.error();
+  if (Status s = (*data)->made_for(parts.folder); !s) return s.error();
+  return data;
+}
+
+Result<MadeTask> make_yesno(Parts& parts) {
+  Result<std::unique_ptr<PretrainedModel>> made = make_pretrained(parts);
+  if (!made) return made.error();
+  PretrainedModel* model = made->get();
+  const bool separate = !parts.held_out_path.empty();
+  Result<std::unique_ptr<PictureData>> data =
+      pictures_for(parts, parts.path, separate ? 0 : parts.data.eval_every);
+  if (!data) return data.error();
+  std::unique_ptr<PictureData> held_out;
+  if (separate) {
+    Result<std::unique_ptr<PictureData>> other = pictures_for(parts, parts.held_out_path, 0);
+    if (!other) return other.error();
+    held_out = std::move(*other);
+  }
+  Result<std::unique_ptr<Task>> task =
+      make_yesno_task(std::move(*made), std::move(*data), std::move(held_out));
+  if (!task) return task.error();
+  return MadeTask{std::move(*task), model};
+}
+
+Result<MadeTask> make_task(Parts& parts) {
+  switch (parts.kind) {
+    case ModelKind::gpt:
+      return make_gpt_task(parts);
+    case ModelKind::yesno:
+      return make_yesno(parts);
+    case ModelKind::pretrained:
+      break;
+  }
+  return make_pretrained_task(parts);
+}
+
+/// What the program that this began with has where others of this have none.
+void begin_as_yesno(Parts& parts) {
+  parts.pretrained.lora.targets = "q_proj,k_proj,v_proj,o_proj,gate_proj,up_proj,down_proj,fc1,fc2,out_proj";
+  parts.pretrained.checkpointing = true;
+  parts.loop.eval_every = -1;
+  parts.loop.eval_samples = -1;
+}
+
+void declare_pictures(SettingList& list, Parts& parts) {
+  list.group("Run");
+  list.add("data", parts.path,
+           "folder of nanquest prepare, of pictures with labels; or their lines, then that is called first")
+      .type_name = "DIR|FILE";
+  list.add("val-data", parts.held_out_path, "another one, to evaluate on (default: held out of --data)")
+      .type_name = "DIR|FILE";
+  list.add("holdout-every", parts.data.eval_every,
+           "every n-th picture is held out, where there is no --val-data (0 = none)");
+  list.incidental({"data", "val-data", "holdout-every"});  // compared by fingerprint
+  list.check([&parts] { return check(parts.data); });
+}
+
 Status begin_with(const std::string& path, const Task& task) {
   NamedTensors weights = task.parameters();
   for (const auto& buffer : task.buffers()) weights.push_back(buffer);
@@ -138,7 +213,12 @@ Status begin_with(const std::string& path, const Task& task) {
 Parts::Parts(ModelKind model_kind) : kind(model_kind) {
   loop.steps = 0;
   for (const char* heading : {"Run", "Model", "Optimizer", "Precision", "Guard"}) list.group(heading);
-  declare(list, path, data, /*takes_text=*/kind == ModelKind::gpt);
+  if (kind == ModelKind::yesno) {
+    begin_as_yesno(*this);
+    declare_pictures(list, *this);
+  } else {
+    declare(list, path, data, /*takes_text=*/kind == ModelKind::gpt);
+  }
   if (kind == ModelKind::gpt) {
     declare(list, model);
   } else {
@@ -146,9 +226,11 @@ Parts::Parts(ModelKind model_kind) : kind(model_kind) {
     list.group("Model");
     list.add("model", folder, "Hugging Face model folder on this machine").type_name = "FOLDER";
     declare(list, pretrained);
+    list.incidental({"model"});  // compared by fingerprint
+  }
+  if (kind == ModelKind::pretrained) {
     list.add("context", context,
              "tokens a window of a .bin predicts (0 = 1024, or what the model bears if that is less)");
-    list.incidental({"model"});  // compared by fingerprint
     list.check([this]() -> Status {
       if (context >= 0) return {};
       return Error{ErrorCode::usage, "context must not be negative", "0 leaves it to the model"};
@@ -161,7 +243,7 @@ Parts::Parts(ModelKind model_kind) : kind(model_kind) {
   declare(list, sgd);
   declare(list, loop);
   declare(list, clips, /*shows_heads=*/kind == ModelKind::gpt);
-  declare(list, text);
+  if (kind != ModelKind::yesno) declare(list, text);
   declare(list, numerics);
   declare(list, loop.scaler);
   list.group("Run");
@@ -178,6 +260,7 @@ Parts::Parts(ModelKind model_kind) : kind(model_kind) {
 }
 
 ModelKind kind_of(const std::map<std::string, std::string>& settings) {
+  if (settings.contains("val-data")) return ModelKind::yesno;
   const auto found = settings.find("model");
   return found != settings.end() && !found->second.empty() ? ModelKind::pretrained : ModelKind::gpt;
 }
@@ -191,7 +274,7 @@ Result<std::unique_ptr<Trainer>> make_trainer(Parts& parts, const Listener& list
   std::vector<std::string> remarks;
   if (Status ok = settle(parts, remarks); !ok) return ok.error();
   set_numerics(loop.seed, parts.numerics);
-  Result<MadeTask> made = parts.kind == ModelKind::gpt ? make_gpt_task(parts) : make_pretrained_task(parts);
+  Result<MadeTask> made = make_task(parts);
   if (!made) return made.error();
   std::unique_ptr<Task> task = std::move(made->task);
   parts.loaded = made->loaded;
@@ -202,6 +285,8 @@ Result<std::unique_ptr<Trainer>> make_trainer(Parts& parts, const Listener& list
     remarks.push_back("weights: from " + parts.init_from);
   }
   loop.steps = steps_of(loop, *task);
+  if (loop.eval_every < 0) loop.eval_every = steps_in_pass(loop, *task);
+  if (loop.eval_samples < 0) loop.eval_samples = task->eval_samples();
   loop.schedule = parts.schedule.over(loop.steps);
   Result<std::unique_ptr<Optimizer>> optimizer = make_optimizer(parts, *task);
   if (!optimizer) return optimizer.error();

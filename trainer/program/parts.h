@@ -25,7 +25,8 @@ namespace nanquest::trainer {
 
 enum class ModelKind : std::uint8_t {
   gpt,         ///< made here, with fresh weights
-  pretrained,  ///< a Hugging Face folder
+  pretrained,  ///< a Hugging Face folder, that goes on with text
+  yesno,       ///< the same of a LLaVA, that answers a question about pictures
 };
 
 enum class OptimizerKind : std::uint8_t { adamw, sgd };
@@ -38,6 +39,7 @@ struct Parts {
   PretrainedOptions pretrained;  ///< how it is trained
   std::int64_t context = 0;  ///< of it: targets of a window of .bin data, 0 = 1024 or what the model bears
   DataOptions data;
+  std::string held_out_path;  ///< of pictures to evaluate on; "" = held out of `path`
   LoopConfig loop;
   NumericsOptions numerics;
   GptConfig model;

@@ -18,16 +18,82 @@ Result<DecoderConfig> parsed(const json& config) {
   return parse_decoder_config(config.dump(), "m/config.json");
 }
 
+/// As the first LLaVA-1.5 of seven billion weights was published: what its parts usually are is left out.
+json published_llava() {
+  return {{"architectures", {"LlavaForConditionalGeneration"}},
+          {"ignore_index", -100},
+          {"image_token_index", 32000},
+          {"model_type", "llava"},
+          {"pad_token_id", 32001},
+          {"projector_hidden_act", "gelu"},
+          {"text_config",
+           {{"architectures", {"LlamaForCausalLM"}},
+            {"max_position_embeddings", 4096},
+            {"model_type", "llama"},
+            {"rms_norm_eps", 1e-05},
+            {"vocab_size", 32064}}},
+          {"tie_word_embeddings", false},
+          {"vision_config",
+           {{"hidden_size", 1024},
+            {"image_size", 336},
+            {"intermediate_size", 4096},
+            {"model_type", "clip_vision_model"},
+            {"num_attention_heads", 16},
+            {"num_hidden_layers", 24},
+            {"patch_size", 14},
+            {"vocab_size", 32000}}},
+          {"vision_feature_layer", -2},
+          {"vision_feature_select_strategy", "default"}};
+}
+
+TEST(DecoderConfig, OfALlavaAsItWasPublished) {
+  const auto c = parsed(published_llava());
+  ASSERT_TRUE(c) << c.error().text();
+  ASSERT_TRUE(c->images);
+  EXPECT_EQ(c->root(), "model.language_model");
+  EXPECT_EQ(std::tuple(c->width, c->hidden, c->depth, c->heads, c->key_heads, c->context),
+            std::tuple(4096, 11008, 32, 32, 32, 4096));
+  EXPECT_EQ(c->images->tokens(), 576);
+  EXPECT_EQ(c->images->features, std::vector<std::int64_t>{23});
+  EXPECT_EQ(c->images->vision.activation, MlpActivation::quick_gelu);
+  EXPECT_EQ(c->images->image_token, 32000);
+}
+
+TEST(DecoderConfig, WhatALlavaCanNotBeIsNamed) {
+  const auto refused = [](const char* pointer, const json& value) -> std::string {
+    json config = published_llava();
+    config[json::json_pointer(pointer)] = value;
+    const auto found = parsed(config);
+    return found ? "" : found.error().text();
+  };
+  for (const auto& [pointer, value, text] : std::initializer_list<std::tuple<const char*, json, const char*>>{
+           {"/text_config/model_type", "llava", "text_config.model_type \"llava\" is not known"},
+           {"/text_config/hidden_act", "mish", "m/config.json: text_config.hidden_act \"mish\""},
+           {"/vision_config/hidden_act", "mish", "m/config.json: vision_config.hidden_act \"mish\""},
+           {"/vision_config/num_attention_heads", 5, "vision_config.hidden_size is no multiple"},
+           {"/vision_config/patch_size", 337, "patch_size is more than image_size"},
+           {"/vision_config", nullptr, "vision_config is not an object"},
+           {"/text_config", 7, "text_config is not an object"},
+           {"/vision_feature_layer", -26, "vision_feature_layer is -26, the tower has 24 layers"},
+           {"/vision_feature_layer", "last", "vision_feature_layer"},
+           {"/image_token_index", 32064, "image_token_index is 32064, the vocabulary has 32064 tokens"},
+           {"/architectures", {"LlavaNextForConditionalGeneration"}, "known: LlavaForConditionalGeneration"},
+           {"/projector_hidden_act", "mish", "projector_hidden_act \"mish\""}})
+    EXPECT_NE(refused(pointer, value).find(text), std::string::npos)
+        << pointer << ": " << refused(pointer, value);
+}
+
 TEST(DecoderConfig, WhatIsNotKnownIsNamedWithWhatIs) {
   const std::tuple<json, ErrorCode, const char*> cases[] = {
       {with("model_type", "mamba"), ErrorCode::unsupported,
-       "m/config.json: model_type \"mamba\" is not known (known: llama, mistral, qwen2, qwen3, gemma, "
+       "m/config.json: model_type \"mamba\" is not known (known: llama, mistral, mixtral, qwen2, qwen3, "
+       "gemma, "
        "gemma2, "
-       "gemma3_text, gpt2)"},
+       "gemma3_text, gpt2, llava)"},
       {with("hidden_act", "mish"), ErrorCode::unsupported,
        "m/config.json: hidden_act \"mish\" is not known (known: silu, swish, gelu, gelu_new, "
        "gelu_pytorch_tanh, "
-       "relu)"},
+       "quick_gelu, relu)"},
       {with("rope_scaling", {{"rope_type", "longrope"}, {"factor", 2}}), ErrorCode::unsupported,
        "m/config.json: rope_scaling.rope_type \"longrope\" is not known (known: default, linear, dynamic, "
        "llama3, "

@@ -45,6 +45,7 @@ def configurations(seed):
     found["llama_biases"] = t.LlamaConfig(**wide(rng), attention_bias=True, mlp_bias=True, tie_word_embeddings=True)
     found["mistral"] = t.MistralConfig(**common(rng), sliding_window=None)
     found["mistral_window"] = t.MistralConfig(**common(rng), sliding_window=5)
+    found["mixtral"] = t.MixtralConfig(**common(rng), num_local_experts=4, num_experts_per_tok=2, sliding_window=None)
     found["qwen2"] = t.Qwen2Config(**common(rng))
     found["qwen2_window"] = t.Qwen2Config(**common(rng), use_sliding_window=True, sliding_window=6, max_window_layers=1,
                                           tie_word_embeddings=True)
@@ -67,11 +68,34 @@ def configurations(seed):
     return found
 
 
+IMAGE = 90  # the token in whose places images stand
+
+
+def llavas(seed):
+    """name -> configuration of a LLaVA."""
+    rng = random.Random(seed)
+    t = transformers
+    vision = {"hidden_size": 24, "intermediate_size": 40, "num_hidden_layers": 3, "num_attention_heads": 3, "image_size": 12,
+              "patch_size": 4, "projection_dim": 16, "initializer_range": 0.1}
+    made = {"llava": {"text_config": t.LlamaConfig(**common(rng))},
+            "llava_full": {"text_config": t.Qwen2Config(**common(rng)), "vision_feature_select_strategy": "full",
+                           "vision_feature_layer": [-1, 0, 2], "projector_hidden_act": "gelu_new", "multimodal_projector_bias": False},
+            "llava_mistral": {"text_config": t.MistralConfig(**common(rng), sliding_window=8), "vision_feature_layer": 1}}
+    return {name: t.LlavaConfig(vision_config=t.CLIPVisionConfig(**{**vision, "hidden_act": "gelu" if "mistral" in name else "quick_gelu"}),
+                                image_token_index=IMAGE, **more) for name, more in made.items()}
+
+
+def image_tokens(config):
+    """Places that an image takes."""
+    return (config.vision_config.image_size // config.vision_config.patch_size) ** 2 + (config.vision_feature_select_strategy == "full")
+
+
 def make(config, seed):
     """The model, all of whose weights (also norms and biases) are random; in eval mode."""
     torch.manual_seed(seed)
     config._attn_implementation = "eager"
-    model = transformers.AutoModelForCausalLM.from_config(config, attn_implementation="eager").float()
+    kind = transformers.AutoModelForImageTextToText if config.model_type == "llava" else transformers.AutoModelForCausalLM
+    model = kind.from_config(config, attn_implementation="eager").float()
     with torch.no_grad():
         for p in model.parameters():
             p.add_(torch.randn_like(p) * 0.05)

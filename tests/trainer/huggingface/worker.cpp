@@ -49,20 +49,23 @@ PretrainedOptions options_of(const json& c) {
 
 /// One loss for each [batch, time + 1] of `windows`, with a step of AdamW after it; the first one's gradients
 /// as well.
-void train(PretrainedModel& model, const at::Tensor& windows, NamedTensors& results) {
+void train(PretrainedModel& model, const at::Tensor& windows, const at::Tensor& pixels,
+           NamedTensors& results) {
   const auto optimizer = must(make_adamw(model.parameters(), {.weight_decay = 0.1}));
   std::vector<double> losses;
   for (std::int64_t step = 0; step < windows.size(0); ++step) {
     const at::Tensor window = windows[step];
     const std::int64_t time = window.size(1) - 1;
     const at::Tensor targets = window.narrow(1, 1, time).contiguous();
-    at::Tensor loss = next_token_loss(model.forward(window.narrow(1, 0, time).contiguous(), true), targets) /
-                      static_cast<double>(count_targets(targets));
+    const DecoderInput input{.tokens = window.narrow(1, 0, time).contiguous(), .pixels = pixels};
+    at::Tensor loss =
+        next_token_loss(model.forward(input, true), targets) / static_cast<double>(count_targets(targets));
     for (const auto& [name, p] : model.parameters()) at::Tensor(p).mutable_grad() = at::Tensor();
     loss.backward();
     losses.push_back(loss.item<double>());
     if (step == 0)
-      for (const auto& [name, p] : model.parameters()) results.emplace_back("grad." + name, p.grad().clone());
+      for (const auto& [name, p] : model.parameters())
+        if (p.grad().defined()) results.emplace_back("grad." + name, p.grad().clone());
     optimizer->step(kLr);
   }
   results.emplace_back("losses", at::tensor(losses, at::kDouble));
@@ -72,11 +75,14 @@ void run(const json& c) {
   const auto model = must(load_pretrained(c.at("folder"), options_of(c)));
   const SafetensorsFile given = must(read_safetensors(c.at("inputs")));
   NamedTensors results;
-  const DecoderInput input{
-      .tokens = given.find("tokens"), .positions = given.find("positions"), .texts = given.find("texts")};
+  const DecoderInput input{.tokens = given.find("tokens"),
+                           .positions = given.find("positions"),
+                           .texts = given.find("texts"),
+                           .pixels = given.find("pixels"),
+                           .last = c.value("last", 0)};
   results.emplace_back("logits", model->forward(input, false).detach().clone());
   if (const at::Tensor windows = given.find("windows"); windows.defined()) {
-    train(*model, windows, results);
+    train(*model, windows, input.pixels, results);
     results.emplace_back("logits_after", model->forward(input, false).detach().clone());
   }
   std::optional<at::ScalarType> format;

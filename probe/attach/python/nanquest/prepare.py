@@ -15,22 +15,23 @@ import zlib
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 
-from . import model_folder, prepare_plan, prepare_samples, prepare_shards
+from . import model_folder, prepare_pictures, prepare_plan, prepare_samples, prepare_shards
 from .model_folder import BAD_FILE, DONE, FOUND, INTERRUPTED, USAGE, Refused
 from .prepare_samples import LEARN, LONG, Broken, Maker, Settings
 from .settings import say
 from .sizes import in_words
 
-AT_ONCE = 256    # lines that are given to the tokenizer together
 USUAL = 1024     # tokens of a row, where the model bears more
 
 HELP = """turns lines of JSON into tokens for nanquest-trainer, with the tokenizer and chat template of a model folder. A line is
 {"text": …}, {"prompt": …, "completion": …} or {"messages": [{"role": …, "content": …}, …]} (with "tools", if the template takes them).
-Images are not prepared yet."""
+Or pictures that a LLaVA is to answer with Yes or No: {"path": FILE, "label": 1 for Yes, 0 for No}."""
 EXAMPLE = """examples:
   nanquest prepare --model models/tiny-llama --data chats.jsonl --out prepared
   nanquest prepare --model models/tiny-llama --data a.jsonl b.jsonl --max-length 2048 --packing --out prepared
   nanquest-trainer finetune --model models/tiny-llama --data prepared --lora --run-dir runs/chats
+  nanquest prepare --model models/llava --data pictures.jsonl --out prepared
+  nanquest-trainer yesno --model models/llava --data prepared --lora --run-dir runs/yesno
 
 The same command again goes on where an interrupted one ended. Exit code: 0 done, 1 done but for lines that were passed over, 2 usage,
 3 a bad file (the line is named), 130 interrupted."""
@@ -62,6 +63,10 @@ def add_to(verbs) -> None:
     sub.add_argument("--packing", action="store_true", help="several samples in a row, as many as fit; none sees another")
     sub.add_argument("--length-groups", type=_least(2), default=0, metavar="N",
                      help="rows of similar length are learned from together, in groups of N: less padding (default: rows of any length)")
+    sub.add_argument("--question", metavar="TEXT", help=f"what the model is asked of each picture (default: {prepare_pictures.QUESTION})")
+    sub.add_argument("--shortest-edge", type=_least(1), metavar="N",
+                     help=f"pixels of a picture's shorter side before its middle is taken (default: {prepare_pictures.EDGE}, or what the model's processor "
+                          "says if that is less)")
     sub.add_argument("--skip-broken", action="store_true", help="pass over lines that can't be used; the manifest names them")
     sub.add_argument("--processes", type=_least(1), default=None, metavar="N", help="default: one a core")
     sub.add_argument("--overwrite", action="store_true", help="replace other prepared data in --out")
@@ -79,14 +84,14 @@ def _settings(options, config: dict) -> Settings:
 
 
 # In the worker processes: forked, so that they have the tokenizer.
-_maker: Maker | None = None
+_maker: Maker | prepare_pictures.PictureMaker | None = None
 
 
 def _begin_worker() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the terminal's Ctrl-C is for the one who gives out the work
 
 
-def _make(shard: prepare_plan.Cut, out: str, settings: Settings) -> dict:
+def _make(shard: prepare_plan.Cut, out: str) -> dict:
     """Writes a shard; what became of its lines. Broken names file and line."""
     report = {"file": shard.file, "lines": 0, "skipped": 0, "cut": 0, "split": 0, "reasons": []}
     samples, waiting = [], []
@@ -94,18 +99,14 @@ def _make(shard: prepare_plan.Cut, out: str, settings: Settings) -> dict:
         for line in shard.lines():
             report["lines"] += 1
             waiting.append(line)
-            if len(waiting) == AT_ONCE:
-                samples += _maker.samples(waiting, report)
+            if len(waiting) == _maker.at_once:
+                samples += _maker.samples(waiting, report, shard.path)
                 waiting = []
-        samples += _maker.samples(waiting, report)
+        samples += _maker.samples(waiting, report, shard.path)
     except Broken as problem:
         raise Broken(f"{shard.path}:{problem}") from None
-    rows = prepare_shards.packed(samples, settings.max_length) if settings.packing else [[sample] for sample in samples]
-    content = prepare_shards.shard_bytes(rows)
-    report.update(bytes=len(content), crc32=zlib.crc32(content), rows=len(rows), samples=len(samples),
-                  tokens=sum(len(sample.tokens) for sample in samples), learned=sum(sum(sample.learned[1:]) for sample in samples),
-                  longest=max((sum(len(sample.tokens) for sample in row) for row in rows), default=0),
-                  largest=max((max(sample.tokens) for sample in samples), default=0))
+    content = _maker.shard(samples, report)
+    report.update(bytes=len(content), crc32=zlib.crc32(content))
     prepare_shards.write_json(os.path.join(out, shard.name() + ".json"), report)
     prepare_shards.write_whole(os.path.join(out, shard.name() + ".bin"), content)
     return report
@@ -114,36 +115,36 @@ def _make(shard: prepare_plan.Cut, out: str, settings: Settings) -> dict:
 class _Progress:
     """A line that moves on a terminal, some lines elsewhere."""
 
-    def __init__(self, shards: int):
-        self._shards, self._done, self._tokens, self._began, self._told = shards, 0, 0, time.monotonic(), 0.0
+    def __init__(self, shards: int, unit: str):
+        self._shards, self._unit, self._done, self._made, self._began, self._told = shards, unit, 0, 0, time.monotonic(), 0.0
         self._moves = sys.stderr.isatty()
 
     def add(self, report: dict) -> None:
         self._done += 1
-        self._tokens += report["tokens"]
+        self._made += report[self._unit]
         now = time.monotonic()
         if self._moves:
-            print(f"\r{self._done}/{self._shards} shards, {self._tokens} tokens", end="", file=sys.stderr, flush=True)
+            print(f"\r{self._done}/{self._shards} shards, {self._made} {self._unit}", end="", file=sys.stderr, flush=True)
         elif now - self._told >= 10 and now - self._began >= 10:
             self._told = now
-            say(f"{self._done} of {self._shards} shards, {self._tokens} tokens")
+            say(f"{self._done} of {self._shards} shards, {self._made} {self._unit}")
 
     def close(self) -> None:
         if self._moves and self._done:
             print(file=sys.stderr)
 
 
-def _make_all(cuts: list, options, settings: Settings) -> list:
+def _make_all(cuts: list, options) -> list:
     """The reports of all shards, in order. The first broken line of the data is the one that is named."""
     reports = [prepare_plan.done(options.out, shard) for shard in cuts]
     waiting = [shard for shard, report in zip(cuts, reports) if report is None]
     if len(waiting) < len(cuts):
         say(f"{len(cuts) - len(waiting)} of {len(cuts)} shards are there already")
-    progress = _Progress(len(waiting))
+    progress = _Progress(len(waiting), _maker.unit)
     pool = ProcessPoolExecutor(min(options.processes or len(os.sched_getaffinity(0)), max(len(waiting), 1)),
                                multiprocessing.get_context("fork"), _begin_worker)
     try:
-        for shard, made in [(shard, pool.submit(_make, shard, options.out, settings)) for shard in waiting]:
+        for shard, made in [(shard, pool.submit(_make, shard, options.out)) for shard in waiting]:
             reports[shard.number] = made.result()
             progress.add(reports[shard.number])
     except BrokenProcessPool:
@@ -154,14 +155,14 @@ def _make_all(cuts: list, options, settings: Settings) -> list:
     return reports
 
 
-def _manifest(options, settings: Settings, config: dict, tokenizer: dict, hashes: list, cuts: list, reports: list, key: str) -> dict:
-    total = {name: sum(report[name] for report in reports) for name in ("lines", "rows", "samples", "tokens", "learned", "skipped", "cut", "split")}
-    shards = [{"name": shard.name() + ".bin", **{name: report[name] for name in ("file", "bytes", "crc32", "tokens", "samples", "rows")}}
-              for shard, report in zip(cuts, reports) if report["rows"]]
-    return {"format": "nanquest.prepared", "version": prepare_shards.VERSION, "key": key,
+def _manifest(options, settings, config: dict, tokenizer: dict, hashes: list, cuts: list, reports: list, key: str) -> dict:
+    total = {name: sum(report[name] for report in reports) for name in _maker.totals}
+    shards = [{"name": shard.name() + ".bin", **{name: report[name] for name in ("file", "bytes", "crc32", *_maker.counts)}}
+              for shard, report in zip(cuts, reports) if report["samples"]]
+    return {"version": prepare_shards.VERSION, "key": key,
             "files": [{"path": path, "sha256": sha256} for path, sha256 in zip(options.data, hashes)],
             "settings": dataclasses.asdict(settings), "tokenizer": tokenizer, "model": {"path": options.model, "vocabulary": config.get("vocab_size")},
-            "total": total, "longest": max(report["longest"] for report in reports), "largest": max(report["largest"] for report in reports),
+            "total": total, **_maker.about(reports),
             "skipped": [[options.data[report["file"]] + f":{line}", why] for report in reports for line, why in report["reasons"]],
             "shards": shards}
 
@@ -170,42 +171,58 @@ def _count(number: int, word: str) -> str:
     return f"{number} {word}{'' if number == 1 else 's'}"
 
 
-def _tell(manifest: dict, options) -> None:
-    total, settings = manifest["total"], manifest["settings"]
-    print(f"prepared         {total['samples']} samples in {total['rows']} rows, {total['tokens']} tokens, {total['learned']} of them learned; "
-          f"{in_words(sum(shard['bytes'] for shard in manifest['shards']))} in {_count(len(manifest['shards']), 'shard')}")
+def _tell(manifest: dict, options, verb: str) -> None:
+    total = manifest["total"]
+    first, *more = _maker.told(manifest, f"{in_words(sum(shard['bytes'] for shard in manifest['shards']))} in {_count(len(manifest['shards']), 'shard')}")
+    print(first)
     if total["skipped"]:
         print(f"passed over      {_count(total['skipped'], 'line')}; the first: {manifest['skipped'][0][0]}: {manifest['skipped'][0][1]}")
-    for name, word in (("cut", "cut off"), ("split", "split")):
-        if total[name]:
-            print(f"{word:<16} {_count(total[name], 'line')} with more than {settings['max_length']} tokens (--max-length)")
-    print(f"next             nanquest-trainer finetune --model {shlex.quote(options.model)} --data {shlex.quote(options.out)}")
+    for line in more:
+        print(line)
+    print(f"next             nanquest-trainer {verb} --model {shlex.quote(options.model)} --data {shlex.quote(options.out)}")
+
+
+def _text_maker(options, config: dict) -> tuple:
+    """(Maker, its settings, the tokenizer's identity)"""
+    for name in ("question", "shortest_edge"):
+        if getattr(options, name) is not None:
+            raise Refused(f"--{name.replace('_', '-')} is for pictures, and {options.data[0]} begins with a line of text; leave it out", USAGE)
+    settings = _settings(options, config)
+    tokenizer = model_folder.tokenizer_of(options.model)
+    if isinstance(config.get("vocab_size"), int) and len(tokenizer) > config["vocab_size"]:
+        say(f"the tokenizer knows {len(tokenizer)} tokens, the model {config['vocab_size']}: a line that uses the others will be refused in training")
+    return Maker(tokenizer, settings), settings, prepare_samples.identity(options.model, tokenizer)
+
+
+def _picture_maker(options) -> tuple:
+    """(PictureMaker, its settings, the tokenizer's identity)"""
+    for name, usual in (("max_length", None), ("long", Settings.long), ("learn", Settings.learn), ("eos", True), ("packing", False), ("length_groups", 0)):
+        if getattr(options, name) != usual:
+            flag = "no-eos" if name == "eos" else name.replace("_", "-")
+            raise Refused(f"--{flag} is for text, and {options.data[0]} begins with a picture; leave it out", USAGE)
+    return prepare_pictures.maker(options, prepare_samples.identity)
 
 
 def _prepare(options) -> int:
     global _maker
     config = model_folder.config_of(options.model)
-    settings = _settings(options, config)
-    tokenizer = model_folder.tokenizer_of(options.model)
-    if isinstance(config.get("vocab_size"), int) and len(tokenizer) > config["vocab_size"]:
-        say(f"the tokenizer knows {len(tokenizer)} tokens, the model {config['vocab_size']}: a line that uses the others will be refused in training")
-    _maker = Maker(tokenizer, settings)
-    cuts, hashes = prepare_plan.cut(options.data)
-    identity = prepare_samples.identity(options.model, tokenizer)
+    pictures = prepare_pictures.found_in(options.data)
+    cuts, hashes = prepare_plan.cut(options.data, prepare_pictures.LINES if pictures else sys.maxsize)
+    _maker, settings, identity = _picture_maker(options) if pictures else _text_maker(options, config)
     key = prepare_plan.key_of(dataclasses.asdict(settings), hashes, identity)
     with prepare_plan.claimed(options.out):
         manifest = prepare_plan.begin(options.out, key, options.overwrite)
         if manifest is None:
-            reports = _make_all(cuts, options, settings)
+            reports = _make_all(cuts, options)
             manifest = _manifest(options, settings, config, identity, hashes, cuts, reports, key)
-            if not manifest["total"]["rows"]:
+            if not manifest["total"]["samples"]:
                 why = f" (the first: {manifest['skipped'][0][0]}: {manifest['skipped'][0][1]})" if manifest["skipped"] else ""
                 raise Refused(f"{', '.join(options.data)}: no line could be used{why}")
             prepare_plan.finish(options.out, manifest)
     if options.json:
-        print(json.dumps({name: manifest[name] for name in ("format", "version", "total", "longest", "skipped")}, indent=1))
+        print(json.dumps({name: manifest[name] for name in ("format", "version", "total", "longest", "skipped") if name in manifest}, indent=1))
     else:
-        _tell(manifest, options)
+        _tell(manifest, options, "yesno" if pictures else "finetune")
     return FOUND if manifest["total"]["skipped"] else DONE
 
 

@@ -43,8 +43,8 @@ class Cut:
                 number += 1
 
 
-def cut(paths: list) -> tuple:
-    """([Cut], [SHA-256 of each file])"""
+def cut(paths: list, most_lines: int) -> tuple:
+    """([Cut], [SHA-256 of each file]); no shard of more lines than that."""
     sizes = []
     for path in paths:
         if not os.path.isfile(path):
@@ -60,7 +60,7 @@ def cut(paths: list) -> tuple:
                 hashed.update(content)
                 at += len(content)
                 next_line += 1
-                if at - begin >= size:
+                if at - begin >= size or next_line - line >= most_lines:
                     cuts.append(Cut(len(cuts), number, path, begin, at, line))
                     begin, line = at, next_line
         if at > begin:

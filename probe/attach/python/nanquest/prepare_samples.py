@@ -7,7 +7,7 @@ import json
 import re
 import zlib
 
-from .prepare_shards import Sample
+from .prepare_shards import Sample, packed, shard_bytes
 
 LEARN = ("answers", "last", "all")
 LONG = ("cut", "split", "skip")
@@ -63,15 +63,41 @@ def identity(folder: str, tokenizer) -> dict:
             "bos": tokenizer.bos_token_id, "eos": tokenizer.eos_token_id, "pad": tokenizer.pad_token_id}
 
 
+def parsed(content: bytes, kinds: str) -> dict:
+    """The line's object; Broken says what else it is, and what `kinds` it should be."""
+    try:
+        line = json.loads(content.rstrip())
+    except UnicodeDecodeError as problem:
+        raise Broken(f"not UTF-8 (byte {problem.start} of the line)") from None
+    except json.JSONDecodeError as problem:
+        raise Broken(f"not JSON: {problem.msg} at character {problem.pos + 1}") from None
+    except (RecursionError, ValueError):  # the latter of numbers with thousands of digits
+        raise Broken("JSON that is nested too deeply, or a number that is too long") from None
+    if not isinstance(line, dict):
+        raise Broken(f"not a JSON object: write {kinds}")
+    return line
+
+
+def skip(report: dict, number: int, why: str) -> None:
+    """Notes a line that is passed over."""
+    report["skipped"] += 1
+    if len(report["reasons"]) < KEPT:
+        report["reasons"].append([number, why])
+
+
 class Maker:
     """Makes samples of lines."""
+
+    at_once, unit = 256, "tokens"  # lines that are given to the tokenizer together; what progress counts
+    totals = ("lines", "rows", "samples", "tokens", "learned", "skipped", "cut", "split")
+    counts = ("tokens", "samples", "rows")
 
     def __init__(self, tokenizer, settings: Settings):
         self._tokenizer, self._settings = tokenizer, settings
         template = tokenizer.chat_template
         self._says_itself = isinstance(template, str) and GENERATION.search(template) is not None
 
-    def samples(self, lines: list, report: dict) -> list:
+    def samples(self, lines: list, report: dict, _path: str) -> list:
         """Of (number, bytes) pairs. What became of lines is counted in `report`; Broken if a line is, and they are not skipped."""
         texts = []
         for number, content in lines:
@@ -82,7 +108,7 @@ class Maker:
             except Broken as problem:
                 if not self._settings.skip_broken:
                     raise Broken(f"{number}: {problem}") from None
-                self._skip(report, number, str(problem))
+                skip(report, number, str(problem))
         made = []
         for whole in (False, True):
             group = [text for text in texts if text.whole == whole and text.tokens is None]
@@ -96,27 +122,12 @@ class Maker:
             made += self._pieces(text, report)
         return made
 
-    @staticmethod
-    def _skip(report: dict, number: int, why: str) -> None:
-        report["skipped"] += 1
-        if len(report["reasons"]) < KEPT:
-            report["reasons"].append([number, why])
-
     # what a line says
 
     def _text(self, number: int, content: bytes) -> Text:
-        try:
-            line = json.loads(content.rstrip())
-        except UnicodeDecodeError as problem:
-            raise Broken(f"not UTF-8 (byte {problem.start} of the line)") from None
-        except json.JSONDecodeError as problem:
-            raise Broken(f"not JSON: {problem.msg} at character {problem.pos + 1}") from None
-        except (RecursionError, ValueError):  # the latter of numbers with thousands of digits
-            raise Broken("JSON that is nested too deeply, or a number that is too long") from None
-        if not isinstance(line, dict):
-            raise Broken(f"not a JSON object: write {KINDS}")
-        if "image" in line or "images" in line:
-            raise Broken("it has an image: images are not prepared yet, only text")
+        line = parsed(content, KINDS)
+        if any(name in line for name in ("image", "images", "path")):
+            raise Broken("a picture among lines of text; prepare pictures with labels by themselves")
         if "messages" in line:
             return self._chat(number, line["messages"], 0, line)
         if "prompt" in line and "completion" in line:
@@ -148,7 +159,7 @@ class Maker:
         if not isinstance(messages, list) or not messages or not all(isinstance(m, dict) and isinstance(m.get("role"), str) for m in messages):
             raise Broken('"messages" is not a list of {"role": …, "content": …}')
         if any(isinstance(m.get("content"), list) and any(not isinstance(p, dict) or p.get("type") != "text" for p in m["content"]) for m in messages):
-            raise Broken("a message has a part that is not text: images are not prepared yet")
+            raise Broken("a message has a part that is not text: pictures in chats are not prepared, only pictures with labels")
         answers = [n for n, m in enumerate(messages) if m["role"] == "assistant" and n >= first]
         if not answers and self._settings.learn != "all":
             raise Broken("no message of the role assistant, so there is nothing to learn")
@@ -203,12 +214,37 @@ class Maker:
             tokens, learned = tokens + [eos], learned + [1]
         if len(tokens) > room:
             if self._settings.long == "skip":
-                self._skip(report, text.line, f"{len(tokens)} tokens, more than {room}")
+                skip(report, text.line, f"{len(tokens)} tokens, more than {room}")
                 return []
             report["cut" if self._settings.long == "cut" else "split"] += 1
         ends = range(0, len(tokens), room) if self._settings.long == "split" else (0,)
         pieces = [Sample(text.line, tokens[at:at + room], learned[at:at + room]) for at in ends]
         pieces = [piece for piece in pieces if any(piece.learned[1:])]  # the first token is nobody's prediction
         if not pieces:
-            self._skip(report, text.line, "nothing to learn is left in it")
+            skip(report, text.line, "nothing to learn is left in it")
         return pieces
+
+    # what becomes of them in a shard and in the manifest
+
+    def shard(self, samples: list, report: dict) -> bytes:
+        """Its bytes, of which `report` gets the counts."""
+        rows = packed(samples, self._settings.max_length) if self._settings.packing else [[sample] for sample in samples]
+        report.update(rows=len(rows), samples=len(samples), tokens=sum(len(sample.tokens) for sample in samples),
+                      learned=sum(sum(sample.learned[1:]) for sample in samples),
+                      longest=max((sum(len(sample.tokens) for sample in row) for row in rows), default=0),
+                      largest=max((max(sample.tokens) for sample in samples), default=0))
+        return shard_bytes(rows)
+
+    @staticmethod
+    def about(reports: list) -> dict:
+        """Of all shards."""
+        return {"format": "nanquest.prepared", **{name: max(report[name] for report in reports) for name in ("longest", "largest")}}
+
+    def told(self, manifest: dict, size: str) -> list:
+        """Lines for a person."""
+        total = manifest["total"]
+        lines = [f"prepared         {total['samples']} samples in {total['rows']} rows, {total['tokens']} tokens, {total['learned']} of them learned; {size}"]
+        for name, word in (("cut", "cut off"), ("split", "split")):
+            if total[name]:
+                lines.append(f"{word:<16} {total[name]} line{'' if total[name] == 1 else 's'} with more than {self._settings.max_length} tokens (--max-length)")
+        return lines

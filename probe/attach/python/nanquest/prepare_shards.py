@@ -11,6 +11,9 @@ import struct
 VERSION = 1
 MAGIC = b"nqtokens"
 HEAD = struct.Struct("<8sIIQQQ24x")  # magic, version, bytes of a token, tokens, samples, rows
+PICTURES_MAGIC = b"nqimages"
+PICTURES_HEAD = struct.Struct("<8sIIQIII28x")  # magic, version, bytes of a pixel's value, samples, channels, height, width
+COLOURS = 256    # values of a channel that a byte can stand for
 MANIFEST = "manifest.json"
 PART = ".part"
 
@@ -21,6 +24,15 @@ class Sample:
     line: int
     tokens: list
     learned: list
+
+
+@dataclasses.dataclass
+class Picture:
+    """A line's picture as the model sees it, float32 [channels, height, width]."""
+    line: int
+    file: str
+    label: int
+    pixels: object
 
 
 def write_whole(path: str, content: bytes) -> None:
@@ -81,3 +93,37 @@ def packed(samples: list, room: int) -> list:
         place[0] -= size
         place[1].append(sample)
     return rows
+
+
+def _palette(pictures: list, channels: int):
+    """([channels, COLOURS] of the values that there are, [picture: a byte for each of its values]); None if there are more. Nothing is lost."""
+    import numpy as np
+    known = [np.zeros(0, np.float32)] * channels
+    for pixels in pictures:
+        for channel in range(channels):
+            values = pixels[channel].ravel()
+            at = np.searchsorted(known[channel], values)
+            new = at == known[channel].size
+            new |= known[channel][np.where(new, 0, at)] != values if known[channel].size else True
+            if new.any():
+                known[channel] = np.union1d(known[channel], values[new])
+                if known[channel].size > COLOURS or not np.isfinite(known[channel]).all():
+                    return None
+    codes = [np.stack([np.searchsorted(known[channel], pixels[channel]) for channel in range(channels)]).astype(np.uint8) for pixels in pictures]
+    table = np.zeros((channels, COLOURS), "<f4")
+    for channel in range(channels):
+        table[channel, :known[channel].size] = known[channel]
+    return table, codes
+
+
+def picture_shard_bytes(pictures: list, shape: list) -> bytes:
+    """A shard of pictures of that shape: processed pixels have few values, so a byte for each and a table of them is all."""
+    import numpy as np
+    names = [picture.file.encode("utf-8", "replace") for picture in pictures]
+    ends = np.concatenate([[0], np.cumsum([len(name) for name in names], dtype=np.uint64)]).astype("<u8")
+    found = _palette([picture.pixels for picture in pictures], shape[0])
+    table, values = found if found else (None, [picture.pixels.astype("<f4") for picture in pictures])
+    head = PICTURES_HEAD.pack(PICTURES_MAGIC, VERSION, 1 if found else 4, len(pictures), *shape)
+    return b"".join([head, _padded(np.array([picture.line for picture in pictures], "<u4").tobytes()),
+                     _padded(np.array([picture.label for picture in pictures], np.uint8).tobytes()), ends.tobytes(), _padded(b"".join(names)),
+                     table.tobytes() if found else b"", _padded(b"".join(value.tobytes() for value in values))])

@@ -1,0 +1,28 @@
+/// Mixtral's MLP: a few experts out of many for each token. Inside this room only.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <vector>
+
+#include "trainer/huggingface/layers.h"
+
+namespace nanquest::trainer {
+
+/// The router takes the `experts_per_token` likeliest experts of each token, and weighs what they compute
+/// with their probabilities, scaled to a sum of one (arXiv 2401.04088).
+struct ExpertMlp {
+  struct Expert {
+    at::Tensor gate, up, down;  ///< [hidden, width], [hidden, width], [width, hidden]
+  };
+
+  Place place;
+  at::Tensor router;  ///< [experts, width]
+  std::vector<Expert> experts;
+  const DecoderConfig* config = nullptr;
+
+  ExpertMlp(WeightMaker& make, Place where, const DecoderConfig& c);
+  at::Tensor operator()(const at::Tensor& x) const;
+};
+
+}  // namespace nanquest::trainer
