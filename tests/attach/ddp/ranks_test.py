@@ -10,7 +10,7 @@ import tempfile
 
 from together import TogetherTest
 
-from attached import BIN, main
+from attached import BIN, main, nightly
 
 FLIP = BIN / "tests" / "flip_bit"
 
@@ -170,6 +170,7 @@ class RanksTest(TogetherTest):
         self.assertTrue(verdict["proof"]["healed"], verdict["proof"])
 
 
+    @nightly
     def test_groups_of_some_ranks(self):
         self.ran("groups", "groups.py", ranks=4)
         verdict = self.replayed(*self.files(2, "groups", ranks=4), "--no-files")
