@@ -127,6 +127,7 @@ class RanksTest(TogetherTest):
         self.assertIn("what rank 0 recorded does not follow from what ranks 0, 1 gave: element 5", self.text(bent, healthy[1]))
 
 
+    @nightly
     def test_more_than_two(self):
         """Sums of three: in whatever order, within what that may change. And without the rank that did it."""
         self.three()
