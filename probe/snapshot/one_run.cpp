@@ -27,10 +27,10 @@ Status of_one_run(const RunMark& one, const RunMark& other) {
     const auto there = other.config.find(key);
     if (there == other.config.end() || without_place(key, there->second) == without_place(key, value))
       continue;
-    return Error{ErrorCode::usage,
-                 one.path + " and " + other.path + " are of two runs: their " + key + " is \"" + value +
-                     "\" and \"" + there->second + "\"",
-                 hint};
+    std::string message = one.path;
+    message.append(" and ").append(other.path).append(" are of two runs: their ").append(key);
+    message.append(" is \"").append(value).append("\" and \"").append(there->second).append("\"");
+    return Error{ErrorCode::usage, message, hint};
   }
   return {};
 }

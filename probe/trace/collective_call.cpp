@@ -142,7 +142,8 @@ std::optional<CollectiveCall> collective_call(const SnapshotDoc& doc, OpId id) {
   const auto each = count / static_cast<std::int32_t>(call.inputs.size());
   for (std::int32_t entry = 0; entry < count; ++entry) {
     if (entry % each == 0) call.outputs.emplace_back();
-    call.outputs.back().push_back(TensorId{doc.written[static_cast<std::size_t>(first + entry)]});
+    call.outputs.back().push_back(
+        TensorId{doc.written[static_cast<std::size_t>(first) + static_cast<std::size_t>(entry)]});
     call.written.push_back(entry);
   }
   if (!all_sound(doc, call.inputs) || !all_sound(doc, call.outputs)) return std::nullopt;
