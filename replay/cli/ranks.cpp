@@ -26,6 +26,7 @@ Result<std::vector<std::string>> files_of_step(const std::string& run_dir, std::
     return Error{ErrorCode::usage, run_dir + ": no file of step " + std::to_string(step),
                  "nanquest-viewer " + run_dir + " lists its incidents"};
   std::vector<std::string> files;
+  files.reserve(by_rank.size());
   for (const auto& [rank, file] : by_rank) files.push_back(file);
   return files;
 }

@@ -36,7 +36,8 @@ std::vector<Use> uses_in(const TapeDoc& tape, const std::vector<StepSpan>& spans
           use(uses, doc, arg.tensor, step, false);
       for (std::int32_t k = 0; k < op.output_count; ++k) use(uses, doc, op.first_output + k, step, false);
       for (std::int32_t k = 0; k < op.written_count; ++k)
-        use(uses, doc, doc.written[static_cast<std::size_t>(op.first_written + k)], step, true);
+        use(uses, doc, doc.written[static_cast<std::size_t>(op.first_written) + static_cast<std::size_t>(k)],
+            step, true);
     }
   return uses;
 }

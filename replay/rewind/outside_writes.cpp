@@ -30,6 +30,7 @@ std::vector<std::int64_t> odd_steps(const TapeDoc& tape) {
     with.insert(write.step);
   if (with.size() > kMost || with.size() * 4 > tape.steps.size()) return {};
   std::vector<std::int64_t> numbers;
+  numbers.reserve(with.size());
   for (const std::size_t step : with) numbers.push_back(tape.steps[step].step);
   return numbers;
 }

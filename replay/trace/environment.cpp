@@ -69,7 +69,8 @@ std::vector<std::string> environment_differences(const SnapshotDoc& doc) {
     const auto entry = here.find(key);
     const std::string value = entry == here.end() ? "(unset)" : entry->second;
     if (value == recorded) continue;
-    std::string line = key + ": recorded " + recorded + ", here " + value;
+    std::string line = key;
+    line.append(": recorded ").append(recorded).append(", here ").append(value);
     if (key == "num_threads") line += " (set to the recorded number for the run)";
     differences.push_back(std::move(line));
   }
@@ -77,7 +78,7 @@ std::vector<std::string> environment_differences(const SnapshotDoc& doc) {
   const bool redacted = !sharing_of(doc).redacted.empty();
   for (const auto& [key, value] : here)
     if (!redacted && key.starts_with("env.") && !doc.environment.empty() && !doc.environment.count(key))
-      differences.push_back(key + ": recorded (unset), here " + value);
+      differences.emplace_back(key).append(": recorded (unset), here ").append(value);
   return differences;
 }
 

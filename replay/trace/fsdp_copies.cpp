@@ -46,6 +46,7 @@ void copy_as_fsdp(const SnapshotDoc& doc, const OpRow& op, const std::function<a
     const std::int64_t count = arguments[3].row->integer, rank = arguments[4].row->integer;
     if (inputs.empty()) return;
     std::vector<at::Tensor> flat;
+    flat.reserve(inputs.size());
     for (const at::Tensor& input : inputs)
       flat.push_back(input.reshape({-1}).to(written.front().scalar_type()));
     written.front().view({-1}).narrow(0, rank * count, count).copy_(at::cat(flat));

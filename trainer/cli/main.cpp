@@ -229,6 +229,8 @@ int main(int argc, char** argv) {
     return parse_and_train(ModelKind::gpt, 1, argc, argv);
   } catch (const std::exception& e) {
     std::fprintf(stderr, "nanquest-trainer: internal error: %s\n", e.what());
-    return static_cast<int>(nanquest::ExitCode::internal);
+  } catch (...) {
+    std::fputs("nanquest-trainer: internal error of an unknown kind\n", stderr);
   }
+  return static_cast<int>(nanquest::ExitCode::internal);
 }

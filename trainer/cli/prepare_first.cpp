@@ -19,6 +19,7 @@ namespace {
 /// Begins a program that is looked for on PATH, its results on our stderr; -1 if it can't be run.
 pid_t begun(std::vector<std::string> command) {
   std::vector<char*> words;
+  words.reserve(command.size() + 1);
   for (std::string& word : command) words.push_back(word.data());
   words.push_back(nullptr);
   posix_spawn_file_actions_t actions;

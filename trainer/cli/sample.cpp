@@ -1,6 +1,7 @@
 #include "trainer/cli/sample.h"
 
 #include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
