@@ -31,13 +31,13 @@ Status made_by_tokenizer_of(const std::string& folder, const std::string& data,
                             const std::map<std::string, TokenizerFile>& files) {
   for (const auto& [name, made_by] : files) {
     if (name.find('/') != std::string::npos) continue;
-    const std::string path = folder + "/" + name;
+    const std::string path = std::string(folder).append("/").append(name);
     const Result<std::string> content = read_whole_file(path);
     if (!content) continue;
     if (content->size() == made_by.bytes &&
         crc32(std::as_bytes(std::span(content->data(), content->size()))) == made_by.crc32)
       continue;
-    return Error{ErrorCode::usage, data + ": made by another tokenizer than " + path,
+    return Error{ErrorCode::usage, std::string(data).append(": made by another tokenizer than ").append(path),
                  "nanquest prepare --model " + folder + " makes tokens that this model knows"};
   }
   return {};

@@ -129,7 +129,7 @@ Status PreparedData::open_shards(const std::string& folder, const Reader& manife
     if (!opened) return opened.error();
     const PreparedFile& file = *opened;
     const auto wrong = [&](const std::string& what) {
-      return Error{ErrorCode::bad_file, path + ": " + what, kAgain};
+      return Error{ErrorCode::bad_file, std::string(path).append(": ").append(what), kAgain};
     };
     if (file.bytes().size() != wanted.bytes || file.tokens() != wanted.tokens ||
         file.samples() != wanted.samples || file.rows() != wanted.rows)

@@ -1,5 +1,6 @@
 // How good the weights are, on samples that were held out.
 #include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
 
 #include <cmath>
 

@@ -108,7 +108,7 @@ Result<std::vector<std::string>> settle_formats(NumericsOptions& options, at::De
 }
 
 std::string short_name(at::ScalarType dtype) {
-  const std::string name = word_of<Format>(dtype, kAmpFormats);
+  std::string name = word_of<Format>(dtype, kAmpFormats);
   if (!name.empty()) return name;
   return dtype == at::kDouble ? "fp64" : c10::toString(dtype);
 }
