@@ -38,7 +38,9 @@ Status made_by_tokenizer_of(const std::string& folder, const std::string& data,
         crc32(std::as_bytes(std::span(content->data(), content->size()))) == made_by.crc32)
       continue;
     return Error{ErrorCode::usage, std::string(data).append(": made by another tokenizer than ").append(path),
-                 "nanquest prepare --model " + folder + " makes tokens that this model knows"};
+                 std::string("nanquest prepare --model ")
+                     .append(folder)
+                     .append(" makes tokens that this model knows")};
   }
   return {};
 }
