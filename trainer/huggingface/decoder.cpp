@@ -1,6 +1,7 @@
 #include "trainer/huggingface/decoder.h"
 
 #include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
 
 #include <cmath>
 #include <cstdio>

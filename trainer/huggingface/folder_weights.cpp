@@ -1,6 +1,7 @@
 #include "trainer/huggingface/folder_weights.h"
 
 #include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
 
 #include <cmath>
 #include <filesystem>

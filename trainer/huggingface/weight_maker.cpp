@@ -2,6 +2,7 @@
 
 #include <ATen/ATen.h>
 #include <ATen/CPUGeneratorImpl.h>
+#include <ATen/core/grad_mode.h>
 
 #include <algorithm>
 #include <cmath>
@@ -32,7 +33,7 @@ at::Tensor WeightMaker::train(const std::string& name, const at::Tensor& value) 
 
 at::Tensor WeightMaker::weight(const std::string& name, at::IntArrayRef shape) {
   const at::NoGradGuard no_grad;
-  const at::Tensor value = from_.take(name, shape);
+  at::Tensor value = from_.take(name, shape);
   if (value.is_meta()) return value;  // noted; `check` will say so
   formats[name] = value.scalar_type();
   if (const std::string in_file = from_.renamed(name); !in_file.empty()) file_names[name] = in_file;
@@ -64,7 +65,7 @@ at::Tensor WeightMaker::read_part(const std::string& name, at::IntArrayRef shape
   } else if (!finite(found->second)) {
     wrong_adapter_.push_back(name + " holds NaN or Inf");
   } else {
-    const at::Tensor value = found->second;
+    at::Tensor value = found->second;
     adapter_->tensors.erase(found);
     return value;
   }

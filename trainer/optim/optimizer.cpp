@@ -1,6 +1,7 @@
 #include "trainer/optim/optimizer.h"
 
 #include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
 
 #include <ranges>
 #include <utility>
@@ -25,7 +26,8 @@ void Optimizer::cast_to_fp32() {
   const at::NoGradGuard no_grad;
   for (const NamedTensors& group : {parameters_, state()})
     for (at::Tensor t : group | std::views::values)
-      if (t.is_floating_point() && c10::elementSize(t.scalar_type()) < sizeof(float)) t.set_data(t.to(at::kFloat));
+      if (t.is_floating_point() && c10::elementSize(t.scalar_type()) < sizeof(float))
+        t.set_data(t.to(at::kFloat));
 }
 
 std::vector<std::string> Optimizer::without_gradient() const {

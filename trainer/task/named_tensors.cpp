@@ -1,6 +1,7 @@
 #include "trainer/task/named_tensors.h"
 
 #include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
 
 namespace nanquest::trainer {
 
