@@ -74,7 +74,8 @@ Status write_weights(const std::string& folder, const NamedTensors& tensors, std
   std::uint64_t bytes = 0;
   for (std::size_t i = 0; i < shards.size(); ++i) {
     const std::string name = shard_name(i + 1, shards.size());
-    if (Status s = write_safetensors(folder + "/" + name, shards[i], {}); !s) return s;
+    if (Status s = write_safetensors(std::string(folder).append("/").append(name), shards[i], {}); !s)
+      return s;
     written.insert(name);
     for (const auto& [tensor, t] : shards[i]) {
       map[tensor] = name;
@@ -103,7 +104,7 @@ Status copy_companions(const std::string& from, const std::string& folder) {
     if (!fs::is_regular_file(file, ec) || fs::file_size(file, ec) > kLargestCompanion) continue;
     Result<std::string> bytes = read_whole_file(file.string(), kLargestCompanion);
     if (!bytes) return bytes.error();
-    if (Status s = write_file_atomically(folder + "/" + name, *bytes); !s) return s;
+    if (Status s = write_file_atomically(std::string(folder).append("/").append(name), *bytes); !s) return s;
   }
   return {};
 }

@@ -96,6 +96,7 @@ at::Tensor VisionTower::features(const at::Tensor& pixels, const std::vector<std
     }
   }
   std::vector<at::Tensor> taken;
+  taken.reserve(wanted.size());
   for (const std::int64_t state : wanted) taken.push_back(states[static_cast<std::size_t>(state)]);
   return taken.size() == 1 ? taken.front() : at::cat(taken, -1);
 }
