@@ -28,7 +28,7 @@ Projection::Projection(WeightMaker& make, Place where, std::int64_t in, std::int
 
 at::Tensor Projection::operator()(const at::Tensor& x, bool training) const {
   const ModuleScope here(place.name, place.type);
-  const at::Tensor y = project(x, transposed ? weight.t() : weight, bias);
+  at::Tensor y = project(x, transposed ? weight.t() : weight, bias);
   if (!lora) return y;
   at::Tensor share = training && lora->dropout > 0 ? at::dropout(x, lora->dropout, true) : x;
   {
