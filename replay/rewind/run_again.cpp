@@ -254,13 +254,26 @@ class Watched {
   /// The memory as it was before the op, put back behind it.
   void take_back(const OutsideWrite& other) {
     const auto kept = std::make_shared<at::Tensor>();
-    std::vector<std::int32_t> positions;
-    for (const TraceGraph::Argument& argument : graph_.arguments(other.write.op))
-      if (graph_.slot(argument.row) == other.slot) positions.push_back(argument.position);
-    reads_[other.write.op.row()] = [kept, positions](std::vector<c10::IValue>& stack) {
-      for (const std::int32_t position : positions)
-        if (const auto i = static_cast<std::size_t>(position); i < stack.size() && stack[i].isTensor())
-          *kept = whole_memory(stack[i].toTensor()).clone();
+    std::int32_t position = kNone;
+    std::size_t element = 0, in_list = 0;  // of a list argument
+    std::int32_t list = kNone;
+    for (const TraceGraph::Argument& argument : graph_.arguments(other.write.op)) {
+      in_list = argument.position == list ? in_list + 1 : 0;
+      list = argument.position;
+      if (graph_.slot(argument.row) != other.slot) continue;
+      position = list;
+      element = in_list;
+      break;
+    }
+    auto& edit = reads_[other.write.op.row()];
+    edit = [kept, position, element, others = std::move(edit)](std::vector<c10::IValue>& stack) {
+      if (others) (void)others(stack);
+      const auto i = static_cast<std::size_t>(position);
+      if (position == kNone || i >= stack.size()) return false;
+      const std::vector<at::Tensor> given = stack[i].isTensor()       ? std::vector{stack[i].toTensor()}
+                                            : stack[i].isTensorList() ? stack[i].toTensorVector()
+                                                                      : std::vector<at::Tensor>();
+      if (element < given.size() && given[element].defined()) *kept = whole_memory(given[element]).clone();
       return false;
     };
     at(other.write.op.row(), [kept, entry = static_cast<std::size_t>(other.write.entry)](Written& written) {

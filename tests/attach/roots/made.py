@@ -79,7 +79,11 @@ for step in range(steps):
         y[seed % 32] *= 1e25
     if cause == "state" and step == 70:
         with torch.no_grad():
-            next(iter(optimizer.state.values()))["exp_avg"].mul_(-1e30)
+            moments = [state["exp_avg"] for state in optimizer.state.values()]
+            if seed % 2:
+                moments[0].mul_(-1e30)
+            else:
+                torch._foreach_mul_(moments, -1e30)
     optimizer.zero_grad()
     with torch.autocast("cpu", dtype=torch.float16, enabled=cause == "half"):
         found = model(x)
