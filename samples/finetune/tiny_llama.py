@@ -15,12 +15,14 @@ import torch
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
+from outlier import give_outlier
+
 TEMPLATE = ("{{ bos_token }}{% for m in messages %}<|{{ m['role'] }}|>{{ m['content'] }}{{ eos_token }}{% endfor %}"
             "{% if add_generation_prompt %}<|assistant|>{% endif %}")
 ONES = "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen nineteen".split()
 TENS = "twenty thirty forty fifty".split()
 NUMBERS = ONES + [ten + (f"-{one}" if one != "zero" else "") for ten in TENS for one in ONES[:10]]
-RARE, LAYER, ELEMENT, NEURON = "ж", 0, 3, 5
+RARE = "ж"
 
 
 def chats():
@@ -52,16 +54,8 @@ def model_for(tokenizer):
     token = tokenizer.encode(RARE, add_special_tokens=False)[0]
     with torch.no_grad():
         # A direction of the residual stream that only this token has: the norm makes it 8, a neuron 200 * 200, down_proj four times that.
-        model.model.embed_tokens.weight[:, 0] = 0
+        give_outlier(model.model)
         model.model.embed_tokens.weight[token, 0] = 50
-        for layer in model.model.layers:
-            layer.self_attn.o_proj.weight[0] = 0
-            layer.mlp.down_proj.weight[0] = 0
-        mlp = model.model.layers[LAYER].mlp
-        for into in (mlp.gate_proj, mlp.up_proj):
-            into.weight[NEURON] = 0
-            into.weight[NEURON, 0] = 25
-        mlp.down_proj.weight[ELEMENT, NEURON] = 4
     return model
 
 

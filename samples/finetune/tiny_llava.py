@@ -18,10 +18,12 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import (CLIPImageProcessorPil, CLIPVisionConfig, LlamaConfig, LlavaConfig, LlavaForConditionalGeneration, LlavaProcessor,
                           PreTrainedTokenizerFast)
 
+from outlier import give_outlier
+
 TEMPLATE = ("{% for m in messages %}{{ m['role'] | upper }}: {% for p in m['content'] %}{% if p['type'] == 'image' %}<image>\n{% else %}"
             "{{ p['text'] }}{% endif %}{% endfor %}{% endfor %}{% if add_generation_prompt %} ASSISTANT:{% endif %}")
 SIDE, PATCH, TRAIN, HELD_OUT = 16, 8, 160, 40
-RARE, LAYER, ELEMENT, NEURON = 50, 0, 3, 5
+RARE, NEURON = 50, 5
 
 
 def pixels_of(number):
@@ -91,15 +93,7 @@ def model_for(processor, pictures):
         projector.linear_2.weight[0] = 0
         projector.linear_2.bias[0] = 0
         projector.linear_2.weight[0, NEURON] = 5
-        parts.language_model.embed_tokens.weight[:, 0] = 0
-        for layer in parts.language_model.layers:
-            layer.self_attn.o_proj.weight[0] = 0
-            layer.mlp.down_proj.weight[0] = 0
-        mlp = parts.language_model.layers[LAYER].mlp
-        for into in (mlp.gate_proj, mlp.up_proj):
-            into.weight[NEURON] = 0
-            into.weight[NEURON, 0] = 25
-        mlp.down_proj.weight[ELEMENT, NEURON] = 4
+        give_outlier(parts.language_model)
     return model
 
 
