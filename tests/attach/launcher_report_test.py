@@ -6,7 +6,7 @@ import subprocess
 import sys
 import unittest
 
-from attached import NIGHT, PACKAGE, PROGRAMS, PackagesTest, importable, main, nightly
+from attached import PACKAGE, PROGRAMS, PackagesTest, by_day, importable, main, nightly
 
 MLP = PROGRAMS / "mlp.py"
 INSIDE = "import nanquest; nanquest.attach()"
@@ -87,7 +87,7 @@ class ReportTest(PackagesTest):
 
     def test_processes_without_a_last_word(self):
         ends = ("os._exit(7)", 7), ("os.kill(os.getpid(), 9)", -9), ("os.kill(os.getpid(), 15)", -15)
-        for end, code in ends if NIGHT else ends[:1]:
+        for end, code in by_day(ends[:1], ends[1:]):
             with self.subTest(end):
                 (self.scratch / "killed.py").write_text(KILLED.format(end=end))
                 (line,) = self.said(sys.executable, "killed.py", code=code, run_dir=f"run{code}")
@@ -164,7 +164,7 @@ class ReportTest(PackagesTest):
         self.assertEqual([name for name in os.listdir(temporary) if "nanquest" in name], [])
         # Where the processes can't tell anything, the run goes on as ever.
         ruins = "rm -r $NANQUEST_REPORTS", "echo '{' > $NANQUEST_REPORTS/1", "rm -r $NANQUEST_REPORTS; echo > $NANQUEST_REPORTS"
-        for n, ruin in enumerate(ruins if NIGHT else ruins[:1]):
+        for n, ruin in enumerate(by_day(ruins[:1], ruins[1:])):
             with self.subTest(ruin):
                 lines = self.said("sh", "-c", f"{ruin}; exec {sys.executable} {MLP} sgd 99 0", run_dir=f"run{n}")
                 self.assertEqual(len(lines), 1, lines)

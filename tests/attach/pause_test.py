@@ -2,7 +2,7 @@
 
 import json
 
-from attached import NIGHT, PROGRAMS, AttachTest, main
+from attached import PROGRAMS, AttachTest, by_day, main
 
 PAUSED = PROGRAMS / "paused.py"
 LEVELS = ("guard", "trace", "watch")
@@ -38,7 +38,7 @@ class PauseTest(AttachTest):
                     self.assertEqual(self.replay("diagnose", file)["cause"], "BAD_DATA")
 
     def test_a_program_that_leaves_bad_updates_out(self):
-        self.assert_paused("leaves-out", 3, 5, "4,7", levels=LEVELS if NIGHT else ("trace",))
+        self.assert_paused("leaves-out", 3, 5, "4,7", levels=by_day(("trace",), ("guard", "watch")))
 
     def test_a_program_that_puts_its_weights_back(self):
         self.assert_paused("puts-back", 3, 5, "4,7")
@@ -46,10 +46,10 @@ class PauseTest(AttachTest):
         self.assert_paused("puts-back", 3, 5, "4,7", levels=("trace",), options=("--record-steps", "4"))
 
     def test_updates_by_hand(self):
-        self.assert_paused("by-hand", 3, 5, "4,7", levels=("trace", "watch") if NIGHT else ("trace",))
+        self.assert_paused("by-hand", 3, 5, "4,7", levels=by_day(("trace",), ("watch",)))
 
     def test_from_before_the_first_step(self):
-        self.assert_paused("puts-back", 0, 2, "1,5", levels=("trace", "watch") if NIGHT else ("watch",))
+        self.assert_paused("puts-back", 0, 2, "1,5", levels=by_day(("watch",), ("trace",)))
 
     def test_a_policy_rests_in_it(self):
         process = self.observed(PAUSED, "puts-back", 3, 5, "4,7", "weights.pt", options=("--on-incident", "stop"))

@@ -1,13 +1,13 @@
 """Two HDF5 libraries in one process, both at work: the program's files and the probe's are whole."""
 
-from robust import NIGHT, RobustTest, main
+from robust import RobustTest, by_day, main
 
 
 class H5pyTest(RobustTest):
     def test_both_write(self):
         import h5py
 
-        for order in ("before", "after") if NIGHT else ("before",):
+        for order in by_day(("before",), ("after",)):
             with self.subTest(order):
                 self.clear("run")
                 # From step 4 on every step is bad: one incident, whose damage the others carry on.
