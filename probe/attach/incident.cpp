@@ -21,8 +21,10 @@ namespace {
 void add_process_groups(SnapshotDoc& doc) {
   for (const std::string& name : process_groups_in(doc)) {
     std::string ranks;
-    for (const std::uint64_t rank : ranks_of_process_group(name))
-      ranks += (ranks.empty() ? "" : " ") + std::to_string(rank);
+    for (const std::uint64_t rank : ranks_of_process_group(name)) {
+      if (!ranks.empty()) ranks += ' ';
+      ranks += std::to_string(rank);
+    }
     if (!ranks.empty()) doc.environment[std::string(kProcessGroupKey) + name] = ranks;
   }
 }

@@ -24,8 +24,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::size_t kMostRowBytes = 4096;
-
 /// Ends the collecting; `collect_run` hands it out.
 struct Refusal {
   Error error;
@@ -166,11 +164,7 @@ class Collecting {
   /// Nodes without a shared run directory elect each for itself: the rank with fewer collectives before it
   /// was first (election.h).
   void choose_first(fs::path& there, const fs::path& other) {
-    const auto row = [](const fs::path& path) {
-      const auto text = read_whole_file(path.string(), kMostRowBytes);
-      return text ? rank_row_from(*text) : std::nullopt;
-    };
-    const auto a = row(there), b = row(other);
+    const auto a = read_rank_row(there.string()), b = read_rank_row(other.string());
     const auto place = [](const RankRow& r) {
       return std::make_tuple(r.standing != Standing::made_here, r.collectives < 0, r.collectives, r.rank);
     };
@@ -297,8 +291,7 @@ class Collecting {
 };
 
 std::string ranks_are(const std::vector<std::int32_t>& ranks, const char* one, const char* several) {
-  return std::string(ranks.size() == 1 ? "rank " : "ranks ") + ranks_in_words(ranks) +
-         (ranks.size() == 1 ? one : several);
+  return named_ranks(ranks) + (ranks.size() == 1 ? one : several);
 }
 
 }  // namespace
@@ -307,6 +300,10 @@ std::string ranks_in_words(const std::vector<std::int32_t>& ranks) {
   std::string text;
   for (std::size_t i = 0; i < ranks.size() && i < 8; ++i) text += (i ? ", " : "") + std::to_string(ranks[i]);
   return text + (ranks.size() > 8 ? ", …" : "");
+}
+
+std::string named_ranks(const std::vector<std::int32_t>& ranks) {
+  return (ranks.size() == 1 ? "rank " : "ranks ") + ranks_in_words(ranks);
 }
 
 std::string step_in_words(const CollectedStep& step, std::int32_t world_size) {

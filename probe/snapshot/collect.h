@@ -43,6 +43,8 @@ Result<Collected> collect_run(const std::vector<std::string>& from, const std::s
 
 /// "0, 1, 3"; of more than eight the first eight and "…".
 std::string ranks_in_words(const std::vector<std::int32_t>& ranks);
+/// "rank 1", "ranks 0, 1, 3".
+std::string named_ranks(const std::vector<std::int32_t>& ranks);
 
 /// "step 131: ranks 0, 1, 3 of 4; rank 2 is not there".
 std::string step_in_words(const CollectedStep& step, std::int32_t world_size);

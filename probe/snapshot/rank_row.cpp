@@ -74,6 +74,11 @@ std::optional<RankRow> rank_row_from(const std::string& line) {
   return row;
 }
 
+std::optional<RankRow> read_rank_row(const std::string& path) {
+  const auto text = read_whole_file(path, kMaxLine);
+  return text ? rank_row_from(*text) : std::nullopt;
+}
+
 std::map<std::int32_t, RankRow> rank_rows_beside(const std::string& snapshot, std::size_t most) {
   std::map<std::int32_t, RankRow> rows;
   const auto self = parse_incident_name(snapshot);
@@ -93,8 +98,7 @@ std::map<std::int32_t, RankRow> rank_rows_beside(const std::string& snapshot, st
     return std::make_pair(one.size(), one) < std::make_pair(other.size(), other);
   });
   for (const fs::path& path : found) {
-    const auto text = read_whole_file(path.string(), kMaxLine);
-    const auto row = text ? rank_row_from(*text) : std::nullopt;
+    const std::optional<RankRow> row = read_rank_row(path.string());
     if (!row || row->step != self->step) continue;
     if (rows.size() >= most && !rows.count(row->rank)) continue;
     rows[row->rank] = *row;

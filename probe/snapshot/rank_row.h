@@ -42,6 +42,8 @@ std::string first_rank_path(const std::string& run_dir, std::int64_t step, const
 std::string to_line(const RankRow& row);
 /// Nothing if it is no such line, or not all of one.
 std::optional<RankRow> rank_row_from(const std::string& line);
+/// The line that is all of a file; nothing if there is no such file, or no such line in it.
+std::optional<RankRow> read_rank_row(const std::string& path);
 
 /// The rows of a step beside `snapshot` (a file in run/incidents), by rank; at most `most`. What can't be
 /// read is left out; of a step that was run more than once the last row of a rank counts.

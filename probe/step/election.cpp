@@ -14,18 +14,12 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr std::size_t kMaxLine = 4096;
 constexpr std::chrono::milliseconds kFirstLook{10}, kLongestLook{160};
-
-std::optional<RankRow> read_first(const std::string& path) {
-  const auto text = read_whole_file(path, kMaxLine);
-  return text ? rank_row_from(*text) : std::nullopt;
-}
 
 /// Looks for what the first rank says, ever more seldom, until `until`.
 std::optional<RankRow> wait_for_first(const std::string& path, Clock::time_point until) {
   for (auto pause = kFirstLook;; pause = std::min(2 * pause, kLongestLook)) {
-    if (auto first = read_first(path)) return first;
+    if (auto first = read_rank_row(path)) return first;
     const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(until - Clock::now());
     if (left.count() <= 0) return std::nullopt;
     std::this_thread::sleep_for(std::min(pause, left));

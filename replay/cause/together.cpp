@@ -254,8 +254,7 @@ void find_where_it_came_from(const std::vector<Examined>& ranks, RanksVerdict& v
     } else {
       v.finding = RanksFinding::unknown;
       v.came_from = c.missing.empty() ? c.op + ", which could not be done here"
-                                      : std::string(c.missing.size() == 1 ? "rank " : "ranks ") +
-                                            ranks_in_words(c.missing) +
+                                      : named_ranks(c.missing) +
                                             (c.missing.size() == 1 ? ", whose file is not here, by "
                                                                    : ", whose files are not here, by ") +
                                             c.op;

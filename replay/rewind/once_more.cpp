@@ -69,6 +69,13 @@ std::vector<StepSpan> spans_of(const TapeDoc& tape) {
   return spans;
 }
 
+std::optional<std::size_t> span_with(std::span<const StepSpan> spans, std::int32_t op) {
+  const auto found =
+      std::find_if(spans.begin(), spans.end(), [&](const StepSpan& span) { return op < span.end; });
+  if (found == spans.end()) return std::nullopt;
+  return static_cast<std::size_t>(found - spans.begin());
+}
+
 void close_last_step(TapeDoc& tape, std::int64_t number) {
   const std::vector<StepSpan> spans = spans_of(tape);
   const auto all = static_cast<std::int32_t>(tape.trace.ops.size());

@@ -7,6 +7,8 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
+#include <span>
 #include <vector>
 
 #include "probe/snapshot/tape.h"
@@ -18,6 +20,8 @@ struct StepSpan {
   std::int32_t begin = 0, end = 0;
 };
 std::vector<StepSpan> spans_of(const TapeDoc& tape);
+/// Which of them holds op `op`; nothing if it comes after all.
+std::optional<std::size_t> span_with(std::span<const StepSpan> spans, std::int32_t op);
 
 /// The step that goes bad may have no gate on the tape: then it gets one at the tape's end, as step `number`.
 void close_last_step(TapeDoc& tape, std::int64_t number);

@@ -1,6 +1,5 @@
 #include "replay/rewind/outside_writes.h"
 
-#include <algorithm>
 #include <set>
 
 namespace nanquest {
@@ -13,11 +12,9 @@ std::vector<OutsideWrite> outside_writes(const TraceGraph& graph, std::span<cons
     if (slots[i].origin != SlotOrigin::parameter && slots[i].origin != SlotOrigin::optimizer_state) continue;
     const SlotId slot{static_cast<std::int32_t>(i)};
     for (const TraceGraph::Write& write : graph.writes(slot)) {
-      const auto span =
-          std::find_if(spans.begin(), spans.end(), [&](const StepSpan& s) { return write.op.row() < s.end; });
-      if (span == spans.end()) continue;
-      const auto step = static_cast<std::size_t>(span - spans.begin());
-      if (steps[step].end == kNone || write.op.row() < steps[step].gate) found.push_back({step, slot, write});
+      const auto step = span_with(spans, write.op.row());
+      if (step && (steps[*step].end == kNone || write.op.row() < steps[*step].gate))
+        found.push_back({*step, slot, write});
     }
   }
   return found;

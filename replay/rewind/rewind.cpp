@@ -46,12 +46,9 @@ Result<Rewind> Rewind::open(const SnapshotReader& file) {
 }
 
 std::int64_t Rewind::step_of(std::int32_t op) const {
-  const std::vector<StepSpan> spans = spans_of(tape_);
-  const auto found =
-      std::find_if(spans.begin(), spans.end(), [&](const StepSpan& span) { return op < span.end; });
   if (tape_.steps.empty()) return step_;
-  return found == spans.end() ? tape_.steps.back().step
-                              : tape_.steps[static_cast<std::size_t>(found - spans.begin())].step;
+  const auto found = span_with(spans_of(tape_), op);
+  return found ? tape_.steps[*found].step : tape_.steps.back().step;
 }
 
 Result<VerifyResult> Rewind::verify(c10::Device device) const {

@@ -9,10 +9,6 @@
 namespace nanquest {
 namespace {
 
-std::string told_ranks(const std::vector<std::int32_t>& ranks) {
-  return std::string(ranks.size() == 1 ? "rank " : "ranks ") + ranks_in_words(ranks);
-}
-
 std::string told_line(const std::string& label, const std::string& text) {
   std::string line = label;
   line.resize(std::max<std::size_t>(12, label.size() + 1), ' ');
@@ -66,8 +62,8 @@ std::string told_proof(const RanksVerdict& v) {
   for (const RankFile& f : v.files) ranks.push_back(f.rank);
   if (!p.tried) return "not tried: " + p.why_not;
   return p.change + " made harmless, and the collectives done anew: " +
-         (p.healed ? "loss and gradients of " + told_ranks(ranks) + " are finite"
-                   : "that does not heal all of " + told_ranks(ranks));
+         (p.healed ? "loss and gradients of " + named_ranks(ranks) + " are finite"
+                   : "that does not heal all of " + named_ranks(ranks));
 }
 
 /// "5 follow from what the ranks gave, bit for bit; 1 within what the order of a sum may change".
@@ -124,7 +120,7 @@ bool RanksVerdict::any_differs() const {
 std::string to_text(const RanksVerdict& v) {
   std::vector<std::int32_t> ranks;
   for (const RankFile& f : v.files) ranks.push_back(f.rank);
-  std::string text = told_line("step", std::to_string(v.step) + ", " + told_ranks(ranks) + " of " +
+  std::string text = told_line("step", std::to_string(v.step) + ", " + named_ranks(ranks) + " of " +
                                            std::to_string(v.world_size) + " together");
   switch (v.finding) {
     case RanksFinding::none:
@@ -147,7 +143,7 @@ std::string to_text(const RanksVerdict& v) {
   }
   for (const RankHop& hop : v.path)
     text +=
-        told_line("path", told_ranks(hop.from) + " to " + told_ranks(hop.to) + " by " +
+        told_line("path", named_ranks(hop.from) + " to " + named_ranks(hop.to) + " by " +
                               told_collective_name(v.collectives[static_cast<std::size_t>(hop.collective)]));
   for (const RankShown& s : v.shown) text += told_line("shown", told_shown(s));
   if (v.finding == RanksFinding::rank) text += told_line("proof", told_proof(v));
@@ -155,7 +151,7 @@ std::string to_text(const RanksVerdict& v) {
     for (const CollectiveAtRank& at : c.at)
       if (at.follows == Follows::differs)
         text += told_line("WRONG", told_collective_name(c) + ": what rank " + std::to_string(at.rank) +
-                                       " recorded does not follow from what " + told_ranks(c.ranks) +
+                                       " recorded does not follow from what " + named_ranks(c.ranks) +
                                        " gave: element " + std::to_string(at.first) + " is " +
                                        told_value(at.recorded) + ", computed " + told_value(at.computed) +
                                        " (" + std::to_string(at.different) + " of " +
@@ -173,9 +169,9 @@ std::string to_text(const RanksVerdict& v) {
             (f.reproduction.bit_exact ? "bit for bit"
                                       : std::to_string(f.reproduction.mismatched) + " outputs differ") +
             ", " + std::to_string(f.reproduction.outputs_compared) + " compared (" + f.file + ")");
-  if (!v.rows.empty()) text += told_line("", told_ranks(v.rows) + " left rows instead of files");
+  if (!v.rows.empty()) text += told_line("", named_ranks(v.rows) + " left rows instead of files");
   if (!v.missing.empty())
-    text += told_line("", told_ranks(v.missing) + (v.missing.size() == 1 ? " is" : " are") + " not there");
+    text += told_line("", named_ranks(v.missing) + (v.missing.size() == 1 ? " is" : " are") + " not there");
   return text;
 }
 
