@@ -17,8 +17,8 @@
 /// A run directory holds one run: what an earlier one left there is moved to `earlier/` inside it, unless
 /// `resume`.
 ///
-/// Also here, because a training loop needs the same: AtomicFile (checkpoints that are complete or absent), the start of
-/// safetensors files, the hash of data, RunClaim (the directory, for a loop at Level::off) and
+/// Also here, because a training loop needs the same: AtomicFile (checkpoints that are complete or absent),
+/// the start of safetensors files, the hash of data, RunClaim (the directory, for a loop at Level::off) and
 /// file_versions (for `--version`).
 ///
 /// A failure inside the probe never reaches the training: the probe switches itself off with one
@@ -49,25 +49,31 @@
 
 namespace nanquest {
 
-/// How much the probe does per step (design §4). At every level gradients are cleared, unscaled and judged, and
-/// a bad step is undone.
+/// How much the probe does per step (design §4). At every level gradients are cleared, unscaled and judged,
+/// and a bad step is undone.
 enum class Level : std::uint8_t {
   off,    ///< nothing is recorded or written
   guard,  ///< an incident is run once more from where it began, recorded: a good step costs next to nothing
   trace,  ///< every step's operations are recorded as they run: for steps that can't be run again alike
-  watch,  ///< and every value that they write is looked at: damage that reaches neither loss nor gradients too
+  watch,  ///< and every value that they write is looked at: damage that reaches neither loss nor gradients
+          ///< too
 };
 
 struct ProbeOptions {
   std::string run_dir = "nanquest-run";
   Level level = Level::guard;
-  int history_rows = 256;        ///< steps kept in memory and put into every snapshot
-  int check_state_every = 50;    ///< steps between checks of weights and moments; 0 = never
-  int max_incidents = 16;        ///< snapshots written at most; further incidents are only counted
-  /// An overflow of the loss scale above this scale is calibration, however often it comes in a row; at or below
-  /// it, it is an incident.
+  int history_rows = 256;      ///< steps kept in memory and put into every snapshot
+  int check_state_every = 50;  ///< steps between checks of weights and moments; 0 = never
+  int max_incidents = 16;      ///< snapshots written at most; further incidents are only counted
+  /// An overflow of the loss scale above this scale is calibration, however often it comes in a row; at or
+  /// below it, it is an incident.
   double min_loss_scale = 1.0;
-  bool resume = false;           ///< continue the run that is in the directory
+  /// At Level::trace: so many steps at least stay on record without a gap (up to twice as many), and an
+  /// incident's file holds them, for `nanquest-replay rewind`. Updates go through Probe::update then. 0:
+  /// none.
+  int tape = 0;
+  double tape_memory_percent = 25;  ///< of the memory that is free, that they may take
+  bool resume = false;              ///< continue the run that is in the directory
   std::int32_t rank = 0, world_size = 1;
   std::map<std::string, std::string> config = {};  ///< the run's settings, copied into manifest and snapshots
 };
@@ -77,6 +83,9 @@ struct StepInputs {
   std::int64_t step = 0;  ///< optimizer step, from 0
   double lr = 0;
   double loss_scale = 1;  ///< what `compute` multiplied the loss with before backward
+  /// The norm that gradients are clipped to by StepReport::clip_coefficient, 0 for none: a rewind of the tape
+  /// clips by the norm that gradients then have.
+  double clip_norm = 0;
   std::vector<std::pair<std::string, at::Tensor>> batch = {};
   std::vector<std::string> sample_ids = {}, sample_texts = {};
 };

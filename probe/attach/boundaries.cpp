@@ -91,7 +91,7 @@ StepAnswer AttachSession::judge(const Update& update) {
           {.step = now, .lr = update.lr, .loss_scale = update.loss_scale, .sample_ids = sample_ids_});
     record_.gated(answer.gate, seen, gate_);
     if (options_.tape > 0 && rounds_ && !in_closure_)
-      rounds_->recorder().passed_gate(now, update.lr, losses_.telling(), loss_);
+      rounds_->recorder().passed_gate({.step = now, .rate = update.lr, .loss = loss_}, losses_.telling());
     answer.gradients_bad = !seen.finite() || norm_bad_;
     answer.scale_overflow = answer.gate == Gate::scale_overflow;
     if (answer.gate == Gate::non_finite && reported_step_ != now)

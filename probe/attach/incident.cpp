@@ -73,10 +73,13 @@ Status AttachSession::write_round(record::Step& step, const RoundFacts& facts, G
     if (!seat.whole) return {};
   }
   std::unique_ptr<record::Step> held;
-  std::string no_tape;
-  tables.recording.tape = tape_so_far(held, no_tape);
-  if (!no_tape.empty())
-    told.no_tape = "the file is without its tape, which could not be put together: " + one_line(no_tape);
+  std::string complaint;
+  const auto tables_of = [&](record::Step& whole) {
+    StepNames names_there;
+    return rounds_->tables(whole, names_, batch_, results(), names_there);
+  };
+  tables.recording.tape = tape_so_far(rounds_->recorder(), held, tables_of, complaint);
+  told.no_tape = one_line(complaint);
   std::uint64_t bytes = 0;
   const auto count = [&](const NamedTensors& all) {
     for (const auto& [name, data] : all) bytes += data.defined() ? data.nbytes() : 0;
@@ -85,25 +88,6 @@ Status AttachSession::write_round(record::Step& step, const RoundFacts& facts, G
   if (tables.recording.tape) count(tables.recording.tape->data);
   if (Status room = make_room(bytes); !room) return room;
   return write_snapshot(tables.recording, path);
-}
-
-std::shared_ptr<TapeRecording> AttachSession::tape_so_far(std::unique_ptr<record::Step>& held,
-                                                          std::string& why_not) try {
-  held = rounds_->recorder().taped();
-  if (!held) return nullptr;
-  StepNames named;
-  StepTables tables = rounds_->tables(*held, names_, batch_, results(), named);
-  tables.finish({});  // what has a name is in its slot; what has none there the steps did not read
-  std::shared_ptr<TapeRecording> tape = tables.tape();
-  if (const Status sound = check_tape(tape->doc); !sound) {
-    why_not = sound.error().message;
-    return nullptr;
-  }
-  return tape;
-} catch (const std::exception& e) {
-  // The step's own file is worth more than the steps before it.
-  why_not = e.what();
-  return nullptr;
 }
 
 RankRow AttachSession::row_of(const SnapshotDoc& doc) const {

@@ -29,7 +29,7 @@ void AttachSession::pass(bool begins) {
 bool AttachSession::put_back() {
   bool all = true;
   always("putting buffers and generators back", [&] {
-    cut_tape("a step was undone");
+    cut_tape("a step was undone", /*every_step=*/false);
     all = undo_.put_back();
   });
   return all;

@@ -98,11 +98,11 @@ struct Weights {
 
 class AttachSession : public OpSink {
  public:
-  /// Makes the run directory and begins to observe this thread. `front`, for a program that tells nothing itself:
-  /// what it makes of the session is told of all ops, at every level and without a rest, and hands on to the
-  /// session; it must live as long.
-  static Result<std::unique_ptr<AttachSession>> start(AttachOptions options,
-                                                      const std::function<OpSink&(AttachSession&)>& front = {});
+  /// Makes the run directory and begins to observe this thread. `front`, for a program that tells nothing
+  /// itself: what it makes of the session is told of all ops, at every level and without a rest, and hands on
+  /// to the session; it must live as long.
+  static Result<std::unique_ptr<AttachSession>> start(
+      AttachOptions options, const std::function<OpSink&(AttachSession&)>& front = {});
   ~AttachSession() override;
 
   /// Gives a tensor its name in traces and snapshots. No tensor is kept alive by that. Returns the
@@ -261,12 +261,9 @@ class AttachSession : public OpSink {
   std::uint64_t bytes_of_update(at::Device& device);
   /// Writes the step's file if somebody asked for it and no incident's file holds it; its trace is complete.
   void write_recording(StepAnswer& answer);
-  /// The tape up to now, for the file of a step; null where there is none, and where it could not be put
-  /// together (`why_not` is said then). `held` keeps what its values are.
-  std::shared_ptr<TapeRecording> tape_so_far(std::unique_ptr<record::Step>& held, std::string& why_not);
-  /// Something happened that no op told of: `why`, as Tape::cut wants it.
-  void cut_tape(const char* why) {
-    if (rounds_) rounds_->recorder().cut_tape(why);
+  /// Something happened that no op told of: `why` and `every_step` as Tape::cut wants them.
+  void cut_tape(const char* why, bool every_step = true) {
+    if (rounds_) rounds_->recorder().cut_tape(why, every_step);
   }
   StepAnswer look_back(const char* how);
   /// The step in which the program was ended by `raised`, if something that it made is bad.

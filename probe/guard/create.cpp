@@ -17,6 +17,10 @@ double StepReport::clip_coefficient(double max_norm) const {
 }
 
 Result<std::unique_ptr<Probe>> Probe::create(ProbeOptions options) {
+  if (options.tape < 0 || (options.tape > 0 && options.level != Level::trace))
+    return Error{ErrorCode::usage,
+                 "a tape of " + std::to_string(options.tape) + " steps is not possible here",
+                 "a tape is of one step or more, at level trace"};
   try {
     std::optional<RunLog> log;
     if (options.level != Level::off) {

@@ -53,11 +53,16 @@ void GuardedProbe::write_recorded(const StepInputs& inputs, StepReport& report) 
   incidents_.begin(inputs.step);
   std::string what;
   if (incidents_.may_write(what)) {
-    Recording recording = recorded_->end(state_of(inputs));
+    const StepState state = state_of(inputs);
+    Recording recording = recorded_->end(state);
+    std::unique_ptr<record::Step> held;
+    std::string complaint;
+    if (listening_) recording.tape = recorded_->tape(state, held, complaint);
     const IncidentOutcome outcome = write_incident(
         recording, report.gate, free_incident_path(options_.run_dir, inputs.step, options_.rank));
     report.incident = outcome.path;
     what = outcome.text;
+    append(what, one_line(complaint));
   }
   append(report.summary, what);
   append(report.summary, report.incident);
@@ -91,6 +96,7 @@ void GuardedProbe::note_incident(StepReport& report) {
 
 std::string GuardedProbe::capture(const StepInputs& inputs, const std::function<at::Tensor()>& compute,
                                   StepReport& report) {
+  listening_.reset();  // the step is recorded by itself: one session at a time
   const auto failed_again = [&](const at::Tensor& loss) {
     const GateResult as_is = gate_.run(1, loss);
     if (!std::isfinite(as_is.loss) || !as_is.finite()) return true;

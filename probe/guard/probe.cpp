@@ -21,6 +21,9 @@ std::string describe_gate(const StepInputs& inputs, Gate gate, const GateResult&
 GuardedProbe::GuardedProbe(ProbeOptions options, std::optional<RunLog> log)
     : options_(std::move(options)),
       log_(std::move(log)),
+      recorder_({.keep_steps = 0,
+                 .tape = {.steps = options_.level == Level::trace ? options_.tape : 0,
+                          .memory_share = options_.tape_memory_percent / 100}}),
       record_(options_),
       incidents_(log_ ? &*log_ : nullptr, options_.max_incidents) {}
 
@@ -71,28 +74,67 @@ void GuardedProbe::watch_undo(std::function<std::function<void()>()> save) {
 }
 
 void GuardedProbe::begin(const StepInputs& inputs) {
+  const ObserverPause ours;  // what the probe does is not the program's
   if (!devices_known_) undo_.watch_device(at::kCPU);
   devices_known_ = true;
   if (recording()) record_.begin(inputs);
   undo_.save();
   const bool watch = options_.level == Level::watch;
   recorded_.reset();
-  if (recording() && records_steps())
-    recorded_ = std::make_unique<StepRecording>(recorder_, state_of(inputs), RecordOptions{.watch = watch});
+  end_update();
+  if (!recording() || !records_steps()) return;
+  listen_for_tape();
+  recorded_ = std::make_unique<StepRecording>(recorder_, state_of(inputs), RecordOptions{.watch = watch},
+                                              /*listens=*/!listening_);
+}
+
+void GuardedProbe::listen_for_tape() {
+  const record::Tape* tape = recorder_.tape();
+  if (!tape || tape->gave_up()) return listening_.reset();
+  if (listening_) return;
+  auto session = ObserverSession::start(recorder_);
+  if (session) listening_.emplace(std::move(session).value());
+}
+
+void GuardedProbe::end_update() {
+  if (std::exchange(update_is_next_, false)) recorder_.updated();
 }
 
 void GuardedProbe::undo() {
+  recorder_.cut_tape("a step was undone", /*every_step=*/false);
   gate_.clear_gradients();
   undo_.restore();
 }
 
+void GuardedProbe::unscale_on_record(double loss_scale) {
+  if (loss_scale == 1) return;
+  std::vector<at::Tensor> gradients;
+  for (const at::Tensor& p : gate_.parameters())
+    if (p.grad().defined()) gradients.push_back(p.grad());
+  const at::NoGradGuard no_grad;
+  if (!gradients.empty()) at::_foreach_mul_(gradients, 1 / loss_scale);
+}
+
 GateResult GuardedProbe::gate(const StepInputs& inputs, const at::Tensor& loss) {
+  const bool taped = recorded_ && listening_;
+  if (taped) unscale_on_record(inputs.loss_scale);
+  const ObserverPause ours;
   if (recorded_) {
-    recorded_->stop();
+    if (!taped) recorded_->stop();
     // The gate multiplies gradients in place; unless it doesn't, their rows wait until somebody needs them.
     if (inputs.loss_scale != 1) recorded_->computed(loss, parameters_);
   }
-  const GateResult seen = gate_.run(inputs.loss_scale, loss);
+  const GateResult seen = gate_.run(taped ? 1 : inputs.loss_scale, loss);
+  if (taped) {
+    recorder_.passed_gate({.step = inputs.step,
+                           .rate = inputs.lr,
+                           .loss = seen.loss,
+                           .clip = inputs.clip_norm,
+                           .grad_norm = seen.norm},
+                          loss);
+    update_is_next_ = true;
+    recorded_->stop();
+  }
   const bool needed = !std::isfinite(seen.loss) || !seen.finite() || options_.level == Level::watch;
   if (recorded_ && inputs.loss_scale == 1 && needed) recorded_->computed(loss, parameters_);
   return seen;
@@ -106,6 +148,7 @@ StepReport GuardedProbe::step(const StepInputs& inputs, const std::function<at::
   try {
     loss = compute();
   } catch (...) {
+    const ObserverPause ours;
     recorded_.reset();
     if (on()) safely("undo", [&] { undo(); });
     throw;  // the program's own: it passes unchanged
@@ -114,6 +157,7 @@ StepReport GuardedProbe::step(const StepInputs& inputs, const std::function<at::
     // Refused by ATen itself: the gradients are in an unknown scale, so they must not be applied.
     report.gate = Gate::non_finite;
     const GateResult seen = gate(inputs, loss);
+    const ObserverPause ours;
     report.gate = judge_.judge(seen, {.loss_scale = inputs.loss_scale,
                                       .scaler_acts = seen.non_finite > 0 && inputs.loss_scale != 1,
                                       .min_loss_scale = options_.min_loss_scale});
@@ -131,6 +175,7 @@ StepReport GuardedProbe::step(const StepInputs& inputs, const std::function<at::
     last_.loss_scale = inputs.loss_scale;
     last_amax_ = seen.amax;
   });
+  const ObserverPause ours;
   loss.reset();  // and with it the graph, before the step may run again
   report.state_corrupt = corrupt_;
   if (recorded_ && on()) safely("buffers", [&] { look_at_buffers(inputs, report); });
@@ -141,6 +186,7 @@ StepReport GuardedProbe::step(const StepInputs& inputs, const std::function<at::
   recorded_.reset();
   if (log_ && !std::exchange(begun_, true)) append(report.summary, log_->earlier_text());
   append(report.summary, record_.complaint());
+  if (record::Tape* tape = recorder_.tape()) append(report.summary, tape->complaint());
   if (!trouble_.empty() && !std::exchange(told_, true)) append(report.summary, trouble_);
   return report;
 }

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "probe/nanquest.h"
 #include "probe/record/step_recording.h"
 #include "probe/step/gate.h"
 #include "probe/step/hidden_damage.h"
@@ -17,7 +18,6 @@
 #include "probe/step/run_log.h"
 #include "probe/step/step_record.h"
 #include "probe/step/undo_log.h"
-#include "probe/nanquest.h"
 
 namespace nanquest::guard {
 
@@ -52,6 +52,12 @@ class GuardedProbe final : public Probe {
   void failed(const StepInputs& inputs, const std::function<at::Tensor()>& compute, StepReport& report);
   /// At levels trace and watch: the step is recorded while it runs.
   bool records_steps() const { return options_.level >= Level::trace; }
+  /// Begins or ends to tell the recorder of what runs between steps, as the tape wants it.
+  void listen_for_tape();
+  /// Gradients divided by the loss scale by an op that is on record, with the gate's rounding.
+  void unscale_on_record(double loss_scale);
+  /// The update, if there was one, is over. For the tape.
+  void end_update();
   /// The gate; at levels that record, loss and gradients are described before they are unscaled.
   GateResult gate(const StepInputs& inputs, const at::Tensor& loss);
   /// The step's own recording as an incident's file. Before it is undone.
@@ -79,8 +85,10 @@ class GuardedProbe final : public Probe {
   std::function<NamedTensors()> optimizer_;
   GradientGate gate_;
   UndoLog undo_;
-  Recorder recorder_{{.keep_steps = 0}};
-  std::unique_ptr<StepRecording> recorded_;  ///< the step that runs
+  Recorder recorder_;
+  std::optional<ObserverSession> listening_;  ///< while there is a tape: also between steps
+  bool update_is_next_ = false;               ///< the tape has a gate, and not yet the end of its update
+  std::unique_ptr<StepRecording> recorded_;   ///< the step that runs
   HiddenDamage hidden_;
   StepRecord record_;
   StepJudge judge_;

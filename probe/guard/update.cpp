@@ -24,7 +24,8 @@ double dangerous_amax(const at::Tensor& parameter) {
 
 bool GuardedProbe::suspicious(std::int64_t step) const {
   if (options_.level == Level::watch || step < record_updates_until_ || !(std::abs(last_.lr) < 1e30))
-    return true;  // fp32 ends at 3.4e38
+    return true;                 // fp32 ends at 3.4e38
+  if (listening_) return false;  // the tape has it, and would end with a recording of its own
   for (const auto& [name, p] : parameters_)
     if (last_amax_ > dangerous_amax(p)) return true;
   return false;
@@ -41,7 +42,11 @@ std::string GuardedProbe::spoiled(std::int64_t step, const std::string& first_ba
 StepReport GuardedProbe::update(std::int64_t step, const std::function<void()>& work) {
   StepReport report;
   if (recording() && last_.step == step && suspicious(step)) return recorded_update(step, work);
-  work();
+  {
+    const PhaseScope phase(Phase::optimizer);
+    work();
+  }
+  end_update();
   if (after_update(step)) return report;
   report.gate = Gate::non_finite;
   report.state_corrupt = true;
@@ -51,6 +56,11 @@ StepReport GuardedProbe::update(std::int64_t step, const std::function<void()>& 
 
 StepReport GuardedProbe::recorded_update(std::int64_t step, const std::function<void()>& work) {
   StepReport report;
+  if (listening_) {
+    recorder_.cut_tape("an update was recorded by itself", /*every_step=*/false);
+    listening_.reset();
+    update_is_next_ = false;
+  }
   NamedTensors live, before;
   StepState state;
   safely("save", [&] {
@@ -110,6 +120,7 @@ StepReport GuardedProbe::recorded_update(std::int64_t step, const std::function<
 }
 
 bool GuardedProbe::after_update(std::int64_t step) {
+  const ObserverPause ours;
   if (!recording()) {
     corrupt_ = false;  // not looked at: the next bad step says
     return true;

@@ -92,8 +92,12 @@ void Recorder::lose() {
 
 void Recorder::stop() {
   const std::lock_guard lock(mutex_);
+  if (into_ != current_) return;  // what runs belongs to the tape alone already
   recording_ = updating_ = false;
   ops_between_ = 0;
+  if (!tape_ || !current_) return;
+  put_on_tape();
+  record_between();
 }
 
 bool Recorder::idle() {

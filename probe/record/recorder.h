@@ -83,7 +83,8 @@ class Recorder : public OpSink {
   /// What the steps on record read may have been overwritten unseen (by a graph that was captured): none of
   /// them can be asked for any more, and no more ops go into the one that runs.
   void lose();
-  /// No more ops go into the step; it can be asked for until it ends.
+  /// No more ops go into the step; it can be asked for until it ends. With a tape, what runs from here on
+  /// goes onto that alone.
   void stop();
   /// Recording stops. `keep`: the step stays until k later ones were begun.
   void end_step(bool keep);
@@ -122,13 +123,12 @@ class Recorder : public OpSink {
   at::Tensor last_non_finite();
 
   /// The gate of the step that runs, `number` as the program counts, was passed; its update, with this
-  /// learning rate, is next. `loss` (may be undefined) is what was seen as its loss, `value` its number. For
-  /// the tape alone.
-  void passed_gate(std::int64_t number, double rate, const at::Tensor& loss, double value);
+  /// learning rate, is next. `loss` (may be undefined) is what was seen as its loss. For the tape alone.
+  void passed_gate(const record::GateNote& note, const at::Tensor& loss);
   /// The update is over. For the tape alone.
   void updated();
   /// Something happened that is not on record: what was on tape is of no use any more (Tape::cut).
-  void cut_tape(const std::string& why);
+  void cut_tape(const std::string& why, bool every_step = true);
   /// The tape; null if there is none.
   record::Tape* tape() { return tape_.get(); }
   /// All that is on tape as one long step (Tape::whole), up to now. Null if there is nothing.
@@ -183,7 +183,7 @@ class Recorder : public OpSink {
   void about_to_write(record::Step& step, std::uint32_t slot);
   /// What ops go into is over: it goes onto the tape.
   void put_on_tape();
-  void end_tape(const std::string& why);
+  void end_tape(const std::string& why, bool every_step = true);
   /// The step is over, or may not be asked for any more: what runs until the next one goes onto the tape
   /// alone.
   void record_between();

@@ -27,14 +27,14 @@ void Recorder::record_between() {
   put_ = true;
 }
 
-void Recorder::cut_tape(const std::string& why) {
+void Recorder::cut_tape(const std::string& why, bool every_step) {
   const std::lock_guard lock(mutex_);
-  end_tape(why);
+  end_tape(why, every_step);
 }
 
-void Recorder::end_tape(const std::string& why) {
+void Recorder::end_tape(const std::string& why, bool every_step) {
   if (!tape_) return;
-  tape_->cut(why);
+  tape_->cut(why, every_step);
   if (into_ == current_) return;
   recording_ = false;
   into_ = current_;
@@ -59,14 +59,12 @@ void Recorder::note_for_tape(const OpTraits& op, const Frame& frame,
       step.reads.push_back({frame.op, output.toScalar().to<double>(), true});
 }
 
-void Recorder::passed_gate(std::int64_t number, double rate, const at::Tensor& loss, double value) {
+void Recorder::passed_gate(const record::GateNote& note, const at::Tensor& loss) {
   const std::lock_guard lock(mutex_);
   if (!tape_ || !tape_->running() || !into_ || !recording_) return;
   TapeMark mark;
   mark.op = static_cast<std::uint32_t>(into_->ops.size());
-  mark.step = number;
-  mark.rate = rate;
-  mark.loss_value = value;
+  mark.note = note;
   if (loss.defined() && can_record(loss)) {
     const std::uint32_t slot = into_->slots.find(loss.storage().unsafeGetStorageImpl());
     if (slot != record::SlotIndex::kMissing) {

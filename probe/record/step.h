@@ -92,14 +92,21 @@ struct HostRead {
   bool whole;  ///< a truth value or an integer
 };
 
+/// What is known of a gate that was passed, as TapeStep has it.
+struct GateNote {
+  std::int64_t step = 0;  ///< as the program counts
+  double rate = 0;        ///< learning rate of the update that is next
+  double loss = 0;        ///< what the gate saw as the loss, NaN for nothing
+  double clip = 0;        ///< the norm that the host clips the gradients to; 0: it doesn't
+  double grad_norm = 0;   ///< and theirs
+};
+
 /// A moment that a record of many steps has to know again: a gate was passed, or an update is over.
 struct TapeMark {
-  std::uint32_t op = 0;   ///< the first op after it
-  bool gate = true;       ///< false: the end of an update
-  std::int64_t step = 0;  ///< of a gate: its number as the program counts …
-  double rate = 0;        ///< … the learning rate of its update …
-  double loss_value = 0;  ///< … what was seen as its loss, NaN if nothing was …
-  std::uint32_t loss_op = UINT32_MAX, loss_slot = 0;  ///< … and the op that wrote it last, and where
+  std::uint32_t op = 0;                               ///< the first op after it
+  bool gate = true;                                   ///< false: the end of an update
+  GateNote note = {};                                 ///< of a gate: what is known of it …
+  std::uint32_t loss_op = UINT32_MAX, loss_slot = 0;  ///< … and the op that wrote its loss last, and where
 };
 
 /// What it took to record an update with the values that it overwrote.

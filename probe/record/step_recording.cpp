@@ -18,7 +18,8 @@ StepNames names_of(const StepState& state) {
 
 }  // namespace
 
-StepRecording::StepRecording(Recorder& recorder, const StepState& state, const RecordOptions& options)
+StepRecording::StepRecording(Recorder& recorder, const StepState& state, const RecordOptions& options,
+                             bool listens)
     : recorder_(recorder), names_(names_of(state)) {
   {
     auto generator = at::detail::getDefaultCPUGenerator();
@@ -32,6 +33,7 @@ StepRecording::StepRecording(Recorder& recorder, const StepState& state, const R
     names_.gradients.push_back({name, gradient.storage().unsafeGetStorageImpl(), {}});
   }
   recorder_.begin_step(state.step, options.watch);
+  if (!listens) return;
   auto session = ObserverSession::start(recorder_);
   if (session)
     observer_.emplace(std::move(session).value());
@@ -82,6 +84,20 @@ StepTables StepRecording::tables(const StepState& state) {
   for (const SeenTensor& gradient : gradients_) doc.gradients.push_back(tables.add(gradient));
   tables.finish(names_of(state));
   return tables;
+}
+
+std::shared_ptr<TapeRecording> StepRecording::tape(const StepState& state,
+                                                   std::unique_ptr<record::Step>& held,
+                                                   std::string& complaint) {
+  const auto tables_of = [&](record::Step& whole) {
+    StepTables tables(recorder_, whole);
+    tables.build(names_of(state));
+    if (loss_) tables.recording.doc.loss = tables.add(*loss_);
+    for (const SeenTensor& gradient : gradients_)
+      tables.recording.doc.gradients.push_back(tables.add(gradient));
+    return tables;
+  };
+  return tape_so_far(recorder_, held, tables_of, complaint);
 }
 
 Recording StepRecording::end(const StepState& state) {

@@ -9,6 +9,7 @@
 /// Begun, ended and destroyed on the thread that runs the step. One at a time in a process.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -22,8 +23,10 @@ namespace nanquest {
 
 class StepRecording {
  public:
-  /// Observes from here on. What `state` names is copied when something is about to overwrite it.
-  StepRecording(Recorder& recorder, const StepState& state, const RecordOptions& options);
+  /// Observes from here on. What `state` names is copied when something is about to overwrite it. `listens`
+  /// false: a session of the owner's tells `recorder` of ops, and goes on when this stops (for a tape).
+  StepRecording(Recorder& recorder, const StepState& state, const RecordOptions& options,
+                bool listens = true);
   ~StepRecording();
   StepRecording(const StepRecording&) = delete;
   StepRecording& operator=(const StepRecording&) = delete;
@@ -36,11 +39,14 @@ class StepRecording {
   void healthy();
   /// Of a watched step: an op's overflow changed a finite result, so far.
   bool hides_damage() { return recorder_.hides_damage(); }
-  /// The step as tables; `state` fills the header. They refer to memory of the recorder and of the program and
-  /// are right until either goes on. May be called again.
+  /// The step as tables; `state` fills the header. They refer to memory of the recorder and of the program
+  /// and are right until either goes on. May be called again.
   Recording end(const StepState& state);
   /// The same, independent of the program's memory; its data keep `recorder`, which is this recording's.
   Recording end_and_own(const StepState& state, const std::shared_ptr<const Recorder>& recorder);
+  /// The steps before it and itself (tape_so_far), with the names that `state` has.
+  std::shared_ptr<TapeRecording> tape(const StepState& state, std::unique_ptr<record::Step>& held,
+                                      std::string& complaint);
 
  private:
   StepTables tables(const StepState& state);

@@ -11,6 +11,7 @@
 /// and of the program, and is right only until either goes on (see own()).
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <unordered_map>
@@ -131,5 +132,13 @@ class StepTables {
   std::unordered_map<const c10::StorageImpl*, std::int32_t> more_;  // storages that only `add` met
   std::unordered_set<const void*> programs_, recorders_;            // whose memory data refer to
 };
+
+/// The recorder's tape up to now; `tables` makes those of its one long step, as far as StepTables::finish.
+/// Null where there is none, and where it can't be put together: `complaint` is a sentence about that, for it
+/// goes into the file of a step, which is worth more than those before it. `held` keeps what its values are.
+/// Never throws.
+std::shared_ptr<TapeRecording> tape_so_far(Recorder& recorder, std::unique_ptr<record::Step>& held,
+                                           const std::function<StepTables(record::Step&)>& tables,
+                                           std::string& complaint);
 
 }  // namespace nanquest

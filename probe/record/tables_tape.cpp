@@ -50,12 +50,14 @@ std::shared_ptr<TapeRecording> StepTables::tape() {
       continue;
     }
     // Several optimizers in one step: the update of the first has begun it, that of the last ends it.
-    if (!made->doc.steps.empty() && made->doc.steps.back().step == mark.step) continue;
+    if (!made->doc.steps.empty() && made->doc.steps.back().step == mark.note.step) continue;
     TapeStep& step = made->doc.steps.emplace_back();
-    step.step = mark.step;
+    step.step = mark.note.step;
     step.gate = row(mark.op);
-    step.rate = mark.rate;
-    step.loss_value = mark.loss_value;
+    step.rate = mark.note.rate;
+    step.loss_value = mark.note.loss;
+    step.clip = mark.note.clip;
+    step.grad_norm = mark.note.grad_norm;
     if (mark.loss_op == UINT32_MAX) continue;
     step.loss = loss_row(doc, row(mark.loss_op), mark.loss_slot);
     if (step.loss != kNone) step.loss_op = row(mark.loss_op);
@@ -66,6 +68,26 @@ std::shared_ptr<TapeRecording> StepTables::tape() {
   for (auto& [path, tensor] : recording.data) made->data.emplace_back(kTapePrefix + path, std::move(tensor));
   recording = {};
   return made;
+}
+
+std::shared_ptr<TapeRecording> tape_so_far(Recorder& recorder, std::unique_ptr<record::Step>& held,
+                                           const std::function<StepTables(record::Step&)>& tables,
+                                           std::string& complaint) {
+  std::string why;
+  try {
+    held = recorder.taped();
+    if (!held) return nullptr;
+    StepTables made = tables(*held);
+    made.finish({});  // what has a name is in its slot; what has none there the steps did not read
+    std::shared_ptr<TapeRecording> tape = made.tape();
+    const Status sound = check_tape(tape->doc);
+    if (sound) return tape;
+    why = sound.error().message;
+  } catch (const std::exception& e) {
+    why = e.what();
+  }
+  complaint = "the file is without its tape, which could not be put together: " + why;
+  return nullptr;
 }
 
 }  // namespace nanquest

@@ -83,10 +83,10 @@ void Tape::recount() {
   for (const auto& [address, bytes] : values) held_ += bytes;
 }
 
-void Tape::cut(std::string why) {
+void Tape::cut(std::string why, bool every_step) {
   if (anchors_.empty()) return;
   why_ = std::move(why);
-  futile_ = steps() < options_.futile ? futile_ + 1 : 0;
+  if (every_step) futile_ = steps() < options_.futile ? futile_ + 1 : 0;
   first_ += static_cast<std::int64_t>(stretches_.size());
   anchors_.clear();
   stretches_.clear();

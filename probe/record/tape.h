@@ -56,7 +56,9 @@ class Tape {
   /// The stretch is over, and its records stay here.
   void append(const Step& step);
   /// Nothing of what is on it is of use any more: `why`, in words that go on from "the tape was cut: ".
-  void cut(std::string why);
+  /// `every_step`: each step may well do it again, so that after `futile` such cuts there is no tape any
+  /// more.
+  void cut(std::string why, bool every_step = true);
 
   /// Steps whose gate was passed since the older anchor.
   int steps() const;

@@ -13,7 +13,8 @@
 namespace nanquest {
 
 inline constexpr int kFormatMajor = 2;
-inline constexpr int kFormatMinor = 3;  // 1: the healthy twin; 2: graphs of compiled regions; 3: the tape
+inline constexpr int kFormatMinor =
+    4;  // 1: the healthy twin; 2: graphs of compiled regions; 3: the tape; 4: its clips
 inline constexpr const char* kFormatName = "nanquest.snapshot";
 /// Name of the checksum of tensors (hash_bytes of probe/numerics/scan.h, defined in hash.h there); another
 /// one gets another name.
@@ -188,6 +189,11 @@ void visit_tape(File& file, Tape& tape) {
   t.number("loss", tape.steps, &TapeStep::loss);
   t.number("rate", tape.steps, &TapeStep::rate);
   t.number("loss_value", tape.steps, &TapeStep::loss_value);
+  if (file.has("clips", has_clips(tape))) {
+    auto clips = file.table("clips", "tape_clips");
+    clips.number("clip", tape.steps, &TapeStep::clip);
+    clips.number("grad_norm", tape.steps, &TapeStep::grad_norm);
+  }
   auto reads = file.table("reads", "tape_reads");
   reads.number("op", tape.reads, &TapeRead::op);
   reads.number("value", tape.reads, &TapeRead::value);

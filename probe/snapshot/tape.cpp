@@ -1,5 +1,6 @@
 #include "probe/snapshot/tape.h"
 
+#include <algorithm>
 #include <string>
 
 #include "probe/snapshot/check.h"
@@ -13,6 +14,11 @@ Error fault(const char* table, std::size_t row, const std::string& what) {
 }
 
 }  // namespace
+
+bool has_clips(const TapeDoc& tape) {
+  return std::any_of(tape.steps.begin(), tape.steps.end(),
+                     [](const TapeStep& step) { return step.clip != 0; });
+}
 
 Status check_tape(const TapeDoc& tape) {
   if (Status good = check_doc(tape.trace); !good)

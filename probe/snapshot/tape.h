@@ -21,6 +21,10 @@ struct TapeStep {
   std::int32_t loss = kNone;     ///< the tensor row of that op that is the loss
   double rate = 0;               ///< learning rate of its update
   double loss_value = 0;         ///< what the gate saw as its loss
+  /// Where the program clips its gradients by a norm that it read on the host (a C++ loop, by
+  /// StepReport::clip_coefficient): the norm it clips to, 0 elsewhere, and what the gradients' was. Since
+  /// format 2.4.
+  double clip = 0, grad_norm = 0;
 };
 
 /// A number that an op gave to the host.
@@ -37,6 +41,9 @@ struct TapeDoc {
   std::vector<TapeStep> steps;
   std::vector<TapeRead> reads;
 };
+
+/// Whether a step of it was clipped by the host.
+bool has_clips(const TapeDoc& tape);
 
 /// Where in a file the tape's tables and values are.
 inline constexpr const char* kTapePrefix = "tape/";

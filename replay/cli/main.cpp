@@ -194,7 +194,7 @@ void add_minimal(CLI::App& app, Arguments& a) {
 void add_rewind(CLI::App& app, Arguments& a) {
   CLI::App* rewind = subcommand(app, a, "rewind",
                                 "Run the steps before the incident again, from the tape in its file "
-                                "(nanquest run --tape), as they were "
+                                "(nanquest run --tape, nanquest-trainer --tape), as they were "
                                 "and with one thing changed",
                                 [&a] { return rewind_command(a.common, a.rewind); });
   add_common(*rewind, a.common, true);
@@ -202,10 +202,10 @@ void add_rewind(CLI::App& app, Arguments& a) {
   rewind
       ->add_option(
           "--set", a.rewind.changes,
-          "lr=*FACTOR, warmup=STEPS, clip=NORM, moments=reset, precision=fp32|bf16|fp64, undo=STEP "
-          "or skip=STEP, "
+          "lr=*FACTOR, warmup=STEPS, clip=NORM, moments=reset, precision=fp32|bf16|fp64, undo=STEP, "
+          "skip=STEP, and of fused optimizers beta1, beta2, eps, weight_decay and momentum=VALUE or *FACTOR; "
           "each a run of its own; repeatable (default: lr=*0.5, lr=*0.1, lr=*0.01, a warm-up as long as the "
-          "tape, clip=1, moments=reset, precision=fp32 where 16 bits were used, and the incident's "
+          "tape, clip=1, moments=reset, beta2=0.95 and eps=*100 of fused optimizers, precision=fp32 where 16 bits were used, and the incident's "
           "step skipped)")
       ->allow_extra_args(false)
       ->type_name("KEY=VALUE");

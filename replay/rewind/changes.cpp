@@ -3,9 +3,12 @@
 #include <ATen/ATen.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
+#include <string_view>
+#include <utility>
 
 #include "probe/tensor/tensor_scan.h"
 #include "replay/rewind/outside_writes.h"
@@ -16,7 +19,11 @@ namespace {
 
 constexpr const char* kKnown =
     "a tape can be run with lr=*FACTOR, warmup=STEPS, clip=NORM, moments=reset, precision=fp32|bf16|fp64, "
-    "undo=STEP and skip=STEP; anything else changes the program: nanquest rehearse";
+    "undo=STEP, skip=STEP and, where one operation is the update (fused optimizers), beta1, beta2, eps, "
+    "weight_decay and momentum=VALUE or *FACTOR; anything else changes the program: nanquest rehearse";
+
+/// Settings by the names that optimizers' operations have for them.
+constexpr std::array<std::string_view, 5> kNumbers = {"beta1", "beta2", "eps", "weight_decay", "momentum"};
 
 Error usage(const std::string& text, const std::string& what) {
   return {ErrorCode::usage, "--set " + text + ": " + what, kKnown};
@@ -113,6 +120,15 @@ Result<TapeChange> parse_change(const std::string& text, const SnapshotDoc& tape
       return usage(text, "no such precision");
     return made;
   }
+  if (std::find(kNumbers.begin(), kNumbers.end(), key) != kNumbers.end()) {
+    NumberChange number{.name = key, .factor = value.starts_with('*')};
+    const char* const begin = value.c_str() + (number.factor ? 1 : 0);
+    number.value = std::strtod(begin, &end);
+    if (end == begin || *end != '\0' || !std::isfinite(number.value) || number.value < 0)
+      return usage(text, "a number of 0 or more is wanted, or a factor: " + key + "=0.95, " + key + "=*0.5");
+    made.change.number = std::move(number);
+    return made;
+  }
   if (key == "undo") {
     const long long step = std::strtoll(value.c_str(), &end, 10);
     if (value.empty() || *end != '\0') return usage(text, "a step is wanted, undo=120");
@@ -135,6 +151,8 @@ std::vector<std::string> usual_changes(const TapeDoc& tape, std::int64_t bad_ste
                                       "clip=1",   "moments=reset"};
   if (has_format(tape.trace, DType::float16) || has_format(tape.trace, DType::bfloat16))
     changes.emplace_back("precision=fp32");
+  for (const auto& [name, value] : {std::pair{"beta2", "0.95"}, {"eps", "*100"}})
+    if (!places_of(tape.steps, tape.trace, name).empty()) changes.push_back(std::string(name) + "=" + value);
   for (const std::int64_t step : odd_steps(tape)) changes.push_back("undo=" + std::to_string(step));
   changes.push_back("skip=" + std::to_string(bad_step));
   return changes;

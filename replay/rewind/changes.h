@@ -20,14 +20,15 @@ struct TapeChange {
 
 /// "lr=*0.5" (every update is so much of what it was), "warmup=32" (updates grow to what they were over so
 /// many), "clip=1" (gradients of an update have at most that 2-norm together), "moments=reset" (what the
-/// optimizer keeps is zero at the anchor), "precision=fp32" (or bf16, fp64; every op), "undo=120" (what that
+/// optimizer keeps is zero at the anchor), "beta2=0.95" or "eps=*100" (beta1, weight_decay and momentum too:
+/// numbers.h), "precision=fp32" (or bf16, fp64; every op), "undo=120" (what that
 /// step writes into weights and moments outside of its update is taken back), "skip=131" (the incident's step
 /// is left out). `usage` for other words; they say what a tape can't change.
 Result<TapeChange> parse_change(const std::string& text, const SnapshotDoc& tape, std::int64_t bad_step);
 
 /// What is tried where nobody asks for anything else: three smaller rates, a warm-up as long as the tape, a
-/// clip at 1, moments reset, odd writes undone (odd_steps), fp32 where 16 bits were used, the incident's step
-/// left out.
+/// clip at 1, moments reset, another beta2 and eps where an operation has them, odd writes undone
+/// (odd_steps), fp32 where 16 bits were used, the incident's step left out.
 std::vector<std::string> usual_changes(const TapeDoc& tape, std::int64_t bad_step);
 
 /// The last bit of one element of one weight at the anchor, of the format that it is computed in, drawn by

@@ -35,6 +35,11 @@ bool copies(const OpRow& op) {
   return op.name == "aten::copy_" || op.name == "aten::_foreach_copy_";
 }
 
+/// torch.nn.utils.clip_grad_norm_: what gradients of that norm are multiplied by.
+double clip_factor(double largest, double norm) {
+  return std::min(1.0, largest / (norm + 1e-6));
+}
+
 /// A truth value or an integer; or a loss scaler's mark that a gradient was not finite, by which it decides
 /// although that is a real number.
 bool decides(const TraceGraph& graph, const TapeRead& read) {
@@ -79,6 +84,7 @@ class Watched {
       if (slower()) watch_other_writes(others);
       if (change_.undo && !undo(others)) return false;
     }
+    if (change_.number && !change_number(*change_.number)) return false;
     if ((slower() || change_.clip > 0) && updates_ == 0)
       return refuse("no update of a weight is on the tape");
     return true;
@@ -165,10 +171,18 @@ class Watched {
     }
   }
 
+  bool changes_anything() const {
+    return slower() || change_.clip > 0 || change_.undo || change_.number || !change_.slots.empty() ||
+           change_.precision != Precision::as_recorded;
+  }
+
   /// Before the update its gradients get a norm of at most `clip` together, by the formula of
-  /// torch.nn.utils.clip_grad_norm_. False: they are not known.
+  /// torch.nn.utils.clip_grad_norm_; and the factor by which the program itself clipped, where it read their
+  /// norm on the host so that its record is a number, becomes that of the norm they have now. False: they are
+  /// not known.
   bool clip(const StepSpan& span, const TapeStep& step) {
-    if (change_.clip <= 0) return true;
+    const bool again = step.clip > 0 && changes_anything();
+    if (change_.clip <= 0 && !again) return true;
     const Result<std::vector<TapeGradient>> gradients = gradients_of(graph_, span, step);
     if (!gradients) return refuse(gradients.error().message);
     if (gradients->empty()) return true;
@@ -177,17 +191,23 @@ class Watched {
       at(gradient.op, [held, entry = static_cast<std::size_t>(gradient.entry)](Written& written) {
         if (entry < written.size() && written[entry].defined()) held->push_back(written[entry]);
       });
-    at(step.gate - 1, [this, held](Written&) {
+    at(step.gate - 1, [this, held, step, again](Written&) {
+      if (held->empty()) return;
       std::vector<at::Tensor> norms;
       norms.reserve(held->size());
       for (const at::Tensor& gradient : *held)
-        norms.push_back(at::linalg_vector_norm(gradient, 2, c10::nullopt, false, at::kFloat));
-      const auto norm = at::linalg_vector_norm(at::stack(norms), 2).item<double>();
+        norms.push_back(at::linalg_vector_norm(gradient, 2, c10::nullopt, false, at::kDouble));
+      double norm = at::linalg_vector_norm(at::stack(norms), 2).item<double>(), factor = 1;
       longest_ = std::max(longest_, norm);
-      if (const double share = change_.clip / (norm + 1e-6); share < 1) {
-        for (at::Tensor& gradient : *held) gradient.mul_(share);
+      if (change_.clip > 0 && clip_factor(change_.clip, norm) < 1) {
+        factor = clip_factor(change_.clip, norm);
+        norm *= factor;
         ++clipped_;
       }
+      if (again) factor *= clip_factor(step.clip, norm) / clip_factor(step.clip, step.grad_norm);
+      // Norms of the same gradients differ in their last bits by the order of the sum.
+      if (std::abs(factor - 1) > 1e-12)
+        for (at::Tensor& gradient : *held) gradient.mul_(factor);
       held->clear();
     });
     return true;
@@ -235,6 +255,28 @@ class Watched {
         });
   }
 
+  /// `look` sees the op's arguments before it runs, and may exchange them.
+  void before(std::int32_t op, std::function<void(std::vector<c10::IValue>&)> look) {
+    auto& edit = reads_[op];
+    edit = [others = std::move(edit), look = std::move(look)](std::vector<c10::IValue>& stack) {
+      if (others) (void)others(stack);
+      look(stack);
+      return false;
+    };
+  }
+
+  /// False: no update takes such a number.
+  bool change_number(const NumberChange& number) {
+    const std::vector<NumberPlace> places = places_of(tape_.steps, doc_, number.name);
+    for (const NumberPlace& place : places)
+      before(place.op, [number, position = place.position](std::vector<c10::IValue>& stack) {
+        if (position < stack.size() && stack[position].isScalar())
+          stack[position] = number.of(stack[position].toScalar().to<double>());
+      });
+    return !places.empty() || refuse("no operation of an update takes " + number.name +
+                                     " as a number of its own (fused optimizers do): nanquest rehearse");
+  }
+
   /// False: the step writes nothing there.
   bool undo(const std::vector<OutsideWrite>& others) {
     const auto last = std::find_if(tape_.steps.begin(), tape_.steps.end(),
@@ -265,17 +307,14 @@ class Watched {
       element = in_list;
       break;
     }
-    auto& edit = reads_[other.write.op.row()];
-    edit = [kept, position, element, others = std::move(edit)](std::vector<c10::IValue>& stack) {
-      if (others) (void)others(stack);
+    before(other.write.op.row(), [kept, position, element](std::vector<c10::IValue>& stack) {
       const auto i = static_cast<std::size_t>(position);
-      if (position == kNone || i >= stack.size()) return false;
+      if (position == kNone || i >= stack.size()) return;
       const std::vector<at::Tensor> given = stack[i].isTensor()       ? std::vector{stack[i].toTensor()}
                                             : stack[i].isTensorList() ? stack[i].toTensorVector()
                                                                       : std::vector<at::Tensor>();
       if (element < given.size() && given[element].defined()) *kept = whole_memory(given[element]).clone();
-      return false;
-    };
+    });
     at(other.write.op.row(), [kept, entry = static_cast<std::size_t>(other.write.entry)](Written& written) {
       if (kept->defined() && entry < written.size() && written[entry].defined())
         whole_memory(written[entry]).copy_(*kept);
@@ -316,8 +355,8 @@ class Watched {
   void watch_decisions() {
     for (const TapeRead& read : tape_.reads) {
       if (!decides(graph_, read)) continue;
-      reads_[read.op] = [this, read](std::vector<c10::IValue>& stack) {
-        if (stack.empty() || !stack[0].isTensor()) return false;
+      before(read.op, [this, read](std::vector<c10::IValue>& stack) {
+        if (stack.empty() || !stack[0].isTensor()) return;
         const at::Tensor& asked = stack[0].toTensor();
         double now = std::nan("");
         if (stack.size() > 1 && stack[1].isTensor())
@@ -325,10 +364,9 @@ class Watched {
         else if (asked.defined() && asked.numel() == 1)
           now = asked.to(at::kDouble).item<double>();
         else
-          return false;
+          return;
         otherwise_ = read.whole ? now != read.value : (now == 0) != (read.value == 0);
-        return false;
-      };
+      });
       at(read.op, [this, read](Written&) {
         if (!otherwise_) return;
         run_.ended_itself = true;

@@ -16,6 +16,7 @@
 
 #include "probe/snapshot/tape.h"
 #include "probe/trace/graph.h"
+#include "replay/rewind/numbers.h"
 #include "replay/trace/replayer.h"
 #include "replay/verdict/rehearsal.h"
 
@@ -41,6 +42,8 @@ class TapeRunner {
     std::int64_t warmup = 0;
     /// Largest 2-norm of an update's gradients together; longer ones are scaled down to it. 0: any.
     double clip = 0;
+    /// A setting of the optimizer that is another one.
+    std::optional<NumberChange> number = {};
     /// What this step writes into weights and the optimizer's state outside of its update is taken back, also
     /// where it comes again.
     std::optional<std::int64_t> undo = {};

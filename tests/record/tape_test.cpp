@@ -27,7 +27,7 @@ struct Training {
   void step(Recorder& recorder, int number) {
     recorder.begin_step(number);
     const at::Tensor loss = net.step();
-    recorder.passed_gate(number, 0.1, loss, 0);
+    recorder.passed_gate({.step = number, .rate = 0.1}, loss);
     recorder.begin_update(/*keep_values=*/false);
     {
       const at::NoGradGuard no_grad;

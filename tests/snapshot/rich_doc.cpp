@@ -115,7 +115,8 @@ TapeDoc rich_tape() {
   tape.trace.history_samples.clear();
   tape.trace.slots[0].data = "tape/trace/slot_data/000000";
   tape.trace.ops[1].host_data = "tape/trace/host_data/000001";
-  tape.steps = {{7'999'999'999, 1, 1, 0, 1, 3e-4, 2.5}, {8'000'000'000, 2, kNone, kNone, kNone, -0.0, kNaN}};
+  tape.steps = {{7'999'999'999, 1, 1, 0, 1, 3e-4, 2.5},
+                {8'000'000'000, 2, kNone, kNone, kNone, -0.0, kNaN, 1.0, 1.5}};
   tape.reads = {{0, kInf, false}, {1, 1, true}};
   return tape;
 }

@@ -176,6 +176,8 @@ void expect_same_tape(const TapeDoc& got, const TapeDoc& want) {
         EXPECT_EQ(a.loss, b.loss);
         expect_double(a.rate, b.rate, "tape.rate");
         expect_double(a.loss_value, b.loss_value, "tape.loss_value");
+        expect_double(a.clip, b.clip, "tape.clip");
+        expect_double(a.grad_norm, b.grad_norm, "tape.grad_norm");
       });
   expect_rows(
       "tape/reads", got.reads, want.reads, +[](const TapeRead& a, const TapeRead& b) {

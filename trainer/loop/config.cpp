@@ -77,6 +77,9 @@ void declare(SettingList& list, LoopConfig& c) {
   list.add("accumulation", c.micro_batches, "parts the batch is computed in");
   list.group("Guard");
   list.add("level", c.level, "how much the probe does", Words<Level>(kLevels));
+  list.add(
+      "tape", c.tape,
+      "steps before an incident that its file holds, for nanquest-replay rewind; at level trace (0 = none)");
   list.add("on-incident", c.policy, "what follows a non-finite step", Words<Policy>(kPolicies)).alias =
       "policy";
   list.add("lr-backoff", c.lr_backoff, "factor on the learning rate that the fp32 fallback leaves behind");
@@ -92,7 +95,7 @@ void declare(SettingList& list, LoopConfig& c) {
            "damage on purpose, to try a policy: nan-loss@BATCH, inf-grad@BATCH, with xCOUNT and :amp "
            "(only in low precision)");
   list.incidental({"run-dir", "resume", "steps", "epochs", "stop-after", "save-every", "save-minutes",
-                   "keep-last", "eval-every", "eval-windows", "level", "inject", "metrics-every",
+                   "keep-last", "eval-every", "eval-windows", "level", "tape", "inject", "metrics-every",
                    "metrics-csv", "prefetch"});
 }
 
@@ -112,6 +115,10 @@ Status check(const LoopConfig& c) {
   if (!(c.grad_clip >= 0)) return wrong("grad-clip must not be negative", "0 switches clipping off");
   if (!(c.save_minutes >= 0)) return wrong("save-minutes must not be negative", "0 saves by steps only");
   if (c.keep_last < 1) return wrong("keep-last must be at least 1", "try 3");
+  if (c.tape < 0 || c.tape > 100'000)
+    return wrong("tape must be between 0 and 100000 steps", "64 is usual; 0 keeps none");
+  if (c.tape > 0 && c.level != Level::trace)
+    return wrong("a tape is kept at level trace alone", "add --level trace, or leave out --tape");
   if (c.metrics_every < 0) return wrong("metrics-every must not be negative", "0 writes no metrics");
   return {};
 }

@@ -55,6 +55,7 @@ struct LoopConfig : LadderOptions {
   at::ScalarType amp = at::kFloat;  ///< kHalf, kBFloat16, or kFloat for none
   std::string run_dir = "nanquest-run";
   Level level = Level::guard;
+  std::int64_t tape = 0;  ///< steps that stay on record without a gap (ProbeOptions::tape); 0 = none
   bool resume = false;
   std::uint64_t seed = 42;                      ///< of the run
   std::map<std::string, std::string> settings;  ///< all settings as text, for the manifest

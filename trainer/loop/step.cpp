@@ -63,6 +63,7 @@ StepReport Trainer::attempt(const Batch& batch, at::ScalarType format) {
   inputs.step = counters_.optimizer_step;
   inputs.lr = next_lr();
   inputs.loss_scale = ladder_.loss_scale();
+  inputs.clip_norm = config_.grad_clip;
   inputs.sample_ids = batch.ids;
   inputs.sample_texts = batch.texts;
   const std::int64_t count = task_->loss_count(batch);

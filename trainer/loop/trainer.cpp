@@ -100,6 +100,7 @@ Status Trainer::open_probe() {
   ProbeOptions options;
   options.run_dir = config_.run_dir;
   options.level = config_.rehearsal ? Level::off : config_.level;
+  options.tape = config_.rehearsal ? 0 : static_cast<int>(config_.tape);
   options.resume = config_.resume;
   options.min_loss_scale = config_.scaler.floor;
   options.config = config_.settings;

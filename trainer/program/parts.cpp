@@ -257,6 +257,15 @@ Parts::Parts(ModelKind model_kind) : kind(model_kind) {
                  "qk-clip has nothing to scale with qk-norm: a norm takes the scale out again",
                  "give one of the two"};
   });
+  list.check([this]() -> Status {
+    const bool by_host = clips.module_clip > 0 || clips.qk_clip > 0 || clips.zclip || clips.spam;
+    if (loop.tape == 0 || !by_host) return {};
+    return Error{
+        ErrorCode::usage,
+        "module-clip, zclip, spam and qk-clip compute on the host what a tape can't compute again for "
+        "another learning rate",
+        "leave them out, or the tape: nanquest-trainer rehearse needs none"};
+  });
 }
 
 ModelKind kind_of(const std::map<std::string, std::string>& settings) {
