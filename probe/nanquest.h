@@ -40,6 +40,7 @@
 #include "probe/numerics/hash.h"
 #include "probe/observe/module_scope.h"
 #include "probe/observe/nvtx.h"
+#include "probe/observe/observer_pause.h"
 #include "probe/observe/step_scope.h"
 #include "probe/snapshot/atomic_file.h"
 #include "probe/snapshot/model.h"

@@ -14,6 +14,7 @@
 #include <string_view>
 
 #include "probe/base/result.h"
+#include "probe/observe/observer_pause.h"
 #include "probe/observe/op_traits.h"
 
 namespace nanquest {
@@ -92,17 +93,5 @@ void close_region(c10::ArrayRef<const c10::IValue> outputs);
 
 /// True while this thread is inside an op that a sink was shown the start of.
 bool inside_observed_op();
-
-/// ATen calls of this thread are not observed while one of these lives. May nest.
-class ObserverPause {
- public:
-  ObserverPause();
-  ~ObserverPause();
-  ObserverPause(const ObserverPause&) = delete;
-  ObserverPause& operator=(const ObserverPause&) = delete;
-
- private:
-  bool before_;
-};
 
 }  // namespace nanquest

@@ -7,6 +7,7 @@
 
 #include "probe/trace/names.h"
 #include "replay/blame/suspects.h"
+#include "replay/case/values.h"
 #include "replay/cause/trend.h"
 
 namespace nanquest {
@@ -196,6 +197,17 @@ std::vector<Growth> find_growth(const SnapshotDoc& doc, const LayerFilter& is_of
   std::stable_sort(found.begin(), found.end(),
                    [](const Growth& a, const Growth& b) { return a.bits > b.bits; });
   return found;
+}
+
+std::string words(const Growth& g) {
+  return g.what + " grew from " + number_text(g.first) + " to " + number_text(g.last) + " over the last " +
+         std::to_string(g.series.size()) + " steps";
+}
+
+std::string weights_grew(const std::vector<Growth>& growth) {
+  const auto found =
+      std::find_if(growth.begin(), growth.end(), [](const Growth& g) { return is_of_weights(g.what); });
+  return found == growth.end() ? "" : words(*found);
 }
 
 std::optional<RateJump> find_rate_jump(const SnapshotDoc& doc) {

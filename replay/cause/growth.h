@@ -48,6 +48,11 @@ std::set<std::string> layers_aside(const TraceGraph& graph, OpId op);
 /// all are.
 std::vector<Growth> find_growth(const SnapshotDoc& doc, const LayerFilter& is_of_interest = {});
 
+/// "weight_amax of blocks.1.mlp grew from 1.4 to 3.4 over the last 64 steps"
+std::string words(const Growth& growth);
+/// The same of the first that is of weights; "" if there is none.
+std::string weights_grew(const std::vector<Growth>& growth);
+
 /// A learning rate that stands out.
 struct RateJump {
   std::int64_t step = 0;  ///< whose update was made with it

@@ -88,10 +88,9 @@ void judge_precision(const Case& c, bool not_computed, Verdict& v) {
   } else if (cured && !growth.empty()) {
     v.precision.verdict = PrecisionVerdict::delayed;
     v.explanation +=
-        " The step is finite in " + std::string(in_fp32 ? "fp32" : "fp64") + ", but " + growth.front().what +
-        " grew from " + number_text(growth.front().first) + " to " + number_text(growth.front().last) +
-        " over the last " + std::to_string(growth.front().series.size()) +
-        " steps: a wider format delays this, and the root is likely what makes values grow (learning rate, "
+        " The step is finite in " + std::string(in_fp32 ? "fp32" : "fp64") + ", but " +
+        words(growth.front()) +
+        ": a wider format delays this, and the root is likely what makes values grow (learning rate, "
         "warm-up, a missing normalisation).";
     v.advice += (v.advice.empty() ? "" : " ") + root_advice(v.advice.empty());
     v.not_tested.emplace_back(

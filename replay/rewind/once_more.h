@@ -2,8 +2,8 @@
 /// the incident has somewhere to go on.
 ///
 /// What the steps carry from one to the next (weights, moments, buffers) goes on from where it is; batches,
-/// masks and numbers that the host computed are those of the tape again. The incident's own step does not
-/// come again. Plain tables, no torch.
+/// masks and numbers that the host computed are those of the tape again (but for the learning rate, which
+/// run_again.h takes on from the last). The incident's own step does not come again. Plain tables, no torch.
 #pragma once
 
 #include <cstdint>

@@ -85,6 +85,7 @@ Result<Rehearsal> Rewind::try_changes(const RewindPlan& plan, c10::Device device
   r.program = "nanquest-replay rewind";
   r.began = "the tape's beginning, step " + std::to_string(first);
   r.as_recorded = true;
+  r.growth = plan.growth;
   r.again = last + 1;
   auto runner = TapeRunner::make(once_more(tape_, beyond), data_, step_);
   if (!runner) return runner.error();

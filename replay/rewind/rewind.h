@@ -30,6 +30,7 @@ struct RewindPlan {
   std::vector<std::string> changes = {};  ///< as parse_change; empty: usual_changes
   std::int64_t placebos = 8;
   std::int64_t steps = kVerified;  ///< beyond the incident, at most
+  std::string growth = {};         ///< Rehearsal::growth
 };
 
 class Rewind {

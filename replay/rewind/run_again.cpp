@@ -69,6 +69,8 @@ class Watched {
       if (doc_.slots[i].origin == SlotOrigin::parameter && dtype_is_float(doc_.slots[i].dtype))
         weights_.push_back(static_cast<std::int32_t>(i));
     watch_decisions();  // before a step is counted: its last op may ask
+    shortens_ = slower() || std::any_of(tape_.steps.begin(), tape_.steps.end(),
+                                        [this](const TapeStep& step) { return rate_again(step) != 1; });
     const std::vector<StepSpan> spans = spans_of(tape_);
     for (std::size_t s = 0; s < spans.size(); ++s) {
       const TapeStep& step = tape_.steps[s];
@@ -79,9 +81,9 @@ class Watched {
         return false;
       at(spans[s].end - 1, [this, step](Written&) { step_is_over(step.step); });
     }
-    if (slower() || change_.undo) {
+    if (shortens_ || change_.undo) {
       const std::vector<OutsideWrite> others = outside_writes(graph_, tape_.steps, spans);
-      if (slower()) watch_other_writes(others);
+      if (shortens_) watch_other_writes(others);
       if (change_.undo && !undo(others)) return false;
     }
     if (change_.number && !change_number(*change_.number)) return false;
@@ -122,6 +124,14 @@ class Watched {
   }
 
   bool slower() const { return change_.rate != 1 || change_.warmup > 0; }
+
+  /// Steps that come a second time behind the incident (once_more) go on at the rate that the tape ended
+  /// with: a program does not begin its warm-up again. What their updates are multiplied with for that.
+  double rate_again(const TapeStep& step) const {
+    const double of_end = runner_.rate_of_end_;
+    const bool again = step.step > runner_.bad_step_ && step.rate > 0 && std::isfinite(step.rate);
+    return again && of_end > 0 ? of_end / step.rate : 1;
+  }
 
   void nothing_to_clip() {
     run_ = {.kind = run_.kind, .change = run_.change, .first_step = run_.first_step};
@@ -217,7 +227,7 @@ class Watched {
   bool watch_update(const TapeStep& step) {
     const double warm =
         change_.warmup > 0 ? static_cast<double>(updates_ + 1) / static_cast<double>(change_.warmup) : 1;
-    const double share = change_.rate * std::min(warm, 1.0);
+    const double share = change_.rate * std::min(warm, 1.0) * rate_again(step);
     bool any = false;
     for (const std::int32_t slot : weights_) {
       const std::vector<TraceGraph::Write>& writes = graph_.writes(SlotId{slot});
@@ -230,13 +240,14 @@ class Watched {
       if (begin == end) continue;
       any = true;
       const TraceGraph::Write last = *std::prev(end);
-      if (slower() && copies(graph_.op(last.op)))
+      const bool copied = copies(graph_.op(last.op));
+      if (slower() && copied)
         return refuse("the weights are copies of others, which the tape does not know as such");
       const auto entry = static_cast<std::size_t>(last.entry);
-      at(last.op.row(), [this, step, slot, entry, share](Written& written) {
+      at(last.op.row(), [this, step, slot, entry, share, copied](Written& written) {
         if (entry >= written.size() || !written[entry].defined()) return;
         at::Tensor weight = whole_memory(written[entry]);
-        if (slower()) shorten(slot, weight, share);
+        if (shortens_ && !copied) shorten(slot, weight, share);
         if (trace::badness(weight).any) bad(step.step, "the update made " + name_of(slot) + " non-finite");
       });
     }
@@ -392,7 +403,7 @@ class Watched {
   std::int64_t updates_ = 0;  // that write a weight
   std::int64_t clipped_ = 0;
   double longest_ = 0;  // norm of an update's gradients
-  bool otherwise_ = false, told_left_out_ = false;
+  bool shortens_ = false, otherwise_ = false, told_left_out_ = false;
 };
 
 Result<TapeRunner> TapeRunner::make(TapeDoc tape, const std::map<std::string, at::Tensor>& data,
@@ -403,6 +414,8 @@ Result<TapeRunner> TapeRunner::make(TapeDoc tape, const std::map<std::string, at
   runner.graph_ = std::make_shared<const TraceGraph>(runner.doc());
   runner.bad_step_ = bad_step;
   runner.left_out_ = left_out;
+  for (const TapeStep& step : runner.tape_.steps)
+    if (step.step <= bad_step && step.rate > 0 && std::isfinite(step.rate)) runner.rate_of_end_ = step.rate;
   return runner;
 }
 

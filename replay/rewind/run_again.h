@@ -63,6 +63,7 @@ class TapeRunner {
   std::shared_ptr<const TraceGraph> graph_;
   TapeDoc tape_;  ///< without its trace, which the replayer has
   std::int64_t bad_step_ = 0;
+  double rate_of_end_ = 0;  ///< the last learning rate up to there, 0 if none is known
   std::optional<std::int64_t> left_out_;
 };
 

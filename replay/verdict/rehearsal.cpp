@@ -26,6 +26,7 @@ constexpr std::array kPrices = std::to_array<Price>(
      {"zclip", "DIVERGENCE", 3},        {"spam", "DIVERGENCE", 3},      {"z-loss", "DIVERGENCE", 3},
      {"qk-clip", "DIVERGENCE", 3},      {"qk-norm", "DIVERGENCE", 3},   {"moments", "BAD_STATE", 4},
      {"undo", "BAD_STATE", 1}});
+constexpr std::string_view kWider = "PRECISION";
 constexpr Price kOther = {"", "UNKNOWN", 5};
 
 /// The dearest part of "lr=*0.5,clip=1".
@@ -100,9 +101,13 @@ std::string doubt_of(const Rehearsal& r, const Baseline& baseline) {
   if (*unchanged.failed_step != r.step && *unchanged.failed_step != r.step + 1)
     return "the unchanged run goes bad at step " + std::to_string(*unchanged.failed_step) + ", not at " +
            recorded + " as recorded";
-  for (const RehearsedRun* run : baseline.runs)
-    if (!run->failed_step)
-      return "with " + run->change + " changed it does not go bad: the failure hangs on a last bit";
+  for (const RehearsedRun* run : baseline.runs) {
+    if (run->failed_step) continue;
+    if (run->ended_itself && run->end() <= r.step)
+      return "with " + run->change + " changed the run ends before " + recorded +
+             (run->failure.empty() ? "" : ": " + run->failure);
+    return "with " + run->change + " changed it does not go bad: the failure hangs on a last bit";
+  }
   return "";
 }
 
@@ -167,6 +172,7 @@ void judge_run(const Rehearsal& r, RehearsedRun& run, const Baseline& b, bool cl
                  : !low          ? "stays finite, but learns less"
                                  : run.doubt;
   }
+  if (run.remark.empty() && run.kind == RehearsedKind::change && run.ended_itself) run.remark = run.failure;
   if (run.remark.empty() && run.kind == RehearsedKind::change && !(run.end_mean < first_mean))
     run.remark = "its loss at the end is not below that at the beginning";
 }
@@ -184,12 +190,16 @@ std::string explain(const Rehearsal& r, const RehearsedRoot& root) {
   const std::string bad =
       "unchanged the run goes bad at step " + std::to_string(*r.runs.front().failed_step) + placebos;
   if (root.change.empty()) return bad + "; nothing of what was tried cures it";
+  const bool wider =
+      root.cause != kWider && std::any_of(root.cured.begin(), root.cured.end(),
+                                          [](const std::string& c) { return price_of(c).cause == kWider; });
   return bad + "; with " + root.change + " it goes on for " + std::to_string(root.steps) +
          " steps past that and learns" +
          (root.verified ? ""
           : r.again
               ? ", on the batches of the steps before once more (which is no proof for the run: rehearse it)"
-              : " (too few to be sure of the run)");
+              : " (too few to be sure of the run)") +
+         (wider && !r.growth.empty() ? "; " + r.growth + ", which a wider format only outlasts" : "");
 }
 
 RehearsedRoot root_of(const Rehearsal& r, const Baseline& b) {
@@ -201,7 +211,8 @@ RehearsedRoot root_of(const Rehearsal& r, const Baseline& b) {
     root.tried.push_back(run.change);
     if (!run.cures) continue;
     root.cured.push_back(run.change);
-    const Price price = price_of(run.change);
+    Price price = price_of(run.change);
+    if (price.cause == kWider && !r.growth.empty()) price.price = kOther.price;
     if (price.price >= cheapest.price) continue;
     cheapest = price;
     root.change = run.change;

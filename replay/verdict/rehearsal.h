@@ -73,6 +73,9 @@ struct Rehearsal {
   /// From this step on batches are those of the steps before once more (nanquest-replay rewind, which has no
   /// others): such steps may cure, and verify nothing for the run.
   std::optional<std::int64_t> again = {};
+  /// How weights grew over the steps before the incident, in words ("weight_amax of mlp grew from 1.4 to 3.4
+  /// over the last 64 steps"); "" if they didn't, or nobody looked.
+  std::string growth = {};
   std::vector<RehearsedRun> runs = {};  ///< as they were made, the unchanged one first
 
   // By `judge`
@@ -98,7 +101,8 @@ struct Rehearsal {
 /// - It cures if all three, and whoever made it has no doubt. That is verified for the run with 64 good steps
 /// past the latest failure, of which none may be on batches that came before (Rehearsal::again).
 /// - The root is named after the cheapest change that cures: precision before data before the optimizer's
-/// settings.
+/// settings. But a wider format only outlasts weights that grow (`growth`): there precision comes behind a
+/// setting of the optimizer that cures as well.
 void judge(Rehearsal& rehearsal);
 
 /// A table for people, with a line about the root; ends with a newline.

@@ -116,6 +116,7 @@ std::string to_json(const Rehearsal& r) {
                      {"horizon", r.horizon},
                      {"as_recorded", or_null(r.as_recorded)},
                      {"again", or_null(r.again)},
+                     {"growth", r.growth},
                      {"runs", runs},
                      {"spread", {{"failed_steps", r.failed_steps}, {"loss", numbers(r.loss)}}},
                      {"root", r.root ? root_json(*r.root) : Ordered(nullptr)},
@@ -146,6 +147,7 @@ Result<Rehearsal> rehearsal_from_json(const std::string& text) {
   fields.take("horizon", r.horizon);
   fields.take("as_recorded", r.as_recorded);
   fields.take("again", r.again);
+  fields.take("growth", r.growth);
   fields.list("runs", [&](const Fields& f) { r.runs.push_back(run_from(f)); });
   fields.object("spread", [&](const Fields& f) {
     f.take("failed_steps", r.failed_steps);

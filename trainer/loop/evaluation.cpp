@@ -11,6 +11,7 @@ namespace nanquest::trainer {
 
 std::vector<Metric> Trainer::evaluate() {
   const NvtxRange range("evaluate");
+  const ObserverPause measuring;
   if (prefetcher_) prefetcher_->settle();
   const at::NoGradGuard no_grad;
   const AutocastGuard autocast(config_.device.type(), ladder_.run_format());

@@ -118,11 +118,14 @@ StepReport Trainer::apply(const StepReport& report) {
   const NvtxRange range("optimizer");
   const bool may_clip = config_.grad_clip > 0 && report.grad_norm > 0;
   const double factor = may_clip ? report.clip_coefficient(config_.grad_clip) : 1.0;
-  if (counters_.optimizer_step == 0)
-    for (const std::string& remark : gradient_remarks(optimizer_->parameters(), ladder_.format()))
-      say(remark);
   std::optional<UpdateWatch> watch;
-  if (at_full_rate()) watch.emplace(optimizer_->parameters());
+  {
+    const ObserverPause measuring;
+    if (counters_.optimizer_step == 0)
+      for (const std::string& remark : gradient_remarks(optimizer_->parameters(), ladder_.format()))
+        say(remark);
+    if (at_full_rate()) watch.emplace(optimizer_->parameters());
+  }
   const auto work = [&] {
     if (factor < 1.0) optimizer_->scale_gradients(factor);
     optimizer_->step(next_lr());
@@ -137,6 +140,7 @@ StepReport Trainer::apply(const StepReport& report) {
   const auto tell = [&](const std::optional<std::string>& remark) {
     if (remark) say(*remark);
   };
+  const ObserverPause measuring;
   if (watch) tell(watch->look(optimizer_->parameters()));
   if (config_.grad_clip > 0) tell(clip_watch_.add(factor < 1.0));
   return report_of_update;
@@ -148,6 +152,7 @@ void Trainer::pass_batch() {
 }
 
 Status Trainer::after_step(StepEvent event, const Batch& batch) {
+  const ObserverPause measuring;
   const std::int64_t step = event.step, tokens = task_->loss_count(batch);
   event.tokens_per_second = event.seconds > 0 ? static_cast<double>(tokens) / event.seconds : 0;
   pass_batch();

@@ -142,6 +142,24 @@ TEST(Rehearsal, TheRootIsTheCheapestThatCures) {
       << "what that says nobody knows";
 }
 
+TEST(Rehearsal, AWiderFormatOnlyOutlastsWeightsThatGrow) {
+  const auto grown = [](std::vector<RehearsedRun> changes) {
+    Rehearsal r = rehearsal(std::move(changes));
+    r.growth = "weight_amax of mlp grew from 1.4 to 3.4 over the last 64 steps";
+    judge(r);
+    return *r.root;
+  };
+  const RehearsedRoot both = grown({change("precision=fp32", 180, false), change("lr=*0.1", 180, false)});
+  EXPECT_EQ(both.cause, "DIVERGENCE");
+  EXPECT_EQ(both.change, "lr=*0.1");
+  EXPECT_NE(
+      both.explanation.find("mlp grew from 1.4 to 3.4 over the last 64 steps, which a wider format only"),
+      std::string::npos);
+  // Where nothing else cures, the format is what is left.
+  EXPECT_EQ(grown({change("precision=fp32", 180, false), change("lr=*0.1", 100, true)}).cause, "PRECISION");
+  EXPECT_EQ(grown({change("precision=fp32", 180, false), change("skip=100", 180, false)}).cause, "BAD_DATA");
+}
+
 TEST(Rehearsal, NothingIsClaimedWhereTheFailureIsNotCertain) {
   const auto doubt = [](Rehearsal r) {
     r.runs.push_back(change("lr=*0.5", 180, false));
@@ -161,6 +179,13 @@ TEST(Rehearsal, NothingIsClaimedWhereTheFailureIsNotCertain) {
   placebo.runs[2] = run_of(RehearsedKind::placebo, "the last bit of w[2], seed 2", 165, false, 0.0099999);
   EXPECT_EQ(doubt(placebo),
             "with the last bit of w[2], seed 2 changed it does not go bad: the failure hangs on a last bit");
+  Rehearsal other = rehearsal({});
+  other.runs[2] = run_of(RehearsedKind::placebo, "the last bit of w[2], seed 2", 80, false);
+  other.runs[2].ended_itself = true;
+  other.runs[2].failure = "the program would have decided otherwise";
+  EXPECT_EQ(doubt(other),
+            "with the last bit of w[2], seed 2 changed the run ends before step 100: the program would have "
+            "decided otherwise");
   Rehearsal broken = rehearsal({});
   broken.runs[0].not_tried = "no memory";
   EXPECT_EQ(doubt(broken), "the unchanged run could not be made: no memory");
@@ -195,6 +220,7 @@ TEST(Rehearsal, ThereAndBackAsAFile) {
   Rehearsal r = rehearsal({change("lr=*0.5", 180, false)});
   r.snapshot = "step-00000100.r0.h5";
   r.as_recorded = true;
+  r.growth = "weight_amax of mlp grew";
   r.runs.back().losses[3] = std::nan("");
   const std::string text = to_json(r);
   const auto j = nlohmann::json::parse(text);
