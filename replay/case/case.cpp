@@ -12,7 +12,7 @@ namespace {
 
 bool wrote_bad(const OpOutcome& outcome) {
   return std::any_of(outcome.written.begin(), outcome.written.end(),
-                     [](const StatsRow& s) { return s.nan + s.pos_inf + s.neg_inf > 0; });
+                     [](const StatsRow& s) { return s.non_finite() > 0; });
 }
 
 /// How many calls an op on lists is, whose lists belong together element by element, unlike those of cat or

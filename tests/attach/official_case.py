@@ -20,18 +20,24 @@ from attached import HERE, PACKAGES, PackagesTest
 CACHE = pathlib.Path(os.environ.get("NANQUEST_CACHE") or pathlib.Path.home() / ".cache" / "nanquest")
 OFFICIAL = pathlib.Path(os.environ.get("NANQUEST_OFFICIAL") or CACHE / "official")
 LAUNCH = ("-m", "accelerate.commands.launch", "--num_machines", "1", "--mixed_precision", "no", "--dynamo_backend", "no")
+TORCHRUN = ("-m", "torch.distributed.run", "--nproc-per-node", "2", "--rdzv-backend", "c10d", "--rdzv-endpoint", "localhost:0")
 TWO = (*LAUNCH, "--multi_gpu", "--num_processes", "2")  # on CPUs, as the program is told; without MPI that is the way
 ONE = (*LAUNCH, "--cpu", "--num_processes", "1")
 QUIET = ("--report_to", "none", "--logging_steps", "1", "--use_cpu", "True", "--disable_tqdm", "True")
+
+
+def own_packages():
+    """Folders `packages*`: what programs need besides the test packages."""
+    return sorted(OFFICIAL.glob("packages*"))
 
 
 def needs(program, *packages):
     """Skips where a program or a package is not to be had."""
     if not (OFFICIAL / program).exists():
         return unittest.skip(f"{OFFICIAL / program} is not there")
-    places = [OFFICIAL / "packages", pathlib.Path(PACKAGES or os.devnull)]
+    places = [*own_packages(), pathlib.Path(PACKAGES or os.devnull)]
     missing = [name for name in packages if not any((place / name).exists() for place in places)]
-    return unittest.skipIf(missing, f"{', '.join(missing)}: not in {OFFICIAL / 'packages'}, nor in NANQUEST_TEST_PACKAGES")
+    return unittest.skipIf(missing, f"{', '.join(missing)}: not in {OFFICIAL / 'packages'}*, nor in NANQUEST_TEST_PACKAGES")
 
 
 def steps_of(told):
@@ -52,6 +58,7 @@ def finite(step):
 
 class OfficialTest(PackagesTest):
     hub = None
+    accelerators = 0  # so many processors stand in for as many accelerators, for programs that want some (official/witness)
     home = "home"  # of what datasets prepares and finds again by its name alone
 
     @classmethod
@@ -78,7 +85,9 @@ class OfficialTest(PackagesTest):
 
     def environment(self, **more):
         found = super().environment()
-        found["PYTHONPATH"] = os.pathsep.join([found["PYTHONPATH"], str(OFFICIAL / "packages")])
+        if self.accelerators:
+            found.update(ACCELERATORS=str(self.accelerators), PYTHONPATH=os.pathsep.join([str(HERE / "official" / "witness"), found["PYTHONPATH"]]))
+        found["PYTHONPATH"] = os.pathsep.join([found["PYTHONPATH"], *map(str, own_packages())])
         home = str(self.shared / self.home)
         return {**found, "HF_DATASETS_OFFLINE": "1", "HF_HOME": home, "TOKENIZERS_PARALLELISM": "false", "NO_COLOR": "1",
                 "CUDA_VISIBLE_DEVICES": "", "PL_USE_MOCKED_MNIST": "1", **more}
@@ -147,3 +156,6 @@ class OfficialTest(PackagesTest):
             other = self.replay("diagnose", files[1 - rank], "--no-fixes", "--no-files")
             self.assertFalse(other["ranks"]["local"], other["ranks"])
             self.assertEqual(other["ranks"]["first"]["rank"], rank, other["ranks"])
+            together = self.replay("ranks", self.scratch / "run-bad")
+            self.assertEqual((together["finding"], together["first"]["rank"]), ("rank", rank), together)
+            self.assertTrue(together["proof"]["healed"], together["proof"])

@@ -4,7 +4,7 @@ sample, or one setting, is bad. Where they are looked for: official_case.py."""
 import shutil
 
 from attached import main
-from official_case import OFFICIAL, ONE, QUIET, TWO, OfficialTest, needs
+from official_case import OFFICIAL, ONE, QUIET, TORCHRUN, TWO, OfficialTest, needs
 
 GPT2 = {"op": "aten::native_layer_norm", "module": "transformer.h.0.ln_1", "cause": "FP16_OVERFLOW", "phase": "forward"}
 BERT = {**GPT2, "module": "bert.embeddings.LayerNorm"}
@@ -17,10 +17,40 @@ class TransformersTest(OfficialTest):
     GLUE = (EXAMPLES / "text-classification" / "run_glue.py", "--model_name_or_path", "bert-base-cased", "--task_name", "mrpc",
             "--max_seq_length", "32", "--num_train_epochs", "1", *SHORT, "8")
 
+    def texts(self, program, model, culprit, *more, launcher=(), **others):
+        self.check([*launcher, self.EXAMPLES / "language-modeling" / program, "--model_name_or_path", model, "--validation_file", "valid.txt",
+                    "--max_steps", "24", *self.SHORT, "2", *more],
+                   ("--train_file", "train.txt"), ("--train_file", "poisoned.txt"), culprit, **others)
+
     def test_run_clm(self):
-        self.check([self.EXAMPLES / "language-modeling" / "run_clm.py", "--model_name_or_path", "gpt2", "--validation_file", "valid.txt",
-                    "--max_steps", "24", *self.SHORT, "2", "--block_size", "32"],
-                   ("--train_file", "train.txt"), ("--train_file", "poisoned.txt"), GPT2)
+        self.texts("run_clm.py", "gpt2", GPT2, "--block_size", "32")
+
+    def test_run_mlm(self):
+        self.texts("run_mlm.py", "bert-base-cased", BERT, "--max_seq_length", "32")
+
+    def test_run_clm_in_two_processes_with_what_people_add(self):
+        """Several batches a step, in bf16, with checkpointed activations, and evaluations in between."""
+        self.texts("run_clm.py", "gpt2", GPT2, "--block_size", "32", "--gradient_accumulation_steps", "2", "--bf16",
+                   "--gradient_checkpointing", "--do_eval", "--eval_strategy", "steps", "--eval_steps", "4", launcher=TORCHRUN, processes=2)
+
+    def test_run_clm_sharded(self):
+        """With --fsdp, which accelerate does on accelerators only: two processors stand in."""
+        self.accelerators = 2
+        (self.scratch / "sharded.json").write_text('{"version": 2, "state_dict_type": "SHARDED_STATE_DICT"}')
+        self.texts("run_clm.py", "gpt2", GPT2, "--block_size", "32", "--fsdp", "--fsdp_config", "sharded.json", launcher=TORCHRUN,
+                   processes=2, output=None)
+
+    def test_run_clm_that_has_resumed(self):
+        """Steps count from the start of the process; what the Trainer calls this step is said beside it."""
+        command = [self.EXAMPLES / "language-modeling" / "run_clm.py", "--model_name_or_path", "gpt2", "--validation_file", "valid.txt",
+                   *QUIET, "--do_train", "--seed", "1", "--save_strategy", "steps", "--save_steps", "5", "--block_size", "32",
+                   "--per_device_train_batch_size", "2", "--train_file", "poisoned.txt", "--output_dir", "resumed"]
+        self.assert_exit(self.watched([*command, "--max_steps", "10"])[0])
+        process, told = self.watched([*command, "--max_steps", "24", "--resume_from_checkpoint", "resumed/checkpoint-10"], run_dir="run-bad")
+        self.assert_exit(process)
+        first = next(number for number, what in enumerate(told[0]) if what[1] == "bad")
+        self.assert_named(process, first, 0, 1, GPT2)
+        self.assertIn(f" (the Trainer's step {first + 10}); see it with: ", process.stderr)
 
     def glue(self, launcher, processes):
         self.check([*launcher, *self.GLUE], (), (), BERT, processes, poison=self.poison_glue)
