@@ -1,8 +1,9 @@
 """PyTorch's own examples as they are, under `nanquest run`: see official_case.py."""
 
+import os
 import struct
 
-from attached import main
+from attached import HERE, main
 from official_case import OFFICIAL, TORCHRUN, OfficialTest, needs
 
 EXAMPLES = OFFICIAL / "pytorch-examples"
@@ -81,7 +82,10 @@ class TorchTest(OfficialTest):
                 self.assertEqual(self.probes_lines(seen), ["nanquest: no incident in 2 processes of 10 steps each"])
 
     def environment(self, **more):
-        return {**super().environment(**more), "MALLOC_PERTURB_": "255"}  # what is not given a value is zero, and always the same
+        # What is not given a value is zero, what is drawn without a seed the same each time.
+        found = super().environment(**more)
+        path = [str(HERE / "official" / "witness"), found["PYTHONPATH"]]
+        return {**found, "MALLOC_PERTURB_": "255", "SEED": "0", "PYTHONPATH": os.pathsep.join(path)}
 
 
 if __name__ == "__main__":

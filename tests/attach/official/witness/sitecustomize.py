@@ -3,7 +3,8 @@ the folder WITNESS, in a file of its rank, and every update a line whether its g
 ranks: this rank's part). With this folder on PYTHONPATH Python loads it at its start.
 
 With ACCELERATORS=2 in the environment this machine's processors stand in for as many accelerators, for programs that ask for some and
-would run on processors as well. What they run then is what they would run there, on other devices."""
+would run on processors as well. What they run then is what they would run there, on other devices. SEED=0: programs that draw their
+weights without a seed draw the same each time."""
 
 import importlib.util
 import os
@@ -90,5 +91,7 @@ if "WITNESS" in os.environ:
 if "ACCELERATORS" in os.environ:
     _Finder.waiting.setdefault("torch", []).append(lambda torch: _stand_in(torch, int(os.environ["ACCELERATORS"])))
     _Finder.waiting["accelerate.state"] = [_shard_on_processors]
+if "SEED" in os.environ:
+    _Finder.waiting.setdefault("torch", []).append(lambda torch: torch.manual_seed(int(os.environ["SEED"])))
 if _Finder.waiting:
     sys.meta_path.insert(0, _Finder)
