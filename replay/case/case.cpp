@@ -10,6 +10,11 @@
 namespace nanquest {
 namespace {
 
+bool wrote_bad(const OpOutcome& outcome) {
+  return std::any_of(outcome.written.begin(), outcome.written.end(),
+                     [](const StatsRow& s) { return s.non_finite() > 0; });
+}
+
 /// How many calls an op on lists is, whose lists belong together element by element, unlike those of cat or
 /// stack; 0 for every other op.
 std::size_t calls_on_lists(const OpRow& op, const OpValues& values) {
@@ -91,7 +96,28 @@ TrialResult Case::result(const RunResult& run) const {
   const bool kept = std::any_of(run.births.begin(), run.births.end(), [&](std::int32_t op) {
     return run.ops[static_cast<std::size_t>(op)].kept_format;
   });
-  return kept ? TrialResult::failed : TrialResult::non_finite;
+  const RunResult& recorded = whole(Precision::as_recorded);
+  bool as_recorded = false;
+  for (const OpId op : graph_.ops())
+    as_recorded = as_recorded || (bad_as_recorded(run, op) && (op.row() == op_ || !bad_as_recorded(recorded, op)));
+  return kept || as_recorded ? TrialResult::failed : TrialResult::non_finite;
+}
+
+bool Case::has_bad_as_recorded() const {
+  const RunResult& run = whole(Precision::as_recorded);
+  return std::any_of(run.ops.begin(), run.ops.end(),
+                     [](const OpOutcome& outcome) { return outcome.substituted && wrote_bad(outcome); });
+}
+
+bool Case::bad_as_recorded(const RunResult& run, OpId op) const {
+  if (op.index() >= run.ops.size()) return false;
+  const OpOutcome& outcome = run.ops[op.index()];
+  if (!outcome.substituted || !wrote_bad(outcome)) return false;
+  const auto reads = graph_.reads(op);
+  return std::none_of(reads.begin(), reads.end(), [&](TensorId row) {
+    const OpId maker = graph_.producer(row, op);
+    return maker ? maker.index() < run.ops.size() && wrote_bad(run.ops[maker.index()]) : graph_.bad(row);
+  });
 }
 
 Case Case::with(SnapshotDoc doc) const {

@@ -62,9 +62,11 @@ class Case {
   const RunResult& whole(Precision precision) const;
   /// True if a run shows none of the harm (blame/harm.h) that the step as recorded does.
   bool healthy(const RunResult& run) const;
-  /// What such a run says: `failed` where an op could not be run, or where one that could only be run in its
-  /// own format made the values that are bad.
+  /// What such a run says: `failed` where an op could not be run, or where the values that are bad come from one that
+  /// could only be run in its own format, or not at all: what it gave is as recorded, whatever is changed before it.
   TrialResult result(const RunResult& run) const;
+  /// Whether an op that can't be run again here (a collective, most often) gave bad values: they are in every run.
+  bool has_bad_as_recorded() const;
   /// The same step under other tables (of the same ops): another culprit. Shares the lab and what was tried.
   Case with(SnapshotDoc doc) const;
 
@@ -123,6 +125,9 @@ class Case {
   std::string slot_text(std::int32_t slot) const;
 
  private:
+  /// In `run` the op was not run, but given its recorded outputs; they are bad, and what went in is not.
+  bool bad_as_recorded(const RunResult& run, OpId op) const;
+
   std::shared_ptr<const SnapshotDoc> doc_;  ///< stays where it is when the Case moves
   TraceGraph graph_;
   Run run_;

@@ -52,7 +52,9 @@ Blamed blamed(const Case& c, const Suspect& suspect) {
 }
 
 BlameInfo blame_info(const Case& c) {
-  BlameInfo info{c.blame().tried, {}, {}, c.blame().runs};
+  // Values that are in every run can't be made harmless: that shows nothing of those before them.
+  const bool shown = !c.blame().set.empty() || !c.has_bad_as_recorded();
+  BlameInfo info{c.blame().tried && shown, {}, {}, c.blame().runs};
   for (const Suspect& suspect : c.blame().set) info.set.push_back(blamed(c, suspect));
   for (const Suspect& suspect : c.blame().intended) info.intended.push_back(blamed(c, suspect));
   return info;
@@ -112,6 +114,10 @@ void add_not_tested(const Case& c, const FixSearch& search, const DiagnoseOption
                                           : "what " + number_text(c.lab()->seconds()) +
                                                 " seconds left no time for (more: --budget SECONDS)");
   add_opaque(c, v);
+  if (!v.fix && v.blame.set.empty() && c.has_bad_as_recorded() && c.doc().world_size > 1)
+    v.not_tested.push_back(
+        "what would have kept the step well: what collectives brought is as recorded in the file of one rank. "
+        "With the files of all ranks they are done anew: nanquest-replay ranks RUN_DIR");
 }
 
 void judge(const Case& c, const DiagnoseOptions& options, Verdict& v) {

@@ -22,6 +22,8 @@ constexpr double kRisingShare = 0.75;
 /// twice in a row.
 constexpr double kRunaway = 16;
 constexpr std::size_t kMinRunaway = 3;
+/// Weights of more than kLeapTo that were kLeap times smaller when they were last looked at: an update did that, no batch.
+constexpr double kLeap = 1 << 20, kLeapTo = 1000;
 /// By so much what begins at zero and grows evenly may grow in the later half of its steps: one, and the
 /// scatter of it.
 constexpr double kEvenBits = 1.25;
@@ -115,11 +117,28 @@ std::optional<Growth> runaway(const std::vector<double>& all) {
   return g;
 }
 
+/// The last two values above zero of a series of weights, if they leap.
+std::optional<Growth> leap(const std::vector<double>& all) {
+  const auto usable = [](double x) { return std::isfinite(x) && x > 0; };
+  const auto last = std::find_if(all.rbegin(), all.rend(), usable);
+  if (last == all.rend()) return std::nullopt;
+  const auto before = std::find_if(std::next(last), all.rend(), usable);
+  if (before == all.rend() || *last < kLeapTo || *last < kLeap * *before) return std::nullopt;
+  Growth g;
+  g.series.assign(std::prev(before.base()), last.base());
+  g.first = *before, g.last = *last;
+  g.bits = std::log2(g.last) - std::log2(g.first);
+  g.bits_per_step = g.bits / static_cast<double>(g.series.size() - 1);
+  return g;
+}
+
 /// The window of the column in which it grew most.
 RisingSeries growth_of(const SeriesTable& table, std::size_t column, const std::vector<double>& measured) {
   const std::vector<double> all = column_of(table, column, measured);
   if (measured.empty())
     if (auto g = runaway(all)) return {std::move(g), 0};
+  if (is_of_weights(table.name))
+    if (auto g = leap(all)) return {std::move(g), 0};
   const double threshold = threshold_bits(table.name, table.columns[column]);
   // Too few points where there could be more: the rest lies further back.
   const bool sparse =

@@ -50,6 +50,41 @@ std::string kept_format_text(const Case& c, Precision p) {
   return text;
 }
 
+/// No initialisation gives a weight such a value.
+constexpr double kEnormous = 1e6;
+
+/// A weight that the culprit computes with and that holds such values: (name, largest); nothing if there is none.
+std::optional<std::pair<std::string, double>> enormous_weight(const Case& c) {
+  if (!c.op()) return std::nullopt;
+  for (const Case::TensorArgument& argument : c.tensor_arguments(c.op_index())) {
+    const TensorId row{argument.tensor};
+    const SlotId slot = c.graph().slot(row);
+    const StatsRow* stats = c.graph().stats(row);
+    if (slot && stats && get(c.doc(), slot).origin == SlotOrigin::parameter && stats->amax > kEnormous)
+      return std::pair(c.slot_text(slot.row()), stats->amax);
+  }
+  return std::nullopt;
+}
+
+/// " The update of step 3 was made with a learning rate of 1e+38." of the last one, where it is known; "" else.
+std::string rate_text(const SnapshotDoc& doc) {
+  for (const SeriesTable& table : doc.history) {
+    const auto column = [&](const std::string& name) {
+      return static_cast<std::size_t>(std::find(table.columns.begin(), table.columns.end(), name) -
+                                      table.columns.begin());
+    };
+    const std::size_t step = column("step"), rate = column("lr"), width = table.columns.size();
+    if (table.name != "scalars" || step == width || rate == width) continue;
+    for (std::size_t r = table.rows(); r-- > 0;) {
+      const double* values = table.values.data() + r * width;
+      if (values[step] < static_cast<double>(doc.step) && values[rate] > 0)
+        return " The update of step " + number_text(values[step]) + " was made with a learning rate of " +
+               number_text(values[rate]) + ".";
+    }
+  }
+  return "";
+}
+
 /// So many bits more than values grew over the whole window, from one batch to the next, are no growth.
 constexpr double kSuddenBits = 4;
 
@@ -96,6 +131,14 @@ void judge_precision(const Case& c, bool not_computed, Verdict& v) {
     v.not_tested.emplace_back(
         "the root cause: why values grew over the steps before this one (a replay of one step can't show "
         "it; try a smaller learning rate or a longer warm-up from an earlier checkpoint)");
+  } else if (const auto weight = cured ? enormous_weight(c) : std::nullopt) {
+    v.precision.verdict = PrecisionVerdict::delayed;
+    v.explanation += " The step is finite in " + std::string(in_fp32 ? "fp32" : "fp64") + ", but " +
+                     weight->first + " itself holds values of up to " + number_text(weight->second) +
+                     ", which no initialisation gives: an update made it so, or the file it was loaded from." +
+                     rate_text(c.doc());
+    v.advice += (v.advice.empty() ? "" : " ") + root_advice(v.advice.empty());
+    v.not_tested.emplace_back("the root cause: what made the weight so large (a replay of one step can't show it)");
   } else if (cured) {
     v.precision.verdict = PrecisionVerdict::curable;
   } else if (v.precision.fp64 == PrecisionResult::non_finite) {

@@ -62,6 +62,7 @@ SampleBisection bisect_samples(const Case& c, int max_runs) {
   const std::int64_t donors = std::min<std::int64_t>({b.batch, 8, max_runs / 2});
   for (std::int64_t i = 0; i < donors && b.donor < 0; ++i, ++b.runs)
     if (const std::int64_t d = i * b.batch / donors; finite_with(c, all_but(b.batch, d), d)) b.donor = d;
+  if (b.donor < 0 && c.has_bad_as_recorded()) return b;
   if (b.donor < 0) {
     b.note =
         "copies of any single sample in the place of all fail as well (of those that were tried): which "

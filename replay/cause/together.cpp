@@ -8,11 +8,13 @@
 #include "probe/snapshot/collect.h"
 #include "probe/snapshot/one_run.h"
 #include "probe/snapshot/rank_row.h"
+#include "probe/trace/births.h"
 #include "probe/trace/collectives.h"
 #include "probe/trace/graph.h"
 #include "replay/blame/neutral.h"
 #include "replay/cause/diagnose.h"
 #include "replay/cause/ranks.h"
+#include "replay/trace/fsdp_copies.h"
 #include "replay/trace/together.h"
 
 namespace nanquest {
@@ -21,8 +23,8 @@ namespace {
 constexpr std::size_t kMostRankRows = 65536;
 /// Of trying who is to blame on one rank: another rank's share can't be tried there.
 constexpr double kSecondsPerRank = 20;
-/// Of one rank that are made harmless together.
-constexpr std::size_t kMostPlaces = 6;
+/// Of one rank that are made harmless together, and how many of them are named.
+constexpr std::size_t kMostPlaces = 48, kNamedPlaces = 3;
 
 /// A rank under examination.
 struct Examined {
@@ -161,7 +163,8 @@ std::optional<Suspect> suspect_of(const Examined& rank) {
 
 std::string what_is_changed(const Examined& rank, const std::vector<Suspect>& set) {
   std::string text = "the bad values of ";
-  for (std::size_t i = 0; i < set.size(); ++i) {
+  const std::size_t named = set.size() > kNamedPlaces + 1 ? kNamedPlaces : set.size();
+  for (std::size_t i = 0; i < named; ++i) {
     const std::int32_t op = set[i].op.row();
     if (i > 0) text += i + 1 == set.size() ? " and " : ", ";
     if (i == 0 && rank.part.origin != Origin::op) {
@@ -172,23 +175,25 @@ std::string what_is_changed(const Examined& rank, const std::vector<Suspect>& se
       text += rank.examined.op_text(op) + ", op " + std::to_string(op);
     }
   }
+  if (named < set.size()) text += " and " + std::to_string(set.size() - named) + " more operations";
   return text + (rank.part.origin == Origin::op || set.size() > 1 ? ", of rank " : " of rank ") +
          std::to_string(rank.part.rank);
 }
 
-/// One of those that a run still makes, and that no collective brought; nothing if there is none but `set`.
-std::optional<Suspect> next_maker(const TraceGraph& graph, const RunResult& run,
-                                  const std::vector<Suspect>& set) {
+/// Those that a run still makes: not what a collective brought, nor the copies around it, nor a constant (the infinities of
+/// a mask). Nothing if there are none but `set`.
+std::vector<Suspect> next_makers(const TraceGraph& graph, const RunResult& run,
+                                 const std::vector<Suspect>& set) {
   std::vector<Suspect> makers = makers_in(graph, run);
+  std::erase_if(makers, [&](const Suspect& maker) {
+    const OpRow& op = graph.op(maker.op);
+    return is_collective(op.name) || trace::is_fsdp_copy(op) ||
+           bad_constants(graph.doc(), maker.op).infinite ||
+           std::any_of(set.begin(), set.end(), [&](const Suspect& s) { return s.op == maker.op; });
+  });
   sort_by_time(graph, makers);
-  for (Suspect& maker : makers) {
-    const bool known =
-        std::any_of(set.begin(), set.end(), [&](const Suspect& s) { return s.op == maker.op; });
-    if (known || is_collective(graph.op(maker.op).name)) continue;
-    maker.kinds = {true, true};
-    return maker;
-  }
-  return std::nullopt;
+  for (Suspect& maker : makers) maker.kinds = {true, true};
+  return makers;
 }
 
 /// All ranks with `set` of one of them made harmless.
@@ -228,9 +233,9 @@ RanksProof prove(const std::vector<Examined>& ranks, const RankPart& first, cons
         proof.change = what_is_changed(*from, set);
         return proof;
       }
-      const auto more = next_maker(from->examined.graph(), run.results.at(first.rank), set);
-      if (!more) break;
-      set.push_back(*more);
+      const auto more = next_makers(from->examined.graph(), run.results.at(first.rank), set);
+      if (more.empty()) break;
+      set.insert(set.end(), more.begin(), more.end());
     }
   }
   if (!proof.tried) proof.why_not = "the ranks could not be run together";

@@ -43,6 +43,10 @@ class ReportTest(PackagesTest):
     def test_a_healthy_run(self):
         self.assertEqual(self.said(sys.executable, MLP, "sgd", 99, 0), ["nanquest: no incident in 8 steps"])
 
+    def test_a_program_that_a_signal_ended_before_it_trained(self):
+        (line,) = self.said(sys.executable, "-c", "import os, torch; os.kill(os.getpid(), 15)", code=-signal.SIGTERM)
+        self.assertEqual(line, "nanquest: nothing was observed: the program was ended by SIGTERM before a step of a training was made")
+
     def test_incidents_are_counted_once(self):
         lines = self.said(sys.executable, MLP, "sgd", 6, "nan", options=("--level", "watch"))
         self.assertIn("nanquest: step 6: ", lines[0])

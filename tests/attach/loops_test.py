@@ -32,6 +32,7 @@ CASES = {
     "scaled": Case(3, "BAD_DATA", phase="input"),
     "shared_backward": Case(2, "BAD_DATA", module="0", phase="input"),
     "thrown_away": Case(2, "BAD_DATA", phase="input"),
+    "restored": Case(2, "BAD_DATA", phase="input"),
 }
 EVERY = {"shared_backward": (2, 4), "thrown_away": (2, 4, 8)}  # files of these steps, and no others
 

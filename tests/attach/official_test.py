@@ -1,153 +1,10 @@
 """Programs as their projects publish them, under `nanquest run`: nothing of them is changed, a folder stands in for the hub, and one
-sample, or one setting, is bad.
+sample, or one setting, is bad. Where they are looked for: official_case.py."""
 
-They are looked for in the folder NANQUEST_OFFICIAL, else in `official` of the set-up's cache: checkouts of transformers, accelerate, nanoGPT
-and pytorch-lightning, and a folder `packages` with what they need besides the test packages (datasets, evaluate, scikit-learn,
-jsonargparse). What is not there is skipped, with the reason.
-"""
-
-import math
-import os
-import pathlib
 import shutil
-import subprocess
-import sys
-import tempfile
-import unittest
 
-from attached import HERE, PACKAGES, PackagesTest, main
-
-CACHE = pathlib.Path(os.environ.get("NANQUEST_CACHE") or pathlib.Path.home() / ".cache" / "nanquest")
-OFFICIAL = pathlib.Path(os.environ.get("NANQUEST_OFFICIAL") or CACHE / "official")
-LAUNCH = ("-m", "accelerate.commands.launch", "--num_machines", "1", "--mixed_precision", "no", "--dynamo_backend", "no")
-TWO = (*LAUNCH, "--multi_gpu", "--num_processes", "2")  # on CPUs, as the program is told; without MPI that is the way
-ONE = (*LAUNCH, "--cpu", "--num_processes", "1")
-QUIET = ("--report_to", "none", "--logging_steps", "1", "--use_cpu", "True", "--disable_tqdm", "True")
-
-
-def needs(program, *packages):
-    """Skips where a program or a package is not to be had."""
-    if not (OFFICIAL / program).exists():
-        return unittest.skip(f"{OFFICIAL / program} is not there")
-    places = [OFFICIAL / "packages", pathlib.Path(PACKAGES or os.devnull)]
-    missing = [name for name in packages if not any((place / name).exists() for place in places)]
-    return unittest.skipIf(missing, f"{', '.join(missing)}: not in {OFFICIAL / 'packages'}, nor in NANQUEST_TEST_PACKAGES")
-
-
-def steps_of(told):
-    """What official/witness wrote, by update: (the losses before it, "well" or "bad" for its gradients)."""
-    steps, losses = [], []
-    for line in told.splitlines():
-        if line.startswith("update "):
-            steps.append((tuple(losses), line[7:]))
-            losses = []
-        else:
-            losses.append(line)
-    return steps
-
-
-def finite(step):
-    return all(math.isfinite(float.fromhex(loss)) for loss in step[0])
-
-
-class OfficialTest(PackagesTest):
-    hub = None
-    home = "home"  # of what datasets prepares and finds again by its name alone
-
-    @classmethod
-    def setUpClass(cls):
-        cls.shared = pathlib.Path(tempfile.mkdtemp(prefix="nanquest-official-"))
-        cls.addClassCleanup(shutil.rmtree, cls.shared, ignore_errors=True)
-
-    def setUp(self):
-        super().setUp()
-        if OfficialTest.hub is None or not OfficialTest.hub.exists():
-            OfficialTest.hub = self.shared / "hub"
-            made = subprocess.run([sys.executable, HERE / "official" / "hub.py", self.hub], text=True, capture_output=True,
-                                  env=self.environment(), timeout=300)
-            self.assert_exit(made)
-        for entry in self.hub.iterdir():  # programs run in self.scratch, and find by name what they ask for
-            (self.scratch / entry.name).symlink_to(entry)
-
-    def poison_glue(self):
-        """From here on the hub's MRPC is the one with a bad sample: the programs have its name written in them."""
-        self.home = "home-poisoned"
-        (self.scratch / "nyu-mll").unlink()
-        (self.scratch / "nyu-mll").mkdir()
-        (self.scratch / "nyu-mll" / "glue").symlink_to(self.hub / "glue-poisoned")
-
-    def environment(self, **more):
-        found = super().environment()
-        found["PYTHONPATH"] = os.pathsep.join([found["PYTHONPATH"], str(OFFICIAL / "packages")])
-        home = str(self.shared / self.home)
-        return {**found, "HF_DATASETS_OFFLINE": "1", "HF_HOME": home, "TOKENIZERS_PARALLELISM": "false", "NO_COLOR": "1",
-                "CUDA_VISIBLE_DEVICES": "", "PL_USE_MOCKED_MNIST": "1", **more}
-
-    def watched(self, command, run_dir=None, witness=True):
-        """The program alone, or under `nanquest run`: (process, {rank: what it tells of its steps})."""
-        told = pathlib.Path(tempfile.mkdtemp(dir=self.shared))
-        found = self.environment()
-        if witness:
-            path = os.pathsep.join([str(HERE / "official" / "witness"), found["PYTHONPATH"]])
-            found = self.environment(PYTHONPATH=path, WITNESS=str(told))
-        probe = ("-m", "nanquest", "run", "--run-dir", run_dir, "--", sys.executable) if run_dir else ()
-        process = subprocess.run([sys.executable, *map(str, (*probe, *command))], cwd=self.scratch, text=True, capture_output=True,
-                                 timeout=600, env=found)
-        return process, {int(file.name[5:]): steps_of(file.read_text()) for file in told.iterdir()}
-
-    def assert_same(self, one, other):
-        """Two folders hold the same weights, byte for byte."""
-        names = sorted(path.name for path in (self.scratch / one).iterdir() if path.suffix in (".safetensors", ".pt", ".ckpt"))
-        self.assertTrue(names, f"no weights in {one}")
-        for name in names:
-            self.assertEqual((self.scratch / one / name).read_bytes(), (self.scratch / other / name).read_bytes(), name)
-
-    def check(self, command, healthy, bad, culprit, processes=1, output="--output_dir", poison=lambda: None,
-              step=None):
-        """`command` with the healthy settings, then, after poison(), with the bad ones, each with and without the probe; `culprit`:
-        what the verdict must say. The step and the rank are those that the program itself went bad at. `output`: the option for
-        the folder that gets the weights; None if its losses are to be compared. `step`: where it is an update that goes bad first."""
-        def tried(name, settings, **more):
-            return self.watched([*command, *settings, *((output, name) if output else ())], **more)
-
-        for name, settings in (("healthy", healthy), ("bad", bad)):
-            if name == "bad":
-                poison()
-            alone, told = tried(f"{name}-alone", settings)
-            seen, again = tried(f"{name}-seen", settings, run_dir=f"run-{name}", witness=output is None)
-            self.assertEqual(seen.returncode, alone.returncode, seen.stderr)
-            self.assertEqual(sorted(told), list(range(processes)), alone.stderr)
-            if output:
-                self.assert_same(f"{name}-alone", f"{name}-seen")
-            else:
-                self.assertEqual(again, told)
-            if name == "healthy":
-                self.assert_exit(alone)
-                steps = len(told[0])
-                self.assertTrue(all(finite(step) and step[1] == "well" for steps in told.values() for step in steps), told)
-                extent = f"{steps} steps" if processes == 1 else f"{processes} processes of {steps} steps each"
-                self.assertEqual(self.probes_lines(seen), [f"nanquest: no incident in {extent}"])
-        first = next(number for number, what in enumerate(told[0]) if what[1] == "bad")
-        bad = [rank for rank in told if not finite(told[rank][first])]  # none: only gradients are bad
-        self.assertTrue(len(bad) == 1 or processes == 1, bad)
-        self.assert_named(seen, first if step is None else step, *(bad or [0]), processes, culprit)
-
-    def assert_named(self, process, step, rank, processes, culprit):
-        files = self.incidents("run-bad")
-        self.assertEqual([file.name for file in files], [f"step-{step:08d}.r{each}.h5" for each in range(processes)], process.stderr)
-        self.assertIn(f"nanquest: step {step}: ", process.stderr)
-        own = self.replay("diagnose", files[rank])
-        self.assertTrue(own["reproduction"]["bit_exact"], own["reproduction"])
-        said = {**own["culprit"], **own}
-        self.assertEqual({key: said[key] for key in culprit}, culprit, own)
-        self.assertEqual((own["step"], own["rank"]), (step, rank))
-        if processes > 1:
-            self.assertTrue(own["ranks"]["local"], own["ranks"])
-            self.assertEqual(own["ranks"]["first"]["rank"], rank, own["ranks"])
-            other = self.replay("diagnose", files[1 - rank], "--no-fixes", "--no-files")
-            self.assertFalse(other["ranks"]["local"], other["ranks"])
-            self.assertEqual(other["ranks"]["first"]["rank"], rank, other["ranks"])
-
+from attached import main
+from official_case import OFFICIAL, ONE, QUIET, TORCHRUN, TWO, OfficialTest, needs
 
 GPT2 = {"op": "aten::native_layer_norm", "module": "transformer.h.0.ln_1", "cause": "FP16_OVERFLOW", "phase": "forward"}
 BERT = {**GPT2, "module": "bert.embeddings.LayerNorm"}
@@ -160,10 +17,40 @@ class TransformersTest(OfficialTest):
     GLUE = (EXAMPLES / "text-classification" / "run_glue.py", "--model_name_or_path", "bert-base-cased", "--task_name", "mrpc",
             "--max_seq_length", "32", "--num_train_epochs", "1", *SHORT, "8")
 
+    def texts(self, program, model, culprit, *more, launcher=(), **others):
+        self.check([*launcher, self.EXAMPLES / "language-modeling" / program, "--model_name_or_path", model, "--validation_file", "valid.txt",
+                    "--max_steps", "24", *self.SHORT, "2", *more],
+                   ("--train_file", "train.txt"), ("--train_file", "poisoned.txt"), culprit, **others)
+
     def test_run_clm(self):
-        self.check([self.EXAMPLES / "language-modeling" / "run_clm.py", "--model_name_or_path", "gpt2", "--validation_file", "valid.txt",
-                    "--max_steps", "24", *self.SHORT, "2", "--block_size", "32"],
-                   ("--train_file", "train.txt"), ("--train_file", "poisoned.txt"), GPT2)
+        self.texts("run_clm.py", "gpt2", GPT2, "--block_size", "32")
+
+    def test_run_mlm(self):
+        self.texts("run_mlm.py", "bert-base-cased", BERT, "--max_seq_length", "32")
+
+    def test_run_clm_in_two_processes_with_what_people_add(self):
+        """Several batches a step, in bf16, with checkpointed activations, and evaluations in between."""
+        self.texts("run_clm.py", "gpt2", GPT2, "--block_size", "32", "--gradient_accumulation_steps", "2", "--bf16",
+                   "--gradient_checkpointing", "--do_eval", "--eval_strategy", "steps", "--eval_steps", "4", launcher=TORCHRUN, processes=2)
+
+    def test_run_clm_sharded(self):
+        """With --fsdp, which accelerate does on accelerators only: two processors stand in."""
+        self.accelerators = 2
+        (self.scratch / "sharded.json").write_text('{"version": 2, "state_dict_type": "SHARDED_STATE_DICT"}')
+        self.texts("run_clm.py", "gpt2", GPT2, "--block_size", "32", "--fsdp", "--fsdp_config", "sharded.json", launcher=TORCHRUN,
+                   processes=2, output=None)
+
+    def test_run_clm_that_has_resumed(self):
+        """Steps count from the start of the process; what the Trainer calls this step is said beside it."""
+        command = [self.EXAMPLES / "language-modeling" / "run_clm.py", "--model_name_or_path", "gpt2", "--validation_file", "valid.txt",
+                   *QUIET, "--do_train", "--seed", "1", "--save_strategy", "steps", "--save_steps", "5", "--block_size", "32",
+                   "--per_device_train_batch_size", "2", "--train_file", "poisoned.txt", "--output_dir", "resumed"]
+        self.assert_exit(self.watched([*command, "--max_steps", "10"])[0])
+        process, told = self.watched([*command, "--max_steps", "24", "--resume_from_checkpoint", "resumed/checkpoint-10"], run_dir="run-bad")
+        self.assert_exit(process)
+        first = next(number for number, what in enumerate(told[0]) if what[1] == "bad")
+        self.assert_named(process, first, 0, 1, GPT2)
+        self.assertIn(f" (the Trainer's step {first + 10}); see it with: ", process.stderr)
 
     def glue(self, launcher, processes):
         self.check([*launcher, *self.GLUE], (), (), BERT, processes, poison=self.poison_glue)

@@ -32,6 +32,22 @@ class TrainersTest(PackagesTest):
         self.assert_exit(self.observed(program, "callback", options=("--level", "watch")))
         self.assert_poison(step, 4, "trainer.learning_rate", "trainer.bf16")
 
+    @unittest.skipUnless(importable("transformers") and importable("accelerate"), "transformers or accelerate is not installed")
+    def test_huggingface_that_has_resumed(self):
+        """Steps count from the start of the process; what the Trainer calls this step is said beside it."""
+        program = PROGRAMS / "trainer_huggingface.py"
+        self.assert_exit(self.observed(program, "save", run_dir="saved"))
+        process = self.observed(program, "resume")
+        self.assert_exit(process)
+        (found,) = self.incidents()
+        step = int(found.name[5:13])
+        self.assertRegex(process.stderr, rf"nanquest: step {step}: .* \(the Trainer's step {step + 2}\); see it with: ")
+        self.clear("run")
+        process = self.observed(program)
+        self.assert_exit(process)
+        self.assertNotIn("the Trainer's step", process.stderr)
+        self.assertEqual([file.name for file in self.incidents()], [f"step-{step + 2:08d}.r0.h5"])
+
     @unittest.skipUnless(importable("lightning") or importable("pytorch_lightning"), "lightning is not installed")
     def test_lightning(self):
         program = PROGRAMS / "trainer_lightning.py"

@@ -1,6 +1,8 @@
 """A program whose weights are spread over two processes.
 
-usage: sharded.py fsdp2|tensor|fsdp1 batch|weight|op|arrives|returns|healthy SAVE_AS      the fault comes in step 5, on rank 1
+usage: sharded.py fsdp2|tensor|fsdp1 batch|weight|op|grows|arrives|returns|healthy SAVE_AS      the fault comes in step 5, on rank 1
+
+grows: a row of the batch near the end of fp32, which each of six layers finds too large, beside a mask of infinities.
 
 arrives, returns: a bad weight whose other rank learns of it by the sum of the forward pass alone; it stays, or is mended
 after the step and comes again in step 7.
@@ -28,6 +30,8 @@ dist.init_process_group("gloo")
 rank = dist.get_rank()
 torch.manual_seed(0)
 model = nn.Sequential(Block(), Block(), nn.Linear(32, 8))
+if fault == "grows":
+    model = nn.Sequential(*(Block() for _ in range(6)), nn.LayerNorm(32), nn.Linear(32, 8))
 arrives = fault in ("arrives", "returns")
 if arrives:
     model = nn.Sequential(Block())
@@ -65,10 +69,14 @@ for step in range(8):
     x, target = torch.randn(16, 32), torch.randn(16, 8)
     if bad and fault == "batch":
         x[3, 4] = float("nan")
+    if bad and fault == "grows":
+        x[3, :16] = 3e38
     bad = bad or fault == "returns" and step == 7 and rank == 1
     if bad and (fault == "weight" or arrives and rank == 1):
         put_into_weight(float("nan"))
     y = model(x)
+    if fault == "grows":
+        y = torch.where(torch.arange(8) > 6, torch.tensor(float("-inf")), y).softmax(1)
     if bad and fault == "op":
         y = torch.log(y.clamp(min=0))
     loss = y.sum() if arrives else (y - target).square().mean()

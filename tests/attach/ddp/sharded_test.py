@@ -69,6 +69,22 @@ class ShardedTest(TogetherTest):
                 own = self.replay("diagnose", file, "--no-fixes")
                 self.assertEqual((own["cause"], own["culprit"]["op"]), ("LOG_ZERO", "aten::log"), own)
 
+    def test_what_collectives_gave_is_no_evidence_against_a_wider_format(self):
+        for way, level in self.each(("fsdp2",)):
+            with self.subTest(way, level=level):
+                self.run_both(way, "grows", level)
+                files = [self.scratch / "run" / "incidents" / f"step-00000005.r{rank}.h5" for rank in (0, 1)]
+                other, own = (self.replay("diagnose", file) for file in files)
+                self.assertEqual((own["culprit"]["op"], own["culprit"]["module"]), ("aten::native_layer_norm", "0.norm"), own)
+                for said in (other, own):  # with the recorded sums of the other rank in it no run of one rank can be finite
+                    self.assertEqual((said["precision"]["fp64"], said["precision"]["verdict"]), ("not_run", None), said["precision"])
+                    self.assertFalse(said["blame"]["tried"], said["blame"])
+                    self.assertNotIn("samples", {each["name"] for each in said["evidence"]})
+                    self.assertEqual([line for line in said["not_tested"] if "no kernel" in line], [])
+                    self.assertIn("nanquest-replay ranks", " ".join(said["not_tested"]))
+                together = self.replay("ranks", self.scratch / "run")
+                self.assertTrue(together["proof"]["healed"], together["proof"])
+
     def steps_of_incidents(self, fault):
         err = self.run_both("tensor", fault, "watch")
         return err, {rank: sorted(path.name[5:13] for path in self.incidents() if path.name.endswith(f".r{rank}.h5")) for rank in (0, 1)}

@@ -110,8 +110,9 @@ def _glue(folder):
         if name != "scores.csv":
             rows[20] = (*rows[20][:2], "inf")
         (folder / name).write_text("\n".join(["sentence1,sentence2,label", *map(",".join, rows)]) + "\n")
-    (folder / "glue").mkdir(exist_ok=True)
-    (folder / "glue" / "glue.py").write_text(_METRIC)
+    for name in ("glue", "accuracy"):
+        (folder / name).mkdir(exist_ok=True)
+        (folder / name / f"{name}.py").write_text(_METRIC.replace("Glue", name.capitalize()))
 
 
 _CARD = """---

@@ -1,6 +1,8 @@
 """The Trainer of transformers on rows of noise; row 13 has a NaN.
 
-usage: trainer_huggingface.py [callback]
+usage: trainer_huggingface.py [callback] [save|resume]
+
+save: it ends after two steps with a checkpoint, from which resume goes on.
 """
 import sys
 
@@ -37,5 +39,6 @@ if "callback" in sys.argv:
 trainer = transformers.Trainer(
     Model(), transformers.TrainingArguments(
         "out", num_train_epochs=1, per_device_train_batch_size=4, bf16=True, use_cpu=True,
-        learning_rate=1e-3, report_to="none", save_strategy="no", disable_tqdm=True), train_dataset=Rows(), callbacks=callbacks)
-trainer.train()
+        learning_rate=1e-3, seed=5, report_to="none", save_strategy="steps" if "save" in sys.argv else "no", save_steps=2,
+        max_steps=2 if "save" in sys.argv else -1, disable_tqdm=True), train_dataset=Rows(), callbacks=callbacks)
+trainer.train(resume_from_checkpoint="resume" in sys.argv)

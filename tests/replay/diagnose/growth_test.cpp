@@ -307,5 +307,21 @@ TEST(Growth, AFewStepsThatRunAwayAreEnough) {
   EXPECT_TRUE(of({2.3, 85, 4e9, 2.1}).empty());
 }
 
+TEST(Growth, OneUpdateThatMakesWeightsEnormousIsEnough) {
+  const auto of = [](const char* table, const std::vector<double>& values) {
+    return find_growth(with_column(table, "conv2", values));
+  };
+  const std::vector<Growth> found = of("weight_amax", {0.06, 3e35});
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found[0].what, "weight_amax of conv2");
+  EXPECT_DOUBLE_EQ(found[0].first, 0.06);
+  EXPECT_DOUBLE_EQ(found[0].last, 3e35);
+  // A batch makes such a gradient; a weight that began near zero has not gone far; and nothing is known before the first update.
+  EXPECT_TRUE(of("grad_amax", {0.06, 3e35}).empty());
+  EXPECT_TRUE(of("weight_amax", {1e-12, 0.5}).empty());
+  EXPECT_TRUE(of("weight_amax", {0, 3e35}).empty());
+  EXPECT_TRUE(of("weight_amax", {3e35}).empty());
+}
+
 }  // namespace
 }  // namespace nanquest

@@ -172,7 +172,13 @@ class Attachment:
                 say(f"more incidents follow; they are named in {shorter(os.path.join(self.run_dir, 'manifest.json'))}")
             return
         file = told["file"]
-        say(told["summary"] + end + (f"; see it with: nanquest-replay {shorter(file)}" if file else ""))
+        say(told["summary"] + self._as_the_trainer_counts(told) + end + (f"; see it with: nanquest-replay {shorter(file)}" if file else ""))
+
+    def _as_the_trainer_counts(self, told: dict) -> str:
+        """" (the Trainer's step 17)" of an incident in the step that runs, where that differs from ours: it has resumed."""
+        step = self._step_of(told)
+        ahead = self.loggers.ahead() if told["incident"] and step == self.ops.step() else 0
+        return f" (the Trainer's step {step + ahead})" if ahead else ""
 
     def finish(self, outcome: str | None, look_back: bool = True) -> None:
         """Completes the files."""

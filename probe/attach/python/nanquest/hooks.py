@@ -16,13 +16,16 @@ import torch
 from torch.compiler import is_compiling
 from torch.optim import optimizer as optimizers
 
-from . import compiled, drawing, fallback, graphs, observed, passes, preparing, rehearsing, widening
+from . import compiled, drawing, fallback, graphs, observed, passes, preparing, rehearsing, restoring, widening
 from .naming import is_plain, unwrap
 from .observed import elsewhere, guarded, in_backward
 from .patches import Patches
 
+OPTIMIZER = 3  # the phase, as the library numbers it
+
 _handles = []
 _patches = Patches()
+_state_is_made = None  # of an optimizer: (the phase before,)
 
 
 def begin(attachment, module, args, kwargs):
@@ -171,6 +174,11 @@ def module_call(self, *args, **kwargs):
 
 @guarded
 def before_step(attachment, optimizer, args, kwargs):
+    global _state_is_made
+    if restoring.only_makes_state(optimizer):
+        # What it writes to weights is not written by hand either.
+        _state_is_made = (attachment.handle.nanquest_phase(OPTIMIZER) if attachment.started else None,)
+        return None
     if not attachment.started and not attachment.start():
         return None
     program = observed.known()
@@ -180,6 +188,12 @@ def before_step(attachment, optimizer, args, kwargs):
 
 @guarded
 def after_step(attachment, optimizer, args, kwargs):
+    global _state_is_made
+    if _state_is_made is not None:
+        (phase,), _state_is_made = _state_is_made, None
+        if phase is not None:
+            attachment.handle.nanquest_phase(phase)
+        return
     program = observed.program
     if program is None:
         return

@@ -44,16 +44,16 @@ class Loggers:
         numbers = {"nanquest/incidents": number}
         if (scale := self._asked(_loss_scale, None)) is not None:
             numbers["nanquest/loss_scale"] = scale
-        step = news.step + self._ahead()
+        step = news.step + self.ahead()
         if self._write(step, numbers, "nanquest/incident", text if self._texts <= TEXTS else "") and news.file:
             self._waiting.append((step, os.path.splitext(news.file)[0] + ".md"))
 
     def skipped(self, step: int, number: int) -> None:
         """The `number`th batch was left out."""
-        self._write(step + self._ahead(), {"nanquest/skipped": number})
+        self._write(step + self.ahead(), {"nanquest/skipped": number})
 
     def fell_back(self, step: int, text: str) -> None:
-        self._write(step + self._ahead(), {}, "nanquest/policy", text)
+        self._write(step + self.ahead(), {}, "nanquest/policy", text)
 
     def verdicts(self) -> None:
         """Tells what replays (`nanquest run --explain`) have found since."""
@@ -79,7 +79,7 @@ class Loggers:
                 say(f"{opened.name_of(write, place)}, which the program logs to, {failure(error)}; it is told of no more incidents")
         return bool(places)
 
-    def _ahead(self) -> int:
+    def ahead(self) -> int:
         """By how much the count of a Trainer that trains differs from ours, as it has resumed, or is not the first one here. It may
         have counted the step that is told, or not yet."""
         def ahead():

@@ -12,6 +12,7 @@ import json
 import os
 import re
 import shutil
+import signal
 import sys
 import tempfile
 
@@ -122,12 +123,17 @@ def options_against(command: list) -> str:
     return ""
 
 
+def _ended(code: int) -> str:
+    """How a program ended, of its code, or its signal below zero."""
+    return f"ended with code {code}" if code > 0 else f"was ended by {signal.Signals(-code).name}"
+
+
 def _of_native(program, code: int) -> str:
     """The same of a program that is linked with LibTorch and made no step."""
     if program.refused:
         return ""
     if code:
-        return f"nothing was observed: the program ended with code {code} before a step of a training was made"
+        return f"nothing was observed: the program {_ended(code)} before a step of a training was made"
     return ("nothing was observed: the program has LibTorch, but made no step of a training (a backward pass, then an update that writes to the "
             "weights in place)")
 
@@ -145,7 +151,7 @@ def summary(processes: list, command: list, code: int, program=None) -> str:
     elsewhere = f"in a process that starts with a cleaned environment or on another machine, {FROM_INSIDE}"
     if any("torch" in process for process in processes):
         if code:
-            return f"nothing was observed: the program ended with code {code} before a step of a training was made"
+            return f"nothing was observed: the program {_ended(code)} before a step of a training was made"
         return ("nothing was observed: torch was imported, but no step of a training was made (one of an optimizer that is itself "
                 f"compiled, or under compiled autograd, is not seen); {elsewhere}")
     if processes:
