@@ -41,7 +41,12 @@ void GuardedProbe::failed(const StepInputs& inputs, const std::function<at::Tens
   if (!news) {
     incidents_.begin(inputs.step);
     std::string what;
-    if (incidents_.may_write(what)) what = capture(inputs, compute, report);
+    const bool may = incidents_.may_write(what);
+    if (all_run_again(may)) {
+      what = capture(inputs, compute, report);
+    } else if (may) {
+      what = "not recorded: another process of this run can't run the step again";
+    }
     append(report.summary, what);
     append(report.summary, report.incident);
   }
