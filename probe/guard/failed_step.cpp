@@ -60,7 +60,7 @@ void GuardedProbe::write_recorded(const StepInputs& inputs, StepReport& report) 
   if (incidents_.may_write(what)) {
     Recording recording = recorded_->end(state_of(inputs));
     const IncidentOutcome outcome = write_incident(
-        recording, report.gate, free_incident_path(options_.run_dir, inputs.step, options_.rank));
+        recording, report.gate, free_incident_path(options_.run_dir, inputs.step, options_.rank), {}, &election_);
     report.incident = outcome.path;
     what = outcome.text;
   }
@@ -103,7 +103,7 @@ std::string GuardedProbe::capture(const StepInputs& inputs, const std::function<
   };
   const IncidentOutcome outcome =
       capture_incident(state_of(inputs), report.gate, compute, failed_again,
-                       free_incident_path(options_.run_dir, inputs.step, options_.rank));
+                       free_incident_path(options_.run_dir, inputs.step, options_.rank), &election_);
   release_spare_copies();
   undo();
   report.incident = outcome.path;

@@ -22,7 +22,8 @@ GuardedProbe::GuardedProbe(ProbeOptions options, std::optional<RunLog> log)
     : options_(std::move(options)),
       log_(std::move(log)),
       record_(options_),
-      incidents_(log_ ? &*log_ : nullptr, options_.max_incidents) {}
+      incidents_(log_ ? &*log_ : nullptr, options_.max_incidents),
+      election_(options_.run_dir, options_.rank, options_.world_size, {.restart = options_.resume ? 1 : 0}) {}
 
 GuardedProbe::~GuardedProbe() {
   if (!finished_ && recording()) safely("close", [&] { (void)record_.finish(); });

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "probe/record/step_recording.h"
+#include "probe/step/election.h"
 #include "probe/step/gate.h"
 #include "probe/step/hidden_damage.h"
 #include "probe/step/incidents.h"
@@ -92,6 +93,7 @@ class GuardedProbe final : public Probe {
   StepRecord record_;
   StepJudge judge_;
   Incidents incidents_;
+  Election election_;
   TensorPass check_;
   std::string trouble_;  ///< why the probe is off, "" while it is on
   bool begun_ = false, told_ = false, devices_known_ = false, finished_ = false, corrupt_ = false;

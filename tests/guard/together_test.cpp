@@ -24,7 +24,7 @@ ProbeOptions first_of_two(const ScratchDirectory& scratch, Other& other) {
   return {.run_dir = scratch.path + "/run", .world_size = 2, .least = [&other](std::int64_t v) { return other(v); }};
 }
 
-Batch poisoned(const Batch& batch) {
+Batch with_nan(const Batch& batch) {
   Batch bad{batch.x.clone(), batch.y, batch.ids};
   bad.x[2][1] = std::numeric_limits<double>::quiet_NaN();
   return bad;
@@ -39,7 +39,7 @@ constexpr std::int64_t kBadOnOther = 0 * 2 + 1, kOverflowOnOther = 1 * 2 + 1, kW
 TEST(Together, a_step_that_is_bad_elsewhere_never_happened_here) {
   const std::vector<Batch> all = batches(2);
   for (const std::int64_t gate : {kBadOnOther, kOverflowOnOther}) {
-    Other other{{gate, 1}, {}};
+    Other other{{gate}, {}};
     const ScratchDirectory scratch;
     GuardedTraining guarded(first_of_two(scratch, other));
     const at::Tensor mean = guarded.net.running_mean.clone();
@@ -63,7 +63,7 @@ TEST(Together, a_bad_step_runs_again_on_all_or_on_none) {
     GuardedTraining guarded(first_of_two(scratch, other));
     const std::int64_t before = guarded.net.position;
     int runs = 0;
-    const Batch bad = poisoned(all[0]);
+    const Batch bad = with_nan(all[0]);
     const StepReport report = guarded.probe->step({.step = 0}, [&] {
       ++runs;
       return guarded.net.compute(bad);
@@ -87,7 +87,7 @@ TEST(Together, every_level_asks_as_often) {
     ProbeOptions options = first_of_two(scratch, other);
     options.level = level;
     GuardedTraining guarded(std::move(options));
-    EXPECT_EQ(guarded.step(0, poisoned(all[0])).gate, Gate::non_finite);
+    EXPECT_EQ(guarded.step(0, with_nan(all[0])).gate, Gate::non_finite);
     EXPECT_EQ(other.heard.size(), 2u) << static_cast<int>(level);
     EXPECT_TRUE(guarded.step(0, all[0]).ok());
     EXPECT_EQ(other.heard.size(), 3u) << static_cast<int>(level);

@@ -19,8 +19,8 @@ class Ranks : public test::Program {
  protected:
   void SetUp() override {
     if (std::string(NANQUEST_TEST_MPIRUN).empty()) GTEST_SKIP() << "no mpirun here (package openmpi-bin)";
-    const Ran version = run(NANQUEST_TEST_MPIRUN " --version");
-    if (version.out.find("Open MPI") == std::string::npos) GTEST_SKIP() << "these tests know Open MPI's mpirun only";
+    const Ran version = run(NANQUEST_TEST_MPIRUN " --allow-run-as-root --version");
+    if (!std::regex_search(version.out, std::regex("Open MPI|OpenRTE"))) GTEST_SKIP() << "these tests know Open MPI's mpirun only";
   }
 
   static std::string on(int ranks, const std::string& full) {
@@ -96,7 +96,7 @@ void expect_near(const std::vector<double>& a, const std::vector<double>& b, dou
 }
 
 TEST_F(Ranks, GiveTheLossesOfOneProcess) {
-  const std::string as = "--qk-clip 2 --zclip --accumulation 2";
+  const std::string as = "--qk-clip 0.02 --zclip --accumulation 2";
   ASSERT_EQ(run(trained(1, as)).code, 0);
   const std::vector<double> loss = metric(), norm = metric("grad_norm"), held_out = metric("eval_loss"),
                             clipped = metric("qk_clipped");
@@ -182,41 +182,63 @@ TEST_F(Ranks, BranchAlikeWhereOneOfThemBreaks) {
   }
 }
 
+// Of many ranks few write whole files: the one that was first, its neighbours, and the one across the ring.
+TEST_F(Ranks, LeaveTheFilesOfManyToAFew) {
+  const Ran ran = run(own(8, "zero=13 steps=3"));
+  EXPECT_EQ(ran.code, 1) << ran.out << ran.err;
+  std::set<int> whole, rows;
+  for (int rank = 0; rank < 8; ++rank) {
+    const std::string stem = folder / ("own/incidents/step-00000001.r" + std::to_string(rank));
+    if (std::filesystem::exists(stem + ".h5")) whole.insert(rank);
+    if (std::filesystem::exists(stem + ".row")) rows.insert(rank);
+  }
+  EXPECT_EQ(whole, (std::set<int>{1, 4, 5, 6})) << ran.out;
+  EXPECT_EQ(rows, (std::set<int>{0, 2, 3, 7})) << ran.out;
+  EXPECT_NE(ran.out.find("no file of this rank: rank 5 was first"), std::string::npos) << ran.out;
+}
+
 TEST_F(Ranks, BranchAlikeAtEveryLevelAndPolicy) {
-  for (const char* as : {"--level trace --policy skip", "--level watch --policy retry_fp32", "--level off --policy skip",
-                         "--policy rollback", "--amp-dtype bf16 --policy fallback_fp32"}) {
-    for (const char* damage : {"nan-loss@3:r1", "inf-grad@3:r1"}) {
-      anew();
-      const Ran ran = run(trained(2, std::string(as) + " --json --inject " + damage));
-      ASSERT_EQ(ran.code, 1) << as << damage << ran.err;  // the ranks' weights are compared as they run
-      const auto told = nlohmann::json::parse(ran.out.substr(ran.out.find('{')));
-      EXPECT_EQ(told.at("incidents"), 1) << as << damage << ran.err;
-      EXPECT_NE(ran.err.find(damage[0] == 'n' ? "rank 1's loss was NaN" : "rank 1's gradients were not finite"),
-                std::string::npos)
-          << ran.err;
-    }
+  const std::pair<std::string, std::string> cases[] = {
+      {"--level trace --policy skip --inject nan-loss@3:r1", "rank 1's loss was NaN before"},
+      {"--level watch --policy rollback --inject inf-grad@3:r1", "rank 1's gradients were not finite before"},
+      {"--level off --policy retry_fp32 --amp-dtype bf16 --inject inf-grad@3:amp:r1", "rank 1's gradients were not"},
+      {"--amp-dtype bf16 --policy fallback_fp32 --inject nan-loss@3:amp:r1", "rank 1's loss was NaN before"}};
+  for (const auto& [as, words] : cases) {
+    anew();
+    const Ran ran = run(trained(2, "--steps 8 --json " + as));
+    ASSERT_EQ(ran.code, 1) << as << ran.err;  // the ranks' weights are compared at the end
+    const auto told = nlohmann::json::parse(ran.out.substr(ran.out.find('{')));
+    EXPECT_EQ(told.at("incidents"), 1) << as << ran.err;
+    EXPECT_EQ(told.at("steps"), 8);
+    EXPECT_EQ(told.at("fell_back"), as.find("fallback") != std::string::npos);
+    EXPECT_NE(ran.err.find(words), std::string::npos) << as << ran.err;
+    EXPECT_EQ(told.at("snapshots").size(), as.find("off") == std::string::npos ? 1u : 0u);
   }
 }
 
 TEST_F(Ranks, LowerTheLossScaleTogether) {
   const std::string as = "--amp-dtype fp16 --init-scale 16777216 --scale-growth-interval 3 --json";
-  const auto history = [&](int ranks) {
+  const auto history = [&](int ranks, const std::string& more) {
     anew();
-    const Ran ran = run(trained(ranks, as));
+    const Ran ran = run(trained(ranks, as + more));
     EXPECT_EQ(ran.code, 0) << ran.err;
     return nlohmann::json::parse(ran.out).at("loss_scale_history");
   };
-  const auto alone = history(1);
-  EXPECT_GT(alone.size(), 2u);
-  EXPECT_EQ(history(2), alone);
+  // A gradient in fp16 over half of the rows overflows later than one over all, whoever computes it.
+  const auto alone = history(1, " --accumulation 2");
+  EXPECT_GT(alone.size(), 1u) << alone;
+  EXPECT_EQ(history(2, ""), alone);
 }
 
 TEST_F(Ranks, GoOnInAnotherNumber) {
   ASSERT_EQ(run(trained(1, "")).code, 0);
   const std::vector<double> whole = metric();
+  anew();
+  ASSERT_EQ(run(trained(2, "--stop-after 9")).code, 0);
+  std::filesystem::rename(folder / "run", folder / "begun");
   for (const int then : {1, 4}) {
     anew();
-    ASSERT_EQ(run(trained(2, "--stop-after 9")).code, 0);
+    std::filesystem::copy(folder / "begun", folder / "run", std::filesystem::copy_options::recursive);
     const Ran ran = run(trained(then, "--resume"));
     ASSERT_EQ(ran.code, 0) << ran.err;
     expect_near(metric(), whole, 1e-5);
@@ -269,17 +291,15 @@ TEST_F(Ranks, RefuseInOneLine) {
   };
   const std::pair<std::string, std::string> refused[] = {
       {trained(4, "--batch-size 6"), "batch-size 6 can't be split over 4 ranks (make the batch size"},
-      {trained(2, "--batch-size 6 --accumulation 3 --micro"), ""},
       {trained(2, "--accumulation 8"), "batch-size 8 can't be split over 2 ranks in 8 micro-batches each"},
       {trained(2, "--lr fast"), "lr"},
       {trained(2, "--data nowhere"), "nowhere"},
-      {trained(2, "--resume"), "no checkpoint"},
       {on(2, command("rehearse run")), "rehearse is one process, and this is one of 2"},
       {"RANK=0 WORLD_SIZE=2 " + command("--data x"), "torchrun"},
   };
   for (const auto& [full, words] : refused) {
     const Ran ran = run(full);
-    EXPECT_EQ(ran.code, words == "nowhere" || words == "no checkpoint" ? 3 : 2) << full << ran.err;
+    EXPECT_EQ(ran.code, words == "nowhere" ? 3 : 2) << full << ran.err;
     const std::vector<std::string> said = lines_of_ours(ran);
     ASSERT_EQ(said.size(), 1u) << full << ran.err;
     EXPECT_NE(said[0].find(words), std::string::npos) << said[0];

@@ -4,6 +4,7 @@
 //   die: rank 1 is killed in this step; leave: rank 1 is asked to stop after it; drift: rank 1 changes a weight after it;
 //   noise: the model draws random numbers.
 #include <ATen/ATen.h>
+#include <ATen/Parallel.h>
 #include <ATen/core/grad_mode.h>
 
 #include <csignal>
@@ -22,7 +23,7 @@ namespace {
 
 using Arguments = std::map<std::string, std::int64_t>;
 
-/// log(x) times one matrix; every eighth row another one too; one weight that nothing uses. A buffer that each step of
+/// log(x) times one matrix; every eighth row by another one too; one weight that nothing uses. A buffer that each step of
 /// each rank moves by what its own rows are.
 class LogTask final : public Task {
  public:
@@ -63,9 +64,9 @@ class LogTask final : public Task {
       const at::NoGradGuard no_grad;
       seen_.mul_(0.9).add_(rows.to(at::kFloat).mean());
     }
-    at::Tensor out = at::mm(features, weight_);
-    if (rows.remainder(8).eq(7).any().item<bool>()) out = out + at::mm(features, rare_);
-    return (out - t[1].second).square().sum();
+    const at::Tensor loss = (at::mm(features, weight_) - t[1].second).square().sum();
+    const at::Tensor some = rows.remainder(8).eq(7).nonzero().squeeze(1);
+    return some.numel() == 0 ? loss : loss + at::mm(features.index_select(0, some), rare_).square().sum();
   }
 
   std::string computed;  ///< rows of every training pass, "0 1 2; 3 4 5;"

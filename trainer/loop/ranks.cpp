@@ -73,6 +73,7 @@ void Trainer::take_first_buffers() {
 
 at::Tensor Trainer::add_up(const at::Tensor& loss) {
   if (ranks_->alone()) return loss;
+  const PhaseScope phase(Phase::backward);
   const at::NoGradGuard no_grad;
   const NamedTensors& parameters = optimizer_->parameters();
   Told told{ranks_->size(), static_cast<std::int64_t>(parameters.size()), {}};
