@@ -295,7 +295,7 @@ TEST_F(Ranks, RefuseInOneLine) {
       {trained(2, "--lr fast"), "lr"},
       {trained(2, "--data nowhere"), "nowhere"},
       {on(2, command("rehearse run")), "rehearse is one process, and this is one of 2"},
-      {"RANK=0 WORLD_SIZE=2 " + command("--data x"), "torchrun"},
+      {"RANK=0 WORLD_SIZE=2 " + command("--data x"), "-m nanquest train"},
   };
   for (const auto& [full, words] : refused) {
     const Ran ran = run(full);

@@ -10,6 +10,7 @@
 #include "probe/nanquest.h"
 #include "trainer/cli/command_line.h"
 #include "trainer/cli/prepare_first.h"
+#include "trainer/cli/program.h"
 #include "trainer/cli/progress.h"
 #include "trainer/cli/rehearse.h"
 #include "trainer/cli/report.h"
@@ -32,11 +33,14 @@ void on_signal(int signal) {
 }
 
 /// The command of this process, with --resume.
-std::string resume_command(int argc, char** argv) {
-  std::string command;
+std::string resume_command(int argc, char** argv, const Group& ranks) {
+  std::string command = shell_word(argv[0]);
+  if (launched().by == Launched::By::mpirun) command = "mpirun -n " + std::to_string(ranks.size()) + " " + command;
+  if (launched().by == Launched::By::torchrun)
+    command = "torchrun --nproc-per-node " + std::to_string(ranks.local_size()) + " -m nanquest train";
   bool resumes = false;
-  for (int i = 0; i < argc; ++i) {
-    command += (i > 0 ? " " : "") + shell_word(argv[i]);
+  for (int i = 1; i < argc; ++i) {
+    command += " " + shell_word(argv[i]);
     resumes = resumes || std::string(argv[i]) == "--resume";
   }
   return command + (resumes ? "" : " --resume");
@@ -239,8 +243,7 @@ Result<bool> parse(Asked& asked, ModelKind kind, int first, int argc, char** arg
     return Error{ErrorCode::usage, text.substr(0, text.find('\n')),
                  app.get_name() + " --help lists the options"};
   }
-  const std::int32_t ranks = asked.parts.loop.ranks->size();
-  asked.resume = (ranks > 1 ? "mpirun -n " + std::to_string(ranks) + " " : "") + resume_command(argc, argv);
+  asked.resume = resume_command(argc, argv, *asked.parts.loop.ranks);
   return false;
 }
 
@@ -273,11 +276,9 @@ int alone(const std::string& verb, int (*command)(int, char**), int argc, char**
 }
 
 }  // namespace
-}  // namespace nanquest::trainer
 
-int main(int argc, char** argv) {
+int run_program(int argc, char** argv) {
   try {
-    using namespace nanquest::trainer;
     const std::string verb = argc > 1 ? argv[1] : "";
     if (verb == "rehearse") return alone(verb, rehearse_command, argc - 2, argv + 2);
     if (verb == "sample") return alone(verb, sample_command, argc - 2, argv + 2);
@@ -289,5 +290,11 @@ int main(int argc, char** argv) {
   } catch (...) {
     std::fputs("nanquest-trainer: internal error of an unknown kind\n", stderr);
   }
-  return static_cast<int>(nanquest::ExitCode::internal);
+  return static_cast<int>(ExitCode::internal);
+}
+
+}  // namespace nanquest::trainer
+
+int main(int argc, char** argv) {
+  return nanquest::trainer::run_program(argc, argv);
 }

@@ -1,8 +1,13 @@
 #include "trainer/parallel/launch.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <string>
+#include <utility>
 
+#include <torch/csrc/distributed/c10d/GroupRegistry.hpp>
+
+#include "trainer/parallel/process_group.h"
 #ifdef NANQUEST_HAVE_MPI
 #include "trainer/parallel/mpi.h"
 #endif
@@ -16,7 +21,24 @@ std::int32_t number(const char* name) {
   return text != nullptr && *text != '\0' ? static_cast<std::int32_t>(std::atoi(text)) : -1;
 }
 
+std::string& offered() {
+  static std::string name;
+  return name;
+}
+
+/// The group that Python has made.
+std::unique_ptr<Group> join_offered() {
+  ProcessGroupOptions options;
+  options.local_rank = std::max(0, number("LOCAL_RANK"));
+  options.local_size = std::max(1, number("LOCAL_WORLD_SIZE"));
+  return group_of(c10d::resolve_process_group(offered()), std::move(options));
+}
+
 }  // namespace
+
+void offer_process_group(const std::string& name) {
+  offered() = name;
+}
 
 Launched launched() {
   struct Way {
@@ -36,24 +58,20 @@ Launched launched() {
 
 Result<std::unique_ptr<Group>> join(const Launched& by) {
   if (by.by == Launched::By::nobody) return std::unique_ptr<Group>();
+  if (!offered().empty()) return join_offered();
   const std::string ranks = std::to_string(by.size);
+  if (by.by == Launched::By::torchrun)
+    return Error{ErrorCode::unsupported,
+                 "one of " + ranks +
+                     " processes of torchrun, which a program in C++ can't join: LibTorch comes without gloo's headers",
+                 "torchrun --nproc-per-node N -m nanquest train does it from Python; or mpirun -n " + ranks};
 #ifdef NANQUEST_HAVE_MPI
-  if (by.by == Launched::By::mpirun) return join_mpi();
-  const std::string way_out = "start them with mpirun -n " + ranks + " in place of torchrun";
+  return join_mpi();
 #else
-  const std::string way_out =
-      "build it with an MPI (packages libopenmpi-dev, openmpi-bin; -DNANQUEST_MPI=ON says what is missing) and start it "
-      "with mpirun -n " +
-      ranks;
-  if (by.by == Launched::By::mpirun)
-    return Error{ErrorCode::unsupported, "one of " + ranks + " processes of mpirun, but this program was built without MPI",
-                 way_out};
+  return Error{ErrorCode::unsupported, "one of " + ranks + " processes of mpirun, but this program was built without MPI",
+               "build it with one (packages libopenmpi-dev, openmpi-bin; -DNANQUEST_MPI=ON says what is missing), or use "
+               "torchrun --nproc-per-node N -m nanquest train"};
 #endif
-  return Error{ErrorCode::unsupported,
-               "one of " + ranks +
-                   " processes of torchrun, which it can't join: LibTorch's wheel comes without gloo's headers, so a "
-                   "program in C++ can't make a process group of it",
-               way_out};
 }
 
 }  // namespace nanquest::trainer

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 
 #include "trainer/parallel/group.h"
 
@@ -15,6 +16,9 @@ struct Launched {
 
 /// Read from the environment that launchers leave; one process alone, whoever started it, is By::nobody.
 Launched launched();
+
+/// A process group of LibTorch's that this process is in already, by its name; "" for none. `join` takes it.
+void offer_process_group(const std::string& name);
 
 /// The group of the ranks that were started together; `nobody_else` (not owned by the result: null) for one process.
 /// `unsupported` where this build can't join them, saying what to do.
