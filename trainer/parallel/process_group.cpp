@@ -3,10 +3,32 @@
 #include <ATen/ATen.h>
 #include <ATen/core/grad_mode.h>
 
+#include <algorithm>
+#include <stdexcept>
+#include <string>
 #include <utility>
 
 namespace nanquest::trainer {
 namespace {
+
+/// What a backend says, without the place in its sources in front and the advice behind.
+std::string words_of(const std::exception& e) {
+  const auto* torch = dynamic_cast<const c10::Error*>(&e);
+  std::string text = torch != nullptr ? torch->what_without_backtrace() : e.what();
+  if (text.starts_with('[')) text.erase(0, std::min(text.size(), text.find(']') + 2));
+  return text.substr(0, std::min(text.find('\n'), text.find(". ")));
+}
+
+/// Says and waits. What a backend throws is thrown as what it means here.
+template <class Begin>
+void with_all(const Begin& begin) {
+  const at::NoGradGuard no_grad;
+  try {
+    begin()->wait();
+  } catch (const std::exception& e) {
+    throw std::runtime_error("the other ranks can't be reached: " + words_of(e));
+  }
+}
 
 class OfProcessGroup final : public Group {
  public:
@@ -23,30 +45,22 @@ class OfProcessGroup final : public Group {
   std::int32_t local_size() const override { return options_.local_size; }
 
   void sum(std::vector<at::Tensor> tensors) override {
-    const at::NoGradGuard no_grad;
-    c10d::AllreduceCoalescedOptions options;
-    options.reduceOp = c10d::ReduceOp::SUM;
-    group_->allreduce_coalesced(tensors, options)->wait();
+    reduce(tensors, c10d::ReduceOp::SUM);
   }
   void largest(std::vector<at::Tensor> tensors) override {
-    const at::NoGradGuard no_grad;
-    c10d::AllreduceCoalescedOptions options;
-    options.reduceOp = c10d::ReduceOp::MAX;
-    group_->allreduce_coalesced(tensors, options)->wait();
+    reduce(tensors, c10d::ReduceOp::MAX);
   }
   void take_first(std::vector<at::Tensor> tensors) override {
-    const at::NoGradGuard no_grad;
     for (const at::Tensor& t : tensors) {
       std::vector<at::Tensor> one{t};
-      group_->broadcast(one)->wait();
+      with_all([&] { return group_->broadcast(one); });
     }
   }
   std::int64_t least(std::int64_t value) override {
-    const at::NoGradGuard no_grad;
-    std::vector<at::Tensor> one{at::full({1}, value, at::TensorOptions(options_.device).dtype(at::kLong))};
+    std::vector<at::Tensor> one{at::full({1}, value, at::kLong)};
     c10d::AllreduceOptions options;
     options.reduceOp = c10d::ReduceOp::MIN;
-    group_->allreduce(one, options)->wait();
+    with_all([&] { return group_->allreduce(one, options); });
     return one.front().item<std::int64_t>();
   }
   void meet() override { (void)least(0); }
@@ -55,6 +69,12 @@ class OfProcessGroup final : public Group {
   }
 
  private:
+  void reduce(std::vector<at::Tensor>& tensors, c10d::ReduceOp::RedOpType how) {
+    c10d::AllreduceCoalescedOptions options;
+    options.reduceOp = how;
+    with_all([&] { return group_->allreduce_coalesced(tensors, options); });
+  }
+
   c10::intrusive_ptr<c10d::ProcessGroup> group_;
   ProcessGroupOptions options_;
 };
