@@ -59,8 +59,9 @@ void GuardedProbe::write_recorded(const StepInputs& inputs, StepReport& report) 
   std::string what;
   if (incidents_.may_write(what)) {
     Recording recording = recorded_->end(state_of(inputs));
-    const IncidentOutcome outcome = write_incident(
-        recording, report.gate, free_incident_path(options_.run_dir, inputs.step, options_.rank), {}, &election_);
+    const IncidentOutcome outcome =
+        write_incident(recording, report.gate,
+                       free_incident_path(options_.run_dir, inputs.step, options_.rank), {}, &election_);
     report.incident = outcome.path;
     what = outcome.text;
   }

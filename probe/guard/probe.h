@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "probe/nanquest.h"
 #include "probe/record/step_recording.h"
 #include "probe/step/election.h"
 #include "probe/step/gate.h"
@@ -18,7 +19,6 @@
 #include "probe/step/run_log.h"
 #include "probe/step/step_record.h"
 #include "probe/step/undo_log.h"
-#include "probe/nanquest.h"
 
 namespace nanquest::guard {
 

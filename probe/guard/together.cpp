@@ -21,8 +21,9 @@ void GuardedProbe::agree_on_gate(const StepInputs& inputs, StepReport& report) {
   const Gate gate = kGates[worst / ranks];
   if (gate == report.gate) return;
   report.gate = gate;
-  append(report.summary, "step " + std::to_string(inputs.step) + ": rank " + std::to_string(worst % ranks) +
-                             (gate == Gate::non_finite ? " found it not finite" : "'s loss scale overflowed"));
+  append(report.summary,
+         "step " + std::to_string(inputs.step) + ": rank " + std::to_string(worst % ranks) +
+             (gate == Gate::non_finite ? " found it not finite" : "'s loss scale overflowed"));
   if (recording()) safely("gate", [&] { record_.regate(gate); });
 }
 

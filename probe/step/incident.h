@@ -17,7 +17,8 @@ struct IncidentOutcome {
 
 /// Finds words for the culprit of a recorded step and writes it to `path`. `before`: what is known of it
 /// already.
-/// With an `election` the file may be left to other ranks: then `path` is "", and the line says whose tells the story.
+/// With an `election` the file may be left to other ranks: then `path` is "", and the line says whose tells
+/// the story.
 IncidentOutcome write_incident(Recording& recording, Gate gate, const std::string& path,
                                std::string before = {}, Election* election = nullptr);
 

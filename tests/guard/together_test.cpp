@@ -1,4 +1,5 @@
-// ProbeOptions::least: what processes that make a step together decide alike. The others are played by a function.
+// ProbeOptions::least: what processes that make a step together decide alike. The others are played by a
+// function.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -21,7 +22,9 @@ struct Other {
 };
 
 ProbeOptions first_of_two(const ScratchDirectory& scratch, Other& other) {
-  return {.run_dir = scratch.path + "/run", .world_size = 2, .least = [&other](std::int64_t v) { return other(v); }};
+  return {.run_dir = scratch.path + "/run", .world_size = 2, .least = [&other](std::int64_t v) {
+            return other(v);
+          }};
 }
 
 Batch with_nan(const Batch& batch) {

@@ -1,4 +1,5 @@
-// Several processes that train one model: nanquest-trainer and a program of one's own (ranks_program) under mpirun.
+// Several processes that train one model: nanquest-trainer and a program of one's own (ranks_program) under
+// mpirun.
 #include <unistd.h>
 
 #include <chrono>
@@ -20,7 +21,8 @@ class Ranks : public test::Program {
   void SetUp() override {
     if (std::string(NANQUEST_TEST_MPIRUN).empty()) GTEST_SKIP() << "no mpirun here (package openmpi-bin)";
     const Ran version = run(NANQUEST_TEST_MPIRUN " --allow-run-as-root --version");
-    if (!std::regex_search(version.out, std::regex("Open MPI|OpenRTE"))) GTEST_SKIP() << "these tests know Open MPI's mpirun only";
+    if (!std::regex_search(version.out, std::regex("Open MPI|OpenRTE")))
+      GTEST_SKIP() << "these tests know Open MPI's mpirun only";
   }
 
   static std::string on(int ranks, const std::string& full) {
@@ -30,10 +32,11 @@ class Ranks : public test::Program {
   }
   /// nanquest-trainer: 20 steps, 8 samples each.
   std::string trained(int ranks, const std::string& arguments) const {
-    return on(ranks, command("--data '" + (folder / "data") + "' --run-dir '" + (folder / "run") +
-                             "' --steps 20 --depth 1 --width 16 --heads 2 --context 16 --batch-size 8 --threads 1 "
-                             "--lr 0.01 --eval-every 5 " +
-                             arguments));
+    return on(ranks,
+              command("--data '" + (folder / "data") + "' --run-dir '" + (folder / "run") +
+                      "' --steps 20 --depth 1 --width 16 --heads 2 --context 16 --batch-size 8 --threads 1 "
+                      "--lr 0.01 --eval-every 5 " +
+                      arguments));
   }
   std::string own(int ranks, const std::string& arguments) const {
     return on(ranks, std::string(NANQUEST_TEST_RANKS) + " '" + (folder / "own") + "' " + arguments);
@@ -64,7 +67,8 @@ std::vector<std::string> lines(const Ran& ran, const std::string& begin) {
 
 std::vector<double> losses(const Ran& ran) {
   std::vector<double> values;
-  for (const std::string& line : lines(ran, "step ")) values.push_back(std::stod(line.substr(line.find("loss ") + 5)));
+  for (const std::string& line : lines(ran, "step "))
+    values.push_back(std::stod(line.substr(line.find("loss ") + 5)));
   return values;
 }
 
@@ -73,7 +77,8 @@ std::map<int, std::string> of_ranks(const Ran& ran, const std::string& what) {
   std::map<int, std::string> all;
   for (const std::string& line : lines(ran, "rank ")) {
     const std::size_t space = line.find(' ');
-    if (line.compare(space + 1, what.size(), what) == 0) all[std::stoi(line)] = line.substr(space + 1 + what.size());
+    if (line.compare(space + 1, what.size(), what) == 0)
+      all[std::stoi(line)] = line.substr(space + 1 + what.size());
   }
   return all;
 }
@@ -102,7 +107,8 @@ TEST_F(Ranks, GiveTheLossesOfOneProcess) {
                             clipped = metric("qk_clipped");
   ASSERT_EQ(loss.size(), 20u);
   ASSERT_EQ(held_out.size(), 4u);
-  EXPECT_GT(*std::max_element(clipped.begin(), clipped.end()), 0) << "nothing was clipped, so nothing was compared";
+  EXPECT_GT(*std::max_element(clipped.begin(), clipped.end()), 0)
+      << "nothing was clipped, so nothing was compared";
   for (const int ranks : {2, 4}) {
     anew();
     const Ran ran = run(trained(ranks, as));
@@ -164,7 +170,8 @@ TEST_F(Ranks, BranchAlikeWhereOneOfThemBreaks) {
     for (const auto& [rank, hash] : weights) EXPECT_EQ(hash, weights.at(0)) << rank;
     for (const auto& [rank, end] : ends) EXPECT_EQ(end, " at 12: finished") << rank;
     for (int rank = 0; rank < ranks; ++rank)
-      EXPECT_TRUE(std::filesystem::exists(folder / ("own/incidents/step-00000001.r" + std::to_string(rank) + ".h5")));
+      EXPECT_TRUE(
+          std::filesystem::exists(folder / ("own/incidents/step-00000001.r" + std::to_string(rank) + ".h5")));
     const std::string file = folder / ("own/incidents/step-00000001.r" + whose + ".h5");
     EXPECT_EQ(lines(ran, "incident ").at(0), file);
     const Ran replayed = run(std::string(NANQUEST_TEST_REPLAY) + " '" + file + "' --json -q");
@@ -172,7 +179,8 @@ TEST_F(Ranks, BranchAlikeWhereOneOfThemBreaks) {
     const auto verdict = nlohmann::json::parse(replayed.out);
     EXPECT_EQ(verdict.at("culprit").at("op"), "aten::log") << replayed.out;
     EXPECT_EQ(verdict.at("reproduction").at("bit_exact"), true);
-    const Ran together = run(std::string(NANQUEST_TEST_REPLAY) + " ranks '" + (folder / "own") + "' --json -q");
+    const Ran together =
+        run(std::string(NANQUEST_TEST_REPLAY) + " ranks '" + (folder / "own") + "' --json -q");
     EXPECT_EQ(together.code, 1) << together.err;
     const auto found = nlohmann::json::parse(together.out);
     EXPECT_EQ(found.at("finding"), "rank") << together.out;
@@ -201,7 +209,8 @@ TEST_F(Ranks, BranchAlikeAtEveryLevelAndPolicy) {
   const std::pair<std::string, std::string> cases[] = {
       {"--level trace --policy skip --inject nan-loss@3:r1", "rank 1's loss was NaN before"},
       {"--level watch --policy rollback --inject inf-grad@3:r1", "rank 1's gradients were not finite before"},
-      {"--level off --policy retry_fp32 --amp-dtype bf16 --inject inf-grad@3:amp:r1", "rank 1's gradients were not"},
+      {"--level off --policy retry_fp32 --amp-dtype bf16 --inject inf-grad@3:amp:r1",
+       "rank 1's gradients were not"},
       {"--amp-dtype bf16 --policy fallback_fp32 --inject nan-loss@3:amp:r1", "rank 1's loss was NaN before"}};
   for (const auto& [as, words] : cases) {
     anew();
@@ -277,7 +286,8 @@ TEST_F(Ranks, SayThatTheirWeightsDiffer) {
   EXPECT_EQ(ran.code, 70) << ran.out << ran.err;
   const std::vector<std::string> errors = lines(ran, "error of rank ");
   ASSERT_EQ(errors.size(), 1u) << ran.out;
-  EXPECT_NE(errors[0].find("0: step 20: weights, data or settings are not the same on all ranks"), std::string::npos)
+  EXPECT_NE(errors[0].find("0: step 20: weights, data or settings are not the same on all ranks"),
+            std::string::npos)
       << errors[0];
 }
 

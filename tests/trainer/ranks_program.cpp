@@ -1,8 +1,9 @@
-// A training of one's own on the ranks of mpirun, for program_ranks_test: each rank says what it has computed.
-// Usage: ranks_program RUN_DIR [steps=N] [zero=ROW] [stop=N] [resume=1] [die=STEP] [leave=STEP] [noise=1] [drift=STEP] …
+// A training of one's own on the ranks of mpirun, for program_ranks_test: each rank says what it has
+// computed. Usage: ranks_program RUN_DIR [steps=N] [zero=ROW] [stop=N] [resume=1] [die=STEP] [leave=STEP]
+// [noise=1] [drift=STEP] …
 //   zero: this row's feature is 0, and the logarithm that the model takes is not finite;
-//   die: rank 1 is killed in this step; leave: rank 1 is asked to stop after it; drift: rank 1 changes a weight after it;
-//   noise: the model draws random numbers.
+//   die: rank 1 is killed in this step; leave: rank 1 is asked to stop after it; drift: rank 1 changes a
+//   weight after it; noise: the model draws random numbers.
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
 #include <ATen/core/grad_mode.h>
@@ -23,8 +24,8 @@ namespace {
 
 using Arguments = std::map<std::string, std::int64_t>;
 
-/// log(x) times one matrix; every eighth row by another one too; one weight that nothing uses. A buffer that each step of
-/// each rank moves by what its own rows are.
+/// log(x) times one matrix; every eighth row by another one too; one weight that nothing uses. A buffer that
+/// each step of each rank moves by what its own rows are.
 class LogTask final : public Task {
  public:
   explicit LogTask(const Arguments& given) : noise_(given.contains("noise")) {
@@ -58,7 +59,8 @@ class LogTask final : public Task {
     at::Tensor features = at::log(t[0].second);
     const at::Tensor rows = t[2].second.cpu();
     if (training) {
-      for (std::int64_t i = 0; i < rows.numel(); ++i) computed += " " + std::to_string(rows[i].item<std::int64_t>());
+      for (std::int64_t i = 0; i < rows.numel(); ++i)
+        computed += " " + std::to_string(rows[i].item<std::int64_t>());
       computed += ";";
       if (noise_) features = features * at::rand_like(features);
       const at::NoGradGuard no_grad;
@@ -112,9 +114,12 @@ int run(const Arguments& given, const char* run_dir, Group& ranks) {
   LogTask* model = task.get();
   Trainer* trainer = nullptr;
   Listener listener;
-  listener.on_message = [&](const std::string& line) { std::printf("rank %d says %s\n", rank, line.c_str()); };
+  listener.on_message = [&](const std::string& line) {
+    std::printf("rank %d says %s\n", rank, line.c_str());
+  };
   listener.on_step = [&](const StepEvent& e) {
-    if (rank == 0 && e.gate == Gate::ok) std::printf("step %lld loss %.9g\n", static_cast<long long>(e.step), e.loss);
+    if (rank == 0 && e.gate == Gate::ok)
+      std::printf("step %lld loss %.9g\n", static_cast<long long>(e.step), e.loss);
     if (rank != 1) return;
     if (e.step == value(given, "die", -1)) (void)std::raise(SIGKILL);
     if (e.step == value(given, "leave", -1)) trainer->request_stop(143);
@@ -134,7 +139,8 @@ int run(const Arguments& given, const char* run_dir, Group& ranks) {
   const Result<Summary> summary = trainer->run();
   if (!summary) return told(summary.error(), trainer->ended_together());
   std::printf("rank %d rows%s\n", rank, model->computed.c_str());
-  std::printf("rank %d weights %016llx\n", rank, static_cast<unsigned long long>(hash_of(model->parameters())));
+  std::printf("rank %d weights %016llx\n", rank,
+              static_cast<unsigned long long>(hash_of(model->parameters())));
   std::printf("rank %d ended at %lld: %s\n", rank, static_cast<long long>(summary->counters.optimizer_step),
               summary->outcome.c_str());
   if (rank == 0) {

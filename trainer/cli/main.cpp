@@ -35,7 +35,8 @@ void on_signal(int signal) {
 /// The command of this process, with --resume.
 std::string resume_command(int argc, char** argv, const Group& ranks) {
   std::string command = shell_word(argv[0]);
-  if (launched().by == Launched::By::mpirun) command = "mpirun -n " + std::to_string(ranks.size()) + " " + command;
+  if (launched().by == Launched::By::mpirun)
+    command = "mpirun -n " + std::to_string(ranks.size()) + " " + command;
   if (launched().by == Launched::By::torchrun)
     command = "torchrun --nproc-per-node " + std::to_string(ranks.local_size()) + " -m nanquest train";
   bool resumes = false;
@@ -70,7 +71,8 @@ std::string sample_command_of(const Parts& parts, const std::string& learned) {
          (adapts ? " --adapter " + shell_word(learned) : "") + " 'the beginning of a text'";
 }
 
-/// Lines where prepared pictures are wanted are prepared, by the first rank; an exit code if that failed, else 0.
+/// Lines where prepared pictures are wanted are prepared, by the first rank; an exit code if that failed,
+/// else 0.
 int prepare_pictures(Parts& parts, Group& ranks) {
   int code = 0;
   for (std::string* path : {&parts.path, &parts.held_out_path}) {
@@ -80,8 +82,8 @@ int prepare_pictures(Parts& parts, Group& ranks) {
   return static_cast<int>(-ranks.least(-code));
 }
 
-/// Ends a process by `error`: told by one rank where it is that of all of them (`together`), else the others are ended
-/// too.
+/// Ends a process by `error`: told by one rank where it is that of all of them (`together`), else the others
+/// are ended too.
 int ended(Group& ranks, Error error, bool together) {
   if (error.message.empty()) return 0;  // another rank tells it, and has the exit code
   if (!ranks.first()) error.message = "rank " + std::to_string(ranks.rank()) + ": " + error.message;
@@ -206,7 +208,8 @@ std::unique_ptr<CLI::App> app_for(ModelKind kind) {
   return app;
 }
 
-/// Fills `asked` from the arguments from number `first` on. True if that was a question that is answered now (--help).
+/// Fills `asked` from the arguments from number `first` on. True if that was a question that is answered now
+/// (--help).
 Result<bool> parse(Asked& asked, ModelKind kind, int first, int argc, char** argv) {
   const std::unique_ptr<CLI::App> made = app_for(kind);
   CLI::App& app = *made;

@@ -108,11 +108,12 @@ Status check(const LoopConfig& c) {
                      std::to_string(c.micro_batches) + " micro-batches",
                  "make the batch size a multiple of --accumulation");
   if (c.ranks != nullptr && c.batch_size % (c.micro_batches * c.ranks->size()) != 0)
-    return wrong("batch-size " + std::to_string(c.batch_size) + " can't be split over " +
-                     std::to_string(c.ranks->size()) + " ranks" +
-                     (c.micro_batches > 1 ? " in " + std::to_string(c.micro_batches) + " micro-batches each" : ""),
-                 "make the batch size, which is that of all ranks together, a multiple of " +
-                     std::to_string(c.micro_batches * c.ranks->size()));
+    return wrong(
+        "batch-size " + std::to_string(c.batch_size) + " can't be split over " +
+            std::to_string(c.ranks->size()) + " ranks" +
+            (c.micro_batches > 1 ? " in " + std::to_string(c.micro_batches) + " micro-batches each" : ""),
+        "make the batch size, which is that of all ranks together, a multiple of " +
+            std::to_string(c.micro_batches * c.ranks->size()));
   if (Status s = check(c.schedule); !s) return s;
   if (Status s = check(c.scaler); !s) return s;
   if (Status s = check(static_cast<const LadderOptions&>(c)); !s) return s;

@@ -58,7 +58,8 @@ struct LoopConfig : LadderOptions {
   std::string run_dir = "nanquest-run";
   Level level = Level::guard;
   bool resume = false;
-  /// The processes that train together, each on its share of every batch; null = this one alone. Outlives the trainer.
+  /// The processes that train together, each on its share of every batch; null = this one alone. Outlives the
+  /// trainer.
   Group* ranks = nullptr;
   std::uint64_t seed = 42;                      ///< of the run
   std::map<std::string, std::string> settings;  ///< all settings as text, for the manifest

@@ -7,11 +7,13 @@ namespace nanquest::trainer {
 
 namespace {
 
-/// The file that rank `other` writes where this one writes `path`; `path` if it is not called like one of a rank.
+/// The file that rank `other` writes where this one writes `path`; `path` if it is not called like one of a
+/// rank.
 std::string file_of_rank(std::string path, std::int32_t own, std::int32_t other) {
   const std::string mark = ".r" + std::to_string(own) + ".";
   const std::size_t at = path.rfind(mark);
-  if (other >= 0 && at != std::string::npos) path.replace(at, mark.size(), ".r" + std::to_string(other) + ".");
+  if (other >= 0 && at != std::string::npos)
+    path.replace(at, mark.size(), ".r" + std::to_string(other) + ".");
   return path;
 }
 
@@ -42,7 +44,8 @@ void Trainer::note_incident(const StepReport& report) {
   }
   const std::string bad = bad_ranks(whose_);
   if (!bad.empty()) say(bad);
-  if (!report.incident.empty()) summary_.incidents.push_back(file_of_rank(report.incident, ranks_->rank(), whose_));
+  if (!report.incident.empty())
+    summary_.incidents.push_back(file_of_rank(report.incident, ranks_->rank(), whose_));
   tell_failed(report);
 }
 

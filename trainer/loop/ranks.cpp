@@ -23,15 +23,15 @@ std::uint64_t mixed(std::uint64_t seed, std::uint64_t step, std::uint64_t rank) 
   return z ^ (z >> 31);
 }
 
-
 std::vector<at::Tensor> tensors_of(const NamedTensors& named) {
   std::vector<at::Tensor> tensors;
   for (const auto& [name, t] : named) tensors.push_back(t.detach());
   return tensors;
 }
 
-/// What a rank says of itself beside its gradients, as one vector that is added up with them: each writes only its own
-/// places. Losses and largest gradients of all ranks, how many have a gradient of each parameter, and which sum this is.
+/// What a rank says of itself beside its gradients, as one vector that is added up with them: each writes
+/// only its own places. Losses and largest gradients of all ranks, how many have a gradient of each
+/// parameter, and which sum this is.
 struct Told {
   std::int64_t ranks, parameters;
   at::Tensor all;
@@ -93,7 +93,9 @@ at::Tensor Trainer::add_up(const at::Tensor& loss) {
   told.all = at::zeros({2 * told.ranks + told.parameters + 1}, loss.options().dtype(at::kFloat));
   told.losses().select(0, ranks_->rank()).copy_(loss);
   if (!own.empty())
-    told.largest().select(0, ranks_->rank()).copy_(at::stack(at::_foreach_norm(own, std::numeric_limits<double>::infinity())).amax());
+    told.largest()
+        .select(0, ranks_->rank())
+        .copy_(at::stack(at::_foreach_norm(own, std::numeric_limits<double>::infinity())).amax());
   told.counts().copy_(at::tensor(counts));
   turn_ = (turn_ + 1) % kTurns;
   told.turn().fill_(turn_);
@@ -180,8 +182,10 @@ Status Trainer::same_everywhere() {
   together_ = true;
   if (!ranks_->first()) return Error{ErrorCode::internal, "", ""};
   return Error{ErrorCode::internal,
-               "step " + std::to_string(counters_.optimizer_step) + ": weights, data or settings are not the same on all ranks",
-               "give all of them the same files and settings, and machines of one kind; checkpoints before this are whole"};
+               "step " + std::to_string(counters_.optimizer_step) +
+                   ": weights, data or settings are not the same on all ranks",
+               "give all of them the same files and settings, and machines of one kind; checkpoints before "
+               "this are whole"};
 }
 
 }  // namespace nanquest::trainer

@@ -129,8 +129,8 @@ class Trainer {
   at::Tensor add_up(const at::Tensor& loss);
   /// The sum of the ranks' tallies; `any` gives one with the names, for a rank that looked at nothing.
   Tally add_up(Tally tally, const std::function<Tally()>& any);
-  /// Of the last attempt: which ranks' own losses or gradients were not finite, in words; the lowest of them, -1 if
-  /// that is none.
+  /// Of the last attempt: which ranks' own losses or gradients were not finite, in words; the lowest of them,
+  /// -1 if that is none.
   std::string bad_ranks(std::int32_t& lowest) const;
   /// The largest attention logits of all ranks.
   void share_peaks();
@@ -216,7 +216,7 @@ class Trainer {
   std::chrono::steady_clock::time_point last_save_;
   std::int64_t saved_step_ = -1, saved_batches_ = -1;  ///< of the newest checkpoint; -1 = none
   bool state_was_corrupt_ = false, stopped_ = false;
-  at::Tensor told_;          ///< of the last attempt: the ranks' own losses and largest gradients; undefined = none
+  at::Tensor told_;  ///< of the last attempt: the ranks' own losses and largest gradients; undefined = none
   std::int64_t turn_ = 0;    ///< sums of gradients so far, to see that all ranks are at the same one
   std::int32_t whose_ = -1;  ///< rank that an incident began on and that tells of it; -1 = none known
   bool together_ = false, stop_agreed_ = false;

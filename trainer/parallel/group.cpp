@@ -40,7 +40,8 @@ Status agreed(Group& group, const Status& own) {
   constexpr auto kinds = static_cast<std::int64_t>(kCodes.size());
   std::int64_t said = kWell;
   if (!own)
-    said = group.rank() * kinds + (std::find(kCodes.begin(), kCodes.end(), own.error().code) - kCodes.begin());
+    said =
+        group.rank() * kinds + (std::find(kCodes.begin(), kCodes.end(), own.error().code) - kCodes.begin());
   const std::int64_t worst = group.least(said);
   if (worst == kWell) return {};
   if (worst / kinds == group.rank()) return own;

@@ -63,13 +63,16 @@ Result<std::unique_ptr<Group>> join(const Launched& by) {
   if (by.by == Launched::By::torchrun)
     return Error{ErrorCode::unsupported,
                  "one of " + ranks +
-                     " processes of torchrun, which a program in C++ can't join: LibTorch comes without gloo's headers",
+                     " processes of torchrun, which a program in C++ can't join: LibTorch comes without "
+                     "gloo's headers",
                  "torchrun --nproc-per-node N -m nanquest train does it from Python; or mpirun -n " + ranks};
 #ifdef NANQUEST_HAVE_MPI
   return join_mpi();
 #else
-  return Error{ErrorCode::unsupported, "one of " + ranks + " processes of mpirun, but this program was built without MPI",
-               "build it with one (packages libopenmpi-dev, openmpi-bin; -DNANQUEST_MPI=ON says what is missing), or use "
+  return Error{ErrorCode::unsupported,
+               "one of " + ranks + " processes of mpirun, but this program was built without MPI",
+               "build it with one (packages libopenmpi-dev, openmpi-bin; -DNANQUEST_MPI=ON says what is "
+               "missing), or use "
                "torchrun --nproc-per-node N -m nanquest train"};
 #endif
 }

@@ -20,8 +20,8 @@ Launched launched();
 /// A process group of LibTorch's that this process is in already, by its name; "" for none. `join` takes it.
 void offer_process_group(const std::string& name);
 
-/// The group of the ranks that were started together; `nobody_else` (not owned by the result: null) for one process.
-/// `unsupported` where this build can't join them, saying what to do.
+/// The group of the ranks that were started together; `nobody_else` (not owned by the result: null) for one
+/// process. `unsupported` where this build can't join them, saying what to do.
 Result<std::unique_ptr<Group>> join(const Launched& by);
 
 }  // namespace nanquest::trainer

@@ -86,8 +86,8 @@ class MpiBackend final : public c10d::Backend {
     reduce_each(tensors, options.reduceOp);
     return done(c10d::OpType::ALLREDUCE);
   }
-  c10::intrusive_ptr<c10d::Work> allreduce_coalesced(std::vector<at::Tensor>& tensors,
-                                                     const c10d::AllreduceCoalescedOptions& options) override {
+  c10::intrusive_ptr<c10d::Work> allreduce_coalesced(
+      std::vector<at::Tensor>& tensors, const c10d::AllreduceCoalescedOptions& options) override {
     reduce_each(tensors, options.reduceOp);
     return done(c10d::OpType::ALLREDUCE_COALESCED);
   }
@@ -117,8 +117,9 @@ class MpiBackend final : public c10d::Backend {
         auto* bytes = static_cast<char*>(t.mutable_data_ptr());
         const auto width = static_cast<std::int64_t>(t.element_size());
         for (std::int64_t at = 0; at < t.numel(); at += kMostAtOnce)
-          must(MPI_Allreduce(MPI_IN_PLACE, bytes + at * width, static_cast<int>(std::min(kMostAtOnce, t.numel() - at)),
-                             type_of(t), operation, MPI_COMM_WORLD),
+          must(MPI_Allreduce(MPI_IN_PLACE, bytes + at * width,
+                             static_cast<int>(std::min(kMostAtOnce, t.numel() - at)), type_of(t), operation,
+                             MPI_COMM_WORLD),
                "MPI_Allreduce");
       });
   }
@@ -130,7 +131,8 @@ class MpiBackend final : public c10d::Backend {
 std::pair<int, int> on_this_machine() {
   MPI_Comm local = MPI_COMM_NULL;
   int rank = 0, size = 1;
-  must(MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &local), "MPI_Comm_split_type");
+  must(MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &local),
+       "MPI_Comm_split_type");
   MPI_Comm_rank(local, &rank);
   MPI_Comm_size(local, &size);
   MPI_Comm_free(&local);

@@ -44,12 +44,8 @@ class OfProcessGroup final : public Group {
   std::int32_t local_rank() const override { return options_.local_rank; }
   std::int32_t local_size() const override { return options_.local_size; }
 
-  void sum(std::vector<at::Tensor> tensors) override {
-    reduce(tensors, c10d::ReduceOp::SUM);
-  }
-  void largest(std::vector<at::Tensor> tensors) override {
-    reduce(tensors, c10d::ReduceOp::MAX);
-  }
+  void sum(std::vector<at::Tensor> tensors) override { reduce(tensors, c10d::ReduceOp::SUM); }
+  void largest(std::vector<at::Tensor> tensors) override { reduce(tensors, c10d::ReduceOp::MAX); }
   void take_first(std::vector<at::Tensor> tensors) override {
     for (const at::Tensor& t : tensors) {
       std::vector<at::Tensor> one{t};
