@@ -39,7 +39,7 @@ if(TARGET nanquest_train)
     PATTERN "safetensors_types.h" EXCLUDE PATTERN "safetensors_hash.h" EXCLUDE PATTERN "safetensors_header.h" EXCLUDE
     PATTERN "strict_json.h" EXCLUDE PATTERN "config_reader.h" EXCLUDE PATTERN "rope_config.h" EXCLUDE PATTERN "rope.h" EXCLUDE
     PATTERN "folder_weights.h" EXCLUDE PATTERN "weight_maker.h" EXCLUDE PATTERN "adapter_files.h" EXCLUDE
-    PATTERN "checkpointing.h" EXCLUDE PATTERN "saving.h" EXCLUDE PATTERN "decoder.h" EXCLUDE)
+    PATTERN "checkpointing.h" EXCLUDE PATTERN "saving.h" EXCLUDE PATTERN "launch.h" EXCLUDE PATTERN "mpi.h" EXCLUDE PATTERN "decoder.h" EXCLUDE)
 endif()
 
 configure_package_config_file("${PROJECT_SOURCE_DIR}/cmake/nanquestConfig.cmake.in"

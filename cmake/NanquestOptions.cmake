@@ -1,6 +1,6 @@
 # Switches and flags that hold for every target.
 
-foreach(part TORCH VIEWER CUDA PYTHON TESTS)
+foreach(part TORCH VIEWER CUDA MPI PYTHON TESTS)
   set(NANQUEST_${part} AUTO CACHE STRING "Build the ${part} part: AUTO, ON (fail if impossible) or OFF")
   set_property(CACHE NANQUEST_${part} PROPERTY STRINGS AUTO ON OFF)
 endforeach()
@@ -158,6 +158,17 @@ if(NANQUEST_HAVE_CUDA)
   set(CMAKE_CUDA_STANDARD 20)
   find_package(CUDAToolkit REQUIRED)
 endif()
+
+set(_reason "")
+if(NOT NANQUEST_MPI STREQUAL "OFF")
+  find_package(MPI QUIET COMPONENTS C)
+  if(NOT MPI_C_FOUND)
+    set(_reason "no MPI was found (packages libopenmpi-dev, openmpi-bin): nanquest-trainer is one process")
+  elseif(NOT NANQUEST_HAVE_TORCH)
+    set(_reason "the trainer is not built")
+  endif()
+endif()
+nanquest_decide(MPI "${_reason}")
 
 set(_reason "")
 if(NOT NANQUEST_TESTS STREQUAL "OFF")

@@ -76,6 +76,11 @@ struct ProbeOptions {
   double tape_memory_percent = 25;  ///< of the memory that is free, that they may take
   bool resume = false;              ///< continue the run that is in the directory
   std::int32_t rank = 0, world_size = 1;
+  /// Of processes that make every step together: gives the least of what all of them give, once all have.
+  /// Each of them then calls it at the same places, a few times a step: `step` has the same gate on all of
+  /// them (the worst), a bad step is run again by all or by none, so that `compute` may hold collectives, and
+  /// `update` ends alike on all. Not thrown from; the others would wait.
+  std::function<std::int64_t(std::int64_t)> least = {};
   std::map<std::string, std::string> config = {};  ///< the run's settings, copied into manifest and snapshots
 };
 

@@ -6,31 +6,13 @@
 
 #include "probe/attach/region_graphs.h"
 #include "probe/attach/session.h"
-#include "probe/observe/process_groups.h"
 #include "probe/record/header.h"
 #include "probe/snapshot/run_dir.h"
 #include "probe/step/one_line.h"
-#include "probe/trace/collective_call.h"
-#include "probe/trace/collectives.h"
+#include "probe/step/ranks_of_step.h"
 #include "probe/trace/culprit.h"
 
 namespace nanquest::attach {
-namespace {
-
-/// Who the members of the groups are whose collectives are on record.
-void add_process_groups(SnapshotDoc& doc) {
-  for (const std::string& name : process_groups_in(doc)) {
-    std::string ranks;
-    for (const std::uint64_t rank : ranks_of_process_group(name)) {
-      if (!ranks.empty()) ranks += ' ';
-      ranks += std::to_string(rank);
-    }
-    if (!ranks.empty()) doc.environment[std::string(kProcessGroupKey) + name] = ranks;
-  }
-}
-
-}  // namespace
-
 RoundFacts AttachSession::facts_of_round() {
   return {step(),
           loss_scale_,
@@ -68,7 +50,7 @@ Status AttachSession::write_round(record::Step& step, const RoundFacts& facts, G
   add_region_graphs(tables.recording);
   if (doc.culprit.op != kNone) told = {one_line(describe_culprit(doc)), arrived_by(doc), ""};
   if (elects && election_.needed()) {
-    const Seat seat = election_.hold(facts.step, row_of(doc));
+    const Seat seat = election_.hold(facts.step, row_of(doc, loss_is_bad()));
     told.left_to = seat.line;
     if (!seat.whole) return {};
   }
@@ -90,17 +72,9 @@ Status AttachSession::write_round(record::Step& step, const RoundFacts& facts, G
   return write_snapshot(tables.recording, path);
 }
 
-RankRow AttachSession::row_of(const SnapshotDoc& doc) const {
-  RankRow row;
-  if (!doc.culprit.value.empty()) {
-    row.standing = arrived_by(doc).empty() ? Standing::made_here : Standing::arrived;
-    row.text = one_line(describe_culprit(doc));
-    row.collectives = std::count_if(doc.ops.begin(), doc.ops.begin() + std::max(doc.culprit.op, 0),
-                                    [](const OpRow& op) { return is_collective(op.name); });
-  } else if (const at::Tensor loss = losses_.telling(); loss.defined() && !holds_finite(loss)) {
-    row.standing = Standing::loss_bad;
-  }
-  return row;
+bool AttachSession::loss_is_bad() const {
+  const at::Tensor loss = losses_.telling();
+  return loss.defined() && !holds_finite(loss);
 }
 
 Status AttachSession::make_room(std::uint64_t bytes) {

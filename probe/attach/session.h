@@ -316,8 +316,8 @@ class AttachSession : public OpSink {
   /// The file was written. One that is larger than was thought, and than what is left, is removed; `line`
   /// says so.
   void keep_in_budget(const std::string& path, FileBudget::Kind kind, std::string& line);
-  /// What this rank says of its bad step to the others.
-  RankRow row_of(const SnapshotDoc& doc) const;
+  /// Whether a loss that tells of the step is not finite.
+  bool loss_is_bad() const;
   /// The step that runs, or an earlier one, as a file. An incident's (`elects`) only if this rank is among
   /// those that write one; `told.left_to` says so otherwise.
   Status write_round(record::Step& step, const RoundFacts& facts, Gate gate, const std::string& path,

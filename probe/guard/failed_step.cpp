@@ -41,7 +41,12 @@ void GuardedProbe::failed(const StepInputs& inputs, const std::function<at::Tens
   if (!news) {
     incidents_.begin(inputs.step);
     std::string what;
-    if (incidents_.may_write(what)) what = capture(inputs, compute, report);
+    const bool may = incidents_.may_write(what);
+    if (all_run_again(may)) {
+      what = capture(inputs, compute, report);
+    } else if (may) {
+      what = "not recorded: another process of this run can't run the step again";
+    }
     append(report.summary, what);
     append(report.summary, report.incident);
   }
@@ -58,8 +63,9 @@ void GuardedProbe::write_recorded(const StepInputs& inputs, StepReport& report) 
     std::unique_ptr<record::Step> held;
     std::string complaint;
     if (listening_) recording.tape = recorded_->tape(state, held, complaint);
-    const IncidentOutcome outcome = write_incident(
-        recording, report.gate, free_incident_path(options_.run_dir, inputs.step, options_.rank));
+    const IncidentOutcome outcome =
+        write_incident(recording, report.gate,
+                       free_incident_path(options_.run_dir, inputs.step, options_.rank), {}, &election_);
     report.incident = outcome.path;
     what = outcome.text;
     append(what, one_line(complaint));
@@ -104,7 +110,7 @@ std::string GuardedProbe::capture(const StepInputs& inputs, const std::function<
   };
   const IncidentOutcome outcome =
       capture_incident(state_of(inputs), report.gate, compute, failed_again,
-                       free_incident_path(options_.run_dir, inputs.step, options_.rank));
+                       free_incident_path(options_.run_dir, inputs.step, options_.rank), &election_);
   release_spare_copies();
   undo();
   report.incident = outcome.path;

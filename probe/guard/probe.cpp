@@ -25,7 +25,8 @@ GuardedProbe::GuardedProbe(ProbeOptions options, std::optional<RunLog> log)
                  .tape = {.steps = options_.level == Level::trace ? options_.tape : 0,
                           .memory_share = options_.tape_memory_percent / 100}}),
       record_(options_),
-      incidents_(log_ ? &*log_ : nullptr, options_.max_incidents) {}
+      incidents_(log_ ? &*log_ : nullptr, options_.max_incidents),
+      election_(options_.run_dir, options_.rank, options_.world_size, {.restart = options_.resume ? 1 : 0}) {}
 
 GuardedProbe::~GuardedProbe() {
   if (!finished_ && recording()) safely("close", [&] { (void)record_.finish(); });
@@ -179,10 +180,13 @@ StepReport GuardedProbe::step(const StepInputs& inputs, const std::function<at::
   loss.reset();  // and with it the graph, before the step may run again
   report.state_corrupt = corrupt_;
   if (recorded_ && on()) safely("buffers", [&] { look_at_buffers(inputs, report); });
+  agree_on_gate(inputs, report);
   if (recorded_ && on()) safely("recording", [&] { look_for_hidden_damage(inputs, report); });
   if (recorded_ && report.gate == Gate::ok && report.incident.empty() && on())
     safely("the last healthy step", [&] { recorded_->healthy(); });
+  asked_again_ = false;
   if (report.gate != Gate::ok && on()) safely("capture", [&] { failed(inputs, compute, report); });
+  if (report.gate == Gate::non_finite && !asked_again_) all_run_again(false);
   recorded_.reset();
   if (log_ && !std::exchange(begun_, true)) append(report.summary, log_->earlier_text());
   append(report.summary, record_.complaint());

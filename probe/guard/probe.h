@@ -11,6 +11,7 @@
 
 #include "probe/nanquest.h"
 #include "probe/record/step_recording.h"
+#include "probe/step/election.h"
 #include "probe/step/gate.h"
 #include "probe/step/hidden_damage.h"
 #include "probe/step/incidents.h"
@@ -64,6 +65,13 @@ class GuardedProbe final : public Probe {
   void write_recorded(const StepInputs& inputs, StepReport& report);
   /// Levels that record: a step that spoiled a buffer is no good step. One that is undone leaves none behind.
   void look_at_buffers(const StepInputs& inputs, StepReport& report);
+  /// Of several processes: the worst gate of any of them is everybody's.
+  void agree_on_gate(const StepInputs& inputs, StepReport& report);
+  /// Of several processes: whether all of them would run the bad step again. Asked of all, once a bad step.
+  bool all_run_again(bool this_one);
+  /// Of several processes: an update that went wrong on one of them is good on none.
+  void agree_on_update(std::int64_t step, StepReport& report);
+  StepReport update_here(std::int64_t step, const std::function<void()>& work);
   /// Level watch: an incident if the good step hid damage.
   void look_for_hidden_damage(const StepInputs& inputs, StepReport& report);
   std::string capture(const StepInputs& inputs, const std::function<at::Tensor()>& compute,
@@ -93,9 +101,11 @@ class GuardedProbe final : public Probe {
   StepRecord record_;
   StepJudge judge_;
   Incidents incidents_;
+  Election election_;
   TensorPass check_;
   std::string trouble_;  ///< why the probe is off, "" while it is on
   bool begun_ = false, told_ = false, devices_known_ = false, finished_ = false, corrupt_ = false;
+  bool asked_again_ = false;  ///< `all_run_again` was called in this step
   StepInputs last_;  ///< number, rate and scale of the last gated step
   double last_amax_ = 0;
   std::string state_trouble_;

@@ -40,6 +40,12 @@ std::string GuardedProbe::spoiled(std::int64_t step, const std::string& first_ba
 }
 
 StepReport GuardedProbe::update(std::int64_t step, const std::function<void()>& work) {
+  StepReport report = update_here(step, work);
+  agree_on_update(step, report);
+  return report;
+}
+
+StepReport GuardedProbe::update_here(std::int64_t step, const std::function<void()>& work) {
   StepReport report;
   if (recording() && last_.step == step && suspicious(step)) return recorded_update(step, work);
   {

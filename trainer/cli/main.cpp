@@ -10,11 +10,13 @@
 #include "probe/nanquest.h"
 #include "trainer/cli/command_line.h"
 #include "trainer/cli/prepare_first.h"
+#include "trainer/cli/program.h"
 #include "trainer/cli/progress.h"
 #include "trainer/cli/rehearse.h"
 #include "trainer/cli/report.h"
 #include "trainer/cli/sample.h"
 #include "trainer/config/shell_word.h"
+#include "trainer/parallel/launch.h"
 #include "trainer/precision/formats.h"
 #include "trainer/program/parts.h"
 
@@ -31,11 +33,15 @@ void on_signal(int signal) {
 }
 
 /// The command of this process, with --resume.
-std::string resume_command(int argc, char** argv) {
-  std::string command;
+std::string resume_command(int argc, char** argv, const Group& ranks) {
+  std::string command = shell_word(argv[0]);
+  if (launched().by == Launched::By::mpirun)
+    command = "mpirun -n " + std::to_string(ranks.size()) + " " + command;
+  if (launched().by == Launched::By::torchrun)
+    command = "torchrun --nproc-per-node " + std::to_string(ranks.local_size()) + " -m nanquest train";
   bool resumes = false;
-  for (int i = 0; i < argc; ++i) {
-    command += (i > 0 ? " " : "") + shell_word(argv[i]);
+  for (int i = 1; i < argc; ++i) {
+    command += " " + shell_word(argv[i]);
     resumes = resumes || std::string(argv[i]) == "--resume";
   }
   return command + (resumes ? "" : " --resume");
@@ -65,30 +71,55 @@ std::string sample_command_of(const Parts& parts, const std::string& learned) {
          (adapts ? " --adapter " + shell_word(learned) : "") + " 'the beginning of a text'";
 }
 
-/// Lines where prepared pictures are wanted are prepared; an exit code if that failed, else 0.
-int prepare_pictures(Parts& parts) {
+/// Lines where prepared pictures are wanted are prepared, by the first rank; an exit code if that failed,
+/// else 0.
+int prepare_pictures(Parts& parts, Group& ranks) {
+  int code = 0;
   for (std::string* path : {&parts.path, &parts.held_out_path}) {
-    const NotPrepared why = prepare_first(parts.folder, *path);
-    if (why.exit_code != 0) return why.told ? why.exit_code : fail(why.error);
+    const NotPrepared why = prepare_first(parts.folder, *path, ranks.first());
+    if (why.exit_code != 0 && code == 0) code = why.told ? why.exit_code : fail(why.error);
   }
-  return 0;
+  return static_cast<int>(-ranks.least(-code));
 }
 
-int train(Asked& asked) {
+/// Ends a process by `error`: told by one rank where it is that of all of them (`together`), else the others
+/// are ended too.
+int ended(Group& ranks, Error error, bool together) {
+  if (error.message.empty()) return 0;  // another rank tells it, and has the exit code
+  if (!ranks.first()) error.message = "rank " + std::to_string(ranks.rank()) + ": " + error.message;
+  const int code = fail(error);
+  if (!together) ranks.end_all(code);
+  return code;
+}
+
+/// The first rank tells of the run; others what only they know.
+Listener listener_of(Progress& progress, const Group& ranks) {
+  if (ranks.first())
+    return {[&](const StepEvent& e) { progress.on_step(e); },
+            [&](const std::string& m) { progress.on_message(m); }};
+  const std::string who = "rank " + std::to_string(ranks.rank()) + ": ";
+  return {nullptr, [&progress, who](const std::string& m) { progress.on_message(who + m); }};
+}
+
+int train(Asked& asked, Group& ranks) {
   if (asked.parts.kind == ModelKind::yesno)
-    if (const int code = prepare_pictures(asked.parts); code != 0) return code;
+    if (const int code = prepare_pictures(asked.parts, ranks); code != 0) return ranks.first() ? code : 0;
   Progress progress;
-  Result<std::unique_ptr<Trainer>> trainer =
-      make_trainer(asked.parts, {[&](const StepEvent& e) { progress.on_step(e); },
-                                 [&](const std::string& m) { progress.on_message(m); }});
-  if (!trainer) return fail(trainer.error());
+  Result<std::unique_ptr<Trainer>> trainer = make_trainer(asked.parts, listener_of(progress, ranks));
+  if (!trainer) return ended(ranks, trainer.error(), true);
   const LoopConfig& loop = asked.parts.loop;
   progress.every(loop.steps / 40);
   Task& task = (*trainer)->task();
-  for (const std::string& line : task.description()) progress.on_message(line);
-  for (const FormatFact& fact :
-       formats_in_use(task.parameters(), (*trainer)->optimizer().state(), loop.device, loop.amp))
-    progress.on_message("format: " + fact.what + ": " + fact.format + " (" + fact.why + ")");
+  if (ranks.first()) {
+    if (!ranks.alone())
+      progress.on_message("ranks: " + std::to_string(ranks.size()) + ", " +
+                          std::to_string(loop.batch_size / ranks.size()) + " of each batch's " +
+                          std::to_string(loop.batch_size) + " samples a rank");
+    for (const std::string& line : task.description()) progress.on_message(line);
+    for (const FormatFact& fact :
+         formats_in_use(task.parameters(), (*trainer)->optimizer().state(), loop.device, loop.amp))
+      progress.on_message("format: " + fact.what + ": " + fact.format + " (" + fact.why + ")");
+  }
   running = trainer->get();
   std::signal(SIGINT, on_signal);
   std::signal(SIGTERM, on_signal);
@@ -97,10 +128,11 @@ int train(Asked& asked) {
   std::signal(SIGINT, SIG_DFL);
   std::signal(SIGTERM, SIG_DFL);
   progress.close();
-  if (!summary) return fail(summary.error());
+  if (!summary) return ended(ranks, summary.error(), (*trainer)->ended_together());
+  if (!ranks.first()) return 0;
   if (asked.parts.loaded != nullptr && !summary->final_weights.empty()) {
     const Result<std::string> saved = save_pretrained(asked.parts);
-    if (!saved) return fail(saved.error());
+    if (!saved) return ended(ranks, saved.error(), true);  // the others are at their end
     summary->learned = *saved;
     if (asked.parts.kind == ModelKind::pretrained)
       summary->learned_command = sample_command_of(asked.parts, *saved);
@@ -176,12 +208,12 @@ std::unique_ptr<CLI::App> app_for(ModelKind kind) {
   return app;
 }
 
-/// `first`: number of the first argument that is an option.
-int parse_and_train(ModelKind kind, int first, int argc, char** argv) {
+/// Fills `asked` from the arguments from number `first` on. True if that was a question that is answered now
+/// (--help).
+Result<bool> parse(Asked& asked, ModelKind kind, int first, int argc, char** argv) {
   const std::unique_ptr<CLI::App> made = app_for(kind);
   CLI::App& app = *made;
   app.set_version_flag("--version", version_text(), "print versions and exit");
-  Asked asked(kind);
   Parts& parts = asked.parts;
   add_options(app, parts.list);
   // Taken out of the arguments below; here for --help.
@@ -197,33 +229,62 @@ int parse_and_train(ModelKind kind, int first, int argc, char** argv) {
       if (argument == "--config" && i + 1 < argc) path = argv[i + 1];
       if (argument.starts_with("--config=")) path = argument.substr(9);
       if (path.empty()) continue;
-      if (Status ok = check_config_file(parts.list, path); !ok) return fail(ok.error());
+      if (Status ok = check_config_file(parts.list, path); !ok) return ok.error();
     }
     std::vector<std::string> arguments(argv + first, argv + argc);
-    if (Status ok = take_changes(parts.list, arguments, parts.loop.changes); !ok) return fail(ok.error());
+    if (Status ok = take_changes(parts.list, arguments, parts.loop.changes); !ok) return ok.error();
     std::reverse(arguments.begin(), arguments.end());  // as CLI11 wants them
     app.parse(arguments);
   } catch (const Refused& refused) {
-    return fail(refused.error);
+    return refused.error;
   } catch (const CLI::ParseError& e) {
-    if (e.get_exit_code() == 0) return app.exit(e);  // --help, --version
+    if (e.get_exit_code() == 0) {  // --help, --version
+      if (asked.parts.loop.ranks->first()) (void)app.exit(e);
+      return true;
+    }
     std::string text = e.what();
-    return fail(
-        {ErrorCode::usage, text.substr(0, text.find('\n')), app.get_name() + " --help lists the options"});
+    return Error{ErrorCode::usage, text.substr(0, text.find('\n')),
+                 app.get_name() + " --help lists the options"};
   }
-  asked.resume = resume_command(argc, argv);
-  return train(asked);
+  asked.resume = resume_command(argc, argv, *asked.parts.loop.ranks);
+  return false;
+}
+
+/// `first`: number of the first argument that is an option.
+int parse_and_train(ModelKind kind, int first, int argc, char** argv) {
+  const Launched by = launched();
+  Result<std::unique_ptr<Group>> joined = join(by);
+  if (!joined) return by.rank == 0 ? fail(joined.error()) : exit_code(joined.error().code);
+  Group& ranks = *joined ? **joined : nobody_else();
+  try {
+    Asked asked(kind);
+    asked.parts.loop.ranks = &ranks;
+    const Result<bool> answered = parse(asked, kind, first, argc, argv);
+    if (Status ok = agreed(ranks, answered ? Status() : answered.error()); !ok)
+      return ended(ranks, ok.error(), true);
+    return *answered ? 0 : train(asked, ranks);
+  } catch (const std::exception& e) {
+    // Before the group's own end, which waits for the others.
+    return ended(ranks, {ErrorCode::internal, std::string("internal error: ") + e.what(), ""}, false);
+  }
+}
+
+/// The commands that are one process.
+int alone(const std::string& verb, int (*command)(int, char**), int argc, char** argv) {
+  const Launched by = launched();
+  if (by.size == 1) return command(argc, argv);
+  const Error error{ErrorCode::usage, verb + " is one process, and this is one of " + std::to_string(by.size),
+                    "start it without mpirun or torchrun"};
+  return by.rank == 0 ? fail(error) : exit_code(error.code);
 }
 
 }  // namespace
-}  // namespace nanquest::trainer
 
-int main(int argc, char** argv) {
+int run_program(int argc, char** argv) {
   try {
-    using namespace nanquest::trainer;
     const std::string verb = argc > 1 ? argv[1] : "";
-    if (verb == "rehearse") return rehearse_command(argc - 2, argv + 2);
-    if (verb == "sample") return sample_command(argc - 2, argv + 2);
+    if (verb == "rehearse") return alone(verb, rehearse_command, argc - 2, argv + 2);
+    if (verb == "sample") return alone(verb, sample_command, argc - 2, argv + 2);
     if (verb == "yesno") return parse_and_train(ModelKind::yesno, 2, argc, argv);
     if (verb == "finetune") return parse_and_train(ModelKind::pretrained, 2, argc, argv);
     return parse_and_train(ModelKind::gpt, 1, argc, argv);
@@ -232,5 +293,11 @@ int main(int argc, char** argv) {
   } catch (...) {
     std::fputs("nanquest-trainer: internal error of an unknown kind\n", stderr);
   }
-  return static_cast<int>(nanquest::ExitCode::internal);
+  return static_cast<int>(ExitCode::internal);
+}
+
+}  // namespace nanquest::trainer
+
+int main(int argc, char** argv) {
+  return nanquest::trainer::run_program(argc, argv);
 }

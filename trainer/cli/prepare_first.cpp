@@ -40,12 +40,16 @@ int exit_code_of(pid_t child) {
 
 }  // namespace
 
-NotPrepared prepare_first(const std::string& folder, std::string& path) {
+NotPrepared prepare_first(const std::string& folder, std::string& path, bool here) {
   std::error_code ec;
   if (folder.empty() || !std::filesystem::is_regular_file(path, ec)) return {};
   const std::string out = std::filesystem::path(path).replace_extension(".prepared").string();
   const std::vector<std::string> command{"nanquest", "prepare", "--model", folder,
                                          "--data",   path,      "--out",   out};
+  if (!here) {
+    path = out;
+    return {};
+  }
   std::string line;
   for (const std::string& word : command) line += (line.empty() ? "" : " ") + shell_word(word);
   const pid_t child = begun(command);

@@ -15,7 +15,8 @@ struct NotPrepared {
 };
 
 /// If `path` is a file, runs `nanquest prepare` of it for the model in `folder`, into a folder beside it, and
-/// makes `path` that folder; what the command says goes to stderr. Nothing where `path` is no file.
-[[nodiscard]] NotPrepared prepare_first(const std::string& folder, std::string& path);
+/// makes `path` that folder; what the command says goes to stderr. Nothing where `path` is no file. Where
+/// another rank runs the command (not `here`), `path` alone is changed.
+[[nodiscard]] NotPrepared prepare_first(const std::string& folder, std::string& path, bool here = true);
 
 }  // namespace nanquest::trainer

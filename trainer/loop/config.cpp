@@ -41,6 +41,7 @@ TextValue injections_as_text(std::vector<Injection>& injections) {
       text += std::to_string(i.at);
       if (i.count != 1) text.append("x").append(std::to_string(i.count));
       if (i.only_low_precision) text += ":amp";
+      if (i.rank >= 0) text.append(":r").append(std::to_string(i.rank));
     }
     return text;
   };
@@ -92,8 +93,8 @@ void declare(SettingList& list, LoopConfig& c) {
            "file of sample ids, one a line, that are never used; those of skipped batches are added")
       .type_name = "FILE";
   list.add("inject", injections_as_text(c.injections),
-           "damage on purpose, to try a policy: nan-loss@BATCH, inf-grad@BATCH, with xCOUNT and :amp "
-           "(only in low precision)");
+           "damage on purpose, to try a policy: nan-loss@BATCH, inf-grad@BATCH, with xCOUNT, :amp "
+           "(only in low precision) and :rN (only on rank N)");
   list.incidental({"run-dir", "resume", "steps", "epochs", "stop-after", "save-every", "save-minutes",
                    "keep-last", "eval-every", "eval-windows", "level", "tape", "inject", "metrics-every",
                    "metrics-csv", "prefetch"});
@@ -109,6 +110,13 @@ Status check(const LoopConfig& c) {
     return wrong("batch-size " + std::to_string(c.batch_size) + " can't be split into " +
                      std::to_string(c.micro_batches) + " micro-batches",
                  "make the batch size a multiple of --accumulation");
+  if (c.ranks != nullptr && c.batch_size % (c.micro_batches * c.ranks->size()) != 0)
+    return wrong(
+        "batch-size " + std::to_string(c.batch_size) + " can't be split over " +
+            std::to_string(c.ranks->size()) + " ranks" +
+            (c.micro_batches > 1 ? " in " + std::to_string(c.micro_batches) + " micro-batches each" : ""),
+        "make the batch size, which is that of all ranks together, a multiple of " +
+            std::to_string(c.micro_batches * c.ranks->size()));
   if (Status s = check(c.schedule); !s) return s;
   if (Status s = check(c.scaler); !s) return s;
   if (Status s = check(static_cast<const LadderOptions&>(c)); !s) return s;
@@ -135,7 +143,7 @@ std::int64_t steps_of(const LoopConfig& c, const Task& task) {
 
 Result<Injection> parse_injection(const std::string& text) {
   const Error wrong{ErrorCode::usage, "--inject " + text + " is not understood",
-                    "nan-loss@40, inf-grad@40x5 or nan-loss@40:amp"};
+                    "nan-loss@40, inf-grad@40x5, nan-loss@40:amp or nan-loss@40:r1"};
   Injection injection;
   std::string_view rest = text;
   const std::size_t at = rest.find('@');
@@ -152,11 +160,17 @@ Result<Injection> parse_injection(const std::string& text) {
     rest.remove_prefix(1);
     if (!take_number(rest, injection.count)) return wrong;
   }
-  if (rest == ":amp") {
+  if (rest.starts_with(":amp")) {
     injection.only_low_precision = true;
-  } else if (!rest.empty()) {
-    return wrong;
+    rest.remove_prefix(4);
   }
+  if (rest.starts_with(":r")) {
+    rest.remove_prefix(2);
+    std::int64_t rank = 0;
+    if (!take_number(rest, rank)) return wrong;
+    injection.rank = static_cast<std::int32_t>(rank);
+  }
+  if (!rest.empty()) return wrong;
   return injection;
 }
 

@@ -17,6 +17,7 @@
 #include "trainer/config/setting_list.h"
 #include "trainer/loop/ladder.h"
 #include "trainer/optim/schedule.h"
+#include "trainer/parallel/group.h"
 #include "trainer/precision/grad_scaler.h"
 #include "trainer/task/task.h"
 
@@ -27,6 +28,7 @@ struct Injection {
   enum class Kind : std::uint8_t { nan_loss, inf_gradient } kind = Kind::nan_loss;
   std::int64_t at = 0, count = 1;
   bool only_low_precision = false;  ///< not when the batch is computed in fp32
+  std::int32_t rank = -1;           ///< of several ranks only on this one; -1 = on all
 };
 
 struct LoopConfig : LadderOptions {
@@ -57,6 +59,9 @@ struct LoopConfig : LadderOptions {
   Level level = Level::guard;
   std::int64_t tape = 0;  ///< steps that stay on record without a gap (ProbeOptions::tape); 0 = none
   bool resume = false;
+  /// The processes that train together, each on its share of every batch; null = this one alone. Outlives the
+  /// trainer.
+  Group* ranks = nullptr;
   std::uint64_t seed = 42;                      ///< of the run
   std::map<std::string, std::string> settings;  ///< all settings as text, for the manifest
   /// Settings of other parts (optimizer, schedule, data) that decide what is trained, as text; the loop's own
@@ -83,7 +88,7 @@ std::int64_t steps_in_pass(const LoopConfig& config, const Task& task);
 /// `config.steps`, or if that is 0 the steps that its epochs take.
 std::int64_t steps_of(const LoopConfig& config, const Task& task);
 
-/// Turns "nan-loss@40", "inf-grad@40x5", "nan-loss@40:amp" into an Injection.
+/// Turns "nan-loss@40", "inf-grad@40x5", "nan-loss@40:amp", "nan-loss@40:r1" into an Injection.
 Result<Injection> parse_injection(const std::string& text);
 
 /// One line of progress.

@@ -16,14 +16,18 @@ std::vector<Metric> Trainer::evaluate() {
   const at::NoGradGuard no_grad;
   const AutocastGuard autocast(config_.device.type(), ladder_.run_format());
   const std::int64_t samples = std::min(config_.eval_samples, task_->eval_samples());
-  Tally sum;
-  for (std::int64_t at = 0; at < samples; at += config_.batch_size) {
+  take_first_buffers();
+  const auto look = [&](std::int64_t at) {
     const Batch batch = task_->eval_batch(at, std::min(config_.batch_size, samples - at));
     NamedTensors on_device;
     for (const auto& [name, t] : batch.tensors) on_device.emplace_back(name, t.to(config_.device));
-    for (const auto& [name, value] : task_->tally(batch, on_device)) sum[name] += value;
-  }
-  return task_->metrics(sum);
+    return task_->tally(batch, on_device);
+  };
+  Tally sum;
+  const std::int64_t stride = config_.batch_size * ranks_->size();
+  for (std::int64_t at = config_.batch_size * ranks_->rank(); at < samples; at += stride)
+    for (const auto& [name, value] : look(at)) sum[name] += value;
+  return task_->metrics(add_up(std::move(sum), [&] { return look(0); }));
 }
 
 Status Trainer::evaluate_and_keep_best(StepEvent& event) {

@@ -1,10 +1,31 @@
 // What the ladder's answers mean to this loop: what is said, saved and left out.
+#include <utility>
+
 #include "trainer/loop/trainer.h"
 
 namespace nanquest::trainer {
 
+namespace {
+
+/// The file that rank `other` writes where this one writes `path`; `path` if it is not called like one of a
+/// rank.
+std::string file_of_rank(std::string path, std::int32_t own, std::int32_t other) {
+  const std::string mark = ".r" + std::to_string(own) + ".";
+  const std::size_t at = path.rfind(mark);
+  if (other >= 0 && at != std::string::npos)
+    path.replace(at, mark.size(), ".r" + std::to_string(other) + ".");
+  return path;
+}
+
+}  // namespace
+
 LadderListener Trainer::ladder_listener() {
-  return {.say = [this](const std::string& text) { say(text); },
+  return {.say =
+              [this](const std::string& text) {
+                // The first line is that of the incident: the rank that it began on has more to say of it.
+                if (std::exchange(whose_, -1) == ranks_->rank()) return say_own(text);
+                say(text);
+              },
           .incident = [this](const StepReport& report) { note_incident(report); },
           .complete =
               [this](TrainState& state) {
@@ -21,7 +42,10 @@ void Trainer::note_incident(const StepReport& report) {
     summary_.first_incident_step = counters_.optimizer_step;
     summary_.loss_at_incident = mean(recent_losses_);
   }
-  if (!report.incident.empty()) summary_.incidents.push_back(report.incident);
+  const std::string bad = bad_ranks(whose_);
+  if (!bad.empty()) say(bad);
+  if (!report.incident.empty())
+    summary_.incidents.push_back(file_of_rank(report.incident, ranks_->rank(), whose_));
   tell_failed(report);
 }
 

@@ -15,7 +15,7 @@ double seconds_since_1970() {
 }  // namespace
 
 Status Trainer::open_metrics() {
-  if (config_.metrics_every == 0) return {};
+  if (config_.metrics_every == 0 || !ranks_->first()) return {};
   std::vector<std::string> columns;
   for (const auto& [name, value] : numbers_of({})) columns.push_back(name);
   for (const auto& [name, form] :

@@ -48,10 +48,13 @@ Status Trainer::write_state() {
 Status Trainer::write_state(const TrainState& state) {
   if (config_.rehearsal) return {};
   const NvtxRange range("checkpoint");
-  Result<std::string> path = write_state_file(checkpoints(), state, config_.keep_last);
   last_save_ = std::chrono::steady_clock::now();
-  if (!path) return path.error();
-  summary_.state_file = *path;
+  if (ranks_->first()) {  // all of it is the same on the others
+    Result<std::string> path = write_state_file(checkpoints(), state, config_.keep_last);
+    last_save_ = std::chrono::steady_clock::now();
+    if (!path) return path.error();
+    summary_.state_file = *path;
+  }
   saved_step_ = state.counters.optimizer_step;
   saved_batches_ = state.counters.data_steps;
   return {};
@@ -98,7 +101,7 @@ void Trainer::save_before_ending() {
 
 Status Trainer::write_weights(const std::string& name, std::map<std::string, std::string> facts,
                               std::string& path) {
-  if (config_.rehearsal) return {};
+  if (config_.rehearsal || !ranks_->first()) return {};
   const std::string file = checkpoint(name);
   NamedTensors weights = task_->parameters();
   for (const auto& b : task_->buffers()) weights.push_back(b);

@@ -14,7 +14,7 @@ namespace nanquest::trainer {
 bool Trainer::injecting(Injection::Kind kind, at::ScalarType format) const {
   for (const Injection& i : config_.injections)
     if (i.kind == kind && counters_.data_steps >= i.at && counters_.data_steps < i.at + i.count &&
-        !(i.only_low_precision && format == at::kFloat))
+        !(i.only_low_precision && format == at::kFloat) && (i.rank < 0 || i.rank == ranks_->rank()))
       return true;
   return false;
 }
@@ -31,7 +31,7 @@ void Trainer::inject_into_gradients(at::ScalarType format) {
 
 at::Tensor Trainer::compute(const NamedTensors& tensors, std::int64_t count, at::ScalarType format,
                             double scale) {
-  const std::int64_t rows = config_.batch_size / config_.micro_batches;
+  const std::int64_t rows = config_.batch_size / ranks_->size() / config_.micro_batches;
   at::Tensor sum;
   forget(attention_);
   for (std::int64_t i = 0; i < config_.micro_batches; ++i) {
@@ -54,19 +54,21 @@ at::Tensor Trainer::compute(const NamedTensors& tensors, std::int64_t count, at:
   }
   set_micro_batch(0);
   inject_into_gradients(format);
-  return sum;
+  return add_up(sum);
 }
 
 StepReport Trainer::attempt(const Batch& batch, at::ScalarType format) {
   StepInputs inputs;
-  for (const auto& [name, t] : batch.tensors) inputs.batch.emplace_back(name, t.to(config_.device));
+  const Batch share = share_of(batch);
+  for (const auto& [name, t] : share.tensors) inputs.batch.emplace_back(name, t.to(config_.device));
   inputs.step = counters_.optimizer_step;
   inputs.lr = next_lr();
   inputs.loss_scale = ladder_.loss_scale();
   inputs.clip_norm = config_.grad_clip;
-  inputs.sample_ids = batch.ids;
-  inputs.sample_texts = batch.texts;
-  const std::int64_t count = task_->loss_count(batch);
+  inputs.sample_ids = share.ids;
+  inputs.sample_texts = share.texts;
+  const std::int64_t count = task_->loss_count(batch);  // of all ranks: their losses are added up
+  begin_together();
   return probe_->step(inputs, [&] { return compute(inputs.batch, count, format, inputs.loss_scale); });
 }
 
@@ -90,16 +92,17 @@ Result<Trainer::Next> Trainer::one_batch() {
     const NvtxRange loading("data");
     return next_batch();
   }();
-  if (!batch) {
+  if (Status s = all_ready(batch ? Status() : batch.error()); !s) {
     save_before_ending();
-    return batch.error();
+    return s.error();
   }
+  if (stop_agreed_) return Next::advance;
   for (;;) {
     const StepReport report = attempt(*batch, ladder_.format());
     Ladder::Answer answer = ladder_.after(report);
     StepEvent event = event_of(report);
     if (answer.next == Ladder::Next::update) {
-      if (!report.summary.empty()) say(report.summary);
+      if (!report.summary.empty()) say_own(report.summary);
       const StepReport updated = apply(report);
       answer = ladder_.updated(updated);
       if (updated.ok()) {
@@ -130,6 +133,7 @@ StepReport Trainer::apply(const StepReport& report) {
     if (factor < 1.0) optimizer_->scale_gradients(factor);
     optimizer_->step(next_lr());
   };
+  share_peaks();
   consistent_ = false;
   StepReport report_of_update = probe_->update(counters_.optimizer_step, work);
   // An update that spoiled something was undone, or left it spoiled.

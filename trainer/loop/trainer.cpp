@@ -35,6 +35,7 @@ LadderOptions ladder_options(const LoopConfig& config) {
 Trainer::Trainer(LoopConfig config, std::unique_ptr<Task> task, std::unique_ptr<Optimizer> optimizer,
                  Listener listener)
     : config_(std::move(config)),
+      ranks_(config_.ranks != nullptr ? config_.ranks : &nobody_else()),
       task_(std::move(task)),
       optimizer_(std::move(optimizer)),
       listener_(std::move(listener)),
@@ -46,18 +47,14 @@ Trainer::Trainer(LoopConfig config, std::unique_ptr<Task> task, std::unique_ptr<
 
 Result<std::unique_ptr<Trainer>> Trainer::create(LoopConfig config, std::unique_ptr<Task> task,
                                                  std::unique_ptr<Optimizer> optimizer, Listener listener) {
-  if (Status s = check(config); !s) return s.error();
-  for (const auto& [name, p] : task->parameters())
-    if (p.scalar_type() != at::kFloat)
-      return Error{ErrorCode::usage, "weight " + name + " is " + short_name(p.scalar_type()),
-                   "keep weights in fp32; --amp-dtype lowers the computation alone"};
   std::unique_ptr<Trainer> t(
       new Trainer(std::move(config), std::move(task), std::move(optimizer), std::move(listener)));
-  if (Status s = t->open_quarantine(); !s) return s.error();
-  if (t->config_.resume)
-    if (Status s = t->resume(); !s) return s.error();
-  if (Status s = t->open_probe(); !s) return s.error();
-  if (Status s = t->open_files(); !s) return s.error();
+  Group& ranks = *t->ranks_;
+  if (Status s = agreed(ranks, t->begin()); !s) return s.error();
+  // The first rank before the others: it moves an earlier run out of the directory.
+  for (const bool first : {true, false})
+    if (Status s = agreed(ranks, ranks.first() == first ? t->open() : Status()); !s) return s.error();
+  if (Status s = t->same_everywhere(); !s) return s.error();
   if (t->quarantine_) {
     for (const std::string& remark : t->quarantine_->remarks()) t->say(remark);
     t->say("quarantine: " + t->config_.quarantine + " names " + std::to_string(t->quarantine_->size()) +
@@ -66,9 +63,24 @@ Result<std::unique_ptr<Trainer>> Trainer::create(LoopConfig config, std::unique_
   return t;
 }
 
+Status Trainer::begin() {
+  if (Status s = check(config_); !s) return s;
+  for (const auto& [name, p] : task_->parameters())
+    if (p.scalar_type() != at::kFloat)
+      return Error{ErrorCode::usage, "weight " + name + " is " + short_name(p.scalar_type()),
+                   "keep weights in fp32; --amp-dtype lowers the computation alone"};
+  if (Status s = open_quarantine(); !s) return s;
+  return config_.resume ? resume() : Status();
+}
+
+Status Trainer::open() {
+  if (Status s = open_probe(); !s) return s;
+  return open_files();
+}
+
 Status Trainer::open_quarantine() {
   if (config_.quarantine.empty()) return {};
-  Result<Quarantine> quarantine = config_.rehearsal
+  Result<Quarantine> quarantine = config_.rehearsal || !ranks_->first()
                                       ? Quarantine::read(config_.quarantine, config_.not_yet_quarantined)
                                       : Quarantine::open(config_.quarantine);
   if (!quarantine) return quarantine.error();
@@ -77,7 +89,7 @@ Status Trainer::open_quarantine() {
 }
 
 Status Trainer::open_files() {
-  if (config_.rehearsal) return {};
+  if (config_.rehearsal || !ranks_->first()) return {};
   std::error_code ec;
   std::filesystem::create_directories(checkpoints(), ec);
   if (ec)
@@ -92,7 +104,7 @@ Status Trainer::open_files() {
 Status Trainer::open_probe() {
   if (config_.level == Level::off && !config_.rehearsal) {
     // The probe makes no directory then, but checkpoints still go there.
-    Result<RunClaim> claim = RunClaim::take(config_.run_dir, 0, config_.resume);
+    Result<RunClaim> claim = RunClaim::take(config_.run_dir, ranks_->rank(), config_.resume);
     if (!claim) return claim.error();
     claim_.emplace(std::move(claim).value());
     if (!claim_->earlier().empty()) say(claim_->earlier_text());
@@ -104,6 +116,9 @@ Status Trainer::open_probe() {
   options.resume = config_.resume;
   options.min_loss_scale = config_.scaler.floor;
   options.config = config_.settings;
+  options.rank = ranks_->rank();
+  options.world_size = ranks_->size();
+  if (!ranks_->alone()) options.least = [this](std::int64_t value) { return ranks_->least(value); };
   Result<std::unique_ptr<Probe>> probe = Probe::create(std::move(options));
   if (!probe) return probe.error();
   probe_ = std::move(*probe);
@@ -144,14 +159,19 @@ Status Trainer::train() {
   last_save_ = std::chrono::steady_clock::now();
   if (follow(ladder_.keep(), nullptr) == Next::stop) return {};
   begin_prefetching();
-  while (counters_.optimizer_step < end && !stopped_ && stop_code_ == 0) {
+  // Of several ranks one is asked to stop before the others hear of it: then they have to agree.
+  const auto asked_to_stop = [&] { return ranks_->alone() ? stop_code_ != 0 : stop_agreed_; };
+  while (counters_.optimizer_step < end && !stopped_ && !asked_to_stop()) {
     Result<Next> next = one_batch();
     if (!next) return next.error();
+    if (counters_.optimizer_step % config_.ring_every == 0)
+      if (Status s = same_everywhere(); !s) return s;
   }
   return {};
 }
 
 Status Trainer::end_run() {
+  if (Status s = same_everywhere(); !s) return s;
   const bool complete = counters_.optimizer_step >= config_.steps && !stopped_;
   if (complete) {
     if (Status s = evaluate_and_keep_best(last_event_); !s) return s;
@@ -195,6 +215,10 @@ Status Trainer::write_final_weights() {
 }
 
 void Trainer::say(const std::string& text) const {
+  if (ranks_->first()) say_own(text);
+}
+
+void Trainer::say_own(const std::string& text) const {
   if (listener_.on_message) listener_.on_message(text);
 }
 

@@ -46,8 +46,11 @@ class Trainer {
   /// as its summary's exit. Callable from a signal handler.
   void request_stop(int exit_code) { stop_code_ = exit_code; }
 
-  /// The task's metrics over the held-out samples, without gradients.
+  /// The task's metrics over the held-out samples, without gradients. Of several ranks all must call it.
   std::vector<Metric> evaluate();
+
+  /// Whether the error that `run` or `create` gave is that of all ranks, so that none waits for this one.
+  bool ended_together() const { return together_; }
 
   const Counters& counters() const { return counters_; }
   Task& task() { return *task_; }
@@ -83,13 +86,20 @@ class Trainer {
 
   // trainer.cpp: begin and end of a run
   Status open_probe();
+  /// Checks what was given, and with `resume` takes up the last state. Writes nothing.
+  Status begin();
+  /// Claims the run directory and opens what is written there.
+  Status open();
   /// Makes the run directory's own files, and looks after those of an earlier process. Not in a rehearsal.
   Status open_files();
   Status open_quarantine();
   Status train();
   Status end_run();
   Status write_final_weights();
+  /// Tells the listener; of several ranks the first does, for all.
   void say(const std::string& text) const;
+  /// … what only this rank knows.
+  void say_own(const std::string& text) const;
 
   // step.cpp: one batch
   Result<Next> one_batch();
@@ -108,6 +118,26 @@ class Trainer {
   void pass_batch();
   /// The line of progress for `report`, at the current step.
   StepEvent event_of(const StepReport& report) const;
+
+  // ranks.cpp: what a run on several ranks does together; with one rank nothing
+  /// The rows of a batch that this rank computes.
+  Batch share_of(const Batch& batch) const;
+  /// Before an attempt: random numbers that follow from seed, batch and rank, and the buffers of rank 0.
+  void begin_together();
+  void take_first_buffers();
+  /// Gradients of all ranks, added up; the sum of their losses.
+  at::Tensor add_up(const at::Tensor& loss);
+  /// The sum of the ranks' tallies; `any` gives one with the names, for a rank that looked at nothing.
+  Tally add_up(Tally tally, const std::function<Tally()>& any);
+  /// Of the last attempt: which ranks' own losses or gradients were not finite, in words; the lowest of them,
+  /// -1 if that is none.
+  std::string bad_ranks(std::int32_t& lowest) const;
+  /// The largest attention logits of all ranks.
+  void share_peaks();
+  /// Whether all ranks have their batch, and whether one of them was asked to stop: then all are.
+  Status all_ready(const Status& batch);
+  /// Whether weights, settings, data and position are the same on all ranks.
+  Status same_everywhere();
 
   // incident.cpp: what the ladder's answers mean to this loop
   LadderListener ladder_listener();
@@ -161,6 +191,7 @@ class Trainer {
   Status evaluate_and_keep_best(StepEvent& event);
 
   LoopConfig config_;
+  Group* ranks_;  ///< of the config, or nobody_else
   std::unique_ptr<Task> task_;
   std::unique_ptr<Optimizer> optimizer_;
   Listener listener_;
@@ -185,6 +216,10 @@ class Trainer {
   std::chrono::steady_clock::time_point last_save_;
   std::int64_t saved_step_ = -1, saved_batches_ = -1;  ///< of the newest checkpoint; -1 = none
   bool state_was_corrupt_ = false, stopped_ = false;
+  at::Tensor told_;  ///< of the last attempt: the ranks' own losses and largest gradients; undefined = none
+  std::int64_t turn_ = 0;    ///< sums of gradients so far, to see that all ranks are at the same one
+  std::int32_t whose_ = -1;  ///< rank that an incident began on and that tells of it; -1 = none known
+  bool together_ = false, stop_agreed_ = false;
   /// False while the weights, and what counts how often they moved, don't agree.
   bool consistent_ = true;
   std::atomic<int> stop_code_{0};  ///< of who asked to stop; 0 = nobody

@@ -148,4 +148,14 @@ void set_rng_states(at::Device device, const NamedTensors& states) {
   }
 }
 
+void seed_generators(at::Device device, std::uint64_t seed) {
+  const auto begin = [&](at::Device d) {
+    at::Generator generator = generator_of(d);
+    const std::lock_guard<std::mutex> lock(generator.mutex());
+    generator.set_current_seed(seed);
+  };
+  begin(at::kCPU);
+  if (device.is_cuda()) begin(device);
+}
+
 }  // namespace nanquest::trainer

@@ -49,5 +49,7 @@ void set_numerics(std::uint64_t seed, const NumericsOptions& options);
 /// State of the default generators of CPU and (if it is CUDA) `device`, as uint8 tensors on the CPU.
 NamedTensors rng_states(at::Device device);
 void set_rng_states(at::Device device, const NamedTensors& states);
+/// Begins both anew from `seed`.
+void seed_generators(at::Device device, std::uint64_t seed);
 
 }  // namespace nanquest::trainer

@@ -1,5 +1,8 @@
 #include "trainer/program/parts.h"
 
+#include <ATen/Context.h>
+#include <ATen/Parallel.h>
+
 #include <algorithm>
 #include <filesystem>
 #include <utility>
@@ -15,9 +18,17 @@
 namespace nanquest::trainer {
 namespace {
 
+Group& ranks_of(const Parts& parts) {
+  return parts.loop.ranks != nullptr ? *parts.loop.ranks : nobody_else();
+}
+
 /// Device and formats of the run, as far as the machine has them; a line for each choice goes to `remarks`.
 Status settle(Parts& parts, std::vector<std::string>& remarks) {
-  const Result<at::Device> device = find_device(parts.numerics.device);
+  std::string name = parts.numerics.device;
+  // Ranks on one machine have a device each.
+  if (Group& ranks = ranks_of(parts); name == "cuda" && ranks.local_size() > 1 && at::hasCUDA())
+    name += ":" + std::to_string(ranks.local_rank() % std::max(1, static_cast<int>(at::getNumGPUs())));
+  const Result<at::Device> device = find_device(name);
   if (!device) return device.error();
   Result<std::vector<std::string>> chosen = settle_formats(parts.numerics, *device, cuda_major(*device));
   if (!chosen) return chosen.error();
@@ -274,24 +285,34 @@ ModelKind kind_of(const std::map<std::string, std::string>& settings) {
   return found != settings.end() && !found->second.empty() ? ModelKind::pretrained : ModelKind::gpt;
 }
 
-Result<std::unique_ptr<Trainer>> make_trainer(Parts& parts, const Listener& listener) {
+namespace {
+
+struct Made {
+  std::unique_ptr<Task> task;
+  std::unique_ptr<Optimizer> optimizer;
+  std::vector<std::string> remarks;
+};
+
+/// All that a trainer is made of, on this process alone.
+Result<Made> make_pieces(Parts& parts) {
   if (parts.path.empty())
     return Error{ErrorCode::usage, "no data", "give --data FILE or FOLDER, or a --config that names it"};
   if (Status ok = parts.list.check(); !ok) return ok.error();
   LoopConfig& loop = parts.loop;
   parts.data.seed = loop.seed;
-  std::vector<std::string> remarks;
-  if (Status ok = settle(parts, remarks); !ok) return ok.error();
+  Made pieces;
+  if (Status ok = settle(parts, pieces.remarks); !ok) return ok.error();
   set_numerics(loop.seed, parts.numerics);
   Result<MadeTask> made = make_task(parts);
   if (!made) return made.error();
-  std::unique_ptr<Task> task = std::move(made->task);
+  pieces.task = std::move(made->task);
+  Task* task = pieces.task.get();
   parts.loaded = made->loaded;
   loop.settings = parts.list.as_text();
   loop.training = parts.list.training();
   if (!parts.init_from.empty() && !loop.resume) {
     if (Status ok = begin_with(parts.init_from, *task); !ok) return ok.error();
-    remarks.push_back("weights: from " + parts.init_from);
+    pieces.remarks.push_back("weights: from " + parts.init_from);
   }
   loop.steps = steps_of(loop, *task);
   if (loop.eval_every < 0) loop.eval_every = steps_in_pass(loop, *task);
@@ -299,11 +320,30 @@ Result<std::unique_ptr<Trainer>> make_trainer(Parts& parts, const Listener& list
   loop.schedule = parts.schedule.over(loop.steps);
   Result<std::unique_ptr<Optimizer>> optimizer = make_optimizer(parts, *task);
   if (!optimizer) return optimizer.error();
+  pieces.optimizer = std::move(*optimizer);
+  return pieces;
+}
+
+/// As many threads as the ranks of a machine have processors for; with one rank LibTorch's own choice.
+void share_processors(const Parts& parts) {
+  Group& ranks = ranks_of(parts);
+  if (ranks.alone() || parts.numerics.threads > 0) return;
+  const int processors = processors_of_rank(ranks);
+  at::set_num_threads(processors);
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Trainer>> make_trainer(Parts& parts, const Listener& listener) {
+  share_processors(parts);
+  Result<Made> made = make_pieces(parts);
+  Group& ranks = ranks_of(parts);
+  if (Status s = agreed(ranks, made ? Status() : made.error()); !s) return s.error();
   Result<std::unique_ptr<Trainer>> trainer =
-      Trainer::create(loop, std::move(task), std::move(*optimizer), listener);
+      Trainer::create(parts.loop, std::move(made->task), std::move(made->optimizer), listener);
   // What refuses to begin is told in one line.
-  if (trainer && listener.on_message)
-    for (const std::string& remark : remarks) listener.on_message(remark);
+  if (trainer && listener.on_message && ranks.first())
+    for (const std::string& remark : made->remarks) listener.on_message(remark);
   return trainer;
 }
 

@@ -60,9 +60,11 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="nanquest", description="NaN forensics for PyTorch programs.", epilog=EXAMPLES,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--version", action="store_true", help="versions of the package and of its PyTorch")
-    verbs = parser.add_subparsers(dest="verb", metavar="run|env|rehearse|prepare|sample|replay|view|collect|doctor|mute")
+    verbs = parser.add_subparsers(dest="verb", metavar="run|env|rehearse|prepare|train|sample|replay|view|collect|doctor|mute")
     rehearse.add_to(verbs)
     prepare.add_to(verbs)
+    verbs.add_parser("train", help="the program nanquest-trainer, also on the ranks that torchrun started; nanquest train --help shows its "
+                     "options", add_help=False)
     sample.add_to(verbs)
     for verb, program in DOORS.items():  # main has opened them already; here they are for the help
         verbs.add_parser(verb, help=f"the program {' '.join(program)}; nanquest {verb} --help shows its options", add_help=False)
@@ -179,6 +181,9 @@ def _run(options) -> int:
 
 def main(arguments: list | None = None) -> int:
     arguments = sys.argv[1:] if arguments is None else arguments
+    if arguments[:1] == ["train"]:
+        from . import train
+        return train.main(arguments[1:])
     if arguments[:1] and arguments[0] in DOORS:  # everything after it is that program's
         program, *first = DOORS[arguments[0]]
         return programs.become(program, [*first, *arguments[1:]])

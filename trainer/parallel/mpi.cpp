@@ -1,0 +1,172 @@
+#include "trainer/parallel/mpi.h"
+
+#include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
+#include <mpi.h>
+
+#include <torch/csrc/distributed/c10d/Backend.hpp>
+#include <torch/csrc/distributed/c10d/GroupRegistry.hpp>
+#include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "trainer/parallel/process_group.h"
+
+namespace nanquest::trainer {
+namespace {
+
+/// What MPI counts with is an int.
+constexpr std::int64_t kMostAtOnce = std::int64_t{1} << 30;
+
+constexpr const char* kName = "ranks";  // of the process group, in snapshots
+
+MPI_Datatype type_of(const at::Tensor& t) {
+  switch (t.scalar_type()) {
+    case at::kFloat:
+      return MPI_FLOAT;
+    case at::kDouble:
+      return MPI_DOUBLE;
+    case at::kLong:
+      return MPI_INT64_T;
+    case at::kInt:
+      return MPI_INT32_T;
+    default:
+      TORCH_CHECK(false, "MPI has no ", t.scalar_type(), " to compute with");
+  }
+}
+
+MPI_Op operation_of(const c10d::ReduceOp& op) {
+  switch (static_cast<c10d::ReduceOp::RedOpType>(op)) {
+    case c10d::ReduceOp::SUM:
+      return MPI_SUM;
+    case c10d::ReduceOp::MIN:
+      return MPI_MIN;
+    case c10d::ReduceOp::MAX:
+      return MPI_MAX;
+    default:
+      TORCH_CHECK(false, "ranks of mpirun add up or take the least or the largest, nothing else");
+  }
+}
+
+void must(int code, const char* what) {
+  TORCH_CHECK(code == MPI_SUCCESS, what, " failed with MPI's error ", code);
+}
+
+/// Gives `work` the bytes of `t` on the CPU, one after the other, and takes them back.
+template <class Work>
+void in_place(const at::Tensor& t, const Work& work) {
+  const at::NoGradGuard no_grad;
+  const at::Tensor flat = t.is_cpu() && t.is_contiguous() ? t : t.to(at::kCPU).contiguous();
+  work(flat);
+  if (!flat.is_same(t)) at::Tensor(t).copy_(flat);
+}
+
+/// Over when it is returned.
+class Done final : public c10d::Work {
+ public:
+  explicit Done(c10d::OpType type) : c10d::Work(-1, type) { finish(); }
+};
+
+c10::intrusive_ptr<c10d::Work> done(c10d::OpType type) {
+  return c10::make_intrusive<Done>(type);
+}
+
+class MpiBackend final : public c10d::Backend {
+ public:
+  MpiBackend(int rank, int size)
+      : c10d::Backend(rank, size), given_(c10::make_intrusive<Options>("mpi", kBackendDefaultTimeout)) {}
+
+  const std::string getBackendName() const override { return "mpi"; }
+  c10::intrusive_ptr<Options> getBackendOptions() override { return given_; }
+
+  c10::intrusive_ptr<c10d::Work> allreduce(std::vector<at::Tensor>& tensors,
+                                           const c10d::AllreduceOptions& options) override {
+    reduce_each(tensors, options.reduceOp);
+    return done(c10d::OpType::ALLREDUCE);
+  }
+  c10::intrusive_ptr<c10d::Work> allreduce_coalesced(
+      std::vector<at::Tensor>& tensors, const c10d::AllreduceCoalescedOptions& options) override {
+    reduce_each(tensors, options.reduceOp);
+    return done(c10d::OpType::ALLREDUCE_COALESCED);
+  }
+  c10::intrusive_ptr<c10d::Work> broadcast(std::vector<at::Tensor>& tensors,
+                                           const c10d::BroadcastOptions& options) override {
+    for (const at::Tensor& tensor : tensors)
+      in_place(tensor, [&](const at::Tensor& t) {
+        auto* bytes = static_cast<char*>(t.mutable_data_ptr());
+        const auto all = static_cast<std::int64_t>(t.nbytes());
+        for (std::int64_t at = 0; at < all; at += kMostAtOnce)
+          must(MPI_Bcast(bytes + at, static_cast<int>(std::min(kMostAtOnce, all - at)), MPI_BYTE,
+                         static_cast<int>(options.rootRank), MPI_COMM_WORLD),
+               "MPI_Bcast");
+      });
+    return done(c10d::OpType::BROADCAST);
+  }
+  c10::intrusive_ptr<c10d::Work> barrier(const c10d::BarrierOptions&) override {
+    must(MPI_Barrier(MPI_COMM_WORLD), "MPI_Barrier");
+    return done(c10d::OpType::BARRIER);
+  }
+
+ private:
+  static void reduce_each(const std::vector<at::Tensor>& tensors, const c10d::ReduceOp& op) {
+    const MPI_Op operation = operation_of(op);
+    for (const at::Tensor& tensor : tensors)
+      in_place(tensor, [&](const at::Tensor& t) {
+        auto* bytes = static_cast<char*>(t.mutable_data_ptr());
+        const auto width = static_cast<std::int64_t>(t.element_size());
+        for (std::int64_t at = 0; at < t.numel(); at += kMostAtOnce)
+          must(MPI_Allreduce(MPI_IN_PLACE, bytes + at * width,
+                             static_cast<int>(std::min(kMostAtOnce, t.numel() - at)), type_of(t), operation,
+                             MPI_COMM_WORLD),
+               "MPI_Allreduce");
+      });
+  }
+
+  c10::intrusive_ptr<Options> given_;
+};
+
+/// Rank and size among those of this machine.
+std::pair<int, int> on_this_machine() {
+  MPI_Comm local = MPI_COMM_NULL;
+  int rank = 0, size = 1;
+  must(MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &local),
+       "MPI_Comm_split_type");
+  MPI_Comm_rank(local, &rank);
+  MPI_Comm_size(local, &size);
+  MPI_Comm_free(&local);
+  return {rank, size};
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Group>> join_mpi() try {
+  int given = 0;
+  must(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &given), "MPI_Init_thread");
+  int rank = 0, size = 1;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  const auto [local_rank, local_size] = on_this_machine();
+  auto group = c10::make_intrusive<c10d::ProcessGroup>(rank, size);
+  const auto backend = c10::make_intrusive<MpiBackend>(rank, size);
+  using Type = c10d::ProcessGroup::BackendType;
+  for (const at::DeviceType device : {at::kCPU, at::kCUDA})
+    group->setBackend(device, Type::MPI, c10::intrusive_ptr<c10d::Backend>(backend));
+  group->setDefaultBackend(Type::MPI);
+  group->setGroupName(kName);
+  c10d::register_process_group(kName, group);  // where the probe finds its members
+  ProcessGroupOptions options;
+  options.local_rank = local_rank;
+  options.local_size = local_size;
+  options.end_all = [](int exit_code) { MPI_Abort(MPI_COMM_WORLD, exit_code); };
+  options.leave = [] {
+    c10d::unregister_process_group(kName);
+    MPI_Finalize();
+  };
+  return group_of(std::move(group), std::move(options));
+} catch (const std::exception& e) {
+  return Error{ErrorCode::internal, std::string("MPI can't be begun: ") + e.what(), ""};
+}
+
+}  // namespace nanquest::trainer
