@@ -99,7 +99,8 @@ TrialResult Case::result(const RunResult& run) const {
   const RunResult& recorded = whole(Precision::as_recorded);
   bool as_recorded = false;
   for (const OpId op : graph_.ops())
-    as_recorded = as_recorded || (bad_as_recorded(run, op) && (op.row() == op_ || !bad_as_recorded(recorded, op)));
+    as_recorded =
+        as_recorded || (bad_as_recorded(run, op) && (op.row() == op_ || !bad_as_recorded(recorded, op)));
   return kept || as_recorded ? TrialResult::failed : TrialResult::non_finite;
 }
 

@@ -62,10 +62,12 @@ class Case {
   const RunResult& whole(Precision precision) const;
   /// True if a run shows none of the harm (blame/harm.h) that the step as recorded does.
   bool healthy(const RunResult& run) const;
-  /// What such a run says: `failed` where an op could not be run, or where the values that are bad come from one that
-  /// could only be run in its own format, or not at all: what it gave is as recorded, whatever is changed before it.
+  /// What such a run says: `failed` where an op could not be run, or where the values that are bad come from
+  /// one that could only be run in its own format, or not at all: what it gave is as recorded, whatever is
+  /// changed before it.
   TrialResult result(const RunResult& run) const;
-  /// Whether an op that can't be run again here (a collective, most often) gave bad values: they are in every run.
+  /// Whether an op that can't be run again here (a collective, most often) gave bad values: they are in every
+  /// run.
   bool has_bad_as_recorded() const;
   /// The same step under other tables (of the same ops): another culprit. Shares the lab and what was tried.
   Case with(SnapshotDoc doc) const;

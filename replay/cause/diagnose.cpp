@@ -116,7 +116,8 @@ void add_not_tested(const Case& c, const FixSearch& search, const DiagnoseOption
   add_opaque(c, v);
   if (!v.fix && v.blame.set.empty() && c.has_bad_as_recorded() && c.doc().world_size > 1)
     v.not_tested.push_back(
-        "what would have kept the step well: what collectives brought is as recorded in the file of one rank. "
+        "what would have kept the step well: what collectives brought is as recorded in the file of one "
+        "rank. "
         "With the files of all ranks they are done anew: nanquest-replay ranks RUN_DIR");
 }
 

@@ -33,8 +33,8 @@ std::set<std::string> layers_aside(const TraceGraph& graph, OpId op);
 /// Most bits first, one entry a column.
 ///
 /// However few steps there are: one that was multiplied by more than 16 in each of the last two steps or more
-/// (not counting non-finite values at the end), and weights that leapt from one look at them to the next: by more than
-/// a million, to more than a thousand.
+/// (not counting non-finite values at the end), and weights that leapt from one look at them to the next: by
+/// more than a million, to more than a thousand.
 ///
 /// Weights of a large model are measured at some steps only (column "measured" of the table "scalars";
 /// between them the history repeats the last value). Then the whole history is the window, and 5 points are

@@ -53,7 +53,8 @@ std::string kept_format_text(const Case& c, Precision p) {
 /// No initialisation gives a weight such a value.
 constexpr double kEnormous = 1e6;
 
-/// A weight that the culprit computes with and that holds such values: (name, largest); nothing if there is none.
+/// A weight that the culprit computes with and that holds such values: (name, largest); nothing if there is
+/// none.
 std::optional<std::pair<std::string, double>> enormous_weight(const Case& c) {
   if (!c.op()) return std::nullopt;
   for (const Case::TensorArgument& argument : c.tensor_arguments(c.op_index())) {
@@ -66,7 +67,8 @@ std::optional<std::pair<std::string, double>> enormous_weight(const Case& c) {
   return std::nullopt;
 }
 
-/// " The update of step 3 was made with a learning rate of 1e+38." of the last one, where it is known; "" else.
+/// " The update of step 3 was made with a learning rate of 1e+38." of the last one, where it is known; ""
+/// else.
 std::string rate_text(const SnapshotDoc& doc) {
   for (const SeriesTable& table : doc.history) {
     const auto column = [&](const std::string& name) {
@@ -133,12 +135,14 @@ void judge_precision(const Case& c, bool not_computed, Verdict& v) {
         "it; try a smaller learning rate or a longer warm-up from an earlier checkpoint)");
   } else if (const auto weight = cured ? enormous_weight(c) : std::nullopt) {
     v.precision.verdict = PrecisionVerdict::delayed;
-    v.explanation += " The step is finite in " + std::string(in_fp32 ? "fp32" : "fp64") + ", but " +
-                     weight->first + " itself holds values of up to " + number_text(weight->second) +
-                     ", which no initialisation gives: an update made it so, or the file it was loaded from." +
-                     rate_text(c.doc());
+    v.explanation +=
+        " The step is finite in " + std::string(in_fp32 ? "fp32" : "fp64") + ", but " + weight->first +
+        " itself holds values of up to " + number_text(weight->second) +
+        ", which no initialisation gives: an update made it so, or the file it was loaded from." +
+        rate_text(c.doc());
     v.advice += (v.advice.empty() ? "" : " ") + root_advice(v.advice.empty());
-    v.not_tested.emplace_back("the root cause: what made the weight so large (a replay of one step can't show it)");
+    v.not_tested.emplace_back(
+        "the root cause: what made the weight so large (a replay of one step can't show it)");
   } else if (cured) {
     v.precision.verdict = PrecisionVerdict::curable;
   } else if (v.precision.fp64 == PrecisionResult::non_finite) {

@@ -180,8 +180,8 @@ std::string what_is_changed(const Examined& rank, const std::vector<Suspect>& se
          std::to_string(rank.part.rank);
 }
 
-/// Those that a run still makes: not what a collective brought, nor the copies around it, nor a constant (the infinities of
-/// a mask). Nothing if there are none but `set`.
+/// Those that a run still makes: not what a collective brought, nor the copies around it, nor a constant (the
+/// infinities of a mask). Nothing if there are none but `set`.
 std::vector<Suspect> next_makers(const TraceGraph& graph, const RunResult& run,
                                  const std::vector<Suspect>& set) {
   std::vector<Suspect> makers = makers_in(graph, run);

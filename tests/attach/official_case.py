@@ -2,7 +2,7 @@
 the one comparison that all go through.
 
 Programs are looked for in the folder NANQUEST_OFFICIAL, else in `official` of the set-up's cache: checkouts of transformers, accelerate,
-trl, nanoGPT, pytorch-lightning and pytorch-examples, and folders `packages*` with what they need besides the test packages. What is not
+nanoGPT, pytorch-lightning and pytorch-examples, and folders `packages*` with what they need besides the test packages. What is not
 there is skipped, with the reason.
 """
 

@@ -1,7 +1,8 @@
 """A program whose weights are spread over two processes.
 
-usage: sharded.py fsdp2|tensor|fsdp1 batch|weight|op|grows|arrives|returns|healthy SAVE_AS      the fault comes in step 5, on rank 1
+usage: sharded.py fsdp2|tensor|fsdp1 batch|closure|weight|op|grows|arrives|returns|healthy SAVE_AS      the fault comes in step 5, on rank 1
 
+closure: as batch, where the optimizer computes the gradients itself, as under Lightning.
 grows: a row of the batch near the end of fp32, which each of six layers finds too large, beside a mask of infinities.
 
 arrives, returns: a bad weight whose other rank learns of it by the sum of the forward pass alone; it stays, or is mended
@@ -67,13 +68,21 @@ torch.manual_seed(100 if way == "tensor" else 100 + rank)
 for step in range(8):
     bad = step == 5 and (rank == 1 or way == "tensor" and fault != "weight")
     x, target = torch.randn(16, 32), torch.randn(16, 8)
-    if bad and fault == "batch":
+    if bad and fault in ("batch", "closure"):
         x[3, 4] = float("nan")
     if bad and fault == "grows":
         x[3, :16] = 3e38
     bad = bad or fault == "returns" and step == 7 and rank == 1
     if bad and (fault == "weight" or arrives and rank == 1):
         put_into_weight(float("nan"))
+    if fault == "closure":
+        def closure():
+            optimizer.zero_grad()
+            loss = (model(x) - target).square().mean()
+            loss.backward()
+            return loss
+        optimizer.step(closure)
+        continue
     y = model(x)
     if fault == "grows":
         y = torch.where(torch.arange(8) > 6, torch.tensor(float("-inf")), y).softmax(1)

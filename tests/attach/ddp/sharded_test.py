@@ -46,6 +46,20 @@ class ShardedTest(TogetherTest):
                 self.assertFalse(other["ranks"]["local"], other["ranks"])
                 self.assertEqual(other["ranks"]["first"]["rank"], 1, other["ranks"])
 
+    def test_a_bad_batch_in_a_closure(self):
+        """Its gradients come after the probe was given the weights: they are looked at all the same, and the update is left out."""
+        import torch
+        for way, level in self.each(("fsdp2",)):
+            with self.subTest(way, level=level):
+                err = self.run_both(way, "closure", level)
+                self.assertEqual(len(self.incidents()), 2, err)
+                for file in self.incidents():
+                    self.assertEqual(file.name[5:13], "00000005")
+                self.assertEqual(err.count("gradient elements are NaN or Inf"), 2, err)
+                self.clear("run")
+                err = self.together(way, "closure", "skipped", options=("--level", level, "--on-incident", "skip"), run_dir="run")
+                self.assertTrue(all(torch.isfinite(value).all() for weights in self.weights("skipped") for value in weights.values()), err)
+
     def test_a_part_of_a_weight_that_is_bad(self):
         for way, level in self.each(("fsdp2", "tensor")):
             with self.subTest(way, level=level):

@@ -316,7 +316,8 @@ TEST(Growth, OneUpdateThatMakesWeightsEnormousIsEnough) {
   EXPECT_EQ(found[0].what, "weight_amax of conv2");
   EXPECT_DOUBLE_EQ(found[0].first, 0.06);
   EXPECT_DOUBLE_EQ(found[0].last, 3e35);
-  // A batch makes such a gradient; a weight that began near zero has not gone far; and nothing is known before the first update.
+  // A batch makes such a gradient; a weight that began near zero has not gone far; and nothing is known
+  // before the first update.
   EXPECT_TRUE(of("grad_amax", {0.06, 3e35}).empty());
   EXPECT_TRUE(of("weight_amax", {1e-12, 0.5}).empty());
   EXPECT_TRUE(of("weight_amax", {0, 3e35}).empty());

@@ -25,13 +25,21 @@ def part_with_gradient(parameter):
     if not is_sharded(parameter):
         return parameter
     part = parameter._local_tensor.detach()
+    renew_gradient(parameter, part)
+    return part
+
+
+def renew_gradient(parameter, part) -> None:
+    """For `part` of before a backward pass: it has the gradient that the weight has now."""
+    if part is parameter:
+        return
+    part.grad = None
     gradient = parameter.grad
     if gradient is not None and is_plain(own_part(gradient)):
         try:
             part.grad = own_part(gradient)
         except RuntimeError:  # of another shape or format than the weight: it is not looked at
             pass
-    return part
 
 
 def any_sharded(tensors) -> bool:

@@ -72,19 +72,20 @@ class Updates:
         policy.asks_early([optimizer])
         if attachment.rehearsal is not None:
             attachment.rehearsal.before_update(optimizer)
-        answer = attachment.ops.before_update(*self._facts(optimizer), weights.tensors(parameters), weights.numbers,
-                                             follow)
+        tensors = weights.tensors(parameters)
+        answer = attachment.ops.before_update(*self._facts(optimizer), tensors, weights.numbers, follow)
         if self._leaves_out(attachment, answer, in_closure=follow):
             self._skip(optimizer)
         if not follow:
             if attachment.rehearsal is not None:
                 attachment.rehearsal.gradients_are_there(optimizer)
             return None
-        observed = self._observed(attachment, optimizer, closure)
+        observed = self._observed(attachment, optimizer, closure, lambda: weights.renew(parameters, tensors))
         return ((args[0], observed, *args[2:]), kwargs) if len(args) > 1 else (args, dict(kwargs, closure=observed))
 
-    def _observed(self, attachment, optimizer, closure):
-        """The closure, whose forward and backward are no part of the update, and whose gradients are judged."""
+    def _observed(self, attachment, optimizer, closure, renew):
+        """The closure, whose forward and backward are no part of the update, and whose gradients are judged; `renew`: those that the
+        library has before."""
         @functools.wraps(closure)
         def call():
             if attachment.off:
@@ -94,14 +95,15 @@ class Updates:
                 loss = closure()
             finally:
                 attachment.handle.nanquest_phase(phase)
-            self._judge(attachment, optimizer)
+            self._judge(attachment, optimizer, renew)
             return loss
         return call
 
-    def _judge(self, attachment, optimizer) -> None:
+    def _judge(self, attachment, optimizer, renew) -> None:
         if attachment.off:
             return
         try:
+            renew()
             skip = self._leaves_out(attachment, attachment.ops.judge(*self._facts(optimizer)), in_closure=True)
         except Exception as error:  # noqa: BLE001: a training must not end because of the probe
             attachment.give_up(f"the probe is off: {type(error).__name__}: {error}")

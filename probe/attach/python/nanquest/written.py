@@ -7,7 +7,7 @@ import weakref
 import torch
 
 from .naming import is_plain
-from .sharded import any_sharded, own_part, part_with_gradient
+from .sharded import any_sharded, own_part, part_with_gradient, renew_gradient
 
 
 class _Weights:
@@ -25,8 +25,17 @@ class _Weights:
         self.numbers = [number for number in numbers if number >= 0] or [own]
 
     def tensors(self, parameters):
-        seen = parameters if self._all_seen else [p for p, seen in zip(parameters, self._seen) if seen]
+        seen = self._seen_of(parameters)
         return [*map(part_with_gradient, seen)] if self._sharded else seen
+
+    def renew(self, parameters, tensors) -> None:
+        """A closure has computed gradients since `tensors` were given to the library."""
+        if self._sharded:
+            for parameter, part in zip(self._seen_of(parameters), tensors):
+                renew_gradient(parameter, part)
+
+    def _seen_of(self, parameters):
+        return parameters if self._all_seen else [p for p, seen in zip(parameters, self._seen) if seen]
 
 
 class Written:
