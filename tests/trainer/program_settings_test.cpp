@@ -45,11 +45,28 @@ TEST_F(ProgramSettings, UnknownKeysAndFlagsNameTheWayOut) {
   test::write_file(folder / "s.toml", "[model]\ndepth = 2\n");
   EXPECT_EQ(run(tiny("--config '" + (folder / "s.toml") + "'")).code, 2);
   EXPECT_EQ(run(tiny("--config '" + (folder / "none.toml") + "'")).code, 3);
-  for (const char* bad :
-       {"--no-such-flag", "--lr nonsense", "--policy sometimes", "--amp-dtype fp12", "--width 15",
-        "--batch-size 3 --accumulation 2", "--lr 0", "--level loud", "--policy retryfp32",
-        "--inject sometimes", "--device tpu", "--dropout 2", "--warmup-ratio 3", "--lr-backoff 0",
-        "--holdout-every 1", "--scale-floor 0", "--beta2 1", "--ring-every 0"}) {
+  for (const char* bad : {"--no-such-flag",
+                          "--lr nonsense",
+                          "--policy sometimes",
+                          "--amp-dtype fp12",
+                          "--width 15",
+                          "--batch-size 3 --accumulation 2",
+                          "--lr 0",
+                          "--level loud",
+                          "--policy retryfp32",
+                          "--inject sometimes",
+                          "--device tpu",
+                          "--dropout 2",
+                          "--warmup-ratio 3",
+                          "--lr-backoff 0",
+                          "--holdout-every 1",
+                          "--scale-floor 0",
+                          "--beta2 1",
+                          "--ring-every 0",
+                          "--tape 8",
+                          "--tape 8 --level watch",
+                          "--tape -1 --level trace",
+                          "--tape 8 --level trace --zclip true"}) {
     const Ran r = run(tiny(bad));
     EXPECT_EQ(r.code, 2) << bad << ": " << r.err;
     EXPECT_TRUE(one_line(r.err)) << bad << ": " << r.err;

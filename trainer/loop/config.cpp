@@ -127,6 +127,10 @@ Status check(const LoopConfig& c) {
     return wrong("tape must be between 0 and 100000 steps", "64 is usual; 0 keeps none");
   if (c.tape > 0 && c.level != Level::trace)
     return wrong("a tape is kept at level trace alone", "add --level trace, or leave out --tape");
+  if (c.tape > 0 && c.ranks != nullptr && !c.ranks->alone())
+    return wrong(
+        "a tape is kept of a run of one rank alone: what ranks add up between them can't be run again",
+        "leave out --tape; nanquest-trainer rehearse tries changes of such a run");
   if (c.metrics_every < 0) return wrong("metrics-every must not be negative", "0 writes no metrics");
   return {};
 }
