@@ -48,7 +48,7 @@ Status AttachSession::write_round(record::Step& step, const RoundFacts& facts, G
   tables.finish(named);
   add_process_groups(doc);
   add_region_graphs(tables.recording);
-  if (doc.culprit.op != kNone) told = {one_line(describe_culprit(doc)), arrived_by(doc), ""};
+  if (doc.culprit.op != kNone) told = {one_line(describe_culprit(doc)), arrived_by(doc), "", ""};
   if (elects && election_.needed()) {
     const Seat seat = election_.hold(facts.step, row_of(doc, loss_is_bad()));
     told.left_to = seat.line;
