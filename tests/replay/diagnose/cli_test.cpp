@@ -120,7 +120,7 @@ TEST_F(Cli, SubCommandsAgreeWithEachOther) {
   EXPECT_EQ(compared["first_finiteness_change"], narrow["first_inf"]["op"]);
   const auto info = nlohmann::json::parse(replay("info --json " + snapshot).out);
   EXPECT_EQ(info["step"], 131);
-  EXPECT_EQ(info["format_version"], "2.3");
+  EXPECT_EQ(info["format_version"], "2.4");
 }
 
 TEST_F(Cli, BisectSamplesNamesTheRow) {
