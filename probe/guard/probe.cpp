@@ -200,6 +200,7 @@ void GuardedProbe::log(const std::string& name, double value) {
 }
 
 Status GuardedProbe::finish(const std::string& outcome) {
+  listening_.reset();  // what the program does now is no training
   if (std::exchange(finished_, true) || !log_) return {};
   Status status;
   safely("finish", [&] {
