@@ -1,5 +1,4 @@
 // Probe::create, and what StepReport computes.
-#include <algorithm>
 #include <exception>
 #include <memory>
 #include <optional>
@@ -7,13 +6,14 @@
 
 #include "probe/guard/probe.h"
 #include "probe/nanquest.h"
+#include "probe/numerics/clip.h"
 #include "probe/step/one_line.h"
 #include "probe/step/run_log.h"
 
 namespace nanquest {
 
 double StepReport::clip_coefficient(double max_norm) const {
-  return std::min(1.0, max_norm / (grad_norm + 1e-6));
+  return nanquest::clip_coefficient(max_norm, grad_norm);
 }
 
 Result<std::unique_ptr<Probe>> Probe::create(ProbeOptions options) {

@@ -59,7 +59,8 @@ class GuardedProbe final : public Probe {
   void unscale_on_record(double loss_scale);
   /// The update, if there was one, is over. For the tape.
   void end_update();
-  /// The gate; at levels that record, loss and gradients are described before they are unscaled.
+  /// The gate; at levels that record, loss and gradients are described before they are unscaled, with a tape
+  /// after that.
   GateResult gate(const StepInputs& inputs, const at::Tensor& loss);
   /// The step's own recording as an incident's file. Before it is undone.
   void write_recorded(const StepInputs& inputs, StepReport& report);
@@ -106,7 +107,7 @@ class GuardedProbe final : public Probe {
   std::string trouble_;  ///< why the probe is off, "" while it is on
   bool begun_ = false, told_ = false, devices_known_ = false, finished_ = false, corrupt_ = false;
   bool asked_again_ = false;  ///< `all_run_again` was called in this step
-  StepInputs last_;  ///< number, rate and scale of the last gated step
+  StepInputs last_;           ///< number, rate and scale of the last gated step
   double last_amax_ = 0;
   std::string state_trouble_;
   std::int64_t good_state_step_ = -1;       ///< last step after which everything was seen to be finite

@@ -122,8 +122,8 @@ class Recorder : public OpSink {
   /// element of its memory, without dimensions. Undefined if there is none. Looks at all of it.
   at::Tensor last_non_finite();
 
-  /// The gate of the step that runs, `number` as the program counts, was passed; its update, with this
-  /// learning rate, is next. `loss` (may be undefined) is what was seen as its loss. For the tape alone.
+  /// The gate of the step that runs was passed; its update is next. `loss` (may be undefined) is what was
+  /// seen as its loss. For the tape alone.
   void passed_gate(const record::GateNote& note, const at::Tensor& loss);
   /// The update is over. For the tape alone.
   void updated();

@@ -230,6 +230,15 @@ std::string weights_grew(const std::vector<Growth>& growth) {
   return found == growth.end() ? "" : words(*found);
 }
 
+std::optional<RateJump> last_rate(const SnapshotDoc& doc) {
+  const std::vector<double> rates = scalars_of(doc, "lr"), steps = scalars_of(doc, "step");
+  if (steps.size() != rates.size()) return std::nullopt;
+  for (std::size_t r = rates.size(); r-- > 0;)
+    if (steps[r] < static_cast<double>(doc.step) && rates[r] > 0)
+      return RateJump{.step = static_cast<std::int64_t>(steps[r]), .rate = rates[r]};
+  return std::nullopt;
+}
+
 std::optional<RateJump> find_rate_jump(const SnapshotDoc& doc) {
   const std::vector<double> rates = scalars_of(doc, "lr"), steps = scalars_of(doc, "step");
   if (rates.size() <= kLastRates || steps.size() != rates.size()) return std::nullopt;

@@ -54,12 +54,16 @@ std::string words(const Growth& growth);
 /// The same of the first that is of weights; "" if there is none.
 std::string weights_grew(const std::vector<Growth>& growth);
 
-/// A learning rate that stands out.
+/// The learning rate of an update, such as one that stands out.
 struct RateJump {
   std::int64_t step = 0;  ///< whose update was made with it
   double rate = 0;
   double before = 0;  ///< the largest of all steps before that
 };
+
+/// The last update before the incident whose learning rate, above 0, is on record; `before` is 0. Nothing
+/// without one.
+std::optional<RateJump> last_rate(const SnapshotDoc& doc);
 
 /// One of the last two updates before the incident was made with more than 1000 times the largest rate of all
 /// before it: no warm-up or restart does that. Nothing if no rate above 0 came before.

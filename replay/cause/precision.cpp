@@ -70,21 +70,10 @@ std::optional<std::pair<std::string, double>> enormous_weight(const Case& c) {
 /// " The update of step 3 was made with a learning rate of 1e+38." of the last one, where it is known; ""
 /// else.
 std::string rate_text(const SnapshotDoc& doc) {
-  for (const SeriesTable& table : doc.history) {
-    const auto column = [&](const std::string& name) {
-      return static_cast<std::size_t>(std::find(table.columns.begin(), table.columns.end(), name) -
-                                      table.columns.begin());
-    };
-    const std::size_t step = column("step"), rate = column("lr"), width = table.columns.size();
-    if (table.name != "scalars" || step == width || rate == width) continue;
-    for (std::size_t r = table.rows(); r-- > 0;) {
-      const double* values = table.values.data() + r * width;
-      if (values[step] < static_cast<double>(doc.step) && values[rate] > 0)
-        return " The update of step " + number_text(values[step]) + " was made with a learning rate of " +
-               number_text(values[rate]) + ".";
-    }
-  }
-  return "";
+  const auto last = last_rate(doc);
+  return last ? " The update of step " + std::to_string(last->step) + " was made with a learning rate of " +
+                    number_text(last->rate) + "."
+              : "";
 }
 
 /// So many bits more than values grew over the whole window, from one batch to the next, are no growth.

@@ -205,7 +205,8 @@ void add_rewind(CLI::App& app, Arguments& a) {
           "lr=*FACTOR, warmup=STEPS, clip=NORM, moments=reset, precision=fp32|bf16|fp64, undo=STEP, "
           "skip=STEP, and of fused optimizers beta1, beta2, eps, weight_decay and momentum=VALUE or *FACTOR; "
           "each a run of its own; repeatable (default: lr=*0.5, lr=*0.1, lr=*0.01, a warm-up as long as the "
-          "tape, clip=1, moments=reset, beta2=0.95 and eps=*100 of fused optimizers, precision=fp32 where 16 bits were used, and the incident's "
+          "tape, clip=1, moments=reset, beta2=0.95 and eps=*100 of fused optimizers, precision=fp32 where 16 "
+          "bits were used, and the incident's "
           "step skipped)")
       ->allow_extra_args(false)
       ->type_name("KEY=VALUE");

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "probe/numerics/clip.h"
 #include "replay/rewind/gradients.h"
 #include "replay/rewind/once_more.h"
 #include "replay/rewind/outside_writes.h"
@@ -33,11 +34,6 @@ at::Tensor whole_memory(const at::Tensor& part) {
 /// "aten::copy_" and its like: a weight that is given what another memory holds.
 bool copies(const OpRow& op) {
   return op.name == "aten::copy_" || op.name == "aten::_foreach_copy_";
-}
-
-/// torch.nn.utils.clip_grad_norm_: what gradients of that norm are multiplied by.
-double clip_factor(double largest, double norm) {
-  return std::min(1.0, largest / (norm + 1e-6));
 }
 
 /// A truth value or an integer; or a loss scaler's mark that a gradient was not finite, by which it decides
@@ -209,12 +205,12 @@ class Watched {
         norms.push_back(at::linalg_vector_norm(gradient, 2, c10::nullopt, false, at::kDouble));
       double norm = at::linalg_vector_norm(at::stack(norms), 2).item<double>(), factor = 1;
       longest_ = std::max(longest_, norm);
-      if (change_.clip > 0 && clip_factor(change_.clip, norm) < 1) {
-        factor = clip_factor(change_.clip, norm);
+      if (change_.clip > 0 && clip_coefficient(change_.clip, norm) < 1) {
+        factor = clip_coefficient(change_.clip, norm);
         norm *= factor;
         ++clipped_;
       }
-      if (again) factor *= clip_factor(step.clip, norm) / clip_factor(step.clip, step.grad_norm);
+      if (again) factor *= clip_coefficient(step.clip, norm) / clip_coefficient(step.clip, step.grad_norm);
       // Norms of the same gradients differ in their last bits by the order of the sum.
       if (std::abs(factor - 1) > 1e-12)
         for (at::Tensor& gradient : *held) gradient.mul_(factor);

@@ -56,6 +56,13 @@ class AttachTest(unittest.TestCase):
         self.scratch = pathlib.Path(tempfile.mkdtemp(prefix="nanquest-attach-"))
         self.addCleanup(shutil.rmtree, self.scratch, ignore_errors=True)
 
+    @classmethod
+    def shared_folder(cls):
+        """One that the tests of a class share; removed after the last."""
+        folder = pathlib.Path(tempfile.mkdtemp(prefix="nanquest-attach-"))
+        cls.addClassCleanup(shutil.rmtree, folder, ignore_errors=True)
+        return folder
+
     def environment(self, **more):
         path = os.pathsep.join(filter(None, [str(PACKAGE), os.environ.get("PYTHONPATH", "")]))
         clean = {k: v for k, v in os.environ.items() if not k.startswith("NANQUEST_")}

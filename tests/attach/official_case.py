@@ -9,7 +9,6 @@ there is skipped, with the reason.
 import math
 import os
 import pathlib
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -63,8 +62,7 @@ class OfficialTest(PackagesTest):
 
     @classmethod
     def setUpClass(cls):
-        cls.shared = pathlib.Path(tempfile.mkdtemp(prefix="nanquest-official-"))
-        cls.addClassCleanup(shutil.rmtree, cls.shared, ignore_errors=True)
+        cls.shared = cls.shared_folder()
 
     def setUp(self):
         super().setUp()

@@ -1,7 +1,7 @@
 /// Room trainer/parallel: several processes that train one model together, each on its share of every batch.
 ///
-///     Result<std::unique_ptr<Group>> group = join();      // launch.h: by what started this process
-///     config.group = group->get();                        // LoopConfig
+///     Result<std::unique_ptr<Group>> group = join(launched());        // launch.h: by what started this
+///     process config.ranks = *group ? group->get() : &nobody_else();          // LoopConfig
 ///
 /// A Group is what the processes (ranks) say to each other. Every rank calls the same in the same order; each
 /// call waits for all the others. One that ends without a word is waited for until who started the ranks ends

@@ -6,7 +6,6 @@ import json
 import pathlib
 import shutil
 import subprocess
-import tempfile
 
 from together import TogetherTest
 
@@ -20,8 +19,7 @@ class RanksTest(TogetherTest):
 
     @classmethod
     def setUpClass(cls):
-        cls.shared = pathlib.Path(tempfile.mkdtemp(prefix="nanquest-attach-"))
-        cls.addClassCleanup(shutil.rmtree, cls.shared, ignore_errors=True)
+        cls.shared = cls.shared_folder()
 
     def setUp(self):
         super().setUp()
