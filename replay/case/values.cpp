@@ -132,23 +132,6 @@ bool reads_infinity(const OpValues& values) {
   return false;
 }
 
-std::string count_text(std::int64_t n, const std::string& noun) {
-  return std::to_string(n) + " " + noun + (n == 1 ? "" : "s");
-}
-
-std::string number_text(double value) {
-  if (std::isnan(value)) return "nan";  // its sign means nothing
-  char text[32];
-  const double size = std::abs(value);
-  const bool whole = value == std::floor(value) && size < 1e6;
-  std::snprintf(text, sizeof text,
-                whole || (size >= 999.5 && size < 1e9) ? "%.0f"
-                : size >= 1e9                        ? "%.4e"
-                                                     : "%.3g",
-                value);
-  return text;
-}
-
 std::optional<std::vector<at::Tensor>> evaluate_all(const OpRow& op,
                                                     const std::vector<c10::IValue>& arguments,
                                                     Precision precision) {

@@ -55,12 +55,6 @@ bool goes_into_a_logarithm(const Case& c, std::int32_t op);
 /// True if the op read an infinity.
 bool reads_infinity(const OpValues& values);
 
-/// "1 element", "3 elements".
-std::string count_text(std::int64_t n, const std::string& noun);
-/// So that two numbers can be compared by eye: 65712.4 -> "65712" (held against 65504), -1000.3 -> "-1000",
-/// 0.12345 -> "0.123", 3.5e38 -> "3.5000e+38" (held against "3.4028e+38").
-std::string number_text(double value);
-
 /// Runs the op once more on these arguments, with every floating tensor and every dtype argument among them
 /// changed to `precision` (fp32 or fp64; as_recorded: unchanged), outside the replayer. What
 /// OpValues::outputs holds of a recorded call comes back, in that order; nothing where CallAgain refuses, or

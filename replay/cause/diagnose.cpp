@@ -14,6 +14,7 @@
 #include "replay/cause/twin_facts.h"
 #include "replay/lab/lab.h"
 #include "replay/verdict/confidence.h"
+#include "replay/verdict/numbers.h"
 
 namespace nanquest {
 namespace {

@@ -8,9 +8,11 @@
 #include <string>
 #include <vector>
 
+#include "replay/blame/suspects.h"
 #include "replay/case/values.h"
-#include "replay/cause/growth.h"
 #include "replay/cause/twin_facts.h"
+#include "replay/history/growth.h"
+#include "replay/verdict/numbers.h"
 #include "replay/verdict/root.h"
 
 namespace nanquest {
@@ -80,6 +82,20 @@ std::string rate_text(const SnapshotDoc& doc) {
 constexpr double kSuddenBits = 4;
 
 }  // namespace
+
+std::set<std::string> layers_aside(const TraceGraph& graph, OpId op) {
+  const PerRow<OpRow, bool> behind = ancestors(graph, op);
+  std::set<std::string> layers, read_by_them;
+  for (const NamedTensor& parameter : graph.doc().parameters) {
+    const std::string layer(layer_of(parameter.name));
+    layers.insert(layer);
+    if (parameter.slot == kNone) continue;
+    for (const TraceGraph::Read& read : graph.reads(SlotId{parameter.slot}))
+      if (behind[read.op]) read_by_them.insert(layer);
+  }
+  for (const std::string& layer : read_by_them) layers.erase(layer);
+  return layers;
+}
 
 void judge_precision(const Case& c, bool not_computed, Verdict& v) {
   const auto result = [&](Precision p) {

@@ -2,9 +2,15 @@
 /// it.
 #pragma once
 
+#include <set>
+#include <string>
+
 #include "replay/cause/cause.h"
 
 namespace nanquest {
+
+/// Layers whose parameters neither `op` nor what it was computed from has read.
+std::set<std::string> layers_aside(const TraceGraph& graph, OpId op);
 
 /// Fills `v.precision`, and says in explanation, advice and what was not tested what it means; growth and ops
 /// that could not run in another format become evidence. `not_computed`: the culprit's bad values came of no

@@ -9,6 +9,7 @@
 #include "replay/cause/cause.h"
 #include "replay/cause/opened_region.h"
 #include "replay/cause/record_parts.h"
+#include "replay/verdict/numbers.h"
 #include "replay/verdict/sentences.h"
 
 namespace nanquest {

@@ -6,6 +6,7 @@
 
 #include "probe/tensor/tensor_scan.h"
 #include "replay/case/values.h"
+#include "replay/verdict/numbers.h"
 
 namespace nanquest {
 namespace {

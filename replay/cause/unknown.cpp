@@ -3,6 +3,7 @@
 
 #include "replay/case/values.h"
 #include "replay/cause/cause.h"
+#include "replay/verdict/numbers.h"
 
 namespace nanquest {
 namespace {

@@ -10,6 +10,7 @@
 #include "probe/snapshot/sharing.h"
 #include "probe/trace/culprit.h"
 #include "replay/cli/commands.h"
+#include "replay/history/growth.h"
 
 namespace nanquest::cli {
 namespace {
@@ -110,6 +111,7 @@ void print_json(const SnapshotReader& reader) {
       {"environment", doc.environment},
       {"config", doc.config},
       {"losses", losses_of(doc)},
+      {"growth", weights_grew(doc)},
       {"culprit", describe_culprit(doc)}};
   if (const Sharing sharing = sharing_of(doc); !sharing_lines(sharing).empty())
     j["shared"] = {{"redacted", sharing.redacted},

@@ -11,8 +11,8 @@
 
 #include "probe/snapshot/atomic_file.h"
 #include "probe/snapshot/reader.h"
-#include "replay/cause/growth.h"
 #include "replay/cli/commands.h"
+#include "replay/history/growth.h"
 #include "replay/verdict/sentences.h"
 
 namespace nanquest::cli {
@@ -114,10 +114,9 @@ int rewind_command(const Common& common, const RewindArguments& arguments) {
   std::optional<Rehearsal> rehearsal;
   {
     Progressor progress(common.quiet);
-    auto tried = rewind->try_changes({.changes = arguments.changes,
-                                      .placebos = arguments.placebos,
-                                      .growth = weights_grew(find_growth(file->doc()))},
-                                     *device, [&](const std::string& what) { progress.say(what); });
+    auto tried = rewind->try_changes(
+        {.changes = arguments.changes, .placebos = arguments.placebos, .growth = weights_grew(file->doc())},
+        *device, [&](const std::string& what) { progress.say(what); });
     progress.clear();
     if (!tried) return fail(tried.error());
     rehearsal = std::move(tried).value();

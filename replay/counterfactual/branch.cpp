@@ -8,6 +8,7 @@
 #include "replay/case/derivative.h"
 #include "replay/case/values.h"
 #include "replay/counterfactual/change.h"
+#include "replay/verdict/numbers.h"
 
 namespace nanquest {
 namespace {

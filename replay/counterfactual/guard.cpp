@@ -6,6 +6,7 @@
 #include "replay/case/case.h"
 #include "replay/case/values.h"
 #include "replay/counterfactual/change.h"
+#include "replay/verdict/numbers.h"
 
 namespace nanquest {
 namespace {

@@ -7,6 +7,7 @@
 #include "replay/case/values.h"
 #include "replay/counterfactual/change.h"
 #include "replay/counterfactual/numbers.h"
+#include "replay/verdict/numbers.h"
 
 namespace nanquest {
 namespace {

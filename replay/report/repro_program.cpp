@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "replay/case/values.h"
+#include "replay/verdict/numbers.h"
 
 namespace nanquest {
 namespace {

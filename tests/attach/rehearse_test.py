@@ -48,6 +48,7 @@ class RehearseTest(AttachTest):
         self.assertLess(runs["lr=*0.5"]["losses"][-1], 1)
         self.assertEqual(runs[f"skip={step}"]["failed_step"], step + 1)
         self.assertIsNone(runs[f"skip={step}"]["losses"][-1])  # its update was left out, and that is no good step
+        self.assertIn(" grew from ", document["growth"])  # as the snapshot's history tells
         self.assertEqual((root["cause"], root["change"], root["cured"]), ("DIVERGENCE", "lr=*0.5", ["lr=*0.5"]))
         self.assertTrue(root["verified"])
         self.assertGreaterEqual(root["steps"], 64)

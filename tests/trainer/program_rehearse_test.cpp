@@ -48,12 +48,13 @@ TEST_F(Rehearse, ASmallerRateCuresAndPlacebosDoNot) {
   ASSERT_EQ(run(story("")).code, 1);
   const auto before = files();
   const std::int64_t step = incident();
-  const Ran r = run(rehearse("--json --placebos 3 --set 'lr=*0.2' --set init-scale=2048,clip=0.5"));
+  const Ran r = run(
+      rehearse("--json --placebos 3 --set 'lr=*0.2' --set init-scale=2048,clip=0.5 --set amp-dtype=fp32"));
   ASSERT_EQ(r.code, 0) << r.err;
   const auto j = nlohmann::json::parse(r.out);
   EXPECT_EQ(j["as_recorded"], true);
   EXPECT_EQ(j["step"], step);
-  ASSERT_EQ(j["runs"].size(), 6u);
+  ASSERT_EQ(j["runs"].size(), 7u);
   EXPECT_EQ(j["runs"][0]["failed_step"], step) << "unchanged it goes bad at the same step again";
   EXPECT_EQ(j["runs"][0]["first_step"], 0) << "there is no checkpoint that is old enough";
   for (int i = 1; i <= 3; ++i) {
@@ -64,7 +65,13 @@ TEST_F(Rehearse, ASmallerRateCuresAndPlacebosDoNot) {
   EXPECT_EQ(j["runs"][4]["change"], "lr=*0.2");
   EXPECT_EQ(j["runs"][4]["cures"], true);
   EXPECT_EQ(j["runs"][5]["cures"], false);
+  EXPECT_EQ(j["runs"][6]["cures"], true);
+  // fp32 cures as well, but weights grew: it only outlasts them. The snapshot's history tells, as rewind has
+  // it.
+  EXPECT_TRUE(j["growth"].get_ref<const std::string&>().starts_with("weight_amax of blocks.")) << j["growth"];
   EXPECT_EQ(j["root"]["cause"], "DIVERGENCE");
+  EXPECT_EQ(j["root"]["change"], "lr=*0.2");
+  EXPECT_EQ(j["root"]["cured"], nlohmann::json({"lr=*0.2", "amp-dtype=fp32"}));
   EXPECT_EQ(j["root"]["verified"], true);
 
   // The run is as it was, but for the one new file beside its snapshot.

@@ -9,6 +9,8 @@
 #include <cmath>
 #include <sstream>
 
+#include "probe/snapshot/reader.h"
+#include "replay/history/growth.h"
 #include "replay/verdict/last_bit.h"
 #include "trainer/cli/command_line.h"
 #include "trainer/program/parts.h"
@@ -116,6 +118,8 @@ class Rehearser {
                .began = origin.began,
                .horizon = plan.steps};
     result_.snapshot = origin.snapshot.substr(origin.snapshot.rfind('/') + 1);
+    // A damaged file has no history to tell; its run can be rehearsed all the same.
+    if (const auto file = SnapshotReader::open(origin.snapshot)) result_.growth = weights_grew(file->doc());
   }
 
   Result<Rehearsal> all() {

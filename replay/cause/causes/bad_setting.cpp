@@ -13,6 +13,7 @@
 #include "replay/case/values.h"
 #include "replay/cause/cause.h"
 #include "replay/cause/numbers.h"
+#include "replay/verdict/numbers.h"
 
 namespace nanquest {
 namespace {

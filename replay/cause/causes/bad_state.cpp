@@ -9,6 +9,7 @@
 #include "replay/case/values.h"
 #include "replay/cause/cause.h"
 #include "replay/cause/outside_value.h"
+#include "replay/verdict/numbers.h"
 
 namespace nanquest {
 namespace {

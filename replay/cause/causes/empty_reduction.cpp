@@ -9,6 +9,7 @@
 #include "replay/case/semantics.h"
 #include "replay/case/values.h"
 #include "replay/cause/cause.h"
+#include "replay/verdict/numbers.h"
 
 namespace nanquest {
 namespace {

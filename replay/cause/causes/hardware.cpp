@@ -14,6 +14,7 @@
 #include "replay/case/values.h"
 #include "replay/cause/cause.h"
 #include "replay/trace/environment.h"
+#include "replay/verdict/numbers.h"
 
 namespace nanquest {
 namespace {

@@ -12,6 +12,7 @@
 #include "replay/case/semantics.h"
 #include "replay/case/values.h"
 #include "replay/cause/cause.h"
+#include "replay/verdict/numbers.h"
 
 namespace nanquest {
 namespace {
@@ -144,7 +145,7 @@ std::optional<at::Tensor> at_rest(const Case& c, std::string_view name, const at
 }
 
 std::optional<MaskFill> mask_in(const Case& c, std::string_view name, const at::Tensor& out,
-                               const at::Tensor& bad) {
+                                const at::Tensor& bad) {
   const at::Tensor given = operand(c, c.op_index(), name);
   const auto shaped = given.defined() ? broadcast(given, out.sizes()) : std::nullopt;
   if (!shaped) return std::nullopt;

@@ -11,6 +11,7 @@
 #include "replay/case/scale.h"
 #include "replay/case/values.h"
 #include "replay/cause/cause.h"
+#include "replay/verdict/numbers.h"
 
 namespace nanquest {
 namespace {

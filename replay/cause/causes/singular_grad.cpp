@@ -7,6 +7,7 @@
 #include "replay/case/derivative.h"
 #include "replay/case/values.h"
 #include "replay/cause/cause.h"
+#include "replay/verdict/numbers.h"
 
 namespace nanquest {
 namespace {

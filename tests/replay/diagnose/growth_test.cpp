@@ -1,4 +1,4 @@
-#include "replay/cause/growth.h"
+#include "replay/history/growth.h"
 
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
@@ -14,7 +14,7 @@
 
 #include "probe/nanquest.h"
 #include "probe/snapshot/reader.h"
-#include "replay/cause/trend.h"
+#include "replay/history/trend.h"
 #include "replay/lab/ddmin.h"
 #include "tests/replay/diagnose/incident.h"
 #include "tests/replay/diagnose/programs.h"

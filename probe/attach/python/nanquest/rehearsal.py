@@ -76,7 +76,7 @@ class Rehearsal:
             rehearser.close()
         return {"format": FORMAT, "version": VERSION, "snapshot": os.path.basename(self._options.snapshot), "step": self._step,
                 "rank": self._facts["rank"], "program": shlex.join(self._command), "began": "", "horizon": self._options.steps,
-                "as_recorded": self._as_recorded, "runs": [trial.to_dict() for trial in self.trials]}
+                "as_recorded": self._as_recorded, "growth": self._facts["growth"], "runs": [trial.to_dict() for trial in self.trials]}
 
     def _all(self, rehearser) -> None:
         until = self._step + self._options.steps

@@ -81,7 +81,7 @@ def _facts_of(snapshot: str) -> dict:
         line = (done.stderr.strip().splitlines() or [f"nanquest-replay ended with code {done.returncode}"])[-1]
         raise Stop(line.removeprefix("nanquest-replay: "), BAD_FILE)
     facts = json.loads(done.stdout)
-    if "losses" not in facts:
+    if "growth" not in facts:
         raise Stop("nanquest-replay is older than this package; install nanquest again")
     return facts
 

@@ -4,11 +4,10 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
-#include <set>
 #include <string>
 #include <vector>
 
-#include "probe/trace/graph.h"
+#include "probe/snapshot/model.h"
 
 namespace nanquest {
 
@@ -24,9 +23,6 @@ struct Growth {
 
 /// True for a layer (a column of a table of layers) whose growth matters.
 using LayerFilter = std::function<bool(const std::string& layer)>;
-
-/// Layers whose parameters neither `op` nor what it was computed from has read.
-std::set<std::string> layers_aside(const TraceGraph& graph, OpId op);
 
 /// Columns of loss, norms and amax that grew over the last 64 or the last 16 steps by at least one bit (loss
 /// and weight norms: half a bit), with at least three quarters of all pairs rising among 8 or more points.
@@ -51,8 +47,9 @@ std::vector<Growth> find_growth(const SnapshotDoc& doc, const LayerFilter& is_of
 
 /// "weight_amax of blocks.1.mlp grew from 1.4 to 3.4 over the last 64 steps"
 std::string words(const Growth& growth);
-/// The same of the first that is of weights; "" if there is none.
-std::string weights_grew(const std::vector<Growth>& growth);
+/// How weights grew over the steps before the incident, by the column that grew most, in words as above: what
+/// Rehearsal::growth says. "" if they did not.
+std::string weights_grew(const SnapshotDoc& doc);
 
 /// The learning rate of an update, such as one that stands out.
 struct RateJump {

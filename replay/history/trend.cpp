@@ -1,4 +1,4 @@
-#include "replay/cause/trend.h"
+#include "replay/history/trend.h"
 
 #include <algorithm>
 #include <cmath>

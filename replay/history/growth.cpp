@@ -1,14 +1,12 @@
-#include "replay/cause/growth.h"
+#include "replay/history/growth.h"
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
 #include <optional>
 
-#include "probe/trace/names.h"
-#include "replay/blame/suspects.h"
-#include "replay/case/values.h"
-#include "replay/cause/trend.h"
+#include "replay/history/trend.h"
+#include "replay/verdict/numbers.h"
 
 namespace nanquest {
 namespace {
@@ -175,20 +173,6 @@ bool more_than_evenly(const std::vector<double>& series) {
 
 }  // namespace
 
-std::set<std::string> layers_aside(const TraceGraph& graph, OpId op) {
-  const PerRow<OpRow, bool> behind = ancestors(graph, op);
-  std::set<std::string> layers, read_by_them;
-  for (const NamedTensor& parameter : graph.doc().parameters) {
-    const std::string layer(layer_of(parameter.name));
-    layers.insert(layer);
-    if (parameter.slot == kNone) continue;
-    for (const TraceGraph::Read& read : graph.reads(SlotId{parameter.slot}))
-      if (behind[read.op]) read_by_them.insert(layer);
-  }
-  for (const std::string& layer : read_by_them) layers.erase(layer);
-  return layers;
-}
-
 std::vector<Growth> find_growth(const SnapshotDoc& doc, const LayerFilter& is_of_interest) {
   std::vector<RisingSeries> looked_at;
   const std::vector<double> measured = scalars_of(doc, "measured");
@@ -224,7 +208,8 @@ std::string words(const Growth& g) {
          std::to_string(g.series.size()) + " steps";
 }
 
-std::string weights_grew(const std::vector<Growth>& growth) {
+std::string weights_grew(const SnapshotDoc& doc) {
+  const std::vector<Growth> growth = find_growth(doc);
   const auto found =
       std::find_if(growth.begin(), growth.end(), [](const Growth& g) { return is_of_weights(g.what); });
   return found == growth.end() ? "" : words(*found);

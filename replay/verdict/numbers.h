@@ -1,0 +1,15 @@
+/// numbers: numbers as a sentence of a verdict says them.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace nanquest {
+
+/// "1 element", "3 elements".
+std::string count_text(std::int64_t n, const std::string& noun);
+/// So that two numbers can be compared by eye: 65712.4 -> "65712" (held against 65504), -1000.3 -> "-1000",
+/// 0.12345 -> "0.123", 3.5e38 -> "3.5000e+38" (held against "3.4028e+38").
+std::string number_text(double value);
+
+}  // namespace nanquest
