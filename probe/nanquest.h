@@ -74,7 +74,10 @@ struct ProbeOptions {
   /// none.
   int tape = 0;
   double tape_memory_percent = 25;  ///< of the memory that is free, that they may take
-  bool resume = false;              ///< continue the run that is in the directory
+  /// A folder: values of 1 MB and more are in files there instead, which have no name and are gone with the
+  /// process, and may take as much of what is free on that disk. "": in memory.
+  std::string tape_folder = {};
+  bool resume = false;  ///< continue the run that is in the directory
   std::int32_t rank = 0, world_size = 1;
   /// Of processes that make every step together: gives the least of what all of them give, once all have.
   /// Each of them then calls it at the same places, a few times a step: `step` has the same gate on all of

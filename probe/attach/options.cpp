@@ -59,6 +59,10 @@ Result<AttachOptions> parse_options(const std::string& text) {
       return wrong("run_dir", "a path");
     options.probe.run_dir = json["run_dir"].get<std::string>();
   }
+  if (json.contains("tape_folder")) {
+    if (!json["tape_folder"].is_string()) return wrong("tape_folder", "a path");
+    options.tape_folder = json["tape_folder"].get<std::string>();
+  }
   if (json.contains("skip_bad_updates")) {
     if (!json["skip_bad_updates"].is_boolean()) return wrong("skip_bad_updates", "true or false");
     options.skip_bad_updates = json["skip_bad_updates"].get<bool>();

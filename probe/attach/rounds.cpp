@@ -26,8 +26,8 @@ bool all_finite(const at::Tensor& values) {
   return !stats || stats->non_finite() == 0;
 }
 
-Rounds::Rounds(int keep_steps, double keep_share, double memory_share, int tape)
-    : recorder_({.keep_steps = keep_steps, .tape = {.steps = tape, .memory_share = memory_share}}),
+Rounds::Rounds(int keep_steps, double keep_share, double memory_share, record::TapeOptions tape)
+    : recorder_({.keep_steps = keep_steps, .tape = std::move(tape)}),
       governor_({.keep_steps = keep_steps, .time_share = keep_share, .memory_share = memory_share}),
       keep_steps_(keep_steps) {}
 

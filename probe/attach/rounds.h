@@ -58,8 +58,8 @@ struct RoundResults {
 class Rounds {
  public:
   /// `keep_share` of the time of training, `memory_share` of the free memory, for keeping `keep_steps`
-  /// rounds. As much memory again is for a tape of `tape` steps; 0: there is none.
-  Rounds(int keep_steps, double keep_share, double memory_share, int tape);
+  /// rounds. As much memory again is for `tape`, if it has steps.
+  Rounds(int keep_steps, double keep_share, double memory_share, record::TapeOptions tape);
 
   Recorder& recorder() { return recorder_; }
 
@@ -84,7 +84,7 @@ class Rounds {
   /// The round whose update left `tensor` non-finite, which it was when the round that runs began: null if
   /// that is not on record. `running`: a round runs; otherwise the next one is about to begin. `finite`: what
   /// tells that a round's update didn't.
-  const KeptRound* round_that_spoiled(const at::Tensor& tensor, bool running, bool RoundFacts::* finite);
+  const KeptRound* round_that_spoiled(const at::Tensor& tensor, bool running, bool RoundFacts::*finite);
   bool keeps_none() const { return kept_.empty(); }
   /// The round's story is written; later steps that it spoiled tell nothing new.
   void told(const KeptRound& round);

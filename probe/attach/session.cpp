@@ -68,8 +68,11 @@ void AttachSession::begin_rounds() {
   if (options_.probe.level < Level::trace) return;
   // At level watch each step tells itself what happened in it.
   const bool keeps = options_.probe.level == Level::trace;
-  rounds_ = std::make_unique<Rounds>(keeps ? options_.keep_steps : 0, options_.keep_percent / 100.0,
-                                     options_.keep_memory_percent / 100.0, options_.tape);
+  rounds_ = std::make_unique<Rounds>(
+      keeps ? options_.keep_steps : 0, options_.keep_percent / 100.0, options_.keep_memory_percent / 100.0,
+      record::TapeOptions{
+          .steps = options_.tape,
+          .room = {.share = options_.keep_memory_percent / 100.0, .folder = options_.tape_folder}});
 }
 
 void AttachSession::safely(const char* doing, const std::function<void()>& work) {

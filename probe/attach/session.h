@@ -59,6 +59,7 @@ struct AttachOptions {
   int keep_percent = 1;  ///< … while that takes no more of the time of training
   int keep_memory_percent = 25;  ///< … and of the free memory
   int tape = 0;  ///< so many steps at least stay in an unbroken record (probe/record/tape.h); 0 = none
+  std::string tape_folder;              ///< where its large values are files instead of memory; "": nowhere
   std::set<std::int64_t> record_steps;  ///< steps that become files, good or bad, as the level records them
   bool forecast = true;                 ///< say what is about to leave its format's range
   std::uint64_t max_disk = 0;  ///< bytes that files of this rank's steps may take together; 0 = no bound

@@ -1,4 +1,8 @@
 // Probe::create, and what StepReport computes.
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
 #include <exception>
 #include <memory>
 #include <optional>
@@ -21,6 +25,9 @@ Result<std::unique_ptr<Probe>> Probe::create(ProbeOptions options) {
     return Error{ErrorCode::usage,
                  "a tape of " + std::to_string(options.tape) + " steps is not possible here",
                  "a tape is of one step or more, at level trace"};
+  if (!options.tape_folder.empty() && ::access((options.tape_folder + "/.").c_str(), W_OK | X_OK) != 0)
+    return Error{ErrorCode::usage, options.tape_folder + ": " + std::strerror(errno),
+                 "the tape's folder must be there, and files may be made in it"};
   try {
     std::optional<RunLog> log;
     if (options.level != Level::off) {

@@ -21,8 +21,10 @@ std::string describe_gate(const StepInputs& inputs, Gate gate, const GateResult&
 GuardedProbe::GuardedProbe(ProbeOptions options, std::optional<RunLog> log)
     : options_(std::move(options)),
       log_(std::move(log)),
-      recorder_({.keep_steps = 0,
-                 .tape = {.steps = options_.tape, .memory_share = options_.tape_memory_percent / 100}}),
+      recorder_(
+          {.keep_steps = 0,
+           .tape = {.steps = options_.tape,
+                    .room = {.share = options_.tape_memory_percent / 100, .folder = options_.tape_folder}}}),
       record_(options_),
       incidents_(log_ ? &*log_ : nullptr, options_.max_incidents),
       election_(options_.run_dir, options_.rank, options_.world_size, {.restart = options_.resume ? 1 : 0}) {}

@@ -6,24 +6,14 @@
 #include <cstring>
 #include <utility>
 
-#include "probe/record/governor.h"
 #include "probe/record/rows.h"
 #include "probe/record/tokens.h"
-#include "probe/tensor/parallel.h"
 
 namespace nanquest::record {
 namespace {
 
 /// So many stretches apart is looked for storages that are gone.
 constexpr std::int64_t kPruneEvery = 16;
-
-at::Tensor copy_of(const c10::Storage& storage, std::size_t bytes) {
-  const auto options = at::TensorOptions().dtype(at::kByte).device(storage.device());
-  if (!storage.device().is_cpu()) return at::empty({0}, options).set_(storage).clone();
-  at::Tensor copy = at::empty({static_cast<std::int64_t>(bytes)}, options);
-  if (bytes > 0 && storage.data()) parallel_copy(copy.mutable_data_ptr(), storage.data(), bytes);
-  return copy;
-}
 
 /// Memory that LibTorch did not make may be written where no op tells of it.
 bool is_foreign(const at::Tensor& tensor) {
@@ -41,16 +31,17 @@ std::uint64_t look_at(const c10::Storage& storage) {
 void Tape::begin() {
   if (off_ || options_.steps <= 0) return;
   const auto anchor = [&] {
-    anchors_.push_back({first_ + static_cast<std::int64_t>(stretches_.size()), 0, 0, {}});
+    anchors_.push_back({first_ + static_cast<std::int64_t>(stretches_.size()), 0, {}});
   };
   if (anchors_.empty()) {
-    if (room_ == 0)
-      room_ = static_cast<std::uint64_t>(options_.memory_share * static_cast<double>(free_memory()));
+    if (!values_) values_.emplace(options_.room);
     return anchor();
   }
   if (anchors_.back().gates < options_.steps) return;
   // The next will hold about as much as this one.
-  const bool fits = anchors_.size() == 2 || held_ + anchors_.back().bytes <= room_;
+  std::vector<const TapeValue*> last;
+  for (const auto& [id, value] : anchors_.back().values) last.push_back(&value);
+  const bool fits = anchors_.size() == 2 || values_->fit_again(last);
   if (anchors_.size() == 2) drop_oldest();
   if (fits) return anchor();
   if (anchors_.back().gates < 2 * options_.steps) return;
@@ -74,13 +65,13 @@ void Tape::prune() {
 }
 
 void Tape::recount() {
-  held_ = 0;
-  for (const Stretch& stretch : stretches_) held_ += stretch.bytes;
-  // What both share counts once.
-  std::unordered_map<const void*, std::uint64_t> values;
+  if (!values_) return;
+  std::uint64_t rows = 0;
+  for (const Stretch& stretch : stretches_) rows += stretch.bytes;
+  std::vector<const TapeValue*> values;
   for (const Anchor& anchor : anchors_)
-    for (const auto& [id, value] : anchor.values) values.emplace(value.unsafeGetTensorImpl(), value.nbytes());
-  for (const auto& [address, bytes] : values) held_ += bytes;
+    for (const auto& [id, value] : anchor.values) values.push_back(&value);
+  values_->recount(rows, values);
 }
 
 void Tape::cut(std::string why, bool every_step) {
@@ -91,7 +82,7 @@ void Tape::cut(std::string why, bool every_step) {
   anchors_.clear();
   stretches_.clear();
   known_.clear();
-  held_ = 0;
+  recount();
   if (futile_ < options_.futile) return;
   off_ = true;
   complaint_ = "there is no tape: " + why_;
@@ -127,26 +118,24 @@ void Tape::read(const at::Tensor& tensor, const SlotRecord& slot) {
   if (changed) {
     entry.id = next_id_++;
     entry.last = -1;
-    entry.value.reset();
+    entry.value = {};
   }
   for (Anchor& anchor : anchors_) {
     if (entry.last >= anchor.begins || anchor.values.count(entry.id) > 0) continue;
-    if (!entry.value.defined() || entry.written || entry.value.nbytes() != slot.first_bytes) {
-      if (held_ + slot.first_bytes > room_) return refuse("would take");
-      entry.value = copy_of(storage, slot.first_bytes);
+    if (!entry.value.bytes.defined() || entry.written || entry.value.bytes.nbytes() != slot.first_bytes) {
+      auto copy = values_->copy(storage, slot.first_bytes);
+      if (!copy) return refuse();
+      entry.value = std::move(*copy);
       entry.written = false;
-      held_ += slot.first_bytes;
     }
     anchor.values.emplace(entry.id, entry.value);
-    anchor.bytes += slot.first_bytes;
   }
   entry.initialised = true;
   entry.last = first_ + static_cast<std::int64_t>(stretches_.size());
 }
 
-void Tape::refuse(const char* takes) {
-  cut(std::string("it ") + takes + " more than " + amount(static_cast<double>(room_)) +
-      ", its share of the memory that was free (give a larger --keep-memory-percent, or a smaller --tape)");
+void Tape::refuse() {
+  cut(values_->why());
   off_ = true;
   complaint_ = "there is no tape: " + why_;
 }
@@ -207,12 +196,12 @@ void Tape::append(const Step& step) {
   if (anchors_.empty() || (step.ops.empty() && step.marks.empty())) return;
   Stretch part = stretch_of(step);
   for (Anchor& anchor : anchors_) anchor.gates += part.gates;
-  held_ += part.bytes;
+  const std::uint64_t rows = part.bytes;
   stretches_.push_back(std::move(part));
-  if (held_ > room_) {
+  if (!values_->add_rows(rows)) {
     // A model that fits, and a tape that became too long for the rest.
     if (anchors_.size() == 2) drop_oldest();
-    if (held_ > room_) return refuse("took");
+    if (!values_->add_rows(0)) return refuse();
   }
   if ((first_ + static_cast<std::int64_t>(stretches_.size())) % kPruneEvery == 0)
     std::erase_if(known_, [](const auto& each) { return each.second.storage.expired(); });
@@ -284,11 +273,14 @@ std::unique_ptr<Step> Tape::whole(const Step* now) {
       if (const auto at = alive.find(met.id); at != alive.end()) record.storage = at->second->storage;
       const auto value = anchors_.front().values.find(met.id);
       record.produced = value == anchors_.front().values.end();
-      if (!record.produced && value->second.is_cpu())
-        record.saved = static_cast<const std::byte*>(value->second.const_data_ptr());
-      else if (!record.produced)
-        record.saved_on_device = value->second;
-      if (!record.produced) record.first_bytes = value->second.nbytes();
+      if (!record.produced) {
+        const at::Tensor& bytes = value->second.bytes;
+        if (bytes.is_cpu())
+          record.saved = static_cast<const std::byte*>(bytes.const_data_ptr());
+        else
+          record.saved_on_device = bytes;
+        record.first_bytes = bytes.nbytes();
+      }
       slots.emplace(met.id, whole->slots.add(std::move(record)));
     }
   // Host writes of `now` refer to `last`, which ends here: their bytes go with the step.

@@ -20,23 +20,26 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <optional>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "probe/record/step.h"
+#include "probe/record/tape_values.h"
 
 namespace nanquest::record {
 
 struct TapeOptions {
-  int steps = 0;  ///< so many at least are at hand when all is well, up to twice as many; 0: no tape
-  double memory_share = 0.25;  ///< of the memory that is free when the first anchor begins
-  int futile = 3;              ///< cuts in a row before so many steps were on it: then there is none any more
+  int steps = 0;       ///< so many at least are at hand when all is well, up to twice as many; 0: no tape
+  TapeRoom room = {};  ///< for values; rows are in the host's share of it
+  int futile = 3;      ///< cuts in a row before so many steps were on it: then there is none any more
 };
 
 class Tape {
  public:
-  explicit Tape(TapeOptions options) : options_(options) {}
+  explicit Tape(TapeOptions options) : options_(std::move(options)) {}
 
   /// A step is about to begin: the first anchor, or another one if it is time.
   void begin();
@@ -63,7 +66,7 @@ class Tape {
   /// Steps whose gate was passed since the older anchor.
   int steps() const;
   /// Bytes held.
-  std::uint64_t memory() const { return held_; }
+  std::uint64_t memory() const { return values_ ? values_->held() : 0; }
 
   /// All since the older anchor as one step, `now` (may be null) being the stretch that has not been appended
   /// yet. Its values are the tape's own memory: right until the tape goes on. Null if there is no tape.
@@ -97,19 +100,18 @@ class Tape {
     bool initialised = true;
     bool foreign = false;  ///< others than LibTorch may write to it: its bytes had this hash
     std::uint64_t hash = 0;
-    at::Tensor value;      ///< the copy that was made last …
+    TapeValue value;       ///< the copy that was made last …
     bool written = false;  ///< … and whether it was overwritten since
   };
   struct Anchor {
     std::int64_t begins = 0;  ///< first stretch
     int gates = 0;
-    std::uint64_t bytes = 0;
-    std::unordered_map<std::uint32_t, at::Tensor> values;
+    std::unordered_map<std::uint32_t, TapeValue> values;
   };
 
   Stretch stretch_of(const Step& step);
   Known& known(const c10::StorageImpl* storage, const c10::weak_intrusive_ptr<c10::StorageImpl>& weak);
-  void refuse(const char* takes);
+  void refuse();
   void drop_oldest();
   void prune();
   void recount();
@@ -121,7 +123,7 @@ class Tape {
   std::deque<Anchor> anchors_;
   std::unordered_map<const c10::StorageImpl*, Known> known_;
   std::uint32_t next_id_ = 0;
-  std::uint64_t held_ = 0, room_ = 0;
+  std::optional<TapeValues> values_;  ///< from the first anchor on
   bool off_ = false, told_ = false;
   int futile_ = 0;
   std::string why_, complaint_;

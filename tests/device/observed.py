@@ -201,12 +201,12 @@ class Observed(unittest.TestCase):
         self.addCleanup(scratch.cleanup)
         self.scratch = Path(scratch.name)
 
-    def observed(self, level, kind, fault="", seeds=1, watch_every=0):
+    def observed(self, level, kind, fault="", seeds=1, **settings):
         """(run directory, [weights, counts] for each seed) of such trainings in a process of its own."""
         run, out = self.scratch / f"{level}-{kind}", self.scratch / "out.pt"
         environment = dict(os.environ, PYTHONPATH=os.pathsep.join([str(PACKAGE), str(HERE)]))
         process = subprocess.run([sys.executable, str(self.script), "--train", kind, fault, str(seeds),
-                                  level, str(run), str(out), str(watch_every)], env=environment, cwd=self.scratch, capture_output=True,
+                                  level, str(run), str(out), json.dumps({name: str(value) if isinstance(value, Path) else value for name, value in settings.items()})], env=environment, cwd=self.scratch, capture_output=True,
                                  text=True, timeout=280 + 6 * SEEDS)  # of a hang: a busy machine takes 2 s an order
         self.assertEqual(process.returncode, 0, process.stderr)
         self.said = process.stderr
@@ -252,10 +252,10 @@ class Observed(unittest.TestCase):
 
 def run_under_probe(train):
     """The process that `observed` starts."""
-    kind, fault, seeds, level, run_dir, out, watch_every = sys.argv[sys.argv.index("--train") + 1:]
+    kind, fault, seeds, level, run_dir, out, settings = sys.argv[sys.argv.index("--train") + 1:]
     import nanquest
     # As a rule no step is watched at level trace, so that the standing trace records.
-    if not nanquest.attach(run_dir, level, watch_first=0, watch_every=int(watch_every), keep_percent=1000000):
+    if not nanquest.attach(run_dir, level, **{"watch_first": 0, "watch_every": 0, "keep_percent": 1000000, **json.loads(settings)}):
         raise SystemExit("the probe did not attach")
     if fault == "failures":
         torch.save(train_while_it_fails(kind), out)

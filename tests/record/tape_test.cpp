@@ -5,10 +5,14 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
+#include <fstream>
 #include <map>
 
+#include "probe/record/governor.h"
 #include "probe/record/recorder.h"
 #include "probe/record/tables.h"
+#include "probe/record/tape_values.h"
 #include "probe/snapshot/reader.h"
 #include "probe/tensor/tensor_scan.h"
 #include "replay/trace/replayer.h"
@@ -171,6 +175,79 @@ TEST(Tape, AGapCutsItAndTheNextStepBeginsAnother) {
   EXPECT_TRUE(recorder.idle() == false);
   const ObserverPause pause;
   EXPECT_TRUE(verify(replay(recorder, *recorder.taped())).bit_exact);
+}
+
+/// Lines of this process's mappings that are of files in `folder`, and how many of them have a name still.
+std::pair<int, int> files_in(const std::string& folder) {
+  std::ifstream maps("/proc/self/maps");
+  int all = 0, named = 0;
+  for (std::string line; std::getline(maps, line);) {
+    all += line.find(folder + "/") != std::string::npos;
+    named += line.find(folder + "/") != std::string::npos && !line.ends_with("(deleted)");
+  }
+  return {all, named};
+}
+
+TEST(Tape, LargeValuesAreFilesOfAFolder) {
+  const std::string folder =
+      std::filesystem::canonical(::testing::TempDir()).string() + "/nanquest-tape-folder";
+  std::filesystem::create_directory(folder);
+  {
+    at::Tensor weight = at::randn({1024, 1024}), small = at::randn({1024});
+    const at::Tensor before = weight.clone();
+    Recorder recorder({.keep_steps = 0, .stacks = false, .tape = {.steps = 64, .room = {.folder = folder}}});
+    auto session = ObserverSession::start(recorder);
+    ASSERT_TRUE(session.ok());
+    for (int i = 0; i < 3; ++i) {
+      recorder.begin_step(i);
+      const at::NoGradGuard no_grad;
+      weight.mul_(0.9).add_(small);
+      recorder.end_step(false);
+    }
+    const ObserverPause pause;
+    EXPECT_EQ(files_in(folder), (std::pair{1, 0}));
+    EXPECT_TRUE(std::filesystem::is_empty(folder));
+    EXPECT_GE(recorder.tape()->memory(), before.nbytes());
+    const auto whole = recorder.taped();
+    ASSERT_TRUE(whole);
+    const std::uint32_t slot = whole->slots.find(weight.storage().unsafeGetStorageImpl());
+    ASSERT_TRUE(whole->slots[slot].saved);
+    EXPECT_EQ(std::memcmp(whole->slots[slot].saved, before.const_data_ptr(), before.nbytes()), 0);
+    EXPECT_TRUE(verify(replay(recorder, *whole)).bit_exact);
+  }
+  EXPECT_EQ(files_in(folder).first, 0);
+  std::filesystem::remove(folder);
+}
+
+TEST(Tape, AFolderThatIsGoneIsSaidAndEndsIt) {
+  Recorder recorder(
+      {.keep_steps = 0, .stacks = false, .tape = {.steps = 64, .room = {.folder = "/nowhere/tape"}}});
+  auto session = ObserverSession::start(recorder);
+  ASSERT_TRUE(session.ok());
+  at::Tensor weight = at::randn({1024, 1024});
+  recorder.begin_step(0);
+  weight.mul_(0.9);
+  recorder.end_step(false);
+  EXPECT_TRUE(recorder.tape()->gave_up());
+  EXPECT_NE(recorder.tape()->complaint().find("/nowhere/tape"), std::string::npos)
+      << recorder.tape()->why_cut();
+}
+
+TEST(TapeValues, TakeTheirShareAndNoMore) {
+  const auto free = static_cast<double>(free_memory());
+  record::TapeValues values({.share = (1 << 20) / free});
+  const at::Tensor half = at::randn({1 << 17}), little = at::randn({16});
+  auto first = values.copy(half.storage(), half.nbytes());
+  ASSERT_TRUE(first);
+  EXPECT_EQ(std::memcmp(first->bytes.const_data_ptr(), half.const_data_ptr(), half.nbytes()), 0);
+  EXPECT_EQ(values.held(), half.nbytes());
+  EXPECT_FALSE(values.fit_again({&*first, &*first}));
+  EXPECT_TRUE(values.copy(little.storage(), little.nbytes()));
+  EXPECT_FALSE(values.copy(half.storage(), half.nbytes()));
+  EXPECT_NE(values.why().find("its share of the memory that was free"), std::string::npos) << values.why();
+  EXPECT_FALSE(values.add_rows(1 << 20));
+  values.recount(0, {&*first, &*first});  // held by both anchors, and once in memory
+  EXPECT_EQ(values.held(), half.nbytes());
 }
 
 TEST(Tape, ThereIsNoneWithoutBeingAskedFor) {

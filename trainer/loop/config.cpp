@@ -81,6 +81,10 @@ void declare(SettingList& list, LoopConfig& c) {
   list.add(
       "tape", c.tape,
       "steps before an incident that its file holds, for nanquest-replay rewind; at level trace (0 = none)");
+  list.add("tape-folder", c.tape_folder,
+           "the tape's large values are files of this folder instead of memory; they are gone with the "
+           "program")
+      .type_name = "DIR";
   list.add("on-incident", c.policy, "what follows a non-finite step", Words<Policy>(kPolicies)).alias =
       "policy";
   list.add("lr-backoff", c.lr_backoff, "factor on the learning rate that the fp32 fallback leaves behind");
@@ -96,8 +100,8 @@ void declare(SettingList& list, LoopConfig& c) {
            "damage on purpose, to try a policy: nan-loss@BATCH, inf-grad@BATCH, with xCOUNT, :amp "
            "(only in low precision) and :rN (only on rank N)");
   list.incidental({"run-dir", "resume", "steps", "epochs", "stop-after", "save-every", "save-minutes",
-                   "keep-last", "eval-every", "eval-windows", "level", "tape", "inject", "metrics-every",
-                   "metrics-csv", "prefetch"});
+                   "keep-last", "eval-every", "eval-windows", "level", "tape", "tape-folder", "inject",
+                   "metrics-every", "metrics-csv", "prefetch"});
 }
 
 Status check(const LoopConfig& c) {

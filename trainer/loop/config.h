@@ -57,7 +57,8 @@ struct LoopConfig : LadderOptions {
   at::ScalarType amp = at::kFloat;  ///< kHalf, kBFloat16, or kFloat for none
   std::string run_dir = "nanquest-run";
   Level level = Level::guard;
-  std::int64_t tape = 0;  ///< steps that stay on record without a gap (ProbeOptions::tape); 0 = none
+  std::int64_t tape = 0;    ///< steps that stay on record without a gap (ProbeOptions::tape); 0 = none
+  std::string tape_folder;  ///< ProbeOptions::tape_folder
   bool resume = false;
   /// The processes that train together, each on its share of every batch; null = this one alone. Outlives the
   /// trainer.

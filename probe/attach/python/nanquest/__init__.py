@@ -22,7 +22,7 @@ def attach(run_dir: str = Settings.run_dir, level: str = Settings.level, *, watc
            watch_first: int = Settings.watch_first, watch_after: int = Settings.watch_after,
            keep_steps: int = Settings.keep_steps, keep_percent: int = Settings.keep_percent,
            keep_memory_percent: int = Settings.keep_memory_percent, max_incidents: int = Settings.max_incidents,
-           few_files_from: int = Settings.few_files_from, tape: int = Settings.tape,
+           few_files_from: int = Settings.few_files_from, tape: int = Settings.tape, tape_folder: str = Settings.tape_folder,
            on_incident: str = Settings.on_incident, on_forecast: str = Settings.on_forecast,
            lr_backoff: float = Settings.lr_backoff,
            skip_limit: int = Settings.skip_limit, record_steps=Settings.record_steps, quarantine: str = Settings.quarantine,
@@ -46,6 +46,8 @@ def attach(run_dir: str = Settings.run_dir, level: str = Settings.level, *, watc
                  was first, its neighbours and one far away; the others leave a row. 0: all, however many.
     tape         so many steps at least, up to twice as many, stay in an unbroken record that takes up to keep_memory_percent of
                  the free memory; an incident's file holds it, for nanquest-replay rewind. 0: none.
+    tape_folder  a directory: the tape's large values are files there instead of memory, up to keep_memory_percent of what is
+                 free on its disk. They have no name and are gone with the process.
     skip_limit   so many batches skipped in a row end the program with exit code 4.
     record_steps steps that are written to run_dir/recordings, good or bad, as the level records them; see record().
     quarantine   a file: samples of a step that was an incident are named in it, and those that it names are left out where
@@ -65,6 +67,7 @@ def attach(run_dir: str = Settings.run_dir, level: str = Settings.level, *, watc
     return process.attach(Settings(run_dir=run_dir, level=level, watch_every=watch_every, watch_first=watch_first,
                                    watch_after=watch_after, keep_steps=keep_steps, keep_percent=keep_percent,
                                    keep_memory_percent=keep_memory_percent, max_incidents=max_incidents, few_files_from=few_files_from, tape=tape,
+                                   tape_folder=tape_folder,
                                    on_incident=on_incident, on_forecast=on_forecast,
                                    lr_backoff=lr_backoff, skip_limit=skip_limit,
                                    record_steps=tuple(record_steps), quarantine=quarantine, max_disk=max_disk, mute_file=mute_file,

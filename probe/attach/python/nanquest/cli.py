@@ -101,6 +101,9 @@ def _parser() -> argparse.ArgumentParser:
         sub.add_argument("--tape", type=_whole, nargs="?", const=TAPE, default=Settings.tape, metavar="K",
                          help="keep an unbroken record of the last K to 2 K steps, in up to --keep-memory-percent of the free memory; "
                               f"an incident's file holds it, for nanquest-replay rewind (without K: {TAPE}; default: none)")
+        sub.add_argument("--tape-folder", default=Settings.tape_folder, metavar="DIR",
+                         help="where the tape's large values are files instead of memory, in up to as much of what is free there; they are "
+                              "gone with the program (default: memory)")
         sub.add_argument("--max-incidents", type=_whole, default=Settings.max_incidents, metavar="N",
                          help="files written at most (default: %(default)s)")
         sub.add_argument("--few-files-from", type=_whole, default=Settings.few_files_from, metavar="N",

@@ -56,6 +56,7 @@ class Settings:
     max_incidents: int = 16
     few_files_from: int = 8
     tape: int = 0
+    tape_folder: str = ""
     on_incident: str = "continue"
     on_forecast: str = "say"
     lr_backoff: float = 0.5
@@ -87,6 +88,8 @@ class Settings:
             raise ValueError("record_steps needs level trace or watch; level guard records nothing")
         if self.tape and self.level == "guard":
             raise ValueError("tape needs level trace or watch; level guard records nothing")
+        if self.tape_folder and not (os.path.isdir(self.tape_folder) and os.access(self.tape_folder, os.W_OK | os.X_OK)):
+            raise ValueError(f"tape_folder is {self.tape_folder!r}, but must be a directory in which files can be made")
         if self.max_disk:
             size_in(self.max_disk)
         if why := self._why_no_quarantine():
@@ -115,6 +118,8 @@ class Settings:
             names[variable(field)] = str(getattr(self, field))
         if self.quarantine:
             names["NANQUEST_QUARANTINE"] = os.path.abspath(self.quarantine)
+        if self.tape_folder:
+            names["NANQUEST_TAPE_FOLDER"] = os.path.abspath(self.tape_folder)
         names["NANQUEST_MUTE_FILE"] = os.path.abspath(self.mute_file)
         if self.max_disk:
             names["NANQUEST_MAX_DISK"] = str(self.max_disk)
@@ -149,7 +154,8 @@ class Settings:
         options = dataclasses.asdict(self)
         share = size_in(self.max_disk) // max(world_size, 1) if self.max_disk else 0
         restart = os.environ.get("TORCHELASTIC_RESTART_COUNT", "")
-        options.update(restart=int(restart) if restart.isdecimal() else 0, max_disk=share, muted=places(self.mute_file), mute_file=os.fspath(self.mute_file), quarantine=os.fspath(self.quarantine), run_dir=run_dir, rank=rank, world_size=world_size,
+        options.update(restart=int(restart) if restart.isdecimal() else 0, max_disk=share, muted=places(self.mute_file), mute_file=os.fspath(self.mute_file), tape_folder=os.fspath(self.tape_folder),
+                       quarantine=os.fspath(self.quarantine), run_dir=run_dir, rank=rank, world_size=world_size,
                        skip_bad_updates=self.on_incident in WITHHOLDS,
                        config={"command": " ".join(getattr(sys, "orig_argv", sys.argv)),
                                "on-incident": self.on_incident, "lr-backoff": f"{self.lr_backoff:g}",
