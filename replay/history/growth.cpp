@@ -22,7 +22,7 @@ constexpr double kRunaway = 16;
 constexpr std::size_t kMinRunaway = 3;
 /// Weights of more than kLeapTo that were kLeap times smaller when they were last looked at: an update did
 /// that, no batch.
-constexpr double kLeap = 1 << 20, kLeapTo = 1000;
+constexpr double kLeap = 256, kLeapTo = 1000;
 /// By so much what begins at zero and grows evenly may grow in the later half of its steps: one, and the
 /// scatter of it.
 constexpr double kEvenBits = 1.25;

@@ -316,6 +316,10 @@ TEST(Growth, OneUpdateThatMakesWeightsEnormousIsEnough) {
   EXPECT_EQ(found[0].what, "weight_amax of conv2");
   EXPECT_DOUBLE_EQ(found[0].first, 0.06);
   EXPECT_DOUBLE_EQ(found[0].last, 3e35);
+  // AdamW with a rate of 1000 moves each weight by that. No weight that an update made ten times larger is meant.
+  EXPECT_EQ(of("weight_amax", {0.19, 1000.5}).size(), 1u);
+  EXPECT_TRUE(of("weight_amax", {5, 1100}).empty());
+  EXPECT_TRUE(of("weight_amax", {0.19, 900}).empty());
   // A batch makes such a gradient; a weight that began near zero has not gone far; and nothing is known
   // before the first update.
   EXPECT_TRUE(of("grad_amax", {0.06, 3e35}).empty());
