@@ -23,6 +23,8 @@ constexpr std::size_t kMinRunaway = 3;
 /// Weights of more than kLeapTo that were kLeap times smaller when they were last looked at: an update did
 /// that, no batch.
 constexpr double kLeap = 256, kLeapTo = 1000;
+/// Of so many steps the updates are looked at for one that made a layer leap.
+constexpr std::size_t kLastUpdates = 16;
 /// By so much what begins at zero and grows evenly may grow in the later half of its steps: one, and the
 /// scatter of it.
 constexpr double kEvenBits = 1.25;
@@ -131,13 +133,47 @@ std::optional<Growth> leap(const std::vector<double>& all) {
   return g;
 }
 
+/// The column `name` of the table `table`; empty if there is none.
+std::vector<double> column_named(const SnapshotDoc& doc, const char* table, const std::string& name,
+                                 const std::vector<double>& measured) {
+  for (const SeriesTable& t : doc.history) {
+    const auto found = std::find(t.columns.begin(), t.columns.end(), name);
+    if (t.name == table && found != t.columns.end())
+      return column_of(t, static_cast<std::size_t>(found - t.columns.begin()), measured);
+  }
+  return {};
+}
+
+/// The update that made a layer leap, as its ratio to the weights before it tells: those before the first
+/// step are in no row. `norms`: the layer's weight_norm.
+std::optional<Growth> leap_of_update(const SnapshotDoc& doc, const std::string& layer,
+                                     const std::vector<double>& norms, const std::vector<double>& measured) {
+  const std::vector<double> ratios = column_named(doc, "update_ratio", layer, measured),
+                            largest = column_named(doc, "weight_amax", layer, measured);
+  const std::size_t rows = std::min({norms.size(), ratios.size(), largest.size()});
+  for (std::size_t r = rows; r-- > 0 && rows - r <= kLastUpdates;) {
+    if (!(ratios[r] > kLeap && largest[r] > kLeapTo) || !std::isfinite(norms[r]) || !std::isfinite(ratios[r]))
+      continue;
+    // The update is all but the whole of what the weights are after it.
+    Growth g;
+    g.first = norms[r] / ratios[r], g.last = norms[r];
+    g.series = {g.first, g.last};
+    g.bits = g.bits_per_step = std::log2(ratios[r]);
+    return g;
+  }
+  return std::nullopt;
+}
+
 /// The window of the column in which it grew most.
-RisingSeries growth_of(const SeriesTable& table, std::size_t column, const std::vector<double>& measured) {
+RisingSeries growth_of(const SnapshotDoc& doc, const SeriesTable& table, std::size_t column,
+                       const std::vector<double>& measured) {
   const std::vector<double> all = column_of(table, column, measured);
   if (measured.empty())
     if (auto g = runaway(all)) return {std::move(g), 0};
   if (is_of_weights(table.name))
     if (auto g = leap(all)) return {std::move(g), 0};
+  if (table.name == "weight_norm")
+    if (auto g = leap_of_update(doc, table.columns[column], all, measured)) return {std::move(g), 0};
   const double threshold = threshold_bits(table.name, table.columns[column]);
   // Too few points where there could be more: the rest lies further back.
   const bool sparse =
@@ -183,7 +219,7 @@ std::vector<Growth> find_growth(const SnapshotDoc& doc, const LayerFilter& is_of
       if (scalars && !should_stay(table.columns[column])) continue;
       if (!scalars && is_of_interest && !is_of_interest(table.columns[column])) continue;
       RisingSeries one =
-          growth_of(table, column, is_of_weights(table.name) ? measured : std::vector<double>{});
+          growth_of(doc, table, column, is_of_weights(table.name) ? measured : std::vector<double>{});
       if (one.growth && of_adapter(table.columns[column]) && !more_than_evenly(one.growth->series))
         one.growth.reset();
       if (one.growth)

@@ -31,7 +31,8 @@ using LayerFilter = std::function<bool(const std::string& layer)>;
 /// However few steps there are: one that was multiplied by more than 16 in each of the last two steps or more
 /// (not counting non-finite values at the end), and weights that leapt from one look at them to the next: by
 /// more than 256, to more than a thousand (AdamW with a rate of 1000 does that in its first step; weights
-/// begin at 4 at most).
+/// begin at 4 at most). The same of one update, by its ratio to the weights before it, which may be
+/// those before the first step.
 ///
 /// Weights of a large model are measured at some steps only (column "measured" of the table "scalars";
 /// between them the history repeats the last value). Then the whole history is the window, and 5 points are

@@ -307,6 +307,23 @@ TEST(Growth, AFewStepsThatRunAwayAreEnough) {
   EXPECT_TRUE(of({2.3, 85, 4e9, 2.1}).empty());
 }
 
+TEST(Growth, TheFirstUpdateIsKnownByItsRatio) {
+  // cleanrl's ppo.py with a rate of 1e18, as its file has it: one row, of after the first update.
+  const auto of = [](double norm, double ratio, double largest) {
+    SnapshotDoc doc;
+    for (const auto& [name, value] :
+         {std::pair{"weight_norm", norm}, {"update_ratio", ratio}, {"weight_amax", largest}})
+      doc.history.push_back({name, {"critic.0"}, {value}});
+    return find_growth(doc);
+  };
+  const std::vector<Growth> found = of(6e18, 2e18, 1e18);
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(words(found[0]), "weight_norm of critic.0 grew from 3 to 6.0000e+18 over the last 2 steps");
+  EXPECT_TRUE(of(6e18, 0, 1e18).empty()) << "all zero before";
+  EXPECT_TRUE(of(600, 300, 100).empty()) << "an update of a layer that began near zero";
+  EXPECT_TRUE(of(6e18, 1.5, 1e18).empty()) << "as large before";
+}
+
 TEST(Growth, OneUpdateThatMakesWeightsEnormousIsEnough) {
   const auto of = [](const char* table, const std::vector<double>& values) {
     return find_growth(with_column(table, "conv2", values));
@@ -316,7 +333,8 @@ TEST(Growth, OneUpdateThatMakesWeightsEnormousIsEnough) {
   EXPECT_EQ(found[0].what, "weight_amax of conv2");
   EXPECT_DOUBLE_EQ(found[0].first, 0.06);
   EXPECT_DOUBLE_EQ(found[0].last, 3e35);
-  // AdamW with a rate of 1000 moves each weight by that. No weight that an update made ten times larger is meant.
+  // AdamW with a rate of 1000 moves each weight by that. No weight that an update made ten times larger is
+  // meant.
   EXPECT_EQ(of("weight_amax", {0.19, 1000.5}).size(), 1u);
   EXPECT_TRUE(of("weight_amax", {5, 1100}).empty());
   EXPECT_TRUE(of("weight_amax", {0.19, 900}).empty());
