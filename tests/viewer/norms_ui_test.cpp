@@ -64,6 +64,36 @@ TEST_F(Norms, ABadStepDoesNotCoverItsNeighbours) {
   EXPECT_LT(bad, 0.02 * 1280 * 800);
 }
 
+/// While somebody zooms over many layers the map is coarse, and whole as soon as they stop; new rows make
+/// none coarse.
+TEST_F(Norms, TheMapIsCoarseForAMomentOnly) {
+  constexpr int layers = 300, steps = 2000;
+  std::vector<SeriesTable> tables = {{"scalars", {"step"}, {}}, {"grad_norm", {}, {}}};
+  for (int layer = 0; layer < layers; ++layer) tables[1].columns.push_back("h." + std::to_string(layer));
+  for (int step = 0; step < steps; ++step) {
+    tables[0].values.push_back(step);
+    for (int layer = 0; layer < layers; ++layer) tables[1].values.push_back(1 + step % 7 + layer);
+  }
+  testing::write_series(dir(), tables);
+  ASSERT_TRUE(session().reload());
+  Driver driver(session(), Panel::norms);
+  norms_of(driver).plots = NormsPanel::both;
+  driver.frame(3);
+  const std::size_t whole = norms_of(driver).map.map.columns;
+  EXPECT_EQ(whole, 80000u / layers);
+  for (int i = 1; i <= 3; ++i) {
+    driver.ui().state().steps.first = 10.0 * i;
+    driver.ui().state().steps.last = 1000.0 + i;
+    driver.frame();
+    EXPECT_EQ(norms_of(driver).map.map.columns, 24000u / layers);
+  }
+  driver.frame();
+  EXPECT_EQ(norms_of(driver).map.map.columns, whole);
+  ASSERT_TRUE(session().reload());
+  driver.frame();
+  EXPECT_EQ(norms_of(driver).map.map.columns, whole);
+}
+
 /// Large text in a low window leaves no room for the bar of colours: none is drawn upside down.
 TEST_F(Norms, TheBarOfColoursNeedsRoom) {
   Driver driver(session(), Panel::norms);

@@ -173,7 +173,7 @@ Status Trainer::same_everywhere() {
   all += "\n" + std::to_string(counters_.optimizer_step) + "\n" + std::to_string(counters_.data_position);
   for (const auto& [name, p] : optimizer_->parameters()) {
     const at::Tensor t = p.detach().to(at::kCPU).contiguous();
-    all += "\n" + std::to_string(hash_contents(t.const_data_ptr(), t.nbytes()));
+    all.append("\n").append(std::to_string(hash_contents(t.const_data_ptr(), t.nbytes())));
   }
   // So that it has a negative.
   const auto hash = static_cast<std::int64_t>(hash_bytes(all.data(), all.size()) >> 1);

@@ -181,15 +181,19 @@ void react(UiState& state, const History& history, Statistic s, const HeatMap& m
 }  // namespace
 
 const HeatMap& shown_map(UiState& state, ShownMap& shown, const History& history, Statistic s, float pixels) {
-  constexpr std::size_t most = 80'000;  // cells a frame
+  constexpr std::size_t most = 80'000, most_moving = 24'000;  // cells a frame
   const auto [first, last] = state.steps.rows(history);
   const std::size_t layers = std::max<std::size_t>(history.layers(s).size(), 1);
-  const auto columns = std::min(static_cast<std::size_t>(std::max(1.0f, pixels / 2)),
-                                std::max<std::size_t>(most / layers, 100));
   const std::uint64_t content = state.session.content();
-  if (shown.content != content || shown.statistic != s || shown.first != first || shown.last != last ||
-      shown.columns != columns)
-    shown = {history.heat_map(s, first, last, columns), s, first, last, columns, content};
+  const bool read = shown.content != content;  // new rows of a run that is followed: nobody moves
+  const bool same = !read && shown.statistic == s && shown.first == first && shown.last == last;
+  const int changed = same || read ? shown.changed : ImGui::GetFrameCount();
+  const bool moves = changed == ImGui::GetFrameCount() && !state.options.still;
+  const auto columns = std::min(
+      static_cast<std::size_t>(std::max(1.0f, pixels / 2)),
+      moves ? std::max<std::size_t>(most_moving / layers, 60) : std::max<std::size_t>(most / layers, 100));
+  if (!same || shown.columns != columns)
+    shown = {history.heat_map(s, first, last, columns), s, first, last, columns, content, changed};
   return shown.map;
 }
 

@@ -9,7 +9,9 @@ namespace nanquest::viewer {
 /// nobody.
 inline constexpr std::size_t kFewLayers = 64;
 /// What the plots show of rows [first, last) in a plot of so many pixels: a column for every two pixels,
-/// fewer where there are many layers. Made anew when any of that changes.
+/// fewer where there are many layers. Made anew when any of that changes. In a frame that shows other rows
+/// than the one before (somebody zooms) there are fewer columns still, and the next has them all: a picture
+/// that is coarse for a moment beats one that comes late.
 const HeatMap& shown_map(UiState& state, ShownMap& shown, const History& history, Statistic s, float pixels);
 /// Layers × steps, log colour. Non-finite cells are drawn on top, in colours and shapes of their own.
 void draw_heat_map(UiState& state, ShownMap& shown, const History& history, Statistic s, float height);

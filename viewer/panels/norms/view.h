@@ -18,6 +18,7 @@ struct ShownMap {
   Statistic statistic = Statistic::gradient;
   std::size_t first = 0, last = 0, columns = 0;
   std::uint64_t content = 0;  ///< Session::content()
+  int changed = -1;           ///< frame in which other rows were asked for
 };
 
 struct NormsPanel : PanelView {
