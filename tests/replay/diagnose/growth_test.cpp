@@ -1,3 +1,4 @@
+#include "replay/cause/precision.h"
 #include "replay/history/growth.h"
 
 #include <ATen/ATen.h>
