@@ -102,6 +102,23 @@ class LoopsTest(AttachTest):
                 self.assertIn("RuntimeError: all elements of input should be between 0 and 1 ended the program", process.stderr)
                 self.check(f"nan-{level}", Case(3, "DOMAIN", op="aten::log", phase="forward"))
 
+    def test_an_error_outside_of_every_step_is_told_with_what_was_bad(self):
+        """As stable-baselines3's PPO does it: a sensor's NaN meets torch.distributions in a rollout without gradients."""
+        process = self.observed(PROGRAMS / "sensor.py", "nan")
+        self.assertEqual(process.returncode, 1)
+        self.assertEqual(self.incidents("run"), [], process.stderr)
+        (line,) = [line for line in process.stderr.splitlines() if "ended the program outside of" in line]
+        self.assertIn("nanquest: ValueError: Expected parameter loc", line)
+        self.assertRegex(line, r"NaN or Inf was in state \(1 of 4 elements\) and observed\['position'\] \(1 of 4 elements\) in collect, "
+                               r".*sensor\.py:\d+; "
+                               r"in loc .* in __init__, .*normal\.py:\d+")
+
+    def test_an_error_with_nothing_bad_in_its_frames_is_none_of_ours(self):
+        process = self.observed(PROGRAMS / "sensor.py", "other")
+        self.assertEqual(process.returncode, 1)
+        self.assertNotIn("NaN or Inf was", process.stderr)
+        self.assertNotIn("outside of", process.stderr)
+
     def test_another_error_is_none_of_ours(self):
         process = self.observed(PROGRAMS / "raises.py", "shape")
         self.assertEqual(process.returncode, 1)

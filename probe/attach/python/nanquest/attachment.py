@@ -9,7 +9,7 @@ import sys
 import threading
 import time
 
-from . import library, reports, told as listening
+from . import hands, library, reports, told as listening
 from .loggers import Loggers
 from .places import claim, place_in_group, shorter
 from .quarantine import Quarantine
@@ -198,5 +198,8 @@ class Attachment:
         error = self.ops.stop(outcome)
         if error:
             say(f"the files are not complete: {error}")
+        # In a step that is on record an incident tells more, and what follows one is its wake.
+        if look_back and not seen["incidents"] and not seen["carried_on"] and (held := hands.when_it_raised()):
+            say(f"{reports.raised().rstrip(':')} ended the program outside of its steps (on no record); {held}")
         if not heard and (seen["incidents"] or seen["muted"]):
             say(reports.outcome([{**seen, "ended": True}]))
