@@ -90,6 +90,7 @@ Result<std::unique_ptr<PretrainedModel>> load(const std::string& folder, const P
   } else {
     if (config->experts > 0) weights->rename(mixtral_name);
     weights->leave_out(config->root());
+    if (config->experts > 0) split_experts(*weights, *config);
   }
   pass_over_tables(*weights, *config);
   pass_over_tied_head(*weights, *config);
