@@ -65,7 +65,7 @@ class FinetuneTest(PackagesTest):
 
     def trainer(self, *arguments, code=0, stdin=None, by=(str(TRAINER),)):
         """nanquest-trainer, one thread, finished; `by`: the words that start it."""
-        process = subprocess.run([*by, *map(str, arguments)], cwd=self.scratch, text=True, capture_output=True, timeout=120,
+        process = subprocess.run([*by, *map(str, arguments)], cwd=self.scratch, text=True, capture_output=True, timeout=300,
                                  input=stdin, env=self.environment(), check=False)
         self.assert_exit(process, code)
         return process
