@@ -281,6 +281,13 @@ TEST_F(Ranks, AddUpTensorsOfAllKinds) {
   }
 }
 
+// MPI's own way takes all that is free of a processor in those two seconds.
+TEST_F(Ranks, WaitWithoutWorking) {
+  const Ran ran = run(own(2, "late=1"));
+  EXPECT_EQ(ran.code, 0) << ran.out << ran.err;
+  EXPECT_LT(std::stod(of_ranks(ran, "worked ").at(1)), 0.1) << ran.out;
+}
+
 TEST_F(Ranks, EndTogetherWhereOneOfThemHasNoBatch) {
   const Ran ran = run("timeout -k 5 60 " + own(2, "lack=6"));
   EXPECT_EQ(ran.code, 3) << ran.out << ran.err;

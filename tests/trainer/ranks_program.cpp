@@ -1,20 +1,24 @@
 // A training of one's own on the ranks of mpirun, for program_ranks_test: each rank says what it has
 // computed. Usage: ranks_program RUN_DIR [steps=N] [zero=ROW] [stop=N] [resume=1] [die=STEP] [leave=STEP]
-// [noise=1] [drift=STEP] [sums=1] [lack=STEP] …
+// [noise=1] [drift=STEP] [sums=1] [late=1] [lack=STEP] …
 //   zero: this row's feature is 0, and the logarithm that the model takes is not finite;
 //   die: rank 1 is killed in this step; leave: rank 1 is asked to stop after it; drift: rank 1 changes a
 //   weight after it; noise: the model draws random numbers; sums: no training, but sums of tensors of many
-//   kinds; lack: rank 1 reads a NaN in the batch of this step, and stops.
+//   kinds; late: no training, but rank 0 comes two seconds late to where all meet; lack: rank 1 reads a NaN
+//   in the batch of this step, and stops.
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
 #include <ATen/core/grad_mode.h>
 
+#include <chrono>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <ctime>
 #include <limits>
 #include <map>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "probe/numerics/hash.h"
@@ -151,8 +155,19 @@ int add_up(Group& ranks) {
   return wrong.empty() ? 0 : 1;
 }
 
+int meet_late(Group& ranks) {
+  ranks.meet();
+  if (ranks.first()) std::this_thread::sleep_for(std::chrono::seconds(2));
+  const std::clock_t before = std::clock();
+  ranks.meet();
+  std::printf("rank %d worked %.3f\n", ranks.rank(),
+              static_cast<double>(std::clock() - before) / CLOCKS_PER_SEC);
+  return 0;
+}
+
 int run(const Arguments& given, const char* run_dir, Group& ranks) {
   if (given.contains("sums")) return add_up(ranks);
+  if (given.contains("late")) return meet_late(ranks);
   const int rank = ranks.rank();
   auto task = std::make_unique<LogTask>(given, rank == 1 ? value(given, "lack", -1) : -1);
   LogTask* model = task.get();
