@@ -6,7 +6,7 @@ import shutil
 import unittest
 
 from attached import importable, main
-from finetuned import FinetuneTest
+from finetuned import TRAINER, FinetuneTest
 
 SMALL = ("--batch-size", 8, "--steps", 36)
 
@@ -53,6 +53,21 @@ class FinetuneIncidentTest(FinetuneTest):
         tried = {run["change"]: run for run in json.loads(rehearsal.stdout)["runs"]}
         self.assertTrue(tried["precision=fp32"]["cures"], tried)
 
+    def test_a_disk_too_small_for_an_incident_is_told_and_survived(self):
+        """No file may be larger than 600 KB, and the incident's is; those of the run and of what is learned are not."""
+        self.sample()
+        self.prepare()
+        process = self.finetune("run", "--lora", "--batch-size", 8, "--steps", 3, "--inject", "nan-loss@1", code=1,
+                                by=("bash", "-c", 'ulimit -f 600; exec "$@"', "-", str(TRAINER)))
+        told = [line for line in process.stderr.splitlines() if "not written" in line]
+        self.assertEqual(len(told), 1, process.stderr)
+        for part in ("step 1 is not finite", "run/incidents/step-00000001.r0.h5: writing failed: File too large", "free some space there or choose another directory"):
+            self.assertIn(part, told[0])
+        self.assertEqual(list(pathlib.Path("run/incidents").iterdir()), [])
+        summary = json.loads(process.stdout)
+        self.assertEqual((summary["outcome"], summary["steps"], summary["incidents"], summary["snapshots"]), ("finished", 3, 1, []))
+        self.assertTrue(pathlib.Path(summary["files"]["learned"], "adapter_model.safetensors").exists())
+
 
 @unittest.skipUnless(importable("transformers"), "transformers is not installed")
 class RefusedTest(FinetuneTest):
@@ -87,10 +102,13 @@ class RefusedTest(FinetuneTest):
         with self.subTest("no folder"):
             self.assert_one_line(self.refused(model="nothing", code=3), "nothing")
             self.assert_one_line(self.trainer("finetune", "--data", "data", code=2), "--model FOLDER")
+            self.assert_one_line(self.trainer("finetune", "--model", "llama", code=2), "no data", "nanquest prepare --model llama --data FILE.jsonl --out DIR")
         with self.subTest("adapter"):
             self.assert_one_line(self.refused("--adapter", "llama", code=3), "adapter_config.json")
             self.assert_one_line(self.refused("--lora", "--lora-targets", "query", code=2), '"query"', "q_proj")
             self.assert_one_line(self.refused("--lora", "--lora-r", 0, code=2), "lora-r")
+            for given in (("--lora-r", 4), ("--lora-alpha", 4), ("--lora-dropout", 0), ("--lora-targets", "q_proj")):
+                self.assert_one_line(self.refused(*given, code=2), f"{given[0][2:]} without lora: all weights of the model would train", "give --lora")
 
     def test_data(self):
         _, tokenizer = self.sample()

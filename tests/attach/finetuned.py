@@ -63,16 +63,16 @@ class FinetuneTest(PackagesTest):
         self.assertEqual(ended, code, said.getvalue() + told.getvalue())
         return told.getvalue()
 
-    def trainer(self, *arguments, code=0, stdin=None):
-        """nanquest-trainer, one thread, finished."""
-        process = subprocess.run([str(TRAINER), *map(str, arguments)], cwd=self.scratch, text=True, capture_output=True, timeout=120,
+    def trainer(self, *arguments, code=0, stdin=None, by=(str(TRAINER),)):
+        """nanquest-trainer, one thread, finished; `by`: the words that start it."""
+        process = subprocess.run([*by, *map(str, arguments)], cwd=self.scratch, text=True, capture_output=True, timeout=300,
                                  input=stdin, env=self.environment(), check=False)
         self.assert_exit(process, code)
         return process
 
-    def finetune(self, run, *arguments, code=0, model="llama", data="data", verb="finetune"):
+    def finetune(self, run, *arguments, code=0, model="llama", data="data", verb="finetune", **more):
         return self.trainer(verb, "--model", model, "--data", data, "--run-dir", run, "--seed", SEED, "--threads", 1, "--json",
-                            "--holdout-every", 0, *arguments, code=code)
+                            "--holdout-every", 0, *arguments, code=code, **more)
 
     def losses(self, run):
         return [json.loads(line)["loss"] for line in (self.scratch / run / "metrics.jsonl").read_text().splitlines()]

@@ -1,9 +1,15 @@
 """Programs as their projects publish them, under `nanquest run`: nothing of them is changed, a folder stands in for the hub, and one
 sample, or one setting, is bad. Where they are looked for: official_case.py."""
 
+import json
+import math
+import pickle
+import re
 import shutil
+import statistics
+import subprocess
 
-from attached import main
+from attached import BIN, ROOT, main
 from official_case import OFFICIAL, ONE, QUIET, TORCHRUN, TWO, OfficialTest, needs
 
 GPT2 = {"op": "aten::native_layer_norm", "module": "transformer.h.0.ln_1", "cause": "FP16_OVERFLOW", "phase": "forward"}
@@ -95,6 +101,52 @@ class NanoGptTest(OfficialTest):
                     "warmup_iters": 2, "lr_decay_iters": 6}
         self.check(["train.py", *(f"--{name}={value}" for name, value in settings.items())], (), ("--min_lr=1e999",),
                    {"op": "aten::mul_", "phase": "optimizer", "origin": "setting", "cause": "BAD_SETTING"}, output=None, step=2)
+
+    def bins(self, folder):
+        """train.bin and val.bin of this checkout's pages, letter by letter, and what nanoGPT knows a vocabulary by."""
+        import numpy
+        letters = numpy.frombuffer("".join(page.read_text(encoding="utf-8") for page in sorted((ROOT / "docs").glob("*.md"))).encode(), numpy.uint8)
+        known = numpy.unique(letters)
+        tokens = numpy.searchsorted(known, letters).astype(numpy.uint16)
+        folder.mkdir(parents=True)
+        tokens[:-8000].tofile(folder / "train.bin")
+        tokens[-8000:].tofile(folder / "val.bin")
+        with open(folder / "meta.pkl", "wb") as file:
+            pickle.dump({"vocab_size": len(known)}, file)
+        return len(known)
+
+    def test_the_trainer_learns_as_it_does(self):
+        """The same .bin, model, schedule and optimizer: held-out losses along the way, of some seeds of both. The means of the two are no further
+        apart than means of so many seeds are by chance (three standard errors)."""
+        runs, steps, every, context = 4, 300, 50, 64
+        shutil.copytree(OFFICIAL / "nanoGPT", self.scratch, dirs_exist_ok=True)
+        vocabulary = self.bins(self.scratch / "data" / "pages")
+        settings = {"device": "cpu", "compile": False, "dtype": "float32", "dataset": "pages", "eval_interval": every, "eval_iters": 40,
+                    "max_iters": steps, "lr_decay_iters": steps, "gradient_accumulation_steps": 1, "batch_size": 16, "block_size": context,
+                    "n_layer": 2, "n_head": 2, "n_embd": 64, "bias": True, "learning_rate": 2e-3, "min_lr": 2e-4, "warmup_iters": 30,
+                    "weight_decay": 0.1, "beta2": 0.99, "always_save_checkpoint": False}
+        program = (self.scratch / "train.py").read_text()
+        self.assertIn("manual_seed(1337", program)
+        theirs, ours = [], []
+        for seed in range(runs):
+            (self.scratch / "train.py").write_text(program.replace("manual_seed(1337", f"manual_seed({seed}"))
+            process = self.plain("train.py", *(f"--{name}={value}" for name, value in settings.items()), seconds=900)
+            self.assert_exit(process)
+            theirs.append([float(loss) for step, loss in re.findall(r"^step (\d+): .*val loss ([\d.]+)", process.stdout, re.M) if step != "0"])
+            run = self.scratch / f"run-{seed}"
+            process = subprocess.run([BIN / "nanquest-trainer", "--data", "data/pages", "--run-dir", run, "--seed", str(seed), "--threads", "1",
+                                      "--vocabulary", str(vocabulary), "--depth", "2", "--heads", "2", "--width", "64", "--context", str(context),
+                                      "--batch-size", "16", "--steps", str(steps), "--eval-every", str(every), "--eval-windows", "1000",
+                                      "--lr", "2e-3", "--min-lr-ratio", "0.1", "--warmup-ratio", "0.1", "--weight-decay", "0.1", "--beta2", "0.99",
+                                      "--amp-dtype", "fp32"], cwd=self.scratch, text=True, capture_output=True, timeout=900, check=False)
+            self.assert_exit(process)
+            rows = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
+            ours.append([row["eval_loss"] for row in rows if "eval_loss" in row])
+        self.assertEqual([len(losses) for losses in theirs + ours], [steps // every] * 2 * runs)
+        for place, (a, b) in enumerate(zip(zip(*theirs), zip(*ours)), 1):
+            error = math.sqrt((statistics.variance(a) + statistics.variance(b)) / runs)
+            print(f"step {place * every}: nanoGPT {statistics.mean(a):.4f}, the trainer {statistics.mean(b):.4f}, standard error {error:.4f}")
+            self.assertLess(abs(statistics.mean(a) - statistics.mean(b)), 3 * error, f"step {place * every}: {theirs}\n{ours}")
 
 
 @needs("pytorch-lightning", "lightning", "jsonargparse", "torchvision")

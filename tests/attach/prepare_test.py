@@ -208,7 +208,7 @@ class PrepareTest(PackagesTest):
     def test_what_is_missing_is_named(self):
         self.model()
         self.data({"text": "a run"})
-        for arguments, code, what in ((("--model", "none"), 2, "none: no such folder"), (("--data", "none.jsonl"), 3, "none.jsonl: no such file"),
+        for arguments, code, what in ((("--model", "none"), 3, "none: no such folder"), (("--data", "none.jsonl"), 3, "none.jsonl: no such file"),
                                       (("--packing", "--length-groups", "8"), 2, "give one of the two"), (("--question", "Why?"), 2, "--question is for pictures")):
             process = self.prepare(*arguments, code=code)
             self.assertEqual(process.stderr.count("\n"), 1, process.stderr)

@@ -117,8 +117,10 @@ class TwinTest(PicturesTest):
         process = self.yesno("run", *options, "--steps", STEPS, "--lr", LR)
         summary = json.loads(process.stdout)
         logits, pictures = self.assert_as(twin, processor, "run", summary, self.rows(kind="pictures"))
+        self.assertRegex(process.stderr, r"(?m)^held-out data: 40 pictures of 16 x 16 pixels, \d+ of them to be answered with Yes$")
         # The tower's last layer is in no loss: told of, as its adapters would stop a data-parallel run.
-        self.assertIn("model.vision_tower.encoder.layers.1.mlp.fc1.lora_A.weight gets no gradient", process.stderr)
+        self.assertIn("12 weights of model.vision_tower.encoder.layers.1 get no gradient, the first of them self_attn.q_proj.lora_A.weight\n",
+                      process.stderr)
         again = peft.PeftModel.from_pretrained(type(model).from_pretrained("llava"), summary["files"]["learned"]).eval()
         with torch.no_grad():
             self.near(said(again, processor, pictures), logits)
@@ -230,6 +232,8 @@ class IncidentTest(PicturesTest):
         self.assertEqual((summary["outcome"], summary["fell_back"], summary["precision"], summary["backoff"], summary["incidents"]),
                          ("finished", True, "fp32", 0.5, 1), process.stderr)
         self.assertIn("held-out tpr", process.stderr)  # after the first pass
+        self.assertIn("from here on: fp32, learning rate times 0.5\n", process.stderr)
+        self.assertRegex(process.stderr, r"step 0/\d+ .* \d+ pictures/s")
         rates = [json.loads(line)["lr"] for line in pathlib.Path("run/metrics.jsonl").read_text().splitlines()]
         halved = rates.index(5e-4)
         self.assertEqual(rates, [1e-3] * halved + [5e-4] * (len(rates) - halved), "for the rest of the run")
@@ -286,6 +290,8 @@ class RefusedTest(PicturesTest):
         with mock.patch.dict(os.environ, PATH="/usr/bin:/bin"):
             self.assert_one_line(self.refused(data="pictures/train.jsonl", code=2), "pictures/train.jsonl: not prepared", "nanquest prepare --model llava")
         self.assert_one_line(self.refused(data="none", code=3), "none: no pictures")
+        run_sample("tiny_llama", "llama", "x.jsonl")
+        self.assert_one_line(self.refused(model="llama", code=2), "a llama sees no pictures", "LLaVA")
         self.assert_one_line(self.finetune("run", "--steps", 2, model="llava", code=2), "data: pictures with labels", "nanquest-trainer yesno")
         self.prepare("--question", "Is it dark?", data="pictures/val.jsonl", out="val")
         self.assert_one_line(self.refused("--val-data", "val", code=2), "val: asks another question than data")

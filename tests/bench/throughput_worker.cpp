@@ -1,15 +1,12 @@
-// The trainer at level guard, standing ready for throughput_bench.py: a line "N" on stdin makes N steps; the
-// answer is their seconds, and how many of them the processor worked on it.
+// The trainer at level guard for throughput_bench.py, in turns (turns.h).
 //
 // usage: throughput_worker 4x128|gpt2 written|fused|prefetch TEXT RUN_DIR THREADS
 // The first line on stdout says that it is ready.
-#include <chrono>
 #include <cstdio>
 #include <cstdlib>
-#include <ctime>
-#include <iostream>
 #include <string>
 
+#include "tests/bench/turns.h"
 #include "trainer/loop/trainer.h"
 #include "trainer/model/gpt.h"
 #include "trainer/optim/adamw.h"
@@ -20,45 +17,6 @@ namespace nanquest::bench {
 namespace {
 
 using namespace nanquest::trainer;
-using Clock = std::chrono::steady_clock;
-
-constexpr std::int64_t kWarmUp =
-    4;  // the first step makes gradients and moments, the next find memory for them
-
-template <class T>
-T need(Result<T> result) {
-  if (result) return std::move(result).value();
-  std::fprintf(stderr, "throughput_worker: %s\n", result.error().text().c_str());
-  std::exit(exit_code(result.error().code));
-}
-
-/// Answers what was asked for and waits for the next line; the program ends with its input.
-class Turns {
- public:
-  void after_step() {
-    if (--left_ > 0) return;
-    if (asked_) {
-      const std::chrono::duration<double> passed = Clock::now() - began_;
-      std::printf("%.9f %.9f\n", passed.count(),
-                  static_cast<double>(std::clock() - worked_) / CLOCKS_PER_SEC);
-    } else {
-      std::puts("ready");
-    }
-    std::fflush(stdout);
-    std::string line;
-    if (!std::getline(std::cin, line)) std::_Exit(0);  // a checkpoint of it would be of no use
-    asked_ = true;
-    left_ = std::stoll(line);
-    began_ = Clock::now();
-    worked_ = std::clock();
-  }
-
- private:
-  std::int64_t left_ = kWarmUp;
-  bool asked_ = false;
-  Clock::time_point began_;
-  std::clock_t worked_ = 0;
-};
 
 int work(const std::string& name, const std::string& kind, const std::string& text,
          const std::string& run_dir, int threads) {

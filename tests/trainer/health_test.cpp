@@ -28,6 +28,17 @@ TEST(ClipWatch, SpeaksOnceWhenNineInTenOfAHundredAreClipped) {
   for (int step = 0; step < 99; ++step) EXPECT_FALSE(young.add(true)) << "not before there are a hundred";
 }
 
+TEST(WithoutGradient, IsOneLineWhateverTheNumber) {
+  EXPECT_EQ(without_gradient_remark({"head.bias"}), "weight head.bias gets no gradient");
+  EXPECT_EQ(without_gradient_remark({"blocks.1.up.weight", "blocks.1.down.weight", "blocks.1.down.bias"}),
+            "3 weights of blocks.1 get no gradient, the first of them up.weight");
+  EXPECT_EQ(without_gradient_remark({"blocks.1.up.weight", "blocks.10.up.weight"}),
+            "2 weights get no gradient: blocks.1.up.weight, blocks.10.up.weight");
+  EXPECT_EQ(without_gradient_remark({"model.a", "model.b", "model.c", "model.d", "model.e"}),
+            "5 weights get no gradient: model.a, model.b, model.c and 2 more");
+  EXPECT_EQ(without_gradient_remark({"a", "b"}), "2 weights get no gradient: a, b");
+}
+
 TEST(GradientRemarks, NormsOverDepth) {
   // 4 elements of 3 and of 0.02: norms of 6 and 0.04.
   const auto far = gradient_remarks(

@@ -271,6 +271,31 @@ TEST_F(Ranks, StopTogetherWhenOneIsAskedTo) {
   EXPECT_EQ(run(own(2, "resume=1")).code, 0);
 }
 
+// Small tensors share a message, of whatever kinds those around them are.
+TEST_F(Ranks, AddUpTensorsOfAllKinds) {
+  for (const int ranks : {2, 4}) {
+    const Ran ran = run(own(ranks, "sums=1"));
+    EXPECT_EQ(ran.code, 0) << ran.out << ran.err;
+    EXPECT_EQ(of_ranks(ran, "sums ").size(), static_cast<std::size_t>(ranks));
+    for (const auto& [rank, sums] : of_ranks(ran, "sums ")) EXPECT_EQ(sums, "right") << rank;
+  }
+}
+
+// MPI's own way takes all that is free of a processor in those two seconds.
+TEST_F(Ranks, WaitWithoutWorking) {
+  const Ran ran = run(own(2, "late=1"));
+  EXPECT_EQ(ran.code, 0) << ran.out << ran.err;
+  EXPECT_LT(std::stod(of_ranks(ran, "worked ").at(1)), 0.1) << ran.out;
+}
+
+TEST_F(Ranks, EndTogetherWhereOneOfThemHasNoBatch) {
+  const Ran ran = run("timeout -k 5 60 " + own(2, "lack=6"));
+  EXPECT_EQ(ran.code, 3) << ran.out << ran.err;
+  const std::vector<std::string> errors = lines(ran, "error of rank ");
+  ASSERT_EQ(errors.size(), 1u) << ran.out;
+  EXPECT_TRUE(errors[0].starts_with("1: sample row 48: x holds a number that is not finite")) << errors[0];
+}
+
 TEST_F(Ranks, EndWhereOneOfThemDies) {
   const auto start = std::chrono::steady_clock::now();
   const Ran ran = run("timeout -k 5 60 " + own(2, "die=6"));

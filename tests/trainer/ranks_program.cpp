@@ -1,18 +1,25 @@
 // A training of one's own on the ranks of mpirun, for program_ranks_test: each rank says what it has
 // computed. Usage: ranks_program RUN_DIR [steps=N] [zero=ROW] [stop=N] [resume=1] [die=STEP] [leave=STEP]
-// [noise=1] [drift=STEP] …
+// [noise=1] [drift=STEP] [sums=1] [late=1] [lack=STEP] …
 //   zero: this row's feature is 0, and the logarithm that the model takes is not finite;
 //   die: rank 1 is killed in this step; leave: rank 1 is asked to stop after it; drift: rank 1 changes a
-//   weight after it; noise: the model draws random numbers.
+//   weight after it; noise: the model draws random numbers; sums: no training, but sums of tensors of many
+//   kinds; late: no training, but rank 0 comes two seconds late to where all meet; lack: rank 1 reads a NaN
+//   in the batch of this step, and stops.
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
 #include <ATen/core/grad_mode.h>
 
+#include <chrono>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <ctime>
+#include <limits>
 #include <map>
 #include <string>
+#include <thread>
+#include <vector>
 
 #include "probe/numerics/hash.h"
 #include "trainer/loop/trainer.h"
@@ -28,7 +35,7 @@ using Arguments = std::map<std::string, std::int64_t>;
 /// each step of each rank moves by what its own rows are.
 class LogTask final : public Task {
  public:
-  explicit LogTask(const Arguments& given) : noise_(given.contains("noise")) {
+  LogTask(const Arguments& given, std::int64_t lack) : noise_(given.contains("noise")), lack_(lack) {
     const at::Generator generator = at::detail::createCPUGenerator(7);
     x_ = at::rand({64, 8}, generator, at::kFloat) + 0.1;
     y_ = at::randn({64, 4}, generator, at::kFloat);
@@ -46,6 +53,7 @@ class LogTask final : public Task {
     const at::Tensor rows = at::arange(position, position + size).remainder(64);
     Batch batch{{{"x", x_.index_select(0, rows)}, {"y", y_.index_select(0, rows)}, {"rows", rows}}, {}, {}};
     for (std::int64_t i = 0; i < size; ++i) batch.ids.push_back("row " + std::to_string((position + i) % 64));
+    if (position == lack_ * size) batch.tensors[0].second[0][0] = std::numeric_limits<float>::quiet_NaN();
     return batch;
   }
   std::int64_t eval_samples() const override { return 40; }
@@ -75,6 +83,7 @@ class LogTask final : public Task {
 
  private:
   bool noise_;
+  std::int64_t lack_;  ///< the step whose batch has a NaN; -1: none
   at::Tensor x_, y_, weight_, rare_, unused_ = at::ones({3}).requires_grad_(), seen_ = at::zeros({1});
 };
 
@@ -101,6 +110,7 @@ LoopConfig config_of(const Arguments& given, const char* run_dir, Group& ranks) 
   config.resume = given.contains("resume");
   config.level = static_cast<Level>(value(given, "level", static_cast<std::int64_t>(Level::guard)));
   config.policy = static_cast<Policy>(value(given, "policy", static_cast<std::int64_t>(Policy::skip)));
+  if (given.contains("lack")) config.policy = Policy::stop;
   config.batch_size = value(given, "batch", 8);
   config.micro_batches = value(given, "parts", 1);
   config.eval_every = 5;
@@ -108,9 +118,58 @@ LoopConfig config_of(const Arguments& given, const char* run_dir, Group& ranks) 
   return config;
 }
 
+/// Tensors whose elements are whole numbers, so that sums are exact: small and large ones, more small ones
+/// than go into one message, other types between them, none at all, strides.
+std::vector<at::Tensor> many_kinds(std::int64_t factor) {
+  std::vector<at::Tensor> all;
+  const auto add = [&](at::IntArrayRef shape, at::ScalarType type) {
+    const std::int64_t first = static_cast<std::int64_t>(all.size());
+    std::int64_t count = 1;
+    for (const std::int64_t size : shape) count *= size;
+    all.push_back(((at::arange(count) + first).remainder(1000) * factor).to(type).reshape(shape));
+  };
+  add({3}, at::kFloat);
+  add({0}, at::kFloat);
+  add({}, at::kFloat);
+  for (int i = 0; i < 40; ++i) add({250, 251}, at::kFloat);
+  add({300, 300}, at::kFloat);
+  add({5}, at::kLong);
+  add({7, 2}, at::kDouble);
+  add({6}, at::kDouble);
+  add({400000}, at::kInt);
+  add({2, 2}, at::kFloat);
+  all[5] = all[5].t();
+  all.back() = all.back().t();
+  return all;
+}
+
+int add_up(Group& ranks) {
+  std::vector<at::Tensor> tensors = many_kinds(ranks.rank() + 1);
+  const std::int64_t size = ranks.size();
+  const std::vector<at::Tensor> wanted = many_kinds(size * (size + 1) / 2);
+  ranks.sum(tensors);
+  std::string wrong;
+  for (std::size_t i = 0; i < tensors.size(); ++i)
+    if (!at::equal(tensors[i], wanted[i])) wrong += " " + std::to_string(i);
+  std::printf("rank %d sums %s\n", ranks.rank(), wrong.empty() ? "right" : ("wrong" + wrong).c_str());
+  return wrong.empty() ? 0 : 1;
+}
+
+int meet_late(Group& ranks) {
+  ranks.meet();
+  if (ranks.first()) std::this_thread::sleep_for(std::chrono::seconds(2));
+  const std::clock_t before = std::clock();
+  ranks.meet();
+  std::printf("rank %d worked %.3f\n", ranks.rank(),
+              static_cast<double>(std::clock() - before) / CLOCKS_PER_SEC);
+  return 0;
+}
+
 int run(const Arguments& given, const char* run_dir, Group& ranks) {
+  if (given.contains("sums")) return add_up(ranks);
+  if (given.contains("late")) return meet_late(ranks);
   const int rank = ranks.rank();
-  auto task = std::make_unique<LogTask>(given);
+  auto task = std::make_unique<LogTask>(given, rank == 1 ? value(given, "lack", -1) : -1);
   LogTask* model = task.get();
   Trainer* trainer = nullptr;
   Listener listener;

@@ -105,6 +105,7 @@ int train(Asked& asked, Group& ranks) {
   if (asked.parts.kind == ModelKind::yesno)
     if (const int code = prepare_pictures(asked.parts, ranks); code != 0) return ranks.first() ? code : 0;
   Progress progress;
+  if (asked.parts.kind == ModelKind::yesno) progress.counts("pictures");
   Result<std::unique_ptr<Trainer>> trainer = make_trainer(asked.parts, listener_of(progress, ranks));
   if (!trainer) return ended(ranks, trainer.error(), true);
   const LoopConfig& loop = asked.parts.loop;

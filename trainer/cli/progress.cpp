@@ -48,9 +48,9 @@ void Progress::close() {
 
 std::string Progress::line(const StepEvent& e) const {
   char text[256];
-  std::snprintf(text, sizeof text, "step %lld/%lld  loss %.4f  norm %.3g  scale %g  lr %.3g  %.0f tok/s",
+  std::snprintf(text, sizeof text, "step %lld/%lld  loss %.4f  norm %.3g  scale %g  lr %.3g  %.0f %s/s",
                 static_cast<long long>(e.step), static_cast<long long>(e.steps), unsigned_nan(e.loss),
-                unsigned_nan(e.grad_norm), e.scale, e.lr, e.tokens_per_second);
+                unsigned_nan(e.grad_norm), e.scale, e.lr, e.tokens_per_second, unit_);
   std::string all = text;
   for (const Metric& metric : e.held_out) {
     std::snprintf(text, sizeof text, "  held-out %.100s %.4f", metric.name.c_str(), metric.value);

@@ -19,6 +19,8 @@ class Progress {
 
   /// Steps between plain lines, at least 1.
   void every(std::int64_t steps) { every_ = steps > 1 ? steps : 1; }
+  /// What a step's speed counts, a word of ours: "tok" (the default).
+  void counts(const char* unit) { unit_ = unit; }
   void on_step(const StepEvent& event);
   void on_message(const std::string& text);
   /// Ends the drawn line.
@@ -28,6 +30,7 @@ class Progress {
   std::string line(const StepEvent& event) const;
 
   std::int64_t every_ = 1;
+  const char* unit_ = "tok";
   bool terminal_, colour_, drawn_ = false;
   std::chrono::steady_clock::time_point last_draw_{};
 };

@@ -4,6 +4,8 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
+#include "trainer/config/short_number.h"
+
 namespace nanquest::trainer {
 namespace {
 
@@ -37,7 +39,8 @@ std::string summary_as_text(const Summary& s) {
     if (s.first_incident_step >= 0)
       text += number(s.loss_at_incident) + " before the incident at step " +
               std::to_string(s.first_incident_step) + ", ";
-    text += number(s.last_loss) + " at the end (mean of the last 20)\n";
+    text += number(s.last_loss) + " at the end" +
+            (s.averaged > 1 ? " (mean of the last " + std::to_string(s.averaged) + ")" : "") + "\n";
   }
   if (c.best_eval != 0)
     text += "held-out loss    " + number(s.eval_loss) + ", best " + number(s.best_eval_loss) + "\n";
@@ -46,7 +49,7 @@ std::string summary_as_text(const Summary& s) {
     text += (i == 1 ? "held-out         " : ", ") + s.held_out[i].name + " " + number(s.held_out[i].value);
   if (s.held_out.size() > 1) text += "\n";
   text += "precision        " + s.final_format + " at the end" +
-          (c.fell_back ? " (fell back), learning rate times " + std::to_string(c.backoff) : "") + "\n";
+          (c.fell_back ? " (fell back), learning rate times " + short_number(c.backoff) : "") + "\n";
   if (!s.scale_history.empty())
     text += "loss scale       " + std::to_string(s.scale_history.size()) + " changes, now " +
             number(s.final_scale) + "\n";

@@ -193,10 +193,14 @@ Status PictureData::made_for(const std::string& folder) const {
 }
 
 std::string PictureData::description() const {
+  return contents() + "; " + std::to_string(train_rows()) + " to train on, " + std::to_string(eval_rows()) +
+         " held out";
+}
+
+std::string PictureData::contents() const {
   return std::to_string(rows_) + " pictures of " + std::to_string(shape_[1]) + " x " +
          std::to_string(shape_[2]) + " pixels, " + std::to_string(answered_yes_) +
-         " of them to be answered with Yes; " + std::to_string(train_rows()) + " to train on, " +
-         std::to_string(eval_rows()) + " held out";
+         " of them to be answered with Yes";
 }
 
 }  // namespace nanquest::trainer

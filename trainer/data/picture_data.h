@@ -54,6 +54,8 @@ class PictureData {
   const std::vector<std::int64_t>& shape() const { return shape_; }
 
   std::string description() const;
+  /// The same without a word of what is held out: for data all of which is.
+  std::string contents() const;
   /// Equal for equal data in the same order, as text.
   std::string fingerprint() const { return fingerprint_; }
   const std::string& folder() const { return folder_; }

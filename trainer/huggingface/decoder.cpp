@@ -66,6 +66,7 @@ Decoder::Decoder(std::string folder, DecoderConfig config, const PretrainedOptio
   frozen_ = make.frozen;
   formats_ = make.formats;
   file_names_ = make.file_names;
+  packed_ = make.folder().packed();
   adapted_ = !make.adapted.empty();
   frozen_hash_ = make.frozen_hash.finish();
   if (c.gpt2) return;

@@ -58,6 +58,7 @@ class Decoder final : public PretrainedModel {
   NamedTensors trained_, frozen_;
   std::map<std::string, at::ScalarType> formats_;
   std::map<std::string, std::string> file_names_;  ///< of weights that their folder calls otherwise
+  std::vector<PackedTensor> packed_;               ///< those that their folder has several in one of
   bool adapted_ = false;
   std::uint64_t frozen_hash_ = 0;
 };

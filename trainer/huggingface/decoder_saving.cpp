@@ -57,6 +57,7 @@ Status Decoder::save(const std::string& folder, std::optional<at::ScalarType> fo
   NamedTensors weights = weights_to_save(format);
   bool same = true;
   for (const auto& [name, t] : weights) same = same && t.scalar_type() == formats_.at(name);
+  weights = packed_again(weights, packed_);
   // Whoever loaded the folder's names loads these too.
   for (auto& [name, t] : weights)
     if (const auto found = file_names_.find(name); found != file_names_.end()) name = found->second;

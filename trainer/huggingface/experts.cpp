@@ -2,12 +2,23 @@
 
 #include <ATen/ATen.h>
 
+#include <string>
+#include <string_view>
 #include <utility>
 
 #include "probe/nanquest.h"
 #include "trainer/huggingface/activation.h"
 
 namespace nanquest::trainer {
+namespace {
+
+/// A product in an expert, which has the name of its weight.
+at::Tensor product(const at::Tensor& x, const at::Tensor& weight, std::string_view name) {
+  const ModuleScope here(name, "Linear");
+  return project(x, weight, {});
+}
+
+}  // namespace
 
 ExpertMlp::ExpertMlp(WeightMaker& make, Place where, const DecoderConfig& c)
     : place(std::move(where)), config(&c) {
@@ -39,10 +50,14 @@ at::Tensor ExpertMlp::operator()(const at::Tensor& x) const {
     if (places.size(0) == 0 && !expert.gate.requires_grad()) continue;
     const at::Tensor token = places.select(1, 0);
     const at::Tensor in = flat.index_select(0, token);
-    const at::Tensor h = bent(project(in, expert.gate, {}), config->activation) * project(in, expert.up, {});
+    // transformers' module ends at "experts"; which of them it was, and which product, is in the weight's
+    // name.
+    const ModuleScope number(std::to_string(i), "MixtralExpert");
+    const at::Tensor h =
+        bent(product(in, expert.gate, "w1"), config->activation) * product(in, expert.up, "w3");
     const at::Tensor weight =
         share.flatten().index_select(0, token * config->experts_per_token + places.select(1, 1)).unsqueeze(1);
-    sum = sum.index_add(0, token, (project(h, expert.down, {}) * weight).to(sum.scalar_type()));
+    sum = sum.index_add(0, token, (product(h, expert.down, "w2") * weight).to(sum.scalar_type()));
   }
   return sum.view(x.sizes());
 }

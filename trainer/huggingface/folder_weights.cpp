@@ -133,6 +133,29 @@ std::string FolderWeights::renamed(const std::string& name) const {
   return found == renamed_.end() ? "" : found->second;
 }
 
+bool FolderWeights::has_shape(const std::string& name, at::IntArrayRef shape) {
+  const auto found = tensors_.find(in_file(name));
+  if (found == tensors_.end()) return false;
+  if (found->second.sizes() == shape) return true;
+  pass_over(name);
+  note(name + " is " + shape_text(found->second.sizes()) + ", not " + shape_text(shape));
+  return false;
+}
+
+void FolderWeights::split(const std::string& name, const NamedTensors& parts) {
+  const auto whole = tensors_.find(in_file(name));
+  const std::string known = renamed(name);
+  PackedTensor packed{known.empty() ? name : known, whole->second.sizes().vec(), {}};
+  pass_over(name);
+  tensors_.erase(whole);
+  for (const auto& [part, t] : parts) {
+    packed.parts.push_back(part);
+    left_.insert(in_file(part));
+    if (!tensors_.emplace(in_file(part), t).second) note(part + " is in " + packed.name + " too");
+  }
+  packed_.push_back(std::move(packed));
+}
+
 std::string FolderWeights::in_file(const std::string& name) const {
   return !root_.empty() && name.starts_with(root_) ? name.substr(root_.size()) : name;
 }

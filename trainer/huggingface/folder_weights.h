@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "probe/base/result.h"
+#include "trainer/huggingface/packed_experts.h"
 
 namespace nanquest::trainer {
 
@@ -32,6 +33,12 @@ class FolderWeights {
   bool has(const std::string& name) const { return tensors_.contains(in_file(name)); }
   /// The tensor as it is, without a look at it; `name` must be there.
   at::Tensor peek(const std::string& name) const { return tensors_.at(in_file(name)); }
+  /// Whether there is a tensor of that name and shape; another shape is noted.
+  bool has_shape(const std::string& name, at::IntArrayRef shape);
+  /// From now on `name`, which must be there, is `parts`: views of it, whose bytes follow one another.
+  void split(const std::string& name, const NamedTensors& parts);
+  /// What was split.
+  const std::vector<PackedTensor>& packed() const { return packed_; }
   /// A tensor of that name is no weight: known, and passed over.
   void pass_over(const std::string& name) { left_.erase(in_file(name)); }
   void note(const std::string& wrong) { wrong_.push_back(wrong); }
@@ -54,6 +61,7 @@ class FolderWeights {
   std::set<std::string> left_;
   std::vector<std::string> wrong_;
   std::map<std::string, std::string> renamed_;
+  std::vector<PackedTensor> packed_;
 };
 
 /// "F32", "BF16", …: those of weights.

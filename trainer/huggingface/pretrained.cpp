@@ -90,6 +90,7 @@ Result<std::unique_ptr<PretrainedModel>> load(const std::string& folder, const P
   } else {
     if (config->experts > 0) weights->rename(mixtral_name);
     weights->leave_out(config->root());
+    if (config->experts > 0) split_experts(*weights, *config);
   }
   pass_over_tables(*weights, *config);
   pass_over_tied_head(*weights, *config);
@@ -132,6 +133,18 @@ void declare(SettingList& list, PretrainedOptions& o) {
       .negatable = true;
   list.incidental({"adapter"});
   list.check([&o] { return check(o); });
+  // Who says how adapters are to be wants some, and would train the whole model.
+  list.check([&o, usual = o.lora]() -> Status {
+    if (o.lora.on || !o.adapter.empty()) return {};
+    const char* given = o.lora.r != usual.r               ? "lora-r"
+                        : o.lora.alpha != usual.alpha     ? "lora-alpha"
+                        : o.lora.dropout != usual.dropout ? "lora-dropout"
+                        : o.lora.targets != usual.targets ? "lora-targets"
+                                                          : nullptr;
+    if (given == nullptr) return {};
+    return Error{ErrorCode::usage, std::string(given) + " without lora: all weights of the model would train",
+                 std::string("give --lora too, or leave --") + given + " out"};
+  });
 }
 
 Status check(const PretrainedOptions& o) {

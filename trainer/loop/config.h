@@ -114,7 +114,8 @@ struct Summary {
   ExitCode exit = ExitCode::ok;  ///< or what `request_stop` was given
   std::string outcome;           ///< "finished", "stopped: …", "interrupted, resumable"
   Counters counters;
-  double first_loss = 0, last_loss = 0;  ///< of the first applied step, mean of the last 20
+  double first_loss = 0, last_loss = 0;  ///< of the first applied step, mean of the last ones
+  std::int64_t averaged = 0;             ///< how many those are, at most 20
   double loss_at_incident = 0;           ///< mean of up to 20 steps before the first incident, 0 = none
   std::int64_t first_incident_step = -1;
   double eval_loss = 0, best_eval_loss = 0;  ///< the task's first metric; 0 = never evaluated

@@ -55,7 +55,29 @@ at::Tensor some_of(const at::Tensor& t) {
   return flat.slice(0, 0, flat.numel(), std::max<std::int64_t>(1, (flat.numel() + kLooked - 1) / kLooked));
 }
 
+/// The modules that all of `names` are in: "blocks.3", "" if there is none.
+std::string common_module(const std::vector<std::string>& names) {
+  std::string common = names.front();
+  for (const std::string& name : names) {
+    while (!common.empty() && !name.starts_with(common + "."))
+      common.erase(common.rfind('.') == std::string::npos ? 0 : common.rfind('.'));
+  }
+  return common;
+}
+
 }  // namespace
+
+std::string without_gradient_remark(const std::vector<std::string>& names) {
+  if (names.size() == 1) return "weight " + names.front() + " gets no gradient";
+  constexpr std::size_t kNamed = 3;
+  const std::string module = common_module(names);
+  if (layer_of(module))
+    return std::to_string(names.size()) + " weights of " + module + " get no gradient, the first of them " +
+           names.front().substr(module.size() + 1);
+  std::string text = std::to_string(names.size()) + " weights get no gradient: ";
+  for (std::size_t i = 0; i < names.size() && i < kNamed; ++i) text += (i > 0 ? ", " : "") + names[i];
+  return names.size() > kNamed ? text + " and " + std::to_string(names.size() - kNamed) + " more" : text;
+}
 
 std::optional<std::string> ClipWatch::add(bool clipped) {
   steps_.push_back(clipped);

@@ -31,6 +31,10 @@ class ClipWatch {
 ///   went through `amp` = kHalf.
 std::vector<std::string> gradient_remarks(const NamedTensors& parameters, at::ScalarType amp);
 
+/// What is said of weights that no gradient came to, at least one: their layer if they are all of one, else
+/// the first three.
+std::string without_gradient_remark(const std::vector<std::string>& names);
+
 /// Whether updates reach the weights: some elements of each weight, before and after a step.
 class UpdateWatch {
  public:

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "trainer/config/short_number.h"
 #include "trainer/precision/device.h"
 
 namespace nanquest::trainer {
@@ -86,7 +87,7 @@ Ladder::Answer Ladder::fall_back() {
   format_ = at::kFloat;
   scaler_.disable();
   learned_.cast_to_fp32();
-  say("from here on: fp32, learning rate times " + std::to_string(counters_->backoff));
+  say("from here on: fp32, learning rate times " + short_number(counters_->backoff));
   // In fp32 already, the same batch would only give the same result.
   return was_low ? Answer{.next = Next::again, .why = "once more in fp32"} : skip("it failed in fp32");
 }

@@ -155,14 +155,16 @@ void Trainer::share_peaks() {
 
 Status Trainer::all_ready(const Status& batch) {
   if (ranks_->alone()) return batch;
-  if (Status s = agreed(*ranks_, batch); !s) {
-    together_ = true;
-    return s;
-  }
+  // One number for both questions: 0 if a rank has no batch, else what a rank that was asked to stop was
+  // asked with.
   const int asked = stop_code_;
-  const std::int64_t code = ranks_->least(asked != 0 ? asked : kNothing);
-  stop_agreed_ = code != kNothing;
-  if (stop_agreed_) stop_code_ = static_cast<int>(code);
+  const std::int64_t said = ranks_->least(!batch ? 0 : asked != 0 ? asked : kNothing);
+  if (said == 0) {
+    together_ = true;
+    return agreed(*ranks_, batch);
+  }
+  stop_agreed_ = said != kNothing;
+  if (stop_agreed_) stop_code_ = static_cast<int>(said);
   return {};
 }
 

@@ -165,8 +165,8 @@ Status Trainer::after_step(StepEvent event, const Batch& batch) {
   recent_losses_.push_back(event.loss);
   if (recent_losses_.size() > 20) recent_losses_.pop_front();
   if (step == 0)
-    for (const std::string& name : optimizer_->without_gradient())
-      say("weight " + name + " gets no gradient");
+    if (const std::vector<std::string> names = optimizer_->without_gradient(); !names.empty())
+      say(without_gradient_remark(names));
 
   const bool evaluate_now = config_.eval_every > 0 && counters_.optimizer_step % config_.eval_every == 0;
   if (evaluate_now && counters_.optimizer_step < config_.steps)

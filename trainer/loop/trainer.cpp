@@ -182,6 +182,7 @@ Status Trainer::end_run() {
   summary_.counters = counters_;
   summary_.best_eval_loss = counters_.best_eval;
   summary_.last_loss = mean(recent_losses_);
+  summary_.averaged = static_cast<std::int64_t>(recent_losses_.size());
   summary_.final_lr = next_lr();
   summary_.final_scale = ladder_.scaler().scale();
   summary_.final_format = short_name(ladder_.run_format());

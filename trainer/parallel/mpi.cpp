@@ -9,8 +9,12 @@
 #include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
 
 #include <algorithm>
+#include <chrono>
+#include <cstring>
 #include <string>
+#include <thread>
 #include <utility>
+#include <vector>
 
 #include "trainer/parallel/process_group.h"
 
@@ -54,14 +58,84 @@ void must(int code, const char* what) {
   TORCH_CHECK(code == MPI_SUCCESS, what, " failed with MPI's error ", code);
 }
 
+/// Whether its bytes lie here one after the other.
+bool is_plain(const at::Tensor& t) {
+  return t.is_cpu() && t.is_contiguous();
+}
+
 /// Gives `work` the bytes of `t` on the CPU, one after the other, and takes them back.
 template <class Work>
 void in_place(const at::Tensor& t, const Work& work) {
   const at::NoGradGuard no_grad;
-  const at::Tensor flat = t.is_cpu() && t.is_contiguous() ? t : t.to(at::kCPU).contiguous();
+  const at::Tensor flat = is_plain(t) ? t : t.to(at::kCPU).contiguous();
   work(flat);
   if (!flat.is_same(t)) at::Tensor(t).copy_(flat);
 }
+
+/// Waits until all ranks are here. MPI itself waits by asking without a pause, which takes a processor from
+/// those that are waited for: the others of this machine, or `nanquest prepare`, which one of them has
+/// started. Here the pauses are a tenth of what was waited so far, and at most a millisecond.
+void arrive() {
+  using Clock = std::chrono::steady_clock;
+  constexpr Clock::duration kLongest = std::chrono::milliseconds(1), kAtOnce = std::chrono::microseconds(50);
+  MPI_Request all_here = MPI_REQUEST_NULL;
+  must(MPI_Ibarrier(MPI_COMM_WORLD, &all_here), "MPI_Ibarrier");
+  const auto begin = Clock::now();
+  for (int here = 0;;) {
+    must(MPI_Test(&all_here, &here, MPI_STATUS_IGNORE), "MPI_Test");
+    if (here != 0) return;
+    const auto waited = Clock::now() - begin;
+    if (waited > kAtOnce) std::this_thread::sleep_for(std::min(kLongest, waited / 10));
+  }
+}
+
+/// Small tensors on the way in one message: one of its own costs more than to copy them twice.
+class Packed {
+ public:
+  /// Takes it along, if it is small, like the others, and there is room.
+  bool takes(const at::Tensor& t) {
+    if (!is_small(t) ||
+        (!tensors_.empty() && (t.scalar_type() != tensors_.front().scalar_type() || !has_room(t))))
+      return false;
+    const at::Tensor flat = t.to(at::kCPU).contiguous();
+    const auto* from = static_cast<const char*>(flat.const_data_ptr());
+    bytes_.insert(bytes_.end(), from, from + t.nbytes());
+    tensors_.push_back(t);
+    return true;
+  }
+  /// Whether it would be taken along if those that are here had been sent.
+  bool is_full_for(const at::Tensor& t) const { return !tensors_.empty() && is_small(t); }
+
+  void* data() { return bytes_.data(); }
+  MPI_Datatype type() const { return type_of(tensors_.front()); }
+  std::int64_t count() const {
+    return tensors_.empty() ? 0 : static_cast<std::int64_t>(bytes_.size() / tensors_.front().element_size());
+  }
+  /// Puts everything back where it came from.
+  void unpack() {
+    const at::NoGradGuard no_grad;
+    char* from = bytes_.data();
+    for (const at::Tensor& t : tensors_) {
+      if (is_plain(t)) {
+        std::memcpy(t.mutable_data_ptr(), from, t.nbytes());
+      } else {
+        at::Tensor(t).copy_(at::from_blob(from, t.sizes(), t.scalar_type()));
+      }
+      from += t.nbytes();
+    }
+    bytes_.clear();
+    tensors_.clear();
+  }
+
+ private:
+  static constexpr std::size_t kSmall = std::size_t{1} << 18, kRoom = std::size_t{1} << 22;
+  /// By number and type of its elements alone, which are the same on all ranks; strides may differ.
+  static bool is_small(const at::Tensor& t) { return t.nbytes() > 0 && t.nbytes() <= kSmall; }
+  bool has_room(const at::Tensor& t) const { return bytes_.size() + t.nbytes() <= kRoom; }
+
+  std::vector<char> bytes_;
+  std::vector<at::Tensor> tensors_;
+};
 
 /// Over when it is returned.
 class Done final : public c10d::Work {
@@ -83,16 +157,19 @@ class MpiBackend final : public c10d::Backend {
 
   c10::intrusive_ptr<c10d::Work> allreduce(std::vector<at::Tensor>& tensors,
                                            const c10d::AllreduceOptions& options) override {
+    arrive();
     reduce_each(tensors, options.reduceOp);
     return done(c10d::OpType::ALLREDUCE);
   }
   c10::intrusive_ptr<c10d::Work> allreduce_coalesced(
       std::vector<at::Tensor>& tensors, const c10d::AllreduceCoalescedOptions& options) override {
+    arrive();
     reduce_each(tensors, options.reduceOp);
     return done(c10d::OpType::ALLREDUCE_COALESCED);
   }
   c10::intrusive_ptr<c10d::Work> broadcast(std::vector<at::Tensor>& tensors,
                                            const c10d::BroadcastOptions& options) override {
+    arrive();
     for (const at::Tensor& tensor : tensors)
       in_place(tensor, [&](const at::Tensor& t) {
         auto* bytes = static_cast<char*>(t.mutable_data_ptr());
@@ -105,23 +182,37 @@ class MpiBackend final : public c10d::Backend {
     return done(c10d::OpType::BROADCAST);
   }
   c10::intrusive_ptr<c10d::Work> barrier(const c10d::BarrierOptions&) override {
-    must(MPI_Barrier(MPI_COMM_WORLD), "MPI_Barrier");
+    arrive();
     return done(c10d::OpType::BARRIER);
   }
 
  private:
   static void reduce_each(const std::vector<at::Tensor>& tensors, const c10d::ReduceOp& op) {
     const MPI_Op operation = operation_of(op);
-    for (const at::Tensor& tensor : tensors)
-      in_place(tensor, [&](const at::Tensor& t) {
-        auto* bytes = static_cast<char*>(t.mutable_data_ptr());
-        const auto width = static_cast<std::int64_t>(t.element_size());
-        for (std::int64_t at = 0; at < t.numel(); at += kMostAtOnce)
-          must(MPI_Allreduce(MPI_IN_PLACE, bytes + at * width,
-                             static_cast<int>(std::min(kMostAtOnce, t.numel() - at)), type_of(t), operation,
-                             MPI_COMM_WORLD),
-               "MPI_Allreduce");
-      });
+    Packed packed;
+    for (const at::Tensor& tensor : tensors) {
+      if (packed.takes(tensor)) continue;
+      if (packed.is_full_for(tensor)) {
+        reduce(packed.data(), packed.count(), packed.type(), operation);
+        packed.unpack();
+        if (packed.takes(tensor)) continue;
+      }
+      in_place(tensor,
+               [&](const at::Tensor& t) { reduce(t.mutable_data_ptr(), t.numel(), type_of(t), operation); });
+    }
+    if (packed.count() == 0) return;
+    reduce(packed.data(), packed.count(), packed.type(), operation);
+    packed.unpack();
+  }
+
+  static void reduce(void* data, std::int64_t count, MPI_Datatype type, MPI_Op operation) {
+    int width = 1;
+    MPI_Type_size(type, &width);
+    for (std::int64_t at = 0; at < count; at += kMostAtOnce)
+      must(
+          MPI_Allreduce(MPI_IN_PLACE, static_cast<char*>(data) + at * width,
+                        static_cast<int>(std::min(kMostAtOnce, count - at)), type, operation, MPI_COMM_WORLD),
+          "MPI_Allreduce");
   }
 
   c10::intrusive_ptr<Options> given_;

@@ -164,6 +164,7 @@ Result<MadeTask> make_yesno(Parts& parts) {
   Result<std::unique_ptr<PretrainedModel>> made = make_pretrained(parts);
   if (!made) return made.error();
   PretrainedModel* model = made->get();
+  if (!model->config().images) return sees_no_pictures(*model);
   const bool separate = !parts.held_out_path.empty();
   Result<std::unique_ptr<PictureData>> data =
       pictures_for(parts, parts.path, separate ? 0 : parts.data.eval_every);
@@ -293,10 +294,17 @@ struct Made {
   std::vector<std::string> remarks;
 };
 
+Error no_data(const Parts& parts) {
+  if (parts.kind == ModelKind::gpt)
+    return {ErrorCode::usage, "no data", "give --data FILE or FOLDER, or a --config that names it"};
+  return {ErrorCode::usage, "no data",
+          "nanquest prepare --model " + (parts.folder.empty() ? "FOLDER" : parts.folder) +
+              " --data FILE.jsonl --out DIR makes some; then --data DIR"};
+}
+
 /// All that a trainer is made of, on this process alone.
 Result<Made> make_pieces(Parts& parts) {
-  if (parts.path.empty())
-    return Error{ErrorCode::usage, "no data", "give --data FILE or FOLDER, or a --config that names it"};
+  if (parts.path.empty()) return no_data(parts);
   if (Status ok = parts.list.check(); !ok) return ok.error();
   LoopConfig& loop = parts.loop;
   parts.data.seed = loop.seed;

@@ -92,7 +92,7 @@ class YesNoTask final : public Task {
     std::int64_t weights = 0;
     for (const auto& [name, p] : parameters()) weights += p.numel();
     std::vector<std::string> lines{"data: " + data_->description()};
-    if (held_out_) lines.push_back("held-out data: " + held_out_->description());
+    if (held_out_) lines.push_back("held-out data: " + held_out_->contents());
     lines.push_back("model: " + std::to_string(weights) + " weights, " + model_->description() + ", on " +
                     parameters().front().second.device().str());
     return lines;
@@ -123,12 +123,15 @@ class YesNoTask final : public Task {
 
 }  // namespace
 
+Error sees_no_pictures(const PretrainedModel& model) {
+  return {ErrorCode::usage, "a " + model.config().family + " sees no pictures",
+          "give --model the folder of a LLaVA"};
+}
+
 Result<std::unique_ptr<Task>> make_yesno_task(std::unique_ptr<PretrainedModel> model,
                                               std::unique_ptr<PictureData> data,
                                               std::unique_ptr<PictureData> held_out) {
-  if (!model->config().images)
-    return Error{ErrorCode::usage, "a " + model->config().family + " sees no pictures",
-                 "give --model the folder of a LLaVA"};
+  if (!model->config().images) return sees_no_pictures(*model);
   if (Status s = check_data(*model, *data); !s) return s.error();
   if (held_out) {
     if (Status s = check_data(*model, *held_out); !s) return s.error();

@@ -15,6 +15,9 @@
 
 namespace nanquest::trainer {
 
+/// What is said of a model that has no eyes.
+Error sees_no_pictures(const PretrainedModel& model);
+
 /// A batch has `pixels`, fp32 [samples, channels, height, width], `tokens`, int64 [samples, time], and
 /// `labels`, int64 [samples], 1 for Yes. The loss is the cross-entropy of the two answers' logits behind the
 /// last token, the mean over samples; held-out samples also give "tpr" and "fpr", the shares of those

@@ -53,6 +53,24 @@ TEST(Folder, WeightsThatDontFitAreNamed) {
   says(said_of(folder / "inf", changed(q, bad.to(at::kBFloat16))), q + " holds NaN or Inf");
 }
 
+TEST(Folder, PackedExpertsThatDontFitAreNamed) {
+  const test::Folder folder;
+  json config = tiny_llama();
+  config["model_type"] = "mixtral";
+  config["architectures"] = {"MixtralForCausalLM"};
+  config["num_local_experts"] = 3;
+  const std::string experts = "model.layers.1.mlp.experts.";
+  NamedTensors weights = tiny_llama_weights();
+  weights.emplace_back(experts + "gate_up_proj", at::zeros({3, 47, 16}));
+  says(said_of(folder / "shape", weights, config), experts + "gate_up_proj is [3, 47, 16], not [3, 48, 16]");
+  weights.back().second = at::zeros({2, 48, 16});
+  says(said_of(folder / "fewer", weights, config), experts + "gate_up_proj is [2, 48, 16], not [3, 48, 16]");
+  weights.back() = {experts + "down_proj", at::zeros({3, 16, 24})};
+  weights.emplace_back("model.layers.1.block_sparse_moe.experts.2.w2.weight", at::zeros({16, 24}));
+  says(said_of(folder / "twice", weights, config),
+       experts + "2.w2.weight is in " + experts + "down_proj too");
+}
+
 TEST(Folder, ManyFaultsAreOneLine) {
   const test::Folder folder;
   const Error error = said_of(folder / "empty", {{"x", at::zeros({1})}});

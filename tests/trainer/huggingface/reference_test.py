@@ -162,6 +162,32 @@ class ReferenceTest(unittest.TestCase):
             self.near(logits_of(again, self.inputs["tokens"]), found["logits_after"], LOGITS, f"{name}: saved")
             self.assertEqual(set(again.state_dict()), set(model.state_dict()), name)
 
+    def test_experts_of_a_layer_in_one_tensor(self):
+        """As transformers 5 has them in memory and writes them where it is asked to; saved as they came, whole or adapted, in one file or shards."""
+        config = models.configurations(8)["mixtral"]
+        model = models.make(config, 8)
+        for name, more in (("packed", {}), ("shards", {"max_shard_size": "20KB"})):
+            model.save_pretrained(self.scratch / name, save_original_format=False, **more)
+            self.bench.add(name, self.scratch / name, self.inputs, save=self.scratch / f"{name}.saved")
+        model.bfloat16().save_pretrained(self.scratch / "half", save_original_format=False)
+        self.bench.add("adapted", self.scratch / "half", self.inputs, lora={"r": 3, "alpha": 12}, save=self.scratch / "adapted.saved")
+        self.bench.run()
+        for name in ("packed", "shards"):
+            found = self.compare(name, self.loaded(self.scratch / name))
+            saved = load_file(self.scratch / f"{name}.saved" / "model.safetensors")
+            self.assertEqual(set(saved), set(model.state_dict()), "called as they were")
+            self.near(logits_of(self.loaded(self.scratch / f"{name}.saved"), self.inputs["tokens"]), found["logits_after"], LOGITS, f"{name}: saved")
+        # What is frozen is the same bytes, in the format that it had.
+        saved, came = (load_file(self.scratch / name / "model.safetensors") for name in ("adapted.saved", "half"))
+        self.assertEqual(set(saved), set(came))
+        experts = [name for name in came if ".experts." in name]
+        self.assertEqual(len(experts), 2 * config.num_hidden_layers)
+        for name in experts:
+            self.assertEqual(saved[name].dtype, torch.bfloat16)
+            self.assertTrue(torch.equal(saved[name], came[name]), name)
+        self.near(logits_of(self.loaded(self.scratch / "adapted.saved", torch.float32), self.inputs["tokens"]),
+                  self.bench.results("adapted")["logits_after"], LOGITS, "merged")
+
     def test_files_of_earlier_versions(self):
         """rope_theta beside rope_scaling, weights without their first part, masks and tables among them."""
         config = models.configurations(3)["llama_llama3"]

@@ -21,7 +21,7 @@ def config_of(folder: str) -> dict:
     """Of its language model."""
     path = os.path.join(folder, "config.json")
     if not os.path.isdir(folder):
-        raise Refused(f"{folder}: no such folder; give --model a Hugging Face model folder on this machine", USAGE)
+        raise Refused(f"{folder}: no such folder; give --model a Hugging Face model folder on this machine")
     try:
         with open(path, encoding="utf-8") as file:
             config = json.load(file)
