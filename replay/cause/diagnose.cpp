@@ -54,11 +54,12 @@ Blamed blamed(const Case& c, const Suspect& suspect) {
 BlameInfo blame_info(const Case& c) {
   // Values that are in every run can't be made harmless: that shows nothing of those before them.
   const bool shown = !c.blame().set.empty() || !c.has_bad_as_recorded();
-  BlameInfo info{c.blame().tried && shown, {}, {}, c.blame().runs};
+  BlameInfo info{c.blame().tried && shown, {}, {}, c.blame().runs, {}};
   for (const Suspect& suspect : c.blame().set) info.set.push_back(blamed(c, suspect));
   for (const Suspect& suspect : c.blame().intended) info.intended.push_back(blamed(c, suspect));
   return info;
 }
+  for (const OpId op : c.blame().assumed) info.assumed.push_back(blamed(c, {op, {}, {}}));
 
 /// Everything of a verdict that is known before anything is tried.
 Verdict verdict_of(const Case& c, const Reproduction& reproduction, const std::string& snapshot) {
@@ -100,6 +101,13 @@ void add_samples(const Case& c, const Finding& finding, const DiagnoseOptions& o
 
 void add_not_tested(const Case& c, const FixSearch& search, const DiagnoseOptions& options, Verdict& v) {
   for (const std::string& note : search.notes) v.not_tested.push_back(note);
+/// "c10d::allreduce_ (op 94) and 3 more".
+std::string collectives_text(const std::vector<Blamed>& collectives) {
+  const std::string more =
+      collectives.size() > 1 ? " and " + std::to_string(collectives.size() - 1) + " more" : "";
+  return collectives.front().op + " (op " + std::to_string(collectives.front().index) + ")" + more;
+}
+
   if (v.fix)
     v.not_tested.push_back(
         "whether training stays finite and learns for 64 more steps with the fix: this file holds one step");
@@ -114,7 +122,12 @@ void add_not_tested(const Case& c, const FixSearch& search, const DiagnoseOption
                                           : "what " + number_text(c.lab()->seconds()) +
                                                 " seconds left no time for (more: --budget SECONDS)");
   add_opaque(c, v);
-  if (!v.fix && v.blame.set.empty() && c.has_bad_as_recorded() && c.doc().world_size > 1)
+  if (!v.blame.assumed.empty())
+    v.not_tested.push_back("what the other ranks gave to " + collectives_text(v.blame.assumed) +
+                           ": in the runs that looked for what is to blame, this rank's own part stood for "
+                           "everybody's where its own had been bad");
+  if (!v.fix && (v.blame.set.empty() || !v.blame.assumed.empty()) && c.has_bad_as_recorded() &&
+      c.doc().world_size > 1)
     v.not_tested.push_back(
         "what would have kept the step well: what collectives brought is as recorded in the file of one "
         "rank. "

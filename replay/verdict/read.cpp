@@ -91,6 +91,7 @@ void fill_blame(const Fields& j, BlameInfo& b) {
   j.take("runs", b.runs);
   j.list("set", [&](const Fields& f) { b.set.push_back(blamed_from(f)); });
   j.list("intended", [&](const Fields& f) { b.intended.push_back(blamed_from(f)); });
+  j.list("assumed", [&](const Fields& f) { b.assumed.push_back(blamed_from(f)); });
 }
 
 Claim claim_from(const Fields& j) {

@@ -102,6 +102,9 @@ struct BlameInfo {
   std::vector<Blamed> set;       ///< in the order of the step, the culprit first; empty if nothing healed it
   std::vector<Blamed> intended;  ///< infinities that were put in on purpose
   std::int64_t runs = 0;         ///< of the step
+  /// Collectives in whose place this rank's own part stood for everybody's, as the other ranks' files were
+  /// not asked: who is to blame on this rank is shown, a step that is well with all ranks is not.
+  std::vector<Blamed> assumed;
 };
 
 /// A cause that was considered, and what speaks for and against it.
