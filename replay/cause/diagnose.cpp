@@ -18,6 +18,8 @@
 namespace nanquest {
 namespace {
 
+constexpr const char* kWhichEarlierStep = "which earlier step wrote the bad value";
+
 CulpritInfo culprit_info(const Case& c, std::int32_t index) {
   const Culprit& culprit = c.culprit();
   CulpritInfo info;
@@ -57,9 +59,9 @@ BlameInfo blame_info(const Case& c) {
   BlameInfo info{c.blame().tried && shown, {}, {}, c.blame().runs, {}};
   for (const Suspect& suspect : c.blame().set) info.set.push_back(blamed(c, suspect));
   for (const Suspect& suspect : c.blame().intended) info.intended.push_back(blamed(c, suspect));
+  for (const OpId op : c.blame().assumed) info.assumed.push_back(blamed(c, {op, {}, {}}));
   return info;
 }
-  for (const OpId op : c.blame().assumed) info.assumed.push_back(blamed(c, {op, {}, {}}));
 
 /// Everything of a verdict that is known before anything is tried.
 Verdict verdict_of(const Case& c, const Reproduction& reproduction, const std::string& snapshot) {
@@ -99,8 +101,6 @@ void add_samples(const Case& c, const Finding& finding, const DiagnoseOptions& o
       v.poison_ids.push_back(c.doc().sample_ids[static_cast<std::size_t>(s)]);
 }
 
-void add_not_tested(const Case& c, const FixSearch& search, const DiagnoseOptions& options, Verdict& v) {
-  for (const std::string& note : search.notes) v.not_tested.push_back(note);
 /// "c10d::allreduce_ (op 94) and 3 more".
 std::string collectives_text(const std::vector<Blamed>& collectives) {
   const std::string more =
@@ -108,11 +108,13 @@ std::string collectives_text(const std::vector<Blamed>& collectives) {
   return collectives.front().op + " (op " + std::to_string(collectives.front().index) + ")" + more;
 }
 
+void add_not_tested(const Case& c, const FixSearch& search, const DiagnoseOptions& options, Verdict& v) {
+  for (const std::string& note : search.notes) v.not_tested.push_back(note);
   if (v.fix)
     v.not_tested.push_back(
         "whether training stays finite and learns for 64 more steps with the fix: this file holds one step");
   if (v.origin == Origin::parameter || v.origin == Origin::buffer || v.origin == Origin::optimizer_state)
-    v.not_tested.push_back("which earlier step wrote the bad value");
+    v.not_tested.emplace_back(kWhichEarlierStep);
   if (!v.reproduction.bit_exact)
     v.not_tested.push_back("that this replay is the same event: it did not come back bit for bit");
   if (!options.crash.empty())
@@ -203,6 +205,7 @@ Verdict diagnose(const Case& c, const Reproduction& reproduction, const std::str
     if (!v.found) v.unseen.ops = static_cast<std::int64_t>(c.doc().ops.size());  // nobody knows which were
   }
   if (options.crash.empty()) v.ranks = find_ranks(c, snapshot);
+  if (v.ranks && v.ranks->first && v.ranks->first->step >= 0) std::erase(v.not_tested, kWhichEarlierStep);
   return v;
 }
 

@@ -136,6 +136,7 @@ RankCulprit rank_culprit_from(const Fields& j) {
   j.take("file", c.file);
   j.take("origin", c.origin);
   j.take("tensor", c.tensor);
+  j.take("step", c.step);
   return c;
 }
 

@@ -149,13 +149,15 @@ struct RankCulprit {
   std::string file;            ///< that rank's snapshot
   Origin origin = Origin::op;  ///< anything but `op`: `tensor` was bad when the step began
   std::string tensor;
+  std::int64_t step =
+      -1;  ///< of an earlier step, whose bad weight came to this rank between the steps; else -1
 };
 
 /// A step of several processes: what its ranks' files say together.
 struct Ranks {
   std::int32_t world_size = 1;
   bool local = true;                 ///< made on this rank; otherwise a collective brought it
-  std::string arrived_by;            ///< "c10d::allreduce_"; "" if it is local
+  std::string arrived_by;            ///< "c10d::allreduce_"; "" if it is local, or came between the steps
   std::int64_t arrived_index = -1;   ///< its row in this rank's trace
   std::optional<RankCulprit> first;  ///< the first rank that made one, if its file is here
   std::vector<std::pair<std::int32_t, std::string>> files;  ///< of the other ranks, by rank

@@ -121,6 +121,7 @@ Json rank_culprit_json(const RankCulprit& first) {
     j["origin"] = word(first.origin);
     j["tensor"] = first.tensor;
   }
+  if (first.step >= 0) j["step"] = first.step;
   return j;
 }
 
