@@ -61,6 +61,7 @@ class Search {
     if (blame_.set.empty())
       blame_meant(
           [&](const Suspect& s) { return !s.row && !bad_constants(lab_.graph().doc(), s.op).infinite; });
+    if (!blame_.set.empty()) blame_.assumed = sets_.assumed();
     blame_.runs = lab_.runs() - before;
     return std::move(blame_);
   }

@@ -25,7 +25,9 @@ struct Blame {
   /// where nothing else is.
   std::vector<Suspect> intended;
   std::vector<Suspect> suspects;  ///< all of them, in order
-  int runs = 0;                   ///< of the step
+  /// Collectives whose results rest on an assumption about the other ranks in those runs (OwnParts).
+  std::vector<OpId> assumed;
+  int runs = 0;        ///< of the step
   bool tried = false;  ///< false: no harm at the step's end to be undone (a hidden overflow), or no
                        ///< time was left
 };

@@ -13,13 +13,6 @@
 namespace nanquest {
 namespace {
 
-/// Largest finite value of a floating-point type.
-double limit_of(at::ScalarType type) {
-  const auto dtype = dtype_of(type);
-  const auto format = dtype ? format_of(*dtype) : std::nullopt;
-  return format ? info(*format).max_finite : 1e38;
-}
-
 at::Tensor selected(const at::Tensor& values, const BadKinds& kinds) {
   at::Tensor mask = at::zeros_like(values, at::TensorOptions(at::kBool));
   if (kinds.nan) mask = at::logical_or(mask, at::isnan(values));
@@ -85,6 +78,12 @@ void neutralise_op(const TraceGraph& graph, const Suspect& suspect, Neutral neut
 }
 
 }  // namespace
+
+double limit_of(at::ScalarType type) {
+  const auto dtype = dtype_of(type);
+  const auto format = dtype ? format_of(*dtype) : std::nullopt;
+  return format ? info(*format).max_finite : 1e38;
+}
 
 void neutralise(const TraceGraph& graph, const Suspect& suspect, Neutral neutral, TraceEdit& edit,
                 const HealthyValues& healthy) {

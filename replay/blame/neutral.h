@@ -21,6 +21,9 @@ enum class Neutral : std::uint8_t {
   healthy,  ///< of an outside value what the last healthy step had in its place; of all others as `above`
 };
 
+/// Largest finite value of a floating-point type.
+double limit_of(at::ScalarType type);
+
 /// What the last healthy step had in a slot's place, as a 1-D tensor of the slot's type; nothing if it is not
 /// known or the same (TwinRun::values_of).
 using HealthyValues = std::function<std::optional<at::Tensor>(SlotId)>;

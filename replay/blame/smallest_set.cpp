@@ -21,6 +21,7 @@ bool SetSearch::is_overflow(const Suspect& suspect) const {
 RunResult SetSearch::without(const std::vector<Suspect>& set, Neutral neutral, bool to_the_end) {
   RunOptions options;
   options.stop_when_harmed = !to_the_end;
+  own_.add_to(options.edit);
   for (const Suspect& suspect : set)
     neutralise(lab_.graph(), suspect, neutral, options.edit,
                [&](SlotId slot) { return twin_ ? twin_->values_of(slot) : std::nullopt; });

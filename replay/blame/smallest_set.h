@@ -7,6 +7,7 @@
 #include "probe/trace/walk.h"
 #include "replay/blame/harm.h"
 #include "replay/blame/neutral.h"
+#include "replay/blame/own_part.h"
 #include "replay/blame/suspects.h"
 #include "replay/blame/twin.h"
 #include "replay/lab/lab.h"
@@ -21,7 +22,7 @@ class SetSearch {
  public:
   /// All of these outlive it; `twin` may be null.
   SetSearch(Lab& lab, TwinRun* twin, const Harm& harm, const std::vector<Suspect>& intended)
-      : lab_(lab), twin_(twin), harm_(harm), intended_(intended) {}
+      : lab_(lab), twin_(twin), harm_(harm), intended_(intended), own_(lab.graph()) {}
 
   /// The step is well with harmless values in the place of theirs, of one kind or another (Neutral).
   bool heals(const std::vector<Suspect>& set);
@@ -33,6 +34,9 @@ class SetSearch {
   /// Those of `suspects` that `op` was computed from.
   std::vector<Suspect> before(OpId op, const std::vector<Suspect>& suspects,
                               const std::function<bool(const Suspect&)>& which) const;
+
+  /// Collectives for which this rank's own part stood for everybody's (OwnParts).
+  std::vector<OpId> assumed() const { return own_.assumed(); }
 
   /// An op that left the range of its format.
   bool is_overflow(const Suspect& suspect) const;
@@ -63,6 +67,7 @@ class SetSearch {
   TwinRun* twin_;
   const Harm& harm_;
   const std::vector<Suspect>& intended_;
+  OwnParts own_;
 };
 
 }  // namespace nanquest

@@ -19,6 +19,8 @@
 namespace nanquest {
 namespace {
 
+constexpr const char* kWhichEarlierStep = "which earlier step wrote the bad value";
+
 CulpritInfo culprit_info(const Case& c, std::int32_t index) {
   const Culprit& culprit = c.culprit();
   CulpritInfo info;
@@ -55,9 +57,10 @@ Blamed blamed(const Case& c, const Suspect& suspect) {
 BlameInfo blame_info(const Case& c) {
   // Values that are in every run can't be made harmless: that shows nothing of those before them.
   const bool shown = !c.blame().set.empty() || !c.has_bad_as_recorded();
-  BlameInfo info{c.blame().tried && shown, {}, {}, c.blame().runs};
+  BlameInfo info{c.blame().tried && shown, {}, {}, c.blame().runs, {}};
   for (const Suspect& suspect : c.blame().set) info.set.push_back(blamed(c, suspect));
   for (const Suspect& suspect : c.blame().intended) info.intended.push_back(blamed(c, suspect));
+  for (const OpId op : c.blame().assumed) info.assumed.push_back(blamed(c, {op, {}, {}}));
   return info;
 }
 
@@ -99,13 +102,20 @@ void add_samples(const Case& c, const Finding& finding, const DiagnoseOptions& o
       v.poison_ids.push_back(c.doc().sample_ids[static_cast<std::size_t>(s)]);
 }
 
+/// "c10d::allreduce_ (op 94) and 3 more".
+std::string collectives_text(const std::vector<Blamed>& collectives) {
+  const std::string more =
+      collectives.size() > 1 ? " and " + std::to_string(collectives.size() - 1) + " more" : "";
+  return collectives.front().op + " (op " + std::to_string(collectives.front().index) + ")" + more;
+}
+
 void add_not_tested(const Case& c, const FixSearch& search, const DiagnoseOptions& options, Verdict& v) {
   for (const std::string& note : search.notes) v.not_tested.push_back(note);
   if (v.fix)
     v.not_tested.push_back(
         "whether training stays finite and learns for 64 more steps with the fix: this file holds one step");
   if (v.origin == Origin::parameter || v.origin == Origin::buffer || v.origin == Origin::optimizer_state)
-    v.not_tested.push_back("which earlier step wrote the bad value");
+    v.not_tested.emplace_back(kWhichEarlierStep);
   if (!v.reproduction.bit_exact)
     v.not_tested.push_back("that this replay is the same event: it did not come back bit for bit");
   if (!options.crash.empty())
@@ -115,7 +125,12 @@ void add_not_tested(const Case& c, const FixSearch& search, const DiagnoseOption
                                           : "what " + number_text(c.lab()->seconds()) +
                                                 " seconds left no time for (more: --budget SECONDS)");
   add_opaque(c, v);
-  if (!v.fix && v.blame.set.empty() && c.has_bad_as_recorded() && c.doc().world_size > 1)
+  if (!v.blame.assumed.empty())
+    v.not_tested.push_back("what the other ranks gave to " + collectives_text(v.blame.assumed) +
+                           ": in the runs that looked for what is to blame, this rank's own part stood for "
+                           "everybody's where its own had been bad");
+  if (!v.fix && (v.blame.set.empty() || !v.blame.assumed.empty()) && c.has_bad_as_recorded() &&
+      c.doc().world_size > 1)
     v.not_tested.push_back(
         "what would have kept the step well: what collectives brought is as recorded in the file of one "
         "rank. "
@@ -191,6 +206,7 @@ Verdict diagnose(const Case& c, const Reproduction& reproduction, const std::str
     if (!v.found) v.unseen.ops = static_cast<std::int64_t>(c.doc().ops.size());  // nobody knows which were
   }
   if (options.crash.empty()) v.ranks = find_ranks(c, snapshot);
+  if (v.ranks && v.ranks->first && v.ranks->first->step >= 0) std::erase(v.not_tested, kWhichEarlierStep);
   return v;
 }
 

@@ -12,6 +12,7 @@
 #include "probe/trace/collectives.h"
 #include "probe/trace/culprit.h"
 #include "replay/cause/diagnose.h"
+#include "replay/cause/earlier_rank.h"
 #include "replay/trace/replayer.h"
 
 namespace nanquest {
@@ -83,7 +84,12 @@ std::string in_words(const Ranks& ranks, const RankPart& own, const std::vector<
   if (own.local) {
     text = own.origin == Origin::op ? "The bad value was made on " + self + "."
                                     : "This is " + self + ": its " + brought_in(own.origin, own.tensor) + ".";
-    if (ranks.first && ranks.first->rank != own.rank)
+    if (ranks.first && ranks.first->step >= 0)
+      text += " Step " + std::to_string(ranks.first->step) + " of rank " + std::to_string(ranks.first->rank) +
+              " left the same " + std::string(spoken(own.origin)) +
+              " bad, and no file shows a step of this rank that did: it will have come from "
+              "there between the steps, as averaged weights do. There: ";
+    else if (ranks.first && ranks.first->rank != own.rank)
       text += " Rank " + std::to_string(ranks.first->rank) + " had one of its own before: ";
   } else if (!own.harmed) {
     text = "This is " + self + "; nothing bad was found in its own step.";
@@ -186,5 +192,11 @@ std::optional<Ranks> find_ranks(const Case& own_case, const std::string& snapsho
 } catch (const std::exception&) {
   return std::nullopt;
 }
+  if (own.local)
+    if (const auto earlier = find_earlier_rank(own_case, snapshot)) {
+      ranks.first = culprit_of(earlier->part);
+      ranks.first->step = earlier->step;
+      ranks.local = false;
+    }
 
 }  // namespace nanquest

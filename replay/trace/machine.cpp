@@ -175,17 +175,24 @@ StepOutcome Machine::step_in(OpId id, InputSlots& inputs, bool isolated) {
 }
 
 StepOutcome Machine::step(OpId id) {
+  const std::vector<at::Tensor> given = given_to_stand_in(id);
   StepOutcome out = step_in(id, slots_, false);
+  if (out.substituted) put_stand_in(id, given);
   if (out.ran || out.substituted) edit_outputs(id);
   return out;
+}
+
+/// What the op writes, in memory that no checkpoint shares.
+std::vector<at::Tensor> Machine::own_written(OpId id) {
+  for (const TensorId row : plan_of(id).written)
+    if (row && slots_.available(row)) slots_.own(row);
+  return written(id);
 }
 
 void Machine::edit_outputs(OpId id) {
   const auto edit = edit_.output_edit.find(id.row());
   if (edit == edit_.output_edit.end() || !edit->second) return;
-  for (const TensorId row : plan_of(id).written)
-    if (row && slots_.available(row)) slots_.own(row);
-  std::vector<at::Tensor> tensors = written(id);
+  std::vector<at::Tensor> tensors = own_written(id);
   edit->second(tensors);
 }
 

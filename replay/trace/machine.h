@@ -46,8 +46,8 @@ class Machine {
   /// Frees what nothing after the op needs.
   void finish(OpId op);
 
-  /// The op's arguments as they are in the slots now, in its own precision: views of the slots' memory. Throws
-  /// if one is not there.
+  /// The op's arguments as they are in the slots now, in its own precision: views of the slots' memory.
+  /// Throws if one is not there.
   std::vector<c10::IValue> arguments(OpId op);
   /// What the op returned, as it is in the slots now (undefined tensors where there is nothing).
   std::vector<at::Tensor> outputs(OpId op);
@@ -67,6 +67,9 @@ class Machine {
   void execute(OpId op, Precision p, Call& call);
   void keep(const OpPlan& op, Call& call);
   void edit_outputs(OpId op);
+  std::vector<at::Tensor> given_to_stand_in(OpId op);
+  void put_stand_in(OpId op, const std::vector<at::Tensor>& given);
+  std::vector<at::Tensor> own_written(OpId op);
   void isolate(const OpPlan& op, Call& call, StepOutcome& out) const;
   /// What is on record of an op that can't be executed again: values of a row right after the op.
   struct Stored {

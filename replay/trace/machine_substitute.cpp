@@ -91,4 +91,23 @@ void Machine::substitute(OpId id, StepOutcome& out, bool isolated) {
   out.substituted = !host;
 }
 
+std::vector<at::Tensor> Machine::given_to_stand_in(OpId id) {
+  const auto found = edit_.stand_ins.find(id.row());
+  if (found == edit_.stand_ins.end()) return {};
+  std::vector<at::Tensor> given = views(found->second.reads);
+  for (at::Tensor& tensor : given)  // the op may write over what it reads
+    if (tensor.defined()) tensor = tensor.resolve_conj().resolve_neg().clone();
+  return given;
+}
+
+void Machine::put_stand_in(OpId id, const std::vector<at::Tensor>& given) {
+  const auto found = edit_.stand_ins.find(id.row());
+  if (found == edit_.stand_ins.end() || !found->second.put) return;
+  try {
+    std::vector<at::Tensor> tensors = own_written(id);
+    found->second.put(given, tensors);
+  } catch (const std::exception&) {  // what was given does not fit: it stays what was recorded
+  }
+}
+
 }  // namespace nanquest::trace

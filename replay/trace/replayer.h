@@ -53,6 +53,17 @@ struct TraceEdit {
   /// dtype (undefined where there is none): views of the slots, to be changed in place. Not in local runs.
   std::map<std::int32_t, std::function<void(std::vector<at::Tensor>&)>> output_edit;
 
+  /// What stands for the recorded results of an op that can't be run again: `put` is called when they are in
+  /// place, with copies of what `reads` held before the op, in this run, and with what the op wrote, to be
+  /// changed in place (before `output_edit`). If it throws, what it has not changed is as recorded. It must
+  /// leave results alone where what the op was given is as recorded: by itself it changes nothing. Not in
+  /// local runs.
+  struct StandIn {
+    std::vector<TensorId> reads;
+    std::function<void(const std::vector<at::Tensor>& given, std::vector<at::Tensor>& written)> put;
+  };
+  std::map<std::int32_t, StandIn> stand_ins;
+
   /// The first op of `graph` whose result can differ from the run as recorded; one past the last if nothing
   /// can.
   OpId first_op(const TraceGraph& graph) const;

@@ -91,6 +91,7 @@ void fill_blame(const Fields& j, BlameInfo& b) {
   j.take("runs", b.runs);
   j.list("set", [&](const Fields& f) { b.set.push_back(blamed_from(f)); });
   j.list("intended", [&](const Fields& f) { b.intended.push_back(blamed_from(f)); });
+  j.list("assumed", [&](const Fields& f) { b.assumed.push_back(blamed_from(f)); });
 }
 
 Claim claim_from(const Fields& j) {
@@ -135,6 +136,7 @@ RankCulprit rank_culprit_from(const Fields& j) {
   j.take("file", c.file);
   j.take("origin", c.origin);
   j.take("tensor", c.tensor);
+  j.take("step", c.step);
   return c;
 }
 

@@ -55,6 +55,7 @@ std::string blame_text(const BlameInfo& b) {
   else
     text = std::to_string(b.set.size()) + " places together: " + listed(b.set) +
            "; the step is well only if the bad values of all of them are replaced";
+  if (!b.set.empty() && !b.assumed.empty()) text += " (if the other ranks gave nothing bad)";
   if (!b.intended.empty()) text += "; put in on purpose: " + listed(b.intended);
   return text;
 }

@@ -102,6 +102,9 @@ struct BlameInfo {
   std::vector<Blamed> set;       ///< in the order of the step, the culprit first; empty if nothing healed it
   std::vector<Blamed> intended;  ///< infinities that were put in on purpose
   std::int64_t runs = 0;         ///< of the step
+  /// Collectives in whose place this rank's own part stood for everybody's, as the other ranks' files were
+  /// not asked: who is to blame on this rank is shown, a step that is well with all ranks is not.
+  std::vector<Blamed> assumed;
 };
 
 /// A cause that was considered, and what speaks for and against it.
@@ -146,13 +149,15 @@ struct RankCulprit {
   std::string file;            ///< that rank's snapshot
   Origin origin = Origin::op;  ///< anything but `op`: `tensor` was bad when the step began
   std::string tensor;
+  std::int64_t step =
+      -1;  ///< of an earlier step, whose bad weight came to this rank between the steps; else -1
 };
 
 /// A step of several processes: what its ranks' files say together.
 struct Ranks {
   std::int32_t world_size = 1;
   bool local = true;                 ///< made on this rank; otherwise a collective brought it
-  std::string arrived_by;            ///< "c10d::allreduce_"; "" if it is local
+  std::string arrived_by;            ///< "c10d::allreduce_"; "" if it is local, or came between the steps
   std::int64_t arrived_index = -1;   ///< its row in this rank's trace
   std::optional<RankCulprit> first;  ///< the first rank that made one, if its file is here
   std::vector<std::pair<std::int32_t, std::string>> files;  ///< of the other ranks, by rank

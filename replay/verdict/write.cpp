@@ -88,10 +88,11 @@ Json blamed_json(const Blamed& b) {
 }
 
 Json blame_json(const BlameInfo& b) {
-  Json set = Json::array(), intended = Json::array();
+  Json set = Json::array(), intended = Json::array(), assumed = Json::array();
   for (const Blamed& one : b.set) set.push_back(blamed_json(one));
   for (const Blamed& one : b.intended) intended.push_back(blamed_json(one));
-  return {{"tried", b.tried}, {"set", set}, {"intended", intended}, {"runs", b.runs}};
+  for (const Blamed& one : b.assumed) assumed.push_back(blamed_json(one));
+  return {{"tried", b.tried}, {"set", set}, {"intended", intended}, {"assumed", assumed}, {"runs", b.runs}};
 }
 
 Json claim_json(const Claim& c) {
@@ -120,6 +121,7 @@ Json rank_culprit_json(const RankCulprit& first) {
     j["origin"] = word(first.origin);
     j["tensor"] = first.tensor;
   }
+  if (first.step >= 0) j["step"] = first.step;
   return j;
 }
 

@@ -110,10 +110,11 @@ class OfficialTest(PackagesTest):
             self.assertEqual((self.scratch / one / name).read_bytes(), (self.scratch / other / name).read_bytes(), name)
 
     def check(self, command, healthy, bad, culprit, processes=1, output="--output_dir", poison=lambda: None,
-              step=None):
+              step=None, rank=None):
         """`command` with the healthy settings, then, after poison(), with the bad ones, each with and without the probe; `culprit`:
         what the verdict must say. The step and the rank are those that the program itself went bad at. `output`: the option for
-        the folder that gets the weights; None if its losses are to be compared. `step`: where it is an update that goes bad first."""
+        the folder that gets the weights; None if its losses are to be compared. `step`: where it is an update that goes bad first. `rank`:
+        that was given the bad sample, where its gradients are bad and its loss is not."""
         def tried(name, settings, **more):
             return self.watched([*command, *settings, *((output, name) if output else ())], **more)
 
@@ -136,6 +137,9 @@ class OfficialTest(PackagesTest):
                 self.assertEqual(self.probes_lines(seen), [f"nanquest: no incident in {extent}"])
         first = next(number for number, what in enumerate(told[0]) if what[1] == "bad")
         bad = [rank for rank in told if not finite(told[rank][first])]  # none: only gradients are bad
+        if rank is not None:
+            self.assertEqual(bad, [])
+            bad = [rank]
         self.assertTrue(len(bad) == 1 or processes == 1, bad)
         self.assert_named(seen, first if step is None else step, *(bad or [0]), processes, culprit)
 

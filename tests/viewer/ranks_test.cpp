@@ -23,7 +23,7 @@ class RankGrids : public testing::Story {
     Verdict verdict = *read_verdict(verdict_path(snapshot));
     verdict.ranks = Ranks{};
     verdict.ranks->world_size = world;
-    verdict.ranks->first = RankCulprit{0, "aten::mm", "head", 5, snapshot, Origin::op, ""};
+    verdict.ranks->first = RankCulprit{0, "aten::mm", "head", 5, snapshot, Origin::op, "", -1};
     verdict.ranks->text = "The bad value was made on rank 0.";
     ASSERT_TRUE(write_file_atomically(verdict_path(snapshot), to_json(verdict)));
   }

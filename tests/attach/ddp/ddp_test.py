@@ -5,7 +5,7 @@ usage: ddp_test.py [--all]      (--all: every way of training together, at each 
 
 import sys
 
-from together import TogetherTest
+from together import HERE, TogetherTest
 
 from attached import main
 
@@ -105,6 +105,49 @@ class DdpTest(TogetherTest):
         own = self.replay("diagnose", incidents / "step-00000003.r1.h5", "--no-fixes", "--no-files")["ranks"]
         self.assertEqual((own["local"], own["rows"], own["missing"]), (True, [4], []), own)
         self.assertIn("Rank 4 left a row instead of a file: 1 got it by a collective.", own["text"])
+
+    def test_who_is_to_blame_is_tried_past_a_collective(self):
+        """The file of the rank that did it says what one process on the same batches says; nothing of a fix rests on it."""
+        self.program = "preferences.py"
+        for level in LEVELS:
+            with self.subTest(level=level):
+                self.together("ddp", "bad", "seen", options=("--level", level), run_dir=f"run-{level}")
+                self.assert_exit(self.observed(HERE / self.program, "alone", "bad", "alone", options=("--level", level), run_dir=f"alone-{level}"))
+                (file,) = self.incidents(f"alone-{level}")
+                alone, own = (self.replay("diagnose", path, "--no-files")
+                              for path in (file, self.scratch / f"run-{level}" / "incidents" / "step-00000003.r1.h5"))
+                self.assertEqual(alone["fix"]["verified"], True, alone)
+                for said in (alone, own):
+                    said["places"] = [(one["op"], one["module"]) for one in said["blame"]["set"]]
+                    said["at"] = said["culprit"]["op"], said["culprit"]["module"]
+                for key in ("places", "at", "cause", "phase"):
+                    self.assertEqual(own[key], alone[key], own)
+                self.assertEqual([one["op"] for one in own["blame"]["assumed"]], ["c10d::allreduce_"], own["blame"])
+                self.assertEqual(alone["blame"]["assumed"], [])
+                self.assertIn("what the other ranks gave to c10d::allreduce_", " ".join(own["not_tested"]))
+                self.assertIn("nanquest-replay ranks", " ".join(own["not_tested"]))
+                self.assertIsNone(own["fix"], own["fix"])
+                self.assertEqual(own["precision"]["verdict"], None, own["precision"])
+                other = self.replay("diagnose", self.scratch / f"run-{level}" / "incidents" / "step-00000003.r0.h5", "--no-files")
+                self.assertEqual((other["cause"], other["ranks"]["first"]["rank"], other["blame"]["assumed"]), ("UNKNOWN", 1, []), other)
+
+    def test_weights_that_are_averaged_name_where_they_come_from(self):
+        """Rank 1 goes bad alone in step 3; after it weights are averaged, and step 4 begins with bad ones on rank 0."""
+        self.together("local", 1, "seen", options=("--level", "watch"), run_dir="run")
+        files = self.scratch / "run" / "incidents"
+        own = self.replay("diagnose", files / "step-00000004.r0.h5", "--no-fixes", "--no-files")
+        self.assertEqual((own["cause"], own["ranks"]["local"]), ("BAD_STATE", False), own)
+        first = own["ranks"]["first"]
+        self.assertEqual((first["rank"], first["step"], first["op"]), (1, 3, "aten::log"), own["ranks"])
+        self.assertIn("Step 3 of rank 1 left the same parameter bad", own["ranks"]["text"])
+        self.assertNotIn("which earlier step", " ".join(own["not_tested"]))
+        # The rank that did it had it from nobody; nor has one whose own earlier step did it.
+        said = self.replay("diagnose", files / "step-00000003.r1.h5", "--no-fixes", "--no-files")
+        self.assertEqual((said["ranks"]["first"]["rank"], said["ranks"]["local"]), (1, True), said["ranks"])
+        self.assertNotIn("step", said["ranks"]["first"])
+        (files / "step-00000003.r1.h5").rename(files / "step-00000003.r0.h5")
+        mine = self.replay("diagnose", files / "step-00000004.r0.h5", "--no-fixes", "--no-files")
+        self.assertEqual((mine["ranks"]["first"]["rank"], mine["ranks"]["local"]), (0, True), mine["ranks"])
 
     def test_who_was_first(self):
         for mode in MODES:

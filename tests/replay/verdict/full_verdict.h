@@ -52,7 +52,7 @@ inline Verdict full_verdict() {
                   false,
                   "c10d::allreduce_",
                   400,
-                  RankCulprit{2, "aten::mm", "head", 17, "step-00000131.r2.h5", Origin::buffer, "mean"},
+                  RankCulprit{2, "aten::mm", "head", 17, "step-00000131.r2.h5", Origin::buffer, "mean", 130},
                   {{2, "step-00000131.r2.h5"}},
                   {1},
                   {3},
