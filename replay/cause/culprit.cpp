@@ -23,6 +23,11 @@ std::int32_t bad_argument(const Case& c, std::int32_t op, std::int32_t slot = kN
   return kNone;
 }
 
+/// What another rank sent to this one alone.
+bool is_receive(const std::string& op) {
+  return op == "c10d::recv_" || op == "c10d::recv_any_source_";
+}
+
 /// Where a bad value was seen.
 struct Seen {
   std::int32_t op = kNone;
@@ -49,10 +54,20 @@ std::optional<Seen> before(const Case& c, const Seen& seen) {
   return seen;
 }
 
-/// Where the bad values came from that this rank itself put into the collective; nothing if it gave finite
-/// ones.
+/// The first send of something bad before `op`: what another rank sent back may follow from it, as a
+/// pipeline's gradients do.
+Seen sent_before(const Case& c, std::int32_t op) {
+  for (std::int32_t i = 0; i < op; ++i)
+    if (c.row(i)->name == "c10d::send")
+      if (const std::int32_t row = bad_argument(c, i); row != kNone) return {i, row};
+  return {op, kNone};
+}
+
+/// Where the bad values came from that this rank itself put into the collective, or had sent before it
+/// received some; nothing if it gave finite ones.
 std::optional<Seen> bad_given(const Case& c) {
   Seen seen{c.op_index(), bad_argument(c, c.op_index())};
+  if (is_receive(c.row(c.op_index())->name)) seen = sent_before(c, c.op_index());
   while (seen.row != kNone) {
     const auto earlier = before(c, seen);
     if (!earlier || earlier->op == seen.op) return earlier;

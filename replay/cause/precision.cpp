@@ -55,18 +55,20 @@ std::string kept_format_text(const Case& c, Precision p) {
 /// No initialisation gives a weight such a value.
 constexpr double kEnormous = 1e6;
 
-/// A weight that the culprit computes with and that holds such values: (name, largest); nothing if there is
-/// none.
+/// Of the weights that the culprit computes with and that hold such values the one with the largest: (name,
+/// value); nothing if there is none.
 std::optional<std::pair<std::string, double>> enormous_weight(const Case& c) {
   if (!c.op()) return std::nullopt;
+  std::optional<std::pair<std::string, double>> found;
   for (const Case::TensorArgument& argument : c.tensor_arguments(c.op_index())) {
     const TensorId row{argument.tensor};
     const SlotId slot = c.graph().slot(row);
     const StatsRow* stats = c.graph().stats(row);
-    if (slot && stats && get(c.doc(), slot).origin == SlotOrigin::parameter && stats->amax > kEnormous)
-      return std::pair(c.slot_text(slot.row()), stats->amax);
+    if (slot && stats && get(c.doc(), slot).origin == SlotOrigin::parameter &&
+        stats->amax > (found ? found->second : kEnormous))
+      found = std::pair(c.slot_text(slot.row()), stats->amax);
   }
-  return std::nullopt;
+  return found;
 }
 
 /// " The update of step 3 was made with a learning rate of 1e+38." of the last one, where it is known; ""

@@ -138,15 +138,20 @@ RankPart rank_part(const Case& c, const std::string& file) {
   part.module = c.module_of(part.op);
   part.local = part.harmed && arrived_by(c.doc()).empty();
   for (std::int32_t i = 0; i < part.op; ++i) part.collectives += is_collective(c.row(i)->name);
+  const auto sent = std::find_if(c.doc().ops.begin(), c.doc().ops.end(), [](const OpRow& row) {
+    return row.name == "c10d::send" || row.name.starts_with("c10d::recv");
+  });
+  part.fed = sent != c.doc().ops.end() && sent->name != "c10d::send";
   return part;
 }
 
 const RankPart* first_part(const std::vector<RankPart>& parts) {
+  const auto time = [](const RankPart& p) {
+    return std::tuple(p.fed && p.origin == Origin::input, p.collectives, p.op, p.rank);
+  };
   const RankPart* first = nullptr;
   for (const RankPart& p : parts)
-    if (p.local && (!first || std::tie(p.collectives, p.op, p.rank) <
-                                  std::tie(first->collectives, first->op, first->rank)))
-      first = &p;
+    if (p.local && (!first || time(p) < time(*first))) first = &p;
   return first;
 }
 
@@ -187,16 +192,16 @@ std::optional<Ranks> find_ranks(const Case& own_case, const std::string& snapsho
   std::vector<RankPart> all = others;
   all.push_back(own);
   if (const RankPart* first = first_part(all)) ranks.first = culprit_of(*first);
-  ranks.text = in_words(ranks, own, others, rows);
-  return ranks;
-} catch (const std::exception&) {
-  return std::nullopt;
-}
   if (own.local)
     if (const auto earlier = find_earlier_rank(own_case, snapshot)) {
       ranks.first = culprit_of(earlier->part);
       ranks.first->step = earlier->step;
       ranks.local = false;
     }
+  ranks.text = in_words(ranks, own, others, rows);
+  return ranks;
+} catch (const std::exception&) {
+  return std::nullopt;
+}
 
 }  // namespace nanquest

@@ -21,6 +21,8 @@ struct RankPart {
   std::int32_t op = kNone;  ///< that made it, or that read it first
   std::string name, module, tensor;
   int collectives = 0;  ///< before the culprit: the one clock that all ranks share
+  /// The first that it sends or receives it receives: what it takes for its input may be what came to it.
+  bool fed = false;
 };
 
 RankPart rank_part(const Case& c, const std::string& file);
