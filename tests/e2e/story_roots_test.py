@@ -25,7 +25,7 @@ class StoryRoots(common.ProgramTest):
         self.train(f"run{seed}", seed, "--level", "trace", "--tape", 64, "--on-incident", "stop")
         incidents = sorted((self.scratch / f"run{seed}" / "incidents").glob("step-*.r0.h5"))
         self.assertTrue(incidents, f"seed {seed}: nothing went bad")
-        process = self.run_program("replay", "rewind", incidents[0], "--json", "--placebos", 4)
+        process = self.run_program("replay", "rewind", incidents[0], "--json", "--placebos", 4, timeout=1200)
         self.assertIn(process.returncode, (common.OK, common.FINDING), process.stderr)
         said = json.loads(process.stdout)
         self.assertTrue(said["reached"], f"seed {seed}: {said}")
