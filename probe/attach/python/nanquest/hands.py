@@ -22,7 +22,8 @@ CONTAINED = 64      # elements of a list or a dict
 def _count(value):
     """(how many elements are NaN or +Inf, of how many) of an array of floating-point numbers; None for anything else."""
     torch, numpy = sys.modules.get("torch"), sys.modules.get("numpy")
-    if torch is not None and isinstance(value, torch.Tensor):
+    # No subclasses: one question to a DTensor asks all ranks, of which the others may be gone.
+    if torch is not None and type(value) in (torch.Tensor, torch.nn.Parameter):
         if not value.is_floating_point() or value.layout != torch.strided or not 0 < value.numel() <= LARGEST or value.is_meta:
             return None
         value = value.detach()
