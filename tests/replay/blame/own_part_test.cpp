@@ -105,7 +105,12 @@ void expect_collective(const Blame& blame) {
 }
 
 TEST(OwnPart, WhatAnotherRankGaveStaysBad) {
-  expect_collective(blame_of("all_gather_into_tensor", kBad, NAN, {2, "0"}));
+  // Its NaN is the collective's, beside the infinity that came from here: both must go.
+  const Blame gathered = blame_of("all_gather_into_tensor", kBad, NAN, {2, "0"});
+  ASSERT_EQ(gathered.set.size(), 2u);
+  EXPECT_EQ(gathered.set.front().op.row(), 0);
+  EXPECT_EQ(gathered.set.back().op.row(), 1);
+  EXPECT_TRUE(gathered.assumed.empty());
   expect_collective(blame_of("broadcast", kBad, NAN, {1, "0"}));
   // It gave finite numbers itself: what arrived came by the collective.
   expect_collective(blame_of("all_reduce", kGood, NAN, {"sum", "0"}));
