@@ -9,6 +9,11 @@ namespace {
 /// What of a setting is the run's, whichever rank or machine says it.
 std::string without_place(const std::string& key, const std::string& value) {
   if (key != "command") return value;
+  // Of a worker that Ray started port, id and hour are its own, and the cluster the run's.
+  static const std::regex cluster("--cluster-id=\\S+");
+  std::smatch found;
+  if (value.find("ray/_private/workers/") != std::string::npos && std::regex_search(value, found, cluster))
+    return found.str();
   static const std::regex local_rank("\\s--local[-_]rank(=|\\s)\\d+");
   const std::string plain = std::regex_replace(value, local_rank, "");
   return plain.substr(std::min(plain.find(' '), plain.size()));

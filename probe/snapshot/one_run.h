@@ -18,7 +18,8 @@ struct RunMark {
 
 /// `usage`, naming both files, if they are of runs of different numbers of processes or with other settings.
 /// Of the command only the program and its arguments count: not the interpreter, which lies elsewhere on
-/// another machine, and not the --local_rank that some launchers add.
+/// another machine, and not the --local_rank that some launchers add; of a worker that Ray started only the
+/// cluster.
 Status of_one_run(const RunMark& one, const RunMark& other);
 
 }  // namespace nanquest

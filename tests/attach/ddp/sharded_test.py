@@ -95,10 +95,11 @@ class ShardedTest(TogetherTest):
                     self.assertNotIn("samples", {each["name"] for each in said["evidence"]})
                     self.assertEqual([line for line in said["not_tested"] if "no kernel" in line], [])
                     self.assertIn("nanquest-replay ranks", " ".join(said["not_tested"]))
-                self.assertFalse(other["blame"]["tried"], other["blame"])
+                # What arrived is all that the other rank can name.
+                self.assertEqual({one["op"] for one in other["blame"]["set"]}, {"c10d::_reduce_scatter_base_"}, other["blame"])
                 # Who is to blame on the rank that did it can be tried, if the other gave nothing bad; no fix rests on that.
                 self.assertEqual(own["blame"]["set"][0]["module"], "0.norm", own["blame"])
-                self.assertEqual({one["op"] for one in own["blame"]["assumed"]}, {"c10d::_reduce_scatter_base_"}, own["blame"])
+                self.assertIn("c10d::_reduce_scatter_base_", {one["op"] for one in own["blame"]["assumed"]}, own["blame"])
                 self.assertIsNone(own["fix"], own["fix"])
                 together = self.replay("ranks", self.scratch / "run")
                 self.assertTrue(together["proof"]["healed"], together["proof"])
