@@ -71,8 +71,7 @@ Result<std::unique_ptr<Group>> join(const Launched& by) {
 #else
   return Error{ErrorCode::unsupported,
                "one of " + ranks + " processes of mpirun, but this program was built without MPI",
-               "build it with one (packages libopenmpi-dev, openmpi-bin; -DNANQUEST_MPI=ON says what is "
-               "missing), or use "
+               "install libopenmpi-dev and openmpi-bin and build it with -DNANQUEST_MPI=ON, or start it by "
                "torchrun --nproc-per-node N -m nanquest train"};
 #endif
 }
