@@ -1,5 +1,5 @@
-#include "replay/cause/precision.h"
 #include "replay/history/growth.h"
+#include "replay/cause/precision.h"
 
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
