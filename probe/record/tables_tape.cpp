@@ -15,7 +15,8 @@ std::int32_t loss_row(const SnapshotDoc& doc, std::int32_t op, std::uint32_t slo
   const OpRow& row = doc.ops[static_cast<std::size_t>(op)];
   std::int32_t found = kNone;
   for (std::int32_t i = 0; i < row.written_count; ++i) {
-    const std::int32_t written = doc.written[static_cast<std::size_t>(row.first_written + i)];
+    const std::int32_t written =
+        doc.written[static_cast<std::size_t>(row.first_written) + static_cast<std::size_t>(i)];
     if (doc.tensors[static_cast<std::size_t>(written)].slot == static_cast<std::int32_t>(slot))
       found = written;
   }

@@ -11,7 +11,7 @@ import sys
 import unittest
 from unittest import mock
 
-from attached import BIN, importable, main
+from attached import BIN, importable, main, nightly
 from finetuned import TRAINER
 from yesno_test import PicturesTest
 
@@ -110,6 +110,7 @@ class RanksTest(PicturesTest):
         command.chmod(0o755)
         return mock.patch.dict(os.environ, PATH=f"{command.parent}:{os.environ['PATH']}")
 
+    @nightly
     def test_yesno_by_torchrun(self):
         self.sample()
         with self.command_on_path():
@@ -147,6 +148,7 @@ class RanksTest(PicturesTest):
         self.finetune("both", *options, "--resume", data="chats")
         self.assert_same_run("both", "alone")
 
+    @nightly
     def test_finetune_by_torchrun(self):
         self.chats()
         self.finetune_alike(by_torchrun(2))
