@@ -72,11 +72,12 @@ void fill(at::Tensor& copy, const c10::Storage& storage, std::size_t bytes) {
 }  // namespace
 
 TapeValues::TapeValues(TapeRoom room) : room_(std::move(room)) {
-  const auto part = [&](std::uint64_t free) {
-    return static_cast<std::uint64_t>(room_.share * static_cast<double>(free));
-  };
-  places_.push_back({"", part(free_memory()), 0});
-  places_.push_back({room_.folder, room_.folder.empty() ? 0 : part(free_in(room_.folder)), 0});
+  add_place(free_memory());
+  add_place(room_.folder.empty() ? 0 : free_in(room_.folder));
+}
+
+void TapeValues::add_place(std::uint64_t free) {
+  places_.push_back({.room = static_cast<std::uint64_t>(room_.share * static_cast<double>(free))});
 }
 
 std::size_t TapeValues::memory_of(at::Device device) {
@@ -85,9 +86,7 @@ std::size_t TapeValues::memory_of(at::Device device) {
   const auto index = static_cast<std::size_t>(at - devices_.begin());
   if (at == devices_.end()) {
     devices_.push_back(device);
-    places_.push_back({device.str(),
-                       static_cast<std::uint64_t>(room_.share * static_cast<double>(free_memory(device))),
-                       0});
+    add_place(free_memory(device));
   }
   return kFiles + 1 + index;
 }
@@ -99,11 +98,10 @@ bool TapeValues::takes(std::size_t place, std::uint64_t bytes) const {
 void TapeValues::refuse(std::size_t place, const char* takes) {
   const std::string most = amount(static_cast<double>(places_[place].room));
   why_ = place == kFiles
-             ? std::string("it ") + takes + " more than " + most + ", its share of what was free in " +
-                   room_.folder + " (give another --tape-folder, or a smaller --tape)"
-             : std::string("it ") + takes + " more than " + most +
-                   ", its share of the memory that was free (give a larger --keep-memory-percent, a "
-                   "smaller --tape, or a --tape-folder)";
+             ? "what was free in " + room_.folder + " (give another --tape-folder, or a smaller --tape)"
+             : "the memory that was free (give a larger --keep-memory-percent, a smaller --tape, or a "
+               "--tape-folder)";
+  why_ = std::string("it ") + takes + " more than " + most + ", its share of " + why_;
 }
 
 std::optional<TapeValue> TapeValues::copy(const c10::Storage& storage, std::size_t bytes) {

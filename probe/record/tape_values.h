@@ -54,9 +54,10 @@ class TapeValues {
  private:
   /// The host's memory is the first, files are the second, devices come behind.
   struct Place {
-    std::string name;
     std::uint64_t room = 0, held = 0;
   };
+  /// One of which so many bytes are free now.
+  void add_place(std::uint64_t free);
   std::size_t memory_of(at::Device device);
   bool takes(std::size_t place, std::uint64_t bytes) const;
   void refuse(std::size_t place, const char* takes);

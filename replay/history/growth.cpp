@@ -65,12 +65,13 @@ std::vector<double> column_of(const SeriesTable& table, std::size_t column,
   return series;
 }
 
-/// The column of the scalars; empty if there is none.
-std::vector<double> scalars_of(const SnapshotDoc& doc, const std::string& column) {
-  for (const SeriesTable& table : doc.history) {
-    const auto found = std::find(table.columns.begin(), table.columns.end(), column);
-    if (table.name == "scalars" && found != table.columns.end())
-      return column_of(table, static_cast<std::size_t>(found - table.columns.begin()), {});
+/// The column `name` of the table `table`; empty if there is none.
+std::vector<double> column_named(const SnapshotDoc& doc, const char* table, const std::string& name,
+                                 const std::vector<double>& measured = {}) {
+  for (const SeriesTable& t : doc.history) {
+    const auto found = std::find(t.columns.begin(), t.columns.end(), name);
+    if (t.name == table && found != t.columns.end())
+      return column_of(t, static_cast<std::size_t>(found - t.columns.begin()), measured);
   }
   return {};
 }
@@ -131,17 +132,6 @@ std::optional<Growth> leap(const std::vector<double>& all) {
   g.bits = std::log2(g.last) - std::log2(g.first);
   g.bits_per_step = g.bits / static_cast<double>(g.series.size() - 1);
   return g;
-}
-
-/// The column `name` of the table `table`; empty if there is none.
-std::vector<double> column_named(const SnapshotDoc& doc, const char* table, const std::string& name,
-                                 const std::vector<double>& measured) {
-  for (const SeriesTable& t : doc.history) {
-    const auto found = std::find(t.columns.begin(), t.columns.end(), name);
-    if (t.name == table && found != t.columns.end())
-      return column_of(t, static_cast<std::size_t>(found - t.columns.begin()), measured);
-  }
-  return {};
 }
 
 /// The update that made a layer leap, as its ratio to the weights before it tells: those before the first
@@ -211,7 +201,7 @@ bool more_than_evenly(const std::vector<double>& series) {
 
 std::vector<Growth> find_growth(const SnapshotDoc& doc, const LayerFilter& is_of_interest) {
   std::vector<RisingSeries> looked_at;
-  const std::vector<double> measured = scalars_of(doc, "measured");
+  const std::vector<double> measured = column_named(doc, "scalars", "measured");
   for (const SeriesTable& table : doc.history) {
     const bool scalars = table.name == "scalars";
     if (!scalars && !is_layer_table(table.name)) continue;
@@ -252,7 +242,8 @@ std::string weights_grew(const SnapshotDoc& doc) {
 }
 
 std::optional<RateJump> last_rate(const SnapshotDoc& doc) {
-  const std::vector<double> rates = scalars_of(doc, "lr"), steps = scalars_of(doc, "step");
+  const std::vector<double> rates = column_named(doc, "scalars", "lr"),
+                            steps = column_named(doc, "scalars", "step");
   if (steps.size() != rates.size()) return std::nullopt;
   for (std::size_t r = rates.size(); r-- > 0;)
     if (steps[r] < static_cast<double>(doc.step) && rates[r] > 0)
@@ -261,7 +252,8 @@ std::optional<RateJump> last_rate(const SnapshotDoc& doc) {
 }
 
 std::optional<RateJump> find_rate_jump(const SnapshotDoc& doc) {
-  const std::vector<double> rates = scalars_of(doc, "lr"), steps = scalars_of(doc, "step");
+  const std::vector<double> rates = column_named(doc, "scalars", "lr"),
+                            steps = column_named(doc, "scalars", "step");
   if (rates.size() <= kLastRates || steps.size() != rates.size()) return std::nullopt;
   const auto last = rates.end() - static_cast<std::ptrdiff_t>(kLastRates);
   RateJump jump;
