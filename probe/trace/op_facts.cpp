@@ -6,8 +6,10 @@
 namespace nanquest {
 namespace {
 
-/// Running statistics: the kernels of a batch norm write them although its schema doesn't say so.
+/// What kernels write although their schema doesn't say so: a batch norm its running statistics, a recurrent
+/// network of cuDNN the state that its dropout goes on from.
 bool writes_unsaid(std::string_view op, std::string_view argument) {
+  if (argument == "dropout_state") return is_one_of(op, {"aten::_cudnn_rnn", "aten::miopen_rnn"});
   return (argument == "running_mean" || argument == "running_var") &&
          is_one_of(op, {"aten::native_batch_norm", "aten::cudnn_batch_norm", "aten::miopen_batch_norm",
                         "aten::batch_norm_update_stats", "aten::batch_norm_gather_stats",

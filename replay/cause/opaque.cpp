@@ -6,6 +6,7 @@
 
 #include "probe/observe/op_traits.h"
 #include "probe/trace/culprit.h"
+#include "replay/trace/attention.h"
 #include "replay/trace/unseen.h"
 #include "replay/verdict/sentences.h"
 
@@ -27,6 +28,16 @@ std::string names_of(const std::map<std::string, int>& ops) {
     text += (text.empty() ? "" : ", ") + name + (count > 1 ? " (" + std::to_string(count) + ")" : "");
   }
   return text;
+}
+
+int count_of(const std::map<std::string, int>& names) {
+  int sum = 0;
+  for (const auto& [name, count] : names) sum += count;
+  return sum;
+}
+
+bool could_not_run(const Case& c, const RunResult& run, std::size_t op) {
+  return !run.ops[op].error.empty() && !(c.doc().ops[op].flags & kOpFailed);
 }
 
 }  // namespace
@@ -55,30 +66,38 @@ std::optional<Finding> opaque_finding(const Case& c) {
   return f;
 }
 
+std::int32_t first_failed(const Case& c) {
+  const RunResult& run = c.whole(Precision::as_recorded);
+  for (std::size_t i = 0; i < run.ops.size() && i < c.doc().ops.size(); ++i)
+    if (could_not_run(c, run, i)) return static_cast<std::int32_t>(i);
+  return kNone;
+}
+
 void add_opaque(const Case& c, Verdict& v) {
   const RunResult& run = c.whole(Precision::as_recorded);
-  std::map<std::string, int> substituted;
+  std::map<std::string, int> substituted, attention;
   int failed = 0;
-  std::int32_t first_failed = kNone;
   for (std::size_t i = 0; i < run.ops.size() && i < c.doc().ops.size(); ++i) {
-    const OpRow& op = c.doc().ops[i];
-    if (run.ops[i].substituted) ++substituted[op.name];
-    if (run.ops[i].error.empty() || (op.flags & kOpFailed)) continue;
-    ++failed;
-    if (first_failed == kNone) first_failed = static_cast<std::int32_t>(i);
+    const std::string& name = c.doc().ops[i].name;
+    if (run.ops[i].substituted) ++(trace::is_fused_attention(name) ? attention : substituted)[name];
+    failed += could_not_run(c, run, i);
   }
   if (!substituted.empty()) {
     v.evidence.push_back({"ops that can't be run again", names_of(substituted)});
-    v.not_tested.push_back(std::to_string(run.substituted) +
+    v.not_tested.push_back(std::to_string(count_of(substituted)) +
                            " ops can't be run again: their recorded outputs were used in every run (" +
                            names_of(substituted) + ")");
   }
-  if (first_failed != kNone)
-    v.not_tested.push_back("what comes after op " + std::to_string(first_failed) + ", " +
-                           c.doc().ops[static_cast<std::size_t>(first_failed)].name +
+  if (!attention.empty())
+    v.not_tested.push_back(
+        "the device's own fused attention where something before it was changed: the CPU computed "
+        "it by matrix products, and drew its dropout anew if it has one (" +
+        names_of(attention) + ")");
+  if (const std::int32_t first = first_failed(c); first != kNone)
+    v.not_tested.push_back("what comes after op " + std::to_string(first) + ", " + c.row(first)->name +
                            ": the replay had to stop there (" +
-                           run.ops[static_cast<std::size_t>(first_failed)].error + "; " +
-                           std::to_string(failed) + " ops could not be run in all)");
+                           run.ops[static_cast<std::size_t>(first)].error + "; " + std::to_string(failed) +
+                           " ops could not be run in all)");
 }
 
 void add_unseen(const Case& c, Verdict& v) {

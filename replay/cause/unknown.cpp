@@ -3,6 +3,7 @@
 
 #include "replay/case/values.h"
 #include "replay/cause/cause.h"
+#include "replay/cause/opaque.h"
 #include "replay/verdict/numbers.h"
 
 namespace nanquest {
@@ -29,6 +30,19 @@ Finding unknown_finding(const Case& c) {
     f.explanation =
         "The bad value came from outside the recorded ops" +
         (c.culprit().tensor_name.empty() ? std::string(".") : " (" + c.culprit().tensor_name + ").");
+    return f;
+  }
+  if (const std::int32_t stopped = first_failed(c); stopped != kNone && stopped <= c.op_index()) {
+    f.precision = false;
+    f.not_computed = true;
+    f.explanation =
+        c.op_text(c.op_index()) +
+        " is where harm was first seen, but the replay here could not get there: " + c.op_text(stopped) +
+        " (op " + std::to_string(stopped) + ") can't be run on this machine.";
+    f.advice =
+        "Replay the file where it was recorded: on such a device, with that version of PyTorch and the "
+        "libraries that the "
+        "program had loaded.";
     return f;
   }
   if (c.culprit().value != "silent" && c.healthy(c.whole(Precision::as_recorded))) {

@@ -72,6 +72,7 @@ std::vector<std::string> environment_differences(const SnapshotDoc& doc) {
     std::string line = key;
     line.append(": recorded ").append(recorded).append(", here ").append(value);
     if (key == "num_threads") line += " (set to the recorded number for the run)";
+    if (key == "deterministic_algorithms" && recorded == "true") line += " (set as recorded for the run)";
     differences.push_back(std::move(line));
   }
   // Whether a variable was set is not known of a file from which they may have been taken out.

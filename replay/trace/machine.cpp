@@ -88,6 +88,7 @@ Machine::Machine(const SnapshotDoc& doc, const TracePlan& plan, const DataSource
       source_(source),
       edit_(edit),
       precision_(precision_of_ops(plan.graph, precision, edit)),
+      first_changed_(precision == Precision::as_recorded ? edit.first_op(plan.graph) : OpId{0}),
       slots_(std::move(slots)) {
   slots_.set_edits(&edit.slot_edit);
 }
@@ -115,15 +116,6 @@ bool Machine::already_described(OpId id, bool isolated) const {
   return true;
 }
 
-bool Machine::belongs_elsewhere(OpId id) const {
-  const OpPlan& op = plan_of(id);
-  if (!op.on_device) return false;
-  const bool here = !slots_.device().is_cpu();  // on a device of that kind
-  if (op.noise && !here) return !follows_from_mask(get(doc_, id).name);
-  const auto key = c10::computeDispatchKey(std::nullopt, std::nullopt, slots_.device());
-  return op.handle && !op.handle->hasComputedKernelForDispatchKey(key);
-}
-
 StepOutcome Machine::step_in(OpId id, InputSlots& inputs, bool isolated) {
   StepOutcome out;
   const OpRow& row = get(doc_, id);
@@ -134,9 +126,9 @@ StepOutcome Machine::step_in(OpId id, InputSlots& inputs, bool isolated) {
     return out;
   }
   try {
-    const bool missing = !op.handle && !op.problem.empty();
-    if ((row.flags & (kOpHostWrite | kOpOpaque)) ||
-        ((missing || belongs_elsewhere(id)) && !row.host_data.empty())) {
+    const bool missing = !op.handle && !op.problem.empty(), elsewhere = belongs_elsewhere(id);
+    if (elsewhere && !missing && compute_here(id, p, inputs, isolated, out)) return out;
+    if ((row.flags & (kOpHostWrite | kOpOpaque)) || ((missing || elsewhere) && !row.host_data.empty())) {
       substitute(id, out, isolated);
       return out;
     }
@@ -153,14 +145,19 @@ StepOutcome Machine::step_in(OpId id, InputSlots& inputs, bool isolated) {
     }
     Call call{inputs, isolated, {}, {}, {}, {}};
     run_call(id, p, call);
-    isolated ? isolate(op, call, out) : keep(op, call);
-    out.ran = true;
+    take(op, call, isolated, out);
     return out;
   } catch (...) {
     out.failed = true;
     out.error = current_message();
   }
-  if (p == Precision::as_recorded) return out;
+  if (p == Precision::as_recorded) {
+    if (run_rounded(id, inputs, isolated, out)) {
+      out.failed = false;
+      out.error.clear();
+    }
+    return out;
+  }
   try {  // so that the run can go on
     Call call{inputs, isolated, {}, {}, {}, {}};
     run_call(id, Precision::as_recorded, call);

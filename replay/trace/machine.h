@@ -84,6 +84,13 @@ class Machine {
   bool already_described(OpId op, bool isolated) const;
   /// Nothing here can make what the op made on its device: it takes what was recorded.
   bool belongs_elsewhere(OpId op) const;
+  /// Computes what only a device has a kernel for, of ops that this run's change reaches or that nothing is
+  /// on record of; false if that can't be.
+  bool compute_here(OpId id, Precision p, InputSlots& inputs, bool isolated, StepOutcome& out);
+  /// Runs an op of a device in fp32 and rounds what it returns, as the CPU's kernels know fewer mixtures of
+  /// formats.
+  bool run_rounded(OpId id, InputSlots& inputs, bool isolated, StepOutcome& out);
+  void take(const OpPlan& op, Call& call, bool isolated, StepOutcome& out);
   StepOutcome step_in(OpId op, InputSlots& inputs, bool isolated);
   std::vector<at::Tensor> views(const std::vector<TensorId>& rows);
 
@@ -92,6 +99,7 @@ class Machine {
   DataSource source_;
   const TraceEdit& edit_;
   PerRow<OpRow, Precision> precision_;
+  OpId first_changed_;  ///< from here on values may differ from the recorded ones
   SlotStore slots_;
 };
 

@@ -80,10 +80,8 @@ c10::IValue Machine::argument(const OpPlan& op, const ArgPlan& arg, Precision p,
     case Kind::constant:
       if (arg.on_device && !slots_.device().is_cpu()) return slots_.device();
       break;
-    case Kind::tensor: {
-      at::Tensor tensor = tensor_of(arg.rows[0]);
-      return tensor.defined() ? c10::IValue(std::move(tensor)) : c10::IValue();
-    }
+    case Kind::tensor:
+      return tensor_of(arg.rows[0]);  // an undefined one as it is: many backward kernels refuse None
     case Kind::tensors: {
       c10::List<at::Tensor> list;
       for (const TensorId row : arg.rows) list.push_back(tensor_of(row));

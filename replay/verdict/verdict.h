@@ -43,8 +43,8 @@ struct Fix {
   bool minimal = false;
 };
 
-/// A step that one kind of device recorded and another replayed: how near its values came, in norm and
-/// largest magnitude.
+/// A step that another kind of device replayed than recorded it, or the same one with other bits (kernels
+/// that add in any order): how near its values came, in norm and largest magnitude.
 struct Elsewhere {
   std::string recorded_on, replayed_on;  ///< "cuda:0", "cpu"
   double bound = 0;                      ///< how far a value may be off, relative: the widest of the step
@@ -60,7 +60,7 @@ struct Reproduction {
   std::optional<std::int64_t>
       first_mismatch;                       ///< op index; elsewhere the first outside the bounds, if one is
   std::vector<std::string> differences;     ///< environment entries that differ from the recording's
-  std::optional<Elsewhere> elsewhere = {};  ///< nothing where both were devices of one kind
+  std::optional<Elsewhere> elsewhere = {};  ///< nothing where one kind of device gave the same bits
   std::int64_t failed_ops = 0;              ///< could not be run, and were not recorded
 
   /// On which basis the replay is taken for the recorded event.

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """What the attached probe costs a training: "name ratio goal ok|short spread", one line for each model and level.
 
-usage: attach_bench.py [--returning] [gpt2|resnet50|tiny|mlp ...]   (default: all)
+usage: attach_bench.py [--returning] [gpt2|resnet50|tiny|mlp ...]   (default: all; NANQUEST_BENCH_DEVICE=cuda: on a GPU)
 
 A process without the probe and one for each level stand ready with the same training; they take turns, a block of steps
 each, round after round; then all begin anew, as where its memory happens to lie makes one process a hundredth or two faster

@@ -2,33 +2,51 @@
 of them passed inside the probe's own functions around forward, backward and update (0 for other levels than guard).
 
 usage: attach_worker.py gpt2|resnet50|tiny|mlp [LEVEL RUN_DIR [ON_INCIDENT [TAPE]]]; with the probe if LEVEL is given, or, for the level "empty", with
-PyTorch's empty observer. The first line on stdout says that it is ready.
+PyTorch's empty observer. The first line on stdout says that it is ready. NANQUEST_BENCH_DEVICE names the device (cpu); elsewhere the two
+large models train under bf16 autocast on batches that a GPU is used for.
 """
+import os
 import sys
 import time
 
 import torch
 from torch import nn
 
+DEVICE = os.environ.get("NANQUEST_BENCH_DEVICE", "cpu")
+ON_CPU = DEVICE == "cpu"
+
+
+def in_bf16():
+    """Autocast, but for a CPU."""
+    return torch.autocast(DEVICE, torch.bfloat16, enabled=not ON_CPU)
+
 
 def gpt2():
-    """GPT-2 of 124 M parameters, one sequence of 512 tokens."""
+    """GPT-2 of 124 M parameters, one sequence of 512 tokens; on a GPU eight of 1024."""
     from transformers import GPT2Config, GPT2LMHeadModel
 
-    model = GPT2LMHeadModel(GPT2Config())
+    model = GPT2LMHeadModel(GPT2Config()).to(DEVICE)
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-5)
-    tokens = torch.randint(0, 50257, (1, 512))
-    return optimizer, lambda: model(input_ids=tokens, labels=tokens).loss
+    tokens = torch.randint(0, 50257, (1, 512) if ON_CPU else (8, 1024), device=DEVICE)
+
+    def loss():
+        with in_bf16():
+            return model(input_ids=tokens, labels=tokens).loss
+    return optimizer, loss
 
 
 def resnet50():
-    """ResNet-50, eight pictures of 224 × 224."""
+    """ResNet-50, eight pictures of 224 × 224; on a GPU 64."""
     from torchvision.models import resnet50 as make
 
-    model = make()
+    model, count = make().to(DEVICE), 8 if ON_CPU else 64
     optimizer = torch.optim.SGD(model.parameters(), lr=1e-3, momentum=0.9)
-    pictures, labels = torch.randn(8, 3, 224, 224), torch.randint(0, 1000, (8,))
-    return optimizer, lambda: nn.functional.cross_entropy(model(pictures), labels)
+    pictures, labels = torch.randn(count, 3, 224, 224, device=DEVICE), torch.randint(0, 1000, (count,), device=DEVICE)
+
+    def loss():
+        with in_bf16():
+            return nn.functional.cross_entropy(model(pictures), labels)
+    return optimizer, loss
 
 
 class Block(nn.Module):
@@ -55,23 +73,23 @@ class Transformer(nn.Module):
         self.norm, self.head = nn.LayerNorm(width), nn.Linear(width, 256)
 
     def forward(self, tokens):
-        return self.head(self.norm(self.blocks(self.tokens(tokens) + self.places(torch.arange(tokens.shape[1])))))
+        return self.head(self.norm(self.blocks(self.tokens(tokens) + self.places(torch.arange(tokens.shape[1], device=tokens.device)))))
 
 
 def tiny():
     """A transformer so small that launching its ops is most of a step: 1600 ops, nested ones included, in 4.4 ms."""
-    model = Transformer()
+    model = Transformer().to(DEVICE)
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
-    tokens, next_ones = torch.randint(0, 256, (4, 64)), torch.randint(0, 256, (4 * 64,))
+    tokens, next_ones = torch.randint(0, 256, (4, 64), device=DEVICE), torch.randint(0, 256, (4 * 64,), device=DEVICE)
     return optimizer, lambda: nn.functional.cross_entropy(model(tokens).flatten(0, 1), next_ones)
 
 
 def mlp():
     """Nothing but the launching of ops, as fast as PyTorch can: six layers of at most 32 numbers on one thread."""
     torch.set_num_threads(1)
-    model = nn.Sequential(nn.Linear(16, 32), nn.ReLU(), nn.Linear(32, 32), nn.ReLU(), nn.LayerNorm(32), nn.Linear(32, 4))
+    model = nn.Sequential(nn.Linear(16, 32), nn.ReLU(), nn.Linear(32, 32), nn.ReLU(), nn.LayerNorm(32), nn.Linear(32, 4)).to(DEVICE)
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
-    x, y = torch.randn(8, 16), torch.randint(0, 4, (8,))
+    x, y = torch.randn(8, 16, device=DEVICE), torch.randint(0, 4, (8,), device=DEVICE)
     return optimizer, lambda: nn.functional.cross_entropy(model(x), y)
 
 
@@ -117,6 +135,8 @@ def main():
             optimizer.zero_grad()
             loss_of().backward()
             optimizer.step()
+        if not ON_CPU:
+            torch.get_device_module(DEVICE).synchronize()
 
     steps(4)  # the first makes gradients and moments, the next ones find memory for all of it
     print("ready", flush=True)

@@ -100,6 +100,7 @@ def child(arguments):
         import nqdev
         nqdev.set_seed(7)
     torch.use_deterministic_algorithms(True, warn_only=True)
+    torch.utils.deterministic.fill_uninitialized_memory = False  # a launch for each new tensor, the probe's too
     if arguments.level != "alone":
         import nanquest
         if not nanquest.attach(arguments.run, arguments.level, watch_first=1000000 if arguments.level == "watch" else 0,
@@ -170,7 +171,7 @@ def healthy(arguments, table, kind, scratch):
         if repeats:
             same = same_bits(alone, seen)
             table.add(f"{name}, weights", "the same bits" if same else "OTHER BITS", same)
-        waits, launches = seen["waits"] - alone["waits"], seen["launches"] - alone["launches"]
+        waits, launches = (round(seen[what] - alone[what], 3) for what in ("waits", "launches"))
         table.add(f"{name}, waits more a step", f"{waits:.1f} (at most {WAITS[level]})", waits <= WAITS[level])
         most = LAUNCHES.get(level)
         table.add(f"{name}, launches more a step", f"{launches:.1f}" + (f" (at most {most})" if most else ""),

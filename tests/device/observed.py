@@ -41,6 +41,21 @@ class DeviceOnly(nn.Module):
         return self.layers(x)
 
 
+class Attends(nn.Module):
+    """Fused attention, and a softmax that takes fp16 and gives fp32: kernels that only devices have."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.qkv, self.last = nn.Linear(8, 16), nn.Linear(16, 48), nn.Linear(16, 2)
+
+    def forward(self, x):
+        x = self.first(x)
+        q, k, v = self.qkv(x).view(1, 4, 3, 2, 8).permute(2, 0, 3, 1, 4).unbind(0)
+        seen = torch.ops.aten._scaled_dot_product_efficient_attention(q, k, v, None, True, 0.0, True)[0]
+        x = x + seen.transpose(1, 2).reshape(4, 16)
+        return self.last(x * torch._softmax(x.half(), -1, True))
+
+
 class Rounded(nn.Module):
     """Rounds what goes through it to fp8, there and back, and leaves the gradient as it is."""
 
@@ -132,6 +147,7 @@ KINDS = {
     "silent": (lambda: Squares(True), lambda p: torch.optim.SGD(p, lr=1e-3), None),
     "saturates": (lambda: Squares(False), lambda p: torch.optim.SGD(p, lr=1e-3), None),
     "device_only": (DeviceOnly, lambda p: torch.optim.SGD(p, lr=1e-2), None),
+    "attends": (Attends, lambda p: torch.optim.AdamW(p, lr=1e-2), None),
     "two_devices": (TwoDevices, lambda p: torch.optim.AdamW(p, lr=1e-2), None),
     "side_stream": (SideStream, lambda p: torch.optim.AdamW(p, lr=1e-2), None),
     "offloaded": (Offloaded, lambda p: torch.optim.SGD(p, lr=1e-2, momentum=0.9), None),

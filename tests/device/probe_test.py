@@ -1,5 +1,6 @@
 """The probe on the test device: it finds there what it finds on a CPU, waits for nothing, and changes no bit."""
 
+import json
 import unittest
 
 from observed import BAD, COUNTED_FROM, ORDINARY, STEPS, Observed, train
@@ -33,6 +34,21 @@ class ProbeTest(Observed):
                 self.assertEqual(verdict["reproduction"]["opaque_ops"], 1, verdict["reproduction"])
                 self.assertEqual(verdict["reproduction"]["agreement"], "bit_for_bit")
                 self.assertEqual(verdict["reproduction"]["elsewhere"]["replayed_on"], "cpu")
+
+    def test_a_cpu_computes_fused_attention_where_something_before_it_is_changed(self):
+        for level in ("trace", "watch"):
+            with self.subTest(level):
+                run, [(weights, _)] = self.observed(level, "attends", "batch")
+                self.assert_same_bits(weights, train("attends", "batch")[0])
+                file = sorted(run.glob("incidents/*.r0.h5"))[0]
+                code, said, errors = self.replayed(file, here=True)
+                self.assertEqual((code, said["agreement"], said["failed_ops"], said["opaque_ops"]), (0, "bit_for_bit", 0, 0),
+                                 (said, errors))
+                verdict = self.verdict(run)  # as recorded what the device made stands in
+                self.assertEqual(verdict["cause"], "BAD_DATA", verdict["explanation"])
+                self.assertEqual(verdict["reproduction"]["opaque_ops"], 2, verdict["reproduction"])
+                self.assertTrue(verdict["fix"]["verified"], verdict["fix"])
+                self.assertEqual(len(verdict["blame"]["set"]), 1, verdict["blame"])
 
     def test_a_bad_update_is_found_in_the_step_that_made_it(self):
         for level in ("trace", "watch"):

@@ -1,0 +1,59 @@
+// Machine: ops that were recorded on a device, where it isn't: what a CPU can make of them.
+#include <algorithm>
+
+#include "probe/tensor/tensor_scan.h"
+#include "replay/trace/attention.h"
+#include "replay/trace/dtype_map.h"
+#include "replay/trace/machine_call.h"
+#include "replay/trace/operators.h"
+
+namespace nanquest::trace {
+
+bool Machine::belongs_elsewhere(OpId id) const {
+  const OpPlan& op = plan_of(id);
+  if (!op.on_device) return false;
+  const bool here = !slots_.device().is_cpu();  // on a device of that kind
+  if (op.noise && !here) return !follows_from_mask(get(doc_, id).name);
+  const auto key = c10::computeDispatchKey(std::nullopt, std::nullopt, slots_.device());
+  return op.handle && !op.handle->hasComputedKernelForDispatchKey(key);
+}
+
+void Machine::take(const OpPlan& op, Call& call, bool isolated, StepOutcome& out) {
+  isolated ? isolate(op, call, out) : keep(op, call);
+  out.ran = true;
+}
+
+bool Machine::compute_here(OpId id, Precision p, InputSlots& inputs, bool isolated, StepOutcome& out) try {
+  const OpRow& row = get(doc_, id);
+  if (!is_fused_attention(row.name) || (id < first_changed_ && !row.host_data.empty())) return false;
+  OpPlan op = plan_of(id);
+  op.noise = false;  // what it draws is drawn anew: in any precision
+  std::vector<const TensorRow*> outputs;
+  for (const TensorId output : op.outputs) outputs.push_back(output ? &slots_.row(output) : nullptr);
+  Call call{inputs, isolated, {}, {}, {}, {}};
+  for (const ArgPlan& arg : op.args) call.stack.push_back(argument(op, arg, p, call));
+  if (!compute_attention(row.name, op.handle->schema(), outputs, id.row() + 1, call.stack)) return false;
+  for (const c10::IValue& value : call.stack) call.returned.push_back(value.toTensor());
+  take(op, call, isolated, out);
+  return true;
+} catch (const std::exception&) {  // its recorded values are what is left
+  return false;
+}
+
+bool Machine::run_rounded(OpId id, InputSlots& inputs, bool isolated, StepOutcome& out) try {
+  const OpPlan& op = plan_of(id);
+  const bool writes = std::any_of(op.args.begin(), op.args.end(), [](const ArgPlan& a) { return a.written; });
+  if (!op.on_device || !slots_.device().is_cpu() || op.noise || writes) return false;
+  Call call{inputs, isolated, {}, {}, {}, {}};
+  run_call(id, Precision::fp32, call);
+  for (std::size_t k = 0; k < call.returned.size() && k < op.outputs.size(); ++k)
+    if (op.outputs[k] && is_float(call.returned[k].scalar_type()))
+      call.returned[k] = call.returned[k].to(scalar_type_of(slots_.row(op.outputs[k]).dtype));
+  take(op, call, isolated, out);
+  out.note = "ran in fp32, and was rounded: the CPU has no kernel for these formats";
+  return true;
+} catch (const std::exception&) {
+  return false;
+}
+
+}  // namespace nanquest::trace
