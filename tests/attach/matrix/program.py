@@ -74,6 +74,8 @@ def train(model_name, optimizer_name, precision, habit_names, steps, device):
 def main():
     torch.set_num_threads(1)
     result_file, steps, device, *specs = sys.argv[1:]
+    if device == "cuda":  # some of its kernels give other bits each time, and there would be nothing to compare with
+        torch.use_deterministic_algorithms(True, warn_only=True)
     if device == "nqdev":  # the accelerator made for tests; its streams run in an order that this seed tells
         sys.path.append(str(pathlib.Path(__file__).resolve().parents[2] / "device"))
         import nqdev

@@ -62,14 +62,15 @@ def memory_kib(pid):
 def finished(command, folder, combinations_in_it=1, **more):
     """(exit code or why it was ended, stdout, stderr) of a program within the limits of time and memory."""
     seconds = SECONDS + SECONDS_EACH * combinations_in_it
+    memory = MEMORY_KIB * (4 if "cuda" in map(str, command) else 1)  # CUDA's libraries alone are some 3 GiB
     with open(folder / "stdout", "w+") as out, open(folder / "stderr", "w+") as err:
         process = subprocess.Popen([str(c) for c in command], cwd=folder, stdout=out, stderr=err, env={**environment(), **more})
         deadline, why = time.monotonic() + seconds, None
         while process.poll() is None:
             if time.monotonic() > deadline:
                 why = f"took more than {seconds} s"
-            elif memory_kib(process.pid) > MEMORY_KIB:
-                why = f"took more than {MEMORY_KIB >> 20} GiB"
+            elif memory_kib(process.pid) > memory:
+                why = f"took more than {memory >> 20} GiB"
             if why:
                 process.kill()
                 process.wait()
