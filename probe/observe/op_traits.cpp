@@ -47,6 +47,7 @@ std::unique_ptr<OpTraits> make_traits(const c10::OperatorHandle& handle) {
         handle.hasKernelForDispatchKey(
             at::autocast::get_autocast_dispatch_key_from_device_type(traits->accelerator));
   }
+  traits->for_the_allocator = is_for_the_allocator(traits->name);
   traits->seeded = handle.hasTag(at::Tag::nondeterministic_seeded);
   traits->uninitialised = returns_uninitialised(traits->name);
   traits->collective = is_collective(traits->name);
@@ -94,6 +95,7 @@ CachedTraits& nearest(const void* key) {
 }  // namespace
 
 bool OpTraits::is_frontier() const {
+  if (for_the_allocator) return false;
   // Which backend a call goes to is not told to observers; a composite on a CPU is one on an accelerator but
   // for a handful of operators, and where they differ the one with a kernel of its own wins on its device
   // only.

@@ -28,6 +28,7 @@ struct OpTraits {
   c10::DeviceType accelerator = c10::kCPU;
   bool composite_cpu = false, composite_device = false;  ///< decomposes into other dispatched operators
   bool autocast_cpu = false, autocast_device = false;    ///< autocast wraps it
+  bool for_the_allocator = false;                        ///< no part of a computation (op_facts.h)
   bool seeded = false;                                   ///< draws from a generator
   bool uninitialised = false;                            ///< returns memory that nobody has written
   bool opaque = false;                                   ///< never run again: what it made is kept

@@ -44,6 +44,10 @@ bool overwrites_blindly(std::string_view op) {
                         "aten::resize_as_", "aten::_foreach_zero_", "aten::_foreach_copy_"});
 }
 
+bool is_for_the_allocator(std::string_view op) {
+  return op == "aten::record_stream";
+}
+
 bool changes_metadata_only(std::string_view op) {
   return is_one_of(op, {"aten::set_", "aten::set_data", "aten::requires_grad_", "aten::detach_"});
 }

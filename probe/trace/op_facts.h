@@ -32,6 +32,9 @@ ArgumentUse argument_use(std::string_view op, const DeclaredArgument& argument);
 /// there before does no harm and need not be known.
 bool overwrites_blindly(std::string_view op);
 
+/// It tells an allocator something, and neither reads nor changes a value: no part of a computation.
+bool is_for_the_allocator(std::string_view op);
+
 /// True if `op` only changes what a tensor looks at, or what is kept of it ("aten::set_", "aten::detach_"):
 /// whatever its schema says, no element is read or written.
 bool changes_metadata_only(std::string_view op);

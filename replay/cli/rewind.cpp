@@ -61,7 +61,15 @@ void print(const Check& c) {
                                 ? "step " + std::to_string(c.last)
                                 : "steps " + std::to_string(c.first) + " to " + std::to_string(c.last);
   const VerifyResult& r = c.result;
-  if (c.reached)
+  if (c.reached && c.agreement == Agreement::within_bounds)
+    std::printf(
+        "%s run again: the incident is reached within bounds (%lld of %lld outputs bit for bit, the others "
+        "at "
+        "most %.2g off; recorded on %s, replayed on %s; %.2f s)\n",
+        range.c_str(), static_cast<long long>(r.outputs_compared - r.mismatched),
+        static_cast<long long>(r.outputs_compared), r.distance, r.recorded_on.c_str(), r.replayed_on.c_str(),
+        r.seconds);
+  else if (c.reached)
     std::printf("%s run again: the incident is reached bit for bit (%lld outputs compared, %.2f s)\n",
                 range.c_str(), static_cast<long long>(r.outputs_compared), r.seconds);
   else if (c.agreement == Agreement::not_compared)
@@ -84,7 +92,8 @@ Result<Check> check(const Rewind& rewind, c10::Device device) {
   if (!verified) return verified.error();
   Check c{.result = *verified};
   c.agreement = reproduction_of(c.result).agreement();
-  c.reached = c.agreement == Agreement::bit_for_bit;
+  // Another device rounds otherwise; within bounds with the same NaN and Inf it is the same incident.
+  c.reached = c.agreement == Agreement::bit_for_bit || c.agreement == Agreement::within_bounds;
   c.first = rewind.step_of(0);
   c.last = rewind.steps().empty() ? c.first : rewind.steps().back().step;
   if (c.result.first_mismatch != kNone) {

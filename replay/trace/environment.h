@@ -4,6 +4,7 @@
 #include <ATen/core/Tensor.h>
 #include <ATen/core/grad_mode.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
+#include <c10/util/Exception.h>
 
 #include <string>
 #include <vector>
@@ -13,8 +14,8 @@
 namespace nanquest::trace {
 
 /// While it lives: autograd and autocast are off, ATen uses the recorded number of threads (and the recorded
-/// switch for deterministic algorithms). Its end puts these and the default CPU generator back. One at a
-/// time, on the calling thread.
+/// switch for deterministic algorithms), and says no warnings, which are the program's. Its end puts these
+/// and the default CPU generator back. One at a time, on the calling thread.
 class RunScope {
  public:
   explicit RunScope(const SnapshotDoc& doc);
@@ -23,6 +24,12 @@ class RunScope {
   RunScope& operator=(const RunScope&) = delete;
 
  private:
+  struct Silent : c10::WarningHandler {
+    void process(const c10::Warning&) override {}
+  };
+
+  Silent silent_;
+  c10::WarningUtils::WarningHandlerGuard no_warnings_{&silent_};
   at::NoGradGuard no_grad_;
   c10::impl::ExcludeDispatchKeyGuard no_autocast_;
   at::Tensor generator_;

@@ -4,7 +4,7 @@ import unittest
 
 from observed import Observed, train
 
-PLACES = ("two_devices", "side_stream", "offloaded")
+PLACES = ("two_devices", "side_stream", "offloaded", "offloaded_pinned")
 
 
 class PlacesTest(Observed):
@@ -21,6 +21,7 @@ class PlacesTest(Observed):
                     self.assert_same_bits(weights, train(kind, "batch")[0])
                     verdict = self.verdict(run)
                     self.assertEqual(verdict["cause"], "BAD_DATA", verdict["explanation"])
+                    self.assertTrue(verdict["fix"] and verdict["fix"]["verified"], (verdict["counterfactuals"], verdict["not_tested"]))
 
 
 if __name__ == "__main__":
