@@ -1,5 +1,6 @@
 #include "probe/observe/observer.h"
 
+#include <ATen/SavedTensorHooks.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/record_function.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
@@ -11,6 +12,7 @@
 #include <vector>
 
 #include "probe/base/pooled.h"
+#include "probe/observe/hook_ops.h"
 #include "probe/observe/node_names.h"
 #include "probe/observe/passes_through.h"
 
@@ -33,7 +35,8 @@ constexpr int kMaxNesting = 96;
 struct ThreadState {
   int depth, evaluating_count, node_count;
   bool busy;
-  OpFrame* in_place;                        // of the recorded op, if it is one that overwrites what it reads
+  bool saves;         // the recorded op began with grad mode on: autograd may save for it
+  OpFrame* in_place;  // of the recorded op, if it is one that overwrites what it reads
   const NodeName* evaluating[kMaxNesting];  // "autograd::engine::evaluate_function: X"
   Node nodes[kMaxNesting];
 };
@@ -51,7 +54,8 @@ struct Context final : at::ObserverContext, Pooled<Context> {
   explicit Context(Kind k) : kind(k) {}
   Kind kind;
   const OpTraits* traits = nullptr;
-  std::unique_ptr<OpFrame> frame;
+  std::unique_ptr<OpFrame>
+      frame;  ///< null: an op of a hook, told when the op that it was called in has ended
 };
 
 constexpr char kEvaluate[] = "autograd::engine::evaluate_function: ";
@@ -92,7 +96,30 @@ std::unique_ptr<at::ObserverContext> start_saved_copy(const at::RecordFunction& 
   return context;
 }
 
+/// Autograd gives what it saves to hooks (torch.autograd.graph.saved_tensors_hooks, save_on_cpu) from inside
+/// of the op: with grad mode off, and itself not handed on to a kernel yet.
+bool in_pack_hook(const ThreadState& s) {
+  return s.depth == 1 && s.saves && !at::GradMode::is_enabled() &&
+         !c10::impl::tls_local_dispatch_key_set().excluded_.has_any(c10::autograd_dispatch_keyset) &&
+         at::SavedTensorDefaultHooks::get_hooks().has_value();
+}
+
+/// What a hook computes of the op's own result can be told only when that is known. One that draws numbers is
+/// not told: the generator has gone on by then.
+std::unique_ptr<at::ObserverContext> start_hook_op(const at::RecordFunction& fn, ThreadState& s) {
+  const OpTraits* traits = traits_of(fn);
+  if (!traits || !traits->is_frontier() || traits->seeded) return nullptr;
+  const auto arguments = arguments_of(fn, *traits);
+  if (arguments.size() < traits->argument_written.size() || passes_through(arguments)) return nullptr;
+  auto context = std::make_unique<Context>(Kind::op);
+  context->traits = traits;
+  hook_op_began(*traits, arguments);
+  ++s.depth;
+  return context;
+}
+
 std::unique_ptr<at::ObserverContext> start_op(const at::RecordFunction& fn, OpSink& sink, ThreadState& s) {
+  if (in_pack_hook(s)) return start_hook_op(fn, s);
   if (s.depth > 0) return s.depth == 1 && s.in_place ? start_saved_copy(fn, sink, s) : nullptr;
   const OpTraits* traits = traits_of(fn);
   if (!traits) {
@@ -113,7 +140,8 @@ std::unique_ptr<at::ObserverContext> start_op(const at::RecordFunction& fn, OpSi
   }
   if (!context->frame) return nullptr;
   ++s.depth;
-  s.in_place = traits->in_place && at::GradMode::is_enabled() ? context->frame.get() : nullptr;
+  s.saves = at::GradMode::is_enabled();
+  s.in_place = traits->in_place && s.saves ? context->frame.get() : nullptr;
   return context;
 }
 
@@ -138,17 +166,27 @@ std::unique_ptr<at::ObserverContext> on_start(const at::RecordFunction& fn) {
   return nullptr;
 }
 
+/// What an op returned, of all that the interpreter has on its stack.
+c10::ArrayRef<const c10::IValue> returns_of(const at::RecordFunction& fn, const OpTraits& traits) {
+  const std::vector<c10::IValue>& outputs = fn.outputs();
+  const std::size_t wanted = traits.returns.size();
+  const c10::ArrayRef<const c10::IValue> all(outputs.data(), outputs.size());
+  return outputs.size() >= wanted ? all.slice(outputs.size() - wanted, wanted) : all.slice(0, 0);
+}
+
 void end_op(const at::RecordFunction& fn, Context& context, ThreadState& s) {
-  if (--s.depth == 0) s.in_place = nullptr;
+  --s.depth;
+  if (!context.frame) {
+    hook_op_ended(returns_of(fn, *context.traits));
+    return;
+  }
+  if (s.depth == 0) s.in_place = nullptr;
   OpSink* sink = active_sink.load(std::memory_order_acquire);
-  if (!sink) return;
+  if (!sink) return forget_hook_ops();
   try {
-    const std::vector<c10::IValue>& outputs = fn.outputs();
-    const std::size_t wanted = context.traits->returns.size();
-    const c10::ArrayRef<const c10::IValue> all(outputs.data(), outputs.size());
     const BusyGuard busy;
-    sink->on_end(*context.traits, *context.frame,
-                 outputs.size() >= wanted ? all.slice(outputs.size() - wanted, wanted) : all.slice(0, 0));
+    sink->on_end(*context.traits, *context.frame, returns_of(fn, *context.traits));
+    if (s.depth == 0) tell_hook_ops(*sink);
   } catch (const std::exception& e) {
     sink->on_error(e.what());
   } catch (...) {
@@ -280,7 +318,7 @@ void open_region(const OpTraits& op, c10::ArrayRef<const c10::IValue> inputs) {
       sink->on_error("unknown exception");
     }
   }
-  if (frame) ++s.depth;
+  if (frame) ++s.depth, s.saves = false;
   regions().push_back({&op, std::move(frame)});
 }
 

@@ -49,6 +49,15 @@ void inner_memory(const at::Tensor& t, std::vector<at::Tensor>& out) {
     out.insert(out.end(), {t.ccol_indices(), t.row_indices(), t.values()});
 }
 
+/// A copy from a device to the host that the host doesn't wait for.
+bool arrives_later(const OpTraits& op, c10::ArrayRef<const c10::IValue> inputs) {
+  if (op.accelerator == c10::kCPU || (!op.moves && op.name != "aten::_to_copy")) return false;
+  const c10::IValue& source = inputs[op.moves ? 1 : 0];
+  const c10::IValue& at_once = inputs[op.moves ? 2 : 5];
+  return source.isTensor() && source.toTensor().defined() && !source.toTensor().is_cpu() &&
+         at_once.isBool() && at_once.toBool();
+}
+
 constexpr char kEndOfBackward[] = "end of the backward pass";
 
 bool same_op(const OpRecord& a, const Words& words_a, const OpRecord& b, const Words& words_b) {
@@ -187,6 +196,7 @@ std::unique_ptr<Recorder::Frame> Recorder::add_op(const OpTraits& op,
     record.node_length = sizeof(kEndOfBackward) - 1;
   }
   record.opaque = op.opaque;
+  frame->arrives_later = arrives_later(op, inputs);
   step.talks = step.talks || op.collective;
   if (op.seeded) {
     record::GeneratorState state = record::state_of(inputs);
@@ -304,7 +314,7 @@ void Recorder::record_output(const OpTraits& op, Frame& frame, ReturnKind kind, 
   if (frame.watched) frame.watched->made.returned.push_back(fresh ? t : at::Tensor());
   if (fresh && op.collective && into_ == current_)
     keep_later(frame, t, slot, token, /*argument=*/false);
-  else if (fresh && frame.watched)
+  else if (fresh && frame.watched && !(frame.arrives_later && t.is_cpu()))
     step.watch->wrote(op, *frame.watched, t, slot, token, static_cast<int>(record.outputs) - 1);
   if (fresh) ++record.fresh;
   // Memory that an argument got during the op is written once.
@@ -336,8 +346,11 @@ void Recorder::record_written(const OpTraits& op, Frame& frame, const at::Tensor
   if (op.collective && into_ == current_) {
     keep_later(frame, t, slot, token, /*argument=*/true);
   } else {
+    // Nobody can tell a late arrival from what others write there.
+    if (frame.arrives_later && t.is_cpu()) written.shared = false;
     if (written.shared) written.shared_hash = hash_of_storage(t.storage());
-    if (frame.watched) step.watch->wrote(op, *frame.watched, t, slot, token, -1);
+    if (frame.watched && !(frame.arrives_later && t.is_cpu()))
+      step.watch->wrote(op, *frame.watched, t, slot, token, -1);
   }
   ++step.ops[frame.op].written;
 }

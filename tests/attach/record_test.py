@@ -67,6 +67,19 @@ class RecordTest(AttachTest):
         for file in self.recordings("inside"):
             self.assert_bit_exact(file)
 
+    def test_what_hooks_of_saved_tensors_compute_is_on_record(self):
+        """So a change before it reaches the backward pass, and a fix can be tried."""
+        self.assert_exit(self.plain(PROGRAMS / "offloaded.py", "plain.pt"))
+        plain = (self.scratch / "plain.pt").read_bytes()
+        for level in ("trace", "watch"):
+            with self.subTest(level):
+                self.assert_exit(self.observed(PROGRAMS / "offloaded.py", "plain.pt", run_dir=level, options=("--level", level)))
+                self.assertEqual((self.scratch / "plain.pt").read_bytes(), plain)
+                self.assert_bit_exact(self.incidents(level)[0])
+                verdict = self.replay("diagnose", self.incidents(level)[0])
+                self.assertEqual(verdict["cause"], "BAD_DATA", verdict)
+                self.assertTrue(verdict["fix"] and verdict["fix"]["verified"], verdict["counterfactuals"])
+
     def test_what_is_added_between_steps_gets_its_name(self):
         import h5py
 

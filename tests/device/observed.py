@@ -122,17 +122,20 @@ class SideStream(nn.Module):
 
 
 class Offloaded(nn.Module):
-    """What the backward pass needs waits in the host's memory."""
+    """What the backward pass needs waits in the host's memory; in pinned memory as PyTorch itself does it."""
 
-    def __init__(self):
+    def __init__(self, pinned=False):
         super().__init__()
-        self.layers = mlp()
+        self.layers, self.pinned = mlp(), pinned
 
     def forward(self, x):
         def unpack(packed):
             device, value = packed
             return value.to(device, non_blocking=True)
 
+        if self.pinned:
+            with torch.autograd.graph.save_on_cpu(pin_memory=True, device_type="nqdev"):
+                return self.layers(x)
         with torch.autograd.graph.saved_tensors_hooks(lambda t: (t.device, t.to("cpu")), unpack):
             return self.layers(x)
 
@@ -151,6 +154,7 @@ KINDS = {
     "two_devices": (TwoDevices, lambda p: torch.optim.AdamW(p, lr=1e-2), None),
     "side_stream": (SideStream, lambda p: torch.optim.AdamW(p, lr=1e-2), None),
     "offloaded": (Offloaded, lambda p: torch.optim.SGD(p, lr=1e-2, momentum=0.9), None),
+    "offloaded_pinned": (lambda: Offloaded(True), lambda p: torch.optim.SGD(p, lr=1e-2, momentum=0.9), None),
     "moved": (mlp, lambda p: torch.optim.AdamW(p, lr=1e-2, fused=True), None),
 }
 
