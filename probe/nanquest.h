@@ -77,6 +77,9 @@ struct ProbeOptions {
   /// A folder: values of 1 MB and more are in files there instead, which have no name and are gone with the
   /// process, and may take as much of what is free on that disk. "": in memory.
   std::string tape_folder = {};
+  /// Snapshots hold frozen weights that were mapped from a file (safetensors) too, not only that file's name,
+  /// range and hash: they are as much larger and need no other file.
+  bool embed_weights = false;
   bool resume = false;  ///< continue the run that is in the directory
   std::int32_t rank = 0, world_size = 1;
   /// Of processes that make every step together: gives the least of what all of them give, once all have.
