@@ -60,6 +60,13 @@ enum class Level : std::uint8_t {
           ///< too
 };
 
+/// What snapshots hold of weights that are, byte for byte, in the file that their memory was mapped from
+/// (safetensors), and do not train.
+enum class FrozenWeights : std::uint8_t {
+  reference,  ///< that file's path, the range, and the hash of its bytes
+  embed,      ///< the weights: a file as much larger that needs no other
+};
+
 struct ProbeOptions {
   std::string run_dir = "nanquest-run";
   Level level = Level::guard;
@@ -77,9 +84,7 @@ struct ProbeOptions {
   /// A folder: values of 1 MB and more are in files there instead, which have no name and are gone with the
   /// process, and may take as much of what is free on that disk. "": in memory.
   std::string tape_folder = {};
-  /// Snapshots hold frozen weights that were mapped from a file (safetensors) too, not only that file's name,
-  /// range and hash: they are as much larger and need no other file.
-  bool embed_weights = false;
+  FrozenWeights frozen_weights = FrozenWeights::reference;
   bool resume = false;  ///< continue the run that is in the directory
   std::int32_t rank = 0, world_size = 1;
   /// Of processes that make every step together: gives the least of what all of them give, once all have.

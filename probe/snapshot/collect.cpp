@@ -231,8 +231,15 @@ class Collecting {
     for (const auto& [name, source] : files_) {
       if (!is_snapshot(name)) continue;
       const SnapshotReader copied = must(SnapshotReader::open((part / name).string()));
+      std::set<std::string> others;
+      for (const FileReference& reference : copied.references()) others.insert(reference.file);
+      for (const std::string& file : others)
+        note(name + " needs " + file +
+             " beside it, for frozen weights (nanquest-replay embed makes a copy that does not)");
       for (const TensorInfo& tensor : must(copied.tensors()))
-        if (const auto data = copied.read_tensor(tensor.path); !data)
+        if (tensor.elsewhere)
+          continue;  // the file of another machine is not here
+        else if (const auto data = copied.read_tensor(tensor.path); !data)
           refuse(data.error().code,
                  source.string() + ": " + tensor.path + " is damaged (its checksum is another)",
                  "copy it again from where it was written, or leave it out");

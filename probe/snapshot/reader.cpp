@@ -178,6 +178,10 @@ std::vector<FileReference> SnapshotReader::references() const {
   return out;
 }
 
+Result<std::string> SnapshotReader::where(const FileReference& reference) const {
+  return impl_->others.where(reference);
+}
+
 Result<std::vector<TensorInfo>> SnapshotReader::tensors() const {
   std::vector<TensorInfo> out;
   for (const auto& [path, d] : impl_->file.datasets())

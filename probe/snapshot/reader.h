@@ -57,6 +57,8 @@ class SnapshotReader {
 
   /// Tensors that lie in other files, sorted by path. They are among `tensors` and read like all others.
   std::vector<FileReference> references() const;
+  /// Where the other file is found, of the size that it had; else the error that `read_tensor` would give.
+  Result<std::string> where(const FileReference& reference) const;
 
   /// True if the file holds a tensor at `path`, or says where it lies.
   bool has_tensor(const std::string& path) const;

@@ -20,7 +20,7 @@ namespace fs = std::filesystem;
 
 constexpr std::size_t kMostRank = 8;
 const char* const kWayOut =
-    "put the file back as it was, or name the folder of the model: --weights DIR; nanquest-replay embed "
+    "put the file back as it was, or name the folder of the model: --model DIR; nanquest-replay embed "
     "makes a copy that needs no other file";
 
 /// A regular file, opened, and its size; else none, with errno set. Nothing waits for a pipe.
@@ -94,7 +94,7 @@ Result<const ReferencedFiles::Opened*> ReferencedFiles::open(const FileReference
     return &files_.emplace(place.file, Opened{path, std::move(file)}).first->second;
   };
   std::uint64_t size = 0;
-  const char* const folder = std::getenv(kWeightsVariable);
+  const char* const folder = std::getenv(kModelVariable);
   const bool elsewhere = folder != nullptr && *folder != '\0';
   if (elsewhere)
     // Whichever file of the size it is, if the bytes are those.
@@ -123,6 +123,12 @@ Result<const ReferencedFiles::Opened*> ReferencedFiles::open(const FileReference
                place.file + ": can't be opened (" + std::strerror(why) + "), and frozen weights of " +
                    snapshot_ + " are kept in it" + also,
                kWayOut};
+}
+
+Result<std::string> ReferencedFiles::where(const FileReference& reference) {
+  const auto opened = open(reference);
+  if (!opened) return opened.error();
+  return (*opened)->path;
 }
 
 Status ReferencedFiles::read(const FileReference& reference, std::uint64_t first, std::uint64_t count,

@@ -18,8 +18,8 @@
 namespace nanquest {
 
 /// The environment variable that names a folder (or a file) in which such files are looked for first: where
-/// the model lies now. `--weights` of the programs sets it.
-inline constexpr const char* kWeightsVariable = "NANQUEST_WEIGHTS";
+/// the model lies now. `--model` of the programs sets it.
+inline constexpr const char* kModelVariable = "NANQUEST_MODEL";
 
 /// A range of a file.
 struct FilePlace {
@@ -53,6 +53,8 @@ class ReferencedFiles {
   /// Elements [first, first + count) into `out`. `bad_file` names the file and the way out if it is not there
   /// or of another size; their bytes are not looked at.
   Status read(const FileReference& reference, std::uint64_t first, std::uint64_t count, std::byte* out);
+  /// The path under which its file was found, of the size that it had; errors as `read`.
+  Result<std::string> where(const FileReference& reference);
   /// What to say of a tensor whose bytes have another hash.
   Error changed(const FileReference& reference) const;
 

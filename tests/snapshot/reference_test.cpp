@@ -50,7 +50,7 @@ FileReference reference_to(const std::string& file, const std::vector<std::byte>
 class References : public ::testing::Test {
  protected:
   References() { fs::create_directories(dir_ / "model"), write_file(weights_, bytes_), write(); }
-  ~References() override { ::unsetenv(kWeightsVariable); }
+  ~References() override { ::unsetenv(kModelVariable); }
 
   void write(const std::string& to = "") {
     auto writer = SnapshotWriter::create(to.empty() ? snapshot_ : to);
@@ -83,7 +83,7 @@ class References : public ::testing::Test {
     ASSERT_FALSE(got);
     EXPECT_EQ(got.error().code, ErrorCode::bad_file);
     EXPECT_EQ(got.error().text().find('\n'), std::string::npos);
-    for (const std::string& part : {weights_, what, std::string("--weights DIR"), snapshot_})
+    for (const std::string& part : {weights_, what, std::string("--model DIR"), snapshot_})
       EXPECT_NE(got.error().text().find(part), std::string::npos) << part << " in " << got.error().text();
   }
 
@@ -154,7 +154,7 @@ TEST_F(References, APipeOfThatNameIsNotWaitedFor) {
 TEST_F(References, FolderOfTheModelMayBeNamed) {
   const std::string folder = dir_ / "elsewhere";
   fs::create_directories(folder);
-  ::setenv(kWeightsVariable, folder.c_str(), 1);
+  ::setenv(kModelVariable, folder.c_str(), 1);
   expect_weight(read());  // not there, but where it was
   fs::rename(weights_, folder + "/model.safetensors");
   expect_weight(read());
