@@ -42,6 +42,7 @@
 #include "probe/observe/nvtx.h"
 #include "probe/observe/observer_pause.h"
 #include "probe/observe/step_scope.h"
+#include "probe/record/file_sources.h"
 #include "probe/snapshot/atomic_file.h"
 #include "probe/snapshot/model.h"
 #include "probe/snapshot/run_claim.h"
@@ -61,7 +62,7 @@ enum class Level : std::uint8_t {
 };
 
 /// What snapshots hold of weights that are, byte for byte, in the file that their memory was mapped from
-/// (safetensors), and do not train.
+/// (safetensors), or that they were copied to a device from (`came_from`), and do not train.
 enum class FrozenWeights : std::uint8_t {
   reference,  ///< that file's path, the range, and the hash of its bytes
   embed,      ///< the weights: a file as much larger that needs no other

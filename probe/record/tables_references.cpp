@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "probe/record/file_sources.h"
 #include "probe/record/tables.h"
 #include "probe/snapshot/file_mapping.h"
 #include "probe/tensor/tensor_scan.h"
@@ -40,13 +41,12 @@ void StepTables::refer_to_files() {
     if (source == sources.end()) return false;
     const auto [slot, offset] = source->second;
     if (trained[slot] || !may_lie_elsewhere(recording.doc.slots[slot].origin)) return false;
-    // Of the memory itself, not of a copy that the recorder made of it.
+    // Of the memory itself, or of what it was copied from; `tensor` may be a copy that the recorder made.
     const auto storage = step_.slots[slot].storage.lock();
     const auto type = dtype_of(tensor.scalar_type());
-    if (!storage || !storage->device().is_cpu() || !storage->data() || !type || !tensor.is_contiguous())
-      return false;
-    const auto place =
-        mappings.find(static_cast<const std::byte*>(storage->data()) + offset, tensor.nbytes());
+    const std::byte* const memory = storage ? record::memory_behind(*storage) : nullptr;
+    if (memory == nullptr || !type || !tensor.is_contiguous()) return false;
+    const auto place = mappings.find(memory + offset, tensor.nbytes());
     const auto hash = place ? hash_if_same(*place, tensor.const_data_ptr(), tensor.nbytes()) : std::nullopt;
     if (!hash) return false;
     FileReference reference;

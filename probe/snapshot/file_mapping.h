@@ -1,9 +1,5 @@
 /// Which memory of this process is a file: what mmap put there, privately, and nobody has written to since.
 ///
-///     const FileMappings mappings = FileMappings::now();
-///     if (const auto place = mappings.find(w.data(), bytes))
-///       if (const auto hash = hash_if_same(*place, w.data(), bytes)) …   // the file has these very bytes
-///
 /// Shared mappings are passed over: who maps a file to be written through, or as data, shares it; weights are
 /// mapped privately by every library that maps them. So are
 /// programs and libraries passed over.

@@ -1,5 +1,5 @@
-"""Incidents of a LoRA fine-tune refer to the model's file for what does not train: how large they are, what they say to h5py and safetensors, and
-what becomes of a replay when that file moves, changes or goes."""
+"""Incidents of fine-tunes refer to the model's file for what does not train, those of nanquest-trainer and of programs in Python: how large they are,
+what they say to h5py and safetensors, and what becomes of a replay when that file moves, changes or goes."""
 
 import json
 import pathlib
@@ -8,7 +8,7 @@ import subprocess
 import time
 import unittest
 
-from attached import BIN, importable, main
+from attached import BIN, PROGRAMS, importable, main
 from finetuned import TRAINER, FinetuneTest
 
 WEIGHTS = pathlib.Path("llama/model.safetensors")
@@ -17,6 +17,14 @@ LORA = ("--lora", "--batch-size", 8, "--steps", 36, "--lr", 1e-3, "--amp-dtype",
 
 @unittest.skipUnless(importable("transformers"), "transformers is not installed")
 class FinetuneReferenceTest(FinetuneTest):
+    def attached_incident(self, *options):
+        """Of a program in Python whose step 3 is bad."""
+        if not WEIGHTS.exists():
+            self.sample()
+        self.clear("run")
+        self.assert_exit(self.observed(PROGRAMS / "frozen.py", "llama", "after.safetensors", options=options))
+        return self.incidents()[0]
+
     def incident(self, *options, run="run"):
         """Of a fine-tune that overflows on one sample."""
         if not WEIGHTS.exists():
@@ -79,6 +87,22 @@ class FinetuneReferenceTest(FinetuneTest):
         one, other = (self.replay("diagnose", file) for file in (snapshot, whole))
         for name in ("cause", "culprit", "precision", "fix"):
             self.assertEqual(one[name], other[name])
+
+    def test_frozen_weights_of_a_python_program(self):
+        import safetensors.numpy
+        for level in ("trace", "watch"):
+            with self.subTest(level):
+                snapshot, whole = (self.attached_incident("--level", level, *more).rename(f"{level}{len(more)}.h5")
+                                   for more in ((), ("--frozen-weights", "embed")))
+                self.assertLess(snapshot.stat().st_size, whole.stat().st_size - 0.9 * WEIGHTS.stat().st_size)
+                [elsewhere] = self.replay("info", snapshot)["elsewhere"]
+                self.assertEqual(elsewhere["file"], str(WEIGHTS.resolve()))
+                self.assertGreater(elsewhere["bytes"], 0.9 * WEIGHTS.stat().st_size)
+                for file in (snapshot, whole):
+                    self.assert_bit_exact(file)
+                before, after = (safetensors.numpy.load_file(file) for file in (WEIGHTS, "after.safetensors"))
+                for name, tensor in after.items():
+                    self.assertTrue((tensor == before[name]).all(), name)
 
     def test_the_model_moves_changes_and_goes(self):
         snapshot = self.incident()
