@@ -226,6 +226,9 @@ Result<TensorData> SnapshotReader::read_range(const std::string& path, std::uint
                  impl_->path + ": " + path + " has " + std::to_string(d.bytes) + " bytes, the limit is " +
                      std::to_string(impl_->limits.max_tensor_bytes),
                  ""};
+  // A forger may claim any size: the other file has to have it before memory is taken.
+  if (d.reference)
+    if (const auto there = impl_->others.where(*d.reference); !there) return there.error();
   TensorData out{d.dtype, {static_cast<std::int64_t>(count)}, {}};
   out.bytes.resize(bytes);
   const Status read = d.reference ? impl_->others.read(*d.reference, first, count, out.bytes.data())
