@@ -60,8 +60,9 @@ std::map<std::string, Needed> needed_files(const SnapshotReader& reader) {
 
 void print_needed(const SnapshotReader& reader) {
   for (const auto& [file, needed] : needed_files(reader)) {
-    std::printf("elsewhere   %s of frozen weights (%zu tensors) are in %s\n", size_text(needed.bytes).c_str(),
-                needed.tensors, file.c_str());
+    std::printf("elsewhere   %s of frozen weights (%zu tensor%s) are in %s\n",
+                size_text(needed.bytes).c_str(), needed.tensors, needed.tensors == 1 ? "" : "s",
+                file.c_str());
     if (!needed.where)
       std::printf("            %s\n", needed.where.error().text().c_str());
     else if (*needed.where != file)
