@@ -42,6 +42,7 @@
 #include "probe/observe/nvtx.h"
 #include "probe/observe/observer_pause.h"
 #include "probe/observe/step_scope.h"
+#include "probe/record/file_sources.h"
 #include "probe/snapshot/atomic_file.h"
 #include "probe/snapshot/model.h"
 #include "probe/snapshot/run_claim.h"
@@ -58,6 +59,13 @@ enum class Level : std::uint8_t {
   trace,  ///< every step's operations are recorded as they run: for steps that can't be run again alike
   watch,  ///< and every value that they write is looked at: damage that reaches neither loss nor gradients
           ///< too
+};
+
+/// What snapshots hold of weights that are, byte for byte, in the file that their memory was mapped from
+/// (safetensors), or that they were copied to a device from (`came_from`), and do not train.
+enum class FrozenWeights : std::uint8_t {
+  reference,  ///< that file's path, the range, and the hash of its bytes
+  embed,      ///< the weights: a file as much larger that needs no other
 };
 
 struct ProbeOptions {
@@ -77,6 +85,7 @@ struct ProbeOptions {
   /// A folder: values of 1 MB and more are in files there instead, which have no name and are gone with the
   /// process, and may take as much of what is free on that disk. "": in memory.
   std::string tape_folder = {};
+  FrozenWeights frozen_weights = FrozenWeights::reference;
   bool resume = false;  ///< continue the run that is in the directory
   std::int32_t rank = 0, world_size = 1;
   /// Of processes that make every step together: gives the least of what all of them give, once all have.

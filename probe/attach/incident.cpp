@@ -54,13 +54,15 @@ Status AttachSession::write_round(record::Step& step, const RoundFacts& facts, G
     told.left_to = seat.line;
     if (!seat.whole) return {};
   }
+  const bool embeds = options_.probe.frozen_weights == FrozenWeights::embed;
+  if (!embeds) tables.refer_to_files();
   std::unique_ptr<record::Step> held;
   std::string complaint;
   const auto tables_of = [&](record::Step& whole) {
     StepNames names_there;
     return rounds_->tables(whole, names_, batch_, results(), names_there);
   };
-  tables.recording.tape = tape_so_far(rounds_->recorder(), held, tables_of, complaint);
+  tables.recording.tape = tape_so_far(rounds_->recorder(), held, tables_of, embeds, complaint);
   told.no_tape = one_line(complaint);
   std::uint64_t bytes = 0;
   const auto count = [&](const NamedTensors& all) {

@@ -63,6 +63,11 @@ Result<AttachOptions> parse_options(const std::string& text) {
     if (!json["tape_folder"].is_string()) return wrong("tape_folder", "a path");
     options.tape_folder = json["tape_folder"].get<std::string>();
   }
+  if (json.contains("frozen_weights")) {
+    const Json& word = json["frozen_weights"];
+    if (word != "reference" && word != "embed") return wrong("frozen_weights", "reference or embed");
+    if (word == "embed") options.probe.frozen_weights = FrozenWeights::embed;
+  }
   if (json.contains("skip_bad_updates")) {
     if (!json["skip_bad_updates"].is_boolean()) return wrong("skip_bad_updates", "true or false");
     options.skip_bad_updates = json["skip_bad_updates"].get<bool>();

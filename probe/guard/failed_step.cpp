@@ -119,6 +119,7 @@ std::string GuardedProbe::capture(const StepInputs& inputs, const std::function<
 
 StepState GuardedProbe::state_of(const StepInputs& inputs) const {
   StepState state;
+  state.embed_weights = options_.frozen_weights == FrozenWeights::embed;
   state.step = inputs.step;
   state.rank = options_.rank;
   state.world_size = options_.world_size;

@@ -83,6 +83,11 @@ Status write_snapshot(const Recording& recording, const std::string& path) {
           writer->write_tensor(name, {*type, flat.sizes(), flat.numel() ? flat.const_data_ptr() : nullptr});
       if (!stored) return stored;
     }
+  const std::vector<FileReference> no_references;
+  for (const auto* references :
+       {&recording.references, recording.tape ? &recording.tape->references : &no_references})
+    for (const FileReference& reference : *references)
+      if (Status stored = writer->write_reference(reference); !stored) return stored;
   if (Status stored = writer->write_doc(recording.doc, recording.tape ? &recording.tape->doc : nullptr);
       !stored)
     return stored;

@@ -23,6 +23,7 @@
 #include "probe/base/result.h"
 #include "probe/observe/step_scope.h"
 #include "probe/snapshot/model.h"
+#include "probe/snapshot/reference.h"
 #include "probe/snapshot/tape.h"
 
 namespace nanquest {
@@ -35,6 +36,9 @@ struct StepState {
   std::int64_t step = 0;
   std::int32_t rank = 0, world_size = 1;
   double loss_scale = 1;
+  /// Weights that a file on this machine has as well are copied into the snapshot too, which then needs no
+  /// other file; else it refers to that one (reference.h).
+  bool embed_weights = false;
   NamedTensors parameters, buffers, optimizer, batch, extra;  ///< extra: loss scale tensor and friends
   std::vector<std::string> sample_ids, sample_texts;
   std::map<std::string, std::string> config;
@@ -51,16 +55,18 @@ struct RecordOptions {
 struct TapeRecording {
   TapeDoc doc;
   NamedTensors data;
+  std::vector<FileReference> references;
 };
 
 /// A recorded step: tables, and the bytes they name.
 struct Recording {
   SnapshotDoc doc;
-  NamedTensors data;                    ///< path in the file -> CPU tensor, contiguous
-  at::Tensor loss;                      ///< what the step returned
-  std::string failure;                  ///< message of the exception that ended the step, "" if none
-  std::vector<std::string> notes;       ///< what could not be recorded faithfully
-  std::shared_ptr<TapeRecording> tape;  ///< null: there is none
+  NamedTensors data;                      ///< path in the file -> CPU tensor, contiguous
+  std::vector<FileReference> references;  ///< paths in the file whose bytes are in another one
+  at::Tensor loss;                        ///< what the step returned
+  std::string failure;                    ///< message of the exception that ended the step, "" if none
+  std::vector<std::string> notes;         ///< what could not be recorded faithfully
+  std::shared_ptr<TapeRecording> tape;    ///< null: there is none
 };
 
 /// Runs `step` once under the recorder. `step` returns the loss (may be undefined). Exceptions of

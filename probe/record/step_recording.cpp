@@ -83,6 +83,7 @@ StepTables StepRecording::tables(const StepState& state) {
   if (loss_) doc.loss = tables.add(*loss_);
   for (const SeenTensor& gradient : gradients_) doc.gradients.push_back(tables.add(gradient));
   tables.finish(names_of(state));
+  if (!state.embed_weights) tables.refer_to_files();
   return tables;
 }
 
@@ -97,7 +98,7 @@ std::shared_ptr<TapeRecording> StepRecording::tape(const StepState& state,
       tables.recording.doc.gradients.push_back(tables.add(gradient));
     return tables;
   };
-  return tape_so_far(recorder_, held, tables_of, complaint);
+  return tape_so_far(recorder_, held, tables_of, state.embed_weights, complaint);
 }
 
 Recording StepRecording::end(const StepState& state) {

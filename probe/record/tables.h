@@ -12,6 +12,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <unordered_map>
@@ -72,6 +73,10 @@ class StepTables {
   at::Tensor first_value(const at::Tensor& tensor) const;
   at::Tensor first_value(const c10::StorageImpl* storage) const;
 
+  /// After `finish`: what is read only and is, byte for byte, in a file that its memory was mapped from
+  /// becomes a reference to that file (Recording::references) in place of data. Reads those bytes once.
+  void refer_to_files();
+
   /// Makes `recording` independent of the program's memory; its data keep `recorder`, whose step this is.
   void own(const std::shared_ptr<const Recorder>& recorder);
 
@@ -115,6 +120,12 @@ class StepTables {
   void symbolise_culprit();
   void symbolise_all();
 
+  /// The memory that a tensor of the file was taken from.
+  struct FileSource {
+    std::uint32_t slot = 0;
+    std::uint64_t offset = 0;  ///< in bytes, from the storage's first
+  };
+
   Recorder& recorder_;
   record::Step& step_;
   struct Name {
@@ -124,6 +135,7 @@ class StepTables {
   std::unordered_map<const c10::StorageImpl*, Name> names_;
   std::unordered_map<std::string, std::int32_t> modules_;
   std::unordered_map<std::string, int> paths_used_;
+  std::map<std::string, FileSource> views_;  ///< of named tensors that are parts of a storage, by path
   std::unordered_map<std::uint64_t, std::int32_t> forward_ops_;
   std::vector<std::int32_t> rows_;  // per op
   std::vector<at::Tensor> first_;   // per slot
@@ -136,9 +148,10 @@ class StepTables {
 /// The recorder's tape up to now; `tables` makes those of its one long step, as far as StepTables::finish.
 /// Null where there is none, and where it can't be put together: `complaint` is a sentence about that, for it
 /// goes into the file of a step, which is worth more than those before it. `held` keeps what its values are.
+/// With `embed_weights` none of them is left in another file.
 /// Never throws.
 std::shared_ptr<TapeRecording> tape_so_far(Recorder& recorder, std::unique_ptr<record::Step>& held,
                                            const std::function<StepTables(record::Step&)>& tables,
-                                           std::string& complaint);
+                                           bool embed_weights, std::string& complaint);
 
 }  // namespace nanquest

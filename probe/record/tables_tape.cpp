@@ -67,19 +67,24 @@ std::shared_ptr<TapeRecording> StepTables::tape() {
     made->doc.reads.push_back({row(read.op), read.value, read.whole});
   move_under_tape(doc);
   for (auto& [path, tensor] : recording.data) made->data.emplace_back(kTapePrefix + path, std::move(tensor));
+  for (FileReference& reference : recording.references) {
+    reference.path.insert(0, kTapePrefix);
+    made->references.push_back(std::move(reference));
+  }
   recording = {};
   return made;
 }
 
 std::shared_ptr<TapeRecording> tape_so_far(Recorder& recorder, std::unique_ptr<record::Step>& held,
                                            const std::function<StepTables(record::Step&)>& tables,
-                                           std::string& complaint) {
+                                           bool embed_weights, std::string& complaint) {
   std::string why;
   try {
     held = recorder.taped();
     if (!held) return nullptr;
     StepTables made = tables(*held);
     made.finish({});  // what has a name is in its slot; what has none there the steps did not read
+    if (!embed_weights) made.refer_to_files();
     std::shared_ptr<TapeRecording> tape = made.tape();
     const Status sound = check_tape(tape->doc);
     if (sound) return tape;

@@ -50,6 +50,9 @@ NamedTensor StepTables::first_value_row(const std::string& path, const NamedMemo
     Slot& owner = recording.doc.slots[static_cast<std::size_t>(row.slot)];
     std::erase_if(recording.data, [&](const auto& d) { return d.first == owner.data; });
     owner.data = row.data;
+  } else if (known && tensor.is_contiguous()) {
+    views_[row.data] = {static_cast<std::uint32_t>(row.slot),
+                        static_cast<std::uint64_t>(tensor.storage_offset()) * tensor.element_size()};
   }
   recording.data.emplace_back(row.data, first.contiguous());
   return row;

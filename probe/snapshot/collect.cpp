@@ -228,15 +228,25 @@ class Collecting {
   }
 
   void check_copies(const fs::path& part) {
+    std::map<std::string, int> others;  ///< files that snapshots need beside them
     for (const auto& [name, source] : files_) {
       if (!is_snapshot(name)) continue;
       const SnapshotReader copied = must(SnapshotReader::open((part / name).string()));
-      for (const TensorInfo& tensor : must(copied.tensors()))
+      std::set<std::string> needed;
+      for (const FileReference& reference : copied.references()) needed.insert(reference.file);
+      for (const std::string& file : needed) ++others[file];
+      for (const TensorInfo& tensor : must(copied.tensors())) {
+        if (tensor.elsewhere) continue;  // another machine's file is not here
         if (const auto data = copied.read_tensor(tensor.path); !data)
           refuse(data.error().code,
                  source.string() + ": " + tensor.path + " is damaged (its checksum is another)",
                  "copy it again from where it was written, or leave it out");
+      }
     }
+    for (const auto& [file, snapshots] : others)
+      note(file + " stays where it is: " + std::to_string(snapshots) +
+           (snapshots == 1 ? " snapshot refers" : " snapshots refer") +
+           " to it for frozen weights (nanquest-replay embed makes a copy that does not)");
   }
 
   Manifest joined_manifest() const {

@@ -1,7 +1,11 @@
 #include "probe/snapshot/reader.h"
 
+#include <algorithm>
 #include <exception>
+#include <map>
 #include <new>
+#include <optional>
+#include <utility>
 
 #include "probe/numerics/scan.h"
 #include "probe/snapshot/check.h"
@@ -38,6 +42,16 @@ Status read_root(const CheckedFile& file, SnapshotDoc& doc) {
   return {};
 }
 
+/// A tensor of the file, wherever its bytes lie.
+struct Held {
+  DType dtype;
+  const std::vector<std::int64_t>* shape;
+  std::uint64_t elements, bytes;
+  std::optional<std::uint64_t> checksum;
+  bool in_one_piece;                         ///< a part can be read without the whole
+  const FileReference* reference = nullptr;  ///< null: in the file itself
+};
+
 }  // namespace
 
 struct SnapshotReader::Impl {
@@ -46,7 +60,42 @@ struct SnapshotReader::Impl {
   SealInfo seal;
   SnapshotDoc doc;
   std::string path;
+  std::map<std::string, FileReference> references;
+  mutable ReferencedFiles others;
+
+  /// Nothing if the file has no tensor of that path.
+  std::optional<Held> find(const std::string& tensor) const;
+  Status take_references(TableFileReader& tables);
 };
+
+std::optional<Held> SnapshotReader::Impl::find(const std::string& tensor) const {
+  if (const auto at = file.datasets().find(tensor); at != file.datasets().end() && at->second.is_tensor) {
+    const StoredDataset& d = at->second;
+    return Held{d.dtype, &d.shape, d.elements, d.bytes, d.checksum, d.offset.has_value()};
+  }
+  const auto at = references.find(tensor);
+  if (at == references.end()) return std::nullopt;
+  const FileReference& r = at->second;
+  return Held{r.dtype, &r.shape, elements_of(r), bytes_of(r), r.checksum, true, &r};
+}
+
+Status SnapshotReader::Impl::take_references(TableFileReader& tables) {
+  if (!tables.has("references", false)) return {};
+  std::vector<FileReference> rows;
+  visit_references(tables, rows);
+  if (!tables.ok()) return tables.status();
+  for (FileReference& row : rows) {
+    Status good = check_reference(row);
+    if (good && (file.datasets().count(row.path) > 0 || references.count(row.path) > 0))
+      good = Error{ErrorCode::bad_file, row.path + " is there twice", ""};
+    if (!good)
+      return Error{ErrorCode::bad_file, path + ": " + good.error().message,
+                   "the file was not written by a sound nanquest"};
+    std::string name = row.path;
+    references.emplace(std::move(name), std::move(row));
+  }
+  return {};
+}
 
 SnapshotReader::SnapshotReader(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 SnapshotReader::SnapshotReader(SnapshotReader&&) noexcept = default;
@@ -59,13 +108,15 @@ Result<SnapshotReader> SnapshotReader::open(const std::string& path, ReaderLimit
   if (!seal) return seal.error();
   Result<CheckedFile> file = CheckedFile::open(path);
   if (!file) return file.error();
-  auto impl = std::make_unique<Impl>(Impl{std::move(*file), limits, *seal, {}, path});
+  auto impl =
+      std::make_unique<Impl>(Impl{std::move(*file), limits, *seal, {}, path, {}, ReferencedFiles(path)});
   if (Status root = read_root(impl->file, impl->doc); !root) return root.error();
   if (seal->major < 2) impl->doc.hash_kind = HashKind::whole;
   TableFileReader tables(impl->file, limits.max_rows);
   visit_doc(tables, impl->doc);
   tables.read_history(impl->doc.history);
   if (!tables.ok()) return tables.status().error();
+  if (Status taken = impl->take_references(tables); !taken) return taken.error();
   if (Status good = check_doc(impl->doc); !good)
     return Error{ErrorCode::bad_file, path + ": " + good.error().message,
                  "the file was not written by a sound nanquest"};
@@ -118,32 +169,43 @@ int SnapshotReader::format_minor() const {
 }
 
 bool SnapshotReader::has_tensor(const std::string& path) const {
-  const auto at = impl_->file.datasets().find(path);
-  return at != impl_->file.datasets().end() && at->second.is_tensor;
+  return impl_->find(path).has_value();
+}
+
+std::vector<FileReference> SnapshotReader::references() const {
+  std::vector<FileReference> out;
+  for (const auto& [path, reference] : impl_->references) out.push_back(reference);
+  return out;
+}
+
+Result<std::string> SnapshotReader::where(const FileReference& reference) const {
+  return impl_->others.where(reference);
 }
 
 Result<std::vector<TensorInfo>> SnapshotReader::tensors() const {
   std::vector<TensorInfo> out;
   for (const auto& [path, d] : impl_->file.datasets())
     if (d.is_tensor) out.push_back({path, d.dtype, d.shape, d.bytes});
+  for (const auto& [path, r] : impl_->references) out.push_back({path, r.dtype, r.shape, bytes_of(r), true});
+  std::sort(out.begin(), out.end(), [](const auto& a, const auto& b) { return a.path < b.path; });
   return out;
 }
 
 Result<TensorData> SnapshotReader::read_tensor(const std::string& path) const {
-  const auto at = impl_->file.datasets().find(path);
-  if (at == impl_->file.datasets().end() || !at->second.is_tensor)
-    return Error{ErrorCode::bad_file, impl_->path + ": holds no tensor " + path, ""};
-  Result<TensorData> tensor = read_range(path, 0, at->second.elements);
+  const auto stored = impl_->find(path);
+  if (!stored) return Error{ErrorCode::bad_file, impl_->path + ": holds no tensor " + path, ""};
+  Result<TensorData> tensor = read_range(path, 0, stored->elements);
   if (!tensor) return tensor;
-  tensor->shape = at->second.shape;
+  tensor->shape = *stored->shape;
   if (Status good = check(path, hash_bytes(tensor->bytes.data(), tensor->bytes.size())); !good)
     return good.error();
   return tensor;
 }
 
 Status SnapshotReader::check(const std::string& path, std::uint64_t hash) const {
-  const auto at = impl_->file.datasets().find(path);
-  if (at != impl_->file.datasets().end() && at->second.checksum == hash) return {};
+  const auto stored = impl_->find(path);
+  if (stored && stored->checksum == hash) return {};
+  if (stored && stored->reference) return impl_->others.changed(*stored->reference);
   return Error{ErrorCode::bad_file, impl_->path + ": the bytes of " + path + " are damaged (checksum)",
                "copy the file again from where it was written"};
 }
@@ -151,23 +213,27 @@ Status SnapshotReader::check(const std::string& path, std::uint64_t hash) const 
 Result<TensorData> SnapshotReader::read_range(const std::string& path, std::uint64_t first,
                                               std::uint64_t count) const try {
   const h5::Quiet quiet;
-  const auto at = impl_->file.datasets().find(path);
-  if (at == impl_->file.datasets().end() || !at->second.is_tensor)
-    return Error{ErrorCode::bad_file, impl_->path + ": holds no tensor " + path, ""};
-  const StoredDataset& d = at->second;
+  const auto stored = impl_->find(path);
+  if (!stored) return Error{ErrorCode::bad_file, impl_->path + ": holds no tensor " + path, ""};
+  const Held& d = *stored;
   if (first > d.elements || count > d.elements - first)
     return Error{ErrorCode::usage,
                  impl_->path + ": " + path + " has only " + std::to_string(d.elements) + " elements", ""};
   const std::uint64_t bytes = count * dtype_size(d.dtype);
   // Compressed data are decoded as a whole even for a part.
-  if (bytes > impl_->limits.max_tensor_bytes || (!d.offset && d.bytes > impl_->limits.max_tensor_bytes))
+  if (bytes > impl_->limits.max_tensor_bytes || (!d.in_one_piece && d.bytes > impl_->limits.max_tensor_bytes))
     return Error{ErrorCode::bad_file,
                  impl_->path + ": " + path + " has " + std::to_string(d.bytes) + " bytes, the limit is " +
                      std::to_string(impl_->limits.max_tensor_bytes),
                  ""};
+  // A forger may claim any size: the other file has to have it before memory is taken.
+  if (d.reference)
+    if (const auto there = impl_->others.where(*d.reference); !there) return there.error();
   TensorData out{d.dtype, {static_cast<std::int64_t>(count)}, {}};
   out.bytes.resize(bytes);
-  if (Status read = impl_->file.read(path, first, count, out.bytes.data()); !read) return read.error();
+  const Status read = d.reference ? impl_->others.read(*d.reference, first, count, out.bytes.data())
+                                  : impl_->file.read(path, first, count, out.bytes.data());
+  if (!read) return read.error();
   return out;
 } catch (const std::bad_alloc&) {
   return too_big(impl_->path + ": " + path);

@@ -11,6 +11,7 @@
 
 #include "probe/base/result.h"
 #include "probe/snapshot/model.h"
+#include "probe/snapshot/reference.h"
 #include "probe/snapshot/tape.h"
 
 namespace nanquest {
@@ -28,6 +29,7 @@ struct TensorInfo {
   DType dtype = DType::uint8;
   std::vector<std::int64_t> shape;
   std::uint64_t bytes = 0;
+  bool elsewhere = false;  ///< they lie in another file (reference.h)
 };
 
 struct ReaderLimits {
@@ -53,11 +55,17 @@ class SnapshotReader {
   int format_major() const;
   int format_minor() const;
 
-  /// True if the file holds a tensor at `path`.
+  /// Tensors that lie in other files, sorted by path. They are among `tensors` and read like all others.
+  std::vector<FileReference> references() const;
+  /// Where the other file is found, of the size that it had; else the error that `read_tensor` would give.
+  Result<std::string> where(const FileReference& reference) const;
+
+  /// True if the file holds a tensor at `path`, or says where it lies.
   bool has_tensor(const std::string& path) const;
   /// Every stored tensor, sorted by path.
   Result<std::vector<TensorInfo>> tensors() const;
-  /// Reads one tensor and checks its checksum.
+  /// Reads one tensor and checks its checksum. `bad_file` names the other file of one that lies in another,
+  /// if that is gone or has changed.
   Result<TensorData> read_tensor(const std::string& path) const;
   /// Reads elements [first, first + count) of the flattened tensor (for viewers); no checksum.
   Result<TensorData> read_range(const std::string& path, std::uint64_t first, std::uint64_t count) const;

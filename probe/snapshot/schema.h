@@ -8,12 +8,16 @@
 #pragma once
 
 #include "probe/snapshot/model.h"
+#include "probe/snapshot/reference.h"
 #include "probe/snapshot/tape.h"
 
 namespace nanquest {
 
-inline constexpr int kFormatMajor = 2;
-inline constexpr int kFormatMinor =
+inline constexpr int kFormatMajor = 3;  // values that lie in other files
+inline constexpr int kFormatMinor = 0;
+/// What a file is that refers to no other: older programs read it.
+inline constexpr int kClosedMajor = 2;
+inline constexpr int kClosedMinor =
     4;  // 1: the healthy twin; 2: graphs of compiled regions; 3: the tape; 4: its clips
 inline constexpr const char* kFormatName = "nanquest.snapshot";
 /// Name of the checksum of tensors (hash_bytes of probe/numerics/scan.h, defined in hash.h there); another
@@ -175,6 +179,22 @@ void visit_doc(File& file, Doc& doc) {
   visit_stats(file, doc.stats);
   visit_culprit(file, doc.culprit);
   if (file.has("twin", doc.twin.step >= 0)) visit_twin(file, doc.twin);
+}
+
+/// Values that lie in other files, for the whole snapshot.
+template <class File, class Rows>
+void visit_references(File& file, Rows& rows) {
+  using Text = std::string FileReference::*;
+  using Number = std::uint64_t FileReference::*;
+  auto t = file.table("references", "reference_table");
+  t.text("path", rows, &FileReference::path);
+  t.number("dtype", rows, &FileReference::dtype);
+  t.list("shape", rows, &FileReference::shape);
+  t.text("file", rows, Text(&FileReference::file));
+  t.text("from_here", rows, &FileReference::from_here);
+  t.number("file_bytes", rows, Number(&FileReference::file_bytes));
+  t.number("offset", rows, Number(&FileReference::offset));
+  t.number("checksum", rows, &FileReference::checksum);
 }
 
 /// Tables of the tape, for a `file` that puts kTapePrefix before all names.

@@ -6,7 +6,10 @@
 #include <cerrno>
 #include <cstdio>
 #include <exception>
+#include <filesystem>
 #include <optional>
+#include <utility>
+#include <vector>
 
 #include "probe/numerics/scan.h"
 #include "probe/snapshot/check.h"
@@ -18,6 +21,14 @@
 
 namespace nanquest {
 namespace {
+
+/// The file as it is called from the snapshot's folder on; "" if nobody knows.
+std::string from_folder_of(const std::string& snapshot, const std::string& file) {
+  std::error_code failed;
+  const auto folder =
+      std::filesystem::weakly_canonical(std::filesystem::absolute(snapshot, failed).parent_path(), failed);
+  return failed ? "" : std::filesystem::path(file).lexically_relative(folder).string();
+}
 
 /// Empty if the path can be stored, else what is wrong with it.
 const char* path_fault(const std::string& path) {
@@ -61,27 +72,29 @@ struct SnapshotWriter::Impl {
   Hdf5File file;
   TableFileWriter tables;
   std::vector<Extent> extents;
+  std::vector<FileReference> references;
   std::optional<Root> root;  ///< from the doc
 };
 
 Status SnapshotWriter::Impl::finish() {
-  const std::string version = std::to_string(kFormatMajor) + "." + std::to_string(kFormatMinor);
+  const int major = references.empty() ? kClosedMajor : kFormatMajor;
+  const int minor = references.empty() ? kClosedMinor : kFormatMinor;
+  const std::string version = std::to_string(major) + "." + std::to_string(minor);
   Status written = file.finish({{"format", kFormatName},
-                                      {"format_version", version},
-                                      {"kind", "snapshot"},
-                                      {"kind_version", std::int64_t{1}},
-                                      {"checksum", kChecksumName},
-                                      {"ladder", kLadderName},
-                                      {"writer", root->writer},
-                                      {"created_utc", root->created_utc},
-                                      {"host", root->host},
-                                      {"step", root->step},
-                                      {"rank", root->rank},
-                                      {"world_size", root->world_size},
-                                      {"complete", std::int64_t{1}}});
+                                {"format_version", version},
+                                {"kind", "snapshot"},
+                                {"kind_version", std::int64_t{1}},
+                                {"checksum", kChecksumName},
+                                {"ladder", kLadderName},
+                                {"writer", root->writer},
+                                {"created_utc", root->created_utc},
+                                {"host", root->host},
+                                {"step", root->step},
+                                {"rank", root->rank},
+                                {"world_size", root->world_size},
+                                {"complete", std::int64_t{1}}});
   if (!written) return written;
-  if (Status sealed = seal(file.descriptor(), path, kFormatMajor, kFormatMinor, extents); !sealed)
-    return sealed;
+  if (Status sealed = seal(file.descriptor(), path, major, minor, extents); !sealed) return sealed;
   if (Status closed = file.close(); !closed) return closed;
   if (std::rename(temporary.c_str(), path.c_str()) != 0) return system_error(path, "renaming");
   temporary.clear();
@@ -136,6 +149,21 @@ Status SnapshotWriter::write_tensor(const std::string& path, const TensorView& t
   return Error{ErrorCode::internal, path + ": " + e.what(), ""};
 }
 
+Status SnapshotWriter::write_reference(FileReference reference) try {
+  if (!impl_ || impl_->temporary.empty() || impl_->root)
+    return Error{ErrorCode::usage, "this writer takes no more references", ""};
+  if (const char* fault = path_fault(reference.path))
+    return Error{ErrorCode::usage, "tensor path \"" + reference.path + "\" can't be stored: " + fault,
+                 "rename it"};
+  if (Status good = check_reference(reference); !good)
+    return Error{ErrorCode::usage, good.error().message, ""};
+  if (reference.from_here.empty()) reference.from_here = from_folder_of(impl_->path, reference.file);
+  impl_->references.push_back(std::move(reference));
+  return {};
+} catch (const std::exception& e) {
+  return Error{ErrorCode::internal, reference.path + ": " + e.what(), ""};
+}
+
 Status SnapshotWriter::write_doc(const SnapshotDoc& doc, const TapeDoc* tape) try {
   if (!impl_ || impl_->temporary.empty()) return Error{ErrorCode::usage, "this writer is spent", ""};
   if (impl_->root) return Error{ErrorCode::usage, impl_->path + ": the doc was already written", ""};
@@ -152,6 +180,7 @@ Status SnapshotWriter::write_doc(const SnapshotDoc& doc, const TapeDoc* tape) tr
     visit_tape(impl_->tables, *tape);
     impl_->tables.set_prefix("");
   }
+  if (!impl_->references.empty()) visit_references(impl_->tables, impl_->references);
   impl_->tables.write_strings();
   if (impl_->tables.ok())
     impl_->root = {doc.writer, doc.created_utc, doc.host, doc.step, doc.rank, doc.world_size};

@@ -11,6 +11,7 @@
 
 #include "probe/base/result.h"
 #include "probe/snapshot/model.h"
+#include "probe/snapshot/reference.h"
 #include "probe/snapshot/tape.h"
 
 namespace nanquest {
@@ -33,6 +34,10 @@ class SnapshotWriter {
   /// Stores one tensor at `path` ("parameters/fc.weight"), with its checksum. Module dots are kept
   /// in one name; '/' separates groups. Bytes are copied out before the call returns.
   Status write_tensor(const std::string& path, const TensorView& tensor);
+
+  /// Says where the bytes of a tensor lie, in place of `write_tensor`. What the file is called from here on
+  /// is found out where `from_here` is empty; nothing is read.
+  Status write_reference(FileReference reference);
 
   /// Stores all tables of the doc, and of the tape if there is one. Call once, before `commit`.
   Status write_doc(const SnapshotDoc& doc, const TapeDoc* tape = nullptr);

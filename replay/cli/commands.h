@@ -55,6 +55,10 @@ struct MinimalArguments {
   double budget = 0;
 };
 
+struct EmbedArguments {
+  std::string output;
+};
+
 struct HeadroomArguments {
   std::string run;  ///< directory
   double bits = 2;
@@ -98,6 +102,7 @@ int repro_command(const Common& common, const ReproArguments& arguments);
 int compare_command(const Common& common, const RunArguments& arguments, int rows);
 int info_command(const Common& common);
 int redact_command(const Common& common, const RedactArguments& arguments);
+int embed_command(const Common& common, const EmbedArguments& arguments);
 int minimal_command(const Common& common, const MinimalArguments& arguments);
 
 /// "1.3 MB", "340 bytes".

@@ -41,6 +41,35 @@ std::optional<std::pair<std::int64_t, std::int64_t>> taped_steps(const SnapshotR
   return std::pair(tape->steps.front().step, std::max(tape->steps.back().step, reader.doc().step));
 }
 
+/// What the file needs of another one.
+struct Needed {
+  std::uint64_t bytes = 0;
+  std::size_t tensors = 0;
+  Result<std::string> where;  ///< it lies, or what is wrong with it
+};
+
+std::map<std::string, Needed> needed_files(const SnapshotReader& reader) {
+  std::map<std::string, Needed> files;
+  for (const FileReference& reference : reader.references()) {
+    const auto at = files.try_emplace(reference.file, Needed{0, 0, reader.where(reference)}).first;
+    at->second.bytes += bytes_of(reference);
+    ++at->second.tensors;
+  }
+  return files;
+}
+
+void print_needed(const SnapshotReader& reader) {
+  for (const auto& [file, needed] : needed_files(reader)) {
+    std::printf("elsewhere   %s of frozen weights (%zu tensor%s) are in %s\n",
+                size_text(needed.bytes).c_str(), needed.tensors, needed.tensors == 1 ? "" : "s",
+                file.c_str());
+    if (!needed.where)
+      std::printf("            %s\n", needed.where.error().text().c_str());
+    else if (*needed.where != file)
+      std::printf("            found as %s\n", needed.where->c_str());
+  }
+}
+
 void print_text(const SnapshotReader& reader) {
   const SnapshotDoc& doc = reader.doc();
   std::printf("snapshot    %s (format %d.%d, written by %s)\n", reader.path().c_str(), reader.format_major(),
@@ -56,6 +85,7 @@ void print_text(const SnapshotReader& reader) {
       "state       %zu parameters, %zu buffers, %zu optimizer tensors, %zu batch tensors, %zu samples\n",
       doc.parameters.size(), doc.buffers.size(), doc.optimizer.size(), doc.batch.size(),
       doc.sample_ids.size());
+  print_needed(reader);
   if (const std::string twin = twin_text(reader); !twin.empty())
     std::printf("twin        %s\n", twin.c_str());
   if (const auto steps = taped_steps(reader))
@@ -118,6 +148,11 @@ void print_json(const SnapshotReader& reader) {
                    {"left_out", sharing.left_out},
                    {"verdict_before", sharing.verdict},
                    {"wrong", sharing.wrong}};
+  for (const auto& [file, needed] : needed_files(reader))
+    j["elsewhere"].push_back({{"file", file},
+                              {"bytes", needed.bytes},
+                              {"tensors", needed.tensors},
+                              {"found", needed.where ? nlohmann::ordered_json(*needed.where) : nullptr}});
   if (doc.twin.step >= 0)
     j["twin"] = {{"step", doc.twin.step},
                  {"ops", doc.twin.ops},

@@ -1,9 +1,11 @@
 // nanquest-replay: runs a snapshot again and says what went wrong in it.
 #include <CLI/CLI.hpp>
 #include <cstdio>
+#include <cstdlib>
 #include <functional>
 #include <utility>
 
+#include "probe/snapshot/reference.h"
 #include "replay/cli/commands.h"
 
 namespace {
@@ -38,8 +40,18 @@ struct Arguments {
   RewindArguments rewind;
   RedactArguments redact;
   MinimalArguments minimal;
+  EmbedArguments embed;
   std::function<int()> action;
 };
+
+/// Readers of snapshots look there, in child processes too.
+void add_model(CLI::App& app) {
+  app.add_option_function<std::string>(
+         "--model", [](const std::string& path) { ::setenv(nanquest::kModelVariable, path.c_str(), 1); },
+         "Where the model's folder lies now, for a snapshot that refers to its files for frozen weights")
+      ->check(CLI::ExistingPath)
+      ->type_name("DIR");
+}
 
 void add_common(CLI::App& app, Common& common, bool required) {
   auto* snapshot =
@@ -47,6 +59,7 @@ void add_common(CLI::App& app, Common& common, bool required) {
   if (required) snapshot->required();
   app.add_flag("--json", common.json, "Print the result as JSON");
   app.add_flag("-q,--quiet", common.quiet, "No progress on stderr");
+  add_model(app);
 }
 
 void add_device(CLI::App& app, Common& common) {
@@ -149,6 +162,7 @@ void add_ranks(CLI::App& app, Arguments& a) {
       ->check(CLI::NonNegativeNumber);
   ranks->add_flag("--json", a.common.json, "Print the result as JSON");
   ranks->add_flag("-q,--quiet", a.common.quiet, "No progress on stderr");
+  add_model(*ranks);
   ranks->add_flag("--no-files", a.diagnose.no_files, "Write nothing beside the snapshots");
   ranks->footer(
       "Every rank runs up to its next collective, which is then really done and held against what each rank\n"
@@ -189,6 +203,21 @@ void add_minimal(CLI::App& app, Arguments& a) {
   add_budget(*minimal, a.minimal.budget);
   minimal->footer(
       "Example:\n  nanquest-replay minimal step-00000131.r0.h5 -o small.h5 --wrong \"the batch was fine\"");
+}
+
+void add_embed(CLI::App& app, Arguments& a) {
+  CLI::App* embed =
+      subcommand(app, a, "embed", "A copy that needs no other file: frozen weights are copied into it",
+                 [&a] { return embed_command(a.common, a.embed); });
+  add_common(*embed, a.common, true);
+  embed->add_option("-o,--output", a.embed.output, "The new file; nothing is written over")
+      ->required()
+      ->type_name("OUT.h5");
+  embed->footer(
+      "Snapshots of a fine-tune refer to the model's files for weights that do not train.\n"
+      "Example:\n  nanquest-replay embed step-00000131.r0.h5 -o whole.h5\n"
+      "Exit code: 0 written, 2 it needs no other file, or OUT is there already, 3 a file is gone or has "
+      "changed.");
 }
 
 void add_rewind(CLI::App& app, Arguments& a) {
@@ -272,6 +301,7 @@ void add_subcommands(CLI::App& app, Arguments& a) {
   judge->add_flag("--json", a.judge.json, "Print it as JSON, judged");
   add_redact(app, a);
   add_minimal(app, a);
+  add_embed(app, a);
   add_collect(app, a);
   add_ranks(app, a);
   add_common(*subcommand(app, a, "info", "What the snapshot holds", [&a] { return info_command(a.common); }),

@@ -2,6 +2,8 @@
 
 #include <charconv>
 #include <filesystem>
+#include <optional>
+#include <utility>
 
 #include "probe/observe/op_traits.h"
 #include "probe/snapshot/writer.h"
@@ -44,7 +46,7 @@ CopiedPaths named_paths(const SnapshotReader& file, const SnapshotDoc& doc) {
 
 Status write_copy(const SnapshotReader& from, const SnapshotDoc& doc, const CopiedPaths& paths,
                   const std::function<void(const std::string& path, TensorData& tensor)>& change,
-                  const std::string& out) {
+                  const std::string& out, const TapeDoc* tape) {
   auto writer = SnapshotWriter::create(out);
   if (!writer) return writer.error();
   for (const auto& [path, target] : paths) {
@@ -54,8 +56,25 @@ Status write_copy(const SnapshotReader& from, const SnapshotDoc& doc, const Copi
     const TensorView view{tensor->dtype, tensor->shape, tensor->bytes.data()};
     if (Status written = writer->write_tensor(target, view); !written) return written;
   }
-  if (Status written = writer->write_doc(doc); !written) return written;
+  if (Status written = writer->write_doc(doc, tape); !written) return written;
   return writer->commit();
+}
+
+Status write_embedded(const SnapshotReader& from, const std::string& out) {
+  if (from.references().empty())
+    return Error{ErrorCode::usage, from.path() + ": holds all of its values, no other file is needed with it",
+                 "copy it as it is"};
+  std::optional<TapeDoc> tape;
+  if (from.has_tape()) {
+    auto read = from.read_tape();
+    if (!read) return read.error();
+    tape = std::move(read).value();
+  }
+  const auto all = from.tensors();
+  if (!all) return all.error();
+  CopiedPaths paths;
+  for (const TensorInfo& tensor : *all) paths[tensor.path] = tensor.path;
+  return write_copy(from, from.doc(), paths, {}, out, tape ? &*tape : nullptr);
 }
 
 Status free_place(const std::string& out) {

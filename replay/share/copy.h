@@ -40,11 +40,15 @@ std::set<std::string> region_graph_paths(const SnapshotDoc& doc);
 /// own path.
 CopiedPaths named_paths(const SnapshotReader& file, const SnapshotDoc& doc);
 
-/// Writes `doc`, which has the new paths, and the tensors of `from` that `paths` names. `change` may replace
-/// the bytes of a tensor, which it knows by its old path. Complete or absent (`io`: the disk).
+/// Writes `doc` (and `tape`), which has the new paths, and the tensors of `from` that `paths` names. `change`
+/// may replace the bytes of a tensor, which it knows by its old path. Complete or absent (`io`: the disk).
 Status write_copy(const SnapshotReader& from, const SnapshotDoc& doc, const CopiedPaths& paths,
                   const std::function<void(const std::string& path, TensorData& tensor)>& change,
-                  const std::string& out);
+                  const std::string& out, const TapeDoc* tape = nullptr);
+
+/// Writes all of `from`, with every value in the copy itself: it needs no other file then. `usage` if it
+/// needs none already.
+Status write_embedded(const SnapshotReader& from, const std::string& out);
 
 /// Refuses (`usage`) a place for a copy that is taken: neither the original nor anything else is written
 /// over.

@@ -57,7 +57,7 @@ class FinetuneIncidentTest(FinetuneTest):
         """No file may be larger than 600 KB, and the incident's is; those of the run and of what is learned are not."""
         self.sample()
         self.prepare()
-        process = self.finetune("run", "--lora", "--batch-size", 8, "--steps", 3, "--inject", "nan-loss@1", code=1,
+        process = self.finetune("run", "--lora", "--frozen-weights", "embed", "--batch-size", 8, "--steps", 3, "--inject", "nan-loss@1", code=1,
                                 by=("bash", "-c", 'ulimit -f 600; exec "$@"', "-", str(TRAINER)))
         told = [line for line in process.stderr.splitlines() if "not written" in line]
         self.assertEqual(len(told), 1, process.stderr)

@@ -72,5 +72,15 @@ TEST(Golden, Snapshot2_4OpensAndIsUnchanged) {
   expect_golden("snapshot-2.4.h5", 2, 4, HashKind::contents);
 }
 
+// One of its tensors is in snapshot-3.0.weights.
+TEST(Golden, Snapshot3_0OpensAndIsUnchanged) {
+  expect_golden("snapshot-3.0.h5", 3, 0, HashKind::contents);
+  const Result<SnapshotReader> reader =
+      SnapshotReader::open(std::string(NANQUEST_GOLDEN_DIR) + "/snapshot-3.0.h5");
+  ASSERT_TRUE(reader);
+  ASSERT_EQ(reader->references().size(), 1u);
+  EXPECT_EQ(reader->references()[0].path, testing::kRichReference);
+}
+
 }  // namespace
 }  // namespace nanquest

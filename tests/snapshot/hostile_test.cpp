@@ -92,8 +92,8 @@ TEST_F(Hostile, NotOurs) {
 }
 
 TEST_F(Hostile, NewerMajorIsRefusedNewerMinorIsRead) {
-  ASSERT_TRUE(seal_file(path_, 3, 0, {}));
-  expect_refused("format 3.0, this program reads formats up to 2.x");
+  ASSERT_TRUE(seal_file(path_, 4, 0, {}));
+  expect_refused("format 4.0, this program reads formats up to 3.x");
   ASSERT_TRUE(testing::write_rich(path_));
   forge(path_, [](hid_t file) {
     H5Gclose(H5Gcreate2(file, "later", H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT));

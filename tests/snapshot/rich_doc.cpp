@@ -3,8 +3,11 @@
 #include <unistd.h>
 
 #include <cmath>
+#include <fstream>
 #include <limits>
 #include <numeric>
+
+#include "probe/numerics/hash.h"
 
 namespace nanquest::testing {
 namespace {
@@ -140,11 +143,31 @@ std::vector<std::pair<std::string, TensorData>> rich_tensors() {
   return out;
 }
 
-Status write_rich(const std::string& path) {
+Status write_rich(const std::string& path, const std::string& beside) {
   Result<SnapshotWriter> writer = SnapshotWriter::create(path);
   if (!writer) return writer.error();
-  for (const auto& [name, t] : rich_tensors())
-    if (Status s = writer->write_tensor(name, {t.dtype, t.shape, t.bytes.data()}); !s) return s;
+  for (const auto& [name, t] : rich_tensors()) {
+    Status s;
+    if (!beside.empty() && name == kRichReference) {
+      const std::string other = std::filesystem::path(path).parent_path() / beside;
+      std::ofstream(other, std::ios::binary)
+          << "eight..." << std::string(reinterpret_cast<const char*>(t.bytes.data()), t.bytes.size())
+          << "after";
+      FileReference reference;
+      reference.path = name;
+      reference.dtype = t.dtype;
+      reference.shape = t.shape;
+      reference.file = "/models/rich/" + beside;
+      reference.from_here = beside;
+      reference.offset = 8;
+      reference.file_bytes = 8 + t.bytes.size() + 5;
+      reference.checksum = hash_bytes(t.bytes.data(), t.bytes.size());
+      s = writer->write_reference(reference);
+    } else {
+      s = writer->write_tensor(name, {t.dtype, t.shape, t.bytes.data()});
+    }
+    if (!s) return s;
+  }
   const TapeDoc tape = rich_tape();
   if (Status s = writer->write_doc(rich_doc(), &tape); !s) return s;
   return writer->commit();

@@ -23,8 +23,12 @@ TapeDoc rich_tape();
 /// One tensor of each dtype, a rank-0 one, an empty one and one of rank 8, with fixed contents.
 std::vector<std::pair<std::string, TensorData>> rich_tensors();
 
-/// Writes all as one snapshot.
-Status write_rich(const std::string& path);
+/// Which of them may lie in another file.
+inline constexpr const char* kRichReference = "parameters/all.float32";
+
+/// Writes all as one snapshot; with `beside` kRichReference as a part of a file of that name in its folder,
+/// which is written too. (It calls that file by a path that does not exist, and by its name from there on.)
+Status write_rich(const std::string& path, const std::string& beside = "");
 
 /// Fails the running test for every field in which the two differ (doubles are compared by their bits).
 void expect_same_doc(const SnapshotDoc& got, const SnapshotDoc& want);

@@ -9,6 +9,7 @@
 #include <set>
 #include <utility>
 
+#include "probe/nanquest.h"
 #include "trainer/checkpoint/weights.h"
 
 namespace nanquest::trainer {
@@ -41,6 +42,7 @@ at::Tensor WeightMaker::weight(const std::string& name, at::IntArrayRef shape) {
   // A checkpoint of adapters is worth nothing on other weights: what they are is in the model's fingerprint.
   frozen_hash.add(hash_contents(value.const_data_ptr(), value.nbytes()));
   frozen.emplace_back(name, value.to(device_));
+  came_from(frozen.back().second, value);
   return frozen.back().second;
 }
 

@@ -14,6 +14,8 @@ constexpr std::pair<Policy, std::string_view> kPolicies[] = {{Policy::retry_fp32
                                                              {Policy::stop, "stop"}};
 constexpr std::pair<Level, std::string_view> kLevels[] = {
     {Level::off, "off"}, {Level::guard, "guard"}, {Level::trace, "trace"}, {Level::watch, "watch"}};
+constexpr std::pair<FrozenWeights, std::string_view> kFrozenWeights[] = {
+    {FrozenWeights::reference, "reference"}, {FrozenWeights::embed, "embed"}};
 
 /// Takes a whole number from the front of `text`; false if there is none.
 bool take_number(std::string_view& text, std::int64_t& value) {
@@ -85,6 +87,10 @@ void declare(SettingList& list, LoopConfig& c) {
            "the tape's large values are files of this folder instead of memory; they are gone with the "
            "program")
       .type_name = "DIR";
+  list.add("frozen-weights", c.frozen_weights,
+           "what snapshots hold of weights that stay as they came from a file. reference: where they lie in "
+           "it, and their hash; embed: all of them",
+           Words<FrozenWeights>(kFrozenWeights));
   list.add("on-incident", c.policy, "what follows a non-finite step", Words<Policy>(kPolicies)).alias =
       "policy";
   list.add("lr-backoff", c.lr_backoff, "factor on the learning rate that the fp32 fallback leaves behind");
@@ -100,8 +106,8 @@ void declare(SettingList& list, LoopConfig& c) {
            "damage on purpose, to try a policy: nan-loss@BATCH, inf-grad@BATCH, with xCOUNT, :amp "
            "(only in low precision) and :rN (only on rank N)");
   list.incidental({"run-dir", "resume", "steps", "epochs", "stop-after", "save-every", "save-minutes",
-                   "keep-last", "eval-every", "eval-windows", "level", "tape", "tape-folder", "inject",
-                   "metrics-every", "metrics-csv", "prefetch"});
+                   "keep-last", "eval-every", "eval-windows", "level", "tape", "tape-folder",
+                   "frozen-weights", "inject", "metrics-every", "metrics-csv", "prefetch"});
 }
 
 Status check(const LoopConfig& c) {

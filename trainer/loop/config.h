@@ -59,6 +59,7 @@ struct LoopConfig : LadderOptions {
   Level level = Level::guard;
   std::int64_t tape = 0;    ///< steps that stay on record without a gap (ProbeOptions::tape); 0 = none
   std::string tape_folder;  ///< ProbeOptions::tape_folder
+  FrozenWeights frozen_weights = FrozenWeights::reference;  ///< ProbeOptions::frozen_weights
   bool resume = false;
   /// The processes that train together, each on its share of every batch; null = this one alone. Outlives the
   /// trainer.

@@ -114,6 +114,7 @@ Status Trainer::open_probe() {
   options.level = config_.rehearsal ? Level::off : config_.level;
   options.tape = config_.rehearsal ? 0 : static_cast<int>(config_.tape);
   options.tape_folder = config_.tape_folder;
+  options.frozen_weights = config_.frozen_weights;
   options.resume = config_.resume;
   options.min_loss_scale = config_.scaler.floor;
   options.config = config_.settings;

@@ -2,12 +2,14 @@
 #include <CLI/CLI.hpp>
 #include <chrono>
 #include <cstdio>
+#include <cstdlib>
 #include <exception>
 #include <memory>
 #include <optional>
 #include <string>
 #include <utility>
 
+#include "probe/snapshot/reference.h"
 #include "probe/snapshot/version.h"
 #include "viewer/app/choose.h"
 #include "viewer/app/report_file.h"
@@ -242,6 +244,11 @@ int main(int argc, char** argv) try {
   app.add_option("--op", a.op, "Select this op of the trace");
   app.add_option("--layer", a.layer, "Select this layer");
   app.add_option("--tensor", a.tensor, "Select this stored tensor");
+  app.add_option_function<std::string>(
+         "--model", [](const std::string& path) { ::setenv(kModelVariable, path.c_str(), 1); },
+         "Where the model's folder lies now, for snapshots that refer to its files for frozen weights")
+      ->check(CLI::ExistingPath)
+      ->type_name("DIR");
   app.add_option("--compare", a.compare, "Put a second run beside it")->type_name("RUN|SNAPSHOT");
   app.add_option("--element", a.element, "Select this element of the tensor");
   app.add_option("--what-if", a.what_if, "Hold the tensor against this format at this scale: fp16, bf16:2^12")

@@ -27,6 +27,7 @@ def attach(run_dir: str = Settings.run_dir, level: str = Settings.level, *, watc
            lr_backoff: float = Settings.lr_backoff,
            skip_limit: int = Settings.skip_limit, record_steps=Settings.record_steps, quarantine: str = Settings.quarantine,
            max_disk: str = Settings.max_disk, mute_file: str = Settings.mute_file, loggers: str = Settings.loggers,
+           frozen_weights: str = Settings.frozen_weights,
            config: dict | None = None) -> bool:
     """Observes the training of this process from now on. True if it does.
 
@@ -57,6 +58,8 @@ def attach(run_dir: str = Settings.run_dir, level: str = Settings.level, *, watc
     mute_file    incidents that this file names are counted, not written and not told; see `nanquest mute`.
     loggers      "on": incidents are also told to the loggers that the program itself has open (TensorBoard, W&B, MLflow, Lightning's),
                  as nanquest/incidents at the step and a text; "off": they are not.
+    frozen_weights  "reference": weights that do not train and whose memory was mapped from a file (safetensors) are named in the files
+                 of steps by that file, the range and the hash of its bytes; "embed": they are copied in, and no other file is needed.
     config       settings of the run, copied into its files.
 
     With NANQUEST=off in the environment nothing happens, and False is returned.
@@ -71,7 +74,7 @@ def attach(run_dir: str = Settings.run_dir, level: str = Settings.level, *, watc
                                    on_incident=on_incident, on_forecast=on_forecast,
                                    lr_backoff=lr_backoff, skip_limit=skip_limit,
                                    record_steps=tuple(record_steps), quarantine=quarantine, max_disk=max_disk, mute_file=mute_file,
-                                   loggers=loggers, config=dict(config or {})))
+                                   loggers=loggers, frozen_weights=frozen_weights, config=dict(config or {})))
 
 
 def detach(outcome: str = "detached") -> None:

@@ -11,7 +11,7 @@ import sys
 
 from . import __version__, explain, launcher, library, native, prepare, programs, rehearse, reports, sample
 from .launcher import USAGE_ERROR
-from .settings import ACTIONS, EXIT_ON_INCIDENT, FORECASTS, LEVELS, LOGGERS, OFF, REPORTS, TAPE, Settings, say, step_numbers, switched_off
+from .settings import ACTIONS, EXIT_ON_INCIDENT, FORECASTS, FROZEN_WEIGHTS, LEVELS, LOGGERS, OFF, REPORTS, TAPE, Settings, say, step_numbers, switched_off
 
 DOORS = {"replay": ("nanquest-replay",), "view": ("nanquest-viewer",), "collect": ("nanquest-replay", "collect")}
 
@@ -133,6 +133,9 @@ def _parser() -> argparse.ArgumentParser:
         sub.add_argument("--loggers", choices=LOGGERS, default=Settings.loggers,
                          help="on: incidents are also told to the loggers that the program itself has open (TensorBoard, W&B, MLflow, "
                               "Lightning's), as nanquest/incidents and a text; off: they are not (default: %(default)s)")
+        sub.add_argument("--frozen-weights", choices=FROZEN_WEIGHTS, default=Settings.frozen_weights,
+                         help="of weights that do not train and lie in memory as a file has them (safetensors, mapped): reference: files of "
+                              "steps name that file, the range and a hash; embed: they hold them (default: %(default)s)")
         if verb == "run":
             sub.add_argument("--explain", action="store_true",
                              help="replay each incident at once, beside the training and with the lowest priority, and say what "

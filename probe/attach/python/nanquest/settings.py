@@ -13,6 +13,7 @@ from .sizes import size_in
 LEVELS = ("guard", "trace", "watch")
 FORECASTS = ("say", "stop", "off")
 LOGGERS = ("on", "off")
+FROZEN_WEIGHTS = ("reference", "embed")
 ACTIONS = ("continue", "skip", "fallback_fp32", "stop")
 WITHHOLDS = ("skip", "fallback_fp32")  # of these, those that keep the optimizer from writing
 COUNTS = ("watch_every", "watch_first", "watch_after", "keep_steps", "keep_percent", "keep_memory_percent",
@@ -66,12 +67,14 @@ class Settings:
     max_disk: str = ""
     mute_file: str = ".nanquest-mute.json"
     loggers: str = "on"
+    frozen_weights: str = "reference"
     config: dict = dataclasses.field(default_factory=dict)
 
     def check(self) -> None:
         """ValueError that names what is wrong."""
         for name, value, known in (("level", self.level, LEVELS), ("on_incident", self.on_incident, ACTIONS),
-                                   ("on_forecast", self.on_forecast, FORECASTS), ("loggers", self.loggers, LOGGERS)):
+                                   ("on_forecast", self.on_forecast, FORECASTS), ("loggers", self.loggers, LOGGERS),
+                                   ("frozen_weights", self.frozen_weights, FROZEN_WEIGHTS)):
             if value not in known:
                 raise ValueError(f"{name} is {value!r}, but must be {', '.join(known[:-1])} or {known[-1]}")
         for name in COUNTS:
@@ -113,7 +116,8 @@ class Settings:
         names = {"NANQUEST_RUN_DIR": os.path.abspath(self.run_dir), "NANQUEST_LEVEL": self.level,
                  "NANQUEST_ON_INCIDENT": self.on_incident, "NANQUEST_ON_FORECAST": self.on_forecast,
                  "NANQUEST_LR_BACKOFF": str(self.lr_backoff),
-                 "NANQUEST_SKIP_LIMIT": str(self.skip_limit), "NANQUEST_LOGGERS": self.loggers}
+                 "NANQUEST_SKIP_LIMIT": str(self.skip_limit), "NANQUEST_LOGGERS": self.loggers,
+                 "NANQUEST_FROZEN_WEIGHTS": self.frozen_weights}
         for field in COUNTS:
             names[variable(field)] = str(getattr(self, field))
         if self.quarantine:
