@@ -116,6 +116,37 @@ TEST(History, KeepsNonFiniteValuesInEveryReduction) {
   EXPECT_EQ(history.smallest_positive(Statistic::gradient), 1.0);
 }
 
+/// Whatever the columns begin and end with: each row is in one of them, and a cell is what its rows are.
+TEST(History, ACellIsWhatItsRowsAre) {
+  SeriesTable norms{"grad_norm", {"a"}, {}};
+  std::mt19937 random(3);
+  for (int i = 0; i < 5000; ++i)
+    norms.values.push_back(random() % 97 == 0   ? kNaN
+                           : random() % 97 == 0 ? -kInf
+                                                : static_cast<double>(random() % 1000));
+  const History history({norms});
+  for (int trial = 0; trial < 300; ++trial) {
+    const std::size_t first = random() % 4000, last = first + 1 + random() % (5000 - first);
+    const std::size_t columns = 1 + random() % 100;
+    const HeatMap map = history.heat_map(Statistic::gradient, first, last, columns);
+    ASSERT_EQ(map.columns, std::min(columns, last - first));
+    ASSERT_EQ(map.edges.size(), map.columns + 1);
+    EXPECT_EQ(map.edges.front(), first);
+    EXPECT_EQ(map.edges.back(), last);
+    for (std::size_t c = 0; c < map.columns; ++c) {
+      ASSERT_LT(map.edges[c], map.edges[c + 1]) << "no column is empty";
+      Extremes rows;
+      for (std::size_t r = map.edges[c]; r < map.edges[c + 1]; ++r) rows.add(norms.values[r]);
+      for (const Extremes& shown : {map.at(0, c).extremes, map.all[c]}) {
+        EXPECT_EQ(shown.nan, rows.nan);
+        EXPECT_EQ(shown.neg_inf, rows.neg_inf);
+        EXPECT_EQ(shown.min, rows.min);
+        EXPECT_EQ(shown.max, rows.max);
+      }
+    }
+  }
+}
+
 TEST(History, TableWithoutStepsAndRaggedTables) {
   const History history({{"weight_norm", {"x"}, {1, 2, 3}}, {"scalars", {"loss"}, {5}}});
   ASSERT_EQ(history.rows(), 3u);
