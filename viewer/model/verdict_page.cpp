@@ -5,6 +5,7 @@
 
 #include "probe/snapshot/frames.h"
 #include "probe/snapshot/sharing.h"
+#include "probe/trace/culprit.h"
 #include "replay/verdict/confidence.h"
 #include "replay/verdict/sentences.h"
 #include "viewer/model/numbers.h"
@@ -77,8 +78,9 @@ void fill_diagnosed(VerdictPage& page, const Verdict& v) {
 void fill_not_replayed(VerdictPage& page, const OpenIncident& incident, const std::string& verdict_error) {
   page.state = VerdictPage::State::not_replayed;
   const Verdict v = from_capture(incident.doc);
-  page.headline = headline(v);
-  page.facts = {{"What", what(v)}, {"Where", where(v)}};
+  const bool arrived = !arrived_by(incident.doc).empty();
+  page.headline = arrived ? arrived_headline(v) : headline(v);
+  page.facts = {{"What", what(v) + (arrived ? "; what this rank gave was finite" : "")}, {"Where", where(v)}};
   page.facts.push_back({"Why", verdict_error.empty() ? "not replayed yet" : verdict_error});
   page.facts.push_back({"Advice", "replay the step: it tests causes and tries fixes on this very step"});
   page.facts.push_back({"How sure", "what and where are on record; the cause is not diagnosed"});

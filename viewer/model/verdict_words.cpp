@@ -19,6 +19,12 @@ std::string headline(const Verdict& v) {
   return text.append(" made the first ").append(spoken(c.value)) + step;
 }
 
+std::string arrived_headline(const Verdict& v) {
+  const CulpritInfo& c = v.culprit;
+  return "Another rank's " + spoken(c.value) + " came by " + c.op +
+         (c.module.empty() ? "" : " in " + c.module) + " at step " + std::to_string(v.step);
+}
+
 std::string what(const Verdict& v) {
   const CulpritInfo& c = v.culprit;
   std::string text = (c.count == 0 ? "" : grouped(c.count) + " ") + spoken(c.value, c.count);
