@@ -20,6 +20,11 @@ const double kInf = std::numeric_limits<double>::infinity();
 
 TEST(Numbers, SpellsWhatIsNotFinite) {
   EXPECT_EQ(short_number(kNaN), "NaN");
+  EXPECT_EQ(number_beside(5.688581466674805, 5.68858528137207), "5.688581");
+  EXPECT_EQ(number_beside(5.68858528137207, 5.688581466674805), "5.688585");
+  EXPECT_EQ(number_beside(0.029945737, 0.119782948), "0.02995");
+  EXPECT_EQ(number_beside(0.1, std::nextafter(0.1, 1.0)), "0.10000000000000001");
+  EXPECT_EQ(number_beside(2.5, kNaN), "2.5");
   EXPECT_EQ(short_number(-kInf), "-Inf");
   EXPECT_EQ(exact_number(kInf), "inf");
   EXPECT_EQ(short_number(65504.0), "6.55e+04");
