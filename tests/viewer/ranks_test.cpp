@@ -88,6 +88,19 @@ TEST_F(RankGrids, ARankThatMadeItIsShownBeforeThoseThatItCameTo) {
   EXPECT_TRUE(says(grid.cells[2].about, "made 17 x +inf")) << grid.cells[2].about;
 }
 
+/// A verdict on a rank's file that knows of the others' says whose value it was.
+TEST_F(RankGrids, TheHeadlineSaysWhoseValueArrived) {
+  write(6, true);
+  Verdict verdict = *read_verdict(verdict_path(incident_path(dir(), testing::kBadStep, 0)));
+  verdict.culprit.op = verdict.ranks->arrived_by = "c10d::allreduce_";
+  verdict.ranks->first->rank = 3;
+  ASSERT_TRUE(
+      write_file_atomically(verdict_path(incident_path(dir(), testing::kBadStep, 0)), to_json(verdict)));
+  const VerdictPage page = verdict_page(open(dir()));
+  EXPECT_TRUE(page.headline.starts_with("Rank 3's +Inf came by c10d::allreduce_ in ")) << page.headline;
+  EXPECT_TRUE(page.headline.ends_with(" at step 131")) << page.headline;
+}
+
 TEST_F(RankGrids, TheVerdictHasComparedTheFilesAndCounts) {
   write(6, true);
   Session session = open(dir());

@@ -32,6 +32,11 @@ Verdict from_capture(const SnapshotDoc& doc) {
   v.culprit.node = op.node;
   if (op.module != kNone) v.culprit.module = doc.modules[static_cast<std::size_t>(op.module)].path;
   v.culprit.stack = program_stack(doc, OpId{c.op});
+  if (const std::string by = arrived_by(doc); !by.empty()) {
+    v.rank = doc.rank;
+    v.ranks.emplace();
+    v.ranks->arrived_by = by;
+  }
   return v;
 }
 
@@ -78,9 +83,8 @@ void fill_diagnosed(VerdictPage& page, const Verdict& v) {
 void fill_not_replayed(VerdictPage& page, const OpenIncident& incident, const std::string& verdict_error) {
   page.state = VerdictPage::State::not_replayed;
   const Verdict v = from_capture(incident.doc);
-  const bool arrived = !arrived_by(incident.doc).empty();
-  page.headline = arrived ? arrived_headline(v) : headline(v);
-  page.facts = {{"What", what(v) + (arrived ? "; what this rank gave was finite" : "")}, {"Where", where(v)}};
+  page.headline = headline(v);
+  page.facts = {{"What", what(v)}, {"Where", where(v)}};
   page.facts.push_back({"Why", verdict_error.empty() ? "not replayed yet" : verdict_error});
   page.facts.push_back({"Advice", "replay the step: it tests causes and tries fixes on this very step"});
   page.facts.push_back({"How sure", "what and where are on record; the cause is not diagnosed"});
