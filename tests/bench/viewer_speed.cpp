@@ -1,5 +1,6 @@
 // What a person feels of a large run: a filter over a million ops, zooming over 300 layers, following a run
 // that grows. Each figure in milliseconds against its goal, and against the plain way of doing the same.
+// "filter", "zoom" or "follow" as the first argument: that part alone.
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -183,8 +184,11 @@ void follow(Session& session, SeriesWriter& writer, const std::string& series) {
 
 }  // namespace
 
-int main() {
-  filter();
+int main(int argc, char** argv) {
+  const std::string part = argc > 1 ? argv[1] : "";
+  const auto wanted = [&](const char* name) { return part.empty() || part == name; };
+  if (wanted("filter")) filter();
+  if (!wanted("zoom") && !wanted("follow")) return 0;
   const testing::TempDir temp;
   const std::string run = temp.path() + "/run", series = series_path(run, 0);
   std::filesystem::create_directories(run);
@@ -194,8 +198,10 @@ int main() {
   (void)writer->flush();
   Result<Session> session = Session::open(run);
   if (!session) return 70;
-  zoom(*session, Panel::norms, "viewer/zoom over 300 layers, ms a frame");
-  zoom(*session, Panel::all, "viewer/the same with all panels");
-  follow(*session, *writer, series);
+  if (wanted("zoom")) {
+    zoom(*session, Panel::norms, "viewer/zoom over 300 layers, ms a frame");
+    zoom(*session, Panel::all, "viewer/the same with all panels");
+  }
+  if (wanted("follow")) follow(*session, *writer, series);
   return 0;
 }

@@ -22,6 +22,7 @@ int height_of(Panel panel) {
          : panel == Panel::trace    ? 592
          : panel == Panel::tensor   ? 760
          : panel == Panel::batch    ? 560
+         : panel == Panel::ranks    ? 616
                                     : 232;
 }
 
@@ -36,11 +37,13 @@ Image golden(Panel panel) {
 }
 
 /// The fixture run, made in a new folder and opened by a relative path: the panel of runs shows the path.
+/// That of ranks shows one of `world` processes.
 Image draw(Panel panel, const std::function<void(Session&)>& change = {}, bool replayed = true,
-           int incidents = 2) {
+           int incidents = 2, std::int32_t world = 16) {
   const TempDir temp;
   write_run(temp.path() + "/story",
             {.replayed = replayed, .poisoned = panel == Panel::batch, .incidents = incidents});
+  if (panel == Panel::ranks) write_ranks(temp.path() + "/story", world);
   const fs::path before = fs::current_path();
   fs::current_path(temp.path());
   Result<Session> session = Session::open("story");
@@ -54,9 +57,7 @@ Image draw(Panel panel, const std::function<void(Session&)>& change = {}, bool r
 
 std::vector<Panel> every_panel() {
   std::vector<Panel> panels;
-  for (const PanelInfo& info : all_panels())
-    if (info.panel != Panel::ranks)
-      panels.push_back(info.panel);  // a line of words for this run of one process
+  for (const PanelInfo& info : all_panels()) panels.push_back(info.panel);
   return panels;
 }
 
@@ -103,6 +104,8 @@ TEST(GoldenComparison, FindsOtherContents) {
   EXPECT_GT(share(Panel::timeline, draw(Panel::timeline, [](S s) { s.select_step(60); })), kShare);
   EXPECT_GT(share(Panel::timeline, draw(Panel::timeline, {}, true, 1)), kShare);
   EXPECT_GT(share(Panel::runs, draw(Panel::runs, {}, true, 1)), kShare);
+  EXPECT_GT(share(Panel::ranks, draw(Panel::ranks, {}, true, 2, 15)), kShare);
+  EXPECT_GT(share(Panel::ranks, draw(Panel::ranks, [](S s) { s.select_step(90); })), kShare);
   EXPECT_EQ(share(Panel::runs, golden(Panel::trace)), 1);  // another size
 }
 

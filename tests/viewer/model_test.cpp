@@ -20,6 +20,11 @@ const double kInf = std::numeric_limits<double>::infinity();
 
 TEST(Numbers, SpellsWhatIsNotFinite) {
   EXPECT_EQ(short_number(kNaN), "NaN");
+  EXPECT_EQ(number_beside(5.688581466674805, 5.68858528137207), "5.688581");
+  EXPECT_EQ(number_beside(5.68858528137207, 5.688581466674805), "5.688585");
+  EXPECT_EQ(number_beside(0.029945737, 0.119782948), "0.02995");
+  EXPECT_EQ(number_beside(0.1, std::nextafter(0.1, 1.0)), "0.10000000000000001");
+  EXPECT_EQ(number_beside(2.5, kNaN), "2.5");
   EXPECT_EQ(short_number(-kInf), "-Inf");
   EXPECT_EQ(exact_number(kInf), "inf");
   EXPECT_EQ(short_number(65504.0), "6.55e+04");
@@ -114,6 +119,37 @@ TEST(History, KeepsNonFiniteValuesInEveryReduction) {
     EXPECT_EQ(neg, 1u);
   }
   EXPECT_EQ(history.smallest_positive(Statistic::gradient), 1.0);
+}
+
+/// Whatever the columns begin and end with: each row is in one of them, and a cell is what its rows are.
+TEST(History, ACellIsWhatItsRowsAre) {
+  SeriesTable norms{"grad_norm", {"a"}, {}};
+  std::mt19937 random(3);
+  for (int i = 0; i < 5000; ++i)
+    norms.values.push_back(random() % 97 == 0   ? kNaN
+                           : random() % 97 == 0 ? -kInf
+                                                : static_cast<double>(random() % 1000));
+  const History history({norms});
+  for (int trial = 0; trial < 300; ++trial) {
+    const std::size_t first = random() % 4000, last = first + 1 + random() % (5000 - first);
+    const std::size_t columns = 1 + random() % 100;
+    const HeatMap map = history.heat_map(Statistic::gradient, first, last, columns);
+    ASSERT_EQ(map.columns, std::min(columns, last - first));
+    ASSERT_EQ(map.edges.size(), map.columns + 1);
+    EXPECT_EQ(map.edges.front(), first);
+    EXPECT_EQ(map.edges.back(), last);
+    for (std::size_t c = 0; c < map.columns; ++c) {
+      ASSERT_LT(map.edges[c], map.edges[c + 1]) << "no column is empty";
+      Extremes rows;
+      for (std::size_t r = map.edges[c]; r < map.edges[c + 1]; ++r) rows.add(norms.values[r]);
+      for (const Extremes& shown : {map.at(0, c).extremes, map.all[c]}) {
+        EXPECT_EQ(shown.nan, rows.nan);
+        EXPECT_EQ(shown.neg_inf, rows.neg_inf);
+        EXPECT_EQ(shown.min, rows.min);
+        EXPECT_EQ(shown.max, rows.max);
+      }
+    }
+  }
 }
 
 TEST(History, TableWithoutStepsAndRaggedTables) {

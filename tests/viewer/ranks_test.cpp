@@ -2,12 +2,16 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <sstream>
 
 #include "probe/snapshot/atomic_file.h"
 #include "probe/snapshot/manifest.h"
+#include "probe/snapshot/run_dir.h"
+#include "probe/snapshot/writer.h"
 #include "tests/viewer/story.h"
 #include "viewer/model/rank_grid.h"
+#include "viewer/model/verdict_page.h"
 #include "viewer/panels/registry.h"
 
 namespace nanquest::viewer {
@@ -26,6 +30,17 @@ class RankGrids : public testing::Story {
     verdict.ranks->first = RankCulprit{0, "aten::mm", "head", 5, snapshot, Origin::op, "", -1};
     verdict.ranks->text = "The bad value was made on rank 0.";
     ASSERT_TRUE(write_file_atomically(verdict_path(snapshot), to_json(verdict)));
+  }
+  /// A rank's whole file of step 131, its bad value made by itself or come by a collective.
+  void leave_file(std::int32_t rank, bool arrived) {
+    SnapshotDoc doc = testing::fixture_doc();
+    doc.rank = rank;
+    doc.world_size = 3;
+    for (Slot& slot : doc.slots) slot.data.clear();
+    if (arrived) doc.ops[static_cast<std::size_t>(doc.culprit.op)].name = "c10d::allreduce_";
+    std::filesystem::create_directories(incidents_dir(dir()));
+    Result<SnapshotWriter> writer = SnapshotWriter::create(incident_path(dir(), doc.step, rank));
+    ASSERT_TRUE(writer && writer->write_doc(doc) && writer->commit());
   }
   void write_row(const RankRow& row) {
     ASSERT_TRUE(write_file_atomically(rank_row_path(dir(), row.step, row.rank), to_line(row)));
@@ -48,6 +63,42 @@ TEST_F(RankGrids, EachRankHasACellWithWhatItLeft) {
   EXPECT_TRUE(says(grid.first_text, "rank 3, say the rows")) << grid.first_text;
   EXPECT_EQ(grid.cells[2].text(), "rank 2 left a row: had something bad of its own");
   EXPECT_EQ(session.incidents()[static_cast<std::size_t>(grid.cells[3].incident)].files.rank, 3);
+}
+
+/// Nobody has replayed the step: what each file says of itself is known all the same.
+TEST_F(RankGrids, ARankThatMadeItIsShownBeforeThoseThatItCameTo) {
+  leave_file(0, true);
+  leave_file(1, true);
+  {
+    Session session = open(dir());
+    EXPECT_EQ(session.entry()->files.rank, 0);
+    const VerdictPage page = verdict_page(session);
+    EXPECT_EQ(page.headline, "Another rank's +Inf came by c10d::allreduce_ in blocks.3.mlp at step 131");
+    ASSERT_FALSE(page.facts.empty());
+    EXPECT_TRUE(says(page.facts[0].text, "what this rank gave was finite")) << page.facts[0].text;
+  }
+  leave_file(2, false);
+  Session session = open(dir());
+  EXPECT_EQ(session.entry()->files.rank, 2);
+  EXPECT_EQ(verdict_page(session).headline, "aten::mm in blocks.3.mlp made the first +Inf at step 131");
+  const RankGrid grid = rank_grid(session);
+  ASSERT_EQ(grid.cells.size(), 3u);
+  for (const std::size_t rank : {0, 1})
+    EXPECT_TRUE(says(grid.cells[rank].about, "arrived by c10d::allreduce_")) << grid.cells[rank].about;
+  EXPECT_TRUE(says(grid.cells[2].about, "made 17 x +inf")) << grid.cells[2].about;
+}
+
+/// A verdict on a rank's file that knows of the others' says whose value it was.
+TEST_F(RankGrids, TheHeadlineSaysWhoseValueArrived) {
+  write(6, true);
+  Verdict verdict = *read_verdict(verdict_path(incident_path(dir(), testing::kBadStep, 0)));
+  verdict.culprit.op = verdict.ranks->arrived_by = "c10d::allreduce_";
+  verdict.ranks->first->rank = 3;
+  ASSERT_TRUE(
+      write_file_atomically(verdict_path(incident_path(dir(), testing::kBadStep, 0)), to_json(verdict)));
+  const VerdictPage page = verdict_page(open(dir()));
+  EXPECT_TRUE(page.headline.starts_with("Rank 3's +Inf came by c10d::allreduce_ in ")) << page.headline;
+  EXPECT_TRUE(page.headline.ends_with(" at step 131")) << page.headline;
 }
 
 TEST_F(RankGrids, TheVerdictHasComparedTheFilesAndCounts) {

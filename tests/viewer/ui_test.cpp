@@ -180,6 +180,28 @@ TEST_F(UiTest, ClickingAnIncidentOpensIt) {
   EXPECT_EQ(verdict_page(session()).state, VerdictPage::State::not_replayed);
 }
 
+/// Whatever selected it, a link or the run itself: the list is where it is, and stays where a person scrolls
+/// to.
+TEST_F(UiTest, TheSelectedIncidentIsSeenInALongList) {
+  for (int step = 200; step < 280; ++step)
+    std::filesystem::copy_file(incident_path(dir(), 90, 0), incident_path(dir(), step, 0));
+  ASSERT_TRUE(session().reload());
+  ASSERT_EQ(session().incidents().size(), 82u);
+  const auto seen = [](Driver& driver, const char* step) {
+    const auto item = driver.items().find(step);
+    return item != driver.items().end() && item->second.y0 >= 0 && item->second.y1 <= 400;
+  };
+  Driver driver(session(), Panel::runs, 1280, 400);
+  driver.frame(4);
+  EXPECT_FALSE(seen(driver, "270"));
+  session().select_incident(72);
+  driver.frame(4);
+  EXPECT_TRUE(seen(driver, "270"));
+  driver.wheel(640, 300, 100);
+  driver.frame(8);
+  EXPECT_FALSE(seen(driver, "270"));
+}
+
 TEST_F(UiTest, ADamagedIncidentIsSaidAndTheOthersCanBeOpened) {
   for (const testing::Damage& damage : testing::all_damages()) {
     SCOPED_TRACE(damage.name);

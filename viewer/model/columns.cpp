@@ -38,6 +38,11 @@ const KnownColumn* known_column(const std::string& name) {
   return found == std::end(kKnownColumns) ? nullptr : found;
 }
 
+std::string title_of_column(const std::string& name) {
+  if (const KnownColumn* known = known_column(name)) return known->title;
+  return name == "eval_loss" ? "Held-out loss" : name == "tokens_per_second" ? "Tokens per second" : name;
+}
+
 bool is_own_column(const std::string& name) {
   return std::ranges::find(kOwn, name) != std::end(kOwn);
 }

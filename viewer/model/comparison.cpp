@@ -143,7 +143,7 @@ std::string Comparison::headline() const {
   if (first->steps == 0) return both + " have no step in common";
   if (!first->at) return both + " are equal in all " + counted(first->steps, "step") + " that both have";
   return both + " differ from step " + exact_number(*first->at) + " on: " + first->name + " " +
-         exact_number(first->here) + " against " + exact_number(first->there);
+         number_beside(first->here, first->there) + " against " + number_beside(first->there, first->here);
 }
 
 std::vector<std::string> Comparison::only_lines() const {

@@ -54,6 +54,21 @@ std::string lower_title(Statistic s) {
   return title;
 }
 
+/// Where the columns of a map begin and end. Those of a block of the pyramids or more end with one: then the
+/// pyramids know their extremes, and nobody reads the values.
+std::vector<std::size_t> edges_of(std::size_t first, std::size_t last, std::size_t columns) {
+  constexpr std::size_t block = Pyramid::kBlock;
+  const bool wide = last - first >= columns * block;
+  std::vector<std::size_t> edges = {first};
+  edges.reserve(columns + 1);
+  for (std::size_t c = 1; c < columns; ++c) {
+    const std::size_t edge = first + (last - first) * c / columns;
+    edges.push_back(wide ? (edge + block / 2) / block * block : edge);
+  }
+  edges.push_back(last);
+  return edges;
+}
+
 /// A plain "amax" is what other programs may write instead of "grad_amax".
 const SeriesTable* find(const std::vector<SeriesTable>& tables, Statistic s) {
   const SeriesTable* table = find(tables, statistic_table(s));
@@ -227,19 +242,15 @@ HeatMap History::heat_map(Statistic s, std::size_t first, std::size_t last, std:
   if (first >= last || columns == 0 || layers.empty()) return map;
   map.layers = layers.size();
   map.columns = std::min(columns, last - first);
-  for (std::size_t c = 0; c <= map.columns; ++c)
-    map.edges.push_back(first + (last - first) * c / map.columns);
+  map.edges = edges_of(first, last, map.columns);
   map.cells.reserve(map.layers * map.columns);
+  map.all.resize(map.columns);
   for (const Pyramid& layer : layers)
-    for (std::size_t c = 0; c < map.columns; ++c)
+    for (std::size_t c = 0; c < map.columns; ++c) {
       map.cells.push_back({layer.query(map.edges[c], map.edges[c + 1])});
+      map.all[c].add(map.cells.back().extremes);
+    }
   return map;
-}
-
-Extremes HeatMap::column(std::size_t c) const {
-  Extremes all;
-  for (std::size_t layer = 0; layer < layers; ++layer) all.add(at(layer, c).extremes);
-  return all;
 }
 
 const Pyramid* History::scalar(const std::string& name) const {

@@ -32,8 +32,7 @@ struct HeatMap {
   std::size_t layers = 0, columns = 0;
   std::vector<HeatCell> cells;
   std::vector<std::size_t> edges;
-  /// Over all layers.
-  Extremes column(std::size_t c) const;
+  std::vector<Extremes> all;  ///< of each column, over all layers
   const HeatCell& at(std::size_t layer, std::size_t column) const { return cells[layer * columns + column]; }
 };
 

@@ -8,6 +8,7 @@
 #include <tuple>
 #include <utility>
 
+#include "probe/trace/culprit.h"
 #include "probe/trace/walk.h"
 #include "replay/verdict/json.h"
 #include "viewer/model/taster.h"
@@ -106,8 +107,9 @@ std::string IncidentEntry::known_text() const {
   return "Step " + std::to_string(files.step) + what + (summary.empty() ? "" : ": " + summary);
 }
 
-void IncidentEntry::note(Gate failed) {
-  if (gate.empty()) gate = kGateWords[static_cast<int>(failed) & 3];
+void IncidentEntry::note(const SnapshotDoc& recorded) {
+  if (gate.empty()) gate = kGateWords[static_cast<int>(recorded.gate) & 3];
+  if (summary.empty() && recorded.culprit.op >= 0) summary = describe_culprit(recorded);
 }
 
 Gate gate_of(const IncidentEntry& entry) {

@@ -41,8 +41,8 @@ struct IncidentEntry {
   std::string known_text() const;
   /// Takes over what the list shows of a verdict.
   void note(const Verdict& verdict);
-  /// Takes over which gate failed, if nobody else says so.
-  void note(Gate failed);
+  /// Takes over which gate failed and what was seen, if nobody else says so.
+  void note(const SnapshotDoc& recorded);
 };
 
 /// The gate that failed there; `non_finite` if nobody says.

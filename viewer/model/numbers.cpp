@@ -12,6 +12,14 @@ std::string short_number(double value) {
   return fmt::format("{:.4g}", value);
 }
 
+std::string number_beside(double value, double other) {
+  if (!std::isfinite(value) || !std::isfinite(other) || value == other) return short_number(value);
+  int digits = 4;
+  while (digits < 17 && fmt::format("{:.{}g}", value, digits) == fmt::format("{:.{}g}", other, digits))
+    ++digits;
+  return fmt::format("{:.{}g}", value, digits == 4 || digits == 17 ? digits : digits + 1);
+}
+
 std::string exact_number(double value) {
   return std::isnan(value) ? "nan" : fmt::format("{}", value);  // a NaN's sign says nothing
 }

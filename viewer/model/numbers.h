@@ -11,6 +11,8 @@ namespace nanquest::viewer {
 
 /// Four significant digits; "NaN", "+Inf", "-Inf" for what is not finite.
 std::string short_number(double value);
+/// Four significant digits, or one more than tell it from `other`: 5.688581 beside 5.688585.
+std::string number_beside(double value, double other);
 /// Shortest decimal that reads back to the same double; "nan", "inf", "-inf" for CSV readers.
 std::string exact_number(double value);
 /// 1048576 -> "1,048,576".

@@ -4,6 +4,7 @@
 /// and a few blocks of every level. A copy is cheap, and so is one that has grown by a few values.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <limits>
 #include <span>
@@ -22,12 +23,21 @@ struct Extremes {
   bool has_finite() const { return min <= max; }
   std::uint64_t non_finite() const { return nan + pos_inf + neg_inf; }
   void add(double value);
-  void add(const Extremes& other);
+  void add(const Extremes& other) {
+    min = std::min(min, other.min);
+    max = std::max(max, other.max);
+    nan += other.nan;
+    pos_inf += other.pos_inf;
+    neg_inf += other.neg_inf;
+  }
   void add(std::span<const double> values);
 };
 
 class Pyramid {
  public:
+  /// Values of a block: a query that begins and ends with one reads no value.
+  static constexpr std::size_t kBlock = 64;
+
   Pyramid() = default;
   /// Takes the series over; one pass.
   explicit Pyramid(std::vector<double> values);

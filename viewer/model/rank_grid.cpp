@@ -73,8 +73,7 @@ std::optional<std::int32_t> first_of(const Session& session, RankGrid& grid) {
   for (const auto& [rank, row] : session.rank_rows())
     if (row.first >= 0) {
       grid.first_text = "rank " + std::to_string(row.first) +
-                        ", say the rows: it was quickest to say that the "
-                        "bad value is its own";
+                        ", say the rows: no other said earlier that a bad value was its own";
       return row.first;
     }
   return std::nullopt;

@@ -7,6 +7,7 @@
 #include <system_error>
 #include <utility>
 
+#include "probe/trace/culprit.h"
 #include "viewer/model/path_words.h"
 #include "viewer/model/taster.h"
 
@@ -145,7 +146,29 @@ void Session::start_selection() {
   select_incident(order.empty() ? -1 : order.front());
   for (std::size_t i = 1; i < order.size() && nothing(); ++i) select_incident(order[i]);
   if (!order.empty() && nothing()) select_incident(order.front());  // none can be read: the first says why
+  if (const int maker = rank_that_made_it(); maker >= 0) select_incident(maker);
   keep_statistic();
+}
+
+/// Where another rank's bad values arrived, and nobody has replayed the step: the row of a rank that made its
+/// own, or -1. What the files of these ranks say is noted.
+int Session::rank_that_made_it() {
+  constexpr int kMostAsked = 8;
+  if (incident_ == nullptr || verdict_ || arrived_by(incident_->doc).empty()) return -1;
+  const IncidentFiles shown = entry()->files;
+  int maker = -1, asked = 0;
+  for (std::size_t row = 0; row < incidents().size() && asked < kMostAsked && !stopped(); ++row) {
+    const IncidentFiles& files = incidents()[row].files;
+    if (files.step != shown.step || files.rank == shown.rank || incidents()[row].snapshot != Snapshot::here)
+      continue;
+    ++asked;
+    const Result<SnapshotReader> reader = open_tasted(files.snapshot);
+    if (!reader) continue;
+    own_incidents()[row].note(reader->doc());
+    if (maker < 0 && reader->doc().culprit.op >= 0 && arrived_by(reader->doc()).empty())
+      maker = static_cast<int>(row);
+  }
+  return maker;
 }
 
 /// Another history may lack the selected statistic. One without rows says nothing: another may come.

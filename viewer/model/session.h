@@ -213,6 +213,7 @@ class Session {
   std::vector<int> opening_order() const;
   int incident_to_open(double step) const;
   void start_selection();
+  int rank_that_made_it();
   void keep_statistic();
   void forget_tensor();
   void show_tensor(const std::string& path);

@@ -164,7 +164,7 @@ void Session::load_incident(int row) {
   if (progress_ != nullptr) progress_->expect(kIncidentCost);
   Result<SnapshotReader> reader = open_tasted(entry.files.snapshot);
   entry.error = reader ? "" : reader.error().text();
-  if (reader) entry.note(reader->doc().gate);
+  if (reader) entry.note(reader->doc());
   if (reader)
     incident_ = std::make_shared<const OpenIncident>(std::move(reader).value(), entry.files.replay, verdict_);
   else

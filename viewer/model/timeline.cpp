@@ -89,7 +89,7 @@ std::vector<TimelineCurve> timeline_curves(const History& history) {
   };
   for (const KnownColumn& known : kKnownColumns) add(known.name, known.title, known.factors);
   for (const std::string& name : history.scalar_names())
-    if (known_column(name) == nullptr && !is_own_column(name)) add(name, name, false);
+    if (known_column(name) == nullptr && !is_own_column(name)) add(name, title_of_column(name), false);
   return out;
 }
 

@@ -5,6 +5,7 @@
 
 #include "probe/snapshot/frames.h"
 #include "probe/snapshot/sharing.h"
+#include "probe/trace/culprit.h"
 #include "replay/verdict/confidence.h"
 #include "replay/verdict/sentences.h"
 #include "viewer/model/numbers.h"
@@ -31,6 +32,11 @@ Verdict from_capture(const SnapshotDoc& doc) {
   v.culprit.node = op.node;
   if (op.module != kNone) v.culprit.module = doc.modules[static_cast<std::size_t>(op.module)].path;
   v.culprit.stack = program_stack(doc, OpId{c.op});
+  if (const std::string by = arrived_by(doc); !by.empty()) {
+    v.rank = doc.rank;
+    v.ranks.emplace();
+    v.ranks->arrived_by = by;
+  }
   return v;
 }
 

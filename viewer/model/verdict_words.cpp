@@ -7,6 +7,14 @@
 #include "viewer/model/numbers.h"
 
 namespace nanquest::viewer {
+namespace {
+
+/// True where a collective brought what another rank made.
+bool arrived(const Verdict& v) {
+  return v.ranks && !v.ranks->arrived_by.empty() && v.origin == Origin::op;
+}
+
+}  // namespace
 
 std::string headline(const Verdict& v) {
   const CulpritInfo& c = v.culprit;
@@ -16,6 +24,11 @@ std::string headline(const Verdict& v) {
   std::string text = c.op + (c.module.empty() ? "" : " in " + c.module);
   if (v.origin != Origin::op && !c.tensor.empty()) return text + " read the bad " + c.tensor + step;
   if (c.value == BadValue::silent) return text + " lost values silently" + step;
+  if (arrived(v)) {
+    const bool known = v.ranks->first && v.ranks->first->rank != v.rank;
+    return (known ? "Rank " + std::to_string(v.ranks->first->rank) : std::string("Another rank")) + "'s " +
+           spoken(c.value) + " came by " + text + step;
+  }
   return text.append(" made the first ").append(spoken(c.value)) + step;
 }
 
@@ -27,6 +40,7 @@ std::string what(const Verdict& v) {
   else if (!c.op.empty())
     text += " in the output of " + c.op;
   if (!c.first.empty()) text += "; the first at index " + shape_text(c.first);
+  if (arrived(v)) text += "; what this rank gave was finite";
   return text;
 }
 

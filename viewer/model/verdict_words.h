@@ -7,7 +7,8 @@
 
 namespace nanquest::viewer {
 
-/// "aten::mm in blocks.3.mlp made the first +Inf at step 131".
+/// "aten::mm in blocks.3.mlp made the first +Inf at step 131"; where a collective brought it, whose it was:
+/// "Rank 1's NaN came by c10d::allreduce_ at step 132".
 std::string headline(const Verdict& v);
 /// How many bad values of which kind, where, the first at which index.
 std::string what(const Verdict& v);

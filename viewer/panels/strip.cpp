@@ -66,10 +66,12 @@ void draw_strip(UiState& state, const Strip& strip) {
       draw_reading(state, false);
       ImGui::SameLine(0, ImGui::GetFontSize() * 0.9f);
     }
-    if (strip.cause)
+    if (strip.cause) {
       chip(strip.says.c_str(), cause_colour(*strip.cause));
-    else
+    } else {
+      ImGui::AlignTextToFramePadding();
       clipped_text(strip.says, ImGui::GetContentRegionAvail().x - ImGui::GetFontSize() * 6);
+    }
     facts(state, strip);
     jump(state, "Where it began", strip.breaks.began);
     jump(state, "Where it broke", strip.breaks.broke);

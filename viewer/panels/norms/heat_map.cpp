@@ -116,38 +116,52 @@ void draw_bad(const Box& box, const Extremes& e, std::size_t rows) {
              ImGui::GetColorU32(colour().on_mark));
 }
 
+constexpr int kTints = 256;
+
 /// viridis in as many steps as a channel of a picture has.
-ImU32 cell_colour(double t) {
-  constexpr int steps = 256;
-  static const std::vector<ImU32> colours = [] {
+ImU32 ink_of(std::uint8_t tint) {
+  static const std::vector<ImU32> inks = [] {
     std::vector<ImU32> all;
-    all.reserve(static_cast<std::size_t>(steps));
-    for (int i = 0; i < steps; ++i) all.push_back(viridis(static_cast<double>(i) / (steps - 1)));
+    all.reserve(static_cast<std::size_t>(kTints));
+    for (int i = 0; i < kTints; ++i) all.push_back(viridis(static_cast<double>(i) / (kTints - 1)));
     return all;
   }();
-  return colours[static_cast<std::size_t>(std::lround(std::clamp(t, 0.0, 1.0) * (steps - 1)))];
+  return inks[tint];
+}
+
+std::vector<std::uint8_t> tints_of(const HeatMap& map, const LogScale& scale) {
+  std::vector<std::uint8_t> tints;
+  tints.reserve(map.cells.size());
+  for (const HeatCell& cell : map.cells) {
+    const double t = cell.extremes.has_finite() ? std::clamp(scale.at(cell.extremes.max), 0.0, 1.0) : 0;
+    tints.push_back(static_cast<std::uint8_t>(t * (kTints - 1) + 0.5));
+  }
+  return tints;
 }
 
 /// Neighbours of one colour are one rectangle.
-void draw_cells(const HeatMap& map, const Places& places, const LogScale& scale) {
+void draw_cells(const ShownMap& shown, const Places& places) {
+  const HeatMap& map = shown.map;
   ImDrawList& list = *ImPlot::GetPlotDrawList();
   for (std::size_t layer = 0; layer < map.layers; ++layer) {
-    const auto cell = [&](std::size_t column) -> const Extremes& { return map.at(layer, column).extremes; };
+    const HeatCell* cells = &map.at(layer, 0);
+    const std::uint8_t* tints = &shown.tints[layer * map.columns];
+    bool bad = false;
     for (std::size_t first = 0; first < map.columns;) {
       std::size_t last = first;
-      if (cell(first).has_finite()) {
-        const ImU32 ink = cell_colour(scale.at(cell(first).max));
-        while (last + 1 < map.columns && cell(last + 1).has_finite() && places.meet(last) &&
-               cell_colour(scale.at(cell(last + 1).max)) == ink)
-          ++last;
+      bad |= cells[first].extremes.non_finite() > 0;
+      if (cells[first].extremes.has_finite()) {
+        while (last + 1 < map.columns && tints[last + 1] == tints[first] && places.meet(last) &&
+               cells[last + 1].extremes.has_finite())
+          bad |= cells[++last].extremes.non_finite() > 0;
         const Box box = places.box(layer, first, last);
-        list.AddRectFilled(box.a, box.b, ink);
+        list.AddRectFilled(box.a, box.b, ink_of(tints[first]));
       }
       first = last + 1;
     }
-    for (std::size_t c = 0; c < map.columns; ++c)
-      if (cell(c).non_finite() > 0)
-        draw_bad(places.box(layer, c, c), cell(c), map.edges[c + 1] - map.edges[c]);
+    for (std::size_t c = 0; bad && c < map.columns; ++c)
+      if (cells[c].extremes.non_finite() > 0)
+        draw_bad(places.box(layer, c, c), cells[c].extremes, map.edges[c + 1] - map.edges[c]);
   }
 }
 
@@ -161,7 +175,7 @@ void draw_lane(const HeatMap& map, const Places& places) {
   ImDrawList& list = *ImPlot::GetPlotDrawList();
   const float r = ImGui::GetFontSize() * 0.28f, y = ImPlot::GetPlotPos().y + r * 1.8f;
   for (std::size_t column = 0; column < map.columns; ++column)
-    if (const Extremes all = map.column(column); all.non_finite() > 0)
+    if (const Extremes& all = map.all[column]; all.non_finite() > 0)
       draw_mark(list, {places.middle(column), y}, r, worst(all));
 }
 
@@ -192,8 +206,10 @@ const HeatMap& shown_map(UiState& state, ShownMap& shown, const History& history
   const auto columns = std::min(
       static_cast<std::size_t>(std::max(1.0f, pixels / 2)),
       moves ? std::max<std::size_t>(most_moving / layers, 60) : std::max<std::size_t>(most / layers, 100));
-  if (!same || shown.columns != columns)
-    shown = {history.heat_map(s, first, last, columns), s, first, last, columns, content, changed};
+  if (!same || shown.columns != columns) {
+    shown = {history.heat_map(s, first, last, columns), {}, s, first, last, columns, content, changed};
+    shown.tints = tints_of(shown.map, LogScale(history, s));
+  }
   return shown.map;
 }
 
@@ -217,7 +233,7 @@ void draw_heat_map(UiState& state, ShownMap& shown, const History& history, Stat
     const HeatMap& map = shown_map(state, shown, history, s, ImPlot::GetPlotSize().x);
     const Places places(history, map);
     ImPlot::PushPlotClipRect();
-    draw_cells(map, places, scale);
+    draw_cells(shown, places);
     for (std::size_t i = 0; i < layers; ++i)
       if (history.layers(s)[i] == state.session.selection().layer) {
         const ImVec2 a = ImPlot::PlotToPixels(state.steps.first, static_cast<double>(i)),

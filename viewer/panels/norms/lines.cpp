@@ -80,7 +80,7 @@ std::vector<Curve> runs_of_cells(const History& history, const HeatMap& map, std
 void draw_bundle_lane(const History& history, const HeatMap& map, float lane) {
   const float r = ImGui::GetFontSize() * 0.27f, y = ImPlot::GetPlotPos().y + lane;
   for (std::size_t c = 0; c < map.columns; ++c)
-    if (const Extremes all = map.column(c); all.non_finite() > 0) {
+    if (const Extremes& all = map.all[c]; all.non_finite() > 0) {
       const double middle = (history.steps()[map.edges[c]] + history.steps()[map.edges[c + 1] - 1]) / 2;
       draw_mark(*ImPlot::GetPlotDrawList(), {ImPlot::PlotToPixels(middle, 1).x, y}, r, worst(all));
     }

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "viewer/model/history.h"
 #include "viewer/model/layer_table.h"
@@ -15,6 +16,8 @@ namespace nanquest::viewer {
 /// The heat map that is shown, and what it was made of.
 struct ShownMap {
   HeatMap map;
+  std::vector<std::uint8_t>
+      tints;  ///< of each cell, a place on the scale of colours; 0 without a finite value
   Statistic statistic = Statistic::gradient;
   std::size_t first = 0, last = 0, columns = 0;
   std::uint64_t content = 0;  ///< Session::content()

@@ -33,7 +33,7 @@ std::string rows_text(const RankGrid& grid) {
 }
 
 /// Ranks that left nothing, as ranges: "5, 9 to 12".
-std::string silent_text(const RankGrid& grid) {
+std::string missing_text(const RankGrid& grid) {
   std::string text;
   int ranges = 0;
   for (std::size_t i = 0; i < grid.cells.size(); ++i) {
@@ -59,7 +59,7 @@ PanelPage page_of_ranks(Session& session, Extent extent) {
   add("First", grid.first_text);
   add("Verdict", grid.verdict_text);
   add("Rows", rows_text(grid));
-  add("Silent", silent_text(grid));
+  add("Missing", missing_text(grid));
   if (grid.cut) add("Listed", "the first " + grouped(static_cast<std::uint64_t>(kMostRanks)) + " ranks");
   if (grid.cells.empty()) return page;
   std::vector<const RankCell*> cells;
@@ -72,16 +72,16 @@ PanelPage page_of_ranks(Session& session, Extent extent) {
   PageTable table{
       PageTable::Kind::plain,
       others == 0 ? "Ranks" : "Ranks that tell the most; " + grouped(others) + " more are in the CSV",
-      {{"Rank", true}, {"Left"}, {"Says"}, {"Collectives before", true}, {"What"}},
+      {{"Rank", true}, {"Left"}, {"Says"}, {"Collectives before it", true}, {"What"}},
       {}};
   for (const RankCell* cell : cells)
-    table.rows.push_back(
-        {{std::to_string(cell->rank), words_of(cell->left), (cell->first ? "the first: " : "") + cell->says,
-          cell->row && cell->row->collectives >= 0
-              ? grouped(static_cast<std::uint64_t>(cell->row->collectives))
-              : "",
-          cell->about},
-         cell->first ? Sign::non_finite : Sign::none});
+    table.rows.push_back({{std::to_string(cell->rank), words_of(cell->left),
+                           (cell->first ? "was the first; " : "") + cell->says,
+                           cell->row && cell->row->collectives >= 0
+                               ? grouped(static_cast<std::uint64_t>(cell->row->collectives))
+                               : "",
+                           cell->about},
+                          cell->first ? Sign::non_finite : Sign::none});
   page.tables.push_back(std::move(table));
   return page;
 }

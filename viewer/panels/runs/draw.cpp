@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <utility>
 
 #include "imgui.h"
 #include "viewer/model/numbers.h"
@@ -85,9 +86,11 @@ void differences(UiState& state, const Comparison& c) {
           if (ImGui::TextLink(row.cells[i].c_str())) state.go(*row.place);
           continue;
         }
-        ImGui::PushTextWrapPos(0);
+        // A short name has its column as wide as it is; what wraps has none that is.
+        const bool wraps = i > 0 || row.cells[i].size() > 24;
+        if (wraps) ImGui::PushTextWrapPos(0);
         ImGui::TextUnformatted(row.cells[i].c_str());
-        ImGui::PopTextWrapPos();
+        if (wraps) ImGui::PopTextWrapPos();
       }
       ImGui::PopID();
     }
@@ -110,6 +113,9 @@ void notes(UiState& state) {
 
 struct RunsPanel : PanelView {
   void draw(UiState& state) override;
+
+ private:
+  int seen_ = -1;  ///< the incident that was selected when it was drawn last
 };
 
 void RunsPanel::draw(UiState& state) {
@@ -133,10 +139,16 @@ void RunsPanel::draw(UiState& state) {
   ImGui::TableSetupColumn("Rank", ImGuiTableColumnFlags_WidthFixed, ImGui::GetFontSize() * 2.3f);
   ImGui::TableSetupColumn("Cause", ImGuiTableColumnFlags_WidthStretch);
   ImGui::TableHeadersRow();
+  const int chosen = session.selection().incident;
+  const bool news = std::exchange(seen_, chosen) != chosen;
   ImGuiListClipper clipper;
   clipper.Begin(static_cast<int>(session.incidents().size()));
+  if (news && chosen >= 0) clipper.IncludeItemByIndex(chosen);
   while (clipper.Step())
-    for (int row = clipper.DisplayStart; row < clipper.DisplayEnd; ++row) incident_row(state, row);
+    for (int row = clipper.DisplayStart; row < clipper.DisplayEnd; ++row) {
+      incident_row(state, row);
+      if (news && row == chosen) ImGui::SetScrollHereY();
+    }
   ImGui::EndTable();
 }
 

@@ -68,10 +68,10 @@ std::vector<PageTable> comparison_tables(const Comparison& c) {
                    {}};
   for (const SeriesDifference& s : c.series) {
     if (s.at)
-      series.rows.push_back(
-          {{s.name, "step " + exact_number(*s.at), exact_number(s.here), exact_number(s.there)},
-           Sign::none,
-           Link::to_step(static_cast<std::int64_t>(*s.at))});
+      series.rows.push_back({{s.name, "step " + exact_number(*s.at), number_beside(s.here, s.there),
+                              number_beside(s.there, s.here)},
+                             Sign::none,
+                             Link::to_step(static_cast<std::int64_t>(*s.at))});
     else
       series.rows.push_back({{s.name, "none in " + counted(s.steps, "step"), "", ""}});
   }

@@ -79,7 +79,7 @@ void plane_choice(std::int64_t& chosen, const TensorSlice& slice) {
     if (ImGui::SliderInt("plane", &plane, 0, static_cast<int>(slice.planes) - 1)) chosen = plane;
     ImGui::SameLine();
   }
-  ImGui::TextDisabled("%lld x %lld%s%s", static_cast<long long>(slice.rows),
+  ImGui::TextDisabled("%lld x %lld%s%s; the brighter, the larger |x|", static_cast<long long>(slice.rows),
                       static_cast<long long>(slice.columns), slice.wrapped ? ", wrapped" : "",
                       slice.partial ? ", cut" : "");
 }

@@ -43,10 +43,10 @@ void draw_op_details(UiState& state, const OpenIncident& incident) {
   if (const std::string source = incident.trace.source(op); !source.empty())
     clipped_text(source, ImGui::GetContentRegionAvail().x);
   ImGui::PushID("made");
-  op_links(state, "[ made by", incident.trace.producers(op), incident.trace);
+  op_links(state, "made by", incident.trace.producers(op), incident.trace);
   ImGui::PopID();
   ImGui::PushID("read");
-  op_links(state, "] read by", incident.trace.consumers(op), incident.trace);
+  op_links(state, "read by", incident.trace.consumers(op), incident.trace);
   ImGui::PopID();
   ImGui::PushID("way");
   std::vector<OpId> way;

@@ -27,9 +27,9 @@ void setup_columns(bool wide, bool narrow, std::size_t ops) {
   ImGui::TableSetupColumn("Module", ImGuiTableColumnFlags_WidthStretch, 1.0f);
   fixed("Phase", 4.6f, wide);
   fixed("Formats", 7.0f, wide);
-  fixed("Read amax", 5.2f, wide);
+  fixed("Amax read", 5.2f, wide);
   fixed("Amax", 4.6f, !narrow);
-  fixed("Room, bits", 5.2f);
+  fixed(wide ? "Headroom, bits" : "Headroom", wide ? 7.0f : 5.2f);
   fixed("Not finite", wide ? 8.0f : 5.6f);
   ImGui::TableSetupScrollFreeze(0, 1);
   ImGui::TableHeadersRow();
@@ -139,7 +139,7 @@ void TracePanel::draw(UiState& state) {
           : grouped(visible_ops.size()) + " of " + counted(incident->trace.size(), "op");
   ImGui::TextDisabled("%s", shown.c_str());
   if (const OpId early = incident->trace.first_tight()) {
-    const std::string label = "Under 1 bit of room first: op " + std::to_string(early.row());
+    const std::string label = "First with under 1 bit of headroom: op " + std::to_string(early.row());
     const float right = ImGui::GetCursorScreenPos().x + ImGui::GetContentRegionAvail().x;
     if (right - ImGui::GetItemRectMax().x > ImGui::CalcTextSize(label.c_str()).x + 30) {
       ImGui::SameLine();

@@ -51,8 +51,8 @@ PanelPage page_of_trace(Session& session, Extent extent) {
                    {"name"},
                    {"module"},
                    {"formats"},
-                   {"read amax (room)"},
-                   {"written amax (room)"},
+                   {"read amax (headroom)"},
+                   {"written amax (headroom)"},
                    {"not finite"}};
   for (std::size_t i = first; i < last; ++i)
     table.rows.push_back(row_of(trace, OpId{i}, static_cast<std::int32_t>(i) == chosen));
