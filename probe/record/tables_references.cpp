@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "probe/record/file_sources.h"
+#include "probe/tensor/file_sources.h"
 #include "probe/record/tables.h"
 #include "probe/snapshot/file_mapping.h"
 #include "probe/tensor/tensor_scan.h"
@@ -44,7 +44,7 @@ void StepTables::refer_to_files() {
     // Of the memory itself, or of what it was copied from; `tensor` may be a copy that the recorder made.
     const auto storage = step_.slots[slot].storage.lock();
     const auto type = dtype_of(tensor.scalar_type());
-    const std::byte* const memory = storage ? record::memory_behind(*storage) : nullptr;
+    const std::byte* const memory = storage ? memory_behind(*storage) : nullptr;
     if (memory == nullptr || !type || !tensor.is_contiguous()) return false;
     const auto place = mappings.find(memory + offset, tensor.nbytes());
     const auto hash = place ? hash_if_same(*place, tensor.const_data_ptr(), tensor.nbytes()) : std::nullopt;

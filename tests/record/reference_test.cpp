@@ -8,7 +8,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "probe/record/file_sources.h"
+#include "probe/tensor/file_sources.h"
 #include "probe/record/record.h"
 #include "probe/snapshot/reader.h"
 

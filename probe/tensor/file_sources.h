@@ -14,12 +14,8 @@ namespace nanquest {
 /// Nothing happens if they are one tensor, or differ in bytes. Any thread.
 void came_from(const at::Tensor& copy, const at::Tensor& mapped);
 
-namespace record {
-
 /// The memory on the CPU whose bytes are those of the storage: what it was copied from, or its own; null if
 /// there is none.
 const std::byte* memory_behind(const c10::StorageImpl& storage);
-
-}  // namespace record
 
 }  // namespace nanquest

@@ -1,4 +1,4 @@
-#include "probe/record/file_sources.h"
+#include "probe/tensor/file_sources.h"
 
 #include <mutex>
 #include <unordered_map>
@@ -36,7 +36,7 @@ void came_from(const at::Tensor& copy, const at::Tensor& mapped) {
                                         static_cast<const std::byte*>(mapped.const_data_ptr())});
 }
 
-const std::byte* record::memory_behind(const c10::StorageImpl& storage) {
+const std::byte* memory_behind(const c10::StorageImpl& storage) {
   {
     const std::lock_guard lock(sources().mutex);
     if (const auto known = sources().all.find(&storage);
