@@ -42,12 +42,12 @@
 #include "probe/observe/nvtx.h"
 #include "probe/observe/observer_pause.h"
 #include "probe/observe/step_scope.h"
-#include "probe/tensor/file_sources.h"
 #include "probe/snapshot/atomic_file.h"
 #include "probe/snapshot/model.h"
 #include "probe/snapshot/run_claim.h"
 #include "probe/snapshot/safetensors.h"
 #include "probe/snapshot/version.h"
+#include "probe/tensor/file_sources.h"
 
 namespace nanquest {
 

@@ -18,7 +18,8 @@ struct Recorder::Frame final : OpFrame, Pooled<Recorder::Frame> {
   std::vector<at::Tensor> written;  // mutable arguments, held until the op is done
   std::vector<at::Tensor> inner;    // memory inside written arguments that are no plain memory themselves
   std::unique_ptr<record::WatchedOp> watched;
-  bool of_model = false;       // SlotRecord::of_model of what it writes
+  bool of_model = false;  // SlotRecord::of_model of what it writes
+  bool takes_tensors = false;
   bool arrives_later = false;  // a copy to the host that is not waited for: nobody can look at it yet
   bool host_wrote = false;     // behind the dispatcher, what the op reads
 };

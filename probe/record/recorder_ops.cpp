@@ -93,6 +93,7 @@ void Recorder::record_argument(const OpTraits& op, std::size_t index, const c10:
   const auto put = [&](const auto& self, const c10::IValue& v) -> void {
     ++record.argument_tokens;
     if (v.isTensor()) {
+      frame.takes_tensors = true;
       const at::Tensor& given = v.toTensor();
       at::Tensor values;
       if (!given.defined() || !can_record(given)) {

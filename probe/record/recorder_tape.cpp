@@ -7,6 +7,7 @@
 #include "probe/record/recorder_frame.h"
 #include "probe/record/rows.h"
 #include "probe/record/value_watch.h"
+#include "probe/tensor/each_tensor.h"
 
 namespace nanquest {
 
@@ -52,6 +53,11 @@ void Recorder::note_for_tape(const OpTraits& op, const Frame& frame,
     tape_->cut(op.name + ": " + why);
     return;
   }
+  if (into_ != current_ && !frame.takes_tensors)
+    for (const c10::IValue& output : outputs)
+      each_tensor(output, [&](const at::Tensor& t) {
+        if (can_record(t) && t.is_cpu() && t.storage().data()) tape_->made(t);
+      });
   for (const c10::IValue& output : outputs)
     if (output.isDouble())
       step.reads.push_back({frame.op, output.toDouble(), false});

@@ -6,9 +6,9 @@
 #include <utility>
 #include <vector>
 
-#include "probe/tensor/file_sources.h"
 #include "probe/record/tables.h"
 #include "probe/snapshot/file_mapping.h"
+#include "probe/tensor/file_sources.h"
 #include "probe/tensor/tensor_scan.h"
 
 namespace nanquest {

@@ -109,7 +109,7 @@ void Tape::read(const at::Tensor& tensor, const SlotRecord& slot) {
   const c10::Storage& storage = tensor.storage();
   Known& entry = known(storage.unsafeGetStorageImpl(), slot.storage);
   bool changed = entry.last >= 0 && !entry.initialised;
-  if (is_foreign(tensor)) {
+  if (entry.foreign || is_foreign(tensor)) {
     const std::uint64_t hash = look_at(storage);
     changed = changed || (entry.last >= 0 && entry.foreign && hash != entry.hash);
     entry.foreign = true;
@@ -132,6 +132,14 @@ void Tape::read(const at::Tensor& tensor, const SlotRecord& slot) {
   }
   entry.initialised = true;
   entry.last = first_ + static_cast<std::int64_t>(stretches_.size());
+}
+
+void Tape::made(const at::Tensor& tensor) {
+  if (anchors_.empty()) return;
+  const c10::Storage& storage = tensor.storage();
+  Known& entry = known(storage.unsafeGetStorageImpl(), storage.getWeakStorageImpl());
+  entry.foreign = true;
+  entry.hash = look_at(storage);
 }
 
 void Tape::refuse() {

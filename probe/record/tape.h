@@ -56,6 +56,9 @@ class Tape {
   /// copied if no anchor's record tells it. If somebody wrote to it behind the dispatcher since the tape saw
   /// it last, it counts as another storage from here on. Throws std::bad_alloc.
   void read(const at::Tensor& tensor, const SlotRecord& slot);
+  /// An op between two steps that reads no tensor made this one (full, zeros): hosts like to fill such memory
+  /// without an op (a batch that is padded first), so its bytes are compared when it is read.
+  void made(const at::Tensor& tensor);
   /// The stretch is over, and its records stay here.
   void append(const Step& step);
   /// Nothing of what is on it is of use any more: `why`, in words that go on from "the tape was cut: ".

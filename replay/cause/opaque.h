@@ -13,7 +13,8 @@ namespace nanquest {
 /// whose kernel is not here): UNKNOWN, with what is known and how to see more. Nothing for any other culprit.
 std::optional<Finding> opaque_finding(const Case& c);
 
-/// The first op that could not be run in the step as recorded, and of which nothing is on record; kNone if there is none.
+/// The first op that could not be run in the step as recorded, and of which nothing is on record; kNone if
+/// there is none.
 std::int32_t first_failed(const Case& c);
 
 /// Adds to `v` which ops were not run again, and where the replay had to stop because an op's outputs are not

@@ -124,7 +124,8 @@ VerifyResult verify(const Replayer& replayer, c10::Device device) {
   result.differences = trace::environment_differences(doc);
   result.recorded_on = recorded_device(doc);
   result.replayed_on = result.recorded_on == "cpu" ? "cpu" : device.str();
-  // A device's kernels may add in another order each time (atomics): its values are compared within bounds too.
+  // A device's kernels may add in another order each time (atomics): its values are compared within bounds
+  // too.
   const bool same_kind = kind(result.recorded_on) == kind(result.replayed_on);
   result.elsewhere = result.recorded_on != "cpu";
   RunOptions options;

@@ -171,6 +171,7 @@ class FinetuneReferenceTest(FinetuneTest):
         self.assert_bit_exact(snapshot)
         checks = [self.rewound(file) for file in (snapshot, whole)]
         self.assertEqual(*checks)
+        self.assertTrue(checks[0]["reached"], checks[0])
         self.assertEqual(checks[0]["failed_ops"], 0)
         self.replay("embed", snapshot, "-o", "whole.h5")
         shutil.rmtree("llama")

@@ -8,9 +8,9 @@
 #include <filesystem>
 #include <fstream>
 
-#include "probe/tensor/file_sources.h"
 #include "probe/record/record.h"
 #include "probe/snapshot/reader.h"
+#include "probe/tensor/file_sources.h"
 
 #include <ATen/ATen.h>
 

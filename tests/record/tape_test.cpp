@@ -99,6 +99,28 @@ TEST(Tape, OnlyWhatItDidNotLeaveThereIsStored) {
   EXPECT_EQ(stored(), first);  // the batch of each step is made by the one before
 }
 
+TEST(Tape, WhatTheHostFillsBetweenTwoStepsIsStored) {
+  Training training;
+  Recorder recorder({.keep_steps = 0, .stacks = false, .tape = {.steps = 64}});
+  auto session = ObserverSession::start(recorder);
+  ASSERT_TRUE(session.ok());
+  for (int i = 0; i < kSteps; ++i) {
+    training.step(recorder, i);
+    // A batch that is padded by an op, and then filled as no op does it.
+    at::Tensor batch = at::full(training.net.x.sizes(), -1.0, at::kFloat);
+    auto* to = batch.mutable_data_ptr<float>();
+    for (std::int64_t n = 0; n + 2 < batch.numel(); ++n) to[n] = static_cast<float>((7 * n + i) % 11) / 11;
+    training.net.x = batch;
+  }
+  const ObserverPause pause;
+  const auto whole = recorder.taped();
+  ASSERT_TRUE(whole);
+  const Replayer replayer = replay(recorder, *whole);
+  const VerifyResult same = verify(replayer);
+  EXPECT_TRUE(same.bit_exact) << same.mismatched << " of " << same.outputs_compared << " differ, first at op "
+                              << same.first_mismatch << ", failed " << same.failed_ops;
+}
+
 TEST(Tape, AFileHoldsItsStepsAndTheyComeBackFromThere) {
   Training training;
   Recorder recorder({.keep_steps = 0, .stacks = false, .tape = {.steps = 64}});
