@@ -99,7 +99,7 @@ int Tape::steps() const {
 
 Tape::Known& Tape::known(const c10::StorageImpl* storage,
                          const c10::weak_intrusive_ptr<c10::StorageImpl>& weak) {
-  const auto [at, fresh] = known_.try_emplace(storage, Known{weak, 0, -1, true, false, 0, {}, false});
+  const auto [at, fresh] = known_.try_emplace(storage, Known{.storage = weak, .last = -1});
   if (fresh) at->second.id = next_id_++;
   return at->second;
 }
@@ -113,6 +113,7 @@ void Tape::read(const at::Tensor& tensor, const SlotRecord& slot) {
     const std::uint64_t hash = look_at(storage);
     changed = changed || (entry.last >= 0 && entry.foreign && hash != entry.hash);
     entry.foreign = true;
+    entry.made = false;
     entry.hash = hash;
   }
   if (changed) {
@@ -138,7 +139,7 @@ void Tape::made(const at::Tensor& tensor) {
   if (anchors_.empty()) return;
   const c10::Storage& storage = tensor.storage();
   Known& entry = known(storage.unsafeGetStorageImpl(), storage.getWeakStorageImpl());
-  entry.foreign = true;
+  entry.foreign = entry.made = true;
   entry.hash = look_at(storage);
 }
 
@@ -177,7 +178,7 @@ Tape::Stretch Tape::stretch_of(const Step& step) {
       entry.last = now;
       entry.initialised = slot.initialised;
       entry.written = entry.written || slot.writer != UINT32_MAX;
-      if (entry.foreign && slot.writer != UINT32_MAX)
+      if (entry.foreign && !entry.made && slot.writer != UINT32_MAX)
         if (const auto memory = slot.storage.lock(); memory && memory->data())
           entry.hash = look_at(c10::Storage(memory));
     } else {

@@ -103,6 +103,7 @@ class Tape {
     bool initialised = true;
     bool foreign = false;  ///< others than LibTorch may write to it: its bytes had this hash
     std::uint64_t hash = 0;
+    bool made = false;     ///< the hash is of what an op left there, to be held against what is read
     TapeValue value;       ///< the copy that was made last …
     bool written = false;  ///< … and whether it was overwritten since
   };
