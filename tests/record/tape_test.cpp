@@ -105,12 +105,12 @@ TEST(Tape, WhatTheHostFillsBetweenTwoStepsIsStored) {
   auto session = ObserverSession::start(recorder);
   ASSERT_TRUE(session.ok());
   for (int i = 0; i < kSteps; ++i) {
-    training.step(recorder, i);
     // A batch that is padded by an op, and then filled as no op does it.
     at::Tensor batch = at::full(training.net.x.sizes(), -1.0, at::kFloat);
     auto* to = batch.mutable_data_ptr<float>();
     for (std::int64_t n = 0; n + 2 < batch.numel(); ++n) to[n] = static_cast<float>((7 * n + i) % 11) / 11;
     training.net.x = batch;
+    training.step(recorder, i);
   }
   const ObserverPause pause;
   const auto whole = recorder.taped();
