@@ -28,7 +28,7 @@ void empty(const std::string& path) {
   std::filesystem::resize_file(path, 0);
 }
 void newer(const std::string& path) {
-  (void)seal_file(path, 3, 0, {});
+  (void)seal_file(path, 4, 0, {});
 }
 void text(const std::string& path) {
   std::ofstream(path) << "not a snapshot\n";
@@ -59,7 +59,7 @@ void culprit(const std::string& path) {
 
 const std::vector<Damage>& all_damages() {
   static const std::vector<Damage> all = {
-      {"newer", "format 3.0, this program reads formats up to 2.x", newer},
+      {"newer", "format 4.0, this program reads formats up to 3.x", newer},
       {"cut", "cut", cut},
       {"empty", "empty", empty},
       {"text", "not a nanquest snapshot", text},

@@ -139,10 +139,10 @@ TEST_F(Cli, BadFilesAreRefusedInOneLine) {
     expect_one_line(replay(std::string(command) + "-q '" + snapshot + "'"), 3, "div_zero.h5");
   EXPECT_FALSE(std::filesystem::exists(scratch_ / "div_zero.json"));
   const std::string later = record_sample("log_zero", scratch_, 1);
-  ASSERT_TRUE(seal_file(later, 3, 0, {}));
+  ASSERT_TRUE(seal_file(later, 4, 0, {}));
   for (const char* command : {"", "verify ", "run ", "info ", "repro ", "bisect samples ", "compare "})
     expect_one_line(replay(std::string(command) + "-q '" + later + "'"), 3,
-                    "format 3.0, this program reads formats up to 2.x");
+                    "format 4.0, this program reads formats up to 3.x");
   EXPECT_FALSE(std::filesystem::exists(scratch_ / "log_zero.json"));
 }
 
