@@ -9,7 +9,6 @@ namespace {
 struct HookOp {
   const OpTraits* op;
   std::vector<c10::IValue> inputs, outputs;
-  bool ended = false;
 };
 
 std::vector<HookOp>& waiting() {
@@ -26,7 +25,6 @@ void hook_op_began(const OpTraits& op, c10::ArrayRef<const c10::IValue> inputs) 
 void hook_op_ended(c10::ArrayRef<const c10::IValue> outputs) {
   if (waiting().empty()) return;
   waiting().back().outputs.assign(outputs.begin(), outputs.end());
-  waiting().back().ended = true;
 }
 
 void tell_hook_ops(OpSink& sink) {
@@ -37,7 +35,6 @@ void tell_hook_ops(OpSink& sink) {
     return c10::ArrayRef<const c10::IValue>(values.data(), values.size());
   };
   for (const HookOp& each : ops) {
-    if (!each.ended) continue;
     if (const std::unique_ptr<OpFrame> frame = sink.on_start(*each.op, all(each.inputs)))
       sink.on_end(*each.op, *frame, all(each.outputs));
   }

@@ -11,7 +11,7 @@ namespace nanquest {
 
 /// An op of a hook begins. Its arguments are kept until it is told.
 void hook_op_began(const OpTraits& op, c10::ArrayRef<const c10::IValue> inputs);
-/// The op that began last has ended; one that threw never does, and is not told.
+/// The op that began last has ended; one that threw returned nothing.
 void hook_op_ended(c10::ArrayRef<const c10::IValue> outputs);
 /// The op around them has ended: tells `sink` of them in their order, and forgets them. Throws what the sink
 /// does.

@@ -8,6 +8,7 @@
 #include <atomic>
 #include <cstring>
 #include <exception>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -75,6 +76,16 @@ c10::ArrayRef<const c10::IValue> arguments_of(const at::RecordFunction& fn, cons
   return inputs.slice(inputs.size() - wanted, wanted);
 }
 
+/// The same of a call that is recorded as it is; nothing of one whose parts tell the story, or that only
+/// hands on.
+std::optional<c10::ArrayRef<const c10::IValue>> recorded_arguments(const at::RecordFunction& fn,
+                                                                   const OpTraits& traits) {
+  if (!traits.is_frontier()) return std::nullopt;
+  const auto arguments = arguments_of(fn, traits);
+  if (arguments.size() < traits.argument_written.size() || passes_through(arguments)) return std::nullopt;
+  return arguments;
+}
+
 /// Inside an op in place: autograd, which hasn't handed on to the kernel yet, copies what its derivative will
 /// need.
 std::unique_ptr<at::ObserverContext> start_saved_copy(const at::RecordFunction& fn, OpSink& sink,
@@ -108,12 +119,12 @@ bool in_pack_hook(const ThreadState& s) {
 /// not told: the generator has gone on by then.
 std::unique_ptr<at::ObserverContext> start_hook_op(const at::RecordFunction& fn, ThreadState& s) {
   const OpTraits* traits = traits_of(fn);
-  if (!traits || !traits->is_frontier() || traits->seeded) return nullptr;
-  const auto arguments = arguments_of(fn, *traits);
-  if (arguments.size() < traits->argument_written.size() || passes_through(arguments)) return nullptr;
+  if (!traits || traits->seeded) return nullptr;
+  const auto arguments = recorded_arguments(fn, *traits);
+  if (!arguments) return nullptr;
   auto context = std::make_unique<Context>(Kind::op);
   context->traits = traits;
-  hook_op_began(*traits, arguments);
+  hook_op_began(*traits, *arguments);
   ++s.depth;
   return context;
 }
@@ -128,15 +139,13 @@ std::unique_ptr<at::ObserverContext> start_op(const at::RecordFunction& fn, OpSi
     s.evaluating[s.evaluating_count++] = node_name(fn.name() + sizeof(kEvaluate) - 1);
     return std::make_unique<Context>(Kind::evaluation);
   }
-  if (!traits->is_frontier()) return nullptr;
-
-  const auto arguments = arguments_of(fn, *traits);
-  if (arguments.size() < traits->argument_written.size() || passes_through(arguments)) return nullptr;
+  const auto arguments = recorded_arguments(fn, *traits);
+  if (!arguments) return nullptr;
   auto context = std::make_unique<Context>(Kind::op);
   context->traits = traits;
   {
     const BusyGuard busy;
-    context->frame = sink.on_start(*traits, arguments);
+    context->frame = sink.on_start(*traits, *arguments);
   }
   if (!context->frame) return nullptr;
   ++s.depth;

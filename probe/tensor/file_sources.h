@@ -11,7 +11,7 @@
 namespace nanquest {
 
 /// `copy` holds the bytes of `mapped`, both contiguous; the mapping is kept for as long as `copy` lives.
-/// Nothing happens if they are one tensor, or differ in bytes. Any thread.
+/// Nothing happens if they are one tensor, or differ in size. Any thread.
 void came_from(const at::Tensor& copy, const at::Tensor& mapped);
 
 /// The memory on the CPU whose bytes are those of the storage: what it was copied from, or its own; null if

@@ -161,8 +161,8 @@ StepOutcome Machine::step_in(OpId id, InputSlots& inputs, bool isolated) {
   try {  // so that the run can go on
     Call call{inputs, isolated, {}, {}, {}, {}};
     run_call(id, Precision::as_recorded, call);
-    isolated ? isolate(op, call, out) : keep(op, call);
-    out.ran = out.kept_format = true;
+    take(op, call, isolated, out);
+    out.kept_format = true;
     out.failed = false;
     out.error = "not possible in " + std::string(precision_name(p)) + ", ran as recorded: " + out.error;
   } catch (...) {

@@ -10,6 +10,8 @@
 #include <array>
 #include <string_view>
 
+#include "probe/trace/op_facts.h"
+
 namespace nanquest::trace {
 namespace {
 
@@ -23,15 +25,14 @@ bool contains(const std::array<std::string_view, N>& list, std::string_view what
 }  // namespace
 
 bool is_refused(const std::string& name, const std::string& overload) {
-  constexpr std::array<std::string_view, 6> names = {"aten::from_file",     "aten::save",
-                                                     "aten::_print",        "aten::warn",
-                                                     "aten::record_stream", "aten::_pin_memory"};
+  constexpr std::array<std::string_view, 5> names = {"aten::from_file", "aten::save", "aten::_print",
+                                                     "aten::warn", "aten::_pin_memory"};
   // Collectives wait for other processes; jit, profiler and process helpers are no part of a computation.
   constexpr std::array<std::string_view, 6> spaces = {
       "c10d::", "_c10d_functional::", "c10d_functional::", "prim::", "profiler::", "inductor::"};
   for (std::string_view space : spaces)
     if (name.starts_with(space)) return true;
-  return contains(names, name) || overload.find("Storage") != std::string::npos;
+  return contains(names, name) || is_for_the_allocator(name) || overload.find("Storage") != std::string::npos;
 }
 
 bool keeps_recorded_dtype(const std::string& name, const std::string& argument) {
