@@ -5,6 +5,8 @@
 
 #include <cmath>
 
+#include "tests/device/backend/launch.h"
+
 namespace nqdev {
 namespace {
 
@@ -14,14 +16,19 @@ Tensor masked_scale(const Tensor& self, const Tensor& mask, double scale) {
   return self.mul(mask.to(self.scalar_type())).mul(scale);
 }
 
+/// The CPU's kernel of the plain case, bit for bit; what no CPU mixes is cast before it.
+Tensor launched(const char* name, std::vector<c10::IValue> stack) {
+  const auto op = c10::Dispatcher::singleton().findSchemaOrThrow(name, "");
+  launch(op, c10::DispatchKeySet(c10::DispatchKey::PrivateUse1), &stack);
+  return stack.at(0).toTensor();
+}
+
 Tensor softmax(const Tensor& self, std::int64_t dim, bool half_to_float) {
-  const Tensor from = half_to_float ? self.to(at::kFloat) : self;
-  const Tensor raised = from.sub(std::get<0>(from.max(dim, true))).exp();
-  return raised.div(raised.sum(dim, true));
+  return launched("aten::_softmax", {half_to_float ? self.to(at::kFloat) : self, dim, false});
 }
 
 Tensor softmax_backward(const Tensor& grad, const Tensor& out, std::int64_t dim, at::ScalarType input_type) {
-  return grad.sub(grad.mul(out).sum(dim, true)).mul(out).to(input_type);
+  return launched("aten::_softmax_backward_data", {grad, out, dim, grad.scalar_type()}).to(input_type);
 }
 
 Tensor shares(const Tensor& q, const Tensor& k, const std::optional<Tensor>& bias, bool causal,
