@@ -55,6 +55,21 @@ double differing(const Image& a, const Image& b, Image* shown) {
   return static_cast<double>(different) / blocks;
 }
 
+Image halved(const Image& image) {
+  Image half{image.width / 2, image.height / 2, {}};
+  half.rgb.reserve(static_cast<std::size_t>(3 * half.width * half.height));
+  const auto row = static_cast<std::size_t>(3 * image.width);
+  for (int y = 0; y < half.height; ++y)
+    for (int x = 0; x < half.width; ++x)
+      for (int channel = 0; channel < 3; ++channel) {
+        const std::size_t at =
+            static_cast<std::size_t>(2 * y) * row + static_cast<std::size_t>(6 * x + channel);
+        const int sum = image.rgb[at] + image.rgb[at + 3] + image.rgb[at + row] + image.rgb[at + row + 3];
+        half.rgb.push_back(static_cast<std::uint8_t>((sum + 2) / 4));
+      }
+  return half;
+}
+
 bool renewing() {
   const char* asked = std::getenv("NANQUEST_UPDATE_GOLDENS");
   return asked != nullptr && std::string(asked) == "1";

@@ -21,6 +21,9 @@ inline constexpr double kShare = 0.0002;
 /// in dim grey with these blocks in red.
 double differing(const Image& a, const Image& b, Image* shown = nullptr);
 
+/// Half as wide and high: each pixel the mean of four. A golden of a large picture is kept so.
+Image halved(const Image& image);
+
 /// NANQUEST_UPDATE_GOLDENS=1
 bool renewing();
 

@@ -26,6 +26,10 @@ TEST_F(WithoutSnapshot, ADamagedOneAloneShowsItsVerdict) {
   EXPECT_TRUE(says(session.complaints()[0], snapshot)) << session.complaints()[0];
   for (const Panel panel : {Panel::norms, Panel::trace, Panel::tensor, Panel::runs})
     EXPECT_FALSE(panel_text(session, panel).empty());
+  for (const Panel panel : {Panel::trace, Panel::tensor, Panel::batch}) {
+    const std::string text = panel_text(session, panel);
+    EXPECT_TRUE(says(text, "no ops and tensors can be shown") && says(text, snapshot)) << text;
+  }
   fs::remove(verdict_path(snapshot));
   EXPECT_FALSE(Session::open(snapshot));
 }

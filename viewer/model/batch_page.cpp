@@ -79,7 +79,7 @@ std::string range_text(const Extremes& e) {
 BatchPage batch_page(const Session& session, const Batch* batch) {
   BatchPage page;
   if (session.incident() == nullptr) {
-    page.headline = verdict_page(session).headline;
+    page.headline = nothing_to_show(session);
     return page;
   }
   const SnapshotDoc& doc = session.incident()->doc;

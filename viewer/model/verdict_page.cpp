@@ -113,6 +113,8 @@ void add_sharing(VerdictPage& page, const SnapshotDoc& doc) {
   }
 }
 
+const std::string kNothingToShow = "no ops and tensors can be shown: ";
+
 /// What is known where neither verdict nor snapshot can be shown.
 void fill_nothing_open(VerdictPage& page, const Session& session) {
   const IncidentEntry* entry = session.entry();
@@ -147,8 +149,7 @@ VerdictPage verdict_page(const Session& session) {
       fill_nothing_found(page, *verdict);
     }
     if (incident == nullptr)
-      page.facts.push_back(
-          {"Snapshot", "no ops and tensors can be shown: " + session.incident_error(), Sign::caution});
+      page.facts.push_back({"Snapshot", kNothingToShow + session.incident_error(), Sign::caution});
   } else if (incident != nullptr) {
     page.command = session.replay_command();
     fill_not_replayed(page, *incident, session.verdict_error());
@@ -159,6 +160,12 @@ VerdictPage verdict_page(const Session& session) {
   if (const Source& source = session.source(); !source.why.empty())
     page.facts.push_back({"Source", source.why});
   return page;
+}
+
+std::string nothing_to_show(const Session& session) {
+  const std::string headline = verdict_page(session).headline;
+  if (!session.verdict() || session.incident_error().empty()) return headline;
+  return headline + "; " + kNothingToShow + session.incident_error();
 }
 
 }  // namespace nanquest::viewer

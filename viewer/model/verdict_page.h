@@ -35,6 +35,9 @@ struct VerdictPage {
 /// The page of the open incident.
 VerdictPage verdict_page(const Session& session);
 
+/// For panels of ops, tensors and samples while none can be shown: why not, in a sentence.
+std::string nothing_to_show(const Session& session);
+
 /// Claims, evidence, what was tried, placebos and what is open; those that have rows, in this order.
 std::vector<PageTable> verdict_tables(const VerdictPage& page);
 /// From where the blamed op was called, and the program's lines there; those that have rows.

@@ -151,7 +151,7 @@ std::vector<Action> TensorPanel::actions(UiState& state) {
 
 void TensorPanel::draw(UiState& state) {
   const OpenIncident* incident = state.session.incident();
-  if (incident == nullptr) return ImGui::TextWrapped("%s", verdict_page(state.session).headline.c_str());
+  if (incident == nullptr) return ImGui::TextWrapped("%s", nothing_to_show(state.session).c_str());
   tensor_choice(state, *incident);
   follow_element(state.session, *incident, *this);
   ask_for_tensor(state, *this);

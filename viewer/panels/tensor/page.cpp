@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "viewer/model/numbers.h"
+#include "viewer/model/verdict_page.h"
 #include "viewer/panels/registry.h"
 
 namespace nanquest::viewer {
@@ -62,7 +63,9 @@ PanelPage page_of_tensor(Session& session, Extent extent) {
   PanelPage page;
   const TensorDetail* detail = session.tensor_detail();
   if (detail == nullptr) {
-    page.headline = session.tensor_error().empty() ? "No stored tensor is selected" : session.tensor_error();
+    page.headline = session.incident() == nullptr    ? nothing_to_show(session)
+                    : session.tensor_error().empty() ? "No stored tensor is selected"
+                                                     : session.tensor_error();
     return page;
   }
   const ScanResult& s = detail->scan;

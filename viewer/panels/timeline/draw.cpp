@@ -146,7 +146,7 @@ void draw_title(const TimelineCurve& curve, ImVec4 ink, const Comparison* beside
   const ImVec2 at = ImPlot::GetPlotPos(), size = ImGui::CalcTextSize((curve.title + other).c_str());
   ImDrawList& list = *ImPlot::GetPlotDrawList();
   list.AddRectFilled({at.x + 4, at.y + 2}, {at.x + size.x + 12, at.y + size.y + 4},
-                     faint(colour().plot, 0.51f), 3);
+                     faint(colour().plot, 0.8f), 3);
   list.AddText({at.x + 8, at.y + 3}, ImGui::GetColorU32(ink), curve.title.c_str());
   if (!other.empty())
     list.AddText({at.x + 8 + ImGui::CalcTextSize(curve.title.c_str()).x, at.y + 3},

@@ -127,7 +127,7 @@ std::vector<Action> TracePanel::actions(UiState& state) {
 void TracePanel::draw(UiState& state) {
   const bool focus = std::exchange(focus_filter, false);  // of this frame alone, whatever is drawn in it
   const OpenIncident* incident = state.session.incident();
-  if (incident == nullptr) return ImGui::TextWrapped("%s", verdict_page(state.session).headline.c_str());
+  if (incident == nullptr) return ImGui::TextWrapped("%s", nothing_to_show(state.session).c_str());
   if (focus) ImGui::SetKeyboardFocusHere();
   ImGui::SetNextItemWidth(std::min(ImGui::GetFontSize() * 18, ImGui::GetContentRegionAvail().x * 0.5f));
   ImGui::InputTextWithHint("##filter", "Filter (/)", filter, sizeof filter);

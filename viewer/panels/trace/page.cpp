@@ -32,7 +32,7 @@ PageTable::Row row_of(const TraceView& trace, OpId op, bool chosen) {
 /// Ops around the selected one; the whole trace is what --csv is for.
 PanelPage page_of_trace(Session& session, Extent extent) {
   const OpenIncident* incident = session.incident();
-  if (incident == nullptr) return {verdict_page(session).headline, {}, {}, {}};
+  if (incident == nullptr) return {nothing_to_show(session), {}, {}, {}};
   const TraceView& trace = incident->trace;
   const std::int32_t chosen = session.selection().op;
   const std::size_t most = std::min(trace.size(), extent == Extent::glance ? kGlanceOps : kWholeRows);
