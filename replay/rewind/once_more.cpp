@@ -151,24 +151,4 @@ TapeDoc once_more(const TapeDoc& tape, std::int64_t steps, bool leave_out_last) 
   return all;
 }
 
-TapeDoc last_step_alone(const TapeDoc& tape) {
-  TapeDoc alone = tape;
-  SnapshotDoc& doc = alone.trace;
-  const std::int32_t begin = spans_of(tape).back().begin;
-  const auto moved = [&](std::int32_t op) { return op == kNone || op < begin ? kNone : op - begin; };
-  doc.ops.erase(doc.ops.begin(), doc.ops.begin() + begin);
-  for (OpRow& op : doc.ops) op.forward_op = moved(op.forward_op);
-  doc.culprit = {};
-  doc.twin = {};
-  TapeStep last = tape.steps.back();
-  last.gate -= begin;
-  last.end = moved(last.end);
-  last.loss_op = moved(last.loss_op);
-  if (last.loss_op == kNone) last.loss = kNone;
-  alone.steps = {last};
-  std::erase_if(alone.reads, [&](const TapeRead& read) { return read.op < begin; });
-  for (TapeRead& read : alone.reads) read.op -= begin;
-  return alone;
-}
-
 }  // namespace nanquest

@@ -31,8 +31,4 @@ void close_last_step(TapeDoc& tape, std::int64_t number);
 /// keep their numbers. Needs at least one step.
 TapeDoc once_more(const TapeDoc& tape, std::int64_t steps, bool leave_out_last = false);
 
-/// The last step alone, as it would have run where the tape begins: its batch on the weights of then. What
-/// earlier steps made for it is not there, and ops that read it fail. Needs at least one step.
-TapeDoc last_step_alone(const TapeDoc& tape);
-
 }  // namespace nanquest

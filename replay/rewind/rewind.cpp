@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "replay/rewind/changes.h"
+#include "replay/rewind/last_batch.h"
 #include "replay/rewind/once_more.h"
 #include "replay/rewind/run_again.h"
 
@@ -57,15 +58,26 @@ Result<VerifyResult> Rewind::verify(c10::Device device) const {
   return nanquest::verify(*replayer, device);
 }
 
-/// What the run goes on without need not be bad by itself: other weights may take it.
+/// What the run goes on without need not be bad by itself: other weights may take it, and these weights may
+/// take no other batch either.
 std::string Rewind::doubt_of_batch(c10::Device device) const {
-  auto alone = TapeRunner::make(last_step_alone(tape_), data_, step_);
-  RehearsedRun run{.kind = RehearsedKind::change, .change = "the last step alone"};
-  if (!alone) return "";
-  alone->run({}, device, run);
-  if (!run.not_tried.empty() || run.failed_step || run.losses.empty()) return "";
-  return "goes on, but the step's batch is well on the weights of step " +
-         std::to_string(tape_.steps.front().step) + ": it is not the batch alone";
+  const auto run_of = [&](TapeDoc tape) -> std::optional<RehearsedRun> {
+    auto runner = TapeRunner::make(std::move(tape), data_, step_);
+    RehearsedRun run{.kind = RehearsedKind::change};
+    if (!runner) return std::nullopt;
+    runner->run({}, device, run);
+    if (!run.not_tried.empty()) return std::nullopt;
+    return run;
+  };
+  const auto alone = run_of(last_step_alone(tape_));
+  if (alone && !alone->failed_step && !alone->losses.empty())
+    return "goes on, but the step's batch is well on the weights of step " +
+           std::to_string(tape_.steps.front().step) + ": it is not the batch alone";
+  auto exchanged = last_step_on_batch_before(tape_);
+  const auto other = exchanged ? run_of(std::move(*exchanged)) : std::nullopt;
+  if (other && other->failed_step == step_)
+    return "goes on, but that step goes bad with the batch of the step before it too: it is not the batch";
+  return "";
 }
 
 Result<Rehearsal> Rewind::try_changes(const RewindPlan& plan, c10::Device device,

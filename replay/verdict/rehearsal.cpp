@@ -206,13 +206,17 @@ RehearsedRoot root_of(const Rehearsal& r, const Baseline& b) {
   RehearsedRoot root;
   Price cheapest = {"", "UNKNOWN", kOther.price + 1};
   const RehearsedRun* with = nullptr;
+  // What grows and is healed by growing less is only outlasted by a wider format; growth alone says nothing.
+  const bool slower = std::any_of(r.runs.begin(), r.runs.end(), [](const RehearsedRun& run) {
+    return run.cures && price_of(run.change).cause == "DIVERGENCE";
+  });
   for (const RehearsedRun& run : r.runs) {
     if (run.kind != RehearsedKind::change || !tried(run)) continue;
     root.tried.push_back(run.change);
     if (!run.cures) continue;
     root.cured.push_back(run.change);
     Price price = price_of(run.change);
-    if (price.cause == kWider && !r.growth.empty()) price.price = kOther.price;
+    if (price.cause == kWider && !r.growth.empty() && slower) price.price = kOther.price;
     if (price.price >= cheapest.price) continue;
     cheapest = price;
     root.change = run.change;

@@ -2,9 +2,10 @@
 
 usage: made.py ARCHITECTURE CAUSE SEED STEPS OUT.json [factor=F]
 
-CAUSE: rate (from step 60 on the learning rate is far too large), batch (step 75 has a sample out of all bounds), half (fp16,
-and inputs that grow until a product leaves it), state (step 70 spoils a moment of the optimizer), none. `factor`: so much of
-the learning rate from the beginning. Writes {"losses", "bad"}: the first step whose loss is not finite, or null.
+CAUSE: rate (from step 60 on the learning rate is far too large), begin (it is from the first step on, without a warm-up), batch
+(step 75 has a sample out of all bounds), half (fp16, and inputs that grow until a product leaves it), scale (fp16, and a loss
+scale by hand that doubles until gradients leave it), state (step 70 spoils a moment of the optimizer), weights (step 70 spoils
+a weight), none. `factor`: so much of the learning rate from the beginning. Writes {"losses", "bad"}: the first step whose loss is not finite, or null.
 """
 import json
 import sys
@@ -62,13 +63,13 @@ def perceptron():
 
 model = {"residual": Residual, "recurrent": Recurrent, "decoder": Decoder, "convolutional": convolutional,
          "perceptron": perceptron}[architecture]()
-adam = cause in ("state", "half") or (cause == "batch" and seed % 2)
+adam = cause in ("state", "half", "scale", "weights") or (cause == "batch" and seed % 2)
 if adam:
     optimizer = torch.optim.AdamW(model.parameters(), lr=3e-3 * factor)
 else:
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01 * factor, momentum=0.9)
 spike = {"residual": 40, "recurrent": 60, "decoder": 60, "convolutional": 40, "perceptron": 40}[architecture] * (1 + seed % 3)
-schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: spike if cause == "rate" and step >= 60 else 1)
+schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: spike if cause == "begin" or (cause == "rate" and step >= 60) else 1)
 losses, bad = [], None
 for step in range(steps):
     x = torch.randn(32, WIDTH)
@@ -84,11 +85,17 @@ for step in range(steps):
                 moments[0].mul_(-1e30)
             else:
                 torch._foreach_mul_(moments, -1e30)
+    if cause == "weights" and step == 70:
+        with torch.no_grad():
+            list(model.parameters())[-2 if seed % 2 else 0].view(-1)[seed % 8] = 1e30
     optimizer.zero_grad()
-    with torch.autocast("cpu", dtype=torch.float16, enabled=cause == "half"):
+    with torch.autocast("cpu", dtype=torch.float16, enabled=cause in ("half", "scale")):
         found = model(x)
     loss = nn.functional.mse_loss(found.float(), y)
-    loss.backward()
+    scale = 2.0 ** max(step - 50, 0) if cause == "scale" else 1.0
+    (loss * scale).backward()
+    if scale != 1:
+        torch._foreach_div_([p.grad for p in model.parameters()], scale)
     optimizer.step()
     schedule.step()
     losses.append(loss.item())

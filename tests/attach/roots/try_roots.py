@@ -1,4 +1,4 @@
-"""Whether a rewind names the root, on made runs whose root is known by construction (made.py): five architectures, four causes.
+"""Whether a rewind names the root, on made runs whose root is known by construction (made.py): five architectures, seven causes.
 
 usage: try_roots.py [--unseen] [--jobs N] [--rows] [--table]
 
@@ -22,12 +22,13 @@ from attached import AttachTest  # noqa: E402
 
 STEPS, TAPE = 120, 32
 ARCHITECTURES = ("residual", "recurrent", "decoder", "convolutional", "perceptron")
-ROOTS = {"rate": "DIVERGENCE", "batch": "BAD_DATA", "half": "PRECISION", "state": "BAD_STATE"}
+ROOTS = {"rate": "DIVERGENCE", "begin": "DIVERGENCE", "batch": "BAD_DATA", "half": "PRECISION", "scale": "PRECISION",
+         "state": "BAD_STATE", "weights": "BAD_STATE"}
+RUNS = {"rate": 4, "batch": 2, "half": 2}  # of each architecture; of the others one
 
 
 def cases_of(seeds):
-    return [(architecture, cause, seed) for architecture in ARCHITECTURES for cause in ROOTS
-            for seed in (seeds if cause == "rate" else seeds[:2] if cause != "state" else seeds[:1])]
+    return [(architecture, cause, seed) for architecture in ARCHITECTURES for cause in ROOTS for seed in seeds[:RUNS.get(cause, 1)]]
 
 
 def run(case):
@@ -42,7 +43,7 @@ def run(case):
         said = {"case": case, "bad": bad, "root": None, "cured": [], "why": "", "holds": True}
         if bad is None or not test.incidents():
             return said
-        if case[1] == "rate":
+        if ROOTS[case[1]] == "DIVERGENCE":
             test.plain(HERE / "made.py", *case, STEPS, "less.json", "factor=0.1")
             said["holds"] = json.loads((test.scratch / "less.json").read_text())["bad"] is None
         found = test.replay("rewind", test.incidents()[0], "--placebos", 4)

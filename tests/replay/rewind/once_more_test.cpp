@@ -9,6 +9,7 @@
 #include <string>
 
 #include "replay/rewind/changes.h"
+#include "replay/rewind/last_batch.h"
 #include "replay/rewind/outside_writes.h"
 #include "replay/rewind/run_again.h"
 
@@ -162,6 +163,20 @@ TEST(OnceMore, TheLastStepAloneRunsOnTheFirstWeights) {
   EXPECT_EQ(run.not_tried, "");
   EXPECT_EQ(run.first_step, 13);
   expect_same(run.losses, {1.0 * kSteps});
+}
+
+/// The last step's weight (1 - .5 - 1 - 1.5 = -2) on the batch of the one before (3); what was multiplied in
+/// place since is not there any more.
+TEST(OnceMore, TheLastStepRunsOnTheBatchBefore) {
+  const HandMade made;
+  const std::optional<TapeDoc> other = last_step_on_batch_before(made.tape);
+  ASSERT_TRUE(other);
+  std::vector<double> expected = by_hand(0, 0.5);
+  EXPECT_EQ(expected.back(), -2.0 * kSteps);
+  expected.back() = -2.0 * (kSteps - 1);
+  expect_same(losses(made, *other), expected);
+  EXPECT_FALSE(last_step_on_batch_before(HandMade(/*scale=*/true).tape));
+  EXPECT_FALSE(last_step_on_batch_before(HandMade(false, /*odd=*/kSteps - 1).tape)) << "another operation";
 }
 
 TEST(OnceMore, EveryUpdateIsSoMuchOfWhatItWas) {

@@ -157,7 +157,11 @@ TEST(Rehearsal, AWiderFormatOnlyOutlastsWeightsThatGrow) {
       std::string::npos);
   // Where nothing else cures, the format is what is left.
   EXPECT_EQ(grown({change("precision=fp32", 180, false), change("lr=*0.1", 100, true)}).cause, "PRECISION");
-  EXPECT_EQ(grown({change("precision=fp32", 180, false), change("skip=100", 180, false)}).cause, "BAD_DATA");
+  EXPECT_EQ(grown({change("precision=fp32", 180, false), change("skip=100", 180, false)}).cause, "PRECISION");
+  EXPECT_EQ(grown({change("precision=fp32", 180, false), change("skip=100", 180, false),
+                   change("lr=*0.1", 180, false)})
+                .cause,
+            "BAD_DATA");
 }
 
 TEST(Rehearsal, NothingIsClaimedWhereTheFailureIsNotCertain) {
