@@ -24,7 +24,8 @@ inline Verdict full_verdict() {
   v.blame = {true,
              {{"aten::mm", 412, "blocks.3.mlp", Phase::backward, ""}},
              {{"aten::masked_fill", 7, "", Phase::forward, "mask"}},
-             3};
+             3,
+             {{"c10d::allreduce_", 430, "", Phase::backward, ""}}};
   v.root = RootCause{Label::divergence,
                      "lr=*0.5",
                      64,
