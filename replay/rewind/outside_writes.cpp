@@ -1,6 +1,10 @@
 #include "replay/rewind/outside_writes.h"
 
+#include <ATen/ATen.h>
+
+#include <memory>
 #include <set>
+#include <vector>
 
 namespace nanquest {
 
@@ -18,6 +22,33 @@ std::vector<OutsideWrite> outside_writes(const TraceGraph& graph, std::span<cons
     }
   }
   return found;
+}
+
+void take_back(const TraceGraph& graph, const OutsideWrite& other, TapeHooks& hooks) {
+  std::int32_t position = kNone, list = kNone;
+  std::size_t element = 0, in_list = 0;  // of a list argument
+  for (const TraceGraph::Argument& argument : graph.arguments(other.write.op)) {
+    in_list = argument.position == list ? in_list + 1 : 0;
+    list = argument.position;
+    if (graph.slot(argument.row) != other.slot) continue;
+    position = list;
+    element = in_list;
+    break;
+  }
+  const auto kept = std::make_shared<at::Tensor>();
+  hooks.before(other.write.op.row(), [kept, position, element](std::vector<c10::IValue>& stack) {
+    const auto i = static_cast<std::size_t>(position);
+    if (position == kNone || i >= stack.size()) return;
+    const std::vector<at::Tensor> given = stack[i].isTensor()       ? std::vector{stack[i].toTensor()}
+                                          : stack[i].isTensorList() ? stack[i].toTensorVector()
+                                                                    : std::vector<at::Tensor>();
+    if (element < given.size() && given[element].defined()) *kept = whole_memory(given[element]).clone();
+  });
+  hooks.after(other.write.op.row(),
+              [kept, entry = static_cast<std::size_t>(other.write.entry)](TapeHooks::Written& written) {
+                if (kept->defined() && entry < written.size() && written[entry].defined())
+                  whole_memory(written[entry]).copy_(*kept);
+              });
 }
 
 std::vector<std::int64_t> odd_steps(const TapeDoc& tape) {

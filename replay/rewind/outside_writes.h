@@ -7,6 +7,7 @@
 
 #include "probe/trace/graph.h"
 #include "replay/rewind/once_more.h"
+#include "replay/rewind/tape_hooks.h"
 
 namespace nanquest {
 
@@ -20,6 +21,9 @@ struct OutsideWrite {
 /// `spans` (spans_of) are those of the tape that `graph` shows.
 std::vector<OutsideWrite> outside_writes(const TraceGraph& graph, std::span<const TapeStep> steps,
                                          std::span<const StepSpan> spans);
+
+/// In a run with `hooks` the memory is put back behind that write as it was before it.
+void take_back(const TraceGraph& graph, const OutsideWrite& write, TapeHooks& hooks);
 
 /// Numbers of the steps with such writes, at most two, where few steps of the tape have any: what a program
 /// does in every step is how it trains.

@@ -4,36 +4,32 @@
 
 #include <algorithm>
 #include <cmath>
-#include <iomanip>
-#include <sstream>
 #include <stdexcept>
 #include <utility>
 #include <vector>
 
-#include "probe/numerics/clip.h"
-#include "replay/rewind/gradients.h"
 #include "replay/rewind/once_more.h"
 #include "replay/rewind/outside_writes.h"
+#include "replay/rewind/tape_clip.h"
+#include "replay/rewind/tape_hooks.h"
+#include "replay/rewind/tape_updates.h"
 #include "replay/trace/watch.h"
 
 namespace nanquest {
 namespace {
 
-using Written = std::vector<at::Tensor>;
-using Action = std::function<void(Written&)>;
+using Written = TapeHooks::Written;
 
 /// Thrown out of a run that has nothing more to tell.
 struct RunIsOver {};
 
-/// All of the memory that `part` lies in.
-at::Tensor whole_memory(const at::Tensor& part) {
-  const auto count = static_cast<std::int64_t>(part.storage().nbytes() / part.element_size());
-  return at::empty({0}, part.options()).set_(part.storage(), 0, {count}, {1});
+bool slows(const TapeRunner::Change& change) {
+  return change.rate != 1 || change.warmup > 0;
 }
 
-/// "aten::copy_" and its like: a weight that is given what another memory holds.
-bool copies(const OpRow& op) {
-  return op.name == "aten::copy_" || op.name == "aten::_foreach_copy_";
+bool changes_anything(const TapeRunner::Change& change) {
+  return slows(change) || change.clip > 0 || change.undo || change.number || !change.slots.empty() ||
+         change.precision != Precision::as_recorded;
 }
 
 /// A truth value or an integer; or a loss scaler's mark that a gradient was not finite, by which it decides
@@ -57,33 +53,40 @@ class Watched {
         doc_(runner.doc()),
         graph_(*runner.graph_),
         change_(change),
+        clip_(graph_, change.clip, changes_anything(change)),
+        updates_(runner.replayer(), graph_, shortens_any(), slows(change),
+                 [this](std::int64_t step, std::string what) { bad(step, std::move(what)); }),
         run_(run) {}
 
   /// False: the change can't be made, and `not_tried` says why.
   bool plan() {
-    for (std::size_t i = 0; i < doc_.slots.size(); ++i)
-      if (doc_.slots[i].origin == SlotOrigin::parameter && dtype_is_float(doc_.slots[i].dtype))
-        weights_.push_back(static_cast<std::int32_t>(i));
     watch_decisions();  // before a step is counted: its last op may ask
-    shortens_ = slower() || std::any_of(tape_.steps.begin(), tape_.steps.end(),
-                                        [this](const TapeStep& step) { return rate_again(step) != 1; });
     const std::vector<StepSpan> spans = spans_of(tape_);
     for (std::size_t s = 0; s < spans.size(); ++s) {
       const TapeStep& step = tape_.steps[s];
       if (spans[s].end <= spans[s].begin) continue;
       watch_loss(step);
       if (step.step == runner_.bad_step_) watch_gradients(step);
-      if (step.end != kNone && step.end > step.gate && !(clip(spans[s], step) && watch_update(step)))
-        return false;
+      if (step.end != kNone && step.end > step.gate) {
+        if (const Status known = clip_.watch(spans[s], step, hooks_); !known)
+          return refuse(known.error().message);
+        const double warm = change_.warmup > 0 ? static_cast<double>(updates_.count() + 1) /
+                                                     static_cast<double>(change_.warmup)
+                                               : 1;
+        const double slower = change_.rate * std::min(warm, 1.0);
+        if (const Status made = updates_.watch(step, slower * rate_again(step), hooks_); !made)
+          return refuse(made.error().message);
+      }
       at(spans[s].end - 1, [this, step](Written&) { step_is_over(step.step); });
     }
-    if (shortens_ || change_.undo) {
+    const bool shortens = shortens_any();
+    if (shortens || change_.undo) {
       const std::vector<OutsideWrite> others = outside_writes(graph_, tape_.steps, spans);
-      if (shortens_) watch_other_writes(others);
+      if (shortens) updates_.keep(others, hooks_);
       if (change_.undo && !undo(others)) return false;
     }
     if (change_.number && !change_number(*change_.number)) return false;
-    if ((slower() || change_.clip > 0) && updates_ == 0)
+    if ((slows(change_) || change_.clip > 0) && updates_.count() == 0)
       return refuse("no update of a weight is on the tape");
     return true;
   }
@@ -94,17 +97,14 @@ class Watched {
     options.scan = false;
     options.device = device;
     options.edit.slot_edit = change_.slots;
-    for (const auto& [op, edit] : reads_) options.edit.op_edit[op] = edit;
-    for (const auto& [op, actions] : actions_)
-      options.edit.output_edit[op] = [&list = actions](Written& written) {
-        for (const Action& action : list) action(written);
-      };
+    hooks_.put_into(options);
     RunResult result;
     try {
       result = runner_.replayer().run(options);
     } catch (const RunIsOver&) {
     }
-    if (change_.clip > 0 && clipped_ == 0 && run_.not_tried.empty()) nothing_to_clip();
+    if (const std::string why = clip_.nothing_to_clip(); !why.empty() && run_.not_tried.empty())
+      run_ = {.kind = run_.kind, .change = run_.change, .first_step = run_.first_step, .not_tried = why};
     const auto failed = std::find_if(result.ops.begin(), result.ops.end(),
                                      [](const OpOutcome& op) { return !op.ran && !op.error.empty(); });
     if (result.failed > 0 && failed != result.ops.end()) {
@@ -119,8 +119,6 @@ class Watched {
     return false;
   }
 
-  bool slower() const { return change_.rate != 1 || change_.warmup > 0; }
-
   /// Steps that come a second time behind the incident (once_more) go on at the rate that the tape ended
   /// with: a program does not begin its warm-up again. What their updates are multiplied with for that.
   double rate_again(const TapeStep& step) const {
@@ -129,14 +127,12 @@ class Watched {
     return again && of_end > 0 ? of_end / step.rate : 1;
   }
 
-  void nothing_to_clip() {
-    run_ = {.kind = run_.kind, .change = run_.change, .first_step = run_.first_step};
-    std::ostringstream why;
-    why << "no update has gradients of such a norm: the largest is " << std::setprecision(4) << longest_;
-    run_.not_tried = why.str();
+  bool shortens_any() const {
+    return slows(change_) || std::any_of(tape_.steps.begin(), tape_.steps.end(),
+                                         [this](const TapeStep& step) { return rate_again(step) != 1; });
   }
 
-  void at(std::int32_t op, Action action) { actions_[op].push_back(std::move(action)); }
+  void at(std::int32_t op, TapeHooks::Action action) { hooks_.after(op, std::move(action)); }
 
   std::int32_t slot_of(std::int32_t row) const { return doc_.tensors[static_cast<std::size_t>(row)].slot; }
   std::int32_t written_row(std::int32_t op, std::size_t entry) const {
@@ -177,106 +173,11 @@ class Watched {
     }
   }
 
-  bool changes_anything() const {
-    return slower() || change_.clip > 0 || change_.undo || change_.number || !change_.slots.empty() ||
-           change_.precision != Precision::as_recorded;
-  }
-
-  /// Before the update its gradients get a norm of at most `clip` together, by the formula of
-  /// torch.nn.utils.clip_grad_norm_; and the factor by which the program itself clipped, where it read their
-  /// norm on the host so that its record is a number, becomes that of the norm they have now. False: they are
-  /// not known.
-  bool clip(const StepSpan& span, const TapeStep& step) {
-    const bool again = step.clip > 0 && changes_anything();
-    if (change_.clip <= 0 && !again) return true;
-    const Result<std::vector<TapeGradient>> gradients = gradients_of(graph_, span, step);
-    if (!gradients) return refuse(gradients.error().message);
-    if (gradients->empty()) return true;
-    const auto held = std::make_shared<std::vector<at::Tensor>>();
-    for (const TapeGradient& gradient : *gradients)
-      at(gradient.op, [held, entry = static_cast<std::size_t>(gradient.entry)](Written& written) {
-        if (entry < written.size() && written[entry].defined()) held->push_back(written[entry]);
-      });
-    at(step.gate - 1, [this, held, step, again](Written&) {
-      if (held->empty()) return;
-      std::vector<at::Tensor> norms;
-      norms.reserve(held->size());
-      for (const at::Tensor& gradient : *held)
-        norms.push_back(at::linalg_vector_norm(gradient, 2, c10::nullopt, false, at::kDouble));
-      double norm = at::linalg_vector_norm(at::stack(norms), 2).item<double>(), factor = 1;
-      longest_ = std::max(longest_, norm);
-      if (change_.clip > 0 && clip_coefficient(change_.clip, norm) < 1) {
-        factor = clip_coefficient(change_.clip, norm);
-        norm *= factor;
-        ++clipped_;
-      }
-      if (again) factor *= clip_coefficient(step.clip, norm) / clip_coefficient(step.clip, step.grad_norm);
-      // Norms of the same gradients differ in their last bits by the order of the sum.
-      if (std::abs(factor - 1) > 1e-12)
-        for (at::Tensor& gradient : *held) gradient.mul_(factor);
-      held->clear();
-    });
-    return true;
-  }
-
-  /// What the update writes into weights: looked at when the last of it is done, and made smaller if asked.
-  bool watch_update(const TapeStep& step) {
-    const double warm =
-        change_.warmup > 0 ? static_cast<double>(updates_ + 1) / static_cast<double>(change_.warmup) : 1;
-    const double share = change_.rate * std::min(warm, 1.0) * rate_again(step);
-    bool any = false;
-    for (const std::int32_t slot : weights_) {
-      const std::vector<TraceGraph::Write>& writes = graph_.writes(SlotId{slot});
-      const auto begin =
-          std::lower_bound(writes.begin(), writes.end(), step.gate,
-                           [](const auto& write, std::int32_t op) { return write.op.row() < op; });
-      const auto end =
-          std::lower_bound(begin, writes.end(), step.end,
-                           [](const auto& write, std::int32_t op) { return write.op.row() < op; });
-      if (begin == end) continue;
-      any = true;
-      const TraceGraph::Write last = *std::prev(end);
-      const bool copied = copies(graph_.op(last.op));
-      if (slower() && copied)
-        return refuse("the weights are copies of others, which the tape does not know as such");
-      const auto entry = static_cast<std::size_t>(last.entry);
-      at(last.op.row(), [this, step, slot, entry, share, copied](Written& written) {
-        if (entry >= written.size() || !written[entry].defined()) return;
-        at::Tensor weight = whole_memory(written[entry]);
-        if (shortens_ && !copied) shorten(slot, weight, share);
-        if (trace::badness(weight).any) bad(step.step, "the update made " + name_of(slot) + " non-finite");
-      });
-    }
-    if (any) ++updates_;
-    return true;
-  }
-
-  /// What writes a weight between two updates is no update, and stays as it is.
-  void watch_other_writes(const std::vector<OutsideWrite>& others) {
-    for (const OutsideWrite& other : others)
-      if (std::binary_search(weights_.begin(), weights_.end(), other.slot.row()))
-        at(other.write.op.row(), [this, slot = other.slot.row(),
-                                  entry = static_cast<std::size_t>(other.write.entry)](Written& written) {
-          if (entry < written.size() && written[entry].defined())
-            before_[slot] = whole_memory(written[entry]).clone();
-        });
-  }
-
-  /// `look` sees the op's arguments before it runs, and may exchange them.
-  void before(std::int32_t op, std::function<void(std::vector<c10::IValue>&)> look) {
-    auto& edit = reads_[op];
-    edit = [others = std::move(edit), look = std::move(look)](std::vector<c10::IValue>& stack) {
-      if (others) (void)others(stack);
-      look(stack);
-      return false;
-    };
-  }
-
   /// False: no update takes such a number.
   bool change_number(const NumberChange& number) {
     const std::vector<NumberPlace> places = places_of(tape_.steps, doc_, number.name);
     for (const NumberPlace& place : places)
-      before(place.op, [number, position = place.position](std::vector<c10::IValue>& stack) {
+      hooks_.before(place.op, [number, position = place.position](std::vector<c10::IValue>& stack) {
         if (position < stack.size() && stack[position].isScalar())
           stack[position] = number.of(stack[position].toScalar().to<double>());
       });
@@ -294,58 +195,10 @@ class Watched {
       const std::size_t first = other.step < once ? other.step : other.step - once;
       if (tape_.steps[first].step != *change_.undo) continue;
       any = true;
-      take_back(other);
+      take_back(graph_, other, hooks_);
     }
     return any || refuse("step " + std::to_string(*change_.undo) +
                          " writes no weight and no moment outside of its update");
-  }
-
-  /// The memory as it was before the op, put back behind it.
-  void take_back(const OutsideWrite& other) {
-    const auto kept = std::make_shared<at::Tensor>();
-    std::int32_t position = kNone;
-    std::size_t element = 0, in_list = 0;  // of a list argument
-    std::int32_t list = kNone;
-    for (const TraceGraph::Argument& argument : graph_.arguments(other.write.op)) {
-      in_list = argument.position == list ? in_list + 1 : 0;
-      list = argument.position;
-      if (graph_.slot(argument.row) != other.slot) continue;
-      position = list;
-      element = in_list;
-      break;
-    }
-    before(other.write.op.row(), [kept, position, element](std::vector<c10::IValue>& stack) {
-      const auto i = static_cast<std::size_t>(position);
-      if (position == kNone || i >= stack.size()) return;
-      const std::vector<at::Tensor> given = stack[i].isTensor()       ? std::vector{stack[i].toTensor()}
-                                            : stack[i].isTensorList() ? stack[i].toTensorVector()
-                                                                      : std::vector<at::Tensor>();
-      if (element < given.size() && given[element].defined()) *kept = whole_memory(given[element]).clone();
-    });
-    at(other.write.op.row(), [kept, entry = static_cast<std::size_t>(other.write.entry)](Written& written) {
-      if (kept->defined() && entry < written.size() && written[entry].defined())
-        whole_memory(written[entry]).copy_(*kept);
-    });
-  }
-
-  std::string name_of(std::int32_t slot) const {
-    const std::string& name = doc_.slots[static_cast<std::size_t>(slot)].name;
-    return name.empty() ? "a weight" : name;
-  }
-
-  /// weight = before + share · (after − before), in fp32 at least.
-  void shorten(std::int32_t slot, at::Tensor& weight, double share) {
-    at::Tensor& before = before_[slot];
-    if (!before.defined()) {
-      Result<at::Tensor> first = runner_.replayer().tensor(doc_.slots[static_cast<std::size_t>(slot)].data);
-      if (!first) throw std::runtime_error(first.error().text());
-      before = first->to(weight.device()).reshape({-1});
-    }
-    if (share != 1) {
-      const at::ScalarType wide = at::promote_types(weight.scalar_type(), at::kFloat);
-      weight.copy_(at::lerp(before.to(wide), weight.to(wide), share));
-    }
-    before = weight.clone();
   }
 
   /// A step that was left out is one of which nothing is known.
@@ -362,7 +215,7 @@ class Watched {
   void watch_decisions() {
     for (const TapeRead& read : tape_.reads) {
       if (!decides(graph_, read)) continue;
-      before(read.op, [this, read](std::vector<c10::IValue>& stack) {
+      hooks_.before(read.op, [this, read](std::vector<c10::IValue>& stack) {
         if (stack.empty() || !stack[0].isTensor()) return;
         const at::Tensor& asked = stack[0].toTensor();
         double now = std::nan("");
@@ -390,16 +243,12 @@ class Watched {
   const SnapshotDoc& doc_;
   const TraceGraph& graph_;
   const TapeRunner::Change& change_;
+  TapeClip clip_;
+  TapeUpdates updates_;
   RehearsedRun& run_;
-  std::vector<std::int32_t> weights_;  // slots
-  std::map<std::int32_t, std::vector<Action>> actions_;
-  std::map<std::int32_t, std::function<bool(std::vector<c10::IValue>&)>> reads_;
-  std::map<std::int32_t, at::Tensor> before_;
+  TapeHooks hooks_;
   double loss_ = std::nan("");
-  std::int64_t updates_ = 0;  // that write a weight
-  std::int64_t clipped_ = 0;
-  double longest_ = 0;  // norm of an update's gradients
-  bool shortens_ = false, otherwise_ = false, told_left_out_ = false;
+  bool otherwise_ = false, told_left_out_ = false;
 };
 
 Result<TapeRunner> TapeRunner::make(TapeDoc tape, const std::map<std::string, at::Tensor>& data,
