@@ -108,7 +108,9 @@ std::string precision_text(const Verdict& v) {
   if (!v.found) return "";
   const PrecisionInfo& p = v.precision;
   const auto tried = [&](const char* name, PrecisionResult result) {
-    return std::string(name) + std::string(word(result));
+    return std::string(name) + (result == PrecisionResult::finite       ? "finite"
+                                : result == PrecisionResult::non_finite ? "not finite"
+                                                                        : "not tried");
   };
   return effect_of(p.verdict) + tried(" (fp32 ", p.fp32) + tried(", fp64 ", p.fp64) + ")";
 }

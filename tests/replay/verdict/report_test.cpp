@@ -85,5 +85,13 @@ TEST(Report, MarkdownTablesSurviveBarsInValues) {
   EXPECT_NE(text.find("## Not tested"), std::string::npos);
 }
 
+TEST(Report, WhatAWiderFormatDidIsSaidInWords) {
+  Verdict v = full_verdict();
+  v.precision.fp32 = PrecisionResult::non_finite;
+  v.precision.fp64 = PrecisionResult::not_run;
+  EXPECT_NE(precision_text(v).find("(fp32 not finite, fp64 not tried)"), std::string::npos)
+      << precision_text(v);
+}
+
 }  // namespace
 }  // namespace nanquest
