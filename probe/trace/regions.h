@@ -16,6 +16,10 @@ struct RegionCall {
   std::vector<std::int64_t> sizes;  ///< inputs that are no tensors, in order
 };
 
+/// OpRow::node of an operator inside an opened region that is part of the derivative of another, of which
+/// nothing more is known.
+inline constexpr const char* kCompiledDerivative = "compiled derivative";
+
 /// What the row says; a call without a graph for rows of files that know none.
 RegionCall region_call(const SnapshotDoc& doc, const OpRow& op);
 

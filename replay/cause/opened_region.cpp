@@ -50,6 +50,7 @@ void name_ops(const Case& c, const RegionGraph& graph, SnapshotDoc& doc) {
   const auto first = static_cast<std::int32_t>(doc.stacks.size());
   doc.stacks.insert(doc.stacks.end(), graph.stacks().begin(), graph.stacks().end());
   std::vector<std::int32_t> stacks(doc.modules.size(), kNone);
+  std::vector<bool> derivative(doc.modules.size());
   for (std::size_t row = 0; row < doc.modules.size(); ++row) {
     std::string& path = doc.modules[row].path;
     const std::size_t bar = path.find(kAfterNumber);
@@ -57,9 +58,16 @@ void name_ops(const Case& c, const RegionGraph& graph, SnapshotDoc& doc) {
     const RegionNode& node = graph.nodes().at(std::stoul(path.substr(0, bar)));
     path = path_inside(c, outer, node.module);
     if (node.stack >= 0) stacks[row] = first + node.stack;
+    derivative[row] = node.derivative;
   }
-  for (OpRow& op : doc.ops)
-    if (op.module != kNone) op.stack = stacks.at(static_cast<std::size_t>(op.module));
+  for (OpRow& op : doc.ops) {
+    if (op.module == kNone) continue;
+    const auto row = static_cast<std::size_t>(op.module);
+    op.stack = stacks.at(row);
+    if (!derivative.at(row)) continue;
+    op.phase = Phase::backward;
+    op.node = kCompiledDerivative;
+  }
 }
 
 /// While it lives, ops belong to the node that was entered last.

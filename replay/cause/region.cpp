@@ -38,15 +38,20 @@ bool overflowed_only_here(const Case& inner, const Verdict& verdict) {
   return op->output_count > 0 && output && output->dtype == DType::float16;
 }
 
+/// The operator takes the region's place as the culprit.
+void name_inside(const CulpritInfo& inner, CulpritInfo& culprit) {
+  culprit.inside = culprit.op;
+  culprit.op = inner.op;
+  culprit.module = inner.module;
+  if (!inner.stack.empty()) culprit.stack = inner.stack;
+}
+
 /// The verdict on what is inside takes the place of that on the region.
 void take(const Verdict& inner, Verdict& v) {
-  v.culprit.inside = v.culprit.op;
-  v.culprit.op = inner.culprit.op;
-  v.culprit.module = inner.culprit.module;
+  name_inside(inner.culprit, v.culprit);
   v.culprit.value = inner.culprit.value;
   v.culprit.count = inner.culprit.count;
   v.culprit.first = inner.culprit.first;
-  if (!inner.culprit.stack.empty()) v.culprit.stack = inner.culprit.stack;
   v.cause = inner.cause;
   v.explanation =
       "Inside a torch.compile region, whose operators were run one by one on what it was given: " +
@@ -78,12 +83,26 @@ void call_it_the_compiler(Verdict& v) {
   v.source = "the graph that the compiler was given, run by PyTorch's own kernels";
 }
 
+/// The region was given something bad: the operator that reads it first is the culprit, and the cause stays
+/// what it was.
+void name_reader(const Case& inner, Verdict& v) {
+  const bool reads = inner.op() && inner.culprit().origin != word(Origin::op);
+  if (!reads) {
+    v.not_tested.push_back("which operator of the region reads it first: one by one none is known to");
+    return;
+  }
+  Reproduction same;
+  same.bit_exact = true;
+  name_inside(diagnose(inner, same, "", {.try_fixes = false, .find_samples = false}).culprit, v.culprit);
+}
+
 void look(const Case& c, const RegionGraph& graph, const DiagnoseOptions& options, Verdict& v) {
   const OpenedRegion opened = open_region_of(c, graph);
   const auto replayer = replayer_of(opened.recording);
   if (!replayer) throw std::runtime_error("its recording can't be run");
   add_comparison(opened, graph, v);
   const Case inner = make_case(*replayer);
+  if (v.origin != Origin::op) return name_reader(inner, v);
   const bool reproduced =
       std::any_of(opened.recorded.begin(), opened.recorded.end(), [&](const at::Tensor& t) {
         const auto i = static_cast<std::size_t>(&t - opened.recorded.data());
@@ -129,7 +148,7 @@ void look(const Case& c, const RegionGraph& graph, const DiagnoseOptions& option
 }  // namespace
 
 void look_into_region(const Case& c, const DiagnoseOptions& options, Verdict& v) {
-  if (!c.op() || c.op()->name != kCompiledRegion || !c.lab() || v.origin != Origin::op) return;
+  if (!c.op() || c.op()->name != kCompiledRegion || !c.lab()) return;
   const RegionCall call = region_call(c.doc(), *c.op());
   const auto text = call.graph < 0 ? std::nullopt : c.read(region_graph_path(call.graph));
   if (!text) {

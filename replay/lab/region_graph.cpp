@@ -52,6 +52,7 @@ RegionNode node_of(const Json& j, const Json& modules, std::size_t stacks, std::
     node.module = module.at(0).get<std::string>();
     node.module_type = module.at(1).get<std::string>();
   }
+  node.derivative = j.value("derivative", false);
   if (j.contains("stack")) node.stack = j.at("stack").get<std::int32_t>();
   if (node.stack < -1 || node.stack >= static_cast<std::int64_t>(stacks))
     throw std::runtime_error("a stack that is not there");

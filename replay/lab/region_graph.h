@@ -27,6 +27,7 @@ struct RegionNode {
   std::string module;        ///< path below what was compiled, "" for itself or unknown
   std::string module_type;   ///< "Linear", "" if unknown
   std::int32_t stack = -1;   ///< of RegionGraph::stacks; -1: unknown
+  bool derivative = false;   ///< part of the derivative of another operator, which is not named
 };
 
 class RegionGraph {

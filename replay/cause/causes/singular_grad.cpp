@@ -3,14 +3,21 @@
 // no finite slope wherever the derivative is bad. A gradient that the program threw away is another cause.
 #include <ATen/ATen.h>
 
+#include "probe/trace/regions.h"
 #include "replay/case/branch.h"
 #include "replay/case/derivative.h"
+#include "replay/case/semantics.h"
 #include "replay/case/values.h"
 #include "replay/cause/cause.h"
 #include "replay/verdict/numbers.h"
 
 namespace nanquest {
 namespace {
+
+constexpr const char* kAddEps =
+    "Add a small eps inside the root (sqrt(x + eps), (x + eps)^p), or use a norm whose gradient is defined "
+    "at "
+    "0.";
 
 /// Decompositions have points of their own: repeated eigenvalues, singular matrices.
 bool is_decomposition(const std::string& name) {
@@ -63,10 +70,7 @@ Finding finding(const Case& c, std::int32_t forward, const Slopes& slopes, std::
   f.explanation = "Forward is finite there, but " + c.op_text(forward) + " was evaluated at " + point +
                   ", where its derivative is infinite: " + count_text(bad, "element") +
                   " of its gradient not finite (" + c.op()->node + ").";
-  f.advice = point == "±1"
-                 ? "Clamp the argument to [-1 + eps, 1 - eps] before acos or asin."
-                 : "Add a small eps inside the root (sqrt(x + eps), (x + eps)^p), or use a norm whose "
-                   "gradient is defined at 0.";
+  f.advice = point == "±1" ? "Clamp the argument to [-1 + eps, 1 - eps] before acos or asin." : kAddEps;
   if (auto change = guard_of(c, forward)) f.wanted.push_back(std::move(*change));
   return f;
 }
@@ -81,7 +85,34 @@ const Slopes* explaining(const std::vector<std::vector<Slopes>>& calls, const at
   return nullptr;
 }
 
+/// Of a derivative that torch.compile wrote out nobody knows the forward op. That was finite, as the op is
+/// the first to go bad; and a gradient that is not zero over a denominator that is has no finite value.
+std::optional<Finding> examine_compiled(const Case& c) {
+  const auto e = elements_of(c, c.op_index());
+  if (!e || e->semantics->pole_kind != Pole::quotient || e->semantics->operands.size() < 2)
+    return std::nullopt;
+  const std::int64_t bad = count_true(e->born);
+  if (bad == 0 || count_true(at::logical_and(e->born, at::logical_not(e->at_pole()))) > 0)
+    return std::nullopt;
+  // Nothing but zero over zero: a branch that nobody took sends such gradients too.
+  const std::int64_t sent = count_true(at::logical_and(e->born, e->operands[0] != 0));
+  if (sent == 0) return std::nullopt;
+  Finding f;
+  f.source = "x / 0 is infinite (IEEE 754-2019, 7.3); the forward pass was finite there";
+  f.evidence.push_back(
+      {"bad elements that stand over a zero", std::to_string(bad) + " of " + std::to_string(bad)});
+  f.evidence.push_back({"of these gradients that are not zero", std::to_string(sent)});
+  f.explanation = "A derivative divides by zero: the forward pass is finite there, but was evaluated where " +
+                  std::string("its derivative is infinite, in ") + count_text(bad, "element") +
+                  " (a root, a norm or a power below 1 at 0, say).";
+  f.advice = kAddEps;
+  f.wanted.push_back(
+      guard_argument(c, c.op_index(), operand_name(*c.op(), e->semantics->argument), Guard::zero_to_one));
+  return f;
+}
+
 std::optional<Finding> examine_singular_grad(const Case& c, const Subject&) {
+  if (c.op()->node == kCompiledDerivative) return examine_compiled(c);
   const std::int32_t forward = c.forward_of(c.op_index());
   const OpRow* op = c.row(forward);
   const OpValues& values = c.values(c.op_index());

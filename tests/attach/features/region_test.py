@@ -107,6 +107,8 @@ class RegionTest(AttachTest):
         self.assertEqual(verdict["phase"], "backward")
         self.assertEqual(verdict["culprit"]["inside"], "nanquest::compiled_region", verdict)
         self.assertEqual(verdict["culprit"]["module"], "blocks.1", verdict)
+        self.assertEqual(verdict["cause"], "SINGULAR_GRAD", verdict)
+        self.assertTrue(verdict["fix"] and verdict["fix"]["verified"], verdict)
 
     def test_a_compiler_that_is_wrong(self):
         verdict = self.verdict_of("miscompiled", "watch")

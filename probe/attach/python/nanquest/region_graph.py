@@ -5,6 +5,7 @@
      "nodes": [{"op": "aten::add", "overload": "Tensor", "arguments": [...], "module": 0, "stack": 3}, ...],
      "outputs": [reference or null, ...], "draws": true}
 
+A node with "derivative": true is part of the backward pass of another, not one of the forward pass that is computed anew there.
 A node's results are the next value each; arguments are one per argument of the operator's schema. An argument is a number,
 text, true, false, null, a list of arguments, or an object: {"value": 7} (with "item" where the node gives several), {"number":
 "inf"}, {"dtype": "float16"}, {"device": "cpu"}, {"layout": "strided"}, {"memory_format": "channels_last"}, {"tensor": ...} for
@@ -177,6 +178,8 @@ class _Teller:
             path, kind = list(nested.values())[-1][:2]
             kind = kind if isinstance(kind, str) else getattr(kind, "__name__", "")
             place["module"] = self.modules.setdefault((_path(path), kind.rsplit(".", 1)[-1]), len(self.modules))
+        if node.meta.get("partitioner_tag") == "is_backward":
+            place["derivative"] = True
         frames = tuple(f"{file}:{line} {function}" for file, line, function in
                        reversed(re.findall(r'File "([^"\n]*)", line (\d+), in ([^\n]*)', node.stack_trace or "")))
         if frames:
