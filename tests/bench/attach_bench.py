@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """What the attached probe costs a training: "name ratio goal ok|short spread", one line for each model and level.
 
-usage: attach_bench.py [--returning] [gpt2|resnet50|tiny|mlp ...]   (default: all; NANQUEST_BENCH_DEVICE=cuda: on a GPU)
+usage: attach_bench.py [--returning] [gpt2|gpt2-compiled|resnet50|tiny|mlp ...]   (default: all; NANQUEST_BENCH_DEVICE=cuda: on a GPU)
 
 A process without the probe and one for each level stand ready with the same training; they take turns, a block of steps
 each, round after round; then all begin anew, as where its memory happens to lie makes one process a hundredth or two faster
@@ -26,6 +26,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 # model: (steps a block, rounds a launch, launches, {level: goal}; None: no goal, given to compare with)
 MODELS = {"gpt2": (2, 4, 3, {"guard": 1.01, "trace": 1.03, "watch": 1.25}),
+          "gpt2-compiled": (2, 4, 2, {"guard": 1.01, "trace": 1.04}),
           "resnet50": (4, 4, 3, {"guard": 1.01, "trace": 1.03, "watch": 1.25}),
           "tiny": (50, 9, 3, {"guard": None, "trace": 1.35, "empty": None}),
           "mlp": (100, 9, 3, {"guard": None, "trace": 1.35, "empty": None})}
@@ -61,7 +62,7 @@ def missing(model):
     """The module that a model needs and this Python does not have."""
     import importlib.util
 
-    needed = {"gpt2": "transformers", "resnet50": "torchvision"}.get(model)
+    needed = {"gpt2": "transformers", "gpt2-compiled": "transformers", "resnet50": "torchvision"}.get(model)
     return needed if needed and importlib.util.find_spec(needed) is None else None
 
 

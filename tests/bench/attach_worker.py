@@ -1,7 +1,7 @@
 """Trains a model in blocks of steps, on demand: a line "N" on stdin makes N steps; the answer is their seconds and how many
 of them passed inside the probe's own functions around forward, backward and update (0 for other levels than guard).
 
-usage: attach_worker.py gpt2|resnet50|tiny|mlp [LEVEL RUN_DIR [ON_INCIDENT [TAPE]]]; with the probe if LEVEL is given, or, for the level "empty", with
+usage: attach_worker.py gpt2|gpt2-compiled|resnet50|tiny|mlp [LEVEL RUN_DIR [ON_INCIDENT [TAPE]]]; with the probe if LEVEL is given, or, for the level "empty", with
 PyTorch's empty observer. The first line on stdout says that it is ready. NANQUEST_BENCH_DEVICE names the device (cpu); elsewhere the two
 large models train under bf16 autocast on batches that a GPU is used for.
 """
@@ -21,13 +21,15 @@ def in_bf16():
     return torch.autocast(DEVICE, torch.bfloat16, enabled=not ON_CPU)
 
 
-def gpt2():
-    """GPT-2 of 124 M parameters, one sequence of 512 tokens; on a GPU eight of 1024."""
+def gpt2(compiled=False):
+    """GPT-2 of 124 M parameters, one sequence of 512 tokens; on a GPU eight of 1024. `compiled`: by torch.compile."""
     from transformers import GPT2Config, GPT2LMHeadModel
 
     model = GPT2LMHeadModel(GPT2Config()).to(DEVICE)
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-5)
     tokens = torch.randint(0, 50257, (1, 512) if ON_CPU else (8, 1024), device=DEVICE)
+    if compiled:
+        model = torch.compile(model)
 
     def loss():
         with in_bf16():
@@ -128,7 +130,7 @@ def main():
                                 (updates.Updates, "before"), (updates.Updates, "after")):
                 inside.put(place, name)
     torch.manual_seed(0)
-    optimizer, loss_of = {"gpt2": gpt2, "resnet50": resnet50, "tiny": tiny, "mlp": mlp}[sys.argv[1]]()
+    optimizer, loss_of = {"gpt2": gpt2, "gpt2-compiled": lambda: gpt2(compiled=True), "resnet50": resnet50, "tiny": tiny, "mlp": mlp}[sys.argv[1]]()
 
     def steps(count):
         for _ in range(count):
