@@ -14,9 +14,9 @@ struct Decision {
   std::vector<Claim> claims;
 };
 
-/// Hears the findings of all causes that explain the case. A claim is refuted if a change that must not help by
-/// its own word (Finding::unmoved) helps; of several claims also if none of what it predicts to help does. Two
-/// that are left cancel each other.
+/// Hears the findings of all causes that explain the case. A claim is refuted if a change that must not help
+/// by its own word (Finding::unmoved) helps; of several claims also if none of what it predicts to help does.
+/// Two that are left cancel each other.
 Decision decide(const Case& c, std::vector<Finding> found);
 
 }  // namespace nanquest

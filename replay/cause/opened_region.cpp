@@ -64,9 +64,7 @@ void name_ops(const Case& c, const RegionGraph& graph, SnapshotDoc& doc) {
     if (op.module == kNone) continue;
     const auto row = static_cast<std::size_t>(op.module);
     op.stack = stacks.at(row);
-    if (!derivative.at(row)) continue;
-    op.phase = Phase::backward;
-    op.node = kCompiledDerivative;
+    if (derivative.at(row)) op.node = kCompiledDerivative;
   }
 }
 
@@ -91,6 +89,39 @@ std::vector<at::Tensor> tensors_of(const RegionGraph& graph, const std::vector<a
   });
   std::erase_if(outputs, [](const at::Tensor& t) { return !t.defined(); });
   return outputs;
+}
+
+/// Infinities that an output holds whatever floating-point numbers the region is given: a mask, say, that it
+/// keeps for its backward. One boolean tensor per output, undefined where there are none.
+std::vector<at::Tensor> meant_infinities(const RegionGraph& graph, const NamedTensors& given,
+                                         const RegionCall& call, const std::vector<at::Tensor>& recorded) {
+  std::vector<at::Tensor> meant(recorded.size()), poisoned, outputs;
+  const auto infinite = [](const at::Tensor& t) {
+    return t.defined() && t.is_floating_point() && t.isinf().any().item<bool>();
+  };
+  if (std::none_of(recorded.begin(), recorded.end(), infinite)) return meant;
+  for (const auto& [name, tensor] : given)
+    poisoned.push_back(tensor.is_floating_point() && c10::elementSize(tensor.scalar_type()) > 1
+                           ? tensor.masked_fill(tensor.isfinite(), std::nan(""))
+                           : tensor.clone());
+  try {
+    outputs = tensors_of(graph, poisoned, call);
+  } catch (const std::exception&) {  // one of its operators refuses NaN: nothing is known
+    return meant;
+  }
+  for (std::size_t i = 0; i < recorded.size() && i < outputs.size(); ++i)
+    if (infinite(recorded[i]) && recorded[i].sizes() == outputs[i].sizes())
+      meant[i] = recorded[i].isinf().logical_and(recorded[i].eq(outputs[i]));
+  return meant;
+}
+
+bool has_nan(const at::Tensor& t) {
+  return t.defined() && t.is_floating_point() && t.isnan().any().item<bool>();
+}
+
+/// `output` with zeros for what is meant.
+at::Tensor without(const at::Tensor& output, const at::Tensor& meant) {
+  return meant.defined() && output.defined() ? output.masked_fill(meant, 0) : output;
 }
 
 /// True if a value on the way is so near the end of its format that it matters whether it was rounded once or
@@ -130,7 +161,8 @@ bool hangs_on_a_last_bit(const Case& c, const RegionGraph& graph, const OpenedRe
   for (int trial = 0; trial < kTrials && c.has_time(); ++trial) {
     const std::vector<at::Tensor> outputs = tensors_of(graph, neighbours(given), call);
     for (std::size_t i = 0; i < outputs.size() && i < opened.recorded.size(); ++i)
-      if (opened.recorded[i].defined() && !all_finite(opened.recorded[i]) && !all_finite(outputs[i]))
+      if (opened.recorded[i].defined() && !all_finite(opened.recorded[i]) &&
+          !all_finite(without(outputs[i], opened.meant[i])))
         return true;
   }
   return false;
@@ -144,13 +176,19 @@ OpenedRegion open_region_of(const Case& c, const RegionGraph& graph) {
   opened.recorded = c.values(c.op_index()).outputs;
   const NamedTensors inputs = inputs_of(c);
   std::vector<at::Tensor> tensors;
+  opened.meant = meant_infinities(graph, inputs, call, opened.recorded);
+  for (std::size_t i = 0; i < opened.recorded.size(); ++i)
+    opened.recorded[i] = without(opened.recorded[i], opened.meant[i]);
   for (const auto& [name, tensor] : inputs) tensors.push_back(tensor);
   Parts parts;
   parts.given = inputs;
   std::vector<at::Tensor> places(opened.recorded.size());
+  const bool any_nan = std::any_of(opened.recorded.begin(), opened.recorded.end(), has_nan);
   for (std::size_t i = 0; i < places.size(); ++i) {
-    // What was well is no harm, whatever its operators give.
+    // What was well is no harm, whatever its operators give; and where some hold NaN, an infinity alone may
+    // be what the program masked, kept for backward (the maximum of a softmax's row).
     if (!opened.recorded[i].defined() || all_finite(opened.recorded[i])) continue;
+    if (any_nan && !has_nan(opened.recorded[i])) continue;
     places[i] = at::zeros_like(opened.recorded[i]);
     parts.results.emplace_back("output " + std::to_string(i), places[i]);
   }
@@ -161,8 +199,10 @@ OpenedRegion open_region_of(const Case& c, const RegionGraph& graph) {
       InNode::enter(node);
     });
     if (outputs.size() != places.size()) throw std::runtime_error("it gives another number of tensors");
-    for (std::size_t i = 0; i < places.size(); ++i)
+    for (std::size_t i = 0; i < places.size(); ++i) {
+      outputs[i] = without(outputs[i], opened.meant[i]);
       if (places[i].defined()) places[i].copy_(outputs[i]);
+    }
     opened.outputs = std::move(outputs);
   };
   opened.recording = record_parts(parts);

@@ -14,8 +14,9 @@ namespace nanquest {
 /// What one run of the region's operators on its recorded inputs gave.
 struct OpenedRegion {
   Recording recording;
-  std::vector<at::Tensor> outputs;   ///< one per recorded output
-  std::vector<at::Tensor> recorded;  ///< what the compiled region gave
+  std::vector<at::Tensor> outputs;   ///< one per recorded output, without what is meant
+  std::vector<at::Tensor> recorded;  ///< what the compiled region gave, the same
+  std::vector<at::Tensor> meant;     ///< infinities that hang on nothing it is given, where there are some
 };
 
 /// Runs the graph of the case's culprit. Of its outputs those that the region gave as bad are harm; modules

@@ -17,7 +17,7 @@ struct OutsideValue {
   std::int32_t slot = kNone;
   std::int32_t host_write = kNone;  ///< the op that stands for it, if the program filled it during the step
   at::Tensor tensor;                ///< its values when the step began, or when they were written
-  std::int64_t bad = 0;  ///< non-finite elements
+  std::int64_t bad = 0;             ///< non-finite elements
 };
 
 /// The value that `doc.culprit` names, read and counted; nothing if it isn't in the file or is finite. Memory

@@ -12,8 +12,8 @@ namespace nanquest {
 /// nothing. Runs the step at most once, if nobody has.
 void add_twin_facts(const Case& c, const Finding& finding, Verdict& v);
 
-/// How many times larger the most uncommon input of the culprit is on this batch than on the twin's, with the same
-/// weights; nothing where that isn't known. Runs the step as above.
+/// How many times larger the most uncommon input of the culprit is on this batch than on the twin's, with the
+/// same weights; nothing where that isn't known. Runs the step as above.
 std::optional<double> times_health(const Case& c);
 
 }  // namespace nanquest

@@ -8,6 +8,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "replay/lab/region_operators.h"
 #include "replay/lab/region_values.h"
 #include "replay/trace/operators.h"
 
@@ -78,16 +79,19 @@ Error bad(const std::string& what) {
 Results called(const RegionNode& node, const Json& arguments, const std::vector<Results>& values,
                c10::Device here) {
   const std::string name = node.overload.empty() ? node.op : node.op + "." + node.overload;
-  if (trace::is_refused(node.op, node.overload)) throw std::runtime_error(name + " is never run from a file");
-  const auto handle = c10::Dispatcher::singleton().findSchema({node.op, node.overload});
-  if (!handle) throw std::runtime_error("there is no operator " + name + " here");
-  const auto& wanted = handle->schema().arguments();
+  const region::OwnOperator* own = region::own_operator(node.op);
+  if (!own && trace::is_refused(node.op, node.overload))
+    throw std::runtime_error(name + " is never run from a file");
+  const auto handle = own ? std::nullopt : c10::Dispatcher::singleton().findSchema({node.op, node.overload});
+  if (!own && !handle) throw std::runtime_error("there is no operator " + name + " here");
+  const auto& wanted = (own ? own->schema : handle->schema()).arguments();
   if (arguments.size() != wanted.size()) throw std::runtime_error(name + " has other arguments here");
   std::vector<c10::IValue> stack;
   for (std::size_t i = 0; i < wanted.size(); ++i) {
     stack.push_back(region::argument(arguments[i], wanted[i], values));
     if (stack.back().isDevice() && !stack.back().toDevice().is_cpu()) stack.back() = here;
   }
+  if (own) return own->run(stack);
   handle->callBoxed(stack);
   // A list is what several results of one operator are, as for those that return as many.
   if (stack.size() == 1 && stack[0].isTensorList()) {

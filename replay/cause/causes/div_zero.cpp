@@ -51,8 +51,9 @@ Finding finding(const Case& c, const Elements& e, std::int64_t bad) {
 
 std::optional<Finding> examine_div_zero(const Case& c, const Subject&) {
   // A derivative that divides by 0 is singular there: another cause.
-  const bool derivative = c.forward_of(c.op_index()) != kNone || c.op()->node == kCompiledDerivative;
-  if (c.op()->phase == Phase::backward && derivative && !is_written_by_hand(*c.op())) return std::nullopt;
+  const bool derivative = c.op()->phase == Phase::backward && c.forward_of(c.op_index()) != kNone;
+  if (c.op()->node == kCompiledDerivative || (derivative && !is_written_by_hand(*c.op())))
+    return std::nullopt;
   const auto e = elements_of(c, c.op_index());
   if (!e || e->semantics->pole_kind != Pole::quotient || count_true(e->born) == 0) return std::nullopt;
   if (count_true(at::logical_and(e->born, at::logical_not(e->at_pole()))) > 0) return std::nullopt;

@@ -112,7 +112,9 @@ std::optional<Finding> examine_compiled(const Case& c) {
 }
 
 std::optional<Finding> examine_singular_grad(const Case& c, const Subject&) {
+  if (!c.op()) return std::nullopt;
   if (c.op()->node == kCompiledDerivative) return examine_compiled(c);
+  if (c.op()->phase != Phase::backward) return std::nullopt;
   const std::int32_t forward = c.forward_of(c.op_index());
   const OpRow* op = c.row(forward);
   const OpValues& values = c.values(c.op_index());
@@ -135,7 +137,6 @@ std::optional<Finding> examine_singular_grad(const Case& c, const Subject&) {
 NANQUEST_CAUSE(singular_grad) = {
     .label = Label::singular_grad,
     .origins = {Origin::op},
-    .phases = {Phase::backward},
     .derivative_of = true,
     .yields_to = {Label::unselected_branch, Label::logspace_inf_grad},
     .examine = examine_singular_grad,

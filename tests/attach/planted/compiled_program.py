@@ -21,9 +21,10 @@ BAD, STEPS = 3, 4
 
 
 def product(x, dial):
-    """As wide as x, in fp16."""
+    """As wide as x, in fp16 whatever autocast wants."""
     width = x.shape[-1]
-    return (x.reshape(-1, width).sigmoid().half() @ (dial * x.new_ones(width, width)).half()).float().reshape(x.shape)
+    with torch.autocast("cpu", enabled=False):
+        return (x.reshape(-1, width).sigmoid().half() @ (dial * x.new_ones(width, width)).half()).float().reshape(x.shape)
 
 
 # What is added, the dial where all is well, and where it is not.

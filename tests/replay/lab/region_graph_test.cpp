@@ -38,7 +38,7 @@ TEST(RegionGraph, NodesReadInputsSizesAndEachOther) {
 TEST(RegionGraph, OneOfSeveralResultsConstantsAndPlaces) {
   const std::string text = graph_of(
       R"({"op":"constant","arguments":[{"tensor":{"dtype":"float16","device":"cpu","shape":[],"values":[{"number":"-inf"}]}}]},
-    {"op":"aten::sort","overload":"","arguments":[{"value":0},0,true],"module":0,"stack":0},
+    {"op":"aten::sort","overload":"","arguments":[{"value":0},0,true],"module":0,"stack":0,"derivative":true},
     {"op":"aten::maximum","overload":"","arguments":[{"value":3,"item":0},{"value":2}]})",
       R"([{"value":4},{"value":3,"item":1},{"value":2}])");
   const auto outputs = run(text, at::tensor({1.0F, 3.0F, 2.0F}));
@@ -48,6 +48,8 @@ TEST(RegionGraph, OneOfSeveralResultsConstantsAndPlaces) {
   EXPECT_EQ(outputs[2].item<double>(), -INFINITY);
   const auto graph = RegionGraph::parse(text);
   EXPECT_EQ(graph->nodes()[1].module, "blocks.0");
+  EXPECT_TRUE(graph->nodes()[1].derivative);
+  EXPECT_FALSE(graph->nodes()[2].derivative);
   EXPECT_EQ(graph->stacks().at(static_cast<std::size_t>(graph->nodes()[1].stack)),
             std::vector<std::string>{"model.py:3 forward"});
 }
@@ -58,6 +60,32 @@ TEST(RegionGraph, WritesReachTheInputAsTheyDidInTheRegion) {
       graph_of(R"({"op":"aten::copy_","overload":"","arguments":[{"value":0},{"value":1},false]})", "[]"), x,
       7);
   EXPECT_TRUE(at::equal(x, at::full({3}, 7.0F)));
+}
+
+/// The compiler's own pooling against LibTorch's, whose indices its places in windows stand for.
+TEST(RegionGraph, MaximaOfWindowsAndTheirPlaces) {
+  at::manual_seed(1);
+  for (const std::int64_t axes : {2, 3}) {
+    const at::Tensor x = at::randn(axes == 2 ? at::IntArrayRef{2, 3, 7, 9} : at::IntArrayRef{2, 3, 7, 9, 5});
+    const std::string kernel = axes == 2 ? "[3,2]" : "[3,2,2]", stride = axes == 2 ? "[2,1]" : "[2,1,2]",
+                      padding = axes == 2 ? "[1,0]" : "[1,0,1]", dilation = axes == 2 ? "[2,1]" : "[2,1,1]",
+                      input = axes == 2 ? "[7,9]" : "[7,9,5]";
+    const std::string window = stride + "," + padding + "," + dilation;
+    const auto outputs = run(
+        graph_of(
+            R"({"op":"prims::_low_memory_max_pool_with_offsets","overload":"","arguments":[{"value":0},)" +
+                kernel + "," + window + R"(,true]},
+      {"op":"prims::_low_memory_max_pool_offsets_to_indices","overload":"","arguments":[{"value":2,"item":1},)" +
+                kernel + "," + input + "," + window + R"(]})",
+            R"([{"value":2,"item":0},{"value":2,"item":1},{"value":3}])"),
+        x);
+    const auto [maxima, indices] =
+        axes == 2 ? at::max_pool2d_with_indices(x, {3, 2}, {2, 1}, {1, 0}, {2, 1}, true)
+                  : at::max_pool3d_with_indices(x, {3, 2, 2}, {2, 1, 2}, {1, 0, 1}, {2, 1, 1}, true);
+    EXPECT_TRUE(at::equal(outputs[0], maxima));
+    EXPECT_EQ(outputs[1].scalar_type(), at::kChar);
+    EXPECT_TRUE(at::equal(outputs[2], indices));
+  }
 }
 
 TEST(RegionGraph, WhatIsNoGraphIsSaid) {

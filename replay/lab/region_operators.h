@@ -1,0 +1,20 @@
+/// region_operators: operators of the compiler's own that LibTorch lacks, computed by LibTorch's. Internal to
+/// region_graph.
+#pragma once
+
+#include <string>
+
+#include "replay/lab/region_values.h"
+
+namespace nanquest::region {
+
+/// An operator that only the compiler has.
+struct OwnOperator {
+  c10::FunctionSchema schema;
+  Results (*run)(const std::vector<c10::IValue>& arguments);  ///< throws what ATen throws
+};
+
+/// By its name ("prims::…"); null if it is none of them. Lives as long as the program.
+const OwnOperator* own_operator(const std::string& name);
+
+}  // namespace nanquest::region
