@@ -11,14 +11,14 @@ namespace nanquest {
 namespace {
 
 /// Rounds to so many significant bits, however large or small the number is.
-void round_finely(at::Tensor t, int significant_bits) {
+void round_finely(const at::Tensor& t, int significant_bits) {
   const at::Tensor finite = at::isfinite(t);
   const auto [mantissa, exponent] = at::frexp(at::where(finite, t, at::zeros_like(t)));
   const double steps = std::ldexp(1.0, significant_bits);
   t.copy_(at::where(finite, at::ldexp(at::round(mantissa * steps) / steps, exponent), t));
 }
 
-void hold_within(at::Tensor t, const FormatInfo& narrow) {
+void hold_within(const at::Tensor& t, const FormatInfo& narrow) {
   // Everything below half a step past the largest number still rounds down to it.
   const double reach = narrow.max_finite * (1 + std::ldexp(1.0, -narrow.mantissa_bits - 2));
   const double infinity = std::numeric_limits<double>::infinity();
@@ -30,7 +30,7 @@ void hold_within(at::Tensor t, const FormatInfo& narrow) {
 
 }  // namespace
 
-void keep_half(at::Tensor t, FormatHalf half, Format narrow) {
+void keep_half(const at::Tensor& t, FormatHalf half, Format narrow) {
   if (!t.defined() || !t.is_floating_point() || t.numel() == 0) return;
   at::Tensor wide = t.to(at::kDouble, false, /*copy=*/true);
   half == FormatHalf::range ? round_finely(wide, info(narrow).mantissa_bits + 1)

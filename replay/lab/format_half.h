@@ -21,7 +21,7 @@ enum class FormatHalf : std::uint8_t { range, precision };
 /// `range`, the wide range is kept and values are rounded as `narrow` rounds; given `precision`, they are
 /// rounded no more than `t`'s format does, but what `narrow` can't reach is ±Inf, and below its smallest
 /// normal number only its own subnormal steps are left. Changes `t` in place.
-void keep_half(at::Tensor t, FormatHalf half, Format narrow);
+void keep_half(const at::Tensor& t, FormatHalf half, Format narrow);
 
 /// The change of formats that `options` make, with one half of it only: to the outputs of every op that runs
 /// wider than it was recorded.

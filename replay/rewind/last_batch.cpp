@@ -46,8 +46,8 @@ class Exchange {
     any_ = any_ || now.rng != then.rng;
     now.rng = then.rng;
     for (std::int32_t a = 0; a < now.arg_count; ++a) {
-      const ArgRow& read = doc_.args[static_cast<std::size_t>(then.first_arg + a)];
-      ArgRow& reads = doc_.args[static_cast<std::size_t>(now.first_arg + a)];
+      const ArgRow& read = doc_.args[static_cast<std::size_t>(then.first_arg) + static_cast<std::size_t>(a)];
+      ArgRow& reads = doc_.args[static_cast<std::size_t>(now.first_arg) + static_cast<std::size_t>(a)];
       if (reads.kind != read.kind) return false;
       if (reads.kind == ArgKind::tensor && is_batch(reads.tensor) && !exchange(from, read.tensor, to, reads))
         return false;
