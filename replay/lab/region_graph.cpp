@@ -82,7 +82,11 @@ Results called(const RegionNode& node, const Json& arguments, const std::vector<
   const region::OwnOperator* own = region::own_operator(node.op);
   if (!own && trace::is_refused(node.op, node.overload))
     throw std::runtime_error(name + " is never run from a file");
-  const auto handle = own ? std::nullopt : c10::Dispatcher::singleton().findSchema({node.op, node.overload});
+  // What the region kept for its backward may lie otherwise in memory than its graph was traced with.
+  const bool view = node.op == "aten::view" && node.overload.empty();
+  const auto handle =
+      own ? std::nullopt
+          : c10::Dispatcher::singleton().findSchema({view ? "aten::reshape" : node.op, node.overload});
   if (!own && !handle) throw std::runtime_error("there is no operator " + name + " here");
   const auto& wanted = (own ? own->schema : handle->schema()).arguments();
   if (arguments.size() != wanted.size()) throw std::runtime_error(name + " has other arguments here");

@@ -163,7 +163,7 @@ VerdictPage verdict_page(const Session& session) {
 }
 
 std::string nothing_to_show(const Session& session) {
-  const std::string headline = verdict_page(session).headline;
+  std::string headline = verdict_page(session).headline;
   if (!session.verdict() || session.incident_error().empty()) return headline;
   return headline + "; " + kNothingToShow + session.incident_error();
 }

@@ -54,6 +54,13 @@ TEST(RegionGraph, OneOfSeveralResultsConstantsAndPlaces) {
             std::vector<std::string>{"model.py:3 forward"});
 }
 
+TEST(RegionGraph, MemoryMayLieOtherwiseThanTheGraphWasTracedWith) {
+  const at::Tensor x = at::arange(6, at::kFloat).view({3, 2}).t();
+  const auto outputs = run(
+      graph_of(R"({"op":"aten::view","overload":"","arguments":[{"value":0},[6]]})", R"([{"value":2}])"), x);
+  EXPECT_TRUE(at::equal(outputs[0], at::tensor({0.0F, 2.0F, 4.0F, 1.0F, 3.0F, 5.0F})));
+}
+
 TEST(RegionGraph, WritesReachTheInputAsTheyDidInTheRegion) {
   const at::Tensor x = at::zeros({3});
   (void)run(
