@@ -87,4 +87,19 @@ std::optional<Elements> elements_of(const Case& c, std::int32_t op) {
   return e;
 }
 
+std::optional<Elements> over_zero(const Case& c) {
+  auto e = elements_of(c, c.op_index());
+  if (!e || e->semantics->pole_kind != Pole::quotient || count_true(e->born) == 0) return std::nullopt;
+  if (count_true(at::logical_and(e->born, at::logical_not(e->at_pole()))) > 0) return std::nullopt;
+  return e;
+}
+
+std::optional<std::int64_t> zero_over_zero(const Elements& e) {
+  const OpSemantics& s = *e.semantics;
+  const bool fraction = s.operands.size() > 1 && s.op != "pow";
+  if (!fraction) return std::nullopt;
+  const at::Tensor& numerator = e.operands[s.op == "addcdiv" ? 1 : 0];
+  return count_true(at::logical_and(e.born, numerator == 0));
+}
+
 }  // namespace nanquest

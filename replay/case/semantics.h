@@ -69,6 +69,12 @@ struct Elements {
 /// did not run.
 std::optional<Elements> elements_of(const Case& c, std::int32_t op);
 
+/// The culprit's elements, if it divides and all bad ones that it made stand over an exact zero.
+std::optional<Elements> over_zero(const Case& c);
+/// Of the bad elements of a division those whose numerator is zero too; nothing where the op has no
+/// numerator.
+std::optional<std::int64_t> zero_over_zero(const Elements& e);
+
 /// What `op` was given as operand `name`, also where the foreach form calls it otherwise: fp64, a number as a
 /// tensor without dimensions; undefined if there is none.
 at::Tensor operand(const Case& c, std::int32_t op, std::string_view name);

@@ -83,6 +83,14 @@ void call_it_the_compiler(Verdict& v) {
   v.source = "the graph that the compiler was given, run by PyTorch's own kernels";
 }
 
+Verdict diagnose_inside(const Case& inner, DiagnoseOptions options) {
+  Reproduction same;
+  same.bit_exact = true;
+  same.outputs_compared = static_cast<std::int64_t>(inner.doc().ops.size());
+  options.find_samples = false;
+  return diagnose(inner, same, "", options);
+}
+
 /// The region was given something bad: the operator that reads it first is the culprit, and the cause stays
 /// what it was.
 void name_reader(const Case& inner, Verdict& v) {
@@ -91,9 +99,7 @@ void name_reader(const Case& inner, Verdict& v) {
     v.not_tested.push_back("which operator of the region reads it first: one by one none is known to");
     return;
   }
-  Reproduction same;
-  same.bit_exact = true;
-  name_inside(diagnose(inner, same, "", {.try_fixes = false, .find_samples = false}).culprit, v.culprit);
+  name_inside(diagnose_inside(inner, {.try_fixes = false}).culprit, v.culprit);
 }
 
 void look(const Case& c, const RegionGraph& graph, const DiagnoseOptions& options, Verdict& v) {
@@ -131,12 +137,7 @@ void look(const Case& c, const RegionGraph& graph, const DiagnoseOptions& option
     v.not_tested.push_back("which operator of the region it was: none of them alone is to blame");
     return;
   }
-  Reproduction same;
-  same.bit_exact = true;
-  same.outputs_compared = static_cast<std::int64_t>(inner.doc().ops.size());
-  DiagnoseOptions inside = options;
-  inside.find_samples = false;
-  const Verdict found = diagnose(inner, same, "", inside);
+  const Verdict found = diagnose_inside(inner, options);
   if (overflowed_only_here(inner, found)) {
     v.explanation += " One by one, " + inner.op_text(inner.op_index()) +
                      " leaves the range of fp16, which is not why the values are bad: they are in fp32 too.";

@@ -14,15 +14,6 @@
 namespace nanquest {
 namespace {
 
-/// Of the bad elements those whose numerator is zero too; nothing where the op has no numerator.
-std::optional<std::int64_t> zero_over_zero(const Elements& e) {
-  const OpSemantics& s = *e.semantics;
-  const bool fraction = s.operands.size() > 1 && s.op != "pow";
-  if (!fraction) return std::nullopt;
-  const at::Tensor& numerator = e.operands[s.op == "addcdiv" ? 1 : 0];
-  return count_true(at::logical_and(e.born, numerator == 0));
-}
-
 Finding finding(const Case& c, const Elements& e, std::int64_t bad) {
   const std::string_view name = operand_name(*c.op(), e.semantics->argument);
   const at::Tensor denominator = operand(c, c.op_index(), e.semantics->argument);
@@ -54,9 +45,8 @@ std::optional<Finding> examine_div_zero(const Case& c, const Subject&) {
   const bool derivative = c.op()->phase == Phase::backward && c.forward_of(c.op_index()) != kNone;
   if (c.op()->node == kCompiledDerivative || (derivative && !is_written_by_hand(*c.op())))
     return std::nullopt;
-  const auto e = elements_of(c, c.op_index());
-  if (!e || e->semantics->pole_kind != Pole::quotient || count_true(e->born) == 0) return std::nullopt;
-  if (count_true(at::logical_and(e->born, at::logical_not(e->at_pole()))) > 0) return std::nullopt;
+  const auto e = over_zero(c);
+  if (!e) return std::nullopt;
   return finding(c, *e, count_true(e->born));
 }
 

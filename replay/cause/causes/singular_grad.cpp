@@ -16,8 +16,7 @@ namespace {
 
 constexpr const char* kAddEps =
     "Add a small eps inside the root (sqrt(x + eps), (x + eps)^p), or use a norm whose gradient is defined "
-    "at "
-    "0.";
+    "at 0.";
 
 /// Decompositions have points of their own: repeated eigenvalues, singular matrices.
 bool is_decomposition(const std::string& name) {
@@ -88,14 +87,11 @@ const Slopes* explaining(const std::vector<std::vector<Slopes>>& calls, const at
 /// Of a derivative that torch.compile wrote out nobody knows the forward op. That was finite, as the op is
 /// the first to go bad; and a gradient that is not zero over a denominator that is has no finite value.
 std::optional<Finding> examine_compiled(const Case& c) {
-  const auto e = elements_of(c, c.op_index());
-  if (!e || e->semantics->pole_kind != Pole::quotient || e->semantics->operands.size() < 2)
-    return std::nullopt;
-  const std::int64_t bad = count_true(e->born);
-  if (bad == 0 || count_true(at::logical_and(e->born, at::logical_not(e->at_pole()))) > 0)
-    return std::nullopt;
+  const auto e = over_zero(c);
+  const auto unsent = e ? zero_over_zero(*e) : std::nullopt;
+  if (!unsent) return std::nullopt;
+  const std::int64_t bad = count_true(e->born), sent = bad - *unsent;
   // Nothing but zero over zero: a branch that nobody took sends such gradients too.
-  const std::int64_t sent = count_true(at::logical_and(e->born, e->operands[0] != 0));
   if (sent == 0) return std::nullopt;
   Finding f;
   f.source = "x / 0 is infinite (IEEE 754-2019, 7.3); the forward pass was finite there";
