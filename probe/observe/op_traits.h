@@ -34,10 +34,11 @@ struct OpTraits {
   bool opaque = false;                                   ///< never run again: what it made is kept
   bool collective = false;                               ///< talks to other processes (collectives.h)
   bool awaits = false;                                   ///< waits for what a collective writes
-  bool foreign = false;                ///< not LibTorch's own: another process may not have its kernel
-  bool in_place = false;               ///< writes its first argument, which it may read
-  bool copies = false;                 ///< aten::clone
-  bool moves = false;                  ///< aten::copy_
+  bool foreign = false;                                  ///< not LibTorch's own
+  bool unknown_elsewhere = false;                        ///< … and another process may not have its kernel
+  bool in_place = false;                                 ///< writes its first argument, which it may read
+  bool copies = false;                                   ///< aten::clone
+  bool moves = false;                                    ///< aten::copy_
   bool views = false;                  ///< gives nothing but views of what it is given: reads no element
   std::vector<bool> argument_read;     ///< per schema argument: its values go into the result (op_facts.h)
   std::vector<bool> argument_written;  ///< per schema argument

@@ -4,8 +4,11 @@
 #include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
 #include <torch/csrc/distributed/c10d/Types.hpp>
 
+#include <pthread.h>
+
 #include <array>
 #include <numeric>
+#include <string_view>
 #include <typeinfo>
 
 #include "probe/trace/collectives.h"
@@ -38,6 +41,15 @@ std::string words_for_object(const c10::IValue& value) try {
   return value.tagKind();
 } catch (const std::exception&) {
   return value.tagKind();
+}
+
+bool is_thread_of_process_group() noexcept {
+  static thread_local const bool is = [] {
+    std::array<char, 16> name{};  // as many as the system keeps
+    return pthread_getname_np(pthread_self(), name.data(), name.size()) == 0 &&
+           std::string_view(name.data()).starts_with("pt_gloo_");
+  }();
+  return is;
 }
 
 std::vector<std::uint64_t> ranks_of_process_group(const std::string& name) noexcept try {

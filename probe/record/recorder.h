@@ -181,6 +181,9 @@ class Recorder : public OpSink {
   bool holds_too_much();
   void let_go_of_the_past();
   void about_to_write(record::Step& step, std::uint32_t slot);
+  /// Whether the op writes all of memory from outside whose values nothing read, and no step before may need.
+  /// Then they are let go of.
+  bool overwrites_unread(const OpTraits& op, const at::Tensor& tensor, std::uint32_t slot);
   /// What ops go into is over: it goes onto the tape.
   void put_on_tape();
   void end_tape(const std::string& why, bool every_step = true);

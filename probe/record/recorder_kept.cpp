@@ -13,6 +13,7 @@
 #include "probe/record/value_watch.h"
 #include "probe/tensor/each_tensor.h"
 #include "probe/tensor/sparse_values.h"
+#include "probe/trace/collectives.h"
 #include "probe/trace/op_facts.h"
 
 namespace nanquest {
@@ -29,6 +30,25 @@ void keep(Step& step, record::OutputPlace place, const at::Tensor& t) {
   step.opaque_bytes += copy.nbytes();
   if (!copy.is_cpu()) step.kept_on_device += copy.nbytes();
   step.opaque.push_back({place, std::move(copy)});
+}
+
+/// What less is copied faster than it is looked for.
+constexpr std::size_t kWorthSharing = std::size_t{1} << 16;
+
+/// What a gather brought. Weights that are spread over processes are gathered for the forward pass and, the
+/// same ones, for the backward pass: on record they are one value.
+void keep_gathered(Step& step, record::OutputPlace place, const at::Tensor& t) {
+  if (!t.is_cpu() || !t.is_contiguous() || t.nbytes() < kWorthSharing) return keep(step, place, t);
+  const std::uint64_t hash = hash_bytes(t.data_ptr(), t.nbytes());
+  const auto known = std::find_if(step.opaque.rbegin(), step.opaque.rend(), [&](const auto& output) {
+    return output.hash == hash && output.value.scalar_type() == t.scalar_type() &&
+           output.value.sizes() == t.sizes();
+  });
+  if (known == step.opaque.rend())
+    keep(step, place, t);
+  else
+    step.opaque.push_back({place, known->value});
+  step.opaque.back().hash = hash;
 }
 
 }  // namespace
@@ -89,7 +109,10 @@ void Recorder::settle(std::uint32_t slot) {
                                   .set_(late.storage, 0, {count}, {1});
     const at::Tensor tensor = record::view_at(token, memory);
     if (!tensor.defined()) continue;
-    keep(step, late.place, tensor);
+    if (gathers(step.ops[late.place.op].traits->name))
+      keep_gathered(step, late.place, tensor);
+    else
+      keep(step, late.place, tensor);
     if (step.watch) step.watch->wrote_late(tensor, slot, late.token);
   }
 }

@@ -18,6 +18,7 @@
 #include "probe/record/value_watch.h"
 #include "probe/tensor/each_tensor.h"
 #include "probe/tensor/sparse_values.h"
+#include "probe/trace/op_facts.h"
 
 namespace nanquest {
 
@@ -111,7 +112,8 @@ void Recorder::record_argument(const OpTraits& op, std::size_t index, const c10:
       const std::uint32_t slot = outside_or_known(t, blind, op.awaits || op.views, host_write);
       link_maker(t, slot);
       frame.of_model = frame.of_model || step.slots[slot].of_model;
-      if (written) about_to_write(step, slot);
+      if (op.argument_read[index] && !op.views && !op.awaits) step.slots[slot].read = true;
+      if (written && !(blind && overwrites_unread(op, t, slot))) about_to_write(step, slot);
       const std::uint32_t token = words.size();
       put_tensor(words, t, slot, host_write ? record::kHostWriteBefore : 0);
       frame.host_wrote = frame.host_wrote || host_write;
@@ -220,6 +222,7 @@ std::unique_ptr<Recorder::Frame> Recorder::add_op(const OpTraits& op,
 /// What a process group's own thread does for a collective (staging copies of what goes over the wire) is the
 /// collective's.
 bool Recorder::is_inside_collective() const {
+  if (is_thread_of_process_group()) return true;
   return into_->talks && at::RecordFunction::currentThreadId() != thread_ && !current_node().in_backward &&
          torch::autograd::get_current_graph_task_id() == -1;
 }
@@ -368,6 +371,9 @@ void Recorder::on_end(const OpTraits& op, OpFrame& base, c10::ArrayRef<const c10
     frame.known = step.slots.size();
     for (std::size_t i = 0; i < outputs.size(); ++i)
       each_tensor(outputs[i], [&](const at::Tensor& t) { record_output(op, frame, op.returns[i], t); });
+    if (frame.written.size() == 1 && returns_what_it_wrote(op.name) && outputs.size() > 0 &&
+        outputs[0].isTensor() && outputs[0].toTensor().is_alias_of(frame.written[0]))
+      frame.written[0] = outputs[0].toTensor();
     for (const at::Tensor& t : frame.written) record_written(op, frame, t);
     if (frame.watched)
       for (at::Tensor& t : step.watch->rewritten(*frame.watched)) {
@@ -382,8 +388,8 @@ void Recorder::on_end(const OpTraits& op, OpFrame& base, c10::ArrayRef<const c10
     record.returned_nothing = outputs.empty();
     record.ended = true;
     if (tape_ && tape_->running()) note_for_tape(op, frame, outputs);
-    if ((record.opaque || op.foreign || draws_on_device(record) || needs_its_device(op)) && !op.collective &&
-        into_ == current_)
+    if ((record.opaque || op.unknown_elsewhere || draws_on_device(record) || needs_its_device(op)) &&
+        !op.collective && into_ == current_)
       keep_values(frame, outputs);
     if (frame.watched)
       step.watch->after_op(op, *frame.watched, frame.op);

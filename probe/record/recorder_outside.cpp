@@ -13,6 +13,7 @@
 #include "probe/tensor/each_tensor.h"
 #include "probe/tensor/parallel.h"
 #include "probe/tensor/tensor_scan.h"
+#include "probe/trace/op_facts.h"
 
 namespace nanquest {
 
@@ -96,6 +97,29 @@ std::uint32_t Recorder::outside_or_known(const at::Tensor& tensor, bool blind, b
   if (storage.device().is_cpu())
     record.checksum = record::hash_of_samples(storage.data(), record.first_bytes);
   return slot;
+}
+
+/// Memory that is only handed from step to step (FSDP's, for gathered weights) is viewed, and filled before
+/// anybody reads it.
+bool Recorder::overwrites_unread(const OpTraits& op, const at::Tensor& tensor, std::uint32_t slot) {
+  record::Step& step = *into_;
+  SlotRecord& record = step.slots[slot];
+  if (!record.live || record.read || step.watch || tape_ || op.uninitialised ||
+      changes_metadata_only(op.name) || returns_what_it_wrote(op.name) || !tensor.is_contiguous() ||
+      tensor.storage_offset() != 0 || tensor.nbytes() != record.live.nbytes() ||
+      tensor.nbytes() < record.first_bytes)
+    return false;
+  // A step before may have read it, and counts on this one to keep what it overwrites.
+  for (const std::int64_t number : steps()) {
+    record::Step* before = find(number);
+    if (!before || before == &step) continue;
+    const std::uint32_t there = before->slots.find(record.live.unsafeGetStorageImpl());
+    if (there != record::SlotIndex::kMissing && before->slots[there].live) return false;
+  }
+  record.unread = true;
+  record.live = {};
+  record.version = {};
+  return true;
 }
 
 void Recorder::about_to_write(record::Step& step, std::uint32_t slot) {

@@ -20,6 +20,8 @@ struct SlotRecord {
   std::uint32_t writer = UINT32_MAX;  ///< the op that wrote it last
   bool produced = false;
   bool initialised = true;      ///< false between an uninitialised producer and the first write
+  bool read = false;            ///< an op has read its values: not only looked at it through a view
+  bool unread = false;          ///< nothing had when all of it was overwritten: nobody needs to know them
   bool lost = false;            ///< its memory was freed before it could be copied
   bool changed_unseen = false;  ///< somebody wrote behind the trace's back before it was copied
   bool written_late = false;    ///< an op wrote to it after the step had ended

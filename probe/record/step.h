@@ -75,6 +75,7 @@ struct OutputPlace {
 struct OpaqueOutput {
   OutputPlace place;
   at::Tensor value;
+  std::uint64_t hash = 0;  ///< of its bytes, for what may come again; else 0
 };
 
 /// What a collective writes, or will have written when somebody has waited for it.

@@ -95,6 +95,12 @@ at::Tensor StepTables::first_values(const Step& step, std::uint32_t slot, bool& 
   const SlotRecord& record = step.slots[slot];
   trusted = trusted && !record.changed_unseen;
   if (record.lost) return {};
+  if (record.unread) {
+    const std::size_t item = c10::elementSize(record.type);
+    const bool whole = item > 0 && record.first_bytes % item == 0;
+    const std::size_t count = whole ? record.first_bytes / item : record.first_bytes;
+    return at::zeros({1}, whole ? record.type : at::kByte).expand({static_cast<std::int64_t>(count)});
+  }
   if (record.saved) return record::typed_bytes(record.saved, record.first_bytes, record.type, {});
   if (record.saved_on_device.defined()) return copy_storage(record.saved_on_device.storage(), record.type);
   if (!record.live) return {};

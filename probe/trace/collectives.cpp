@@ -22,6 +22,11 @@ bool is_collective(std::string_view op) {
   return (op.starts_with(kSpace) || op.substr(0, 17) == "_c10d_functional:") && !awaits_collective(op);
 }
 
+bool gathers(std::string_view op) {
+  return is_collective(op) &&
+         (op.find("allgather") != std::string_view::npos || op.find("all_gather") != std::string_view::npos);
+}
+
 bool collective_writes(std::string_view op) {
   return op.starts_with(kSpace) && !is_one_of(of_c10d(op), {"send", "barrier", "monitored_barrier_"});
 }

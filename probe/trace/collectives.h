@@ -9,6 +9,9 @@ namespace nanquest {
 /// writes is there when somebody has waited for it, not when it returns.
 bool is_collective(std::string_view op);
 
+/// A collective that gives every rank what each of them gave.
+bool gathers(std::string_view op);
+
 /// A collective whose first argument's tensors are written (all but sends and barriers).
 bool collective_writes(std::string_view op);
 

@@ -37,6 +37,15 @@ bool is_gather_buffer(std::string_view op, std::size_t position) {
 
 }  // namespace
 
+bool is_fsdp_copy(std::string_view op) {
+  return is_one_of(op, {"fsdp::all_gather_copy_in", "fsdp::split_with_sizes_copy", "fsdp::chunk_cat",
+                        "fsdp::chunk_cat_mixed_dtype"});
+}
+
+bool returns_what_it_wrote(std::string_view op) {
+  return op == "fsdp::all_gather_copy_in";
+}
+
 bool overwrites_blindly(std::string_view op) {
   return is_one_of(op, {"aten::fill_", "aten::zero_", "aten::copy_", "aten::normal_", "aten::uniform_",
                         "aten::random_", "aten::bernoulli_", "aten::exponential_", "aten::log_normal_",

@@ -42,6 +42,14 @@ bool changes_metadata_only(std::string_view op);
 /// True if `op` hands out memory that nobody has written ("aten::empty", "aten::resize_", …).
 bool returns_uninitialised(std::string_view op);
 
+/// An operator of FSDP's that only copies, around a gather or a reduction: others than it have no kernel, but
+/// replay knows what it does.
+bool is_fsdp_copy(std::string_view op);
+
+/// True if what `op` returns first is the part of its one written argument that it writes; the rest of that
+/// belongs to others.
+bool returns_what_it_wrote(std::string_view op);
+
 /// True if the kernels of `op` needn't write all of what they return as number `output`: working memory that
 /// only their backward operators know how to read. Its values mean nothing, and differ from run to run.
 bool is_scratch(std::string_view op, std::size_t output);

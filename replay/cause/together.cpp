@@ -11,10 +11,10 @@
 #include "probe/trace/births.h"
 #include "probe/trace/collectives.h"
 #include "probe/trace/graph.h"
+#include "probe/trace/op_facts.h"
 #include "replay/blame/neutral.h"
 #include "replay/cause/diagnose.h"
 #include "replay/cause/ranks.h"
-#include "replay/trace/fsdp_copies.h"
 #include "replay/trace/together.h"
 
 namespace nanquest {
@@ -187,8 +187,7 @@ std::vector<Suspect> next_makers(const TraceGraph& graph, const RunResult& run,
   std::vector<Suspect> makers = makers_in(graph, run);
   std::erase_if(makers, [&](const Suspect& maker) {
     const OpRow& op = graph.op(maker.op);
-    return is_collective(op.name) || trace::is_fsdp_copy(op) ||
-           bad_constants(graph.doc(), maker.op).infinite ||
+    return is_collective(op.name) || is_fsdp_copy(op.name) || bad_constants(graph.doc(), maker.op).infinite ||
            std::any_of(set.begin(), set.end(), [&](const Suspect& s) { return s.op == maker.op; });
   });
   sort_by_time(graph, makers);

@@ -1,6 +1,12 @@
 #include "replay/trace/fsdp_copies.h"
 
 #include <ATen/ATen.h>
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <torch/library.h>
+
+#include <memory>
+#include <string>
+#include <tuple>
 
 #include "probe/base/one_of.h"
 #include "probe/trace/argument_tree.h"
@@ -25,11 +31,65 @@ std::vector<std::int64_t> sizes_of(const ArgumentTree& list) {
   return sizes;
 }
 
+/// Into this rank's part of the buffer of a gather.
+at::Tensor copy_in(at::TensorList inputs, const at::Tensor& buffer, std::int64_t count, std::int64_t rank) {
+  at::Tensor part = buffer.view({-1}).narrow(0, rank * count, count);
+  std::int64_t from = 0;
+  for (const at::Tensor& input : inputs) {
+    part.narrow(0, from, input.numel()).view(input.sizes()).copy_(input);
+    from += input.numel();
+  }
+  return part;
+}
+
+/// What was gathered, apart.
+void split_copy(const at::Tensor& gathered, at::IntArrayRef sizes, std::int64_t dim, at::TensorList out) {
+  const std::vector<at::Tensor> parts = at::split_with_sizes(gathered, sizes, dim);
+  for (std::size_t i = 0; i < parts.size() && i < out.size(); ++i)
+    if (out[i].defined()) out[i].copy_(parts[i].reshape(out[i].sizes()));
+}
+
+/// What each rank is to have of a reduction, one after the other.
+void chunk_cat(at::TensorList tensors, std::int64_t dim, std::int64_t chunks, const at::Tensor& out) {
+  std::vector<at::Tensor> inputs = tensors.vec();
+  for (at::Tensor& input : inputs) input = input.to(out.scalar_type());
+  out.copy_(at::_chunk_cat(inputs, dim, chunks).reshape(out.sizes()));
+}
+
+std::tuple<at::Tensor, at::Tensor> all_gather_copy_in(at::TensorList inputs, const at::Tensor& buffer,
+                                                      at::IntArrayRef, std::int64_t count,
+                                                      std::int64_t rank) {
+  return {copy_in(inputs, buffer, count, rank), buffer};
+}
+
+bool lacks(const char* op) {
+  return !c10::Dispatcher::singleton().findSchema({op, ""});
+}
+
+std::unique_ptr<torch::Library> defined() {
+  auto library = std::make_unique<torch::Library>(torch::Library::FRAGMENT, "fsdp", std::nullopt, __FILE__,
+                                                  static_cast<std::uint32_t>(__LINE__));
+  if (lacks("fsdp::all_gather_copy_in"))
+    library->def(
+        "all_gather_copy_in(Tensor[] all_gather_inputs, Tensor all_gather_output, int[] inp_split_sizes, "
+        "int all_gather_input_numel, int rank) -> (Tensor, Tensor)",
+        all_gather_copy_in);
+  if (lacks("fsdp::split_with_sizes_copy"))
+    library->def(
+        "split_with_sizes_copy(Tensor all_gather_output, int[] all_gather_input_split_sizes, int dim=0, *, "
+        "Tensor(a!)[] out) -> ()",
+        split_copy);
+  for (const std::string name : {"chunk_cat", "chunk_cat_mixed_dtype"})
+    if (lacks(("fsdp::" + name).c_str()))
+      library->def((name + "(Tensor[] tensors, int dim, int num_chunks, *, Tensor(a!) out) -> ()").c_str(),
+                   chunk_cat);
+  return library;
+}
+
 }  // namespace
 
-bool is_fsdp_copy(const OpRow& op) {
-  return is_one_of(op.name, {"fsdp::all_gather_copy_in", "fsdp::split_with_sizes_copy", "fsdp::chunk_cat",
-                             "fsdp::chunk_cat_mixed_dtype"});
+void define_fsdp_copies() {
+  static const std::unique_ptr<torch::Library> library = defined();
 }
 
 void copy_as_fsdp(const SnapshotDoc& doc, const OpRow& op, const std::function<at::Tensor(TensorId)>& value,
@@ -40,33 +100,20 @@ void copy_as_fsdp(const SnapshotDoc& doc, const OpRow& op, const std::function<a
   };
   if (written.empty() || !written.front().defined()) return;
   if (op.name == "fsdp::all_gather_copy_in") {
-    // (inputs, output, sizes, numel, rank): the inputs into this rank's part of the output
+    // (inputs, output, sizes, numel, rank)
     if (!is(0, ArgKind::list) || !is(3, ArgKind::integer) || !is(4, ArgKind::integer)) return;
-    const std::vector<at::Tensor> inputs = tensors_of(arguments[0], value);
-    const std::int64_t count = arguments[3].row->integer, rank = arguments[4].row->integer;
-    if (inputs.empty()) return;
-    std::vector<at::Tensor> flat;
-    flat.reserve(inputs.size());
-    for (const at::Tensor& input : inputs)
-      flat.push_back(input.reshape({-1}).to(written.front().scalar_type()));
-    written.front().view({-1}).narrow(0, rank * count, count).copy_(at::cat(flat));
+    copy_in(tensors_of(arguments[0], value), written.front(), arguments[3].row->integer,
+            arguments[4].row->integer);
   } else if (op.name == "fsdp::split_with_sizes_copy") {
     // (input, sizes, dim, out)
     if (!is(0, ArgKind::tensor) || !is(1, ArgKind::list) || !is(2, ArgKind::integer)) return;
-    const at::Tensor input = value(TensorId{arguments[0].row->tensor});
-    if (!input.defined()) return;
-    const std::vector<at::Tensor> parts =
-        at::split_with_sizes(input, sizes_of(arguments[1]), arguments[2].row->integer);
-    for (std::size_t i = 0; i < parts.size() && i < written.size(); ++i)
-      if (written[i].defined()) written[i].copy_(parts[i].reshape(written[i].sizes()));
+    const at::Tensor gathered = value(TensorId{arguments[0].row->tensor});
+    if (gathered.defined()) split_copy(gathered, sizes_of(arguments[1]), arguments[2].row->integer, written);
   } else {
     // (tensors, dim, chunks, out)
     if (!is(0, ArgKind::list) || !is(1, ArgKind::integer) || !is(2, ArgKind::integer)) return;
-    std::vector<at::Tensor> inputs = tensors_of(arguments[0], value);
-    if (inputs.empty()) return;
-    for (at::Tensor& input : inputs) input = input.to(written.front().scalar_type());
-    written.front().copy_(at::_chunk_cat(inputs, arguments[1].row->integer, arguments[2].row->integer)
-                              .reshape(written.front().sizes()));
+    if (const std::vector<at::Tensor> inputs = tensors_of(arguments[0], value); !inputs.empty())
+      chunk_cat(inputs, arguments[1].row->integer, arguments[2].row->integer, written.front());
   }
 }
 

@@ -1,6 +1,5 @@
-/// fsdp_copies: operators that FSDP registers in Python and that only copy. Replay has no kernel of theirs
-/// and takes what was recorded; in a run of several ranks, where what they copy may be another value than the
-/// recorded one, they are done here.
+/// fsdp_copies: the operators of FSDP that only copy (probe/trace/op_facts.h names them). Python registers
+/// them, so that a process without it has no kernel of theirs; here they are.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -12,12 +11,14 @@
 
 namespace nanquest::trace {
 
-/// fsdp::all_gather_copy_in, split_with_sizes_copy, chunk_cat and chunk_cat_mixed_dtype.
-bool is_fsdp_copy(const OpRow& op);
+/// Gives the dispatcher of this process those that it lacks; once. Their schemas are those of LibTorch 2.11
+/// to 2.15. Throws c10::Error if somebody defined one at the same time.
+void define_fsdp_copies();
 
-/// Copies what `value` gives for the op's inputs into `written`, the op's written tensors, in place; what it
-/// does not copy stays. Nothing happens if the arguments are others than known. Throws c10::Error if sizes do
-/// not fit.
+/// Of files in which what these operators wrote is on record, as an op's that can't be run again: in a run in
+/// which what they copy may be another value than the recorded one, copies what `value` gives for the op's
+/// inputs into `written`, the op's written tensors, in place; what it does not copy stays. Nothing happens if
+/// the arguments are others than known. Throws c10::Error if sizes do not fit.
 void copy_as_fsdp(const SnapshotDoc& doc, const OpRow& op, const std::function<at::Tensor(TensorId)>& value,
                   std::vector<at::Tensor>& written);
 

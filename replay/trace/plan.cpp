@@ -6,6 +6,7 @@
 #include "probe/tensor/tensor_scan.h"
 #include "probe/trace/op_facts.h"
 #include "replay/trace/dtype_map.h"
+#include "replay/trace/fsdp_copies.h"
 #include "replay/trace/operators.h"
 
 namespace nanquest::trace {
@@ -42,6 +43,7 @@ void plan_call(const SnapshotDoc& doc, const OpRow& op, OpPlan& plan) {
   if (changes_metadata_only(op.name)) return;
   if (is_refused(op.name, op.overload))
     throw std::runtime_error("it reaches outside the recorded tensors and is never replayed");
+  if (is_fsdp_copy(op.name)) define_fsdp_copies();
   const auto handle = c10::Dispatcher::singleton().findSchema({op.name, op.overload});
   if (!handle)
     throw std::runtime_error(

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """What the attached probe costs a training: "name ratio goal ok|short spread", one line for each model and level.
 
-usage: attach_bench.py [--returning] [gpt2|gpt2-compiled|resnet50|tiny|mlp ...]   (default: all; NANQUEST_BENCH_DEVICE=cuda: on a GPU)
+usage: attach_bench.py [--returning] [gpt2|gpt2-compiled|gpt2-fsdp2|resnet50|tiny|mlp ...]   (default: all; NANQUEST_BENCH_DEVICE=cuda: on a GPU)
 
 A process without the probe and one for each level stand ready with the same training; they take turns, a block of steps
 each, round after round; then all begin anew, as where its memory happens to lie makes one process a hundredth or two faster
@@ -9,7 +9,7 @@ than another. A ratio is that of a round, so that a machine whose speed drifts d
 lowest and highest, and the ratio of the fastest blocks, which other work on the machine disturbs least. "guard_inside" is
 the share of a guarded step that passed inside the probe's own functions: it tells more than a ratio does where that
 scatters by more than the goal. "empty" is no level: PyTorch's own observer that does nothing but get every op's inputs,
-which is the least that a trace can cost.
+which is the least that a trace can cost. "gpt2-fsdp2" trains in two processes: a block took as long as the slower of them.
 
 All of them run with a malloc that keeps what is freed (for the glibc that is two variables). Returning it to the system
 makes the next step touch new pages, and what that costs varies from one moment to the next on a virtual machine: with it
@@ -17,6 +17,7 @@ makes the next step touch new pages, and what that costs varies from one moment 
 """
 import os
 import pathlib
+import socket
 import statistics
 import subprocess
 import sys
@@ -27,13 +28,17 @@ ROOT = HERE.parents[1]
 # model: (steps a block, rounds a launch, launches, {level: goal}; None: no goal, given to compare with)
 MODELS = {"gpt2": (2, 4, 3, {"guard": 1.01, "trace": 1.03, "watch": 1.25}),
           "gpt2-compiled": (2, 4, 2, {"guard": 1.01, "trace": 1.04}),
+          "gpt2-fsdp2": (2, 4, 2, {"trace": 1.04}),   # four processes are what 24 GiB hold
           "resnet50": (4, 4, 3, {"guard": 1.01, "trace": 1.03, "watch": 1.25}),
           "tiny": (50, 9, 3, {"guard": None, "trace": 1.35, "empty": None}),
           "mlp": (100, 9, 3, {"guard": None, "trace": 1.35, "empty": None})}
+PROCESSES = {"gpt2-fsdp2": 2}   # 1 for all others
 KEEPING = {"MALLOC_MMAP_MAX_": "0", "MALLOC_TRIM_THRESHOLD_": str(1 << 40)}
 
 
 class Worker:
+    """One training, of one process or several."""
+
     def __init__(self, model, level, scratch, variables, *policy):
         command = [sys.executable, str(HERE / "attach_worker.py"), model]
         if level:
@@ -42,27 +47,40 @@ class Worker:
         environment = dict(os.environ, PYTHONPATH=os.pathsep.join(path), **variables)
         environment.setdefault("NANQUEST_ATTACH_LIBRARY", str(ROOT / "build" / "lib" / "libnanquest_attach.so"))
         self.inside = 0.0    # seconds of the last block that passed inside the probe's own functions
-        self.process = subprocess.Popen(command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        count = PROCESSES.get(model, 1)
+        if count > 1:
+            environment.update(WORLD_SIZE=str(count), MASTER_ADDR="127.0.0.1", MASTER_PORT=str(free_port()))
+        self.processes = [subprocess.Popen(command, env=dict(environment, RANK=str(rank), LOCAL_RANK=str(rank)) if count > 1 else environment,
+                                           stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) for rank in range(count)]
 
     def wait_until_ready(self):
-        if self.process.stdout.readline() != "ready\n":
+        if any(process.stdout.readline() != "ready\n" for process in self.processes):
             raise SystemExit("attach_bench: a training did not start; its own lines above say why")
 
     def seconds(self, steps):
-        print(steps, file=self.process.stdin, flush=True)
-        seconds, self.inside = map(float, self.process.stdout.readline().split())
-        return seconds
+        for process in self.processes:
+            print(steps, file=process.stdin, flush=True)
+        took, self.inside = max(tuple(map(float, process.stdout.readline().split())) for process in self.processes)
+        return took
 
     def end(self):
-        self.process.stdin.close()
-        self.process.wait()
+        for process in self.processes:
+            process.stdin.close()
+        for process in self.processes:
+            process.wait()
+
+
+def free_port():
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return listener.getsockname()[1]
 
 
 def missing(model):
     """The module that a model needs and this Python does not have."""
     import importlib.util
 
-    needed = {"gpt2": "transformers", "gpt2-compiled": "transformers", "resnet50": "torchvision"}.get(model)
+    needed = {"gpt2": "transformers", "gpt2-compiled": "transformers", "gpt2-fsdp2": "transformers", "resnet50": "torchvision"}.get(model)
     return needed if needed and importlib.util.find_spec(needed) is None else None
 
 
@@ -88,12 +106,14 @@ def measure(model, scratch, variables):
             fastest = {level: min(fastest[level], times[level]) for level in workers}
             for level in goals:
                 ratios[level].append(times[level] / times[None])
-            shares.append(workers["guard"].inside / times["guard"])
+            if "guard" in goals:
+                shares.append(workers["guard"].inside / times["guard"])
         for worker in workers.values():
             worker.end()
     for level, goal in goals.items():
         report(f"attach_{model}_{level}", ratios[level], goal, f"  fastest {fastest[level] / fastest[None]:.4f}")
-    report(f"attach_{model}_guard_inside", shares, goals["guard"] and goals["guard"] - 1)
+    if shares:
+        report(f"attach_{model}_guard_inside", shares, goals["guard"] and goals["guard"] - 1)
     print(f"attach_bench: {model}: {statistics.median(plain_times) * 1e3:.3f} ms a step without the probe", file=sys.stderr)
 
 

@@ -1,9 +1,10 @@
 """Trains a model in blocks of steps, on demand: a line "N" on stdin makes N steps; the answer is their seconds and how many
 of them passed inside the probe's own functions around forward, backward and update (0 for other levels than guard).
 
-usage: attach_worker.py gpt2|gpt2-compiled|resnet50|tiny|mlp [LEVEL RUN_DIR [ON_INCIDENT [TAPE]]]; with the probe if LEVEL is given, or, for the level "empty", with
+usage: attach_worker.py gpt2|gpt2-compiled|gpt2-fsdp2|resnet50|tiny|mlp [LEVEL RUN_DIR [ON_INCIDENT [TAPE]]]; with the probe if LEVEL is given, or, for the level "empty", with
 PyTorch's empty observer. The first line on stdout says that it is ready. NANQUEST_BENCH_DEVICE names the device (cpu); elsewhere the two
-large models train under bf16 autocast on batches that a GPU is used for.
+large models train under bf16 autocast on batches that a GPU is used for. gpt2-fsdp2 is one of several processes, told which by
+the variables that torchrun sets.
 """
 import os
 import sys
@@ -30,6 +31,28 @@ def gpt2(compiled=False):
     tokens = torch.randint(0, 50257, (1, 512) if ON_CPU else (8, 1024), device=DEVICE)
     if compiled:
         model = torch.compile(model)
+
+    def loss():
+        with in_bf16():
+            return model(input_ids=tokens, labels=tokens).loss
+    return optimizer, loss
+
+
+def gpt2_fsdp2():
+    """The same with weights, gradients and moments spread over the processes by `fully_shard`, block by block; a sequence of 256 tokens each."""
+    import torch.distributed as dist
+    from torch.distributed.fsdp import fully_shard
+    from transformers import GPT2Config, GPT2LMHeadModel
+
+    if ON_CPU:
+        torch.set_num_threads(max(1, os.cpu_count() // int(os.environ["WORLD_SIZE"])))
+    dist.init_process_group("gloo" if ON_CPU else "nccl")
+    model = GPT2LMHeadModel(GPT2Config()).to(DEVICE)
+    for block in model.transformer.h:
+        fully_shard(block)
+    fully_shard(model)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-5)
+    tokens = torch.randint(0, 50257, (1, 256) if ON_CPU else (8, 1024), device=DEVICE)
 
     def loss():
         with in_bf16():
@@ -130,7 +153,7 @@ def main():
                                 (updates.Updates, "before"), (updates.Updates, "after")):
                 inside.put(place, name)
     torch.manual_seed(0)
-    optimizer, loss_of = {"gpt2": gpt2, "gpt2-compiled": lambda: gpt2(compiled=True), "resnet50": resnet50, "tiny": tiny, "mlp": mlp}[sys.argv[1]]()
+    optimizer, loss_of = {"gpt2": gpt2, "gpt2-compiled": lambda: gpt2(compiled=True), "gpt2-fsdp2": gpt2_fsdp2, "resnet50": resnet50, "tiny": tiny, "mlp": mlp}[sys.argv[1]]()
 
     def steps(count):
         for _ in range(count):

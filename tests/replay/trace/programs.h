@@ -6,6 +6,7 @@
 
 #include <functional>
 #include <map>
+#include <ostream>
 #include <string>
 #include <vector>
 
@@ -27,6 +28,11 @@ struct Program {
   bool random = false;    ///< draws numbers while it runs
   bool autocast = false;  ///< casts to 16 bits while it runs
 };
+
+/// By its name in the names of tests.
+inline void PrintTo(const Program& program, std::ostream* out) {
+  *out << program.name;
+}
 
 const std::vector<Program>& programs();
 const Program& program(const std::string& name);
