@@ -49,12 +49,13 @@ class ExactTest(TogetherTest):
     def setUp(self):
         super().setUp()
         self.outputs, self.well = {}, collections.Counter()  # of (way, ranks, spec, rank): how many at level watch; at how many levels
-        self.collectives = collections.Counter()  # by how what was recorded follows from what the ranks gave
+        self.collectives, self.together_well = collections.Counter(), 0  # by how what was recorded follows from what the ranks gave
 
     def test_every_rank(self):
         for way, ranks, _ in CHOSEN:
             with self.subTest(way, ranks=ranks):
                 self.together(way, "plain", *SPECS, ranks=ranks)
+                self.assert_that_formats_differ(ranks)
                 for level in LEVELS:
                     self.observed_ranks(way, ranks, level)
             print(way, ranks, {spec: [self.outputs.get((way, ranks, spec, rank)) for rank in range(ranks)] for spec in SPECS},
@@ -64,6 +65,14 @@ class ExactTest(TogetherTest):
         self.assertTrue(all_well)
         if TABLE:
             in_readme.put(BEGIN, table)
+
+    def assert_that_formats_differ(self, ranks):
+        """Programs do what their names say: of two with one optimizer, every weight of every rank ends elsewhere."""
+        for weights in self.weights("plain", ranks):
+            for kind in {spec.split("/")[0] for spec in SPECS if len(SPECS) == 4}:
+                ends = [{name.split()[2]: value for name, value in weights.items() if name.startswith(f"{kind}/{form} {STEPS - 1}")}
+                        for form in ("fp32", "bf16")]
+                self.assertEqual(different(*ends), [*ends[0]])
 
     def observed_ranks(self, way, ranks, level):
         step, basis = LEVELS[level]
@@ -93,6 +102,7 @@ class ExactTest(TogetherTest):
                 follows = collections.Counter(each["follows"] for each in verdict["collectives"])
                 self.assertEqual(follows["differs"], 0, verdict)
                 self.collectives += follows
+                self.together_well += 1
 
     def steps_seen(self, rank):
         import h5py
@@ -115,7 +125,7 @@ class ExactTest(TogetherTest):
                f"{sum(self.outputs.values())} outputs compared) and at level trace; weights after each of {STEPS} steps were those without the " \
                f"probe. Given the files of all ranks, {done} collectives were done again and came out as recorded, {self.collectives['exact']} " \
                f"of them bit for bit" + (f"; {self.collectives['unknown']} can't be done again" if self.collectives["unknown"] else "") + "."
-        return [said, "", *lines], well == whole
+        return [said, "", *lines], well == whole and self.together_well == len(CHOSEN) * len(SPECS)
 
 
 if __name__ == "__main__":
