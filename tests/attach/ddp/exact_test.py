@@ -29,7 +29,7 @@ WAYS = (
     ("fsdp1+clip", 2, "FSDP1, clipped"),
     ("fsdp2", 2, "FSDP2"),
     ("fsdp2+clip", 2, "FSDP2, clipped"),
-    ("offload", 2, "FSDP2, CPU offload"),
+    ("offload", 2, "FSDP2, `CPUOffloadPolicy` (nothing to move here)"),
     ("hsdp", 4, "HSDP, 2 × 2"),
     ("tensor", 2, "tensor parallel"),
     ("sequence", 2, "tensor and sequence parallel"),

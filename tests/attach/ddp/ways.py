@@ -1,8 +1,8 @@
 """How the programs of these tests spread a net over their processes.
 
 ddp, accumulated (two batches a step, the first under no_sync), averaged (updates of one's own, then weights are averaged), fsdp1, fsdp2,
-offload (fsdp2 whose weights wait in the host's memory), hsdp (of four ranks), tensor, sequence (tensor, where norms have a part of the
-rows each), both (of four ranks: fsdp2 of what tensor leaves a rank), pipeline (a stage each, four micro-batches)
+offload (fsdp2 whose weights wait in the host's memory: they are there already), hsdp (of four ranks), tensor, sequence (tensor, where
+norms have a part of the rows each), both (of four ranks: fsdp2 of what tensor leaves a rank), pipeline (a stage each, four micro-batches)
 """
 
 import contextlib
