@@ -14,48 +14,21 @@ import sys
 import torch
 import torch.distributed as dist
 from torch import nn
-from torch.distributed.device_mesh import init_device_mesh
-
-
-class Block(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.norm, self.up, self.down = nn.LayerNorm(32), nn.Linear(32, 64), nn.Linear(64, 32)
-
-    def forward(self, x):
-        return x + self.down(nn.functional.gelu(self.up(self.norm(x))))
-
+from ways import Block, Spread, local
 
 way, fault, save_as = sys.argv[1:]
 dist.init_process_group("gloo")
 rank = dist.get_rank()
 torch.manual_seed(0)
-model = nn.Sequential(Block(), Block(), nn.Linear(32, 8))
+model = nn.Sequential(Block(32), Block(32), nn.Linear(32, 8))
 if fault == "grows":
-    model = nn.Sequential(*(Block() for _ in range(6)), nn.LayerNorm(32), nn.Linear(32, 8))
+    model = nn.Sequential(*(Block(32) for _ in range(6)), nn.LayerNorm(32), nn.Linear(32, 8))
 arrives = fault in ("arrives", "returns")
 if arrives:
-    model = nn.Sequential(Block())
+    model = nn.Sequential(Block(32))
     model[0].norm.requires_grad_(False)
-mesh = init_device_mesh("cpu", (2,))
-if way == "fsdp2":
-    from torch.distributed.fsdp import fully_shard
-    for part in model:
-        fully_shard(part, mesh=mesh)
-    fully_shard(model, mesh=mesh)
-elif way == "tensor":
-    from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
-    for part in model[:2]:
-        parallelize_module(part, mesh, {"up": ColwiseParallel(), "down": RowwiseParallel()})
-else:
-    from torch.distributed.fsdp import FullyShardedDataParallel
-    model = FullyShardedDataParallel(model, device_id=torch.device("cpu"), use_orig_params=True)
-# Spread weights and others don't go into one call for all of them.
-optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, foreach=way != "tensor")
-
-
-def local(tensor):
-    return getattr(tensor, "_local_tensor", tensor).detach()
+spread = Spread(way, model)
+model, optimizer = spread.model, spread.optimizer("adamw")
 
 
 def put_into_weight(value):
@@ -63,8 +36,7 @@ def put_into_weight(value):
         local(next(p for n, p in reversed([*model.named_parameters()]) if n.endswith("down.weight"))).view(-1)[7] = value
 
 
-# Ranks that share a model's parts are given the same batch, others their own.
-torch.manual_seed(100 if way == "tensor" else 100 + rank)
+torch.manual_seed(spread.seed())
 for step in range(8):
     bad = step == 5 and (rank == 1 or way == "tensor" and fault != "weight")
     x, target = torch.randn(16, 32), torch.randn(16, 8)
@@ -96,10 +68,8 @@ for step in range(8):
         for parameter in model.parameters():
             if parameter.grad is not None:
                 local(parameter.grad).zero_()
-    if way == "fsdp1":
-        model.clip_grad_norm_(1.0)
-    elif way == "fsdp2":
-        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+    if way != "tensor":
+        spread.clip()
     optimizer.step()
-torch.save({name: local(p).clone() for name, p in model.named_parameters()}, f"{save_as}.{rank}")
+torch.save(spread.weights(), f"{save_as}.{rank}")
 dist.destroy_process_group()

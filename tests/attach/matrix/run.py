@@ -270,7 +270,7 @@ def main():
     print(f"{len(specs) - len(bad) - impossible} of {len(specs) - impossible} combinations came back bit for bit and changed nothing"
           + (f"; {impossible} more PyTorch can't do here" if impossible else ""))
     if options.table:
-        table.write(attached.ROOT / "README.md", done)
+        table.write(done)
     return 1 if bad else 0
 
 

@@ -1,12 +1,11 @@
 """The table of the README, out of the results of a run."""
 
-import pathlib
-
 import combinations
 import habits
+import in_readme
 import models
 
-BEGIN, END = "<!-- coverage: written by tests/attach/matrix/run.py --all --table -->", "<!-- end of coverage -->"
+BEGIN = "<!-- coverage: written by tests/attach/matrix/run.py --all --table -->"
 
 
 def cell(rows):
@@ -53,11 +52,6 @@ def summary(results):
             + " A dash: not in this run, or not possible in PyTorch on this machine.")
 
 
-def write(readme: pathlib.Path, results: dict) -> None:
-    """Puts the table between its markers; SystemExit if they are not there."""
-    text = readme.read_text(encoding="utf-8")
-    if text.count(BEGIN) != 1 or text.count(END) != 1:
-        raise SystemExit(f"{readme} has no place for the table: a line '{BEGIN}' and after it '{END}'")
-    before, rest = text.split(BEGIN)
-    body = "\n".join([BEGIN, summary(results), "", *lines_of(results), END])
-    readme.write_text(before + body + rest.split(END)[1], encoding="utf-8")
+def write(results: dict) -> None:
+    """Puts the table between its markers."""
+    in_readme.put(BEGIN, [summary(results), "", *lines_of(results)])
