@@ -136,7 +136,7 @@ struct OpRow {
   std::string overload;  ///< "" or "out", "Tensor", …
   std::uint32_t flags = 0;
   Phase phase = Phase::forward;
-  std::int32_t micro_batch = 0;
+  std::int32_t micro_batch = 0;  ///< of accumulated gradients; of a pipeline see probe/trace/placement.h
   std::int32_t module = kNone;  ///< row of SnapshotDoc::modules
   std::string node;  ///< backward node ("SoftmaxBackward0"), "" outside; "accumulation after X" between nodes
   std::int32_t forward_op = kNone;  ///< for a backward op: the forward op that it differentiates

@@ -7,6 +7,7 @@
 #include "probe/trace/births.h"
 #include "probe/trace/collectives.h"
 #include "probe/trace/hidden.h"
+#include "probe/trace/placement.h"
 
 namespace nanquest {
 namespace {
@@ -240,9 +241,11 @@ std::string describe_culprit(const SnapshotDoc& doc) {
   const OpRow* op = find_row(doc, OpId{c.op});
   if (!op) return "no harmful non-finite value was found in the recorded step";
   std::string where = op_and_module(doc, *op);
+  const std::string pass = pass_of(doc, OpId{c.op}), part = part_of(doc, c.tensor_name);
   where.append(" (")
       .append(phase_name(op->phase))
       .append(op->node.empty() ? "" : ", " + op->node)
+      .append(pass.empty() ? "" : ", " + pass)
       .append(")");
   const std::string what =
       std::to_string(c.count) + (c.value == "mixed" ? " non-finite values" : " x " + c.value);
@@ -251,7 +254,7 @@ std::string describe_culprit(const SnapshotDoc& doc) {
   if (c.origin != "op")
     return (c.tensor_name == c.origin ? "the " + c.origin
                                       : c.origin + " " + (c.tensor_name.empty() ? "tensor" : c.tensor_name)) +
-           " held " + what + " when it was first read, by " + where;
+           (part.empty() ? "" : " (" + part + ")") + " held " + what + " when it was first read, by " + where;
   if (c.value == "silent") return where + " overflowed and a later op hid it";
   if (!arrived_by(doc).empty()) return what + " arrived by " + where + "; what this process gave was finite";
   if (op->flags & kOpOpaque) return where + " gave " + what + "; what runs inside it is not on record";

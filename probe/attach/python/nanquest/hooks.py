@@ -16,7 +16,7 @@ import torch
 from torch.compiler import is_compiling
 from torch.optim import optimizer as optimizers
 
-from . import compiled, drawing, fallback, graphs, observed, passes, preparing, rehearsing, restoring, widening
+from . import compiled, drawing, fallback, graphs, observed, passes, pipelines, preparing, rehearsing, restoring, widening
 from .naming import is_plain, unwrap
 from .observed import elsewhere, guarded, in_backward
 from .patches import Patches
@@ -234,6 +234,7 @@ def install(attachment) -> None:
     passes.install(_patches)
     preparing.install(_patches)
     _handles.extend(graphs.install(_patches))
+    _handles.append(pipelines.install(_patches))
     if attachment.quarantine is not None:
         follow_batches()
     if not _child_hook:

@@ -14,7 +14,7 @@ from torch.compiler import is_compiling
 from .naming import ArgumentNames, ModulePaths, ParameterNumbers, Witnesses, held_by, is_plain, models_with, unwrap
 from .policy import Policy
 from .scaling import Scaling
-from .sharded import own_part
+from .sharded import is_sharded, own_part, part_in_words
 from .updates import Updates
 from .written import Written
 
@@ -52,8 +52,14 @@ class Program:
         self.saw_weights = True
         part = own_part(tensor)
         number = self.attached.ops.name_parameter(name, part) if is_plain(part) else -1
+        self._note_part(name, tensor)
         self.numbers.know(tensor, name, number, owner, key)
         return number
+
+    def _note_part(self, name, tensor):
+        """For the files: which part this process has of what is spread over several."""
+        if is_sharded(tensor) and (words := part_in_words(tensor)):
+            self.attached.ops.note("part_of." + name, words)
 
     def names_samples(self, args, kwargs):
         """A model that trains is called: which samples with, where that is known."""
@@ -110,6 +116,7 @@ class Program:
                     self.name_parameter(place + key, parameter, module, key)
                 else:
                     self.attached.ops.name_tensor("buffer", place + key, own_part(parameter))
+                    self._note_part(place + key, parameter)
             for key, buffer in module._buffers.items():
                 if buffer is not None and is_plain(buffer):
                     self.attached.ops.name_tensor("buffer", place + key, buffer)

@@ -42,5 +42,31 @@ def renew_gradient(parameter, part) -> None:
             pass
 
 
+def part_in_words(tensor) -> str:
+    """Which part of the whole tensor this process has: "rows 16 to 31 of 32, part 2 of 2 over mesh dimension shard"."""
+    try:
+        mesh, whole = tensor.device_mesh, tuple(tensor.shape)
+        names, at = mesh.mesh_dim_names, mesh.get_coordinate()
+        ranges, over, plain = [(0, size) for size in whole], [], True
+        for dim, placement in enumerate(tensor.placements):
+            parts, mine = mesh.size(dim), at[dim]
+            where = f"mesh dimension {names[dim] if names else dim}" if names or mesh.ndim > 1 else "the mesh"
+            over.append(f"{'part' if placement.is_shard() else 'copy'} {mine + 1} of {parts} over {where}")
+            if placement.is_shard():  # as torch.chunk has it
+                begin, end = ranges[placement.dim]
+                each = -((begin - end) // parts)
+                ranges[placement.dim] = (min(begin + mine * each, end), min(begin + (mine + 1) * each, end))
+            plain = plain and type(placement).__name__ in ("Shard", "Replicate")
+        said = [_range_in_words(dim, whole, *part) for dim, part in enumerate(ranges) if plain and part != (0, whole[dim])]
+        return ", ".join(said + over)
+    except Exception:  # noqa: BLE001: words that are wanting are no harm
+        return ""
+
+
+def _range_in_words(dim, whole, begin, end) -> str:
+    what = "elements" if len(whole) == 1 else "rows" if dim == 0 else "columns" if len(whole) == 2 else f"indices of dimension {dim}"
+    return f"{what} {begin} to {end - 1} of {whole[dim]}" if begin < end else f"none of {whole[dim]} {what}"
+
+
 def any_sharded(tensors) -> bool:
     return any(map(is_sharded, tensors))
