@@ -314,6 +314,8 @@ class AttachSession : public OpSink {
     std::string op = {}, module = {};
   };
   Blame blamed_so_far();
+  /// The name of a weight, buffer or state, or of the first that shares its memory, if that one alone is bad.
+  std::string bad_in_memory_of(const std::string& name);
   /// What is told of the culprit of a step that was written: a line, and the collective by which its values
   /// came from another process. "" where it was not looked for, or they did not.
   struct Told {

@@ -220,6 +220,26 @@ void name_culprit(SnapshotDoc& doc, OpId op, TensorId row, const ArgumentName& a
   doc.culprit.suppressed = suppressed;
 }
 
+void settle_name(SnapshotDoc& doc, const std::function<bool(const NamedTensor&)>& holds_bad) {
+  Culprit& c = doc.culprit;
+  if (c.tensor_name.empty()) return;
+  for (const auto* group : {&doc.parameters, &doc.buffers, &doc.optimizer, &doc.batch}) {
+    const auto known = std::find_if(group->begin(), group->end(), [&](const NamedTensor& each) {
+      return each.slot != kNone && each.name == c.tensor_name;
+    });
+    if (known == group->end()) continue;
+    const std::int32_t slot = known->slot;
+    const auto shares = [&](const NamedTensor& each) { return each.slot == slot; };
+    if (std::count_if(group->begin(), group->end(), shares) < 2 || holds_bad(*known)) return;
+    const auto bad = std::find_if(group->begin(), group->end(),
+                                  [&](const NamedTensor& each) { return shares(each) && holds_bad(each); });
+    if (bad == group->end()) return;
+    c.tensor_name = bad->name;
+    get(doc, SlotId{slot}).name = bad->name;
+    return;
+  }
+}
+
 namespace {
 
 std::string op_and_module(const SnapshotDoc& doc, const OpRow& op) {

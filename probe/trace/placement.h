@@ -14,9 +14,9 @@ namespace nanquest {
 /// Keys of SnapshotDoc::environment. Before the name of a weight; its value is in words, "rows 16 to 31 of
 /// 32, part 2 of 2 over mesh dimension shard".
 inline constexpr std::string_view kPartKey = "part_of.";
-/// Its value, "4 6 1 3", says how many micro-batches and stages a pipeline has, and which stages, from 0, this
-/// process runs. OpRow::micro_batch then counts the micro-batches of the first of them, then those of the
-/// next.
+/// Its value, "4 6 1 3", says how many micro-batches and stages a pipeline has, and which stages, from 0,
+/// this process runs. OpRow::micro_batch then counts the micro-batches of the first of them, then those of
+/// the next.
 inline constexpr std::string_view kPipelineKey = "pipeline";
 
 /// Whether an entry of the environment is such a note.

@@ -85,8 +85,9 @@ std::string in_words(const Ranks& ranks, const RankPart& own, const std::vector<
   const std::string self = "rank " + std::to_string(own.rank) + " of " + std::to_string(ranks.world_size);
   std::string text;
   if (own.local) {
-    text = own.origin == Origin::op ? "The bad value was made on " + self + "."
-                                    : "This is " + self + ": its " + brought_in(own.origin, own.tensor, own.part) + ".";
+    text = own.origin == Origin::op
+               ? "The bad value was made on " + self + "."
+               : "This is " + self + ": its " + brought_in(own.origin, own.tensor, own.part) + ".";
     if (ranks.first && ranks.first->step >= 0)
       text += " Step " + std::to_string(ranks.first->step) + " of rank " + std::to_string(ranks.first->rank) +
               " left the same " + std::string(spoken(own.origin)) +

@@ -30,6 +30,7 @@ class Block(nn.Module):
 
 
 stage, kept, kind, fault, save_as = int(sys.argv[1]), *sys.argv[2:6]
+sys.modules["deepspeed.comm.torch"].build_shm_op = lambda: None  # compiles for minutes what only inference uses
 deepspeed.init_distributed("gloo")
 rank, size = torch.distributed.get_rank(), torch.distributed.get_world_size()
 torch.manual_seed(0)

@@ -14,7 +14,7 @@ from torch.compiler import is_compiling
 from .naming import ArgumentNames, ModulePaths, ParameterNumbers, Witnesses, held_by, is_plain, models_with, unwrap
 from .policy import Policy
 from .scaling import Scaling
-from .sharded import is_sharded, own_part, part_in_words
+from .sharded import gathers, own_part, part_in_words
 from .updates import Updates
 from .written import Written
 
@@ -35,6 +35,7 @@ class Program:
         self.passes = 0          # forward passes since the last backward
         self.saw_weights = False  # some weights have names, by a model, an optimizer, or how the program calls them
         self.parallel = False    # a model is called inside DistributedDataParallel
+        self.called_as = set()   # kinds of what the program calls: models, or what wraps them
         self.policy = Policy(self)
         self.written = Written(self)
         self.scaling = Scaling()
@@ -58,7 +59,7 @@ class Program:
 
     def _note_part(self, name, tensor):
         """For the files: which part this process has of what is spread over several."""
-        if is_sharded(tensor) and (words := part_in_words(tensor)):
+        if words := part_in_words(tensor):
             self.attached.ops.note("part_of." + name, words)
 
     def names_samples(self, args, kwargs):
@@ -107,7 +108,7 @@ class Program:
             for key, parameter in module._parameters.items():
                 if parameter is None or not is_plain(own_part(parameter)):
                     continue
-                if not parameter.requires_grad:
+                if not parameter.requires_grad or gathers(parameter):
                     self._hold(module, "_parameters", key, "parameter" if trained else "buffer", place + key)
                 if self.numbers.of(parameter) is not None:
                     continue
@@ -124,7 +125,7 @@ class Program:
                         self._hold(module, "_buffers", key, "buffer", place + key)
 
     def _hold(self, module, group, key, kind, name):
-        self._held.append([weakref.ref(module), group, key, kind, name, _mark(own_part(getattr(module, group)[key]))])
+        self._held.append([weakref.ref(module), group, key, kind, name, _mark(own_part(held_by(getattr(module, group), key)))])
 
     def name_replaced(self):
         """Buffers are replaced by assignment, frozen parameters get other memory (an average that is written to .data). No

@@ -1,9 +1,11 @@
-"""Weights that are spread over processes (DTensor, as fully_shard and tensor parallelism make them): the library looks at this
-process' part."""
+"""Weights that are spread over processes (DTensor, as fully_shard and tensor parallelism make them, and those of DeepSpeed's ZeRO 3):
+the library looks at this process' part."""
 
 from __future__ import annotations
 
 import sys
+
+import torch
 
 from .naming import is_plain
 
@@ -15,9 +17,16 @@ def is_sharded(tensor) -> bool:
     return kind is not None and isinstance(tensor, kind)
 
 
+def gathers(tensor) -> bool:
+    """Whether it is a weight of ZeRO 3: it has no elements but while it is gathered, small ones all the time."""
+    return getattr(tensor, "ds_tensor", None) is not None
+
+
 def own_part(tensor):
     """The tensor itself, or this process' part of one that is spread. Shares its memory."""
-    return tensor._local_tensor if is_sharded(tensor) else tensor
+    if is_sharded(tensor):
+        return tensor._local_tensor
+    return tensor.ds_tensor if gathers(tensor) and tensor.numel() == 0 else tensor
 
 
 def part_with_gradient(parameter):
@@ -45,6 +54,10 @@ def renew_gradient(parameter, part) -> None:
 def part_in_words(tensor) -> str:
     """Which part of the whole tensor this process has: "rows 16 to 31 of 32, part 2 of 2 over mesh dimension shard"."""
     try:
+        if gathers(tensor):
+            return _part_of_zero(tensor)
+        if not is_sharded(tensor):
+            return ""
         mesh, whole = tensor.device_mesh, tuple(tensor.shape)
         names, at = mesh.mesh_dim_names, mesh.get_coordinate()
         ranges, over, plain = [(0, size) for size in whole], [], True
@@ -61,6 +74,14 @@ def part_in_words(tensor) -> str:
         return ", ".join(said + over)
     except Exception:  # noqa: BLE001: words that are wanting are no harm
         return ""
+
+
+def _part_of_zero(tensor) -> str:
+    if tensor.numel():
+        return ""
+    each, whole, rank = tensor.ds_tensor.numel(), tensor.ds_numel, torch.distributed.get_rank(tensor.ds_process_group)
+    parts = torch.distributed.get_world_size(tensor.ds_process_group)
+    return f"{_range_in_words(0, (whole,), min(rank * each, whole), min((rank + 1) * each, whole))}, part {rank + 1} of {parts}"
 
 
 def _range_in_words(dim, whole, begin, end) -> str:
