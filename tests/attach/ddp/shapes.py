@@ -3,7 +3,8 @@
 usage: shapes.py offload|sequence|context|gpipe|1f1b|interleaved batch|weight|op|healthy SAVE_AS      the fault comes in step 5, on rank 1
 
 offload: fully_shard with CPUOffloadPolicy. sequence: tensor parallel, and what lies between is split along the sequence.
-context: attention over a sequence that is split. gpipe, 1f1b: a pipeline of two stages, interleaved: of four, two on each rank;
+context: attention over a sequence that is split (not in a ring: on processors PyTorch has only the plain kernel for it, which all
+ranks' keys are gathered for). gpipe, 1f1b: a pipeline of two stages, interleaved: of four, two on each rank;
 the third of four micro-batches is the bad one, of a bad batch on rank 0, which alone is given one.
 weight: a NaN in down.weight of the last block of the rank. op: the logarithm of zero in that block's spot.
 """
@@ -45,7 +46,7 @@ class Attention(nn.Module):
 
     def forward(self, x):
         q, k, v = (part.unflatten(-1, (2, 16)).transpose(1, 2) for part in self.qkv(x).chunk(3, -1))
-        y = nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True)
+        y = nn.functional.scaled_dot_product_attention(q, k, v)
         return x + self.down(self.spot(y.transpose(1, 2).flatten(-2)))
 
 
@@ -82,9 +83,12 @@ elif way in PIPELINES:
     schedule = kind(stages if way == "interleaved" else stages[0], 4, loss_fn=nn.MSELoss())
 elif way == "context":
     from torch.distributed.tensor.experimental import context_parallel
+    from torch.nn.attention import SDPBackend, sdpa_kernel
 
+    @contextlib.contextmanager
     def around(*tensors):
-        return context_parallel(mesh, buffers=list(tensors), buffer_seq_dims=[1] * len(tensors))
+        with sdpa_kernel(SDPBackend.MATH), context_parallel(mesh, buffers=list(tensors), buffer_seq_dims=[1] * len(tensors)):
+            yield
 optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
 
 
