@@ -69,7 +69,7 @@ def begin(attachment, module, args, kwargs):
     if trained and program.tells_batch:
         program.name_replaced()
     if program.tells_batch:
-        for name, tensor in program.arguments.of(root, args, kwargs):
+        for name, tensor in program.arguments.of(root, () if program.fed else args, kwargs):
             attachment.ops.name_tensor("batch", name, tensor)
 
 

@@ -35,6 +35,7 @@ class Program:
         self.passes = 0          # forward passes since the last backward
         self.saw_weights = False  # some weights have names, by a model, an optimizer, or how the program calls them
         self.parallel = False    # a model is called inside DistributedDataParallel
+        self.fed = False         # what the model is called with came from another stage of a pipeline
         self.called_as = set()   # kinds of what the program calls: models, or what wraps them
         self.policy = Policy(self)
         self.written = Written(self)

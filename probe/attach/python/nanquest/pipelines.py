@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 
+from . import observed
 from .imports import Waiting
 from .observed import guarded
 
@@ -23,12 +24,15 @@ def _begins(attached, stage, micro_batch):
     if pipeline != _noted:
         _noted = pipeline
         attached.ops.note("pipeline", pipeline)
+    # What came before the step's first pass is on no record: it is taken for the batch.
+    observed.known().fed = not stage.is_first and not attached.ops.between_steps()
     attached.handle.nanquest_micro_batch(_own.index(stage.stage_index) * stage.chunks + micro_batch)
 
 
 @guarded
 def _is_over(attached):
     if attached.started:
+        observed.known().fed = False
         attached.handle.nanquest_micro_batch(-1)
 
 
