@@ -42,7 +42,7 @@ void AttachSession::start_step() {
   release_weights();
   losses_.clear();
   norm_.reset();
-  set_micro_batch(0);
+  count_micro_batch(0);
   new_trace();
 }
 

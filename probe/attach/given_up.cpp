@@ -119,7 +119,7 @@ void AttachSession::give_up_step() {
   losses_.clear();
   norm_.reset();
   norm_bad_ = cleared_ = differentiated_ = false;
-  set_micro_batch(0);
+  count_micro_batch(0);
   close_trace();
 }
 

@@ -47,6 +47,7 @@ Status AttachSession::write_round(record::Step& step, const RoundFacts& facts, G
   doc.gate = gate;
   tables.finish(named);
   add_process_groups(doc);
+  doc.environment.insert(notes_.begin(), notes_.end());
   add_region_graphs(tables.recording);
   if (doc.culprit.op != kNone) told = {one_line(describe_culprit(doc)), arrived_by(doc), "", ""};
   if (elects && election_.needed()) {
@@ -102,13 +103,27 @@ Incidents::Names AttachSession::non_finite_state() {
                                {names_.parameters.living(), names_.buffers.living(), names_.states.living()});
 }
 
+std::string AttachSession::bad_in_memory_of(const std::string& name) {
+  for (const NamedList* list : {&names_.parameters, &names_.buffers, &names_.states})
+    for (std::size_t i = 0; i < list->size(); ++i) {
+      if (list->name(i) != name) continue;
+      if (!all_finite(list->tensor(i).lock())) return name;
+      for (std::size_t j = 0; j < list->size(); ++j)
+        if (list->tensor(j).lies_in(list->tensor(i).address()) && !all_finite(list->tensor(j).lock()))
+          return list->name(j);
+      return name;
+    }
+  return name;
+}
+
 AttachSession::Blame AttachSession::blamed_so_far() {
   if (!trace_ || !trace_->watched || !on_record()) return {};
   StepNames named;
   StepTables tables = rounds_->tables(*rounds_->now(), names_, batch_, results(), named);
   const SnapshotDoc& doc = tables.recording.doc;
   if (!find_culprit(tables.recording.doc)) return {};
-  Blame blame{true, Incidents::name_of(doc.culprit.origin, doc.culprit.tensor_name), arrived_by(doc)};
+  Blame blame{true, Incidents::name_of(doc.culprit.origin, bad_in_memory_of(doc.culprit.tensor_name)),
+              arrived_by(doc)};
   if (doc.culprit.op == kNone) return blame;
   const OpRow& op = doc.ops[static_cast<std::size_t>(doc.culprit.op)];
   blame.op = op.name;

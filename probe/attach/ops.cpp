@@ -159,6 +159,10 @@ void pause(bool begins) {
   begins ? session()->pause() : session()->resume();
 }
 
+void note(const std::string& key, const std::string& value) {
+  if (session()) session()->note(key, value);
+}
+
 void remember(const std::vector<at::Tensor>& buffers) {
   if (session()) session()->remember(buffers);
 }
@@ -231,6 +235,7 @@ TORCH_LIBRARY(nanquest, m) {
   m.def("keep_wide(bool keep) -> ()", &keep_wide);
   m.def("record_step() -> bool", &record_step);
   m.def("pause(bool begins) -> ()", &pause);
+  m.def("note(str key, str value) -> ()", &note);
   m.def("set_step(int number) -> ()", &set_step);
   m.def("samples(str[] ids) -> ()", &samples);
 }
@@ -250,6 +255,10 @@ __attribute__((visibility("default"))) int nanquest_phase(int phase) {
 /// A pass of the program's models begins (1), or is over (0): the random numbers drawn in it are the step's.
 __attribute__((visibility("default"))) void nanquest_pass(int begins) {
   if (nanquest::attach::session()) nanquest::attach::session()->pass(begins != 0);
+}
+/// What runs now is of this micro-batch of a pipeline; below 0: of none.
+__attribute__((visibility("default"))) void nanquest_micro_batch(int index) {
+  if (nanquest::attach::session()) nanquest::attach::session()->set_told_micro_batch(index);
 }
 /// A module's forward ends.
 __attribute__((visibility("default"))) void nanquest_pop() {

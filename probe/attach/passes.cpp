@@ -38,11 +38,16 @@ StepAnswer AttachSession::begin_forward() {
                (only_aside() && !rounds_->recorder().left_something())) {
       new_trace();
     } else if (trace_->forwards == 0 && differentiated_) {
-      set_micro_batch(current_micro_batch() + 1);
+      count_micro_batch(current_micro_batch() + 1);
     }
     if (trace_) ++trace_->forwards;
   });
   return answer;
+}
+
+void AttachSession::set_told_micro_batch(int index) {
+  told_micro_batch_ = index;
+  set_micro_batch(std::max(index, 0));
 }
 
 void AttachSession::begin_aside() {

@@ -18,6 +18,7 @@
 #include <cstdint>
 #include <functional>
 #include <limits>
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
@@ -188,6 +189,11 @@ class AttachSession : public OpSink {
   /// From here on steps are counted and nothing else: not judged, recorded or written, and what was on record
   /// is forgotten. `resume` ends that with the next step that begins.
   void pause();
+  /// Said of the step in its file (SnapshotDoc::environment), from here on.
+  void note(const std::string& key, const std::string& value) { notes_[key] = value; }
+  /// What runs now is of this micro-batch, as a pipeline's schedule says, until the next call; below 0: they
+  /// are counted by forward and backward passes again.
+  void set_told_micro_batch(int index);
   void resume() { resumes_ = paused_; }
 
   /// Asks for a file of the step that runs (between two steps: of the coming one). False at level guard,
@@ -225,6 +231,10 @@ class AttachSession : public OpSink {
   void close_trace();
   std::size_t ops_so_far() const { return rounds_->recorder().op_count(); }
   void start_step();
+  /// A micro-batch begins that nobody told.
+  void count_micro_batch(std::int32_t index) {
+    if (told_micro_batch_ < 0) set_micro_batch(index);
+  }
   /// A new step begins: the first after a pause, if that was to end.
   void end_pause();
   void begin_rounds();
@@ -304,6 +314,8 @@ class AttachSession : public OpSink {
     std::string op = {}, module = {};
   };
   Blame blamed_so_far();
+  /// The name of a weight, buffer or state, or of the first that shares its memory, if that one alone is bad.
+  std::string bad_in_memory_of(const std::string& name);
   /// What is told of the culprit of a step that was written: a line, and the collective by which its values
   /// came from another process. "" where it was not looked for, or they did not.
   struct Told {
@@ -401,6 +413,8 @@ class AttachSession : public OpSink {
   Widened widened_;
   std::pair<std::size_t, std::vector<at::Device>> devices_{0, {at::kCPU}};  ///< of so many weights
   std::string trouble_;
+  std::map<std::string, std::string> notes_;
+  int told_micro_batch_ = -1;
 };
 
 }  // namespace nanquest::attach

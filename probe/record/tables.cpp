@@ -8,6 +8,7 @@
 #include "probe/record/memory_views.h"
 #include "probe/record/rows.h"
 #include "probe/record/value_watch.h"
+#include "probe/tensor/tensor_scan.h"
 #include "probe/trace/culprit.h"
 #include "probe/trace/phases.h"
 
@@ -189,6 +190,12 @@ void StepTables::finish(const StepNames& names) {
   if (!step_.of_tape) add_twin();
   if (step_.watch) {
     (void)find_culprit(doc, argument_name_of);
+    settle_name(doc, [&](const NamedTensor& named) {
+      const auto at = std::find_if(recording.data.begin(), recording.data.end(),
+                                   [&](const auto& data) { return data.first == named.data; });
+      const auto stats = at == recording.data.end() ? std::nullopt : stats_of(at->second, /*hash=*/false);
+      return stats && stats->non_finite() > 0;
+    });
     return symbolise_culprit();
   }
   doc.writer += ", standing trace";

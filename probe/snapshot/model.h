@@ -123,8 +123,8 @@ enum OpFlag : std::uint32_t {
   kOpBirthFiniteAbove =
       1u
       << 8,  ///< a birth that is finite when computed one precision up from the same inputs: range overflow
-  kOpBirthStays = 1u << 9,  ///< a birth that is non-finite one precision up as well: a singular point or an
-                            ///< intended infinity
+  kOpBirthStays = 1u << 9,    ///< a birth that is non-finite one precision up as well: a singular point or an
+                              ///< intended infinity
   kOpHidesDamage = 1u << 10,  ///< a range overflow because of which something finite came out wrong
   kOpHidesNothing =
       1u << 11,  ///< a range overflow that was followed to its end: nothing finite came out differently
@@ -136,8 +136,8 @@ struct OpRow {
   std::string overload;  ///< "" or "out", "Tensor", …
   std::uint32_t flags = 0;
   Phase phase = Phase::forward;
-  std::int32_t micro_batch = 0;
-  std::int32_t module = kNone;  ///< row of SnapshotDoc::modules
+  std::int32_t micro_batch = 0;  ///< of accumulated gradients; of a pipeline see probe/trace/placement.h
+  std::int32_t module = kNone;   ///< row of SnapshotDoc::modules
   std::string node;  ///< backward node ("SoftmaxBackward0"), "" outside; "accumulation after X" between nodes
   std::int32_t forward_op = kNone;  ///< for a backward op: the forward op that it differentiates
   std::int64_t sequence =

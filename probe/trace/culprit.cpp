@@ -7,6 +7,7 @@
 #include "probe/trace/births.h"
 #include "probe/trace/collectives.h"
 #include "probe/trace/hidden.h"
+#include "probe/trace/placement.h"
 
 namespace nanquest {
 namespace {
@@ -219,6 +220,26 @@ void name_culprit(SnapshotDoc& doc, OpId op, TensorId row, const ArgumentName& a
   doc.culprit.suppressed = suppressed;
 }
 
+void settle_name(SnapshotDoc& doc, const std::function<bool(const NamedTensor&)>& holds_bad) {
+  Culprit& c = doc.culprit;
+  if (c.tensor_name.empty()) return;
+  for (const auto* group : {&doc.parameters, &doc.buffers, &doc.optimizer, &doc.batch}) {
+    const auto known = std::find_if(group->begin(), group->end(), [&](const NamedTensor& each) {
+      return each.slot != kNone && each.name == c.tensor_name;
+    });
+    if (known == group->end()) continue;
+    const std::int32_t slot = known->slot;
+    const auto shares = [&](const NamedTensor& each) { return each.slot == slot; };
+    if (std::count_if(group->begin(), group->end(), shares) < 2 || holds_bad(*known)) return;
+    const auto bad = std::find_if(group->begin(), group->end(),
+                                  [&](const NamedTensor& each) { return shares(each) && holds_bad(each); });
+    if (bad == group->end()) return;
+    c.tensor_name = bad->name;
+    get(doc, SlotId{slot}).name = bad->name;
+    return;
+  }
+}
+
 namespace {
 
 std::string op_and_module(const SnapshotDoc& doc, const OpRow& op) {
@@ -240,9 +261,11 @@ std::string describe_culprit(const SnapshotDoc& doc) {
   const OpRow* op = find_row(doc, OpId{c.op});
   if (!op) return "no harmful non-finite value was found in the recorded step";
   std::string where = op_and_module(doc, *op);
+  const std::string pass = pass_of(doc, OpId{c.op}), part = part_of(doc, c.tensor_name);
   where.append(" (")
       .append(phase_name(op->phase))
       .append(op->node.empty() ? "" : ", " + op->node)
+      .append(pass.empty() ? "" : ", " + pass)
       .append(")");
   const std::string what =
       std::to_string(c.count) + (c.value == "mixed" ? " non-finite values" : " x " + c.value);
@@ -251,7 +274,7 @@ std::string describe_culprit(const SnapshotDoc& doc) {
   if (c.origin != "op")
     return (c.tensor_name == c.origin ? "the " + c.origin
                                       : c.origin + " " + (c.tensor_name.empty() ? "tensor" : c.tensor_name)) +
-           " held " + what + " when it was first read, by " + where;
+           (part.empty() ? "" : " (" + part + ")") + " held " + what + " when it was first read, by " + where;
   if (c.value == "silent") return where + " overflowed and a later op hid it";
   if (!arrived_by(doc).empty()) return what + " arrived by " + where + "; what this process gave was finite";
   if (op->flags & kOpOpaque) return where + " gave " + what + "; what runs inside it is not on record";

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -39,14 +40,19 @@ std::vector<Candidate> candidates_for_blame(const TraceGraph& graph, const Walk&
 
 /// Finds the culprit by the blame order of design §5 and fills `doc.culprit`. False when the step
 /// holds nothing harmful (then `doc.culprit.op` is kNone and `value` is empty). Harm is a non-finite loss,
-/// gradient of a named parameter, update of a parameter or state, or what is left in a buffer (Walk). What the
-/// step did not compute is its input, or the state that it belongs to; without a name it gets one by its first
-/// reader, whose argument `argument_name` may know.
+/// gradient of a named parameter, update of a parameter or state, or what is left in a buffer (Walk). What
+/// the step did not compute is its input, or the state that it belongs to; without a name it gets one by its
+/// first reader, whose argument `argument_name` may know.
 bool find_culprit(SnapshotDoc& doc, const ArgumentName& argument_name = {});
 
-/// Fills `doc.culprit` for somebody who knows better whom to blame: `op` made the bad values, or was the first
-/// to read them in `row`.
+/// Fills `doc.culprit` for somebody who knows better whom to blame: `op` made the bad values, or was the
+/// first to read them in `row`.
 void name_culprit(SnapshotDoc& doc, OpId op, TensorId row, const ArgumentName& argument_name = {});
+
+/// Several named tensors of one kind may lie in the memory that the culprit was first read from, as weights
+/// do that are parts of a flat one: names the first of them that `holds_bad`, the culprit and that memory
+/// alike.
+void settle_name(SnapshotDoc& doc, const std::function<bool(const NamedTensor&)>& holds_bad);
 
 /// The collective by which the culprit's values came from another process, "c10d::allreduce_ in
 /// blocks.1.mlp"; "" if they did not.

@@ -1,5 +1,6 @@
 #include "replay/cause/diagnose.h"
 
+#include "probe/trace/placement.h"
 #include "replay/case/values.h"
 #include "replay/cause/arbiter.h"
 #include "replay/cause/cause.h"
@@ -38,6 +39,8 @@ CulpritInfo culprit_info(const Case& c, std::int32_t index) {
     }
   }
   info.tensor = culprit.tensor_name;
+  info.part = part_of(c.doc(), culprit.tensor_name);
+  info.pass = pass_of(c.doc(), OpId{index});
   info.value = from_word<BadValue>(culprit.value).value_or(BadValue::mixed);
   info.count = culprit.count;
   info.first = culprit.first;

@@ -4,6 +4,8 @@
 #include <utility>
 
 #include "probe/trace/collectives.h"
+#include "probe/trace/culprit.h"
+#include "replay/case/values.h"
 #include "replay/cause/culprit.h"
 #include "replay/cause/diagnose.h"
 #include "replay/lab/lab.h"
@@ -34,6 +36,10 @@ Case make_case(const Replayer& replayer, LabLimits limits) {
     if (!silent) blame = find_blame(*lab, recorded, twin.get());
   }
   if (is_ours(doc, blame)) blame_suspect(doc, blame.set.front());
+  settle_name(doc, [&](const NamedTensor& named) {
+    const auto values = replayer.tensor(named.data);
+    return values && values->is_floating_point() && !all_finite(*values);
+  });
   Case made(
       std::move(doc), [lab](const RunOptions& options) { return lab->run(options); },
       [&replayer](const std::string& path) -> std::optional<at::Tensor> {

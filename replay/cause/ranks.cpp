@@ -11,6 +11,7 @@
 #include "probe/snapshot/run_dir.h"
 #include "probe/trace/collectives.h"
 #include "probe/trace/culprit.h"
+#include "probe/trace/placement.h"
 #include "replay/cause/diagnose.h"
 #include "replay/cause/earlier_rank.h"
 #include "replay/trace/replayer.h"
@@ -39,18 +40,20 @@ std::map<std::int32_t, std::string> siblings(const std::string& snapshot, std::i
 }
 
 /// "parameter fc.weight was bad when the step began".
-std::string brought_in(Origin origin, const std::string& tensor) {
+std::string brought_in(Origin origin, const std::string& tensor, const std::string& part) {
   const std::string kind(spoken(origin));
-  return kind + (tensor.empty() || tensor == kind ? "" : " " + tensor) + " was bad when the step began";
+  return kind + (tensor.empty() || tensor == kind ? "" : " " + tensor) +
+         (part.empty() ? "" : " (" + part + ")") + " was bad when the step began";
 }
 
 /// Where another rank's first bad value came from.
 std::string first_in_words(const RankCulprit& first) {
   const std::string op = first.op + (first.module.empty() ? "" : " in " + first.module) +
+                         (first.pass.empty() ? "" : ", " + first.pass) +
                          (first.index < 0 ? "" : ", op " + std::to_string(first.index));
   if (first.origin == Origin::op)
     return (first.op.empty() ? std::string("a bad value from outside") : op) + " (" + first.file + ").";
-  return "its " + brought_in(first.origin, first.tensor) + " (" +
+  return "its " + brought_in(first.origin, first.tensor, first.part) + " (" +
          (first.op.empty() ? "" : "first read by " + op + "; ") + first.file + ").";
 }
 
@@ -82,8 +85,9 @@ std::string in_words(const Ranks& ranks, const RankPart& own, const std::vector<
   const std::string self = "rank " + std::to_string(own.rank) + " of " + std::to_string(ranks.world_size);
   std::string text;
   if (own.local) {
-    text = own.origin == Origin::op ? "The bad value was made on " + self + "."
-                                    : "This is " + self + ": its " + brought_in(own.origin, own.tensor) + ".";
+    text = own.origin == Origin::op
+               ? "The bad value was made on " + self + "."
+               : "This is " + self + ": its " + brought_in(own.origin, own.tensor, own.part) + ".";
     if (ranks.first && ranks.first->step >= 0)
       text += " Step " + std::to_string(ranks.first->step) + " of rank " + std::to_string(ranks.first->rank) +
               " left the same " + std::string(spoken(own.origin)) +
@@ -136,6 +140,8 @@ RankPart rank_part(const Case& c, const std::string& file) {
   if (!op) return part;
   part.name = op->name;
   part.module = c.module_of(part.op);
+  part.part = part_of(c.doc(), part.tensor);
+  part.pass = pass_of(c.doc(), OpId{part.op});
   part.local = part.harmed && arrived_by(c.doc()).empty();
   for (std::int32_t i = 0; i < part.op; ++i) part.collectives += is_collective(c.row(i)->name);
   const auto sent = std::find_if(c.doc().ops.begin(), c.doc().ops.end(), [](const OpRow& row) {
@@ -156,7 +162,15 @@ const RankPart* first_part(const std::vector<RankPart>& parts) {
 }
 
 RankCulprit culprit_of(const RankPart& part) {
-  return {part.rank, part.name, part.module, part.op, part.file, part.origin, part.tensor};
+  return {.rank = part.rank,
+          .op = part.name,
+          .module = part.module,
+          .index = part.op,
+          .file = part.file,
+          .origin = part.origin,
+          .tensor = part.tensor,
+          .part = part.part,
+          .pass = part.pass};
 }
 
 std::optional<Ranks> find_ranks(const Case& own_case, const std::string& snapshot) try {

@@ -19,7 +19,7 @@ struct RankPart {
   bool local = false;   ///< … and it is not what a collective brought
   Origin origin = Origin::op;
   std::int32_t op = kNone;  ///< that made it, or that read it first
-  std::string name, module, tensor;
+  std::string name, module, tensor, part, pass;
   int collectives = 0;  ///< before the culprit: the one clock that all ranks share
   /// The first that it sends or receives it receives: what it takes for its input may be what came to it.
   bool fed = false;

@@ -53,12 +53,16 @@ std::string where_text(const Verdict& v) {
   std::string text = v.culprit.op.empty() ? std::string("no op") : v.culprit.op;
   if (!v.culprit.module.empty()) text += " in " + v.culprit.module;
   if (v.phase)
-    text.append(" (").append(word(*v.phase)).append(v.culprit.node.empty() ? "" : ", " + v.culprit.node) +=
-        ")";
+    text.append(" (")
+        .append(word(*v.phase))
+        .append(v.culprit.node.empty() ? "" : ", " + v.culprit.node)
+        .append(v.culprit.pass.empty() ? "" : ", " + v.culprit.pass)
+        .append(")");
   if (v.culprit.index >= 0)
     text += (v.culprit.inside.empty() ? ", op " : ", inside " + v.culprit.inside + ", op ") +
             std::to_string(v.culprit.index);
   if (!v.culprit.tensor.empty()) text += ", reading " + v.culprit.tensor;
+  if (!v.culprit.part.empty()) text += " (" + v.culprit.part + ")";
   return text;
 }
 

@@ -11,6 +11,7 @@
 #include "probe/record/record.h"
 #include "probe/snapshot/sharing.h"
 #include "probe/trace/collectives.h"
+#include "probe/trace/placement.h"
 
 namespace nanquest::trace {
 namespace {
@@ -29,7 +30,7 @@ int recorded_number(const SnapshotDoc& doc, const std::string& key, int otherwis
 /// CPU alone, or not.
 bool beside_the_point(const std::string& key, bool cpu_alone) {
   if (key.starts_with("autocast_")) return true;  // casts are ops of the trace; replay runs without autocast
-  if (key.starts_with(kProcessGroupKey)) return true;  // who talked to whom
+  if (key.starts_with(kProcessGroupKey) || is_placement_key(key)) return true;  // who did what with whom
   return cpu_alone && (key.ends_with("_cudnn") || key.ends_with("_cublas"));
 }
 

@@ -70,6 +70,8 @@ void fill_culprit(const Fields& j, CulpritInfo& c) {
   j.take("module", c.module);
   j.take("inside", c.inside);
   j.take("tensor", c.tensor);
+  j.take("part", c.part);
+  j.take("pass", c.pass);
   j.take("value", c.value);
   j.take("count", c.count);
   j.take("first", c.first);
@@ -136,6 +138,8 @@ RankCulprit rank_culprit_from(const Fields& j) {
   j.take("file", c.file);
   j.take("origin", c.origin);
   j.take("tensor", c.tensor);
+  j.take("part", c.part);
+  j.take("pass", c.pass);
   j.take("step", c.step);
   return c;
 }

@@ -37,6 +37,7 @@ std::string told_culprit(const RanksVerdict& v) {
   const RankCulprit& first = *v.first;
   std::string text = "rank " + std::to_string(first.rank) + ": ";
   const std::string op = first.op + (first.module.empty() ? "" : " in " + first.module) +
+                         (first.pass.empty() ? "" : ", " + first.pass) +
                          (first.index < 0 ? "" : ", op " + std::to_string(first.index));
   if (first.origin == Origin::op)
     text += op + ", made " + spoken(v.value);

@@ -84,6 +84,8 @@ struct CulpritInfo {
   std::uint64_t count = 0;  ///< bad elements
   std::vector<std::int64_t> first;
   std::vector<std::string> stack;  ///< innermost first
+  std::string part = {};  ///< of a `tensor` that is spread over processes: which this one holds, in words
+  std::string pass = {};  ///< of a pipeline: "micro-batch 3 of 4, stage 2 of 2"
 };
 
 /// One place that is to blame, or was cleared of it.
@@ -151,6 +153,7 @@ struct RankCulprit {
   std::string tensor;
   std::int64_t step =
       -1;  ///< of an earlier step, whose bad weight came to this rank between the steps; else -1
+  std::string part = {}, pass = {};  ///< as in CulpritInfo
 };
 
 /// A step of several processes: what its ranks' files say together.

@@ -76,6 +76,8 @@ Json culprit_json(const CulpritInfo& c) {
             {"first", c.first},
             {"stack", c.stack}};
   if (!c.inside.empty()) j["inside"] = c.inside;
+  if (!c.part.empty()) j["part"] = c.part;
+  if (!c.pass.empty()) j["pass"] = c.pass;
   return j;
 }
 
@@ -121,6 +123,8 @@ Json rank_culprit_json(const RankCulprit& first) {
     j["origin"] = word(first.origin);
     j["tensor"] = first.tensor;
   }
+  if (!first.part.empty()) j["part"] = first.part;
+  if (!first.pass.empty()) j["pass"] = first.pass;
   if (first.step >= 0) j["step"] = first.step;
   return j;
 }

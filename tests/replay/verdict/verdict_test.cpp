@@ -148,6 +148,20 @@ TEST(VerdictJson, AnOpInsideAnotherSaysSo) {
   EXPECT_EQ(back->culprit.inside, v.culprit.inside);
 }
 
+TEST(VerdictJson, APlaceAmongProcessesSaysSo) {
+  Verdict v = full_verdict();
+  EXPECT_FALSE(Json::parse(to_json(v))["culprit"].contains("part"));
+  EXPECT_FALSE(Json::parse(to_json(v))["ranks"]["first"].contains("pass"));
+  v.culprit.part = v.ranks->first->part = "rows 0 to 15 of 32";
+  v.culprit.pass = v.ranks->first->pass = "micro-batch 3 of 4, stage 2 of 2";
+  const auto back = verdict_from_json(to_json(v));
+  ASSERT_TRUE(back) << back.error().text();
+  EXPECT_EQ(back->culprit.part, v.culprit.part);
+  EXPECT_EQ(back->culprit.pass, v.culprit.pass);
+  EXPECT_EQ(back->ranks->first->part, v.culprit.part);
+  EXPECT_EQ(back->ranks->first->pass, v.culprit.pass);
+}
+
 /// The full verdict with one field changed, as a file.
 std::string with(const std::string& pointer, const Json& value) {
   Json j = Json::parse(to_json(full_verdict()));

@@ -9,11 +9,8 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import importlib.abc
-import importlib.machinery
 import itertools
 import os
-import sys
 import time
 
 import torch
@@ -22,12 +19,12 @@ from torch._subclasses.functional_tensor import FunctionalTensor
 from torch.utils._python_dispatch import _disable_current_modes
 
 from . import region_graph
+from .imports import Waiting
 
 NO_GRAPH = -1        # of a region whose graph nobody saw: compiled before the probe came, or out of a cache
 
 _attachment = None   # who listens
 ran = False          # whether a region has run
-_finder = None
 _numbers = itertools.count()
 _PROCESS = (os.getpid(), time.time_ns())
 _untold = []         # (number, graph) that the library does not know yet
@@ -173,53 +170,18 @@ WATCHED = {"torch._dynamo.callback": _watch_compiling, "torch._functorch.aot_aut
            "torch._inductor.output_code": _watch_calls, "torch._inductor.compile_fx": _watch_compiler}
 
 
-class _Finder(importlib.abc.MetaPathFinder):
-    """Waits for the modules to be imported: those of a program which compiles nothing never are."""
-
-    def __init__(self, waiting):
-        self.waiting = set(waiting)
-
-    def find_spec(self, name, path=None, target=None):
-        if name not in self.waiting:
-            return None
-        self.waiting.discard(name)
-        if not self.waiting:
-            _stop_waiting()
-        spec = importlib.machinery.PathFinder.find_spec(name, path, target)
-        if spec is None or not hasattr(spec.loader, "exec_module"):
-            return None
-        run = spec.loader.exec_module
-
-        def exec_module(module):
-            run(module)
-            WATCHED[name](module)
-
-        spec.loader.exec_module = exec_module
-        return spec
-
-
-def _stop_waiting() -> None:
-    global _finder
-    if _finder in sys.meta_path:
-        sys.meta_path.remove(_finder)
-    _finder = None
+_waiting = Waiting(WATCHED)
 
 
 def install(attachment) -> None:
     """Wraps what is watched now, or when it is made."""
-    global _attachment, _finder
+    global _attachment
     _attachment = attachment
-    _stop_waiting()
-    for name, watch in WATCHED.items():
-        if name in sys.modules:
-            watch(sys.modules[name])
-    waiting = [name for name in WATCHED if name not in sys.modules]
-    if waiting:
-        _finder = _Finder(waiting)
-        sys.meta_path.insert(0, _finder)
+    _waiting.remove()
+    _waiting.begin()
 
 
 def remove() -> None:
     global _attachment
     _attachment = None
-    _stop_waiting()
+    _waiting.remove()

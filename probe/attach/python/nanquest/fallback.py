@@ -64,6 +64,9 @@ class Fallback:
         for module in (module for root in self._models for module in root.modules()):
             if why := obstacles.of_module(module):
                 return why
+        for kind in self._program.called_as:
+            if why := obstacles.of_kind(kind):
+                return why
         for weight in self._weights():
             if why := obstacles.of_weight(weight):
                 return why

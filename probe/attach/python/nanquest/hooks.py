@@ -16,7 +16,7 @@ import torch
 from torch.compiler import is_compiling
 from torch.optim import optimizer as optimizers
 
-from . import compiled, drawing, fallback, graphs, observed, passes, preparing, rehearsing, restoring, widening
+from . import compiled, drawing, fallback, graphs, observed, passes, pipelines, preparing, rehearsing, restoring, widening, zero
 from .naming import is_plain, unwrap
 from .observed import elsewhere, guarded, in_backward
 from .patches import Patches
@@ -61,6 +61,7 @@ def begin(attachment, module, args, kwargs):
     if trained or (program.paths.of(root) is None and next(iter(root.parameters()), None) is not None):
         program.name_model(root)
     if trained and program.policy.withholds:
+        program.called_as.add(type(module))
         program.parallel = program.parallel or type(module).__name__ == "DistributedDataParallel"
         program.policy.undo.begins()
     if trained and attachment.rehearsal is not None:
@@ -68,7 +69,7 @@ def begin(attachment, module, args, kwargs):
     if trained and program.tells_batch:
         program.name_replaced()
     if program.tells_batch:
-        for name, tensor in program.arguments.of(root, args, kwargs):
+        for name, tensor in program.arguments.of(root, () if program.fed else args, kwargs):
             attachment.ops.name_tensor("batch", name, tensor)
 
 
@@ -234,6 +235,7 @@ def install(attachment) -> None:
     passes.install(_patches)
     preparing.install(_patches)
     _handles.extend(graphs.install(_patches))
+    _handles.extend([pipelines.install(_patches), zero.install(_patches)])
     if attachment.quarantine is not None:
         follow_batches()
     if not _child_hook:

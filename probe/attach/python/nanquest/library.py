@@ -58,6 +58,8 @@ def load(library: str) -> ctypes.PyDLL:
     handle.nanquest_phase.restype = ctypes.c_int
     handle.nanquest_pass.argtypes = [ctypes.c_int]
     handle.nanquest_pass.restype = None
+    handle.nanquest_micro_batch.argtypes = [ctypes.c_int]
+    handle.nanquest_micro_batch.restype = None
     handle.nanquest_pop.argtypes = []
     handle.nanquest_pop.restype = None
     return handle

@@ -9,7 +9,8 @@ import weakref
 import torch
 
 # What wraps a model without being part of it, and under which name it keeps the model.
-_WRAPPERS = {"DistributedDataParallel": "module", "DataParallel": "module", "OptimizedModule": "_orig_mod"}
+_WRAPPERS = {"DistributedDataParallel": "module", "DataParallel": "module", "OptimizedModule": "_orig_mod",
+             "DeepSpeedEngine": "module"}
 
 
 def unwrap(module: torch.nn.Module) -> torch.nn.Module:
@@ -74,13 +75,16 @@ class Witnesses:
         try:
             for name in path:
                 module = module._modules[name]
-            return module._parameters[key].requires_grad
+            return held_by(module._parameters, key).requires_grad
         except (KeyError, AttributeError, RuntimeError):  # it is gone, or None; a scripted module's are no dict
             return False
 
 
 def held_by(members, key):
-    """What a module's _parameters or _buffers hold under `key`, or None: those of a scripted module are no dict."""
+    """What a module's _parameters or _buffers hold under `key`, or None. Those of a scripted module are no dict; those of DeepSpeed
+    gather what is asked for, from all ranks, unless they are asked as any dict."""
+    if isinstance(members, dict):
+        return dict.get(members, key)
     return members[key] if key in members else None
 
 
@@ -157,6 +161,8 @@ class ParameterNumbers:
                 return holder.param_groups[key[0]]["params"][key[1]]
             except IndexError:
                 return None
+        if holder is not None and len(held := getattr(holder, key[0], ())) > key[1]:  # DeepSpeed's optimizers are none of PyTorch's
+            return held[key[1]]
         return None
 
 

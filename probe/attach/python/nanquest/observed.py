@@ -14,7 +14,7 @@ from torch.compiler import is_compiling
 from .naming import ArgumentNames, ModulePaths, ParameterNumbers, Witnesses, held_by, is_plain, models_with, unwrap
 from .policy import Policy
 from .scaling import Scaling
-from .sharded import own_part
+from .sharded import gathers, own_part, part_in_words
 from .updates import Updates
 from .written import Written
 
@@ -35,6 +35,8 @@ class Program:
         self.passes = 0          # forward passes since the last backward
         self.saw_weights = False  # some weights have names, by a model, an optimizer, or how the program calls them
         self.parallel = False    # a model is called inside DistributedDataParallel
+        self.fed = False         # what the model is called with came from another stage of a pipeline
+        self.called_as = set()   # kinds of what the program calls: models, or what wraps them
         self.policy = Policy(self)
         self.written = Written(self)
         self.scaling = Scaling()
@@ -52,8 +54,14 @@ class Program:
         self.saw_weights = True
         part = own_part(tensor)
         number = self.attached.ops.name_parameter(name, part) if is_plain(part) else -1
+        self._note_part(name, tensor)
         self.numbers.know(tensor, name, number, owner, key)
         return number
+
+    def _note_part(self, name, tensor):
+        """For the files: which part this process has of what is spread over several."""
+        if words := part_in_words(tensor):
+            self.attached.ops.note("part_of." + name, words)
 
     def names_samples(self, args, kwargs):
         """A model that trains is called: which samples with, where that is known."""
@@ -101,7 +109,7 @@ class Program:
             for key, parameter in module._parameters.items():
                 if parameter is None or not is_plain(own_part(parameter)):
                     continue
-                if not parameter.requires_grad:
+                if not parameter.requires_grad or gathers(parameter):
                     self._hold(module, "_parameters", key, "parameter" if trained else "buffer", place + key)
                 if self.numbers.of(parameter) is not None:
                     continue
@@ -110,6 +118,7 @@ class Program:
                     self.name_parameter(place + key, parameter, module, key)
                 else:
                     self.attached.ops.name_tensor("buffer", place + key, own_part(parameter))
+                    self._note_part(place + key, parameter)
             for key, buffer in module._buffers.items():
                 if buffer is not None and is_plain(buffer):
                     self.attached.ops.name_tensor("buffer", place + key, buffer)
@@ -117,7 +126,7 @@ class Program:
                         self._hold(module, "_buffers", key, "buffer", place + key)
 
     def _hold(self, module, group, key, kind, name):
-        self._held.append([weakref.ref(module), group, key, kind, name, _mark(own_part(getattr(module, group)[key]))])
+        self._held.append([weakref.ref(module), group, key, kind, name, _mark(own_part(held_by(getattr(module, group), key)))])
 
     def name_replaced(self):
         """Buffers are replaced by assignment, frozen parameters get other memory (an average that is written to .data). No

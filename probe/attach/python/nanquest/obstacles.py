@@ -24,7 +24,12 @@ def of_module(module) -> str:
     """Why this part of a model can't be made fp32, "" if nothing keeps it from that."""
     if {"FullyShardedDataParallel", "FSDPModule"} & _kinds(module):
         return "FSDP keeps weights and moments in shards"
-    return _LIBRARIES.get(type(module).__module__.partition(".")[0], "")
+    return of_kind(type(module))
+
+
+def of_kind(kind) -> str:
+    """The same of whatever is of this kind: a part of a model, or what the program calls in its place."""
+    return _LIBRARIES.get(kind.__module__.partition(".")[0], "")
 
 
 def of_weight(weight) -> str:

@@ -25,6 +25,7 @@ def _nobody():
 class Scaling:
     def __init__(self):
         self.stays = False       # the scaler is not to learn from the update that is being made
+        self.told = None         # the scale, where it is DeepSpeed's
         self._scaler = _nobody   # weak: that of this step
         self._named = 0          # id of its tensor that has a name
         self._unscaled = _nobody  # weak: the optimizer whose gradients it has unscaled
@@ -60,7 +61,7 @@ class Scaling:
 
     def scale(self) -> float:
         """What the loss was multiplied with, 1 if no scaler was seen."""
-        return number_in(getattr(self._scaler(), "_scale", None), 1.0)
+        return number_in(getattr(self._scaler(), "_scale", None), 1.0) if self.told is None else self.told
 
     def known_scale(self):
         """The same, but None if no scaler that is at work was seen."""

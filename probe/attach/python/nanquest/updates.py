@@ -50,7 +50,7 @@ class Updates:
         self._left_out = False  # the update that is being made is none
         self._before = None     # _Before of a step that may have to be undone
         self._undo = False      # … and has to be
-        self._updates = 0       # calls of `before`
+        self.made = 0           # calls of `before`
         self._told = False
 
     # Around `Optimizer.step`.
@@ -59,7 +59,7 @@ class Updates:
         """What the optimizer's hook returns: None, or its arguments with a closure that is looked at."""
         if self._taken:
             self._give_back()
-        self._updates += 1
+        self.made += 1
         if self._program.tells_batch:
             self._program.name_replaced()
         closure = args[1] if len(args) > 1 else kwargs.get("closure")
@@ -188,19 +188,24 @@ class Updates:
     def scaled_step(self, scaler) -> int:
         """GradScaler.step begins: what scaler_skipped is to be told."""
         self._scaling.begins_step(scaler)
-        return self._updates
+        return self.made
 
     def scaler_skipped(self, attachment, optimizer, updates) -> None:
         """After GradScaler.step: if the optimizer was not asked, the scaler has found an overflow."""
         self._scaling.ends_step()
-        if self._updates != updates:
+        if self.made != updates:
             return
         if self._program.tells_batch:
             self._program.name_replaced()
         parameters, weights = self._written.of(optimizer)
+        self.left_out(attachment, optimizer, weights.tensors(parameters), weights.numbers, True)
+
+    def left_out(self, attachment, optimizer, tensors, numbers, overflow) -> None:
+        """An update of these that is not made: what was there for it is judged. `overflow`: a loss scaler has found one, and sees to
+        it."""
         rate, scale, _ = self._facts(optimizer)
         self._scaling.stays = False
-        answer = attachment.ops.before_update(rate, scale, True, weights.tensors(parameters), weights.numbers, False)
+        answer = attachment.ops.before_update(rate, scale, overflow, tensors, numbers, False)
         self._left_out = self._leaves_out(attachment, answer)
         self._made_or_left_out()
         attachment.heed(attachment.ops.after_update(), of_batch=False)
