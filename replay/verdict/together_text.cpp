@@ -171,8 +171,9 @@ std::string to_text(const RanksVerdict& v) {
             ", " + std::to_string(f.reproduction.outputs_compared) + " compared (" + f.file + ")");
   if (!v.writers.empty()) text += told_line("", "not all ranks were recorded by the same: " + v.writers);
   if (!v.rows.empty())
-    text += told_line("", named_ranks(v.rows) + " left rows instead of files" +
-                              (v.rows_name < 0 ? "" : ", which name " + named_ranks({v.rows_name}) + " as the first"));
+    text += told_line(
+        "", named_ranks(v.rows) + " left rows instead of files" +
+                (v.rows_name < 0 ? "" : ", which name " + named_ranks({v.rows_name}) + " as the first"));
   if (!v.missing.empty())
     text += told_line("", named_ranks(v.missing) + (v.missing.size() == 1 ? " is" : " are") + " not there");
   return text;
