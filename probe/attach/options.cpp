@@ -91,7 +91,6 @@ Result<AttachOptions> parse_options(const std::string& text) {
                              read_int(json, "tape", options.tape, 0),
                              read_int(json, "max_incidents", options.probe.max_incidents, 0),
                              read_int(json, "few_files_from", options.few_files_from, 0),
-                             read_int(json, "restart", options.restart, 0),
                              read_steps(json, options.record_steps), read_muted(json, options.muted),
                              read_int(json, "rank", rank, 0), read_int(json, "world_size", world, 1)})
     if (!read) return read.error();

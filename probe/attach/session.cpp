@@ -38,7 +38,7 @@ AttachSession::AttachSession(AttachOptions options, RunLog log)
       incidents_(&log_, options_.probe.max_incidents),
       budget_(options_.max_disk),
       election_(options_.probe.run_dir, options_.probe.rank, options_.probe.world_size,
-                {.from_ranks = options_.few_files_from, .restart = options_.restart}),
+                {.from_ranks = options_.few_files_from}),
       ranges_(ranges_path(options_.probe.run_dir, options_.probe.rank), options_.probe.resume) {}
 
 Result<std::unique_ptr<AttachSession>> AttachSession::start(

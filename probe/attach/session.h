@@ -67,7 +67,6 @@ struct AttachOptions {
   std::set<std::pair<std::string, std::string>>
       muted;                      ///< op and module of culprits that nobody wants to hear of
   int few_files_from = 8;         ///< so many ranks: only those that matter write whole files; 0 = all always
-  int restart = 0;                ///< how often the launcher has started the ranks again
   bool skip_bad_updates = false;  ///< ask the caller to keep the optimizer from writing
 };
 

@@ -134,7 +134,7 @@ class Collecting {
       note(checkpoints_dir(source.string()) + " stays where it is: replay needs no checkpoint");
     for (const auto& entry : fs::directory_iterator(source)) {
       const std::string name = entry.path().filename().string();
-      if (entry.is_directory() && (name == "earlier" || name.starts_with("process-")))
+      if (entry.is_directory() && (name == "earlier" || name.starts_with("process-") || is_restart(name)))
         note(entry.path().string() +
              " stays where it is: a run of its own; give it by itself if it is meant");
     }
@@ -179,6 +179,7 @@ class Collecting {
   /// Number of processes, settings and what the names say, of every manifest and snapshot.
   void check_one_run() {
     std::optional<RunMark> first;
+    std::map<std::string, std::set<std::int32_t>> writers;
     const auto agree = [&](RunMark mark) {
       if (first)
         if (const Status same = of_one_run(mark, *first); !same) throw Refusal{same.error()};
@@ -205,7 +206,10 @@ class Collecting {
                    std::to_string(doc.rank) + ", which is not what it is called",
                "give it the name it had");
       agree({source.string(), doc.world_size, doc.config});
+      writers[written_by(doc)].insert(doc.rank);
     }
+    if (const std::string differ = different_writers(writers); !differ.empty())
+      note("not all ranks were recorded by the same: " + differ);
     if (first) result_.world_size = first->world_size;
   }
 

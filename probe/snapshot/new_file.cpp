@@ -5,12 +5,14 @@
 
 #include <cerrno>
 
+#include "probe/snapshot/descriptor.h"
+
 namespace nanquest {
 
 NewFile make_new_file(const std::string& path, std::string_view text) {
   const int file = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
   if (file < 0) return errno == EEXIST ? NewFile::exists : NewFile::failed;
-  const bool written = ::write(file, text.data(), text.size()) == static_cast<ssize_t>(text.size());
+  const bool written = write_at(file, text.data(), text.size(), 0);
   int why = written ? 0 : errno;
   if (::close(file) != 0 && why == 0) why = errno;
   if (written && why == 0) return NewFile::made;

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <regex>
 
+#include "probe/snapshot/collect.h"
+
 namespace nanquest {
 namespace {
 
@@ -38,6 +40,23 @@ Status of_one_run(const RunMark& one, const RunMark& other) {
     return Error{ErrorCode::usage, message, hint};
   }
   return {};
+}
+
+std::string written_by(const SnapshotDoc& doc) {
+  std::string text = doc.writer.substr(0, doc.writer.find(','));
+  const auto torch = doc.environment.find("torch_version");
+  if (torch != doc.environment.end()) text.append(", torch ").append(torch->second);
+  return text;
+}
+
+std::string different_writers(const std::map<std::string, std::set<std::int32_t>>& ranks_by_writer) {
+  if (ranks_by_writer.size() < 2) return "";
+  std::string text;
+  for (const auto& [writer, ranks] : ranks_by_writer) {
+    if (!text.empty()) text += "; ";
+    text.append(writer).append(": ").append(named_ranks({ranks.begin(), ranks.end()}));
+  }
+  return text;
 }
 
 }  // namespace nanquest

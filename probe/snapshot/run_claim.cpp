@@ -3,6 +3,7 @@
 #include <fcntl.h>
 
 #include <cerrno>
+#include <cstdio>
 #include <filesystem>
 #include <string_view>
 #include <system_error>
@@ -37,10 +38,22 @@ pid_t holder(const std::string& run_dir, std::int32_t rank) {
   return lock.l_pid;
 }
 
-bool holds_something(const std::string& directory) {
+std::vector<fs::directory_entry> entries_of(const std::string& directory) {
+  std::vector<fs::directory_entry> found;
   std::error_code error;
-  const fs::directory_iterator at(directory, error);
-  return !error && at != fs::directory_iterator();
+  fs::directory_iterator at(directory, error);
+  for (const fs::directory_iterator end; !error && at != end; at.increment(error)) found.push_back(*at);
+  return found;
+}
+
+/// Whether a process has claimed a rank there; not for a directory in which this one has.
+bool at_work(const std::string& run_dir) {
+  for (const fs::directory_entry& entry : entries_of(run_dir)) {
+    const std::string name = entry.path().filename().string();
+    std::int32_t rank = 0;
+    if (std::sscanf(name.c_str(), ".lock.r%d", &rank) == 1 && holder(run_dir, rank) != 0) return true;
+  }
+  return false;
 }
 
 /// What an earlier run left, without the series of ranks that are at work.
@@ -48,11 +61,14 @@ std::vector<std::string> leftovers(const std::string& run_dir, std::int32_t rank
   std::vector<std::string> out;
   for (const std::string& directory :
        {incidents_dir(run_dir), recordings_dir(run_dir), checkpoints_dir(run_dir)})
-    if (holds_something(directory)) out.push_back(directory);
+    if (!entries_of(directory).empty()) out.push_back(directory);
   std::error_code error;
   for (const char* name : {kMetricsJsonl, kMetricsCsv})
     if (const fs::path path = fs::path(run_dir) / name; fs::is_regular_file(path, error))
       out.push_back(path.string());
+  for (const fs::directory_entry& entry : entries_of(run_dir))
+    if (entry.is_directory(error) && is_restart(entry.path().string()) && !at_work(entry.path().string()))
+      out.push_back(entry.path().string());
   const Result<RunListing> listing = list_run(run_dir);
   if (!listing) return out;
   if (!listing->manifest.empty()) out.push_back(listing->manifest);

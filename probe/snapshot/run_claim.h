@@ -4,7 +4,7 @@
 ///     if (!claim->earlier().empty()) say(claim->earlier_text());
 ///
 /// Taking it makes the directory. What an earlier run left there (manifest, series, metrics, incidents, recordings,
-/// checkpoints; nothing else) is moved to `run_dir/earlier/<when it began>/`, itself a run directory, so that
+/// checkpoints, restarts; nothing else) is moved to `run_dir/earlier/<when it began>/`, itself a run directory, so that
 /// nothing of two runs is ever mixed and nothing is lost. The claim is a POSIX lock on a file `.lock.r0`: it
 /// ends with the object or the process, however that ends, and children do not inherit it.
 #pragma once

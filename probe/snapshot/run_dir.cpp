@@ -96,6 +96,13 @@ std::string checkpoints_dir(const std::string& run_dir) {
   return join(run_dir, "checkpoints");
 }
 
+bool is_restart(const std::string& path) {
+  const std::string name = fs::path(path).filename().string();
+  std::string_view rest = name;
+  int number = 0;
+  return take(rest, "restart-", number) && rest.empty();
+}
+
 std::string recordings_dir(const std::string& run_dir) {
   return join(run_dir, "recordings");
 }

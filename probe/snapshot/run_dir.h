@@ -7,6 +7,7 @@
 ///     run/incidents/step-00000131.r0.json .md .replay.h5   what replay found
 ///     run/recordings/step-00000005.r0.h5            snapshot of a step that was asked for, good or bad
 ///     run/checkpoints/…
+///     run/restart-1/                                a run directory of its own: the ranks, started again
 #pragma once
 
 #include <cstdint>
@@ -42,6 +43,8 @@ std::string free_incident_path(const std::string& run_dir, std::int64_t step, st
 std::string recordings_dir(const std::string& run_dir);
 /// run/recordings/step-00000131.r0.h5 or, if that is taken, ….r0.2.h5: a step that somebody asked for.
 std::string free_recording_path(const std::string& run_dir, std::int64_t step, std::int32_t rank);
+/// Whether a directory in run/ is called like one of ranks that a launcher has started again: run/restart-1.
+bool is_restart(const std::string& path);
 /// run/checkpoints
 std::string checkpoints_dir(const std::string& run_dir);
 

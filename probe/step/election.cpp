@@ -6,7 +6,6 @@
 #include <thread>
 #include <utility>
 
-#include "probe/snapshot/atomic_file.h"
 #include "probe/snapshot/new_file.h"
 
 namespace nanquest {
@@ -61,9 +60,9 @@ Seat Election::hold(std::int64_t step, RankRow row) {
   Seat found = seat(row, *first);
   if (found.whole) return found;
   row.first = first->rank;
-  const Status written =
-      write_file_atomically(rank_row_path(run_dir_, step, rank_, attempt), to_line(row), Durable::soon);
-  return written ? found : Seat{};
+  // One operation in the directory in which thousands of ranks write at once; half a row is read as none.
+  const NewFile made = make_new_file(rank_row_path(run_dir_, step, rank_, attempt), to_line(row));
+  return made == NewFile::failed ? Seat{} : found;
 }
 
 }  // namespace nanquest

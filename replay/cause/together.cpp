@@ -277,8 +277,8 @@ void find_where_it_came_from(const std::vector<Examined>& ranks, RanksVerdict& v
 
 Status one_step(const std::vector<OpenRank>& ranks) {
   const std::string hint = "give one file of each rank, all of one step: run/incidents/step-00000131.r*.h5";
-  if (ranks.size() < 2)
-    return Error{ErrorCode::usage, "ranks are replayed together where there are two files or more", hint};
+  if (ranks.empty() || (ranks.size() < 2 && ranks.front().replayer.doc().world_size < 2))
+    return Error{ErrorCode::usage, "ranks are replayed together where a run has two or more", hint};
   std::map<std::int32_t, std::string> seen;
   const SnapshotDoc& first = ranks.front().replayer.doc();
   for (const OpenRank& rank : ranks) {
@@ -321,15 +321,20 @@ RanksVerdict judge_together(const std::vector<OpenRank>& open,
   v.world_size = ranks.front().examined.doc().world_size;
   std::vector<RankPart> parts;
   std::vector<Lane> lanes;
+  std::map<std::string, std::set<std::int32_t>> writers;
   for (const Examined& rank : ranks) {
+    writers[written_by(rank.examined.doc())].insert(rank.part.rank);
     v.files.push_back({rank.part.rank, rank.open->file, reproduction_of(rank.verified)});
     parts.push_back(rank.part);
     lanes.push_back({rank.part.rank, &rank.open->replayer, {}});
   }
+  v.writers = different_writers(writers);
   const auto rows = rank_rows_beside(ranks.front().open->file, kMostRankRows);
   for (std::int32_t rank = 0; rank < v.world_size && v.missing.size() < 1024; ++rank)
     if (std::none_of(parts.begin(), parts.end(), [&](const RankPart& p) { return p.rank == rank; }))
       (rows.count(rank) ? v.rows : v.missing).push_back(rank);
+  const std::int32_t named = rows.empty() ? -1 : rows.begin()->second.first;
+  if (std::find(v.missing.begin(), v.missing.end(), named) != v.missing.end()) v.rows_name = named;
   doing("all ranks together, as recorded");
   const TogetherRun recorded = run_together(lanes, GoOn::as_recorded);
   for (const CollectiveRun& run : recorded.collectives) v.collectives.push_back(collective_info(run, ranks));

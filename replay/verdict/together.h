@@ -87,6 +87,8 @@ struct RanksVerdict {
   std::int32_t world_size = 1;
   std::vector<RankFile> files;              ///< by rank
   std::vector<std::int32_t> missing, rows;  ///< ranks without a file: that left nothing; that left a row
+  std::int32_t rows_name = -1;  ///< the rank that the rows name as the first, if its file is not there
+  std::string writers;          ///< where not all files were written by the same: whose by what; else ""
   std::vector<CollectiveInfo> collectives;  ///< in the order of the step
   RanksFinding finding = RanksFinding::none;
   std::optional<RankCulprit> first;

@@ -84,6 +84,8 @@ std::string to_json(const RanksVerdict& v) {
       {"files", files},
       {"missing", v.missing},
       {"rows", v.rows},
+      {"rows_name", v.rows_name < 0 ? TogetherJson(nullptr) : TogetherJson(v.rows_name)},
+      {"writers", v.writers.empty() ? TogetherJson(nullptr) : TogetherJson(v.writers)},
       {"finding", word(v.finding)},
       {"first", told_first(v)},
       {"made_by", v.made_by < 0 ? TogetherJson(nullptr) : TogetherJson(v.made_by)},

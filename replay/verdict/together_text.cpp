@@ -170,7 +170,11 @@ std::string to_text(const RanksVerdict& v) {
             (f.reproduction.bit_exact ? "bit for bit"
                                       : std::to_string(f.reproduction.mismatched) + " outputs differ") +
             ", " + std::to_string(f.reproduction.outputs_compared) + " compared (" + f.file + ")");
-  if (!v.rows.empty()) text += told_line("", named_ranks(v.rows) + " left rows instead of files");
+  if (!v.writers.empty()) text += told_line("", "not all ranks were recorded by the same: " + v.writers);
+  if (!v.rows.empty())
+    text += told_line(
+        "", named_ranks(v.rows) + " left rows instead of files" +
+                (v.rows_name < 0 ? "" : ", which name " + named_ranks({v.rows_name}) + " as the first"));
   if (!v.missing.empty())
     text += told_line("", named_ranks(v.missing) + (v.missing.size() == 1 ? " is" : " are") + " not there");
   return text;

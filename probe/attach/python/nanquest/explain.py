@@ -43,9 +43,10 @@ class Explainer:
 
 
 def incidents(run_dir: str) -> list:
-    """Snapshots of a run and of its processes, as paths."""
+    """Snapshots of a run, of its processes and of what was started again, as paths."""
     found = []
-    for folder in (run_dir, os.path.join(run_dir, "process-*")):
+    for below in ("", "process-*", "restart-*", os.path.join("restart-*", "process-*")):
+        folder = os.path.join(glob.escape(run_dir), below)
         found += glob.glob(os.path.join(folder, "incidents", "step-*.h5"))
     return sorted(path for path in found if not path.endswith(".replay.h5"))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
-from .settings import RUN_ID
+from .settings import RUN_ID, restarts
 
 
 def place_in_group() -> tuple:
@@ -19,7 +19,10 @@ def place_in_group() -> tuple:
 
 
 def claim(run_dir: str) -> str:
-    """The directory for this process: several processes of one run with the same rank must not share files."""
+    """The directory for this process: several processes of one run with the same rank must not share files. Ranks that were started
+    again together have a run directory of their own, in which they meet: run/restart-1."""
+    if again := restarts():
+        run_dir = os.path.join(run_dir, f"restart-{again}")
     run = os.environ.get(RUN_ID) or f"pid-{os.getpid()}"
     rank, _ = place_in_group()
     os.makedirs(run_dir, exist_ok=True)

@@ -34,6 +34,12 @@ def switched_off(environment=os.environ) -> bool:
     return environment.get(OFF, "").strip().lower() in ("off", "0", "false", "no")
 
 
+def restarts(environment=os.environ) -> int:
+    """How often torchrun has started the processes of this run again."""
+    count = environment.get("TORCHELASTIC_RESTART_COUNT", "")
+    return int(count) if count.isdecimal() else 0
+
+
 def variable(field: str) -> str:
     """The environment variable for a field of Settings."""
     return "NANQUEST_" + field.upper()
@@ -157,8 +163,7 @@ class Settings:
         """What the library's `start` reads."""
         options = dataclasses.asdict(self)
         share = size_in(self.max_disk) // max(world_size, 1) if self.max_disk else 0
-        restart = os.environ.get("TORCHELASTIC_RESTART_COUNT", "")
-        options.update(restart=int(restart) if restart.isdecimal() else 0, max_disk=share, muted=places(self.mute_file), mute_file=os.fspath(self.mute_file), tape_folder=os.fspath(self.tape_folder),
+        options.update(max_disk=share, muted=places(self.mute_file), mute_file=os.fspath(self.mute_file), tape_folder=os.fspath(self.tape_folder),
                        quarantine=os.fspath(self.quarantine), run_dir=run_dir, rank=rank, world_size=world_size,
                        skip_bad_updates=self.on_incident in WITHHOLDS,
                        config={"command": " ".join(getattr(sys, "orig_argv", sys.argv)),
