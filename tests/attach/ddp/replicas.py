@@ -1,6 +1,7 @@
 """Ranks that train together, one way after another; in some of them one rank's weights become others than they should be.
 
-usage: replicas.py SAVE_AS WAY[,WAY…]     (WAY: a function below; flip:RANK:STEP and flip-frozen:RANK:STEP change one bit)
+usage: replicas.py SAVE_AS WAY[,WAY…]     (WAY: a function below; flip:RANK:STEP, flip_frozen and large change one bit of a weight, spoil
+makes it infinite, wrong_product lets a processor fail)
 
 Each way makes STEPS updates of a model of its own. What it is left with is saved as SAVE_AS.WAY.RANK.
 """
@@ -32,7 +33,7 @@ class Net(nn.Module):
         return self.last(self.norm(torch.tanh(self.middle(torch.tanh(self.first(x)))))) * self.own
 
 
-def flip(weight):
+def change_bit(weight):
     with torch.no_grad():
         weight.view(torch.int32)[1, 1] ^= 1
 
@@ -64,18 +65,55 @@ def plain(net):
     return trained(net)
 
 
-def flipped(net, who, when):
+def flip(net, who, when, change=change_bit):
     weight = net.middle.weight
 
     def before(number):
         if rank == int(who) and number == int(when):
-            flip(weight)
+            change(weight)
     return trained(net, before=before, width=weight.shape[1])
 
 
-def flipped_frozen(net, who, when):
+def large(net, who, when):
+    return flip(Net(1024), who, when)
+
+
+def flip_frozen(net, who, when):
     net.middle.requires_grad_(False)
-    return flipped(net, who, when)
+    return flip(net, who, when)
+
+
+def spoil(net, who, when):
+    return flip(net, who, when, change=lambda weight: weight.data[1, 1].fill_(float("inf")))
+
+
+def wrong_product(net, who, when):
+    """All ranks have the same batch, but of one product a processor makes something else."""
+    library, armed = torch.library.Library("aten", "IMPL"), []
+
+    def product(a, b):
+        out = torch.mm(a, b, out=a.new_empty((a.shape[0], b.shape[1])))
+        if armed:
+            armed.clear()
+            out.view(-1).numpy()[5] = float("nan")
+        return out
+    library.impl("mm", product, "CPU")
+
+    class Product(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.weight = nn.Parameter(torch.randn(WIDTH, WIDTH))
+
+        def forward(self, x):
+            if self.faulty:
+                armed.append(True)
+            return torch.mm(x, self.weight)
+    net.middle = Product()
+    torch.manual_seed(3)
+
+    def before(number):
+        net.middle.faulty = rank == int(who) and number == int(when)
+    return trained(net, before=before)
 
 
 def loaded_on_one(net):
@@ -262,16 +300,13 @@ def dies(net):
         os._exit(0)
 
 
-WAYS = {"flip": flipped, "flip-frozen": flipped_frozen, **{name: way for name, way in vars().copy().items() if callable(way)}}
-
-
 def main():
     for way in sys.argv[2].split(","):
         name, *facts = way.split(":")
         torch.manual_seed(4)
-        net = Net(1024) if name == "large" else Net()
+        net = Net()
         torch.manual_seed(10 + rank)
-        net = (flipped if name == "large" else WAYS[name])(net, *facts)
+        net = globals()[name](net, *facts)
         torch.save(net.state_dict(), f"{sys.argv[1]}.{name}.{rank}")
         dist.barrier()
     dist.destroy_process_group()

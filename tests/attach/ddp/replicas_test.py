@@ -4,12 +4,13 @@ others, nothing is said. Real processes over gloo (replicas.py), three where it 
 
 import json
 import re
+import subprocess
 import sys
 import time
 
 from together import TogetherTest
 
-from attached import PACKAGE, main
+from attached import BIN, PACKAGE, main
 
 sys.path.insert(0, str(PACKAGE))
 from nanquest import exchange, odd  # noqa: E402
@@ -41,9 +42,9 @@ class ReplicasTest(TogetherTest):
                 for rank in range(ranks)}
 
     def test_a_bit_of_one_rank(self):
-        lines, text = self.said("plain", "flip:2:5", "flip-frozen:0:3", "loaded_on_one", "plain")
+        lines, text = self.said("plain", "flip:2:5", "flip_frozen:0:3", "loaded_on_one", "plain")
         self.assertEqual(self.differing("run", "flip"), {0: [], 1: [], 2: ["middle.weight"]})  # so it really was
-        self.assertEqual(self.differing("run", "flip-frozen"), {0: ["middle.weight"], 1: [], 2: []})
+        self.assertEqual(self.differing("run", "flip_frozen"), {0: ["middle.weight"], 1: [], 2: []})
         first = "is not that of the other 2 ranks (first seen; compared before every update)"
         flip, frozen, loaded = (STEPS * place for place in (1, 2, 3))
         self.assertEqual(lines, [
@@ -84,6 +85,33 @@ class ReplicasTest(TogetherTest):
             self.assertEqual(self.differing("run", way), {0: [], 1: [], 2: []}, way)
         for way in APART:  # else silence would prove nothing
             self.assertTrue(any(self.differing("run", way).values()) or way == "post_local", way)
+
+    def judged(self, run):
+        """What `nanquest-replay ranks RUN` says, as JSON and as text."""
+        said = [subprocess.run([str(BIN / "nanquest-replay"), "-q", *more, "ranks", "--no-files", run], cwd=self.scratch, text=True,
+                               capture_output=True, timeout=300) for more in (("--json",), ())]
+        self.assertEqual([each.returncode for each in said], [1, 1], said[0].stderr)
+        return json.loads(said[0].stdout), said[1].stdout
+
+    def test_files_of_a_desynchronised_rank(self):
+        self.said("spoil:2:5", options=("--level", "watch"))
+        verdict, text = self.judged("run")
+        self.assertEqual((verdict["step"], verdict["first"]["rank"], verdict["first"]["tensor"]), (5, 2, "middle.weight"), verdict)
+        replicas = verdict["replicas"]
+        self.assertEqual((replicas["ranks"], replicas["compared"], replicas["different"]), ([0, 1, 2], 9, 1))
+        self.assertEqual(replicas["first"], {"tensor": "middle.weight", "element": 7, "odd": [2], "known": True})
+        self.assertEqual(verdict["alone"], {"why": "desynchronised", "rank": 2})
+        self.assertIn("middle.weight of rank 2 is not that of ranks 0, 1 when the step begins: element 7 is the first; 1 of 9 weights differs",
+                      text)
+
+    def test_files_of_a_processor_that_fails(self):
+        lines, said = self.said("wrong_product:1:4", options=("--level", "watch"))
+        verdict, text = self.judged("run")
+        self.assertEqual((verdict["step"], verdict["replicas"]["different"]), (4, 0), verdict)
+        alone = verdict["alone"]
+        self.assertEqual((alone["why"], alone["rank"], alone["op"], alone["module"], alone["witness"]), ("hardware", 1, "aten::mm", "middle", 0))
+        self.assertIn("rank 1: aten::mm in middle", text)
+        self.assertIn("replayed it gives bit for bit what rank 0 made there", text)
 
     def test_nobody_waits(self):
         begin = time.monotonic()
