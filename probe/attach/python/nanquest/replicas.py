@@ -91,6 +91,8 @@ class _Replica:
             self._compare()
         turn = self._updates % self._turns
         self._updates += 1
+        if self._program.attached.paused or (turn and self.layout is None):
+            return
         if turn == 0:
             self.layout = Layout(module, self._turns)
             self._program.replicas.tell_files()
@@ -209,6 +211,7 @@ class Replicas:
 
     def _of(self, ids) -> list:
         """Those whose weights are among these."""
+        self._known = [entry for entry in self._known if entry[0]() is not None]
         found = []
         for module in filter(None, (each() for each in _made)):
             if ids.isdisjoint(map(id, module.parameters())):
