@@ -252,7 +252,7 @@ def own_gradients(net):
     return net
 
 
-def late(net):
+def late(net, keeps=False):
     """Every rank by itself, from weights of its own; then wrapped, which makes them alike."""
     with torch.no_grad():
         net.first.weight.add_(rank)
@@ -260,9 +260,15 @@ def late(net):
     for _ in range(4):
         step(net, optimizer)
     model = DistributedDataParallel(net)
+    optimizer = optimizer if keeps else torch.optim.AdamW(net.parameters(), lr=1e-2)
     for _ in range(STEPS - 4):
         step(model, optimizer)
     return net
+
+
+def late_moments(net):
+    """The same, but the optimizer keeps what it has gathered before: no rank's update is that of another."""
+    return late(net, keeps=True)
 
 
 def uneven(net):
