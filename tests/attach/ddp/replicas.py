@@ -18,6 +18,10 @@ from torch.nn.parallel import DistributedDataParallel
 STEPS, WIDTH = 12, 6
 dist.init_process_group("gloo")
 rank, size = dist.get_rank(), dist.get_world_size()
+if "nanquest" in sys.modules:
+    @sys.modules["nanquest"].on_incident
+    def told(incident):
+        print(f"rank {rank} is told: {incident.file!r} {incident.cause}", file=sys.stderr, flush=True)
 
 
 class Net(nn.Module):
@@ -293,16 +297,28 @@ def slow(net):
     return trained(net, before=lambda number: time.sleep(0.2 * (rank == 1)))
 
 
+def one_without(net):
+    """Rank 2 leaves no hashes any more; so nobody can know of rank 1."""
+    def before(number):
+        if number == 3 and rank == 2 and "nanquest" in sys.modules:
+            sys.modules["nanquest"].detach()
+        if number == 5 and rank == 1:
+            change_bit(net.middle.weight)
+    return trained(net, before=before)
+
+
 def dies(net):
     """Rank 2 is gone in the middle; the others hear of it from their collective."""
+    begins = []
+
     def before(number):
+        begins[:] = [time.monotonic()]
         if number == 6 and rank == 2:
             os._exit(0)
-    begin = time.monotonic()
     try:
         return trained(net, before=before)
     except RuntimeError:
-        print(f"rank {rank} heard of it after {time.monotonic() - begin:.1f} s", flush=True)
+        print(f"rank {rank} heard of it after {time.monotonic() - begins[0]:.1f} s", file=sys.stderr, flush=True)
         os._exit(0)
 
 
