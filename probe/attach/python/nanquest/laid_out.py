@@ -32,7 +32,9 @@ class Layout:
     def __init__(self, module, turns):
         self.names, self._held, self.trained, sizes, marks = [], [], [], [], []
         self.ids = set()
-        self.here = True     # all of them lie where they can be hashed
+        self.turns = []      # (number of a weight, first byte, bytes) of each turn; none where not all of them can be hashed
+        self.witnesses = []
+        here = True
         for path, part in module.module.named_modules():
             for key, parameter in part._parameters.items():
                 name = f"{path}.{key}" if path else key
@@ -40,14 +42,18 @@ class Layout:
                     continue
                 self.ids.add(id(parameter))
                 own = own_part(parameter)
-                self.here = self.here and is_plain(own) and own.device.type == "cpu"
-                if not self.here:
-                    return
+                here = here and is_plain(own) and own.device.type == "cpu"
+                if not here:
+                    continue
                 self.names.append(name)
                 self._held.append((weakref.ref(part), key))
                 self.trained.append(parameter.requires_grad)
                 sizes.append(own.numel() * own.element_size())
                 marks.append((name, tuple(own.shape), own.stride(), str(own.dtype), parameter.requires_grad))
+        asked = [weight for weight, trained in enumerate(self.trained) if trained]
+        if not here or not asked:
+            return
+        self.witnesses = asked[::-(-len(asked) // WITNESSES)]
         # As many turns as are needed for parts of some size: where a model is small, most updates have none.
         total = sum(sizes)
         self.turns = [[] for _ in range(max(1, min(turns, -(-total // PART))))]
@@ -56,8 +62,6 @@ class Layout:
             for begin in range(0, size, PART):
                 self.turns[before * len(self.turns) // total].append((weight, begin, min(PART, size - begin)))
                 before += min(PART, size - begin)
-        asked = [weight for weight, trained in enumerate(self.trained) if trained]
-        self.witnesses = asked[::-(-len(asked) // WITNESSES)] if asked else []
         self.fingerprint = hashlib.blake2b(repr((marks, _processor(), torch.get_num_threads())).encode(), digest_size=8).digest()
 
     def parameter(self, number):

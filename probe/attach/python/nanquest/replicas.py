@@ -96,10 +96,9 @@ class _Replica:
         if turn == 0:
             self.layout = Layout(module, self._turns)
             self._program.replicas.tell_files()
-            if not self.layout.here or not self.layout.witnesses:
-                self.end()
-                return
             self._turn = -1
+        if not self.layout.turns:
+            return
         turn = turn * len(self.layout.turns) // self._turns
         if turn != self._turn:
             self._turn = turn
@@ -213,8 +212,8 @@ class Replicas:
         """Those whose weights are among these."""
         self._known = [entry for entry in self._known if entry[0]() is not None]
         found = []
-        for module in filter(None, (each() for each in _made)):
-            if ids.isdisjoint(map(id, module.parameters())):
+        for module in (each() for each in _made):
+            if module is None or ids.isdisjoint(map(id, module.parameters())):
                 continue
             replica = next((replica for known, replica in self._known if known() is module), None)
             if replica is None:
