@@ -128,8 +128,21 @@ bool same_hashes(const std::vector<StatsRow>& one, const std::vector<StatsRow>& 
 
 bool can_be_hashed(const ReplicaRank& rank) {
   const SnapshotDoc& doc = rank.replayer->doc();
-  return doc.basis == "every_output" && doc.hash_kind == HashKind::contents && !rank.verified->elsewhere &&
-         rank.verified->differences.empty();
+  return doc.basis == "every_output" && doc.hash_kind == HashKind::contents && !rank.verified->elsewhere;
+}
+
+/// The ranks computed on the same kind of machine, set up alike: what this one here is does not matter, as it
+/// must give what one of them gave.
+bool computed_alike(const SnapshotDoc& one, const SnapshotDoc& other) {
+  const auto of = [](const SnapshotDoc& doc) {
+    auto entries = doc.environment;
+    std::erase_if(entries, [](const auto& entry) {
+      return entry.first.starts_with(kProcessGroupKey) || entry.first == kReplicasKey ||
+             entry.first == kReplicasButKey;
+    });
+    return entries;
+  };
+  return of(one) == of(other);
 }
 
 }  // namespace
@@ -184,7 +197,9 @@ std::optional<AloneInfo> why_alone(const std::vector<ReplicaRank>& ranks, const 
   const OpOutcome& here = run.ops[static_cast<std::size_t>(op)];
   if (!here.ran || here.substituted) return std::nullopt;
   for (const ReplicaRank& other : ranks) {
-    if (other.part->rank == first->rank || other.part->local || !can_be_hashed(other)) continue;
+    if (other.part->rank == first->rank || other.part->local || !can_be_hashed(other) ||
+        !computed_alike(doc, other.replayer->doc()))
+      continue;
     const std::int32_t elsewhere = other.verified->first_mismatch;
     if ((elsewhere != kNone && elsewhere <= op) || !same_ops_until(doc, other.replayer->doc(), op)) continue;
     if (!same_hashes(here.written, recorded(other.replayer->doc(), op))) continue;

@@ -185,7 +185,7 @@ def two_optimizers(net):
 
 def local(net):
     """Local SGD without DistributedDataParallel."""
-    return trained(net, wrap=lambda net: net, after=lambda number: average(net) if number % 3 == 2 else None)
+    return trained(net, wrap=lambda net: net, after=lambda number: average(net) if number % 3 == 0 else None)
 
 
 def local_no_sync(net):
