@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "probe/trace/collectives.h"
 #include "probe/trace/origins.h"
 #include "replay/share/scramble.h"
 
