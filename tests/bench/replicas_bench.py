@@ -4,8 +4,8 @@
 usage: replicas_bench.py [gpt2|tiny ...]   (default: both)
 
 Two ranks over gloo train weights of GPT-2's shapes (124 million, 498 MB each; of its operations only products, on 64 rows, so that a step is
-as short as one with such weights can be), or a net of 5000 weights. "replicas_MODEL" is the share of a block of steps, of as many as all
-weights need for their turn, that rank 0 spent in it: it compares as well, the other only hashes. Processor time of that thread is
+as short as one with such weights can be), or a net of 5000 weights. "replicas_MODEL" is the share of a block of steps that rank 0 spent in it:
+it compares as well, the other only hashes. The blocks of gpt2 are one turn of all weights together, each block of tiny is one. Processor time of that thread is
 compared with the processor time of the block of its process, so that other work on the machine does not count.
 """
 import os
@@ -20,7 +20,7 @@ import time
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 GOAL, EVERY = 0.005, 50
-BLOCKS = {"gpt2": 3, "tiny": 40}
+BLOCKS = {"gpt2": (5, EVERY // 5), "tiny": (40, EVERY)}  # so many, of so many steps
 
 
 def worker(model, run_dir):
@@ -56,9 +56,10 @@ def worker(model, run_dir):
             net(torch.randint(0, words, (64,))).square().mean().backward()
             optimizer.step()
     steps(3)
-    for _ in range(BLOCKS[model]):
+    blocks, length = BLOCKS[model]
+    for _ in range(blocks):
         inside[0], begin, wall = 0.0, time.process_time(), time.perf_counter()
-        steps(EVERY)
+        steps(length)
         if dist.get_rank() == 0:
             print(inside[0], time.process_time() - begin, time.perf_counter() - wall, flush=True)
     dist.barrier()
@@ -83,8 +84,8 @@ def measure(model, scratch):
     if running[1].wait() or running[0].returncode or not rows:
         raise SystemExit("replicas_bench: a rank did not come to its end; its own lines above say why")
     report(f"replicas_{model}", [inside / whole for inside, whole, _ in rows], GOAL)
-    print(f"replicas_bench: {model}: {statistics.median(wall for _, _, wall in rows) / EVERY * 1e3:.3f} ms a step of two ranks, "
-          f"{statistics.median(inside for inside, _, _ in rows) / EVERY * 1e6:.1f} us of it compare", file=sys.stderr)
+    print(f"replicas_bench: {model}: {statistics.median(wall for _, _, wall in rows) / BLOCKS[model][1] * 1e3:.3f} ms a step of two ranks, "
+          f"{statistics.median(inside for inside, _, _ in rows) / BLOCKS[model][1] * 1e6:.1f} us of it compare", file=sys.stderr)
 
 
 def main():

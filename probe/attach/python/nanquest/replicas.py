@@ -26,6 +26,7 @@ from .naming import is_plain, living_modules
 from .odd import Found, headline
 from .sharded import own_part
 
+AFRESH = 8           # each weight has had its turn so often, and the model is asked again which it has
 WITNESS = 4096       # bytes of a gradient that is asked whether it is the same
 _HEADER = struct.Struct("<8sqqq")  # fingerprint of the layout, update, turn, hash of gradients
 # What DistributedDataParallel may be told to do with gradients, and makes them alike all the same.
@@ -89,13 +90,14 @@ class _Replica:
             return
         if self._open:
             self._compare()
-        turn = self._updates % self._turns
+        turn, afresh = self._updates % self._turns, self._updates % (AFRESH * self._turns) == 0
         self._updates += 1
-        if self._program.attached.paused or (turn and self.layout is None):
+        if self._program.attached.paused or not (afresh or self.layout):
             return
-        if turn == 0:
+        if afresh:
             self.layout = Layout(module, self._turns)
             self._program.replicas.tell_files()
+        if turn == 0:
             self._turn = -1
         if not self.layout.turns:
             return
