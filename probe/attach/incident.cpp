@@ -48,6 +48,7 @@ Status AttachSession::write_round(record::Step& step, const RoundFacts& facts, G
   tables.finish(named);
   add_process_groups(doc);
   doc.environment.insert(notes_.begin(), notes_.end());
+  add_replicas(doc, replicas_.first, replicas_.second);
   add_region_graphs(tables.recording);
   if (doc.culprit.op != kNone) told = {one_line(describe_culprit(doc)), arrived_by(doc), "", ""};
   if (elects && election_.needed()) {

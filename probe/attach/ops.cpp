@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "probe/attach/options.h"
+#include "probe/attach/replicas.h"
 #include "probe/attach/session.h"
 #include "probe/observe/module_scope.h"
 #include "probe/observe/step_scope.h"
@@ -185,6 +186,14 @@ void keep_wide(bool keep) {
   if (session()) session()->keep_wide(keep);
 }
 
+void note_replicas(const std::string& ranks, const std::string& others) {
+  if (session()) session()->note_replicas(ranks, others);
+}
+void replicas_differ(std::int64_t step, const std::vector<std::int64_t>& ranks, const std::string& tensor,
+                     const std::string& text) {
+  if (session()) session()->replicas_differ({step, {ranks.begin(), ranks.end()}, tensor, text});
+}
+
 std::string stop(const std::string& outcome) {
   if (!session()) return "";
   const Status ended = session()->finish(outcome);
@@ -233,6 +242,9 @@ TORCH_LIBRARY(nanquest, m) {
   m.def("spoiled_weight() -> str", &spoiled_weight);
   m.def("widen(Tensor[] tensors, bool try_only) -> str", &widen);
   m.def("keep_wide(bool keep) -> ()", &keep_wide);
+  m.def("hashes_of_parts(Tensor[] tensors, int[] begins, int[] bytes) -> int[]", &hashes_of_parts);
+  m.def("note_replicas(str ranks, str others) -> ()", &note_replicas);
+  m.def("replicas_differ(int step, int[] ranks, str tensor, str text) -> ()", &replicas_differ);
   m.def("record_step() -> bool", &record_step);
   m.def("pause(bool begins) -> ()", &pause);
   m.def("note(str key, str value) -> ()", &note);

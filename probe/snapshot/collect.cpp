@@ -263,6 +263,7 @@ class Collecting {
       const Manifest& other = at->second;
       joined.incidents.insert(joined.incidents.end(), other.incidents.begin(), other.incidents.end());
       joined.forecasts.insert(joined.forecasts.end(), other.forecasts.begin(), other.forecasts.end());
+      joined.replicas.insert(joined.replicas.end(), other.replicas.begin(), other.replicas.end());
       joined.removed.insert(joined.removed.end(), other.removed.begin(), other.removed.end());
     }
     const auto place = [](const auto& i) { return std::tie(i.step, i.rank, i.file); };

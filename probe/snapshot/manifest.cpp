@@ -30,11 +30,14 @@ json to_json(const Manifest& m) {
   for (const ManifestForecast& f : m.forecasts)
     forecasts.push_back({{"step", f.step}, {"rank", f.rank}, {"text", f.text}, {"place", f.place}, {"bits", f.bits},
                          {"steps", f.steps}, {"earliest", f.earliest}, {"latest", f.latest}});
+  json replicas = json::array();
+  for (const ManifestReplicas& r : m.replicas)
+    replicas.push_back({{"step", r.step}, {"ranks", r.ranks}, {"tensor", r.tensor}, {"text", r.text}});
   return {{"format", kFormat},      {"format_version", kVersion}, {"created", m.created},
           {"nanquest", m.nanquest}, {"command", m.command},       {"config", m.config},
           {"rank", m.rank},         {"world_size", m.world_size}, {"status", m.status},
           {"outcome", m.outcome},   {"incidents", incidents}, {"forecasts", forecasts},
-          {"removed", removed}};
+          {"replicas", replicas},   {"removed", removed}};
 }
 
 Manifest from_json(const json& j) {
@@ -54,6 +57,9 @@ Manifest from_json(const json& j) {
                            i.value("carried_on", std::int64_t{0}), i.value("muted", false)});
   for (const json& r : j.value("removed", json::array()))
     m.removed.push_back({r.value("file", ""), r.value("bytes", std::uint64_t{0}), r.value("why", "")});
+  for (const json& r : j.value("replicas", json::array()))
+    m.replicas.push_back({r.at("step").get<std::int64_t>(), r.value("ranks", std::vector<std::int32_t>{}),
+                          r.value("tensor", ""), r.value("text", "")});
   for (const json& f : j.value("forecasts", json::array()))
     m.forecasts.push_back({f.at("step").get<std::int64_t>(), f.value("rank", 0), f.value("text", ""), f.value("place", ""),
                            f.value("bits", 0.0), f.value("steps", 0.0), f.value("earliest", 0.0), f.value("latest", -1.0)});

@@ -42,6 +42,14 @@ struct ManifestForecast {
   double steps = 0, earliest = 0, latest = 0;  ///< until it is used up; latest below 0: perhaps never
 };
 
+/// Weights that the ranks should hold alike and do not.
+struct ManifestReplicas {
+  std::int64_t step = 0;
+  std::vector<std::int32_t> ranks;  ///< whose weights are not those of the others; all, if that can't be told
+  std::string tensor;               ///< the first that was seen to differ
+  std::string text;                 ///< one line for people
+};
+
 struct Manifest {
   std::string created;   ///< UTC, "2025-01-02T03:04:05Z"
   std::string nanquest;  ///< version of the program
@@ -52,6 +60,7 @@ struct Manifest {
   std::string outcome;             ///< one line for people: how it ended
   std::vector<ManifestIncident> incidents;
   std::vector<ManifestForecast> forecasts;
+  std::vector<ManifestReplicas> replicas;
   std::vector<ManifestRemoval> removed;  ///< in the order in which they went
   std::string format_version;  ///< filled by read_manifest
 };

@@ -21,6 +21,12 @@ void add_process_groups(SnapshotDoc& doc) {
   }
 }
 
+void add_replicas(SnapshotDoc& doc, const std::string& ranks, const std::string& others) {
+  if (ranks.empty()) return;
+  doc.environment[kReplicasKey] = ranks;
+  if (!others.empty()) doc.environment[kReplicasButKey] = others;
+}
+
 RankRow row_of(const SnapshotDoc& doc, bool loss_bad) {
   RankRow row;
   if (!doc.culprit.value.empty()) {

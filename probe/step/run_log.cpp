@@ -96,6 +96,12 @@ Status RunLog::forecast(ManifestForecast told) {
   return write(Durable::soon);
 }
 
+Status RunLog::replicas_differ(ManifestReplicas told) {
+  if (manifest_.replicas.size() >= kMostListed) return {};
+  manifest_.replicas.push_back(std::move(told));
+  return write(Durable::soon);
+}
+
 Status RunLog::end(const std::string& status, const std::string& outcome) {
   manifest_.status = status;
   manifest_.outcome = outcome;

@@ -34,6 +34,8 @@ class RunLog {
   void carried_on(std::int64_t steps);
   /// Notes that something is about to leave its range; `told.rank` is filled here.
   Status forecast(ManifestForecast told);
+  /// Notes that weights which the ranks should hold alike are not.
+  Status replicas_differ(ManifestReplicas told);
   /// The end: `status` is "finished" or another word of Manifest::status.
   Status end(const std::string& status, const std::string& outcome);
 

@@ -25,6 +25,10 @@ inline constexpr std::string_view kReduceOpText = "c10d::ReduceOp ",
 /// Key of SnapshotDoc::environment, before the group's name; its value is the global ranks, "0 2".
 inline constexpr std::string_view kProcessGroupKey = "process_group.";
 
+/// Keys of SnapshotDoc::environment: the global ranks that should hold the weights alike, "0 1 2", as
+/// DistributedDataParallel makes them; and the names of those weights that it leaves alone, one a line.
+inline constexpr const char *kReplicasKey = "replicas", *kReplicasButKey = "replicas.but";
+
 /// An operator that waits for a collective: its argument must not be looked at before.
 bool awaits_collective(std::string_view op);
 

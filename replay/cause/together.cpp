@@ -15,6 +15,7 @@
 #include "replay/blame/neutral.h"
 #include "replay/cause/diagnose.h"
 #include "replay/cause/ranks.h"
+#include "replay/cause/replicas.h"
 #include "replay/trace/together.h"
 
 namespace nanquest {
@@ -340,6 +341,10 @@ RanksVerdict judge_together(const std::vector<OpenRank>& open,
   for (const CollectiveRun& run : recorded.collectives) v.collectives.push_back(collective_info(run, ranks));
   v.shown = shown_at_end(ranks, recorded);
   const RankPart* first = first_part(parts);
+  std::vector<ReplicaRank> replicas;
+  for (const Examined& rank : ranks) replicas.push_back({&rank.open->replayer, &rank.part, &rank.verified});
+  v.replicas = compare_replicas(replicas);
+  v.alone = why_alone(replicas, first, v.replicas);
   if (!first) {
     find_where_it_came_from(ranks, v);
     return v;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "probe/trace/collectives.h"
 #include "probe/trace/origins.h"
 #include "replay/share/scramble.h"
 
@@ -256,6 +257,9 @@ void Redactor::clear_words() {
     doc_.created_utc.clear();
     keep(doc_.environment, [](const auto& entry) { return needed_to_replay(entry.first); });
   }
+  // They are no longer alike, or no longer called so.
+  if (asked(Private::weights) || asked(Private::names))
+    for (const char* key : {kReplicasKey, kReplicasButKey}) doc_.environment.erase(key);
 }
 
 std::vector<std::string> Redactor::gone() const {

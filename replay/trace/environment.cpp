@@ -31,6 +31,7 @@ int recorded_number(const SnapshotDoc& doc, const std::string& key, int otherwis
 bool beside_the_point(const std::string& key, bool cpu_alone) {
   if (key.starts_with("autocast_")) return true;  // casts are ops of the trace; replay runs without autocast
   if (key.starts_with(kProcessGroupKey) || is_placement_key(key)) return true;  // who did what with whom
+  if (key == kReplicasKey || key == kReplicasButKey) return true;
   return cpu_alone && (key.ends_with("_cudnn") || key.ends_with("_cublas"));
 }
 

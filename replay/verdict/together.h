@@ -76,6 +76,31 @@ struct RanksProof {
   std::string why_not;  ///< why it was not tried
 };
 
+/// Weights that the ranks should hold alike when the step begins, as the files say, and whether they do.
+struct ReplicasInfo {
+  std::vector<std::int32_t> ranks;           ///< that were compared
+  std::int64_t compared = 0, different = 0;  ///< weights
+  std::string tensor;                        ///< the first that differs, in the order of the model
+  std::int64_t element = -1;  ///< of it, the first on which the first rank that differs is not as the most
+  std::vector<std::int32_t> odd;  ///< ranks whose values of it are not those of the others; all, if not known
+  bool known = false;             ///< more than half of the ranks hold the same
+};
+
+/// Why a rank is bad that no other is.
+enum class Alone : std::uint8_t {
+  desynchronised,  ///< it began the step with other weights than all others
+  hardware,        ///< of the same inputs another rank, and the replay, made something else
+};
+std::string_view word(Alone alone);
+
+struct AloneInfo {
+  Alone why = Alone::desynchronised;
+  std::int32_t rank = 0;
+  std::int64_t index = -1;  ///< `hardware`: row of the operation that came out otherwise
+  std::string op, module;
+  std::int32_t witness = -1;  ///< … and the rank that made of the same inputs what the replay makes of them
+};
+
 struct RankFile {
   std::int32_t rank = 0;
   std::string file;
@@ -98,8 +123,12 @@ struct RanksVerdict {
   std::vector<RankHop> path;
   std::vector<RankShown> shown;
   RanksProof proof;
+  std::optional<ReplicasInfo> replicas;  ///< nothing where the files don't say that weights are alike
+  std::optional<AloneInfo> alone;        ///< nothing where it is not known
 
   bool any_differs() const;
+  /// Weights that should be alike are not.
+  bool replicas_differ() const { return replicas && replicas->different > 0; }
 };
 
 /// The file's content, indented, ends with a newline.

@@ -58,6 +58,27 @@ TogetherJson told_first(const RanksVerdict& v) {
           {"value", word(v.value)}};
 }
 
+TogetherJson told_replicas(const RanksVerdict& v) {
+  if (!v.replicas) return nullptr;
+  const ReplicasInfo& r = *v.replicas;
+  TogetherJson j = {{"ranks", r.ranks}, {"compared", r.compared}, {"different", r.different}};
+  if (r.different > 0)
+    j["first"] = {{"tensor", r.tensor}, {"element", r.element}, {"odd", r.odd}, {"known", r.known}};
+  return j;
+}
+
+TogetherJson told_alone(const RanksVerdict& v) {
+  if (!v.alone) return nullptr;
+  TogetherJson j = {{"why", word(v.alone->why)}, {"rank", v.alone->rank}};
+  if (v.alone->why == Alone::hardware) {
+    j["op"] = v.alone->op;
+    j["module"] = v.alone->module;
+    j["index"] = v.alone->index;
+    j["witness"] = v.alone->witness;
+  }
+  return j;
+}
+
 }  // namespace
 
 std::string to_json(const RanksVerdict& v) {
@@ -93,6 +114,8 @@ std::string to_json(const RanksVerdict& v) {
       {"path", path},
       {"shown", shown},
       {"proof", proof},
+      {"replicas", told_replicas(v)},
+      {"alone", told_alone(v)},
       {"collectives", collectives}};
   return j.dump(2, ' ', false, TogetherJson::error_handler_t::replace) + "\n";
 }

@@ -67,6 +67,29 @@ std::string told_proof(const RanksVerdict& v) {
                    : "that does not heal all of " + named_ranks(ranks));
 }
 
+std::string told_replicas(const ReplicasInfo& r) {
+  const std::string weights = std::to_string(r.compared) + (r.compared == 1 ? " weight" : " weights");
+  if (r.different == 0) return weights + " as on the other ranks, bit for bit: " + named_ranks(r.ranks);
+  std::vector<std::int32_t> others;
+  for (const std::int32_t rank : r.ranks)
+    if (std::find(r.odd.begin(), r.odd.end(), rank) == r.odd.end()) others.push_back(rank);
+  const std::string which =
+      r.known ? r.tensor + " of " + named_ranks(r.odd) + " is not that of " + named_ranks(others)
+              : r.tensor + " is not the same on " + named_ranks(r.ranks) +
+                    ", and no more than half of them agree";
+  return which + " when the step begins: element " + std::to_string(r.element) + " is the first; " +
+         std::to_string(r.different) + " of " + weights + (r.different == 1 ? " differs" : " differ");
+}
+
+std::string told_alone(const AloneInfo& a) {
+  const std::string rank = "rank " + std::to_string(a.rank);
+  if (a.why == Alone::desynchronised) return rank + " alone began the step with other weights";
+  return rank + ": " + a.op + (a.module.empty() ? "" : " in " + a.module) + ", op " +
+         std::to_string(a.index) +
+         ", gave something else than its inputs give: replayed it gives bit for bit what rank " +
+         std::to_string(a.witness) + " made there of the same inputs";
+}
+
 /// "5 follow from what the ranks gave, bit for bit; 1 within what the order of a sum may change".
 std::string told_counts(const RanksVerdict& v) {
   std::map<Follows, int> counts;
@@ -113,6 +136,10 @@ std::string_view word(RanksFinding finding) {
   return "unknown";
 }
 
+std::string_view word(Alone alone) {
+  return alone == Alone::hardware ? "hardware" : "desynchronised";
+}
+
 bool RanksVerdict::any_differs() const {
   return std::any_of(collectives.begin(), collectives.end(),
                      [](const CollectiveInfo& c) { return c.follows == Follows::differs; });
@@ -127,7 +154,7 @@ std::string to_text(const RanksVerdict& v) {
     case RanksFinding::none:
       text +=
           told_line("nothing", "no rank's loss or gradients are bad, and no collective is not as recorded");
-      if (v.any_differs()) text.erase(text.rfind("nothing"));
+      if (v.any_differs() || v.replicas_differ()) text.erase(text.rfind("nothing"));
       break;
     case RanksFinding::rank:
       text += told_line("FIRST", told_culprit(v));
@@ -142,6 +169,8 @@ std::string to_text(const RanksVerdict& v) {
       text += told_line("UNKNOWN", "it came from " + v.came_from);
       break;
   }
+  if (v.alone)
+    text += told_line(v.alone->why == Alone::hardware ? "HARDWARE" : "DESYNCHRONISED", told_alone(*v.alone));
   for (const RankHop& hop : v.path)
     text +=
         told_line("path", named_ranks(hop.from) + " to " + named_ranks(hop.to) + " by " +
@@ -157,6 +186,8 @@ std::string to_text(const RanksVerdict& v) {
                                        told_value(at.recorded) + ", computed " + told_value(at.computed) +
                                        " (" + std::to_string(at.different) + " of " +
                                        std::to_string(at.elements) + " differ)");
+  if (v.replicas)
+    text += told_line(v.replicas_differ() ? "REPLICAS" : "replicas", told_replicas(*v.replicas));
   text += told_line("collectives", told_counts(v));
   std::map<std::string, int> reasons;
   for (const CollectiveInfo& c : v.collectives)

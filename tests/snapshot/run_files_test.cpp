@@ -139,6 +139,7 @@ TEST(Manifest, RoundTrip) {
   m.outcome = "2 incidents, survived";
   m.incidents = {{131, 1, "incidents/step-00000131.r1.h5", "non_finite", "aten::mm made 17 +Inf"},
                  {140, 1, "", "spike", ""}};
+  m.replicas = {{400, {2, 3}, "head.weight", "step 400: replicas differ"}};
   ASSERT_TRUE(write_manifest(dir.string(), m));
   Result<Manifest> got = read_manifest(dir.string());
   ASSERT_TRUE(got) << got.error().text();
@@ -157,6 +158,11 @@ TEST(Manifest, RoundTrip) {
   EXPECT_EQ(got->incidents[0].file, m.incidents[0].file);
   EXPECT_EQ(got->incidents[0].gate, "non_finite");
   EXPECT_EQ(got->incidents[0].summary, m.incidents[0].summary);
+  ASSERT_EQ(got->replicas.size(), 1u);
+  EXPECT_EQ(got->replicas[0].step, 400);
+  EXPECT_EQ(got->replicas[0].ranks, (std::vector<std::int32_t>{2, 3}));
+  EXPECT_EQ(got->replicas[0].tensor, "head.weight");
+  EXPECT_EQ(got->replicas[0].text, m.replicas[0].text);
   EXPECT_EQ(got->created.size(), 20u);
 }
 

@@ -22,7 +22,7 @@ def attach(run_dir: str = Settings.run_dir, level: str = Settings.level, *, watc
            watch_first: int = Settings.watch_first, watch_after: int = Settings.watch_after,
            keep_steps: int = Settings.keep_steps, keep_percent: int = Settings.keep_percent,
            keep_memory_percent: int = Settings.keep_memory_percent, max_incidents: int = Settings.max_incidents,
-           few_files_from: int = Settings.few_files_from, tape: int = Settings.tape, tape_folder: str = Settings.tape_folder,
+           few_files_from: int = Settings.few_files_from, compare_replicas: int = Settings.compare_replicas, tape: int = Settings.tape, tape_folder: str = Settings.tape_folder,
            on_incident: str = Settings.on_incident, on_forecast: str = Settings.on_forecast,
            lr_backoff: float = Settings.lr_backoff,
            skip_limit: int = Settings.skip_limit, record_steps=Settings.record_steps, quarantine: str = Settings.quarantine,
@@ -45,6 +45,8 @@ def attach(run_dir: str = Settings.run_dir, level: str = Settings.level, *, watc
                  the program with exit code 4 before it happens), "off": do not look.
     few_files_from  of so many processes and more only those write a whole file of an incident whose file matters: the one that
                  was first, its neighbours and one far away; the others leave a row. 0: all, however many.
+    compare_replicas  under DistributedDataParallel, on processors: each weight is compared between the ranks once in so many updates,
+                 by its hash. The first that differs is said, and whose it is. 0: never.
     tape         so many steps at least, up to twice as many, stay in an unbroken record that takes up to keep_memory_percent of
                  the free memory; an incident's file holds it, for nanquest-replay rewind. 0: none.
     tape_folder  a directory: the tape's large values are files there instead of memory, up to keep_memory_percent of what is
@@ -69,7 +71,8 @@ def attach(run_dir: str = Settings.run_dir, level: str = Settings.level, *, watc
     from . import process
     return process.attach(Settings(run_dir=run_dir, level=level, watch_every=watch_every, watch_first=watch_first,
                                    watch_after=watch_after, keep_steps=keep_steps, keep_percent=keep_percent,
-                                   keep_memory_percent=keep_memory_percent, max_incidents=max_incidents, few_files_from=few_files_from, tape=tape,
+                                   keep_memory_percent=keep_memory_percent, max_incidents=max_incidents, few_files_from=few_files_from,
+                                   compare_replicas=compare_replicas, tape=tape,
                                    tape_folder=tape_folder,
                                    on_incident=on_incident, on_forecast=on_forecast,
                                    lr_backoff=lr_backoff, skip_limit=skip_limit,

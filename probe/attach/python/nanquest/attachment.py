@@ -39,6 +39,7 @@ class Attachment:
         self.said = 0            # incidents told on stderr
         self.skipped = 0         # batches
         self.fell_back = None    # the step after which the run went on in fp32
+        self.apart = None        # the step in which replicas were first seen to differ
         self.rehearsal = None    # rehearsing.Role, where the process is one's
         self.loggers = Loggers(self)
         self._said_once = set()
@@ -94,7 +95,8 @@ class Attachment:
 
     def seen(self) -> dict:
         return {"run_dir": self.run_dir, "steps": self.ops.steps_made(), "incidents": self.ops.incidents(),
-                "carried_on": self.ops.carried_on(), "muted": self.ops.muted(), "skipped": self.skipped, "fell_back": self.fell_back}
+                "carried_on": self.ops.carried_on(), "muted": self.ops.muted(), "skipped": self.skipped, "fell_back": self.fell_back,
+                "apart": self.apart}
 
     def step_made(self) -> None:
         """Whoever is killed has no last word, so something is said in between."""
@@ -174,6 +176,16 @@ class Attachment:
         file = told["file"]
         say(told["summary"] + self._as_the_trainer_counts(told) + end + (f"; see it with: nanquest-replay {shorter(file)}" if file else ""))
 
+    def replicas_differ(self, step: int, ranks: list, name: str, line: str) -> None:
+        """Weights that the ranks should hold alike are not (replicas.py)."""
+        line = f"step {step}: {line}"
+        self.ops.replicas_differ(step, ranks, name, line)
+        if self.apart is None:
+            self.apart = step
+            listening.tell(listening.Incident(step, line, self.run_dir, ""))
+        self.note()
+        say(line)
+
     def _as_the_trainer_counts(self, told: dict) -> str:
         """" (the Trainer's step 17)" of an incident in the step that runs, where that differs from ours: it has resumed."""
         step = self._step_of(told)
@@ -201,5 +213,5 @@ class Attachment:
         # In a step that is on record an incident tells more, and what follows one is its wake.
         if look_back and not seen["incidents"] and not seen["carried_on"] and (held := hands.when_it_raised()):
             say(f"{reports.raised().rstrip(':')} ended the program outside of its steps (on no record); {held}")
-        if not heard and (seen["incidents"] or seen["muted"]):
+        if not heard and (seen["incidents"] or seen["muted"] or seen["apart"] is not None):
             say(reports.outcome([{**seen, "ended": True}]))

@@ -109,6 +109,9 @@ def _parser() -> argparse.ArgumentParser:
         sub.add_argument("--few-files-from", type=_whole, default=Settings.few_files_from, metavar="N",
                          help="of so many processes and more only those write a whole file of an incident whose file matters: the one that "
                               "was first, its neighbours and one far away; the others a row (default: %(default)s; 0: all, however many)")
+        sub.add_argument("--compare-replicas", type=_whole, default=Settings.compare_replicas, metavar="N",
+                         help="under DistributedDataParallel, on processors: each weight is compared between the ranks once in so many updates, "
+                              "by its hash; the first that differs is said, and whose it is (default: %(default)s; 0: never)")
         sub.add_argument("--record-steps", type=_steps, default=Settings.record_steps, metavar="N,M,...",
                          help="write these steps to RUN_DIR/recordings, good or bad; steps count from 0")
         sub.add_argument("--on-incident", choices=ACTIONS, default=Settings.on_incident,

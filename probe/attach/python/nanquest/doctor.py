@@ -111,7 +111,8 @@ def _devices(facts: dict) -> Finding:
     if not found:
         return Finding("devices", OK, f"CPU, {facts.get('threads', '?')} threads of torch")
     if all(kind == "cuda" for kind, _ in found):
-        return Finding("devices", OK, f"CPU, {names}", "docs/devices.md says what was proved on a GPU, and what it costs")
+        return Finding("devices", OK, f"CPU, {names}", "docs/devices.md says what was proved on a GPU, and what it costs; weights there are not "
+                       "compared between replicas")
     return Finding("devices", WARNING, f"CPU, {names}", "models on a device are observed, but nanquest's tests never ran on this "
                    "kind: look at docs/devices.md for what was proved where")
 

@@ -16,7 +16,8 @@ import torch
 from torch.compiler import is_compiling
 from torch.optim import optimizer as optimizers
 
-from . import compiled, drawing, fallback, graphs, observed, passes, pipelines, preparing, rehearsing, restoring, widening, zero
+from . import (compiled, drawing, fallback, graphs, observed, passes, pipelines, preparing, rehearsing, replicas, restoring, widening,
+               zero)
 from .naming import is_plain, unwrap
 from .observed import elsewhere, guarded, in_backward
 from .patches import Patches
@@ -234,6 +235,8 @@ def install(attachment) -> None:
     compiled.install(attachment)
     passes.install(_patches)
     preparing.install(_patches)
+    if attachment.settings.compare_replicas:
+        replicas.install(_patches)
     _handles.extend(graphs.install(_patches))
     _handles.extend([pipelines.install(_patches), zero.install(_patches)])
     if attachment.quarantine is not None:

@@ -152,6 +152,11 @@ class ParameterNumbers:
             return None
         return entry[2:]
 
+    def names_but(self, parameters) -> list:
+        """Of all that are held somewhere, but for these (ids)."""
+        return [name for ident, (holder, key, _, name) in self._known.items()
+                if ident not in parameters and id(self._held(holder(), key)) == ident]
+
     @staticmethod
     def _held(holder, key):
         if isinstance(holder, torch.nn.Module):

@@ -13,6 +13,7 @@ from torch.compiler import is_compiling
 
 from .naming import ArgumentNames, ModulePaths, ParameterNumbers, Witnesses, held_by, is_plain, models_with, unwrap
 from .policy import Policy
+from .replicas import Replicas
 from .scaling import Scaling
 from .sharded import gathers, own_part, part_in_words
 from .updates import Updates
@@ -41,6 +42,7 @@ class Program:
         self.written = Written(self)
         self.scaling = Scaling()
         self.updates = Updates(self)
+        self.replicas = Replicas(self)
         self.trains = Witnesses().trains
         # Level guard records no ops, so nobody asks in which module they ran or what the batch was. A profiler does.
         self.tells_modules = attached.settings.level != "guard" or "NVTX_INJECTION64_PATH" in os.environ

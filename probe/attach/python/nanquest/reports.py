@@ -3,7 +3,7 @@
 Each Python process that the probe was loaded into leaves a file named by its number in a folder that lasts as long as the
 launcher: empty from its start, then a JSON object with "torch" (imported: its version), "off" (said why on stderr), and, once
 it trains, "run_dir", "steps", "incidents", "carried_on" (steps of damage that was there), "skipped" (batches), "fell_back" (the
-step after which it went on in fp32, or null), "ended", and "stopped" where the probe ended it. Nothing here fails a program.
+step after which it went on in fp32, or null), "apart" (the step in which replicas were seen to differ, or null), "ended", and "stopped" where the probe ended it. Nothing here fails a program.
 """
 
 from __future__ import annotations
@@ -93,6 +93,8 @@ def outcome(processes: list) -> str:
     incidents, more = (sum(process[key] for process in processes) for key in ("incidents", "carried_on"))
     muted = sum(process.get("muted", 0) for process in processes)
     quiet = f"; {muted} muted (nanquest mute --list)" if muted else ""
+    apart = [process["apart"] for process in processes if process.get("apart") is not None]
+    quiet += f"; replicas differ since step {min(apart)}" if apart else ""
     if not incidents:
         return f"no incident in {_extent(processes)}{quiet}"
     carried = f" ({more} more only carried on what was there)" if more else ""

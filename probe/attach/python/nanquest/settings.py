@@ -17,7 +17,7 @@ FROZEN_WEIGHTS = ("reference", "embed")
 ACTIONS = ("continue", "skip", "fallback_fp32", "stop")
 WITHHOLDS = ("skip", "fallback_fp32")  # of these, those that keep the optimizer from writing
 COUNTS = ("watch_every", "watch_first", "watch_after", "keep_steps", "keep_percent", "keep_memory_percent",
-          "max_incidents", "few_files_from", "tape")
+          "max_incidents", "few_files_from", "tape", "compare_replicas")
 EXIT_ON_INCIDENT = 4                # of a program that --on-incident, --on-forecast or --skip-limit ends
 TAPE = 64                           # steps of a tape that is asked for without a number
 OFF = "NANQUEST"                    # "off": nothing of nanquest does anything, however it is attached
@@ -63,6 +63,7 @@ class Settings:
     max_incidents: int = 16
     few_files_from: int = 8
     tape: int = 0
+    compare_replicas: int = 50
     tape_folder: str = ""
     on_incident: str = "continue"
     on_forecast: str = "say"

@@ -65,6 +65,7 @@ class Updates:
         closure = args[1] if len(args) > 1 else kwargs.get("closure")
         follow = callable(closure)
         parameters, weights = self._written.of(optimizer)
+        self._program.replicas.before_update(weights)
         policy = self._program.policy
         if policy.withholds and isinstance(optimizer, torch.optim.LBFGS):
             self._before = _Before(optimizer)

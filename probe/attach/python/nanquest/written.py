@@ -16,6 +16,7 @@ class _Weights:
     def __init__(self, optimizer, parameters, ids, numbers, names):
         self.optimizer = weakref.ref(optimizer)
         self.ids, self.names = ids, names
+        self.replicas = None  # replicas.Replicas' own: modules whose weights these are
         self.state = None    # what the optimizer's state looked like when it was named
         self._seen = [number >= 0 for number in numbers]
         self._all_seen = all(self._seen)
