@@ -2,7 +2,7 @@
 
 import unittest
 
-from attached import PROGRAMS, PackagesTest, importable, main
+from attached import NIGHT, PROGRAMS, PackagesTest, importable, main, nightly
 
 LLAVA = PROGRAMS / "fallback_llava.py"
 PROGRAM = PROGRAMS / "fallback_huggingface.py"
@@ -28,12 +28,13 @@ class HuggingFaceTest(PackagesTest):
         self.assertLess(found["after"], 0.5 * found["before"])
 
     def test_the_trainer(self):
-        for how in ("amp", "pure", *(["lora"] if importable("peft") else [])):
+        for how in ("amp", *(("pure", *(["lora"] if importable("peft") else [])) if NIGHT else ())):
             with self.subTest(how):
                 plain = self.left(self.plain(PROGRAM, how, BAD, "plain.pt"), "plain.pt")
                 process = self.observed(PROGRAM, how, BAD, "fallen.pt", options=("--on-incident", "fallback_fp32"), run_dir=how)
                 self.check(how, self.left(process, "fallen.pt"), plain, process)
 
+    @nightly
     def test_its_callback(self):
         plain = self.left(self.plain(PROGRAM, "amp", BAD, "plain.pt"), "plain.pt")
         process = self.plain(PROGRAM, "amp", BAD, "fallen.pt", "callback", "fallback_fp32")
