@@ -49,7 +49,7 @@ class ExactTest(TogetherTest):
     def setUp(self):
         super().setUp()
         self.outputs, self.well = {}, collections.Counter()  # of (way, ranks, spec, rank): how many at level watch; at how many levels
-        self.collectives, self.together_well = collections.Counter(), 0  # by how what was recorded follows from what the ranks gave
+        self.collectives, self.together_well = collections.Counter(), 0  # by (how what was recorded follows from what ranks gave, op)
 
     def test_every_rank(self):
         for way, ranks, _ in CHOSEN:
@@ -69,10 +69,11 @@ class ExactTest(TogetherTest):
     def assert_that_formats_differ(self, ranks):
         """Programs do what their names say: of two with one optimizer, every weight of every rank ends elsewhere."""
         for weights in self.weights("plain", ranks):
+            self.assertTrue(weights)
             for kind in {spec.split("/")[0] for spec in SPECS if len(SPECS) == 4}:
                 ends = [{name.split()[2]: value for name, value in weights.items() if name.startswith(f"{kind}/{form} {STEPS - 1}")}
                         for form in ("fp32", "bf16")]
-                self.assertEqual(different(*ends), [*ends[0]])
+                self.assertEqual(different(*ends), [name for name, value in ends[0].items() if value.numel()])  # FSDP1 leaves a rank none of some
 
     def observed_ranks(self, way, ranks, level):
         step, basis = LEVELS[level]
@@ -99,8 +100,8 @@ class ExactTest(TogetherTest):
             with self.subTest(way, ranks=ranks, spec=spec, level=level):
                 verdict = self.replay("ranks", *recordings.glob(f"step-{number:08}.r*.h5"), "--no-files")
                 self.assertEqual((verdict["finding"], verdict["missing"]), ("none", []), verdict)
-                follows = collections.Counter(each["follows"] for each in verdict["collectives"])
-                self.assertEqual(follows["differs"], 0, verdict)
+                follows = collections.Counter((each["follows"], each["op"]) for each in verdict["collectives"])
+                self.assertNotIn("differs", {how for how, _ in follows}, verdict)
                 self.collectives += follows
                 self.together_well += 1
 
@@ -120,11 +121,13 @@ class ExactTest(TogetherTest):
                          f"{min(counts, default=0)} to {max(counts, default=0)} |")
         whole = sum(ranks for _, ranks, _ in CHOSEN) * len(SPECS)
         well = sum(good(way, ranks, spec) for way, ranks, _ in CHOSEN for spec in SPECS)
-        done = self.collectives["exact"] + self.collectives["within"]
+        done = {way: sum(n for (follows, _), n in self.collectives.items() if follows == way) for way in ("exact", "within", "unknown")}
+        unknown = ", ".join(sorted({f"`{op}`" for follows, op in self.collectives if follows == "unknown"}))
         said = f"The step of {well} of {whole} ranks came back bit for bit in a process without Python, at level watch (all " \
                f"{sum(self.outputs.values())} outputs compared) and at level trace; weights after each of {STEPS} steps were those without the " \
-               f"probe. Given the files of all ranks, {done} collectives were done again and came out as recorded, {self.collectives['exact']} " \
-               f"of them bit for bit" + (f"; {self.collectives['unknown']} can't be done again" if self.collectives["unknown"] else "") + "."
+               f"probe. With the files of all ranks, {done['exact']} collectives were done again and came out as recorded, bit for bit" \
+               + (f", {done['within']} within what the order of adding can change" if done["within"] else "") \
+               + (f"; as recorded stayed {done['unknown']} ({unknown})" if unknown else "") + "."
         return [said, "", *lines], well == whole and self.together_well == len(CHOSEN) * len(SPECS)
 
 
