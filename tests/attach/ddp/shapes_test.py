@@ -8,7 +8,7 @@ from together import TogetherTest
 
 from attached import NIGHT, main, nightly
 
-LEVELS = ("trace", "watch") if NIGHT else ("trace",)
+LEVELS = ("watch", "trace") if NIGHT else ("watch",)
 SPLIT = ("offload", "sequence", "context")
 # The pass of the bad micro-batch on rank 0 and on rank 1; blocks[-1] of rank 1 is in the last stage.
 PIPELINES = {"gpipe": ("micro-batch 3 of 4, stage 1 of 2", "micro-batch 3 of 4, stage 2 of 2"),
@@ -42,7 +42,8 @@ class ShapesTest(TogetherTest):
                 err, said = self.bad_step(way, fault, level)
                 own, other = said[rank], said.get(1 - rank)
                 self.assertEqual((own["cause"], own["culprit"]["op"], own["culprit"].get("pass")), (cause, culprit, stages[rank]), own)
-                self.assertRegex(err, rf"{culprit} in \S+ \(forward, {stages[rank]}\)")
+                if level == "watch":  # else nobody looked at the values while it ran
+                    self.assertRegex(err, rf"{culprit} in \S+ \(forward, {stages[rank]}\)")
                 if other is not None:
                     first = other["ranks"]["first"]
                     self.assertEqual((first["rank"], first["op"], first.get("pass")), (rank, culprit, stages[rank]), other["ranks"])
@@ -52,7 +53,7 @@ class ShapesTest(TogetherTest):
             self.assertEqual((said[1]["cause"], said[1]["culprit"].get("pass")), ("BAD_STATE", stages[1].partition(", ")[2]), said[1])
 
     def test_a_pipeline(self):
-        self.one_of_a_pipeline("1f1b", "trace")
+        self.one_of_a_pipeline("1f1b", "watch")
 
     @nightly
     def test_every_pipeline(self):
@@ -83,13 +84,13 @@ class ShapesTest(TogetherTest):
         own = said[1]
         self.assertEqual((own["cause"], own["culprit"]["tensor"]), ("BAD_STATE", "1.down.weight"), own)
         self.assertEqual(own["culprit"].get("part"), PARTS.get(way), own["culprit"])
-        if way in PARTS:
+        if way in PARTS and level == "watch":
             self.assertIn(f"parameter 1.down.weight ({PARTS[way]}) held 1 x nan", err)
         if 0 in said:
             self.assertEqual((said[0]["ranks"]["local"], said[0]["ranks"]["first"]["rank"]), (False, 1), said[0]["ranks"])
 
     def test_a_part_of_a_weight(self):
-        self.one_bad_weight("offload", "trace")
+        self.one_bad_weight("offload", "watch")
 
     @nightly
     def test_every_bad_weight(self):

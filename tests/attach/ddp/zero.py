@@ -65,6 +65,6 @@ for step in range(8):
         engine.backward(loss)
         engine.step()
 with deepspeed.zero.GatheredParameters([*model.parameters()], enabled=stage == 3):
-    torch.save({name: p.detach().clone() for name, p in model.named_parameters()}, f"{save_as}.{rank}")
+    torch.save({name: p.detach().float() for name, p in model.named_parameters()}, f"{save_as}.{rank}")
 engine.destroy()
 torch.distributed.destroy_process_group()
