@@ -62,27 +62,28 @@ std::tuple<at::Tensor, at::Tensor> all_gather_copy_in(at::TensorList inputs, con
   return {copy_in(inputs, buffer, count, rank), buffer};
 }
 
-bool lacks(const char* op) {
+bool lacks(const std::string& op) {
   return !c10::Dispatcher::singleton().findSchema({op, ""});
 }
 
 std::unique_ptr<torch::Library> defined() {
   auto library = std::make_unique<torch::Library>(torch::Library::FRAGMENT, "fsdp", std::nullopt, __FILE__,
                                                   static_cast<std::uint32_t>(__LINE__));
-  if (lacks("fsdp::all_gather_copy_in"))
-    library->def(
-        "all_gather_copy_in(Tensor[] all_gather_inputs, Tensor all_gather_output, int[] inp_split_sizes, "
-        "int all_gather_input_numel, int rank) -> (Tensor, Tensor)",
-        all_gather_copy_in);
-  if (lacks("fsdp::split_with_sizes_copy"))
-    library->def(
-        "split_with_sizes_copy(Tensor all_gather_output, int[] all_gather_input_split_sizes, int dim=0, *, "
-        "Tensor(a!)[] out) -> ()",
-        split_copy);
-  for (const std::string name : {"chunk_cat", "chunk_cat_mixed_dtype"})
-    if (lacks(("fsdp::" + name).c_str()))
-      library->def((name + "(Tensor[] tensors, int dim, int num_chunks, *, Tensor(a!) out) -> ()").c_str(),
-                   chunk_cat);
+  const auto define = [&](const std::string& name, const std::string& rest, auto kernel) {
+    if (!lacks("fsdp::" + name)) return;
+    library->def((name + rest).c_str());
+    library->impl(name.c_str(), torch::dispatch(c10::DispatchKey::CompositeExplicitAutograd, kernel));
+  };
+  define("all_gather_copy_in",
+         "(Tensor[] all_gather_inputs, Tensor all_gather_output, int[] inp_split_sizes, "
+         "int all_gather_input_numel, int rank) -> (Tensor, Tensor)",
+         all_gather_copy_in);
+  define("split_with_sizes_copy",
+         "(Tensor all_gather_output, int[] all_gather_input_split_sizes, int dim=0, *, Tensor(a!)[] out) -> "
+         "()",
+         split_copy);
+  for (const char* const name : {"chunk_cat", "chunk_cat_mixed_dtype"})
+    define(name, "(Tensor[] tensors, int dim, int num_chunks, *, Tensor(a!) out) -> ()", chunk_cat);
   return library;
 }
 
