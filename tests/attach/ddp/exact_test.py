@@ -73,7 +73,8 @@ class ExactTest(TogetherTest):
             for kind in {spec.split("/")[0] for spec in SPECS if len(SPECS) == 4}:
                 ends = [{name.split()[2]: value for name, value in weights.items() if name.startswith(f"{kind}/{form} {STEPS - 1}")}
                         for form in ("fp32", "bf16")]
-                self.assertEqual(different(*ends), [name for name, value in ends[0].items() if value.numel()])  # FSDP1 leaves a rank none of some
+                held = [name for name, value in ends[0].items() if value.numel()]  # FSDP1 leaves a rank nothing of some weights
+                self.assertEqual(different(*ends), held)
 
     def observed_ranks(self, way, ranks, level):
         step, basis = LEVELS[level]
@@ -123,8 +124,9 @@ class ExactTest(TogetherTest):
         well = sum(good(way, ranks, spec) for way, ranks, _ in CHOSEN for spec in SPECS)
         done = {way: sum(n for (follows, _), n in self.collectives.items() if follows == way) for way in ("exact", "within", "unknown")}
         unknown = ", ".join(sorted({f"`{op}`" for follows, op in self.collectives if follows == "unknown"}))
-        said = f"The step of {well} of {whole} ranks came back bit for bit in a process without Python, at level watch (all " \
-               f"{sum(self.outputs.values())} outputs compared) and at level trace; weights after each of {STEPS} steps were those without the " \
+        levels = "level watch (all {} outputs compared)" + " and at level trace" * ("trace" in LEVELS)
+        said = f"The step of {well} of {whole} ranks came back bit for bit in a process without Python, at " \
+               f"{levels.format(sum(self.outputs.values()))}; weights after each of {STEPS} steps were those without the " \
                f"probe. With the files of all ranks, {done['exact']} collectives were done again and came out as recorded, bit for bit" \
                + (f", {done['within']} within what the order of adding can change" if done["within"] else "") \
                + (f"; as recorded stayed {done['unknown']} ({unknown})" if unknown else "") + "."
