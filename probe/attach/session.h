@@ -185,8 +185,8 @@ class AttachSession : public OpSink {
   /// The step that runs (between two steps: the coming one) has this number in the program's own count.
   void set_step(std::int64_t number) { offset_ = number - steps_.made(); }
 
-  /// Weights that DistributedDataParallel keeps alike on these ranks ("0 1 2"; "" if it no longer does), but for
-  /// those of these names, one a line: files of steps say so.
+  /// Weights that DistributedDataParallel keeps alike on these ranks ("0 1 2"; "" if it no longer does), but
+  /// for those of these names, one a line: files of steps say so.
   void note_replicas(std::string ranks, std::string others) {
     replicas_ = {std::move(ranks), std::move(others)};
   }
@@ -416,7 +416,7 @@ class AttachSession : public OpSink {
   bool by_hand_ = false;          ///< the program wrote to a weight without an optimizer: this step's update
   std::unordered_set<const c10::StorageImpl*> weight_memory_;  ///< addresses only, to know such a write by
   StepAnswer pending_;                                         ///< found where nobody was there to be told
-  std::pair<std::string, std::string> replicas_;  ///< see note_replicas
+  std::pair<std::string, std::string> replicas_;               ///< see note_replicas
   StepUndo undo_;
   Widened widened_;
   std::pair<std::size_t, std::vector<at::Device>> devices_{0, {at::kCPU}};  ///< of so many weights

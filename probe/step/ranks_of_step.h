@@ -10,8 +10,8 @@ namespace nanquest {
 /// be there.
 void add_process_groups(SnapshotDoc& doc);
 
-/// Notes in `doc` that DistributedDataParallel keeps the weights alike on these ranks ("0 1 2"; "": it does not),
-/// but for `others`, names one a line.
+/// Notes in `doc` that DistributedDataParallel keeps the weights alike on these ranks ("0 1 2"; "": it does
+/// not), but for `others`, names one a line.
 void add_replicas(SnapshotDoc& doc, const std::string& ranks, const std::string& others);
 
 /// What this rank says of the step (election.h): where its culprit came from, or that its own loss is bad, or

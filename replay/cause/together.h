@@ -25,8 +25,8 @@ struct OpenRank {
   Replayer replayer;
 };
 
-/// `usage` unless they are files of one step of one run of several processes, each of another rank. One may be all
-/// that is left of it.
+/// `usage` unless they are files of one step of one run of several processes, each of another rank. One may
+/// be all that is left of it.
 Status one_step(const std::vector<OpenRank>& ranks);
 
 /// `ranks` is what one_step accepts. `say` (may be empty) is told what is done now.

@@ -103,7 +103,8 @@ int judged(const RanksArguments& arguments, const Doing& tell) {
   std::fputs((arguments.json ? to_json(verdict) : to_text(verdict)).c_str(), stdout);
   if (!arguments.json && verdict.finding == RanksFinding::rank)
     std::printf("cause       nanquest-replay %s\n", verdict.first->file.c_str());
-  const bool found = verdict.finding != RanksFinding::none || verdict.any_differs() || verdict.replicas_differ();
+  const bool found =
+      verdict.finding != RanksFinding::none || verdict.any_differs() || verdict.replicas_differ();
   return static_cast<int>(found ? ExitCode::finding : ExitCode::ok);
 }
 
