@@ -9,7 +9,7 @@ import sys
 
 from together import TogetherTest
 
-from attached import BIN, PACKAGE, main
+from attached import BIN, PACKAGE, main, nightly
 
 sys.path.insert(0, str(PACKAGE))
 from nanquest import exchange, odd  # noqa: E402
@@ -69,6 +69,7 @@ class ReplicasTest(TogetherTest):
         self.assertEqual(re.findall(r"(?m)^rank (\d) is told: (.*)$", text), [("0", f"'' {told[0]['text']}")])
         self.assertIn(f"nanquest: no incident in {6 * STEPS} steps; replicas differ since step {flip + 5}", text)
 
+    @nightly
     def test_two_ranks_and_turns(self):
         lines, text = self.said("large:1:4", every=3, ranks=2)
         self.assertEqual(self.differing("run", "large", 2), {0: ["middle.weight"], 1: []})
@@ -101,6 +102,7 @@ class ReplicasTest(TogetherTest):
         self.assertEqual([each.returncode for each in said], [1, 1], said[0].stderr)
         return json.loads(said[0].stdout), said[1].stdout
 
+    @nightly
     def test_files_of_a_desynchronised_rank(self):
         self.said("spoil:2:5", options=("--level", "watch"))
         verdict, text = self.judged("run")
@@ -129,6 +131,7 @@ class ReplicasTest(TogetherTest):
         self.assertEqual(sorted(heard), [0, 1], text)
         self.assertLess(max(heard.values()), 20, text)
 
+    @nightly
     def test_switched_off(self):
         lines, text = self.said("flip:2:5", every=0)
         self.assertEqual((lines, "replicas" in text), ([], False), text)
