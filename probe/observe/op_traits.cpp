@@ -54,6 +54,7 @@ std::unique_ptr<OpTraits> make_traits(const c10::OperatorHandle& handle) {
   traits->awaits = awaits_collective(traits->name);
   traits->foreign = is_foreign(traits->name);
   traits->unknown_elsewhere = traits->foreign && !is_fsdp_copy(traits->name);
+  traits->gives_what_it_wrote = returns_what_it_wrote(traits->name);
   traits->opaque = traits->collective || traits->name == kCompiledRegion;
   for (std::size_t i = 0; i < schema.arguments().size(); ++i) {
     const c10::Argument& argument = schema.arguments()[i];

@@ -36,6 +36,7 @@ struct OpTraits {
   bool awaits = false;                                   ///< waits for what a collective writes
   bool foreign = false;                                  ///< not LibTorch's own
   bool unknown_elsewhere = false;                        ///< … and another process may not have its kernel
+  bool gives_what_it_wrote = false;                      ///< returns_what_it_wrote (op_facts.h)
   bool in_place = false;                                 ///< writes its first argument, which it may read
   bool copies = false;                                   ///< aten::clone
   bool moves = false;                                    ///< aten::copy_

@@ -105,7 +105,7 @@ bool Recorder::overwrites_unread(const OpTraits& op, const at::Tensor& tensor, s
   record::Step& step = *into_;
   SlotRecord& record = step.slots[slot];
   if (!record.live || record.read || step.watch || tape_ || op.uninitialised ||
-      changes_metadata_only(op.name) || returns_what_it_wrote(op.name) || !tensor.is_contiguous() ||
+      changes_metadata_only(op.name) || op.gives_what_it_wrote || !tensor.is_contiguous() ||
       tensor.storage_offset() != 0 || tensor.nbytes() != record.live.nbytes() ||
       tensor.nbytes() < record.first_bytes)
     return false;

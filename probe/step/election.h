@@ -33,7 +33,7 @@ struct ElectionOptions {
   int from_ranks = 8;  ///< below so many ranks every one writes its file; 0: however many there are
   /// How long a rank waits for another that says that the fault is its own. A rank that says so never waits.
   std::chrono::milliseconds patience{3000};
-  int restart = 0;  ///< how often the launcher has started the ranks again, with the same run directory
+  int restart = 0;  ///< above 0: the run goes on in the run directory of an earlier one
 };
 
 /// What an election came to for this rank.

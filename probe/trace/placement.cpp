@@ -40,8 +40,9 @@ bool is_state(const std::string& origin) {
 
 }  // namespace
 
-bool is_placement_key(std::string_view key) {
-  return key.starts_with(kPartKey) || key == kPipelineKey;
+bool tells_of_ranks(std::string_view key) {
+  return key.starts_with(kPartKey) || key == kPipelineKey || key.starts_with(kProcessGroupKey) ||
+         key == kReplicasKey || key == kReplicasButKey;
 }
 
 std::string part_of(const SnapshotDoc& doc, const std::string& name) {

@@ -19,8 +19,9 @@ inline constexpr std::string_view kPartKey = "part_of.";
 /// the next.
 inline constexpr std::string_view kPipelineKey = "pipeline";
 
-/// Whether an entry of the environment is such a note.
-bool is_placement_key(std::string_view key);
+/// Whether an entry of the environment is a note of who did what with whom, these or those of collectives.h:
+/// two ranks, or a recording and its replay, may differ in it and have computed alike.
+bool tells_of_ranks(std::string_view key);
 
 /// The part of the whole that this process holds of a weight, or of what the optimizer keeps for it, in
 /// words; "" where it is all of it, or nobody noted it.

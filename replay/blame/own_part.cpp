@@ -9,7 +9,6 @@
 
 #include "probe/trace/collective_call.h"
 #include "probe/trace/collectives.h"
-#include "probe/trace/op_facts.h"
 #include "replay/blame/neutral.h"
 #include "replay/trace/fsdp_copies.h"
 
@@ -121,7 +120,7 @@ OwnParts::OwnParts(const TraceGraph& graph) {
   if (doc.world_size <= 1) return;
   for (const OpId op : graph.ops()) {
     // Else what is finite now would not get as far as the collective.
-    if (is_fsdp_copy(graph.op(op).name) && graph.read_counts(op).total() > 0)
+    if (trace::is_kept_copy(graph.op(op)) && graph.read_counts(op).total() > 0)
       stand_ins_[op.row()] = copied_again(graph, op);
     if (!is_collective(graph.op(op).name)) continue;
     const auto call = collective_call(doc, op);

@@ -15,6 +15,7 @@
 #include "replay/cause/diagnose.h"
 #include "replay/cause/earlier_rank.h"
 #include "replay/trace/replayer.h"
+#include "replay/verdict/sentences.h"
 
 namespace nanquest {
 namespace {
@@ -48,9 +49,7 @@ std::string brought_in(Origin origin, const std::string& tensor, const std::stri
 
 /// Where another rank's first bad value came from.
 std::string first_in_words(const RankCulprit& first) {
-  const std::string op = first.op + (first.module.empty() ? "" : " in " + first.module) +
-                         (first.pass.empty() ? "" : ", " + first.pass) +
-                         (first.index < 0 ? "" : ", op " + std::to_string(first.index));
+  const std::string op = op_text(first);
   if (first.origin == Origin::op)
     return (first.op.empty() ? std::string("a bad value from outside") : op) + " (" + first.file + ").";
   return "its " + brought_in(first.origin, first.tensor, first.part) + " (" +

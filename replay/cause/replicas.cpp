@@ -11,6 +11,7 @@
 
 #include "probe/trace/collectives.h"
 #include "probe/trace/graph.h"
+#include "probe/trace/placement.h"
 
 namespace nanquest {
 namespace {
@@ -136,10 +137,7 @@ bool can_be_hashed(const ReplicaRank& rank) {
 bool computed_alike(const SnapshotDoc& one, const SnapshotDoc& other) {
   const auto of = [](const SnapshotDoc& doc) {
     auto entries = doc.environment;
-    std::erase_if(entries, [](const auto& entry) {
-      return entry.first.starts_with(kProcessGroupKey) || entry.first == kReplicasKey ||
-             entry.first == kReplicasButKey;
-    });
+    std::erase_if(entries, [](const auto& entry) { return tells_of_ranks(entry.first); });
     return entries;
   };
   return of(one) == of(other);

@@ -5,6 +5,7 @@
 
 #include "probe/trace/collectives.h"
 #include "probe/trace/origins.h"
+#include "probe/trace/placement.h"
 #include "replay/share/scramble.h"
 
 namespace nanquest {
@@ -260,6 +261,8 @@ void Redactor::clear_words() {
   // They are no longer alike, or no longer called so.
   if (asked(Private::weights) || asked(Private::names))
     for (const char* key : {kReplicasKey, kReplicasButKey}) doc_.environment.erase(key);
+  if (asked(Private::names))
+    std::erase_if(doc_.environment, [](const auto& entry) { return entry.first.starts_with(kPartKey); });
 }
 
 std::vector<std::string> Redactor::gone() const {

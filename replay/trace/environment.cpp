@@ -10,7 +10,6 @@
 
 #include "probe/record/record.h"
 #include "probe/snapshot/sharing.h"
-#include "probe/trace/collectives.h"
 #include "probe/trace/placement.h"
 
 namespace nanquest::trace {
@@ -30,8 +29,7 @@ int recorded_number(const SnapshotDoc& doc, const std::string& key, int otherwis
 /// CPU alone, or not.
 bool beside_the_point(const std::string& key, bool cpu_alone) {
   if (key.starts_with("autocast_")) return true;  // casts are ops of the trace; replay runs without autocast
-  if (key.starts_with(kProcessGroupKey) || is_placement_key(key)) return true;  // who did what with whom
-  if (key == kReplicasKey || key == kReplicasButKey) return true;
+  if (tells_of_ranks(key)) return true;
   return cpu_alone && (key.ends_with("_cudnn") || key.ends_with("_cublas"));
 }
 

@@ -5,10 +5,10 @@
 #include <torch/library.h>
 
 #include <memory>
+#include <set>
 #include <string>
 #include <tuple>
 
-#include "probe/base/one_of.h"
 #include "probe/trace/argument_tree.h"
 
 namespace nanquest::trace {
@@ -62,35 +62,47 @@ std::tuple<at::Tensor, at::Tensor> all_gather_copy_in(at::TensorList inputs, con
   return {copy_in(inputs, buffer, count, rank), buffer};
 }
 
-bool lacks(const std::string& op) {
-  return !c10::Dispatcher::singleton().findSchema({op, ""});
+/// What this process lacked, and has from here.
+struct Defined {
+  std::unique_ptr<torch::Library> library;
+  std::set<std::string> ops;
+};
+
+Defined define() {
+  Defined made{std::make_unique<torch::Library>(torch::Library::FRAGMENT, "fsdp", std::nullopt, __FILE__,
+                                                static_cast<std::uint32_t>(__LINE__)),
+               {}};
+  const auto add = [&](const std::string& name, const std::string& rest, auto kernel) {
+    if (c10::Dispatcher::singleton().findSchema({"fsdp::" + name, ""})) return;
+    made.library->def((name + rest).c_str());
+    made.library->impl(name.c_str(), torch::dispatch(c10::DispatchKey::CompositeExplicitAutograd, kernel));
+    made.ops.insert("fsdp::" + name);
+  };
+  add("all_gather_copy_in",
+      "(Tensor[] all_gather_inputs, Tensor all_gather_output, int[] inp_split_sizes, "
+      "int all_gather_input_numel, int rank) -> (Tensor, Tensor)",
+      all_gather_copy_in);
+  add("split_with_sizes_copy",
+      "(Tensor all_gather_output, int[] all_gather_input_split_sizes, int dim=0, *, Tensor(a!)[] out) -> ()",
+      split_copy);
+  for (const char* const name : {"chunk_cat", "chunk_cat_mixed_dtype"})
+    add(name, "(Tensor[] tensors, int dim, int num_chunks, *, Tensor(a!) out) -> ()", chunk_cat);
+  return made;
 }
 
-std::unique_ptr<torch::Library> defined() {
-  auto library = std::make_unique<torch::Library>(torch::Library::FRAGMENT, "fsdp", std::nullopt, __FILE__,
-                                                  static_cast<std::uint32_t>(__LINE__));
-  const auto define = [&](const std::string& name, const std::string& rest, auto kernel) {
-    if (!lacks("fsdp::" + name)) return;
-    library->def((name + rest).c_str());
-    library->impl(name.c_str(), torch::dispatch(c10::DispatchKey::CompositeExplicitAutograd, kernel));
-  };
-  define("all_gather_copy_in",
-         "(Tensor[] all_gather_inputs, Tensor all_gather_output, int[] inp_split_sizes, "
-         "int all_gather_input_numel, int rank) -> (Tensor, Tensor)",
-         all_gather_copy_in);
-  define("split_with_sizes_copy",
-         "(Tensor all_gather_output, int[] all_gather_input_split_sizes, int dim=0, *, Tensor(a!)[] out) -> "
-         "()",
-         split_copy);
-  for (const char* const name : {"chunk_cat", "chunk_cat_mixed_dtype"})
-    define(name, "(Tensor[] tensors, int dim, int num_chunks, *, Tensor(a!) out) -> ()", chunk_cat);
-  return library;
+const Defined& defined() {
+  static const Defined made = define();
+  return made;
 }
 
 }  // namespace
 
 void define_fsdp_copies() {
-  static const std::unique_ptr<torch::Library> library = defined();
+  (void)defined();
+}
+
+bool is_kept_copy(const OpRow& op) {
+  return !op.host_data.empty() && defined().ops.count(op.name) > 0;
 }
 
 void copy_as_fsdp(const SnapshotDoc& doc, const OpRow& op, const std::function<at::Tensor(TensorId)>& value,

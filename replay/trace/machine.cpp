@@ -3,8 +3,8 @@
 #include <ATen/Functions.h>
 #include <c10/core/TensorOptions.h>
 
-#include "probe/trace/op_facts.h"
 #include "replay/trace/dtype_map.h"
+#include "replay/trace/fsdp_copies.h"
 #include "replay/trace/machine_call.h"
 #include "replay/trace/operators.h"
 
@@ -129,9 +129,8 @@ StepOutcome Machine::step_in(OpId id, InputSlots& inputs, bool isolated) {
   try {
     const bool missing = !op.handle && !op.problem.empty(), elsewhere = belongs_elsewhere(id);
     if (elsewhere && !missing && compute_here(id, p, inputs, isolated, out)) return out;
-    const bool kept = is_fsdp_copy(row.name);  // of files of before, whose recorder kept what these write
-    if ((row.flags & (kOpHostWrite | kOpOpaque)) ||
-        ((missing || elsewhere || kept) && !row.host_data.empty())) {
+    if ((row.flags & (kOpHostWrite | kOpOpaque)) || ((missing || elsewhere) && !row.host_data.empty()) ||
+        is_kept_copy(row)) {
       substitute(id, out, isolated);
       return out;
     }

@@ -8,7 +8,6 @@
 #include <stdexcept>
 
 #include "probe/trace/collectives.h"
-#include "probe/trace/op_facts.h"
 #include "replay/trace/environment.h"
 #include "replay/trace/fsdp_copies.h"
 #include "replay/trace/replayer_state.h"
@@ -104,7 +103,7 @@ class Walker {
     for (; op_ < end_; op_ = OpId{op_.row() + 1}) {
       const std::string& name = get(impl_.doc(), op_).name;
       if (is_collective(name) && !carries_nothing(name)) break;
-      if (computed_ && is_fsdp_copy(get(impl_.doc(), op_).name) &&
+      if (computed_ && trace::is_kept_copy(get(impl_.doc(), op_)) &&
           !options_.edit.output_edit.count(op_.row()))
         options_.edit.output_edit[op_.row()] = [this, op = op_](std::vector<at::Tensor>& written) {
           copy_again(op, written);

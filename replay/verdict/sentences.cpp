@@ -45,6 +45,12 @@ std::string blamed_text(const Blamed& b) {
   return b.tensor.empty() ? text : b.tensor + ", first read by " + text;
 }
 
+std::string op_text(const RankCulprit& culprit) {
+  return culprit.op + (culprit.module.empty() ? "" : " in " + culprit.module) +
+         (culprit.pass.empty() ? "" : ", " + culprit.pass) +
+         (culprit.index < 0 ? "" : ", op " + std::to_string(culprit.index));
+}
+
 std::string blame_text(const BlameInfo& b) {
   if (!b.tried) return "";
   std::string text;

@@ -10,6 +10,10 @@ namespace nanquest {
 /// "aten::log in head (op 12)"; an outside value by its name and first reader.
 std::string blamed_text(const Blamed& blamed);
 
+/// "aten::log in head, micro-batch 3 of 4, stage 2 of 2, op 12": the op of the culprit of one of several
+/// ranks.
+std::string op_text(const RankCulprit& culprit);
+
 /// What was found by replacing suspects' bad values; "" if nothing was tried.
 std::string blame_text(const BlameInfo& blame);
 

@@ -4,6 +4,7 @@
 #include <map>
 
 #include "probe/snapshot/collect.h"
+#include "replay/verdict/sentences.h"
 #include "replay/verdict/together.h"
 
 namespace nanquest {
@@ -36,9 +37,7 @@ std::string told_collective_name(const CollectiveInfo& c) {
 std::string told_culprit(const RanksVerdict& v) {
   const RankCulprit& first = *v.first;
   std::string text = "rank " + std::to_string(first.rank) + ": ";
-  const std::string op = first.op + (first.module.empty() ? "" : " in " + first.module) +
-                         (first.pass.empty() ? "" : ", " + first.pass) +
-                         (first.index < 0 ? "" : ", op " + std::to_string(first.index));
+  const std::string op = op_text(first);
   if (first.origin == Origin::op)
     text += op + ", made " + spoken(v.value);
   else

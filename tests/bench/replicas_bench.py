@@ -10,7 +10,6 @@ has a turn in a block. Processor time of that thread is compared with the proces
 """
 import os
 import pathlib
-import socket
 import statistics
 import subprocess
 import sys
@@ -67,11 +66,9 @@ def worker(model, run_dir):
 
 
 def measure(model, scratch):
-    from attach_bench import KEEPING, report
+    from attach_bench import KEEPING, free_port, report
 
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        port = str(s.getsockname()[1])
+    port = str(free_port())
     path = os.pathsep.join(filter(None, [str(ROOT / "probe" / "attach" / "python"), os.environ.get("PYTHONPATH")]))
     running = []
     for rank in range(2):

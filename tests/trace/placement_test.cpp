@@ -67,8 +67,10 @@ TEST(Placement, AWeightAndItsMomentsHaveOnePart) {
   EXPECT_EQ(part_of(doc, "exp_avg.0.up.weight"), "rows 0 to 15 of 32");
   EXPECT_EQ(part_of(doc, "up.weight"), "");
   EXPECT_EQ(part_of(doc, ""), "");
-  EXPECT_TRUE(is_placement_key("part_of.0.up.weight") && is_placement_key("pipeline"));
-  EXPECT_FALSE(is_placement_key("pipeline_threads") || is_placement_key("num_threads"));
+  EXPECT_TRUE(tells_of_ranks("part_of.0.up.weight") && tells_of_ranks("pipeline"));
+  EXPECT_TRUE(tells_of_ranks("process_group.0") && tells_of_ranks("replicas") &&
+              tells_of_ranks("replicas.but"));
+  EXPECT_FALSE(tells_of_ranks("pipeline_threads") || tells_of_ranks("num_threads"));
 }
 
 TEST(Placement, IsToldWithTheCulprit) {

@@ -48,7 +48,8 @@ std::vector<Secret> secrets() {
           {"paths", "line of the program", "planted_train.py:17"},
           {"history", "history", bytes_of({123.456789})},
           {"names", "module", "planted_head"},
-          {"names", "type", "PlantedHead"}};
+          {"names", "type", "PlantedHead"},
+          {"names", "weight of which this process has a part", "part_of.pl"}};
 }
 
 class Redact : public ::testing::Test {
@@ -84,6 +85,7 @@ class Redact : public ::testing::Test {
     });
     recording.doc.host = "planted-host";
     recording.doc.environment["env.PLANTED"] = "planted-value";
+    recording.doc.environment["part_of.pl"] = "rows 0 to 7 of 16";
     recording.doc.stacks.emplace_back(1, "planted_train.py:17 step");
     recording.doc.ops[0].stack = static_cast<std::int32_t>(recording.doc.stacks.size()) - 1;
     ASSERT_TRUE(find_culprit(recording.doc));
