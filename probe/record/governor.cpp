@@ -20,6 +20,13 @@ std::uint64_t number_in(const char* path) {
   return file >> value ? value : 0;
 }
 
+/// For a sentence about free memory: on which device, or for how many processes it has to do.
+std::string whose(at::Device device) {
+  if (!device.is_cpu()) return " on " + device.str();
+  const int processes = processes_here();
+  return processes == 1 ? "" : " that each of " + std::to_string(processes) + " processes has";
+}
+
 }  // namespace
 
 std::string amount(double bytes) {
@@ -46,7 +53,18 @@ std::uint64_t free_memory(at::Device device) {
   const std::uint64_t limit = number_in("/sys/fs/cgroup/memory.max");  // "max" reads as 0
   const std::uint64_t used = number_in("/sys/fs/cgroup/memory.current");
   if (limit > 0) free = std::min(free, limit > used ? limit - used : 0);
-  return free;
+  return free / static_cast<std::uint64_t>(processes_here());
+}
+
+int processes_here() {
+  // torchrun, accelerate, Ray Train; DeepSpeed; Open MPI; Intel MPI and MPICH; srun ("4(x2)": on both nodes)
+  for (const char* name : {"LOCAL_WORLD_SIZE", "LOCAL_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS",
+                           "SLURM_STEP_TASKS_PER_NODE"}) {
+    const char* text = std::getenv(name);
+    const int count = text ? std::atoi(text) : 0;
+    if (count > 0) return count;
+  }
+  return 1;
 }
 
 bool UpdateGovernor::affords(std::uint64_t bytes, at::Device device) {
@@ -55,12 +73,12 @@ bool UpdateGovernor::affords(std::uint64_t bytes, at::Device device) {
   // The first time, and when the model or its state grew.
   wanted_ = static_cast<double>(bytes) * (options_.keep_steps + 1);
   free_ = static_cast<double>(free_memory(device));
+  device_ = device;
   if (wanted_ > free_ * options_.memory_share) {
     refused_ = true;
     reason_ = "what the optimizer overwrites is not kept: that would take " + amount(wanted_) +
-              ", more than " + std::to_string(std::lround(100 * options_.memory_share)) +
-              " % of the " + amount(free_) + " of free memory" +
-              (device.is_cpu() ? "" : " on " + device.str());
+              ", more than " + std::to_string(std::lround(100 * options_.memory_share)) + " % of the " +
+              amount(free_) + " of free memory" + whose(device);
     return false;
   }
   bytes_ = bytes;
@@ -79,8 +97,8 @@ bool UpdateGovernor::wants(std::uint64_t bytes, at::Device device) {
 std::string UpdateGovernor::announcement() {
   if (announced_ || refused_ || wanted_ < kMuch) return "";
   announced_ = true;
-  return "up to " + amount(wanted_) + " of the " + amount(free_) +
-         " of free memory are used to keep what the last " + std::to_string(options_.keep_steps) +
+  return "up to " + amount(wanted_) + " of the " + amount(free_) + " of free memory" + whose(device_) +
+         " are used to keep what the last " + std::to_string(options_.keep_steps) +
          " updates overwrite (--keep-steps 0 takes none, and such damage then can't be replayed)";
 }
 

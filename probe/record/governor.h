@@ -57,14 +57,19 @@ class UpdateGovernor {
   bool refused_ = false, told_ = false, announced_ = false;
   std::uint64_t bytes_ = 0;
   double wanted_ = 0, free_ = 0;
+  at::Device device_ = at::kCPU;                  // whose memory that is
   double keep_seconds_ = -1, step_seconds_ = -1;  // < 0: not known yet
   int every_ = 1, since_ = 0;
   std::string reason_;
 };
 
 /// Bytes that a process can still get: of a CPU's memory the machine's, or its control group's if that is
-/// less; of a device's what its allocator tells. 0 if unknown.
+/// less, divided by `processes_here()`, as all of them ask; of a device's what its allocator tells. 0 if
+/// unknown.
 std::uint64_t free_memory(at::Device device = at::kCPU);
+/// How many processes of this training run on this machine, as their launcher says in a variable of the
+/// environment; 1 where none does.
+int processes_here();
 /// So many bytes for a reader: "12 MB", "3.4 GB".
 std::string amount(double bytes);
 

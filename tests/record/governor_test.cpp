@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+
 namespace nanquest {
 namespace {
 
@@ -106,6 +108,26 @@ TEST(UpdateGovernor, NeitherMoreMemoryThanThereIsNorOfADeviceThatTellsNothing) {
   EXPECT_NE(large.complaint().find("free memory"), std::string::npos);
   EXPECT_FALSE(device.wants(kBytes, at::Device(at::kXPU, 0)));
   EXPECT_NE(device.complaint().find("on xpu:0"), std::string::npos);
+}
+
+TEST(UpdateGovernor, ProcessesOfOneMachineShareItsMemory) {
+  const auto alone = static_cast<double>(free_memory());
+  ASSERT_GT(alone, 0);
+  EXPECT_EQ(processes_here(), 1);
+  setenv("SLURM_STEP_TASKS_PER_NODE", "2(x3)", 1);
+  EXPECT_EQ(processes_here(), 2);
+  setenv("LOCAL_WORLD_SIZE", "4", 1);
+  EXPECT_EQ(processes_here(), 4);
+  // What is free drifts while other programs run.
+  EXPECT_NEAR(static_cast<double>(free_memory()), alone / 4, alone / 16);
+  UpdateGovernor governor({});
+  governor.step_took(1);
+  // Three times that is kept: less than a quarter of all, more than a quarter of a fourth.
+  EXPECT_FALSE(governor.wants(static_cast<std::uint64_t>(alone / 24)));
+  EXPECT_NE(governor.complaint().find("of free memory that each of 4 processes has"), std::string::npos);
+  unsetenv("LOCAL_WORLD_SIZE");
+  unsetenv("SLURM_STEP_TASKS_PER_NODE");
+  EXPECT_TRUE(UpdateGovernor({}).affords(static_cast<std::uint64_t>(alone / 24)));
 }
 
 }  // namespace
