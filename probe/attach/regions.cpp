@@ -15,10 +15,13 @@ void region_graph(std::int64_t number, std::string graph) {
   keep_region_graph(number, std::move(graph));
 }
 
-/// `graph` as `region_graph` was told it, below 0 if nobody was; `sizes`: inputs that are no tensors.
-void begin_region(at::TensorList inputs, std::int64_t graph, at::IntArrayRef sizes) {
+/// `graph` as `region_graph` was told it, below 0 if nobody was; `sizes`: inputs that are no tensors;
+/// `written`: those of the inputs that it writes, `places`: which ones they are.
+void begin_region(at::TensorList inputs, std::int64_t graph, at::IntArrayRef sizes, at::IntArrayRef places,
+                  at::TensorList written) {
   static const auto op = c10::Dispatcher::singleton().findSchemaOrThrow(kCompiledRegion, "");
-  const c10::IValue arguments[] = {c10::IValue(inputs), c10::IValue(graph), c10::IValue(sizes)};
+  const c10::IValue arguments[] = {c10::IValue(inputs), c10::IValue(graph), c10::IValue(sizes),
+                                   c10::IValue(places), c10::IValue(written)};
   open_region(traits_of(op), arguments);
 }
 
@@ -48,10 +51,13 @@ void compiling(bool begins) {
 
 TORCH_LIBRARY_FRAGMENT(nanquest, m) {
   // A name for traces; never called.
-  m.def("compiled_region(Tensor[] inputs, int graph, int[] sizes) -> Tensor[]");
+  m.def(
+      "compiled_region(Tensor[] inputs, int graph, int[] sizes, int[] places, Tensor(a!)[] written) -> "
+      "Tensor[]");
   m.def("compiling(bool begins) -> ()", &compiling);
   m.def("region_graph(int number, str graph) -> ()", &region_graph);
-  m.def("begin_region(Tensor[] inputs, int graph, int[] sizes) -> ()", &begin_region);
+  m.def("begin_region(Tensor[] inputs, int graph, int[] sizes, int[] places, Tensor[] written) -> ()",
+        &begin_region);
   m.def("end_region(Tensor[] outputs) -> ()", &end_region);
   m.def("leave_region() -> ()", &leave_region);
 }

@@ -2,31 +2,31 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <iterator>
 
 #include "probe/trace/ids.h"
 
 namespace nanquest {
 
 RegionCall region_call(const SnapshotDoc& doc, const OpRow& op) {
-  // Its arguments are a list of tensors, a number, a list of numbers: tokens in order (model.h).
+  // Its arguments are a list of tensors, a number, a list of numbers, and in files that know what it writes
+  // another one and a list of tensors: tokens in order (model.h).
   RegionCall call;
-  std::int64_t tensors_left = -1;
+  std::vector<std::int64_t>* const numbers[] = {nullptr, &call.sizes, &call.written, nullptr};
+  std::size_t list = 0;
+  std::int64_t left = 0;
   const std::int64_t end = std::min<std::int64_t>(std::int64_t{op.first_arg} + op.arg_count,
                                                   static_cast<std::int64_t>(doc.args.size()));
-  bool numbered = false;
-  for (std::int64_t i = std::max(op.first_arg, 0); i < end; ++i) {
+  for (std::int64_t i = std::max(op.first_arg, 0); i < end && list <= std::size(numbers); ++i) {
     const ArgRow& token = doc.args[static_cast<std::size_t>(i)];
-    if (tensors_left < 0) {
-      if (token.kind != ArgKind::list) return call;
-      tensors_left = token.integer;
-    } else if (tensors_left > 0) {
-      --tensors_left;
+    if (left > 0) {
+      --left;
+      if (auto* to = numbers[list - 1]; to && token.kind == ArgKind::integer) to->push_back(token.integer);
+    } else if (token.kind == ArgKind::list) {
+      left = token.integer;
+      if (list++ == 0) call.tensors = static_cast<std::size_t>(std::max<std::int64_t>(left, 0));
     } else if (token.kind == ArgKind::integer) {
-      if (numbered)
-        call.sizes.push_back(token.integer);
-      else
-        call.graph = token.integer;
-      numbered = true;
+      call.graph = token.integer;
     }
   }
   return call;

@@ -13,7 +13,10 @@ namespace nanquest {
 /// A call of a compiled region.
 struct RegionCall {
   std::int64_t graph = -1;  ///< number of its graph in the process that recorded it; below 0: none was seen
-  std::vector<std::int64_t> sizes;  ///< inputs that are no tensors, in order
+  std::size_t tensors = 0;  ///< inputs that are tensors; the row's first so many tensor arguments
+  std::vector<std::int64_t> sizes;    ///< inputs that are no tensors, in order
+  std::vector<std::int64_t> written;  ///< inputs that it writes, as places among those that are tensors; what
+                                      ///< it wrote there comes after its results among the row's outputs
 };
 
 /// OpRow::node of an operator inside an opened region that is part of the derivative of another, of which

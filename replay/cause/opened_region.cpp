@@ -34,10 +34,11 @@ std::string path_inside(const Case& c, const std::string& outer, const std::stri
 }
 
 /// Copies of what the region read, as it was then, by the names that its memory has.
-NamedTensors inputs_of(const Case& c) {
+NamedTensors inputs_of(const Case& c, const RegionCall& call) {
   const Checkpoint before = c.lab()->replayer().checkpoint(c.op_index());
   NamedTensors inputs;
   for (const TraceGraph::Argument& argument : c.graph().arguments(OpId{c.op_index()})) {
+    if (inputs.size() == call.tensors) break;
     const std::string name = c.slot_text(c.graph().slot(argument.row).row());
     inputs.emplace_back(name, before.value(argument.row.row()).detach().clone());
   }
@@ -61,6 +62,7 @@ void name_ops(const Case& c, const RegionGraph& graph, SnapshotDoc& doc) {
     derivative[row] = node.derivative;
   }
   for (OpRow& op : doc.ops) {
+    if (c.op()->phase == Phase::optimizer) op.phase = Phase::optimizer;
     if (op.module == kNone) continue;
     const auto row = static_cast<std::size_t>(op.module);
     op.stack = stacks.at(row);
@@ -80,7 +82,8 @@ struct InNode {
   }
 };
 
-/// The tensors that the graph gives, in the order of what was recorded of the region.
+/// The tensors that the graph gives and, after these, those of `given` that it writes, in the order of what
+/// was recorded of the region.
 std::vector<at::Tensor> tensors_of(const RegionGraph& graph, const std::vector<at::Tensor>& given,
                                    const RegionCall& call,
                                    const std::function<void(const RegionNode&)>& before = {}) {
@@ -88,6 +91,7 @@ std::vector<at::Tensor> tensors_of(const RegionGraph& graph, const std::vector<a
     if (before) before(node);
   });
   std::erase_if(outputs, [](const at::Tensor& t) { return !t.defined(); });
+  for (const std::int64_t place : call.written) outputs.push_back(given.at(static_cast<std::size_t>(place)));
   return outputs;
 }
 
@@ -157,7 +161,7 @@ std::vector<at::Tensor> neighbours(const NamedTensors& given) {
 bool hangs_on_a_last_bit(const Case& c, const RegionGraph& graph, const OpenedRegion& opened) {
   constexpr int kTrials = 8;
   const RegionCall call = region_call(c.doc(), *c.op());
-  const NamedTensors given = inputs_of(c);
+  const NamedTensors given = inputs_of(c, call);
   for (int trial = 0; trial < kTrials && c.has_time(); ++trial) {
     const std::vector<at::Tensor> outputs = tensors_of(graph, neighbours(given), call);
     for (std::size_t i = 0; i < outputs.size() && i < opened.recorded.size(); ++i)
@@ -174,7 +178,7 @@ OpenedRegion open_region_of(const Case& c, const RegionGraph& graph) {
   const RegionCall call = region_call(c.doc(), *c.op());
   OpenedRegion opened;
   opened.recorded = c.values(c.op_index()).outputs;
-  const NamedTensors inputs = inputs_of(c);
+  const NamedTensors inputs = inputs_of(c, call);
   std::vector<at::Tensor> tensors;
   opened.meant = meant_infinities(graph, inputs, call, opened.recorded);
   for (std::size_t i = 0; i < opened.recorded.size(); ++i)

@@ -92,14 +92,19 @@ Verdict diagnose_inside(const Case& inner, DiagnoseOptions options) {
 }
 
 /// The region was given something bad: the operator that reads it first is the culprit, and the cause stays
-/// what it was.
-void name_reader(const Case& inner, Verdict& v) {
+/// what it was, but for a number that only what the operator computes tells from data (a rate that is a
+/// tensor).
+void name_reader(const Case& inner, const DiagnoseOptions& options, Verdict& v) {
   const bool reads = inner.op() && inner.culprit().origin != word(Origin::op);
   if (!reads) {
     v.not_tested.push_back("which operator of the region reads it first: one by one none is known to");
     return;
   }
-  name_inside(diagnose_inside(inner, {.try_fixes = false}).culprit, v.culprit);
+  const Verdict inside = diagnose_inside(inner, {.try_fixes = false});
+  if (inside.cause != Label::bad_setting) return name_inside(inside.culprit, v.culprit);
+  take(options.try_fixes ? diagnose_inside(inner, options) : inside, v);
+  v.origin = inside.origin;
+  v.phase = inside.phase;
 }
 
 void look(const Case& c, const RegionGraph& graph, const DiagnoseOptions& options, Verdict& v) {
@@ -108,7 +113,7 @@ void look(const Case& c, const RegionGraph& graph, const DiagnoseOptions& option
   if (!replayer) throw std::runtime_error("its recording can't be run");
   add_comparison(opened, graph, v);
   const Case inner = make_case(*replayer);
-  if (v.origin != Origin::op) return name_reader(inner, v);
+  if (v.origin != Origin::op) return name_reader(inner, options, v);
   const bool reproduced =
       std::any_of(opened.recorded.begin(), opened.recorded.end(), [&](const at::Tensor& t) {
         const auto i = static_cast<std::size_t>(&t - opened.recorded.data());

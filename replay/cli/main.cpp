@@ -1,11 +1,13 @@
 // nanquest-replay: runs a snapshot again and says what went wrong in it.
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <functional>
 #include <utility>
 
 #include "probe/snapshot/reference.h"
+#include "probe/snapshot/run_dir.h"
 #include "replay/cli/commands.h"
 
 namespace {
@@ -353,6 +355,11 @@ int main(int argc, char** argv) try {
     return static_cast<int>(nanquest::ExitCode::usage);
   }
   if (a.action) return a.action();
+  // A pattern like incidents/*.h5 finds what replay itself wrote beside a snapshot as well.
+  std::erase_if(a.more, [&, given = a.more](const std::string& file) {
+    const std::string of = nanquest::snapshot_beside(file);
+    return of == a.common.snapshot || std::find(given.begin(), given.end(), of) != given.end();
+  });
   if (a.more.empty()) return diagnose_command(a.common, a.diagnose);
   if (looks_like_command(a.common.snapshot)) return no_such_command(a.common.snapshot);
   a.ranks.files = {a.common.snapshot};

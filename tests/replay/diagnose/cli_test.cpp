@@ -65,6 +65,10 @@ TEST_F(Cli, PrintsTheVerdictAndLeavesThreeFiles) {
   ASSERT_TRUE(nan.ok()) << nan.error().text();
   const auto* counts = reinterpret_cast<const std::int64_t*>(nan->bytes.data());
   EXPECT_EQ(counts[json["culprit"]["index"].get<std::size_t>()], 1);
+
+  // A second time with the pattern *.h5, which matches one of the three files too.
+  const Output again = replay("'" + snapshot + "' '" + (scratch_ / "div_zero.replay.h5") + "'");
+  EXPECT_EQ(again.out, o.out) << again.err;
 }
 
 TEST_F(Cli, JsonOnStdoutIsTheFile) {

@@ -18,7 +18,7 @@ from torch._subclasses.fake_tensor import is_fake
 from torch._subclasses.functional_tensor import FunctionalTensor
 from torch.utils._python_dispatch import _disable_current_modes
 
-from . import region_graph
+from . import compiled_updates, region_graph
 from .imports import Waiting
 
 NO_GRAPH = -1        # of a region whose graph nobody saw: compiled before the probe came, or out of a cache
@@ -37,6 +37,16 @@ def _records() -> bool:
 
 def _tensors(values):
     return [value for value in values if isinstance(value, torch.Tensor)]
+
+
+def _written(graph, inputs) -> dict:
+    """The tensors that it writes, by their places among the tensors that it is given."""
+    places = getattr(graph, "mutated_input_idxs", ())
+    if not places:
+        return {}
+    at = itertools.count()
+    numbers = {i: next(at) for i, value in enumerate(inputs) if isinstance(value, torch.Tensor)}
+    return {numbers[i]: inputs[i] for i in sorted(places) if i in numbers}
 
 
 def _traces(values) -> bool:
@@ -74,9 +84,16 @@ def _watch_calls(module) -> None:
         ran = True
         process, number = getattr(self, "_nanquest_graph", (None, NO_GRAPH))
         _tell_graphs(attachment)
+        written = _written(self, inputs)
+        update = compiled_updates.begin(self, written.values())
+        if update is not None and update.is_left_out(self):
+            inputs.clear()
+            update.end()
+            return ()
         # Nothing of ours may hold the inputs while it runs: what it was given, it frees as soon as it has read it.
         _tell(attachment, "begin_region", _tensors(inputs), number if process == _PROCESS else NO_GRAPH,
-              [value for value in inputs if isinstance(value, int)])
+              [value for value in inputs if isinstance(value, int)], [*written], [*written.values()])
+        del written
         try:
             outputs = run(self, inputs)
         except BaseException:
@@ -84,6 +101,8 @@ def _watch_calls(module) -> None:
             raise
         _tell(attachment, "end_region",
               _tensors(outputs if isinstance(outputs, (tuple, list)) else (outputs,)))
+        if update is not None:
+            update.end()
         return outputs
 
     call._nanquest = True

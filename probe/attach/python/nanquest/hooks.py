@@ -16,8 +16,8 @@ import torch
 from torch.compiler import is_compiling
 from torch.optim import optimizer as optimizers
 
-from . import (compiled, drawing, fallback, graphs, observed, passes, pipelines, preparing, rehearsing, replicas, restoring, widening,
-               zero)
+from . import (compiled, compiled_updates, drawing, fallback, graphs, observed, passes, pipelines, preparing, rehearsing, replicas,
+               restoring, widening, zero)
 from .naming import is_plain, unwrap
 from .observed import elsewhere, guarded, in_backward
 from .patches import Patches
@@ -233,6 +233,7 @@ def install(attachment) -> None:
     ])
     _handles.extend(rehearsing.install(attachment, _patches))
     compiled.install(attachment)
+    compiled_updates.install(before_step, after_step)
     passes.install(_patches)
     preparing.install(_patches)
     if attachment.settings.compare_replicas:
@@ -276,4 +277,5 @@ def remove() -> None:
     while _handles:
         _handles.pop().remove()
     compiled.remove()
+    compiled_updates.remove()
     observed.forget()

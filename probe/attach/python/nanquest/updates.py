@@ -51,6 +51,7 @@ class Updates:
         self._before = None     # _Before of a step that may have to be undone
         self._undo = False      # … and has to be
         self.made = 0           # calls of `before`
+        self.running = False    # between `before` and `after`
         self._told = False
 
     # Around `Optimizer.step`.
@@ -60,6 +61,7 @@ class Updates:
         if self._taken:
             self._give_back()
         self.made += 1
+        self.running = True
         if self._program.tells_batch:
             self._program.name_replaced()
         closure = args[1] if len(args) > 1 else kwargs.get("closure")
@@ -117,6 +119,7 @@ class Updates:
             attachment.rehearsal.gradients_are_there(optimizer)
 
     def after(self, attachment, optimizer) -> None:
+        self.running = False
         if self._taken:
             self._give_back()
         if self._undo:
@@ -178,6 +181,13 @@ class Updates:
                 if parameter.grad is not None:
                     self._taken.append((parameter, parameter.grad))
                     parameter.grad = None
+
+    def leaves_out_in_region(self, can: bool) -> bool:
+        """Whether the update that has begun, of a compiled graph, is left out. `can`: whether the graph can be."""
+        if self._left_out and not can:
+            self._left_out = False
+            say("an update that torch.compile made can't be left out in the step in which the optimizer makes its state: it is made")
+        return self._left_out
 
     def _give_back(self) -> None:
         """The gradients are the program's: it may look at them after the update."""

@@ -1,0 +1,70 @@
+"""Updates inside what torch.compile made: an optimizer's hooks are traced away there, so that the region that writes its weights
+tells of the update."""
+
+from __future__ import annotations
+
+import itertools
+import weakref
+
+from . import observed
+from .naming import living_optimizers
+from .sharded import own_part
+
+_hooks = ()          # what hooks.py runs before and after Optimizer.step
+_known = {}          # id of a compiled graph -> (weak reference to it, weak reference to its optimizer, None if it has none)
+
+
+def install(before, after) -> None:
+    global _hooks
+    _hooks = before, after
+
+
+def remove() -> None:
+    global _hooks
+    _hooks = ()
+    _known.clear()
+
+
+def _weights(optimizer):
+    return itertools.chain.from_iterable(group["params"] for group in optimizer.param_groups)
+
+
+def _optimizer_of(graph, written):
+    """The optimizer whose weights are among these. Looked for once: everything that lives is gone through."""
+    known, optimizer = _known.get(id(graph), (None, None))
+    if known is not None and known() is graph and (optimizer is None or optimizer() is not None):
+        return optimizer and optimizer()
+    for key in [key for key, (made, _) in _known.items() if made() is None]:
+        del _known[key]
+    memory = {tensor.data_ptr() for tensor in written if tensor.numel()}
+    found = next((optimizer for optimizer in living_optimizers()
+                  if any(own_part(weight).data_ptr() in memory for weight in _weights(optimizer))), None)
+    _known[id(graph)] = weakref.ref(graph), found and weakref.ref(found)
+    return found
+
+
+class Update:
+    """The update that a compiled graph makes."""
+
+    def __init__(self, optimizer):
+        self._optimizer = optimizer
+
+    def is_left_out(self, graph) -> bool:
+        """Whether the graph is not to run: it gives nothing but what it writes, so that nobody misses a result."""
+        updates = observed.program and observed.program.updates
+        return bool(updates and updates.leaves_out_in_region(not graph.output_strides))
+
+    def end(self) -> None:
+        _hooks[1](self._optimizer, (), {})
+
+
+def begin(graph, written):
+    """A compiled graph is about to run that writes these tensors: its Update, or None. Where the optimizer's hooks did run, as its
+    step is called as it is and compiled further inside, it is theirs."""
+    if not _hooks or not written or (observed.program is not None and observed.program.updates.running):
+        return None
+    optimizer = _optimizer_of(graph, written)
+    if optimizer is None:
+        return None
+    _hooks[0](optimizer, (optimizer,), {})
+    return Update(optimizer)
