@@ -204,6 +204,8 @@ class Recorder : public OpSink {
   /// … which is the case when it is read: its values are kept now.
   void settle(std::uint32_t slot);
   void settle_all();
+  /// Somebody is about to write to this storage, which steps may hold values in (lent.h).
+  void call_in(const c10::StorageImpl* storage);
   void late_write(const OpTraits& op, c10::ArrayRef<const c10::IValue> inputs);
 
   RecorderOptions options_;

@@ -24,31 +24,48 @@ using record::Step;
 
 namespace {
 
+void count(Step& step, const at::Tensor& value) {
+  step.opaque_bytes += value.nbytes();
+  if (!value.is_cpu()) step.kept_on_device += value.nbytes();
+}
+
 void keep(Step& step, record::OutputPlace place, const at::Tensor& t) {
   // Where it lies, in the order of its stream: nobody waits for it.
   at::Tensor copy = t.detach().clone(at::MemoryFormat::Contiguous);
-  step.opaque_bytes += copy.nbytes();
-  if (!copy.is_cpu()) step.kept_on_device += copy.nbytes();
+  count(step, copy);
   step.opaque.push_back({place, std::move(copy)});
 }
 
 /// What less is copied faster than it is looked for.
 constexpr std::size_t kWorthSharing = std::size_t{1} << 16;
+/// Of 8 bytes: where any hundredth of bf16 weights is another, one of them shows it.
+constexpr std::size_t kSamples = 1024;
 
-/// What a gather brought. Weights that are spread over processes are gathered for the forward pass and, the
-/// same ones, for the backward pass: on record they are one value.
-void keep_gathered(Step& step, record::OutputPlace place, const at::Tensor& t) {
-  if (!t.is_cpu() || !t.is_contiguous() || t.nbytes() < kWorthSharing) return keep(step, place, t);
-  const std::uint64_t hash = hash_bytes(t.data_ptr(), t.nbytes());
-  const auto known = std::find_if(step.opaque.rbegin(), step.opaque.rend(), [&](const auto& output) {
-    return output.hash == hash && output.value.scalar_type() == t.scalar_type() &&
-           output.value.sizes() == t.sizes();
-  });
-  if (known == step.opaque.rend())
+/// What a collective brought. Weights that are spread over processes are gathered for the forward pass and,
+/// the same ones, for the backward pass: on record they are one value. `may_stay`: the step made this memory,
+/// so that the program gives it up when it is done.
+void keep_brought(Step& step, record::OutputPlace place, const at::Tensor& t, bool gathered, bool may_stay) {
+  if (t.nbytes() < kWorthSharing) return keep(step, place, t);
+  std::uint64_t hash = 0;
+  if (gathered && t.is_cpu() && t.is_contiguous()) {
+    hash = record::hash_of_samples(t.data_ptr(), t.nbytes(), kSamples);
+    const auto known = std::find_if(step.opaque.rbegin(), step.opaque.rend(), [&](const auto& output) {
+      return output.hash == hash && output.value.scalar_type() == t.scalar_type() &&
+             output.value.sizes() == t.sizes();
+    });
+    if (known != step.opaque.rend()) {
+      step.opaque.push_back({place, known->value, hash});
+      return;
+    }
+  }
+  if (may_stay) {
+    count(step, t);
+    step.lent.add(t);
+    step.opaque.push_back({place, t, hash});
+  } else {
     keep(step, place, t);
-  else
-    step.opaque.push_back({place, known->value});
-  step.opaque.back().hash = hash;
+    step.opaque.back().hash = hash;
+  }
 }
 
 }  // namespace
@@ -109,12 +126,21 @@ void Recorder::settle(std::uint32_t slot) {
                                   .set_(late.storage, 0, {count}, {1});
     const at::Tensor tensor = record::view_at(token, memory);
     if (!tensor.defined()) continue;
-    if (gathers(step.ops[late.place.op].traits->name))
-      keep_gathered(step, late.place, tensor);
-    else
-      keep(step, late.place, tensor);
+    keep_brought(step, late.place, tensor, gathers(step.ops[late.place.op].traits->name),
+                 step.slots[slot].produced);
     if (step.watch) step.watch->wrote_late(tensor, slot, late.token);
   }
+}
+
+void Recorder::call_in(const c10::StorageImpl* storage) {
+  const at::NoGradGuard no_grad;
+  const auto from = [&](Step& step) {
+    if (step.lent.empty()) return;
+    if (std::string lost = step.lent.call_in(storage, step.opaque); !lost.empty())
+      step.notes.push_back(std::move(lost));
+  };
+  for (Step* step : kept_) from(*step);
+  if (current_ && std::find(kept_.begin(), kept_.end(), current_) == kept_.end()) from(*current_);
 }
 
 void Recorder::settle_all() {

@@ -113,6 +113,7 @@ void Recorder::record_argument(const OpTraits& op, std::size_t index, const c10:
       link_maker(t, slot);
       frame.of_model = frame.of_model || step.slots[slot].of_model;
       if (op.argument_read[index] && !op.views && !op.awaits) step.slots[slot].read = true;
+      if (written) call_in(t.storage().unsafeGetStorageImpl());
       if (written && !(blind && overwrites_unread(op, t, slot))) about_to_write(step, slot);
       const std::uint32_t token = words.size();
       put_tensor(words, t, slot, host_write ? record::kHostWriteBefore : 0);
@@ -246,7 +247,7 @@ bool Recorder::finishes_collective(const OpTraits& op, c10::ArrayRef<const c10::
 std::unique_ptr<OpFrame> Recorder::on_start(const OpTraits& op, c10::ArrayRef<const c10::IValue> inputs) {
   std::unique_lock lock(mutex_);
   if (!recording_ || into_ != current_) {
-    if (current_ && current_->usable) late_write(op, inputs);
+    late_write(op, inputs);
     if (++ops_between_ % kLookEvery == 0) let_go_of_the_past();
     if (!recording_) return nullptr;
   }

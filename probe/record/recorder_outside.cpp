@@ -151,6 +151,8 @@ void Recorder::late_write(const OpTraits& op, c10::ArrayRef<const c10::IValue> i
     if (!op.argument_written[i]) continue;
     each_tensor(inputs[i], [&](const at::Tensor& t) {
       if (!t.defined() || !can_record(t)) return;
+      call_in(t.storage().unsafeGetStorageImpl());
+      if (!current_ || !current_->usable) return;
       const std::uint32_t slot = current_->slots.find(t.storage().unsafeGetStorageImpl());
       if (slot == record::SlotIndex::kMissing) return;
       about_to_write(*current_, slot);

@@ -7,16 +7,16 @@
 
 namespace nanquest::record {
 
-std::uint64_t hash_of_samples(const void* data, std::size_t bytes) {
-  constexpr std::size_t kSamples = 64;
-  std::uint64_t samples[kSamples + 1] = {};
+std::uint64_t hash_of_samples(const void* data, std::size_t bytes, std::size_t samples) {
+  constexpr std::size_t kMost = 1024;
+  std::uint64_t read[kMost + 1] = {};
   if (!data || bytes < sizeof(std::uint64_t)) return bytes;
+  samples = std::clamp<std::size_t>(samples, 2, kMost);
   const std::size_t last = bytes - sizeof(std::uint64_t);
-  for (std::size_t i = 0; i < kSamples; ++i)
-    std::memcpy(&samples[i], static_cast<const std::byte*>(data) + last / (kSamples - 1) * i,
-                sizeof samples[i]);
-  std::memcpy(&samples[kSamples], static_cast<const std::byte*>(data) + last, sizeof samples[kSamples]);
-  return hash_bytes(samples, sizeof samples);
+  for (std::size_t i = 0; i < samples; ++i)
+    std::memcpy(&read[i], static_cast<const std::byte*>(data) + last / (samples - 1) * i, sizeof read[i]);
+  std::memcpy(&read[samples], static_cast<const std::byte*>(data) + last, sizeof read[samples]);
+  return hash_bytes(read, (samples + 1) * sizeof read[0]);
 }
 
 bool changed_since(const SlotRecord& record) {

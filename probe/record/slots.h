@@ -40,9 +40,9 @@ struct SlotRecord {
   at::Tensor saved_on_device;
 };
 
-/// A hash of samples spread over the bytes, both ends included: tells without reading everything that a
-/// buffer was filled anew. A few changed elements can escape it.
-std::uint64_t hash_of_samples(const void* data, std::size_t bytes);
+/// A hash of samples (of 8 bytes) spread over the bytes, both ends included: tells without reading everything
+/// that a buffer was filled anew. A few changed elements can escape it.
+std::uint64_t hash_of_samples(const void* data, std::size_t bytes, std::size_t samples = 64);
 
 /// Whether the values of a storage that is only referred to are others than at first, as far as that can be
 /// told.

@@ -28,6 +28,7 @@ void Step::let_go() {
   host_writes.clear();
   generators.clear();
   opaque.clear();
+  lent.clear();
   late.clear();
   nodes.clear();
   reads.clear();

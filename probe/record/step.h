@@ -15,6 +15,7 @@
 #include "probe/observe/op_traits.h"
 #include "probe/record/arena.h"
 #include "probe/record/generators.h"
+#include "probe/record/lent.h"
 #include "probe/record/slots.h"
 #include "probe/record/stacks.h"
 #include "probe/record/words.h"
@@ -71,11 +72,11 @@ struct OutputPlace {
   bool written;  ///< an argument
 };
 
-/// A copy of something that an op returned or wrote which perhaps can't be run again.
+/// Something that an op returned or wrote which perhaps can't be run again: a copy, or lent.
 struct OpaqueOutput {
   OutputPlace place;
   at::Tensor value;
-  std::uint64_t hash = 0;  ///< of its bytes, for what may come again; else 0
+  std::uint64_t hash = 0;  ///< of samples of its bytes, for what may come again; else 0
 };
 
 /// What a collective writes, or will have written when somebody has waited for it.
@@ -134,6 +135,7 @@ struct Step {
   std::vector<HostWrite> host_writes;
   std::vector<GeneratorState> generators;
   std::vector<OpaqueOutput> opaque;
+  Lent lent;  ///< those of `opaque` that are no copies
   std::vector<LateOutput> late;
   std::uint64_t opaque_bytes = 0, kept_on_device = 0;  ///< of `opaque`, in all and in a device's memory
   std::vector<MadeNode> nodes;                         ///< those that OpRecord::made doesn't tell

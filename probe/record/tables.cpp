@@ -46,6 +46,8 @@ void StepTables::build(const StepNames& names) {
   if (&step_ == recorder_.current()) recorder_.complete();
   if (step_.watch) recording.doc.stats = step_.watch->stats();
   recording.doc.basis = step_.watch ? "every_output" : "survivors";
+  if (std::string lost = step_.lent.call_in_all(step_.opaque); !lost.empty())
+    step_.notes.push_back(std::move(lost));
   recording.notes = step_.notes;
   add_slots();
   // Ops of several threads don't end in the order in which they begin.

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "probe/observe/op_traits.h"
+#include "probe/trace/regions.h"
 #include "replay/case/values.h"
 #include "replay/lab/call_again.h"
 
@@ -163,7 +165,14 @@ const std::vector<OpValues>& Case::calls(std::int32_t op) const {
     for (const at::Tensor& t : outputs) written.push_back(t.defined() ? t.detach().clone() : t);
   };
   run_(options);
-  if (whole.outputs.empty()) whole.outputs = std::move(written);
+  if (whole.outputs.empty()) {
+    whole.outputs = std::move(written);
+  } else if (row(op)->name == kCompiledRegion) {
+    // Of the rows that it wrote the last are its arguments.
+    const auto arguments = std::min(region_call(*doc_, *row(op)).written.size(), written.size());
+    whole.outputs.insert(whole.outputs.end(), written.end() - static_cast<std::ptrdiff_t>(arguments),
+                         written.end());
+  }
   if (ran) calls = calls_of(*row(op), std::move(whole));
   return calls;
 }

@@ -31,7 +31,8 @@ namespace nanquest {
 /// (foreach, fused optimizers) is as many calls as its lists are long; this is one of them.
 struct OpValues {
   std::vector<c10::IValue> arguments;  ///< one per schema argument, as they were before the op ran
-  std::vector<at::Tensor> outputs;     ///< what it returned; of an op that returns nothing what it wrote
+  std::vector<at::Tensor> outputs;     ///< what it returned; of an op that returns nothing what it wrote, of
+                                       ///< a compiled region both
 
   /// The first output that holds something non-finite, else the first; undefined if there is none.
   at::Tensor bad_output() const;

@@ -1,12 +1,15 @@
-// What a collective writes is there when somebody has waited for it: it is kept when it is read first, or at the
-// end of the step, watched or not.
+// What a collective writes is there when somebody has waited for it: it is kept when it is read first, or at
+// the end of the step, watched or not.
 #include <ATen/ATen.h>
+#include <ATen/native/Resize.h>
 #include <gtest/gtest.h>
 #include <torch/library.h>
 
 #include <algorithm>
+#include <functional>
 #include <map>
 
+#include "probe/observe/observer.h"
 #include "tests/record/side_by_side.h"
 #include "tests/replay/trace/programs.h"
 
@@ -41,17 +44,16 @@ class Late : public ::testing::TestWithParam<bool> {};
 
 TEST_P(Late, IsKeptAsItArrived) {
   const at::Tensor read = at::ones({8}), unread = at::ones({4});
-  const Recording recording = record_step(
-      {},
-      [&] {
-        fill_later(read);
-        arrive();
-        const at::Tensor loss = read.mul(2).sum();
-        fill_later(unread);
-        arrive();
-        return loss;
-      },
-      {.watch = GetParam(), .stacks = false});
+  const Recording recording = record_step({},
+                                          [&] {
+                                            fill_later(read);
+                                            arrive();
+                                            const at::Tensor loss = read.mul(2).sum();
+                                            fill_later(unread);
+                                            arrive();
+                                            return loss;
+                                          },
+                                          {.watch = GetParam(), .stacks = false});
   EXPECT_TRUE(recording.notes.empty()) << recording.notes.front();
   const std::map<std::string, at::Tensor> data(recording.data.begin(), recording.data.end());
   std::vector<std::int64_t> kept;
@@ -78,6 +80,112 @@ TEST_P(Late, IsKeptAsItArrived) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Watched, Late, ::testing::Bool());
+
+/// Memory of the step's own that is worth not copying.
+at::Tensor brought() {
+  at::Tensor t = at::empty({1 << 15});
+  fill_later(t);
+  arrive();
+  return t;
+}
+
+/// The values of the fake collectives that a file of the step holds, in order.
+std::vector<at::Tensor> kept_of(const Recording& recording) {
+  const std::map<std::string, at::Tensor> data(recording.data.begin(), recording.data.end());
+  std::vector<at::Tensor> kept;
+  for (const OpRow& op : recording.doc.ops)
+    if (op.name == "c10d::nanquest_test_fill_" && data.count(op.host_data))
+      kept.push_back(data.at(op.host_data));
+  return kept;
+}
+
+void expect_sevens(const std::vector<at::Tensor>& kept, std::size_t count) {
+  ASSERT_EQ(kept.size(), count);
+  for (const at::Tensor& values : kept) EXPECT_TRUE(at::equal(values, at::full({1 << 15}, 7.f)));
+}
+
+TEST(Lent, StaysAsItArrivedWhateverTheStepDoesWithIt) {
+  at::Tensor alive;
+  const Recording recording = record_step({},
+                                          [&] {
+                                            alive = brought();
+                                            at::Tensor loss = alive.sum();
+                                            alive.narrow(0, 5, 100).mul_(2);
+                                            at::Tensor freed = brought();
+                                            loss += freed.sum();
+                                            return loss;
+                                          },
+                                          {.watch = false, .stacks = false});
+  EXPECT_TRUE(recording.notes.empty()) << recording.notes.front();
+  alive.zero_();
+  expect_sevens(kept_of(recording), 2);
+  const VerifyResult same = verify(replayer_of(recording));
+  EXPECT_TRUE(same.bit_exact) << same.first_mismatch;
+}
+
+TEST(Lent, WhatIsGoneIsNotMadeUp) {
+  const Recording recording =
+      record_step({},
+                  [&] {
+                    const at::Tensor resized = brought(), scribbled = brought();
+                    at::Tensor loss = resized.sum() + scribbled.sum();
+                    at::native::resize_bytes_nocuda(resized.storage(), 0);
+                    std::fill_n(scribbled.mutable_data_ptr<float>(), scribbled.numel(), 8.f);
+                    return loss;
+                  },
+                  {.watch = false, .stacks = false});
+  EXPECT_TRUE(kept_of(recording).empty());
+  ASSERT_FALSE(recording.notes.empty());
+  EXPECT_NE(recording.notes.back().find("freed or overwritten unseen"), std::string::npos)
+      << recording.notes.back();
+}
+
+/// Steps that the recorder keeps; what it holds of them.
+struct Kept {
+  Recorder recorder{{.stacks = false}};
+  std::int64_t number = 0;
+
+  void step(const std::function<void()>& run) {
+    const auto session = ObserverSession::start(recorder);
+    ASSERT_TRUE(session);
+    recorder.begin_step(number++);
+    const at::NoGradGuard no_grad;
+    run();
+    recorder.end_step(/*keep=*/true);
+  }
+  Recording of(std::int64_t step) {
+    StepTables tables(recorder, *recorder.find(step));
+    tables.build({});
+    return std::move(tables.recording);
+  }
+};
+
+TEST(Lent, IsCopiedBeforeALaterStepWritesThere) {
+  Kept run;
+  at::Tensor gradient;
+  run.step([&] {
+    gradient = brought();
+    (void)gradient.sum();
+  });
+  const float* const memory = run.recorder.find(0)->opaque.at(0).value.const_data_ptr<float>();
+  EXPECT_EQ(memory, gradient.const_data_ptr<float>()) << "it is copied though nobody writes there";
+  run.step([&] { gradient.zero_(); });
+  EXPECT_NE(run.recorder.find(0)->opaque.at(0).value.const_data_ptr<float>(), memory);
+  run.step([&] { (void)gradient.sum(); });
+  expect_sevens(kept_of(run.of(0)), 1);
+}
+
+TEST(Lent, IsCopiedBeforeAnUpdateThatIsNotRecorded) {
+  Kept run;
+  at::Tensor gradient;
+  run.step([&] {
+    gradient = brought();
+    (void)gradient.sum();
+    run.recorder.end_step(/*keep=*/true);
+    gradient.mul_(0.5);
+  });
+  expect_sevens(kept_of(run.of(0)), 1);
+}
 
 }  // namespace
 }  // namespace nanquest::testing

@@ -34,11 +34,12 @@ class Net(nn.Module):
     def __init__(self):
         super().__init__()
         self.blocks = nn.ModuleList([Block(), Block()])
+        self.batch = nn.BatchNorm1d(16)     # a region writes its buffers
         self.drop = nn.Dropout(0.1 if WHAT == "dropout" else 0.0)
 
     def forward(self, x, shift):
         x = self.blocks[0](x, {"domain": 0.5, "overflow": 0.1}.get(WHAT, 1.0) * torch.ones(()))
-        x = self.drop(x)
+        x = self.drop(self.batch(x))
         return (self.blocks[1](x, shift) / (shift if WHAT == "dropout" else 1)).square().mean()
 
 if WHAT == "miscompiled":           # a pass of the compiler that gets a sign wrong
