@@ -1,4 +1,6 @@
 // nanquest-replay: runs a snapshot again and says what went wrong in it.
+#include <dlfcn.h>
+
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
@@ -55,6 +57,24 @@ void add_model(CLI::App& app) {
       ->type_name("DIR");
 }
 
+/// What is not LibTorch's own runs again, instead of giving what it gave, once somebody defines it here.
+void add_load(CLI::App& app) {
+  app.add_option_function<std::vector<std::string>>(
+         "--load",
+         [](const std::vector<std::string>& libraries) {
+           for (const std::string& path : libraries)
+             if (!dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL))
+               throw CLI::ValidationError("--load",
+                                          std::string(dlerror()) +
+                                              " (give a library of operators, TORCH_LIBRARY, that was "
+                                              "built for this LibTorch)");
+         },
+         "A library of operators that the program had loaded, so that they run again; repeatable")
+      ->check(CLI::ExistingFile)
+      ->allow_extra_args(false)
+      ->type_name("LIBRARY");
+}
+
 void add_common(CLI::App& app, Common& common, bool required) {
   auto* snapshot =
       app.add_option("snapshot", common.snapshot, "Snapshot file (step-*.h5)")->type_name("SNAPSHOT");
@@ -62,6 +82,7 @@ void add_common(CLI::App& app, Common& common, bool required) {
   app.add_flag("--json", common.json, "Print the result as JSON");
   app.add_flag("-q,--quiet", common.quiet, "No progress on stderr");
   add_model(app);
+  add_load(app);
 }
 
 void add_device(CLI::App& app, Common& common) {
@@ -166,6 +187,7 @@ void add_ranks(CLI::App& app, Arguments& a) {
   ranks->add_flag("-q,--quiet", a.common.quiet, "No progress on stderr");
   add_model(*ranks);
   ranks->add_flag("--no-files", a.diagnose.no_files, "Write nothing beside the snapshots");
+  add_load(*ranks);
   ranks->footer(
       "Every rank runs up to its next collective, which is then really done and held against what each rank\n"
       "recorded; a bad value is followed from the rank that made it to the loss and gradients that show it.\n"

@@ -47,7 +47,7 @@ void plan_call(const SnapshotDoc& doc, const OpRow& op, OpPlan& plan) {
   const auto handle = c10::Dispatcher::singleton().findSchema({op.name, op.overload});
   if (!handle)
     throw std::runtime_error(
-        "no such operator in this program; load the library that defines it, or use the LibTorch "
+        "no such operator in this program; --load the library that defines it, or use the LibTorch "
         "version of the recording");
   plan.args = plan_arguments(doc, op, handle->schema());
   plan.noise = draws_noise(op, handle->schema(), plan.args);

@@ -1,6 +1,7 @@
 """Regions of torch.compile opened: the operator inside is named, with its module, cause and a fix, forward and backward; where
 the compiled code is wrong, COMPILER. The programs know nothing of the probe."""
 
+import os
 import pathlib
 import sys
 
@@ -11,9 +12,13 @@ from attached import AttachTest, main, nightly  # noqa: E402
 
 # What goes bad is step 3; WHAT says how.
 PROGRAM = """
-import sys, torch
+import os, sys, torch
 from torch import nn
 WHAT, DYNAMIC = sys.argv[2], sys.argv[3] == "dynamic"
+
+if WHAT == "custom":                # an operator of a library of the program's own
+    torch.ops.load_library(os.environ["OPERATORS"])
+    torch.library.register_fake("nanquest_test_cpp::split_sign")(lambda x: (torch.empty_like(x), torch.empty_like(x)))
 
 class Block(nn.Module):
     def __init__(self):
@@ -24,7 +29,10 @@ class Block(nn.Module):
         y = self.fc(self.norm(x))
         if WHAT == "overflow":      # fp16 ends at 65504
             y = (y.half() @ (shift * torch.ones(16, 16)).half()).float()
-        if WHAT == "domain":
+        if WHAT == "custom":
+            low, high = torch.ops.nanquest_test_cpp.split_sign(y.detach())
+            y = y + low + high
+        if WHAT in ("domain", "custom"):
             y = (y.sigmoid() + shift).log()
         if WHAT == "backward":      # finite forward; the derivative of sqrt at 0 is infinite, times 0
             y = (y * shift).square().sum(-1, keepdim=True).sqrt() + y
@@ -38,7 +46,7 @@ class Net(nn.Module):
         self.drop = nn.Dropout(0.1 if WHAT == "dropout" else 0.0)
 
     def forward(self, x, shift):
-        x = self.blocks[0](x, {"domain": 0.5, "overflow": 0.1}.get(WHAT, 1.0) * torch.ones(()))
+        x = self.blocks[0](x, {"domain": 0.5, "custom": 0.5, "overflow": 0.1}.get(WHAT, 1.0) * torch.ones(()))
         x = self.drop(self.batch(x))
         return (self.blocks[1](x, shift) / (shift if WHAT == "dropout" else 1)).square().mean()
 
@@ -65,7 +73,7 @@ if WHAT == "healthy":               # compiled and called before anything is tra
     with torch.no_grad():
         compiled(torch.randn(3, 16), torch.tensor(1.0))
 optimizer = torch.optim.SGD(net.parameters(), lr=0.01)
-good, bad = {"overflow": (0.1, 6e4), "domain": (0.5, -2.0), "backward": (1.0, 0.0), "dropout": (1.0, 0.0),
+good, bad = {"overflow": (0.1, 6e4), "domain": (0.5, -2.0), "custom": (0.5, -2.0), "backward": (1.0, 0.0), "dropout": (1.0, 0.0),
              "miscompiled": (1.0, 1.0), "healthy": (1.0, 1.0)}[WHAT]
 for step in range(5):
     optimizer.zero_grad()
@@ -79,12 +87,12 @@ if WHAT == "healthy":
 
 
 class RegionTest(AttachTest):
-    def verdict_of(self, what, level, dynamic=False):
+    def verdict_of(self, what, level, dynamic=False, **variables):
         program = self.scratch / "train.py"
         program.write_text(PROGRAM)
         run = f"{what}-{level}"
         process = self.observed(program, f"{run}.pt", what, "dynamic" if dynamic else "static", run_dir=run,
-                                options=("--level", level, "--watch-every", "0"))
+                                options=("--level", level, "--watch-every", "0"), **variables)
         self.assert_exit(process)
         snapshot = self.incidents(run)[0]
         self.assertEqual(snapshot.name, f"step-{0 if what == 'miscompiled' else 3:08}.r0.h5")
@@ -130,6 +138,17 @@ class RegionTest(AttachTest):
         plain, seen = (torch.load(self.scratch / f) for f in ("plain.pt", "seen.pt"))
         for name, value in plain.items():
             self.assertEqual(value.numpy().tobytes(), seen[name].numpy().tobytes(), name)
+
+    def test_an_operator_of_the_programs_own(self):
+        """Replay looks inside once it has been given the library."""
+        library = os.environ["NANQUEST_TEST_OPS"]
+        verdict = self.verdict_of("custom", "trace", OPERATORS=library)
+        self.assertEqual((verdict["culprit"]["op"], verdict["cause"]), ("nanquest::compiled_region", "UNKNOWN"), verdict)
+        self.assertTrue(any("no operator nanquest_test_cpp::split_sign here" in line and "--load" in line
+                            for line in verdict["not_tested"]), verdict)
+        verdict = self.replay("diagnose", "--load", library, self.incidents("custom-trace")[0])
+        self.assert_inside(verdict, "aten::log", "blocks.1", ".log()")
+        self.assertEqual(verdict["cause"], "DOMAIN", verdict)
 
     @nightly
     def test_other_shapes_and_levels(self):
