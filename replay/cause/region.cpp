@@ -101,7 +101,8 @@ void name_reader(const Case& inner, const DiagnoseOptions& options, Verdict& v) 
     return;
   }
   const Verdict inside = diagnose_inside(inner, {.try_fixes = false});
-  if (inside.cause != Label::bad_setting) return name_inside(inside.culprit, v.culprit);
+  if (v.cause != Label::bad_data || inside.cause != Label::bad_setting)
+    return name_inside(inside.culprit, v.culprit);
   take(options.try_fixes ? diagnose_inside(inner, options) : inside, v);
   v.origin = inside.origin;
   v.phase = inside.phase;

@@ -97,7 +97,8 @@ std::optional<Reason> absurd(const Case& c, std::int32_t at, const Number& n) {
   if (std::isinf(n.value)) {
     if (settings.count(n.name) && (update || (n.name != "value" && n.name != "weight")))
       return Reason{argument, "it is infinite", 0};
-    if (multiplication && update) return Reason{argument, "it is infinite", 1};
+    // With its sign turned a rate is what weights are changed by.
+    if ((multiplication || op == "neg") && update) return Reason{argument, "it is infinite", 1};
     if (multiplication && n.tensor == kNone && !holds_zero(c, at, n.position))
       return Reason{"the factor (" + argument + ")", "it is infinite", 1};
     if (multiplication && n.value > 0 && is_logit(c, at) && !multiplies_a_mask(c, at, n.position))

@@ -24,6 +24,7 @@ from .imports import Waiting
 NO_GRAPH = -1        # of a region whose graph nobody saw: compiled before the probe came, or out of a cache
 
 _attachment = None   # who listens
+_leave_alone = None
 ran = False          # whether a region has run
 _numbers = itertools.count()
 _PROCESS = (os.getpid(), time.time_ns())
@@ -90,6 +91,8 @@ def _watch_calls(module) -> None:
             inputs.clear()
             update.end()
             return ()
+        if update is None:
+            compiled_updates.may_begin_step()
         # Nothing of ours may hold the inputs while it runs: what it was given, it frees as soon as it has read it.
         _tell(attachment, "begin_region", _tensors(inputs), number if process == _PROCESS else NO_GRAPH,
               [value for value in inputs if isinstance(value, int)], [*written], [*written.values()])
@@ -171,6 +174,8 @@ def _watch_compiling(module) -> None:
     @contextlib.contextmanager
     def install_callbacks(self, *args, **kwargs):
         attachment = _attachment
+        if attachment is not None and not attachment.off:
+            _leave_alone()  # what has been imported since
         away = attachment is not None and not attachment.off and attachment.started
         if away:
             _tell(attachment, "compiling", True)
@@ -192,10 +197,10 @@ WATCHED = {"torch._dynamo.callback": _watch_compiling, "torch._functorch.aot_aut
 _waiting = Waiting(WATCHED)
 
 
-def install(attachment) -> None:
-    """Wraps what is watched now, or when it is made."""
-    global _attachment
-    _attachment = attachment
+def install(attachment, leave_alone) -> None:
+    """Wraps what is watched now, or when it is made. `leave_alone`: tells the compiler which functions it is not to compile."""
+    global _attachment, _leave_alone
+    _attachment, _leave_alone = attachment, leave_alone
     _waiting.remove()
     _waiting.begin()
 

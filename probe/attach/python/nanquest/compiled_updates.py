@@ -58,6 +58,15 @@ class Update:
         _hooks[1](self._optimizer, (), {})
 
 
+@observed.guarded
+def may_begin_step(attachment):
+    """A compiled graph is about to run that is no update. Where the program compiled what calls its model too, nobody else tells of
+    the pass that begins."""
+    program = observed.program
+    if program is not None and program.policy.withholds and not program.depth and not observed.in_backward():
+        program.policy.undo.begins()
+
+
 def begin(graph, written):
     """A compiled graph is about to run that writes these tensors: its Update, or None. Where the optimizer's hooks did run, as its
     step is called as it is and compiled further inside, it is theirs."""

@@ -17,7 +17,7 @@ from torch.compiler import is_compiling
 from torch.optim import optimizer as optimizers
 
 from . import (compiled, compiled_updates, drawing, fallback, graphs, observed, passes, pipelines, preparing, rehearsing, replicas,
-               restoring, widening, zero)
+               restoring, uncompiled, widening, zero)
 from .naming import is_plain, unwrap
 from .observed import elsewhere, guarded, in_backward
 from .patches import Patches
@@ -232,7 +232,8 @@ def install(attachment) -> None:
         optimizers.register_optimizer_step_post_hook(fallback.after_update),
     ])
     _handles.extend(rehearsing.install(attachment, _patches))
-    compiled.install(attachment)
+    _leave_alone()
+    compiled.install(attachment, _leave_alone)
     compiled_updates.install(before_step, after_step)
     passes.install(_patches)
     preparing.install(_patches)
@@ -244,7 +245,6 @@ def install(attachment) -> None:
         follow_batches()
     if not _child_hook:
         _child_hook = True
-        _leave_to_the_compiler()
         os.register_at_fork(after_in_child=_in_child)
 
 
@@ -256,14 +256,9 @@ def follow_batches() -> None:
         drawing.install(_patches, attachment.drawing)
 
 
-def _leave_to_the_compiler() -> None:
-    """torch.compile begins below module_call, as it does below the function that it stands in for."""
-    frames = torch._C._dynamo.eval_frame
-    try:
-        skip = frames._FrameExecStrategy(frames._FrameAction.SKIP, frames._FrameAction.DEFAULT)
-        frames.set_code_exec_strategy(module_call.__code__, skip)
-    except AttributeError:
-        pass  # it compiles this frame too, then
+def _leave_alone() -> None:
+    """torch.compile begins below module_call, as it does below the function that it stands in for, and nowhere in the hooks."""
+    uncompiled.leave(calls_program=(module_call,), calls_own=(before_step,))
 
 
 def remove() -> None:

@@ -43,6 +43,8 @@ def _name_bare_leaves(attached, roots):
         return
     program.saw_weights = True
     leaves = [leaf for leaf in leaves_below(roots) if is_plain(leaf)]
+    program.name_models_again(leaves)  # one that nobody saw called, as it is compiled with what calls it
+    leaves = [leaf for leaf in leaves if program.numbers.of(leaf) is None]
     for leaf, name in zip(leaves, names_in_frames(leaves, sys._getframe(1))):
         attached.ops.name_parameter(name, leaf)
 

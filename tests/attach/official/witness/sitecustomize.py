@@ -14,10 +14,10 @@ import sys
 def _watch(torch):
     from torch.optim.optimizer import register_optimizer_step_post_hook
     backward = torch.Tensor.backward
-    path = os.path.join(os.environ["WITNESS"], "rank-" + os.environ.get("RANK", os.environ.get("LOCAL_RANK", "0")))
 
     def tell(line):
-        with open(path, "a", encoding="utf-8") as file:
+        rank = os.environ.get("RANK", os.environ.get("LOCAL_RANK", "0"))  # asked late: a worker of Ray is told after it has imported torch
+        with open(os.path.join(os.environ["WITNESS"], "rank-" + rank), "a", encoding="utf-8") as file:
             print(line, file=file)
 
     def own(tensor):
