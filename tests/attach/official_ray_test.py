@@ -22,7 +22,7 @@ class RayTest(OfficialTest):
 
     def environment(self, **more):
         found = super().environment(**more)
-        return {**found, "PYTHONPATH": os.pathsep.join([found["PYTHONPATH"], str(RAY)]), "RAY_USAGE_STATS_ENABLED": "0",
+        return {**found, "PYTHONPATH": os.pathsep.join([found["PYTHONPATH"], str(RAY)]), "RAY_USAGE_STATS_ENABLED": "0", "SEED": "0",
                 "RAY_TMPDIR": str(self.short)}
 
     def test_published_example(self):
