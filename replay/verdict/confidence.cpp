@@ -4,16 +4,10 @@
 
 namespace nanquest {
 
-namespace {
-
-bool of_a_region(const Verdict& v) {
-  return !v.culprit.inside.empty() || v.cause == Label::compiler;
-}
-
-}  // namespace
-
 Counted counted_like(const Verdict& v) {
-  if (v.cause == Label::unknown || !v.reproduction.bit_exact || of_a_region(v)) return kNeverCounted;
+  if (v.cause == Label::unknown || v.cause == Label::compiler || !v.reproduction.bit_exact)
+    return kNeverCounted;
+  if (!v.culprit.inside.empty()) return kInsideRegion;
   return v.fix && v.fix->verified ? kWithVerifiedFix : kExplained;
 }
 
@@ -30,8 +24,11 @@ std::string confidence_text(const Verdict& v) {
   const Counted counted = counted_like(v);
   if (counted.all == 0)
     return text + " (" +
-           (v.reproduction.bit_exact ? "of a compiled region" : "the step did not come back bit for bit") +
+           (v.reproduction.bit_exact ? "of the compiler" : "the step did not come back bit for bit") +
            ": how often such verdicts are right was never counted)";
+  if (!v.culprit.inside.empty())
+    return text + " (" + std::to_string(counted.right) + " of " + std::to_string(counted.all) +
+           " verdicts on the inside of compiled regions were right, in models not seen before)";
   return text + " (" + std::to_string(counted.right) + " of " + std::to_string(counted.all) +
          " verdicts with " + (v.fix ? "a verified fix" : "an explanation but no verified fix") +
          " were right)";

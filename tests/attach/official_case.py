@@ -9,6 +9,7 @@ there is skipped, with the reason.
 import math
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
@@ -145,12 +146,14 @@ class OfficialTest(PackagesTest):
 
     def assert_quiet(self, process, processes, steps):
         """The one line of the probe's: no incident, in so many steps."""
-        extents = [f"{steps} steps" if processes == 1 else f"{processes} processes of {steps} steps each"]
-        if self.kills:  # nobody knows of who is killed whether it would have gone on
-            extents.append(f"{processes} processes with at least {processes * steps} steps")
+        extent = f"{steps} steps" if processes == 1 else f"{processes} processes of {steps} steps each"
         lines = self.probes_lines(process)
-        self.assertEqual(len(lines), 1, process.stderr)
-        self.assertIn(lines[0], [f"nanquest: no incident in {extent}" for extent in extents])
+        told = re.fullmatch(rf"nanquest: no incident in {processes} processes with at least (\d+) steps", "\n".join(lines))
+        if self.kills and told:  # who is killed has told of its last steps but one, and nobody knows whether it would have gone on
+            self.assertLessEqual(int(told[1]), processes * steps)
+            self.assertGreater(int(told[1]), processes * steps * 9 // 10)
+        else:
+            self.assertEqual(lines, [f"nanquest: no incident in {extent}"], process.stderr)
 
     def assert_named(self, process, step, rank, processes, culprit):
         files = self.incidents("run-bad")

@@ -47,7 +47,7 @@ TEST(Labels, EachHasAMeaningOfItsOwn) {
   }
 }
 
-/// Of the counts by hand: 83/88, 22/25, 1/2.
+/// Of the counts by hand: 83/88, 22/25, 37/38, 1/2.
 TEST(Confidence, IsHowOftenSuchVerdictsWereRight) {
   Verdict v = full_verdict();
   v.reproduction.bit_exact = true;
@@ -57,9 +57,18 @@ TEST(Confidence, IsHowOftenSuchVerdictsWereRight) {
   EXPECT_NEAR(v.confidence = confidence_of(v), 0.88, 1e-4);
   EXPECT_EQ(confidence_text(v),
             "88 % (21 of 23 verdicts with an explanation but no verified fix were right)");
+  v.culprit.inside = "nanquest::compiled_region";
+  EXPECT_NEAR(v.confidence = confidence_of(v), 0.9737, 1e-4);
+  EXPECT_EQ(
+      confidence_text(v),
+      "97 % (36 of 36 verdicts on the inside of compiled regions were right, in models not seen before)");
   v.reproduction.bit_exact = false;
   EXPECT_EQ(v.confidence = confidence_of(v), 0.5);
   EXPECT_NE(confidence_text(v).find("never counted"), std::string::npos);
+  v.reproduction.bit_exact = true;
+  v.cause = Label::compiler;
+  EXPECT_EQ(v.confidence = confidence_of(v), 0.5);
+  EXPECT_NE(confidence_text(v).find("of the compiler: how often"), std::string::npos);
   v.cause = Label::unknown;
   EXPECT_EQ(v.confidence = confidence_of(v), 0);
   EXPECT_EQ(confidence_text(v), "0 %");
