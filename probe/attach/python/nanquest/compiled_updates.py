@@ -7,7 +7,7 @@ import itertools
 import weakref
 
 from . import observed
-from .naming import living_optimizers
+from .naming import is_plain, living_optimizers
 from .sharded import own_part
 
 _hooks = ()          # what hooks.py runs before and after Optimizer.step
@@ -38,7 +38,7 @@ def _optimizer_of(graph, written):
         del _known[key]
     memory = {tensor.data_ptr() for tensor in written if tensor.numel()}
     found = next((optimizer for optimizer in living_optimizers()
-                  if any(own_part(weight).data_ptr() in memory for weight in _weights(optimizer))), None)
+                  if any(is_plain(part) and part.data_ptr() in memory for part in map(own_part, _weights(optimizer)))), None)
     _known[id(graph)] = weakref.ref(graph), found and weakref.ref(found)
     return found
 
@@ -67,7 +67,8 @@ def may_begin_step(attachment):
         program.policy.undo.begins()
 
 
-def begin(graph, written):
+@observed.guarded
+def begin(attachment, graph, written):
     """A compiled graph is about to run that writes these tensors: its Update, or None. Where the optimizer's hooks did run, as its
     step is called as it is and compiled further inside, it is theirs."""
     if not _hooks or not written or (observed.program is not None and observed.program.updates.running):
