@@ -134,13 +134,11 @@ void Recorder::settle(std::uint32_t slot) {
 
 void Recorder::call_in(const c10::StorageImpl* storage) {
   const at::NoGradGuard no_grad;
-  const auto from = [&](Step& step) {
-    if (step.lent.empty()) return;
-    if (std::string lost = step.lent.call_in(storage, step.opaque); !lost.empty())
-      step.notes.push_back(std::move(lost));
-  };
-  for (Step* step : kept_) from(*step);
-  if (current_ && std::find(kept_.begin(), kept_.end(), current_) == kept_.end()) from(*current_);
+  for (const auto& step : all_) {
+    if (step->lent.empty()) continue;
+    if (std::string lost = step->lent.call_in(storage, step->opaque); !lost.empty())
+      step->notes.push_back(std::move(lost));
+  }
 }
 
 void Recorder::settle_all() {

@@ -89,6 +89,9 @@ struct RanksArguments {
   bool json = false, quiet = false, no_files = false;
 };
 
+/// The files but for those that replay itself wrote beside others of them, which a pattern like
+/// incidents/*.h5 finds as well.
+std::vector<std::string> without_replays(std::vector<std::string> files);
 int ranks_command(const RanksArguments& arguments);
 int collect_command(const CollectArguments& arguments);
 int headroom_command(const HeadroomArguments& arguments);

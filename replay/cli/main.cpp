@@ -2,14 +2,12 @@
 #include <dlfcn.h>
 
 #include <CLI/CLI.hpp>
-#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <functional>
 #include <utility>
 
 #include "probe/snapshot/reference.h"
-#include "probe/snapshot/run_dir.h"
 #include "replay/cli/commands.h"
 
 namespace {
@@ -377,15 +375,11 @@ int main(int argc, char** argv) try {
     return static_cast<int>(nanquest::ExitCode::usage);
   }
   if (a.action) return a.action();
-  // A pattern like incidents/*.h5 finds what replay itself wrote beside a snapshot as well.
-  std::erase_if(a.more, [&, given = a.more](const std::string& file) {
-    const std::string of = nanquest::snapshot_beside(file);
-    return of == a.common.snapshot || std::find(given.begin(), given.end(), of) != given.end();
-  });
-  if (a.more.empty()) return diagnose_command(a.common, a.diagnose);
-  if (looks_like_command(a.common.snapshot)) return no_such_command(a.common.snapshot);
   a.ranks.files = {a.common.snapshot};
   a.ranks.files.insert(a.ranks.files.end(), a.more.begin(), a.more.end());
+  a.ranks.files = without_replays(a.ranks.files);
+  if (a.ranks.files.size() == 1) return diagnose_command(a.common, a.diagnose);
+  if (looks_like_command(a.common.snapshot)) return no_such_command(a.common.snapshot);
   return ranks_command(asked_of_ranks(a));
 } catch (const std::exception& error) {
   std::fprintf(stderr, "nanquest-replay: %s\n", error.what());

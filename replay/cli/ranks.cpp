@@ -76,7 +76,7 @@ std::string ranks_json_path(const RanksVerdict& v) {
 }
 
 int judged(const RanksArguments& arguments, const Doing& tell) {
-  std::vector<std::string> files = arguments.files;
+  std::vector<std::string> files = without_replays(arguments.files);
   if (files.size() == 1 && fs::is_directory(files.front())) {
     auto found = files_of_step(files.front(), arguments.step);
     if (!found) return fail(found.error());
@@ -109,6 +109,13 @@ int judged(const RanksArguments& arguments, const Doing& tell) {
 }
 
 }  // namespace
+
+std::vector<std::string> without_replays(std::vector<std::string> files) {
+  std::erase_if(files, [given = files](const std::string& file) {
+    return std::find(given.begin(), given.end(), snapshot_beside(file)) != given.end();
+  });
+  return files;
+}
 
 int ranks_command(const RanksArguments& arguments) {
   return sheltered([&](const Doing& tell) { return judged(arguments, tell); },

@@ -69,6 +69,9 @@ TEST_F(Cli, PrintsTheVerdictAndLeavesThreeFiles) {
   // A second time with the pattern *.h5, which matches one of the three files too.
   const Output again = replay("'" + snapshot + "' '" + (scratch_ / "div_zero.replay.h5") + "'");
   EXPECT_EQ(again.out, o.out) << again.err;
+  const Output ranks =
+      replay("ranks --no-files '" + snapshot + "' '" + (scratch_ / "div_zero.replay.h5") + "'");
+  EXPECT_NE(ranks.err.find("replayed together where a run has two or more"), std::string::npos) << ranks.err;
 }
 
 TEST_F(Cli, JsonOnStdoutIsTheFile) {
