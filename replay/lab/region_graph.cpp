@@ -8,6 +8,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "replay/lab/region_elsewhere.h"
 #include "replay/lab/region_operators.h"
 #include "replay/lab/region_values.h"
 #include "replay/trace/operators.h"
@@ -22,6 +23,7 @@ struct RegionGraph::Impl {
   std::vector<RegionNode> nodes;
   std::vector<std::vector<std::string>> stacks;
   std::vector<Json> arguments;  ///< of the nodes
+  std::vector<Json> told;       ///< of the nodes: what they gave, where that lay on a device; else null
   std::vector<Json> outputs;
   std::vector<std::size_t> last_reader;  ///< of each value: the node after which nobody needs it
   bool draws = false;
@@ -75,9 +77,10 @@ Error bad(const std::string& what) {
   return {ErrorCode::bad_file, "the graph of a compiled region: " + what, ""};
 }
 
-/// The operator's results, one value each. What lay on a device is put `here`.
-Results called(const RegionNode& node, const Json& arguments, const std::vector<Results>& values,
-               c10::Device here) {
+/// The operator's results, one value each. What lay on a device is put `here`; `told` says what it gave
+/// there.
+Results called(const RegionNode& node, const Json& arguments, const Json& told,
+               const std::vector<Results>& values, c10::Device here) {
   const std::string name = node.overload.empty() ? node.op : node.op + "." + node.overload;
   const region::OwnOperator* own = region::own_operator(node.op);
   if (!own && trace::is_refused(node.op, node.overload))
@@ -99,7 +102,10 @@ Results called(const RegionNode& node, const Json& arguments, const std::vector<
     if (stack.back().isDevice() && !stack.back().toDevice().is_cpu()) stack.back() = here;
   }
   if (own) return own->run(stack);
-  handle->callBoxed(stack);
+  if (told.is_array() && here.is_cpu())
+    region::call_elsewhere(*handle, told, node.number, stack);
+  else
+    handle->callBoxed(stack);
   // A list is what several results of one operator are, as for those that return as many.
   if (stack.size() == 1 && stack[0].isTensorList()) {
     Results results;
@@ -130,6 +136,7 @@ Result<RegionGraph> RegionGraph::parse(const std::string& text) {
       impl->nodes.push_back(
           node_of(nodes[i], j.at("modules"), impl->stacks.size(), static_cast<std::int64_t>(i)));
       impl->arguments.push_back(nodes[i].at("arguments"));
+      impl->told.push_back(nodes[i].value("results", Json()));
       each_reference(impl->arguments.back(), [&](std::size_t value) {
         if (value >= impl->inputs.size() + i) throw std::runtime_error("a value is read before it is made");
         impl->last_reader[value] = i;
@@ -179,7 +186,7 @@ std::vector<at::Tensor> RegionGraph::run(const std::vector<at::Tensor>& tensors,
     else if (node.op.starts_with(kSizes))
       values.push_back({region::arithmetic(node.op.substr(std::string(kSizes).size()), arguments, values)});
     else
-      values.push_back(called(node, arguments, values, here));
+      values.push_back(called(node, arguments, impl_->told[i], values, here));
     each_reference(arguments, [&](std::size_t value) {
       if (impl_->last_reader[value] == i) values[value].clear();
     });

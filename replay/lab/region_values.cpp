@@ -3,7 +3,6 @@
 #include <ATen/Functions.h>
 #include <ATen/ScalarOps.h>
 #include <ATen/core/jit_type.h>
-#include <c10/core/ScalarType.h>
 
 #include <algorithm>
 #include <cmath>
@@ -19,13 +18,6 @@ using c10::TypeKind;
 
 [[noreturn]] void refuse(const std::string& what) {
   throw std::runtime_error("the graph of the region: " + what);
-}
-
-at::ScalarType type_named(const std::string& name) {
-  const auto& names = c10::getStringToDtypeMap();
-  const auto found = names.find(name);
-  if (found == names.end()) refuse("no number format is called " + name.substr(0, 40));
-  return found->second;
 }
 
 std::int64_t layout_named(const std::string& name) {
@@ -128,8 +120,8 @@ c10::IValue converted(const Json& j, const c10::Argument& wanted, const c10::Typ
     case TypeKind::OptionalType:
       if (j.is_null()) return {};
       return converted(j, wanted, type->expectRef<c10::OptionalType>().getElementType(), values);
-    case TypeKind::TensorType:
-      return tensor(j, values);
+    case TypeKind::TensorType:  // Python's None is an undefined one, also where the schema knows of none
+      return j.is_null() ? at::Tensor() : tensor(j, values);
     case TypeKind::ListType:
       return list(j, wanted, type->expectRef<c10::ListType>().getElementType(), values);
     case TypeKind::IntType:
@@ -153,6 +145,13 @@ c10::IValue converted(const Json& j, const c10::Argument& wanted, const c10::Typ
 }
 
 }  // namespace
+
+at::ScalarType type_named(const std::string& name) {
+  const auto& names = c10::getStringToDtypeMap();
+  const auto found = names.find(name);
+  if (found == names.end()) refuse("no number format is called " + name.substr(0, 40));
+  return found->second;
+}
 
 bool is_reference(const Json& j) {
   return j.is_object() && j.contains("value");

@@ -4,6 +4,7 @@
 
 #include <ATen/core/function_schema.h>
 #include <ATen/core/ivalue.h>
+#include <c10/core/ScalarType.h>
 
 #include <cstdint>
 #include <nlohmann/json.hpp>
@@ -23,6 +24,9 @@ bool is_reference(const Json& j);
 
 /// The argument as its schema wants it. Throws std::runtime_error if it can't be.
 c10::IValue argument(const Json& j, const c10::Argument& wanted, const std::vector<Results>& values);
+
+/// The number format of this name ("float16"). Throws if there is none.
+at::ScalarType type_named(const std::string& name);
 
 /// Arithmetic on sizes: "add", "mul", "floordiv", … Throws for another word.
 c10::IValue arithmetic(const std::string& word, const Json& arguments, const std::vector<Results>& values);

@@ -11,6 +11,7 @@ import contextlib
 import functools
 import itertools
 import os
+import threading
 import time
 
 import torch
@@ -26,6 +27,7 @@ NO_GRAPH = -1        # of a region whose graph nobody saw: compiled before the p
 _attachment = None   # who listens
 _leave_alone = None
 ran = False          # whether a region has run
+_inside = threading.local()  # .depth: regions that run on this thread
 _numbers = itertools.count()
 _PROCESS = (os.getpid(), time.time_ns())
 _untold = []         # (number, graph) that the library does not know yet
@@ -34,6 +36,21 @@ _untold = []         # (number, graph) that the library does not know yet
 def _records() -> bool:
     """Whether ops are recorded in this process, or will be."""
     return _attachment is not None and not _attachment.off and _attachment.settings.level != "guard"
+
+
+@contextlib.contextmanager
+def _in_region():
+    _inside.depth = getattr(_inside, "depth", 0) + 1
+    try:
+        yield
+    finally:
+        _inside.depth -= 1
+
+
+def in_region() -> bool:
+    """Whether a region runs on this thread. What happens in it is told as the region: a captured graph, say, that the compiler
+    made of its kernels (mode "reduce-overhead")."""
+    return getattr(_inside, "depth", 0) > 0
 
 
 def _tensors(values):
@@ -99,7 +116,8 @@ def _watch_calls(module) -> None:
               [value for value in inputs if isinstance(value, int)], [*written], [*written.values()])
         del written
         try:
-            outputs = run(self, inputs)
+            with _in_region():
+                outputs = run(self, inputs)
         except BaseException:
             _tell(attachment, "leave_region")
             raise

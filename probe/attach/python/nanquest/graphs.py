@@ -2,7 +2,8 @@
 
 While one is captured nothing runs, and whoever waits for the device spoils it: the probe is away then. What a replay computes
 nobody sees, so a step in which one ran has no file. A replay that holds an update is a step of its own: its gradients are
-judged when it is over, as they lie where the capture put them.
+judged when it is over, as they lie where the capture put them. What a compiled region captures and replays of itself is none
+of these: the region is on record.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import weakref
 import torch
 from torch.optim import optimizer as optimizers
 
-from . import observed
+from . import compiled, observed
 from .observed import guarded
 
 SEEN = ("a graph of the device's work is captured: nobody sees what its replays compute. Where they hold the update, gradients "
@@ -26,7 +27,7 @@ def _begins(own):
     def capture_begin(graph, *args, **kwargs):
         global _capture
         attached = observed.attachment
-        if _capture is None and attached is not None and not attached.off:
+        if _capture is None and attached is not None and not attached.off and not compiled.in_region():
             if attached.started:
                 attached.ops.capture(True)
                 attached.say_once(SEEN)
@@ -68,7 +69,8 @@ def _in_capture(optimizer, args, kwargs) -> None:
 def _replays(own):
     def replay(graph, *args, **kwargs):
         result = own(graph, *args, **kwargs)
-        _ran(graph)
+        if not compiled.in_region():
+            _ran(graph)
         return result
     return replay
 

@@ -6,7 +6,8 @@
      "outputs": [reference or null, ...], "draws": true}
 
 A node with "derivative": true is part of the backward pass of another, not one of the forward pass that is computed anew there.
-A node's results are the next value each; arguments are one per argument of the operator's schema. An argument is a number,
+A node that ran on a device has "results", one each: {"dtype": "float16", "sizes": [4, null]} (null: known only when it runs), a
+number, or null: there may be no kernel for it where the graph is run. A node's results are the next value each; arguments are one per argument of the operator's schema. An argument is a number,
 text, true, false, null, a list of arguments, or an object: {"value": 7} (with "item" where the node gives several), {"number":
 "inf"}, {"dtype": "float16"}, {"device": "cpu"}, {"layout": "strided"}, {"memory_format": "channels_last"}, {"tensor": ...} for
 a small constant. A graph that can't be told so is {"refused": why}.
@@ -24,6 +25,9 @@ import operator
 import re
 
 import torch
+from torch.utils._python_dispatch import _disable_current_modes
+
+from . import region_dense
 
 SMALL = 4096         # elements of a constant that is told
 ARITHMETIC = {operator.add: "add", operator.sub: "sub", operator.mul: "mul", operator.floordiv: "floordiv", operator.mod: "mod",
@@ -43,7 +47,8 @@ def _constant(tensor):
     if type(tensor) is not torch.Tensor and not isinstance(tensor, torch.nn.Parameter) or tensor.numel() > SMALL \
             or tensor.dtype.is_complex or tensor.layout != torch.strided:
         raise Refused(f"a constant of type {type(tensor).__name__} and shape {tuple(tensor.shape)} is part of its graph")
-    values = tensor.detach().cpu().reshape(-1).tolist()
+    with _disable_current_modes():  # graphs may be told while PyTorch computes with shapes alone
+        values = tensor.detach().cpu().reshape(-1).tolist()
     return {"tensor": {"dtype": str(tensor.dtype).removeprefix("torch."), "device": str(tensor.device),
                        "shape": list(tensor.shape), "values": [_number(v) if isinstance(v, float) else v for v in values]}}
 
@@ -73,10 +78,21 @@ SEEDS = {"prims::inductor_seeds", "prims::inductor_seed", "prims::inductor_looku
 DRAWS = {"prims::inductor_random", "prims::inductor_randint"}
 
 
+def _drops(target, args, kwargs) -> bool:
+    """Whether a fused attention drops some of what it attends to: inside its kernel."""
+    names = [argument.name for argument in target._schema.arguments]
+    if not target.name().startswith("aten::_scaled_dot_product") or "dropout_p" not in names:
+        return False
+    given = {**dict(zip(names, args)), **kwargs}
+    return given.get("dropout_p", 0.0) != 0
+
+
 class _Teller:
     def __init__(self, graph_module):
         self.module = graph_module
         self.values = {}       # node -> number of its value
+        self.stands_for = {}   # node -> reference, or the references of what it returns, where other nodes compute it
+        self.within = None     # the place of the node whose plain form is told
         self.count = 0
         self.inputs, self.nodes, self.outputs = [], [], []
         self.modules, self.stacks = {}, {}
@@ -117,6 +133,8 @@ class _Teller:
     def _call_function(self, node) -> None:
         target, args, kwargs = node.target, node.args, dict(node.kwargs)
         if target is operator.getitem:  # a reference to one of several results
+            if isinstance(several := self.stands_for.get(args[0]), list):
+                self.stands_for[node] = several[args[1]]
             return
         told = {}
         if target in ARITHMETIC:
@@ -125,15 +143,32 @@ class _Teller:
             name = target.name().split(".")[0]
             if name in SEEDS:
                 return
-            self.draws = self.draws or name in DRAWS
+            self.draws = self.draws or name in DRAWS or _drops(target, args, kwargs)
             if name in REPLACED:
                 target, args, kwargs = REPLACED[name](*args, **kwargs)
             told = self._operator(target, args, kwargs)
+        elif (plain := region_dense.graph_of(node)) is not None:
+            return self._in_plain_form(node, *plain)
         else:
             raise Refused(f"it calls {getattr(target, '__name__', target)}, which is no operator")
         told.update(self._place(node))
+        if results := _on_device(node.meta.get("val")):
+            told["results"] = results
         self.nodes.append(told)
         self._name(node)
+
+    def _in_plain_form(self, node, graph_module, given) -> None:
+        """Tells the nodes of a graph in place of this one."""
+        outer, self.module, self.within = self.module, graph_module, self._place(node)
+        given = iter(given)
+        for inner in graph_module.graph.nodes:
+            if inner.op == "placeholder":
+                self.stands_for[inner] = self._argument(next(given))
+            elif inner.op == "output":
+                self.stands_for[node] = self._argument(inner.args[0])
+            else:
+                getattr(self, "_" + inner.op)(inner)
+        self.module, self.within = outer, None
 
     def _operator(self, target, args, kwargs) -> dict:
         schema = target._schema
@@ -149,6 +184,8 @@ class _Teller:
 
     def _argument(self, value):
         if isinstance(value, torch.fx.Node):
+            if value in self.stands_for:
+                return self.stands_for[value]
             if value.op == "call_function" and value.target is operator.getitem:
                 return {"value": self._value(value.args[0]), "item": value.args[1]}
             return {"value": self._value(value)}
@@ -174,6 +211,8 @@ class _Teller:
         return self.values[node]
 
     def _place(self, node) -> dict:
+        if self.within is not None:
+            return self.within
         place = {}
         nested = node.meta.get("nn_module_stack") or node.meta.get("fwd_nn_module_stack")
         if nested:
@@ -187,6 +226,15 @@ class _Teller:
         if frames:
             place["stack"] = self.stacks.setdefault(frames, len(self.stacks))
         return place
+
+
+def _on_device(value) -> list:
+    """What is told of a node's results, if one of them lies on a device."""
+    values = value if isinstance(value, (list, tuple)) else [value]
+    if all(v.device.type == "cpu" for v in values if isinstance(v, torch.Tensor)):
+        return []
+    return [{"dtype": str(v.dtype).removeprefix("torch."), "sizes": [s if isinstance(s, int) else None for s in v.shape]}
+            if isinstance(v, torch.Tensor) else v if isinstance(v, int) else None for v in values]
 
 
 def _path(told: str) -> str:

@@ -1,0 +1,85 @@
+"""Operators of a compiler's graph that call functions of the program (flex attention's score and mask), as a graph of plain ones.
+
+PyTorch itself says what they compute, in plain operators over all scores. That is traced on the shapes that the node was compiled
+for, so that replay can run it without Python.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+
+import torch
+
+_MODULE = "torch._higher_order_ops.flex_attention"
+_DENSE = {"flex_attention": "sdpa_dense", "flex_attention_backward": "sdpa_dense_backward"}
+
+
+def _scattered(shape, indices, values):
+    return values.new_zeros(shape).index_put(indices, values, accumulate=True)
+
+
+def _dense(target):
+    """PyTorch's own plain form of this operator, None if it has none."""
+    module = sys.modules.get(_MODULE)  # who calls one has imported it
+    name = getattr(target, "_name", None) if isinstance(target, torch._ops.HigherOrderOperator) else None
+    return getattr(module, _DENSE.get(name, ""), None)
+
+
+@contextlib.contextmanager
+def _constants_allowed():
+    """Tensors that the traced function makes of numbers are constants of the graph."""
+    here = torch._subclasses.fake_tensor.fake_tensor_tls
+    before, here.allow_non_fake_inputs_override = here.allow_non_fake_inputs_override, True
+    try:
+        yield
+    finally:
+        here.allow_non_fake_inputs_override = before
+
+
+def graph_of(node):
+    """(graph module, nodes whose values it is called with, in order) of a node that calls functions; None if that isn't known."""
+    dense = _dense(node.target)
+    if dense is None:
+        return None
+    owner, given = node.graph.owning_module, []
+
+    def function_of(argument):
+        value = owner
+        for part in argument.target.split("."):
+            value = getattr(value, part)
+        return value
+
+    def place(argument):
+        if argument.op == "get_attr" and "val" not in argument.meta:
+            return function_of(argument)
+        given.append(argument)
+        return argument
+
+    arguments = torch.fx.node.map_arg((node.args, dict(node.kwargs)), place)
+    from torch.fx.experimental.proxy_tensor import make_fx
+
+    def run(*values):
+        at = dict(zip(given, values))
+        args, kwargs = torch.utils._pytree.tree_map(
+            lambda value: at.get(value, value) if isinstance(value, torch.fx.Node) else value, arguments)
+        return dense(*args, **kwargs)
+
+    values = [argument.meta["val"] for argument in given]
+    mode = next((v.fake_mode for v in values if isinstance(v, torch._subclasses.FakeTensor)), None)
+    if mode is None:
+        return None
+    scatter = getattr(getattr(torch.ops, "flex_lib", None), "zeros_and_scatter", None)  # written in Python
+    with mode, _constants_allowed():
+        graph_module = make_fx(run, {scatter.default: _scattered} if scatter is not None else None)(*values)
+    _let_results_be(graph_module.graph)
+    return graph_module, given
+
+
+def _let_results_be(graph) -> None:
+    """What is copied into fresh memory, for its strides, stays where it was made: fresh memory holds anything, NaN too."""
+    for node in list(graph.nodes):
+        if node.target is torch.ops.aten.copy_.default:
+            node.replace_all_uses_with(node.args[1])
+            graph.erase_node(node)
+    graph.eliminate_dead_code()
