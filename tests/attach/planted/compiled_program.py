@@ -1,6 +1,6 @@
 """One model of the matrix as a compiled region, with one thing that goes bad in step BAD: nothing here knows of the probe.
 
-usage: compiled_program.py MODEL CASE
+usage: compiled_program.py MODEL CASE [DEVICE [MODE]]      (MODE: of torch.compile)
 
 Modules of the model add a little of something to their output that hangs on a number of theirs, the dial: the region is the
 same in all cases, in which one dial alone is turned, or a weight spoiled.
@@ -12,7 +12,7 @@ import sys
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent / "matrix")]
 
-import program  # noqa: E402, F401, of the matrix: it keeps transformers quiet and off the network
+import program  # noqa: E402, of the matrix: it keeps transformers quiet and off the network
 import torch  # noqa: E402
 
 import models  # noqa: E402
@@ -23,7 +23,7 @@ BAD, STEPS = 3, 4
 def product(x, dial):
     """As wide as x, in fp16 whatever autocast wants."""
     width = x.shape[-1]
-    with torch.autocast("cpu", enabled=False):
+    with torch.autocast(x.device.type, enabled=False):
         return (x.reshape(-1, width).sigmoid().half() @ (dial * x.new_ones(width, width)).half()).float().reshape(x.shape)
 
 
@@ -58,7 +58,8 @@ def places(model):
 
 
 def main():
-    name, case = sys.argv[1:]
+    name, case, *more = sys.argv[1:]
+    device, mode = (more + ["cpu", "default"][len(more):])[:2]
     torch.set_num_threads(1)
     torch.manual_seed(7)
     task = models.build(name)
@@ -66,17 +67,18 @@ def main():
     where = dict(zip(DIALS, places(model)[0]))
     for dial, place in where.items():
         add_dial(model.get_submodule(place), dial)
-    compiled = torch.compile(model)
+    model.to(device)
+    compiled = torch.compile(model, mode=mode)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
     generator = torch.Generator().manual_seed(100)
     for step in range(STEPS):
-        batch = task.batch(generator)
+        batch = program.moved(task.batch(generator), device)
         if step == BAD and case in DIALS:
             model.get_buffer(f"{where[case]}.{case.replace('-', '_')}").fill_(DIALS[case][2])
         elif step == BAD:
             model.get_parameter(case).detach().view(-1)[3] = torch.nan
         optimizer.zero_grad()
-        with torch.autocast("cpu", torch.bfloat16, enabled=name == "llama"):
+        with torch.autocast(device, torch.bfloat16, enabled=name == "llama"):
             loss = task.loss(compiled, batch)
         loss.backward()
         optimizer.step()

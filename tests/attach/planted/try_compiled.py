@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Faults inside compiled regions of GPT-2, a Llama and a ResNet: is the operation inside named, and its module and cause?
 
-  try_compiled.py [--models NAME,NAME...] [--only REGEX] [--jobs N]
+  try_compiled.py [--models NAME,NAME...] [--only REGEX] [--jobs N] [--device DEVICE] [--mode MODE]
 
 What is true was written before the first was tried: of a dial (compiled_program.py) its function's operation, whatever of
 several the compiler's graph is made of, in its module; of a spoiled weight the operation that reads it first. Goal: all
@@ -49,14 +49,14 @@ def cases(models):
             yield name, layer + ".weight", layer
 
 
-def judge(case):
+def judge(case, device, mode):
     """(right, line) of one case."""
     name, fault, module = case
     ops, phase, causes = TRUTH.get(fault, (READS, "input", ("BAD_STATE",)))
     test = PackagesTest()
     with tempfile.TemporaryDirectory(prefix="nanquest-compiled-") as scratch:
         test.scratch = pathlib.Path(scratch)
-        process = test.observed(HERE / "compiled_program.py", name, fault, options=("--level", "trace", "--watch-every", "0"))
+        process = test.observed(HERE / "compiled_program.py", name, fault, device, mode, options=("--level", "trace", "--watch-every", "0"))
         files = test.incidents()
         if process.returncode or not files:
             return False, f"no incident, exit code {process.returncode}: {process.stderr[-300:]}"
@@ -76,11 +76,13 @@ def main():
     parser.add_argument("--models", default=MODELS, help="models of the matrix")
     parser.add_argument("--only", default=".*", help="cases (MODEL/FAULT) that this matches")
     parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--mode", default="default", help="of torch.compile: reduce-overhead, max-autotune, ...")
     options = parser.parse_args()
     asked = [case for case in cases(options.models) if re.fullmatch(options.only, "/".join(case[:2]))]
     right = 0
     with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
-        for case, (good, line) in zip(asked, pool.map(judge, asked)):
+        for case, (good, line) in zip(asked, pool.map(lambda case: judge(case, options.device, options.mode), asked)):
             right += good
             print(f"{'ok  ' if good else 'FAIL'} {case[0]:7} {case[1]:32} {line}", flush=True)
     print(f"{right} of {len(asked)} named right")
