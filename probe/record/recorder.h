@@ -40,6 +40,7 @@
 #include <vector>
 
 #include "probe/observe/observer.h"
+#include "probe/record/device_copies.h"
 #include "probe/record/open_overflows.h"
 #include "probe/record/range_watch.h"
 #include "probe/record/step.h"
@@ -180,7 +181,9 @@ class Recorder : public OpSink {
   void give_up_step();
   bool holds_too_much();
   void let_go_of_the_past();
+  /// Keeps what the memory holds; on a device that is a promise, which `copy_overwritten` holds for all.
   void about_to_write(record::Step& step, std::uint32_t slot);
+  void copy_overwritten();
   /// Whether the op writes all of memory from outside whose values nothing read, and no step before may need.
   /// Then they are let go of.
   bool overwrites_unread(const OpTraits& op, const at::Tensor& tensor, std::uint32_t slot);
@@ -222,7 +225,8 @@ class Recorder : public OpSink {
   std::uint64_t thread_ = 0;       // on which the step was begun
   std::uint32_t ops_between_ = 0;  // since recording stopped
   record::UpdateCost update_cost_;
-  record::TwinBatch twins_[2];  // the file of a step may be written when the next one is well
+  record::DeviceCopies device_copies_;  // of what the op that begins overwrites
+  record::TwinBatch twins_[2];          // the file of a step may be written when the next one is well
   int last_twin_ = 0;
   record::RangeWatch range_watch_;
   record::OpenOverflows open_overflows_;

@@ -215,6 +215,7 @@ std::unique_ptr<Recorder::Frame> Recorder::add_op(const OpTraits& op,
     step.watch->before_arguments(op, inputs);
   }
   for (std::size_t i = 0; i < inputs.size(); ++i) record_argument(op, i, inputs[i], *frame);
+  copy_overwritten();
   record.argument_words = step.words.size() - record.first_argument;
   if (frame->watched) step.watch->before_op(op, *frame->watched, inputs, frame->written, record.opaque);
   return frame;

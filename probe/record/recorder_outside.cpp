@@ -129,8 +129,8 @@ void Recorder::about_to_write(record::Step& step, std::uint32_t slot) {
   const record::Timed timed(updating_ ? &update_cost_.copying : nullptr);
   record.changed_unseen = record::changed_since(record);
   if (!record.device.is_cpu()) {
-    const auto options = at::TensorOptions().dtype(at::kByte).device(record.device);
-    record.saved_on_device = at::empty({0}, options).set_(record.live).clone();
+    record.saved_on_device = device_copies_.of(record.live);
+    if (step.watch) copy_overwritten();  // it looks at each argument as soon as it is on record
   } else if (record.live.nbytes() >= record.first_bytes && record.live.data()) {
     std::byte* copy = step.values.take(record.first_bytes);
     parallel_copy(copy, record.live.data(), record.first_bytes);
@@ -146,6 +146,12 @@ void Recorder::about_to_write(record::Step& step, std::uint32_t slot) {
   record.version = {};
 }
 
+void Recorder::copy_overwritten() {
+  if (device_copies_.none()) return;
+  const record::Timed timed(updating_ ? &update_cost_.copying : nullptr);
+  device_copies_.make();
+}
+
 void Recorder::late_write(const OpTraits& op, c10::ArrayRef<const c10::IValue> inputs) {
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     if (!op.argument_written[i]) continue;
@@ -159,6 +165,7 @@ void Recorder::late_write(const OpTraits& op, c10::ArrayRef<const c10::IValue> i
       current_->slots[slot].written_late = true;
     });
   }
+  copy_overwritten();
 }
 
 }  // namespace nanquest

@@ -169,4 +169,7 @@ Status write_replay_file(const Case& c, const std::string& path);
 /// Versions of nanquest, LibTorch, HDF5 and the file format, one a line.
 std::string version_text();
 
+/// nanquest-replay itself: the exit code of these arguments, argv[0] its name.
+int run_program(int argc, char** argv);
+
 }  // namespace nanquest::cli

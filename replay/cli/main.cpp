@@ -67,7 +67,8 @@ void add_load(CLI::App& app) {
                                               " (give a library of operators, TORCH_LIBRARY, that was "
                                               "built for this LibTorch)");
          },
-         "A library of operators that the program had loaded, so that they run again; repeatable")
+         "A library of operators that the program had loaded, so that they run again; repeatable (those "
+         "written in Python: nanquest replay --import MODULE)")
       ->check(CLI::ExistingFile)
       ->allow_extra_args(false)
       ->type_name("LIBRARY");
@@ -343,7 +344,7 @@ int no_such_command(const std::string& word) {
 
 }  // namespace
 
-int main(int argc, char** argv) try {
+int nanquest::cli::run_program(int argc, char** argv) try {
   Arguments a;
   CLI::App app("Runs a snapshot again, op by op, and says what went wrong, why, and what to do.",
                "nanquest-replay");
@@ -384,4 +385,8 @@ int main(int argc, char** argv) try {
 } catch (const std::exception& error) {
   std::fprintf(stderr, "nanquest-replay: %s\n", error.what());
   return static_cast<int>(nanquest::ExitCode::internal);
+}
+
+int main(int argc, char** argv) {
+  return nanquest::cli::run_program(argc, argv);
 }

@@ -91,9 +91,9 @@ Results called(const RegionNode& node, const Json& arguments, const Json& told,
       own ? std::nullopt
           : c10::Dispatcher::singleton().findSchema({view ? "aten::reshape" : node.op, node.overload});
   if (!own && !handle)
-    throw std::runtime_error(
-        "there is no operator " + name +
-        " here: if it is of a library, --load it; one written in Python runs only there");
+    throw std::runtime_error("there is no operator " + name +
+                             " here: if it is of a library, --load it; one written in Python runs with "
+                             "nanquest replay --import MODULE");
   const auto& wanted = (own ? own->schema : handle->schema()).arguments();
   if (arguments.size() != wanted.size()) throw std::runtime_error(name + " has other arguments here");
   std::vector<c10::IValue> stack;

@@ -1,6 +1,7 @@
 """Regions of torch.compile opened: the operator inside is named, with its module, cause and a fix, forward and backward; where
 the compiled code is wrong, COMPILER. The programs know nothing of the probe."""
 
+import json
 import os
 import pathlib
 import sys
@@ -16,6 +17,8 @@ import os, sys, torch
 from torch import nn
 WHAT, DYNAMIC = sys.argv[2], sys.argv[3] == "dynamic"
 
+if WHAT == "python":                # operators that a module of the program's defines
+    import own_kernels
 if WHAT == "custom":                # an operator of a library of the program's own
     torch.ops.load_library(os.environ["OPERATORS"])
     torch.library.register_fake("nanquest_test_cpp::split_sign")(lambda x: (torch.empty_like(x), torch.empty_like(x)))
@@ -32,6 +35,8 @@ class Block(nn.Module):
         if WHAT == "custom":
             low, high = torch.ops.nanquest_test_cpp.split_sign(y.detach())
             y = y + low + high
+        if WHAT == "python":
+            y = own_kernels.inverse(y.sigmoid() * shift)
         if WHAT in ("domain", "custom"):
             y = (y.sigmoid() + shift).log()
         if WHAT == "backward":      # finite forward; the derivative of sqrt at 0 is infinite, times 0
@@ -73,7 +78,7 @@ if WHAT == "healthy":               # compiled and called before anything is tra
     with torch.no_grad():
         compiled(torch.randn(3, 16), torch.tensor(1.0))
 optimizer = torch.optim.SGD(net.parameters(), lr=0.01)
-good, bad = {"overflow": (0.1, 6e4), "domain": (0.5, -2.0), "custom": (0.5, -2.0), "backward": (1.0, 0.0), "dropout": (1.0, 0.0),
+good, bad = {"overflow": (0.1, 6e4), "domain": (0.5, -2.0), "custom": (0.5, -2.0), "python": (1.0, 0.0), "backward": (1.0, 0.0), "dropout": (1.0, 0.0),
              "miscompiled": (1.0, 1.0), "healthy": (1.0, 1.0)}[WHAT]
 for step in range(5):
     optimizer.zero_grad()
@@ -83,6 +88,19 @@ torch.save(net.state_dict(), sys.argv[1])
 if WHAT == "healthy":
     from torch._dynamo.utils import counters
     print("graphs", counters["stats"]["unique_graphs"])
+"""
+
+# A kernel as people wrap theirs (Triton's, CUDA's through ctypes): nothing of it runs by PyTorch's operators.
+KERNELS = """
+import torch
+
+@torch.library.custom_op("own_kernels::inverse", mutates_args=())
+def inverse(x: torch.Tensor) -> torch.Tensor:
+    return torch.from_numpy(1 / x.detach().numpy())
+
+inverse.register_fake(lambda x: torch.empty_like(x))
+inverse.register_autograd(lambda ctx, gradient: -gradient * ctx.saved_tensors[0] ** 2,
+                          setup_context=lambda ctx, inputs, output: ctx.save_for_backward(output))
 """
 
 
@@ -149,6 +167,26 @@ class RegionTest(AttachTest):
         verdict = self.replay("diagnose", "--load", library, self.incidents("custom-trace")[0])
         self.assert_inside(verdict, "aten::log", "blocks.1", ".log()")
         self.assertEqual(verdict["cause"], "DOMAIN", verdict)
+
+    def test_an_operator_that_is_written_in_python(self):
+        """Replay looks inside where Python has the module."""
+        (self.scratch / "own_kernels.py").write_text(KERNELS)
+        verdict = self.verdict_of("python", "trace")
+        snapshot = self.incidents("python-trace")[0]
+        self.assertEqual((verdict["culprit"]["op"], verdict["cause"]), ("nanquest::compiled_region", "UNKNOWN"), verdict)
+        self.assertTrue(any("nanquest replay --import MODULE" in line for line in verdict["not_tested"]), verdict)
+        for module in ("own_kernels", str(self.scratch / "own_kernels.py")):
+            with self.subTest(module):
+                process = self.nanquest("replay", "--import", module, "diagnose", "--json", snapshot)
+                self.assertEqual(process.returncode, 1, process.stderr)
+                verdict = json.loads(process.stdout)
+                self.assert_inside(verdict, "own_kernels::inverse", "blocks.1", "own_kernels.inverse")
+        for arguments, says in ((("--import", "no_such_kernels", snapshot), "No module named 'no_such_kernels'"),
+                                ((snapshot, "--import"), "--import needs the name of a module")):
+            process = self.nanquest("replay", *arguments)
+            self.assertEqual(process.returncode, 2, process.stderr)
+            self.assertIn(says, process.stderr)
+            self.assertEqual(len(process.stderr.splitlines()), 1, process.stderr)
 
     @nightly
     def test_other_shapes_and_levels(self):

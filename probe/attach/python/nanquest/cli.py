@@ -13,7 +13,7 @@ from . import __version__, explain, launcher, library, native, prepare, programs
 from .launcher import USAGE_ERROR
 from .settings import ACTIONS, EXIT_ON_INCIDENT, FORECASTS, FROZEN_WEIGHTS, LEVELS, LOGGERS, OFF, REPORTS, TAPE, Settings, say, step_numbers, switched_off
 
-DOORS = {"replay": ("nanquest-replay",), "view": ("nanquest-viewer",), "collect": ("nanquest-replay", "collect")}
+DOORS = {"view": ("nanquest-viewer",), "collect": ("nanquest-replay", "collect")}
 
 EXAMPLES = """examples:
   nanquest run -- python train.py --epochs 3
@@ -66,6 +66,8 @@ def _parser() -> argparse.ArgumentParser:
     verbs.add_parser("train", help="the program nanquest-trainer, also on the ranks that torchrun started; nanquest train --help shows its "
                      "options", add_help=False)
     sample.add_to(verbs)
+    verbs.add_parser("replay", help="the program nanquest-replay, also with --import MODULE, for operators that are written in Python; nanquest "
+                     "replay --help shows its options", add_help=False)
     for verb, program in DOORS.items():  # main has opened them already; here they are for the help
         verbs.add_parser(verb, help=f"the program {' '.join(program)}; nanquest {verb} --help shows its options", add_help=False)
     asked = verbs.add_parser("doctor", help="what would be seen here, and why not")
@@ -193,6 +195,9 @@ def main(arguments: list | None = None) -> int:
     if arguments[:1] == ["train"]:
         from . import train
         return train.main(arguments[1:])
+    if arguments[:1] == ["replay"]:
+        from . import replaying
+        return replaying.main(arguments[1:])
     if arguments[:1] and arguments[0] in DOORS:  # everything after it is that program's
         program, *first = DOORS[arguments[0]]
         return programs.become(program, [*first, *arguments[1:]])

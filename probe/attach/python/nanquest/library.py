@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import os
 import re
+import sys
 
 from . import settings
 
@@ -63,3 +64,21 @@ def load(library: str) -> ctypes.PyDLL:
     handle.nanquest_pop.argtypes = []
     handle.nanquest_pop.restype = None
     return handle
+
+
+def beside(name: str, torch_version: str, get: str) -> ctypes.CDLL:
+    """Another library of ours, beside the probe's own, whose version is its too. `get`: what to do where it is missing."""
+    place = os.path.join(os.path.dirname(check(torch_version)), name)
+    if not os.path.exists(place):
+        raise Unfit(f"{place} is missing; {get}")
+    try:
+        return ctypes.CDLL(place, mode=ctypes.RTLD_LOCAL)
+    except OSError as error:
+        raise Unfit(f"{name} can't be loaded: {error}") from None
+
+
+def as_argv(program: str, arguments: list) -> tuple:
+    """(argc, argv) as C's main has them. What was printed so far is on its way first: such a program writes to stdout itself."""
+    words = [os.fsencode(word) for word in (program, *arguments)]
+    sys.stdout.flush()
+    return len(words), (ctypes.c_char_p * (len(words) + 1))(*words, None)

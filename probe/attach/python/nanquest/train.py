@@ -23,18 +23,11 @@ def _refused(problem: str) -> int:
 
 
 def _load(torch_version: str):
-    """The trainer, beside the probe's own library; that one's version is its too."""
-    path = os.path.join(os.path.dirname(library.check(torch_version)), NAME)
-    if not os.path.exists(path):
-        raise library.Unfit(f"{path} is missing; install nanquest with the trainer (pip install . -C cmake.define.NANQUEST_TRAINER=ON), "
-                            "or build the target nanquest_trainer_python")
-    try:
-        trainer = ctypes.CDLL(path, mode=ctypes.RTLD_LOCAL)
-    except OSError as error:
-        raise library.Unfit(f"the trainer can't be loaded: {error}") from None
-    trainer.nanquest_trainer.argtypes = [ctypes.c_int, ctypes.POINTER(ctypes.c_char_p), ctypes.c_char_p]
-    trainer.nanquest_trainer.restype = ctypes.c_int
-    return trainer.nanquest_trainer
+    trainer = library.beside(NAME, torch_version, "install nanquest with the trainer (pip install . -C cmake.define.NANQUEST_TRAINER=ON), "
+                             "or build the target nanquest_trainer_python").nanquest_trainer
+    trainer.argtypes = [ctypes.c_int, ctypes.POINTER(ctypes.c_char_p), ctypes.c_char_p]
+    trainer.restype = ctypes.c_int
+    return trainer
 
 
 def main(arguments: list) -> int:
@@ -54,10 +47,7 @@ def main(arguments: list) -> int:
             torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", "0")) % torch.cuda.device_count())
         distributed.init_process_group("cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo")
         group = distributed.group.WORLD.group_name
-    words = [os.fsencode(word) for word in ("nanquest-trainer", *arguments)]
-    given = (ctypes.c_char_p * (len(words) + 1))(*words, None)
-    sys.stdout.flush()
-    code = trainer(len(words), given, group.encode())
+    code = trainer(*library.as_argv("nanquest-trainer", arguments), group.encode())
     if code != 0:
         os._exit(code)  # the other ranks may be gone, and who tidies up would wait for them
     if group:
