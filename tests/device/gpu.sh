@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# All that only a GPU can tell, in about ten minutes, as one table: are bits the same, what does it cost, how often is
-# it waited for. docs/devices.md says how to read it.
+# All that only a GPU can tell, in about twenty minutes, as one table: are bits the same, what does it cost, how often is
+# it waited for, and the same of compiled programs. docs/devices.md says how to read it.
 #
 #   tests/device/gpu.sh            # sets up, builds into build/gpu, then measures; NANQUEST_PYTHON names another Python
 #                                  # with a CUDA torch than the one that the set-up brings
@@ -38,4 +38,7 @@ fi
 export CUBLAS_WORKSPACE_CONFIG=:4096:8 NANQUEST_BIN="$PWD/$build/bin" PYTHONDONTWRITEBYTECODE=1
 NANQUEST_ATTACH_LIBRARY="$(find "$PWD/$build" -name 'libnanquest_attach*.so' -print -quit)"
 export NANQUEST_ATTACH_LIBRARY
-exec "$python" tests/device/gpu.py --device cuda --scans "$build/bin/tests/gpu_test"
+status=0
+"$python" tests/device/gpu.py --device cuda --scans "$build/bin/tests/gpu_test" || status=1
+"$python" tests/device/gpu_compiled.py || status=1
+exit "$status"

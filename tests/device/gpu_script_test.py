@@ -1,4 +1,4 @@
-"""gpu.sh says in one line that there is no GPU; gpu.py, which it starts on one, works on the test device."""
+"""gpu.sh says in one line that there is no GPU; gpu.py, which it starts on one, works on the test device, gpu_compiled.py on a CPU."""
 
 import os
 import subprocess
@@ -29,6 +29,14 @@ class GpuScriptTest(unittest.TestCase):
         for line in ("mlp: trace, weights", "mlp: watch, waits more a step", "mlp: trace, bad batch"):
             self.assertIn(line, script.stdout)
         self.assertIn("bit for bit", script.stdout)
+
+    def test_its_table_of_compiled_programs_is_filled_on_a_cpu(self):
+        environment = {k: v for k, v in os.environ.items() if k != "NANQUEST_DEVICE_LIBRARY"}
+        script = subprocess.run([sys.executable, str(HERE / "gpu_compiled.py"), "--device", "cpu", "--kinds", "plain"],
+                                env=environment, capture_output=True, text=True, timeout=500)
+        self.assertEqual(script.returncode, 0, script.stdout + script.stderr)
+        for line in ("plain: trace, weights                the same bits", "step 4, aten::log in blocks.1, DOMAIN"):
+            self.assertIn(line, script.stdout)
 
 
 if __name__ == "__main__":
