@@ -1,9 +1,12 @@
 // UNKNOWN: no cause explains every bad value. Says what was measured, and which neighbour it resembles.
 #include <ATen/ATen.h>
 
+#include <algorithm>
+
 #include "replay/case/values.h"
 #include "replay/cause/cause.h"
 #include "replay/cause/opaque.h"
+#include "replay/trace/operators.h"
 #include "replay/verdict/numbers.h"
 
 namespace nanquest {
@@ -19,6 +22,36 @@ std::string seen_text(const at::Tensor& t) {
   if (const auto n = count_true(at::isinf(w)); n > 0) text += ", " + std::to_string(n) + " Inf";
   if (const auto n = count_true(at::isnan(w)); n > 0) text += ", " + std::to_string(n) + " NaN";
   return text;
+}
+
+/// What the op's own reference says of it, if its writer has given one that is here. It does not name a
+/// cause: it tells whether to look at the kernel or at what it was given.
+void hold_against_reference(const Case& c, const OpValues& values, Finding& f) {
+  OpRow reference = *c.op();
+  reference.name = trace::reference_name(c.op()->name);
+  const at::Tensor bad = values.bad_output();
+  const auto exact = evaluate_all(reference, values.arguments, Precision::fp64);
+  if (!exact || exact->empty() || !bad.defined()) return;
+  const auto which = std::find_if(values.outputs.begin(), values.outputs.end(),
+                                  [&](const at::Tensor& t) { return t.is_same(bad); });
+  const auto i = static_cast<std::size_t>(which - values.outputs.begin());
+  if (i >= exact->size() || !(*exact)[i].defined() || (*exact)[i].sizes() != bad.sizes()) return;
+  const at::Tensor& wanted = (*exact)[i];
+  f.evidence.push_back({"its reference in fp64, on the same values", seen_text(wanted)});
+  if (!all_finite(wanted)) {
+    f.explanation +=
+        " Its reference in fp64 gives NaN or Inf on the same values: it is what the operator computes of "
+        "them.";
+    f.advice = "Look at what it was given (the inputs above), or guard the operator against it.";
+  } else if (!all_finite(wanted.to(bad.scalar_type()))) {
+    f.explanation += " Its reference in fp64 is finite, but leaves the range of " + format_name(bad) + ".";
+    f.advice = "Let the operator give fp32, or scale what it is given.";
+  } else {
+    f.explanation +=
+        " Its reference in fp64, on the same values, is finite and within the format's range: it is the "
+        "kernel that goes wrong.";
+    f.advice = "Look at the kernel: a format inside that is too narrow, a mask or a bound that is off.";
+  }
 }
 
 }  // namespace
@@ -69,6 +102,7 @@ Finding unknown_finding(const Case& c) {
   f.explanation = c.op_text(c.op_index()) +
                   " made the first harmful value, but none of the causes that this version can "
                   "prove explains all of it.";
+  hold_against_reference(c, values, f);
   std::string labels;
   for (const Label label : resembled(c)) labels.append(labels.empty() ? "" : " and ").append(word(label));
   if (!labels.empty()) {

@@ -77,6 +77,17 @@ Error bad(const std::string& what) {
   return {ErrorCode::bad_file, "the graph of a compiled region: " + what, ""};
 }
 
+/// The operator, or what its writer says in plain PyTorch that it computes, where it has no kernel `here`.
+std::optional<c10::OperatorHandle> operator_for(const std::string& name, const std::string& overload,
+                                                c10::Device here) {
+  auto& dispatcher = c10::Dispatcher::singleton();
+  const auto handle = dispatcher.findSchema({name, overload});
+  const auto key = c10::computeDispatchKey(std::nullopt, std::nullopt, here);
+  if (handle && handle->hasComputedKernelForDispatchKey(key)) return handle;
+  const auto reference = dispatcher.findSchema({trace::reference_name(name), overload});
+  return reference ? reference : handle;
+}
+
 /// The operator's results, one value each. What lay on a device is put `here`; `told` says what it gave
 /// there.
 Results called(const RegionNode& node, const Json& arguments, const Json& told,
@@ -88,8 +99,7 @@ Results called(const RegionNode& node, const Json& arguments, const Json& told,
   // What the region kept for its backward may lie otherwise in memory than its graph was traced with.
   const bool view = node.op == "aten::view" && node.overload.empty();
   const auto handle =
-      own ? std::nullopt
-          : c10::Dispatcher::singleton().findSchema({view ? "aten::reshape" : node.op, node.overload});
+      own ? std::nullopt : operator_for(view ? "aten::reshape" : node.op, node.overload, here);
   if (!own && !handle)
     throw std::runtime_error("there is no operator " + name +
                              " here: if it is of a library, --load it; one written in Python runs with "

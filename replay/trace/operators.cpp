@@ -35,6 +35,13 @@ bool is_refused(const std::string& name, const std::string& overload) {
   return contains(names, name) || is_for_the_allocator(name) || overload.find("Storage") != std::string::npos;
 }
 
+std::string reference_name(const std::string& name) {
+  std::string mangled = name;
+  for (auto at = mangled.find("::"); at != std::string::npos; at = mangled.find("::"))
+    mangled.replace(at, 2, "__");
+  return "nanquest_reference::" + mangled;
+}
+
 bool keeps_recorded_dtype(const std::string& name, const std::string& argument) {
   constexpr std::array<std::string_view, 3> flags = {"found_inf", "inv_scale", "grad_scale"};
   if (name == "aten::_amp_update_scale_") return true;

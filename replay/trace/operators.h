@@ -13,6 +13,11 @@ namespace nanquest::trace {
 /// processes, raw storages). A snapshot may come from anybody.
 bool is_refused(const std::string& name, const std::string& overload);
 
+/// Who writes an operator of their own may say in plain PyTorch what it is to compute, as an operator of this
+/// name with the same arguments (nanquest.reference, or TORCH_LIBRARY_FRAGMENT(nanquest_reference, …)): of
+/// "mine::scan" it is "nanquest_reference::mine__scan".
+std::string reference_name(const std::string& name);
+
 /// True if the kernel reads this argument as its recorded dtype whatever the other tensors are (the loss
 /// scaler's flags).
 bool keeps_recorded_dtype(const std::string& name, const std::string& argument);
@@ -27,14 +32,14 @@ bool mask_then_widen(const std::string& name, const at::Tensor& wide, const at::
 /// True for those operators.
 bool follows_from_mask(const std::string& name);
 
-/// Payloads times their scales, multiplied, and the bias (may be undefined) added: what aten::_scaled_mm computes before
-/// it rounds, in the format of the payloads. A scale is of all of its matrix, or of each row of the first and each
-/// column of the second. Undefined if the scales are laid out in another way.
+/// Payloads times their scales, multiplied, and the bias (may be undefined) added: what aten::_scaled_mm
+/// computes before it rounds, in the format of the payloads. A scale is of all of its matrix, or of each row
+/// of the first and each column of the second. Undefined if the scales are laid out in another way.
 at::Tensor scaled_product(const at::Tensor& a, const at::Tensor& scale_a, const at::Tensor& b,
                           const at::Tensor& scale_b, const at::Tensor& bias);
 
-/// Operators that have kernels in their own formats only, by what they are documented to compute. `stack` holds the
-/// arguments in the run dtype; on true the returns. False: run the op. Throws what ATen throws.
+/// Operators that have kernels in their own formats only, by what they are documented to compute. `stack`
+/// holds the arguments in the run dtype; on true the returns. False: run the op. Throws what ATen throws.
 bool compute_wide(const std::string& name, std::vector<c10::IValue>& stack);
 
 }  // namespace nanquest::trace

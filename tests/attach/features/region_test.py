@@ -17,7 +17,7 @@ import os, sys, torch
 from torch import nn
 WHAT, DYNAMIC = sys.argv[2], sys.argv[3] == "dynamic"
 
-if WHAT == "python":                # operators that a module of the program's defines
+if WHAT in ("python", "zero"):      # operators that a module of the program's defines
     import own_kernels
 if WHAT == "custom":                # an operator of a library of the program's own
     torch.ops.load_library(os.environ["OPERATORS"])
@@ -35,8 +35,8 @@ class Block(nn.Module):
         if WHAT == "custom":
             low, high = torch.ops.nanquest_test_cpp.split_sign(y.detach())
             y = y + low + high
-        if WHAT == "python":
-            y = own_kernels.inverse(y.sigmoid() * shift)
+        if WHAT in ("python", "zero"):
+            y = own_kernels.raised(own_kernels.inverse((1 + y.sigmoid()) * shift.clamp(max=1)), 1 + shift)
         if WHAT in ("domain", "custom"):
             y = (y.sigmoid() + shift).log()
         if WHAT == "backward":      # finite forward; the derivative of sqrt at 0 is infinite, times 0
@@ -78,7 +78,7 @@ if WHAT == "healthy":               # compiled and called before anything is tra
     with torch.no_grad():
         compiled(torch.randn(3, 16), torch.tensor(1.0))
 optimizer = torch.optim.SGD(net.parameters(), lr=0.01)
-good, bad = {"overflow": (0.1, 6e4), "domain": (0.5, -2.0), "custom": (0.5, -2.0), "python": (1.0, 0.0), "backward": (1.0, 0.0), "dropout": (1.0, 0.0),
+good, bad = {"overflow": (0.1, 6e4), "domain": (0.5, -2.0), "custom": (0.5, -2.0), "python": (1.0, 1e5), "zero": (1.0, 0.0), "backward": (1.0, 0.0), "dropout": (1.0, 0.0),
              "miscompiled": (1.0, 1.0), "healthy": (1.0, 1.0)}[WHAT]
 for step in range(5):
     optimizer.zero_grad()
@@ -90,9 +90,11 @@ if WHAT == "healthy":
     print("graphs", counters["stats"]["unique_graphs"])
 """
 
-# A kernel as people wrap theirs (Triton's, CUDA's through ctypes): nothing of it runs by PyTorch's operators.
+# Kernels as people wrap theirs (Triton's, CUDA's through ctypes): nothing of them runs by PyTorch's operators. The second has a
+# fault of its own: on the way it is in fp16.
 KERNELS = """
-import torch
+import numpy, torch
+import nanquest
 
 @torch.library.custom_op("own_kernels::inverse", mutates_args=())
 def inverse(x: torch.Tensor) -> torch.Tensor:
@@ -101,6 +103,33 @@ def inverse(x: torch.Tensor) -> torch.Tensor:
 inverse.register_fake(lambda x: torch.empty_like(x))
 inverse.register_autograd(lambda ctx, gradient: -gradient * ctx.saved_tensors[0] ** 2,
                           setup_context=lambda ctx, inputs, output: ctx.save_for_backward(output))
+
+@nanquest.reference("own_kernels::inverse")
+def inverse_is(x):
+    return 1 / x
+
+@torch.library.custom_op("own_kernels::raised", mutates_args=())
+def raised(x: torch.Tensor, by: torch.Tensor) -> torch.Tensor:
+    return torch.from_numpy((x.detach().numpy().astype(numpy.float16) * by.numpy().astype(numpy.float16)).astype(x.numpy().dtype))
+
+raised.register_fake(lambda x, by: torch.empty_like(x))
+raised.register_autograd(lambda ctx, gradient: (gradient * ctx.by, None),
+                         setup_context=lambda ctx, inputs, output: setattr(ctx, "by", inputs[1]))
+
+@nanquest.reference("own_kernels::raised")
+def raised_is(x, by):
+    return x * by
+"""
+
+# On another machine the first has no kernel: only what it is to compute.
+WITHOUT_KERNEL = """
+import torch
+import nanquest
+
+torch.library.define("own_kernels::inverse", "(Tensor x) -> Tensor")
+torch.library.define("own_kernels::raised", "(Tensor x, Tensor by) -> Tensor")
+nanquest.reference("own_kernels::inverse")(lambda x: 1 / x)
+nanquest.reference("own_kernels::raised")(lambda x, by: x * by)
 """
 
 
@@ -168,8 +197,13 @@ class RegionTest(AttachTest):
         self.assert_inside(verdict, "aten::log", "blocks.1", ".log()")
         self.assertEqual(verdict["cause"], "DOMAIN", verdict)
 
+    def imported(self, module, snapshot):
+        process = self.nanquest("replay", "--import", module, "diagnose", "--json", snapshot)
+        self.assertEqual(process.returncode, 1, process.stderr)
+        return json.loads(process.stdout)
+
     def test_an_operator_that_is_written_in_python(self):
-        """Replay looks inside where Python has the module."""
+        """Replay looks inside where Python has the module, and asks the reference whether the kernel is to blame."""
         (self.scratch / "own_kernels.py").write_text(KERNELS)
         verdict = self.verdict_of("python", "trace")
         snapshot = self.incidents("python-trace")[0]
@@ -177,16 +211,26 @@ class RegionTest(AttachTest):
         self.assertTrue(any("nanquest replay --import MODULE" in line for line in verdict["not_tested"]), verdict)
         for module in ("own_kernels", str(self.scratch / "own_kernels.py")):
             with self.subTest(module):
-                process = self.nanquest("replay", "--import", module, "diagnose", "--json", snapshot)
-                self.assertEqual(process.returncode, 1, process.stderr)
-                verdict = json.loads(process.stdout)
-                self.assert_inside(verdict, "own_kernels::inverse", "blocks.1", "own_kernels.inverse")
+                verdict = self.imported(module, snapshot)
+                self.assert_inside(verdict, "own_kernels::raised", "blocks.1", "own_kernels.raised")
+                self.assertIn("it is the kernel that goes wrong", verdict["explanation"])
         for arguments, says in ((("--import", "no_such_kernels", snapshot), "No module named 'no_such_kernels'"),
                                 ((snapshot, "--import"), "--import needs the name of a module")):
             process = self.nanquest("replay", *arguments)
             self.assertEqual(process.returncode, 2, process.stderr)
             self.assertIn(says, process.stderr)
             self.assertEqual(len(process.stderr.splitlines()), 1, process.stderr)
+
+    def test_an_operator_that_is_only_known_by_its_reference(self):
+        (self.scratch / "own_kernels.py").write_text(KERNELS)
+        self.verdict_of("zero", "trace")
+        snapshot = self.incidents("zero-trace")[0]
+        verdict = self.imported("own_kernels", snapshot)
+        self.assert_inside(verdict, "own_kernels::inverse", "blocks.1", "own_kernels.raised")
+        self.assertIn("it is what the operator computes", verdict["explanation"])
+        (self.scratch / "elsewhere.py").write_text(WITHOUT_KERNEL)
+        verdict = self.imported("elsewhere", snapshot)
+        self.assert_inside(verdict, "nanquest_reference::own_kernels__inverse", "blocks.1", "own_kernels.raised")
 
     @nightly
     def test_other_shapes_and_levels(self):

@@ -15,7 +15,7 @@ from __future__ import annotations
 from .settings import Settings
 
 __version__ = "0.1.0"
-__all__ = ["attach", "batch", "detach", "on_forecast", "on_incident", "pause", "record", "resume", "step"]
+__all__ = ["attach", "batch", "detach", "on_forecast", "on_incident", "pause", "record", "reference", "resume", "step"]
 
 
 def attach(run_dir: str = Settings.run_dir, level: str = Settings.level, *, watch_every: int = Settings.watch_every,
@@ -156,3 +156,17 @@ def resume() -> None:
     """Ends a pause. A step in whose middle it is called still belongs to the pause."""
     from . import pausing
     pausing.resume()
+
+
+def reference(operator: str):
+    """Says in plain PyTorch what an operator of yours is to compute. Beside the operator, in its module:
+
+        @nanquest.reference("my_kernels::scan")
+        def scan(x):                  # the arguments of the operator, in any floating-point format
+            return x.cumsum(-1)
+
+    nanquest replay --import my_kernels FILE then runs it where the operator has no kernel (a GPU's, on a CPU), and in fp64 where the
+    operator makes the first bad value: is it the kernel, or what it was given? ValueError if there is no such operator.
+    """
+    from . import references
+    return references.register(operator)
