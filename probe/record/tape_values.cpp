@@ -73,7 +73,8 @@ void fill(at::Tensor& copy, const c10::Storage& storage, std::size_t bytes) {
 
 TapeValues::TapeValues(TapeRoom room) : room_(std::move(room)) {
   add_place(free_memory());
-  add_place(room_.folder.empty() ? 0 : free_in(room_.folder));
+  const auto processes = static_cast<std::uint64_t>(processes_here());  // all of them write there
+  add_place(room_.folder.empty() ? 0 : free_in(room_.folder) / processes);
 }
 
 void TapeValues::add_place(std::uint64_t free) {

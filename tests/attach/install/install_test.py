@@ -108,6 +108,8 @@ class Installed(Scratch):
         verdict = json.loads(self.in_environment("nanquest-replay", file, "--json", code=1).stdout)
         self.assertTrue(verdict["reproduction"]["bit_exact"], verdict)
         self.assertEqual(verdict["cause"], "BAD_DATA")
+        inside = self.in_environment("nanquest", "replay", "--import", "json", "verify", file, "--json").stdout
+        self.assertTrue(json.loads(inside)["bit_exact"], inside)
         self.assertIn("HDF5", self.in_environment("nanquest-replay", "--version").stdout)
         # These take most of the time to build, and only who asks for them gets them.
         for program in ("nanquest-trainer", "nanquest-viewer"):
@@ -120,7 +122,7 @@ class Installed(Scratch):
         self.assertEqual(library.with_suffix(".version").read_text().strip(), release)
         self.assertIn(f"for PyTorch {release}", self.in_environment("nanquest", "--version").stdout)
         self.assertTrue(library.with_name("libnanquest_preload.so").exists())  # needs the C library alone
-        for file in (library, library.with_name("libnanquest_program.so"), self.bin / "nanquest-replay"):
+        for file in (library, library.with_name("libnanquest_program.so"), library.with_name("libnanquest_replay.so"), self.bin / "nanquest-replay"):
             linked = self.run_ok("ldd", file).stdout
             self.assertNotIn("not found", linked)
             self.assertIn(str(pathlib.Path(torch.__file__).resolve().parent / "lib" / "libtorch_cpu.so"), linked)
