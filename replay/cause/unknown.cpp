@@ -50,7 +50,7 @@ void hold_against_reference(const Case& c, const OpValues& values, Finding& f) {
     f.explanation +=
         " Its reference in fp64, on the same values, is finite and within the format's range: it is the "
         "kernel that goes wrong.";
-    f.precision = false;  // of the kernel: what its formats inside are nobody knows
+    f.not_computed = true;  // in a wider format its kernel computes as before
     f.advice = "Look at the kernel: a format inside that is too narrow, a mask or a bound that is off.";
   }
 }
