@@ -19,8 +19,6 @@ for step in range(30):
     optimizer.zero_grad()
     model(torch.randn(8, 4)).sum().backward()
     optimizer.step()
-    if step in (9, 19):
-        time.sleep(1.1)
 {end}
 """
 
@@ -95,7 +93,7 @@ class ReportTest(PackagesTest):
             with self.subTest(end):
                 (self.scratch / "killed.py").write_text(KILLED.format(end=end))
                 (line,) = self.said(sys.executable, "killed.py", code=code, run_dir=f"run{code}")
-                self.assertRegex(line, r"^nanquest: no incident in at least (2\d|30) steps$")
+                self.assertRegex(line, r"^nanquest: no incident in at least (29|30) steps$")  # in much less than a second
 
     @nightly
     def test_a_process_that_stays_behind_speaks_for_itself(self):

@@ -44,6 +44,7 @@ class Attachment:
         self.loggers = Loggers(self)
         self._said_once = set()
         self._next_note = 0.0
+        self._step_count = reports.StepCount()
         self._lock = threading.Lock()
 
     @property
@@ -99,8 +100,9 @@ class Attachment:
                 "apart": self.apart}
 
     def step_made(self) -> None:
-        """Whoever is killed has no last word, so something is said in between."""
+        """Whoever is killed has no last word: its steps are counted where that is read, and the rest is said in between."""
         self.named_samples = None
+        self._step_count.write(self.ops.steps_made())
         if time.monotonic() >= self._next_note:
             self.note()
             self.loggers.verdicts()

@@ -3,16 +3,19 @@
 Each Python process that the probe was loaded into leaves a file named by its number in a folder that lasts as long as the
 launcher: empty from its start, then a JSON object with "torch" (imported: its version), "off" (said why on stderr), and, once
 it trains, "run_dir", "steps", "incidents", "carried_on" (steps of damage that was there), "skipped" (batches), "fell_back" (the
-step after which it went on in fp32, or null), "apart" (the step in which replicas were seen to differ, or null), "ended", and "stopped" where the probe ended it. Nothing here fails a program.
+step after which it went on in fp32, or null), "apart" (the step in which replicas were seen to differ, or null), "ended", and "stopped" where the probe ended it. Beside
+it lies, once it trains, the number of its steps, as a mapping of memory: who is killed has no last word. Nothing here fails a program.
 """
 
 from __future__ import annotations
 
 import json
+import mmap
 import os
 import re
 import shutil
 import signal
+import struct
 import sys
 import tempfile
 
@@ -22,6 +25,7 @@ from .settings import REPORTS, say
 FROM_INSIDE = "write in the program: import nanquest; nanquest.attach()"
 NO_START = (126, 127)  # exit codes of a command that could not be started
 _told = {}
+_STEPS = struct.Struct("=q")
 
 
 def note(**facts) -> bool:
@@ -40,6 +44,32 @@ def note(**facts) -> bool:
     return True
 
 
+class StepCount:
+    """The steps of this process, where the launcher reads them: a write to memory each, which outlives whoever is killed."""
+
+    def __init__(self):
+        self._memory, self._process = None, 0
+
+    def write(self, steps: int) -> None:
+        if self._process != os.getpid():  # a child has its own
+            self._process, self._memory = os.getpid(), self._made()
+        if self._memory is not None:
+            _STEPS.pack_into(self._memory, 0, steps)
+
+    @staticmethod
+    def _made():
+        folder = os.environ.get(REPORTS)
+        if not folder or not os.path.isdir(folder):
+            return None
+        try:
+            with open(os.path.join(folder, f"{os.getpid()}.steps"), "w+b") as file:
+                file.write(_STEPS.pack(0))
+                file.flush()
+                return mmap.mmap(file.fileno(), _STEPS.size)
+        except (OSError, ValueError):
+            return None
+
+
 def new_folder() -> str | None:
     """For one run; None if there can't be one."""
     try:
@@ -54,6 +84,9 @@ def _read(folder: str) -> list:
         if name.isdigit():
             with open(os.path.join(folder, name), encoding="utf-8") as file:
                 found.append(json.loads(file.read() or "{}"))
+            if "steps" in found[-1] and os.path.exists(counted := os.path.join(folder, name + ".steps")):
+                with open(counted, "rb") as file:
+                    found[-1]["steps"] = max(found[-1]["steps"], *_STEPS.unpack(file.read(_STEPS.size)))
     return found
 
 
