@@ -86,10 +86,14 @@ struct InNode {
 /// was recorded of the region.
 std::vector<at::Tensor> tensors_of(const RegionGraph& graph, const std::vector<at::Tensor>& given,
                                    const RegionCall& call,
-                                   const std::function<void(const RegionNode&)>& before = {}) {
-  std::vector<at::Tensor> outputs = graph.run(given, call.sizes, [&](const RegionNode& node) {
-    if (before) before(node);
-  });
+                                   const std::function<void(const RegionNode&)>& before = {},
+                                   std::set<std::string>* stood_in = nullptr) {
+  std::vector<at::Tensor> outputs = graph.run(
+      given, call.sizes,
+      [&](const RegionNode& node) {
+        if (before) before(node);
+      },
+      stood_in);
   std::erase_if(outputs, [](const at::Tensor& t) { return !t.defined(); });
   for (const std::int64_t place : call.written) outputs.push_back(given.at(static_cast<std::size_t>(place)));
   return outputs;
@@ -198,10 +202,13 @@ OpenedRegion open_region_of(const Case& c, const RegionGraph& graph) {
   }
   parts.run = [&] {
     const InNode in_node;
-    std::vector<at::Tensor> outputs = tensors_of(graph, tensors, call, [&](const RegionNode& node) {
-      if (!c.has_time()) throw std::runtime_error("there is no time left (more: --budget SECONDS)");
-      InNode::enter(node);
-    });
+    std::vector<at::Tensor> outputs = tensors_of(
+        graph, tensors, call,
+        [&](const RegionNode& node) {
+          if (!c.has_time()) throw std::runtime_error("there is no time left (more: --budget SECONDS)");
+          InNode::enter(node);
+        },
+        &opened.stood_in);
     if (outputs.size() != places.size()) throw std::runtime_error("it gives another number of tensors");
     for (std::size_t i = 0; i < places.size(); ++i) {
       outputs[i] = without(outputs[i], opened.meant[i]);

@@ -2,6 +2,8 @@
 /// step; and how what they give stands to what the compiled code gave.
 #pragma once
 
+#include <set>
+#include <string>
 #include <vector>
 
 #include "probe/record/record.h"
@@ -16,6 +18,7 @@ struct OpenedRegion {
   Recording recording;
   std::vector<at::Tensor> outputs;   ///< one per recorded output, without what is meant
   std::vector<at::Tensor> recorded;  ///< what the compiled region gave, the same
+  std::set<std::string> stood_in;    ///< operators whose own kernel is not here (RegionGraph::run)
   std::vector<at::Tensor> meant;     ///< infinities that hang on nothing it is given, where there are some
 };
 

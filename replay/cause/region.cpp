@@ -9,6 +9,7 @@
 #include "replay/cause/cause.h"
 #include "replay/cause/opened_region.h"
 #include "replay/cause/record_parts.h"
+#include "replay/trace/operators.h"
 #include "replay/verdict/numbers.h"
 #include "replay/verdict/sentences.h"
 
@@ -108,8 +109,33 @@ void name_reader(const Case& inner, const DiagnoseOptions& options, Verdict& v) 
   v.phase = inside.phase;
 }
 
-void look(const Case& c, const RegionGraph& graph, const DiagnoseOptions& options, Verdict& v) {
+std::string listed(const std::set<std::string>& names) {
+  std::string text;
+  for (const std::string& name : names) text.append(text.empty() ? "" : ", ").append(name);
+  return text;
+}
+
+/// An operator is told by its own name where its reference ran for it.
+void use_own_names(const std::set<std::string>& operators, Verdict& v) {
+  for (const std::string& name : operators) {
+    const std::string reference = trace::reference_name(name);
+    const auto rename = [&](std::string& text) {
+      for (auto at = text.find(reference); at != std::string::npos; at = text.find(reference))
+        text.replace(at, reference.size(), name);
+    };
+    rename(v.culprit.op);
+    rename(v.explanation);
+    for (Evidence& evidence : v.evidence) rename(evidence.name), rename(evidence.value);
+  }
+  if (!operators.empty())
+    v.not_tested.push_back("the own kernels of " + listed(operators) +
+                           ": they are not here, and what they compute was computed in another way");
+}
+
+void look(const Case& c, const RegionGraph& graph, const DiagnoseOptions& options,
+          std::set<std::string>& stood_in, Verdict& v) {
   const OpenedRegion opened = open_region_of(c, graph);
+  stood_in = opened.stood_in;
   const auto replayer = replayer_of(opened.recording);
   if (!replayer) throw std::runtime_error("its recording can't be run");
   add_comparison(opened, graph, v);
@@ -123,7 +149,11 @@ void look(const Case& c, const RegionGraph& graph, const DiagnoseOptions& option
   if (!reproduced) {
     const RunResult exact = inner.run({.precision = Precision::fp64});
     const bool near = !graph.draws() && rounding_decides(c, graph, opened);
-    if (!graph.draws() && exact.failed == 0 && exact.births.empty() && !near)
+    if (!graph.draws() && exact.failed == 0 && exact.births.empty() && !near && !stood_in.empty())
+      v.explanation += " Its operators one by one give finite values, as they do in fp64; but of " +
+                       listed(stood_in) +
+                       " the own kernels are not here: one of these may be wrong, or the compiler.";
+    else if (!graph.draws() && exact.failed == 0 && exact.births.empty() && !near)
       call_it_the_compiler(v);
     else
       v.explanation += near ? " Its operators one by one give finite values, but a last bit decides: "
@@ -172,7 +202,9 @@ void look_into_region(const Case& c, const DiagnoseOptions& options, Verdict& v)
   }
   if (options.progress) options.progress("inside the compiled region");
   try {
-    look(c, *graph, options, v);
+    std::set<std::string> stood_in;
+    look(c, *graph, options, stood_in, v);
+    use_own_names(stood_in, v);
   } catch (const std::exception& e) {
     v.not_tested.push_back("which operator of the region it was: its graph can't be run here (" +
                            std::string(e.what()).substr(0, 200) + ")");

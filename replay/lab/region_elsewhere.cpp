@@ -69,16 +69,20 @@ bool rounded(const c10::OperatorHandle& op, const Json& told, std::vector<c10::I
 
 }  // namespace
 
-void call_elsewhere(const c10::OperatorHandle& op, const Json& told, std::int64_t draw,
+bool call_elsewhere(const c10::OperatorHandle& op, const Json& told, std::int64_t draw,
                     std::vector<c10::IValue>& stack) {
-  if (trace::is_fused_attention(op.schema().name())) return attend(op, told, draw, stack);
+  if (trace::is_fused_attention(op.schema().name())) {
+    attend(op, told, draw, stack);
+    return false;
+  }
   const std::vector<c10::IValue> arguments = stack;
   try {
     op.callBoxed(stack);
+    return true;
   } catch (const c10::Error& error) {
     const std::string why = error.what_without_backtrace();
     try {
-      if (rounded(op, told, arguments, stack)) return;
+      if (rounded(op, told, arguments, stack)) return false;
     } catch (const c10::Error&) {  // the first says more
     }
     throw std::runtime_error(why);

@@ -77,29 +77,54 @@ Error bad(const std::string& what) {
   return {ErrorCode::bad_file, "the graph of a compiled region: " + what, ""};
 }
 
-/// The operator, or what its writer says in plain PyTorch that it computes, where it has no kernel `here`.
-std::optional<c10::OperatorHandle> operator_for(const std::string& name, const std::string& overload,
-                                                c10::Device here) {
+/// What the operator's writer says in plain PyTorch that it computes, if that is here. An operator that
+/// writes what it is given may have done so before it failed.
+std::optional<c10::OperatorHandle> reference_of(const c10::OperatorName& name) {
   auto& dispatcher = c10::Dispatcher::singleton();
-  const auto handle = dispatcher.findSchema({name, overload});
-  const auto key = c10::computeDispatchKey(std::nullopt, std::nullopt, here);
-  if (handle && handle->hasComputedKernelForDispatchKey(key)) return handle;
-  const auto reference = dispatcher.findSchema({trace::reference_name(name), overload});
-  return reference ? reference : handle;
+  const auto found = dispatcher.findSchema({trace::reference_name(name.name), name.overload_name});
+  if (found)
+    for (const c10::Argument& argument : found->schema().arguments())
+      if (argument.alias_info() && argument.alias_info()->isWrite()) return std::nullopt;
+  return found;
+}
+
+/// The first lines of what was thrown, without where in Python that was.
+std::string reason(const std::exception& error) {
+  const std::string all = error.what();
+  return all.substr(0, std::min<std::size_t>(all.find("\n\nAt:"), 300));
+}
+
+/// Calls the operator on `stack`. True if it was its own kernel that ran.
+bool call_here(const c10::OperatorHandle& op, const Json& told, std::int64_t draw, c10::Device here,
+               std::vector<c10::IValue>& stack) {
+  const std::vector<c10::IValue> arguments = stack;
+  try {
+    if (told.is_array() && here.is_cpu()) return region::call_elsewhere(op, told, draw, stack);
+    op.callBoxed(stack);
+    return true;
+  } catch (const std::exception& error) {  // a kernel of a device, written in Python, is there and fails
+    const auto reference = reference_of(op.operator_name());
+    if (!reference) throw std::runtime_error(op.schema().name() + ": " + reason(error));
+    stack = arguments;
+    reference->callBoxed(stack);
+    return false;
+  }
 }
 
 /// The operator's results, one value each. What lay on a device is put `here`; `told` says what it gave
 /// there.
 Results called(const RegionNode& node, const Json& arguments, const Json& told,
-               const std::vector<Results>& values, c10::Device here) {
+               const std::vector<Results>& values, c10::Device here, std::set<std::string>* stood_in) {
   const std::string name = node.overload.empty() ? node.op : node.op + "." + node.overload;
   const region::OwnOperator* own = region::own_operator(node.op);
   if (!own && trace::is_refused(node.op, node.overload))
     throw std::runtime_error(name + " is never run from a file");
   // What the region kept for its backward may lie otherwise in memory than its graph was traced with.
   const bool view = node.op == "aten::view" && node.overload.empty();
-  const auto handle =
-      own ? std::nullopt : operator_for(view ? "aten::reshape" : node.op, node.overload, here);
+  const c10::OperatorName called{view ? "aten::reshape" : node.op, node.overload};
+  auto handle = own ? std::nullopt : c10::Dispatcher::singleton().findSchema(called);
+  const bool missing = !own && !handle;
+  if (missing) handle = reference_of(called);
   if (!own && !handle)
     throw std::runtime_error("there is no operator " + name +
                              " here: if it is of a library, --load it; one written in Python runs with "
@@ -112,10 +137,8 @@ Results called(const RegionNode& node, const Json& arguments, const Json& told,
     if (stack.back().isDevice() && !stack.back().toDevice().is_cpu()) stack.back() = here;
   }
   if (own) return own->run(stack);
-  if (told.is_array() && here.is_cpu())
-    region::call_elsewhere(*handle, told, node.number, stack);
-  else
-    handle->callBoxed(stack);
+  const bool own_kernel = call_here(*handle, told, node.number, here, stack);
+  if (stood_in && (missing || !own_kernel)) stood_in->insert(node.op);
   // A list is what several results of one operator are, as for those that return as many.
   if (stack.size() == 1 && stack[0].isTensorList()) {
     Results results;
@@ -177,7 +200,8 @@ bool RegionGraph::draws() const {
 
 std::vector<at::Tensor> RegionGraph::run(const std::vector<at::Tensor>& tensors,
                                          const std::vector<std::int64_t>& sizes,
-                                         const std::function<void(const RegionNode&)>& before) const {
+                                         const std::function<void(const RegionNode&)>& before,
+                                         std::set<std::string>* stood_in) const {
   const c10::NoGradGuard no_gradients;
   std::vector<Results> values;
   const c10::Device here = tensors.empty() ? c10::Device(c10::kCPU) : tensors.front().device();
@@ -196,7 +220,7 @@ std::vector<at::Tensor> RegionGraph::run(const std::vector<at::Tensor>& tensors,
     else if (node.op.starts_with(kSizes))
       values.push_back({region::arithmetic(node.op.substr(std::string(kSizes).size()), arguments, values)});
     else
-      values.push_back(called(node, arguments, impl_->told[i], values, here));
+      values.push_back(called(node, arguments, impl_->told[i], values, here, stood_in));
     each_reference(arguments, [&](std::size_t value) {
       if (impl_->last_reader[value] == i) values[value].clear();
     });

@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -46,10 +47,12 @@ class RegionGraph {
 
   /// Runs it on `tensors` (which it may write to, as the region did) and `sizes`, the inputs that are
   /// numbers, each in order. `before` is told of each operator before it runs. Returns one tensor per output,
-  /// undefined where it gives none or a number. Throws what ATen throws, and std::runtime_error for a graph
-  /// that doesn't fit.
+  /// undefined where it gives none or a number. `stood_in` gets the names of operators whose own kernel did
+  /// not run, as it is not here: what they compute was computed in another way. Throws what ATen throws, and
+  /// std::runtime_error for a graph that doesn't fit.
   std::vector<at::Tensor> run(const std::vector<at::Tensor>& tensors, const std::vector<std::int64_t>& sizes,
-                              const std::function<void(const RegionNode&)>& before) const;
+                              const std::function<void(const RegionNode&)>& before,
+                              std::set<std::string>* stood_in = nullptr) const;
 
  private:
   struct Impl;

@@ -102,7 +102,8 @@ void define_fsdp_copies() {
 }
 
 bool is_kept_copy(const OpRow& op) {
-  return !op.host_data.empty() && defined().ops.count(op.name) > 0;
+  // Asked of other operators nothing is defined: it is PyTorch's to do, where Python is.
+  return op.name.starts_with("fsdp::") && !op.host_data.empty() && defined().ops.count(op.name) > 0;
 }
 
 void copy_as_fsdp(const SnapshotDoc& doc, const OpRow& op, const std::function<at::Tensor(TensorId)>& value,

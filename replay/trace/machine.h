@@ -90,6 +90,8 @@ class Machine {
   /// Runs an op of a device in fp32 and rounds what it returns, as the CPU's kernels know fewer mixtures of
   /// formats.
   bool run_rounded(OpId id, InputSlots& inputs, bool isolated, StepOutcome& out);
+  /// Of an op that is here, failed, and has its outputs on record: these.
+  void take_recorded(OpId id, bool isolated, StepOutcome& out);
   void take(const OpPlan& op, Call& call, bool isolated, StepOutcome& out);
   StepOutcome step_in(OpId op, InputSlots& inputs, bool isolated);
   std::vector<at::Tensor> views(const std::vector<TensorId>& rows);

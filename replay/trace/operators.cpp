@@ -22,6 +22,8 @@ bool contains(const std::array<std::string_view, N>& list, std::string_view what
   return false;
 }
 
+constexpr const char* kReferences = "nanquest_reference::";
+
 }  // namespace
 
 bool is_refused(const std::string& name, const std::string& overload) {
@@ -39,7 +41,11 @@ std::string reference_name(const std::string& name) {
   std::string mangled = name;
   for (auto at = mangled.find("::"); at != std::string::npos; at = mangled.find("::"))
     mangled.replace(at, 2, "__");
-  return "nanquest_reference::" + mangled;
+  return kReferences + mangled;
+}
+
+bool is_reference(const std::string& name) {
+  return name.starts_with(kReferences);
 }
 
 bool keeps_recorded_dtype(const std::string& name, const std::string& argument) {

@@ -17,6 +17,8 @@ bool is_refused(const std::string& name, const std::string& overload);
 /// name with the same arguments (nanquest.reference, or TORCH_LIBRARY_FRAGMENT(nanquest_reference, …)): of
 /// "mine::scan" it is "nanquest_reference::mine__scan".
 std::string reference_name(const std::string& name);
+/// True for such a name.
+bool is_reference(const std::string& name);
 
 /// True if the kernel reads this argument as its recorded dtype whatever the other tensors are (the loss
 /// scaler's flags).

@@ -42,6 +42,25 @@ class ApiTest(AttachTest):
         self.assertIn("13", str(verdict["samples"]))
         self.assertIn("trainer.lr", config)
 
+    def test_a_probe_that_cannot_listen_everywhere_is_off(self):
+        """Half of one would be silent about the other half."""
+        program = self.scratch / "train.py"
+        program.write_text("import torch, nanquest\n"
+                           "from nanquest import hooks\n"
+                           "own = torch.nn.Module.__call__\n"
+                           "def fails(patches):\n    raise AttributeError('not as it was')\n"
+                           "hooks.pipelines.install = fails\n"
+                           "print(nanquest.attach('run'), torch.nn.Module.__call__ is own)\n"
+                           "model = torch.nn.Linear(4, 1)\n"
+                           "optimizer = torch.optim.SGD(model.parameters(), lr=1e-2)\n"
+                           "(model(torch.ones(2, 4)).sum() * torch.nan).backward()\n"
+                           "optimizer.step()\n")
+        process = self.plain(program)
+        self.assert_exit(process)
+        self.assertEqual(process.stdout, "False True\n")
+        self.assertEqual(self.probes_lines(process), ["nanquest: the probe is off: AttributeError: not as it was"])
+        self.assertFalse((self.scratch / "run").exists())
+
     def test_functions_that_are_told_of_incidents(self):
         process = self.plain(PROGRAMS / "listeners.py", "run")
         self.assert_exit(process)

@@ -17,7 +17,7 @@ import os, sys, torch
 from torch import nn
 WHAT, DYNAMIC = sys.argv[2], sys.argv[3] == "dynamic"
 
-if WHAT in ("python", "zero"):      # operators that a module of the program's defines
+if WHAT in ("python", "zero", "eager"):      # operators that a module of the program's defines
     import own_kernels
 if WHAT == "custom":                # an operator of a library of the program's own
     torch.ops.load_library(os.environ["OPERATORS"])
@@ -35,6 +35,8 @@ class Block(nn.Module):
         if WHAT == "custom":
             low, high = torch.ops.nanquest_test_cpp.split_sign(y.detach())
             y = y + low + high
+        if WHAT == "eager":
+            y = own_kernels.raised(1 + y, 1 + shift)
         if WHAT in ("python", "zero"):
             y = own_kernels.raised(own_kernels.inverse((1 + y.sigmoid()) * shift.clamp(max=1)), 1 + shift)
         if WHAT in ("domain", "custom"):
@@ -73,12 +75,12 @@ if WHAT == "miscompiled":           # a pass of the compiler that gets a sign wr
 
 torch.manual_seed(0)
 net = Net()
-compiled = torch.compile(net, dynamic=DYNAMIC)
+compiled = net if WHAT == "eager" else torch.compile(net, dynamic=DYNAMIC)
 if WHAT == "healthy":               # compiled and called before anything is trained
     with torch.no_grad():
         compiled(torch.randn(3, 16), torch.tensor(1.0))
 optimizer = torch.optim.SGD(net.parameters(), lr=0.01)
-good, bad = {"overflow": (0.1, 6e4), "domain": (0.5, -2.0), "custom": (0.5, -2.0), "python": (1.0, 1e5), "zero": (1.0, 0.0), "backward": (1.0, 0.0), "dropout": (1.0, 0.0),
+good, bad = {"overflow": (0.1, 6e4), "domain": (0.5, -2.0), "custom": (0.5, -2.0), "python": (1.0, 1e5), "eager": (1.0, 1e5), "zero": (1.0, 0.0), "backward": (1.0, 0.0), "dropout": (1.0, 0.0),
              "miscompiled": (1.0, 1.0), "healthy": (1.0, 1.0)}[WHAT]
 for step in range(5):
     optimizer.zero_grad()
@@ -121,16 +123,27 @@ def raised_is(x, by):
     return x * by
 """
 
-# On another machine the first has no kernel: only what it is to compute.
-WITHOUT_KERNEL = """
+# On another machine they have no kernel, or one that needs its device: only what they are to compute.
+ELSEWHERE = """
+import sys
 import torch
 import nanquest
+import beside    # a module of the program's own
 
-torch.library.define("own_kernels::inverse", "(Tensor x) -> Tensor")
-torch.library.define("own_kernels::raised", "(Tensor x, Tensor by) -> Tensor")
+print("loading kernels")
+if len(beside.KERNELS) > 1:
+    for name, signature in beside.KERNELS.items():
+        def fails(*given):
+            raise RuntimeError("0 active drivers")
+        torch.library.custom_op("own_kernels::" + name, fails, mutates_args=(), schema=signature)
+else:
+    torch.library.define("own_kernels::inverse", "(Tensor x) -> Tensor")
+    torch.library.define("own_kernels::raised", "(Tensor x, Tensor by) -> Tensor")
 nanquest.reference("own_kernels::inverse")(lambda x: 1 / x)
 nanquest.reference("own_kernels::raised")(lambda x, by: x * by)
+nanquest.reference("own_kernels::raised")(lambda x, by: x * by)    # a notebook's cell that is run again
 """
+ABSENT, FAILING = "KERNELS = {}", "KERNELS = {'inverse': '(Tensor x) -> Tensor', 'raised': '(Tensor x, Tensor by) -> Tensor'}"
 
 
 class RegionTest(AttachTest):
@@ -228,9 +241,40 @@ class RegionTest(AttachTest):
         verdict = self.imported("own_kernels", snapshot)
         self.assert_inside(verdict, "own_kernels::inverse", "blocks.1", "own_kernels.raised")
         self.assertIn("it is what the operator computes", verdict["explanation"])
-        (self.scratch / "elsewhere.py").write_text(WITHOUT_KERNEL)
-        verdict = self.imported("elsewhere", snapshot)
-        self.assert_inside(verdict, "nanquest_reference::own_kernels__inverse", "blocks.1", "own_kernels.raised")
+        for kernels in (ABSENT, FAILING):
+            with self.subTest(kernels):
+                verdict = self.imported(self.elsewhere(kernels), snapshot)
+                self.assert_inside(verdict, "own_kernels::inverse", "blocks.1", "own_kernels.raised")
+                self.assertIn("it is what the operator computes", verdict["explanation"])
+                self.assertTrue(any("own kernels of own_kernels::inverse" in line for line in verdict["not_tested"]), verdict)
+
+    def test_the_compiler_is_not_blamed_for_a_kernel_that_is_not_here(self):
+        (self.scratch / "own_kernels.py").write_text(KERNELS)
+        self.verdict_of("python", "trace")
+        verdict = self.imported(self.elsewhere(ABSENT), self.incidents("python-trace")[0])
+        self.assertEqual((verdict["culprit"]["op"], verdict["cause"]), ("nanquest::compiled_region", "UNKNOWN"), verdict)
+        self.assertIn("the own kernels are not here", verdict["explanation"])
+
+    def test_the_same_in_a_step_that_is_not_compiled(self):
+        """It is run again, asked about, and where it fails here its recorded outputs are taken."""
+        (self.scratch / "own_kernels.py").write_text(KERNELS)
+        self.verdict_of("eager", "trace")
+        snapshot = self.incidents("eager-trace")[0]
+        verdict = self.imported("own_kernels", snapshot)
+        self.assertEqual((verdict["culprit"]["op"], verdict["cause"]), ("own_kernels::raised", "UNKNOWN"), verdict)
+        self.assertIn("it is the kernel that goes wrong", verdict["explanation"])
+        for kernels in (ABSENT, FAILING):
+            with self.subTest(kernels):
+                verdict = self.imported(self.elsewhere(kernels), snapshot)
+                self.assertTrue(verdict["reproduction"]["bit_exact"], verdict["reproduction"])
+                self.assertEqual(verdict["culprit"]["op"], "own_kernels::raised", verdict)
+
+    def elsewhere(self, kernels):
+        folder = self.scratch / "other"
+        folder.mkdir(exist_ok=True)
+        (folder / "beside.py").write_text(kernels)
+        (folder / "elsewhere.py").write_text(ELSEWHERE)
+        return folder / "elsewhere.py"
 
     @nightly
     def test_other_shapes_and_levels(self):

@@ -165,8 +165,8 @@ def reference(operator: str):
         def scan(x):                  # the arguments of the operator, in any floating-point format
             return x.cumsum(-1)
 
-    nanquest replay --import my_kernels FILE then runs it where the operator has no kernel (a GPU's, on a CPU), and in fp64 where the
-    operator makes the first bad value: is it the kernel, or what it was given? ValueError if there is no such operator.
+    nanquest replay --import my_kernels FILE then runs it in compiled regions where the operator has no kernel (a GPU's, on a CPU), and in
+    fp64 where the operator makes the first bad value: is it the kernel, or what it was given? ValueError if there is no such operator.
     """
     from . import references
     return references.register(operator)

@@ -16,7 +16,7 @@ import torch
 from torch.compiler import is_compiling
 from torch.optim import optimizer as optimizers
 
-from . import (compiled, compiled_updates, drawing, fallback, graphs, observed, passes, pipelines, preparing, rehearsing, replicas,
+from . import (compiled, compiled_updates, drawing, fallback, graphs, observed, own_operators, passes, pipelines, preparing, rehearsing, replicas,
                restoring, uncompiled, widening, zero)
 from .naming import is_plain, unwrap
 from .observed import elsewhere, guarded, in_backward
@@ -240,6 +240,8 @@ def install(attachment) -> None:
     if attachment.settings.compare_replicas:
         replicas.install(_patches)
     _handles.extend(graphs.install(_patches))
+    if attachment.settings.level != "guard":
+        _handles.append(own_operators.install(_patches))
     _handles.extend([pipelines.install(_patches), zero.install(_patches)])
     if attachment.quarantine is not None:
         follow_batches()

@@ -29,8 +29,16 @@ def attach(settings: Settings) -> bool:
         return False
     from . import hooks
     current = Attachment(settings, path)
-    hooks.install(current)
-    return True
+    try:
+        hooks.install(current)
+        return True
+    except Exception as error:  # noqa: BLE001: another PyTorch than ours were tried with; half a probe is none
+        hooks.remove()
+        current.off, current = True, None
+        line = f"the probe is off: {type(error).__name__}: {error}"
+        reports.note(off=line)
+        say(line)
+        return False
 
 
 def attach_by_environment() -> None:

@@ -6,10 +6,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import importlib
 import importlib.util
 import os
+import signal
 import sys
 
 from . import library, programs
@@ -34,16 +36,20 @@ def _asked(arguments: list) -> tuple:
 
 
 def _import(module: str) -> None:
-    """By name, as in a program that is started here, or the file itself."""
-    if not module.endswith(".py"):
-        if os.getcwd() not in sys.path:
-            sys.path.insert(0, os.getcwd())
-        importlib.import_module(module)
-        return
-    spec = importlib.util.spec_from_file_location(os.path.splitext(os.path.basename(module))[0], module)
-    made = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = made
-    spec.loader.exec_module(made)
+    """By name, as in a program that is started here, or the file itself, beside which its own modules lie. What it prints is no
+    result of replay's."""
+    is_file = module.endswith(".py")
+    place = os.path.dirname(os.path.abspath(module)) if is_file else os.getcwd()
+    if place not in sys.path:
+        sys.path.insert(0, place)
+    with contextlib.redirect_stdout(sys.stderr):
+        if not is_file:
+            importlib.import_module(module)
+            return
+        spec = importlib.util.spec_from_file_location(os.path.splitext(os.path.basename(module))[0], module)
+        made = importlib.util.module_from_spec(spec)
+        sys.modules[spec.name] = made
+        spec.loader.exec_module(made)
 
 
 def main(arguments: list) -> int:
@@ -53,6 +59,7 @@ def main(arguments: list) -> int:
         if not modules:
             return programs.become(PROGRAM, rest)
         import torch
+        import torch._dynamo  # the first call of an operator in Python imports it, with FSDP's operators, which replay has by then
         replay = library.beside(NAME, torch.__version__, "install nanquest again, or build the target nanquest_replay_python").nanquest_replay
     except (ValueError, ImportError, library.Unfit) as problem:
         print(f"nanquest: {problem}", file=sys.stderr)
@@ -60,9 +67,10 @@ def main(arguments: list) -> int:
     for module in modules:
         try:
             _import(module)
-        except Exception as error:  # noqa: BLE001: a program's own text
+        except (Exception, SystemExit) as error:  # noqa: BLE001: a program's own text
             print(f"nanquest: {IMPORT} {module}: {type(error).__name__}: {error}", file=sys.stderr)
             return USAGE
     replay.argtypes = [ctypes.c_int, ctypes.POINTER(ctypes.c_char_p)]
     replay.restype = ctypes.c_int
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # Python's handler waits until replay is over
     return replay(*library.as_argv(PROGRAM, rest))
