@@ -1,7 +1,8 @@
 """Operators that programs define in Python (torch.library.custom_op) are dispatched where observers hear of them.
 
 PyTorch has a shortcut for them, from one Python function to the next, on which nobody is told: what such an operator gives would be
-memory that comes from nowhere. It has a switch for that shortcut as well, an operator each.
+memory that comes from nowhere. It has a switch for that shortcut as well, an operator each. PyTorch's own such operators keep it: of
+these what they call is on record.
 """
 
 from __future__ import annotations
@@ -14,10 +15,21 @@ import torch
 _shortcuts = weakref.WeakSet()   # overloads that had it, or would have
 
 
+def _definitions():
+    return getattr(sys.modules.get("torch._library.custom_ops"), "OPDEFS", {})
+
+
+def _is_programs(overload) -> bool:
+    definition = _definitions().get(overload._schema.name)
+    function = getattr(definition, "_init_fn", None)
+    return function is not None and (getattr(function, "__module__", None) or "").partition(".")[0] != "torch"
+
+
 def _enabling(own):
     def enable(self, enabled=True):
-        if enabled:
-            _shortcuts.add(self)
+        if not enabled or not _is_programs(self):
+            return own(self, enabled)
+        _shortcuts.add(self)
         return own(self, False)
     return enable
 
@@ -34,8 +46,8 @@ def install(patches) -> _Shortcuts:
     kind = torch._ops.OpOverload
     if hasattr(kind, "_enable_pyobj_dispatch"):
         patches.put(kind, "_enable_pyobj_dispatch", _enabling)
-        known = sys.modules.get("torch._library.custom_ops")
-        for definition in list(getattr(known, "OPDEFS", {}).values()):
-            if getattr(definition._opoverload, "_pyobj_dispatcher", None) is not None:
-                definition._opoverload._enable_pyobj_dispatch(True)
+        for definition in list(_definitions().values()):
+            overload = getattr(definition, "_opoverload", None)
+            if getattr(overload, "_pyobj_dispatcher", None) is not None:
+                overload._enable_pyobj_dispatch(True)
     return _Shortcuts()
