@@ -149,12 +149,13 @@ void look(const Case& c, const RegionGraph& graph, const DiagnoseOptions& option
   if (!reproduced) {
     const RunResult exact = inner.run({.precision = Precision::fp64});
     const bool near = !graph.draws() && rounding_decides(c, graph, opened);
-    if (!graph.draws() && exact.failed == 0 && exact.births.empty() && !near && !stood_in.empty())
+    const bool well = !graph.draws() && exact.failed == 0 && exact.births.empty() && !near;
+    if (well && stood_in.empty())
+      call_it_the_compiler(v);
+    else if (well)
       v.explanation += " Its operators one by one give finite values, as they do in fp64; but of " +
                        listed(stood_in) +
                        " the own kernels are not here: one of these may be wrong, or the compiler.";
-    else if (!graph.draws() && exact.failed == 0 && exact.births.empty() && !near)
-      call_it_the_compiler(v);
     else
       v.explanation += near ? " Its operators one by one give finite values, but a last bit decides: "
                               "compiled code, which rounds "

@@ -10,6 +10,7 @@
 #include <tuple>
 
 #include "probe/trace/argument_tree.h"
+#include "probe/trace/op_facts.h"
 
 namespace nanquest::trace {
 namespace {
@@ -103,7 +104,7 @@ void define_fsdp_copies() {
 
 bool is_kept_copy(const OpRow& op) {
   // Asked of other operators nothing is defined: it is PyTorch's to do, where Python is.
-  return op.name.starts_with("fsdp::") && !op.host_data.empty() && defined().ops.count(op.name) > 0;
+  return is_fsdp_copy(op.name) && !op.host_data.empty() && defined().ops.count(op.name) > 0;
 }
 
 void copy_as_fsdp(const SnapshotDoc& doc, const OpRow& op, const std::function<at::Tensor(TensorId)>& value,

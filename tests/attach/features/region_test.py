@@ -125,7 +125,6 @@ def raised_is(x, by):
 
 # On another machine they have no kernel, or one that needs its device: only what they are to compute.
 ELSEWHERE = """
-import sys
 import torch
 import nanquest
 import beside    # a module of the program's own
