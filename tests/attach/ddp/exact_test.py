@@ -1,7 +1,7 @@
 """Healthy programs of several processes: the probe changes no bit of a weight of any rank, and the recorded step of every rank comes back
 bit for bit in a process without Python, from its file alone and with those of the others, the collectives done again.
 
-usage: exact_test.py [--all [--table]] [--only WAY]      (--all: every way of ways.py; --table: and into the README)
+usage: exact_test.py [--all [--table]] [--only WAY]      (--all: every way of ways.py; --table: and into docs/evidence.md)
 
 Each is trained as exact.py says, at level watch, where every written output of step 1 is compared, and at level trace, where what
 survived of step 4 is.
@@ -12,7 +12,7 @@ import sys
 
 from together import TogetherTest, different
 
-import in_readme
+import in_docs
 from attached import main
 from exact import STEPS
 
@@ -64,7 +64,7 @@ class ExactTest(TogetherTest):
         print("\n".join(table))
         self.assertTrue(all_well)
         if TABLE:
-            in_readme.put(BEGIN, table)
+            in_docs.put(BEGIN, table)
 
     def assert_that_formats_differ(self, ranks):
         """Programs do what their names say: of two with one optimizer, every weight of every rank ends elsewhere."""

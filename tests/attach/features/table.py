@@ -1,4 +1,4 @@
-"""Lines of the README's table of features, out of rows of run.py (results.jsonl)."""
+"""Lines of docs/evidence.md's table of features, out of rows of run.py (results.jsonl)."""
 
 
 def cell(verdict):

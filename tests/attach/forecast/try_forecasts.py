@@ -97,7 +97,7 @@ def main():
         bad, good = results[0], results[1]
         assert bad["first_bad"] is not None and bad["lead"], "the failure was not foreseen"
         assert good["first_bad"] is None and not good["alarms"], "a healthy run has a forecast"
-    else:  # the other goals are not reached on these (README); a tool that cries wolf is switched off
+    else:  # the other goals are not reached on these (docs/evidence.md); a tool that cries wolf is switched off
         assert figures["forecasts in 1000 healthy steps"] <= 1, "too many forecasts in healthy runs"
 
 

@@ -4,7 +4,7 @@
   run.py                        # the fast part
   run.py --all                  # every combination
   run.py --only 'gpt2/.*/bf16/' # those that match
-  run.py --all --table          # and writes the result into the README, between its markers
+  run.py --all --table          # and writes the result into docs/evidence.md, between its markers
   run.py --device nqdev         # on the accelerator made for tests (NANQUEST_DEVICE_LIBRARY); replayed on the CPU
 
 A combination is MODEL/OPTIMIZER/PRECISION/HABITS. Each is trained at level watch, where every written output of step 1 is
@@ -245,7 +245,7 @@ def main():
     parser.add_argument("--out", type=pathlib.Path, default=pathlib.Path("matrix"), help="folder of results.jsonl")
     parser.add_argument("--resume", action="store_true", help="run only what has not passed in results.jsonl")
     parser.add_argument("--keep", action="store_true", help="keep the files of what failed")
-    parser.add_argument("--table", action="store_true", help="write the table of results.jsonl into the README")
+    parser.add_argument("--table", action="store_true", help="write the table of results.jsonl into docs/evidence.md")
     options = parser.parse_args()
     options.one_process = options.one_process or not (options.all or options.only)
     options.out = options.out.resolve()

@@ -1,8 +1,8 @@
-"""The table of the README, out of the results of a run."""
+"""The table of docs/evidence.md, out of the results of a run."""
 
 import combinations
 import habits
-import in_readme
+import in_docs
 import models
 
 BEGIN = "<!-- coverage: written by tests/attach/matrix/run.py --all --table -->"
@@ -54,4 +54,4 @@ def summary(results):
 
 def write(results: dict) -> None:
     """Puts the table between its markers."""
-    in_readme.put(BEGIN, [summary(results), "", *lines_of(results)])
+    in_docs.put(BEGIN, [summary(results), "", *lines_of(results)])
