@@ -1,76 +1,58 @@
 // What a step did to weights, buffers and states: what is looked for, and what is told of it.
-#include "probe/attach/session.h"
-#include "probe/step/left_behind.h"
-#include "probe/step/weight_watch.h"
+#include "probe/attach/pages.h"
 
 namespace nanquest::attach {
 
 void AttachSession::remember_damage() {
-  if (reported_step_ == step() &&
-      !incidents_.all_damaged(names_.parameters.size() + names_.buffers.size() + names_.states.size()))
-    incidents_.left_behind(non_finite_state());
+  if (machine_.reported() && check_.damaged() < tensors_.size()) check_.left_behind(check_.bad_now());
 }
 
-std::string AttachSession::spoiled_state() {
-  const int every = options_.probe.check_state_every;
-  if (every <= 0) return "";
-  const NamedTensors states = names_.states.living();
-  std::int64_t elements = 0;
-  bool on_cpu = true;
-  for (const auto& [name, state] : states) {
-    elements += state.numel();
-    on_cpu = on_cpu && state.is_cpu();
-  }
-  if (!worth_every_step(elements, on_cpu) && step() % every != 0) return "";
-  const std::string bad = first_non_finite(state_pass_, states);
-  if (trace_) trace_->states_finite = bad.empty();
-  return bad.empty() ? bad : "optimizer state " + bad;
-}
-
-std::string AttachSession::hidden_damage() {
-  // An overflow that a loss scaler sees to is no damage.
-  if (!trace_ || !trace_->watched || trace_->gate != Gate::ok || reported_step_ == step()) return "";
-  if (!rounds_->recorder().hides_damage()) return "";
-  StepNames named;
-  return hidden_damage_.in(rounds_->tables(*rounds_->now(), names_, batch_, {}, named).recording.doc);
-}
-
-std::string AttachSession::damage_after_update() {
-  if (!record_.after_update(step())) return "a weight is NaN or Inf after the update";
-  if (trace_) trace_->weights_finite = record_.measured();
+Facts AttachSession::damage_of_update() {
+  if (!history_.after_update(step())) return {{Fact::weight_bad}};
+  const bool recorded = machine_.on_record();
+  if (recorded) trace_.weights_finite = history_.measured();
   // A fused optimizer is given overflowed gradients as memory to write, and leaves the update out itself.
-  if (trace_ && trace_->watched && trace_->gate != Gate::scale_overflow &&
-      rounds_->recorder().left_non_finite(trace_->update_begins, Phase::optimizer))
-    return "the update wrote NaN or Inf";
-  if (const std::string state = spoiled_state(); !state.empty())
-    return state + " is NaN or Inf after the update";
-  return "";
+  if (recorded && trace_.watched && machine_.gate() != Gate::scale_overflow &&
+      rounds_->recorder().left_non_finite(trace_.update_begins, Phase::optimizer))
+    return {{Fact::update_wrote_bad}};
+  const auto moment = check_.bad_after(step(), StateCheck::kMoment);
+  if (recorded && moment) trace_.states_finite = moment->empty();
+  if (moment && !moment->empty()) return {{Fact::moment_bad, *moment}};
+  return {};
 }
 
-void AttachSession::report_spoiled_buffer(StepAnswer& answer) {
-  const int every = options_.probe.check_state_every;
-  if (!trace_ || !rounds_->now() || every <= 0 || reported_step_ == step()) return;
-  const bool all = step() % every == 0;
+Facts AttachSession::damage_of_passes() {
+  if (!on_record()) return {};
+  const NamedList& buffers = tensors_.names().buffers;
   NamedTensors written;
-  for (std::size_t i = 0; i < names_.buffers.size(); ++i)
-    if (rounds_->recorder().wrote(names_.buffers.tensor(i).address()))
-      written.emplace_back(names_.buffers.name(i), names_.buffers.tensor(i).lock());
-  if (written.empty()) return;
-  const std::string name = spoiled_buffer(rounds_->recorder(), written, all);
-  if (name.empty()) return;
-  const bool skipped = trace_->gate == Gate::scale_overflow && !options_.skip_bad_updates;
+  for (std::size_t i = 0; i < buffers.size(); ++i)
+    if (rounds_->recorder().wrote(buffers.tensor(i).address()))
+      written.emplace_back(buffers.name(i), buffers.tensor(i).lock());
+  if (written.empty()) return {};
+  const std::string name = check_.spoiled_buffer(rounds_->recorder(), written, step());
+  if (name.empty()) return {};
+  const bool stays = machine_.gate() == Gate::scale_overflow && !options_.skip_bad_updates;
+  return {{stays ? Fact::buffer_stays_bad : Fact::buffer_spoiled, name}};
+}
+
+void AttachSession::report_damage(StepAnswer& answer, bool update_made) {
+  Facts what = update_made && !machine_.paused() ? damage_of_update() : Facts();
+  if (machine_.reported()) return;
+  const bool by_update = !what.empty() && (check_.began_well() || !check_.since_beginning(check_.bad_now()));
+  if (!by_update) what = damage_of_passes();
+  if (what.empty()) return;
   answer.gate = Gate::non_finite;
-  write_incident(answer.gate,
-                 "buffer " + name + " became NaN or Inf" +
-                     (skipped ? ", and stays so although the update is left out" : ""),
-                 answer);
+  write_incident(answer.gate, what, answer, by_update);
 }
 
 void AttachSession::report_hidden_damage(StepAnswer& answer) {
-  const std::string hidden = hidden_damage();
-  if (hidden.empty()) return;
+  // An overflow that a loss scaler sees to is no damage.
+  if (!machine_.on_record() || !trace_.watched || machine_.gate() != Gate::ok || machine_.reported()) return;
+  if (!rounds_->recorder().hides_damage()) return;
+  Pages pages(*this, *rounds_->now(), facts_of_round());
+  if (!check_.hides_new_overflow(pages.doc())) return;
   // Found, but nothing that the program computes is harmed: no reason to stop it.
-  write_incident(Gate::ok, hidden, answer);
+  write_incident(Gate::ok, {{Fact::hidden_overflow}}, answer, /*update_made=*/false, &pages);
   answer.stops = false;
 }
 

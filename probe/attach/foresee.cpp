@@ -3,7 +3,6 @@
 #include <cmath>
 
 #include "probe/attach/session.h"
-#include "probe/step/one_line.h"
 #include "probe/trace/saturation.h"
 
 namespace nanquest::attach {
@@ -12,32 +11,32 @@ void AttachSession::foresee(StepAnswer& answer) {
   if (!options_.forecast || !rounds_->now()) return;
   Recorder& recorder = rounds_->recorder();
   std::vector<record::SeenRange> seen = recorder.ranges();
-  if (trace_->watched) append(answer.summary, ranges_.take(step(), seen));
+  if (trace_.watched) add_text(answer.told, ranges_.take(step(), seen));
   // Scaled gradients leave fp16 on purpose: the loss scale goes up until they do.
   std::erase_if(seen, [&](const record::SeenRange& range) {
     return range.place.phase != Phase::forward && loss_scale_ != 1;
   });
-  const auto found = forecast_.take(step(), seen, trace_->watched,
-                                    [&](const record::RangePlace& place) { return would_be_harmless(place); });
+  const auto found = forecast_.take(step(), seen, trace_.watched, [&](const record::RangePlace& place) {
+    return would_be_harmless(place);
+  });
   recorder.look_at(forecast_.due(step() + 1) ? forecast_.nearest() : std::vector<record::RangePlace>());
   if (!found) return;
   answer.forecast = true;
-  append(answer.summary, "step " + std::to_string(found->step) + ": forecast: " + found->text());
+  answer.told.push_back({.kind = Fact::forecast, .name = found->text(), .step = found->step});
   const Reach& reach = found->reach;
-  (void)log_.forecast({found->step, 0, found->text(), found->place.text(), found->bits, reach.steps, reach.earliest,
-                       std::isfinite(reach.latest) ? reach.latest : -1});
+  (void)log_.forecast({found->step, 0, found->text(), found->place.text(), found->bits, reach.steps,
+                       reach.earliest, std::isfinite(reach.latest) ? reach.latest : -1});
 }
 
 bool AttachSession::would_be_harmless(const record::RangePlace& place) {
   StepNames named;
-  const StepTables tables = rounds_->tables(*rounds_->now(), names_, batch_, {}, named);
+  const StepTables tables = rounds_->tables(*rounds_->now(), tensors_.names(), batch_, {}, named);
   const SnapshotDoc& doc = tables.recording.doc;
   const TraceGraph graph(doc);
   bool any = false;
   for (const OpId id : graph.ops()) {
     const OpRow& op = graph.op(id);
-    const std::string path =
-        op.module == kNone ? "" : doc.modules[static_cast<std::size_t>(op.module)].path;
+    const std::string path = op.module == kNone ? "" : doc.modules[static_cast<std::size_t>(op.module)].path;
     const auto written = graph.written(id);
     const bool writes_the_type = std::any_of(written.begin(), written.end(), [&](TensorId row) {
       return row && graph.tensor(row).dtype == place.type;

@@ -31,6 +31,11 @@ void NamedList::clear() {
   index_.clear();
 }
 
+at::Tensor NamedList::named(const std::string& name) const {
+  const auto found = index_.find(name);
+  return found == index_.end() ? at::Tensor() : entries_[found->second].tensor.lock();
+}
+
 bool NamedList::any_in(const c10::StorageImpl* storage) const {
   return std::any_of(entries_.begin(), entries_.end(),
                      [&](const Entry& e) { return e.tensor.lies_in(storage); });

@@ -27,6 +27,8 @@ class NamedList {
   std::size_t size() const { return entries_.size(); }
   const std::string& name(std::size_t index) const { return entries_[index].name; }
   const WeakTensor& tensor(std::size_t index) const { return entries_[index].tensor; }
+  /// The tensor of this name; undefined if there is none, or it is gone.
+  at::Tensor named(const std::string& name) const;
   /// Whether a tensor of the list lies in this storage, which is alive.
   bool any_in(const c10::StorageImpl* storage) const;
   /// All that are alive, as aliases of their memory.

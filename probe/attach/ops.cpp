@@ -2,8 +2,10 @@
 // (torch.ops.nanquest.…), plain C functions for what runs at every module call.
 #include <torch/library.h>
 
-#include <mutex>
+#include <limits>
 #include <nlohmann/json.hpp>
+#include <type_traits>
+#include <utility>
 
 #include "probe/attach/options.h"
 #include "probe/attach/replicas.h"
@@ -22,7 +24,7 @@ std::unique_ptr<AttachSession>& session() {
 }
 
 std::string to_json(const StepAnswer& answer) {
-  std::string summary = answer.summary;
+  std::string summary = text_of(answer.told);
   append(summary, session()->trouble());
   if (summary.empty() && !answer.skip) return "";
   return nlohmann::json{{"incident", answer.incident},
@@ -47,112 +49,61 @@ std::string start(const std::string& json) {
   return "";
 }
 
+/// What `ask` gives, in types of operators; without a session 0, false, NaN or "".
+template <class R, class Ask>
+auto answer(const Ask& ask) {
+  AttachSession* const it = session().get();
+  if constexpr (std::is_void_v<R>) {
+    if (it) ask(*it);
+  } else if constexpr (std::is_same_v<R, StepAnswer>) {
+    return it ? to_json(ask(*it)) : std::string();
+  } else if constexpr (std::is_same_v<R, int>) {
+    return std::int64_t{it ? ask(*it) : 0};
+  } else if constexpr (std::is_same_v<R, double>) {
+    return it ? ask(*it) : std::numeric_limits<double>::quiet_NaN();
+  } else {
+    return it ? ask(*it) : R();
+  }
+}
+
+/// `op` is the operator that calls this function of the session.
+template <auto Function>
+struct Of;
+template <class R, class... A, R (AttachSession::*Function)(A...)>
+struct Of<Function> {
+  static auto op(A... args) {
+    return answer<R>([&](AttachSession& it) -> R { return (it.*Function)(std::forward<A>(args)...); });
+  }
+};
+template <class R, R (AttachSession::*Function)() const>
+struct Of<Function> {
+  static auto op() {
+    return answer<R>([](AttachSession& it) -> R { return (it.*Function)(); });
+  }
+};
+
 std::int64_t name_parameter(const std::string& name, const at::Tensor& tensor) {
   return session() ? session()->name_parameter(name, tensor) : -1;
 }
 
 void name_tensor(const std::string& kind, const std::string& name, const at::Tensor& tensor) {
-  if (!session()) return;
-  if (kind == "buffer")
-    session()->name_buffer(name, tensor);
-  else if (kind == "parameter")
-    session()->name_parameter_again(name, tensor);
-  else if (kind == "state")
-    session()->name_state(name, tensor);
-  else if (kind == "scale")
-    session()->name_scale(name, tensor);
-  else if (kind == "batch")
-    session()->name_batch(name, tensor);
+  if (session()) session()->name(kind, name, tensor);
 }
 
-bool between_steps() {
-  return session() && session()->between_steps();
-}
-
-void begin_aside() {
-  if (session()) session()->begin_aside();
-}
-
-std::string begin_forward() {
-  return session() ? to_json(session()->begin_forward()) : "";
-}
 std::string before_update(double lr, double loss_scale, bool scale_overflow, std::vector<at::Tensor> weights,
                           std::vector<std::int64_t> numbers, bool gradients_follow) {
   if (!session()) return "";
   return to_json(session()->before_update({lr, loss_scale, scale_overflow},
                                           {std::move(weights), std::move(numbers)}, gradients_follow));
 }
+
 std::string judge(double lr, double loss_scale, bool scale_overflow) {
   return session() ? to_json(session()->judge({lr, loss_scale, scale_overflow})) : "";
 }
-std::string after_update() {
-  return session() ? to_json(session()->after_update()) : "";
-}
-void note_scaled(const at::Tensor& scaled, const at::Tensor& loss) {
-  if (session()) session()->note_scaled(scaled, loss);
-}
-void begin_backward(const std::vector<at::Tensor>& roots, bool accumulates) {
-  if (session()) session()->begin_backward(roots, accumulates);
-}
-void end_backward() {
-  if (session()) session()->end_backward();
-}
-void inner_gradient() {
-  if (session()) session()->inner_gradient();
-}
-void made_by_pass(const at::Tensor& result) {
-  if (session()) session()->made_by_pass(result);
-}
-void gradients_cleared() {
-  if (session()) session()->gradients_cleared();
-}
+
 std::string clipped(const at::Tensor& norm, std::vector<at::Tensor> weights,
                     std::vector<std::int64_t> numbers) {
   return session() ? to_json(session()->clipped(norm, {std::move(weights), std::move(numbers)})) : "";
-}
-std::string program_ends(const std::string& raised) {
-  return session() ? to_json(session()->program_ends(raised)) : "";
-}
-std::int64_t incidents() {
-  return session() ? session()->incidents() : 0;
-}
-std::int64_t muted() {
-  return session() ? session()->muted() : 0;
-}
-std::int64_t carried_on() {
-  return session() ? session()->carried_on() : 0;
-}
-std::int64_t step() {
-  return session() ? session()->step() : 0;
-}
-double loss() {
-  return session() ? session()->loss() : std::numeric_limits<double>::quiet_NaN();
-}
-std::int64_t steps_made() {
-  return session() ? session()->steps_made() : 0;
-}
-std::int64_t standing_steps() {
-  return session() ? session()->standing_steps() : 0;
-}
-std::int64_t standing_bytes() {
-  return session() ? session()->standing_bytes() : 0;
-}
-void set_step(std::int64_t number) {
-  if (session()) session()->set_step(number);
-}
-void samples(std::vector<std::string> ids) {
-  if (session()) session()->set_samples(std::move(ids));
-}
-
-bool record_step() {
-  return session() && session()->record_step();
-}
-
-void capture(bool begins) {
-  if (session()) session()->capture(begins);
-}
-void graph_ran() {
-  if (session()) session()->graph_ran();
 }
 
 void pause(bool begins) {
@@ -160,35 +111,14 @@ void pause(bool begins) {
   begins ? session()->pause() : session()->resume();
 }
 
-void note(const std::string& key, const std::string& value) {
-  if (session()) session()->note(key, value);
-}
-
-void remember(const std::vector<at::Tensor>& buffers) {
-  if (session()) session()->remember(buffers);
-}
 bool put_back() {
   return !session() || session()->put_back();
 }
-void forget() {
-  if (session()) session()->forget();
-}
-bool remembers() {
-  return session() && session()->remembers();
-}
-std::string spoiled_weight() {
-  return session() ? session()->spoiled_weight() : "";
-}
+
 std::string widen(const std::vector<at::Tensor>& tensors, bool try_only) {
   return session() ? session()->widen(tensors, try_only) : "the probe is not attached";
 }
-void keep_wide(bool keep) {
-  if (session()) session()->keep_wide(keep);
-}
 
-void note_replicas(const std::string& ranks, const std::string& others) {
-  if (session()) session()->note_replicas(ranks, others);
-}
 void replicas_differ(std::int64_t step, const std::vector<std::int64_t>& ranks, const std::string& tensor,
                      const std::string& text) {
   if (session()) session()->replicas_differ({step, {ranks.begin(), ranks.end()}, tensor, text});
@@ -208,48 +138,48 @@ TORCH_LIBRARY(nanquest, m) {
   m.def("stop(str outcome) -> str", &stop);
   m.def("name_parameter(str name, Tensor tensor) -> int", &name_parameter);
   m.def("name_tensor(str kind, str name, Tensor tensor) -> ()", &name_tensor);
-  m.def("begin_forward() -> str", &begin_forward);
-  m.def("between_steps() -> bool", &between_steps);
-  m.def("begin_aside() -> ()", &begin_aside);
+  m.def("begin_forward() -> str", &Of<&AttachSession::begin_forward>::op);
+  m.def("between_steps() -> bool", &Of<&AttachSession::between_steps>::op);
+  m.def("begin_aside() -> ()", &Of<&AttachSession::begin_aside>::op);
   m.def(
       "before_update(float lr, float loss_scale, bool scale_overflow, Tensor[] weights, int[] numbers, "
       "bool gradients_follow) -> str",
       &before_update);
   m.def("judge(float lr, float loss_scale, bool scale_overflow) -> str", &judge);
-  m.def("after_update() -> str", &after_update);
-  m.def("note_scaled(Tensor scaled, Tensor loss) -> ()", &note_scaled);
-  m.def("begin_backward(Tensor[] roots, bool accumulates) -> ()", &begin_backward);
-  m.def("end_backward() -> ()", &end_backward);
-  m.def("inner_gradient() -> ()", &inner_gradient);
-  m.def("made_by_pass(Tensor result) -> ()", &made_by_pass);
-  m.def("gradients_cleared() -> ()", &gradients_cleared);
+  m.def("after_update() -> str", &Of<&AttachSession::after_update>::op);
+  m.def("note_scaled(Tensor scaled, Tensor loss) -> ()", &Of<&AttachSession::note_scaled>::op);
+  m.def("begin_backward(Tensor[] roots, bool accumulates) -> ()", &Of<&AttachSession::begin_backward>::op);
+  m.def("end_backward() -> ()", &Of<&AttachSession::end_backward>::op);
+  m.def("inner_gradient() -> ()", &Of<&AttachSession::inner_gradient>::op);
+  m.def("made_by_pass(Tensor result) -> ()", &Of<&AttachSession::made_by_pass>::op);
+  m.def("gradients_cleared() -> ()", &Of<&AttachSession::gradients_cleared>::op);
   m.def("clipped(Tensor norm, Tensor[] weights, int[] numbers) -> str", &clipped);
-  m.def("program_ends(str raised) -> str", &program_ends);
-  m.def("incidents() -> int", &incidents);
-  m.def("carried_on() -> int", &carried_on);
-  m.def("muted() -> int", &muted);
-  m.def("step() -> int", &step);
-  m.def("loss() -> float", &loss);
-  m.def("steps_made() -> int", &steps_made);
-  m.def("standing_steps() -> int", &standing_steps);
-  m.def("standing_bytes() -> int", &standing_bytes);
-  m.def("capture(bool begins) -> ()", &capture);
-  m.def("graph_ran() -> ()", &graph_ran);
-  m.def("remember(Tensor[] buffers) -> ()", &remember);
+  m.def("program_ends(str raised) -> str", &Of<&AttachSession::program_ends>::op);
+  m.def("incidents() -> int", &Of<&AttachSession::incidents>::op);
+  m.def("carried_on() -> int", &Of<&AttachSession::carried_on>::op);
+  m.def("muted() -> int", &Of<&AttachSession::muted>::op);
+  m.def("step() -> int", &Of<&AttachSession::step>::op);
+  m.def("loss() -> float", &Of<&AttachSession::loss>::op);
+  m.def("steps_made() -> int", &Of<&AttachSession::steps_made>::op);
+  m.def("standing_steps() -> int", &Of<&AttachSession::standing_steps>::op);
+  m.def("standing_bytes() -> int", &Of<&AttachSession::standing_bytes>::op);
+  m.def("capture(bool begins) -> ()", &Of<&AttachSession::capture>::op);
+  m.def("graph_ran() -> ()", &Of<&AttachSession::graph_ran>::op);
+  m.def("remember(Tensor[] buffers) -> ()", &Of<&AttachSession::remember>::op);
   m.def("put_back() -> bool", &put_back);
-  m.def("forget() -> ()", &forget);
-  m.def("remembers() -> bool", &remembers);
-  m.def("spoiled_weight() -> str", &spoiled_weight);
+  m.def("forget() -> ()", &Of<&AttachSession::forget>::op);
+  m.def("remembers() -> bool", &Of<&AttachSession::remembers>::op);
+  m.def("spoiled_weight() -> str", &Of<&AttachSession::spoiled_weight>::op);
   m.def("widen(Tensor[] tensors, bool try_only) -> str", &widen);
-  m.def("keep_wide(bool keep) -> ()", &keep_wide);
+  m.def("keep_wide(bool keep) -> ()", &Of<&AttachSession::keep_wide>::op);
   m.def("hashes_of_parts(Tensor[] tensors, int[] begins, int[] bytes) -> int[]", &hashes_of_parts);
-  m.def("note_replicas(str ranks, str others) -> ()", &note_replicas);
+  m.def("note_replicas(str ranks, str others) -> ()", &Of<&AttachSession::note_replicas>::op);
   m.def("replicas_differ(int step, int[] ranks, str tensor, str text) -> ()", &replicas_differ);
-  m.def("record_step() -> bool", &record_step);
+  m.def("record_step() -> bool", &Of<&AttachSession::record_step>::op);
   m.def("pause(bool begins) -> ()", &pause);
-  m.def("note(str key, str value) -> ()", &note);
-  m.def("set_step(int number) -> ()", &set_step);
-  m.def("samples(str[] ids) -> ()", &samples);
+  m.def("note(str key, str value) -> ()", &Of<&AttachSession::note>::op);
+  m.def("set_step(int number) -> ()", &Of<&AttachSession::set_step>::op);
+  m.def("samples(str[] ids) -> ()", &Of<&AttachSession::set_samples>::op);
 }
 
 }  // namespace nanquest::attach

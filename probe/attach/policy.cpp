@@ -1,25 +1,10 @@
 // What a program's policy after a bad step needs: the step undone, weights looked at, formats widened.
-#include <ATen/ATen.h>
-
-#include <algorithm>
-
 #include "probe/attach/session.h"
-#include "probe/step/left_behind.h"
 
 namespace nanquest::attach {
 
-std::vector<at::Device> AttachSession::devices_of_weights() {
-  if (devices_.first != names_.parameters.size()) {
-    devices_ = {names_.parameters.size(), {at::kCPU}};
-    for (const auto& [name, weight] : names_.parameters.living())
-      if (std::find(devices_.second.begin(), devices_.second.end(), weight.device()) == devices_.second.end())
-        devices_.second.push_back(weight.device());
-  }
-  return devices_.second;
-}
-
 void AttachSession::remember(const std::vector<at::Tensor>& buffers) {
-  safely("remembering buffers and generators", [&] { undo_.remember(buffers, devices_of_weights()); });
+  safely("remembering buffers and generators", [&] { undo_.remember(buffers, tensors_.devices()); });
 }
 
 void AttachSession::pass(bool begins) {
@@ -38,8 +23,8 @@ bool AttachSession::put_back() {
 std::string AttachSession::spoiled_weight() {
   std::string name;
   safely("looking at the weights", [&] {
-    const Incidents::Names bad = Incidents::non_finite(state_pass_, {names_.parameters.living(), {}, {}});
-    if (!bad.empty() && !incidents_.since_beginning(bad)) name = bad.front();
+    const StateCheck::Names bad = check_.bad_now(StateCheck::kParameter);
+    if (!bad.empty() && !check_.since_beginning(bad)) name = bad.front();
   });
   return name;
 }

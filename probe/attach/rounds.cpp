@@ -95,13 +95,13 @@ void Rounds::end(bool keep, RoundFacts facts) {
   if (keep && keep_steps_ > 0 && now()) kept_.push_back({round_, std::move(facts)});
 }
 
-void Rounds::told(const KeptRound& round) {
+void Rounds::told(const Kept& round) {
   const std::int64_t number = round.number;
-  std::erase_if(kept_, [&](const KeptRound& each) { return each.number == number; });
+  std::erase_if(kept_, [&](const Kept& each) { return each.number == number; });
 }
 
-const KeptRound* Rounds::round_that_spoiled(const at::Tensor& tensor, bool running,
-                                            bool RoundFacts::*finite) {
+const Rounds::Kept* Rounds::round_that_spoiled(const at::Tensor& tensor, bool running,
+                                               bool RoundFacts::*finite) {
   if (!tensor.defined() || !is_plain(tensor)) return nullptr;
   const c10::StorageImpl* storage = tensor.storage().unsafeGetStorageImpl();
   std::int64_t number = running ? round_ : round_ + 1;

@@ -43,12 +43,6 @@ struct RoundFacts {
   bool weights_finite = false, states_finite = false;
 };
 
-/// A round whose ops and values are on record, update included.
-struct KeptRound {
-  std::int64_t number = 0;
-  RoundFacts facts;
-};
-
 /// What a round computed, while it is there.
 struct RoundResults {
   at::Tensor loss;                  ///< undefined: nobody knows
@@ -57,6 +51,12 @@ struct RoundResults {
 
 class Rounds {
  public:
+  /// A round whose ops and values are on record, update included.
+  struct Kept {
+    std::int64_t number = 0;
+    RoundFacts facts;
+  };
+
   /// `keep_share` of the time of training, `memory_share` of the free memory, for keeping `keep_steps`
   /// rounds. As much memory again is for `tape`, if it has steps.
   Rounds(int keep_steps, double keep_share, double memory_share, record::TapeOptions tape);
@@ -80,14 +80,14 @@ class Rounds {
 
   /// The round that runs, or has just ended: null if it is not on record.
   record::Step* now() { return recorder_.find(round_); }
-  record::Step* of(const KeptRound& round) { return recorder_.find(round.number); }
+  record::Step* of(const Kept& round) { return recorder_.find(round.number); }
   /// The round whose update left `tensor` non-finite, which it was when the round that runs began: null if
   /// that is not on record. `running`: a round runs; otherwise the next one is about to begin. `finite`: what
   /// tells that a round's update didn't.
-  const KeptRound* round_that_spoiled(const at::Tensor& tensor, bool running, bool RoundFacts::*finite);
+  const Kept* round_that_spoiled(const at::Tensor& tensor, bool running, bool RoundFacts::*finite);
   bool keeps_none() const { return kept_.empty(); }
   /// The round's story is written; later steps that it spoiled tell nothing new.
-  void told(const KeptRound& round);
+  void told(const Kept& round);
   /// Values of a tensor's storage when this round read it first; undefined if it didn't.
   at::Tensor first_value(const at::Tensor& tensor);
   /// The tables of a round up to where what has a name is added: StepTables::finish(names) does that.
@@ -106,7 +106,7 @@ class Rounds {
  private:
   Recorder recorder_;
   UpdateGovernor governor_;
-  std::deque<KeptRound> kept_;
+  std::deque<Kept> kept_;
   int keep_steps_;
   std::int64_t round_ = -1, unwatched_ = 0;
   record::TwinNames twin_names_;

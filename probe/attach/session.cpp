@@ -9,6 +9,7 @@
 
 #include "probe/observe/memory_of.h"
 #include "probe/snapshot/run_dir.h"
+#include "probe/step/attempt.h"
 #include "probe/step/one_line.h"
 #include "probe/tensor/copy_memory.h"
 
@@ -26,19 +27,25 @@ void forget_in_children() {
 /// Another optimizer may follow in the same step; what goes on for longer without it is no part of the step.
 constexpr std::size_t kOpsAfterUpdate = 512;
 
-/// A loss that is an element of something large would keep all of it.
-constexpr std::size_t kScalarBytes = 64;
-
 }  // namespace
 
 AttachSession::AttachSession(AttachOptions options, RunLog log)
     : options_(std::move(options)),
       log_(std::move(log)),
-      record_(options_.probe),
-      incidents_(&log_, options_.probe.max_incidents),
-      budget_(options_.max_disk),
-      election_(options_.probe.run_dir, options_.probe.rank, options_.probe.world_size,
-                {.from_ranks = options_.few_files_from}),
+      history_(options_.probe),
+      tensors_(gate_, history_),
+      check_({{StateCheck::kParameter, [this] { return tensors_.names().parameters.living(); }},
+              {StateCheck::kBuffer, [this] { return tensors_.names().buffers.living(); }},
+              {StateCheck::kMoment, [this] { return tensors_.names().states.living(); }}},
+             options_.probe.check_state_every),
+      writer_(&log_, {.run_dir = options_.probe.run_dir,
+                      .rank = options_.probe.rank,
+                      .world_size = options_.probe.world_size,
+                      .max_files = options_.probe.max_incidents,
+                      .max_disk = options_.max_disk,
+                      .wake_steps = options_.watch_after,
+                      .muted = options_.muted,
+                      .election = {.from_ranks = options_.few_files_from}}),
       ranges_(ranges_path(options_.probe.run_dir, options_.probe.rank), options_.probe.resume) {}
 
 Result<std::unique_ptr<AttachSession>> AttachSession::start(
@@ -47,7 +54,7 @@ Result<std::unique_ptr<AttachSession>> AttachSession::start(
     auto log = RunLog::create(options.probe);
     if (!log) return log.error();
     std::unique_ptr<AttachSession> session(new AttachSession(std::move(options), std::move(log).value()));
-    session->pending_.summary = session->log_.earlier_text();
+    add_text(session->pending_.told, session->log_.earlier_text());
     forget_in_children();
     session->followed_ = static_cast<bool>(front);
     if (session->followed_ || session->options_.probe.level >= Level::trace) {
@@ -75,43 +82,53 @@ void AttachSession::begin_rounds() {
           .room = {.share = options_.keep_memory_percent / 100.0, .folder = options_.tape_folder}});
 }
 
+std::int64_t AttachSession::name_parameter(const std::string& name, const at::Tensor& tensor) {
+  std::int64_t number = -1;
+  safely("naming a parameter", [&] { number = tensors_.add_parameter(name, tensor); });
+  return number;
+}
+
+void AttachSession::name(const std::string& kind, const std::string& name, const at::Tensor& tensor) {
+  const bool batch = kind == "batch";
+  if (batch && !machine_.on_record()) return;
+  safely("naming a tensor", [&] {
+    if (!batch) return tensors_.put(kind, name, tensor);
+    (void)batch_.add(name, tensor);
+    // The program worked on it before it was known by name: from here on it is what the step was given.
+    rounds_->recorder().forget_if_produced(tensor);
+  });
+}
+
 void AttachSession::safely(const char* doing, const std::function<void()>& work) {
-  if (off_ || captures_ || forked.load(std::memory_order_relaxed)) return;
+  if (machine_.blind() || forked.load(std::memory_order_relaxed)) return;
   always(doing, work);
 }
 
 void AttachSession::always(const char* doing, const std::function<void()>& work) {
   const ObserverPause pause;
-  try {
-    work();
-    return;
-  } catch (const c10::Error& e) {
-    trouble_ = std::string("nanquest is off: ") + doing + " failed: " + one_line(e.what_without_backtrace());
-  } catch (const std::exception& e) {
-    trouble_ = std::string("nanquest is off: ") + doing + " failed: " + one_line(e.what());
-  } catch (...) {
-    trouble_ = std::string("nanquest is off: ") + doing + " failed";
-  }
-  off_ = true;
-  trace_.reset();
+  Facts failed = attempt(doing, work);
+  if (failed.empty()) return;
+  trouble_ = std::move(failed);
+  machine_.fails();
+  machine_.record_closes();
   rounds_.reset();
 }
 
 std::string AttachSession::trouble() {
-  if (off_) {  // where recording failed, ops of the program were still inside
-    trace_.reset();
+  if (machine_.off()) {  // where recording failed, ops of the program were still inside
+    machine_.record_closes();
     rounds_.reset();
     if (observer_) observer_->rest();
   }
-  std::string text = record_.complaint();
-  if (!trouble_.empty() && !std::exchange(told_, true)) append(text, trouble_);
+  std::string text = history_.complaint();
+  if (!trouble_.empty() && !std::exchange(told_, true)) append(text, text_of(trouble_));
   return text;
 }
 
 void AttachSession::capture(bool begins) {
-  captures_ = false;
+  machine_.captures(false);
   graph_ran();
-  captures_ = begins;
+  machine_.captures(begins);
 }
 
 void AttachSession::graph_ran() {
@@ -123,7 +140,7 @@ void AttachSession::graph_ran() {
 
 bool AttachSession::watching() const {
   if (options_.probe.level == Level::watch) return true;
-  if (step() < options_.watch_first || step() - incidents_.last_step() <= options_.watch_after) return true;
+  if (step() < options_.watch_first || step() - writer_.last_step() <= options_.watch_after) return true;
   if (options_.watch_every > 0 && step() % options_.watch_every == 0) return true;
   return rounds_ && rounds_->recorder().asks_for_watching();
 }
@@ -131,17 +148,19 @@ bool AttachSession::watching() const {
 void AttachSession::new_trace() {
   close_trace();
   batch_.clear();
-  if (!rounds_ || paused_) return;
-  trace_.emplace(Trace{});
-  trace_->watched = watching();
-  if (!trace_->watched) release_spare_copies();
-  rounds_->begin(trace_->watched);
+  if (!rounds_ || machine_.paused()) return;
+  machine_.record_opens();
+  results_ = {};
+  trace_ = {.watched = watching()};
+  if (!trace_.watched) release_spare_copies();
+  rounds_->begin(trace_.watched);
 }
 
 void AttachSession::close_trace() {
-  if (!trace_) return;
-  rounds_->end(trace_->keeps, facts_of_round());
-  trace_.reset();
+  if (!machine_.on_record()) return;
+  rounds_->end(trace_.keeps, facts_of_round());
+  machine_.record_closes();
+  results_ = {};
 }
 
 std::int64_t AttachSession::standing_bytes() const {
@@ -151,11 +170,11 @@ std::int64_t AttachSession::standing_bytes() const {
 Status AttachSession::finish(const std::string& outcome) {
   Status status;
   safely("finish", [&] {
-    trace_.reset();
+    machine_.record_closes();
     release_spare_copies();
     rounds_.reset();
-    release_weights();
-    status = record_.finish();
+    tensors_.release();
+    status = history_.finish();
     const Status ended = log_.end("finished", outcome);
     if (status) status = ended;
   });
@@ -165,10 +184,10 @@ Status AttachSession::finish(const std::string& outcome) {
 
 std::unique_ptr<OpFrame> AttachSession::on_start(const OpTraits& op,
                                                  c10::ArrayRef<const c10::IValue> inputs) {
-  if (off_ || captures_ || forked.load(std::memory_order_relaxed)) return nullptr;
-  if (differentiated_ && !updated_ && !followed_) hand_written(op, inputs);
-  if (trace_ && updated_ && current_phase() != Phase::optimizer &&
-      ops_so_far() > trace_->update_ends + kOpsAfterUpdate)
+  if (machine_.blind() || forked.load(std::memory_order_relaxed)) return nullptr;
+  if (machine_.may_be_by_hand() && !followed_) hand_written(op, inputs);
+  if (machine_.on_record() && machine_.stage() == StepMachine::Stage::updated &&
+      current_phase() != Phase::optimizer && ops_so_far() > trace_.update_ends + kOpsAfterUpdate)
     close_trace();
   // Between steps it sees to it that what its last steps read is kept before it is overwritten.
   return rounds_ ? rounds_->recorder().on_start(op, inputs) : nullptr;
@@ -176,7 +195,7 @@ std::unique_ptr<OpFrame> AttachSession::on_start(const OpTraits& op,
 
 void AttachSession::on_end(const OpTraits& op, OpFrame& frame, c10::ArrayRef<const c10::IValue> outputs) {
   if (rounds_) rounds_->recorder().on_end(op, frame, outputs);
-  if (trace_) note_scalar(outputs);
+  if (machine_.on_record()) results_.note(outputs);
 }
 
 std::unique_ptr<OpFrame> AttachSession::on_saved_copy(const OpTraits& copy, OpFrame& outer,
@@ -185,7 +204,7 @@ std::unique_ptr<OpFrame> AttachSession::on_saved_copy(const OpTraits& copy, OpFr
 }
 
 void AttachSession::hand_written(const OpTraits& op, c10::ArrayRef<const c10::IValue> inputs) {
-  if (by_hand_) {
+  if (machine_.stage() == StepMachine::Stage::by_hand) {
     // The next differentiable op is the next step's.
     if (!at::GradMode::is_enabled() || current_node().in_backward) return;
     for (const c10::IValue& input : inputs)
@@ -195,30 +214,16 @@ void AttachSession::hand_written(const OpTraits& op, c10::ArrayRef<const c10::IV
   if (inputs.empty() || !op.argument_written[0] || current_phase() != Phase::forward ||
       current_node().in_backward)
     return;
-  const c10::StorageImpl* memory = memory_of(inputs[0]);
-  if (!memory || !weight_memory_.count(memory) || !names_.parameters.any_in(memory)) return;
-  by_hand_ = true;
+  if (!tensors_.is_weight(memory_of(inputs[0]))) return;
+  machine_.hand_written();
   StepAnswer answer = before_update({}, {{}, {kByHand}}, /*gradients_follow=*/false);
-  if (std::exchange(answer.skip, false))
-    append(answer.summary, "this program writes its weights itself, so its updates are not skipped");
-  if (answer.incident || !answer.summary.empty()) pending_ = std::move(answer);
-}
-
-void AttachSession::note_scalar(c10::ArrayRef<const c10::IValue> outputs) {
-  if (outputs.size() != 1 || !outputs[0].isTensor()) return;
-  const at::Tensor& t = outputs[0].toTensor();
-  if (!t.defined() || t.numel() != 1 || !t.requires_grad() || !t.is_floating_point() ||
-      current_node().in_backward)
-    return;
-  if (t.layout() != at::kStrided || t.storage_offset() != 0 || t.storage().nbytes() > kScalarBytes) return;
-  trace_->last_scalar = t.storage();
-  trace_->last_scalar_type = t.scalar_type();
-  trace_->scalar_graph = WeakGraph(t);
+  if (std::exchange(answer.skip, false)) answer.told.push_back({Fact::update_not_skipped});
+  if (answer.incident || !answer.told.empty()) pending_ = std::move(answer);
 }
 
 void AttachSession::on_error(const char* what) {
-  trouble_ = std::string("nanquest is off: recording failed: ") + one_line(what);
-  off_ = true;
+  trouble_ = {{Fact::off, "recording", one_line(what)}};
+  machine_.fails();
 }
 
 }  // namespace nanquest::attach

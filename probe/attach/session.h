@@ -14,7 +14,6 @@
 
 #include <ATen/core/Tensor.h>
 
-#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <limits>
@@ -23,30 +22,26 @@
 #include <optional>
 #include <set>
 #include <string>
-#include <unordered_set>
 #include <utility>
 #include <vector>
 
 #include "probe/attach/formats.h"
 #include "probe/attach/losses.h"
-#include "probe/attach/named_list.h"
+#include "probe/attach/pass_results.h"
+#include "probe/attach/program_tensors.h"
 #include "probe/attach/rounds.h"
-#include "probe/attach/step_counter.h"
 #include "probe/attach/step_undo.h"
-#include "probe/attach/weak_graph.h"
 #include "probe/base/result.h"
 #include "probe/nanquest.h"
 #include "probe/observe/observer.h"
-#include "probe/step/election.h"
-#include "probe/step/file_budget.h"
+#include "probe/step/facts.h"
 #include "probe/step/forecast.h"
-#include "probe/step/gate.h"
-#include "probe/step/hidden_damage.h"
-#include "probe/step/incidents.h"
+#include "probe/step/incident_writer.h"
 #include "probe/step/judge.h"
 #include "probe/step/range_record.h"
 #include "probe/step/run_log.h"
-#include "probe/step/step_record.h"
+#include "probe/step/state_check.h"
+#include "probe/step/step_machine.h"
 
 namespace nanquest::attach {
 
@@ -77,10 +72,10 @@ struct StepAnswer {
   bool skip = false;            ///< the update should not be made (of a step that was given up: it was not)
   bool gradients_bad = false;   ///< they hold NaN or Inf, which under data parallelism every rank sees
   bool scale_overflow = false;  ///< the loss scale is too high, whatever else is bad
-  bool incident = false;        ///< something was found; `summary` says what
+  bool incident = false;        ///< something was found; `told` says what
   bool stops = true;      ///< an incident that may end the program, if it wants to be ended by incidents
-  bool forecast = false;  ///< something is about to leave its format's range; `summary` says what
-  std::string summary;    ///< a line for the log, "" if there is nothing to say
+  bool forecast = false;  ///< something is about to leave its format's range; `told` says what
+  Facts told;             ///< what there is to say (text_of makes a line of it)
   std::string file;       ///< the incident's snapshot, "" if none was written
 };
 
@@ -89,12 +84,6 @@ struct Update {
   double lr = 0;
   double loss_scale = 1;        ///< of gradients that are still scaled: the optimizer unscales them itself
   bool scale_overflow = false;  ///< a loss scaler found an overflow and keeps this update from being made
-};
-
-/// The weights that an optimizer is about to write. They are held until `after_update` only.
-struct Weights {
-  std::vector<at::Tensor> tensors;
-  std::vector<std::int64_t> numbers;  ///< as `name_parameter` gave them; below 0 for what it did not take
 };
 
 class AttachSession : public OpSink {
@@ -106,22 +95,18 @@ class AttachSession : public OpSink {
       AttachOptions options, const std::function<OpSink&(AttachSession&)>& front = {});
   ~AttachSession() override;
 
-  /// Gives a tensor its name in traces and snapshots. No tensor is kept alive by that. Returns the
-  /// parameter's number for `Weights`, below 0 if there is none.
+  /// Gives a parameter its name in traces and snapshots. Returns its number for `Weights`, below 0 if there
+  /// is none.
   std::int64_t name_parameter(const std::string& name, const at::Tensor& tensor);
-  /// A parameter that has its name got other memory.
-  void name_parameter_again(const std::string& name, const at::Tensor& tensor);
-  void name_buffer(const std::string& name, const at::Tensor& tensor);
-  void name_state(const std::string& name, const at::Tensor& tensor);
-  void name_scale(const std::string& name, const at::Tensor& tensor);
-  void name_batch(const std::string& name, const at::Tensor& tensor);
+  /// The same for a tensor of another kind (ProgramTensors::put, and "batch").
+  void name(const std::string& kind, const std::string& name, const at::Tensor& tensor);
 
   /// A forward pass that will be differentiated begins; the first after an update begins a new step. Says
   /// what is wrong with the pass before if the program went on without an update.
   StepAnswer begin_forward();
   /// Whether the next forward pass, whatever it is given, begins a step: none runs, or nothing but passes
   /// aside.
-  bool between_steps() const { return updated_ || by_hand_ || (rounds_ && (!trace_ || only_aside())); }
+  bool between_steps() const { return machine_.over() || (rounds_ && machine_.between_steps()); }
   /// Between two steps a model begins to compute that no update will write: a teacher, a target network, an
   /// encoder that is frozen. If something of it is still there when the next forward pass begins, it is that
   /// step's beginning. Without effect while a step runs.
@@ -183,7 +168,7 @@ class AttachSession : public OpSink {
   /// Sample ids of the coming forward pass. Those of later micro-batches follow those of the first.
   void set_samples(std::vector<std::string> ids);
   /// The step that runs (between two steps: the coming one) has this number in the program's own count.
-  void set_step(std::int64_t number) { offset_ = number - steps_.made(); }
+  void set_step(std::int64_t number) { machine_.set_step(number); }
 
   /// Weights that DistributedDataParallel keeps alike on these ranks ("0 1 2"; "" if it no longer does), but
   /// for those of these names, one a line: files of steps say so.
@@ -201,22 +186,22 @@ class AttachSession : public OpSink {
   /// What runs now is of this micro-batch, as a pipeline's schedule says, until the next call; below 0: they
   /// are counted by forward and backward passes again.
   void set_told_micro_batch(int index);
-  void resume() { resumes_ = paused_; }
+  void resume() { machine_.resume(); }
 
   /// Asks for a file of the step that runs (between two steps: of the coming one). False at level guard,
   /// which records nothing.
   bool record_step();
 
-  int incidents() const { return incidents_.count(); }
+  int incidents() const { return writer_.count(); }
   /// Incidents that were not told, as AttachOptions::muted wants it.
-  int muted() const { return incidents_.muted(); }
+  int muted() const { return writer_.muted(); }
   /// Steps that only carried on the damage of an incident.
-  std::int64_t carried_on() const { return incidents_.carried_on(); }
+  std::int64_t carried_on() const { return writer_.carried_on(); }
   /// What the gate saw last as a step's loss (see Losses::total); NaN where it saw none.
   double loss() const { return loss_; }
   /// Number of the step that runs or has just been made, and how many were made.
-  std::int64_t step() const { return steps_.step() + offset_; }
-  std::int64_t steps_made() const { return steps_.made(); }
+  std::int64_t step() const { return machine_.step(); }
+  std::int64_t steps_made() const { return machine_.made(); }
   /// How many steps were recorded that nobody watched, and bytes that the recorder holds.
   std::int64_t standing_steps() const { return rounds_ ? rounds_->unwatched() : 0; }
   std::int64_t standing_bytes() const;
@@ -238,36 +223,41 @@ class AttachSession : public OpSink {
   void close_trace();
   std::size_t ops_so_far() const { return rounds_->recorder().op_count(); }
   void start_step();
+  /// A pass begins, and with it this.
+  void begin(StepMachine::Begins what, bool aside);
   /// A micro-batch begins that nobody told.
   void count_micro_batch(std::int32_t index) {
     if (told_micro_batch_ < 0) set_micro_batch(index);
   }
-  /// A new step begins: the first after a pause, if that was to end.
-  void end_pause();
   void begin_rounds();
   /// After an incident's step: what it left non-finite, by which later steps are told to carry it on.
   void remember_damage();
   /// Ops are told again, if an update that nobody records had stopped that.
   void listen() {
-    if (observer_ && !off_) observer_->wake();
+    if (observer_ && !machine_.off()) observer_->wake();
   }
   void hand_written(const OpTraits& op, c10::ArrayRef<const c10::IValue> inputs);
-  void note_scalar(c10::ArrayRef<const c10::IValue> outputs);
   bool watching() const;
-  void bind(const Weights& weights);
-  void release_weights();
   /// Does `work` unless the session is off; what fails in it switches the session off.
   void safely(const char* doing, const std::function<void()>& work);
   /// The same even if the session is off: for what gives the program back what was taken from it.
   void always(const char* doing, const std::function<void()>& work);
-  void write_incident(Gate gate, const std::string& what, StepAnswer& answer, bool update_made = false);
-  void write_file(Gate gate, StepAnswer& answer, bool update_made);
+  class Pages;
+  /// A bad step, of which `what` is to be said: news, or what carries the last incident on. `pages`: those of
+  /// the step that runs, if they were made already.
+  void write_incident(Gate gate, const Facts& what, StepAnswer& answer, bool update_made = false,
+                      Pages* pages = nullptr);
+  /// The incident's file: of the step that runs, or of the one that did the damage.
+  std::string write_file(Gate gate, Facts& told, bool update_made, Pages* pages);
   /// Whether the step that runs can be written.
   bool on_record();
   /// At the gate of a watched step of level trace: whether its update is recorded as well.
   bool watches_update();
-  /// Writes of a buffer that the step spoiled, so far.
-  void report_spoiled_buffer(StepAnswer& answer);
+  /// What lives on and is bad at a boundary of the step (its gate; after its update), and was not so before
+  /// it.
+  void report_damage(StepAnswer& answer, bool update_made);
+  Facts damage_of_update();
+  Facts damage_of_passes();
   /// Writes of hidden damage that this watched step has shown so far.
   void report_hidden_damage(StepAnswer& answer);
   /// At the gate of a good step: how far its values reach, and what is about to leave its range.
@@ -276,151 +266,75 @@ class AttachSession : public OpSink {
   bool would_be_harmless(const record::RangePlace& place);
   /// At the gate, the update is the next: is it recorded, or does the trace of an unwatched step end here?
   void pass_gate(StepAnswer& answer, bool rate_is_finite);
-  std::uint64_t bytes_of_update(at::Device& device);
   /// Writes the step's file if somebody asked for it and no incident's file holds it; its trace is complete.
   void write_recording(StepAnswer& answer);
   /// Something happened that no op told of: `why` and `every_step` as Tape::cut wants them.
   void cut_tape(const char* why, bool every_step = true) {
     if (rounds_) rounds_->recorder().cut_tape(why, every_step);
   }
-  StepAnswer look_back(const char* how);
+  StepAnswer look_back(Fact::Kind how);
   /// The step in which the program was ended by `raised`, if something that it made is bad.
   StepAnswer look_at_what_raised(const std::string& raised);
   void give_up_step();
   bool pass_went_bad() const;
   /// Another forward pass is about to begin, or the program ends (`how` says which): tells what is wrong with
   /// the pass before if the step goes on, or ends, without an update. Returns whether that is so.
-  bool judge_pass(const char* how, bool ends, StepAnswer& answer);
+  bool judge_pass(Fact::Kind how, bool ends, StepAnswer& answer);
   /// Whether the bad pass may be differentiated by the backward of a later one.
   bool may_share_backward() const;
   /// Backward starts at `roots`, and a pass before it is in doubt.
   void settle_doubt(const std::vector<at::Tensor>& roots);
   /// The pass in doubt was thrown away: a step of its own, without an update.
-  StepAnswer thrown_away(const char* how);
-  /// All that the step that runs did so far are passes aside.
-  bool only_aside() const {
-    return trace_ && trace_->asides > 0 && trace_->forwards == 0 && !differentiated_;
-  }
-  /// The forward passes since the last backward are held by the program, as those of a rollout are.
-  bool may_be_differentiated() const;
-  std::string damage_after_update();
-  std::string hidden_damage();
-  std::vector<at::Device> devices_of_weights();
-  std::string spoiled_state();
-  /// Names of the weights, buffers and states that are non-finite now.
-  Incidents::Names non_finite_state();
-  /// If this bad step shows nothing but what the last incident left behind: its names among `bad`, which is
-  /// what is non-finite now; none if it is what still arrives from another process.
-  std::optional<Incidents::Names> of_last_incident(const Incidents::Names& bad, bool update_made);
+  StepAnswer thrown_away(Fact::Kind how);
   /// Of the step that runs, as far as it was watched: what its culprit is.
-  struct Blame {
-    bool known = false;  ///< false: it was not watched, or shows no culprit
-    std::string state;   ///< of the program's state, as Incidents names it; "" if it is none
-    std::string
-        arrived_by;  ///< the collective by which its values came from another process; "" if they did not
-    std::string op = {}, module = {};
-  };
-  Blame blamed_so_far();
-  /// The name of a weight, buffer or state, or of the first that shares its memory, if that one alone is bad.
-  std::string bad_in_memory_of(const std::string& name);
-  /// What is told of the culprit of a step that was written: a line, and the collective by which its values
-  /// came from another process. "" where it was not looked for, or they did not.
-  struct Told {
-    std::string culprit, arrived_by;
-    std::string left_to;  ///< of a step that was not written: which rank's file tells it (Election)
-    std::string no_tape;  ///< why the file is without its tape, "" where nothing went wrong
-  };
-  /// Removes what has to go so that a file of about these bytes fits into the disk share; an error if it
-  /// never does.
-  Status make_room(std::uint64_t bytes);
-  /// The file was written. One that is larger than was thought, and than what is left, is removed; `line`
-  /// says so.
-  void keep_in_budget(const std::string& path, FileBudget::Kind kind, std::string& line);
+  StateCheck::Blame blamed_so_far(Pages* pages);
   /// Whether a loss that tells of the step is not finite.
   bool loss_is_bad() const;
-  /// The step that runs, or an earlier one, as a file. An incident's (`elects`) only if this rank is among
-  /// those that write one; `told.left_to` says so otherwise.
-  Status write_round(record::Step& step, const RoundFacts& facts, Gate gate, const std::string& path,
-                     Told& told, bool elects);
   RoundFacts facts_of_round();
-  RoundResults results() const { return {losses_.telling(), gate_.parameters()}; }
+  RoundResults computed() const { return {losses_.telling(), gate_.parameters()}; }
   /// The step whose update spoiled a weight that this step found spoiled, or a state that it did; null if
   /// there is none.
-  const KeptRound* round_that_spoiled(std::string& name, bool update_made);
+  const Rounds::Kept* round_that_spoiled(std::string& name, bool update_made);
   StepState state_of_step(const RoundFacts& facts) const;
 
   AttachOptions options_;
   RunLog log_;
-  StepRecord record_;
+  RunHistory history_;
   GradientGate gate_;
-  Names names_;
+  ProgramTensors tensors_;
   NamedList batch_;
   std::unique_ptr<Rounds> rounds_;  ///< of levels trace and watch
-  /// A bad pass after which another one began, before any backward: was it thrown away, or is the other's
-  /// backward its own as well? A loop that leaves a bad loss out and two passes of a discriminator look
-  /// alike until backward begins.
-  struct Doubt {
-    c10::Storage scalar;  ///< its loss
-    at::ScalarType scalar_type = at::kFloat;
-    WeakGraph graph;                   ///< what that was computed from
-    std::vector<std::string> samples;  ///< of its pass
-  };
   /// The step that runs, while it is on record.
   struct Trace {
     bool watched = false;
-    bool keeps = false;  ///< the update is recorded with what it overwrites
-    c10::Storage
-        last_scalar;  ///< of the last differentiable number of the forward pass: its loss, most likely
-    at::ScalarType last_scalar_type = at::kFloat;
-    bool inner_gradients = false;   ///< some were taken that are differentiated again
-    WeakGraph scalar_graph;         ///< what last_scalar was computed from
-    std::size_t update_begins = 0;  ///< first op of the optimizer
-    Gate gate = Gate::ok;
-    std::size_t update_ends = 0;  ///< first op after it
-    int forwards = 0;             ///< forward passes since the last backward
-    int asides = 0;               ///< passes aside before the first (begin_aside)
-    WeakGraph pass_graph;         ///< of what one of them gave, if that was asked for (made_by_pass)
-    std::optional<Doubt> doubt;
+    bool keeps = false;                                  ///< the update is recorded with what it overwrites
+    std::size_t update_begins = 0;                       ///< first op of the optimizer
+    std::size_t update_ends = 0;                         ///< first op after it
     bool weights_finite = false, states_finite = false;  ///< see RoundFacts
   };
-  std::optional<Trace> trace_;
+  Trace trace_;
+  PassResults results_;  ///< of the passes that are on record
   std::optional<ObserverSession> observer_;
   bool followed_ = false;  ///< by somebody in front, who finds the steps in the ops
-  TensorPass state_pass_;
-  HiddenDamage hidden_damage_;
   std::vector<std::string> sample_ids_;
-  StepCounter steps_;
-  std::int64_t offset_ = 0;                  ///< of the program's own numbers
-  std::vector<std::size_t> bound_;           ///< parameters that the gate holds now
-  std::int64_t reported_step_ = -1'000'000;  ///< the last bad step, as an incident or as what carries one on
-  std::pair<std::size_t, std::uint64_t> state_bytes_;  ///< of so many states
+  StepMachine machine_;
   StepJudge judge_;
-  Incidents incidents_;
-  FileBudget budget_;
-  Election election_;
+  StateCheck check_;
+  IncidentWriter writer_;
   Forecast forecast_;
   RangeRecord ranges_;
-  bool updated_ = false, off_ = false, told_ = false;
-  std::atomic<bool> captures_{false};      ///< a graph is being captured
-  std::int64_t graph_ran_in_ = -1;         ///< the last step in which a captured graph ran
-  bool paused_ = false, resumes_ = false;  ///< steps are only counted; and until the next one begins
+  bool told_ = false;               ///< why the session is off
+  std::int64_t graph_ran_in_ = -1;  ///< the last step in which a captured graph ran
   double loss_scale_ = 1;
   double loss_ = std::numeric_limits<double>::quiet_NaN();
   Losses losses_;
-  at::Tensor norm_;               ///< of the gradients, as clipping found it; may lie on a device
-  bool norm_bad_ = false;         ///< it was NaN or Inf in this step
-  bool cleared_ = false;          ///< gradients were cleared since the last backward
-  bool cleared_in_pass_ = false;  ///< … and since the last forward pass began
-  bool differentiated_ = false;   ///< backward ran since the last update
-  bool in_closure_ = false;       ///< the optimizer computes gradients itself, and is at it
-  bool by_hand_ = false;          ///< the program wrote to a weight without an optimizer: this step's update
-  std::unordered_set<const c10::StorageImpl*> weight_memory_;  ///< addresses only, to know such a write by
-  StepAnswer pending_;                                         ///< found where nobody was there to be told
-  std::pair<std::string, std::string> replicas_;               ///< see note_replicas
+  at::Tensor norm_;        ///< of the gradients, as clipping found it; may lie on a device
+  bool norm_bad_ = false;  ///< it was NaN or Inf in this step
+  StepAnswer pending_;     ///< found where nobody was there to be told
+  std::pair<std::string, std::string> replicas_;  ///< see note_replicas
   StepUndo undo_;
   Widened widened_;
-  std::pair<std::size_t, std::vector<at::Device>> devices_{0, {at::kCPU}};  ///< of so many weights
-  std::string trouble_;
+  Facts trouble_;
   std::map<std::string, std::string> notes_;
   int told_micro_batch_ = -1;
 };

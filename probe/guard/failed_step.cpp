@@ -3,118 +3,121 @@
 #include <utility>
 
 #include "probe/guard/probe.h"
-#include "probe/snapshot/run_dir.h"
-#include "probe/step/incident.h"
-#include "probe/step/left_behind.h"
+#include "probe/step/attempt.h"
 #include "probe/step/one_line.h"
-#include "probe/step/weight_watch.h"
 #include "probe/tensor/copy_memory.h"
 
 namespace nanquest::guard {
 
+void GuardedProbe::begin_incident(std::int64_t step) {
+  writer_.begin(step);
+  check_.incident(/*gate_failed=*/true);
+}
+
+void GuardedProbe::write(const IncidentWriter::Reason& reason, StepPages& pages, Answer& answer) {
+  Facts told;
+  answer.incident = writer_.write(reason, pages, told);
+  add(answer.told, std::move(told));
+  add_text(answer.told, answer.incident);
+}
+
 void GuardedProbe::failed(const StepInputs& inputs, const std::function<at::Tensor()>& compute,
-                          StepReport& report) {
+                          Answer& answer) {
   const auto undone = [&] {
     recorded_.reset();
     undo();
   };
-  if (report.gate != Gate::non_finite) return undone();
+  if (answer.gate != Gate::non_finite) return undone();
   // A step's own recording is written while the values that it refers to are still there.
-  const bool news = recorded_ && !incidents_.carries_on(corrupt_state());
-  if (news) write_recorded(inputs, report);
+  const bool news = recorded_ && !check_.carries_on(check_.bad_now());
+  if (news) write_recorded(inputs, answer);
   undone();
-  const Incidents::Names corrupt = corrupt_state();
-  corrupt_ = report.state_corrupt = !corrupt.empty();
-  if (!news && incidents_.carries_on(corrupt)) {
-    append(report.summary, incidents_.carry_on(inputs.step, corrupt));
-    incidents_.left_behind(corrupt);
+  const StateCheck::Names corrupt = check_.bad_now();
+  corrupt_ = answer.state_corrupt = !corrupt.empty();
+  if (!news && check_.carries_on(corrupt)) {
+    if (writer_.carry_on())
+      answer.told.push_back(check_.carried_on(inputs.step, corrupt, writer_.last_step()));
+    check_.left_behind(corrupt);
     return;
   }
   if (corrupt_) {
-    append(report.summary, corrupt.front() + " was already non-finite when the step began");
-    if (good_state_step_ >= 0)
-      append(report.summary, "it was finite after step " + std::to_string(good_state_step_) +
-                                 "; what spoiled it since then is not on record");
+    answer.told.push_back({Fact::bad_before, corrupt.front()});
+    if (check_.last_finite() >= 0)
+      answer.told.push_back({.kind = Fact::was_finite_after, .since = check_.last_finite()});
     record_updates_until_ = inputs.step + kRecordedAfterTrouble;
   }
   if (!recording()) return;
   if (!news) {
-    incidents_.begin(inputs.step);
-    std::string what;
-    const bool may = incidents_.may_write(what);
-    if (all_run_again(may)) {
-      what = capture(inputs, compute, report);
-    } else if (may) {
-      what = "not recorded: another process of this run can't run the step again";
-    }
-    append(report.summary, what);
-    append(report.summary, report.incident);
+    begin_incident(inputs.step);
+    const bool may = writer_.may_write(answer.told);
+    if (all_run_again(may))
+      capture(inputs, compute, answer);
+    else if (may)
+      answer.told.push_back({Fact::cannot_run_again});
   }
-  note_incident(report);
-  incidents_.left_behind(corrupt);
+  note_incident(answer);
+  check_.left_behind(corrupt);
 }
 
-void GuardedProbe::write_recorded(const StepInputs& inputs, StepReport& report) {
-  incidents_.begin(inputs.step);
-  std::string what;
-  if (incidents_.may_write(what)) {
-    const StepState state = state_of(inputs);
-    Recording recording = recorded_->end(state);
-    std::unique_ptr<record::Step> held;
-    std::string complaint;
-    if (listening_) recording.tape = recorded_->tape(state, held, complaint);
-    const IncidentOutcome outcome =
-        write_incident(recording, report.gate,
-                       free_incident_path(options_.run_dir, inputs.step, options_.rank), {}, &election_);
-    report.incident = outcome.path;
-    what = outcome.text;
-    append(what, one_line(complaint));
-  }
-  append(report.summary, what);
-  append(report.summary, report.incident);
+void GuardedProbe::write_recorded(const StepInputs& inputs, Answer& answer) {
+  begin_incident(inputs.step);
+  const StepState state = state_of(inputs);
+  std::unique_ptr<record::Step> held;
+  MadePages pages([&](Facts&) { return recorded_->end(state); },
+                  [&](Recording& recording, Facts& told) {
+                    std::string complaint;
+                    if (listening_) recording.tape = recorded_->tape(state, held, complaint);
+                    add_text(told, one_line(complaint));
+                  });
+  write({answer.gate, !std::isfinite(answer.loss)}, pages, answer);
 }
 
-void GuardedProbe::look_at_buffers(const StepInputs& inputs, StepReport& report) {
-  if (report.gate != Gate::ok || options_.check_state_every <= 0) return;
-  const bool all = inputs.step % options_.check_state_every == 0;
-  const std::string name = spoiled_buffer(recorder_, buffers_, all);
+void GuardedProbe::look_at_buffers(const StepInputs& inputs, Answer& answer) {
+  if (answer.gate != Gate::ok) return;
+  const std::string name = check_.spoiled_buffer(recorder_, buffers_, inputs.step);
   if (name.empty()) return;
-  report.gate = Gate::non_finite;
-  record_.regate(report.gate);
-  append(report.summary, "step " + std::to_string(inputs.step) + ": buffer " + name +
-                             " became NaN or Inf, although loss and gradients are finite");
+  answer.gate = Gate::non_finite;
+  history_.regate(answer.gate);
+  answer.told.push_back({.kind = Fact::only_buffer_spoiled, .name = name, .step = inputs.step});
 }
 
-void GuardedProbe::look_for_hidden_damage(const StepInputs& inputs, StepReport& report) {
-  if (options_.level != Level::watch || report.gate != Gate::ok) return;
-  if (!recorded_->hides_damage()) return;
-  const std::string hidden = hidden_.in(recorded_->end(state_of(inputs)).doc);
-  if (hidden.empty()) return;
-  append(report.summary, "step " + std::to_string(inputs.step) + ": " + hidden);
-  write_recorded(inputs, report);
-  append(report.summary, incidents_.end(Gate::ok, report.incident, report.summary));
+void GuardedProbe::look_for_hidden_damage(const StepInputs& inputs, Answer& answer) {
+  if (options_.level != Level::watch || answer.gate != Gate::ok) return;
+  if (!recorded_->hides_damage() || !check_.hides_new_overflow(recorded_->end(state_of(inputs)).doc)) return;
+  answer.told.push_back({.kind = Fact::hidden_overflow, .step = inputs.step});
+  write_recorded(inputs, answer);
+  add(answer.told, writer_.end(Gate::ok, answer.incident, answer.told));
 }
 
-void GuardedProbe::note_incident(StepReport& report) {
-  record_.regate(report.gate);
-  append(report.summary, incidents_.end(report.gate, report.incident, report.summary));
+void GuardedProbe::note_incident(Answer& answer) {
+  history_.regate(answer.gate);
+  add(answer.told, writer_.end(answer.gate, answer.incident, answer.told));
 }
 
-std::string GuardedProbe::capture(const StepInputs& inputs, const std::function<at::Tensor()>& compute,
-                                  StepReport& report) {
+void GuardedProbe::capture(const StepInputs& inputs, const std::function<at::Tensor()>& compute,
+                           Answer& answer) {
   listening_.reset();  // the step is recorded by itself: one session at a time
   const auto failed_again = [&](const at::Tensor& loss) {
     const GateResult as_is = gate_.run(1, loss);
     if (!std::isfinite(as_is.loss) || !as_is.finite()) return true;
     return inputs.loss_scale != 1 && !gate_.run(inputs.loss_scale).finite();
   };
-  const IncidentOutcome outcome =
-      capture_incident(state_of(inputs), report.gate, compute, failed_again,
-                       free_incident_path(options_.run_dir, inputs.step, options_.rank), &election_);
+  Facts failed = attempt("capture", [&] {
+    MadePages pages([&](Facts& told) {
+      Recording recording = record_step(state_of(inputs), compute);
+      const bool reproduced = failed_again(recording.loss);
+      if (!recording.failure.empty())
+        told.push_back({Fact::rerun_threw, one_line(recording.failure)});
+      else if (!reproduced)
+        told.push_back({Fact::not_reproduced});
+      if (!told.empty()) recording.notes.push_back(text_of(told));
+      return recording;
+    });
+    write({answer.gate, !std::isfinite(answer.loss)}, pages, answer);
+  });
+  if (!failed.empty()) answer.told.push_back({Fact::capture_failed, "", failed.front().more});
   release_spare_copies();
   undo();
-  report.incident = outcome.path;
-  return outcome.text;
 }
 
 StepState GuardedProbe::state_of(const StepInputs& inputs) const {
@@ -131,13 +134,9 @@ StepState GuardedProbe::state_of(const StepInputs& inputs) const {
   state.sample_ids = inputs.sample_ids;
   state.sample_texts = inputs.sample_texts;
   state.config = options_.config;
-  state.history = record_.tables();
-  state.history_samples = record_.samples();
+  state.history = history_.tables();
+  state.history_samples = history_.samples();
   return state;
-}
-
-Incidents::Names GuardedProbe::corrupt_state() {
-  return Incidents::non_finite(check_, {parameters_, buffers_, optimizer_ ? optimizer_() : NamedTensors()});
 }
 
 }  // namespace nanquest::guard

@@ -6,18 +6,9 @@
 #include <exception>
 #include <utility>
 
-#include "probe/step/one_line.h"
+#include "probe/step/attempt.h"
 
 namespace nanquest::guard {
-namespace {
-
-std::string describe_gate(const StepInputs& inputs, Gate gate, const GateResult& seen) {
-  const std::string line = "step " + std::to_string(inputs.step) + ": ";
-  return line + (gate == Gate::scale_overflow ? "the loss scale overflowed; " : "") + sentence(seen, false);
-}
-
-}  // namespace
-
 GuardedProbe::GuardedProbe(ProbeOptions options, std::optional<RunLog> log)
     : options_(std::move(options)),
       log_(std::move(log)),
@@ -25,24 +16,23 @@ GuardedProbe::GuardedProbe(ProbeOptions options, std::optional<RunLog> log)
           {.keep_steps = 0,
            .tape = {.steps = options_.tape,
                     .room = {.share = options_.tape_memory_percent / 100, .folder = options_.tape_folder}}}),
-      record_(options_),
-      incidents_(log_ ? &*log_ : nullptr, options_.max_incidents),
-      election_(options_.run_dir, options_.rank, options_.world_size, {.restart = options_.resume ? 1 : 0}) {}
+      history_(options_),
+      check_({{StateCheck::kParameter, [this] { return parameters_; }},
+              {StateCheck::kBuffer, [this] { return buffers_; }},
+              {StateCheck::kMoment, [this] { return optimizer_ ? optimizer_() : NamedTensors(); }}},
+             options_.check_state_every),
+      writer_(log_ ? &*log_ : nullptr, {.run_dir = options_.run_dir,
+                                        .rank = options_.rank,
+                                        .world_size = options_.world_size,
+                                        .max_files = options_.max_incidents,
+                                        .election = {.restart = options_.resume ? 1 : 0}}) {}
 
 GuardedProbe::~GuardedProbe() {
-  if (!finished_ && recording()) safely("close", [&] { (void)record_.finish(); });
+  if (!finished_ && recording()) safely("close", [&] { (void)history_.finish(); });
 }
 
 void GuardedProbe::safely(const char* doing, const std::function<void()>& work) {
-  try {
-    work();
-  } catch (const c10::Error& e) {
-    trouble_ = std::string("nanquest is off: ") + doing + " failed: " + one_line(e.what_without_backtrace());
-  } catch (const std::exception& e) {
-    trouble_ = std::string("nanquest is off: ") + doing + " failed: " + one_line(e.what());
-  } catch (...) {
-    trouble_ = std::string("nanquest is off: ") + doing + " failed";
-  }
+  if (Facts failed = attempt(doing, work); !failed.empty()) trouble_ = std::move(failed);
 }
 
 void GuardedProbe::watch_parameter(const std::string& name, const at::Tensor& parameter) {
@@ -51,7 +41,7 @@ void GuardedProbe::watch_parameter(const std::string& name, const at::Tensor& pa
     gate_.watch(parameter);
     if (gate_.size() == before) return;  // tied: known by its first name
     parameters_.emplace_back(name, parameter);
-    record_.watch_parameter(name, parameter);
+    history_.watch_parameter(name, parameter);
     undo_.watch_device(parameter.device());
   });
 }
@@ -79,14 +69,14 @@ void GuardedProbe::begin(const StepInputs& inputs) {
   const ObserverPause ours;  // what the probe does is not the program's
   if (!devices_known_) undo_.watch_device(at::kCPU);
   devices_known_ = true;
-  if (recording()) record_.begin(inputs);
+  if (recording()) history_.begin(inputs);
   undo_.save();
   const bool watch = options_.level == Level::watch;
   recorded_.reset();
   end_update();
   if (!recording() || !records_steps()) return;
   listen_for_tape();
-  recorded_ = std::make_unique<StepRecording>(recorder_, state_of(inputs), RecordOptions{.watch = watch},
+  recorded_ = std::make_unique<RecordSession>(recorder_, state_of(inputs), RecordOptions{.watch = watch},
                                               /*listens=*/!listening_);
 }
 
@@ -143,7 +133,7 @@ GateResult GuardedProbe::gate(const StepInputs& inputs, const at::Tensor& loss) 
 }
 
 StepReport GuardedProbe::step(const StepInputs& inputs, const std::function<at::Tensor()>& compute) {
-  StepReport report;
+  Answer answer;
   gate_.clear_gradients();
   if (on()) safely("save", [&] { begin(inputs); });
   at::Tensor loss;
@@ -157,21 +147,24 @@ StepReport GuardedProbe::step(const StepInputs& inputs, const std::function<at::
   }
   safely("gate", [&] {
     // Refused by ATen itself: the gradients are in an unknown scale, so they must not be applied.
-    report.gate = Gate::non_finite;
+    answer.gate = Gate::non_finite;
     const GateResult seen = gate(inputs, loss);
     const ObserverPause ours;
-    report.gate = judge_.judge(seen, {.loss_scale = inputs.loss_scale,
+    answer.gate = judge_.judge(seen, {.loss_scale = inputs.loss_scale,
                                       .scaler_acts = seen.non_finite > 0 && inputs.loss_scale != 1,
                                       .min_loss_scale = options_.min_loss_scale});
-    if (report.gate != Gate::ok) report.summary = describe_gate(inputs, report.gate, seen);
-    if (report.gate == Gate::scale_overflow) append(report.summary, judge_.calibration());
-    report.loss = seen.loss;
-    report.grad_norm = seen.norm;
-    report.grad_amax = seen.amax;
-    report.bad_gradients = seen.non_finite;
-    if (recording()) record_.gated(report.gate, seen, gate_);
-    if (recording() && !incidents_.beginning_known())
-      append(report.summary, incidents_.began_with(inputs.step, corrupt_state(), report.gate != Gate::ok));
+    const bool overflowed = answer.gate == Gate::scale_overflow;
+    if (overflowed) answer.told.push_back({Fact::scale_overflowed});
+    if (answer.gate != Gate::ok) answer.told.push_back(what_is_bad(seen, /*norm_bad=*/false));
+    if (answer.gate != Gate::ok) answer.told.front().step = inputs.step;
+    if (overflowed) add(answer.told, judge_.calibration());
+    answer.loss = seen.loss;
+    answer.grad_norm = seen.norm;
+    answer.grad_amax = seen.amax;
+    answer.bad_gradients = seen.non_finite;
+    if (recording()) history_.gated(answer.gate, seen, gate_);
+    if (recording() && !check_.beginning_known())
+      add(answer.told, check_.began(inputs.step, check_.bad_now(), answer.gate != Gate::ok));
     last_.step = inputs.step;
     last_.lr = inputs.lr;
     last_.loss_scale = inputs.loss_scale;
@@ -179,25 +172,25 @@ StepReport GuardedProbe::step(const StepInputs& inputs, const std::function<at::
   });
   const ObserverPause ours;
   loss.reset();  // and with it the graph, before the step may run again
-  report.state_corrupt = corrupt_;
-  if (recorded_ && on()) safely("buffers", [&] { look_at_buffers(inputs, report); });
-  agree_on_gate(inputs, report);
-  if (recorded_ && on()) safely("recording", [&] { look_for_hidden_damage(inputs, report); });
-  if (recorded_ && report.gate == Gate::ok && report.incident.empty() && on())
+  answer.state_corrupt = corrupt_;
+  if (recorded_ && on()) safely("buffers", [&] { look_at_buffers(inputs, answer); });
+  agree_on_gate(inputs, answer);
+  if (recorded_ && on()) safely("recording", [&] { look_for_hidden_damage(inputs, answer); });
+  if (recorded_ && answer.gate == Gate::ok && answer.incident.empty() && on())
     safely("the last healthy step", [&] { recorded_->healthy(); });
   asked_again_ = false;
-  if (report.gate != Gate::ok && on()) safely("capture", [&] { failed(inputs, compute, report); });
-  if (report.gate == Gate::non_finite && !asked_again_) all_run_again(false);
+  if (answer.gate != Gate::ok && on()) safely("capture", [&] { failed(inputs, compute, answer); });
+  if (answer.gate == Gate::non_finite && !asked_again_) all_run_again(false);
   recorded_.reset();
-  if (log_ && !std::exchange(begun_, true)) append(report.summary, log_->earlier_text());
-  append(report.summary, record_.complaint());
-  if (record::Tape* tape = recorder_.tape()) append(report.summary, tape->complaint());
-  if (!trouble_.empty() && !std::exchange(told_, true)) append(report.summary, trouble_);
-  return report;
+  if (log_ && !std::exchange(begun_, true)) add_text(answer.told, log_->earlier_text());
+  add_text(answer.told, history_.complaint());
+  if (record::Tape* tape = recorder_.tape()) add_text(answer.told, tape->complaint());
+  if (!trouble_.empty() && !std::exchange(told_, true)) add(answer.told, trouble_);
+  return answer.report();
 }
 
 void GuardedProbe::log(const std::string& name, double value) {
-  if (recording()) safely("log", [&] { record_.log(name, value); });
+  if (recording()) safely("log", [&] { history_.log(name, value); });
 }
 
 Status GuardedProbe::finish(const std::string& outcome) {
@@ -205,11 +198,11 @@ Status GuardedProbe::finish(const std::string& outcome) {
   if (std::exchange(finished_, true) || !log_) return {};
   Status status;
   safely("finish", [&] {
-    status = record_.finish();
+    status = history_.finish();
     const Status ended = log_->end("finished", outcome);
     if (status) status = ended;
   });
-  if (status && !trouble_.empty()) return Error{ErrorCode::internal, trouble_, ""};
+  if (status && !trouble_.empty()) return Error{ErrorCode::internal, text_of(trouble_), ""};
   return status;
 }
 

@@ -10,20 +10,29 @@
 #include <vector>
 
 #include "probe/nanquest.h"
-#include "probe/record/step_recording.h"
-#include "probe/step/election.h"
+#include "probe/record/record_session.h"
+#include "probe/step/facts.h"
 #include "probe/step/gate.h"
-#include "probe/step/hidden_damage.h"
-#include "probe/step/incidents.h"
+#include "probe/step/incident_writer.h"
 #include "probe/step/judge.h"
+#include "probe/step/run_history.h"
 #include "probe/step/run_log.h"
-#include "probe/step/step_record.h"
+#include "probe/step/state_check.h"
 #include "probe/step/undo_log.h"
 
 namespace nanquest::guard {
 
 /// After an update that spoiled the state, so many are recorded: what did it once often does it again.
 inline constexpr std::int64_t kRecordedAfterTrouble = 256;
+
+/// A report in the making: what is said of the step is data until it is handed out.
+struct Answer : StepReport {
+  Facts told;
+  StepReport report() {
+    summary = text_of(told);
+    return *this;
+  }
+};
 
 class GuardedProbe final : public Probe {
  public:
@@ -40,7 +49,7 @@ class GuardedProbe final : public Probe {
   bool after_update(std::int64_t step) override;
   StepReport update(std::int64_t step, const std::function<void()>& work) override;
   void log(const std::string& name, double value) override;
-  int incidents() const override { return incidents_.count(); }
+  int incidents() const override { return writer_.count(); }
   Status finish(const std::string& outcome) override;
 
  private:
@@ -50,7 +59,7 @@ class GuardedProbe final : public Probe {
   bool recording() const { return log_.has_value() && on(); }
   void begin(const StepInputs& inputs);
   void undo();
-  void failed(const StepInputs& inputs, const std::function<at::Tensor()>& compute, StepReport& report);
+  void failed(const StepInputs& inputs, const std::function<at::Tensor()>& compute, Answer& answer);
   /// At levels trace and watch: the step is recorded while it runs.
   bool records_steps() const { return options_.level >= Level::trace; }
   /// Begins or ends to tell the recorder of what runs between steps, as the tape wants it.
@@ -63,30 +72,32 @@ class GuardedProbe final : public Probe {
   /// after that.
   GateResult gate(const StepInputs& inputs, const at::Tensor& loss);
   /// The step's own recording as an incident's file. Before it is undone.
-  void write_recorded(const StepInputs& inputs, StepReport& report);
+  void write_recorded(const StepInputs& inputs, Answer& answer);
   /// Levels that record: a step that spoiled a buffer is no good step. One that is undone leaves none behind.
-  void look_at_buffers(const StepInputs& inputs, StepReport& report);
+  void look_at_buffers(const StepInputs& inputs, Answer& answer);
   /// Of several processes: the worst gate of any of them is everybody's.
-  void agree_on_gate(const StepInputs& inputs, StepReport& report);
+  void agree_on_gate(const StepInputs& inputs, Answer& answer);
   /// Of several processes: whether all of them would run the bad step again. Asked of all, once a bad step.
   bool all_run_again(bool this_one);
   /// Of several processes: an update that went wrong on one of them is good on none.
-  void agree_on_update(std::int64_t step, StepReport& report);
-  StepReport update_here(std::int64_t step, const std::function<void()>& work);
+  void agree_on_update(std::int64_t step, Answer& answer);
+  void update_here(std::int64_t step, const std::function<void()>& work, Answer& answer);
   /// Level watch: an incident if the good step hid damage.
-  void look_for_hidden_damage(const StepInputs& inputs, StepReport& report);
-  std::string capture(const StepInputs& inputs, const std::function<at::Tensor()>& compute,
-                      StepReport& report);
-  /// Names of the parameters, buffers and moments that hold something non-finite.
-  Incidents::Names corrupt_state();
+  void look_for_hidden_damage(const StepInputs& inputs, Answer& answer);
+  /// Runs the step again under the recorder and writes it.
+  void capture(const StepInputs& inputs, const std::function<at::Tensor()>& compute, Answer& answer);
+  /// Counts the incident of this step; the writer and the check have it from here on.
+  void begin_incident(std::int64_t step);
+  /// The file of the incident that has begun, and what is said of it.
+  void write(const IncidentWriter::Reason& reason, StepPages& pages, Answer& answer);
   StepState state_of(const StepInputs& inputs) const;
-  /// The incident, which `incidents_` has begun, goes into history and manifest.
-  void note_incident(StepReport& report);
+  /// The incident, which has begun, goes into history and manifest.
+  void note_incident(Answer& answer);
   /// Whether the update of this step is likely to spoil the state, so that recording it is worth its price.
   bool suspicious(std::int64_t step) const;
-  StepReport recorded_update(std::int64_t step, const std::function<void()>& work);
-  /// One line about an update that left `first_bad` non-finite.
-  std::string spoiled(std::int64_t step, const std::string& first_bad);
+  void recorded_update(std::int64_t step, const std::function<void()>& work, Answer& answer);
+  /// What to say of an update that left `first_bad` non-finite.
+  Fact spoiled(std::int64_t step, const std::string& first_bad) const;
 
   ProbeOptions options_;
   std::optional<RunLog> log_;
@@ -97,20 +108,17 @@ class GuardedProbe final : public Probe {
   Recorder recorder_;
   std::optional<ObserverSession> listening_;  ///< while there is a tape: also between steps
   bool update_is_next_ = false;               ///< the tape has a gate, and not yet the end of its update
-  std::unique_ptr<StepRecording> recorded_;   ///< the step that runs
-  HiddenDamage hidden_;
-  StepRecord record_;
+  std::unique_ptr<RecordSession> recorded_;   ///< the step that runs
+  RunHistory history_;
   StepJudge judge_;
-  Incidents incidents_;
-  Election election_;
-  TensorPass check_;
-  std::string trouble_;  ///< why the probe is off, "" while it is on
+  StateCheck check_;
+  IncidentWriter writer_;
+  Facts trouble_;  ///< why the probe is off, empty while it is on
   bool begun_ = false, told_ = false, devices_known_ = false, finished_ = false, corrupt_ = false;
   bool asked_again_ = false;  ///< `all_run_again` was called in this step
   StepInputs last_;           ///< number, rate and scale of the last gated step
   double last_amax_ = 0;
-  std::string state_trouble_;
-  std::int64_t good_state_step_ = -1;       ///< last step after which everything was seen to be finite
+  Facts state_trouble_;
   std::int64_t record_updates_until_ = -1;  ///< updates of earlier steps are recorded
 };
 

@@ -7,10 +7,6 @@
 
 #include "probe/guard/probe.h"
 #include "probe/observe/step_scope.h"
-#include "probe/snapshot/run_dir.h"
-#include "probe/step/incident.h"
-#include "probe/step/one_line.h"
-#include "probe/trace/culprit.h"
 
 namespace nanquest::guard {
 namespace {
@@ -31,37 +27,36 @@ bool GuardedProbe::suspicious(std::int64_t step) const {
   return false;
 }
 
-std::string GuardedProbe::spoiled(std::int64_t step, const std::string& first_bad) {
-  std::string text = "step " + std::to_string(step) + ": the update left " + first_bad + " non-finite";
-  if (good_state_step_ >= 0 && good_state_step_ + 1 < step)
-    text = "step " + std::to_string(step) + ": " + first_bad + " is non-finite; it was not after step " +
-           std::to_string(good_state_step_) + ", so an update since then spoiled it";
-  return text;
+Fact GuardedProbe::spoiled(std::int64_t step, const std::string& first_bad) const {
+  const std::int64_t since = check_.last_finite();
+  const bool earlier = since >= 0 && since + 1 < step;
+  return {.kind = earlier ? Fact::bad_since : Fact::update_left_bad,
+          .name = first_bad,
+          .step = step,
+          .since = since};
 }
 
 StepReport GuardedProbe::update(std::int64_t step, const std::function<void()>& work) {
-  StepReport report = update_here(step, work);
-  agree_on_update(step, report);
-  return report;
+  Answer answer;
+  update_here(step, work, answer);
+  agree_on_update(step, answer);
+  return answer.report();
 }
 
-StepReport GuardedProbe::update_here(std::int64_t step, const std::function<void()>& work) {
-  StepReport report;
-  if (recording() && last_.step == step && suspicious(step)) return recorded_update(step, work);
+void GuardedProbe::update_here(std::int64_t step, const std::function<void()>& work, Answer& answer) {
+  if (recording() && last_.step == step && suspicious(step)) return recorded_update(step, work, answer);
   {
     const PhaseScope phase(Phase::optimizer);
     work();
   }
   end_update();
-  if (after_update(step)) return report;
-  report.gate = Gate::non_finite;
-  report.state_corrupt = true;
-  report.summary = state_trouble_;
-  return report;
+  if (after_update(step)) return;
+  answer.gate = Gate::non_finite;
+  answer.state_corrupt = true;
+  answer.told = state_trouble_;
 }
 
-StepReport GuardedProbe::recorded_update(std::int64_t step, const std::function<void()>& work) {
-  StepReport report;
+void GuardedProbe::recorded_update(std::int64_t step, const std::function<void()>& work, Answer& answer) {
   if (listening_) {
     recorder_.cut_tape("an update was recorded by itself", /*every_step=*/false);
     listening_.reset();
@@ -89,40 +84,31 @@ StepReport GuardedProbe::recorded_update(std::int64_t step, const std::function<
   if (!on()) {
     guarded();
     if (thrown) std::rethrow_exception(thrown);
-    return report;
+    return;
   }
   Recording recording = record_step(state, guarded);
   if (thrown) std::rethrow_exception(thrown);  // the program's own: it passes unchanged
-  Incidents::Names bad;
+  StateCheck::Names bad;
   safely("after_update", [&] {
-    (void)record_.after_update(step);
-    bad = corrupt_state();
+    (void)history_.after_update(step);
+    bad = check_.bad_now();
   });
-  if (bad.empty()) good_state_step_ = step;
-  if (bad.empty() || incidents_.since_beginning(bad)) return report;
-  report.gate = Gate::non_finite;
-  report.summary = spoiled(step, bad.front());
+  if (bad.empty()) check_.finite_after(step);
+  if (bad.empty() || check_.since_beginning(bad)) return;
+  answer.gate = Gate::non_finite;
+  answer.told.push_back(spoiled(step, bad.front()));
   safely("capture", [&] {
-    recording.doc.gate = Gate::non_finite;
-    const std::string path = free_incident_path(options_.run_dir, step, options_.rank);
-    incidents_.begin(step);
-    std::string why;
-    if (recording.doc.culprit.op != kNone) append(report.summary, one_line(describe_culprit(recording.doc)));
-    if (incidents_.may_write(why)) {
-      const Status written = write_snapshot(recording, path);
-      if (written) report.incident = path;
-      why = written ? path : "snapshot not written: " + one_line(written.error().text());
-    }
-    append(report.summary, why);
-    note_incident(report);
+    begin_incident(step);
+    MadePages pages([&](Facts&) { return std::move(recording); });
+    write({answer.gate}, pages, answer);
+    note_incident(answer);
     const at::NoGradGuard no_grad;
     for (std::size_t i = 0; i < live.size(); ++i) live[i].second.detach().copy_(before[i].second);
     undo();
     corrupt_ = false;
   });
-  report.state_corrupt = !on() || corrupt_;
+  answer.state_corrupt = !on() || corrupt_;
   record_updates_until_ = step + kRecordedAfterTrouble;
-  return report;
 }
 
 bool GuardedProbe::after_update(std::int64_t step) {
@@ -132,26 +118,25 @@ bool GuardedProbe::after_update(std::int64_t step) {
     return true;
   }
   safely("after_update", [&] {
-    const bool measured_fine = record_.after_update(step);
-    const bool look = options_.check_state_every > 0 && step % options_.check_state_every == 0;
-    const Incidents::Names bad = look || !measured_fine ? corrupt_state() : Incidents::Names();
-    corrupt_ = !bad.empty() && !incidents_.since_beginning(bad);
-    if (bad.empty() && look) good_state_step_ = step;
+    const bool measured_fine = history_.after_update(step), look = check_.due(step);
+    const StateCheck::Names bad = look || !measured_fine ? check_.bad_now() : StateCheck::Names();
+    corrupt_ = !bad.empty() && !check_.since_beginning(bad);
+    if (bad.empty() && look) check_.finite_after(step);
     if (!corrupt_) return;
-    if (incidents_.carries_on(bad)) {
-      state_trouble_ = incidents_.carry_on(step, bad);
-      incidents_.left_behind(bad);
-      return;
+    state_trouble_.clear();
+    if (check_.carries_on(bad)) {
+      if (writer_.carry_on()) state_trouble_ = {check_.carried_on(step, bad, writer_.last_step())};
+    } else {
+      Answer answer;
+      answer.gate = Gate::non_finite;
+      answer.told = {spoiled(step, bad.front()),
+                     {.kind = Fact::update_not_recorded, .number = kRecordedAfterTrouble}};
+      state_trouble_ = answer.told;
+      record_updates_until_ = step + kRecordedAfterTrouble;
+      begin_incident(step);
+      note_incident(answer);
     }
-    state_trouble_ = spoiled(step, bad.front()) + "; the update is not on record (the next " +
-                     std::to_string(kRecordedAfterTrouble) + " of Probe::update are)";
-    record_updates_until_ = step + kRecordedAfterTrouble;
-    StepReport report;
-    report.gate = Gate::non_finite;
-    report.summary = state_trouble_;
-    incidents_.begin(step);
-    note_incident(report);
-    incidents_.left_behind(bad);
+    check_.left_behind(bad);
   });
   return !corrupt_;
 }

@@ -101,7 +101,7 @@ void Attachment::heed(const attach::StepAnswer& answer) {
 }
 
 void Attachment::tell(const attach::StepAnswer& answer, const std::string& end) {
-  if (answer.summary.empty()) return;
+  if (answer.told.empty()) return;
   said_ += answer.incident ? 1 : 0;
   if (said_ <= kLines) note(seen());
   if (answer.incident && said_ > kLines) {
@@ -109,7 +109,7 @@ void Attachment::tell(const attach::StepAnswer& answer, const std::string& end) 
       say("more incidents follow; they are named in " + shorter(options_.probe.run_dir + "/manifest.json"));
     return;
   }
-  say(answer.summary + end +
+  say(text_of(answer.told) + end +
       (answer.file.empty() ? "" : "; see it with: nanquest-replay " + shorter(answer.file)));
 }
 

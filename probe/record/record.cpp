@@ -7,7 +7,7 @@
 #include <exception>
 
 #include "probe/record/header.h"
-#include "probe/record/step_recording.h"
+#include "probe/record/record_session.h"
 #include "probe/snapshot/manifest.h"
 #include "probe/snapshot/writer.h"
 #include "probe/tensor/tensor_scan.h"
@@ -54,7 +54,7 @@ Recording record_step(const StepState& state, const std::function<at::Tensor()>&
   try {
     const auto recorder =
         std::make_shared<Recorder>(RecorderOptions{.keep_steps = 0, .stacks = options.stacks});
-    StepRecording recorded(*recorder, state, options);
+    RecordSession recorded(*recorder, state, options);
     Recording ran;
     run(step, ran);
     recorded.stop();

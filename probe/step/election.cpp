@@ -38,9 +38,7 @@ Seat Election::seat(const RankRow& own, const RankRow& first) const {
   const bool earlier =
       own.standing == Standing::made_here && own.collectives >= 0 && first.collectives > own.collectives;
   if (near || earlier) return {};
-  return {false, "no file of this rank: rank " + std::to_string(first.rank) +
-                     " was first to say that it is its own" +
-                     (first.text.empty() ? "" : " (" + first.text + ")") + "; a row stands in its place"};
+  return {false, first.rank, first.text};
 }
 
 Seat Election::hold(std::int64_t step, RankRow row) {

@@ -14,8 +14,8 @@
 ///
 ///     Election election(run_dir, rank, world_size, {});
 ///     const Seat seat = election.hold(step, {Standing::made_here, 12, "aten::log in head (forward) made
-///     …"}); if (seat.whole) write_snapshot(…);      // else its row has been written, and seat.line says
-///     whose file to read
+///     …"}); if (seat.whole) write_snapshot(…);      // else its row has been written, and seat.first
+///     is the rank whose file to read
 #pragma once
 
 #include <chrono>
@@ -38,8 +38,9 @@ struct ElectionOptions {
 
 /// What an election came to for this rank.
 struct Seat {
-  bool whole = true;  ///< a whole file is to be written
-  std::string line;   ///< where it is not: whose file tells the story, for the log
+  bool whole = true;        ///< a whole file is to be written
+  std::int32_t first = -1;  ///< where it is not: the rank whose file tells the story …
+  std::string says = {};    ///< … and what that one says of it, "" if nothing
 };
 
 class Election {

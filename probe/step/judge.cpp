@@ -1,9 +1,6 @@
 #include "probe/step/judge.h"
 
 #include <cmath>
-#include <cstdio>
-
-#include "probe/step/one_line.h"
 
 namespace nanquest {
 
@@ -22,33 +19,9 @@ Gate StepJudge::judge(const GateResult& seen, const GateFacts& facts) {
   return Gate::scale_overflow;
 }
 
-std::string StepJudge::calibration() const {
-  if (in_a_row_ != kSayAfter) return "";
-  char text[160];
-  std::snprintf(
-      text, sizeof text,
-      "the loss scale overflowed in %d steps in a row (it was %g): the scaler is still looking for its "
-      "scale, these updates are left out",
-      in_a_row_, scale_);
-  return text;
-}
-
-std::string loss_sentence(double loss) {
-  return std::isnan(loss) ? "the loss is NaN" : "the loss is infinite";
-}
-
-std::string sentence(const GateResult& seen, bool norm_bad) {
-  std::string line;
-  if (!std::isfinite(seen.loss)) line = loss_sentence(seen.loss);
-  if (seen.non_finite > 0) {
-    if (!line.empty()) line += ", ";
-    line += std::to_string(seen.non_finite) + " gradient elements are NaN or Inf";
-  } else if (line.empty() && norm_bad) {
-    line = "the norm that the gradients were clipped by was not finite, although they were";
-  } else if (line.empty()) {
-    line = "the norm of the gradients overflows";
-  }
-  return line;
+Facts StepJudge::calibration() const {
+  if (in_a_row_ != kSayAfter) return {};
+  return {{.kind = Fact::still_looking, .number = in_a_row_, .value = scale_}};
 }
 
 }  // namespace nanquest

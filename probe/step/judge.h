@@ -6,10 +6,10 @@
 #pragma once
 
 #include <cstdint>
-#include <string>
 
-#include "probe/step/gate.h"
 #include "probe/snapshot/model.h"
+#include "probe/step/facts.h"
+#include "probe/step/gate.h"
 
 namespace nanquest {
 
@@ -26,9 +26,8 @@ class StepJudge {
   /// The gate's answer: ok, scale_overflow or non_finite.
   Gate judge(const GateResult& seen, const GateFacts& facts);
 
-  /// A line about overflows in a row, when it is time to say one: once in a row, after kSayAfter. ""
-  /// otherwise.
-  std::string calibration() const;
+  /// Overflows in a row, when it is time to say so: once in a row, after kSayAfter. Nothing otherwise.
+  Facts calibration() const;
 
   /// Overflows so far.
   std::int64_t overflows() const { return overflows_; }
@@ -39,11 +38,5 @@ class StepJudge {
   int in_a_row_ = 0;
   double scale_ = 1;
 };
-
-/// What was seen, for people: "the loss is NaN, 17 gradient elements are NaN or Inf".
-std::string sentence(const GateResult& seen, bool norm_bad);
-
-/// "the loss is NaN" or "the loss is infinite".
-std::string loss_sentence(double loss);
 
 }  // namespace nanquest

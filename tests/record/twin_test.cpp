@@ -3,7 +3,7 @@
 
 #include <cmath>
 
-#include "probe/record/step_recording.h"
+#include "probe/record/record_session.h"
 #include "tests/record/programs.h"
 
 namespace nanquest {
@@ -21,7 +21,7 @@ struct Program : TinyNet {
     clear();
     StepState s = state();
     s.step = number;
-    StepRecording recording(*recorder, s, {.watch = false, .stacks = false});
+    RecordSession recording(*recorder, s, {.watch = false, .stacks = false});
     const at::Tensor loss = compute();
     recording.stop();
     recording.computed(loss, s.parameters);

@@ -1,12 +1,12 @@
 // Steps by which weights are written when: the loops that people write, and the number that their logs say.
-#include "probe/attach/step_counter.h"
+#include "probe/step/step_counter.h"
 
 #include <gtest/gtest.h>
 
 #include <string>
 #include <vector>
 
-namespace nanquest::attach {
+namespace nanquest {
 namespace {
 
 /// Runs "G G C GC": a letter is an update of that network's weights, a forward pass before each; "+" in front
@@ -104,4 +104,4 @@ TEST(StepCounter, WhatIsWrittenByHandNowAndThenIsOfTheStepThatRuns) {
 }
 
 }  // namespace
-}  // namespace nanquest::attach
+}  // namespace nanquest

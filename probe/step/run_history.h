@@ -1,4 +1,4 @@
-/// StepRecord: the history of a run as the probe keeps it: the ring in memory, its copy on disk, and the
+/// RunHistory: the history of a run as the probe keeps it: the ring in memory, its copy on disk, and the
 /// measurements of the weights. A row is begun by a step, completed by `after_update` or by the next
 /// step, and then appended to the series. Nothing on disk is touched but that buffered append.
 #pragma once
@@ -9,18 +9,18 @@
 #include <utility>
 #include <vector>
 
+#include "probe/nanquest.h"
+#include "probe/snapshot/series.h"
 #include "probe/step/gate.h"
 #include "probe/step/history.h"
 #include "probe/step/loss_watch.h"
 #include "probe/step/weight_watch.h"
-#include "probe/nanquest.h"
-#include "probe/snapshot/series.h"
 
 namespace nanquest {
 
-class StepRecord {
+class RunHistory {
  public:
-  explicit StepRecord(const ProbeOptions& options);
+  explicit RunHistory(const ProbeOptions& options);
 
   void watch_parameter(const std::string& name, const at::Tensor& parameter);
   /// For callers who must not keep parameters alive: parameter `index`, in the order of `watch_parameter`, is
@@ -70,7 +70,8 @@ class StepRecord {
   std::vector<double> before_;  ///< per layer, scratch
   std::string complaint_;
   double started_ = 0;
-  bool open_row_ = false, measuring_ = false, timed_ = false, frozen_ = false, joined_ = false, measured_ = false;
+  bool open_row_ = false, measuring_ = false, timed_ = false, frozen_ = false, joined_ = false,
+       measured_ = false;
   int unanswered_ = 0;  ///< steps in a row that no after_update followed
 };
 

@@ -1,8 +1,8 @@
-#include "probe/attach/step_counter.h"
+#include "probe/step/step_counter.h"
 
 #include <algorithm>
 
-namespace nanquest::attach {
+namespace nanquest {
 
 bool StepCounter::written_in(const std::vector<std::int64_t>& weights, std::int64_t step) const {
   return std::any_of(weights.begin(), weights.end(), [&](std::int64_t w) {
@@ -46,4 +46,4 @@ void StepCounter::give_up() {
   guessed_ = false;
 }
 
-}  // namespace nanquest::attach
+}  // namespace nanquest

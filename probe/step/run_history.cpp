@@ -1,4 +1,4 @@
-#include "probe/step/step_record.h"
+#include "probe/step/run_history.h"
 
 #include <algorithm>
 #include <chrono>
@@ -10,14 +10,14 @@
 
 namespace nanquest {
 
-StepRecord::StepRecord(const ProbeOptions& options)
+RunHistory::RunHistory(const ProbeOptions& options)
     : options_(options), weights_(options.check_state_every) {}
 
-double StepRecord::now() const {
+double RunHistory::now() const {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-void StepRecord::watch_parameter(const std::string& name, const at::Tensor& parameter) {
+void RunHistory::watch_parameter(const std::string& name, const at::Tensor& parameter) {
   weights_.watch(parameter);
   if (frozen_) {  // columns can't change any more: guarded, but not in the history
     layer_of_.push_back(-1);
@@ -29,7 +29,7 @@ void StepRecord::watch_parameter(const std::string& name, const at::Tensor& para
   if (found == layers_.end()) layers_.push_back(layer);
 }
 
-bool StepRecord::log(const std::string& name, double value) {
+bool RunHistory::log(const std::string& name, double value) {
   if (frozen_) return history_ && history_->set_user(name, value);
   const auto found = std::find_if(user_.begin(), user_.end(), [&](const auto& u) { return u.first == name; });
   if (found != user_.end())
@@ -39,7 +39,7 @@ bool StepRecord::log(const std::string& name, double value) {
   return true;
 }
 
-void StepRecord::open(std::int64_t first_step) {
+void RunHistory::open(std::int64_t first_step) {
   frozen_ = true;
   std::vector<std::string> columns;
   for (const auto& [name, value] : user_) columns.push_back(name);
@@ -54,7 +54,7 @@ void StepRecord::open(std::int64_t first_step) {
     complaint_ = "no series is written: " + one_line(series.error().text());
 }
 
-void StepRecord::begin(const StepInputs& inputs) {
+void RunHistory::begin(const StepInputs& inputs) {
   complete();
   if (!frozen_) open(inputs.step);
   if (!history_) return;
@@ -70,12 +70,12 @@ void StepRecord::begin(const StepInputs& inputs) {
   timed_ = measuring_ = joined_ = false;
 }
 
-bool StepRecord::join(std::int64_t step) {
+bool RunHistory::join(std::int64_t step) {
   joined_ = open_row_ && static_cast<std::int64_t>(history_->get(Scalar::step)) == step;
   return joined_;
 }
 
-void StepRecord::gated(Gate gate, const GateResult& seen, const GradientGate& gradients) {
+void RunHistory::gated(Gate gate, const GateResult& seen, const GradientGate& gradients) {
   if (!open_row_) return;
   const auto before = [&](Scalar column) { return joined_ ? history_->get(column) : 0; };
   double word = std::max(before(Scalar::gate), static_cast<double>(gate));
@@ -106,7 +106,7 @@ void StepRecord::gated(Gate gate, const GateResult& seen, const GradientGate& gr
   if (measuring_) weights_.before_update();
 }
 
-void StepRecord::fill_weights() {
+void RunHistory::fill_weights() {
   const std::span<double> norms = history_->row(LayerTable::weight_norm);
   const std::span<double> largest = history_->row(LayerTable::weight_amax);
   const std::span<double> ratios = history_->row(LayerTable::update_ratio);
@@ -129,7 +129,7 @@ void StepRecord::fill_weights() {
   history_->set(Scalar::measured, 1);
 }
 
-bool StepRecord::after_update(std::int64_t step) {
+bool RunHistory::after_update(std::int64_t step) {
   if (!open_row_ || static_cast<std::int64_t>(history_->get(Scalar::step)) != step) return true;
   unanswered_ = 0;
   bool finite = true;
@@ -144,11 +144,11 @@ bool StepRecord::after_update(std::int64_t step) {
   return finite;
 }
 
-void StepRecord::regate(Gate gate) {
+void RunHistory::regate(Gate gate) {
   if (open_row_) history_->set(Scalar::gate, static_cast<double>(gate));
 }
 
-void StepRecord::complete() {
+void RunHistory::complete() {
   if (!std::exchange(open_row_, false)) return;
   if (!timed_) history_->set(Scalar::seconds, now() - started_);
   if (!series_) return;
@@ -158,7 +158,7 @@ void StepRecord::complete() {
   series_.reset();
 }
 
-Status StepRecord::finish() {
+Status RunHistory::finish() {
   complete();
   if (!series_) return {};
   Status flushed = series_->flush();
@@ -166,11 +166,11 @@ Status StepRecord::finish() {
   return flushed;
 }
 
-std::vector<SeriesTable> StepRecord::tables() const {
+std::vector<SeriesTable> RunHistory::tables() const {
   return history_ ? history_->tables() : std::vector<SeriesTable>{};
 }
 
-std::vector<std::vector<std::string>> StepRecord::samples() const {
+std::vector<std::vector<std::string>> RunHistory::samples() const {
   return history_ ? history_->samples() : std::vector<std::vector<std::string>>{};
 }
 

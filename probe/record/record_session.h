@@ -1,7 +1,7 @@
-/// StepRecording: one step on record while its owner runs it.
+/// RecordSession: one step on record while its owner runs it.
 ///
 ///     Recorder recorder({.keep_steps = 0});
-///     StepRecording recording(recorder, state, {.watch = true});
+///     RecordSession recording(recorder, state, {.watch = true});
 ///     … forward, backward …
 ///     recording.computed(loss, parameters);           // while loss and gradients are as backward left them
 ///     if (bad) write_snapshot(recording.end(state), path);
@@ -21,15 +21,15 @@
 
 namespace nanquest {
 
-class StepRecording {
+class RecordSession {
  public:
   /// Observes from here on. What `state` names is copied when something is about to overwrite it. `listens`
   /// false: a session of the owner's tells `recorder` of ops, and goes on when this stops (for a tape).
-  StepRecording(Recorder& recorder, const StepState& state, const RecordOptions& options,
+  RecordSession(Recorder& recorder, const StepState& state, const RecordOptions& options,
                 bool listens = true);
-  ~StepRecording();
-  StepRecording(const StepRecording&) = delete;
-  StepRecording& operator=(const StepRecording&) = delete;
+  ~RecordSession();
+  RecordSession(const RecordSession&) = delete;
+  RecordSession& operator=(const RecordSession&) = delete;
 
   /// Observes no longer.
   void stop();

@@ -15,7 +15,7 @@
 #include <unordered_map>
 #include <vector>
 
-namespace nanquest::attach {
+namespace nanquest {
 
 /// The number of all weights together that a program writes by hand.
 inline constexpr std::int64_t kByHand = -1;
@@ -48,4 +48,4 @@ class StepCounter {
       next_;  ///< first weight of an update -> that of the update after it
 };
 
-}  // namespace nanquest::attach
+}  // namespace nanquest

@@ -1,4 +1,4 @@
-#include "probe/record/step_recording.h"
+#include "probe/record/record_session.h"
 
 #include <ATen/ATen.h>
 #include <ATen/CPUGeneratorImpl.h>
@@ -18,7 +18,7 @@ StepNames names_of(const StepState& state) {
 
 }  // namespace
 
-StepRecording::StepRecording(Recorder& recorder, const StepState& state, const RecordOptions& options,
+RecordSession::RecordSession(Recorder& recorder, const StepState& state, const RecordOptions& options,
                              bool listens)
     : recorder_(recorder), names_(names_of(state)) {
   {
@@ -41,24 +41,24 @@ StepRecording::StepRecording(Recorder& recorder, const StepState& state, const R
     not_observed_ = session.error().text();
 }
 
-StepRecording::~StepRecording() {
+RecordSession::~RecordSession() {
   stop();
   recorder_.end_step(/*keep=*/false);
 }
 
-void StepRecording::stop() {
+void RecordSession::stop() {
   observer_.reset();
   recorder_.stop();
 }
 
-void StepRecording::computed(const at::Tensor& loss, const NamedTensors& parameters) {
+void RecordSession::computed(const at::Tensor& loss, const NamedTensors& parameters) {
   const ObserverPause pause;
   loss_ = recorder_.see(loss);
   gradients_.clear();
   for (const auto& [name, parameter] : parameters) gradients_.push_back(recorder_.see(parameter.grad()));
 }
 
-void StepRecording::healthy() {
+void RecordSession::healthy() {
   record::TwinNames names;
   const auto add = [](record::Addresses& to, const std::vector<NamedMemory>& from) {
     for (const NamedMemory& each : from)
@@ -71,7 +71,7 @@ void StepRecording::healthy() {
   if (const record::Step* step = recorder_.current()) recorder_.keep_healthy(step->number, names);
 }
 
-StepTables StepRecording::tables(const StepState& state) {
+StepTables RecordSession::tables(const StepState& state) {
   stop();
   StepTables tables(recorder_, *recorder_.current());
   tables.build(names_);
@@ -87,7 +87,7 @@ StepTables StepRecording::tables(const StepState& state) {
   return tables;
 }
 
-std::shared_ptr<TapeRecording> StepRecording::tape(const StepState& state,
+std::shared_ptr<TapeRecording> RecordSession::tape(const StepState& state,
                                                    std::unique_ptr<record::Step>& held,
                                                    std::string& complaint) {
   const auto tables_of = [&](record::Step& whole) {
@@ -101,11 +101,11 @@ std::shared_ptr<TapeRecording> StepRecording::tape(const StepState& state,
   return tape_so_far(recorder_, held, tables_of, state.embed_weights, complaint);
 }
 
-Recording StepRecording::end(const StepState& state) {
+Recording RecordSession::end(const StepState& state) {
   return std::move(tables(state).recording);
 }
 
-Recording StepRecording::end_and_own(const StepState& state,
+Recording RecordSession::end_and_own(const StepState& state,
                                      const std::shared_ptr<const Recorder>& recorder) {
   StepTables made = tables(state);
   made.own(recorder);

@@ -1,0 +1,32 @@
+/// AttachSession::Pages: a step of a foreign program, the one that runs or an earlier one, as its file needs
+/// it.
+#pragma once
+
+#include "probe/attach/session.h"
+
+namespace nanquest::attach {
+
+class AttachSession::Pages final : public StepPages {
+ public:
+  Pages(AttachSession& session, record::Step& step, RoundFacts facts);
+
+  /// The step's tables, made at the first call, without what only a file needs.
+  SnapshotDoc& doc();
+  Recording* tables(Facts& told) override;
+  void complete(Facts& told) override;
+  /// After `tables`: the collective by which the culprit's values came from another process, "" if they did
+  /// not.
+  const std::string& arrived_by() const { return arrived_by_; }
+
+ private:
+  AttachSession& session_;
+  record::Step& step_;
+  RoundFacts facts_;
+  bool runs_;
+  StepNames named_;
+  std::optional<StepTables> tables_;
+  std::unique_ptr<record::Step> held_;  ///< of the tape
+  std::string arrived_by_;
+};
+
+}  // namespace nanquest::attach

@@ -1,0 +1,122 @@
+/// IncidentWriter: what becomes of a bad step that is news. One for every kind of loop: counted, left to
+/// another rank or written, within the number of files and the share of the disk, and listed in the manifest.
+///
+///     writer.begin(step);                                   // counts it
+///     file = writer.write({Gate::non_finite, loss_bad}, pages, told);
+///     add(told, writer.end(gate, file, told));              // into the manifest, with all that was told
+///
+/// Whether a bad step is news, or only carries on what the last one left behind, is StateCheck's.
+/// On the thread that trains.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+
+#include "probe/record/record.h"
+#include "probe/step/election.h"
+#include "probe/step/facts.h"
+#include "probe/step/file_budget.h"
+#include "probe/step/run_log.h"
+
+namespace nanquest {
+
+/// The record of a step, as its file needs it. Made by who recorded it; asked for only if a file may be
+/// written.
+class StepPages {
+ public:
+  virtual ~StepPages() = default;
+  /// The step as tables, its culprit looked for. Null if there are none; `told` gets why. What the recording
+  /// refers to stays as it is until the file is written.
+  virtual Recording* tables(Facts& told) = 0;
+  /// The file will be written: what it needs beyond the tables (references to other files, the steps before).
+  /// `told` gets what went wrong.
+  virtual void complete(Facts& told) { (void)told; }
+};
+
+/// Pages that `make` makes when they are asked for, and `more` completes.
+class MadePages final : public StepPages {
+ public:
+  using Make = std::function<Recording(Facts& told)>;
+  using More = std::function<void(Recording& recording, Facts& told)>;
+  explicit MadePages(Make make, More more = {}) : make_(std::move(make)), more_(std::move(more)) {}
+  Recording* tables(Facts& told) override { return &recording_.emplace(make_(told)); }
+  void complete(Facts& told) override {
+    if (more_) more_(*recording_, told);
+  }
+
+ private:
+  Make make_;
+  More more_;
+  std::optional<Recording> recording_;
+};
+
+struct IncidentWriterOptions {
+  std::string run_dir;
+  std::int32_t rank = 0, world_size = 1;
+  int max_files = 16;          ///< of incidents
+  std::uint64_t max_disk = 0;  ///< bytes; 0: no bound
+  int wake_steps = -1;         ///< an incident no more than so many steps after another is in its wake
+  std::set<std::pair<std::string, std::string>> muted = {};  ///< op and module of culprits
+  ElectionOptions election = {};
+};
+
+class IncidentWriter {
+ public:
+  /// What a file is written for.
+  struct Reason {
+    Gate gate = Gate::non_finite;
+    bool loss_bad = false;  ///< the rank's own loss is not finite
+  };
+
+  /// `log` outlives this; null: nothing is written down.
+  IncidentWriter(RunLog* log, IncidentWriterOptions options);
+
+  /// Whether incidents with this culprit are counted and nothing else.
+  bool mutes(const std::string& op, const std::string& module) const {
+    return options_.muted.count({op, module}) > 0;
+  }
+  bool mutes_any() const { return !options_.muted.empty(); }
+  /// Counts a new incident of this step.
+  void begin(std::int64_t step, bool muted = false);
+  /// Whether it may have a file; `told` gets why not.
+  bool may_write(Facts& told) const;
+  /// Names the culprit and writes the incident's file, unless it is left to another rank. Its path; "" if
+  /// there is none, and `told` says why.
+  std::string write(const Reason& reason, StepPages& pages, Facts& told);
+  /// Writes the incident into the manifest, with what was `told` of it. What went wrong, if anything.
+  Facts end(Gate gate, const std::string& file, const Facts& told);
+  /// A file of a step that somebody asked for. Its path; "" if it can't be written. All that is said of it
+  /// begins with the step's number.
+  std::string record(std::int64_t step, Gate gate, StepPages& pages, Facts& told);
+  /// Counts a step that only carries on what the last incident left behind. Whether it is the first one, to
+  /// be told.
+  bool carry_on();
+
+  int count() const { return count_; }
+  /// Those that nobody wants to be told of; they are not in `count`.
+  int muted() const { return muted_; }
+  std::int64_t carried_on() const { return carried_on_; }
+  /// The step of the last incident; far in the past if there was none.
+  std::int64_t last_step() const { return last_; }
+
+ private:
+  /// Writes what `pages` hold and keeps it within the disk's share.
+  Status write_file(Recording& recording, StepPages& pages, const std::string& path, FileBudget::Kind kind,
+                    Facts& told);
+  void name_culprit(Recording& recording, Facts& told) const;
+  Status make_room(std::uint64_t bytes);
+
+  RunLog* log_;
+  IncidentWriterOptions options_;
+  Election election_;
+  FileBudget budget_;
+  int count_ = 0, files_ = 0, muted_ = 0;
+  bool last_muted_ = false, in_wake_ = false;
+  std::int64_t last_ = -1'000'000, carried_on_ = 0, carried_by_last_ = 0;
+};
+
+}  // namespace nanquest
