@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/core/stack.h>
 
 #include <chrono>
 #include <cmath>
@@ -73,14 +74,16 @@ TEST(UpdateOfRanks, names_the_members_of_its_process_group) {
   group->setDefaultBackend(::c10d::ProcessGroup::BackendType::CUSTOM);
   group->setGroupName("of the update");
   ::c10d::register_process_group("of the update", group);
-  const auto all_reduce = c10::Dispatcher::singleton()
-                              .findSchemaOrThrow("_c10d_functional::all_reduce", "")
-                              .typed<at::Tensor(const at::Tensor&, std::string, std::string)>();
+  const auto all_reduce = [](const at::Tensor& tensor) {
+    // By boxes: what the types of its arguments are depends on the version of LibTorch.
+    torch::jit::Stack stack{tensor, "sum", "of the update"};
+    c10::Dispatcher::singleton().findSchemaOrThrow("_c10d_functional::all_reduce", "").callBoxed(&stack);
+    return stack.front().toTensor();
+  };
   const ScratchDirectory scratch;
   GuardedTraining guarded({.run_dir = scratch.path + "/run"});
-  const StepReport report = spoil(guarded, [&](at::Tensor& weight) {
-    weight.div_(all_reduce.call(at::zeros({1}), "sum", "of the update"));
-  });
+  const StepReport report =
+      spoil(guarded, [&](at::Tensor& weight) { weight.div_(all_reduce(at::zeros({1}))); });
   ::c10d::unregister_process_group("of the update");
   const Result<SnapshotReader> file = SnapshotReader::open(report.incident);
   ASSERT_TRUE(file) << report.summary;

@@ -6,6 +6,7 @@
 
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 
 #include "probe/snapshot/reader.h"
 
@@ -109,6 +110,7 @@ TEST_F(Writer, keeps_the_first_and_the_newest_within_its_share_of_the_disk) {
 
 TEST_F(Writer, says_why_there_is_no_file) {
   fs::remove_all(run_dir_ + "/incidents");
+  std::ofstream(run_dir_ + "/incidents") << "in the way";
   IncidentWriter writer(nullptr, options());
   writer.begin(1);
   MadePages step = pages(1);
