@@ -78,6 +78,7 @@ TEST(UpdateOfRanks, names_the_members_of_its_process_group) {
     // By boxes: what the types of its arguments are depends on the version of LibTorch.
     torch::jit::Stack stack{tensor, "sum", "of the update"};
     c10::Dispatcher::singleton().findSchemaOrThrow("_c10d_functional::all_reduce", "").callBoxed(&stack);
+    c10::Dispatcher::singleton().findSchemaOrThrow("_c10d_functional::wait_tensor", "").callBoxed(&stack);
     return stack.front().toTensor();
   };
   const ScratchDirectory scratch;
