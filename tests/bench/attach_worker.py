@@ -1,17 +1,23 @@
-"""Trains a model in blocks of steps, on demand: a line "N" on stdin makes N steps; the answer is their seconds and how many
-of them passed inside the probe's own functions around forward, backward and update (0 for other levels than guard).
+"""Trains a model in blocks of steps, on demand: a line "N" on stdin makes N steps; the answer is their seconds, how many
+of them passed inside the probe's own functions around forward, backward and update (0 for other levels than guard), and the
+processor's seconds in all threads. "count N" makes N steps more and answers in JSON how often a device was waited for and given
+something to do in them; "operations" makes one, of so many operations.
 
-usage: attach_worker.py gpt2|gpt2-compiled|gpt2-fsdp2|resnet50|tiny|mlp [LEVEL RUN_DIR [ON_INCIDENT [TAPE]]]; with the probe if LEVEL is given, or, for the level "empty", with
-PyTorch's empty observer. The first line on stdout says that it is ready. NANQUEST_BENCH_DEVICE names the device (cpu); elsewhere the two
-large models train under bf16 autocast on batches that a GPU is used for. gpt2-fsdp2 is one of several processes, told which by
-the variables that torchrun sets.
+usage: attach_worker.py gpt2|gpt2-host|gpt2-compiled|gpt2-fsdp2|resnet50|tiny|mlp [LEVEL RUN_DIR [ON_INCIDENT [TAPE]]]; with the probe if
+LEVEL is given: "guard", "watch" and "default" as they are without a setting, the last with a watched step in NANQUEST_BENCH_WATCH_EVERY if that is
+set; "trace" is the default without its watched steps; "empty" PyTorch's empty observer. The first line on stdout says that it is ready. NANQUEST_BENCH_DEVICE names the device
+(cpu); elsewhere the two large models train under bf16 autocast on batches that a GPU is used for, and gpt2-host on one of 16 tokens, which
+leaves a step as long as the host needs for it. gpt2-fsdp2 is one of several processes, told which by the variables that torchrun sets.
 """
+import json
 import os
 import sys
 import time
 
 import torch
 from torch import nn
+
+from counted import events_of, operations_of
 
 DEVICE = os.environ.get("NANQUEST_BENCH_DEVICE", "cpu")
 ON_CPU = DEVICE == "cpu"
@@ -22,13 +28,13 @@ def in_bf16():
     return torch.autocast(DEVICE, torch.bfloat16, enabled=not ON_CPU)
 
 
-def gpt2(compiled=False):
+def gpt2(compiled=False, shape=(1, 512) if ON_CPU else (8, 1024)):
     """GPT-2 of 124 M parameters, one sequence of 512 tokens; on a GPU eight of 1024. `compiled`: by torch.compile."""
     from transformers import GPT2Config, GPT2LMHeadModel
 
     model = GPT2LMHeadModel(GPT2Config()).to(DEVICE)
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-5)
-    tokens = torch.randint(0, 50257, (1, 512) if ON_CPU else (8, 1024), device=DEVICE)
+    tokens = torch.randint(0, 50257, shape, device=DEVICE)
     if compiled:
         model = torch.compile(model)
 
@@ -136,24 +142,39 @@ class Inside:
         setattr(place, name, timed)
 
 
-def main():
-    inside = Inside()
-    if sys.argv[2:3] == ["empty"]:
-        torch.autograd._set_empty_test_observer(False, 1.0)
-    elif len(sys.argv) > 2:
-        import nanquest
+MODELS = {"gpt2": gpt2, "gpt2-host": lambda: gpt2(shape=(1, 16)), "gpt2-compiled": lambda: gpt2(compiled=True), "gpt2-fsdp2": gpt2_fsdp2,
+          "resnet50": resnet50, "tiny": tiny, "mlp": mlp}
 
-        # Watched steps are the business of level watch: at level trace they would fall into some blocks only.
-        if not nanquest.attach(level=sys.argv[2], run_dir=sys.argv[3], watch_first=0, watch_every=0,
-                               on_incident=(sys.argv[4:] or ["continue"])[0], tape=int((sys.argv[5:] or ["0"])[0])):
-            sys.exit(1)
+
+def attach(level, run_dir, on_incident="continue", tape="0"):
+    """The probe at that level, or the least that a trace can cost."""
+    if level == "empty":
+        return torch.autograd._set_empty_test_observer(False, 1.0)
+    import nanquest
+
+    settings = {"level": "trace" if level == "default" else level, "run_dir": run_dir, "on_incident": on_incident, "tape": int(tape)}
+    if level == "trace":  # watched steps would fall into some blocks only: what they cost is told by "default"
+        settings.update(watch_first=0, watch_every=0)
+    every = os.environ.get("NANQUEST_BENCH_WATCH_EVERY")
+    if level == "default" and every:
+        settings["watch_every"] = int(every)
+    if not nanquest.attach(**settings):
+        sys.exit(1)
+
+
+def main():
+    if DEVICE == "nqdev":
+        import nqdev  # noqa: F401: it registers the device
+    inside = Inside()
+    if len(sys.argv) > 2:
+        attach(*sys.argv[2:])
         if sys.argv[2] == "guard":
             from nanquest import hooks, passes, updates
             for place, name in ((hooks, "begin"), (passes, "_begins"), (passes, "_ends"), (passes, "_cleared"),
                                 (updates.Updates, "before"), (updates.Updates, "after")):
                 inside.put(place, name)
     torch.manual_seed(0)
-    optimizer, loss_of = {"gpt2": gpt2, "gpt2-compiled": lambda: gpt2(compiled=True), "gpt2-fsdp2": gpt2_fsdp2, "resnet50": resnet50, "tiny": tiny, "mlp": mlp}[sys.argv[1]]()
+    optimizer, loss_of = MODELS[sys.argv[1]]()
 
     def steps(count):
         for _ in range(count):
@@ -166,9 +187,16 @@ def main():
     steps(4)  # the first makes gradients and moments, the next ones find memory for all of it
     print("ready", flush=True)
     for line in sys.stdin:
-        inside.seconds, begin = 0.0, time.perf_counter()
-        steps(int(line))
-        print(time.perf_counter() - begin, inside.seconds, flush=True)
+        what, *count = line.split()
+        if what == "count":
+            print(json.dumps(events_of(DEVICE, lambda: steps(int(count[0])))), flush=True)
+        elif what == "operations":
+            print(operations_of(lambda: steps(1)), flush=True)
+        else:
+            inside.seconds, begin, processor = 0.0, time.perf_counter(), time.process_time()
+            steps(int(what))
+            print(time.perf_counter() - begin, inside.seconds, time.process_time() - processor, flush=True)
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -12,7 +12,7 @@ import statistics
 import sys
 import tempfile
 
-from attach_bench import KEEPING, MODELS, Worker, missing, report
+from attach_bench import KEEPING, MODELS, Worker, missing, report, take_turns
 
 GOAL = 1.01
 KINDS = {"alone": (None,), "guard": ("guard",), "fallback": ("guard", "fallback_fp32")}
@@ -28,13 +28,12 @@ def measure(model, scratch):
         for worker in workers.values():
             worker.wait_until_ready()
         for turn in range(rounds):
-            order = list(workers)[turn % len(workers):] + list(workers)[:turn % len(workers)]
-            times = {kind: workers[kind].seconds(steps) for kind in order}
-            inside = {kind: workers[kind].inside / times[kind] for kind in workers}
+            times = take_turns(workers, turn, steps)
+            inside = {kind: worker.inside / worker.took for kind, worker in workers.items()}
             fastest = {kind: min(fastest[kind], times[kind]) for kind in workers}
             ratios.append(times["fallback"] / times["guard"])
             more.append(inside["fallback"] - inside["guard"])
-            alone.append(times["alone"] / steps)
+            alone.append(times["alone"])
         for worker in workers.values():
             worker.end()
     # A step of less than a tenth of a second is nobody's training: its line is there to compare with.

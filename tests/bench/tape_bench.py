@@ -13,7 +13,7 @@ import statistics
 import sys
 import tempfile
 
-from attach_bench import KEEPING, Worker, missing, report
+from attach_bench import KEEPING, Worker, missing, report, take_turns
 
 # model: (steps of a block and of the tape, rounds a launch, launches, goal)
 MODELS = {"gpt2": (8, 2, 3, 1.02), "tiny": (64, 6, 3, None), "mlp": (64, 12, 3, None)}
@@ -31,11 +31,10 @@ def measure(model, scratch):
         for worker in workers.values():
             worker.seconds(2 * steps)   # until anchors take turns, and their memory is there
         for turn in range(rounds):
-            order = list(workers)[::-1] if turn % 2 else list(workers)
-            times = {kind: workers[kind].seconds(steps) for kind in order}
+            times = take_turns(workers, turn, steps)
             fastest = {kind: min(fastest[kind], times[kind]) for kind in workers}
             ratios.append(times["tape"] / times["trace"])
-            alone.append(times["trace"] / steps)
+            alone.append(times["trace"])
         for worker in workers.values():
             worker.end()
     report(f"tape_{model}", ratios, goal, f"  fastest {fastest['tape'] / fastest['trace']:.4f}")

@@ -16,7 +16,7 @@ import subprocess
 import sys
 import tempfile
 
-from attach_bench import HERE, KEEPING, ROOT, Worker
+from attach_bench import HERE, KEEPING, ROOT, Worker, take_turns
 
 # model: (steps a block, rounds, goals of the trainer's ways; None: given to compare with)
 MODELS = {"4x128": (10, 15, {"fused": 1.0, "written": 1.0, "prefetch": None}),
@@ -25,12 +25,15 @@ WORKER = pathlib.Path(os.environ.get("NANQUEST_BENCH_WORKERS", ROOT / "build" / 
 
 
 class Training(Worker):
-    """One process; what `Worker` calls `inside` is the processor's time here."""
+    """One process, which answers a block with its seconds and the processor's."""
 
     def __init__(self, command):
-        self.inside = 0.0
-        self.process = subprocess.Popen(list(map(str, command)), env=dict(os.environ, **KEEPING), stdin=subprocess.PIPE,
-                                        stdout=subprocess.PIPE, text=True)
+        self.processes = [subprocess.Popen(list(map(str, command)), env=dict(os.environ, **KEEPING), stdin=subprocess.PIPE,
+                                           stdout=subprocess.PIPE, text=True)]
+
+    def seconds(self, steps):
+        took, self.processor = map(float, self.ask(steps)[0].split())
+        return took
 
 
 def measure(model, threads, scratch):
@@ -45,12 +48,11 @@ def measure(model, threads, scratch):
     ratios, worked = {way: [] for way in goals}, {way: [] for way in goals}
     torch_times = []
     for turn in range(rounds):
-        order = list(workers)[turn % len(workers):] + list(workers)[:turn % len(workers)]
-        times = {way: workers[way].seconds(steps) for way in order}
-        torch_times.append(times["torch"] / steps)
+        times = take_turns(workers, turn, steps)
+        torch_times.append(times["torch"])
         for way in goals:
             ratios[way].append(times["torch"] / times[way])
-            worked[way].append(workers["torch"].inside / workers[way].inside)
+            worked[way].append(workers["torch"].processor / workers[way].processor)
     for way, goal in goals.items():
         value = statistics.median(ratios[way])
         aim = f"goal >= {goal:<8.4g} {'ok' if value >= goal else 'short':<5}" if goal else f"{'no goal':<22}"

@@ -1,5 +1,5 @@
-"""The probe on a device, measured: one line for each claim, "ok" or "SHORT". gpu.sh starts it on a GPU; tests try the
-script itself with `--device nqdev`, where its counts are exact and its times mean nothing."""
+"""The probe on a device: does it change a bit, does it find a bad batch; one line for each claim, "ok" or "SHORT". gpu.sh starts it on a
+GPU, tests try the script itself with `--device nqdev`. What the probe costs there gpu_cost.py tells."""
 
 import argparse
 import json
@@ -7,7 +7,6 @@ import os
 import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
 
 import torch
@@ -16,11 +15,7 @@ from torch import nn
 HERE = Path(__file__).resolve().parent
 PACKAGE = HERE.parents[1] / "probe" / "attach" / "python"
 LEVELS = ("guard", "trace", "watch")
-WAITS = {"guard": 1, "trace": 1, "watch": 2}  # more than without the probe, in a healthy step
-LAUNCHES = {"guard": 5, "trace": 10}  # and copies; of trace: the batch, a mask, two for what an update overwrites where it is kept
-WARM, TIMED, COUNTED, BAD = 10, 30, 5, 3
-WAIT_CALLS = ("cudaStreamSynchronize", "cudaDeviceSynchronize", "cudaEventSynchronize", "cudaMemcpy", "cuStreamSynchronize")
-LAUNCH_CALLS = ("cudaMemcpyAsync", "cudaLaunchKernel", "cudaLaunchKernelExC", "cuLaunchKernel", "cuLaunchKernelEx")
+STEPS, BAD = 40, 3
 
 
 def mlp(width):
@@ -44,10 +39,6 @@ KINDS = {
     "mlp_fp16": (mlp, (256,), torch.float16),
     "convolution": (convolution, (64,), None),
 }
-
-
-def synchronize(device):
-    torch.get_device_module(device).synchronize()
 
 
 def trainer(kind, device, small):
@@ -79,23 +70,8 @@ def trainer(kind, device, small):
     return step, model
 
 
-def count_events(device, steps):
-    """(waits, launches and copies) of `steps()`, by the profiler; on the test device by its own counters."""
-    if device == "nqdev":
-        import nqdev
-        nqdev.reset_counts()
-        steps()
-        counts = nqdev.counts()
-        return counts["synchronisations"], counts["launches"] + counts["copies"]
-    from torch.profiler import ProfilerActivity, profile
-    with profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]) as seen:
-        steps()
-    names = [event.name for event in seen.events()]
-    return (sum(name in WAIT_CALLS for name in names), sum(name in LAUNCH_CALLS for name in names))
-
-
 def child(arguments):
-    """One training in a process of its own: weights, time and counts of healthy steps; or a bad step."""
+    """One training in a process of its own: weights after healthy steps; or a bad step."""
     if arguments.device == "nqdev":
         import nqdev
         nqdev.set_seed(7)
@@ -111,17 +87,9 @@ def child(arguments):
         for number in range(BAD + 2):
             step(number == BAD)
         return
-    for _ in range(WARM):
+    for _ in range(STEPS):
         step()
-    synchronize(arguments.device)
-    began = time.perf_counter()
-    for _ in range(TIMED):
-        step()
-    synchronize(arguments.device)
-    seconds = (time.perf_counter() - began) / TIMED
-    waits, launches = count_events(arguments.device, lambda: [step() for _ in range(COUNTED)])
-    torch.save({"weights": [p.detach().cpu() for p in model.parameters()], "ms": 1000 * seconds,
-                "waits": waits / COUNTED, "launches": launches / COUNTED}, arguments.out)
+    torch.save([p.detach().cpu() for p in model.parameters()], arguments.out)
 
 
 class Table:
@@ -149,34 +117,26 @@ def run_child(arguments, kind, level, folder, bad=False):
 
 
 def same_bits(a, b):
-    return all(torch.equal(x.view(torch.uint8), y.view(torch.uint8)) for x, y in zip(a["weights"], b["weights"], strict=True))
+    return all(torch.equal(x.view(torch.uint8), y.view(torch.uint8)) for x, y in zip(a, b, strict=True))
 
 
 def healthy(arguments, table, kind, scratch):
-    """Bits, waits, launches and time of healthy steps, by level, against the program alone."""
+    """Bits of the weights, by level, against the program alone."""
     alone, why = run_child(arguments, kind, "alone", scratch)
     again, _ = run_child(arguments, kind, "alone", scratch)
     if alone is None or again is None:
         return table.add(f"{kind}: alone", why, False)
-    repeats = same_bits(alone, again)
-    table.add(f"{kind}: alone", f"{alone['ms']:.3f} ms a step" + ("" if repeats else ", other bits each time"))
+    if not same_bits(alone, again):
+        return table.add(f"{kind}: alone", "other bits each time")
     for level in LEVELS:
         folder = scratch / f"{kind}-{level}"
         folder.mkdir()
         seen, why = run_child(arguments, kind, level, folder)
-        name = f"{kind}: {level}"
         if seen is None:
-            table.add(name, why, False)
+            table.add(f"{kind}: {level}", why, False)
             continue
-        if repeats:
-            same = same_bits(alone, seen)
-            table.add(f"{name}, weights", "the same bits" if same else "OTHER BITS", same)
-        waits, launches = (round(seen[what] - alone[what], 3) for what in ("waits", "launches"))
-        table.add(f"{name}, waits more a step", f"{waits:.1f} (at most {WAITS[level]})", waits <= WAITS[level])
-        most = LAUNCHES.get(level)
-        table.add(f"{name}, launches and copies more a step", f"{launches:.1f}" + (f" (at most {most})" if most else ""),
-                  None if most is None else launches <= most)
-        table.add(f"{name}, time", f"{seen['ms']:.3f} ms, {seen['ms'] / alone['ms']:.2f} of alone")
+        same = same_bits(alone, seen)
+        table.add(f"{kind}: {level}, weights", "the same bits" if same else "OTHER BITS", same)
 
 
 def failing(arguments, table, kind, level, scratch):

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# All that only a GPU can tell, in about twenty minutes, as one table: are bits the same, what does it cost, how often is
-# it waited for, and the same of compiled programs. docs/devices.md says how to read it.
+# All that only a GPU can tell, in about half an hour, as tables: are bits the same, are faults found, the same of compiled programs, what
+# does it cost and how often is it waited for, and what would it cost at least. docs/devices.md says how to read it.
 #
 #   tests/device/gpu.sh            # sets up, builds into build/gpu, then measures; NANQUEST_PYTHON names another Python
 #                                  # with a CUDA torch than the one that the set-up brings
@@ -41,4 +41,6 @@ export NANQUEST_ATTACH_LIBRARY
 status=0
 "$python" tests/device/gpu.py --device cuda --scans "$build/bin/tests/gpu_test" || status=1
 "$python" tests/device/gpu_compiled.py || status=1
+"$python" tests/device/gpu_cost.py || status=1
+"$python" tests/device/gpu_floor.py || status=1
 exit "$status"

@@ -1,5 +1,7 @@
-"""gpu.sh says in one line that there is no GPU; gpu.py, which it starts on one, works on the test device, gpu_compiled.py on a CPU."""
+"""gpu.sh says in one line that there is no GPU; gpu.py and gpu_cost.py, which it starts on one, work on the test device, gpu_compiled.py and
+gpu_floor.py on a CPU."""
 
+import json
 import os
 import subprocess
 import sys
@@ -26,9 +28,34 @@ class GpuScriptTest(unittest.TestCase):
                                 capture_output=True, text=True, timeout=500)
         self.assertEqual(script.returncode, 0, script.stdout + script.stderr)
         self.assertNotIn("SHORT", script.stdout)
-        for line in ("mlp: trace, weights", "mlp: watch, waits more a step", "mlp: trace, bad batch"):
+        for line in ("mlp: trace, weights", "mlp: watch, weights", "mlp: trace, bad batch"):
             self.assertIn(line, script.stdout)
         self.assertIn("bit for bit", script.stdout)
+
+    def test_costs_are_counted_for_each_level_and_policy(self):
+        script = subprocess.run([sys.executable, str(HERE / "gpu_cost.py"), "--device", "nqdev", "--json", "-", "--policies", "continue,skip",
+                                 "--rounds", "1", "mlp"], capture_output=True, text=True, timeout=500)
+        self.assertEqual(script.returncode, 0, script.stdout + script.stderr)   # nothing waits or launches more often than it may
+        found = json.loads(script.stdout)["models"]["mlp"]
+        self.assertGreater(found["operations"], 50)
+        for level in ("guard", "trace", "default", "watch"):
+            for policy in ("continue", "skip"):
+                row = found["levels"][level][policy]
+                self.assertGreater(row["launches"], 0, (level, policy))   # it looked
+                self.assertTrue({"waits", "copies"} <= row.keys(), row)
+            self.assertTrue({"ratio", "host_us", "host_us_an_operation"} <= found["levels"][level]["continue"].keys())
+        copies = {level: found["levels"][level]["continue"]["copies"] for level in found["levels"]}
+        # Of fifty steps of the default one is watched: what it copies more is that step's.
+        self.assertLess(copies["trace"], copies["default"])
+        self.assertLess(copies["default"], copies["watch"])
+
+    def test_ways_of_looking_are_timed_and_keep_a_bad_update_out(self):
+        environment = {k: v for k, v in os.environ.items() if k != "NANQUEST_DEVICE_LIBRARY"}
+        script = subprocess.run([sys.executable, str(HERE / "gpu_floor.py"), "--device", "cpu", "--steps", "1", "--rounds", "1", "mlp"],
+                                env=environment, capture_output=True, text=True, timeout=300)
+        self.assertEqual(script.returncode, 0, script.stdout + script.stderr)
+        self.assertIn("keep their bits", script.stdout)
+        self.assertNotIn("CHANGE", script.stdout)
 
     def test_its_table_of_compiled_programs_is_filled_on_a_cpu(self):
         environment = {k: v for k, v in os.environ.items() if k != "NANQUEST_DEVICE_LIBRARY"}
