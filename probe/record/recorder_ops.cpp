@@ -14,6 +14,7 @@
 #include "probe/record/recorder_frame.h"
 #include "probe/record/rows.h"
 #include "probe/record/timed.h"
+#include "probe/record/token_pair.h"
 #include "probe/record/tokens.h"
 #include "probe/record/value_watch.h"
 #include "probe/tensor/each_tensor.h"
@@ -61,11 +62,23 @@ bool arrives_later(const OpTraits& op, c10::ArrayRef<const c10::IValue> inputs) 
 
 constexpr char kEndOfBackward[] = "end of the backward pass";
 
-bool same_op(const OpRecord& a, const Words& words_a, const OpRecord& b, const Words& words_b) {
+bool same_arguments(const OpRecord& a, const Words& words_a, const OpRecord& b, const Words& words_b) {
+  if (a.argument_words != b.argument_words) return false;
+  if (std::memcmp(words_a.at(a.first_argument), words_b.at(b.first_argument),
+                  a.argument_words * sizeof(std::uint64_t)) == 0)
+    return true;
+  // Numbers of an optimizer change with the rate and with time.
+  if (a.phase != Phase::optimizer || a.argument_tokens != b.argument_tokens) return false;
+  record::TokenPair pair(words_a, a.first_argument, words_b, b.first_argument);
+  for (std::uint32_t i = 0; i < a.argument_tokens; ++i)
+    if (const auto token = pair.next(/*numbers_may_differ=*/true); !token || token->shift != 0) return false;
+  return true;
+}
+
+/// Whether two ops were called from the same line, as far as that can be told without looking.
+bool same_place(const OpRecord& a, const Words& words_a, const OpRecord& b, const Words& words_b) {
   return a.traits == b.traits && a.module == b.module && a.node == b.node && a.micro_batch == b.micro_batch &&
-         a.phase == b.phase && a.argument_words == b.argument_words &&
-         std::memcmp(words_a.at(a.first_argument), words_b.at(b.first_argument),
-                     a.argument_words * sizeof(std::uint64_t)) == 0;
+         a.phase == b.phase && same_arguments(a, words_a, b, words_b);
 }
 
 }  // namespace
@@ -157,7 +170,7 @@ void Recorder::share_stack(const Frame& frame, std::unique_lock<std::mutex>& loc
   }
   if (step.stacks.size() <= op) step.stacks.resize(op + 1);
   if (before_ && op < std::min(before_->ops.size(), before_->stacks.size()) && before_->stacks[op] &&
-      same_op(step.ops[op], step.words, before_->ops[op], before_->words)) {
+      same_place(step.ops[op], step.words, before_->ops[op], before_->words)) {
     step.stacks[op] = before_->stacks[op];
     return;
   }

@@ -3,6 +3,7 @@
 
 #include <thread>
 
+#include "probe/observe/step_scope.h"
 #include "tests/record/side_by_side.h"
 #include "tests/replay/trace/programs.h"
 
@@ -140,26 +141,42 @@ TEST(RecorderOutside, FreedMemoryIsTold) {
   EXPECT_NE(tables.recording.notes.front().find("freed"), std::string::npos);
 }
 
-TEST(Recorder, StacksAreSharedWhileTheStepRepeats) {
+/// Stacks of x · factor and its sum, in three steps, the last of them with another factor.
+std::vector<std::vector<std::shared_ptr<Stack>>> stacks_of_three_steps(Phase phase) {
   const at::Tensor x = at::randn({8, 8});
   Recorder trace({});
   auto session = ObserverSession::start(trace);
   double factor = 2;
   const auto step = [&] { return x.mul(factor).sum(); };
-  std::vector<std::shared_ptr<Stack>> stacks[3];
+  std::vector<std::vector<std::shared_ptr<Stack>>> stacks;
   for (int number = 0; number < 3; ++number) {
     if (number == 2) factor = 3;
     trace.begin_step(number);
-    (void)step();
+    {
+      const PhaseScope in(phase);
+      (void)step();
+    }
     StepTables tables(trace, *trace.current());
     tables.build({});
-    stacks[number] = tables.stacks();
+    stacks.push_back(tables.stacks());
     trace.end_step(false);
   }
+  return stacks;
+}
+
+TEST(Recorder, StacksAreSharedWhileTheStepRepeats) {
+  const auto stacks = stacks_of_three_steps(Phase::forward);
   ASSERT_EQ(stacks[0].size(), 2u);
   EXPECT_EQ(stacks[0], stacks[1]);
   EXPECT_NE(stacks[1][0], stacks[2][0]);  // another factor: maybe another line
   EXPECT_EQ(stacks[1][1], stacks[2][1]);
+}
+
+TEST(Recorder, NumbersOfAnOptimizerChangeWithoutNewStacks) {
+  const auto stacks = stacks_of_three_steps(Phase::optimizer);
+  ASSERT_EQ(stacks[0].size(), 2u);
+  EXPECT_EQ(stacks[0], stacks[1]);
+  EXPECT_EQ(stacks[1], stacks[2]);
 }
 
 TEST(Recorder, AnErrorSwitchesRecordingOff) {
