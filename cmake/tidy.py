@@ -1,11 +1,10 @@
 #!/usr/bin/env python3
-"""clang-tidy over sources: `tidy.py BUILD_FOLDER [--all] [--since REVISION] [--jobs N] [--minutes M]`.
+"""clang-tidy over sources of the product: `tidy.py BUILD_FOLDER --all | --since REVISION [--jobs N]`.
 
-Without --all: the sources of the product that see no header of LibTorch (those take half a minute each), and all that
-differ from REVISION, those first. Sources that are compiled together (NANQUEST_UNITY) are looked at together. The build folder must hold compile_commands.json of a configuration without
-precompiled headers; nothing has to be built. A source without findings is not looked at again until it, a header of
-ours that it includes, its compile command or .clang-tidy changes (in $NANQUEST_CACHE/tidy). After M minutes no other
-source is begun, and how many are left is said. Exit code 1 if anything was found.
+All of them, or those that differ from REVISION. Sources that are compiled together (NANQUEST_UNITY) are looked at together. The build
+folder must hold compile_commands.json of a configuration without precompiled headers; nothing has to be built. A source without
+findings is not looked at again until it, a header of ours that it includes, its compile command or .clang-tidy changes (in
+$NANQUEST_CACHE/tidy). Exit code 1 if anything was found, or if --all found no source.
 """
 import argparse
 import concurrent.futures
@@ -18,7 +17,6 @@ import shlex
 import shutil
 import subprocess
 import sys
-import time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 PRODUCT = ("probe", "replay", "trainer", "viewer")
@@ -30,7 +28,8 @@ def changed_since(revision):
     command = ["git", "-C", ROOT, "diff", "--name-only", "--diff-filter=d", "--merge-base", revision]
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode != 0:
-        print(f"tidy: {revision} is not known here, so only sources without LibTorch are looked at", file=sys.stderr)
+        print(f"tidy: {revision} is not known here, so every source is looked at", file=sys.stderr)
+        return None
     return {os.path.join(ROOT, path) for path in done.stdout.splitlines()}
 
 
@@ -41,14 +40,10 @@ def sources_of(path):
             if source.endswith(".cpp") and os.path.relpath(source, ROOT).split(os.sep)[0] in PRODUCT]
 
 
-def choose(commands, everything, since):
+def choose(commands, since):
     ours = [path for path in sorted(commands) if sources_of(path)]
-    if everything:
-        return ours
-    changed = changed_since(since) if since else set()
-    news = {path for path in ours if changed.intersection(sources_of(path))}
-    wanted = [path for path in ours if path in news or "torch/include" not in commands[path]]
-    return sorted(wanted, key=lambda path: path not in news)
+    changed = changed_since(since) if since else None
+    return ours if changed is None else [path for path in ours if changed.intersection(sources_of(path))]
 
 
 @functools.lru_cache(maxsize=None)
@@ -97,10 +92,10 @@ def look_at(program, build, path, mark):
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("build")
-    parser.add_argument("--all", action="store_true")
-    parser.add_argument("--since")
+    which = parser.add_mutually_exclusive_group(required=True)
+    which.add_argument("--all", action="store_true")
+    which.add_argument("--since")
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
-    parser.add_argument("--minutes", type=float, default=1e9)
     args = parser.parse_args()
     program = shutil.which("clang-tidy")
     if not program:
@@ -108,7 +103,7 @@ def main():
         return 70
     with open(os.path.join(args.build, "compile_commands.json"), encoding="utf-8") as file:
         commands = {entry["file"]: entry["command"] for entry in json.load(file)}
-    paths = choose(commands, args.all, args.since)
+    paths = choose(commands, args.since)
     marks = {path: "" for path in paths}
     if os.environ.get("NANQUEST_CACHE"):
         folder = os.path.join(os.environ["NANQUEST_CACHE"], "tidy")
@@ -116,24 +111,17 @@ def main():
         version = subprocess.run([program, "--version"], capture_output=True).stdout
         marks = {path: os.path.join(folder, key_of(version, path, commands[path])) for path in paths}
     todo = [path for path in paths if not (marks[path] and os.path.exists(marks[path]))]
-    end = time.monotonic() + 60 * args.minutes
-
-    def in_time(path):
-        return look_at(program, args.build, path, marks[path]) if time.monotonic() < end else None
-
-    found = left = 0
+    found = 0
     with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
-        for text in pool.map(in_time, todo):
-            left += text is None
+        for text in pool.map(lambda path: look_at(program, args.build, path, marks[path]), todo):
             if text:
                 found += 1
                 print(text, flush=True)
     known = len(paths) - len(todo)
     count = sum(len(sources_of(path)) for path in paths)
     print(f"tidy: {count} sources in {len(paths)} units, {found} of them with findings"
-          + (f"; {known} known to be clean" if known else "")
-          + (f"; {left} left for another time after {args.minutes:g} minutes" if left else ""))
-    return 1 if found or not paths else 0
+          + (f"; {known} known to be clean" if known else ""))
+    return 1 if found or args.all and not paths else 0
 
 
 if __name__ == "__main__":

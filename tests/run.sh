@@ -1,15 +1,15 @@
 #!/usr/bin/env bash
 # Sets up, builds and tests nanquest.
 #
-#   tests/run.sh                  # all tests, in build/; ends with CTest's summary
+#   tests/run.sh                  # the tests of every day (docs/testing.md), in build/; ends with what took longest and what failed
 #   tests/run.sh --label guard    # the tests of one room or kind
-#   tests/run.sh --label nightly  # what takes hours: every model, optimizer, precision and habit under the probe
+#   tests/run.sh --night          # all tests: every model, optimizer, precision and habit under the probe; takes hours
 #   tests/run.sh --label faultbench  # programs with a known fault: is the verdict right? (tests/faultbench/run.py for all)
 #   tests/run.sh --bench          # every benchmark: "name ratio goal ok|short spread", one line each
-#   tests/run.sh --asan           # AddressSanitizer and UBSan over the parts without torch, in build/asan
+#   tests/run.sh --asan           # AddressSanitizer and UBSan over what reads files and numbers, in build/asan; --night: the viewer too
 #   tests/run.sh --debug          # all tests of an unoptimised build, in build/debug
-#   tests/run.sh --tidy           # clang-tidy over sources without torch and those that differ from origin/main
-#   tests/run.sh --torch-2.11     # probe and replay against the oldest LibTorch, in build/torch-2.11
+#   tests/run.sh --tidy           # clang-tidy over sources that changed; --night: over all
+#   tests/run.sh --torch-2.11     # probe and replay against the oldest LibTorch, in build/torch-2.11: built, and one replay; --night: their tests
 #   tests/run.sh --wheel          # no tests: a compiled package, dist/nanquest-*.whl, to be installed many times
 #
 # Exit code: CTest's (0: all passed), or the failed stage's.
@@ -21,13 +21,13 @@ usage() {
   cat <<'TEXT'
 Options:
   --label REGEX   only tests with such a label (a folder of tests/, or unit, e2e, ui, image, fuzz, …); repeatable.
-                  "nightly" runs only if it is named here
+                  "nightly" runs only with --night, or if it is named here
+  --night         also what runs only at night; and each Python program in an interpreter of its own (tests/warm)
   --bench         build and run the benchmarks instead of the tests
   --asan          the sanitizer build instead of the release build
   --debug         the unoptimised build instead of the release build
-  --tidy          clang-tidy instead of the tests; with --label nightly over all sources. NANQUEST_TIDY_BASE names
-                  another revision than origin/main; what takes longer than NANQUEST_TIDY_MINUTES (12) is left for the
-                  next time, and how much that is is said
+  --tidy          clang-tidy instead of the tests: over what differs from origin/main, or, where that is here, over what the last ten
+                  commits brought (NANQUEST_TIDY_BASE names another revision). With --night over all sources
   --torch-2.11    the oldest LibTorch instead of the pinned one
   --wheel         builds the Python package for the torch of the active Python (else of .venv)
   --jobs N        compile jobs and tests at a time (default: processors, at most one for each 2 GiB of memory)
@@ -36,12 +36,14 @@ TEXT
 }
 
 mode=tests
+night=0
 labels=()
 jobs=""
 while [ $# -gt 0 ]; do
   case "$1" in
     --label) [ $# -ge 2 ] || { echo "run.sh: --label needs a name" >&2; exit 2; }; labels+=(-L "$2"); shift ;;
     --jobs) [ $# -ge 2 ] || { echo "run.sh: --jobs needs a number" >&2; exit 2; }; jobs="$2"; shift ;;
+    --night) night=1; export NANQUEST_TEST_FRESH=1 ;;
     --bench) mode=bench ;;
     --asan) mode=asan ;;
     --debug) mode=debug ;;
@@ -58,7 +60,7 @@ case "$mode" in tests | bench | debug) NANQUEST_WANT_TEST_PACKAGES=1 ;; esac
 . cmake/setup.sh
 
 skipped=(-LE '^nightly$')
-[[ "${labels[*]}" != *nightly* ]] || skipped=()
+[[ $night -eq 0 && "${labels[*]}" != *nightly* ]] || skipped=()
 [ -n "$jobs" ] || jobs="$(nq_jobs)"
 
 # configure PRESET BUILD_FOLDER [-D…]; build BUILD_FOLDER [target…]; test_in BUILD_FOLDER [ctest options]
@@ -84,10 +86,20 @@ build() {
   echo "run.sh: built $folder in $((SECONDS - start)) s" >&2
 }
 test_in() {
-  local folder="$1"
+  local folder="$1" code=0
   shift
   # What a background job ignores its children ignore as well, and some tests interrupt theirs.
-  env --default-signal=INT,QUIT,HUP ctest --test-dir "$folder" -j "$jobs" --output-on-failure --no-tests=error "$@"
+  env --default-signal=INT,QUIT,HUP ctest --test-dir "$folder" -j "$jobs" --output-on-failure --no-label-summary --no-tests=error \
+    --output-junit "$PWD/$folder/tests.xml" "$@" || code=$?
+  "$NANQUEST_PYTHON" tests/summary/summary.py "$folder" || true
+  return "$code"
+}
+
+# What clang-tidy compares with: origin/main, or, where that is what stands here, what the last ten commits brought.
+tidy_base() {
+  local base="${NANQUEST_TIDY_BASE:-origin/main}"
+  [ "$(git rev-parse --verify --quiet "$base")" != "$(git rev-parse HEAD)" ] || base="$(git rev-list -11 HEAD | tail -n1)"
+  echo "$base"
 }
 
 run_benchmarks() {
@@ -116,14 +128,14 @@ case "$mode" in
     ;;
   asan)
     configure asan build/asan
-    build build/asan
     # Windows and pictures go through the graphics driver, whose own leaks are not ours to find.
-    excluded='image|window|e2e'
-    [ "${#skipped[@]}" -eq 0 ] || excluded+='|nightly'
+    rooms=(base numerics snapshot trace replay fuzz) excluded='image|window|e2e'
+    if [ "$night" -eq 1 ]; then rooms+=(viewer); else excluded+='|nightly'; fi
+    build build/asan "${rooms[@]/#/tests-}"
     ASAN_OPTIONS="${ASAN_OPTIONS:-detect_leaks=1}" \
       LSAN_OPTIONS="${LSAN_OPTIONS:-suppressions=$PWD/tests/leaks.supp:print_suppressions=0}" \
       UBSAN_OPTIONS="${UBSAN_OPTIONS:-print_stacktrace=1}" \
-      test_in build/asan -L '^(base|numerics|snapshot|trace|verdict|viewer|fuzz)$' -LE "^($excluded)$" "${labels[@]}"
+      test_in build/asan -L "^($(IFS='|' && echo "${rooms[*]}"))\$" -LE "^($excluded)$" "${labels[@]}"
     ;;
   debug)
     configure debug build/debug
@@ -133,12 +145,9 @@ case "$mode" in
   tidy)
     # Of a configuration that nobody builds: clang can't read another compiler's precompiled headers.
     # Eight at a time, as LibTorch's headers are most of the work; at night each by itself, which finds missing includes.
-    unity=ON
-    [ "${#skipped[@]}" -gt 0 ] || unity=OFF
+    unity=ON which=(--since "$(tidy_base)")
+    [ "$night" -eq 0 ] || unity=OFF which=(--all)
     configure release build/tidy "-DNANQUEST_UNITY=$unity" -DCMAKE_DISABLE_PRECOMPILE_HEADERS=ON -DNANQUEST_CUDA=OFF
-    # Within CI's time; what is left is looked at the next time, or at night.
-    which=(--since "${NANQUEST_TIDY_BASE:-origin/main}" --minutes "${NANQUEST_TIDY_MINUTES:-12}")
-    [ "${#skipped[@]}" -gt 0 ] || which=(--all)
     "$NANQUEST_PYTHON" cmake/tidy.py build/tidy "${which[@]}" --jobs "$jobs"
     ;;
   wheel)
@@ -154,7 +163,12 @@ case "$mode" in
   oldest)
     configure release build/torch-2.11 "-DLibTorch_ROOT=$NANQUEST_OLDEST_TORCH/torch" -DNANQUEST_TORCH=ON \
       -DNANQUEST_VIEWER=OFF -DNANQUEST_CUDA=OFF
-    build build/torch-2.11 tests-tensor tests-observe tests-record tests-step tests-guard tests-replay
-    test_in build/torch-2.11 -L '^(tensor|observe|record|step|guard|replay)$' "${labels[@]}"
+    if [ "$night" -eq 1 ]; then
+      build build/torch-2.11 tests-tensor tests-observe tests-record tests-step tests-guard tests-replay
+      test_in build/torch-2.11 -L '^(tensor|observe|record|step|guard|replay)$' "${labels[@]}"
+    else
+      build build/torch-2.11 nanquest_probe nanquest-replay replay_unseen_test
+      test_in build/torch-2.11 -R '^replay_unseen_test$' "${labels[@]}"
+    fi
     ;;
 esac
