@@ -74,12 +74,16 @@ function(nanquest_program name)
   install(TARGETS nanquest-${name} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 endfunction()
 
-# nanquest_test(name SOURCES … LINK … LABELS …): GoogleTest program build/bin/tests/<name>, each case a ctest
-# "<name>.Suite.Case". Besides its labels each has its room's name (tests/<room>/…) as a label; target tests-<room> builds the room's.
+# nanquest_test(name SOURCES … LINK … LABELS … [SHARDS n] [SECONDS n]): GoogleTest program build/bin/tests/<name>, which is one test of
+# ctest (its output names the cases that failed), or <name>.1 … <name>.n, which share its cases. Besides its labels it has its
+# room's name (tests/<room>/…) as a label; target tests-<room> builds the room's.
 function(nanquest_test name)
-  cmake_parse_arguments(A "TORCH" "" "SOURCES;LINK;LABELS" ${ARGN})
+  cmake_parse_arguments(A "TORCH" "SHARDS;SECONDS" "SOURCES;LINK;LABELS" ${ARGN})
   if(NOT A_LABELS)
     set(A_LABELS unit)
+  endif()
+  if(NOT A_SECONDS)
+    set(A_SECONDS 1200)
   endif()
   add_executable(${name} ${A_SOURCES})
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/bin/tests")
@@ -97,16 +101,19 @@ function(nanquest_test name)
     add_custom_target(tests-${_room})
   endif()
   add_dependencies(tests-${_room} ${name})
-  include(GoogleTest)
-  gtest_discover_tests(${name} TEST_PREFIX "${name}." DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60
-    PROPERTIES TIMEOUT 300)
-  # gtest_discover_tests takes no list in a property, so the labels are set by a file that ctest reads after its own.
   list(APPEND A_LABELS ${_room})
   list(REMOVE_DUPLICATES A_LABELS)
-  set(_file "${CMAKE_CURRENT_BINARY_DIR}/${name}_labels.cmake")
-  file(WRITE "${_file}.new" "foreach(_test IN LISTS ${name}_TESTS)\n  set_tests_properties(\"\${_test}\" PROPERTIES LABELS \"${A_LABELS}\")\nendforeach()\n")
-  file(COPY_FILE "${_file}.new" "${_file}" ONLY_IF_DIFFERENT)
-  set_property(DIRECTORY APPEND PROPERTY TEST_INCLUDE_FILES "${_file}")
+  if(NOT A_SHARDS)
+    add_test(NAME ${name} COMMAND ${name})
+    set_tests_properties(${name} PROPERTIES LABELS "${A_LABELS}" TIMEOUT ${A_SECONDS})
+    return()
+  endif()
+  foreach(_shard RANGE 1 ${A_SHARDS})
+    math(EXPR _index "${_shard} - 1")
+    add_test(NAME ${name}.${_shard} COMMAND ${name})
+    set_tests_properties(${name}.${_shard} PROPERTIES LABELS "${A_LABELS}" TIMEOUT ${A_SECONDS}
+      ENVIRONMENT "GTEST_TOTAL_SHARDS=${A_SHARDS};GTEST_SHARD_INDEX=${_index}")
+  endforeach()
 endfunction()
 
 # nanquest_bench(name SOURCES … LINK …): build/bin/bench/<name>; prints lines "name ratio goal ok|short spread".
