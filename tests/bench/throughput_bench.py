@@ -4,8 +4,8 @@
 usage: throughput_bench.py [--threads N] [4x128|gpt2 ...]   (default: both, one thread)
 
 The same model (the trainer's GPT, and GPT-2's 124 M weights), the same batches' shape, clip and optimizer (AdamW, fused in both),
-fp32. PyTorch computes attention by scaled_dot_product_attention; the trainer in its three ways: "written" (its default, op by op
-for the snapshot's sake), "fused" (--attention fused), and fused with --prefetch. All stand ready as processes and take turns, a block
+fp32. PyTorch computes attention by scaled_dot_product_attention; the trainer in its three ways: "fused" (its default),
+"written" (--attention written, op by op for the snapshot's sake), and fused with --prefetch. All stand ready as processes and take turns, a block
 of steps each, in an order that turns too; a ratio is that of a round, so that a machine whose speed drifts drifts for all. The last
 number is the median ratio of the processor's time, which other work on the machine disturbs less.
 """

@@ -60,7 +60,7 @@ std::vector<Case> cases() {
              c.activation = Activation::swiglu;
              c.qk_norm = true;
            })},
-          {"fused", with([](GptConfig& c) { c.attention = AttentionForm::fused; })},
+          {"written", with([](GptConfig& c) { c.attention = AttentionForm::written; })},
           {"postnorm", with([](GptConfig& c) { c.norm = NormPlace::post; })}};
 }
 

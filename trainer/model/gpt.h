@@ -24,7 +24,7 @@ struct GptConfig {
   double init_std = 0.02;  ///< projections into the residual stream get init_std / √(2·depth)
   double dropout = 0.0;    ///< after the embedding and before each addition to the residual stream
   bool tied_head = true;   ///< the output layer reuses the token embedding
-  AttentionForm attention = AttentionForm::written;
+  AttentionForm attention = AttentionForm::fused;
   std::int64_t vocabulary = 256;  ///< tokens; no setting, as text is bytes here
   bool watch_logits = false;      ///< `Model::attention` gives the layers; costs the product of q and k again
 

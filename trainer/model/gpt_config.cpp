@@ -34,7 +34,7 @@ void declare(SettingList& list, GptConfig& c) {
   list.add("init-std", c.init_std, "standard deviation of fresh weights");
   list.add("dropout", c.dropout, "share of activations dropped");
   list.add("attention", c.attention,
-           "written: scores and softmax are ops of their own in a snapshot; fused: one op, faster",
+           "fused: one op, faster; written: scores and softmax are ops of their own in a snapshot",
            Words<AttentionForm>(kAttention));
   list.add("tied-head", c.tied_head, "the output layer reuses the embedding (default)").negatable = true;
   // All but dropout and attention are in the fingerprint, or matter to fresh weights only.
