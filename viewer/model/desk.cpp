@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 #include <system_error>
+#include <type_traits>
 
 #include "probe/numerics/hash.h"
 #include "probe/snapshot/atomic_file.h"
@@ -16,96 +16,89 @@ namespace nanquest::viewer {
 namespace {
 
 namespace fs = std::filesystem;
-using verdict_file::Fields;
-using Json = nlohmann::ordered_json;
 
-constexpr const char* kFormat = "nanquest.desk";
-constexpr std::int64_t kDeskVersion = 1;
+constexpr JsonHead kDeskHead = {.format = "nanquest.desk",
+                                .name = "desk",
+                                .version = 1,
+                                .again = "move it away, and what it kept is forgotten"};
 constexpr std::size_t kMostDeskBytes = std::size_t{16} << 20;
 constexpr Link::Kind kKinds[] = {Link::Kind::op,     Link::Kind::layer,  Link::Kind::step,
                                  Link::Kind::sample, Link::Kind::tensor, Link::Kind::place};
 
-Json json_of(const IncidentName& name) {
-  return {{"step", name.step}, {"rank", name.rank}, {"attempt", name.attempt}};
-}
+template <class T>
+constexpr bool kWrites = std::is_const_v<std::remove_reference_t<T>>;
 
-Json json_of(const Selection& s) {
-  return {{"op", s.op},         {"layer", s.layer},     {"step", s.step},
-          {"tensor", s.tensor}, {"element", s.element}, {"what_if", what_if_word(s.what_if)},
-          {"sample", s.sample}, {"place", s.place},     {"statistic", statistic_table(s.statistic)}};
-}
+}  // namespace
 
-Json json_of(const Note& note) {
-  Json json = {
-      {"text", note.text}, {"incident", json_of(note.incident)}, {"kind", kind_name(note.place.kind)}};
-  if (note.place.number != kNone) json["number"] = note.place.number;
-  if (!note.place.name.empty()) json["name"] = note.place.name;
-  if (note.place.statistic) json["statistic"] = statistic_table(*note.place.statistic);
-  return json;
-}
+/// What is kept of a run, and for a person who looks into the folder which run that is.
+struct DeskFile {
+  std::string run;
+  Desk desk;
+};
 
-void take(const Fields& from, IncidentName& name) {
-  from.take("step", name.step);
-  from.take("rank", name.rank);
-  from.take("attempt", name.attempt);
+void describe(auto& file, As<IncidentName> auto& name) {
+  file.field("step", name.step);
+  file.field("rank", name.rank);
+  file.field("attempt", name.attempt);
 }
 
 /// A word that nobody knows leaves what it stands for as it is: it may be of a later version.
-void take(const Fields& from, Selection& s) {
-  std::string what_if, statistic;
-  from.take("op", s.op);
-  from.take("layer", s.layer);
-  from.take("step", s.step);
-  from.take("tensor", s.tensor);
-  from.take("element", s.element);
-  from.take("what_if", what_if);
-  from.take("sample", s.sample);
-  from.take("place", s.place);
-  from.take("statistic", statistic);
-  if (const auto known = what_if_from(what_if)) s.what_if = *known;
-  s.statistic = statistic_from_name(statistic).value_or(s.statistic);
-  s.op = std::max(s.op, kNone);
-  s.element = std::max<std::int64_t>(s.element, -1);
-  s.sample = std::max<std::int64_t>(s.sample, -1);
+void describe(auto& file, As<Selection> auto& s) {
+  std::string what_if(what_if_word(s.what_if)), statistic(statistic_table(s.statistic));
+  file.field("op", s.op);
+  file.field("layer", s.layer);
+  file.field("step", s.step);
+  file.field("tensor", s.tensor);
+  file.field("element", s.element);
+  file.field("what_if", what_if);
+  file.field("sample", s.sample);
+  file.field("place", s.place);
+  file.field("statistic", statistic);
+  if constexpr (!kWrites<decltype(s)>) {
+    if (const auto known = what_if_from(what_if)) s.what_if = *known;
+    s.statistic = statistic_from_name(statistic).value_or(s.statistic);
+    s.op = std::max(s.op, kNone);
+    s.element = std::max<std::int64_t>(s.element, -1);
+    s.sample = std::max<std::int64_t>(s.sample, -1);
+  }
 }
 
-void take(const Fields& from, Note& note) {
-  std::string kind, statistic;
-  from.take("text", note.text);
-  from.object("incident", [&](const Fields& name) { take(name, note.incident); });
-  from.take("kind", kind);
-  from.take("number", note.place.number);
-  from.take("name", note.place.name);
-  from.take("statistic", statistic);
-  for (const Link::Kind known : kKinds)
-    if (kind == kind_name(known)) note.place.kind = known;
-  note.place.statistic = statistic_from_name(statistic);
+void describe(auto& file, As<Note> auto& note) {
+  auto& place = note.place;
+  std::string kind(kind_name(place.kind));
+  std::string statistic(place.statistic ? statistic_table(*place.statistic) : "");
+  file.field("text", note.text);
+  file.field("incident", note.incident);
+  file.field("kind", kind);
+  file.only_if(place.number != kNone, "number", place.number);
+  file.only_if(!place.name.empty(), "name", place.name);
+  file.only_if(!statistic.empty(), "statistic", statistic);
+  if constexpr (!kWrites<decltype(note)>) {
+    for (const Link::Kind known : kKinds)
+      if (kind == kind_name(known)) place.kind = known;
+    place.statistic = statistic_from_name(statistic);
+  }
 }
 
-/// "" if all of it could be taken.
-std::string take_all(const nlohmann::json& json, Desk& desk) {
-  std::string wrong, format;
-  std::int64_t version = 0;
-  const Fields fields(json, "", wrong);
-  fields.take("format", format);
-  fields.take("version", version);
-  if (wrong.empty() && format != kFormat) return "no file of this kind";
-  if (wrong.empty() && version != kDeskVersion)
-    return "version " + std::to_string(version) + " is not " + std::to_string(kDeskVersion);
+void describe(auto& file, As<Desk> auto& desk) {
   std::vector<double> steps;
-  fields.take("layout", desk.layout);
-  fields.take("theme", desk.theme);
-  fields.take("front", desk.front);
-  fields.take("steps", steps);
-  if (steps.size() == 2 && steps[0] < steps[1]) desk.steps = {steps[0], steps[1]};
-  fields.object("first", [&](const Fields& name) { take(name, desk.first); });
-  fields.object("shown", [&](const Fields& name) { take(name, desk.shown); });
-  fields.object("selection", [&](const Fields& s) { take(s, desk.selection.emplace()); });
-  fields.list("notes", [&](const Fields& note) { take(note, desk.notes.emplace_back()); });
-  return wrong;
+  if (desk.steps) steps = {desk.steps->first, desk.steps->second};
+  file.field("layout", desk.layout);
+  file.field("theme", desk.theme);
+  file.field("front", desk.front);
+  file.only_if(!steps.empty(), "steps", steps);
+  file.field("first", desk.first);
+  file.field("shown", desk.shown);
+  file.only_if(desk.selection.has_value(), "selection", desk.selection);
+  file.field("notes", desk.notes);
+  if constexpr (!kWrites<decltype(desk)>)
+    if (steps.size() == 2 && steps[0] < steps[1]) desk.steps = {steps[0], steps[1]};
 }
 
-}  // namespace
+void describe(auto& file, As<DeskFile> auto& kept) {
+  file.field("run", kept.run);
+  describe(file, kept.desk);
+}
 
 std::string Note::where() const {
   std::string words = incident.step < 0 ? "" : "step " + std::to_string(incident.step);
@@ -139,26 +132,16 @@ Result<Desk> read_desk(const std::string& folder, const std::string& run) {
   if (path.empty() || !fs::exists(path, ec)) return Desk{};
   const Result<std::string> text = read_whole_file(path, kMostDeskBytes);
   if (!text) return text.error();
-  const auto json = nlohmann::json::parse(*text, nullptr, /*allow_exceptions=*/false);
-  Desk desk;
-  const std::string wrong = json.is_object() ? take_all(json, desk) : "not JSON";
-  if (wrong.empty()) return desk;
-  return Error{ErrorCode::bad_file, path + ": " + wrong, "move it away, and what it kept is forgotten"};
+  Result<DeskFile> kept = json_value<DeskFile>(kDeskHead, *text);
+  if (!kept) return Error{ErrorCode::bad_file, path + ": " + kept.error().message, kept.error().hint};
+  return std::move(kept->desk);
 }
 
 Status write_desk(const std::string& folder, const Session& session, const Desk& desk) {
   const std::string path = desk_path(folder, session.path());
   if (path.empty() || desk.unreadable) return {};
   if (Status may = may_write(session, path); !may) return may;
-  Json json = {{"format", kFormat},     {"version", kDeskVersion}, {"run", whole_path(session.path())},
-               {"layout", desk.layout}, {"theme", desk.theme},     {"front", desk.front}};
-  if (desk.steps) json["steps"] = {desk.steps->first, desk.steps->second};
-  json["first"] = json_of(desk.first);
-  json["shown"] = json_of(desk.shown);
-  if (desk.selection) json["selection"] = json_of(*desk.selection);
-  json["notes"] = Json::array();
-  for (const Note& note : desk.notes) json["notes"].push_back(json_of(note));
-  const std::string text = json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  const std::string text = json_text(kDeskHead, DeskFile{whole_path(session.path()), desk});
   return write_file_atomically(path, text, Durable::soon);
 }
 

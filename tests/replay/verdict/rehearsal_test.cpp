@@ -253,7 +253,7 @@ TEST(Rehearsal, FilesThatAreNoneAreRefusedSayingWhy) {
   const std::string head = "{\"format\": \"nanquest.rehearsal\", \"version\": ";
   EXPECT_EQ(refusal(head + "2}"), "rehearsal: of version 2, this program knows version 1");
   EXPECT_EQ(refusal(head + "1, \"runs\": [{\"losses\": [1, \"x\"]}]}"),
-            "rehearsal: runs[0].losses: \"x\" is not a number");
+            "rehearsal: runs[0].losses[1]: \"x\" is not a number");
   EXPECT_EQ(refusal(head + "1, \"runs\": [{\"kind\": \"other\"}]}"),
             "rehearsal: runs[0].kind: \"other\" is not one of unchanged, placebo, change");
 }
