@@ -13,6 +13,7 @@
 #include "probe/tensor/tensor_scan.h"
 #include "replay/rewind/outside_writes.h"
 #include "replay/verdict/last_bit.h"
+#include "replay/verdict/setting_change.h"
 
 namespace nanquest {
 namespace {
@@ -22,8 +23,10 @@ constexpr const char* kKnown =
     "undo=STEP, skip=STEP and, where one operation is the update (fused optimizers), beta1, beta2, eps, "
     "weight_decay and momentum=VALUE or *FACTOR; anything else changes the program: nanquest rehearse";
 
-/// Settings by the names that optimizers' operations have for them.
-constexpr std::array<std::string_view, 5> kNumbers = {"beta1", "beta2", "eps", "weight_decay", "momentum"};
+/// Settings that operations of optimizers take as a number.
+constexpr std::array<std::string_view, 5> kNumbers = {"beta1", "beta2", "eps", "weight-decay", "momentum"};
+constexpr std::array<std::pair<std::string_view, Precision>, 3> kPrecisions = {
+    {{"fp32", Precision::fp32}, {"bf16", Precision::bf16}, {"fp64", Precision::fp64}}};
 
 Error usage(const std::string& text, const std::string& what) {
   return {ErrorCode::usage, "--set " + text + ": " + what, kKnown};
@@ -76,73 +79,51 @@ bool flip(void* memory, DType format, std::int64_t i, int bits) {
 }  // namespace
 
 Result<TapeChange> parse_change(const std::string& text, const SnapshotDoc& tape, std::int64_t bad_step) {
-  const std::size_t equals = std::min(text.find('='), text.size());
-  const std::string key = text.substr(0, equals);
-  const std::string value = equals < text.size() ? text.substr(equals + 1) : "";
+  const Result<SettingChange> set = parse_setting(text);
+  if (!set) return usage(text, "it has no value");
+  const auto& [key, value, factor, number] = *set;
+  const std::optional<double> plain = set->plain();
+  const bool whole = plain && *plain == std::floor(*plain) && *plain <= 1e9;
   if (value.find(',') != std::string::npos)
     return usage(text, "one change at a time, each with its own --set");
   TapeChange made;
-  char* end = nullptr;
   if (key == "lr") {
-    made.change.rate = value.starts_with('*') ? std::strtod(value.c_str() + 1, &end) : -1;
-    if (!end || *end != '\0' || end == value.c_str() + 1 || !(made.change.rate >= 0) ||
-        !std::isfinite(made.change.rate))
+    if (!factor || !number || !(*number >= 0))
       return usage(text, "a tape knows updates, not rates: a factor of them is wanted, lr=*0.5");
-    return made;
-  }
-  if (key == "warmup" || key == "clip") {
-    const double number = std::strtod(value.c_str(), &end);
-    if (value.empty() || *end != '\0' || !(number > 0) || !std::isfinite(number))
-      return usage(text,
-                   key == "clip" ? "a norm above 0 is wanted, clip=1.0" : "steps are wanted, warmup=32");
-    if (key == "clip")
-      made.change.clip = number;
-    else if (number != std::floor(number) || number > 1e9)
-      return usage(text, "steps are wanted, warmup=32");
-    else
-      made.change.warmup = static_cast<std::int64_t>(number);
-    return made;
-  }
-  if (key == "moments" && value == "reset") {
+    made.change.rate = *number;
+  } else if (key == "warmup") {
+    if (!whole || !(*plain > 0)) return usage(text, "steps are wanted, warmup=32");
+    made.change.warmup = static_cast<std::int64_t>(*plain);
+  } else if (key == "clip") {
+    if (!plain || !(*plain > 0)) return usage(text, "a norm above 0 is wanted, clip=1.0");
+    made.change.clip = *plain;
+  } else if (key == "moments" && value == "reset") {
     for (const std::int32_t slot : moments_of(tape))
       made.change.slots[slot] = [](at::Tensor& moment) { moment.zero_(); };
     if (made.change.slots.empty()) made.not_tried = "the optimizer kept no moments when the tape began";
-    return made;
-  }
-  if (key == "precision") {
-    if (value == "fp32")
-      made.change.precision = Precision::fp32;
-    else if (value == "bf16")
-      made.change.precision = Precision::bf16;
-    else if (value == "fp64")
-      made.change.precision = Precision::fp64;
-    else
-      return usage(text, "no such precision");
-    return made;
-  }
-  if (std::find(kNumbers.begin(), kNumbers.end(), key) != kNumbers.end()) {
-    NumberChange number{.name = key, .factor = value.starts_with('*')};
-    const char* const begin = value.c_str() + (number.factor ? 1 : 0);
-    number.value = std::strtod(begin, &end);
-    if (end == begin || *end != '\0' || !std::isfinite(number.value) || number.value < 0)
+  } else if (key == "precision") {
+    const auto found = std::find_if(kPrecisions.begin(), kPrecisions.end(),
+                                    [&](const auto& known) { return known.first == value; });
+    if (found == kPrecisions.end()) return usage(text, "no such precision");
+    made.change.precision = found->second;
+  } else if (std::find(kNumbers.begin(), kNumbers.end(), key) != kNumbers.end()) {
+    if (!number || *number < 0)
       return usage(text, "a number of 0 or more is wanted, or a factor: " + key + "=0.95, " + key + "=*0.5");
-    made.change.number = std::move(number);
-    return made;
-  }
-  if (key == "undo") {
-    const long long step = std::strtoll(value.c_str(), &end, 10);
-    if (value.empty() || *end != '\0') return usage(text, "a step is wanted, undo=120");
-    made.change.undo = step;
-    return made;
-  }
-  if (key == "skip") {
+    std::string argument = key;
+    std::replace(argument.begin(), argument.end(), '-', '_');
+    made.change.number = NumberChange{.name = argument, .value = *number, .factor = factor};
+  } else if (key == "undo") {
+    if (!whole) return usage(text, "a step is wanted, undo=120");
+    made.change.undo = static_cast<std::int64_t>(*plain);
+  } else if (key == "skip") {
     if (value != std::to_string(bad_step))
       return usage(
           text, "of a tape only the incident's own step, " + std::to_string(bad_step) + ", can be left out");
     made.leaves_out = true;
-    return made;
+  } else {
+    return usage(text, "not on a tape");
   }
-  return usage(text, "not on a tape");
+  return made;
 }
 
 std::vector<std::string> usual_changes(const TapeDoc& tape, std::int64_t bad_step) {

@@ -4,9 +4,10 @@
 #include <algorithm>
 #include <array>
 #include <span>
-#include <sstream>
 #include <string_view>
 #include <utility>
+
+#include "replay/verdict/setting_change.h"
 
 namespace nanquest {
 namespace {
@@ -32,12 +33,11 @@ constexpr Price kOther = {"", "UNKNOWN", 5};
 /// The dearest part of "lr=*0.5,clip=1".
 Price price_of(const std::string& change) {
   Price dearest = {"", "UNKNOWN", -1};
-  std::istringstream parts(change);
-  for (std::string part; std::getline(parts, part, ',');) {
-    std::string key = part.substr(0, part.find('='));
-    std::replace(key.begin(), key.end(), '_', '-');
+  const Result<std::vector<SettingChange>> parts = parse_settings(change);
+  if (!parts) return kOther;
+  for (const SettingChange& part : *parts) {
     const auto found =
-        std::find_if(kPrices.begin(), kPrices.end(), [&](const Price& p) { return p.key == key; });
+        std::find_if(kPrices.begin(), kPrices.end(), [&](const Price& p) { return p.key == part.key; });
     const Price price = found == kPrices.end() ? kOther : *found;
     if (price.price > dearest.price) dearest = price;
   }

@@ -8,6 +8,8 @@
 #include <variant>
 #include <vector>
 
+#include "replay/verdict/setting_change.h"
+
 namespace nanquest::trainer {
 namespace {
 
@@ -133,14 +135,12 @@ Status take_changes(const SettingList& list, std::vector<std::string>& arguments
       kept.push_back(arguments[i]);
       continue;
     }
-    const std::size_t equals = change.find('=');
-    if (equals == std::string::npos || equals + 1 == change.size())
-      return Error{ErrorCode::usage, "--set " + change + " has no value", "give --set KEY=VALUE"};
-    const std::string key = dashed(change.substr(0, equals));
-    if (const std::string& nearest = nearest_of(known, key); nearest != key)
-      return unknown_setting(change, key, nearest);
-    keys.insert(key);
-    changes.push_back("--" + key + change.substr(equals));
+    const Result<SettingChange> set = parse_setting(change);
+    if (!set) return set.error();
+    if (const std::string& nearest = nearest_of(known, set->key); nearest != set->key)
+      return unknown_setting(change, set->key, nearest);
+    keys.insert(set->key);
+    changes.push_back("--" + set->key + "=" + set->value);
   }
   arguments = std::move(kept);
   arguments.insert(arguments.end(), changes.begin(), changes.end());

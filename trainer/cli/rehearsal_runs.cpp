@@ -12,6 +12,7 @@
 #include "probe/snapshot/reader.h"
 #include "replay/history/growth.h"
 #include "replay/verdict/last_bit.h"
+#include "replay/verdict/setting_change.h"
 #include "trainer/cli/command_line.h"
 #include "trainer/program/parts.h"
 
@@ -24,8 +25,7 @@ using Settings = std::map<std::string, std::string>;
 constexpr std::size_t kSameForGood = 32;
 
 /// Settings that have other names in rehearsals of Python programs.
-std::string own_name(std::string key) {
-  std::replace(key.begin(), key.end(), '_', '-');
+std::string own_name(const std::string& key) {
   for (const auto& [theirs, ours] : {std::pair{"clip", "grad-clip"}, std::pair{"warmup", "warmup-ratio"},
                                      std::pair{"precision", "amp-dtype"}})
     if (key == theirs) return ours;
@@ -47,26 +47,27 @@ Status fill(Parts& parts, const Settings& settings, const std::string& change) {
          word = several ? word : "")
       arguments.push_back("--" + key + "=" + word);
   }
-  std::istringstream each(change);
-  for (std::string part; std::getline(each, part, ',');) {
-    const std::size_t equals = std::min(part.find('='), part.size());
-    const std::string key = own_name(part.substr(0, equals));
-    std::string value = equals < part.size() ? part.substr(equals + 1) : "";
+  const Result<std::vector<SettingChange>> changes = parse_settings(change);
+  if (!changes) return changes.error();
+  for (const SettingChange& one : *changes) {
+    const std::string key = own_name(one.key);
+    std::string value = one.value;
+    const auto refusal = [&](const std::string& what, const char* hint) {
+      return Error{ErrorCode::usage, "--set " + one.key + "=" + value + ": " + key + what, hint};
+    };
     if (const auto found = known(key);
         found != parts.list.all().end() && found->incidental && found->group != "Model")
-      return Error{ErrorCode::usage, "--set " + part + ": " + key + " decides nothing of what is trained",
-                   "try lr=*0.5, warmup-ratio, grad-clip or amp-dtype"};
-    if (value.starts_with('*')) {
+      return refusal(" decides nothing of what is trained",
+                     "try lr=*0.5, warmup-ratio, grad-clip or amp-dtype");
+    if (one.factor) {
       const auto then = settings.find(key);
-      char *end = nullptr, *end_of_factor = nullptr;
+      char* end = nullptr;
       const double base = then == settings.end() ? 0 : std::strtod(then->second.c_str(), &end);
-      const double factor = std::strtod(value.c_str() + 1, &end_of_factor);
-      if (then != settings.end() && (*end != '\0' || value.size() < 2 || *end_of_factor != '\0'))
-        return Error{ErrorCode::usage,
-                     "--set " + part + ": " + key + " is " + then->second + ", which can't be multiplied so",
-                     "give KEY=VALUE, or KEY=*FACTOR for a number"};
+      if (then != settings.end() && (*end != '\0' || !one.number))
+        return refusal(" is " + then->second + ", which can't be multiplied so",
+                       "give KEY=VALUE, or KEY=*FACTOR for a number");
       char product[40];
-      std::snprintf(product, sizeof product, "%.17g", base * factor);
+      std::snprintf(product, sizeof product, "%.17g", base * one.number.value_or(0));
       value = product;
     }
     arguments.push_back("--set=" + key + "=" + value);
