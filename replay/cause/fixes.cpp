@@ -202,8 +202,7 @@ class Search {
       return true;
     }
     const std::string why = why_not_near(n, nearness_limits(case_.graph()));
-    if (!why.empty())
-      out_.notes.push_back("\"" + change.text + "\" as a fix: the step is finite with it, but " + why);
+    if (!why.empty()) out_.tried.back().not_a_fix = why;
     return why.empty();
   }
 

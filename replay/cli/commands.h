@@ -37,6 +37,7 @@ struct ReproArguments {
 struct DiagnoseArguments {
   bool no_files = false, no_fixes = false;
   bool brief = false;  ///< three lines
+  bool full = false;   ///< all evidence and trials
   double budget = 0;   ///< seconds; 0: 20 times the step, at least 30
 };
 

@@ -37,6 +37,14 @@ void add_sharing(const SnapshotDoc& doc, Verdict& verdict) {
       verdict.not_tested.push_back(std::string("this file, ").append(what).append(": ").append(text));
 }
 
+/// What to type next, and where the rest stands; "" where nothing was found.
+std::string next_text(const Common& common, const DiagnoseArguments& arguments, const Verdict& verdict) {
+  if (!verdict.found) return "";
+  const std::string show = "nanquest-viewer " + common.snapshot + " shows the step";
+  if (arguments.no_files) return arguments.full ? show : show + "; --full prints all evidence";
+  return show + "; all evidence: " + stem_of(common.snapshot) + ".md" + (arguments.full ? "" : ", or --full");
+}
+
 /// A search that has no more time than this tries nothing.
 constexpr double kNoTime = 1e-9;
 
@@ -67,10 +75,11 @@ int diagnosed(const Common& common, const DiagnoseArguments& arguments, const st
   const std::string text = common.json ? to_json(verdict)
                            : arguments.brief
                                ? to_brief(verdict)
-                               : to_text(verdict, {.colour = stdout_has_colour(), .width = stdout_width()});
+                               : to_text(verdict, {.colour = stdout_has_colour(),
+                                                   .width = stdout_width(),
+                                                   .full = arguments.full,
+                                                   .next = next_text(common, arguments, verdict)});
   std::fputs(text.c_str(), stdout);
-  if (!common.json && !arguments.brief && !arguments.no_files && verdict.found)
-    std::printf("\nfiles       %s.{json,md%s}\n", stem_of(common.snapshot).c_str(), runs ? ",replay.h5" : "");
   if (Lab::stopped()) return kInterrupted;
   return static_cast<int>(verdict.found || verdict.unseen.any() ? ExitCode::finding : ExitCode::ok);
 }

@@ -110,7 +110,8 @@ void add_run_flags(CLI::App& sub, RunArguments& run, const char* precision) {
 void add_diagnose_flags(CLI::App& app, Arguments& a) {
   app.add_flag("--no-files", a.diagnose.no_files, "Write nothing beside the snapshot");
   app.add_flag("--no-fixes", a.diagnose.no_fixes, "Don't try fixes");
-  app.add_flag("--brief", a.diagnose.brief, "Three lines: what, why, what to do");
+  app.add_flag("--full", a.diagnose.full, "Print all evidence and everything that was tried");
+  app.add_flag("--brief", a.diagnose.brief, "Three lines: what, why, what to do")->excludes("--full");
   app.add_option(
          "--budget", a.diagnose.budget,
          "Seconds for all that is tried (default: 20 times the step, at least 30); Ctrl-C ends it too "

@@ -32,7 +32,7 @@ void counterfactual_table(std::ostringstream& out, const Verdict& v) {
   if (v.counterfactuals.empty()) return;
   out << "\n## Tried on this step\n\n| change | kind | result |\n|---|---|---|\n";
   for (const Counterfactual& c : v.counterfactuals)
-    out << "| " << cell(c.change) << " | " << word(c.kind) << " | " << word(c.result) << " |\n";
+    out << "| " << cell(c.change) << " | " << word(c.kind) << " | " << cell(trial_text(c)) << " |\n";
 }
 
 void not_tested(std::ostringstream& out, const Verdict& v) {
@@ -65,7 +65,7 @@ std::string to_markdown(const Verdict& v) {
   if (v.fix)
     out << "- **Do:** " << v.fix->advice << " Verified: " << fix_text(*v.fix) << ".\n";
   else if (!v.advice.empty())
-    out << "- **Do:** " << v.advice << " (not verified on this step)\n";
+    out << "- **Do:** " << v.advice << " (not tried on this step)\n";
   out << "- **Confidence:** " << confidence_text(v) << "\n";
   if (const std::string text = precision_text(v); !text.empty()) out << "- **Precision:** " << text << "\n";
   out << "- **Reproduction:** " << reproduction_text(v.reproduction) << "\n";

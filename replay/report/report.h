@@ -1,6 +1,6 @@
 /// Reports: a Verdict as text for a terminal, and as Markdown. (As JSON: replay/verdict/json.h.)
 ///
-///     std::cout << to_text(verdict, {.colour = isatty(1)});
+///     std::cout << to_text(verdict, {.colour = isatty(1), .full = false});
 #pragma once
 
 #include <string>
@@ -10,14 +10,16 @@
 namespace nanquest {
 
 struct TextStyle {
-  bool colour = false;  ///< ANSI colours; the caller asks the terminal and NO_COLOR
-  int width = 100;      ///< columns to wrap at
+  bool colour = false;    ///< ANSI colours; the caller asks the terminal and NO_COLOR
+  int width = 100;        ///< columns to wrap at
+  bool full = true;       ///< false: about ten lines, long texts cut
+  std::string next = {};  ///< last line: what to type next; "" for none
 };
 
-/// What, where, why, what to do, how sure, proven by what: readable in ten seconds.
+/// What, where, why, what to do, what was tried, how certain; if `full` all evidence and trials as well.
 std::string to_text(const Verdict& verdict, const TextStyle& style = {});
 
-/// Three lines for somebody who watches a training: what, why, what to do and whether it was tried.
+/// Three lines: what and where, why, what to do and whether it was tried.
 std::string to_brief(const Verdict& verdict);
 
 /// The same for an issue or a wiki page, with tables of evidence and counterfactuals.

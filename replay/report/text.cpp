@@ -20,13 +20,22 @@ class Page {
     return style_.colour ? "\033[" + std::string(code) + "m" + text + "\033[0m" : text;
   }
 
-  /// One labelled paragraph; `code` colours its first line's label only, so that wrapping stays exact.
-  void block(const std::string& label, const std::string& text, const char* code = "1") {
+  /// One labelled paragraph; `code` colours its label only, so that wrapping stays exact. A short page shows
+  /// its first `most` lines.
+  void block(const std::string& label, const std::string& text, const char* code = "1",
+             std::size_t most = 2) {
     std::string lead = label;
     lead.resize(std::max<std::size_t>(kIndent, lead.size() + 1), ' ');
     if (!label.empty()) lead = paint(code, lead);
-    for (const std::string& line :
-         wrapped(text, static_cast<std::size_t>(std::max(1, style_.width - kIndent)))) {
+    const auto width = static_cast<std::size_t>(std::max(3, style_.width - kIndent));
+    std::vector<std::string> lines = wrapped(text, width);
+    if (!style_.full && lines.size() > most) {
+      lines.resize(most);
+      std::string& last = lines.back();
+      if (last.size() > width - 2) last.resize(std::min(last.rfind(' ', width - 2), last.size()));
+      last += " …";
+    }
+    for (const std::string& line : lines) {
       text_ += lead + line + '\n';
       lead.assign(kIndent, ' ');
     }
@@ -44,7 +53,73 @@ std::string value_text(const CulpritInfo& c) {
 }
 
 void not_tested(Page& page, const Verdict& v) {
-  for (std::size_t i = 0; i < v.not_tested.size(); ++i) page.block(i ? "" : "untested", v.not_tested[i]);
+  for (std::size_t i = 0; i < v.not_tested.size(); ++i) page.block(i ? "" : "not tested", v.not_tested[i]);
+}
+
+/// The first `count` sentences of a text.
+std::string sentences(const std::string& text, int count) {
+  std::size_t end = 0;
+  for (; count > 0; --count) {
+    const std::size_t next = text.find(". ", end);
+    if (next == std::string::npos) return text;
+    end = next + 2;
+  }
+  return text.substr(0, end - 1);
+}
+
+/// The answers: what, where, why, what to do, what was tried, how certain.
+void answers(Page& page, const Verdict& v, bool full) {
+  const auto short_of = [&](const std::string& text) { return full ? text : sentences(text, 2); };
+  const bool known = v.cause != Label::unknown;
+  page.block(known ? "CAUSE" : "UNKNOWN",
+             std::string(known ? word(v.cause) : meaning(v.cause)) + " at step " + std::to_string(v.step) +
+                 ": " + value_text(v.culprit) +
+                 (known ? " (" + std::string(meaning(v.cause)) + ")" : std::string()),
+             known ? "1;31" : "1;33");
+  page.block("where", where_text(v));
+  if (!v.culprit.stack.empty()) page.block("", program_frame(v.culprit.stack), "1", 1);
+  page.block("why", short_of(v.explanation), "1", 3);
+  if (v.ranks) page.block("ranks", v.ranks->text);
+  if (v.fix)
+    page.block("do", short_of(v.fix->advice), "1;32");
+  else if (!v.advice.empty())
+    page.block("do", short_of(v.advice) + " (not tried on this step)", "1;33");
+  if (v.fix)
+    page.block("tried", fix_text(*v.fix));
+  else if (!full)
+    page.block("tried", "nothing that was tried fixes this step");
+  if (v.root) page.block("root", root_text(*v.root), v.root->change.empty() ? "1;33" : "1;32");
+  page.block("confidence", confidence_text(v));
+}
+
+/// What stands behind the answers.
+void evidence(Page& page, const Verdict& v) {
+  if (const std::string blame = blame_text(v.blame); !blame.empty()) page.block("blame", blame);
+  if (const std::string text = precision_text(v); !text.empty()) page.block("precision", text);
+  page.block("proof", reproduction_text(v.reproduction));
+  for (const Evidence& e : v.evidence)
+    page.block("", "- " + e.name + ": " + e.value + (e.limit.empty() ? "" : " (limit " + e.limit + ")"));
+  for (const Claim& c : v.claims)
+    if (c.cause != v.cause || !c.facts_against.empty()) page.block("", "- claimed too, " + claim_text(c));
+  for (const Counterfactual& c : v.counterfactuals)
+    page.block("", "- " + std::string(c.kind == ChangeKind::placebo ? "control: " : "with ") + c.change +
+                       ": " + trial_text(c));
+  if (v.batch > 0 && !v.poison.empty()) {
+    std::string text = "of " + std::to_string(v.batch) + ":";
+    for (std::size_t i = 0; i < v.poison.size(); ++i) {
+      text.append(" ").append(std::to_string(v.poison[i]));
+      if (i < v.poison_ids.size()) text.append(" (").append(v.poison_ids[i]).append(")");
+    }
+    page.block("samples", text);
+  }
+  not_tested(page, v);
+}
+
+std::string do_text(const Verdict& v) {
+  if (v.fix)
+    return sentences(v.fix->advice, 2) + " (tried: with \"" + v.fix->change + "\" this step is finite)";
+  if (!v.advice.empty()) return sentences(v.advice, 2) + " (not tried on this step)";
+  return "nothing that was tried fixes this step";
 }
 
 }  // namespace
@@ -68,51 +143,25 @@ std::string where_text(const Verdict& v) {
 
 std::string to_text(const Verdict& v, const TextStyle& style) {
   Page page(style);
-  if (!v.found) {
+  if (v.found) {
+    answers(page, v, style.full);
+    if (style.full) evidence(page, v);
+  } else {
     const bool all = !v.unseen.any();
-    page.block(all ? "NOTHING" : "NOT SEEN", nothing_text(v), all ? "1;32" : "1;33");
-    if (!all) page.block("do", unseen_advice(), "1;33");
+    page.block(all ? "NOTHING" : "NOT SEEN", nothing_text(v), all ? "1;32" : "1;33", 4);
+    if (!all) page.block("do", unseen_advice(), "1;33", 4);
     page.block("proof", reproduction_text(v.reproduction));
     not_tested(page, v);
-    return page.text();
   }
-  const bool known = v.cause != Label::unknown;
-  page.block(known ? "CAUSE" : "UNKNOWN",
-             std::string(known ? word(v.cause) : meaning(v.cause)) + " at step " + std::to_string(v.step) +
-                 ": " + value_text(v.culprit) +
-                 (known ? " (" + std::string(meaning(v.cause)) + ")" : std::string()),
-             known ? "1;31" : "1;33");
-  page.block("where", where_text(v));
-  if (!v.culprit.stack.empty()) page.block("", program_frame(v.culprit.stack));
-  page.block("why", v.explanation);
-  if (v.ranks) page.block("ranks", v.ranks->text);
-  if (v.fix)
-    page.block("do", v.fix->advice, "1;32");
-  else if (!v.advice.empty())
-    page.block("do", v.advice + " (not verified on this step)", "1;33");
-  if (v.fix) page.block("tried", fix_text(*v.fix));
-  if (v.root) page.block("root", root_text(*v.root), v.root->change.empty() ? "1;33" : "1;32");
-  if (const std::string blame = blame_text(v.blame); !blame.empty()) page.block("blame", blame);
-  page.block("sure", confidence_text(v));
-  if (const std::string text = precision_text(v); !text.empty()) page.block("precision", text);
-  page.block("proof", reproduction_text(v.reproduction));
-  for (const Evidence& e : v.evidence)
-    page.block("", "- " + e.name + ": " + e.value + (e.limit.empty() ? "" : " (limit " + e.limit + ")"));
-  for (const Claim& c : v.claims)
-    if (c.cause != v.cause || !c.facts_against.empty()) page.block("", "- claimed too, " + claim_text(c));
-  for (const Counterfactual& c : v.counterfactuals)
-    page.block("", "- " + std::string(c.kind == ChangeKind::placebo ? "placebo, " : "with ") + c.change +
-                       ": " + std::string(spoken(c.result)));
-  if (v.batch > 0 && !v.poison.empty()) {
-    std::string text = "of " + std::to_string(v.batch) + ":";
-    for (std::size_t i = 0; i < v.poison.size(); ++i) {
-      text.append(" ").append(std::to_string(v.poison[i]));
-      if (i < v.poison_ids.size()) text.append(" (").append(v.poison_ids[i]).append(")");
-    }
-    page.block("samples", text);
-  }
-  not_tested(page, v);
+  if (!style.next.empty()) page.block("next", style.next);
   return page.text();
+}
+
+std::string to_brief(const Verdict& v) {
+  if (!v.found) return nothing_text(v) + "\n" + (v.unseen.any() ? "do: " + unseen_advice() + "\n" : "");
+  return "step " + std::to_string(v.step) + ": " + std::string(word(v.cause)) + ", " + value_text(v.culprit) +
+         ": " + where_text(v) + "\nwhy: " + sentences(v.explanation, 2) + "\ndo: " + do_text(v) + "\n" +
+         (v.root ? "root: " + root_text(*v.root) + "\n" : "");
 }
 
 }  // namespace nanquest

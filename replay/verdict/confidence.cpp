@@ -26,12 +26,8 @@ std::string confidence_text(const Verdict& v) {
     return text + " (" +
            (v.reproduction.bit_exact ? "of the compiler" : "the step did not come back bit for bit") +
            ": how often such verdicts are right was never counted)";
-  if (!v.culprit.inside.empty())
-    return text + " (" + std::to_string(counted.right) + " of " + std::to_string(counted.all) +
-           " verdicts on the inside of compiled regions were right, in models not seen before)";
   return text + " (" + std::to_string(counted.right) + " of " + std::to_string(counted.all) +
-         " verdicts with " + (v.fix ? "a verified fix" : "an explanation but no verified fix") +
-         " were right)";
+         (v.culprit.inside.empty() ? " similar verdicts" : " verdicts on compiled regions") + " were right)";
 }
 
 }  // namespace nanquest

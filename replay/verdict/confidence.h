@@ -34,7 +34,7 @@ Counted counted_like(const Verdict& verdict);
 /// 0 … 1; 0 for a verdict that names no cause.
 double confidence_of(const Verdict& verdict);
 
-/// "94 % (82 of 86 verdicts with a verified fix were right)"; the number alone where it comes from another
+/// "94 % (82 of 86 similar verdicts were right)"; the number alone where it comes from another
 /// rule, as in an older file.
 std::string confidence_text(const Verdict& verdict);
 

@@ -55,14 +55,14 @@ std::string blame_text(const BlameInfo& b) {
   if (!b.tried) return "";
   std::string text;
   if (b.set.empty())
-    text = "not shown: no suspect's bad values, replaced by harmless ones, left the step well";
+    text = "not shown: replacing the bad values of no suspect made the step finite";
   else if (b.set.size() == 1)
-    text = "with its bad values alone replaced by harmless ones the step is well";
+    text = "replacing only this op's bad values makes the step finite";
   else
     text = std::to_string(b.set.size()) + " places together: " + listed(b.set) +
-           "; the step is well only if the bad values of all of them are replaced";
+           "; the step is finite only if the bad values of all of them are replaced";
   if (!b.set.empty() && !b.assumed.empty()) text += " (if the other ranks gave nothing bad)";
-  if (!b.intended.empty()) text += "; put in on purpose: " + listed(b.intended);
+  if (!b.intended.empty()) text += "; intended: " + listed(b.intended);
   return text;
 }
 
@@ -182,12 +182,17 @@ std::string root_text(const RootCause& root) {
 
 std::string fix_text(const Fix& f) {
   std::string text =
-      "\"" + f.change + (f.scope == Scope::region ? "\" heals the region" : "\" heals this step");
-  if (f.placebo_failed) text += "; the irrelevant change of the same size that was tried does not";
+      "with \"" + f.change + (f.scope == Scope::region ? "\" the region is finite" : "\" the step is finite");
+  if (f.placebo_failed) text += ". A control change of the same size did not help";
   if (f.minimal)
-    text += f.placebo_failed ? ", nor does anything smaller that was tried"
-                             : "; nothing smaller that was tried does";
+    text += f.placebo_failed ? ", and no smaller change is a fix" : ". No smaller change is a fix";
   return text;
+}
+
+std::string trial_text(const Counterfactual& c) {
+  std::string text(spoken(c.result));
+  if (c.steps > 1) text += " for " + std::to_string(c.steps) + " steps";
+  return c.not_a_fix.empty() ? text : text + ", but " + c.not_a_fix;
 }
 
 }  // namespace nanquest

@@ -21,9 +21,13 @@ std::string blame_text(const BlameInfo& blame);
 /// what speaks for it by its first fact.
 std::string claim_text(const Claim& claim);
 
-/// What was tried to prove the fix: "\"…\" heals this step; the irrelevant change of the same size that was
-/// tried does not, nor does anything smaller that was tried".
+/// What was tried to prove the fix: "with \"…\" the step is finite. A control change of the same size did not
+/// help, and no smaller change is a fix".
 std::string fix_text(const Fix& fix);
+
+/// What came out of a change, and why a finite step is no fix: "finite, but 3 ops now give zeros alone where
+/// fp64 gives numbers".
+std::string trial_text(const Counterfactual& trial);
 
 /// "DIVERGENCE (values grew over many steps), cured for the run by lr=*0.5: 64 steps past the failure; tried
 /// in vain: clip=1.0; losses of all runs: …".

@@ -32,6 +32,9 @@ struct Counterfactual {
   TrialResult result = TrialResult::failed;
   Scope scope = Scope::step;
   std::int64_t steps = 1;
+  /// The step is finite with the change and yet not as it should be: "3 ops now give zeros alone where fp64
+  /// gives numbers". Such a change is no fix.
+  std::string not_a_fix = {};
 };
 
 /// The smallest change that was tried on this very step and removed the bad value.
@@ -39,7 +42,7 @@ struct Fix {
   std::string change, advice;
   Scope scope = Scope::step;
   bool verified = false;        ///< finite with it, the placebo failed, nothing smaller fixes it
-  bool placebo_failed = false;  ///< an irrelevant change of the same size did not fix it
+  bool placebo_failed = false;  ///< a control change of the same size did not fix it
   bool minimal = false;
 };
 

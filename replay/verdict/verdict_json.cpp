@@ -24,6 +24,7 @@ void describe(auto& file, As<Counterfactual> auto& c) {
   file.field("scope", c.scope);
   file.field("result", c.result);
   file.field("steps", c.steps);
+  file.only_if(!c.not_a_fix.empty(), "not_a_fix", c.not_a_fix);
 }
 
 void describe(auto& file, As<Fix> auto& f) {

@@ -100,7 +100,7 @@ TEST_F(Page, GreenStandsOnTheVerifiedFixAlone) {
   const VerdictPage page = verdict_page(session);
   ASSERT_TRUE(page.fix_verified());
   EXPECT_EQ(signed_by(page, Sign::verified), (std::vector<std::string>{"Fix", page.fix->change}));
-  EXPECT_NE(fact(page, "Fix")->text.find("\"" + page.fix->change + "\" heals this step"), std::string::npos);
+  EXPECT_NE(fact(page, "Fix")->text.find("with \"" + page.fix->change + "\" the step is finite"), std::string::npos);
   EXPECT_EQ(fact(page, "Advice")->text, "not tried on this step: " + page.fix->advice);
 }
 

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "probe/snapshot/frames.h"
+#include "replay/verdict/sentences.h"
 #include "viewer/model/numbers.h"
 #include "viewer/model/verdict_page.h"
 
@@ -38,15 +39,15 @@ void add_claim(const VerdictPage& page, const Claim& claim, PageTable& table) {
 /// What came out of a change, and what that means.
 PageTable::Row trial_row(const VerdictPage& page, const Counterfactual& trial) {
   const bool fix = page.fix && page.fix->change == trial.change;
-  std::string result(spoken(trial.result));
-  Sign sign = trial.result == TrialResult::finite       ? Sign::finite
+  std::string result = trial_text(trial);
+  Sign sign = !trial.not_a_fix.empty()                  ? Sign::caution
+              : trial.result == TrialResult::finite     ? Sign::finite
               : trial.result == TrialResult::non_finite ? Sign::non_finite
                                                         : Sign::failed;
   if (fix && trial.result == TrialResult::finite) {
     result += page.fix_verified() ? ": the verified fix" : ": a fix, not verified";
     if (page.fix_verified()) sign = Sign::verified;
   }
-  if (trial.steps > 1) result += " for " + std::to_string(trial.steps) + " steps";
   return {{result, std::string(word(trial.kind)), trial.change}, sign};
 }
 

@@ -2,8 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <filesystem>
 #include <sstream>
 
+#include "replay/verdict/json.h"
 #include "replay/verdict/sentences.h"
 #include "tests/replay/verdict/full_verdict.h"
 
@@ -24,6 +27,39 @@ TEST(Report, TextAnswersTheFiveQuestionsWithinItsWidth) {
   EXPECT_NE(to_text(full_verdict(), {.colour = true}).find('\033'), std::string::npos);
   std::istringstream lines(text);
   for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 80u) << line;
+}
+
+/// A terminal shows it without scrolling; what stands behind it is asked for with --full.
+TEST(Report, ShortIsTwelveLinesAtMostAndHoldsEveryAnswer) {
+  std::vector<Verdict> verdicts = {full_verdict()};
+  for (const auto& entry : std::filesystem::directory_iterator(NANQUEST_GOLDEN_VERDICTS)) {
+    const auto verdict = read_verdict(entry.path().string());
+    ASSERT_TRUE(verdict) << verdict.error().text();
+    verdicts.push_back(*verdict);
+  }
+  for (Verdict& v : verdicts) {
+    v.root.reset();
+    v.ranks.reset();
+    const std::string text = to_text(v, {.full = false, .next = "nanquest-viewer step.h5"});
+    EXPECT_LE(std::count(text.begin(), text.end(), '\n'), 12) << text;
+    EXPECT_EQ(text.find("- "), std::string::npos) << "no list of evidence or trials\n" << text;
+    if (!v.found) continue;
+    for (const char* label : {"where  ", "why  ", "do  ", "tried  ", "confidence  ", "next  "})
+      EXPECT_NE(text.find(label), std::string::npos) << label << "\n" << text;
+    EXPECT_GT(to_text(v).size(), text.size());
+  }
+}
+
+TEST(Report, AFiniteStepThatIsNoFixSaysWhy) {
+  Verdict v = full_verdict();
+  v.counterfactuals.push_back({.change = "x computed in fp32", .result = TrialResult::finite});
+  v.counterfactuals.back().not_a_fix = "3 ops now give zeros alone where fp64 gives numbers";
+  const std::string line =
+      "x computed in fp32: finite, but 3 ops now give zeros alone where fp64 gives numbers";
+  EXPECT_NE(to_text(v, {.width = 400}).find(line), std::string::npos) << to_text(v, {.width = 400});
+  const auto back = verdict_from_json(to_json(v));
+  ASSERT_TRUE(back);
+  EXPECT_EQ(back->counterfactuals.back().not_a_fix, v.counterfactuals.back().not_a_fix);
 }
 
 TEST(Report, NothingFoundIsOneLineNotAVerdict) {

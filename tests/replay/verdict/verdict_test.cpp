@@ -52,16 +52,14 @@ TEST(Confidence, IsHowOftenSuchVerdictsWereRight) {
   Verdict v = full_verdict();
   v.reproduction.bit_exact = true;
   EXPECT_NEAR(v.confidence = confidence_of(v), 0.9432, 1e-4);
-  EXPECT_EQ(confidence_text(v), "94 % (82 of 86 verdicts with a verified fix were right)");
+  EXPECT_EQ(confidence_text(v), "94 % (82 of 86 similar verdicts were right)");
   v.fix.reset();
   EXPECT_NEAR(v.confidence = confidence_of(v), 0.88, 1e-4);
   EXPECT_EQ(confidence_text(v),
-            "88 % (21 of 23 verdicts with an explanation but no verified fix were right)");
+            "88 % (21 of 23 similar verdicts were right)");
   v.culprit.inside = "nanquest::compiled_region";
   EXPECT_NEAR(v.confidence = confidence_of(v), 0.9737, 1e-4);
-  EXPECT_EQ(
-      confidence_text(v),
-      "97 % (36 of 36 verdicts on the inside of compiled regions were right, in models not seen before)");
+  EXPECT_EQ(confidence_text(v), "97 % (36 of 36 verdicts on compiled regions were right)");
   v.reproduction.bit_exact = false;
   EXPECT_EQ(v.confidence = confidence_of(v), 0.5);
   EXPECT_NE(confidence_text(v).find("never counted"), std::string::npos);
@@ -81,7 +79,7 @@ TEST(Confidence, OfAnOlderFileStandsAlone) {
   // What is written in hundredths is still today's rule.
   v.reproduction.bit_exact = true;
   v.confidence = 0.94;
-  EXPECT_EQ(confidence_text(v), "94 % (82 of 86 verdicts with a verified fix were right)");
+  EXPECT_EQ(confidence_text(v), "94 % (82 of 86 similar verdicts were right)");
 }
 
 TEST(VerdictJson, HoldsEveryFieldOfTheContract) {

@@ -1,5 +1,6 @@
 #include <sstream>
 
+#include "replay/verdict/sentences.h"
 #include "viewer/model/numbers.h"
 #include "viewer/model/verdict_page.h"
 #include "viewer/panels/records.h"
@@ -28,7 +29,7 @@ Result<std::string> verdict_csv(Session& session) {
   }
   for (const Evidence& e : page.evidence) record(out, std::string("evidence"), e.name, e.value, e.limit);
   for (const Counterfactual& t : page.trials)
-    record(out, "trial:" + std::string(word(t.kind)), t.change, std::string(spoken(t.result)), none);
+    record(out, "trial:" + std::string(word(t.kind)), t.change, trial_text(t), none);
   for (const std::string& t : page.not_tested) record(out, std::string("not_tested"), none, t, none);
   return out.str();
 }
