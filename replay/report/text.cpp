@@ -14,14 +14,15 @@ constexpr int kIndent = 12;
 /// Collects "label   wrapped text" blocks.
 class Page {
  public:
-  explicit Page(const TextStyle& style) : style_(style) {}
+  /// `cut`: a block shows its first lines alone.
+  Page(const TextStyle& style, bool cut) : style_(style), cut_(cut) {}
 
   std::string paint(const char* code, const std::string& text) const {
     return style_.colour ? "\033[" + std::string(code) + "m" + text + "\033[0m" : text;
   }
 
-  /// One labelled paragraph; `code` colours its label only, so that wrapping stays exact. A short page shows
-  /// its first `most` lines.
+  /// One labelled paragraph; `code` colours its label only, so that wrapping stays exact. At most `most`
+  /// lines where texts are cut.
   void block(const std::string& label, const std::string& text, const char* code = "1",
              std::size_t most = 2) {
     std::string lead = label;
@@ -29,7 +30,7 @@ class Page {
     if (!label.empty()) lead = paint(code, lead);
     const auto width = static_cast<std::size_t>(std::max(3, style_.width - kIndent));
     std::vector<std::string> lines = wrapped(text, width);
-    if (!style_.full && lines.size() > most) {
+    if (cut_ && lines.size() > most) {
       lines.resize(most);
       std::string& last = lines.back();
       if (last.size() > width - 2) last.resize(std::min(last.rfind(' ', width - 2), last.size()));
@@ -45,6 +46,7 @@ class Page {
 
  private:
   TextStyle style_;
+  bool cut_;
   std::string text_;
 };
 
@@ -65,6 +67,16 @@ std::string sentences(const std::string& text, int count) {
     end = next + 2;
   }
   return text.substr(0, end - 1);
+}
+
+void samples(Page& page, const Verdict& v) {
+  if (v.batch <= 0 || v.poison.empty()) return;
+  std::string text = "of " + std::to_string(v.batch) + ":";
+  for (std::size_t i = 0; i < v.poison.size(); ++i) {
+    text.append(" ").append(std::to_string(v.poison[i]));
+    if (i < v.poison_ids.size()) text.append(" (").append(v.poison_ids[i]).append(")");
+  }
+  page.block("samples", text, "1", 1);
 }
 
 /// The answers: what, where, why, what to do, what was tried, how certain.
@@ -88,6 +100,7 @@ void answers(Page& page, const Verdict& v, bool full) {
     page.block("tried", fix_text(*v.fix));
   else if (!full)
     page.block("tried", "nothing that was tried fixes this step");
+  samples(page, v);
   if (v.root) page.block("root", root_text(*v.root), v.root->change.empty() ? "1;33" : "1;32");
   page.block("confidence", confidence_text(v));
 }
@@ -104,14 +117,6 @@ void evidence(Page& page, const Verdict& v) {
   for (const Counterfactual& c : v.counterfactuals)
     page.block("", "- " + std::string(c.kind == ChangeKind::placebo ? "control: " : "with ") + c.change +
                        ": " + trial_text(c));
-  if (v.batch > 0 && !v.poison.empty()) {
-    std::string text = "of " + std::to_string(v.batch) + ":";
-    for (std::size_t i = 0; i < v.poison.size(); ++i) {
-      text.append(" ").append(std::to_string(v.poison[i]));
-      if (i < v.poison_ids.size()) text.append(" (").append(v.poison_ids[i]).append(")");
-    }
-    page.block("samples", text);
-  }
   not_tested(page, v);
 }
 
@@ -142,14 +147,14 @@ std::string where_text(const Verdict& v) {
 }
 
 std::string to_text(const Verdict& v, const TextStyle& style) {
-  Page page(style);
+  Page page(style, v.found && !style.full);
   if (v.found) {
     answers(page, v, style.full);
     if (style.full) evidence(page, v);
   } else {
     const bool all = !v.unseen.any();
-    page.block(all ? "NOTHING" : "NOT SEEN", nothing_text(v), all ? "1;32" : "1;33", 4);
-    if (!all) page.block("do", unseen_advice(), "1;33", 4);
+    page.block(all ? "NOTHING" : "NOT SEEN", nothing_text(v), all ? "1;32" : "1;33");
+    if (!all) page.block("do", unseen_advice(), "1;33");
     page.block("proof", reproduction_text(v.reproduction));
     not_tested(page, v);
   }
