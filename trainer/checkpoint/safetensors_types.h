@@ -41,7 +41,7 @@ inline std::optional<std::string_view> safetensors_name(at::ScalarType wanted) {
 }
 
 /// Metadata entry of files of ours: the nq64p of each tensor's bytes, joined like parts of nq64p (hash.h), as
-/// 16 hex digits. Earlier files have a sum of another kind under kOldSumKey instead, which nobody reads any
+/// 16 hex digits. Earlier files have a sum of another kind under kOldSumKey instead, which is not read any
 /// more.
 inline constexpr std::string_view kHashKey = "nanquest.nq64p";
 inline constexpr std::string_view kHeadKey = "nanquest.head";  ///< nq64 of `head_text`, as 16 hex digits

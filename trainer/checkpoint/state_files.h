@@ -32,7 +32,7 @@ struct FoundState {
 /// the newest.
 Result<FoundState> newest_state(const std::string& folder);
 
-/// Renames `path` to `path`.damaged, so that nobody takes it for the newest state again. A failure leaves it.
+/// Renames `path` to `path`.damaged, so that it is not taken for the newest state again. A failure leaves it.
 void set_aside(const std::string& path);
 
 /// Removes what writers that were killed have left in `folder`. Only for who owns the run.

@@ -14,8 +14,8 @@ namespace nanquest::trainer {
 /// does not have, which shapes differ and which values are not finite. A resumable state gives its weights.
 Status load_weights(const std::string& path, const NamedTensors& targets);
 
-/// What is said of a file whose tensors are not those of the model: `wrong` holds one clause for each, and the
-/// first few are told.
+/// What is said of a file whose tensors are not those of the model: `wrong` holds one clause for each, and
+/// the first few are named.
 Error does_not_fit(const std::string& path, const std::vector<std::string>& wrong);
 
 /// "[2, 3]".

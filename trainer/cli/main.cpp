@@ -51,7 +51,7 @@ std::string version_text() {
   return "nanquest-trainer " NANQUEST_VERSION "\nLibTorch " TORCH_VERSION "\n" + file_versions();
 }
 
-/// What this program is told beyond the parts of a run.
+/// Arguments beyond the parts of a run.
 struct Asked {
   Parts parts;
   bool json = false;

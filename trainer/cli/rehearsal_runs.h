@@ -23,7 +23,7 @@ struct RehearsalPlan {
 struct RehearsalListener {
   std::function<void(const std::string&)> say = {};
   std::function<void(Trainer*)> trains = {};  ///< before a run, and with null behind it
-  std::function<bool()> stopped = {};         ///< nobody wants to know any more
+  std::function<bool()> stopped = {};         ///< true: give up
 };
 
 /// Runs unchanged, with placebos, with each change, and judges. A change that makes no sense is refused

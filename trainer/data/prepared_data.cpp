@@ -218,7 +218,7 @@ TokenRows PreparedData::gather(const std::vector<std::int64_t>& rows) const {
         part[at] = static_cast<std::int64_t>(sample - first);
       }
     }
-    // What a row is filled up with is a text of its own, which nobody learns from.
+    // Padding is a text of its own, with no target.
     for (std::int64_t n = 0; packed_ && at < time; ++at, ++n) {
       position[at] = n;
       part[at] = static_cast<std::int64_t>(last - first);

@@ -43,7 +43,7 @@ bool holds_weights(const fs::path& folder) {
   return false;
 }
 
-/// Folders whose text nobody wrote: hidden ones, build trees, and the runs of this program.
+/// Folders without written text: hidden ones, build trees, and the runs of this program.
 bool generated(const fs::path& folder) {
   std::error_code ec;
   return folder.filename().string().starts_with('.') || fs::exists(folder / "CMakeCache.txt", ec) ||

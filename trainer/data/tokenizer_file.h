@@ -4,7 +4,7 @@
 
 namespace nanquest::trainer {
 
-/// A file by which one tokenizer is told from another.
+/// A file that identifies a tokenizer.
 struct TokenizerFile {
   std::uint64_t bytes = 0;
   std::uint32_t crc32 = 0;

@@ -51,7 +51,8 @@ struct DecoderInput {
   at::Tensor tokens;
   at::Tensor positions = {};  ///< place of each token in its text; undefined = 0, 1, 2, … in each row
   /// Number of the text that each token belongs to, of rows packed with several: a token sees its own text
-  /// alone. Undefined = a row is one text. Padding at the end of a row needs none: nobody looks ahead.
+  /// alone. Undefined = a row is one text. Padding at the end of a row needs none: attention never looks
+  /// ahead.
   at::Tensor texts = {};
   /// Of a LLaVA: fp32 [images, channels, height, width], the images of the first row, then of the second, …;
   /// each takes the places of config().images->tokens() image tokens, which the rows must hold as many times.

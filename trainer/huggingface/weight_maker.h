@@ -34,7 +34,7 @@ class WeightMaker {
   std::optional<LoraPair> adapter(const std::string& module, std::int64_t in, std::int64_t out);
   FolderWeights& folder() { return from_; }
 
-  /// Errors of all that was made so far, and of what nobody asked for.
+  /// Errors of all that was made so far, and of weights that were not asked for.
   Status check() const;
   NamedTensors trained, frozen;
   std::map<std::string, at::ScalarType> formats;  ///< that the folder has them in

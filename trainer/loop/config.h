@@ -71,7 +71,7 @@ struct LoopConfig : LadderOptions {
   std::map<std::string, std::string> training;
   std::set<std::string> changes;  ///< keys of settings that a resume may take another value of
   std::vector<Injection> injections;
-  /// A try of what a run would do: nothing is written anywhere, nobody acts on an incident, and the first
+  /// A try of what a run would do: nothing is written, an incident is not acted on, and the first
   /// ends it.
   bool rehearsal = false;
   std::set<std::string>

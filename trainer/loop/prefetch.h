@@ -4,7 +4,7 @@
 ///     Samples now = prefetcher.take(position, 8);   // what load(task, position, 8) would have given
 ///     prefetcher.ahead(position + 8, 8);            // goes on while `now` is learned from
 ///
-/// It only makes early what would be made anyway: what nobody takes is dropped, with the error that making it
+/// It only makes early what would be made anyway: what is not taken is dropped, with the error that making it
 /// may have met, and no position of a run is kept here.
 /// Never: prints, calls the task from two threads for samples at once.
 #pragma once

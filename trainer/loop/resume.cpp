@@ -3,7 +3,6 @@
 #include <filesystem>
 #include <sstream>
 
-#include "trainer/checkpoint/state_files.h"
 #include "trainer/config/shell_word.h"
 #include "trainer/loop/trainer.h"
 #include "trainer/precision/device.h"
@@ -37,7 +36,7 @@ std::map<std::string, std::string> training_settings(const LoopConfig& config) {
   for (const auto& [key, text] : list.training()) all[key] = text;
   all["amp-dtype"] = short_name(config.amp);
   all["schedule"] = word_for(config.schedule.decay);
-  // Those of a schedule that nobody gave as text. Its length may change: a run may be made longer.
+  // Those of a schedule that were not given as text. Its length may change: a run may be made longer.
   SettingList schedule;
   schedule.add("lr", own.schedule.peak, "");
   schedule.add("min-lr-ratio", own.schedule.floor_ratio, "");
@@ -47,15 +46,10 @@ std::map<std::string, std::string> training_settings(const LoopConfig& config) {
 }
 
 Status Trainer::resume() {
-  Result<FoundState> found = newest_state(checkpoints());
+  const Result<FoundState> found = checkpoints_.newest();
   if (!found) return found.error();
   for (const std::string& remark : found->remarks) say(remark);
-  if (Status s = go_on_from(found->state); !s) return s;
-  damaged_ = std::move(found->damaged);
-  summary_.state_file = found->path;
-  saved_step_ = counters_.optimizer_step;
-  saved_batches_ = counters_.data_steps;
-  return {};
+  return go_on_from(found->state);
 }
 
 Status Trainer::go_on_from(const TrainState& state) {
@@ -138,7 +132,7 @@ Story Trainer::story() const {
           .last_eval = summary_.eval_loss,
           .recent_losses = {recent_losses_.begin(), recent_losses_.end()},
           .incidents = summary_.incidents,
-          .skipped_samples = summary_.skipped_samples,
+          .skipped_samples = batches_.dropped,
           .scale_history = ladder_.scaler().history()};
 }
 
@@ -148,11 +142,12 @@ void Trainer::take_up(const Story& story) {
   summary_.loss_at_incident = story.loss_at_incident;
   summary_.eval_loss = story.last_eval;
   summary_.incidents = story.incidents;
-  summary_.skipped_samples = story.skipped_samples;
+  batches_.dropped = story.skipped_samples;
   recent_losses_.assign(story.recent_losses.begin(), story.recent_losses.end());
   ladder_.scaler().set_history(story.scale_history);
   std::error_code ec;
-  if (std::filesystem::exists(checkpoint("best"), ec)) summary_.best_weights = checkpoint("best");
+  if (std::filesystem::exists(checkpoints_.weights("best"), ec))
+    summary_.best_weights = checkpoints_.weights("best");
 }
 
 }  // namespace nanquest::trainer

@@ -10,6 +10,12 @@
 #include "trainer/precision/autocast.h"
 
 namespace nanquest::trainer {
+namespace {
+
+/// What `least` gives where no rank has anything to say.
+constexpr std::int64_t kNothing = std::numeric_limits<std::int64_t>::max();
+
+}  // namespace
 
 bool Trainer::injecting(Injection::Kind kind, at::ScalarType format) const {
   for (const Injection& i : config_.injections)
@@ -54,12 +60,12 @@ at::Tensor Trainer::compute(const NamedTensors& tensors, std::int64_t count, at:
   }
   set_micro_batch(0);
   inject_into_gradients(format);
-  return add_up(sum);
+  return rank_work_.add_up(sum, optimizer_->parameters());
 }
 
 StepReport Trainer::attempt(const Batch& batch, at::ScalarType format) {
   StepInputs inputs;
-  const Batch share = share_of(batch);
+  const Batch share = rank_work_.share_of(batch, config_.batch_size);
   for (const auto& [name, t] : share.tensors) inputs.batch.emplace_back(name, t.to(config_.device));
   inputs.step = counters_.optimizer_step;
   inputs.lr = next_lr();
@@ -68,7 +74,8 @@ StepReport Trainer::attempt(const Batch& batch, at::ScalarType format) {
   inputs.sample_ids = share.ids;
   inputs.sample_texts = share.texts;
   const std::int64_t count = task_->loss_count(batch);  // of all ranks: their losses are added up
-  begin_together();
+  rank_work_.seed(config_.seed, counters_.data_steps);
+  rank_work_.take_first(task_->buffers());
   return probe_->step(inputs, [&] { return compute(inputs.batch, count, format, inputs.loss_scale); });
 }
 
@@ -85,12 +92,27 @@ StepEvent Trainer::event_of(const StepReport& report) const {
   return event;
 }
 
+Status Trainer::all_ready(const Status& batch) {
+  if (ranks_->alone()) return batch;
+  // One number for both questions: 0 if a rank has no batch, else what a rank that was asked to stop was
+  // asked with.
+  const int asked = stop_code_;
+  const std::int64_t said = ranks_->least(!batch ? 0 : asked != 0 ? asked : kNothing);
+  if (said == 0) {
+    together_ = true;
+    return agreed(*ranks_, batch);
+  }
+  stop_agreed_ = said != kNothing;
+  if (stop_agreed_) stop_code_ = static_cast<int>(said);
+  return {};
+}
+
 Result<Trainer::Next> Trainer::one_batch() {
   const NvtxRange range("step");
   const auto start = std::chrono::steady_clock::now();
   Result<Batch> batch = [&] {
     const NvtxRange loading("data");
-    return next_batch();
+    return batches_.next();
   }();
   if (Status s = all_ready(batch ? Status() : batch.error()); !s) {
     save_before_ending();
@@ -133,7 +155,7 @@ StepReport Trainer::apply(const StepReport& report) {
     if (factor < 1.0) optimizer_->scale_gradients(factor);
     optimizer_->step(next_lr());
   };
-  share_peaks();
+  rank_work_.share_peaks(attention_);
   consistent_ = false;
   StepReport report_of_update = probe_->update(counters_.optimizer_step, work);
   // An update that spoiled something was undone, or left it spoiled.
@@ -152,7 +174,7 @@ StepReport Trainer::apply(const StepReport& report) {
 
 void Trainer::pass_batch() {
   ++counters_.data_steps;
-  counters_.data_position += batch_span_;
+  counters_.data_position += batches_.span();
 }
 
 Status Trainer::after_step(StepEvent event, const Batch& batch) {
@@ -178,7 +200,7 @@ Status Trainer::after_step(StepEvent event, const Batch& batch) {
   write_metrics(event);
   last_event_ = event;
   if (listener_.on_step) listener_.on_step(event);
-  return time_to_save() ? write_state() : Status();
+  return checkpoints_.is_time(counters_.optimizer_step) ? write_state() : Status();
 }
 
 }  // namespace nanquest::trainer

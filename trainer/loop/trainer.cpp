@@ -3,11 +3,9 @@
 
 #include <chrono>
 #include <cmath>
-#include <filesystem>
 #include <limits>
 #include <numeric>
 
-#include "trainer/checkpoint/state_files.h"
 #include "trainer/precision/device.h"
 
 namespace nanquest::trainer {
@@ -36,6 +34,7 @@ Trainer::Trainer(LoopConfig config, std::unique_ptr<Task> task, std::unique_ptr<
                  Listener listener)
     : config_(std::move(config)),
       ranks_(config_.ranks != nullptr ? config_.ranks : &nobody_else()),
+      rank_work_(*ranks_, config_.device),
       task_(std::move(task)),
       optimizer_(std::move(optimizer)),
       listener_(std::move(listener)),
@@ -43,7 +42,10 @@ Trainer::Trainer(LoopConfig config, std::unique_ptr<Task> task, std::unique_ptr<
           *optimizer_, [this] { return task_->buffers(); }, config_.device),
       ladder_(ladder_options(config_), config_.scaler, config_.amp, learned_, counters_, ladder_listener()),
       attention_(task_->attention()),
-      training_(training_settings(config_)) {}
+      training_(training_settings(config_)),
+      checkpoints_(config_, !config_.rehearsal && ranks_->first()),
+      batches_(config_, *task_, counters_, [this](const std::string& text) { say(text); }),
+      metrics_([this](const std::string& text) { say(text); }) {}
 
 Result<std::unique_ptr<Trainer>> Trainer::create(LoopConfig config, std::unique_ptr<Task> task,
                                                  std::unique_ptr<Optimizer> optimizer, Listener listener) {
@@ -55,11 +57,7 @@ Result<std::unique_ptr<Trainer>> Trainer::create(LoopConfig config, std::unique_
   for (const bool first : {true, false})
     if (Status s = agreed(ranks, ranks.first() == first ? t->open() : Status()); !s) return s.error();
   if (Status s = t->same_everywhere(); !s) return s.error();
-  if (t->quarantine_) {
-    for (const std::string& remark : t->quarantine_->remarks()) t->say(remark);
-    t->say("quarantine: " + t->config_.quarantine + " names " + std::to_string(t->quarantine_->size()) +
-           " samples");
-  }
+  t->batches_.tell_of_quarantine();
   return t;
 }
 
@@ -69,7 +67,7 @@ Status Trainer::begin() {
     if (p.scalar_type() != at::kFloat)
       return Error{ErrorCode::usage, "weight " + name + " is " + short_name(p.scalar_type()),
                    "keep weights in fp32; --amp-dtype lowers the computation alone"};
-  if (Status s = open_quarantine(); !s) return s;
+  if (Status s = batches_.open_quarantine(!config_.rehearsal && ranks_->first()); !s) return s;
   return config_.resume ? resume() : Status();
 }
 
@@ -78,27 +76,13 @@ Status Trainer::open() {
   return open_files();
 }
 
-Status Trainer::open_quarantine() {
-  if (config_.quarantine.empty()) return {};
-  Result<Quarantine> quarantine = config_.rehearsal || !ranks_->first()
-                                      ? Quarantine::read(config_.quarantine, config_.not_yet_quarantined)
-                                      : Quarantine::open(config_.quarantine);
-  if (!quarantine) return quarantine.error();
-  quarantine_ = std::move(*quarantine);
-  return {};
-}
-
 Status Trainer::open_files() {
   if (config_.rehearsal || !ranks_->first()) return {};
-  std::error_code ec;
-  std::filesystem::create_directories(checkpoints(), ec);
-  if (ec)
-    return Error{ErrorCode::io, config_.run_dir + ": can't be made: " + ec.message(),
-                 "choose another --run-dir"};
-  // Now that the run directory is claimed, nobody else writes here.
-  remove_half_written(checkpoints());
-  for (const std::string& path : damaged_) set_aside(path);
-  return open_metrics();
+  if (Status s = checkpoints_.open(); !s) return s;
+  if (config_.metrics_every == 0) return {};
+  std::vector<std::string> columns;
+  for (const auto& [name, value] : numbers_of({})) columns.push_back(name);
+  return metrics_.open(config_.run_dir, config_.metrics_csv, counters_.optimizer_step, columns);
 }
 
 Status Trainer::open_probe() {
@@ -140,12 +124,12 @@ Result<Summary> Trainer::run() {
   Status ended;
   try {
     ended = train();
-    prefetcher_.reset();
+    batches_.stop_ahead();
     if (ended) ended = end_run();
   } catch (const std::exception& e) {
     ended = failed(e);
   }
-  prefetcher_.reset();
+  batches_.stop_ahead();
   if (!ended) {
     (void)probe_->finish("failed: " + ended.error().message);
     return ended.error();
@@ -158,9 +142,9 @@ Status Trainer::train() {
   const std::int64_t end = config_.stop_after > 0
                                ? std::min(config_.steps, counters_.optimizer_step + config_.stop_after)
                                : config_.steps;
-  last_save_ = std::chrono::steady_clock::now();
+  checkpoints_.start_clock();
   if (follow(ladder_.keep(), nullptr) == Next::stop) return {};
-  begin_prefetching();
+  batches_.begin_ahead();
   // Of several ranks one is asked to stop before the others hear of it: then they have to agree.
   const auto asked_to_stop = [&] { return ranks_->alone() ? stop_code_ != 0 : stop_agreed_; };
   while (counters_.optimizer_step < end && !stopped_ && !asked_to_stop()) {
@@ -172,6 +156,21 @@ Status Trainer::train() {
   return {};
 }
 
+Status Trainer::same_everywhere() {
+  if (ranks_->alone()) return {};
+  std::string all = task_->fingerprint() + "\n" + task_->data_fingerprint();
+  for (const auto& [key, value] : training_) all += "\n" + key + "=" + value;
+  all += "\n" + std::to_string(counters_.optimizer_step) + "\n" + std::to_string(counters_.data_position);
+  if (rank_work_.agree_on(std::move(all), optimizer_->parameters())) return {};
+  together_ = true;
+  if (!ranks_->first()) return Error{ErrorCode::internal, "", ""};
+  return Error{ErrorCode::internal,
+               "step " + std::to_string(counters_.optimizer_step) +
+                   ": weights, data or settings are not the same on all ranks",
+               "give all of them the same files and settings, and machines of one kind; checkpoints before "
+               "this are whole"};
+}
+
 Status Trainer::end_run() {
   if (Status s = same_everywhere(); !s) return s;
   const bool complete = counters_.optimizer_step >= config_.steps && !stopped_;
@@ -181,6 +180,8 @@ Status Trainer::end_run() {
   }
   if (Status s = write_final_weights(); !s) return s;
   summary_.counters = counters_;
+  summary_.state_file = checkpoints_.newest_file;
+  summary_.skipped_samples = batches_.dropped;
   summary_.best_eval_loss = counters_.best_eval;
   summary_.last_loss = mean(recent_losses_);
   summary_.averaged = static_cast<std::int64_t>(recent_losses_.size());
@@ -195,7 +196,7 @@ Status Trainer::end_run() {
     summary_.exit = static_cast<ExitCode>(stop_code_.load());
   } else if (state_was_corrupt_ || ladder_.was_corrupt()) {
     summary_.exit = ExitCode::state_corrupt;
-  } else if (counters_.incidents > 0 || counters_.skipped > 0 || !summary_.skipped_samples.empty()) {
+  } else if (counters_.incidents > 0 || counters_.skipped > 0 || !batches_.dropped.empty()) {
     summary_.exit = ExitCode::finding;
   }
   return probe_->finish(summary_.outcome);

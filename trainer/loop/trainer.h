@@ -17,15 +17,15 @@
 #include <deque>
 #include <memory>
 #include <optional>
-#include <set>
 
+#include "trainer/loop/batch_source.h"
+#include "trainer/loop/checkpoints.h"
 #include "trainer/loop/config.h"
 #include "trainer/loop/health.h"
-#include "trainer/loop/prefetch.h"
+#include "trainer/loop/rank_work.h"
 #include "trainer/metrics/metrics_log.h"
 #include "trainer/metrics/remaining_time.h"
 #include "trainer/optim/optimizer.h"
-#include "trainer/task/quarantine.h"
 #include "trainer/task/task.h"
 
 namespace nanquest::trainer {
@@ -62,7 +62,7 @@ class Trainer {
   TrainState save() const;
   Status restore(const TrainState& state);
   /// `restore` of a checkpoint's state, if it is of this model, this data and these settings (but for
-  /// `LoopConfig::changes`); `usage` names what is not. What was told of the run so far is told on.
+  /// `LoopConfig::changes`); `usage` names what is not. What the run has reported so far is kept.
   Status go_on_from(const TrainState& state);
 
  private:
@@ -92,7 +92,6 @@ class Trainer {
   Status open();
   /// Makes the run directory's own files, and looks after those of an earlier process. Not in a rehearsal.
   Status open_files();
-  Status open_quarantine();
   Status train();
   Status end_run();
   Status write_final_weights();
@@ -119,27 +118,13 @@ class Trainer {
   /// The line of progress for `report`, at the current step.
   StepEvent event_of(const StepReport& report) const;
 
-  // ranks.cpp: what a run on several ranks does together; with one rank nothing
-  /// The rows of a batch that this rank computes.
-  Batch share_of(const Batch& batch) const;
-  /// Before an attempt: random numbers that follow from seed, batch and rank, and the buffers of rank 0.
-  void begin_together();
-  void take_first_buffers();
-  /// Gradients of all ranks, added up; the sum of their losses.
-  at::Tensor add_up(const at::Tensor& loss);
-  /// The sum of the ranks' tallies; `any` gives one with the names, for a rank that looked at nothing.
-  Tally add_up(Tally tally, const std::function<Tally()>& any);
-  /// Of the last attempt: which ranks' own losses or gradients were not finite, in words; the lowest of them,
-  /// -1 if that is none.
-  std::string bad_ranks(std::int32_t& lowest) const;
-  /// The largest attention logits of all ranks.
-  void share_peaks();
+  // of several ranks; with one rank nothing
   /// Whether all ranks have their batch, and whether one of them was asked to stop: then all are.
   Status all_ready(const Status& batch);
   /// Whether weights, settings, data and position are the same on all ranks.
   Status same_everywhere();
 
-  // incident.cpp: what the ladder's answers mean to this loop
+  // incident.cpp: what the ladder's answers mean to this loop, and what a failure does
   LadderListener ladder_listener();
   /// Notes an attempt that failed for good, before the ladder does anything about it.
   void note_incident(const StepReport& report);
@@ -151,22 +136,7 @@ class Trainer {
   /// What came of going back to an older state.
   void went_back();
 
-  // batches.cpp: which samples are taken
-  Result<Batch> next_batch();
-  /// Notes samples that were not learned from, and with a file of them that they are never to be used again.
-  void drop(const std::vector<std::string>& ids, const std::string& why);
-  /// Samples of `batch` that may not be used, by row.
-  Result<std::vector<bool>> unfit(const Samples& samples);
-  void begin_prefetching();
-
-  // saving.cpp: what is written down, and when
-  /// The folder of the checkpoints, and the weights of that name in it.
-  std::string checkpoints() const;
-  std::string checkpoint(const std::string& name) const;
-  /// Whether `save_every` or `save_minutes` asks for a checkpoint after this step.
-  bool time_to_save() const;
   Status write_state();
-  Status write_state(const TrainState& state);
   /// A checkpoint of what was before an incident's policy changes anything; a failure is only told.
   void save_before_policy();
   /// What the end of a run by `e` is called, after saving what there is of it.
@@ -176,54 +146,43 @@ class Trainer {
   /// Weights and buffers, with `facts`, as the checkpoint NAME; `path` gets where.
   Status write_weights(const std::string& name, std::map<std::string, std::string> facts, std::string& path);
 
-  // metrics.cpp: numbers for other programs
-  /// Opens the files; those of an earlier run went where the rest of it is.
-  Status open_metrics();
-  /// What a line says of a step that was applied; all names, also of what is not known.
+  // numbers.cpp
+  /// Evaluates, and writes the weights down if they are the best so far.
+  Status evaluate_and_keep_best(StepEvent& event);
+  /// What a line of the metrics says of a step that was applied; all names, also of what is not known.
   Numbers numbers_of(const StepEvent& event) const;
   void write_metrics(const StepEvent& event);
   /// The line of the last step again, now that its weights were evaluated.
   void rewrite_last_metrics();
-  void each_metrics_file(const std::function<Status(MetricsLog&)>& work);
-
-  // evaluation.cpp
-  /// Evaluates, and writes the weights down if they are the best so far.
-  Status evaluate_and_keep_best(StepEvent& event);
 
   LoopConfig config_;
   Group* ranks_;  ///< of the config, or nobody_else
+  RankWork rank_work_;
   std::unique_ptr<Task> task_;
   std::unique_ptr<Optimizer> optimizer_;
   Listener listener_;
   Counters counters_;
   Learned learned_;
   Ladder ladder_;
-  std::vector<AttentionHeads> attention_;  ///< whose logits are looked at
+  std::vector<AttentionHeads> attention_;        ///< whose logits are looked at
   std::map<std::string, std::string> training_;  ///< settings that a resume must agree with
   std::unique_ptr<Probe> probe_;
   std::optional<RunClaim> claim_;  ///< at level off; else the probe has it
   Summary summary_;
-  std::optional<Quarantine> quarantine_;
-  std::set<std::string> unfit_;  ///< ids of samples that were found so
-  std::int64_t batch_span_ = 0;  ///< samples of the order that the present batch has used up
   std::deque<double> recent_losses_;
-  std::vector<MetricsLog> metrics_;
+  Checkpoints checkpoints_;
+  BatchSource batches_;
+  MetricsFiles metrics_;  ///< none where the run writes no metrics
   ClipWatch clip_watch_;
   StepEvent last_event_;  ///< of the last step that this process has applied; `steps` 0 = none
   RemainingTime remaining_;
   std::chrono::steady_clock::time_point began_ = std::chrono::steady_clock::now();
-  std::vector<std::string> damaged_;  ///< newer checkpoints that a resume had to pass over
-  std::chrono::steady_clock::time_point last_save_;
-  std::int64_t saved_step_ = -1, saved_batches_ = -1;  ///< of the newest checkpoint; -1 = none
   bool state_was_corrupt_ = false, stopped_ = false;
-  at::Tensor told_;  ///< of the last attempt: the ranks' own losses and largest gradients; undefined = none
-  std::int64_t turn_ = 0;    ///< sums of gradients so far, to see that all ranks are at the same one
   std::int32_t whose_ = -1;  ///< rank that an incident began on and that tells of it; -1 = none known
   bool together_ = false, stop_agreed_ = false;
   /// False while the weights, and what counts how often they moved, don't agree.
   bool consistent_ = true;
-  std::atomic<int> stop_code_{0};  ///< of who asked to stop; 0 = nobody
-  std::unique_ptr<Prefetcher> prefetcher_;  ///< while `train` runs, if it is wanted; uses the task
+  std::atomic<int> stop_code_{0};  ///< that a stop was asked for with; 0 = none was
 };
 
 /// All settings that decide what is trained: those of `config.training` and of the loop itself.

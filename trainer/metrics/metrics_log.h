@@ -13,6 +13,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <string>
 #include <utility>
@@ -62,6 +63,27 @@ class MetricsLog {
   std::vector<std::string> columns_;
   int file_ = -1;
   std::int64_t cut_lines_ = 0;
+};
+
+/// The files that a run keeps its numbers in. One that can't be written is reported once and given up: it
+/// is no reason to end a run.
+class MetricsFiles {
+ public:
+  /// Nothing is written until `open`.
+  explicit MetricsFiles(std::function<void(const std::string&)> say) : say_(std::move(say)) {}
+  /// `run_dir`/metrics.jsonl, and .csv if asked for, to go on with step `first`.
+  Status open(const std::string& run_dir, bool csv, std::int64_t first,
+              const std::vector<std::string>& columns);
+  bool empty() const { return logs_.empty(); }
+  void write(std::int64_t step, const Numbers& numbers);
+  /// Cuts off the lines from step `first` on.
+  void cut(std::int64_t first);
+
+ private:
+  void each(const std::function<Status(MetricsLog&)>& work);
+
+  std::function<void(const std::string&)> say_;
+  std::vector<MetricsLog> logs_;
 };
 
 }  // namespace nanquest::trainer

@@ -50,7 +50,7 @@ class Group {
   bool first() const { return rank() == 0; }
 };
 
-/// One process, which talks to nobody: all calls return at once.
+/// A single process: all calls return at once.
 Group& nobody_else();
 
 /// Ok if `own` is on every rank. Otherwise an error on every rank, of the lowest that has one: there with its

@@ -14,7 +14,7 @@ struct Launched {
   std::int32_t rank = 0, size = 1;
 };
 
-/// Read from the environment that launchers leave; one process alone, whoever started it, is By::nobody.
+/// Read from the environment that launchers leave; a single process is By::nobody.
 Launched launched();
 
 /// A process group of LibTorch's that this process is in already, by its name; "" for none. `join` takes it.

@@ -1,4 +1,4 @@
-/// A Group over a process group of LibTorch's (c10d), whoever made it: what is said by it are operators,
+/// A Group over a process group of LibTorch's (c10d), however it was made: what is said by it are operators,
 /// which the probe has on record and `nanquest-replay ranks` does again.
 #pragma once
 

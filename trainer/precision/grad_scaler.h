@@ -30,7 +30,7 @@ struct ScaleChange {
   double from = 0, to = 0;
 };
 
-/// The scale is separate from the gate: it never decides whether a step is good, it is told.
+/// The scale is separate from the gate: it never decides whether a step is good.
 class GradScaler {
  public:
   /// What a checkpoint must hold to go on exactly.

@@ -4,7 +4,7 @@
 ///     Batch batch = task->train_batch(/*position=*/0, /*size=*/8);
 ///     at::Tensor loss = task->loss_sum(batch.tensors, /*training=*/true) / task->loss_count(batch);
 ///
-/// `samples/stranger/own_task.cpp` is a task of somebody else's.
+/// `samples/stranger/own_task.cpp` is a task outside this program.
 /// Never: prints, knows of optimizers, precision or steps.
 #pragma once
 

@@ -1,10 +1,9 @@
-// Which samples a step is made of: the order of the task, without those that may not be used.
+#include "trainer/loop/batch_source.h"
+
 #include <ATen/ATen.h>
 
 #include <algorithm>
 #include <system_error>
-
-#include "trainer/loop/trainer.h"
 
 namespace nanquest::trainer {
 namespace {
@@ -53,7 +52,26 @@ std::int64_t rows_of(const Batch& batch) {
 
 }  // namespace
 
-Result<std::vector<bool>> Trainer::unfit(const Samples& samples) {
+BatchSource::BatchSource(const LoopConfig& config, const Task& task, const Counters& counters,
+                         std::function<void(const std::string&)> say)
+    : config_(config), task_(task), counters_(counters), say_(std::move(say)) {}
+
+Status BatchSource::open_quarantine(bool writes) {
+  if (config_.quarantine.empty()) return {};
+  Result<Quarantine> quarantine = writes ? Quarantine::open(config_.quarantine)
+                                         : Quarantine::read(config_.quarantine, config_.not_yet_quarantined);
+  if (!quarantine) return quarantine.error();
+  quarantine_ = std::move(*quarantine);
+  return {};
+}
+
+void BatchSource::tell_of_quarantine() const {
+  if (!quarantine_) return;
+  for (const std::string& remark : quarantine_->remarks()) say_(remark);
+  say_("quarantine: " + config_.quarantine + " names " + std::to_string(quarantine_->size()) + " samples");
+}
+
+Result<std::vector<bool>> BatchSource::unfit(const Samples& samples) {
   const Batch& batch = samples.batch;
   std::vector<bool> out(static_cast<std::size_t>(rows_of(batch)), false);
   if (quarantine_)
@@ -69,61 +87,66 @@ Result<std::vector<bool>> Trainer::unfit(const Samples& samples) {
     if (config_.policy == Policy::stop)
       return Error{ErrorCode::bad_file, "sample " + id + ": " + fault.what, kMend};
     if (!unfit_.insert(id).second) continue;  // it comes again in each pass
-    say("sample " + id + ": " + fault.what + "; it is left out");
+    say_("sample " + id + ": " + fault.what + "; it is left out");
     drop({id}, fault.what);
   }
   return out;
 }
 
-Result<Batch> Trainer::next_batch() {
+Result<Batch> BatchSource::next() {
   const std::int64_t size = config_.batch_size;
   Batch batch;
-  batch_span_ = 0;
+  span_ = 0;
   while (rows_of(batch) < size) {
     const std::int64_t missing = size - rows_of(batch);
-    const std::int64_t position = counters_.data_position + batch_span_;
-    Samples samples = prefetcher_ ? prefetcher_->take(position, missing) : load(*task_, position, missing);
-    batch_span_ += missing;
+    const std::int64_t position = counters_.data_position + span_;
+    Samples samples = prefetcher_ ? prefetcher_->take(position, missing) : load(task_, position, missing);
+    span_ += missing;
     const Result<std::vector<bool>> out = unfit(samples);
     if (!out) return out.error();
     Batch more = std::move(samples.batch);
     if (std::find(out->begin(), out->end(), true) != out->end()) more = without(more, *out);
     if (batch.tensors.empty()) {
       batch = std::move(more);
-    } else if (Status s = append(*task_, batch, std::move(more)); !s) {
+    } else if (Status s = append(task_, batch, std::move(more)); !s) {
       return s.error();
     }
-    if (rows_of(batch) == size && task_->loss_count(batch) <= 0) {
+    if (rows_of(batch) == size && task_.loss_count(batch) <= 0) {
       const std::string what =
           "the batch of samples " + batch.ids.front() + " to " + batch.ids.back() + " has no target";
       if (config_.policy == Policy::stop) return Error{ErrorCode::bad_file, what, kMend};
-      say(what + "; they are left out");
+      say_(what + "; they are left out");
       drop(batch.ids, "no target is left");
       batch = {};
     }
-    if (rows_of(batch) == 0 && batch_span_ >= task_->train_samples() + size)
+    if (rows_of(batch) == 0 && span_ >= task_.train_samples() + size)
       return Error{ErrorCode::bad_file,
-                   "none of the " + std::to_string(task_->train_samples()) + " samples may be used",
+                   "none of the " + std::to_string(task_.train_samples()) + " samples may be used",
                    quarantine_ ? "look at " + quarantine_->path() : "look at the lines above"};
   }
-  if (prefetcher_) prefetcher_->ahead(counters_.data_position + batch_span_, size);
+  if (prefetcher_) prefetcher_->ahead(counters_.data_position + span_, size);
   return batch;
 }
 
-void Trainer::begin_prefetching() {
+void BatchSource::begin_ahead() {
   if (!config_.prefetch) return;
   try {
-    prefetcher_ = std::make_unique<Prefetcher>(*task_);
+    prefetcher_ = std::make_unique<Prefetcher>(task_);
   } catch (const std::system_error& e) {
-    say(std::string("no thread to make batches ahead on (") + e.what() + "): each is made when it is needed");
+    say_(std::string("no thread to make batches ahead on (") + e.what() +
+         "): each is made when it is needed");
   }
 }
 
-void Trainer::drop(const std::vector<std::string>& ids, const std::string& why) {
-  summary_.skipped_samples.insert(summary_.skipped_samples.end(), ids.begin(), ids.end());
+void BatchSource::settle() {
+  if (prefetcher_) prefetcher_->settle();
+}
+
+void BatchSource::drop(const std::vector<std::string>& ids, const std::string& why) {
+  dropped.insert(dropped.end(), ids.begin(), ids.end());
   if (!quarantine_) return;
   const std::string where = "batch " + std::to_string(counters_.data_steps) + " of " + config_.run_dir;
-  if (Status s = quarantine_->add(ids, where + ": " + why); !s) say(s.error().text());
+  if (Status s = quarantine_->add(ids, where + ": " + why); !s) say_(s.error().text());
 }
 
 }  // namespace nanquest::trainer

@@ -1,4 +1,5 @@
-// What a run on several ranks does together: shares of a batch, sums, and decisions that all must take alike.
+#include "trainer/loop/rank_work.h"
+
 #include <ATen/ATen.h>
 #include <ATen/core/grad_mode.h>
 #include <c10/core/Device.h>
@@ -6,14 +7,10 @@
 #include <cmath>
 #include <limits>
 
-#include "trainer/loop/trainer.h"
 #include "trainer/precision/device.h"
 
 namespace nanquest::trainer {
 namespace {
-
-/// What `least` gives where no rank has anything to say.
-constexpr std::int64_t kNothing = std::numeric_limits<std::int64_t>::max();
 
 /// A number that is another one for each of its three, as good as drawn (the finalizer of splitmix64).
 std::uint64_t mixed(std::uint64_t seed, std::uint64_t step, std::uint64_t rank) {
@@ -46,9 +43,9 @@ constexpr std::int64_t kTurns = 4096;  // numbers that fp32 holds, times any num
 
 }  // namespace
 
-Batch Trainer::share_of(const Batch& batch) const {
-  if (ranks_->alone()) return batch;
-  const std::int64_t rows = config_.batch_size / ranks_->size(), begin = rows * ranks_->rank();
+Batch RankWork::share_of(const Batch& batch, std::int64_t size) const {
+  if (group_.alone()) return batch;
+  const std::int64_t rows = size / group_.size(), begin = rows * group_.rank();
   Batch share;
   for (const auto& [name, t] : batch.tensors) share.tensors.emplace_back(name, t.narrow(0, begin, rows));
   const auto part = [&](const std::vector<std::string>& all) {
@@ -60,23 +57,21 @@ Batch Trainer::share_of(const Batch& batch) const {
   return share;
 }
 
-void Trainer::begin_together() {
-  if (ranks_->alone()) return;
-  seed_generators(config_.device, mixed(config_.seed, static_cast<std::uint64_t>(counters_.data_steps),
-                                        static_cast<std::uint64_t>(ranks_->rank())));
-  take_first_buffers();
+void RankWork::seed(std::uint64_t seed, std::int64_t batch) const {
+  if (group_.alone()) return;
+  seed_generators(device_,
+                  mixed(seed, static_cast<std::uint64_t>(batch), static_cast<std::uint64_t>(group_.rank())));
 }
 
-void Trainer::take_first_buffers() {
-  if (!ranks_->alone()) ranks_->take_first(tensors_of(task_->buffers()));
+void RankWork::take_first(const NamedTensors& buffers) {
+  if (!group_.alone()) group_.take_first(tensors_of(buffers));
 }
 
-at::Tensor Trainer::add_up(const at::Tensor& loss) {
-  if (ranks_->alone()) return loss;
+at::Tensor RankWork::add_up(const at::Tensor& loss, const NamedTensors& parameters) {
+  if (group_.alone()) return loss;
   const PhaseScope phase(Phase::backward);
   const at::NoGradGuard no_grad;
-  const NamedTensors& parameters = optimizer_->parameters();
-  Told told{ranks_->size(), static_cast<std::int64_t>(parameters.size()), {}};
+  Told told{group_.size(), static_cast<std::int64_t>(parameters.size()), {}};
   std::vector<at::Tensor> gradients, own, none;
   std::vector<float> counts;
   for (const auto& [name, p] : parameters) {
@@ -91,16 +86,16 @@ at::Tensor Trainer::add_up(const at::Tensor& loss) {
     gradients.push_back(p.grad());
   }
   told.all = at::zeros({2 * told.ranks + told.parameters + 1}, loss.options().dtype(at::kFloat));
-  told.losses().select(0, ranks_->rank()).copy_(loss);
+  told.losses().select(0, group_.rank()).copy_(loss);
   if (!own.empty())
     told.largest()
-        .select(0, ranks_->rank())
+        .select(0, group_.rank())
         .copy_(at::stack(at::_foreach_norm(own, std::numeric_limits<double>::infinity())).amax());
   told.counts().copy_(at::tensor(counts));
   turn_ = (turn_ + 1) % kTurns;
   told.turn().fill_(turn_);
   gradients.push_back(told.all);
-  ranks_->sum(gradients);
+  group_.sum(gradients);
   TORCH_CHECK(told.turn().item<double>() == static_cast<double>(turn_ * told.ranks),
               "the ranks are not at the same step any more");
   if (!none.empty()) {
@@ -112,30 +107,30 @@ at::Tensor Trainer::add_up(const at::Tensor& loss) {
   return told.losses().sum();
 }
 
-Tally Trainer::add_up(Tally tally, const std::function<Tally()>& any) {
-  if (ranks_->alone()) return tally;
+Tally RankWork::add_up(Tally tally, const std::function<Tally()>& any) {
+  if (group_.alone()) return tally;
   if (tally.empty()) {  // for the names
     tally = any();
     for (auto& [name, value] : tally) value = 0;
   }
   std::vector<double> values;
   for (const auto& [name, value] : tally) values.push_back(value);
-  const at::Tensor sums = at::tensor(values, at::TensorOptions().dtype(at::kDouble)).to(config_.device);
-  ranks_->sum({sums});
+  const at::Tensor sums = at::tensor(values, at::TensorOptions().dtype(at::kDouble)).to(device_);
+  group_.sum({sums});
   const at::Tensor now = sums.cpu();
   const double* at = now.const_data_ptr<double>();
   for (auto& [name, value] : tally) value = *at++;
   return tally;
 }
 
-std::string Trainer::bad_ranks(std::int32_t& lowest) const {
+std::string RankWork::bad_ranks(std::int32_t& lowest) const {
   lowest = -1;
-  if (ranks_->alone() || !told_.defined()) return "";
+  if (group_.alone() || !told_.defined()) return "";
   const at::Tensor told = told_.cpu();
   const auto* value = told.const_data_ptr<float>();
   std::string text;
-  for (std::int32_t rank = 0; rank < ranks_->size(); ++rank) {
-    const float loss = value[rank], gradient = value[ranks_->size() + rank];
+  for (std::int32_t rank = 0; rank < group_.size(); ++rank) {
+    const float loss = value[rank], gradient = value[group_.size() + rank];
     if (std::isfinite(loss) && std::isfinite(gradient)) continue;
     if (lowest < 0) lowest = rank;
     if (!text.empty()) text += ", ";
@@ -146,48 +141,23 @@ std::string Trainer::bad_ranks(std::int32_t& lowest) const {
   return text.empty() ? text : text + " before the ranks' parts were added up";
 }
 
-void Trainer::share_peaks() {
-  if (ranks_->alone() || attention_.empty()) return;
+void RankWork::share_peaks(const std::vector<AttentionHeads>& attention) {
+  if (group_.alone() || attention.empty()) return;
   std::vector<at::Tensor> peaks;
-  for (const AttentionHeads& layer : attention_) peaks.push_back(layer.peaks);
-  ranks_->largest(std::move(peaks));
+  for (const AttentionHeads& layer : attention) peaks.push_back(layer.peaks);
+  group_.largest(std::move(peaks));
 }
 
-Status Trainer::all_ready(const Status& batch) {
-  if (ranks_->alone()) return batch;
-  // One number for both questions: 0 if a rank has no batch, else what a rank that was asked to stop was
-  // asked with.
-  const int asked = stop_code_;
-  const std::int64_t said = ranks_->least(!batch ? 0 : asked != 0 ? asked : kNothing);
-  if (said == 0) {
-    together_ = true;
-    return agreed(*ranks_, batch);
-  }
-  stop_agreed_ = said != kNothing;
-  if (stop_agreed_) stop_code_ = static_cast<int>(said);
-  return {};
-}
-
-Status Trainer::same_everywhere() {
-  if (ranks_->alone()) return {};
-  std::string all = task_->fingerprint() + "\n" + task_->data_fingerprint();
-  for (const auto& [key, value] : training_) all += "\n" + key + "=" + value;
-  all += "\n" + std::to_string(counters_.optimizer_step) + "\n" + std::to_string(counters_.data_position);
-  for (const auto& [name, p] : optimizer_->parameters()) {
+bool RankWork::agree_on(std::string text, const NamedTensors& weights) {
+  if (group_.alone()) return true;
+  for (const auto& [name, p] : weights) {
     const at::Tensor t = p.detach().to(at::kCPU).contiguous();
-    all.append("\n").append(std::to_string(hash_contents(t.const_data_ptr(), t.nbytes())));
+    text.append("\n").append(std::to_string(hash_contents(t.const_data_ptr(), t.nbytes())));
   }
   // So that it has a negative.
-  const auto hash = static_cast<std::int64_t>(hash_bytes(all.data(), all.size()) >> 1);
-  const std::int64_t least = ranks_->least(hash);
-  if (least == -ranks_->least(-hash)) return {};
-  together_ = true;
-  if (!ranks_->first()) return Error{ErrorCode::internal, "", ""};
-  return Error{ErrorCode::internal,
-               "step " + std::to_string(counters_.optimizer_step) +
-                   ": weights, data or settings are not the same on all ranks",
-               "give all of them the same files and settings, and machines of one kind; checkpoints before "
-               "this are whole"};
+  const auto hash = static_cast<std::int64_t>(hash_bytes(text.data(), text.size()) >> 1);
+  const std::int64_t least = group_.least(hash);
+  return least == -group_.least(-hash);
 }
 
 }  // namespace nanquest::trainer
