@@ -55,7 +55,7 @@ void add_model(CLI::App& app) {
       ->type_name("DIR");
 }
 
-/// What is not LibTorch's own runs again, instead of giving what it gave, once somebody defines it here.
+/// What is not LibTorch's own runs again, instead of giving what it gave, once it is defined here.
 void add_load(CLI::App& app) {
   app.add_option_function<std::vector<std::string>>(
          "--load",

@@ -74,7 +74,7 @@ int minimised(const Common& common, const MinimalArguments& arguments, const Doi
     difference = nanquest::difference(found.verdict, now.verdict);
   }
   progress.clear();
-  if (Lab::stopped()) {  // nobody has seen that it still shows the same
+  if (Lab::stopped()) {  // it was not checked that it still shows the same
     fs::remove(arguments.output);
     return kInterrupted;
   }

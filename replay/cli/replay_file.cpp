@@ -46,7 +46,7 @@ Status write_run(SnapshotWriter& writer, const std::string& group, const RunResu
   return write_column(writer, group + "/zero", DType::int64, c.zero);
 }
 
-/// The trace with the statistics and the culprit that replay found: a step that nobody watched was recorded
+/// The trace with the statistics and the culprit that replay found: a step that was not watched was recorded
 /// without. Values stay in the recording.
 void add_trace(const SnapshotDoc& found, SnapshotDoc& doc) {
   doc.basis = found.basis;

@@ -277,7 +277,7 @@ Result<T> json_value(const JsonHead& head, const std::string& text) {
   if (version > head.version)
     return bad("of version " + std::to_string(version) + ", this program knows version " +
                    std::to_string(head.version),
-               "use a newer nanquest");
+               std::string("use a newer nanquest, or ") + head.again);
   T value;
   describe(file, value);
   if (!wrong.empty()) return bad(wrong, head.again);

@@ -34,7 +34,7 @@ constexpr Row kRows[] = {
     {{Label::divergence, "DIVERGENCE"}, "values grew over many steps"},
     {{Label::bad_data, "BAD_DATA"}, "the batch holds bad values"},
     {{Label::bad_state, "BAD_STATE"}, "a weight, buffer or optimizer state was bad already"},
-    {{Label::uninitialized, "UNINITIALIZED"}, "memory was read that nobody had written"},
+    {{Label::uninitialized, "UNINITIALIZED"}, "memory was read that was never written"},
     {{Label::bad_setting, "BAD_SETTING"}, "a setting is itself NaN, infinite or absurd"},
     {{Label::race, "RACE"}, "a tensor changed while the step was reading it"},
     {{Label::compiler, "COMPILER"}, "a compiled region gives other values than its ops one by one"},

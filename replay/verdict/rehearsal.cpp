@@ -96,7 +96,7 @@ std::string doubt_of(const Rehearsal& r, const Baseline& baseline) {
   if (!tried(unchanged)) return "the unchanged run could not be made: " + unchanged.not_tried;
   const std::string recorded = "step " + std::to_string(r.step);
   if (!unchanged.failed_step)
-    return "the unchanged run does not go bad at " + recorded + ": it is well until step " +
+    return "the unchanged run does not go bad at " + recorded + ": it is finite until step " +
            std::to_string(unchanged.end() - 1) + (unchanged.ended_itself ? ", where it ends by itself" : "");
   if (*unchanged.failed_step != r.step && *unchanged.failed_step != r.step + 1)
     return "the unchanged run goes bad at step " + std::to_string(*unchanged.failed_step) + ", not at " +
@@ -206,7 +206,8 @@ RehearsedRoot root_of(const Rehearsal& r, const Baseline& b) {
   RehearsedRoot root;
   Price cheapest = {"", "UNKNOWN", kOther.price + 1};
   const RehearsedRun* with = nullptr;
-  // What grows and is healed by growing less is only outlasted by a wider format; growth alone says nothing.
+  // Where values grow and growing less cures the run, a wider format only delays the failure; growth alone
+  // says nothing.
   const bool slower = std::any_of(r.runs.begin(), r.runs.end(), [](const RehearsedRun& run) {
     return run.cures && price_of(run.change).cause == "DIVERGENCE";
   });

@@ -74,7 +74,7 @@ struct Rehearsal {
   /// others): such steps may cure, and verify nothing for the run.
   std::optional<std::int64_t> again = {};
   /// How weights grew over the steps before the incident, in words ("weight_amax of mlp grew from 1.4 to 3.4
-  /// over the last 64 steps"); "" if they didn't, or nobody looked.
+  /// over the last 64 steps"); "" if they didn't, or that is not known.
   std::string growth = {};
   std::vector<RehearsedRun> runs = {};  ///< as they were made, the unchanged one first
 
@@ -98,7 +98,7 @@ struct Rehearsal {
 /// - It learns if its last 16 losses are not above its own on the common steps (without any: on its first
 /// 16), within
 ///   2·s/√n of what it was there. What only survives while its loss climbs is no cure.
-/// - It cures if all three, and whoever made it has no doubt. That is verified for the run with 64 good steps
+/// - It cures if all three, and `doubt` is empty. That is verified for the run with 64 good steps
 /// past the latest failure, of which none may be on batches that came before (Rehearsal::again).
 /// - The root is named after the cheapest change that cures: precision before data before the optimizer's
 /// settings. But a wider format only outlasts weights that grow (`growth`): there precision comes behind a

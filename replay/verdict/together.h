@@ -22,7 +22,7 @@ namespace nanquest {
 inline constexpr std::int64_t kRanksVersion = 1;
 
 /// How a recorded result agrees with the one that was computed of what all ranks gave. `within`: a sum of
-/// more than two whose order is nobody's promise, and no further off than any order can bring it. `unknown`:
+/// more than two ranks in unspecified order, and no further off than any order can bring it. `unknown`:
 /// it could not be computed.
 enum class Follows : std::uint8_t { exact, within, differs, unknown };
 std::string_view word(Follows follows);

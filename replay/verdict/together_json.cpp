@@ -9,7 +9,7 @@ namespace {
 
 using TogetherJson = nlohmann::ordered_json;
 
-/// JSON has no NaN and no infinity: they are told as words.
+/// JSON has no NaN and no infinity: they are written as words.
 TogetherJson told_number(double value) {
   if (std::isfinite(value)) return value;
   return std::isnan(value) ? "nan" : value > 0 ? "+inf" : "-inf";

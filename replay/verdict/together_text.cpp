@@ -63,7 +63,7 @@ std::string told_proof(const RanksVerdict& v) {
   if (!p.tried) return "not tried: " + p.why_not;
   return p.change + " made harmless, and the collectives done anew: " +
          (p.healed ? "loss and gradients of " + named_ranks(ranks) + " are finite"
-                   : "that does not heal all of " + named_ranks(ranks));
+                   : "with that not all are finite of " + named_ranks(ranks));
 }
 
 std::string told_replicas(const ReplicasInfo& r) {

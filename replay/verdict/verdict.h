@@ -75,7 +75,7 @@ struct Reproduction {
   }
 };
 
-/// Where the bad value was born.
+/// The first non-finite output, or the bad value that came from outside.
 struct CulpritInfo {
   std::string op;           ///< "aten::mm"; "" when no op read the bad value
   std::int64_t index = -1;  ///< row of the trace, -1 if none
@@ -100,15 +100,16 @@ struct Blamed {
   std::string tensor;  ///< name of the outside value; "" for what an op made
 };
 
-/// Who is to blame, as replay tried it: the step is well again if the bad values of `set` alone are replaced
-/// by harmless ones, and with no smaller set that was tried.
+/// What is to blame, by experiment: replacing only the bad values of `set` makes the step finite, and no
+/// smaller set that was tried does.
 struct BlameInfo {
   bool tried = false;
-  std::vector<Blamed> set;       ///< in the order of the step, the culprit first; empty if nothing healed it
+  std::vector<Blamed>
+      set;  ///< in the order of the step, the culprit first; empty if no set made the step finite
   std::vector<Blamed> intended;  ///< infinities that were put in on purpose
   std::int64_t runs = 0;         ///< of the step
-  /// Collectives in whose place this rank's own part stood for everybody's, as the other ranks' files were
-  /// not asked: who is to blame on this rank is shown, a step that is well with all ranks is not.
+  /// Collectives for which this rank's own part stood in for all ranks', as the other ranks' files were
+  /// not used: what is to blame on this rank is shown, that the step is finite with all ranks is not.
   std::vector<Blamed> assumed;
 };
 
@@ -130,7 +131,7 @@ struct RootCause {
   std::string file = {};  ///< name of the rehearsal, which has the losses of all runs
 };
 
-/// What of the step nobody could look at: neither the recording nor a replay has its values.
+/// Values of the step that neither the recording nor a replay has.
 struct Unseen {
   std::int64_t ops = 0;  ///< that made such values
   std::vector<std::pair<std::string, std::int64_t>>

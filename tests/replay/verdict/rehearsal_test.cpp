@@ -175,7 +175,7 @@ TEST(Rehearsal, NothingIsClaimedWhereTheFailureIsNotCertain) {
   Rehearsal well = rehearsal({});
   EXPECT_EQ(well.not_tried, "no change was tried");
   well.runs[0] = run_of(RehearsedKind::unchanged, "", 165, false);
-  EXPECT_EQ(doubt(well), "the unchanged run does not go bad at step 100: it is well until step 164");
+  EXPECT_EQ(doubt(well), "the unchanged run does not go bad at step 100: it is finite until step 164");
   Rehearsal elsewhere = rehearsal({});
   elsewhere.runs[0] = run_of(RehearsedKind::unchanged, "", 120, true);
   EXPECT_EQ(doubt(elsewhere), "the unchanged run goes bad at step 120, not at step 100 as recorded");
