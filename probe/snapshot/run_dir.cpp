@@ -162,6 +162,8 @@ Result<RunListing> list_run(const std::string& run_dir) try {
   if (!fs::is_directory(run_dir, error))
     return Error{ErrorCode::bad_file, run_dir + ": not a directory",
                  "give the run directory that the training wrote"};
+  if (fs::directory_iterator readable(run_dir, error); error)
+    return Error{ErrorCode::io, run_dir + ": can't be read: " + error.message(), "look at its permissions"};
   RunListing out;
   out.run_dir = run_dir;
   out.manifest = if_there(manifest_path(run_dir));

@@ -120,7 +120,8 @@ TEST_F(SeriesOfBoth, RowsOfAStepStandInTheirOrder) {
   EXPECT_TRUE(lines["60"][0].starts_with("60,7,") && says(lines["60"][0].substr(5), ",7,")) << lines["60"][0];
   EXPECT_FALSE(says(lines["60"][1], ",7,")) << lines["60"][1];
   EXPECT_EQ(lines["61"].size(), 1U);
-  EXPECT_EQ(values_at(other_history, *other_history.scalar("loss"), 100), "nan, then " + good);
+  EXPECT_EQ(values_at(other_history, *other_history.scalar("loss"), 100),
+            "NaN, then " + short_number((*other_history.scalar("loss"))[first + 1]));
   EXPECT_EQ(values_at(other_history, *other_history.scalar("loss"), 100.5), "");
 }
 

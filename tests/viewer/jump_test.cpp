@@ -56,6 +56,37 @@ TEST_F(Jump, ARowOfTheEvidenceLeadsToTheOpThatItWasMeasuredOn) {
   EXPECT_EQ(session().selection().op, culprit_);
 }
 
+/// All of it may come between two frames, as it does when a key is tapped; Alt alone opens the menu.
+TEST_F(Jump, ATapOfAltAndLeftGoesBack) {
+  for (const bool at_once : {false, true}) {
+    Driver driver(session(), Panel::all);
+    ImGuiIO& io = ImGui::GetIO();
+    io.ConfigFlags |= ImGuiConfigFlags_NavEnableKeyboard;
+    session().select_op(3);
+    driver.frame(5);
+    session().select_op(7);
+    driver.frame(2);
+    for (const auto& [key, down] : {std::pair{ImGuiMod_Alt, true},
+                                    {ImGuiKey_LeftAlt, true},
+                                    {ImGuiKey_LeftArrow, true},
+                                    {ImGuiKey_LeftArrow, false},
+                                    {ImGuiMod_Alt, false},
+                                    {ImGuiKey_LeftAlt, false}}) {
+      io.AddKeyEvent(static_cast<ImGuiKey>(key), down);
+      if (!at_once) driver.frame();
+    }
+    driver.frame(4);
+    EXPECT_EQ(session().selection().op, 3) << (at_once ? "between two frames" : "a frame each");
+  }
+}
+
+TEST_F(Jump, F1ShowsTheKeys) {
+  Driver driver(session(), Panel::all);
+  driver.frame(3);
+  driver.press(ImGuiKey_F1);
+  EXPECT_EQ(in_front(), "Keyboard");
+}
+
 /// Page and links are made once, of what is shown.
 TEST_F(Jump, AVerdictThatComesIsDrawnWithItsLinks) {
   const std::string measured = "amax of input 0 (fp16)";

@@ -8,6 +8,7 @@
 #include "probe/snapshot/writer.h"
 #include "tests/viewer/driver.h"
 #include "tests/viewer/story.h"
+#include "viewer/ui/curves.h"
 #include "viewer/ui/marks.h"
 
 namespace nanquest::viewer {
@@ -54,6 +55,20 @@ std::vector<int> steps(std::vector<std::pair<int, int>> ranges) {
   for (const auto& [first, last] : ranges)
     for (int step = first; step <= last; ++step) out.push_back(step);
   return out;
+}
+
+TEST_F(Plots, NoLineRunsAcrossStepsThatWereNotRecorded) {
+  SeriesTable scalars{"scalars", {"step", "loss"}, {}};
+  for (const int step : steps({{0, 9}, {40, 49}, {51, 60}}))
+    scalars.values.insert(scalars.values.end(), {1.0 * step, 2.0});
+  const History history({scalars});
+  for (const float pixels : {1000.0f, 12.0f}) {
+    const std::vector<Curve> runs =
+        finite_runs(history, *history.scalar("loss"), 0, history.rows(), 0, pixels);
+    ASSERT_EQ(runs.size(), pixels > 100 ? 3u : 2u) << pixels;
+    EXPECT_EQ(runs[0].x.back(), 9) << pixels;
+    EXPECT_EQ(runs[1].x.front(), 40) << pixels;
+  }
 }
 
 constexpr double kMap = 1100.0 * 700;  // about what the map has of a 1280 x 800 window

@@ -21,7 +21,7 @@ case "$3" in
     expect 0 "FP16_OVERFLOW" "$viewer" "$dir/story" --text verdict
     expect 0 "FP16_OVERFLOW" "$viewer" --text verdict "$snapshot"
     expect 0 "== norms ==" "$viewer" --text "$dir/story"
-    expect 0 "first bad" "$viewer" "$snapshot" --csv trace
+    expect 0 "culprit" "$viewer" "$snapshot" --csv trace
     expect 0 "weight_norm:head" "$viewer" "$dir/story" --csv norms --statistic weight_norm
     expect 0 "notes.md:4096" "$viewer" "$dir/story" --text batch
     expect 0 "sample,id,verdict" "$viewer" "$dir/story" --csv batch

@@ -47,6 +47,18 @@ class RankGrids : public testing::Story {
   }
 };
 
+/// The panel finds the cell of a row by it, whatever the row says.
+TEST_F(RankGrids, EachRowOfTheTableCarriesItsRank) {
+  write(40, false);
+  Session session = open(dir());
+  const RankGrid grid = rank_grid(session);
+  for (const PageTable& table : info_of(Panel::ranks).page(session, Extent::glance).tables)
+    for (const PageTable::Row& row : table.rows) {
+      ASSERT_GE(row.id, 0);
+      EXPECT_EQ(std::to_string(grid.cells.at(static_cast<std::size_t>(row.id)).rank), row.cells.front());
+    }
+}
+
 TEST_F(RankGrids, EachRankHasACellWithWhatItLeft) {
   write(6, false);
   Session session = open(dir());

@@ -90,7 +90,7 @@ TEST_F(Rehearsed, AColumnThatIsToldLaterIsNoFinding) {
   EXPECT_EQ(curves[0].given_from, 0u) << "the probe tells the loss in every row";
   EXPECT_EQ(curves[1].given_from, 10u);
   EXPECT_EQ(values_at(told.history(), *curves[1].values, 4, curves[1].given_from), "");
-  EXPECT_EQ(values_at(told.history(), *curves[1].values, 25, curves[1].given_from), "nan");
+  EXPECT_EQ(values_at(told.history(), *curves[1].values, 25, curves[1].given_from), "NaN");
   const std::string text = panel_text(told, Panel::timeline);
   EXPECT_TRUE(says(text, "1 NaN (first at step 25)")) << text;
   EXPECT_FALSE(says(text, "11 NaN")) << text;

@@ -54,7 +54,7 @@ TEST_F(Run, VerdictPageAnswersTheQuestionsInOrder) {
   EXPECT_EQ(page.headline, "aten::mm in blocks.3.mlp made the first +Inf at step 131");
   EXPECT_EQ(page.cause, Label::fp16_overflow);
   const char* labels[] = {"What",  "Where",    "Why",       "Fix",       "Advice",
-                          "Blame", "How sure", "Precision", "Proven by", "Source"};
+                          "Blame", "Confidence", "Precision", "Proven by", "Source"};
   ASSERT_EQ(page.facts.size(), std::size(labels));
   for (std::size_t i = 0; i < std::size(labels); ++i) {
     EXPECT_EQ(page.facts[i].label, labels[i]);

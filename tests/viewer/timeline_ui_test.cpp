@@ -86,6 +86,10 @@ TEST_F(TimelineUi, ADragMeasuresACurveAndMovesNothing) {
   EXPECT_EQ(session().selection().step, 131) << "a drag selects no step";
   driver.click_at(from);
   EXPECT_FALSE(measured()) << "a click ends it";
+  drag();
+  ASSERT_TRUE(measured());
+  driver.press(ImGuiKey_Escape);
+  EXPECT_FALSE(measured()) << "and so does Esc";
   io.AddKeyEvent(ImGuiMod_Shift, true);
   drag();
   io.AddKeyEvent(ImGuiMod_Shift, false);

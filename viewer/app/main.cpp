@@ -190,8 +190,9 @@ int run(const Arguments& a) {
   if (const Status selected = select(*session, a); !selected) return fail(selected.error());
   if (const Status possible = check_shown(*session, *panel); !possible) return fail(possible.error());
   for (const std::string& written : {a.report, a.screenshot})
-    if (const Status may = written.empty() ? Status() : may_write(*session, written); !may)
-      return fail(may.error());
+    if (!written.empty())
+      for (const Status& may : {folder_is_there(written), may_write(*session, written)})
+        if (!may) return fail(may.error());
   if (!a.compare.empty())
     if (const Status compared = session->compare_with(a.compare); !compared) return fail(compared.error());
   warn_of(*session);

@@ -184,7 +184,7 @@ Status run_window(Session& session, Loader& loader, const UiOptions& options, Ar
 #ifdef IMGUI_HAS_DOCK
   io.ConfigFlags |= ImGuiConfigFlags_DockingEnable;
 #endif
-  io.ConfigInputTextCursorBlink = false;  // nobody draws while nothing happens
+  io.ConfigInputTextCursorBlink = false;  // no frames are drawn while nothing happens
   const std::string settings = settings_file(options.folders.settings);
   io.IniFilename = settings.empty() ? nullptr : settings.c_str();
   apply_style(wanted.scale * (monitor > 0 ? monitor : 1));

@@ -40,7 +40,7 @@ struct BatchPage {
 /// have ids and texts alone.
 BatchPage batch_page(const Session& session, const Batch* batch);
 
-/// "the step is finite without it"; "" for a sample that nobody blames.
+/// "the step is finite without it"; "" for a sample that is not to blame.
 const char* blamed_words(bool blamed);
 
 /// All finite values of a tensor or of a sample of it: "-3.1 to 4.2", "7", "none is finite", "-" for nothing.

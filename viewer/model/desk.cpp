@@ -42,7 +42,7 @@ void describe(auto& file, As<IncidentName> auto& name) {
   file.field("attempt", name.attempt);
 }
 
-/// A word that nobody knows leaves what it stands for as it is: it may be of a later version.
+/// An unknown word changes nothing: it may be of a later version.
 void describe(auto& file, As<Selection> auto& s) {
   std::string what_if(what_if_word(s.what_if)), statistic(statistic_table(s.statistic));
   file.field("op", s.op);

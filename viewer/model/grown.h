@@ -57,7 +57,7 @@ class Grown {
  private:
   struct Rest {
     std::vector<T> values;  ///< its size is the room that there is, and never changes
-    std::size_t used = 0;   ///< of whoever has appended most; only who appends looks at it
+    std::size_t used = 0;   ///< of the copy that has appended most; only an append reads it
   };
   std::shared_ptr<const std::vector<T>> begins_;
   std::shared_ptr<Rest> rest_;

@@ -55,7 +55,7 @@ std::string lower_title(Statistic s) {
 }
 
 /// Where the columns of a map begin and end. Those of a block of the pyramids or more end with one: then the
-/// pyramids know their extremes, and nobody reads the values.
+/// pyramids know their extremes, so the values are not read.
 std::vector<std::size_t> edges_of(std::size_t first, std::size_t last, std::size_t columns) {
   constexpr std::size_t block = Pyramid::kBlock;
   const bool wide = last - first >= columns * block;

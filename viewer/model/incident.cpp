@@ -31,14 +31,20 @@ bool same_trace(const SnapshotDoc& a, const SnapshotDoc& b) {
 }
 
 /// The doc of a recording; with the statistics and the culprit of its replay if it was recorded without.
-SnapshotDoc told(const SnapshotDoc& recorded, const std::string& replay_file, std::string& error) {
-  SnapshotDoc doc = recorded;
-  if (doc.basis != "survivors" || replay_file.empty()) return doc;
-  const Result<SnapshotReader> replay = open_tasted(replay_file);
-  if (!replay) {
-    error = replay.error().text();
+/// `replayed`: a verdict is there, so that the replay's file should be.
+SnapshotDoc told(const SnapshotReader& recorded, const std::string& replay_file, bool replayed,
+                 std::string& error) {
+  SnapshotDoc doc = recorded.doc();
+  const bool needed = doc.basis == "survivors";
+  if (replay_file.empty()) {
+    if (needed && replayed)
+      error = replay_path(recorded.path()) +
+              ": is not here, so values of ops are not known; nanquest-replay SNAPSHOT makes it again";
     return doc;
   }
+  const Result<SnapshotReader> replay = open_tasted(replay_file);
+  if (!replay) error = replay.error().text();
+  if (!replay || !needed) return doc;
   const SnapshotDoc& found = replay->doc();
   if (found.ops.empty()) return doc;  // written by a version that kept no trace
   if (!same_trace(doc, found)) {
@@ -52,9 +58,23 @@ SnapshotDoc told(const SnapshotDoc& recorded, const std::string& replay_file, st
   return doc;
 }
 
+/// Infinities that the verdict calls intended are those of the trace, whatever the recording took for one.
+void take_intended(SnapshotDoc& doc, const Verdict& verdict) {
+  std::vector<std::int32_t>& intended = doc.culprit.suppressed;
+  if (verdict.blame.tried) {
+    intended.clear();
+    for (const Blamed& one : verdict.blame.intended)
+      if (one.index >= 0 && one.index < static_cast<std::int64_t>(doc.ops.size()))
+        intended.push_back(static_cast<std::int32_t>(one.index));
+  }
+  std::erase(intended, static_cast<std::int32_t>(verdict.culprit.index));
+  for (const Blamed& one : verdict.blame.set) std::erase(intended, static_cast<std::int32_t>(one.index));
+}
+
 /// The op that the verdict blames, where the recording alone blamed another one: it was found by trying.
 SnapshotDoc blamed(SnapshotDoc doc, const std::optional<Verdict>& verdict) {
   if (!verdict || !verdict->found) return doc;
+  take_intended(doc, *verdict);
   const std::int64_t op = verdict->culprit.index;
   const bool there = op >= 0 && op < static_cast<std::int64_t>(doc.ops.size()) &&
                      doc.ops[static_cast<std::size_t>(op)].name == verdict->culprit.op;
@@ -73,7 +93,7 @@ SnapshotDoc blamed(SnapshotDoc doc, const std::optional<Verdict>& verdict) {
 OpenIncident::OpenIncident(SnapshotReader opened, const std::string& replay_file,
                            const std::optional<Verdict>& verdict)
     : reader(std::move(opened)),
-      doc(blamed(told(reader.doc(), replay_file, replay_error), verdict)),
+      doc(blamed(told(reader, replay_file, verdict.has_value(), replay_error), verdict)),
       trace(doc),
       history(doc.history) {
   Result<std::vector<StoredTensor>> list = list_tensors(reader);

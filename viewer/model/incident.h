@@ -32,7 +32,7 @@ struct IncidentEntry {
   double confidence = 0;
   bool silent = false;  ///< its verdict says that no gate could see it
   Known known = Known::not_replayed;
-  std::string error;          ///< why its snapshot can't be read, "" as long as nobody tried or it could
+  std::string error;          ///< why its snapshot can't be read, "" if it could, or was not tried yet
   std::string verdict_error;  ///< why its verdict can't be read although it is there
 
   /// "FP16_OVERFLOW", "not replayed yet", or what of it can't be read.
@@ -41,11 +41,11 @@ struct IncidentEntry {
   std::string known_text() const;
   /// Takes over what the list shows of a verdict.
   void note(const Verdict& verdict);
-  /// Takes over which gate failed and what was seen, if nobody else says so.
+  /// Takes over which gate failed and what was seen, unless that is known.
   void note(const SnapshotDoc& recorded);
 };
 
-/// The gate that failed there; `non_finite` if nobody says.
+/// The gate that failed there; `non_finite` if it is not known.
 Gate gate_of(const IncidentEntry& entry);
 
 /// The incidents of a run by step, rank and attempt: those whose snapshot is there, those of which a verdict
@@ -59,7 +59,7 @@ bool opens_before(const IncidentEntry& a, const IncidentEntry& b);
 /// The opened snapshot with everything derived from it. Once made it is only looked at; the file behind
 /// `reader` has one user at a time, the thread that reads.
 struct OpenIncident {
-  /// `replay_file`: what nanquest-replay left beside it ("" if nothing): a step that nobody watched was
+  /// `replay_file`: what nanquest-replay left beside it ("" if nothing): a step that was not watched was
   /// recorded without statistics, and has those that replay took. `verdict`: whom it blames is the culprit.
   OpenIncident(SnapshotReader opened, const std::string& replay_file, const std::optional<Verdict>& verdict);
   OpenIncident(const OpenIncident&) = delete;

@@ -36,6 +36,14 @@ std::string run_around(const std::string& snapshot) {
   return is_place && list_run(run.string()) ? run.string() : "";
 }
 
+Status folder_is_there(const std::string& path) {
+  const fs::path folder = fs::path(path).parent_path();
+  std::error_code ec;
+  if (folder.empty() || fs::is_directory(folder, ec)) return {};
+  return Error{ErrorCode::usage, path + ": there is no folder " + folder.string(),
+               "make it, or name another"};
+}
+
 Status may_write(const Session& session, const std::string& path) {
   const std::string run = session.is_run() ? session.path() : run_around(session.path());
   const std::string kept = run.empty() ? session.path() : run;

@@ -44,6 +44,21 @@ std::vector<std::optional<double>> whole_of(const Pyramid* series, std::size_t f
           static_cast<double>(e.pos_inf + e.neg_inf)};
 }
 
+/// The largest magnitude is taken of what is finite: 0 beside a norm that is not finite may be that of
+/// nothing.
+void blank_unknown(const History& history, LayerTable::Row& row) {
+  std::optional<double>* by[kStatistics] = {};
+  std::size_t column = 0;
+  for (int i = 0; i < kStatistics; ++i)
+    if (history.has(static_cast<Statistic>(i))) by[i] = &row.values[column++];
+  for (const auto& [norm, amax] : {std::pair{Statistic::gradient, Statistic::gradient_amax},
+                                   std::pair{Statistic::weight, Statistic::weight_amax}}) {
+    const std::optional<double>* of_norm = by[static_cast<int>(norm)];
+    std::optional<double>* of_amax = by[static_cast<int>(amax)];
+    if (of_norm && of_amax && *of_norm && !std::isfinite(**of_norm) && *of_amax == 0.0) of_amax->reset();
+  }
+}
+
 }  // namespace
 
 void LayerTable::sort(int by, bool largest_first) {
@@ -85,6 +100,7 @@ LayerTable layer_table(const History& history, Statistic chosen, std::size_t row
       out.values.push_back(series != nullptr ? std::optional((*series)[row]) : std::nullopt);
       if (s == chosen) shown = series;
     }
+    blank_unknown(history, out);
     for (const std::optional<double>& value : whole_of(shown, first, last)) out.values.push_back(value);
     table.rows.push_back(std::move(out));
   }

@@ -16,7 +16,7 @@ struct LayerTable {
   struct Row {
     std::string layer;
     std::vector<std::optional<double>>
-        values;  ///< one a column; nothing where this layer has no series of it
+        values;  ///< one a column; nothing where this layer has no series of it, or it isn't known
   };
   double step = 0;  ///< that the statistics are of
   std::vector<std::string>

@@ -28,6 +28,19 @@ std::vector<Word> spelt_words(const std::string& text) {
   return words;
 }
 
+/// True for "1", "20" and "0.1": a module of an nn.Sequential may be called so, and so may anything be
+/// counted.
+bool is_number(const std::string& word) {
+  return word.find_first_not_of("0123456789.") == std::string::npos;
+}
+
+/// True if a thing is named behind these two words of a text: "module 2", "aten::mm in 2".
+bool names_next(const std::string& before, const std::string& last) {
+  for (const char* word : {"module", "layer", "parameter", "buffer", "tensor"})
+    if (last == word) return true;
+  return last == "in" && before.find("::") != std::string::npos;
+}
+
 }  // namespace
 
 const char* kind_name(Link::Kind kind) {
@@ -134,6 +147,8 @@ std::vector<Span> Names::linked(const std::string& text) const {
     } else if (word.find("::") != std::string::npos) {
       const std::string module = spelt(i + 1) == "in" ? spelt(i + 2) : "";
       if (const auto op_link = op(word, module)) add(words[i].begin, words[i].end, *op_link);
+    } else if (is_number(word) && !(i > 0 && names_next(i > 1 ? spelt(i - 2) : "", spelt(i - 1)))) {
+      continue;
     } else if (auto place = this->word(word)) {
       if (place->kind == Link::Kind::layer) place->statistic = statistic;
       add(words[i].begin, words[i].end, *place);

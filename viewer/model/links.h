@@ -1,5 +1,5 @@
 /// Links: places in a run that words name. "aten::mm in blocks.3.mlp", "op 55", "step 131", "sample 3", a
-/// module, a layer, a weight: whoever reads such a word may want to go there.
+/// module, a layer, a weight: each is a link to that place.
 ///
 ///     const Names names(session);                       // once a reading
 ///     for (const Span& span : names.linked(sentence)) …   // what is a link, and what is plain

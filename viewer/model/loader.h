@@ -33,7 +33,7 @@ class Loader {
     std::function<bool(Session&)> work;  ///< on the loader's thread; false: nothing is new
     std::function<void()> done = {};     ///< after its session took the place, on the thread that collects
     bool selects = false;                ///< what it selects is what the person wants to see
-    bool quiet = false;                  ///< nobody waits for it: it gives way to all others
+    bool quiet = false;                  ///< background work: any other errand goes first
   };
 
   /// `wake` is called on the loader's thread whenever there is something to collect.
@@ -57,14 +57,15 @@ class Loader {
   bool has_news();
   /// Waits until there are news, for so long at most. True if there are.
   bool wait(std::chrono::milliseconds most);
-  /// Gives up what somebody waits for; `session` stays as it is. False if nobody waits for anything.
+  /// Cancels the errand in progress; `session` stays as it is. False if there is none, or only background
+  /// work.
   bool cancel();
   /// Grows whenever somebody gives something up, and when an errand fails: who asks by itself for what is
   /// missing does not ask for it again then.
   std::uint64_t stops() const { return stops_; }
   /// True while an errand is under way, quiet ones among them.
   bool busy() const { return current_ != nullptr; }
-  /// "reading step 90, 40 %"; "" if nobody waits for anything.
+  /// "reading step 90, 40 %"; "" while nothing but background work runs.
   std::string doing() const;
   /// What kept the last errand that was collected from being done, as too little memory; "" for nothing.
   const std::string& trouble() const { return trouble_; }

@@ -18,9 +18,10 @@ enum class Sign : std::uint8_t { none, verified, finite, non_finite, failed, cau
 
 /// One question and its answer.
 struct Fact {
-  std::string label;  ///< "What", "Where", "Why", "Fix", "Advice", "Blame", "How sure", "Proven by", …
+  std::string label;  ///< "What", "Where", "Why", "Fix", "Advice", "Blame", "Confidence", "Proven by", …
   std::string text;
   Sign sign = Sign::none;
+  bool confidence = false;  ///< a bar stands before it
 };
 
 /// What stands below the facts: rows of words, and a mark at the head of a row.
@@ -30,6 +31,9 @@ struct PageTable {
     std::vector<std::string> cells;
     Sign sign = Sign::none;
     std::optional<Link> place = {};  ///< what the row is about, so that others can lead to it
+    std::size_t link_cell = 0;       ///< the cell that names `place`
+    std::int64_t id = -1;            ///< what it is a row of, by number: the rank; -1 where that is nothing
+    bool here = false;               ///< of lines of a program: the one that is looked at
   };
   /// Rows of the evidence were measured on the culprit; those of `series` and
   /// `rehearsed` can be drawn as lines; those of

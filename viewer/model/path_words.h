@@ -9,7 +9,7 @@ namespace nanquest::viewer {
 std::string command_to_replay(const std::string& snapshot);
 /// "story" for "runs/story", "runs/story/" and for "." inside it.
 std::string last_name(const std::string& path);
-/// A path that somebody typed or pasted: without white space and quotes around it and "file://" before it,
+/// A path as typed or pasted: without white space and quotes around it and "file://" before it,
 /// with the home folder for "~".
 std::string path_as_typed(const std::string& text);
 

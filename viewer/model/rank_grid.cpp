@@ -18,7 +18,7 @@ const char* words_of(Standing standing) {
     case Standing::unknown:
       break;
   }
-  return "had bad gradients, nobody knows whence";
+  return "had bad gradients of unknown origin";
 }
 
 /// What anybody says of how many there are; a rank that has left something is one of them.

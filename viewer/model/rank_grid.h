@@ -37,7 +37,7 @@ struct RankGrid {
   std::int64_t step = -1;  ///< -1: no incident is selected
   std::int32_t world_size = 1;
   std::vector<RankCell> cells;  ///< by rank; none for a run of one process
-  std::string first_text;       ///< who was first, and who says so; "" if nobody does
+  std::string first_text;       ///< the rank that was first, and what says so; "" if it is not known
   std::string verdict_text;     ///< what the verdict says of the ranks
   bool cut = false;             ///< there are more ranks than cells
 

@@ -47,7 +47,7 @@ void Session::restore(const Selection& before) {
   const Selection fresh = selection_;
   selection_ = before;
   if (!selection_.layer.empty() && !has_layer(selection_.layer)) selection_.layer = fresh.layer;
-  if (headroom_->bits(selection_.place) == nullptr) selection_.place.clear();
+  if (headroom().bits(selection_.place) == nullptr) selection_.place.clear();
   keep_statistic();
   if (incident_ == nullptr) return;
   if (selection_.op >= static_cast<std::int32_t>(incident_->trace.size())) selection_.op = fresh.op;
@@ -106,7 +106,7 @@ void Session::select_layer(const std::string& layer) {
 }
 
 void Session::select_place(const std::string& place) {
-  if (!place.empty() && headroom_->bits(place) == nullptr) return;
+  if (!place.empty() && headroom().bits(place) == nullptr) return;
   selection_.place = place;
   const std::string module = module_of_place(place), layer = module.empty() ? "" : layer_of(module);
   if (!layer.empty()) selection_.layer = layer;

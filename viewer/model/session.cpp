@@ -118,7 +118,7 @@ Status Session::load() {
   }
   incidents_ = std::make_shared<std::vector<IncidentEntry>>(list_incidents(*listing_, manifest_));
   note_written();
-  series_place_ = {};
+  series_.begin_anew();
   load_series(0);
   return {};
 }
@@ -150,7 +150,7 @@ void Session::start_selection() {
   keep_statistic();
 }
 
-/// Where another rank's bad values arrived, and nobody has replayed the step: the row of a rank that made its
+/// Where another rank's bad values arrived, and the step was not replayed: the row of a rank that made its
 /// own, or -1. What the files of these ranks say is noted.
 int Session::rank_that_made_it() {
   constexpr int kMostAsked = 8;
@@ -178,7 +178,13 @@ void Session::keep_statistic() {
 }
 
 const History& Session::history() const {
-  return series_->empty() && incident_ ? incident_->history : *series_;
+  return series_.history().empty() && incident_ ? incident_->history : series_.history();
+}
+
+/// Where incidents are known, the ranks that have none are not asked whether their steps were finite.
+void Session::load_series(std::int32_t rank) {
+  note_reading(false);
+  series_.read(*listing_, rank, incidents().empty(), progress_);
 }
 
 }  // namespace nanquest::viewer

@@ -20,18 +20,16 @@
 #include "probe/snapshot/manifest.h"
 #include "probe/snapshot/rank_row.h"
 #include "probe/snapshot/run_dir.h"
-#include "probe/snapshot/series_follow.h"
 #include "replay/verdict/json.h"
 #include "viewer/model/batch.h"
 #include "viewer/model/comparison.h"
 #include "viewer/model/elements.h"
-#include "viewer/model/headroom.h"
 #include "viewer/model/incident.h"
 #include "viewer/model/note.h"
 #include "viewer/model/progress.h"
 #include "viewer/model/rehearsed.h"
+#include "viewer/model/run_series.h"
 #include "viewer/model/selection.h"
-#include "viewer/model/series_word.h"
 #include "viewer/model/source.h"
 
 namespace nanquest::viewer {
@@ -42,15 +40,15 @@ class Session {
   /// opens that snapshot, and its verdict is enough. `bad_file` for anything else. Which of a run's incidents
   /// is open: `opens_before`; one of which neither snapshot nor verdict can be read is passed over
   /// (IncidentEntry::error) as long as another can.
-  /// `progress`, if given, is told how far it is and ends it early: then what was read so far is of no use.
+  /// `progress`, if given, gets how far it is and may stop it: then what was read so far is of no use.
   static Result<Session> open(const std::string& path, Progress* progress = nullptr);
-  /// A session of which nothing was read, as long as somebody waits for it or where it could not be. `why`: a
+  /// A session of which nothing was read, while it is being read or where it could not be. `why`: a
   /// sentence, or "" while it is being read.
   static Session nothing(const std::string& path, const std::string& why = "");
   /// True for one of `nothing`; `nothing_because` is its sentence.
   bool is_nothing() const { return nothing_; }
   const std::string& nothing_because() const { return nothing_because_; }
-  /// Whom later readings tell how far they are; null for nobody. Must outlive them.
+  /// Gets how far later readings are; null for none. Must outlive them.
   void report_to(Progress* progress) { progress_ = progress; }
   Progress* progress() const { return progress_; }
 
@@ -80,6 +78,8 @@ class Session {
   const std::string& lost_of_any() const {
     return lost_.empty() && other_ != nullptr ? other_->lost_ : lost_;
   }
+  /// True if the manifest says that the run is over: nothing new will come.
+  bool is_over() const { return manifest_ && manifest_->status != "running"; }
   /// "finished: went on in fp32", that it is gone, or for how long a run that is called running has written
   /// nothing; "" if nothing says how the run stands.
   std::string status() const;
@@ -95,12 +95,15 @@ class Session {
   const std::vector<RehearsedCurve>& rehearsed() const { return *rehearsed_; }
   /// The run's series, else the open snapshot's history; empty if there is neither.
   const History& history() const;
-  const std::string& series_error() const { return series_error_; }
+  const std::string& series_error() const { return series_.error(); }
+  /// That the run's series file is not here, and what is shown in its place; "" where it is, and for a
+  /// snapshot.
+  std::string lost_series() const;
   /// How far the values of every place reached; empty where that is not on record.
-  const Headroom& headroom() const { return *headroom_; }
-  const std::string& headroom_error() const { return headroom_error_; }
+  const Headroom& headroom() const { return series_.headroom(); }
+  const std::string& headroom_error() const { return series_.headroom_error(); }
   /// What the series say of their steps: all of them where no incident is known, else the one that is shown.
-  const std::vector<SeriesWord>& series_words() const { return words_; }
+  const std::vector<SeriesWord>& series_words() const { return series_.words(); }
   /// True if the series or an incident is of that step.
   bool has_step(double step) const;
   /// True if a statistic has a series of that name.
@@ -109,7 +112,7 @@ class Session {
   /// parent; "" if none does.
   std::string layer_of(const std::string& name) const;
   /// How long ago manifest or series were last written, in whole units: "under a minute", "3 hours"; "" if
-  /// nobody knows.
+  /// it is not known.
   std::string age_text() const;
   /// Command that replays the open incident; works from any folder.
   const std::string& replay_command() const { return replay_command_; }
@@ -206,8 +209,6 @@ class Session {
   void load_incident(int row);
   void load_verdict(IncidentEntry& entry);
   void load_series(std::int32_t rank);
-  std::shared_ptr<const History> read_shown_series(const std::string& path, std::uint64_t bytes);
-  void load_headroom(std::int32_t rank);
   void load_ranks(const IncidentEntry& entry);
   void load_source(const IncidentEntry& entry);
   std::vector<int> opening_order() const;
@@ -240,20 +241,15 @@ class Session {
   bool is_run_ = false, nothing_ = false;
   Read<RunListing> listing_ = std::make_shared<RunListing>();
   std::optional<Manifest> manifest_;
-  std::string manifest_error_, incident_error_, series_error_, headroom_error_, rehearsed_error_,
-      tensor_error_, lost_;
+  std::string manifest_error_, incident_error_, rehearsed_error_, tensor_error_, lost_;
   std::optional<Verdict> verdict_;
   Read<std::vector<IncidentEntry>> incidents_ = std::make_shared<std::vector<IncidentEntry>>();
   Read<OpenIncident> incident_;
-  Read<History> series_ = std::make_shared<History>();
-  Read<Headroom> headroom_ = std::make_shared<Headroom>();
+  RunSeries series_;
   Read<std::map<std::int32_t, RankRow>> rank_rows_ = std::make_shared<std::map<std::int32_t, RankRow>>();
   Read<std::vector<RehearsedCurve>> rehearsed_ = std::make_shared<std::vector<RehearsedCurve>>();
-  std::vector<SeriesWord> words_;
   std::vector<std::string> culprit_stack_;
   Source source_;
-  std::int32_t series_rank_ = 0;             ///< whose series is shown
-  SeriesPlace series_place_;                 ///< how far that was read
   std::filesystem::file_time_type written_;  ///< when manifest or series were last written
   Selection selection_;
   Read<Stamps> stamps_ = std::make_shared<Stamps>();

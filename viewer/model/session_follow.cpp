@@ -1,6 +1,8 @@
-// A run that changes while it is shown: reading it again, noticing that it moved.
+// A run that changes while it is shown, and a second one beside it: reading them again, noticing that one
+// moved.
 #include <algorithm>
 #include <filesystem>
+#include <memory>
 #include <system_error>
 #include <tuple>
 #include <utility>
@@ -125,11 +127,61 @@ bool Session::poll_own() {
   if (now == *stamps_) return false;
   if (now.incidents != stamps_->incidents || now.folder != stamps_->folder) return reload_own().ok();
   if (now.manifest != stamps_->manifest && !read_manifest_again()) return reload_own().ok();
-  if (now.series != stamps_->series) load_series(series_rank_);
+  if (now.series != stamps_->series) load_series(series_.rank());
   keep_statistic();
   stamps_ = std::make_shared<Stamps>(std::move(now));
   note_written();
   return true;
+}
+
+Status Session::compare_with(const std::string& path) {
+  if (path.empty()) {
+    other_.reset();
+  } else {
+    Result<Session> opened = open(path, progress_);
+    if (!opened) return opened.error();
+    other_ = std::make_shared<const Session>(std::move(opened).value());
+  }
+  compare_again();
+  note_reading(false);
+  return {};
+}
+
+void Session::compare_again() {
+  comparison_ = other_ == nullptr ? nullptr : std::make_shared<const Comparison>(compare(*this, *other_));
+}
+
+bool Session::poll_other() {
+  if (other_ == nullptr) return false;
+  Session now = *other_;
+  if (!now.poll()) return false;
+  other_ = std::make_shared<const Session>(std::move(now));
+  note_reading(false);
+  return true;
+}
+
+bool Session::poll() {
+  const bool own = poll_own(), beside = poll_other();
+  if (own || beside) compare_again();
+  return own || beside;
+}
+
+Status Session::reload() {
+  Status own = reload_own();
+  (void)poll_other();
+  compare_again();
+  return own;
+}
+
+std::optional<std::pair<double, double>> Session::steps_shown() const {
+  std::optional<std::pair<double, double>> span;
+  for (const Session* session : {this, other()}) {
+    if (session == nullptr || session->history().empty()) continue;
+    const std::vector<double>& steps = session->history().steps();
+    span = span ? std::pair(std::min(span->first, steps.front()), std::max(span->second, steps.back()))
+                : std::pair(steps.front(), steps.back());
+  }
+  return span;
 }
 
 }  // namespace nanquest::viewer

@@ -1,6 +1,8 @@
-// The selected tensor: what was read of it, the element that is looked at and those around it.
+// The selected tensor: what was read of it, the element that is looked at and those around it. The batch, and
+// the sample of it that is selected.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <memory>
 #include <utility>
 
@@ -157,6 +159,24 @@ std::string Session::element_text() const {
       element->position.empty() ? fmt::format("[{}]", element->index) : element->position;
   return fmt::format("{}{} = {}  {}  {}", selection_.tensor, place, element->exact, element->hex,
                      element->bits);
+}
+
+void Session::select_sample(std::int64_t sample) {
+  if (incident_ == nullptr || sample < 0 || sample >= sample_count(incident_->doc)) return;
+  selection_.sample = sample;
+}
+
+/// The first that the verdict blames.
+void Session::start_sample() {
+  selection_.sample = kNone;
+  if (verdict_ && !verdict_->poison.empty()) select_sample(std::ranges::min(verdict_->poison));
+}
+
+const Batch* Session::batch() {
+  if (batch_waits())
+    if (std::optional<Batch> read = load_batch(*incident_, progress_))
+      batch_ = std::make_shared<Batch>(std::move(*read));
+  return batch_.get();
 }
 
 }  // namespace nanquest::viewer

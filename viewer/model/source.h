@@ -14,7 +14,7 @@ struct Source {
   std::size_t line = 0;            ///< that the frame names, from 1
   std::size_t first = 0;           ///< number of the first of `lines`
   std::vector<std::string> lines;  ///< a few around it; none if they can't be shown
-  std::string why;                 ///< why there are none, or what of them is in doubt; "" where all is well
+  std::string why;                 ///< why there are none, or what of them is in doubt; "" where nothing is
 };
 
 /// Reads the lines around a frame ("file:line function"). A snapshot may come from anywhere and name any

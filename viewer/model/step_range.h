@@ -12,13 +12,13 @@ namespace nanquest::viewer {
 struct StepRange {
   double first = 0, last = 1;  ///< shown, in steps; a plot's axis may write here
 
-  /// All steps from the next `fit` on; whoever keeps a range of values shows all of them too.
+  /// All steps from the next `fit` on; plots show all values then, too.
   void show_all() { ++asked_; }
-  /// Shows these, whatever there are; whoever looks at all steps later sees what has come since.
+  /// Shows these, whatever there are; showing all steps later includes what has come since.
   void show(double from, double to);
   /// True while all steps are shown that there were at the last `fit`.
   bool shows_all() const { return known_ && first <= data_first_ && last >= data_last_; }
-  /// Those that somebody chose to see; nothing while all are shown.
+  /// The steps that were chosen; nothing while all are shown.
   std::optional<std::pair<double, double>> chosen() const;
   /// Grows with every `show_all`.
   std::uint64_t asked() const { return asked_; }

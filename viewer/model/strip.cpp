@@ -40,6 +40,7 @@ Strip strip_of(const Session& session) {
   strip.cause = page.cause;
   strip.says = said(session, page);
   strip.age = session.age_text();
+  strip.over = session.is_over();
   const auto fact = [&](const std::string& text, std::optional<Link> link = {}) {
     if (!text.empty()) strip.facts.push_back({text, std::move(link)});
   };
@@ -61,7 +62,7 @@ Strip strip_of(const Session& session) {
   const std::string layer = session.layer_of(module);
   fact(module, layer.empty() ? broke : Link::to_layer(layer));
   if (page.state == VerdictPage::State::diagnosed)
-    fact(short_number(std::round(page.confidence * 100)) + " % sure");
+    fact("confidence " + short_number(std::round(page.confidence * 100)) + " %");
   return strip;
 }
 

@@ -1,4 +1,4 @@
-/// Strip: what stands above all panels. What happened, where, how sure; where it began and where it broke.
+/// Strip: what stands above all panels. What happened, where, with which confidence; where it began and where it broke.
 #pragma once
 
 #include <optional>
@@ -23,8 +23,9 @@ Breaks breaks_of(const Session& session);
 struct Strip {
   std::optional<Label> cause;  ///< nothing before a replay
   std::string says;         ///< "FP16_OVERFLOW", "not replayed yet", "No incident: steps 0 to 99 were finite"
-  std::vector<Span> facts;  ///< step, op, module, how sure
+  std::vector<Span> facts;  ///< step, op, module, confidence
   Breaks breaks;
+  bool over = false;  ///< the run is over: nothing new will come
   std::string age;  ///< how long ago something was written, in whole units; "" if that isn't known
 };
 

@@ -29,7 +29,8 @@ Result<SnapshotReader> open_tasted(const std::string& path);
 
 struct ChildLimits {
 #ifdef __SANITIZE_ADDRESS__
-  static constexpr std::uint64_t kMemory = ~std::uint64_t{0};  // the sanitizer reserves terabytes of addresses
+  static constexpr std::uint64_t kMemory =
+      ~std::uint64_t{0};  // the sanitizer reserves terabytes of addresses
 #else
   static constexpr std::uint64_t kMemory = std::uint64_t{8} << 30;
 #endif
@@ -38,7 +39,7 @@ struct ChildLimits {
 };
 /// Runs a program with no input and no output, no files written and no core left. `bad_file`, with the words
 /// of how it ended, if a signal ended it or it took too long; ok for every exit code: what is merely wrong
-/// with a file is said by whoever reads it next. `io` if it can't be started.
+/// with a file is reported by the next reader. `io` if it can't be started.
 Status run_apart(const std::vector<std::string>& command, const ChildLimits& limits);
 /// Runs `program --taste KIND --taste-file PATH` for every file, once as long as the file stays as it is.
 Taster child_taster(std::string program, ChildLimits limits);

@@ -60,7 +60,7 @@ std::int64_t plane_holding(const std::vector<std::int64_t>& shape, std::uint64_t
 /// Every tensor in the file, parameters first, names filled from the tables.
 Result<std::vector<StoredTensor>> list_tensors(const SnapshotReader& reader);
 
-inline constexpr std::uint64_t kReadElements = 64ull << 20;  ///< of a tensor, unless somebody wants others
+inline constexpr std::uint64_t kReadElements = 64ull << 20;  ///< of a tensor, unless others are asked for
 
 /// Elements of a tensor of that shape; a negative size counts as 0.
 std::uint64_t element_count(const std::vector<std::int64_t>& shape);

@@ -81,7 +81,7 @@ std::vector<TimelineCurve> timeline_curves(const History& history) {
     const Pyramid* values = history.scalar(name);
     if (values == nullptr) return;
     const Extremes all = values->query(0, values->size());
-    // A column that nobody ever filled holds nothing but NaN, or, where the probe is told nothing (the rate
+    // A column that was never filled holds nothing but NaN, or, where the probe is told nothing (the rate
     // of updates by hand, gradients that no gate looked at), nothing but 0: none of it is news.
     const bool given = (name != "lr" && name != "grad_norm") || all.min != 0 || all.max != 0 || all.nan > 0;
     if ((all.has_finite() && given) || all.pos_inf + all.neg_inf > 0 || name == "loss")
@@ -115,7 +115,7 @@ std::string values_at(const History& history, const Pyramid& values, double step
   const std::size_t first = std::min(std::max(begin, given_from), last);
   const std::size_t from = last - first > kToldRows ? last - kToldRows : first;
   std::string text = from > first ? grouped(from - first) + " before" : "";
-  for (std::size_t r = from; r < last; ++r) text += (text.empty() ? "" : ", then ") + exact_number(values[r]);
+  for (std::size_t r = from; r < last; ++r) text += (text.empty() ? "" : ", then ") + short_number(values[r]);
   return text;
 }
 

@@ -51,7 +51,7 @@ void add_once(std::vector<OpId>& list, OpId value) {
 }  // namespace
 
 const char* mark_words(OpMark mark) {
-  constexpr const char* words[] = {"", "first bad", "on the way", "born here", "intended", "carries"};
+  constexpr const char* words[] = {"", "culprit", "on the path", "first non-finite", "intended", "carries"};
   return words[static_cast<int>(mark)];
 }
 
@@ -59,6 +59,10 @@ std::string amax_text(const ValueRange& range) {
   if (!range.known || !range.has_amax || (range.amax == 0 && range.non_finite() > 0 && !range.none_finite()))
     return "-";
   return range.none_finite() ? "none finite" : short_number(range.amax);
+}
+
+const char* room_words(const ValueRange& range) {
+  return range.none_finite() ? "none finite" : range.non_finite() > 0 ? "finite ones zero" : "zeros";
 }
 
 std::vector<std::string> program_stack(const SnapshotDoc& doc, OpId op) {
@@ -224,6 +228,42 @@ OpId TraceView::walk_forward(OpId op) const {
     if (!bad && graph_->written_counts(c).total() > 0) bad = c;
   }
   return bad || consumers_[op].empty() ? bad : consumers_[op].front();
+}
+
+TraceView::Path TraceView::shortest(OpId from, const PerRow<OpRow, char>& ends) const {
+  PerRow<OpRow, OpId> before(doc_->ops.size());
+  std::vector<OpId> queue = {from};
+  for (std::size_t at = 0; at < queue.size(); ++at) {
+    if (ends[queue[at]] != 0) {
+      Path path;
+      for (OpId op = queue[at]; op; op = op == from ? OpId{} : before[op]) path.ops.push_back(op);
+      std::ranges::reverse(path.ops);
+      return path;
+    }
+    for (const OpId next : consumers_[queue[at]]) {
+      if (next == from || before[next] || graph_->op(next).phase == Phase::optimizer) continue;
+      before[next] = queue[at];
+      queue.push_back(next);
+    }
+  }
+  return {};
+}
+
+TraceView::Path TraceView::path_from(OpId op) const {
+  PerRow<OpRow, char> ends(doc_->ops.size(), 0);
+  const auto mark = [&](std::int32_t row) {
+    if (row == kNone) return;
+    (void)graph_->each_write_behind(TensorId{row}, graph_->end(), [&](const TraceGraph::Write& write) {
+      if (graph_->op(write.op).phase != Phase::optimizer) ends[write.op] = 1;
+      return graph_->op(write.op).phase != Phase::optimizer;
+    });
+  };
+  mark(doc_->loss);
+  Path path = shortest(op, ends);
+  path.to_loss = !path.ops.empty();
+  if (path.to_loss) return path;
+  for (const std::int32_t row : doc_->gradients) mark(row);
+  return shortest(op, ends);
 }
 
 std::vector<OpId> TraceView::filter(const std::string& words) const {

@@ -28,6 +28,10 @@ struct ValueRange {
 /// floats, or if beside what isn't finite there are only zeros.
 std::string amax_text(const ValueRange& range);
 
+/// Of values that leave no number of bits: "none finite", "zeros", or "finite ones zero" beside others that
+/// are not finite.
+const char* room_words(const ValueRange& range);
+
 /// One line of the trace panel.
 struct TraceLine {
   std::string name, module, node, read_formats, write_format, write_shape;
@@ -50,10 +54,12 @@ class TraceView {
   /// Path of the module that `op` ran in; "" is the root.
   std::string module(OpId op) const { return std::string(graph_->module_of(op)); }
   OpMark mark(OpId op) const { return marks_[op]; }
+  /// What was found in all that `op` wrote; nothing where nothing was scanned.
+  BadCounts made(OpId op) const { return graph_->written_counts(op); }
   /// Ops that wrote what `op` reads, in order of its arguments, each once; of memory written in many pieces
   /// the last few writers.
   const std::vector<OpId>& producers(OpId op) const { return producers_[op]; }
-  /// Ops that read what `op` wrote, before somebody overwrote it.
+  /// Ops that read what `op` wrote, before it was overwritten.
   const std::vector<OpId>& consumers(OpId op) const { return consumers_[op]; }
   /// The producer to walk to: the one on the lineage, else a non-finite one, else the one of largest amax;
   /// none if there is none.
@@ -61,6 +67,14 @@ class TraceView {
   /// The consumer to walk to: the one on the lineage, else a non-finite one, else the first; none if there is
   /// none.
   OpId walk_forward(OpId op) const;
+  /// Ops from `op` on, each reading what the one before wrote, the shortest way to what makes the loss; of an
+  /// op that the loss does not depend on to what makes a gradient, before it is clipped or unscaled. Empty
+  /// where neither is reached.
+  struct Path {
+    bool to_loss = false;
+    std::vector<OpId> ops;
+  };
+  Path path_from(OpId op) const;
   /// Ops with every word of `words` somewhere in name, module, node, phase or formats (case ignored). All if
   /// empty.
   std::vector<OpId> filter(const std::string& words) const;
@@ -75,6 +89,7 @@ class TraceView {
   OpId first_tight() const { return first_tight_; }
 
  private:
+  Path shortest(OpId from, const PerRow<OpRow, char>& ends) const;
   /// What `row` copies, as it is before `before`; itself if it is no copy.
   TensorId copied(TensorId row, OpId before) const;
   std::vector<TensorId> shown_writes(OpId op) const;
@@ -96,7 +111,7 @@ class TraceView {
 /// op), then its own.
 std::vector<std::string> program_stack(const SnapshotDoc& doc, OpId op);
 
-/// "first bad", "on the way", "born here", "intended", "carries", "".
+/// "culprit", "on the path", "first non-finite", "intended", "carries", "".
 const char* mark_words(OpMark mark);
 
 }  // namespace nanquest::viewer

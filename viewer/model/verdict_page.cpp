@@ -6,6 +6,7 @@
 #include "probe/snapshot/frames.h"
 #include "probe/snapshot/sharing.h"
 #include "probe/trace/culprit.h"
+#include "probe/trace/names.h"
 #include "replay/verdict/confidence.h"
 #include "replay/verdict/sentences.h"
 #include "viewer/model/numbers.h"
@@ -19,7 +20,7 @@ Verdict from_capture(const SnapshotDoc& doc) {
   Verdict v;
   const Culprit& c = doc.culprit;
   v.step = doc.step;
-  v.phase = c.phase;
+  if (c.op >= 0 || !c.tensor_name.empty()) v.phase = c.phase;  // of no op and no value it says nothing
   v.origin = from_word<Origin>(c.origin).value_or(Origin::op);
   v.culprit.tensor = c.tensor_name;
   v.culprit.value = from_word<BadValue>(c.value).value_or(BadValue::none);
@@ -50,7 +51,30 @@ std::string undecided(const Verdict& v) {
   return left < 2 ? "" : "whether it is " + names + ": nothing that was tried tells them apart";
 }
 
-void fill_diagnosed(VerdictPage& page, const Verdict& v) {
+/// The verdict with what the trace counts in the output of the op that is to blame: both stand side by side.
+/// `first`: no op before it made values of that kind.
+Verdict counted_in_trace(Verdict v, const OpenIncident* incident, bool& first) {
+  if (incident == nullptr || v.culprit.index < 0 || v.culprit.value == BadValue::silent ||
+      incident->doc.culprit.op != v.culprit.index)
+    return v;
+  const TraceView& trace = incident->trace;
+  const OpId culprit{incident->doc.culprit.op};
+  const BadCounts made = trace.made(culprit);
+  if (made.total() == 0) return v;
+  v.culprit.count = made.total();
+  v.culprit.value = from_word<BadValue>(value_name(made)).value_or(v.culprit.value);
+  for (const OpId op : trace.ops()) {
+    if (op == culprit) break;
+    const BadCounts before = trace.made(op);
+    first = first && !((made.nan > 0 && before.nan > 0) || (made.pos_inf > 0 && before.pos_inf > 0) ||
+                       (made.neg_inf > 0 && before.neg_inf > 0));
+  }
+  return v;
+}
+
+void fill_diagnosed(VerdictPage& page, const Verdict& verdict, const OpenIncident* incident) {
+  bool first = true;
+  const Verdict v = counted_in_trace(verdict, incident, first);
   page.state = VerdictPage::State::diagnosed;
   page.cause = v.cause;
   page.confidence = v.confidence;
@@ -62,7 +86,7 @@ void fill_diagnosed(VerdictPage& page, const Verdict& v) {
   page.not_tested = v.not_tested;
   if (const std::string open = undecided(v); !open.empty())
     page.not_tested.insert(page.not_tested.begin(), open);
-  page.headline = headline(v);
+  page.headline = headline(v, first);
   const auto add = [&](const char* label, const std::string& text) {
     if (!text.empty()) page.facts.push_back({label, text});
   };
@@ -74,7 +98,7 @@ void fill_diagnosed(VerdictPage& page, const Verdict& v) {
   add("Blame", blame_text(v.blame));
   if (v.root) add("Root", root_text(*v.root));
   if (v.ranks) add("Ranks", v.ranks->text);
-  add("How sure", confidence_text(v));
+  page.facts.push_back({"Confidence", confidence_text(v), Sign::none, true});
   add("Precision", precision_text(v));
   add("Proven by", reproduction_text(v.reproduction));
   add("Samples", samples_text(v));
@@ -84,10 +108,13 @@ void fill_not_replayed(VerdictPage& page, const OpenIncident& incident, const st
   page.state = VerdictPage::State::not_replayed;
   const Verdict v = from_capture(incident.doc);
   page.headline = headline(v);
-  page.facts = {{"What", what(v)}, {"Where", where(v)}};
+  const bool known = v.phase.has_value();
+  page.facts = {{"What", known ? what(v) : "the recording doesn't say which op made the first bad value"}};
+  if (known) page.facts.push_back({"Where", where(v)});
   page.facts.push_back({"Why", verdict_error.empty() ? "not replayed yet" : verdict_error});
   page.facts.push_back({"Advice", "replay the step: it tests causes and tries fixes on this very step"});
-  page.facts.push_back({"How sure", "what and where are on record; the cause is not diagnosed"});
+  page.facts.push_back({"Confidence", known ? "what and where are on record; the cause is not diagnosed"
+                                            : "nothing is diagnosed"});
   page.facts.push_back({"Proven by", incident.doc.basis == "survivors"
                                          ? "the tensors that were alive at the gate"
                                          : "every output of the step was checked when it was recorded"});
@@ -143,7 +170,7 @@ VerdictPage verdict_page(const Session& session) {
   const std::optional<Verdict>& verdict = session.verdict();
   if (verdict) {
     if (verdict->found) {
-      fill_diagnosed(page, *verdict);
+      fill_diagnosed(page, *verdict, incident);
       page.series = series_of(session, *verdict);
     } else {
       fill_nothing_found(page, *verdict);
@@ -157,6 +184,8 @@ VerdictPage verdict_page(const Session& session) {
     fill_nothing_open(page, session);
   }
   if (incident != nullptr) add_sharing(page, incident->doc);
+  if (incident != nullptr && !incident->replay_error.empty())
+    page.facts.push_back({"Replay", incident->replay_error, Sign::caution});
   if (const Source& source = session.source(); !source.why.empty())
     page.facts.push_back({"Source", source.why});
   return page;

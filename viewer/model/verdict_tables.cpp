@@ -99,8 +99,9 @@ std::vector<PageTable> place_tables(const Session& session) {
     out.push_back({PageTable::Kind::source, "Source, " + source.path, {{"Line", true}, {"Code"}}, {}});
     for (std::size_t i = 0; i < source.lines.size(); ++i) {
       const std::size_t line = source.first + i;
+      const bool here = line == source.line;
       out.back().rows.push_back(
-          {{(line == source.line ? "> " : "") + std::to_string(line), source.lines[i]}});
+          {.cells = {(here ? "> " : "") + std::to_string(line), source.lines[i]}, .here = here});
     }
   }
   return out;

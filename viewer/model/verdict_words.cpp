@@ -16,7 +16,7 @@ bool arrived(const Verdict& v) {
 
 }  // namespace
 
-std::string headline(const Verdict& v) {
+std::string headline(const Verdict& v, bool first) {
   const CulpritInfo& c = v.culprit;
   const std::string step = " at step " + std::to_string(v.step);
   if (c.op.empty() && c.tensor.empty()) return "A non-finite step" + step;
@@ -29,7 +29,7 @@ std::string headline(const Verdict& v) {
     return (known ? "Rank " + std::to_string(v.ranks->first->rank) : std::string("Another rank")) + "'s " +
            spoken(c.value) + " came by " + text + step;
   }
-  return text.append(" made the first ").append(spoken(c.value)) + step;
+  return text.append(first ? " made the first " : " made ").append(spoken(c.value)) + step;
 }
 
 std::string what(const Verdict& v) {
@@ -46,10 +46,12 @@ std::string what(const Verdict& v) {
 
 std::string where(const Verdict& v) {
   const CulpritInfo& c = v.culprit;
-  std::string text(v.phase ? word(*v.phase) : "");
-  if (!c.module.empty()) text += ", module " + c.module;
-  if (!c.node.empty()) text += ", inside " + c.node;
-  if (c.index >= 0) text += ", op " + std::to_string(c.index);
+  std::string text;
+  const auto add = [&](const std::string& part) { text += (text.empty() ? "" : ", ") + part; };
+  if (v.phase) add(std::string(word(*v.phase)));
+  if (!c.module.empty()) add("module " + c.module);
+  if (!c.node.empty()) add("inside " + c.node);
+  if (c.index >= 0) add("op " + std::to_string(c.index));
   if (const std::string frame = program_frame(c.stack); !frame.empty()) text += "\n" + frame;
   return text;
 }

@@ -7,9 +7,9 @@
 
 namespace nanquest::viewer {
 
-/// "aten::mm in blocks.3.mlp made the first +Inf at step 131"; where a collective brought it, whose it was:
-/// "Rank 1's NaN came by c10d::allreduce_ at step 132".
-std::string headline(const Verdict& v);
+/// "aten::mm in blocks.3.mlp made the first +Inf at step 131", or "made +Inf" unless it is the `first`; where
+/// a collective brought it, whose it was: "Rank 1's NaN came by c10d::allreduce_ at step 132".
+std::string headline(const Verdict& v, bool first = true);
 /// How many bad values of which kind, where, the first at which index.
 std::string what(const Verdict& v);
 /// Phase, module, backward node, op and the program's own line.
@@ -18,7 +18,7 @@ std::string where(const Verdict& v);
 std::string samples_text(const Verdict& v);
 /// The fix that was tried on this very step, or that there is none.
 Fact fix_fact(const Verdict& v);
-/// What a person may do about it beyond the change that was tried: nobody tried that. "" if there is no more.
+/// Advice beyond the change that was tried; it was not tried itself. "" if there is none.
 std::string advice_text(const Verdict& v);
 
 }  // namespace nanquest::viewer

@@ -7,7 +7,6 @@
 namespace nanquest::viewer {
 
 std::string keys_of(const Action& action) {
-  if (action.typed != 0) return std::string(1, action.typed);
   std::string keys = action.chord == 0 ? "" : ImGui::GetKeyChordName(action.chord);
   for (const auto& [from, to] : {std::pair{"LeftArrow", "Left"},
                                  {"RightArrow", "Right"},
@@ -16,13 +15,14 @@ std::string keys_of(const Action& action) {
                                  {"Equal", "Plus"}})
     if (const std::size_t at = keys.find(from); at != std::string::npos)
       keys.replace(at, std::string(from).size(), to);
+  if (action.typed != 0) keys = std::string(1, action.typed) + (keys.empty() ? "" : ", " + keys);
   return keys;
 }
 
 bool was_pressed(const Action& action) {
   if (action.typed != 0) {
     const ImVector<ImWchar>& typed = ImGui::GetIO().InputQueueCharacters;
-    return !ImGui::GetIO().WantTextInput && typed.contains(static_cast<ImWchar>(action.typed));
+    if (!ImGui::GetIO().WantTextInput && typed.contains(static_cast<ImWchar>(action.typed))) return true;
   }
   if (action.chord == 0) return false;
   const bool whole = (action.chord & (ImGuiMod_Ctrl | ImGuiMod_Alt)) != 0;

@@ -21,7 +21,7 @@ struct Action {
 
 /// "Ctrl+R"; "" for none.
 std::string keys_of(const Action& action);
-/// True if its keys were pressed in this frame; while somebody types, only those with Ctrl or Alt.
+/// True if its keys were pressed in this frame; while text is typed, only those with Ctrl or Alt.
 bool was_pressed(const Action& action);
 
 }  // namespace nanquest::viewer

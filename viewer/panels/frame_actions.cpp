@@ -87,7 +87,7 @@ void Ui::add_view(std::vector<Action>& out) {
         ImGui::MarkIniSettingsDirty();
       });
   add_size(out);
-  add("Keyboard", 0, [this] { help_ = !help_; });
+  add("Keyboard", ImGuiKey_F1, [this] { help_ = !help_; });
   out.back().typed = '?';
   add("Quit", ImGuiMod_Ctrl | ImGuiKey_Q, [this] { quit_ = true; });
 }
@@ -159,7 +159,7 @@ void Ui::picture_taken(const std::string& path, const Status& taken) {
   state_.message = taken ? "Saved " + (ec ? path : whole.string()) : taken.error().text();
 }
 
-/// A panel's text may need what nobody has read yet, and the whole of a long trace takes a while.
+/// A panel's text may need what was not read yet, and the whole of a long trace takes a while.
 void Ui::copy(const char* what, std::function<Result<std::string>(Session&)> text) {
   const auto made = std::make_shared<Result<std::string>>(std::string());
   const auto make = [made, text = std::move(text)](Session& session) {

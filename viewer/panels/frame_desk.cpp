@@ -28,7 +28,7 @@ Desk Ui::desk() {
   return now;
 }
 
-/// The theme of a run that nobody left stays as it is, and its panels where they are.
+/// A run that was never left keeps the theme and the panels as they are.
 void Ui::resume(const Arrival& arrival) {
   kept_ = arrival.desk;
   if (const auto theme = theme_from_name(kept_.theme);

@@ -29,7 +29,7 @@ class OpenDialog {
   Finder finder_;
   const char* verb_;
   void (UiState::*act_)(const std::string&);
-  std::shared_ptr<Listed> listed_;  ///< null: nobody was asked yet
+  std::shared_ptr<Listed> listed_;  ///< null: not listed yet
 };
 
 }  // namespace nanquest::viewer

@@ -35,7 +35,8 @@ std::string picture_path(const Session& session, Panel panel, const std::string&
 
 void PictureSaver::want(UiState& state, Panel panel, const std::string& path) {
   const std::string chosen = path.empty() ? picture_path(state.session, panel) : path;
-  if (const Status may = may_write(state.session, chosen); !may) {
+  const Status there = folder_is_there(chosen);
+  if (const Status may = there ? may_write(state.session, chosen) : there; !may) {
     state.message = may.error().text();
     return;
   }

@@ -46,10 +46,11 @@ void following(UiState& state, const Strip& strip) {
     ImGui::TextDisabled("%s", age.c_str());
     ImGui::SameLine(0, em * 0.9f);
   }
-  if (lit_button("FOLLOW", state.follow, true)) state.follow = !state.follow;
+  if (lit_button("FOLLOW", state.follow && !strip.over, true)) state.follow = !state.follow;
   if (ImGui::IsItemHovered())
-    ImGui::SetTooltip("%s",
-                      state.follow ? "News are read as they come (F)" : "News are not read (F, Ctrl+R)");
+    ImGui::SetTooltip("%s", strip.over     ? "The run is over: nothing new comes"
+                            : state.follow ? "What is new is read as it comes (F)"
+                                           : "What is new is not read (F, Ctrl+R)");
 }
 
 }  // namespace

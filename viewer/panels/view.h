@@ -23,7 +23,7 @@ struct UiOptions {
   Panel panel = Panel::all;            ///< one panel alone fills the window; `all` is the docked layout
   bool still = false;                  ///< for pictures: no menu hints, nothing that follows the mouse
   OwnFolders folders = {};             ///< in which recent runs are kept, and how each was left
-  bool own_theme = false;              ///< somebody asked for the theme: no run changes it
+  bool own_theme = false;              ///< the theme was asked for: no run changes it
   const LayoutInfo* layout = nullptr;  ///< null: as it was last, or the default
 };
 
@@ -50,7 +50,7 @@ struct UiState {
   /// trace than those that are being drawn.
   std::vector<std::function<void()>> later;
 
-  /// Reads on a thread of its own; null: whoever wants something read waits for it.
+  /// Reads on a thread of its own; null: reading blocks.
   Loader* loader = nullptr;
 
   /// Has something read. With a loader it is there in a later frame, otherwise at once: not while anything is
@@ -58,9 +58,9 @@ struct UiState {
   void read(Loader::Errand errand);
   /// Shows another run or snapshot instead, as it was left, or says why not. How this one is left is kept.
   void open(const std::string& path);
-  /// Keeps how the run is left, and the notes on it; nobody waits for that.
+  /// Keeps how the run is left, and the notes on it, in the background.
   void keep_desk();
-  /// What somebody waits for: "reading step 90, 40 %"; "" for nothing.
+  /// What is being read: "reading step 90, 40 %"; "" for nothing.
   std::string doing() const { return loader == nullptr ? "" : loader->doing(); }
 
   /// Selects where the link leads, and brings the panel that shows it to the front; later.

@@ -54,6 +54,8 @@ std::vector<Curve> finite_runs(const History& history, const Pyramid& series, st
   const std::size_t columns = column_count(first, last, pixels);
   for (std::size_t c = 0; c < columns; ++c) {
     const auto [a, b] = rows_of(first, last, c, columns);
+    // Nothing is known of steps that were not recorded: no line runs across them.
+    if (a > first && history.end_of(a) < history.steps()[a] && !runs.back().x.empty()) runs.emplace_back();
     add_to_runs(runs, series.query(a, b), history.steps()[a], history.steps()[b - 1], foot);
   }
   return runs;
@@ -67,7 +69,7 @@ void draw_dashes(const Curve& run, ImU32 ink) {
     const ImVec2 a = ImPlot::PlotToPixels(run.x[i], run.y[i]);
     const ImVec2 b = ImPlot::PlotToPixels(run.x[i + 1], run.y[i + 1]);
     const float length = std::hypot(b.x - a.x, b.y - a.y);
-    // One far outside the plot would be cut into dashes that nobody sees.
+    // One far outside the plot would be cut into dashes that can't be seen.
     if (!std::isfinite(length) || length > 1e5f) continue;
     for (float at = 0; at < length;) {
       const bool on = walked < dash;

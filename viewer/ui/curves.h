@@ -20,10 +20,10 @@ struct Curve {
 /// after what is not finite another run begins.
 void add_to_runs(std::vector<Curve>& runs, const Extremes& stretch, double first, double last, double foot);
 /// Finite runs of rows [first, last), at most two points a pixel column; a gap wherever something is not
-/// finite. Nothing lies below `foot`.
+/// finite, and where steps are missing. Nothing lies below `foot`.
 std::vector<Curve> finite_runs(const History& history, const Pyramid& series, std::size_t first,
                                std::size_t last, double foot, float pixels);
-/// A run of a curve in dashes, so that it is told from one that is drawn through.
+/// A run of a curve in dashes, to tell it from a continuous one.
 void draw_dashes(const Curve& run, ImU32 ink);
 /// One mark where a series is not finite, `lane` pixels below the plot's top.
 void draw_bad_lane(const History& history, const Pyramid& series, std::size_t first, std::size_t last,
@@ -50,7 +50,7 @@ struct CurveAxes {
 };
 
 /// After BeginPlot, in place of all other setup. Steps are those of `steps`. Values are fitted to [low, high]
-/// when somebody has asked for all of them since they were drawn last, and when these have changed, unless a
+/// when all of them were asked for since they were drawn last, and when these have changed, unless a
 /// person has chosen what to see. The wheel zooms steps, with Ctrl values: one of them at a time, so that
 /// nothing leaves the plot unasked.
 void setup_curves(StepRange& steps, ShownValues& shown, const CurveAxes& axes);

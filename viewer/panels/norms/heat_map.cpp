@@ -187,7 +187,7 @@ void react(UiState& state, const History& history, Statistic s, const HeatMap& m
   const std::size_t row = history.row_of(std::round(mouse.x));
   const std::string name = history.layers(s)[layer];
   ImGui::SetTooltip("%s\nstep %s\n%s %s", name.c_str(), exact_number(history.steps()[row]).c_str(),
-                    statistic_title(s), exact_number(history.series(s, layer)[row]).c_str());
+                    statistic_title(s), short_number(history.series(s, layer)[row]).c_str());
   if (ImGui::IsMouseDoubleClicked(ImGuiMouseButton_Left)) return state.steps.show_all();
   if (ImGui::IsMouseClicked(ImGuiMouseButton_Left)) state.select_step(history.steps()[row], name);
 }
@@ -199,7 +199,7 @@ const HeatMap& shown_map(UiState& state, ShownMap& shown, const History& history
   const auto [first, last] = state.steps.rows(history);
   const std::size_t layers = std::max<std::size_t>(history.layers(s).size(), 1);
   const std::uint64_t content = state.session.content();
-  const bool read = shown.content != content;  // new rows of a run that is followed: nobody moves
+  const bool read = shown.content != content;  // new rows of a run that is followed: the view does not move
   const bool same = !read && shown.statistic == s && shown.first == first && shown.last == last;
   const int changed = same || read ? shown.changed : ImGui::GetFrameCount();
   const bool moves = changed == ImGui::GetFrameCount() && !state.options.still;

@@ -58,10 +58,10 @@ void react(UiState& state, const History& history, Statistic s) {
     const double v = history.series(s, i)[row];
     if (history.layers(s)[i] == near || history.layers(s)[i] == state.session.selection().layer ||
         !std::isfinite(v))
-      text += "\n" + history.layers(s)[i] + " " + exact_number(v);
+      text += "\n" + history.layers(s)[i] + " " + short_number(v);
     if (text.size() > 600) break;
   }
-  if (const Pyramid* loss = history.scalar("loss")) text += "\nloss " + exact_number((*loss)[row]);
+  if (const Pyramid* loss = history.scalar("loss")) text += "\nloss " + short_number((*loss)[row]);
   ImGui::SetTooltip("%s", text.c_str());
   if (ImGui::IsMouseClicked(ImGuiMouseButton_Left)) state.select_step(history.steps()[row], near);
 }

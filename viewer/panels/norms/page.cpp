@@ -1,3 +1,5 @@
+#include <cmath>
+
 #include "viewer/model/layer_table.h"
 #include "viewer/model/numbers.h"
 #include "viewer/panels/registry.h"
@@ -21,6 +23,30 @@ PageTable at_step(const Session& session, Statistic chosen) {
       layer_table(history, chosen, layer_row(history, session.selection().step), 0, history.rows()));
 }
 
+/// Programs clip before the optimizer gets gradients: then the norms of layers are of what was clipped, and
+/// smaller than the one of all gradients, which was taken before. Looks at some hundred rows.
+std::string clipping_text(const History& history) {
+  constexpr std::size_t kLooked = 256;
+  const Pyramid* whole = history.scalar("grad_norm");
+  const std::size_t layers = history.layers(Statistic::gradient).size();
+  if (whole == nullptr || layers == 0) return "";
+  std::size_t clipped = 0, looked = 0;
+  for (std::size_t row = 0; row < history.rows(); row += 1 + history.rows() / kLooked) {
+    double squares = 0;
+    for (std::size_t i = 0; i < layers; ++i) {
+      const double norm = history.series(Statistic::gradient, i)[row];
+      squares += norm * norm;
+    }
+    if (!std::isfinite(squares) || squares == 0 || !((*whole)[row] > 0)) continue;
+    ++looked;
+    if (std::sqrt(squares) < 0.99 * (*whole)[row]) ++clipped;
+  }
+  return clipped == 0
+             ? ""
+             : "norms of layers are of clipped gradients, grad_norm is of those before: they differ in " +
+                   percent_text(clipped, looked) + " of the steps that were compared";
+}
+
 }  // namespace
 
 /// The chosen statistic; a file holds all of them.
@@ -35,6 +61,9 @@ PanelPage page_of_norms(Session& session, Extent extent) {
   }
   page.headline = std::string(statistic_title(chosen)) + ", steps " + exact_number(history.steps().front()) +
                   " to " + exact_number(history.steps().back());
+  if (const std::string clipping = clipping_text(history);
+      !clipping.empty() && (chosen == Statistic::gradient || extent == Extent::whole))
+    page.facts.push_back({"", clipping});
   if (extent == Extent::glance) {
     for (const GateEvent& e : history.events())
       page.facts.push_back({"", "step " + exact_number(e.step) + ": " + gate_words(e.gate)});

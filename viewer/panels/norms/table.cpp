@@ -38,7 +38,7 @@ void cell(const std::optional<double>& value) {
   if (!std::isfinite(*value))
     inline_mark(std::isnan(*value) ? Mark::nan : *value > 0 ? Mark::pos_inf : Mark::neg_inf);
   ImGui::TextUnformatted(short_number(*value).c_str());
-  if (ImGui::IsItemHovered()) ImGui::SetTooltip("%s", exact_number(*value).c_str());
+  if (ImGui::IsItemHovered()) ImGui::SetTooltip("%s", short_number(*value).c_str());
 }
 
 void row_of(UiState& state, const LayerTable::Row& row) {

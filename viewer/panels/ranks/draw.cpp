@@ -154,7 +154,7 @@ void RanksPanel::draw(UiState& state) {
       ImGui::PushID(row.cells.front().c_str());
       ImGui::TableNextRow();
       ImGui::TableNextColumn();
-      const RankCell& cell = grid_.cells[static_cast<std::size_t>(std::stoi(row.cells.front()))];
+      const RankCell& cell = grid_.cells[static_cast<std::size_t>(row.id)];
       if (row.sign == Sign::non_finite) inline_mark(Mark::nan);
       if (cell.incident < 0)
         ImGui::TextUnformatted(row.cells.front().c_str());

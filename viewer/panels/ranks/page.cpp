@@ -81,7 +81,10 @@ PanelPage page_of_ranks(Session& session, Extent extent) {
                                ? grouped(static_cast<std::uint64_t>(cell->row->collectives))
                                : "",
                            cell->about},
-                          cell->first ? Sign::non_finite : Sign::none});
+                          cell->first ? Sign::non_finite : Sign::none,
+                          std::nullopt,
+                          0,
+                          cell->rank});
   page.tables.push_back(std::move(table));
   return page;
 }

@@ -82,7 +82,7 @@ void differences(UiState& state, const Comparison& c) {
       ImGui::TableNextRow();
       for (std::size_t i = 0; i < row.cells.size(); ++i) {
         ImGui::TableNextColumn();
-        if (row.place && row.cells[i].starts_with("step ")) {
+        if (row.place && i == row.link_cell) {
           if (ImGui::TextLink(row.cells[i].c_str())) state.go(*row.place);
           continue;
         }

@@ -55,7 +55,7 @@ std::vector<Fact> run_facts(const Session& session) {
     if (m->world_size > 1) add("Ranks", std::to_string(m->world_size));
   }
   add("Manifest", session.manifest_error());
-  add("Series", session.series_error());
+  add("Series", session.series_error().empty() ? session.lost_series() : session.series_error());
   return facts;
 }
 
@@ -71,7 +71,8 @@ std::vector<PageTable> comparison_tables(const Comparison& c) {
       series.rows.push_back({{s.name, "step " + exact_number(*s.at), number_beside(s.here, s.there),
                               number_beside(s.there, s.here)},
                              Sign::none,
-                             Link::to_step(static_cast<std::int64_t>(*s.at))});
+                             Link::to_step(static_cast<std::int64_t>(*s.at)),
+                             1});
     else
       series.rows.push_back({{s.name, "none in " + counted(s.steps, "step"), "", ""}});
   }
@@ -100,7 +101,7 @@ PanelPage page_of_runs(Session& session, Extent extent) {
   table.title = incidents == 0 ? verdict_page(session).headline : counted(incidents, "incident");
   table.columns = {{"Incident"}};
   if (extent == Extent::whole)
-    table.columns = {{"Step", true}, {"Rank", true}, {"Cause"}, {"How sure", true}, {"Summary"}, {"File"}};
+    table.columns = {{"Step", true}, {"Rank", true}, {"Cause"}, {"Confidence", true}, {"Summary"}, {"File"}};
   for (const IncidentEntry& e : session.incidents()) table.rows.push_back(row_of(e, extent));
   page.tables.push_back(std::move(table));
   return page;

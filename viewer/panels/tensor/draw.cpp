@@ -85,7 +85,7 @@ void plane_choice(std::int64_t& chosen, const TensorSlice& slice) {
 }
 
 /// Where another element is looked at, its plane is shown; the person may then choose another. As long as
-/// nothing was read, nobody knows which element that is, unless it was selected.
+/// nothing was read, which element that is isn't known, unless it was selected.
 void follow_element(const Session& session, const OpenIncident& incident, TensorPanel& panel) {
   const std::string& path = session.selection().tensor;
   if (panel.plane_of != path) {

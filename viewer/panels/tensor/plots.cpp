@@ -154,7 +154,7 @@ void draw_slice(UiState& state, const TensorSlice& slice, float height) {
       const Extremes& e = slice.at(r, c);
       const std::string values =
           e.has_finite()
-              ? (e.min == e.max ? exact_number(e.min) : exact_number(e.min) + " to " + exact_number(e.max))
+              ? (e.min == e.max ? short_number(e.min) : short_number(e.min) + " to " + short_number(e.max))
               : "";
       ImGui::SetTooltip("row %.0f, column %.0f\n%s %s", std::floor(at.y), std::floor(at.x), values.c_str(),
                         bad_text(e.nan, e.pos_inf, e.neg_inf).c_str());

@@ -216,6 +216,7 @@ void TimelinePanel::draw(UiState& state) {
     events = timeline_events(state.session);
     made_of = state.session.content();
   }
+  if (!state.options.still && ImGui::IsKeyPressed(ImGuiKey_Escape, false)) measure.reset();
   Drawn drawn{state, history, curves, events, measure};
   if (curves.empty() && drawn.events.empty())
     return ImGui::TextWrapped("%s",

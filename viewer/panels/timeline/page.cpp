@@ -64,6 +64,7 @@ PanelPage page_of_timeline(Session& session, Extent extent) {
           ? "Steps " + exact_number(history.steps().front()) + " to " + exact_number(history.steps().back())
       : session.series_error().empty() ? "No series on record for this run"
                                        : "No series on record for this run: " + session.series_error();
+  if (const std::string lost = session.lost_series(); !lost.empty()) page.facts.push_back({"", lost});
   std::vector<SeriesLine> lines;
   std::optional<PageTable> headroom;
   for (const TimelineCurve& curve : timeline_curves(session))

@@ -44,8 +44,7 @@ void draw_op_mark(OpMark mark) {
 
 void draw_room(const ValueRange& range) {
   if (!range.has_headroom) return;
-  if (!std::isfinite(range.headroom))
-    return ImGui::TextDisabled("%s", range.non_finite() ? "none finite" : "zeros");
+  if (!std::isfinite(range.headroom)) return ImGui::TextDisabled("%s", room_words(range));
   const float h = ImGui::GetTextLineHeight(), width = h * 1.6f;
   const ImVec2 at = ImGui::GetCursorScreenPos();
   const float share = static_cast<float>(std::clamp(range.headroom / 16, 0.0, 1.0));

@@ -48,10 +48,9 @@ void draw_op_details(UiState& state, const OpenIncident& incident) {
   ImGui::PushID("read");
   op_links(state, "read by", incident.trace.consumers(op), incident.trace);
   ImGui::PopID();
-  ImGui::PushID("way");
-  std::vector<OpId> way;
-  for (const std::int32_t step : incident.doc.culprit.lineage) way.emplace_back(step);
-  op_links(state, "way to the loss", way, incident.trace);
+  ImGui::PushID("path");
+  const TraceView::Path path = incident.trace.path_from(op);
+  op_links(state, path.to_loss ? "path to the loss" : "path to a gradient", path.ops, incident.trace);
   ImGui::PopID();
 }
 

@@ -27,6 +27,18 @@ PageTable::Row row_of(const TraceView& trace, OpId op, bool chosen) {
           Link::to_op(op.row())};
 }
 
+/// "path to the loss from op 12: 13 aten::add, 14 aten::sum".
+std::string path_text(const TraceView& trace, OpId op) {
+  constexpr std::size_t kNamed = 12;
+  const TraceView::Path path = trace.path_from(op);
+  if (path.ops.size() < 2) return "";
+  std::string text = std::string(path.to_loss ? "path to the loss" : "path to a gradient") + " from op " +
+                     std::to_string(op.row()) + ":";
+  for (std::size_t i = 1; i < path.ops.size() && i <= kNamed; ++i)
+    text += (i == 1 ? " " : ", ") + std::to_string(path.ops[i].row()) + " " + trace.line(path.ops[i]).name;
+  return path.ops.size() > kNamed + 1 ? text + ", …" : text;
+}
+
 }  // namespace
 
 /// Ops around the selected one; the whole trace is what --csv is for.
@@ -43,6 +55,8 @@ PanelPage page_of_trace(Session& session, Extent extent) {
   if (last - first < trace.size()) put(page.headline, ", {} to {} shown", first, last - 1);
   if (const std::string source = chosen == kNone ? "" : trace.source(OpId{chosen}); !source.empty())
     page.facts.push_back({"", "op " + std::to_string(chosen) + " comes from " + source});
+  if (const std::string path = chosen == kNone ? "" : path_text(trace, OpId{chosen}); !path.empty())
+    page.facts.push_back({"", path});
   PageTable table;
   table.columns = {{"op", true},
                    {""},

@@ -14,7 +14,7 @@
 namespace nanquest::viewer {
 namespace {
 
-/// How sure, as a bar with the number beside it.
+/// The confidence as a bar; the number stands beside it.
 void confidence_bar(double confidence) {
   const float h = ImGui::GetTextLineHeight(), width = h * 8;
   const ImVec2 at = ImGui::GetCursorScreenPos();
@@ -34,8 +34,7 @@ void fact_row(Drawn& drawn, const Fact& fact) {
   ImGui::TableNextColumn();
   ImGui::TextDisabled("%s", fact.label.c_str());
   ImGui::TableNextColumn();
-  if (fact.label == "How sure" && page.state == VerdictPage::State::diagnosed)
-    confidence_bar(page.confidence);
+  if (fact.confidence) confidence_bar(page.confidence);
   draw_sign(fact.sign);
   drawn.text(fact.text);
 }

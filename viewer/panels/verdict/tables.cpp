@@ -50,7 +50,7 @@ void draw_series(Drawn& drawn, const PageTable& table) {
       sparkline(history, history.series(named.statistic, layer), drawn.state.session.selection().step,
                 {std::min(ImGui::GetContentRegionAvail().x - em * 10, em * 16), em * 1.6f});
     ImGui::SameLine(0, em * 0.7f);
-    ImGui::TextDisabled("%s to %s", cells[1].c_str(), cells[2].c_str());
+    ImGui::TextDisabled("first %s, last %s", cells[1].c_str(), cells[2].c_str());
     if (!cells.back().empty()) drawn.text(cells.back());
     ImGui::PopID();
   }
@@ -70,7 +70,8 @@ void draw_rehearsed(Drawn& drawn, const PageTable& table) {
       sparkline(curve.history, *losses, -1,
                 {std::min(ImGui::GetContentRegionAvail().x - em * 10, em * 16), em * 1.4f});
       ImGui::SameLine(0, em * 0.7f);
-      ImGui::TextDisabled("%s to %s", table.rows[i].cells[1].c_str(), table.rows[i].cells[2].c_str());
+      ImGui::TextDisabled("first %s, last %s", table.rows[i].cells[1].c_str(),
+                          table.rows[i].cells[2].c_str());
     }
     drawn.text(curve.result);
     ImGui::PopID();
@@ -81,9 +82,9 @@ void draw_rehearsed(Drawn& drawn, const PageTable& table) {
 void draw_code(const PageTable& table) {
   heading(table.title.c_str());
   for (const PageTable::Row& row : table.rows) {
-    const bool here = row.cells[0].starts_with('>');
     const float em = ImGui::GetFontSize();
-    ImGui::PushStyleColor(ImGuiCol_Text, ImGui::GetColorU32(here ? ImGuiCol_Text : ImGuiCol_TextDisabled));
+    ImGui::PushStyleColor(ImGuiCol_Text,
+                          ImGui::GetColorU32(row.here ? ImGuiCol_Text : ImGuiCol_TextDisabled));
     ImGui::SetCursorPosX(ImGui::GetCursorPosX() + em * 3.5f - ImGui::CalcTextSize(row.cells[0].c_str()).x);
     ImGui::TextUnformatted(row.cells[0].c_str());
     ImGui::SameLine(0, em);
