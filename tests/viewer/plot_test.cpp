@@ -65,8 +65,8 @@ TEST_F(Plots, NoLineRunsAcrossStepsThatWereNotRecorded) {
   for (const float pixels : {1000.0f, 12.0f}) {
     const std::vector<Curve> runs =
         finite_runs(history, *history.scalar("loss"), 0, history.rows(), 0, pixels);
-    ASSERT_EQ(runs.size(), pixels > 100 ? 3u : 2u) << pixels;
-    EXPECT_EQ(runs[0].x.back(), 9) << pixels;
+    ASSERT_EQ(runs.size(), 3u) << pixels;
+    EXPECT_LE(runs[0].x.back(), 9) << pixels;
     EXPECT_EQ(runs[1].x.front(), 40) << pixels;
   }
 }

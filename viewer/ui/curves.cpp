@@ -52,11 +52,19 @@ std::vector<Curve> finite_runs(const History& history, const Pyramid& series, st
                                std::size_t last, double foot, float pixels) {
   std::vector<Curve> runs(1);
   const std::size_t columns = column_count(first, last, pixels);
+  const std::vector<double>& steps = history.steps();
+  const double usual = history.empty() ? 0 : history.end_of(history.rows()) - steps.back();
   for (std::size_t c = 0; c < columns; ++c) {
-    const auto [a, b] = rows_of(first, last, c, columns);
-    // Nothing is known of steps that were not recorded: no line runs across them.
-    if (a > first && history.end_of(a) < history.steps()[a] && !runs.back().x.empty()) runs.emplace_back();
-    add_to_runs(runs, series.query(a, b), history.steps()[a], history.steps()[b - 1], foot);
+    auto [a, b] = rows_of(first, last, c, columns);
+    const bool whole = steps[b - 1] - steps[a] <= usual * static_cast<double>(b - 1 - a);
+    for (std::size_t row = a; row < b; row = whole ? b : row + 1) {
+      // Nothing is known of steps that were not recorded: no line runs across them.
+      if (row == first || history.end_of(row) >= steps[row]) continue;
+      if (row > a) add_to_runs(runs, series.query(a, row), steps[a], steps[row - 1], foot);
+      if (!runs.back().x.empty()) runs.emplace_back();
+      a = row;
+    }
+    add_to_runs(runs, series.query(a, b), steps[a], steps[b - 1], foot);
   }
   return runs;
 }
