@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Fails if a source uses a room that its own may not use: `check_arrows.py SOURCE_ROOT [options]`.
 
-Rooms and arrows are in cmake/rooms.txt. Checked are the #include lines of all sources and, with --links, the lines
-`target|folder|linked target|its folder` that CMake writes. Every finding is one line on stderr; the exit code is 1 then.
+Rooms and arrows are in cmake/rooms.txt. Checked are the #include lines of all sources, the import statements of the Python
+package and, with --links, the lines `target|folder|linked target|its folder` that CMake writes. Every finding is one line on stderr; the exit code is 1 then.
 
     --links FILE    what targets link
     --stamp FILE    is written when all is well
@@ -14,10 +14,13 @@ import os
 import re
 import sys
 
+import python_imports
+
 TOPS = ("probe", "replay", "trainer", "viewer")
 SOURCES = (".cpp", ".h", ".inl", ".cu", ".cuh")
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*["<]([^">]+)[">]', re.M)
 PUBLIC = "probe/nanquest.h"
+PACKAGE = "probe/attach/python/nanquest"
 
 
 class Table:
@@ -134,6 +137,12 @@ def main():
             used = room_of(header)
             if used and not (user != "probe" and header in public and "probe" in table.allowed(user)):
                 check(user, used, f'{source}: #include "{header}"')
+    modules, files = python_imports.read(os.path.join(args.root, PACKAGE))
+    seen += [*files, os.path.abspath(python_imports.__file__)]
+    for module, imported in modules.items():
+        for used in imported:
+            check(python_imports.room_of(module), python_imports.room_of(used), f"{PACKAGE}: {module} imports {used}")
+    findings += [f"{PACKAGE}: modules import each other in a circle: {' -> '.join(circle)}" for circle in python_imports.circles(modules)]
     if args.links:
         with open(args.links, encoding="utf-8") as lines:
             for target, user, linked, used in (line.strip().split("|") for line in lines):

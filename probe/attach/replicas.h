@@ -1,4 +1,4 @@
-/// replicas: hashes of weights that several ranks should hold alike (nanquest/replicas.py compares them).
+/// replicas: hashes of weights that several ranks should hold alike (nanquest/ranks/replicas.py compares them).
 ///
 ///     hashes_of_parts({weight}, {0}, {4096})     // of the first 4096 bytes of its memory
 #pragma once

@@ -1,5 +1,5 @@
 /// What this process tells: lines on stderr, and facts for `nanquest run`, which says at the end of the run
-/// what was seen (nanquest/reports.py says what they mean). Nothing here fails.
+/// what was seen (nanquest/tell/reports.py says what they mean). Nothing here fails.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -21,7 +21,7 @@ std::string shorter(const std::string& path);
 int number_in_environment(std::initializer_list<const char*> names, int otherwise);
 
 /// The directory for this process: several processes of one run with the same rank must not share files
-/// (nanquest/places.py, by the same marks). Throws std::exception if nothing can be written there.
+/// (nanquest/base/run_directory.py, by the same marks). Throws std::exception if nothing can be written there.
 std::string claim(const std::string& run_dir, int rank);
 
 }  // namespace nanquest::program

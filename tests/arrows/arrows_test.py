@@ -84,6 +84,26 @@ class Arrows(unittest.TestCase):
         self.write("cmake/rooms.txt", ROOMS + "probe/low ~> probe/high\n")
         self.refused("an exception needs a reason")
 
+    def test_python_modules_keep_to_the_arrows(self):
+        self.write("cmake/rooms.txt", ROOMS + "nanquest/low ->\nnanquest/high -> nanquest/low\nnanquest -> nanquest/high\n")
+        package = "probe/attach/python/nanquest"
+        self.write(f"{package}/__init__.py", "def attach():\n    from .high import a\n")
+        self.write(f"{package}/low/__init__.py", "")
+        self.write(f"{package}/high/__init__.py", "")
+        self.write(f"{package}/low/c.py", "import torch\n")
+        self.write(f"{package}/high/b.py", "from ..low.c import something\n")
+        self.write(f"{package}/high/a.py", "from . import b\nfrom ..low import c\n")
+        self.assertEqual(self.check("--strict"), "")
+        for line in ("from ..high import a", "from ..high.a import name", "import nanquest.high.a", "def late():\n    from nanquest.high import a"):
+            self.write(f"{package}/low/c.py", line + "\n")
+            self.refused("nanquest/low may not use nanquest/high")
+        self.write(f"{package}/low/c.py", "")
+        self.write(f"{package}/high/b.py", "def late():\n    from .a import name\n")
+        self.refused("in a circle: nanquest.high.a -> nanquest.high.b -> nanquest.high.a")
+        self.write(f"{package}/high/b.py", "")
+        self.write(f"{package}/new/d.py", "from ..low import c\n")
+        self.refused("nanquest/new may not use nanquest/low")
+
     def test_links_are_arrows(self):
         def links(*lines):
             return "--links", self.write("links.txt", "".join(line + "\n" for line in lines))

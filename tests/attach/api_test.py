@@ -46,7 +46,7 @@ class ApiTest(AttachTest):
         """Half of one would be silent about the other half."""
         program = self.scratch / "train.py"
         program.write_text("import torch, nanquest\n"
-                           "from nanquest import hooks\n"
+                           "from nanquest.hear import hooks\n"
                            "own = torch.nn.Module.__call__\n"
                            "def fails(patches):\n    raise AttributeError('not as it was')\n"
                            "hooks.pipelines.install = fails\n"

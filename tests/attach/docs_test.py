@@ -6,7 +6,7 @@ import sys
 from attached import PACKAGE, ROOT, AttachTest, main
 
 sys.path.insert(0, str(PACKAGE))
-from nanquest import variables  # noqa: E402
+from nanquest.base import environment  # noqa: E402
 
 NAME = r"NANQUEST(?:_[A-Z0-9]+)*\b"
 
@@ -19,7 +19,7 @@ def named_in_code():
     for room in ("probe", "replay", "trainer", "viewer"):
         for file in (ROOT / room).rglob("*.cpp"):
             found |= set(re.findall(rf"getenv\(\"({NAME})\"\)", file.read_text()))
-    return found - set(variables.BUILDING)
+    return found - set(environment.BUILDING)
 
 
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -61,7 +61,7 @@ class DocsTest(AttachTest):
 
     def test_every_variable_is_in_the_table_and_the_other_way_round(self):
         table = set(re.findall(rf"(?m)^\| `({NAME})` \|", (ROOT / "docs" / "running.md").read_text()))
-        self.assertEqual(table, set(variables.known()))
+        self.assertEqual(table, set(environment.known()))
         self.assertLessEqual(named_in_code(), table)
         self.assertIn("NANQUEST_SIMD", named_in_code())
 

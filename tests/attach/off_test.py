@@ -62,7 +62,7 @@ class OffTest(AttachTest):
             "import sys, nanquest\nassert nanquest.attach(run_dir='run') is False\nassert 'torch' not in sys.modules\n"
             "import runpy\nsys.argv = ['mlp.py', 'sgd', '4', 'nan']\n"
             f"runpy.run_path({str(MLP)!r})\nassert nanquest.step() == 0 and not nanquest.record()\n"
-            "assert 'libnanquest' not in open('/proc/self/maps').read() and 'nanquest.hooks' not in sys.modules\n")
+            "assert 'libnanquest' not in open('/proc/self/maps').read() and 'nanquest.hear.hooks' not in sys.modules\n")
         self.assert_nothing(subprocess.run([sys.executable, "inside.py"], cwd=self.scratch, text=True, capture_output=True,
                                            timeout=300, env=self.environment(NANQUEST="off")))
         path = self.environment()["PYTHONPATH"] + ":" + str(HERE / "fakes")

@@ -169,8 +169,9 @@ def main():
     if len(sys.argv) > 2:
         attach(*sys.argv[2:])
         if sys.argv[2] == "guard":
-            from nanquest import hooks, passes, updates
-            for place, name in ((hooks, "begin"), (passes, "_begins"), (passes, "_ends"), (passes, "_cleared"),
+            from nanquest.hear import backward_passes, hooks
+            from nanquest.steps import updates
+            for place, name in ((hooks, "begin"), (backward_passes, "_begins"), (backward_passes, "_ends"), (backward_passes, "_cleared"),
                                 (updates.Updates, "before"), (updates.Updates, "after")):
                 inside.put(place, name)
     torch.manual_seed(0)

@@ -28,7 +28,7 @@ def worker(model, run_dir):
     from torch import nn
 
     import nanquest
-    from nanquest import replicas
+    from nanquest.ranks import replicas
 
     torch.set_num_threads(1)
     if not nanquest.attach(run_dir=run_dir, level="guard", compare_replicas=EVERY):

@@ -19,11 +19,11 @@ import torch  # here, so that children need not
 
 def attach(job):
     """What `nanquest run` puts into the environment, and what its start-up file does once torch is there."""
-    from nanquest.settings import RUN_ID, Settings
+    from nanquest.base.settings import RUN_ID, Settings
     settings = Settings(run_dir=os.path.join(job["out"], "run"), level=job["level"], on_incident=job["on_incident"])
     settings.check()
     os.environ.update(settings.to_environment(), **{RUN_ID: f"{os.getpid()}-{int(time.time())}"})
-    from nanquest.process import attach_by_environment
+    from nanquest.start.process import attach_by_environment
     attach_by_environment()
 
 

@@ -46,7 +46,7 @@ class Refused(ProgramTest):
 
     def test_32_bits(self):
         # No such program runs everywhere: what would be said is asked for.
-        from nanquest import native
+        from nanquest.start import native
         path = self.scratch / "small"
         path.write_bytes(struct.pack("<4sBB", b"\x7fELF", 1, 1) + bytes(100) + native.INSIDE)
         path.chmod(0o755)

@@ -1,4 +1,4 @@
-/// A shard of prepared data: the bytes that nanquest prepare writes (prepare_shards.py), described in
+/// A shard of prepared data: the bytes that nanquest prepare writes (shard_files.py), described in
 /// docs/data.md.
 #pragma once
 

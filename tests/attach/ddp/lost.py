@@ -25,8 +25,8 @@ torch.set_num_threads(1)
 dist.init_process_group("gloo")
 rank, attempt = dist.get_rank(), int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0"))
 if "nanquest" in sys.modules:
-    import nanquest.ranks
-    nanquest.ranks.PATIENCE = 5.0
+    import nanquest.ranks.skip_vote
+    nanquest.ranks.skip_vote.PATIENCE = 5.0
 together = way in ("ddp", "dies", "again")
 torch.manual_seed(4)
 net = nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 2))

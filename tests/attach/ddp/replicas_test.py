@@ -12,7 +12,7 @@ from together import TogetherTest
 from attached import BIN, PACKAGE, main, nightly
 
 sys.path.insert(0, str(PACKAGE))
-from nanquest import exchange, odd  # noqa: E402
+from nanquest.ranks import differing_ranks, exchange  # noqa: E402
 
 STEPS = 12  # of each way
 LINE = re.compile(r"(?m)^nanquest: step (\d+): replicas differ: (.*)$")
@@ -139,13 +139,13 @@ class ReplicasTest(TogetherTest):
 
 class OddTest(TogetherTest):
     def test_who_is_odd(self):
-        self.assertEqual(odd.odd_ones({0: 7, 1: 7, 2: 8}), ([2], True))
-        self.assertEqual(odd.odd_ones({0: 9, 3: 7, 5: 7, 6: 8, 8: 7}), ([0, 6], True))
+        self.assertEqual(differing_ranks.odd_ones({0: 7, 1: 7, 2: 8}), ([2], True))
+        self.assertEqual(differing_ranks.odd_ones({0: 9, 3: 7, 5: 7, 6: 8, 8: 7}), ([0, 6], True))
         for equal in ({0: 7, 1: 8}, {0: 7, 1: 7, 2: 8, 3: 8}, {0: 1, 1: 2, 2: 3}):
-            self.assertEqual(odd.odd_ones(equal), (sorted(equal), False))
+            self.assertEqual(differing_ranks.odd_ones(equal), (sorted(equal), False))
 
     def test_what_is_told_and_how_often(self):
-        found = odd.Found([0, 1, 2], turns=4)
+        found = differing_ranks.Found([0, 1, 2], turns=4)
         found.part(3, 0, True, [5, 5, 5])
         self.assertIsNone(found.news(1))
         found.part(7, 0, True, [5, 6, 5])
@@ -160,7 +160,7 @@ class OddTest(TogetherTest):
         self.assertIsNone(found.news(60))
 
     def test_what_does_not_train_must_have_been_alike(self):
-        found = odd.Found([0, 1, 2], turns=1)
+        found = differing_ranks.Found([0, 1, 2], turns=1)
         found.part(0, 0, False, [1, 2, 3])
         self.assertIsNone(found.news(1))
         found.part(0, 4096, False, [1, 1, 1])

@@ -22,7 +22,7 @@ import torch
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parents[2] / "probe" / "attach" / "python")]
 import nanquest  # noqa: E402
-from nanquest import process  # noqa: E402
+from nanquest.start import process  # noqa: E402
 import program  # noqa: E402
 
 FORMATS = ("fp32", "bf16", "fp16", "pure-bf16", "pure-fp16")

@@ -20,7 +20,7 @@ sys.path.insert(0, str(HERE.parent))
 from attached import PACKAGE, AttachTest, main  # noqa: E402
 
 sys.path.insert(0, str(PACKAGE))
-from nanquest import region_graph  # noqa: E402
+from nanquest.compiled import region_graph  # noqa: E402
 
 BATCH, HEADS, ROWS, WIDTH = 2, 3, 7, 8
 aten = torch.ops.aten

@@ -12,9 +12,9 @@ Then `nanquest-replay FILE` replays an incident without Python.
 
 from __future__ import annotations
 
-from .settings import Settings
+from .base.package import VERSION as __version__
+from .base.settings import Settings
 
-__version__ = "0.1.0"
 __all__ = ["attach", "batch", "detach", "on_forecast", "on_incident", "pause", "record", "reference", "resume", "step"]
 
 
@@ -68,7 +68,7 @@ def attach(run_dir: str = Settings.run_dir, level: str = Settings.level, *, watc
     A second call, or one in a process that `nanquest run` has attached to, changes nothing. If the probe can't work
     here (another PyTorch version than it was built for), one line on stderr says so and False is returned.
     """
-    from . import process
+    from .start import process
     return process.attach(Settings(run_dir=run_dir, level=level, watch_every=watch_every, watch_first=watch_first,
                                    watch_after=watch_after, keep_steps=keep_steps, keep_percent=keep_percent,
                                    keep_memory_percent=keep_memory_percent, max_incidents=max_incidents, few_files_from=few_files_from,
@@ -82,7 +82,7 @@ def attach(run_dir: str = Settings.run_dir, level: str = Settings.level, *, watc
 
 def detach(outcome: str = "detached") -> None:
     """Ends the observation; the files are complete then. Harmless if nothing is attached."""
-    from . import process
+    from .start import process
     process.detach(outcome)
 
 
@@ -95,16 +95,16 @@ def on_incident(listener):
         def page_me(incident):
             send(f"step {incident.step}: {incident.cause}")
     """
-    from . import told
-    told.listeners[told.Incident].append(listener)
+    from .tell import listeners
+    listeners.listeners[listeners.Incident].append(listener)
     return listener
 
 
 def on_forecast(listener):
     """The same for forecasts: `listener` gets an object with `step`, `text` (what is about to leave its format's range, and
     when) and `directory` of the run. Returns `listener`."""
-    from . import told
-    told.listeners[told.Forecast].append(listener)
+    from .tell import listeners
+    listeners.listeners[listeners.Forecast].append(listener)
     return listener
 
 
@@ -114,7 +114,7 @@ def batch(ids) -> None:
     `ids` is one per sample: a list, a tensor, an array; or the batch itself if it is a dictionary that holds them under
     "id", "ids", "idx", "index", "sample_id" or the like. Anything else is ignored with a line on stderr.
     """
-    from . import process
+    from .start import process
     process.name_samples(ids)
 
 
@@ -125,7 +125,7 @@ def step(number: int | None = None) -> int:
     different weights in turn make one step together, and an update that a loss scaler leaves out counts as well. With
     `number`, the step that runs (between two steps: the coming one) gets that number, for programs that resume.
     """
-    from . import process
+    from .start import process
     return process.step(number)
 
 
@@ -135,7 +135,7 @@ def record() -> bool:
     It is written to run_dir/recordings when the step ends; nanquest-replay runs it again like an incident. False if
     nothing is attached, or at level "guard", which records nothing.
     """
-    from . import process
+    from .start import process
     return process.record()
 
 
@@ -148,13 +148,13 @@ def pause():
 
     On the thread that trains; harmless if nothing is attached.
     """
-    from . import pausing
+    from .start import pausing
     return pausing.pause()
 
 
 def resume() -> None:
     """Ends a pause. A step in whose middle it is called still belongs to the pause."""
-    from . import pausing
+    from .start import pausing
     pausing.resume()
 
 
@@ -168,5 +168,5 @@ def reference(operator: str):
     nanquest replay --import my_kernels FILE then runs it in compiled regions where the operator has no kernel (a GPU's, on a CPU), and in
     fp64 where the operator makes the first bad value: is it the kernel, or what it was given? ValueError if there is no such operator.
     """
-    from . import references
+    from .start import references
     return references.register(operator)

@@ -9,9 +9,14 @@ import shlex
 import shutil
 import sys
 
-from . import __version__, explain, launcher, library, native, prepare, programs, rehearse, reports, sample
-from .launcher import USAGE_ERROR
-from .settings import ACTIONS, EXIT_ON_INCIDENT, FORECASTS, FROZEN_WEIGHTS, LEVELS, LOGGERS, OFF, REPORTS, TAPE, Settings, say, step_numbers, switched_off
+from .base import library, package, programs
+from .base.say import say
+from .base.settings import ACTIONS, EXIT_ON_INCIDENT, FORECASTS, FROZEN_WEIGHTS, LEVELS, LOGGERS, OFF, REPORTS, TAPE, Settings, step_numbers, switched_off
+from .commands import explain, rehearse
+from .data import prepare, sample
+from .start import launcher, native
+from .start.launcher import USAGE_ERROR
+from .tell import reports
 
 DOORS = {"view": ("nanquest-viewer",), "collect": ("nanquest-replay", "collect")}
 
@@ -193,11 +198,11 @@ def _run(options) -> int:
 def main(arguments: list | None = None) -> int:
     arguments = sys.argv[1:] if arguments is None else arguments
     if arguments[:1] == ["train"]:
-        from . import train
+        from .commands import train
         return train.main(arguments[1:])
     if arguments[:1] == ["replay"]:
-        from . import replaying
-        return replaying.main(arguments[1:])
+        from .commands import replay
+        return replay.main(arguments[1:])
     if arguments[:1] and arguments[0] in DOORS:  # everything after it is that program's
         program, *first = DOORS[arguments[0]]
         return programs.become(program, [*first, *arguments[1:]])
@@ -212,7 +217,7 @@ def main(arguments: list | None = None) -> int:
             torch_version = library.built_for(library.path())
         except library.Unfit:
             torch_version = "none (the library is missing)"
-        print(f"nanquest {__version__}, for PyTorch {torch_version}")
+        print(f"nanquest {package.VERSION}, for PyTorch {torch_version}")
         return 0
     if options.verb is None:
         parser.print_help()
@@ -227,11 +232,11 @@ def main(arguments: list | None = None) -> int:
         if options.verb == "sample":
             return sample.main(options)
         if options.verb == "doctor":
-            from . import doctor
+            from .commands import doctor
             return doctor.report(options.run_dir, options.json)
         if options.verb == "mute":
-            from . import muting
-            return muting.command(options.what, options.mute_file, options.list, options.remove)
+            from .commands import mute
+            return mute.command(options.what, options.mute_file, options.list, options.remove)
         if switched_off():
             print(f"# {OFF}={os.environ[OFF]}: nothing is attached")
             return 0

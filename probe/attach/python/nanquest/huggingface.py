@@ -13,7 +13,7 @@ from transformers import TrainerCallback
 
 import nanquest
 
-from . import process
+from .start import process
 
 
 class NanquestCallback(TrainerCallback):

@@ -15,8 +15,8 @@ import sys
 
 import nanquest
 
-from . import process
-from .samples import as_names
+from .start import process
+from .steps.sample_ids import as_names
 
 
 def _callback_class():

@@ -28,7 +28,7 @@ def _import_nanquest():
 def _attach():
     try:
         _import_nanquest()
-        from nanquest.process import attach_by_environment
+        from nanquest.start.process import attach_by_environment
         attach_by_environment()
     except Exception as error:
         sys.stderr.write(f"nanquest: the probe is off: {type(error).__name__}: {error}\n")
@@ -89,7 +89,7 @@ def _run_the_other():
 
 
 def _say_here(facts=""):
-    """`nanquest run` wants to know which processes the probe was in (nanquest/reports.py)."""
+    """`nanquest run` wants to know which processes the probe was in (nanquest/tell/reports.py)."""
     folder = os.environ.get("NANQUEST_REPORTS")
     if folder and os.path.isdir(folder):
         with open(os.path.join(folder, str(os.getpid())), "w") as file:

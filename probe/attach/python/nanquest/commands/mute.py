@@ -1,0 +1,67 @@
+"""`nanquest mute`: puts an incident into the list of those that are muted, shows the list, takes one out of it."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+
+from ..base import programs
+from ..base.muted import entries
+
+PATIENCE = 15 * 60  # seconds for the diagnosis of a snapshot
+
+
+def _verdict(path: str) -> dict:
+    """Of a verdict's file, or of a snapshot, which is diagnosed."""
+    if not os.path.isfile(path):
+        raise ValueError(f"{path} is not there; give an incident's file or its verdict")
+    if path.endswith(".json"):
+        with open(path, encoding="utf-8") as file:
+            return json.load(file)
+    try:
+        done = subprocess.run([programs.find("nanquest-replay"), "--quiet", path, "--json"], text=True, stdin=subprocess.DEVNULL,
+                              capture_output=True, timeout=PATIENCE)
+        if done.returncode in (0, 1):
+            return json.loads(done.stdout)
+        raise ValueError(done.stderr.strip() or f"{path} can't be replayed")
+    except (programs.Missing, OSError, subprocess.TimeoutExpired) as problem:
+        raise ValueError(str(problem)) from None
+
+
+def _write(path: str, found: list) -> None:
+    with open(f"{path}.part", "w", encoding="utf-8") as file:
+        json.dump(found, file, indent=2)
+        file.write("\n")
+    os.replace(f"{path}.part", path)
+
+
+def _words(each: dict) -> str:
+    return f"{each['op']} in {each['module'] or '(outside any module)'}, {each.get('cause', 'UNKNOWN')}"
+
+
+def command(what, path: str, listed: bool, number) -> int:
+    """`nanquest mute`."""
+    found = entries(path)
+    if number is not None:
+        if not 1 <= number <= len(found):
+            raise ValueError(f"{path} has no number {number}; nanquest mute --list shows them")
+        print(f"no longer muted: {_words(found.pop(number - 1))}")
+        _write(path, found)
+    elif what:
+        try:
+            culprit = (verdict := _verdict(what)).get("culprit") or {}
+        except (OSError, AttributeError, json.JSONDecodeError) as problem:
+            raise ValueError(f"{what} is no verdict: {problem}") from None
+        new = {"op": culprit.get("op") or "", "module": culprit.get("module") or "", "cause": verdict.get("cause", "UNKNOWN")}
+        if not new["op"]:
+            raise ValueError(f"{what} names no operation, so there is nothing to mute")
+        if new not in found:
+            _write(path, [*found, new])
+        print(f"muted in {path}: {_words(new)}; while a program runs its cause is not known: another one in the same place is muted too")
+    elif listed:
+        for n, each in enumerate(found, 1):
+            print(f"{n}  {_words(each)}")
+    else:
+        raise ValueError("give an incident's file or its verdict, --list, or --remove N")
+    return 0

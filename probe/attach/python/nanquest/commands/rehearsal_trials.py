@@ -1,0 +1,192 @@
+"""One run of a rehearsal: the command under the probe, what its processes tell of each step (hear/rehearsal_role.py), and its end."""
+
+from __future__ import annotations
+
+import ctypes
+import dataclasses
+import json
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+
+from ..base.changes import Change
+from ..base.settings import PLAN, REPORTS, Settings
+from ..start import launcher
+
+LOOK_EVERY = 0.1  # seconds
+PATIENCE = 30.0   # for a program to end that was ended; then it is killed
+PR_SET_PDEATHSIG = 1
+
+
+@dataclasses.dataclass
+class Trial:
+    """What a run was."""
+
+    kind: str                  #: "unchanged", "placebo" or "change"
+    change: str = ""           #: in words
+    first_step: int = 0
+    losses: list = dataclasses.field(default_factory=list)  #: of every good step from the first on; None where there is none
+    failed_step: int | None = None
+    failure: str = ""
+    ended_itself: bool = False
+    not_tried: str = ""        #: why it could not be made
+    # What the file does not say:
+    made: bool = False         #: a step was begun
+    code: int = 0              #: the command's exit code
+    crashed: bool = False      #: it failed by that code, the probe saw nothing
+    last_line: str = ""        #: of what it printed
+    low: bool = False          #: it ran in 16 bits
+
+    @property
+    def end(self) -> int:
+        """One past the last good step."""
+        return self.first_step + len(self.losses)
+
+    def to_dict(self) -> dict:
+        found = dataclasses.asdict(self)
+        return {key: found[key] for key in ("kind", "change", "first_step", "losses", "failed_step", "failure", "ended_itself", "not_tried")}
+
+
+class _Process:
+    """What one process told."""
+
+    def __init__(self, path: str):
+        self.rank = int(os.path.basename(path)[1:].split(".")[0])
+        self.facts, self.losses = {}, {}
+        with open(path, encoding="utf-8") as file:
+            for line in file:
+                if not line.endswith("\n"):
+                    break  # it is being written
+                told = json.loads(line)
+                if "step" in told:
+                    self.losses[told["step"]] = told["loss"]
+                for key, value in told.items():
+                    self.facts.setdefault(key, value)
+
+    @property
+    def is_over(self) -> bool:
+        return any(key in self.facts for key in ("failed", "reached", "refused"))
+
+
+class Rehearser:
+    """Runs one command again and again."""
+
+    def __init__(self, command: list, told):
+        self._command = command
+        self._told = told                # called with (step, loss) now and then
+        self._folder = tempfile.mkdtemp(prefix="nanquest-rehearse-")
+        self._process = None
+        self._count = 0
+        self.level = "guard"
+
+    def close(self) -> None:
+        """Ends what runs, and leaves nothing behind."""
+        self._end(signal.SIGINT)
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def run(self, trial: Trial, until: int, first_step: int | None, change: Change | None = None, placebo: int | None = None) -> Trial:
+        """Makes the run, up to and with step `until`; fills `trial`."""
+        self._count += 1
+        here = os.path.join(self._folder, str(self._count))
+        reports, log = os.path.join(here, "reports"), os.path.join(here, "output")
+        os.makedirs(reports)
+        settings = Settings(run_dir=os.path.join(here, "run"), level=self.level, on_forecast="off", loggers="off", max_incidents=0,
+                            keep_steps=0, skip_limit=1_000_000)
+        environment = dict(os.environ, **launcher.environment_of(settings))
+        environment[PLAN] = json.dumps({"reports": reports, "until": until, "first_step": first_step, "placebo": placebo,
+                                        "change": (change or Change()).to_dict()})
+        environment.pop(REPORTS, None)
+        with open(log, "wb") as output:
+            self._process = subprocess.Popen(self._command, env=environment, stdin=subprocess.DEVNULL, stdout=output,
+                                             stderr=subprocess.STDOUT, start_new_session=True, preexec_fn=_die_with_us)
+        processes = self._follow(reports)
+        trial.code = self._process.returncode
+        trial.last_line = _last_line(log)
+        _fill(trial, processes)
+        shutil.rmtree(here, ignore_errors=True)
+        return trial
+
+    def _follow(self, reports: str) -> list:
+        deadline = None
+        while True:
+            ended = self._process.poll() is not None
+            processes = [_Process(os.path.join(reports, name)) for name in sorted(os.listdir(reports))]
+            if ended:
+                self._end(signal.SIGTERM)  # what it may have left behind
+                return processes
+            if (first := _first_rank(processes)) is not None and first.losses:
+                self._told(*next(reversed(first.losses.items())))
+            if any(process.is_over for process in processes):
+                deadline = deadline or time.monotonic() + PATIENCE
+                if time.monotonic() > deadline:
+                    self._end(signal.SIGTERM)
+            time.sleep(LOOK_EVERY)
+
+    def _end(self, number: int) -> None:
+        """The command, and all that it has started."""
+        if self._process is None:
+            return
+        if self._process.poll() is None:
+            self._signal(number)
+            try:
+                self._process.wait(10)
+            except subprocess.TimeoutExpired:
+                pass
+        self._signal(signal.SIGKILL)
+        self._process.wait()
+
+    def _signal(self, number: int) -> None:
+        try:
+            os.killpg(self._process.pid, number)
+        except (ProcessLookupError, PermissionError):
+            pass
+
+
+def _die_with_us() -> None:
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+
+
+def _first_rank(processes: list):
+    """Of several processes that are rank 0 the one that trains most."""
+    return max((each for each in processes if each.rank == 0), key=lambda each: len(each.losses), default=None)
+
+
+def _last_line(log: str) -> str:
+    """The last that the command printed, but for the probe's own lines."""
+    with open(log, "rb") as file:
+        file.seek(max(0, os.path.getsize(log) - 8192))
+        lines = file.read().decode(errors="replace").splitlines()
+    told = [" ".join(line.split()) for line in lines if line.strip() and not line.startswith("nanquest: ")]
+    return told[-1][:200] if told else ""
+
+
+def _fill(trial: Trial, processes: list) -> None:
+    refused = [each.facts["refused"] for each in processes if "refused" in each.facts]
+    first = _first_rank(processes)
+    if first is None or "first_step" not in first.facts:
+        trial.not_tried = refused[0] if refused else ""
+        return
+    trial.made, trial.low = True, bool(first.facts.get("low"))
+    trial.first_step = first.facts["first_step"]
+    failed = min((each for each in processes if "failed" in each.facts), key=lambda each: (each.facts["failed"], each.rank), default=None)
+    last = max(first.losses, default=trial.first_step - 1)
+    if failed is not None:
+        trial.failed_step = failed.facts["failed"]
+        rank = f"rank {failed.rank}: " if failed.rank else ""
+        text = failed.facts["failure"]
+        trial.failure = rank + text.removeprefix(f"step {trial.failed_step}: ")
+        last = min(last, trial.failed_step - 1)
+    trial.losses = [first.losses.get(step) for step in range(trial.first_step, last + 1)]
+    if "placebo" in first.facts:
+        trial.change = f"{first.facts['placebo']}, {trial.change}"
+    if refused and failed is None:
+        trial.not_tried = refused[0]
+    elif failed is None and "reached" not in first.facts:
+        if trial.code:
+            trial.failed_step, trial.crashed = trial.end, True
+            trial.failure = f"the program ended with code {trial.code}: {trial.last_line}"
+        else:
+            trial.ended_itself = True

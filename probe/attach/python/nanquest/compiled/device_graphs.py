@@ -1,0 +1,105 @@
+"""Graphs of a device's work that the program captures and replays (torch.cuda.graph, torch.accelerator.Graph).
+
+While one is captured nothing runs, and whoever waits for the device spoils it: the probe is away then. What a replay computes
+nobody sees, so a step in which one ran has no file. A replay that holds an update is a step of its own: its gradients are
+judged when it is over, as they lie where the capture put them. What a compiled region captures and replays of itself is none
+of these: the region is on record.
+"""
+
+from __future__ import annotations
+
+import weakref
+
+import torch
+from torch.optim import optimizer as optimizers
+
+from ..base.probe_state import probe
+from ..pytorch.guarded import guarded
+from ..steps.program import known_program
+from . import regions
+
+SEEN = ("a graph of the device's work is captured: nobody sees what its replays compute. Where they hold the update, gradients "
+        "are judged after it, too late to leave it out; a bad step with a replay has no file. Run without graphs to have one")
+
+_updates = weakref.WeakKeyDictionary()  # graph -> weak optimizers whose update it holds
+_capture = None                         # (graph, attachment that is away) while one is captured
+
+
+def _begins(own):
+    def capture_begin(graph, *args, **kwargs):
+        global _capture
+        attached = probe.attachment
+        if _capture is None and attached is not None and not attached.off and not regions.in_region():
+            if attached.started:
+                attached.ops.capture(True)
+                attached.say_once(SEEN)
+            _updates[graph] = []
+            _capture, probe.attachment = (graph, attached), None
+        try:
+            return own(graph, *args, **kwargs)
+        except BaseException:
+            _comes_back(graph)
+            raise
+    return capture_begin
+
+
+def _ends(own):
+    def capture_end(graph, *args, **kwargs):
+        try:
+            return own(graph, *args, **kwargs)
+        finally:
+            _comes_back(graph)
+    return capture_end
+
+
+def _comes_back(graph) -> None:
+    global _capture
+    if _capture is None or _capture[0] is not graph:
+        return
+    attached, _capture = _capture[1], None
+    if probe.attachment is None and not attached.off:
+        probe.attachment = attached
+        if attached.started:
+            attached.ops.capture(False)
+
+
+def _in_capture(optimizer, args, kwargs) -> None:
+    if _capture is not None:
+        _updates[_capture[0]].append(weakref.ref(optimizer))
+
+
+def _replays(own):
+    def replay(graph, *args, **kwargs):
+        result = own(graph, *args, **kwargs)
+        if not regions.in_region():
+            _ran(graph)
+        return result
+    return replay
+
+
+@guarded
+def _ran(attached, graph):
+    if not attached.started:
+        return
+    attached.ops.graph_ran()
+    for optimizer in _updates.get(graph, ()):
+        if (optimizer := optimizer()) is not None:
+            _updated(attached, optimizer)
+
+
+def _updated(attached, optimizer) -> None:
+    """An update that has been made already."""
+    program = known_program()
+    attached.heed(attached.ops.begin_forward())
+    attached.ops.graph_ran()
+    program.updates.was_made(attached, optimizer)
+    attached.step_made()
+
+
+def install(patches) -> list:
+    """Begins to follow graphs; returns what ends that, beside the patches."""
+    for owner in (torch.cuda.CUDAGraph, getattr(torch.accelerator, "Graph", None), getattr(torch.xpu, "XPUGraph", None)):
+        if owner is not None:
+            for name, around in (("capture_begin", _begins), ("capture_end", _ends), ("replay", _replays)):
+                patches.put(owner, name, around)
+    return [optimizers.register_optimizer_step_post_hook(_in_capture)]

@@ -1,0 +1,58 @@
+"""The probe's own functions are none that torch.compile compiles. Where it gives a frame of the program up, as it does at every
+`backward` inside, what that frame calls is looked at as well: a hook would be compiled, and then be none."""
+
+from __future__ import annotations
+
+import sys
+import types
+
+import torch
+
+from ..base import package
+
+_done = set()        # code objects that have been told
+
+
+def _codes_of(code):
+    """Functions that are defined inside this one."""
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            yield constant
+            yield from _codes_of(constant)
+
+
+def _functions(module):
+    for value in list(vars(module).values()):
+        members = list(vars(value).values()) if isinstance(value, type) and value.__module__ == module.__name__ else [value]
+        for member in members:
+            member = getattr(member, "__func__", member)
+            if isinstance(member, types.FunctionType) and member.__module__ == module.__name__:
+                yield getattr(member, "__wrapped__", member)
+
+
+def leave(calls_program=(), calls_own=()) -> None:
+    """Tells torch.compile of the package's functions, those that are imported by now. What they call is left alone with them: PyTorch's
+    operators, other functions of the probe. Not so for functions inside functions, which stand in for PyTorch's own and go on to
+    those, and for `calls_program`. `calls_own`: functions inside functions that call none but the probe's."""
+    frames = getattr(torch._C._dynamo, "eval_frame", None)
+    strategy, action = getattr(frames, "_FrameExecStrategy", None), getattr(frames, "_FrameAction", None)
+    if strategy is None or action is None:
+        return  # it compiles these frames too, then
+    alone, with_callees = strategy(action.SKIP, action.DEFAULT), strategy(action.SKIP, action.SKIP)
+
+    def tell(code, how):
+        if code not in _done:
+            _done.add(code)
+            frames.set_code_exec_strategy(code, how)
+
+    for function in calls_own:
+        tell(function.__code__, with_callees)
+    for function in calls_program:
+        tell(function.__code__, alone)
+    for name, module in list(sys.modules.items()):
+        if module is None or not (name == package.NAME or name.startswith(package.NAME + ".")):
+            continue
+        for function in _functions(module):
+            tell(function.__code__, with_callees)
+            for code in _codes_of(function.__code__):
+                tell(code, alone)

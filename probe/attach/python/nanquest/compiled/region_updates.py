@@ -1,0 +1,81 @@
+"""Updates inside what torch.compile made: an optimizer's hooks are traced away there, so that the region that writes its weights
+tells of the update."""
+
+from __future__ import annotations
+
+import itertools
+import weakref
+
+from ..base.probe_state import probe
+from ..pytorch.guarded import guarded, in_backward
+from ..pytorch.names import is_plain, living_optimizers
+from ..pytorch.shards import own_part
+
+_hooks = ()          # what hooks.py runs before and after Optimizer.step
+_known = {}          # id of a compiled graph -> (weak reference to it, weak reference to its optimizer, None if it has none)
+
+
+def install(before, after) -> None:
+    global _hooks
+    _hooks = before, after
+
+
+def remove() -> None:
+    global _hooks
+    _hooks = ()
+    _known.clear()
+
+
+def _weights(optimizer):
+    return itertools.chain.from_iterable(group["params"] for group in optimizer.param_groups)
+
+
+def _optimizer_of(graph, written):
+    """The optimizer whose weights are among these. Looked for once: everything that lives is gone through."""
+    known, optimizer = _known.get(id(graph), (None, None))
+    if known is not None and known() is graph and (optimizer is None or optimizer() is not None):
+        return optimizer and optimizer()
+    for key in [key for key, (made, _) in _known.items() if made() is None]:
+        del _known[key]
+    memory = {tensor.data_ptr() for tensor in written if tensor.numel()}
+    found = next((optimizer for optimizer in living_optimizers()
+                  if any(is_plain(part) and part.data_ptr() in memory for part in map(own_part, _weights(optimizer)))), None)
+    _known[id(graph)] = weakref.ref(graph), found and weakref.ref(found)
+    return found
+
+
+class Update:
+    """The update that a compiled graph makes."""
+
+    def __init__(self, optimizer):
+        self._optimizer = optimizer
+
+    def is_left_out(self, graph) -> bool:
+        """Whether the graph is not to run: it gives nothing but what it writes, so that nobody misses a result."""
+        updates = probe.program and probe.program.updates
+        return bool(updates and updates.leaves_out_in_region(not graph.output_strides))
+
+    def end(self) -> None:
+        _hooks[1](self._optimizer, (), {})
+
+
+@guarded
+def may_begin_step(attachment):
+    """A compiled graph is about to run that is no update. Where the program compiled what calls its model too, nobody else tells of
+    the pass that begins."""
+    program = probe.program
+    if program is not None and program.policy.withholds and not program.depth and not in_backward():
+        program.policy.undo.begins()
+
+
+@guarded
+def begin(attachment, graph, written):
+    """A compiled graph is about to run that writes these tensors: its Update, or None. Where the optimizer's hooks did run, as its
+    step is called as it is and compiled further inside, it is theirs."""
+    if not _hooks or not written or (probe.program is not None and probe.program.updates.running):
+        return None
+    optimizer = _optimizer_of(graph, written)
+    if optimizer is None:
+        return None
+    _hooks[0](optimizer, (optimizer,), {})
+    return Update(optimizer)

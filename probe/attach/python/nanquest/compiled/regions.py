@@ -1,0 +1,229 @@
+"""Graphs that torch.compile made for the Inductor: each call is told to the library as one region.
+
+Nobody sees what runs inside: kernels write memory that no operator made. So the graph that the compiler was given is told as
+well, once (region_graph.py): a file of a bad step carries it, and replay runs its operators one by one. Other backends call
+operators, which are seen.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import itertools
+import os
+import threading
+import time
+
+import torch
+from torch._subclasses.fake_tensor import is_fake
+from torch._subclasses.functional_tensor import FunctionalTensor
+from torch.utils._python_dispatch import _disable_current_modes
+
+from ..base.import_watch import Waiting
+from ..base.probe_state import probe
+from . import region_graph, region_updates
+
+NO_GRAPH = -1        # of a region whose graph nobody saw: compiled before the probe came, or out of a cache
+
+_attachment = None   # who listens
+_leave_alone = None
+_inside = threading.local()  # .depth: regions that run on this thread
+_numbers = itertools.count()
+_PROCESS = (os.getpid(), time.time_ns())
+_untold = []         # (number, graph) that the library does not know yet
+
+
+def _records() -> bool:
+    """Whether ops are recorded in this process, or will be."""
+    return _attachment is not None and not _attachment.off and _attachment.settings.level != "guard"
+
+
+@contextlib.contextmanager
+def _in_region():
+    _inside.depth = getattr(_inside, "depth", 0) + 1
+    try:
+        yield
+    finally:
+        _inside.depth -= 1
+
+
+def in_region() -> bool:
+    """Whether a region runs on this thread. What happens in it is told as the region: a captured graph, say, that the compiler
+    made of its kernels (mode "reduce-overhead")."""
+    return getattr(_inside, "depth", 0) > 0
+
+
+def _tensors(values):
+    return [value for value in values if isinstance(value, torch.Tensor)]
+
+
+def _written(graph, inputs) -> dict:
+    """The tensors that it writes, by their places among the tensors that it is given."""
+    places = getattr(graph, "mutated_input_idxs", ())
+    if not places:
+        return {}
+    at = itertools.count()
+    numbers = {i: next(at) for i, value in enumerate(inputs) if isinstance(value, torch.Tensor)}
+    return {numbers[i]: inputs[i] for i in sorted(places) if i in numbers}
+
+
+def _traces(values) -> bool:
+    """Whether PyTorch calls with tensors that have shapes alone, as it does while it compiles: under a mode of its own."""
+    return torch._C._len_torch_dispatch_stack() > 0 and any(
+        isinstance(value, torch.Tensor) and (is_fake(value) or isinstance(value, FunctionalTensor)) for value in values)
+
+
+def _tell(attachment, name, *arguments) -> None:
+    """Calls the library's operator of this name."""
+    try:
+        operator = getattr(attachment.ops, name)
+        if torch._C._len_torch_dispatch_stack() > 0:  # the first call of what was compiled runs under a mode of PyTorch's own
+            with _disable_current_modes():
+                operator(*arguments)
+        else:
+            operator(*arguments)
+    except Exception as error:  # noqa: BLE001: a training must not end because of the probe
+        attachment.give_up(f"the probe is off: a compiled graph: {type(error).__name__}: {str(error)[:300]}")
+
+
+def _watch_calls(module) -> None:
+    """Wraps the call of what was compiled, once."""
+    graph_class = getattr(module, "CompiledFxGraph", None)
+    run = getattr(graph_class, "__call__", None)
+    if graph_class is None or getattr(run, "_nanquest", False):
+        return
+
+    @functools.wraps(run)
+    def call(self, inputs):
+        attachment = _attachment
+        if attachment is None or attachment.off or not attachment.started or _traces(inputs):
+            return run(self, inputs)
+        probe.regions_ran = True
+        process, number = getattr(self, "_nanquest_graph", (None, NO_GRAPH))
+        _tell_graphs(attachment)
+        written = _written(self, inputs)
+        update = region_updates.begin(self, written.values())
+        if update is not None and update.is_left_out(self):
+            if isinstance(inputs, list):  # who calls counts on what it gave being let go of
+                inputs.clear()
+            update.end()
+            return ()
+        if update is None:
+            region_updates.may_begin_step()
+        # Nothing of ours may hold the inputs while it runs: what it was given, it frees as soon as it has read it.
+        _tell(attachment, "begin_region", _tensors(inputs), number if process == _PROCESS else NO_GRAPH,
+              [value for value in inputs if isinstance(value, int)], [*written], [*written.values()])
+        del written
+        try:
+            with _in_region():
+                outputs = run(self, inputs)
+        except BaseException:
+            _tell(attachment, "leave_region")
+            raise
+        _tell(attachment, "end_region",
+              _tensors(outputs if isinstance(outputs, (tuple, list)) else (outputs,)))
+        if update is not None:
+            update.end()
+        return outputs
+
+    call._nanquest = True
+    graph_class.__call__ = call
+
+
+def _watch_compiler(module) -> None:
+    """Wraps the function that is given every graph, forward or backward, once."""
+    own = getattr(module, "_compile_fx_inner", None)
+    if own is None or getattr(own, "_nanquest", False):
+        return
+
+    @functools.wraps(own)
+    def compile_inner(graph_module, *args, **kwargs):
+        told = region_graph.told(graph_module) if _records() else None  # before lowering changes it
+        result = own(graph_module, *args, **kwargs)
+        if told is not None:
+            _number(result, told)
+        return result
+
+    compile_inner._nanquest = True
+    module._compile_fx_inner = compile_inner
+
+
+def _number(compiled, told) -> None:
+    number = next(_numbers)
+    try:
+        compiled._nanquest_graph = (_PROCESS, number)  # caches keep it: in another process it means nothing
+    except Exception:  # noqa: BLE001: a result of another kind, whose calls nobody sees
+        return
+    _untold.append((number, told))
+
+
+def _tell_graphs(attachment) -> None:
+    """What was compiled before training began waits until a region runs in it."""
+    while _untold:
+        _tell(attachment, "region_graph", *_untold.pop())
+
+
+def _watch_cache(module) -> None:
+    """Where PyTorch's cache of autograd's graphs has what was compiled, nobody is given a graph: it isn't asked, unless somebody
+    wants just that. Compiled code is cached apart."""
+    own = getattr(module, "should_use_local_autograd_cache", None)
+    if own is None or getattr(own, "_nanquest", False) or "TORCHINDUCTOR_AUTOGRAD_CACHE" in os.environ:
+        return
+
+    @functools.wraps(own)
+    def should_use_local_autograd_cache():
+        settings = module.torch._functorch.config
+        wanted = any(getattr(settings, name, False) for name in
+                     ("force_autograd_cache", "strict_autograd_cache", "bundled_autograd_cache"))
+        return own() if wanted or not _records() else False
+
+    should_use_local_autograd_cache._nanquest = True
+    module.should_use_local_autograd_cache = should_use_local_autograd_cache
+
+
+def _watch_compiling(module) -> None:
+    """Wraps what PyTorch does around each compilation, of a frame or of its backward, once: what runs meanwhile is no op of the
+    program's."""
+    handler = getattr(module, "CompilationCallbackHandler", None)
+    own = getattr(handler, "install_callbacks", None)
+    if own is None or getattr(own, "_nanquest", False):
+        return
+
+    @contextlib.contextmanager
+    def install_callbacks(self, *args, **kwargs):
+        attachment = _attachment
+        if attachment is not None and not attachment.off:
+            _leave_alone()  # what has been imported since
+        away = attachment is not None and not attachment.off and attachment.started
+        if away:
+            _tell(attachment, "compiling", True)
+        try:
+            with own(self, *args, **kwargs):
+                yield
+        finally:
+            if away:
+                _tell(attachment, "compiling", False)
+
+    install_callbacks._nanquest = True
+    handler.install_callbacks = install_callbacks
+
+
+WATCHED = {"torch._dynamo.callback": _watch_compiling, "torch._functorch.aot_autograd": _watch_cache,
+           "torch._inductor.output_code": _watch_calls, "torch._inductor.compile_fx": _watch_compiler}
+
+
+_waiting = Waiting(WATCHED)
+
+
+def install(attachment, leave_alone) -> None:
+    """Wraps what is watched now, or when it is made. `leave_alone`: tells the compiler which functions it is not to compile."""
+    global _attachment, _leave_alone
+    _attachment, _leave_alone = attachment, leave_alone
+    _waiting.remove()
+    _waiting.begin()
+
+
+def remove() -> None:
+    global _attachment
+    _attachment = None
+    _waiting.remove()

@@ -1,0 +1,283 @@
+"""Where the probe listens in PyTorch: which module runs, where a step begins, when the optimizer writes.
+
+Everything here runs inside somebody else's training: whatever fails switches the probe off with one line.
+
+Module calls are heard in place of torch.nn.Module.__call__, not by global module hooks: those send every call through
+the slow path of _call_impl, torch.compile warns of them, and they don't get keyword arguments.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from threading import get_ident
+
+import torch
+from torch.compiler import is_compiling
+from torch.optim import optimizer as optimizers
+
+from ..base.patches import Patches
+from ..base.probe_state import probe
+from ..compiled import device_graphs, not_compiled, region_updates, regions
+from ..policy import fp32_fallback, fp32_inputs
+from ..pytorch.guarded import elsewhere, failed, guarded, in_backward
+from ..pytorch.names import is_plain, unwrap
+from ..ranks import replicas
+from ..steps import drawn_batches
+from ..steps.program import known_program
+from . import backward_passes, deepspeed, gradient_changes, pipelines, python_operators, rehearsal_role, state_only_updates
+
+OPTIMIZER = 3  # the phase, as the library numbers it
+
+_handles = []
+_patches = Patches()
+_state_is_made = None  # of an optimizer: (the phase before,)
+
+
+def begin(attachment, module, args, kwargs):
+    """A model is called from outside any module."""
+    if in_backward() or elsewhere():
+        return
+    root = unwrap(module)
+    if not torch.is_grad_enabled():
+        _begin_aside(attachment, root, args, kwargs)
+        return
+    if not attachment.started:
+        # Another thread than the main one shows that it trains by its first update.
+        if (threading.current_thread() is not threading.main_thread()
+                or not any(p.requires_grad for p in root.parameters()) or not attachment.start()):
+            return
+    program = known_program()
+    trained = program.trains(root)
+    if trained:
+        program.saw_model = True
+        # A cell called on its own last output goes on with the same pass. What a weight outside of any module went
+        # into (a learned prompt) begins one as a batch does.
+        if not (_computed(args) or _computed(kwargs.values())) or attachment.ops.between_steps():
+            told = attachment.heed(attachment.ops.begin_forward())
+            if told and program.policy.agrees(told):
+                program.policy.left_out(told["step"], program.written.optimizers())
+            elif told:
+                program.policy.undo.forget()
+            program.passes += 1
+            if attachment.drawing is not None:
+                program.names_samples(args, kwargs)
+    elif attachment.ops.between_steps():
+        attachment.ops.begin_aside()
+    if trained or (program.paths.of(root) is None and next(iter(root.parameters()), None) is not None):
+        program.name_model(root)
+    if trained and program.policy.withholds:
+        program.called_as.add(type(module))
+        program.parallel = program.parallel or type(module).__name__ == "DistributedDataParallel"
+        program.policy.undo.begins()
+    if trained and attachment.rehearsal is not None:
+        attachment.rehearsal.first_pass(program)
+    if trained and program.tells_batch:
+        program.name_replaced()
+    if program.tells_batch:
+        for name, tensor in program.arguments.of(root, () if program.fed else args, kwargs):
+            attachment.ops.name_tensor("batch", name, tensor)
+
+
+def _begin_aside(attachment, root, args, kwargs):
+    """A model is called without gradients. What an optimizer writes is only evaluated; another one (a teacher, a target
+    network, an encoder that is frozen) may compute what the coming step trains with, which is then a part of it."""
+    program = probe.program
+    if program is None or not attachment.started or not program.tells_batch:
+        return
+    if not attachment.ops.between_steps() or program.updates_it(root):
+        return
+    attachment.ops.begin_aside()
+    if program.paths.of(root) is None and next(iter(root.parameters()), None) is not None:
+        program.name_model(root)
+    program.name_replaced()
+    for name, tensor in program.arguments.of(root, args, kwargs):
+        attachment.ops.name_tensor("batch", name, tensor)
+
+
+def _computed(values) -> bool:
+    """Whether something computed one of these."""
+    for value in values:
+        if isinstance(value, torch.Tensor) and value.grad_fn is not None:
+            return True
+    return False
+
+
+_PASSES = 16  # so many without a backward, and it is asked whether one can still come
+
+
+def _keep_in_sight(attachment, result, depth=0):
+    """What a forward pass gave: as long as something holds its graph, it may be differentiated. A rollout's are held, an
+    evaluation's are not."""
+    if isinstance(result, torch.Tensor):
+        if result.grad_fn is None or not is_plain(result):
+            return False
+        attachment.ops.made_by_pass(result)
+        return True
+    values = result.values() if isinstance(result, dict) else result if isinstance(result, (tuple, list)) else ()
+    return depth < 3 and any(_keep_in_sight(attachment, value, depth + 1) for value in values)
+
+
+def _safely(attachment, hook, *args) -> None:
+    """As guarded does, for who has asked already whether anybody listens."""
+    try:
+        hook(*args)
+    except Exception as error:  # noqa: BLE001: a training must not end because of the probe
+        failed(attachment, hook, error)
+
+
+_original_call = torch.nn.Module.__call__
+
+
+def module_call(self, *args, **kwargs):
+    """Stands in for torch.nn.Module.__call__. It runs at every module call: keep it short."""
+    if is_compiling():
+        return _original_call(self, *args, **kwargs)
+    given = None
+    if probe.wide_modules is not None:
+        given, (args, kwargs) = (args, kwargs), fp32_inputs.inputs(self, args, kwargs)
+    attachment = probe.attachment
+    if attachment is None or attachment.off or (attachment.thread is not None and attachment.thread != get_ident()):
+        return _original_call(self, *args, **kwargs)
+    seen = probe.program
+    if seen is None or not seen.depth:
+        _safely(attachment, begin, attachment, self, args, kwargs)
+        seen = probe.program
+        if seen is None or attachment.off:
+            return _original_call(self, *args, **kwargs)
+    elif not seen.tells_modules:
+        if id(self) not in seen.paths.known:
+            _safely(attachment, seen.met_stranger)
+        return _original_call(self, *args, **kwargs)
+    depth = seen.depth
+    seen.depth = depth + 1
+    known = seen.paths.of(self) if seen.tells_modules else None
+    if known is None and depth:
+        _safely(attachment, seen.met_stranger)
+        known = seen.paths.of(self)
+    if known is not None:
+        attachment.handle.nanquest_push(*known)
+    outermost = not depth and seen.policy.withholds
+    if outermost:
+        attachment.handle.nanquest_pass(1)
+    try:
+        if outermost and probe.fallback is not None:
+            given = given or (args, kwargs)
+            wide = [*fp32_inputs.inputs(self, args, kwargs)]  # again: it may have been taken a moment ago, in `begin`
+            del args, kwargs  # who tries the wide ones may have to let go of them
+            result = probe.fallback.call(_original_call, self, given, wide)
+        else:
+            result = _original_call(self, *args, **kwargs)
+    finally:
+        seen.depth = depth
+        if known is not None:
+            attachment.handle.nanquest_pop()
+        if outermost:
+            attachment.handle.nanquest_pass(0)
+    if not depth and seen.passes and not seen.passes % _PASSES:
+        _safely(attachment, _keep_in_sight, attachment, result)
+    return result
+
+
+@guarded
+def before_step(attachment, optimizer, args, kwargs):
+    global _state_is_made
+    if state_only_updates.only_makes_state(optimizer):
+        # What it writes to weights is not written by hand either.
+        _state_is_made = (attachment.handle.nanquest_phase(OPTIMIZER) if attachment.started else None,)
+        return None
+    if not attachment.started and not attachment.start():
+        return None
+    program = known_program()
+    program.depth = 0  # a program may update inside a module's forward: what it calls next is outside
+    return program.updates.before(attachment, optimizer, args, kwargs)
+
+
+@guarded
+def after_step(attachment, optimizer, args, kwargs):
+    global _state_is_made
+    if _state_is_made is not None:
+        (phase,), _state_is_made = _state_is_made, None
+        if phase is not None:
+            attachment.handle.nanquest_phase(phase)
+        return
+    program = probe.program
+    if program is None:
+        return
+    program.updates.after(attachment, optimizer)
+    # A program without modules has no other place where its next step could begin.
+    if not program.saw_model:
+        attachment.heed(attachment.ops.begin_forward())
+    program.saw_model = False
+    attachment.step_made()
+
+
+def _in_child():
+    """A forked child of a program that trains is a data loader's worker or the like."""
+    if probe.attachment is not None and probe.attachment.started:
+        probe.attachment.off = True
+
+
+_child_hook = False
+
+
+def install(attachment) -> None:
+    """Begins to listen. Nothing is loaded before the program trains."""
+    global _child_hook, _original_call
+    remove()
+    probe.attachment = attachment
+    if torch.nn.Module.__call__ is not module_call:
+        _original_call = torch.nn.Module.__call__
+        torch.nn.Module.__call__ = module_call
+    _handles.extend([
+        optimizers.register_optimizer_step_pre_hook(before_step),
+        optimizers.register_optimizer_step_post_hook(after_step),
+        # They are here from the start: the fallback is taken among hooks that run, when none can be added.
+        optimizers.register_optimizer_step_pre_hook(fp32_fallback.before_update),
+        optimizers.register_optimizer_step_post_hook(fp32_fallback.after_update),
+    ])
+    _handles.extend(rehearsal_role.install(attachment, _patches))
+    _leave_alone()
+    regions.install(attachment, _leave_alone)
+    region_updates.install(before_step, after_step)
+    backward_passes.install(_patches)
+    gradient_changes.install(_patches)
+    if attachment.settings.compare_replicas:
+        replicas.install(_patches)
+    _handles.extend(device_graphs.install(_patches))
+    if attachment.settings.level != "guard":
+        _handles.append(python_operators.install(_patches))
+    _handles.extend([pipelines.install(_patches), deepspeed.install(_patches)])
+    if attachment.quarantine is not None:
+        follow_batches()
+    if not _child_hook:
+        _child_hook = True
+        os.register_at_fork(after_in_child=_in_child)
+
+
+def follow_batches() -> None:
+    """From here on it is known which samples a step is made of, where torch's DataLoader draws them."""
+    attachment = probe.attachment
+    if attachment is not None and attachment.drawing is None:
+        attachment.drawing = drawn_batches.Drawing(attachment.quarantine)
+        drawn_batches.install(_patches, attachment.drawing)
+
+
+def _leave_alone() -> None:
+    """torch.compile begins below module_call, as it does below the function that it stands in for, and nowhere in the hooks."""
+    not_compiled.leave(calls_program=(module_call,), calls_own=(before_step,))
+
+
+def remove() -> None:
+    if probe.fallback is not None:
+        probe.fallback.end()
+    # Who took the place after us calls us: then module_call stays, and passes everything on. So it does where inputs must go
+    # on being made as wide as weights that are fp32 for good.
+    if torch.nn.Module.__call__ is module_call and probe.wide_modules is None:
+        torch.nn.Module.__call__ = _original_call
+    _patches.undo()
+    while _handles:
+        _handles.pop().remove()
+    regions.remove()
+    region_updates.remove()
+    probe.forget()

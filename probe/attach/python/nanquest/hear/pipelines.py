@@ -1,0 +1,73 @@
+"""Pipelines of torch.distributed.pipelining: which micro-batch each pass is of, and which stages this process runs."""
+
+from __future__ import annotations
+
+import functools
+
+from ..base.import_watch import Waiting
+from ..pytorch.guarded import guarded
+from ..steps.program import known_program
+
+_own = []        # numbers of the stages that this process has run, in that order
+_noted = None    # what was said of them
+
+
+@guarded
+def _begins(attached, stage, micro_batch):
+    """A forward or backward pass of one of the schedule's micro-batches."""
+    global _noted
+    if not attached.started or not stage.chunks:  # the first model's call starts the probe: that is of the first micro-batch
+        return
+    if stage.stage_index not in _own:
+        _own.append(stage.stage_index)
+    pipeline = " ".join(map(str, (stage.chunks, stage.num_stages, *_own)))
+    if pipeline != _noted:
+        _noted = pipeline
+        attached.ops.note("pipeline", pipeline)
+    # What came before the step's first pass is on no record: it is taken for the batch.
+    known_program().fed = not stage.is_first and not attached.ops.between_steps()
+    attached.handle.nanquest_micro_batch(_own.index(stage.stage_index) * stage.chunks + micro_batch)
+
+
+@guarded
+def _is_over(attached):
+    if attached.started:
+        known_program().fed = False
+        attached.handle.nanquest_micro_batch(-1)
+
+
+def _around_pass(own):
+    def one_chunk(self, *args, **kwargs):
+        _begins(self, args[0] if args else next(iter(kwargs.values())))
+        return own(self, *args, **kwargs)
+    return one_chunk
+
+
+def _around_step(own):
+    def step(self, *args, **kwargs):
+        try:
+            return own(self, *args, **kwargs)
+        finally:
+            _is_over()
+    return step
+
+
+def _watch_stages(patches, module) -> None:
+    for name in ("forward_one_chunk", "backward_one_chunk", "backward_weight_one_chunk"):
+        patches.put(module._PipelineStageBase, name, _around_pass)
+
+
+def _watch_schedules(patches, module) -> None:
+    for kind in (module.PipelineScheduleSingle, module.PipelineScheduleMulti):
+        patches.put(kind, "step", _around_step)
+
+
+def install(patches) -> Waiting:
+    """Listens; `remove` of what it returns, and `patches`, end that."""
+    global _noted
+    _own.clear()
+    _noted = None
+    waiting = Waiting({"torch.distributed.pipelining.stage": functools.partial(_watch_stages, patches),
+                       "torch.distributed.pipelining.schedules": functools.partial(_watch_schedules, patches)})
+    waiting.begin()
+    return waiting

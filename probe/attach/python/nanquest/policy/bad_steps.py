@@ -1,0 +1,103 @@
+"""What follows a bad step: it is left out as if it had not been; the run goes on in fp32, or without the batch, or ends."""
+
+from __future__ import annotations
+
+from ..base.rank import place_in_group
+from ..base.say import say
+from ..base.settings import WITHHOLDS
+from ..ranks.skip_vote import Ranks
+from .fp32_fallback import Fallback
+from .undo import Undo
+
+LINES = 3  # that say a batch was skipped
+
+
+class Policy:
+    def __init__(self, program):
+        self._attached = program.attached
+        self._program = program
+        self._settings = program.attached.settings
+        self._rehearsal = program.attached.rehearsal
+        self.withholds = self._settings.on_incident in WITHHOLDS or (self._rehearsal is not None and self._rehearsal.withholds)
+        self.undo = Undo(program.attached)
+        self._failed = ""      # why the fallback had to be taken back
+        self._ranks = Ranks(program.attached.say_once)
+        self._bad_rank = -1    # the first rank that wanted the update left out that is being made
+        self._asked = False    # whether there can be one
+        self._last_bad, self._in_a_row = -2, 0
+
+    def agrees(self, told: dict) -> bool:
+        """Whether an update is left out that the library would leave out. Gradients that DistributedDataParallel has summed are
+        alike on all ranks; a loss or a buffer is not, and ranks that do different things never meet again."""
+        self._bad_rank = -1
+        if told["gradients_bad"] or place_in_group()[1] == 1:
+            return True
+        self._attached.say_once("a step is bad on this rank although its gradients are finite: under several processes the "
+                                "gradients decide")
+        return False
+
+    def leaves_out(self, told) -> bool:
+        """Whether an update is left out, of which the library says `told` (None: nothing). Where gradients are not summed by
+        DistributedDataParallel, all ranks do what one of them has to."""
+        self._bad_rank = -1
+        if not self.withholds or self._program.parallel or place_in_group()[1] == 1:
+            return bool(told) and self.agrees(told)
+        self._bad_rank = self._ranks.first_of(bool(told))
+        return self._bad_rank >= 0
+
+    def asks_early(self, optimizers) -> None:
+        """At the first update: says at once that there will be no fallback, if there can't be one."""
+        if self._asked or self._settings.on_incident != "fallback_fp32":
+            return
+        self._asked = True
+        if why := Fallback(self._program, optimizers, self._settings.lr_backoff).why_not():
+            self._refuse(why)
+
+    def left_out(self, step: int, optimizers) -> None:
+        """The update of this step was not made."""
+        self.undo.put_back()
+        name, rank = self._attached.ops.spoiled_weight(), place_in_group()[0]
+        together, self._bad_rank = self._bad_rank, -1
+        spoiled = self._ranks.first_of(bool(name)) if together >= 0 else rank if name else -1
+        if spoiled >= 0:
+            name = name or f"a weight of rank {spoiled}"
+            self._attached.end(f"stopped: {name} is not finite, which leaving out updates does not heal")
+        why = "policy skip" if together in (-1, rank) else f"it is bad on rank {together}"
+        if self._settings.on_incident == "fallback_fp32":
+            why = "the fp32 fallback was already taken"
+            if self._attached.fell_back is None:
+                why = self._failed or Fallback(self._program, optimizers, self._settings.lr_backoff).take()
+                if not why:
+                    self._attached.fell_back = step
+                    line = (f"step {step}: its update is left out; from here on: fp32, learning rate times "
+                            f"{self._settings.lr_backoff:g}")
+                    say(line)
+                    self._attached.loggers.fell_back(step, line)
+                    return
+                self._refuse(why)
+        self._skip(step, why)
+
+    def fallback_failed(self, why: str) -> None:
+        """It was taken back, and will not be tried again."""
+        step, self._attached.fell_back = self._attached.fell_back, None
+        self._failed = why
+        if self._rehearsal is not None:
+            self._rehearsal.refuse(f"precision=fp32 is not possible here: {why}")
+        self._refuse(why)
+        self._skip(step, why)
+
+    def _refuse(self, why: str) -> None:
+        self._attached.say_once(f"fallback_fp32 becomes skip: {why}")
+
+    def _skip(self, step: int, why: str) -> None:
+        if step != self._last_bad:  # else another optimizer of the same step
+            self._attached.skipped += 1
+            self._in_a_row = self._in_a_row + 1 if step == self._last_bad + 1 else 1
+            self._attached.loggers.skipped(step, self._attached.skipped)
+        self._last_bad = step
+        if self._attached.skipped <= LINES:
+            say(f"step {step}: batch skipped: {why}")
+        elif self._attached.skipped == LINES + 1:
+            say("more batches are skipped; the manifest counts them")
+        if self._in_a_row >= self._settings.skip_limit:
+            self._attached.end(f"stopped: {self._in_a_row} batches skipped in a row")

@@ -1,0 +1,101 @@
+"""What the fp32 fallback puts in PyTorch's way for the rest of the run: autocast and loss scalers that do nothing, a smaller
+learning rate around each update. Nothing of it is there before the fallback, and none of it asks the probe, which may be off by
+then."""
+
+from __future__ import annotations
+
+import collections
+import functools
+import weakref
+
+import torch
+
+from ..base.patches import Patches
+
+
+def _update(own):
+    def update(self, new_scale=None):
+        # Whatever was noted before the fallback must not stand in the way should the scaler come back.
+        getattr(self, "_per_optimizer_states", {}).clear()
+    return update
+
+
+_SCALER = {
+    "scale": lambda own: lambda self, outputs: outputs,
+    "unscale_": lambda own: lambda self, optimizer: None,
+    "step": lambda own: lambda self, optimizer, *args, **kwargs: optimizer.step(*args, **kwargs),
+    "get_scale": lambda own: lambda self: 1.0,
+    "update": _update,
+}
+
+
+class Rates:
+    """The learning rate of every group, or others of its settings, changed from an update's begin to its end: schedulers never
+    see it. Updates of several optimizers may lie in one another, or be made on several threads."""
+
+    def __init__(self, factor: float = 1.0, changes: dict | None = None):
+        self._factor = factor
+        # Name of a setting -> what becomes of its value.
+        self._changes = changes if changes is not None else {"lr": lambda rate: rate * factor}
+        # Of the optimizers that are at it: [(group, name, its value, what it has become)].
+        self._own = weakref.WeakKeyDictionary()
+
+    def to_come(self, optimizer) -> float:
+        """What the optimizer's present rates are still to be multiplied with: 1 while they are."""
+        return 1.0 if optimizer in self._own else self._factor
+
+    def before(self, optimizer) -> None:
+        self.after(optimizer)  # of an update that raised
+        own = self._own[optimizer] = []
+        for group in optimizer.param_groups:
+            for name, change in self._changes.items():
+                value = group.get(name)
+                if isinstance(value, (float, int, tuple, torch.Tensor)):
+                    group[name] = changed = change(value)
+                    own.append((group, name, value, changed))
+
+    def after(self, optimizer) -> None:
+        for group, name, own, changed in self._own.pop(optimizer, ()):
+            if group.get(name) is changed:  # else the program has set another meanwhile
+                group[name] = own
+
+    def end(self) -> None:
+        for optimizer in list(self._own):
+            self.after(optimizer)
+
+
+class Formats:
+    """All of it at once."""
+
+    def __init__(self, factor: float):
+        self._open = collections.Counter()  # devices of the autocast contexts that the program is in
+        self._patches = Patches()
+        self.rates = Rates(factor)
+
+    def put(self) -> None:
+        for name, change in (("__enter__", 1), ("__exit__", -1)):
+            self._patches.put(torch.amp.autocast_mode.autocast, name, functools.partial(self._around_switch, change))
+        for name, around in _SCALER.items():
+            self._patches.put(torch.amp.GradScaler, name, around)
+        for device in torch._C._autocast_supported_devices():
+            if torch.is_autocast_enabled(device):
+                self._open[device] += 1
+                torch.set_autocast_enabled(device, False)
+        torch.clear_autocast_cache()
+
+    def _around_switch(self, change, own):
+        """Of autocast's __enter__ and __exit__, also of contexts that were made or entered before."""
+        def switch(context, *args):
+            result = own(context, *args)
+            if context._enabled:
+                self._open[context.device] += change
+            torch.set_autocast_enabled(context.device, False)
+            return result
+        return switch
+
+    def undo(self) -> None:
+        self._patches.undo()
+        for device, contexts in self._open.items():
+            if contexts > 0:
+                torch.set_autocast_enabled(device, True)
+        self.rates.end()

@@ -1,0 +1,101 @@
+"""The quarantine: a file that names samples which made an incident. They are left out when a run with this file draws them.
+
+One sample a line, "INDEX DATASET" as in "13 Rows[240]", where the data set is its class and its length; an index alone counts for
+every data set. What follows a # is a comment. A line that is deleted lets its sample in again.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+
+from ..base.run_directory import shorter
+from ..base.say import say
+
+HEAD = """# Samples that made a non-finite step, one a line: the index, and the data set as CLASS[LENGTH].
+# `nanquest run --quarantine` leaves them out; delete a line to use its sample again.
+"""
+
+
+class Quarantine:
+    def __init__(self, path: str):
+        self.path = os.path.abspath(path)
+        self.left_out = set()  # lines that were met
+        self._lines = set()    # (index, data set or "")
+        self._named = set()    # what this run has added
+        for number, line in enumerate(self._read(), 1):
+            words = line.partition("#")[0].split()
+            if 1 <= len(words) <= 2:
+                self._lines.add((words[0], words[1] if len(words) == 2 else ""))
+            elif words:
+                say(f"quarantine {shorter(self.path)}: line {number} is not understood: write an index, or an index and a data set "
+                    "like Rows[240]")
+
+    def _read(self) -> list:
+        try:
+            with open(self.path, encoding="utf-8", errors="replace") as file:
+                return file.read().splitlines()
+        except FileNotFoundError:
+            return []
+
+    def __len__(self) -> int:
+        return len(self._lines)
+
+    def left_of(self, dataset: str, index, name):
+        """What is left of the indices of one batch, or of a single one; None if nothing is."""
+        if not self._lines:
+            return index
+        if not isinstance(index, (list, tuple)):
+            return None if self._holds(dataset, name(index)) else index
+        kept = [each for each in index if not self._holds(dataset, name(each))]
+        return index if len(kept) == len(index) else kept or None
+
+    def _holds(self, dataset: str, index: str) -> bool:
+        found = next((line for line in ((index, dataset), (index, "")) if line in self._lines), None)
+        if found:
+            self.left_out.add(found)
+        return found is not None
+
+    def why_not(self, datasets) -> str:
+        """Why nothing can be left out of a program that draws by index from these data sets; "" if something can."""
+        where = f"quarantine {shorter(self.path)}: none of its {len(self)} samples can be left out: "
+        if not self._lines:
+            return ""
+        if not datasets:
+            return where + "no DataLoader of torch draws this program's batches by index"
+        if not any(dataset in ("", *datasets) for _, dataset in self._lines):
+            return where + f"it draws from {', '.join(sorted(datasets))}, they are of {', '.join(sorted({d for _, d in self._lines}))}"
+        return ""
+
+    def end(self) -> str:
+        """What is said when the run ends."""
+        if not self._lines:
+            return ""
+        return f"quarantine {shorter(self.path)}: {len(self.left_out)} of its {len(self)} samples were drawn and left out"
+
+    def add(self, step: int, batches, why_not: str, run_dir: str) -> str:
+        """Names the samples of a bad step. Returns what is to be said."""
+        note = f"# step {step} of {shorter(run_dir)}, {time.strftime('%Y-%m-%d %H:%M')}"
+        lines = list(dict.fromkeys((index, batch.dataset) for batch in batches for index in batch.ids))
+        new = [line for line in lines if line not in self._named and line not in self._lines]
+        self._named.update(new)
+        told = [f"{index} {dataset}  {note}" for index, dataset in new] or ([] if lines else [f"{note}: ids unknown: {why_not}"])
+        try:
+            self._append(told)
+        except OSError as problem:
+            return f"quarantine {shorter(self.path)}: can't be written: {problem.strerror}; step {step} is not named in it"
+        if not lines:
+            return f"quarantine {shorter(self.path)}: batch of step {step}, ids unknown: {why_not}; name them with nanquest.batch(ids)"
+        return (f"quarantine {shorter(self.path)}: the {len(lines)} samples of step {step} are named in it, so that the next run leaves "
+                "them out")
+
+    def _append(self, lines: list) -> None:
+        """In one write, as other ranks write to the same file."""
+        if not lines:
+            return
+        file = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+        try:
+            head = HEAD if os.fstat(file).st_size == 0 else ""
+            os.write(file, (head + "".join(f"{line}\n" for line in lines)).encode())
+        finally:
+            os.close(file)

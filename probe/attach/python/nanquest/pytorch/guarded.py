@@ -1,0 +1,49 @@
+"""The rule that no hook fails the program, and what hooks ask of PyTorch before they do anything."""
+
+from __future__ import annotations
+
+import functools
+from threading import get_ident
+
+import torch
+from torch.compiler import is_compiling
+
+from ..base.probe_state import probe
+
+
+def guarded(hook):
+    """The hook, or nothing: no exception but a wanted SystemExit leaves it. Only on the thread that trains."""
+    @functools.wraps(hook)
+    def call(*args):
+        if is_compiling():
+            return None
+        attached = probe.attachment
+        if attached is None or attached.off:
+            return None
+        if attached.thread is not None and attached.thread != get_ident():
+            return None
+        try:
+            return hook(attached, *args)
+        except Exception as error:  # noqa: BLE001: a training must not end because of the probe
+            failed(attached, hook, error)
+            return None
+    return call
+
+
+def failed(attached, hook, error) -> None:
+    line = " ".join(str(error).split())
+    attached.give_up(f"the probe is off: {hook.__name__}: {type(error).__name__}: {line[:300]}")
+
+
+# Looked up once: they are asked at every forward and backward pass.
+_dispatch_modes, _transforms = torch._C._len_torch_dispatch_stack, torch._C._functorch.peek_interpreter_stack
+_tracing, _graph_task = torch._C._get_tracing_state, torch._C._current_graph_task_id
+
+
+def elsewhere() -> bool:
+    """Whether tensors are not what they seem here: a transform or a dispatch mode is at work, or a trace is made."""
+    return _dispatch_modes() > 0 or _transforms() is not None or _tracing() is not None
+
+
+def in_backward() -> bool:
+    return _graph_task() != -1

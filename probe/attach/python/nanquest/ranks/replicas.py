@@ -1,0 +1,236 @@
+"""Weights that DistributedDataParallel keeps alike on all ranks: whether they are.
+
+Before every update each rank hashes a part of them, so that each weight has its turn once in --compare-replicas updates, and
+leaves the hashes where the others find them (exchange.py). At the next update the lowest rank looks at what all have left. No rank
+waits for another, and no collective is called.
+
+What is compared must be meant to be alike. A gradient that is not the same on all ranks (local SGD, a hook of the program's own) means
+that weights may go their own ways: then nothing is said. So are updates without a sum of gradients (no_sync), uneven inputs (join), and
+ranks that compute on different processors or with different numbers of threads, whose last bits may differ.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import struct
+import sys
+import weakref
+from typing import NamedTuple
+
+import torch
+
+from ..pytorch.names import is_plain, living_modules
+from ..pytorch.shards import own_part
+from . import exchange
+from .differing_ranks import Found, headline
+from .replica_layout import Layout
+
+AFRESH = 8           # each weight has had its turn so often, and the model is asked again which it has
+WITNESS = 4096       # bytes of a gradient that is asked whether it is the same
+_HEADER = struct.Struct("<8sqqq")  # fingerprint of the layout, update, turn, hash of gradients
+# What DistributedDataParallel may be told to do with gradients, and makes them alike all the same.
+_HOOKS = {"allreduce_hook", "fp16_compress_hook", "bf16_compress_hook", "powerSGD_hook", "batched_powerSGD_hook",
+          "quantization_pertensor_hook", "quantization_perchannel_hook"}
+
+MOST_OTHERS = 16384  # bytes of names in a file
+
+_made = []           # weak: every DistributedDataParallel of this process
+_generation = 0      # how many there ever were
+_numbers = itertools.count()
+
+
+def _made_one(module) -> None:
+    global _generation
+    _generation += 1
+    _made[:] = [each for each in _made if each() is not None]
+    _made.append(weakref.ref(module))
+
+
+def _around_init(own):
+    def __init__(self, *args, **kwargs):
+        own(self, *args, **kwargs)
+        _made_one(self)
+    return __init__
+
+
+def install(patches) -> None:
+    """From here on it is known what DistributedDataParallel wraps; and what it has wrapped before, if anything."""
+    parallel = getattr(sys.modules.get("torch.nn.parallel.distributed"), "DistributedDataParallel", None)
+    if parallel is None:
+        return
+    patches.put(parallel, "__init__", _around_init)
+    if torch.distributed.is_available() and torch.distributed.is_initialized():
+        known = {id(each()) for each in _made}
+        for module in living_modules():
+            if issubclass(type(module), parallel) and id(module) not in known:
+                _made_one(module)
+
+
+class _Replica:
+    """One DistributedDataParallel, as the rank that runs here holds it."""
+
+    def __init__(self, module, program, turns):
+        self._module, self._program, self._turns = weakref.ref(module), program, turns
+        self.ranks = torch.distributed.get_process_group_ranks(module.process_group)
+        self._rank = torch.distributed.get_rank()
+        self._exchange = exchange.between(f"{next(_numbers)}", self._rank, self.ranks, program.attached.settings.run_dir)
+        self._updates, self._looks, self._turn = 0, 0, -1
+        self._open = []      # _Looks that this rank has still to compare
+        self._found = Found(self.ranks, turns)
+        self.layout = None
+        self.ended = len(self.ranks) < 2
+
+    def before_update(self) -> None:
+        module = self._module()
+        if self.ended or module is None:
+            return
+        if not _alike(module):
+            self.end()
+            return
+        if self._open:
+            self._compare()
+        turn, afresh = self._updates % self._turns, self._updates % (AFRESH * self._turns) == 0
+        self._updates += 1
+        if self._program.attached.paused or not (afresh or self.layout):
+            return
+        if afresh:
+            self.layout = Layout(module, self._turns)
+            self._program.replicas.tell_files()
+        if turn == 0:
+            self._turn = -1
+        if not self.layout.turns:
+            return
+        turn = turn * len(self.layout.turns) // self._turns
+        if turn != self._turn:
+            self._turn = turn
+            self._look(turn)
+
+    def end(self) -> None:
+        """Its weights may go their own ways from here on, or nobody can look at them."""
+        self.ended, self._open, self.layout = True, [], None
+        self._program.replicas.tell_files()
+
+    def _look(self, turn) -> None:
+        layout, ops = self.layout, self._program.attached.ops
+        parts = layout.turns[turn]
+        weights = [own_part(layout.parameter(number)) for number, _, _ in parts]
+        gradients = [own_part(weight.grad) for weight in map(layout.parameter, layout.witnesses) if weight is not None]
+        gradients = [gradient for gradient in gradients if gradient is not None and is_plain(gradient)]
+        if any(weight is None for weight in weights):
+            return
+        hashes = ops.hashes_of_parts(weights, [begin for _, begin, _ in parts], [size for _, _, size in parts])
+        witness = ops.hashes_of_parts(gradients, [0] * len(gradients), [WITNESS] * len(gradients))
+        if len(hashes) != len(parts):
+            self.end()
+            return
+        told = _HEADER.pack(layout.fingerprint, self._updates, turn, _joined(witness)) + struct.pack(f"<{len(hashes)}q", *hashes)
+        slot = self._looks % exchange.SLOTS
+        self._looks += 1
+        self._exchange.put(slot, told)
+        if self._rank == min(self.ranks):
+            self._open = [*self._open[2 - exchange.SLOTS:], _Look(slot, told, layout, turn, ops.step())]
+
+    def _compare(self) -> None:
+        waiting = []
+        for look in self._open:
+            told = self._exchange.all(look.slot)
+            if told is None or any(_HEADER.unpack_from(each)[1] < _HEADER.unpack_from(look.told)[1] for each in told):
+                waiting.append(look)  # some rank has not come there yet
+            elif look.as_others(told):
+                self._judge(look, [struct.unpack_from(f"<{len(look.parts)}q", each, _HEADER.size) for each in told])
+        self._open = waiting
+
+    def _judge(self, look, hashes) -> None:
+        layout = look.layout
+        for at, (weight, begin, _) in enumerate(look.parts):
+            self._found.part(weight, begin, layout.trained[weight], [of_rank[at] for of_rank in hashes])
+        news = self._found.news(self._updates)
+        if news is None:
+            return
+        known = self._program.numbers.of(layout.parameter(news.first))
+        name = known[1] if known is not None else layout.names[news.first]  # as files of steps call it
+        line = headline(news, name, self.ranks, self._turns, len(layout.names))
+        self._program.attached.replicas_differ(look.step, news.ranks, name, line)
+
+
+class _Look(NamedTuple):
+    """Hashes that this rank has left, and has still to hold against those of the others."""
+
+    slot: int
+    told: bytes
+    layout: Layout
+    turn: int
+    step: int
+
+    @property
+    def parts(self):
+        return self.layout.turns[self.turn]
+
+    def as_others(self, told) -> bool:
+        """Whether the ranks speak of the same weights, updated by the same gradient."""
+        return bool(_HEADER.unpack_from(self.told)[3]) and all(
+            len(each) == len(self.told) and each[:_HEADER.size] == self.told[:_HEADER.size] for each in told)
+
+
+def _joined(hashes) -> int:
+    """One number of several; 0 where all of them are 0: gradients of zeros are alike whether anybody summed them or not."""
+    if not any(hashes):
+        return 0
+    return int.from_bytes(hashlib.blake2b(struct.pack(f"<{len(hashes)}q", *hashes), digest_size=7).digest(), "little") + 1
+
+
+def _alike(module) -> bool:
+    """Whether the update that is about to be made is the same on all ranks, as far as the module itself tells."""
+    return (module.require_forward_param_sync and not module._join_config.enable and module.mixed_precision is None
+            and all(getattr(hook, "__name__", "") in _HOOKS and str(hook.__module__).startswith("torch.") for hook, _ in module._comm_hooks))
+
+
+class Replicas:
+    """Of one program."""
+
+    def __init__(self, program):
+        self._program = program
+        self._turns = 0 if program.attached.rehearsal is not None else program.attached.settings.compare_replicas
+        self._known = []     # _Replica with the weak module
+        self._told = None
+
+    def before_update(self, weights) -> None:
+        """The optimizer of these (of Written) is about to write."""
+        if not _made or not self._turns or torch._C._current_graph_task_id() != -1:
+            return
+        try:
+            kept = weights.replicas
+            if kept is None or kept[0] != _generation:
+                kept = weights.replicas = (_generation, self._of(set(weights.ids)))
+            for replica in kept[1]:
+                replica.before_update()
+        except Exception as problem:  # noqa: BLE001: a store whose server is gone, a PyTorch that keeps its things elsewhere
+            self._turns = 0
+            self._program.attached.say_once(f"replicas are not compared any more: {type(problem).__name__}: "
+                                            f"{' '.join(str(problem).split())[:200]}")
+
+    def _of(self, ids) -> list:
+        """Those whose weights are among these."""
+        self._known = [entry for entry in self._known if entry[0]() is not None]
+        found = []
+        for module in (each() for each in _made):
+            if module is None or ids.isdisjoint(map(id, module.parameters())):
+                continue
+            replica = next((replica for known, replica in self._known if known() is module), None)
+            if replica is None:
+                replica = _Replica(module, self._program, self._turns)
+                self._known.append((weakref.ref(module), replica))
+            found.append(replica)
+        return found
+
+    def tell_files(self) -> None:
+        """Files of steps say which weights should be alike: what a comparison of several ranks' files needs to know."""
+        held = [(known(), replica) for known, replica in self._known if known() is not None]
+        ranks = {tuple(replica.ranks) for _, replica in held if replica.layout is not None}
+        managed = set().union(*(replica.layout.ids for _, replica in held if replica.layout is not None))
+        others = "\n".join(sorted(self._program.numbers.names_but(managed)))
+        told = (" ".join(map(str, *ranks)), others) if len(ranks) == 1 and len(others) < MOST_OTHERS else ("", "")
+        if told != self._told:
+            self._told = told
+            self._program.attached.ops.note_replicas(*told)

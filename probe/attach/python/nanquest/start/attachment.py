@@ -1,0 +1,222 @@
+"""The probe in this process: when it starts, what it is told, how it ends. One at most."""
+
+from __future__ import annotations
+
+import atexit
+import json
+import os
+import sys
+import threading
+import time
+
+from ..base import library
+from ..base.rank import place_in_group
+from ..base.run_directory import claim, shorter
+from ..base.say import say
+from ..base.settings import EXIT_ON_INCIDENT, Settings
+from ..policy.quarantine import Quarantine
+from ..tell import bad_variables, listeners, reports
+from ..tell.loggers import Loggers
+
+LINES = 3  # a model whose weights are NaN has an incident in every step
+SECONDS_BETWEEN_NOTES = 1.0
+
+
+class Attachment:
+    """From `install` on it waits; with the first training step it loads the library and begins to observe."""
+
+    def __init__(self, settings: Settings, library_path: str):
+        self.settings = settings
+        self.library_path = library_path
+        self.handle = None       # the library, once it is loaded
+        self.ops = None          # torch.ops.nanquest
+        self.thread = None       # identity of the thread that trains, once it has begun
+        self.off = False
+        self.paused = False      # see pausing
+        self.run_dir = os.path.abspath(settings.run_dir)
+        self.samples = None      # ids given before the start
+        self.named_samples = None  # ids that the program has named last
+        self.drawing = None      # drawing.Drawing, once somebody wants to know which samples a step is made of
+        self.quarantine = Quarantine(settings.quarantine) if settings.quarantine else None
+        self.first_step = 0      # its number, if the program said so before the start
+        self.said = 0            # incidents told on stderr
+        self.skipped = 0         # batches
+        self.fell_back = None    # the step after which the run went on in fp32
+        self.apart = None        # the step in which replicas were first seen to differ
+        self.rehearsal = None    # rehearsing.Role, where the process is one's
+        self.loggers = Loggers(self)
+        self._said_once = set()
+        self._next_note = 0.0
+        self._step_count = reports.StepCount()
+        self._lock = threading.Lock()
+
+    @property
+    def started(self) -> bool:
+        return self.thread is not None
+
+    def start(self) -> bool:
+        """Begins to observe the calling thread; True if it is the observed one then."""
+        with self._lock:
+            if not self.started and not self.off:
+                self._start()
+            return self.thread == threading.get_ident()
+
+    def _start(self) -> None:
+        import torch
+
+        try:
+            self.handle = library.load(self.library_path)
+        except library.Unfit as unfit:
+            self.give_up(str(unfit))
+            return
+        self.ops = torch.ops.nanquest
+        try:
+            self.run_dir = claim(self.run_dir)
+            error = self.ops.start(self.settings.to_json(self.run_dir, *place_in_group()))
+        except OSError as problem:
+            error = f"{problem.filename or self.run_dir}: {problem.strerror}"
+        if error:
+            self.give_up(f"the probe is off: {error}")
+            return
+        self.thread = threading.get_ident()
+        atexit.register(self.finish, None)
+        multiprocessing = sys.modules.get("multiprocessing")
+        if multiprocessing is not None and multiprocessing.parent_process() is not None:
+            # Forked children of multiprocessing end without atexit.
+            multiprocessing.util.Finalize(None, self.finish, args=(None,), exitpriority=0)
+        if self.samples:
+            self.ops.samples(self.samples)
+        if self.first_step:
+            self.ops.set_step(self.first_step)
+        if self.paused:
+            self.ops.pause(True)
+        self.note()
+
+    def note(self, ended: bool = False) -> bool:
+        """Tells the launcher how it stands; True if there is one that hears it."""
+        self._next_note = time.monotonic() + SECONDS_BETWEEN_NOTES
+        return reports.note(**self.seen(), ended=ended)
+
+    def seen(self) -> dict:
+        return {"run_dir": self.run_dir, "steps": self.ops.steps_made(), "incidents": self.ops.incidents(),
+                "carried_on": self.ops.carried_on(), "muted": self.ops.muted(), "skipped": self.skipped, "fell_back": self.fell_back,
+                "apart": self.apart}
+
+    def step_made(self) -> None:
+        """Whoever is killed has no last word: its steps are counted where that is read, and the rest is said in between."""
+        self.named_samples = None
+        self._step_count.write(self.ops.steps_made())
+        if time.monotonic() >= self._next_note:
+            self.note()
+            self.loggers.verdicts()
+
+    def say_once(self, line: str) -> None:
+        if line not in self._said_once:
+            self._said_once.add(line)
+            say(line)
+
+    def give_up(self, line: str) -> None:
+        self.off = True
+        reports.note(off=line)
+        if self.rehearsal is not None:
+            self.rehearsal.lost(line)
+        say(line)
+
+    def heed(self, answer: str, of_batch: bool = True):
+        """Tells what the library found; returns it if the optimizer is not to write. Ends the program if asked to. `of_batch`:
+        what it found is the doing of the step's passes, not of its update."""
+        if not answer:
+            return None
+        told = json.loads(answer)
+        stop = (told["incident"] and told["stops"] and self.settings.on_incident == "stop" or
+                told["forecast"] and self.settings.on_forecast == "stop")
+        self._tell(told, "; stopped" if stop else "")
+        if self.rehearsal is not None:
+            self.rehearsal.ends_if_bad()
+        if of_batch and told["incident"] and told["stops"]:
+            self._put_into_quarantine(self._step_of(told))
+        if stop:
+            self.end("stopped: policy stop" if told["incident"] else "stopped: on a forecast", said=True)
+        return told if told["skip"] else None
+
+    def _put_into_quarantine(self, step: int) -> None:
+        if self.quarantine is None or self.ops.spoiled_weight():  # weights that are lost are no batch's fault
+            return
+        batches, why_not = self.drawing.of_step(step)
+        if not batches and self.named_samples:
+            batches = [self.drawing.named(self.named_samples)]
+        line = self.quarantine.add(step, batches, why_not, self.run_dir)
+        if self.said <= LINES:
+            say(line)
+
+    def end(self, outcome: str, said: bool = False) -> None:
+        """Ends the program on a non-finite step."""
+        if not said:
+            say(outcome)
+        reports.note(stopped=True)
+        self.finish(outcome, look_back=False)
+        raise SystemExit(EXIT_ON_INCIDENT)
+
+    def _step_of(self, told: dict) -> int:
+        """Which step an answer is about: the one that runs, where it does not say."""
+        return told["step"] or self.ops.step()
+
+    def _tell(self, told: dict, end: str = "") -> None:
+        if not told["summary"]:
+            return
+        self.said += told["incident"]
+        if told["incident"]:
+            listeners.tell(news := listeners.Incident(self._step_of(told), told["summary"], self.run_dir, told["file"]))
+            self.loggers.incident(news, self.said)
+            if self.rehearsal is not None and told["stops"]:
+                self.rehearsal.went_bad(self._step_of(told), told["summary"])
+        if told["forecast"]:
+            listeners.tell(listeners.Forecast(self._step_of(told), told["summary"], self.run_dir))
+        if self.said <= LINES:
+            self.note()
+        if told["incident"] and self.said > LINES:
+            if self.said == LINES + 1:
+                say(f"more incidents follow; they are named in {shorter(os.path.join(self.run_dir, 'manifest.json'))}")
+            return
+        file = told["file"]
+        say(told["summary"] + self._as_the_trainer_counts(told) + end + (f"; see it with: nanquest-replay {shorter(file)}" if file else ""))
+
+    def replicas_differ(self, step: int, ranks: list, name: str, line: str) -> None:
+        """Weights that the ranks should hold alike are not (replicas.py)."""
+        line = f"step {step}: {line}"
+        self.ops.replicas_differ(step, ranks, name, line)
+        if self.apart is None:
+            self.apart = step
+            listeners.tell(listeners.Incident(step, line, self.run_dir, ""))
+        self.note()
+        say(line)
+
+    def _as_the_trainer_counts(self, told: dict) -> str:
+        """" (the Trainer's step 17)" of an incident in the step that runs, where that differs from ours: it has resumed."""
+        step = self._step_of(told)
+        ahead = self.loggers.ahead() if told["incident"] and step == self.ops.step() else 0
+        return f" (the Trainer's step {step + ahead})" if ahead else ""
+
+    def finish(self, outcome: str | None, look_back: bool = True) -> None:
+        """Completes the files."""
+        if not self.started or self.off:
+            return
+        if outcome is None:
+            ended_by = getattr(sys, "last_type", None)
+            outcome = f"ended by {ended_by.__name__}" if ended_by else "the program ended"
+        outcome += reports.what_was_done(self.skipped, self.fell_back)
+        self.loggers.verdicts()
+        if look_back and (answer := self.ops.program_ends(reports.raised())):
+            self._tell(json.loads(answer))
+        self.off = True
+        if self.quarantine is not None and (line := self.quarantine.end()):
+            say(line)
+        seen, heard = self.seen(), self.note(ended=True)
+        error = self.ops.stop(outcome)
+        if error:
+            say(f"the files are not complete: {error}")
+        # In a step that is on record an incident tells more, and what follows one is its wake.
+        if look_back and not seen["incidents"] and not seen["carried_on"] and (held := bad_variables.when_it_raised()):
+            say(f"{reports.raised().rstrip(':')} ended the program outside of its steps (on no record); {held}")
+        if not heard and (seen["incidents"] or seen["muted"] or seen["apart"] is not None):
+            say(reports.outcome([{**seen, "ended": True}]))

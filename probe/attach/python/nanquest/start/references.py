@@ -1,0 +1,33 @@
+"""What programs say that their own operators compute, as operators beside them that replay finds by name (replay/trace/operators.h)."""
+
+from __future__ import annotations
+
+import torch
+
+from ..base.say import say
+
+_SPACE = "nanquest_reference"
+_libraries = {}      # name -> library, which holds its definition
+
+
+def register(operator: str):
+    """The decorator. ValueError if there is no such operator; whatever else goes wrong is said, and is nothing to the program."""
+    name, _, overload = operator.partition(".")
+    try:
+        schema = torch._C._get_schema(name, overload)
+    except RuntimeError:
+        raise ValueError(f"nanquest.reference: there is no operator {operator}; it must be defined before") from None
+    mangled = name.replace("::", "__") + (f".{overload}" if overload else "")
+    signature = str(schema)
+
+    def keep(function):
+        try:
+            if mangled in _libraries:  # of a module that was loaded again
+                _libraries.pop(mangled)._destroy()
+            library = _libraries[mangled] = torch.library.Library(_SPACE, "FRAGMENT")
+            library.define(mangled + signature[signature.index("("):])
+            library.impl(mangled, function, "CompositeExplicitAutograd")
+        except Exception as error:  # noqa: BLE001
+            say(f"the reference of {operator} is not kept: {type(error).__name__}: {str(error)[:200]}")
+        return function
+    return keep

@@ -1,0 +1,213 @@
+"""Which samples a step is made of: the indices that a DataLoader of torch draws, followed to the model that is called with them.
+
+Nothing here is guessed: where a batch can't be told, its ids are not known. Samples of a quarantine are left out where they are
+drawn.
+"""
+
+from __future__ import annotations
+
+import collections
+import weakref
+
+import torch
+from torch.multiprocessing.reductions import StorageWeakRef
+from torch.utils.data import dataloader
+
+from ..base.rank import place_in_group
+
+KEPT = 256        # batches of which it is known where they lie
+MOST_TENSORS = 64  # of one batch
+
+
+def label(dataset) -> str:
+    """How a data set is called beside its indices: "Rows[240]"."""
+    try:
+        return f"{type(dataset).__name__}[{len(dataset)}]"
+    except TypeError:
+        return type(dataset).__name__
+
+
+def _id(index) -> str:
+    return "".join(str(index).split())
+
+
+def _ids(index) -> list:
+    return [_id(each) for each in index] if isinstance(index, (list, tuple)) else [_id(index)]
+
+
+def _memory(value, depth=0):
+    """The storages of the tensors in it."""
+    if isinstance(value, torch.Tensor):
+        try:
+            yield StorageWeakRef(value.untyped_storage())
+        except (RuntimeError, NotImplementedError):  # it has none
+            return
+    elif depth < 4 and isinstance(value, (collections.abc.Mapping, list, tuple)):
+        for each in value.values() if isinstance(value, collections.abc.Mapping) else value:
+            yield from _memory(each, depth + 1)
+
+
+class Batch:
+    """Samples that were drawn together. Holds none of their memory."""
+
+    def __init__(self, dataset: str, ids: list):
+        self.dataset, self.ids, self.places = dataset, ids, ()
+
+    def lies_in(self, data) -> None:
+        self.places = [place for place, _ in zip(_memory(data), range(MOST_TENSORS))]
+
+
+class _Iteration:
+    """One pass of a DataLoader over its data set."""
+
+    def __init__(self, iterator):
+        self.of = iterator._sampler_iter
+        self.dataset = label(iterator._dataset)
+        self.in_order = getattr(iterator, "_in_order", True)
+        self.drawn = collections.deque()   # Batch: not given to the program yet
+        self.given = collections.deque(maxlen=KEPT)  # … and not taken by a callback
+        self.since_pass = 0                # batches given since the model was called
+        self.by_turns = True               # never more than one
+        self.last, self.owed = None, 0     # indices; batches that were left out as a whole on one of several ranks
+
+
+class Drawing:
+    """Of this process. `quarantine` may be None: then nothing is left out."""
+
+    def __init__(self, quarantine):
+        self.quarantine = quarantine
+        self.datasets = set()  # labels of those that were drawn from by index
+        self._iterations = weakref.WeakKeyDictionary()
+        self._recent = collections.deque(maxlen=KEPT)
+        self._fresh = []       # (_Iteration, Batch) given since the model was called
+        self._current = []     # Batches of the last call
+        self._taken = []       # Batches of the coming step, as a callback says
+        self._step, self._batches, self._why_not, self._told = None, [], "", False
+
+    # Where batches are drawn and given.
+
+    def _of(self, iterator) -> _Iteration:
+        found = self._iterations.get(iterator)
+        if found is None or found.of is not iterator._sampler_iter:
+            found = self._iterations[iterator] = _Iteration(iterator)
+        return found
+
+    def draws(self, iterator, own):
+        """What `_next_index` of a DataLoader's iterator gives."""
+        if iterator._dataset_kind != dataloader._DatasetKind.Map:
+            return own(iterator)
+        now = self._of(iterator)
+        self.datasets.add(now.dataset)
+        while True:
+            try:
+                index = own(iterator)
+            except StopIteration:
+                if not now.owed or now.last is None:
+                    raise
+                now.owed -= 1
+                index = now.last
+            else:
+                if self.quarantine is not None and torch.is_grad_enabled():  # an evaluation keeps all of its samples
+                    index = self.quarantine.left_of(now.dataset, index, _id)
+            if index is not None:
+                now.last = index
+                now.drawn.append(Batch(now.dataset, _ids(index)))
+                return index
+            # Ranks that train together make the same number of steps.
+            now.owed += place_in_group()[1] > 1
+
+    def gives(self, iterator, data) -> None:
+        """The iterator has given the program this; None if it raised instead."""
+        now = self._iterations.get(iterator)
+        if now is None or not now.drawn:
+            return
+        batch = now.drawn.popleft()
+        if data is None or not now.in_order or not torch.is_grad_enabled():
+            return
+        batch.lies_in(data)
+        self._recent.append(batch)
+        now.given.append(batch)
+        now.since_pass += 1
+        now.by_turns = now.by_turns and now.since_pass == 1
+        self._fresh.append((now, batch))
+        del self._fresh[:-KEPT]
+
+    # What becomes of them.
+
+    def _called_with(self, values) -> list:
+        wanted = {place.cdata for place in _memory(values)}
+        return [batch for batch in self._recent
+                if any(place.cdata in wanted and not place.expired() for place in batch.places)]
+
+    def passes(self, step: int, values) -> list:
+        """A model that trains is called with `values` in this step. The ids that are new to the step."""
+        if step != self._step:
+            self._step, self._batches, self._why_not, self._told = step, self._taken, "", bool(self._taken)
+            self._taken = []
+        if self._told:
+            return []
+        found, fresh = self._called_with(values), self._fresh
+        if not found and fresh:
+            found = [batch for now, batch in fresh if now.by_turns]
+            if not found:
+                self._why_not = "batches are drawn ahead, and copied before the model gets them"
+        elif not found:
+            found = self._current
+        if not found and not self.datasets:
+            self._why_not = "no DataLoader of torch draws them by index"
+        for now, _ in fresh:
+            now.since_pass = 0
+        self._fresh, self._current = [], found
+        new = [batch for batch in found if batch not in self._batches]
+        self._batches += new
+        return [each for batch in new for each in batch.ids]
+
+    def takes(self, loader, count: int) -> list:
+        """A Trainer says that the coming step is made of the next `count` batches of this loader. Their ids."""
+        sampler = getattr(loader, "_index_sampler", None)
+        found = [now for iterator, now in list(self._iterations.items()) if iterator._index_sampler is sampler and now.given]
+        if not found:
+            return []
+        given = found[-1].given
+        self._taken = [given.popleft() for _ in range(min(count, len(given)))]
+        return [each for batch in self._taken for each in batch.ids]
+
+    @staticmethod
+    def named(ids) -> Batch:
+        """A batch whose samples the program has named itself: they are no indices."""
+        return Batch("nanquest.batch", _ids(list(ids)))
+
+    def of_step(self, step: int) -> tuple:
+        """(batches of the step, why they are not known)."""
+        if step != self._step:
+            self.passes(step, ())
+        return self._batches, "" if self._batches else self._why_not or "no DataLoader of torch drew them"
+
+
+def _around_next_index(drawing):
+    def around(own):
+        def _next_index(self):
+            return drawing.draws(self, own)
+        return _next_index
+    return around
+
+
+def _around_next(drawing):
+    def around(own):
+        def __next__(self):
+            try:
+                data = own(self)
+            except StopIteration:
+                raise
+            except BaseException:
+                drawing.gives(self, None)
+                raise
+            drawing.gives(self, data)
+            return data
+        return __next__
+    return around
+
+
+def install(patches, drawing: Drawing) -> None:
+    patches.put(dataloader._BaseDataLoaderIter, "_next_index", _around_next_index(drawing))
+    patches.put(dataloader._BaseDataLoaderIter, "__next__", _around_next(drawing))

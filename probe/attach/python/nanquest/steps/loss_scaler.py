@@ -1,0 +1,77 @@
+"""The loss scaler that works on a step's gradients."""
+
+from __future__ import annotations
+
+import weakref
+
+import torch
+
+from ..pytorch.names import is_plain
+
+
+def number_in(value, otherwise: float) -> float:
+    """A float out of a number or a tensor. The gate waits for the device anyway."""
+    if type(value) is float:
+        return value
+    if isinstance(value, torch.Tensor):
+        return float(value) if value.numel() == 1 else otherwise
+    return float(value) if isinstance(value, (int, float)) else otherwise
+
+
+def _nobody():
+    """Stands for a weak reference to nothing."""
+
+
+class Scaling:
+    def __init__(self):
+        self.stays = False       # the scaler is not to learn from the update that is being made
+        self.told = None         # the scale, where it is DeepSpeed's
+        self._scaler = _nobody   # weak: that of this step
+        self._named = 0          # id of its tensor that has a name
+        self._unscaled = _nobody  # weak: the optimizer whose gradients it has unscaled
+
+    def scales_with(self, attachment, scaler) -> None:
+        """Names the tensor that holds the scale, once."""
+        scale = getattr(scaler, "_scale", None)
+        if scale is None or self._named == id(scale) or not is_plain(scale):
+            return
+        self._named = id(scale)
+        attachment.ops.name_tensor("scale", "loss_scale", scale)
+
+    def unscaled(self, scaler, optimizer) -> None:
+        """It has divided the gradients of this optimizer's weights."""
+        self._scaler, self._unscaled = weakref.ref(scaler), weakref.ref(optimizer)
+
+    def found_overflow(self) -> bool:
+        """Whether the gradients that were unscaled last hold NaN or Inf: the scaler will skip that update."""
+        scaler = self._scaler()
+        optimizer = self._unscaled()
+        if scaler is None or optimizer is None:
+            return False
+        state = scaler._per_optimizer_states.get(id(optimizer), {})
+        return any(number_in(found, 0.0) > 0 for found in state.get("found_inf_per_device", {}).values())
+
+    def begins_step(self, scaler) -> None:
+        """GradScaler.step is called."""
+        self._scaler = weakref.ref(scaler)
+
+    def ends_step(self) -> None:
+        """It is over."""
+        self._unscaled = _nobody
+
+    def scale(self) -> float:
+        """What the loss was multiplied with, 1 if no scaler was seen."""
+        return number_in(getattr(self._scaler(), "_scale", None), 1.0) if self.told is None else self.told
+
+    def known_scale(self):
+        """The same, but None if no scaler that is at work was seen."""
+        scaler = self._scaler()
+        return self.scale() if scaler is not None and scaler.is_enabled() else None
+
+    def scale_stays(self, scaler) -> bool:
+        """Whether this scaler is not to lower its scale for a batch that is bad at any scale, and was left out."""
+        if not self.stays or self._scaler() is not scaler:
+            return False
+        self.stays = False
+        scaler._per_optimizer_states.clear()
+        return True

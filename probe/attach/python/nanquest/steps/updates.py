@@ -1,0 +1,224 @@
+"""Updates of weights: what the probe is told before and after an update, and how an update is skipped."""
+
+from __future__ import annotations
+
+import copy
+import functools
+import math
+
+import torch
+
+from ..base.probe_state import probe
+from ..base.say import say
+from ..policy.fp32_obstacles import can_skip
+from .loss_scaler import number_in
+
+FORWARD = 1  # the phase, as the library numbers it
+
+
+def _rate(groups) -> float:
+    """The learning rate of the first group, or one of another group that is no number at all."""
+    if not groups:
+        return 0.0
+    for group in groups[1:]:
+        if type(group.get("lr")) is float and not math.isfinite(group["lr"]):
+            return group["lr"]
+    return number_in(groups[0].get("lr"), 0.0)
+
+
+class _Before:
+    """Weights and state of an optimizer as they were before a step that computes its gradients more than once. Where they
+    are computed once, before the update, it is enough to take them away."""
+
+    def __init__(self, optimizer):
+        self.weights = [(p, p.detach().clone()) for group in optimizer.param_groups for p in group["params"]]
+        self.state = {key: copy.deepcopy(value) for key, value in optimizer.state.items()}
+
+    def restore(self, optimizer) -> None:
+        with torch.no_grad():
+            for parameter, value in self.weights:
+                parameter.copy_(value)
+        optimizer.state.clear()
+        optimizer.state.update(self.state)
+
+
+class Updates:
+    def __init__(self, program):
+        self._program = program
+        self._written, self._scaling = program.written, program.scaling
+        self._taken = []        # (parameter, gradient) of an update that is being skipped
+        self._left_out = False  # the update that is being made is none
+        self._before = None     # _Before of a step that may have to be undone
+        self._undo = False      # … and has to be
+        self.made = 0           # calls of `before`
+        self.running = False    # between `before` and `after`
+        self._told = False
+
+    # Around `Optimizer.step`.
+
+    def before(self, attachment, optimizer, args, kwargs):
+        """What the optimizer's hook returns: None, or its arguments with a closure that is looked at."""
+        if self._taken:
+            self._give_back()
+        self.made += 1
+        self.running = True
+        if self._program.tells_batch:
+            self._program.name_replaced()
+        closure = args[1] if len(args) > 1 else kwargs.get("closure")
+        follow = callable(closure)
+        parameters, weights = self._written.of(optimizer)
+        self._program.replicas.before_update(weights)
+        policy = self._program.policy
+        if policy.withholds and isinstance(optimizer, torch.optim.LBFGS):
+            self._before = _Before(optimizer)
+        self._left_out = self._scaling.stays = False
+        policy.asks_early([optimizer])
+        if attachment.rehearsal is not None:
+            attachment.rehearsal.before_update(optimizer)
+        tensors = weights.tensors(parameters)
+        answer = attachment.ops.before_update(*self._facts(optimizer), tensors, weights.numbers, follow)
+        if self._leaves_out(attachment, answer, in_closure=follow):
+            self._skip(optimizer)
+        if not follow:
+            if attachment.rehearsal is not None:
+                attachment.rehearsal.gradients_are_there(optimizer)
+            return None
+        observed = self._observed(attachment, optimizer, closure, lambda: weights.renew(parameters, tensors))
+        return ((args[0], observed, *args[2:]), kwargs) if len(args) > 1 else (args, dict(kwargs, closure=observed))
+
+    def _observed(self, attachment, optimizer, closure, renew):
+        """The closure, whose forward and backward are no part of the update, and whose gradients are judged; `renew`: those that the
+        library has before."""
+        @functools.wraps(closure)
+        def call():
+            if attachment.off:
+                return closure()
+            phase = attachment.handle.nanquest_phase(FORWARD)
+            try:
+                loss = closure()
+            finally:
+                attachment.handle.nanquest_phase(phase)
+            self._judge(attachment, optimizer, renew)
+            return loss
+        return call
+
+    def _judge(self, attachment, optimizer, renew) -> None:
+        if attachment.off:
+            return
+        try:
+            renew()
+            skip = self._leaves_out(attachment, attachment.ops.judge(*self._facts(optimizer)), in_closure=True)
+        except Exception as error:  # noqa: BLE001: a training must not end because of the probe
+            attachment.give_up(f"the probe is off: {type(error).__name__}: {error}")
+            return
+        if skip and self._before is not None:
+            self._undo = self._left_out = True
+        elif skip:
+            self._skip(optimizer)
+        if attachment.rehearsal is not None:
+            attachment.rehearsal.gradients_are_there(optimizer)
+
+    def after(self, attachment, optimizer) -> None:
+        self.running = False
+        if self._taken:
+            self._give_back()
+        if self._undo:
+            self._before.restore(optimizer)
+        self._before, self._undo = None, False
+        self._made_or_left_out()
+        attachment.heed(attachment.ops.after_update(), of_batch=False)
+        self._written.name_states(attachment, optimizer)
+
+    def was_made(self, attachment, optimizer) -> None:
+        """An update that was made where nobody could be asked before: its gradients are judged all the same."""
+        parameters, weights = self._written.of(optimizer)
+        rate, scale, _ = self._facts(optimizer)
+        attachment.heed(attachment.ops.before_update(rate, scale, False, weights.tensors(parameters), weights.numbers, False))
+        attachment.heed(attachment.ops.after_update(), of_batch=False)
+        self._written.name_states(attachment, optimizer)
+
+    def _leaves_out(self, attachment, answer: str, in_closure: bool = False) -> bool:
+        """Whether the update is to be left out."""
+        told = attachment.heed(answer)
+        policy = self._program.policy
+        if attachment.rehearsal is not None and attachment.rehearsal.leaves_out():
+            self._scaling.stays = True
+            return True
+        # How often a closure is called is each rank's own affair.
+        if not (told and policy.agrees(told) if in_closure else policy.leaves_out(told)):
+            return False
+        self._scaling.stays = told is None or not told["scale_overflow"]
+        return True
+
+    def _made_or_left_out(self) -> None:
+        policy = self._program.policy
+        if not policy.withholds:
+            return
+        if self._left_out:
+            self._left_out = False
+            policy.left_out(self._program.attached.ops.step(), self._written.optimizers())
+            return
+        policy.undo.forget()
+        if probe.fallback is not None:
+            probe.fallback.update_made()
+
+    def _facts(self, optimizer):
+        """Learning rate, loss scale, and whether a scaler that works inside the optimizer found an overflow."""
+        found = number_in(optimizer.found_inf, 0.0) if hasattr(optimizer, "found_inf") else 0.0
+        if probe.fallback is not None:  # scalers do nothing then, whatever they hold
+            return _rate(optimizer.param_groups) * probe.fallback.rates.to_come(optimizer), 1.0, found > 0
+        return _rate(optimizer.param_groups), self._scaling.scale(), found > 0
+
+    def _skip(self, optimizer) -> None:
+        if not can_skip(optimizer):
+            if not self._told:
+                say(f"{type(optimizer).__name__}.step is not PyTorch's own, so its updates are not skipped")
+                self._told = True
+            return
+        self._left_out = True
+        for group in optimizer.param_groups:
+            for parameter in group["params"]:
+                if parameter.grad is not None:
+                    self._taken.append((parameter, parameter.grad))
+                    parameter.grad = None
+
+    def leaves_out_in_region(self, can: bool) -> bool:
+        """Whether the update that has begun, of a compiled graph, is left out. `can`: whether the graph can be."""
+        if self._left_out and not can:
+            self._left_out = False
+            say("an update that torch.compile made can't be left out in the step in which the optimizer makes its state: it is made")
+        return self._left_out
+
+    def _give_back(self) -> None:
+        """The gradients are the program's: it may look at them after the update."""
+        while self._taken:
+            parameter, gradient = self._taken.pop()
+            if parameter.grad is None:
+                parameter.grad = gradient
+
+    def scaled_step(self, scaler) -> int:
+        """GradScaler.step begins: what scaler_skipped is to be told."""
+        self._scaling.begins_step(scaler)
+        return self.made
+
+    def scaler_skipped(self, attachment, optimizer, updates) -> None:
+        """After GradScaler.step: if the optimizer was not asked, the scaler has found an overflow."""
+        self._scaling.ends_step()
+        if self.made != updates:
+            return
+        if self._program.tells_batch:
+            self._program.name_replaced()
+        parameters, weights = self._written.of(optimizer)
+        self.left_out(attachment, optimizer, weights.tensors(parameters), weights.numbers, True)
+
+    def left_out(self, attachment, optimizer, tensors, numbers, overflow) -> None:
+        """An update of these that is not made: what was there for it is judged. `overflow`: a loss scaler has found one, and sees to
+        it."""
+        rate, scale, _ = self._facts(optimizer)
+        self._scaling.stays = False
+        answer = attachment.ops.before_update(rate, scale, overflow, tensors, numbers, False)
+        self._left_out = self._leaves_out(attachment, answer)
+        self._made_or_left_out()
+        attachment.heed(attachment.ops.after_update(), of_batch=False)
+        if attachment.rehearsal is not None:
+            attachment.rehearsal.after_update()

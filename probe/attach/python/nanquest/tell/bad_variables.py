@@ -1,0 +1,72 @@
+"""What a program had in its hands when an error ended it: variables that hold NaN or +Inf, in the frames that the error went through.
+
+For errors in what is no step's and so on no record (a rollout or a generation without gradients, data on their way to the model):
+torch.distributions, torch.multinomial and checks of the program itself raise there, and the error names the value and not where it
+came from. -Inf is no sign of harm (masks, the start of a maximum).
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+
+from ..base import package
+from ..base.run_directory import shorter
+
+LARGEST = 1 << 24   # elements that are looked at
+MOST, EACH = 3, 2   # frames that are named, variables of each
+CONTAINED = 64      # elements of a list or a dict
+
+
+def _count(value):
+    """(how many elements are NaN or +Inf, of how many) of an array of floating-point numbers; None for anything else."""
+    torch, numpy = sys.modules.get("torch"), sys.modules.get("numpy")
+    # No subclasses: one question to a DTensor asks all ranks, of which the others may be gone.
+    if torch is not None and type(value) in (torch.Tensor, torch.nn.Parameter):
+        if not value.is_floating_point() or value.layout != torch.strided or not 0 < value.numel() <= LARGEST or value.is_meta:
+            return None
+        value = value.detach()
+        value = value if value.element_size() > 1 else value.float()
+        return int((value.isnan() | value.isposinf()).sum()), value.numel()
+    if numpy is not None and isinstance(value, numpy.ndarray) and value.dtype.kind == "f" and 0 < value.size <= LARGEST:
+        return int((numpy.isnan(value) | numpy.isposinf(value)).sum()), value.size
+    return None
+
+
+def _bad_in(name: str, value):
+    """("obs['image']", 4, 16) of the variable or an element of it, the first that holds something bad; None if none does."""
+    parts = [(name, value)]
+    if isinstance(value, dict):
+        parts = [(f"{name}[{key!r}]", part) for key, part in list(value.items())[:CONTAINED]]
+    elif isinstance(value, (list, tuple)):
+        parts = [(f"{name}[{i}]", part) for i, part in enumerate(value[:CONTAINED])]
+    for part_name, part in parts:
+        try:
+            count = _count(part)
+        except Exception:  # noqa: BLE001: a tensor of a device that is gone, of a subclass that can do nothing
+            continue
+        if count is not None and count[0]:
+            return (part_name, *count)
+    return None
+
+
+def _words(bad) -> str:
+    name, count, size = bad
+    return f"{name} ({count} of {size} elements)" if size > 1 else name
+
+
+def when_it_raised() -> str:
+    """"NaN or Inf was in obs (4 of 4 elements) in collect, rollout.py:30; in logits (2 of 2 elements) in …": of the error that ends
+    the program, from the outermost frame on; "" without one, or where its frames hold nothing bad."""
+    found = []
+    for frame, line in traceback.walk_tb(getattr(sys, "last_traceback", None)):
+        file = frame.f_code.co_filename
+        if os.path.abspath(file).startswith(package.FOLDER + os.sep):
+            continue
+        bad = [each for each in (_bad_in(name, value) for name, value in list(frame.f_locals.items())) if each][:EACH]
+        if bad:
+            found.append(f"in {' and '.join(map(_words, bad))} in {frame.f_code.co_name}, {shorter(file)}:{line}")
+    # The outermost are nearest to where it came from; the innermost is what the error is about.
+    named = found if len(found) <= MOST else [*found[:MOST - 1], found[-1]]
+    return "NaN or Inf was " + "; ".join(named) if named else ""

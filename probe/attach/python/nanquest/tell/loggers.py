@@ -1,0 +1,107 @@
+"""Incidents in the loggers that the program has open itself (open_loggers.py): what its Trainers and callbacks have opened is found as
+well. Nothing is looked for before there is something to tell.
+
+Numbers are `nanquest/incidents` (so far), `nanquest/loss_scale` and `nanquest/skipped` (batches so far), texts `nanquest/incident`,
+`nanquest/verdict` (once a replay has left one beside the file) and `nanquest/policy`.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+import weakref
+
+from ..base.probe_state import probe
+from ..base.say import say
+from . import open_loggers
+from .listeners import failure
+
+TEXTS = 16    # of incidents; numbers go on
+SHARE = 0.05  # of the time of training that may be spent on looking for loggers, where incidents are many
+
+
+def _loss_scale():
+    """Of the scaler that the program uses, None if there is none."""
+    return probe.program.scaling.known_scale() if probe.program is not None else None
+
+
+class Loggers:
+    def __init__(self, attachment):
+        self._attached = attachment
+        self._on = attachment.settings.loggers == "on"
+        self._known = []         # weak: what was found, open or not
+        self._look_again = 0.0   # when, on time.monotonic's clock
+        self._failed = set()
+        self._waiting = []       # (step, verdict) of files that may be replayed while the program runs
+        self._texts = 0
+
+    def incident(self, news, number: int) -> None:
+        """The `number`th one that is told; `news` is a told.Incident."""
+        if not self._on:
+            return
+        self._texts += 1
+        text = news.cause + (f"\n\nsee it with: `nanquest-replay {news.file}`" if news.file else "")
+        numbers = {"nanquest/incidents": number}
+        if (scale := self._asked(_loss_scale, None)) is not None:
+            numbers["nanquest/loss_scale"] = scale
+        step = news.step + self.ahead()
+        if self._write(step, numbers, "nanquest/incident", text if self._texts <= TEXTS else "") and news.file:
+            self._waiting.append((step, os.path.splitext(news.file)[0] + ".md"))
+
+    def skipped(self, step: int, number: int) -> None:
+        """The `number`th batch was left out."""
+        self._write(step + self.ahead(), {"nanquest/skipped": number})
+
+    def fell_back(self, step: int, text: str) -> None:
+        self._write(step + self.ahead(), {}, "nanquest/policy", text)
+
+    def verdicts(self) -> None:
+        """Tells what replays (`nanquest run --explain`) have found since."""
+        for each in [each for each in self._waiting if os.path.exists(each[1])]:
+            self._waiting.remove(each)
+            try:
+                with open(each[1], encoding="utf-8") as file:
+                    text = file.read().partition("\n## ")[0]  # the tables stay there
+            except OSError:
+                continue
+            self._write(each[0], {}, "nanquest/verdict", text)
+
+    def _write(self, step: int, numbers: dict, title: str = "", text: str = "") -> bool:
+        """False if there is nobody to tell."""
+        places = self._asked(lambda: open_loggers.places(self._found()), [])
+        for write, place in places:
+            if (mark := open_loggers.mark(write, place)) in self._failed:
+                continue
+            try:
+                write(place, open_loggers.Entry(step, numbers, title, text))
+            except Exception as error:  # noqa: BLE001: a training must not end because of its logger
+                self._failed.add(mark)
+                say(f"{open_loggers.name_of(write, place)}, which the program logs to, {failure(error)}; it is told of no more incidents")
+        return bool(places)
+
+    def ahead(self) -> int:
+        """By how much the count of a Trainer that trains differs from ours, as it has resumed, or is not the first one here. It may
+        have counted the step that is told, or not yet."""
+        def ahead():
+            counts = open_loggers.counts(self._found())
+            by = counts[-1] - self._attached.ops.step() if counts else 0
+            return 0 if by == 1 else by
+        return self._asked(ahead, 0)
+
+    def _asked(self, what, otherwise):
+        """What the program's objects say; those of other versions than we know may say nothing."""
+        if not self._on:
+            return otherwise
+        try:
+            return what()
+        except Exception as error:  # noqa: BLE001
+            self._attached.say_once(f"the program's loggers may not be told of incidents: asking for them {failure(error)}")
+            return otherwise
+
+    def _found(self) -> list:
+        began = time.monotonic()
+        if began >= self._look_again:
+            self._known = [weakref.ref(it) for it in open_loggers.everything()]
+            ended = time.monotonic()
+            self._look_again = ended + (ended - began) / SHARE
+        return [it for known in self._known if (it := known()) is not None]

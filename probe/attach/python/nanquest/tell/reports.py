@@ -1,0 +1,213 @@
+"""What the processes of a run tell `nanquest run`, and what that says at the end.
+
+Each Python process that the probe was loaded into leaves a file named by its number in a folder that lasts as long as the
+launcher: empty from its start, then a JSON object with "torch" (imported: its version), "off" (said why on stderr), and, once
+it trains, "run_dir", "steps", "incidents", "carried_on" (steps of damage that was there), "skipped" (batches), "fell_back" (the
+step after which it went on in fp32, or null), "apart" (the step in which replicas were seen to differ, or null), "ended", and "stopped" where the probe ended it. Beside
+it lies, once it trains, the number of its steps, as a mapping of memory: who is killed has no last word. Nothing here fails a program.
+"""
+
+from __future__ import annotations
+
+import json
+import mmap
+import os
+import re
+import shutil
+import signal
+import struct
+import sys
+import tempfile
+
+from ..base.run_directory import shorter
+from ..base.say import say
+from ..base.settings import REPORTS
+
+FROM_INSIDE = "write in the program: import nanquest; nanquest.attach()"
+NO_START = (126, 127)  # exit codes of a command that could not be started
+_told = {}
+_STEPS = struct.Struct("=q")
+
+
+def note(**facts) -> bool:
+    """Adds to what this process has told; True if a launcher hears it."""
+    folder = os.environ.get(REPORTS)
+    if not folder or not os.path.isdir(folder):
+        return False
+    _told.update(facts)
+    path = os.path.join(folder, str(os.getpid()))
+    try:
+        with open(f"{path}.part", "w", encoding="utf-8") as file:
+            json.dump(_told, file)
+        os.replace(f"{path}.part", path)
+    except OSError:
+        return False
+    return True
+
+
+class StepCount:
+    """The steps of this process, where the launcher reads them: a write to memory each, which outlives whoever is killed."""
+
+    def __init__(self):
+        self._memory, self._process = None, 0
+
+    def write(self, steps: int) -> None:
+        if self._process != os.getpid():  # a child has its own
+            self._process, self._memory = os.getpid(), self._made()
+        if self._memory is not None:
+            _STEPS.pack_into(self._memory, 0, steps)
+
+    @staticmethod
+    def _made():
+        folder = os.environ.get(REPORTS)
+        if not folder or not os.path.isdir(folder):
+            return None
+        try:
+            with open(os.path.join(folder, f"{os.getpid()}.steps"), "w+b") as file:
+                file.write(_STEPS.pack(0))
+                file.flush()
+                return mmap.mmap(file.fileno(), _STEPS.size)
+        except (OSError, ValueError):
+            return None
+
+
+def new_folder() -> str | None:
+    """For one run; None if there can't be one."""
+    try:
+        return tempfile.mkdtemp(prefix="nanquest-run-")
+    except OSError:
+        return None
+
+
+def _read(folder: str) -> list:
+    found = []
+    for name in sorted(os.listdir(folder)):
+        if name.isdigit():
+            with open(os.path.join(folder, name), encoding="utf-8") as file:
+                found.append(json.loads(file.read() or "{}"))
+            if "steps" in found[-1] and os.path.exists(counted := os.path.join(folder, name + ".steps")):
+                with open(counted, "rb") as file:
+                    found[-1]["steps"] = max(found[-1]["steps"], *_STEPS.unpack(file.read(_STEPS.size)))
+    return found
+
+
+def _count(number: int, what: str, several: str = "") -> str:
+    return f"{number} {(several or what + 's') if number != 1 else what}"
+
+
+def _extent(processes: list) -> str:
+    """"8 steps", "2 processes of 8 steps each", "2 processes with at least 12 steps"."""
+    steps = [process["steps"] for process in processes]
+    at_least = "" if all(process.get("ended") for process in processes) else "at least "
+    if len(steps) == 1:
+        return at_least + _count(steps[0], "step")
+    same = not at_least and len(set(steps)) == 1
+    return f"{len(steps)} processes " + (f"of {_count(steps[0], 'step')} each" if same else
+                                         f"with {at_least}{_count(sum(steps), 'step')}")
+
+
+def what_was_done(skipped: int, fell_back) -> str:
+    """What the policy did about incidents, to be put behind a sentence: "; 2 batches skipped, fp32 after step 12"."""
+    parts = ([_count(skipped, "batch", "batches") + " skipped"] if skipped else []) + (
+        [f"fp32 after step {fell_back}"] if fell_back is not None else [])
+    return "; " + ", ".join(parts) if parts else ""
+
+
+def raised() -> str:
+    """The error that ends the program, in a line; "" if none does, or if somebody stops it."""
+    error = getattr(sys, "last_value", None)
+    if not isinstance(error, Exception):
+        return ""
+    lines = str(error).splitlines()
+    return f"{type(error).__name__}: {lines[0][:200]}" if lines else type(error).__name__
+
+
+def outcome(processes: list) -> str:
+    """What these, which trained, saw: "2 incidents in 77 steps; files in run"."""
+    incidents, more = (sum(process[key] for process in processes) for key in ("incidents", "carried_on"))
+    muted = sum(process.get("muted", 0) for process in processes)
+    quiet = f"; {muted} muted (nanquest mute --list)" if muted else ""
+    apart = [process["apart"] for process in processes if process.get("apart") is not None]
+    quiet += f"; replicas differ since step {min(apart)}" if apart else ""
+    if not incidents:
+        return f"no incident in {_extent(processes)}{quiet}"
+    carried = f" ({more} more only carried on what was there)" if more else ""
+    places = {process["run_dir"] for process in processes}
+    done = what_was_done(max(process.get("skipped", 0) for process in processes),
+                         next((process["fell_back"] for process in processes if process.get("fell_back") is not None), None))
+    return f"{_count(incidents, 'incident')} in {_extent(processes)}{carried}{quiet}{done}; files in {shorter(os.path.commonpath(places))}"
+
+
+def options_against(command: list) -> str:
+    """Options of the Python that `command` starts which keep the probe out: "-I", "-E", "-S", or ""."""
+    if not re.fullmatch(r"(python|pypy)[\d.]*", os.path.basename(command[0])):
+        return ""
+    arguments = iter(command[1:])
+    for argument in arguments:
+        if argument in ("-", "--") or not argument.startswith("-"):
+            break
+        if argument.startswith("--"):
+            next(arguments, None)
+            continue
+        letters = re.match(r"-([^cmWX]*)(.?)(.*)", argument, re.S)
+        if found := set(letters[1]) & set("IES"):
+            return "-" + sorted(found)[0]
+        if letters[2] in ("c", "m"):
+            break
+        if letters[2] and not letters[3]:
+            next(arguments, None)
+    return ""
+
+
+def _ended(code: int) -> str:
+    """How a program ended, of its code, or its signal below zero."""
+    return f"ended with code {code}" if code > 0 else f"was ended by {signal.Signals(-code).name}"
+
+
+def _of_native(program, code: int) -> str:
+    """The same of a program that is linked with LibTorch and made no step."""
+    if program.refused:
+        return ""
+    if code:
+        return f"nothing was observed: the program {_ended(code)} before a step of a training was made"
+    return ("nothing was observed: the program has LibTorch, but made no step of a training (a backward pass, then an update that writes to the "
+            "weights in place)")
+
+
+def summary(processes: list, command: list, code: int, program=None) -> str:
+    """The launcher's last line after a command that ended with `code`; "" if nothing is to be said that was not said before.
+    `program`: what native.look says of it."""
+    trained = [process for process in processes if process.get("steps") or process.get("incidents")]
+    if trained:
+        return outcome(trained)
+    if any("off" in process or "launched" in process for process in processes) or (not processes and code in NO_START):
+        return ""
+    if program is not None and (program.torch or program.refused):
+        return _of_native(program, code)
+    elsewhere = f"in a process that starts with a cleaned environment or on another machine, {FROM_INSIDE}"
+    if any("torch" in process for process in processes):
+        if code:
+            return f"nothing was observed: the program {_ended(code)} before a step of a training was made"
+        return ("nothing was observed: torch was imported, but no step of a training was made (one of an optimizer that is itself "
+                f"compiled, or under compiled autograd, is not seen); {elsewhere}")
+    if processes:
+        return "" if code else f"nothing was observed: torch was not imported; {elsewhere}"
+    if option := options_against(command):
+        return f"nothing was observed: {os.path.basename(command[0])} {option} keeps the probe out; leave it away, or {FROM_INSIDE}"
+    return ("nothing was observed: no Python started that lets the probe in (-I, -E, -S and a cleaned environment keep it out: leave that "
+            f"away, or {FROM_INSIDE}), and no program that is linked with LibTorch")
+
+
+def say_and_remove(folder: str | None, command: list, code: int, program=None) -> bool:
+    """The end of a run; whether the probe has stopped one of its processes."""
+    if folder is None:
+        return False
+    try:
+        processes = _read(folder)
+        if line := summary(processes, command, code, program):
+            say(line)
+        shutil.rmtree(folder)
+        return any(process.get("stopped") for process in processes)
+    except (OSError, ValueError, KeyError, TypeError) as problem:
+        say(f"what the processes told can't be read: {problem}")
+        return False
