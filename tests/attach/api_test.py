@@ -42,6 +42,25 @@ class ApiTest(AttachTest):
         self.assertIn("13", str(verdict["samples"]))
         self.assertIn("trainer.lr", config)
 
+    def test_attaching_again_behind_another_stand_in(self):
+        """Somebody else stood in for Module.__call__ while the probe was attached, and still does when it comes back."""
+        program = self.scratch / "train.py"
+        program.write_text("import torch, nanquest\n"
+                           "print(nanquest.attach('run', level='guard'))\n"
+                           "before = torch.nn.Module.__call__\n"
+                           "def call(self, *args, **kwargs):\n    return before(self, *args, **kwargs)\n"
+                           "torch.nn.Module.__call__ = call\n"
+                           "nanquest.detach()\n"
+                           "print(nanquest.attach('again', level='guard'))\n"
+                           "model = torch.nn.Linear(4, 1)\n"
+                           "optimizer = torch.optim.SGD(model.parameters(), lr=1e-2)\n"
+                           "for _ in range(3):\n"
+                           "    model(torch.ones(2, 4)).sum().backward()\n"
+                           "    optimizer.step()\n"
+                           "print(nanquest.step())\n")
+        done = self.plain(program)
+        self.assertEqual((done.stdout.split(), done.stderr), (["True", "True", "2"], ""))
+
     def test_a_probe_that_cannot_listen_everywhere_is_off(self):
         """Half of one would be silent about the other half."""
         program = self.scratch / "train.py"

@@ -22,7 +22,7 @@ import torch
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parents[2] / "probe" / "attach" / "python")]
 import nanquest  # noqa: E402
-from nanquest.start import process  # noqa: E402
+from nanquest.base.probe_state import probe  # noqa: E402
 import program  # noqa: E402
 
 FORMATS = ("fp32", "bf16", "fp16", "pure-bf16", "pure-fp16")
@@ -74,7 +74,7 @@ def attached(run):
     found, code = {}, 0
     with tempfile.TemporaryDirectory(prefix="nanquest-fault-") as folder:
         assert nanquest.attach(run_dir=os.path.join(folder, "run"), level="guard", on_incident="fallback_fp32")
-        it = process.current
+        it = probe.current
         try:
             program.train(run, found=found)
         except SystemExit as end:

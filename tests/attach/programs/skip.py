@@ -102,7 +102,7 @@ for name, make in OPTIMIZERS.items():
         wanted = run(leave_out=True)
         assert nanquest.attach(run_dir=RUNS, level="guard", on_incident="skip", max_incidents=0)
         found = run(leave_out=False)
-        incidents = nanquest.start.process.current.ops.incidents()
+        incidents = nanquest.base.probe_state.probe.current.ops.incidents()
         nanquest.detach()
         checked += 1
         if not same(wanted, found):

@@ -13,6 +13,7 @@ from transformers import TrainerCallback
 
 import nanquest
 
+from .base.probe_state import probe
 from .start import process
 
 
@@ -24,7 +25,7 @@ class NanquestCallback(TrainerCallback):
         self._loader = None
 
     def on_train_begin(self, args, state, control, train_dataloader=None, **kwargs):
-        if process.current is None:
+        if probe.current is None:
             nanquest.attach(**self._settings)
         told = args.to_sanitized_dict() if hasattr(args, "to_sanitized_dict") else vars(args)
         process.configure({f"trainer.{key}": value for key, value in told.items() if value not in (None, "", [])})

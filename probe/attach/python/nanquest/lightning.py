@@ -15,6 +15,7 @@ import sys
 
 import nanquest
 
+from .base.probe_state import probe
 from .start import process
 from .steps.sample_ids import as_names
 
@@ -38,7 +39,7 @@ class NanquestCallback(_callback_class()):
         self._settings = settings
 
     def on_fit_start(self, trainer, pl_module):
-        if process.current is None:
+        if probe.current is None:
             nanquest.attach(**self._settings)
         told = {"precision": getattr(trainer, "precision", None),
                 "accumulate_grad_batches": getattr(trainer, "accumulate_grad_batches", None),

@@ -47,8 +47,8 @@ def hdf5():
 
 def main():
     train()
-    process = sys.modules.get("nanquest.start.process")
-    attachment = process.current if process else None
+    state = sys.modules.get("nanquest.base.probe_state")
+    attachment = state.probe.current if state else None
     facts = {"torch": torch.__version__, "threads": torch.get_num_threads(), "devices": devices(),
              "attached": bool(attachment and attachment.started and not attachment.off)}
     if facts["attached"]:

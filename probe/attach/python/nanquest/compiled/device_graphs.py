@@ -22,19 +22,17 @@ SEEN = ("a graph of the device's work is captured: nobody sees what its replays 
         "are judged after it, too late to leave it out; a bad step with a replay has no file. Run without graphs to have one")
 
 _updates = weakref.WeakKeyDictionary()  # graph -> weak optimizers whose update it holds
-_capture = None                         # (graph, attachment that is away) while one is captured
 
 
 def _begins(own):
     def capture_begin(graph, *args, **kwargs):
-        global _capture
         attached = probe.attachment
-        if _capture is None and attached is not None and not attached.off and not regions.in_region():
+        if probe.capture is None and attached is not None and not attached.off and not regions.in_region():
             if attached.started:
                 attached.ops.capture(True)
                 attached.say_once(SEEN)
             _updates[graph] = []
-            _capture, probe.attachment = (graph, attached), None
+            probe.capture, probe.attachment = (graph, attached), None
         try:
             return own(graph, *args, **kwargs)
         except BaseException:
@@ -53,10 +51,9 @@ def _ends(own):
 
 
 def _comes_back(graph) -> None:
-    global _capture
-    if _capture is None or _capture[0] is not graph:
+    if probe.capture is None or probe.capture[0] is not graph:
         return
-    attached, _capture = _capture[1], None
+    attached, probe.capture = probe.capture[1], None
     if probe.attachment is None and not attached.off:
         probe.attachment = attached
         if attached.started:
@@ -64,8 +61,8 @@ def _comes_back(graph) -> None:
 
 
 def _in_capture(optimizer, args, kwargs) -> None:
-    if _capture is not None:
-        _updates[_capture[0]].append(weakref.ref(optimizer))
+    if probe.capture is not None:
+        _updates[probe.capture[0]].append(weakref.ref(optimizer))
 
 
 def _replays(own):

@@ -30,10 +30,10 @@ def _functions(module):
                 yield getattr(member, "__wrapped__", member)
 
 
-def leave(calls_program=(), calls_own=()) -> None:
+def leave(calls_own) -> None:
     """Tells torch.compile of the package's functions, those that are imported by now. What they call is left alone with them: PyTorch's
     operators, other functions of the probe. Not so for functions inside functions, which stand in for PyTorch's own and go on to
-    those, and for `calls_program`. `calls_own`: functions inside functions that call none but the probe's."""
+    those. `calls_own`: functions inside functions that call none but the probe's."""
     frames = getattr(torch._C._dynamo, "eval_frame", None)
     strategy, action = getattr(frames, "_FrameExecStrategy", None), getattr(frames, "_FrameAction", None)
     if strategy is None or action is None:
@@ -47,8 +47,6 @@ def leave(calls_program=(), calls_own=()) -> None:
 
     for function in calls_own:
         tell(function.__code__, with_callees)
-    for function in calls_program:
-        tell(function.__code__, alone)
     for name, module in list(sys.modules.items()):
         if module is None or not (name == package.NAME or name.startswith(package.NAME + ".")):
             continue

@@ -11,18 +11,10 @@ from ..pytorch.guarded import guarded, in_backward
 from ..pytorch.names import is_plain, living_optimizers
 from ..pytorch.shards import own_part
 
-_hooks = ()          # what hooks.py runs before and after Optimizer.step
 _known = {}          # id of a compiled graph -> (weak reference to it, weak reference to its optimizer, None if it has none)
 
 
-def install(before, after) -> None:
-    global _hooks
-    _hooks = before, after
-
-
 def remove() -> None:
-    global _hooks
-    _hooks = ()
     _known.clear()
 
 
@@ -56,7 +48,7 @@ class Update:
         return bool(updates and updates.leaves_out_in_region(not graph.output_strides))
 
     def end(self) -> None:
-        _hooks[1](self._optimizer, (), {})
+        probe.update_hooks[1](self._optimizer, (), {})
 
 
 @guarded
@@ -72,10 +64,10 @@ def may_begin_step(attachment):
 def begin(attachment, graph, written):
     """A compiled graph is about to run that writes these tensors: its Update, or None. Where the optimizer's hooks did run, as its
     step is called as it is and compiled further inside, it is theirs."""
-    if not _hooks or not written or (probe.program is not None and probe.program.updates.running):
+    if not probe.update_hooks or not written or (probe.program is not None and probe.program.updates.running):
         return None
     optimizer = _optimizer_of(graph, written)
     if optimizer is None:
         return None
-    _hooks[0](optimizer, (optimizer,), {})
+    probe.update_hooks[0](optimizer, (optimizer,), {})
     return Update(optimizer)

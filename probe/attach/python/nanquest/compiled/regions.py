@@ -21,12 +21,10 @@ from torch.utils._python_dispatch import _disable_current_modes
 
 from ..base.import_watch import Waiting
 from ..base.probe_state import probe
-from . import region_graph, region_updates
+from . import not_compiled, region_graph, region_updates
 
 NO_GRAPH = -1        # of a region whose graph nobody saw: compiled before the probe came, or out of a cache
 
-_attachment = None   # who listens
-_leave_alone = None
 _inside = threading.local()  # .depth: regions that run on this thread
 _numbers = itertools.count()
 _PROCESS = (os.getpid(), time.time_ns())
@@ -35,7 +33,7 @@ _untold = []         # (number, graph) that the library does not know yet
 
 def _records() -> bool:
     """Whether ops are recorded in this process, or will be."""
-    return _attachment is not None and not _attachment.off and _attachment.settings.level != "guard"
+    return probe.current is not None and not probe.current.off and probe.current.settings.level != "guard"
 
 
 @contextlib.contextmanager
@@ -95,7 +93,7 @@ def _watch_calls(module) -> None:
 
     @functools.wraps(run)
     def call(self, inputs):
-        attachment = _attachment
+        attachment = probe.current
         if attachment is None or attachment.off or not attachment.started or _traces(inputs):
             return run(self, inputs)
         probe.regions_ran = True
@@ -191,9 +189,9 @@ def _watch_compiling(module) -> None:
 
     @contextlib.contextmanager
     def install_callbacks(self, *args, **kwargs):
-        attachment = _attachment
+        attachment = probe.current
         if attachment is not None and not attachment.off:
-            _leave_alone()  # what has been imported since
+            not_compiled.leave(probe.update_hooks)  # what has been imported since
         away = attachment is not None and not attachment.off and attachment.started
         if away:
             _tell(attachment, "compiling", True)
@@ -215,15 +213,11 @@ WATCHED = {"torch._dynamo.callback": _watch_compiling, "torch._functorch.aot_aut
 _waiting = Waiting(WATCHED)
 
 
-def install(attachment, leave_alone) -> None:
-    """Wraps what is watched now, or when it is made. `leave_alone`: tells the compiler which functions it is not to compile."""
-    global _attachment, _leave_alone
-    _attachment, _leave_alone = attachment, leave_alone
+def install() -> None:
+    """Wraps what is watched now, or when it is made."""
     _waiting.remove()
     _waiting.begin()
 
 
 def remove() -> None:
-    global _attachment
-    _attachment = None
     _waiting.remove()

@@ -11,6 +11,7 @@ import shlex
 import signal
 import sys
 import time
+import types
 import zlib
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
@@ -84,7 +85,7 @@ def _settings(options, config: dict) -> Settings:
 
 
 # In the worker processes: forked, so that they have the tokenizer.
-_maker: Maker | picture_samples.PictureMaker | None = None
+_worker = types.SimpleNamespace(maker=None)  # a Maker or PictureMaker: workers are forked after it is made
 
 
 def _begin_worker() -> None:
@@ -99,13 +100,13 @@ def _make(shard: plan.Cut, out: str) -> dict:
         for line in shard.lines():
             report["lines"] += 1
             waiting.append(line)
-            if len(waiting) == _maker.at_once:
-                samples += _maker.samples(waiting, report, shard.path)
+            if len(waiting) == _worker.maker.at_once:
+                samples += _worker.maker.samples(waiting, report, shard.path)
                 waiting = []
-        samples += _maker.samples(waiting, report, shard.path)
+        samples += _worker.maker.samples(waiting, report, shard.path)
     except Broken as problem:
         raise Broken(f"{shard.path}:{problem}") from None
-    content = _maker.shard(samples, report)
+    content = _worker.maker.shard(samples, report)
     report.update(bytes=len(content), crc32=zlib.crc32(content))
     shard_files.write_json(os.path.join(out, shard.name() + ".json"), report)
     shard_files.write_whole(os.path.join(out, shard.name() + ".bin"), content)
@@ -140,7 +141,7 @@ def _make_all(cuts: list, options) -> list:
     waiting = [shard for shard, report in zip(cuts, reports) if report is None]
     if len(waiting) < len(cuts):
         say(f"{len(cuts) - len(waiting)} of {len(cuts)} shards are there already")
-    progress = _Progress(len(waiting), _maker.unit)
+    progress = _Progress(len(waiting), _worker.maker.unit)
     pool = ProcessPoolExecutor(min(options.processes or len(os.sched_getaffinity(0)), max(len(waiting), 1)),
                                multiprocessing.get_context("fork"), _begin_worker)
     try:
@@ -156,13 +157,13 @@ def _make_all(cuts: list, options) -> list:
 
 
 def _manifest(options, settings, config: dict, tokenizer: dict, hashes: list, cuts: list, reports: list, key: str) -> dict:
-    total = {name: sum(report[name] for report in reports) for name in _maker.totals}
-    shards = [{"name": shard.name() + ".bin", **{name: report[name] for name in ("file", "bytes", "crc32", *_maker.counts)}}
+    total = {name: sum(report[name] for report in reports) for name in _worker.maker.totals}
+    shards = [{"name": shard.name() + ".bin", **{name: report[name] for name in ("file", "bytes", "crc32", *_worker.maker.counts)}}
               for shard, report in zip(cuts, reports) if report["samples"]]
     return {"version": shard_files.VERSION, "key": key,
             "files": [{"path": path, "sha256": sha256} for path, sha256 in zip(options.data, hashes)],
             "settings": dataclasses.asdict(settings), "tokenizer": tokenizer, "model": {"path": options.model, "vocabulary": config.get("vocab_size")},
-            "total": total, **_maker.about(reports),
+            "total": total, **_worker.maker.about(reports),
             "skipped": [[options.data[report["file"]] + f":{line}", why] for report in reports for line, why in report["reasons"]],
             "shards": shards}
 
@@ -173,7 +174,7 @@ def _count(number: int, word: str) -> str:
 
 def _tell(manifest: dict, options, verb: str) -> None:
     total = manifest["total"]
-    first, *more = _maker.told(manifest, f"{in_words(sum(shard['bytes'] for shard in manifest['shards']))} in {_count(len(manifest['shards']), 'shard')}")
+    first, *more = _worker.maker.told(manifest, f"{in_words(sum(shard['bytes'] for shard in manifest['shards']))} in {_count(len(manifest['shards']), 'shard')}")
     print(first)
     if total["skipped"]:
         print(f"passed over      {_count(total['skipped'], 'line')}; the first: {manifest['skipped'][0][0]}: {manifest['skipped'][0][1]}")
@@ -204,11 +205,10 @@ def _picture_maker(options) -> tuple:
 
 
 def _prepare(options) -> int:
-    global _maker
     config = model_folder.config_of(options.model)
     pictures = picture_samples.found_in(options.data)
     cuts, hashes = plan.cut(options.data, picture_samples.LINES if pictures else sys.maxsize)
-    _maker, settings, identity = _picture_maker(options) if pictures else _text_maker(options, config)
+    _worker.maker, settings, identity = _picture_maker(options) if pictures else _text_maker(options, config)
     key = plan.key_of(dataclasses.asdict(settings), hashes, identity)
     with plan.claimed(options.out):
         manifest = plan.begin(options.out, key, options.overwrite)

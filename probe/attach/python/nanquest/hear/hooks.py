@@ -16,7 +16,6 @@ import torch
 from torch.compiler import is_compiling
 from torch.optim import optimizer as optimizers
 
-from ..base.patches import Patches
 from ..base.probe_state import probe
 from ..compiled import device_graphs, not_compiled, region_updates, regions
 from ..policy import fp32_fallback, fp32_inputs
@@ -29,9 +28,6 @@ from . import backward_passes, deepspeed, gradient_changes, pipelines, python_op
 
 OPTIMIZER = 3  # the phase, as the library numbers it
 
-_handles = []
-_patches = Patches()
-_state_is_made = None  # of an optimizer: (the phase before,)
 
 
 def begin(attachment, module, args, kwargs):
@@ -126,65 +122,65 @@ def _safely(attachment, hook, *args) -> None:
         failed(attachment, hook, error)
 
 
-_original_call = torch.nn.Module.__call__
-
-
-def module_call(self, *args, **kwargs):
-    """Stands in for torch.nn.Module.__call__. It runs at every module call: keep it short."""
-    if is_compiling():
-        return _original_call(self, *args, **kwargs)
-    given = None
-    if probe.wide_modules is not None:
-        given, (args, kwargs) = (args, kwargs), fp32_inputs.inputs(self, args, kwargs)
-    attachment = probe.attachment
-    if attachment is None or attachment.off or (attachment.thread is not None and attachment.thread != get_ident()):
-        return _original_call(self, *args, **kwargs)
-    seen = probe.program
-    if seen is None or not seen.depth:
-        _safely(attachment, begin, attachment, self, args, kwargs)
+def _around_call(own):
+    def module_call(self, *args, **kwargs):
+        """It runs at every module call: keep it short."""
+        if is_compiling():
+            return own(self, *args, **kwargs)
+        given = None
+        if probe.wide_modules is not None:
+            given, (args, kwargs) = (args, kwargs), fp32_inputs.inputs(self, args, kwargs)
+        attachment = probe.attachment
+        if (attachment is None or attachment.off or (attachment.thread is not None and attachment.thread != get_ident())
+                or probe.module_call is not module_call):
+            return own(self, *args, **kwargs)
         seen = probe.program
-        if seen is None or attachment.off:
-            return _original_call(self, *args, **kwargs)
-    elif not seen.tells_modules:
-        if id(self) not in seen.paths.known:
+        if seen is None or not seen.depth:
+            _safely(attachment, begin, attachment, self, args, kwargs)
+            seen = probe.program
+            if seen is None or attachment.off:
+                return own(self, *args, **kwargs)
+        elif not seen.tells_modules:
+            if id(self) not in seen.paths.known:
+                _safely(attachment, seen.met_stranger)
+            return own(self, *args, **kwargs)
+        depth = seen.depth
+        seen.depth = depth + 1
+        known = seen.paths.of(self) if seen.tells_modules else None
+        if known is None and depth:
             _safely(attachment, seen.met_stranger)
-        return _original_call(self, *args, **kwargs)
-    depth = seen.depth
-    seen.depth = depth + 1
-    known = seen.paths.of(self) if seen.tells_modules else None
-    if known is None and depth:
-        _safely(attachment, seen.met_stranger)
-        known = seen.paths.of(self)
-    if known is not None:
-        attachment.handle.nanquest_push(*known)
-    outermost = not depth and seen.policy.withholds
-    if outermost:
-        attachment.handle.nanquest_pass(1)
-    try:
-        if outermost and probe.fallback is not None:
-            given = given or (args, kwargs)
-            wide = [*fp32_inputs.inputs(self, args, kwargs)]  # again: it may have been taken a moment ago, in `begin`
-            del args, kwargs  # who tries the wide ones may have to let go of them
-            result = probe.fallback.call(_original_call, self, given, wide)
-        else:
-            result = _original_call(self, *args, **kwargs)
-    finally:
-        seen.depth = depth
+            known = seen.paths.of(self)
         if known is not None:
-            attachment.handle.nanquest_pop()
+            attachment.handle.nanquest_push(*known)
+        outermost = not depth and seen.policy.withholds
         if outermost:
-            attachment.handle.nanquest_pass(0)
-    if not depth and seen.passes and not seen.passes % _PASSES:
-        _safely(attachment, _keep_in_sight, attachment, result)
-    return result
+            attachment.handle.nanquest_pass(1)
+        try:
+            if outermost and probe.fallback is not None:
+                given = given or (args, kwargs)
+                wide = [*fp32_inputs.inputs(self, args, kwargs)]  # again: it may have been taken a moment ago, in `begin`
+                del args, kwargs  # who tries the wide ones may have to let go of them
+                result = probe.fallback.call(own, self, given, wide)
+            else:
+                result = own(self, *args, **kwargs)
+        finally:
+            seen.depth = depth
+            if known is not None:
+                attachment.handle.nanquest_pop()
+            if outermost:
+                attachment.handle.nanquest_pass(0)
+        if not depth and seen.passes and not seen.passes % _PASSES:
+            _safely(attachment, _keep_in_sight, attachment, result)
+        return result
+    module_call.own = own
+    return module_call
 
 
 @guarded
 def before_step(attachment, optimizer, args, kwargs):
-    global _state_is_made
     if state_only_updates.only_makes_state(optimizer):
         # What it writes to weights is not written by hand either.
-        _state_is_made = (attachment.handle.nanquest_phase(OPTIMIZER) if attachment.started else None,)
+        probe.phase_before = (attachment.handle.nanquest_phase(OPTIMIZER) if attachment.started else None,)
         return None
     if not attachment.started and not attachment.start():
         return None
@@ -195,9 +191,8 @@ def before_step(attachment, optimizer, args, kwargs):
 
 @guarded
 def after_step(attachment, optimizer, args, kwargs):
-    global _state_is_made
-    if _state_is_made is not None:
-        (phase,), _state_is_made = _state_is_made, None
+    if probe.phase_before is not None:
+        (phase,), probe.phase_before = probe.phase_before, None
         if phase is not None:
             attachment.handle.nanquest_phase(phase)
         return
@@ -218,40 +213,36 @@ def _in_child():
         probe.attachment.off = True
 
 
-_child_hook = False
-
-
 def install(attachment) -> None:
     """Begins to listen. Nothing is loaded before the program trains."""
-    global _child_hook, _original_call
     remove()
     probe.attachment = attachment
-    if torch.nn.Module.__call__ is not module_call:
-        _original_call = torch.nn.Module.__call__
-        torch.nn.Module.__call__ = module_call
-    _handles.extend([
+    if probe.module_call is None or torch.nn.Module.__call__ is not probe.module_call:
+        probe.module_call = _around_call(torch.nn.Module.__call__)
+        torch.nn.Module.__call__ = probe.module_call
+    probe.handles.extend([
         optimizers.register_optimizer_step_pre_hook(before_step),
         optimizers.register_optimizer_step_post_hook(after_step),
         # They are here from the start: the fallback is taken among hooks that run, when none can be added.
         optimizers.register_optimizer_step_pre_hook(fp32_fallback.before_update),
         optimizers.register_optimizer_step_post_hook(fp32_fallback.after_update),
     ])
-    _handles.extend(rehearsal_role.install(attachment, _patches))
-    _leave_alone()
-    regions.install(attachment, _leave_alone)
-    region_updates.install(before_step, after_step)
-    backward_passes.install(_patches)
-    gradient_changes.install(_patches)
+    probe.handles.extend(rehearsal_role.install(attachment, probe.patches))
+    probe.update_hooks = before_step, after_step
+    not_compiled.leave(probe.update_hooks)
+    regions.install()
+    backward_passes.install(probe.patches)
+    gradient_changes.install(probe.patches)
     if attachment.settings.compare_replicas:
-        replicas.install(_patches)
-    _handles.extend(device_graphs.install(_patches))
+        replicas.install(probe.patches)
+    probe.handles.extend(device_graphs.install(probe.patches))
     if attachment.settings.level != "guard":
-        _handles.append(python_operators.install(_patches))
-    _handles.extend([pipelines.install(_patches), deepspeed.install(_patches)])
+        probe.handles.append(python_operators.install(probe.patches))
+    probe.handles.extend([pipelines.install(probe.patches), deepspeed.install(probe.patches)])
     if attachment.quarantine is not None:
         follow_batches()
-    if not _child_hook:
-        _child_hook = True
+    if not probe.follows_forks:
+        probe.follows_forks = True
         os.register_at_fork(after_in_child=_in_child)
 
 
@@ -260,12 +251,7 @@ def follow_batches() -> None:
     attachment = probe.attachment
     if attachment is not None and attachment.drawing is None:
         attachment.drawing = drawn_batches.Drawing(attachment.quarantine)
-        drawn_batches.install(_patches, attachment.drawing)
-
-
-def _leave_alone() -> None:
-    """torch.compile begins below module_call, as it does below the function that it stands in for, and nowhere in the hooks."""
-    not_compiled.leave(calls_program=(module_call,), calls_own=(before_step,))
+        drawn_batches.install(probe.patches, attachment.drawing)
 
 
 def remove() -> None:
@@ -273,11 +259,11 @@ def remove() -> None:
         probe.fallback.end()
     # Who took the place after us calls us: then module_call stays, and passes everything on. So it does where inputs must go
     # on being made as wide as weights that are fp32 for good.
-    if torch.nn.Module.__call__ is module_call and probe.wide_modules is None:
-        torch.nn.Module.__call__ = _original_call
-    _patches.undo()
-    while _handles:
-        _handles.pop().remove()
+    if torch.nn.Module.__call__ is probe.module_call and probe.wide_modules is None:
+        torch.nn.Module.__call__, probe.module_call = probe.module_call.own, None
+    probe.patches.undo()
+    while probe.handles:
+        probe.handles.pop().remove()
     regions.remove()
     region_updates.remove()
     probe.forget()

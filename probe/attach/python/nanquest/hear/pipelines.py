@@ -8,25 +8,22 @@ from ..base.import_watch import Waiting
 from ..pytorch.guarded import guarded
 from ..steps.program import known_program
 
-_own = []        # numbers of the stages that this process has run, in that order
-_noted = None    # what was said of them
-
 
 @guarded
 def _begins(attached, stage, micro_batch):
     """A forward or backward pass of one of the schedule's micro-batches."""
-    global _noted
     if not attached.started or not stage.chunks:  # the first model's call starts the probe: that is of the first micro-batch
         return
-    if stage.stage_index not in _own:
-        _own.append(stage.stage_index)
-    pipeline = " ".join(map(str, (stage.chunks, stage.num_stages, *_own)))
-    if pipeline != _noted:
-        _noted = pipeline
+    program = known_program()
+    if stage.stage_index not in program.stages:
+        program.stages.append(stage.stage_index)
+    pipeline = " ".join(map(str, (stage.chunks, stage.num_stages, *program.stages)))
+    if pipeline != program.pipeline:
+        program.pipeline = pipeline
         attached.ops.note("pipeline", pipeline)
     # What came before the step's first pass is on no record: it is taken for the batch.
-    known_program().fed = not stage.is_first and not attached.ops.between_steps()
-    attached.handle.nanquest_micro_batch(_own.index(stage.stage_index) * stage.chunks + micro_batch)
+    program.fed = not stage.is_first and not attached.ops.between_steps()
+    attached.handle.nanquest_micro_batch(program.stages.index(stage.stage_index) * stage.chunks + micro_batch)
 
 
 @guarded
@@ -64,9 +61,6 @@ def _watch_schedules(patches, module) -> None:
 
 def install(patches) -> Waiting:
     """Listens; `remove` of what it returns, and `patches`, end that."""
-    global _noted
-    _own.clear()
-    _noted = None
     waiting = Waiting({"torch.distributed.pipelining.stage": functools.partial(_watch_stages, patches),
                        "torch.distributed.pipelining.schedules": functools.partial(_watch_schedules, patches)})
     waiting.begin()

@@ -20,6 +20,7 @@ from typing import NamedTuple
 
 import torch
 
+from ..base.probe_state import probe
 from ..pytorch.names import is_plain, living_modules
 from ..pytorch.shards import own_part
 from . import exchange
@@ -35,16 +36,13 @@ _HOOKS = {"allreduce_hook", "fp16_compress_hook", "bf16_compress_hook", "powerSG
 
 MOST_OTHERS = 16384  # bytes of names in a file
 
-_made = []           # weak: every DistributedDataParallel of this process
-_generation = 0      # how many there ever were
 _numbers = itertools.count()
 
 
 def _made_one(module) -> None:
-    global _generation
-    _generation += 1
-    _made[:] = [each for each in _made if each() is not None]
-    _made.append(weakref.ref(module))
+    probe.times_replicated += 1
+    probe.replicated[:] = [each for each in probe.replicated if each() is not None]
+    probe.replicated.append(weakref.ref(module))
 
 
 def _around_init(own):
@@ -61,7 +59,7 @@ def install(patches) -> None:
         return
     patches.put(parallel, "__init__", _around_init)
     if torch.distributed.is_available() and torch.distributed.is_initialized():
-        known = {id(each()) for each in _made}
+        known = {id(each()) for each in probe.replicated}
         for module in living_modules():
             if issubclass(type(module), parallel) and id(module) not in known:
                 _made_one(module)
@@ -197,12 +195,12 @@ class Replicas:
 
     def before_update(self, weights) -> None:
         """The optimizer of these (of Written) is about to write."""
-        if not _made or not self._turns or torch._C._current_graph_task_id() != -1:
+        if not probe.replicated or not self._turns or torch._C._current_graph_task_id() != -1:
             return
         try:
             kept = weights.replicas
-            if kept is None or kept[0] != _generation:
-                kept = weights.replicas = (_generation, self._of(set(weights.ids)))
+            if kept is None or kept[0] != probe.times_replicated:
+                kept = weights.replicas = (probe.times_replicated, self._of(set(weights.ids)))
             for replica in kept[1]:
                 replica.before_update()
         except Exception as problem:  # noqa: BLE001: a store whose server is gone, a PyTorch that keeps its things elsewhere
@@ -214,7 +212,7 @@ class Replicas:
         """Those whose weights are among these."""
         self._known = [entry for entry in self._known if entry[0]() is not None]
         found = []
-        for module in (each() for each in _made):
+        for module in (each() for each in probe.replicated):
             if module is None or ids.isdisjoint(map(id, module.parameters())):
                 continue
             replica = next((replica for known, replica in self._known if known() is module), None)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 
-from . import process
+from ..base.probe_state import probe
 
 
 class Pause:
@@ -32,7 +32,7 @@ def _heard(attachment) -> bool:
 
 def _set(paused: bool) -> bool:
     """True if that is new."""
-    attachment = process.current
+    attachment = probe.current
     if not _heard(attachment) or attachment.paused == paused:
         return False
     attachment.paused = paused

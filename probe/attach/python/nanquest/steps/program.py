@@ -30,6 +30,8 @@ class Program:
         self.saw_weights = False  # some weights have names, by a model, an optimizer, or how the program calls them
         self.parallel = False    # a model is called inside DistributedDataParallel
         self.fed = False         # what the model is called with came from another stage of a pipeline
+        self.stages = []         # numbers of the pipeline's stages that this process has run, in that order
+        self.pipeline = ""       # what the library was told of them
         self.called_as = set()   # kinds of what the program calls: models, or what wraps them
         self.policy = Policy(self)
         self.written = Written(self)
