@@ -46,7 +46,7 @@ def choose(commands, since):
     return ours if changed is None else [path for path in ours if changed.intersection(sources_of(path))]
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def read(path):
     with open(path, "rb") as file:
         return file.read()
@@ -104,7 +104,7 @@ def main():
     with open(os.path.join(args.build, "compile_commands.json"), encoding="utf-8") as file:
         commands = {entry["file"]: entry["command"] for entry in json.load(file)}
     paths = choose(commands, args.since)
-    marks = {path: "" for path in paths}
+    marks = dict.fromkeys(paths, "")
     if os.environ.get("NANQUEST_CACHE"):
         folder = os.path.join(os.environ["NANQUEST_CACHE"], "tidy")
         os.makedirs(folder, exist_ok=True)

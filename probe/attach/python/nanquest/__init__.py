@@ -12,9 +12,10 @@ Then `nanquest-replay FILE` replays an incident without Python.
 
 from __future__ import annotations
 
-from .base.package import VERSION as __version__
+from .base.package import VERSION
 from .base.settings import Settings
 
+__version__ = VERSION
 __all__ = ["attach", "batch", "detach", "on_forecast", "on_incident", "pause", "record", "reference", "resume", "step"]
 
 

@@ -11,7 +11,20 @@ import sys
 
 from .base import library, package, programs
 from .base.say import say
-from .base.settings import ACTIONS, EXIT_ON_INCIDENT, FORECASTS, FROZEN_WEIGHTS, LEVELS, LOGGERS, OFF, REPORTS, TAPE, Settings, step_numbers, switched_off
+from .base.settings import (
+    ACTIONS,
+    EXIT_ON_INCIDENT,
+    FORECASTS,
+    FROZEN_WEIGHTS,
+    LEVELS,
+    LOGGERS,
+    OFF,
+    REPORTS,
+    TAPE,
+    Settings,
+    step_numbers,
+    switched_off,
+)
 from .commands import explain, rehearse
 from .data import prepare, sample
 from .start import launcher, native

@@ -26,6 +26,6 @@ def set_here(environment=os.environ) -> tuple:
     for name, value in sorted(environment.items()):
         if name in names:
             ours[name] = value
-        elif (name.startswith("NANQUEST") or name.startswith("NANOQUEST")) and name not in BUILDING:
+        elif name.startswith(("NANQUEST", "NANOQUEST")) and name not in BUILDING:
             strangers[name] = next(iter(difflib.get_close_matches(name, names, 1)), "")
     return ours, strangers

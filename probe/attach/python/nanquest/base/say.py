@@ -9,7 +9,7 @@ def _in_a_line() -> bool:
     """Whether a progress bar stands in the line where the cursor is."""
     try:
         return any(not bar.disable for bar in list(sys.modules["tqdm"].tqdm._instances))
-    except Exception:  # noqa: BLE001: no tqdm, or another one than we know
+    except Exception:  # noqa: BLE001 (no tqdm, or another one than we know)
         return False
 
 

@@ -133,7 +133,7 @@ class Settings:
         return {SWITCH: "1", **names}
 
     @staticmethod
-    def from_environment(environment=os.environ) -> "Settings":
+    def from_environment(environment=os.environ) -> Settings:
         """ValueError for a variable that can't be read."""
         settings = Settings()
         for field in dataclasses.fields(Settings):

@@ -30,7 +30,7 @@ def _attach():
         _import_nanquest()
         from nanquest.start.process import attach_by_environment
         attach_by_environment()
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001 (the program runs without the probe)
         sys.stderr.write(f"nanquest: the probe is off: {type(error).__name__}: {error}\n")
 
 
@@ -109,6 +109,6 @@ if os.environ.get("NANQUEST_ATTACH") == "1":
             _attach()
         else:
             _wait_for_torch()
-    except Exception as problem:
+    except Exception as problem:  # noqa: BLE001 (the program runs without the probe)
         sys.stderr.write(f"nanquest: the probe is off: {type(problem).__name__}: {problem}\n")
 _run_the_other()

@@ -35,7 +35,7 @@ def torch_version() -> str:
 
 def _another_sitecustomize() -> str:
     """The one that runs after ours, "" if there is none."""
-    spec = importlib.machinery.PathFinder.find_spec("sitecustomize", [path for path in sys.path 
+    spec = importlib.machinery.PathFinder.find_spec("sitecustomize", [path for path in sys.path
                                                                     if os.path.abspath(path or ".") != package.BOOTSTRAP])
     return spec.origin or "" if spec else ""
 

@@ -10,7 +10,7 @@ import sys
 
 sys.path[:] = [path for path in sys.path if os.path.abspath(path or ".") != os.path.dirname(os.path.abspath(__file__))]
 
-import torch  # noqa: E402: not out of this folder
+import torch  # noqa: E402 (not out of this folder)
 
 
 def train():

@@ -67,7 +67,7 @@ def main(arguments: list) -> int:
     for module in modules:
         try:
             _import(module)
-        except (Exception, SystemExit) as error:  # noqa: BLE001: a program's own text
+        except (Exception, SystemExit) as error:  # noqa: BLE001 (a program's own text)
             print(f"nanquest: {IMPORT} {module}: {type(error).__name__}: {error}", file=sys.stderr)
             return USAGE
     replay.argtypes = [ctypes.c_int, ctypes.POINTER(ctypes.c_char_p)]

@@ -148,7 +148,8 @@ class _Teller:
                 target, args, kwargs = REPLACED[name](*args, **kwargs)
             told = self._operator(target, args, kwargs)
         elif (plain := plain_operators.graph_of(node)) is not None:
-            return self._in_plain_form(node, *plain)
+            self._in_plain_form(node, *plain)
+            return
         else:
             raise Refused(f"it calls {getattr(target, '__name__', target)}, which is no operator")
         told.update(self._place(node))
@@ -251,6 +252,6 @@ def told(graph_module) -> str:
         graph = _Teller(graph_module).tell()
     except Refused as reason:
         graph = {"refused": str(reason)}
-    except Exception as error:  # noqa: BLE001: another torch's graph
+    except Exception as error:  # noqa: BLE001 (another torch's graph)
         graph = {"refused": f"{type(error).__name__}: {str(error)[:200]}"}
     return json.dumps(graph, separators=(",", ":"))

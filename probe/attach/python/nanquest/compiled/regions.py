@@ -80,14 +80,14 @@ def _tell(attachment, name, *arguments) -> None:
                 operator(*arguments)
         else:
             operator(*arguments)
-    except Exception as error:  # noqa: BLE001: a training must not end because of the probe
+    except Exception as error:  # noqa: BLE001 (a training must not end because of the probe)
         attachment.give_up(f"the probe is off: a compiled graph: {type(error).__name__}: {str(error)[:300]}")
 
 
 def _watch_calls(module) -> None:
     """Wraps the call of what was compiled, once."""
     graph_class = getattr(module, "CompiledFxGraph", None)
-    run = getattr(graph_class, "__call__", None)
+    run = getattr(graph_class, "__call__", None)  # noqa: B004 (the function itself is wanted)
     if graph_class is None or getattr(run, "_nanquest", False):
         return
 
@@ -150,7 +150,7 @@ def _number(compiled, told) -> None:
     number = next(_numbers)
     try:
         compiled._nanquest_graph = (_PROCESS, number)  # caches keep it: in another process it means nothing
-    except Exception:  # noqa: BLE001: a result of another kind, whose calls nobody sees
+    except Exception:  # noqa: BLE001 (a result of another kind, whose calls nobody sees)
         return
     _untold.append((number, told))
 

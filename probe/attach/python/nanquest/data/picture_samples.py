@@ -87,7 +87,7 @@ def processor_of(folder: str):
         raise Refused(f"the Python {sys.executable} has no {name}; pip install transformers pillow", USAGE) from None
     except Refused:
         raise
-    except Exception as problem:  # transformers raises what it likes
+    except Exception as problem:  # noqa: BLE001 (transformers raises what it likes)
         why = str(problem).strip().splitlines()[0] if str(problem).strip() else repr(problem)
         raise Refused(f"{folder}: no processor of pictures could be read: {why}") from None
     return processor
@@ -123,7 +123,7 @@ class PictureMaker:
             raise Refused(f"{folder}: its processor has no chat template; save one with it (chat_template.jinja)")
         try:
             return self._processor.apply_chat_template(messages, tokenize=False, add_generation_prompt=True)
-        except Exception as problem:  # templates raise what they like
+        except Exception as problem:  # noqa: BLE001 (templates raise what they like)
             raise Refused(f"{folder}: its chat template refuses a picture with a question: {str(problem).strip().splitlines()[:1]}") from None
 
     def _asked(self, folder: str) -> tuple:
@@ -133,7 +133,7 @@ class PictureMaker:
         try:
             read = self._processor(text=[self.prompt], images=[Image.new("RGB", (64, 64))], return_tensors="np", **more)
             return [int(token) for token in read["input_ids"][0]], list(read["pixel_values"].shape[1:])
-        except Exception as problem:  # transformers raises what it likes
+        except Exception as problem:  # noqa: BLE001 (transformers raises what it likes)
             raise Refused(f"{folder}: its processor takes no picture with a question: "
                           f"{(str(problem).strip() or repr(problem)).splitlines()[0]}") from None
 
@@ -182,7 +182,7 @@ class PictureMaker:
             pixels = self._processor.image_processor(images=[whole], return_tensors="np", **more)["pixel_values"][0]
         except FileNotFoundError:
             raise Broken(f"{file}: no such picture; paths begin here or beside the file of lines") from None
-        except Exception as problem:  # Pillow and its plug-ins raise what they like
+        except Exception as problem:  # noqa: BLE001 (Pillow and its plug-ins raise what they like)
             why = (str(problem).strip() or repr(problem)).splitlines()[0]
             raise Broken(f"{file}: can't be read as a picture: {why}") from None
         if list(pixels.shape) != self.shape:

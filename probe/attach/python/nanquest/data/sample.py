@@ -84,7 +84,7 @@ def _tokens_of(tokenizer, prompt: str, chat: bool) -> list:
         return tokenizer(prompt)["input_ids"]
     try:
         text = tokenizer.apply_chat_template([{"role": "user", "content": prompt}], tokenize=False, add_generation_prompt=True)
-    except Exception as problem:  # templates raise what they like
+    except Exception as problem:  # noqa: BLE001 (templates raise what they like)
         why = str(problem).strip().splitlines()
         raise Refused(f"no chat can be made of it: {why[0] if why else type(problem).__name__}; leave --chat out", USAGE) from None
     return tokenizer(text, add_special_tokens=False)["input_ids"]

@@ -190,7 +190,7 @@ class Maker:
     def _rendered(self, messages: list, **more) -> str:
         try:
             return self._tokenizer.apply_chat_template(messages, tokenize=False, **more)
-        except Exception as problem:  # templates raise what they like
+        except Exception as problem:  # noqa: BLE001 (templates raise what they like)
             raise Broken(f"the chat template refuses it: {str(problem).strip().splitlines()[0] if str(problem).strip() else type(problem).__name__}") from None
 
     # what becomes of its tokens

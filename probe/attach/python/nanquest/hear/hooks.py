@@ -118,7 +118,7 @@ def _safely(attachment, hook, *args) -> None:
     """As guarded does, for who has asked already whether anybody listens."""
     try:
         hook(*args)
-    except Exception as error:  # noqa: BLE001: a training must not end because of the probe
+    except Exception as error:  # noqa: BLE001 (a training must not end because of the probe)
         failed(attachment, hook, error)
 
 

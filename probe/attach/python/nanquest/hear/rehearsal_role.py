@@ -45,7 +45,7 @@ def steps_of_trainer() -> int:
         if kind.__name__ in _TRAINERS and str(kind.__module__).partition(".")[0] in _TRAINERS[kind.__name__]:
             try:
                 found.append(int(it.global_step))
-            except Exception:  # noqa: BLE001: one that is not at it
+            except Exception:  # noqa: BLE001 (one that is not at it)
                 pass
     return max(found)
 

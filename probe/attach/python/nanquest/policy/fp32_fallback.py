@@ -139,7 +139,7 @@ class Fallback:
         failed = ""
         try:
             result = own(module, *wide[0], **wide[1])
-        except Exception as error:  # noqa: BLE001: if it is not of our making, it comes again below
+        except Exception as error:  # noqa: BLE001 (if it is not of our making, it comes again below)
             if place_in_group()[1] > 1 and isinstance(error, torch.OutOfMemoryError):
                 raise  # of this rank alone: to call again would leave the others waiting for another broadcast
             failed = f"in fp32 the model raises {type(error).__name__}: {' '.join(str(error).split())[:200]}"
@@ -158,7 +158,7 @@ class Fallback:
         """In the middle of the program's call: what fails here must not look as if that had."""
         try:
             work(*args)
-        except Exception as error:  # noqa: BLE001: a training must not end because of the probe
+        except Exception as error:  # noqa: BLE001 (a training must not end because of the probe)
             self._attached.give_up(f"the probe is off: the fallback: {type(error).__name__}: {' '.join(str(error).split())[:300]}")
 
     def update_made(self) -> None:

@@ -24,7 +24,7 @@ def guarded(hook):
             return None
         try:
             return hook(attached, *args)
-        except Exception as error:  # noqa: BLE001: a training must not end because of the probe
+        except Exception as error:  # noqa: BLE001 (a training must not end because of the probe)
             failed(attached, hook, error)
             return None
     return call

@@ -72,7 +72,7 @@ def part_in_words(tensor) -> str:
             plain = plain and type(placement).__name__ in ("Shard", "Replicate")
         said = [_range_in_words(dim, whole, *part) for dim, part in enumerate(ranges) if plain and part != (0, whole[dim])]
         return ", ".join(said + over)
-    except Exception:  # noqa: BLE001: words that are wanting are no harm
+    except Exception:  # noqa: BLE001 (words that are wanting are no harm)
         return ""
 
 

@@ -71,7 +71,7 @@ def _served():
     c10d = torch.distributed.distributed_c10d
     try:
         store = kept = c10d._get_default_store()
-    except Exception:  # noqa: BLE001: there is none (MPI)
+    except Exception:  # noqa: BLE001 (there is none (MPI))
         return None
     while isinstance(kept, torch.distributed.PrefixStore):
         kept = kept.underlying_store

@@ -203,7 +203,7 @@ class Replicas:
                 kept = weights.replicas = (probe.times_replicated, self._of(set(weights.ids)))
             for replica in kept[1]:
                 replica.before_update()
-        except Exception as problem:  # noqa: BLE001: a store whose server is gone, a PyTorch that keeps its things elsewhere
+        except Exception as problem:  # noqa: BLE001 (a store whose server is gone, a PyTorch that keeps its things elsewhere)
             self._turns = 0
             self._program.attached.say_once(f"replicas are not compared any more: {type(problem).__name__}: "
                                             f"{' '.join(str(problem).split())[:200]}")

@@ -31,7 +31,7 @@ class Ranks:
             store = distributed.PrefixStore("nanquest", distributed.distributed_c10d._get_default_store())
             self._group = distributed.ProcessGroupGloo(store, rank, size, datetime.timedelta(seconds=PATIENCE))
             self._value = torch.zeros(1, dtype=torch.int64)
-        except Exception as problem:  # noqa: BLE001: no gloo, no network
+        except Exception as problem:  # noqa: BLE001 (no gloo, no network)
             self._alone(problem)
             return
         if rank == 0:
@@ -57,7 +57,7 @@ class Ranks:
             options = torch.distributed.AllreduceOptions()
             options.reduceOp = torch.distributed.ReduceOp.MAX
             self._group.allreduce([self._value], options).wait()
-        except Exception as problem:  # noqa: BLE001: a rank that is gone, or makes fewer updates
+        except Exception as problem:  # noqa: BLE001 (a rank that is gone, or makes fewer updates)
             self._alone(problem)
             return rank if mine else -1
         return size - number.value if number.value else -1

@@ -59,7 +59,7 @@ def run(command: list, environment: dict) -> int:
         _become(command, environment, mask, on_child, launcher)
     try:
         return _wait(pid)
-    except Exception as problem:  # noqa: BLE001: the command goes on, whatever fails here
+    except Exception as problem:  # noqa: BLE001 (the command goes on, whatever fails here)
         say(f"signals are no longer passed on: {problem}")
         return os.waitpid(pid, 0)[1]
 

@@ -32,7 +32,7 @@ def attach(settings: Settings) -> bool:
     try:
         hooks.install(probe.current)
         return True
-    except Exception as error:  # noqa: BLE001: another PyTorch than ours were tried with; half a probe is none
+    except Exception as error:  # noqa: BLE001 (another PyTorch than ours were tried with; half a probe is none)
         hooks.remove()
         probe.current.off, probe.current = True, None
         line = f"the probe is off: {type(error).__name__}: {error}"
@@ -45,7 +45,7 @@ def attach_by_environment() -> None:
     """What the hook of `nanquest run` calls once torch is there: never fails, says why the probe is off."""
     try:
         attach(Settings.from_environment())
-    except Exception as error:  # noqa: BLE001: the program runs without the probe
+    except Exception as error:  # noqa: BLE001 (the program runs without the probe)
         line = "the probe is off: " + ("" if isinstance(error, ValueError) else f"{type(error).__name__}: ") + str(error)
         reports.note(off=line)
         say(line)

@@ -108,7 +108,7 @@ class Updates:
         try:
             renew()
             skip = self._leaves_out(attachment, attachment.ops.judge(*self._facts(optimizer)), in_closure=True)
-        except Exception as error:  # noqa: BLE001: a training must not end because of the probe
+        except Exception as error:  # noqa: BLE001 (a training must not end because of the probe)
             attachment.give_up(f"the probe is off: {type(error).__name__}: {error}")
             return
         if skip and self._before is not None:

@@ -44,7 +44,7 @@ def _bad_in(name: str, value):
     for part_name, part in parts:
         try:
             count = _count(part)
-        except Exception:  # noqa: BLE001: a tensor of a device that is gone, of a subclass that can do nothing
+        except Exception:  # noqa: BLE001 (a tensor of a device that is gone, of a subclass that can do nothing)
             continue
         if count is not None and count[0]:
             return (part_name, *count)

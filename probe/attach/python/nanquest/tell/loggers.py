@@ -74,7 +74,7 @@ class Loggers:
                 continue
             try:
                 write(place, open_loggers.Entry(step, numbers, title, text))
-            except Exception as error:  # noqa: BLE001: a training must not end because of its logger
+            except Exception as error:  # noqa: BLE001 (a training must not end because of its logger)
                 self._failed.add(mark)
                 say(f"{open_loggers.name_of(write, place)}, which the program logs to, {failure(error)}; it is told of no more incidents")
         return bool(places)
