@@ -6,6 +6,8 @@ import importlib.abc
 import importlib.machinery
 import sys
 
+from .say import say
+
 
 class Waiting(importlib.abc.MetaPathFinder):
     """Calls `watched[name](module)` for each of the modules: at once for those that are there, else when they have been imported."""
@@ -40,7 +42,10 @@ class Waiting(importlib.abc.MetaPathFinder):
 
         def exec_module(module):
             run(module)
-            self._watched[name](module)
+            try:
+                self._watched[name](module)
+            except Exception as error:  # noqa: BLE001 (the program's import must not fail because of the probe)
+                say(f"{name} is not followed: {type(error).__name__}: {error}")
 
         spec.loader.exec_module = exec_module
         return spec

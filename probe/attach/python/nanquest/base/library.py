@@ -11,7 +11,7 @@ from . import package, settings
 
 
 class Unfit(Exception):
-    """The library can't be used here; the text says why and what to do."""
+    """The probe can't be used here; the text says why and what to do."""
 
 
 def path() -> str:

@@ -6,9 +6,8 @@ from __future__ import annotations
 import sys
 import types
 
-import torch
-
 from ..base import package
+from ..pytorch import private
 
 _done = set()        # code objects that have been told
 
@@ -34,16 +33,15 @@ def leave(calls_own) -> None:
     """Tells torch.compile of the package's functions, those that are imported by now. What they call is left alone with them: PyTorch's
     operators, other functions of the probe. Not so for functions inside functions, which stand in for PyTorch's own and go on to
     those. `calls_own`: functions inside functions that call none but the probe's."""
-    frames = getattr(torch._C._dynamo, "eval_frame", None)
-    strategy, action = getattr(frames, "_FrameExecStrategy", None), getattr(frames, "_FrameAction", None)
-    if strategy is None or action is None:
+    strategy, action = private.frame_strategy, private.frame_action
+    if strategy is None or action is None or private.set_code_strategy is None:
         return  # it compiles these frames too, then
     alone, with_callees = strategy(action.SKIP, action.DEFAULT), strategy(action.SKIP, action.SKIP)
 
     def tell(code, how):
         if code not in _done:
             _done.add(code)
-            frames.set_code_exec_strategy(code, how)
+            private.set_code_strategy(code, how)
 
     for function in calls_own:
         tell(function.__code__, with_callees)

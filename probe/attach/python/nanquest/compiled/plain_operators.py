@@ -7,12 +7,10 @@ for, so that replay can run it without Python.
 from __future__ import annotations
 
 import contextlib
-import sys
 
 import torch
 
-_MODULE = "torch._higher_order_ops.flex_attention"
-_DENSE = {"flex_attention": "sdpa_dense", "flex_attention_backward": "sdpa_dense_backward"}
+from ..pytorch import private
 
 
 def _scattered(shape, indices, values):
@@ -21,15 +19,16 @@ def _scattered(shape, indices, values):
 
 def _dense(target):
     """PyTorch's own plain form of this operator, None if it has none."""
-    module = sys.modules.get(_MODULE)  # who calls one has imported it
-    name = getattr(target, "_name", None) if isinstance(target, torch._ops.HigherOrderOperator) else None
-    return getattr(module, _DENSE.get(name, ""), None)
+    if private.HigherOrderOperator is None or not isinstance(target, private.HigherOrderOperator):
+        return None
+    known = private.plain_attention.get(target.name())
+    return known.find() if known is not None else None
 
 
 @contextlib.contextmanager
 def _constants_allowed():
     """Tensors that the traced function makes of numbers are constants of the graph."""
-    here = torch._subclasses.fake_tensor.fake_tensor_tls
+    here = private.fake_tensor_tls
     before, here.allow_non_fake_inputs_override = here.allow_non_fake_inputs_override, True
     try:
         yield
@@ -61,12 +60,12 @@ def graph_of(node):
 
     def run(*values):
         at = dict(zip(given, values))
-        args, kwargs = torch.utils._pytree.tree_map(
+        args, kwargs = private.tree_map(
             lambda value: at.get(value, value) if isinstance(value, torch.fx.Node) else value, arguments)
         return dense(*args, **kwargs)
 
     values = [argument.meta["val"] for argument in given]
-    mode = next((v.fake_mode for v in values if isinstance(v, torch._subclasses.FakeTensor)), None)
+    mode = next((v.fake_mode for v in values if isinstance(v, private.FakeTensor)), None)
     if mode is None:
         return None
     scatter = getattr(getattr(torch.ops, "flex_lib", None), "zeros_and_scatter", None)  # written in Python

@@ -25,8 +25,8 @@ import operator
 import re
 
 import torch
-from torch.utils._python_dispatch import _disable_current_modes
 
+from ..pytorch import private
 from . import plain_operators
 
 SMALL = 4096         # elements of a constant that is told
@@ -47,7 +47,7 @@ def _constant(tensor):
     if type(tensor) is not torch.Tensor and not isinstance(tensor, torch.nn.Parameter) or tensor.numel() > SMALL \
             or tensor.dtype.is_complex or tensor.layout != torch.strided:
         raise Refused(f"a constant of type {type(tensor).__name__} and shape {tuple(tensor.shape)} is part of its graph")
-    with _disable_current_modes():  # graphs may be told while PyTorch computes with shapes alone
+    with private.without_modes():  # graphs may be told while PyTorch computes with shapes alone
         values = tensor.detach().cpu().reshape(-1).tolist()
     return {"tensor": {"dtype": str(tensor.dtype).removeprefix("torch."), "device": str(tensor.device),
                        "shape": list(tensor.shape), "values": [_number(v) if isinstance(v, float) else v for v in values]}}
@@ -139,7 +139,7 @@ class _Teller:
         told = {}
         if target in ARITHMETIC:
             told = {"op": "sizes::" + ARITHMETIC[target], "arguments": [self._argument(a) for a in args]}
-        elif isinstance(target, torch._ops.OpOverload):
+        elif isinstance(target, private.OpOverload):
             name = target.name().split(".")[0]
             if name in SEEDS:
                 return

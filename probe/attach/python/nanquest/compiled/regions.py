@@ -15,12 +15,10 @@ import threading
 import time
 
 import torch
-from torch._subclasses.fake_tensor import is_fake
-from torch._subclasses.functional_tensor import FunctionalTensor
-from torch.utils._python_dispatch import _disable_current_modes
 
 from ..base.import_watch import Waiting
 from ..base.probe_state import probe
+from ..pytorch import private
 from . import not_compiled, region_graph, region_updates
 
 NO_GRAPH = -1        # of a region whose graph nobody saw: compiled before the probe came, or out of a cache
@@ -67,16 +65,16 @@ def _written(graph, inputs) -> dict:
 
 def _traces(values) -> bool:
     """Whether PyTorch calls with tensors that have shapes alone, as it does while it compiles: under a mode of its own."""
-    return torch._C._len_torch_dispatch_stack() > 0 and any(
-        isinstance(value, torch.Tensor) and (is_fake(value) or isinstance(value, FunctionalTensor)) for value in values)
+    return private.dispatch_modes() > 0 and any(
+        isinstance(value, torch.Tensor) and (private.is_fake(value) or isinstance(value, private.FunctionalTensor)) for value in values)
 
 
 def _tell(attachment, name, *arguments) -> None:
     """Calls the library's operator of this name."""
     try:
         operator = getattr(attachment.ops, name)
-        if torch._C._len_torch_dispatch_stack() > 0:  # the first call of what was compiled runs under a mode of PyTorch's own
-            with _disable_current_modes():
+        if private.dispatch_modes() > 0:  # the first call of what was compiled runs under a mode of PyTorch's own
+            with private.without_modes():
                 operator(*arguments)
         else:
             operator(*arguments)
@@ -84,14 +82,7 @@ def _tell(attachment, name, *arguments) -> None:
         attachment.give_up(f"the probe is off: a compiled graph: {type(error).__name__}: {str(error)[:300]}")
 
 
-def _watch_calls(module) -> None:
-    """Wraps the call of what was compiled, once."""
-    graph_class = getattr(module, "CompiledFxGraph", None)
-    run = getattr(graph_class, "__call__", None)  # noqa: B004 (the function itself is wanted)
-    if graph_class is None or getattr(run, "_nanquest", False):
-        return
-
-    @functools.wraps(run)
+def _around_call(run):
     def call(self, inputs):
         attachment = probe.current
         if attachment is None or attachment.off or not attachment.started or _traces(inputs):
@@ -123,27 +114,18 @@ def _watch_calls(module) -> None:
         if update is not None:
             update.end()
         return outputs
-
-    call._nanquest = True
-    graph_class.__call__ = call
+    return call
 
 
-def _watch_compiler(module) -> None:
-    """Wraps the function that is given every graph, forward or backward, once."""
-    own = getattr(module, "_compile_fx_inner", None)
-    if own is None or getattr(own, "_nanquest", False):
-        return
-
-    @functools.wraps(own)
+def _around_compiler(own):
+    """The function that is given every graph, forward or backward."""
     def compile_inner(graph_module, *args, **kwargs):
         told = region_graph.told(graph_module) if _records() else None  # before lowering changes it
         result = own(graph_module, *args, **kwargs)
         if told is not None:
             _number(result, told)
         return result
-
-    compile_inner._nanquest = True
-    module._compile_fx_inner = compile_inner
+    return compile_inner
 
 
 def _number(compiled, told) -> None:
@@ -161,32 +143,22 @@ def _tell_graphs(attachment) -> None:
         _tell(attachment, "region_graph", *_untold.pop())
 
 
-def _watch_cache(module) -> None:
+def _around_cache(own):
     """Where PyTorch's cache of autograd's graphs has what was compiled, nobody is given a graph: it isn't asked, unless somebody
     wants just that. Compiled code is cached apart."""
-    own = getattr(module, "should_use_local_autograd_cache", None)
-    if own is None or getattr(own, "_nanquest", False) or "TORCHINDUCTOR_AUTOGRAD_CACHE" in os.environ:
-        return
+    if "TORCHINDUCTOR_AUTOGRAD_CACHE" in os.environ:
+        return own
 
-    @functools.wraps(own)
     def should_use_local_autograd_cache():
-        settings = module.torch._functorch.config
+        settings = private.autograd_config.owner()
         wanted = any(getattr(settings, name, False) for name in
                      ("force_autograd_cache", "strict_autograd_cache", "bundled_autograd_cache"))
         return own() if wanted or not _records() else False
-
-    should_use_local_autograd_cache._nanquest = True
-    module.should_use_local_autograd_cache = should_use_local_autograd_cache
+    return should_use_local_autograd_cache
 
 
-def _watch_compiling(module) -> None:
-    """Wraps what PyTorch does around each compilation, of a frame or of its backward, once: what runs meanwhile is no op of the
-    program's."""
-    handler = getattr(module, "CompilationCallbackHandler", None)
-    own = getattr(handler, "install_callbacks", None)
-    if own is None or getattr(own, "_nanquest", False):
-        return
-
+def _around_compiling(own):
+    """What PyTorch does around each compilation, of a frame or of its backward: what runs meanwhile is no op of the program's."""
     @contextlib.contextmanager
     def install_callbacks(self, *args, **kwargs):
         attachment = probe.current
@@ -201,16 +173,21 @@ def _watch_compiling(module) -> None:
         finally:
             if away:
                 _tell(attachment, "compiling", False)
-
-    install_callbacks._nanquest = True
-    handler.install_callbacks = install_callbacks
+    return install_callbacks
 
 
-WATCHED = {"torch._dynamo.callback": _watch_compiling, "torch._functorch.aot_autograd": _watch_cache,
-           "torch._inductor.output_code": _watch_calls, "torch._inductor.compile_fx": _watch_compiler}
+def _put_once(name, around, module) -> None:
+    """The function of this name becomes around(own), for as long as the process lives."""
+    own = name.find()
+    if own is not None and not getattr(own, "_nanquest", False):
+        stand_in = functools.wraps(own)(around(own))
+        stand_in._nanquest = True
+        setattr(name.owner(), name.last, stand_in)
 
 
-_waiting = Waiting(WATCHED)
+_waiting = Waiting({name.module: functools.partial(_put_once, name, around) for name, around in (
+    (private.compiling, _around_compiling), (private.use_autograd_cache, _around_cache),
+    (private.compiled_call, _around_call), (private.compile_inner, _around_compiler))})
 
 
 def install() -> None:

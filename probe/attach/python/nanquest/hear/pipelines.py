@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 
 from ..base.import_watch import Waiting
+from ..pytorch import private
 from ..pytorch.guarded import guarded
 from ..steps.program import known_program
 
@@ -50,8 +51,9 @@ def _around_step(own):
 
 
 def _watch_stages(patches, module) -> None:
-    for name in ("forward_one_chunk", "backward_one_chunk", "backward_weight_one_chunk"):
-        patches.put(module._PipelineStageBase, name, _around_pass)
+    if (stages := private.pipeline_stage.owner()) is not None:
+        for name in ("forward_one_chunk", "backward_one_chunk", "backward_weight_one_chunk"):
+            patches.put(stages, name, _around_pass)
 
 
 def _watch_schedules(patches, module) -> None:

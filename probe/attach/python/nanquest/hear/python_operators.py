@@ -7,16 +7,15 @@ these what they call is on record.
 
 from __future__ import annotations
 
-import sys
 import weakref
 
-import torch
+from ..pytorch import private
 
 _shortcuts = weakref.WeakSet()   # overloads that had it, or would have
 
 
 def _definitions():
-    return getattr(sys.modules.get("torch._library.custom_ops"), "OPDEFS", {})
+    return private.python_definitions.find() or {}
 
 
 def _is_programs(overload) -> bool:
@@ -43,9 +42,8 @@ class _Shortcuts:
 
 
 def install(patches) -> _Shortcuts:
-    kind = torch._ops.OpOverload
-    if hasattr(kind, "_enable_pyobj_dispatch"):
-        patches.put(kind, "_enable_pyobj_dispatch", _enabling)
+    if private.python_shortcut.find() is not None:
+        patches.put(private.OpOverload, private.python_shortcut.last, _enabling)
         for definition in list(_definitions().values()):
             overload = getattr(definition, "_opoverload", None)
             if getattr(overload, "_pyobj_dispatcher", None) is not None:

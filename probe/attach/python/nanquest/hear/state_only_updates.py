@@ -5,13 +5,14 @@ from __future__ import annotations
 
 import sys
 
+from ..pytorch import private
+
 _FRAMES = 12  # as far out a function is looked for that calls an optimizer, through what others have put around its step
 
 
 def only_makes_state(optimizer) -> bool:
     """Whether the update that begins is such a one."""
-    checkpoint = sys.modules.get("torch.distributed.checkpoint.state_dict")
-    function = getattr(checkpoint, "_init_optim_state", None)
+    function = private.init_optimizer.find()
     if function is None or optimizer.state:
         return False
     frame = sys._getframe(1)

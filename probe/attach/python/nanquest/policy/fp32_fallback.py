@@ -7,6 +7,7 @@ from torch.optim.swa_utils import AveragedModel
 
 from ..base.probe_state import probe
 from ..base.rank import place_in_group
+from ..pytorch import private
 from ..pytorch.names import living_modules, unwrap
 from . import fp32_obstacles
 from .fp32_formats import Formats
@@ -72,6 +73,8 @@ class Fallback:
         for optimizer in self._optimizers:
             if why := fp32_obstacles.of_optimizer(optimizer):
                 return why
+        if private.autocast_devices is None:
+            return "this PyTorch does not say for which devices autocast may be on"
         if probe.regions_ran:
             return "regions of torch.compile keep the formats that they were compiled for"
         if place_in_group()[1] > 1:

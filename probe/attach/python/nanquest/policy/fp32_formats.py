@@ -11,6 +11,7 @@ import weakref
 import torch
 
 from ..base.patches import Patches
+from ..pytorch import private
 
 
 def _update(own):
@@ -77,7 +78,7 @@ class Formats:
             self._patches.put(torch.amp.autocast_mode.autocast, name, functools.partial(self._around_switch, change))
         for name, around in _SCALER.items():
             self._patches.put(torch.amp.GradScaler, name, around)
-        for device in torch._C._autocast_supported_devices():
+        for device in private.autocast_devices():
             if torch.is_autocast_enabled(device):
                 self._open[device] += 1
                 torch.set_autocast_enabled(device, False)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import functools
 from threading import get_ident
 
-import torch
 from torch.compiler import is_compiling
 
 from ..base.probe_state import probe
+from . import private
 
 
 def guarded(hook):
@@ -35,15 +35,10 @@ def failed(attached, hook, error) -> None:
     attached.give_up(f"the probe is off: {hook.__name__}: {type(error).__name__}: {line[:300]}")
 
 
-# Looked up once: they are asked at every forward and backward pass.
-_dispatch_modes, _transforms = torch._C._len_torch_dispatch_stack, torch._C._functorch.peek_interpreter_stack
-_tracing, _graph_task = torch._C._get_tracing_state, torch._C._current_graph_task_id
-
-
 def elsewhere() -> bool:
     """Whether tensors are not what they seem here: a transform or a dispatch mode is at work, or a trace is made."""
-    return _dispatch_modes() > 0 or _transforms() is not None or _tracing() is not None
+    return private.dispatch_modes() > 0 or private.transforms() is not None or private.tracing_state() is not None
 
 
 def in_backward() -> bool:
-    return _graph_task() != -1
+    return private.graph_task() != -1

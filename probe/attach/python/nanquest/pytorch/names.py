@@ -8,6 +8,8 @@ import weakref
 
 import torch
 
+from . import private
+
 # What wraps a model without being part of it, and under which name it keeps the model.
 _WRAPPERS = {"DistributedDataParallel": "module", "DataParallel": "module", "OptimizedModule": "_orig_mod",
              "DeepSpeedEngine": "module"}
@@ -40,7 +42,7 @@ def models_with(parameters) -> list:
 
 
 _PLAIN = (torch.Tensor, torch.nn.Parameter)
-_strided, _is_wrapped = torch.strided, torch._C._functorch.is_functorch_wrapped_tensor
+_strided, _is_wrapped = torch.strided, private.is_wrapped
 
 
 def is_plain(tensor) -> bool:

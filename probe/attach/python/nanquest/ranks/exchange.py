@@ -8,6 +8,7 @@ import os
 import torch
 
 from ..base.settings import RUN_ID
+from ..pytorch import private
 
 SLOTS = 4  # each rank's last so many are there; older ones are written over
 
@@ -68,9 +69,8 @@ class _Files:
 
 def _served():
     """The store of the launcher, if a server keeps it: asking that one takes as long as its answer, whatever other ranks do."""
-    c10d = torch.distributed.distributed_c10d
     try:
-        store = kept = c10d._get_default_store()
+        store = kept = private.default_store.find()()
     except Exception:  # noqa: BLE001 (there is none (MPI))
         return None
     while isinstance(kept, torch.distributed.PrefixStore):

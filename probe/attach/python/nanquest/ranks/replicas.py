@@ -21,6 +21,7 @@ from typing import NamedTuple
 import torch
 
 from ..base.probe_state import probe
+from ..pytorch.guarded import in_backward
 from ..pytorch.names import is_plain, living_modules
 from ..pytorch.shards import own_part
 from . import exchange
@@ -195,7 +196,7 @@ class Replicas:
 
     def before_update(self, weights) -> None:
         """The optimizer of these (of Written) is about to write."""
-        if not probe.replicated or not self._turns or torch._C._current_graph_task_id() != -1:
+        if not probe.replicated or not self._turns or in_backward():
             return
         try:
             kept = weights.replicas

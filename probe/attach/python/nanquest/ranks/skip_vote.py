@@ -10,6 +10,7 @@ import sys
 import torch
 
 from ..base.rank import place_in_group
+from ..pytorch import private
 
 PATIENCE = 60.0  # seconds in which all must come to an update; then each decides for itself
 
@@ -28,7 +29,7 @@ class Ranks:
             return
         rank, size = place_in_group()
         try:
-            store = distributed.PrefixStore("nanquest", distributed.distributed_c10d._get_default_store())
+            store = distributed.PrefixStore("nanquest", private.default_store.find()())
             self._group = distributed.ProcessGroupGloo(store, rank, size, datetime.timedelta(seconds=PATIENCE))
             self._value = torch.zeros(1, dtype=torch.int64)
         except Exception as problem:  # noqa: BLE001 (no gloo, no network)

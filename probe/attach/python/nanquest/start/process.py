@@ -23,11 +23,11 @@ def attach(settings: Settings) -> bool:
     reports.note(torch=torch.__version__)
     try:
         path = library.check(torch.__version__)
+        from ..hear import hooks  # looks for PyTorch's private names, and is Unfit without them
     except library.Unfit as unfit:
         reports.note(off=str(unfit))
         say(str(unfit))
         return False
-    from ..hear import hooks
     probe.current = Attachment(settings, path)
     try:
         hooks.install(probe.current)

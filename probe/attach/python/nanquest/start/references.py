@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 
 from ..base.say import say
+from ..pytorch import private
 
 _SPACE = "nanquest_reference"
 _libraries = {}      # name -> library, which holds its definition
@@ -12,9 +13,12 @@ _libraries = {}      # name -> library, which holds its definition
 
 def register(operator: str):
     """The decorator. ValueError if there is no such operator; whatever else goes wrong is said, and is nothing to the program."""
+    if private.schema_of is None:
+        say(f"the reference of {operator} is not kept: this PyTorch does not say what an operator is given")
+        return lambda function: function
     name, _, overload = operator.partition(".")
     try:
-        schema = torch._C._get_schema(name, overload)
+        schema = private.schema_of(name, overload)
     except RuntimeError:
         raise ValueError(f"nanquest.reference: there is no operator {operator}; it must be defined before") from None
     mangled = name.replace("::", "__") + (f".{overload}" if overload else "")

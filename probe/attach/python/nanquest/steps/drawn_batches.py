@@ -11,9 +11,9 @@ import weakref
 
 import torch
 from torch.multiprocessing.reductions import StorageWeakRef
-from torch.utils.data import dataloader
 
 from ..base.rank import place_in_group
+from ..pytorch import private
 
 KEPT = 256        # batches of which it is known where they lie
 MOST_TENSORS = 64  # of one batch
@@ -94,7 +94,7 @@ class Drawing:
 
     def draws(self, iterator, own):
         """What `_next_index` of a DataLoader's iterator gives."""
-        if iterator._dataset_kind != dataloader._DatasetKind.Map:
+        if iterator._dataset_kind != private.dataset_kind.Map:
             return own(iterator)
         now = self._of(iterator)
         self.datasets.add(now.dataset)
@@ -209,5 +209,7 @@ def _around_next(drawing):
 
 
 def install(patches, drawing: Drawing) -> None:
-    patches.put(dataloader._BaseDataLoaderIter, "_next_index", _around_next_index(drawing))
-    patches.put(dataloader._BaseDataLoaderIter, "__next__", _around_next(drawing))
+    if private.loader_iterator is None or private.dataset_kind is None:
+        return
+    patches.put(private.loader_iterator, "_next_index", _around_next_index(drawing))
+    patches.put(private.loader_iterator, "__next__", _around_next(drawing))
