@@ -66,7 +66,7 @@ class Table:
 
 
 def room_of(path):
-    """"probe/base" of "probe/base/result.h"; "" for what is none of ours; "probe" for the public header."""
+    """The room of a header: "probe/base" of "probe/base/result.h"; "" of a file of others; "probe" of the public header."""
     parts = path.split("/")
     if parts[0] not in TOPS:
         return ""

@@ -37,7 +37,7 @@ def _imported(node, home, known):
 
 
 def room_of(module):
-    """"nanquest/base" of "nanquest.base.rank"; "nanquest" of what lies in the package itself."""
+    """The folder of a module: "nanquest/base" of "nanquest.base.rank"; "nanquest" of what lies in the package itself."""
     parts = module.split(".")
     return "/".join(parts[:2]) if len(parts) > 2 else parts[0]
 

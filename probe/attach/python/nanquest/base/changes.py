@@ -41,7 +41,7 @@ def _whole(name: str, text: str, least: int) -> int:
 
 
 def parse(text: str) -> Change:
-    """"lr=*0.5,warmup=200" as a Change; ValueError, in a line, for anything else."""
+    """The Change that "lr=*0.5,warmup=200" means; ValueError for anything else."""
     change, last = Change(text), ""
     for part in text.split(","):
         name, equals, value = (word.strip() for word in part.partition("="))

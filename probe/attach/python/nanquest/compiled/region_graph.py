@@ -239,7 +239,7 @@ def _on_device(value) -> list:
 
 
 def _path(told: str) -> str:
-    """ "L['self']._modules['blocks'][0].fc" -> "blocks.0.fc": below the module that was compiled."""
+    """The path below the module that was compiled: "blocks.0.fc" of "L['self']._modules['blocks'][0].fc"."""
     told = re.sub(r"^[LG]\[['\"][^'\"]*['\"]\]", "", told)
     told = re.sub(r"\.(?:_modules|__dict__)(?=\[)", "", told)
     told = re.sub(r"\[['\"]?([^'\"\]]*)['\"]?\]", r".\1", told)

@@ -85,7 +85,7 @@ class Fallback:
         return ""
 
     def take(self) -> str:
-        """"" if it is in force, else why it can't be: then nothing was changed."""
+        """Puts it in force. Returns "" if it is, else why it can't be: then nothing was changed."""
         if why := self._what_it_is():
             return why
         inputs = Widening((*self._models, *self._copies))

@@ -192,7 +192,7 @@ class Attachment:
         say(line)
 
     def _as_the_trainer_counts(self, told: dict) -> str:
-        """" (the Trainer's step 17)" of an incident in the step that runs, where that differs from ours: it has resumed."""
+        """The Trainer's number of the step that runs, like " (the Trainer's step 17)"; "" where it is ours too. They differ after a resume."""
         step = self._step_of(told)
         ahead = self.loggers.ahead() if told["incident"] and step == self.ops.step() else 0
         return f" (the Trainer's step {step + ahead})" if ahead else ""

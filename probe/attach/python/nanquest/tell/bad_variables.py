@@ -57,8 +57,8 @@ def _words(bad) -> str:
 
 
 def when_it_raised() -> str:
-    """"NaN or Inf was in obs (4 of 4 elements) in collect, rollout.py:30; in logits (2 of 2 elements) in …": of the error that ends
-    the program, from the outermost frame on; "" without one, or where its frames hold nothing bad."""
+    """Of the error that ends the program, from the outermost frame on: "NaN or Inf was in obs (4 of 4 elements) in collect,
+    rollout.py:30; in logits (2 of 2 elements) in …". "" without an error, or where its frames hold nothing bad."""
     found = []
     for frame, line in traceback.walk_tb(getattr(sys, "last_traceback", None)):
         file = frame.f_code.co_filename

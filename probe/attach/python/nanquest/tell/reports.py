@@ -96,7 +96,7 @@ def _count(number: int, what: str, several: str = "") -> str:
 
 
 def _extent(processes: list) -> str:
-    """"8 steps", "2 processes of 8 steps each", "2 processes with at least 12 steps"."""
+    """Such as "8 steps", "2 processes of 8 steps each", "2 processes with at least 12 steps"."""
     steps = [process["steps"] for process in processes]
     at_least = "" if all(process.get("ended") for process in processes) else "at least "
     if len(steps) == 1:
