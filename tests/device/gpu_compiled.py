@@ -198,7 +198,7 @@ def main():
                 (place / i).mkdir(parents=True)
             try:
                 return list(which(options, kind, place))
-            except Exception as error:  # noqa: BLE001: it is a line of the table
+            except Exception as error:  # noqa: BLE001 (it is a line of the table)
                 return [(f"{kind}: {which.__name__}", f"{type(error).__name__}: {error}", False)]
 
         for found in [pool.submit(lines, kind, which) for kind in kinds for which in (healthy, failing)]:

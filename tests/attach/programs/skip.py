@@ -33,7 +33,7 @@ for name, kinds in {"SGD": [*ways, {"fused": True}, {"momentum": 0.9}, {"momentu
                     "SparseAdam": [{}]}.items():
     for options in kinds:
         if hasattr(torch.optim, name):
-            OPTIMIZERS[name, *(f"{k}={v}" for k, v in options.items())] = plain(getattr(torch.optim, name), **options)
+            OPTIMIZERS[(name, *(f"{k}={v}" for k, v in options.items()))] = plain(getattr(torch.optim, name), **options)
 
 
 class Net(nn.Module):

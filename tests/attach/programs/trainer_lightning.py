@@ -4,7 +4,7 @@ usage: trainer_lightning.py PROCESSES [callback]
 """
 import sys
 
-import transformers  # noqa: F401: as in most programs of this kind
+import transformers  # noqa: F401 (as in most programs of this kind)
 try:
     import lightning.pytorch as lightning
 except ImportError:

@@ -65,7 +65,7 @@ def reloaded():
     import torch
     try:
         importlib.reload(torch)
-    except Exception as error:  # noqa: BLE001: PyTorch may refuse it, that is not the point
+    except Exception as error:  # noqa: BLE001 (PyTorch may refuse it, that is not the point)
         print("reload:", type(error).__name__)
 
 

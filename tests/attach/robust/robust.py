@@ -11,7 +11,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
 
 import attached  # noqa: E402
-from attached import NIGHT, by_day, main, nightly  # noqa: E402,F401: tests use them
+from attached import NIGHT, by_day, main, nightly  # noqa: E402,F401 (tests use them)
 
 PROGRAMS = HERE / "programs"
 LEVELS = ("guard", "trace", "watch")
